@@ -1,0 +1,341 @@
+#!/usr/bin/env python3
+"""Writes the model graphs of this folder: forward graphs that end in a softmax cross-entropy loss, from which
+`planc train` derives backward and optimizer ops.
+
+    generate.py [MODEL...] [-d DIR]      the named models (all when none is named), DIR/MODEL.yaml; DIR: this folder
+    generate.py --large N_OPS -o FILE    a residual training graph of exactly N_OPS ops, for measuring planc itself
+
+The models are those of the moDNN paper (Chen et al., DATE 2018, section V) at its batch sizes, ResNet-50, and a small
+network for 8x8 digits that trains in seconds on a host. They follow the conventions of the frameworks of that time:
+ReLU works in place, batch norm does not; convolutions carry a bias unless a batch norm follows; dropout as published
+for VGG. Nothing is counted that cuDNN does not keep: no pooling indices, no dropout masks.
+
+Exit codes: 0, 2 usage, 5 a file that cannot be written.
+"""
+
+import argparse
+import os
+import random
+import sys
+
+from graphfile import GraphFile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+# --- The layer builder ------------------------------------------------------------------------------------------------
+
+
+def pair(value):
+    return list(value) if isinstance(value, (list, tuple)) else [value, value]
+
+
+class Net:
+    """A forward graph in NCHW under construction. A layer method takes the name of its op and of its input tensor and
+    gives the name of its output tensor, NAME.y; parameters are NAME.w, NAME.b and the like."""
+
+    def __init__(self, name, origin, batch, heading=""):
+        self.file = GraphFile(f"{heading.strip()}\nWritten by generate.py: change that, not this file.",
+                              name=name, layout="NCHW", batch=batch, device="k40m", optimizer="sgd",
+                              origin=f'"{origin}"')
+        self.shapes = {}  # per sample, for tensors that have a batch dimension
+        self.dropouts = 0
+
+    def batched(self, name, shape, dtype="f32", kind="activation", of=None):
+        self.shapes[name] = tuple(shape)
+        return self.file.tensor(name, dtype, [(0, 1)] + [(d, 0) for d in shape], kind, of)
+
+    def fixed(self, name, shape, kind="activation"):
+        return self.file.tensor(name, "f32", [(d, 0) for d in shape], kind)
+
+    def input(self, name, *shape, dtype="f32"):
+        return self.batched(name, shape, dtype, "input")
+
+    def unary(self, name, type, x, shape, inputs=(), in_place=False, **attrs):
+        y = self.batched(f"{name}.y", shape, of=x if in_place else None)
+        self.file.op(name, type, [x, *inputs], [y], attrs=attrs)
+        return y
+
+    def conv(self, name, x, channels, kernel, stride=1, pad=0, bias=True):
+        c, h, w = self.shapes[x]
+        (r, s), (stride_h, stride_w), (pad_h, pad_w) = pair(kernel), pair(stride), pair(pad)
+        shape = (channels, (h + 2 * pad_h - r) // stride_h + 1, (w + 2 * pad_w - s) // stride_w + 1)
+        params = [self.fixed(f"{name}.w", (channels, c, r, s), "param")]
+        if bias:
+            params.append(self.fixed(f"{name}.b", (channels,), "param"))
+        return self.unary(name, "conv2d", x, shape, params, stride=pair(stride), pad=pair(pad))
+
+    def linear(self, name, x, features):
+        (inputs,) = self.shapes[x]
+        params = [self.fixed(f"{name}.w", (features, inputs), "param"), self.fixed(f"{name}.b", (features,), "param")]
+        return self.unary(name, "linear", x, (features,), params)
+
+    def relu(self, name, x):
+        return self.unary(name, "relu", x, self.shapes[x], in_place=True)
+
+    def pool(self, name, x, kernel, stride, pad=0, type="maxpool2d"):
+        c, h, w = self.shapes[x]
+        shape = (c, (h + 2 * pad - kernel) // stride + 1, (w + 2 * pad - kernel) // stride + 1)
+        return self.unary(name, type, x, shape, kernel=pair(kernel), stride=pair(stride), pad=pair(pad))
+
+    def batchnorm(self, name, x):
+        c = self.shapes[x][0]
+        gamma, beta = (self.fixed(f"{name}.{p}", (c,), "param") for p in ("gamma", "beta"))
+        y = self.batched(f"{name}.y", self.shapes[x])
+        saved = [self.fixed(f"{name}.{s}", (c,)) for s in ("mean", "invstd")]
+        running = [self.fixed(f"{name}.{s}", (c,), "state") for s in ("running_mean", "running_var")]
+        self.file.op(name, "batchnorm", [x, gamma, beta], [y, *saved], effects=running)
+        return y
+
+    def add(self, name, a, b):
+        """a + b, in place on a."""
+        return self.unary(name, "add", a, self.shapes[a], [b], in_place=True)
+
+    def dropout(self, name, x, p):
+        self.dropouts += 1
+        return self.unary(name, "dropout", x, self.shapes[x], p=p, seed=self.dropouts)
+
+    def upsample(self, name, x, scale):
+        c, h, w = self.shapes[x]
+        return self.unary(name, "upsample", x, (c, h * scale, w * scale), scale=scale, mode="bilinear")
+
+    def flatten(self, name, x):
+        """A view of x with one row per sample: no op."""
+        c, h, w = self.shapes[x]
+        return self.batched(name, (c * h * w,), of=x)
+
+    def loss(self, logits, labels):
+        """Softmax cross-entropy, the mean over the batch and, where there are any, over the pixels."""
+        self.file.header["loss"] = self.fixed("loss", ())
+        self.batched("probs", self.shapes[logits])
+        self.file.op("loss", "softmax_xent", [logits, labels], ["loss", "probs"])
+        return self.file
+
+
+# --- The models -------------------------------------------------------------------------------------------------------
+
+
+def lenet_digits():
+    net = Net("lenet-digits",
+              "after LeCun et al., Gradient-based learning applied to document recognition, Proc. IEEE, 1998", 64, """
+LeNet for 8x8 images of digits: 9,514 parameters. Padded convolutions make the activations of a batch of 64 several
+times as large as parameters and gradients together, so a memory budget bites as it does on large networks.""")
+    images, labels = net.input("images", 1, 8, 8), net.input("labels", dtype="i64")
+    x = net.relu("relu1", net.conv("conv1", images, 16, 5, pad=2))
+    x = net.pool("pool1", x, 2, 2)
+    x = net.relu("relu2", net.conv("conv2", x, 32, 3, pad=1))
+    x = net.pool("pool2", x, 2, 2)
+    x = net.relu("relu3", net.linear("fc1", net.flatten("flat", x), 32))
+    net.file.header["outputs"] = "[probs]"
+    return net.loss(net.linear("fc2", x, 10), labels)
+
+
+def vgg_stages(net, x, convolutions):
+    """VGG's convolutional part: per stage so many 3x3 convolutions, then a pooling. Gives every stage's result."""
+    results = []
+    for stage, (count, channels) in enumerate(zip(convolutions, (64, 128, 256, 512, 512)), 1):
+        for i in range(1, count + 1):
+            x = net.relu(f"relu{stage}_{i}", net.conv(f"conv{stage}_{i}", x, channels, 3, pad=1))
+        x = net.pool(f"pool{stage}", x, 2, 2)
+        results.append(x)
+    return results
+
+
+def vgg(name, convolutions, batch, origin, heading):
+    net = Net(name, origin, batch, heading)
+    images, labels = net.input("images", 3, 224, 224), net.input("labels", dtype="i64")
+    x = net.flatten("flat", vgg_stages(net, images, convolutions)[-1])
+    for layer in (6, 7):
+        x = net.relu(f"relu{layer}", net.linear(f"fc{layer}", x, 4096))
+        x = net.dropout(f"drop{layer}", x, 0.5)
+    return net.loss(net.linear("fc8", x, 1000), labels)
+
+
+SIMONYAN = "Simonyan and Zisserman, Very deep convolutional networks for large-scale image recognition, arXiv:1409.1556"
+
+
+def vgg16():
+    return vgg("vgg16", (2, 2, 3, 3, 3), 256, SIMONYAN + ", configuration D",
+               "VGG-16 on 224x224 images: 13 convolutions and 3 fully connected layers, 138,357,544 parameters.")
+
+
+def vgg19():
+    return vgg("vgg19", (2, 2, 4, 4, 4), 256, SIMONYAN + ", configuration E",
+               "VGG-19 on 224x224 images: 16 convolutions and 3 fully connected layers, 143,667,240 parameters.")
+
+
+def vgg101():
+    return vgg("vgg101", (8, 8, 74, 4, 4), 128,
+               "VGG-19 (arXiv:1409.1556) with 8, 8, 74, 4 and 4 convolutions in its stages, after Chen et al., moDNN, "
+               "DATE 2018, section V", """
+VGG-101: VGG-19 with more convolution layers, 8 + 8 + 74 + 4 + 4 = 98 in its five stages, and 3 fully connected ones.
+The moDNN paper (section V) uses such a network and does not say where the layers went. It says that at batch 128 all
+data take nearly 100 GB and that the lower bound on memory, parameters and their gradients plus the largest op at
+sub-batch 1, is 1.4 GB. The fully connected layers alone take 0.99 GB of that bound and a layer of 512 channels 19 MB,
+so the last two stages stay at VGG-19's 4. A layer of the first stage takes 3.3 GB of the 100, so few of the 82 layers
+added fit there and most have to go to the third. 8, 8, 74, 4, 4 gives 105.5e9 bytes (98.3 GiB) and a bound of
+1.52e9 bytes (1.42 GiB).""")
+
+
+def fcn():
+    net = Net("fcn", "Long et al., Fully convolutional networks for semantic segmentation, CVPR 2015, FCN-8s on VGG-16",
+              128, """
+FCN-8s on VGG-16, 21 classes (PASCAL VOC), 224x224 images: 134,362,751 parameters.
+Where the published network pads the image by 100 pixels and crops the scores, conv6 is padded by 3 here, so that every
+score map has its own stage's size; its learned deconvolutions, which start as bilinear interpolation, are bilinear
+up-sampling.""")
+    images, labels = net.input("images", 3, 224, 224), net.input("labels", 224, 224, dtype="i64")
+    _, _, pool3, pool4, x = vgg_stages(net, images, (2, 2, 3, 3, 3))
+    for layer, kernel in ((6, 7), (7, 1)):
+        x = net.relu(f"relu{layer}", net.conv(f"conv{layer}", x, 4096, kernel, pad=kernel // 2))
+        x = net.dropout(f"drop{layer}", x, 0.5)
+    x = net.upsample("up_fr", net.conv("score_fr", x, 21, 1), 2)
+    for stage, skip, scale in ((4, pool4, 2), (3, pool3, 8)):
+        x = net.add(f"fuse_pool{stage}", x, net.conv(f"score_pool{stage}", skip, 21, 1))
+        x = net.upsample(f"up_pool{stage}", x, scale)
+    return net.loss(x, labels)
+
+
+def resnet(name, blocks, bottleneck, heading):
+    net = Net(name, "He et al., Deep residual learning for image recognition, CVPR 2016", 256, heading)
+
+    def conv_bn(prefix, part, x, channels, kernel, stride=1):
+        x = net.conv(f"{prefix}conv{part}", x, channels, kernel, stride, pad=kernel // 2, bias=False)
+        return net.batchnorm(f"{prefix}bn{part}", x)
+
+    def block(prefix, x, width, stride):
+        if bottleneck:  # v1.5: the 3x3 convolution has the stride
+            layers, out = ((width, 1, 1), (width, 3, stride), (4 * width, 1, 1)), 4 * width
+        else:
+            layers, out = ((width, 3, stride), (width, 3, 1)), width
+        y = x
+        for part, (channels, kernel, step) in enumerate(layers, 1):
+            y = conv_bn(prefix, part, y, channels, kernel, step)
+            if part < len(layers):
+                y = net.relu(f"{prefix}relu{part}", y)
+        if stride != 1 or net.shapes[x][0] != out:
+            x = conv_bn(prefix + "down_", "", x, out, 1, stride)
+        return net.relu(f"{prefix}relu{len(layers)}", net.add(f"{prefix}add", y, x))
+
+    images, labels = net.input("images", 3, 224, 224), net.input("labels", dtype="i64")
+    x = net.relu("relu1", conv_bn("", 1, images, 64, 7, 2))
+    x = net.pool("pool1", x, 3, 2, pad=1)
+    for stage, (count, width) in enumerate(zip(blocks, (64, 128, 256, 512)), 2):
+        for i in range(1, count + 1):
+            x = block(f"res{stage}_{i}_", x, width, 2 if stage > 2 and i == 1 else 1)
+    x = net.flatten("flat", net.pool("pool5", x, 7, 7, type="avgpool2d"))
+    return net.loss(net.linear("fc", x, 1000), labels)
+
+
+def resnet34():
+    return resnet("resnet34", (3, 4, 6, 3), False, "ResNet-34 on 224x224 images: 21,797,672 parameters.")
+
+
+def resnet50():
+    return resnet("resnet50", (3, 4, 6, 3), True,
+                  "ResNet-50 v1.5 (stride in the 3x3 convolutions) on 224x224 images: 25,557,032 parameters.")
+
+
+MODELS = {"lenet-digits": lenet_digits, "vgg16": vgg16, "vgg19": vgg19, "vgg101": vgg101, "resnet34": resnet34,
+          "resnet50": resnet50, "fcn": fcn}
+
+
+# --- A large training graph -------------------------------------------------------------------------------------------
+
+LARGE_SEED = 20180319
+LARGE_BATCH, LARGE_CHANNELS, LARGE_PIXELS = 64, 32, 8
+# Per block: 4 forward, 6 backward and 2 optimizer ops. The first one has 2 fewer, as nobody needs the input's gradient,
+# and the loss adds 2.
+LARGE_BLOCK_OPS = 12
+
+
+def large(n_ops):
+    """A chain of residual blocks x + conv1x1(relu(conv3x3(x))) with all three phases written out, exactly `n_ops` ops.
+
+    The width inside the blocks varies, so no two neighbours have equal sizes. Every block keeps its input and its inner
+    activation for the backward pass; parameters are a small part, so the liveness peak, at the turn from forward to
+    backward, is made of activations and a budget of 60 % of it has to move about as many bytes as the arithmetic can
+    hide. What does not fill a block is spent on ops that measure a block's output, as training scripts do."""
+    n_blocks, n_probes = divmod(n_ops, LARGE_BLOCK_OPS)
+    rng = random.Random(LARGE_SEED)
+    widths = [8 * rng.randint(2, 16) for _ in range(n_blocks)]
+    graph = GraphFile(f"A generated residual training graph of {n_ops} ops: generate.py --large {n_ops}.",
+                      name=f"large-{n_ops}", layout="NCHW", batch=LARGE_BATCH, device="k40m",
+                      origin=f'"generate.py --large {n_ops}, seed {LARGE_SEED}"', loss="loss")
+
+    def maps(name, channels, kind="activation"):
+        return graph.tensor(name, "f32", [(0, 1), (channels, 0), (LARGE_PIXELS, 0), (LARGE_PIXELS, 0)], kind)
+
+    def weights(name, k, c, size, kind):
+        return graph.tensor(name, "f32", [(k, 0), (c, 0), (size, 0), (size, 0)], kind)
+
+    maps("x0", LARGE_CHANNELS, "input")
+    graph.tensor("labels", "i64", [(0, 1), (LARGE_PIXELS, 0), (LARGE_PIXELS, 0)], "input")
+    for i, width in enumerate(widths):
+        x, h, a, b, y = f"x{i}", f"h{i}", f"a{i}.w", f"b{i}.w", f"x{i + 1}"
+        weights(a, width, LARGE_CHANNELS, 3, "param")
+        weights(b, LARGE_CHANNELS, width, 1, "param")
+        graph.op(f"a{i}", "conv2d", [x, a], [maps(h, width)], attrs={"pad": [1, 1]})
+        graph.op(f"relu{i}", "relu", [h], [h])
+        graph.op(f"b{i}", "conv2d", [h, b], [maps(y, LARGE_CHANNELS)])
+        graph.op(f"add{i}", "add", [y, x], [y])
+    for i in range(n_probes):
+        graph.op(f"probe{i}", "rms", [f"x{i % n_blocks + 1}"], [graph.tensor(f"rms{i}", "f32", [(0, 1)])])
+    last = f"x{n_blocks}"
+    maps("probs", LARGE_CHANNELS)
+    graph.op("loss", "softmax_xent", [last, "labels"], [graph.tensor("loss", "f32", []), "probs"])
+
+    graph.op("loss.d", "softmax_xent_grad", ["probs", "labels"], [maps(f"{last}.d", LARGE_CHANNELS)], phase="backward")
+    for i, width in reversed(list(enumerate(widths))):
+        x, h, a, b, dy = f"x{i}", f"h{i}", f"a{i}.w", f"b{i}.w", f"x{i + 1}.d"
+        dh = maps(f"h{i}.d", width)
+        da = weights(f"{a}.d", width, LARGE_CHANNELS, 3, "grad")
+        db = weights(f"{b}.d", LARGE_CHANNELS, width, 1, "grad")
+        graph.op(f"b{i}.dw", "conv2d_wgrad", [h, dy], [db], phase="backward")
+        graph.op(f"b{i}.dx", "conv2d_dgrad", [b, dy], [dh], phase="backward")
+        graph.op(f"relu{i}.d", "relu_grad", [h, dh], [dh], phase="backward")
+        graph.op(f"a{i}.dw", "conv2d_wgrad", [x, dh], [da], phase="backward", attrs={"pad": [1, 1]})
+        if i > 0:
+            dx = maps(f"{x}.d", LARGE_CHANNELS)
+            graph.op(f"a{i}.dx", "conv2d_dgrad", [a, dh], [dx], phase="backward", attrs={"pad": [1, 1]})
+            graph.op(f"add{i}.d", "add", [dx, dy], [dx], phase="backward")
+    for i in range(n_blocks):
+        for w in (f"a{i}.w", f"b{i}.w"):
+            graph.op(f"{w}.sgd", "sgd", [w, f"{w}.d"], [w], phase="optimizer")
+    return graph
+
+
+# --- Command line -----------------------------------------------------------------------------------------------------
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description="Write planc's model graphs.")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=f"any of {', '.join(MODELS)}; none: all")
+    parser.add_argument("--all", action="store_true", help="write every model")
+    parser.add_argument("-d", metavar="DIR", default=HERE, help="folder to write to (default: this script's)")
+    parser.add_argument("--large", metavar="N_OPS", type=int, help="write a training graph of N_OPS ops instead")
+    parser.add_argument("-o", metavar="FILE", help="where --large writes")
+    options = parser.parse_args(arguments)
+    for model in options.models:
+        if model not in MODELS:
+            parser.error(f"no model is called {model}; there are {', '.join(MODELS)}")
+    if (options.large is None) != (options.o is None):
+        parser.error("--large and -o belong together")
+    if options.large is not None and options.models + ["--all"] * options.all:
+        parser.error("--large does not go with models")
+    if options.large is not None and options.large < LARGE_BLOCK_OPS:
+        parser.error(f"--large needs at least {LARGE_BLOCK_OPS} ops")
+    try:
+        if options.large is not None:
+            large(options.large).write(options.o)
+        else:
+            for model in MODELS if options.all else options.models or MODELS:
+                MODELS[model]().write(os.path.join(options.d, f"{model}.yaml"))
+    except OSError as error:
+        print(f"generate.py: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 5
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

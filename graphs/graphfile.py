@@ -1,0 +1,102 @@
+"""Writing planc-graph(5) files: what generate.py and from_recording.py share.
+
+A size is a law in the batch size N, held as a pair (fixed, per_sample) and written `3+50N`. A file is built in memory,
+one tensor and one op per line, and put in place whole by a rename, so a failed run leaves no half-written graph.
+"""
+
+import json
+import os
+
+KINDS = ("input", "param", "state", "grad", "activation", "temp")
+DTYPE_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "u8": 1, "bool": 1}
+NAME_LIMIT = 255
+# Characters that planc-graph(5) keeps out of names, so that every name is a plain YAML scalar wherever it stands.
+NOT_IN_NAMES = frozenset("\"\\,[]{}#&*!|>'%@`")
+NOT_FIRST_IN_NAMES = frozenset("-?:;")
+
+
+def legal_name(text):
+    """`text` with every character that a name may not hold replaced by `_`."""
+    name = "".join(c if "!" <= c <= "~" and c not in NOT_IN_NAMES else "_" for c in text)[:NAME_LIMIT] or "_"
+    if name[0] in NOT_FIRST_IN_NAMES:
+        name = "_" + name[1:]
+    return name[:-1] + "_" if name[-1] == ":" else name
+
+
+def law(value):
+    """A size law as text: 7, N, 25N, 3+50N."""
+    fixed, per_sample = value
+    if per_sample == 0:
+        return str(fixed)
+    slope = "N" if per_sample == 1 else f"{per_sample}N"
+    return slope if fixed == 0 else f"{fixed}+{slope}"
+
+
+def scalar(value):
+    """An attribute's value as text: an integer, a real (which has a point or an exponent), integers or a string."""
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(str(int(v)) for v in value) + "]"
+    if isinstance(value, (bool, int)):
+        return str(int(value))
+    return value if value[:1].isalpha() and legal_name(value) == value else json.dumps(value)
+
+
+class GraphFile:
+    """A graph file under construction. `header` holds the keys before `tensors`, in the order they are written."""
+
+    def __init__(self, heading, **header):
+        self.heading = heading
+        self.header = header
+        self.tensors = {}
+        self.ops = {}
+
+    def tensor(self, name, dtype, dims, kind="activation", of=None):
+        """Adds a tensor of `dims` (laws), with storage of its own or as a window on that of tensor `of`."""
+        assert name not in self.tensors, name
+        shape = f"{dtype}[{','.join(law(d) for d in dims)}]"
+        prefix = "" if kind == "activation" else kind + " "
+        self.tensors[name] = f"{shape} of {of}" if of else prefix + shape
+        return name
+
+    def op(self, name, type, inputs, outputs, *, phase="forward", effects=(), attrs=None, flops=None, traffic=None,
+           flags=(), loop=None):
+        """Adds an op; `flops` and `traffic` are laws, left to the op type when None, `loop` is (name, step)."""
+        assert name not in self.ops, name
+        fields = [f"op: {name}", f"type: {type}"]
+        if phase != "forward":
+            fields.append(f"phase: {phase}")
+        for key, names in (("in", inputs), ("out", outputs), ("effects", effects)):
+            if names:
+                fields.append(f"{key}: [{', '.join(names)}]")
+        if attrs:
+            fields.append("attrs: {" + ", ".join(f"{k}: {scalar(v)}" for k, v in attrs.items()) + "}")
+        for key, value in (("flops", flops), ("traffic", traffic)):
+            if value is not None:
+                fields.append(f"{key}: {law(value)}")
+        if flags:
+            fields.append(f"flags: [{', '.join(flags)}]")
+        if loop:
+            fields.append(f"loop: {loop[0]}, step: {loop[1]}")
+        self.ops[name] = "{" + ", ".join(fields) + "}"
+
+    def text(self):
+        lines = [f"# {line}".rstrip() for line in self.heading.strip().splitlines()]
+        lines.append("planc-graph: 1")
+        lines += [f"{key}: {value}" for key, value in self.header.items()]
+        lines.append("tensors:")
+        lines += [f"  {name}: {spec}" for name, spec in self.tensors.items()]
+        lines.append("ops:")
+        lines += [f"  - {op}" for op in self.ops.values()]
+        return "\n".join(lines) + "\n"
+
+    def write(self, path):
+        aside = f"{path}.tmp"
+        try:
+            with open(aside, "w", encoding="ascii", newline="\n") as file:
+                file.write(self.text())
+            os.replace(aside, path)
+        finally:
+            if os.path.exists(aside):
+                os.remove(aside)

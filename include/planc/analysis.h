@@ -1,0 +1,62 @@
+/* Analysis of a trace: lifetimes, gaps, ideal memory, peaks, moDNN's lower bound. */
+#ifndef PLANC_ANALYSIS_H
+#define PLANC_ANALYSIS_H
+
+#include "planc/cost.h"
+#include "planc/plan.h"
+#include "planc/trace.h"
+
+/* The stretch between two consecutive accesses of a buffer of which the second reads: before one that only writes no
+ * version has to survive. For a persistent buffer the last one wraps around to the next period's first access, whatever
+ * that does: the user keeps the last version. */
+typedef struct planc_gap {
+  int32_t buffer, version; /* the version that must survive it */
+  int32_t from, to;        /* instances; to <= from when it wraps */
+  bool wraps;
+} planc_gap;
+
+typedef struct planc_gaps {
+  int32_t n;
+  const planc_gap *gaps; /* by buffer, in time order */
+} planc_gaps;
+planc_status planc_gaps_make(const planc_trace *trace, planc_gaps **out);
+void planc_gaps_free(planc_gaps *gaps);
+
+typedef struct planc_memory_needs {
+  int64_t sum_bytes;         /* all data of the trace at once, as moDNN counts the ideal case (papers/004, V-A) */
+  int64_t liveness_bytes;    /* peak of live buffers, persistent ones always live, workspace excluded */
+  int32_t liveness_instance; /* the first where that peak is, -1 in an empty trace */
+  int64_t persistent_bytes;
+} planc_memory_needs;
+planc_status planc_memory_needs_of(const planc_trace *trace, planc_memory_needs *out);
+/* Buffers live at an instance, largest first; *out is malloc'ed. */
+planc_status planc_live_at(const planc_trace *trace, int32_t instance, int32_t **out, int32_t *out_count);
+
+/* moDNN, Eq. 1 without workspace: bytes of instance's inputs and outputs other than always-resident ones (params,
+ * state, gradients). */
+int64_t planc_instance_bytes(const planc_trace *trace, int32_t instance);
+/* S_W: bytes of params, state and gradients; gradients once, however many iterations the period has. */
+int64_t planc_resident_bytes(const planc_trace *trace);
+/* moDNN's lower bound on memory, Eq. 2: S_W + max over ops at batch 1 with the baseline algorithm; *out_op is the op.
+ */
+planc_status planc_lower_bound(const planc_graph *graph, int64_t *out_bytes, int32_t *out_op);
+
+/* --- What binds a plan's peak ----------------------------------------------------------------------------------- */
+
+typedef struct planc_peak_entry {
+  const char *name; /* storage, or "workspace" */
+  int64_t bytes;
+} planc_peak_entry;
+
+/* The moment of the body at which open residencies and workspace are largest. Names are borrowed from the plan. */
+typedef struct planc_peak {
+  int64_t bytes;
+  int32_t instr;  /* index into the body */
+  const char *op; /* the op that runs there, or the next one; NULL if none follows */
+  int32_t n;
+  const planc_peak_entry *entries; /* largest first; equal names summed */
+} planc_peak;
+planc_status planc_peak_of(const planc_plan *plan, planc_peak **out);
+void planc_peak_free(planc_peak *peak);
+
+#endif

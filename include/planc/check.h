@@ -1,0 +1,26 @@
+/* The checker: runs a plan symbolically and says whether it is right (planc-plan(5), "What makes a plan valid").
+ *
+ * It derives the trace anew from the plan's own graph and jobs and shares no decision or simulation code with the
+ * planner. Every byte interval of device and host holds a version with a last-write epoch and per-stream read epochs;
+ * vector clocks are snapshotted at records and joined at waits. */
+#ifndef PLANC_CHECK_H
+#define PLANC_CHECK_H
+
+#include "planc/plan.h"
+
+typedef struct planc_check_report {
+  int64_t peak_bytes, host_peak_bytes;       /* arena plus reserved; host arena */
+  int64_t touched_bytes, host_touched_bytes; /* highest byte touched + 1 */
+  int32_t instances, instructions, recomputed;
+} planc_check_report;
+
+typedef struct planc_check_options {
+  int64_t budget_bytes;      /* device, reserved included; -1 = the plan's own */
+  int64_t host_budget_bytes; /* -1 = the plan's own */
+} planc_check_options;
+
+/* OK when the plan is valid and within its budgets; INVALID_PLAN (message: "line N: instruction: storage: what") when
+ * it is not; INFEASIBLE when it is valid but over a budget. `report` may be NULL. */
+planc_status planc_check(const planc_plan *plan, const planc_check_options *options, planc_check_report *report);
+
+#endif

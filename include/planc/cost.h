@@ -1,0 +1,82 @@
+/* Costs: how long each op takes with each algorithm, what workspace it needs, how long a transfer takes.
+ *
+ * A profile describes a device (planc-profile(5)): from its constants every op gets a roofline time; measured tables,
+ * where the profile has them, override. Times are int64 nanoseconds, sizes int64 bytes; both are piecewise linear in
+ * the batch. Fractions are parts per million (ppm). */
+#ifndef PLANC_COST_H
+#define PLANC_COST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "planc/graph.h"
+
+/* A copy engine of the host link: time = latency + bytes / bandwidth. */
+typedef struct planc_link {
+  int64_t bytes_per_second, latency_ns;
+} planc_link;
+
+typedef struct planc_device {
+  const char *name;
+  int64_t memory_bytes;   /* of the card */
+  int64_t reserved_bytes; /* context and libraries: charged to every plan's peak */
+  int64_t launch_ns;      /* host time to launch one op */
+  int32_t in_flight;      /* launched ops that may wait on the device */
+  planc_link h2d, d2h;
+  int64_t duplex_ppm;   /* a copy's speed while the other direction copies too */
+  int64_t slowdown_ppm; /* how much longer compute takes while one direction copies */
+} planc_device;
+
+/* One way to run an op at one batch. */
+typedef struct planc_variant {
+  const char *algorithm; /* "implicit-gemm", "gemm", "winograd", "fft", ...; "default" where there is no choice */
+  int64_t time_ns;
+  int64_t workspace_bytes;
+  int64_t busy_ppm; /* share of the GPU it keeps busy; 1,000,000 = all */
+  bool deterministic, measured;
+} planc_variant;
+
+typedef struct planc_profile planc_profile;
+
+/* Reads planc-profile(5), JSON. Errors name the place ("path: ops[3].variants[0]: ..."). */
+planc_status planc_profile_read(const char *path, planc_profile **out);
+planc_status planc_profile_parse(const char *text, size_t length, const char *path, planc_profile **out);
+void planc_profile_free(planc_profile *profile);
+const planc_device *planc_profile_device(const planc_profile *profile);
+
+/* All variants of every op of a graph at the given batches, baseline first (the one with the least workspace; of
+ * several the fastest), the others by algorithm name. */
+typedef struct planc_costs {
+  const planc_graph *graph;
+  const planc_profile *profile;
+  planc_device device;
+  int32_t n_batches;
+  const int64_t *batches; /* ascending, distinct */
+  /* Variants of op o at batch index k: variants[first[o * n_batches + k]] up to, not including, the next first. */
+  const int32_t *first;
+  const planc_variant *variants;
+} planc_costs;
+
+/* Makes the table; *out borrows `graph` and `profile`. `batches` need be neither sorted nor distinct. */
+planc_status planc_costs_make(const planc_profile *profile, const planc_graph *graph, int32_t n_batches,
+                              const int64_t *batches, planc_costs **out);
+void planc_costs_free(planc_costs *costs);
+/* Index of `batch` in costs->batches, or -1. */
+int32_t planc_costs_batch(const planc_costs *costs, int64_t batch);
+static inline const planc_variant *planc_costs_variants(const planc_costs *costs, int32_t op, int32_t batch_index,
+                                                        int32_t *out_count) {
+  const int32_t *first = &costs->first[(int64_t)op * costs->n_batches + batch_index];
+  *out_count = first[1] - first[0];
+  return &costs->variants[first[0]];
+}
+/* Index of the fastest variant whose workspace is at most `limit` (ties: less workspace, then lower index); -1 if none.
+ */
+int32_t planc_variant_fastest(const planc_variant *variants, int32_t count, int64_t limit);
+/* Time of one add of two buffers of `bytes` on the device: what accumulating a gradient through a temporary costs. */
+int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes);
+
+/* Time of a copy of `bytes` alone on its engine. */
+int64_t planc_link_ns(const planc_link *link, int64_t bytes);
+
+#endif

@@ -1,0 +1,59 @@
+/* Policies: functions from (graph, costs, budget, options) to a trace and a schedule. One file and one table entry
+ * each. */
+#ifndef PLANC_POLICY_H
+#define PLANC_POLICY_H
+
+#include "planc/plan.h"
+#include "planc/schedule.h"
+
+typedef struct planc_problem {
+  const planc_graph *graph; /* with backward ops, unless planned for inference */
+  const planc_profile *profile;
+  int64_t batch;
+  int64_t budget_bytes;      /* device peak, reserved included */
+  int64_t host_budget_bytes; /* -1 = not limited */
+  int64_t sub_batch;         /* fixed by the user; 0 = the policy chooses */
+  bool split_batch_norm;     /* the user allows splitting a batch-coupled graph */
+} planc_problem;
+
+/* What a policy gives out; freed with planc_candidate_free. */
+typedef struct planc_candidate {
+  planc_trace *trace;
+  planc_costs *costs;
+  planc_schedule *schedule;
+  int64_t sub_batch; /* samples of a full round */
+} planc_candidate;
+void planc_candidate_free(planc_candidate *candidate);
+
+/* Makes trace and costs for rounds of `sub_batch` samples, the last one smaller. */
+planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out);
+
+enum {
+  PLANC_POLICY_ROUNDS = 1,     /* splits the batch */
+  PLANC_POLICY_RECOMPUTES = 2, /* drops and recomputes */
+  PLANC_POLICY_SIMULATED = 4   /* has no plan, only a simulation: `ideal` */
+};
+
+typedef struct planc_policy {
+  const char *name, *summary;
+  uint32_t supports;
+  /* A schedule for the budget, or INFEASIBLE with a message naming the op that binds and what is live there. */
+  planc_status (*make)(const planc_problem *problem, planc_candidate *out);
+} planc_policy;
+
+/* All policies, ended by one without a name. */
+const planc_policy *planc_policies(void);
+const planc_policy *planc_policy_find(const char *name);
+
+/* The whole way from a problem to a plan: policy, lowering, simulation. INFEASIBLE when it does not fit the budget; a
+ * SIMULATED policy's plan is not held to the budget. */
+planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
+/* The least budget for which planc_make_plan succeeds, reserved included, found by doubling and bisection: a budget one
+ * alignment unit smaller fails. */
+planc_status planc_least_budget(const planc_problem *problem, const planc_policy *policy, int64_t *out_bytes);
+
+/* Fills the blanks of a schedule: addresses (offline placement), host slots, streams, events. */
+planc_status planc_lower(const planc_problem *problem, const planc_policy *policy, const planc_candidate *candidate,
+                         planc_plan **out);
+
+#endif

@@ -1,0 +1,110 @@
+/* The schedule: what a policy decides. One totally ordered list of commands over residencies of versions.
+ *
+ * `acquire` opens a residency (a place on the device for one buffer); exec, prefetch and move fill it; `release` closes
+ * it. `offload` copies a residency's content to the host, `await` makes a stream wait for the copy last started on a
+ * residency, `move` copies it on the device. Device and host addresses are optional: lowering fills the blanks.
+ * Dependencies need not be stated: lowering orders every hazard by events. The order of commands is the order in which
+ * a sequential run executes them.
+ *
+ * The builder follows the content of every residency and host copy, so that a policy cannot state a schedule that reads
+ * a wrong version: such a call fails with INTERNAL and a message that names instance and buffer. */
+#ifndef PLANC_SCHEDULE_H
+#define PLANC_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "planc/cost.h"
+#include "planc/trace.h"
+
+#define PLANC_BLANK (-1) /* an address that lowering chooses */
+
+/* Device addresses and host addresses are multiples of this. */
+enum { PLANC_ALIGNMENT = 256 };
+
+/* Streams of a single job. */
+enum { PLANC_STREAM_COMPUTE, PLANC_STREAM_H2D, PLANC_STREAM_D2H, PLANC_N_STREAMS };
+
+typedef enum planc_command_kind {
+  PLANC_CMD_EXEC,
+  PLANC_CMD_ACQUIRE,
+  PLANC_CMD_RELEASE,
+  PLANC_CMD_OFFLOAD,
+  PLANC_CMD_PREFETCH,
+  PLANC_CMD_AWAIT,
+  PLANC_CMD_MOVE
+} planc_command_kind;
+
+typedef struct planc_command {
+  planc_command_kind kind;
+  int8_t stream;
+  bool recompute;    /* exec: restores a version that was made before */
+  bool user;         /* offload, prefetch: the other side is the user's memory, not a host slot */
+  int32_t residency; /* all but exec; move: the destination */
+  int32_t source;    /* move: the origin; prefetch: the offload command that made the host copy, -1 = user */
+  int32_t instance;  /* exec */
+  int32_t variant;   /* exec: index among the op's variants at its batch; 0 for ACCUMULATE */
+  int32_t first_use; /* exec: schedule->uses[first_use + k] is the residency of the instance's k-th access, -1 for a
+                        side effect that a recompute skips */
+  int32_t version;   /* offload, prefetch: which version is copied */
+  int64_t address;   /* acquire: device address or PLANC_BLANK; exec: the workspace's, or PLANC_BLANK */
+} planc_command;
+
+typedef struct planc_residency {
+  int32_t buffer;
+  int64_t address; /* or PLANC_BLANK */
+} planc_residency;
+
+typedef struct planc_schedule planc_schedule;
+
+/* A schedule over `trace` and `costs` (of the trace's single job); both are borrowed. */
+planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *costs, planc_schedule **out);
+void planc_schedule_free(planc_schedule *schedule);
+
+/* --- Stating commands; every one appends to the list ----------------------------------------------------------- */
+
+/* Opens the residency that holds persistent `buffer` when the period starts. Only before the first command. At the end
+ * of the schedule the same buffers must be resident, holding their last version. */
+planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency);
+planc_status planc_schedule_acquire(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency);
+planc_status planc_schedule_release(planc_schedule *s, int32_t residency);
+/* Runs an instance on the compute stream with the open residencies that hold what it reads; what it only writes goes to
+ * the buffer's open residency that was opened last. With `recompute`, side effects are skipped. */
+planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t variant, int64_t workspace_address,
+                                 bool recompute);
+/* Copies the residency's content to a host slot; its host copy then stays until the buffer's last access. */
+planc_status planc_schedule_offload(planc_schedule *s, int32_t residency);
+/* Copies a result's last version to the user. */
+planc_status planc_schedule_deliver(planc_schedule *s, int32_t residency);
+/* Fills an open, empty residency with `version` from its host copy or, for version 0 of a fed buffer, from the user. */
+planc_status planc_schedule_prefetch(planc_schedule *s, int32_t residency, int32_t version);
+/* Makes `stream` wait until the copy last started on `residency` (which may be closed) has ended. */
+planc_status planc_schedule_await(planc_schedule *s, int32_t stream, int32_t residency);
+/* Copies the content of `source` to the open, empty residency `destination` of the same buffer. */
+planc_status planc_schedule_move(planc_schedule *s, int32_t destination, int32_t source);
+
+/* --- Looking ---------------------------------------------------------------------------------------------------- */
+
+/* The open residency of `buffer` that holds `version`, or -1. */
+int32_t planc_schedule_resident(const planc_schedule *s, int32_t buffer, int32_t version);
+/* The open residency of `buffer` opened last, whatever it holds, or -1. */
+int32_t planc_schedule_open(const planc_schedule *s, int32_t buffer);
+/* The version an open residency holds, -1 if empty. */
+int32_t planc_schedule_content(const planc_schedule *s, int32_t residency);
+/* True when `version` can be prefetched: a host copy of it exists or the user holds it. */
+bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t version);
+
+const planc_trace *planc_schedule_trace(const planc_schedule *s);
+const planc_costs *planc_schedule_costs(const planc_schedule *s);
+int32_t planc_schedule_n_commands(const planc_schedule *s);
+const planc_command *planc_schedule_commands(const planc_schedule *s);
+int32_t planc_schedule_n_residencies(const planc_schedule *s);
+const planc_residency *planc_schedule_residencies(const planc_schedule *s);
+int32_t planc_schedule_n_boundary(const planc_schedule *s); /* residencies 0 .. n-1 are the boundary's */
+const int32_t *planc_schedule_uses(const planc_schedule *s);
+/* Checks that the schedule is whole: every instance ran, every result was delivered, the boundary is restored. */
+planc_status planc_schedule_finish(planc_schedule *s);
+/* The variant an exec command chose; for ACCUMULATE instances one made from the device's memory bandwidth. */
+planc_variant planc_schedule_variant(const planc_schedule *s, const planc_command *command);
+
+#endif

@@ -1,0 +1,31 @@
+/* The simulator: one for every policy. Discrete events over a plan's instructions: a dispatch engine (launch cost,
+ * in-flight limit), compute streams, one copy engine per direction; copies slow compute, duplex slows copies. */
+#ifndef PLANC_SIMULATE_H
+#define PLANC_SIMULATE_H
+
+#include "planc/plan.h"
+
+typedef enum planc_stall { PLANC_STALL_H2D, PLANC_STALL_D2H, PLANC_STALL_LAUNCH, PLANC_N_STALLS } planc_stall;
+
+typedef struct planc_simulation {
+  int64_t prologue_ns, iteration_ns, epilogue_ns; /* iteration: steady state, one period */
+  int64_t first_iteration_ns;
+  int64_t compute_ns; /* of ops in one period, alone, recompute included */
+  int64_t recompute_ns;
+  int64_t slowdown_ns;                          /* compute lost to copies beside it */
+  int64_t stall_ns[PLANC_N_STALLS];             /* compute idle, by what it waited for */
+  int64_t h2d_bytes, d2h_bytes, h2d_ns, d2h_ns; /* per period: moved, engine busy */
+  int64_t peak_bytes;                           /* arena plus reserved */
+  int64_t live_peak_bytes;                      /* most bytes of open residencies and workspace at one time */
+  int32_t live_peak_instr;                      /* the body's instruction at which that is reached */
+} planc_simulation;
+
+/* Called for every exec and copy of the steady-state period with its start and end (from the period's start). */
+typedef void (*planc_simulation_visitor)(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns,
+                                         int64_t end_ns);
+
+/* `visitor` may be NULL. The plan need not fit any budget. */
+planc_status planc_simulate(const planc_plan *plan, planc_simulation_visitor visitor, void *user,
+                            planc_simulation *out);
+
+#endif

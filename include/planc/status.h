@@ -1,0 +1,49 @@
+/* Statuses: how every planc function reports failure.
+ *
+ * A status is NULL when all is well; otherwise it owns a code and a message that grows by context on its way up
+ * ("graphs/x.yaml:41:7: op conv3: tensor t7 is never produced"). The library never prints, exits or aborts: whoever
+ * receives a status either returns it (with more context) or frees it. */
+#ifndef PLANC_STATUS_H
+#define PLANC_STATUS_H
+
+/* X(name, exit code of the programs, text) */
+#define PLANC_CODES(X)                                            \
+  X(OK, 0, "ok")                                                  \
+  X(INFEASIBLE, 1, "does not fit the budget")                     \
+  X(INVALID_PLAN, 1, "the plan is not valid")                     \
+  X(USAGE, 2, "wrong use of the command line")                    \
+  X(BAD_INPUT, 3, "an input file is malformed or cannot be read") \
+  X(STALE, 4, "the plan was made from another graph or profile")  \
+  X(INTERNAL, 5, "a defect in planc")                             \
+  X(OUT_OF_MEMORY, 5, "out of memory")                            \
+  X(IO, 5, "an output cannot be written")                         \
+  X(DEVICE, 6, "the device failed or is missing")
+
+typedef enum planc_code {
+#define X(name, exit_code, text) PLANC_##name,
+  PLANC_CODES(X)
+#undef X
+} planc_code;
+
+typedef struct planc_status_object *planc_status;
+
+/* A new status. Never NULL: when memory is short it is a shared out-of-memory status. */
+planc_status planc_error(planc_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Puts "context: " before the message of `status` and returns it; NULL stays NULL. Takes ownership of `status`. */
+planc_status planc_context(planc_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+planc_code planc_status_code(planc_status status);
+/* The message, owned by the status; "ok" for NULL. */
+const char *planc_status_message(planc_status status);
+/* What a program that failed with `code` exits with. */
+int planc_exit_code(planc_code code);
+void planc_status_free(planc_status status);
+
+/* Returns from the calling function when `expression` failed. */
+#define PLANC_TRY(expression)                      \
+  do {                                             \
+    planc_status planc_try_status = (expression);  \
+    if (planc_try_status) return planc_try_status; \
+  } while (0)
+
+#endif

@@ -1,0 +1,96 @@
+/* The trace: graph, batch, rounds, order and jobs expanded into one flat list of op instances over versions.
+ *
+ * A *buffer* is one storage in one round (or, for what spans rounds: in one iteration; for what persists: in all). Its
+ * content between two writes is a *version*, counted from 0: version 0 of a persistent or fed buffer is what it holds
+ * when the period starts, of any other buffer it is undefined. In the next period version 0 of a persistent buffer is
+ * its last version of this one. Everything after expand sees only traces, so uneven rounds, several iterations and
+ * several jobs are no special cases. */
+#ifndef PLANC_TRACE_H
+#define PLANC_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "planc/graph.h"
+
+/* A job: a graph, its batch, how the batch is cut into rounds (sub-batches), and its iterations per period. */
+typedef struct planc_job {
+  const planc_graph *graph;
+  int64_t batch;
+  int32_t n_rounds;
+  const int64_t *rounds; /* samples of each round, all positive, summing to batch */
+  int32_t iterations;    /* per period, at least 1 */
+  const int32_t *order;  /* op order of a round, a legal permutation; NULL = the graph's */
+} planc_job;
+
+enum {
+  PLANC_BUFFER_PERSISTENT = 1, /* param or state: survives the period */
+  PLANC_BUFFER_FED = 2,        /* version 0 comes from the user's memory: input batches */
+  PLANC_BUFFER_RESULT = 4      /* its last version leaves for the user's memory once per period: loss, outputs */
+};
+
+typedef struct planc_buffer {
+  int32_t job, storage;
+  int32_t iteration, round; /* -1 where it spans all of them */
+  planc_kind kind;
+  uint32_t flags;
+  int64_t bytes;
+  int32_t last_version;             /* versions 0 .. last_version */
+  int32_t first_access, n_accesses; /* slice of trace->by_buffer */
+} planc_buffer;
+
+/* What one instance does with one buffer; an instance has at most one access per buffer. */
+typedef struct planc_access {
+  int32_t instance, buffer;
+  int32_t read;  /* version read, -1 if none */
+  int32_t write; /* version made, -1 if none; read >= 0 and write >= 0 is in place */
+  bool effect;   /* a side effect: skipped by a recompute */
+} planc_access;
+
+typedef enum planc_role {
+  PLANC_ROLE_OP,        /* runs the graph's op */
+  PLANC_ROLE_ACCUMULATE /* adds a round's temporary gradient (first access, read) to the gradient (second, in place) */
+} planc_role;
+
+typedef struct planc_instance {
+  int32_t job, iteration, round; /* round is -1 for optimizer ops */
+  int32_t op;                    /* for ACCUMULATE: the op whose gradient it adds */
+  planc_role role;
+  bool accumulates;                 /* adds to its gradient (beta = 1) */
+  int64_t batch;                    /* samples of its round; the job's batch for optimizer ops */
+  int64_t sample_offset;            /* of its round within the batch */
+  int32_t first_access, n_accesses; /* slice of trace->accesses */
+} planc_instance;
+
+typedef struct planc_trace {
+  int32_t n_jobs, n_instances, n_accesses, n_buffers;
+  const planc_job *jobs;           /* a copy; the graphs are borrowed */
+  const planc_instance *instances; /* in file order */
+  const planc_access *accesses;    /* by instance; reads before pure writes, in operand order */
+  const int32_t *by_buffer;        /* access indices grouped by buffer, in time order */
+  const planc_buffer *buffers;
+} planc_trace;
+
+/* Expands jobs (one after the other) into a trace.
+ *  - a round's ops run forward and backward; optimizer ops run once per iteration, after the last round;
+ *  - a gradient spans the rounds of its iteration: in rounds after the first its single writer adds in place where its
+ *    type can and nothing else in the round touches the gradient; else the round works on a temporary buffer (kind
+ *    temp), and an ACCUMULATE instance adds that after the round's last access;
+ *  - input buffers are per round and fed; loss and outputs are per round and leave.
+ * Fails with BAD_INPUT on overflow, on rounds that do not sum to the batch, on an order that is no permutation or lets
+ * an op see another version than the graph's order does, and, while there are several rounds, where an optimizer op
+ * touches a buffer of a round or rounds share a buffer whose size depends on the batch. */
+planc_status planc_expand(const planc_job *jobs, int32_t n_jobs, planc_trace **out);
+void planc_trace_free(planc_trace *trace);
+
+/* The access of `instance` that serves tensor `tensor` of its op; -1 if there is none, as for ACCUMULATE. */
+int32_t planc_trace_access_of(const planc_trace *trace, int32_t instance, int32_t tensor);
+/* The graph's op of an instance. */
+const planc_op *planc_trace_op(const planc_trace *trace, int32_t instance);
+/* The storage's name of a buffer. */
+const char *planc_trace_buffer_name(const planc_trace *trace, int32_t buffer);
+/* True when running the instance again restores what it wrote: it writes no persistent or gradient buffer other than
+ * as a side effect. */
+bool planc_trace_recomputable(const planc_trace *trace, int32_t instance);
+
+#endif

@@ -1,0 +1,108 @@
+/* planrt: runs plans. A session replays one plan on a backend, with the user's data coming in through `feed` and its
+ * results leaving through `sink`.
+ *
+ *   planrt_session_new(plan, &options, &session);   checks the plan, allocates everything
+ *   planrt_init(session);                           parameters and state as a fresh training run has them
+ *   planrt_run(session, 100);                       prologue, 100 periods, epilogue
+ *   planrt_read(session, 0, storage, out, bytes);   what has been trained
+ *   planrt_session_free(session);
+ *
+ * A session is used by one thread at a time. After planrt_session_new nothing is allocated. Every failure is a
+ * planc_status; after a failed run the contents of the persistent buffers are undefined until written again. */
+#ifndef PLANRT_PLANRT_H
+#define PLANRT_PLANRT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "planc/check.h"
+#include "planc/plan.h"
+
+#define PLANRT_VERSION "0.1.0"
+
+typedef struct planrt_session planrt_session;
+
+/* Asks for samples [offset, offset + count) of the batch of one iteration of an input. */
+typedef struct planrt_feed_request {
+  int32_t job;
+  int32_t storage;   /* of the job's graph, an input */
+  int64_t iteration; /* of the job, counted from 0 over all runs */
+  int64_t offset, count;
+  void *out; /* to be filled with exactly `bytes` bytes */
+  int64_t bytes;
+} planrt_feed_request;
+/* Must give the same bytes whenever it gets the same request: a plan may load an input more than once, and a verified
+ * run asks for everything twice. Requests come in no particular order of iterations. */
+typedef planc_status (*planrt_feed)(void *user, const planrt_feed_request *request);
+
+/* A round's result: the loss or another output. `data` is valid during the call. */
+typedef struct planrt_result {
+  int32_t job;
+  int32_t storage;
+  int64_t iteration; /* of the job, counted from 0 over all runs */
+  int32_t round;
+  const void *data;
+  int64_t bytes;
+} planrt_result;
+typedef planc_status (*planrt_sink)(void *user, const planrt_result *result);
+
+typedef struct planrt_options {
+  uint64_t seed;    /* of initial values, dropout and the default feed */
+  planrt_feed feed; /* NULL: pseudo-random samples */
+  planrt_sink sink; /* NULL: results are dropped */
+  void *user;       /* first argument of both */
+  bool synthetic;   /* stand-ins for all ops, see runtime/host/synthetic.c: any graph runs, no numerics */
+  bool verify;      /* run the reference beside the plan, see planrt_run */
+  bool poison;      /* fill memory that is acquired or released with NaNs; file order only */
+  bool evaluate;    /* make planrt_evaluate possible: needs memory for a resident forward pass of job 0 */
+  /* Take the plan as it is, for tests of plans the checker has judged or should reject: a wrong plan then computes
+   * wrong bits or fails, but touches no memory other than the session's. */
+  bool unchecked;
+} planrt_options;
+
+/* Checks the plan (planc_check with its own budgets), opens the host backend with arenas of exactly the plan's sizes
+ * and prepares every op. `plan` is borrowed until the session is freed; `options` is copied. DEVICE when an op has no
+ * kernel or memory is short; INVALID_PLAN or INFEASIBLE from the checker. */
+planc_status planrt_session_new(const planc_plan *plan, const planrt_options *options, planrt_session **out);
+void planrt_session_free(planrt_session *session);
+
+/* Sets params and state to what a fresh training run starts from, in functions of `seed` and each tensor's name:
+ * weights of convolutions and linear layers He-uniform by fan-in, biases 0, batch norm's scale 1 and shift 0, running
+ * mean 0 and variance 1, optimizer state 0; whatever only ops of unknown type use is small and uniform. */
+planc_status planrt_init(planrt_session *session);
+
+/* What ops may depend on beside their operands. */
+typedef struct planrt_step {
+  double learning_rate; /* NaN: every optimizer op's own `lr` */
+  int64_t period;       /* the next to run; iteration i of job j is iteration period * iterations[j] + i of that job.
+                           Feeds, dropout and Adam's step count (iteration + 1) follow it */
+} planrt_step;
+/* Before planrt_set_step: NaN and 0. Each run moves `period` on. */
+planrt_step planrt_get_step(const planrt_session *session);
+void planrt_set_step(planrt_session *session, planrt_step step);
+
+/* Runs the prologue, `periods` bodies and the epilogue in file order.
+ * With `verify` the reference (the trace executed with every buffer resident) runs beside it: results are compared
+ * after each body and persistent buffers after each epilogue, bit for bit; INVALID_PLAN names the first difference. To
+ * bound the results kept, the epilogue and the prologue then also run every PLANRT_VERIFY_PERIODS periods. */
+enum { PLANRT_VERIFY_PERIODS = 16 };
+planc_status planrt_run(planrt_session *session, int64_t periods);
+/* The same in an order drawn from `seed`: any stream may run on as far as the plan's events allow, whole bodies ahead
+ * of the others included. Every seed gives the same results if the plan is safe under any timing. INVALID_PLAN when no
+ * stream can go on. */
+planc_status planrt_run_interleaved(planrt_session *session, int64_t periods, uint64_t seed);
+
+/* Copies a param's or state's value out of, or into, the session's home memory; `bytes` must be its size. */
+planc_status planrt_read(const planrt_session *session, int32_t job, int32_t storage, void *out, int64_t bytes);
+planc_status planrt_write(planrt_session *session, int32_t job, int32_t storage, const void *data, int64_t bytes);
+
+/* Runs the forward ops of job 0 as inference (running statistics, no dropout) on `samples` samples from `feed` (batch i
+ * is its iteration i; of the last batch only what is needed counts) and gives the share of positions whose most
+ * probable class is their label. USAGE without the option `evaluate`, BAD_INPUT when the graph has no softmax_xent. */
+planc_status planrt_evaluate(planrt_session *session, planrt_feed feed, void *user, int64_t samples,
+                             double *out_accuracy);
+
+/* The checker's report on the session's plan; zeros when the session is `unchecked`. */
+const planc_check_report *planrt_report(const planrt_session *session);
+
+#endif

@@ -1,0 +1,22 @@
+/* Where everything of a schedule lies: the blanks that a policy left, filled by placement. */
+#ifndef PLANC_PLANNER_ADDRESSES_H
+#define PLANC_PLANNER_ADDRESSES_H
+
+#include "planc/schedule.h"
+#include "util/arena.h"
+
+typedef struct planc_addresses {
+  const int64_t *residencies; /* device address by residency */
+  /* By command: the workspace of an exec on the device; the slot of an offload or prefetch on the host, PLANC_USER for
+   * the user's memory, PLANC_DROPPED for an offload that nothing reads. 0 for others. */
+  const int64_t *commands;
+  int64_t arena_bytes, host_arena_bytes;
+} planc_addresses;
+
+enum { PLANC_DROPPED = -2 };
+
+/* Everything is allocated in `arena`. INTERNAL when addresses that the policy stated overlap or a boundary buffer does
+ * not come back to its place. */
+planc_status planc_assign_addresses(planc_arena *arena, const planc_schedule *schedule, planc_addresses *out);
+
+#endif

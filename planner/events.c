@@ -1,0 +1,89 @@
+/* Hazards to waits, by vector clocks.
+ *
+ * A step has to come after the last write of what it reads, and after the last write and all later reads of what it
+ * writes. Streams run in order, so of what it needs on another stream only the last step counts. The clock of a stream
+ * says up to which step of every other stream its next step is already ordered; a need beyond that becomes a wait,
+ * which takes over the clock that the producer had.
+ *
+ * The body repeats, so it is followed twice, the first time standing for the body before. Two bodies suffice: bytes
+ * that a body touches are touched in every body, so a need never goes back further. The second body's waits suit every
+ * body: a clock learns of steps of its own body only by waits of lag 0, and those needs do not depend on earlier
+ * bodies, so the first body finds the same waits of lag 0, and clocks taken over from it are right.
+ *
+ * A wait of lag 1 stands before its producer: were the producer first, it would have touched the same bytes again in
+ * this body, and the need would be of lag 0. */
+#include "events.h"
+
+#include <string.h>
+
+typedef struct clock {
+  int32_t seen[PLANC_N_STREAMS]; /* last step known to have ended, by stream; -1 = none */
+} clock;
+
+typedef struct hazards {
+  const planc_work *work;
+  planc_arena arena;
+  planc_access_map map;
+  clock now[PLANC_N_STREAMS];
+  clock *ends; /* of every step of two bodies: what is known to whoever waits for its end */
+} hazards;
+
+static void join_clock(clock *into, const clock *from) {
+  for (int32_t t = 0; t < PLANC_N_STREAMS; t++) {
+    if (from->seen[t] > into->seen[t]) into->seen[t] = from->seen[t];
+  }
+}
+
+/* Turns the needs of a step into waits, the latest first: it may cover the others. */
+static planc_status wait_for(hazards *h, int32_t step, int32_t n_body, int32_t needs[PLANC_N_STREAMS],
+                             planc_waits *out) {
+  int32_t index = step % n_body, body = step / n_body;
+  if (body == 2) index = n_body; /* the epilogue's */
+  clock *own = &h->now[h->work->steps[index].stream];
+  for (;;) {
+    int32_t latest = -1;
+    for (int32_t t = 0; t < PLANC_N_STREAMS; t++) {
+      if (needs[t] > own->seen[t] && needs[t] > latest) latest = needs[t];
+    }
+    if (latest < 0) return NULL;
+    join_clock(own, &h->ends[latest]);
+    if (body > 0) {
+      VEC_PUSH(out, ((planc_wait){.step = index, .producer = latest % n_body, .lag = body - latest / n_body}));
+    }
+  }
+}
+
+static planc_status follow_step(hazards *h, int32_t step, int32_t n_body, planc_waits *out) {
+  const planc_step *it = &h->work->steps[step / n_body == 2 ? n_body : step % n_body];
+  int32_t needs[PLANC_N_STREAMS];
+  memset(needs, -1, sizeof needs);
+  if (it->await >= 0) {
+    int32_t producer = step / n_body * n_body + it->await;
+    needs[h->work->steps[it->await].stream] = producer;
+  }
+  for (int32_t k = 0; k < it->n_touches; k++) {
+    planc_access_map_touch(&h->map, h->work->touches[it->first_touch + k], it->stream, step, needs);
+  }
+  needs[it->stream] = -1; /* its stream runs in order */
+  PLANC_TRY(wait_for(h, step, n_body, needs, out));
+  h->now[it->stream].seen[it->stream] = step;
+  h->ends[step] = h->now[it->stream];
+  return NULL;
+}
+
+static planc_status follow_bodies(hazards *h, planc_waits *out) {
+  int32_t n_body = h->work->n_steps - 1;
+  if (n_body > INT32_MAX / 2 - 1) return planc_error(PLANC_INTERNAL, "too many instructions");
+  PLANC_TRY(planc_access_map_make(&h->arena, h->work->ranges, h->work->n_ranges, &h->map));
+  PLANC_TRY(PLANC_NEW(&h->arena, &h->ends, (int64_t)n_body * 2 + 1));
+  memset(h->now, -1, sizeof h->now);
+  for (int32_t step = 0; step <= 2 * n_body; step++) PLANC_TRY(follow_step(h, step, n_body, out));
+  return NULL;
+}
+
+planc_status planc_find_waits(const planc_work *work, planc_waits *out) {
+  hazards h = {.work = work};
+  planc_status status = work->n_steps > 1 ? follow_bodies(&h, out) : NULL;
+  planc_arena_free(&h.arena);
+  return status;
+}

@@ -1,0 +1,108 @@
+/* From a problem to a plan: policy, lowering, simulation, budget. */
+#include "planc/policy.h"
+#include "planc/simulate.h"
+#include "planner/policies.h"
+#include "util/math.h"
+
+/* moDNN's ideal (V): the sum of the ops' times, fastest algorithms, whole batch, all data resident. */
+static planc_status ideal_time(const planc_problem *problem, int64_t *out_ns) {
+  planc_costs *costs;
+  PLANC_TRY(planc_costs_make(problem->profile, problem->graph, 1, &problem->batch, &costs));
+  int64_t sum = 0;
+  for (int32_t o = 0; o < problem->graph->n_ops; o++) {
+    int32_t count;
+    const planc_variant *variants = planc_costs_variants(costs, o, 0, &count);
+    sum = planc_add_saturate(sum, variants[planc_variant_fastest(variants, count, INT64_MAX)].time_ns);
+  }
+  planc_costs_free(costs);
+  *out_ns = sum;
+  return NULL;
+}
+
+static planc_status predict(const planc_problem *problem, planc_plan *plan) {
+  planc_simulation simulation;
+  PLANC_TRY(planc_simulate(plan, NULL, NULL, &simulation));
+  planc_predictions *predicted = &plan->predicted;
+  PLANC_TRY(ideal_time(problem, &predicted->ideal_ns));
+  predicted->iteration_ns = simulation.iteration_ns;
+  predicted->peak_bytes = simulation.peak_bytes;
+  predicted->host_peak_bytes = plan->host_arena_bytes;
+  predicted->d2h_bytes = simulation.d2h_bytes;
+  predicted->h2d_bytes = simulation.h2d_bytes;
+  predicted->recompute_ns = simulation.recompute_ns;
+  predicted->stall_ns = 0;
+  for (int32_t i = 0; i < PLANC_N_STALLS; i++) predicted->stall_ns += simulation.stall_ns[i];
+  return NULL;
+}
+
+static planc_status hold_to_budget(const planc_problem *problem, const planc_plan *plan) {
+  if (plan->predicted.peak_bytes > problem->budget_bytes) {
+    return planc_error(PLANC_INFEASIBLE, "policy %s needs %lld bytes", plan->policy,
+                       (long long)plan->predicted.peak_bytes);
+  }
+  if (problem->host_budget_bytes >= 0 && plan->host_arena_bytes > problem->host_budget_bytes) {
+    return planc_error(PLANC_INFEASIBLE, "policy %s needs %lld bytes of host memory, the host budget is %lld",
+                       plan->policy, (long long)plan->host_arena_bytes, (long long)problem->host_budget_bytes);
+  }
+  return NULL;
+}
+
+planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
+  planc_candidate candidate = {0};
+  planc_plan *plan = NULL;
+  planc_status status = policy->make(problem, &candidate);
+  if (!status) status = planc_lower(problem, policy, &candidate, &plan);
+  planc_candidate_free(&candidate);
+  if (!status) status = predict(problem, plan);
+  if (!status && !(policy->supports & PLANC_POLICY_SIMULATED)) status = hold_to_budget(problem, plan);
+  if (status) {
+    planc_plan_free(plan);
+    return status;
+  }
+  *out = plan;
+  return NULL;
+}
+
+planc_status planc_candidate_peak(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes) {
+  planc_plan *plan;
+  PLANC_TRY(planc_lower(problem, planc_policies(), candidate, &plan));
+  *out_bytes = plan->arena_bytes + plan->device.reserved_bytes;
+  planc_plan_free(plan);
+  return NULL;
+}
+
+static planc_status fits(const planc_problem *problem, const planc_policy *policy, int64_t budget, bool *out) {
+  planc_problem at = *problem;
+  at.budget_bytes = budget;
+  planc_plan *plan = NULL;
+  planc_status status = planc_make_plan(&at, policy, &plan);
+  planc_plan_free(plan);
+  *out = !status;
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
+planc_status planc_least_budget(const planc_problem *problem, const planc_policy *policy, int64_t *out_bytes) {
+  int64_t low = 0; /* fails */
+  int64_t high = planc_profile_device(problem->profile)->reserved_bytes + PLANC_ALIGNMENT;
+  bool fit;
+  for (;;) {
+    PLANC_TRY(fits(problem, policy, high, &fit));
+    if (fit) break;
+    low = high;
+    if (high > INT64_MAX / 2) return planc_error(PLANC_INFEASIBLE, "policy %s fits no budget", policy->name);
+    high *= 2;
+  }
+  while (high - low > PLANC_ALIGNMENT) {
+    int64_t middle = low + (high - low) / 2;
+    PLANC_TRY(fits(problem, policy, middle, &fit));
+    if (fit) {
+      high = middle;
+    } else {
+      low = middle;
+    }
+  }
+  *out_bytes = high;
+  return NULL;
+}

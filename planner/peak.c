@@ -1,0 +1,138 @@
+/* What binds a plan's peak: the fullest moment of the body and what is live there. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "planc/analysis.h"
+#include "util/arena.h"
+#include "util/math.h"
+#include "util/vec.h"
+
+typedef struct live {
+  int64_t bytes, peak;
+  int32_t peak_at;
+} live;
+
+static void note(live *l, int64_t bytes, int32_t instr) {
+  if (bytes <= l->peak) return;
+  l->peak = bytes;
+  l->peak_at = instr;
+}
+
+/* Bytes of every residency; fills the fullest moment. */
+static live find_peak(const planc_plan *plan, const planc_trace *trace, int64_t *bytes) {
+  live l = {.peak_at = 0};
+  for (int32_t i = 0; i < plan->n_boundary; i++) {
+    bytes[i] = trace->buffers[plan->boundary[i].buffer].bytes;
+    l.bytes = planc_add_saturate(l.bytes, bytes[i]);
+  }
+  l.peak = l.bytes;
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op == PLANC_INSTR_acquire) {
+      bytes[instr->id] = instr->bytes;
+      l.bytes = planc_add_saturate(l.bytes, instr->bytes);
+      note(&l, l.bytes, i);
+    } else if (instr->op == PLANC_INSTR_release) {
+      l.bytes -= bytes[instr->id];
+    } else if (instr->op == PLANC_INSTR_exec) {
+      note(&l, planc_add_saturate(l.bytes, instr->bytes), i);
+    }
+  }
+  return l;
+}
+
+static int by_name(const void *a, const void *b) {
+  const planc_peak_entry *x = a, *y = b;
+  return strcmp(x->name, y->name);
+}
+
+static int by_size(const void *a, const void *b) {
+  const planc_peak_entry *x = a, *y = b;
+  if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+  return strcmp(x->name, y->name);
+}
+
+static planc_status collect(const planc_plan *plan, const planc_trace *trace, const live *l, bool *open,
+                            planc_arena *arena, planc_peak *peak) {
+  int32_t n_open = 0;
+  int32_t *buffer_of;
+  PLANC_TRY(PLANC_NEW(arena, &buffer_of, plan->n_residencies + 1));
+  for (int32_t i = 0; i < plan->n_boundary; i++) {
+    open[i] = true;
+    buffer_of[i] = plan->boundary[i].buffer;
+  }
+  for (int32_t i = 0; i <= l->peak_at && i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op == PLANC_INSTR_acquire) buffer_of[instr->id] = instr->aux;
+    if (instr->op == PLANC_INSTR_acquire || instr->op == PLANC_INSTR_release) {
+      open[instr->id] = instr->op == PLANC_INSTR_acquire;
+    }
+  }
+  for (int32_t r = 0; r < plan->n_residencies; r++) n_open += open[r];
+  planc_peak_entry *entries;
+  PLANC_TRY(PLANC_NEW(arena, &entries, n_open + 1));
+  int32_t n = 0;
+  for (int32_t r = 0; r < plan->n_residencies; r++) {
+    if (!open[r]) continue;
+    entries[n++] = (planc_peak_entry){.name = planc_trace_buffer_name(trace, buffer_of[r]),
+                                      .bytes = trace->buffers[buffer_of[r]].bytes};
+  }
+  const planc_instr *at = l->peak_at < plan->body.n ? &plan->body.instrs[l->peak_at] : NULL;
+  if (at && at->op == PLANC_INSTR_exec && at->bytes) {
+    entries[n++] = (planc_peak_entry){.name = "workspace", .bytes = at->bytes};
+  }
+  qsort(entries, (size_t)n, sizeof *entries, by_name);
+  int32_t kept = 0;
+  for (int32_t i = 0; i < n; i++) {
+    if (kept && strcmp(entries[kept - 1].name, entries[i].name) == 0) {
+      entries[kept - 1].bytes = planc_add_saturate(entries[kept - 1].bytes, entries[i].bytes);
+    } else {
+      entries[kept++] = entries[i];
+    }
+  }
+  qsort(entries, (size_t)kept, sizeof *entries, by_size);
+  peak->n = kept;
+  peak->entries = entries;
+  for (int32_t i = l->peak_at; i < plan->body.n && !peak->op; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op == PLANC_INSTR_exec) peak->op = planc_trace_op(trace, instr->id)->name;
+  }
+  return NULL;
+}
+
+typedef struct owned_peak {
+  planc_peak peak; /* first: what the caller holds */
+  planc_arena arena;
+} owned_peak;
+
+static planc_status make(const planc_plan *plan, const planc_trace *trace, owned_peak *out) {
+  int64_t *bytes;
+  bool *open;
+  PLANC_TRY(PLANC_NEW(&out->arena, &bytes, plan->n_residencies + 1));
+  PLANC_TRY(PLANC_NEW(&out->arena, &open, plan->n_residencies + 1));
+  live l = find_peak(plan, trace, bytes);
+  out->peak.bytes = l.peak;
+  out->peak.instr = l.peak_at;
+  return collect(plan, trace, &l, open, &out->arena, &out->peak);
+}
+
+planc_status planc_peak_of(const planc_plan *plan, planc_peak **out) {
+  planc_trace *trace;
+  PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &trace));
+  owned_peak *owned = calloc(1, sizeof *owned);
+  planc_status status = owned ? make(plan, trace, owned) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  planc_trace_free(trace);
+  if (status) {
+    if (owned) planc_peak_free(&owned->peak);
+    return status;
+  }
+  *out = &owned->peak;
+  return NULL;
+}
+
+void planc_peak_free(planc_peak *peak) {
+  owned_peak *owned = (owned_peak *)peak;
+  if (!owned) return;
+  planc_arena_free(&owned->arena);
+  free(owned);
+}

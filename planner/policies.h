@@ -1,0 +1,20 @@
+/* The entry points of the policies, one file each (see the table in policy.c), and what they ask of lowering. */
+#ifndef PLANC_PLANNER_POLICIES_H
+#define PLANC_PLANNER_POLICIES_H
+
+#include "planc/policy.h"
+
+/* The physical peak that the candidate's plan would have, reserved bytes included. */
+planc_status planc_candidate_peak(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes);
+
+planc_status planc_policy_ideal(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_none(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_vdnn_all(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_vdnn_conv(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_vdnn_dyn(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_vdnn_plus(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_chen(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_cheap(const planc_problem *problem, planc_candidate *out);
+
+#endif

@@ -1,0 +1,73 @@
+/* The table of policies, and what every policy starts from. */
+#include "planc/policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/policies.h"
+
+const planc_policy *planc_policies(void) {
+  static const planc_policy policies[] = {
+      {"ideal", "everything on a device without limit; only simulated", PLANC_POLICY_SIMULATED, planc_policy_ideal},
+      {"none", "everything resident, no swapping", 0, planc_policy_none},
+      {"vdnn-all", "vDNN, offloads the inputs of all layers", 0, planc_policy_vdnn_all},
+      {"vdnn-conv", "vDNN, offloads the inputs of convolutions", 0, planc_policy_vdnn_conv},
+      {"vdnn-dyn", "vDNN, tries offloading and algorithms in the order of its paper", 0, planc_policy_vdnn_dyn},
+      {"vdnn+", "vdnn-dyn in moDNN's sub-batches", PLANC_POLICY_ROUNDS, planc_policy_vdnn_plus},
+      {"modnn", "moDNN: sub-batches, offloading, prefetching and algorithms chosen together", PLANC_POLICY_ROUNDS,
+       planc_policy_modnn},
+      {"chen", "checkpoints every sqrt(n) ops, recomputes the segments between", PLANC_POLICY_RECOMPUTES,
+       planc_policy_chen},
+      {"cheap", "keeps outputs of convolutions and matrix products, recomputes the rest", PLANC_POLICY_RECOMPUTES,
+       planc_policy_cheap},
+      {0},
+  };
+  return policies;
+}
+
+const planc_policy *planc_policy_find(const char *name) {
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    if (strcmp(policy->name, name) == 0) return policy;
+  }
+  return NULL;
+}
+
+void planc_candidate_free(planc_candidate *candidate) {
+  planc_schedule_free(candidate->schedule);
+  planc_costs_free(candidate->costs);
+  planc_trace_free(candidate->trace);
+  *candidate = (planc_candidate){0};
+}
+
+static planc_status expand_rounds(const planc_problem *problem, int64_t sub_batch, int64_t *rounds, int32_t n_rounds,
+                                  planc_candidate *out) {
+  for (int32_t r = 0; r < n_rounds; r++) rounds[r] = sub_batch;
+  int64_t last = problem->batch - sub_batch * (n_rounds - 1);
+  rounds[n_rounds - 1] = last;
+  planc_job job = {
+      .graph = problem->graph, .batch = problem->batch, .n_rounds = n_rounds, .rounds = rounds, .iterations = 1};
+  PLANC_TRY(planc_expand(&job, 1, &out->trace));
+  int64_t batches[] = {sub_batch, last, problem->batch};
+  return planc_costs_make(problem->profile, problem->graph, 3, batches, &out->costs);
+}
+
+planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
+  if (sub_batch < 1 || sub_batch > problem->batch) {
+    return planc_error(PLANC_USAGE, "a sub-batch of %lld does not divide a batch of %lld into rounds",
+                       (long long)sub_batch, (long long)problem->batch);
+  }
+  if (sub_batch < problem->batch && planc_graph_is_batch_coupled(problem->graph) && !problem->split_batch_norm) {
+    return planc_error(PLANC_USAGE,
+                       "graph %s has ops that couple the samples of a batch (batch normalisation): running it in "
+                       "sub-batches changes its results, which needs --split-batch-norm",
+                       problem->graph->name);
+  }
+  int64_t n_rounds = (problem->batch + sub_batch - 1) / sub_batch;
+  if (n_rounds > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "%lld rounds are too many", (long long)n_rounds);
+  int64_t *rounds = malloc((size_t)n_rounds * sizeof *rounds);
+  if (!rounds) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  out->sub_batch = sub_batch;
+  planc_status status = expand_rounds(problem, sub_batch, rounds, (int32_t)n_rounds, out);
+  free(rounds);
+  return status;
+}

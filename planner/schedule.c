@@ -1,0 +1,440 @@
+/* The schedule's builder: a state machine that follows what every residency and host copy holds, so that a command that
+ * would read a wrong version is refused where it is stated.
+ *
+ * A buffer's open residencies form a list, the one opened last in front, and so do its host copies; both are short
+ * (rarely more than two), which makes every command constant time. */
+#include "planc/schedule.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "util/vec.h"
+
+enum { NONE = -1, EMPTY = -1 };
+
+/* What a residency holds, beside planc_residency. */
+typedef struct residency_state {
+  int32_t content;      /* version, or EMPTY */
+  int32_t older, newer; /* neighbours in the buffer's list of open residencies */
+  bool open, copied;    /* copied: a copy was started on it */
+} residency_state;
+
+typedef struct host_copy {
+  int32_t version, command; /* the offload that made it */
+  int32_t older;
+} host_copy;
+
+typedef struct buffer_state {
+  int32_t newest_open, newest_copy;
+  bool boundary, delivered;
+} buffer_state;
+
+struct planc_schedule {
+  const planc_trace *trace;
+  const planc_costs *costs;
+  VEC(planc_command) commands;
+  VEC(planc_residency) residencies;
+  VEC(residency_state) states; /* by residency */
+  VEC(host_copy) copies;
+  VEC(int32_t) uses;
+  int32_t n_boundary;
+  int32_t n_open;
+  int32_t n_executed;
+  buffer_state *buffers; /* by buffer */
+  bool *executed;        /* by instance */
+};
+
+planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *costs, planc_schedule **out) {
+  *out = NULL;
+  planc_schedule *s = calloc(1, sizeof *s);
+  if (s) {
+    s->trace = trace;
+    s->costs = costs;
+    s->buffers = malloc(((size_t)trace->n_buffers + 1) * sizeof *s->buffers);
+    s->executed = calloc((size_t)trace->n_instances + 1, sizeof *s->executed);
+  }
+  if (!s || !s->buffers || !s->executed) {
+    planc_schedule_free(s);
+    return planc_error(PLANC_OUT_OF_MEMORY, "schedule of %d instances", trace->n_instances);
+  }
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    s->buffers[b] = (buffer_state){.newest_open = NONE, .newest_copy = NONE};
+  }
+  *out = s;
+  return NULL;
+}
+
+void planc_schedule_free(planc_schedule *schedule) {
+  if (!schedule) return;
+  VEC_FREE(&schedule->commands);
+  VEC_FREE(&schedule->residencies);
+  VEC_FREE(&schedule->states);
+  VEC_FREE(&schedule->copies);
+  VEC_FREE(&schedule->uses);
+  free(schedule->buffers);
+  free(schedule->executed);
+  free(schedule);
+}
+
+/* --- Refusals --------------------------------------------------------------------------------------------------- */
+
+/* "command 7: acquire: buffer conv1.y (round 2): what is wrong" */
+static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int32_t buffer, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static planc_status refuse_buffer(const planc_schedule *s, const char *verb, int32_t buffer, const char *format, ...) {
+  char what[256];
+  va_list args;
+  va_start(args, format);
+  (void)vsnprintf(what, sizeof what, format, args);
+  va_end(args);
+  return planc_error(PLANC_INTERNAL, "command %lld: %s: buffer %s (round %d): %s", (long long)s->commands.len, verb,
+                     planc_trace_buffer_name(s->trace, buffer), s->trace->buffers[buffer].round, what);
+}
+
+static planc_status refuse_instance(const planc_schedule *s, int32_t instance, const char *what) {
+  return planc_error(PLANC_INTERNAL, "command %lld: exec: instance %d, op %s (round %d): %s",
+                     (long long)s->commands.len, instance, planc_trace_op(s->trace, instance)->name,
+                     s->trace->instances[instance].round, what);
+}
+
+static planc_status require_buffer(const planc_schedule *s, const char *verb, int32_t buffer) {
+  if (buffer >= 0 && buffer < s->trace->n_buffers) return NULL;
+  return planc_error(PLANC_INTERNAL, "command %lld: %s: no buffer %d", (long long)s->commands.len, verb, buffer);
+}
+
+static planc_status require_residency(const planc_schedule *s, const char *verb, int32_t residency) {
+  if (residency >= 0 && residency < s->residencies.len) return NULL;
+  return planc_error(PLANC_INTERNAL, "command %lld: %s: no residency %d", (long long)s->commands.len, verb, residency);
+}
+
+static planc_status require_open(const planc_schedule *s, const char *verb, int32_t residency) {
+  PLANC_TRY(require_residency(s, verb, residency));
+  if (s->states.data[residency].open) return NULL;
+  return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d is released", residency);
+}
+
+static planc_status require_content(const planc_schedule *s, const char *verb, int32_t residency) {
+  PLANC_TRY(require_open(s, verb, residency));
+  if (s->states.data[residency].content != EMPTY) return NULL;
+  return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d is empty", residency);
+}
+
+static planc_status require_empty(const planc_schedule *s, const char *verb, int32_t residency) {
+  PLANC_TRY(require_open(s, verb, residency));
+  int32_t content = s->states.data[residency].content;
+  if (content == EMPTY) return NULL;
+  return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d already holds version %d",
+                       residency, content);
+}
+
+static planc_status require_address(const planc_schedule *s, const char *verb, int32_t buffer, int64_t address) {
+  if (address == PLANC_BLANK || (address >= 0 && address % PLANC_ALIGNMENT == 0)) return NULL;
+  return refuse_buffer(s, verb, buffer, "address %lld is not a multiple of %d", (long long)address, PLANC_ALIGNMENT);
+}
+
+/* --- Residencies ------------------------------------------------------------------------------------------------ */
+
+/* Appends a command; every count of the schedule must stay an int32. */
+static planc_status state_command(planc_schedule *s, planc_command command) {
+  if (s->commands.len >= INT32_MAX) return planc_error(PLANC_INTERNAL, "more than %d commands", INT32_MAX);
+  VEC_PUSH(&s->commands, command);
+  return NULL;
+}
+
+static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t address, int32_t content, int32_t *out) {
+  int32_t id = (int32_t)s->residencies.len;
+  if (id == INT32_MAX) return planc_error(PLANC_INTERNAL, "more than %d residencies", INT32_MAX);
+  int32_t older = s->buffers[buffer].newest_open;
+  VEC_PUSH(&s->residencies, ((planc_residency){.buffer = buffer, .address = address}));
+  VEC_PUSH(&s->states, ((residency_state){.content = content, .older = older, .newer = NONE, .open = true}));
+  if (older != NONE) s->states.data[older].newer = id;
+  s->buffers[buffer].newest_open = id;
+  s->n_open++;
+  *out = id;
+  return NULL;
+}
+
+planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency) {
+  PLANC_TRY(require_buffer(s, "boundary", buffer));
+  PLANC_TRY(require_address(s, "boundary", buffer, address));
+  if (s->commands.len > 0) return refuse_buffer(s, "boundary", buffer, "stated after the first command");
+  if (!(s->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT)) {
+    return refuse_buffer(s, "boundary", buffer, "it does not persist");
+  }
+  if (s->buffers[buffer].boundary) return refuse_buffer(s, "boundary", buffer, "stated twice");
+  PLANC_TRY(open_residency(s, buffer, address, 0, out_residency));
+  s->buffers[buffer].boundary = true;
+  s->n_boundary++;
+  return NULL;
+}
+
+planc_status planc_schedule_acquire(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency) {
+  PLANC_TRY(require_buffer(s, "acquire", buffer));
+  PLANC_TRY(require_address(s, "acquire", buffer, address));
+  PLANC_TRY(open_residency(s, buffer, address, EMPTY, out_residency));
+  return state_command(s, (planc_command){.kind = PLANC_CMD_ACQUIRE, .residency = *out_residency, .address = address});
+}
+
+planc_status planc_schedule_release(planc_schedule *s, int32_t residency) {
+  PLANC_TRY(require_open(s, "release", residency));
+  residency_state *state = &s->states.data[residency];
+  if (state->newer == NONE) {
+    s->buffers[s->residencies.data[residency].buffer].newest_open = state->older;
+  } else {
+    s->states.data[state->newer].older = state->older;
+  }
+  if (state->older != NONE) s->states.data[state->older].newer = state->newer;
+  state->open = false;
+  state->content = EMPTY;
+  s->n_open--;
+  return state_command(s, (planc_command){.kind = PLANC_CMD_RELEASE, .residency = residency});
+}
+
+/* --- Execution -------------------------------------------------------------------------------------------------- */
+
+/* The residency that serves an access: for a read the one that holds the version, for a pure write the one opened
+ * last. */
+static planc_status resolve_use(const planc_schedule *s, const planc_access *access, int32_t *out) {
+  *out = access->read >= 0 ? planc_schedule_resident(s, access->buffer, access->read)
+                           : planc_schedule_open(s, access->buffer);
+  if (*out >= 0) return NULL;
+  char verb[256];
+  (void)snprintf(verb, sizeof verb, "exec of instance %d, op %.180s (round %d)", access->instance,
+                 planc_trace_op(s->trace, access->instance)->name, s->trace->instances[access->instance].round);
+  if (access->read < 0) return refuse_buffer(s, verb, access->buffer, "nothing is acquired to write to");
+  return refuse_buffer(s, verb, access->buffer, "version %d is not resident", access->read);
+}
+
+static planc_status require_variant(const planc_schedule *s, int32_t instance, int32_t variant) {
+  const planc_instance *it = &s->trace->instances[instance];
+  int32_t count = 1;
+  if (it->role == PLANC_ROLE_OP) {
+    int32_t batch = planc_costs_batch(s->costs, it->batch);
+    if (batch < 0) return refuse_instance(s, instance, "the costs lack its batch");
+    (void)planc_costs_variants(s->costs, it->op, batch, &count);
+  }
+  if (variant >= 0 && variant < count) return NULL;
+  return refuse_instance(s, instance, "no such variant");
+}
+
+planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t variant, int64_t workspace_address,
+                                 bool recompute) {
+  if (instance < 0 || instance >= s->trace->n_instances) {
+    return planc_error(PLANC_INTERNAL, "command %lld: exec: no instance %d", (long long)s->commands.len, instance);
+  }
+  if (s->executed[instance] && !recompute) return refuse_instance(s, instance, "it has run before");
+  if (!s->executed[instance] && recompute) return refuse_instance(s, instance, "a recompute before its first run");
+  if (recompute && !planc_trace_recomputable(s->trace, instance)) {
+    return refuse_instance(s, instance, "running it again would not restore what it wrote");
+  }
+  if (workspace_address != PLANC_BLANK && (workspace_address < 0 || workspace_address % PLANC_ALIGNMENT != 0)) {
+    return refuse_instance(s, instance, "its workspace is not aligned");
+  }
+  PLANC_TRY(require_variant(s, instance, variant));
+
+  const planc_instance *it = &s->trace->instances[instance];
+  const planc_access *accesses = &s->trace->accesses[it->first_access];
+  int64_t first_use = s->uses.len;
+  if (first_use > INT32_MAX - it->n_accesses) return planc_error(PLANC_INTERNAL, "more than %d uses", INT32_MAX);
+  PLANC_TRY(VEC_RESERVE(&s->uses, first_use + it->n_accesses));
+  int32_t *uses = &s->uses.data[first_use];
+  for (int32_t k = 0; k < it->n_accesses; k++) {
+    uses[k] = NONE;
+    if (!(recompute && accesses[k].effect)) PLANC_TRY(resolve_use(s, &accesses[k], &uses[k]));
+  }
+  for (int32_t k = 0; k < it->n_accesses; k++) {
+    if (uses[k] != NONE && accesses[k].write >= 0) s->states.data[uses[k]].content = accesses[k].write;
+  }
+  s->uses.len += it->n_accesses;
+  s->n_executed += !recompute;
+  s->executed[instance] = true;
+  return state_command(s, (planc_command){.kind = PLANC_CMD_EXEC,
+                                          .stream = PLANC_STREAM_COMPUTE,
+                                          .recompute = recompute,
+                                          .instance = instance,
+                                          .variant = variant,
+                                          .first_use = (int32_t)first_use,
+                                          .address = workspace_address});
+}
+
+/* --- Copies ----------------------------------------------------------------------------------------------------- */
+
+/* The newest host copy of `version`, or NONE. */
+static int32_t find_host_copy(const planc_schedule *s, int32_t buffer, int32_t version) {
+  int32_t copy = s->buffers[buffer].newest_copy;
+  while (copy != NONE && s->copies.data[copy].version != version) copy = s->copies.data[copy].older;
+  return copy;
+}
+
+static bool user_holds(const planc_schedule *s, int32_t buffer, int32_t version) {
+  return version == 0 && (s->trace->buffers[buffer].flags & PLANC_BUFFER_FED);
+}
+
+planc_status planc_schedule_offload(planc_schedule *s, int32_t residency) {
+  PLANC_TRY(require_content(s, "offload", residency));
+  int32_t buffer = s->residencies.data[residency].buffer;
+  int32_t version = s->states.data[residency].content;
+  int32_t command = (int32_t)s->commands.len;
+  int32_t copy = find_host_copy(s, buffer, version);
+  if (copy != NONE) {
+    s->copies.data[copy].command = command;
+  } else {
+    VEC_PUSH(&s->copies, ((host_copy){version, command, s->buffers[buffer].newest_copy}));
+    s->buffers[buffer].newest_copy = (int32_t)s->copies.len - 1;
+  }
+  s->states.data[residency].copied = true;
+  return state_command(
+      s, (planc_command){
+             .kind = PLANC_CMD_OFFLOAD, .stream = PLANC_STREAM_D2H, .residency = residency, .version = version});
+}
+
+planc_status planc_schedule_deliver(planc_schedule *s, int32_t residency) {
+  PLANC_TRY(require_content(s, "deliver", residency));
+  int32_t buffer = s->residencies.data[residency].buffer;
+  int32_t version = s->states.data[residency].content;
+  const planc_buffer *it = &s->trace->buffers[buffer];
+  if (!(it->flags & PLANC_BUFFER_RESULT)) return refuse_buffer(s, "deliver", buffer, "it is not a result");
+  if (version != it->last_version) {
+    return refuse_buffer(s, "deliver", buffer, "residency %d holds version %d, the last is %d", residency, version,
+                         it->last_version);
+  }
+  if (s->buffers[buffer].delivered) return refuse_buffer(s, "deliver", buffer, "delivered twice");
+  s->buffers[buffer].delivered = true;
+  s->states.data[residency].copied = true;
+  return state_command(s, (planc_command){.kind = PLANC_CMD_OFFLOAD,
+                                          .stream = PLANC_STREAM_D2H,
+                                          .user = true,
+                                          .residency = residency,
+                                          .version = version});
+}
+
+planc_status planc_schedule_prefetch(planc_schedule *s, int32_t residency, int32_t version) {
+  PLANC_TRY(require_empty(s, "prefetch", residency));
+  int32_t buffer = s->residencies.data[residency].buffer;
+  bool user = user_holds(s, buffer, version);
+  int32_t copy = user ? NONE : find_host_copy(s, buffer, version);
+  if (!user && copy == NONE) return refuse_buffer(s, "prefetch", buffer, "version %d is not on the host", version);
+  s->states.data[residency].content = version;
+  s->states.data[residency].copied = true;
+  return state_command(s, (planc_command){.kind = PLANC_CMD_PREFETCH,
+                                          .stream = PLANC_STREAM_H2D,
+                                          .user = user,
+                                          .residency = residency,
+                                          .source = user ? NONE : s->copies.data[copy].command,
+                                          .version = version});
+}
+
+planc_status planc_schedule_await(planc_schedule *s, int32_t stream, int32_t residency) {
+  PLANC_TRY(require_residency(s, "await", residency));
+  int32_t buffer = s->residencies.data[residency].buffer;
+  if (stream < 0 || stream >= PLANC_N_STREAMS) return refuse_buffer(s, "await", buffer, "no stream %d", stream);
+  if (!s->states.data[residency].copied) {
+    return refuse_buffer(s, "await", buffer, "no copy was started on residency %d", residency);
+  }
+  return state_command(s, (planc_command){.kind = PLANC_CMD_AWAIT, .stream = (int8_t)stream, .residency = residency});
+}
+
+planc_status planc_schedule_move(planc_schedule *s, int32_t destination, int32_t source) {
+  PLANC_TRY(require_empty(s, "move", destination));
+  PLANC_TRY(require_content(s, "move", source));
+  int32_t buffer = s->residencies.data[destination].buffer;
+  if (s->residencies.data[source].buffer != buffer) {
+    return refuse_buffer(s, "move", buffer, "residency %d is of another buffer", source);
+  }
+  s->states.data[destination].content = s->states.data[source].content;
+  s->states.data[destination].copied = true;
+  return state_command(
+      s, (planc_command){
+             .kind = PLANC_CMD_MOVE, .stream = PLANC_STREAM_COMPUTE, .residency = destination, .source = source});
+}
+
+/* --- Looking ---------------------------------------------------------------------------------------------------- */
+
+int32_t planc_schedule_resident(const planc_schedule *s, int32_t buffer, int32_t version) {
+  int32_t r = s->buffers[buffer].newest_open;
+  while (r != NONE && s->states.data[r].content != version) r = s->states.data[r].older;
+  return r;
+}
+
+int32_t planc_schedule_open(const planc_schedule *s, int32_t buffer) {
+  return s->buffers[buffer].newest_open;
+}
+
+int32_t planc_schedule_content(const planc_schedule *s, int32_t residency) {
+  return s->states.data[residency].content;
+}
+
+bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t version) {
+  return user_holds(s, buffer, version) || find_host_copy(s, buffer, version) != NONE;
+}
+
+const planc_trace *planc_schedule_trace(const planc_schedule *s) {
+  return s->trace;
+}
+const planc_costs *planc_schedule_costs(const planc_schedule *s) {
+  return s->costs;
+}
+int32_t planc_schedule_n_commands(const planc_schedule *s) {
+  return (int32_t)s->commands.len;
+}
+const planc_command *planc_schedule_commands(const planc_schedule *s) {
+  return s->commands.data;
+}
+int32_t planc_schedule_n_residencies(const planc_schedule *s) {
+  return (int32_t)s->residencies.len;
+}
+const planc_residency *planc_schedule_residencies(const planc_schedule *s) {
+  return s->residencies.data;
+}
+int32_t planc_schedule_n_boundary(const planc_schedule *s) {
+  return s->n_boundary;
+}
+const int32_t *planc_schedule_uses(const planc_schedule *s) {
+  return s->uses.data;
+}
+
+planc_variant planc_schedule_variant(const planc_schedule *s, const planc_command *command) {
+  const planc_instance *it = &s->trace->instances[command->instance];
+  if (it->role == PLANC_ROLE_ACCUMULATE) {
+    int64_t bytes = s->trace->buffers[s->trace->accesses[it->first_access].buffer].bytes;
+    return (planc_variant){.algorithm = "add",
+                           .time_ns = planc_costs_add_ns(s->costs->profile, bytes),
+                           .busy_ppm = 1000000,
+                           .deterministic = true};
+  }
+  int32_t count;
+  return planc_costs_variants(s->costs, it->op, planc_costs_batch(s->costs, it->batch), &count)[command->variant];
+}
+
+/* --- The whole -------------------------------------------------------------------------------------------------- */
+
+static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
+  const planc_buffer *it = &s->trace->buffers[buffer];
+  const buffer_state *state = &s->buffers[buffer];
+  if ((it->flags & PLANC_BUFFER_RESULT) && !state->delivered) {
+    return refuse_buffer(s, "finish", buffer, "the result was not delivered");
+  }
+  if ((it->flags & PLANC_BUFFER_PERSISTENT) && it->n_accesses > 0 && !state->boundary) {
+    return refuse_buffer(s, "finish", buffer, "it persists and is not in the boundary");
+  }
+  int32_t open = state->newest_open;
+  if (!state->boundary) {
+    return open == NONE ? NULL : refuse_buffer(s, "finish", buffer, "residency %d is not released", open);
+  }
+  if (open == NONE || s->states.data[open].content != it->last_version) {
+    return refuse_buffer(s, "finish", buffer, "its last version, %d, is not resident at the end", it->last_version);
+  }
+  if (s->states.data[open].older != NONE) {
+    return refuse_buffer(s, "finish", buffer, "residency %d is not released", s->states.data[open].older);
+  }
+  return NULL;
+}
+
+planc_status planc_schedule_finish(planc_schedule *s) {
+  for (int32_t i = 0; s->n_executed < s->trace->n_instances && i < s->trace->n_instances; i++) {
+    if (!s->executed[i]) return refuse_instance(s, i, "it never runs");
+  }
+  for (int32_t b = 0; b < s->trace->n_buffers; b++) PLANC_TRY(finish_buffer(s, b));
+  return NULL;
+}

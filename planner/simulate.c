@@ -1,0 +1,533 @@
+/* The simulator: discrete events over a plan's instructions.
+ *
+ * Every job has a host that goes through its instructions in file order. Launching an exec or a copy takes launch_ns,
+ * and waits while in_flight execs are launched and not finished. Streams are queues. A GPU has one copy engine per
+ * direction; of several streams that want it at one time the lowest gets it. The prologue runs, then bodies until two
+ * in a row take equally long, then the epilogue; nothing is awaited in between but what the plan awaits.
+ *
+ * Rates are exact. An exec of time t is t * (1,000,000 + slowdown_ppm) of work, done at 1,000,000 + slowdown_ppm per ns
+ * alone and at 1,000,000 beside a copy; where the busy shares of the GPU's execs sum to more than 1,000,000, at that
+ * much less in proportion, rounded down. A copy is its time alone * 1,000,000 of work, done at 1,000,000 per ns, and at
+ * duplex_ppm beside a copy in the other direction. Ends are rounded up to whole ns. */
+#include "planc/simulate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/math.h"
+
+enum { PPM = 1000000, MAX_BODIES = 8, MAX_PHASES = MAX_BODIES + 2 };
+
+/* A section's instructions by stream: those of stream s are order[first[s]] up to, not including, order[first[s+1]]. */
+typedef struct queue {
+  const planc_section *section;
+  int32_t *first, *order;
+  int32_t n_timed; /* execs, moves and copies */
+} queue;
+
+/* The prologue is phase 0, body k is phase k, the epilogue comes after the last body. */
+typedef struct phase {
+  int32_t left; /* timed instructions that have not ended */
+  int64_t start, end, compute_end;
+  int64_t stall_ns[PLANC_N_STALLS]; /* since the beginning of time, at compute_end */
+  int64_t lost_ns;                  /* by execs, to copies */
+  int64_t copy_ns[2];
+} phase;
+
+typedef struct host {
+  int32_t phase, next; /* the instruction to launch */
+  int32_t in_flight;
+  bool launching, done;
+  int64_t free_at; /* where launching */
+} host;
+
+typedef struct lane {
+  planc_stream_kind kind;
+  int32_t host, gpu;
+  int32_t phase, next; /* position in the phase's queue */
+  const planc_instr *running;
+  int64_t start, work, rate, since, end; /* `work` is what was left at `since` */
+  bool beside, crowded;                  /* a copy runs as well; other execs ever took from its share */
+  int64_t beside_ns;
+} lane;
+
+typedef struct gpu {
+  int32_t id;
+  int64_t load;    /* busy shares of the execs that run */
+  bool copying[2]; /* by direction */
+} gpu;
+
+typedef struct simulation {
+  const planc_plan *plan;
+  queue prologue, body, epilogue;
+  host *hosts;
+  lane *lanes;
+  gpu *gpus;
+  int32_t *recorded; /* by event: the last phase that recorded it, -1 if none */
+  int32_t *recorder; /* by event: the stream that records it in the body, -1 if none */
+  phase phases[MAX_PHASES];
+  int32_t n_entered, n_closed; /* phases that hosts have come to; that have ended */
+  int32_t epilogue_phase;      /* MAX_PHASES while it is open how many bodies run */
+  int32_t steady;              /* the body whose period is the steady one, 0 while there is none */
+  int32_t n_computing;         /* execs that run */
+  bool changed, again;         /* rates must be set anew; streams looked at again */
+  int64_t now;
+  int64_t stall_ns[PLANC_N_STALLS];
+  planc_simulation_visitor visitor;
+  void *user;
+  int32_t visited; /* phase shown to the visitor, -1 = none */
+  int64_t origin;
+} simulation;
+
+static bool is_copy(const planc_instr *instr) {
+  return instr->op == PLANC_INSTR_offload || instr->op == PLANC_INSTR_prefetch;
+}
+
+static bool is_kernel(const planc_instr *instr) {
+  return instr->op == PLANC_INSTR_exec || instr->op == PLANC_INSTR_move;
+}
+
+static bool has_stream(const planc_instr *instr) {
+  return instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_release;
+}
+
+static int direction(const planc_instr *instr) {
+  return instr->op == PLANC_INSTR_offload;
+}
+
+static const queue *queue_of(const simulation *s, int32_t phase_index) {
+  if (phase_index == 0) return &s->prologue;
+  return phase_index == s->epilogue_phase ? &s->epilogue : &s->body;
+}
+
+/* --- Setting up --------------------------------------------------------------------------------------------------- */
+
+static planc_status check_instr(const planc_plan *plan, const planc_instr *instr) {
+  bool event = instr->op == PLANC_INSTR_record || instr->op == PLANC_INSTR_wait;
+  if (instr->stream < 0 || instr->stream >= plan->n_streams)
+    return planc_error(PLANC_INVALID_PLAN, "there is no stream %d", instr->stream);
+  if (event && (instr->id < 0 || instr->id >= plan->n_events))
+    return planc_error(PLANC_INVALID_PLAN, "there is no event %d", instr->id);
+  if (instr->time_ns < 0 || instr->bytes < 0) return planc_error(PLANC_INVALID_PLAN, "a time or a size is negative");
+  return NULL;
+}
+
+static planc_status make_queue(const planc_plan *plan, const planc_section *section, queue *out) {
+  out->section = section;
+  out->first = calloc((size_t)plan->n_streams + 2, sizeof *out->first);
+  out->order = calloc((size_t)section->n + 1, sizeof *out->order);
+  if (!out->first || !out->order) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t i = 0; i < section->n; i++) {
+    const planc_instr *instr = &section->instrs[i];
+    if (!has_stream(instr)) continue;
+    PLANC_TRY(check_instr(plan, instr));
+    out->first[instr->stream + 2]++;
+    out->n_timed += is_copy(instr) || is_kernel(instr);
+  }
+  for (int32_t i = 1; i <= plan->n_streams; i++) out->first[i + 1] += out->first[i];
+  for (int32_t i = 0; i < section->n; i++)
+    if (has_stream(&section->instrs[i])) out->order[out->first[section->instrs[i].stream + 1]++] = i;
+  return NULL;
+}
+
+static planc_status check_device(const planc_device *device) {
+  if (device->launch_ns < 0 || device->duplex_ppm <= 0 || device->duplex_ppm > PPM || device->slowdown_ppm < 0 ||
+      device->slowdown_ppm > INT32_MAX || device->h2d.bytes_per_second <= 0 || device->d2h.bytes_per_second <= 0 ||
+      device->h2d.latency_ns < 0 || device->d2h.latency_ns < 0)
+    return planc_error(PLANC_INVALID_PLAN, "the device's constants are out of range");
+  return NULL;
+}
+
+static planc_status set_up(simulation *s) {
+  const planc_plan *plan = s->plan;
+  PLANC_TRY(check_device(&plan->device));
+  PLANC_TRY(make_queue(plan, &plan->prologue, &s->prologue));
+  PLANC_TRY(make_queue(plan, &plan->body, &s->body));
+  PLANC_TRY(make_queue(plan, &plan->epilogue, &s->epilogue));
+  s->hosts = calloc((size_t)plan->n_jobs + 1, sizeof *s->hosts);
+  s->lanes = calloc((size_t)plan->n_streams + 1, sizeof *s->lanes);
+  s->gpus = calloc((size_t)plan->n_streams + 1, sizeof *s->gpus);
+  s->recorded = calloc((size_t)plan->n_events + 1, sizeof *s->recorded);
+  s->recorder = calloc((size_t)plan->n_events + 1, sizeof *s->recorder);
+  if (!s->hosts || !s->lanes || !s->gpus || !s->recorded || !s->recorder)
+    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t i = 0; i < plan->n_events; i++) s->recorder[i] = -1;
+  for (int32_t i = 0; i < plan->body.n; i++)
+    if (plan->body.instrs[i].op == PLANC_INSTR_record)
+      s->recorder[plan->body.instrs[i].id] = plan->body.instrs[i].stream;
+  for (int32_t i = 0; i < plan->n_streams; i++)
+    if (plan->streams[i].job < 0 || plan->streams[i].job >= plan->n_jobs)
+      return planc_error(PLANC_INVALID_PLAN, "stream %d: there is no job %d", i, plan->streams[i].job);
+  return NULL;
+}
+
+static void tear_down(simulation *s) {
+  queue *queues[] = {&s->prologue, &s->body, &s->epilogue};
+  for (int i = 0; i < 3; i++) {
+    free(queues[i]->first);
+    free(queues[i]->order);
+  }
+  free(s->hosts);
+  free(s->lanes);
+  free(s->gpus);
+  free(s->recorded);
+  free(s->recorder);
+}
+
+/* The state at the beginning of time. */
+static void reset(simulation *s) {
+  const planc_plan *plan = s->plan;
+  int32_t n_gpus = 0;
+  memset(s->hosts, 0, (size_t)plan->n_jobs * sizeof *s->hosts);
+  memset(s->gpus, 0, (size_t)plan->n_streams * sizeof *s->gpus);
+  memset(s->phases, 0, sizeof s->phases);
+  memset(s->stall_ns, 0, sizeof s->stall_ns);
+  for (int32_t i = 0; i < plan->n_events; i++) s->recorded[i] = -1;
+  for (int32_t i = 0; i < plan->n_streams; i++) {
+    int32_t g = 0;
+    while (g < n_gpus && s->gpus[g].id != plan->streams[i].gpu) g++;
+    if (g == n_gpus) s->gpus[n_gpus++].id = plan->streams[i].gpu;
+    s->lanes[i] = (lane){.kind = plan->streams[i].kind, .host = plan->streams[i].job, .gpu = g};
+    s->lanes[i].next = s->prologue.first[i];
+  }
+  s->phases[0].left = s->prologue.n_timed;
+  s->phases[0].start = -1;
+  s->n_entered = 1;
+  s->n_closed = 0;
+  s->epilogue_phase = MAX_PHASES;
+  s->steady = 0;
+  s->n_computing = 0;
+  s->now = 0;
+}
+
+/* --- The host ----------------------------------------------------------------------------------------------------- */
+
+/* The host goes on to the next phase; the first host there decides whether it is another body. */
+static void enter_next_phase(simulation *s, host *h) {
+  if (h->phase == s->epilogue_phase) {
+    h->done = true;
+    return;
+  }
+  h->phase++;
+  h->next = 0;
+  if (h->phase < s->n_entered) return;
+  if (s->steady || h->phase > MAX_BODIES) s->epilogue_phase = h->phase;
+  s->phases[h->phase].left = queue_of(s, h->phase)->n_timed;
+  s->phases[h->phase].start = -1;
+  s->n_entered++;
+}
+
+/* Launches what can be launched by now. */
+static void run_host(simulation *s, int32_t index) {
+  host *h = &s->hosts[index];
+  if (h->launching && h->free_at > s->now) return;
+  if (h->launching) h->next++;
+  h->launching = false;
+  while (!h->done) {
+    const planc_section *section = queue_of(s, h->phase)->section;
+    for (; h->next < section->n; h->next++) {
+      const planc_instr *instr = &section->instrs[h->next];
+      bool kernel = is_kernel(instr);
+      if (!(kernel || is_copy(instr)) || s->lanes[instr->stream].host != index) continue;
+      if (kernel && h->in_flight >= s->plan->device.in_flight && h->in_flight > 0) return;
+      h->in_flight += kernel;
+      h->free_at = planc_add_saturate(s->now, s->plan->device.launch_ns);
+      h->launching = h->free_at > s->now;
+      if (h->launching) return;
+    }
+    enter_next_phase(s, h);
+  }
+}
+
+/* --- Streams ------------------------------------------------------------------------------------------------------ */
+
+/* The stream's next instruction, or NULL when it has not been launched. */
+static const planc_instr *head(const simulation *s, lane *l) {
+  const host *h = &s->hosts[l->host];
+  int32_t index = (int32_t)(l - s->lanes);
+  for (;;) {
+    const queue *q = queue_of(s, l->phase);
+    if (l->next < q->first[index + 1]) {
+      int32_t at = q->order[l->next];
+      return l->phase < h->phase || at < h->next || h->done ? &q->section->instrs[at] : NULL;
+    }
+    if (l->phase >= h->phase) return NULL;
+    l->phase++;
+    l->next = queue_of(s, l->phase)->first[index];
+  }
+}
+
+static planc_status start(simulation *s, lane *l, const planc_instr *instr) {
+  const planc_device *device = &s->plan->device;
+  int64_t time = instr->time_ns, unit = PPM + device->slowdown_ppm;
+  gpu *g = &s->gpus[l->gpu];
+  if (is_copy(instr)) {
+    time = planc_link_ns(direction(instr) ? &device->d2h : &device->h2d, instr->bytes);
+    unit = PPM;
+    g->copying[direction(instr)] = true;
+  } else {
+    g->load += instr->busy_ppm < 0 ? 0 : instr->busy_ppm > PPM ? PPM : instr->busy_ppm;
+    s->n_computing++;
+  }
+  if (planc_mul_overflow(time, unit, &l->work))
+    return planc_error(PLANC_INVALID_PLAN, "a time of %lld ns is too long to simulate", (long long)time);
+  if (s->phases[l->phase].start < 0) s->phases[l->phase].start = s->now;
+  l->running = instr;
+  l->start = l->since = s->now;
+  l->rate = 0;
+  l->beside = l->crowded = false;
+  l->beside_ns = 0;
+  s->changed = true;
+  return NULL;
+}
+
+/* Lets the stream do what it can at this time. */
+static planc_status advance(simulation *s, lane *l) {
+  while (!l->running) {
+    const planc_instr *instr = head(s, l);
+    if (!instr) return NULL;
+    if (instr->op == PLANC_INSTR_wait) {
+      if (s->recorded[instr->id] < l->phase - instr->lag) return NULL;
+    } else if (instr->op == PLANC_INSTR_record) {
+      s->recorded[instr->id] = l->phase;
+      s->again = true;
+    } else {
+      if (is_copy(instr) && s->gpus[l->gpu].copying[direction(instr)]) return NULL;
+      return start(s, l, instr);
+    }
+    l->next++;
+  }
+  return NULL;
+}
+
+static planc_status advance_all(simulation *s) {
+  do {
+    s->again = false;
+    for (int32_t i = 0; i < s->plan->n_streams; i++)
+      if (!s->lanes[i].running) PLANC_TRY(advance(s, &s->lanes[i]));
+  } while (s->again);
+  return NULL;
+}
+
+/* --- Rates -------------------------------------------------------------------------------------------------------- */
+
+static int64_t rate_of(const simulation *s, lane *l) {
+  const gpu *g = &s->gpus[l->gpu];
+  if (is_copy(l->running)) return g->copying[!direction(l->running)] ? s->plan->device.duplex_ppm : PPM;
+  int64_t rate = g->copying[0] || g->copying[1] ? PPM : PPM + s->plan->device.slowdown_ppm;
+  if (g->load <= PPM) return rate;
+  l->crowded = true;
+  return rate * PPM / g->load;
+}
+
+static planc_status set_rates(simulation *s) {
+  for (int32_t i = 0; i < s->plan->n_streams; i++) {
+    lane *l = &s->lanes[i];
+    if (!l->running) continue;
+    const gpu *g = &s->gpus[l->gpu];
+    bool beside = g->copying[0] || g->copying[1];
+    int64_t rate = rate_of(s, l);
+    if (rate == l->rate && beside == l->beside) continue;
+    l->work -= l->rate * (s->now - l->since);
+    if (l->beside) l->beside_ns += s->now - l->since;
+    l->beside = beside;
+    l->rate = rate;
+    l->since = s->now;
+    if (planc_add_overflow(s->now, l->work / rate + (l->work % rate > 0), &l->end))
+      return planc_error(PLANC_INVALID_PLAN, "the plan takes too long to simulate");
+  }
+  s->changed = false;
+  return NULL;
+}
+
+/* --- Ends --------------------------------------------------------------------------------------------------------- */
+
+static int64_t lost_ns(const simulation *s, const lane *l) {
+  int64_t slowdown = s->plan->device.slowdown_ppm;
+  if (!l->crowded) return s->now - l->start - l->running->time_ns;
+  return planc_muldiv_ceil(l->beside_ns, slowdown, PPM + slowdown);
+}
+
+static void finish(simulation *s, lane *l) {
+  const planc_instr *instr = l->running;
+  phase *p = &s->phases[l->phase];
+  gpu *g = &s->gpus[l->gpu];
+  p->left--;
+  p->end = s->now;
+  if (is_copy(instr)) {
+    g->copying[direction(instr)] = false;
+    p->copy_ns[direction(instr)] += s->now - l->start;
+  } else {
+    if (l->beside) l->beside_ns += s->now - l->since;
+    g->load -= instr->busy_ppm < 0 ? 0 : instr->busy_ppm > PPM ? PPM : instr->busy_ppm;
+    s->n_computing--;
+    s->hosts[l->host].in_flight--;
+    p->compute_end = s->now;
+    p->lost_ns += lost_ns(s, l);
+    memcpy(p->stall_ns, s->stall_ns, sizeof p->stall_ns);
+  }
+  if (l->phase == s->visited) s->visitor(s->user, s->plan, instr, l->start - s->origin, s->now - s->origin);
+  l->running = NULL;
+  l->next++;
+  s->changed = true;
+}
+
+/* Closes the phases that have ended, in order, and sees whether bodies have become periodic: two in a row took equally
+ * long, and so did their compute. */
+static void close_phases(simulation *s) {
+  for (; s->n_closed < s->n_entered && s->phases[s->n_closed].left == 0; s->n_closed++) {
+    int32_t k = s->n_closed;
+    phase *p = &s->phases[k];
+    if (k == 0) continue;
+    /* A phase without execs or copies ends with the one before. */
+    if (p->end < p[-1].end) p->end = p[-1].end;
+    if (p->compute_end < p[-1].compute_end) {
+      p->compute_end = p[-1].compute_end;
+      memcpy(p->stall_ns, p[-1].stall_ns, sizeof p->stall_ns);
+    }
+    if (k < 2 || k >= s->epilogue_phase || s->steady) continue;
+    if (p->end - p[-1].end == p[-1].end - p[-2].end &&
+        p->compute_end - p[-1].compute_end == p[-1].compute_end - p[-2].compute_end)
+      s->steady = k;
+  }
+}
+
+/* --- Stalls ------------------------------------------------------------------------------------------------------- */
+
+/* What an idle stream waits for in the end: follows waits to the stream that will record. */
+static planc_stall cause(const simulation *s, lane *l) {
+  for (int32_t depth = 0; depth <= s->plan->n_streams; depth++) {
+    const planc_instr *instr = l->running ? l->running : head(s, l);
+    if (!instr) return PLANC_STALL_LAUNCH;
+    if (is_copy(instr)) return direction(instr) ? PLANC_STALL_D2H : PLANC_STALL_H2D;
+    if (instr->op != PLANC_INSTR_wait || s->recorder[instr->id] < 0) return PLANC_STALL_LAUNCH;
+    l = &s->lanes[s->recorder[instr->id]];
+  }
+  return PLANC_STALL_LAUNCH;
+}
+
+/* Nothing computes until `until`: the first compute stream that waits for an event says why, else it is the host. */
+static void count_stall(simulation *s, int64_t until) {
+  planc_stall why = PLANC_STALL_LAUNCH;
+  for (int32_t i = 0; i < s->plan->n_streams; i++) {
+    lane *l = &s->lanes[i];
+    if (l->kind != PLANC_STREAM_KIND_compute || !head(s, l)) continue;
+    why = cause(s, l);
+    break;
+  }
+  s->stall_ns[why] += until - s->now;
+}
+
+/* --- The run ------------------------------------------------------------------------------------------------------ */
+
+static int64_t next_event(const simulation *s) {
+  int64_t next = INT64_MAX;
+  for (int32_t i = 0; i < s->plan->n_jobs; i++)
+    if (s->hosts[i].launching && s->hosts[i].free_at < next) next = s->hosts[i].free_at;
+  for (int32_t i = 0; i < s->plan->n_streams; i++)
+    if (s->lanes[i].running && s->lanes[i].end < next) next = s->lanes[i].end;
+  return next;
+}
+
+static planc_status check_ended(const simulation *s) {
+  for (int32_t i = 0; i < s->plan->n_streams; i++) {
+    const planc_instr *instr = head(s, &s->lanes[i]);
+    if (instr) return planc_error(PLANC_INVALID_PLAN, "stream %d waits for ever for event %d", i, instr->id);
+  }
+  return NULL;
+}
+
+static planc_status run(simulation *s) {
+  reset(s);
+  for (;;) {
+    for (int32_t i = 0; i < s->plan->n_jobs; i++) run_host(s, i);
+    PLANC_TRY(advance_all(s));
+    if (s->changed) PLANC_TRY(set_rates(s));
+    int64_t next = next_event(s);
+    if (next == INT64_MAX) break;
+    if (s->n_computing == 0) count_stall(s, next);
+    s->now = next;
+    for (int32_t i = 0; i < s->plan->n_streams; i++)
+      if (s->lanes[i].running && s->lanes[i].end == next) finish(s, &s->lanes[i]);
+    close_phases(s);
+  }
+  close_phases(s);
+  return check_ended(s);
+}
+
+/* --- Results ------------------------------------------------------------------------------------------------------ */
+
+/* Follows the body's acquires and releases from the boundary on. */
+static planc_status find_live_peak(const planc_plan *plan, planc_simulation *out) {
+  int64_t *bytes = calloc((size_t)plan->n_residencies + 1, sizeof *bytes), live = 0;
+  if (!bytes) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  const planc_section *sections[] = {&plan->prologue, &plan->body};
+  for (int32_t k = 0; k < 2; k++) {
+    for (int32_t i = 0; i < sections[k]->n; i++) {
+      const planc_instr *instr = &sections[k]->instrs[i];
+      int64_t now = live;
+      if (instr->op == PLANC_INSTR_exec) now = planc_add_saturate(live, instr->bytes);
+      if ((instr->op == PLANC_INSTR_acquire || instr->op == PLANC_INSTR_release) && instr->id >= 0 &&
+          instr->id < plan->n_residencies) {
+        if (instr->op == PLANC_INSTR_acquire) bytes[instr->id] = instr->bytes;
+        now = live =
+            instr->op == PLANC_INSTR_acquire ? planc_add_saturate(live, instr->bytes) : live - bytes[instr->id];
+      }
+      if (k == 0 || now <= out->live_peak_bytes) continue;
+      out->live_peak_bytes = now;
+      out->live_peak_instr = i;
+    }
+    if (k == 0) out->live_peak_bytes = live;
+  }
+  free(bytes);
+  return NULL;
+}
+
+static void count_body(const planc_plan *plan, planc_simulation *out) {
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (is_kernel(instr)) out->compute_ns = planc_add_saturate(out->compute_ns, instr->time_ns);
+    if (instr->op == PLANC_INSTR_exec && instr->recompute)
+      out->recompute_ns = planc_add_saturate(out->recompute_ns, instr->time_ns);
+    if (!is_copy(instr)) continue;
+    int64_t *bytes = direction(instr) ? &out->d2h_bytes : &out->h2d_bytes;
+    *bytes = planc_add_saturate(*bytes, instr->bytes);
+  }
+}
+
+static void report(const simulation *s, planc_simulation *out) {
+  /* Bodies that do not become periodic are averaged over their second half. */
+  int32_t k = s->steady ? s->steady : MAX_BODIES, from = s->steady ? k - 1 : MAX_BODIES / 2;
+  const phase *p = &s->phases[k];
+  out->prologue_ns = s->phases[0].end;
+  out->first_iteration_ns = s->phases[1].end - s->phases[0].end;
+  out->iteration_ns = (p->end - s->phases[from].end) / (k - from);
+  out->epilogue_ns = s->phases[s->epilogue_phase].end - s->phases[s->epilogue_phase - 1].end;
+  out->slowdown_ns = p->lost_ns;
+  for (int i = 0; i < PLANC_N_STALLS; i++) out->stall_ns[i] = p->stall_ns[i] - p[-1].stall_ns[i];
+  out->h2d_ns = p->copy_ns[0];
+  out->d2h_ns = p->copy_ns[1];
+}
+
+static planc_status simulate(simulation *s, planc_simulation *out) {
+  PLANC_TRY(set_up(s));
+  PLANC_TRY(find_live_peak(s->plan, out));
+  PLANC_TRY(run(s));
+  report(s, out);
+  count_body(s->plan, out);
+  out->peak_bytes = planc_add_saturate(s->plan->arena_bytes, s->plan->device.reserved_bytes);
+  if (!s->visitor) return NULL;
+  /* Which body is the steady one is known only now: the same again, watched. */
+  s->visited = s->steady ? s->steady : MAX_BODIES;
+  s->origin = s->phases[s->visited].start;
+  return run(s);
+}
+
+planc_status planc_simulate(const planc_plan *plan, planc_simulation_visitor visitor, void *user,
+                            planc_simulation *out) {
+  simulation s = {.plan = plan, .visitor = visitor, .user = user, .visited = -1};
+  *out = (planc_simulation){0};
+  planc_status status = simulate(&s, out);
+  tear_down(&s);
+  return planc_context(status, "simulation");
+}

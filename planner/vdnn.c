@@ -1,0 +1,255 @@
+/* vDNN (Rhu et al., MICRO 2016) as moDNN compares with it: `vdnn-all`, `vdnn-conv`, `vdnn-dyn`, and moDNN's extension
+ * `vdnn+` (V-B), which runs `vdnn-dyn` in moDNN's sub-batches.
+ *
+ * A layer is a forward op. In the forward pass a layer's input is offloaded while the layer runs and freed at its end,
+ * when both streams have been waited for. In the backward pass, while an op runs, the nearest offloaded input still to
+ * come is prefetched, but not beyond the next convolution that misses none; both streams are waited for again.
+ *
+ * vDNN is stated for linear networks. Rules for graphs with branches: a tensor that several forward ops read is
+ * offloaded while the last of them runs; under `vdnn-conv` it is offloaded when any of them is a convolution. Ops that
+ * work in place (activations) offload nothing: their storage is offloaded by its last forward reader. What the last
+ * convolution or matrix product of the forward pass reads stays, since the backward pass begins with it. What is fed
+ * from the host is dropped without a transfer. */
+#include <stdlib.h>
+
+#include "graph/optypes.h"
+#include "planner/policies.h"
+#include "planner/sub_batch.h"
+#include "planner/walk.h"
+
+typedef enum vdnn_offloads { OFFLOAD_NONE, OFFLOAD_CONV, OFFLOAD_ALL } vdnn_offloads;
+
+typedef struct vdnn {
+  planc_walk walk;
+  vdnn_offloads offloads;
+  int32_t *leaves; /* per buffer: the forward instance that offloads it, -1 = none */
+  bool *away;      /* per buffer: offloaded, to be brought back */
+} vdnn;
+
+/* --- What is offloaded, and by whom ----------------------------------------------------------------------------------
+ */
+
+static planc_phase phase_of(const planc_trace *trace, int32_t instance) {
+  return planc_trace_op(trace, instance)->phase;
+}
+
+static planc_class class_of(const planc_trace *trace, int32_t instance) {
+  if (trace->instances[instance].role == PLANC_ROLE_ACCUMULATE) return PLANC_CLASS_elementwise;
+  return planc_op_class(planc_trace_op(trace, instance));
+}
+
+/* The last convolution or matrix product of the forward pass in the round of `instance`. */
+static void mark_last_layers(const planc_trace *trace, bool *stays) {
+  int32_t last = -1;
+  for (int32_t i = 0; i <= trace->n_instances; i++) {
+    bool forward = i < trace->n_instances && phase_of(trace, i) == PLANC_PHASE_forward;
+    planc_class class_ = forward ? class_of(trace, i) : PLANC_CLASS_elementwise;
+    if (class_ == PLANC_CLASS_conv || class_ == PLANC_CLASS_gemm) last = i;
+    if (forward || last < 0) continue;
+    const planc_instance *instance = &trace->instances[last];
+    for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+      stays[trace->accesses[a].buffer] = true;
+    }
+    last = -1;
+  }
+}
+
+/* Finds the forward instance during which each buffer leaves: its last forward reader, when a later op needs it. */
+static planc_status choose_leaves(vdnn *v) {
+  const planc_trace *trace = v->walk.trace;
+  bool *stays = calloc((size_t)trace->n_buffers + 1, sizeof *stays);
+  if (!stays) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  mark_last_layers(trace, stays);
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    const planc_buffer *buffer = &trace->buffers[b];
+    v->leaves[b] = -1;
+    bool data = buffer->kind == PLANC_KIND_activation || buffer->kind == PLANC_KIND_input;
+    if (!data || stays[b] || v->offloads == OFFLOAD_NONE) continue;
+    int32_t last_reader = -1;
+    bool by_conv = false, needed_later = false;
+    for (int32_t i = buffer->first_access; i < buffer->first_access + buffer->n_accesses; i++) {
+      const planc_access *access = &trace->accesses[trace->by_buffer[i]];
+      if (phase_of(trace, access->instance) == PLANC_PHASE_forward) {
+        last_reader = access->write < 0 ? access->instance : -1;
+        by_conv |= access->write < 0 && class_of(trace, access->instance) == PLANC_CLASS_conv;
+      } else {
+        needed_later = access->read >= 0;
+        break;
+      }
+    }
+    if (needed_later && (by_conv || v->offloads == OFFLOAD_ALL)) v->leaves[b] = last_reader;
+  }
+  free(stays);
+  return NULL;
+}
+
+/* --- Running the trace ---------------------------------------------------------------------------------------------
+ */
+
+static planc_status fetch(vdnn *v, const planc_access *access) {
+  int32_t residency;
+  PLANC_TRY(planc_walk_open(&v->walk, access->buffer, &residency));
+  v->away[access->buffer] = false;
+  return planc_schedule_prefetch(v->walk.schedule, residency, access->read);
+}
+
+static planc_status open_operands(vdnn *v, const planc_instance *instance) {
+  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+    const planc_access *access = &v->walk.trace->accesses[a];
+    int32_t residency;
+    if (planc_schedule_open(v->walk.schedule, access->buffer) >= 0) continue;
+    if (access->read >= 0) {
+      PLANC_TRY(fetch(v, access));
+    } else {
+      PLANC_TRY(planc_walk_open(&v->walk, access->buffer, &residency));
+    }
+  }
+  return NULL;
+}
+
+static bool leaves_now(const vdnn *v, int32_t task, int32_t buffer) {
+  return v->leaves[buffer] == task;
+}
+
+/* Starts the offloads of the layer's inputs; they run beside it. */
+static planc_status start_offloads(vdnn *v, int32_t task) {
+  const planc_instance *instance = &v->walk.trace->instances[task];
+  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+    int32_t buffer = v->walk.trace->accesses[a].buffer;
+    if (!leaves_now(v, task, buffer) || (v->walk.trace->buffers[buffer].flags & PLANC_BUFFER_FED)) continue;
+    PLANC_TRY(planc_schedule_offload(v->walk.schedule, planc_schedule_open(v->walk.schedule, buffer)));
+  }
+  return NULL;
+}
+
+static planc_status end_offloads(vdnn *v, int32_t task) {
+  const planc_instance *instance = &v->walk.trace->instances[task];
+  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+    int32_t buffer = v->walk.trace->accesses[a].buffer;
+    if (!leaves_now(v, task, buffer)) continue;
+    int32_t residency = planc_schedule_open(v->walk.schedule, buffer);
+    if (!(v->walk.trace->buffers[buffer].flags & PLANC_BUFFER_FED)) {
+      PLANC_TRY(planc_schedule_await(v->walk.schedule, PLANC_STREAM_COMPUTE, residency));
+    }
+    PLANC_TRY(planc_walk_close(&v->walk, residency));
+    v->away[buffer] = true;
+  }
+  return NULL;
+}
+
+/* The access of the nearest instance after `task` that misses a buffer which is away, looking no further than the next
+ * convolution layer that misses none; NULL if there is none. The gradients of one convolution read one buffer, its
+ * output's gradient, and are one layer. */
+static const planc_access *find_prefetch(vdnn *v, int32_t task) {
+  const planc_trace *trace = v->walk.trace;
+  int32_t layer = -1;
+  for (int32_t i = task + 1; i < trace->n_instances && phase_of(trace, i) == PLANC_PHASE_backward; i++) {
+    const planc_instance *instance = &trace->instances[i];
+    for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+      const planc_access *access = &trace->accesses[a];
+      if (access->read >= 0 && v->away[access->buffer]) return access;
+    }
+    if (class_of(trace, i) != PLANC_CLASS_conv) continue;
+    int32_t output_gradient = trace->accesses[planc_trace_access_of(trace, i, planc_trace_op(trace, i)->in[1])].buffer;
+    if (layer >= 0 && output_gradient != layer) return NULL;
+    layer = output_gradient;
+  }
+  return NULL;
+}
+
+static planc_status run_task(vdnn *v, int32_t task) {
+  const planc_instance *instance = &v->walk.trace->instances[task];
+  bool backward = phase_of(v->walk.trace, task) == PLANC_PHASE_backward;
+  PLANC_TRY(open_operands(v, instance));
+  PLANC_TRY(start_offloads(v, task));
+  int32_t prefetched = -1;
+  const planc_access *wanted = backward ? find_prefetch(v, task) : NULL;
+  if (wanted) {
+    PLANC_TRY(fetch(v, wanted));
+    prefetched = planc_schedule_open(v->walk.schedule, wanted->buffer);
+  }
+  PLANC_TRY(planc_walk_exec(&v->walk, task, false));
+  if (prefetched >= 0) PLANC_TRY(planc_schedule_await(v->walk.schedule, PLANC_STREAM_COMPUTE, prefetched));
+  PLANC_TRY(end_offloads(v, task));
+  return planc_walk_close_dead(&v->walk, task);
+}
+
+/* --- Attempts
+ * --------------------------------------------------------------------------------------------------------- */
+
+/* How a maker is to walk. */
+typedef struct vdnn_setting {
+  vdnn_offloads offloads;
+  int64_t sub_batch;
+} vdnn_setting;
+
+static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
+  const vdnn_setting *setting = context;
+  vdnn v = {.offloads = setting->offloads};
+  PLANC_TRY(planc_walk_start(&v.walk, problem, setting->sub_batch, room, out));
+  v.leaves = malloc(((size_t)out->trace->n_buffers + 1) * sizeof *v.leaves);
+  v.away = calloc((size_t)out->trace->n_buffers + 1, sizeof *v.away);
+  planc_status status = v.leaves && v.away ? choose_leaves(&v) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t i = 0; !status && i < out->trace->n_instances; i++) status = run_task(&v, i);
+  if (!status) status = planc_schedule_finish(out->schedule);
+  free(v.leaves);
+  free(v.away);
+  return status;
+}
+
+typedef enum vdnn_algorithms { PERFORMANCE_OPTIMAL, GREEDY, MEMORY_OPTIMAL } vdnn_algorithms;
+
+typedef struct vdnn_attempt {
+  vdnn_offloads offloads;
+  vdnn_algorithms algorithms;
+} vdnn_attempt;
+
+/* The first attempt that fits; where none does, the last: its plan tells what it needs and what binds. */
+static planc_status first_that_fits(const planc_problem *problem, int64_t sub_batch, const vdnn_attempt *attempts,
+                                    int32_t n_attempts, planc_candidate *out) {
+  const int64_t rooms[] = {PLANC_ROOM_UNLIMITED, planc_arena_room(problem), PLANC_ROOM_NONE};
+  for (int32_t i = 0; i < n_attempts; i++) {
+    vdnn_setting setting = {.offloads = attempts[i].offloads, .sub_batch = sub_batch};
+    bool fits;
+    PLANC_TRY(planc_walk_try(problem, make, &setting, rooms[attempts[i].algorithms], out, &fits));
+    if (fits) return NULL;
+  }
+  vdnn_setting setting = {.offloads = attempts[n_attempts - 1].offloads, .sub_batch = sub_batch};
+  return make(problem, &setting, PLANC_ROOM_NONE, out);
+}
+
+static int64_t whole(const planc_problem *problem) {
+  return problem->sub_batch ? problem->sub_batch : problem->batch;
+}
+
+planc_status planc_policy_vdnn_all(const planc_problem *problem, planc_candidate *out) {
+  static const vdnn_attempt attempts[] = {{OFFLOAD_ALL, PERFORMANCE_OPTIMAL}, {OFFLOAD_ALL, MEMORY_OPTIMAL}};
+  return first_that_fits(problem, whole(problem), attempts, 2, out);
+}
+
+planc_status planc_policy_vdnn_conv(const planc_problem *problem, planc_candidate *out) {
+  static const vdnn_attempt attempts[] = {{OFFLOAD_CONV, PERFORMANCE_OPTIMAL}, {OFFLOAD_CONV, MEMORY_OPTIMAL}};
+  return first_that_fits(problem, whole(problem), attempts, 2, out);
+}
+
+/* vDNN_dyn: the order in which its implementation tries. */
+static planc_status dynamic(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
+  static const vdnn_attempt attempts[] = {{OFFLOAD_NONE, PERFORMANCE_OPTIMAL},
+                                          {OFFLOAD_CONV, PERFORMANCE_OPTIMAL},
+                                          {OFFLOAD_ALL, PERFORMANCE_OPTIMAL},
+                                          {OFFLOAD_CONV, GREEDY},
+                                          {OFFLOAD_ALL, GREEDY},
+                                          {OFFLOAD_CONV, MEMORY_OPTIMAL},
+                                          {OFFLOAD_ALL, MEMORY_OPTIMAL}};
+  return first_that_fits(problem, sub_batch, attempts, 7, out);
+}
+
+planc_status planc_policy_vdnn_dyn(const planc_problem *problem, planc_candidate *out) {
+  return dynamic(problem, whole(problem), out);
+}
+
+planc_status planc_policy_vdnn_plus(const planc_problem *problem, planc_candidate *out) {
+  int64_t sub_batch;
+  PLANC_TRY(planc_sub_batch_select(problem, &sub_batch));
+  return dynamic(problem, sub_batch, out);
+}

@@ -1,0 +1,98 @@
+#include "planner/walk.h"
+
+#include "planner/policies.h"
+#include "util/math.h"
+
+static int64_t room_of(const planc_buffer *buffer) {
+  return planc_align_up(buffer->bytes, PLANC_ALIGNMENT);
+}
+
+planc_status planc_walk_start(planc_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
+                              planc_candidate *out) {
+  PLANC_TRY(planc_candidate_rounds(problem, sub_batch, out));
+  PLANC_TRY(planc_schedule_new(out->trace, out->costs, &out->schedule));
+  *walk = (planc_walk){.schedule = out->schedule, .trace = out->trace, .costs = out->costs, .room = room};
+  for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &walk->trace->buffers[b];
+    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT)) continue;
+    int32_t residency;
+    PLANC_TRY(planc_schedule_boundary(walk->schedule, b, PLANC_BLANK, &residency));
+    walk->live = planc_add_saturate(walk->live, room_of(buffer));
+  }
+  return NULL;
+}
+
+planc_status planc_walk_open(planc_walk *walk, int32_t buffer, int32_t *out_residency) {
+  walk->live = planc_add_saturate(walk->live, room_of(&walk->trace->buffers[buffer]));
+  return planc_schedule_acquire(walk->schedule, buffer, PLANC_BLANK, out_residency);
+}
+
+planc_status planc_walk_close(planc_walk *walk, int32_t residency) {
+  int32_t buffer = planc_schedule_residencies(walk->schedule)[residency].buffer;
+  walk->live -= room_of(&walk->trace->buffers[buffer]);
+  return planc_schedule_release(walk->schedule, residency);
+}
+
+int32_t planc_fastest_variant(const planc_costs *costs, const planc_instance *instance, int64_t limit) {
+  if (instance->role == PLANC_ROLE_ACCUMULATE) return 0;
+  int32_t count;
+  const planc_variant *variants =
+      planc_costs_variants(costs, instance->op, planc_costs_batch(costs, instance->batch), &count);
+  int32_t best = planc_variant_fastest(variants, count, limit);
+  return best < 0 ? 0 : best;
+}
+
+planc_status planc_walk_exec(planc_walk *walk, int32_t instance, bool recompute) {
+  int64_t limit = walk->room;
+  if (limit != PLANC_ROOM_UNLIMITED) limit = limit > walk->live ? limit - walk->live : 0;
+  int32_t variant = planc_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
+  return planc_schedule_exec(walk->schedule, instance, variant, PLANC_BLANK, recompute);
+}
+
+planc_status planc_walk_close_dead(planc_walk *walk, int32_t instance) {
+  const planc_trace *trace = walk->trace;
+  const planc_instance *in = &trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const planc_buffer *buffer = &trace->buffers[trace->accesses[a].buffer];
+    if (buffer->flags & PLANC_BUFFER_PERSISTENT) continue;
+    if (trace->by_buffer[buffer->first_access + buffer->n_accesses - 1] != a) continue;
+    int32_t residency = planc_schedule_open(walk->schedule, trace->accesses[a].buffer);
+    if (residency < 0) continue;
+    if (buffer->flags & PLANC_BUFFER_RESULT) PLANC_TRY(planc_schedule_deliver(walk->schedule, residency));
+    PLANC_TRY(planc_walk_close(walk, residency));
+  }
+  return NULL;
+}
+
+int64_t planc_arena_room(const planc_problem *problem) {
+  int64_t room = problem->budget_bytes - planc_profile_device(problem->profile)->reserved_bytes;
+  return room > 0 ? room : 0;
+}
+
+enum { MOST_TRIES = 6 };
+
+planc_status planc_walk_try(const planc_problem *problem, planc_walk_maker maker, const void *context, int64_t room,
+                            planc_candidate *out, bool *out_fits) {
+  bool by_room = room != PLANC_ROOM_UNLIMITED && room != PLANC_ROOM_NONE;
+  for (int32_t tries = by_room ? MOST_TRIES : 1; tries > 0 && room >= 0; tries--) {
+    int64_t peak;
+    PLANC_TRY(maker(problem, context, room, out));
+    PLANC_TRY(planc_candidate_peak(problem, out, &peak));
+    *out_fits = peak <= problem->budget_bytes;
+    if (*out_fits) return NULL;
+    if (by_room) room -= peak - problem->budget_bytes;
+    planc_candidate_free(out);
+  }
+  *out_fits = false;
+  return NULL;
+}
+
+planc_status planc_walk_fit(const planc_problem *problem, planc_walk_maker maker, const void *context,
+                            planc_candidate *out) {
+  bool fits;
+  PLANC_TRY(planc_walk_try(problem, maker, context, PLANC_ROOM_UNLIMITED, out, &fits));
+  if (fits) return NULL;
+  PLANC_TRY(planc_walk_try(problem, maker, context, planc_arena_room(problem), out, &fits));
+  if (fits) return NULL;
+  return maker(problem, context, PLANC_ROOM_NONE, out);
+}

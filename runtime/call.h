@@ -1,0 +1,53 @@
+/* A call: one op instance with everything it touches resolved to memory. What a plan, the reference and the inference
+ * pass execute are all calls; what a backend launches is one. */
+#ifndef PLANRT_CALL_H
+#define PLANRT_CALL_H
+
+#include "planc/trace.h"
+#include "planrt/planrt.h"
+#include "util/arena.h"
+
+typedef struct planrt_operand {
+  void *data; /* NULL: a side effect that a recompute skips */
+  planc_dtype dtype;
+  int32_t rank;
+  int64_t dims[PLANC_MAX_RANK];
+  int64_t elements, bytes;
+  bool accumulate; /* of an output: added to what is there (beta = 1) */
+} planrt_operand;
+
+typedef struct planrt_call {
+  const planc_trace *trace;
+  const planc_graph *graph;
+  const planc_op *op; /* its operand lists are those below, but for ACCUMULATE */
+  int32_t instance;
+  planc_role role;                         /* ACCUMULATE: in[0] is added to out[0], both flat */
+  int64_t batch, job_batch, sample_offset; /* samples of the round, of the iteration; the round's first */
+  int32_t iteration, iterations;           /* within the period; per period */
+  int32_t n_in, n_out, n_effects;
+  planrt_operand *in, *out, *effects;
+  void **memory; /* of the instance's k-th access: its whole buffer; NULL: skipped */
+  const char *algorithm;
+  void *workspace;
+  int64_t workspace_bytes;
+  const void *handle; /* the backend's, set by its `prepare` */
+} planrt_call;
+
+/* Makes the call of `instance` with the buffer of its k-th access at memory[k]. Workspace, algorithm and handle are
+ * left to the caller. INTERNAL when an operand does not lie inside its buffer. */
+planc_status planrt_call_make(planc_arena *arena, const planc_trace *trace, int32_t instance, void *const *memory,
+                              planrt_call *out);
+
+/* What changes from one launch of a call to the next. */
+typedef struct planrt_launch {
+  planrt_step step; /* of the body the launch belongs to */
+  uint64_t seed;
+  bool inference; /* running statistics, no dropout */
+} planrt_launch;
+
+/* The iteration of its job that a launch belongs to, counted over all runs. */
+static inline int64_t planrt_iteration(const planrt_call *call, const planrt_launch *launch) {
+  return launch->step.period * call->iterations + call->iteration;
+}
+
+#endif

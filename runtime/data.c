@@ -1,0 +1,193 @@
+/* Reading labelled 8x8 images and feeding them (planrt/data.h). */
+#include "planrt/data.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "runtime/random.h"
+#include "util/vec.h"
+
+enum {
+  PIXELS = 64,
+  BRIGHTEST = 16,
+  CLASSES = 10,
+  HELD_OUT = 5,   /* every fifth row */
+  MAX_LINE = 512, /* with leading zeros and spaces to spare */
+  MAX_ROWS = 1 << 20
+};
+
+typedef struct row {
+  uint8_t pixels[PIXELS], label;
+} row;
+
+struct planrt_data {
+  VEC(row) rows;
+  VEC(int32_t) train, held_out; /* rows of either kind, in file order */
+  uint64_t seed;
+  int64_t epoch; /* whose order `shuffled` is, -1 = none */
+  int32_t *shuffled;
+  planc_job job;     /* once bound */
+  int32_t x, labels; /* the inputs' storages */
+};
+
+/* --- Reading -------------------------------------------------------------------------------------------------- */
+
+/* Reads a number of at most `most` followed by `end`; false when there is none. */
+static bool read_number(const char **at, long most, char end, uint8_t *out) {
+  char *after;
+  if (**at < '0' || **at > '9') return false;
+  long value = strtol(*at, &after, 10);
+  if (value < 0 || value > most || *after != end) return false;
+  *at = after + 1;
+  *out = (uint8_t)value;
+  return true;
+}
+
+static planc_status read_row(const char *line, row *out) {
+  const char *at = line;
+  for (int i = 0; i < PIXELS; i++)
+    if (!read_number(&at, BRIGHTEST, ',', &out->pixels[i]))
+      return planc_error(PLANC_BAD_INPUT, "value %d should be a pixel, an integer from 0 to %d", i + 1, BRIGHTEST);
+  if (!read_number(&at, CLASSES - 1, '\0', &out->label))
+    return planc_error(PLANC_BAD_INPUT, "value %d should be the label, an integer from 0 to %d, and the last",
+                       PIXELS + 1, CLASSES - 1);
+  return NULL;
+}
+
+static planc_status read_rows(planrt_data *data, gzFile file) {
+  char line[MAX_LINE];
+  while (gzgets(file, line, sizeof line)) {
+    size_t length = strlen(line);
+    bool whole = length > 0 && line[length - 1] == '\n';
+    if (whole) line[--length] = '\0';
+    if (length > 0 && line[length - 1] == '\r') line[--length] = '\0';
+    row next;
+    planc_status status = NULL;
+    if (data->rows.len == MAX_ROWS) status = planc_error(PLANC_BAD_INPUT, "more than %d rows", MAX_ROWS);
+    if (!status && !whole && !gzeof(file)) status = planc_error(PLANC_BAD_INPUT, "the line is too long or not text");
+    if (!status) status = read_row(line, &next);
+    if (status) return planc_context(status, "%lld", (long long)data->rows.len + 1);
+    VEC_PUSH(&data->rows, next);
+  }
+  int code;
+  const char *message = gzerror(file, &code);
+  if (code != Z_OK && code != Z_STREAM_END)
+    return planc_error(PLANC_BAD_INPUT, "%lld: %s", (long long)data->rows.len + 1, message);
+  if (data->rows.len == 0) return planc_error(PLANC_BAD_INPUT, "1: no rows");
+  return NULL;
+}
+
+static planc_status split(planrt_data *data) {
+  for (int32_t i = 0; i < data->rows.len; i++)
+    if (i % HELD_OUT == HELD_OUT - 1)
+      VEC_PUSH(&data->held_out, i);
+    else
+      VEC_PUSH(&data->train, i);
+  data->epoch = -1;
+  data->shuffled = malloc((size_t)data->train.len * sizeof *data->shuffled);
+  return data->shuffled ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "rows");
+}
+
+planc_status planrt_data_read(const char *path, uint64_t seed, planrt_data **out) {
+  gzFile file = gzopen(path, "rb");
+  if (!file) return planc_error(PLANC_BAD_INPUT, "%s: cannot be opened", path);
+  planrt_data *data = calloc(1, sizeof *data);
+  planc_status status =
+      data ? planc_context(read_rows(data, file), "%s", path) : planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
+  gzclose(file);
+  if (!status) status = split(data);
+  if (status) {
+    planrt_data_free(data);
+    return status;
+  }
+  data->seed = seed;
+  *out = data;
+  return NULL;
+}
+
+void planrt_data_free(planrt_data *data) {
+  if (!data) return;
+  VEC_FREE(&data->rows);
+  VEC_FREE(&data->train);
+  VEC_FREE(&data->held_out);
+  free(data->shuffled);
+  free(data);
+}
+
+/* --- Binding -------------------------------------------------------------------------------------------------- */
+
+planc_status planrt_data_bind(planrt_data *data, const planc_job *job) {
+  const planc_graph *graph = job->graph;
+  data->x = data->labels = -1;
+  for (int32_t s = 0; s < graph->n_storages; s++) {
+    const planc_tensor *tensor = &graph->tensors[graph->storages[s].tensor];
+    if (graph->storages[s].kind != PLANC_KIND_input) continue;
+    bool pixels = tensor->dtype == PLANC_DTYPE_f32 && tensor->bytes.per_sample == PIXELS * (int64_t)sizeof(float);
+    bool labels = tensor->dtype == PLANC_DTYPE_i64 && tensor->bytes.per_sample == (int64_t)sizeof(int64_t);
+    int32_t *place = pixels ? &data->x : &data->labels;
+    if ((!pixels && !labels) || tensor->bytes.fixed != 0 || *place >= 0)
+      return planc_error(PLANC_BAD_INPUT, "input %s: the data has %d f32 pixels and one i64 label a sample",
+                         tensor->name, PIXELS);
+    *place = s;
+  }
+  if (data->x < 0 || data->labels < 0)
+    return planc_error(PLANC_BAD_INPUT, "the graph has no input for the data's %s", data->x < 0 ? "pixels" : "labels");
+  if (job->batch > data->train.len)
+    return planc_error(PLANC_BAD_INPUT, "a batch of %lld samples is more than the %lld rows to train on",
+                       (long long)job->batch, (long long)data->train.len);
+  data->job = *job;
+  return NULL;
+}
+
+int64_t planrt_data_iterations(const planrt_data *data) {
+  return data->train.len / data->job.batch;
+}
+int64_t planrt_data_held_out(const planrt_data *data) {
+  return data->held_out.len;
+}
+
+/* --- Feeding -------------------------------------------------------------------------------------------------- */
+
+/* Fisher and Yates, by a counter of the epoch. */
+static void shuffle(planrt_data *data, int64_t epoch) {
+  if (data->epoch == epoch) return;
+  uint64_t key = planrt_random(data->seed, (uint64_t)epoch);
+  memcpy(data->shuffled, data->train.data, (size_t)data->train.len * sizeof *data->shuffled);
+  for (int64_t i = data->train.len - 1; i > 0; i--) {
+    int64_t other = (int64_t)(planrt_random(key, (uint64_t)i) % (uint64_t)(i + 1));
+    int32_t row_index = data->shuffled[i];
+    data->shuffled[i] = data->shuffled[other];
+    data->shuffled[other] = row_index;
+  }
+  data->epoch = epoch;
+}
+
+static planc_status fill(const planrt_data *data, const planrt_feed_request *request, const int32_t *order,
+                         int64_t first, int64_t total) {
+  bool pixels = request->storage == data->x;
+  int64_t size = pixels ? PIXELS * (int64_t)sizeof(float) : (int64_t)sizeof(int64_t);
+  if (request->job != 0 || (!pixels && request->storage != data->labels) || request->bytes != request->count * size)
+    return planc_error(PLANC_INTERNAL, "a request that the data was not bound to");
+  float *x = request->out;
+  int64_t *labels = request->out;
+  for (int64_t i = 0; i < request->count; i++) {
+    const row *from = &data->rows.data[order[(first + request->offset + i) % total]];
+    if (!pixels) *labels++ = from->label;
+    for (int k = 0; pixels && k < PIXELS; k++) *x++ = (float)from->pixels[k] / (float)BRIGHTEST;
+  }
+  return NULL;
+}
+
+planc_status planrt_data_feed(void *data, const planrt_feed_request *request) {
+  planrt_data *from = data;
+  int64_t per_epoch = planrt_data_iterations(from);
+  shuffle(from, request->iteration / per_epoch);
+  return fill(from, request, from->shuffled, request->iteration % per_epoch * from->job.batch, from->train.len);
+}
+
+planc_status planrt_data_feed_held_out(void *data, const planrt_feed_request *request) {
+  planrt_data *from = data;
+  if (from->held_out.len == 0) return planc_error(PLANC_BAD_INPUT, "no rows are held out");
+  return fill(from, request, from->held_out.data, request->iteration * from->job.batch, from->held_out.len);
+}

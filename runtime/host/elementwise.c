@@ -1,0 +1,123 @@
+/* Ops that treat every element by itself, and the copies of concatenation. All may work in place. */
+#include <string.h>
+
+#include "runtime/host/kernels.h"
+#include "runtime/random.h"
+
+void planrt_relu(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const float *x = call->in[0].data;
+  float *y = call->out[0].data;
+  for (int64_t i = 0; i < call->out[0].elements; i++) y[i] = x[i] > 0.0F ? x[i] : 0.0F;
+}
+
+void planrt_relu_grad(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const float *y = call->in[0].data, *dy = call->in[1].data;
+  float *dx = call->out[0].data;
+  for (int64_t i = 0; i < call->out[0].elements; i++) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
+}
+
+void planrt_add(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const float *a = call->in[0].data, *b = call->in[1].data;
+  float *y = call->out[0].data;
+  for (int64_t i = 0; i < call->out[0].elements; i++) y[i] = a[i] + b[i];
+}
+
+/* A round's gradient from its temporary into the iteration's. */
+static void accumulate(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const float *round = call->in[0].data;
+  float *sum = call->out[0].data;
+  for (int64_t i = 0; i < call->out[0].elements; i++) sum[i] += round[i];
+}
+
+const planrt_kernel planrt_accumulate_kernel = {"accumulate", accumulate};
+
+void planrt_bias(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  planrt_channels shape = planrt_channels_of(call, &call->in[0]);
+  const float *x = call->in[0].data, *b = call->in[1].data;
+  float *y = call->out[0].data;
+  int64_t i = 0;
+  for (int64_t o = 0; o < shape.outer; o++)
+    for (int64_t c = 0; c < shape.channels; c++)
+      for (int64_t k = 0; k < shape.inner; k++, i++) y[i] = x[i] + b[c];
+}
+
+/* Also conv2d_bgrad. */
+void planrt_bias_grad(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  planrt_channels shape = planrt_channels_of(call, &call->in[0]);
+  const float *dy = call->in[0].data;
+  for (int64_t c = 0; c < shape.channels; c++) {
+    double sum = 0;
+    for (int64_t o = 0; o < shape.outer; o++)
+      for (int64_t k = 0; k < shape.inner; k++) sum += (double)dy[(o * shape.channels + c) * shape.inner + k];
+    planrt_put(&call->out[0], c, (float)sum);
+  }
+}
+
+/* --- Dropout -------------------------------------------------------------------------------------------------- */
+
+/* Forward and backward alike: what the counter (global sample, element within it) drops becomes 0, the rest is scaled.
+ * No mask is stored, and a round draws what the whole batch would. */
+void planrt_dropout(const planrt_call *call, const planrt_launch *launch) {
+  const float *x = call->in[0].data;
+  float *y = call->out[0].data;
+  int64_t elements = call->out[0].elements;
+  if (launch->inference) {
+    if (y != x) memmove(y, x, (size_t)elements * sizeof *y);
+    return;
+  }
+  float p = (float)planc_op_real(call->op, "p", 0.0), scale = 1.0F / (1.0F - p);
+  uint64_t key = planrt_mix(launch->seed ^ planrt_mix((uint64_t)planc_op_int(call->op, "seed", 0, 0) + 1));
+  int64_t per_sample = call->batch > 0 ? elements / call->batch : elements;
+  int64_t first = planrt_iteration(call, launch) * call->job_batch + call->sample_offset;
+  uint64_t counter = (uint64_t)(first * per_sample);
+  for (int64_t i = 0; i < elements; i++) y[i] = planrt_uniform(key, counter + (uint64_t)i) < p ? 0.0F : x[i] * scale;
+}
+
+/* --- Concatenation -------------------------------------------------------------------------------------------- */
+
+/* A tensor seen along one axis: `outer` runs of dims[axis] * inner elements. */
+typedef struct runs {
+  int64_t outer, inner;
+} runs;
+
+static runs runs_of(const planrt_operand *operand, int64_t axis) {
+  runs r = {1, 1};
+  for (int32_t d = 0; d < operand->rank; d++) {
+    if (d < axis) r.outer *= operand->dims[d];
+    if (d > axis) r.inner *= operand->dims[d];
+  }
+  return r;
+}
+
+void planrt_concat(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  int64_t axis = planc_op_int(call->op, "axis", 0, 1);
+  const planrt_operand *y = &call->out[0];
+  runs r = runs_of(y, axis);
+  int64_t offset = 0, stride = y->dims[axis] * r.inner;
+  for (int32_t k = 0; k < call->n_in; k++) {
+    const float *part = call->in[k].data;
+    int64_t length = call->in[k].dims[axis] * r.inner;
+    for (int64_t o = 0; o < r.outer; o++)
+      memcpy((float *)y->data + o * stride + offset, part + o * length, (size_t)length * sizeof *part);
+    offset += length;
+  }
+}
+
+void planrt_concat_grad(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  int64_t axis = planc_op_int(call->op, "axis", 0, 1);
+  const planrt_operand *dy = &call->in[0], *da = &call->out[0];
+  runs r = runs_of(dy, axis);
+  int64_t offset = planc_op_int(call->op, "offset", 0, 0) * r.inner;
+  int64_t stride = dy->dims[axis] * r.inner, length = da->dims[axis] * r.inner;
+  for (int64_t o = 0; o < r.outer; o++)
+    memcpy((float *)da->data + o * length, (const float *)dy->data + o * stride + offset,
+           (size_t)length * sizeof(float));
+}

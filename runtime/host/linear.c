@@ -1,0 +1,72 @@
+/* Fully connected layers: three matrix products and a sum of columns. Leading dimensions are rows. */
+#include "runtime/host/kernels.h"
+
+enum { TILE = 8 };
+
+/* Element (i, j) is data[i * row + j * column]. */
+typedef struct matrix {
+  const float *data;
+  int64_t row, column;
+} matrix;
+
+/* out (m x n, rows one behind the other) = a (m x depth) b (depth x n) + bias, in tiles of TILE x TILE sums. */
+static void multiply(const planrt_operand *out, matrix a, matrix b, int64_t m, int64_t n, int64_t depth,
+                     const float *bias) {
+  for (int64_t i0 = 0; i0 < m; i0 += TILE)
+    for (int64_t j0 = 0; j0 < n; j0 += TILE) {
+      int64_t rows = m - i0 < TILE ? m - i0 : TILE, columns = n - j0 < TILE ? n - j0 : TILE;
+      float sum[TILE][TILE] = {{0}}, line[TILE] = {0};
+      for (int64_t d = 0; d < depth; d++) {
+        for (int64_t j = 0; j < columns; j++) line[j] = b.data[d * b.row + (j0 + j) * b.column];
+        for (int64_t i = 0; i < rows; i++) {
+          float factor = a.data[(i0 + i) * a.row + d * a.column];
+          for (int j = 0; j < TILE; j++) sum[i][j] += factor * line[j];
+        }
+      }
+      for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+          planrt_put(out, (i0 + i) * n + j0 + j, bias ? sum[i][j] + bias[j0 + j] : sum[i][j]);
+    }
+}
+
+static int64_t last_dim(const planrt_operand *operand) {
+  return operand->dims[operand->rank - 1];
+}
+
+static int64_t rows_of(const planrt_operand *operand) {
+  return last_dim(operand) > 0 ? operand->elements / last_dim(operand) : 0;
+}
+
+void planrt_linear(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const planrt_operand *x = &call->in[0], *w = &call->in[1], *y = &call->out[0];
+  int64_t inputs = last_dim(x), outputs = last_dim(y);
+  multiply(y, (matrix){x->data, inputs, 1}, (matrix){w->data, 1, inputs}, rows_of(y), outputs, inputs,
+           call->n_in > 2 ? call->in[2].data : NULL);
+}
+
+void planrt_linear_dgrad(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const planrt_operand *w = &call->in[0], *dy = &call->in[1], *dx = &call->out[0];
+  int64_t inputs = last_dim(dx), outputs = last_dim(dy);
+  multiply(dx, (matrix){dy->data, outputs, 1}, (matrix){w->data, inputs, 1}, rows_of(dx), inputs, outputs, NULL);
+}
+
+void planrt_linear_wgrad(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const planrt_operand *x = &call->in[0], *dy = &call->in[1], *dw = &call->out[0];
+  int64_t inputs = last_dim(x), outputs = last_dim(dy);
+  multiply(dw, (matrix){dy->data, 1, outputs}, (matrix){x->data, inputs, 1}, outputs, inputs, rows_of(dy), NULL);
+}
+
+void planrt_linear_bgrad(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const planrt_operand *dy = &call->in[0];
+  const float *grads = dy->data;
+  int64_t outputs = last_dim(dy), rows = rows_of(dy);
+  for (int64_t o = 0; o < outputs; o++) {
+    double sum = 0;
+    for (int64_t i = 0; i < rows; i++) sum += (double)grads[i * outputs + o];
+    planrt_put(&call->out[0], o, (float)sum);
+  }
+}

@@ -1,0 +1,51 @@
+/* Softmax with cross-entropy, averaged over the iteration's batch: a round contributes with 1 / batch, so that rounds
+ * add up. A label outside the classes is ignored: no loss, no gradient. */
+#include <math.h>
+
+#include "runtime/host/kernels.h"
+
+/* 1 / positions in the whole batch: N, or N * H * W. */
+static double mean_scale(const planrt_call *call, const planrt_operand *labels) {
+  int64_t per_sample = call->batch > 0 ? labels->elements / call->batch : 1;
+  return 1.0 / ((double)call->job_batch * (double)per_sample);
+}
+
+void planrt_softmax_xent(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  planrt_channels shape = planrt_channels_of(call, &call->in[0]);
+  const float *logits = call->in[0].data;
+  const int64_t *labels = call->in[1].data;
+  float *probs = call->out[1].data;
+  double loss = 0;
+  for (int64_t o = 0; o < shape.outer; o++)
+    for (int64_t k = 0; k < shape.inner; k++) {
+      const float *z = logits + o * shape.channels * shape.inner + k;
+      float *p = probs + o * shape.channels * shape.inner + k;
+      double largest = (double)z[0], sum = 0;
+      for (int64_t c = 1; c < shape.channels; c++)
+        if ((double)z[c * shape.inner] > largest) largest = (double)z[c * shape.inner];
+      for (int64_t c = 0; c < shape.channels; c++) sum += exp((double)z[c * shape.inner] - largest);
+      int64_t label = labels[o * shape.inner + k];
+      if (label >= 0 && label < shape.channels) loss += log(sum) + largest - (double)z[label * shape.inner];
+      for (int64_t c = 0; c < shape.channels; c++)
+        p[c * shape.inner] = (float)(exp((double)z[c * shape.inner] - largest) / sum);
+    }
+  *(float *)call->out[0].data = (float)(loss * mean_scale(call, &call->in[1]));
+}
+
+void planrt_softmax_xent_grad(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  planrt_channels shape = planrt_channels_of(call, &call->in[0]);
+  const float *probs = call->in[0].data;
+  const int64_t *labels = call->in[1].data;
+  float *grads = call->out[0].data, scale = (float)mean_scale(call, &call->in[1]);
+  for (int64_t o = 0; o < shape.outer; o++)
+    for (int64_t k = 0; k < shape.inner; k++) {
+      int64_t at = o * shape.channels * shape.inner + k, label = labels[o * shape.inner + k];
+      bool counts = label >= 0 && label < shape.channels;
+      for (int64_t c = 0; c < shape.channels; c++) {
+        float target = c == label ? 1.0F : 0.0F;
+        grads[at + c * shape.inner] = counts ? (probs[at + c * shape.inner] - target) * scale : 0.0F;
+      }
+    }
+}

@@ -1,0 +1,100 @@
+/* Evaluation: the forward ops of job 0 over held-out samples, everything resident. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/session.h"
+
+struct planrt_inference {
+  int64_t rounds[1]; /* the whole batch */
+  planc_trace *trace;
+  planrt_resident *resident;
+  /* Of the last softmax_xent: tensors and buffers of probabilities and labels, and the buffers' host copies. */
+  int32_t probs, labels, probs_buffer, labels_buffer;
+  char *probs_copy, *labels_copy;
+};
+
+static planc_status find_classifier(planrt_session *session, struct planrt_inference *inference) {
+  const planc_trace *trace = inference->trace;
+  inference->probs = -1;
+  for (int32_t i = 0; i < trace->n_instances; i++) {
+    const planc_op *op = planc_trace_op(trace, i);
+    if (trace->instances[i].role != PLANC_ROLE_OP || strcmp(op->type, "softmax_xent") != 0) continue;
+    inference->labels = op->in[1];
+    inference->probs = op->out[1];
+    inference->labels_buffer = trace->accesses[planc_trace_access_of(trace, i, op->in[1])].buffer;
+    inference->probs_buffer = trace->accesses[planc_trace_access_of(trace, i, op->out[1])].buffer;
+  }
+  if (inference->probs < 0) return NULL;
+  PLANC_TRY(PLANC_NEW(&session->memory, &inference->probs_copy, trace->buffers[inference->probs_buffer].bytes));
+  return PLANC_NEW(&session->memory, &inference->labels_copy, trace->buffers[inference->labels_buffer].bytes);
+}
+
+planc_status planrt_inference_open(planrt_session *session) {
+  struct planrt_inference *inference = calloc(1, sizeof *inference);
+  if (!inference) return planc_error(PLANC_OUT_OF_MEMORY, "inference pass");
+  session->inference = inference;
+  planc_job job = session->trace->jobs[0];
+  inference->rounds[0] = job.batch;
+  job.n_rounds = 1;
+  job.rounds = inference->rounds;
+  job.iterations = 1;
+  PLANC_TRY(planc_expand(&job, 1, &inference->trace));
+
+  const char **algorithms;
+  PLANC_TRY(PLANC_NEW(&session->memory, &algorithms, inference->trace->n_instances));
+  for (int32_t i = 0; i < inference->trace->n_instances; i++)
+    if (planc_trace_op(inference->trace, i)->phase == PLANC_PHASE_forward) algorithms[i] = "default";
+  planrt_resident_options options = {.backend = session->backend, .trace = inference->trace, .algorithms = algorithms};
+  PLANC_TRY(planc_context(planrt_resident_new(&options, &inference->resident), "inference"));
+  return find_classifier(session, inference);
+}
+
+void planrt_inference_free(struct planrt_inference *inference) {
+  if (!inference) return;
+  planrt_resident_free(inference->resident);
+  planc_trace_free(inference->trace);
+  free(inference);
+}
+
+/* Counts the positions of the first `samples` samples whose most probable class (the first of equals) is their label.
+ */
+static void count_correct(const struct planrt_inference *inference, int64_t samples, int64_t *positions,
+                          int64_t *correct) {
+  const planc_job *job = &inference->trace->jobs[0];
+  const planc_tensor *tensor = &job->graph->tensors[inference->probs];
+  const planc_tensor *label_tensor = &job->graph->tensors[inference->labels];
+  const float *probs = (const float *)(inference->probs_copy + planc_law_at(tensor->offset, job->batch));
+  const int64_t *labels = (const int64_t *)(inference->labels_copy + planc_law_at(label_tensor->offset, job->batch));
+  bool channels_last = tensor->rank == 2 || job->graph->layout == PLANC_LAYOUT_NHWC;
+  int64_t classes = planc_law_at(tensor->dims[channels_last ? tensor->rank - 1 : 1], job->batch);
+  int64_t per_sample = planc_law_at(label_tensor->bytes, job->batch) / (int64_t)sizeof *labels / job->batch;
+  int64_t class_stride = channels_last ? 1 : per_sample;
+  for (int64_t i = 0; i < samples * per_sample; i++) {
+    const float *p =
+        channels_last ? probs + i * classes : probs + i / per_sample * classes * per_sample + i % per_sample;
+    int64_t best = 0;
+    for (int64_t c = 1; c < classes; c++)
+      if (p[c * class_stride] > p[best * class_stride]) best = c;
+    *correct += best == labels[i];
+    ++*positions;
+  }
+}
+
+planc_status planrt_evaluate(planrt_session *session, planrt_feed feed, void *user, int64_t samples,
+                             double *out_accuracy) {
+  struct planrt_inference *inference = session->inference;
+  if (!inference) return planc_error(PLANC_USAGE, "the session was not made for evaluation");
+  if (inference->probs < 0) return planc_error(PLANC_BAD_INPUT, "the graph has no softmax_xent to judge");
+  int64_t batch = inference->trace->jobs[0].batch, positions = 0, correct = 0;
+  planrt_launch launch = {.step = session->step, .seed = session->options.seed, .inference = true};
+  PLANC_TRY(planrt_resident_load(inference->resident, session));
+  for (int64_t done = 0; done < samples; done += batch) {
+    launch.step.period = done / batch;
+    PLANC_TRY(planrt_resident_run(inference->resident, session, &launch, feed, user));
+    PLANC_TRY(planrt_resident_read(inference->resident, inference->probs_buffer, inference->probs_copy));
+    PLANC_TRY(planrt_resident_read(inference->resident, inference->labels_buffer, inference->labels_copy));
+    count_correct(inference, samples - done < batch ? samples - done : batch, &positions, &correct);
+  }
+  *out_accuracy = positions > 0 ? (double)correct / (double)positions : 0.0;
+  return NULL;
+}

@@ -1,0 +1,90 @@
+/* Initial values of params and state, by what the ops use them for. */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/random.h"
+#include "runtime/session.h"
+
+typedef enum value { ZERO, ONE, HE_UNIFORM } value;
+
+/* What the k-th input of an op type starts as; of side effects `input` is -1 - k. */
+static const struct role {
+  const char *type;
+  int32_t input;
+  value value;
+} roles[] = {
+    {"conv2d", 1, HE_UNIFORM},
+    {"conv2d", 2, ZERO},
+    {"linear", 1, HE_UNIFORM},
+    {"linear", 2, ZERO},
+    {"bias", 1, ZERO},
+    {"batchnorm", 1, ONE},
+    {"batchnorm", 2, ZERO},
+    {"batchnorm", -1, ZERO},
+    {"batchnorm", -2, ONE},
+    {"batchnorm_infer", 1, ONE},
+    {"batchnorm_infer", 2, ZERO},
+    {"batchnorm_infer", 3, ZERO},
+    {"batchnorm_infer", 4, ONE},
+    {"momentum", 2, ZERO},
+    {"adam", 2, ZERO},
+    {"adam", 3, ZERO},
+};
+
+/* Uniform in [-bound, bound), drawn by the tensor's name. */
+static void draw(const planc_tensor *tensor, uint64_t seed, float bound, float *out, int64_t elements) {
+  uint64_t key = planrt_key(seed, tensor->name);
+  for (int64_t i = 0; i < elements; i++) out[i] = (2.0F * planrt_uniform(key, (uint64_t)i) - 1.0F) * bound;
+}
+
+static void assign(const planc_tensor *tensor, int64_t batch, uint64_t seed, value v, char *home) {
+  int64_t elements = planc_law_at(tensor->bytes, batch) / (int64_t)sizeof(float);
+  float *out = (float *)(home + planc_law_at(tensor->offset, batch));
+  if (v == HE_UNIFORM) {
+    /* Output units come first: K,C,R,S or O,I. */
+    int64_t units = tensor->rank > 0 ? planc_law_at(tensor->dims[0], batch) : 1;
+    int64_t fan_in = units > 0 ? elements / units : 1;
+    draw(tensor, seed, sqrtf(6.0F / (float)(fan_in > 0 ? fan_in : 1)), out, elements);
+  } else {
+    for (int64_t i = 0; i < elements; i++) out[i] = v == ONE ? 1.0F : 0.0F;
+  }
+}
+
+/* What no known op uses: small, or random bits where it is not f32. */
+static void assign_unknown(const planc_tensor *tensor, int64_t bytes, uint64_t seed, char *home) {
+  if (tensor->dtype == PLANC_DTYPE_f32) {
+    draw(tensor, seed, 0.05F, (float *)home, bytes / (int64_t)sizeof(float));
+    return;
+  }
+  uint64_t key = planrt_key(seed, tensor->name);
+  for (int64_t i = 0; i < bytes; i++) home[i] = (char)planrt_random(key, (uint64_t)i);
+}
+
+static void init_operand(planrt_session *session, int32_t job, const planc_op *op, int32_t input) {
+  const planc_job *of = &session->trace->jobs[job];
+  const planc_tensor *tensor = &of->graph->tensors[input < 0 ? op->effects[-1 - input] : op->in[input]];
+  char *home = session->home[session->home_of[job] + tensor->storage];
+  if (!home || tensor->dtype != PLANC_DTYPE_f32) return;
+  for (size_t r = 0; r < sizeof roles / sizeof *roles; r++)
+    if (roles[r].input == input && strcmp(roles[r].type, op->type) == 0)
+      assign(tensor, of->batch, session->options.seed, roles[r].value, home);
+}
+
+planc_status planrt_init(planrt_session *session) {
+  for (int32_t b = 0; b < session->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &session->trace->buffers[b];
+    const planc_graph *graph = session->trace->jobs[buffer->job].graph;
+    char *home = planrt_home(session, buffer);
+    if (home)
+      assign_unknown(&graph->tensors[graph->storages[buffer->storage].tensor], buffer->bytes, session->options.seed,
+                     home);
+  }
+  for (int32_t j = 0; j < session->trace->n_jobs; j++) {
+    const planc_graph *graph = session->trace->jobs[j].graph;
+    for (int32_t o = 0; o < graph->n_ops; o++) {
+      for (int32_t k = 0; k < graph->ops[o].n_in; k++) init_operand(session, j, &graph->ops[o], k);
+      for (int32_t k = 0; k < graph->ops[o].n_effects; k++) init_operand(session, j, &graph->ops[o], -1 - k);
+    }
+  }
+  return NULL;
+}

@@ -1,0 +1,225 @@
+/* Loading: the plan's instructions become actions whose addresses are resolved once, before the first run. A plan that
+ * the checker has passed cannot fail here but for want of a kernel; the range checks keep an unchecked one inside the
+ * session's memory. */
+#include "runtime/session.h"
+#include "util/math.h"
+
+/* Where a residency is. */
+typedef struct place {
+  int32_t buffer; /* -1: never acquired */
+  char *memory;
+} place;
+
+typedef struct loader {
+  planrt_session *session;
+  const planc_plan *plan;
+  const planc_trace *trace;
+  place *places; /* by residency */
+  void **memory; /* scratch: of one instance's accesses */
+} loader;
+
+static bool inside(int64_t address, int64_t bytes, int64_t size) {
+  int64_t end;
+  return address >= 0 && bytes >= 0 && !planc_add_overflow(address, bytes, &end) && end <= size;
+}
+
+/* --- Residencies ---------------------------------------------------------------------------------------------- */
+
+static planc_status locate(loader *l, int32_t residency, int32_t buffer, int64_t address) {
+  if (buffer < 0 || buffer >= l->trace->n_buffers)
+    return planc_error(PLANC_INVALID_PLAN, "residency %d: no buffer %d", residency, buffer);
+  if (residency < 0 || residency >= l->plan->n_residencies)
+    return planc_error(PLANC_INVALID_PLAN, "no residency %d", residency);
+  if (!inside(address, l->trace->buffers[buffer].bytes, l->plan->arena_bytes))
+    return planc_error(PLANC_INVALID_PLAN, "residency %d of %s: address %lld is outside the arena", residency,
+                       planc_trace_buffer_name(l->trace, buffer), (long long)address);
+  char *arena = l->session->backend->arena(l->session->device);
+  l->places[residency] = (place){.buffer = buffer, .memory = arena + address};
+  return NULL;
+}
+
+static planc_status locate_all(loader *l) {
+  PLANC_TRY(PLANC_NEW(&l->session->memory, &l->places, l->plan->n_residencies));
+  for (int32_t r = 0; r < l->plan->n_residencies; r++) l->places[r].buffer = -1;
+  for (int32_t b = 0; b < l->plan->n_boundary; b++)
+    PLANC_TRY(locate(l, b, l->plan->boundary[b].buffer, l->plan->boundary[b].address));
+  for (int32_t i = 0; i < l->plan->body.n; i++) {
+    const planc_instr *instr = &l->plan->body.instrs[i];
+    if (instr->op != PLANC_INSTR_acquire) continue;
+    if (instr->id < l->plan->n_boundary)
+      return planc_error(PLANC_INVALID_PLAN, "body[%d]: acquires residency %d of the boundary", i, instr->id);
+    PLANC_TRY(planc_context(locate(l, instr->id, instr->aux, instr->address), "body[%d]", i));
+  }
+  return NULL;
+}
+
+static planc_status place_of(const loader *l, int32_t residency, const place **out) {
+  if (residency < 0 || residency >= l->plan->n_residencies || l->places[residency].buffer < 0)
+    return planc_error(PLANC_INVALID_PLAN, "no residency %d", residency);
+  *out = &l->places[residency];
+  return NULL;
+}
+
+/* --- Instructions --------------------------------------------------------------------------------------------- */
+
+/* The residencies an exec uses become the memory of its accesses. */
+static planc_status find_memory(loader *l, const planc_instr *instr) {
+  const planc_instance *instance = &l->trace->instances[instr->id];
+  if (instr->first_use < 0 || instr->first_use > l->plan->n_uses - instance->n_accesses)
+    return planc_error(PLANC_INVALID_PLAN, "uses %d.. are not in the plan", instr->first_use);
+  for (int32_t k = 0; k < instance->n_accesses; k++) {
+    const planc_access *access = &l->trace->accesses[instance->first_access + k];
+    int32_t use = l->plan->uses[instr->first_use + k];
+    l->memory[k] = NULL;
+    if (use < 0 && access->effect && instr->recompute) continue;
+    const place *at = NULL;
+    PLANC_TRY(place_of(l, use, &at));
+    if (at->buffer != access->buffer)
+      return planc_error(PLANC_INVALID_PLAN, "residency %d holds %s, not %s", use,
+                         planc_trace_buffer_name(l->trace, at->buffer),
+                         planc_trace_buffer_name(l->trace, access->buffer));
+    l->memory[k] = at->memory;
+  }
+  return NULL;
+}
+
+static planc_status load_exec(loader *l, const planc_instr *instr, planrt_action *out) {
+  planrt_session *session = l->session;
+  if (instr->id < 0 || instr->id >= l->trace->n_instances)
+    return planc_error(PLANC_INVALID_PLAN, "no instance %d", instr->id);
+  if (instr->aux < 0 || instr->aux >= l->plan->n_algorithms)
+    return planc_error(PLANC_INVALID_PLAN, "no algorithm %d", instr->aux);
+  if (!inside(instr->address, instr->bytes, l->plan->arena_bytes))
+    return planc_error(PLANC_INVALID_PLAN, "the workspace is outside the arena");
+  PLANC_TRY(find_memory(l, instr));
+
+  planrt_call *call;
+  PLANC_TRY(PLANC_NEW(&session->memory, &call, 1));
+  PLANC_TRY(planrt_call_make(&session->memory, l->trace, instr->id, l->memory, call));
+  call->algorithm = l->plan->algorithms[instr->aux];
+  call->workspace = session->backend->arena(session->device) + instr->address;
+  call->workspace_bytes = instr->bytes;
+  out->kind = PLANRT_CALL;
+  out->call = call;
+  return planc_context(session->backend->prepare(session->device, call), "op %s", call->op->name);
+}
+
+/* The user's side of a copy: in the body samples come and results leave, around it persistent buffers come from and go
+ * to their home. */
+static planc_status load_user(loader *l, const planc_instr *instr, bool body, const place *at, planrt_action *out) {
+  const planc_buffer *buffer = &l->trace->buffers[at->buffer];
+  bool offload = instr->op == PLANC_INSTR_offload;
+  uint32_t needed = !body ? PLANC_BUFFER_PERSISTENT : offload ? PLANC_BUFFER_RESULT : PLANC_BUFFER_FED;
+  if (!(buffer->flags & needed))
+    return planc_error(PLANC_INVALID_PLAN, "%s is not the user's", planc_trace_buffer_name(l->trace, at->buffer));
+  char *home = planrt_home(l->session, buffer);
+  out->kind = !body ? PLANRT_COPY : offload ? PLANRT_DELIVER : PLANRT_FEED;
+  out->to = offload ? home : at->memory;
+  out->from = offload ? at->memory : home;
+  return NULL;
+}
+
+static planc_status load_transfer(loader *l, const planc_instr *instr, bool body, planrt_action *out) {
+  bool offload = instr->op == PLANC_INSTR_offload;
+  const place *at = NULL;
+  PLANC_TRY(place_of(l, instr->id, &at));
+  const planc_buffer *buffer = &l->trace->buffers[at->buffer];
+  if (instr->bytes != buffer->bytes)
+    return planc_error(PLANC_INVALID_PLAN, "%s has %lld bytes, not %lld", planc_trace_buffer_name(l->trace, at->buffer),
+                       (long long)buffer->bytes, (long long)instr->bytes);
+  out->id = at->buffer;
+  out->bytes = instr->bytes;
+  if (instr->address == PLANC_USER) return load_user(l, instr, body, at, out);
+
+  if (!inside(instr->address, instr->bytes, l->plan->host_arena_bytes))
+    return planc_error(PLANC_INVALID_PLAN, "host address %lld is outside the host arena", (long long)instr->address);
+  char *slot = l->session->backend->host_arena(l->session->device) + instr->address;
+  out->kind = PLANRT_COPY;
+  out->to = offload ? slot : at->memory;
+  out->from = offload ? at->memory : slot;
+  return NULL;
+}
+
+static planc_status load_move(loader *l, const planc_instr *instr, planrt_action *out) {
+  const place *to = NULL, *from = NULL;
+  PLANC_TRY(place_of(l, instr->id, &to));
+  PLANC_TRY(place_of(l, instr->aux, &from));
+  if (to->buffer != from->buffer || instr->bytes != l->trace->buffers[to->buffer].bytes)
+    return planc_error(PLANC_INVALID_PLAN, "residencies %d and %d hold different buffers", instr->id, instr->aux);
+  out->kind = PLANRT_COPY;
+  out->to = to->memory;
+  out->from = from->memory;
+  out->bytes = instr->bytes;
+  return NULL;
+}
+
+static planc_status load_instr(loader *l, const planc_instr *instr, bool body, planrt_action *out) {
+  const place *at = NULL;
+  bool on_stream = instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_release;
+  if (on_stream && (instr->stream < 0 || instr->stream >= l->plan->n_streams))
+    return planc_error(PLANC_INVALID_PLAN, "no stream %d", instr->stream);
+  *out = (planrt_action){.stream = on_stream ? instr->stream : -1, .lag = instr->lag, .id = instr->id};
+  switch ((planc_instr_op)instr->op) {
+    case PLANC_INSTR_exec:
+      return load_exec(l, instr, out);
+    case PLANC_INSTR_offload:
+    case PLANC_INSTR_prefetch:
+      return load_transfer(l, instr, body, out);
+    case PLANC_INSTR_move:
+      return load_move(l, instr, out);
+    case PLANC_INSTR_record:
+    case PLANC_INSTR_wait:
+      if (instr->id < 0 || instr->id >= l->plan->n_events)
+        return planc_error(PLANC_INVALID_PLAN, "no event %d", instr->id);
+      out->kind = instr->op == PLANC_INSTR_record ? PLANRT_RECORD : PLANRT_WAIT;
+      return NULL;
+    case PLANC_INSTR_acquire:
+    case PLANC_INSTR_release:
+      PLANC_TRY(place_of(l, instr->id, &at));
+      out->kind = PLANRT_POISON;
+      out->to = at->memory;
+      out->bytes = l->trace->buffers[at->buffer].bytes;
+      return NULL;
+  }
+  return planc_error(PLANC_INVALID_PLAN, "unknown instruction");
+}
+
+/* --- Parts ---------------------------------------------------------------------------------------------------- */
+
+/* Lists each stream's actions. */
+static planc_status thread(loader *l, planrt_part *part) {
+  int32_t n_streams = l->plan->n_streams;
+  PLANC_TRY(PLANC_NEW(&l->session->memory, &part->first, (int64_t)n_streams + 1));
+  PLANC_TRY(PLANC_NEW(&l->session->memory, &part->by_stream, part->n));
+  for (int32_t i = 0; i < part->n; i++)
+    if (part->actions[i].stream >= 0) part->first[part->actions[i].stream + 1]++;
+  for (int32_t s = 0; s < n_streams; s++) part->first[s + 1] += part->first[s];
+  for (int32_t i = 0; i < part->n; i++)
+    if (part->actions[i].stream >= 0) part->by_stream[part->first[part->actions[i].stream]++] = i;
+  for (int32_t s = n_streams; s > 0; s--) part->first[s] = part->first[s - 1];
+  part->first[0] = 0;
+  return NULL;
+}
+
+static planc_status load_part(loader *l, const planc_section *section, const char *name, planrt_part *part) {
+  part->name = name;
+  part->n = section->n;
+  PLANC_TRY(PLANC_NEW(&l->session->memory, &part->actions, part->n));
+  bool body = section == &l->plan->body;
+  for (int32_t i = 0; i < section->n; i++)
+    PLANC_TRY(planc_context(load_instr(l, &section->instrs[i], body, &part->actions[i]), "%s[%d]", name, i));
+  return thread(l, part);
+}
+
+planc_status planrt_load(planrt_session *session) {
+  loader l = {.session = session, .plan = session->plan, .trace = session->trace};
+  int32_t most = 0;
+  for (int32_t i = 0; i < l.trace->n_instances; i++)
+    if (l.trace->instances[i].n_accesses > most) most = l.trace->instances[i].n_accesses;
+  PLANC_TRY(PLANC_NEW(&session->memory, &l.memory, most));
+  PLANC_TRY(PLANC_NEW(&session->memory, &session->cursors, l.plan->n_streams));
+  PLANC_TRY(locate_all(&l));
+  PLANC_TRY(load_part(&l, &l.plan->prologue, "prologue", &session->parts[PLANRT_PROLOGUE]));
+  PLANC_TRY(load_part(&l, &l.plan->body, "body", &session->parts[PLANRT_BODY]));
+  return load_part(&l, &l.plan->epilogue, "epilogue", &session->parts[PLANRT_EPILOGUE]);
+}

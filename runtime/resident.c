@@ -1,0 +1,122 @@
+/* The resident executor: runs a trace directly, in its own order, with every buffer at an address of its own. What it
+ * computes is what every plan over the same trace must compute, bit for bit. */
+#include <stdlib.h>
+
+#include "runtime/session.h"
+#include "util/math.h"
+
+struct planrt_resident {
+  const planrt_backend *backend;
+  planrt_device *device;
+  const planc_trace *trace;
+  planc_arena memory;
+  char **at;           /* by buffer; NULL: nothing that runs touches it */
+  planrt_call **calls; /* by instance; NULL: not run */
+};
+
+/* Lays the buffers that running instances touch one behind the other; at[b] is then an offset + 1. */
+static planc_status lay_out(const planrt_resident_options *options, int64_t *offsets, int64_t *out_bytes) {
+  const planc_trace *trace = options->trace;
+  int64_t total = 0;
+  for (int32_t b = 0; b < trace->n_buffers; b++) offsets[b] = -1;
+  for (int32_t i = 0; i < trace->n_instances; i++) {
+    const planc_instance *instance = &trace->instances[i];
+    if (!options->algorithms[i]) continue;
+    for (int32_t k = 0; k < instance->n_accesses; k++) {
+      int32_t buffer = trace->accesses[instance->first_access + k].buffer;
+      if (offsets[buffer] >= 0) continue;
+      offsets[buffer] = total;
+      if (planc_add_overflow(total, planc_align_up(trace->buffers[buffer].bytes, PLANRT_ALIGNMENT), &total))
+        return planc_error(PLANC_DEVICE, "a resident run needs more than 2^63 bytes");
+    }
+  }
+  *out_bytes = total;
+  return NULL;
+}
+
+static planc_status make_call(planrt_resident *resident, int32_t instance, const char *algorithm, void **memory) {
+  const planc_instance *at = &resident->trace->instances[instance];
+  for (int32_t k = 0; k < at->n_accesses; k++)
+    memory[k] = resident->at[resident->trace->accesses[at->first_access + k].buffer];
+  planrt_call *call;
+  PLANC_TRY(PLANC_NEW(&resident->memory, &call, 1));
+  PLANC_TRY(planrt_call_make(&resident->memory, resident->trace, instance, memory, call));
+  call->algorithm = algorithm;
+  resident->calls[instance] = call;
+  return planc_context(resident->backend->prepare(resident->device, call), "op %s", call->op->name);
+}
+
+static planc_status build(planrt_resident *resident, const planrt_resident_options *options) {
+  const planc_trace *trace = options->trace;
+  int64_t *offsets, bytes = 0;
+  int32_t most = 0;
+  void **memory;
+  for (int32_t i = 0; i < trace->n_instances; i++)
+    if (trace->instances[i].n_accesses > most) most = trace->instances[i].n_accesses;
+  PLANC_TRY(PLANC_NEW(&resident->memory, &resident->at, trace->n_buffers));
+  PLANC_TRY(PLANC_NEW(&resident->memory, &resident->calls, trace->n_instances));
+  PLANC_TRY(PLANC_NEW(&resident->memory, &offsets, trace->n_buffers));
+  PLANC_TRY(PLANC_NEW(&resident->memory, &memory, most));
+  PLANC_TRY(lay_out(options, offsets, &bytes));
+
+  planrt_device_options device = {.arena_bytes = bytes, .n_streams = 1, .synthetic = options->synthetic};
+  PLANC_TRY(resident->backend->open(&device, &resident->device));
+  char *arena = resident->backend->arena(resident->device);
+  for (int32_t b = 0; b < trace->n_buffers; b++)
+    if (offsets[b] >= 0) resident->at[b] = arena + offsets[b];
+  for (int32_t i = 0; i < trace->n_instances; i++)
+    if (options->algorithms[i]) PLANC_TRY(make_call(resident, i, options->algorithms[i], memory));
+  return NULL;
+}
+
+planc_status planrt_resident_new(const planrt_resident_options *options, planrt_resident **out) {
+  planrt_resident *resident = calloc(1, sizeof *resident);
+  if (!resident) return planc_error(PLANC_OUT_OF_MEMORY, "resident executor");
+  resident->backend = options->backend;
+  resident->trace = options->trace;
+  planc_status status = build(resident, options);
+  if (status)
+    planrt_resident_free(resident);
+  else
+    *out = resident;
+  return status;
+}
+
+void planrt_resident_free(planrt_resident *resident) {
+  if (!resident) return;
+  if (resident->device) resident->backend->close(resident->device);
+  planc_arena_free(&resident->memory);
+  free(resident);
+}
+
+planc_status planrt_resident_load(planrt_resident *resident, const planrt_session *session) {
+  for (int32_t b = 0; b < resident->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &resident->trace->buffers[b];
+    if (resident->at[b] && (buffer->flags & PLANC_BUFFER_PERSISTENT))
+      PLANC_TRY(
+          resident->backend->copy(resident->device, 0, resident->at[b], planrt_home(session, buffer), buffer->bytes));
+  }
+  return NULL;
+}
+
+planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
+                                 planrt_feed feed, void *user) {
+  const planc_trace *trace = resident->trace;
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    if (!resident->at[b] || !(trace->buffers[b].flags & PLANC_BUFFER_FED)) continue;
+    PLANC_TRY(planrt_ask(feed, user, trace, b, launch->step.period, session->staging));
+    PLANC_TRY(resident->backend->copy(resident->device, 0, resident->at[b], session->staging, trace->buffers[b].bytes));
+  }
+  for (int32_t i = 0; i < trace->n_instances; i++)
+    if (resident->calls[i])
+      PLANC_TRY(planc_context(resident->backend->launch(resident->device, 0, resident->calls[i], launch), "op %s",
+                              resident->calls[i]->op->name));
+  return NULL;
+}
+
+planc_status planrt_resident_read(const planrt_resident *resident, int32_t buffer, void *out) {
+  if (!resident->at[buffer])
+    return planc_error(PLANC_INTERNAL, "%s is not resident", planc_trace_buffer_name(resident->trace, buffer));
+  return resident->backend->copy(resident->device, 0, out, resident->at[buffer],
+                                 resident->trace->buffers[buffer].bytes);
+}

@@ -1,0 +1,135 @@
+/* The session's parts, shared by the files of libplanrt that make it (session.c, load.c), run it (interpreter.c) and
+ * compare it (reference.c). */
+#ifndef PLANRT_SESSION_H
+#define PLANRT_SESSION_H
+
+#include "runtime/backend.h"
+
+/* One instruction with its addresses resolved. */
+typedef enum planrt_action_kind {
+  PLANRT_CALL,    /* launch `call` */
+  PLANRT_COPY,    /* `bytes` from `from` to `to` */
+  PLANRT_FEED,    /* the user's samples for `buffer` to `to` */
+  PLANRT_DELIVER, /* result `buffer` from `from` to the user */
+  PLANRT_RECORD,
+  PLANRT_WAIT,
+  PLANRT_POISON /* acquire and release: nothing but poison in `bytes` at `to` */
+} planrt_action_kind;
+
+typedef struct planrt_action {
+  uint8_t kind, lag;
+  int16_t stream; /* -1: none */
+  int32_t id;     /* feed, deliver: buffer; record, wait: event */
+  void *to;
+  const void *from;
+  int64_t bytes;
+  const planrt_call *call;
+} planrt_action;
+
+/* Prologue, body or epilogue. */
+typedef struct planrt_part {
+  const char *name;
+  int32_t n;
+  planrt_action *actions;
+  /* Actions of each stream, those without a stream left out: by_stream[first[s]] up to, not including, first[s + 1]. */
+  int32_t *first, *by_stream;
+} planrt_part;
+
+enum { PLANRT_PROLOGUE, PLANRT_BODY, PLANRT_EPILOGUE, PLANRT_N_PARTS };
+
+typedef struct planrt_resident planrt_resident;
+
+struct planrt_session {
+  const planc_plan *plan;
+  planrt_options options;
+  planc_check_report report;
+  planc_trace *trace;
+  const planrt_backend *backend;
+  planrt_device *device;
+  planc_arena memory; /* everything below */
+  planrt_part parts[PLANRT_N_PARTS];
+
+  /* The user's side. home[home_of[job] + storage] is a persistent storage's value, NULL for others. */
+  int32_t *home_of;
+  char **home;
+  char *staging;        /* samples on their way, as large as the largest fed buffer */
+  int64_t *result_at;   /* by buffer: offset in a period's results, -1 for others */
+  int64_t result_bytes; /* of one period */
+  char *results;        /* of the last `window` periods; period p at (p % window) * result_bytes */
+  int64_t window;
+  planrt_feed feed; /* the options', or the default */
+  void *feed_user;
+  int64_t *classes; /* as home: of inputs that are labels, the number of classes; else 0 */
+
+  struct planrt_cursor *cursors; /* by stream, for interleaved runs */
+  planrt_step step;
+  /* Or NULL. */
+  planrt_resident *reference;
+  struct planrt_inference *inference;
+};
+
+/* The home of a buffer's storage; NULL unless it persists. */
+static inline char *planrt_home(const planrt_session *session, const planc_buffer *buffer) {
+  return session->home[session->home_of[buffer->job] + buffer->storage];
+}
+
+/* --- load.c --------------------------------------------------------------------------------------------------- */
+
+/* Turns the plan's instructions into actions: addresses, calls and their handles. */
+planc_status planrt_load(planrt_session *session);
+
+/* --- interpreter.c -------------------------------------------------------------------------------------------- */
+
+/* Where a stream of an interleaved run stands: body -1 is the prologue, `periods` the epilogue, one more the end. */
+typedef struct planrt_cursor {
+  int64_t body;
+  int32_t position; /* in by_stream */
+} planrt_cursor;
+
+/* Runs prologue, `periods` bodies and epilogue in file order, or interleaved as drawn from `seed`. The step's period is
+ * the first body's and is left as it is. */
+planc_status planrt_interpret(planrt_session *session, int64_t periods);
+planc_status planrt_interleave(planrt_session *session, int64_t periods, uint64_t seed);
+
+/* --- resident.c ----------------------------------------------------------------------------------------------- */
+
+/* An executor with every buffer resident at an address of its own: the reference, and the inference pass. */
+typedef struct planrt_resident_options {
+  const planrt_backend *backend;
+  const planc_trace *trace;      /* borrowed */
+  const char *const *algorithms; /* by instance; an instance without one is not run */
+  bool synthetic;
+} planrt_resident_options;
+planc_status planrt_resident_new(const planrt_resident_options *options, planrt_resident **out);
+void planrt_resident_free(planrt_resident *resident);
+/* Copies the persistent buffers in from the session's home. */
+planc_status planrt_resident_load(planrt_resident *resident, const planrt_session *session);
+/* Runs one period; inputs are asked of `feed` through the session's staging. */
+planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
+                                 planrt_feed feed, void *user);
+/* Copies a buffer's content to `out`. */
+planc_status planrt_resident_read(const planrt_resident *resident, int32_t buffer, void *out);
+
+/* --- reference.c ---------------------------------------------------------------------------------------------- */
+
+/* Opens the reference of a loaded session. */
+planc_status planrt_reference_open(planrt_session *session);
+/* Runs the reference over the `periods` periods from the step's on, which the session has just run, and compares their
+ * results, then the persistent buffers, bit for bit. planrt_resident_load must have been done before that run. */
+planc_status planrt_reference_compare(planrt_session *session, int64_t periods);
+
+/* --- inference.c ---------------------------------------------------------------------------------------------- */
+
+/* Opens the inference pass over job 0. */
+planc_status planrt_inference_open(planrt_session *session);
+void planrt_inference_free(struct planrt_inference *inference);
+
+/* --- feed.c --------------------------------------------------------------------------------------------------- */
+
+/* Asks `feed` for a fed buffer's samples of a period. */
+planc_status planrt_ask(planrt_feed feed, void *user, const planc_trace *trace, int32_t buffer, int64_t period,
+                        void *out);
+/* The default feed: pseudo-random samples for the session given as `user`. */
+planc_status planrt_random_feed(void *user, const planrt_feed_request *request);
+
+#endif

@@ -1,0 +1,353 @@
+/* The checker (check.h): prologue, body, body again, epilogue, on an abstract machine (machine.h, step.c).
+ *
+ * A second body suffices for any number: what orders an access of one body after one of the body before does so for
+ * every pair of neighbours, and all later bodies meet the same state, versions renumbered. For that the state must be
+ * the boundary's after the prologue and after each body; host memory carries nothing from one body to the next. */
+#include "planc/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/machine.h"
+#include "plan/layout.h"
+#include "plan/row.h"
+#include "util/math.h"
+
+static planc_status check_shape(const planc_plan *plan);
+static planc_status bound_trace(const planc_plan *plan);
+static planc_status start(planc_machine *m);
+static planc_status run_all(planc_machine *m);
+static void stop(planc_machine *m);
+static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options,
+                                  const planc_check_report *report);
+
+planc_status planc_check(const planc_plan *plan, const planc_check_options *options, planc_check_report *report) {
+  planc_check_report own;
+  if (!report) report = &own;
+  *report = (planc_check_report){0};
+  PLANC_TRY(check_shape(plan));
+  PLANC_TRY(bound_trace(plan));
+  planc_machine m = {.plan = plan};
+  planc_status status = start(&m);
+  if (!status) status = run_all(&m);
+  if (!status) {
+    report->peak_bytes = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes);
+    report->host_peak_bytes = plan->host_arena_bytes;
+    report->touched_bytes = m.touched;
+    report->host_touched_bytes = m.host_touched;
+    report->instances = m.trace->n_instances;
+    report->instructions = (int32_t)((int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n);
+    report->recomputed = m.n_recomputed;
+  }
+  stop(&m);
+  return status ? status : check_budgets(plan, options, report);
+}
+
+/* --- Before the run ----------------------------------------------------------------------------------------------- */
+
+static planc_status check_streams(const planc_plan *plan) {
+  for (int32_t s = 0; s < plan->n_streams; s++) {
+    const planc_stream *stream = &plan->streams[s];
+    if (stream->kind > PLANC_STREAM_KIND_d2h || stream->job < 0 || stream->job >= plan->n_jobs || stream->gpu < 0 ||
+        stream->gpu >= plan->gpus) {
+      return planc_error(PLANC_INVALID_PLAN, "stream %d: no such job or GPU", s);
+    }
+    if (stream->gpu != planc_gpu_of_job(plan, stream->job)) {
+      return planc_error(PLANC_INVALID_PLAN, "stream %d: job %d has streams on two GPUs", s, stream->job);
+    }
+  }
+  return NULL;
+}
+
+/* What the machine's tables rely on. A plan that was read from a file has it in part by its form. */
+static planc_status check_shape(const planc_plan *plan) {
+  enum { MAX_INSTRS = 1 << 29 }; /* so that ranks and epochs fit */
+  const char *what = NULL;
+  int64_t n_instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n;
+  if (plan->n_jobs < 1 || plan->n_jobs > PLANC_PLAN_MAX_JOBS) {
+    what = "jobs";
+  } else if (plan->n_streams < 0 || plan->n_streams > PLANC_PLAN_MAX_STREAMS) {
+    what = "streams";
+  } else if (plan->gpus < 1 || plan->gpus > PLANC_PLAN_MAX_STREAMS) {
+    what = "GPUs";
+  } else if (plan->prologue.n < 0 || plan->body.n < 0 || plan->epilogue.n < 0 || n_instrs > MAX_INSTRS) {
+    what = "instructions";
+  } else if (plan->n_events < 0 || plan->n_events > n_instrs) {
+    what = "events";
+  } else if (plan->n_residencies < plan->n_boundary || plan->n_boundary < 0 || plan->n_residencies > n_instrs) {
+    what = "residencies";
+  } else if (plan->n_uses < 0 || plan->n_algorithms < 0) {
+    what = "uses or algorithms";
+  }
+  if (what) return planc_error(PLANC_INVALID_PLAN, "the number of %s is out of range", what);
+  const int64_t sizes[] = {plan->arena_bytes, plan->host_arena_bytes, plan->device.reserved_bytes};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    if (sizes[i] < 0 || sizes[i] > PLANC_ROW_MAX) {
+      return planc_error(PLANC_INVALID_PLAN, "an arena or the reserved memory of %lld bytes", (long long)sizes[i]);
+    }
+  }
+  return check_streams(plan);
+}
+
+/* Accesses of an op: the distinct storages of its operands. `seen` is by storage, `mark` new for each op. */
+static int64_t count_accesses(const planc_graph *graph, const planc_op *op, int32_t *seen, int32_t mark) {
+  const int32_t *lists[] = {op->in, op->out, op->effects};
+  const int32_t lengths[] = {op->n_in, op->n_out, op->n_effects};
+  int64_t n = 0;
+  for (int l = 0; l < 3; l++) {
+    for (int32_t k = 0; k < lengths[l]; k++) {
+      int32_t *at = &seen[graph->tensors[lists[l][k]].storage];
+      n += *at != mark;
+      *at = mark;
+    }
+  }
+  return n;
+}
+
+/* Adds what a job's trace needs at least to *instances and *accesses. */
+static planc_status add_job(const planc_plan *plan, const planc_job *job, int64_t *instances, int64_t *accesses) {
+  const planc_graph *graph = job->graph;
+  int64_t rounds = 0, runs[2] = {0}, uses[2] = {0}; /* of round ops and optimizer ops */
+  if (job->iterations < 1 || job->n_rounds < 1) {
+    return planc_error(PLANC_INVALID_PLAN, "a job without iterations or rounds");
+  }
+  if (planc_mul_overflow(job->iterations, job->n_rounds, &rounds)) rounds = INT64_MAX;
+  int32_t *seen = calloc((size_t)graph->n_storages + 1, sizeof *seen);
+  if (!seen) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t o = 0; o < graph->n_ops && runs[0] + runs[1] <= plan->body.n; o++) {
+    bool once = graph->ops[o].phase == PLANC_PHASE_optimizer;
+    runs[once]++;
+    uses[once] += count_accesses(graph, &graph->ops[o], seen, o + 1);
+  }
+  free(seen);
+  if (runs[0] == 0) runs[0] = 1; /* a round takes time even if it is empty */
+  const int64_t times[2] = {rounds, job->iterations};
+  for (int k = 0; k < 2; k++) {
+    *instances = planc_add_saturate(*instances, planc_muldiv_ceil(runs[k], times[k], 1));
+    *accesses = planc_add_saturate(*accesses, planc_muldiv_ceil(uses[k], times[k], 1));
+  }
+  return NULL;
+}
+
+/* Jobs are a few numbers, the trace that they stand for can be beyond any memory. A right plan has a row for every
+ * instance and a use for every access; so jobs that need more are refused before they are expanded. */
+static planc_status bound_trace(const planc_plan *plan) {
+  int64_t instances = 0, accesses = 0;
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    PLANC_TRY(add_job(plan, &plan->jobs[j], &instances, &accesses));
+    if (instances > plan->body.n || accesses > plan->n_uses) {
+      return planc_error(PLANC_INVALID_PLAN,
+                         "the jobs have at least %lld instances and %lld accesses, the body has %d "
+                         "instructions and %d uses",
+                         (long long)instances, (long long)accesses, plan->body.n, plan->n_uses);
+    }
+  }
+  return NULL;
+}
+
+static planc_status derive_trace(planc_machine *m) {
+  const planc_plan *plan = m->plan;
+  uint64_t hash = planc_graph_hash(plan->jobs[0].graph);
+  if (hash != plan->graph_hash) {
+    return planc_error(PLANC_INVALID_PLAN, "the plan was made for a graph with hash %016llx, its own has %016llx",
+                       (unsigned long long)plan->graph_hash, (unsigned long long)hash);
+  }
+  planc_status status = planc_expand(plan->jobs, plan->n_jobs, &m->trace);
+  if (!status || planc_status_code(status) != PLANC_BAD_INPUT) return status;
+  planc_status invalid = planc_error(PLANC_INVALID_PLAN, "jobs: %s", planc_status_message(status));
+  planc_status_free(status);
+  return invalid;
+}
+
+/* The boundary holds every persistent buffer that is accessed, and nothing else. */
+static planc_status index_boundary(planc_machine *m) {
+  const planc_plan *plan = m->plan;
+  char label[PLANC_LABEL];
+  for (int32_t b = 0; b < m->trace->n_buffers; b++) m->boundary_of[b] = -1;
+  for (int32_t i = 0; i < plan->n_boundary; i++) {
+    int32_t buffer = plan->boundary[i].buffer;
+    bool valid = buffer >= 0 && buffer < m->trace->n_buffers;
+    if (!valid || !(m->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT) || m->boundary_of[buffer] >= 0) {
+      return planc_error(PLANC_INVALID_PLAN, "boundary: row %d: %s is not persistent or stands twice", i,
+                         planc_buffer_label(m, buffer, label));
+    }
+    m->boundary_of[buffer] = i;
+  }
+  for (int32_t b = 0; b < m->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &m->trace->buffers[b];
+    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || buffer->n_accesses == 0 || m->boundary_of[b] >= 0) continue;
+    return planc_error(PLANC_INVALID_PLAN, "boundary: %s persists and is not there", planc_buffer_label(m, b, label));
+  }
+  return NULL;
+}
+
+static void fill_int32(int32_t *values, int64_t n, int32_t value) {
+  for (int64_t i = 0; i < n; i++) values[i] = value;
+}
+
+/* Derives the trace and makes the machine's tables. */
+static planc_status start(planc_machine *m) {
+  const planc_plan *plan = m->plan;
+  planc_arena *arena = &m->arena;
+  planc_plan_layout layout;
+  PLANC_TRY(planc_plan_layout_make(plan, arena, &layout));
+  m->first_instr_line = layout.first_instr_line;
+  PLANC_TRY(derive_trace(m));
+  PLANC_TRY(PLANC_NEW(arena, &m->boundary_of, m->trace->n_buffers));
+  PLANC_TRY(index_boundary(m));
+  PLANC_TRY(planc_extents_make(plan, m->trace, arena, &m->extents));
+  PLANC_TRY(planc_memory_make(arena, m->extents.n_ranks, &m->memory));
+  PLANC_TRY(planc_rank_set_make(arena, m->extents.n_ranks, &m->open));
+  PLANC_TRY(PLANC_NEW(arena, &m->open_at, m->extents.n_ranks));
+  PLANC_TRY(PLANC_NEW(arena, &m->residents, plan->n_residencies));
+  PLANC_TRY(PLANC_NEW(arena, &m->clocks, (int64_t)plan->n_streams * plan->n_streams));
+  PLANC_TRY(PLANC_NEW(arena, &m->snapshots, (int64_t)plan->n_events * plan->n_streams));
+  PLANC_TRY(PLANC_NEW(arena, &m->events, plan->n_events));
+  PLANC_TRY(PLANC_NEW(arena, &m->epochs_before, plan->n_streams));
+  PLANC_TRY(PLANC_NEW(arena, &m->executed, m->trace->n_instances));
+  PLANC_TRY(PLANC_NEW(arena, &m->delivered, m->trace->n_buffers));
+  for (int32_t r = 0; r < plan->n_residencies; r++) m->residents[r].buffer = -1;
+  for (int32_t e = 0; e < plan->n_events; e++) m->events[e].run = -1;
+  fill_int32(m->executed, m->trace->n_instances, -1);
+  fill_int32(m->delivered, m->trace->n_buffers, -1);
+  return NULL;
+}
+
+static void stop(planc_machine *m) {
+  planc_memory_free(&m->memory);
+  planc_trace_free(m->trace);
+  planc_arena_free(&m->arena);
+}
+
+/* --- The run ------------------------------------------------------------------------------------------------------ */
+
+static planc_status run_section(planc_machine *m, planc_run run);
+static planc_status end_body(planc_machine *m);
+static planc_status restore_boundary(planc_machine *m);
+static planc_status end_epilogue(const planc_machine *m);
+
+static planc_status run_all(planc_machine *m) {
+  PLANC_TRY(run_section(m, PLANC_RUN_PROLOGUE));
+  PLANC_TRY(restore_boundary(m));
+  for (planc_run run = PLANC_RUN_BODY; run <= PLANC_RUN_BODY_AGAIN; run++) {
+    PLANC_TRY(run_section(m, run));
+    PLANC_TRY(end_body(m));
+    PLANC_TRY(restore_boundary(m));
+  }
+  int32_t recomputed = m->n_recomputed;
+  PLANC_TRY(run_section(m, PLANC_RUN_EPILOGUE));
+  m->n_recomputed = recomputed;
+  return end_epilogue(m);
+}
+
+static planc_status run_section(planc_machine *m, planc_run run) {
+  const planc_plan *plan = m->plan;
+  const planc_section *sections[] = {&plan->prologue, &plan->body, &plan->body, &plan->epilogue};
+  const int64_t firsts[] = {0, plan->prologue.n, plan->prologue.n, (int64_t)plan->prologue.n + plan->body.n};
+  m->run = run;
+  m->next_residency = run == PLANC_RUN_PROLOGUE ? 0 : plan->n_boundary;
+  m->next_use = m->n_executed = m->n_recomputed = 0;
+  for (int32_t s = 0; s < plan->n_streams; s++) m->epochs_before[s] = m->clocks[(int64_t)s * plan->n_streams + s];
+  for (int32_t i = 0; i < sections[run]->n; i++) {
+    m->instr = &sections[run]->instrs[i];
+    m->index = firsts[run] + i;
+    PLANC_TRY(planc_machine_step(m));
+  }
+  return NULL;
+}
+
+static planc_status end_body(planc_machine *m) {
+  char label[PLANC_LABEL];
+  if (m->next_residency != m->plan->n_residencies) {
+    return planc_error(PLANC_INVALID_PLAN, "body: it opens residencies up to %d, the header counts %d",
+                       m->next_residency, m->plan->n_residencies);
+  }
+  if (m->next_use != m->plan->n_uses) return planc_error(PLANC_INVALID_PLAN, "body: there are uses of no exec");
+  for (int32_t i = 0; m->n_executed < m->trace->n_instances && i < m->trace->n_instances; i++) {
+    if (m->executed[i] == (int32_t)m->run) continue;
+    return planc_error(PLANC_INVALID_PLAN, "body: exec %s is missing", planc_instance_label(m, i, label));
+  }
+  for (int32_t b = 0; b < m->trace->n_buffers; b++) {
+    if (!(m->trace->buffers[b].flags & PLANC_BUFFER_RESULT) || m->delivered[b] == (int32_t)m->run) continue;
+    return planc_error(PLANC_INVALID_PLAN, "body: result %s is never offloaded to the user",
+                       planc_buffer_label(m, b, label));
+  }
+  return NULL;
+}
+
+/* Between sections: what is open must be the boundary's buffers, each at its address with its last version; that is
+ * version 0 of what comes, in residencies 0, 1, ... */
+static planc_status restore_boundary(planc_machine *m) {
+  const planc_plan *plan = m->plan;
+  const char *section = m->run == PLANC_RUN_PROLOGUE ? "prologue" : "body";
+  char label[PLANC_LABEL];
+  int32_t n_found = 0;
+  for (int32_t at = planc_rank_set_above(&m->open, 0); at >= 0; at = planc_rank_set_above(&m->open, at + 1)) {
+    int32_t r = m->open_at[at];
+    planc_resident *resident = &m->residents[r];
+    const planc_buffer *buffer = &m->trace->buffers[resident->buffer];
+    int32_t i = m->boundary_of[resident->buffer];
+    if (i < 0 || resident->address != plan->boundary[i].address) {
+      return planc_error(PLANC_INVALID_PLAN,
+                         "%s: at its end residency %d of %s is open at %lld, which the boundary "
+                         "does not say",
+                         section, r, planc_buffer_label(m, resident->buffer, label), (long long)resident->address);
+    }
+    int32_t last = m->run == PLANC_RUN_PROLOGUE ? 0 : buffer->last_version;
+    if (resident->version != last) {
+      return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is resident in version %d instead of %d", section,
+                         planc_buffer_label(m, resident->buffer, label), resident->version, last);
+    }
+    resident->version = 0;
+    if (r != i) {
+      m->residents[i] = *resident;
+      resident->open = false;
+      m->open_at[at] = i;
+    }
+    n_found++;
+  }
+  /* Open residencies do not overlap, so none of those found are of the same buffer. */
+  for (int32_t i = 0; n_found < plan->n_boundary && i < plan->n_boundary; i++) {
+    if (m->residents[i].open) continue;
+    return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is not resident", section,
+                       planc_buffer_label(m, plan->boundary[i].buffer, label));
+  }
+  return NULL;
+}
+
+static planc_status end_epilogue(const planc_machine *m) {
+  char label[PLANC_LABEL];
+  for (int32_t i = 0; i < m->plan->n_boundary; i++) {
+    int32_t buffer = m->plan->boundary[i].buffer;
+    if (m->residents[i].open) {
+      return planc_error(PLANC_INVALID_PLAN, "epilogue: it does not release residency %d of %s", i,
+                         planc_buffer_label(m, buffer, label));
+    }
+    if (m->delivered[buffer] != PLANC_RUN_EPILOGUE) {
+      return planc_error(PLANC_INVALID_PLAN, "epilogue: %s is never offloaded to the user",
+                         planc_buffer_label(m, buffer, label));
+    }
+  }
+  return NULL;
+}
+
+/* --- Budgets ------------------------------------------------------------------------------------------------------ */
+
+static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options,
+                                  const planc_check_report *report) {
+  int64_t budget = options && options->budget_bytes >= 0 ? options->budget_bytes : plan->budget_bytes;
+  int64_t host = options && options->host_budget_bytes >= 0 ? options->host_budget_bytes : plan->host_budget_bytes;
+  if (report->peak_bytes > budget) {
+    return planc_error(PLANC_INFEASIBLE,
+                       "needs %lld bytes on the device (arena %lld, reserved %lld), the budget is %lld, %lld too few",
+                       (long long)report->peak_bytes, (long long)plan->arena_bytes,
+                       (long long)plan->device.reserved_bytes, (long long)budget,
+                       (long long)(report->peak_bytes - budget));
+  }
+  if (host >= 0 && report->host_peak_bytes > host) {
+    return planc_error(
+        PLANC_INFEASIBLE, "needs %lld bytes of pinned host memory, the host budget is %lld, %lld too few",
+        (long long)report->host_peak_bytes, (long long)host, (long long)(report->host_peak_bytes - host));
+  }
+  return NULL;
+}

@@ -1,0 +1,28 @@
+/* Every byte interval that a plan's instructions name, as ranks.
+ *
+ * All intervals are known before the run. Their ends, sorted and without repetitions, cut the memories into pieces that
+ * no interval divides; the checker works on the pieces' numbers ("ranks") and needs neither addresses nor a balanced
+ * tree. The devices' and the host's arenas lie one after the other in the same sequence of ranks. */
+#ifndef PLANC_CHECK_EXTENTS_H
+#define PLANC_CHECK_EXTENTS_H
+
+#include "planc/plan.h"
+#include "planc/trace.h"
+#include "util/arena.h"
+
+/* Pieces lo .. hi-1; lo is -1 where there is no interval or it does not lie inside its arena. */
+typedef struct planc_extent {
+  int32_t lo, hi;
+} planc_extent;
+
+typedef struct planc_extents {
+  int32_t n_ranks;
+  planc_extent *of; /* by instruction in file order: acquire's residency, exec's workspace, a copy's host side */
+} planc_extents;
+
+/* The GPU that a job's streams are on; 0 for a job without streams. */
+int32_t planc_gpu_of_job(const planc_plan *plan, int32_t job);
+planc_status planc_extents_make(const planc_plan *plan, const planc_trace *trace, planc_arena *arena,
+                                planc_extents *out);
+
+#endif

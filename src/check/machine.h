@@ -1,0 +1,78 @@
+/* The checker's abstract machine: its state between two instructions, and one step. */
+#ifndef PLANC_CHECK_MACHINE_H
+#define PLANC_CHECK_MACHINE_H
+
+#include "check/extents.h"
+#include "check/memory.h"
+#include "check/rank_set.h"
+#include "planc/check.h"
+
+/* The sections as they are run. */
+typedef enum planc_run {
+  PLANC_RUN_PROLOGUE,
+  PLANC_RUN_BODY,
+  PLANC_RUN_BODY_AGAIN,
+  PLANC_RUN_EPILOGUE,
+  PLANC_N_RUNS
+} planc_run;
+
+typedef struct planc_resident {
+  int32_t buffer;
+  int32_t version; /* -1: nothing defined */
+  planc_extent extent;
+  int64_t address;
+  bool open;
+} planc_resident;
+
+typedef struct planc_event {
+  int32_t run;    /* in which it was recorded last, -1 = in none */
+  int32_t stream; /* on which */
+} planc_event;
+
+typedef struct planc_machine {
+  const planc_plan *plan;
+  planc_trace *trace;
+  planc_extents extents;
+  int64_t first_instr_line;
+  planc_arena arena;
+
+  planc_memory memory;
+  planc_resident *residents; /* by residency */
+  planc_rank_set open;       /* lower ends of open residencies */
+  int32_t *open_at;          /* by lower end: the residency */
+  int32_t *boundary_of;      /* by buffer: its index in plan->boundary, -1 = none */
+
+  int32_t *clocks;    /* row s: the epochs of all streams that stream s has seen the end of; its own: commands so far */
+  int32_t *snapshots; /* row e: the clock of event e's stream when it was recorded */
+  planc_event *events;
+  int32_t *epochs_before; /* by stream: its epoch when the present run started */
+
+  int32_t *executed;  /* by instance: the run in which it ran last, -1 = none */
+  int32_t *delivered; /* by buffer: the run in which it last left for the user, -1 = none */
+
+  planc_run run;
+  const planc_instr *instr; /* the present one */
+  int64_t index;            /* its place in file order */
+  int32_t next_residency, next_use;
+  int32_t n_executed, n_recomputed; /* in the present run */
+  int64_t touched, host_touched;    /* highest byte + 1 */
+} planc_machine;
+
+/* Runs machine->instr. */
+planc_status planc_machine_step(planc_machine *machine);
+
+/* --- Messages: INVALID_PLAN ------------------------------------------------------------------------------------- */
+
+/* "line N: INSTRUCTION: what" about the present instruction. */
+planc_status planc_machine_fault(const planc_machine *machine, const char *format, ...)
+    __attribute__((format(printf, 2, 3), returns_nonnull));
+/* The same about a conflict: the present instruction "reads" or "writes" `what`. */
+planc_status planc_machine_race(const planc_machine *machine, const planc_conflict *conflict, bool writes,
+                                const char *what);
+
+enum { PLANC_LABEL = 640 };
+/* "relu2.y", with round, iteration and job where there are several. */
+const char *planc_buffer_label(const planc_machine *machine, int32_t buffer, char label[PLANC_LABEL]);
+const char *planc_instance_label(const planc_machine *machine, int32_t instance, char label[PLANC_LABEL]);
+
+#endif

@@ -1,0 +1,111 @@
+/* What the checker says: which line, which instruction, which storage (machine.h). */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check/machine.h"
+#include "plan/layout.h"
+
+#define X(name) #name,
+static const char *const instr_names[] = {PLANC_INSTRS(X)};
+static const char *const stream_kinds[] = {PLANC_STREAM_KINDS(X)};
+#undef X
+
+static void append(char label[PLANC_LABEL], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void append(char label[PLANC_LABEL], const char *format, ...) {
+  size_t used = strlen(label);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(label + used, PLANC_LABEL - used, format, arguments);
+  va_end(arguments);
+}
+
+static void append_place(const planc_machine *machine, int32_t job, int32_t iteration, int32_t round,
+                         char label[PLANC_LABEL]) {
+  const planc_job *of = &machine->plan->jobs[job];
+  if (of->n_rounds > 1 && round >= 0) append(label, " of round %d", round);
+  if (of->iterations > 1 && iteration >= 0) append(label, " of iteration %d", iteration);
+  if (machine->plan->n_jobs > 1) append(label, " of job %d", job);
+}
+
+const char *planc_buffer_label(const planc_machine *machine, int32_t buffer, char label[PLANC_LABEL]) {
+  label[0] = '\0';
+  if (buffer < 0 || buffer >= machine->trace->n_buffers) {
+    append(label, "buffer %d, which there is not", buffer);
+    return label;
+  }
+  const planc_buffer *of = &machine->trace->buffers[buffer];
+  append(label, "%s", planc_trace_buffer_name(machine->trace, buffer));
+  append_place(machine, of->job, of->iteration, of->round, label);
+  return label;
+}
+
+const char *planc_instance_label(const planc_machine *machine, int32_t instance, char label[PLANC_LABEL]) {
+  label[0] = '\0';
+  if (instance < 0 || instance >= machine->trace->n_instances) {
+    append(label, "instance %d, which there is not", instance);
+    return label;
+  }
+  const planc_instance *of = &machine->trace->instances[instance];
+  const char *name = planc_trace_op(machine->trace, instance)->name;
+  append(label, of->role == PLANC_ROLE_ACCUMULATE ? "the sum of %s" : "%s", name);
+  append_place(machine, of->job, of->iteration, of->round, label);
+  return label;
+}
+
+/* "exec conv1", "offload relu2.y", "record event 3". */
+static const char *instr_label(const planc_machine *machine, const planc_instr *instr, char label[PLANC_LABEL]) {
+  char what[PLANC_LABEL] = "";
+  switch (instr->op) {
+    case PLANC_INSTR_exec:
+      planc_instance_label(machine, instr->id, what);
+      break;
+    case PLANC_INSTR_acquire:
+      planc_buffer_label(machine, instr->aux, what);
+      break;
+    case PLANC_INSTR_record:
+    case PLANC_INSTR_wait:
+      append(what, "event %d", instr->id);
+      break;
+    default:
+      if (instr->id >= 0 && instr->id < machine->plan->n_residencies && machine->residents[instr->id].buffer >= 0) {
+        planc_buffer_label(machine, machine->residents[instr->id].buffer, what);
+      } else {
+        append(what, "residency %d", instr->id);
+      }
+  }
+  label[0] = '\0';
+  append(label, "%s %s", instr->op < sizeof instr_names / sizeof *instr_names ? instr_names[instr->op] : "?", what);
+  return label;
+}
+
+planc_status planc_machine_fault(const planc_machine *machine, const char *format, ...) {
+  char label[PLANC_LABEL], what[2 * PLANC_LABEL];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(what, sizeof what, format, arguments);
+  va_end(arguments);
+  long long line = machine->first_instr_line + machine->index;
+  return planc_error(PLANC_INVALID_PLAN, "line %lld: %s: %s", line, instr_label(machine, machine->instr, label), what);
+}
+
+planc_status planc_machine_race(const planc_machine *machine, const planc_conflict *conflict, bool writes,
+                                const char *what) {
+  const planc_plan *plan = machine->plan;
+  planc_mark with = conflict->with;
+  const planc_stream *stream = &plan->streams[with.stream];
+  long long line = machine->first_instr_line + with.instr;
+  char on[64];
+  if (plan->n_jobs > 1) {
+    snprintf(on, sizeof on, "%s of job %d", stream_kinds[stream->kind], stream->job);
+  } else {
+    snprintf(on, sizeof on, "%s", stream_kinds[stream->kind]);
+  }
+  /* An access of the body in a run before this one may stand on a later line than this one. */
+  bool before = machine->run == PLANC_RUN_BODY_AGAIN && with.instr >= plan->prologue.n &&
+                with.epoch <= machine->epochs_before[with.stream];
+  return planc_machine_fault(machine, "%s %s, %s %s at line %lld%s on stream %s may still be %s",
+                             writes ? "writes" : "reads", what, writes ? "whose bytes" : "which",
+                             instr_names[planc_plan_instr_at(plan, with.instr)->op], line,
+                             before ? " of the body before" : "", on, conflict->with_write ? "writing" : "reading");
+}

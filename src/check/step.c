@@ -1,0 +1,399 @@
+/* What each instruction demands and does (planc-plan(5), "What makes a plan valid").
+ *
+ * Every rule is stated where its instruction is run: first what must hold of the instruction itself, then of what it
+ * reads, then that it is ordered after the accesses it conflicts with. */
+#include "check/machine.h"
+#include "plan/layout.h"
+
+static planc_status step_exec(planc_machine *m);
+static planc_status step_acquire(planc_machine *m);
+static planc_status step_release(planc_machine *m);
+static planc_status step_offload(planc_machine *m);
+static planc_status step_prefetch(planc_machine *m);
+static planc_status step_move(planc_machine *m);
+static planc_status step_record(planc_machine *m);
+static planc_status step_wait(planc_machine *m);
+
+enum { IN_PROLOGUE = 1, IN_BODY = 2, IN_EPILOGUE = 4 };
+
+/* Where an instruction may stand, and how it is run. */
+static const struct {
+  uint32_t sections;
+  bool on_stream;
+  planc_status (*step)(planc_machine *m);
+} rules[] = {
+    [PLANC_INSTR_exec] = {IN_BODY, true, step_exec},
+    [PLANC_INSTR_acquire] = {IN_PROLOGUE | IN_BODY, false, step_acquire},
+    [PLANC_INSTR_release] = {IN_BODY | IN_EPILOGUE, false, step_release},
+    [PLANC_INSTR_offload] = {IN_BODY | IN_EPILOGUE, true, step_offload},
+    [PLANC_INSTR_prefetch] = {IN_PROLOGUE | IN_BODY, true, step_prefetch},
+    [PLANC_INSTR_move] = {IN_BODY, true, step_move},
+    [PLANC_INSTR_record] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, true, step_record},
+    [PLANC_INSTR_wait] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, true, step_wait},
+};
+
+planc_status planc_machine_step(planc_machine *m) {
+  static const uint32_t section_of[] = {IN_PROLOGUE, IN_BODY, IN_BODY, IN_EPILOGUE};
+  static const char *const section_names[] = {"prologue", "body", "body", "epilogue"};
+  const planc_instr *instr = m->instr;
+  if (instr->op >= sizeof rules / sizeof *rules) return planc_machine_fault(m, "is not an instruction");
+  if (!(rules[instr->op].sections & section_of[m->run])) {
+    return planc_machine_fault(m, "must not stand in the %s", section_names[m->run]);
+  }
+  if (rules[instr->op].on_stream && (instr->stream < 0 || instr->stream >= m->plan->n_streams)) {
+    return planc_machine_fault(m, "there is no stream %d", instr->stream);
+  }
+  return rules[instr->op].step(m);
+}
+
+/* --- What the rules have in common ------------------------------------------------------------------------------ */
+
+static const planc_buffer *buffer_of(const planc_machine *m, const planc_resident *resident) {
+  return &m->trace->buffers[resident->buffer];
+}
+
+/* The residency if it is open, else NULL. */
+static planc_resident *open_residency(const planc_machine *m, int32_t id) {
+  bool open = id >= 0 && id < m->plan->n_residencies && m->residents[id].open;
+  return open ? &m->residents[id] : NULL;
+}
+
+static planc_status not_open(const planc_machine *m, int32_t id) {
+  return planc_machine_fault(m, "residency %d is not open", id);
+}
+
+/* The instruction's stream must be of the kind that can run it, and of the job whose data it touches. */
+static planc_status check_stream(const planc_machine *m, planc_stream_kind kind, int32_t job) {
+  static const char *const kinds[] = {"a compute stream", "a host-to-device stream", "a device-to-host stream"};
+  const planc_stream *stream = &m->plan->streams[m->instr->stream];
+  if (stream->kind != kind) return planc_machine_fault(m, "stream %d is not %s", m->instr->stream, kinds[kind]);
+  if (stream->job == job) return NULL;
+  return planc_machine_fault(m, "stream %d belongs to job %d, the data to job %d", m->instr->stream, stream->job, job);
+}
+
+static planc_status check_bytes(const planc_machine *m, int32_t buffer) {
+  int64_t bytes = m->trace->buffers[buffer].bytes;
+  char label[PLANC_LABEL];
+  if (m->instr->bytes == bytes) return NULL;
+  return planc_machine_fault(m, "says %lld bytes, but %s has %lld", (long long)m->instr->bytes,
+                             planc_buffer_label(m, buffer, label), (long long)bytes);
+}
+
+/* The interval that the instruction's address starts must be aligned and inside its arena. */
+static planc_status check_interval(const planc_machine *m, const char *what, int64_t size) {
+  const planc_instr *instr = m->instr;
+  if (instr->address % PLANC_PLAN_ALIGNMENT != 0) {
+    return planc_machine_fault(m, "%s %lld is not a multiple of %d", what, (long long)instr->address,
+                               PLANC_PLAN_ALIGNMENT);
+  }
+  if (m->extents.of[m->index].lo >= 0) return NULL;
+  return planc_machine_fault(m, "%lld bytes from %s %lld on are not inside the arena of %lld bytes",
+                             (long long)instr->bytes, what, (long long)instr->address, (long long)size);
+}
+
+/* No open residency may have a byte of `extent`. */
+static planc_status check_free(const planc_machine *m, planc_extent extent) {
+  int32_t start = planc_rank_set_below(&m->open, extent.hi - 1);
+  char label[PLANC_LABEL];
+  if (start < 0 || m->residents[m->open_at[start]].extent.hi <= extent.lo) return NULL;
+  const planc_resident *there = &m->residents[m->open_at[start]];
+  return planc_machine_fault(m, "overlaps %s in residency %d, which is open at %lld",
+                             planc_buffer_label(m, there->buffer, label), m->open_at[start], (long long)there->address);
+}
+
+static int32_t *clock_of(const planc_machine *m, int32_t stream) {
+  return &m->clocks[(int64_t)stream * m->plan->n_streams];
+}
+
+/* The next command of the instruction's stream. */
+static planc_mark new_mark(planc_machine *m) {
+  int32_t stream = m->instr->stream;
+  return (planc_mark){.instr = (int32_t)m->index, .epoch = ++clock_of(m, stream)[stream], .stream = stream};
+}
+
+static void touch(int64_t *highest, int64_t address, int64_t bytes) {
+  if (address + bytes > *highest) *highest = address + bytes;
+}
+
+/* An access to bytes of `what`, which is a residency's buffer or `name`. */
+static planc_status access_bytes(planc_machine *m, planc_mark mark, planc_extent extent, bool writes, int32_t buffer,
+                                 const char *name) {
+  planc_conflict conflict;
+  const int32_t *clock = clock_of(m, mark.stream);
+  PLANC_TRY(writes ? planc_memory_write(&m->memory, extent, mark, clock, &conflict)
+                   : planc_memory_read(&m->memory, extent, mark, clock, &conflict));
+  if (!conflict.found) return NULL;
+  char label[PLANC_LABEL];
+  return planc_machine_race(m, &conflict, writes, name ? name : planc_buffer_label(m, buffer, label));
+}
+
+static planc_status access_resident(planc_machine *m, planc_mark mark, const planc_resident *resident, bool writes) {
+  touch(&m->touched, resident->address, buffer_of(m, resident)->bytes);
+  return access_bytes(m, mark, resident->extent, writes, resident->buffer, NULL);
+}
+
+/* --- exec ------------------------------------------------------------------------------------------------------- */
+
+/* Every instance runs once a body, and again only to restore what it made. */
+static planc_status check_turn(const planc_machine *m) {
+  const planc_instr *instr = m->instr;
+  bool ran = m->executed[instr->id] == (int32_t)m->run;
+  if (!instr->recompute) return ran ? planc_machine_fault(m, "runs twice, and not to recompute") : NULL;
+  if (!ran) return planc_machine_fault(m, "recomputes what has not run before");
+  if (planc_trace_recomputable(m->trace, instr->id)) return NULL;
+  return planc_machine_fault(m, "cannot be recomputed: it updates a persistent buffer or a gradient");
+}
+
+static planc_status run_workspace(planc_machine *m, planc_mark mark) {
+  const planc_instr *instr = m->instr;
+  planc_extent extent = m->extents.of[m->index];
+  if (instr->bytes == 0 && instr->address == 0) return NULL;
+  if (instr->bytes <= 0) return planc_machine_fault(m, "the workspace has an address but no bytes");
+  PLANC_TRY(check_interval(m, "workspace address", m->plan->arena_bytes));
+  PLANC_TRY(check_free(m, extent));
+  touch(&m->touched, instr->address, instr->bytes);
+  return access_bytes(m, mark, extent, true, -1, "its workspace");
+}
+
+static planc_status run_access(planc_machine *m, planc_mark mark, const planc_access *access, int32_t residency) {
+  char label[PLANC_LABEL];
+  if (m->instr->recompute && access->effect) {
+    if (residency == -1) return NULL;
+    return planc_machine_fault(m, "a recompute must skip the side effect on %s",
+                               planc_buffer_label(m, access->buffer, label));
+  }
+  if (residency == -1) {
+    return planc_machine_fault(m, "has no residency for %s", planc_buffer_label(m, access->buffer, label));
+  }
+  planc_resident *resident = open_residency(m, residency);
+  if (!resident) return not_open(m, residency);
+  if (resident->buffer != access->buffer) {
+    char other[PLANC_LABEL];
+    return planc_machine_fault(m, "wants %s, but residency %d is of %s", planc_buffer_label(m, access->buffer, label),
+                               residency, planc_buffer_label(m, resident->buffer, other));
+  }
+  if (access->read >= 0 && resident->version != access->read) {
+    planc_buffer_label(m, access->buffer, label);
+    if (resident->version < 0) {
+      return planc_machine_fault(m, "reads %s in residency %d, which holds nothing yet", label, residency);
+    }
+    return planc_machine_fault(m, "reads version %d of %s, but residency %d holds version %d", access->read, label,
+                               residency, resident->version);
+  }
+  PLANC_TRY(access_resident(m, mark, resident, access->write >= 0));
+  if (access->write >= 0) resident->version = access->write;
+  return NULL;
+}
+
+static planc_status step_exec(planc_machine *m) {
+  const planc_instr *instr = m->instr;
+  if (instr->id < 0 || instr->id >= m->trace->n_instances) {
+    return planc_machine_fault(m, "the jobs have %d instances", m->trace->n_instances);
+  }
+  const planc_instance *instance = &m->trace->instances[instr->id];
+  PLANC_TRY(check_stream(m, PLANC_STREAM_KIND_compute, instance->job));
+  if (instr->aux < 0 || instr->aux >= m->plan->n_algorithms) {
+    return planc_machine_fault(m, "there is no algorithm %d", instr->aux);
+  }
+  if (instr->time_ns < 0 || instr->busy_ppm < 0 || instr->busy_ppm > 1000000) {
+    return planc_machine_fault(m, "its time or its share of the GPU is out of range");
+  }
+  PLANC_TRY(check_turn(m));
+  int32_t n_uses = planc_plan_uses_at(m->plan, m->index);
+  if (instr->first_use != m->next_use) return planc_machine_fault(m, "its residencies are not where they must be");
+  if (n_uses != instance->n_accesses) {
+    return planc_machine_fault(m, "names %d residencies for its %d accesses", n_uses, instance->n_accesses);
+  }
+  m->next_use += n_uses;
+
+  planc_mark mark = new_mark(m);
+  PLANC_TRY(run_workspace(m, mark));
+  for (int32_t k = 0; k < instance->n_accesses; k++) {
+    PLANC_TRY(
+        run_access(m, mark, &m->trace->accesses[instance->first_access + k], m->plan->uses[instr->first_use + k]));
+  }
+  m->executed[instr->id] = (int32_t)m->run;
+  m->n_executed += !instr->recompute;
+  m->n_recomputed += instr->recompute;
+  return NULL;
+}
+
+/* --- acquire, release --------------------------------------------------------------------------------------------- */
+
+static planc_status step_acquire(planc_machine *m) {
+  const planc_instr *instr = m->instr;
+  int32_t limit = m->run == PLANC_RUN_PROLOGUE ? m->plan->n_boundary : m->plan->n_residencies;
+  if (instr->id != m->next_residency || instr->id >= limit) {
+    return planc_machine_fault(m, "residency %d comes where %d is due, of %d", instr->id, m->next_residency, limit);
+  }
+  if (instr->aux < 0 || instr->aux >= m->trace->n_buffers) {
+    return planc_machine_fault(m, "the jobs have %d buffers", m->trace->n_buffers);
+  }
+  PLANC_TRY(check_bytes(m, instr->aux));
+  PLANC_TRY(check_interval(m, "address", m->plan->arena_bytes));
+  planc_extent extent = m->extents.of[m->index];
+  PLANC_TRY(check_free(m, extent));
+  if (m->run == PLANC_RUN_PROLOGUE) {
+    const planc_boundary *boundary = &m->plan->boundary[instr->id];
+    if (instr->aux != boundary->buffer || instr->address != boundary->address) {
+      return planc_machine_fault(m, "is not what row %d of the boundary says", instr->id);
+    }
+  }
+  m->residents[instr->id] =
+      (planc_resident){.buffer = instr->aux, .version = -1, .extent = extent, .address = instr->address, .open = true};
+  m->open_at[extent.lo] = instr->id;
+  planc_rank_set_add(&m->open, extent.lo);
+  m->next_residency++;
+  return NULL;
+}
+
+static planc_status step_release(planc_machine *m) {
+  planc_resident *resident = open_residency(m, m->instr->id);
+  if (!resident) return not_open(m, m->instr->id);
+  resident->open = false;
+  planc_rank_set_remove(&m->open, resident->extent.lo);
+  return NULL;
+}
+
+/* --- Copies ------------------------------------------------------------------------------------------------------- */
+
+/* What leaves for the user: in a body the last version of a result, in the epilogue what persists. */
+static planc_status deliver(planc_machine *m, const planc_resident *resident) {
+  const planc_buffer *buffer = buffer_of(m, resident);
+  bool home = m->run == PLANC_RUN_EPILOGUE;
+  if (!(buffer->flags & (home ? PLANC_BUFFER_PERSISTENT : PLANC_BUFFER_RESULT))) {
+    return planc_machine_fault(m, "is not %s", home ? "a persistent buffer" : "a result that leaves for the user");
+  }
+  int32_t last = home ? 0 : buffer->last_version;
+  if (resident->version != last) {
+    return planc_machine_fault(m, "leaves as version %d, not as its last, %d", resident->version, last);
+  }
+  if (m->delivered[resident->buffer] == (int32_t)m->run) return planc_machine_fault(m, "leaves twice");
+  m->delivered[resident->buffer] = (int32_t)m->run;
+  return NULL;
+}
+
+static planc_status step_offload(planc_machine *m) {
+  const planc_instr *instr = m->instr;
+  planc_resident *resident = open_residency(m, instr->id);
+  if (!resident) return not_open(m, instr->id);
+  PLANC_TRY(check_stream(m, PLANC_STREAM_KIND_d2h, buffer_of(m, resident)->job));
+  PLANC_TRY(check_bytes(m, resident->buffer));
+  if (resident->version < 0) return planc_machine_fault(m, "residency %d holds nothing yet", instr->id);
+  planc_mark mark = new_mark(m);
+  PLANC_TRY(access_resident(m, mark, resident, false));
+  if (instr->address == PLANC_USER) return deliver(m, resident);
+
+  if (m->run == PLANC_RUN_EPILOGUE) return planc_machine_fault(m, "in the epilogue copies go to the user only");
+  planc_extent slot = m->extents.of[m->index];
+  PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
+  PLANC_TRY(access_bytes(m, mark, slot, true, -1, "its host slot"));
+  planc_memory_fill(&m->memory, slot, (planc_content){resident->buffer, resident->version, (int32_t)m->run});
+  touch(&m->host_touched, instr->address, instr->bytes);
+  return NULL;
+}
+
+/* What comes from the user: in the prologue what persists, in a body what is fed. Both are version 0. */
+static planc_status fetch_from_user(const planc_machine *m, const planc_resident *resident) {
+  bool home = m->run == PLANC_RUN_PROLOGUE;
+  if (buffer_of(m, resident)->flags & (home ? PLANC_BUFFER_PERSISTENT : PLANC_BUFFER_FED)) return NULL;
+  return planc_machine_fault(m, "is not %s", home ? "a persistent buffer" : "a buffer that the user feeds");
+}
+
+static planc_status fetch_from_slot(planc_machine *m, planc_mark mark, const planc_resident *resident,
+                                    int32_t *out_version) {
+  if (m->run == PLANC_RUN_PROLOGUE) return planc_machine_fault(m, "in the prologue copies come from the user only");
+  planc_extent slot = m->extents.of[m->index];
+  PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
+  const planc_content *content = planc_memory_content(&m->memory, slot);
+  if (!content || content->run != (int32_t)m->run || content->buffer != resident->buffer) {
+    char label[PLANC_LABEL];
+    if (!content || content->run != (int32_t)m->run) {
+      return planc_machine_fault(m, "this body left no copy of it at host address %lld", (long long)m->instr->address);
+    }
+    return planc_machine_fault(m, "host address %lld holds %s", (long long)m->instr->address,
+                               planc_buffer_label(m, content->buffer, label));
+  }
+  *out_version = content->version;
+  touch(&m->host_touched, m->instr->address, m->instr->bytes);
+  return access_bytes(m, mark, slot, false, -1, "its host slot");
+}
+
+static planc_status step_prefetch(planc_machine *m) {
+  const planc_instr *instr = m->instr;
+  planc_resident *resident = open_residency(m, instr->id);
+  int32_t version = 0;
+  if (!resident) return not_open(m, instr->id);
+  PLANC_TRY(check_stream(m, PLANC_STREAM_KIND_h2d, buffer_of(m, resident)->job));
+  PLANC_TRY(check_bytes(m, resident->buffer));
+  planc_mark mark = new_mark(m);
+  PLANC_TRY(instr->address == PLANC_USER ? fetch_from_user(m, resident) : fetch_from_slot(m, mark, resident, &version));
+  PLANC_TRY(access_resident(m, mark, resident, true));
+  resident->version = version;
+  return NULL;
+}
+
+static planc_status step_move(planc_machine *m) {
+  const planc_instr *instr = m->instr;
+  planc_resident *to = open_residency(m, instr->id), *from = open_residency(m, instr->aux);
+  if (!to) return not_open(m, instr->id);
+  if (!from) return not_open(m, instr->aux);
+  PLANC_TRY(check_stream(m, PLANC_STREAM_KIND_compute, buffer_of(m, to)->job));
+  PLANC_TRY(check_bytes(m, to->buffer));
+  if (to == from || to->buffer != from->buffer) {
+    return planc_machine_fault(m, "residency %d is not another one of the same buffer", instr->aux);
+  }
+  if (from->version < 0) return planc_machine_fault(m, "residency %d holds nothing yet", instr->aux);
+  planc_mark mark = new_mark(m);
+  PLANC_TRY(access_resident(m, mark, from, false));
+  PLANC_TRY(access_resident(m, mark, to, true));
+  to->version = from->version;
+  return NULL;
+}
+
+/* --- Events ------------------------------------------------------------------------------------------------------- */
+
+static planc_status check_event(const planc_machine *m) {
+  if (m->instr->id >= 0 && m->instr->id < m->plan->n_events) return NULL;
+  return planc_machine_fault(m, "there are %d events", m->plan->n_events);
+}
+
+static planc_status step_record(planc_machine *m) {
+  const planc_instr *instr = m->instr;
+  PLANC_TRY(check_event(m));
+  planc_event *event = &m->events[instr->id];
+  if (event->run == (int32_t)m->run) return planc_machine_fault(m, "is recorded twice");
+  if (event->run >= 0 && event->stream != instr->stream) {
+    return planc_machine_fault(m, "is recorded on stream %d here and on stream %d before", instr->stream,
+                               event->stream);
+  }
+  *event = (planc_event){.run = (int32_t)m->run, .stream = instr->stream};
+  int32_t n = m->plan->n_streams;
+  for (int32_t s = 0; s < n; s++) m->snapshots[(int64_t)instr->id * n + s] = clock_of(m, instr->stream)[s];
+  return NULL;
+}
+
+/* Lag 0 is a record earlier in this run, lag 1 one in the run before; the prologue stands for the body before the first
+ * and the epilogue is the body after the last. That a lag-1 wait stands before this body's record follows: after it the
+ * event is of this run. */
+static planc_status step_wait(planc_machine *m) {
+  const planc_instr *instr = m->instr;
+  PLANC_TRY(check_event(m));
+  if (instr->lag > 1) return planc_machine_fault(m, "a lag is 0 or 1");
+  const planc_event *event = &m->events[instr->id];
+  int32_t due = (int32_t)m->run - instr->lag;
+  if (event->run != due || due < 0) {
+    if (instr->lag == 0) return planc_machine_fault(m, "nothing before this line records it");
+    if (event->run == (int32_t)m->run) {
+      return planc_machine_fault(m, "a wait with lag 1 must stand before the record of the same body");
+    }
+    return planc_machine_fault(m, m->run == PLANC_RUN_BODY ? "the prologue does not record it, as the body before would"
+                                                           : "the body before does not record it");
+  }
+  int32_t *clock = clock_of(m, instr->stream), n = m->plan->n_streams;
+  const int32_t *seen = &m->snapshots[(int64_t)instr->id * n];
+  for (int32_t s = 0; s < n; s++) {
+    if (seen[s] > clock[s]) clock[s] = seen[s];
+  }
+  return NULL;
+}

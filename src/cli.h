@@ -1,0 +1,61 @@
+/* What the subcommands of planc share: their table entry, inputs with defaults, reports. */
+#ifndef PLANC_CLI_H
+#define PLANC_CLI_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "planc/policy.h"
+#include "util/options.h"
+
+typedef struct planc_subcommand {
+  planc_command_line line;
+  planc_status (*run)(const planc_arguments *arguments);
+} planc_subcommand;
+
+extern const planc_subcommand planc_cmd_plan, planc_cmd_check, planc_cmd_simulate, planc_cmd_compare, planc_cmd_show,
+    planc_cmd_train;
+
+/* Options that every command taking a graph understands. */
+#define PLANC_PROBLEM_OPTIONS                                                                                 \
+  {"batch", 'b', "N", "samples per iteration (default: the graph's header, else 32)"},                        \
+      {"device", 'd', "NAME|FILE", "device description (default: the graph's header, else h100)"},            \
+      {"profile", 'p', "FILE", "measured profile to plan with, instead of --device"},                         \
+      {"budget", 'm', "SIZE", "device memory, reserved bytes included (default: the device's)"},              \
+      {"host-budget", 0, "SIZE", "host memory for offloaded data (default: not limited)"},                    \
+      {"optimizer", 0, "NAME",                                                                                \
+       "sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)"}, \
+      {"inference", 0, NULL, "plan the graph as it stands, without deriving training"},                       \
+      {"sub-batch", 0, "N", "samples per round, for policies that split (default: they choose)"}, {           \
+    "split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"                \
+  }
+
+/* A planning problem with everything it borrows. */
+typedef struct planc_setup {
+  planc_graph *graph;
+  planc_profile *profile;
+  planc_problem problem;
+} planc_setup;
+
+/* Reads graph and profile and fills the problem from options and defaults; says on standard error which defaults it
+ * took. Free with planc_setup_free, also after a failure. */
+planc_status planc_setup_read(const planc_arguments *arguments, const char *graph_path, planc_setup *out);
+void planc_setup_free(planc_setup *setup);
+/* Reads a graph and, unless it has backward ops or `inference`, derives training with `optimizer` (NULL: default). */
+planc_status planc_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out);
+planc_status planc_setup_policy(const char *name, const planc_policy **out);
+
+/* A line on standard error: "planc: note: ...". */
+void planc_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void planc_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Takes ownership of `json` and prints it on standard output as one line. */
+planc_status planc_report_json(cJSON *json);
+cJSON *planc_report_int(cJSON *object, const char *key, int64_t value);
+
+/* What binds the peak of a plan, for people: the instruction, its op and the largest live buffers. */
+planc_status planc_print_peak(const planc_plan *plan, FILE *out);
+planc_status planc_report_peak(const planc_plan *plan, cJSON *object);
+
+#endif

@@ -1,0 +1,141 @@
+/* `planc plan`: from a graph and a budget to a checked plan file. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "planc/check.h"
+#include "util/file.h"
+#include "util/size.h"
+
+static const char fallback_policy[] = "modnn";
+
+/* GRAPH with its folder and ending cut off and ".plan" put on. */
+static planc_status default_output(const char *graph_path, char **out) {
+  const char *base = strrchr(graph_path, '/');
+  base = base ? base + 1 : graph_path;
+  const char *dot = strrchr(base, '.');
+  size_t stem = dot && dot != base ? (size_t)(dot - base) : strlen(base);
+  *out = malloc(stem + sizeof ".plan");
+  if (!*out) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  memcpy(*out, base, stem);
+  memcpy(*out + stem, ".plan", sizeof ".plan");
+  return NULL;
+}
+
+/* Adds to an INFEASIBLE status what the least budget is, what binds there and what is live. */
+static planc_status explain(const planc_setup *setup, const planc_policy *policy, planc_status status) {
+  int64_t least;
+  planc_status failed = planc_least_budget(&setup->problem, policy, &least);
+  if (failed) {
+    planc_status_free(failed);
+    return status;
+  }
+  char text[PLANC_SIZE_TEXT];
+  planc_note("the least feasible budget of %s is %lld bytes (%s); there:", policy->name, (long long)least,
+             planc_size_format(least, text));
+  planc_problem at = setup->problem;
+  at.budget_bytes = least;
+  planc_plan *plan;
+  failed = planc_make_plan(&at, policy, &plan);
+  if (!failed) {
+    failed = planc_print_peak(plan, stderr);
+    planc_plan_free(plan);
+  }
+  planc_status_free(failed);
+  return planc_context(status, "does not fit %s", planc_size_format(setup->problem.budget_bytes, text));
+}
+
+static planc_status print_summary(const planc_plan *plan, const char *output, bool json) {
+  const planc_predictions *p = &plan->predicted;
+  const planc_job *job = &plan->jobs[0];
+  if (json) {
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "planc", "plan/1");
+    cJSON_AddStringToObject(object, "graph", plan->name);
+    cJSON_AddStringToObject(object, "policy", plan->policy);
+    cJSON_AddStringToObject(object, "output", output);
+    planc_report_int(object, "batch", job->batch);
+    planc_report_int(object, "rounds", job->n_rounds);
+    planc_report_int(object, "budget_bytes", plan->budget_bytes);
+    planc_report_int(object, "peak_bytes", p->peak_bytes);
+    planc_report_int(object, "host_peak_bytes", p->host_peak_bytes);
+    planc_report_int(object, "iteration_ns", p->iteration_ns);
+    planc_report_int(object, "ideal_ns", p->ideal_ns);
+    planc_report_int(object, "d2h_bytes", p->d2h_bytes);
+    planc_report_int(object, "h2d_bytes", p->h2d_bytes);
+    planc_report_int(object, "recompute_ns", p->recompute_ns);
+    planc_report_int(object, "stall_ns", p->stall_ns);
+    return planc_report_json(object);
+  }
+  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT];
+  printf("%s: %s, batch %lld in %d round%s of %lld\n", output, plan->policy, (long long)job->batch, job->n_rounds,
+         job->n_rounds == 1 ? "" : "s", (long long)job->rounds[0]);
+  printf("  peak      %s of %s, host %s\n", planc_size_format(p->peak_bytes, a),
+         planc_size_format(plan->budget_bytes, b), planc_size_format(p->host_peak_bytes, c));
+  printf("  iteration %s, ideal %s (%+.1f %%)\n", planc_time_format(p->iteration_ns, a),
+         planc_time_format(p->ideal_ns, b),
+         p->ideal_ns ? 100.0 * (double)(p->iteration_ns - p->ideal_ns) / (double)p->ideal_ns : 0.0);
+  printf("  moved     %s out, %s in; recomputed %s\n", planc_size_format(p->d2h_bytes, a),
+         planc_size_format(p->h2d_bytes, b), planc_time_format(p->recompute_ns, c));
+  return NULL;
+}
+
+static planc_status write_plan(const planc_plan *plan, const char *output, bool json) {
+  PLANC_TRY(planc_context(planc_check(plan, &(planc_check_options){.budget_bytes = -1, .host_budget_bytes = -1}, NULL),
+                          "the plan that was made fails its check"));
+  char *text;
+  size_t length;
+  PLANC_TRY(planc_plan_print(plan, &text, &length));
+  planc_status status = planc_file_write(output, text, length);
+  free(text);
+  if (status || strcmp(output, "-") == 0) return status;
+  return print_summary(plan, output, json);
+}
+
+static planc_status plan_graph(const planc_arguments *arguments, const planc_setup *setup) {
+  const char *name = planc_option_value(arguments, "policy"), *graph_policy = setup->problem.graph->policy;
+  if (!name) {
+    name = graph_policy ? graph_policy : fallback_policy;
+    planc_note("policy %s (%s)", name, graph_policy ? "the graph's header" : "the fall-back");
+  }
+  const planc_policy *policy;
+  PLANC_TRY(planc_setup_policy(name, &policy));
+  if (policy->supports & PLANC_POLICY_SIMULATED) {
+    return planc_error(PLANC_USAGE, "policy %s is only simulated and has no plan; see planc compare", name);
+  }
+  planc_plan *plan;
+  planc_status status = planc_make_plan(&setup->problem, policy, &plan);
+  if (planc_status_code(status) == PLANC_INFEASIBLE) return explain(setup, policy, status);
+  if (status) return status;
+
+  const char *output = planc_option_value(arguments, "output");
+  char *made = NULL;
+  if (!output) {
+    status = default_output(arguments->operands[0], &made);
+    output = made;
+    if (!status) planc_note("output %s", output);
+  }
+  if (!status) status = write_plan(plan, output, planc_option_given(arguments, "json"));
+  free(made);
+  planc_plan_free(plan);
+  return status;
+}
+
+static planc_status run(const planc_arguments *arguments) {
+  planc_setup setup;
+  planc_status status = planc_setup_read(arguments, arguments->operands[0], &setup);
+  if (!status) status = plan_graph(arguments, &setup);
+  planc_setup_free(&setup);
+  return status;
+}
+
+static const planc_option options[] = {
+    PLANC_PROBLEM_OPTIONS,
+    {"policy", 0, "NAME", "how to plan (default: the graph's header, else modnn)"},
+    {"output", 'o', "FILE", "the plan, - for standard output (default: GRAPH's name with .plan, here)"},
+    {"json", 0, NULL, "the summary as one line of JSON"},
+    {0},
+};
+
+const planc_subcommand planc_cmd_plan = {
+    {"plan", "GRAPH", "make a plan for a graph under a memory budget", options, 1, 1}, run};

@@ -1,0 +1,65 @@
+/* `planc simulate`: what one iteration of a plan takes, and where the time goes. */
+#include "cli.h"
+#include "planc/simulate.h"
+#include "util/size.h"
+
+static planc_status print_json(const planc_plan *plan, const planc_simulation *s) {
+  cJSON *object = cJSON_CreateObject();
+  cJSON_AddStringToObject(object, "planc", "simulate/1");
+  cJSON_AddStringToObject(object, "policy", plan->policy);
+  planc_report_int(object, "iteration_ns", s->iteration_ns);
+  planc_report_int(object, "ideal_ns", plan->predicted.ideal_ns);
+  planc_report_int(object, "first_iteration_ns", s->first_iteration_ns);
+  planc_report_int(object, "prologue_ns", s->prologue_ns);
+  planc_report_int(object, "epilogue_ns", s->epilogue_ns);
+  planc_report_int(object, "compute_ns", s->compute_ns);
+  planc_report_int(object, "recompute_ns", s->recompute_ns);
+  planc_report_int(object, "slowdown_ns", s->slowdown_ns);
+  planc_report_int(object, "stall_h2d_ns", s->stall_ns[PLANC_STALL_H2D]);
+  planc_report_int(object, "stall_d2h_ns", s->stall_ns[PLANC_STALL_D2H]);
+  planc_report_int(object, "stall_launch_ns", s->stall_ns[PLANC_STALL_LAUNCH]);
+  planc_report_int(object, "h2d_bytes", s->h2d_bytes);
+  planc_report_int(object, "d2h_bytes", s->d2h_bytes);
+  planc_report_int(object, "h2d_ns", s->h2d_ns);
+  planc_report_int(object, "d2h_ns", s->d2h_ns);
+  planc_report_int(object, "peak_bytes", s->peak_bytes);
+  planc_report_int(object, "live_peak_bytes", s->live_peak_bytes);
+  return planc_report_json(object);
+}
+
+static planc_status print_text(const planc_plan *plan, const planc_simulation *s) {
+  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
+  const planc_job *job = &plan->jobs[0];
+  printf("%s, %s on %s, batch %lld in %d round%s\n", plan->name, plan->policy, plan->device.name, (long long)job->batch,
+         job->n_rounds, job->n_rounds == 1 ? "" : "s");
+  printf("iteration      %14s   ideal %s\n", planc_time_format(s->iteration_ns, a),
+         planc_time_format(plan->predicted.ideal_ns, b));
+  printf("  compute      %14s   of it recompute %s\n", planc_time_format(s->compute_ns, a),
+         planc_time_format(s->recompute_ns, b));
+  printf("  slowed       %14s   by copies beside it\n", planc_time_format(s->slowdown_ns, a));
+  printf("  waits h2d    %14s   %s moved\n", planc_time_format(s->stall_ns[PLANC_STALL_H2D], a),
+         planc_size_format(s->h2d_bytes, b));
+  printf("  waits d2h    %14s   %s moved\n", planc_time_format(s->stall_ns[PLANC_STALL_D2H], a),
+         planc_size_format(s->d2h_bytes, b));
+  printf("  waits launch %14s\n", planc_time_format(s->stall_ns[PLANC_STALL_LAUNCH], a));
+  printf("first iteration %s, prologue", planc_time_format(s->first_iteration_ns, a));
+  printf(" %s, epilogue %s\n", planc_time_format(s->prologue_ns, a), planc_time_format(s->epilogue_ns, b));
+  return NULL;
+}
+
+static planc_status run(const planc_arguments *arguments) {
+  planc_plan *plan;
+  PLANC_TRY(planc_plan_read(arguments->operands[0], &plan));
+  planc_simulation simulation;
+  planc_status status = planc_simulate(plan, NULL, NULL, &simulation);
+  if (!status) {
+    status = planc_option_given(arguments, "json") ? print_json(plan, &simulation) : print_text(plan, &simulation);
+  }
+  planc_plan_free(plan);
+  return status;
+}
+
+static const planc_option options[] = {{"json", 0, NULL, "the result as one line of JSON"}, {0}};
+
+const planc_subcommand planc_cmd_simulate = {{"simulate", "PLAN", "predict a plan's time and stalls", options, 1, 1},
+                                             run};

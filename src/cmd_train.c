@@ -1,0 +1,34 @@
+/* `planc train`: derives the backward pass and the optimizer of a forward graph. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "util/file.h"
+
+static planc_status run(const planc_arguments *arguments) {
+  const char *path = arguments->operands[0], *name = planc_option_value(arguments, "optimizer");
+  const char *output = planc_option_value(arguments, "output");
+  planc_graph *graph, *train = NULL;
+  PLANC_TRY(planc_graph_read(path, &graph));
+  if (!name) name = graph->optimizer ? graph->optimizer : "sgd";
+  planc_optimizer optimizer = PLANC_SGD;
+  planc_status status = planc_optimizer_parse(name, &optimizer);
+  if (!status) status = planc_context(planc_graph_train(graph, optimizer, &train), "%s", path);
+  planc_graph_free(graph);
+  char *text = NULL;
+  size_t length = 0;
+  if (!status) status = planc_graph_print(train, &text, &length);
+  planc_graph_free(train);
+  if (!status) status = planc_file_write(output ? output : "-", text, length);
+  free(text);
+  return status;
+}
+
+static const planc_option options[] = {
+    {"optimizer", 0, "NAME", "sgd, momentum or adam (default: the graph's header, else sgd)"},
+    {"output", 'o', "FILE", "the training graph (default: standard output)"},
+    {0},
+};
+
+const planc_subcommand planc_cmd_train = {
+    {"train", "GRAPH", "derive backward and optimizer ops of a forward graph", options, 1, 1}, run};

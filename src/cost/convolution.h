@@ -1,0 +1,42 @@
+/* Convolution algorithms: time and workspace of each at a shape and batch.
+ *
+ * Below, N is the batch, C and K the input and output channels, R x S the kernel, P x Q the plane of the convolution's
+ * output, and e the bytes of an element. "cuDNN" marks formulas that give the workspace cuDNN asked for on a P100, to
+ * about the 2 MiB it adds for padding, in the measured tables published with Monet (Shah et al., 2021); it has no
+ * explicit GEMM for the gradients and no tiled FFT for the weight gradient, where the same formulas are used.
+ *
+ *  implicit-gemm  one matrix product that gathers its operand as it goes. Workspace 0. (cuDNN)
+ *  gemm           im2col, then a matrix product; the data gradient the other way round (product, then col2im).
+ *                 Workspace: the column buffer of the whole batch, e N C R S P Q (cuDNN); none for a 1x1 kernel with
+ *                 stride 1 and no padding, where the tensor itself is the column matrix, an image at a time in NCHW.
+ *  winograd       F(4x4, 3x3), not fused (Lavin and Gray, 2016): transforms 6x6 tiles, does 36 matrix products, and
+ *                 transforms back; 4 times fewer multiplications. For 3x3, stride 1, dilation 1, padding up to 2.
+ *                 Workspace: 4 x 36 (T N' (C + K) + C K), T tiles of 4x4 in a plane of the result (for the weight
+ *                 gradient: of the output gradient), N' = N rounded up to 16, or N for the weight gradient. (cuDNN)
+ *  fft            overlapping tiles of 32x32, transformed to 32 x 17 complex numbers (Mathieu et al., 2014), one matrix
+ *                 product per frequency. For stride 1, dilation 1, kernels up to 31 but not 1x1, padding less than
+ *                 the kernel. Workspace: 8 x 32 x 17 (min(T, 2) N (C + K) + C K), T tiles of (33 - R) x (33 - S) in
+ *                 the plane: two tiles of every image are in work at a time. (cuDNN, "FFT tiling")
+ *
+ * Transforms are kept in f32 whatever e is. Only the first two take groups or strides. Each algorithm is a chain of
+ * kernels on the roofline; all are taken to be deterministic (for the gradients: the deterministic ones of cuDNN). */
+#ifndef PLANC_COST_CONVOLUTION_H
+#define PLANC_COST_CONVOLUTION_H
+
+#include "cost/profile.h"
+
+enum { PLANC_MAX_CONV_VARIANTS = 4 };
+
+/* The batch-dependent side of a convolution. */
+typedef struct planc_conv_case {
+  const planc_conv *conv;
+  planc_layout layout;
+  planc_dtype dtype;
+  int64_t images;
+} planc_conv_case;
+
+/* Fills `out` with the variants that the shape allows and gives their number. Figures too large are INT64_MAX. */
+int32_t planc_conv_variants(const planc_profile *profile, const planc_conv_case *of,
+                            planc_variant out[PLANC_MAX_CONV_VARIANTS]);
+
+#endif

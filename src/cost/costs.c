@@ -1,0 +1,249 @@
+/* The table of costs: every op at every batch of interest, with each algorithm. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost/convolution.h"
+#include "cost/json.h"
+#include "cost/profile.h"
+#include "cost/roofline.h"
+#include "util/vec.h"
+
+typedef VEC(planc_variant) variant_list;
+typedef VEC(int32_t) index_list;
+
+/* What of an op does not depend on the batch. */
+typedef struct op_costs {
+  const planc_op *op;
+  const planc_measured_op *measured; /* NULL: not measured */
+  bool scales;                       /* with the batch */
+  planc_class class_;
+  planc_dtype dtype;
+  bool is_conv;
+  planc_conv conv;
+  const planc_tensor *images;  /* of a convolution: the tensor whose first dimension counts its images */
+  const planc_tensor *product; /* of a linear op: its result, a matrix */
+} op_costs;
+
+/* --- One op --------------------------------------------------------------------------------------------------- */
+
+static planc_dtype dtype_of(const planc_graph *graph, const planc_op *op) {
+  if (op->n_out > 0) return graph->tensors[op->out[0]].dtype;
+  return op->n_in > 0 ? graph->tensors[op->in[0]].dtype : PLANC_DTYPE_f32;
+}
+
+static op_costs op_costs_of(const planc_profile *profile, const planc_graph *graph, const planc_op *op) {
+  op_costs out = {.op = op,
+                  .measured = planc_measured_find(&profile->measured, op->name),
+                  .scales = op->flops.per_sample != 0 || op->traffic.per_sample != 0};
+  if (out.measured) return out;
+  out.class_ = planc_op_class(op);
+  out.dtype = dtype_of(graph, op);
+  if (out.class_ == PLANC_CLASS_conv && planc_conv_of(graph, op, &out.conv)) {
+    out.is_conv = true;
+    out.images = &graph->tensors[op->in[out.conv.direction == PLANC_CONV_DGRAD ? 1 : 0]];
+  } else if (out.class_ == PLANC_CLASS_gemm && planc_optype_find(op->type) && op->n_out > 0) {
+    out.product = &graph->tensors[op->out[0]];
+  }
+  return out;
+}
+
+/* The matrix product behind a linear op: its result's last dimension by all others, as deep as its FLOPs say. */
+static planc_product linear_product(const planc_tensor *result, int64_t flops, int64_t batch) {
+  planc_product product = {.rows = 1, .columns = 1, .count = 1, .flops_per_step = 2, .may_split = true};
+  for (int32_t d = 0; d < result->rank; d++) {
+    int64_t size = planc_law_at(result->dims[d], batch);
+    int64_t *edge = d + 1 == result->rank ? &product.columns : &product.rows;
+    *edge = size < 0 ? INT64_MAX : planc_mul_saturate(*edge, size);
+  }
+  int64_t steps = planc_mul_saturate(planc_mul_saturate(product.rows, product.columns), 2);
+  product.depth = steps > 0 ? flops / steps : 0;
+  return product;
+}
+
+static planc_variant roofline_variant(const planc_profile *profile, const op_costs *of, int64_t batch, int64_t flops,
+                                      int64_t traffic) {
+  planc_work work = {0};
+  if (of->product) {
+    planc_product product = linear_product(of->product, flops, batch);
+    planc_work_multiply(&work, profile, PLANC_MULTIPLY_LINEAR, planc_is_half(of->dtype), &product, traffic);
+  } else {
+    planc_work_stream(&work, profile, of->class_, planc_is_half(of->dtype), flops, traffic);
+  }
+  return planc_work_variant(&work, "default", 0);
+}
+
+static planc_status overflow(const planc_op *op, int64_t batch) {
+  return planc_error(PLANC_BAD_INPUT, "op %s: its costs at batch %" PRId64 " are beyond 2^53", op->name, batch);
+}
+
+/* Appends all variants of an op at `batch`, in no order. */
+static planc_status add_variants(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
+                                 int64_t batch, variant_list *out) {
+  if (of->measured) {
+    for (int32_t v = 0; v < of->measured->n_variants; v++) {
+      VEC_PUSH(out, planc_measured_at(&of->measured->variants[v], batch, of->scales, profile->compute.kernel_ns));
+    }
+    return NULL;
+  }
+  if (of->is_conv) {
+    planc_conv_case at = {.conv = &of->conv,
+                          .layout = graph->layout,
+                          .dtype = of->dtype,
+                          .images = planc_law_at(of->images->dims[0], batch)};
+    if (at.images < 0) return overflow(of->op, batch);
+    planc_variant found[PLANC_MAX_CONV_VARIANTS];
+    int32_t count = planc_conv_variants(profile, &at, found);
+    for (int32_t v = 0; v < count; v++) VEC_PUSH(out, found[v]);
+    return NULL;
+  }
+  int64_t flops = planc_law_at(of->op->flops, batch);
+  int64_t traffic = planc_law_at(of->op->traffic, batch);
+  if (flops < 0 || traffic < 0) return overflow(of->op, batch);
+  VEC_PUSH(out, roofline_variant(profile, of, batch, flops, traffic));
+  return NULL;
+}
+
+/* --- Order ---------------------------------------------------------------------------------------------------- */
+
+static bool is_better_baseline(const planc_variant *a, const planc_variant *b) {
+  if (a->workspace_bytes != b->workspace_bytes) return a->workspace_bytes < b->workspace_bytes;
+  if (a->time_ns != b->time_ns) return a->time_ns < b->time_ns;
+  return strcmp(a->algorithm, b->algorithm) < 0;
+}
+
+/* Puts the baseline first and the others in order of name. */
+static void order_variants(planc_variant *of, int32_t count) {
+  int32_t baseline = 0;
+  for (int32_t v = 1; v < count; v++) {
+    if (is_better_baseline(&of[v], &of[baseline])) baseline = v;
+  }
+  planc_variant first = of[baseline];
+  of[baseline] = of[0];
+  of[0] = first;
+  for (int32_t v = 2; v < count; v++) {
+    planc_variant moved = of[v];
+    int32_t to = v;
+    for (; to > 1 && strcmp(moved.algorithm, of[to - 1].algorithm) < 0; to--) of[to] = of[to - 1];
+    of[to] = moved;
+  }
+}
+
+int32_t planc_variant_fastest(const planc_variant *variants, int32_t count, int64_t limit) {
+  int32_t best = -1;
+  for (int32_t v = 0; v < count; v++) {
+    const planc_variant *candidate = &variants[v];
+    if (candidate->workspace_bytes > limit) continue;
+    if (best < 0 || candidate->time_ns < variants[best].time_ns ||
+        (candidate->time_ns == variants[best].time_ns && candidate->workspace_bytes < variants[best].workspace_bytes)) {
+      best = v;
+    }
+  }
+  return best;
+}
+
+/* --- The table ------------------------------------------------------------------------------------------------ */
+
+static int by_value(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a;
+  int64_t y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Sorted, without doubles. */
+static planc_status sort_batches(int32_t n_batches, const int64_t *batches, int64_t *out, int32_t *out_count) {
+  int32_t count = 0;
+  for (int32_t b = 0; b < n_batches; b++) {
+    if (batches[b] <= 0) return planc_error(PLANC_BAD_INPUT, "batch %" PRId64 ": must be positive", batches[b]);
+    out[b] = batches[b];
+  }
+  qsort(out, (size_t)n_batches, sizeof *out, by_value);
+  for (int32_t b = 0; b < n_batches; b++) {
+    if (b == 0 || out[b] != out[b - 1]) out[count++] = out[b];
+  }
+  *out_count = count;
+  return NULL;
+}
+
+static planc_status fill(const planc_profile *profile, const planc_costs *costs, index_list *first, variant_list *all) {
+  const planc_graph *graph = costs->graph;
+  int64_t cells = (int64_t)graph->n_ops * costs->n_batches;
+  PLANC_TRY(VEC_RESERVE(first, cells + 1));
+  PLANC_TRY(VEC_RESERVE(all, cells + 1));
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    op_costs of = op_costs_of(profile, graph, &graph->ops[o]);
+    for (int32_t b = 0; b < costs->n_batches; b++) {
+      int64_t start = all->len;
+      VEC_PUSH(first, (int32_t)start);
+      PLANC_TRY(add_variants(profile, graph, &of, costs->batches[b], all));
+      for (int64_t v = start; v < all->len; v++) {
+        if (all->data[v].time_ns > PLANC_JSON_MAX || all->data[v].workspace_bytes > PLANC_JSON_MAX) {
+          return overflow(of.op, costs->batches[b]);
+        }
+      }
+      if (all->len > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "more than 2^31 costs");
+      order_variants(all->data + start, (int32_t)(all->len - start));
+    }
+  }
+  VEC_PUSH(first, (int32_t)all->len);
+  return NULL;
+}
+
+planc_status planc_costs_make(const planc_profile *profile, const planc_graph *graph, int32_t n_batches,
+                              const int64_t *batches, planc_costs **out) {
+  *out = NULL;
+  planc_costs *costs = calloc(1, sizeof *costs);
+  int64_t *sorted = n_batches > 0 ? calloc((size_t)n_batches, sizeof *sorted) : NULL;
+  index_list first = {0};
+  variant_list all = {0};
+  planc_status status = NULL;
+  if (!costs || (n_batches > 0 && !sorted)) {
+    status = planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+    free(sorted);
+    free(costs);
+    return status;
+  }
+  *costs = (planc_costs){.graph = graph, .profile = profile, .device = profile->device, .batches = sorted};
+  if (sorted) status = sort_batches(n_batches, batches, sorted, &costs->n_batches);
+  if (!status) status = fill(profile, costs, &first, &all);
+  costs->first = first.data;
+  costs->variants = all.data;
+  if (status) {
+    planc_costs_free(costs);
+    return status;
+  }
+  *out = costs;
+  return NULL;
+}
+
+void planc_costs_free(planc_costs *costs) {
+  if (!costs) return;
+  free((void *)costs->batches);
+  free((void *)costs->first);
+  free((void *)costs->variants);
+  free(costs);
+}
+
+int32_t planc_costs_batch(const planc_costs *costs, int64_t batch) {
+  int32_t low = 0;
+  int32_t high = costs->n_batches;
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (costs->batches[middle] < batch) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low < costs->n_batches && costs->batches[low] == batch ? low : -1;
+}
+
+int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes) {
+  planc_work work = {0};
+  planc_work_stream(&work, profile, PLANC_CLASS_elementwise, false, 0, planc_mul_saturate(bytes, 3));
+  return work.time_ns;
+}
+
+int64_t planc_link_ns(const planc_link *link, int64_t bytes) {
+  return planc_add_saturate(link->latency_ns, planc_muldiv_ceil(bytes, PLANC_NS, link->bytes_per_second));
+}

@@ -1,0 +1,205 @@
+/* Strict access to a JSON tree (json.h). cJSON bounds the nesting depth itself. */
+#include "cost/json.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- Text ----------------------------------------------------------------------------------------------------- */
+
+static bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static int64_t line_of(const char *text, const char *position) {
+  int64_t line = 1;
+  for (const char *c = text; c < position; c++) line += *c == '\n';
+  return line;
+}
+
+planc_status planc_json_parse(const char *text, size_t length, const char *path, cJSON **out) {
+  const char *end = text;
+  *out = cJSON_ParseWithLengthOpts(text, length, &end, false);
+  if (!*out) {
+    return planc_error(PLANC_BAD_INPUT, "%s:%" PRId64 ": not valid JSON", path,
+                       line_of(text, end <= text + length ? end : text + length));
+  }
+  while (end < text + length && is_space(*end)) end++;
+  if (end == text + length) return NULL;
+  cJSON_Delete(*out);
+  *out = NULL;
+  return planc_error(PLANC_BAD_INPUT, "%s:%" PRId64 ": text after the end of the JSON value", path, line_of(text, end));
+}
+
+/* The end of the string that opens before `c`, or NULL when it holds a raw control character or an escaped NUL. */
+static const char *plain_string_end(const char *c, const char *end) {
+  for (; c < end && *c != '"'; c++) {
+    if ((unsigned char)*c < 0x20) return NULL;
+    if (*c != '\\') continue;
+    if (end - c >= 6 && memcmp(c, "\\u0000", 6) == 0) return NULL;
+    c++;
+  }
+  return c;
+}
+
+static const char *number_end(const char *c, const char *end) {
+  while (c < end && (*c == '-' || *c == '+' || *c == '.' || *c == 'e' || *c == 'E' || (*c >= '0' && *c <= '9'))) c++;
+  return c;
+}
+
+static bool is_plain_integer(const char *c, const char *end) {
+  if (c < end && *c == '-') c++;
+  if (c == end || (*c == '0' && end - c > 1)) return false;
+  while (c < end && *c >= '0' && *c <= '9') c++;
+  return c == end;
+}
+
+planc_status planc_json_check_plain(const char *text, size_t length, const char *path) {
+  const char *end = text + length;
+  for (const char *c = text; c < end; c++) {
+    if (*c == '"') {
+      const char *close = plain_string_end(c + 1, end);
+      if (!close) {
+        return planc_error(PLANC_BAD_INPUT, "%s:%" PRId64 ": control character in a string", path, line_of(text, c));
+      }
+      c = close;
+    } else if (*c == '-' || (*c >= '0' && *c <= '9')) {
+      const char *stop = number_end(c, end);
+      if (!is_plain_integer(c, stop)) {
+        return planc_error(PLANC_BAD_INPUT, "%s:%" PRId64 ": %.*s is not a plain integer", path, line_of(text, c),
+                           stop - c > 32 ? 32 : (int)(stop - c), c);
+      }
+      c = stop - 1;
+    }
+  }
+  return NULL;
+}
+
+/* --- Places --------------------------------------------------------------------------------------------------- */
+
+enum { PLACE_BYTES = 256, SHOWN_NAME_BYTES = 64 };
+
+typedef struct place {
+  char text[PLACE_BYTES];
+  size_t length;
+} place;
+
+static void append(place *to, const char *text, size_t limit) {
+  for (size_t i = 0; text[i] && i < limit && to->length + 1 < sizeof to->text; i++) {
+    to->text[to->length++] = (char)(text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
+  }
+  to->text[to->length] = '\0';
+}
+
+static void append_place(place *to, const planc_json *at) {
+  if (!at->parent) return;
+  append_place(to, at->parent);
+  if (at->name) {
+    if (to->length) append(to, ".", 1);
+    append(to, at->name, SHOWN_NAME_BYTES);
+  } else {
+    char index[16];
+    snprintf(index, sizeof index, "[%" PRId32 "]", at->index);
+    append(to, index, sizeof index);
+  }
+}
+
+planc_status planc_json_error(const planc_json *at, const char *format, ...) {
+  place where = {{0}, 0};
+  append_place(&where, at);
+  const planc_json *root = at;
+  while (root->parent) root = root->parent;
+  char what[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(what, sizeof what, format, arguments);
+  va_end(arguments);
+  return planc_error(PLANC_BAD_INPUT, "%s: %s%s%s", root->name, where.text, where.length ? ": " : "", what);
+}
+
+/* --- Values --------------------------------------------------------------------------------------------------- */
+
+planc_json planc_json_first(const planc_json *at) {
+  const cJSON *child = at->value->child;
+  return (planc_json){.value = child, .parent = at, .name = child ? child->string : NULL, .index = 0};
+}
+
+void planc_json_next(planc_json *item) {
+  item->value = item->value->next;
+  item->name = item->value ? item->value->string : NULL;
+  item->index++;
+}
+
+planc_status planc_json_members(const planc_json *at, const planc_json_key *keys, int32_t n_keys, planc_json *out) {
+  if (!cJSON_IsObject(at->value)) return planc_json_error(at, "must be an object");
+  for (int32_t k = 0; k < n_keys; k++) out[k] = (planc_json){.value = NULL, .parent = at, .name = keys[k].name};
+  for (planc_json member = planc_json_first(at); member.value; planc_json_next(&member)) {
+    int32_t k = 0;
+    while (k < n_keys && strcmp(keys[k].name, member.name) != 0) k++;
+    if (k == n_keys) return planc_json_error(&member, "unknown key");
+    if (out[k].value) return planc_json_error(&member, "the key stands twice");
+    out[k].value = member.value;
+  }
+  for (int32_t k = 0; k < n_keys; k++) {
+    if (!out[k].value && !keys[k].optional) return planc_json_error(&out[k], "is missing");
+  }
+  return NULL;
+}
+
+planc_status planc_json_array(const planc_json *at, int32_t *out_count) {
+  if (!cJSON_IsArray(at->value)) return planc_json_error(at, "must be an array");
+  *out_count = cJSON_GetArraySize(at->value);
+  return *out_count > 0 ? NULL : planc_json_error(at, "must not be empty");
+}
+
+planc_status planc_json_int(const planc_json *at, int64_t min, int64_t max, int64_t *out) {
+  if (!at->value || !cJSON_IsNumber(at->value)) return planc_json_error(at, "must be an integer");
+  double number = at->value->valuedouble;
+  if (!(number >= -(double)PLANC_JSON_MAX && number <= (double)PLANC_JSON_MAX)) {
+    return planc_json_error(at, "is beyond 2^53");
+  }
+  *out = (int64_t)number;
+  if ((double)*out != number) return planc_json_error(at, "must be an integer");
+  if (*out < min) return planc_json_error(at, "is %" PRId64 ", must be at least %" PRId64, *out, min);
+  if (*out > max) return planc_json_error(at, "is %" PRId64 ", must be at most %" PRId64, *out, max);
+  return NULL;
+}
+
+planc_status planc_json_bool(const planc_json *at, bool *out) {
+  if (!cJSON_IsBool(at->value)) return planc_json_error(at, "must be true or false");
+  *out = cJSON_IsTrue(at->value);
+  return NULL;
+}
+
+planc_status planc_json_string(const planc_json *at, const char **out) {
+  if (!cJSON_IsString(at->value)) return planc_json_error(at, "must be a string");
+  *out = at->value->valuestring;
+  return **out ? NULL : planc_json_error(at, "must not be empty");
+}
+
+planc_status planc_json_name(const planc_json *at, const char **out) {
+  PLANC_TRY(planc_json_string(at, out));
+  size_t length = 0;
+  for (const char *c = *out; *c; c++, length++) {
+    if (*c <= ' ' || *c > '~' || *c == '"' || *c == '\\') {
+      return planc_json_error(at, "must be printable ASCII without spaces, quotes and backslashes");
+    }
+  }
+  return length <= 255 ? NULL : planc_json_error(at, "is longer than 255 characters");
+}
+
+planc_status planc_json_struct(const planc_json *at, const planc_json_field *fields, int32_t n_fields,
+                               void *out_struct) {
+  planc_json_key keys[PLANC_JSON_MAX_FIELDS] = {0};
+  planc_json members[PLANC_JSON_MAX_FIELDS] = {0};
+  if (n_fields > PLANC_JSON_MAX_FIELDS) return planc_error(PLANC_INTERNAL, "too many fields in a JSON struct");
+  for (int32_t f = 0; f < n_fields; f++) keys[f] = (planc_json_key){fields[f].name, false};
+  PLANC_TRY(planc_json_members(at, keys, n_fields, members));
+  for (int32_t f = 0; f < n_fields; f++) {
+    int64_t value;
+    PLANC_TRY(planc_json_int(&members[f], fields[f].min, fields[f].max, &value));
+    memcpy((char *)out_struct + fields[f].offset, &value, sizeof value);
+  }
+  return NULL;
+}

@@ -1,0 +1,153 @@
+/* Measured tables (measured.h). */
+#include "cost/measured.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cost/profile.h"
+#include "util/math.h"
+
+/* --- Reading -------------------------------------------------------------------------------------------------- */
+
+static planc_status read_points(const planc_json *at, planc_arena *arena, planc_measured_variant *variant) {
+  static const planc_json_field fields[] = {
+      {"batch", offsetof(planc_point, batch), 1, PLANC_JSON_MAX},
+      {"time_ns", offsetof(planc_point, time_ns), 0, PLANC_JSON_MAX},
+      {"workspace_bytes", offsetof(planc_point, workspace_bytes), 0, PLANC_JSON_MAX},
+      {"busy_ppm", offsetof(planc_point, busy_ppm), 1, PLANC_PPM},
+  };
+  PLANC_TRY(planc_json_array(at, &variant->n_points));
+  planc_point *points;
+  PLANC_TRY(PLANC_NEW(arena, &points, variant->n_points));
+  variant->points = points;
+  for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item)) {
+    planc_point *point = &points[item.index];
+    PLANC_TRY(planc_json_struct(&item, fields, sizeof fields / sizeof *fields, point));
+    if (item.index > 0 && point->batch <= point[-1].batch) {
+      return planc_json_error(&item, "batch %" PRId64 " follows batch %" PRId64 ": batches must ascend", point->batch,
+                              point[-1].batch);
+    }
+  }
+  return NULL;
+}
+
+static planc_status copy_name(const planc_json *at, planc_arena *arena, const char **out) {
+  const char *name;
+  PLANC_TRY(planc_json_name(at, &name));
+  return planc_arena_strndup(arena, name, strlen(name), out);
+}
+
+static planc_status read_variant(const planc_json *at, planc_arena *arena, planc_measured_variant *out) {
+  enum { ALGORITHM, DETERMINISTIC, POINTS, N };
+  static const planc_json_key keys[N] = {{"algorithm", false}, {"deterministic", false}, {"points", false}};
+  planc_json members[N];
+  PLANC_TRY(planc_json_members(at, keys, N, members));
+  PLANC_TRY(copy_name(&members[ALGORITHM], arena, &out->algorithm));
+  PLANC_TRY(planc_json_bool(&members[DETERMINISTIC], &out->deterministic));
+  return read_points(&members[POINTS], arena, out);
+}
+
+/* An op has few algorithms in any honest file; the limit keeps the search for doubles from going quadratic. */
+enum { MAX_VARIANTS = 64 };
+
+static planc_status read_op(const planc_json *at, planc_arena *arena, planc_measured_op *out) {
+  enum { OP, VARIANTS, N };
+  static const planc_json_key keys[N] = {{"op", false}, {"variants", false}};
+  planc_json members[N];
+  PLANC_TRY(planc_json_members(at, keys, N, members));
+  PLANC_TRY(copy_name(&members[OP], arena, &out->name));
+  PLANC_TRY(planc_json_array(&members[VARIANTS], &out->n_variants));
+  if (out->n_variants > MAX_VARIANTS) return planc_json_error(&members[VARIANTS], "has more than %d", MAX_VARIANTS);
+  planc_measured_variant *variants;
+  PLANC_TRY(PLANC_NEW(arena, &variants, out->n_variants));
+  out->variants = variants;
+  for (planc_json item = planc_json_first(&members[VARIANTS]); item.value; planc_json_next(&item)) {
+    PLANC_TRY(read_variant(&item, arena, &variants[item.index]));
+    for (int32_t other = 0; other < item.index; other++) {
+      if (strcmp(variants[other].algorithm, variants[item.index].algorithm) == 0) {
+        return planc_json_error(&item, "algorithm %s is measured twice, also in variants[%" PRId32 "]",
+                                variants[other].algorithm, other);
+      }
+    }
+  }
+  return NULL;
+}
+
+planc_status planc_measured_read(const planc_json *at, planc_arena *arena, planc_measured *out) {
+  PLANC_TRY(planc_json_array(at, &out->n_ops));
+  planc_measured_op *ops;
+  PLANC_TRY(PLANC_NEW(arena, &ops, out->n_ops));
+  out->ops = ops;
+  for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item)) {
+    planc_measured_op *op = &ops[item.index];
+    PLANC_TRY(read_op(&item, arena, op));
+    int32_t other = planc_map_get(&out->by_name, op->name, strlen(op->name));
+    if (other >= 0) {
+      return planc_json_error(&item, "op %s is measured twice, also in ops[%" PRId32 "]", op->name, other);
+    }
+    PLANC_TRY(planc_map_put(&out->by_name, op->name, strlen(op->name), item.index));
+  }
+  return NULL;
+}
+
+void planc_measured_free(planc_measured *measured) {
+  planc_map_free(&measured->by_name);
+}
+
+const planc_measured_op *planc_measured_find(const planc_measured *measured, const char *op) {
+  if (measured->n_ops == 0) return NULL;
+  int32_t index = planc_map_get(&measured->by_name, op, strlen(op));
+  return index < 0 ? NULL : &measured->ops[index];
+}
+
+/* --- Interpolation -------------------------------------------------------------------------------------------- */
+
+/* The line through (x0, y0) and (x1, y1) at x, rounded up, at least 0, saturating. */
+static int64_t line_at(int64_t x0, int64_t y0, int64_t x1, int64_t y1, int64_t x) {
+  __extension__ typedef __int128 wide;
+  wide numerator = (wide)y0 * (x1 - x) + (wide)y1 * (x - x0);
+  wide denominator = x1 - x0;
+  if (numerator <= 0) return 0;
+  wide value = (numerator + denominator - 1) / denominator;
+  return value > INT64_MAX ? INT64_MAX : (int64_t)value;
+}
+
+static int64_t clamp(int64_t value, int64_t min, int64_t max) {
+  if (value < min) return min;
+  return value > max ? max : value;
+}
+
+/* The second point of the segment that holds `batch`, or of the one nearest to it. */
+static const planc_point *segment_end(const planc_measured_variant *variant, int64_t batch) {
+  int32_t low = 1;
+  int32_t high = variant->n_points - 1;
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (variant->points[middle].batch < batch) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return &variant->points[low];
+}
+
+planc_variant planc_measured_at(const planc_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns) {
+  planc_variant out = {.algorithm = variant->algorithm, .deterministic = variant->deterministic, .measured = true};
+  if (variant->n_points == 1) {
+    const planc_point *only = variant->points;
+    int64_t fixed = only->time_ns < kernel_ns ? only->time_ns : kernel_ns;
+    int64_t at = scales ? batch : only->batch;
+    out.time_ns = planc_add_saturate(fixed, planc_muldiv_ceil(only->time_ns - fixed, at, only->batch));
+    out.workspace_bytes = planc_muldiv_ceil(only->workspace_bytes, at, only->batch);
+    out.busy_ppm = only->busy_ppm;
+    return out;
+  }
+  const planc_point *b = segment_end(variant, batch);
+  const planc_point *a = b - 1;
+  int64_t within = clamp(batch, a->batch, b->batch);
+  out.time_ns = line_at(a->batch, a->time_ns, b->batch, b->time_ns, batch);
+  out.workspace_bytes = line_at(a->batch, a->workspace_bytes, b->batch, b->workspace_bytes, batch);
+  out.busy_ppm = line_at(a->batch, a->busy_ppm, b->batch, b->busy_ppm, within);
+  return out;
+}

@@ -1,0 +1,188 @@
+/* Reads device descriptions and measured profiles, planc-profile(5). */
+#include "cost/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost/json.h"
+#include "util/file.h"
+
+#define COUNT(array) ((int32_t)(sizeof(array) / sizeof *(array)))
+
+/* --- Sections ------------------------------------------------------------------------------------------------- */
+
+static planc_status read_link(const planc_json *at, planc_link *out) {
+  static const planc_json_field fields[] = {
+      {"bytes_per_second", offsetof(planc_link, bytes_per_second), 1, PLANC_JSON_MAX},
+      {"latency_ns", offsetof(planc_link, latency_ns), 0, PLANC_JSON_MAX},
+  };
+  return planc_json_struct(at, fields, COUNT(fields), out);
+}
+
+static planc_status read_device(const planc_json *at, planc_arena *arena, planc_device *out) {
+  enum { NAME, MEMORY, RESERVED, LAUNCH, IN_FLIGHT, H2D, D2H, DUPLEX, SLOWDOWN, N };
+  static const planc_json_key keys[N] = {
+      [NAME] = {"name", false},        [MEMORY] = {"memory_bytes", false}, [RESERVED] = {"reserved_bytes", false},
+      [LAUNCH] = {"launch_ns", false}, [IN_FLIGHT] = {"in_flight", false}, [H2D] = {"h2d", false},
+      [D2H] = {"d2h", false},          [DUPLEX] = {"duplex_ppm", false},   [SLOWDOWN] = {"slowdown_ppm", false},
+  };
+  planc_json members[N];
+  PLANC_TRY(planc_json_members(at, keys, N, members));
+  const char *name;
+  PLANC_TRY(planc_json_name(&members[NAME], &name));
+  PLANC_TRY(planc_arena_strndup(arena, name, strlen(name), &out->name));
+  PLANC_TRY(planc_json_int(&members[MEMORY], 1, PLANC_JSON_MAX, &out->memory_bytes));
+  PLANC_TRY(planc_json_int(&members[RESERVED], 0, out->memory_bytes, &out->reserved_bytes));
+  PLANC_TRY(planc_json_int(&members[LAUNCH], 0, PLANC_JSON_MAX, &out->launch_ns));
+  int64_t in_flight;
+  PLANC_TRY(planc_json_int(&members[IN_FLIGHT], 1, INT32_MAX, &in_flight));
+  out->in_flight = (int32_t)in_flight;
+  PLANC_TRY(read_link(&members[H2D], &out->h2d));
+  PLANC_TRY(read_link(&members[D2H], &out->d2h));
+  PLANC_TRY(planc_json_int(&members[DUPLEX], 1, PLANC_PPM, &out->duplex_ppm));
+  return planc_json_int(&members[SLOWDOWN], 0, (int64_t)1000 * PLANC_PPM, &out->slowdown_ppm);
+}
+
+static planc_status read_compute(const planc_json *at, planc_compute *out) {
+  static const planc_json_field fields[] = {
+      {"flops_per_second", offsetof(planc_compute, flops_per_second), 1, PLANC_JSON_MAX},
+      {"half_flops_per_second", offsetof(planc_compute, half_flops_per_second), 1, PLANC_JSON_MAX},
+      {"memory_bytes_per_second", offsetof(planc_compute, memory_bytes_per_second), 1, PLANC_JSON_MAX},
+      {"processors", offsetof(planc_compute, processors), 1, 1000000},
+      {"kernel_ns", offsetof(planc_compute, kernel_ns), 1, PLANC_NS},
+      {"split_depth", offsetof(planc_compute, split_depth), 1, 1000000},
+  };
+  return planc_json_struct(at, fields, COUNT(fields), out);
+}
+
+static planc_status read_efficiency(const planc_json *at, int64_t out[PLANC_N_CLASSES]) {
+  static const planc_json_field fields[] = {
+#define X(name) {#name, PLANC_CLASS_##name * sizeof(int64_t), 1, PLANC_PPM},
+      PLANC_CLASSES(X)
+#undef X
+  };
+  return planc_json_struct(at, fields, COUNT(fields), out);
+}
+
+static planc_status read_multiply(const planc_json *at, planc_multiply out[PLANC_N_MULTIPLIES]) {
+  static const planc_json_key keys[] = {
+#define X(id, name) {name, false},
+      PLANC_MULTIPLIES(X)
+#undef X
+  };
+  static const planc_json_field fields[] = {
+      {"flops_ppm", offsetof(planc_multiply, flops_ppm), 1, PLANC_PPM},
+      {"tile", offsetof(planc_multiply, tile), 1, 4096},
+      {"depth_overhead", offsetof(planc_multiply, depth_overhead), 0, 1000000},
+  };
+  planc_json members[PLANC_N_MULTIPLIES];
+  PLANC_TRY(planc_json_members(at, keys, PLANC_N_MULTIPLIES, members));
+  for (int32_t m = 0; m < PLANC_N_MULTIPLIES; m++) {
+    PLANC_TRY(planc_json_struct(&members[m], fields, COUNT(fields), &out[m]));
+  }
+  return NULL;
+}
+
+/* --- Origins -------------------------------------------------------------------------------------------------- */
+
+/* True when `dotted`, such as "device.h2d.latency_ns", leads from `root` to a value. */
+static bool leads_somewhere(const cJSON *root, const char *dotted) {
+  const cJSON *value = root;
+  for (const char *name = dotted; value; name++) {
+    size_t length = strcspn(name, ".");
+    const cJSON *member = value->child;
+    while (member && !(member->string && strlen(member->string) == length && !strncmp(member->string, name, length))) {
+      member = member->next;
+    }
+    value = member;
+    name += length;
+    if (!*name) break;
+  }
+  return value != NULL;
+}
+
+static planc_status check_origins(const planc_json *at, planc_map *seen) {
+  if (!cJSON_IsObject(at->value)) return planc_json_error(at, "must be an object");
+  for (planc_json entry = planc_json_first(at); entry.value; planc_json_next(&entry)) {
+    const char *text;
+    PLANC_TRY(planc_json_string(&entry, &text));
+    if (!leads_somewhere(at->parent->value, entry.name)) return planc_json_error(&entry, "names nothing in this file");
+    size_t length = strlen(entry.name);
+    if (planc_map_get(seen, entry.name, length) >= 0) return planc_json_error(&entry, "the key stands twice");
+    PLANC_TRY(planc_map_put(seen, entry.name, length, entry.index));
+  }
+  return NULL;
+}
+
+/* --- The whole ------------------------------------------------------------------------------------------------ */
+
+static planc_status read_profile(const planc_json *root, planc_profile *profile) {
+  enum { VERSION, DEVICE, COMPUTE, EFFICIENCY, MULTIPLY, ORIGIN, OPS, N };
+  static const planc_json_key keys[N] = {
+      [VERSION] = {"planc-profile", false},
+      [DEVICE] = {"device", false},
+      [COMPUTE] = {"compute", false},
+      [EFFICIENCY] = {"efficiency", false},
+      [MULTIPLY] = {"multiply", false},
+      [ORIGIN] = {"origin", true},
+      [OPS] = {"ops", true},
+  };
+  planc_json members[N];
+  PLANC_TRY(planc_json_members(root, keys, N, members));
+  int64_t version;
+  PLANC_TRY(planc_json_int(&members[VERSION], 1, 1, &version));
+  PLANC_TRY(read_device(&members[DEVICE], &profile->arena, &profile->device));
+  PLANC_TRY(read_compute(&members[COMPUTE], &profile->compute));
+  PLANC_TRY(read_efficiency(&members[EFFICIENCY], profile->efficiency_ppm));
+  PLANC_TRY(read_multiply(&members[MULTIPLY], profile->multiply));
+  if (members[ORIGIN].value) {
+    planc_map seen = {0};
+    planc_status status = check_origins(&members[ORIGIN], &seen);
+    planc_map_free(&seen);
+    PLANC_TRY(status);
+  }
+  if (!members[OPS].value) return NULL;
+  return planc_measured_read(&members[OPS], &profile->arena, &profile->measured);
+}
+
+planc_status planc_profile_parse(const char *text, size_t length, const char *path, planc_profile **out) {
+  *out = NULL;
+  planc_profile *profile = calloc(1, sizeof *profile);
+  if (!profile) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  cJSON *tree = NULL;
+  planc_status status = planc_json_parse(text, length, path, &tree);
+  if (!status) status = read_profile(&(planc_json){.value = tree, .name = path}, profile);
+  if (!status) status = planc_json_check_plain(text, length, path);
+  cJSON_Delete(tree);
+  if (status) {
+    planc_profile_free(profile);
+    return status;
+  }
+  *out = profile;
+  return NULL;
+}
+
+void planc_profile_free(planc_profile *profile) {
+  if (!profile) return;
+  planc_measured_free(&profile->measured);
+  planc_arena_free(&profile->arena);
+  free(profile);
+}
+
+const planc_device *planc_profile_device(const planc_profile *profile) {
+  return &profile->device;
+}
+
+/* --- Files ---------------------------------------------------------------------------------------------------- */
+
+enum { MAX_FILE_BYTES = 256 << 20 };
+
+planc_status planc_profile_read(const char *path, planc_profile **out) {
+  *out = NULL;
+  char *text = NULL;
+  size_t length = 0;
+  PLANC_TRY(planc_file_read(path, MAX_FILE_BYTES, &text, &length));
+  planc_status status = planc_profile_parse(text, length, path, out);
+  free(text);
+  return status;
+}

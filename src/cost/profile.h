@@ -1,0 +1,55 @@
+/* What a profile holds in memory; the file's format, planc-profile(5), has the same sections. */
+#ifndef PLANC_COST_PROFILE_H
+#define PLANC_COST_PROFILE_H
+
+#include "cost/measured.h"
+#include "graph/optypes.h"
+#include "planc/cost.h"
+#include "util/arena.h"
+
+enum { PLANC_PPM = 1000000, PLANC_NS = 1000000000 };
+
+/* The compute side of the device. */
+typedef struct planc_compute {
+  int64_t flops_per_second;      /* peak in f32 */
+  int64_t half_flops_per_second; /* peak in f16 and bf16 */
+  int64_t memory_bytes_per_second;
+  int64_t processors;  /* multiprocessors: each works on one tile of a matrix product at a time */
+  int64_t kernel_ns;   /* of any kernel: start, ramp-up and drain */
+  int64_t split_depth; /* least depth of a slice where a matrix product is cut along its depth */
+} planc_compute;
+
+/* How a family of matrix products runs: the one of linear ops and the one inside each convolution algorithm. */
+#define PLANC_MULTIPLIES(X)         \
+  X(LINEAR, "linear")               \
+  X(IMPLICIT_GEMM, "implicit-gemm") \
+  X(GEMM, "gemm")                   \
+  X(WINOGRAD, "winograd")           \
+  X(FFT, "fft")
+typedef enum planc_multiply_kind {
+#define X(id, name) PLANC_MULTIPLY_##id,
+  PLANC_MULTIPLIES(X)
+#undef X
+      PLANC_N_MULTIPLIES
+} planc_multiply_kind;
+
+typedef struct planc_multiply {
+  int64_t flops_ppm;      /* share of peak on full tiles of great depth */
+  int64_t tile;           /* edge of an output tile */
+  int64_t depth_overhead; /* what filling and draining the pipeline costs, in steps of depth */
+} planc_multiply;
+
+#define X(name) +1
+enum { PLANC_N_CLASSES = 0 PLANC_CLASSES(X) };
+#undef X
+
+struct planc_profile {
+  planc_arena arena;
+  planc_device device;
+  planc_compute compute;
+  int64_t efficiency_ppm[PLANC_N_CLASSES]; /* share of the memory bandwidth reached, by class */
+  planc_multiply multiply[PLANC_N_MULTIPLIES];
+  planc_measured measured;
+};
+
+#endif

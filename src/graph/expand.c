@@ -1,0 +1,337 @@
+/* Expands jobs into a trace (trace.h).
+ *
+ * What the rounds of a job have in common is worked out once (jobplan.h). Then the rounds are played one after the
+ * other, and the version of every buffer is counted along. The sizes of all arrays are known before the play, so
+ * everything is linear in the trace's length. */
+#include <stdlib.h>
+
+#include "graph/jobplan.h"
+#include "planc/trace.h"
+#include "util/arena.h"
+#include "util/math.h"
+
+/* A trace with the memory it owns. */
+typedef struct trace_memory {
+  planc_trace trace;
+  planc_arena arena;
+} trace_memory;
+
+typedef struct expansion {
+  planc_arena scratch;
+  trace_memory *memory;
+  planc_job_plan *plans;
+  planc_instance *instances;
+  planc_access *accesses;
+  planc_buffer *buffers;
+  int32_t *newest, *newest_temporary; /* by storage of the job being played: the buffer made last, -1 if none yet */
+  int32_t n_instances, n_accesses, n_buffers; /* made so far */
+} expansion;
+
+/* The place in the trace where an op is being run. */
+typedef struct place {
+  int32_t job, iteration, round; /* round is -1 in the optimizer phase */
+  int64_t batch, sample_offset;
+} place;
+
+static planc_status expand(expansion *e, const planc_job *jobs, int32_t n_jobs);
+static planc_status copy_job(planc_arena *arena, const planc_job *job, planc_job *out);
+static planc_status allocate(expansion *e);
+static planc_status play(expansion *e, int32_t job);
+static planc_status index_buffers(expansion *e);
+
+planc_status planc_expand(const planc_job *jobs, int32_t n_jobs, planc_trace **out) {
+  *out = NULL;
+  expansion e = {.memory = calloc(1, sizeof(trace_memory))};
+  if (!e.memory) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  planc_status status = expand(&e, jobs, n_jobs);
+  planc_arena_free(&e.scratch);
+  if (status) {
+    planc_trace_free(&e.memory->trace);
+    return status;
+  }
+  *out = &e.memory->trace;
+  return NULL;
+}
+
+void planc_trace_free(planc_trace *trace) {
+  if (!trace) return;
+  trace_memory *memory = (trace_memory *)trace;
+  planc_arena_free(&memory->arena);
+  free(memory);
+}
+
+static planc_status expand(expansion *e, const planc_job *jobs, int32_t n_jobs) {
+  if (n_jobs < 1) return planc_error(PLANC_BAD_INPUT, "there is no job");
+  planc_job *copies;
+  PLANC_TRY(PLANC_NEW(&e->memory->arena, &copies, n_jobs));
+  e->memory->trace.jobs = copies;
+  e->memory->trace.n_jobs = n_jobs;
+  PLANC_TRY(PLANC_NEW(&e->scratch, &e->plans, n_jobs));
+  for (int32_t j = 0; j < n_jobs; j++) {
+    planc_status status = copy_job(&e->memory->arena, &jobs[j], &copies[j]);
+    if (!status) status = planc_job_plan_make(&e->scratch, &copies[j], &e->plans[j]);
+    if (status) return n_jobs > 1 ? planc_context(status, "job %d", j) : status;
+  }
+  PLANC_TRY(allocate(e));
+  for (int32_t j = 0; j < n_jobs; j++) {
+    planc_status status = play(e, j);
+    if (status) return n_jobs > 1 ? planc_context(status, "job %d", j) : status;
+  }
+  return index_buffers(e);
+}
+
+/* Copies a job after checking its numbers. */
+static planc_status copy_job(planc_arena *arena, const planc_job *job, planc_job *out) {
+  if (job->iterations < 1) return planc_error(PLANC_BAD_INPUT, "a period has %d iterations", job->iterations);
+  if (job->n_rounds < 1) return planc_error(PLANC_BAD_INPUT, "an iteration has %d rounds", job->n_rounds);
+  int64_t samples = 0;
+  for (int32_t r = 0; r < job->n_rounds; r++) {
+    if (job->rounds[r] < 1)
+      return planc_error(PLANC_BAD_INPUT, "round %d has %lld samples", r, (long long)job->rounds[r]);
+    samples = planc_add_saturate(samples, job->rounds[r]);
+  }
+  if (samples != job->batch)
+    return planc_error(PLANC_BAD_INPUT, "the rounds have %lld samples, the batch %lld", (long long)samples,
+                       (long long)job->batch);
+  *out = *job;
+  int64_t *rounds;
+  PLANC_TRY(PLANC_NEW(arena, &rounds, job->n_rounds));
+  for (int32_t r = 0; r < job->n_rounds; r++) rounds[r] = job->rounds[r];
+  out->rounds = rounds;
+  if (job->order) {
+    int32_t *order;
+    PLANC_TRY(PLANC_NEW(arena, &order, job->graph->n_ops));
+    for (int32_t o = 0; o < job->graph->n_ops; o++) order[o] = job->order[o];
+    out->order = order;
+  }
+  return NULL;
+}
+
+/* --- The trace's size ----------------------------------------------------------------------------------------- */
+
+static int64_t times(int64_t a, int64_t b) {
+  return planc_muldiv_ceil(a, b, 1);
+}
+static int64_t plus(int64_t a, int64_t b) {
+  return planc_add_saturate(a, b);
+}
+
+typedef struct trace_size {
+  int64_t instances, accesses, buffers;
+} trace_size;
+
+static void add_size(const planc_job_plan *plan, trace_size *size) {
+  int64_t rounds = plan->job->n_rounds, iterations = plan->job->iterations;
+  int64_t n_ops = plan->job->graph->n_ops, round_touches = 0, in_scope[] = {0, 0, 0, 0};
+  for (int32_t position = 0; position < plan->n_round_ops; position++) {
+    int32_t o = plan->order[position];
+    round_touches += plan->first_touch[o + 1] - plan->first_touch[o];
+  }
+  for (int32_t s = 0; s < plan->job->graph->n_storages; s++) in_scope[plan->storages[s].scope]++;
+  int64_t adds = times(rounds - 1, plan->n_redirected);
+  int64_t instances = plus(plus(times(rounds, plan->n_round_ops), adds), n_ops - plan->n_round_ops);
+  int64_t accesses = plus(plus(times(rounds, round_touches), times(2, adds)), plan->n_touches - round_touches);
+  int64_t buffers = plus(plus(times(rounds, in_scope[PLANC_SCOPE_ROUND]), adds), in_scope[PLANC_SCOPE_ITERATION]);
+  size->instances = plus(size->instances, times(iterations, instances));
+  size->accesses = plus(size->accesses, times(iterations, accesses));
+  size->buffers = plus(size->buffers, plus(times(iterations, buffers), in_scope[PLANC_SCOPE_PERIOD]));
+}
+
+static planc_status allocate(expansion *e) {
+  trace_size size = {0};
+  for (int32_t j = 0; j < e->memory->trace.n_jobs; j++) add_size(&e->plans[j], &size);
+  if (size.instances > INT32_MAX || size.accesses > INT32_MAX || size.buffers > INT32_MAX)
+    return planc_error(PLANC_BAD_INPUT, "with these rounds and iterations a trace has more than %d accesses or ops",
+                       INT32_MAX);
+  planc_arena *arena = &e->memory->arena;
+  PLANC_TRY(PLANC_NEW(arena, &e->instances, size.instances));
+  PLANC_TRY(PLANC_NEW(arena, &e->accesses, size.accesses));
+  return PLANC_NEW(arena, &e->buffers, size.buffers);
+}
+
+/* --- Playing the rounds --------------------------------------------------------------------------------------- */
+
+static planc_status run_op(expansion *e, int32_t o, const place *at);
+static planc_status add_gradients(expansion *e, int32_t o, int32_t position, const place *at);
+
+static planc_status play(expansion *e, int32_t job) {
+  const planc_job_plan *plan = &e->plans[job];
+  int32_t n_storages = plan->job->graph->n_storages;
+  PLANC_TRY(PLANC_NEW(&e->scratch, &e->newest, n_storages));
+  PLANC_TRY(PLANC_NEW(&e->scratch, &e->newest_temporary, n_storages));
+  for (int32_t s = 0; s < n_storages; s++) e->newest[s] = e->newest_temporary[s] = -1;
+  for (int32_t iteration = 0; iteration < plan->job->iterations; iteration++) {
+    place at = {.job = job, .iteration = iteration};
+    for (; at.round < plan->job->n_rounds; at.round++) {
+      at.batch = plan->job->rounds[at.round];
+      for (int32_t position = 0; position < plan->n_round_ops; position++) {
+        PLANC_TRY(run_op(e, plan->order[position], &at));
+        if (at.round > 0) PLANC_TRY(add_gradients(e, plan->order[position], position, &at));
+      }
+      at.sample_offset += at.batch;
+    }
+    at = (place){.job = job, .iteration = iteration, .round = -1, .batch = plan->job->batch};
+    for (int32_t position = plan->n_round_ops; position < plan->job->graph->n_ops; position++)
+      PLANC_TRY(run_op(e, plan->order[position], &at));
+  }
+  return NULL;
+}
+
+/* Gives out the buffer that `storage` means at a place, and makes it at its first access. The gradient itself is
+ * asked for with `redirect` false. */
+static planc_status buffer_at(expansion *e, int32_t storage, const place *at, bool redirect, int32_t *out) {
+  const planc_job_plan *plan = &e->plans[at->job];
+  const planc_storage_use *use = &plan->storages[storage];
+  redirect = redirect && use->redirected && at->round > 0;
+  int32_t iteration = use->scope == PLANC_SCOPE_PERIOD ? -1 : at->iteration;
+  int32_t round = -1;
+  if (redirect || use->scope == PLANC_SCOPE_ROUND) round = at->round < 0 ? 0 : at->round;
+  int32_t *newest = redirect ? &e->newest_temporary[storage] : &e->newest[storage];
+  *out = *newest;
+  if (*newest >= 0 && e->buffers[*newest].iteration == iteration && e->buffers[*newest].round == round) return NULL;
+
+  const planc_storage *of = &plan->job->graph->storages[storage];
+  int64_t batch = round < 0 ? plan->job->batch : plan->job->rounds[round];
+  planc_buffer buffer = {.job = at->job,
+                         .storage = storage,
+                         .iteration = iteration,
+                         .round = round,
+                         .kind = redirect ? PLANC_KIND_temp : of->kind,
+                         .bytes = planc_law_at(of->bytes, batch)};
+  if (buffer.bytes < 0)
+    return planc_error(PLANC_BAD_INPUT, "the size of %s at batch %lld overflows",
+                       plan->job->graph->tensors[of->tensor].name, (long long)batch);
+  if (use->scope == PLANC_SCOPE_PERIOD) buffer.flags |= PLANC_BUFFER_PERSISTENT;
+  if (of->kind == PLANC_KIND_input) buffer.flags |= PLANC_BUFFER_FED;
+  if (use->result && !redirect) buffer.flags |= PLANC_BUFFER_RESULT;
+  *out = *newest = e->n_buffers;
+  e->buffers[e->n_buffers++] = buffer;
+  return NULL;
+}
+
+static bool has_content(const planc_buffer *buffer) {
+  return buffer->last_version > 0 || (buffer->flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED));
+}
+
+static planc_instance *new_instance(expansion *e, int32_t o, planc_role role, const place *at) {
+  planc_instance *instance = &e->instances[e->n_instances++];
+  *instance = (planc_instance){.job = at->job,
+                               .iteration = at->iteration,
+                               .round = at->round,
+                               .op = o,
+                               .role = role,
+                               .batch = at->batch,
+                               .sample_offset = at->sample_offset,
+                               .first_access = e->n_accesses};
+  return instance;
+}
+
+/* Appends an access of the newest instance to the present version of `buffer`. */
+static void add_access(expansion *e, int32_t buffer, bool read, bool write, bool effect) {
+  planc_buffer *of = &e->buffers[buffer];
+  planc_access access = {.instance = e->n_instances - 1, .buffer = buffer, .read = -1, .write = -1, .effect = effect};
+  if (read) access.read = of->last_version;
+  if (write) access.write = ++of->last_version;
+  e->accesses[e->n_accesses++] = access;
+  e->instances[access.instance].n_accesses++;
+}
+
+static planc_status run_op(expansion *e, int32_t o, const place *at) {
+  const planc_job_plan *plan = &e->plans[at->job];
+  const planc_graph *graph = plan->job->graph;
+  planc_instance *instance = new_instance(e, o, PLANC_ROLE_OP, at);
+  /* What is read comes first. An access that reads in the first pass does so in the second, too: content stays. */
+  for (int32_t pass = 0; pass < 2; pass++) {
+    for (int32_t t = plan->first_touch[o]; t < plan->first_touch[o + 1]; t++) {
+      const planc_touch *with = &plan->touches[t];
+      int32_t buffer;
+      PLANC_TRY(buffer_at(e, with->storage, at, true, &buffer));
+      bool adds = at->round > 0 && e->buffers[buffer].kind == PLANC_KIND_grad;
+      bool content = has_content(&e->buffers[buffer]);
+      bool reads = (with->how & (PLANC_TOUCH_READ | PLANC_TOUCH_EFFECT)) || adds ||
+                   (content && (with->how & PLANC_TOUCH_PARTIAL));
+      if (reads != (pass == 0)) continue;
+      if (reads && !content)
+        return planc_error(PLANC_BAD_INPUT, "op %s reads %s before anything is written to it", graph->ops[o].name,
+                           graph->tensors[graph->storages[with->storage].tensor].name);
+      instance->accumulates |= adds;
+      add_access(e, buffer, reads, planc_touch_writes(with), with->how == PLANC_TOUCH_EFFECT);
+    }
+  }
+  return NULL;
+}
+
+/* Adds a round's temporary gradients that op `o` is the last to touch. */
+static planc_status add_gradients(expansion *e, int32_t o, int32_t position, const place *at) {
+  const planc_job_plan *plan = &e->plans[at->job];
+  for (int32_t t = plan->first_touch[o]; t < plan->first_touch[o + 1]; t++) {
+    int32_t storage = plan->touches[t].storage;
+    const planc_storage_use *use = &plan->storages[storage];
+    if (!use->redirected || use->last_position != position) continue;
+    int32_t temporary, gradient;
+    PLANC_TRY(buffer_at(e, storage, at, true, &temporary));
+    PLANC_TRY(buffer_at(e, storage, at, false, &gradient));
+    new_instance(e, use->last_writer, PLANC_ROLE_ACCUMULATE, at);
+    add_access(e, temporary, true, false, false);
+    add_access(e, gradient, true, true, false);
+  }
+  return NULL;
+}
+
+/* Groups the accesses by buffer and hands everything to the trace. */
+static planc_status index_buffers(expansion *e) {
+  int32_t *by_buffer;
+  PLANC_TRY(PLANC_NEW(&e->memory->arena, &by_buffer, e->n_accesses));
+  for (int32_t a = 0; a < e->n_accesses; a++) e->buffers[e->accesses[a].buffer].n_accesses++;
+  int32_t first = 0;
+  for (int32_t b = 0; b < e->n_buffers; b++) {
+    e->buffers[b].first_access = first;
+    first += e->buffers[b].n_accesses;
+    e->buffers[b].n_accesses = 0;
+  }
+  for (int32_t a = 0; a < e->n_accesses; a++) {
+    planc_buffer *buffer = &e->buffers[e->accesses[a].buffer];
+    by_buffer[buffer->first_access + buffer->n_accesses++] = a;
+  }
+  planc_trace *trace = &e->memory->trace;
+  trace->n_instances = e->n_instances;
+  trace->n_accesses = e->n_accesses;
+  trace->n_buffers = e->n_buffers;
+  trace->instances = e->instances;
+  trace->accesses = e->accesses;
+  trace->by_buffer = by_buffer;
+  trace->buffers = e->buffers;
+  return NULL;
+}
+
+/* --- Looking -------------------------------------------------------------------------------------------------- */
+
+int32_t planc_trace_access_of(const planc_trace *trace, int32_t instance, int32_t tensor) {
+  const planc_instance *of = &trace->instances[instance];
+  if (of->role != PLANC_ROLE_OP) return -1;
+  int32_t storage = trace->jobs[of->job].graph->tensors[tensor].storage;
+  for (int32_t a = of->first_access; a < of->first_access + of->n_accesses; a++)
+    if (trace->buffers[trace->accesses[a].buffer].storage == storage) return a;
+  return -1;
+}
+
+const planc_op *planc_trace_op(const planc_trace *trace, int32_t instance) {
+  const planc_instance *of = &trace->instances[instance];
+  return &trace->jobs[of->job].graph->ops[of->op];
+}
+
+const char *planc_trace_buffer_name(const planc_trace *trace, int32_t buffer) {
+  const planc_graph *graph = trace->jobs[trace->buffers[buffer].job].graph;
+  return graph->tensors[graph->storages[trace->buffers[buffer].storage].tensor].name;
+}
+
+bool planc_trace_recomputable(const planc_trace *trace, int32_t instance) {
+  const planc_instance *of = &trace->instances[instance];
+  for (int32_t a = of->first_access; a < of->first_access + of->n_accesses; a++) {
+    const planc_access *access = &trace->accesses[a];
+    const planc_buffer *buffer = &trace->buffers[access->buffer];
+    bool lasting = (buffer->flags & PLANC_BUFFER_PERSISTENT) || buffer->kind == PLANC_KIND_grad;
+    if (lasting && access->write >= 0 && !access->effect) return false;
+  }
+  return true;
+}

@@ -1,0 +1,161 @@
+/* Conditions of single op types that patterns cannot say: window arithmetic of convolution and pooling, up-sampling,
+ * concatenation. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "graph/law.h"
+#include "graph/operands.h"
+#include "graph/spec.h"
+
+/* --- Windows: convolution and pooling ---------------------------------------------------------------------------- */
+
+/* One spatial axis: `out` must be floor((in + 2 pad - dilation (window - 1) - 1) / stride) + 1. */
+typedef struct window {
+  char in_letter, out_letter;
+  int64_t in, out, window, stride, pad, dilation;
+} window;
+
+static planc_status check_window(const window *w) {
+  int64_t reach, padded, room;
+  if (planc_mul_overflow(w->dilation, w->window - 1, &reach) || planc_add_overflow(w->in, 2 * w->pad, &padded) ||
+      planc_add_overflow(padded, -reach - 1, &room)) {
+    return planc_error(PLANC_BAD_INPUT, "window does not fit 64 bits");
+  }
+  if (room < 0) {
+    return planc_error(PLANC_BAD_INPUT, "window of %" PRId64 " is larger than %c = %" PRId64 " with its padding",
+                       reach + 1, w->in_letter, w->in);
+  }
+  int64_t out = room / w->stride + 1;
+  if (out == w->out) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "%c is %" PRId64 ", but %c = %" PRId64 " gives %" PRId64, w->out_letter, w->out,
+                     w->in_letter, w->in, out);
+}
+
+planc_status planc_check_conv(const planc_graph *graph, const planc_op *op, const planc_dims *dims) {
+  (void)dims;
+  planc_conv v;
+  if (!planc_conv_of(graph, op, &v)) return planc_error(PLANC_INTERNAL, "%s is not a convolution", op->type);
+  if (v.c % v.groups || v.k % v.groups || planc_dims_of(dims, 'c') != v.c / v.groups) {
+    return planc_error(PLANC_BAD_INPUT,
+                       "%" PRId64 " input and %" PRId64 " output channels in %" PRId64
+                       " groups do not go with weights for %" PRId64 " input channels",
+                       v.c, v.k, v.groups, planc_dims_of(dims, 'c'));
+  }
+  PLANC_TRY(check_window(&(window){'H', 'P', v.h, v.p, v.r, v.stride_h, v.pad_h, v.dilation_h}));
+  return check_window(&(window){'W', 'Q', v.w, v.q, v.s, v.stride_w, v.pad_w, v.dilation_w});
+}
+
+planc_status planc_check_pool(const planc_graph *graph, const planc_op *op, const planc_dims *dims) {
+  (void)graph;
+  for (int32_t axis = 0; axis < 2; axis++) {
+    window w = {.in_letter = "HW"[axis],
+                .out_letter = "PQ"[axis],
+                .in = planc_dims_of(dims, "HW"[axis]),
+                .out = planc_dims_of(dims, "PQ"[axis]),
+                .window = planc_op_int(op, "kernel", axis, 1),
+                .stride = planc_op_int(op, "stride", axis, 1),
+                .pad = planc_op_int(op, "pad", axis, 0),
+                .dilation = 1};
+    if (w.pad >= w.window) return planc_error(PLANC_BAD_INPUT, "pad must be less than kernel");
+    PLANC_TRY(check_window(&w));
+  }
+  return NULL;
+}
+
+/* The size of the dimension that stands at `position` in an NCHW pattern. */
+static int64_t dim_at(const planc_graph *graph, int32_t tensor, int position) {
+  const planc_tensor *t = &graph->tensors[tensor];
+  if (graph->layout == PLANC_LAYOUT_NHWC && position > 0) position = position == 1 ? t->rank - 1 : position - 1;
+  return t->dims[position].fixed;
+}
+
+bool planc_conv_of(const planc_graph *graph, const planc_op *op, planc_conv *out) {
+  int32_t x, w, y;
+  if (strcmp(op->type, "conv2d") == 0) {
+    out->direction = PLANC_CONV_FORWARD;
+    x = op->in[0], w = op->in[1], y = op->out[0];
+  } else if (strcmp(op->type, "conv2d_dgrad") == 0) {
+    out->direction = PLANC_CONV_DGRAD;
+    x = op->out[0], w = op->in[0], y = op->in[1];
+  } else if (strcmp(op->type, "conv2d_wgrad") == 0) {
+    out->direction = PLANC_CONV_WGRAD;
+    x = op->in[0], w = op->out[0], y = op->in[1];
+  } else {
+    return false;
+  }
+  out->c = dim_at(graph, x, 1), out->h = dim_at(graph, x, 2), out->w = dim_at(graph, x, 3);
+  out->k = dim_at(graph, y, 1), out->p = dim_at(graph, y, 2), out->q = dim_at(graph, y, 3);
+  out->r = dim_at(graph, w, 2), out->s = dim_at(graph, w, 3);
+  out->stride_h = planc_op_int(op, "stride", 0, 1), out->stride_w = planc_op_int(op, "stride", 1, 1);
+  out->pad_h = planc_op_int(op, "pad", 0, 0), out->pad_w = planc_op_int(op, "pad", 1, 0);
+  out->dilation_h = planc_op_int(op, "dilation", 0, 1), out->dilation_w = planc_op_int(op, "dilation", 1, 1);
+  out->groups = planc_op_int(op, "groups", 0, 1);
+  return true;
+}
+
+/* --- Others ------------------------------------------------------------------------------------------------------ */
+
+planc_status planc_check_upsample(const planc_graph *graph, const planc_op *op, const planc_dims *dims) {
+  (void)graph;
+  const planc_attr *mode = planc_op_attr(op, "mode");
+  if (mode && strcmp(mode->value.string, "nearest") != 0 && strcmp(mode->value.string, "bilinear") != 0) {
+    return planc_error(PLANC_BAD_INPUT, "attribute mode should be nearest or bilinear");
+  }
+  int64_t scale = planc_op_int(op, "scale", 0, 1);
+  for (int axis = 0; axis < 2; axis++) {
+    int64_t in = planc_dims_of(dims, "HW"[axis]), out = planc_dims_of(dims, "PQ"[axis]), scaled;
+    if (planc_mul_overflow(in, scale, &scaled)) return planc_error(PLANC_BAD_INPUT, "size does not fit 64 bits");
+    if (out != scaled) {
+      return planc_error(PLANC_BAD_INPUT, "%c is %" PRId64 ", but %c = %" PRId64 " gives %" PRId64, "PQ"[axis], out,
+                         "HW"[axis], in, scaled);
+    }
+  }
+  return NULL;
+}
+
+planc_status planc_check_dropout(const planc_graph *graph, const planc_op *op, const planc_dims *dims) {
+  (void)graph, (void)dims;
+  return planc_op_real(op, "p", 0) < 1 ? NULL : planc_error(PLANC_BAD_INPUT, "attribute p must be less than 1");
+}
+
+/* `part` is like `whole` but for its size along `axis`. */
+static planc_status check_slice(const planc_tensor *part, const planc_tensor *whole, int64_t axis) {
+  bool same = part->rank == whole->rank && axis < whole->rank && part->dtype == whole->dtype;
+  for (int32_t i = 0; same && i < part->rank; i++) {
+    same = i == axis || planc_law_equal(part->dims[i], whole->dims[i]);
+  }
+  if (same) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "%s and %s must be alike but for axis %" PRId64, part->name, whole->name, axis);
+}
+
+planc_status planc_check_concat(const planc_graph *graph, const planc_op *op, const planc_dims *dims) {
+  (void)dims;
+  int64_t axis = planc_op_int(op, "axis", 0, 0);
+  const planc_tensor *whole = &graph->tensors[op->out[0]];
+  planc_law sum = {0};
+  for (int32_t i = 0; i < op->n_in; i++) {
+    const planc_tensor *part = &graph->tensors[op->in[i]];
+    PLANC_TRY(check_slice(part, whole, axis));
+    if (planc_law_add_overflow(sum, part->dims[axis], &sum)) {
+      return planc_error(PLANC_BAD_INPUT, "size does not fit 64 bits");
+    }
+  }
+  char is[PLANC_LAW_TEXT], should[PLANC_LAW_TEXT];
+  if (planc_law_equal(sum, whole->dims[axis])) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "dimension %" PRId64 " of %s is %s, the inputs add up to %s", axis, whole->name,
+                     planc_law_text(whole->dims[axis], is), planc_law_text(sum, should));
+}
+
+planc_status planc_check_concat_grad(const planc_graph *graph, const planc_op *op, const planc_dims *dims) {
+  (void)dims;
+  int64_t axis = planc_op_int(op, "axis", 0, 0), offset = planc_op_int(op, "offset", 0, 0);
+  const planc_tensor *whole = &graph->tensors[op->in[0]], *part = &graph->tensors[op->out[0]];
+  PLANC_TRY(check_slice(part, whole, axis));
+  planc_law end;
+  if (!planc_law_add_overflow(part->dims[axis], planc_law_constant(offset), &end) &&
+      planc_law_at_most(end, whole->dims[axis])) {
+    return NULL;
+  }
+  return planc_error(PLANC_BAD_INPUT, "%s at offset %" PRId64 " reaches beyond axis %" PRId64 " of %s", part->name,
+                     offset, axis, whole->name);
+}

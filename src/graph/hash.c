@@ -1,0 +1,95 @@
+/* The content hash of a graph: FNV-1a over 64-bit words, each mixed so that its high bits count too. Everything is fed
+ * by value, so that the hash is the same on every machine. */
+#include <string.h>
+
+#include "planc/graph.h"
+
+static void feed(uint64_t *hash, uint64_t word) {
+  *hash = (*hash ^ word) * 0x100000001B3u;
+  *hash ^= *hash >> 32;
+}
+
+/* Bytes eight at a time, the first one lowest; then the length. */
+static void feed_text(uint64_t *hash, const char *text) {
+  uint64_t word = 0, length = 0;
+  for (; text[length]; length++) {
+    word |= (uint64_t)(unsigned char)text[length] << length % 8 * 8;
+    if (length % 8 != 7) continue;
+    feed(hash, word);
+    word = 0;
+  }
+  feed(hash, word);
+  feed(hash, length);
+}
+
+static void feed_law(uint64_t *hash, planc_law law) {
+  feed(hash, (uint64_t)law.fixed);
+  feed(hash, (uint64_t)law.per_sample);
+}
+
+static void feed_indices(uint64_t *hash, const int32_t *indices, int32_t count) {
+  feed(hash, (uint64_t)count);
+  for (int32_t i = 0; i < count; i++) feed(hash, (uint64_t)indices[i]);
+}
+
+static void feed_tensor(uint64_t *hash, const planc_tensor *tensor) {
+  feed_text(hash, tensor->name);
+  feed(hash, (uint64_t)tensor->storage);
+  feed(hash, tensor->dtype);
+  feed(hash, (uint64_t)tensor->rank);
+  for (int32_t i = 0; i < tensor->rank; i++) feed_law(hash, tensor->dims[i]);
+  feed_law(hash, tensor->offset);
+}
+
+static void feed_attr(uint64_t *hash, const planc_attr *attr) {
+  uint64_t bits;
+  feed_text(hash, attr->key);
+  feed(hash, attr->type);
+  switch (attr->type) {
+    case PLANC_ATTR_INT:
+      feed(hash, (uint64_t)attr->value.integer);
+      break;
+    case PLANC_ATTR_REAL:
+      memcpy(&bits, &attr->value.real, sizeof bits);
+      feed(hash, bits);
+      break;
+    case PLANC_ATTR_STRING:
+      feed_text(hash, attr->value.string);
+      break;
+    case PLANC_ATTR_INTS:
+      feed(hash, (uint64_t)attr->count);
+      for (int32_t i = 0; i < attr->count; i++) feed(hash, (uint64_t)attr->value.ints[i]);
+      break;
+  }
+}
+
+static void feed_op(uint64_t *hash, const planc_op *op) {
+  feed_text(hash, op->name);
+  feed_text(hash, op->type);
+  feed(hash, op->phase);
+  feed(hash, op->flags);
+  feed_indices(hash, op->in, op->n_in);
+  feed_indices(hash, op->out, op->n_out);
+  feed_indices(hash, op->effects, op->n_effects);
+  feed(hash, (uint64_t)op->n_attrs);
+  for (int32_t i = 0; i < op->n_attrs; i++) feed_attr(hash, &op->attrs[i]);
+  feed_law(hash, op->flops);
+  feed_law(hash, op->traffic);
+  feed(hash, op->loop != NULL);
+  if (op->loop) feed_text(hash, op->loop);
+  feed(hash, (uint64_t)op->loop_step);
+}
+
+uint64_t planc_graph_hash(const planc_graph *graph) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  feed(&hash, graph->layout);
+  feed(&hash, (uint64_t)graph->n_tensors);
+  for (int32_t i = 0; i < graph->n_tensors; i++) feed_tensor(&hash, &graph->tensors[i]);
+  feed(&hash, (uint64_t)graph->n_storages);
+  for (int32_t i = 0; i < graph->n_storages; i++) feed(&hash, graph->storages[i].kind);
+  feed(&hash, (uint64_t)graph->n_ops);
+  for (int32_t i = 0; i < graph->n_ops; i++) feed_op(&hash, &graph->ops[i]);
+  feed(&hash, (uint64_t)graph->loss);
+  feed_indices(&hash, graph->outputs, graph->n_outputs);
+  return hash;
+}

@@ -1,0 +1,58 @@
+/* What the rounds of a job have in common, worked out before they are expanded: which storages an op touches and how,
+ * how long each storage's buffers last, which gradients need a temporary. */
+#ifndef PLANC_GRAPH_JOBPLAN_H
+#define PLANC_GRAPH_JOBPLAN_H
+
+#include "planc/trace.h"
+#include "util/arena.h"
+
+/* What an op does with one storage in any round: its operands on that storage taken together. */
+typedef struct planc_touch {
+  int32_t storage;
+  uint32_t how;
+} planc_touch;
+enum {
+  PLANC_TOUCH_READ = 1,    /* an input */
+  PLANC_TOUCH_WRITE = 2,   /* an output */
+  PLANC_TOUCH_PARTIAL = 4, /* an output smaller than the storage: the rest must be kept */
+  PLANC_TOUCH_EFFECT = 8   /* a side effect */
+};
+
+/* How long a storage's buffers last. */
+typedef enum planc_scope {
+  PLANC_SCOPE_UNTOUCHED,
+  PLANC_SCOPE_ROUND,
+  PLANC_SCOPE_ITERATION,
+  PLANC_SCOPE_PERIOD
+} planc_scope;
+
+typedef struct planc_storage_use {
+  planc_scope scope;
+  bool result;           /* a loss or output is in it */
+  bool adds_in_place;    /* gradient: a single op of a round touches it, and that op can add */
+  bool redirected;       /* gradient: rounds after the first work on a temporary buffer */
+  int32_t n_touches;     /* gradient: by forward and backward ops of a round */
+  int32_t last_position; /* of these the last one's position in the order */
+  int32_t last_writer;   /* of these the last op that writes */
+} planc_storage_use;
+
+/* A job as it is the same in all its rounds. */
+typedef struct planc_job_plan {
+  const planc_job *job;
+  const int32_t *order;
+  int32_t n_round_ops; /* forward and backward: the first ones of the order */
+  int32_t n_touches, n_redirected;
+  int32_t *first_touch; /* of op o: touches[first_touch[o]] up to, not including, the next first */
+  planc_touch *touches;
+  planc_storage_use *storages;
+} planc_job_plan;
+
+static inline bool planc_touch_writes(const planc_touch *touch) {
+  return touch->how & (PLANC_TOUCH_WRITE | PLANC_TOUCH_EFFECT);
+}
+
+/* Fills the zeroed *plan for a job whose numbers are checked. Fails with BAD_INPUT on an illegal order and on a graph
+ * that cannot be cut into the job's rounds. */
+planc_status planc_job_plan_make(planc_arena *arena, const planc_job *job, planc_job_plan *plan);
+
+#endif

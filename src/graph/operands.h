@@ -1,0 +1,37 @@
+/* Matching an op's operands against its type's pattern (optypes.h) gives the size of every dimension by its letter. */
+#ifndef PLANC_GRAPH_OPERANDS_H
+#define PLANC_GRAPH_OPERANDS_H
+
+#include "graph/optypes.h"
+
+/* What the letters of a pattern stand for. */
+typedef struct planc_dims {
+  uint64_t bound; /* bit per letter, see planc_dims_slot */
+  planc_law letter[52];
+  int32_t rank; /* of `*`, -1 if not bound */
+  planc_law any[PLANC_MAX_RANK];
+} planc_dims;
+
+/* The index of a letter in planc_dims.letter. */
+static inline int planc_dims_slot(char letter) {
+  return letter >= 'a' ? letter - 'a' + 26 : letter - 'A';
+}
+/* The size of a letter that does not depend on the batch. */
+static inline int64_t planc_dims_of(const planc_dims *dims, char letter) {
+  return dims->letter[planc_dims_slot(letter)].fixed;
+}
+
+planc_status planc_operands_match(const planc_optype *type, const planc_graph *graph, const planc_op *op,
+                                  planc_dims *out);
+/* The product of the dimensions in `letters`; `*` is the product of its list. */
+planc_status planc_dims_product(const planc_dims *dims, const char *letters, planc_law *out);
+
+/* The types' further conditions (optypes.h, check). */
+planc_status planc_check_conv(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
+planc_status planc_check_pool(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
+planc_status planc_check_upsample(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
+planc_status planc_check_dropout(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
+planc_status planc_check_concat(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
+planc_status planc_check_concat_grad(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
+
+#endif

@@ -1,0 +1,121 @@
+/* The op table and the look-ups in it. */
+#include "graph/optypes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/operands.h"
+
+#define POSITIVE 1, INT32_MAX
+#define NATURAL 0, INT32_MAX
+#define FRACTION 0, 1
+
+static const planc_attr_rule conv_attrs[] = {{"stride", PLANC_ATTR_INTS, false, POSITIVE},
+                                             {"pad", PLANC_ATTR_INTS, false, NATURAL},
+                                             {"dilation", PLANC_ATTR_INTS, false, POSITIVE},
+                                             {"groups", PLANC_ATTR_INT, false, POSITIVE},
+                                             {0}};
+static const planc_attr_rule pool_attrs[] = {{"kernel", PLANC_ATTR_INTS, true, POSITIVE},
+                                             {"stride", PLANC_ATTR_INTS, true, POSITIVE},
+                                             {"pad", PLANC_ATTR_INTS, false, NATURAL},
+                                             {0}};
+static const planc_attr_rule batchnorm_attrs[] = {
+    {"momentum", PLANC_ATTR_REAL, false, FRACTION}, {"epsilon", PLANC_ATTR_REAL, false, FRACTION}, {0}};
+static const planc_attr_rule concat_attrs[] = {{"axis", PLANC_ATTR_INT, true, 0, PLANC_MAX_RANK - 1}, {0}};
+static const planc_attr_rule concat_grad_attrs[] = {
+    {"axis", PLANC_ATTR_INT, true, 0, PLANC_MAX_RANK - 1}, {"offset", PLANC_ATTR_INT, true, 0, 1e18}, {0}};
+static const planc_attr_rule upsample_attrs[] = {
+    {"scale", PLANC_ATTR_INT, true, POSITIVE}, {"mode", PLANC_ATTR_STRING, false, 0, 0}, {0}};
+static const planc_attr_rule dropout_attrs[] = {
+    {"p", PLANC_ATTR_REAL, true, FRACTION}, {"seed", PLANC_ATTR_INT, true, 0, 1e18}, {0}};
+static const planc_attr_rule sgd_attrs[] = {{"lr", PLANC_ATTR_REAL, false, 0, 1e9}, {0}};
+static const planc_attr_rule momentum_attrs[] = {
+    {"lr", PLANC_ATTR_REAL, false, 0, 1e9}, {"momentum", PLANC_ATTR_REAL, false, FRACTION}, {0}};
+static const planc_attr_rule adam_attrs[] = {{"lr", PLANC_ATTR_REAL, false, 0, 1e9},
+                                             {"beta1", PLANC_ATTR_REAL, false, FRACTION},
+                                             {"beta2", PLANC_ATTR_REAL, false, FRACTION},
+                                             {"epsilon", PLANC_ATTR_REAL, false, FRACTION},
+                                             {0}};
+
+#define CLASS(name) .class_ = PLANC_CLASS_##name
+#define COUPLED .flags = PLANC_OP_BATCH_COUPLED
+#define STOCHASTIC .flags = PLANC_OP_STOCHASTIC
+#define MEAN .flags = PLANC_OP_BATCH_MEAN
+#define ACCUMULATES .flags = PLANC_OP_ACCUMULATES
+#define CONV .attrs = conv_attrs, .check = planc_check_conv, .flops = "NKPQcRS"
+#define POOL CLASS(pool), .attrs = pool_attrs, .check = planc_check_pool
+#define UPSAMPLE CLASS(elementwise), .attrs = upsample_attrs, .check = planc_check_upsample
+
+/* Sorted by name. In patterns, c is C / groups. */
+static const planc_optype table[] = {
+    {"adam", CLASS(optimizer), .in = "w:* dw:*! m:*! v:*!", .out = "w:* m:*! v:*!", .attrs = adam_attrs,
+     .in_place = {1, 3, 4}, .only_in_place = true},
+    {"add", CLASS(elementwise), .in = "a:* b:*", .out = "y:*", .in_place = {1}},
+    {"avgpool2d", POOL, .in = "x:NCHW", .out = "y:NCPQ"},
+    {"avgpool2d_grad", POOL, .in = "dy:NCPQ", .out = "dx:NCHW"},
+    {"batchnorm", CLASS(norm), COUPLED, .in = "x:NC* gamma:C! beta:C!", .out = "y:NC* mean:C! invstd:C!",
+     .effects = "running_mean:C! running_var:C!", .attrs = batchnorm_attrs, .read_twice = 1 << 0},
+    {"batchnorm_grad", CLASS(norm), .flags = PLANC_OP_BATCH_COUPLED | PLANC_OP_ACCUMULATES,
+     .in = "x:NC* gamma:C! mean:C! invstd:C! dy:NC*", .out = "dx:NC* dgamma:C! dbeta:C!",
+     .read_twice = 1 << 0 | 1 << 4},
+    {"batchnorm_infer", CLASS(norm), .in = "x:NC* gamma:C! beta:C! running_mean:C! running_var:C!", .out = "y:NC*",
+     .attrs = batchnorm_attrs},
+    {"bias", CLASS(elementwise), .in = "x:NC* b:C", .out = "y:NC*", .in_place = {1}},
+    {"bias_grad", CLASS(reduction), ACCUMULATES, .in = "dy:NC*", .out = "db:C"},
+    {"concat", CLASS(copy), .in = "a...:.", .out = "y:.", .attrs = concat_attrs, .check = planc_check_concat},
+    {"concat_grad", CLASS(copy), .in = "dy:.", .out = "da:.", .attrs = concat_grad_attrs,
+     .check = planc_check_concat_grad},
+    {"conv2d", CLASS(conv), CONV, .in = "x:NCHW w:KcRS b?:K", .out = "y:NKPQ"},
+    {"conv2d_bgrad", CLASS(reduction), ACCUMULATES, .in = "dy:NKPQ", .out = "db:K"},
+    {"conv2d_dgrad", CLASS(conv), CONV, .in = "w:KcRS dy:NKPQ", .out = "dx:NCHW"},
+    {"conv2d_wgrad", CLASS(conv), ACCUMULATES, CONV, .in = "x:NCHW dy:NKPQ", .out = "dw:KcRS"},
+    {"dropout", CLASS(elementwise), STOCHASTIC, .in = "x:*", .out = "y:*", .attrs = dropout_attrs, .in_place = {1},
+     .check = planc_check_dropout},
+    {"dropout_grad", CLASS(elementwise), STOCHASTIC, .in = "dy:*", .out = "dx:*", .attrs = dropout_attrs,
+     .in_place = {1}, .check = planc_check_dropout},
+    {"linear", CLASS(gemm), .in = "x:*I w:OI b?:O", .out = "y:*O", .flops = "*IO"},
+    {"linear_bgrad", CLASS(reduction), ACCUMULATES, .in = "dy:*O", .out = "db:O"},
+    {"linear_dgrad", CLASS(gemm), .in = "w:OI dy:*O", .out = "dx:*I", .flops = "*IO"},
+    {"linear_wgrad", CLASS(gemm), ACCUMULATES, .in = "x:*I dy:*O", .out = "dw:OI", .flops = "*IO"},
+    {"maxpool2d", POOL, .in = "x:NCHW", .out = "y:NCPQ"},
+    {"maxpool2d_grad", POOL, .in = "x:NCHW y:NCPQ dy:NCPQ", .out = "dx:NCHW"},
+    {"momentum", CLASS(optimizer), .in = "w:* dw:*! v:*!", .out = "w:* v:*!", .attrs = momentum_attrs,
+     .in_place = {1, 3}, .only_in_place = true},
+    {"relu", CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}},
+    {"relu_grad", CLASS(elementwise), .in = "y:* dy:*", .out = "dx:*", .in_place = {2}},
+    {"sgd", CLASS(optimizer), .in = "w:* dw:*!", .out = "w:*", .attrs = sgd_attrs, .in_place = {1},
+     .only_in_place = true},
+    {"softmax_xent", CLASS(reduction), MEAN, .in = "logits:NC* labels:N*#", .out = "loss:! probs:NC*"},
+    {"softmax_xent_grad", CLASS(elementwise), MEAN, .in = "probs:NC* labels:N*#", .out = "dlogits:NC*"},
+    {"upsample", UPSAMPLE, .in = "x:NCHW", .out = "y:NCPQ"},
+    {"upsample_grad", UPSAMPLE, .in = "dy:NCPQ", .out = "dx:NCHW"},
+};
+enum { TABLE_SIZE = sizeof table / sizeof *table };
+
+const planc_optype *planc_optypes(int32_t *out_count) {
+  *out_count = TABLE_SIZE;
+  return table;
+}
+
+static int compare_name(const void *name, const void *entry) {
+  return strcmp(name, ((const planc_optype *)entry)->name);
+}
+
+const planc_optype *planc_optype_find(const char *name) {
+  return bsearch(name, table, TABLE_SIZE, sizeof *table, compare_name);
+}
+
+planc_class planc_op_class(const planc_op *op) {
+  const planc_optype *type = planc_optype_find(op->type);
+  if (type) return type->class_;
+  return op->flops.fixed || op->flops.per_sample ? PLANC_CLASS_gemm : PLANC_CLASS_elementwise;
+}
+
+const char *planc_class_name(planc_class class_) {
+  static const char *const names[] = {
+#define X(name) #name,
+      PLANC_CLASSES(X)
+#undef X
+  };
+  return names[class_];
+}

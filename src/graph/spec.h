@@ -1,0 +1,46 @@
+/* The scalars of planc-graph(5), read and written: names, size laws, tensor specs, numbers. */
+#ifndef PLANC_GRAPH_SPEC_H
+#define PLANC_GRAPH_SPEC_H
+
+#include "planc/graph.h"
+
+enum { PLANC_NAME_MAX = 255, PLANC_LAW_TEXT = 48, PLANC_NUMBER_TEXT = 32, PLANC_SHOWN_TEXT = 64 };
+
+/* The names of the flags PLANC_OP_..., by bit. */
+enum { PLANC_N_FLAGS = 4 };
+extern const char *const planc_flag_names[PLANC_N_FLAGS];
+
+/* What is wrong with a name ("is empty"), or NULL. */
+const char *planc_name_fault(const char *name);
+
+/* `text` made fit for a message: shortened, with '?' for what does not print. */
+const char *planc_shown(const char *text, char buffer[PLANC_SHOWN_TEXT]);
+
+/* The canonical text of a law. */
+const char *planc_law_text(planc_law law, char buffer[PLANC_LAW_TEXT]);
+/* A whole scalar that is a law. On failure *out_at (in this and in planc_spec_parse) is where in `text` the fault is.
+ */
+planc_status planc_law_parse(const char *text, planc_law *out, const char **out_at);
+
+/* A tensor's spec: [KIND " "] DTYPE "[" [LAW ("," LAW)*] "]" [" of " NAME [" @ " LAW]]. */
+typedef struct planc_spec {
+  bool has_kind;
+  planc_kind kind; /* activation when none is given */
+  planc_dtype dtype;
+  int32_t rank;
+  planc_law dims[PLANC_MAX_RANK];
+  const char *of; /* in the text, not terminated; NULL if it has a storage of its own */
+  size_t of_length;
+  planc_law offset;
+} planc_spec;
+planc_status planc_spec_parse(const char *text, planc_spec *out, const char **out_at);
+
+/* What a plain scalar looks like. */
+typedef enum planc_number { PLANC_NUMBER_NONE, PLANC_NUMBER_INT, PLANC_NUMBER_REAL } planc_number;
+planc_number planc_number_kind(const char *text);
+/* A number of kind INT; false when it does not fit int64. */
+bool planc_integer_parse(const char *text, int64_t *out);
+/* The shortest text that reads back as `value`, which must be finite; always of kind REAL. */
+const char *planc_real_text(double value, char buffer[PLANC_NUMBER_TEXT]);
+
+#endif

@@ -1,0 +1,96 @@
+/* Training derivation, between its files: train.c walks the graph, train_rules.c says what each type's derivative is,
+ * train_grads.c keeps track of which bytes hold whose gradient. */
+#ifndef PLANC_GRAPH_TRAIN_H
+#define PLANC_GRAPH_TRAIN_H
+
+#include "graph/window.h"
+
+/* A storage of the derived graph that holds gradients. */
+typedef struct planc_grad_store {
+  int32_t tensor;       /* its root; -1 for the loss's own gradient, the constant 1 */
+  int32_t users;        /* storages that still need what it holds, and the current op; not kept for exclusive ones */
+  VEC(int32_t) windows; /* tensors on it other than the root */
+} planc_grad_store;
+
+/* A write of a forward op met on the way back: what the storage held before is gone. */
+typedef struct planc_overwrite {
+  planc_window window;
+  const planc_op *op;
+} planc_overwrite;
+
+/* What the derivation knows of a forward storage at the point it has reached. */
+typedef struct planc_grad_state {
+  planc_windows active; /* forwards: bytes that depend on a parameter */
+  /* An exclusive storage, a parameter or one that ops use in parts, shares its gradient with no other storage: every
+   * window's gradient is the same window of one store. Of the others the gradient is whole or absent, and its store
+   * may be another storage's too, as behind an add. */
+  bool exclusive;
+  int32_t store;         /* of the last gradient there was; -1 = none yet */
+  planc_windows defined; /* bytes that have a gradient */
+  VEC(planc_overwrite) overwrites;
+  int32_t names; /* counts the names made for its gradients */
+} planc_grad_state;
+
+typedef struct planc_derivation {
+  const planc_graph *graph;
+  planc_graph_builder *builder;
+  planc_grad_state *states; /* per storage of `graph` */
+  VEC(planc_grad_store) stores;
+  bool *wanted; /* per input of every op: does it depend on a parameter? */
+  int64_t n_wanted;
+
+  /* The op whose derivative is being made. */
+  const planc_op *op;
+  const bool *op_wanted; /* of its inputs */
+  int32_t dy_store;      /* holds the gradient of its first output; -1 once written over */
+} planc_derivation;
+
+enum { PLANC_STORE_OF_LOSS = 0 };
+
+/* Where the gradient of an operand is to be written. */
+typedef struct planc_grad_target {
+  int32_t tensor, store;
+} planc_grad_target;
+
+/* Adds a backward op "OP.SUFFIX" of the current forward op, in the same loop. */
+planc_status planc_train_emit(planc_derivation *d, const char *type, const char *suffix, const int32_t *in,
+                              int32_t n_in, const int32_t *out, int32_t n_out, const planc_attr *attrs,
+                              int32_t n_attrs);
+
+/* --- Rules ------------------------------------------------------------------------------------------------------ */
+
+typedef struct planc_train_rule planc_train_rule;
+/* The rule of a forward type, or NULL. */
+const planc_train_rule *planc_train_rule_find(const char *type);
+/* Emits the backward ops of the current op. */
+planc_status planc_train_rule_apply(planc_derivation *d, const planc_train_rule *rule);
+
+/* --- Gradients -------------------------------------------------------------------------------------------------- */
+
+/* Readies the storages' states: which ones are exclusive. */
+planc_status planc_grads_init(planc_derivation *d);
+void planc_grads_free(planc_derivation *d);
+/* The loss has gradient 1. */
+planc_status planc_grads_seed(planc_derivation *d, int32_t loss);
+/* Takes the gradient of the current op's outputs: *out_any is false when nothing depends on them. */
+planc_status planc_grads_take(planc_derivation *d, bool *out_any);
+void planc_grads_release(planc_derivation *d);
+/* The tensor with the gradient of the current op's first output. */
+planc_status planc_grads_dy(planc_derivation *d, int32_t *out_tensor);
+/* Where the gradient of the current op's input `operand` goes: over dy when `over_dy` is set and nobody else needs
+ * that, else to bytes of its own. */
+planc_status planc_grads_target(planc_derivation *d, int32_t operand, bool over_dy, planc_grad_target *out);
+/* The target has been written: it becomes the operand's gradient, or is added to the one there is. */
+planc_status planc_grads_arrive(planc_derivation *d, int32_t operand, planc_grad_target target);
+/* The operand's gradient is dy itself. */
+planc_status planc_grads_pass(planc_derivation *d, int32_t operand);
+/* A tensor shaped as `like` for a result nobody needs. */
+planc_status planc_grads_scratch(planc_derivation *d, int32_t like, int32_t *out_tensor);
+/* The gradient of a parameter's storage, -1 when it has none. */
+planc_status planc_grads_of_param(planc_derivation *d, int32_t storage, int32_t *out_tensor);
+/* Adds a tensor shaped as tensor `like` of the forward graph, called `prefix`NAME`suffix`, numbered if that name is
+ * taken. */
+planc_status planc_grads_tensor(planc_derivation *d, const char *prefix, int32_t like, const char *suffix,
+                                planc_kind kind, int32_t of, planc_law offset, int32_t *out_tensor);
+
+#endif

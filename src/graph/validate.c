@@ -1,0 +1,189 @@
+/* The checks of a whole graph, one pass in execution order. */
+#include <stdlib.h>
+
+#include "graph/builder.h"
+#include "graph/optypes.h"
+#include "graph/window.h"
+
+typedef struct output {
+  const planc_tensor *tensor;
+  int64_t start; /* at batch 1 */
+} output;
+
+typedef struct validation {
+  const planc_graph *graph;
+  bool *written;       /* by storage: an op up to this one wrote it */
+  int32_t *effect_of;  /* by storage: last op with it as an effect */
+  int32_t *written_by; /* by storage: last op that wrote it */
+  VEC(output) outputs; /* scratch: of one op */
+  planc_graph_fault *fault;
+} validation;
+
+static const planc_storage *storage_of(const validation *v, int32_t tensor) {
+  return &v->graph->storages[v->graph->tensors[tensor].storage];
+}
+
+static const char *name_of(const validation *v, int32_t tensor) {
+  return v->graph->tensors[tensor].name;
+}
+
+/* --- Reads ------------------------------------------------------------------------------------------------------- */
+
+static planc_status never_produced(validation *v, int32_t op, int32_t tensor) {
+  const planc_graph *g = v->graph;
+  for (int32_t later = op; later < g->n_ops; later++) {
+    for (int32_t i = 0; i < g->ops[later].n_out; i++) {
+      if (g->tensors[g->ops[later].out[i]].storage != g->tensors[tensor].storage) continue;
+      if (later == op)
+        return planc_error(PLANC_BAD_INPUT, "tensor %s is read before it is produced", name_of(v, tensor));
+      v->fault->later_op = later;
+      return planc_error(PLANC_BAD_INPUT, "tensor %s is produced only later, by op %s", name_of(v, tensor),
+                         g->ops[later].name);
+    }
+  }
+  return planc_error(PLANC_BAD_INPUT, "tensor %s is never produced", name_of(v, tensor));
+}
+
+static planc_status check_reads(validation *v, int32_t index, const planc_op *op) {
+  for (int32_t i = 0; i < op->n_in; i++) {
+    const planc_storage *storage = storage_of(v, op->in[i]);
+    int32_t s = v->graph->tensors[op->in[i]].storage;
+    if (!planc_kind_exists_before(storage->kind) && !v->written[s]) return never_produced(v, index, op->in[i]);
+    if (v->effect_of[s] == index) {
+      return planc_error(PLANC_BAD_INPUT, "tensor %s is both input and effect", name_of(v, op->in[i]));
+    }
+  }
+  return NULL;
+}
+
+static planc_status check_effects(validation *v, int32_t index, const planc_op *op) {
+  for (int32_t i = 0; i < op->n_effects; i++) {
+    const char *name = name_of(v, op->effects[i]);
+    planc_kind kind = storage_of(v, op->effects[i])->kind;
+    int32_t s = v->graph->tensors[op->effects[i]].storage;
+    if (!planc_kind_persists(kind)) {
+      return planc_error(PLANC_BAD_INPUT, "effect %s is of kind %s, only param and state persist", name,
+                         planc_kind_name(kind));
+    }
+    if (v->effect_of[s] == index) return planc_error(PLANC_BAD_INPUT, "effect %s is given twice", name);
+    v->effect_of[s] = index;
+  }
+  return NULL;
+}
+
+/* --- Writes ------------------------------------------------------------------------------------------------------ */
+
+static int compare_starts(const void *a, const void *b) {
+  const output *x = a, *y = b;
+  if (x->tensor->storage != y->tensor->storage) return x->tensor->storage < y->tensor->storage ? -1 : 1;
+  return x->start < y->start ? -1 : x->start > y->start;
+}
+
+/* Outputs of one op must not overlap: those that never do are in order at every batch as they are at batch 1. */
+static planc_status check_overlap(validation *v, const planc_op *op) {
+  v->outputs.len = 0;
+  for (int32_t i = 0; i < op->n_out; i++) {
+    const planc_tensor *tensor = &v->graph->tensors[op->out[i]];
+    output o = {.tensor = tensor, .start = planc_law_at(tensor->offset, 1)};
+    VEC_PUSH(&v->outputs, o);
+  }
+  qsort(v->outputs.data, (size_t)v->outputs.len, sizeof *v->outputs.data, compare_starts);
+  for (int64_t i = 1; i < v->outputs.len; i++) {
+    const planc_tensor *a = v->outputs.data[i - 1].tensor, *b = v->outputs.data[i].tensor;
+    if (a->storage != b->storage || planc_window_disjoint(planc_window_of(a), planc_window_of(b))) continue;
+    return planc_error(PLANC_BAD_INPUT, "outputs %s and %s overlap", a->name, b->name);
+  }
+  return NULL;
+}
+
+static planc_status check_writes(validation *v, int32_t index, const planc_op *op) {
+  bool shared = false;
+  for (int32_t i = 0; i < op->n_out; i++) {
+    const char *name = name_of(v, op->out[i]);
+    int32_t s = v->graph->tensors[op->out[i]].storage;
+    planc_kind kind = v->graph->storages[s].kind;
+    if (kind == PLANC_KIND_input) return planc_error(PLANC_BAD_INPUT, "writes input %s", name);
+    if (kind == PLANC_KIND_param && op->phase != PLANC_PHASE_optimizer) {
+      return planc_error(PLANC_BAD_INPUT, "writes param %s before the optimizer phase", name);
+    }
+    if (v->effect_of[s] == index) return planc_error(PLANC_BAD_INPUT, "tensor %s is both output and effect", name);
+    shared |= v->written_by[s] == index;
+    v->written_by[s] = index;
+    v->written[s] = true;
+  }
+  return shared ? check_overlap(v, op) : NULL;
+}
+
+/* --- Ops and results --------------------------------------------------------------------------------------------- */
+
+static planc_status check_op(validation *v, int32_t index, planc_op *op) {
+  if (index > 0 && op->phase < v->graph->ops[index - 1].phase) {
+    return planc_error(PLANC_BAD_INPUT, "phase %s comes after phase %s", planc_phase_name(op->phase),
+                       planc_phase_name(v->graph->ops[index - 1].phase));
+  }
+  PLANC_TRY(check_effects(v, index, op));
+  PLANC_TRY(check_reads(v, index, op));
+  PLANC_TRY(check_writes(v, index, op));
+  PLANC_TRY(planc_op_check(v->graph, op));
+  if (op->flops.fixed < 0) PLANC_TRY(planc_op_flops(v->graph, op, &op->flops));
+  if (op->traffic.fixed < 0) PLANC_TRY(planc_op_traffic(v->graph, op, &op->traffic));
+  const planc_optype *type = planc_optype_find(op->type);
+  if (type) op->flags |= type->flags;
+  return NULL;
+}
+
+/* A tensor that leaves for the host is made anew in every round. */
+static planc_status check_result(const validation *v, int32_t tensor) {
+  planc_kind kind = storage_of(v, tensor)->kind;
+  if (kind != PLANC_KIND_activation && kind != PLANC_KIND_temp) {
+    return planc_error(PLANC_BAD_INPUT, "is of kind %s, only activation and temp can leave", planc_kind_name(kind));
+  }
+  if (v->written[v->graph->tensors[tensor].storage]) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "is never produced");
+}
+
+static planc_status check_results(validation *v, bool *seen) {
+  const planc_graph *g = v->graph;
+  if (g->loss >= 0) {
+    v->fault->tensor = g->loss;
+    PLANC_TRY(planc_context(check_result(v, g->loss), "loss %s", name_of(v, g->loss)));
+    seen[g->loss] = true;
+  }
+  for (int32_t i = 0; i < g->n_outputs; i++) {
+    v->fault->tensor = g->outputs[i];
+    v->fault->output = i;
+    PLANC_TRY(planc_context(check_result(v, g->outputs[i]), "output %s", name_of(v, g->outputs[i])));
+    if (seen[g->outputs[i]]) return planc_error(PLANC_BAD_INPUT, "output %s is given twice", name_of(v, g->outputs[i]));
+    seen[g->outputs[i]] = true;
+  }
+  return NULL;
+}
+
+static planc_status check_graph(validation *v, planc_op *ops, bool *seen) {
+  for (int32_t i = 0; i < v->graph->n_ops; i++) {
+    v->fault->op = i;
+    PLANC_TRY(planc_context(check_op(v, i, &ops[i]), "op %s", ops[i].name));
+  }
+  v->fault->op = -1;
+  PLANC_TRY(check_results(v, seen));
+  *v->fault = planc_no_fault;
+  return NULL;
+}
+
+planc_status planc_graph_validate(const planc_graph *graph, planc_op *ops, planc_graph_fault *out_fault) {
+  *out_fault = planc_no_fault;
+  planc_arena arena = {0};
+  validation v = {.graph = graph, .fault = out_fault};
+  bool *seen = NULL;
+  planc_status status = PLANC_NEW(&arena, &v.written, graph->n_storages);
+  if (!status) status = PLANC_NEW(&arena, &v.effect_of, graph->n_storages);
+  if (!status) status = PLANC_NEW(&arena, &v.written_by, graph->n_storages);
+  if (!status) status = PLANC_NEW(&arena, &seen, graph->n_tensors);
+  if (!status) {
+    for (int32_t s = 0; s < graph->n_storages; s++) v.effect_of[s] = v.written_by[s] = -1;
+    status = check_graph(&v, ops, seen);
+  }
+  VEC_FREE(&v.outputs);
+  planc_arena_free(&arena);
+  return status;
+}

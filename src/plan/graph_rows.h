@@ -1,0 +1,17 @@
+/* The rows of a plan that hold a graph: a row for the graph itself, then one for each tensor and each op. */
+#ifndef PLANC_PLAN_GRAPH_ROWS_H
+#define PLANC_PLAN_GRAPH_ROWS_H
+
+#include "plan/emit.h"
+#include "plan/row.h"
+#include "planc/graph.h"
+
+/* Rows that graphs still may take, from the header; reading takes what it uses. */
+typedef struct planc_graph_budget {
+  int32_t tensors, ops;
+} planc_graph_budget;
+
+void planc_graph_rows_emit(planc_emit *emit, const planc_graph *graph);
+planc_status planc_graph_rows_read(planc_row *row, planc_graph_budget *budget, planc_graph **out);
+
+#endif

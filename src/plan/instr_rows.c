@@ -1,0 +1,207 @@
+/* Instructions in plans (instr_rows.h). One function writes and one reads each kind of row; they stand side by side
+ * because they must agree byte for byte. */
+#include "plan/instr_rows.h"
+
+/* --- exec ----------------------------------------------------------------------------------------------------- */
+
+static void emit_exec(planc_emit *emit, const planc_plan *plan, const planc_instr *instr, int32_t n_uses) {
+  EMIT_INT(emit, "{\"i\":\"exec\",\"n\":", instr->id);
+  if (instr->recompute) EMIT(emit, ",\"re\":1");
+  EMIT_INT(emit, ",\"a\":", instr->aux);
+  EMIT_INT(emit, ",\"s\":", instr->stream);
+  EMIT_INT(emit, ",\"ws\":", instr->address);
+  EMIT_INT(emit, ",\"wsb\":", instr->bytes);
+  EMIT_INT(emit, ",\"t\":", instr->time_ns);
+  EMIT_INT(emit, ",\"busy\":", instr->busy_ppm);
+  EMIT(emit, ",\"use\":");
+  planc_emit_ints(emit, plan->uses + instr->first_use, n_uses);
+  EMIT(emit, "}\n");
+}
+
+static planc_status read_stream(planc_row *row, const planc_plan *plan, planc_instr *out) {
+  int32_t stream;
+  PLANC_TRY(ROW_INT32(row, ",\"s\":", 0, plan->n_streams - 1, &stream));
+  out->stream = (int16_t)stream;
+  return NULL;
+}
+
+static planc_status read_exec(planc_row *row, const planc_plan *plan, int32_t *uses, int32_t *n_uses,
+                              planc_instr *out) {
+  out->op = PLANC_INSTR_exec;
+  out->first_use = *n_uses;
+  PLANC_TRY(ROW_INT32(row, ",\"n\":", 0, INT32_MAX, &out->id));
+  out->recompute = ROW_ACCEPTS(row, ",\"re\":1");
+  PLANC_TRY(ROW_INT32(row, ",\"a\":", 0, plan->n_algorithms - 1, &out->aux));
+  PLANC_TRY(read_stream(row, plan, out));
+  PLANC_TRY(ROW_INT64(row, ",\"ws\":", 0, PLANC_ROW_MAX, &out->address));
+  PLANC_TRY(ROW_INT64(row, ",\"wsb\":", 0, PLANC_ROW_MAX, &out->bytes));
+  PLANC_TRY(ROW_INT64(row, ",\"t\":", 0, PLANC_ROW_MAX, &out->time_ns));
+  PLANC_TRY(ROW_INT64(row, ",\"busy\":", 0, PLANC_ROW_MAX, &out->busy_ppm));
+  PLANC_TRY(ROW_LITERAL(row, ",\"use\":["));
+  while (!ROW_ACCEPTS(row, "]")) {
+    int64_t residency;
+    if (*n_uses > out->first_use) PLANC_TRY(ROW_LITERAL(row, ","));
+    const char *place = row->at;
+    PLANC_TRY(planc_row_int(row, -1, (int64_t)plan->n_residencies - 1, &residency));
+    if (*n_uses == plan->n_uses) return planc_row_error(row, place, "more uses than the header's %d", plan->n_uses);
+    uses[(*n_uses)++] = (int32_t)residency;
+  }
+  return NULL;
+}
+
+/* --- Residencies ---------------------------------------------------------------------------------------------- */
+
+static planc_status read_residency(planc_row *row, const planc_plan *plan, planc_instr *out) {
+  return ROW_INT32(row, ",\"r\":", 0, plan->n_residencies - 1, &out->id);
+}
+
+static void emit_acquire(planc_emit *emit, const planc_instr *instr) {
+  EMIT_INT(emit, "{\"i\":\"acquire\",\"r\":", instr->id);
+  EMIT_INT(emit, ",\"b\":", instr->aux);
+  EMIT_INT(emit, ",\"at\":", instr->address);
+  EMIT_INT(emit, ",\"bytes\":", instr->bytes);
+  EMIT(emit, "}\n");
+}
+
+static planc_status read_acquire(planc_row *row, const planc_plan *plan, planc_instr *out) {
+  out->op = PLANC_INSTR_acquire;
+  PLANC_TRY(read_residency(row, plan, out));
+  PLANC_TRY(ROW_INT32(row, ",\"b\":", 0, INT32_MAX, &out->aux));
+  PLANC_TRY(ROW_INT64(row, ",\"at\":", 0, PLANC_ROW_MAX, &out->address));
+  return ROW_INT64(row, ",\"bytes\":", 0, PLANC_ROW_MAX, &out->bytes);
+}
+
+static void emit_release(planc_emit *emit, const planc_instr *instr) {
+  EMIT_INT(emit, "{\"i\":\"release\",\"r\":", instr->id);
+  EMIT(emit, "}\n");
+}
+
+static planc_status read_release(planc_row *row, const planc_plan *plan, planc_instr *out) {
+  out->op = PLANC_INSTR_release;
+  return read_residency(row, plan, out);
+}
+
+/* --- Copies --------------------------------------------------------------------------------------------------- */
+
+static void emit_transfer(planc_emit *emit, const planc_instr *instr) {
+  if (instr->op == PLANC_INSTR_offload) {
+    EMIT_INT(emit, "{\"i\":\"offload\",\"r\":", instr->id);
+  } else {
+    EMIT_INT(emit, "{\"i\":\"prefetch\",\"r\":", instr->id);
+  }
+  EMIT_INT(emit, ",\"h\":", instr->address);
+  EMIT_INT(emit, ",\"bytes\":", instr->bytes);
+  EMIT_INT(emit, ",\"s\":", instr->stream);
+  EMIT(emit, "}\n");
+}
+
+static planc_status read_transfer(planc_row *row, const planc_plan *plan, planc_instr_op op, planc_instr *out) {
+  out->op = (uint8_t)op;
+  PLANC_TRY(read_residency(row, plan, out));
+  PLANC_TRY(ROW_INT64(row, ",\"h\":", PLANC_USER, PLANC_ROW_MAX, &out->address));
+  PLANC_TRY(ROW_INT64(row, ",\"bytes\":", 0, PLANC_ROW_MAX, &out->bytes));
+  return read_stream(row, plan, out);
+}
+
+static void emit_move(planc_emit *emit, const planc_instr *instr) {
+  EMIT_INT(emit, "{\"i\":\"move\",\"r\":", instr->id);
+  EMIT_INT(emit, ",\"from\":", instr->aux);
+  EMIT_INT(emit, ",\"bytes\":", instr->bytes);
+  EMIT_INT(emit, ",\"s\":", instr->stream);
+  EMIT(emit, "}\n");
+}
+
+static planc_status read_move(planc_row *row, const planc_plan *plan, planc_instr *out) {
+  out->op = PLANC_INSTR_move;
+  PLANC_TRY(read_residency(row, plan, out));
+  PLANC_TRY(ROW_INT32(row, ",\"from\":", 0, plan->n_residencies - 1, &out->aux));
+  PLANC_TRY(ROW_INT64(row, ",\"bytes\":", 0, PLANC_ROW_MAX, &out->bytes));
+  return read_stream(row, plan, out);
+}
+
+/* --- Events --------------------------------------------------------------------------------------------------- */
+
+static void emit_record(planc_emit *emit, const planc_instr *instr) {
+  EMIT_INT(emit, "{\"i\":\"record\",\"e\":", instr->id);
+  EMIT_INT(emit, ",\"s\":", instr->stream);
+  EMIT(emit, "}\n");
+}
+
+static planc_status read_record(planc_row *row, const planc_plan *plan, planc_instr *out) {
+  out->op = PLANC_INSTR_record;
+  PLANC_TRY(ROW_INT32(row, ",\"e\":", 0, plan->n_events - 1, &out->id));
+  return read_stream(row, plan, out);
+}
+
+static void emit_wait(planc_emit *emit, const planc_instr *instr) {
+  EMIT_INT(emit, "{\"i\":\"wait\",\"e\":", instr->id);
+  EMIT_INT(emit, ",\"lag\":", instr->lag);
+  EMIT_INT(emit, ",\"s\":", instr->stream);
+  EMIT(emit, "}\n");
+}
+
+static planc_status read_wait(planc_row *row, const planc_plan *plan, planc_instr *out) {
+  int32_t lag;
+  out->op = PLANC_INSTR_wait;
+  PLANC_TRY(ROW_INT32(row, ",\"e\":", 0, plan->n_events - 1, &out->id));
+  PLANC_TRY(ROW_INT32(row, ",\"lag\":", 0, 1, &lag));
+  out->lag = (uint8_t)lag;
+  return read_stream(row, plan, out);
+}
+
+/* --- All ------------------------------------------------------------------------------------------------------ */
+
+void planc_instr_emit(planc_emit *emit, const planc_plan *plan, const planc_instr *instr, int32_t n_uses) {
+  switch ((planc_instr_op)instr->op) {
+    case PLANC_INSTR_exec:
+      emit_exec(emit, plan, instr, n_uses);
+      return;
+    case PLANC_INSTR_acquire:
+      emit_acquire(emit, instr);
+      return;
+    case PLANC_INSTR_release:
+      emit_release(emit, instr);
+      return;
+    case PLANC_INSTR_offload:
+    case PLANC_INSTR_prefetch:
+      emit_transfer(emit, instr);
+      return;
+    case PLANC_INSTR_move:
+      emit_move(emit, instr);
+      return;
+    case PLANC_INSTR_record:
+      emit_record(emit, instr);
+      return;
+    case PLANC_INSTR_wait:
+      emit_wait(emit, instr);
+      return;
+  }
+  planc_emit_fail(emit, planc_error(PLANC_INTERNAL, "a plan with an instruction of unknown kind %d", instr->op));
+}
+
+planc_status planc_instr_read(planc_row *row, const planc_plan *plan, int32_t *uses, int32_t *n_uses,
+                              planc_instr *out) {
+  *out = (planc_instr){0};
+  planc_status status;
+  PLANC_TRY(ROW_LITERAL(row, "{\"i\":\""));
+  if (ROW_ACCEPTS(row, "exec\"")) {
+    status = read_exec(row, plan, uses, n_uses, out);
+  } else if (ROW_ACCEPTS(row, "acquire\"")) {
+    status = read_acquire(row, plan, out);
+  } else if (ROW_ACCEPTS(row, "release\"")) {
+    status = read_release(row, plan, out);
+  } else if (ROW_ACCEPTS(row, "wait\"")) {
+    status = read_wait(row, plan, out);
+  } else if (ROW_ACCEPTS(row, "record\"")) {
+    status = read_record(row, plan, out);
+  } else if (ROW_ACCEPTS(row, "prefetch\"")) {
+    status = read_transfer(row, plan, PLANC_INSTR_prefetch, out);
+  } else if (ROW_ACCEPTS(row, "offload\"")) {
+    status = read_transfer(row, plan, PLANC_INSTR_offload, out);
+  } else if (ROW_ACCEPTS(row, "move\"")) {
+    status = read_move(row, plan, out);
+  } else {
+    status = planc_row_error(row, row->at, "not an instruction");
+  }
+  return status ? status : ROW_END(row, "}");
+}

@@ -1,0 +1,16 @@
+/* The rows of a plan that hold instructions. */
+#ifndef PLANC_PLAN_INSTR_ROWS_H
+#define PLANC_PLAN_INSTR_ROWS_H
+
+#include "plan/emit.h"
+#include "plan/row.h"
+#include "planc/plan.h"
+
+/* `n_uses` is how many residencies an exec names. */
+void planc_instr_emit(planc_emit *emit, const planc_plan *plan, const planc_instr *instr, int32_t n_uses);
+
+/* Reads a row; every index is within the counts that `plan` states. An exec's uses are stored in `uses`, of which
+ * *n_uses of plan->n_uses are taken. */
+planc_status planc_instr_read(planc_row *row, const planc_plan *plan, int32_t *uses, int32_t *n_uses, planc_instr *out);
+
+#endif

@@ -1,0 +1,192 @@
+/* Scanning the values of a plan's rows (row.h). */
+#include "plan/row.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "graph/spec.h"
+
+planc_status planc_row_error(const planc_row *row, const char *place, const char *format, ...) {
+  char what[256];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(what, sizeof what, format, arguments);
+  va_end(arguments);
+  long long column = place - row->line + 1;
+  return planc_error(PLANC_BAD_INPUT, "%s:%lld:%lld: %s", row->path, (long long)row->number, column, what);
+}
+
+planc_status planc_row_literal(planc_row *row, const char *literal, size_t length) {
+  if (planc_row_accepts(row, literal, length)) return NULL;
+  /* The place to name is the first byte that differs, not where the literal starts. */
+  size_t same = 0;
+  while (row->at + same < row->end && same < length && row->at[same] == literal[same]) same++;
+  return planc_row_error(row, row->at + same, "expected %s%.*s", same ? "..." : "", (int)(length - same),
+                         literal + same);
+}
+
+planc_status planc_row_int(planc_row *row, int64_t min, int64_t max, int64_t *out) {
+  const char *start = row->at, *at = start;
+  bool negative = at < row->end && *at == '-';
+  at += negative;
+  const char *digits = at;
+  int64_t value = 0;
+  for (; at < row->end && *at >= '0' && *at <= '9'; at++) {
+    value = value * 10 + (*at - '0');
+    if (value > PLANC_ROW_MAX) return planc_row_error(row, start, "the number is beyond 2^53");
+  }
+  if (at == digits) return planc_row_error(row, at, "expected an integer");
+  if (*digits == '0' && (negative || at - digits > 1)) {
+    return planc_row_error(row, start, "the number is not in its shortest form");
+  }
+  if (negative) value = -value;
+  if (value < min || value > max) {
+    return planc_row_error(row, start, "%lld is not between %lld and %lld", (long long)value, (long long)min,
+                           (long long)max);
+  }
+  row->at = at;
+  *out = value;
+  return NULL;
+}
+
+planc_status planc_row_int64(planc_row *row, const char *key, size_t length, int64_t min, int64_t max, int64_t *out) {
+  PLANC_TRY(planc_row_literal(row, key, length));
+  return planc_row_int(row, min, max, out);
+}
+
+planc_status planc_row_int32(planc_row *row, const char *key, size_t length, int32_t min, int32_t max, int32_t *out) {
+  int64_t value;
+  PLANC_TRY(planc_row_int64(row, key, length, min, max, &value));
+  *out = (int32_t)value;
+  return NULL;
+}
+
+/* --- Strings -------------------------------------------------------------------------------------------------- */
+
+/* Bytes of the well-formed UTF-8 sequence at `at`, 0 if there is none. */
+static int utf8_length(const char *at, const char *end) {
+  const unsigned char *byte = (const unsigned char *)at;
+  int length = byte[0] < 0x80   ? 1
+               : byte[0] < 0xc2 ? 0
+               : byte[0] < 0xe0 ? 2
+               : byte[0] < 0xf0 ? 3
+               : byte[0] < 0xf5 ? 4
+                                : 0;
+  if (length == 0 || end - at < length) return 0;
+  for (int i = 1; i < length; i++) {
+    if ((byte[i] & 0xc0) != 0x80) return 0;
+  }
+  bool overlong = (byte[0] == 0xe0 && byte[1] < 0xa0) || (byte[0] == 0xf0 && byte[1] < 0x90);
+  bool surrogate = byte[0] == 0xed && byte[1] >= 0xa0;
+  bool beyond = byte[0] == 0xf4 && byte[1] >= 0x90;
+  return overlong || surrogate || beyond ? 0 : length;
+}
+
+/* The control character that \u00xx at `at` stands for; -1 if it is none. */
+static int escaped_control(const char *at, const char *end) {
+  if (end - at < 6 || memcmp(at, "\\u00", 4) != 0 || (at[4] != '0' && at[4] != '1')) return -1;
+  int low = planc_row_hex(at[5]), value = (at[4] - '0') * 16 + low;
+  return low < 0 || value == 0 ? -1 : value; /* a string cannot hold a NUL */
+}
+
+planc_status planc_row_string(planc_row *row, const char **out) {
+  PLANC_TRY(ROW_LITERAL(row, "\""));
+  const char *start = row->at, *at = start;
+  int64_t escapes = 0;
+  while (at < row->end && *at != '"') {
+    if (*at == '\\') {
+      bool plain = row->end - at >= 2 && (at[1] == '"' || at[1] == '\\');
+      if (!plain && escaped_control(at, row->end) < 0) {
+        return planc_row_error(row, at, "an escape other than \\\", \\\\ and \\u0001 to \\u001f");
+      }
+      at += plain ? 2 : 6;
+      escapes++;
+      continue;
+    }
+    int length = (unsigned char)*at < 0x20 ? 0 : utf8_length(at, row->end);
+    if (length == 0) return planc_row_error(row, at, "a string with a byte that is neither text nor an escape");
+    at += length;
+  }
+  if (at == row->end) return planc_row_error(row, at, "a string without an end");
+  row->at = at + 1;
+  if (escapes == 0) return planc_arena_strndup(row->arena, start, (size_t)(at - start), out);
+
+  char *copy, *to;
+  PLANC_TRY(planc_arena_alloc(row->arena, at - start + 1, 1, (void *)&copy));
+  to = copy;
+  while (start < at) {
+    if (*start != '\\') {
+      *to++ = *start++;
+    } else if (start[1] == 'u') {
+      *to++ = (char)escaped_control(start, at);
+      start += 6;
+    } else {
+      *to++ = start[1];
+      start += 2;
+    }
+  }
+  *out = copy;
+  return NULL;
+}
+
+planc_status planc_row_word(planc_row *row, const char *const *words, int32_t n, int32_t *out) {
+  PLANC_TRY(ROW_LITERAL(row, "\""));
+  const char *stop = row->at;
+  while (stop < row->end && *stop != '"' && *stop != '\n') stop++;
+  for (int32_t i = 0; i < n; i++) {
+    size_t length = strlen(words[i]);
+    if ((size_t)(stop - row->at) != length || memcmp(row->at, words[i], length) != 0) continue;
+    row->at = stop;
+    *out = i;
+    return ROW_LITERAL(row, "\"");
+  }
+  return planc_row_error(row, row->at, "not one of the words that may stand here, such as \"%s\"", words[0]);
+}
+
+/* --- Reals and laws ------------------------------------------------------------------------------------------- */
+
+planc_status planc_row_real(planc_row *row, double *out) {
+  char text[PLANC_NUMBER_TEXT], canonical[PLANC_NUMBER_TEXT];
+  size_t length = 0;
+  while (row->at + length < row->end && length < sizeof text - 1 && strchr("+-.0123456789e", row->at[length])) {
+    text[length] = row->at[length];
+    length++;
+  }
+  text[length] = '\0';
+  char *stop;
+  *out = strtod(text, &stop);
+  /* One form only: a number is right when the writer would have written it so. */
+  if (stop == text || *stop || !isfinite(*out) || strcmp(text, planc_real_text(*out, canonical)) != 0) {
+    return planc_row_error(row, row->at, "not the shortest decimal of a real number");
+  }
+  row->at += length;
+  return NULL;
+}
+
+planc_status planc_row_law(planc_row *row, planc_law *out) {
+  *out = (planc_law){0};
+  if (!ROW_ACCEPTS(row, "\"")) return planc_row_int(row, 0, PLANC_ROW_MAX, &out->fixed);
+  out->per_sample = 1;
+  if (ROW_ACCEPTS(row, "N\"")) return NULL;
+  const char *start = row->at;
+  PLANC_TRY(planc_row_int(row, 1, PLANC_ROW_MAX, &out->per_sample));
+  if (ROW_ACCEPTS(row, "+")) {
+    out->fixed = out->per_sample;
+    out->per_sample = 1;
+    if (ROW_ACCEPTS(row, "N\"")) return NULL;
+    start = row->at;
+    PLANC_TRY(planc_row_int(row, 1, PLANC_ROW_MAX, &out->per_sample));
+  }
+  if (out->per_sample == 1) return planc_row_error(row, start, "1N is written N");
+  return ROW_LITERAL(row, "N\"");
+}
+
+planc_status planc_row_end(planc_row *row, const char *rest, size_t length) {
+  PLANC_TRY(planc_row_literal(row, rest, length));
+  if (row->at == row->end || *row->at != '\n') return planc_row_error(row, row->at, "expected the line's end");
+  row->line = ++row->at;
+  row->number++;
+  return NULL;
+}

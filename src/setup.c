@@ -1,0 +1,130 @@
+/* From command-line options and defaults to a planning problem. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "util/size.h"
+
+enum { FALLBACK_BATCH = 32 };
+static const char fallback_device[] = "h100", fallback_optimizer[] = "sgd";
+
+static void message(const char *kind, const char *format, va_list arguments) {
+  fprintf(stderr, "planc: %s: ", kind);
+  vfprintf(stderr, format, arguments);
+  fputc('\n', stderr);
+}
+
+void planc_note(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  message("note", format, arguments);
+  va_end(arguments);
+}
+
+void planc_warn(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  message("warning", format, arguments);
+  va_end(arguments);
+}
+
+planc_status planc_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out) {
+  planc_graph *graph;
+  PLANC_TRY(planc_graph_read(path, &graph));
+  if (inference || planc_graph_has_backward(graph)) {
+    *out = graph;
+    return NULL;
+  }
+  if (!optimizer) optimizer = graph->optimizer ? graph->optimizer : fallback_optimizer;
+  planc_optimizer chosen = PLANC_SGD;
+  planc_status status = planc_optimizer_parse(optimizer, &chosen);
+  if (!status) status = planc_context(planc_graph_train(graph, chosen, out), "%s", path);
+  planc_graph_free(graph);
+  if (!status)
+    planc_note("%s has no backward ops: planned for training with %s (--inference plans it as it is)", path, optimizer);
+  return status;
+}
+
+/* The file that describes device `name`: a path as it is, else NAME.json in $PLANC_PROFILES or beside the program
+ * (build tree or installed). */
+static planc_status device_path(const char *name, char *out, size_t room) {
+  if (strchr(name, '/') || strstr(name, ".json")) {
+    if (snprintf(out, room, "%s", name) >= (int)room) return planc_error(PLANC_USAGE, "device path too long");
+    return NULL;
+  }
+  char program[2048];
+  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  program[length > 0 ? length : 0] = 0;
+  char *slash = strrchr(program, '/');
+  if (slash) *slash = 0;
+  const char *roots[] = {getenv("PLANC_PROFILES"), program, program, NULL};
+  static const char *const below[] = {"", "/../profiles", "/../share/planc/profiles"};
+  for (int i = 0; i < 3; i++) {
+    if (!roots[i]) continue;
+    if (snprintf(out, room, "%s%s/%s.json", roots[i], below[i], name) >= (int)room) continue;
+    if (access(out, R_OK) == 0) return NULL;
+  }
+  return planc_error(PLANC_BAD_INPUT, "no description of device %s; known ones are listed in planc(1)", name);
+}
+
+static planc_status read_profile(const planc_arguments *arguments, const planc_graph *graph, planc_profile **out) {
+  const char *measured = planc_option_value(arguments, "profile"), *device = planc_option_value(arguments, "device");
+  if (measured && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
+  if (measured) return planc_profile_read(measured, out);
+  if (!device) {
+    device = graph->device ? graph->device : fallback_device;
+    planc_note("device %s (%s)", device, graph->device ? "the graph's header" : "the fall-back");
+  }
+  char path[4096];
+  PLANC_TRY(device_path(device, path, sizeof path));
+  return planc_profile_read(path, out);
+}
+
+static planc_status read_problem(const planc_arguments *arguments, planc_setup *out) {
+  const planc_graph *graph = out->graph;
+  const planc_device *device = planc_profile_device(out->profile);
+  planc_problem *problem = &out->problem;
+  problem->graph = graph;
+  problem->profile = out->profile;
+  PLANC_TRY(planc_option_int(arguments, "batch", 1, INT32_MAX, 0, &problem->batch));
+  if (!problem->batch) {
+    problem->batch = graph->batch ? graph->batch : FALLBACK_BATCH;
+    planc_note("batch %lld (%s)", (long long)problem->batch, graph->batch ? "the graph's header" : "the fall-back");
+  }
+  PLANC_TRY(planc_option_size(arguments, "budget", device->memory_bytes, &problem->budget_bytes));
+  PLANC_TRY(planc_option_size(arguments, "host-budget", -1, &problem->host_budget_bytes));
+  PLANC_TRY(planc_option_int(arguments, "sub-batch", 1, problem->batch, 0, &problem->sub_batch));
+  problem->split_batch_norm = planc_option_given(arguments, "split-batch-norm");
+  char text[PLANC_SIZE_TEXT];
+  if (!planc_option_given(arguments, "budget")) {
+    planc_note("budget %s (device %s)", planc_size_format(problem->budget_bytes, text), device->name);
+  } else if (problem->budget_bytes > device->memory_bytes) {
+    char memory[PLANC_SIZE_TEXT];
+    planc_warn("the budget of %s is beyond device %s with %s", planc_size_format(problem->budget_bytes, text),
+               device->name, planc_size_format(device->memory_bytes, memory));
+  }
+  return NULL;
+}
+
+planc_status planc_setup_read(const planc_arguments *arguments, const char *graph_path, planc_setup *out) {
+  *out = (planc_setup){0};
+  bool inference = planc_option_given(arguments, "inference");
+  if (inference && planc_option_given(arguments, "optimizer")) {
+    return planc_error(PLANC_USAGE, "--optimizer and --inference exclude each other");
+  }
+  PLANC_TRY(planc_setup_graph(graph_path, planc_option_value(arguments, "optimizer"), inference, &out->graph));
+  PLANC_TRY(read_profile(arguments, out->graph, &out->profile));
+  return read_problem(arguments, out);
+}
+
+void planc_setup_free(planc_setup *setup) {
+  planc_profile_free(setup->profile);
+  planc_graph_free(setup->graph);
+}
+
+planc_status planc_setup_policy(const char *name, const planc_policy **out) {
+  *out = planc_policy_find(name);
+  return *out ? NULL : planc_error(PLANC_USAGE, "unknown policy %s; planc(1) lists them", name);
+}

@@ -1,0 +1,81 @@
+#include "util/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/vec.h"
+
+static planc_status read_all(int file, const char *path, size_t limit, char **out, size_t *out_length) {
+  struct stat info;
+  if (fstat(file, &info) == 0 && S_ISDIR(info.st_mode)) return planc_error(PLANC_BAD_INPUT, "%s: is a directory", path);
+  VEC(char) text = {0};
+  for (;;) {
+    planc_status status = VEC_RESERVE(&text, text.len + (1 << 16) + 1);
+    ssize_t got = status ? -1 : read(file, text.data + text.len, (size_t)(text.cap - text.len - 1));
+    if (got < 0 && !status && errno == EINTR) continue;
+    if (got < 0 && !status) status = planc_error(PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
+    if (got > 0 && (size_t)(text.len + got) > limit) {
+      status = planc_error(PLANC_BAD_INPUT, "%s: larger than %zu bytes", path, limit);
+    }
+    if (status) {
+      VEC_FREE(&text);
+      return status;
+    }
+    if (got == 0) break;
+    text.len += got;
+  }
+  text.data[text.len] = 0;
+  *out = text.data;
+  *out_length = (size_t)text.len;
+  return NULL;
+}
+
+planc_status planc_file_read(const char *path, size_t limit, char **out, size_t *out_length) {
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return planc_error(PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
+  planc_status status = read_all(file, path, limit, out, out_length);
+  close(file);
+  return status;
+}
+
+static planc_status write_all(int file, const char *path, const char *text, size_t length) {
+  while (length) {
+    ssize_t put = write(file, text, length);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+    text += put;
+    length -= (size_t)put;
+  }
+  return NULL;
+}
+
+planc_status planc_file_write(const char *path, const char *text, size_t length) {
+  if (strcmp(path, "-") == 0) return write_all(STDOUT_FILENO, "standard output", text, length);
+  size_t room = strlen(path) + sizeof ".XXXXXX";
+  char *aside = malloc(room);
+  if (!aside) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  snprintf(aside, room, "%s.XXXXXX", path);
+  int file = mkstemp(aside);
+  if (file < 0) {
+    planc_status status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+    free(aside);
+    return status;
+  }
+  planc_status status = write_all(file, path, text, length);
+  /* mkstemp makes files private; an output gets what the umask leaves of rw-rw-rw-. */
+  mode_t mask = umask(0);
+  umask(mask);
+  if (!status && (fchmod(file, 0666 & ~mask) || fsync(file))) {
+    status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  }
+  if (close(file) && !status) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  if (!status && rename(aside, path)) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  if (status) unlink(aside);
+  free(aside);
+  return status;
+}

@@ -1,0 +1,14 @@
+/* Whole files: read into memory, written aside and renamed, so that an existing output survives a failed run. */
+#ifndef PLANC_UTIL_FILE_H
+#define PLANC_UTIL_FILE_H
+
+#include <stddef.h>
+
+#include "planc/status.h"
+
+/* Reads a file of at most `limit` bytes; *out is malloc'ed and NUL-terminated. BAD_INPUT names the path. */
+planc_status planc_file_read(const char *path, size_t limit, char **out, size_t *out_length);
+/* Writes `text` to a temporary file beside `path` and renames it there; "-" is standard output. IO names the path. */
+planc_status planc_file_write(const char *path, const char *text, size_t length);
+
+#endif

@@ -1,0 +1,38 @@
+/* Checked int64 arithmetic: true on overflow, as the compiler's builtins. */
+#ifndef PLANC_UTIL_MATH_H
+#define PLANC_UTIL_MATH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+static inline bool planc_add_overflow(int64_t a, int64_t b, int64_t *out) {
+  return __builtin_add_overflow(a, b, out);
+}
+static inline bool planc_mul_overflow(int64_t a, int64_t b, int64_t *out) {
+  return __builtin_mul_overflow(a, b, out);
+}
+
+/* floor(a * b / c) and ceil(a * b / c) without intermediate overflow, saturating at INT64_MAX; a, b >= 0, c > 0. */
+static inline int64_t planc_muldiv_floor(int64_t a, int64_t b, int64_t c) {
+  __extension__ typedef unsigned __int128 wide;
+  wide quotient = (wide)a * (wide)b / (wide)c;
+  return quotient > (wide)INT64_MAX ? INT64_MAX : (int64_t)quotient;
+}
+static inline int64_t planc_muldiv_ceil(int64_t a, int64_t b, int64_t c) {
+  __extension__ typedef unsigned __int128 wide;
+  wide quotient = ((wide)a * (wide)b + (wide)c - 1) / (wide)c;
+  return quotient > (wide)INT64_MAX ? INT64_MAX : (int64_t)quotient;
+}
+
+/* Saturating sum of two non-negative numbers. */
+static inline int64_t planc_add_saturate(int64_t a, int64_t b) {
+  int64_t sum;
+  return planc_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static inline int64_t planc_align_up(int64_t value, int64_t alignment) {
+  return value > INT64_MAX - alignment ? INT64_MAX / alignment * alignment
+                                       : (value + alignment - 1) / alignment * alignment;
+}
+
+#endif

@@ -1,0 +1,122 @@
+#include "util/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/size.h"
+
+/* Index of the option that `text` of `length` names, -1 if none. */
+static int32_t find_long(const planc_option *options, const char *text, size_t length) {
+  for (int32_t i = 0; options[i].name; i++) {
+    if (strlen(options[i].name) == length && strncmp(options[i].name, text, length) == 0) return i;
+  }
+  return -1;
+}
+
+static int32_t find_short(const planc_option *options, char letter) {
+  for (int32_t i = 0; options[i].name; i++) {
+    if (options[i].letter && options[i].letter == letter) return i;
+  }
+  return -1;
+}
+
+static planc_status set_option(planc_arguments *out, int32_t index, const char *attached, int argc, char **argv,
+                               int *position) {
+  const planc_option *option = &out->line->options[index];
+  if (out->values[index]) return planc_error(PLANC_USAGE, "--%s is given twice", option->name);
+  if (!option->value) {
+    if (attached) return planc_error(PLANC_USAGE, "--%s takes no value", option->name);
+    out->values[index] = "";
+    return NULL;
+  }
+  if (!attached) {
+    if (*position + 1 >= argc) return planc_error(PLANC_USAGE, "--%s needs a value: %s", option->name, option->value);
+    attached = argv[++*position];
+  }
+  out->values[index] = attached;
+  return NULL;
+}
+
+static planc_status parse_option(planc_arguments *out, int argc, char **argv, int *position) {
+  const char *argument = argv[*position];
+  int32_t index;
+  const char *attached = NULL;
+  if (argument[1] == '-') {
+    const char *equals = strchr(argument, '=');
+    if (equals) attached = equals + 1;
+    index =
+        find_long(out->line->options, argument + 2, equals ? (size_t)(equals - argument - 2) : strlen(argument + 2));
+  } else {
+    index = find_short(out->line->options, argument[1]);
+    if (argument[2]) attached = argument + 2;
+  }
+  if (index < 0) return planc_error(PLANC_USAGE, "unknown option %s", argument);
+  return set_option(out, index, attached, argc, argv, position);
+}
+
+planc_status planc_options_parse(const planc_command_line *line, int argc, char **argv, planc_arguments *out) {
+  *out = (planc_arguments){.line = line};
+  bool only_operands = false;
+  for (int i = 0; i < argc; i++) {
+    const char *argument = argv[i];
+    if (!only_operands && strcmp(argument, "--") == 0) {
+      only_operands = true;
+    } else if (!only_operands && (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)) {
+      out->help = true;
+      return NULL;
+    } else if (!only_operands && argument[0] == '-' && argument[1]) {
+      PLANC_TRY(parse_option(out, argc, argv, &i));
+    } else {
+      if (out->n_operands >= line->max_operands) return planc_error(PLANC_USAGE, "unexpected operand %s", argument);
+      out->operands[out->n_operands++] = argument;
+    }
+  }
+  if (out->n_operands < line->min_operands) return planc_error(PLANC_USAGE, "missing operand: %s", line->operands);
+  return NULL;
+}
+
+const char *planc_option_value(const planc_arguments *arguments, const char *name) {
+  int32_t index = find_long(arguments->line->options, name, strlen(name));
+  return index < 0 ? NULL : arguments->values[index];
+}
+
+bool planc_option_given(const planc_arguments *arguments, const char *name) {
+  return planc_option_value(arguments, name) != NULL;
+}
+
+planc_status planc_option_int(const planc_arguments *arguments, const char *name, int64_t low, int64_t high,
+                              int64_t fallback, int64_t *out) {
+  const char *text = planc_option_value(arguments, name);
+  *out = fallback;
+  if (!text) return NULL;
+  char *end;
+  errno = 0;
+  long long value = strtoll(text, &end, 10);
+  if (errno || end == text || *end || value < low || value > high) {
+    return planc_error(PLANC_USAGE, "--%s %s: not an integer from %lld to %lld", name, text, (long long)low,
+                       (long long)high);
+  }
+  *out = value;
+  return NULL;
+}
+
+planc_status planc_option_size(const planc_arguments *arguments, const char *name, int64_t fallback, int64_t *out) {
+  const char *text = planc_option_value(arguments, name);
+  *out = fallback;
+  if (!text) return NULL;
+  return planc_context(planc_size_parse(text, out), "--%s", name);
+}
+
+void planc_options_help(const char *program, const planc_command_line *line, FILE *out) {
+  fprintf(out, "usage: %s %s%s%s [option ...]\n\n%s\n\noptions:\n", program, line->name, *line->operands ? " " : "",
+          line->operands, line->summary);
+  for (const planc_option *option = line->options; option->name; option++) {
+    char left[64];
+    char letter[] = {option->letter ? '-' : ' ', option->letter ? option->letter : ' ', option->letter ? ',' : ' ', 0};
+    snprintf(left, sizeof left, "%s --%s%s%s", letter, option->name, option->value ? " " : "",
+             option->value ? option->value : "");
+    fprintf(out, "  %-30s %s\n", left, option->help);
+  }
+  fprintf(out, "  %-30s %s\n", "-h, --help", "this text");
+}

@@ -1,0 +1,66 @@
+#include "util/size.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "util/math.h"
+
+static int64_t unit_of(const char *text) {
+  static const char letters[] = "KMGT";
+  if (strcmp(text, "") == 0 || strcmp(text, "B") == 0) return 1;
+  const char *letter = strchr(letters, text[0]);
+  if (!letter) return 0;
+  bool decimal = strcmp(text + 1, "B") == 0;
+  if (!decimal && strcmp(text + 1, "") != 0 && strcmp(text + 1, "iB") != 0) return 0;
+  int64_t unit = 1;
+  for (const char *l = letters; l <= letter; l++) unit *= decimal ? 1000 : 1024;
+  return unit;
+}
+
+planc_status planc_size_parse(const char *text, int64_t *out_bytes) {
+  const char *at = text;
+  int64_t whole = 0, fraction = 0, scale = 1;
+  bool overflow = false, digits = false;
+  for (; *at >= '0' && *at <= '9'; at++, digits = true) {
+    overflow |= planc_mul_overflow(whole, 10, &whole) || planc_add_overflow(whole, *at - '0', &whole);
+  }
+  if (*at == '.') {
+    for (at++; *at >= '0' && *at <= '9'; at++, digits = true) {
+      if (scale >= 1000000000) continue; /* beyond a byte at any unit */
+      fraction = fraction * 10 + (*at - '0');
+      scale *= 10;
+    }
+  }
+  int64_t unit = digits ? unit_of(at) : 0;
+  if (!unit) return planc_error(PLANC_USAGE, "%s is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)", text);
+  int64_t bytes;
+  overflow |= planc_mul_overflow(whole, unit, &bytes) ||
+              planc_add_overflow(bytes, planc_muldiv_floor(fraction, unit, scale), &bytes);
+  if (overflow) return planc_error(PLANC_USAGE, "%s is beyond the largest size", text);
+  *out_bytes = bytes;
+  return NULL;
+}
+
+const char *planc_size_format(int64_t bytes, char buffer[PLANC_SIZE_TEXT]) {
+  static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) {
+    snprintf(buffer, PLANC_SIZE_TEXT, "%lld B", (long long)bytes);
+    return buffer;
+  }
+  int32_t unit = 0;
+  int64_t size = 1024;
+  while (unit < 3 && bytes / size >= 1024) {
+    size *= 1024;
+    unit++;
+  }
+  int64_t hundredths = planc_muldiv_floor(bytes, 100, size);
+  snprintf(buffer, PLANC_SIZE_TEXT, "%lld.%02lld %s", (long long)(hundredths / 100), (long long)(hundredths % 100),
+           units[unit]);
+  return buffer;
+}
+
+const char *planc_time_format(int64_t ns, char buffer[PLANC_SIZE_TEXT]) {
+  int64_t us = ns / 1000;
+  snprintf(buffer, PLANC_SIZE_TEXT, "%lld.%03lld ms", (long long)(us / 1000), (long long)(us % 1000));
+  return buffer;
+}

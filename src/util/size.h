@@ -1,0 +1,18 @@
+/* Sizes as people write them: 12G = 12GiB = 12 * 2^30, 12GB = 12 * 10^9; K, M, G, T; "1.5G"; a bare number is bytes. */
+#ifndef PLANC_UTIL_SIZE_H
+#define PLANC_UTIL_SIZE_H
+
+#include <stdint.h>
+
+#include "planc/status.h"
+
+/* USAGE when `text` is no size or does not fit int64. A fraction is rounded down to a byte. */
+planc_status planc_size_parse(const char *text, int64_t *out_bytes);
+
+enum { PLANC_SIZE_TEXT = 32 };
+/* "11.74 GiB"; exact below 1 KiB. Returns `buffer`. */
+const char *planc_size_format(int64_t bytes, char buffer[PLANC_SIZE_TEXT]);
+/* "12.345 ms". */
+const char *planc_time_format(int64_t ns, char buffer[PLANC_SIZE_TEXT]);
+
+#endif

@@ -1,0 +1,68 @@
+/* Fuzz target: any bytes as a graph. What is accepted must survive writing and reading again. With STANDALONE defined,
+ * a program that runs the files given as arguments. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/optypes.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char *print(const planc_graph *graph, size_t *out_length) {
+  char *text;
+  if (planc_graph_print(graph, &text, out_length)) abort();
+  return text;
+}
+
+/* An accepted graph is what its text says, and its convolutions can be divided by. */
+static void use(const planc_graph *graph) {
+  size_t length, length_again;
+  char *text = print(graph, &length);
+  planc_graph *again;
+  if (planc_graph_parse(text, length, "again", &again)) abort();
+  char *text_again = print(again, &length_again);
+  if (length != length_again || memcmp(text, text_again, length) != 0) abort();
+  if (planc_graph_hash(graph) != planc_graph_hash(again)) abort();
+  for (int32_t i = 0; i < graph->n_ops; i++) {
+    planc_conv conv;
+    if (!planc_conv_of(graph, &graph->ops[i], &conv)) continue;
+    if (conv.stride_h < 1 || conv.stride_w < 1 || conv.groups < 1 || conv.p < 1 || conv.q < 1) abort();
+  }
+  for (int32_t i = 0; i < graph->n_tensors; i++) {
+    if (planc_law_at(graph->tensors[i].bytes, 1) < 1) abort();
+  }
+  free(text);
+  free(text_again);
+  planc_graph_free(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  planc_graph *graph;
+  planc_status status = planc_graph_parse((const char *)data, size, "fuzz", &graph);
+  if (!status != (graph != NULL)) abort();
+  if (graph) use(graph);
+  planc_status_free(status);
+  planc_graph_free(graph);
+  return 0;
+}
+
+#ifdef STANDALONE
+#include <stdio.h>
+
+#include "util/file.h"
+
+int main(int argc, char **argv) {
+  for (int i = 1; i < argc; i++) {
+    char *text;
+    size_t length;
+    planc_status status = planc_file_read(argv[i], (size_t)1 << 30, &text, &length);
+    if (status) {
+      fprintf(stderr, "%s\n", planc_status_message(status));
+      planc_status_free(status);
+      return EXIT_FAILURE;
+    }
+    LLVMFuzzerTestOneInput((const uint8_t *)text, length);
+    free(text);
+  }
+  return EXIT_SUCCESS;
+}
+#endif

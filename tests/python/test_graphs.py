@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Tests of the generated graphs against published figures and of the generator of large graphs. Standard library only:
+`python3 tests/python/test_graphs.py`."""
+
+import os
+import re
+import tempfile
+import unittest
+
+from graphtest import GRAPHS, Graph, GraphTest, read, run
+
+import generate
+
+# Parameters and multiply-adds of one forward pass at 224x224, from the model table of torchvision's documentation
+# (pytorch.org/vision/stable/models.html: "Params", "GFLOPS", the latter in multiply-adds rounded to two decimals).
+PUBLISHED = {"vgg16": (138_357_544, 15.47), "vgg19": (143_667_240, 19.63), "resnet34": (21_797_672, 3.66),
+             "resnet50": (25_557_032, 4.09)}
+PAPER = ("vgg16", "vgg19", "vgg101", "resnet34", "fcn")
+PAPER_BATCH = {"vgg16": 256, "vgg19": 256, "vgg101": 128, "resnet34": 256, "fcn": 128}
+
+
+def all_data(graph, batch):
+    """What moDNN calls the ideal case (section V-A): every activation Y, its gradient, W and its gradient at once."""
+    no_gradient = re.compile(r"loss|probs|.*\.(mean|invstd)")
+    total = 2 * sum(t.bytes(batch) for t in graph.storages("param"))
+    for name, tensor in graph.tensors.items():
+        if tensor.root is tensor and tensor.kind in ("input", "activation"):
+            once = tensor.kind == "input" or no_gradient.fullmatch(name)
+            total += tensor.bytes(batch) * (1 if once else 2)
+    return total
+
+
+def lower_bound(graph):
+    """moDNN's Eq. 2: parameters, gradients, and at sub-batch 1 the largest of the ops' inputs and output, backward
+    included. Pooling's backward reads input, output and its gradient and writes the input's; the others read no more
+    than a forward op's operands and one gradient beside the one they write."""
+    largest = 0
+    for op in graph.ops:
+        x, y = graph.of(op["in"][0]), graph.of(op["out"][0])
+        ours = [t for t in (graph.of(n) for n in op["in"] + op["out"]) if t.kind in ("input", "activation")]
+        largest = max(largest, sum(t.bytes(1) for t in {t.root for t in ours}))
+        if op["type"] == "maxpool2d":
+            largest = max(largest, 2 * x.bytes(1) + 2 * y.bytes(1))
+        if op["type"] in ("batchnorm", "conv2d"):
+            largest = max(largest, 2 * x.bytes(1) + y.bytes(1))
+    return 2 * sum(t.bytes(1) for t in graph.storages("param")) + largest
+
+
+class GeneratedTest(GraphTest):
+    def test_committed_files_are_what_the_generator_writes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(run(generate, "--all", "-d", folder), (0, ""))
+            for model in generate.MODELS:
+                with open(os.path.join(folder, f"{model}.yaml"), "rb") as fresh:
+                    with open(os.path.join(GRAPHS, f"{model}.yaml"), "rb") as committed:
+                        self.assertEqual(fresh.read(), committed.read(), f"{model}.yaml: run graphs/generate.py")
+
+    def test_form(self):
+        for model in generate.MODELS:
+            with self.subTest(model):
+                graph = read(f"{model}.yaml")
+                self.check_form(graph)
+                self.assertEqual(graph.ops[-1]["type"], "softmax_xent")
+                self.assertEqual(graph.header["loss"], graph.ops[-1]["out"][0])
+                self.assertEqual({op["phase"] for op in graph.ops}, {"forward"})
+                seeds = [op["attrs"]["seed"] for op in graph.ops if op["type"] == "dropout"]
+                self.assertEqual(len(seeds), len(set(seeds)))
+
+    def test_shapes_follow_from_operands_and_attributes(self):
+        def window(x, kernel, attrs):
+            stride, pad = ([int(v) for v in attrs[k]] for k in ("stride", "pad"))
+            return [(x[2 + i][0] + 2 * pad[i] - kernel[i]) // stride[i] + 1 for i in (0, 1)]
+
+        for model in generate.MODELS:
+            graph = read(f"{model}.yaml")
+            for op in graph.ops:
+                with self.subTest(model, op=op["op"]):
+                    x, *others = (graph.of(n).dims for n in op["in"])
+                    y = graph.of(op["out"][0]).dims
+                    if op["type"] == "conv2d":
+                        (k, c, *kernel) = (f for f, _ in others[0])
+                        self.assertEqual(c, x[1][0])
+                        self.assertEqual([f for f, _ in y[1:]], [k, *window(x, kernel, op["attrs"])])
+                        self.assertEqual(others[1:], [[(k, 0)]] * len(others[1:]))
+                    elif op["type"] in ("maxpool2d", "avgpool2d"):
+                        kernel = [int(v) for v in op["attrs"]["kernel"]]
+                        self.assertEqual([f for f, _ in y[1:]], [x[1][0], *window(x, kernel, op["attrs"])])
+                    elif op["type"] == "linear":
+                        self.assertEqual(others, [[y[1], x[1]], [y[1]]])
+                    elif op["type"] == "upsample":
+                        scale = int(op["attrs"]["scale"])
+                        self.assertEqual(y, [x[0], x[1]] + [(f * scale, p) for f, p in x[2:]])
+                    elif op["type"] == "softmax_xent":
+                        self.assertEqual((y, others[0]), ([], [x[0], *x[2:]]))
+                    else:
+                        self.assertEqual(y, x)
+                        for other in others:
+                            self.assertIn(other, (x, [x[1]]))
+
+    def test_views_keep_the_size(self):
+        for model in generate.MODELS:
+            for name, tensor in read(f"{model}.yaml").tensors.items():
+                self.assertEqual(tensor.bytes(3), tensor.root.bytes(3), f"{model}: {name}")
+
+    def test_published_parameters_and_multiply_adds(self):
+        for model, (parameters, giga) in PUBLISHED.items():
+            with self.subTest(model):
+                graph = read(f"{model}.yaml")
+                self.assertEqual(graph.parameters(), parameters)
+                self.assertEqual(round(graph.forward_flops() / 2e9, 2), giga)
+
+    def test_resnet50_has_its_stride_in_the_3x3_convolution(self):
+        graph = read("resnet50.yaml")
+        strided = [graph.of(op["in"][1]).dims[2][0] for op in graph.ops
+                   if op["type"] == "conv2d" and op["attrs"]["stride"] == ["2", "2"]]
+        self.assertEqual(sorted(strided), [1, 1, 1, 3, 3, 3, 7])
+
+    def test_fcn_parameters(self):
+        # VGG-16's convolutions; conv6 7x7x512 and conv7 1x1x4096 to 4096; scores of 21 classes from conv7, pool4
+        # and pool3. Long et al., Table 1, say 134 million for FCN-VGG16.
+        vgg = sum(9 * c * k + k for c, k in zip((3, 64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512),
+                                                (64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512)))
+        self.assertEqual(vgg, 14_714_688)
+        conv6, conv7 = 49 * 512 * 4096 + 4096, 4096 * 4096 + 4096
+        scores = sum(c * 21 + 21 for c in (4096, 512, 256))
+        self.assertEqual(read("fcn.yaml").parameters(), vgg + conv6 + conv7 + scores)
+
+    def test_conventions_of_the_time(self):
+        for model in generate.MODELS:
+            graph = read(f"{model}.yaml")
+            for op in graph.ops:
+                in_place = graph.of(op["in"][0]).root is graph.of(op["out"][0]).root
+                self.assertEqual(in_place, op["type"] in ("relu", "add"), f"{model}: {op['op']}")
+                if op["type"] == "conv2d":
+                    self.assertEqual(len(op["in"]), 2 if model.startswith("resnet") else 3)
+
+    def test_headers(self):
+        for model in generate.MODELS:
+            header = read(f"{model}.yaml").header
+            self.assertEqual(header["name"], model)
+            batch = {**PAPER_BATCH, "resnet50": 256, "lenet-digits": 64}[model]
+            self.assertEqual([header[k] for k in ("planc-graph", "layout", "batch", "optimizer", "device")],
+                             ["1", "NCHW", str(batch), "sgd", "k40m"])
+
+    def test_vgg101_meets_both_figures_of_the_paper(self):
+        # moDNN, V-A: "nearly 100 GB" and a lower bound of 1.4 GB; read as powers of two. 101 = 98 + 3 layers.
+        graph = read("vgg101.yaml")
+        self.assertEqual([sum(op["type"] == t for op in graph.ops) for t in ("conv2d", "linear")], [98, 3])
+        self.assertAlmostEqual(all_data(graph, 128) / 2**30, 98.3, delta=0.1)
+        self.assertAlmostEqual(lower_bound(graph) / 2**30, 1.42, delta=0.01)
+
+    def test_ideal_memory_of_the_papers_networks(self):
+        # moDNN, V-A: all five need more than 12 GB, the VGGs more than 24 GB (and the other two, it follows, do not).
+        ratios = []
+        for model in PAPER:
+            graph = read(f"{model}.yaml")
+            ideal = all_data(graph, PAPER_BATCH[model])
+            self.assertGreater(ideal, 12 * 2**30, model)
+            self.assertEqual(ideal > 24 * 2**30, model.startswith("vgg"), model)
+            ratios.append(ideal / lower_bound(graph))
+        # The paper's average of 50 has no bars to check; these networks come to 46.
+        self.assertAlmostEqual(sum(ratios) / len(ratios), 46, delta=1)
+
+    def test_lenet_is_small_and_its_activations_dominate(self):
+        graph = read("lenet-digits.yaml")
+        self.assertLessEqual(graph.parameters(), 40_000)
+        # Live at once in the first pooling's backward: its operands, their gradients and, from then on, all gradients.
+        pool = next(op for op in graph.ops if op["type"] == "maxpool2d")
+        live = 2 * (graph.of(pool["in"][0]).bytes(64) + graph.of(pool["out"][0]).bytes(64))
+        self.assertGreater(live, 5 * 2 * 4 * graph.parameters())
+
+    def test_usage_errors(self):
+        for arguments in (["vgg17"], ["--large", "100"], ["-o", "x.yaml"], ["--large", "11", "-o", "x.yaml"],
+                          ["--large", "100", "-o", "x.yaml", "vgg16"], ["--large", "many", "-o", "x.yaml"]):
+            self.assertEqual(run(generate, *arguments)[0], 2, arguments)
+        self.assertFalse(os.path.exists("x.yaml"))
+        code, message = run(generate, "vgg16", "-d", "/nonexistent")
+        self.assertEqual(code, 5)
+        self.assertIn("/nonexistent", message)
+
+
+class LargeTest(GraphTest):
+    def large(self, n_ops):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "large.yaml")
+            self.assertEqual(run(generate, "--large", str(n_ops), "-o", path), (0, ""))
+            self.assertEqual(os.listdir(folder), ["large.yaml"])
+            with open(path, encoding="ascii") as file:
+                return file.read()
+
+    def test_exact_number_of_ops(self):
+        for n_ops in (12, 13, 23, 24, 1000, 1007):
+            graph = Graph(self.large(n_ops))
+            self.check_form(graph)
+            self.assertEqual(len(graph.ops), n_ops)
+
+    def test_hundred_thousand_ops_stay_compact_and_the_same(self):
+        text = self.large(100_000)
+        self.assertEqual(len(re.findall(r"^  - ", text, re.M)), 100_000)
+        self.assertLess(len(text), 20_000_000)
+        self.assertEqual(text, self.large(100_000))
+
+    def test_backward_is_the_chain_rule_of_a_block(self):
+        ops = {op["op"]: (op["type"], op["in"], op["out"]) for op in Graph(self.large(36)).ops}
+        y, dx, dy = "x2", "x1.d", "x2.d"
+        expected = {
+            "a1": ("conv2d", ["x1", "a1.w"], ["h1"]),
+            "relu1": ("relu", ["h1"], ["h1"]),
+            "b1": ("conv2d", ["h1", "b1.w"], [y]),
+            "add1": ("add", [y, "x1"], [y]),
+            "b1.dw": ("conv2d_wgrad", ["h1", dy], ["b1.w.d"]),
+            "b1.dx": ("conv2d_dgrad", ["b1.w", dy], ["h1.d"]),
+            "relu1.d": ("relu_grad", ["h1", "h1.d"], ["h1.d"]),
+            "a1.dw": ("conv2d_wgrad", ["x1", "h1.d"], ["a1.w.d"]),
+            "a1.dx": ("conv2d_dgrad", ["a1.w", "h1.d"], [dx]),
+            "add1.d": ("add", [dx, dy], [dx]),
+            "a1.w.sgd": ("sgd", ["a1.w", "a1.w.d"], ["a1.w"]),
+            "b1.w.sgd": ("sgd", ["b1.w", "b1.w.d"], ["b1.w"]),
+        }
+        self.assertEqual({name: ops[name] for name in expected}, expected)
+
+    def test_every_result_but_gradients_of_parameters_is_used(self):
+        graph = Graph(self.large(1000))
+        read_names = {n for op in graph.ops for n in op["in"]}
+        unread = {n for n in graph.tensors if n not in read_names and not n.startswith("rms")}
+        self.assertEqual(unread, {"loss"})
+
+    def test_activations_make_the_peak_and_sixty_percent_of_it_bites(self):
+        graph = Graph(self.large(6000))
+        peak = graph.liveness_peak(64)
+        resident = 2 * 4 * graph.parameters()
+        kept = sum(t.bytes(64) for n, t in graph.tensors.items() if re.fullmatch(r"[xh]\d+", n))
+        self.assertGreater(kept, 0.8 * peak)
+        largest = max(sum(t.bytes(64) for t in {graph.of(n).root for n in op["in"] + op["out"]}) for op in graph.ops)
+        self.assertLess(resident + largest, 0.3 * peak)
+        self.assertGreater(len({t.bytes(64) for t in graph.storages("activation")}), 10)
+
+
+if __name__ == "__main__":
+    unittest.main()

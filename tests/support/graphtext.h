@@ -1,0 +1,25 @@
+/* Graphs as text in tests: any failure fails the test. */
+#ifndef PLANC_TESTS_GRAPHTEXT_H
+#define PLANC_TESTS_GRAPHTEXT_H
+
+#include <string.h>
+
+#include "tests/support/forward.h"
+
+/* The graph of a text, called "g" in messages. */
+static inline planc_graph *graph_of(const char *text) {
+  planc_graph *graph;
+  ok(planc_graph_parse(text, strlen(text), "g", &graph));
+  return graph;
+}
+
+/* The text of a graph; malloc'ed. */
+static inline char *text_of(const planc_graph *graph) {
+  char *text;
+  size_t length;
+  ok(planc_graph_print(graph, &text, &length));
+  ck_assert_uint_eq(strlen(text), length);
+  return text;
+}
+
+#endif

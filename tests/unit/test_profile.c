@@ -1,0 +1,346 @@
+/* Profiles: what the reader accepts and rejects, the device descriptions that come with planc, and measured tables. */
+#include <check.h>
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost/profile.h"
+#include "planc/cost.h"
+#include "util/file.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+static const char toy_path[] = "tests/data/profile/toy.json";
+
+static char *read_text(const char *path) {
+  char *text = NULL;
+  size_t length = 0;
+  ck_assert_ptr_null(planc_file_read(path, 1 << 20, &text, &length));
+  return text;
+}
+
+static planc_profile *read_profile(const char *path) {
+  planc_profile *profile = NULL;
+  planc_status status = planc_profile_read(path, &profile);
+  ck_assert_msg(!status, "%s", planc_status_message(status));
+  return profile;
+}
+
+/* The text is rejected as bad input with exactly this message. */
+static void assert_rejected(const char *text, size_t length, const char *message) {
+  planc_profile *profile = NULL;
+  planc_status status = planc_profile_parse(text, length, "f", &profile);
+  ck_assert_msg(status != NULL, "accepted, expected: %s", message);
+  ck_assert_ptr_null(profile);
+  ck_assert_int_eq(planc_status_code(status), PLANC_BAD_INPUT);
+  ck_assert_str_eq(planc_status_message(status), message);
+  planc_status_free(status);
+}
+
+/* --- Malformed text ------------------------------------------------------------------------------------------- */
+
+static const struct {
+  const char *file, *message;
+} bad_files[] = {
+    {"empty.json", "f:1: not valid JSON"},
+    {"not-an-object.json", "f: must be an object"},
+    {"truncated.json", "f:36: not valid JSON"},
+    {"trailing.json", "f:75: text after the end of the JSON value"},
+    {"duplicate-key.json", "f: device.launch_ns: the key stands twice"},
+    {"deep.json", "f:1: not valid JSON"},
+    {"beyond-2-53.json", "f: device.memory_bytes: is beyond 2^53"},
+    {"op-twice.json", "f: ops[1]: op conv1 is measured twice, also in ops[0]"},
+};
+
+START_TEST(malformed_file_is_rejected) {
+  char path[128];
+  snprintf(path, sizeof path, "tests/data/profile/%s", bad_files[_i].file);
+  char *text = read_text(path);
+  assert_rejected(text, strlen(text), bad_files[_i].message);
+  free(text);
+}
+END_TEST
+
+/* The toy profile with one piece of text replaced. */
+static const struct {
+  const char *find, *replace, *message;
+} mutations[] = {
+    {"\"planc-profile\": 1", "\"planc-profile\": 2", "f: planc-profile: is 2, must be at most 1"},
+    {"\"planc-profile\": 1,", "", "f: planc-profile: is missing"},
+    {"\"planc-profile\"", "\"planc-Profile\"", "f: planc-Profile: unknown key"},
+    {"\"launch_ns\": 500", "\"launch_ns\": -1", "f: device.launch_ns: is -1, must be at least 0"},
+    {"\"launch_ns\": 500", "\"launch_ns\": 1.5", "f: device.launch_ns: must be an integer"},
+    {"\"launch_ns\": 500", "\"launch_ns\": \"500\"", "f: device.launch_ns: must be an integer"},
+    {"\"launch_ns\": 500", "\"launch_ns\": null", "f: device.launch_ns: must be an integer"},
+    {"\"launch_ns\": 500", "\"launch_ns\": 1e999", "f: device.launch_ns: is beyond 2^53"},
+    {"\"launch_ns\": 500", "\"launch_ns\": 9007199254740992", "f: device.launch_ns: is beyond 2^53"},
+    {"\"launch_ns\": 500", "\"launch_ns\": -9007199254740992", "f: device.launch_ns: is beyond 2^53"},
+    {"\"launch_ns\": 500", "\"launch_ns\": 5e2", "f:7: 5e2 is not a plain integer"},
+    {"\"launch_ns\": 500", "\"launch_ns\": 500.0", "f:7: 500.0 is not a plain integer"},
+    {"\"launch_ns\": 500", "\"launch_ns\": 0500", "f:7: 0500 is not a plain integer"},
+    {"\"launch_ns\": 500", "\"launch_ns\": 9007199254740991.4", "f:7: 9007199254740991.4 is not a plain integer"},
+    {"\"launch_ns\": 500,", "\"launch_ns\": 500, \"lunch_ns\": 1,", "f: device.lunch_ns: unknown key"},
+    {"\"launch_ns\": 500,", "", "f: device.launch_ns: is missing"},
+    {"\"in_flight\": 8", "\"in_flight\": 0", "f: device.in_flight: is 0, must be at least 1"},
+    {"\"in_flight\": 8", "\"in_flight\": 4294967297", "f: device.in_flight: is 4294967297, must be at most 2147483647"},
+    {"\"memory_bytes\": 1000000000", "\"memory_bytes\": 0", "f: device.memory_bytes: is 0, must be at least 1"},
+    {"\"reserved_bytes\": 1000", "\"reserved_bytes\": 1000000001",
+     "f: device.reserved_bytes: is 1000000001, must be at most 1000000000"},
+    {"\"name\": \"toy\"", "\"name\": \"\"", "f: device.name: must not be empty"},
+    {"\"name\": \"toy\"", "\"name\": \"t y\"",
+     "f: device.name: must be printable ASCII without spaces, quotes and backslashes"},
+    {"\"name\": \"toy\"", "\"name\": 7", "f: device.name: must be a string"},
+    {"made up for tests", "made\nup", "f:40: control character in a string"},
+    {"made up for tests", "made\\u0000up", "f:40: control character in a string"},
+    {"{\"bytes_per_second\": 1000000000, \"latency_ns\": 100}", "[]", "f: device.h2d: must be an object"},
+    {"\"bytes_per_second\": 1000000000", "\"bytes_per_second\": 0",
+     "f: device.h2d.bytes_per_second: is 0, must be at least 1"},
+    {"\"duplex_ppm\": 900000", "\"duplex_ppm\": 1000001", "f: device.duplex_ppm: is 1000001, must be at most 1000000"},
+    {"\"conv\": 1000000", "\"conv\": 0", "f: efficiency.conv: is 0, must be at least 1"},
+    {"\"copy\": 1000000", "\"paste\": 1000000", "f: efficiency.paste: unknown key"},
+    {"\"fft\": {", "\"fft\": {\"tile\": 4,", "f: multiply.fft.tile: the key stands twice"},
+    {"\"tile\": 16", "\"tile\": 5000", "f: multiply.linear.tile: is 5000, must be at most 4096"},
+    {"\"device\": \"made up", "\"divice\": \"made up", "f: origin.divice: names nothing in this file"},
+    {"\"device\": \"made up", "\"device.\": \"made up", "f: origin.device.: names nothing in this file"},
+    {"\"device\": \"made up for tests\"", "\"device\": \"\"", "f: origin.device: must not be empty"},
+    {"\"device.h2d.latency_ns\"", "\"device\"", "f: origin.device: the key stands twice"},
+    {"\"deterministic\": false", "\"deterministic\": 0", "f: ops[0].variants[0].deterministic: must be true or false"},
+    {"\"algorithm\": \"direct\"", "\"algorithm\": \"winograd\"",
+     "f: ops[0].variants[1]: algorithm winograd is measured twice, also in variants[0]"},
+    {"\"batch\": 20", "\"batch\": 10",
+     "f: ops[0].variants[0].points[1]: batch 10 follows batch 10: batches must ascend"},
+    {"\"batch\": 20", "\"batch\": 9", "f: ops[0].variants[0].points[1]: batch 9 follows batch 10: batches must ascend"},
+    {"\"batch\": 10", "\"batch\": 0", "f: ops[0].variants[0].points[0].batch: is 0, must be at least 1"},
+    {"\"time_ns\": 2000", "\"time_ns\": -2", "f: ops[0].variants[0].points[0].time_ns: is -2, must be at least 0"},
+    {"\"busy_ppm\": 400000", "\"busy_ppm\": 0", "f: ops[0].variants[0].points[0].busy_ppm: is 0, must be at least 1"},
+    {"\"workspace_bytes\": 500, ", "", "f: ops[0].variants[0].points[0].workspace_bytes: is missing"},
+    {"[{\"batch\": 10, \"time_ns\": 5000, \"workspace_bytes\": 30, \"busy_ppm\": 1000000}]", "[]",
+     "f: ops[0].variants[1].points: must not be empty"},
+    {"[{\"batch\": 10, \"time_ns\": 800, \"workspace_bytes\": 16, \"busy_ppm\": 250000}]", "{}",
+     "f: ops[1].variants[0].points: must be an array"},
+    {"\"op\": \"step1\"", "\"op\": \"a\\u0007b\"",
+     "f: ops[1].op: must be printable ASCII without spaces, quotes and backslashes"},
+};
+
+static char *mutant_of_toy(const char *find, const char *replace) {
+  char *text = read_text(toy_path);
+  const char *at = strstr(text, find);
+  ck_assert_ptr_nonnull(at);
+  size_t size = strlen(text) + strlen(replace) + 1;
+  char *mutant = malloc(size);
+  ck_assert_ptr_nonnull(mutant);
+  snprintf(mutant, size, "%.*s%s%s", (int)(at - text), text, replace, at + strlen(find));
+  free(text);
+  return mutant;
+}
+
+START_TEST(mutation_is_rejected) {
+  char *mutant = mutant_of_toy(mutations[_i].find, mutations[_i].replace);
+  assert_rejected(mutant, strlen(mutant), mutations[_i].message);
+  free(mutant);
+}
+END_TEST
+
+/* What looks like a number, or like the end of a string, is neither inside a string. */
+START_TEST(any_text_may_be_an_origin) {
+  static const char *const texts[] = {"1.5 or 01", "\\\"01\\\", 1.5", "01\\\\", "\\u0001 \\\\u0000 1e3"};
+  char *mutant = mutant_of_toy("made up for tests", texts[_i]);
+  planc_profile *profile = NULL;
+  planc_status status = planc_profile_parse(mutant, strlen(mutant), "f", &profile);
+  ck_assert_msg(!status, "%s", planc_status_message(status));
+  planc_profile_free(profile);
+  free(mutant);
+}
+END_TEST
+
+START_TEST(every_truncation_is_rejected) {
+  char *text = read_text(toy_path);
+  size_t end = strlen(text);
+  while (text[end - 1] != '}') end--;
+  for (size_t length = 0; length < end; length++) {
+    planc_profile *profile = NULL;
+    planc_status status = planc_profile_parse(text, length, "f", &profile);
+    ck_assert_msg(status != NULL, "accepted the first %zu bytes", length);
+    ck_assert_int_eq(planc_status_code(status), PLANC_BAD_INPUT);
+    planc_status_free(status);
+  }
+  free(text);
+}
+END_TEST
+
+START_TEST(unreadable_file_is_bad_input) {
+  planc_profile *profile = NULL;
+  planc_status status = planc_profile_read("tests/data/profile/no-such-file.json", &profile);
+  ck_assert_int_eq(planc_status_code(status), PLANC_BAD_INPUT);
+  ck_assert_ptr_nonnull(strstr(planc_status_message(status), "no-such-file.json"));
+  planc_status_free(status);
+}
+END_TEST
+
+START_TEST(sections_are_read_where_they_belong) {
+  planc_profile *profile = read_profile(toy_path);
+  const planc_device *device = planc_profile_device(profile);
+  ck_assert_str_eq(device->name, "toy");
+  ck_assert_int_eq(device->memory_bytes, 1000000000);
+  ck_assert_int_eq(device->reserved_bytes, 1000);
+  ck_assert_int_eq(device->launch_ns, 500);
+  ck_assert_int_eq(device->in_flight, 8);
+  ck_assert_int_eq(device->h2d.bytes_per_second, 1000000000);
+  ck_assert_int_eq(device->h2d.latency_ns, 100);
+  ck_assert_int_eq(device->d2h.bytes_per_second, 2000000000);
+  ck_assert_int_eq(device->d2h.latency_ns, 200);
+  ck_assert_int_eq(device->duplex_ppm, 900000);
+  ck_assert_int_eq(device->slowdown_ppm, 50000);
+  ck_assert_int_eq(profile->efficiency_ppm[PLANC_CLASS_elementwise], 500000);
+  ck_assert_int_eq(profile->efficiency_ppm[PLANC_CLASS_optimizer], 250000);
+  ck_assert_int_eq(profile->multiply[PLANC_MULTIPLY_IMPLICIT_GEMM].depth_overhead, 16);
+  ck_assert_int_eq(profile->multiply[PLANC_MULTIPLY_LINEAR].flops_ppm, 500000);
+  planc_profile_free(profile);
+}
+END_TEST
+
+/* --- Device descriptions -------------------------------------------------------------------------------------- */
+
+static const struct {
+  const char *name;
+  int64_t gib;
+} devices[] = {
+    {"k40m", 12},     {"p100", 16}, {"v100-16g-nvlink", 16}, {"v100-32g", 32}, {"rtx2080ti", 11}, {"a6000", 48},
+    {"a100-40g", 40}, {"h100", 80}, {"h200", 141},
+};
+
+static bool has_origin(const cJSON *origins, const char *dotted) {
+  char path[256];
+  snprintf(path, sizeof path, "%s", dotted);
+  for (;;) {
+    if (cJSON_GetObjectItemCaseSensitive(origins, path)) return true;
+    char *dot = strrchr(path, '.');
+    if (!dot) return false;
+    *dot = '\0';
+  }
+}
+
+/* Every number below `value` has an origin, its own or its section's; returns how many there are. */
+static int assert_origins(const cJSON *origins, const cJSON *value, const char *dotted) {
+  if (cJSON_IsNumber(value)) {
+    ck_assert_msg(has_origin(origins, dotted), "%s has no origin", dotted);
+    return 1;
+  }
+  int count = 0;
+  for (const cJSON *member = value->child; member; member = member->next) {
+    char path[256];
+    snprintf(path, sizeof path, "%s%s%s", dotted, *dotted ? "." : "", member->string);
+    if (!*dotted && strcmp(member->string, "planc-profile") == 0) continue;
+    count += assert_origins(origins, member, path);
+  }
+  return count;
+}
+
+START_TEST(device_is_complete) {
+  char path[128];
+  snprintf(path, sizeof path, "profiles/%s.json", devices[_i].name);
+  planc_profile *profile = read_profile(path);
+  const planc_device *device = planc_profile_device(profile);
+  ck_assert_str_eq(device->name, devices[_i].name);
+  ck_assert_int_eq(device->memory_bytes, devices[_i].gib << 30);
+  ck_assert_int_eq(device->reserved_bytes == 0, strcmp(device->name, "k40m") == 0);
+  ck_assert_int_gt(device->launch_ns, 0);
+  planc_profile_free(profile);
+
+  char *text = read_text(path);
+  cJSON *tree = cJSON_Parse(text);
+  const cJSON *origins = cJSON_GetObjectItemCaseSensitive(tree, "origin");
+  ck_assert_ptr_nonnull(origins);
+  ck_assert_int_eq(assert_origins(origins, tree, ""), 39);
+  cJSON_Delete(tree);
+  free(text);
+}
+END_TEST
+
+/* --- Measured tables ------------------------------------------------------------------------------------------ */
+
+static planc_variant at(const char *op, int variant, int64_t batch, bool scales) {
+  planc_profile *profile = read_profile(toy_path);
+  const planc_measured_op *measured = planc_measured_find(&profile->measured, op);
+  ck_assert_ptr_nonnull(measured);
+  ck_assert_int_lt(variant, measured->n_variants);
+  planc_variant out = planc_measured_at(&measured->variants[variant], batch, scales, profile->compute.kernel_ns);
+  planc_profile_free(profile);
+  return out; /* its algorithm is gone */
+}
+
+static const struct {
+  const char *op;
+  int64_t batch, time_ns, workspace_bytes, busy_ppm;
+  int variant;
+  bool scales;
+} table[] = {
+    {"conv1", 10, 2000, 500, 400000, 0, true}, /* exact at the points */
+    {"conv1", 20, 3001, 700, 600000, 0, true},
+    {"conv1", 40, 9000, 700, 1000000, 0, true},
+    {"conv1", 11, 2101, 520, 420000, 0, true}, /* 2100.1 up */
+    {"conv1", 39, 8701, 700, 980000, 0, true}, /* 8700.05 up */
+    {"conv1", 5, 1500, 400, 400000, 0, true},  /* 1499.5 up; busy is not carried on */
+    {"conv1", 60, 14999, 700, 1000000, 0, true},
+    {"conv1", 20, 9000, 60, 1000000, 1, true}, /* one point: 1000 + 4000 * 20 / 10 */
+    {"conv1", 1, 1400, 3, 1000000, 1, true},
+    {"step1", 40, 800, 16, 250000, 0, false}, /* does not depend on the batch */
+    {"step1", 40, 800, 64, 250000, 0, true},  /* shorter than a kernel: all of it is fixed */
+};
+
+START_TEST(table_is_linear_between_points) {
+  planc_variant variant = at(table[_i].op, table[_i].variant, table[_i].batch, table[_i].scales);
+  ck_assert_int_eq(variant.time_ns, table[_i].time_ns);
+  ck_assert_int_eq(variant.workspace_bytes, table[_i].workspace_bytes);
+  ck_assert_int_eq(variant.busy_ppm, table[_i].busy_ppm);
+  ck_assert(variant.measured);
+  ck_assert_int_eq(variant.deterministic, table[_i].op[0] == 's' || table[_i].variant == 1);
+}
+END_TEST
+
+START_TEST(line_is_monotone_and_never_negative) {
+  static const planc_point rising[] = {{100, 10, 0, 1}, {101, 13, 5, 2}, {200, 5000, 6, 3}, {1000, 5001, 900, 1000000}};
+  static const planc_point falling[] = {{100, 900, 70, 5}, {150, 500, 20, 4}};
+  const planc_measured_variant up = {"up", true, COUNT(rising), rising};
+  const planc_measured_variant down = {"down", true, COUNT(falling), falling};
+  planc_variant before = planc_measured_at(&up, 1, true, 0);
+  ck_assert_int_eq(before.time_ns, 0); /* the line would be at -287 */
+  for (int64_t batch = 2; batch <= 1200; batch++) {
+    planc_variant now = planc_measured_at(&up, batch, true, 0);
+    ck_assert_int_ge(now.time_ns, before.time_ns);
+    ck_assert_int_ge(now.workspace_bytes, before.workspace_bytes);
+    before = now;
+    planc_variant other = planc_measured_at(&down, batch, true, 0);
+    ck_assert_int_ge(other.time_ns, 0);
+    ck_assert_int_ge(other.workspace_bytes, 0);
+    ck_assert(other.busy_ppm == 4 || other.busy_ppm == 5);
+  }
+  ck_assert_int_eq(planc_measured_at(&down, 1000, true, 0).time_ns, 0);
+  ck_assert_int_eq(planc_measured_at(&up, INT64_MAX, true, 0).workspace_bytes, INT64_MAX);
+}
+END_TEST
+
+int main(void) {
+  TCase *reading = tcase_create("reading");
+  tcase_add_loop_test(reading, malformed_file_is_rejected, 0, COUNT(bad_files));
+  tcase_add_loop_test(reading, mutation_is_rejected, 0, COUNT(mutations));
+  tcase_add_loop_test(reading, any_text_may_be_an_origin, 0, 4);
+  tcase_add_test(reading, every_truncation_is_rejected);
+  tcase_add_test(reading, unreadable_file_is_bad_input);
+  tcase_add_test(reading, sections_are_read_where_they_belong);
+  TCase *descriptions = tcase_create("devices");
+  tcase_add_loop_test(descriptions, device_is_complete, 0, COUNT(devices));
+  TCase *tables = tcase_create("measured");
+  tcase_add_loop_test(tables, table_is_linear_between_points, 0, COUNT(table));
+  tcase_add_test(tables, line_is_monotone_and_never_negative);
+  Suite *suite = suite_create("profile");
+  suite_add_tcase(suite, reading);
+  suite_add_tcase(suite, descriptions);
+  suite_add_tcase(suite, tables);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
