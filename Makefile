@@ -1,4 +1,5 @@
-# planc: see README.md. Targets: deps build demo check bench fuzz lint asan install clean
+# planc: see README.md. Targets: deps build demo check bench fuzz lint asan install clean.
+# `build` installs nothing; `demo`, `check` and `fuzz` call `deps`.
 BUILD ?= build
 PREFIX ?= /usr/local
 ifeq ($(origin CC),default)
@@ -25,7 +26,7 @@ LIBS = -lyaml -lcjson -lz -lm
 UNIT = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 TEST_SUPPORT = $(wildcard tests/support/*.c)
 
-.PHONY: build lib deps check demo bench fuzz lint asan install clean
+.PHONY: build lib deps check demo unit fuzzers bench fuzz lint asan install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -53,7 +54,57 @@ $(BUILD)/tests/%: $(BUILD)/tests/unit/test_%.o $(call obj,$(TEST_SUPPORT)) $(LIB
 test-%: $(BUILD)/tests/%
 	$(BUILD)/tests/$*
 
+# --- Setting up, showing, testing ------------------------------------------------------------------------------------
+
+# What building and testing needs, as Debian packages.
+PACKAGES = gcc make pkg-config libyaml-dev libcjson-dev zlib1g-dev check python3 clang clang-format clang-tidy \
+	libclang-rt-dev shellcheck
+deps:
+	@tests/deps $(PACKAGES)
+
+demo: deps
+	@$(MAKE) --no-print-directory build
+	@BUILD=$(BUILD) tests/demo
+
+check: deps
+	@$(MAKE) --no-print-directory build unit fuzzers
+	@BUILD=$(BUILD) $(PYTHON) tests/run
+
+unit: $(UNIT:%=$(BUILD)/tests/%)
+
+# Fuzz targets over given files; `make fuzz` builds them for libFuzzer and runs each for FUZZ_SECONDS.
+FUZZ = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SECONDS ?= 60
+fuzzers: $(FUZZ:%=$(BUILD)/fuzz/%)
+$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(LIBPLANC)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -DSTANDALONE -o $@ $< $(LIBPLANC) $(LIBS)
+fuzz: deps
+	@BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run $(FUZZ)
+
+bench: build
+	@for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || exit 1; done
+
+lint:
+	@tests/lint
+
+asan:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan EXTRA_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" build unit
+	@BUILD=$(BUILD)-asan $(PYTHON) tests/run --only unit
+
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/planc \
+		$(DESTDIR)$(PREFIX)/include/planrt $(DESTDIR)$(PREFIX)/share/planc/profiles \
+		$(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5
+	install -m 755 $(BUILD)/planc $(BUILD)/planrun $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(LIBPLANC) $(LIBPLANRT) $(DESTDIR)$(PREFIX)/lib
+	install -m 644 include/planc/*.h $(DESTDIR)$(PREFIX)/include/planc
+	install -m 644 include/planrt/*.h $(DESTDIR)$(PREFIX)/include/planrt
+	install -m 644 profiles/*.json $(DESTDIR)$(PREFIX)/share/planc/profiles
+	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5
+
 clean:
-	rm -rf $(BUILD)
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -32,7 +32,6 @@ static planc_status check_window(const window *w) {
 }
 
 planc_status planc_check_conv(const planc_graph *graph, const planc_op *op, const planc_dims *dims) {
-  (void)dims;
   planc_conv v;
   if (!planc_conv_of(graph, op, &v)) return planc_error(PLANC_INTERNAL, "%s is not a convolution", op->type);
   if (v.c % v.groups || v.k % v.groups || planc_dims_of(dims, 'c') != v.c / v.groups) {

@@ -21,6 +21,7 @@ static const planc_attr_rule pool_attrs[] = {{"kernel", PLANC_ATTR_INTS, true, P
                                              {0}};
 static const planc_attr_rule batchnorm_attrs[] = {
     {"momentum", PLANC_ATTR_REAL, false, FRACTION}, {"epsilon", PLANC_ATTR_REAL, false, FRACTION}, {0}};
+static const planc_attr_rule batchnorm_infer_attrs[] = {{"epsilon", PLANC_ATTR_REAL, false, FRACTION}, {0}};
 static const planc_attr_rule concat_attrs[] = {{"axis", PLANC_ATTR_INT, true, 0, PLANC_MAX_RANK - 1}, {0}};
 static const planc_attr_rule concat_grad_attrs[] = {
     {"axis", PLANC_ATTR_INT, true, 0, PLANC_MAX_RANK - 1}, {"offset", PLANC_ATTR_INT, true, 0, 1e18}, {0}};
@@ -59,7 +60,7 @@ static const planc_optype table[] = {
      .in = "x:NC* gamma:C! mean:C! invstd:C! dy:NC*", .out = "dx:NC* dgamma:C! dbeta:C!",
      .read_twice = 1 << 0 | 1 << 4},
     {"batchnorm_infer", CLASS(norm), .in = "x:NC* gamma:C! beta:C! running_mean:C! running_var:C!", .out = "y:NC*",
-     .attrs = batchnorm_attrs},
+     .attrs = batchnorm_infer_attrs},
     {"bias", CLASS(elementwise), .in = "x:NC* b:C", .out = "y:NC*", .in_place = {1}},
     {"bias_grad", CLASS(reduction), ACCUMULATES, .in = "dy:NC*", .out = "db:C"},
     {"concat", CLASS(copy), .in = "a...:.", .out = "y:.", .attrs = concat_attrs, .check = planc_check_concat},

@@ -147,6 +147,13 @@ static const char canonical[] =
     "  - {op: wgrad, type: linear_wgrad, phase: backward, in: [x, y], out: [dw]}\n"
     "  - {op: step, type: momentum, phase: optimizer, in: [w, dw, m], out: [w, m], attrs: {lr: 1, momentum: 0.9}}\n";
 
+/* "g:LINE:COLUMN: ..." */
+static bool has_place(const char *message) {
+  char *end;
+  if (strncmp(message, "g:", 2) != 0 || strtol(message + 2, &end, 10) < 1 || *end != ':') return false;
+  return strtol(end + 1, &end, 10) >= 1 && strncmp(end, ": ", 2) == 0;
+}
+
 START_TEST(no_truncation_or_mutation_breaks_the_reader) {
   uint64_t random = 1;
   size_t length = strlen(sample), rejected = 0;
@@ -163,10 +170,8 @@ START_TEST(no_truncation_or_mutation_breaks_the_reader) {
     planc_status status = planc_graph_parse(text, used, "g", &graph);
     ck_assert_int_eq(!status, graph != NULL);
     if (status) {
-      int line, column, end = 0;
       ck_assert_int_eq(planc_status_code(status), PLANC_BAD_INPUT);
-      ck_assert_msg(sscanf(planc_status_message(status), "g:%d:%d: %n", &line, &column, &end) == 2 && end > 0, "%s",
-                    planc_status_message(status));
+      ck_assert_msg(has_place(planc_status_message(status)), "%s", planc_status_message(status));
       rejected++;
     }
     planc_status_free(status);

@@ -27,7 +27,9 @@ static bool same_tensor(const planc_tensor *a, const planc_tensor *b) {
 static bool same_attr(const planc_attr *a, const planc_attr *b) {
   if (!same_text(a->key, b->key) || a->type != b->type) return false;
   if (a->type == PLANC_ATTR_INT) return a->value.integer == b->value.integer;
-  if (a->type == PLANC_ATTR_REAL) return memcmp(&a->value.real, &b->value.real, sizeof(double)) == 0;
+  if (a->type == PLANC_ATTR_REAL) {
+    return a->value.real == b->value.real && signbit(a->value.real) == signbit(b->value.real);
+  }
   if (a->type == PLANC_ATTR_STRING) return same_text(a->value.string, b->value.string);
   size_t size = (size_t)a->count * sizeof(int64_t);
   return a->count == b->count && (!size || memcmp(a->value.ints, b->value.ints, size) == 0);

@@ -106,6 +106,7 @@ static void run_pictures(planc_graph *graph, const int64_t *rounds, int32_t n_ro
   planrt_session *session;
   ok(planrt_session_new(&w.plan, &options, &session));
   ok(planrt_init(session));
+  planrt_set_step(session, (planrt_step){.learning_rate = 0.02});
   ok(seed < 0 ? planrt_run(session, 40) : planrt_run_interleaved(session, 40, (uint64_t)seed));
   ok(planrt_evaluate(session, pictures, NULL, 500, accuracy));
   planrt_session_free(session);
@@ -124,12 +125,15 @@ START_TEST(training) {
   run_pictures(graph, rounds[_i % 2], n_rounds, WEAVE_SWAP, -1, &swapped, &accuracy[1]);
   run_pictures(graph, rounds[_i % 2], n_rounds, WEAVE_SWAP, 5, &interleaved, &accuracy[2]);
   ck_assert_int_eq(resident.n, 40 * n_rounds);
-  for(int i=0;i<40;i++) fprintf(stderr,"%g ",resident.sum[i]); fprintf(stderr,"\n");
   ck_assert_mem_eq(&resident, &swapped, sizeof resident);
   ck_assert_mem_eq(&resident, &interleaved, sizeof resident);
   ck_assert(accuracy[0] == accuracy[1] && accuracy[1] == accuracy[2]);
-  ck_assert_float_gt(resident.sum[0], 0.9F);
-  ck_assert_float_lt(resident.sum[39], 0.6F * resident.sum[0]);
+  float early = 0, late = 0;
+  for (int i = 0; i < 10; i++) {
+    early += resident.sum[i];
+    late += resident.sum[30 + i];
+  }
+  ck_assert_float_lt(late, 0.6F * early);
   ck_assert_double_gt(accuracy[0], 0.6);
   planc_graph_free(graph);
 }
@@ -212,28 +216,73 @@ static planc_instr nothing(const planc_plan *plan, int16_t stream) {
   return (planc_instr){0};
 }
 
-/* Verification finds what a plan without one of its copies or execs gets wrong. What can be left out unpunished are
- * results that nobody reads, and what is brought back only to be overwritten. */
+/* needed[i * n_buffers + b]: before instance i runs (after the last one, for i = n_instances), b's content matters to
+ * what leaves or persists. */
+static bool *find_needed(const planc_trace *trace) {
+  int32_t n = trace->n_buffers;
+  bool *needed = calloc((size_t)(trace->n_instances + 1) * (size_t)n, sizeof *needed);
+  ck_assert(needed);
+  for (int32_t b = 0; b < n; b++)
+    needed[trace->n_instances * n + b] = trace->buffers[b].flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_RESULT);
+  for (int32_t i = trace->n_instances - 1; i >= 0; i--) {
+    const planc_instance *instance = &trace->instances[i];
+    const planc_access *accesses = &trace->accesses[instance->first_access];
+    bool *before = &needed[i * n], *after = before + n, live = false;
+    memcpy(before, after, (size_t)n * sizeof *before);
+    for (int32_t k = 0; k < instance->n_accesses; k++)
+      live = live || (accesses[k].write >= 0 && after[accesses[k].buffer]);
+    for (int32_t k = 0; k < instance->n_accesses; k++) {
+      if (accesses[k].write >= 0) before[accesses[k].buffer] = false;
+      if (accesses[k].read >= 0 && live) before[accesses[k].buffer] = true;
+    }
+  }
+  return needed;
+}
+
+/* Whether a woven body computes something else without its instruction `at`. */
+static bool matters(const woven *w, int64_t at, const bool *needed) {
+  const planc_trace *trace = w->trace;
+  const planc_instr *instrs = w->sections[1].data, *instr = &instrs[at];
+  int64_t exec = at; /* the one it serves */
+  while (instrs[exec].op != PLANC_INSTR_exec) exec += instr->op == PLANC_INSTR_prefetch ? 1 : -1;
+  const planc_instance *instance = &trace->instances[instrs[exec].id];
+  const bool *before = &needed[instrs[exec].id * trace->n_buffers], *after = before + trace->n_buffers;
+  bool live = false;
+  for (int32_t k = 0; k < instance->n_accesses; k++) {
+    const planc_access *access = &trace->accesses[instance->first_access + k];
+    live = live || (access->write >= 0 && after[access->buffer]);
+    if (instr->op == PLANC_INSTR_exec || w->uses.data[instrs[exec].first_use + k] != instr->id) continue;
+    if (instr->op == PLANC_INSTR_prefetch) return before[access->buffer];
+    /* The copy of the access before serves as well if this one has changed nothing. */
+    bool first = trace->by_buffer[trace->buffers[access->buffer].first_access] == instance->first_access + k;
+    return instr->address == PLANC_USER || (after[access->buffer] && (first || access->write >= 0));
+  }
+  return live;
+}
+
+/* Without one of its copies or execs a plan is found wrong exactly if that one matters. */
 START_TEST(dropped_instructions) {
-  int found = 0, dropped = 0;
+  int dropped[2] = {0};
   for (uint64_t seed = 0; seed < 12; seed++) {
     random_plan r;
     make_random(&r, seed);
+    bool *needed = find_needed(r.w.trace);
     for (int64_t i = 0; i < r.w.sections[1].len; i++) {
       planc_instr *instr = &r.w.sections[1].data[i], kept = *instr;
       if (kept.op != PLANC_INSTR_exec && kept.op != PLANC_INSTR_offload && kept.op != PLANC_INSTR_prefetch) continue;
+      bool wrong = matters(&r.w, i, needed);
       *instr = nothing(&r.w.plan, kept.stream);
       planc_status status = run_synthetic(&r.w.plan, true, -1, 2);
       *instr = kept;
-      dropped++;
-      found += status != NULL;
-      ck_assert_msg(!status || planc_status_code(status) == PLANC_INVALID_PLAN, "%s", planc_status_message(status));
+      dropped[wrong]++;
+      ck_assert_msg(planc_status_code(status) == (wrong ? PLANC_INVALID_PLAN : PLANC_OK), "seed %lu, body[%ld]: %s",
+                    (unsigned long)seed, (long)i, planc_status_message(status));
       planc_status_free(status);
     }
+    free(needed);
     free_random(&r);
   }
-  ck_assert_int_gt(dropped, 300);
-  ck_assert_msg(found > dropped * 8 / 10, "%d of %d found", found, dropped);
+  ck_assert(dropped[0] > 100 && dropped[1] > 1000);
 }
 END_TEST
 
@@ -301,8 +350,8 @@ static const char pipeline_text[] =
     "  - {op: b, type: t, in: [y], out: [z]}\n"
     "  - {op: u, type: t, phase: optimizer, in: [w, y], out: [w]}\n";
 
-enum { X, W, Y, Z };                                /* buffers, as they are first accessed */
-enum { IN_W, IN_X, IN_Y, IN_Z };                    /* residencies */
+enum { X, W, Y, Z };                        /* buffers, as they are first accessed */
+enum { IN_W, IN_X, IN_Y, IN_Z };            /* residencies */
 enum { USED_X, FED, MADE_Z, LEFT_Z, DONE }; /* events */
 enum { C = WEAVE_COMPUTE, I = WEAVE_H2D, O = WEAVE_D2H };
 

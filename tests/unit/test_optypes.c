@@ -386,7 +386,7 @@ static const struct {
   example example;
   planc_law flops, traffic;
 } costs[] = {
-    /* ResNet-50's first convolution: 118,013,952 multiply-adds an image (He et al. count the same). */
+    /* ResNet-50's first convolution: 112 x 112 x 64 outputs of 7 x 7 x 3 multiply-adds each. */
     {{.type = "conv2d",
       .in = {"f32[N,3,224,224]", "f32[64,3,7,7]"},
       .out = {"f32[N,64,112,112]"},
@@ -405,28 +405,31 @@ static const struct {
       .attrs = "stride: [2, 2], pad: [3, 3]"},
      {0, 236027904},
      {37632, 3813376}},
-    /* Depthwise: every output needs one channel. */
+    /* Depthwise: 8 x 4 x 4 outputs of 3 x 3 multiply-adds each. */
     {{.type = "conv2d", .in = {"f32[N,8,6,6]", "f32[8,1,3,3]"}, .out = {"f32[N,8,4,4]"}, .attrs = "groups: 8"},
-     {0, 2 * 8 * 16 * 9},
-     {288, 4 * (8 * 36 + 8 * 16)}},
+     {0, 2304},
+     {288, 1664}},
     {{.type = "linear", .in = {"f16[N,2048]", "f16[1000,2048]", "f16[1000]"}, .out = {"f16[N,1000]"}},
      {0, 4096000},
      {4098000, 6096}},
+    /* 4 + 3N times 5 rows of 6 x 7 multiply-adds each. */
     {{.type = "linear_wgrad", .in = {"f32[4+3N,5,6]", "f32[4+3N,5,7]"}, .out = {"f32[7,6]"}},
-     {4 * 420, 3 * 420},
-     {168 + 1040, 780}},
+     {1680, 1260},
+     {1208, 780}},
     {{.type = "relu", .in = {"f32[N,3]"}, .out = {"=0"}}, {0, 0}, {0, 24}},
+    /* Six vectors; x is read twice and y written. */
     {{.type = "batchnorm",
       .in = {"f32[N,2,3]", "f32[2]", "f32[2]"},
       .out = {"f32[N,2,3]", "f32[2]", "f32[2]"},
       .effects = {"f32[2]", "f32[2]"}},
      {0, 0},
-     {6 * 8, 3 * 24}},
+     {48, 72}},
+    /* Five vectors; x and dy are read twice and dx written. */
     {{.type = "batchnorm_grad",
       .in = {"f32[N,2,3]", "f32[2]", "f32[2]", "f32[2]", "f32[N,2,3]"},
       .out = {"f32[N,2,3]", "f32[2]", "f32[2]"}},
      {0, 0},
-     {5 * 8, 5 * 24}},
+     {40, 120}},
 };
 
 START_TEST(costs_follow_from_the_operands) {
