@@ -71,6 +71,16 @@ planc_status planc_candidate_peak(const planc_problem *problem, const planc_cand
   return NULL;
 }
 
+planc_status planc_candidate_time(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_ns) {
+  planc_plan *plan;
+  planc_simulation simulation = {0};
+  PLANC_TRY(planc_lower(problem, planc_policies(), candidate, &plan));
+  planc_status status = planc_simulate(plan, NULL, NULL, &simulation);
+  planc_plan_free(plan);
+  *out_ns = simulation.iteration_ns;
+  return status;
+}
+
 static planc_status fits(const planc_problem *problem, const planc_policy *policy, int64_t budget, bool *out) {
   planc_problem at = *problem;
   at.budget_bytes = budget;

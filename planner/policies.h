@@ -7,6 +7,9 @@
 /* The physical peak that the candidate's plan would have, reserved bytes included. */
 planc_status planc_candidate_peak(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes);
 
+/* The iteration time that the simulator gives the candidate's plan. */
+planc_status planc_candidate_time(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_ns);
+
 planc_status planc_policy_ideal(const planc_problem *problem, planc_candidate *out);
 planc_status planc_policy_none(const planc_problem *problem, planc_candidate *out);
 planc_status planc_policy_vdnn_all(const planc_problem *problem, planc_candidate *out);
