@@ -16,7 +16,9 @@ typedef struct restore {
 typedef struct recompute {
   planc_walk walk;
   bool *keep;
-  int32_t *next; /* per buffer: its next access in the trace, index into by_buffer */
+  bool *restorable; /* per instance */
+  int32_t *held;    /* per buffer: the residency that stays until the buffer is dropped or dead, -1 = none */
+  int32_t *next;    /* per buffer: its next access in the trace, index into by_buffer */
   VEC(restore) stack;
   VEC(int32_t) stones; /* residencies that restores opened */
 } recompute;
@@ -35,16 +37,45 @@ static int32_t writer_of(const planc_trace *trace, int32_t buffer, int32_t versi
   return -1;
 }
 
-/* A buffer can be dropped when every writer of it can be run again. */
-static bool can_drop(const planc_trace *trace, int32_t buffer) {
+/* True when something before the optimizer writes the buffer after `version`. */
+static bool overwritten(const planc_trace *trace, int32_t buffer, int32_t version) {
+  const planc_buffer *b = &trace->buffers[buffer];
+  for (int32_t i = b->first_access; i < b->first_access + b->n_accesses; i++) {
+    const planc_access *access = &trace->accesses[trace->by_buffer[i]];
+    if (access->write > version && phase_of(trace, access->instance) != PLANC_PHASE_optimizer) return true;
+  }
+  return false;
+}
+
+/* Marks the forward instances that can be run again at any time before the optimizer: what they read of persistent and
+ * fed buffers is still the same, and of others, which may be dead by then, the writer can be run again. */
+static void mark_restorable(const planc_trace *trace, bool *restorable) {
+  for (int32_t i = 0; i < trace->n_instances; i++) {
+    const planc_instance *in = &trace->instances[i];
+    restorable[i] = phase_of(trace, i) == PLANC_PHASE_forward && planc_trace_recomputable(trace, i);
+    for (int32_t a = in->first_access; restorable[i] && a < in->first_access + in->n_accesses; a++) {
+      const planc_access *access = &trace->accesses[a];
+      if (access->effect || access->read < 0) continue;
+      if (trace->buffers[access->buffer].flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED)) {
+        restorable[i] = !overwritten(trace, access->buffer, access->read);
+      } else {
+        int32_t writer = writer_of(trace, access->buffer, access->read);
+        restorable[i] = writer >= 0 && writer < i && restorable[writer];
+      }
+    }
+  }
+}
+
+/* A buffer can be dropped when every writer of it can be run again, and nothing asks for it once the optimizer changes
+ * what the writers read. */
+static bool can_drop(const planc_trace *trace, const bool *restorable, int32_t buffer) {
   const planc_buffer *b = &trace->buffers[buffer];
   if (b->kind != PLANC_KIND_activation && b->kind != PLANC_KIND_temp) return false;
   if (b->flags & PLANC_BUFFER_RESULT) return false;
   for (int32_t i = b->first_access; i < b->first_access + b->n_accesses; i++) {
     const planc_access *access = &trace->accesses[trace->by_buffer[i]];
-    if (access->write < 0) continue;
-    if (phase_of(trace, access->instance) != PLANC_PHASE_forward) return false;
-    if (!planc_trace_recomputable(trace, access->instance)) return false;
+    if (access->write >= 0 && !restorable[access->instance]) return false;
+    if (phase_of(trace, access->instance) == PLANC_PHASE_optimizer) return false;
   }
   return true;
 }
@@ -77,7 +108,11 @@ static planc_status exec(recompute *r, int32_t instance, bool again) {
     int32_t residency;
     PLANC_TRY(planc_walk_open(&r->walk, access->buffer, &residency));
     if (access->read >= 0) PLANC_TRY(planc_schedule_prefetch(r->walk.schedule, residency, access->read));
-    if (again) VEC_PUSH(&r->stones, residency);
+    if (again) {
+      VEC_PUSH(&r->stones, residency);
+    } else {
+      r->held[access->buffer] = residency;
+    }
   }
   return planc_walk_exec(&r->walk, instance, again);
 }
@@ -133,7 +168,7 @@ static planc_status run_restores(recompute *r) {
   return NULL;
 }
 
-/* True when `instance` or, after it, the rest of the trace reads what the residency holds. */
+/* True when the next access to the buffer reads this version. */
 static bool still_read(const recompute *r, int32_t buffer, int32_t version) {
   const planc_buffer *b = &r->walk.trace->buffers[buffer];
   int32_t next = r->next[buffer];
@@ -146,7 +181,12 @@ static planc_status close_stones(recompute *r) {
   for (int64_t i = 0; i < r->stones.len; i++) {
     int32_t residency = r->stones.data[i];
     int32_t buffer = planc_schedule_residencies(r->walk.schedule)[residency].buffer;
-    if (still_read(r, buffer, planc_schedule_content(r->walk.schedule, residency))) continue;
+    int32_t version = planc_schedule_content(r->walk.schedule, residency);
+    bool twice = r->held[buffer] >= 0 && planc_schedule_content(r->walk.schedule, r->held[buffer]) == version;
+    if (!twice && still_read(r, buffer, version)) {
+      r->held[buffer] = residency;
+      continue;
+    }
     PLANC_TRY(planc_walk_close(&r->walk, residency));
   }
   r->stones.len = 0;
@@ -161,7 +201,8 @@ static planc_status drop_after(recompute *r, int32_t instance) {
     if (r->keep[buffer] || !accessed_later(r, buffer)) continue;
     const planc_access *next = &r->walk.trace->accesses[r->walk.trace->by_buffer[r->next[buffer]]];
     if (phase_of(r->walk.trace, next->instance) == PLANC_PHASE_forward) continue;
-    PLANC_TRY(planc_walk_close(&r->walk, planc_schedule_open(r->walk.schedule, buffer)));
+    PLANC_TRY(planc_walk_close(&r->walk, r->held[buffer]));
+    r->held[buffer] = -1;
   }
   return NULL;
 }
@@ -181,9 +222,11 @@ static planc_status run_task(recompute *r, int32_t instance) {
 
 static planc_status run_trace(recompute *r, planc_keep_rule rule) {
   PLANC_TRY(rule(r->walk.trace, r->keep));
+  mark_restorable(r->walk.trace, r->restorable);
   for (int32_t b = 0; b < r->walk.trace->n_buffers; b++) {
-    r->keep[b] |= !can_drop(r->walk.trace, b);
+    r->keep[b] |= !can_drop(r->walk.trace, r->restorable, b);
     r->next[b] = r->walk.trace->buffers[b].first_access;
+    r->held[b] = -1;
   }
   for (int32_t i = 0; i < r->walk.trace->n_instances; i++) PLANC_TRY(run_task(r, i));
   return planc_schedule_finish(r->walk.schedule);
@@ -195,8 +238,13 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   PLANC_TRY(planc_walk_start(&r.walk, problem, problem->sub_batch ? problem->sub_batch : problem->batch, room, out));
   r.keep = calloc((size_t)out->trace->n_buffers + 1, sizeof *r.keep);
   r.next = calloc((size_t)out->trace->n_buffers + 1, sizeof *r.next);
-  planc_status status = r.keep && r.next ? run_trace(&r, *rule) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  r.held = calloc((size_t)out->trace->n_buffers + 1, sizeof *r.held);
+  r.restorable = calloc((size_t)out->trace->n_instances + 1, sizeof *r.restorable);
+  planc_status status = r.keep && r.next && r.held && r.restorable ? run_trace(&r, *rule)
+                                                                   : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   free(r.keep);
+  free(r.restorable);
+  free(r.held);
   free(r.next);
   VEC_FREE(&r.stack);
   VEC_FREE(&r.stones);

@@ -55,7 +55,7 @@ static planc_status read_row(const char *line, row *out) {
   return NULL;
 }
 
-static planc_status read_rows(planrt_data *data, gzFile file) {
+static planc_status read_rows(planrt_data *data, gzFile file, const char *path) {
   char line[MAX_LINE];
   while (gzgets(file, line, sizeof line)) {
     size_t length = strlen(line);
@@ -67,14 +67,15 @@ static planc_status read_rows(planrt_data *data, gzFile file) {
     if (data->rows.len == MAX_ROWS) status = planc_error(PLANC_BAD_INPUT, "more than %d rows", MAX_ROWS);
     if (!status && !whole && !gzeof(file)) status = planc_error(PLANC_BAD_INPUT, "the line is too long or not text");
     if (!status) status = read_row(line, &next);
-    if (status) return planc_context(status, "%lld", (long long)data->rows.len + 1);
+    if (status) return planc_context(status, "%s:%lld", path, (long long)data->rows.len + 1);
     VEC_PUSH(&data->rows, next);
   }
   int code;
-  const char *message = gzerror(file, &code);
+  (void)gzerror(file, &code);
   if (code != Z_OK && code != Z_STREAM_END)
-    return planc_error(PLANC_BAD_INPUT, "%lld: %s", (long long)data->rows.len + 1, message);
-  if (data->rows.len == 0) return planc_error(PLANC_BAD_INPUT, "1: no rows");
+    return planc_error(PLANC_BAD_INPUT, "%s:%lld: the compressed data is damaged or cut short", path,
+                       (long long)data->rows.len + 1);
+  if (data->rows.len == 0) return planc_error(PLANC_BAD_INPUT, "%s:1: no rows", path);
   return NULL;
 }
 
@@ -85,7 +86,7 @@ static planc_status split(planrt_data *data) {
     else
       VEC_PUSH(&data->train, i);
   data->epoch = -1;
-  data->shuffled = malloc((size_t)data->train.len * sizeof *data->shuffled);
+  data->shuffled = malloc(((size_t)data->train.len + 1) * sizeof *data->shuffled);
   return data->shuffled ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "rows");
 }
 
@@ -93,8 +94,7 @@ planc_status planrt_data_read(const char *path, uint64_t seed, planrt_data **out
   gzFile file = gzopen(path, "rb");
   if (!file) return planc_error(PLANC_BAD_INPUT, "%s: cannot be opened", path);
   planrt_data *data = calloc(1, sizeof *data);
-  planc_status status =
-      data ? planc_context(read_rows(data, file), "%s", path) : planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
+  planc_status status = data ? read_rows(data, file, path) : planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
   gzclose(file);
   if (!status) status = split(data);
   if (status) {

@@ -158,7 +158,7 @@ static planc_status load_instr(loader *l, const planc_instr *instr, bool body, p
   bool on_stream = instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_release;
   if (on_stream && (instr->stream < 0 || instr->stream >= l->plan->n_streams))
     return planc_error(PLANC_INVALID_PLAN, "no stream %d", instr->stream);
-  *out = (planrt_action){.stream = on_stream ? instr->stream : -1, .lag = instr->lag, .id = instr->id};
+  *out = (planrt_action){.stream = (int16_t)(on_stream ? instr->stream : -1), .lag = instr->lag, .id = instr->id};
   switch ((planc_instr_op)instr->op) {
     case PLANC_INSTR_exec:
       return load_exec(l, instr, out);

@@ -40,11 +40,11 @@ static planc_status compare(const planrt_session *session, int32_t buffer, const
     memcpy(&theirs, want + byte / 4 * 4, sizeof theirs);
     snprintf(values, sizeof values, ": %.9g instead of %.9g", (double)ours, (double)theirs);
   }
+  int64_t iteration = period * job->iterations + (at->iteration < 0 ? 0 : at->iteration);
   char where[64] = "";
   if (at->round >= 0) snprintf(where, sizeof where, " round %d,", at->round);
   return planc_error(PLANC_INVALID_PLAN, "iteration %lld,%s %s differs from the reference at byte %lld%s",
-                     (long long)(period * job->iterations + (at->iteration < 0 ? 0 : at->iteration)), where,
-                     planc_trace_buffer_name(trace, buffer), (long long)byte, values);
+                     (long long)iteration, where, planc_trace_buffer_name(trace, buffer), (long long)byte, values);
 }
 
 planc_status planrt_reference_compare(planrt_session *session, int64_t periods) {

@@ -28,7 +28,8 @@ typedef enum planc_code {
 typedef struct planc_status_object *planc_status;
 
 /* A new status. Never NULL: when memory is short it is a shared out-of-memory status. */
-planc_status planc_error(planc_code code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+planc_status planc_error(planc_code code, const char *format, ...)
+    __attribute__((format(printf, 2, 3), returns_nonnull));
 /* Puts "context: " before the message of `status` and returns it; NULL stays NULL. Takes ownership of `status`. */
 planc_status planc_context(planc_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

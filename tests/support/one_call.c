@@ -14,12 +14,13 @@ static void ok(planc_status status) {
 void one_call_open(one_call *one, const char *layout, const char *tensors, const char *op, int64_t batch,
                    bool synthetic) {
   *one = (one_call){0};
-  char text[2048] = "planc-graph: 1\nname: one\n";
-  size_t length = strlen(text);
-  length += (size_t)snprintf(text + length, sizeof text - length, "layout: %s\ntensors:\n", layout);
-  for (const char *line = tensors; *line; line += strcspn(line, "\n") + (line[strcspn(line, "\n")] == '\n'))
-    length += (size_t)snprintf(text + length, sizeof text - length, "  %.*s\n", (int)strcspn(line, "\n"), line);
-  length += (size_t)snprintf(text + length, sizeof text - length, "ops:\n  - {op: o, %s}\n", op);
+  char text[2048];
+  size_t length = (size_t)snprintf(text, sizeof text, "planc-graph: 1\nname: one\nlayout: %s\ntensors:\n  ", layout);
+  for (const char *c = tensors; *c && length < sizeof text / 2; c++) {
+    text[length++] = *c;
+    if (*c == '\n' && c[1]) length += (size_t)snprintf(text + length, sizeof text - length, "  ");
+  }
+  length += (size_t)snprintf(text + length, sizeof text - length, "\nops:\n  - {op: o, %s}\n", op);
   ck_assert(length < sizeof text);
   ok(planc_graph_parse(text, length, "one", &one->graph));
   planc_job job = {.graph = one->graph, .batch = batch, .n_rounds = 1, .rounds = &batch, .iterations = 1};

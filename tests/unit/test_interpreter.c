@@ -124,7 +124,7 @@ START_TEST(training) {
   run_pictures(graph, rounds[_i % 2], n_rounds, WEAVE_RESIDENT, -1, &resident, &accuracy[0]);
   run_pictures(graph, rounds[_i % 2], n_rounds, WEAVE_SWAP, -1, &swapped, &accuracy[1]);
   run_pictures(graph, rounds[_i % 2], n_rounds, WEAVE_SWAP, 5, &interleaved, &accuracy[2]);
-  ck_assert_int_eq(resident.n, 40 * n_rounds);
+  ck_assert_int_eq(resident.n, (int64_t)40 * n_rounds);
   ck_assert_mem_eq(&resident, &swapped, sizeof resident);
   ck_assert_mem_eq(&resident, &interleaved, sizeof resident);
   ck_assert(accuracy[0] == accuracy[1] && accuracy[1] == accuracy[2]);
@@ -219,7 +219,7 @@ static planc_instr nothing(const planc_plan *plan, int16_t stream) {
 /* needed[i * n_buffers + b]: before instance i runs (after the last one, for i = n_instances), b's content matters to
  * what leaves or persists. */
 static bool *find_needed(const planc_trace *trace) {
-  int32_t n = trace->n_buffers;
+  ptrdiff_t n = trace->n_buffers;
   bool *needed = calloc((size_t)(trace->n_instances + 1) * (size_t)n, sizeof *needed);
   ck_assert(needed);
   for (int32_t b = 0; b < n; b++)
@@ -246,7 +246,7 @@ static bool matters(const woven *w, int64_t at, const bool *needed) {
   int64_t exec = at; /* the one it serves */
   while (instrs[exec].op != PLANC_INSTR_exec) exec += instr->op == PLANC_INSTR_prefetch ? 1 : -1;
   const planc_instance *instance = &trace->instances[instrs[exec].id];
-  const bool *before = &needed[instrs[exec].id * trace->n_buffers], *after = before + trace->n_buffers;
+  const bool *before = &needed[(ptrdiff_t)instrs[exec].id * trace->n_buffers], *after = before + trace->n_buffers;
   bool live = false;
   for (int32_t k = 0; k < instance->n_accesses; k++) {
     const planc_access *access = &trace->accesses[instance->first_access + k];

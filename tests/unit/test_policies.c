@@ -12,7 +12,7 @@
 #include "planrt/planrt.h"
 #include "tests/support/randgraph.h"
 
-enum { GRAPHS = 60, INTERLEAVINGS = 20 };
+enum { GRAPHS = 100, INTERLEAVINGS = 20 };
 
 static void ok(planc_status status, const char *what, const char *policy, int seed) {
   ck_assert_msg(!status, "%s: %s, graph %d: %s", what, policy, seed, planc_status_message(status));
