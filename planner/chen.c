@@ -16,16 +16,12 @@ static int32_t ceil_sqrt(int32_t n) {
 }
 
 /* The position of every instance within its round. */
-static planc_status positions(const planc_trace *trace, int32_t **out) {
-  int32_t *position = malloc(((size_t)trace->n_instances + 1) * sizeof *position);
-  if (!position) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+static void number(const planc_trace *trace, int32_t *position) {
   for (int32_t i = 0; i < trace->n_instances; i++) {
     bool new_round = i == 0 || trace->instances[i].round != trace->instances[i - 1].round ||
                      trace->instances[i].iteration != trace->instances[i - 1].iteration;
     position[i] = new_round ? 0 : position[i - 1] + 1;
   }
-  *out = position;
-  return NULL;
 }
 
 /* Keeps what is alive across a cut, told by its first and last forward access, and the last segment, with which the
@@ -34,8 +30,9 @@ static planc_status keep_checkpoints(const planc_trace *trace, bool *keep) {
   int32_t n_forward = 0;
   while (n_forward < trace->n_instances && planc_trace_op(trace, n_forward)->phase == PLANC_PHASE_forward) n_forward++;
   int32_t length = ceil_sqrt(n_forward), last_segment = n_forward ? (n_forward - 1) / length : 0;
-  int32_t *position = NULL;
-  PLANC_TRY(positions(trace, &position));
+  int32_t *position = malloc(((size_t)trace->n_instances + 1) * sizeof *position);
+  if (!position) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  number(trace, position);
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     const planc_buffer *buffer = &trace->buffers[b];
     int32_t first = -1, last = -1;

@@ -134,6 +134,7 @@ planc_status planc_sub_batch_select(const planc_problem *problem, int64_t *out_s
   int64_t largest = 1;
   PLANC_TRY(largest_sub_batch(problem, &largest));
   int64_t rounds = (problem->batch + largest - 1) / largest;
-  *out_sub_batch = problem->sub_batch ? largest : (problem->batch + rounds - 1) / rounds;
+  bool even = !problem->sub_batch && rounds > 1;
+  *out_sub_batch = even ? (problem->batch + rounds - 1) / rounds : largest;
   return NULL;
 }

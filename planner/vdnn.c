@@ -174,6 +174,13 @@ static planc_status run_task(vdnn *v, int32_t task) {
   return planc_walk_close_dead(&v->walk, task);
 }
 
+static planc_status run_trace(vdnn *v) {
+  if (!v->leaves || !v->away) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  PLANC_TRY(choose_leaves(v));
+  for (int32_t i = 0; i < v->walk.trace->n_instances; i++) PLANC_TRY(run_task(v, i));
+  return planc_schedule_finish(v->walk.schedule);
+}
+
 /* --- Attempts
  * --------------------------------------------------------------------------------------------------------- */
 
@@ -189,9 +196,7 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   PLANC_TRY(planc_walk_start(&v.walk, problem, setting->sub_batch, room, out));
   v.leaves = malloc(((size_t)out->trace->n_buffers + 1) * sizeof *v.leaves);
   v.away = calloc((size_t)out->trace->n_buffers + 1, sizeof *v.away);
-  planc_status status = v.leaves && v.away ? choose_leaves(&v) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  for (int32_t i = 0; !status && i < out->trace->n_instances; i++) status = run_task(&v, i);
-  if (!status) status = planc_schedule_finish(out->schedule);
+  planc_status status = run_trace(&v);
   free(v.leaves);
   free(v.away);
   return status;

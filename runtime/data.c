@@ -91,19 +91,18 @@ static planc_status split(planrt_data *data) {
 }
 
 planc_status planrt_data_read(const char *path, uint64_t seed, planrt_data **out) {
-  gzFile file = gzopen(path, "rb");
-  if (!file) return planc_error(PLANC_BAD_INPUT, "%s: cannot be opened", path);
   planrt_data *data = calloc(1, sizeof *data);
-  planc_status status = data ? read_rows(data, file, path) : planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
-  gzclose(file);
-  if (!status) status = split(data);
-  if (status) {
-    planrt_data_free(data);
-    return status;
-  }
+  if (!data) return planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
   data->seed = seed;
-  *out = data;
-  return NULL;
+  gzFile file = gzopen(path, "rb");
+  planc_status status = file ? read_rows(data, file, path) : planc_error(PLANC_BAD_INPUT, "%s: cannot be opened", path);
+  if (file) gzclose(file);
+  if (!status) status = split(data);
+  if (status)
+    planrt_data_free(data);
+  else
+    *out = data;
+  return status;
 }
 
 void planrt_data_free(planrt_data *data) {

@@ -25,11 +25,14 @@ static bool inside(int64_t address, int64_t bytes, int64_t size) {
 
 /* --- Residencies ---------------------------------------------------------------------------------------------- */
 
+static planc_status no_residency(int32_t residency) {
+  return planc_error(PLANC_INVALID_PLAN, "no residency %d", residency);
+}
+
 static planc_status locate(loader *l, int32_t residency, int32_t buffer, int64_t address) {
   if (buffer < 0 || buffer >= l->trace->n_buffers)
     return planc_error(PLANC_INVALID_PLAN, "residency %d: no buffer %d", residency, buffer);
-  if (residency < 0 || residency >= l->plan->n_residencies)
-    return planc_error(PLANC_INVALID_PLAN, "no residency %d", residency);
+  if (residency < 0 || residency >= l->plan->n_residencies) return no_residency(residency);
   if (!inside(address, l->trace->buffers[buffer].bytes, l->plan->arena_bytes))
     return planc_error(PLANC_INVALID_PLAN, "residency %d of %s: address %lld is outside the arena", residency,
                        planc_trace_buffer_name(l->trace, buffer), (long long)address);
@@ -53,11 +56,10 @@ static planc_status locate_all(loader *l) {
   return NULL;
 }
 
-static planc_status place_of(const loader *l, int32_t residency, const place **out) {
-  if (residency < 0 || residency >= l->plan->n_residencies || l->places[residency].buffer < 0)
-    return planc_error(PLANC_INVALID_PLAN, "no residency %d", residency);
-  *out = &l->places[residency];
-  return NULL;
+/* Where an instruction's residency is; NULL when there is none. */
+static const place *place_of(const loader *l, int32_t residency) {
+  if (residency < 0 || residency >= l->plan->n_residencies || l->places[residency].buffer < 0) return NULL;
+  return &l->places[residency];
 }
 
 /* --- Instructions --------------------------------------------------------------------------------------------- */
@@ -72,8 +74,8 @@ static planc_status find_memory(loader *l, const planc_instr *instr) {
     int32_t use = l->plan->uses[instr->first_use + k];
     l->memory[k] = NULL;
     if (use < 0 && access->effect && instr->recompute) continue;
-    const place *at = NULL;
-    PLANC_TRY(place_of(l, use, &at));
+    const place *at = place_of(l, use);
+    if (!at) return no_residency(use);
     if (at->buffer != access->buffer)
       return planc_error(PLANC_INVALID_PLAN, "residency %d holds %s, not %s", use,
                          planc_trace_buffer_name(l->trace, at->buffer),
@@ -121,8 +123,8 @@ static planc_status load_user(loader *l, const planc_instr *instr, bool body, co
 
 static planc_status load_transfer(loader *l, const planc_instr *instr, bool body, planrt_action *out) {
   bool offload = instr->op == PLANC_INSTR_offload;
-  const place *at = NULL;
-  PLANC_TRY(place_of(l, instr->id, &at));
+  const place *at = place_of(l, instr->id);
+  if (!at) return no_residency(instr->id);
   const planc_buffer *buffer = &l->trace->buffers[at->buffer];
   if (instr->bytes != buffer->bytes)
     return planc_error(PLANC_INVALID_PLAN, "%s has %lld bytes, not %lld", planc_trace_buffer_name(l->trace, at->buffer),
@@ -141,9 +143,8 @@ static planc_status load_transfer(loader *l, const planc_instr *instr, bool body
 }
 
 static planc_status load_move(loader *l, const planc_instr *instr, planrt_action *out) {
-  const place *to = NULL, *from = NULL;
-  PLANC_TRY(place_of(l, instr->id, &to));
-  PLANC_TRY(place_of(l, instr->aux, &from));
+  const place *to = place_of(l, instr->id), *from = place_of(l, instr->aux);
+  if (!to || !from) return no_residency(to ? instr->aux : instr->id);
   if (to->buffer != from->buffer || instr->bytes != l->trace->buffers[to->buffer].bytes)
     return planc_error(PLANC_INVALID_PLAN, "residencies %d and %d hold different buffers", instr->id, instr->aux);
   out->kind = PLANRT_COPY;
@@ -154,7 +155,7 @@ static planc_status load_move(loader *l, const planc_instr *instr, planrt_action
 }
 
 static planc_status load_instr(loader *l, const planc_instr *instr, bool body, planrt_action *out) {
-  const place *at = NULL;
+  const place *at = place_of(l, instr->id);
   bool on_stream = instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_release;
   if (on_stream && (instr->stream < 0 || instr->stream >= l->plan->n_streams))
     return planc_error(PLANC_INVALID_PLAN, "no stream %d", instr->stream);
@@ -175,7 +176,7 @@ static planc_status load_instr(loader *l, const planc_instr *instr, bool body, p
       return NULL;
     case PLANC_INSTR_acquire:
     case PLANC_INSTR_release:
-      PLANC_TRY(place_of(l, instr->id, &at));
+      if (!at) return no_residency(instr->id);
       out->kind = PLANRT_POISON;
       out->to = at->memory;
       out->bytes = l->trace->buffers[at->buffer].bytes;

@@ -158,29 +158,34 @@ const planc_check_report *planrt_report(const planrt_session *session) {
 
 /* --- Persistent values ---------------------------------------------------------------------------------------- */
 
-static planc_status find_home(const planrt_session *session, int32_t job, int32_t storage, int64_t bytes, char **out) {
-  if (job < 0 || job >= session->trace->n_jobs || storage < 0 || storage >= session->trace->jobs[job].graph->n_storages)
-    return planc_error(PLANC_USAGE, "job %d has no storage %d", job, storage);
+/* The home of a persistent storage of `bytes` bytes; NULL, and why in *out_status, if there is none. */
+static char *find_home(const planrt_session *session, int32_t job, int32_t storage, int64_t bytes,
+                       planc_status *out_status) {
+  if (job < 0 || job >= session->trace->n_jobs || storage < 0 ||
+      storage >= session->trace->jobs[job].graph->n_storages) {
+    *out_status = planc_error(PLANC_USAGE, "job %d has no storage %d", job, storage);
+    return NULL;
+  }
   const planc_graph *graph = session->trace->jobs[job].graph;
   const char *name = graph->tensors[graph->storages[storage].tensor].name;
-  *out = session->home[session->home_of[job] + storage];
-  if (!*out) return planc_error(PLANC_USAGE, "%s does not persist", name);
+  char *home = session->home[session->home_of[job] + storage];
   int64_t size = planc_law_at(graph->storages[storage].bytes, session->trace->jobs[job].batch);
-  if (bytes != size)
-    return planc_error(PLANC_USAGE, "%s has %lld bytes, not %lld", name, (long long)size, (long long)bytes);
+  if (home && bytes == size) return home;
+  *out_status = home ? planc_error(PLANC_USAGE, "%s has %lld bytes, not %lld", name, (long long)size, (long long)bytes)
+                     : planc_error(PLANC_USAGE, "%s does not persist, or no op uses it", name);
   return NULL;
 }
 
 planc_status planrt_read(const planrt_session *session, int32_t job, int32_t storage, void *out, int64_t bytes) {
-  char *home;
-  PLANC_TRY(find_home(session, job, storage, bytes, &home));
-  memcpy(out, home, (size_t)bytes);
-  return NULL;
+  planc_status status = NULL;
+  const char *home = find_home(session, job, storage, bytes, &status);
+  if (home) memcpy(out, home, (size_t)bytes);
+  return status;
 }
 
 planc_status planrt_write(planrt_session *session, int32_t job, int32_t storage, const void *data, int64_t bytes) {
-  char *home;
-  PLANC_TRY(find_home(session, job, storage, bytes, &home));
-  memcpy(home, data, (size_t)bytes);
-  return NULL;
+  planc_status status = NULL;
+  char *home = find_home(session, job, storage, bytes, &status);
+  if (home) memcpy(home, data, (size_t)bytes);
+  return status;
 }

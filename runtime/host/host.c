@@ -34,21 +34,25 @@ static planc_status allocate(int64_t bytes, const char *what, char **out) {
   return NULL;
 }
 
+static planc_status fill_device(planrt_device *device) {
+  PLANC_TRY(allocate(device->options.arena_bytes, "an arena", &device->arena));
+  PLANC_TRY(allocate(device->options.host_arena_bytes, "a host arena", &device->host_arena));
+  device->generations = calloc((size_t)device->options.n_events + 1, sizeof *device->generations);
+  if (!device->generations) return planc_error(PLANC_OUT_OF_MEMORY, "events");
+  forget(device);
+  return NULL;
+}
+
 static planc_status open_device(const planrt_device_options *options, planrt_device **out) {
   planrt_device *device = calloc(1, sizeof *device);
   if (!device) return planc_error(PLANC_OUT_OF_MEMORY, "host device");
   device->options = *options;
-  planc_status status = allocate(options->arena_bytes, "an arena", &device->arena);
-  if (!status) status = allocate(options->host_arena_bytes, "a host arena", &device->host_arena);
-  device->generations = calloc((size_t)options->n_events + 1, sizeof *device->generations);
-  if (!status && !device->generations) status = planc_error(PLANC_OUT_OF_MEMORY, "events");
-  if (status) {
+  planc_status status = fill_device(device);
+  if (status)
     close_device(device);
-    return status;
-  }
-  forget(device);
-  *out = device;
-  return NULL;
+  else
+    *out = device;
+  return status;
 }
 
 static char *arena(const planrt_device *device) {

@@ -273,6 +273,17 @@ static planc_status deliver(planc_machine *m, const planc_resident *resident) {
   return NULL;
 }
 
+static planc_status offload_to_slot(planc_machine *m, planc_mark mark, const planc_resident *resident) {
+  const planc_instr *instr = m->instr;
+  planc_extent slot = m->extents.of[m->index];
+  if (m->run == PLANC_RUN_EPILOGUE) return planc_machine_fault(m, "in the epilogue copies go to the user only");
+  PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
+  PLANC_TRY(access_bytes(m, mark, slot, true, -1, "its host slot"));
+  planc_memory_fill(&m->memory, slot, (planc_content){resident->buffer, resident->version, (int32_t)m->run});
+  touch(&m->host_touched, instr->address, instr->bytes);
+  return NULL;
+}
+
 static planc_status step_offload(planc_machine *m) {
   const planc_instr *instr = m->instr;
   planc_resident *resident = open_residency(m, instr->id);
@@ -281,16 +292,8 @@ static planc_status step_offload(planc_machine *m) {
   PLANC_TRY(check_bytes(m, resident->buffer));
   if (resident->version < 0) return planc_machine_fault(m, "residency %d holds nothing yet", instr->id);
   planc_mark mark = new_mark(m);
-  PLANC_TRY(access_resident(m, mark, resident, false));
-  if (instr->address == PLANC_USER) return deliver(m, resident);
-
-  if (m->run == PLANC_RUN_EPILOGUE) return planc_machine_fault(m, "in the epilogue copies go to the user only");
-  planc_extent slot = m->extents.of[m->index];
-  PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
-  PLANC_TRY(access_bytes(m, mark, slot, true, -1, "its host slot"));
-  planc_memory_fill(&m->memory, slot, (planc_content){resident->buffer, resident->version, (int32_t)m->run});
-  touch(&m->host_touched, instr->address, instr->bytes);
-  return NULL;
+  PLANC_TRY(instr->address == PLANC_USER ? deliver(m, resident) : offload_to_slot(m, mark, resident));
+  return access_resident(m, mark, resident, false);
 }
 
 /* What comes from the user: in the prologue what persists, in a body what is fed. Both are version 0. */

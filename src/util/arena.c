@@ -3,7 +3,6 @@
 
 #include <stdalign.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct planc_arena_block {
   struct planc_arena_block *next;
@@ -36,9 +35,9 @@ planc_status planc_arena_alloc(planc_arena *arena, int64_t count, size_t size, v
 }
 
 planc_status planc_arena_strndup(planc_arena *arena, const char *text, size_t length, const char **out) {
-  char *copy;
+  char *copy = NULL;
   PLANC_TRY(planc_arena_alloc(arena, (int64_t)length + 1, 1, (void *)&copy));
-  if (length) memcpy(copy, text, length);
+  for (size_t i = 0; copy && i < length; i++) copy[i] = text[i];
   *out = copy;
   return NULL;
 }

@@ -113,7 +113,12 @@ void planc_options_help(const char *program, const planc_command_line *line, FIL
           line->operands, line->summary);
   for (const planc_option *option = line->options; option->name; option++) {
     char left[64];
-    char letter[] = {option->letter ? '-' : ' ', option->letter ? option->letter : ' ', option->letter ? ',' : ' ', 0};
+    char letter[] = "   ";
+    if (option->letter) {
+      letter[0] = '-';
+      letter[1] = option->letter;
+      letter[2] = ',';
+    }
     snprintf(left, sizeof left, "%s --%s%s%s", letter, option->name, option->value ? " " : "",
              option->value ? option->value : "");
     fprintf(out, "  %-30s %s\n", left, option->help);
