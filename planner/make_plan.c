@@ -81,32 +81,58 @@ planc_status planc_candidate_time(const planc_problem *problem, const planc_cand
   return status;
 }
 
-static planc_status fits(const planc_problem *problem, const planc_policy *policy, int64_t budget, bool *out) {
+/* Whether there is a plan at `budget`, and its peak. */
+static planc_status fits(const planc_problem *problem, const planc_policy *policy, int64_t budget, bool *out_fits,
+                         int64_t *out_peak) {
   planc_problem at = *problem;
   at.budget_bytes = budget;
   planc_plan *plan = NULL;
   planc_status status = planc_make_plan(&at, policy, &plan);
+  *out_fits = !status;
+  if (!status) *out_peak = plan->predicted.peak_bytes;
   planc_plan_free(plan);
-  *out = !status;
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   planc_status_free(status);
   return NULL;
 }
 
-planc_status planc_least_budget(const planc_problem *problem, const planc_policy *policy, int64_t *out_bytes) {
-  int64_t low = 0; /* fails */
-  int64_t high = planc_profile_device(problem->profile)->reserved_bytes + PLANC_ALIGNMENT;
+/* Narrows (low, high]: `low` fails, `high` fits. Where a plan stays below its budget, its peak is tried as well, and
+ * the unit below that: most policies are settled by these two. */
+static planc_status narrow(const planc_problem *problem, const planc_policy *policy, int64_t peak, int64_t *low,
+                           int64_t *high) {
   bool fit;
+  int64_t unused;
+  if (peak >= *high || peak <= *low) return NULL;
+  PLANC_TRY(fits(problem, policy, peak, &fit, &unused));
+  if (!fit) return NULL;
+  *high = peak;
+  int64_t below = peak - PLANC_ALIGNMENT;
+  if (below <= *low) return NULL;
+  PLANC_TRY(fits(problem, policy, below, &fit, &unused));
+  if (fit) {
+    *high = below;
+  } else {
+    *low = below;
+  }
+  return NULL;
+}
+
+planc_status planc_least_budget(const planc_problem *problem, const planc_policy *policy, int64_t *out_bytes) {
+  int64_t low = 0, high = planc_profile_device(problem->profile)->reserved_bytes + PLANC_ALIGNMENT;
+  int64_t peak = 0;
+  bool fit = false;
   for (;;) {
-    PLANC_TRY(fits(problem, policy, high, &fit));
+    PLANC_TRY(fits(problem, policy, high, &fit, &peak));
     if (fit) break;
     low = high;
     if (high > INT64_MAX / 2) return planc_error(PLANC_INFEASIBLE, "policy %s fits no budget", policy->name);
     high *= 2;
   }
-  while (high - low > PLANC_ALIGNMENT) {
+  for (;;) {
+    if (fit) PLANC_TRY(narrow(problem, policy, peak, &low, &high));
+    if (high - low <= PLANC_ALIGNMENT) break;
     int64_t middle = low + (high - low) / 2;
-    PLANC_TRY(fits(problem, policy, middle, &fit));
+    PLANC_TRY(fits(problem, policy, middle, &fit, &peak));
     if (fit) {
       high = middle;
     } else {

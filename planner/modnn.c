@@ -315,10 +315,11 @@ static planc_status schedule_rounds(const planc_problem *problem, int64_t sub_ba
 /* --- How many rounds -------------------------------------------------------------------------------------------------
  */
 
-/* Eq. 3 says how large a round may be so that every op fits; smaller rounds cost time on the ops and save transfers.
- * The paper leaves it at the largest. Here its halves are scheduled as well and the simulator decides (ties: larger
- * rounds), as long as there are transfers to save, the ops alone do not already take longer, and not more instances
- * than this have been scheduled. */
+/* Eq. 3 says how large a round may be so that every op fits with its fastest algorithm; smaller rounds cost time on the
+ * ops and save transfers, larger ones may do with other algorithms. The paper leaves it at Eq. 3. Here the powers of
+ * two from the next larger one down are scheduled as well, at which kernels lose least to partly filled tiles, and the
+ * simulator decides. Below Eq. 3 that goes on while it helps or there are transfers left to save; it ends when this
+ * many instances have been scheduled. */
 enum { MOST_INSTANCES = 200000 };
 
 /* What the ops of a candidate take with the fastest algorithms, launches and transfers left out. */
@@ -373,13 +374,14 @@ planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *o
   int64_t per_round = instances / out->trace->jobs[0].n_rounds + 1;
   PLANC_TRY(planc_candidate_time(problem, out, &best_ns));
   int64_t size = 1;
-  while (size * 2 < sub_batch) size *= 2;
-  for (; size >= 1 && size < sub_batch; size /= 2) {
+  while (size < sub_batch && size * 2 <= problem->batch) size *= 2;
+  for (; size >= 1; size /= 2) {
+    if (size == sub_batch) continue;
     int64_t rounds = (problem->batch + size - 1) / size, before_ns = best_ns;
     instances += rounds * per_round;
     if (instances > MOST_INSTANCES) break;
     PLANC_TRY(consider(problem, (problem->batch + rounds - 1) / rounds, out, &best_ns));
-    if (best_ns == before_ns && !offloads(out)) break;
+    if (size < sub_batch && best_ns == before_ns && !offloads(out)) break;
   }
   return NULL;
 }

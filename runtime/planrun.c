@@ -104,7 +104,7 @@ static planc_status run_epochs(execution *e) {
     PLANC_TRY(e->interleave >= 0
                   ? planrt_run_interleaved(e->session, periods, (uint64_t)e->interleave + (uint64_t)epoch)
                   : planrt_run(e->session, periods));
-    e->loss /= (double)(periods * per_period);
+    e->loss = e->options.synthetic ? NAN : e->loss / (double)(periods * per_period);
     done += periods * per_period;
     if (e->data && !isnan(e->loss)) printf("epoch %lld: loss %.9g\n", (long long)epoch + 1, e->loss);
   }
@@ -134,7 +134,7 @@ static void print_report(const execution *e, bool valid, bool json) {
   if (!valid) return;
   char peak[PLANC_SIZE_TEXT], host[PLANC_SIZE_TEXT];
   printf("iterations %lld\n", (long long)e->iterations);
-  if (isfinite(e->loss) && !e->options.synthetic) printf("loss %.9g\n", e->loss);
+  if (isfinite(e->loss)) printf("loss %.9g\n", e->loss);
   if (isfinite(e->accuracy)) printf("accuracy %.4f\n", e->accuracy);
   printf("peak %s, host %s\n", planc_size_format(report->peak_bytes, peak),
          planc_size_format(report->host_peak_bytes, host));

@@ -45,15 +45,31 @@ static planc_status print_report(const planc_check_report *report, const planc_p
   return NULL;
 }
 
+/* That a plan does not pass is a report as well, for programs. */
+static planc_status print_refusal(planc_status refusal) {
+  cJSON *object = cJSON_CreateObject();
+  cJSON_AddStringToObject(object, "planc", "check/1");
+  cJSON_AddBoolToObject(object, "valid", false);
+  planc_report_int(object, "exit_code", planc_exit_code(planc_status_code(refusal)));
+  cJSON_AddStringToObject(object, "message", planc_status_message(refusal));
+  return planc_report_json(object);
+}
+
 static planc_status check_plan(const planc_arguments *arguments, const planc_plan *plan) {
   planc_check_options options;
   planc_check_report report;
+  bool json = planc_option_given(arguments, "json");
   PLANC_TRY(planc_option_size(arguments, "budget", -1, &options.budget_bytes));
   PLANC_TRY(planc_option_size(arguments, "host-budget", -1, &options.host_budget_bytes));
-  PLANC_TRY(compare_graph(arguments, plan));
-  PLANC_TRY(planc_context(planc_check(plan, &options, &report), "%s", arguments->operands[0]));
+  planc_status status = compare_graph(arguments, plan);
+  if (!status) status = planc_context(planc_check(plan, &options, &report), "%s", arguments->operands[0]);
+  planc_code code = planc_status_code(status);
+  if (json && (code == PLANC_INVALID_PLAN || code == PLANC_INFEASIBLE || code == PLANC_STALE)) {
+    planc_status_free(print_refusal(status)); /* the refusal is what the user is told in any case */
+  }
+  if (status) return status;
   int64_t budget = options.budget_bytes < 0 ? plan->budget_bytes : options.budget_bytes;
-  return print_report(&report, plan, budget, planc_option_given(arguments, "json"));
+  return print_report(&report, plan, budget, json);
 }
 
 static planc_status run(const planc_arguments *arguments) {

@@ -117,7 +117,7 @@ static planc_status parse_policies(char *names, row *rows, int32_t *n) {
   char *save = NULL;
   for (char *name = strtok_r(names, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
     if (*n == MOST_POLICIES) return planc_error(PLANC_USAGE, "too many policies");
-    PLANC_TRY(planc_setup_policy(name, &rows[*n].policy));
+    PLANC_TRY(planc_setup_policy(name, PLANC_USAGE, &rows[*n].policy));
     ++*n;
   }
   return *n ? NULL : planc_error(PLANC_USAGE, "--policies names none");

@@ -99,7 +99,7 @@ static planc_status plan_graph(const planc_arguments *arguments, const planc_set
     planc_note("policy %s (%s)", name, graph_policy ? "the graph's header" : "the fall-back");
   }
   const planc_policy *policy;
-  PLANC_TRY(planc_setup_policy(name, &policy));
+  PLANC_TRY(planc_setup_policy(name, name == graph_policy ? PLANC_BAD_INPUT : PLANC_USAGE, &policy));
   if (policy->supports & PLANC_POLICY_SIMULATED) {
     return planc_error(PLANC_USAGE, "policy %s is only simulated and has no plan; see planc compare", name);
   }

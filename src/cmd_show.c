@@ -1,4 +1,5 @@
 /* `planc show`: what is in a graph, or in a plan and what binds its peak. */
+#include <errno.h>
 #include <string.h>
 
 #include "cli.h"
@@ -148,7 +149,7 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
 /* A plan's first byte is its header's brace; a graph is YAML with a key there. */
 static planc_status is_plan(const char *path, bool *out) {
   FILE *file = fopen(path, "re");
-  if (!file) return planc_error(PLANC_BAD_INPUT, "%s: cannot be read", path);
+  if (!file) return planc_error(PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
   *out = fgetc(file) == '{';
   fclose(file);
   return NULL;

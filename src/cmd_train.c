@@ -6,13 +6,12 @@
 #include "util/file.h"
 
 static planc_status run(const planc_arguments *arguments) {
-  const char *path = arguments->operands[0], *name = planc_option_value(arguments, "optimizer");
+  const char *path = arguments->operands[0], *name;
   const char *output = planc_option_value(arguments, "output");
   planc_graph *graph, *train = NULL;
   PLANC_TRY(planc_graph_read(path, &graph));
-  if (!name) name = graph->optimizer ? graph->optimizer : "sgd";
   planc_optimizer optimizer = PLANC_SGD;
-  planc_status status = planc_optimizer_parse(name, &optimizer);
+  planc_status status = planc_setup_optimizer(planc_option_value(arguments, "optimizer"), graph, &optimizer, &name);
   if (!status) status = planc_context(planc_graph_train(graph, optimizer, &train), "%s", path);
   planc_graph_free(graph);
   char *text = NULL;

@@ -24,7 +24,8 @@ static void print_usage(FILE *out) {
 
 /* Takes --color out of the arguments; true when messages are to be coloured. */
 static planc_status take_color(int *argc, char **argv, bool *out_color) {
-  *out_color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
+  const char *no_color = getenv("NO_COLOR"); /* an empty one says nothing (no-color.org) */
+  *out_color = isatty(STDERR_FILENO) && !(no_color && *no_color);
   int kept = 0;
   for (int i = 0; i < *argc; i++) {
     if (strncmp(argv[i], "--color=", 8) != 0) {

@@ -30,6 +30,16 @@ void planc_warn(const char *format, ...) {
   va_end(arguments);
 }
 
+planc_status planc_setup_optimizer(const char *option, const planc_graph *graph, planc_optimizer *out,
+                                   const char **out_name) {
+  *out_name = option ? option : graph->optimizer ? graph->optimizer : fallback_optimizer;
+  planc_status status = planc_optimizer_parse(*out_name, out);
+  if (!status || !option) return status;
+  planc_status usage = planc_error(PLANC_USAGE, "--optimizer: %s", planc_status_message(status));
+  planc_status_free(status);
+  return usage;
+}
+
 planc_status planc_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out) {
   planc_graph *graph;
   PLANC_TRY(planc_graph_read(path, &graph));
@@ -37,13 +47,13 @@ planc_status planc_setup_graph(const char *path, const char *optimizer, bool inf
     *out = graph;
     return NULL;
   }
-  if (!optimizer) optimizer = graph->optimizer ? graph->optimizer : fallback_optimizer;
   planc_optimizer chosen = PLANC_SGD;
-  planc_status status = planc_optimizer_parse(optimizer, &chosen);
+  const char *name;
+  planc_status status = planc_setup_optimizer(optimizer, graph, &chosen, &name);
   if (!status) status = planc_context(planc_graph_train(graph, chosen, out), "%s", path);
-  planc_graph_free(graph);
   if (!status)
-    planc_note("%s has no backward ops: planned for training with %s (--inference plans it as it is)", path, optimizer);
+    planc_note("%s has no backward ops: planned for training with %s (--inference plans it as it is)", path, name);
+  planc_graph_free(graph);
   return status;
 }
 
@@ -124,7 +134,7 @@ void planc_setup_free(planc_setup *setup) {
   planc_graph_free(setup->graph);
 }
 
-planc_status planc_setup_policy(const char *name, const planc_policy **out) {
+planc_status planc_setup_policy(const char *name, planc_code code, const planc_policy **out) {
   *out = planc_policy_find(name);
-  return *out ? NULL : planc_error(PLANC_USAGE, "unknown policy %s; planc(1) lists them", name);
+  return *out ? NULL : planc_error(code, "unknown policy %s; planc(1) lists them", name);
 }

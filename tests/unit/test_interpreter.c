@@ -139,18 +139,33 @@ START_TEST(training) {
 }
 END_TEST
 
-/* Without what couples a batch, rounds change the sum of the losses and the trained weights only by rounding: 1e-4. */
+static bool has_accumulate(const planc_graph *graph, const int64_t *rounds, int32_t n_rounds, int64_t batch) {
+  planc_job job = {.graph = graph, .batch = batch, .n_rounds = n_rounds, .rounds = rounds, .iterations = 1};
+  planc_trace *trace;
+  bool found = false;
+  ok(planc_expand(&job, 1, &trace));
+  for (int32_t i = 0; i < trace->n_instances; i++) found = found || trace->instances[i].role == PLANC_ROLE_ACCUMULATE;
+  planc_trace_free(trace);
+  return found;
+}
+
+/* Without what couples a batch, rounds change the sum of the losses and the trained weights only by rounding: 1e-4.
+ * Gradients add up in place, and, where two ops share a weight, through a temporary. */
 START_TEST(rounds_add_up) {
   static const char text[] =
       "planc-graph: 1\nname: mlp\nloss: loss\ntensors:\n"
       "  x: input f32[N,36]\n  labels: input i64[N]\n  a.w: param f32[8,36]\n  a.b: param f32[8]\n  a: f32[N,8]\n"
-      "  d: f32[N,8]\n  f.w: param f32[3,8]\n  z: f32[N,3]\n  loss: f32[]\n  probs: f32[N,3]\nops:\n"
+      "  d: f32[N,8]\n  s.w: param f32[8,8]\n  s: f32[N,8]\n  t: f32[N,8]\n  f.w: param f32[3,8]\n  z: f32[N,3]\n  "
+      "loss: f32[]\n  probs: f32[N,3]\nops:\n"
       "  - {op: a, type: linear, in: [x, a.w, a.b], out: [a]}\n"
       "  - {op: d, type: dropout, in: [a], out: [d], attrs: {p: 0.5, seed: 9}}\n"
-      "  - {op: f, type: linear, in: [d, f.w], out: [z]}\n"
+      "  - {op: s, type: linear, in: [d, s.w], out: [s]}\n"
+      "  - {op: t, type: linear, in: [s, s.w], out: [t]}\n"
+      "  - {op: f, type: linear, in: [t, f.w], out: [z]}\n"
       "  - {op: l, type: softmax_xent, in: [z, labels], out: [loss, probs]}\n";
   static const int64_t whole[] = {12}, cut[] = {5, 5, 2};
   planc_graph *graph = train(text, PLANC_SGD);
+  ck_assert(has_accumulate(graph, cut, 3, 12));
   losses one, three;
   double accuracy;
   run_pictures(graph, whole, 1, WEAVE_RESIDENT, -1, &one, &accuracy);

@@ -1,0 +1,31 @@
+A plan under a third of the resident peak computes the resident plan's bits.
+
+  $ planc plan graphs/lenet-digits.yaml --policy none -o resident.plan >/dev/null 2>&1
+  $ planc plan graphs/lenet-digits.yaml --budget 240K -o lenet.plan >/dev/null 2>&1
+  ~ planrun exec lenet.plan --iterations 3 --verify --poison
+  iterations <N>
+  loss <N>
+  peak <size>, host <size>
+  verified: every bit as in the reference
+  ~ planrun exec lenet.plan --data data/digits/digits.csv.gz --iterations 2 --verify
+  epoch <N>: loss <N>
+  iterations <N>
+  loss <N>
+  accuracy <N>
+  peak <size>, host <size>
+  verified: every bit as in the reference
+  $ planrun exec lenet.plan --data data/digits/digits.csv.gz --iterations 2 | grep loss > one
+  > planrun exec lenet.plan --data data/digits/digits.csv.gz --iterations 2 --interleave 5 | grep loss > two
+  > cmp one two && echo same
+  same
+
+Any graph runs with stand-ins.
+
+  $ planc plan inputs/tiny.yaml --budget 10K -o tiny.plan >/dev/null 2>&1
+  ~ planrun exec tiny.plan --synthetic --iterations 4
+  iterations <N>
+  peak <size>, host <size>
+  verified: every bit as in the reference
+  $ planrun exec tiny.plan
+  ! planrun: tiny.plan: body[7]: op first: the host has no kernel for my_op
+  [6]

@@ -1,0 +1,112 @@
+Help goes to standard output and is a success.
+
+  $ planc --help
+  usage: planc COMMAND [operand ...] [option ...]
+  commands:
+    plan       make a plan for a graph under a memory budget
+    check      check a plan and its budget
+    simulate   predict a plan's time and stalls
+    compare    plan with several policies and compare
+    show       show what is in a graph or a plan
+    train      derive backward and optimizer ops of a forward graph
+  'planc COMMAND --help' tells a command's options.
+  options: --color=auto|always|never (anywhere), --version, --help
+  exit: 0 fits, 1 does not fit or plan not valid, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device
+  $ planc -h | head -n 1
+  usage: planc COMMAND [operand ...] [option ...]
+  $ planc plan --help
+  usage: planc plan GRAPH [option ...]
+  make a plan for a graph under a memory budget
+  options:
+    -b, --batch N                  samples per iteration (default: the graph's header, else 32)
+    -d, --device NAME|FILE         device description (default: the graph's header, else h100)
+    -p, --profile FILE             measured profile to plan with, instead of --device
+    -m, --budget SIZE              device memory, reserved bytes included (default: the device's)
+        --host-budget SIZE         host memory for offloaded data (default: not limited)
+        --optimizer NAME           sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)
+        --inference                plan the graph as it stands, without deriving training
+        --sub-batch N              samples per round, for policies that split (default: they choose)
+        --split-batch-norm         allow rounds although batch normalisation couples the batch
+        --policy NAME              how to plan (default: the graph's header, else modnn)
+    -o, --output FILE              the plan, - for standard output (default: GRAPH's name with .plan, here)
+        --json                     the summary as one line of JSON
+    -h, --help                     this text
+  $ planc check --help
+  usage: planc check PLAN [option ...]
+  check a plan and its budget
+  options:
+    -m, --budget SIZE              device memory it must fit (default: the plan's own budget)
+        --host-budget SIZE         host memory it must fit (default: the plan's own)
+    -g, --graph FILE               the graph it must have been made from
+        --json                     the report as one line of JSON
+    -h, --help                     this text
+  $ planc simulate --help
+  usage: planc simulate PLAN [option ...]
+  predict a plan's time and stalls
+  options:
+        --json                     the result as one line of JSON
+    -h, --help                     this text
+  $ planc compare --help
+  usage: planc compare GRAPH [option ...]
+  plan with several policies and compare
+  options:
+    -b, --batch N                  samples per iteration (default: the graph's header, else 32)
+    -d, --device NAME|FILE         device description (default: the graph's header, else h100)
+    -p, --profile FILE             measured profile to plan with, instead of --device
+    -m, --budget SIZE              device memory, reserved bytes included (default: the device's)
+        --host-budget SIZE         host memory for offloaded data (default: not limited)
+        --optimizer NAME           sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)
+        --inference                plan the graph as it stands, without deriving training
+        --sub-batch N              samples per round, for policies that split (default: they choose)
+        --split-batch-norm         allow rounds although batch normalisation couples the batch
+        --policies A,B,...         which policies (default: all)
+        --json                     the table as one line of JSON
+    -h, --help                     this text
+  $ planc show --help
+  usage: planc show GRAPH|PLAN [option ...]
+  show what is in a graph or a plan
+  options:
+    -b, --batch N                  batch for sizes of a graph (default: its header's, else 1)
+        --json                     the same as one line of JSON
+    -h, --help                     this text
+  $ planc train --help
+  usage: planc train GRAPH [option ...]
+  derive backward and optimizer ops of a forward graph
+  options:
+        --optimizer NAME           sgd, momentum or adam (default: the graph's header, else sgd)
+    -o, --output FILE              the training graph (default: standard output)
+    -h, --help                     this text
+  $ planrun --help
+  usage: planrun COMMAND [operand ...] [option ...]
+  commands:
+    exec       run a plan
+    info       backends and versions
+  'planrun COMMAND --help' tells a command's options.
+  options: --version, --help
+  exit: 0 done, 1 plan not valid or not as the reference, 2 usage, 3 bad input, 5 internal, 6 device
+  $ planrun exec --help
+  usage: planrun exec PLAN [option ...]
+  run a plan
+  options:
+    -d, --data FILE                train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)
+    -e, --epochs N                 with --data: passes over the data (default 1)
+    -n, --iterations N             iterations to run, rounded up to whole periods (default without --data: 1)
+    -s, --seed N                   of initial values, shuffles and dropout (default 0)
+        --verify                   run the reference beside the plan and compare every bit
+        --synthetic                stand-ins for all ops, verified: any graph runs
+        --interleave SEED          run streams in an order drawn from SEED, as the plan's events allow
+        --poison                   fill memory with NaNs when it is acquired and released
+        --json                     end with one line of JSON
+    -h, --help                     this text
+  $ planrun info --help
+  usage: planrun info [option ...]
+  backends and versions
+  options:
+    -h, --help                     this text
+
+Values are not looked at then.
+
+  $ planc plan nowhere.yaml --batch none --help | head -n 1
+  usage: planc plan GRAPH [option ...]
+  $ planc show -h | head -n 1
+  usage: planc show GRAPH|PLAN [option ...]

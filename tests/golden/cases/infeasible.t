@@ -1,0 +1,63 @@
+Where a policy cannot meet a budget it names the least one that it can, the op that binds there and what is live.
+Parameters, gradients and data of inputs/tiny.yaml are of round sizes.
+
+  $ planc plan inputs/tiny.yaml --policy none --budget 24K
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: note: the least feasible budget of none is 25600 bytes (25.00 KiB); there:
+  ! peak: 25.00 KiB live at op last.grad; largest:
+  !       8.00 KiB  b
+  !       8.00 KiB  b.grad
+  !       4.00 KiB  a
+  !       4.00 KiB  x
+  !       1.00 KiB  w
+  ! planc: does not fit 24.00 KiB: policy none needs 25600 bytes
+  [1]
+  $ planc plan inputs/tiny.yaml --policy vdnn-all --budget 10K
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: note: the least feasible budget of vdnn-all is 21504 bytes (21.00 KiB); there:
+  ! peak: 21.00 KiB live at op last.grad; largest:
+  !       8.00 KiB  b
+  !       8.00 KiB  b.grad
+  !       4.00 KiB  a
+  !       1.00 KiB  w
+  ! planc: does not fit 10.00 KiB: policy vdnn-all needs 21504 bytes
+  [1]
+  $ planc plan inputs/tiny.yaml --policy modnn --budget 1K
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: note: the least feasible budget of modnn is 6144 bytes (6.00 KiB); there:
+  ! peak: 6.00 KiB live at op second; largest:
+  !       2.00 KiB  b
+  !       1.00 KiB  a
+  !       1.00 KiB  w
+  !       1.00 KiB  w.grad
+  !       1.00 KiB  x
+  ! planc: does not fit 1.00 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients: no budget below 6144 bytes will do
+  [1]
+  $ ls *.plan
+  ! ls: cannot access '*.plan': No such file or directory
+  [2]
+
+The least budget is feasible and no smaller one is.
+
+  $ planc plan inputs/tiny.yaml --policy none --budget 25600 -o least.plan 2>/dev/null
+  least.plan: none, batch 4 in 1 round of 4
+    peak      25.00 KiB of 25.00 KiB, host 0 B
+    iteration 0.045 ms, ideal 0.021 ms (+109.1 %)
+    moved     4 B out, 4.00 KiB in; recomputed 0.000 ms
+  $ planc plan inputs/tiny.yaml --policy none --budget 25599 2>&1 | tail -n 1
+  planc: does not fit 24.99 KiB: policy none needs 25600 bytes
+  $ planc plan inputs/tiny.yaml --policy modnn --budget 6144 -o least.plan 2>/dev/null | sed -n 2p
+    peak      6.00 KiB of 6.00 KiB, host 3.00 KiB
+  $ planc plan inputs/tiny.yaml --policy modnn --budget 6143 2>&1 | tail -n 1
+  planc: does not fit 5.99 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients: no budget below 6144 bytes will do
+
+Host memory can be what is missing.
+
+  $ planc plan inputs/tiny.yaml --policy vdnn-all --budget 1M --host-budget 1K
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: policy vdnn-all needs 12288 bytes of host memory, the host budget is 1024
+  [1]

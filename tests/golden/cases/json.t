@@ -1,0 +1,52 @@
+--json prints one line of JSON with the version of its format first.
+
+  ~ planc plan inputs/tiny.yaml --json --policy none --budget 1M -o tiny.plan
+  {"planc":"plan/1","graph":"tiny","policy":"none","output":"tiny.plan","batch":<N>,"rounds":<N>,"budget_bytes":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>}
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch <N> (the graph's header)
+  ~ planc check tiny.plan --json
+  {"planc":"check/1","valid":true,"budget_bytes":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"touched_bytes":<N>,"instances":<N>,"instructions":<N>,"recomputed":<N>}
+  ~ planc simulate tiny.plan --json
+  {"planc":"simulate/1","policy":"none","iteration_ns":<N>,"ideal_ns":<N>,"first_iteration_ns":<N>,"prologue_ns":<N>,"epilogue_ns":<N>,"compute_ns":<N>,"recompute_ns":<N>,"slowdown_ns":<N>,"stall_h2d_ns":<N>,"stall_d2h_ns":<N>,"stall_launch_ns":<N>,"h2d_bytes":<N>,"d2h_bytes":<N>,"h2d_ns":<N>,"d2h_ns":<N>,"peak_bytes":<N>,"live_peak_bytes":<N>}
+  ~ planc show tiny.plan --json
+  {"planc":"show/1","plan":"tiny","policy":"none","device":"k40m","batch":<N>,"rounds":<N>,"budget_bytes":<N>,"arena_bytes":<N>,"reserved_bytes":<N>,"host_arena_bytes":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"instructions":<N>,"peak":{"live_bytes":<N>,"op":"last.grad","live":[{"storage":"b","bytes":<N>},{"storage":"b.grad","bytes":<N>},{"storage":"a","bytes":<N>},{"storage":"x","bytes":<N>},{"storage":"w","bytes":<N>}]}}
+  ~ planc show inputs/tiny.yaml --json
+  {"planc":"show/1","graph":"tiny","batch":<N>,"ops":<N>,"storages":<N>,"parameters":<N>,"flops":<N>,"batch_coupled":false,"memory":{"all_data_bytes":<N>,"liveness_bytes":<N>,"persistent_bytes":<N>,"lower_bound_bytes":<N>}}
+  ~ planc show graphs/lenet-digits.yaml --json
+  {"planc":"show/1","graph":"lenet-digits","batch":<N>,"ops":<N>,"storages":<N>,"parameters":<N>,"flops":<N>,"batch_coupled":false,"memory":{"all_data_bytes":<N>,"liveness_bytes":<N>,"persistent_bytes":<N>,"lower_bound_bytes":<N>},"training":{"all_data_bytes":<N>,"liveness_bytes":<N>,"persistent_bytes":<N>,"lower_bound_bytes":<N>}}
+  ~ planc compare inputs/tiny.yaml --json --policies ideal,none,modnn --budget 24K
+  {"planc":"compare/1","graph":"tiny","device":"k40m","batch":<N>,"budget_bytes":<N>,"rows":[{"policy":"ideal","feasible":true,"least_budget":<N>,"sub_batch":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>},{"policy":"none","feasible":false,"least_budget":<N>,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null},{"policy":"modnn","feasible":true,"least_budget":<N>,"sub_batch":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>}]}
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch <N> (the graph's header)
+  ~ planrun exec tiny.plan --synthetic --json
+  {"planrun":"exec/1","loss":null,"accuracy":null,"verified":true,"iterations":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>}
+
+A line is JSON to others too.
+
+  $ for command in "check tiny.plan" "simulate tiny.plan" "show tiny.plan" "show graphs/vgg16.yaml" \
+  >     "compare inputs/tiny.yaml --budget 24K"; do
+  >   planc $command --json 2>/dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)["planc"])'
+  > done
+  check/1
+  simulate/1
+  show/1
+  show/1
+  compare/1
+
+The ideal device's peak is the liveness peak plus what the device reserves.
+
+  $ planc compare graphs/lenet-digits.yaml --device p100 --policies ideal --json 2>/dev/null > ideal.json
+  > planc show graphs/lenet-digits.yaml --batch 64 --json > show.json
+  > python3 -c 'import json
+  > ideal, show = json.load(open("ideal.json"))["rows"][0], json.load(open("show.json"))["training"]
+  > print(ideal["peak_bytes"] - show["liveness_bytes"])'
+  > grep '"reserved_bytes"' "$PLANC_PROFILES/p100.json"
+  837812224
+      "reserved_bytes": 837812224,
+
+A plan that is not valid or does not fit is an answer too.
+
+  $ planc check tiny.plan --json --budget 20K
+  {"planc":"check/1","valid":false,"exit_code":1,"message":"tiny.plan: needs 25600 bytes on the device (arena 25600, reserved 0), the budget is 20480, 5120 too few"}
+  ! planc: tiny.plan: needs 25600 bytes on the device (arena 25600, reserved 0), the budget is 20480, 5120 too few
+  [1]

@@ -1,0 +1,69 @@
+The plan goes to GRAPH's name with .plan, in the current folder; -o names another place, - is standard output.
+
+  ~ mkdir sub; cp inputs/tiny.yaml sub/a.b.yaml; planc plan sub/a.b.yaml --policy none 2>/dev/null; ls *.plan
+  a.b.plan: none, batch <N> in <N> round of <N>
+    peak <size> of <size>, host <size>
+    iteration <N> ms, ideal <N> ms (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+  a.b.plan
+  $ planc plan inputs/tiny.yaml --policy none -o - 2>/dev/null | cmp - a.b.plan && echo same
+  same
+
+With the plan on standard output there is no summary beside it.
+
+  ~ planc plan inputs/tiny.yaml --policy none -o - 2>/dev/null > piped.plan; planc check piped.plan
+  valid: tiny, none, peak <size> of <size>, <N> instructions
+
+The same input gives the same bytes.
+
+  $ planc plan inputs/tiny.yaml -o one.plan >/dev/null 2>&1; planc plan inputs/tiny.yaml -o two.plan >/dev/null 2>&1
+  > cmp one.plan two.plan && echo same
+  same
+
+An existing output survives a run that fails, whatever it fails of.
+
+  $ echo precious > old.plan
+  > planc plan inputs/tiny.yaml --policy none --budget 1K -o old.plan 2>/dev/null; echo $?
+  > planc plan data/graph/op-cycle.yaml -o old.plan 2>/dev/null; echo $?
+  > planc plan inputs/tiny.yaml --policy nonsense -o old.plan 2>/dev/null; echo $?
+  > planc train data/graph/op-cycle.yaml -o old.plan 2>/dev/null; echo $?
+  > cat old.plan
+  > ls old*
+  1
+  3
+  2
+  3
+  precious
+  old.plan
+
+So it does a run that is killed while it writes, and one whose disk is full, which cleans up.
+
+  $ { (ulimit -f 1; planc plan graphs/lenet-digits.yaml --policy none -o old.plan); } >/dev/null 2>&1
+  > cat old.plan; rm old.plan.*
+  precious
+  ! File size limit exceeded
+  $ (trap '' XFSZ; ulimit -f 1; planc plan graphs/lenet-digits.yaml --policy none -o old.plan 2>/dev/null); echo $?
+  > cat old.plan; ls old*
+  5
+  precious
+  old.plan
+  $ planc plan graphs/lenet-digits.yaml --policy none -o - 2>/dev/null > /dev/full
+  [5]
+
+An output that cannot be written is exit code 5.
+
+  $ planc plan inputs/tiny.yaml --policy none --budget 1M -o nowhere/x.plan 2>&1 | tail -n 1
+  planc: nowhere/x.plan: No such file or directory
+  $ planc plan inputs/tiny.yaml --policy none --budget 1M -o nowhere/x.plan 2>/dev/null
+  [5]
+  $ mkdir folder.plan; planc plan inputs/tiny.yaml --policy none -o folder.plan 2>/dev/null
+  [5]
+  $ planc train graphs/lenet-digits.yaml -o nowhere/x.yaml
+  ! planc: nowhere/x.yaml: No such file or directory
+  [5]
+  $ planc show inputs/tiny.yaml > /dev/full
+  ! planc: standard output cannot be written
+  [5]
+  $ planc --help > /dev/full
+  ! planc: standard output cannot be written
+  [5]

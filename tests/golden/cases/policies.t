@@ -1,0 +1,48 @@
+Every policy's plan passes the checker under the budget it was made for. `ideal` is only simulated.
+
+  $ planc plan inputs/tiny.yaml --policy ideal
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: policy ideal is only simulated and has no plan; see planc compare
+  [2]
+  $ ls *.plan
+  ! ls: cannot access '*.plan': No such file or directory
+  [2]
+  $ for policy in none vdnn-all vdnn-conv vdnn-dyn vdnn+ modnn chen cheap; do
+  >   planc plan graphs/lenet-digits.yaml --policy $policy -o x.plan >/dev/null 2>&1 &&
+  >     planc check x.plan --graph graphs/lenet-digits.yaml | cut -d, -f1,2
+  > done
+  valid: lenet-digits, none
+  valid: lenet-digits, vdnn-all
+  valid: lenet-digits, vdnn-conv
+  valid: lenet-digits, vdnn-dyn
+  valid: lenet-digits, vdnn+
+  valid: lenet-digits, modnn
+  valid: lenet-digits, chen
+  valid: lenet-digits, cheap
+  $ for policy in none vdnn-all vdnn-conv vdnn-dyn vdnn+ modnn chen cheap; do
+  >   planc plan inputs/tiny.yaml --policy $policy -o x.plan >/dev/null 2>&1 &&
+  >     planc check x.plan --graph inputs/tiny.yaml | cut -d, -f1,2
+  > done
+  valid: tiny, none
+  valid: tiny, vdnn-all
+  valid: tiny, vdnn-conv
+  valid: tiny, vdnn-dyn
+  valid: tiny, vdnn+
+  valid: tiny, modnn
+  valid: tiny, chen
+  valid: tiny, cheap
+
+The sub-batch can be fixed; the last round takes what is left.
+
+  ~ planc plan inputs/tiny.yaml --policy modnn --sub-batch 3 --budget 1M -o x.plan; planc check x.plan
+  x.plan: modnn, batch <N> in <N> rounds of <N>
+    peak <size> of <size>, host <size>
+    iteration <N> ms, ideal <N> ms (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+  valid: tiny, modnn, peak <size> of <size>, <N> instructions
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch <N> (the graph's header)
+  $ planc show x.plan | sed -n 2p
+  batch 4 in 2 rounds of 3; 7 ops in the graph, 59 instructions in the body

@@ -1,0 +1,164 @@
+Wrong use of the command line ends in one line that says what is wrong, and exit code 2.
+
+  $ planc
+  ! planc: no command given; 'planc --help' lists them
+  [2]
+  $ planc frobnicate
+  ! planc: unknown command frobnicate; 'planc --help' lists them
+  [2]
+  $ planc --frobnicate
+  ! planc: unknown command --frobnicate; 'planc --help' lists them
+  [2]
+  $ planc plan
+  ! planc: plan: missing operand: GRAPH
+  [2]
+  $ planc plan inputs/tiny.yaml extra
+  ! planc: plan: unexpected operand extra
+  [2]
+  $ planc plan inputs/tiny.yaml --frobnicate
+  ! planc: plan: unknown option --frobnicate
+  [2]
+  $ planc plan inputs/tiny.yaml -x
+  ! planc: plan: unknown option -x
+  [2]
+  $ planc plan inputs/tiny.yaml --json=yes
+  ! planc: plan: --json takes no value
+  [2]
+  $ planc plan inputs/tiny.yaml --policy
+  ! planc: plan: --policy needs a value: NAME
+  [2]
+  $ planc plan inputs/tiny.yaml --policy none --policy none
+  ! planc: plan: --policy is given twice
+  [2]
+  $ planc plan inputs/tiny.yaml --policy fastest
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: unknown policy fastest; planc(1) lists them
+  [2]
+  $ planc plan inputs/tiny.yaml --policy ''
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: unknown policy ; planc(1) lists them
+  [2]
+  $ planc plan inputs/tiny.yaml --batch 0
+  ! planc: note: device k40m (the graph's header)
+  ! planc: --batch 0: not an integer from 1 to 2147483647
+  [2]
+  $ planc plan inputs/tiny.yaml --batch -4
+  ! planc: note: device k40m (the graph's header)
+  ! planc: --batch -4: not an integer from 1 to 2147483647
+  [2]
+  $ planc plan inputs/tiny.yaml --batch 4.5
+  ! planc: note: device k40m (the graph's header)
+  ! planc: --batch 4.5: not an integer from 1 to 2147483647
+  [2]
+  $ planc plan inputs/tiny.yaml --batch 99999999999999999999
+  ! planc: note: device k40m (the graph's header)
+  ! planc: --batch 99999999999999999999: not an integer from 1 to 2147483647
+  [2]
+  $ planc plan inputs/tiny.yaml --batch ''
+  ! planc: note: device k40m (the graph's header)
+  ! planc: --batch : not an integer from 1 to 2147483647
+  [2]
+  $ planc plan inputs/tiny.yaml --sub-batch 5
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: --sub-batch 5: not an integer from 1 to 4
+  [2]
+  $ planc plan inputs/tiny.yaml --profile data/profile/toy.json --device k40m
+  ! planc: --profile and --device exclude each other
+  [2]
+  $ planc plan graphs/lenet-digits.yaml --inference --optimizer sgd
+  ! planc: --optimizer and --inference exclude each other
+  [2]
+  $ planc plan graphs/lenet-digits.yaml --optimizer lion
+  ! planc: --optimizer: no optimizer is called "lion": sgd, momentum and adam are
+  [2]
+  $ planc train graphs/lenet-digits.yaml --optimizer lion
+  ! planc: --optimizer: no optimizer is called "lion": sgd, momentum and adam are
+  [2]
+  $ planc show inputs/tiny.yaml --batch 0
+  ! planc: --batch 0: not an integer from 1 to 2147483647
+  [2]
+  $ planc compare inputs/tiny.yaml --policies none,fastest
+  ! planc: unknown policy fastest; planc(1) lists them
+  [2]
+  $ planc compare inputs/tiny.yaml --policies ,
+  ! planc: --policies names none
+  [2]
+  $ planc check
+  ! planc: check: missing operand: PLAN
+  [2]
+  $ planc simulate
+  ! planc: simulate: missing operand: PLAN
+  [2]
+  $ planc show
+  ! planc: show: missing operand: GRAPH|PLAN
+  [2]
+  $ planc train
+  ! planc: train: missing operand: GRAPH
+  [2]
+  $ planc compare
+  ! planc: compare: missing operand: GRAPH
+  [2]
+
+An option with a value takes it as the next argument, after "=", or, when it has a letter, attached to that.
+
+  $ planc show inputs/tiny.yaml --batch 3 | sed -n 2p
+  forward        3 ops, 0.000 GFLOP at batch 3
+  $ planc show inputs/tiny.yaml --batch=3 | sed -n 2p
+  forward        3 ops, 0.000 GFLOP at batch 3
+  $ planc show inputs/tiny.yaml -b 3 | sed -n 2p
+  forward        3 ops, 0.000 GFLOP at batch 3
+  $ planc show inputs/tiny.yaml -b3 | sed -n 2p
+  forward        3 ops, 0.000 GFLOP at batch 3
+
+What follows "--" is an operand, and so is "-" alone.
+
+  $ planc show -- --json
+  ! planc: --json: No such file or directory
+  [3]
+  $ planc show -
+  ! planc: -: No such file or directory
+  [3]
+
+A batch-coupled graph is not split unless the user says so.
+
+  $ planc plan graphs/resnet34.yaml --batch 8 --sub-batch 4 --device k40m
+  ! planc: note: graphs/resnet34.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: note: policy modnn (the fall-back)
+  ! planc: graph resnet34 has ops that couple the samples of a batch (batch normalisation): running it in sub-batches changes its results, which needs --split-batch-norm
+  [2]
+  $ planc plan graphs/resnet34.yaml --batch 8 --sub-batch 4 --device k40m --split-batch-norm -o split.plan >split.log 2>&1
+  $ head -n 1 split.log
+  planc: note: graphs/resnet34.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+
+planrun likewise.
+
+  $ planrun
+  ! planrun: no command given; 'planrun --help' lists them
+  [2]
+  $ planrun frobnicate
+  ! planrun: unknown command frobnicate; 'planrun --help' lists them
+  [2]
+  $ planrun exec
+  ! planrun: exec: missing operand: PLAN
+  [2]
+  $ planrun exec tiny.plan --iterations many
+  ! planrun: --iterations many: not an integer from 0 to 1099511627776
+  [2]
+  $ planrun exec tiny.plan --epochs 3
+  ! planrun: --epochs goes with --data and without --iterations
+  [2]
+  $ planrun exec tiny.plan --synthetic --data data/digits/digits.csv.gz
+  ! planrun: --synthetic makes no use of --data
+  [2]
+  $ planrun exec tiny.plan --poison --interleave 7
+  ! planrun: --poison needs the file's order: it excludes --interleave
+  [2]
+  $ planrun info extra
+  ! planrun: info: unexpected operand extra
+  [2]
