@@ -16,7 +16,7 @@
 #include "util/arena.h"
 #include "util/math.h"
 
-enum { VISITS_PER_ITEM = 4096, MAX_PACKED = 8192, MAX_REPAIRS = 256 };
+enum { VISITS_PER_ITEM = 8192, MAX_PACKED = 8192, MAX_REPAIRS = 256 };
 
 /* An item that packing has placed. */
 typedef struct placed {

@@ -91,7 +91,7 @@ static planc_status open_session(execution *e, const planc_arguments *arguments)
     e->options.evaluate = classifies(e->plan->jobs[0].graph) && planrt_data_held_out(e->data) > 0;
     if (!planc_option_given(arguments, "iterations")) e->iterations = planrt_data_iterations(e->data);
   }
-  PLANC_TRY(planrt_session_new(e->plan, &e->options, &e->session));
+  PLANC_TRY(planc_context(planrt_session_new(e->plan, &e->options, &e->session), "%s", arguments->operands[0]));
   return planrt_init(e->session);
 }
 
@@ -144,7 +144,7 @@ static void print_report(const execution *e, bool valid, bool json) {
 static planc_status exec_plan(execution *e, const planc_arguments *arguments) {
   bool json = planc_option_given(arguments, "json");
   PLANC_TRY(open_session(e, arguments));
-  planc_status status = run_epochs(e);
+  planc_status status = planc_context(run_epochs(e), "%s", arguments->operands[0]);
   bool wrong = planc_status_code(status) == PLANC_INVALID_PLAN;
   if (!status || wrong) print_report(e, !wrong, json);
   return status;
@@ -156,7 +156,7 @@ static planc_status exec(const planc_arguments *arguments) {
   PLANC_TRY(read_arguments(&e, arguments));
   PLANC_TRY(planc_plan_read(arguments->operands[0], &plan));
   e.plan = plan;
-  planc_status status = planc_context(exec_plan(&e, arguments), "%s", arguments->operands[0]);
+  planc_status status = exec_plan(&e, arguments);
   planrt_session_free(e.session);
   planrt_data_free(e.data);
   planc_plan_free(plan);

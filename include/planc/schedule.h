@@ -15,12 +15,13 @@
 #include <stdint.h>
 
 #include "planc/cost.h"
+#include "planc/plan.h"
 #include "planc/trace.h"
 
 #define PLANC_BLANK (-1) /* an address that lowering chooses */
 
 /* Device addresses and host addresses are multiples of this. */
-enum { PLANC_ALIGNMENT = 256 };
+enum { PLANC_ALIGNMENT = PLANC_PLAN_ALIGNMENT };
 
 /* Streams of a single job. */
 enum { PLANC_STREAM_COMPUTE, PLANC_STREAM_H2D, PLANC_STREAM_D2H, PLANC_N_STREAMS };

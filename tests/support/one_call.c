@@ -6,10 +6,7 @@
 #include <string.h>
 
 #include "runtime/random.h"
-
-static void ok(planc_status status) {
-  ck_assert_msg(!status, "%s", planc_status_message(status));
-}
+#include "tests/support/forward.h"
 
 void one_call_open(one_call *one, const char *layout, const char *tensors, const char *op, int64_t batch,
                    bool synthetic) {

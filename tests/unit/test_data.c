@@ -7,12 +7,9 @@
 #include <zlib.h>
 
 #include "planrt/data.h"
+#include "tests/support/forward.h"
 
 static const char digits[] = "tests/data/digits/digits.csv.gz";
-
-static void ok(planc_status status) {
-  ck_assert_msg(!status, "%s", planc_status_message(status));
-}
 
 static planc_graph *parse(const char *inputs) {
   char text[512];

@@ -1,0 +1,128 @@
+#include "tests/support/formulas.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Element (n, c, h, w) of a rank-4 tensor. */
+int64_t formula_at(const planrt_call *call, const planrt_operand *t, int64_t n, int64_t c, int64_t h, int64_t w) {
+  const int64_t *d = t->dims;
+  return call->graph->layout == PLANC_LAYOUT_NHWC ? ((n * d[1] + h) * d[2] + w) * d[3] + c
+                                                  : ((n * d[1] + c) * d[2] + h) * d[3] + w;
+}
+int64_t formula_channels_of(const planrt_call *call, const planrt_operand *t) {
+  return call->graph->layout == PLANC_LAYOUT_NHWC || t->rank == 2 ? t->dims[t->rank - 1] : t->dims[1];
+}
+int64_t formula_height_of(const planrt_call *call, const planrt_operand *t) {
+  return t->dims[call->graph->layout == PLANC_LAYOUT_NHWC ? 1 : 2];
+}
+int64_t formula_width_of(const planrt_call *call, const planrt_operand *t) {
+  return t->dims[call->graph->layout == PLANC_LAYOUT_NHWC ? 2 : 3];
+}
+/* Channel of element i. */
+int64_t formula_channel_at(const planrt_call *call, const planrt_operand *t, int64_t i) {
+  if (call->graph->layout == PLANC_LAYOUT_NHWC || t->rank == 2) return i % t->dims[t->rank - 1];
+  int64_t inner = 1;
+  for (int32_t d = 2; d < t->rank; d++) inner *= t->dims[d];
+  return i / inner % t->dims[1];
+}
+
+#define FOR_IMAGE(call, t, n, c, h, w)                         \
+  for (int64_t n = 0; n < (t)->dims[0]; n++)                   \
+    for (int64_t c = 0; c < formula_channels_of(call, t); c++) \
+      for (int64_t h = 0; h < formula_height_of(call, t); h++) \
+        for (int64_t w = 0; w < formula_width_of(call, t); w++)
+
+void formula_conv2d(const planrt_call *call, double *const *in, double *out) {
+  const planrt_operand *x = &call->in[0], *weights = &call->in[1], *y = &call->out[0];
+  int64_t groups = planc_op_int(call->op, "groups", 0, 1), cg = formula_channels_of(call, weights),
+          kg = weights->dims[0] / groups;
+  FOR_IMAGE(call, y, n, k, p, q) {
+    double sum = call->n_in > 2 ? in[2][k] : 0;
+    for (int64_t c = 0; c < cg; c++)
+      for (int64_t r = 0; r < formula_height_of(call, weights); r++)
+        for (int64_t s = 0; s < formula_width_of(call, weights); s++) {
+          int64_t h = p * planc_op_int(call->op, "stride", 0, 1) + r * planc_op_int(call->op, "dilation", 0, 1) -
+                      planc_op_int(call->op, "pad", 0, 0);
+          int64_t w = q * planc_op_int(call->op, "stride", 1, 1) + s * planc_op_int(call->op, "dilation", 1, 1) -
+                      planc_op_int(call->op, "pad", 1, 0);
+          if (h < 0 || w < 0 || h >= formula_height_of(call, x) || w >= formula_width_of(call, x)) continue;
+          sum += in[0][formula_at(call, x, n, k / kg * cg + c, h, w)] * in[1][formula_at(call, weights, k, c, r, s)];
+        }
+    out[formula_at(call, y, n, k, p, q)] = sum;
+  }
+}
+
+void formula_linear(const planrt_call *call, double *const *in, double *out) {
+  int64_t outputs = call->in[1].dims[0], inputs = call->in[1].dims[1];
+  for (int64_t e = 0; e < call->out[0].elements; e++) {
+    out[e] = call->n_in > 2 ? in[2][e % outputs] : 0;
+    for (int64_t i = 0; i < inputs; i++) out[e] += in[0][e / outputs * inputs + i] * in[1][e % outputs * inputs + i];
+  }
+}
+
+void formula_bias(const planrt_call *call, double *const *in, double *out) {
+  for (int64_t e = 0; e < call->out[0].elements; e++)
+    out[e] = in[0][e] + in[1][formula_channel_at(call, &call->in[0], e)];
+}
+
+void formula_relu(const planrt_call *call, double *const *in, double *out) {
+  for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = in[0][e] > 0 ? in[0][e] : 0;
+}
+
+void formula_add(const planrt_call *call, double *const *in, double *out) {
+  for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = in[0][e] + in[1][e];
+}
+
+void formula_pool(const planrt_call *call, double *const *in, double *out) {
+  const planrt_operand *x = &call->in[0], *y = &call->out[0];
+  bool largest = strcmp(call->op->type, "maxpool2d") == 0;
+  int64_t rows = planc_op_int(call->op, "kernel", 0, 1), columns = planc_op_int(call->op, "kernel", 1, 1);
+  FOR_IMAGE(call, y, n, c, p, q) {
+    double best = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < rows * columns; i++) {
+      int64_t h = p * planc_op_int(call->op, "stride", 0, 1) + i / columns - planc_op_int(call->op, "pad", 0, 0);
+      int64_t w = q * planc_op_int(call->op, "stride", 1, 1) + i % columns - planc_op_int(call->op, "pad", 1, 0);
+      if (h < 0 || w < 0 || h >= formula_height_of(call, x) || w >= formula_width_of(call, x)) continue;
+      double value = in[0][formula_at(call, x, n, c, h, w)];
+      best = value > best ? value : best;
+      sum += value;
+    }
+    out[formula_at(call, y, n, c, p, q)] = largest ? best : sum / (double)(rows * columns);
+  }
+}
+
+void formula_batchnorm(const planrt_call *call, double *const *in, double *out) {
+  const planrt_operand *x = &call->in[0];
+  bool running = strcmp(call->op->type, "batchnorm_infer") == 0;
+  double epsilon = planc_op_real(call->op, "epsilon", 1e-5);
+  for (int64_t c = 0; c < formula_channels_of(call, x); c++) {
+    double sum = 0, squares = 0, count = 0;
+    for (int64_t e = 0; e < x->elements; e++)
+      if (formula_channel_at(call, x, e) == c) sum += in[0][e], squares += in[0][e] * in[0][e], count += 1;
+    double mean = running ? in[3][c] : sum / count;
+    double variance = running ? in[4][c] : squares / count - mean * mean;
+    for (int64_t e = 0; e < x->elements; e++)
+      if (formula_channel_at(call, x, e) == c)
+        out[e] = (in[0][e] - mean) / sqrt(variance + epsilon) * in[1][c] + in[2][c];
+  }
+}
+
+/* Nearest, or bilinear as a tent of width `scale` around each input's centre, with the border repeated. */
+void formula_upsample(const planrt_call *call, double *const *in, double *out) {
+  const planrt_operand *x = &call->in[0], *y = &call->out[0];
+  const planc_attr *mode = planc_op_attr(call->op, "mode");
+  bool bilinear = mode && strcmp(mode->value.string, "bilinear") == 0;
+  double scale = (double)planc_op_int(call->op, "scale", 0, 1);
+  FOR_IMAGE(call, y, n, c, p, q) {
+    double total = 0, v = ((double)p + 0.5) / scale - 0.5, h = ((double)q + 0.5) / scale - 0.5;
+    v = fmin(fmax(v, 0), (double)formula_height_of(call, x) - 1);
+    h = fmin(fmax(h, 0), (double)formula_width_of(call, x) - 1);
+    for (int64_t i = 0; i < formula_height_of(call, x); i++)
+      for (int64_t j = 0; j < formula_width_of(call, x); j++) {
+        double weight = fmax(0, 1 - fabs(v - (double)i)) * fmax(0, 1 - fabs(h - (double)j));
+        if (!bilinear) weight = p / (int64_t)scale == i && q / (int64_t)scale == j;
+        total += weight * in[0][formula_at(call, x, n, c, i, j)];
+      }
+    out[formula_at(call, y, n, c, p, q)] = total;
+  }
+}
