@@ -100,8 +100,9 @@ static planc_status fits(const planc_problem *problem, const planc_policy *polic
  * the unit below that: most policies are settled by these two. */
 static planc_status narrow(const planc_problem *problem, const planc_policy *policy, int64_t peak, int64_t *low,
                            int64_t *high) {
-  bool fit;
-  int64_t unused;
+  bool fit = false;
+  int64_t unused = 0;
+  peak = *low + planc_align_up(peak - *low, PLANC_ALIGNMENT);
   if (peak >= *high || peak <= *low) return NULL;
   PLANC_TRY(fits(problem, policy, peak, &fit, &unused));
   if (!fit) return NULL;
@@ -118,20 +119,22 @@ static planc_status narrow(const planc_problem *problem, const planc_policy *pol
 }
 
 planc_status planc_least_budget(const planc_problem *problem, const planc_policy *policy, int64_t *out_bytes) {
-  int64_t low = 0, high = planc_profile_device(problem->profile)->reserved_bytes + PLANC_ALIGNMENT;
-  int64_t peak = 0;
+  /* All budgets tried are whole units above what is reserved. */
+  int64_t low = planc_profile_device(problem->profile)->reserved_bytes, step = PLANC_ALIGNMENT;
+  int64_t high = low, peak = 0;
   bool fit = false;
-  for (;;) {
+  while (!fit) {
+    if (step > INT64_MAX / 4 || planc_add_overflow(high, step, &high)) {
+      return planc_error(PLANC_INFEASIBLE, "policy %s fits no budget", policy->name);
+    }
+    low = high - step;
     PLANC_TRY(fits(problem, policy, high, &fit, &peak));
-    if (fit) break;
-    low = high;
-    if (high > INT64_MAX / 2) return planc_error(PLANC_INFEASIBLE, "policy %s fits no budget", policy->name);
-    high *= 2;
+    step *= 2;
   }
   for (;;) {
     if (fit) PLANC_TRY(narrow(problem, policy, peak, &low, &high));
     if (high - low <= PLANC_ALIGNMENT) break;
-    int64_t middle = low + (high - low) / 2;
+    int64_t middle = low + (high - low) / 2 / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
     PLANC_TRY(fits(problem, policy, middle, &fit, &peak));
     if (fit) {
       high = middle;

@@ -54,8 +54,19 @@ static planc_status write_all(int file, const char *path, const char *text, size
   return NULL;
 }
 
+/* A pipe or /dev/null is written to: there is nothing to preserve, and a rename would replace it. */
+static planc_status write_device(const char *path, const char *text, size_t length) {
+  int file = open(path, O_WRONLY | O_CLOEXEC);
+  if (file < 0) return planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  planc_status status = write_all(file, path, text, length);
+  if (close(file) && !status) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  return status;
+}
+
 planc_status planc_file_write(const char *path, const char *text, size_t length) {
   if (strcmp(path, "-") == 0) return write_all(STDOUT_FILENO, "standard output", text, length);
+  struct stat info;
+  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return write_device(path, text, length);
   size_t room = strlen(path) + sizeof ".XXXXXX";
   char *aside = malloc(room);
   if (!aside) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");

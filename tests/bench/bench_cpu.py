@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """CPU time of planning: recorded graphs with modnn, and a generated 100,000-op graph read, planned, written and checked."""
 
+import json
 import os
 import subprocess
 import sys
@@ -21,7 +22,6 @@ def main():
         subprocess.run([sys.executable, os.path.join(ROOT, "graphs", "generate.py"), "--large", "100000", "-o", large],
                        check=True)
         shown = planc("show", large, "--json")
-        import json
         budget = int(json.loads(shown)["memory"]["liveness_bytes"] * 0.6)
         planned, plan_memory = cpu_seconds("plan", large, "--device", "k40m", "--policy", "modnn", "--budget", budget,
                                            "-o", plan, runs=3)

@@ -5,7 +5,9 @@ The paper prints bar charts without numbers; what its text says stands beside ou
 normalisation and is split by name, as the paper does silently.
 """
 
-from benchlib import GIB, compare, moved, overhead, planc, graph, table
+import json
+
+from benchlib import GIB, compare, graph, moved, overhead, plan, planc, table
 
 NETS = [("vgg16", 256), ("vgg19", 256), ("vgg101", 128), ("resnet34", 256), ("fcn", 128)]
 VDNN = ["vdnn-all", "vdnn-conv", "vdnn-dyn"]
@@ -17,7 +19,6 @@ def options(name):
 
 def all_data(name, batch):
     """Sum of all data, as moDNN counts the ideal case, from `planc show` of the training graph."""
-    import json
     return json.loads(planc("show", graph(name), "--batch", batch, "--json"))["training"]
 
 
@@ -68,11 +69,10 @@ def figure_8():
                                  ("resnet34", 256, [6, 4, 3, 2, 1, 0.5])]:
         rows = []
         for budget in budgets:
-            got = compare(name, batch, f"{budget}G", ["modnn", "vdnn+", *VDNN], *options(name))
-            ideal = got["modnn"]["ideal_ns"] or 1
-            fitting = [got[p] for p in VDNN if got[p]["feasible"]]
+            got = {p: plan(name, batch, f"{budget}G", p, *options(name)) for p in ["modnn", "vdnn+", *VDNN]}
+            fitting = [got[p] for p in VDNN if got[p]]
             cells = [got["modnn"], got["vdnn+"], min(fitting, key=lambda r: r["iteration_ns"]) if fitting else None]
-            rows.append([f"{budget:g}"] + [f"{overhead(c, ideal):+.1%}" if c and c["feasible"] else "-" for c in cells])
+            rows.append([f"{budget:g}"] + [f"{overhead(c, c['ideal_ns']):+.1%}" if c else "-" for c in cells])
         table(f"Fig. 8: {name}/{batch}, overhead over ideal by budget (GiB)", ["budget", "modnn", "vdnn+", "best vDNN"], rows)
 
 

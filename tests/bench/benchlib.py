@@ -31,6 +31,17 @@ def compare(name, batch, budget, policies, *options, device="k40m"):
     return {row["policy"]: row for row in json.loads(out)["rows"]}
 
 
+def plan(name, batch, budget, policy, *options, device="k40m"):
+    """The summary of `planc plan`, None where the budget is too small."""
+    done = subprocess.run([PLANC, "plan", graph(name), "--batch", str(batch), "--device", device, "--budget", str(budget),
+                           "--policy", policy, "--json", "-o", os.devnull, *options], capture_output=True, text=True)
+    if done.returncode == 1:
+        return None
+    if done.returncode:
+        sys.exit(f"planc plan {name}: exit {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
 def cpu_seconds(*arguments, runs=5):
     """Median of user + system CPU time of a planc command, and its peak memory in bytes."""
     times = []
