@@ -1,4 +1,4 @@
-# planc: see README.md. Targets: deps build demo check bench fuzz lint asan install clean.
+# planc: see README.md. Targets: deps build demo check bench fuzz lint asan install uninstall clean.
 # `build` installs nothing; `demo`, `check` and `fuzz` call `deps`.
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -26,7 +26,7 @@ LIBS = -lyaml -lcjson -lz -lm
 UNIT = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 TEST_SUPPORT = $(wildcard tests/support/*.c)
 
-.PHONY: build lib deps check demo unit fuzzers bench fuzz lint asan install clean
+.PHONY: build lib deps check demo unit fuzzers bench fuzz lint asan install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -58,16 +58,19 @@ test-%: $(BUILD)/tests/%
 
 # What building and testing needs, as Debian packages.
 PACKAGES = gcc make pkg-config libyaml-dev libcjson-dev zlib1g-dev check python3 clang clang-format clang-tidy \
-	libclang-rt-dev shellcheck
+	libclang-rt-dev shellcheck pyflakes3
 deps:
 	@tests/deps $(PACKAGES)
 
+# What follows `deps` is made by a make of its own, on all processors unless -j says otherwise.
+MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
+
 demo: deps
-	@$(MAKE) --no-print-directory build
+	@$(MAKE_ALL) build
 	@BUILD=$(BUILD) tests/demo
 
 check: deps
-	@$(MAKE) --no-print-directory build unit fuzzers
+	@$(MAKE_ALL) build unit fuzzers
 	@BUILD=$(BUILD) $(PYTHON) tests/run
 
 unit: $(UNIT:%=$(BUILD)/tests/%)
@@ -89,20 +92,31 @@ lint:
 	@tests/lint
 
 asan:
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan EXTRA_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" build unit
-	@BUILD=$(BUILD)-asan $(PYTHON) tests/run --only unit
+	@$(MAKE_ALL) BUILD=$(BUILD)-asan EXTRA_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" build unit
+	@BUILD=$(BUILD)-asan $(PYTHON) tests/run --only unit golden
+
+# --- Installing ------------------------------------------------------------------------------------------------------
+
+TO = $(DESTDIR)$(PREFIX)
+VERSION = $(shell sed -n 's/^\#define PLANRT_VERSION "\(.*\)"/\1/p' include/planrt/planrt.h)
 
 install: build
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/planc \
-		$(DESTDIR)$(PREFIX)/include/planrt $(DESTDIR)$(PREFIX)/share/planc/profiles \
-		$(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5
-	install -m 755 $(BUILD)/planc $(BUILD)/planrun $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(LIBPLANC) $(LIBPLANRT) $(DESTDIR)$(PREFIX)/lib
-	install -m 644 include/planc/*.h $(DESTDIR)$(PREFIX)/include/planc
-	install -m 644 include/planrt/*.h $(DESTDIR)$(PREFIX)/include/planrt
-	install -m 644 profiles/*.json $(DESTDIR)$(PREFIX)/share/planc/profiles
-	install -m 644 man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 man/*.5 $(DESTDIR)$(PREFIX)/share/man/man5
+	install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/include/planc $(TO)/include/planrt $(TO)/share/planc/profiles \
+		$(TO)/share/man/man1 $(TO)/share/man/man5
+	install $(BUILD)/planc $(BUILD)/planrun $(TO)/bin
+	install -m 644 $(LIBPLANC) $(LIBPLANRT) $(TO)/lib
+	install -m 644 include/planc/*.h $(TO)/include/planc
+	install -m 644 include/planrt/*.h $(TO)/include/planrt
+	install -m 644 profiles/*.json $(TO)/share/planc/profiles
+	install -m 644 man/*.1 $(TO)/share/man/man1
+	install -m 644 man/*.5 $(TO)/share/man/man5
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' src/planc.pc.in > $(TO)/lib/pkgconfig/planc.pc
+
+uninstall:
+	rm -f $(TO)/bin/planc $(TO)/bin/planrun $(TO)/lib/libplanc.a $(TO)/lib/libplanrt.a $(TO)/lib/pkgconfig/planc.pc \
+		$(patsubst man/%.1,$(TO)/share/man/man1/%.1,$(wildcard man/*.1)) \
+		$(patsubst man/%.5,$(TO)/share/man/man5/%.5,$(wildcard man/*.5))
+	rm -rf $(TO)/include/planc $(TO)/include/planrt $(TO)/share/planc
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz

@@ -121,6 +121,7 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
     cJSON_AddStringToObject(object, "device", plan->device.name);
     planc_report_int(object, "batch", job->batch);
     planc_report_int(object, "rounds", job->n_rounds);
+    planc_report_int(object, "sub_batch", job->rounds[0]);
     planc_report_int(object, "budget_bytes", plan->budget_bytes);
     planc_report_int(object, "arena_bytes", plan->arena_bytes);
     planc_report_int(object, "reserved_bytes", plan->device.reserved_bytes);

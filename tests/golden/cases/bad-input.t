@@ -126,8 +126,8 @@ Data for planrun.
 
   $ planc plan graphs/lenet-digits.yaml --budget 1M -o lenet.plan >/dev/null 2>&1
   $ planrun exec lenet.plan --data nowhere.csv
-  ! planrun: lenet.plan: nowhere.csv: cannot be opened
+  ! planrun: nowhere.csv: cannot be opened
   [3]
   $ echo 1,2,3 > data.csv; planrun exec lenet.plan --data data.csv
-  ! planrun: lenet.plan: data.csv:1: value 3 should be a pixel, an integer from 0 to 16
+  ! planrun: data.csv:1: value 3 should be a pixel, an integer from 0 to 16
   [3]

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""`make install`: what it puts there works from there, and `make uninstall` takes it away."""
+
+import glob
+import os
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
+ENVIRONMENT = {name: value for name, value in os.environ.items()
+               if name not in ("PLANC_PROFILES", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+EMBEDDER = """
+#include <planc/check.h>
+#include <planc/policy.h>
+#include <planc/simulate.h>
+#include <planrt/data.h>
+#include <planrt/planrt.h>
+int main(int argc, char **argv) {
+  planc_graph *graph;
+  planc_status status = planc_graph_read(argv[argc - 1], &graph);
+  if (status) return planc_exit_code(planc_status_code(status));
+  planc_graph_free(graph);
+  return 0;
+}
+"""
+
+
+def run(*command, **options):
+    return subprocess.run(command, env={**ENVIRONMENT, **options}, capture_output=True, text=True, check=False)
+
+
+class Install(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.to = os.path.join(self.folder.name, "usr")
+        self.make("install")
+
+    def make(self, target):
+        done = run("make", "-C", ROOT, f"BUILD={BUILD}", f"DESTDIR={self.folder.name}", "PREFIX=/usr", target)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_programs_find_their_devices(self):
+        plan = os.path.join(self.folder.name, "x.plan")
+        graph = os.path.join(ROOT, "tests/golden/inputs/tiny.yaml")
+        done = run(os.path.join(self.to, "bin/planc"), "plan", graph, "--device", "p100", "-o", plan)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = run(os.path.join(self.to, "bin/planrun"), "exec", plan, "--synthetic")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_program_can_embed_the_libraries(self):
+        source, program = (os.path.join(self.folder.name, name) for name in ("embed.c", "embed"))
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(EMBEDDER)
+        flags = run("pkg-config", "--cflags", "--libs", "--static", "planc",
+                    PKG_CONFIG_PATH=os.path.join(self.to, "lib/pkgconfig"), PKG_CONFIG_SYSROOT_DIR=self.folder.name,
+                    PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1", PKG_CONFIG_ALLOW_SYSTEM_LIBS="1")
+        self.assertEqual(flags.returncode, 0, flags.stderr)
+        built = run("gcc", "-std=c11", "-Wall", "-Werror", "-o", program, source, *flags.stdout.split())
+        self.assertEqual(built.returncode, 0, built.stderr)
+        self.assertEqual(run(program, os.path.join(ROOT, "graphs/vgg16.yaml")).returncode, 0)
+        self.assertEqual(run(program, source).returncode, 3)
+
+    def test_nothing_is_left_after_uninstall(self):
+        self.make("uninstall")
+        left = [path for path in glob.glob(self.to + "/**", recursive=True) if not os.path.isdir(path)]
+        self.assertEqual(left, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
