@@ -211,13 +211,12 @@ typedef struct vdnn_attempt {
 
 /* The first attempt that fits; where none does, the last: its plan tells what it needs and what binds. */
 static planc_status first_that_fits(const planc_problem *problem, int64_t sub_batch, const vdnn_attempt *attempts,
-                                    int32_t n_attempts, planc_candidate *out) {
+                                    int32_t n_attempts, planc_candidate *out, bool *out_fits) {
   const int64_t rooms[] = {PLANC_ROOM_UNLIMITED, planc_arena_room(problem), PLANC_ROOM_NONE};
   for (int32_t i = 0; i < n_attempts; i++) {
     vdnn_setting setting = {.offloads = attempts[i].offloads, .sub_batch = sub_batch};
-    bool fits;
-    PLANC_TRY(planc_walk_try(problem, make, &setting, rooms[attempts[i].algorithms], out, &fits));
-    if (fits) return NULL;
+    PLANC_TRY(planc_walk_try(problem, make, &setting, rooms[attempts[i].algorithms], out, out_fits));
+    if (*out_fits) return NULL;
   }
   vdnn_setting setting = {.offloads = attempts[n_attempts - 1].offloads, .sub_batch = sub_batch};
   return make(problem, &setting, PLANC_ROOM_NONE, out);
@@ -229,16 +228,18 @@ static int64_t whole(const planc_problem *problem) {
 
 planc_status planc_policy_vdnn_all(const planc_problem *problem, planc_candidate *out) {
   static const vdnn_attempt attempts[] = {{OFFLOAD_ALL, PERFORMANCE_OPTIMAL}, {OFFLOAD_ALL, MEMORY_OPTIMAL}};
-  return first_that_fits(problem, whole(problem), attempts, 2, out);
+  bool fits;
+  return first_that_fits(problem, whole(problem), attempts, 2, out, &fits);
 }
 
 planc_status planc_policy_vdnn_conv(const planc_problem *problem, planc_candidate *out) {
   static const vdnn_attempt attempts[] = {{OFFLOAD_CONV, PERFORMANCE_OPTIMAL}, {OFFLOAD_CONV, MEMORY_OPTIMAL}};
-  return first_that_fits(problem, whole(problem), attempts, 2, out);
+  bool fits;
+  return first_that_fits(problem, whole(problem), attempts, 2, out, &fits);
 }
 
 /* vDNN_dyn: the order in which its implementation tries. */
-static planc_status dynamic(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
+static planc_status dynamic(const planc_problem *problem, int64_t sub_batch, planc_candidate *out, bool *out_fits) {
   static const vdnn_attempt attempts[] = {{OFFLOAD_NONE, PERFORMANCE_OPTIMAL},
                                           {OFFLOAD_CONV, PERFORMANCE_OPTIMAL},
                                           {OFFLOAD_ALL, PERFORMANCE_OPTIMAL},
@@ -246,15 +247,24 @@ static planc_status dynamic(const planc_problem *problem, int64_t sub_batch, pla
                                           {OFFLOAD_ALL, GREEDY},
                                           {OFFLOAD_CONV, MEMORY_OPTIMAL},
                                           {OFFLOAD_ALL, MEMORY_OPTIMAL}};
-  return first_that_fits(problem, sub_batch, attempts, 7, out);
+  return first_that_fits(problem, sub_batch, attempts, 7, out, out_fits);
 }
 
 planc_status planc_policy_vdnn_dyn(const planc_problem *problem, planc_candidate *out) {
-  return dynamic(problem, whole(problem), out);
+  bool fits;
+  return dynamic(problem, whole(problem), out, &fits);
 }
 
+/* Eq. 3 makes every op fit; what vDNN keeps between ops may need smaller rounds still. */
 planc_status planc_policy_vdnn_plus(const planc_problem *problem, planc_candidate *out) {
   int64_t sub_batch;
   PLANC_TRY(planc_sub_batch_select(problem, &sub_batch));
-  return dynamic(problem, sub_batch, out);
+  bool fits = false;
+  PLANC_TRY(dynamic(problem, sub_batch, out, &fits));
+  bool smaller = !problem->sub_batch && planc_may_split(problem);
+  for (sub_batch /= 2; !fits && smaller && sub_batch >= 1; sub_batch /= 2) {
+    planc_candidate_free(out);
+    PLANC_TRY(dynamic(problem, sub_batch, out, &fits));
+  }
+  return NULL;
 }

@@ -80,11 +80,20 @@ static planc_status print_summary(const planc_plan *plan, const char *output, bo
   return NULL;
 }
 
+/* A plan that was made and does not pass is a defect, not an answer. */
+static planc_status check_own(const planc_plan *plan) {
+  planc_status failure = planc_check(plan, &(planc_check_options){.budget_bytes = -1, .host_budget_bytes = -1}, NULL);
+  if (!failure) return NULL;
+  planc_status defect =
+      planc_error(PLANC_INTERNAL, "the plan that was made fails its check: %s", planc_status_message(failure));
+  planc_status_free(failure);
+  return defect;
+}
+
 static planc_status write_plan(const planc_plan *plan, const char *output, bool json) {
-  PLANC_TRY(planc_context(planc_check(plan, &(planc_check_options){.budget_bytes = -1, .host_budget_bytes = -1}, NULL),
-                          "the plan that was made fails its check"));
   char *text;
   size_t length;
+  PLANC_TRY(check_own(plan));
   PLANC_TRY(planc_plan_print(plan, &text, &length));
   planc_status status = planc_file_write(output, text, length);
   free(text);
