@@ -93,7 +93,7 @@ lint:
 
 asan:
 	@$(MAKE_ALL) BUILD=$(BUILD)-asan EXTRA_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" build unit
-	@BUILD=$(BUILD)-asan $(PYTHON) tests/run --only unit golden
+	@BUILD=$(BUILD)-asan ASAN_OPTIONS=allocator_may_return_null=1 $(PYTHON) tests/run --only unit golden
 
 # --- Installing ------------------------------------------------------------------------------------------------------
 

@@ -3,9 +3,8 @@
  * goes as soon as the recompute is done when it was only a stepping stone. */
 #include "planner/recompute.h"
 
-#include <stdlib.h>
-
 #include "planner/walk.h"
+#include "util/arena.h"
 #include "util/vec.h"
 
 typedef struct restore {
@@ -19,6 +18,9 @@ typedef struct recompute {
   bool *restorable; /* per instance */
   int32_t *held;    /* per buffer: the residency that stays until the buffer is dropped or dead, -1 = none */
   int32_t *next;    /* per buffer: its next access in the trace, index into by_buffer */
+  int32_t *until;   /* per buffer: the instance after which it is closed */
+  int32_t *closing; /* per instance: the first buffer to close after it, -1 = none; others by `also` */
+  int32_t *also;    /* per buffer */
   VEC(restore) stack;
   VEC(int32_t) stones; /* residencies that restores opened */
 } recompute;
@@ -207,6 +209,66 @@ static planc_status drop_after(recompute *r, int32_t instance) {
   return NULL;
 }
 
+/* An op with one output to keep keeps all: it would have to run again for the others. */
+static void keep_whole_ops(const planc_trace *trace, bool *keep) {
+  for (int32_t i = 0; i < trace->n_instances && phase_of(trace, i) != PLANC_PHASE_optimizer; i++) {
+    const planc_instance *in = &trace->instances[i];
+    bool any = false;
+    for (int32_t pass = 0; pass < 2; pass++) {
+      for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+        const planc_access *access = &trace->accesses[a];
+        if (access->write < 0 || access->effect) continue;
+        any |= keep[access->buffer];
+        if (pass == 1) keep[access->buffer] |= any;
+      }
+    }
+  }
+}
+
+/* A kept buffer lives until its last access, and until the last access of whatever is dropped and restored from it. */
+static void mark_ends(recompute *r) {
+  const planc_trace *trace = r->walk.trace;
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    const planc_buffer *buffer = &trace->buffers[b];
+    r->until[b] = trace->accesses[trace->by_buffer[buffer->first_access + buffer->n_accesses - 1]].instance;
+    r->also[b] = r->until[b]; /* the own last access, until the lists are made */
+  }
+  for (int32_t i = trace->n_instances - 1; i >= 0; i--) {
+    const planc_instance *in = &trace->instances[i];
+    if (phase_of(trace, i) != PLANC_PHASE_forward) continue;
+    int32_t needed = -1;
+    for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+      const planc_access *access = &trace->accesses[a];
+      bool dropped = access->write >= 0 && !access->effect && !r->keep[access->buffer];
+      if (dropped && r->until[access->buffer] > needed) needed = r->until[access->buffer];
+    }
+    for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+      const planc_access *access = &trace->accesses[a];
+      bool read = access->read >= 0 && !access->effect;
+      if (read && needed > r->until[access->buffer]) r->until[access->buffer] = needed;
+    }
+  }
+  for (int32_t i = 0; i < trace->n_instances; i++) r->closing[i] = -1;
+  for (int32_t b = trace->n_buffers - 1; b >= 0; b--) {
+    int32_t end = r->keep[b] ? r->until[b] : r->also[b];
+    r->also[b] = r->closing[end];
+    r->closing[end] = b;
+  }
+}
+
+static planc_status close_dead(recompute *r, int32_t instance) {
+  for (int32_t b = r->closing[instance]; b >= 0; b = r->also[b]) {
+    if (r->walk.trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT) continue;
+    int32_t residency = planc_schedule_open(r->walk.schedule, b);
+    if (residency < 0) continue;
+    if (r->walk.trace->buffers[b].flags & PLANC_BUFFER_RESULT) {
+      PLANC_TRY(planc_schedule_deliver(r->walk.schedule, residency));
+    }
+    PLANC_TRY(planc_walk_close(&r->walk, residency));
+  }
+  return NULL;
+}
+
 static planc_status run_task(recompute *r, int32_t instance) {
   const planc_instance *in = &r->walk.trace->instances[instance];
   PLANC_TRY(restore_inputs(r, instance, false));
@@ -217,35 +279,42 @@ static planc_status run_task(recompute *r, int32_t instance) {
     r->next[r->walk.trace->accesses[a].buffer]++;
   }
   if (phase_of(r->walk.trace, instance) == PLANC_PHASE_forward) PLANC_TRY(drop_after(r, instance));
-  return planc_walk_close_dead(&r->walk, instance);
+  return close_dead(r, instance);
 }
 
 static planc_status run_trace(recompute *r, planc_keep_rule rule) {
   PLANC_TRY(rule(r->walk.trace, r->keep));
+  keep_whole_ops(r->walk.trace, r->keep);
   mark_restorable(r->walk.trace, r->restorable);
   for (int32_t b = 0; b < r->walk.trace->n_buffers; b++) {
     r->keep[b] |= !can_drop(r->walk.trace, r->restorable, b);
     r->next[b] = r->walk.trace->buffers[b].first_access;
     r->held[b] = -1;
   }
+  mark_ends(r);
   for (int32_t i = 0; i < r->walk.trace->n_instances; i++) PLANC_TRY(run_task(r, i));
   return planc_schedule_finish(r->walk.schedule);
+}
+
+static planc_status set_up(recompute *r, planc_arena *arena) {
+  int32_t n_buffers = r->walk.trace->n_buffers, n_instances = r->walk.trace->n_instances;
+  PLANC_TRY(PLANC_NEW(arena, &r->keep, n_buffers));
+  PLANC_TRY(PLANC_NEW(arena, &r->restorable, n_instances));
+  PLANC_TRY(PLANC_NEW(arena, &r->held, n_buffers));
+  PLANC_TRY(PLANC_NEW(arena, &r->next, n_buffers));
+  PLANC_TRY(PLANC_NEW(arena, &r->until, n_buffers));
+  PLANC_TRY(PLANC_NEW(arena, &r->also, n_buffers));
+  return PLANC_NEW(arena, &r->closing, n_instances);
 }
 
 static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
   const planc_keep_rule *rule = context;
   recompute r = {0};
+  planc_arena arena = {0};
   PLANC_TRY(planc_walk_start(&r.walk, problem, problem->sub_batch ? problem->sub_batch : problem->batch, room, out));
-  r.keep = calloc((size_t)out->trace->n_buffers + 1, sizeof *r.keep);
-  r.next = calloc((size_t)out->trace->n_buffers + 1, sizeof *r.next);
-  r.held = calloc((size_t)out->trace->n_buffers + 1, sizeof *r.held);
-  r.restorable = calloc((size_t)out->trace->n_instances + 1, sizeof *r.restorable);
-  planc_status status = r.keep && r.next && r.held && r.restorable ? run_trace(&r, *rule)
-                                                                   : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  free(r.keep);
-  free(r.restorable);
-  free(r.held);
-  free(r.next);
+  planc_status status = set_up(&r, &arena);
+  if (!status) status = run_trace(&r, *rule);
+  planc_arena_free(&arena);
   VEC_FREE(&r.stack);
   VEC_FREE(&r.stones);
   return status;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The manual pages against the programs: commands, options, policies, devices, and every example run."""
+"""The manual pages and README against the programs: commands, options, policies, devices; every example runs."""
 
 import glob
 import json
@@ -103,6 +103,19 @@ class Examples(unittest.TestCase):
                 with self.subTest(block=block), tempfile.TemporaryDirectory() as folder:
                     for name in ("graphs", "tests"):
                         os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
+                    done = run("set -e\n" + block, cwd=folder)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_tour_in_the_readme_runs(self):
+        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+            blocks = re.findall(r"(?:^    .*\n)+", file.read(), re.M)
+        tour = [block.replace("build/", "") for block in blocks if block.startswith("    build/")]
+        self.assertEqual(len(tour), 2)
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("graphs", "tests"):
+                os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
+            for block in tour:
+                with self.subTest(block=block):
                     done = run("set -e\n" + block, cwd=folder)
                     self.assertEqual(done.returncode, 0, done.stderr)
 

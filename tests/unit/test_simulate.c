@@ -1,0 +1,159 @@
+/* The simulator on hand-made plans whose times are worked out by hand: overlap, backlog, waits across bodies, duplex
+ * and slow-down, launches. Plans made here need not be valid: the simulator only follows streams and events. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "planc/simulate.h"
+#include "tests/support/script.h"
+
+static const char graph_text[] =
+    "planc-graph: 1\n"
+    "name: chain\n"
+    "loss: z\n"
+    "tensors:\n"
+    "  x: input f32[N,1225]\n" /* 4900 bytes at batch 1 */
+    "  y: f32[N,1]\n"
+    "  z: f32[]\n"
+    "ops:\n"
+    "  - {op: a, type: t.a, in: [x], out: [y], traffic: 0}\n"
+    "  - {op: b, type: t.b, in: [y], out: [z], traffic: 0}\n";
+
+static planc_graph *graph;
+static const int64_t one[] = {1};
+
+static void set_up(void) {
+  ck_assert(!planc_graph_parse(graph_text, sizeof graph_text - 1, "chain", &graph));
+}
+static void tear_down(void) {
+  planc_graph_free(graph);
+}
+
+typedef struct device {
+  int64_t launch_ns, slowdown_ppm, duplex_ppm;
+  int32_t in_flight;
+} device;
+
+/* Simulates the script; its execs take `a_ns` and `b_ns`. A copy of x takes 100 + 4900 ns. */
+static planc_simulation simulate(const char *script, device d, int64_t a_ns, int64_t b_ns) {
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  planc_plan *plan;
+  planc_status status = script_make(script, &job, 1, 1 << 20, 1 << 20, &plan);
+  ck_assert_msg(!status, "%s", planc_status_message(status));
+  plan->device.launch_ns = d.launch_ns;
+  plan->device.slowdown_ppm = d.slowdown_ppm;
+  plan->device.duplex_ppm = d.duplex_ppm ? d.duplex_ppm : 1000000;
+  plan->device.in_flight = d.in_flight ? d.in_flight : 1000;
+  plan->device.h2d = plan->device.d2h = (planc_link){.bytes_per_second = 1000000000, .latency_ns = 100};
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    planc_instr *instr = (planc_instr *)&plan->body.instrs[i];
+    if (instr->op == PLANC_INSTR_exec) {
+      instr->time_ns = instr->id == 0 ? a_ns : b_ns;
+      instr->busy_ppm = 1000000;
+    }
+  }
+  planc_simulation s;
+  status = planc_simulate(plan, NULL, NULL, &s);
+  ck_assert_msg(!status, "%s", planc_status_message(status));
+  planc_plan_free(plan);
+  return s;
+}
+
+#define OPERANDS "body\nacquire 0 x 0\nacquire 1 y 8192\nacquire 2 z 9216\n"
+#define CLOSE "release 0\nrelease 1\nrelease 2\n"
+
+START_TEST(ops_add_up) {
+  planc_simulation s = simulate(OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE, (device){0}, 1000, 2000);
+  ck_assert_int_eq(s.iteration_ns, 3000);
+  ck_assert_int_eq(s.compute_ns, 3000);
+  ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D] + s.stall_ns[PLANC_STALL_D2H] + s.stall_ns[PLANC_STALL_LAUNCH], 0);
+}
+END_TEST
+
+/* The copy of the next body runs beside this one's ops: the slower of the two engines sets the pace. */
+START_TEST(copies_overlap_and_back_up) {
+  static const char script[] =
+      OPERANDS "prefetch 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n" CLOSE;
+  planc_simulation s = simulate(script, (device){0}, 1000, 2000);
+  ck_assert_int_eq(s.iteration_ns, 5000);
+  ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 2000);
+  ck_assert_int_eq(s.h2d_bytes, 4900);
+  ck_assert_int_eq(s.h2d_ns, 5000);
+  ck_assert_int_eq(simulate(script, (device){0}, 6000, 2000).iteration_ns, 8000);
+}
+END_TEST
+
+/* A copy that has to wait for the last op of the body before cannot run ahead. */
+START_TEST(lag_one_holds_a_copy_back) {
+  planc_simulation s =
+      simulate("prologue\nrecord 1 on 0\n" OPERANDS
+               "wait 1 lag 1 on 1\nprefetch 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n"
+               "record 1 on 0\n" CLOSE,
+               (device){0}, 1000, 2000);
+  ck_assert_int_eq(s.iteration_ns, 5000 + 2000);
+  ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 4000);
+}
+END_TEST
+
+/* While a copy runs an op takes a tenth longer: all of `a` (10,000 ns of work) and none of `b`. */
+START_TEST(copies_slow_ops) {
+  static const char script[] =
+      "prologue\nrecord 1 on 0\n" OPERANDS
+      "wait 1 lag 1 on 1\nprefetch 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n"
+      "record 1 on 0\n" CLOSE;
+  device d = {.slowdown_ppm = 100000};
+  /* 5,000 ns beside the copy do the work of 5,000 / 1.1 ns; the rest runs at full speed. */
+  planc_simulation s = simulate(script, d, 10000, 2000);
+  ck_assert_int_eq(s.iteration_ns, 5000 + (10000 - 4545) + 2000);
+  ck_assert_int_le(llabs(s.slowdown_ns - 455), 1);
+}
+END_TEST
+
+/* Two copies of 5,000 ns that start together at half speed end together. */
+START_TEST(duplex_slows_copies) {
+  static const char script[] =
+      "prologue\nrecord 2 on 0\n" OPERANDS
+      "wait 2 lag 1 on 1\nwait 2 lag 1 on 2\nprefetch 0 user on 1\nrecord 0 on 1\noffload 0 0 on 2\nrecord 1 on 2\n"
+      "wait 0 on 0\nwait 1 on 0\nexec a use 0 1\nexec b use 1 2\nrecord 2 on 0\n" CLOSE;
+  ck_assert_int_eq(simulate(script, (device){.duplex_ppm = 500000}, 1000, 2000).iteration_ns, 10000 + 3000);
+  ck_assert_int_eq(simulate(script, (device){0}, 1000, 2000).iteration_ns, 5000 + 3000);
+}
+END_TEST
+
+START_TEST(launches_bind) {
+  static const char script[] = OPERANDS "exec a use 0 1\nexec b use 1 2\n" CLOSE;
+  planc_simulation s = simulate(script, (device){.launch_ns = 500}, 100, 200);
+  ck_assert_int_eq(s.iteration_ns, 1000);
+  ck_assert_int_eq(s.stall_ns[PLANC_STALL_LAUNCH], 700);
+  /* With one op in flight nothing is launched ahead: each op costs its launch and its time. */
+  ck_assert_int_eq(simulate(script, (device){.launch_ns = 500, .in_flight = 1}, 1000, 2000).iteration_ns, 4000);
+}
+END_TEST
+
+START_TEST(live_bytes) {
+  planc_simulation s = simulate(
+      "body\nacquire 0 x 0\nacquire 1 y 8192\nexec a ws 16384 1000 use 0 1\nrelease 0\nacquire 2 z 9216\n"
+      "exec b use 1 2\nrelease 1\nrelease 2\n",
+      (device){0}, 1, 1);
+  ck_assert_int_eq(s.live_peak_bytes, 4900 + 4 + 1000);
+  ck_assert_int_eq(s.peak_bytes, 1 << 20);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("simulate");
+  TCase *tests = tcase_create("all");
+  tcase_add_checked_fixture(tests, set_up, tear_down);
+  tcase_add_test(tests, ops_add_up);
+  tcase_add_test(tests, copies_overlap_and_back_up);
+  tcase_add_test(tests, lag_one_holds_a_copy_back);
+  tcase_add_test(tests, copies_slow_ops);
+  tcase_add_test(tests, duplex_slows_copies);
+  tcase_add_test(tests, launches_bind);
+  tcase_add_test(tests, live_bytes);
+  suite_add_tcase(suite, tests);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
