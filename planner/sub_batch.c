@@ -25,8 +25,8 @@ static int64_t resident_room(const planc_graph *graph) {
   return sum;
 }
 
-/* Eq. 1 without workspace. A gradient whose op cannot add in place needs a temporary beside it. */
-static int64_t operand_room(const planc_graph *graph, const planc_op *op, int64_t batch) {
+/* Eq. 1 without workspace. From the second round on a gradient whose op cannot add in place needs a temporary. */
+static int64_t operand_room(const planc_graph *graph, const planc_op *op, int64_t batch, bool several_rounds) {
   int64_t sum = 0;
   for (int32_t i = 0; i < op->n_in + op->n_out; i++) {
     int32_t storage = graph->tensors[i < op->n_in ? op->in[i] : op->out[i - op->n_in]].storage;
@@ -35,8 +35,8 @@ static int64_t operand_room(const planc_graph *graph, const planc_op *op, int64_
     for (int32_t k = 0; k < i && !seen; k++) {
       seen = graph->tensors[k < op->n_in ? op->in[k] : op->out[k - op->n_in]].storage == storage;
     }
-    bool temporary =
-        s->kind == PLANC_KIND_grad && op->phase == PLANC_PHASE_backward && !(op->flags & PLANC_OP_ACCUMULATES);
+    bool temporary = several_rounds && s->kind == PLANC_KIND_grad && op->phase == PLANC_PHASE_backward &&
+                     !(op->flags & PLANC_OP_ACCUMULATES);
     if (seen || (always_resident(s->kind) && !temporary)) continue;
     int64_t bytes = planc_law_at(s->bytes, batch);
     sum = bytes < 0 ? INT64_MAX : planc_add_saturate(sum, room_of(bytes));
@@ -56,7 +56,7 @@ static planc_status demand_at(const planc_problem *problem, int64_t batch, deman
   for (int32_t o = 0; o < problem->graph->n_ops; o++) {
     int32_t count;
     const planc_variant *variants = planc_costs_variants(costs, o, 0, &count);
-    int64_t operands = operand_room(problem->graph, &problem->graph->ops[o], batch);
+    int64_t operands = operand_room(problem->graph, &problem->graph->ops[o], batch, batch < problem->batch);
     int64_t baseline = planc_add_saturate(operands, planc_align_up(variants[0].workspace_bytes, PLANC_ALIGNMENT));
     int32_t best = planc_variant_fastest(variants, count, INT64_MAX);
     int64_t fastest = planc_add_saturate(operands, planc_align_up(variants[best].workspace_bytes, PLANC_ALIGNMENT));

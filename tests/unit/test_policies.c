@@ -129,6 +129,46 @@ START_TEST(no_policy_goes_below_the_lower_bound) {
 }
 END_TEST
 
+static int64_t room_of(const planc_buffer *buffer) {
+  int64_t bytes = buffer->bytes > 0 ? buffer->bytes : 1;
+  return (bytes + PLANC_ALIGNMENT - 1) / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
+}
+
+/* moDNN promises a schedule for every budget from Eq. 2 on (IV-A): counted in aligned sizes, that is its least budget.
+ */
+START_TEST(modnn_reaches_its_lower_bound) {
+  int seed = 2000 + _i;
+  planc_graph *graph;
+  randgraph_options options = {.max_ops = 16};
+  ok(randgraph_make((uint64_t)seed, &options, &graph), "graph", "", seed);
+  planc_problem problem = {.graph = graph, .profile = profile, .batch = 1, .host_budget_bytes = -1};
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = &problem.batch, .iterations = 1};
+  planc_trace *trace;
+  ok(planc_expand(&job, 1, &trace), "expand", "", seed);
+  int64_t resident = 0, largest = 0, least;
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    const planc_buffer *buffer = &trace->buffers[b];
+    bool stays = planc_kind_persists(buffer->kind) || buffer->kind == PLANC_KIND_grad;
+    if (stays) resident += room_of(buffer);
+  }
+  for (int32_t i = 0; i < trace->n_instances; i++) {
+    const planc_instance *instance = &trace->instances[i];
+    int64_t bytes = 0;
+    for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+      const planc_buffer *buffer = &trace->buffers[trace->accesses[a].buffer];
+      bool stays = planc_kind_persists(buffer->kind) || buffer->kind == PLANC_KIND_grad;
+      if (!stays) bytes += room_of(buffer);
+    }
+    if (bytes > largest) largest = bytes;
+  }
+  planc_trace_free(trace);
+  ok(planc_least_budget(&problem, planc_policy_find("modnn"), &least), "least budget", "modnn", seed);
+  ck_assert_msg(least <= resident + largest, "graph %d: least budget %lld, Eq. 2 says %lld", seed, (long long)least,
+                (long long)(resident + largest));
+  planc_graph_free(graph);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("policies");
   TCase *tests = tcase_create("all");
@@ -136,6 +176,7 @@ int main(void) {
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
   tcase_add_loop_test(tests, plans_of_random_graphs_are_right, 0, GRAPHS);
   tcase_add_loop_test(tests, no_policy_goes_below_the_lower_bound, 0, GRAPHS);
+  tcase_add_loop_test(tests, modnn_reaches_its_lower_bound, 0, GRAPHS);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);
