@@ -1,21 +1,18 @@
-/* `modnn`: moDNN's scheduling of data transfers together with convolution algorithms (papers: moDNN, IV).
+/* moDNN's scheduling of data transfers together with convolution algorithms (papers: moDNN, IV-B), for given rounds.
  *
- * The sub-batch size comes first (sub_batch.c, and the end of this file). Then Algorithm 1 walks the trace in order and
- * simulates its execution: for every task it finds memory for operands (offloading, or defragmenting), selects the
- * algorithm with the largest gain (Eq. 5) and starts prefetches for future tasks (Eq. 4). Offloads and prefetches have
- * a copy engine each. The decisions are stated as a schedule at the end, because an offload starts as soon as its data
- * is complete, which is before the point where the need for it was found (Fig. 3). */
+ * Algorithm 1 walks the trace in order and simulates its execution: for every task it finds memory for operands
+ * (offloading, or defragmenting), selects the algorithm with the largest gain (Eq. 5) and starts prefetches for future
+ * tasks (Eq. 4). Offloads and prefetches have a copy engine each. The decisions are stated as a schedule at the end,
+ * because an offload starts as soon as its data is complete, which is before the point where the need for it was found
+ * (Fig. 3). */
 #include "planner/modnn.h"
 
 #include <stdlib.h>
 
-#include "planner/policies.h"
-#include "planner/sub_batch.h"
 #include "planner/walk.h"
 #include "util/math.h"
 
-/* --- Algorithm 1, lines 3-8: operands ------------------------------------------------------------------------------
- */
+/* --- Algorithm 1, lines 3-8: operands ----------------------------------------------------------------------------- */
 
 static planc_status allocate_operands(modnn *m, int32_t task, bool *out_found) {
   const planc_instance *instance = &m->trace->instances[task];
@@ -78,8 +75,7 @@ static planc_status prepare_operands(modnn *m, int32_t task) {
   return NULL;
 }
 
-/* --- Lines 9-14: the algorithm ---------------------------------------------------------------------------------------
- */
+/* --- Lines 9-14: the algorithm ------------------------------------------------------------------------------------ */
 
 /* How long prefetches for the nearest task that wants some are put off when `workspace` bytes are taken (Eq. 5,
  * T_pre): the transfers of those blocks that find memory without the workspace and not beside it. It counts only where
@@ -145,8 +141,7 @@ static planc_status select_algorithm(modnn *m, int32_t task, int32_t *out_varian
   return NULL;
 }
 
-/* --- Lines 28-31: the task runs, dead data is freed ------------------------------------------------------------------
- */
+/* --- Lines 28-31: the task runs, dead data is freed --------------------------------------------------------------- */
 
 static planc_status finish_task(modnn *m, int32_t task) {
   const planc_trace *trace = m->trace;
@@ -214,7 +209,7 @@ static planc_status place_resident(modnn *m) {
     block->pinned = planc_kind_persists(buffer->kind) || buffer->kind == PLANC_KIND_grad;
     block->filled = (buffer->flags & PLANC_BUFFER_PERSISTENT) != 0;
     block->on_host = (buffer->flags & PLANC_BUFFER_FED) != 0;
-    if (block->on_host) PLANC_TRY(modnn_want(m, b));
+    if (block->on_host) PLANC_TRY(modnn_want(m, b, modnn_next_use(m, b)));
     if (!block->pinned) continue;
     int32_t segment = planc_memory_list_best_fit(&m->memory, modnn_room(m, b));
     if (segment < 0) {
@@ -300,8 +295,7 @@ static planc_status state(const modnn *m, planc_schedule *schedule) {
   return planc_schedule_finish(schedule);
 }
 
-/* Algorithm 1 over rounds of `sub_batch` samples. */
-static planc_status schedule_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
+planc_status modnn_schedule(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
   PLANC_TRY(planc_candidate_rounds(problem, sub_batch, out));
   PLANC_TRY(planc_schedule_new(out->trace, out->costs, &out->schedule));
   modnn m = {0};
@@ -310,78 +304,4 @@ static planc_status schedule_rounds(const planc_problem *problem, int64_t sub_ba
   if (!status) status = state(&m, out->schedule);
   modnn_free(&m);
   return status;
-}
-
-/* --- How many rounds -------------------------------------------------------------------------------------------------
- */
-
-/* Eq. 3 says how large a round may be so that every op fits with its fastest algorithm; smaller rounds cost time on the
- * ops and save transfers, larger ones may do with other algorithms. The paper leaves it at Eq. 3. Here the powers of
- * two from the next larger one down are scheduled as well, at which kernels lose least to partly filled tiles, and the
- * simulator decides. Below Eq. 3 that goes on while it helps or there are transfers left to save; it ends when this
- * many instances have been scheduled. */
-enum { MOST_INSTANCES = 200000 };
-
-/* What the ops of a candidate take with the fastest algorithms, launches and transfers left out. */
-static int64_t least_time(const planc_candidate *candidate) {
-  int64_t sum = 0;
-  for (int32_t i = 0; i < candidate->trace->n_instances; i++) {
-    const planc_instance *instance = &candidate->trace->instances[i];
-    if (instance->role != PLANC_ROLE_OP) continue;
-    int32_t count, batch = planc_costs_batch(candidate->costs, instance->batch);
-    const planc_variant *variants = planc_costs_variants(candidate->costs, instance->op, batch, &count);
-    sum = planc_add_saturate(sum, variants[planc_fastest_variant(candidate->costs, instance, INT64_MAX)].time_ns);
-  }
-  return sum;
-}
-
-static bool offloads(const planc_candidate *candidate) {
-  const planc_command *commands = planc_schedule_commands(candidate->schedule);
-  for (int32_t i = 0; i < planc_schedule_n_commands(candidate->schedule); i++) {
-    if (commands[i].kind == PLANC_CMD_OFFLOAD && !commands[i].user) return true;
-  }
-  return false;
-}
-
-/* Schedules rounds of `sub_batch` and keeps them in *best when they beat *best_ns. */
-static planc_status consider(const planc_problem *problem, int64_t sub_batch, planc_candidate *best, int64_t *best_ns) {
-  planc_candidate candidate = {0};
-  int64_t ns = 0;
-  planc_status status = planc_candidate_rounds(problem, sub_batch, &candidate);
-  bool hopeless = !status && least_time(&candidate) >= *best_ns;
-  planc_candidate_free(&candidate);
-  if (status || hopeless) return status;
-  status = schedule_rounds(problem, sub_batch, &candidate);
-  if (!status) status = planc_candidate_time(problem, &candidate, &ns);
-  if (!status && ns < *best_ns) {
-    planc_candidate_free(best);
-    *best = candidate;
-    *best_ns = ns;
-    return NULL;
-  }
-  planc_candidate_free(&candidate);
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_status_free(status);
-  return NULL;
-}
-
-planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out) {
-  int64_t sub_batch, best_ns;
-  PLANC_TRY(planc_sub_batch_select(problem, &sub_batch));
-  PLANC_TRY(schedule_rounds(problem, sub_batch, out));
-  if (problem->sub_batch || !planc_may_split(problem)) return NULL;
-  int64_t instances = out->trace->n_instances;
-  int64_t per_round = instances / out->trace->jobs[0].n_rounds + 1;
-  PLANC_TRY(planc_candidate_time(problem, out, &best_ns));
-  int64_t size = 1;
-  while (size < sub_batch && size * 2 <= problem->batch) size *= 2;
-  for (; size >= 1; size /= 2) {
-    if (size == sub_batch) continue;
-    int64_t rounds = (problem->batch + size - 1) / size, before_ns = best_ns;
-    instances += rounds * per_round;
-    if (instances > MOST_INSTANCES) break;
-    PLANC_TRY(consider(problem, (problem->batch + rounds - 1) / rounds, out, &best_ns));
-    if (size < sub_batch && best_ns == before_ns && !offloads(out)) break;
-  }
-  return NULL;
 }

@@ -98,9 +98,14 @@ planc_status modnn_drop(modnn *m, int32_t block);
 /* Offloads all data (IV-B1); *out_when is when all transfers are done. */
 planc_status modnn_defragment(modnn *m, int64_t *out_when);
 
+/* --- modnn_wanted.c ---------------------------------------------------------------------------------------------- */
+
+/* Notes that instance `use` needs the block, which the host alone has; m->wanted.data[0] is the nearest. */
+planc_status modnn_want(modnn *m, int32_t block, int32_t use);
+void modnn_unwant_first(modnn *m);
+
 /* --- modnn_prefetch.c -------------------------------------------------------------------------------------------- */
 
-planc_status modnn_want(modnn *m, int32_t block);
 /* Starts the transfer of an allocated block whose memory is vacated at `when`. */
 planc_status modnn_load(modnn *m, int32_t block, int64_t when);
 /* The nearest instance after the current one that needs blocks from the host, or -1; *out_transfer_ns is the transfer
@@ -112,5 +117,10 @@ bool modnn_must_start(const modnn *m, int32_t task, int64_t task_ns, int32_t wan
 planc_status modnn_fitting_ns(modnn *m, int32_t wanting, int64_t *out_ns);
 /* Lines 15-27: prefetches for future tasks before `task`, which takes `task_ns`. */
 planc_status modnn_prefetch(modnn *m, int32_t task, int64_t task_ns);
+
+/* --- modnn.c ------------------------------------------------------------------------------------------------------ */
+
+/* Algorithm 1 over rounds of `sub_batch` samples. */
+planc_status modnn_schedule(const planc_problem *problem, int64_t sub_batch, planc_candidate *out);
 
 #endif

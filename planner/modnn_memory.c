@@ -123,7 +123,7 @@ static planc_status evict(modnn *m, int32_t block, int64_t *end) {
   }
   bool needed = b->filled && modnn_needed(m, block);
   PLANC_TRY(modnn_drop(m, block));
-  return needed ? modnn_want(m, block) : NULL;
+  return needed ? modnn_want(m, block, modnn_next_use(m, block)) : NULL;
 }
 
 planc_status modnn_note_scheme(modnn *m, const modnn_scheme *scheme) {

@@ -3,35 +3,6 @@
 #include "planner/modnn.h"
 #include "util/math.h"
 
-static bool before(modnn_wanted a, modnn_wanted b) {
-  return a.use != b.use ? a.use < b.use : a.block < b.block;
-}
-
-planc_status modnn_want(modnn *m, int32_t block) {
-  modnn_wanted wanted = {.use = modnn_next_use(m, block), .block = block};
-  VEC_PUSH(&m->wanted, wanted);
-  int64_t i = m->wanted.len - 1;
-  for (; i > 0 && before(wanted, m->wanted.data[(i - 1) / 2]); i = (i - 1) / 2) {
-    m->wanted.data[i] = m->wanted.data[(i - 1) / 2];
-  }
-  m->wanted.data[i] = wanted;
-  return NULL;
-}
-
-static void remove_first_wanted(modnn *m) {
-  modnn_wanted last = m->wanted.data[--m->wanted.len];
-  int64_t i = 0;
-  for (;;) {
-    int64_t child = 2 * i + 1;
-    if (child >= m->wanted.len) break;
-    if (child + 1 < m->wanted.len && before(m->wanted.data[child + 1], m->wanted.data[child])) child++;
-    if (!before(m->wanted.data[child], last)) break;
-    m->wanted.data[i] = m->wanted.data[child];
-    i = child;
-  }
-  if (m->wanted.len) m->wanted.data[i] = last;
-}
-
 /* True when the block's content is on the host alone and `access` reads it. */
 static bool missing(const modnn *m, const planc_access *access) {
   const modnn_block *b = &m->blocks[access->buffer];
@@ -44,7 +15,7 @@ int32_t modnn_next_wanting(modnn *m, int64_t *out_transfer_ns) {
   while (m->wanted.len) {
     modnn_wanted top = m->wanted.data[0];
     if (m->blocks[top.block].segment < 0 && modnn_next_use(m, top.block) == top.use) break;
-    remove_first_wanted(m);
+    modnn_unwant_first(m);
   }
   if (!m->wanted.len) return -1;
   const planc_instance *instance = &m->trace->instances[m->wanted.data[0].use];
@@ -76,8 +47,7 @@ bool modnn_must_start(const modnn *m, int32_t task, int64_t task_ns, int32_t wan
   return planc_add_saturate(start, transfer_ns) > expected_start;
 }
 
-/* --- Is a prefetch of use? Line 16, by playing the tasks until then ------------------------------------------------
- */
+/* --- Is a prefetch of use? Line 16, by playing the tasks until then ----------------------------------------------- */
 
 static planc_status play_release(modnn *m, int32_t block) {
   modnn_block *b = &m->blocks[block];

@@ -26,8 +26,7 @@ typedef struct vdnn {
   bool *away;      /* per buffer: offloaded, to be brought back */
 } vdnn;
 
-/* --- What is offloaded, and by whom ----------------------------------------------------------------------------------
- */
+/* --- What is offloaded, and by whom ------------------------------------------------------------------------------- */
 
 static planc_phase phase_of(const planc_trace *trace, int32_t instance) {
   return planc_trace_op(trace, instance)->phase;
@@ -83,8 +82,7 @@ static planc_status choose_leaves(vdnn *v) {
   return NULL;
 }
 
-/* --- Running the trace ---------------------------------------------------------------------------------------------
- */
+/* --- Running the trace -------------------------------------------------------------------------------------------- */
 
 static planc_status fetch(vdnn *v, const planc_access *access) {
   int32_t residency;

@@ -1,0 +1,78 @@
+/* `modnn`: how many rounds (papers: moDNN, IV-A). Each number of rounds is scheduled by Algorithm 1 (modnn.c).
+ *
+ * Eq. 3 says how large a round may be so that every op fits with its fastest algorithm; smaller rounds cost time on the
+ * ops and save transfers, larger ones may do with other algorithms. The paper leaves it at Eq. 3. Here the powers of
+ * two from the next larger one down are scheduled as well, at which kernels lose least to partly filled tiles, and the
+ * simulator decides. Below Eq. 3 that goes on while it helps or there are transfers left to save; it ends when
+ * MOST_INSTANCES have been scheduled. */
+#include "planner/modnn.h"
+#include "planner/policies.h"
+#include "planner/sub_batch.h"
+#include "planner/walk.h"
+#include "util/math.h"
+
+enum { MOST_INSTANCES = 200000 };
+
+/* What the ops of a candidate take with the fastest algorithms, launches and transfers left out. */
+static int64_t least_time(const planc_candidate *candidate) {
+  int64_t sum = 0;
+  for (int32_t i = 0; i < candidate->trace->n_instances; i++) {
+    const planc_instance *instance = &candidate->trace->instances[i];
+    if (instance->role != PLANC_ROLE_OP) continue;
+    int32_t count, batch = planc_costs_batch(candidate->costs, instance->batch);
+    const planc_variant *variants = planc_costs_variants(candidate->costs, instance->op, batch, &count);
+    sum = planc_add_saturate(sum, variants[planc_fastest_variant(candidate->costs, instance, INT64_MAX)].time_ns);
+  }
+  return sum;
+}
+
+static bool offloads(const planc_candidate *candidate) {
+  const planc_command *commands = planc_schedule_commands(candidate->schedule);
+  for (int32_t i = 0; i < planc_schedule_n_commands(candidate->schedule); i++) {
+    if (commands[i].kind == PLANC_CMD_OFFLOAD && !commands[i].user) return true;
+  }
+  return false;
+}
+
+/* Schedules rounds of `sub_batch` and keeps them in *best when they beat *best_ns. */
+static planc_status consider(const planc_problem *problem, int64_t sub_batch, planc_candidate *best, int64_t *best_ns) {
+  planc_candidate candidate = {0};
+  int64_t ns = 0;
+  planc_status status = planc_candidate_rounds(problem, sub_batch, &candidate);
+  bool hopeless = !status && least_time(&candidate) >= *best_ns;
+  planc_candidate_free(&candidate);
+  if (status || hopeless) return status;
+  status = modnn_schedule(problem, sub_batch, &candidate);
+  if (!status) status = planc_candidate_time(problem, &candidate, &ns);
+  if (!status && ns < *best_ns) {
+    planc_candidate_free(best);
+    *best = candidate;
+    *best_ns = ns;
+    return NULL;
+  }
+  planc_candidate_free(&candidate);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
+planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out) {
+  int64_t sub_batch, best_ns;
+  PLANC_TRY(planc_sub_batch_select(problem, &sub_batch));
+  PLANC_TRY(modnn_schedule(problem, sub_batch, out));
+  if (problem->sub_batch || !planc_may_split(problem)) return NULL;
+  int64_t instances = out->trace->n_instances;
+  int64_t per_round = instances / out->trace->jobs[0].n_rounds + 1;
+  PLANC_TRY(planc_candidate_time(problem, out, &best_ns));
+  int64_t size = 1;
+  while (size < sub_batch && size * 2 <= problem->batch) size *= 2;
+  for (; size >= 1; size /= 2) {
+    if (size == sub_batch) continue;
+    int64_t rounds = (problem->batch + size - 1) / size, before_ns = best_ns;
+    instances += rounds * per_round;
+    if (instances > MOST_INSTANCES) break;
+    PLANC_TRY(consider(problem, (problem->batch + rounds - 1) / rounds, out, &best_ns));
+    if (size < sub_batch && best_ns == before_ns && !offloads(out)) break;
+  }
+  return NULL;
+}
