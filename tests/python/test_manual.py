@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The manual pages and README against the programs: commands, options, policies, devices; every example runs."""
+"""The manual pages and README against the programs: commands, options, policies, devices, what --json prints, the rows
+of a plan; every example runs."""
 
 import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -14,6 +16,14 @@ BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 ENVIRONMENT = {**os.environ, "PATH": BUILD + os.pathsep + os.environ["PATH"],
                "PLANC_PROFILES": os.path.join(ROOT, "profiles")}
 PROGRAMS = ("planc", "planrun")
+
+
+def setUpModule():
+    for program in PROGRAMS:
+        if not os.path.exists(os.path.join(BUILD, program)):
+            reason = f"{program} is not in {os.environ.get('BUILD', 'build')}: make build comes first"
+            print("skipped: manual pages and README: " + reason)
+            raise unittest.SkipTest(reason)
 
 
 def page(name):
@@ -38,6 +48,26 @@ def code_blocks(text):
 def run(command, **arguments):
     return subprocess.run(command, shell=True, env=ENVIRONMENT, capture_output=True, text=True, check=False,
                           timeout=120, **arguments)
+
+
+def linked_folder():
+    """A temporary folder in which examples find what they name."""
+    folder = tempfile.TemporaryDirectory()
+    for name in ("graphs", "tests"):
+        os.symlink(os.path.join(ROOT, name), os.path.join(folder.name, name))
+    return folder
+
+
+def keys_of(value):
+    """All keys of nested objects, each where it first stands."""
+    keys = {}
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            keys.update(dict.fromkeys([key, *keys_of(inner)]))
+    elif isinstance(value, list):
+        for inner in value:
+            keys.update(dict.fromkeys(keys_of(inner)))
+    return list(keys)
 
 
 def commands_of(program):
@@ -67,6 +97,101 @@ class Options(unittest.TestCase):
                 if command != "compare":  # it refers to plan
                     self.assertEqual(documented, letters, f"{program} {command}")
 
+    def test_an_option_s_value_has_the_name_that_help_gives_it(self):
+        for program in PROGRAMS:
+            for heading, body in sections(page(program + ".1"), "SS").items():
+                listed = run(f"{program} {heading.split()[0]} --help").stdout
+                offered = dict(re.findall(r"^ +(?:-[a-z],)? +--([a-z-]+)(?: (\S+))?", listed, re.M))
+                described = re.findall(r'^\.BR?(?: -[a-z] ", ")? --([a-z-]+)(?: " " (\S+))?$', body, re.M)
+                self.assertTrue(described or offered == {"help": ""}, heading)
+                for name, value in described:
+                    self.assertEqual(value, offered[name], f"{program} {heading}: --{name}")
+
+    def test_options_of_the_programs_themselves(self):
+        for program in PROGRAMS:
+            options = sections(page(program + ".1"), "SH")["COMMON OPTIONS"]
+            offered = run(f"{program} --help").stdout.split("\noptions: ")[1].split("\n")[0]
+            self.assertEqual(set(re.findall(r"^\.BR? .*?(--[a-z]+)", options, re.M)),
+                             set(re.findall(r"--[a-z]+", offered)), program)
+
+
+class Json(unittest.TestCase):
+    def test_planc(self):
+        forms = code_blocks(sections(page("planc.1"), "SH")["JSON OUTPUT"])[0].split("\n\n")
+        described = [(re.search(r'"planc":"(\S+)"', form)[1],
+                      list(dict.fromkeys(re.findall(r'"([a-z0-9_]+)"', form)))) for form in forms]
+        with linked_folder() as folder:
+            commands = ("plan graphs/lenet-digits.yaml --budget 400K -o x.plan", "check x.plan", "check x.plan --budget 1",
+                        "simulate x.plan", "compare graphs/lenet-digits.yaml --policies none,modnn",
+                        "show graphs/lenet-digits.yaml", "show x.plan")
+            printed = [json.loads(run(f"planc {command} --json", cwd=folder).stdout) for command in commands]
+        self.assertEqual(described, [(answer["planc"], keys_of(answer)) for answer in printed])
+
+    def test_planrun(self):
+        described = json.loads(re.search(r"^{.*}$", page("planrun.1"), re.M)[0])
+        with linked_folder() as folder:
+            done = run("planc plan graphs/lenet-digits.yaml --budget 400K -o x.plan && planrun exec x.plan --json",
+                       cwd=folder)
+        self.assertEqual(list(described), list(json.loads(done.stdout.splitlines()[-1])))
+
+
+class PlanFormat(unittest.TestCase):
+    """planc-plan(5), Forms, against plans: what rows there are, and their keys in order."""
+
+    @staticmethod
+    def kind_and_keys(row):
+        """The first key tells a row's kind, an instruction's value with it. `row` is a plan's row or a form."""
+        outer = row
+        while True:  # objects and lists inside have keys of their own, or none
+            flat = re.sub(r":\{[^{}]*\}|:\[[^][]*\]", ":0", outer)
+            if flat == outer:
+                break
+            outer = flat
+        keys = re.findall(r'"([^"]+)":', outer)
+        return (re.match(r'{"i":"(\w+)"', row) or [None, keys[0]])[1], keys
+
+    def forms(self):
+        """Kind to the key lists that its forms allow."""
+        block = code_blocks(sections(page("planc-plan.5"), "SS")["Forms"])[0]
+        allowed = {}
+        for form in block.replace("\n ", "").splitlines():
+            for chosen in (re.sub(r'\[(,"[^][]*)\]', "", form), re.sub(r'\[(,"(?:[^][]|\[[^][]*\])*)\]', r"\1", form)):
+                kind, keys = self.kind_and_keys(chosen)
+                allowed.setdefault(kind, [])
+                if keys not in allowed[kind]:
+                    allowed[kind].append(keys)
+        return allowed
+
+    def test_rows(self):
+        seen = {}
+        with open(os.path.join(ROOT, "tests/data/plan/small.plan"), encoding="utf-8") as file:
+            rows = file.read().splitlines()
+        with linked_folder() as folder:
+            for options in ("--policy cheap", "--policy vdnn-all", "--sub-batch 24 --budget 300K"):
+                done = run(f"planc plan graphs/lenet-digits.yaml {options} -o -", cwd=folder)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                rows += done.stdout.splitlines()
+        for row in rows:
+            self.assertIsInstance(json.loads(row), dict)
+            kind, keys = self.kind_and_keys(row)
+            seen.setdefault(kind, [])
+            if keys not in seen[kind]:
+                seen[kind].append(keys)
+        allowed = self.forms()
+        self.assertEqual({kind: sorted(forms) for kind, forms in seen.items()},
+                         {kind: sorted(forms) for kind, forms in allowed.items()})
+
+    def test_every_instruction_has_its_meaning(self):
+        with open(os.path.join(ROOT, "include/planc/plan.h"), encoding="utf-8") as file:
+            instructions = re.findall(r"X\((\w+)\)", re.search(r"#define PLANC_INSTRS\(X\) (.*)", file.read())[1])
+        described = re.findall(r"^\.TP\n\.B (\w+)$", sections(page("planc-plan.5"), "SS")["Instructions"], re.M)
+        self.assertEqual(sorted(described), sorted(instructions))
+
+    def test_the_header_s_keys_are_all_described(self):
+        named = re.findall(r"^\.BR? (.*)$", sections(page("planc-plan.5"), "SS")["Header"], re.M)
+        described = [key for line in named for key in re.findall(r"[a-z_-]+", line)]
+        self.assertEqual(described[:len(self.forms()["planc-plan"][0])], self.forms()["planc-plan"][0])
+
 
 class Tables(unittest.TestCase):
     def test_policies(self):
@@ -91,7 +216,26 @@ class Tables(unittest.TestCase):
             given = set(re.findall(r"^  X\([A-Z_]+, (\d)", file.read(), re.M))
         described = sections(page("planc.1"), "SH")["EXIT STATUS"]
         self.assertEqual(set(re.findall(r"^(\d)  ", described, re.M)), given)
-        self.assertEqual(set(re.findall(r"[:,] (\d) ", run("planc --help").stdout.split("exit")[1])), given)
+        for program in PROGRAMS:
+            described = sections(page(program + ".1"), "SH")["EXIT STATUS"]
+            self.assertEqual(re.findall(r"^(\d)  ", described, re.M),
+                             re.findall(r"[:,] (\d) ", run(f"{program} --help").stdout.split("exit")[1]), program)
+
+
+class Source(unittest.TestCase):
+    """The pages as troff sees them."""
+
+    @unittest.skipUnless(shutil.which("groff"), "there is no groff")
+    def test_groff_has_no_warnings(self):
+        for path in sorted(glob.glob(os.path.join(ROOT, "man", "*"))):
+            done = run(f"groff -ww -t -man -Tutf8 {path}")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), path)
+
+    @unittest.skipUnless(shutil.which("man"), "there is no man")
+    def test_man_has_no_warnings(self):
+        for path in sorted(glob.glob(os.path.join(ROOT, "man", "*"))):
+            done = run(f"man --warnings -E UTF-8 -l -Tutf8 {path}")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), path)
 
 
 class Examples(unittest.TestCase):
@@ -100,24 +244,23 @@ class Examples(unittest.TestCase):
             blocks = code_blocks(sections(page(program + ".1"), "SH")["EXAMPLES"])
             self.assertTrue(blocks, program)
             for block in blocks:
-                with self.subTest(block=block), tempfile.TemporaryDirectory() as folder:
-                    for name in ("graphs", "tests"):
-                        os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
+                with self.subTest(block=block), linked_folder() as folder:
                     done = run("set -e\n" + block, cwd=folder)
                     self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_the_tour_in_the_readme_runs(self):
+    def test_the_tour_in_the_readme_runs_and_prints_what_it_shows(self):
         with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
             blocks = re.findall(r"(?:^    .*\n)+", file.read(), re.M)
         tour = [block.replace("build/", "") for block in blocks if block.startswith("    build/")]
-        self.assertEqual(len(tour), 2)
-        with tempfile.TemporaryDirectory() as folder:
-            for name in ("graphs", "tests"):
-                os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
+        shown = [re.sub("^    ", "", block, flags=re.M) for block in blocks if block.startswith("    r50.plan: ")]
+        self.assertEqual((len(tour), len(shown)), (2, 1))
+        with linked_folder() as folder:
             for block in tour:
                 with self.subTest(block=block):
                     done = run("set -e\n" + block, cwd=folder)
                     self.assertEqual(done.returncode, 0, done.stderr)
+                    if block is tour[0]:
+                        self.assertEqual(done.stdout[:len(shown[0])], shown[0])
 
     def test_the_graph_of_the_format_s_page_is_one(self):
         for block in code_blocks(sections(page("planc-graph.5"), "SH")["SYNOPSIS"]):
