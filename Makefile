@@ -62,15 +62,15 @@ PACKAGES = gcc make pkg-config libyaml-dev libcjson-dev zlib1g-dev check python3
 deps:
 	@tests/deps $(PACKAGES)
 
-# What follows `deps` is made by a make of its own, on all processors unless -j says otherwise.
+# What follows `deps` is made by a make of its own, on all processors unless -j says otherwise (the + passes that on).
 MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 
 demo: deps
-	@$(MAKE_ALL) build
+	+@$(MAKE_ALL) build
 	@BUILD=$(BUILD) tests/demo
 
 check: deps
-	@$(MAKE_ALL) build unit fuzzers
+	+@$(MAKE_ALL) build unit fuzzers
 	@BUILD=$(BUILD) $(PYTHON) tests/run
 
 unit: $(UNIT:%=$(BUILD)/tests/%)
@@ -92,7 +92,7 @@ lint:
 	@tests/lint
 
 asan:
-	@$(MAKE_ALL) BUILD=$(BUILD)-asan EXTRA_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" build unit
+	+@$(MAKE_ALL) BUILD=$(BUILD)-asan EXTRA_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" build unit
 	@BUILD=$(BUILD)-asan ASAN_OPTIONS=allocator_may_return_null=1 $(PYTHON) tests/run --only unit golden
 
 # --- Installing ------------------------------------------------------------------------------------------------------
