@@ -168,6 +168,7 @@ static planc_status finish_task(modnn *m, int32_t task) {
 }
 
 static planc_status schedule_task(modnn *m, int32_t task) {
+  m->task = task;
   PLANC_TRY(prepare_operands(m, task));
   const planc_instance *instance = &m->trace->instances[task];
   int32_t variant = 0;

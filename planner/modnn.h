@@ -56,6 +56,7 @@ typedef struct modnn {
   int64_t *earliest;   /* sum of the fastest times of all instances before i, for EST */
   int32_t *position;   /* of an access within trace->by_buffer */
   planc_memory_list memory;
+  int32_t task;                   /* the instance that is scheduled */
   int64_t now, out_free, in_free; /* current time; when the copy engines are done */
   int32_t last_anchor;            /* of the latest offload */
   int32_t searched;               /* block before which the last search for a scheme ended, -1 at first */
@@ -71,8 +72,8 @@ typedef struct modnn {
 /* Contiguous segments to clear for an allocation. */
 typedef struct modnn_scheme {
   int32_t first, last; /* segments; first < 0: none found */
-  int64_t end;         /* when the last transfer is done; at most `now` when there is no delay */
-  int64_t moved;       /* bytes to transfer */
+  int64_t end;   /* when the last transfer is done, plus what reloads will be late; `now` when there is no delay */
+  int64_t moved; /* bytes to transfer */
 } modnn_scheme;
 
 int64_t modnn_room(const modnn *m, int32_t block);

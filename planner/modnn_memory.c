@@ -36,6 +36,16 @@ static int64_t offload_end(const modnn *m, int32_t block, int64_t engine_free) {
   return planc_add_saturate(start, planc_link_ns(&m->costs->device.d2h, m->trace->buffers[block].bytes));
 }
 
+/* How late the block would be for its next use if it left now: a delay to a future task (IV-B1), also where the host
+ * has a copy and leaving itself is free. */
+static int64_t reload_delay(const modnn *m, int32_t block) {
+  if (!m->blocks[block].filled || !modnn_needed(m, block)) return 0;
+  int64_t start = m->now > m->in_free ? m->now : m->in_free;
+  int64_t back = planc_add_saturate(start, planc_link_ns(&m->costs->device.h2d, m->trace->buffers[block].bytes));
+  int64_t use = planc_add_saturate(m->now, m->earliest[modnn_next_use(m, block)] - m->earliest[m->task]);
+  return back > use ? back - use : 0;
+}
+
 /* Criteria (a) and (b). */
 static bool may_leave(const modnn *m, int32_t block, int32_t horizon) {
   return block >= 0 && !m->blocks[block].pinned && m->blocks[block].used && modnn_next_use(m, block) > horizon;
@@ -55,19 +65,20 @@ static modnn_scheme scheme_from(const modnn *m, int32_t first, int64_t bytes, in
                                 const modnn_scheme *best) {
   const planc_segment *segments = m->memory.segments.data;
   modnn_scheme scheme = {.first = first, .last = -1, .end = m->now};
-  int64_t engine_free = m->out_free, found = 0;
+  int64_t engine_free = m->out_free, found = 0, late = 0, done = m->now;
   for (int32_t i = first; i >= 0; i = segments[i].next) {
     int32_t block = segments[i].block;
     if (block != PLANC_FREE_BLOCK) {
       if (!may_leave(m, block, horizon)) break;
       if (must_transfer(m, block)) {
         engine_free = offload_end(m, block, engine_free);
-        if (engine_free > scheme.end) scheme.end = engine_free;
+        if (engine_free > done) done = engine_free;
         scheme.moved += m->trace->buffers[block].bytes;
-        if (best->first >= 0 && (scheme.end > best->end || (scheme.end == best->end && scheme.moved > best->moved))) {
-          break;
-        }
       }
+      late = planc_add_saturate(late, reload_delay(m, block));
+      scheme.end = planc_add_saturate(done, late);
+      if (best->first >= 0 && (scheme.end > best->end || (scheme.end == best->end && scheme.moved > best->moved)))
+        break;
     }
     found += segments[i].bytes;
     if (found >= bytes) {
@@ -95,7 +106,7 @@ modnn_scheme modnn_find_scheme(const modnn *m, int64_t bytes, int32_t horizon) {
     if (block == PLANC_FREE_BLOCK || may_leave(m, block, horizon)) {
       modnn_scheme scheme = scheme_from(m, i, bytes, horizon, &best);
       if (scheme.first >= 0 && better(m, &scheme, &best)) best = scheme;
-      if (best.first >= 0 && (best.moved == 0 || ++looked_at >= MOST_SCHEMES)) break;
+      if (best.first >= 0 && ((best.moved == 0 && best.end == m->now) || ++looked_at >= MOST_SCHEMES)) break;
     }
     i = segments[i].next < 0 ? m->memory.first : segments[i].next;
   } while (i != start);

@@ -121,9 +121,10 @@ class Json(unittest.TestCase):
         described = [(re.search(r'"planc":"(\S+)"', form)[1],
                       list(dict.fromkeys(re.findall(r'"([a-z0-9_]+)"', form)))) for form in forms]
         with linked_folder() as folder:
-            commands = ("plan graphs/lenet-digits.yaml --budget 400K -o x.plan", "check x.plan", "check x.plan --budget 1",
-                        "simulate x.plan", "compare graphs/lenet-digits.yaml --policies none,modnn",
-                        "show graphs/lenet-digits.yaml", "show x.plan")
+            commands = ("plan graphs/lenet-digits.yaml --budget 400K -o x.plan", "check x.plan",
+                        "check x.plan --budget 1", "simulate x.plan",
+                        "compare graphs/lenet-digits.yaml --policies none,modnn", "show graphs/lenet-digits.yaml",
+                        "show x.plan")
             printed = [json.loads(run(f"planc {command} --json", cwd=folder).stdout) for command in commands]
         self.assertEqual(described, [(answer["planc"], keys_of(answer)) for answer in printed])
 
@@ -263,6 +264,14 @@ class Examples(unittest.TestCase):
                     self.assertEqual(done.returncode, 0, done.stderr)
                     if block is tour[0]:
                         self.assertEqual(done.stdout[:len(shown[0])], shown[0])
+
+    def test_the_files_that_the_readme_names_are_there(self):
+        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+            named = re.findall(r"`((?:src|planner|runtime|include|man|graphs|profiles|tests)/[\w./*-]+)`", file.read())
+        self.assertTrue(named)
+        for path in named:
+            if "NAME" not in path:
+                self.assertTrue(glob.glob(os.path.join(ROOT, path)), path)
 
     def test_the_graph_of_the_format_s_page_is_one(self):
         for block in code_blocks(sections(page("planc-graph.5"), "SH")["SYNOPSIS"]):
