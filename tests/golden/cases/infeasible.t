@@ -54,6 +54,18 @@ The least budget is feasible and no smaller one is.
   $ planc plan inputs/tiny.yaml --policy modnn --budget 6143 2>&1 | tail -n 1
   planc: does not fit 5.99 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients: no budget below 6144 bytes will do
 
+Whatever the policy: it fits a budget exactly when its least budget is no larger.
+
+  $ for budget in 5000 6144 9000 12000 20000 22000 26000; do
+  >   planc compare inputs/tiny.yaml --budget $budget --json 2>/dev/null
+  > done | python3 -c 'import json, sys
+  > tables = [json.loads(line) for line in sys.stdin]
+  > rows = [(table["budget_bytes"], row) for table in tables for row in table["rows"] if row["policy"] != "ideal"]
+  > print({row["feasible"] == (row["least_budget"] <= budget) for budget, row in rows})
+  > print({row["feasible"] for budget, row in rows} == {False, True})'
+  {True}
+  True
+
 Host memory can be what is missing.
 
   $ planc plan inputs/tiny.yaml --policy vdnn-all --budget 1M --host-budget 1K

@@ -50,6 +50,13 @@ So it does a run that is killed while it writes, and one whose disk is full, whi
   $ planc plan graphs/lenet-digits.yaml --policy none -o - 2>/dev/null > /dev/full
   [5]
 
+A device is written to, and stays one.
+
+  $ planc plan inputs/tiny.yaml --policy none -o /dev/stdout 2>/dev/null | sed '/^{/!d' | cmp - a.b.plan && echo same
+  same
+  $ planc train graphs/lenet-digits.yaml -o /dev/null; test -c /dev/null && echo still there
+  still there
+
 An output that cannot be written is exit code 5.
 
   $ planc plan inputs/tiny.yaml --policy none --budget 1M -o nowhere/x.plan 2>&1 | tail -n 1
@@ -60,6 +67,9 @@ An output that cannot be written is exit code 5.
   [5]
   $ planc train graphs/lenet-digits.yaml -o nowhere/x.yaml
   ! planc: nowhere/x.yaml: No such file or directory
+  [5]
+  $ planc train graphs/lenet-digits.yaml -o /dev/full
+  ! planc: /dev/full: No space left on device
   [5]
   $ planc show inputs/tiny.yaml > /dev/full
   ! planc: standard output cannot be written
