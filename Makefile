@@ -16,12 +16,13 @@ $(BUILD)/runtime/%.o: ALL_CFLAGS += -ffp-contract=off
 SHARED_SRC = $(wildcard src/util/*.c src/graph/*.c src/cost/*.c src/plan/*.c src/check/*.c)
 PLANC_LIB_SRC = $(SHARED_SRC) $(wildcard planner/*.c)
 PLANC_SRC = $(wildcard src/*.c)
-RT_LIB_SRC = $(filter-out runtime/planrun.c,$(wildcard runtime/*.c runtime/host/*.c))
+PLANRUN_SRC = runtime/planrun.c $(wildcard runtime/cmd_*.c)
+RT_LIB_SRC = $(filter-out $(PLANRUN_SRC),$(wildcard runtime/*.c runtime/host/*.c))
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 LIBPLANC = $(BUILD)/libplanc.a
 LIBPLANRT = $(BUILD)/libplanrt.a
-LIBS = -lyaml -lcjson -lz -lm
+LIBS = -lyaml -lcjson -lz -ldnnl -lgomp -lpthread -lm
 
 UNIT = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 TEST_SUPPORT = $(wildcard tests/support/*.c)
@@ -35,7 +36,7 @@ lib: $(LIBPLANC)
 
 $(BUILD)/planc: $(call obj,$(PLANC_SRC)) $(LIBPLANC)
 	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $^ -lyaml -lcjson -lm
-$(BUILD)/planrun: $(BUILD)/runtime/planrun.o $(LIBPLANRT) $(LIBPLANC)
+$(BUILD)/planrun: $(call obj,$(PLANRUN_SRC)) $(LIBPLANRT) $(LIBPLANC)
 	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $^ $(LIBS)
 
 # Libraries are made anew so that a deleted source leaves no member behind.
@@ -57,7 +58,7 @@ test-%: $(BUILD)/tests/%
 # --- Setting up, showing, testing ------------------------------------------------------------------------------------
 
 # What building and testing needs, as Debian packages.
-PACKAGES = gcc make pkg-config libyaml-dev libcjson-dev zlib1g-dev check python3 clang clang-format clang-tidy \
+PACKAGES = gcc make pkg-config libyaml-dev libcjson-dev zlib1g-dev libdnnl-dev check python3 clang clang-format clang-tidy \
 	libclang-rt-dev shellcheck pyflakes3
 deps:
 	@tests/deps $(PACKAGES)
@@ -98,7 +99,7 @@ asan:
 # --- Installing ------------------------------------------------------------------------------------------------------
 
 TO = $(DESTDIR)$(PREFIX)
-VERSION = $(shell sed -n 's/^\#define PLANRT_VERSION "\(.*\)"/\1/p' include/planrt/planrt.h)
+VERSION = $(shell sed -n 's/^\#define PLANC_VERSION "\(.*\)"/\1/p' include/planc/version.h)
 
 install: build
 	install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/include/planc $(TO)/include/planrt $(TO)/share/planc/profiles \

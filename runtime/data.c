@@ -114,6 +114,11 @@ void planrt_data_free(planrt_data *data) {
   free(data);
 }
 
+void planrt_data_reseed(planrt_data *data, uint64_t seed) {
+  data->seed = seed;
+  data->epoch = -1;
+}
+
 /* --- Binding -------------------------------------------------------------------------------------------------- */
 
 planc_status planrt_data_bind(planrt_data *data, const planc_job *job) {

@@ -2,51 +2,69 @@
 #include "runtime/random.h"
 #include "runtime/session.h"
 
-static planc_status deliver(planrt_session *session, const planrt_action *action, int64_t period) {
+/* Host work: the user's samples for a fed buffer go to the stream's staging. */
+static planc_status feed(void *user, const void *what, int64_t period) {
+  const planrt_session *session = user;
+  const planrt_action *action = what;
+  return planrt_ask(session->feed, session->feed_user, session->trace, action->id, period, (void *)action->from);
+}
+
+static char *result_slot(const planrt_session *session, const planrt_action *action, int64_t period) {
+  return session->results + period % session->window * session->result_bytes + session->result_at[action->id];
+}
+
+/* Host work: a result that has arrived goes to the user. */
+static planc_status deliver(void *user, const void *what, int64_t period) {
+  const planrt_session *session = user;
+  const planrt_action *action = what;
   const planc_buffer *buffer = &session->trace->buffers[action->id];
-  char *slot = session->results + period % session->window * session->result_bytes + session->result_at[action->id];
-  PLANC_TRY(session->backend->copy(session->device, action->stream, slot, action->from, action->bytes));
-  if (!session->options.sink) return NULL;
   int32_t iterations = session->trace->jobs[buffer->job].iterations;
   planrt_result result = {.job = buffer->job,
                           .storage = buffer->storage,
                           .iteration = period * iterations + (buffer->iteration < 0 ? 0 : buffer->iteration),
                           .round = buffer->round,
-                          .data = slot,
+                          .data = result_slot(session, action, period),
                           .bytes = action->bytes};
   return session->options.sink(session->options.user, &result);
 }
 
-static planc_status launch(planrt_session *session, const planrt_action *action, int64_t period, bool poison) {
+static planc_status launch(planrt_session *session, const planrt_action *action, int64_t period, planrt_span *span) {
+  const planrt_backend *backend = session->backend;
   const planrt_call *call = action->call;
+  bool poison = session->options.poison;
   planrt_launch now = {.step = session->step, .seed = session->options.seed};
   now.step.period = period;
-  if (poison) PLANC_TRY(session->backend->poison(session->device, call->workspace, call->workspace_bytes));
-  PLANC_TRY(session->backend->launch(session->device, action->stream, call, &now));
-  if (poison) PLANC_TRY(session->backend->poison(session->device, call->workspace, call->workspace_bytes));
+  if (poison) PLANC_TRY(backend->poison(session->device, action->stream, call->workspace, call->workspace_bytes));
+  PLANC_TRY(backend->launch(session->device, action->stream, call, &now, span));
+  if (poison) PLANC_TRY(backend->poison(session->device, action->stream, call->workspace, call->workspace_bytes));
   return NULL;
 }
 
-/* Performs one action of body `body` (-1: the prologue). */
-static planc_status perform(planrt_session *session, const planrt_action *action, int64_t body, bool poison) {
+/* Enqueues one action of body `body` (-1: the prologue). */
+static planc_status enqueue(planrt_session *session, const planrt_action *action, int64_t body, planrt_span *span) {
   const planrt_backend *backend = session->backend;
+  planrt_device *device = session->device;
   int64_t period = session->step.period + body;
   switch ((planrt_action_kind)action->kind) {
     case PLANRT_CALL:
-      return launch(session, action, period, poison);
+      return launch(session, action, period, span);
     case PLANRT_COPY:
-      return backend->copy(session->device, action->stream, action->to, action->from, action->bytes);
+      return backend->copy(device, action->stream, (planrt_direction)action->direction, action->to, action->from,
+                           action->bytes, span);
     case PLANRT_FEED:
-      PLANC_TRY(planrt_ask(session->feed, session->feed_user, session->trace, action->id, period, session->staging));
-      return backend->copy(session->device, action->stream, action->to, session->staging, action->bytes);
+      PLANC_TRY(backend->host(device, action->stream, feed, session, action, period));
+      return backend->copy(device, action->stream, PLANRT_H2D, action->to, action->from, action->bytes, span);
     case PLANRT_DELIVER:
-      return deliver(session, action, period);
+      PLANC_TRY(backend->copy(device, action->stream, PLANRT_D2H, result_slot(session, action, period), action->from,
+                              action->bytes, span));
+      if (!session->options.sink) return NULL;
+      return backend->host(device, action->stream, deliver, session, action, period);
     case PLANRT_RECORD:
-      return backend->record(session->device, action->stream, action->id, body);
+      return backend->record(device, action->stream, action->id, body);
     case PLANRT_WAIT:
-      return backend->wait(session->device, action->stream, action->id, body - action->lag);
+      return backend->wait(device, action->stream, action->id, body - action->lag);
     case PLANRT_POISON:
-      return poison ? backend->poison(session->device, action->to, action->bytes) : NULL;
+      return backend->poison(device, action->stream, action->to, action->bytes);
   }
   return NULL;
 }
@@ -55,18 +73,34 @@ static const planrt_part *part_of(const planrt_session *session, int64_t body, i
   return &session->parts[body < 0 ? PLANRT_PROLOGUE : body < periods ? PLANRT_BODY : PLANRT_EPILOGUE];
 }
 
-planc_status planrt_interpret(planrt_session *session, int64_t periods) {
-  session->backend->forget(session->device);
-  if (session->options.poison)
-    PLANC_TRY(session->backend->poison(session->device, session->backend->arena(session->device),
-                                       session->plan->arena_bytes));
-  for (int64_t body = -1; body <= periods; body++) {
-    const planrt_part *part = part_of(session, body, periods);
-    for (int32_t i = 0; i < part->n; i++)
-      PLANC_TRY(
-          planc_context(perform(session, &part->actions[i], body, session->options.poison), "%s[%d]", part->name, i));
-  }
+static planrt_span *spans_of(const planrt_session *session, int64_t body, int64_t periods) {
+  if (!session->spans || body < 0 || body >= periods) return NULL;
+  int64_t period = session->step.period + body;
+  return session->spans + period % session->options.timeline * session->parts[PLANRT_BODY].n;
+}
+
+static planc_status replay(planrt_session *session, int64_t body, int64_t periods) {
+  const planrt_part *part = part_of(session, body, periods);
+  planrt_span *spans = spans_of(session, body, periods);
+  for (int32_t i = 0; i < part->n; i++)
+    PLANC_TRY(planc_context(enqueue(session, &part->actions[i], body, spans ? &spans[i] : NULL), "%s[%d]", part->name,
+                            part->actions[i].instr));
   return NULL;
+}
+
+planc_status planrt_interpret(planrt_session *session, int64_t periods, int64_t *out_done) {
+  const volatile sig_atomic_t *stop = session->options.stop;
+  planc_status status = NULL;
+  session->backend->forget(session->device);
+  for (int64_t body = -1; !status && body <= periods; body++) {
+    if (stop && *stop && body >= 0 && body < periods) periods = body;
+    status = replay(session, body, periods);
+  }
+  *out_done = periods;
+  planc_status failure = session->backend->synchronize(session->device);
+  if (!failure) return status;
+  planc_status_free(status);
+  return failure;
 }
 
 /* --- Interleaved ---------------------------------------------------------------------------------------------- */
@@ -121,14 +155,15 @@ planc_status planrt_interleave(planrt_session *session, int64_t periods, uint64_
     planrt_cursor *cursor = &session->cursors[stream];
     const planrt_part *part = part_of(session, cursor->body, periods);
     int32_t index = part->by_stream[cursor->position++];
-    PLANC_TRY(planc_context(perform(session, &part->actions[index], cursor->body, false), "%s[%d]", part->name, index));
+    PLANC_TRY(planc_context(enqueue(session, &part->actions[index], cursor->body, NULL), "%s[%d]", part->name,
+                            part->actions[index].instr));
   }
   for (int32_t s = 0; s < n; s++)
     if (settle(session, s, periods)) {
       const planrt_part *part = part_of(session, session->cursors[s].body, periods);
       int32_t index = part->by_stream[session->cursors[s].position];
-      return planc_error(PLANC_INVALID_PLAN, "deadlock: stream %d waits at %s[%d] for event %d", s, part->name, index,
-                         part->actions[index].id);
+      return planc_error(PLANC_INVALID_PLAN, "deadlock: stream %d waits at %s[%d] for event %d", s, part->name,
+                         part->actions[index].instr, part->actions[index].id);
     }
-  return NULL;
+  return session->backend->synchronize(session->device);
 }

@@ -8,14 +8,17 @@
 typedef struct place {
   int32_t buffer; /* -1: never acquired */
   char *memory;
+  bool fresh; /* acquired, and nothing loaded since uses it */
 } place;
 
 typedef struct loader {
   planrt_session *session;
   const planc_plan *plan;
   const planc_trace *trace;
-  place *places; /* by residency */
-  void **memory; /* scratch: of one instance's accesses */
+  place *places;     /* by residency */
+  void **memory;     /* scratch: of one instance's accesses */
+  char **staging;    /* by stream, for fed samples; NULL: none yet */
+  planrt_part *part; /* being loaded */
 } loader;
 
 static bool inside(int64_t address, int64_t bytes, int64_t size) {
@@ -57,30 +60,49 @@ static planc_status locate_all(loader *l) {
 }
 
 /* Where an instruction's residency is; NULL when there is none. */
-static const place *place_of(const loader *l, int32_t residency) {
+static place *place_of(const loader *l, int32_t residency) {
   if (residency < 0 || residency >= l->plan->n_residencies || l->places[residency].buffer < 0) return NULL;
   return &l->places[residency];
+}
+
+/* Appends an action to the part: each instruction makes one at most, an acquire the poisoning of its residency. */
+static void emit(loader *l, const planrt_action *action) {
+  l->part->actions[l->part->n++] = *action;
+}
+
+/* A residency is poisoned where it is first used, on the stream that uses it: only there is everything over that was
+ * done to the memory before. */
+static void use(loader *l, place *at, const planrt_action *by) {
+  if (!at->fresh) return;
+  at->fresh = false;
+  planrt_action action = {.kind = PLANRT_POISON,
+                          .stream = by->stream,
+                          .instr = by->instr,
+                          .to = at->memory,
+                          .bytes = l->trace->buffers[at->buffer].bytes};
+  if (l->session->options.poison) emit(l, &action);
 }
 
 /* --- Instructions --------------------------------------------------------------------------------------------- */
 
 /* The residencies an exec uses become the memory of its accesses. */
-static planc_status find_memory(loader *l, const planc_instr *instr) {
+static planc_status find_memory(loader *l, const planc_instr *instr, const planrt_action *action) {
   const planc_instance *instance = &l->trace->instances[instr->id];
   if (instr->first_use < 0 || instr->first_use > l->plan->n_uses - instance->n_accesses)
     return planc_error(PLANC_INVALID_PLAN, "uses %d.. are not in the plan", instr->first_use);
   for (int32_t k = 0; k < instance->n_accesses; k++) {
     const planc_access *access = &l->trace->accesses[instance->first_access + k];
-    int32_t use = l->plan->uses[instr->first_use + k];
+    int32_t residency = l->plan->uses[instr->first_use + k];
     l->memory[k] = NULL;
-    if (use < 0 && access->effect && instr->recompute) continue;
-    const place *at = place_of(l, use);
-    if (!at) return no_residency(use);
+    if (residency < 0 && access->effect && instr->recompute) continue;
+    place *at = place_of(l, residency);
+    if (!at) return no_residency(residency);
     if (at->buffer != access->buffer)
-      return planc_error(PLANC_INVALID_PLAN, "residency %d holds %s, not %s", use,
+      return planc_error(PLANC_INVALID_PLAN, "residency %d holds %s, not %s", residency,
                          planc_trace_buffer_name(l->trace, at->buffer),
                          planc_trace_buffer_name(l->trace, access->buffer));
     l->memory[k] = at->memory;
+    use(l, at, action);
   }
   return NULL;
 }
@@ -93,7 +115,7 @@ static planc_status load_exec(loader *l, const planc_instr *instr, planrt_action
     return planc_error(PLANC_INVALID_PLAN, "no algorithm %d", instr->aux);
   if (!inside(instr->address, instr->bytes, l->plan->arena_bytes))
     return planc_error(PLANC_INVALID_PLAN, "the workspace is outside the arena");
-  PLANC_TRY(find_memory(l, instr));
+  PLANC_TRY(find_memory(l, instr, out));
 
   planrt_call *call;
   PLANC_TRY(PLANC_NEW(&session->memory, &call, 1));
@@ -106,6 +128,13 @@ static planc_status load_exec(loader *l, const planc_instr *instr, planrt_action
   return planc_context(session->backend->prepare(session->device, call), "op %s", call->op->name);
 }
 
+/* Where samples that a stream brings wait for their copy: each stream works in order and needs one place. */
+static planc_status stage(loader *l, int32_t stream, char **out) {
+  if (!l->staging[stream]) PLANC_TRY(PLANC_NEW(&l->session->memory, &l->staging[stream], l->session->staging_bytes));
+  *out = l->staging[stream];
+  return NULL;
+}
+
 /* The user's side of a copy: in the body samples come and results leave, around it persistent buffers come from and go
  * to their home. */
 static planc_status load_user(loader *l, const planc_instr *instr, bool body, const place *at, planrt_action *out) {
@@ -114,23 +143,26 @@ static planc_status load_user(loader *l, const planc_instr *instr, bool body, co
   uint32_t needed = !body ? PLANC_BUFFER_PERSISTENT : offload ? PLANC_BUFFER_RESULT : PLANC_BUFFER_FED;
   if (!(buffer->flags & needed))
     return planc_error(PLANC_INVALID_PLAN, "%s is not the user's", planc_trace_buffer_name(l->trace, at->buffer));
-  char *home = planrt_home(l->session, buffer);
   out->kind = !body ? PLANRT_COPY : offload ? PLANRT_DELIVER : PLANRT_FEED;
-  out->to = offload ? home : at->memory;
-  out->from = offload ? at->memory : home;
+  char *user = body ? NULL : planrt_home(l->session, buffer);
+  if (out->kind == PLANRT_FEED) PLANC_TRY(stage(l, out->stream, &user));
+  out->to = offload ? user : at->memory;
+  out->from = offload ? at->memory : user;
   return NULL;
 }
 
 static planc_status load_transfer(loader *l, const planc_instr *instr, bool body, planrt_action *out) {
   bool offload = instr->op == PLANC_INSTR_offload;
-  const place *at = place_of(l, instr->id);
+  place *at = place_of(l, instr->id);
   if (!at) return no_residency(instr->id);
   const planc_buffer *buffer = &l->trace->buffers[at->buffer];
+  use(l, at, out);
   if (instr->bytes != buffer->bytes)
     return planc_error(PLANC_INVALID_PLAN, "%s has %lld bytes, not %lld", planc_trace_buffer_name(l->trace, at->buffer),
                        (long long)buffer->bytes, (long long)instr->bytes);
   out->id = at->buffer;
   out->bytes = instr->bytes;
+  out->direction = offload ? PLANRT_D2H : PLANRT_H2D;
   if (instr->address == PLANC_USER) return load_user(l, instr, body, at, out);
 
   if (!inside(instr->address, instr->bytes, l->plan->host_arena_bytes))
@@ -143,23 +175,35 @@ static planc_status load_transfer(loader *l, const planc_instr *instr, bool body
 }
 
 static planc_status load_move(loader *l, const planc_instr *instr, planrt_action *out) {
-  const place *to = place_of(l, instr->id), *from = place_of(l, instr->aux);
+  place *to = place_of(l, instr->id), *from = place_of(l, instr->aux);
   if (!to || !from) return no_residency(to ? instr->aux : instr->id);
+  use(l, from, out);
+  use(l, to, out);
   if (to->buffer != from->buffer || instr->bytes != l->trace->buffers[to->buffer].bytes)
     return planc_error(PLANC_INVALID_PLAN, "residencies %d and %d hold different buffers", instr->id, instr->aux);
   out->kind = PLANRT_COPY;
+  out->direction = PLANRT_D2D;
   out->to = to->memory;
   out->from = from->memory;
   out->bytes = instr->bytes;
   return NULL;
 }
 
-static planc_status load_instr(loader *l, const planc_instr *instr, bool body, planrt_action *out) {
-  const place *at = place_of(l, instr->id);
-  bool on_stream = instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_release;
-  if (on_stream && (instr->stream < 0 || instr->stream >= l->plan->n_streams))
+/* In file order a residency is poisoned when it is released as well; among streams that run at once no place in the
+ * plan is certainly behind its last use and before the memory's next. */
+static planc_status load_release(loader *l, const planc_instr *instr, planrt_action *out) {
+  place *at = place_of(l, instr->id);
+  if (!at) return no_residency(instr->id);
+  out->kind = PLANRT_POISON;
+  out->to = at->memory;
+  out->bytes = l->trace->buffers[at->buffer].bytes;
+  if (l->session->options.poison && !l->session->options.concurrent) emit(l, out);
+  return NULL;
+}
+
+static planc_status load_on_stream(loader *l, const planc_instr *instr, bool body, planrt_action *out) {
+  if (instr->stream < 0 || instr->stream >= l->plan->n_streams)
     return planc_error(PLANC_INVALID_PLAN, "no stream %d", instr->stream);
-  *out = (planrt_action){.stream = (int16_t)(on_stream ? instr->stream : -1), .lag = instr->lag, .id = instr->id};
   switch ((planc_instr_op)instr->op) {
     case PLANC_INSTR_exec:
       return load_exec(l, instr, out);
@@ -168,21 +212,27 @@ static planc_status load_instr(loader *l, const planc_instr *instr, bool body, p
       return load_transfer(l, instr, body, out);
     case PLANC_INSTR_move:
       return load_move(l, instr, out);
-    case PLANC_INSTR_record:
-    case PLANC_INSTR_wait:
+    default:
       if (instr->id < 0 || instr->id >= l->plan->n_events)
         return planc_error(PLANC_INVALID_PLAN, "no event %d", instr->id);
       out->kind = instr->op == PLANC_INSTR_record ? PLANRT_RECORD : PLANRT_WAIT;
       return NULL;
-    case PLANC_INSTR_acquire:
-    case PLANC_INSTR_release:
-      if (!at) return no_residency(instr->id);
-      out->kind = PLANRT_POISON;
-      out->to = at->memory;
-      out->bytes = l->trace->buffers[at->buffer].bytes;
-      return NULL;
   }
-  return planc_error(PLANC_INVALID_PLAN, "unknown instruction");
+}
+
+static planc_status load_instr(loader *l, const planc_instr *instr, int32_t index, bool body) {
+  planrt_action action = {.stream = -1, .lag = instr->lag, .instr = index, .id = instr->id};
+  if (instr->op == PLANC_INSTR_acquire) {
+    place *at = place_of(l, instr->id);
+    if (!at) return no_residency(instr->id);
+    at->fresh = true;
+    return NULL;
+  }
+  if (instr->op == PLANC_INSTR_release) return load_release(l, instr, &action);
+  action.stream = instr->stream;
+  PLANC_TRY(load_on_stream(l, instr, body, &action));
+  emit(l, &action);
+  return NULL;
 }
 
 /* --- Parts ---------------------------------------------------------------------------------------------------- */
@@ -204,11 +254,12 @@ static planc_status thread(loader *l, planrt_part *part) {
 
 static planc_status load_part(loader *l, const planc_section *section, const char *name, planrt_part *part) {
   part->name = name;
-  part->n = section->n;
-  PLANC_TRY(PLANC_NEW(&l->session->memory, &part->actions, part->n));
+  l->part = part;
+  PLANC_TRY(PLANC_NEW(&l->session->memory, &part->actions, section->n));
+  for (int32_t r = 0; r < l->plan->n_residencies; r++) l->places[r].fresh = false;
   bool body = section == &l->plan->body;
   for (int32_t i = 0; i < section->n; i++)
-    PLANC_TRY(planc_context(load_instr(l, &section->instrs[i], body, &part->actions[i]), "%s[%d]", name, i));
+    PLANC_TRY(planc_context(load_instr(l, &section->instrs[i], i, body), "%s[%d]", name, i));
   return thread(l, part);
 }
 
@@ -219,6 +270,7 @@ planc_status planrt_load(planrt_session *session) {
     if (l.trace->instances[i].n_accesses > most) most = l.trace->instances[i].n_accesses;
   PLANC_TRY(PLANC_NEW(&session->memory, &l.memory, most));
   PLANC_TRY(PLANC_NEW(&session->memory, &session->cursors, l.plan->n_streams));
+  PLANC_TRY(PLANC_NEW(&session->memory, &l.staging, l.plan->n_streams));
   PLANC_TRY(locate_all(&l));
   PLANC_TRY(load_part(&l, &l.plan->prologue, "prologue", &session->parts[PLANRT_PROLOGUE]));
   PLANC_TRY(load_part(&l, &l.plan->body, "body", &session->parts[PLANRT_BODY]));

@@ -93,8 +93,8 @@ planc_status planrt_resident_load(planrt_resident *resident, const planrt_sessio
   for (int32_t b = 0; b < resident->trace->n_buffers; b++) {
     const planc_buffer *buffer = &resident->trace->buffers[b];
     if (resident->at[b] && (buffer->flags & PLANC_BUFFER_PERSISTENT))
-      PLANC_TRY(
-          resident->backend->copy(resident->device, 0, resident->at[b], planrt_home(session, buffer), buffer->bytes));
+      PLANC_TRY(resident->backend->copy(resident->device, 0, PLANRT_H2D, resident->at[b], planrt_home(session, buffer),
+                                        buffer->bytes, NULL));
   }
   return NULL;
 }
@@ -105,11 +105,12 @@ planc_status planrt_resident_run(planrt_resident *resident, const planrt_session
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     if (!resident->at[b] || !(trace->buffers[b].flags & PLANC_BUFFER_FED)) continue;
     PLANC_TRY(planrt_ask(feed, user, trace, b, launch->step.period, session->staging));
-    PLANC_TRY(resident->backend->copy(resident->device, 0, resident->at[b], session->staging, trace->buffers[b].bytes));
+    PLANC_TRY(resident->backend->copy(resident->device, 0, PLANRT_H2D, resident->at[b], session->staging,
+                                      trace->buffers[b].bytes, NULL));
   }
   for (int32_t i = 0; i < trace->n_instances; i++)
     if (resident->calls[i])
-      PLANC_TRY(planc_context(resident->backend->launch(resident->device, 0, resident->calls[i], launch), "op %s",
+      PLANC_TRY(planc_context(resident->backend->launch(resident->device, 0, resident->calls[i], launch, NULL), "op %s",
                               resident->calls[i]->op->name));
   return NULL;
 }
@@ -117,6 +118,6 @@ planc_status planrt_resident_run(planrt_resident *resident, const planrt_session
 planc_status planrt_resident_read(const planrt_resident *resident, int32_t buffer, void *out) {
   if (!resident->at[buffer])
     return planc_error(PLANC_INTERNAL, "%s is not resident", planc_trace_buffer_name(resident->trace, buffer));
-  return resident->backend->copy(resident->device, 0, out, resident->at[buffer],
-                                 resident->trace->buffers[buffer].bytes);
+  return resident->backend->copy(resident->device, 0, PLANRT_D2H, out, resident->at[buffer],
+                                 resident->trace->buffers[buffer].bytes, NULL);
 }

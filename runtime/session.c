@@ -65,8 +65,16 @@ static planc_status make_staging(planrt_session *session) {
       return planc_error(PLANC_DEVICE, "results need more than 2^63 bytes");
   }
   session->window = session->options.verify ? PLANRT_VERIFY_PERIODS : 1;
+  session->staging_bytes = staging;
   PLANC_TRY(PLANC_NEW(&session->memory, &session->staging, staging));
   return planc_arena_alloc(&session->memory, session->window, (size_t)session->result_bytes, (void *)&session->results);
+}
+
+static planc_status make_spans(planrt_session *session) {
+  int64_t count;
+  if (planc_mul_overflow(session->options.timeline, session->parts[PLANRT_BODY].n, &count))
+    return planc_error(PLANC_OUT_OF_MEMORY, "timeline");
+  return PLANC_NEW(&session->memory, &session->spans, count);
 }
 
 /* --- Making --------------------------------------------------------------------------------------------------- */
@@ -84,9 +92,13 @@ static planc_status build(planrt_session *session) {
                                   .host_arena_bytes = plan->host_arena_bytes,
                                   .n_streams = plan->n_streams,
                                   .n_events = plan->n_events,
-                                  .synthetic = session->options.synthetic};
+                                  .concurrent = session->options.concurrent,
+                                  .synthetic = session->options.synthetic,
+                                  .link_bytes_per_s = session->options.link_bytes_per_s,
+                                  .jitter = session->options.jitter};
   PLANC_TRY(session->backend->open(&device, &session->device));
   PLANC_TRY(planrt_load(session));
+  if (session->options.timeline > 0) PLANC_TRY(make_spans(session));
   if (session->options.verify) PLANC_TRY(planrt_reference_open(session));
   if (session->options.evaluate) PLANC_TRY(planrt_inference_open(session));
   return NULL;
@@ -125,16 +137,16 @@ static planc_status run(planrt_session *session, int64_t periods, const uint64_t
   if (periods < 0 || session->step.period < 0 || session->step.period > INT64_MAX - periods)
     return planc_error(PLANC_USAGE, "%lld periods from %lld on", (long long)periods, (long long)session->step.period);
   int64_t most = session->reference ? session->window : periods;
-  int64_t done = 0;
+  int64_t left = periods, now, done;
   do {
-    int64_t now = periods - done < most ? periods - done : most;
+    now = done = left < most ? left : most;
     if (session->reference) PLANC_TRY(planrt_resident_load(session->reference, session));
-    PLANC_TRY(seed ? planrt_interleave(session, now, planrt_mix(*seed + (uint64_t)done))
-                   : planrt_interpret(session, now));
-    if (session->reference) PLANC_TRY(planrt_reference_compare(session, now));
-    session->step.period += now;
-    done += now;
-  } while (done < periods);
+    PLANC_TRY(seed ? planrt_interleave(session, now, planrt_mix(*seed + (uint64_t)(periods - left)))
+                   : planrt_interpret(session, now, &done));
+    if (session->reference) PLANC_TRY(planrt_reference_compare(session, done));
+    session->step.period += done;
+    left -= done;
+  } while (left > 0 && done == now);
   return NULL;
 }
 
@@ -143,6 +155,8 @@ planc_status planrt_run(planrt_session *session, int64_t periods) {
 }
 
 planc_status planrt_run_interleaved(planrt_session *session, int64_t periods, uint64_t seed) {
+  if (session->options.concurrent)
+    return planc_error(PLANC_USAGE, "a session with concurrent streams cannot choose their order");
   return run(session, periods, &seed);
 }
 
@@ -151,6 +165,9 @@ planrt_step planrt_get_step(const planrt_session *session) {
 }
 void planrt_set_step(planrt_session *session, planrt_step step) {
   session->step = step;
+}
+uint64_t planrt_seed(const planrt_session *session) {
+  return session->options.seed;
 }
 const planc_check_report *planrt_report(const planrt_session *session) {
   return &session->report;

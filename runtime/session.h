@@ -13,13 +13,15 @@ typedef enum planrt_action_kind {
   PLANRT_DELIVER, /* result `buffer` from `from` to the user */
   PLANRT_RECORD,
   PLANRT_WAIT,
-  PLANRT_POISON /* acquire and release: nothing but poison in `bytes` at `to` */
+  PLANRT_POISON /* nothing but poison in `bytes` at `to`; without a stream in file order only */
 } planrt_action_kind;
 
 typedef struct planrt_action {
   uint8_t kind, lag;
-  int16_t stream; /* -1: none */
-  int32_t id;     /* feed, deliver: buffer; record, wait: event */
+  int16_t stream;    /* -1: none */
+  uint8_t direction; /* copy: planrt_direction */
+  int32_t instr;     /* which instruction of its part */
+  int32_t id;        /* feed, deliver: buffer; record, wait: event */
   void *to;
   const void *from;
   int64_t bytes;
@@ -52,12 +54,14 @@ struct planrt_session {
   /* The user's side. home[home_of[job] + storage] is a persistent storage's value, NULL for others. */
   int32_t *home_of;
   char **home;
-  char *staging;        /* samples on their way, as large as the largest fed buffer */
+  char *staging; /* for samples and comparisons, as large as the largest buffer of the user's */
+  int64_t staging_bytes;
   int64_t *result_at;   /* by buffer: offset in a period's results, -1 for others */
   int64_t result_bytes; /* of one period */
   char *results;        /* of the last `window` periods; period p at (p % window) * result_bytes */
   int64_t window;
-  planrt_feed feed; /* the options', or the default */
+  planrt_span *spans; /* of the last options.timeline periods, each as many as the body has actions; or NULL */
+  planrt_feed feed;   /* the options', or the default */
   void *feed_user;
   int64_t *classes; /* as home: of inputs that are labels, the number of classes; else 0 */
 
@@ -86,9 +90,9 @@ typedef struct planrt_cursor {
   int32_t position; /* in by_stream */
 } planrt_cursor;
 
-/* Runs prologue, `periods` bodies and epilogue in file order, or interleaved as drawn from `seed`. The step's period is
- * the first body's and is left as it is. */
-planc_status planrt_interpret(planrt_session *session, int64_t periods);
+/* Runs prologue, `periods` bodies (fewer when stopped: *out_done) and epilogue in file order, or interleaved as drawn
+ * from `seed`. The step's period is the first body's and is left as it is. */
+planc_status planrt_interpret(planrt_session *session, int64_t periods, int64_t *out_done);
 planc_status planrt_interleave(planrt_session *session, int64_t periods, uint64_t seed);
 
 /* --- resident.c ----------------------------------------------------------------------------------------------- */

@@ -10,6 +10,8 @@ typedef struct planrt_data planrt_data;
 /* Reads `path`; BAD_INPUT ("path:line: what") when it is malformed. `seed` is that of the shuffles. */
 planc_status planrt_data_read(const char *path, uint64_t seed, planrt_data **out);
 void planrt_data_free(planrt_data *data);
+/* Shuffles with another seed from now on. */
+void planrt_data_reseed(planrt_data *data, uint64_t seed);
 
 /* Binds the data to a job: among its graph's inputs there must be one of 64 f32 and one of one i64 a sample, and no
  * other, and its batch must not exceed the rows to train on; else BAD_INPUT. `job` is copied, its graph is borrowed. */

@@ -7,18 +7,18 @@
  *   planrt_read(session, 0, storage, out, bytes);   what has been trained
  *   planrt_session_free(session);
  *
- * A session is used by one thread at a time. After planrt_session_new nothing is allocated. Every failure is a
+ * A session is used by one thread at a time; `feed` and `sink` may be called by others, but never two at once. After
+ * planrt_session_new nothing is allocated. Every failure is a
  * planc_status; after a failed run the contents of the persistent buffers are undefined until written again. */
 #ifndef PLANRT_PLANRT_H
 #define PLANRT_PLANRT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "planc/check.h"
 #include "planc/plan.h"
-
-#define PLANRT_VERSION "0.1.0"
 
 typedef struct planrt_session planrt_session;
 
@@ -53,8 +53,15 @@ typedef struct planrt_options {
   void *user;       /* first argument of both */
   bool synthetic;   /* stand-ins for all ops, see runtime/host/synthetic.c: any graph runs, no numerics */
   bool verify;      /* run the reference beside the plan, see planrt_run */
-  bool poison;      /* fill memory that is acquired or released with NaNs; file order only */
-  bool evaluate;    /* make planrt_evaluate possible: needs memory for a resident forward pass of job 0 */
+  bool poison;      /* fill memory with NaNs when it is acquired and, in file order, when it is released */
+  bool concurrent;  /* planrt_run: every stream is a thread of its own; else everything in file order */
+  /* Paces the link between host and device, in each direction; 0 = as fast as copies go. */
+  int64_t link_bytes_per_s;
+  uint64_t jitter; /* not 0: seed of random delays before the work of every stream */
+  /* When each instruction of the body ran is kept of the last `timeline` periods, for planrt_timeline_write. */
+  int32_t timeline;
+  const volatile sig_atomic_t *stop; /* or NULL: when it is not 0, planrt_run ends after the period it is in */
+  bool evaluate; /* make planrt_evaluate possible: needs memory for a resident forward pass of job 0 */
   /* Take the plan as it is, for tests of plans the checker has judged or should reject: a wrong plan then computes
    * wrong bits or fails, but touches no memory other than the session's. */
   bool unchecked;
@@ -81,7 +88,7 @@ typedef struct planrt_step {
 planrt_step planrt_get_step(const planrt_session *session);
 void planrt_set_step(planrt_session *session, planrt_step step);
 
-/* Runs the prologue, `periods` bodies and the epilogue in file order.
+/* Runs the prologue, `periods` bodies and the epilogue; fewer bodies when `stop` says so: the step tells how many.
  * With `verify` the reference (the trace executed with every buffer resident) runs beside it: results are compared
  * after each body and persistent buffers after each epilogue, bit for bit; INVALID_PLAN names the first difference. To
  * bound the results kept, the epilogue and the prologue then also run every PLANRT_VERIFY_PERIODS periods. */
@@ -96,11 +103,20 @@ planc_status planrt_run_interleaved(planrt_session *session, int64_t periods, ui
 planc_status planrt_read(const planrt_session *session, int32_t job, int32_t storage, void *out, int64_t bytes);
 planc_status planrt_write(planrt_session *session, int32_t job, int32_t storage, const void *data, int64_t bytes);
 
+/* Writes all params and state, the seed and how many iterations have been run to `path` (written aside and renamed). */
+planc_status planrt_save(const planrt_session *session, const char *path);
+/* Puts a session where the saved one was, seed included: what it then runs is what the saved one would have run, bit
+ * for bit. The plan may be another one, but of the same graphs (by hash), batches and iterations per period. BAD_INPUT
+ * when the file is damaged, STALE when it belongs to other graphs; the session is then as it was. */
+planc_status planrt_resume(planrt_session *session, const char *path);
+
 /* Runs the forward ops of job 0 as inference (running statistics, no dropout) on `samples` samples from `feed` (batch i
  * is its iteration i; of the last batch only what is needed counts) and gives the share of positions whose most
  * probable class is their label. USAGE without the option `evaluate`, BAD_INPUT when the graph has no softmax_xent. */
 planc_status planrt_evaluate(planrt_session *session, planrt_feed feed, void *user, int64_t samples,
                              double *out_accuracy);
+
+uint64_t planrt_seed(const planrt_session *session); /* the options', or that of the checkpoint resumed */
 
 /* The checker's report on the session's plan; zeros when the session is `unchecked`. */
 const planc_check_report *planrt_report(const planrt_session *session);

@@ -1,52 +1,181 @@
-/* The host backend with one thread: arenas of exactly the plan's sizes, work done as it is enqueued. */
+/* The host backend: arenas of exactly the plan's sizes between guard pages; streams as threads, or work done as it is
+ * enqueued. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "runtime/backend.h"
-#include "runtime/host/kernels.h"
+#include "runtime/host/memory.h"
+#include "runtime/host/prepare.h"
+#include "runtime/host/work.h"
+#include "runtime/random.h"
 
 enum { UNRECORDED = -2 };
 
 struct planrt_device {
   planrt_device_options options;
-  char *arena, *host_arena;
-  int64_t *generations; /* by event: of its last record */
+  planrt_block arena, host_arena;
+  planrt_preparer preparer;
+  pthread_mutex_t user_lock; /* held during host work */
+  planrt_streams *streams;   /* NULL: one thread */
+  int64_t *generations;      /* one thread: by event, of its last record */
+  uint64_t *draws;           /* by stream: delays drawn so far */
 };
 
-/* --- Memory --------------------------------------------------------------------------------------------------- */
+/* --- Time ----------------------------------------------------------------------------------------------------- */
+
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static void sleep_until(int64_t when_ns) {
+  struct timespec when = {.tv_sec = when_ns / 1000000000, .tv_nsec = when_ns % 1000000000};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) != 0) {
+  }
+}
+
+/* A delay before one piece of work in four, up to a quarter of a millisecond. */
+static void jitter(planrt_device *device, int32_t stream) {
+  uint64_t draw = planrt_random(device->options.jitter + (uint64_t)stream, device->draws[stream]++);
+  if ((draw & 3) == 0) sleep_until(now_ns() + (int64_t)((draw >> 8) % 250000));
+}
+
+/* --- Work ----------------------------------------------------------------------------------------------------- */
+
+static void copy_now(const planrt_device *device, const planrt_work *work, int64_t begin_ns) {
+  if (work->bytes > 0) memmove(work->to, work->from, (size_t)work->bytes);
+  int64_t rate = device->options.link_bytes_per_s;
+  if (rate > 0 && work->direction != PLANRT_D2D)
+    sleep_until(begin_ns + (int64_t)((double)work->bytes * 1e9 / (double)rate));
+}
+
+static planc_status perform(void *user, int32_t stream, const planrt_work *work) {
+  planrt_device *device = user;
+  planc_status status = NULL;
+  if (device->options.jitter) jitter(device, stream);
+  int64_t begin = work->span || work->kind == PLANRT_WORK_COPY ? now_ns() : 0;
+  switch ((planrt_work_kind)work->kind) {
+    case PLANRT_WORK_CALL:
+      status = planc_context(planrt_prepared_run(work->call, &work->launch), "op %s", work->call->op->name);
+      break;
+    case PLANRT_WORK_COPY:
+      copy_now(device, work, begin);
+      break;
+    case PLANRT_WORK_HOST:
+      pthread_mutex_lock(&device->user_lock);
+      status = work->host(work->user, work->from, work->generation);
+      pthread_mutex_unlock(&device->user_lock);
+      break;
+    case PLANRT_WORK_POISON:
+      if (work->bytes > 0) memset(work->to, 0xff, (size_t)work->bytes);
+      break;
+    case PLANRT_WORK_RECORD:
+    case PLANRT_WORK_WAIT:
+      break;
+  }
+  if (work->span) *work->span = (planrt_span){begin, now_ns()};
+  return status;
+}
+
+static planc_status enqueue(planrt_device *device, int32_t stream, const planrt_work *work) {
+  if (device->streams) return planrt_streams_enqueue(device->streams, stream, work);
+  return perform(device, stream, work);
+}
+
+static planc_status launch(planrt_device *device, int32_t stream, const planrt_call *call, const planrt_launch *how,
+                           planrt_span *span) {
+  planrt_work work = {.kind = PLANRT_WORK_CALL, .call = call, .launch = *how, .span = span};
+  return enqueue(device, stream, &work);
+}
+
+static planc_status copy(planrt_device *device, int32_t stream, planrt_direction direction, void *to, const void *from,
+                         int64_t bytes, planrt_span *span) {
+  planrt_work work = {
+      .kind = PLANRT_WORK_COPY, .direction = (uint8_t)direction, .to = to, .from = from, .bytes = bytes, .span = span};
+  return enqueue(device, stream, &work);
+}
+
+static planc_status host(planrt_device *device, int32_t stream, planrt_host_work what_to_do, void *user,
+                         const void *what, int64_t period) {
+  planrt_work work = {.kind = PLANRT_WORK_HOST, .host = what_to_do, .user = user, .from = what, .generation = period};
+  return enqueue(device, stream, &work);
+}
+
+static planc_status poison(planrt_device *device, int32_t stream, void *to, int64_t bytes) {
+  planrt_work work = {.kind = PLANRT_WORK_POISON, .to = to, .bytes = bytes};
+  return enqueue(device, stream, &work);
+}
+
+/* --- Events --------------------------------------------------------------------------------------------------- */
+
+static planc_status record(planrt_device *device, int32_t stream, int32_t event, int64_t generation) {
+  if (!device->streams) {
+    device->generations[event] = generation;
+    return NULL;
+  }
+  planrt_work work = {.kind = PLANRT_WORK_RECORD, .event = event, .generation = generation};
+  return planrt_streams_enqueue(device->streams, stream, &work);
+}
+
+static bool reached(const planrt_device *device, int32_t event, int64_t generation) {
+  if (device->streams) return planrt_streams_reached(device->streams, event, generation);
+  return device->generations[event] >= generation;
+}
+
+static planc_status await(planrt_device *device, int32_t stream, int32_t event, int64_t generation) {
+  if (device->streams) {
+    planrt_work work = {.kind = PLANRT_WORK_WAIT, .event = event, .generation = generation};
+    return planrt_streams_enqueue(device->streams, stream, &work);
+  }
+  if (reached(device, event, generation)) return NULL;
+  return planc_error(PLANC_INVALID_PLAN, "stream %d waits for event %d before it is recorded", stream, event);
+}
 
 static void forget(planrt_device *device) {
+  if (device->streams) planrt_streams_forget(device->streams);
   for (int32_t e = 0; e < device->options.n_events; e++) device->generations[e] = UNRECORDED;
 }
 
-static void close_device(planrt_device *device) {
-  free(device->arena);
-  free(device->host_arena);
-  free(device->generations);
-  free(device);
+static planc_status synchronize(planrt_device *device) {
+  if (device->streams) PLANC_TRY(planrt_streams_synchronize(device->streams));
+  PLANC_TRY(planrt_block_check(&device->arena, "the arena"));
+  return planrt_block_check(&device->host_arena, "the host arena");
 }
 
-static planc_status allocate(int64_t bytes, const char *what, char **out) {
-  void *memory;
-  if (posix_memalign(&memory, PLANRT_ALIGNMENT, bytes > 0 ? (size_t)bytes : 1) != 0)
-    return planc_error(PLANC_DEVICE, "host: no memory for %s of %lld bytes", what, (long long)bytes);
-  *out = memory;
-  return NULL;
-}
+/* --- Opening -------------------------------------------------------------------------------------------------- */
 
 static planc_status fill_device(planrt_device *device) {
-  PLANC_TRY(allocate(device->options.arena_bytes, "an arena", &device->arena));
-  PLANC_TRY(allocate(device->options.host_arena_bytes, "a host arena", &device->host_arena));
-  device->generations = calloc((size_t)device->options.n_events + 1, sizeof *device->generations);
-  if (!device->generations) return planc_error(PLANC_OUT_OF_MEMORY, "events");
+  const planrt_device_options *options = &device->options;
+  PLANC_TRY(planrt_preparer_open(options->synthetic, &device->preparer));
+  PLANC_TRY(planrt_block_new(options->arena_bytes, "an arena", &device->arena));
+  PLANC_TRY(planrt_block_new(options->host_arena_bytes, "a host arena", &device->host_arena));
+  device->generations = calloc((size_t)options->n_events + 1, sizeof *device->generations);
+  device->draws = calloc((size_t)options->n_streams + 1, sizeof *device->draws);
+  if (!device->generations || !device->draws) return planc_error(PLANC_OUT_OF_MEMORY, "events");
+  if (options->concurrent)
+    PLANC_TRY(planrt_streams_new(options->n_streams, options->n_events, perform, device, &device->streams));
   forget(device);
   return NULL;
+}
+
+static void close_device(planrt_device *device) {
+  planrt_streams_free(device->streams);
+  planrt_preparer_close(&device->preparer);
+  planrt_block_free(&device->arena);
+  planrt_block_free(&device->host_arena);
+  pthread_mutex_destroy(&device->user_lock);
+  free(device->generations);
+  free(device->draws);
+  free(device);
 }
 
 static planc_status open_device(const planrt_device_options *options, planrt_device **out) {
   planrt_device *device = calloc(1, sizeof *device);
   if (!device) return planc_error(PLANC_OUT_OF_MEMORY, "host device");
   device->options = *options;
+  pthread_mutex_init(&device->user_lock, NULL);
   planc_status status = fill_device(device);
   if (status)
     close_device(device);
@@ -56,68 +185,16 @@ static planc_status open_device(const planrt_device_options *options, planrt_dev
 }
 
 static char *arena(const planrt_device *device) {
-  return device->arena;
+  return device->arena.data;
 }
 static char *host_arena(const planrt_device *device) {
-  return device->host_arena;
+  return device->host_arena.data;
 }
-
-/* --- Ops ------------------------------------------------------------------------------------------------------ */
-
-static bool has_dtypes(const planrt_operand *operands, int32_t count) {
-  for (int32_t i = 0; i < count; i++)
-    if (operands[i].dtype != PLANC_DTYPE_f32 && operands[i].dtype != PLANC_DTYPE_i64) return false;
-  return true;
+static planc_status variants(planrt_device *device, const planrt_call *call, planrt_variant *out, int32_t *out_count) {
+  return planrt_host_variants(&device->preparer, call, out, out_count);
 }
-
-/* A handle is a planrt_kernel. Every algorithm of a convolution is the same direct sum here. */
 static planc_status prepare(planrt_device *device, planrt_call *call) {
-  const planrt_kernel *kernel = &planrt_accumulate_kernel;
-  if (device->options.synthetic)
-    kernel = &planrt_synthetic_kernel;
-  else if (call->role == PLANC_ROLE_OP)
-    kernel = planrt_kernel_find(call->op->type);
-  call->handle = kernel;
-  if (!kernel) return planc_error(PLANC_DEVICE, "the host has no kernel for %s", call->op->type);
-  if (kernel == &planrt_synthetic_kernel || (has_dtypes(call->in, call->n_in) && has_dtypes(call->out, call->n_out) &&
-                                             has_dtypes(call->effects, call->n_effects)))
-    return NULL;
-  return planc_error(PLANC_DEVICE, "the host has a kernel for %s in f32 only", call->op->type);
-}
-
-static planc_status launch(planrt_device *device, int32_t stream, const planrt_call *call, const planrt_launch *how) {
-  (void)device, (void)stream;
-  ((const planrt_kernel *)call->handle)->run(call, how);
-  return NULL;
-}
-
-static planc_status copy(planrt_device *device, int32_t stream, void *to, const void *from, int64_t bytes) {
-  (void)device, (void)stream;
-  if (bytes > 0) memmove(to, from, (size_t)bytes);
-  return NULL;
-}
-
-static planc_status poison(planrt_device *device, void *to, int64_t bytes) {
-  (void)device;
-  if (bytes > 0) memset(to, 0xff, (size_t)bytes);
-  return NULL;
-}
-
-/* --- Events --------------------------------------------------------------------------------------------------- */
-
-static planc_status record(planrt_device *device, int32_t stream, int32_t event, int64_t generation) {
-  (void)stream;
-  device->generations[event] = generation;
-  return NULL;
-}
-
-static bool reached(const planrt_device *device, int32_t event, int64_t generation) {
-  return device->generations[event] >= generation;
-}
-
-static planc_status await(planrt_device *device, int32_t stream, int32_t event, int64_t generation) {
-  if (reached(device, event, generation)) return NULL;
-  return planc_error(PLANC_INVALID_PLAN, "stream %d waits for event %d before it is recorded", stream, event);
+  return planrt_host_prepare(&device->preparer, call);
 }
 
 const planrt_backend planrt_host_backend = {
@@ -126,12 +203,15 @@ const planrt_backend planrt_host_backend = {
     .close = close_device,
     .arena = arena,
     .host_arena = host_arena,
+    .variants = variants,
     .prepare = prepare,
     .launch = launch,
     .copy = copy,
+    .host = host,
     .poison = poison,
     .record = record,
     .wait = await,
     .reached = reached,
     .forget = forget,
+    .synchronize = synchronize,
 };

@@ -43,7 +43,9 @@ planc_status planc_file_read(const char *path, size_t limit, char **out, size_t 
   return status;
 }
 
-static planc_status write_all(int file, const char *path, const char *text, size_t length) {
+static planc_status write_part(int file, const char *path, planc_file_part part) {
+  const char *text = part.data;
+  size_t length = part.length;
   while (length) {
     ssize_t put = write(file, text, length);
     if (put < 0 && errno == EINTR) continue;
@@ -54,19 +56,24 @@ static planc_status write_all(int file, const char *path, const char *text, size
   return NULL;
 }
 
+static planc_status write_all(int file, const char *path, const planc_file_part *parts, size_t n_parts) {
+  for (size_t i = 0; i < n_parts; i++) PLANC_TRY(write_part(file, path, parts[i]));
+  return NULL;
+}
+
 /* A pipe or /dev/null is written to: there is nothing to preserve, and a rename would replace it. */
-static planc_status write_device(const char *path, const char *text, size_t length) {
+static planc_status write_device(const char *path, const planc_file_part *parts, size_t n_parts) {
   int file = open(path, O_WRONLY | O_CLOEXEC);
   if (file < 0) return planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
-  planc_status status = write_all(file, path, text, length);
+  planc_status status = write_all(file, path, parts, n_parts);
   if (close(file) && !status) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
   return status;
 }
 
-planc_status planc_file_write(const char *path, const char *text, size_t length) {
-  if (strcmp(path, "-") == 0) return write_all(STDOUT_FILENO, "standard output", text, length);
+planc_status planc_file_write_parts(const char *path, const planc_file_part *parts, size_t n_parts) {
+  if (strcmp(path, "-") == 0) return write_all(STDOUT_FILENO, "standard output", parts, n_parts);
   struct stat info;
-  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return write_device(path, text, length);
+  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return write_device(path, parts, n_parts);
   size_t room = strlen(path) + sizeof ".XXXXXX";
   char *aside = malloc(room);
   if (!aside) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
@@ -77,7 +84,7 @@ planc_status planc_file_write(const char *path, const char *text, size_t length)
     free(aside);
     return status;
   }
-  planc_status status = write_all(file, path, text, length);
+  planc_status status = write_all(file, path, parts, n_parts);
   /* mkstemp makes files private; an output gets what the umask leaves of rw-rw-rw-. */
   mode_t mask = umask(0);
   umask(mask);
@@ -89,4 +96,8 @@ planc_status planc_file_write(const char *path, const char *text, size_t length)
   if (status) unlink(aside);
   free(aside);
   return status;
+}
+
+planc_status planc_file_write(const char *path, const char *text, size_t length) {
+  return planc_file_write_parts(path, &(planc_file_part){text, length}, 1);
 }

@@ -8,7 +8,14 @@
 
 /* Reads a file of at most `limit` bytes; *out is malloc'ed and NUL-terminated. BAD_INPUT names the path. */
 planc_status planc_file_read(const char *path, size_t limit, char **out, size_t *out_length);
-/* Writes `text` to a temporary file beside `path` and renames it there; "-" is standard output. IO names the path. */
+/* Writes `parts`, one behind the other, to a temporary file beside `path` and renames it there; "-" is standard output.
+ * IO names the path. */
+typedef struct planc_file_part {
+  const char *data;
+  size_t length;
+} planc_file_part;
+planc_status planc_file_write_parts(const char *path, const planc_file_part *parts, size_t n_parts);
+/* The same for one part. */
 planc_status planc_file_write(const char *path, const char *text, size_t length);
 
 #endif

@@ -47,7 +47,7 @@ planrt_launch one_call_launch(void) {
 }
 
 void one_call_run(one_call *one, const planrt_launch *launch) {
-  ok(planrt_host_backend.launch(one->device, 0, &one->call, launch));
+  ok(planrt_host_backend.launch(one->device, 0, &one->call, launch, NULL));
 }
 
 void one_call_fill(const planrt_operand *operand, uint64_t seed, float low, float high) {

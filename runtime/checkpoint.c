@@ -1,0 +1,217 @@
+/* Checkpoints: the persistent buffers at an iteration's boundary, where the epilogue has brought them home.
+ *
+ * A file is one line of JSON, the buffers' bytes in the line's order, and the CRC-32 of both in eight hex digits. What
+ * it means depends on graph, batch and iterations only, so another plan may go on with it. */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "runtime/session.h"
+#include "util/file.h"
+#include "util/math.h"
+#include "util/vec.h"
+
+enum { TRAILER = 8, CHUNK = 1 << 20 };
+
+/* --- What a session's checkpoint begins with -------------------------------------------------------------------- */
+
+/* 64-bit numbers are strings: JSON's numbers are doubles to many readers. */
+static void add_u64(cJSON *object, const char *key, uint64_t value, const char *format) {
+  char text[24];
+  snprintf(text, sizeof text, format, value);
+  cJSON_AddStringToObject(object, key, text);
+}
+
+static cJSON *describe_job(const planrt_session *session, int32_t j) {
+  const planc_job *job = &session->trace->jobs[j];
+  cJSON *out = cJSON_CreateObject();
+  add_u64(out, "graph_hash", planc_graph_hash(job->graph), "%016" PRIx64);
+  add_u64(out, "batch", (uint64_t)job->batch, "%" PRIu64);
+  add_u64(out, "iterations_per_period", (uint64_t)job->iterations, "%" PRIu64);
+  cJSON *buffers = cJSON_AddArrayToObject(out, "buffers");
+  for (int32_t s = 0; s < job->graph->n_storages; s++) {
+    if (!session->home[session->home_of[j] + s]) continue;
+    cJSON *buffer = cJSON_CreateObject();
+    cJSON_AddStringToObject(buffer, "name", job->graph->tensors[job->graph->storages[s].tensor].name);
+    add_u64(buffer, "bytes", (uint64_t)planc_law_at(job->graph->storages[s].bytes, job->batch), "%" PRIu64);
+    cJSON_AddItemToArray(buffers, buffer);
+  }
+  return out;
+}
+
+/* The line up to its newline, malloc'ed. */
+static planc_status describe(const planrt_session *session, char **out) {
+  cJSON *object = cJSON_CreateObject();
+  cJSON_AddStringToObject(object, "planrun", "checkpoint/1");
+  add_u64(object, "seed", session->options.seed, "%" PRIu64);
+  add_u64(object, "period", (uint64_t)session->step.period, "%" PRIu64);
+  cJSON *jobs = cJSON_AddArrayToObject(object, "jobs");
+  for (int32_t j = 0; j < session->trace->n_jobs; j++) cJSON_AddItemToArray(jobs, describe_job(session, j));
+  *out = cJSON_PrintUnformatted(object);
+  cJSON_Delete(object);
+  return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
+}
+
+/* --- Saving ----------------------------------------------------------------------------------------------------- */
+
+typedef VEC(planc_file_part) part_list;
+
+static planc_status list_homes(const planrt_session *session, part_list *parts) {
+  for (int32_t j = 0; j < session->trace->n_jobs; j++) {
+    const planc_job *job = &session->trace->jobs[j];
+    for (int32_t s = 0; s < job->graph->n_storages; s++) {
+      const char *home = session->home[session->home_of[j] + s];
+      size_t bytes = (size_t)planc_law_at(job->graph->storages[s].bytes, job->batch);
+      if (home) VEC_PUSH(parts, ((planc_file_part){home, bytes}));
+    }
+  }
+  return NULL;
+}
+
+static planc_status save(const planrt_session *session, const char *path, const char *line, part_list *parts) {
+  VEC_PUSH(parts, ((planc_file_part){line, strlen(line)}));
+  VEC_PUSH(parts, ((planc_file_part){"\n", 1}));
+  PLANC_TRY(list_homes(session, parts));
+  uLong sum = crc32(0, NULL, 0);
+  for (int64_t i = 0; i < parts->len; i++)
+    sum = crc32_z(sum, (const Bytef *)parts->data[i].data, parts->data[i].length);
+  char trailer[TRAILER + 1];
+  snprintf(trailer, sizeof trailer, "%08lx", sum);
+  VEC_PUSH(parts, ((planc_file_part){trailer, TRAILER}));
+  return planc_file_write_parts(path, parts->data, (size_t)parts->len);
+}
+
+planc_status planrt_save(const planrt_session *session, const char *path) {
+  char *line;
+  part_list parts = {0};
+  PLANC_TRY(describe(session, &line));
+  planc_status status = save(session, path, line, &parts);
+  VEC_FREE(&parts);
+  free(line);
+  return status;
+}
+
+/* --- Resuming --------------------------------------------------------------------------------------------------- */
+
+typedef struct checkpoint {
+  const char *path;
+  FILE *file;
+  char *line; /* malloc'ed */
+  uint64_t seed, period;
+  char chunk[CHUNK];
+} checkpoint;
+
+static planc_status damaged(const checkpoint *c, const char *what) {
+  return planc_error(PLANC_BAD_INPUT, "%s: %s: not a checkpoint, or a damaged one", c->path, what);
+}
+
+/* Goes through the whole file once: nothing in it is believed before its sum is right. */
+static planc_status verify(checkpoint *c) {
+  uLong sum = crc32(0, NULL, 0);
+  size_t kept = 0;
+  for (;;) {
+    size_t got = fread(c->chunk + kept, 1, CHUNK - kept, c->file);
+    if (ferror(c->file)) return planc_error(PLANC_BAD_INPUT, "%s: %s", c->path, strerror(errno));
+    kept += got;
+    if (kept < TRAILER) return damaged(c, "cut off");
+    if (got == 0) break;
+    sum = crc32_z(sum, (const Bytef *)c->chunk, kept - TRAILER);
+    memmove(c->chunk, c->chunk + kept - TRAILER, TRAILER);
+    kept = TRAILER;
+  }
+  char trailer[TRAILER + 1];
+  snprintf(trailer, sizeof trailer, "%08lx", sum);
+  if (memcmp(trailer, c->chunk, TRAILER) != 0) return damaged(c, "wrong checksum");
+  return NULL;
+}
+
+static bool read_u64(const cJSON *object, const char *key, uint64_t *out) {
+  const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+  if (!text || !*text || strspn(text, "0123456789") != strlen(text)) return false;
+  errno = 0;
+  *out = strtoull(text, NULL, 10);
+  return errno == 0;
+}
+
+/* The line must be the one that this session would write, but for seed and period. */
+static planc_status compare_jobs(const planrt_session *session, const checkpoint *c, const cJSON *object) {
+  char *own_line;
+  PLANC_TRY(describe(session, &own_line));
+  cJSON *own = cJSON_Parse(own_line);
+  free(own_line);
+  if (!own) return planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
+  bool same = cJSON_Compare(cJSON_GetObjectItemCaseSensitive(own, "jobs"),
+                            cJSON_GetObjectItemCaseSensitive(object, "jobs"), true);
+  cJSON_Delete(own);
+  if (same) return NULL;
+  return planc_error(PLANC_STALE, "%s: made from another graph, batch or number of iterations per period", c->path);
+}
+
+static planc_status read_line(const planrt_session *session, checkpoint *c) {
+  size_t room = 0;
+  rewind(c->file);
+  if (getline(&c->line, &room, c->file) < 0) return damaged(c, "line 1");
+  cJSON *object = cJSON_Parse(c->line);
+  const char *format = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "planrun"));
+  planc_status status = NULL;
+  if (!format || strncmp(format, "checkpoint/", 11) != 0 || !read_u64(object, "seed", &c->seed) ||
+      !read_u64(object, "period", &c->period) || c->period > INT64_MAX / 2)
+    status = damaged(c, "line 1");
+  else if (strcmp(format, "checkpoint/1") != 0)
+    status = planc_error(PLANC_BAD_INPUT, "%s: %s is not known; this planrun reads checkpoint/1", c->path, format);
+  else
+    status = compare_jobs(session, c, object);
+  cJSON_Delete(object);
+  return status;
+}
+
+static bool read_homes(const planrt_session *session, checkpoint *c) {
+  for (int32_t j = 0; j < session->trace->n_jobs; j++) {
+    const planc_job *job = &session->trace->jobs[j];
+    for (int32_t s = 0; s < job->graph->n_storages; s++) {
+      char *home = session->home[session->home_of[j] + s];
+      size_t bytes = (size_t)planc_law_at(job->graph->storages[s].bytes, job->batch);
+      if (home && fread(home, 1, bytes, c->file) != bytes) return false;
+    }
+  }
+  return true;
+}
+
+/* Whether the file ends where the session's buffers do: asked before any of them is overwritten. */
+static bool right_length(const planrt_session *session, const checkpoint *c) {
+  int64_t bytes = (int64_t)strlen(c->line) + TRAILER;
+  for (int32_t j = 0; j < session->trace->n_jobs; j++) {
+    const planc_job *job = &session->trace->jobs[j];
+    for (int32_t s = 0; s < job->graph->n_storages; s++)
+      if (session->home[session->home_of[j] + s])
+        bytes = planc_add_saturate(bytes, planc_law_at(job->graph->storages[s].bytes, job->batch));
+  }
+  off_t at = ftello(c->file);
+  return fseeko(c->file, 0, SEEK_END) == 0 && ftello(c->file) == bytes && fseeko(c->file, at, SEEK_SET) == 0;
+}
+
+static planc_status resume(planrt_session *session, checkpoint *c) {
+  PLANC_TRY(verify(c));
+  PLANC_TRY(read_line(session, c));
+  if (!right_length(session, c)) return damaged(c, "wrong length");
+  if (!read_homes(session, c)) return damaged(c, "changed while it was read");
+  session->options.seed = c->seed;
+  session->step.period = (int64_t)c->period;
+  return NULL;
+}
+
+planc_status planrt_resume(planrt_session *session, const char *path) {
+  checkpoint *c = calloc(1, sizeof *c);
+  if (!c) return planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
+  c->path = path;
+  c->file = fopen(path, "rb");
+  planc_status status = c->file ? resume(session, c) : planc_error(PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
+  if (c->file) fclose(c->file);
+  free(c->line);
+  free(c);
+  return status;
+}

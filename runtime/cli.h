@@ -1,0 +1,15 @@
+/* What the subcommands of planrun share. */
+#ifndef PLANRT_CLI_H
+#define PLANRT_CLI_H
+
+#include "planc/status.h"
+#include "util/options.h"
+
+typedef struct planrt_subcommand {
+  planc_command_line line;
+  planc_status (*run)(const planc_arguments *arguments);
+} planrt_subcommand;
+
+extern const planrt_subcommand planrt_cmd_exec, planrt_cmd_info;
+
+#endif

@@ -1,0 +1,257 @@
+/* `planrun exec`: runs a plan. */
+#define _DEFAULT_SOURCE /* SA_RESTART */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planc/plan.h"
+#include "planrt/data.h"
+#include "planrt/planrt.h"
+#include "runtime/cli.h"
+#include "util/size.h"
+
+static const planc_option options[] = {
+    {"data", 'd', "FILE", "train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)"},
+    {"epochs", 'e', "N", "with --data: passes over the data, in all (default 1)"},
+    {"iterations", 'n', "N", "iterations in all, rounded up to whole periods (default without --data: 1)"},
+    {"seed", 's', "N", "of initial values, shuffles and dropout (default 0)"},
+    {"save", 0, "FILE", "write a checkpoint after each epoch, at the end and when interrupted"},
+    {"resume", 0, "FILE", "go on from a checkpoint"},
+    {"link", 0, "RATE", "pace copies between host and device, e.g. 0.2GB/s (default: as fast as they go)"},
+    {"verify", 0, NULL, "run the reference beside the plan and compare every bit"},
+    {"synthetic", 0, NULL, "stand-ins for all ops, verified: any graph runs"},
+    {"sequential", 0, NULL, "one thread, in file order (default: a thread for each stream)"},
+    {"interleave", 0, "SEED", "one thread, in an order drawn from SEED, as the plan's events allow"},
+    {"jitter", 0, "SEED", "random delays before the work of every stream"},
+    {"poison", 0, NULL, "fill memory with NaNs when it is acquired, and in file order when released"},
+    {"json", 0, NULL, "end with one line of JSON"},
+    {0},
+};
+
+typedef struct execution {
+  const planc_plan *plan;
+  planrt_options options;
+  planrt_data *data; /* or NULL */
+  planrt_session *session;
+  const char *save;    /* path, or NULL */
+  int64_t epochs;      /* in all */
+  int64_t per_epoch;   /* iterations of job 0 */
+  int64_t interleave;  /* the seed, -1 = none */
+  double *losses;      /* of job 0 in the epoch, by iteration; sums of what rounds give */
+  int64_t first, room; /* the iteration of losses[0]; how many there is room for */
+  int64_t n_losses;
+  double loss;     /* mean of the last epoch; NaN: not known */
+  double accuracy; /* NaN: not known */
+} execution;
+
+/* The signal that came: the period that runs is the last. */
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number) {
+  interrupted = number;
+}
+
+/* Sums up the loss of job 0, which rounds give in parts. */
+static planc_status take_result(void *user, const planrt_result *result) {
+  execution *e = user;
+  const planc_graph *graph = e->plan->jobs[0].graph;
+  if (result->job != 0 || graph->loss < 0 || graph->tensors[graph->loss].storage != result->storage) return NULL;
+  const planc_tensor *loss = &graph->tensors[graph->loss];
+  float value = NAN;
+  if (loss->dtype == PLANC_DTYPE_f32 && loss->bytes.per_sample == 0 && loss->bytes.fixed == sizeof value &&
+      loss->offset.per_sample == 0)
+    memcpy(&value, (const char *)result->data + loss->offset.fixed, sizeof value);
+  e->losses[result->iteration - e->first] += (double)value;
+  return NULL;
+}
+
+static planc_status feed_data(void *user, const planrt_feed_request *request) {
+  return planrt_data_feed(((execution *)user)->data, request);
+}
+
+/* --- Command line ----------------------------------------------------------------------------------------------- */
+
+/* A size and "/s". */
+static planc_status parse_rate(const char *text, int64_t *out) {
+  size_t length = text ? strlen(text) : 0;
+  char size[PLANC_SIZE_TEXT];
+  *out = 0;
+  if (!text) return NULL;
+  if (length < 3 || length - 2 >= sizeof size || strcmp(text + length - 2, "/s") != 0)
+    return planc_error(PLANC_USAGE, "--link takes a rate such as 0.2GB/s, not %s", text);
+  memcpy(size, text, length - 2);
+  size[length - 2] = 0;
+  PLANC_TRY(planc_context(planc_size_parse(size, out), "--link"));
+  return *out > 0 ? NULL : planc_error(PLANC_USAGE, "--link takes a rate above 0");
+}
+
+static planc_status exclude(const planc_arguments *arguments, const char *one, const char *other) {
+  if (!planc_option_given(arguments, one) || !planc_option_given(arguments, other)) return NULL;
+  return planc_error(PLANC_USAGE, "--%s and --%s exclude each other", one, other);
+}
+
+static planc_status read_arguments(execution *e, const planc_arguments *arguments) {
+  int64_t seed, jitter;
+  PLANC_TRY(planc_option_int(arguments, "epochs", 1, 1000000, 1, &e->epochs));
+  PLANC_TRY(planc_option_int(arguments, "iterations", 0, INT64_C(1) << 40, 1, &e->per_epoch));
+  PLANC_TRY(planc_option_int(arguments, "seed", 0, INT64_MAX, 0, &seed));
+  PLANC_TRY(planc_option_int(arguments, "interleave", 0, INT64_MAX, -1, &e->interleave));
+  PLANC_TRY(planc_option_int(arguments, "jitter", 1, INT64_MAX, 0, &jitter));
+  PLANC_TRY(parse_rate(planc_option_value(arguments, "link"), &e->options.link_bytes_per_s));
+  PLANC_TRY(exclude(arguments, "data", "synthetic"));
+  PLANC_TRY(exclude(arguments, "sequential", "interleave"));
+  PLANC_TRY(exclude(arguments, "seed", "resume"));
+  PLANC_TRY(exclude(arguments, "epochs", "iterations"));
+  if (planc_option_given(arguments, "epochs") && !planc_option_given(arguments, "data"))
+    return planc_error(PLANC_USAGE, "--epochs goes with --data");
+  e->options.seed = (uint64_t)seed;
+  e->options.jitter = (uint64_t)jitter;
+  e->options.synthetic = planc_option_given(arguments, "synthetic");
+  e->options.verify = planc_option_given(arguments, "verify") || e->options.synthetic;
+  e->options.poison = planc_option_given(arguments, "poison");
+  e->options.concurrent = e->interleave < 0 && !planc_option_given(arguments, "sequential");
+  e->save = planc_option_value(arguments, "save");
+  return NULL;
+}
+
+/* --- Running ---------------------------------------------------------------------------------------------------- */
+
+static bool classifies(const planc_graph *graph) {
+  for (int32_t o = 0; o < graph->n_ops; o++)
+    if (strcmp(graph->ops[o].type, "softmax_xent") == 0) return true;
+  return false;
+}
+
+static planc_status open_data(execution *e, const planc_arguments *arguments, const char *path) {
+  if (e->plan->n_jobs > 1) return planc_error(PLANC_USAGE, "--data feeds plans of one job");
+  PLANC_TRY(planrt_data_read(path, e->options.seed, &e->data));
+  PLANC_TRY(planc_context(planrt_data_bind(e->data, &e->plan->jobs[0]), "%s", path));
+  e->options.feed = feed_data;
+  e->options.evaluate = classifies(e->plan->jobs[0].graph) && planrt_data_held_out(e->data) > 0;
+  if (!planc_option_given(arguments, "iterations")) e->per_epoch = planrt_data_iterations(e->data);
+  return NULL;
+}
+
+static planc_status open_session(execution *e, const planc_arguments *arguments) {
+  const char *path = planc_option_value(arguments, "data"), *resume = planc_option_value(arguments, "resume");
+  e->options.user = e;
+  e->options.sink = take_result;
+  e->options.stop = &interrupted;
+  if (path) PLANC_TRY(open_data(e, arguments, path));
+  PLANC_TRY(planc_context(planrt_session_new(e->plan, &e->options, &e->session), "%s", arguments->operands[0]));
+  if (!resume) return planrt_init(e->session);
+  PLANC_TRY(planrt_resume(e->session, resume));
+  if (e->data) planrt_data_reseed(e->data, planrt_seed(e->session));
+  return NULL;
+}
+
+/* Room for the losses of the longest stretch between two reports: an epoch, rounded up to periods. */
+static planc_status make_losses(execution *e) {
+  e->room = e->per_epoch + e->plan->jobs[0].iterations;
+  e->losses = calloc((size_t)e->room, sizeof *e->losses);
+  return e->losses ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "%lld losses", (long long)e->room);
+}
+
+static int64_t iterations_done(const execution *e) {
+  return planrt_get_step(e->session).period * e->plan->jobs[0].iterations;
+}
+
+/* Runs up to the end of epoch `epoch`, in whole periods: what an epoch runs too much the next one runs less. */
+static planc_status run_epoch(execution *e, int64_t epoch) {
+  int64_t per_period = e->plan->jobs[0].iterations;
+  int64_t left = (epoch + 1) * e->per_epoch - iterations_done(e);
+  int64_t periods = left > 0 ? (left + per_period - 1) / per_period : 0;
+  e->first = iterations_done(e);
+  memset(e->losses, 0, (size_t)e->room * sizeof *e->losses);
+  PLANC_TRY(e->interleave >= 0 ? planrt_run_interleaved(e->session, periods, (uint64_t)(e->interleave + epoch))
+                               : planrt_run(e->session, periods));
+  e->n_losses = iterations_done(e) - e->first;
+  double sum = 0;
+  for (int64_t i = 0; i < e->n_losses; i++) sum += e->losses[i];
+  e->loss = e->options.synthetic || e->n_losses == 0 ? NAN : sum / (double)e->n_losses;
+  if (e->save) PLANC_TRY(planrt_save(e->session, e->save));
+  if (e->data && isfinite(e->loss) && !interrupted) printf("epoch %lld: loss %.9g\n", (long long)epoch + 1, e->loss);
+  return NULL;
+}
+
+static planc_status run_epochs(execution *e) {
+  PLANC_TRY(make_losses(e));
+  int64_t done = iterations_done(e);
+  for (int64_t epoch = e->per_epoch > 0 ? done / e->per_epoch : 0; epoch < e->epochs && !interrupted; epoch++) {
+    PLANC_TRY(run_epoch(e, epoch));
+    fflush(stdout);
+  }
+  if (!e->options.evaluate) return NULL;
+  return planrt_evaluate(e->session, planrt_data_feed_held_out, e->data, planrt_data_held_out(e->data), &e->accuracy);
+}
+
+/* --- Reports ---------------------------------------------------------------------------------------------------- */
+
+static void print_number(double value) {
+  if (isfinite(value))
+    printf("%.9g", value);
+  else
+    printf("null");
+}
+
+static void print_json(const execution *e, bool valid) {
+  const planc_check_report *report = planrt_report(e->session);
+  printf("{\"planrun\":\"exec/1\",\"loss\":");
+  print_number(e->loss);
+  printf(",\"losses\":[");
+  for (int64_t i = 0; i < e->n_losses; i++) {
+    if (i > 0) printf(",");
+    print_number(e->options.synthetic ? NAN : e->losses[i]);
+  }
+  printf("],\"accuracy\":");
+  print_number(e->accuracy);
+  printf(",\"verified\":%s,\"iterations\":%lld,\"interrupted\":%s,\"peak_bytes\":%lld,\"host_peak_bytes\":%lld}\n",
+         e->options.verify ? (valid ? "true" : "false") : "null", (long long)iterations_done(e),
+         interrupted ? "true" : "false", (long long)report->peak_bytes, (long long)report->host_peak_bytes);
+}
+
+static void print_text(const execution *e) {
+  const planc_check_report *report = planrt_report(e->session);
+  char peak[PLANC_SIZE_TEXT], host[PLANC_SIZE_TEXT];
+  printf("iterations %lld%s\n", (long long)iterations_done(e), interrupted ? " (interrupted)" : "");
+  if (isfinite(e->loss)) printf("loss %.9g\n", e->loss);
+  if (isfinite(e->accuracy)) printf("accuracy %.4f\n", e->accuracy);
+  printf("peak %s, host %s\n", planc_size_format(report->peak_bytes, peak),
+         planc_size_format(report->host_peak_bytes, host));
+  if (e->options.verify) printf("verified: every bit as in the reference\n");
+}
+
+static planc_status exec_plan(execution *e, const planc_arguments *arguments) {
+  PLANC_TRY(open_session(e, arguments));
+  planc_status status = planc_context(run_epochs(e), "%s", arguments->operands[0]);
+  bool wrong = planc_status_code(status) == PLANC_INVALID_PLAN;
+  if (status && !wrong) return status;
+  if (planc_option_given(arguments, "json"))
+    print_json(e, !wrong);
+  else if (!wrong)
+    print_text(e);
+  return status;
+}
+
+static planc_status run(const planc_arguments *arguments) {
+  execution e = {.loss = NAN, .accuracy = NAN};
+  planc_plan *plan;
+  PLANC_TRY(read_arguments(&e, arguments));
+  PLANC_TRY(planc_plan_read(arguments->operands[0], &plan));
+  e.plan = plan;
+  struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+  planc_status status = exec_plan(&e, arguments);
+  planrt_session_free(e.session);
+  planrt_data_free(e.data);
+  planc_plan_free(plan);
+  free(e.losses);
+  /* Whoever waits for the program is to see that it was interrupted. */
+  if (!status && interrupted && fflush(stdout) == 0) raise(interrupted);
+  return status;
+}
+
+const planrt_subcommand planrt_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run};

@@ -1,0 +1,24 @@
+/* Blocks of memory that nothing else shares a page with. */
+#ifndef PLANRT_HOST_MEMORY_H
+#define PLANRT_HOST_MEMORY_H
+
+#include <stdint.h>
+
+#include "planc/status.h"
+
+/* A block between two pages that cannot be touched. Its end is the second page's beginning, so that an access beyond
+ * it faults; what is left of the page before it holds a pattern that planrt_block_check looks at. */
+typedef struct planrt_block {
+  char *data; /* `bytes` bytes, zeros; at a multiple of PLANRT_ALIGNMENT where `bytes` is one */
+  int64_t bytes;
+  char *map; /* all of it; NULL: none */
+  int64_t map_bytes;
+} planrt_block;
+
+/* DEVICE when there is not that much; `what` names it in messages. */
+planc_status planrt_block_new(int64_t bytes, const char *what, planrt_block *out);
+void planrt_block_free(planrt_block *block);
+/* INTERNAL when something wrote before the block. */
+planc_status planrt_block_check(const planrt_block *block, const char *what);
+
+#endif

@@ -1,0 +1,210 @@
+/* Streams as threads: each takes its work from a ring and performs it in order; waits block on the events' generations.
+ *
+ * A plan's file order is a legal sequential execution, so whatever a wait needs has been enqueued before it: no wait
+ * can block for ever, however short the rings are. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "runtime/host/work.h"
+
+enum { RING = 1024, UNRECORDED = -2 };
+
+typedef struct stream {
+  planrt_streams *of;
+  int32_t index;
+  pthread_t thread;
+  bool started;
+  pthread_mutex_t lock;       /* head, tail, quit */
+  pthread_cond_t more, fewer; /* the ring has become longer, or shorter */
+  int64_t head, tail;         /* next free, next to perform */
+  bool quit;
+  planrt_work ring[RING];
+} stream;
+
+struct planrt_streams {
+  planrt_performer perform;
+  void *user;
+  int32_t n_streams, n_events;
+  stream *streams;
+
+  _Atomic int64_t *generations; /* by event: of its last record */
+  int64_t *promised;            /* by event: of its last record enqueued */
+  pthread_mutex_t lock;         /* failure, and sleeping on `recorded` */
+  pthread_cond_t recorded;
+  _Atomic int32_t waiting; /* streams that sleep on `recorded`, or are about to */
+  atomic_bool failed;
+  planc_status failure;
+};
+
+/* --- Events --------------------------------------------------------------------------------------------------- */
+
+bool planrt_streams_reached(const planrt_streams *streams, int32_t event, int64_t generation) {
+  return atomic_load(&streams->generations[event]) >= generation;
+}
+
+void planrt_streams_forget(planrt_streams *streams) {
+  for (int32_t e = 0; e < streams->n_events; e++) {
+    atomic_store(&streams->generations[e], UNRECORDED);
+    streams->promised[e] = UNRECORDED;
+  }
+}
+
+static void wake_waiting(planrt_streams *streams) {
+  if (atomic_load(&streams->waiting) == 0) return;
+  pthread_mutex_lock(&streams->lock);
+  pthread_cond_broadcast(&streams->recorded);
+  pthread_mutex_unlock(&streams->lock);
+}
+
+static void await(planrt_streams *streams, int32_t event, int64_t generation) {
+  if (planrt_streams_reached(streams, event, generation)) return;
+  pthread_mutex_lock(&streams->lock);
+  atomic_fetch_add(&streams->waiting, 1);
+  while (!planrt_streams_reached(streams, event, generation) && !atomic_load(&streams->failed))
+    pthread_cond_wait(&streams->recorded, &streams->lock);
+  atomic_fetch_sub(&streams->waiting, 1);
+  pthread_mutex_unlock(&streams->lock);
+}
+
+/* Keeps the first failure; from now on work is dropped. */
+static void fail(planrt_streams *streams, planc_status status) {
+  pthread_mutex_lock(&streams->lock);
+  if (streams->failure)
+    planc_status_free(status);
+  else
+    streams->failure = status;
+  atomic_store(&streams->failed, true);
+  pthread_cond_broadcast(&streams->recorded);
+  pthread_mutex_unlock(&streams->lock);
+}
+
+/* --- A stream's thread ---------------------------------------------------------------------------------------- */
+
+static void perform(stream *s, const planrt_work *work) {
+  planrt_streams *streams = s->of;
+  if (atomic_load(&streams->failed)) return;
+  if (work->kind == PLANRT_WORK_WAIT) {
+    await(streams, work->event, work->generation);
+  } else if (work->kind == PLANRT_WORK_RECORD) {
+    atomic_store(&streams->generations[work->event], work->generation);
+    wake_waiting(streams);
+  } else {
+    planc_status status = streams->perform(streams->user, s->index, work);
+    if (status) fail(streams, status);
+  }
+}
+
+static void *run_stream(void *argument) {
+  stream *s = argument;
+  pthread_mutex_lock(&s->lock);
+  for (;;) {
+    while (s->tail == s->head && !s->quit) pthread_cond_wait(&s->more, &s->lock);
+    if (s->tail == s->head) break;
+    const planrt_work *work = &s->ring[s->tail % RING];
+    pthread_mutex_unlock(&s->lock);
+    perform(s, work);
+    pthread_mutex_lock(&s->lock);
+    s->tail++;
+    pthread_cond_signal(&s->fewer);
+  }
+  pthread_mutex_unlock(&s->lock);
+  return NULL;
+}
+
+/* --- What the interpreter's thread does ----------------------------------------------------------------------- */
+
+planc_status planrt_streams_enqueue(planrt_streams *streams, int32_t stream_index, const planrt_work *work) {
+  if (work->kind == PLANRT_WORK_RECORD) streams->promised[work->event] = work->generation;
+  if (work->kind == PLANRT_WORK_WAIT && streams->promised[work->event] < work->generation)
+    return planc_error(PLANC_INVALID_PLAN, "stream %d waits for event %d before it is recorded", stream_index,
+                       work->event);
+  stream *s = &streams->streams[stream_index];
+  pthread_mutex_lock(&s->lock);
+  while (s->head - s->tail == RING) pthread_cond_wait(&s->fewer, &s->lock);
+  s->ring[s->head++ % RING] = *work;
+  pthread_cond_signal(&s->more);
+  pthread_mutex_unlock(&s->lock);
+  return NULL;
+}
+
+planc_status planrt_streams_synchronize(planrt_streams *streams) {
+  for (int32_t i = 0; i < streams->n_streams; i++) {
+    stream *s = &streams->streams[i];
+    pthread_mutex_lock(&s->lock);
+    while (s->head != s->tail) pthread_cond_wait(&s->fewer, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+  }
+  planc_status failure = streams->failure;
+  streams->failure = NULL;
+  atomic_store(&streams->failed, false);
+  return failure;
+}
+
+/* --- Making --------------------------------------------------------------------------------------------------- */
+
+static planc_status start(planrt_streams *streams, int32_t index) {
+  stream *s = &streams->streams[index];
+  s->of = streams;
+  s->index = index;
+  pthread_mutex_init(&s->lock, NULL);
+  pthread_cond_init(&s->more, NULL);
+  pthread_cond_init(&s->fewer, NULL);
+  streams->n_streams++;
+  if (pthread_create(&s->thread, NULL, run_stream, s) != 0)
+    return planc_error(PLANC_DEVICE, "host: no thread for stream %d", index);
+  s->started = true;
+  return NULL;
+}
+
+planc_status planrt_streams_new(int32_t n_streams, int32_t n_events, planrt_performer performer, void *user,
+                                planrt_streams **out) {
+  planrt_streams *streams = calloc(1, sizeof *streams);
+  if (!streams) return planc_error(PLANC_OUT_OF_MEMORY, "streams");
+  pthread_mutex_init(&streams->lock, NULL);
+  pthread_cond_init(&streams->recorded, NULL);
+  streams->perform = performer;
+  streams->user = user;
+  streams->n_events = n_events;
+  streams->streams = calloc((size_t)n_streams + 1, sizeof *streams->streams);
+  streams->generations = calloc((size_t)n_events + 1, sizeof *streams->generations);
+  streams->promised = calloc((size_t)n_events + 1, sizeof *streams->promised);
+  planc_status status = NULL;
+  if (!streams->streams || !streams->generations || !streams->promised)
+    status = planc_error(PLANC_OUT_OF_MEMORY, "streams");
+  else
+    planrt_streams_forget(streams);
+  for (int32_t i = 0; !status && i < n_streams; i++) status = start(streams, i);
+  if (status)
+    planrt_streams_free(streams);
+  else
+    *out = streams;
+  return status;
+}
+
+static void stop(stream *s) {
+  if (s->started) {
+    pthread_mutex_lock(&s->lock);
+    s->quit = true;
+    pthread_cond_signal(&s->more);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+  }
+  pthread_mutex_destroy(&s->lock);
+  pthread_cond_destroy(&s->more);
+  pthread_cond_destroy(&s->fewer);
+}
+
+void planrt_streams_free(planrt_streams *streams) {
+  if (!streams) return;
+  /* Dropping what is left, which wakes those that wait for what will never come. */
+  fail(streams, NULL);
+  for (int32_t i = 0; i < streams->n_streams; i++) stop(&streams->streams[i]);
+  planc_status_free(streams->failure);
+  pthread_mutex_destroy(&streams->lock);
+  pthread_cond_destroy(&streams->recorded);
+  free(streams->streams);
+  free((void *)streams->generations);
+  free(streams->promised);
+  free(streams);
+}
