@@ -271,6 +271,8 @@ static planc_status state_decision(const modnn *m, const modnn_decision *decisio
       return planc_schedule_prefetch(schedule, planc_schedule_open(schedule, subject), decision->choice);
     case MODNN_DELIVER:
       return planc_schedule_deliver(schedule, planc_schedule_open(schedule, subject));
+    case MODNN_NOTHING:
+      return NULL;
     case MODNN_EXEC:
       break;
   }
@@ -279,6 +281,25 @@ static planc_status state_decision(const modnn *m, const modnn_decision *decisio
     int32_t open = planc_schedule_open(schedule, m->offloads.data[*offload].block);
     PLANC_TRY(planc_schedule_offload(schedule, open));
   }
+  return NULL;
+}
+
+/* Forgets residencies that nothing used: memory that was found for a task before defragmentation took it back. */
+static planc_status forget_idle(modnn *m) {
+  int64_t *acquired = calloc((size_t)m->trace->n_buffers + 1, sizeof *acquired); /* by block: idle since, plus 1 */
+  if (!acquired) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int64_t i = 0; i < m->decisions.len; i++) {
+    modnn_decision *decision = &m->decisions.data[i];
+    int64_t *since = decision->kind == MODNN_EXEC ? NULL : &acquired[decision->subject];
+    if (!since) {
+      const planc_instance *task = &m->trace->instances[decision->subject];
+      for (int32_t a = 0; a < task->n_accesses; a++) acquired[m->trace->accesses[task->first_access + a].buffer] = 0;
+    } else if (decision->kind == MODNN_RELEASE && *since > 0) {
+      m->decisions.data[*since - 1].kind = decision->kind = MODNN_NOTHING;
+    }
+    if (since) *since = decision->kind == MODNN_ACQUIRE ? i + 1 : 0;
+  }
+  free(acquired);
   return NULL;
 }
 
@@ -302,6 +323,7 @@ planc_status modnn_schedule(const planc_problem *problem, int64_t sub_batch, pla
   modnn m = {0};
   planc_status status = set_up(&m, problem, out);
   for (int32_t task = 0; !status && task < out->trace->n_instances; task++) status = schedule_task(&m, task);
+  if (!status) status = forget_idle(&m);
   if (!status) status = state(&m, out->schedule);
   modnn_free(&m);
   return status;

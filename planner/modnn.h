@@ -22,7 +22,8 @@ typedef enum modnn_decision_kind {
   MODNN_RELEASE,
   MODNN_PREFETCH,
   MODNN_EXEC,
-  MODNN_DELIVER
+  MODNN_DELIVER,
+  MODNN_NOTHING
 } modnn_decision_kind;
 
 typedef struct modnn_decision {

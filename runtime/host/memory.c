@@ -11,15 +11,21 @@
 
 enum { PATTERN = 0xa5 };
 
+typedef struct slack_bytes {
+  char *before, *behind;
+  int64_t n_before, n_behind;
+} slack_bytes;
+
 static planc_status no_memory(const char *what, int64_t bytes) {
   return planc_error(PLANC_DEVICE, "host: no memory for %s of %lld bytes", what, (long long)bytes);
 }
 
-/* What lies between the first guard page and the block. */
-static char *slack(const planrt_block *block, int64_t *out_bytes) {
-  char *first = block->map + sysconf(_SC_PAGESIZE);
-  *out_bytes = block->data - first;
-  return first;
+/* The bytes between the guard pages that are not the block's: before it and, where its size is no multiple of the
+ * alignment, behind it. */
+static slack_bytes slack_of(const planrt_block *block) {
+  char *first = block->map + sysconf(_SC_PAGESIZE), *last = block->map + block->map_bytes - sysconf(_SC_PAGESIZE);
+  char *end = block->data + block->bytes;
+  return (slack_bytes){.before = first, .n_before = block->data - first, .behind = end, .n_behind = last - end};
 }
 
 planc_status planrt_block_new(int64_t bytes, const char *what, planrt_block *out) {
@@ -35,9 +41,9 @@ planc_status planrt_block_new(int64_t bytes, const char *what, planrt_block *out
     return no_memory(what, bytes);
   }
   block.data = block.map + page + usable - planc_align_up(bytes, PLANRT_ALIGNMENT);
-  int64_t before;
-  char *first = slack(&block, &before);
-  if (before > 0) memset(first, PATTERN, (size_t)before);
+  slack_bytes slack = slack_of(&block);
+  if (slack.n_before > 0) memset(slack.before, PATTERN, (size_t)slack.n_before);
+  if (slack.n_behind > 0) memset(slack.behind, PATTERN, (size_t)slack.n_behind);
   *out = block;
   return NULL;
 }
@@ -47,13 +53,21 @@ void planrt_block_free(planrt_block *block) {
   *block = (planrt_block){0};
 }
 
+/* The first byte that is not as it was; -1: none. */
+static int64_t find_change(const char *bytes, int64_t count) {
+  for (int64_t i = 0; i < count; i++)
+    if ((unsigned char)bytes[i] != PATTERN) return i;
+  return -1;
+}
+
 planc_status planrt_block_check(const planrt_block *block, const char *what) {
-  int64_t before;
   if (!block->map) return NULL;
-  const char *first = slack(block, &before);
-  for (int64_t i = 0; i < before; i++)
-    if ((unsigned char)first[i] != PATTERN)
-      return planc_error(PLANC_INTERNAL, "host: %s was written %lld bytes before its beginning", what,
-                         (long long)(before - i));
+  slack_bytes slack = slack_of(block);
+  int64_t before = find_change(slack.before, slack.n_before), behind = find_change(slack.behind, slack.n_behind);
+  if (before >= 0)
+    return planc_error(PLANC_INTERNAL, "host: %s was written %lld bytes before its beginning", what,
+                       (long long)(slack.n_before - before));
+  if (behind >= 0)
+    return planc_error(PLANC_INTERNAL, "host: %s was written %lld bytes behind its end", what, (long long)behind);
   return NULL;
 }

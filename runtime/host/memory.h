@@ -6,8 +6,9 @@
 
 #include "planc/status.h"
 
-/* A block between two pages that cannot be touched. Its end is the second page's beginning, so that an access beyond
- * it faults; what is left of the page before it holds a pattern that planrt_block_check looks at. */
+/* A block between two pages that cannot be touched. It ends where the second page begins, but for what the alignment of
+ * its first byte leaves, so that an access beyond it faults; what is left of its own pages around it holds a pattern
+ * that planrt_block_check looks at. */
 typedef struct planrt_block {
   char *data; /* `bytes` bytes, zeros; at a multiple of PLANRT_ALIGNMENT where `bytes` is one */
   int64_t bytes;
@@ -18,7 +19,7 @@ typedef struct planrt_block {
 /* DEVICE when there is not that much; `what` names it in messages. */
 planc_status planrt_block_new(int64_t bytes, const char *what, planrt_block *out);
 void planrt_block_free(planrt_block *block);
-/* INTERNAL when something wrote before the block. */
+/* INTERNAL when something wrote just before or behind the block. */
 planc_status planrt_block_check(const planrt_block *block, const char *what);
 
 #endif

@@ -1,5 +1,6 @@
 /* Every policy on random graphs: whatever is planned passes the checker, keeps its budget, is the same twice, and runs
- * to the reference's bits, in file order and in any order its events allow. On tiny graphs no policy beats the best of
+ * to the reference's bits, in file order, in any order its events allow, and with its streams running at once under
+ * random delays. On tiny graphs no policy beats the best of
  * all schedules. */
 #include <check.h>
 #include <stdio.h>
@@ -35,7 +36,14 @@ static void runs_right(const planc_plan *plan, const char *policy, int seed) {
   ok(planrt_init(session), "init", policy, seed);
   ok(planrt_run(session, 3), "run", policy, seed);
   planrt_session_free(session);
-  options.poison = false;
+  options.concurrent = true;
+  options.jitter = (uint64_t)seed + 1;
+  ok(planrt_session_new(plan, &options, &session), "session", policy, seed);
+  ok(planrt_init(session), "init", policy, seed);
+  ok(planrt_run(session, 2), "concurrent", policy, seed);
+  planrt_session_free(session);
+  options.concurrent = options.poison = false;
+  options.jitter = 0;
   ok(planrt_session_new(plan, &options, &session), "session", policy, seed);
   ok(planrt_init(session), "init", policy, seed);
   for (int i = 0; i < INTERLEAVINGS; i++) {

@@ -1,0 +1,195 @@
+/* Checkpoints: a resumed run is the uninterrupted one bit for bit, under the same plan or another; a damaged file is
+ * refused and changes nothing. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "planrt/planrt.h"
+#include "tests/support/graphtext.h"
+#include "tests/support/weave.h"
+#include "util/file.h"
+
+static const char text[] =
+    "planc-graph: 1\nname: small\nloss: loss\ntensors:\n"
+    "  x: input f32[N,6]\n  labels: input i64[N]\n  w: param f32[5,6]\n  h: f32[N,5]\n  d: f32[N,5]\n"
+    "  v: param f32[3,5]\n  z: f32[N,3]\n  loss: f32[]\n  probs: f32[N,3]\n"
+    "ops:\n"
+    "  - {op: h, type: linear, in: [x, w], out: [h]}\n"
+    "  - {op: d, type: dropout, in: [h], out: [d], attrs: {p: 0.25, seed: 1}}\n"
+    "  - {op: z, type: linear, in: [d, v], out: [z]}\n"
+    "  - {op: l, type: softmax_xent, in: [z, labels], out: [loss, probs]}\n";
+
+static void assert_fails(planc_status status, planc_code code, const char *part) {
+  ck_assert_msg(status && planc_status_code(status) == code, "%s", planc_status_message(status));
+  ck_assert_msg(strstr(planc_status_message(status), part) != NULL, "%s", planc_status_message(status));
+  planc_status_free(status);
+}
+
+/* --- A session and its values ----------------------------------------------------------------------------------- */
+
+typedef struct fixture {
+  planc_graph *graph;
+  woven w;
+  planrt_session *session;
+} fixture;
+
+static void open_fixture(fixture *f, planc_optimizer optimizer, weave_mode mode, int64_t batch, uint64_t seed) {
+  planc_graph *forward = graph_of(text);
+  ok(planc_graph_train(forward, optimizer, &f->graph));
+  planc_graph_free(forward);
+  planc_job job = {.graph = f->graph, .batch = batch, .n_rounds = 1, .rounds = &batch, .iterations = 1};
+  ok(weave(&job, mode, 0, &f->w));
+  planrt_options options = {.seed = seed, .concurrent = mode == WEAVE_SWAP};
+  ok(planrt_session_new(&f->w.plan, &options, &f->session));
+  ok(planrt_init(f->session));
+}
+
+static void close_fixture(fixture *f) {
+  planrt_session_free(f->session);
+  woven_free(&f->w);
+  planc_graph_free(f->graph);
+}
+
+enum { ROOM = 4096 };
+
+/* Every persistent byte of a session, one behind the other. */
+static int64_t read_all(const fixture *f, char *out) {
+  int64_t at = 0;
+  for (int32_t s = 0; s < f->graph->n_storages; s++) {
+    const planc_storage *storage = &f->graph->storages[s];
+    if (storage->kind != PLANC_KIND_param && storage->kind != PLANC_KIND_state) continue;
+    int64_t bytes = storage->bytes.fixed;
+    ck_assert_int_le(at + bytes, ROOM);
+    ok(planrt_read(f->session, 0, s, out + at, bytes));
+    at += bytes;
+  }
+  return at;
+}
+
+static void assert_same_values(const fixture *a, const fixture *b) {
+  char ours[ROOM], theirs[ROOM];
+  int64_t bytes = read_all(a, ours);
+  ck_assert_int_gt(bytes, 100);
+  ck_assert_int_eq(read_all(b, theirs), bytes);
+  ck_assert_mem_eq(ours, theirs, (size_t)bytes);
+}
+
+static char path[64];
+
+static void name_file(void) {
+  snprintf(path, sizeof path, "/tmp/planc-checkpoint-%ld", (long)getpid());
+}
+static void remove_file(void) {
+  unlink(path);
+}
+
+/* --- Tests ------------------------------------------------------------------------------------------------------ */
+
+/* Adam and dropout depend on the step; the seed and the position in the data come from the file. */
+START_TEST(resumed_runs_go_on) {
+  static const planc_optimizer optimizers[] = {PLANC_SGD, PLANC_MOMENTUM, PLANC_ADAM};
+  fixture whole, first, second;
+  open_fixture(&whole, optimizers[_i], WEAVE_RESIDENT, 4, 3);
+  ok(planrt_run(whole.session, 7));
+  open_fixture(&first, optimizers[_i], WEAVE_SWAP, 4, 3);
+  ok(planrt_run(first.session, 5));
+  ok(planrt_save(first.session, path));
+  close_fixture(&first);
+  open_fixture(&second, optimizers[_i], WEAVE_SWAP, 4, 99);
+  ok(planrt_resume(second.session, path));
+  ck_assert_uint_eq(planrt_seed(second.session), 3);
+  ck_assert_int_eq(planrt_get_step(second.session).period, 5);
+  ok(planrt_run(second.session, 2));
+  assert_same_values(&whole, &second);
+  close_fixture(&second);
+  close_fixture(&whole);
+}
+END_TEST
+
+static void write_file(const char *data, size_t length) {
+  ok(planc_file_write(path, data, length));
+}
+
+/* A damaged copy of a good checkpoint, made by `damage`, is refused and leaves the session as it was. */
+static void assert_refused(const char *data, size_t length, planc_code code) {
+  fixture f, untouched;
+  open_fixture(&f, PLANC_SGD, WEAVE_RESIDENT, 4, 1);
+  open_fixture(&untouched, PLANC_SGD, WEAVE_RESIDENT, 4, 1);
+  write_file(data, length);
+  planc_status status = planrt_resume(f.session, path);
+  ck_assert_int_eq(planc_status_code(status), code);
+  ck_assert_ptr_nonnull(strstr(planc_status_message(status), path));
+  planc_status_free(status);
+  assert_same_values(&f, &untouched);
+  ck_assert_uint_eq(planrt_seed(f.session), 1);
+  ck_assert_int_eq(planrt_get_step(f.session).period, 0);
+  close_fixture(&untouched);
+  close_fixture(&f);
+}
+
+START_TEST(damaged_files_are_refused) {
+  fixture f;
+  open_fixture(&f, PLANC_SGD, WEAVE_RESIDENT, 4, 3);
+  ok(planrt_run(f.session, 2));
+  ok(planrt_save(f.session, path));
+  close_fixture(&f);
+  char *data, *copy;
+  size_t length;
+  ok(planc_file_read(path, 1 << 20, &data, &length));
+  copy = malloc(length + 1);
+  for (size_t at = 0; at < length; at += 7) {
+    memcpy(copy, data, length);
+    copy[at] ^= (char)(1 << at % 8);
+    assert_refused(copy, length, PLANC_BAD_INPUT);
+    assert_refused(data, at, PLANC_BAD_INPUT);
+  }
+  memcpy(copy, data, length);
+  copy[length] = '\n';
+  assert_refused(copy, length + 1, PLANC_BAD_INPUT);
+  free(copy);
+  free(data);
+}
+END_TEST
+
+START_TEST(other_graphs_are_refused) {
+  fixture f;
+  open_fixture(&f, PLANC_ADAM, WEAVE_RESIDENT, 4, 3);
+  ok(planrt_save(f.session, path));
+  close_fixture(&f);
+  open_fixture(&f, PLANC_SGD, WEAVE_RESIDENT, 4, 3);
+  assert_fails(planrt_resume(f.session, path), PLANC_STALE, "another graph, batch");
+  close_fixture(&f);
+  open_fixture(&f, PLANC_ADAM, WEAVE_RESIDENT, 5, 3);
+  assert_fails(planrt_resume(f.session, path), PLANC_STALE, "another graph, batch");
+  close_fixture(&f);
+}
+END_TEST
+
+START_TEST(files_that_cannot_be_had) {
+  fixture f;
+  open_fixture(&f, PLANC_SGD, WEAVE_RESIDENT, 4, 3);
+  assert_fails(planrt_resume(f.session, "/nowhere/at/all"), PLANC_BAD_INPUT, "/nowhere/at/all: No such file");
+  assert_fails(planrt_save(f.session, "/nowhere/at/all"), PLANC_IO, "/nowhere/at/all: No such file");
+  assert_fails(planrt_save(f.session, "/dev/full"), PLANC_IO, "/dev/full: No space left");
+  close_fixture(&f);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("checkpoint");
+  TCase *c = tcase_create("checkpoint");
+  tcase_set_timeout(c, 120);
+  tcase_add_checked_fixture(c, name_file, remove_file);
+  tcase_add_loop_test(c, resumed_runs_go_on, 0, 3);
+  tcase_add_test(c, damaged_files_are_refused);
+  tcase_add_test(c, other_graphs_are_refused);
+  tcase_add_test(c, files_that_cannot_be_had);
+  suite_add_tcase(suite, c);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? 1 : 0;
+}
