@@ -1,4 +1,4 @@
-# planc: see README.md. Targets: deps build demo check bench fuzz lint asan install uninstall clean.
+# planc: see README.md. Targets: deps build demo check bench fuzz lint asan tsan install uninstall clean.
 # `build` installs nothing; `demo`, `check` and `fuzz` call `deps`.
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -27,7 +27,7 @@ LIBS = -lyaml -lcjson -lz -ldnnl -lgomp -lpthread -lm
 UNIT = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 TEST_SUPPORT = $(wildcard tests/support/*.c)
 
-.PHONY: build lib deps check demo unit fuzzers bench fuzz lint asan install uninstall clean
+.PHONY: build lib deps check demo unit fuzzers bench fuzz lint asan tsan install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -80,9 +80,9 @@ unit: $(UNIT:%=$(BUILD)/tests/%)
 FUZZ = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
 fuzzers: $(FUZZ:%=$(BUILD)/fuzz/%)
-$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(LIBPLANC)
+$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/standalone.c $(LIBPLANC)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -DSTANDALONE -o $@ $< $(LIBPLANC) $(LIBS)
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 fuzz: deps
 	@BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run $(FUZZ)
 
@@ -94,7 +94,11 @@ lint:
 
 asan:
 	+@$(MAKE_ALL) BUILD=$(BUILD)-asan EXTRA_CFLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" build unit
-	@BUILD=$(BUILD)-asan ASAN_OPTIONS=allocator_may_return_null=1 $(PYTHON) tests/run --only unit golden
+	@BUILD=$(BUILD)-asan ASAN_OPTIONS=allocator_may_return_null=1:handle_segv=0 $(PYTHON) tests/run --only unit golden
+# What runs on several threads, under the thread sanitizer.
+tsan:
+	+@$(MAKE_ALL) BUILD=$(BUILD)-tsan EXTRA_CFLAGS="-fsanitize=thread" build unit
+	@BUILD=$(BUILD)-tsan TSAN_OPTIONS=handle_segv=0 $(PYTHON) tests/run --only unit
 
 # --- Installing ------------------------------------------------------------------------------------------------------
 
@@ -120,6 +124,6 @@ uninstall:
 	rm -rf $(TO)/include/planc $(TO)/include/planrt $(TO)/share/planc
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

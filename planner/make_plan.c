@@ -96,25 +96,22 @@ static planc_status fits(const planc_problem *problem, const planc_policy *polic
   return NULL;
 }
 
-/* Narrows (low, high]: `low` fails, `high` fits. Where a plan stays below its budget, its peak is tried as well, and
- * the unit below that: most policies are settled by these two. */
-static planc_status narrow(const planc_problem *problem, const planc_policy *policy, int64_t peak, int64_t *low,
+/* Narrows (low, high], where `low` fails and `high` fits with a peak well below it: by the unit below that peak and,
+ * if it fails, the peak itself. A policy whose plan does not follow the budget is settled by these two. */
+static planc_status narrow(const planc_problem *problem, const planc_policy *policy, int64_t *peak, int64_t *low,
                            int64_t *high) {
+  enum { WORTH_IT = 16 }; /* of the interval; less is left to bisection */
   bool fit = false;
-  int64_t unused = 0;
-  peak = *low + planc_align_up(peak - *low, PLANC_ALIGNMENT);
-  if (peak >= *high || peak <= *low) return NULL;
-  PLANC_TRY(fits(problem, policy, peak, &fit, &unused));
-  if (!fit) return NULL;
-  *high = peak;
-  int64_t below = peak - PLANC_ALIGNMENT;
-  if (below <= *low) return NULL;
-  PLANC_TRY(fits(problem, policy, below, &fit, &unused));
+  int64_t least = *low + planc_align_up(*peak - *low, PLANC_ALIGNMENT), below = least - PLANC_ALIGNMENT;
+  if (below <= *low || *high - least < (*high - *low) / WORTH_IT) return NULL;
+  PLANC_TRY(fits(problem, policy, below, &fit, peak));
   if (fit) {
     *high = below;
-  } else {
-    *low = below;
+    return NULL;
   }
+  *low = below;
+  PLANC_TRY(fits(problem, policy, least, &fit, peak));
+  if (fit) *high = least;
   return NULL;
 }
 
@@ -132,7 +129,7 @@ planc_status planc_least_budget(const planc_problem *problem, const planc_policy
     step *= 2;
   }
   for (;;) {
-    if (fit) PLANC_TRY(narrow(problem, policy, peak, &low, &high));
+    if (fit) PLANC_TRY(narrow(problem, policy, &peak, &low, &high));
     if (high - low <= PLANC_ALIGNMENT) break;
     int64_t middle = low + (high - low) / 2 / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
     PLANC_TRY(fits(problem, policy, middle, &fit, &peak));

@@ -40,11 +40,11 @@ planc_status planrt_inference_open(planrt_session *session) {
   job.iterations = 1;
   PLANC_TRY(planc_expand(&job, 1, &inference->trace));
 
-  const char **algorithms;
-  PLANC_TRY(PLANC_NEW(&session->memory, &algorithms, inference->trace->n_instances));
+  planrt_choice *choices;
+  PLANC_TRY(PLANC_NEW(&session->memory, &choices, inference->trace->n_instances));
   for (int32_t i = 0; i < inference->trace->n_instances; i++)
-    if (planc_trace_op(inference->trace, i)->phase == PLANC_PHASE_forward) algorithms[i] = "default";
-  planrt_resident_options options = {.backend = session->backend, .trace = inference->trace, .algorithms = algorithms};
+    if (planc_trace_op(inference->trace, i)->phase == PLANC_PHASE_forward) choices[i].algorithm = "default";
+  planrt_resident_options options = {.backend = session->backend, .trace = inference->trace, .choices = choices};
   PLANC_TRY(planc_context(planrt_resident_new(&options, &inference->resident), "inference"));
   return find_classifier(session, inference);
 }

@@ -5,19 +5,20 @@
 #include "runtime/session.h"
 
 planc_status planrt_reference_open(planrt_session *session) {
-  /* The algorithm of each instance's first run; recomputes come later in the body. */
-  const char **algorithms;
-  PLANC_TRY(PLANC_NEW(&session->memory, &algorithms, session->trace->n_instances));
+  /* As each instance's first run; recomputes come later in the body. */
+  planrt_choice *choices;
+  PLANC_TRY(PLANC_NEW(&session->memory, &choices, session->trace->n_instances));
   const planrt_part *body = &session->parts[PLANRT_BODY];
   for (int32_t i = 0; i < body->n; i++) {
     const planrt_call *call = body->actions[i].call;
-    if (call && !algorithms[call->instance]) algorithms[call->instance] = call->algorithm;
+    if (call && !choices[call->instance].algorithm)
+      choices[call->instance] = (planrt_choice){call->algorithm, call->workspace_bytes};
   }
   for (int32_t i = 0; i < session->trace->n_instances; i++)
-    if (!algorithms[i]) algorithms[i] = "default";
+    if (!choices[i].algorithm) choices[i].algorithm = "default";
   planrt_resident_options options = {.backend = session->backend,
                                      .trace = session->trace,
-                                     .algorithms = algorithms,
+                                     .choices = choices,
                                      .synthetic = session->options.synthetic};
   return planc_context(planrt_resident_new(&options, &session->reference), "reference");
 }

@@ -14,14 +14,16 @@ struct planrt_resident {
   planrt_call **calls; /* by instance; NULL: not run */
 };
 
-/* Lays the buffers that running instances touch one behind the other; at[b] is then an offset + 1. */
-static planc_status lay_out(const planrt_resident_options *options, int64_t *offsets, int64_t *out_bytes) {
+/* Lays the buffers that running instances touch one behind the other, and behind them the largest workspace. */
+static planc_status lay_out(const planrt_resident_options *options, int64_t *offsets, int64_t *out_workspace,
+                            int64_t *out_bytes) {
   const planc_trace *trace = options->trace;
-  int64_t total = 0;
+  int64_t total = 0, workspace = 0;
   for (int32_t b = 0; b < trace->n_buffers; b++) offsets[b] = -1;
   for (int32_t i = 0; i < trace->n_instances; i++) {
     const planc_instance *instance = &trace->instances[i];
-    if (!options->algorithms[i]) continue;
+    if (!options->choices[i].algorithm) continue;
+    if (options->choices[i].workspace_bytes > workspace) workspace = options->choices[i].workspace_bytes;
     for (int32_t k = 0; k < instance->n_accesses; k++) {
       int32_t buffer = trace->accesses[instance->first_access + k].buffer;
       if (offsets[buffer] >= 0) continue;
@@ -30,25 +32,30 @@ static planc_status lay_out(const planrt_resident_options *options, int64_t *off
         return planc_error(PLANC_DEVICE, "a resident run needs more than 2^63 bytes");
     }
   }
-  *out_bytes = total;
+  *out_workspace = total;
+  if (planc_add_overflow(total, workspace, out_bytes))
+    return planc_error(PLANC_DEVICE, "a resident run needs more than 2^63 bytes");
   return NULL;
 }
 
-static planc_status make_call(planrt_resident *resident, int32_t instance, const char *algorithm, void **memory) {
+static planc_status make_call(planrt_resident *resident, int32_t instance, const planrt_choice *choice, char *workspace,
+                              void **memory) {
   const planc_instance *at = &resident->trace->instances[instance];
   for (int32_t k = 0; k < at->n_accesses; k++)
     memory[k] = resident->at[resident->trace->accesses[at->first_access + k].buffer];
   planrt_call *call;
   PLANC_TRY(PLANC_NEW(&resident->memory, &call, 1));
   PLANC_TRY(planrt_call_make(&resident->memory, resident->trace, instance, memory, call));
-  call->algorithm = algorithm;
+  call->algorithm = choice->algorithm;
+  call->workspace = workspace;
+  call->workspace_bytes = choice->workspace_bytes;
   resident->calls[instance] = call;
   return planc_context(resident->backend->prepare(resident->device, call), "op %s", call->op->name);
 }
 
 static planc_status build(planrt_resident *resident, const planrt_resident_options *options) {
   const planc_trace *trace = options->trace;
-  int64_t *offsets, bytes = 0;
+  int64_t *offsets, workspace = 0, bytes = 0;
   int32_t most = 0;
   void **memory;
   for (int32_t i = 0; i < trace->n_instances; i++)
@@ -57,7 +64,7 @@ static planc_status build(planrt_resident *resident, const planrt_resident_optio
   PLANC_TRY(PLANC_NEW(&resident->memory, &resident->calls, trace->n_instances));
   PLANC_TRY(PLANC_NEW(&resident->memory, &offsets, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(&resident->memory, &memory, most));
-  PLANC_TRY(lay_out(options, offsets, &bytes));
+  PLANC_TRY(lay_out(options, offsets, &workspace, &bytes));
 
   planrt_device_options device = {.arena_bytes = bytes, .n_streams = 1, .synthetic = options->synthetic};
   PLANC_TRY(resident->backend->open(&device, &resident->device));
@@ -65,7 +72,8 @@ static planc_status build(planrt_resident *resident, const planrt_resident_optio
   for (int32_t b = 0; b < trace->n_buffers; b++)
     if (offsets[b] >= 0) resident->at[b] = arena + offsets[b];
   for (int32_t i = 0; i < trace->n_instances; i++)
-    if (options->algorithms[i]) PLANC_TRY(make_call(resident, i, options->algorithms[i], memory));
+    if (options->choices[i].algorithm)
+      PLANC_TRY(make_call(resident, i, &options->choices[i], arena + workspace, memory));
   return NULL;
 }
 

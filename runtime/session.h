@@ -97,11 +97,17 @@ planc_status planrt_interleave(planrt_session *session, int64_t periods, uint64_
 
 /* --- resident.c ----------------------------------------------------------------------------------------------- */
 
+/* How an instance is run. */
+typedef struct planrt_choice {
+  const char *algorithm; /* NULL: the instance is not run */
+  int64_t workspace_bytes;
+} planrt_choice;
+
 /* An executor with every buffer resident at an address of its own: the reference, and the inference pass. */
 typedef struct planrt_resident_options {
   const planrt_backend *backend;
-  const planc_trace *trace;      /* borrowed */
-  const char *const *algorithms; /* by instance; an instance without one is not run */
+  const planc_trace *trace;     /* borrowed */
+  const planrt_choice *choices; /* by instance */
   bool synthetic;
 } planrt_resident_options;
 planc_status planrt_resident_new(const planrt_resident_options *options, planrt_resident **out);

@@ -13,7 +13,7 @@ typedef struct planrt_dnnl planrt_dnnl;               /* a call ready to run */
 
 planc_status planrt_dnnl_engine_new(planrt_dnnl_engine **out);
 void planrt_dnnl_engine_free(planrt_dnnl_engine *engine);
-const char *planrt_dnnl_version(void); /* "2.6.3" and the instruction set in use; static */
+const char *planrt_dnnl_version(void); /* "oneDNN 2.6.3, avx512_core": with the instruction set in use; static */
 
 /* The algorithms oneDNN has for a call ("dnnl", for convolutions "dnnl-direct", "dnnl-gemm", "dnnl-winograd"), with
  * exact workspaces, least first; *out_count is 0 when it has none. */
@@ -23,7 +23,7 @@ planc_status planrt_dnnl_variants(planrt_dnnl_engine *engine, const planrt_call 
  * oneDNN cannot run it, or the workspace is too small. The call is borrowed. */
 planc_status planrt_dnnl_prepare(planrt_dnnl_engine *engine, const planrt_call *call, planrt_dnnl **out);
 /* May be called by any thread, but not by two at once for the same call. */
-planc_status planrt_dnnl_run(const planrt_dnnl *prepared);
+planc_status planrt_dnnl_run(const planrt_dnnl *prepared, const planrt_launch *launch);
 void planrt_dnnl_free(planrt_dnnl *prepared);
 
 #endif

@@ -56,7 +56,7 @@ planc_status planrt_host_prepare(planrt_preparer *preparer, planrt_call *call) {
 
 planc_status planrt_prepared_run(const planrt_call *call, const planrt_launch *launch) {
   const planrt_prepared *prepared = call->handle;
-  if (prepared->dnnl) return planrt_dnnl_run(prepared->dnnl);
+  if (prepared->dnnl) return planrt_dnnl_run(prepared->dnnl, launch);
   prepared->kernel->run(call, launch);
   return NULL;
 }

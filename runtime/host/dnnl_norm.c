@@ -1,0 +1,128 @@
+/* Batch normalisation by oneDNN. Where our operands are 1 / sqrt(variance + epsilon), oneDNN's are the variance: that
+ * lies in the workspace, and own code converts. Running statistics follow our own rule (norm.c). */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/host/dnnl_build.h"
+
+enum { AFFINE = dnnl_use_scale | dnnl_use_shift };
+
+/* The descriptions that all three directions need: of data and of one number per channel. Positions are one dimension
+ * beside the channels, whatever the graph says of them. */
+typedef struct layouts {
+  dnnl_memory_desc_t data, vector;
+} layouts;
+
+static planc_status layouts_of(const planrt_call *call, layouts *out) {
+  planrt_channels shape = planrt_channels_of(call, &call->in[0]);
+  PLANC_TRY(planrt_dnnl_vector(shape.channels, &out->vector));
+  int64_t c = shape.channels;
+  if (shape.inner == 1) /* channels last: rows of them */
+    return planrt_dnnl_strided(4, (int64_t[]){1, c, shape.outer, 1}, (int64_t[]){shape.outer * c, 1, c, c}, &out->data);
+  return planrt_dnnl_strided(4, (int64_t[]){shape.outer, c, shape.inner, 1},
+                             (int64_t[]){c * shape.inner, shape.inner, 1, 1}, &out->data);
+}
+
+static float epsilon_of(const planrt_call *call) {
+  return (float)planc_op_real(call->op, "epsilon", 1e-5);
+}
+
+/* From (variance): invstd and, but for a recompute, running statistics. */
+static void finish_statistics(const planrt_call *call, float *const *data) {
+  const float *variances = data[0], *means = call->out[1].data;
+  float *invstds = call->out[2].data, *running_mean = call->effects[0].data, *running_var = call->effects[1].data;
+  planrt_channels shape = planrt_channels_of(call, &call->in[0]);
+  double count = (double)(shape.outer * shape.inner), epsilon = planc_op_real(call->op, "epsilon", 1e-5);
+  double unbias = count > 1 ? count / (count - 1) : 1.0;
+  float momentum = (float)planc_op_real(call->op, "momentum", 0.1);
+  for (int64_t c = 0; c < shape.channels; c++) {
+    invstds[c] = (float)(1.0 / sqrt((double)variances[c] + epsilon));
+    if (!running_mean) continue;
+    running_mean[c] += momentum * (means[c] - running_mean[c]);
+    running_var[c] += momentum * ((float)((double)variances[c] * unbias) - running_var[c]);
+  }
+}
+
+static planc_status forward(planrt_dnnl_build *build, const layouts *l) {
+  const planrt_call *call = build->call;
+  dnnl_batch_normalization_desc_t operation;
+  dnnl_primitive_desc_t desc;
+  PLANC_TRY(planrt_dnnl_status(
+      dnnl_batch_normalization_forward_desc_init(&operation, dnnl_forward_training, &l->data, epsilon_of(call), AFFINE),
+      "batchnorm"));
+  PLANC_TRY(planrt_dnnl_describe(build, &operation, NULL, build->engine->attr, &desc));
+  planrt_dnnl_arg args[] = {{.name = DNNL_ARG_SRC}, {.name = DNNL_ARG_SCALE}, {.name = DNNL_ARG_SHIFT},
+                            {.name = DNNL_ARG_DST}, {.name = DNNL_ARG_MEAN},  {.name = DNNL_ARG_VARIANCE}};
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[0], &l->data, &args[0].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[1], &l->vector, &args[1].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[2], &l->vector, &args[2].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->out[0], &l->data, &args[3].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->out[1], &l->vector, &args[4].buffer));
+  PLANC_TRY(planrt_dnnl_piece(build, &l->vector, &args[5].buffer));
+  PLANC_TRY(planrt_dnnl_primitive(build, desc, args, 6));
+  build->inference = planrt_batchnorm;
+  return planrt_dnnl_own(build, finish_statistics, &args[5].buffer, 1);
+}
+
+static planc_status infer(planrt_dnnl_build *build, const layouts *l) {
+  const planrt_call *call = build->call;
+  dnnl_batch_normalization_desc_t operation;
+  dnnl_primitive_desc_t desc;
+  PLANC_TRY(
+      planrt_dnnl_status(dnnl_batch_normalization_forward_desc_init(&operation, dnnl_forward_inference, &l->data,
+                                                                    epsilon_of(call), AFFINE | dnnl_use_global_stats),
+                         "batchnorm"));
+  PLANC_TRY(planrt_dnnl_describe(build, &operation, NULL, build->engine->attr, &desc));
+  planrt_dnnl_arg args[] = {{.name = DNNL_ARG_SRC},  {.name = DNNL_ARG_SCALE},    {.name = DNNL_ARG_SHIFT},
+                            {.name = DNNL_ARG_MEAN}, {.name = DNNL_ARG_VARIANCE}, {.name = DNNL_ARG_DST}};
+  for (int32_t i = 0; i < 5; i++)
+    PLANC_TRY(planrt_dnnl_operand(build, &call->in[i], i == 0 ? &l->data : &l->vector, &args[i].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->out[0], &l->data, &args[5].buffer));
+  return planrt_dnnl_primitive(build, desc, args, 6);
+}
+
+/* From (variance): what gives back our invstd when epsilon is 0. */
+static void recover_variance(const planrt_call *call, float *const *data) {
+  const float *invstds = call->in[3].data;
+  for (int64_t c = 0; c < call->in[3].elements; c++)
+    data[0][c] = (float)(1.0 / ((double)invstds[c] * (double)invstds[c]));
+}
+
+static planc_status backward(planrt_dnnl_build *build, const layouts *l) {
+  const planrt_call *call = build->call;
+  dnnl_batch_normalization_desc_t operation;
+  dnnl_primitive_desc_t hint, desc;
+  PLANC_TRY(planrt_dnnl_status(
+      dnnl_batch_normalization_forward_desc_init(&operation, dnnl_forward_training, &l->data, 0.0F, AFFINE),
+      "batchnorm"));
+  PLANC_TRY(planrt_dnnl_describe(build, &operation, NULL, build->engine->attr, &hint));
+  PLANC_TRY(planrt_dnnl_status(
+      dnnl_batch_normalization_backward_desc_init(&operation, dnnl_backward, &l->data, &l->data, 0.0F, AFFINE),
+      "batchnorm_grad"));
+  PLANC_TRY(planrt_dnnl_describe(build, &operation, hint, build->engine->attr, &desc));
+
+  planrt_dnnl_arg args[] = {{.name = DNNL_ARG_SRC},        {.name = DNNL_ARG_SCALE},     {.name = DNNL_ARG_MEAN},
+                            {.name = DNNL_ARG_VARIANCE},   {.name = DNNL_ARG_DIFF_DST},  {.name = DNNL_ARG_DIFF_SRC},
+                            {.name = DNNL_ARG_DIFF_SCALE}, {.name = DNNL_ARG_DIFF_SHIFT}};
+  const planrt_operand *dgamma = &call->out[1], *dbeta = &call->out[2];
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[0], &l->data, &args[0].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[1], &l->vector, &args[1].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[2], &l->vector, &args[2].buffer));
+  PLANC_TRY(planrt_dnnl_piece(build, &l->vector, &args[3].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[4], &l->data, &args[4].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->out[0], &l->data, &args[5].buffer));
+  PLANC_TRY(planrt_dnnl_output(build, dgamma, &l->vector, &l->vector, &args[6].buffer));
+  PLANC_TRY(planrt_dnnl_output(build, dbeta, &l->vector, &l->vector, &args[7].buffer));
+  PLANC_TRY(planrt_dnnl_own(build, recover_variance, &args[3].buffer, 1));
+  PLANC_TRY(planrt_dnnl_primitive(build, desc, args, 8));
+  PLANC_TRY(planrt_dnnl_store(build, dgamma, &l->vector, args[6].buffer));
+  return planrt_dnnl_store(build, dbeta, &l->vector, args[7].buffer);
+}
+
+planc_status planrt_dnnl_norm(planrt_dnnl_build *build) {
+  layouts l;
+  PLANC_TRY(layouts_of(build->call, &l));
+  if (strcmp(build->call->op->type, "batchnorm") == 0) return forward(build, &l);
+  if (strcmp(build->call->op->type, "batchnorm_infer") == 0) return infer(build, &l);
+  return backward(build, &l);
+}
