@@ -42,7 +42,7 @@ struct planc_schedule {
   int32_t n_open;
   int32_t n_executed;
   buffer_state *buffers; /* by buffer */
-  bool *executed;        /* by instance */
+  int32_t *ran;          /* by instance: the variant of its first run, NONE = it has not run */
 };
 
 planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *costs, planc_schedule **out) {
@@ -52,15 +52,16 @@ planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *cos
     s->trace = trace;
     s->costs = costs;
     s->buffers = malloc(((size_t)trace->n_buffers + 1) * sizeof *s->buffers);
-    s->executed = calloc((size_t)trace->n_instances + 1, sizeof *s->executed);
+    s->ran = malloc(((size_t)trace->n_instances + 1) * sizeof *s->ran);
   }
-  if (!s || !s->buffers || !s->executed) {
+  if (!s || !s->buffers || !s->ran) {
     planc_schedule_free(s);
     return planc_error(PLANC_OUT_OF_MEMORY, "schedule of %d instances", trace->n_instances);
   }
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     s->buffers[b] = (buffer_state){.newest_open = NONE, .newest_copy = NONE};
   }
+  for (int32_t i = 0; i < trace->n_instances; i++) s->ran[i] = NONE;
   *out = s;
   return NULL;
 }
@@ -73,7 +74,7 @@ void planc_schedule_free(planc_schedule *schedule) {
   VEC_FREE(&schedule->copies);
   VEC_FREE(&schedule->uses);
   free(schedule->buffers);
-  free(schedule->executed);
+  free(schedule->ran);
   free(schedule);
 }
 
@@ -223,8 +224,8 @@ planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t va
   if (instance < 0 || instance >= s->trace->n_instances) {
     return planc_error(PLANC_INTERNAL, "command %lld: exec: no instance %d", (long long)s->commands.len, instance);
   }
-  if (s->executed[instance] && !recompute) return refuse_instance(s, instance, "it has run before");
-  if (!s->executed[instance] && recompute) return refuse_instance(s, instance, "a recompute before its first run");
+  if (s->ran[instance] != NONE && !recompute) return refuse_instance(s, instance, "it has run before");
+  if (s->ran[instance] == NONE && recompute) return refuse_instance(s, instance, "a recompute before its first run");
   if (recompute && !planc_trace_recomputable(s->trace, instance)) {
     return refuse_instance(s, instance, "running it again would not restore what it wrote");
   }
@@ -232,6 +233,9 @@ planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t va
     return refuse_instance(s, instance, "its workspace is not aligned");
   }
   PLANC_TRY(require_variant(s, instance, variant));
+  if (recompute && variant != s->ran[instance]) {
+    return refuse_instance(s, instance, "a recompute with another algorithm than its first run");
+  }
 
   const planc_instance *it = &s->trace->instances[instance];
   const planc_access *accesses = &s->trace->accesses[it->first_access];
@@ -248,7 +252,7 @@ planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t va
   }
   s->uses.len += it->n_accesses;
   s->n_executed += !recompute;
-  s->executed[instance] = true;
+  s->ran[instance] = variant;
   return state_command(s, (planc_command){.kind = PLANC_CMD_EXEC,
                                           .stream = PLANC_STREAM_COMPUTE,
                                           .recompute = recompute,
@@ -394,6 +398,9 @@ const int32_t *planc_schedule_uses(const planc_schedule *s) {
   return s->uses.data;
 }
 
+int32_t planc_schedule_ran(const planc_schedule *s, int32_t instance) {
+  return s->ran[instance];
+}
 planc_variant planc_schedule_variant(const planc_schedule *s, const planc_command *command) {
   const planc_instance *it = &s->trace->instances[command->instance];
   if (it->role == PLANC_ROLE_ACCUMULATE) {
@@ -433,7 +440,7 @@ static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
 
 planc_status planc_schedule_finish(planc_schedule *s) {
   for (int32_t i = 0; s->n_executed < s->trace->n_instances && i < s->trace->n_instances; i++) {
-    if (!s->executed[i]) return refuse_instance(s, i, "it never runs");
+    if (s->ran[i] == NONE) return refuse_instance(s, i, "it never runs");
   }
   for (int32_t b = 0; b < s->trace->n_buffers; b++) PLANC_TRY(finish_buffer(s, b));
   return NULL;

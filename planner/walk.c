@@ -43,10 +43,13 @@ int32_t planc_fastest_variant(const planc_costs *costs, const planc_instance *in
 }
 
 planc_status planc_walk_exec(planc_walk *walk, int32_t instance, bool recompute) {
+  if (recompute)
+    return planc_schedule_exec(walk->schedule, instance, planc_schedule_ran(walk->schedule, instance), PLANC_BLANK,
+                               true);
   int64_t limit = walk->room;
   if (limit != PLANC_ROOM_UNLIMITED) limit = limit > walk->live ? limit - walk->live : 0;
   int32_t variant = planc_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
-  return planc_schedule_exec(walk->schedule, instance, variant, PLANC_BLANK, recompute);
+  return planc_schedule_exec(walk->schedule, instance, variant, PLANC_BLANK, false);
 }
 
 planc_status planc_walk_close_dead(planc_walk *walk, int32_t instance) {

@@ -70,7 +70,8 @@ planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int64_t 
 planc_status planc_schedule_acquire(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency);
 planc_status planc_schedule_release(planc_schedule *s, int32_t residency);
 /* Runs an instance on the compute stream with the open residencies that hold what it reads; what it only writes goes to
- * the buffer's open residency that was opened last. With `recompute`, side effects are skipped. */
+ * the buffer's open residency that was opened last. With `recompute`, side effects are skipped and the variant
+ * is that of the first run, so that the bits are, too. */
 planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t variant, int64_t workspace_address,
                                  bool recompute);
 /* Copies the residency's content to a host slot; its host copy then stays until the buffer's last access. */
@@ -88,6 +89,8 @@ planc_status planc_schedule_move(planc_schedule *s, int32_t destination, int32_t
 
 /* The open residency of `buffer` that holds `version`, or -1. */
 int32_t planc_schedule_resident(const planc_schedule *s, int32_t buffer, int32_t version);
+/* The variant of an instance's first run, -1 if it has not run. */
+int32_t planc_schedule_ran(const planc_schedule *s, int32_t instance);
 /* The open residency of `buffer` opened last, whatever it holds, or -1. */
 int32_t planc_schedule_open(const planc_schedule *s, int32_t buffer);
 /* The version an open residency holds, -1 if empty. */

@@ -14,10 +14,10 @@
 #include "util/math.h"
 
 static planc_status check_shape(const planc_plan *plan);
-static planc_status bound_trace(const planc_plan *plan);
 static planc_status start(planc_machine *m);
 static planc_status run_all(planc_machine *m);
 static void stop(planc_machine *m);
+static planc_status check_peaks(const planc_plan *plan, const planc_check_report *report);
 static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options,
                                   const planc_check_report *report);
 
@@ -26,7 +26,6 @@ planc_status planc_check(const planc_plan *plan, const planc_check_options *opti
   if (!report) report = &own;
   *report = (planc_check_report){0};
   PLANC_TRY(check_shape(plan));
-  PLANC_TRY(bound_trace(plan));
   planc_machine m = {.plan = plan};
   planc_status status = start(&m);
   if (!status) status = run_all(&m);
@@ -40,6 +39,7 @@ planc_status planc_check(const planc_plan *plan, const planc_check_options *opti
     report->recomputed = m.n_recomputed;
   }
   stop(&m);
+  if (!status) status = check_peaks(plan, report);
   return status ? status : check_budgets(plan, options, report);
 }
 
@@ -104,37 +104,45 @@ static int64_t count_accesses(const planc_graph *graph, const planc_op *op, int3
   return n;
 }
 
-/* Adds what a job's trace needs at least to *instances and *accesses. */
-static planc_status add_job(const planc_plan *plan, const planc_job *job, int64_t *instances, int64_t *accesses) {
-  const planc_graph *graph = job->graph;
-  int64_t rounds = 0, runs[2] = {0}, uses[2] = {0}; /* of round ops and optimizer ops */
-  if (job->iterations < 1 || job->n_rounds < 1) {
-    return planc_error(PLANC_INVALID_PLAN, "a job without iterations or rounds");
-  }
-  if (planc_mul_overflow(job->iterations, job->n_rounds, &rounds)) rounds = INT64_MAX;
+/* What one iteration of a graph in one round needs at least: of round ops and of optimizer ops. */
+typedef struct graph_needs {
+  int64_t runs[2], uses[2];
+} graph_needs;
+
+static planc_status measure_graph(const planc_plan *plan, const planc_graph *graph, graph_needs *out) {
   int32_t *seen = calloc((size_t)graph->n_storages + 1, sizeof *seen);
   if (!seen) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  for (int32_t o = 0; o < graph->n_ops && runs[0] + runs[1] <= plan->body.n; o++) {
+  *out = (graph_needs){0};
+  for (int32_t o = 0; o < graph->n_ops && out->runs[0] + out->runs[1] <= plan->body.n; o++) {
     bool once = graph->ops[o].phase == PLANC_PHASE_optimizer;
-    runs[once]++;
-    uses[once] += count_accesses(graph, &graph->ops[o], seen, o + 1);
+    out->runs[once]++;
+    out->uses[once] += count_accesses(graph, &graph->ops[o], seen, o + 1);
   }
   free(seen);
-  if (runs[0] == 0) runs[0] = 1; /* a round takes time even if it is empty */
-  const int64_t times[2] = {rounds, job->iterations};
-  for (int k = 0; k < 2; k++) {
-    *instances = planc_add_saturate(*instances, planc_muldiv_ceil(runs[k], times[k], 1));
-    *accesses = planc_add_saturate(*accesses, planc_muldiv_ceil(uses[k], times[k], 1));
-  }
+  if (out->runs[0] == 0) out->runs[0] = 1; /* a round takes time even if it is empty */
   return NULL;
 }
 
 /* Jobs are a few numbers, the trace that they stand for can be beyond any memory. A right plan has a row for every
  * instance and a use for every access; so jobs that need more are refused before they are expanded. */
-static planc_status bound_trace(const planc_plan *plan) {
-  int64_t instances = 0, accesses = 0;
+static planc_status bound_trace(planc_machine *m, const planc_plan_layout *layout) {
+  const planc_plan *plan = m->plan;
+  int64_t instances = 0, accesses = 0, rounds;
+  graph_needs *needs;
+  PLANC_TRY(PLANC_NEW(&m->arena, &needs, layout->n_graphs));
+  for (int32_t g = 0; g < layout->n_graphs; g++) PLANC_TRY(measure_graph(plan, layout->graphs[g], &needs[g]));
   for (int32_t j = 0; j < plan->n_jobs; j++) {
-    PLANC_TRY(add_job(plan, &plan->jobs[j], &instances, &accesses));
+    const planc_job *job = &plan->jobs[j];
+    const graph_needs *need = &needs[layout->graph_of_job[j]];
+    if (job->iterations < 1 || job->n_rounds < 1) {
+      return planc_error(PLANC_INVALID_PLAN, "a job without iterations or rounds");
+    }
+    if (planc_mul_overflow(job->iterations, job->n_rounds, &rounds)) rounds = INT64_MAX;
+    const int64_t times[2] = {rounds, job->iterations};
+    for (int k = 0; k < 2; k++) {
+      instances = planc_add_saturate(instances, planc_muldiv_ceil(need->runs[k], times[k], 1));
+      accesses = planc_add_saturate(accesses, planc_muldiv_ceil(need->uses[k], times[k], 1));
+    }
     if (instances > plan->body.n || accesses > plan->n_uses) {
       return planc_error(PLANC_INVALID_PLAN,
                          "the jobs have at least %lld instances and %lld accesses, the body has %d "
@@ -192,6 +200,7 @@ static planc_status start(planc_machine *m) {
   planc_plan_layout layout;
   PLANC_TRY(planc_plan_layout_make(plan, arena, &layout));
   m->first_instr_line = layout.first_instr_line;
+  PLANC_TRY(bound_trace(m, &layout));
   PLANC_TRY(derive_trace(m));
   PLANC_TRY(PLANC_NEW(arena, &m->boundary_of, m->trace->n_buffers));
   PLANC_TRY(index_boundary(m));
@@ -205,6 +214,7 @@ static planc_status start(planc_machine *m) {
   PLANC_TRY(PLANC_NEW(arena, &m->events, plan->n_events));
   PLANC_TRY(PLANC_NEW(arena, &m->epochs_before, plan->n_streams));
   PLANC_TRY(PLANC_NEW(arena, &m->executed, m->trace->n_instances));
+  PLANC_TRY(PLANC_NEW(arena, &m->algorithm, m->trace->n_instances));
   PLANC_TRY(PLANC_NEW(arena, &m->delivered, m->trace->n_buffers));
   for (int32_t r = 0; r < plan->n_residencies; r++) m->residents[r].buffer = -1;
   for (int32_t e = 0; e < plan->n_events; e++) m->events[e].run = -1;
@@ -331,7 +341,24 @@ static planc_status end_epilogue(const planc_machine *m) {
   return NULL;
 }
 
-/* --- Budgets ------------------------------------------------------------------------------------------------------ */
+/* --- Peaks and budgets -------------------------------------------------------------------------------------------- */
+
+/* What the predictions say of memory is no prediction, and others go by it. */
+static planc_status check_peaks(const planc_plan *plan, const planc_check_report *report) {
+  enum { PREDICTIONS_LINE = 3 };
+  const planc_predictions *predicted = &plan->predicted;
+  if (predicted->peak_bytes != report->peak_bytes) {
+    return planc_error(PLANC_INVALID_PLAN,
+                       "line %d: predictions: a peak of %lld bytes, but arena and reserved memory are %lld",
+                       PREDICTIONS_LINE, (long long)predicted->peak_bytes, (long long)report->peak_bytes);
+  }
+  if (predicted->host_peak_bytes != report->host_peak_bytes) {
+    return planc_error(PLANC_INVALID_PLAN,
+                       "line %d: predictions: a host peak of %lld bytes, but the host arena has %lld", PREDICTIONS_LINE,
+                       (long long)predicted->host_peak_bytes, (long long)report->host_peak_bytes);
+  }
+  return NULL;
+}
 
 static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options,
                                   const planc_check_report *report) {

@@ -48,6 +48,7 @@ typedef struct planc_machine {
   int32_t *epochs_before; /* by stream: its epoch when the present run started */
 
   int32_t *executed;  /* by instance: the run in which it ran last, -1 = none */
+  int32_t *algorithm; /* by instance: of its run in the present body that was no recompute */
   int32_t *delivered; /* by buffer: the run in which it last left for the user, -1 = none */
 
   planc_run run;

@@ -134,12 +134,16 @@ static planc_status access_resident(planc_machine *m, planc_mark mark, const pla
 
 /* --- exec ------------------------------------------------------------------------------------------------------- */
 
-/* Every instance runs once a body, and again only to restore what it made. */
+/* Every instance runs once a body, and again only to restore what it made, bit for bit. */
 static planc_status check_turn(const planc_machine *m) {
   const planc_instr *instr = m->instr;
   bool ran = m->executed[instr->id] == (int32_t)m->run;
   if (!instr->recompute) return ran ? planc_machine_fault(m, "runs twice, and not to recompute") : NULL;
   if (!ran) return planc_machine_fault(m, "recomputes what has not run before");
+  if (m->algorithm[instr->id] != instr->aux) {
+    return planc_machine_fault(m, "recomputes with algorithm %s what ran with %s", m->plan->algorithms[instr->aux],
+                               m->plan->algorithms[m->algorithm[instr->id]]);
+  }
   if (planc_trace_recomputable(m->trace, instr->id)) return NULL;
   return planc_machine_fault(m, "cannot be recomputed: it updates a persistent buffer or a gradient");
 }
@@ -213,6 +217,7 @@ static planc_status step_exec(planc_machine *m) {
         run_access(m, mark, &m->trace->accesses[instance->first_access + k], m->plan->uses[instr->first_use + k]));
   }
   m->executed[instr->id] = (int32_t)m->run;
+  if (!instr->recompute) m->algorithm[instr->id] = instr->aux;
   m->n_executed += !instr->recompute;
   m->n_recomputed += instr->recompute;
   return NULL;
