@@ -56,6 +56,7 @@ static planc_status print_summary(const planc_plan *plan, const char *output, bo
     cJSON_AddStringToObject(object, "output", output);
     planc_report_int(object, "batch", job->batch);
     planc_report_int(object, "rounds", job->n_rounds);
+    planc_report_int(object, "sub_batch", job->rounds[0]);
     planc_report_int(object, "budget_bytes", plan->budget_bytes);
     planc_report_int(object, "peak_bytes", p->peak_bytes);
     planc_report_int(object, "host_peak_bytes", p->host_peak_bytes);

@@ -1,0 +1,84 @@
+"""`planrun exec` end to end: training under a budget, interrupts, checkpoints."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
+DIGITS = os.path.join(ROOT, "tests/data/digits/digits.csv.gz")
+ENVIRONMENT = {**os.environ, "PLANC_PROFILES": os.path.join(ROOT, "profiles")}
+
+
+def run(program, *arguments):
+    done = subprocess.run([os.path.join(BUILD, program), *map(str, arguments)], capture_output=True, text=True,
+                          env=ENVIRONMENT)
+    assert done.returncode == 0, (program, arguments, done.returncode, done.stderr)
+    return done.stdout
+
+
+def plan(folder, name, *options):
+    """Plans lenet-digits; its path and summary."""
+    path = os.path.join(folder, name)
+    return path, json.loads(run("planc", "plan", os.path.join(ROOT, "graphs/lenet-digits.yaml"), "--json", "-o", path,
+                                *options))
+
+
+def train(path, *options):
+    """The lines of epochs and the closing report of a run on the digits."""
+    *epochs, report = run("planrun", "exec", path, "--data", DIGITS, "--json", *options).splitlines()
+    return epochs, json.loads(report)
+
+
+class Exec(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def test_a_third_of_the_memory_learns_the_same(self):
+        problem = ["--batch", 64, "--optimizer", "momentum"]
+        _, whole = plan(self.folder.name, "whole.plan", *problem, "--policy", "none")
+        budget = whole["peak_bytes"] // 3
+        small, summary = plan(self.folder.name, "small.plan", *problem, "--budget", budget)
+        same_rounds = ["--policy", "none", "--sub-batch", summary["sub_batch"]]
+        resident, _ = plan(self.folder.name, "resident.plan", *problem, *same_rounds)
+        want, _ = train(resident, "--epochs", 30)
+        got, report = train(small, "--epochs", 30)
+        self.assertEqual(len(want), 30)
+        self.assertEqual(got, want)
+        self.assertLessEqual(report["peak_bytes"], budget)
+        self.assertGreaterEqual(report["accuracy"], 0.97)
+
+    def test_an_interrupted_run_goes_on_where_it_stopped(self):
+        path, _ = plan(self.folder.name, "x.plan", "--budget", "400K")
+        checkpoint = os.path.join(self.folder.name, "x.ckpt")
+        child = subprocess.Popen([os.path.join(BUILD, "planrun"), "exec", path, "--data", DIGITS, "--epochs", "1000000",
+                                  "--save", checkpoint, "--json"], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+        child.stdout.readline()  # an epoch is done
+        time.sleep(0.05)
+        child.send_signal(signal.SIGINT)
+        report = json.loads(child.communicate()[0].splitlines()[-1])
+        self.assertEqual(child.returncode, -signal.SIGINT)
+        self.assertTrue(report["interrupted"])
+        done = report["iterations"]
+        _, whole = train(path, "--iterations", done + 3)
+        _, resumed = train(path, "--iterations", done + 3, "--resume", checkpoint)
+        self.assertEqual(resumed["losses"], whole["losses"][-3:])
+        self.assertEqual(resumed["accuracy"], whole["accuracy"])
+
+    def test_a_checkpoint_serves_other_plans_of_the_graph(self):
+        small, summary = plan(self.folder.name, "small.plan", "--budget", "400K")
+        large, _ = plan(self.folder.name, "large.plan", "--policy", "none", "--sub-batch", summary["sub_batch"])
+        checkpoint = os.path.join(self.folder.name, "x.ckpt")
+        train(small, "--epochs", 2, "--save", checkpoint)
+        want, _ = train(small, "--epochs", 4)
+        got, _ = train(large, "--epochs", 4, "--resume", checkpoint)
+        self.assertEqual(got, want[2:])
+
+
+if __name__ == "__main__":
+    unittest.main()
