@@ -86,7 +86,12 @@ $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/standalone.c $(LIBPLANC)
 fuzz: deps
 	@BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run $(FUZZ)
 
-bench: build
+# Benchmarks' own programs.
+$(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(LIBPLANRT) $(LIBPLANC)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $^ $(LIBS)
+
+bench: build $(BUILD)/bench/interpreter
 	@for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || exit 1; done
 
 lint:
