@@ -167,10 +167,10 @@ static planc_status run_epoch(execution *e, int64_t epoch) {
   memset(e->losses, 0, (size_t)e->room * sizeof *e->losses);
   PLANC_TRY(e->interleave >= 0 ? planrt_run_interleaved(e->session, periods, (uint64_t)(e->interleave + epoch))
                                : planrt_run(e->session, periods));
-  e->n_losses = iterations_done(e) - e->first;
+  e->n_losses = e->options.synthetic ? 0 : iterations_done(e) - e->first;
   double sum = 0;
   for (int64_t i = 0; i < e->n_losses; i++) sum += e->losses[i];
-  e->loss = e->options.synthetic || e->n_losses == 0 ? NAN : sum / (double)e->n_losses;
+  e->loss = e->n_losses == 0 ? NAN : sum / (double)e->n_losses;
   if (e->save) PLANC_TRY(planrt_save(e->session, e->save));
   if (e->data && isfinite(e->loss) && !interrupted) printf("epoch %lld: loss %.9g\n", (long long)epoch + 1, e->loss);
   return NULL;
@@ -203,7 +203,7 @@ static void print_json(const execution *e, bool valid) {
   printf(",\"losses\":[");
   for (int64_t i = 0; i < e->n_losses; i++) {
     if (i > 0) printf(",");
-    print_number(e->options.synthetic ? NAN : e->losses[i]);
+    print_number(e->losses[i]);
   }
   printf("],\"accuracy\":");
   print_number(e->accuracy);

@@ -17,7 +17,7 @@ static void print_usage(void) {
   printf(
       "\n'planrun COMMAND --help' tells a command's options.\n"
       "options: --version, --help\n"
-      "exit: 0 done, 1 plan not valid or not as the reference, 2 usage, 3 bad input, 5 internal, 6 device\n");
+      "exit: 0 done, 1 plan not valid or not as the reference, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device\n");
 }
 
 static planc_status run(int argc, char **argv) {

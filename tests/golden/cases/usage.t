@@ -89,7 +89,7 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   ! planc: --policies names none
   [2]
   $ planc check
-  ! planc: check: missing operand: PLAN
+  ! planc: check: missing operand: PLAN...
   [2]
   $ planc simulate
   ! planc: simulate: missing operand: PLAN
@@ -151,13 +151,22 @@ planrun likewise.
   ! planrun: --iterations many: not an integer from 0 to 1099511627776
   [2]
   $ planrun exec tiny.plan --epochs 3
-  ! planrun: --epochs goes with --data and without --iterations
+  ! planrun: --epochs goes with --data
   [2]
   $ planrun exec tiny.plan --synthetic --data data/digits/digits.csv.gz
-  ! planrun: --synthetic makes no use of --data
+  ! planrun: --data and --synthetic exclude each other
   [2]
-  $ planrun exec tiny.plan --poison --interleave 7
-  ! planrun: --poison needs the file's order: it excludes --interleave
+  $ planrun exec tiny.plan --sequential --interleave 7
+  ! planrun: --sequential and --interleave exclude each other
+  [2]
+  $ planrun exec tiny.plan --link 3
+  ! planrun: --link takes a rate such as 0.2GB/s, not 3
+  [2]
+  $ planrun exec tiny.plan --link 0GB/s
+  ! planrun: --link takes a rate above 0
+  [2]
+  $ planrun exec tiny.plan --resume x --seed 3
+  ! planrun: --seed and --resume exclude each other
   [2]
   $ planrun info extra
   ! planrun: info: unexpected operand extra

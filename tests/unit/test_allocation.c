@@ -1,0 +1,89 @@
+/* A run allocates nothing: malloc and its kin are counted from planrt_session_new on. */
+#include <check.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planc/policy.h"
+#include "planrt/planrt.h"
+
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { COUNTED = 0 }; /* a sanitizer's allocator must stay in place */
+static atomic_long allocations;
+#else
+enum { COUNTED = 1 };
+static atomic_long allocations;
+
+/* glibc's own, beneath the names that this file takes over. */
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t count, size_t bytes);
+void *__libc_realloc(void *memory, size_t bytes);
+
+void *malloc(size_t bytes) {
+  atomic_fetch_add(&allocations, 1);
+  return __libc_malloc(bytes);
+}
+void *calloc(size_t count, size_t bytes) {
+  atomic_fetch_add(&allocations, 1);
+  return __libc_calloc(count, bytes);
+}
+void *realloc(void *memory, size_t bytes) {
+  atomic_fetch_add(&allocations, 1);
+  return __libc_realloc(memory, bytes);
+}
+#endif
+
+static void ok(planc_status status) {
+  ck_assert_msg(!status, "%s", planc_status_message(status));
+}
+
+static planc_status take(void *user, const planrt_result *result) {
+  *(int64_t *)user += result->bytes;
+  return NULL;
+}
+
+/* Resident and swapped, in file order and with concurrent streams. */
+START_TEST(runs_allocate_nothing) {
+  planc_profile *profile;
+  planc_graph *forward, *graph;
+  ok(planc_profile_read("profiles/k40m.json", &profile));
+  ok(planc_graph_read("graphs/lenet-digits.yaml", &forward));
+  ok(planc_graph_train(forward, PLANC_MOMENTUM, &graph));
+  planc_problem problem = {.graph = graph, .profile = profile, .batch = 32, .host_budget_bytes = -1};
+  problem.budget_bytes = _i % 2 ? 300 << 10 : 16 << 20;
+  planc_plan *plan;
+  ok(planc_make_plan(&problem, planc_policy_find("modnn"), &plan));
+  int64_t taken = 0;
+  planrt_options options = {.concurrent = _i / 2 == 1, .sink = take, .user = &taken};
+  planrt_session *session;
+  long before = atomic_load(&allocations);
+  ok(planrt_session_new(plan, &options, &session));
+  ck_assert(!COUNTED || atomic_load(&allocations) > before);
+  before = atomic_load(&allocations);
+  planc_status initialised = planrt_init(session), run = planrt_run(session, 3);
+  long made = atomic_load(&allocations) - before; /* check's own macros allocate */
+  ok(initialised);
+  ok(run);
+  ck_assert_int_eq(made, 0);
+  ck_assert_int_gt(taken, 0);
+  planrt_session_free(session);
+  planc_plan_free(plan);
+  planc_graph_free(graph);
+  planc_graph_free(forward);
+  planc_profile_free(profile);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("allocation");
+  TCase *c = tcase_create("allocation");
+  tcase_set_timeout(c, 120);
+  tcase_add_loop_test(c, runs_allocate_nothing, 0, 4);
+  suite_add_tcase(suite, c);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? 1 : 0;
+}
