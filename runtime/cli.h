@@ -10,6 +10,9 @@ typedef struct planrt_subcommand {
   planc_status (*run)(const planc_arguments *arguments);
 } planrt_subcommand;
 
-extern const planrt_subcommand planrt_cmd_exec, planrt_cmd_info;
+extern const planrt_subcommand planrt_cmd_exec, planrt_cmd_profile, planrt_cmd_info;
+
+/* An option that is a rate, "0.2GB/s", in bytes per second; 0 where it is not given. */
+planc_status planrt_option_rate(const planc_arguments *arguments, const char *name, int64_t *out);
 
 #endif

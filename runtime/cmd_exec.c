@@ -73,20 +73,6 @@ static planc_status feed_data(void *user, const planrt_feed_request *request) {
 
 /* --- Command line ----------------------------------------------------------------------------------------------- */
 
-/* A size and "/s". */
-static planc_status parse_rate(const char *text, int64_t *out) {
-  size_t length = text ? strlen(text) : 0;
-  char size[PLANC_SIZE_TEXT];
-  *out = 0;
-  if (!text) return NULL;
-  if (length < 3 || length - 2 >= sizeof size || strcmp(text + length - 2, "/s") != 0)
-    return planc_error(PLANC_USAGE, "--link takes a rate such as 0.2GB/s, not %s", text);
-  memcpy(size, text, length - 2);
-  size[length - 2] = 0;
-  PLANC_TRY(planc_context(planc_size_parse(size, out), "--link"));
-  return *out > 0 ? NULL : planc_error(PLANC_USAGE, "--link takes a rate above 0");
-}
-
 static planc_status exclude(const planc_arguments *arguments, const char *one, const char *other) {
   if (!planc_option_given(arguments, one) || !planc_option_given(arguments, other)) return NULL;
   return planc_error(PLANC_USAGE, "--%s and --%s exclude each other", one, other);
@@ -99,7 +85,7 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   PLANC_TRY(planc_option_int(arguments, "seed", 0, INT64_MAX, 0, &seed));
   PLANC_TRY(planc_option_int(arguments, "interleave", 0, INT64_MAX, -1, &e->interleave));
   PLANC_TRY(planc_option_int(arguments, "jitter", 1, INT64_MAX, 0, &jitter));
-  PLANC_TRY(parse_rate(planc_option_value(arguments, "link"), &e->options.link_bytes_per_s));
+  PLANC_TRY(planrt_option_rate(arguments, "link", &e->options.link_bytes_per_s));
   PLANC_TRY(exclude(arguments, "data", "synthetic"));
   PLANC_TRY(exclude(arguments, "sequential", "interleave"));
   PLANC_TRY(exclude(arguments, "seed", "resume"));

@@ -1,4 +1,4 @@
-/* `planrun info`: backends, devices, versions. */
+/* `planrun info`: backends, libraries, versions. */
 #include <stdio.h>
 
 #include "planc/plan.h"
@@ -6,11 +6,17 @@
 #include "planrt/planrt.h"
 #include "runtime/cli.h"
 
-static const planc_option options[] = {{0}};
+static const planc_option options[] = {{"json", 0, NULL, "one line of JSON"}, {0}};
 
 static planc_status run(const planc_arguments *arguments) {
-  (void)arguments;
-  printf("planrun %s, plan format %d\nbackend host: one thread, f32\n", PLANC_VERSION, PLANC_PLAN_VERSION);
+  if (planc_option_given(arguments, "json"))
+    printf(
+        "{\"planrun\":\"info/1\",\"version\":\"%s\",\"plan_format\":%d,"
+        "\"backends\":[{\"name\":\"host\",\"dtype\":\"f32\",\"library\":\"%s\"}]}\n",
+        PLANC_VERSION, PLANC_PLAN_VERSION, planrt_host_library());
+  else
+    printf("planrun %s, plan format %d\nbackend host: f32, %s\n", PLANC_VERSION, PLANC_PLAN_VERSION,
+           planrt_host_library());
   return NULL;
 }
 

@@ -53,7 +53,8 @@ planc_status planrt_reference_compare(planrt_session *session, int64_t periods) 
   planrt_launch launch = {.step = session->step, .seed = session->options.seed};
   for (int64_t p = 0; p < periods; p++, launch.step.period++) {
     PLANC_TRY(planc_context(
-        planrt_resident_run(session->reference, session, &launch, session->feed, session->feed_user), "reference"));
+        planrt_resident_run(session->reference, session, &launch, session->feed, session->feed_user, NULL),
+        "reference"));
     const char *results = session->results + launch.step.period % session->window * session->result_bytes;
     for (int32_t b = 0; b < trace->n_buffers; b++)
       if (session->result_at[b] >= 0)

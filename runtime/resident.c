@@ -108,7 +108,7 @@ planc_status planrt_resident_load(planrt_resident *resident, const planrt_sessio
 }
 
 planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
-                                 planrt_feed feed, void *user) {
+                                 planrt_feed feed, void *user, planrt_span *spans) {
   const planc_trace *trace = resident->trace;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     if (!resident->at[b] || !(trace->buffers[b].flags & PLANC_BUFFER_FED)) continue;
@@ -118,8 +118,9 @@ planc_status planrt_resident_run(planrt_resident *resident, const planrt_session
   }
   for (int32_t i = 0; i < trace->n_instances; i++)
     if (resident->calls[i])
-      PLANC_TRY(planc_context(resident->backend->launch(resident->device, 0, resident->calls[i], launch, NULL), "op %s",
-                              resident->calls[i]->op->name));
+      PLANC_TRY(planc_context(
+          resident->backend->launch(resident->device, 0, resident->calls[i], launch, spans ? &spans[i] : NULL), "op %s",
+          resident->calls[i]->op->name));
   return NULL;
 }
 

@@ -8,68 +8,6 @@
 #include "runtime/random.h"
 #include "util/math.h"
 
-/* --- The user's side ------------------------------------------------------------------------------------------ */
-
-/* Labels below their number of classes, for the default feed. */
-static void find_labels(planrt_session *session, int32_t job) {
-  const planc_graph *graph = session->trace->jobs[job].graph;
-  for (int32_t o = 0; o < graph->n_ops; o++) {
-    const planc_op *op = &graph->ops[o];
-    if (strcmp(op->type, "softmax_xent") != 0 || op->n_in < 2) continue;
-    const planc_tensor *logits = &graph->tensors[op->in[0]];
-    bool last = logits->rank == 2 || graph->layout == PLANC_LAYOUT_NHWC;
-    if (logits->rank < 2) continue;
-    session->classes[session->home_of[job] + graph->tensors[op->in[1]].storage] =
-        logits->dims[last ? logits->rank - 1 : 1].fixed;
-  }
-}
-
-static planc_status make_homes(planrt_session *session) {
-  const planc_trace *trace = session->trace;
-  int64_t storages = 0;
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->home_of, trace->n_jobs));
-  for (int32_t j = 0; j < trace->n_jobs; j++) {
-    if (storages > INT32_MAX - trace->jobs[j].graph->n_storages)
-      return planc_error(PLANC_BAD_INPUT, "more than 2^31 storages");
-    session->home_of[j] = (int32_t)storages;
-    storages += trace->jobs[j].graph->n_storages;
-  }
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->home, storages));
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->classes, storages));
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    const planc_buffer *buffer = &trace->buffers[b];
-    if (buffer->flags & PLANC_BUFFER_PERSISTENT)
-      PLANC_TRY(
-          PLANC_NEW(&session->memory, &session->home[session->home_of[buffer->job] + buffer->storage], buffer->bytes));
-  }
-  for (int32_t j = 0; j < trace->n_jobs; j++) find_labels(session, j);
-  return NULL;
-}
-
-static planc_status make_staging(planrt_session *session) {
-  const planc_trace *trace = session->trace;
-  int64_t staging = 0;
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->result_at, trace->n_buffers));
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    const planc_buffer *buffer = &trace->buffers[b];
-    session->result_at[b] = -1;
-    if (buffer->flags && buffer->bytes > staging) staging = buffer->bytes;
-    /* An inference pass takes the whole batch at once. */
-    const planc_job *job = &trace->jobs[buffer->job];
-    int64_t whole = planc_law_at(job->graph->storages[buffer->storage].bytes, job->batch);
-    if (session->options.evaluate && (buffer->flags & PLANC_BUFFER_FED) && whole > staging) staging = whole;
-    if (!(buffer->flags & PLANC_BUFFER_RESULT)) continue;
-    session->result_at[b] = session->result_bytes;
-    if (planc_add_overflow(session->result_bytes, planc_align_up(buffer->bytes, PLANRT_ALIGNMENT),
-                           &session->result_bytes))
-      return planc_error(PLANC_DEVICE, "results need more than 2^63 bytes");
-  }
-  session->window = session->options.verify ? PLANRT_VERIFY_PERIODS : 1;
-  session->staging_bytes = staging;
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->staging, staging));
-  return planc_arena_alloc(&session->memory, session->window, (size_t)session->result_bytes, (void *)&session->results);
-}
-
 static planc_status make_spans(planrt_session *session) {
   int64_t count;
   if (planc_mul_overflow(session->options.timeline, session->parts[PLANRT_BODY].n, &count))
@@ -86,8 +24,7 @@ static planc_status build(planrt_session *session) {
     PLANC_TRY(planc_check(plan, &own, &session->report));
   }
   PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &session->trace));
-  PLANC_TRY(make_homes(session));
-  PLANC_TRY(make_staging(session));
+  PLANC_TRY(planrt_user_open(session));
   planrt_device_options device = {.arena_bytes = plan->arena_bytes,
                                   .host_arena_bytes = plan->host_arena_bytes,
                                   .n_streams = plan->n_streams,
@@ -171,38 +108,4 @@ uint64_t planrt_seed(const planrt_session *session) {
 }
 const planc_check_report *planrt_report(const planrt_session *session) {
   return &session->report;
-}
-
-/* --- Persistent values ---------------------------------------------------------------------------------------- */
-
-/* The home of a persistent storage of `bytes` bytes; NULL, and why in *out_status, if there is none. */
-static char *find_home(const planrt_session *session, int32_t job, int32_t storage, int64_t bytes,
-                       planc_status *out_status) {
-  if (job < 0 || job >= session->trace->n_jobs || storage < 0 ||
-      storage >= session->trace->jobs[job].graph->n_storages) {
-    *out_status = planc_error(PLANC_USAGE, "job %d has no storage %d", job, storage);
-    return NULL;
-  }
-  const planc_graph *graph = session->trace->jobs[job].graph;
-  const char *name = graph->tensors[graph->storages[storage].tensor].name;
-  char *home = session->home[session->home_of[job] + storage];
-  int64_t size = planc_law_at(graph->storages[storage].bytes, session->trace->jobs[job].batch);
-  if (home && bytes == size) return home;
-  *out_status = home ? planc_error(PLANC_USAGE, "%s has %lld bytes, not %lld", name, (long long)size, (long long)bytes)
-                     : planc_error(PLANC_USAGE, "%s does not persist, or no op uses it", name);
-  return NULL;
-}
-
-planc_status planrt_read(const planrt_session *session, int32_t job, int32_t storage, void *out, int64_t bytes) {
-  planc_status status = NULL;
-  const char *home = find_home(session, job, storage, bytes, &status);
-  if (home) memcpy(out, home, (size_t)bytes);
-  return status;
-}
-
-planc_status planrt_write(planrt_session *session, int32_t job, int32_t storage, const void *data, int64_t bytes) {
-  planc_status status = NULL;
-  char *home = find_home(session, job, storage, bytes, &status);
-  if (home) memcpy(home, data, (size_t)bytes);
-  return status;
 }

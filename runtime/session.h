@@ -77,6 +77,11 @@ static inline char *planrt_home(const planrt_session *session, const planc_buffe
   return session->home[session->home_of[buffer->job] + buffer->storage];
 }
 
+/* --- user.c --------------------------------------------------------------------------------------------------- */
+
+/* Makes homes, staging and results for the session's trace. */
+planc_status planrt_user_open(planrt_session *session);
+
 /* --- load.c --------------------------------------------------------------------------------------------------- */
 
 /* Turns the plan's instructions into actions: addresses, calls and their handles. */
@@ -114,9 +119,10 @@ planc_status planrt_resident_new(const planrt_resident_options *options, planrt_
 void planrt_resident_free(planrt_resident *resident);
 /* Copies the persistent buffers in from the session's home. */
 planc_status planrt_resident_load(planrt_resident *resident, const planrt_session *session);
-/* Runs one period; inputs are asked of `feed` through the session's staging. */
+/* Runs one period; inputs are asked of `feed` through the session's staging. spans[i], unless `spans` is NULL, is when
+ * instance i ran. */
 planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
-                                 planrt_feed feed, void *user);
+                                 planrt_feed feed, void *user, planrt_span *spans);
 /* Copies a buffer's content to `out`. */
 planc_status planrt_resident_read(const planrt_resident *resident, int32_t buffer, void *out);
 

@@ -173,7 +173,7 @@ static void emit_header(planc_emit *emit, const planrt_session *session, periods
 
 static planc_status print_trace(const planrt_session *session, periods kept, planc_emit *emit) {
   uint64_t plan_hash;
-  int32_t *buffers;
+  int32_t *buffers = NULL;
   PLANC_TRY(planc_plan_hash(session->plan, &plan_hash));
   PLANC_TRY(find_buffers(session->plan, &buffers));
   EMIT(emit, "{");

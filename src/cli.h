@@ -44,9 +44,6 @@ planc_status planc_setup_read(const planc_arguments *arguments, const char *grap
 void planc_setup_free(planc_setup *setup);
 /* Reads a graph and, unless it has backward ops or `inference`, derives training with `optimizer` (NULL: default). */
 planc_status planc_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out);
-/* The optimizer that an option names (NULL: the graph's header, else sgd), and its name. */
-planc_status planc_setup_optimizer(const char *option, const planc_graph *graph, planc_optimizer *out,
-                                   const char **out_name);
 /* The policy called `name`; one that there is not fails with `code`. */
 planc_status planc_setup_policy(const char *name, planc_code code, const planc_policy **out);
 

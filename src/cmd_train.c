@@ -11,7 +11,7 @@ static planc_status run(const planc_arguments *arguments) {
   planc_graph *graph, *train = NULL;
   PLANC_TRY(planc_graph_read(path, &graph));
   planc_optimizer optimizer = PLANC_SGD;
-  planc_status status = planc_setup_optimizer(planc_option_value(arguments, "optimizer"), graph, &optimizer, &name);
+  planc_status status = planc_graph_optimizer(graph, planc_option_value(arguments, "optimizer"), &optimizer, &name);
   if (!status) status = planc_context(planc_graph_train(graph, optimizer, &train), "%s", path);
   planc_graph_free(graph);
   char *text = NULL;

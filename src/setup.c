@@ -8,7 +8,7 @@
 #include "util/size.h"
 
 enum { FALLBACK_BATCH = 32 };
-static const char fallback_device[] = "h100", fallback_optimizer[] = "sgd";
+static const char fallback_device[] = "h100";
 
 static void message(const char *kind, const char *format, va_list arguments) {
   fprintf(stderr, "planc: %s: ", kind);
@@ -30,31 +30,12 @@ void planc_warn(const char *format, ...) {
   va_end(arguments);
 }
 
-planc_status planc_setup_optimizer(const char *option, const planc_graph *graph, planc_optimizer *out,
-                                   const char **out_name) {
-  *out_name = option ? option : graph->optimizer ? graph->optimizer : fallback_optimizer;
-  planc_status status = planc_optimizer_parse(*out_name, out);
-  if (!status || !option) return status;
-  planc_status usage = planc_error(PLANC_USAGE, "--optimizer: %s", planc_status_message(status));
-  planc_status_free(status);
-  return usage;
-}
-
 planc_status planc_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out) {
-  planc_graph *graph;
-  PLANC_TRY(planc_graph_read(path, &graph));
-  if (inference || planc_graph_has_backward(graph)) {
-    *out = graph;
-    return NULL;
-  }
-  planc_optimizer chosen = PLANC_SGD;
-  const char *name;
-  planc_status status = planc_setup_optimizer(optimizer, graph, &chosen, &name);
-  if (!status) status = planc_context(planc_graph_train(graph, chosen, out), "%s", path);
-  if (!status)
-    planc_note("%s has no backward ops: planned for training with %s (--inference plans it as it is)", path, name);
-  planc_graph_free(graph);
-  return status;
+  const char *derived;
+  PLANC_TRY(planc_graph_prepare(path, optimizer, inference, out, &derived));
+  if (derived)
+    planc_note("%s has no backward ops: planned for training with %s (--inference plans it as it is)", path, derived);
+  return NULL;
 }
 
 /* The file that describes device `name`: a path as it is, else NAME.json in $PLANC_PROFILES or beside the program

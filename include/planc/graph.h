@@ -192,5 +192,12 @@ planc_status planc_optimizer_parse(const char *name, planc_optimizer *out);
 /* Appends backward and optimizer ops to a forward graph that ends in a loss. Gradients nobody needs are not computed.
  */
 planc_status planc_graph_train(const planc_graph *forward, planc_optimizer optimizer, planc_graph **out);
+/* The optimizer that `name` names, USAGE if there is none; without a name (NULL) the graph's header's, else sgd. */
+planc_status planc_graph_optimizer(const planc_graph *graph, const char *name, planc_optimizer *out,
+                                   const char **out_name);
+/* Reads a graph and, unless it has backward ops or `inference`, derives training with planc_graph_optimizer's; its name,
+ * static or of `optimizer`, is then in *out_derived, which is NULL otherwise. */
+planc_status planc_graph_prepare(const char *path, const char *optimizer, bool inference, planc_graph **out,
+                                 const char **out_derived);
 
 #endif

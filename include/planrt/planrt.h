@@ -99,6 +99,11 @@ planc_status planrt_run(planrt_session *session, int64_t periods);
  * stream can go on. */
 planc_status planrt_run_interleaved(planrt_session *session, int64_t periods, uint64_t seed);
 
+/* Writes when each instruction of the body ran in the last periods (the option `timeline` says how many at most) to
+ * `path`, written aside and renamed: Chrome's trace-event JSON, for Perfetto and `planc simulate --against`, in the form
+ * of planrun(1). USAGE without that option, and when planrt_run has run no period. */
+planc_status planrt_timeline_write(const planrt_session *session, const char *path);
+
 /* Copies a param's or state's value out of, or into, the session's home memory; `bytes` must be its size. */
 planc_status planrt_read(const planrt_session *session, int32_t job, int32_t storage, void *out, int64_t bytes);
 planc_status planrt_write(planrt_session *session, int32_t job, int32_t storage, const void *data, int64_t bytes);
@@ -120,5 +125,8 @@ uint64_t planrt_seed(const planrt_session *session); /* the options', or that of
 
 /* The checker's report on the session's plan; zeros when the session is `unchecked`. */
 const planc_check_report *planrt_report(const planrt_session *session);
+
+/* The host backend's library of kernels and the instruction set it uses here: "oneDNN 2.6.3, avx512_core". Static. */
+const char *planrt_host_library(void);
 
 #endif

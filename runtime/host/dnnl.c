@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/optypes.h"
+#include "planrt/planrt.h"
 #include "runtime/host/dnnl_build.h"
 
 /* --- Engine --------------------------------------------------------------------------------------------------- */
@@ -53,7 +54,7 @@ void planrt_dnnl_engine_free(planrt_dnnl_engine *engine) {
 #define DOTTED(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
 #define WITH(isa) "oneDNN " DOTTED(DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, DNNL_VERSION_PATCH) ", " isa
 
-const char *planrt_dnnl_version(void) {
+const char *planrt_host_library(void) {
   switch ((int)dnnl_get_effective_cpu_isa()) {
     case dnnl_cpu_isa_sse41:
       return WITH("sse41");

@@ -1,8 +1,9 @@
 /* oneDNN for the host backend: convolution, matrix products, normalisation, pooling.
  *
  * A primitive is created once per call with user-mode scratchpad; all that it needs beside its operands (scratchpad,
- * operands in the layout it wants, a gradient to be added) lies in the call's workspace. Nothing is allocated when it
- * runs, and each runs on the calling thread alone. */
+ * operands in the layout it wants, a gradient to be added) lies in the call's workspace. Running allocates nothing but
+ * what oneDNN itself takes in passing (argument lists, blocks that its matrix products pack), and stays on the calling
+ * thread. planrt_host_library() says which oneDNN it is. */
 #ifndef PLANRT_HOST_DNNL_H
 #define PLANRT_HOST_DNNL_H
 
@@ -13,7 +14,6 @@ typedef struct planrt_dnnl planrt_dnnl;               /* a call ready to run */
 
 planc_status planrt_dnnl_engine_new(planrt_dnnl_engine **out);
 void planrt_dnnl_engine_free(planrt_dnnl_engine *engine);
-const char *planrt_dnnl_version(void); /* "oneDNN 2.6.3, avx512_core": with the instruction set in use; static */
 
 /* The algorithms oneDNN has for a call ("dnnl", for convolutions "dnnl-direct", "dnnl-gemm", "dnnl-winograd"), with
  * exact workspaces, least first; *out_count is 0 when it has none. */

@@ -91,8 +91,8 @@ static planc_status add_buffer(planrt_dnnl_build *build, const planrt_operand *o
 
 planc_status planrt_dnnl_operand(planrt_dnnl_build *build, const planrt_operand *operand,
                                  const dnnl_memory_desc_t *desc, int32_t *out) {
-  if ((int64_t)dnnl_memory_desc_get_size(desc) != operand->bytes)
-    return planc_error(PLANC_INTERNAL, "an operand of another size than oneDNN's");
+  if ((int64_t)dnnl_memory_desc_get_size(desc) > operand->bytes)
+    return planc_error(PLANC_INTERNAL, "an operand is smaller than oneDNN takes it for");
   return add_buffer(build, operand, desc, 0, out);
 }
 
@@ -104,9 +104,9 @@ planc_status planrt_dnnl_piece(planrt_dnnl_build *build, const dnnl_memory_desc_
   return NULL;
 }
 
-static planc_status add_step(planrt_dnnl_build *build, planrt_dnnl_step **out) {
+static planc_status add_step(planrt_dnnl_build *build, const planrt_dnnl_step *step) {
   if (build->n_steps == PLANRT_DNNL_MAX_STEPS) return planc_error(PLANC_INTERNAL, "too many steps");
-  *out = &build->steps[build->n_steps++];
+  build->steps[build->n_steps++] = *step;
   return NULL;
 }
 
@@ -121,22 +121,18 @@ static int64_t scratchpad_bytes(dnnl_primitive_desc_t desc) {
 
 planc_status planrt_dnnl_primitive(planrt_dnnl_build *build, dnnl_primitive_desc_t desc, const planrt_dnnl_arg *args,
                                    int32_t n_args) {
-  planrt_dnnl_step *step;
-  PLANC_TRY(add_step(build, &step));
-  *step = (planrt_dnnl_step){.desc = desc, .n_args = n_args};
-  memcpy(step->args, args, (size_t)n_args * sizeof *args);
+  planrt_dnnl_step step = {.desc = desc, .n_args = n_args};
+  memcpy(step.args, args, (size_t)n_args * sizeof *args);
   int64_t bytes = scratchpad_bytes(desc);
   if (bytes > build->scratchpad_bytes) build->scratchpad_bytes = bytes;
-  return NULL;
+  return add_step(build, &step);
 }
 
 planc_status planrt_dnnl_own(planrt_dnnl_build *build, planrt_dnnl_work work, const int32_t *buffers,
                              int32_t n_buffers) {
-  planrt_dnnl_step *step;
-  PLANC_TRY(add_step(build, &step));
-  *step = (planrt_dnnl_step){.work = work, .n_args = n_buffers};
-  for (int32_t i = 0; i < n_buffers; i++) step->args[i].buffer = buffers[i];
-  return NULL;
+  planrt_dnnl_step step = {.work = work, .n_args = n_buffers};
+  for (int32_t i = 0; i < n_buffers; i++) step.args[i].buffer = buffers[i];
+  return add_step(build, &step);
 }
 
 static planc_status add_reorder(planrt_dnnl_build *build, int32_t from, int32_t to, bool adding) {
@@ -152,7 +148,7 @@ static planc_status add_reorder(planrt_dnnl_build *build, int32_t from, int32_t 
 
 planc_status planrt_dnnl_input(planrt_dnnl_build *build, const planrt_operand *operand, const dnnl_memory_desc_t *ours,
                                const dnnl_memory_desc_t *wanted, int32_t *out) {
-  int32_t from;
+  int32_t from = -1;
   PLANC_TRY(planrt_dnnl_operand(build, operand, ours, &from));
   *out = from;
   if (dnnl_memory_desc_equal(ours, wanted)) return NULL;
@@ -173,7 +169,7 @@ planc_status planrt_dnnl_output(planrt_dnnl_build *build, const planrt_operand *
 
 planc_status planrt_dnnl_store(planrt_dnnl_build *build, const planrt_operand *operand, const dnnl_memory_desc_t *ours,
                                int32_t buffer) {
-  int32_t to;
+  int32_t to = -1;
   if (build->buffers[buffer].operand) return NULL;
   PLANC_TRY(planrt_dnnl_operand(build, operand, ours, &to));
   return add_reorder(build, buffer, to, planrt_dnnl_adds(build, operand));

@@ -68,6 +68,7 @@ planc_status planrt_dnnl_pool(planrt_dnnl_build *build);
 
 /* --- Adding to a build ---------------------------------------------------------------------------------------- */
 
+/* The operand's memory from its first byte on, as `desc`. */
 planc_status planrt_dnnl_operand(planrt_dnnl_build *build, const planrt_operand *operand,
                                  const dnnl_memory_desc_t *desc, int32_t *out);
 planc_status planrt_dnnl_piece(planrt_dnnl_build *build, const dnnl_memory_desc_t *desc, int32_t *out);
@@ -105,7 +106,7 @@ planc_status planrt_dnnl_keep(planrt_dnnl_build *build, dnnl_primitive_desc_t de
 /* --- Using a build -------------------------------------------------------------------------------------------- */
 
 int64_t planrt_dnnl_workspace(const planrt_dnnl_build *build);
-/* Creates primitives and memories. Writes nothing but zeros, and those to pieces of the workspace. */
+/* Creates primitives and memories; touches none of the call's memory. */
 planc_status planrt_dnnl_realise(const planrt_dnnl_build *build, planrt_dnnl **out);
 void planrt_dnnl_build_free(planrt_dnnl_build *build);
 

@@ -101,9 +101,9 @@ static planc_status backward(planrt_dnnl_build *build, const layouts *l) {
       "batchnorm_grad"));
   PLANC_TRY(planrt_dnnl_describe(build, &operation, hint, build->engine->attr, &desc));
 
-  planrt_dnnl_arg args[] = {{.name = DNNL_ARG_SRC},        {.name = DNNL_ARG_SCALE},     {.name = DNNL_ARG_MEAN},
-                            {.name = DNNL_ARG_VARIANCE},   {.name = DNNL_ARG_DIFF_DST},  {.name = DNNL_ARG_DIFF_SRC},
-                            {.name = DNNL_ARG_DIFF_SCALE}, {.name = DNNL_ARG_DIFF_SHIFT}};
+  planrt_dnnl_arg args[] = {{.name = DNNL_ARG_SRC},        {.name = DNNL_ARG_SCALE},      {.name = DNNL_ARG_MEAN},
+                            {.name = DNNL_ARG_VARIANCE},   {.name = DNNL_ARG_DIFF_DST},   {.name = DNNL_ARG_DIFF_SRC},
+                            {.name = DNNL_ARG_DIFF_SCALE}, {.name = DNNL_ARG_DIFF_SHIFT}, {.name = DNNL_ARG_SHIFT}};
   const planrt_operand *dgamma = &call->out[1], *dbeta = &call->out[2];
   PLANC_TRY(planrt_dnnl_operand(build, &call->in[0], &l->data, &args[0].buffer));
   PLANC_TRY(planrt_dnnl_operand(build, &call->in[1], &l->vector, &args[1].buffer));
@@ -113,8 +113,9 @@ static planc_status backward(planrt_dnnl_build *build, const layouts *l) {
   PLANC_TRY(planrt_dnnl_operand(build, &call->out[0], &l->data, &args[5].buffer));
   PLANC_TRY(planrt_dnnl_output(build, dgamma, &l->vector, &l->vector, &args[6].buffer));
   PLANC_TRY(planrt_dnnl_output(build, dbeta, &l->vector, &l->vector, &args[7].buffer));
+  args[8].buffer = args[1].buffer; /* asked for, though no gradient depends on the shift */
   PLANC_TRY(planrt_dnnl_own(build, recover_variance, &args[3].buffer, 1));
-  PLANC_TRY(planrt_dnnl_primitive(build, desc, args, 8));
+  PLANC_TRY(planrt_dnnl_primitive(build, desc, args, 9));
   PLANC_TRY(planrt_dnnl_store(build, dgamma, &l->vector, args[6].buffer));
   return planrt_dnnl_store(build, dbeta, &l->vector, args[7].buffer);
 }

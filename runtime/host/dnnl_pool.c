@@ -66,8 +66,8 @@ static planc_status average_backward(planrt_dnnl_build *build) {
   return planrt_dnnl_primitive(build, desc, (planrt_dnnl_arg[]){{DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_DIFF_SRC, dx}}, 2);
 }
 
-/* maxpool2d_grad: (x, y, dy) -> dx. The maxima that the forward run computes again are of no use and go to the
- * workspace. */
+/* maxpool2d_grad: (x, y, dy) -> dx. The maxima that the forward run computes again are of no use: they go where dx will
+ * be written over them, or, if they are more, to the workspace. */
 static planc_status max_backward(planrt_dnnl_build *build) {
   const planrt_call *call = build->call;
   pool v;
@@ -79,7 +79,10 @@ static planc_status max_backward(planrt_dnnl_build *build) {
   PLANC_TRY(planrt_dnnl_operand(build, &call->in[0], &v.x_desc, &x));
   PLANC_TRY(planrt_dnnl_operand(build, v.y, &v.y_desc, &dy));
   PLANC_TRY(planrt_dnnl_operand(build, v.x, &v.x_desc, &dx));
-  PLANC_TRY(planrt_dnnl_piece(build, &v.y_desc, &y));
+  if (v.x->bytes >= v.y->bytes)
+    PLANC_TRY(planrt_dnnl_operand(build, v.x, &v.y_desc, &y));
+  else
+    PLANC_TRY(planrt_dnnl_piece(build, &v.y_desc, &y));
   PLANC_TRY(planrt_dnnl_piece(build, dnnl_primitive_desc_query_md(hint, dnnl_query_workspace_md, 0), &positions));
   planrt_dnnl_arg again[] = {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}, {DNNL_ARG_WORKSPACE, positions}};
   planrt_dnnl_arg args[] = {{DNNL_ARG_DIFF_DST, dy}, {DNNL_ARG_WORKSPACE, positions}, {DNNL_ARG_DIFF_SRC, dx}};

@@ -191,13 +191,19 @@ planc_status planc_json_name(const planc_json *at, const char **out) {
 
 planc_status planc_json_struct(const planc_json *at, const planc_json_field *fields, int32_t n_fields,
                                void *out_struct) {
+  return planc_json_struct_partly(at, fields, n_fields, n_fields, out_struct);
+}
+
+planc_status planc_json_struct_partly(const planc_json *at, const planc_json_field *fields, int32_t n_required,
+                                      int32_t n_fields, void *out_struct) {
   planc_json_key keys[PLANC_JSON_MAX_FIELDS] = {0};
   planc_json members[PLANC_JSON_MAX_FIELDS] = {0};
   if (n_fields > PLANC_JSON_MAX_FIELDS) return planc_error(PLANC_INTERNAL, "too many fields in a JSON struct");
-  for (int32_t f = 0; f < n_fields; f++) keys[f] = (planc_json_key){fields[f].name, false};
+  for (int32_t f = 0; f < n_fields; f++) keys[f] = (planc_json_key){fields[f].name, f >= n_required};
   PLANC_TRY(planc_json_members(at, keys, n_fields, members));
   for (int32_t f = 0; f < n_fields; f++) {
     int64_t value;
+    if (!members[f].value) continue;
     PLANC_TRY(planc_json_int(&members[f], fields[f].min, fields[f].max, &value));
     memcpy((char *)out_struct + fields[f].offset, &value, sizeof value);
   }

@@ -59,5 +59,8 @@ enum { PLANC_JSON_MAX_FIELDS = 16 };
 /* Reads an object that consists of these integers into *out_struct. */
 planc_status planc_json_struct(const planc_json *at, const planc_json_field *fields, int32_t n_fields,
                                void *out_struct);
+/* The same, where those from the n_required-th on may be absent; what is absent is left as it was. */
+planc_status planc_json_struct_partly(const planc_json *at, const planc_json_field *fields, int32_t n_required,
+                                      int32_t n_fields, void *out_struct);
 
 #endif

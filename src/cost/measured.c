@@ -15,14 +15,16 @@ static planc_status read_points(const planc_json *at, planc_arena *arena, planc_
       {"time_ns", offsetof(planc_point, time_ns), 0, PLANC_JSON_MAX},
       {"workspace_bytes", offsetof(planc_point, workspace_bytes), 0, PLANC_JSON_MAX},
       {"busy_ppm", offsetof(planc_point, busy_ppm), 1, PLANC_PPM},
+      {"spread_ns", offsetof(planc_point, spread_ns), 0, PLANC_JSON_MAX},
   };
+  enum { REQUIRED = 4 };
   PLANC_TRY(planc_json_array(at, &variant->n_points));
   planc_point *points;
   PLANC_TRY(PLANC_NEW(arena, &points, variant->n_points));
   variant->points = points;
   for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item)) {
     planc_point *point = &points[item.index];
-    PLANC_TRY(planc_json_struct(&item, fields, sizeof fields / sizeof *fields, point));
+    PLANC_TRY(planc_json_struct_partly(&item, fields, REQUIRED, sizeof fields / sizeof *fields, point));
     if (item.index > 0 && point->batch <= point[-1].batch) {
       return planc_json_error(&item, "batch %" PRId64 " follows batch %" PRId64 ": batches must ascend", point->batch,
                               point[-1].batch);

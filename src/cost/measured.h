@@ -10,6 +10,7 @@
 
 typedef struct planc_point {
   int64_t batch, time_ns, workspace_bytes, busy_ppm;
+  int64_t spread_ns; /* median distance of the measurements from time_ns; 0 where it is not told */
 } planc_point;
 
 typedef struct planc_measured_variant {

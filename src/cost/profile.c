@@ -83,6 +83,64 @@ static planc_status read_multiply(const planc_json *at, planc_multiply out[PLANC
   return NULL;
 }
 
+/* --- What is told but not planned with ------------------------------------------------------------------------- */
+
+/* Transfers by size as they were measured; the device's links are the lines through them. */
+static planc_status check_transfers(const planc_json *at) {
+  typedef struct transfer {
+    int64_t bytes, ns;
+  } transfer;
+  static const planc_json_field fields[] = {
+      {"bytes", offsetof(transfer, bytes), 1, PLANC_JSON_MAX},
+      {"ns", offsetof(transfer, ns), 0, PLANC_JSON_MAX},
+  };
+  int32_t count;
+  PLANC_TRY(planc_json_array(at, &count));
+  for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item)) {
+    transfer unused;
+    PLANC_TRY(planc_json_struct(&item, fields, COUNT(fields), &unused));
+  }
+  return NULL;
+}
+
+static planc_status check_link(const planc_json *at) {
+  enum { ALONE, BOTH, LOADED, N };
+  static const planc_json_key keys[N] = {{"alone", false}, {"both_ways", false}, {"under_load", false}};
+  planc_json members[N];
+  PLANC_TRY(planc_json_members(at, keys, N, members));
+  for (int32_t m = 0; m < N; m++) PLANC_TRY(check_transfers(&members[m]));
+  return NULL;
+}
+
+static planc_status check_links(const planc_json *at) {
+  static const planc_json_key keys[] = {{"h2d", false}, {"d2h", false}};
+  planc_json members[COUNT(keys)];
+  PLANC_TRY(planc_json_members(at, keys, COUNT(keys), members));
+  PLANC_TRY(check_link(&members[0]));
+  return check_link(&members[1]);
+}
+
+/* Ops measured while something else kept a share of the device busy. */
+static planc_status check_load(const planc_json *at, planc_arena *arena) {
+  enum { LOAD, OPS, N };
+  static const planc_json_key keys[N] = {{"load_ppm", false}, {"ops", false}};
+  planc_json members[N];
+  int64_t load;
+  PLANC_TRY(planc_json_members(at, keys, N, members));
+  PLANC_TRY(planc_json_int(&members[LOAD], 1, PLANC_PPM, &load));
+  planc_measured measured = {0};
+  planc_status status = planc_measured_read(&members[OPS], arena, &measured);
+  planc_measured_free(&measured);
+  return status;
+}
+
+static planc_status check_loads(const planc_json *at, planc_arena *arena) {
+  int32_t count;
+  PLANC_TRY(planc_json_array(at, &count));
+  for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item)) PLANC_TRY(check_load(&item, arena));
+  return NULL;
+}
+
 /* --- Origins -------------------------------------------------------------------------------------------------- */
 
 /* True when `dotted`, such as "device.h2d.latency_ns", leads from `root` to a value. */
@@ -116,8 +174,20 @@ static planc_status check_origins(const planc_json *at, planc_map *seen) {
 
 /* --- The whole ------------------------------------------------------------------------------------------------ */
 
+/* Comes before all else, which another format may have otherwise. That the key is there is checked with the others. */
+static planc_status check_version(const planc_json *root) {
+  for (planc_json member = planc_json_first(root); member.value; planc_json_next(&member)) {
+    if (!member.name || strcmp(member.name, "planc-profile") != 0) continue;
+    int64_t version;
+    PLANC_TRY(planc_json_int(&member, 0, PLANC_JSON_MAX, &version));
+    if (version == 1) return NULL;
+    return planc_json_error(&member, "profile format %lld is not known; this planc reads format 1", (long long)version);
+  }
+  return NULL;
+}
+
 static planc_status read_profile(const planc_json *root, planc_profile *profile) {
-  enum { VERSION, DEVICE, COMPUTE, EFFICIENCY, MULTIPLY, ORIGIN, OPS, N };
+  enum { VERSION, MACHINE, DEVICE, COMPUTE, EFFICIENCY, MULTIPLY, ORIGIN, OPS, LINKS, LOADS, N };
   static const planc_json_key keys[N] = {
       [VERSION] = {"planc-profile", false},
       [DEVICE] = {"device", false},
@@ -126,11 +196,13 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
       [MULTIPLY] = {"multiply", false},
       [ORIGIN] = {"origin", true},
       [OPS] = {"ops", true},
+      [MACHINE] = {"machine", true},
+      [LINKS] = {"links", true},
+      [LOADS] = {"loads", true},
   };
   planc_json members[N];
+  PLANC_TRY(check_version(root));
   PLANC_TRY(planc_json_members(root, keys, N, members));
-  int64_t version;
-  PLANC_TRY(planc_json_int(&members[VERSION], 1, 1, &version));
   PLANC_TRY(read_device(&members[DEVICE], &profile->arena, &profile->device));
   PLANC_TRY(read_compute(&members[COMPUTE], &profile->compute));
   PLANC_TRY(read_efficiency(&members[EFFICIENCY], profile->efficiency_ppm));
@@ -141,6 +213,10 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
     planc_map_free(&seen);
     PLANC_TRY(status);
   }
+  const char *machine;
+  if (members[MACHINE].value) PLANC_TRY(planc_json_string(&members[MACHINE], &machine));
+  if (members[LINKS].value) PLANC_TRY(check_links(&members[LINKS]));
+  if (members[LOADS].value) PLANC_TRY(check_loads(&members[LOADS], &profile->arena));
   if (!members[OPS].value) return NULL;
   return planc_measured_read(&members[OPS], &profile->arena, &profile->measured);
 }

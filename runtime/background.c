@@ -1,0 +1,106 @@
+/* Work beside what is measured: processors kept busy, links kept copying. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/measure.h"
+
+enum { MOST_THREADS = 64, SLICE_NS = 2000000, BLOCK = 4 << 20, AHEAD = 4 };
+
+struct planrt_background {
+  atomic_bool stop;
+  int64_t load_ppm;
+  const planrt_backend *backend; /* NULL: load */
+  planrt_device *device;
+  planrt_direction direction;
+  int32_t n_threads;
+  pthread_t threads[MOST_THREADS];
+  planc_status failure; /* of the copying thread */
+};
+
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Computes for a share of each slice and sleeps for the rest. */
+static void *load(void *argument) {
+  planrt_background *b = argument;
+  volatile double sink = 1.0;
+  while (!atomic_load(&b->stop)) {
+    int64_t begin = now_ns(), busy = SLICE_NS / 1000 * b->load_ppm / 1000;
+    while (now_ns() - begin < busy)
+      for (int i = 0; i < 1000; i++) sink = sink * 1.0000001 + 1e-9;
+    int64_t rest = SLICE_NS - (now_ns() - begin);
+    if (rest > 0) nanosleep(&(struct timespec){.tv_nsec = (long)rest}, NULL);
+  }
+  return NULL;
+}
+
+static void *copy(void *argument) {
+  planrt_background *b = argument;
+  char *device = b->backend->arena(b->device), *host = b->backend->host_arena(b->device);
+  bool in = b->direction == PLANRT_H2D;
+  while (!atomic_load(&b->stop) && !b->failure) {
+    for (int i = 0; i < AHEAD && !b->failure; i++)
+      b->failure = b->backend->copy(b->device, 0, b->direction, in ? device : host, in ? host : device, BLOCK, NULL);
+    if (!b->failure) b->failure = b->backend->synchronize(b->device);
+  }
+  return NULL;
+}
+
+static planc_status start(planrt_background *b, int32_t n_threads, void *(*work)(void *)) {
+  for (; b->n_threads < n_threads; b->n_threads++)
+    if (pthread_create(&b->threads[b->n_threads], NULL, work, b) != 0)
+      return planc_error(PLANC_DEVICE, "no thread for background work");
+  return NULL;
+}
+
+static planc_status started(planc_status status, planrt_background *b, planrt_background **out) {
+  if (!status) {
+    *out = b;
+    return NULL;
+  }
+  planc_status_free(planrt_background_stop(b));
+  return status;
+}
+
+planc_status planrt_background_load(int64_t load_ppm, planrt_background **out) {
+  *out = NULL;
+  if (load_ppm == 0) return NULL;
+  planrt_background *b = calloc(1, sizeof *b);
+  if (!b) return planc_error(PLANC_OUT_OF_MEMORY, "background work");
+  b->load_ppm = load_ppm;
+  long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  return started(start(b, processors < MOST_THREADS ? (int32_t)processors : MOST_THREADS, load), b, out);
+}
+
+planc_status planrt_background_copy(const planrt_backend *backend, planrt_direction direction, int64_t link_bytes_per_s,
+                                    planrt_background **out) {
+  *out = NULL;
+  planrt_background *b = calloc(1, sizeof *b);
+  if (!b) return planc_error(PLANC_OUT_OF_MEMORY, "background work");
+  b->backend = backend;
+  b->direction = direction;
+  planrt_device_options options = {.arena_bytes = BLOCK,
+                                   .host_arena_bytes = BLOCK,
+                                   .n_streams = 1,
+                                   .concurrent = true,
+                                   .link_bytes_per_s = link_bytes_per_s};
+  planc_status status = backend->open(&options, &b->device);
+  if (!status) status = start(b, 1, copy);
+  return started(status, b, out);
+}
+
+planc_status planrt_background_stop(planrt_background *b) {
+  if (!b) return NULL;
+  atomic_store(&b->stop, true);
+  for (int32_t i = 0; i < b->n_threads; i++) pthread_join(b->threads[i], NULL);
+  planc_status failure = b->failure;
+  if (b->device) b->backend->close(b->device);
+  free(b);
+  return failure;
+}

@@ -1,0 +1,75 @@
+/* Measuring: how long ops and copies take on a backend, for profiles. */
+#ifndef PLANRT_MEASURE_H
+#define PLANRT_MEASURE_H
+
+#include <signal.h>
+
+#include "runtime/backend.h"
+#include "util/vec.h"
+
+/* Median, and median of the distances from it. */
+typedef struct planrt_statistic {
+  int64_t median_ns, spread_ns;
+} planrt_statistic;
+/* Sorts `times`. */
+planrt_statistic planrt_statistic_of(int64_t *times, int32_t n);
+
+/* --- Background work -------------------------------------------------------------------------------------------- */
+
+/* Threads that work beside what is measured until they are stopped. */
+typedef struct planrt_background planrt_background;
+
+/* Keeps every processor busy for `load_ppm` of the time. NULL in *out when that is 0. */
+planc_status planrt_background_load(int64_t load_ppm, planrt_background **out);
+/* Copies blocks in one direction without pause. */
+planc_status planrt_background_copy(const planrt_backend *backend, planrt_direction direction, int64_t link_bytes_per_s,
+                                    planrt_background **out);
+planc_status planrt_background_stop(planrt_background *background);
+
+/* --- Ops -------------------------------------------------------------------------------------------------------- */
+
+typedef struct planrt_op_time {
+  int32_t op;
+  planrt_variant variant;
+  planrt_statistic time;
+} planrt_op_time;
+typedef VEC(planrt_op_time) planrt_op_times;
+
+typedef struct planrt_op_options {
+  const planrt_backend *backend;
+  const planc_graph *graph;
+  int64_t batch;
+  int32_t repetitions;
+  const volatile sig_atomic_t *stop;                      /* when it is not 0 measuring ends early with fewer times */
+  void (*progress)(void *user, int32_t done, int32_t of); /* iterations; or NULL */
+  void *user;
+} planrt_op_options;
+
+/* Measures every op with every algorithm at one batch. Ops run in the order of an iteration, everything resident, so
+ * that each finds in the caches what it finds there in a real one: an iteration with the first algorithm of every op,
+ * one with the second, and so on, each after a warm-up repeated. Appends to `out`, which is the caller's to free, in
+ * the graph's order, an op's by algorithm. DEVICE when an iteration does not fit the memory. */
+planc_status planrt_measure_ops(const planrt_op_options *options, planrt_op_times *out);
+
+/* --- Links ------------------------------------------------------------------------------------------------------ */
+
+enum { PLANRT_LINK_SIZES = 8 };
+extern const int64_t planrt_link_sizes[PLANRT_LINK_SIZES];
+
+typedef struct planrt_link_times {
+  /* By direction (PLANRT_H2D, PLANRT_D2H) and size: from the end of what a copy waits for on another stream to the
+   * beginning of what waits for it there. */
+  int64_t alone_ns[2][PLANRT_LINK_SIZES];
+  int64_t both_ns[2];         /* the largest size, while the other direction copies too */
+  int64_t under_load_ns[2];   /* the largest size, while every processor computes */
+  int64_t launch_ns;          /* the host's time for one op, beside the op's own */
+  int64_t memory_bytes_per_s; /* read and written by a large copy on the device */
+} planrt_link_times;
+
+planc_status planrt_measure_links(const planrt_backend *backend, int64_t link_bytes_per_s, planrt_link_times *out);
+
+/* latency and bandwidth with the least sum of squared relative errors over the sizes; *out_misfit_ppm is the largest
+ * relative error left. */
+planc_link planrt_fit_link(const int64_t *times_ns, int64_t *out_misfit_ppm);
+
+#endif

@@ -1,0 +1,144 @@
+/* Times of ops (measure.h). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/measure.h"
+#include "runtime/session.h"
+
+static int compare_ns(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static int64_t median_of(int64_t *times, int32_t n) {
+  qsort(times, (size_t)n, sizeof *times, compare_ns);
+  return n % 2 ? times[n / 2] : times[n / 2 - 1] + (times[n / 2] - times[n / 2 - 1]) / 2;
+}
+
+planrt_statistic planrt_statistic_of(int64_t *times, int32_t n) {
+  if (n == 0) return (planrt_statistic){0};
+  planrt_statistic out = {.median_ns = median_of(times, n)};
+  for (int32_t i = 0; i < n; i++) times[i] = llabs(times[i] - out.median_ns);
+  out.spread_ns = median_of(times, n);
+  return out;
+}
+
+/* --- What there is to measure ----------------------------------------------------------------------------------- */
+
+typedef struct candidates {
+  int32_t count;
+  const planrt_variant *variants;
+} candidates;
+
+typedef struct bench {
+  const planrt_op_options *options;
+  planrt_session session; /* trace, homes and staging: enough for a resident executor */
+  planc_arena memory;
+  candidates *ops; /* by instance */
+  int32_t n_passes;
+  planrt_choice *choices;
+  planrt_span *spans;
+  int64_t *times; /* [instance][repetition] */
+} bench;
+
+static planc_status find_candidates(bench *b, planrt_device *device) {
+  const planc_trace *trace = b->session.trace;
+  int32_t most = 0;
+  void **nowhere;
+  for (int32_t i = 0; i < trace->n_instances; i++)
+    if (trace->instances[i].n_accesses > most) most = trace->instances[i].n_accesses;
+  PLANC_TRY(PLANC_NEW(&b->memory, &nowhere, most));
+  PLANC_TRY(PLANC_NEW(&b->memory, &b->ops, trace->n_instances));
+  for (int32_t i = 0; i < trace->n_instances; i++) {
+    planrt_call call;
+    planrt_variant found[PLANRT_MAX_VARIANTS], *kept;
+    PLANC_TRY(planrt_call_make(&b->memory, trace, i, nowhere, &call));
+    PLANC_TRY(
+        planc_context(b->options->backend->variants(device, &call, found, &b->ops[i].count), "op %s", call.op->name));
+    PLANC_TRY(PLANC_NEW(&b->memory, &kept, b->ops[i].count));
+    memcpy(kept, found, (size_t)b->ops[i].count * sizeof *kept);
+    b->ops[i].variants = kept;
+    if (b->ops[i].count > b->n_passes) b->n_passes = b->ops[i].count;
+  }
+  return NULL;
+}
+
+static planc_status set_up(bench *b) {
+  const planrt_op_options *options = b->options;
+  planc_job job = {
+      .graph = options->graph, .batch = options->batch, .n_rounds = 1, .rounds = &options->batch, .iterations = 1};
+  PLANC_TRY(planc_expand(&job, 1, &b->session.trace));
+  PLANC_TRY(planrt_user_open(&b->session));
+  PLANC_TRY(planrt_init(&b->session));
+  planrt_device *device;
+  planrt_device_options nothing = {0};
+  PLANC_TRY(options->backend->open(&nothing, &device));
+  planc_status status = find_candidates(b, device);
+  options->backend->close(device);
+  PLANC_TRY(status);
+  int64_t instances = b->session.trace->n_instances;
+  PLANC_TRY(PLANC_NEW(&b->memory, &b->choices, instances));
+  PLANC_TRY(PLANC_NEW(&b->memory, &b->spans, instances));
+  return PLANC_NEW(&b->memory, &b->times, instances * options->repetitions);
+}
+
+/* --- Measuring -------------------------------------------------------------------------------------------------- */
+
+/* One iteration; the first of a pass warms up and is not counted. */
+static planc_status run_once(bench *b, planrt_resident *resident, int32_t repetition) {
+  planrt_launch launch = {.step = {.learning_rate = 0.0}};
+  PLANC_TRY(planrt_resident_run(resident, &b->session, &launch, planrt_random_feed, &b->session, b->spans));
+  for (int32_t i = 0; repetition >= 0 && i < b->session.trace->n_instances; i++)
+    b->times[(int64_t)i * b->options->repetitions + repetition] = b->spans[i].end_ns - b->spans[i].begin_ns;
+  return NULL;
+}
+
+/* Runs pass `pass`, in which every op has its algorithm of that number, or its last. */
+static planc_status run_pass(bench *b, int32_t pass, planrt_op_times *out) {
+  const planrt_op_options *options = b->options;
+  const planc_trace *trace = b->session.trace;
+  for (int32_t i = 0; i < trace->n_instances; i++) {
+    const planrt_variant *variant = &b->ops[i].variants[pass < b->ops[i].count ? pass : b->ops[i].count - 1];
+    b->choices[i] = (planrt_choice){variant->algorithm, variant->workspace_bytes};
+  }
+  planrt_resident *resident;
+  planrt_resident_options how = {.backend = options->backend, .trace = trace, .choices = b->choices};
+  PLANC_TRY(planrt_resident_new(&how, &resident));
+  planc_status status = planrt_resident_load(resident, &b->session);
+  int32_t done = 0;
+  for (int32_t r = -1; !status && r < options->repetitions && !(options->stop && *options->stop); r++, done++) {
+    if (options->progress)
+      options->progress(options->user, pass * (options->repetitions + 1) + r + 1,
+                        b->n_passes * (options->repetitions + 1));
+    status = run_once(b, resident, r);
+  }
+  planrt_resident_free(resident);
+  PLANC_TRY(status);
+  for (int32_t i = 0; done > 1 && i < trace->n_instances; i++) {
+    if (pass >= b->ops[i].count) continue;
+    planrt_op_time time = {.op = trace->instances[i].op,
+                           .variant = b->ops[i].variants[pass],
+                           .time = planrt_statistic_of(&b->times[(int64_t)i * options->repetitions], done - 1)};
+    VEC_PUSH(out, time);
+  }
+  return NULL;
+}
+
+static int compare_ops(const void *a, const void *b) {
+  const planrt_op_time *x = a, *y = b;
+  return x->op != y->op ? x->op - y->op : strcmp(x->variant.algorithm, y->variant.algorithm);
+}
+
+planc_status planrt_measure_ops(const planrt_op_options *options, planrt_op_times *out) {
+  bench b = {.options = options, .session = {.backend = options->backend}};
+  planc_status status = set_up(&b);
+  int64_t before = out->len;
+  for (int32_t pass = 0; !status && pass < b.n_passes && !(options->stop && *options->stop); pass++)
+    status = run_pass(&b, pass, out);
+  if (!status) qsort(out->data + before, (size_t)(out->len - before), sizeof *out->data, compare_ops);
+  planc_trace_free(b.session.trace);
+  planc_arena_free(&b.session.memory);
+  planc_arena_free(&b.memory);
+  return planc_context(status, "batch %lld", (long long)options->batch);
+}

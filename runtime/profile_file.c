@@ -1,0 +1,332 @@
+/* Pieces of a profile and the whole (profile_file.h). */
+#include "runtime/profile_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/math.h"
+
+enum { PPM = 1000000, IN_FLIGHT = 1024 };
+
+/* An integer in its plain form, which cJSON does not promise for large ones. */
+static void add_int(cJSON *object, const char *key, int64_t value) {
+  char text[24];
+  snprintf(text, sizeof text, "%" PRId64, value);
+  cJSON_AddRawToObject(object, key, text);
+}
+
+static int64_t get_int(const cJSON *object, const char *key) {
+  const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, key);
+  return cJSON_IsNumber(value) && value->valuedouble >= 0 && value->valuedouble < 9e15 ? (int64_t)value->valuedouble
+                                                                                       : 0;
+}
+
+static const char *get_string(const cJSON *object, const char *key) {
+  const char *value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+  return value ? value : "";
+}
+
+/* --- Pieces ----------------------------------------------------------------------------------------------------- */
+
+static void add_number(cJSON *object, const char *key, int64_t value) {
+  cJSON_AddNumberToObject(object, key, (double)value);
+}
+
+cJSON *planrt_piece_of_ops(const planc_graph *graph, int64_t load_ppm, int64_t batch, const planrt_op_times *times) {
+  cJSON *piece = cJSON_CreateObject();
+  cJSON_AddStringToObject(piece, "piece", "ops");
+  add_number(piece, "load_ppm", load_ppm);
+  add_number(piece, "batch", batch);
+  cJSON *array = cJSON_AddArrayToObject(piece, "times");
+  for (int64_t i = 0; i < times->len; i++) {
+    const planrt_op_time *time = &times->data[i];
+    cJSON *entry = cJSON_CreateObject();
+    cJSON_AddStringToObject(entry, "op", graph->ops[time->op].name);
+    cJSON_AddStringToObject(entry, "algorithm", time->variant.algorithm);
+    cJSON_AddBoolToObject(entry, "deterministic", time->variant.deterministic);
+    add_number(entry, "workspace_bytes", time->variant.workspace_bytes);
+    add_number(entry, "time_ns", time->time.median_ns);
+    add_number(entry, "spread_ns", time->time.spread_ns);
+    cJSON_AddItemToArray(array, entry);
+  }
+  return piece;
+}
+
+static void add_times(cJSON *object, const char *key, const int64_t *times, int32_t n) {
+  cJSON *array = cJSON_AddArrayToObject(object, key);
+  for (int32_t i = 0; i < n; i++) {
+    cJSON_AddItemToArray(array, cJSON_CreateNumber((double)times[i]));
+  }
+}
+
+cJSON *planrt_piece_of_links(const planrt_link_times *times, int64_t slowdown_ppm) {
+  cJSON *piece = cJSON_CreateObject();
+  cJSON_AddStringToObject(piece, "piece", "links");
+  add_times(piece, "h2d_ns", times->alone_ns[PLANRT_H2D], PLANRT_LINK_SIZES);
+  add_times(piece, "d2h_ns", times->alone_ns[PLANRT_D2H], PLANRT_LINK_SIZES);
+  add_times(piece, "both_ns", times->both_ns, 2);
+  add_times(piece, "under_load_ns", times->under_load_ns, 2);
+  add_number(piece, "launch_ns", times->launch_ns);
+  add_number(piece, "memory_bytes_per_second", times->memory_bytes_per_s);
+  add_number(piece, "slowdown_ppm", slowdown_ppm);
+  return piece;
+}
+
+bool planrt_piece_is_of_ops(const cJSON *piece, int64_t load_ppm, int64_t batch) {
+  return strcmp(get_string(piece, "piece"), "ops") == 0 && get_int(piece, "load_ppm") == load_ppm &&
+         get_int(piece, "batch") == batch;
+}
+bool planrt_piece_is_of_links(const cJSON *piece) {
+  return strcmp(get_string(piece, "piece"), "links") == 0;
+}
+
+double planrt_piece_total_ns(const cJSON *piece) {
+  double sum = 0;
+  const cJSON *entry;
+  cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(piece, "times")) sum += (double)get_int(entry, "time_ns");
+  return sum;
+}
+
+/* --- Ops -------------------------------------------------------------------------------------------------------- */
+
+/* The member of `array` whose `key` is `value`; a new one at its end if there is none. */
+static cJSON *find_or_add(cJSON *array, const char *key, const char *value) {
+  cJSON *entry;
+  cJSON_ArrayForEach(entry, array) {
+    if (strcmp(get_string(entry, key), value) == 0) return entry;
+  }
+  entry = cJSON_CreateObject();
+  cJSON_AddStringToObject(entry, key, value);
+  cJSON_AddItemToArray(array, entry);
+  return entry;
+}
+
+/* Points ascend by batch. */
+static void insert_point(cJSON *points, cJSON *point) {
+  int position = 0;
+  const cJSON *other;
+  cJSON_ArrayForEach(other, points) position += get_int(other, "batch") < get_int(point, "batch");
+  cJSON_InsertItemInArray(points, position, point);
+}
+
+static void add_point(cJSON *op, int64_t batch, const cJSON *time) {
+  cJSON *variants = cJSON_GetObjectItemCaseSensitive(op, "variants");
+  if (!variants) variants = cJSON_AddArrayToObject(op, "variants");
+  cJSON *variant = find_or_add(variants, "algorithm", get_string(time, "algorithm"));
+  cJSON *points = cJSON_GetObjectItemCaseSensitive(variant, "points");
+  if (!points) {
+    cJSON_AddBoolToObject(variant, "deterministic",
+                          cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "deterministic")));
+    points = cJSON_AddArrayToObject(variant, "points");
+  }
+  cJSON *point = cJSON_CreateObject();
+  cJSON_AddNumberToObject(point, "batch", (double)batch);
+  cJSON_AddNumberToObject(point, "time_ns", (double)get_int(time, "time_ns"));
+  cJSON_AddNumberToObject(point, "workspace_bytes", (double)get_int(time, "workspace_bytes"));
+  cJSON_AddNumberToObject(point, "busy_ppm", PPM);
+  cJSON_AddNumberToObject(point, "spread_ns", (double)get_int(time, "spread_ns"));
+  insert_point(points, point);
+}
+
+/* All pieces of ops at one load, merged op by op in the graph's order: every piece has the ops in that order, so that
+ * the search for an op goes on from the one before. */
+static cJSON *merge_ops(const cJSON *pieces, int64_t load_ppm) {
+  cJSON *ops = cJSON_CreateArray();
+  const cJSON *piece;
+  cJSON_ArrayForEach(piece, pieces) {
+    if (planrt_piece_is_of_links(piece) || get_int(piece, "load_ppm") != load_ppm) continue;
+    cJSON *at = ops->child;
+    const cJSON *time;
+    cJSON_ArrayForEach(time, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
+      const char *name = get_string(time, "op");
+      while (at && strcmp(get_string(at, "op"), name) != 0) at = at->next;
+      if (!at) {
+        at = cJSON_CreateObject();
+        cJSON_AddStringToObject(at, "op", name);
+        cJSON_AddItemToArray(ops, at);
+      }
+      add_point(at, get_int(piece, "batch"), time);
+    }
+  }
+  return ops;
+}
+
+/* --- Device and compute ----------------------------------------------------------------------------------------- */
+
+static void read_times(const cJSON *piece, const char *key, int64_t *out, int32_t n) {
+  const cJSON *array = cJSON_GetObjectItemCaseSensitive(piece, key);
+  for (int32_t i = 0; i < n; i++) {
+    const cJSON *value = cJSON_GetArrayItem(array, i);
+    out[i] = cJSON_IsNumber(value) && value->valuedouble > 0 ? (int64_t)value->valuedouble : 1;
+  }
+}
+
+/* The links of a piece, fitted and as they were measured. */
+typedef struct links {
+  int64_t alone_ns[2][PLANRT_LINK_SIZES], both_ns[2], under_load_ns[2];
+  planc_link fitted[2];
+  int64_t misfit_ppm[2];
+} links;
+
+static const char *const directions[] = {[PLANRT_H2D] = "h2d", [PLANRT_D2H] = "d2h"};
+
+static links read_links(const cJSON *piece) {
+  links out;
+  read_times(piece, "h2d_ns", out.alone_ns[PLANRT_H2D], PLANRT_LINK_SIZES);
+  read_times(piece, "d2h_ns", out.alone_ns[PLANRT_D2H], PLANRT_LINK_SIZES);
+  read_times(piece, "both_ns", out.both_ns, 2);
+  read_times(piece, "under_load_ns", out.under_load_ns, 2);
+  for (int d = 0; d < 2; d++) out.fitted[d] = planrt_fit_link(out.alone_ns[d], &out.misfit_ppm[d]);
+  return out;
+}
+
+static void add_device(cJSON *root, const planrt_profile_head *head, const cJSON *piece, const links *l) {
+  cJSON *device = cJSON_AddObjectToObject(root, "device");
+  cJSON_AddStringToObject(device, "name", head->name);
+  add_int(device, "memory_bytes", head->memory_bytes);
+  add_int(device, "reserved_bytes", 0);
+  add_int(device, "launch_ns", get_int(piece, "launch_ns"));
+  add_int(device, "in_flight", IN_FLIGHT);
+  int64_t duplex = PPM;
+  for (int d = 0; d < 2; d++) {
+    cJSON *link = cJSON_AddObjectToObject(device, directions[d]);
+    add_int(link, "bytes_per_second", l->fitted[d].bytes_per_second);
+    add_int(link, "latency_ns", l->fitted[d].latency_ns);
+    int64_t share = planc_muldiv_floor(l->alone_ns[d][PLANRT_LINK_SIZES - 1], PPM, l->both_ns[d]);
+    if (share < duplex) duplex = share > 0 ? share : 1;
+  }
+  add_int(device, "duplex_ppm", duplex);
+  add_int(device, "slowdown_ppm", get_int(piece, "slowdown_ppm"));
+}
+
+/* The most FLOPs a second that any op reached, and the shortest time of any. */
+static void find_extremes(const planc_graph *graph, const cJSON *pieces, double *out_flops, int64_t *out_kernel_ns) {
+  *out_flops = 1;
+  *out_kernel_ns = INT64_MAX;
+  const cJSON *piece;
+  cJSON_ArrayForEach(piece, pieces) {
+    if (planrt_piece_is_of_links(piece) || get_int(piece, "load_ppm") != 0) continue;
+    const cJSON *time;
+    int32_t o = 0;
+    cJSON_ArrayForEach(time, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
+      while (o < graph->n_ops && strcmp(graph->ops[o].name, get_string(time, "op")) != 0) o++;
+      int64_t ns = get_int(time, "time_ns");
+      if (o == graph->n_ops || ns <= 0) break;
+      double rate = 1e9 * (double)planc_law_at(graph->ops[o].flops, get_int(piece, "batch")) / (double)ns;
+      if (rate > *out_flops) *out_flops = rate;
+      if (ns < *out_kernel_ns) *out_kernel_ns = ns;
+    }
+  }
+  if (*out_kernel_ns > PPM) *out_kernel_ns = PPM;
+}
+
+/* What planc needs to predict ops that were not measured; half of what was reached at best is assumed of them. */
+static void add_compute(cJSON *root, const planc_graph *graph, const cJSON *pieces, const cJSON *piece) {
+  static const char *const classes[] = {"conv", "gemm", "elementwise", "reduction",
+                                        "norm", "pool", "optimizer",   "copy"};
+  static const char *const products[] = {"linear", "implicit-gemm", "gemm", "winograd", "fft"};
+  double flops;
+  int64_t kernel_ns;
+  find_extremes(graph, pieces, &flops, &kernel_ns);
+  cJSON *compute = cJSON_AddObjectToObject(root, "compute");
+  add_int(compute, "flops_per_second", (int64_t)flops);
+  add_int(compute, "half_flops_per_second", (int64_t)flops);
+  int64_t memory = get_int(piece, "memory_bytes_per_second");
+  add_int(compute, "memory_bytes_per_second", memory > 0 ? memory : 1);
+  add_int(compute, "processors", 1);
+  add_int(compute, "kernel_ns", kernel_ns);
+  add_int(compute, "split_depth", 1);
+  cJSON *efficiency = cJSON_AddObjectToObject(root, "efficiency");
+  for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) add_int(efficiency, classes[i], PPM / 2);
+  cJSON *multiply = cJSON_AddObjectToObject(root, "multiply");
+  for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+    cJSON *product = cJSON_AddObjectToObject(multiply, products[i]);
+    add_int(product, "flops_ppm", PPM / 2);
+    add_int(product, "tile", 16);
+    add_int(product, "depth_overhead", 0);
+  }
+}
+
+static void add_origin(cJSON *root, const links *l) {
+  char text[160];
+  cJSON *origin = cJSON_AddObjectToObject(root, "origin");
+  cJSON_AddStringToObject(origin, "device", "measured by planrun profile; reserved_bytes: the host reserves none");
+  for (int d = 0; d < 2; d++) {
+    char key[16];
+    snprintf(key, sizeof key, "device.%s", directions[d]);
+    snprintf(text, sizeof text,
+             "line through the times of section links, hand-over between streams included; off by %.1f %% at most",
+             (double)l->misfit_ppm[d] / 1e4);
+    cJSON_AddStringToObject(origin, key, text);
+  }
+  cJSON_AddStringToObject(origin, "compute",
+                          "the best rate and the shortest time of any op measured; memory: a large copy");
+  cJSON_AddStringToObject(origin, "efficiency", "assumed; for ops that were not measured");
+  cJSON_AddStringToObject(origin, "multiply", "assumed; for ops that were not measured");
+}
+
+/* --- Links and loads -------------------------------------------------------------------------------------------- */
+
+static void add_transfers(cJSON *link, const char *key, const int64_t *times, int32_t first, int32_t n) {
+  cJSON *array = cJSON_AddArrayToObject(link, key);
+  for (int32_t s = first; s < first + n; s++) {
+    cJSON *transfer = cJSON_CreateObject();
+    add_int(transfer, "bytes", planrt_link_sizes[s]);
+    add_int(transfer, "ns", times[s - first]);
+    cJSON_AddItemToArray(array, transfer);
+  }
+}
+
+static void add_links(cJSON *root, const links *l) {
+  cJSON *section = cJSON_AddObjectToObject(root, "links");
+  for (int d = 0; d < 2; d++) {
+    cJSON *link = cJSON_AddObjectToObject(section, directions[d]);
+    add_transfers(link, "alone", l->alone_ns[d], 0, PLANRT_LINK_SIZES);
+    add_transfers(link, "both_ways", &l->both_ns[d], PLANRT_LINK_SIZES - 1, 1);
+    add_transfers(link, "under_load", &l->under_load_ns[d], PLANRT_LINK_SIZES - 1, 1);
+  }
+}
+
+static void add_loads(cJSON *root, const cJSON *pieces) {
+  cJSON *loads = NULL;
+  const cJSON *piece;
+  int64_t last = 0;
+  cJSON_ArrayForEach(piece, pieces) {
+    int64_t load = get_int(piece, "load_ppm");
+    if (planrt_piece_is_of_links(piece) || load == last || load == 0) continue;
+    if (!loads) loads = cJSON_AddArrayToObject(root, "loads");
+    cJSON *entry = cJSON_CreateObject();
+    add_int(entry, "load_ppm", load);
+    cJSON_AddItemToObject(entry, "ops", merge_ops(pieces, load));
+    cJSON_AddItemToArray(loads, entry);
+    last = load;
+  }
+}
+
+/* --- The whole -------------------------------------------------------------------------------------------------- */
+
+planc_status planrt_profile_compose(const planrt_profile_head *head, const planc_graph *graph, const cJSON *pieces,
+                                    char **out) {
+  const cJSON *piece, *of_links = NULL;
+  cJSON_ArrayForEach(piece, pieces) {
+    if (planrt_piece_is_of_links(piece)) of_links = piece;
+  }
+  if (!of_links) return planc_error(PLANC_INTERNAL, "profile without links");
+  links l = read_links(of_links);
+  cJSON *root = cJSON_CreateObject();
+  cJSON_AddNumberToObject(root, "planc-profile", 1);
+  cJSON_AddStringToObject(root, "machine", head->machine);
+  add_device(root, head, of_links, &l);
+  add_compute(root, graph, pieces, of_links);
+  add_origin(root, &l);
+  cJSON_AddItemToObject(root, "ops", merge_ops(pieces, 0));
+  add_links(root, &l);
+  add_loads(root, pieces);
+  char *text = cJSON_Print(root);
+  cJSON_Delete(root);
+  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  *out = text;
+  return NULL;
+}

@@ -1,0 +1,36 @@
+/* From a file to the graph that is planned, profiled and run. */
+#include <string.h>
+
+#include "planc/graph.h"
+
+static const char *const optimizers[] = {[PLANC_SGD] = "sgd", [PLANC_MOMENTUM] = "momentum", [PLANC_ADAM] = "adam"};
+
+planc_status planc_graph_optimizer(const planc_graph *graph, const char *name, planc_optimizer *out,
+                                   const char **out_name) {
+  const char *chosen = name ? name : graph->optimizer ? graph->optimizer : optimizers[PLANC_SGD];
+  planc_status status = planc_optimizer_parse(chosen, out);
+  if (status && name) {
+    planc_status usage = planc_error(PLANC_USAGE, "%s", planc_status_message(status));
+    planc_status_free(status);
+    return usage;
+  }
+  PLANC_TRY(status);
+  *out_name = optimizers[*out];
+  return NULL;
+}
+
+planc_status planc_graph_prepare(const char *path, const char *optimizer, bool inference, planc_graph **out,
+                                 const char **out_derived) {
+  planc_graph *graph;
+  *out_derived = NULL;
+  PLANC_TRY(planc_graph_read(path, &graph));
+  if (inference || planc_graph_has_backward(graph)) {
+    *out = graph;
+    return NULL;
+  }
+  planc_optimizer chosen = PLANC_SGD;
+  planc_status status = planc_graph_optimizer(graph, optimizer, &chosen, out_derived);
+  if (!status) status = planc_context(planc_graph_train(graph, chosen, out), "%s", path);
+  planc_graph_free(graph);
+  return status;
+}

@@ -1,0 +1,20 @@
+#include "util/progress.h"
+
+#include <stdarg.h>
+#include <unistd.h>
+
+#define ERASE_LINE "\r\033[K"
+
+void planc_progress(FILE *stream, const char *format, ...) {
+  if (!isatty(fileno(stream))) return;
+  va_list arguments;
+  va_start(arguments, format);
+  fputs(ERASE_LINE, stream);
+  vfprintf(stream, format, arguments);
+  va_end(arguments);
+  fflush(stream);
+}
+
+void planc_progress_end(FILE *stream) {
+  if (isatty(fileno(stream))) fputs(ERASE_LINE, stream);
+}

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""The whole loop on the host: profile, plan, run, compare.
+
+usage: bench_host.py [--iterations N] [--batch N] [--link RATE]
+
+ResNet-50 is profiled and planned with several policies and budgets; every plan is verified bit for bit, then its
+iteration is measured and held against the prediction. With a paced link the order of policies measured is held against
+the order predicted, on ResNet-50 and VGG-16. Last comes what the interpreter itself costs. Everything that is compared
+is from one run of this program; the machine's own noise is the spread of repeated measurements of one plan."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from benchlib import BUILD, graph, planc, table
+
+PLANRUN = os.path.join(BUILD, "planrun")
+
+
+def planrun(*arguments):
+    done = subprocess.run([PLANRUN, *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"planrun {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+class Host:
+    """A graph's profile on this machine, and plans made with it."""
+
+    def __init__(self, folder, name, options):
+        self.folder, self.name, self.options = folder, name, options
+        self.profile = os.path.join(folder, name + ".json")
+        print(f"profiling {name}", file=sys.stderr)
+        link = ["--link", options.link] if options.link else []
+        planrun("profile", graph(name), "--batches", options.batch, "-o", self.profile, *link)
+        self.problem = [graph(name), "--batch", options.batch, "--profile", self.profile]
+
+    def least(self, policy):
+        rows = json.loads(planc("compare", *self.problem, "--policies", policy, "--json"))["rows"]
+        return rows[0]["least_budget"]
+
+    def plan(self, policy, budget):
+        """The path and summary of a plan."""
+        path = os.path.join(self.folder, f"{self.name}-{policy}-{budget}.plan")
+        return path, json.loads(planc("plan", *self.problem, "--policy", policy, "--budget", budget, "-o", path, "--json"))
+
+    def run(self, path, verify=False):
+        """What `planc simulate --against` says of a run; verified runs are not timed."""
+        link = ["--link", self.options.link] if self.options.link else []
+        if verify:
+            report = json.loads(planrun("exec", path, "--iterations", 2, "--verify", "--json").splitlines()[-1])
+            assert report["verified"], path
+        trace = path + ".json"
+        planrun("exec", path, "--iterations", self.options.iterations, "--trace", trace, *link)
+        return json.loads(planc("simulate", path, "--against", trace, "--json"))["against"]
+
+
+def figures(summary, against):
+    predicted, measured = against["iteration"]["predicted_ns"], against["iteration"]["measured_ns"]
+    return [f"{summary['peak_bytes'] / 2**20:.1f}", f"{predicted / 1e6:.1f}", f"{measured / 1e6:.1f}",
+            f"{measured / predicted - 1:+.1%}"]
+
+
+HEAD = ["policy", "budget MiB", "peak MiB", "predicted ms", "measured ms", "off by"]
+
+
+def predictions(host):
+    resident = host.plan("none", "1T")[1]["peak_bytes"]
+    cases = [("modnn", share, resident * share // 100) for share in (100, 60, 40)]
+    cases += [(policy, None, host.least(policy) * 11 // 10) for policy in ("vdnn-dyn", "chen", "cheap")]
+    rows = []
+    for policy, share, budget in cases:
+        path, summary = host.plan(policy, budget)
+        label = f"{policy} {share} %" if share else f"{policy} 1.1 x least"
+        rows.append([label, f"{budget / 2**20:.1f}", *figures(summary, host.run(path, verify=True))])
+    table(f"{host.name}, batch {host.options.batch}: every plan verified bit for bit; iterations predicted and measured",
+          HEAD, rows)
+
+
+def order(host):
+    budget = max(host.least("vdnn-all"), host.least("modnn") * 2)
+    rows = []
+    for policy in ("modnn", "vdnn+", "vdnn-all"):
+        path, summary = host.plan(policy, budget)
+        rows.append((host.run(path), [policy, f"{budget / 2**20:.1f}"], summary))
+    by = {key: [row[1][0] for row in sorted(rows, key=lambda row: row[0]["iteration"][key])]
+          for key in ("predicted_ns", "measured_ns")}
+    same = "the same" if by["predicted_ns"] == by["measured_ns"] else "ANOTHER"
+    table(f"{host.name}, batch {host.options.batch}, link paced to {host.options.link}", HEAD,
+          [label + figures(summary, against) for against, label, summary in rows],
+          [f"predicted order {' < '.join(by['predicted_ns'])}, measured: {same}"])
+
+
+def interpreter(host):
+    path, _ = host.plan("none", "1T")
+    out = json.loads(subprocess.run([os.path.join(BUILD, "bench/interpreter"), path, "1", "5"], capture_output=True,
+                                    text=True, check=True).stdout)
+    rows = [[kind, f"{out[kind + '_ns'] / 1e6:.2f}", f"{out[kind + '_ns'] / out['loop_ns'] - 1:+.2%}"]
+            for kind in ("loop", "sequential", "concurrent")]
+    table(f"{host.name}: CPU time of an iteration, everything resident", ["run by", "ms", "against the loop"], rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--iterations", type=int, default=5)
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--paced", default="0.2GB/s", metavar="RATE", help="link of the order of policies")
+    options = parser.parse_args()
+    options.link = None
+    with tempfile.TemporaryDirectory() as folder:
+        host = Host(folder, "resnet50", options)
+        predictions(host)
+        interpreter(host)
+        options.link = options.paced
+        for name in ("resnet50", "vgg16"):
+            order(Host(folder, name, options))
+
+
+if __name__ == "__main__":
+    main()
