@@ -12,6 +12,8 @@ WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-proto
 ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARNINGS) $(CFLAGS) $(EXTRA_CFLAGS) -Iinclude -Isrc -I.
 # The reference numerics of the host backend must not depend on how the compiler contracts expressions.
 $(BUILD)/runtime/%.o: ALL_CFLAGS += -ffp-contract=off
+# Loops over elements become vector code at this level only.
+$(BUILD)/runtime/host/%.o: ALL_CFLAGS += -O3
 
 SHARED_SRC = $(wildcard src/util/*.c src/graph/*.c src/cost/*.c src/plan/*.c src/check/*.c)
 PLANC_LIB_SRC = $(SHARED_SRC) $(wildcard planner/*.c)

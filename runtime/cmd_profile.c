@@ -280,12 +280,20 @@ static planc_status measure_all(profiling *p) {
 static planc_status write_profile(profiling *p) {
   planrt_profile_head head = {
       .name = p->name, .machine = p->machine, .memory_bytes = sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE)};
-  char *text;
-  PLANC_TRY(planrt_profile_compose(&head, p->graph, p->pieces, &text));
+  cJSON *tree;
+  int64_t most = 0;
+  for (int32_t i = 0; i < p->n_batches; i++)
+    if (p->batches[i] > most) most = p->batches[i];
+  PLANC_TRY(planrt_profile_compose(&head, p->graph, p->pieces, &tree));
+  planc_status status = planrt_profile_add_workspaces(tree, &planrt_host_backend, p->graph, most);
+  char *text = status ? NULL : cJSON_Print(tree);
+  cJSON_Delete(tree);
+  PLANC_TRY(status);
+  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
   size_t length = strlen(text);
   /* Whatever a damaged file of pieces has brought in, only a profile that planc can read leaves. */
   planc_profile *read = NULL;
-  planc_status status = planc_profile_parse(text, length, p->output, &read);
+  status = planc_profile_parse(text, length, p->output, &read);
   planc_profile_free(read);
   if (!status) status = planc_file_write(p->output, text, length);
   free(text);

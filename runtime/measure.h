@@ -50,6 +50,9 @@ typedef struct planrt_op_options {
  * one with the second, and so on, each after a warm-up repeated. Appends to `out`, which is the caller's to free, in
  * the graph's order, an op's by algorithm. DEVICE when an iteration does not fit the memory. */
 planc_status planrt_measure_ops(const planrt_op_options *options, planrt_op_times *out);
+/* The same without times: what the backend has for every op at one batch. */
+planc_status planrt_list_variants(const planrt_backend *backend, const planc_graph *graph, int64_t batch,
+                                  planrt_op_times *out);
 
 /* --- Links ------------------------------------------------------------------------------------------------------ */
 

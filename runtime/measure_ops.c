@@ -42,7 +42,14 @@ typedef struct bench {
   int64_t *times; /* [instance][repetition] */
 } bench;
 
-static planc_status find_candidates(bench *b, planrt_device *device) {
+static planc_status expand(bench *b) {
+  const planrt_op_options *options = b->options;
+  planc_job job = {
+      .graph = options->graph, .batch = options->batch, .n_rounds = 1, .rounds = &options->batch, .iterations = 1};
+  return planc_expand(&job, 1, &b->session.trace);
+}
+
+static planc_status find_on(bench *b, planrt_device *device) {
   const planc_trace *trace = b->session.trace;
   int32_t most = 0;
   void **nowhere;
@@ -64,23 +71,30 @@ static planc_status find_candidates(bench *b, planrt_device *device) {
   return NULL;
 }
 
-static planc_status set_up(bench *b) {
-  const planrt_op_options *options = b->options;
-  planc_job job = {
-      .graph = options->graph, .batch = options->batch, .n_rounds = 1, .rounds = &options->batch, .iterations = 1};
-  PLANC_TRY(planc_expand(&job, 1, &b->session.trace));
-  PLANC_TRY(planrt_user_open(&b->session));
-  PLANC_TRY(planrt_init(&b->session));
+static planc_status find_candidates(bench *b) {
   planrt_device *device;
   planrt_device_options nothing = {0};
-  PLANC_TRY(options->backend->open(&nothing, &device));
-  planc_status status = find_candidates(b, device);
-  options->backend->close(device);
-  PLANC_TRY(status);
+  PLANC_TRY(b->options->backend->open(&nothing, &device));
+  planc_status status = find_on(b, device);
+  b->options->backend->close(device);
+  return status;
+}
+
+static planc_status set_up(bench *b) {
+  PLANC_TRY(expand(b));
+  PLANC_TRY(planrt_user_open(&b->session));
+  PLANC_TRY(planrt_init(&b->session));
+  PLANC_TRY(find_candidates(b));
   int64_t instances = b->session.trace->n_instances;
   PLANC_TRY(PLANC_NEW(&b->memory, &b->choices, instances));
   PLANC_TRY(PLANC_NEW(&b->memory, &b->spans, instances));
-  return PLANC_NEW(&b->memory, &b->times, instances * options->repetitions);
+  return PLANC_NEW(&b->memory, &b->times, instances * b->options->repetitions);
+}
+
+static void tear_down(bench *b) {
+  planc_trace_free(b->session.trace);
+  planc_arena_free(&b->session.memory);
+  planc_arena_free(&b->memory);
 }
 
 /* --- Measuring -------------------------------------------------------------------------------------------------- */
@@ -137,8 +151,26 @@ planc_status planrt_measure_ops(const planrt_op_options *options, planrt_op_time
   for (int32_t pass = 0; !status && pass < b.n_passes && !(options->stop && *options->stop); pass++)
     status = run_pass(&b, pass, out);
   if (!status) qsort(out->data + before, (size_t)(out->len - before), sizeof *out->data, compare_ops);
-  planc_trace_free(b.session.trace);
-  planc_arena_free(&b.session.memory);
-  planc_arena_free(&b.memory);
+  tear_down(&b);
   return planc_context(status, "batch %lld", (long long)options->batch);
+}
+
+static planc_status list(bench *b, planrt_op_times *out) {
+  PLANC_TRY(expand(b));
+  PLANC_TRY(find_candidates(b));
+  for (int32_t i = 0; i < b->session.trace->n_instances; i++)
+    for (int32_t v = 0; v < b->ops[i].count; v++) {
+      planrt_op_time time = {.op = b->session.trace->instances[i].op, .variant = b->ops[i].variants[v]};
+      VEC_PUSH(out, time);
+    }
+  return NULL;
+}
+
+planc_status planrt_list_variants(const planrt_backend *backend, const planc_graph *graph, int64_t batch,
+                                  planrt_op_times *out) {
+  planrt_op_options options = {.backend = backend, .graph = graph, .batch = batch};
+  bench b = {.options = &options, .session = {.backend = backend}};
+  planc_status status = list(&b, out);
+  tear_down(&b);
+  return planc_context(status, "batch %lld", (long long)batch);
 }

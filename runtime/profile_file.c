@@ -308,7 +308,7 @@ static void add_loads(cJSON *root, const cJSON *pieces) {
 /* --- The whole -------------------------------------------------------------------------------------------------- */
 
 planc_status planrt_profile_compose(const planrt_profile_head *head, const planc_graph *graph, const cJSON *pieces,
-                                    char **out) {
+                                    cJSON **out) {
   const cJSON *piece, *of_links = NULL;
   cJSON_ArrayForEach(piece, pieces) {
     if (planrt_piece_is_of_links(piece)) of_links = piece;
@@ -324,9 +324,6 @@ planc_status planrt_profile_compose(const planrt_profile_head *head, const planc
   cJSON_AddItemToObject(root, "ops", merge_ops(pieces, 0));
   add_links(root, &l);
   add_loads(root, pieces);
-  char *text = cJSON_Print(root);
-  cJSON_Delete(root);
-  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  *out = text;
+  *out = root;
   return NULL;
 }

@@ -21,9 +21,12 @@ typedef struct planrt_profile_head {
   int64_t memory_bytes;
 } planrt_profile_head;
 
-/* The profile's text, malloc'ed, of an array of pieces that has one of links and at least one of ops without load.
+/* The profile of an array of pieces that has one of links and at least one of ops without load.
  * INTERNAL when a piece is not as the functions above make it. */
 planc_status planrt_profile_compose(const planrt_profile_head *head, const planc_graph *graph, const cJSON *pieces,
-                                    char **out);
+                                    cJSON **out);
+/* Adds the exact workspaces at batches 1 to `most` where planc would not find them between the measured ones. */
+planc_status planrt_profile_add_workspaces(cJSON *profile, const planrt_backend *backend, const planc_graph *graph,
+                                           int64_t most);
 
 #endif

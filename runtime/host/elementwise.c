@@ -8,21 +8,31 @@ void planrt_relu(const planrt_call *call, const planrt_launch *launch) {
   (void)launch;
   const float *x = call->in[0].data;
   float *y = call->out[0].data;
-  for (int64_t i = 0; i < call->out[0].elements; i++) y[i] = x[i] > 0.0F ? x[i] : 0.0F;
+  int64_t n = call->out[0].elements;
+  for (int64_t i = 0; i < n; i++) {
+    float value = x[i];
+    y[i] = value > 0.0F ? value : 0.0F;
+  }
 }
 
 void planrt_relu_grad(const planrt_call *call, const planrt_launch *launch) {
   (void)launch;
   const float *y = call->in[0].data, *dy = call->in[1].data;
   float *dx = call->out[0].data;
-  for (int64_t i = 0; i < call->out[0].elements; i++) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
+  int64_t n = call->out[0].elements;
+  /* The gradient is loaded in any case: a load under a condition keeps compilers from vector code. */
+  for (int64_t i = 0; i < n; i++) {
+    float gradient = dy[i];
+    dx[i] = y[i] > 0.0F ? gradient : 0.0F;
+  }
 }
 
 void planrt_add(const planrt_call *call, const planrt_launch *launch) {
   (void)launch;
   const float *a = call->in[0].data, *b = call->in[1].data;
   float *y = call->out[0].data;
-  for (int64_t i = 0; i < call->out[0].elements; i++) y[i] = a[i] + b[i];
+  int64_t n = call->out[0].elements;
+  for (int64_t i = 0; i < n; i++) y[i] = a[i] + b[i];
 }
 
 /* A round's gradient from its temporary into the iteration's. */

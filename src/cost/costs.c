@@ -81,10 +81,14 @@ static planc_status overflow(const planc_op *op, int64_t batch) {
 static planc_status add_variants(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
                                  int64_t batch, variant_list *out) {
   if (of->measured) {
+    int64_t before = out->len;
     for (int32_t v = 0; v < of->measured->n_variants; v++) {
-      VEC_PUSH(out, planc_measured_at(&of->measured->variants[v], batch, of->scales, profile->compute.kernel_ns));
+      planc_variant at = planc_measured_at(&of->measured->variants[v], batch, of->scales, profile->compute.kernel_ns);
+      if (at.workspace_bytes >= 0) VEC_PUSH(out, at);
     }
-    return NULL;
+    if (out->len > before) return NULL;
+    return planc_error(PLANC_BAD_INPUT, "op %s: the profile has no algorithm for batch %lld", of->op->name,
+                       (long long)batch);
   }
   if (of->is_conv) {
     planc_conv_case at = {.conv = &of->conv,

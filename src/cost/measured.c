@@ -2,6 +2,7 @@
 #include "cost/measured.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cost/profile.h"
@@ -33,6 +34,26 @@ static planc_status read_points(const planc_json *at, planc_arena *arena, planc_
   return NULL;
 }
 
+static planc_status read_workspaces(const planc_json *at, planc_arena *arena, planc_measured_variant *variant) {
+  static const planc_json_field fields[] = {
+      {"batch", offsetof(planc_measured_workspace, batch), 1, PLANC_JSON_MAX},
+      {"bytes", offsetof(planc_measured_workspace, bytes), -1, PLANC_JSON_MAX},
+  };
+  PLANC_TRY(planc_json_array(at, &variant->n_workspaces));
+  planc_measured_workspace *workspaces;
+  PLANC_TRY(PLANC_NEW(arena, &workspaces, variant->n_workspaces));
+  variant->workspaces = workspaces;
+  for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item)) {
+    planc_measured_workspace *workspace = &workspaces[item.index];
+    PLANC_TRY(planc_json_struct(&item, fields, sizeof fields / sizeof *fields, workspace));
+    if (item.index > 0 && workspace->batch <= workspace[-1].batch) {
+      return planc_json_error(&item, "batch %" PRId64 " follows batch %" PRId64 ": batches must ascend",
+                              workspace->batch, workspace[-1].batch);
+    }
+  }
+  return NULL;
+}
+
 static planc_status copy_name(const planc_json *at, planc_arena *arena, const char **out) {
   const char *name;
   PLANC_TRY(planc_json_name(at, &name));
@@ -40,12 +61,14 @@ static planc_status copy_name(const planc_json *at, planc_arena *arena, const ch
 }
 
 static planc_status read_variant(const planc_json *at, planc_arena *arena, planc_measured_variant *out) {
-  enum { ALGORITHM, DETERMINISTIC, POINTS, N };
-  static const planc_json_key keys[N] = {{"algorithm", false}, {"deterministic", false}, {"points", false}};
+  enum { ALGORITHM, DETERMINISTIC, POINTS, WORKSPACES, N };
+  static const planc_json_key keys[N] = {
+      {"algorithm", false}, {"deterministic", false}, {"points", false}, {"workspaces", true}};
   planc_json members[N];
   PLANC_TRY(planc_json_members(at, keys, N, members));
   PLANC_TRY(copy_name(&members[ALGORITHM], arena, &out->algorithm));
   PLANC_TRY(planc_json_bool(&members[DETERMINISTIC], &out->deterministic));
+  if (members[WORKSPACES].value) PLANC_TRY(read_workspaces(&members[WORKSPACES], arena, out));
   return read_points(&members[POINTS], arena, out);
 }
 
@@ -134,7 +157,7 @@ static const planc_point *segment_end(const planc_measured_variant *variant, int
   return &variant->points[low];
 }
 
-planc_variant planc_measured_at(const planc_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns) {
+static planc_variant interpolate(const planc_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns) {
   planc_variant out = {.algorithm = variant->algorithm, .deterministic = variant->deterministic, .measured = true};
   if (variant->n_points == 1) {
     const planc_point *only = variant->points;
@@ -151,5 +174,21 @@ planc_variant planc_measured_at(const planc_measured_variant *variant, int64_t b
   out.time_ns = line_at(a->batch, a->time_ns, b->batch, b->time_ns, batch);
   out.workspace_bytes = line_at(a->batch, a->workspace_bytes, b->batch, b->workspace_bytes, batch);
   out.busy_ppm = line_at(a->batch, a->busy_ppm, b->batch, b->busy_ppm, within);
+  return out;
+}
+
+static int compare_workspaces(const void *batch, const void *workspace) {
+  int64_t wanted = *(const int64_t *)batch, there = ((const planc_measured_workspace *)workspace)->batch;
+  return (wanted > there) - (wanted < there);
+}
+
+planc_variant planc_measured_at(const planc_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns) {
+  planc_variant out = interpolate(variant, batch, scales, kernel_ns);
+  const planc_measured_workspace *exact = NULL;
+  if (variant->n_workspaces > 0) {
+    exact = bsearch(&batch, variant->workspaces, (size_t)variant->n_workspaces, sizeof *variant->workspaces,
+                    compare_workspaces);
+  }
+  if (exact) out.workspace_bytes = exact->bytes;
   return out;
 }

@@ -13,11 +13,18 @@ typedef struct planc_point {
   int64_t spread_ns; /* median distance of the measurements from time_ns; 0 where it is not told */
 } planc_point;
 
+/* The exact workspace at a batch where the line between the points does not give it. */
+typedef struct planc_measured_workspace {
+  int64_t batch, bytes; /* -1: the algorithm does not run at this batch */
+} planc_measured_workspace;
+
 typedef struct planc_measured_variant {
   const char *algorithm;
   bool deterministic;
   int32_t n_points;
   const planc_point *points; /* by batch, ascending */
+  int32_t n_workspaces;
+  const planc_measured_workspace *workspaces; /* by batch, ascending */
 } planc_measured_variant;
 
 typedef struct planc_measured_op {
@@ -37,8 +44,8 @@ planc_status planc_measured_read(const planc_json *at, planc_arena *arena, planc
 void planc_measured_free(planc_measured *measured);
 /* The op's tables, or NULL when it was not measured. */
 const planc_measured_op *planc_measured_find(const planc_measured *measured, const char *op);
-/* The variant at `batch`. From a single point, the part of the time above `kernel_ns` and the workspace grow with the
- * batch, unless the op does not depend on it (`scales` is false). */
+/* The variant at `batch`; its workspace is -1 when it does not run there. From a single point, the part of the time
+ * above `kernel_ns` and the workspace grow with the batch, unless the op does not depend on it (`scales` is false). */
 planc_variant planc_measured_at(const planc_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns);
 
 #endif
