@@ -11,6 +11,8 @@ What changes:
 - aten.convolution becomes conv2d, and its fused backward the data, bias and weight gradients, each an op that can have
   its own algorithm. In this order everything the fused op held is live at the weight gradient, so the peak is the
   recorded one. A convolution whose operand is a slice of a storage stays the ATen op: a slice of channels is no window.
+  A file does not say how the operands of other ops lie in their storages; export_torch.py knows, and gives more ops a
+  type of planc's (aten_types.py).
 - The running statistics of a batch norm are effects: a recompute leaves them alone.
 - A module that reads one of its parameters in several visits is a recurrence: its forward ops carry the module as loop
   and the visit as step.
@@ -26,15 +28,15 @@ import json
 import math
 import sys
 
-from graphfile import DTYPE_BYTES, NAME_LIMIT, GraphFile, law, legal_name
+from aten_types import typed
+from graphfile import NAME_LIMIT, GraphFile, legal_name
+from recording import KIND, BadRecording, Recording
 
-SCHEMA = "planc-opgraph-1"
-KIND = {"param": "param", "buffer": "state", "optstate": "state", "input": "input", "activation": "activation",
-        "actgrad": "activation", "grad": "grad", "temp": "temp"}
-PHASES = ("forward", "backward", "optimizer")
+BATCH_NORMS = ("aten.native_batch_norm", "aten._native_batch_norm_legit", "aten._batch_norm_with_update",
+               "aten.cudnn_batch_norm")
+BATCH_NORM_GRADS = ("aten.native_batch_norm_backward", "aten.batch_norm_backward", "aten.cudnn_batch_norm_backward")
 FLAGS = {
-    "aten.native_batch_norm": ("batch-coupled",),
-    "aten.native_batch_norm_backward": ("batch-coupled",),
+    **{type: ("batch-coupled",) for type in BATCH_NORMS + BATCH_NORM_GRADS},
     "aten.native_dropout": ("stochastic",),
     "aten.nll_loss_forward": ("batch-mean",),
     "aten.nll_loss_backward": ("batch-mean",),
@@ -42,15 +44,10 @@ FLAGS = {
 MEAN_REDUCTION = 1
 # Shapes and storage ids that only the recorder's own checks need.
 NOT_ATTRS = {"shapes", "shape_only", "partial_write"}
-INT64_MAX = 2**63 - 1
 LARGEST_ATTR = 2**53
 
 
 # --- Reading the recording --------------------------------------------------------------------------------------------
-
-
-class BadRecording(Exception):
-    """What is wrong and where."""
 
 
 def unique_keys(pairs):
@@ -75,110 +72,6 @@ def load(path):
         raise BadRecording(f"not a JSON text: {error}") from error
 
 
-class Fields:
-    """One JSON object of the recording; every access checks the type and names the place."""
-
-    def __init__(self, value, place):
-        if not isinstance(value, dict):
-            raise BadRecording(f"{place}: an object is expected")
-        self.value, self.place = value, place
-
-    def fail(self, key, what):
-        raise BadRecording(f"{self.place}: {key}: {what}")
-
-    def text(self, key, default=None):
-        value = self.value.get(key, default)
-        if value is not None and not isinstance(value, str):
-            self.fail(key, "a string is expected")
-        return value
-
-    def choice(self, key, choices):
-        value = self.text(key)
-        if value not in choices:
-            self.fail(key, f"one of {', '.join(choices)} is expected")
-        return value
-
-    def size(self, key):
-        value = self.value.get(key, 0)
-        if type(value) is not int or not 0 <= value <= INT64_MAX:
-            self.fail(key, "an integer from 0 to 2^63-1 is expected")
-        return value
-
-    def law(self, key):
-        return self.size(f"{key}_fixed"), self.size(f"{key}_per_sample")
-
-    def list(self, key, limit=INT64_MAX):
-        """A list of integers from 0 to `limit`."""
-        value = self.value.get(key, [])
-        if not isinstance(value, list) or any(type(v) is not int or not 0 <= v <= limit for v in value):
-            self.fail(key, f"a list of integers from 0 to {limit} is expected")
-        return value
-
-    def objects(self, key):
-        value = self.value.get(key)
-        if not isinstance(value, list):
-            self.fail(key, "a list is expected")
-        return [Fields(v, f"{key}[{i}]") for i, v in enumerate(value)]
-
-
-class Storage:
-    """A recorded storage: its kind, recorded name, element type and dimensions as laws."""
-
-    def __init__(self, fields, batch):
-        self.kind = fields.choice("kind", KIND)
-        self.name = fields.text("name")
-        self.bytes = fields.law("bytes")
-        self.dtype = fields.text("dtype")
-        self.dims = self.dims_of(fields, batch)
-        if self.dims is None:  # the shape does not explain the bytes
-            self.dtype, self.dims = "u8", [self.bytes]
-
-    def dims_of(self, fields, batch):
-        example = fields.list("shape_example")
-        slopes = fields.list("shape_per_sample") or [0] * len(example)
-        if len(slopes) != len(example):
-            fields.fail("shape_per_sample", "shape_example has another rank")
-        dims = [(size - slope * batch, slope) for size, slope in zip(example, slopes)]
-        if len(dims) > 8 or self.dtype not in DTYPE_BYTES or any(fixed < 0 for fixed, _ in dims):
-            return None
-        fixed, per_sample, square = DTYPE_BYTES[self.dtype], 0, 0
-        for f, p in dims:
-            fixed, per_sample, square = fixed * f, fixed * p + per_sample * f, square or per_sample * p
-        return dims if (fixed, per_sample) == self.bytes and not square else None
-
-    def shape(self):
-        """The dimensions as the recording writes an operand's."""
-        return [law(d) if d[1] else d[0] for d in self.dims]
-
-
-class Op:
-    """A recorded op."""
-
-    def __init__(self, fields, n_storages):
-        self.fields = fields
-        self.type = legal_name(fields.text("name") or fields.fail("name", "a string is expected"))
-        self.phase = fields.choice("phase", PHASES)
-        self.module = fields.text("module") or ""
-        self.inputs, self.outputs, self.inplace = (fields.list(k, n_storages - 1)
-                                                   for k in ("inputs", "outputs", "inplace"))
-        self.attrs = Fields(fields.value.get("attrs", {}), f"{fields.place}: attrs")
-        self.flops, self.traffic = fields.law("flops"), fields.law("bytes")
-        if not set(self.inplace) <= set(self.outputs):
-            fields.fail("inplace", "a storage is not among the outputs")
-
-
-class Recording:
-    def __init__(self, value):
-        fields = Fields(value, "recording")
-        if fields.text("schema") != SCHEMA:
-            fields.fail("schema", f"{SCHEMA} is expected")
-        self.model, self.source = fields.text("model", "recording"), fields.text("source", "")
-        self.optimizer = fields.text("optimizer", "")
-        batch = fields.size("batch_example")
-        self.storages = [Storage(f, batch) for f in fields.objects("tensors")]
-        self.ops = [Op(f, len(self.storages)) for f in fields.objects("ops")]
-
-
 # --- Converting -------------------------------------------------------------------------------------------------------
 
 
@@ -196,12 +89,6 @@ class Names:
             name = legal_name(wanted)[:NAME_LIMIT - len(suffix)] + suffix
         self.taken.add(name)
         return name
-
-
-def tensor_names(storages):
-    names = Names()
-    return [names.give(f"t{i}" if s.name is None else s.name + ":grad" * (s.kind == "grad"))
-            for i, s in enumerate(storages)]
 
 
 def loops(recording):
@@ -234,84 +121,56 @@ def kept_attrs(op):
     return kept
 
 
-def conv_attrs(op):
-    attrs = {"stride": op.attrs.list("stride") or [1, 1], "pad": op.attrs.list("padding") or [0, 0]}
-    dilation, groups = op.attrs.list("dilation") or [1, 1], op.attrs.size("groups") or 1
-    if dilation != [1, 1]:
-        attrs["dilation"] = dilation
-    if groups != 1:
-        attrs["groups"] = groups
-    return attrs
-
-
-def is_plain_conv(op, storages):
-    """Whether a recorded convolution, or its backward, is one of two dimensions over whole storages."""
-    shapes = [storages[s].shape() for s in op.inputs + op.outputs]
-    ranks = [len(shape) for shape in shapes]
-    attrs = op.attrs.value
-    if attrs.get("transposed") or op.inplace or attrs.get("shapes") != shapes:
-        return False
-    if op.type == "aten.convolution":
-        return ranks in ([4, 4, 4], [4, 4, 1, 4])
-    mask = attrs.get("output_mask")
-    if not isinstance(mask, list) or len(mask) != 3:
-        op.attrs.fail("output_mask", "a list of three booleans is expected")
-    return ranks == [4, 4, 4] + [rank for rank, wanted in zip((4, 4, 1), mask) if wanted]
-
-
 class Converter:
-    def __init__(self, recording):
+    """The graph of a recording. `made` names the ops that each recorded op became, with their types."""
+
+    def __init__(self, recording, heading):
         self.recording = recording
-        self.names = tensor_names(recording.storages)
-        self.op_names = Names()
-        header = {"name": legal_name(f"{recording.model}-recorded"), "layout": "NCHW"}
+        self.tensor_names, self.op_names = Names(), Names()
+        self.names = [self.tensor_names.give(f"t{i}" if s.name is None else s.name + ":grad" * (s.kind == "grad"))
+                      for i, s in enumerate(recording.storages)]
+        self.windows = {}
+        self.made = [[] for _ in recording.ops]
+        header = {"name": legal_name(recording.model), "layout": "NCHW"}
         header["origin"] = json.dumps(f"one training iteration recorded from {recording.source}, {recording.optimizer}")
         loss = [n for n, s in zip(self.names, recording.storages) if s.name == "loss" and s.kind == "activation"]
         if loss:
             header["loss"] = loss[0]
-        self.graph = GraphFile("Written by from_recording.py from a recorded PyTorch training iteration.", **header)
+        self.graph = GraphFile(heading, **header)
 
     def run(self):
         storages = self.recording.storages
         for name, storage in zip(self.names, storages):
             self.graph.tensor(name, storage.dtype, storage.dims, KIND[storage.kind])
         for i, (op, loop) in enumerate(zip(self.recording.ops, loops(self.recording))):
-            if op.type == "aten.convolution" and is_plain_conv(op, storages):
-                self.emit(i, op, "conv2d", op.inputs, op.outputs, attrs=conv_attrs(op), flops=op.flops, loop=loop)
-            elif op.type == "aten.convolution_backward" and is_plain_conv(op, storages):
-                self.conv_backward(i, op)
-            else:
+            for new in typed(op, storages):
+                inputs, outputs, effects = ([self.operand(v) for v in views]
+                                            for views in (new.inputs, new.outputs, new.effects))
+                self.emit(i, new.type, inputs, outputs, effects=effects, attrs=new.attrs, flops=new.flops, loop=loop)
+            if not self.made[i]:
                 self.aten(i, op, loop)
         return self.graph
 
-    def emit(self, i, op, type, inputs, outputs, **rest):
+    def emit(self, i, type, inputs, outputs, **rest):
+        op = self.recording.ops[i]
         name = self.op_names.give(f"{op.module}.{type}.{i}" if op.module else f"{type}.{i}")
-        self.graph.op(name, type, [self.names[s] for s in inputs], [self.names[s] for s in outputs], phase=op.phase,
-                      **rest)
+        self.made[i].append((name, type))
+        self.graph.op(name, type, inputs, outputs, phase=op.phase, **rest)
 
-    def conv_backward(self, i, op):
-        dy, x, w = op.inputs
-        results = iter(op.outputs)
-        dx, dw, db = (next(results) if wanted else None for wanted in op.attrs.value["output_mask"])
-        # The bias gradient adds up the elements of dy; the other two cost the same.
-        storage = self.recording.storages[dy]
-        bias = tuple(part // DTYPE_BYTES[storage.dtype] if db is not None else 0 for part in storage.bytes)
-        shares = max((dx is not None) + (dw is not None), 1)
-        each = tuple((total - part) // shares for total, part in zip(op.flops, bias))
-        if min(each) < 0 or any(e * shares + part != total for e, part, total in zip(each, bias, op.flops)):
-            op.fields.fail("flops", "they do not split into data, weight and bias gradient")
-        attrs = conv_attrs(op)
-        if dx is not None:
-            self.emit(i, op, "conv2d_dgrad", [w, dy], [dx], attrs=attrs, flops=each)
-        if db is not None:
-            self.emit(i, op, "conv2d_bgrad", [dy], [db], flops=bias)
-        if dw is not None:
-            self.emit(i, op, "conv2d_wgrad", [x, dy], [dw], attrs=attrs, flops=each)
+    def operand(self, view):
+        """The tensor that a view is: the storage's own, or a window on it."""
+        storage, root = self.recording.storages[view.storage], self.names[view.storage]
+        if list(view.dims) == storage.dims:
+            return root
+        if view not in self.windows:
+            name = self.tensor_names.give(f"{root}.view")
+            self.windows[view] = self.graph.tensor(name, storage.dtype, view.dims, of=root, offset=view.offset)
+        return self.windows[view]
 
     def aten(self, i, op, loop):
         inputs, outputs, effects = op.inputs, op.outputs, []
         attrs = op.attrs.value
-        if op.type == "aten.native_batch_norm":
+        if op.type in BATCH_NORMS:
             effects = op.inplace
             inputs, outputs = ([s for s in side if s not in effects] for side in (inputs, outputs))
         if attrs.get("partial_write"):  # what it leaves of an existing storage is read in effect
@@ -321,13 +180,16 @@ class Converter:
             flags = ()
         if op.type == "aten.mm" and [self.recording.storages[s].kind for s in outputs] == ["grad"]:
             flags = ("accumulates",)  # a matrix product adds to its result at no cost: beta = 1
-        self.emit(i, op, op.type, inputs, outputs, effects=[self.names[s] for s in effects], attrs=kept_attrs(op),
+        inputs, outputs, effects = ([self.names[s] for s in side] for side in (inputs, outputs, effects))
+        self.emit(i, op.type, inputs, outputs, effects=effects, attrs=kept_attrs(op),
                   flops=op.flops if any(op.flops) else None, traffic=op.traffic, flags=flags, loop=loop)
 
 
 def convert(path):
     """The graph in the recording at `path`."""
-    return Converter(Recording(load(path))).run()
+    recording = Recording(load(path))
+    recording.model += "-recorded"
+    return Converter(recording, "Written by from_recording.py from a recorded PyTorch training iteration.").run()
 
 
 # --- Command line -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Writing planc-graph(5) files: what generate.py and from_recording.py share.
+"""Writing planc-graph(5) files: what generate.py, from_recording.py and export_torch.py share.
 
 A size is a law in the batch size N, held as a pair (fixed, per_sample) and written `3+50N`. A file is built in memory,
 one tensor and one op per line, and put in place whole by a rename, so a failed run leaves no half-written graph.
@@ -52,12 +52,14 @@ class GraphFile:
         self.tensors = {}
         self.ops = {}
 
-    def tensor(self, name, dtype, dims, kind="activation", of=None):
-        """Adds a tensor of `dims` (laws), with storage of its own or as a window on that of tensor `of`."""
+    def tensor(self, name, dtype, dims, kind="activation", of=None, offset=(0, 0)):
+        """Adds a tensor of `dims` (laws), with storage of its own or as a window on that of tensor `of`, `offset` bytes
+        (a law) from its start."""
         assert name not in self.tensors, name
         shape = f"{dtype}[{','.join(law(d) for d in dims)}]"
         prefix = "" if kind == "activation" else kind + " "
-        self.tensors[name] = f"{shape} of {of}" if of else prefix + shape
+        start = f" @ {law(offset)}" if any(offset) else ""
+        self.tensors[name] = f"{shape} of {of}{start}" if of else prefix + shape
         return name
 
     def op(self, name, type, inputs, outputs, *, phase="forward", effects=(), attrs=None, flops=None, traffic=None,

@@ -61,7 +61,9 @@ def parse_flow(text):
 
 class Tensor:
     def __init__(self, spec, tensors):
-        kind, self.dtype, dims, of = re.fullmatch(r"(?:(\w+) )?(\w+)\[(.*?)\](?: of (\S+))?", spec).groups()
+        kind, self.dtype, dims, of, start = re.fullmatch(r"(?:(\w+) )?(\w+)\[(.*?)\](?: of (\S+)(?: @ (\S+))?)?",
+                                                         spec).groups()
+        self.offset = parse_law(start or "0")
         self.dims = [parse_law(d) for d in dims.split(",")] if dims else []
         self.root = tensors[of].root if of else self
         self.kind = self.root.kind if of else kind or "activation"

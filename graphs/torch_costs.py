@@ -1,0 +1,101 @@
+"""What one ATen call computes and moves: FLOPs (a multiply-add counts as 2) and traffic in device memory.
+
+FLOPs are those of convolutions and matrix products, biases included; all other calls have none. Traffic counts every
+operand that is read once, every result once, with no credit for caches; an expanded operand counts at most its storage.
+Operands are tensors by the names of ATen's arguments.
+"""
+
+import math
+
+# Arguments of which only the shape matters, and those that a call overwrites without reading.
+SHAPE_ONLY = {
+    "aten.nll_loss_backward": ("self",),
+    "aten.nll_loss2d_backward": ("self",),
+    "aten.max_pool2d_with_indices_backward": ("self",),
+    "aten.avg_pool2d_backward": ("self",),
+    "aten._adaptive_avg_pool2d_backward": ("self",),
+    "aten.native_batch_norm_backward": ("running_mean", "running_var"),
+    "aten.cudnn_batch_norm_backward": ("running_mean", "running_var"),
+}
+SHAPE_ONLY_PREFIXES = ("aten.new_", "aten.empty_like", "aten.zeros_like", "aten.ones_like", "aten.full_like",
+                       "aten.rand_like", "aten.randn_like")
+OVERWRITTEN_PREFIXES = ("aten.zero_", "aten.fill_", "aten.copy_", "aten.bernoulli_", "aten.uniform_", "aten.normal_")
+EMPTY_PREFIXES = ("aten.empty", "aten.new_empty")
+# Training reads these twice: for statistics, then for the result.
+READ_TWICE = {
+    "aten.native_batch_norm": ("input",),
+    "aten.cudnn_batch_norm": ("input",),
+    "aten.native_batch_norm_backward": ("grad_out", "input"),
+    "aten.cudnn_batch_norm_backward": ("grad_output", "input"),
+}
+# Of these tables only the elements that the result needs are read: one for each element of the result, or of `target`.
+ROWS_OF = {
+    "aten.embedding": ("weight", 0),
+    "aten.gather": ("self", 0),
+    "aten.index_select": ("self", 0),
+    "aten.index.Tensor": ("self", 0),
+    "aten.nll_loss_forward": ("self", "target"),
+    "aten.nll_loss2d_forward": ("self", "target"),
+}
+
+
+def is_read(name, argument):
+    """Whether the call reads the elements of an argument."""
+    if argument == "self" and name.startswith(SHAPE_ONLY_PREFIXES + OVERWRITTEN_PREFIXES):
+        return False
+    return argument not in SHAPE_ONLY.get(name, ())
+
+
+def traffic(name, reads, results, nbytes):
+    """Bytes of the operands `reads` (argument name, tensor) and of `results`; `nbytes` gives those of a storage."""
+    if name.startswith(EMPTY_PREFIXES):
+        return 0
+    total = sum(t.numel() * t.element_size() for t in results)
+    table, taken_by = ROWS_OF.get(name, (None, None))
+    for argument, tensor in reads:
+        if argument == table:
+            total += tensor.element_size() * (results[0] if taken_by == 0 else dict(reads)[taken_by]).numel()
+        else:
+            times = 2 if argument in READ_TWICE.get(name, ()) else 1
+            total += times * min(tensor.numel() * tensor.element_size(), nbytes(tensor))
+    return total
+
+
+def conv_products(operands, output, transposed):
+    """Multiply-adds of a convolution: of each element of its output or, if it is transposed, of its input."""
+    weight = operands["weight"]
+    spread = operands["input"] if transposed else output
+    return spread.numel() * weight.numel() // weight.shape[0]
+
+
+def convolution(operands, attrs, results):
+    bias = results[0].numel() if "bias" in operands else 0
+    return 2 * conv_products(operands, results[0], attrs["transposed"]) + bias
+
+
+def convolution_backward(operands, attrs, _):
+    dy = operands["grad_output"]
+    data, weight, bias = attrs["output_mask"]
+    return 2 * (data + weight) * conv_products(operands, dy, attrs["transposed"]) + bias * dy.numel()
+
+
+def product(left, bias):
+    """A matrix product, maybe of a batch of matrices, whose left operand has this name."""
+    def flops(operands, _, results):
+        depth = operands[left].shape[-1]
+        return 2 * math.prod(results[0].shape) * depth + (results[0].numel() if bias else 0)
+    return flops
+
+
+FLOPS = {
+    "aten.convolution": convolution,
+    "aten.convolution_backward": convolution_backward,
+    "aten.mm": product("self", bias=False),
+    "aten.addmm": product("mat1", bias=True),
+    "aten.bmm": product("self", bias=False),
+    "aten.baddbmm": product("batch1", bias=True),
+}
+
+
+def flops(name, operands, attrs, results):
+    return FLOPS[name](operands, attrs, results) if name in FLOPS else 0
