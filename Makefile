@@ -1,5 +1,5 @@
 # planc: see README.md. Targets: deps build demo check bench fuzz lint asan tsan install uninstall clean.
-# `build` installs nothing; `demo`, `check` and `fuzz` call `deps`.
+# `build` installs nothing; `demo`, `check` and `fuzz` install what is missing.
 BUILD ?= build
 PREFIX ?= /usr/local
 ifeq ($(origin CC),default)
@@ -29,7 +29,7 @@ LIBS = -lyaml -lcjson -lz -ldnnl -lgomp -lpthread -lm
 UNIT = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 TEST_SUPPORT = $(wildcard tests/support/*.c)
 
-.PHONY: build lib deps check demo unit fuzzers bench fuzz lint asan tsan install uninstall clean
+.PHONY: build lib deps test-deps check demo unit fuzzers bench fuzz lint asan tsan install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -59,11 +59,13 @@ test-%: $(BUILD)/tests/%
 
 # --- Setting up, showing, testing ------------------------------------------------------------------------------------
 
-# What building and testing needs, as Debian packages.
-PACKAGES = gcc make pkg-config libyaml-dev libcjson-dev zlib1g-dev libdnnl-dev check python3 clang clang-format clang-tidy \
-	libclang-rt-dev shellcheck pyflakes3
+# Debian packages: what building and the demonstration need, and what testing needs beside that.
+PACKAGES = gcc make pkg-config libyaml-dev libcjson-dev zlib1g-dev libdnnl-dev python3
+TEST_PACKAGES = check clang clang-format clang-tidy libclang-rt-dev shellcheck pyflakes3 python3-torch
 deps:
 	@tests/deps $(PACKAGES)
+test-deps:
+	@tests/deps $(PACKAGES) $(TEST_PACKAGES)
 
 # What follows `deps` is made by a make of its own, on all processors unless -j says otherwise (the + passes that on).
 MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -72,7 +74,7 @@ demo: deps
 	+@$(MAKE_ALL) build
 	@BUILD=$(BUILD) tests/demo
 
-check: deps
+check: test-deps
 	+@$(MAKE_ALL) build unit fuzzers
 	@BUILD=$(BUILD) $(PYTHON) tests/run
 
@@ -85,7 +87,7 @@ fuzzers: $(FUZZ:%=$(BUILD)/fuzz/%)
 $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/standalone.c $(LIBPLANC)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
-fuzz: deps
+fuzz: test-deps
 	@BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run $(FUZZ)
 
 # Benchmarks' own programs.
