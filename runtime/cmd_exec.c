@@ -19,6 +19,7 @@ static const planc_option options[] = {
     {"seed", 's', "N", "of initial values, shuffles and dropout (default 0)"},
     {"save", 0, "FILE", "write a checkpoint after each epoch, at the end and when interrupted"},
     {"resume", 0, "FILE", "go on from a checkpoint"},
+    {"trace", 0, "FILE", "write when everything in the last periods ran, for Perfetto and planc simulate --against"},
     {"link", 0, "RATE", "pace copies between host and device, e.g. 0.2GB/s (default: as fast as they go)"},
     {"verify", 0, NULL, "run the reference beside the plan and compare every bit"},
     {"synthetic", 0, NULL, "stand-ins for all ops, verified: any graph runs"},
@@ -30,12 +31,15 @@ static const planc_option options[] = {
     {0},
 };
 
+enum { TRACED_PERIODS = 64 };
+
 typedef struct execution {
   const planc_plan *plan;
   planrt_options options;
   planrt_data *data; /* or NULL */
   planrt_session *session;
   const char *save;    /* path, or NULL */
+  const char *trace;   /* path, or NULL */
   int64_t epochs;      /* in all */
   int64_t per_epoch;   /* iterations of job 0 */
   int64_t interleave;  /* the seed, -1 = none */
@@ -99,6 +103,8 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   e->options.poison = planc_option_given(arguments, "poison");
   e->options.concurrent = e->interleave < 0 && !planc_option_given(arguments, "sequential");
   e->save = planc_option_value(arguments, "save");
+  e->trace = planc_option_value(arguments, "trace");
+  if (e->trace) e->options.timeline = TRACED_PERIODS;
   return NULL;
 }
 
@@ -169,6 +175,7 @@ static planc_status run_epochs(execution *e) {
     PLANC_TRY(run_epoch(e, epoch));
     fflush(stdout);
   }
+  if (e->trace && planrt_get_step(e->session).period > 0) PLANC_TRY(planrt_timeline_write(e->session, e->trace));
   if (!e->options.evaluate) return NULL;
   return planrt_evaluate(e->session, planrt_data_feed_held_out, e->data, planrt_data_held_out(e->data), &e->accuracy);
 }

@@ -1,9 +1,24 @@
-/* `planc simulate`: what one iteration of a plan takes, and where the time goes. */
+/* `planc simulate`: what one iteration of a plan takes, and where the time goes; beside it what a run measured. */
+#include "against.h"
 #include "cli.h"
 #include "planc/simulate.h"
 #include "util/size.h"
 
-static planc_status print_json(const planc_plan *plan, const planc_simulation *s) {
+/* What a run measured; without --against nothing. */
+typedef struct measurement {
+  const char *path; /* NULL: there is none */
+  planc_timeline *timeline;
+  planc_comparison *comparison;
+} measurement;
+
+static planc_status read_measurement(const char *path, const planc_plan *plan, measurement *out) {
+  out->path = path;
+  if (!path) return NULL;
+  PLANC_TRY(planc_timeline_read(path, plan, &out->timeline));
+  return planc_context(planc_timeline_compare(plan, out->timeline, &out->comparison), "%s", path);
+}
+
+static planc_status print_json(const planc_plan *plan, const planc_simulation *s, const measurement *m) {
   cJSON *object = cJSON_CreateObject();
   cJSON_AddStringToObject(object, "planc", "simulate/1");
   cJSON_AddStringToObject(object, "policy", plan->policy);
@@ -24,10 +39,11 @@ static planc_status print_json(const planc_plan *plan, const planc_simulation *s
   planc_report_int(object, "d2h_ns", s->d2h_ns);
   planc_report_int(object, "peak_bytes", s->peak_bytes);
   planc_report_int(object, "live_peak_bytes", s->live_peak_bytes);
+  if (m->path) planc_report_against(m->comparison, m->timeline, m->path, object);
   return planc_report_json(object);
 }
 
-static planc_status print_text(const planc_plan *plan, const planc_simulation *s) {
+static planc_status print_text(const planc_plan *plan, const planc_simulation *s, const measurement *m) {
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
   const planc_job *job = &plan->jobs[0];
   printf("%s, %s on %s, batch %lld in %d round%s\n", plan->name, plan->policy, plan->device.name, (long long)job->batch,
@@ -44,6 +60,7 @@ static planc_status print_text(const planc_plan *plan, const planc_simulation *s
   printf("  waits launch %14s\n", planc_time_format(s->stall_ns[PLANC_STALL_LAUNCH], a));
   printf("first iteration %s, prologue", planc_time_format(s->first_iteration_ns, a));
   printf(" %s, epilogue %s\n", planc_time_format(s->prologue_ns, a), planc_time_format(s->epilogue_ns, b));
+  if (m->path) planc_print_against(m->comparison, m->timeline, m->path);
   return NULL;
 }
 
@@ -51,15 +68,24 @@ static planc_status run(const planc_arguments *arguments) {
   planc_plan *plan;
   PLANC_TRY(planc_plan_read(arguments->operands[0], &plan));
   planc_simulation simulation;
+  measurement measured = {0};
   planc_status status = planc_simulate(plan, NULL, NULL, &simulation);
+  if (!status) status = read_measurement(planc_option_value(arguments, "against"), plan, &measured);
   if (!status) {
-    status = planc_option_given(arguments, "json") ? print_json(plan, &simulation) : print_text(plan, &simulation);
+    status = planc_option_given(arguments, "json") ? print_json(plan, &simulation, &measured)
+                                                   : print_text(plan, &simulation, &measured);
   }
+  planc_comparison_free(measured.comparison);
+  planc_timeline_free(measured.timeline);
   planc_plan_free(plan);
   return status;
 }
 
-static const planc_option options[] = {{"json", 0, NULL, "the result as one line of JSON"}, {0}};
+static const planc_option options[] = {
+    {"against", 0, "FILE", "compare with what `planrun exec --trace` measured of this plan"},
+    {"json", 0, NULL, "the result as one line of JSON"},
+    {0},
+};
 
 const planc_subcommand planc_cmd_simulate = {{"simulate", "PLAN", "predict a plan's time and stalls", options, 1, 1},
                                              run};

@@ -92,6 +92,13 @@ void planc_emit_string(planc_emit *emit, const char *string) {
   EMIT(emit, "\"");
 }
 
+void planc_emit_hash(planc_emit *emit, uint64_t hash) {
+  static const char hex[] = "0123456789abcdef";
+  EMIT(emit, "\"");
+  for (int shift = 60; shift >= 0; shift -= 4) planc_emit_bytes(emit, &hex[hash >> shift & 15], 1);
+  EMIT(emit, "\"");
+}
+
 void planc_emit_real(planc_emit *emit, double value) {
   if (!isfinite(value)) {
     planc_emit_fail(emit, planc_error(PLANC_BAD_INPUT, "a plan cannot hold a real number that is not finite"));

@@ -23,6 +23,8 @@ void planc_emit_ints(planc_emit *emit, const int32_t *values, int64_t n);
 void planc_emit_longs(planc_emit *emit, const int64_t *values, int64_t n);
 /* Quoted and escaped; NULL is the empty string. */
 void planc_emit_string(planc_emit *emit, const char *string);
+/* Quoted, sixteen hexadecimal digits. */
+void planc_emit_hash(planc_emit *emit, uint64_t hash);
 void planc_emit_real(planc_emit *emit, double value);
 void planc_emit_law(planc_emit *emit, planc_law law);
 /* Keeps `failure` unless there is one already. */

@@ -1,0 +1,70 @@
+/* Timelines: when each timed instruction of a plan's body (exec, move, offload, prefetch) ran in several periods that
+ * planrun measured, and how that compares with what the simulator predicts. Form of the file: planrun(1), RUN TRACE. */
+#ifndef PLANC_TIMELINE_H
+#define PLANC_TIMELINE_H
+
+#include "planc/plan.h"
+
+static inline bool planc_instr_is_timed(const planc_instr *instr) {
+  return instr->op == PLANC_INSTR_exec || instr->op == PLANC_INSTR_move || instr->op == PLANC_INSTR_offload ||
+         instr->op == PLANC_INSTR_prefetch;
+}
+
+typedef struct planc_span {
+  int64_t begin_ns, end_ns;
+} planc_span;
+
+typedef struct planc_timeline {
+  int64_t first_period;
+  int32_t n_periods;       /* consecutive, at least 1 */
+  int32_t n_timed;         /* timed instructions of the body, at least 1 */
+  const int32_t *instrs;   /* their indices in the body, ascending */
+  const planc_span *spans; /* of period p and timed instruction k: spans[(int64_t)p * n_timed + k] */
+} planc_timeline;
+
+/* Reads a timeline that was measured with `plan`. BAD_INPUT: "path: place: what"; STALE when it belongs to another
+ * plan. On each stream spans follow each other in the plan's order without overlap. */
+planc_status planc_timeline_read(const char *path, const planc_plan *plan, planc_timeline **out);
+planc_status planc_timeline_parse(const char *text, size_t length, const char *path, const planc_plan *plan,
+                                  planc_timeline **out);
+void planc_timeline_free(planc_timeline *timeline);
+
+/* --- Predicted and measured ----------------------------------------------------------------------------------- */
+
+/* Ops of a type, or copies of a direction: the sum over a period. */
+typedef struct planc_class_times {
+  const char *name; /* of the op type, borrowed from the plan; or "accumulate", "move", "copy in", "copy out" */
+  int32_t count;    /* instructions of a period */
+  int64_t predicted_ns, measured_ns;
+} planc_class_times;
+
+/* What a compute stream did while nothing ran on it: it waited for a copy, in or out, or for another compute stream;
+ * the rest is launches, hand-overs between streams, and what cannot be known. */
+typedef enum planc_gap_cause {
+  PLANC_GAP_IN,
+  PLANC_GAP_OUT,
+  PLANC_GAP_COMPUTE,
+  PLANC_GAP_OTHER,
+  PLANC_N_GAPS
+} planc_gap_cause;
+
+typedef struct planc_stream_times {
+  int32_t stream; /* a compute stream of the plan */
+  int64_t predicted_busy_ns, measured_busy_ns;
+  int64_t predicted_gap_ns[PLANC_N_GAPS], measured_gap_ns[PLANC_N_GAPS];
+} planc_stream_times;
+
+/* Measured times are medians over the periods. A period starts with its first work on a compute stream (where there is
+ * none, on any) and lasts until the next one starts; a single one until its last work ends. Gaps before a single
+ * period's first work on a stream are not known and count nothing. */
+typedef struct planc_comparison {
+  int64_t predicted_ns, measured_ns, least_ns, most_ns; /* of a period; measured: median, least, most */
+  int32_t n_classes, n_streams;
+  const planc_class_times *classes;  /* by predicted time, longest first */
+  const planc_stream_times *streams; /* by stream */
+} planc_comparison;
+
+planc_status planc_timeline_compare(const planc_plan *plan, const planc_timeline *timeline, planc_comparison **out);
+void planc_comparison_free(planc_comparison *comparison);
+
+#endif

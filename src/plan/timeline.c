@@ -1,0 +1,252 @@
+/* Reading timelines: Chrome's trace-event JSON as planrun writes it (planrun(1), RUN TRACE). Every object may have the
+ * keys that planrun gives it and no others; every period must have every timed instruction of the plan once. */
+#include "planc/timeline.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost/json.h"
+#include "util/arena.h"
+#include "util/file.h"
+#include "util/math.h"
+
+enum { FILE_LIMIT = 1 << 28 };
+/* Microseconds that are doubles tell nanoseconds apart up to here: three days. */
+#define LONGEST_NS (INT64_C(1) << 48)
+
+#define X(name) #name,
+static const char *const categories[] = {PLANC_INSTRS(X)};
+#undef X
+
+typedef struct owned {
+  planc_timeline timeline; /* first: what is given out */
+  planc_arena arena;
+} owned;
+
+typedef struct reading {
+  const planc_plan *plan;
+  planc_timeline *timeline;
+  int32_t *timed_of; /* by instruction of the body: its index among the timed ones, -1 for others */
+  planc_span *spans; /* end_ns is -1 until it is read */
+} reading;
+
+/* --- The plan's side ------------------------------------------------------------------------------------------ */
+
+static planc_status find_timed(reading *r, planc_arena *arena) {
+  const planc_section *body = &r->plan->body;
+  int32_t *instrs;
+  PLANC_TRY(PLANC_NEW(arena, &r->timed_of, body->n));
+  PLANC_TRY(PLANC_NEW(arena, &instrs, body->n));
+  r->timeline->instrs = instrs;
+  for (int32_t i = 0; i < body->n; i++) {
+    r->timed_of[i] = -1;
+    if (!planc_instr_is_timed(&body->instrs[i])) continue;
+    if (body->instrs[i].stream < 0 || body->instrs[i].stream >= r->plan->n_streams)
+      return planc_error(PLANC_INVALID_PLAN, "there is no stream %d", body->instrs[i].stream);
+    r->timed_of[i] = r->timeline->n_timed;
+    instrs[r->timeline->n_timed++] = i;
+  }
+  return r->timeline->n_timed > 0 ? NULL : planc_error(PLANC_BAD_INPUT, "the plan's body runs nothing");
+}
+
+/* --- What the file is ----------------------------------------------------------------------------------------- */
+
+static planc_status read_hash(const planc_json *at, uint64_t *out) {
+  const char *text;
+  PLANC_TRY(planc_json_string(at, &text));
+  if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+    return planc_json_error(at, "must be 16 hexadecimal digits");
+  *out = strtoull(text, NULL, 16);
+  return NULL;
+}
+
+static planc_status check_version(const planc_json *at) {
+  const char *version;
+  PLANC_TRY(planc_json_string(at, &version));
+  return strcmp(version, "trace/1") == 0 ? NULL : planc_json_error(at, "must be \"trace/1\"");
+}
+
+static planc_status read_header(reading *r, const planc_json *at, const char *path) {
+  enum { VERSION, NAME, POLICY, GRAPH_HASH, PLAN_HASH, BACKEND, FIRST, PERIODS, N_KEYS };
+  static const planc_json_key keys[N_KEYS] = {{.name = "planrun"},      {.name = "plan"},      {.name = "policy"},
+                                              {.name = "graph_hash"},   {.name = "plan_hash"}, {.name = "backend"},
+                                              {.name = "first_period"}, {.name = "periods"}};
+  planc_json members[N_KEYS];
+  uint64_t graph_hash = 0, plan_hash = 0, expected;
+  int64_t periods;
+  const char *text;
+  PLANC_TRY(planc_json_members(at, keys, N_KEYS, members));
+  PLANC_TRY(check_version(&members[VERSION]));
+  PLANC_TRY(planc_json_string(&members[NAME], &text));
+  PLANC_TRY(planc_json_string(&members[POLICY], &text));
+  PLANC_TRY(planc_json_string(&members[BACKEND], &text));
+  PLANC_TRY(read_hash(&members[GRAPH_HASH], &graph_hash));
+  PLANC_TRY(read_hash(&members[PLAN_HASH], &plan_hash));
+  PLANC_TRY(planc_json_int(&members[FIRST], 0, PLANC_JSON_MAX, &r->timeline->first_period));
+  PLANC_TRY(planc_json_int(&members[PERIODS], 1, INT32_MAX, &periods));
+  r->timeline->n_periods = (int32_t)periods;
+  PLANC_TRY(planc_plan_hash(r->plan, &expected));
+  if (plan_hash == expected) return NULL;
+  return planc_error(PLANC_STALE, "%s was measured with another plan%s", path,
+                     graph_hash == r->plan->graph_hash ? " of the same graph" : "");
+}
+
+/* --- Events --------------------------------------------------------------------------------------------------- */
+
+/* Microseconds with at most three digits behind the point, as nanoseconds. */
+static planc_status read_time(const planc_json *at, int64_t *out) {
+  if (!cJSON_IsNumber(at->value)) return planc_json_error(at, "must be a number");
+  double ns = at->value->valuedouble * 1000;
+  if (!(ns >= 0 && ns <= (double)LONGEST_NS)) return planc_json_error(at, "must be from 0 to 2^48 ns");
+  *out = llround(ns);
+  return fabs(ns - (double)*out) < 0.1 ? NULL : planc_json_error(at, "is not a whole number of nanoseconds");
+}
+
+static planc_status check_place(const reading *r, int32_t instr, const planc_json *category, const planc_json *pid,
+                                const planc_json *tid) {
+  const planc_instr *at = &r->plan->body.instrs[instr];
+  const char *name;
+  int64_t process, thread;
+  PLANC_TRY(planc_json_string(category, &name));
+  if (strcmp(name, categories[at->op]) != 0)
+    return planc_json_error(category, "instruction %" PRId32 " is of another kind: %s", instr, categories[at->op]);
+  PLANC_TRY(planc_json_int(pid, 0, INT32_MAX, &process));
+  PLANC_TRY(planc_json_int(tid, 0, INT32_MAX, &thread));
+  if (process != r->plan->streams[at->stream].gpu + 1 || thread != at->stream + 1)
+    return planc_json_error(tid, "instruction %" PRId32 " is of stream %d on GPU %" PRId32, instr, at->stream,
+                            r->plan->streams[at->stream].gpu);
+  return NULL;
+}
+
+static planc_status read_arguments(const reading *r, const planc_json *at, int32_t *out_instr, int64_t *out_period) {
+  enum { INSTR, PERIOD, TYPE, BYTES, N_KEYS };
+  static const planc_json_key keys[N_KEYS] = {
+      {.name = "instr"}, {.name = "period"}, {.name = "type", .optional = true}, {.name = "bytes", .optional = true}};
+  planc_json members[N_KEYS];
+  int64_t instr, period, first = r->timeline->first_period, bytes;
+  const char *type;
+  PLANC_TRY(planc_json_members(at, keys, N_KEYS, members));
+  if (members[TYPE].value) PLANC_TRY(planc_json_string(&members[TYPE], &type));
+  if (members[BYTES].value) PLANC_TRY(planc_json_int(&members[BYTES], 0, PLANC_JSON_MAX, &bytes));
+  PLANC_TRY(planc_json_int(&members[INSTR], 0, (int64_t)r->plan->body.n - 1, &instr));
+  PLANC_TRY(planc_json_int(&members[PERIOD], first, first + r->timeline->n_periods - 1, &period));
+  if (r->timed_of[instr] < 0)
+    return planc_json_error(&members[INSTR], "instruction %" PRId64 " takes no time in the plan", instr);
+  *out_instr = (int32_t)instr;
+  *out_period = period - first;
+  return NULL;
+}
+
+static planc_status read_event(reading *r, const planc_json *at) {
+  enum { NAME, CATEGORY, PHASE, START, DURATION, PID, TID, ARGUMENTS, N_KEYS };
+  static const planc_json_key keys[N_KEYS] = {{.name = "name"}, {.name = "cat"}, {.name = "ph"},  {.name = "ts"},
+                                              {.name = "dur"},  {.name = "pid"}, {.name = "tid"}, {.name = "args"}};
+  planc_json members[N_KEYS];
+  const char *name;
+  int32_t instr = 0;
+  int64_t period = 0, start = 0, duration = 0;
+  PLANC_TRY(planc_json_members(at, keys, N_KEYS, members));
+  PLANC_TRY(planc_json_string(&members[NAME], &name));
+  PLANC_TRY(read_arguments(r, &members[ARGUMENTS], &instr, &period));
+  PLANC_TRY(check_place(r, instr, &members[CATEGORY], &members[PID], &members[TID]));
+  PLANC_TRY(read_time(&members[START], &start));
+  PLANC_TRY(read_time(&members[DURATION], &duration));
+  planc_span *span = &r->spans[period * r->timeline->n_timed + r->timed_of[instr]];
+  if (span->end_ns >= 0) return planc_json_error(at, "instruction %" PRId32 " of that period stands twice", instr);
+  *span = (planc_span){.begin_ns = start, .end_ns = start + duration};
+  return NULL;
+}
+
+/* Names of streams and the like ("ph": "M") are for viewers. */
+static bool is_metadata(const planc_json *event) {
+  const cJSON *phase = cJSON_GetObjectItemCaseSensitive(event->value, "ph");
+  return cJSON_IsString(phase) && strcmp(phase->valuestring, "M") == 0;
+}
+
+/* As many events as the periods need: before that is known nothing is allocated for what the header says. */
+static planc_status make_spans(reading *r, const planc_json *at, planc_arena *arena) {
+  int64_t n = 0, needed = (int64_t)r->timeline->n_periods * r->timeline->n_timed;
+  int32_t n_events;
+  PLANC_TRY(planc_json_array(at, &n_events));
+  for (planc_json event = planc_json_first(at); event.value; planc_json_next(&event)) n += !is_metadata(&event);
+  if (n != needed)
+    return planc_json_error(at, "%" PRId64 " spans, but %" PRId32 " periods of %" PRId32 " instructions", n,
+                            r->timeline->n_periods, r->timeline->n_timed);
+  PLANC_TRY(PLANC_NEW(arena, &r->spans, needed));
+  r->timeline->spans = r->spans;
+  for (int64_t i = 0; i < needed; i++) r->spans[i].end_ns = -1;
+  return NULL;
+}
+
+/* Each stream does one thing after the other. */
+static planc_status check_order(const reading *r, const planc_json *at, planc_arena *arena) {
+  int64_t *free_at;
+  PLANC_TRY(PLANC_NEW(arena, &free_at, r->plan->n_streams));
+  for (int32_t p = 0; p < r->timeline->n_periods; p++) {
+    for (int32_t k = 0; k < r->timeline->n_timed; k++) {
+      const planc_instr *instr = &r->plan->body.instrs[r->timeline->instrs[k]];
+      const planc_span *span = &r->spans[(int64_t)p * r->timeline->n_timed + k];
+      if (span->begin_ns < free_at[instr->stream])
+        return planc_json_error(at, "period %" PRId64 ": instruction %" PRId32 " begins before stream %d is free",
+                                r->timeline->first_period + p, r->timeline->instrs[k], instr->stream);
+      free_at[instr->stream] = span->end_ns;
+    }
+  }
+  return NULL;
+}
+
+/* --- All ------------------------------------------------------------------------------------------------------ */
+
+static planc_status read_tree(reading *r, const planc_json *root, const char *path, planc_arena *arena) {
+  enum { EVENTS, UNIT, OTHER, N_KEYS };
+  static const planc_json_key keys[N_KEYS] = {
+      {.name = "traceEvents"}, {.name = "displayTimeUnit", .optional = true}, {.name = "otherData"}};
+  planc_json members[N_KEYS];
+  PLANC_TRY(planc_json_members(root, keys, N_KEYS, members));
+  PLANC_TRY(read_header(r, &members[OTHER], path));
+  PLANC_TRY(planc_context(find_timed(r, arena), "%s", path));
+  PLANC_TRY(make_spans(r, &members[EVENTS], arena));
+  for (planc_json event = planc_json_first(&members[EVENTS]); event.value; planc_json_next(&event))
+    if (!is_metadata(&event)) PLANC_TRY(read_event(r, &event));
+  return check_order(r, &members[EVENTS], arena);
+}
+
+planc_status planc_timeline_parse(const char *text, size_t length, const char *path, const planc_plan *plan,
+                                  planc_timeline **out) {
+  *out = NULL;
+  cJSON *tree;
+  PLANC_TRY(planc_json_parse(text, length, path, &tree));
+  owned *made = calloc(1, sizeof *made);
+  planc_status status = made ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  if (made) {
+    reading r = {.plan = plan, .timeline = &made->timeline};
+    planc_json root = {.value = tree, .name = path};
+    status = read_tree(&r, &root, path, &made->arena);
+  }
+  cJSON_Delete(tree);
+  if (status) {
+    if (made) planc_timeline_free(&made->timeline);
+  } else {
+    *out = &made->timeline;
+  }
+  return status;
+}
+
+planc_status planc_timeline_read(const char *path, const planc_plan *plan, planc_timeline **out) {
+  char *text;
+  size_t length;
+  *out = NULL;
+  PLANC_TRY(planc_file_read(path, FILE_LIMIT, &text, &length));
+  planc_status status = planc_timeline_parse(text, length, path, plan, out);
+  free(text);
+  return status;
+}
+
+void planc_timeline_free(planc_timeline *timeline) {
+  if (!timeline) return;
+  owned *memory = (owned *)timeline;
+  planc_arena_free(&memory->arena);
+  free(memory);
+}
