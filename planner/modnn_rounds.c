@@ -58,9 +58,11 @@ static planc_status consider(const planc_problem *problem, int64_t sub_batch, pl
 
 planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out) {
   int64_t sub_batch, best_ns;
+  bool may_split;
   PLANC_TRY(planc_sub_batch_select(problem, &sub_batch));
   PLANC_TRY(modnn_schedule(problem, sub_batch, out));
-  if (problem->sub_batch || !planc_may_split(problem)) return NULL;
+  PLANC_TRY(planc_may_split(problem, &may_split));
+  if (!may_split) return NULL;
   int64_t instances = out->trace->n_instances;
   int64_t per_round = instances / out->trace->jobs[0].n_rounds + 1;
   PLANC_TRY(planc_candidate_time(problem, out, &best_ns));

@@ -39,6 +39,17 @@ void planc_candidate_free(planc_candidate *candidate) {
   *candidate = (planc_candidate){0};
 }
 
+/* A trace that no plan file could hold. */
+enum { MOST_INSTANCES = 16 << 20 };
+
+/* Rounds that the user asked for are his mistake; those of a policy come from a budget that allows no larger ones. */
+static planc_status check_length(const planc_problem *problem, int64_t sub_batch, int64_t n_rounds) {
+  if (n_rounds <= MOST_INSTANCES / problem->graph->n_ops || n_rounds == 1) return NULL;
+  return planc_error(problem->sub_batch ? PLANC_USAGE : PLANC_INFEASIBLE,
+                     "sub-batches of %lld make %lld rounds of %d ops, which are more than 16M op instances",
+                     (long long)sub_batch, (long long)n_rounds, problem->graph->n_ops);
+}
+
 static planc_status expand_rounds(const planc_problem *problem, int64_t sub_batch, int64_t *rounds, int32_t n_rounds,
                                   planc_candidate *out) {
   for (int32_t r = 0; r < n_rounds; r++) rounds[r] = sub_batch;
@@ -63,7 +74,7 @@ planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_ba
                        problem->graph->name);
   }
   int64_t n_rounds = (problem->batch + sub_batch - 1) / sub_batch;
-  if (n_rounds > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "%lld rounds are too many", (long long)n_rounds);
+  PLANC_TRY(check_length(problem, sub_batch, n_rounds));
   int64_t *rounds = malloc((size_t)n_rounds * sizeof *rounds);
   if (!rounds) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   out->sub_batch = sub_batch;

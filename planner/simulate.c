@@ -14,16 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/launch_queue.h"
+#include "planner/plan_totals.h"
 #include "util/math.h"
 
 enum { PPM = 1000000, MAX_BODIES = 8, MAX_PHASES = MAX_BODIES + 2 };
-
-/* A section's instructions by stream: those of stream s are order[first[s]] up to, not including, order[first[s+1]]. */
-typedef struct queue {
-  const planc_section *section;
-  int32_t *first, *order;
-  int32_t n_timed; /* execs, moves and copies */
-} queue;
 
 /* The prologue is phase 0, body k is phase k, the epilogue comes after the last body. */
 typedef struct phase {
@@ -44,7 +39,7 @@ typedef struct host {
 typedef struct lane {
   planc_stream_kind kind;
   int32_t host, gpu;
-  int32_t phase, next; /* position in the phase's queue */
+  int32_t phase, next; /* position in the phase's planc_launch_queue */
   const planc_instr *running;
   int64_t start, work, rate, since, end; /* `work` is what was left at `since` */
   bool beside, crowded;                  /* a copy runs as well; other execs ever took from its share */
@@ -59,8 +54,10 @@ typedef struct gpu {
 
 typedef struct simulation {
   const planc_plan *plan;
-  queue prologue, body, epilogue;
+  planc_launch_queue prologue, body, epilogue;
   host *hosts;
+  int32_t *launchers; /* the jobs whose hosts have streams to launch on */
+  int32_t n_launchers;
   lane *lanes;
   gpu *gpus;
   int32_t *recorded; /* by event: the last phase that recorded it, -1 if none */
@@ -79,56 +76,12 @@ typedef struct simulation {
   int64_t origin;
 } simulation;
 
-static bool is_copy(const planc_instr *instr) {
-  return instr->op == PLANC_INSTR_offload || instr->op == PLANC_INSTR_prefetch;
-}
-
-static bool is_kernel(const planc_instr *instr) {
-  return instr->op == PLANC_INSTR_exec || instr->op == PLANC_INSTR_move;
-}
-
-static bool has_stream(const planc_instr *instr) {
-  return instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_release;
-}
-
-static int direction(const planc_instr *instr) {
-  return instr->op == PLANC_INSTR_offload;
-}
-
-static const queue *queue_of(const simulation *s, int32_t phase_index) {
+static const planc_launch_queue *queue_of(const simulation *s, int32_t phase_index) {
   if (phase_index == 0) return &s->prologue;
   return phase_index == s->epilogue_phase ? &s->epilogue : &s->body;
 }
 
 /* --- Setting up --------------------------------------------------------------------------------------------------- */
-
-static planc_status check_instr(const planc_plan *plan, const planc_instr *instr) {
-  bool event = instr->op == PLANC_INSTR_record || instr->op == PLANC_INSTR_wait;
-  if (instr->stream < 0 || instr->stream >= plan->n_streams)
-    return planc_error(PLANC_INVALID_PLAN, "there is no stream %d", instr->stream);
-  if (event && (instr->id < 0 || instr->id >= plan->n_events))
-    return planc_error(PLANC_INVALID_PLAN, "there is no event %d", instr->id);
-  if (instr->time_ns < 0 || instr->bytes < 0) return planc_error(PLANC_INVALID_PLAN, "a time or a size is negative");
-  return NULL;
-}
-
-static planc_status make_queue(const planc_plan *plan, const planc_section *section, queue *out) {
-  out->section = section;
-  out->first = calloc((size_t)plan->n_streams + 2, sizeof *out->first);
-  out->order = calloc((size_t)section->n + 1, sizeof *out->order);
-  if (!out->first || !out->order) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  for (int32_t i = 0; i < section->n; i++) {
-    const planc_instr *instr = &section->instrs[i];
-    if (!has_stream(instr)) continue;
-    PLANC_TRY(check_instr(plan, instr));
-    out->first[instr->stream + 2]++;
-    out->n_timed += is_copy(instr) || is_kernel(instr);
-  }
-  for (int32_t i = 1; i <= plan->n_streams; i++) out->first[i + 1] += out->first[i];
-  for (int32_t i = 0; i < section->n; i++)
-    if (has_stream(&section->instrs[i])) out->order[out->first[section->instrs[i].stream + 1]++] = i;
-  return NULL;
-}
 
 static planc_status check_device(const planc_device *device) {
   if (device->launch_ns < 0 || device->duplex_ppm <= 0 || device->duplex_ppm > PPM || device->slowdown_ppm < 0 ||
@@ -138,36 +91,43 @@ static planc_status check_device(const planc_device *device) {
   return NULL;
 }
 
+/* Any host will do to go through a plan without streams. */
+static void find_launchers(simulation *s) {
+  for (int32_t i = 0; i < s->plan->n_streams; i++) {
+    host *h = &s->hosts[s->plan->streams[i].job];
+    if (!h->done) s->launchers[s->n_launchers++] = s->plan->streams[i].job;
+    h->done = true;
+  }
+  if (s->n_launchers == 0) s->launchers[s->n_launchers++] = 0;
+}
+
 static planc_status set_up(simulation *s) {
   const planc_plan *plan = s->plan;
   PLANC_TRY(check_device(&plan->device));
-  PLANC_TRY(make_queue(plan, &plan->prologue, &s->prologue));
-  PLANC_TRY(make_queue(plan, &plan->body, &s->body));
-  PLANC_TRY(make_queue(plan, &plan->epilogue, &s->epilogue));
+  PLANC_TRY(planc_launch_queue_make(plan, &plan->prologue, &s->prologue));
+  PLANC_TRY(planc_launch_queue_make(plan, &plan->body, &s->body));
+  PLANC_TRY(planc_launch_queue_make(plan, &plan->epilogue, &s->epilogue));
   s->hosts = calloc((size_t)plan->n_jobs + 1, sizeof *s->hosts);
+  s->launchers = calloc((size_t)plan->n_streams + 1, sizeof *s->launchers);
   s->lanes = calloc((size_t)plan->n_streams + 1, sizeof *s->lanes);
   s->gpus = calloc((size_t)plan->n_streams + 1, sizeof *s->gpus);
   s->recorded = calloc((size_t)plan->n_events + 1, sizeof *s->recorded);
   s->recorder = calloc((size_t)plan->n_events + 1, sizeof *s->recorder);
-  if (!s->hosts || !s->lanes || !s->gpus || !s->recorded || !s->recorder)
+  if (!s->hosts || !s->launchers || !s->lanes || !s->gpus || !s->recorded || !s->recorder)
     return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  find_launchers(s);
   for (int32_t i = 0; i < plan->n_events; i++) s->recorder[i] = -1;
   for (int32_t i = 0; i < plan->body.n; i++)
     if (plan->body.instrs[i].op == PLANC_INSTR_record)
       s->recorder[plan->body.instrs[i].id] = plan->body.instrs[i].stream;
-  for (int32_t i = 0; i < plan->n_streams; i++)
-    if (plan->streams[i].job < 0 || plan->streams[i].job >= plan->n_jobs)
-      return planc_error(PLANC_INVALID_PLAN, "stream %d: there is no job %d", i, plan->streams[i].job);
   return NULL;
 }
 
 static void tear_down(simulation *s) {
-  queue *queues[] = {&s->prologue, &s->body, &s->epilogue};
-  for (int i = 0; i < 3; i++) {
-    free(queues[i]->first);
-    free(queues[i]->order);
-  }
+  planc_launch_queue *queues[] = {&s->prologue, &s->body, &s->epilogue};
+  for (int i = 0; i < 3; i++) planc_launch_queue_free(queues[i]);
   free(s->hosts);
+  free(s->launchers);
   free(s->lanes);
   free(s->gpus);
   free(s->recorded);
@@ -178,7 +138,7 @@ static void tear_down(simulation *s) {
 static void reset(simulation *s) {
   const planc_plan *plan = s->plan;
   int32_t n_gpus = 0;
-  memset(s->hosts, 0, (size_t)plan->n_jobs * sizeof *s->hosts);
+  for (int32_t j = 0; j < plan->n_jobs; j++) s->hosts[j] = (host){.next = s->prologue.first_launch[j]};
   memset(s->gpus, 0, (size_t)plan->n_streams * sizeof *s->gpus);
   memset(s->phases, 0, sizeof s->phases);
   memset(s->stall_ns, 0, sizeof s->stall_ns);
@@ -203,15 +163,17 @@ static void reset(simulation *s) {
 /* --- The host ----------------------------------------------------------------------------------------------------- */
 
 /* The host goes on to the next phase; the first host there decides whether it is another body. */
-static void enter_next_phase(simulation *s, host *h) {
+static void enter_next_phase(simulation *s, int32_t index) {
+  host *h = &s->hosts[index];
   if (h->phase == s->epilogue_phase) {
     h->done = true;
     return;
   }
   h->phase++;
-  h->next = 0;
-  if (h->phase < s->n_entered) return;
-  if (s->steady || h->phase > MAX_BODIES) s->epilogue_phase = h->phase;
+  bool first = h->phase == s->n_entered;
+  if (first && (s->steady || h->phase > MAX_BODIES)) s->epilogue_phase = h->phase;
+  h->next = queue_of(s, h->phase)->first_launch[index];
+  if (!first) return;
   s->phases[h->phase].left = queue_of(s, h->phase)->n_timed;
   s->phases[h->phase].start = -1;
   s->n_entered++;
@@ -221,21 +183,19 @@ static void enter_next_phase(simulation *s, host *h) {
 static void run_host(simulation *s, int32_t index) {
   host *h = &s->hosts[index];
   if (h->launching && h->free_at > s->now) return;
-  if (h->launching) h->next++;
+  if (h->launching) h->next = queue_of(s, h->phase)->next_launch[h->next];
   h->launching = false;
   while (!h->done) {
-    const planc_section *section = queue_of(s, h->phase)->section;
-    for (; h->next < section->n; h->next++) {
-      const planc_instr *instr = &section->instrs[h->next];
-      bool kernel = is_kernel(instr);
-      if (!(kernel || is_copy(instr)) || s->lanes[instr->stream].host != index) continue;
+    const planc_launch_queue *q = queue_of(s, h->phase);
+    for (; h->next < q->section->n; h->next = q->next_launch[h->next]) {
+      bool kernel = planc_instr_is_kernel(&q->section->instrs[h->next]);
       if (kernel && h->in_flight >= s->plan->device.in_flight && h->in_flight > 0) return;
       h->in_flight += kernel;
       h->free_at = planc_add_saturate(s->now, s->plan->device.launch_ns);
       h->launching = h->free_at > s->now;
       if (h->launching) return;
     }
-    enter_next_phase(s, h);
+    enter_next_phase(s, index);
   }
 }
 
@@ -246,7 +206,7 @@ static const planc_instr *head(const simulation *s, lane *l) {
   const host *h = &s->hosts[l->host];
   int32_t index = (int32_t)(l - s->lanes);
   for (;;) {
-    const queue *q = queue_of(s, l->phase);
+    const planc_launch_queue *q = queue_of(s, l->phase);
     if (l->next < q->first[index + 1]) {
       int32_t at = q->order[l->next];
       return l->phase < h->phase || at < h->next || h->done ? &q->section->instrs[at] : NULL;
@@ -261,16 +221,16 @@ static planc_status start(simulation *s, lane *l, const planc_instr *instr) {
   const planc_device *device = &s->plan->device;
   int64_t time = instr->time_ns, unit = PPM + device->slowdown_ppm;
   gpu *g = &s->gpus[l->gpu];
-  if (is_copy(instr)) {
-    time = planc_link_ns(direction(instr) ? &device->d2h : &device->h2d, instr->bytes);
+  if (planc_instr_is_copy(instr)) {
+    time = planc_link_ns(planc_instr_direction(instr) ? &device->d2h : &device->h2d, instr->bytes);
     unit = PPM;
-    g->copying[direction(instr)] = true;
+    g->copying[planc_instr_direction(instr)] = true;
   } else {
     g->load += instr->busy_ppm < 0 ? 0 : instr->busy_ppm > PPM ? PPM : instr->busy_ppm;
     s->n_computing++;
   }
   if (planc_mul_overflow(time, unit, &l->work))
-    return planc_error(PLANC_INVALID_PLAN, "a time of %lld ns is too long to simulate", (long long)time);
+    return planc_error(PLANC_BAD_INPUT, "a time of %lld ns is too long to simulate", (long long)time);
   if (s->phases[l->phase].start < 0) s->phases[l->phase].start = s->now;
   l->running = instr;
   l->start = l->since = s->now;
@@ -292,7 +252,7 @@ static planc_status advance(simulation *s, lane *l) {
       s->recorded[instr->id] = l->phase;
       s->again = true;
     } else {
-      if (is_copy(instr) && s->gpus[l->gpu].copying[direction(instr)]) return NULL;
+      if (planc_instr_is_copy(instr) && s->gpus[l->gpu].copying[planc_instr_direction(instr)]) return NULL;
       return start(s, l, instr);
     }
     l->next++;
@@ -313,7 +273,8 @@ static planc_status advance_all(simulation *s) {
 
 static int64_t rate_of(const simulation *s, lane *l) {
   const gpu *g = &s->gpus[l->gpu];
-  if (is_copy(l->running)) return g->copying[!direction(l->running)] ? s->plan->device.duplex_ppm : PPM;
+  if (planc_instr_is_copy(l->running))
+    return g->copying[!planc_instr_direction(l->running)] ? s->plan->device.duplex_ppm : PPM;
   int64_t rate = g->copying[0] || g->copying[1] ? PPM : PPM + s->plan->device.slowdown_ppm;
   if (g->load <= PPM) return rate;
   l->crowded = true;
@@ -334,7 +295,7 @@ static planc_status set_rates(simulation *s) {
     l->rate = rate;
     l->since = s->now;
     if (planc_add_overflow(s->now, l->work / rate + (l->work % rate > 0), &l->end))
-      return planc_error(PLANC_INVALID_PLAN, "the plan takes too long to simulate");
+      return planc_error(PLANC_BAD_INPUT, "the plan takes too long to simulate");
   }
   s->changed = false;
   return NULL;
@@ -354,9 +315,9 @@ static void finish(simulation *s, lane *l) {
   gpu *g = &s->gpus[l->gpu];
   p->left--;
   p->end = s->now;
-  if (is_copy(instr)) {
-    g->copying[direction(instr)] = false;
-    p->copy_ns[direction(instr)] += s->now - l->start;
+  if (planc_instr_is_copy(instr)) {
+    g->copying[planc_instr_direction(instr)] = false;
+    p->copy_ns[planc_instr_direction(instr)] += s->now - l->start;
   } else {
     if (l->beside) l->beside_ns += s->now - l->since;
     g->load -= instr->busy_ppm < 0 ? 0 : instr->busy_ppm > PPM ? PPM : instr->busy_ppm;
@@ -399,7 +360,7 @@ static planc_stall cause(const simulation *s, lane *l) {
   for (int32_t depth = 0; depth <= s->plan->n_streams; depth++) {
     const planc_instr *instr = l->running ? l->running : head(s, l);
     if (!instr) return PLANC_STALL_LAUNCH;
-    if (is_copy(instr)) return direction(instr) ? PLANC_STALL_D2H : PLANC_STALL_H2D;
+    if (planc_instr_is_copy(instr)) return planc_instr_direction(instr) ? PLANC_STALL_D2H : PLANC_STALL_H2D;
     if (instr->op != PLANC_INSTR_wait || s->recorder[instr->id] < 0) return PLANC_STALL_LAUNCH;
     l = &s->lanes[s->recorder[instr->id]];
   }
@@ -422,8 +383,10 @@ static void count_stall(simulation *s, int64_t until) {
 
 static int64_t next_event(const simulation *s) {
   int64_t next = INT64_MAX;
-  for (int32_t i = 0; i < s->plan->n_jobs; i++)
-    if (s->hosts[i].launching && s->hosts[i].free_at < next) next = s->hosts[i].free_at;
+  for (int32_t i = 0; i < s->n_launchers; i++) {
+    const host *h = &s->hosts[s->launchers[i]];
+    if (h->launching && h->free_at < next) next = h->free_at;
+  }
   for (int32_t i = 0; i < s->plan->n_streams; i++)
     if (s->lanes[i].running && s->lanes[i].end < next) next = s->lanes[i].end;
   return next;
@@ -440,7 +403,7 @@ static planc_status check_ended(const simulation *s) {
 static planc_status run(simulation *s) {
   reset(s);
   for (;;) {
-    for (int32_t i = 0; i < s->plan->n_jobs; i++) run_host(s, i);
+    for (int32_t i = 0; i < s->n_launchers; i++) run_host(s, s->launchers[i]);
     PLANC_TRY(advance_all(s));
     if (s->changed) PLANC_TRY(set_rates(s));
     int64_t next = next_event(s);
@@ -456,44 +419,6 @@ static planc_status run(simulation *s) {
 }
 
 /* --- Results ------------------------------------------------------------------------------------------------------ */
-
-/* Follows the body's acquires and releases from the boundary on. */
-static planc_status find_live_peak(const planc_plan *plan, planc_simulation *out) {
-  int64_t *bytes = calloc((size_t)plan->n_residencies + 1, sizeof *bytes), live = 0;
-  if (!bytes) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  const planc_section *sections[] = {&plan->prologue, &plan->body};
-  for (int32_t k = 0; k < 2; k++) {
-    for (int32_t i = 0; i < sections[k]->n; i++) {
-      const planc_instr *instr = &sections[k]->instrs[i];
-      int64_t now = live;
-      if (instr->op == PLANC_INSTR_exec) now = planc_add_saturate(live, instr->bytes);
-      if ((instr->op == PLANC_INSTR_acquire || instr->op == PLANC_INSTR_release) && instr->id >= 0 &&
-          instr->id < plan->n_residencies) {
-        if (instr->op == PLANC_INSTR_acquire) bytes[instr->id] = instr->bytes;
-        now = live =
-            instr->op == PLANC_INSTR_acquire ? planc_add_saturate(live, instr->bytes) : live - bytes[instr->id];
-      }
-      if (k == 0 || now <= out->live_peak_bytes) continue;
-      out->live_peak_bytes = now;
-      out->live_peak_instr = i;
-    }
-    if (k == 0) out->live_peak_bytes = live;
-  }
-  free(bytes);
-  return NULL;
-}
-
-static void count_body(const planc_plan *plan, planc_simulation *out) {
-  for (int32_t i = 0; i < plan->body.n; i++) {
-    const planc_instr *instr = &plan->body.instrs[i];
-    if (is_kernel(instr)) out->compute_ns = planc_add_saturate(out->compute_ns, instr->time_ns);
-    if (instr->op == PLANC_INSTR_exec && instr->recompute)
-      out->recompute_ns = planc_add_saturate(out->recompute_ns, instr->time_ns);
-    if (!is_copy(instr)) continue;
-    int64_t *bytes = direction(instr) ? &out->d2h_bytes : &out->h2d_bytes;
-    *bytes = planc_add_saturate(*bytes, instr->bytes);
-  }
-}
 
 static void report(const simulation *s, planc_simulation *out) {
   /* Bodies that do not become periodic are averaged over their second half. */
@@ -511,11 +436,9 @@ static void report(const simulation *s, planc_simulation *out) {
 
 static planc_status simulate(simulation *s, planc_simulation *out) {
   PLANC_TRY(set_up(s));
-  PLANC_TRY(find_live_peak(s->plan, out));
+  PLANC_TRY(planc_plan_totals(s->plan, out));
   PLANC_TRY(run(s));
   report(s, out);
-  count_body(s->plan, out);
-  out->peak_bytes = planc_add_saturate(s->plan->arena_bytes, s->plan->device.reserved_bytes);
   if (!s->visitor) return NULL;
   /* Which body is the steady one is known only now: the same again, watched. */
   s->visited = s->steady ? s->steady : MAX_BODIES;

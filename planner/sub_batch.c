@@ -11,16 +11,28 @@ static int64_t room_of(int64_t bytes) {
   return planc_align_up(bytes > 0 ? bytes : 1, PLANC_ALIGNMENT);
 }
 
+planc_status planc_may_split(const planc_problem *problem, bool *out) {
+  *out = false;
+  if (problem->sub_batch) return NULL;
+  if (planc_graph_is_batch_coupled(problem->graph) && !problem->split_batch_norm) return NULL;
+  planc_status status = planc_check_rounds(problem->graph);
+  *out = !status;
+  if (planc_status_code(status) != PLANC_BAD_INPUT) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
 static bool always_resident(planc_kind kind) {
   return planc_kind_persists(kind) || kind == PLANC_KIND_grad;
 }
 
 /* S_W: params, state and gradients stay on the device (moDNN, II.2). */
-static int64_t resident_room(const planc_graph *graph) {
+static int64_t resident_room(const planc_problem *problem) {
   int64_t sum = 0;
-  for (int32_t i = 0; i < graph->n_storages; i++) {
-    const planc_storage *s = &graph->storages[i];
-    if (always_resident(s->kind)) sum = planc_add_saturate(sum, room_of(s->bytes.fixed));
+  for (int32_t i = 0; i < problem->graph->n_storages; i++) {
+    const planc_storage *s = &problem->graph->storages[i];
+    int64_t bytes = planc_law_at(s->bytes, problem->batch);
+    if (always_resident(s->kind)) sum = bytes < 0 ? INT64_MAX : planc_add_saturate(sum, room_of(bytes));
   }
   return sum;
 }
@@ -101,10 +113,12 @@ static planc_status largest_that_fits(const planc_problem *problem, int64_t room
 
 /* Eq. 3's fixed point. */
 static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out_sub_batch) {
-  int64_t resident = resident_room(problem->graph);
+  int64_t resident = resident_room(problem);
   int64_t room = problem->budget_bytes - planc_profile_device(problem->profile)->reserved_bytes - resident;
   demand need;
-  if (problem->sub_batch || !planc_may_split(problem)) {
+  bool may_split;
+  PLANC_TRY(planc_may_split(problem, &may_split));
+  if (!may_split) {
     int64_t batch = problem->sub_batch ? problem->sub_batch : problem->batch;
     PLANC_TRY(demand_at(problem, batch, &need));
     if (need.baseline > room) return infeasible(problem, batch, &need, resident);

@@ -9,9 +9,8 @@
  */
 planc_status planc_sub_batch_select(const planc_problem *problem, int64_t *out_sub_batch);
 
-/* True when the problem's graph may be run in rounds. */
-static inline bool planc_may_split(const planc_problem *problem) {
-  return problem->split_batch_norm || !planc_graph_is_batch_coupled(problem->graph);
-}
+/* Whether the policy may choose to run the problem's graph in rounds: the graph can (planc_check_rounds), the user has
+ * not fixed the rounds, and the samples of a batch are not coupled or may be parted. */
+planc_status planc_may_split(const planc_problem *problem, bool *out);
 
 #endif

@@ -259,8 +259,9 @@ planc_status planc_policy_vdnn_plus(const planc_problem *problem, planc_candidat
   PLANC_TRY(planc_sub_batch_select(problem, &sub_batch));
   bool fits = false;
   PLANC_TRY(dynamic(problem, sub_batch, out, &fits));
-  bool smaller = !problem->sub_batch && planc_may_split(problem);
-  for (sub_batch /= 2; !fits && smaller && sub_batch >= 1; sub_batch /= 2) {
+  bool may_split;
+  PLANC_TRY(planc_may_split(problem, &may_split));
+  for (sub_batch /= 2; !fits && may_split && sub_batch >= 1; sub_batch /= 2) {
     planc_candidate_free(out);
     PLANC_TRY(dynamic(problem, sub_batch, out, &fits));
   }

@@ -4,10 +4,12 @@
 
 #include "cli.h"
 #include "planc/analysis.h"
+#include "util/progress.h"
 #include "util/size.h"
 
 typedef struct row {
   const planc_policy *policy;
+  planc_status unsupported; /* why the policy cannot plan this graph under any budget; owned */
   bool feasible;
   int64_t least_budget, sub_batch;
   planc_predictions predicted;
@@ -50,6 +52,27 @@ static planc_status measure(const planc_problem *problem, row *out) {
   return NULL;
 }
 
+/* What fails here after the problem was read is the policy's: no sub-batches for a batch-coupled graph, say. */
+static planc_status measure_or_explain(const planc_problem *problem, row *out) {
+  planc_status status = measure(problem, out);
+  planc_code code = planc_status_code(status);
+  if (code != PLANC_USAGE && code != PLANC_BAD_INPUT) return planc_context(status, "%s", out->policy->name);
+  out->unsupported = status;
+  out->feasible = false;
+  out->least_budget = -1;
+  return NULL;
+}
+
+/* A graph that no policy can plan makes no table: the first reason is the error. */
+static planc_status require_supported(row *rows, int32_t n) {
+  int32_t supported = 0;
+  for (int32_t i = 0; i < n; i++) supported += !rows[i].unsupported;
+  if (supported || n == 0) return NULL;
+  planc_status first = rows[0].unsupported;
+  rows[0].unsupported = NULL;
+  return planc_context(first, "%s", rows[0].policy->name);
+}
+
 static void add_result(cJSON *object, const char *key, bool there, int64_t value) {
   if (there) {
     planc_report_int(object, key, value);
@@ -72,6 +95,11 @@ static planc_status print_json(const row *rows, int32_t n, const planc_problem *
     cJSON *json = cJSON_CreateObject();
     cJSON_AddStringToObject(json, "policy", r->policy->name);
     cJSON_AddBoolToObject(json, "feasible", r->feasible);
+    if (r->unsupported) {
+      cJSON_AddStringToObject(json, "unsupported", planc_status_message(r->unsupported));
+    } else {
+      cJSON_AddNullToObject(json, "unsupported");
+    }
     add_result(json, "least_budget", r->least_budget >= 0, r->least_budget);
     add_result(json, "sub_batch", r->feasible, r->sub_batch);
     add_result(json, "iteration_ns", r->feasible, p->iteration_ns);
@@ -97,6 +125,10 @@ static planc_status print_table(const row *rows, int32_t n, const planc_problem 
     const row *r = &rows[i];
     const planc_predictions *p = &r->predicted;
     const char *least = r->least_budget < 0 ? "-" : planc_size_format(r->least_budget, a);
+    if (r->unsupported) {
+      printf("%-10s %12s   unsupported: %s\n", r->policy->name, "-", planc_status_message(r->unsupported));
+      continue;
+    }
     if (!r->feasible) {
       printf("%-10s %12s   does not fit\n", r->policy->name, least);
       continue;
@@ -144,12 +176,17 @@ static planc_status run(const planc_arguments *arguments) {
   PLANC_TRY(choose_policies(planc_option_value(arguments, "policies"), rows, &n));
   planc_setup setup;
   planc_status status = planc_setup_read(arguments, arguments->operands[0], &setup);
-  for (int32_t i = 0; !status && i < n; i++)
-    status = planc_context(measure(&setup.problem, &rows[i]), "%s", rows[i].policy->name);
+  for (int32_t i = 0; !status && i < n; i++) {
+    planc_progress(stderr, "%s (%d of %d)", rows[i].policy->name, i + 1, n);
+    status = measure_or_explain(&setup.problem, &rows[i]);
+  }
+  planc_progress_end(stderr);
+  if (!status) status = require_supported(rows, n);
   if (!status) {
     status = planc_option_given(arguments, "json") ? print_json(rows, n, &setup.problem)
                                                    : print_table(rows, n, &setup.problem);
   }
+  for (int32_t i = 0; i < n; i++) planc_status_free(rows[i].unsupported);
   planc_setup_free(&setup);
   return status;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "planc/version.h"
 
 static const planc_subcommand *const subcommands[] = {
     &planc_cmd_plan, &planc_cmd_check, &planc_cmd_simulate, &planc_cmd_compare, &planc_cmd_show, &planc_cmd_train,
@@ -52,7 +53,7 @@ static planc_status run(int argc, char **argv) {
     return NULL;
   }
   if (strcmp(argv[0], "--version") == 0) {
-    printf("planc 0.1.0, plan format %d\n", PLANC_PLAN_VERSION);
+    printf("planc %s, plan format %d\n", PLANC_VERSION, PLANC_PLAN_VERSION);
     return NULL;
   }
   for (int i = 0; i < N_SUBCOMMANDS; i++) {

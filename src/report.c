@@ -1,14 +1,26 @@
 /* Reports of the subcommands: JSON lines, and what binds a plan's peak. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
 #include "planc/analysis.h"
 #include "util/size.h"
+#include "util/utf8.h"
+
+/* A path may hold any bytes, JSON only text: what is none becomes question marks. */
+static void make_utf8(char *text) {
+  const char *end = text + strlen(text);
+  for (int length; text < end; text += length ? length : 1) {
+    length = planc_utf8_length(text, end);
+    if (!length) *text = '?';
+  }
+}
 
 planc_status planc_report_json(cJSON *json) {
   char *text = json ? cJSON_PrintUnformatted(json) : NULL;
   cJSON_Delete(json);
   if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  make_utf8(text);
   puts(text);
   cJSON_free(text);
   return NULL;

@@ -111,6 +111,8 @@ planc_status planc_plan_read(const char *path, planc_plan **out);
 planc_status planc_plan_parse(const char *text, size_t length, const char *path, planc_plan **out);
 /* The plan's bytes: the same plan gives the same bytes. *out_text is malloc'ed, NUL-terminated. */
 planc_status planc_plan_print(const planc_plan *plan, char **out_text, size_t *out_length);
+/* A 64-bit hash of these bytes: what was measured with a plan names it by this. */
+planc_status planc_plan_hash(const planc_plan *plan, uint64_t *out);
 void planc_plan_free(planc_plan *plan);
 
 #endif

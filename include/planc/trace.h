@@ -81,6 +81,8 @@ typedef struct planc_trace {
  * an op see another version than the graph's order does, and, while there are several rounds, where an optimizer op
  * touches a buffer of a round or rounds share a buffer whose size depends on the batch. */
 planc_status planc_expand(const planc_job *jobs, int32_t n_jobs, planc_trace **out);
+/* Fails with BAD_INPUT, as planc_expand would, when the graph cannot run in several rounds. */
+planc_status planc_check_rounds(const planc_graph *graph);
 void planc_trace_free(planc_trace *trace);
 
 /* The access of `instance` that serves tensor `tensor` of its op; -1 if there is none, as for ACCUMULATE. */

@@ -181,6 +181,13 @@ static planc_status check_window(const planc_tensor *tensor, const planc_storage
                      planc_law_text(storage->bytes, has));
 }
 
+/* A weight and its gradient are the same for every batch: what depends on the samples is of another kind. */
+static planc_status check_kind(const planc_tensor *tensor, planc_kind kind) {
+  if (!tensor->bytes.per_sample || (kind != PLANC_KIND_param && kind != PLANC_KIND_grad)) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "a %s has the same size at every batch, none that depends on N",
+                     planc_kind_name(kind));
+}
+
 /* Checks a tensor with its kind and gives it a storage of its own or the one of tensor `of`. */
 static planc_status place_tensor(planc_graph_builder *builder, planc_tensor *tensor, planc_kind kind, int32_t of) {
   PLANC_TRY(check_dims(tensor));
@@ -193,6 +200,7 @@ static planc_status place_tensor(planc_graph_builder *builder, planc_tensor *ten
   if (tensor->offset.fixed || tensor->offset.per_sample) {
     return planc_error(PLANC_BAD_INPUT, "an offset needs a tensor to be a window of");
   }
+  PLANC_TRY(check_kind(tensor, kind));
   tensor->storage = (int32_t)builder->storages.len;
   planc_storage storage = {.tensor = (int32_t)builder->tensors.len, .kind = kind, .bytes = tensor->bytes};
   VEC_PUSH(&builder->storages, storage);

@@ -1,8 +1,8 @@
 /* Expands jobs into a trace (trace.h).
  *
- * What the rounds of a job have in common is worked out once (jobplan.h). Then the rounds are played one after the
- * other, and the version of every buffer is counted along. The sizes of all arrays are known before the play, so
- * everything is linear in the trace's length. */
+ * What the jobs of a graph, and the rounds of a job, have in common is worked out once (jobplan.h). Then the rounds are
+ * played one after the other, and the version of every buffer is counted along. The sizes of all arrays are known
+ * before the play, so everything is linear in the graphs and the trace's length. */
 #include <stdlib.h>
 
 #include "graph/jobplan.h"
@@ -19,11 +19,13 @@ typedef struct trace_memory {
 typedef struct expansion {
   planc_arena scratch;
   trace_memory *memory;
-  planc_job_plan *plans;
+  planc_touches *graphs; /* of the distinct graphs */
+  int32_t n_graphs;
+  planc_job_plan *plans; /* of the jobs */
   planc_instance *instances;
   planc_access *accesses;
   planc_buffer *buffers;
-  int32_t *newest, *newest_temporary; /* by storage of the job being played: the buffer made last, -1 if none yet */
+  int32_t *newest, *newest_temporary; /* by slot of the job being played: the buffer made last, -1 if none yet */
   int32_t n_instances, n_accesses, n_buffers; /* made so far */
 } expansion;
 
@@ -35,6 +37,7 @@ typedef struct place {
 
 static planc_status expand(expansion *e, const planc_job *jobs, int32_t n_jobs);
 static planc_status copy_job(planc_arena *arena, const planc_job *job, planc_job *out);
+static planc_status plan_job(expansion *e, const planc_job *job, planc_job_plan *out);
 static planc_status allocate(expansion *e);
 static planc_status play(expansion *e, int32_t job);
 static planc_status index_buffers(expansion *e);
@@ -60,16 +63,29 @@ void planc_trace_free(planc_trace *trace) {
   free(memory);
 }
 
+planc_status planc_check_rounds(const planc_graph *graph) {
+  static const int64_t rounds[] = {1, 1};
+  planc_job job = {.graph = graph, .batch = 2, .n_rounds = 2, .rounds = rounds, .iterations = 1};
+  planc_arena scratch = {0};
+  planc_touches touches;
+  planc_job_plan plan = {0};
+  planc_status status = planc_touches_make(&scratch, graph, &touches);
+  if (!status) status = planc_job_plan_make(&scratch, &job, &touches, &plan);
+  planc_arena_free(&scratch);
+  return status;
+}
+
 static planc_status expand(expansion *e, const planc_job *jobs, int32_t n_jobs) {
   if (n_jobs < 1) return planc_error(PLANC_BAD_INPUT, "there is no job");
   planc_job *copies;
   PLANC_TRY(PLANC_NEW(&e->memory->arena, &copies, n_jobs));
   e->memory->trace.jobs = copies;
   e->memory->trace.n_jobs = n_jobs;
+  PLANC_TRY(PLANC_NEW(&e->scratch, &e->graphs, n_jobs));
   PLANC_TRY(PLANC_NEW(&e->scratch, &e->plans, n_jobs));
   for (int32_t j = 0; j < n_jobs; j++) {
     planc_status status = copy_job(&e->memory->arena, &jobs[j], &copies[j]);
-    if (!status) status = planc_job_plan_make(&e->scratch, &copies[j], &e->plans[j]);
+    if (!status) status = plan_job(e, &copies[j], &e->plans[j]);
     if (status) return n_jobs > 1 ? planc_context(status, "job %d", j) : status;
   }
   PLANC_TRY(allocate(e));
@@ -107,6 +123,16 @@ static planc_status copy_job(planc_arena *arena, const planc_job *job, planc_job
   return NULL;
 }
 
+static planc_status plan_job(expansion *e, const planc_job *job, planc_job_plan *out) {
+  int32_t g = 0;
+  while (g < e->n_graphs && e->graphs[g].graph != job->graph) g++;
+  if (g == e->n_graphs) {
+    PLANC_TRY(planc_touches_make(&e->scratch, job->graph, &e->graphs[g]));
+    e->n_graphs++;
+  }
+  return planc_job_plan_make(&e->scratch, job, &e->graphs[g], out);
+}
+
 /* --- The trace's size ----------------------------------------------------------------------------------------- */
 
 static int64_t times(int64_t a, int64_t b) {
@@ -121,16 +147,17 @@ typedef struct trace_size {
 } trace_size;
 
 static void add_size(const planc_job_plan *plan, trace_size *size) {
+  const planc_touches *of = plan->of;
   int64_t rounds = plan->job->n_rounds, iterations = plan->job->iterations;
   int64_t n_ops = plan->job->graph->n_ops, round_touches = 0, in_scope[] = {0, 0, 0, 0};
-  for (int32_t position = 0; position < plan->n_round_ops; position++) {
+  for (int32_t position = 0; position < of->n_round_ops; position++) {
     int32_t o = plan->order[position];
-    round_touches += plan->first_touch[o + 1] - plan->first_touch[o];
+    round_touches += of->first_touch[o + 1] - of->first_touch[o];
   }
-  for (int32_t s = 0; s < plan->job->graph->n_storages; s++) in_scope[plan->storages[s].scope]++;
+  for (int32_t slot = 0; slot < of->n_slots; slot++) in_scope[plan->uses[slot].scope]++;
   int64_t adds = times(rounds - 1, plan->n_redirected);
-  int64_t instances = plus(plus(times(rounds, plan->n_round_ops), adds), n_ops - plan->n_round_ops);
-  int64_t accesses = plus(plus(times(rounds, round_touches), times(2, adds)), plan->n_touches - round_touches);
+  int64_t instances = plus(plus(times(rounds, of->n_round_ops), adds), n_ops - of->n_round_ops);
+  int64_t accesses = plus(plus(times(rounds, round_touches), times(2, adds)), of->n_touches - round_touches);
   int64_t buffers = plus(plus(times(rounds, in_scope[PLANC_SCOPE_ROUND]), adds), in_scope[PLANC_SCOPE_ITERATION]);
   size->instances = plus(size->instances, times(iterations, instances));
   size->accesses = plus(size->accesses, times(iterations, accesses));
@@ -156,44 +183,44 @@ static planc_status add_gradients(expansion *e, int32_t o, int32_t position, con
 
 static planc_status play(expansion *e, int32_t job) {
   const planc_job_plan *plan = &e->plans[job];
-  int32_t n_storages = plan->job->graph->n_storages;
-  PLANC_TRY(PLANC_NEW(&e->scratch, &e->newest, n_storages));
-  PLANC_TRY(PLANC_NEW(&e->scratch, &e->newest_temporary, n_storages));
-  for (int32_t s = 0; s < n_storages; s++) e->newest[s] = e->newest_temporary[s] = -1;
+  int32_t n_slots = plan->of->n_slots;
+  PLANC_TRY(PLANC_NEW(&e->scratch, &e->newest, n_slots));
+  PLANC_TRY(PLANC_NEW(&e->scratch, &e->newest_temporary, n_slots));
+  for (int32_t s = 0; s < n_slots; s++) e->newest[s] = e->newest_temporary[s] = -1;
   for (int32_t iteration = 0; iteration < plan->job->iterations; iteration++) {
     place at = {.job = job, .iteration = iteration};
     for (; at.round < plan->job->n_rounds; at.round++) {
       at.batch = plan->job->rounds[at.round];
-      for (int32_t position = 0; position < plan->n_round_ops; position++) {
+      for (int32_t position = 0; position < plan->of->n_round_ops; position++) {
         PLANC_TRY(run_op(e, plan->order[position], &at));
         if (at.round > 0) PLANC_TRY(add_gradients(e, plan->order[position], position, &at));
       }
       at.sample_offset += at.batch;
     }
     at = (place){.job = job, .iteration = iteration, .round = -1, .batch = plan->job->batch};
-    for (int32_t position = plan->n_round_ops; position < plan->job->graph->n_ops; position++)
+    for (int32_t position = plan->of->n_round_ops; position < plan->job->graph->n_ops; position++)
       PLANC_TRY(run_op(e, plan->order[position], &at));
   }
   return NULL;
 }
 
-/* Gives out the buffer that `storage` means at a place, and makes it at its first access. The gradient itself is
- * asked for with `redirect` false. */
-static planc_status buffer_at(expansion *e, int32_t storage, const place *at, bool redirect, int32_t *out) {
+/* Gives out the buffer that the storage of `slot` means at a place, and makes it at its first access. The gradient
+ * itself is asked for with `redirect` false. */
+static planc_status buffer_at(expansion *e, int32_t slot, const place *at, bool redirect, int32_t *out) {
   const planc_job_plan *plan = &e->plans[at->job];
-  const planc_storage_use *use = &plan->storages[storage];
+  const planc_storage_use *use = &plan->uses[slot];
   redirect = redirect && use->redirected && at->round > 0;
   int32_t iteration = use->scope == PLANC_SCOPE_PERIOD ? -1 : at->iteration;
   int32_t round = -1;
   if (redirect || use->scope == PLANC_SCOPE_ROUND) round = at->round < 0 ? 0 : at->round;
-  int32_t *newest = redirect ? &e->newest_temporary[storage] : &e->newest[storage];
+  int32_t *newest = redirect ? &e->newest_temporary[slot] : &e->newest[slot];
   *out = *newest;
   if (*newest >= 0 && e->buffers[*newest].iteration == iteration && e->buffers[*newest].round == round) return NULL;
 
-  const planc_storage *of = &plan->job->graph->storages[storage];
+  const planc_storage *of = planc_slot_storage(plan, slot);
   int64_t batch = round < 0 ? plan->job->batch : plan->job->rounds[round];
   planc_buffer buffer = {.job = at->job,
-                         .storage = storage,
+                         .storage = plan->of->storages[slot],
                          .iteration = iteration,
                          .round = round,
                          .kind = redirect ? PLANC_KIND_temp : of->kind,
@@ -203,7 +230,7 @@ static planc_status buffer_at(expansion *e, int32_t storage, const place *at, bo
                        plan->job->graph->tensors[of->tensor].name, (long long)batch);
   if (use->scope == PLANC_SCOPE_PERIOD) buffer.flags |= PLANC_BUFFER_PERSISTENT;
   if (of->kind == PLANC_KIND_input) buffer.flags |= PLANC_BUFFER_FED;
-  if (use->result && !redirect) buffer.flags |= PLANC_BUFFER_RESULT;
+  if (plan->of->results[slot] && !redirect) buffer.flags |= PLANC_BUFFER_RESULT;
   *out = *newest = e->n_buffers;
   e->buffers[e->n_buffers++] = buffer;
   return NULL;
@@ -242,10 +269,10 @@ static planc_status run_op(expansion *e, int32_t o, const place *at) {
   planc_instance *instance = new_instance(e, o, PLANC_ROLE_OP, at);
   /* What is read comes first. An access that reads in the first pass does so in the second, too: content stays. */
   for (int32_t pass = 0; pass < 2; pass++) {
-    for (int32_t t = plan->first_touch[o]; t < plan->first_touch[o + 1]; t++) {
-      const planc_touch *with = &plan->touches[t];
+    for (int32_t t = plan->of->first_touch[o]; t < plan->of->first_touch[o + 1]; t++) {
+      const planc_touch *with = &plan->of->touches[t];
       int32_t buffer;
-      PLANC_TRY(buffer_at(e, with->storage, at, true, &buffer));
+      PLANC_TRY(buffer_at(e, with->slot, at, true, &buffer));
       bool adds = at->round > 0 && e->buffers[buffer].kind == PLANC_KIND_grad;
       bool content = has_content(&e->buffers[buffer]);
       bool reads = (with->how & (PLANC_TOUCH_READ | PLANC_TOUCH_EFFECT)) || adds ||
@@ -253,7 +280,7 @@ static planc_status run_op(expansion *e, int32_t o, const place *at) {
       if (reads != (pass == 0)) continue;
       if (reads && !content)
         return planc_error(PLANC_BAD_INPUT, "op %s reads %s before anything is written to it", graph->ops[o].name,
-                           graph->tensors[graph->storages[with->storage].tensor].name);
+                           graph->tensors[planc_slot_storage(plan, with->slot)->tensor].name);
       instance->accumulates |= adds;
       add_access(e, buffer, reads, planc_touch_writes(with), with->how == PLANC_TOUCH_EFFECT);
     }
@@ -264,13 +291,13 @@ static planc_status run_op(expansion *e, int32_t o, const place *at) {
 /* Adds a round's temporary gradients that op `o` is the last to touch. */
 static planc_status add_gradients(expansion *e, int32_t o, int32_t position, const place *at) {
   const planc_job_plan *plan = &e->plans[at->job];
-  for (int32_t t = plan->first_touch[o]; t < plan->first_touch[o + 1]; t++) {
-    int32_t storage = plan->touches[t].storage;
-    const planc_storage_use *use = &plan->storages[storage];
+  for (int32_t t = plan->of->first_touch[o]; t < plan->of->first_touch[o + 1]; t++) {
+    int32_t slot = plan->of->touches[t].slot;
+    const planc_storage_use *use = &plan->uses[slot];
     if (!use->redirected || use->last_position != position) continue;
     int32_t temporary, gradient;
-    PLANC_TRY(buffer_at(e, storage, at, true, &temporary));
-    PLANC_TRY(buffer_at(e, storage, at, false, &gradient));
+    PLANC_TRY(buffer_at(e, slot, at, true, &temporary));
+    PLANC_TRY(buffer_at(e, slot, at, false, &gradient));
     new_instance(e, use->last_writer, PLANC_ROLE_ACCUMULATE, at);
     add_access(e, temporary, true, false, false);
     add_access(e, gradient, true, true, false);

@@ -1,25 +1,16 @@
-/* The content hash of a graph: FNV-1a over 64-bit words, each mixed so that its high bits count too. Everything is fed
- * by value, so that the hash is the same on every machine. */
+/* The content hash of a graph: every field that makes a difference, in a fixed order (util/hash.h). */
+#include "util/hash.h"
+
 #include <string.h>
 
 #include "planc/graph.h"
 
 static void feed(uint64_t *hash, uint64_t word) {
-  *hash = (*hash ^ word) * 0x100000001B3u;
-  *hash ^= *hash >> 32;
+  planc_hash_word(hash, word);
 }
 
-/* Bytes eight at a time, the first one lowest; then the length. */
 static void feed_text(uint64_t *hash, const char *text) {
-  uint64_t word = 0, length = 0;
-  for (; text[length]; length++) {
-    word |= (uint64_t)(unsigned char)text[length] << length % 8 * 8;
-    if (length % 8 != 7) continue;
-    feed(hash, word);
-    word = 0;
-  }
-  feed(hash, word);
-  feed(hash, length);
+  planc_hash_bytes(hash, text, strlen(text));
 }
 
 static void feed_law(uint64_t *hash, planc_law law) {
@@ -81,7 +72,7 @@ static void feed_op(uint64_t *hash, const planc_op *op) {
 }
 
 uint64_t planc_graph_hash(const planc_graph *graph) {
-  uint64_t hash = 0xCBF29CE484222325u;
+  uint64_t hash = PLANC_HASH_START;
   feed(&hash, graph->layout);
   feed(&hash, (uint64_t)graph->n_tensors);
   for (int32_t i = 0; i < graph->n_tensors; i++) feed_tensor(&hash, &graph->tensors[i]);

@@ -1,5 +1,6 @@
 /* What the rounds of a job have in common, worked out before they are expanded: which storages an op touches and how,
- * how long each storage's buffers last, which gradients need a temporary. */
+ * how long each storage's buffers last, which gradients need a temporary. What does not depend on the job is worked out
+ * once for all jobs of a graph; the rest takes no more than the job's ops have operands. */
 #ifndef PLANC_GRAPH_JOBPLAN_H
 #define PLANC_GRAPH_JOBPLAN_H
 
@@ -8,7 +9,7 @@
 
 /* What an op does with one storage in any round: its operands on that storage taken together. */
 typedef struct planc_touch {
-  int32_t storage;
+  int32_t slot; /* of the storage, see below */
   uint32_t how;
 } planc_touch;
 enum {
@@ -17,6 +18,17 @@ enum {
   PLANC_TOUCH_PARTIAL = 4, /* an output smaller than the storage: the rest must be kept */
   PLANC_TOUCH_EFFECT = 8   /* a side effect */
 };
+
+/* What the ops of a graph touch. Storages that no op touches are left out: the others have slots. */
+typedef struct planc_touches {
+  const planc_graph *graph;
+  int32_t n_round_ops; /* forward and backward: the first ones of any order */
+  int32_t n_touches, n_slots;
+  int32_t *first_touch; /* of op o: touches[first_touch[o]] up to, not including, the next first */
+  planc_touch *touches;
+  int32_t *storages; /* by slot */
+  bool *results;     /* by slot: a loss or output is in it */
+} planc_touches;
 
 /* How long a storage's buffers last. */
 typedef enum planc_scope {
@@ -28,7 +40,6 @@ typedef enum planc_scope {
 
 typedef struct planc_storage_use {
   planc_scope scope;
-  bool result;           /* a loss or output is in it */
   bool adds_in_place;    /* gradient: a single op of a round touches it, and that op can add */
   bool redirected;       /* gradient: rounds after the first work on a temporary buffer */
   int32_t n_touches;     /* gradient: by forward and backward ops of a round */
@@ -39,20 +50,23 @@ typedef struct planc_storage_use {
 /* A job as it is the same in all its rounds. */
 typedef struct planc_job_plan {
   const planc_job *job;
+  const planc_touches *of; /* of its graph */
   const int32_t *order;
-  int32_t n_round_ops; /* forward and backward: the first ones of the order */
-  int32_t n_touches, n_redirected;
-  int32_t *first_touch; /* of op o: touches[first_touch[o]] up to, not including, the next first */
-  planc_touch *touches;
-  planc_storage_use *storages;
+  int32_t n_redirected;
+  planc_storage_use *uses; /* by slot */
 } planc_job_plan;
 
+static inline const planc_storage *planc_slot_storage(const planc_job_plan *plan, int32_t slot) {
+  return &plan->job->graph->storages[plan->of->storages[slot]];
+}
 static inline bool planc_touch_writes(const planc_touch *touch) {
   return touch->how & (PLANC_TOUCH_WRITE | PLANC_TOUCH_EFFECT);
 }
 
-/* Fills the zeroed *plan for a job whose numbers are checked. Fails with BAD_INPUT on an illegal order and on a graph
- * that cannot be cut into the job's rounds. */
-planc_status planc_job_plan_make(planc_arena *arena, const planc_job *job, planc_job_plan *plan);
+planc_status planc_touches_make(planc_arena *arena, const planc_graph *graph, planc_touches *out);
+/* Fills the zeroed *plan for a job whose numbers are checked; `of` is borrowed. Fails with BAD_INPUT on an illegal
+ * order and on a graph that cannot be cut into the job's rounds. */
+planc_status planc_job_plan_make(planc_arena *arena, const planc_job *job, const planc_touches *of,
+                                 planc_job_plan *plan);
 
 #endif

@@ -340,7 +340,11 @@ static planc_status read_outputs(reader *r) {
 
 static planc_status read_version(reader *r) {
   PLANC_TRY(planc_yaml_expect(&r->yaml, YAML_SCALAR_EVENT, "the version"));
-  return strcmp(planc_yaml_text(&r->yaml), "1") == 0 ? NULL : planc_yaml_error(&r->yaml, "only version 1 is known");
+  const char *version = planc_yaml_text(&r->yaml);
+  char shown[PLANC_SHOWN_TEXT];
+  if (strcmp(version, "1") == 0) return NULL;
+  return planc_yaml_error(&r->yaml, "graph format %s is not known; this planc reads format 1",
+                          planc_shown(version, shown));
 }
 
 static planc_status read_layout(reader *r) {

@@ -38,11 +38,22 @@ static planc_status read_hash(planc_row *row, uint64_t *out) {
   return NULL;
 }
 
+static planc_status read_version(planc_row *row) {
+  int64_t version;
+  PLANC_TRY(ROW_LITERAL(row, "{\"planc-plan\":"));
+  const char *place = row->at;
+  PLANC_TRY(planc_row_int(row, 0, PLANC_ROW_MAX, &version));
+  if (version == PLANC_PLAN_VERSION) return NULL;
+  return planc_row_error(row, place, "plan format %lld is not known; this planc reads format %d", (long long)version,
+                         PLANC_PLAN_VERSION);
+}
+
 static planc_status read_header(reading *r) {
   planc_row *row = &r->row;
   planc_plan *plan = r->plan;
   int32_t n_prologue, n_body, n_epilogue;
-  PLANC_TRY(ROW_LITERAL(row, "{\"planc-plan\":1,\"name\":"));
+  PLANC_TRY(read_version(row));
+  PLANC_TRY(ROW_LITERAL(row, ",\"name\":"));
   PLANC_TRY(planc_row_string(row, &plan->name));
   PLANC_TRY(ROW_LITERAL(row, ",\"policy\":"));
   PLANC_TRY(planc_row_string(row, &plan->policy));

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "graph/spec.h"
+#include "util/utf8.h"
 
 planc_status planc_row_error(const planc_row *row, const char *place, const char *format, ...) {
   char what[256];
@@ -65,25 +66,6 @@ planc_status planc_row_int32(planc_row *row, const char *key, size_t length, int
 
 /* --- Strings -------------------------------------------------------------------------------------------------- */
 
-/* Bytes of the well-formed UTF-8 sequence at `at`, 0 if there is none. */
-static int utf8_length(const char *at, const char *end) {
-  const unsigned char *byte = (const unsigned char *)at;
-  int length = byte[0] < 0x80   ? 1
-               : byte[0] < 0xc2 ? 0
-               : byte[0] < 0xe0 ? 2
-               : byte[0] < 0xf0 ? 3
-               : byte[0] < 0xf5 ? 4
-                                : 0;
-  if (length == 0 || end - at < length) return 0;
-  for (int i = 1; i < length; i++) {
-    if ((byte[i] & 0xc0) != 0x80) return 0;
-  }
-  bool overlong = (byte[0] == 0xe0 && byte[1] < 0xa0) || (byte[0] == 0xf0 && byte[1] < 0x90);
-  bool surrogate = byte[0] == 0xed && byte[1] >= 0xa0;
-  bool beyond = byte[0] == 0xf4 && byte[1] >= 0x90;
-  return overlong || surrogate || beyond ? 0 : length;
-}
-
 /* The control character that \u00xx at `at` stands for; -1 if it is none. */
 static int escaped_control(const char *at, const char *end) {
   if (end - at < 6 || memcmp(at, "\\u00", 4) != 0 || (at[4] != '0' && at[4] != '1')) return -1;
@@ -105,7 +87,7 @@ planc_status planc_row_string(planc_row *row, const char **out) {
       escapes++;
       continue;
     }
-    int length = (unsigned char)*at < 0x20 ? 0 : utf8_length(at, row->end);
+    int length = (unsigned char)*at < 0x20 ? 0 : planc_utf8_length(at, row->end);
     if (length == 0) return planc_row_error(row, at, "a string with a byte that is neither text nor an escape");
     at += length;
   }

@@ -5,21 +5,21 @@
 #include "plan/graph_rows.h"
 #include "plan/instr_rows.h"
 #include "plan/layout.h"
+#include "util/hash.h"
 
 #define X(name) #name,
 static const char *const stream_kinds[] = {PLANC_STREAM_KINDS(X)};
 #undef X
 
 static void emit_header(planc_emit *emit, const planc_plan *plan, const planc_plan_layout *layout) {
-  static const char hex[] = "0123456789abcdef";
   EMIT_INT(emit, "{\"planc-plan\":", PLANC_PLAN_VERSION);
   EMIT(emit, ",\"name\":");
   planc_emit_string(emit, plan->name);
   EMIT(emit, ",\"policy\":");
   planc_emit_string(emit, plan->policy);
-  EMIT(emit, ",\"hash\":\"");
-  for (int shift = 60; shift >= 0; shift -= 4) planc_emit_bytes(emit, &hex[plan->graph_hash >> shift & 15], 1);
-  EMIT_INT(emit, "\",\"budget\":", plan->budget_bytes);
+  EMIT(emit, ",\"hash\":");
+  planc_emit_hash(emit, plan->graph_hash);
+  EMIT_INT(emit, ",\"budget\":", plan->budget_bytes);
   EMIT_INT(emit, ",\"host_budget\":", plan->host_budget_bytes);
   EMIT_INT(emit, ",\"arena\":", plan->arena_bytes);
   EMIT_INT(emit, ",\"host_arena\":", plan->host_arena_bytes);
@@ -143,5 +143,15 @@ planc_status planc_plan_print(const planc_plan *plan, char **out_text, size_t *o
   }
   *out_text = emit.text;
   *out_length = emit.length - 1;
+  return NULL;
+}
+
+planc_status planc_plan_hash(const planc_plan *plan, uint64_t *out) {
+  char *text;
+  size_t length;
+  PLANC_TRY(planc_plan_print(plan, &text, &length));
+  *out = PLANC_HASH_START;
+  planc_hash_bytes(out, text, length);
+  free(text);
   return NULL;
 }

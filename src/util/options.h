@@ -22,7 +22,7 @@ typedef struct planc_command_line {
   int32_t min_operands, max_operands;
 } planc_command_line;
 
-enum { PLANC_MAX_OPTIONS = 24, PLANC_MAX_OPERANDS = 8 };
+enum { PLANC_MAX_OPTIONS = 24, PLANC_MAX_OPERANDS = 1024 };
 
 typedef struct planc_arguments {
   const planc_command_line *line;

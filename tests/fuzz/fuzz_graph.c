@@ -1,5 +1,4 @@
-/* Fuzz target: any bytes as a graph. What is accepted must survive writing and reading again. With STANDALONE defined,
- * a program that runs the files given as arguments. */
+/* Fuzz target: any bytes as a graph. What is accepted must survive writing and reading again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,25 +43,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   planc_graph_free(graph);
   return 0;
 }
-
-#ifdef STANDALONE
-#include <stdio.h>
-
-#include "util/file.h"
-
-int main(int argc, char **argv) {
-  for (int i = 1; i < argc; i++) {
-    char *text;
-    size_t length;
-    planc_status status = planc_file_read(argv[i], (size_t)1 << 30, &text, &length);
-    if (status) {
-      fprintf(stderr, "%s\n", planc_status_message(status));
-      planc_status_free(status);
-      return EXIT_FAILURE;
-    }
-    LLVMFuzzerTestOneInput((const uint8_t *)text, length);
-    free(text);
-  }
-  return EXIT_SUCCESS;
-}
-#endif

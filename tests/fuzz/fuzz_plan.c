@@ -1,12 +1,9 @@
 /* Fuzzing the plan reader and the checker: whatever the bytes, reading ends in a plan or an error; a plan that was read
- * prints as the bytes it came from; and it can be checked. Without a fuzzing engine (-DSTANDALONE) it runs the files
- * that it is given. */
-#include <stdio.h>
+ * prints as the bytes it came from; and it can be checked. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "planc/check.h"
-#include "util/file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,21 +23,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   planc_plan_free(plan);
   return 0;
 }
-
-#ifdef STANDALONE
-int main(int argc, char **argv) {
-  for (int i = 1; i < argc; i++) {
-    char *text;
-    size_t length;
-    planc_status status = planc_file_read(argv[i], (size_t)1 << 30, &text, &length);
-    if (status) {
-      fprintf(stderr, "%s\n", planc_status_message(status));
-      planc_status_free(status);
-      return 1;
-    }
-    LLVMFuzzerTestOneInput((const uint8_t *)text, length);
-    free(text);
-  }
-  return 0;
-}
-#endif

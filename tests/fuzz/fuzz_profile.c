@@ -1,5 +1,4 @@
-/* Fuzz target: any bytes as a profile. What is accepted must also give costs. With STANDALONE defined, a program that
- * runs the files given as arguments. */
+/* Fuzz target: any bytes as a profile. What is accepted must also give costs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,25 +46,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   planc_profile_free(profile);
   return 0;
 }
-
-#ifdef STANDALONE
-#include <stdio.h>
-
-#include "util/file.h"
-
-int main(int argc, char **argv) {
-  for (int i = 1; i < argc; i++) {
-    char *text = NULL;
-    size_t length = 0;
-    planc_status status = planc_file_read(argv[i], 1 << 24, &text, &length);
-    if (status) {
-      fprintf(stderr, "%s\n", planc_status_message(status));
-      planc_status_free(status);
-      return EXIT_FAILURE;
-    }
-    LLVMFuzzerTestOneInput((const uint8_t *)text, length);
-    free(text);
-  }
-  return EXIT_SUCCESS;
-}
-#endif

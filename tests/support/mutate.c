@@ -263,12 +263,14 @@ static planc_status change_boundary(mutation *m) {
 }
 
 static planc_status change_plan(mutation *m) {
-  switch (below(m, 5)) {
+  switch (below(m, 6)) {
     case 0:
       m->plan->arena_bytes -= 1 + below(m, 256);
+      m->plan->predicted.peak_bytes = m->plan->arena_bytes + m->plan->device.reserved_bytes;
       break;
     case 1:
       m->plan->host_arena_bytes -= 1 + below(m, 256);
+      m->plan->predicted.host_peak_bytes = m->plan->host_arena_bytes;
       break;
     case 2:
       m->plan->n_residencies += below(m, 2) ? 1 : -1;
@@ -276,13 +278,17 @@ static planc_status change_plan(mutation *m) {
     case 3:
       m->plan->n_events -= 1;
       break;
+    case 4:
+      m->plan->predicted.peak_bytes -= 1;
+      break;
     default:
       if (m->plan->n_boundary > 0) return change_boundary(m);
       m->plan->n_jobs = 0;
   }
-  snprintf(m->description, m->size, "change the header: arena %lld, host arena %lld, %d residencies, %d events",
-           (long long)m->plan->arena_bytes, (long long)m->plan->host_arena_bytes, m->plan->n_residencies,
-           m->plan->n_events);
+  snprintf(m->description, m->size,
+           "change the header: arena %lld, host arena %lld, peak %lld, %d residencies, %d events",
+           (long long)m->plan->arena_bytes, (long long)m->plan->host_arena_bytes,
+           (long long)m->plan->predicted.peak_bytes, m->plan->n_residencies, m->plan->n_events);
   return NULL;
 }
 

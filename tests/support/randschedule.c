@@ -170,7 +170,7 @@ static planc_status ensure(maker *m, int32_t buffer, int32_t version) {
     /* What is overwritten in place may still be needed: a copy of it is. */
     if (source >= 0) PLANC_TRY(planc_schedule_move(m->s, residency, source));
   }
-  return planc_schedule_exec(m->s, made->instance, random_variant(m, made->instance), PLANC_BLANK, true);
+  return planc_schedule_exec(m->s, made->instance, planc_schedule_ran(m->s, made->instance), PLANC_BLANK, true);
 }
 
 static bool is_dead(const maker *m, int32_t buffer, int32_t instance) {

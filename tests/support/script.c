@@ -244,6 +244,8 @@ planc_status script_make(const char *text, const planc_job *jobs, int32_t n_jobs
   }
   s.plan->arena_bytes = s.plan->budget_bytes = arena;
   s.plan->host_arena_bytes = host;
+  s.plan->predicted.peak_bytes = arena;
+  s.plan->predicted.host_peak_bytes = host;
   *out = s.plan;
   return NULL;
 }

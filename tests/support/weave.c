@@ -213,6 +213,8 @@ planc_status weave(const planc_job *job, weave_mode mode, int64_t workspace, wov
   if (status) return status;
   plan->budget_bytes = plan->arena_bytes;
   plan->host_budget_bytes = -1;
+  plan->predicted.peak_bytes = plan->arena_bytes;
+  plan->predicted.host_peak_bytes = plan->host_arena_bytes;
   plan->n_events = l.n_events;
   plan->n_residencies = l.n_residencies;
   plan->n_uses = (int32_t)out->uses.len;

@@ -40,6 +40,16 @@ START_TEST(dropout_counts) {
   run_dropout(&grad, 16, "type: dropout_grad, in: [x], out: [y], attrs: {p: 0.25, seed: 3}", &launch);
   ck_assert_mem_eq(grad.call.out[0].data, y, 16000);
 
+  /* A dropout with another seed drops independently: 250 in common are expected, standard deviation 15. */
+  one_call independent;
+  run_dropout(&independent, 16, "type: dropout, in: [x], out: [y], attrs: {p: 0.25, seed: 4}", &launch);
+  const float *z = independent.call.out[0].data;
+  int common = 0;
+  for (int i = 0; i < 4000; i++) common += y[i] == 0.0F && z[i] == 0.0F;
+  ck_assert_int_ge(common, 190);
+  ck_assert_int_le(common, 310);
+  one_call_close(&independent);
+
   /* A round of the last 6 samples draws what the whole batch drew for them; another seed or iteration does not. */
   one_call_open(&other, "NCHW", dropout_tensors, op, 6, false);
   one_call_fill(&other.call.in[0], 1, 1.0F, 1.0F);

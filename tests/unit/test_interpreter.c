@@ -267,6 +267,7 @@ static void make_pipeline(pipeline *p) {
                          .budget_bytes = 1024,
                          .host_budget_bytes = -1,
                          .arena_bytes = 768 + 64,
+                         .predicted = {.peak_bytes = 768 + 64},
                          .gpus = 1,
                          .graph_hash = planc_graph_hash(p->graph),
                          .n_jobs = 1,

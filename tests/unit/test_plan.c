@@ -233,7 +233,7 @@ static const struct {
   const char *find, *replace, *message;
 } edits[] = {
     /* Header. */
-    {1, "\"planc-plan\":1", "\"planc-plan\":2", "x.plan:1:15: expected ...1"},
+    {1, "\"planc-plan\":1", "\"planc-plan\":2", "x.plan:1:15: plan format 2 is not known; this planc reads format 1"},
     {1, "\"name\"", "\"Name\"", "x.plan:1:18: expected ...name\""},
     {1, "{\"planc", "{ \"planc", "x.plan:1:2: expected ..."},
     {1, "71786e", "71786E", "x.plan:1:62: expected 16 hexadecimal digits"},

@@ -90,7 +90,7 @@ static bool plan_is_right(planc_problem problem, int64_t budget, const planc_pol
 START_TEST(plans_of_random_graphs_are_right) {
   int seed = _i;
   planc_graph *graph;
-  randgraph_options options = {.max_ops = 24, .allow_batch_coupled = seed % 4 == 0};
+  randgraph_options options = {.max_ops = 24, .allow_batch_coupled = seed % 4 == 0, .unsplittable = seed % 4 == 2};
   ok(randgraph_make((uint64_t)seed, &options, &graph), "graph", "", seed);
   planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + seed % 7, .host_budget_bytes = -1};
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {

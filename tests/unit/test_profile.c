@@ -66,7 +66,10 @@ END_TEST
 static const struct {
   const char *find, *replace, *message;
 } mutations[] = {
-    {"\"planc-profile\": 1", "\"planc-profile\": 2", "f: planc-profile: is 2, must be at most 1"},
+    {"\"planc-profile\": 1", "\"planc-profile\": 2",
+     "f: planc-profile: profile format 2 is not known; this planc reads format 1"},
+    {"\"planc-profile\": 1,", "\"added\": [], \"planc-profile\": 2,",
+     "f: planc-profile: profile format 2 is not known; this planc reads format 1"},
     {"\"planc-profile\": 1,", "", "f: planc-profile: is missing"},
     {"\"planc-profile\"", "\"planc-Profile\"", "f: planc-Profile: unknown key"},
     {"\"launch_ns\": 500", "\"launch_ns\": -1", "f: device.launch_ns: is -1, must be at least 0"},

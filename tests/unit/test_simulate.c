@@ -33,11 +33,12 @@ typedef struct device {
   int32_t in_flight;
 } device;
 
-/* Simulates the script; its execs take `a_ns` and `b_ns`. A copy of x takes 100 + 4900 ns. */
-static planc_simulation simulate(const char *script, device d, int64_t a_ns, int64_t b_ns) {
+/* Simulates the script of `n_jobs` jobs; their execs take `a_ns` and `b_ns`. A copy of x takes 100 + 4900 ns. */
+static planc_simulation simulate_jobs(int32_t n_jobs, const char *script, device d, int64_t a_ns, int64_t b_ns) {
   planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  const planc_job jobs[] = {job, job};
   planc_plan *plan;
-  planc_status status = script_make(script, &job, 1, 1 << 20, 1 << 20, &plan);
+  planc_status status = script_make(script, jobs, n_jobs, 1 << 20, 1 << 20, &plan);
   ck_assert_msg(!status, "%s", planc_status_message(status));
   plan->device.launch_ns = d.launch_ns;
   plan->device.slowdown_ppm = d.slowdown_ppm;
@@ -47,7 +48,7 @@ static planc_simulation simulate(const char *script, device d, int64_t a_ns, int
   for (int32_t i = 0; i < plan->body.n; i++) {
     planc_instr *instr = (planc_instr *)&plan->body.instrs[i];
     if (instr->op == PLANC_INSTR_exec) {
-      instr->time_ns = instr->id == 0 ? a_ns : b_ns;
+      instr->time_ns = instr->id % 2 == 0 ? a_ns : b_ns;
       instr->busy_ppm = 1000000;
     }
   }
@@ -56,6 +57,10 @@ static planc_simulation simulate(const char *script, device d, int64_t a_ns, int
   ck_assert_msg(!status, "%s", planc_status_message(status));
   planc_plan_free(plan);
   return s;
+}
+
+static planc_simulation simulate(const char *script, device d, int64_t a_ns, int64_t b_ns) {
+  return simulate_jobs(1, script, d, a_ns, b_ns);
 }
 
 #define OPERANDS "body\nacquire 0 x 0\nacquire 1 y 8192\nacquire 2 z 9216\n"
@@ -129,6 +134,19 @@ START_TEST(launches_bind) {
 }
 END_TEST
 
+/* The hosts of two jobs launch side by side, each only what is its job's; the ops share the GPU at half speed. */
+START_TEST(every_job_has_its_own_host) {
+  static const char script[] =
+      "body\nacquire 0 x#0 0\nacquire 1 y#0 8192\nacquire 2 z#0 9216\nacquire 3 x#1 16384\nacquire 4 y#1 24576\n"
+      "acquire 5 z#1 25600\nexec a#0 use 0 1\nexec b#0 use 1 2\nexec a#1 on 3 use 3 4\nexec b#1 on 3 use 4 5\n" CLOSE
+      "release 3\nrelease 4\nrelease 5\n";
+  planc_simulation s = simulate_jobs(2, script, (device){.launch_ns = 500}, 100, 200);
+  ck_assert_int_eq(s.iteration_ns, 1000);
+  ck_assert_int_eq(s.stall_ns[PLANC_STALL_LAUNCH], 1000 - 2 * (100 + 200));
+  ck_assert_int_eq(s.compute_ns, 600);
+}
+END_TEST
+
 START_TEST(live_bytes) {
   planc_simulation s = simulate(
       "body\nacquire 0 x 0\nacquire 1 y 8192\nexec a ws 16384 1000 use 0 1\nrelease 0\nacquire 2 z 9216\n"
@@ -149,6 +167,7 @@ int main(void) {
   tcase_add_test(tests, copies_slow_ops);
   tcase_add_test(tests, duplex_slows_copies);
   tcase_add_test(tests, launches_bind);
+  tcase_add_test(tests, every_job_has_its_own_host);
   tcase_add_test(tests, live_bytes);
   suite_add_tcase(suite, tests);
   SRunner *runner = srunner_create(suite);

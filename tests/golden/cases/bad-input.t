@@ -26,8 +26,8 @@ Every malformed input ends in one line that names the place, exit code 3 and no 
   [3]
   $ : > empty; planc plan empty; planc check empty; planc simulate empty; planc show empty
   ! planc: empty:1:1: expected a graph, found an empty file
-  ! planc: empty:1:1: expected {"planc-plan":1,"name":
-  ! planc: empty:1:1: expected {"planc-plan":1,"name":
+  ! planc: empty:1:1: expected {"planc-plan":
+  ! planc: empty:1:1: expected {"planc-plan":
   ! planc: empty:1:1: expected a graph, found an empty file
   [3]
 
@@ -52,7 +52,7 @@ Graphs: a key twice, a cycle, a number beyond 63 bits, text that ends early.
   ! planc: data/graph/op-unknown-input.yaml:11:32: unknown tensor "q"
   [3]
   $ planc compare data/graph/header-version-2.yaml
-  ! planc: data/graph/header-version-2.yaml:2:14: only version 1 is known
+  ! planc: data/graph/header-version-2.yaml:2:14: graph format 2 is not known; this planc reads format 1
   [3]
   $ sed 's/^optimizer: sgd/optimizer: lion/' graphs/lenet-digits.yaml > lion.yaml; planc train lion.yaml
   ! planc: no optimizer is called "lion": sgd, momentum and adam are
@@ -105,15 +105,15 @@ Plans: cut off at the end of a line, not JSON, a row too many, another version o
   ! planc: long.plan:1:1: the header counts 67 rows, the file has 68 lines
   [3]
   $ sed '1s/"planc-plan":1/"planc-plan":99/' tiny.plan > new.plan; planc check new.plan; planc simulate new.plan
-  ! planc: new.plan:1:15: expected ...1,"name":
-  ! planc: new.plan:1:15: expected ...1,"name":
+  ! planc: new.plan:1:15: plan format 99 is not known; this planc reads format 1
+  ! planc: new.plan:1:15: plan format 99 is not known; this planc reads format 1
   [3]
   $ sed '3s/./[/' tiny.plan > broken.plan; planc check broken.plan; planrun exec broken.plan
   ! planc: broken.plan:3:1: expected {"iteration":
   ! planrun: broken.plan:3:1: expected {"iteration":
   [3]
   $ planc check inputs/tiny.yaml
-  ! planc: inputs/tiny.yaml:1:1: expected {"planc-plan":1,"name":
+  ! planc: inputs/tiny.yaml:1:1: expected {"planc-plan":
   [3]
   $ ls *.plan
   broken.plan

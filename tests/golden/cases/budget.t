@@ -93,8 +93,8 @@ Anything else is refused.
   ! planc: --host-budget: lots is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
   [2]
   $ planc check inputs/tiny.yaml --budget lots
-  ! planc: inputs/tiny.yaml:1:1: expected {"planc-plan":1,"name":
-  [3]
+  ! planc: --budget: lots is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
+  [2]
 
 No budget is too small to be answered.
 

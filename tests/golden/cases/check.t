@@ -13,7 +13,7 @@ A plan is checked against its own budget or another one.
   [1]
 
 A message about a plan that is not valid names the line, the instruction and the storage: here an op runs twice, a wait
-comes too late, memory is used twice, an op's input is not there.
+comes too late, memory is used twice, an op's input is not there, the stated peak is not that of the arena.
 
   $ planc plan inputs/tiny.yaml --policy none -o tiny.plan >/dev/null 2>&1
   $ sed 's/"exec","n":1/"exec","n":0/' tiny.plan > wrong.plan; planc check wrong.plan
@@ -31,11 +31,14 @@ comes too late, memory is used twice, an op's input is not there.
   $ sed '1s/"arena":25600/"arena":25599/' tiny.plan > wrong.plan; planc check wrong.plan
   ! planc: wrong.plan: line 49: acquire b.grad: 8192 bytes from address 17408 on are not inside the arena of 25599 bytes
   [1]
+  $ sed '3s/"peak":25600/"peak":20480/' tiny.plan > wrong.plan; planc check wrong.plan
+  ! planc: wrong.plan: line 3: predictions: a peak of 20480 bytes, but arena and reserved memory are 25600
+  [1]
   $ sed '1s/"budget":[0-9]*/"budget":1024/' tiny.plan > wrong.plan; planc check wrong.plan
   ! planc: wrong.plan: needs 25600 bytes on the device (arena 25600, reserved 0), the budget is 1024, 24576 too few
   [1]
   $ planc check wrong.plan --json
-  {"planc":"check/1","valid":false,"exit_code":1,"message":"wrong.plan: needs 25600 bytes on the device (arena 25600, reserved 0), the budget is 1024, 24576 too few"}
+  {"planc":"check/1","plan":"wrong.plan","valid":false,"budget_bytes":1024,"exit_code":1,"message":"wrong.plan: needs 25600 bytes on the device (arena 25600, reserved 0), the budget is 1024, 24576 too few"}
   ! planc: wrong.plan: needs 25600 bytes on the device (arena 25600, reserved 0), the budget is 1024, 24576 too few
   [1]
 

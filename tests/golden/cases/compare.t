@@ -36,3 +36,63 @@ Rows come in the order asked for.
   policy
   modnn
   none
+
+A policy that cannot plan a graph says why in its row, and the others have theirs. When none can, that is an error.
+
+  ~ planc compare inputs/vast.yaml --policies none,vdnn-all,chen
+  vast, batch <N> on k40m, budget <size>
+  policy     least budget  round        iteration    ideal         peak          out           in      recompute
+  none <size>   does not fit
+  vdnn-all              -   unsupported: simulation: a time of <N> ns is too long to simulate
+  chen <size>   does not fit
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch <N> (the graph's header)
+  ! planc: note: budget <size> (device k40m)
+  ~ planc compare inputs/vast.yaml --policies none,vdnn-all --json
+  {"planc":"compare/1","graph":"vast","device":"k40m","batch":<N>,"budget_bytes":<N>,"rows":[{"policy":"none","feasible":false,"unsupported":null,"least_budget":<N>,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null},{"policy":"vdnn-all","feasible":false,"unsupported":"simulation: a time of <N> ns is too long to simulate","least_budget":null,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null}]}
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch <N> (the graph's header)
+  ! planc: note: budget <size> (device k40m)
+  ~ planc compare inputs/vast.yaml --policies vdnn-all
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch <N> (the graph's header)
+  ! planc: note: budget <size> (device k40m)
+  ! planc: vdnn-all: simulation: a time of <N> ns is too long to simulate
+  [3]
+  $ planc compare graphs/resnet34.yaml --batch 8 --sub-batch 4 --device k40m --policies none,modnn
+  ! planc: note: graphs/resnet34.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: none: graph resnet34 has ops that couple the samples of a batch (batch normalisation): running it in sub-batches changes its results, which needs --split-batch-norm
+  [2]
+
+Policies that choose rounds leave a batch whole that cannot be split, and say so when the user wants it otherwise.
+
+  ~ planc compare inputs/whole.yaml --policies none,vdnn+,modnn
+  whole, batch <N> on k40m, budget <size>
+  policy     least budget  round        iteration    ideal         peak          out           in      recompute
+  none <size> <N> <N> ms  +<N>% <size> <size> <size>              -
+  vdnn+ <size> <N> <N> ms  +<N>% <size> <size> <size>              -
+  modnn <size> <N> <N> ms  +<N>% <size> <size> <size>              -
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch <N> (the graph's header)
+  ! planc: note: budget <size> (device k40m)
+  $ planc compare inputs/whole.yaml --policies none,vdnn+,modnn --budget 10K
+  whole, batch 4 on k40m, budget 10.00 KiB
+  policy     least budget  round        iteration    ideal         peak          out           in      recompute
+  none          14.00 KiB   does not fit
+  vdnn+         14.00 KiB   does not fit
+  modnn         14.00 KiB   does not fit
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  $ planc compare inputs/whole.yaml --policies vdnn+,modnn --sub-batch 2
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: vdnn+: op step runs once for all rounds but touches a, which each round has anew
+  [3]
+  $ planc plan inputs/tiny.yaml --batch 2000000000 --sub-batch 1 -o x.plan
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: note: policy modnn (the fall-back)
+  ! planc: sub-batches of 1 make 2000000000 rounds of 7 ops, which are more than 16M op instances
+  [2]

@@ -4,7 +4,7 @@ Help goes to standard output and is a success.
   usage: planc COMMAND [operand ...] [option ...]
   commands:
     plan       make a plan for a graph under a memory budget
-    check      check a plan and its budget
+    check      check plans and their budgets
     simulate   predict a plan's time and stalls
     compare    plan with several policies and compare
     show       show what is in a graph or a plan
@@ -32,18 +32,20 @@ Help goes to standard output and is a success.
         --json                     the summary as one line of JSON
     -h, --help                     this text
   $ planc check --help
-  usage: planc check PLAN [option ...]
-  check a plan and its budget
+  usage: planc check PLAN... [option ...]
+  check plans and their budgets
   options:
-    -m, --budget SIZE              device memory it must fit (default: the plan's own budget)
-        --host-budget SIZE         host memory it must fit (default: the plan's own)
-    -g, --graph FILE               the graph it must have been made from
-        --json                     the report as one line of JSON
+    -m, --budget SIZE,...          device memory they must fit (default: each plan's own budget)
+        --host-budget SIZE         host memory they must fit (default: each plan's own)
+    -g, --graph FILE               the graph they must have been made from
+        --format FORM              text, json, github (workflow annotations) or junit (XML); default: text
+        --json                     as --format=json: one line of JSON for each plan and budget
     -h, --help                     this text
   $ planc simulate --help
   usage: planc simulate PLAN [option ...]
   predict a plan's time and stalls
   options:
+        --against FILE             compare with what `planrun exec --trace` measured of this plan
         --json                     the result as one line of JSON
     -h, --help                     this text
   $ planc compare --help
@@ -80,28 +82,36 @@ Help goes to standard output and is a success.
   usage: planrun COMMAND [operand ...] [option ...]
   commands:
     exec       run a plan
+    profile    measure ops, links and launches on this machine
     info       backends and versions
   'planrun COMMAND --help' tells a command's options.
   options: --version, --help
-  exit: 0 done, 1 plan not valid or not as the reference, 2 usage, 3 bad input, 5 internal, 6 device
+  exit: 0 done, 1 plan not valid or not as the reference, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device
   $ planrun exec --help
   usage: planrun exec PLAN [option ...]
   run a plan
   options:
     -d, --data FILE                train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)
-    -e, --epochs N                 with --data: passes over the data (default 1)
-    -n, --iterations N             iterations to run, rounded up to whole periods (default without --data: 1)
+    -e, --epochs N                 with --data: passes over the data, in all (default 1)
+    -n, --iterations N             iterations in all, rounded up to whole periods (default without --data: 1)
     -s, --seed N                   of initial values, shuffles and dropout (default 0)
+        --save FILE                write a checkpoint after each epoch, at the end and when interrupted
+        --resume FILE              go on from a checkpoint
+        --trace FILE               write when everything in the last periods ran, for Perfetto and planc simulate --against
+        --link RATE                pace copies between host and device, e.g. 0.2GB/s (default: as fast as they go)
         --verify                   run the reference beside the plan and compare every bit
         --synthetic                stand-ins for all ops, verified: any graph runs
-        --interleave SEED          run streams in an order drawn from SEED, as the plan's events allow
-        --poison                   fill memory with NaNs when it is acquired and released
+        --sequential               one thread, in file order (default: a thread for each stream)
+        --interleave SEED          one thread, in an order drawn from SEED, as the plan's events allow
+        --jitter SEED              random delays before the work of every stream
+        --poison                   fill memory with NaNs when it is acquired, and in file order when released
         --json                     end with one line of JSON
     -h, --help                     this text
   $ planrun info --help
   usage: planrun info [option ...]
   backends and versions
   options:
+        --json                     one line of JSON
     -h, --help                     this text
 
 Values are not looked at then.

@@ -1,11 +1,11 @@
 --json prints one line of JSON with the version of its format first.
 
   ~ planc plan inputs/tiny.yaml --json --policy none --budget 1M -o tiny.plan
-  {"planc":"plan/1","graph":"tiny","policy":"none","output":"tiny.plan","batch":<N>,"rounds":<N>,"budget_bytes":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>}
+  {"planc":"plan/1","graph":"tiny","policy":"none","output":"tiny.plan","batch":<N>,"rounds":<N>,"sub_batch":<N>,"budget_bytes":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>}
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ~ planc check tiny.plan --json
-  {"planc":"check/1","valid":true,"budget_bytes":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"touched_bytes":<N>,"instances":<N>,"instructions":<N>,"recomputed":<N>}
+  {"planc":"check/1","plan":"tiny.plan","valid":true,"budget_bytes":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"touched_bytes":<N>,"instances":<N>,"instructions":<N>,"recomputed":<N>}
   ~ planc simulate tiny.plan --json
   {"planc":"simulate/1","policy":"none","iteration_ns":<N>,"ideal_ns":<N>,"first_iteration_ns":<N>,"prologue_ns":<N>,"epilogue_ns":<N>,"compute_ns":<N>,"recompute_ns":<N>,"slowdown_ns":<N>,"stall_h2d_ns":<N>,"stall_d2h_ns":<N>,"stall_launch_ns":<N>,"h2d_bytes":<N>,"d2h_bytes":<N>,"h2d_ns":<N>,"d2h_ns":<N>,"peak_bytes":<N>,"live_peak_bytes":<N>}
   ~ planc show tiny.plan --json
@@ -15,11 +15,11 @@
   ~ planc show graphs/lenet-digits.yaml --json
   {"planc":"show/1","graph":"lenet-digits","batch":<N>,"ops":<N>,"storages":<N>,"parameters":<N>,"flops":<N>,"batch_coupled":false,"memory":{"all_data_bytes":<N>,"liveness_bytes":<N>,"persistent_bytes":<N>,"lower_bound_bytes":<N>},"training":{"all_data_bytes":<N>,"liveness_bytes":<N>,"persistent_bytes":<N>,"lower_bound_bytes":<N>}}
   ~ planc compare inputs/tiny.yaml --json --policies ideal,none,modnn --budget 24K
-  {"planc":"compare/1","graph":"tiny","device":"k40m","batch":<N>,"budget_bytes":<N>,"rows":[{"policy":"ideal","feasible":true,"least_budget":<N>,"sub_batch":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>},{"policy":"none","feasible":false,"least_budget":<N>,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null},{"policy":"modnn","feasible":true,"least_budget":<N>,"sub_batch":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>}]}
+  {"planc":"compare/1","graph":"tiny","device":"k40m","batch":<N>,"budget_bytes":<N>,"rows":[{"policy":"ideal","feasible":true,"unsupported":null,"least_budget":<N>,"sub_batch":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>},{"policy":"none","feasible":false,"unsupported":null,"least_budget":<N>,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null},{"policy":"modnn","feasible":true,"unsupported":null,"least_budget":<N>,"sub_batch":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>}]}
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ~ planrun exec tiny.plan --synthetic --json
-  {"planrun":"exec/1","loss":null,"accuracy":null,"verified":true,"iterations":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>}
+  {"planrun":"exec/1","loss":null,"losses":[],"accuracy":null,"verified":true,"iterations":<N>,"interrupted":false,"peak_bytes":<N>,"host_peak_bytes":<N>}
 
 A line is JSON to others too.
 
@@ -47,6 +47,6 @@ The ideal device's peak is the liveness peak plus what the device reserves.
 A plan that is not valid or does not fit is an answer too.
 
   $ planc check tiny.plan --json --budget 20K
-  {"planc":"check/1","valid":false,"exit_code":1,"message":"tiny.plan: needs 25600 bytes on the device (arena 25600, reserved 0), the budget is 20480, 5120 too few"}
+  {"planc":"check/1","plan":"tiny.plan","valid":false,"budget_bytes":20480,"exit_code":1,"message":"tiny.plan: needs 25600 bytes on the device (arena 25600, reserved 0), the budget is 20480, 5120 too few"}
   ! planc: tiny.plan: needs 25600 bytes on the device (arena 25600, reserved 0), the budget is 20480, 5120 too few
   [1]

@@ -74,10 +74,10 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   ! planc: --optimizer and --inference exclude each other
   [2]
   $ planc plan graphs/lenet-digits.yaml --optimizer lion
-  ! planc: --optimizer: no optimizer is called "lion": sgd, momentum and adam are
+  ! planc: no optimizer is called "lion": sgd, momentum and adam are
   [2]
   $ planc train graphs/lenet-digits.yaml --optimizer lion
-  ! planc: --optimizer: no optimizer is called "lion": sgd, momentum and adam are
+  ! planc: no optimizer is called "lion": sgd, momentum and adam are
   [2]
   $ planc show inputs/tiny.yaml --batch 0
   ! planc: --batch 0: not an integer from 1 to 2147483647

@@ -1,0 +1,53 @@
+/* Fuzz target: any bytes as a run trace of tests/data/timeline/tiny.plan. What is accepted holds every timed
+ * instruction in every period, one after the other on each stream. With STANDALONE defined, a program that runs the
+ * files given as arguments. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "planc/timeline.h"
+#include "util/file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const planc_plan *the_plan(void) {
+  static planc_plan *plan;
+  if (!plan && planc_plan_read("tests/data/timeline/tiny.plan", &plan)) abort();
+  return plan;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  const planc_plan *plan = the_plan();
+  planc_timeline *timeline;
+  planc_status status = planc_timeline_parse((const char *)data, size, "fuzz", plan, &timeline);
+  if (status) {
+    planc_status_free(status);
+    return 0;
+  }
+  int64_t free_at[PLANC_PLAN_MAX_STREAMS] = {0};
+  for (int64_t i = 0; i < (int64_t)timeline->n_periods * timeline->n_timed; i++) {
+    const planc_span *span = &timeline->spans[i];
+    int64_t *end = &free_at[plan->body.instrs[timeline->instrs[i % timeline->n_timed]].stream];
+    if (span->begin_ns < *end || span->end_ns < span->begin_ns) abort();
+    *end = span->end_ns;
+  }
+  planc_timeline_free(timeline);
+  return 0;
+}
+
+#ifdef STANDALONE
+int main(int argc, char **argv) {
+  for (int i = 1; i < argc; i++) {
+    char *text;
+    size_t length;
+    planc_status status = planc_file_read(argv[i], (size_t)1 << 30, &text, &length);
+    if (status) {
+      fprintf(stderr, "%s\n", planc_status_message(status));
+      planc_status_free(status);
+      return 1;
+    }
+    LLVMFuzzerTestOneInput((const uint8_t *)text, length);
+    free(text);
+  }
+  return 0;
+}
+#endif

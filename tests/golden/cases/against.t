@@ -1,0 +1,73 @@
+A trace of a run stands beside the prediction. This one is made up: each op takes 4 us and each copy 2 ns a byte, with
+half a microsecond before everything.
+
+  $ planc simulate data/timeline/tiny.plan --against data/timeline/tiny.json
+  tiny, vdnn-all on k40m, batch 4 in 1 round
+  iteration            0.079 ms   ideal 0.021 ms
+    compute            0.021 ms   of it recompute 0.000 ms
+    slowed             0.000 ms   by copies beside it
+    waits h2d          0.032 ms   20.00 KiB moved
+    waits d2h          0.024 ms   12.00 KiB moved
+    waits launch       0.000 ms
+  first iteration 0.082 ms, prologue 0.015 ms, epilogue 0.010 ms
+  against data/timeline/tiny.json, 3 periods, 0.078 ms to 0.078 ms
+                                          predicted         measured    ratio
+    iteration                              0.079 ms         0.078 ms    0.983
+    4x copy in                             0.042 ms         0.041 ms    0.975
+    3x copy out                            0.031 ms         0.024 ms    0.788
+    3x my_op_grad                          0.009 ms         0.012 ms    1.265
+    3x my_op                               0.009 ms         0.012 ms    1.277
+    1x sgd                                 0.003 ms         0.004 ms    1.282
+  compute stream 0
+    busy                                   0.022 ms         0.028 ms    1.273
+    waits for copies in                    0.032 ms         0.028 ms    0.893
+    waits for copies out                   0.024 ms         0.016 ms    0.667
+    waits for other streams                0.000 ms         0.000 ms        -
+    launches and hand-overs                0.000 ms         0.004 ms        -
+  $ planc simulate data/timeline/tiny.plan --against data/timeline/tiny.json --json
+  {"planc":"simulate/1","policy":"vdnn-all","iteration_ns":79393,"ideal_ns":21518,"first_iteration_ns":82521,"prologue_ns":15102,"epilogue_ns":10102,"compute_ns":21518,"recompute_ns":0,"slowdown_ns":539,"stall_h2d_ns":32468,"stall_d2h_ns":24868,"stall_launch_ns":0,"h2d_bytes":20480,"d2h_bytes":12292,"h2d_ns":42040,"d2h_ns":31225,"peak_bytes":21504,"live_peak_bytes":21504,"against":{"trace":"data/timeline/tiny.json","periods":3,"predicted_ns":79393,"measured_ns":78061,"ratio_ppm":983222,"least_ns":78061,"most_ns":78151,"classes":[{"class":"copy in","count":4,"predicted_ns":42040,"measured_ns":41004,"ratio_ppm":975356},{"class":"copy out","count":3,"predicted_ns":31225,"measured_ns":24617,"ratio_ppm":788374},{"class":"my_op_grad","count":3,"predicted_ns":9508,"measured_ns":12030,"ratio_ppm":1265250},{"class":"my_op","count":3,"predicted_ns":9421,"measured_ns":12030,"ratio_ppm":1276934},{"class":"sgd","count":1,"predicted_ns":3128,"measured_ns":4010,"ratio_ppm":1281969}],"streams":[{"stream":0,"predicted":{"busy_ns":22057,"wait_in_ns":32468,"wait_out_ns":24868,"wait_compute_ns":0,"other_ns":0},"measured":{"busy_ns":28070,"wait_in_ns":28984,"wait_out_ns":16597,"wait_compute_ns":0,"other_ns":4500}}]}}
+
+A trace belongs to one plan.
+
+  $ planc plan inputs/tiny.yaml --policy none -o tiny.plan >/dev/null 2>&1
+  > planc simulate tiny.plan --against data/timeline/tiny.json
+  ! planc: data/timeline/tiny.json was measured with another plan of the same graph
+  [4]
+  $ sed '1s/"budget":1048576/"budget":1048577/' data/timeline/tiny.plan > other.plan
+  > planc simulate other.plan --against data/timeline/tiny.json --json
+  ! planc: data/timeline/tiny.json was measured with another plan of the same graph
+  [4]
+
+What is wrong with a trace is named with its place.
+
+  $ planc simulate data/timeline/tiny.plan --against nowhere.json
+  ! planc: nowhere.json: No such file or directory
+  [3]
+  $ planc simulate data/timeline/tiny.plan --against data/timeline/tiny.plan
+  ! planc: data/timeline/tiny.plan:2: text after the end of the JSON value
+  [3]
+  $ for from in '"instr":6,' '"ts":9.193' '"cat":"exec"' '"period":5' '"periods":3' '"tid":2,"args":{"instr"'; do
+  >   sed "0,/$from/s/$from/\"x\":1,&/" data/timeline/tiny.json > x.json
+  >   planc simulate data/timeline/tiny.plan --against x.json
+  > done
+  ! planc: x.json: traceEvents[4].args.x: unknown key
+  ! planc: x.json: traceEvents[4].x: unknown key
+  ! planc: x.json: traceEvents[4].x: unknown key
+  ! planc: x.json: traceEvents[3].args.x: unknown key
+  ! planc: x.json: otherData.x: unknown key
+  ! planc: x.json: traceEvents[3].x: unknown key
+  [3]
+  $ sed '$d' data/timeline/tiny.json > cut.json; planc simulate data/timeline/tiny.plan --against cut.json
+  ! planc: cut.json:48: not valid JSON
+  [3]
+  $ sed '9d' data/timeline/tiny.json > less.json; planc simulate data/timeline/tiny.plan --against less.json
+  ! planc: less.json: traceEvents: 41 spans, but 3 periods of 14 instructions
+  [3]
+  $ sed 's/"ts":9.193/"ts":8.692/' data/timeline/tiny.json > x.json
+  > sed 's/"ts":9.193/"ts":999.1/' data/timeline/tiny.json > y.json
+  > planc simulate data/timeline/tiny.plan --against x.json | sed -n '/other streams/,$p'
+  > planc simulate data/timeline/tiny.plan --against y.json
+    waits for other streams                0.000 ms         0.000 ms        -
+    launches and hand-overs                0.000 ms         0.004 ms        -
+  ! planc: y.json: traceEvents: period 5: instruction 13 begins before stream 0 is free
+  [3]

@@ -1,0 +1,294 @@
+/* Predicted against measured: by hand on scripted plans, and on random plans with the simulator's own prediction as the
+ * measurement, which must come out as predicted. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planc/policy.h"
+#include "planc/simulate.h"
+#include "planc/timeline.h"
+#include "tests/support/graphtext.h"
+#include "tests/support/randgraph.h"
+#include "tests/support/script.h"
+
+enum { MOST_TIMED = 4096, MOST_PERIODS = 8 };
+
+/* A timeline made by hand: spans[p * n_timed + k]. */
+typedef struct sheet {
+  planc_timeline timeline;
+  int32_t instrs[MOST_TIMED];
+  planc_span spans[MOST_TIMED * MOST_PERIODS];
+} sheet;
+
+static sheet *sheet_of(const planc_plan *plan, int32_t n_periods) {
+  sheet *s = calloc(1, sizeof *s);
+  ck_assert(s != NULL);
+  for (int32_t i = 0; i < plan->body.n; i++)
+    if (planc_instr_is_timed(&plan->body.instrs[i])) s->instrs[s->timeline.n_timed++] = i;
+  ck_assert_int_le(s->timeline.n_timed, MOST_TIMED);
+  s->timeline.n_periods = n_periods;
+  s->timeline.instrs = s->instrs;
+  s->timeline.spans = s->spans;
+  return s;
+}
+
+/* --- By hand ------------------------------------------------------------------------------------------------------ */
+
+static const char graph_text[] =
+    "planc-graph: 1\nname: chain\nloss: z\ntensors:\n"
+    "  x: input f32[N,1225]\n  y: f32[N,1]\n  z: f32[]\n"
+    "ops:\n"
+    "  - {op: a, type: t.a, in: [x], out: [y], traffic: 0}\n"
+    "  - {op: b, type: t.b, in: [y], out: [z], traffic: 0}\n";
+
+/* x comes in, a reads it; y leaves and comes back, b reads it. The next body's x does not wait. */
+static const char script[] =
+    "body\nacquire 0 x 0\nacquire 1 y 8192\nacquire 2 z 9216\nacquire 3 y 12288\n"
+    "prefetch 0 user on 1\nrecord 0 on 1\nwait 0 on 0\nexec a use 0 1\nrecord 1 on 0\n"
+    "wait 1 on 2\noffload 1 0 on 2\nrecord 2 on 2\nwait 2 on 1\nprefetch 3 0 on 1\nrecord 3 on 1\n"
+    "wait 3 on 0\nexec b use 3 2\nrelease 0\nrelease 1\nrelease 2\nrelease 3\n";
+
+static const int64_t one[] = {1};
+static planc_graph *graph;
+static planc_plan *plan;
+
+static void set_up(void) {
+  graph = graph_of(graph_text);
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  ok(script_make(script, &job, 1, 1 << 20, 1 << 20, &plan));
+  plan->device.launch_ns = 0;
+  plan->device.in_flight = 1000;
+  plan->device.slowdown_ppm = 0;
+  plan->device.duplex_ppm = 1000000;
+  plan->device.h2d = plan->device.d2h = (planc_link){.bytes_per_second = 1000000000, .latency_ns = 100};
+  for (int32_t i = 0; i < plan->body.n; i++)
+    if (plan->body.instrs[i].op == PLANC_INSTR_exec) ((planc_instr *)&plan->body.instrs[i])->time_ns = 1000;
+}
+static void tear_down(void) {
+  planc_plan_free(plan);
+  planc_graph_free(graph);
+}
+
+/* In the order of the body: x in, a, y out, y in, b. */
+static void put(sheet *s, int32_t period, const planc_span spans[5]) {
+  ck_assert_int_eq(s->timeline.n_timed, 5);
+  for (int k = 0; k < 5; k++) s->spans[period * 5 + k] = spans[k];
+}
+
+static void assert_gaps(const int64_t *gaps, int64_t in, int64_t out, int64_t compute, int64_t other) {
+  ck_assert_int_eq(gaps[PLANC_GAP_IN], in);
+  ck_assert_int_eq(gaps[PLANC_GAP_OUT], out);
+  ck_assert_int_eq(gaps[PLANC_GAP_COMPUTE], compute);
+  ck_assert_int_eq(gaps[PLANC_GAP_OTHER], other);
+}
+
+static const planc_class_times *find(const planc_comparison *c, const char *name) {
+  for (int32_t k = 0; k < c->n_classes; k++)
+    if (strcmp(c->classes[k].name, name) == 0) return &c->classes[k];
+  ck_abort_msg("no class %s", name);
+  return NULL;
+}
+
+/* a ends at 7000; y is on its way out from 7100 to 8000, in from 8050 to 9000, b starts at 9030: 900 out, 950 in, and
+ * 100 + 50 + 30 of hand-over. The next period's x was already there: a starts 20 after b. */
+START_TEST(gaps_are_put_down_to_what_was_awaited) {
+  sheet *s = sheet_of(plan, 2);
+  planc_comparison *c;
+  put(s, 0, (planc_span[]){{0, 5000}, {5000, 7000}, {7100, 8000}, {8050, 9000}, {9030, 9500}});
+  put(s, 1, (planc_span[]){{9000, 9400}, {9520, 10520}, {10620, 11520}, {11570, 12520}, {12550, 13000}});
+  ok(planc_timeline_compare(plan, &s->timeline, &c));
+  ck_assert_int_eq(c->n_streams, 1);
+  ck_assert_int_eq(c->streams[0].stream, 0);
+  ck_assert_int_eq(c->streams[0].measured_busy_ns, 1450);
+  assert_gaps(c->streams[0].measured_gap_ns, 950, 900, 0, 180 + 20);
+  ck_assert_int_eq(c->measured_ns, 9520 - 5000);
+  ck_assert_int_eq(find(c, "copy in")->measured_ns, 400 + 950);
+  ck_assert_int_eq(find(c, "copy in")->count, 2);
+  ck_assert_int_eq(find(c, "copy out")->measured_ns, 900);
+  ck_assert_int_eq(find(c, "t.a")->measured_ns, 1000);
+  ck_assert_int_eq(find(c, "t.b")->measured_ns, 450);
+  planc_comparison_free(c);
+  free(s);
+}
+END_TEST
+
+/* One period: what came before a is not known; from its first op to its last end. */
+START_TEST(a_single_period) {
+  sheet *s = sheet_of(plan, 1);
+  planc_comparison *c;
+  put(s, 0, (planc_span[]){{0, 5000}, {6000, 7000}, {7000, 8000}, {8000, 9000}, {9000, 9500}});
+  ok(planc_timeline_compare(plan, &s->timeline, &c));
+  assert_gaps(c->streams[0].measured_gap_ns, 1000, 1000, 0, 0);
+  ck_assert_int_eq(c->measured_ns, 3500);
+  ck_assert_int_eq(c->least_ns, 3500);
+  ck_assert_int_eq(c->most_ns, 3500);
+  planc_comparison_free(c);
+  free(s);
+}
+END_TEST
+
+/* The simulator's steady period, by hand: on the link y comes in at 100 + 4 ns after it left in 104, then x for the
+ * next body in 5000 takes over while b runs. */
+START_TEST(the_prediction_is_summed_up_the_same_way) {
+  sheet *s = sheet_of(plan, 1);
+  planc_comparison *c;
+  planc_simulation simulation;
+  ok(planc_simulate(plan, NULL, NULL, &simulation));
+  ok(planc_timeline_compare(plan, &s->timeline, &c));
+  ck_assert_int_eq(c->predicted_ns, simulation.iteration_ns);
+  ck_assert_int_eq(c->predicted_ns, 5000 + 1000 + 104 + 104);
+  ck_assert_int_eq(c->streams[0].predicted_busy_ns, 2000);
+  assert_gaps(c->streams[0].predicted_gap_ns, 4000 + 104, 104, 0, 0);
+  ck_assert_int_eq(simulation.stall_ns[PLANC_STALL_H2D], 4000 + 104);
+  ck_assert_int_eq(simulation.stall_ns[PLANC_STALL_D2H], 104);
+  ck_assert_int_eq(find(c, "copy in")->predicted_ns, 5000 + 104);
+  planc_comparison_free(c);
+  free(s);
+}
+END_TEST
+
+START_TEST(medians_leave_outliers_out) {
+  static const int64_t lengths[] = {9000, 9100, 60000, 9050, 8900, 9200};
+  sheet *s = sheet_of(plan, 7);
+  planc_comparison *c;
+  int64_t start = 0;
+  for (int32_t p = 0; p < 7; p++) {
+    put(s, p,
+        (planc_span[]){{start, start + 1000 + p},
+                       {start + 2000, start + 3000},
+                       {start + 3000, start + 4000},
+                       {start + 4000, start + 5000},
+                       {start + 5000, start + 5001 + 10 * p}});
+    start += lengths[p < 6 ? p : 0];
+  }
+  ok(planc_timeline_compare(plan, &s->timeline, &c));
+  ck_assert_int_eq(c->measured_ns, 9050);
+  ck_assert_int_eq(c->least_ns, 8900);
+  ck_assert_int_eq(c->most_ns, 60000);
+  ck_assert_int_eq(find(c, "t.b")->measured_ns, 31); /* of the periods 1 to 6 the lower middle one */
+  planc_comparison_free(c);
+  free(s);
+}
+END_TEST
+
+/* Two jobs on streams 0 and 3: the second one's a begins 40 after the first one's has ended. */
+START_TEST(a_stream_waits_for_another) {
+  static const char two[] =
+      "body\nacquire 0 x 0\nacquire 1 y 8192\nacquire 2 x#1 16384\nacquire 3 y#1 24576\nexec a use 0 1\nrecord 0 on 0\n"
+      "exec a#1 on 3 use 2 3\nwait 0 on 3\nexec b#1 on 3 use 3 3\nrelease 0\nrelease 1\nrelease 2\nrelease 3\n";
+  const planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  planc_plan *of;
+  planc_comparison *c;
+  ok(script_make(two, (planc_job[]){job, job}, 2, 1 << 20, 1 << 20, &of));
+  of->device = plan->device;
+  sheet *s = sheet_of(of, 1);
+  s->spans[0] = (planc_span){0, 900};    /* a on 0 */
+  s->spans[1] = (planc_span){0, 100};    /* a#1 on 3 */
+  s->spans[2] = (planc_span){940, 1000}; /* b#1 on 3 */
+  ok(planc_timeline_compare(of, &s->timeline, &c));
+  ck_assert_int_eq(c->n_streams, 2);
+  assert_gaps(c->streams[0].measured_gap_ns, 0, 0, 0, 0);
+  ck_assert_int_eq(c->streams[1].stream, 3);
+  assert_gaps(c->streams[1].measured_gap_ns, 0, 0, 800, 40);
+  ck_assert_int_eq(c->streams[1].measured_busy_ns, 160);
+  planc_comparison_free(c);
+  planc_plan_free(of);
+  free(s);
+}
+END_TEST
+
+/* --- The prediction as a measurement ------------------------------------------------------------------------------ */
+
+typedef struct recording {
+  const planc_plan *plan;
+  sheet *sheet;
+} recording;
+
+static void record(void *user, const planc_plan *of, const planc_instr *instr, int64_t start, int64_t end) {
+  recording *r = user;
+  int32_t k = 0;
+  while (r->sheet->instrs[k] != instr - of->body.instrs) k++;
+  r->sheet->spans[k] = (planc_span){start, end};
+}
+
+/* Four periods as the simulator has them, one behind the other. */
+static sheet *replay(const planc_plan *of, planc_simulation *simulation) {
+  sheet *s = sheet_of(of, 4);
+  recording r = {of, s};
+  ok(planc_simulate(of, record, &r, simulation));
+  for (int32_t p = 1; p < 4; p++) {
+    for (int32_t k = 0; k < s->timeline.n_timed; k++) {
+      planc_span span = s->spans[k];
+      span.begin_ns += p * simulation->iteration_ns;
+      span.end_ns += p * simulation->iteration_ns;
+      s->spans[(int64_t)p * s->timeline.n_timed + k] = span;
+    }
+  }
+  return s;
+}
+
+static void assert_as_predicted(const planc_plan *of) {
+  planc_simulation simulation;
+  planc_comparison *c;
+  sheet *s = replay(of, &simulation);
+  ok(planc_timeline_compare(of, &s->timeline, &c));
+  ck_assert_int_eq(c->measured_ns, c->predicted_ns);
+  ck_assert_int_eq(c->least_ns, c->most_ns);
+  int32_t count = 0;
+  for (int32_t k = 0; k < c->n_classes; k++) {
+    ck_assert_int_eq(c->classes[k].measured_ns, c->classes[k].predicted_ns);
+    if (k) ck_assert_int_le(c->classes[k].predicted_ns, c->classes[k - 1].predicted_ns);
+    count += c->classes[k].count;
+  }
+  ck_assert_int_eq(count, s->timeline.n_timed);
+  ck_assert_int_eq(c->n_streams, 1);
+  int64_t all = c->streams[0].predicted_busy_ns;
+  for (int g = 0; g < PLANC_N_GAPS; g++) {
+    ck_assert_int_eq(c->streams[0].measured_gap_ns[g], c->streams[0].predicted_gap_ns[g]);
+    all += c->streams[0].predicted_gap_ns[g];
+  }
+  ck_assert_int_eq(all, c->predicted_ns); /* a period of the stream is its work and its gaps */
+  ck_assert_int_eq(c->streams[0].predicted_gap_ns[PLANC_GAP_COMPUTE], 0); /* there is no other stream to wait for */
+  planc_comparison_free(c);
+  free(s);
+}
+
+START_TEST(a_run_as_predicted_is_as_predicted) {
+  static const char *const policies[] = {"vdnn-all", "modnn", "none"};
+  planc_profile *profile;
+  planc_graph *random;
+  ok(planc_profile_read("profiles/k40m.json", &profile));
+  ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &random));
+  for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+    planc_problem problem = {.graph = random, .profile = profile, .batch = 64, .host_budget_bytes = -1};
+    planc_plan *made;
+    const planc_policy *policy = planc_policy_find(policies[p]);
+    ok(planc_least_budget(&problem, policy, &problem.budget_bytes));
+    ok(planc_make_plan(&problem, policy, &made));
+    assert_as_predicted(made);
+    planc_plan_free(made);
+  }
+  planc_graph_free(random);
+  planc_profile_free(profile);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("against");
+  TCase *by_hand = tcase_create("by hand");
+  tcase_add_checked_fixture(by_hand, set_up, tear_down);
+  tcase_add_test(by_hand, gaps_are_put_down_to_what_was_awaited);
+  tcase_add_test(by_hand, a_single_period);
+  tcase_add_test(by_hand, the_prediction_is_summed_up_the_same_way);
+  tcase_add_test(by_hand, a_stream_waits_for_another);
+  tcase_add_test(by_hand, medians_leave_outliers_out);
+  suite_add_tcase(suite, by_hand);
+  TCase *replayed = tcase_create("replayed");
+  tcase_add_loop_test(replayed, a_run_as_predicted_is_as_predicted, 0, 30);
+  suite_add_tcase(suite, replayed);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed ? 1 : 0;
+}
