@@ -1,10 +1,10 @@
 /* `modnn`: how many rounds (papers: moDNN, IV-A). Each number of rounds is scheduled by Algorithm 1 (modnn.c).
  *
  * Eq. 3 says how large a round may be so that every op fits with its fastest algorithm; smaller rounds cost time on the
- * ops and save transfers, larger ones may do with other algorithms. The paper leaves it at Eq. 3. Here the powers of
- * two from the next larger one down are scheduled as well, at which kernels lose least to partly filled tiles, and the
- * simulator decides. Below Eq. 3 that goes on while it helps or there are transfers left to save; it ends when
- * MOST_INSTANCES have been scheduled. */
+ * ops and save transfers, larger ones may do with other algorithms, or leave a while. The paper leaves it at Eq. 3.
+ * Here the whole batch and the powers of two below it are scheduled as well, at which kernels lose least to partly
+ * filled tiles, and the simulator decides. Below Eq. 3 that goes on while it helps or there are transfers left to save;
+ * it ends when MOST_INSTANCES have been scheduled. */
 #include "planner/modnn.h"
 #include "planner/policies.h"
 #include "planner/sub_batch.h"
@@ -56,6 +56,13 @@ static planc_status consider(const planc_problem *problem, int64_t sub_batch, pl
   return NULL;
 }
 
+/* The largest power of two below `size`; 0 below 1. */
+static int64_t next_smaller(int64_t size) {
+  int64_t power = size > 1 ? 1 : 0;
+  while (power * 2 < size && power > 0) power *= 2;
+  return power;
+}
+
 planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out) {
   int64_t sub_batch, best_ns;
   bool may_split;
@@ -66,9 +73,7 @@ planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *o
   int64_t instances = out->trace->n_instances;
   int64_t per_round = instances / out->trace->jobs[0].n_rounds + 1;
   PLANC_TRY(planc_candidate_time(problem, out, &best_ns));
-  int64_t size = 1;
-  while (size < sub_batch && size * 2 <= problem->batch) size *= 2;
-  for (; size >= 1; size /= 2) {
+  for (int64_t size = problem->batch; size >= 1; size = next_smaller(size)) {
     if (size == sub_batch) continue;
     int64_t rounds = (problem->batch + size - 1) / size, before_ns = best_ns;
     instances += rounds * per_round;

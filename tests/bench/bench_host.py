@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The whole loop on the host: profile, plan, run, compare.
 
-usage: bench_host.py [--iterations N] [--batch N] [--link RATE]
+usage: bench_host.py [--iterations N] [--repetitions N] [--batch N] [--paced RATE] [--models NAME,NAME]
 
-ResNet-50 is profiled and planned with several policies and budgets; every plan is verified bit for bit, then its
+The first model is profiled and planned with several policies and budgets; every plan is verified bit for bit, then its
 iteration is measured and held against the prediction. With a paced link the order of policies measured is held against
-the order predicted, on ResNet-50 and VGG-16. Last comes what the interpreter itself costs. Everything that is compared
+the order predicted, on every model. Last comes what the interpreter itself costs. Everything that is compared
 is from one run of this program; the machine's own noise is the spread of repeated measurements of one plan."""
 
 import argparse
@@ -35,7 +35,8 @@ class Host:
         self.profile = os.path.join(folder, name + ".json")
         print(f"profiling {name}", file=sys.stderr)
         link = ["--link", options.link] if options.link else []
-        planrun("profile", graph(name), "--batches", options.batch, "-o", self.profile, *link)
+        planrun("profile", graph(name), "--batches", options.batch, "--repetitions", options.repetitions, "-o",
+                self.profile, *link)
         self.problem = [graph(name), "--batch", options.batch, "--profile", self.profile]
 
     def least(self, policy):
@@ -59,7 +60,7 @@ class Host:
 
 
 def figures(summary, against):
-    predicted, measured = against["iteration"]["predicted_ns"], against["iteration"]["measured_ns"]
+    predicted, measured = against["predicted_ns"], against["measured_ns"]
     return [f"{summary['peak_bytes'] / 2**20:.1f}", f"{predicted / 1e6:.1f}", f"{measured / 1e6:.1f}",
             f"{measured / predicted - 1:+.1%}"]
 
@@ -86,7 +87,7 @@ def order(host):
     for policy in ("modnn", "vdnn+", "vdnn-all"):
         path, summary = host.plan(policy, budget)
         rows.append((host.run(path), [policy, f"{budget / 2**20:.1f}"], summary))
-    by = {key: [row[1][0] for row in sorted(rows, key=lambda row: row[0]["iteration"][key])]
+    by = {key: [row[1][0] for row in sorted(rows, key=lambda row: row[0][key])]
           for key in ("predicted_ns", "measured_ns")}
     same = "the same" if by["predicted_ns"] == by["measured_ns"] else "ANOTHER"
     table(f"{host.name}, batch {host.options.batch}, link paced to {host.options.link}", HEAD,
@@ -106,16 +107,19 @@ def interpreter(host):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--iterations", type=int, default=5)
+    parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--models", default="resnet50,vgg16")
     parser.add_argument("--paced", default="0.2GB/s", metavar="RATE", help="link of the order of policies")
     options = parser.parse_args()
     options.link = None
     with tempfile.TemporaryDirectory() as folder:
-        host = Host(folder, "resnet50", options)
+        models = options.models.split(",")
+        host = Host(folder, models[0], options)
         predictions(host)
         interpreter(host)
         options.link = options.paced
-        for name in ("resnet50", "vgg16"):
+        for name in models:
             order(Host(folder, name, options))
 
 
