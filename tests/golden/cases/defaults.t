@@ -84,7 +84,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
   ! planc: note: policy modnn (the fall-back)
   ! planc: note: output lenet.plan
   ~ planc plan lenet.yaml --budget 400K --inference
-  lenet.plan: modnn, batch <N> in <N> rounds of <N>
+  lenet.plan: modnn, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
