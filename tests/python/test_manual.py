@@ -121,19 +121,23 @@ class Json(unittest.TestCase):
         described = [(re.search(r'"planc":"(\S+)"', form)[1],
                       list(dict.fromkeys(re.findall(r'"([a-z0-9_]+)"', form)))) for form in forms]
         with linked_folder() as folder:
+            run("planc plan graphs/lenet-digits.yaml --budget 400K -o x.plan && planrun exec x.plan --trace run.json",
+                cwd=folder)
             commands = ("plan graphs/lenet-digits.yaml --budget 400K -o x.plan", "check x.plan",
-                        "check x.plan --budget 1", "simulate x.plan",
+                        "check x.plan --budget 1", "simulate x.plan --against run.json",
                         "compare graphs/lenet-digits.yaml --policies none,modnn", "show graphs/lenet-digits.yaml",
                         "show x.plan")
             printed = [json.loads(run(f"planc {command} --json", cwd=folder).stdout) for command in commands]
         self.assertEqual(described, [(answer["planc"], keys_of(answer)) for answer in printed])
 
     def test_planrun(self):
-        described = json.loads(re.search(r"^{.*}$", page("planrun.1"), re.M)[0])
+        examples = [json.loads(block) for block in code_blocks(page("planrun.1")) if block.startswith('{"planrun":')]
+        described = {example["planrun"]: keys_of(example) for example in examples}
         with linked_folder() as folder:
-            done = run("planc plan graphs/lenet-digits.yaml --budget 400K -o x.plan && planrun exec x.plan --json",
-                       cwd=folder)
-        self.assertEqual(list(described), list(json.loads(done.stdout.splitlines()[-1])))
+            run("planc plan graphs/lenet-digits.yaml --budget 400K -o x.plan", cwd=folder)
+            printed = [json.loads(run(f"planrun {command} --json", cwd=folder).stdout.splitlines()[-1])
+                       for command in ("exec x.plan", "info")]
+        self.assertEqual(described, {answer["planrun"]: keys_of(answer) for answer in printed})
 
 
 class PlanFormat(unittest.TestCase):
@@ -256,7 +260,7 @@ class Examples(unittest.TestCase):
             blocks = re.findall(r"(?:^    .*\n)+", file.read(), re.M)
         tour = [block.replace("build/", "") for block in blocks if block.startswith("    build/")]
         shown = [re.sub("^    ", "", block, flags=re.M) for block in blocks if block.startswith("    r50.plan: ")]
-        self.assertEqual((len(tour), len(shown)), (2, 1))
+        self.assertEqual((len(tour), len(shown)), (4, 1))
         with linked_folder() as folder:
             for block in tour:
                 with self.subTest(block=block):
