@@ -84,7 +84,7 @@ unit: $(UNIT:%=$(BUILD)/tests/%)
 FUZZ = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
 fuzzers: $(FUZZ:%=$(BUILD)/fuzz/%)
-$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/standalone.c $(LIBPLANC)
+$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/standalone.c $(LIBPLANRT) $(LIBPLANC)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 fuzz: test-deps

@@ -1,0 +1,59 @@
+/* Fuzzing the executor: a plan that the checker passes runs to the reference's bits in any order its events allow; one
+ * that it refuses, run all the same, ends in an error or wrong bits and touches no memory but the session's. */
+#include <stdlib.h>
+
+#include "planc/trace.h"
+#include "planrt/planrt.h"
+#include "util/math.h"
+
+enum { MOST_BYTES = 1 << 24, MOST_INSTANCES = 4096 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Whether a run is over soon. */
+static bool is_small(const planc_plan *plan) {
+  int64_t instances = 0, bytes = planc_add_saturate(plan->arena_bytes, plan->host_arena_bytes);
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    const planc_job *job = &plan->jobs[j];
+    if (job->n_rounds < 1 || job->iterations < 1 || job->batch < 1 || job->iterations > MOST_INSTANCES) return false;
+    instances += ((int64_t)job->graph->n_ops + 1) * job->n_rounds * job->iterations;
+    for (int32_t s = 0; s < job->graph->n_storages; s++) {
+      int64_t one = planc_law_at(job->graph->storages[s].bytes, job->batch), all;
+      if (one < 0 || planc_mul_overflow(one, (int64_t)job->iterations * job->n_rounds, &all)) return false;
+      bytes = planc_add_saturate(bytes, all);
+    }
+    if (instances > MOST_INSTANCES || bytes > MOST_BYTES) return false;
+  }
+  return true;
+}
+
+static planc_status run(const planc_plan *plan, bool valid, bool interleaved) {
+  planrt_options options = {.synthetic = true, .verify = valid, .poison = true, .unchecked = !valid};
+  planrt_session *session;
+  PLANC_TRY(planrt_session_new(plan, &options, &session));
+  planc_status status = planrt_init(session);
+  if (!status) status = interleaved ? planrt_run_interleaved(session, 2, 1) : planrt_run(session, 2);
+  planrt_session_free(session);
+  return status;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  planc_plan *plan;
+  planc_status status = planc_plan_parse((const char *)data, size, "fuzz", &plan);
+  if (status) {
+    planc_status_free(status);
+    return 0;
+  }
+  if (is_small(plan)) {
+    status = planc_check(plan, NULL, NULL);
+    bool valid = !status;
+    planc_status_free(status);
+    for (int interleaved = 0; interleaved < 2; interleaved++) {
+      status = run(plan, valid, interleaved);
+      if (valid && status) abort();
+      planc_status_free(status);
+    }
+  }
+  planc_plan_free(plan);
+  return 0;
+}
