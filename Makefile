@@ -1,4 +1,5 @@
-# planc: see README.md. Targets: deps build demo check bench fuzz lint asan tsan install uninstall clean.
+# planc: see README.md. Targets: deps build demo check bench fuzz lint asan tsan memcheck install
+# uninstall clean.
 # `build` installs nothing; `demo`, `check` and `fuzz` install what is missing.
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -29,7 +30,7 @@ LIBS = -lyaml -lcjson -lz -ldnnl -lgomp -lpthread -lm
 UNIT = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 TEST_SUPPORT = $(wildcard tests/support/*.c)
 
-.PHONY: build lib deps test-deps check demo unit fuzzers bench fuzz lint asan tsan install uninstall clean
+.PHONY: build lib deps test-deps check demo unit fuzzers bench fuzz lint asan tsan memcheck install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -108,6 +109,12 @@ asan:
 tsan:
 	+@$(MAKE_ALL) BUILD=$(BUILD)-tsan EXTRA_CFLAGS="-fsanitize=thread" build unit
 	@BUILD=$(BUILD)-tsan TSAN_OPTIONS=handle_segv=0 $(PYTHON) tests/run --only unit
+# LeNet's training under valgrind, which knows no AVX-512.
+memcheck: build
+	@tests/deps valgrind
+	$(BUILD)/planc plan graphs/lenet-digits.yaml --budget 400K -o $(BUILD)/memcheck.plan
+	ONEDNN_MAX_CPU_ISA=AVX2 valgrind -q --error-exitcode=9 --leak-check=full $(BUILD)/planrun exec $(BUILD)/memcheck.plan \
+		--data tests/data/digits/digits.csv.gz --iterations 2 --verify
 
 # --- Installing ------------------------------------------------------------------------------------------------------
 
