@@ -9,6 +9,7 @@
 #include "graph/law.h"
 #include "graph/spec.h"
 #include "util/map.h"
+#include "util/utf8.h"
 #include "util/vec.h"
 
 struct planc_graph_builder {
@@ -75,29 +76,11 @@ static planc_status copy_name(planc_graph_builder *builder, const char *what, co
   return copy(builder, name, out);
 }
 
-/* Bytes of the UTF-8 sequence that `p` starts with, 0 if it is none. */
-static int utf8_length(const unsigned char *p) {
-  static const struct {
-    unsigned char low, high, second_low, second_high;
-    int length;
-  } forms[] = {{0x00, 0x7F, 0, 0, 1},       {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
-               {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
-               {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4}};
-  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-    if (*p < forms[i].low || *p > forms[i].high) continue;
-    if (forms[i].length > 1 && (p[1] < forms[i].second_low || p[1] > forms[i].second_high)) return 0;
-    for (int k = 2; k < forms[i].length; k++) {
-      if (p[k] < 0x80 || p[k] > 0xBF) return 0;
-    }
-    return forms[i].length;
-  }
-  return 0;
-}
-
 /* Free text must be UTF-8, for it goes into files. */
 static planc_status copy_text(planc_graph_builder *builder, const char *what, const char *text, const char **out) {
-  for (const char *p = text; p && *p;) {
-    int length = utf8_length((const unsigned char *)p);
+  const char *end = text ? text + strlen(text) : NULL;
+  for (const char *p = text; p < end;) {
+    int length = planc_utf8_length(p, end);
     if (!length) return planc_error(PLANC_BAD_INPUT, "%s is not UTF-8", what);
     p += length;
   }

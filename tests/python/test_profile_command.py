@@ -1,0 +1,108 @@
+"""`planrun profile` end to end on lenet-digits: profile, plan, run; interrupts; what a run before has left. No time is
+judged."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
+GRAPH = os.path.join(ROOT, "graphs/lenet-digits.yaml")
+
+
+def run(program, *arguments):
+    return subprocess.run([os.path.join(BUILD, program), *map(str, arguments)], capture_output=True, text=True)
+
+
+class Profile(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.output = os.path.join(folder.name, "host.json")
+        self.part = self.output + ".part"
+        self.plan = os.path.join(folder.name, "x.plan")
+
+    def profile(self, *options, code=0):
+        done = run("planrun", "profile", GRAPH, "-o", self.output, *options)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def read(self):
+        with open(self.output, encoding="utf-8") as file:
+            return json.load(file)
+
+    def test_plans_made_with_it_run(self):
+        self.profile("--batches", "8,32,128", "--repetitions", 2)
+        self.assertFalse(os.path.exists(self.part))
+        for op in self.read()["ops"]:
+            for variant in op["variants"]:
+                self.assertEqual([point["batch"] for point in variant["points"]], [8, 32, 128])
+        for batch in (128, 77):  # measured, and not
+            for budget in ("200K", "400K", "4M"):
+                with self.subTest(batch=batch, budget=budget):
+                    done = run("planc", "plan", GRAPH, "--profile", self.output, "--batch", batch, "--budget", budget,
+                               "-o", self.plan)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    with open(self.plan, encoding="utf-8") as file:
+                        self.assertIn("dnnl", file.read())
+                    done = run("planrun", "exec", self.plan, "--verify", "--json")
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertTrue(json.loads(done.stdout)["verified"])
+
+    def test_loads_and_a_paced_link(self):
+        self.profile("--batches", 8, "--repetitions", 1, "--loads", 50, "--link", "500MB/s")
+        profile = self.read()
+        self.assertEqual([load["load_ppm"] for load in profile["loads"]], [500000])
+        self.assertEqual(len(profile["loads"][0]["ops"]), len(profile["ops"]))
+        for direction in ("h2d", "d2h"):  # a pace is never exceeded, and the line follows it
+            self.assertLess(profile["device"][direction]["bytes_per_second"], 510e6)
+        for bytes_, ns in (point.values() for point in profile["links"]["h2d"]["alone"]):
+            self.assertGreaterEqual(ns, bytes_ * 2)
+
+    def test_an_interrupted_profile_goes_on(self):
+        command = [os.path.join(BUILD, "planrun"), "profile", GRAPH, "-o", self.output, "--batches",
+                   "8,16,24,32,40,48,56,64", "--repetitions", "20"]
+        child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        while not (os.path.exists(self.part) and open(self.part, encoding="utf-8").read().count("\n") > 2):
+            self.assertIsNone(child.poll())
+            time.sleep(0.001)
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.wait(), -signal.SIGINT)
+        self.assertFalse(os.path.exists(self.output))
+        with open(self.part, encoding="utf-8") as file:
+            kept = file.read()
+        with open(self.part, "a", encoding="utf-8") as file:
+            file.write('{"piece":"ops","ba')  # as a crash leaves it
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"has {kept.count(chr(10)) - 1} measured parts", done.stderr)
+        self.assertFalse(os.path.exists(self.part))
+        kept_times = {(piece["batch"], time_["op"], time_["algorithm"]): time_["time_ns"]
+                      for piece in map(json.loads, kept.splitlines()[1:]) for time_ in piece["times"]}
+        self.assertTrue(kept_times)
+        found = {(point["batch"], op["op"], variant["algorithm"]): point["time_ns"]
+                 for op in self.read()["ops"] for variant in op["variants"] for point in variant["points"]}
+        self.assertLess(len(kept_times), len(found))
+        self.assertEqual({key: found[key] for key in kept_times}, kept_times)
+
+    def test_what_cannot_be_gone_on_with_is_refused(self):
+        with open(self.output, "w", encoding="utf-8") as file:
+            file.write("as it was")
+        for left, code in (('{"planrun":"profile/1","graph_hash":"0"}\n', 4), ("\x00\n", 4)):
+            with open(self.part, "w", encoding="utf-8") as file:
+                file.write(left)
+            self.assertIn("remove it", self.profile("--batches", 8, code=code).stderr)
+        os.remove(self.part)
+        self.profile("--batches", 0, code=2)
+        self.profile("--batches", "8,8", code=2)
+        self.profile("--loads", 101, code=2)
+        with open(self.output, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "as it was")
+
+
+if __name__ == "__main__":
+    unittest.main()
