@@ -5,8 +5,8 @@
     generate.py [MODEL...] [-d DIR]      the named models (all when none is named), DIR/MODEL.yaml; DIR: this folder
     generate.py --large N_OPS -o FILE    a residual training graph of exactly N_OPS ops, for measuring planc itself
 
-The models are those of the moDNN paper (Chen et al., DATE 2018, section V) at its batch sizes, ResNet-50, and a small
-network for 8x8 digits that trains in seconds on a host. They follow the conventions of the frameworks of that time:
+The models are those of the moDNN paper (Chen et al., DATE 2018, section V) at its batch sizes, ResNet-50, and two small
+networks for 8x8 digits that train in seconds on a host. They follow the conventions of the frameworks of that time:
 ReLU works in place, batch norm does not; convolutions carry a bias unless a batch norm follows; dropout as published
 for VGG. Nothing is counted that cuDNN does not keep: no pooling indices, no dropout masks.
 
@@ -14,6 +14,7 @@ Exit codes: 0, 2 usage, 5 a file that cannot be written.
 """
 
 import argparse
+import math
 import os
 import random
 import sys
@@ -66,9 +67,9 @@ class Net:
         return self.unary(name, "conv2d", x, shape, params, stride=pair(stride), pad=pair(pad))
 
     def linear(self, name, x, features):
-        (inputs,) = self.shapes[x]
+        *leading, inputs = self.shapes[x]
         params = [self.fixed(f"{name}.w", (features, inputs), "param"), self.fixed(f"{name}.b", (features,), "param")]
-        return self.unary(name, "linear", x, (features,), params)
+        return self.unary(name, "linear", x, (*leading, features), params)
 
     def relu(self, name, x):
         return self.unary(name, "relu", x, self.shapes[x], in_place=True)
@@ -99,10 +100,50 @@ class Net:
         c, h, w = self.shapes[x]
         return self.unary(name, "upsample", x, (c, h * scale, w * scale), scale=scale, mode="bilinear")
 
+    def view(self, name, x, *shape):
+        """The same numbers in another shape: no op."""
+        assert math.prod(shape) == math.prod(self.shapes[x])
+        return self.batched(name, shape, of=x)
+
     def flatten(self, name, x):
-        """A view of x with one row per sample: no op."""
-        c, h, w = self.shapes[x]
-        return self.batched(name, (c * h * w,), of=x)
+        """A view of x with one row per sample."""
+        return self.view(name, x, math.prod(self.shapes[x]))
+
+    def embedding(self, name, ids, entries, width):
+        table = self.fixed(f"{name}.w", (entries, width), "param")
+        y = self.batched(f"{name}.y", (*self.shapes[ids], width))
+        self.file.op(name, "embedding", [ids, table], [y])
+        return y
+
+    def position(self, name, x):
+        return self.unary(name, "position", x, self.shapes[x], [self.fixed(f"{name}.p", self.shapes[x], "param")],
+                          in_place=True)
+
+    def layernorm(self, name, x):
+        *leading, width = self.shapes[x]
+        params = [self.fixed(f"{name}.{p}", (width,), "param") for p in ("gamma", "beta")]
+        y = self.batched(f"{name}.y", self.shapes[x])
+        saved = [self.batched(f"{name}.{s}", leading) for s in ("mean", "invstd")]
+        self.file.op(name, "layernorm", [x, *params], [y, *saved])
+        return y
+
+    def attention(self, name, x, heads):
+        """Multi-head self-attention of tokens (T, D): softmax(q k' / sqrt(D / heads)) v for every head, and a product
+        over all heads."""
+        tokens, width = self.shapes[x]
+        q, k, v = (self.heads(f"{name}.{part}", self.linear(f"{name}.{part}", x, width), heads) for part in "qkv")
+        scores = self.unary(f"{name}.scores", "matmul_nt", q, (heads, tokens, tokens), [k],
+                            scale=(width // heads) ** -0.5)
+        shares = self.unary(f"{name}.softmax", "softmax", scores, self.shapes[scores], in_place=True)
+        mixed = self.unary(f"{name}.mix", "matmul", shares, self.shapes[v], [v])
+        back = self.unary(f"{name}.back", "transpose", mixed, (tokens, heads, width // heads), axis=1)
+        return self.linear(f"{name}.out", self.view(f"{name}.rows", back, tokens, width), width)
+
+    def heads(self, name, x, heads):
+        """(T, D) as (heads, T, D / heads)."""
+        tokens, width = self.shapes[x]
+        parts = self.view(f"{name}.parts", x, tokens, heads, width // heads)
+        return self.unary(f"{name}.heads", "transpose", parts, (heads, tokens, width // heads), axis=1)
 
     def loss(self, logits, labels):
         """Softmax cross-entropy, the mean over the batch and, where there are any, over the pixels."""
@@ -128,6 +169,26 @@ times as large as parameters and gradients together, so a memory budget bites as
     x = net.relu("relu3", net.linear("fc1", net.flatten("flat", x), 32))
     net.file.header["outputs"] = "[probs]"
     return net.loss(net.linear("fc2", x, 10), labels)
+
+
+def tiny_transformer():
+    net = Net("tiny-transformer", "after Vaswani et al., Attention is all you need, arXiv:1706.03762, normalised before "
+              "each part, without a mask", 64, """
+A transformer for 8x8 images of digits as sequences of 8 rows: every pixel's brightness, 0 to 16, has an embedding, a
+row's eight of them make a token. Two layers, four heads, 19,954 parameters.""")
+    ids, labels = net.input("pixels", 64, dtype="i64"), net.input("labels", dtype="i64")
+    x = net.view("rows", net.embedding("brightness", ids, 17, 8), 8, 64)
+    x = net.position("position", net.linear("token", x, 32))
+    for layer in ("layer1", "layer2"):
+        x = net.add(f"{layer}.add1", net.attention(f"{layer}.attention", net.layernorm(f"{layer}.norm1", x), 4), x)
+        y = net.linear(f"{layer}.fc1", net.layernorm(f"{layer}.norm2", x), 64)
+        y = net.unary(f"{layer}.gelu", "gelu", y, net.shapes[y])
+        x = net.add(f"{layer}.add2", net.linear(f"{layer}.fc2", y, 32), x)
+    x = net.layernorm("norm", x)
+    x = net.unary("mean", "mean", x, net.shapes[x][1:])
+    net.file.header["outputs"] = "[probs]"
+    net.file.header["optimizer"] = "adam"
+    return net.loss(net.linear("classes", x, 10), labels)
 
 
 def vgg_stages(net, x, convolutions):
@@ -236,7 +297,7 @@ def resnet50():
                   "ResNet-50 v1.5 (stride in the 3x3 convolutions) on 224x224 images: 25,557,032 parameters.")
 
 
-MODELS = {"lenet-digits": lenet_digits, "vgg16": vgg16, "vgg19": vgg19, "vgg101": vgg101, "resnet34": resnet34,
+MODELS = {"lenet-digits": lenet_digits, "tiny-transformer": tiny_transformer, "vgg16": vgg16, "vgg19": vgg19, "vgg101": vgg101, "resnet34": resnet34,
           "resnet50": resnet50, "fcn": fcn}
 
 

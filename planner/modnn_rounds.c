@@ -34,25 +34,35 @@ static bool offloads(const planc_candidate *candidate) {
   return false;
 }
 
-/* Schedules rounds of `sub_batch` and keeps them in *best when they beat *best_ns. */
-static planc_status consider(const planc_problem *problem, int64_t sub_batch, planc_candidate *best, int64_t *best_ns) {
+/* The best so far; without a schedule, why there is none. */
+typedef struct best {
+  planc_candidate candidate;
+  int64_t ns;
+  planc_status infeasible; /* the first reason met; owned */
+} best;
+
+/* Schedules rounds of `sub_batch` and keeps them when they beat the best. */
+static planc_status consider(const planc_problem *problem, int64_t sub_batch, best *b) {
   planc_candidate candidate = {0};
   int64_t ns = 0;
   planc_status status = planc_candidate_rounds(problem, sub_batch, &candidate);
-  bool hopeless = !status && least_time(&candidate) >= *best_ns;
+  bool hopeless = !status && b->candidate.schedule && least_time(&candidate) >= b->ns;
   planc_candidate_free(&candidate);
   if (status || hopeless) return status;
   status = modnn_schedule(problem, sub_batch, &candidate);
   if (!status) status = planc_candidate_time(problem, &candidate, &ns);
-  if (!status && ns < *best_ns) {
-    planc_candidate_free(best);
-    *best = candidate;
-    *best_ns = ns;
+  if (!status && (!b->candidate.schedule || ns < b->ns)) {
+    planc_candidate_free(&b->candidate);
+    b->candidate = candidate;
+    b->ns = ns;
     return NULL;
   }
   planc_candidate_free(&candidate);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_status_free(status);
+  if (b->infeasible)
+    planc_status_free(status);
+  else
+    b->infeasible = status;
   return NULL;
 }
 
@@ -63,23 +73,40 @@ static int64_t next_smaller(int64_t size) {
   return power;
 }
 
-planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out) {
-  int64_t sub_batch, best_ns;
-  bool may_split;
-  PLANC_TRY(planc_sub_batch_select(problem, &sub_batch));
-  PLANC_TRY(modnn_schedule(problem, sub_batch, out));
-  PLANC_TRY(planc_may_split(problem, &may_split));
-  if (!may_split) return NULL;
-  int64_t instances = out->trace->n_instances;
-  int64_t per_round = instances / out->trace->jobs[0].n_rounds + 1;
-  PLANC_TRY(planc_candidate_time(problem, out, &best_ns));
+/* Whether smaller rounds than these can still be worth a try. */
+static bool may_help(const best *b, bool helped) {
+  return helped || !b->candidate.schedule || offloads(&b->candidate);
+}
+
+static planc_status consider_others(const planc_problem *problem, int64_t sub_batch, best *b) {
+  int64_t instances = 0;
   for (int64_t size = problem->batch; size >= 1; size = next_smaller(size)) {
     if (size == sub_batch) continue;
-    int64_t rounds = (problem->batch + size - 1) / size, before_ns = best_ns;
-    instances += rounds * per_round;
-    if (instances > MOST_INSTANCES) break;
-    PLANC_TRY(consider(problem, (problem->batch + rounds - 1) / rounds, out, &best_ns));
-    if (size < sub_batch && best_ns == before_ns && !offloads(out)) break;
+    int64_t rounds = (problem->batch + size - 1) / size, before_ns = b->ns;
+    instances += rounds * problem->graph->n_ops;
+    if (instances > MOST_INSTANCES && b->candidate.schedule) break;
+    PLANC_TRY(consider(problem, (problem->batch + rounds - 1) / rounds, b));
+    if (size < sub_batch && !may_help(b, b->ns != before_ns)) break;
   }
   return NULL;
+}
+
+planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out) {
+  int64_t sub_batch;
+  bool may_split;
+  best b = {0};
+  PLANC_TRY(planc_sub_batch_select(problem, &sub_batch));
+  PLANC_TRY(planc_may_split(problem, &may_split));
+  planc_status status = consider(problem, sub_batch, &b);
+  if (!status && may_split) status = consider_others(problem, sub_batch, &b);
+  if (!status && !b.candidate.schedule) {
+    status = b.infeasible;
+    b.infeasible = NULL;
+  }
+  planc_status_free(b.infeasible);
+  if (status)
+    planc_candidate_free(&b.candidate);
+  else
+    *out = b.candidate;
+  return status;
 }

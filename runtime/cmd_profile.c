@@ -46,7 +46,7 @@ typedef struct profiling {
   const char *name;
   cJSON *pieces; /* an array */
   FILE *file;    /* the pieces' */
-  const char *doing;
+  char doing[64];
 } profiling;
 
 static volatile sig_atomic_t interrupted;
@@ -230,9 +230,7 @@ static planc_status measure_ops(profiling *p, int64_t batch, planrt_op_times *ti
 static planc_status measure_batch(profiling *p, int64_t load_ppm, int64_t batch) {
   planrt_background *background;
   planrt_op_times times = {0};
-  char doing[64];
-  snprintf(doing, sizeof doing, "batch %lld, load %lld %%", (long long)batch, (long long)(load_ppm / PERCENT));
-  p->doing = doing;
+  snprintf(p->doing, sizeof p->doing, "batch %lld, load %lld %%", (long long)batch, (long long)(load_ppm / PERCENT));
   PLANC_TRY(planrt_background_load(load_ppm, &background));
   planc_status status = measure_ops(p, batch, &times);
   planc_status_free(planrt_background_stop(background));
@@ -245,7 +243,7 @@ static planc_status measure_batch(profiling *p, int64_t load_ppm, int64_t batch)
 static planc_status measure_slowdown(profiling *p, int64_t batch, int64_t *out_ppm) {
   planrt_background *background;
   planrt_op_times times = {0};
-  p->doing = "ops beside copies";
+  snprintf(p->doing, sizeof p->doing, "ops beside copies");
   PLANC_TRY(planrt_background_copy(&planrt_host_backend, PLANRT_D2H, p->link_bytes_per_s, &background));
   planc_status status = measure_ops(p, batch, &times);
   planc_status stopped = planrt_background_stop(background);

@@ -29,6 +29,7 @@ struct planrt_data {
   int32_t *shuffled;
   planc_job job;     /* once bound */
   int32_t x, labels; /* the inputs' storages */
+  bool ids;          /* x is of integers */
 };
 
 /* --- Reading -------------------------------------------------------------------------------------------------- */
@@ -128,12 +129,14 @@ planc_status planrt_data_bind(planrt_data *data, const planc_job *job) {
     const planc_tensor *tensor = &graph->tensors[graph->storages[s].tensor];
     if (graph->storages[s].kind != PLANC_KIND_input) continue;
     bool pixels = tensor->dtype == PLANC_DTYPE_f32 && tensor->bytes.per_sample == PIXELS * (int64_t)sizeof(float);
+    bool ids = tensor->dtype == PLANC_DTYPE_i64 && tensor->bytes.per_sample == PIXELS * (int64_t)sizeof(int64_t);
     bool labels = tensor->dtype == PLANC_DTYPE_i64 && tensor->bytes.per_sample == (int64_t)sizeof(int64_t);
-    int32_t *place = pixels ? &data->x : &data->labels;
-    if ((!pixels && !labels) || tensor->bytes.fixed != 0 || *place >= 0)
-      return planc_error(PLANC_BAD_INPUT, "input %s: the data has %d f32 pixels and one i64 label a sample",
+    int32_t *place = labels ? &data->labels : &data->x;
+    if ((!pixels && !ids && !labels) || tensor->bytes.fixed != 0 || *place >= 0)
+      return planc_error(PLANC_BAD_INPUT, "input %s: the data has %d pixels, f32 or i64, and one i64 label a sample",
                          tensor->name, PIXELS);
     *place = s;
+    if (!labels) data->ids = ids;
   }
   if (data->x < 0 || data->labels < 0)
     return planc_error(PLANC_BAD_INPUT, "the graph has no input for the data's %s", data->x < 0 ? "pixels" : "labels");
@@ -170,15 +173,18 @@ static void shuffle(planrt_data *data, int64_t epoch) {
 static planc_status fill(const planrt_data *data, const planrt_feed_request *request, const int32_t *order,
                          int64_t first, int64_t total) {
   bool pixels = request->storage == data->x;
-  int64_t size = pixels ? PIXELS * (int64_t)sizeof(float) : (int64_t)sizeof(int64_t);
+  int64_t size = !pixels     ? (int64_t)sizeof(int64_t)
+                 : data->ids ? PIXELS * (int64_t)sizeof(int64_t)
+                             : PIXELS * (int64_t)sizeof(float);
   if (request->job != 0 || (!pixels && request->storage != data->labels) || request->bytes != request->count * size)
     return planc_error(PLANC_INTERNAL, "a request that the data was not bound to");
   float *x = request->out;
-  int64_t *labels = request->out;
+  int64_t *integers = request->out;
   for (int64_t i = 0; i < request->count; i++) {
     const row *from = &data->rows.data[order[(first + request->offset + i) % total]];
-    if (!pixels) *labels++ = from->label;
-    for (int k = 0; pixels && k < PIXELS; k++) *x++ = (float)from->pixels[k] / (float)BRIGHTEST;
+    if (!pixels) *integers++ = from->label;
+    for (int k = 0; pixels && data->ids && k < PIXELS; k++) *integers++ = from->pixels[k];
+    for (int k = 0; pixels && !data->ids && k < PIXELS; k++) *x++ = (float)from->pixels[k] / (float)BRIGHTEST;
   }
   return NULL;
 }

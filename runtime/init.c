@@ -26,6 +26,8 @@ static const struct role {
     {"batchnorm_infer", 2, ZERO},
     {"batchnorm_infer", 3, ZERO},
     {"batchnorm_infer", 4, ONE},
+    {"layernorm", 1, ONE},
+    {"layernorm", 2, ZERO},
     {"momentum", 2, ZERO},
     {"adam", 2, ZERO},
     {"adam", 3, ZERO},

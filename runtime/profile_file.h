@@ -25,8 +25,9 @@ typedef struct planrt_profile_head {
  * INTERNAL when a piece is not as the functions above make it. */
 planc_status planrt_profile_compose(const planrt_profile_head *head, const planc_graph *graph, const cJSON *pieces,
                                     cJSON **out);
-/* Adds the exact workspaces at batches 1 to `most` where planc would not find them between the measured ones. */
-planc_status planrt_profile_add_workspaces(cJSON *profile, const planrt_backend *backend, const planc_graph *graph,
+/* Adds to a profile the exact workspaces at batches 1 to `most` where planc would not find them between the measured
+ * ones. */
+planc_status planrt_profile_add_workspaces(cJSON *root, const planrt_backend *backend, const planc_graph *graph,
                                            int64_t most);
 
 #endif

@@ -11,18 +11,16 @@ static const char *string_of(const cJSON *object, const char *key) {
   return value ? value : "";
 }
 
-/* The profile's entry of each op, NULL where it has none; both are in the graph's order. */
-static planc_status find_entries(const cJSON *profile, const planc_graph *graph, cJSON ***out) {
+/* The profile's entry of each op, NULL where it has none; both are in the graph's order. NULL when memory is short. */
+static cJSON **find_entries(const cJSON *profile, const planc_graph *graph) {
   cJSON **entries = calloc((size_t)graph->n_ops + 1, sizeof(cJSON *));
-  if (!entries) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
   cJSON *ops = cJSON_GetObjectItemCaseSensitive(profile, "ops"), *at = ops ? ops->child : NULL;
-  for (int32_t o = 0; o < graph->n_ops && at; o++) {
+  for (int32_t o = 0; entries && o < graph->n_ops && at; o++) {
     if (strcmp(string_of(at, "op"), graph->ops[o].name) != 0) continue;
     entries[o] = at;
     at = at->next;
   }
-  *out = entries;
-  return NULL;
+  return entries;
 }
 
 static cJSON *find_variant(const cJSON *entry, const char *algorithm) {
@@ -89,12 +87,9 @@ planc_status planrt_profile_add_workspaces(cJSON *root, const planrt_backend *ba
   planc_status status = planc_profile_parse(text, strlen(text), "profile", &profile);
   cJSON_free(text);
   PLANC_TRY(status);
-  cJSON **entries;
-  status = find_entries(root, graph, &entries);
-  if (!status) {
-    status = add(entries, profile, backend, graph, most);
-    free(entries);
-  }
+  cJSON **entries = find_entries(root, graph);
+  status = entries ? add(entries, profile, backend, graph, most) : planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  free(entries);
   planc_profile_free(profile);
   return status;
 }

@@ -63,7 +63,7 @@ struct planrt_session {
   planrt_span *spans; /* of the last options.timeline periods, each as many as the body has actions; or NULL */
   planrt_feed feed;   /* the options', or the default */
   void *feed_user;
-  int64_t *classes; /* as home: of inputs that are labels, the number of classes; else 0 */
+  int64_t *classes; /* as home: of integer inputs, the number of values they may have; 0: any */
 
   struct planrt_cursor *cursors; /* by stream, for interleaved runs */
   planrt_step step;

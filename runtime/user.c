@@ -4,18 +4,27 @@
 #include "runtime/session.h"
 #include "util/math.h"
 
-/* Labels below their number of classes, for the default feed. */
-static void find_labels(planrt_session *session, int32_t job) {
+/* The number of values that an op takes of an integer input, and which input it is: labels have classes, ids of an
+ * embedding have entries. */
+static bool limits_input(const planc_graph *graph, const planc_op *op, int32_t *out_input, int64_t *out_limit) {
+  bool labels = strcmp(op->type, "softmax_xent") == 0 && op->n_in >= 2;
+  if (!labels && (strcmp(op->type, "embedding") != 0 || op->n_in < 2)) return false;
+  const planc_tensor *of = &graph->tensors[op->in[labels ? 0 : 1]];
+  bool last = labels && (of->rank == 2 || graph->layout == PLANC_LAYOUT_NHWC);
+  if (of->rank < 2) return false;
+  *out_input = op->in[labels ? 1 : 0];
+  *out_limit = of->dims[last ? of->rank - 1 : labels ? 1 : 0].fixed;
+  return true;
+}
+
+/* For the default feed. */
+static void find_limits(planrt_session *session, int32_t job) {
   const planc_graph *graph = session->trace->jobs[job].graph;
-  for (int32_t o = 0; o < graph->n_ops; o++) {
-    const planc_op *op = &graph->ops[o];
-    if (strcmp(op->type, "softmax_xent") != 0 || op->n_in < 2) continue;
-    const planc_tensor *logits = &graph->tensors[op->in[0]];
-    bool last = logits->rank == 2 || graph->layout == PLANC_LAYOUT_NHWC;
-    if (logits->rank < 2) continue;
-    session->classes[session->home_of[job] + graph->tensors[op->in[1]].storage] =
-        logits->dims[last ? logits->rank - 1 : 1].fixed;
-  }
+  int32_t input;
+  int64_t limit;
+  for (int32_t o = 0; o < graph->n_ops; o++)
+    if (limits_input(graph, &graph->ops[o], &input, &limit))
+      session->classes[session->home_of[job] + graph->tensors[input].storage] = limit;
 }
 
 static planc_status make_homes(planrt_session *session) {
@@ -36,7 +45,7 @@ static planc_status make_homes(planrt_session *session) {
       PLANC_TRY(
           PLANC_NEW(&session->memory, &session->home[session->home_of[buffer->job] + buffer->storage], buffer->bytes));
   }
-  for (int32_t j = 0; j < trace->n_jobs; j++) find_labels(session, j);
+  for (int32_t j = 0; j < trace->n_jobs; j++) find_limits(session, j);
   return NULL;
 }
 

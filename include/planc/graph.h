@@ -195,8 +195,8 @@ planc_status planc_graph_train(const planc_graph *forward, planc_optimizer optim
 /* The optimizer that `name` names, USAGE if there is none; without a name (NULL) the graph's header's, else sgd. */
 planc_status planc_graph_optimizer(const planc_graph *graph, const char *name, planc_optimizer *out,
                                    const char **out_name);
-/* Reads a graph and, unless it has backward ops or `inference`, derives training with planc_graph_optimizer's; its name,
- * static or of `optimizer`, is then in *out_derived, which is NULL otherwise. */
+/* Reads a graph and, unless it has backward ops or `inference`, derives training with planc_graph_optimizer's; its
+ * name, static or of `optimizer`, is then in *out_derived, which is NULL otherwise. */
 planc_status planc_graph_prepare(const char *path, const char *optimizer, bool inference, planc_graph **out,
                                  const char **out_derived);
 

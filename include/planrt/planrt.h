@@ -100,8 +100,8 @@ planc_status planrt_run(planrt_session *session, int64_t periods);
 planc_status planrt_run_interleaved(planrt_session *session, int64_t periods, uint64_t seed);
 
 /* Writes when each instruction of the body ran in the last periods (the option `timeline` says how many at most) to
- * `path`, written aside and renamed: Chrome's trace-event JSON, for Perfetto and `planc simulate --against`, in the form
- * of planrun(1). USAGE without that option, and when planrt_run has run no period. */
+ * `path`, written aside and renamed: Chrome's trace-event JSON, for Perfetto and `planc simulate --against`, in the
+ * form of planrun(1). USAGE without that option, and when planrt_run has run no period. */
 planc_status planrt_timeline_write(const planrt_session *session, const char *path);
 
 /* Copies a param's or state's value out of, or into, the session's home memory; `bytes` must be its size. */

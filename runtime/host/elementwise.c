@@ -1,4 +1,5 @@
 /* Ops that treat every element by itself, and the copies of concatenation. All may work in place. */
+#include <math.h>
 #include <string.h>
 
 #include "runtime/host/kernels.h"
@@ -24,6 +25,26 @@ void planrt_relu_grad(const planrt_call *call, const planrt_launch *launch) {
   for (int64_t i = 0; i < n; i++) {
     float gradient = dy[i];
     dx[i] = y[i] > 0.0F ? gradient : 0.0F;
+  }
+}
+
+/* x times the standard normal distribution below x. */
+void planrt_gelu(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const float *x = call->in[0].data;
+  float *y = call->out[0].data;
+  int64_t n = call->out[0].elements;
+  for (int64_t i = 0; i < n; i++) y[i] = 0.5F * x[i] * (1.0F + erff(x[i] * 0.70710678F));
+}
+
+void planrt_gelu_grad(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const float *x = call->in[0].data, *dy = call->in[1].data;
+  float *dx = call->out[0].data;
+  int64_t n = call->out[0].elements;
+  for (int64_t i = 0; i < n; i++) {
+    float below = 0.5F * (1.0F + erff(x[i] * 0.70710678F)), density = 0.39894228F * expf(-0.5F * x[i] * x[i]);
+    dx[i] = dy[i] * (below + x[i] * density);
   }
 }
 

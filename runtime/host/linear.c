@@ -1,4 +1,5 @@
-/* Fully connected layers: three matrix products and a sum of columns. Leading dimensions are rows. */
+/* Matrix products: fully connected layers, whose leading dimensions are rows, and batched products of activations. */
+#include "graph/optypes.h"
 #include "runtime/host/kernels.h"
 
 enum { TILE = 8 };
@@ -9,9 +10,10 @@ typedef struct matrix {
   int64_t row, column;
 } matrix;
 
-/* out (m x n, rows one behind the other) = a (m x depth) b (depth x n) + bias, in tiles of TILE x TILE sums. */
-static void multiply(const planrt_operand *out, matrix a, matrix b, int64_t m, int64_t n, int64_t depth,
-                     const float *bias) {
+/* out (m x n, rows one behind the other, from element `first`) = scale a (m x depth) b (depth x n) + bias, in tiles of
+ * TILE x TILE sums. */
+static void multiply_scaled(const planrt_operand *out, int64_t first, float scale, matrix a, matrix b, int64_t m,
+                            int64_t n, int64_t depth, const float *bias) {
   for (int64_t i0 = 0; i0 < m; i0 += TILE)
     for (int64_t j0 = 0; j0 < n; j0 += TILE) {
       int64_t rows = m - i0 < TILE ? m - i0 : TILE, columns = n - j0 < TILE ? n - j0 : TILE;
@@ -25,8 +27,13 @@ static void multiply(const planrt_operand *out, matrix a, matrix b, int64_t m, i
       }
       for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
-          planrt_put(out, (i0 + i) * n + j0 + j, bias ? sum[i][j] + bias[j0 + j] : sum[i][j]);
+          planrt_put(out, first + (i0 + i) * n + j0 + j, bias ? scale * sum[i][j] + bias[j0 + j] : scale * sum[i][j]);
     }
+}
+
+static void multiply(const planrt_operand *out, matrix a, matrix b, int64_t m, int64_t n, int64_t depth,
+                     const float *bias) {
+  multiply_scaled(out, 0, 1.0F, a, b, m, n, depth, bias);
 }
 
 static int64_t last_dim(const planrt_operand *operand) {
@@ -69,4 +76,32 @@ void planrt_linear_bgrad(const planrt_call *call, const planrt_launch *launch) {
     for (int64_t i = 0; i < rows; i++) sum += (double)grads[i * outputs + o];
     planrt_put(&call->out[0], o, (float)sum);
   }
+}
+
+/* --- Batched products ------------------------------------------------------------------------------------------- */
+
+/* y = scale op(a) op(b) for every pair of matrices, where an operand that is transposed lies as (columns, rows). */
+static void multiply_batched(const planrt_call *call, bool a_transposed, bool b_transposed) {
+  const planrt_operand *a = &call->in[0], *b = &call->in[1], *y = &call->out[0];
+  int64_t m = y->dims[y->rank - 2], n = last_dim(y), depth = a_transposed ? a->dims[a->rank - 2] : last_dim(a);
+  int64_t batches = m * n > 0 ? y->elements / (m * n) : 0;
+  float scale = (float)planc_op_real(call->op, "scale", 1.0);
+  for (int64_t i = 0; i < batches; i++) {
+    const float *left = (const float *)a->data + i * m * depth, *right = (const float *)b->data + i * depth * n;
+    multiply_scaled(y, i * m * n, scale, a_transposed ? (matrix){left, 1, m} : (matrix){left, depth, 1},
+                    b_transposed ? (matrix){right, 1, depth} : (matrix){right, n, 1}, m, n, depth, NULL);
+  }
+}
+
+void planrt_matmul(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  multiply_batched(call, false, false);
+}
+void planrt_matmul_nt(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  multiply_batched(call, false, true);
+}
+void planrt_matmul_tn(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  multiply_batched(call, true, false);
 }

@@ -157,6 +157,17 @@ static planc_status start(planrt_streams *streams, int32_t index) {
   return NULL;
 }
 
+static planc_status fill_streams(planrt_streams *streams, int32_t n_streams) {
+  streams->streams = calloc((size_t)n_streams + 1, sizeof *streams->streams);
+  streams->generations = calloc((size_t)streams->n_events + 1, sizeof *streams->generations);
+  streams->promised = calloc((size_t)streams->n_events + 1, sizeof *streams->promised);
+  if (!streams->streams || !streams->generations || !streams->promised)
+    return planc_error(PLANC_OUT_OF_MEMORY, "streams");
+  planrt_streams_forget(streams);
+  for (int32_t i = 0; i < n_streams; i++) PLANC_TRY(start(streams, i));
+  return NULL;
+}
+
 planc_status planrt_streams_new(int32_t n_streams, int32_t n_events, planrt_performer performer, void *user,
                                 planrt_streams **out) {
   planrt_streams *streams = calloc(1, sizeof *streams);
@@ -166,15 +177,7 @@ planc_status planrt_streams_new(int32_t n_streams, int32_t n_events, planrt_perf
   streams->perform = performer;
   streams->user = user;
   streams->n_events = n_events;
-  streams->streams = calloc((size_t)n_streams + 1, sizeof *streams->streams);
-  streams->generations = calloc((size_t)n_events + 1, sizeof *streams->generations);
-  streams->promised = calloc((size_t)n_events + 1, sizeof *streams->promised);
-  planc_status status = NULL;
-  if (!streams->streams || !streams->generations || !streams->promised)
-    status = planc_error(PLANC_OUT_OF_MEMORY, "streams");
-  else
-    planrt_streams_forget(streams);
-  for (int32_t i = 0; !status && i < n_streams; i++) status = start(streams, i);
+  planc_status status = fill_streams(streams, n_streams);
   if (status)
     planrt_streams_free(streams);
   else

@@ -22,7 +22,8 @@ typedef struct op_costs {
   bool is_conv;
   planc_conv conv;
   const planc_tensor *images;  /* of a convolution: the tensor whose first dimension counts its images */
-  const planc_tensor *product; /* of a linear op: its result, a matrix */
+  const planc_tensor *product; /* of a linear op or a matrix product: its result */
+  bool batched;                /* the product is */
 } op_costs;
 
 /* --- One op --------------------------------------------------------------------------------------------------- */
@@ -30,6 +31,12 @@ typedef struct op_costs {
 static planc_dtype dtype_of(const planc_graph *graph, const planc_op *op) {
   if (op->n_out > 0) return graph->tensors[op->out[0]].dtype;
   return op->n_in > 0 ? graph->tensors[op->in[0]].dtype : PLANC_DTYPE_f32;
+}
+
+/* One of the result's matrices for every pair of its operands'; else an operand, a weight, has fewer dimensions. */
+static bool is_batched_product(const planc_graph *graph, const planc_op *op) {
+  int32_t rank = graph->tensors[op->out[0]].rank;
+  return rank > 2 && op->n_in >= 2 && graph->tensors[op->in[0]].rank == rank && graph->tensors[op->in[1]].rank == rank;
 }
 
 static op_costs op_costs_of(const planc_profile *profile, const planc_graph *graph, const planc_op *op) {
@@ -44,19 +51,24 @@ static op_costs op_costs_of(const planc_profile *profile, const planc_graph *gra
     out.images = &graph->tensors[op->in[out.conv.direction == PLANC_CONV_DGRAD ? 1 : 0]];
   } else if (out.class_ == PLANC_CLASS_gemm && planc_optype_find(op->type) && op->n_out > 0) {
     out.product = &graph->tensors[op->out[0]];
+    out.batched = is_batched_product(graph, op);
   }
   return out;
 }
 
-/* The matrix product behind a linear op: its result's last dimension by all others, as deep as its FLOPs say. */
-static planc_product linear_product(const planc_tensor *result, int64_t flops, int64_t batch) {
+/* The matrix product behind a linear op, as deep as its FLOPs say: its result's last dimension by all others or, where
+ * it is batched, by the last but one, as often as the others say. */
+static planc_product linear_product(const planc_tensor *result, bool batched, int64_t flops, int64_t batch) {
   planc_product product = {.rows = 1, .columns = 1, .count = 1, .flops_per_step = 2, .may_split = true};
   for (int32_t d = 0; d < result->rank; d++) {
     int64_t size = planc_law_at(result->dims[d], batch);
-    int64_t *edge = d + 1 == result->rank ? &product.columns : &product.rows;
+    int64_t *edge = d + 1 == result->rank             ? &product.columns
+                    : batched && d + 2 < result->rank ? &product.count
+                                                      : &product.rows;
     *edge = size < 0 ? INT64_MAX : planc_mul_saturate(*edge, size);
   }
-  int64_t steps = planc_mul_saturate(planc_mul_saturate(product.rows, product.columns), 2);
+  int64_t elements = planc_mul_saturate(planc_mul_saturate(product.rows, product.columns), product.count);
+  int64_t steps = planc_mul_saturate(elements, 2);
   product.depth = steps > 0 ? flops / steps : 0;
   return product;
 }
@@ -65,7 +77,7 @@ static planc_variant roofline_variant(const planc_profile *profile, const op_cos
                                       int64_t traffic) {
   planc_work work = {0};
   if (of->product) {
-    planc_product product = linear_product(of->product, flops, batch);
+    planc_product product = linear_product(of->product, of->batched, flops, batch);
     planc_work_multiply(&work, profile, PLANC_MULTIPLY_LINEAR, planc_is_half(of->dtype), &product, traffic);
   } else {
     planc_work_stream(&work, profile, of->class_, planc_is_half(of->dtype), flops, traffic);

@@ -1,5 +1,5 @@
 /* Conditions of single op types that patterns cannot say: window arithmetic of convolution and pooling, up-sampling,
- * concatenation. */
+ * concatenation, transposition. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -157,4 +157,24 @@ planc_status planc_check_concat_grad(const planc_graph *graph, const planc_op *o
   }
   return planc_error(PLANC_BAD_INPUT, "%s at offset %" PRId64 " reaches beyond axis %" PRId64 " of %s", part->name,
                      offset, axis, whole->name);
+}
+
+planc_status planc_check_transpose(const planc_graph *graph, const planc_op *op, const planc_dims *dims) {
+  (void)dims;
+  const planc_tensor *x = &graph->tensors[op->in[0]], *y = &graph->tensors[op->out[0]];
+  int32_t axis = (int32_t)planc_op_int(op, "axis", 0, 1);
+  if (x->dtype != y->dtype || x->rank != y->rank || axis + 1 >= x->rank) {
+    return planc_error(PLANC_BAD_INPUT, "%s and %s should be of one type and rank, with dimensions %d and %d", x->name,
+                       y->name, axis, axis + 1);
+  }
+  if (x->dims[axis].per_sample || x->dims[axis + 1].per_sample) {
+    return planc_error(PLANC_BAD_INPUT, "dimensions %d and %d of %s must not depend on the batch", axis, axis + 1,
+                       x->name);
+  }
+  for (int32_t d = 0; d < x->rank; d++) {
+    int32_t from = d == axis ? axis + 1 : d == axis + 1 ? axis : d;
+    if (planc_law_equal(y->dims[d], x->dims[from])) continue;
+    return planc_error(PLANC_BAD_INPUT, "dimension %d of %s should be dimension %d of %s", d, y->name, from, x->name);
+  }
+  return NULL;
 }

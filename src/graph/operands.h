@@ -33,5 +33,6 @@ planc_status planc_check_upsample(const planc_graph *graph, const planc_op *op, 
 planc_status planc_check_dropout(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
 planc_status planc_check_concat(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
 planc_status planc_check_concat_grad(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
+planc_status planc_check_transpose(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
 
 #endif

@@ -21,7 +21,9 @@ static const planc_attr_rule pool_attrs[] = {{"kernel", PLANC_ATTR_INTS, true, P
                                              {0}};
 static const planc_attr_rule batchnorm_attrs[] = {
     {"momentum", PLANC_ATTR_REAL, false, FRACTION}, {"epsilon", PLANC_ATTR_REAL, false, FRACTION}, {0}};
-static const planc_attr_rule batchnorm_infer_attrs[] = {{"epsilon", PLANC_ATTR_REAL, false, FRACTION}, {0}};
+static const planc_attr_rule epsilon_attrs[] = {{"epsilon", PLANC_ATTR_REAL, false, FRACTION}, {0}};
+static const planc_attr_rule matmul_attrs[] = {{"scale", PLANC_ATTR_REAL, false, -1e9, 1e9}, {0}};
+static const planc_attr_rule transpose_attrs[] = {{"axis", PLANC_ATTR_INT, true, 1, PLANC_MAX_RANK - 2}, {0}};
 static const planc_attr_rule concat_attrs[] = {{"axis", PLANC_ATTR_INT, true, 0, PLANC_MAX_RANK - 1}, {0}};
 static const planc_attr_rule concat_grad_attrs[] = {
     {"axis", PLANC_ATTR_INT, true, 0, PLANC_MAX_RANK - 1}, {"offset", PLANC_ATTR_INT, true, 0, 1e18}, {0}};
@@ -45,6 +47,7 @@ static const planc_attr_rule adam_attrs[] = {{"lr", PLANC_ATTR_REAL, false, 0, 1
 #define ACCUMULATES .flags = PLANC_OP_ACCUMULATES
 #define CONV .attrs = conv_attrs, .check = planc_check_conv, .flops = "NKPQcRS"
 #define POOL CLASS(pool), .attrs = pool_attrs, .check = planc_check_pool
+#define MATMUL CLASS(gemm), .attrs = matmul_attrs, .flops = "*MKJ"
 #define UPSAMPLE CLASS(elementwise), .attrs = upsample_attrs, .check = planc_check_upsample
 
 /* Sorted by name. In patterns, c is C / groups. */
@@ -60,7 +63,7 @@ static const planc_optype table[] = {
      .in = "x:NC* gamma:C! mean:C! invstd:C! dy:NC*", .out = "dx:NC* dgamma:C! dbeta:C!",
      .read_twice = 1 << 0 | 1 << 4},
     {"batchnorm_infer", CLASS(norm), .in = "x:NC* gamma:C! beta:C! running_mean:C! running_var:C!", .out = "y:NC*",
-     .attrs = batchnorm_infer_attrs},
+     .attrs = epsilon_attrs},
     {"bias", CLASS(elementwise), .in = "x:NC* b:C", .out = "y:NC*", .in_place = {1}},
     {"bias_grad", CLASS(reduction), ACCUMULATES, .in = "dy:NC*", .out = "db:C"},
     {"concat", CLASS(copy), .in = "a...:.", .out = "y:.", .attrs = concat_attrs, .check = planc_check_concat},
@@ -74,20 +77,38 @@ static const planc_optype table[] = {
      .check = planc_check_dropout},
     {"dropout_grad", CLASS(elementwise), STOCHASTIC, .in = "dy:*", .out = "dx:*", .attrs = dropout_attrs,
      .in_place = {1}, .check = planc_check_dropout},
+    {"embedding", CLASS(copy), .in = "ids:*# w:VC", .out = "y:*C"},
+    {"embedding_grad", CLASS(copy), ACCUMULATES, .in = "ids:*# dy:*C", .out = "dw:VC"},
+    {"gelu", CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}},
+    {"gelu_grad", CLASS(elementwise), .in = "x:* dy:*", .out = "dx:*", .in_place = {2}},
+    {"layernorm", CLASS(norm), .in = "x:*C gamma:C! beta:C!", .out = "y:*C mean:*! invstd:*!", .attrs = epsilon_attrs,
+     .read_twice = 1 << 0},
+    {"layernorm_grad", CLASS(norm), ACCUMULATES, .in = "x:*C gamma:C! mean:*! invstd:*! dy:*C",
+     .out = "dx:*C dgamma:C! dbeta:C!", .read_twice = 1 << 0 | 1 << 4},
     {"linear", CLASS(gemm), .in = "x:*I w:OI b?:O", .out = "y:*O", .flops = "*IO"},
     {"linear_bgrad", CLASS(reduction), ACCUMULATES, .in = "dy:*O", .out = "db:O"},
     {"linear_dgrad", CLASS(gemm), .in = "w:OI dy:*O", .out = "dx:*I", .flops = "*IO"},
     {"linear_wgrad", CLASS(gemm), ACCUMULATES, .in = "x:*I dy:*O", .out = "dw:OI", .flops = "*IO"},
+    {"matmul", MATMUL, .in = "a:*MK b:*KJ", .out = "y:*MJ"},
+    {"matmul_nt", MATMUL, .in = "a:*MK b:*JK", .out = "y:*MJ"},
+    {"matmul_tn", MATMUL, .in = "a:*KM b:*KJ", .out = "y:*MJ"},
     {"maxpool2d", POOL, .in = "x:NCHW", .out = "y:NCPQ"},
     {"maxpool2d_grad", POOL, .in = "x:NCHW y:NCPQ dy:NCPQ", .out = "dx:NCHW"},
+    {"mean", CLASS(reduction), .in = "x:*TC", .out = "y:*C"},
+    {"mean_grad", CLASS(elementwise), .in = "dy:*C", .out = "dx:*TC"},
     {"momentum", CLASS(optimizer), .in = "w:* dw:*! v:*!", .out = "w:* v:*!", .attrs = momentum_attrs,
      .in_place = {1, 3}, .only_in_place = true},
+    {"position", CLASS(elementwise), .in = "x:N* p:*", .out = "y:N*", .in_place = {1}},
+    {"position_grad", CLASS(reduction), ACCUMULATES, .in = "dy:N*", .out = "dp:*"},
     {"relu", CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}},
     {"relu_grad", CLASS(elementwise), .in = "y:* dy:*", .out = "dx:*", .in_place = {2}},
     {"sgd", CLASS(optimizer), .in = "w:* dw:*!", .out = "w:*", .attrs = sgd_attrs, .in_place = {1},
      .only_in_place = true},
+    {"softmax", CLASS(reduction), .in = "x:*C", .out = "y:*C", .in_place = {1}},
+    {"softmax_grad", CLASS(reduction), .in = "y:*C dy:*C", .out = "dx:*C", .in_place = {2}},
     {"softmax_xent", CLASS(reduction), MEAN, .in = "logits:NC* labels:N*#", .out = "loss:! probs:NC*"},
     {"softmax_xent_grad", CLASS(elementwise), MEAN, .in = "probs:NC* labels:N*#", .out = "dlogits:NC*"},
+    {"transpose", CLASS(copy), .in = "x:.", .out = "y:.", .attrs = transpose_attrs, .check = planc_check_transpose},
     {"upsample", UPSAMPLE, .in = "x:NCHW", .out = "y:NCPQ"},
     {"upsample_grad", UPSAMPLE, .in = "dy:NCPQ", .out = "dx:NCHW"},
 };

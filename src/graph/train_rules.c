@@ -44,6 +44,16 @@ static const planc_train_rule rules[] = {
     {"concat", .slices = true},
     {"upsample", .steps = {{"upsample_grad", "grad", {DY}, {IN(0)}}}},
     {"dropout", .steps = {{"dropout_grad", "grad", {DY}, {IN(0)}, .over_dy = true}}},
+    {"layernorm", .steps = {{"layernorm_grad", "grad", {IN(0), IN(1), OUT(1), OUT(2), DY}, {IN(0), IN(1), IN(2)}}}},
+    {"gelu", .steps = {{"gelu_grad", "grad", {IN(0), DY}, {IN(0)}, .over_dy = true}}},
+    {"matmul", .steps = {{"matmul_tn", "bgrad", {IN(0), DY}, {IN(1)}}, {"matmul_nt", "agrad", {DY, IN(1)}, {IN(0)}}}},
+    {"matmul_nt", .steps = {{"matmul_tn", "bgrad", {DY, IN(0)}, {IN(1)}}, {"matmul", "agrad", {DY, IN(1)}, {IN(0)}}}},
+    {"matmul_tn", .steps = {{"matmul", "bgrad", {IN(0), DY}, {IN(1)}}, {"matmul_nt", "agrad", {IN(1), DY}, {IN(0)}}}},
+    {"softmax", .steps = {{"softmax_grad", "grad", {OUT(0), DY}, {IN(0)}, .over_dy = true}}},
+    {"embedding", .steps = {{"embedding_grad", "grad", {IN(0), DY}, {IN(1)}}}},
+    {"transpose", .steps = {{"transpose", "grad", {DY}, {IN(0)}}}},
+    {"position", .steps = {{"position_grad", "pgrad", {DY}, {IN(1)}}, {NULL, .makes = {IN(0)}}}},
+    {"mean", .steps = {{"mean_grad", "grad", {DY}, {IN(0)}}}},
     {"softmax_xent", .steps = {{"softmax_xent_grad", "grad", {OUT(1), IN(1)}, {IN(0)}, .of_loss = true}}},
 };
 

@@ -126,3 +126,71 @@ void formula_upsample(const planrt_call *call, double *const *in, double *out) {
     out[formula_at(call, y, n, c, p, q)] = total;
   }
 }
+
+void formula_gelu(const planrt_call *call, double *const *in, double *out) {
+  for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = in[0][e] * 0.5 * erfc(-in[0][e] / sqrt(2));
+}
+
+void formula_layernorm(const planrt_call *call, double *const *in, double *out) {
+  const planrt_operand *x = &call->in[0];
+  int64_t width = x->dims[x->rank - 1];
+  for (int64_t e = 0; e < x->elements; e++) {
+    const double *row = in[0] + e / width * width;
+    double sum = 0, squares = 0, count = (double)width;
+    for (int64_t c = 0; c < width; c++) sum += row[c], squares += row[c] * row[c];
+    double variance = squares / count - sum / count * sum / count;
+    out[e] = (in[0][e] - sum / count) / sqrt(variance + planc_op_real(call->op, "epsilon", 1e-5)) * in[1][e % width] +
+             in[2][e % width];
+  }
+}
+
+void formula_matmul(const planrt_call *call, double *const *in, double *out) {
+  const planrt_operand *a = &call->in[0], *b = &call->in[1], *y = &call->out[0];
+  bool nt = strcmp(call->op->type, "matmul_nt") == 0, tn = strcmp(call->op->type, "matmul_tn") == 0;
+  int64_t rows = y->dims[y->rank - 2], columns = y->dims[y->rank - 1], depth = a->dims[a->rank - (tn ? 2 : 1)];
+  for (int64_t e = 0; e < y->elements; e++) {
+    int64_t pair = e / (rows * columns), i = e / columns % rows, j = e % columns;
+    out[e] = 0;
+    for (int64_t k = 0; k < depth; k++) {
+      int64_t left = tn ? k * rows + i : i * depth + k, right = nt ? j * depth + k : k * columns + j;
+      out[e] += in[0][pair * a->dims[a->rank - 2] * a->dims[a->rank - 1] + left] *
+                in[1][pair * b->dims[b->rank - 2] * b->dims[b->rank - 1] + right];
+    }
+    out[e] *= planc_op_real(call->op, "scale", 1);
+  }
+}
+
+void formula_softmax(const planrt_call *call, double *const *in, double *out) {
+  int64_t width = call->out[0].dims[call->out[0].rank - 1];
+  for (int64_t e = 0; e < call->out[0].elements; e++) {
+    double total = 0;
+    for (int64_t c = 0; c < width; c++) total += exp(in[0][e / width * width + c] - in[0][e]);
+    out[e] = 1 / total;
+  }
+}
+
+void formula_position(const planrt_call *call, double *const *in, double *out) {
+  for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = in[0][e] + in[1][e % call->in[1].elements];
+}
+
+void formula_mean(const planrt_call *call, double *const *in, double *out) {
+  const planrt_operand *x = &call->in[0];
+  int64_t tokens = x->dims[x->rank - 2], width = x->dims[x->rank - 1];
+  for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = 0;
+  for (int64_t e = 0; e < x->elements; e++) out[e / (tokens * width) * width + e % width] += in[0][e] / (double)tokens;
+}
+
+/* By the coordinates of every element. */
+void formula_transpose(const planrt_call *call, double *const *in, double *out) {
+  const planrt_operand *x = &call->in[0];
+  int64_t axis = planc_op_int(call->op, "axis", 0, 0);
+  for (int64_t e = 0; e < x->elements; e++) {
+    int64_t at[PLANC_MAX_RANK], rest = e, to = 0;
+    for (int32_t d = x->rank; d-- > 0; rest /= x->dims[d]) at[d] = rest % x->dims[d];
+    for (int32_t d = 0; d < x->rank; d++) {
+      int64_t from = d == axis ? d + 1 : d == axis + 1 ? d - 1 : d;
+      to = to * x->dims[from] + at[from];
+    }
+    out[to] = in[0][e];
+  }
+}

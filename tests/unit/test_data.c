@@ -160,7 +160,7 @@ START_TEST(other_graphs) {
     int64_t batch;
     const char *message;
   } cases[] = {
-      {"  x: input f32[N,63]\n  l: input i64[N]\n", 4, "input x: the data has 64 f32 pixels"},
+      {"  x: input f32[N,63]\n  l: input i64[N]\n", 4, "input x: the data has 64 pixels, f32 or i64"},
       {"  x: input f32[N,64]\n  l: input i64[N,2]\n", 4, "input l"},
       {"  x: input f32[N,64]\n  l: input i64[2+N]\n", 4, "input l"},
       {"  x: input f32[N,64]\n  l: input i64[N]\n  m: input i64[N]\n", 4, "input m"},

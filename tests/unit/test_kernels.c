@@ -221,6 +221,10 @@ START_TEST(in_place) {
        "type: add, in: [x, b], out: [x]"},
       {"x: state f32[N,9]\nb: param f32[9]\ny: f32[N,9]", "type: bias, in: [x, b], out: [y]",
        "type: bias, in: [x, b], out: [x]"},
+      {"x: state f32[N,9]\ny: f32[N,9]", "type: gelu, in: [x], out: [y]", "type: gelu, in: [x], out: [x]"},
+      {"x: state f32[N,9]\ny: f32[N,9]", "type: softmax, in: [x], out: [y]", "type: softmax, in: [x], out: [x]"},
+      {"x: state f32[N,2,9]\np: param f32[2,9]\ny: f32[N,2,9]", "type: position, in: [x, p], out: [y]",
+       "type: position, in: [x, p], out: [x]"},
       {"x: state f32[N,9]\ny: f32[N,9]", "type: dropout, in: [x], out: [y], attrs: {p: 0.5, seed: 3}",
        "type: dropout, in: [x], out: [x], attrs: {p: 0.5, seed: 3}"},
   };
@@ -419,6 +423,87 @@ START_TEST(normalising_in_inference) {
 }
 END_TEST
 
+/* --- Sequences ---------------------------------------------------------------------------------------------------- */
+
+typedef struct sequence_case {
+  const char *tensors, *op;
+  formula f;
+  struct {
+    const char *tensors, *op, *sources, *by;
+  } backward[2];
+} sequence_case;
+
+/* Products and rows that fill more than one tile. */
+static const sequence_case sequence_cases[] = {
+    {"x: input f32[N,7]\ny: f32[N,7]",
+     "type: gelu, in: [x], out: [y]",
+     formula_gelu,
+     {{"x: input f32[N,7]\ndy: input f32[N,7]\ndx: f32[N,7]", "type: gelu_grad, in: [x, dy], out: [dx]", "0d", "0"},
+      {"x: input f32[N,7]\ndy: state f32[N,7]", "type: gelu_grad, in: [x, dy], out: [dy]", "0d", "0"}}},
+    {"x: input f32[N,2,6]\ng: param f32[6]\nb: param f32[6]\ny: f32[N,2,6]\nm: f32[N,2]\ns: f32[N,2]",
+     "type: layernorm, in: [x, g, b], out: [y, m, s], attrs: {epsilon: 0.01}",
+     formula_layernorm,
+     {{"x: input f32[N,2,6]\ng: param f32[6]\nm: input f32[N,2]\ns: input f32[N,2]\ndy: input f32[N,2,6]\n"
+       "dx: f32[N,2,6]\ndg: grad f32[6]\ndb: grad f32[6]",
+       "type: layernorm_grad, in: [x, g, m, s, dy], out: [dx, dg, db]", "01msd", "012"}}},
+    {"x: input f32[N,2,5]\ny: f32[N,2,5]",
+     "type: softmax, in: [x], out: [y]",
+     formula_softmax,
+     {{"y: input f32[N,2,5]\ndy: input f32[N,2,5]\ndx: f32[N,2,5]", "type: softmax_grad, in: [y, dy], out: [dx]", "yd",
+       "0"},
+      {"y: input f32[N,2,5]\ndy: state f32[N,2,5]", "type: softmax_grad, in: [y, dy], out: [dy]", "yd", "0"}}},
+    {"a: input f32[N,2,9,3]\nb: input f32[N,2,3,10]\ny: f32[N,2,9,10]",
+     "type: matmul, in: [a, b], out: [y], attrs: {scale: 0.5}",
+     formula_matmul,
+     {{"dy: input f32[N,2,9,10]\nb: input f32[N,2,3,10]\nda: f32[N,2,9,3]",
+       "type: matmul_nt, in: [dy, b], out: [da], attrs: {scale: 0.5}", "d1", "0"},
+      {"a: input f32[N,2,9,3]\ndy: input f32[N,2,9,10]\ndb: f32[N,2,3,10]",
+       "type: matmul_tn, in: [a, dy], out: [db], attrs: {scale: 0.5}", "0d", "1"}}},
+    {"a: input f32[N,2,9,3]\nb: input f32[N,2,10,3]\ny: f32[N,2,9,10]",
+     "type: matmul_nt, in: [a, b], out: [y]",
+     formula_matmul,
+     {{"dy: input f32[N,2,9,10]\nb: input f32[N,2,10,3]\nda: f32[N,2,9,3]", "type: matmul, in: [dy, b], out: [da]",
+       "d1", "0"},
+      {"dy: input f32[N,2,9,10]\na: input f32[N,2,9,3]\ndb: f32[N,2,10,3]", "type: matmul_tn, in: [dy, a], out: [db]",
+       "d0", "1"}}},
+    {"a: input f32[N,3,9]\nb: input f32[N,3,10]\ny: f32[N,9,10]",
+     "type: matmul_tn, in: [a, b], out: [y], attrs: {scale: -2}",
+     formula_matmul,
+     {{"b: input f32[N,3,10]\ndy: input f32[N,9,10]\nda: f32[N,3,9]",
+       "type: matmul_nt, in: [b, dy], out: [da], attrs: {scale: -2}", "1d", "0"},
+      {"a: input f32[N,3,9]\ndy: input f32[N,9,10]\ndb: f32[N,3,10]",
+       "type: matmul, in: [a, dy], out: [db], attrs: {scale: -2}", "0d", "1"}}},
+    {"x: input f32[N,2,3]\np: param f32[2,3]\ny: f32[N,2,3]",
+     "type: position, in: [x, p], out: [y]",
+     formula_position,
+     {{"dy: input f32[N,2,3]\ndp: grad f32[2,3]", "type: position_grad, in: [dy], out: [dp]", "d", "1"}}},
+    {"x: input f32[N,3,4]\ny: f32[N,4]",
+     "type: mean, in: [x], out: [y]",
+     formula_mean,
+     {{"dy: input f32[N,4]\ndx: f32[N,3,4]", "type: mean_grad, in: [dy], out: [dx]", "d", "0"}}},
+    {"x: input f32[N,2,3,4]\ny: f32[N,3,2,4]",
+     "type: transpose, in: [x], out: [y], attrs: {axis: 1}",
+     formula_transpose,
+     {{"dy: input f32[N,3,2,4]\ndx: f32[N,2,3,4]", "type: transpose, in: [dy], out: [dx], attrs: {axis: 1}", "d",
+       "0"}}},
+    {"x: input f32[N,2,3,4]\ny: f32[N,2,4,3]",
+     "type: transpose, in: [x], out: [y], attrs: {axis: 2}",
+     formula_transpose,
+     {{"dy: input f32[N,2,4,3]\ndx: f32[N,2,3,4]", "type: transpose, in: [dy], out: [dx], attrs: {axis: 2}", "d",
+       "0"}}},
+};
+enum { N_SEQUENCE_CASES = sizeof sequence_cases / sizeof *sequence_cases };
+
+START_TEST(sequences) {
+  const sequence_case *c = &sequence_cases[_i];
+  numeric v;
+  open_forward(&v, "NCHW", c->tensors, c->op, c->f);
+  for (int k = 0; k < 2 && c->backward[k].op; k++)
+    check_backward(&v, c->backward[k].tensors, c->backward[k].op, c->backward[k].sources, c->backward[k].by);
+  close_forward(&v);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("kernels");
   TCase *c = tcase_create("kernels");
@@ -427,7 +512,7 @@ int main(void) {
   tcase_add_loop_test(c, linear_layers, 0, 2);
   tcase_add_loop_test(c, channel_bias, 0, 3);
   tcase_add_test(c, relu_and_add);
-  tcase_add_loop_test(c, in_place, 0, 4);
+  tcase_add_loop_test(c, in_place, 0, 7);
   tcase_add_test(c, concatenation);
   tcase_add_loop_test(c, pooling, 0, 2);
   tcase_add_test(c, equal_maxima);
@@ -435,6 +520,7 @@ int main(void) {
   tcase_add_loop_test(c, batch_normalisation, 0, 3);
   tcase_add_loop_test(c, running_statistics, 0, 3);
   tcase_add_loop_test(c, normalising_in_inference, 0, 3);
+  tcase_add_loop_test(c, sequences, 0, N_SEQUENCE_CASES);
   suite_add_tcase(suite, c);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

@@ -303,10 +303,11 @@ START_TEST(table_is_linear_between_points) {
 END_TEST
 
 START_TEST(line_is_monotone_and_never_negative) {
-  static const planc_point rising[] = {{100, 10, 0, 1}, {101, 13, 5, 2}, {200, 5000, 6, 3}, {1000, 5001, 900, 1000000}};
-  static const planc_point falling[] = {{100, 900, 70, 5}, {150, 500, 20, 4}};
-  const planc_measured_variant up = {"up", true, COUNT(rising), rising};
-  const planc_measured_variant down = {"down", true, COUNT(falling), falling};
+  static const planc_point rising[] = {
+      {100, 10, 0, 1, 0}, {101, 13, 5, 2, 0}, {200, 5000, 6, 3, 0}, {1000, 5001, 900, 1000000, 0}};
+  static const planc_point falling[] = {{100, 900, 70, 5, 0}, {150, 500, 20, 4, 0}};
+  const planc_measured_variant up = {"up", true, COUNT(rising), rising, 0, NULL};
+  const planc_measured_variant down = {"down", true, COUNT(falling), falling, 0, NULL};
   planc_variant before = planc_measured_at(&up, 1, true, 0);
   ck_assert_int_eq(before.time_ns, 0); /* the line would be at -287 */
   for (int64_t batch = 2; batch <= 1200; batch++) {

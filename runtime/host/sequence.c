@@ -1,0 +1,206 @@
+/* What transformers need beside products: normalisation and softmax of rows, embeddings, positions, sums over tokens,
+ * exchanged dimensions. Sums in double. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/optypes.h"
+#include "runtime/host/kernels.h"
+
+/* An operand as rows of its last dimension. */
+typedef struct rows {
+  int64_t count, width;
+} rows;
+
+static rows rows_of(const planrt_operand *operand) {
+  int64_t width = operand->dims[operand->rank - 1];
+  return (rows){width > 0 ? operand->elements / width : 0, width};
+}
+
+/* --- Layer normalisation ---------------------------------------------------------------------------------------- */
+
+void planrt_layernorm(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  rows shape = rows_of(&call->in[0]);
+  const float *gamma = call->in[1].data, *beta = call->in[2].data;
+  float *means = call->out[1].data, *invstds = call->out[2].data;
+  double epsilon = planc_op_real(call->op, "epsilon", 1e-5);
+  for (int64_t r = 0; r < shape.count; r++) {
+    const float *x = (const float *)call->in[0].data + r * shape.width;
+    float *y = (float *)call->out[0].data + r * shape.width;
+    double sum = 0, squares = 0;
+    for (int64_t c = 0; c < shape.width; c++) sum += (double)x[c];
+    double mean = sum / (double)shape.width;
+    for (int64_t c = 0; c < shape.width; c++) squares += ((double)x[c] - mean) * ((double)x[c] - mean);
+    means[r] = (float)mean;
+    invstds[r] = (float)(1.0 / sqrt(squares / (double)shape.width + epsilon));
+    for (int64_t c = 0; c < shape.width; c++) y[c] = (x[c] - means[r]) * invstds[r] * gamma[c] + beta[c];
+  }
+}
+
+/* dx = invstd (g - mean(g) - n mean(g n)) with n the normalised row and g = gamma dy. */
+void planrt_layernorm_grad(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  rows shape = rows_of(&call->in[0]);
+  const float *all_x = call->in[0].data, *gamma = call->in[1].data, *means = call->in[2].data;
+  const float *invstds = call->in[3].data, *all_dy = call->in[4].data;
+  for (int64_t r = 0; r < shape.count; r++) {
+    const float *x = all_x + r * shape.width, *dy = all_dy + r * shape.width;
+    float *dx = (float *)call->out[0].data + r * shape.width;
+    double sum = 0, along = 0, width = (double)shape.width;
+    for (int64_t c = 0; c < shape.width; c++) {
+      double g = (double)gamma[c] * (double)dy[c];
+      sum += g;
+      along += g * (double)((x[c] - means[r]) * invstds[r]);
+    }
+    for (int64_t c = 0; c < shape.width; c++) {
+      double normal = (double)((x[c] - means[r]) * invstds[r]), g = (double)gamma[c] * (double)dy[c];
+      dx[c] = (float)((double)invstds[r] * (g - sum / width - normal * along / width));
+    }
+  }
+  for (int64_t c = 0; c < shape.width; c++) {
+    double dgamma = 0, dbeta = 0;
+    for (int64_t r = 0; r < shape.count; r++) {
+      int64_t at = r * shape.width + c;
+      dgamma += (double)all_dy[at] * (double)((all_x[at] - means[r]) * invstds[r]);
+      dbeta += (double)all_dy[at];
+    }
+    planrt_put(&call->out[1], c, (float)dgamma);
+    planrt_put(&call->out[2], c, (float)dbeta);
+  }
+}
+
+/* --- Softmax ---------------------------------------------------------------------------------------------------- */
+
+void planrt_softmax(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  rows shape = rows_of(&call->in[0]);
+  for (int64_t r = 0; r < shape.count; r++) {
+    const float *x = (const float *)call->in[0].data + r * shape.width;
+    float *y = (float *)call->out[0].data + r * shape.width, largest = x[0];
+    double sum = 0;
+    for (int64_t c = 1; c < shape.width; c++) largest = x[c] > largest ? x[c] : largest;
+    for (int64_t c = 0; c < shape.width; c++) {
+      y[c] = expf(x[c] - largest);
+      sum += (double)y[c];
+    }
+    for (int64_t c = 0; c < shape.width; c++) y[c] = (float)((double)y[c] / sum);
+  }
+}
+
+void planrt_softmax_grad(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  rows shape = rows_of(&call->in[0]);
+  for (int64_t r = 0; r < shape.count; r++) {
+    const float *y = (const float *)call->in[0].data + r * shape.width;
+    const float *dy = (const float *)call->in[1].data + r * shape.width;
+    float *dx = (float *)call->out[0].data + r * shape.width;
+    double sum = 0;
+    for (int64_t c = 0; c < shape.width; c++) sum += (double)y[c] * (double)dy[c];
+    for (int64_t c = 0; c < shape.width; c++) dx[c] = (float)((double)y[c] * ((double)dy[c] - sum));
+  }
+}
+
+/* --- Embedding -------------------------------------------------------------------------------------------------- */
+
+/* An id outside the table gives a row of zeros, and no gradient. */
+void planrt_embedding(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const int64_t *ids = call->in[0].data;
+  const float *table = call->in[1].data;
+  rows shape = rows_of(&call->out[0]);
+  int64_t entries = call->in[1].dims[0];
+  size_t bytes = (size_t)shape.width * sizeof(float);
+  for (int64_t r = 0; r < shape.count; r++) {
+    float *y = (float *)call->out[0].data + r * shape.width;
+    if (ids[r] >= 0 && ids[r] < entries)
+      memcpy(y, table + ids[r] * shape.width, bytes);
+    else
+      memset(y, 0, bytes);
+  }
+}
+
+void planrt_embedding_grad(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const int64_t *ids = call->in[0].data;
+  const planrt_operand *table = &call->out[0];
+  rows shape = rows_of(&call->in[1]);
+  float *grads = table->data;
+  if (!table->accumulate) memset(grads, 0, (size_t)table->bytes);
+  for (int64_t r = 0; r < shape.count; r++) {
+    const float *dy = (const float *)call->in[1].data + r * shape.width;
+    if (ids[r] < 0 || ids[r] >= table->dims[0]) continue;
+    for (int64_t c = 0; c < shape.width; c++) grads[ids[r] * shape.width + c] += dy[c];
+  }
+}
+
+/* --- Positions and tokens --------------------------------------------------------------------------------------- */
+
+void planrt_position(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const float *x = call->in[0].data, *p = call->in[1].data;
+  float *y = call->out[0].data;
+  int64_t width = call->in[1].elements, samples = width > 0 ? call->in[0].elements / width : 0;
+  for (int64_t n = 0; n < samples; n++)
+    for (int64_t i = 0; i < width; i++) y[n * width + i] = x[n * width + i] + p[i];
+}
+
+void planrt_position_grad(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const float *dy = call->in[0].data;
+  int64_t width = call->out[0].elements, samples = width > 0 ? call->in[0].elements / width : 0;
+  for (int64_t i = 0; i < width; i++) {
+    double sum = 0;
+    for (int64_t n = 0; n < samples; n++) sum += (double)dy[n * width + i];
+    planrt_put(&call->out[0], i, (float)sum);
+  }
+}
+
+/* Of a tensor (outer, tokens, width). */
+typedef struct tokens {
+  int64_t outer, count, width;
+} tokens;
+
+static tokens tokens_of(const planrt_operand *operand) {
+  tokens out = {.count = operand->dims[operand->rank - 2], .width = operand->dims[operand->rank - 1]};
+  out.outer = out.count * out.width > 0 ? operand->elements / (out.count * out.width) : 0;
+  return out;
+}
+
+void planrt_mean(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  tokens shape = tokens_of(&call->in[0]);
+  for (int64_t o = 0; o < shape.outer; o++)
+    for (int64_t c = 0; c < shape.width; c++) {
+      const float *x = (const float *)call->in[0].data + o * shape.count * shape.width + c;
+      double sum = 0;
+      for (int64_t t = 0; t < shape.count; t++) sum += (double)x[t * shape.width];
+      ((float *)call->out[0].data)[o * shape.width + c] = (float)(sum / (double)shape.count);
+    }
+}
+
+void planrt_mean_grad(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  tokens shape = tokens_of(&call->out[0]);
+  float share = 1.0F / (float)(shape.count > 0 ? shape.count : 1);
+  for (int64_t o = 0; o < shape.outer; o++)
+    for (int64_t t = 0; t < shape.count; t++)
+      for (int64_t c = 0; c < shape.width; c++)
+        ((float *)call->out[0].data)[(o * shape.count + t) * shape.width + c] =
+            ((const float *)call->in[0].data)[o * shape.width + c] * share;
+}
+
+/* --- Exchanged dimensions --------------------------------------------------------------------------------------- */
+
+void planrt_transpose(const planrt_call *call, const planrt_launch *launch) {
+  (void)launch;
+  const planrt_operand *x = &call->in[0];
+  int64_t axis = planc_op_int(call->op, "axis", 0, 1), outer = 1, inner = 1;
+  for (int64_t d = 0; d < axis; d++) outer *= x->dims[d];
+  for (int64_t d = axis + 2; d < x->rank; d++) inner *= x->dims[d];
+  int64_t rows_in = x->dims[axis], columns_in = x->dims[axis + 1];
+  for (int64_t o = 0; o < outer; o++)
+    for (int64_t i = 0; i < rows_in; i++)
+      for (int64_t j = 0; j < columns_in; j++)
+        memcpy((float *)call->out[0].data + ((o * columns_in + j) * rows_in + i) * inner,
+               (const float *)x->data + ((o * rows_in + i) * columns_in + j) * inner, (size_t)inner * sizeof(float));
+}
