@@ -297,8 +297,8 @@ def resnet50():
                   "ResNet-50 v1.5 (stride in the 3x3 convolutions) on 224x224 images: 25,557,032 parameters.")
 
 
-MODELS = {"lenet-digits": lenet_digits, "tiny-transformer": tiny_transformer, "vgg16": vgg16, "vgg19": vgg19, "vgg101": vgg101, "resnet34": resnet34,
-          "resnet50": resnet50, "fcn": fcn}
+MODELS = {"lenet-digits": lenet_digits, "tiny-transformer": tiny_transformer, "vgg16": vgg16, "vgg19": vgg19,
+          "vgg101": vgg101, "resnet34": resnet34, "resnet50": resnet50, "fcn": fcn}
 
 
 # --- A large training graph -------------------------------------------------------------------------------------------

@@ -21,10 +21,10 @@ def run(program, *arguments):
     return done.stdout
 
 
-def plan(folder, name, *options):
-    """Plans lenet-digits; its path and summary."""
+def plan(folder, name, *options, graph="lenet-digits"):
+    """Plans a graph for the digits; the plan's path and summary."""
     path = os.path.join(folder, name)
-    return path, json.loads(run("planc", "plan", os.path.join(ROOT, "graphs/lenet-digits.yaml"), "--json", "-o", path,
+    return path, json.loads(run("planc", "plan", os.path.join(ROOT, f"graphs/{graph}.yaml"), "--json", "-o", path,
                                 *options))
 
 
@@ -52,6 +52,19 @@ class Exec(unittest.TestCase):
         self.assertEqual(got, want)
         self.assertLessEqual(report["peak_bytes"], budget)
         self.assertGreaterEqual(report["accuracy"], 0.97)
+
+    def test_a_transformer_learns_in_half_its_memory(self):
+        options = {"graph": "tiny-transformer"}
+        _, whole = plan(self.folder.name, "whole.plan", "--policy", "none", **options)
+        budget = whole["peak_bytes"] // 2
+        for choice in (["--budget", budget], ["--policy", "vdnn-all"], ["--policy", "cheap"]):
+            path, _ = plan(self.folder.name, "any.plan", *choice, **options)
+            _, report = train(path, "--iterations", 3, "--verify", "--poison")
+            self.assertTrue(report["verified"], choice)
+        path, summary = plan(self.folder.name, "half.plan", "--budget", budget, **options)
+        self.assertLessEqual(summary["peak_bytes"], budget)
+        _, report = train(path, "--epochs", 20)
+        self.assertGreaterEqual(report["accuracy"], 0.95)
 
     def test_an_interrupted_run_goes_on_where_it_stopped(self):
         path, _ = plan(self.folder.name, "x.plan", "--budget", "400K")

@@ -16,6 +16,7 @@ import generate
 PUBLISHED = {"vgg16": (138_357_544, 15.47), "vgg19": (143_667_240, 19.63), "resnet34": (21_797_672, 3.66),
              "resnet50": (25_557_032, 4.09)}
 PAPER = ("vgg16", "vgg19", "vgg101", "resnet34", "fcn")
+IN_PLACE = ("relu", "add", "softmax", "position")
 PAPER_BATCH = {"vgg16": 256, "vgg19": 256, "vgg101": 128, "resnet34": 256, "fcn": 128}
 
 
@@ -86,7 +87,24 @@ class GeneratedTest(GraphTest):
                         kernel = [int(v) for v in op["attrs"]["kernel"]]
                         self.assertEqual([f for f, _ in y[1:]], [x[1][0], *window(x, kernel, op["attrs"])])
                     elif op["type"] == "linear":
-                        self.assertEqual(others, [[y[1], x[1]], [y[1]]])
+                        self.assertEqual(others, [[y[-1], x[-1]], [y[-1]]])
+                        self.assertEqual(y[:-1], x[:-1])
+                    elif op["type"] == "embedding":
+                        self.assertEqual(y, [*x, others[0][1]])
+                    elif op["type"] == "layernorm":
+                        self.assertEqual((y, others), (x, [x[-1:], x[-1:]]))
+                        self.assertEqual([graph.of(n).dims for n in op["out"][1:]], [x[:-1], x[:-1]])
+                    elif op["type"] == "position":
+                        self.assertEqual((y, others), (x, [x[1:]]))
+                    elif op["type"] in ("matmul", "matmul_nt"):
+                        depth, columns = others[0][-2:] if op["type"] == "matmul" else others[0][:-3:-1]
+                        self.assertEqual((x[-1], y), (depth, [*x[:-1], columns]))
+                        self.assertEqual(others[0][:-2], x[:-2])
+                    elif op["type"] == "transpose":
+                        self.assertEqual(op["attrs"]["axis"], "1")
+                        self.assertEqual(y, [x[0], x[2], x[1], *x[3:]])
+                    elif op["type"] == "mean":
+                        self.assertEqual(y, x[:-2] + x[-1:])
                     elif op["type"] == "upsample":
                         scale = int(op["attrs"]["scale"])
                         self.assertEqual(y, [x[0], x[1]] + [(f * scale, p) for f, p in x[2:]])
@@ -130,7 +148,7 @@ class GeneratedTest(GraphTest):
             graph = read(f"{model}.yaml")
             for op in graph.ops:
                 in_place = graph.of(op["in"][0]).root is graph.of(op["out"][0]).root
-                self.assertEqual(in_place, op["type"] in ("relu", "add"), f"{model}: {op['op']}")
+                self.assertEqual(in_place, op["type"] in IN_PLACE, f"{model}: {op['op']}")
                 if op["type"] == "conv2d":
                     self.assertEqual(len(op["in"]), 2 if model.startswith("resnet") else 3)
 
@@ -138,9 +156,10 @@ class GeneratedTest(GraphTest):
         for model in generate.MODELS:
             header = read(f"{model}.yaml").header
             self.assertEqual(header["name"], model)
-            batch = {**PAPER_BATCH, "resnet50": 256, "lenet-digits": 64}[model]
+            batch = {**PAPER_BATCH, "resnet50": 256, "lenet-digits": 64, "tiny-transformer": 64}[model]
+            optimizer = "adam" if model == "tiny-transformer" else "sgd"
             self.assertEqual([header[k] for k in ("planc-graph", "layout", "batch", "optimizer", "device")],
-                             ["1", "NCHW", str(batch), "sgd", "k40m"])
+                             ["1", "NCHW", str(batch), optimizer, "k40m"])
 
     def test_vgg101_meets_both_figures_of_the_paper(self):
         # moDNN, V-A: "nearly 100 GB" and a lower bound of 1.4 GB; read as powers of two. 101 = 98 + 3 layers.
@@ -168,6 +187,19 @@ class GeneratedTest(GraphTest):
         pool = next(op for op in graph.ops if op["type"] == "maxpool2d")
         live = 2 * (graph.of(pool["in"][0]).bytes(64) + graph.of(pool["out"][0]).bytes(64))
         self.assertGreater(live, 5 * 2 * 4 * graph.parameters())
+
+    def test_transformer(self):
+        graph = read("tiny-transformer.yaml")
+        # 17 pixel values by 8; 8 x 8 numbers to a token of 32, 8 positions; twice two norms, four products with 32 x 32
+        # weights and two with 32 x 64; a norm and ten classes.
+        block = 2 * 2 * 32 + 4 * (32 * 32 + 32) + 64 * 32 + 64 + 32 * 64 + 32
+        self.assertEqual(graph.parameters(), 17 * 8 + 64 * 32 + 32 + 8 * 32 + 2 * block + 2 * 32 + 32 * 10 + 10)
+        self.assertIn(f"{graph.parameters():,} parameters", " ".join(generate.tiny_transformer().heading.split()))
+        scales = [float(op["attrs"]["scale"]) for op in graph.ops if op["type"] == "matmul_nt"]
+        self.assertEqual([round(scale**-2, 9) for scale in scales], [8, 8])
+        # Attention is over the tokens of every head of every sample.
+        self.assertEqual({tuple(graph.of(op["out"][0]).dims) for op in graph.ops if op["type"] == "softmax"},
+                         {((0, 1), (4, 0), (8, 0), (8, 0))})
 
     def test_usage_errors(self):
         for arguments in (["vgg17"], ["--large", "100"], ["-o", "x.yaml"], ["--large", "11", "-o", "x.yaml"],
