@@ -28,8 +28,9 @@ def typed(op, storages):
     floats = ("f32", "f16", "bf16")
     for new in ops or ():
         views = [*new.inputs, *new.outputs, *new.effects]
-        if any(v is None or v.transposed or storages[v.storage].dtype not in floats or not 0 < len(v.dims) <= 8
-               for v in views):
+        ids = new.inputs[0] if new.type in ("embedding", "embedding_grad") else None
+        if any(v is None or v.transposed or not 0 < len(v.dims) <= 8 or
+               storages[v.storage].dtype not in (("i64",) if v is ids else floats) for v in views):
             return []
     return ops or []
 
@@ -97,8 +98,8 @@ def conv_backward(op, storages):
 
 
 def turned(view):
-    """The matrix whose rows the storage of a transposed view holds."""
-    return replace(view, dims=view.dims[::-1], transposed=False)
+    """The matrix, or matrices, whose rows the storage of a transposed view holds."""
+    return replace(view, dims=(*view.dims[:-2], view.dims[-1], view.dims[-2]), transposed=False)
 
 
 def is_constant(view):
@@ -124,6 +125,19 @@ def mm(op, _):
     if is_constant(right):
         return [Typed("linear_dgrad", [right, left], [result], None, op.flops)]
     return None
+
+
+def bmm(op, _):
+    a, b, y = operands(op, "self", "mat2", 0)
+    if not a or not b or not y or a.transposed and b.transposed:
+        return None
+    if any(slope for _, slope in (*a.dims[1:], *y.dims[1:])):
+        return None
+    if a.transposed:
+        return [Typed("matmul_tn", [turned(a), b], [y], None, op.flops)]
+    if b.transposed:
+        return [Typed("matmul_nt", [a, turned(b)], [y], None, op.flops)]
+    return [Typed("matmul", [a, b], [y], None, op.flops)]
 
 
 def bias_sum(op, _):
@@ -205,11 +219,72 @@ def batch_norm_backward(op, _):
     return [Typed("batchnorm_grad", inputs, operands(op, 0, 1, 2))]
 
 
+# --- Sequences --------------------------------------------------------------------------------------------------------
+
+
+def rows(view):
+    """What is one number a row, kept as a last dimension of 1, without that."""
+    return view and replace(view, dims=view.dims[:-1])
+
+
+def layer_norm(op, _):
+    if len(op.attrs.list("normalized_shape")) != 1:
+        return None
+    y, mean, invstd = operands(op, 0, 1, 2)
+    return [Typed("layernorm", operands(op, "input", "weight", "bias"), [y, rows(mean), rows(invstd)],
+                  {"epsilon": float(op.attrs.value.get("eps", 1e-5))})]
+
+
+def layer_norm_backward(op, _):
+    if len(op.attrs.list("normalized_shape")) != 1 or not only(op, output_mask=[True, True, True]):
+        return None
+    x, gamma, mean, invstd, dy = operands(op, "input", "weight", "mean", "rstd", "grad_out")
+    return [Typed("layernorm_grad", [x, gamma, rows(mean), rows(invstd), dy], operands(op, 0, 1, 2))]
+
+
+def gelu(op, _):
+    return [Typed("gelu", operands(op, "self"), operands(op, 0))] if only(op, approximate="none") else None
+
+
+def gelu_backward(op, _):
+    if not only(op, approximate="none"):
+        return None
+    return [Typed("gelu_grad", operands(op, "self", "grad_output"), operands(op, 0))]
+
+
+def is_over_rows(op, view):
+    dim = op.attrs.value.get("dim")
+    return view is not None and dim in (-1, len(view.dims) - 1) and view.dims[-1][1] == 0
+
+
+def softmax(op, _):
+    x, y = operands(op, "self", 0)
+    return [Typed("softmax", [x], [y])] if is_over_rows(op, x) and only(op, half_to_float=False) else None
+
+
+def softmax_backward(op, _):
+    dy, y, dx = operands(op, "grad_output", "output", 0)
+    return [Typed("softmax_grad", [y, dy], [dx])] if is_over_rows(op, y) else None
+
+
+def embedding(op, _):
+    ids, table, y = operands(op, "indices", "weight", 0)
+    return [Typed("embedding", [ids, table], [y])]
+
+
+def embedding_backward(op, _):
+    if not only(op, padding_idx=-1, scale_grad_by_freq=False):
+        return None
+    ids, dy, dtable = operands(op, "indices", "grad_output", 0)
+    return [Typed("embedding_grad", [ids, dy], [dtable])]
+
+
 RULES = {
     "aten.convolution": conv,
     "aten.convolution_backward": conv_backward,
     "aten.addmm": addmm,
     "aten.mm": mm,
+    "aten.bmm": bmm,
     "aten.sum.dim_IntList": bias_sum,
     "aten.relu": relu,
     "aten.relu_": relu,
@@ -221,4 +296,12 @@ RULES = {
     "aten.cat": cat,
     "aten.native_batch_norm": batch_norm,
     "aten.native_batch_norm_backward": batch_norm_backward,
+    "aten.native_layer_norm": layer_norm,
+    "aten.native_layer_norm_backward": layer_norm_backward,
+    "aten.gelu": gelu,
+    "aten.gelu_backward": gelu_backward,
+    "aten._softmax": softmax,
+    "aten._softmax_backward_data": softmax_backward,
+    "aten.embedding": embedding,
+    "aten.embedding_dense_backward": embedding_backward,
 }

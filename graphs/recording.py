@@ -102,7 +102,7 @@ class View:
     storage: int
     dims: tuple  # laws
     offset: tuple = (0, 0)  # a law, in bytes
-    transposed: bool = False  # the storage holds the rows of the transposed matrix, whose dimensions are `dims`
+    transposed: bool = False  # the storage holds the rows of the transposed matrices; `dims` are theirs, not its
 
 
 class Op:

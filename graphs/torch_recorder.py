@@ -136,7 +136,7 @@ class Recorder(TorchDispatchMode):
         storage = self.know(tensor, "buffer")
         transposed = False
         if not tensor.is_contiguous():
-            transposed = tensor.dim() == 2 and tensor.t().is_contiguous()
+            transposed = tensor.dim() in (2, 3) and tensor.transpose(-1, -2).is_contiguous()
             channels_last = tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
             if not transposed and not channels_last:
                 return None

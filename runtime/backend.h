@@ -65,6 +65,9 @@ typedef struct planrt_backend {
                        int64_t bytes, planrt_span *span);
   planc_status (*host)(planrt_device *device, int32_t stream, planrt_host_work work, void *user, const void *what,
                        int64_t period);
+  /* Hashes what the call that was launched last on the stream has put out, side effects left out: equal bytes give
+   * equal digests on every device of a backend. */
+  planc_status (*digest)(planrt_device *device, int32_t stream, const planrt_call *call, uint64_t *out);
   /* Fills with NaNs of every float type. */
   planc_status (*poison)(planrt_device *device, int32_t stream, void *to, int64_t bytes);
 

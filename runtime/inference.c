@@ -90,7 +90,7 @@ planc_status planrt_evaluate(planrt_session *session, planrt_feed feed, void *us
   PLANC_TRY(planrt_resident_load(inference->resident, session));
   for (int64_t done = 0; done < samples; done += batch) {
     launch.step.period = done / batch;
-    PLANC_TRY(planrt_resident_run(inference->resident, session, &launch, feed, user, NULL));
+    PLANC_TRY(planrt_resident_run(inference->resident, session, &launch, feed, user, NULL, NULL));
     PLANC_TRY(planrt_resident_read(inference->resident, inference->probs_buffer, inference->probs_copy));
     PLANC_TRY(planrt_resident_read(inference->resident, inference->labels_buffer, inference->labels_copy));
     count_correct(inference, samples - done < batch ? samples - done : batch, &positions, &correct);

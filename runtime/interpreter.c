@@ -28,7 +28,8 @@ static planc_status deliver(void *user, const void *what, int64_t period) {
   return session->options.sink(session->options.user, &result);
 }
 
-static planc_status launch(planrt_session *session, const planrt_action *action, int64_t period, planrt_span *span) {
+static planc_status launch(planrt_session *session, const planrt_action *action, int64_t period, planrt_span *span,
+                           uint64_t *digest) {
   const planrt_backend *backend = session->backend;
   const planrt_call *call = action->call;
   bool poison = session->options.poison;
@@ -36,8 +37,16 @@ static planc_status launch(planrt_session *session, const planrt_action *action,
   now.step.period = period;
   if (poison) PLANC_TRY(backend->poison(session->device, action->stream, call->workspace, call->workspace_bytes));
   PLANC_TRY(backend->launch(session->device, action->stream, call, &now, span));
+  if (digest) PLANC_TRY(backend->digest(session->device, action->stream, call, digest));
   if (poison) PLANC_TRY(backend->poison(session->device, action->stream, call->workspace, call->workspace_bytes));
   return NULL;
+}
+
+/* Where the digest of an action of the body goes; NULL without verification, and elsewhere. */
+static uint64_t *digest_slot(const planrt_session *session, const planrt_action *action, int64_t period) {
+  const planrt_part *body = &session->parts[PLANRT_BODY];
+  bool counts = session->digests && action >= body->actions && action < body->actions + body->n;
+  return counts ? session->digests + period % session->window * body->n + (action - body->actions) : NULL;
 }
 
 /* Enqueues one action of body `body` (-1: the prologue). */
@@ -47,7 +56,7 @@ static planc_status enqueue(planrt_session *session, const planrt_action *action
   int64_t period = session->step.period + body;
   switch ((planrt_action_kind)action->kind) {
     case PLANRT_CALL:
-      return launch(session, action, period, span);
+      return launch(session, action, period, span, digest_slot(session, action, period));
     case PLANRT_COPY:
       return backend->copy(device, action->stream, (planrt_direction)action->direction, action->to, action->from,
                            action->bytes, span);

@@ -102,7 +102,7 @@ static void tear_down(bench *b) {
 /* One iteration; the first of a pass warms up and is not counted. */
 static planc_status run_once(bench *b, planrt_resident *resident, int32_t repetition) {
   planrt_launch launch = {.step = {.learning_rate = 0.0}};
-  PLANC_TRY(planrt_resident_run(resident, &b->session, &launch, planrt_random_feed, &b->session, b->spans));
+  PLANC_TRY(planrt_resident_run(resident, &b->session, &launch, planrt_random_feed, &b->session, b->spans, NULL));
   for (int32_t i = 0; repetition >= 0 && i < b->session.trace->n_instances; i++)
     b->times[(int64_t)i * b->options->repetitions + repetition] = b->spans[i].end_ns - b->spans[i].begin_ns;
   return NULL;

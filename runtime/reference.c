@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/session.h"
+#include "util/math.h"
 
 planc_status planrt_reference_open(planrt_session *session) {
   /* As each instance's first run; recomputes come later in the body. */
@@ -16,6 +17,10 @@ planc_status planrt_reference_open(planrt_session *session) {
   }
   for (int32_t i = 0; i < session->trace->n_instances; i++)
     if (!choices[i].algorithm) choices[i].algorithm = "default";
+  int64_t count;
+  if (planc_mul_overflow(session->window, body->n, &count)) return planc_error(PLANC_OUT_OF_MEMORY, "digests");
+  PLANC_TRY(PLANC_NEW(&session->memory, &session->digests, count));
+  PLANC_TRY(PLANC_NEW(&session->memory, &session->wanted_digests, session->trace->n_instances));
   planrt_resident_options options = {.backend = session->backend,
                                      .trace = session->trace,
                                      .choices = choices,
@@ -48,13 +53,29 @@ static planc_status compare(const planrt_session *session, int32_t buffer, const
                      (long long)iteration, where, planc_trace_buffer_name(trace, buffer), (long long)byte, values);
 }
 
+/* Compares what every op of a period has put out, recomputes included. */
+static planc_status compare_digests(const planrt_session *session, int64_t period) {
+  const planrt_part *body = &session->parts[PLANRT_BODY];
+  const uint64_t *digests = session->digests + period % session->window * body->n;
+  for (int32_t a = 0; a < body->n; a++) {
+    const planrt_call *call = body->actions[a].call;
+    if (!call || digests[a] == session->wanted_digests[call->instance]) continue;
+    const planc_instance *at = &session->trace->instances[call->instance];
+    int64_t iteration = period * session->trace->jobs[at->job].iterations + at->iteration;
+    return planc_error(PLANC_INVALID_PLAN, "body[%d], iteration %lld: what op %s puts out differs from the reference's",
+                       body->actions[a].instr, (long long)iteration, call->op->name);
+  }
+  return NULL;
+}
+
 planc_status planrt_reference_compare(planrt_session *session, int64_t periods) {
   const planc_trace *trace = session->trace;
   planrt_launch launch = {.step = session->step, .seed = session->options.seed};
   for (int64_t p = 0; p < periods; p++, launch.step.period++) {
-    PLANC_TRY(planc_context(
-        planrt_resident_run(session->reference, session, &launch, session->feed, session->feed_user, NULL),
-        "reference"));
+    PLANC_TRY(planc_context(planrt_resident_run(session->reference, session, &launch, session->feed, session->feed_user,
+                                                NULL, session->wanted_digests),
+                            "reference"));
+    PLANC_TRY(compare_digests(session, launch.step.period));
     const char *results = session->results + launch.step.period % session->window * session->result_bytes;
     for (int32_t b = 0; b < trace->n_buffers; b++)
       if (session->result_at[b] >= 0)

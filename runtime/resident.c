@@ -107,8 +107,15 @@ planc_status planrt_resident_load(planrt_resident *resident, const planrt_sessio
   return NULL;
 }
 
+static planc_status run_instance(planrt_resident *resident, int32_t i, const planrt_launch *launch, planrt_span *spans,
+                                 uint64_t *digests) {
+  const planrt_backend *backend = resident->backend;
+  PLANC_TRY(backend->launch(resident->device, 0, resident->calls[i], launch, spans ? &spans[i] : NULL));
+  return digests ? backend->digest(resident->device, 0, resident->calls[i], &digests[i]) : NULL;
+}
+
 planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
-                                 planrt_feed feed, void *user, planrt_span *spans) {
+                                 planrt_feed feed, void *user, planrt_span *spans, uint64_t *digests) {
   const planc_trace *trace = resident->trace;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     if (!resident->at[b] || !(trace->buffers[b].flags & PLANC_BUFFER_FED)) continue;
@@ -118,9 +125,8 @@ planc_status planrt_resident_run(planrt_resident *resident, const planrt_session
   }
   for (int32_t i = 0; i < trace->n_instances; i++)
     if (resident->calls[i])
-      PLANC_TRY(planc_context(
-          resident->backend->launch(resident->device, 0, resident->calls[i], launch, spans ? &spans[i] : NULL), "op %s",
-          resident->calls[i]->op->name));
+      PLANC_TRY(
+          planc_context(run_instance(resident, i, launch, spans, digests), "op %s", resident->calls[i]->op->name));
   return NULL;
 }
 

@@ -60,8 +60,10 @@ struct planrt_session {
   int64_t result_bytes; /* of one period */
   char *results;        /* of the last `window` periods; period p at (p % window) * result_bytes */
   int64_t window;
-  planrt_span *spans; /* of the last options.timeline periods, each as many as the body has actions; or NULL */
-  planrt_feed feed;   /* the options', or the default */
+  uint64_t *digests;        /* verify: of the last `window` periods, each as many as the body has actions; or NULL */
+  uint64_t *wanted_digests; /* of the reference, by instance */
+  planrt_span *spans;       /* of the last options.timeline periods, each as many as the body has actions; or NULL */
+  planrt_feed feed;         /* the options', or the default */
   void *feed_user;
   int64_t *classes; /* as home: of integer inputs, the number of values they may have; 0: any */
 
@@ -119,10 +121,10 @@ planc_status planrt_resident_new(const planrt_resident_options *options, planrt_
 void planrt_resident_free(planrt_resident *resident);
 /* Copies the persistent buffers in from the session's home. */
 planc_status planrt_resident_load(planrt_resident *resident, const planrt_session *session);
-/* Runs one period; inputs are asked of `feed` through the session's staging. spans[i], unless `spans` is NULL, is when
- * instance i ran. */
+/* Runs one period; inputs are asked of `feed` through the session's staging. spans[i] is when instance i ran and
+ * digests[i] the hash of what it put out; either may be NULL. */
 planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
-                                 planrt_feed feed, void *user, planrt_span *spans);
+                                 planrt_feed feed, void *user, planrt_span *spans, uint64_t *digests);
 /* Copies a buffer's content to `out`. */
 planc_status planrt_resident_read(const planrt_resident *resident, int32_t buffer, void *out);
 

@@ -89,9 +89,11 @@ planrt_step planrt_get_step(const planrt_session *session);
 void planrt_set_step(planrt_session *session, planrt_step step);
 
 /* Runs the prologue, `periods` bodies and the epilogue; fewer bodies when `stop` says so: the step tells how many.
- * With `verify` the reference (the trace executed with every buffer resident) runs beside it: results are compared
- * after each body and persistent buffers after each epilogue, bit for bit; INVALID_PLAN names the first difference. To
- * bound the results kept, the epilogue and the prologue then also run every PLANRT_VERIFY_PERIODS periods. */
+ * With `verify` the reference (the trace executed with every buffer resident, same rounds and algorithms) runs beside
+ * it. Of every iteration what each op puts out, gradients, parameters and recomputed results included, is compared by
+ * 64-bit hashes and every result bit for bit; persistent buffers are compared bit for bit after each epilogue.
+ * INVALID_PLAN names the first difference. To bound what is kept, the epilogue and the prologue then also run every
+ * PLANRT_VERIFY_PERIODS periods. */
 enum { PLANRT_VERIFY_PERIODS = 16 };
 planc_status planrt_run(planrt_session *session, int64_t periods);
 /* The same in an order drawn from `seed`: any stream may run on as far as the plan's events allow, whole bodies ahead

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/host/digest.h"
 #include "runtime/host/memory.h"
 #include "runtime/host/prepare.h"
 #include "runtime/host/work.h"
@@ -68,6 +69,9 @@ static planc_status perform(void *user, int32_t stream, const planrt_work *work)
       status = work->host(work->user, work->from, work->generation);
       pthread_mutex_unlock(&device->user_lock);
       break;
+    case PLANRT_WORK_DIGEST:
+      *(uint64_t *)work->to = planrt_digest_of(work->call);
+      break;
     case PLANRT_WORK_POISON:
       if (work->bytes > 0) memset(work->to, 0xff, (size_t)work->bytes);
       break;
@@ -100,6 +104,11 @@ static planc_status copy(planrt_device *device, int32_t stream, planrt_direction
 static planc_status host(planrt_device *device, int32_t stream, planrt_host_work what_to_do, void *user,
                          const void *what, int64_t period) {
   planrt_work work = {.kind = PLANRT_WORK_HOST, .host = what_to_do, .user = user, .from = what, .generation = period};
+  return enqueue(device, stream, &work);
+}
+
+static planc_status digest(planrt_device *device, int32_t stream, const planrt_call *call, uint64_t *out) {
+  planrt_work work = {.kind = PLANRT_WORK_DIGEST, .call = call, .to = out};
   return enqueue(device, stream, &work);
 }
 
@@ -208,6 +217,7 @@ const planrt_backend planrt_host_backend = {
     .launch = launch,
     .copy = copy,
     .host = host,
+    .digest = digest,
     .poison = poison,
     .record = record,
     .wait = await,

@@ -6,30 +6,9 @@
  * garbage before the reads and after the writes, so that one that overlaps an operand shows. */
 #include <string.h>
 
+#include "runtime/host/digest.h"
 #include "runtime/host/kernels.h"
 #include "runtime/random.h"
-
-/* Hashes bytes eight at a time in four independent lanes. */
-static uint64_t hash_bytes(uint64_t seed, const char *data, int64_t bytes) {
-  enum { LANES = 4, STRIDE = LANES * 8 };
-  uint64_t lanes[LANES], word;
-  for (int k = 0; k < LANES; k++) lanes[k] = planrt_random(seed, (uint64_t)k);
-  int64_t i = 0;
-  for (; i + STRIDE <= bytes; i += STRIDE)
-    for (int k = 0; k < LANES; k++) {
-      memcpy(&word, data + i + (ptrdiff_t)k * 8, sizeof word);
-      lanes[k] = (lanes[k] ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-      lanes[k] ^= lanes[k] >> 29;
-    }
-  uint64_t hash = planrt_mix((uint64_t)bytes + 1);
-  for (; i < bytes; i += 8) {
-    word = 0;
-    memcpy(&word, data + i, (size_t)(bytes - i < 8 ? bytes - i : 8));
-    hash = planrt_mix(hash ^ word);
-  }
-  for (int k = 0; k < LANES; k++) hash = planrt_mix(hash ^ lanes[k]);
-  return hash;
-}
 
 static void draw_bytes(uint64_t key, char *out, int64_t bytes) {
   uint64_t start = planrt_mix(key);
@@ -41,11 +20,11 @@ static void draw_bytes(uint64_t key, char *out, int64_t bytes) {
 
 static uint64_t hash_inputs(const planrt_call *call, const planc_instance *instance) {
   const int64_t identity[] = {instance->job, instance->op, instance->round, instance->role, instance->accumulates};
-  uint64_t hash = hash_bytes(0, (const char *)identity, sizeof identity);
+  uint64_t hash = planrt_hash_bytes(0, (const char *)identity, sizeof identity);
   for (int32_t k = 0; k < instance->n_accesses; k++) {
     const planc_access *access = &call->trace->accesses[instance->first_access + k];
     if (access->read >= 0 && !access->effect)
-      hash = hash_bytes(hash, call->memory[k], call->trace->buffers[access->buffer].bytes);
+      hash = planrt_hash_bytes(hash, call->memory[k], call->trace->buffers[access->buffer].bytes);
   }
   return hash;
 }
@@ -61,7 +40,7 @@ static void stand_in(const planrt_call *call, const planrt_launch *launch) {
     int64_t bytes = call->trace->buffers[access->buffer].bytes;
     if (access->write < 0 || !call->memory[k]) continue;
     uint64_t key = planrt_random(hash, (uint64_t)k);
-    if (access->effect) key = hash_bytes(key, call->memory[k], bytes);
+    if (access->effect) key = planrt_hash_bytes(key, call->memory[k], bytes);
     draw_bytes(key, call->memory[k], bytes);
   }
   if (call->workspace_bytes > 0) memset(call->workspace, GARBAGE, (size_t)call->workspace_bytes);

@@ -8,6 +8,7 @@ typedef enum planrt_work_kind {
   PLANRT_WORK_CALL,
   PLANRT_WORK_COPY,
   PLANRT_WORK_HOST,
+  PLANRT_WORK_DIGEST,
   PLANRT_WORK_POISON,
   PLANRT_WORK_RECORD,
   PLANRT_WORK_WAIT
@@ -18,7 +19,7 @@ typedef struct planrt_work {
   int32_t event;
   int64_t generation; /* record, wait; of host work the period */
   int64_t bytes;
-  void *to;
+  void *to;         /* of a digest the uint64_t */
   const void *from; /* of host work what it is about */
   const planrt_call *call;
   planrt_launch launch;

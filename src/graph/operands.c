@@ -267,7 +267,8 @@ planc_status planc_op_traffic(const planc_graph *graph, const planc_op *op, plan
   const planc_optype *type = planc_optype_find(op->type);
   bool overflow = false;
   for (int32_t i = 0; i < op->n_in; i++) {
-    planc_law bytes = graph->tensors[op->in[i]].bytes;
+    bool gathered = type && i < 32 && op->n_out > 0 && type->gathered >> i & 1;
+    planc_law bytes = graph->tensors[gathered ? op->out[0] : op->in[i]].bytes;
     overflow |= planc_law_add_overflow(*out, bytes, out);
     if (type && i < 32 && type->read_twice >> i & 1) overflow |= planc_law_add_overflow(*out, bytes, out);
   }

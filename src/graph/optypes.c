@@ -77,7 +77,7 @@ static const planc_optype table[] = {
      .check = planc_check_dropout},
     {"dropout_grad", CLASS(elementwise), STOCHASTIC, .in = "dy:*", .out = "dx:*", .attrs = dropout_attrs,
      .in_place = {1}, .check = planc_check_dropout},
-    {"embedding", CLASS(copy), .in = "ids:*# w:VC", .out = "y:*C"},
+    {"embedding", CLASS(copy), .in = "ids:*# w:VC", .out = "y:*C", .gathered = 1 << 1},
     {"embedding_grad", CLASS(copy), ACCUMULATES, .in = "ids:*# dy:*C", .out = "dw:VC"},
     {"gelu", CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}},
     {"gelu_grad", CLASS(elementwise), .in = "x:* dy:*", .out = "dx:*", .in_place = {2}},

@@ -39,6 +39,7 @@ typedef struct planc_optype {
   int8_t in_place[3];
   bool only_in_place;
   uint32_t read_twice; /* bit i: input i is read twice */
+  uint32_t gathered;   /* bit i: of input i as many bytes are read as the first output has */
   const char *flops;   /* dimensions whose product is the number of multiply-adds; NULL = none */
   /* What operands and attributes cannot say: further conditions. Context is added by the caller. May be NULL. */
   planc_status (*check)(const planc_graph *graph, const planc_op *op, const struct planc_dims *dims);

@@ -41,7 +41,7 @@ static int64_t time_loop(planrt_session *session, int64_t iterations) {
   ok(planrt_resident_load(session->reference, session));
   int64_t begin = cpu_ns();
   for (int64_t i = 0; i < iterations; i++, launch.step.period++)
-    ok(planrt_resident_run(session->reference, session, &launch, session->feed, session->feed_user, NULL));
+    ok(planrt_resident_run(session->reference, session, &launch, session->feed, session->feed_user, NULL, NULL));
   return cpu_ns() - begin;
 }
 

@@ -187,6 +187,52 @@ class CallTest(GraphTest):
         ceil = exported(nn.Sequential(nn.Conv2d(3, 3, 1), nn.AvgPool2d(2, ceil_mode=True)), torch.zeros(2, 3, 5, 5))
         self.assertIn("aten.avg_pool2d", types(ceil))
 
+    def test_ops_of_transformers(self):
+        class Attention(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.words, self.norm = nn.Embedding(17, 8), nn.LayerNorm(8, eps=1e-6)
+                self.q, self.k, self.out = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 5)
+
+            def forward(self, tokens):
+                x = self.norm(self.words(tokens))
+                shares = torch.softmax(self.q(x) @ self.k(x).transpose(-1, -2), -1)
+                return self.out(functional.gelu(shares @ x))
+
+        graph = exported(Attention(), torch.zeros(2, 6, dtype=torch.long))
+        self.check_form(graph)
+        ours = {"embedding", "layernorm", "matmul_nt", "softmax", "matmul", "gelu"}
+        self.assertEqual([t for t in types(graph, "forward") if t in ours],
+                         ["embedding", "layernorm", "matmul_nt", "softmax", "matmul", "gelu"])
+        self.assertEqual([t for t in types(graph, "backward") if t.startswith("matmul") or t[:-5] in ours],
+                         ["gelu_grad", "matmul_tn", "matmul_nt", "softmax_grad", "matmul_tn", "matmul",
+                          "layernorm_grad", "embedding_grad"])
+        self.assertEqual(self.only(graph, "embedding")["in"][1], "words.weight")
+        self.assertEqual(self.only(graph, "embedding_grad")["out"], ["words.weight:grad"])
+        norm = self.only(graph, "layernorm")
+        self.assertEqual((norm["in"][1:], norm["attrs"]), (["norm.weight", "norm.bias"], {"epsilon": "1e-06"}))
+        self.assertEqual([graph.of(n).dims for n in norm["out"][1:]], [[(0, 1), (6, 0)]] * 2)
+        self.assertEqual(self.only(graph, "layernorm_grad")["in"][2:4], norm["out"][1:])
+        scores = next(op for op in graph.ops if op["type"] == "matmul_nt")
+        self.assertEqual([graph.of(n).dims[1:] for n in scores["in"] + scores["out"]],
+                         [[(6, 0), (8, 0)], [(6, 0), (8, 0)], [(6, 0), (6, 0)]])
+        self.assertEqual(scores["flops"], f"{2 * 6 * 6 * 8}N")
+
+    def test_what_transformers_do_otherwise_stays(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.words, self.norm = nn.Embedding(9, 4, padding_idx=0), nn.LayerNorm((3, 4))
+
+            def forward(self, tokens):
+                x = functional.gelu(self.norm(self.words(tokens)), approximate="tanh")
+                return torch.softmax(x.transpose(1, 2) @ x, 1).relu()
+
+        found = types(exported(Net(), torch.zeros(2, 3, dtype=torch.long)))
+        for type in ("native_layer_norm", "native_layer_norm_backward", "gelu", "gelu_backward", "_softmax",
+                     "_softmax_backward_data", "embedding_dense_backward"):
+            self.assertIn(f"aten.{type}", found)
+
     def test_dropout_keeps_bytes(self):
         graph = exported(nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.3), nn.ReLU()), torch.zeros(2, 4))
         op = self.only(graph, "aten.native_dropout")

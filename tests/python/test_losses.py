@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""planrun's losses of lenet-digits are PyTorch's (tests/data/losses, which make_losses.py made once)."""
+"""planrun's losses of the graphs for digits are PyTorch's (tests/data/losses, which make_losses.py made once)."""
 
 import json
 import os
@@ -23,13 +23,13 @@ def run(program, *arguments):
 
 
 class Losses(unittest.TestCase):
-    def test_lenet(self):
-        with open(os.path.join(ROOT, "tests/data/losses/lenet-digits.json"), encoding="ascii") as file:
+    def check(self, model):
+        with open(os.path.join(ROOT, f"tests/data/losses/{model}.json"), encoding="ascii") as file:
             expected = json.load(file)
         per_epoch = len(expected["losses"]) // EPOCHS
         with tempfile.TemporaryDirectory() as folder:
             plan = os.path.join(folder, "x.plan")
-            run("planc", "plan", os.path.join(ROOT, "graphs/lenet-digits.yaml"), "--batch", str(expected["batch"]),
+            run("planc", "plan", os.path.join(ROOT, f"graphs/{model}.yaml"), "--batch", str(expected["batch"]),
                 "--optimizer", expected["optimizer"], "-o", plan)
             for epoch in range(EPOCHS):
                 out = run("planrun", "exec", plan, "--data", os.path.join(ROOT, "tests/data/digits/digits.csv.gz"),
@@ -39,6 +39,12 @@ class Losses(unittest.TestCase):
                 for i, loss in enumerate(losses):
                     wanted = expected["losses"][epoch * per_epoch + i]
                     self.assertLess(abs(loss - wanted), TOLERANCE * wanted, f"epoch {epoch + 1}, iteration {i + 1}")
+
+    def test_lenet(self):
+        self.check("lenet-digits")
+
+    def test_transformer(self):
+        self.check("tiny-transformer")
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ static planc_instr nothing(const planc_plan *plan, int16_t stream) {
 }
 
 /* needed[i * n_buffers + b]: before instance i runs (after the last one, for i = n_instances), b's content matters to
- * what leaves or persists. */
+ * what leaves, what persists, or what any op puts out: all of it is compared. */
 static bool *find_needed(const planc_trace *trace) {
   ptrdiff_t n = trace->n_buffers;
   bool *needed = calloc((size_t)(trace->n_instances + 1) * (size_t)n, sizeof *needed);
@@ -85,7 +85,7 @@ static bool *find_needed(const planc_trace *trace) {
     bool *before = &needed[i * n], *after = before + n, live = false;
     memcpy(before, after, (size_t)n * sizeof *before);
     for (int32_t k = 0; k < instance->n_accesses; k++)
-      live = live || (accesses[k].write >= 0 && after[accesses[k].buffer]);
+      live = live || (accesses[k].write >= 0 && (!accesses[k].effect || after[accesses[k].buffer]));
     for (int32_t k = 0; k < instance->n_accesses; k++) {
       if (accesses[k].write >= 0) before[accesses[k].buffer] = false;
       if (accesses[k].read >= 0 && live) before[accesses[k].buffer] = true;
