@@ -172,8 +172,9 @@ times as large as parameters and gradients together, so a memory budget bites as
 
 
 def tiny_transformer():
-    net = Net("tiny-transformer", "after Vaswani et al., Attention is all you need, arXiv:1706.03762, normalised before "
-              "each part, without a mask", 64, """
+    net = Net("tiny-transformer",
+              "after Vaswani et al., Attention is all you need, arXiv:1706.03762, normalised before each part, without "
+              "a mask", 64, """
 A transformer for 8x8 images of digits as sequences of 8 rows: every pixel's brightness, 0 to 16, has an embedding, a
 row's eight of them make a token. Two layers, four heads, 19,954 parameters.""")
     ids, labels = net.input("pixels", 64, dtype="i64"), net.input("labels", dtype="i64")

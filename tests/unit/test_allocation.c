@@ -16,21 +16,21 @@ enum { COUNTED = 1 };
 static atomic_long allocations;
 
 /* glibc's own, beneath the names that this file takes over. */
-void *__libc_malloc(size_t bytes);
-void *__libc_calloc(size_t count, size_t bytes);
-void *__libc_realloc(void *memory, size_t bytes);
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t nmemb, size_t size);
+void *__libc_realloc(void *ptr, size_t size);
 
-void *malloc(size_t bytes) {
+void *malloc(size_t size) {
   atomic_fetch_add(&allocations, 1);
-  return __libc_malloc(bytes);
+  return __libc_malloc(size);
 }
-void *calloc(size_t count, size_t bytes) {
+void *calloc(size_t nmemb, size_t size) {
   atomic_fetch_add(&allocations, 1);
-  return __libc_calloc(count, bytes);
+  return __libc_calloc(nmemb, size);
 }
-void *realloc(void *memory, size_t bytes) {
+void *realloc(void *ptr, size_t size) {
   atomic_fetch_add(&allocations, 1);
-  return __libc_realloc(memory, bytes);
+  return __libc_realloc(ptr, size);
 }
 #endif
 

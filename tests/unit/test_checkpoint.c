@@ -141,7 +141,7 @@ START_TEST(damaged_files_are_refused) {
   copy = malloc(length + 1);
   for (size_t at = 0; at < length; at += 7) {
     memcpy(copy, data, length);
-    copy[at] ^= (char)(1 << at % 8);
+    copy[at] = (char)((unsigned char)copy[at] ^ (1U << at % 8));
     assert_refused(copy, length, PLANC_BAD_INPUT);
     assert_refused(data, at, PLANC_BAD_INPUT);
   }

@@ -32,8 +32,9 @@ static void mark_planned(const planc_plan *plan, const planc_trace *trace, char 
   }
 }
 
-static void mark_written(const char *memory, int64_t bytes, char pattern, char *map) {
-  for (int64_t i = 0; i < bytes; i++) map[i] |= memory[i] != pattern;
+static void mark_written(const char *memory, int64_t bytes, int pattern, char *map) {
+  for (int64_t i = 0; i < bytes; i++)
+    if ((unsigned char)memory[i] != pattern) map[i] = 1;
 }
 
 static void run_from(const planc_plan *plan, int pattern, char *device, char *host) {
@@ -45,8 +46,8 @@ static void run_from(const planc_plan *plan, int pattern, char *device, char *ho
   memset(arena, pattern, (size_t)plan->arena_bytes);
   memset(slots, pattern, (size_t)plan->host_arena_bytes);
   ok(planrt_run(session, 2));
-  mark_written(arena, plan->arena_bytes, (char)pattern, device);
-  mark_written(slots, plan->host_arena_bytes, (char)pattern, host);
+  mark_written(arena, plan->arena_bytes, pattern, device);
+  mark_written(slots, plan->host_arena_bytes, pattern, host);
   planrt_session_free(session);
 }
 

@@ -27,7 +27,7 @@ static void assert_fails(planc_status status, planc_code code, const char *part)
 
 /* --- Order ------------------------------------------------------------------------------------------------------ */
 
-enum { STEPS = 5000 };
+enum { STEPS = 5000, ENTRIES = 2 * STEPS };
 
 /* What host work saw: never two at once, each stream's in order. */
 typedef struct journal {
@@ -36,7 +36,7 @@ typedef struct journal {
   struct {
     int32_t stream;
     int64_t step;
-  } entries[2 * STEPS];
+  } entries[ENTRIES];
 } journal;
 
 static const int32_t streams[] = {0, 1};
@@ -57,7 +57,7 @@ START_TEST(streams_keep_their_order) {
   for (int64_t step = 0; step < STEPS; step++)
     for (int32_t s = 0; s < 2; s++) ok(host->host(device, s, write_journal, j, &streams[s], step));
   ok(host->synchronize(device));
-  ck_assert_int_eq(j->n, 2 * STEPS);
+  ck_assert_int_eq(j->n, ENTRIES);
   int64_t next[2] = {0};
   for (int32_t i = 0; i < j->n; i++) ck_assert_int_eq(j->entries[i].step, next[j->entries[i].stream]++);
   host->close(device);
@@ -69,7 +69,7 @@ END_TEST
 START_TEST(events_order_streams) {
   planrt_device *device = open_streams((planrt_device_options){.n_streams = 2, .n_events = 2, .jitter = 11});
   journal *j = calloc(1, sizeof *j);
-  enum { TURNS = 300 };
+  enum { TURNS = 300, BOTH = 600 };
   ok(host->record(device, 1, 1, -1));
   for (int64_t turn = 0; turn < TURNS; turn++) {
     ok(host->wait(device, 0, 1, turn - 1));
@@ -80,7 +80,7 @@ START_TEST(events_order_streams) {
     ok(host->record(device, 1, 1, turn));
   }
   ok(host->synchronize(device));
-  ck_assert_int_eq(j->n, 2 * TURNS);
+  ck_assert_int_eq(j->n, BOTH);
   for (int32_t i = 0; i < j->n; i++) {
     ck_assert_int_eq(j->entries[i].stream, i % 2);
     ck_assert_int_eq(j->entries[i].step, i / 2);
@@ -145,9 +145,9 @@ END_TEST
 /* --- Copies ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(copies_are_paced) {
-  enum { BYTES = 100000 };
+  enum { BYTES = 100000, RATE = 1000000 };
   planrt_device_options options = {
-      .arena_bytes = 1 << 17, .host_arena_bytes = 1 << 17, .n_streams = 3, .link_bytes_per_s = 10 * BYTES};
+      .arena_bytes = 1 << 17, .host_arena_bytes = 1 << 17, .n_streams = 3, .link_bytes_per_s = RATE};
   planrt_device *device = open_streams(options);
   planrt_span out, in, within;
   char *arena = host->arena(device), *slots = host->host_arena(device);
