@@ -180,17 +180,13 @@ void formula_mean(const planrt_call *call, double *const *in, double *out) {
   for (int64_t e = 0; e < x->elements; e++) out[e / (tokens * width) * width + e % width] += in[0][e] / (double)tokens;
 }
 
-/* By the coordinates of every element. */
+/* Element (o, i, j, k) becomes (o, j, i, k). */
 void formula_transpose(const planrt_call *call, double *const *in, double *out) {
   const planrt_operand *x = &call->in[0];
-  int64_t axis = planc_op_int(call->op, "axis", 0, 0);
+  int64_t axis = planc_op_int(call->op, "axis", 0, 0), rows = x->dims[axis], columns = x->dims[axis + 1], inner = 1;
+  for (int64_t d = axis + 2; d < x->rank; d++) inner *= x->dims[d];
   for (int64_t e = 0; e < x->elements; e++) {
-    int64_t at[PLANC_MAX_RANK], rest = e, to = 0;
-    for (int32_t d = x->rank; d-- > 0; rest /= x->dims[d]) at[d] = rest % x->dims[d];
-    for (int32_t d = 0; d < x->rank; d++) {
-      int64_t from = d == axis ? d + 1 : d == axis + 1 ? d - 1 : d;
-      to = to * x->dims[from] + at[from];
-    }
-    out[to] = in[0][e];
+    int64_t k = e % inner, j = e / inner % columns, i = e / inner / columns % rows, o = e / inner / columns / rows;
+    out[((o * columns + j) * rows + i) * inner + k] = in[0][e];
   }
 }
