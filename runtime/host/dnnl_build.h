@@ -63,7 +63,9 @@ typedef struct planrt_dnnl_build {
 /* One file per family: each adds the steps of build->call with build->algorithm. DEVICE when oneDNN has none. */
 planc_status planrt_dnnl_conv(planrt_dnnl_build *build);
 planc_status planrt_dnnl_matmul(planrt_dnnl_build *build);
+planc_status planrt_dnnl_matmul_batched(planrt_dnnl_build *build);
 planc_status planrt_dnnl_norm(planrt_dnnl_build *build);
+planc_status planrt_dnnl_layernorm(planrt_dnnl_build *build);
 planc_status planrt_dnnl_pool(planrt_dnnl_build *build);
 
 /* --- Adding to a build ---------------------------------------------------------------------------------------- */

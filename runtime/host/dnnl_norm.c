@@ -1,5 +1,5 @@
-/* Batch normalisation by oneDNN. Where our operands are 1 / sqrt(variance + epsilon), oneDNN's are the variance: that
- * lies in the workspace, and own code converts. Running statistics follow our own rule (norm.c). */
+/* Batch and layer normalisation by oneDNN. Where our operands are 1 / sqrt(variance + epsilon), oneDNN's are the
+ * variance: that lies in the workspace, and own code converts. Running statistics follow our own rule (norm.c). */
 #include <math.h>
 #include <string.h>
 
@@ -126,4 +126,82 @@ planc_status planrt_dnnl_norm(planrt_dnnl_build *build) {
   if (strcmp(build->call->op->type, "batchnorm") == 0) return forward(build, &l);
   if (strcmp(build->call->op->type, "batchnorm_infer") == 0) return infer(build, &l);
   return backward(build, &l);
+}
+
+/* --- Layer normalisation ---------------------------------------------------------------------------------------- */
+
+/* Of rows: the data, one number per row, and one per element of a row. */
+typedef struct row_layouts {
+  dnnl_memory_desc_t data, statistic, vector;
+} row_layouts;
+
+static planc_status row_layouts_of(const planrt_call *call, row_layouts *out) {
+  int64_t width = call->in[0].dims[call->in[0].rank - 1], rows = call->in[0].elements / width;
+  PLANC_TRY(planrt_dnnl_vector(width, &out->vector));
+  PLANC_TRY(planrt_dnnl_vector(rows, &out->statistic));
+  return planrt_dnnl_strided(2, (int64_t[]){rows, width}, (int64_t[]){width, 1}, &out->data);
+}
+
+/* From (variance): invstd. */
+static void finish_rows(const planrt_call *call, float *const *data) {
+  double epsilon = planc_op_real(call->op, "epsilon", 1e-5);
+  float *invstds = call->out[2].data;
+  for (int64_t r = 0; r < call->out[2].elements; r++) invstds[r] = (float)(1.0 / sqrt((double)data[0][r] + epsilon));
+}
+
+static planc_status row_forward(planrt_dnnl_build *build, const row_layouts *l) {
+  const planrt_call *call = build->call;
+  dnnl_layer_normalization_desc_t operation;
+  dnnl_primitive_desc_t desc;
+  PLANC_TRY(planrt_dnnl_status(dnnl_layer_normalization_forward_desc_init(&operation, dnnl_forward_training, &l->data,
+                                                                          &l->statistic, epsilon_of(call), AFFINE),
+                               "layernorm"));
+  PLANC_TRY(planrt_dnnl_describe(build, &operation, NULL, build->engine->attr, &desc));
+  planrt_dnnl_arg args[] = {{.name = DNNL_ARG_SRC}, {.name = DNNL_ARG_SCALE}, {.name = DNNL_ARG_SHIFT},
+                            {.name = DNNL_ARG_DST}, {.name = DNNL_ARG_MEAN},  {.name = DNNL_ARG_VARIANCE}};
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[0], &l->data, &args[0].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[1], &l->vector, &args[1].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[2], &l->vector, &args[2].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->out[0], &l->data, &args[3].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->out[1], &l->statistic, &args[4].buffer));
+  PLANC_TRY(planrt_dnnl_piece(build, &l->statistic, &args[5].buffer));
+  PLANC_TRY(planrt_dnnl_primitive(build, desc, args, 6));
+  return planrt_dnnl_own(build, finish_rows, &args[5].buffer, 1);
+}
+
+static planc_status row_backward(planrt_dnnl_build *build, const row_layouts *l) {
+  const planrt_call *call = build->call;
+  dnnl_layer_normalization_desc_t operation;
+  dnnl_primitive_desc_t hint, desc;
+  PLANC_TRY(planrt_dnnl_status(dnnl_layer_normalization_forward_desc_init(&operation, dnnl_forward_training, &l->data,
+                                                                          &l->statistic, 0.0F, AFFINE),
+                               "layernorm"));
+  PLANC_TRY(planrt_dnnl_describe(build, &operation, NULL, build->engine->attr, &hint));
+  PLANC_TRY(planrt_dnnl_status(dnnl_layer_normalization_backward_desc_init(&operation, dnnl_backward, &l->data,
+                                                                           &l->data, &l->statistic, 0.0F, AFFINE),
+                               "layernorm_grad"));
+  PLANC_TRY(planrt_dnnl_describe(build, &operation, hint, build->engine->attr, &desc));
+  planrt_dnnl_arg args[] = {{.name = DNNL_ARG_SRC},        {.name = DNNL_ARG_SCALE},      {.name = DNNL_ARG_MEAN},
+                            {.name = DNNL_ARG_VARIANCE},   {.name = DNNL_ARG_DIFF_DST},   {.name = DNNL_ARG_DIFF_SRC},
+                            {.name = DNNL_ARG_DIFF_SCALE}, {.name = DNNL_ARG_DIFF_SHIFT}, {.name = DNNL_ARG_SHIFT}};
+  const planrt_operand *dgamma = &call->out[1], *dbeta = &call->out[2];
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[0], &l->data, &args[0].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[1], &l->vector, &args[1].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[2], &l->statistic, &args[2].buffer));
+  PLANC_TRY(planrt_dnnl_piece(build, &l->statistic, &args[3].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[4], &l->data, &args[4].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->out[0], &l->data, &args[5].buffer));
+  PLANC_TRY(planrt_dnnl_output(build, dgamma, &l->vector, &l->vector, &args[6].buffer));
+  PLANC_TRY(planrt_dnnl_output(build, dbeta, &l->vector, &l->vector, &args[7].buffer));
+  args[8].buffer = args[1].buffer;
+  PLANC_TRY(planrt_dnnl_own(build, recover_variance, &args[3].buffer, 1));
+  PLANC_TRY(planrt_dnnl_primitive(build, desc, args, 9));
+  PLANC_TRY(planrt_dnnl_store(build, dgamma, &l->vector, args[6].buffer));
+  return planrt_dnnl_store(build, dbeta, &l->vector, args[7].buffer);
+}
+
+planc_status planrt_dnnl_layernorm(planrt_dnnl_build *build) {
+  row_layouts l;
+  PLANC_TRY(row_layouts_of(build->call, &l));
+  return strcmp(build->call->op->type, "layernorm") == 0 ? row_forward(build, &l) : row_backward(build, &l);
 }

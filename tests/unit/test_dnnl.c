@@ -148,7 +148,7 @@ static void compare_one(const char *layout, const char *tensors, const char *op,
   fill_inputs(&one, 21);
   /* Variances and their likes are positive. */
   if (strstr(op, "batchnorm_infer")) one_call_fill(&one.call.in[4], 25, 0.5F, 1.5F);
-  if (strstr(op, "batchnorm_grad")) one_call_fill(&one.call.in[3], 25, 0.5F, 1.5F);
+  if (strstr(op, "norm_grad")) one_call_fill(&one.call.in[3], 25, 0.5F, 1.5F);
   rival_compare(&one, adds, by, s);
   one_call_close(&one);
 }
@@ -175,6 +175,27 @@ START_TEST(linear) {
       compare_one("NCHW", tensors, "type: linear_wgrad, in: [x, y], out: [w]", batch, adds, RIVAL_PRODUCTS, &s);
   }
   ck_assert_int_eq(s.other, 25 * 5);
+  ck_assert_int_eq(s.plain, 0);
+}
+END_TEST
+
+START_TEST(batched_products) {
+  dice d = {.seed = 8};
+  rival_seen s = {0};
+  for (int i = 0; i < 25; i++) {
+    char tensors[256], heads[32] = "N";
+    int batch = from(&d, 1, 9), m = from(&d, 1, 40), k = from(&d, 1, 40), n = from(&d, 1, 40);
+    if (i % 3) snprintf(heads, sizeof heads, "N,%d", from(&d, 1, 5));
+    static const char *const ops[] = {"type: matmul, in: [a, b], out: [y], attrs: {scale: 0.25}",
+                                      "type: matmul_nt, in: [a, b], out: [y], attrs: {scale: 3}",
+                                      "type: matmul_tn, in: [a, b], out: [y]"};
+    for (int form = 0; form < 3; form++) {
+      snprintf(tensors, sizeof tensors, "a: input f32[%s,%d,%d]\nb: input f32[%s,%d,%d]\ny: f32[%s,%d,%d]", heads,
+               form == 2 ? k : m, form == 2 ? m : k, heads, form == 1 ? n : k, form == 1 ? k : n, heads, m, n);
+      compare_one("NCHW", tensors, ops[form], batch, 0, RIVAL_PRODUCTS, &s);
+    }
+  }
+  ck_assert_int_eq(s.other, 25 * 3);
   ck_assert_int_eq(s.plain, 0);
 }
 END_TEST
@@ -209,6 +230,31 @@ START_TEST(batch_normalisation) {
       }
   }
   ck_assert_int_eq(s.other, 30 * 6);
+}
+END_TEST
+
+START_TEST(layer_normalisation) {
+  dice d = {.seed = 9};
+  rival_seen s = {0};
+  for (int i = 0; i < 20; i++) {
+    char tensors[512], rows[32] = "N";
+    int batch = from(&d, 1, 9), c = from(&d, 2, 70);
+    if (i % 3) snprintf(rows, sizeof rows, "N,%d", from(&d, 1, 9));
+    snprintf(tensors, sizeof tensors,
+             "x: input f32[%s,%d]\ng: param f32[%d]\nb: param f32[%d]\ny: f32[%s,%d]\nm: f32[%s]\ns: f32[%s]", rows, c,
+             c, c, rows, c, rows, rows);
+    compare_one("NCHW", tensors, "type: layernorm, in: [x, g, b], out: [y, m, s], attrs: {epsilon: 0.002}", batch, 0,
+                RIVAL_VALUES, &s);
+    snprintf(tensors, sizeof tensors,
+             "x: input f32[%s,%d]\ng: param f32[%d]\nm: input f32[%s]\ns: input f32[%s]\nd: input f32[%s,%d]\n"
+             "y: f32[%s,%d]\ndg: f32[%d]\ndb: f32[%d]",
+             rows, c, c, rows, rows, rows, c, rows, c, c, c);
+    for (uint32_t adds = 0; adds <= 6; adds += 2)
+      compare_one("NCHW", tensors, "type: layernorm_grad, in: [x, g, m, s, d], out: [y, dg, db]", batch, adds,
+                  RIVAL_VALUES, &s);
+  }
+  ck_assert_int_eq(s.other, 20 * 5);
+  ck_assert_int_eq(s.plain, 0);
 }
 END_TEST
 
@@ -368,6 +414,8 @@ int main(void) {
   tcase_add_loop_test(c, convolution, 0, 2);
   tcase_add_loop_test(c, blocked_convolution, 0, 2);
   tcase_add_test(c, linear);
+  tcase_add_test(c, batched_products);
+  tcase_add_test(c, layer_normalisation);
   tcase_add_test(c, batch_normalisation);
   tcase_add_test(c, running_statistics);
   tcase_add_loop_test(c, pooling, 0, 2);
