@@ -30,7 +30,8 @@ static slack_bytes slack_of(const planrt_block *block) {
 
 planc_status planrt_block_new(int64_t bytes, const char *what, planrt_block *out) {
   int64_t page = sysconf(_SC_PAGESIZE);
-  if (bytes < 0 || bytes > INT64_MAX / 2) return no_memory(what, bytes);
+  /* The system may promise more than there is and end the program when it is touched. */
+  if (bytes < 0 || bytes / page >= sysconf(_SC_PHYS_PAGES)) return no_memory(what, bytes);
   int64_t usable = planc_align_up(bytes, page);
   planrt_block block = {.bytes = bytes, .map_bytes = usable + 2 * page};
   void *map = mmap(NULL, (size_t)block.map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/backend.h"
 #include "runtime/host/memory.h"
@@ -206,6 +207,8 @@ START_TEST(too_much_memory_is_refused) {
   planrt_device *device;
   planrt_device_options options = {.arena_bytes = INT64_C(1) << 60};
   assert_fails(host->open(&options, &device), PLANC_DEVICE, "no memory for an arena of 1152921504606846976 bytes");
+  options.arena_bytes = sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
+  assert_fails(host->open(&options, &device), PLANC_DEVICE, "no memory for an arena");
 }
 END_TEST
 
