@@ -108,7 +108,7 @@ asan:
 # What runs on several threads, under the thread sanitizer.
 tsan:
 	+@$(MAKE_ALL) BUILD=$(BUILD)-tsan EXTRA_CFLAGS="-fsanitize=thread" build unit
-	@BUILD=$(BUILD)-tsan TSAN_OPTIONS=handle_segv=0 $(PYTHON) tests/run --only unit
+	@BUILD=$(BUILD)-tsan TSAN_OPTIONS=handle_segv=0:allocator_may_return_null=1 $(PYTHON) tests/run --only unit
 # LeNet's training under valgrind, which knows no AVX-512.
 memcheck: build
 	@tests/deps valgrind
