@@ -7,15 +7,62 @@
 
 enum { AFFINE = dnnl_use_scale | dnnl_use_shift };
 
-/* The descriptions that all three directions need: of data and of one number per channel. Positions are one dimension
- * beside the channels, whatever the graph says of them. */
+/* The descriptions that all directions need: of data, of scale and shift, of mean and variance. */
 typedef struct layouts {
-  dnnl_memory_desc_t data, vector;
+  dnnl_memory_desc_t data, vector, statistic;
 } layouts;
 
-static planc_status layouts_of(const planrt_call *call, layouts *out) {
+/* Results of a forward pass: the primitive, and own code that finishes what it leaves as the variance. */
+static planc_status add_forward(planrt_dnnl_build *build, const layouts *l, dnnl_primitive_desc_t desc,
+                                planrt_dnnl_work finish) {
+  const planrt_call *call = build->call;
+  planrt_dnnl_arg args[] = {{.name = DNNL_ARG_SRC}, {.name = DNNL_ARG_SCALE}, {.name = DNNL_ARG_SHIFT},
+                            {.name = DNNL_ARG_DST}, {.name = DNNL_ARG_MEAN},  {.name = DNNL_ARG_VARIANCE}};
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[0], &l->data, &args[0].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[1], &l->vector, &args[1].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[2], &l->vector, &args[2].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->out[0], &l->data, &args[3].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->out[1], &l->statistic, &args[4].buffer));
+  PLANC_TRY(planrt_dnnl_piece(build, &l->statistic, &args[5].buffer));
+  PLANC_TRY(planrt_dnnl_primitive(build, desc, args, 6));
+  return planrt_dnnl_own(build, finish, &args[5].buffer, 1);
+}
+
+/* From (variance): what gives back our invstd when epsilon is 0. */
+static void recover_variance(const planrt_call *call, float *const *data) {
+  const float *invstds = call->in[3].data;
+  for (int64_t c = 0; c < call->in[3].elements; c++)
+    data[0][c] = (float)(1.0 / ((double)invstds[c] * (double)invstds[c]));
+}
+
+static planc_status add_backward(planrt_dnnl_build *build, const layouts *l, dnnl_primitive_desc_t desc) {
+  const planrt_call *call = build->call;
+  planrt_dnnl_arg args[] = {{.name = DNNL_ARG_SRC},        {.name = DNNL_ARG_SCALE},      {.name = DNNL_ARG_MEAN},
+                            {.name = DNNL_ARG_VARIANCE},   {.name = DNNL_ARG_DIFF_DST},   {.name = DNNL_ARG_DIFF_SRC},
+                            {.name = DNNL_ARG_DIFF_SCALE}, {.name = DNNL_ARG_DIFF_SHIFT}, {.name = DNNL_ARG_SHIFT}};
+  const planrt_operand *dgamma = &call->out[1], *dbeta = &call->out[2];
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[0], &l->data, &args[0].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[1], &l->vector, &args[1].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[2], &l->statistic, &args[2].buffer));
+  PLANC_TRY(planrt_dnnl_piece(build, &l->statistic, &args[3].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->in[4], &l->data, &args[4].buffer));
+  PLANC_TRY(planrt_dnnl_operand(build, &call->out[0], &l->data, &args[5].buffer));
+  PLANC_TRY(planrt_dnnl_output(build, dgamma, &l->vector, &l->vector, &args[6].buffer));
+  PLANC_TRY(planrt_dnnl_output(build, dbeta, &l->vector, &l->vector, &args[7].buffer));
+  args[8].buffer = args[1].buffer; /* asked for, though no gradient depends on the shift */
+  PLANC_TRY(planrt_dnnl_own(build, recover_variance, &args[3].buffer, 1));
+  PLANC_TRY(planrt_dnnl_primitive(build, desc, args, 9));
+  PLANC_TRY(planrt_dnnl_store(build, dgamma, &l->vector, args[6].buffer));
+  return planrt_dnnl_store(build, dbeta, &l->vector, args[7].buffer);
+}
+
+/* --- Batch normalisation ---------------------------------------------------------------------------------------- */
+
+/* One number per channel. Positions are one dimension beside the channels, whatever the graph says of them. */
+static planc_status channel_layouts(const planrt_call *call, layouts *out) {
   planrt_channels shape = planrt_channels_of(call, &call->in[0]);
   PLANC_TRY(planrt_dnnl_vector(shape.channels, &out->vector));
+  out->statistic = out->vector;
   int64_t c = shape.channels;
   if (shape.inner == 1) /* channels last: rows of them */
     return planrt_dnnl_strided(4, (int64_t[]){1, c, shape.outer, 1}, (int64_t[]){shape.outer * c, 1, c, c}, &out->data);
@@ -51,17 +98,8 @@ static planc_status forward(planrt_dnnl_build *build, const layouts *l) {
       dnnl_batch_normalization_forward_desc_init(&operation, dnnl_forward_training, &l->data, epsilon_of(call), AFFINE),
       "batchnorm"));
   PLANC_TRY(planrt_dnnl_describe(build, &operation, NULL, build->engine->attr, &desc));
-  planrt_dnnl_arg args[] = {{.name = DNNL_ARG_SRC}, {.name = DNNL_ARG_SCALE}, {.name = DNNL_ARG_SHIFT},
-                            {.name = DNNL_ARG_DST}, {.name = DNNL_ARG_MEAN},  {.name = DNNL_ARG_VARIANCE}};
-  PLANC_TRY(planrt_dnnl_operand(build, &call->in[0], &l->data, &args[0].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->in[1], &l->vector, &args[1].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->in[2], &l->vector, &args[2].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->out[0], &l->data, &args[3].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->out[1], &l->vector, &args[4].buffer));
-  PLANC_TRY(planrt_dnnl_piece(build, &l->vector, &args[5].buffer));
-  PLANC_TRY(planrt_dnnl_primitive(build, desc, args, 6));
   build->inference = planrt_batchnorm;
-  return planrt_dnnl_own(build, finish_statistics, &args[5].buffer, 1);
+  return add_forward(build, l, desc, finish_statistics);
 }
 
 static planc_status infer(planrt_dnnl_build *build, const layouts *l) {
@@ -81,15 +119,7 @@ static planc_status infer(planrt_dnnl_build *build, const layouts *l) {
   return planrt_dnnl_primitive(build, desc, args, 6);
 }
 
-/* From (variance): what gives back our invstd when epsilon is 0. */
-static void recover_variance(const planrt_call *call, float *const *data) {
-  const float *invstds = call->in[3].data;
-  for (int64_t c = 0; c < call->in[3].elements; c++)
-    data[0][c] = (float)(1.0 / ((double)invstds[c] * (double)invstds[c]));
-}
-
 static planc_status backward(planrt_dnnl_build *build, const layouts *l) {
-  const planrt_call *call = build->call;
   dnnl_batch_normalization_desc_t operation;
   dnnl_primitive_desc_t hint, desc;
   PLANC_TRY(planrt_dnnl_status(
@@ -100,29 +130,12 @@ static planc_status backward(planrt_dnnl_build *build, const layouts *l) {
       dnnl_batch_normalization_backward_desc_init(&operation, dnnl_backward, &l->data, &l->data, 0.0F, AFFINE),
       "batchnorm_grad"));
   PLANC_TRY(planrt_dnnl_describe(build, &operation, hint, build->engine->attr, &desc));
-
-  planrt_dnnl_arg args[] = {{.name = DNNL_ARG_SRC},        {.name = DNNL_ARG_SCALE},      {.name = DNNL_ARG_MEAN},
-                            {.name = DNNL_ARG_VARIANCE},   {.name = DNNL_ARG_DIFF_DST},   {.name = DNNL_ARG_DIFF_SRC},
-                            {.name = DNNL_ARG_DIFF_SCALE}, {.name = DNNL_ARG_DIFF_SHIFT}, {.name = DNNL_ARG_SHIFT}};
-  const planrt_operand *dgamma = &call->out[1], *dbeta = &call->out[2];
-  PLANC_TRY(planrt_dnnl_operand(build, &call->in[0], &l->data, &args[0].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->in[1], &l->vector, &args[1].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->in[2], &l->vector, &args[2].buffer));
-  PLANC_TRY(planrt_dnnl_piece(build, &l->vector, &args[3].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->in[4], &l->data, &args[4].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->out[0], &l->data, &args[5].buffer));
-  PLANC_TRY(planrt_dnnl_output(build, dgamma, &l->vector, &l->vector, &args[6].buffer));
-  PLANC_TRY(planrt_dnnl_output(build, dbeta, &l->vector, &l->vector, &args[7].buffer));
-  args[8].buffer = args[1].buffer; /* asked for, though no gradient depends on the shift */
-  PLANC_TRY(planrt_dnnl_own(build, recover_variance, &args[3].buffer, 1));
-  PLANC_TRY(planrt_dnnl_primitive(build, desc, args, 9));
-  PLANC_TRY(planrt_dnnl_store(build, dgamma, &l->vector, args[6].buffer));
-  return planrt_dnnl_store(build, dbeta, &l->vector, args[7].buffer);
+  return add_backward(build, l, desc);
 }
 
 planc_status planrt_dnnl_norm(planrt_dnnl_build *build) {
   layouts l;
-  PLANC_TRY(layouts_of(build->call, &l));
+  PLANC_TRY(channel_layouts(build->call, &l));
   if (strcmp(build->call->op->type, "batchnorm") == 0) return forward(build, &l);
   if (strcmp(build->call->op->type, "batchnorm_infer") == 0) return infer(build, &l);
   return backward(build, &l);
@@ -130,12 +143,8 @@ planc_status planrt_dnnl_norm(planrt_dnnl_build *build) {
 
 /* --- Layer normalisation ---------------------------------------------------------------------------------------- */
 
-/* Of rows: the data, one number per row, and one per element of a row. */
-typedef struct row_layouts {
-  dnnl_memory_desc_t data, statistic, vector;
-} row_layouts;
-
-static planc_status row_layouts_of(const planrt_call *call, row_layouts *out) {
+/* One number per row, scale and shift per element of one. */
+static planc_status row_layouts(const planrt_call *call, layouts *out) {
   int64_t width = call->in[0].dims[call->in[0].rank - 1], rows = call->in[0].elements / width;
   PLANC_TRY(planrt_dnnl_vector(width, &out->vector));
   PLANC_TRY(planrt_dnnl_vector(rows, &out->statistic));
@@ -149,7 +158,7 @@ static void finish_rows(const planrt_call *call, float *const *data) {
   for (int64_t r = 0; r < call->out[2].elements; r++) invstds[r] = (float)(1.0 / sqrt((double)data[0][r] + epsilon));
 }
 
-static planc_status row_forward(planrt_dnnl_build *build, const row_layouts *l) {
+static planc_status row_forward(planrt_dnnl_build *build, const layouts *l) {
   const planrt_call *call = build->call;
   dnnl_layer_normalization_desc_t operation;
   dnnl_primitive_desc_t desc;
@@ -157,20 +166,10 @@ static planc_status row_forward(planrt_dnnl_build *build, const row_layouts *l) 
                                                                           &l->statistic, epsilon_of(call), AFFINE),
                                "layernorm"));
   PLANC_TRY(planrt_dnnl_describe(build, &operation, NULL, build->engine->attr, &desc));
-  planrt_dnnl_arg args[] = {{.name = DNNL_ARG_SRC}, {.name = DNNL_ARG_SCALE}, {.name = DNNL_ARG_SHIFT},
-                            {.name = DNNL_ARG_DST}, {.name = DNNL_ARG_MEAN},  {.name = DNNL_ARG_VARIANCE}};
-  PLANC_TRY(planrt_dnnl_operand(build, &call->in[0], &l->data, &args[0].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->in[1], &l->vector, &args[1].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->in[2], &l->vector, &args[2].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->out[0], &l->data, &args[3].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->out[1], &l->statistic, &args[4].buffer));
-  PLANC_TRY(planrt_dnnl_piece(build, &l->statistic, &args[5].buffer));
-  PLANC_TRY(planrt_dnnl_primitive(build, desc, args, 6));
-  return planrt_dnnl_own(build, finish_rows, &args[5].buffer, 1);
+  return add_forward(build, l, desc, finish_rows);
 }
 
-static planc_status row_backward(planrt_dnnl_build *build, const row_layouts *l) {
-  const planrt_call *call = build->call;
+static planc_status row_backward(planrt_dnnl_build *build, const layouts *l) {
   dnnl_layer_normalization_desc_t operation;
   dnnl_primitive_desc_t hint, desc;
   PLANC_TRY(planrt_dnnl_status(dnnl_layer_normalization_forward_desc_init(&operation, dnnl_forward_training, &l->data,
@@ -181,27 +180,11 @@ static planc_status row_backward(planrt_dnnl_build *build, const row_layouts *l)
                                                                            &l->data, &l->statistic, 0.0F, AFFINE),
                                "layernorm_grad"));
   PLANC_TRY(planrt_dnnl_describe(build, &operation, hint, build->engine->attr, &desc));
-  planrt_dnnl_arg args[] = {{.name = DNNL_ARG_SRC},        {.name = DNNL_ARG_SCALE},      {.name = DNNL_ARG_MEAN},
-                            {.name = DNNL_ARG_VARIANCE},   {.name = DNNL_ARG_DIFF_DST},   {.name = DNNL_ARG_DIFF_SRC},
-                            {.name = DNNL_ARG_DIFF_SCALE}, {.name = DNNL_ARG_DIFF_SHIFT}, {.name = DNNL_ARG_SHIFT}};
-  const planrt_operand *dgamma = &call->out[1], *dbeta = &call->out[2];
-  PLANC_TRY(planrt_dnnl_operand(build, &call->in[0], &l->data, &args[0].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->in[1], &l->vector, &args[1].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->in[2], &l->statistic, &args[2].buffer));
-  PLANC_TRY(planrt_dnnl_piece(build, &l->statistic, &args[3].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->in[4], &l->data, &args[4].buffer));
-  PLANC_TRY(planrt_dnnl_operand(build, &call->out[0], &l->data, &args[5].buffer));
-  PLANC_TRY(planrt_dnnl_output(build, dgamma, &l->vector, &l->vector, &args[6].buffer));
-  PLANC_TRY(planrt_dnnl_output(build, dbeta, &l->vector, &l->vector, &args[7].buffer));
-  args[8].buffer = args[1].buffer;
-  PLANC_TRY(planrt_dnnl_own(build, recover_variance, &args[3].buffer, 1));
-  PLANC_TRY(planrt_dnnl_primitive(build, desc, args, 9));
-  PLANC_TRY(planrt_dnnl_store(build, dgamma, &l->vector, args[6].buffer));
-  return planrt_dnnl_store(build, dbeta, &l->vector, args[7].buffer);
+  return add_backward(build, l, desc);
 }
 
 planc_status planrt_dnnl_layernorm(planrt_dnnl_build *build) {
-  row_layouts l;
-  PLANC_TRY(row_layouts_of(build->call, &l));
+  layouts l;
+  PLANC_TRY(row_layouts(build->call, &l));
   return strcmp(build->call->op->type, "layernorm") == 0 ? row_forward(build, &l) : row_backward(build, &l);
 }
