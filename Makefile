@@ -1,4 +1,4 @@
-# planc: see README.md. Targets: deps build demo check bench fuzz lint asan tsan memcheck install
+# planc: see README.md. Targets: deps build cuda demo check bench fuzz lint asan tsan memcheck install
 # uninstall clean.
 # `build` installs nothing; `demo`, `check` and `fuzz` install what is missing.
 BUILD ?= build
@@ -19,18 +19,20 @@ $(BUILD)/runtime/host/%.o: ALL_CFLAGS += -O3
 SHARED_SRC = $(wildcard src/util/*.c src/graph/*.c src/cost/*.c src/plan/*.c src/check/*.c)
 PLANC_LIB_SRC = $(SHARED_SRC) $(wildcard planner/*.c)
 PLANC_SRC = $(wildcard src/*.c)
+CUDA_C = $(wildcard runtime/cuda/*.c)
+CUDA_CU = $(wildcard runtime/cuda/kernels/*.cu)
 PLANRUN_SRC = runtime/planrun.c $(wildcard runtime/cmd_*.c)
 RT_LIB_SRC = $(filter-out $(PLANRUN_SRC),$(wildcard runtime/*.c runtime/host/*.c))
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
 LIBPLANC = $(BUILD)/libplanc.a
 LIBPLANRT = $(BUILD)/libplanrt.a
-LIBS = -lyaml -lcjson -lz -ldnnl -lgomp -lpthread -lm
+LIBS = -lyaml -lcjson -lz -ldnnl -lgomp -lpthread -ldl -lm
 
 UNIT = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 TEST_SUPPORT = $(wildcard tests/support/*.c)
 
-.PHONY: build lib deps test-deps check demo unit fuzzers bench fuzz lint asan tsan memcheck install uninstall clean
+.PHONY: build cuda lib deps test-deps check demo unit fuzzers bench fuzz lint asan tsan memcheck install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -40,7 +42,27 @@ lib: $(LIBPLANC)
 $(BUILD)/planc: $(call obj,$(PLANC_SRC)) $(LIBPLANC)
 	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $^ -lyaml -lcjson -lm
 $(BUILD)/planrun: $(call obj,$(PLANRUN_SRC)) $(LIBPLANRT) $(LIBPLANC)
-	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic -o $@ $^ $(LIBS)
+
+# The CUDA plug-in. What it takes of planc it finds in the program that opens it.
+CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(shell command -v nvcc)),$(firstword $(wildcard /usr/local/cuda /opt/cuda)))
+CUDNN_HOME ?= $(CUDA_HOME)
+NVCC = $(CUDA_HOME)/bin/nvcc
+CUDA_LIBS = $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
+CUDNN_LIBS = $(firstword $(wildcard $(CUDNN_HOME)/lib64 $(CUDNN_HOME)/lib))
+CUDA_ARCHS ?= 75 80 86 89 90
+NVCC_FLAGS = -std=c++17 -O3 -I. -Iinclude -Isrc --Werror all-warnings -Xcompiler -fPIC,-Wall,-Wextra,-fvisibility=hidden \
+	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+	-gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+CUDA_PLUGIN = $(BUILD)/libplanrt-cuda.so
+cuda: build $(CUDA_PLUGIN)
+$(BUILD)/runtime/cuda/%.o: ALL_CFLAGS += -fPIC -fvisibility=hidden -isystem $(CUDA_HOME)/include -isystem $(CUDNN_HOME)/include
+$(BUILD)/runtime/cuda/%.cu.o: runtime/cuda/%.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -MMD -MP -c -o $@ $<
+$(CUDA_PLUGIN): $(call obj,$(CUDA_C)) $(CUDA_CU:%=$(BUILD)/%.o)
+	$(CC) -shared $(LDFLAGS) -o $@ $^ -L$(CUDA_LIBS) -L$(CUDNN_LIBS) -Wl,-rpath,'$$ORIGIN:$(CUDA_LIBS):$(CUDNN_LIBS)' \
+		-lcudnn -lcublasLt -lcudart_static -lcjson -lstdc++ -lpthread -ldl -lrt -lm
 
 # Libraries are made anew so that a deleted source leaves no member behind.
 $(LIBPLANC): $(call obj,$(PLANC_LIB_SRC))

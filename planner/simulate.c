@@ -8,7 +8,10 @@
  * Rates are exact. An exec of time t is t * (1,000,000 + slowdown_ppm) of work, done at 1,000,000 + slowdown_ppm per ns
  * alone and at 1,000,000 beside a copy; where the busy shares of the GPU's execs sum to more than 1,000,000, at that
  * much less in proportion, rounded down. A copy is its time alone * 1,000,000 of work, done at 1,000,000 per ns, and at
- * duplex_ppm beside a copy in the other direction. Ends are rounded up to whole ns. */
+ * duplex_ppm beside a copy in the other direction. Ends are rounded up to whole ns.
+ *
+ * A captured body is launched as a whole: one launch_ns, nothing of it waits in a queue, and what follows it begins
+ * when all of it has ended. */
 #include "planc/simulate.h"
 
 #include <stdlib.h>
@@ -54,6 +57,7 @@ typedef struct gpu {
 
 typedef struct simulation {
   const planc_plan *plan;
+  bool captured;
   planc_launch_queue prologue, body, epilogue;
   host *hosts;
   int32_t *launchers; /* the jobs whose hosts have streams to launch on */
@@ -79,6 +83,10 @@ typedef struct simulation {
 static const planc_launch_queue *queue_of(const simulation *s, int32_t phase_index) {
   if (phase_index == 0) return &s->prologue;
   return phase_index == s->epilogue_phase ? &s->epilogue : &s->body;
+}
+
+static bool is_captured(const simulation *s, int32_t phase_index) {
+  return s->captured && phase_index > 0 && phase_index != s->epilogue_phase;
 }
 
 /* --- Setting up --------------------------------------------------------------------------------------------------- */
@@ -188,10 +196,11 @@ static void run_host(simulation *s, int32_t index) {
   while (!h->done) {
     const planc_launch_queue *q = queue_of(s, h->phase);
     for (; h->next < q->section->n; h->next = q->next_launch[h->next]) {
-      bool kernel = planc_instr_is_kernel(&q->section->instrs[h->next]);
-      if (kernel && h->in_flight >= s->plan->device.in_flight && h->in_flight > 0) return;
+      bool kernel = planc_instr_is_kernel(&q->section->instrs[h->next]), captured = is_captured(s, h->phase);
+      if (kernel && !captured && h->in_flight >= s->plan->device.in_flight && h->in_flight > 0) return;
       h->in_flight += kernel;
-      h->free_at = planc_add_saturate(s->now, s->plan->device.launch_ns);
+      bool costs = !captured || h->next == q->first_launch[index];
+      h->free_at = planc_add_saturate(s->now, costs ? s->plan->device.launch_ns : 0);
       h->launching = h->free_at > s->now;
       if (h->launching) return;
     }
@@ -212,6 +221,7 @@ static const planc_instr *head(const simulation *s, lane *l) {
       return l->phase < h->phase || at < h->next || h->done ? &q->section->instrs[at] : NULL;
     }
     if (l->phase >= h->phase) return NULL;
+    if ((is_captured(s, l->phase) || is_captured(s, l->phase + 1)) && s->n_closed <= l->phase) return NULL;
     l->phase++;
     l->next = queue_of(s, l->phase)->first[index];
   }
@@ -404,6 +414,7 @@ static planc_status run(simulation *s) {
   reset(s);
   for (;;) {
     for (int32_t i = 0; i < s->n_launchers; i++) run_host(s, s->launchers[i]);
+    if (s->captured) close_phases(s);
     PLANC_TRY(advance_all(s));
     if (s->changed) PLANC_TRY(set_rates(s));
     int64_t next = next_event(s);
@@ -446,11 +457,18 @@ static planc_status simulate(simulation *s, planc_simulation *out) {
   return run(s);
 }
 
-planc_status planc_simulate(const planc_plan *plan, planc_simulation_visitor visitor, void *user,
-                            planc_simulation *out) {
-  simulation s = {.plan = plan, .visitor = visitor, .user = user, .visited = -1};
+static planc_status simulate_as(simulation s, planc_simulation *out) {
   *out = (planc_simulation){0};
   planc_status status = simulate(&s, out);
   tear_down(&s);
   return planc_context(status, "simulation");
+}
+
+planc_status planc_simulate(const planc_plan *plan, planc_simulation_visitor visitor, void *user,
+                            planc_simulation *out) {
+  return simulate_as((simulation){.plan = plan, .visitor = visitor, .user = user, .visited = -1}, out);
+}
+
+planc_status planc_simulate_captured(const planc_plan *plan, planc_simulation *out) {
+  return simulate_as((simulation){.plan = plan, .captured = true, .visited = -1}, out);
 }

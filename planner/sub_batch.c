@@ -3,6 +3,8 @@
  * that passes Eq. 1 is taken. */
 #include "planner/sub_batch.h"
 
+#include <stdio.h>
+
 #include "util/math.h"
 
 enum { MOST_STEPS = 64 };
@@ -84,13 +86,15 @@ static planc_status demand_at(const planc_problem *problem, int64_t batch, deman
 
 static planc_status infeasible(const planc_problem *problem, int64_t batch, const demand *need, int64_t resident) {
   const planc_op *op = &problem->graph->ops[need->baseline_op];
-  int64_t least = planc_add_saturate(planc_add_saturate(resident, need->baseline),
-                                     planc_profile_device(problem->profile)->reserved_bytes);
+  int64_t reserved = planc_profile_device(problem->profile)->reserved_bytes;
+  int64_t least = planc_add_saturate(planc_add_saturate(resident, need->baseline), reserved);
+  char context[64] = "";
+  if (reserved > 0) snprintf(context, sizeof context, " and %lld bytes reserved by the device", (long long)reserved);
   return planc_error(PLANC_INFEASIBLE,
                      "op %s alone needs %lld bytes at %lld sample%s, beside %lld bytes of parameters, state and "
-                     "gradients: no budget below %lld bytes will do",
+                     "gradients%s: no budget below %lld bytes will do",
                      op->name, (long long)need->baseline, (long long)batch, batch == 1 ? "" : "s", (long long)resident,
-                     (long long)least);
+                     context, (long long)least);
 }
 
 /* The largest b in [1, high] whose demand with the fastest algorithms fits; 1 when none does. Demand grows with b, and

@@ -16,20 +16,49 @@ typedef struct planrt_device planrt_device;
 typedef struct planrt_device_options {
   int64_t arena_bytes, host_arena_bytes; /* allocated exactly; first byte at a multiple of PLANRT_ALIGNMENT */
   int32_t n_streams, n_events;
-  bool concurrent;          /* streams of their own; else one thread, work done as it is enqueued */
+  bool concurrent;          /* streams of their own; else one stream, work done in the order it is enqueued */
   bool synthetic;           /* `prepare` gives stand-ins for all ops */
+  bool deterministic;       /* only algorithms that give the same bits every time */
+  const char *properties;   /* a device described by this text stands in for one that is not there: `variants` alone
+                               works; NULL: the machine's own */
   int64_t link_bytes_per_s; /* paces copies between host and device, each direction; 0 = as fast as they go */
   uint64_t jitter;          /* not 0: seed of random delays before each piece of work; for tests */
 } planrt_device_options;
 
-enum { PLANRT_ALIGNMENT = 256, PLANRT_MAX_VARIANTS = 64 };
+enum { PLANRT_ALIGNMENT = 256, PLANRT_MAX_VARIANTS = 256 };
+
+/* What a library says of an algorithm. */
+#define PLANRT_NOTES(X)                         \
+  X(TENSOR_CORE, "tensor-core")                 \
+  X(DOWN_CONVERT, "down-convert")               \
+  X(REDUCED_REDUCTION, "reduced-precision-sum") \
+  X(FFT, "fft")                                 \
+  X(WINOGRAD, "winograd")                       \
+  X(COMPILED, "compiled-at-run-time")
+typedef enum planrt_note {
+#define X(id, name) PLANRT_NOTE_##id,
+  PLANRT_NOTES(X)
+#undef X
+      PLANRT_N_NOTES
+} planrt_note;
 
 /* An algorithm for a call, at the call's shapes. */
 typedef struct planrt_variant {
-  char algorithm[48];
+  char algorithm[128];
   int64_t workspace_bytes; /* exact: `prepare` refuses less and touches no more */
   bool deterministic;
+  uint32_t notes; /* bit 1 << planrt_note */
+  int32_t rank;   /* its place in the library's own order by expected speed, from 0; 0 where it has none */
 } planrt_variant;
+
+/* What there is to run on. */
+typedef struct planrt_device_info {
+  char device[128];   /* name of the device */
+  char versions[192]; /* libraries and driver; with the device what a profile holds for */
+  char dtypes[32];    /* of float operands */
+  int64_t memory_bytes;
+  int32_t processors; /* multiprocessors; of the host its processors */
+} planrt_device_info;
 
 /* When a piece of work ran, on the device's clock. */
 typedef struct planrt_span {
@@ -41,18 +70,31 @@ typedef enum planrt_direction { PLANRT_H2D, PLANRT_D2H, PLANRT_D2D } planrt_dire
 /* Work of the user's side, run in stream order by a thread of the backend, never two at once. */
 typedef planc_status (*planrt_host_work)(void *user, const void *what, int64_t period);
 
-typedef struct planrt_backend {
+struct planrt_backend {
   const char *name;
+  /* DEVICE, saying what is missing, where there is nothing to run on. */
+  planc_status (*info)(planrt_device_info *out);
+  /* The device as `properties` of planrt_device_options describes it. Malloc'ed. NULL: such a device cannot be
+   * described. */
+  planc_status (*properties)(char **out);
   planc_status (*open)(const planrt_device_options *options, planrt_device **out);
   void (*close)(planrt_device *device); /* after a failure too; drops what has not begun */
   /* First byte of device memory, and of the host memory that copies go to. */
   char *(*arena)(const planrt_device *device);
   char *(*host_arena)(const planrt_device *device);
+  /* Makes host memory, page by page, one that copies and host work may use while they run; until the device is closed.
+   * Copies from and to other host memory are done when `copy` returns. */
+  planc_status (*pin)(planrt_device *device, void *memory, int64_t bytes);
+  /* Device memory taken beside the arena: context, libraries, code, captured graphs; and by others on the device. */
+  planc_status (*taken)(const planrt_device *device, int64_t *out_bytes);
 
   /* The algorithms that the backend has for a call, the one with the least workspace first; at most
    * PLANRT_MAX_VARIANTS. `algorithm`, `workspace` and `handle` of the call are not looked at, nor is its memory. DEVICE
    * when there is none. */
   planc_status (*variants)(planrt_device *device, const planrt_call *call, planrt_variant *out, int32_t *out_count);
+  /* The workspace of the call's algorithm at the call's shapes, without looking for others; -1 when it does not run
+   * there. */
+  planc_status (*workspace)(planrt_device *device, const planrt_call *call, int64_t *out_bytes);
   /* Finds how to run a call with its algorithm and sets its handle, which lives as long as the device. An algorithm
    * that the backend does not know (a plan made for another device) runs as the backend's plainest one. DEVICE when the
    * backend cannot run the call, or the workspace is too small. */
@@ -80,10 +122,24 @@ typedef struct planrt_backend {
   bool (*reached)(const planrt_device *device, int32_t event, int64_t generation);
   void (*forget)(planrt_device *device);
 
+  /* What is enqueued between the two is not run but kept; `replay` enqueues all of it at once, behind everything before
+   * it and before everything after, with the step and the period it is given in place of those of the capture. Waits
+   * for events recorded before the capture are then over and are left out. A device keeps one capture. NULL: the
+   * backend has none. */
+  planc_status (*capture)(planrt_device *device);
+  planc_status (*captured)(planrt_device *device);
+  planc_status (*replay)(planrt_device *device, const planrt_launch *launch, int64_t period);
+
   /* Returns when all that was enqueued has run, or been dropped after a failure. */
   planc_status (*synchronize)(planrt_device *device);
-} planrt_backend;
+};
 
 extern const planrt_backend planrt_host_backend;
+
+/* A plug-in is a shared object, libplanrt-NAME.so, with this function, which gives NULL when it was built for another
+ * version of this interface. */
+enum { PLANRT_BACKEND_VERSION = 1 };
+#define PLANRT_PLUGIN_SYMBOL "planrt_plugin"
+typedef const planrt_backend *(*planrt_plugin_function)(int32_t backend_version, const char *planc_version);
 
 #endif

@@ -7,17 +7,17 @@
 
 #include "runtime/measure.h"
 
-enum { MOST_THREADS = 64, SLICE_NS = 2000000, BLOCK = 4 << 20, AHEAD = 4 };
+enum { MOST_THREADS = 64, SLICE_NS = 2000000, BLOCK = 4 << 20, DEVICE_BLOCK = 256 << 20, AHEAD = 4 };
 
 struct planrt_background {
   atomic_bool stop;
   int64_t load_ppm;
-  const planrt_backend *backend; /* NULL: load */
-  planrt_device *device;
+  const planrt_backend *backend;
+  planrt_device *device; /* or NULL */
   planrt_direction direction;
   int32_t n_threads;
   pthread_t threads[MOST_THREADS];
-  planc_status failure; /* of the copying thread */
+  planc_status failure; /* of the thread that works on the device */
 };
 
 static int64_t now_ns(void) {
@@ -34,6 +34,22 @@ static void *load(void *argument) {
     int64_t begin = now_ns(), busy = SLICE_NS / 1000 * b->load_ppm / 1000;
     while (now_ns() - begin < busy)
       for (int i = 0; i < 1000; i++) sink = sink * 1.0000001 + 1e-9;
+    int64_t rest = SLICE_NS - (now_ns() - begin);
+    if (rest > 0) nanosleep(&(struct timespec){.tv_nsec = (long)rest}, NULL);
+  }
+  return NULL;
+}
+
+/* The same on a device: large copies within its memory. */
+static void *load_device(void *argument) {
+  planrt_background *b = argument;
+  char *arena = b->backend->arena(b->device);
+  while (!atomic_load(&b->stop) && !b->failure) {
+    int64_t begin = now_ns(), busy = SLICE_NS / 1000 * b->load_ppm / 1000;
+    while (now_ns() - begin < busy && !b->failure) {
+      b->failure = b->backend->copy(b->device, 0, PLANRT_D2D, arena, arena + DEVICE_BLOCK, DEVICE_BLOCK, NULL);
+      if (!b->failure) b->failure = b->backend->synchronize(b->device);
+    }
     int64_t rest = SLICE_NS - (now_ns() - begin);
     if (rest > 0) nanosleep(&(struct timespec){.tv_nsec = (long)rest}, NULL);
   }
@@ -68,14 +84,24 @@ static planc_status started(planc_status status, planrt_background *b, planrt_ba
   return status;
 }
 
-planc_status planrt_background_load(int64_t load_ppm, planrt_background **out) {
+static planc_status start_load(planrt_background *b) {
+  if (b->backend == &planrt_host_backend) {
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return start(b, processors < MOST_THREADS ? (int32_t)processors : MOST_THREADS, load);
+  }
+  planrt_device_options options = {.arena_bytes = 2 * (int64_t)DEVICE_BLOCK, .n_streams = 1, .concurrent = true};
+  PLANC_TRY(b->backend->open(&options, &b->device));
+  return start(b, 1, load_device);
+}
+
+planc_status planrt_background_load(const planrt_backend *backend, int64_t load_ppm, planrt_background **out) {
   *out = NULL;
   if (load_ppm == 0) return NULL;
   planrt_background *b = calloc(1, sizeof *b);
   if (!b) return planc_error(PLANC_OUT_OF_MEMORY, "background work");
+  b->backend = backend;
   b->load_ppm = load_ppm;
-  long processors = sysconf(_SC_NPROCESSORS_ONLN);
-  return started(start(b, processors < MOST_THREADS ? (int32_t)processors : MOST_THREADS, load), b, out);
+  return started(start_load(b), b, out);
 }
 
 planc_status planrt_background_copy(const planrt_backend *backend, planrt_direction direction, int64_t link_bytes_per_s,

@@ -16,6 +16,7 @@ static planc_status describe(const planc_trace *trace, int32_t access, int32_t t
   out->rank = window->rank;
   out->bytes = planc_law_at(window->bytes, batch);
   out->elements = out->bytes / planc_dtype_bytes(window->dtype);
+  out->offset = offset;
   for (int32_t d = 0; d < window->rank; d++) out->dims[d] = planc_law_at(window->dims[d], batch);
   if (offset < 0 || out->bytes < 0 || planc_add_overflow(offset, out->bytes, &end) ||
       end > trace->buffers[with->buffer].bytes)

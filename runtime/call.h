@@ -13,6 +13,7 @@ typedef struct planrt_operand {
   int32_t rank;
   int64_t dims[PLANC_MAX_RANK];
   int64_t elements, bytes;
+  int64_t offset;  /* within its buffer */
   bool accumulate; /* of an output: added to what is there (beta = 1) */
 } planrt_operand;
 

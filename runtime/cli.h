@@ -3,14 +3,9 @@
 #define PLANRT_CLI_H
 
 #include "planc/status.h"
-#include "util/options.h"
+#include "util/program.h"
 
-typedef struct planrt_subcommand {
-  planc_command_line line;
-  planc_status (*run)(const planc_arguments *arguments);
-} planrt_subcommand;
-
-extern const planrt_subcommand planrt_cmd_exec, planrt_cmd_profile, planrt_cmd_info;
+extern const planc_subcommand planrt_cmd_exec, planrt_cmd_profile, planrt_cmd_info;
 
 /* An option that is a rate, "0.2GB/s", in bytes per second; 0 where it is not given. */
 planc_status planrt_option_rate(const planc_arguments *arguments, const char *name, int64_t *out);

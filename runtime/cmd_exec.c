@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "planc/plan.h"
 #include "planrt/data.h"
@@ -14,6 +15,9 @@
 
 static const planc_option options[] = {
     {"data", 'd', "FILE", "train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)"},
+    {"backend", 0, "NAME", "what executes: host (default) or cuda"},
+    {"graph", 0, NULL, "capture the body once and replay it as a whole (backend cuda)"},
+    {"deterministic", 0, NULL, "refuse algorithms that do not give the same bits every time"},
     {"epochs", 'e', "N", "with --data: passes over the data, in all (default 1)"},
     {"iterations", 'n', "N", "iterations in all, rounded up to whole periods (default without --data: 1)"},
     {"seed", 's', "N", "of initial values, shuffles and dropout (default 0)"},
@@ -46,6 +50,7 @@ typedef struct execution {
   double *losses;      /* of job 0 in the epoch, by iteration; sums of what rounds give */
   int64_t first, room; /* the iteration of losses[0]; how many there is room for */
   int64_t n_losses;
+  int64_t run_ns;  /* in planrt_run: prologues, bodies, epilogues */
   double loss;     /* mean of the last epoch; NaN: not known */
   double accuracy; /* NaN: not known */
 } execution;
@@ -77,6 +82,12 @@ static planc_status feed_data(void *user, const planrt_feed_request *request) {
 
 /* --- Command line ----------------------------------------------------------------------------------------------- */
 
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
 static planc_status exclude(const planc_arguments *arguments, const char *one, const char *other) {
   if (!planc_option_given(arguments, one) || !planc_option_given(arguments, other)) return NULL;
   return planc_error(PLANC_USAGE, "--%s and --%s exclude each other", one, other);
@@ -93,6 +104,9 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   PLANC_TRY(exclude(arguments, "data", "synthetic"));
   PLANC_TRY(exclude(arguments, "sequential", "interleave"));
   PLANC_TRY(exclude(arguments, "seed", "resume"));
+  PLANC_TRY(exclude(arguments, "graph", "trace"));
+  PLANC_TRY(exclude(arguments, "graph", "sequential"));
+  PLANC_TRY(exclude(arguments, "graph", "interleave"));
   PLANC_TRY(exclude(arguments, "epochs", "iterations"));
   if (planc_option_given(arguments, "epochs") && !planc_option_given(arguments, "data"))
     return planc_error(PLANC_USAGE, "--epochs goes with --data");
@@ -100,8 +114,12 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   e->options.jitter = (uint64_t)jitter;
   e->options.synthetic = planc_option_given(arguments, "synthetic");
   e->options.verify = planc_option_given(arguments, "verify") || e->options.synthetic;
+  e->options.replay = planc_option_given(arguments, "graph");
+  e->options.deterministic = planc_option_given(arguments, "deterministic");
   e->options.poison = planc_option_given(arguments, "poison");
   e->options.concurrent = e->interleave < 0 && !planc_option_given(arguments, "sequential");
+  const char *backend = planc_option_value(arguments, "backend");
+  if (backend) PLANC_TRY(planrt_backend_find(backend, &e->options.backend));
   e->save = planc_option_value(arguments, "save");
   e->trace = planc_option_value(arguments, "trace");
   if (e->trace) e->options.timeline = TRACED_PERIODS;
@@ -157,8 +175,10 @@ static planc_status run_epoch(execution *e, int64_t epoch) {
   int64_t periods = left > 0 ? (left + per_period - 1) / per_period : 0;
   e->first = iterations_done(e);
   memset(e->losses, 0, (size_t)e->room * sizeof *e->losses);
+  int64_t begin_ns = now_ns();
   PLANC_TRY(e->interleave >= 0 ? planrt_run_interleaved(e->session, periods, (uint64_t)(e->interleave + epoch))
                                : planrt_run(e->session, periods));
+  e->run_ns += now_ns() - begin_ns;
   e->n_losses = e->options.synthetic ? 0 : iterations_done(e) - e->first;
   double sum = 0;
   for (int64_t i = 0; i < e->n_losses; i++) sum += e->losses[i];
@@ -200,9 +220,10 @@ static void print_json(const execution *e, bool valid) {
   }
   printf("],\"accuracy\":");
   print_number(e->accuracy);
-  printf(",\"verified\":%s,\"iterations\":%lld,\"interrupted\":%s,\"peak_bytes\":%lld,\"host_peak_bytes\":%lld}\n",
+  printf(",\"verified\":%s,\"iterations\":%lld,\"interrupted\":%s,\"peak_bytes\":%lld,\"host_peak_bytes\":%lld",
          e->options.verify ? (valid ? "true" : "false") : "null", (long long)iterations_done(e),
          interrupted ? "true" : "false", (long long)report->peak_bytes, (long long)report->host_peak_bytes);
+  printf(",\"taken_bytes\":%lld,\"run_ns\":%lld}\n", (long long)planrt_taken(e->session), (long long)e->run_ns);
 }
 
 static void print_text(const execution *e) {
@@ -247,4 +268,4 @@ static planc_status run(const planc_arguments *arguments) {
   return status;
 }
 
-const planrt_subcommand planrt_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run};
+const planc_subcommand planrt_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run};

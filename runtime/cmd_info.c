@@ -1,23 +1,110 @@
-/* `planrun info`: backends, libraries, versions. */
+/* `planrun info`: backends, devices, libraries, versions. */
+#include <cjson/cJSON.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "planc/plan.h"
 #include "planc/version.h"
-#include "planrt/planrt.h"
+#include "runtime/backend.h"
 #include "runtime/cli.h"
 
-static const planc_option options[] = {{"json", 0, NULL, "one line of JSON"}, {0}};
+static const planc_option options[] = {
+    {"json", 0, NULL, "one line of JSON"},
+    {"properties", 0, NULL, "the GPU's properties, for --deviceless elsewhere"},
+    {0},
+};
 
-static planc_status run(const planc_arguments *arguments) {
-  if (planc_option_given(arguments, "json"))
-    printf(
-        "{\"planrun\":\"info/1\",\"version\":\"%s\",\"plan_format\":%d,"
-        "\"backends\":[{\"name\":\"host\",\"dtype\":\"f32\",\"library\":\"%s\"}]}\n",
-        PLANC_VERSION, PLANC_PLAN_VERSION, planrt_host_library());
+static const char *const names[] = {"host", "cuda"};
+enum { N_BACKENDS = sizeof names / sizeof *names };
+
+/* A backend, and what it runs on or why it cannot. */
+typedef struct entry {
+  const char *name;
+  planrt_device_info info;
+  planc_status missing;
+} entry;
+
+static entry look_up(const char *name) {
+  entry out = {.name = name};
+  const planrt_backend *backend;
+  out.missing = planrt_backend_find(name, &backend);
+  if (!out.missing) out.missing = backend->info(&out.info);
+  return out;
+}
+
+static void print_text(const entry *e) {
+  if (e->missing)
+    printf("backend %s: not available: %s\n", e->name, planc_status_message(e->missing));
   else
-    printf("planrun %s, plan format %d\nbackend host: f32, %s\n", PLANC_VERSION, PLANC_PLAN_VERSION,
-           planrt_host_library());
+    printf("backend %s: %s, %s; %s\n", e->name, e->info.device, e->info.versions, e->info.dtypes);
+}
+
+static void add_json(cJSON *array, const entry *e) {
+  cJSON *object = cJSON_CreateObject();
+  cJSON_AddStringToObject(object, "name", e->name);
+  cJSON_AddBoolToObject(object, "available", !e->missing);
+  if (e->missing) {
+    cJSON_AddStringToObject(object, "missing", planc_status_message(e->missing));
+  } else {
+    cJSON_AddStringToObject(object, "device", e->info.device);
+    cJSON_AddStringToObject(object, "library", e->info.versions);
+    cJSON_AddStringToObject(object, "dtype", e->info.dtypes);
+    cJSON_AddNumberToObject(object, "memory_bytes", (double)e->info.memory_bytes);
+    cJSON_AddNumberToObject(object, "processors", e->info.processors);
+  }
+  cJSON_AddItemToArray(array, object);
+}
+
+static planc_status print_json(const entry *entries) {
+  cJSON *root = cJSON_CreateObject();
+  cJSON_AddStringToObject(root, "planrun", "info/1");
+  cJSON_AddStringToObject(root, "version", PLANC_VERSION);
+  cJSON_AddNumberToObject(root, "plan_format", PLANC_PLAN_VERSION);
+  cJSON *array = cJSON_AddArrayToObject(root, "backends");
+  for (int i = 0; i < N_BACKENDS; i++) add_json(array, &entries[i]);
+  char *text = cJSON_PrintUnformatted(root);
+  cJSON_Delete(root);
+  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "info");
+  printf("%s\n", text);
+  cJSON_free(text);
   return NULL;
 }
 
-const planrt_subcommand planrt_cmd_info = {{"info", "", "backends and versions", options, 0, 0}, run};
+/* {"planrun": "device-properties/1", ...}, planc-profile(5). */
+static planc_status print_properties(void) {
+  const planrt_backend *backend;
+  planrt_device_info info;
+  char *properties, origin[512];
+  PLANC_TRY(planrt_backend_find("cuda", &backend));
+  PLANC_TRY(backend->info(&info));
+  PLANC_TRY(backend->properties(&properties));
+  snprintf(origin, sizeof origin, "dumped from a card: %s, %s", info.device, info.versions);
+  cJSON *root = cJSON_CreateObject();
+  cJSON_AddStringToObject(root, "planrun", "device-properties/1");
+  cJSON_AddStringToObject(root, "origin", origin);
+  cJSON_AddItemToObject(root, "properties", cJSON_Parse(properties));
+  free(properties);
+  char *text = cJSON_Print(root);
+  cJSON_Delete(root);
+  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "properties");
+  printf("%s\n", text);
+  cJSON_free(text);
+  return NULL;
+}
+
+static planc_status run(const planc_arguments *arguments) {
+  if (planc_option_given(arguments, "properties")) return print_properties();
+  entry entries[N_BACKENDS];
+  planc_status status = NULL;
+  for (int i = 0; i < N_BACKENDS; i++) entries[i] = look_up(names[i]);
+  if (planc_option_given(arguments, "json")) {
+    status = print_json(entries);
+  } else {
+    printf("planrun %s, plan format %d\n", PLANC_VERSION, PLANC_PLAN_VERSION);
+    for (int i = 0; i < N_BACKENDS; i++) print_text(&entries[i]);
+  }
+  for (int i = 0; i < N_BACKENDS; i++) planc_status_free(entries[i].missing);
+  return status;
+}
+
+const planc_subcommand planrt_cmd_info = {{"info", "", "backends, devices and versions", options, 0, 0}, run};

@@ -24,7 +24,10 @@
 static const planc_option options[] = {
     {"batches", 'b', "N,N,...", "batches to measure (default: the graph's header, else 32)"},
     {"output", 'o', "FILE", "the profile (default: profile.json)"},
-    {"name", 0, "NAME", "of the device in the profile (default: host)"},
+    {"name", 0, "NAME", "of the device in the profile (default: the backend's name)"},
+    {"backend", 0, "NAME", "what to measure: host (default) or cuda"},
+    {"deviceless", 0, "DEVICE", "instead of measuring list the algorithms that the CUDA libraries have for DEVICE"},
+    {"deterministic", 0, NULL, "only algorithms that give the same bits every time"},
     {"optimizer", 0, "NAME", "sgd, momentum or adam, where the graph has no backward ops"},
     {"inference", 0, NULL, "measure the graph as it stands, without deriving training"},
     {"repetitions", 'r', "N", "iterations measured with each algorithm (default 5)"},
@@ -42,7 +45,11 @@ typedef struct profiling {
   int32_t n_batches, n_loads;
   int64_t batches[MOST_BATCHES], loads[MOST_LOADS + 1]; /* ppm; the first is 0 */
   int64_t repetitions, link_bytes_per_s;
-  char machine[256];
+  const planrt_backend *backend;
+  const char *deviceless; /* the device that is described, or NULL */
+  bool deterministic;
+  planrt_device_info info;
+  char machine[512];
   const char *name;
   cJSON *pieces; /* an array */
   FILE *file;    /* the pieces' */
@@ -77,25 +84,31 @@ static planc_status read_list(const planc_arguments *arguments, const char *name
   return NULL;
 }
 
-/* The processor's name and the library in use: a profile holds for these. */
-static void describe_machine(char *out, size_t room) {
-  char line[512], processor[128] = "unknown processor";
-  FILE *file = fopen("/proc/cpuinfo", "r");
-  while (file && fgets(line, sizeof line, file)) {
-    const char *value = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
-    if (!value) continue;
-    snprintf(processor, sizeof processor, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
-    break;
-  }
-  if (file) fclose(file);
-  snprintf(out, room, "%s, %ld processors, %s, planrun %s", processor, sysconf(_SC_NPROCESSORS_ONLN),
-           planrt_host_library(), PLANC_VERSION);
+/* What a profile holds for. */
+static planc_status describe_machine(profiling *p) {
+  PLANC_TRY(p->backend->info(&p->info));
+  snprintf(p->machine, sizeof p->machine, "%s, %d processors, %s, planrun %s", p->info.device, p->info.processors,
+           p->info.versions, PLANC_VERSION);
+  return NULL;
+}
+
+/* A described device is the CUDA libraries'; nothing on it is measured. */
+static planc_status find_backend(profiling *p, const planc_arguments *arguments) {
+  static const char *const measuring[] = {"backend", "name", "repetitions", "link", "loads"};
+  const char *name = planc_option_value(arguments, "backend");
+  p->deviceless = planc_option_value(arguments, "deviceless");
+  for (size_t i = 0; p->deviceless && i < sizeof measuring / sizeof *measuring; i++)
+    if (planc_option_given(arguments, measuring[i]))
+      return planc_error(PLANC_USAGE, "--deviceless and --%s exclude each other", measuring[i]);
+  PLANC_TRY(planrt_backend_find(p->deviceless ? "cuda" : name ? name : "host", &p->backend));
+  return p->deviceless ? NULL : describe_machine(p);
 }
 
 static planc_status read_arguments(profiling *p, const planc_arguments *arguments) {
   const char *output = planc_option_value(arguments, "output"), *name = planc_option_value(arguments, "name");
   p->output = output ? output : "profile.json";
-  p->name = name ? name : "host";
+  p->name = name ? name : planc_option_value(arguments, "backend");
+  if (!p->name) p->name = "host";
   PLANC_TRY(read_list(arguments, "batches", INT32_MAX, MOST_BATCHES, p->batches, &p->n_batches));
   PLANC_TRY(read_list(arguments, "loads", 100, MOST_LOADS, p->loads + 1, &p->n_loads));
   for (int32_t i = 1; i <= p->n_loads; i++) p->loads[i] *= PERCENT;
@@ -106,8 +119,8 @@ static planc_status read_arguments(profiling *p, const planc_arguments *argument
   p->part = malloc(room);
   if (!p->part) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   snprintf(p->part, room, "%s.part", p->output);
-  describe_machine(p->machine, sizeof p->machine);
-  return NULL;
+  p->deterministic = planc_option_given(arguments, "deterministic");
+  return find_backend(p, arguments);
 }
 
 static planc_status read_graph(profiling *p, const planc_arguments *arguments) {
@@ -137,6 +150,7 @@ static char *describe_pieces(const profiling *p) {
   cJSON_AddStringToObject(object, "machine", p->machine);
   cJSON_AddNumberToObject(object, "repetitions", (double)p->repetitions);
   cJSON_AddNumberToObject(object, "link_bytes_per_second", (double)p->link_bytes_per_s);
+  if (p->deterministic) cJSON_AddTrueToObject(object, "deterministic");
   char *line = cJSON_PrintUnformatted(object);
   cJSON_Delete(object);
   return line;
@@ -216,14 +230,16 @@ static void show(void *user, int32_t done, int32_t of) {
   planc_progress(stderr, "%s: iteration %d of %d", ((const profiling *)user)->doing, done + 1, of);
 }
 
-static planc_status measure_ops(profiling *p, int64_t batch, planrt_op_times *times) {
-  planrt_op_options how = {.backend = &planrt_host_backend,
+static planc_status measure_ops(profiling *p, int64_t batch, planrt_op_times *times, int64_t *taken) {
+  planrt_op_options how = {.backend = p->backend,
                            .graph = p->graph,
                            .batch = batch,
+                           .deterministic = p->deterministic,
                            .repetitions = (int32_t)p->repetitions,
                            .stop = &interrupted,
                            .progress = show,
-                           .user = p};
+                           .user = p,
+                           .taken_bytes = taken};
   return planrt_measure_ops(&how, times);
 }
 
@@ -231,10 +247,11 @@ static planc_status measure_batch(profiling *p, int64_t load_ppm, int64_t batch)
   planrt_background *background;
   planrt_op_times times = {0};
   snprintf(p->doing, sizeof p->doing, "batch %lld, load %lld %%", (long long)batch, (long long)(load_ppm / PERCENT));
-  PLANC_TRY(planrt_background_load(load_ppm, &background));
-  planc_status status = measure_ops(p, batch, &times);
+  PLANC_TRY(planrt_background_load(p->backend, load_ppm, &background));
+  int64_t taken = 0;
+  planc_status status = measure_ops(p, batch, &times, background ? NULL : &taken);
   planc_status_free(planrt_background_stop(background));
-  if (!status && !interrupted) status = keep(p, planrt_piece_of_ops(p->graph, load_ppm, batch, &times));
+  if (!status && !interrupted) status = keep(p, planrt_piece_of_ops(p->graph, load_ppm, batch, &times, taken));
   VEC_FREE(&times);
   return status;
 }
@@ -244,8 +261,8 @@ static planc_status measure_slowdown(profiling *p, int64_t batch, int64_t *out_p
   planrt_background *background;
   planrt_op_times times = {0};
   snprintf(p->doing, sizeof p->doing, "ops beside copies");
-  PLANC_TRY(planrt_background_copy(&planrt_host_backend, PLANRT_D2H, p->link_bytes_per_s, &background));
-  planc_status status = measure_ops(p, batch, &times);
+  PLANC_TRY(planrt_background_copy(p->backend, PLANRT_D2H, p->link_bytes_per_s, &background));
+  planc_status status = measure_ops(p, batch, &times, NULL);
   planc_status stopped = planrt_background_stop(background);
   double beside = 0, alone = planrt_piece_total_ns(find_ops(p, 0, batch));
   for (int64_t i = 0; i < times.len; i++) beside += (double)times.data[i].time.median_ns;
@@ -261,7 +278,7 @@ static planc_status measure_links(profiling *p) {
     if (p->batches[i] < smallest) smallest = p->batches[i];
   planrt_link_times times;
   planc_progress(stderr, "links");
-  PLANC_TRY(planrt_measure_links(&planrt_host_backend, p->link_bytes_per_s, &times));
+  PLANC_TRY(planrt_measure_links(p->backend, p->link_bytes_per_s, &times));
   PLANC_TRY(measure_slowdown(p, smallest, &slowdown_ppm));
   return interrupted ? NULL : keep(p, planrt_piece_of_links(&times, slowdown_ppm));
 }
@@ -275,33 +292,64 @@ static planc_status measure_all(profiling *p) {
 
 /* --- The profile ------------------------------------------------------------------------------------------------ */
 
-static planc_status write_profile(profiling *p) {
-  planrt_profile_head head = {
-      .name = p->name, .machine = p->machine, .memory_bytes = sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE)};
-  cJSON *tree;
+static int64_t largest_batch(const profiling *p) {
   int64_t most = 0;
   for (int32_t i = 0; i < p->n_batches; i++)
     if (p->batches[i] > most) most = p->batches[i];
-  PLANC_TRY(planrt_profile_compose(&head, p->graph, p->pieces, &tree));
-  planc_status status = planrt_profile_add_workspaces(tree, &planrt_host_backend, p->graph, most);
-  char *text = status ? NULL : cJSON_Print(tree);
-  cJSON_Delete(tree);
-  PLANC_TRY(status);
+  return most;
+}
+
+static void show_workspaces(void *user, int32_t done, int32_t of) {
+  (void)user;
+  planc_progress(stderr, "workspaces: batch %d of %d", done + 1, of);
+}
+
+/* A GPU's library has dozens of algorithms for a convolution: it is asked about the sizes of rounds only. */
+static planc_status add_workspaces(const profiling *p, cJSON *tree) {
+  planrt_batches batches;
+  planrt_device *device;
+  planrt_device_options nothing = {.deterministic = p->deterministic};
+  bool host = p->backend == &planrt_host_backend;
+  PLANC_TRY((host ? planrt_all_sizes : planrt_round_sizes)(largest_batch(p), &batches));
+  batches.progress = show_workspaces;
+  planc_status status = p->backend->open(&nothing, &device);
+  if (!status) {
+    status = planrt_profile_add_workspaces(tree, p->backend, device, p->graph, &batches);
+    p->backend->close(device);
+  }
+  free(batches.sizes);
+  planc_progress_end(stderr);
+  return status;
+}
+
+/* Only a profile that planc can read leaves. */
+static planc_status write_tree(const profiling *p, cJSON *tree) {
+  char *text = cJSON_Print(tree);
   if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
   size_t length = strlen(text);
-  /* Whatever a damaged file of pieces has brought in, only a profile that planc can read leaves. */
   planc_profile *read = NULL;
-  status = planc_profile_parse(text, length, p->output, &read);
+  planc_status status = planc_profile_parse(text, length, p->output, &read);
   planc_profile_free(read);
   if (!status) status = planc_file_write(p->output, text, length);
-  free(text);
+  cJSON_free(text);
+  return status;
+}
+
+static planc_status write_measured(const profiling *p) {
+  planrt_profile_head head = {.name = p->name,
+                              .machine = p->machine,
+                              .memory_bytes = p->info.memory_bytes,
+                              .processors = p->backend == &planrt_host_backend ? 1 : p->info.processors};
+  cJSON *tree;
+  PLANC_TRY(planrt_profile_compose(&head, p->graph, p->pieces, &tree));
+  planc_status status = add_workspaces(p, tree);
+  if (!status) status = write_tree(p, tree);
+  cJSON_Delete(tree);
   if (!status && unlink(p->part) != 0) status = planc_error(PLANC_IO, "%s: %s", p->part, strerror(errno));
   return status;
 }
 
-static planc_status profile(profiling *p, const planc_arguments *arguments) {
-  PLANC_TRY(read_arguments(p, arguments));
-  PLANC_TRY(read_graph(p, arguments));
+static planc_status profile_measured(profiling *p) {
   char *head = describe_pieces(p);
   p->pieces = cJSON_CreateArray();
   if (!head || !p->pieces) {
@@ -313,9 +361,36 @@ static planc_status profile(profiling *p, const planc_arguments *arguments) {
   if (!status) status = measure_all(p);
   planc_progress_end(stderr);
   PLANC_TRY(status);
-  if (!interrupted) return write_profile(p);
+  if (!interrupted) return write_measured(p);
   fprintf(stderr, "planrun: interrupted; the same command goes on from %s\n", p->part);
   return NULL;
+}
+
+static void show_listing(void *user, int32_t done, int32_t of) {
+  planc_progress(stderr, "%s: batch %d of %d", ((const profiling *)user)->deviceless, done + 1, of);
+}
+
+static planc_status profile_described(profiling *p) {
+  planrt_described_options how = {.backend = p->backend,
+                                  .device = p->deviceless,
+                                  .graph = p->graph,
+                                  .n_batches = p->n_batches,
+                                  .batches = p->batches,
+                                  .deterministic = p->deterministic,
+                                  .progress = show_listing,
+                                  .user = p};
+  cJSON *tree;
+  planc_status status = planrt_profile_described(&how, &tree);
+  planc_progress_end(stderr);
+  if (!status) status = write_tree(p, tree);
+  cJSON_Delete(tree);
+  return status;
+}
+
+static planc_status profile(profiling *p, const planc_arguments *arguments) {
+  PLANC_TRY(read_arguments(p, arguments));
+  PLANC_TRY(read_graph(p, arguments));
+  return p->deviceless ? profile_described(p) : profile_measured(p);
 }
 
 static planc_status run(const planc_arguments *arguments) {
@@ -332,5 +407,5 @@ static planc_status run(const planc_arguments *arguments) {
   return status;
 }
 
-const planrt_subcommand planrt_cmd_profile = {
+const planc_subcommand planrt_cmd_profile = {
     {"profile", "GRAPH", "measure ops, links and launches on this machine", options, 1, 1}, run};

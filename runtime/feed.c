@@ -1,6 +1,7 @@
 /* Where input samples come from: requests to the user's feed, and the default one. */
 #include <string.h>
 
+#include "runtime/bf16.h"
 #include "runtime/random.h"
 #include "runtime/session.h"
 
@@ -22,7 +23,7 @@ planc_status planrt_ask(planrt_feed feed, void *user, const planc_trace *trace, 
                        (long long)request.iteration);
 }
 
-/* f32 are uniform in [0, 1), labels are below their number of classes, all else is random bytes. */
+/* f32 and bf16 are uniform in [0, 1), labels are below their number of classes, all else is random bytes. */
 planc_status planrt_random_feed(void *user, const planrt_feed_request *request) {
   const planrt_session *session = user;
   const planc_job *job = &session->trace->jobs[request->job];
@@ -37,8 +38,8 @@ planc_status planrt_random_feed(void *user, const planrt_feed_request *request) 
   char *out = request->out;
   for (int64_t i = 0; i < elements; i++, counter++, out += size) {
     uint64_t bits = planrt_random(key, counter);
-    if (tensor->dtype == PLANC_DTYPE_f32)
-      memcpy(out, &(float){planrt_uniform(key, counter)}, sizeof(float));
+    if (planrt_is_real(tensor->dtype))
+      planrt_real_put(tensor->dtype, out, 0, planrt_uniform(key, counter));
     else if (tensor->dtype == PLANC_DTYPE_i64 && classes > 0)
       memcpy(out, &(int64_t){(int64_t)(bits % (uint64_t)classes)}, sizeof(int64_t));
     else

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/bf16.h"
 #include "runtime/session.h"
 
 struct planrt_inference {
@@ -63,18 +64,22 @@ static void count_correct(const struct planrt_inference *inference, int64_t samp
   const planc_job *job = &inference->trace->jobs[0];
   const planc_tensor *tensor = &job->graph->tensors[inference->probs];
   const planc_tensor *label_tensor = &job->graph->tensors[inference->labels];
-  const float *probs = (const float *)(inference->probs_copy + planc_law_at(tensor->offset, job->batch));
+  const char *probs = inference->probs_copy + planc_law_at(tensor->offset, job->batch);
   const int64_t *labels = (const int64_t *)(inference->labels_copy + planc_law_at(label_tensor->offset, job->batch));
   bool channels_last = tensor->rank == 2 || job->graph->layout == PLANC_LAYOUT_NHWC;
   int64_t classes = planc_law_at(tensor->dims[channels_last ? tensor->rank - 1 : 1], job->batch);
   int64_t per_sample = planc_law_at(label_tensor->bytes, job->batch) / (int64_t)sizeof *labels / job->batch;
   int64_t class_stride = channels_last ? 1 : per_sample;
   for (int64_t i = 0; i < samples * per_sample; i++) {
-    const float *p =
-        channels_last ? probs + i * classes : probs + i / per_sample * classes * per_sample + i % per_sample;
-    int64_t best = 0;
-    for (int64_t c = 1; c < classes; c++)
-      if (p[c * class_stride] > p[best * class_stride]) best = c;
+    int64_t first = channels_last ? i * classes : i / per_sample * classes * per_sample + i % per_sample, best = 0;
+    float highest = planrt_real_at(tensor->dtype, probs, first);
+    for (int64_t c = 1; c < classes; c++) {
+      float p = planrt_real_at(tensor->dtype, probs, first + c * class_stride);
+      if (p > highest) {
+        highest = p;
+        best = c;
+      }
+    }
     *correct += best == labels[i];
     ++*positions;
   }

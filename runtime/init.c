@@ -2,10 +2,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/bf16.h"
 #include "runtime/random.h"
 #include "runtime/session.h"
 
-typedef enum value { ZERO, ONE, HE_UNIFORM } value;
+typedef enum value { ZERO, ONE, HE_UNIFORM, SMALL_NORMAL } value;
 
 /* What the k-th input of an op type starts as; of side effects `input` is -1 - k. */
 static const struct role {
@@ -28,48 +29,83 @@ static const struct role {
     {"batchnorm_infer", 4, ONE},
     {"layernorm", 1, ONE},
     {"layernorm", 2, ZERO},
+    {"embedding", 1, SMALL_NORMAL},
+    {"position", 1, SMALL_NORMAL},
     {"momentum", 2, ZERO},
     {"adam", 2, ZERO},
     {"adam", 3, ZERO},
 };
 
 /* Uniform in [-bound, bound), drawn by the tensor's name. */
-static void draw(const planc_tensor *tensor, uint64_t seed, float bound, float *out, int64_t elements) {
+static void draw(const planc_tensor *tensor, uint64_t seed, float bound, void *out, int64_t elements) {
   uint64_t key = planrt_key(seed, tensor->name);
-  for (int64_t i = 0; i < elements; i++) out[i] = (2.0F * planrt_uniform(key, (uint64_t)i) - 1.0F) * bound;
+  for (int64_t i = 0; i < elements; i++)
+    planrt_real_put(tensor->dtype, out, i, (2.0F * planrt_uniform(key, (uint64_t)i) - 1.0F) * bound);
+}
+
+/* Normal with mean 0 (Box and Muller, 1958), drawn by the tensor's name. */
+static void draw_normal(const planc_tensor *tensor, uint64_t seed, double deviation, void *out, int64_t elements) {
+  static const double two_pi = 6.283185307179586;
+  uint64_t key = planrt_key(seed, tensor->name);
+  for (int64_t i = 0; i < elements; i++) {
+    double radius = sqrt(-2 * log(1 - (double)planrt_uniform(key, 2 * (uint64_t)i)));
+    double angle = two_pi * (double)planrt_uniform(key, 2 * (uint64_t)i + 1);
+    planrt_real_put(tensor->dtype, out, i, (float)(deviation * radius * cos(angle)));
+  }
 }
 
 static void assign(const planc_tensor *tensor, int64_t batch, uint64_t seed, value v, char *home) {
-  int64_t elements = planc_law_at(tensor->bytes, batch) / (int64_t)sizeof(float);
-  float *out = (float *)(home + planc_law_at(tensor->offset, batch));
+  int64_t elements = planc_law_at(tensor->bytes, batch) / planc_dtype_bytes(tensor->dtype);
+  void *out = home + planc_law_at(tensor->offset, batch);
   if (v == HE_UNIFORM) {
     /* Output units come first: K,C,R,S or O,I. */
     int64_t units = tensor->rank > 0 ? planc_law_at(tensor->dims[0], batch) : 1;
     int64_t fan_in = units > 0 ? elements / units : 1;
     draw(tensor, seed, sqrtf(6.0F / (float)(fan_in > 0 ? fan_in : 1)), out, elements);
+  } else if (v == SMALL_NORMAL) {
+    /* Radford et al., Improving language understanding by generative pre-training, 2018, 4.1. */
+    draw_normal(tensor, seed, 0.02, out, elements);
   } else {
-    for (int64_t i = 0; i < elements; i++) out[i] = v == ONE ? 1.0F : 0.0F;
+    for (int64_t i = 0; i < elements; i++) planrt_real_put(tensor->dtype, out, i, v == ONE ? 1.0F : 0.0F);
   }
 }
 
-/* What no known op uses: small, or random bits where it is not f32. */
+/* What no known op uses: small, or random bits where it is no real number. */
 static void assign_unknown(const planc_tensor *tensor, int64_t bytes, uint64_t seed, char *home) {
-  if (tensor->dtype == PLANC_DTYPE_f32) {
-    draw(tensor, seed, 0.05F, (float *)home, bytes / (int64_t)sizeof(float));
+  if (planrt_is_real(tensor->dtype)) {
+    draw(tensor, seed, 0.05F, home, bytes / planc_dtype_bytes(tensor->dtype));
     return;
   }
   uint64_t key = planrt_key(seed, tensor->name);
   for (int64_t i = 0; i < bytes; i++) home[i] = (char)planrt_random(key, (uint64_t)i);
 }
 
-static void init_operand(planrt_session *session, int32_t job, const planc_op *op, int32_t input) {
+/* `cast_from` as in init_job. */
+static void init_operand(planrt_session *session, int32_t job, const int32_t *cast_from, const planc_op *op,
+                         int32_t input) {
   const planc_job *of = &session->trace->jobs[job];
-  const planc_tensor *tensor = &of->graph->tensors[input < 0 ? op->effects[-1 - input] : op->in[input]];
+  int32_t operand = input < 0 ? op->effects[-1 - input] : op->in[input];
+  const planc_tensor *tensor = &of->graph->tensors[cast_from[operand] >= 0 ? cast_from[operand] : operand];
   char *home = session->home[session->home_of[job] + tensor->storage];
-  if (!home || tensor->dtype != PLANC_DTYPE_f32) return;
+  if (!home || !planrt_is_real(tensor->dtype)) return;
   for (size_t r = 0; r < sizeof roles / sizeof *roles; r++)
     if (roles[r].input == input && strcmp(roles[r].type, op->type) == 0)
       assign(tensor, of->batch, session->options.seed, roles[r].value, home);
+}
+
+static planc_status init_job(planrt_session *session, int32_t job) {
+  const planc_graph *graph = session->trace->jobs[job].graph;
+  int32_t *cast_from; /* by tensor: what a cast made it from, -1 for others */
+  PLANC_TRY(PLANC_NEW(&session->memory, &cast_from, graph->n_tensors));
+  for (int32_t t = 0; t < graph->n_tensors; t++) cast_from[t] = -1;
+  for (int32_t o = 0; o < graph->n_ops; o++)
+    if (strcmp(graph->ops[o].type, "cast") == 0) cast_from[graph->ops[o].out[0]] = graph->ops[o].in[0];
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    const planc_op *op = &graph->ops[o];
+    for (int32_t k = 0; k < op->n_in; k++) init_operand(session, job, cast_from, op, k);
+    for (int32_t k = 0; k < op->n_effects; k++) init_operand(session, job, cast_from, op, -1 - k);
+  }
+  return NULL;
 }
 
 planc_status planrt_init(planrt_session *session) {
@@ -81,12 +117,6 @@ planc_status planrt_init(planrt_session *session) {
       assign_unknown(&graph->tensors[graph->storages[buffer->storage].tensor], buffer->bytes, session->options.seed,
                      home);
   }
-  for (int32_t j = 0; j < session->trace->n_jobs; j++) {
-    const planc_graph *graph = session->trace->jobs[j].graph;
-    for (int32_t o = 0; o < graph->n_ops; o++) {
-      for (int32_t k = 0; k < graph->ops[o].n_in; k++) init_operand(session, j, &graph->ops[o], k);
-      for (int32_t k = 0; k < graph->ops[o].n_effects; k++) init_operand(session, j, &graph->ops[o], -1 - k);
-    }
-  }
+  for (int32_t j = 0; j < session->trace->n_jobs; j++) PLANC_TRY(init_job(session, j));
   return NULL;
 }

@@ -1,4 +1,6 @@
 /* The interpreter: replays a loaded plan on a backend, in file order or in any order its events allow. */
+#include <string.h>
+
 #include "runtime/random.h"
 #include "runtime/session.h"
 
@@ -9,8 +11,13 @@ static planc_status feed(void *user, const void *what, int64_t period) {
   return planrt_ask(session->feed, session->feed_user, session->trace, action->id, period, (void *)action->from);
 }
 
+/* The row of a period's results and digests: a captured body has one of its own. */
+static int64_t row_of(const planrt_session *session, int64_t period) {
+  return session->options.replay ? session->window : period % session->window;
+}
+
 static char *result_slot(const planrt_session *session, const planrt_action *action, int64_t period) {
-  return session->results + period % session->window * session->result_bytes + session->result_at[action->id];
+  return session->results + row_of(session, period) * session->result_bytes + session->result_at[action->id];
 }
 
 /* Host work: a result that has arrived goes to the user. */
@@ -46,7 +53,7 @@ static planc_status launch(planrt_session *session, const planrt_action *action,
 static uint64_t *digest_slot(const planrt_session *session, const planrt_action *action, int64_t period) {
   const planrt_part *body = &session->parts[PLANRT_BODY];
   bool counts = session->digests && action >= body->actions && action < body->actions + body->n;
-  return counts ? session->digests + period % session->window * body->n + (action - body->actions) : NULL;
+  return counts ? session->digests + row_of(session, period) * body->n + (action - body->actions) : NULL;
 }
 
 /* Enqueues one action of body `body` (-1: the prologue). */
@@ -88,7 +95,7 @@ static planrt_span *spans_of(const planrt_session *session, int64_t body, int64_
   return session->spans + period % session->options.timeline * session->parts[PLANRT_BODY].n;
 }
 
-static planc_status replay(planrt_session *session, int64_t body, int64_t periods) {
+static planc_status enqueue_part(planrt_session *session, int64_t body, int64_t periods) {
   const planrt_part *part = part_of(session, body, periods);
   planrt_span *spans = spans_of(session, body, periods);
   for (int32_t i = 0; i < part->n; i++)
@@ -97,13 +104,46 @@ static planc_status replay(planrt_session *session, int64_t body, int64_t period
   return NULL;
 }
 
+/* Puts what a captured body has left where its period's results and digests belong. */
+static void keep_row(planrt_session *session, int64_t period) {
+  int64_t row = period % session->window, digests = session->parts[PLANRT_BODY].n;
+  memcpy(session->results + row * session->result_bytes, session->results + session->window * session->result_bytes,
+         (size_t)session->result_bytes);
+  memcpy(session->digests + row * digests, session->digests + session->window * digests,
+         (size_t)digests * sizeof *session->digests);
+}
+
+static planc_status replay_captured(planrt_session *session, int64_t body) {
+  planrt_launch launch = {.step = session->step, .seed = session->options.seed};
+  launch.step.period += body;
+  PLANC_TRY(session->backend->replay(session->device, &launch, launch.step.period));
+  if (!session->digests) return NULL;
+  PLANC_TRY(session->backend->synchronize(session->device));
+  keep_row(session, launch.step.period);
+  return NULL;
+}
+
+planc_status planrt_capture(planrt_session *session) {
+  const planrt_backend *backend = session->backend;
+  if (!backend->capture) return planc_error(PLANC_USAGE, "backend %s cannot capture and replay", backend->name);
+  if (!session->options.concurrent || session->options.timeline > 0)
+    return planc_error(PLANC_USAGE, "a captured body has streams beside each other, and no timeline");
+  PLANC_TRY(backend->capture(session->device));
+  planc_status status = enqueue_part(session, 0, 1);
+  planc_status ended = backend->captured(session->device);
+  if (!status) return planc_context(ended, "capture");
+  planc_status_free(ended);
+  return status;
+}
+
 planc_status planrt_interpret(planrt_session *session, int64_t periods, int64_t *out_done) {
   const volatile sig_atomic_t *stop = session->options.stop;
   planc_status status = NULL;
   session->backend->forget(session->device);
   for (int64_t body = -1; !status && body <= periods; body++) {
     if (stop && *stop && body >= 0 && body < periods) periods = body;
-    status = replay(session, body, periods);
+    bool captured = session->options.replay && body >= 0 && body < periods;
+    status = captured ? replay_captured(session, body) : enqueue_part(session, body, periods);
   }
   *out_done = periods;
   planc_status failure = session->backend->synchronize(session->device);

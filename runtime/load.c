@@ -17,7 +17,6 @@ typedef struct loader {
   const planc_trace *trace;
   place *places;     /* by residency */
   void **memory;     /* scratch: of one instance's accesses */
-  char **staging;    /* by stream, for fed samples; NULL: none yet */
   planrt_part *part; /* being loaded */
 } loader;
 
@@ -128,13 +127,6 @@ static planc_status load_exec(loader *l, const planc_instr *instr, planrt_action
   return planc_context(session->backend->prepare(session->device, call), "op %s", call->op->name);
 }
 
-/* Where samples that a stream brings wait for their copy: each stream works in order and needs one place. */
-static planc_status stage(loader *l, int32_t stream, char **out) {
-  if (!l->staging[stream]) PLANC_TRY(PLANC_NEW(&l->session->memory, &l->staging[stream], l->session->staging_bytes));
-  *out = l->staging[stream];
-  return NULL;
-}
-
 /* The user's side of a copy: in the body samples come and results leave, around it persistent buffers come from and go
  * to their home. */
 static planc_status load_user(loader *l, const planc_instr *instr, bool body, const place *at, planrt_action *out) {
@@ -145,7 +137,7 @@ static planc_status load_user(loader *l, const planc_instr *instr, bool body, co
     return planc_error(PLANC_INVALID_PLAN, "%s is not the user's", planc_trace_buffer_name(l->trace, at->buffer));
   out->kind = !body ? PLANRT_COPY : offload ? PLANRT_DELIVER : PLANRT_FEED;
   char *user = body ? NULL : planrt_home(l->session, buffer);
-  if (out->kind == PLANRT_FEED) PLANC_TRY(stage(l, out->stream, &user));
+  if (out->kind == PLANRT_FEED) user = l->session->samples[out->stream];
   out->to = offload ? user : at->memory;
   out->from = offload ? at->memory : user;
   return NULL;
@@ -270,7 +262,6 @@ planc_status planrt_load(planrt_session *session) {
     if (l.trace->instances[i].n_accesses > most) most = l.trace->instances[i].n_accesses;
   PLANC_TRY(PLANC_NEW(&session->memory, &l.memory, most));
   PLANC_TRY(PLANC_NEW(&session->memory, &session->cursors, l.plan->n_streams));
-  PLANC_TRY(PLANC_NEW(&session->memory, &l.staging, l.plan->n_streams));
   PLANC_TRY(locate_all(&l));
   PLANC_TRY(load_part(&l, &l.plan->prologue, "prologue", &session->parts[PLANRT_PROLOGUE]));
   PLANC_TRY(load_part(&l, &l.plan->body, "body", &session->parts[PLANRT_BODY]));

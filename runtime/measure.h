@@ -19,8 +19,9 @@ planrt_statistic planrt_statistic_of(int64_t *times, int32_t n);
 /* Threads that work beside what is measured until they are stopped. */
 typedef struct planrt_background planrt_background;
 
-/* Keeps every processor busy for `load_ppm` of the time. NULL in *out when that is 0. */
-planc_status planrt_background_load(int64_t load_ppm, planrt_background **out);
+/* Keeps every processor of the host, or the memory and processors of another device, busy for `load_ppm` of the time.
+ * NULL in *out when that is 0. */
+planc_status planrt_background_load(const planrt_backend *backend, int64_t load_ppm, planrt_background **out);
 /* Copies blocks in one direction without pause. */
 planc_status planrt_background_copy(const planrt_backend *backend, planrt_direction direction, int64_t link_bytes_per_s,
                                     planrt_background **out);
@@ -32,6 +33,8 @@ typedef struct planrt_op_time {
   int32_t op;
   planrt_variant variant;
   planrt_statistic time;
+  int64_t busy_ppm; /* share of the device it keeps busy; 0: not measured */
+  bool predicted;   /* the time is no measurement */
 } planrt_op_time;
 typedef VEC(planrt_op_time) planrt_op_times;
 
@@ -39,10 +42,12 @@ typedef struct planrt_op_options {
   const planrt_backend *backend;
   const planc_graph *graph;
   int64_t batch;
+  bool deterministic;
   int32_t repetitions;
   const volatile sig_atomic_t *stop;                      /* when it is not 0 measuring ends early with fewer times */
   void (*progress)(void *user, int32_t done, int32_t of); /* iterations; or NULL */
   void *user;
+  int64_t *taken_bytes; /* raised to what the device had taken beside the arena with everything ready; or NULL */
 } planrt_op_options;
 
 /* Measures every op with every algorithm at one batch. Ops run in the order of an iteration, everything resident, so
@@ -50,9 +55,14 @@ typedef struct planrt_op_options {
  * one with the second, and so on, each after a warm-up repeated. Appends to `out`, which is the caller's to free, in
  * the graph's order, an op's by algorithm. DEVICE when an iteration does not fit the memory. */
 planc_status planrt_measure_ops(const planrt_op_options *options, planrt_op_times *out);
-/* The same without times: what the backend has for every op at one batch. */
-planc_status planrt_list_variants(const planrt_backend *backend, const planc_graph *graph, int64_t batch,
-                                  planrt_op_times *out);
+/* The same without times, which are those that the constants of `described` predict: what the backend has for every op
+ * at one batch on a device that may be described only. */
+planc_status planrt_list_ops(const planrt_backend *backend, planrt_device *device, const planc_profile *described,
+                             const planc_graph *graph, int64_t batch, planrt_op_times *out);
+/* What each of the variants in `costs`, which has one batch, needs there: out[i] is the workspace of
+ * costs->variants[i]; -1 where the backend does not have it. */
+planc_status planrt_list_workspaces(const planrt_backend *backend, planrt_device *device, const planc_costs *costs,
+                                    int64_t *out);
 
 /* --- Links ------------------------------------------------------------------------------------------------------ */
 

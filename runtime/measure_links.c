@@ -79,19 +79,19 @@ static planc_status time_direction(bench *b, planrt_direction direction, int64_t
   planrt_direction other = direction == PLANRT_H2D ? PLANRT_D2H : PLANRT_H2D;
   planc_status started = planrt_background_copy(b->backend, other, link_bytes_per_s, &background);
   PLANC_TRY(time_beside(b, direction, started, background, &out->both_ns[direction]));
-  started = planrt_background_load(1000000, &background);
+  started = planrt_background_load(b->backend, 1000000, &background);
   return time_beside(b, direction, started, background, &out->under_load_ns[direction]);
 }
 
 /* --- Launches and memory ---------------------------------------------------------------------------------------- */
 
-/* Empty work, enqueued and done. */
+/* The least work there is, enqueued and done. */
 static planc_status time_launches(bench *b, planrt_link_times *out) {
   const planrt_backend *on = b->backend;
   char *arena = on->arena(b->device);
   planrt_span first, last;
   PLANC_TRY(on->copy(b->device, COMPUTE, PLANRT_D2D, arena, arena, 0, &first));
-  for (int32_t i = 0; i < LAUNCHES; i++) PLANC_TRY(on->copy(b->device, COMPUTE, PLANRT_D2D, arena, arena, 0, NULL));
+  for (int32_t i = 0; i < LAUNCHES; i++) PLANC_TRY(on->poison(b->device, COMPUTE, arena, sizeof(float)));
   PLANC_TRY(on->copy(b->device, COMPUTE, PLANRT_D2D, arena, arena, 0, &last));
   PLANC_TRY(on->synchronize(b->device));
   out->launch_ns = (last.end_ns - first.end_ns) / LAUNCHES;

@@ -49,7 +49,7 @@ static planc_status expand(bench *b) {
   return planc_expand(&job, 1, &b->session.trace);
 }
 
-static planc_status find_on(bench *b, planrt_device *device) {
+static planc_status find_on(bench *b, planrt_device *device, planrt_variant *found) {
   const planc_trace *trace = b->session.trace;
   int32_t most = 0;
   void **nowhere;
@@ -59,7 +59,7 @@ static planc_status find_on(bench *b, planrt_device *device) {
   PLANC_TRY(PLANC_NEW(&b->memory, &b->ops, trace->n_instances));
   for (int32_t i = 0; i < trace->n_instances; i++) {
     planrt_call call;
-    planrt_variant found[PLANRT_MAX_VARIANTS], *kept;
+    planrt_variant *kept;
     PLANC_TRY(planrt_call_make(&b->memory, trace, i, nowhere, &call));
     PLANC_TRY(
         planc_context(b->options->backend->variants(device, &call, found, &b->ops[i].count), "op %s", call.op->name));
@@ -73,10 +73,15 @@ static planc_status find_on(bench *b, planrt_device *device) {
 
 static planc_status find_candidates(bench *b) {
   planrt_device *device;
-  planrt_device_options nothing = {0};
-  PLANC_TRY(b->options->backend->open(&nothing, &device));
-  planc_status status = find_on(b, device);
-  b->options->backend->close(device);
+  planrt_device_options nothing = {.deterministic = b->options->deterministic};
+  planrt_variant *found = calloc(PLANRT_MAX_VARIANTS, sizeof *found);
+  if (!found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
+  planc_status status = b->options->backend->open(&nothing, &device);
+  if (!status) {
+    status = find_on(b, device, found);
+    b->options->backend->close(device);
+  }
+  free(found);
   return status;
 }
 
@@ -92,6 +97,7 @@ static planc_status set_up(bench *b) {
 }
 
 static void tear_down(bench *b) {
+  planrt_user_close(&b->session);
   planc_trace_free(b->session.trace);
   planc_arena_free(&b->session.memory);
   planc_arena_free(&b->memory);
@@ -117,9 +123,11 @@ static planc_status run_pass(bench *b, int32_t pass, planrt_op_times *out) {
     b->choices[i] = (planrt_choice){variant->algorithm, variant->workspace_bytes};
   }
   planrt_resident *resident;
-  planrt_resident_options how = {.backend = options->backend, .trace = trace, .choices = b->choices};
+  planrt_resident_options how = {
+      .backend = options->backend, .trace = trace, .choices = b->choices, .deterministic = options->deterministic};
   PLANC_TRY(planrt_resident_new(&how, &resident));
-  planc_status status = planrt_resident_load(resident, &b->session);
+  planc_status status = planrt_resident_taken(resident, options->taken_bytes);
+  if (!status) status = planrt_resident_load(resident, &b->session);
   int32_t done = 0;
   for (int32_t r = -1; !status && r < options->repetitions && !(options->stop && *options->stop); r++, done++) {
     if (options->progress)
@@ -153,24 +161,4 @@ planc_status planrt_measure_ops(const planrt_op_options *options, planrt_op_time
   if (!status) qsort(out->data + before, (size_t)(out->len - before), sizeof *out->data, compare_ops);
   tear_down(&b);
   return planc_context(status, "batch %lld", (long long)options->batch);
-}
-
-static planc_status list(bench *b, planrt_op_times *out) {
-  PLANC_TRY(expand(b));
-  PLANC_TRY(find_candidates(b));
-  for (int32_t i = 0; i < b->session.trace->n_instances; i++)
-    for (int32_t v = 0; v < b->ops[i].count; v++) {
-      planrt_op_time time = {.op = b->session.trace->instances[i].op, .variant = b->ops[i].variants[v]};
-      VEC_PUSH(out, time);
-    }
-  return NULL;
-}
-
-planc_status planrt_list_variants(const planrt_backend *backend, const planc_graph *graph, int64_t batch,
-                                  planrt_op_times *out) {
-  planrt_op_options options = {.backend = backend, .graph = graph, .batch = batch};
-  bench b = {.options = &options, .session = {.backend = backend}};
-  planc_status status = list(&b, out);
-  tear_down(&b);
-  return planc_context(status, "batch %lld", (long long)batch);
 }

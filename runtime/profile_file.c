@@ -34,11 +34,13 @@ static void add_number(cJSON *object, const char *key, int64_t value) {
   cJSON_AddNumberToObject(object, key, (double)value);
 }
 
-cJSON *planrt_piece_of_ops(const planc_graph *graph, int64_t load_ppm, int64_t batch, const planrt_op_times *times) {
+cJSON *planrt_piece_of_ops(const planc_graph *graph, int64_t load_ppm, int64_t batch, const planrt_op_times *times,
+                           int64_t taken_bytes) {
   cJSON *piece = cJSON_CreateObject();
   cJSON_AddStringToObject(piece, "piece", "ops");
   add_number(piece, "load_ppm", load_ppm);
   add_number(piece, "batch", batch);
+  add_number(piece, "taken_bytes", taken_bytes);
   cJSON *array = cJSON_AddArrayToObject(piece, "times");
   for (int64_t i = 0; i < times->len; i++) {
     const planrt_op_time *time = &times->data[i];
@@ -46,9 +48,12 @@ cJSON *planrt_piece_of_ops(const planc_graph *graph, int64_t load_ppm, int64_t b
     cJSON_AddStringToObject(entry, "op", graph->ops[time->op].name);
     cJSON_AddStringToObject(entry, "algorithm", time->variant.algorithm);
     cJSON_AddBoolToObject(entry, "deterministic", time->variant.deterministic);
+    add_number(entry, "notes", time->variant.notes);
     add_number(entry, "workspace_bytes", time->variant.workspace_bytes);
     add_number(entry, "time_ns", time->time.median_ns);
     add_number(entry, "spread_ns", time->time.spread_ns);
+    add_number(entry, "busy_ppm", time->busy_ppm);
+    cJSON_AddBoolToObject(entry, "predicted", time->predicted);
     cJSON_AddItemToArray(array, entry);
   }
   return piece;
@@ -103,6 +108,11 @@ static cJSON *find_or_add(cJSON *array, const char *key, const char *value) {
   return entry;
 }
 
+/* What was not measured counts as all of the device. */
+static int64_t clamp_ppm(int64_t busy_ppm) {
+  return busy_ppm >= 1 && busy_ppm <= PPM ? busy_ppm : PPM;
+}
+
 /* Points ascend by batch. */
 static void insert_point(cJSON *points, cJSON *point) {
   int position = 0;
@@ -111,22 +121,47 @@ static void insert_point(cJSON *points, cJSON *point) {
   cJSON_InsertItemInArray(points, position, point);
 }
 
+static void add_notes(cJSON *variant, uint32_t notes) {
+  static const char *const names[] = {
+#define X(id, name) name,
+      PLANRT_NOTES(X)
+#undef X
+  };
+  cJSON *array = notes ? cJSON_AddArrayToObject(variant, "notes") : NULL;
+  for (int n = 0; array && n < PLANRT_N_NOTES; n++)
+    if (notes >> n & 1) cJSON_AddItemToArray(array, cJSON_CreateString(names[n]));
+}
+
+/* What holds for all points of a variant, and the largest workspace of any. */
+static cJSON *add_variant(cJSON *variant, const cJSON *time) {
+  cJSON_AddBoolToObject(variant, "deterministic",
+                        cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "deterministic")));
+  if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "predicted")))
+    cJSON_AddBoolToObject(variant, "predicted", true);
+  add_notes(variant, (uint32_t)get_int(time, "notes"));
+  cJSON_AddNumberToObject(variant, "workspace_bytes", 0);
+  return cJSON_AddArrayToObject(variant, "points");
+}
+
+static void raise_workspace(cJSON *variant, int64_t bytes) {
+  if (bytes > get_int(variant, "workspace_bytes"))
+    cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(variant, "workspace_bytes"), (double)bytes);
+}
+
 static void add_point(cJSON *op, int64_t batch, const cJSON *time) {
   cJSON *variants = cJSON_GetObjectItemCaseSensitive(op, "variants");
   if (!variants) variants = cJSON_AddArrayToObject(op, "variants");
   cJSON *variant = find_or_add(variants, "algorithm", get_string(time, "algorithm"));
   cJSON *points = cJSON_GetObjectItemCaseSensitive(variant, "points");
-  if (!points) {
-    cJSON_AddBoolToObject(variant, "deterministic",
-                          cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "deterministic")));
-    points = cJSON_AddArrayToObject(variant, "points");
-  }
+  if (!points) points = add_variant(variant, time);
+  raise_workspace(variant, get_int(time, "workspace_bytes"));
   cJSON *point = cJSON_CreateObject();
   cJSON_AddNumberToObject(point, "batch", (double)batch);
   cJSON_AddNumberToObject(point, "time_ns", (double)get_int(time, "time_ns"));
   cJSON_AddNumberToObject(point, "workspace_bytes", (double)get_int(time, "workspace_bytes"));
-  cJSON_AddNumberToObject(point, "busy_ppm", PPM);
-  cJSON_AddNumberToObject(point, "spread_ns", (double)get_int(time, "spread_ns"));
+  cJSON_AddNumberToObject(point, "busy_ppm", (double)clamp_ppm(get_int(time, "busy_ppm")));
+  if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "predicted")))
+    cJSON_AddNumberToObject(point, "spread_ns", (double)get_int(time, "spread_ns"));
   insert_point(points, point);
 }
 
@@ -182,11 +217,24 @@ static links read_links(const cJSON *piece) {
   return out;
 }
 
-static void add_device(cJSON *root, const planrt_profile_head *head, const cJSON *piece, const links *l) {
+/* What was taken beside the arena at most, rounded up, with room for what a run has beyond a measurement: streams,
+ * events, a captured graph. */
+static int64_t reserved_of(const cJSON *pieces) {
+  enum { STEP = 64 << 20 };
+  int64_t most = 0;
+  const cJSON *piece;
+  cJSON_ArrayForEach(piece, pieces) {
+    if (get_int(piece, "taken_bytes") > most) most = get_int(piece, "taken_bytes");
+  }
+  return most > 0 ? planc_align_up(most, STEP) + STEP : 0;
+}
+
+static void add_device(cJSON *root, const planrt_profile_head *head, int64_t reserved, const cJSON *piece,
+                       const links *l) {
   cJSON *device = cJSON_AddObjectToObject(root, "device");
   cJSON_AddStringToObject(device, "name", head->name);
   add_int(device, "memory_bytes", head->memory_bytes);
-  add_int(device, "reserved_bytes", 0);
+  add_int(device, "reserved_bytes", reserved);
   add_int(device, "launch_ns", get_int(piece, "launch_ns"));
   add_int(device, "in_flight", IN_FLIGHT);
   int64_t duplex = PPM;
@@ -223,7 +271,8 @@ static void find_extremes(const planc_graph *graph, const cJSON *pieces, double 
 }
 
 /* What planc needs to predict ops that were not measured; half of what was reached at best is assumed of them. */
-static void add_compute(cJSON *root, const planc_graph *graph, const cJSON *pieces, const cJSON *piece) {
+static void add_compute(cJSON *root, const planrt_profile_head *head, const planc_graph *graph, const cJSON *pieces,
+                        const cJSON *piece) {
   static const char *const classes[] = {"conv", "gemm", "elementwise", "reduction",
                                         "norm", "pool", "optimizer",   "copy"};
   static const char *const products[] = {"linear", "implicit-gemm", "gemm", "winograd", "fft"};
@@ -235,7 +284,7 @@ static void add_compute(cJSON *root, const planc_graph *graph, const cJSON *piec
   add_int(compute, "half_flops_per_second", (int64_t)flops);
   int64_t memory = get_int(piece, "memory_bytes_per_second");
   add_int(compute, "memory_bytes_per_second", memory > 0 ? memory : 1);
-  add_int(compute, "processors", 1);
+  add_int(compute, "processors", head->processors > 0 ? head->processors : 1);
   add_int(compute, "kernel_ns", kernel_ns);
   add_int(compute, "split_depth", 1);
   cJSON *efficiency = cJSON_AddObjectToObject(root, "efficiency");
@@ -252,7 +301,8 @@ static void add_compute(cJSON *root, const planc_graph *graph, const cJSON *piec
 static void add_origin(cJSON *root, const links *l) {
   char text[160];
   cJSON *origin = cJSON_AddObjectToObject(root, "origin");
-  cJSON_AddStringToObject(origin, "device", "measured by planrun profile; reserved_bytes: the host reserves none");
+  cJSON_AddStringToObject(origin, "device",
+                          "measured by planrun profile; reserved_bytes: taken beside the ops' memory, rounded up");
   for (int d = 0; d < 2; d++) {
     char key[16];
     snprintf(key, sizeof key, "device.%s", directions[d]);
@@ -318,12 +368,25 @@ planc_status planrt_profile_compose(const planrt_profile_head *head, const planc
   cJSON *root = cJSON_CreateObject();
   cJSON_AddNumberToObject(root, "planc-profile", 1);
   cJSON_AddStringToObject(root, "machine", head->machine);
-  add_device(root, head, of_links, &l);
-  add_compute(root, graph, pieces, of_links);
+  add_device(root, head, reserved_of(pieces), of_links, &l);
+  add_compute(root, head, graph, pieces, of_links);
   add_origin(root, &l);
   cJSON_AddItemToObject(root, "ops", merge_ops(pieces, 0));
   add_links(root, &l);
   add_loads(root, pieces);
   *out = root;
+  return NULL;
+}
+
+planc_status planrt_profile_compose_described(cJSON *description, const char *machine, const cJSON *pieces,
+                                              cJSON **out) {
+  cJSON *origin = cJSON_GetObjectItemCaseSensitive(description, "origin");
+  if (!origin) origin = cJSON_AddObjectToObject(description, "origin");
+  cJSON_AddStringToObject(origin, "ops",
+                          "algorithms, workspaces and notes: the libraries' own, asked without the device; times: "
+                          "predicted from the constants here");
+  cJSON_AddStringToObject(description, "machine", machine);
+  cJSON_AddItemToObject(description, "ops", merge_ops(pieces, 0));
+  *out = description;
   return NULL;
 }

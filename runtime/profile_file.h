@@ -8,7 +8,8 @@
 
 /* Pieces are JSON objects, so that they can be kept in a file between two sittings. All of these return NULL when
  * memory is short. */
-cJSON *planrt_piece_of_ops(const planc_graph *graph, int64_t load_ppm, int64_t batch, const planrt_op_times *times);
+cJSON *planrt_piece_of_ops(const planc_graph *graph, int64_t load_ppm, int64_t batch, const planrt_op_times *times,
+                           int64_t taken_bytes);
 cJSON *planrt_piece_of_links(const planrt_link_times *times, int64_t slowdown_ppm);
 bool planrt_piece_is_of_ops(const cJSON *piece, int64_t load_ppm, int64_t batch);
 bool planrt_piece_is_of_links(const cJSON *piece);
@@ -19,15 +20,46 @@ typedef struct planrt_profile_head {
   const char *name;    /* of the device */
   const char *machine; /* processor and libraries, free text */
   int64_t memory_bytes;
+  int32_t processors;
 } planrt_profile_head;
 
 /* The profile of an array of pieces that has one of links and at least one of ops without load.
  * INTERNAL when a piece is not as the functions above make it. */
 planc_status planrt_profile_compose(const planrt_profile_head *head, const planc_graph *graph, const cJSON *pieces,
                                     cJSON **out);
-/* Adds to a profile the exact workspaces at batches 1 to `most` where planc would not find them between the measured
- * ones. */
-planc_status planrt_profile_add_workspaces(cJSON *root, const planrt_backend *backend, const planc_graph *graph,
-                                           int64_t most);
+/* Batches to be asked about; `sizes` is malloc'ed. */
+typedef struct planrt_batches {
+  int32_t n;
+  int64_t *sizes;
+  void (*progress)(void *user, int32_t done, int32_t of); /* or NULL */
+  void *user;
+} planrt_batches;
+/* 1 to `most`; or only the sizes of rounds into which a batch of `most` samples is cut, evenly or with a shorter last
+ * one. */
+planc_status planrt_all_sizes(int64_t most, planrt_batches *out);
+planc_status planrt_round_sizes(int64_t most, planrt_batches *out);
+
+/* Adds to a profile the exact workspaces at these batches where planc would not find them between the measured ones. */
+planc_status planrt_profile_add_workspaces(cJSON *root, const planrt_backend *backend, planrt_device *device,
+                                           const planc_graph *graph, const planrt_batches *batches);
+
+/* The profile of a device that is not there: its description, a JSON tree that the profile takes over, with ops from
+ * `pieces`. */
+planc_status planrt_profile_compose_described(cJSON *description, const char *machine, const cJSON *pieces,
+                                              cJSON **out);
+
+typedef struct planrt_described_options {
+  const planrt_backend *backend;
+  const char *device; /* its files are found by this name: NAME.json, and NAME.properties.json for the libraries */
+  const planc_graph *graph;
+  int32_t n_batches;
+  const int64_t *batches;
+  bool deterministic;
+  void (*progress)(void *user, int32_t done, int32_t of); /* or NULL */
+  void *user;
+} planrt_described_options;
+/* A profile of a graph on a device that need not be there: every algorithm with its exact workspace, times predicted.
+ */
+planc_status planrt_profile_described(const planrt_described_options *options, cJSON **out);
 
 #endif

@@ -2,8 +2,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/bf16.h"
 #include "runtime/session.h"
 #include "util/math.h"
+
+planc_status planrt_digests_new(planrt_session *session) {
+  int64_t count;
+  if (planc_mul_overflow(session->window + 1, session->parts[PLANRT_BODY].n, &count))
+    return planc_error(PLANC_OUT_OF_MEMORY, "digests");
+  PLANC_TRY(PLANC_NEW(&session->memory, &session->digests, count));
+  return PLANC_NEW(&session->memory, &session->wanted_digests, session->trace->n_instances);
+}
 
 planc_status planrt_reference_open(planrt_session *session) {
   /* As each instance's first run; recomputes come later in the body. */
@@ -17,14 +26,11 @@ planc_status planrt_reference_open(planrt_session *session) {
   }
   for (int32_t i = 0; i < session->trace->n_instances; i++)
     if (!choices[i].algorithm) choices[i].algorithm = "default";
-  int64_t count;
-  if (planc_mul_overflow(session->window, body->n, &count)) return planc_error(PLANC_OUT_OF_MEMORY, "digests");
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->digests, count));
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->wanted_digests, session->trace->n_instances));
   planrt_resident_options options = {.backend = session->backend,
                                      .trace = session->trace,
                                      .choices = choices,
-                                     .synthetic = session->options.synthetic};
+                                     .synthetic = session->options.synthetic,
+                                     .deterministic = session->options.deterministic};
   return planc_context(planrt_resident_new(&options, &session->reference), "reference");
 }
 
@@ -40,11 +46,11 @@ static planc_status compare(const planrt_session *session, int32_t buffer, const
   int64_t byte = 0;
   while (got[byte] == want[byte]) byte++;
   char values[80] = "";
-  if (job->graph->tensors[job->graph->storages[at->storage].tensor].dtype == PLANC_DTYPE_f32) {
-    float ours, theirs;
-    memcpy(&ours, got + byte / 4 * 4, sizeof ours);
-    memcpy(&theirs, want + byte / 4 * 4, sizeof theirs);
-    snprintf(values, sizeof values, ": %.9g instead of %.9g", (double)ours, (double)theirs);
+  planc_dtype dtype = job->graph->tensors[job->graph->storages[at->storage].tensor].dtype;
+  if (planrt_is_real(dtype)) {
+    int64_t element = byte / planc_dtype_bytes(dtype);
+    snprintf(values, sizeof values, ": %.9g instead of %.9g", (double)planrt_real_at(dtype, got, element),
+             (double)planrt_real_at(dtype, want, element));
   }
   int64_t iteration = period * job->iterations + (at->iteration < 0 ? 0 : at->iteration);
   char where[64] = "";

@@ -66,7 +66,8 @@ static planc_status build(planrt_resident *resident, const planrt_resident_optio
   PLANC_TRY(PLANC_NEW(&resident->memory, &memory, most));
   PLANC_TRY(lay_out(options, offsets, &workspace, &bytes));
 
-  planrt_device_options device = {.arena_bytes = bytes, .n_streams = 1, .synthetic = options->synthetic};
+  planrt_device_options device = {
+      .arena_bytes = bytes, .n_streams = 1, .synthetic = options->synthetic, .deterministic = options->deterministic};
   PLANC_TRY(resident->backend->open(&device, &resident->device));
   char *arena = resident->backend->arena(resident->device);
   for (int32_t b = 0; b < trace->n_buffers; b++)
@@ -95,6 +96,14 @@ void planrt_resident_free(planrt_resident *resident) {
   if (resident->device) resident->backend->close(resident->device);
   planc_arena_free(&resident->memory);
   free(resident);
+}
+
+planc_status planrt_resident_taken(const planrt_resident *resident, int64_t *most) {
+  int64_t taken;
+  if (!most) return NULL;
+  PLANC_TRY(resident->backend->taken(resident->device, &taken));
+  if (taken > *most) *most = taken;
+  return NULL;
 }
 
 planc_status planrt_resident_load(planrt_resident *resident, const planrt_session *session) {
@@ -127,7 +136,7 @@ planc_status planrt_resident_run(planrt_resident *resident, const planrt_session
     if (resident->calls[i])
       PLANC_TRY(
           planc_context(run_instance(resident, i, launch, spans, digests), "op %s", resident->calls[i]->op->name));
-  return NULL;
+  return resident->backend->synchronize(resident->device);
 }
 
 planc_status planrt_resident_read(const planrt_resident *resident, int32_t buffer, void *out) {

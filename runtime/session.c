@@ -15,6 +15,17 @@ static planc_status make_spans(planrt_session *session) {
   return PLANC_NEW(&session->memory, &session->spans, count);
 }
 
+/* What context, libraries and code take on the device is charged to the plan; more would make a plan that fits fail. */
+static planc_status check_taken(planrt_session *session) {
+  int64_t reserved = session->plan->device.reserved_bytes;
+  PLANC_TRY(session->backend->taken(session->device, &session->taken_bytes));
+  if (session->taken_bytes <= reserved) return NULL;
+  return planc_error(PLANC_DEVICE,
+                     "%lld bytes of the device are taken beside the arena, and the plan reserves %lld: profile this "
+                     "device, or end what else runs on it",
+                     (long long)session->taken_bytes, (long long)reserved);
+}
+
 /* --- Making --------------------------------------------------------------------------------------------------- */
 
 static planc_status build(planrt_session *session) {
@@ -31,14 +42,18 @@ static planc_status build(planrt_session *session) {
                                   .n_events = plan->n_events,
                                   .concurrent = session->options.concurrent,
                                   .synthetic = session->options.synthetic,
+                                  .deterministic = session->options.deterministic,
                                   .link_bytes_per_s = session->options.link_bytes_per_s,
                                   .jitter = session->options.jitter};
   PLANC_TRY(session->backend->open(&device, &session->device));
+  PLANC_TRY(session->backend->pin(session->device, session->user_memory, session->user_bytes));
   PLANC_TRY(planrt_load(session));
   if (session->options.timeline > 0) PLANC_TRY(make_spans(session));
+  if (session->options.verify) PLANC_TRY(planrt_digests_new(session));
+  if (session->options.replay) PLANC_TRY(planrt_capture(session));
+  PLANC_TRY(check_taken(session));
   if (session->options.verify) PLANC_TRY(planrt_reference_open(session));
-  if (session->options.evaluate) PLANC_TRY(planrt_inference_open(session));
-  return NULL;
+  return session->options.evaluate ? planrt_inference_open(session) : NULL;
 }
 
 planc_status planrt_session_new(const planc_plan *plan, const planrt_options *options, planrt_session **out) {
@@ -46,7 +61,7 @@ planc_status planrt_session_new(const planc_plan *plan, const planrt_options *op
   if (!session) return planc_error(PLANC_OUT_OF_MEMORY, "session");
   session->plan = plan;
   session->options = *options;
-  session->backend = &planrt_host_backend;
+  session->backend = options->backend ? options->backend : &planrt_host_backend;
   session->feed = options->feed ? options->feed : planrt_random_feed;
   session->feed_user = options->feed ? options->user : session;
   session->step.learning_rate = NAN;
@@ -63,6 +78,7 @@ void planrt_session_free(planrt_session *session) {
   planrt_resident_free(session->reference);
   planrt_inference_free(session->inference);
   if (session->device) session->backend->close(session->device);
+  planrt_user_close(session);
   planc_trace_free(session->trace);
   planc_arena_free(&session->memory);
   free(session);
@@ -102,6 +118,9 @@ planrt_step planrt_get_step(const planrt_session *session) {
 }
 void planrt_set_step(planrt_session *session, planrt_step step) {
   session->step = step;
+}
+int64_t planrt_taken(const planrt_session *session) {
+  return session->taken_bytes;
 }
 uint64_t planrt_seed(const planrt_session *session) {
   return session->options.seed;

@@ -48,19 +48,25 @@ struct planrt_session {
   planc_trace *trace;
   const planrt_backend *backend;
   planrt_device *device;
-  planc_arena memory; /* everything below */
+  int64_t taken_bytes; /* of the device beside the arena */
+  planc_arena memory;  /* everything below */
   planrt_part parts[PLANRT_N_PARTS];
 
   /* The user's side. home[home_of[job] + storage] is a persistent storage's value, NULL for others. */
   int32_t *home_of;
   char **home;
+  char *user_memory; /* homes, staging, samples and results: one block, whole pages */
+  int64_t user_bytes;
   char *staging; /* for samples and comparisons, as large as the largest buffer of the user's */
   int64_t staging_bytes;
+  char **samples;       /* by stream: where those that it brings wait for their copy; NULL: it brings none */
   int64_t *result_at;   /* by buffer: offset in a period's results, -1 for others */
   int64_t result_bytes; /* of one period */
-  char *results;        /* of the last `window` periods; period p at (p % window) * result_bytes */
+  /* Of the last `window` periods, period p at (p % window) * result_bytes, and behind them of the one that a captured
+   * body runs, whichever that is. */
+  char *results;
   int64_t window;
-  uint64_t *digests;        /* verify: of the last `window` periods, each as many as the body has actions; or NULL */
+  uint64_t *digests;        /* verify: as results, each row as many as the body has actions; or NULL */
   uint64_t *wanted_digests; /* of the reference, by instance */
   planrt_span *spans;       /* of the last options.timeline periods, each as many as the body has actions; or NULL */
   planrt_feed feed;         /* the options', or the default */
@@ -81,8 +87,9 @@ static inline char *planrt_home(const planrt_session *session, const planc_buffe
 
 /* --- user.c --------------------------------------------------------------------------------------------------- */
 
-/* Makes homes, staging and results for the session's trace. */
+/* Makes homes, staging, samples and results for the session's trace. */
 planc_status planrt_user_open(planrt_session *session);
+void planrt_user_close(planrt_session *session);
 
 /* --- load.c --------------------------------------------------------------------------------------------------- */
 
@@ -101,6 +108,8 @@ typedef struct planrt_cursor {
  * from `seed`. The step's period is the first body's and is left as it is. */
 planc_status planrt_interpret(planrt_session *session, int64_t periods, int64_t *out_done);
 planc_status planrt_interleave(planrt_session *session, int64_t periods, uint64_t seed);
+/* Has the backend keep the body, for planrt_interpret to replay. */
+planc_status planrt_capture(planrt_session *session);
 
 /* --- resident.c ----------------------------------------------------------------------------------------------- */
 
@@ -115,10 +124,12 @@ typedef struct planrt_resident_options {
   const planrt_backend *backend;
   const planc_trace *trace;     /* borrowed */
   const planrt_choice *choices; /* by instance */
-  bool synthetic;
+  bool synthetic, deterministic;
 } planrt_resident_options;
 planc_status planrt_resident_new(const planrt_resident_options *options, planrt_resident **out);
 void planrt_resident_free(planrt_resident *resident);
+/* Raises *most, if that is not NULL, to what its device has taken beside the arena. */
+planc_status planrt_resident_taken(const planrt_resident *resident, int64_t *most);
 /* Copies the persistent buffers in from the session's home. */
 planc_status planrt_resident_load(planrt_resident *resident, const planrt_session *session);
 /* Runs one period; inputs are asked of `feed` through the session's staging. spans[i] is when instance i ran and
@@ -130,6 +141,8 @@ planc_status planrt_resident_read(const planrt_resident *resident, int32_t buffe
 
 /* --- reference.c ---------------------------------------------------------------------------------------------- */
 
+/* Makes room for what a verified session's ops put out; before the body is captured. */
+planc_status planrt_digests_new(planrt_session *session);
 /* Opens the reference of a loaded session. */
 planc_status planrt_reference_open(planrt_session *session);
 /* Runs the reference over the `periods` periods from the step's on, which the session has just run, and compares their

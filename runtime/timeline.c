@@ -49,19 +49,30 @@ static bool was_kept(const planrt_session *session, int64_t period, bool last) {
   return any;
 }
 
-static periods find_periods(const planrt_session *session) {
-  int64_t end = session->step.period, first = end;
-  while (first > 0 && end - first < session->options.timeline && was_kept(session, first - 1, first == end)) first--;
-  return (periods){first, end};
+/* From when to when the period's work ran. */
+static planc_span extent_of(const planrt_session *session, int64_t period) {
+  const planrt_part *body = &session->parts[PLANRT_BODY];
+  planc_span extent = {.begin_ns = INT64_MAX, .end_ns = INT64_MIN};
+  for (int32_t i = 0; i < body->n; i++) {
+    if (!is_measured(&body->actions[i])) continue;
+    const planrt_span *span = span_of(session, period, i);
+    if (span->begin_ns < extent.begin_ns) extent.begin_ns = span->begin_ns;
+    if (span->end_ns > extent.end_ns) extent.end_ns = span->end_ns;
+  }
+  return extent;
 }
 
-static int64_t find_origin(const planrt_session *session, periods kept) {
-  const planrt_part *body = &session->parts[PLANRT_BODY];
-  int64_t origin = INT64_MAX;
-  for (int32_t i = 0; i < body->n; i++)
-    if (is_measured(&body->actions[i]) && span_of(session, kept.first, i)->begin_ns < origin)
-      origin = span_of(session, kept.first, i)->begin_ns;
-  return origin;
+/* Whether the periods from `first` to before `end` are over soon enough. */
+static bool fits(const planrt_session *session, int64_t first, int64_t end) {
+  return extent_of(session, end - 1).end_ns - extent_of(session, first).begin_ns <= PLANC_TIMELINE_LONGEST_NS;
+}
+
+static periods find_periods(const planrt_session *session) {
+  int64_t end = session->step.period, first = end;
+  while (first > 0 && end - first < session->options.timeline && was_kept(session, first - 1, first == end) &&
+         fits(session, first - 1, end))
+    first--;
+  return (periods){first, end};
 }
 
 /* --- Events ----------------------------------------------------------------------------------------------------- */
@@ -91,15 +102,14 @@ static void emit_names(planc_emit *emit, const planrt_session *session) {
   }
 }
 
-/* The buffer of every residency that the body may copy; *out is malloc'ed. */
-static planc_status find_buffers(const planc_plan *plan, int32_t **out) {
+/* The buffer of every residency that the body may copy; malloc'ed, NULL when memory is out. */
+static int32_t *find_buffers(const planc_plan *plan) {
   int32_t *buffers = calloc((size_t)plan->n_residencies + 1, sizeof *buffers);
-  if (!buffers) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  if (!buffers) return NULL;
   for (int32_t b = 0; b < plan->n_boundary; b++) buffers[b] = plan->boundary[b].buffer;
   for (int32_t i = 0; i < plan->body.n; i++)
     if (plan->body.instrs[i].op == PLANC_INSTR_acquire) buffers[plan->body.instrs[i].id] = plan->body.instrs[i].aux;
-  *out = buffers;
-  return NULL;
+  return buffers;
 }
 
 /* An exec is called by its op, a copy by what it copies. */
@@ -141,7 +151,7 @@ static void emit_event(planc_emit *emit, const planrt_session *session, const pl
 
 static void emit_events(planc_emit *emit, const planrt_session *session, periods kept, const int32_t *buffers) {
   const planrt_part *body = &session->parts[PLANRT_BODY];
-  int64_t origin = find_origin(session, kept);
+  int64_t origin = extent_of(session, kept.first).begin_ns;
   const char *separator = "";
   for (int64_t period = kept.first; period < kept.end; period++) {
     for (int32_t i = 0; i < body->n; i++) {
@@ -173,9 +183,9 @@ static void emit_header(planc_emit *emit, const planrt_session *session, periods
 
 static planc_status print_trace(const planrt_session *session, periods kept, planc_emit *emit) {
   uint64_t plan_hash;
-  int32_t *buffers = NULL;
   PLANC_TRY(planc_plan_hash(session->plan, &plan_hash));
-  PLANC_TRY(find_buffers(session->plan, &buffers));
+  int32_t *buffers = find_buffers(session->plan);
+  if (!buffers) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   EMIT(emit, "{");
   emit_header(emit, session, kept, plan_hash);
   EMIT(emit, ",\n\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[\n");
@@ -189,7 +199,8 @@ static planc_status print_trace(const planrt_session *session, periods kept, pla
 planc_status planrt_timeline_write(const planrt_session *session, const char *path) {
   if (!session->spans) return planc_error(PLANC_USAGE, "the session keeps no timeline");
   periods kept = find_periods(session);
-  if (kept.first == kept.end) return planc_error(PLANC_USAGE, "%s: no period has been measured", path);
+  if (kept.first == kept.end)
+    return planc_error(PLANC_USAGE, "%s: no period has been measured, or none of at most 2^42 microseconds", path);
   planc_emit emit = {0};
   planc_status status = print_trace(session, kept, &emit);
   if (!status) status = planc_file_write(path, emit.text, emit.length);

@@ -1,4 +1,5 @@
 /* The user's side of a session: where persistent values are at home, what waits on its way in or out. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/session.h"
@@ -27,7 +28,7 @@ static void find_limits(planrt_session *session, int32_t job) {
       session->classes[session->home_of[job] + graph->tensors[input].storage] = limit;
 }
 
-static planc_status make_homes(planrt_session *session) {
+static planc_status number_homes(planrt_session *session) {
   const planc_trace *trace = session->trace;
   int64_t storages = 0;
   PLANC_TRY(PLANC_NEW(&session->memory, &session->home_of, trace->n_jobs));
@@ -39,28 +40,23 @@ static planc_status make_homes(planrt_session *session) {
   }
   PLANC_TRY(PLANC_NEW(&session->memory, &session->home, storages));
   PLANC_TRY(PLANC_NEW(&session->memory, &session->classes, storages));
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    const planc_buffer *buffer = &trace->buffers[b];
-    if (buffer->flags & PLANC_BUFFER_PERSISTENT)
-      PLANC_TRY(
-          PLANC_NEW(&session->memory, &session->home[session->home_of[buffer->job] + buffer->storage], buffer->bytes));
-  }
   for (int32_t j = 0; j < trace->n_jobs; j++) find_limits(session, j);
   return NULL;
 }
 
-static planc_status make_staging(planrt_session *session) {
+/* How large samples on their way in, and a period's results, are. */
+static planc_status measure(planrt_session *session) {
   const planc_trace *trace = session->trace;
-  int64_t staging = 0;
   PLANC_TRY(PLANC_NEW(&session->memory, &session->result_at, trace->n_buffers));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     const planc_buffer *buffer = &trace->buffers[b];
     session->result_at[b] = -1;
-    if (buffer->flags && buffer->bytes > staging) staging = buffer->bytes;
+    if (buffer->flags && buffer->bytes > session->staging_bytes) session->staging_bytes = buffer->bytes;
     /* An inference pass takes the whole batch at once. */
     const planc_job *job = &trace->jobs[buffer->job];
     int64_t whole = planc_law_at(job->graph->storages[buffer->storage].bytes, job->batch);
-    if (session->options.evaluate && (buffer->flags & PLANC_BUFFER_FED) && whole > staging) staging = whole;
+    if (session->options.evaluate && (buffer->flags & PLANC_BUFFER_FED) && whole > session->staging_bytes)
+      session->staging_bytes = whole;
     if (!(buffer->flags & PLANC_BUFFER_RESULT)) continue;
     session->result_at[b] = session->result_bytes;
     if (planc_add_overflow(session->result_bytes, planc_align_up(buffer->bytes, PLANRT_ALIGNMENT),
@@ -68,14 +64,87 @@ static planc_status make_staging(planrt_session *session) {
       return planc_error(PLANC_DEVICE, "results need more than 2^63 bytes");
   }
   session->window = session->options.verify ? PLANRT_VERIFY_PERIODS : 1;
-  session->staging_bytes = staging;
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->staging, staging));
-  return planc_arena_alloc(&session->memory, session->window, (size_t)session->result_bytes, (void *)&session->results);
+  return NULL;
+}
+
+/* Marks the streams on which samples come in: each works in order and needs one place for them. */
+static planc_status find_feeds(planrt_session *session, bool *feeds) {
+  const planc_plan *plan = session->plan;
+  for (int32_t i = 0; plan && i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op == PLANC_INSTR_prefetch && instr->address == PLANC_USER && instr->stream >= 0 &&
+        instr->stream < plan->n_streams)
+      feeds[instr->stream] = true;
+  }
+  return NULL;
+}
+
+/* --- The block -------------------------------------------------------------------------------------------------- */
+
+/* All of the user's memory that copies come from or go to is one block, which a backend can pin at once. It is gone
+ * through twice: to learn its size, and to give each part its place. */
+typedef struct carving {
+  char *block; /* NULL: the first time */
+  int64_t bytes;
+  bool overflow;
+} carving;
+
+static char *carve(carving *c, int64_t bytes) {
+  char *at = c->block ? c->block + c->bytes : NULL;
+  int64_t aligned;
+  c->overflow |= bytes > INT64_MAX - PLANRT_ALIGNMENT;
+  if (c->overflow) return NULL;
+  aligned = planc_align_up(bytes, PLANRT_ALIGNMENT);
+  c->overflow |= planc_add_overflow(c->bytes, aligned, &c->bytes);
+  return at;
+}
+
+static void carve_all(planrt_session *session, const bool *feeds, carving *c) {
+  const planc_trace *trace = session->trace;
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    const planc_buffer *buffer = &trace->buffers[b];
+    if (buffer->flags & PLANC_BUFFER_PERSISTENT)
+      session->home[session->home_of[buffer->job] + buffer->storage] = carve(c, buffer->bytes);
+  }
+  session->staging = carve(c, session->staging_bytes);
+  for (int32_t s = 0; session->plan && s < session->plan->n_streams; s++)
+    if (feeds[s]) session->samples[s] = carve(c, session->staging_bytes);
+  session->results = carve(c, 0);
+  for (int64_t row = 0; row <= session->window; row++) carve(c, session->result_bytes);
+}
+
+static planc_status make_block(planrt_session *session, const bool *feeds) {
+  enum { PAGE = 4096 };
+  carving c = {0};
+  carve_all(session, feeds, &c);
+  if (c.overflow || c.bytes > INT64_MAX - PAGE)
+    return planc_error(PLANC_DEVICE, "the user's memory needs more than 2^63 bytes");
+  session->user_bytes = planc_align_up(c.bytes, PAGE);
+  void *block = NULL;
+  if (posix_memalign(&block, PAGE, (size_t)session->user_bytes) != 0)
+    return planc_error(PLANC_OUT_OF_MEMORY, "%lld bytes for parameters, samples and results",
+                       (long long)session->user_bytes);
+  memset(block, 0, (size_t)session->user_bytes);
+  session->user_memory = c.block = block;
+  c.bytes = 0;
+  carve_all(session, feeds, &c);
+  return NULL;
 }
 
 planc_status planrt_user_open(planrt_session *session) {
-  PLANC_TRY(make_homes(session));
-  return make_staging(session);
+  bool *feeds;
+  int32_t n_streams = session->plan ? session->plan->n_streams : 0;
+  PLANC_TRY(number_homes(session));
+  PLANC_TRY(measure(session));
+  PLANC_TRY(PLANC_NEW(&session->memory, &session->samples, n_streams));
+  PLANC_TRY(PLANC_NEW(&session->memory, &feeds, n_streams));
+  PLANC_TRY(find_feeds(session, feeds));
+  return make_block(session, feeds);
+}
+
+void planrt_user_close(planrt_session *session) {
+  free(session->user_memory);
+  session->user_memory = NULL;
 }
 
 /* --- Persistent values ---------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* What the subcommands of planc share: their table entry, inputs with defaults, reports. */
+/* What the subcommands of planc share: inputs with defaults, reports. */
 #ifndef PLANC_CLI_H
 #define PLANC_CLI_H
 
@@ -7,12 +7,7 @@
 #include <stdio.h>
 
 #include "planc/policy.h"
-#include "util/options.h"
-
-typedef struct planc_subcommand {
-  planc_command_line line;
-  planc_status (*run)(const planc_arguments *arguments);
-} planc_subcommand;
+#include "util/program.h"
 
 extern const planc_subcommand planc_cmd_plan, planc_cmd_check, planc_cmd_simulate, planc_cmd_compare, planc_cmd_show,
     planc_cmd_train;

@@ -66,10 +66,13 @@ static planc_status print_text(const planc_plan *plan, const planc_simulation *s
 
 static planc_status run(const planc_arguments *arguments) {
   planc_plan *plan;
+  if (planc_option_given(arguments, "graph-replay") && planc_option_given(arguments, "against"))
+    return planc_error(PLANC_USAGE, "--graph-replay and --against exclude each other");
   PLANC_TRY(planc_plan_read(arguments->operands[0], &plan));
   planc_simulation simulation;
   measurement measured = {0};
-  planc_status status = planc_simulate(plan, NULL, NULL, &simulation);
+  planc_status status = planc_option_given(arguments, "graph-replay") ? planc_simulate_captured(plan, &simulation)
+                                                                      : planc_simulate(plan, NULL, NULL, &simulation);
   if (!status) status = read_measurement(planc_option_value(arguments, "against"), plan, &measured);
   if (!status) {
     status = planc_option_given(arguments, "json") ? print_json(plan, &simulation, &measured)
@@ -82,6 +85,7 @@ static planc_status run(const planc_arguments *arguments) {
 }
 
 static const planc_option options[] = {
+    {"graph-replay", 0, NULL, "the body captured and replayed as a whole, as by `planrun exec --graph`"},
     {"against", 0, "FILE", "compare with what `planrun exec --trace` measured of this plan"},
     {"json", 0, NULL, "the result as one line of JSON"},
     {0},

@@ -5,6 +5,19 @@
 #include "cli.h"
 #include "util/file.h"
 
+/* Puts the graph in the precision that is asked for; *graph is the new one. */
+static planc_status convert(const planc_arguments *arguments, planc_graph **graph) {
+  const char *name = planc_option_value(arguments, "precision");
+  planc_precision precision;
+  planc_graph *converted;
+  if (!name) return NULL;
+  PLANC_TRY(planc_precision_parse(name, &precision));
+  PLANC_TRY(planc_context(planc_graph_convert(*graph, precision, &converted), "%s", arguments->operands[0]));
+  planc_graph_free(*graph);
+  *graph = converted;
+  return NULL;
+}
+
 static planc_status run(const planc_arguments *arguments) {
   const char *path = arguments->operands[0], *name;
   const char *output = planc_option_value(arguments, "output");
@@ -12,6 +25,7 @@ static planc_status run(const planc_arguments *arguments) {
   PLANC_TRY(planc_graph_read(path, &graph));
   planc_optimizer optimizer = PLANC_SGD;
   planc_status status = planc_graph_optimizer(graph, planc_option_value(arguments, "optimizer"), &optimizer, &name);
+  if (!status) status = convert(arguments, &graph);
   if (!status) status = planc_context(planc_graph_train(graph, optimizer, &train), "%s", path);
   planc_graph_free(graph);
   char *text = NULL;
@@ -25,6 +39,7 @@ static planc_status run(const planc_arguments *arguments) {
 
 static const planc_option options[] = {
     {"optimizer", 0, "NAME", "sgd, momentum or adam (default: the graph's header, else sgd)"},
+    {"precision", 0, "NAME", "f32, tf32 or bf16 (default: f32)"},
     {"output", 'o', "FILE", "the training graph (default: standard output)"},
     {0},
 };

@@ -1,10 +1,9 @@
 /* From command-line options and defaults to a planning problem. */
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
+#include "util/locate.h"
 #include "util/size.h"
 
 enum { FALLBACK_BATCH = 32 };
@@ -38,28 +37,6 @@ planc_status planc_setup_graph(const char *path, const char *optimizer, bool inf
   return NULL;
 }
 
-/* The file that describes device `name`: a path as it is, else NAME.json in $PLANC_PROFILES or beside the program
- * (build tree or installed). */
-static planc_status device_path(const char *name, char *out, size_t room) {
-  if (strchr(name, '/') || strstr(name, ".json")) {
-    if (snprintf(out, room, "%s", name) >= (int)room) return planc_error(PLANC_USAGE, "device path too long");
-    return NULL;
-  }
-  char program[2048];
-  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  program[length > 0 ? length : 0] = 0;
-  char *slash = strrchr(program, '/');
-  if (slash) *slash = 0;
-  const char *roots[] = {getenv("PLANC_PROFILES"), program, program, NULL};
-  static const char *const below[] = {"", "/../profiles", "/../share/planc/profiles"};
-  for (int i = 0; i < 3; i++) {
-    if (!roots[i]) continue;
-    if (snprintf(out, room, "%s%s/%s.json", roots[i], below[i], name) >= (int)room) continue;
-    if (access(out, R_OK) == 0) return NULL;
-  }
-  return planc_error(PLANC_BAD_INPUT, "no description of device %s; known ones are listed in planc(1)", name);
-}
-
 static planc_status read_profile(const planc_arguments *arguments, const planc_graph *graph, planc_profile **out) {
   const char *measured = planc_option_value(arguments, "profile"), *device = planc_option_value(arguments, "device");
   if (measured && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
@@ -69,7 +46,7 @@ static planc_status read_profile(const planc_arguments *arguments, const planc_g
     planc_note("device %s (%s)", device, graph->device ? "the graph's header" : "the fall-back");
   }
   char path[4096];
-  PLANC_TRY(device_path(device, path, sizeof path));
+  PLANC_TRY(planc_locate_device(device, ".json", path, sizeof path));
   return planc_profile_read(path, out);
 }
 

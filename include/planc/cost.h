@@ -73,6 +73,17 @@ static inline const planc_variant *planc_costs_variants(const planc_costs *costs
 /* Index of the fastest variant whose workspace is at most `limit` (ties: less workspace, then lower index); -1 if none.
  */
 int32_t planc_variant_fastest(const planc_variant *variants, int32_t count, int64_t limit);
+/* How a library's kernel multiplies, as far as the library tells. */
+typedef enum planc_method {
+  PLANC_METHOD_PLAIN,
+  PLANC_METHOD_TENSOR_CORE,
+  PLANC_METHOD_WINOGRAD,
+  PLANC_METHOD_FFT
+} planc_method;
+/* Time and busy share that the device's constants give an op by such a kernel, measured tables left aside. For ops
+ * other than convolutions the method makes no difference. BAD_INPUT when the figures are beyond 2^53. */
+planc_status planc_cost_predict(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch,
+                                planc_method method, planc_variant *out);
 /* Time of one add of two buffers of `bytes` on the device: what accumulating a gradient through a temporary costs. */
 int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes);
 

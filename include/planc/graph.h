@@ -187,6 +187,15 @@ uint64_t planc_graph_hash(const planc_graph *graph);
 
 /* --- Training ------------------------------------------------------------------------------------------------- */
 
+/* TF32: convolutions and matrix products may round their f32 operands to TF32. BF16: activations and copies of weights
+ * are bf16; parameters, their gradients, state, losses and statistics stay f32. */
+typedef enum planc_precision { PLANC_F32, PLANC_TF32, PLANC_BF16 } planc_precision;
+/* USAGE when `name` names none. */
+planc_status planc_precision_parse(const char *name, planc_precision *out);
+/* The forward graph in that precision, to be trained or planned: given tensors keep their indices, copies that casts
+ * make come behind them. BAD_INPUT for a graph with backward ops and, for BF16, one that has f16 or bf16 tensors. */
+planc_status planc_graph_convert(const planc_graph *forward, planc_precision precision, planc_graph **out);
+
 typedef enum planc_optimizer { PLANC_SGD, PLANC_MOMENTUM, PLANC_ADAM } planc_optimizer;
 planc_status planc_optimizer_parse(const char *name, planc_optimizer *out);
 /* Appends backward and optimizer ops to a forward graph that ends in a loss. Gradients nobody needs are not computed.

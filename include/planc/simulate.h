@@ -27,5 +27,8 @@ typedef void (*planc_simulation_visitor)(void *user, const planc_plan *plan, con
 /* `visitor` may be NULL. The plan need not fit any budget. */
 planc_status planc_simulate(const planc_plan *plan, planc_simulation_visitor visitor, void *user,
                             planc_simulation *out);
+/* The same where the body is captured once and replayed as a whole (CUDA Graphs): bodies do not overlap each other,
+ * prologue or epilogue, and a body costs one launch. */
+planc_status planc_simulate_captured(const planc_plan *plan, planc_simulation *out);
 
 #endif

@@ -14,6 +14,10 @@ typedef struct planc_span {
   int64_t begin_ns, end_ns;
 } planc_span;
 
+/* A timeline spans at most 2^42 microseconds, 51 days: up to there doubles of microseconds, which is what readers of
+ * JSON make of them, tell nanoseconds apart. */
+#define PLANC_TIMELINE_LONGEST_NS (INT64_C(1000) << 42)
+
 typedef struct planc_timeline {
   int64_t first_period;
   int32_t n_periods;       /* consecutive, at least 1 */

@@ -22,6 +22,12 @@
 
 typedef struct planrt_session planrt_session;
 
+/* What executes: "host", or a plug-in such as "cuda" (libplanrt-cuda.so), looked for in $PLANRT_PLUGINS, or else beside
+ * the program and in ../lib/planrt. A program that opens plug-ins exports libplanc's symbols to them (-rdynamic).
+ * Static. DEVICE when the plug-in or something that it needs is missing. */
+typedef struct planrt_backend planrt_backend;
+planc_status planrt_backend_find(const char *name, const planrt_backend **out);
+
 /* Asks for samples [offset, offset + count) of the batch of one iteration of an input. */
 typedef struct planrt_feed_request {
   int32_t job;
@@ -47,14 +53,19 @@ typedef struct planrt_result {
 typedef planc_status (*planrt_sink)(void *user, const planrt_result *result);
 
 typedef struct planrt_options {
-  uint64_t seed;    /* of initial values, dropout and the default feed */
-  planrt_feed feed; /* NULL: pseudo-random samples */
-  planrt_sink sink; /* NULL: results are dropped */
-  void *user;       /* first argument of both */
-  bool synthetic;   /* stand-ins for all ops, see runtime/host/synthetic.c: any graph runs, no numerics */
-  bool verify;      /* run the reference beside the plan, see planrt_run */
-  bool poison;      /* fill memory with NaNs when it is acquired and, in file order, when it is released */
-  bool concurrent;  /* planrt_run: every stream is a thread of its own; else everything in file order */
+  const planrt_backend *backend; /* NULL: the host's */
+  uint64_t seed;                 /* of initial values, dropout and the default feed */
+  planrt_feed feed;              /* NULL: pseudo-random samples */
+  planrt_sink sink;              /* NULL: results are dropped */
+  void *user;                    /* first argument of both */
+  bool synthetic;                /* stand-ins for all ops, see runtime/host/synthetic.c: any graph runs, no numerics */
+  bool verify;                   /* run the reference beside the plan, see planrt_run */
+  bool poison;                   /* fill memory with NaNs when it is acquired and, in file order, when it is released */
+  bool concurrent;               /* planrt_run: streams run beside each other; else everything in file order */
+  /* The backend keeps the body once and replays it (CUDA Graphs): bodies then do not overlap. Goes with concurrent,
+   * not with timeline. USAGE when the backend cannot. */
+  bool replay;
+  bool deterministic; /* refuse algorithms that do not give the same bits every time */
   /* Paces the link between host and device, in each direction; 0 = as fast as copies go. */
   int64_t link_bytes_per_s;
   uint64_t jitter; /* not 0: seed of random delays before the work of every stream */
@@ -67,15 +78,16 @@ typedef struct planrt_options {
   bool unchecked;
 } planrt_options;
 
-/* Checks the plan (planc_check with its own budgets), opens the host backend with arenas of exactly the plan's sizes
- * and prepares every op. `plan` is borrowed until the session is freed; `options` is copied. DEVICE when an op has no
- * kernel or memory is short; INVALID_PLAN or INFEASIBLE from the checker. */
+/* Checks the plan (planc_check with its own budgets), opens a device of the backend with arenas of exactly the plan's
+ * sizes and prepares every op. `plan` is borrowed until the session is freed; `options` is copied. DEVICE when an op
+ * has no kernel or memory is short; INVALID_PLAN or INFEASIBLE from the checker. */
 planc_status planrt_session_new(const planc_plan *plan, const planrt_options *options, planrt_session **out);
 void planrt_session_free(planrt_session *session);
 
 /* Sets params and state to what a fresh training run starts from, in functions of `seed` and each tensor's name:
- * weights of convolutions and linear layers He-uniform by fan-in, biases 0, batch norm's scale 1 and shift 0, running
- * mean 0 and variance 1, optimizer state 0; whatever only ops of unknown type use is small and uniform. */
+ * weights of convolutions and linear layers He-uniform by fan-in, embeddings and positions normal with standard
+ * deviation 0.02, biases 0, scales of normalisations 1 and shifts 0, running mean 0 and variance 1, optimizer state 0;
+ * whatever only ops of unknown type use is small and uniform. */
 planc_status planrt_init(planrt_session *session);
 
 /* What ops may depend on beside their operands. */
@@ -103,7 +115,8 @@ planc_status planrt_run_interleaved(planrt_session *session, int64_t periods, ui
 
 /* Writes when each instruction of the body ran in the last periods (the option `timeline` says how many at most) to
  * `path`, written aside and renamed: Chrome's trace-event JSON, for Perfetto and `planc simulate --against`, in the
- * form of planrun(1). USAGE without that option, and when planrt_run has run no period. */
+ * form of planrun(1). USAGE without that option, and when planrt_run has run no period or the last took
+ * longer than PLANC_TIMELINE_LONGEST_NS. */
 planc_status planrt_timeline_write(const planrt_session *session, const char *path);
 
 /* Copies a param's or state's value out of, or into, the session's home memory; `bytes` must be its size. */
@@ -127,6 +140,10 @@ uint64_t planrt_seed(const planrt_session *session); /* the options', or that of
 
 /* The checker's report on the session's plan; zeros when the session is `unchecked`. */
 const planc_check_report *planrt_report(const planrt_session *session);
+
+/* What context, libraries, code and captured bodies took of the device's memory beside the arena when the session was
+ * made: at most what the plan reserves. 0 on the host. */
+int64_t planrt_taken(const planrt_session *session);
 
 /* The host backend's library of kernels and the instruction set it uses here: "oneDNN 2.6.3, avx512_core". Static. */
 const char *planrt_host_library(void);

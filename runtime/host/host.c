@@ -1,9 +1,11 @@
 /* The host backend: arenas of exactly the plan's sizes between guard pages; streams as threads, or work done as it is
  * enqueued. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "runtime/host/digest.h"
 #include "runtime/host/memory.h"
@@ -202,17 +204,62 @@ static char *host_arena(const planrt_device *device) {
 static planc_status variants(planrt_device *device, const planrt_call *call, planrt_variant *out, int32_t *out_count) {
   return planrt_host_variants(&device->preparer, call, out, out_count);
 }
+static planc_status workspace(planrt_device *device, const planrt_call *call, int64_t *out_bytes) {
+  planrt_variant found[PLANRT_MAX_VARIANTS];
+  int32_t count;
+  *out_bytes = -1;
+  PLANC_TRY(planrt_host_variants(&device->preparer, call, found, &count));
+  for (int32_t i = 0; i < count; i++)
+    if (strcmp(found[i].algorithm, call->algorithm) == 0) *out_bytes = found[i].workspace_bytes;
+  return NULL;
+}
 static planc_status prepare(planrt_device *device, planrt_call *call) {
   return planrt_host_prepare(&device->preparer, call);
 }
 
+/* --- The machine ------------------------------------------------------------------------------------------------ */
+
+static planc_status info(planrt_device_info *out) {
+  char line[512];
+  *out = (planrt_device_info){.dtypes = "f32, bf16",
+                              .memory_bytes = sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE),
+                              .processors = (int32_t)sysconf(_SC_NPROCESSORS_ONLN)};
+  snprintf(out->device, sizeof out->device, "unknown processor");
+  snprintf(out->versions, sizeof out->versions, "%s", planrt_host_library());
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  while (file && fgets(line, sizeof line, file)) {
+    const char *value = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
+    if (!value) continue;
+    snprintf(out->device, sizeof out->device, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
+    break;
+  }
+  if (file) fclose(file);
+  return NULL;
+}
+
+/* Copies of the host are its own: they wait for no pages. */
+static planc_status pin(planrt_device *device, void *memory, int64_t bytes) {
+  (void)device, (void)memory, (void)bytes;
+  return NULL;
+}
+
+static planc_status taken(const planrt_device *device, int64_t *out_bytes) {
+  (void)device;
+  *out_bytes = 0;
+  return NULL;
+}
+
 const planrt_backend planrt_host_backend = {
     .name = "host",
+    .info = info,
     .open = open_device,
     .close = close_device,
     .arena = arena,
     .host_arena = host_arena,
+    .pin = pin,
+    .taken = taken,
     .variants = variants,
+    .workspace = workspace,
     .prepare = prepare,
     .launch = launch,
     .copy = copy,

@@ -15,6 +15,7 @@ static const planrt_kernel table[] = {
     {"batchnorm_infer", planrt_batchnorm_infer},
     {"bias", planrt_bias},
     {"bias_grad", planrt_bias_grad},
+    {"cast", planrt_cast},
     {"concat", planrt_concat},
     {"concat_grad", planrt_concat_grad},
     {"conv2d", planrt_conv2d},

@@ -4,11 +4,13 @@
 
 #include "runtime/host/dnnl.h"
 #include "runtime/host/kernels.h"
+#include "runtime/host/widen.h"
 
 /* What a call's handle points to. */
 typedef struct planrt_prepared {
   const planrt_kernel *kernel; /* or */
   planrt_dnnl *dnnl;
+  planrt_widened *widened; /* NULL: the operands are taken as they are */
   struct planrt_prepared *next;
 } planrt_prepared;
 
@@ -16,6 +18,7 @@ typedef struct planrt_prepared {
 typedef struct planrt_preparer {
   bool synthetic;
   planrt_dnnl_engine *engine;
+  planrt_spare spare;
   planrt_prepared *all;
 } planrt_preparer;
 

@@ -119,18 +119,33 @@ void planrt_embedding(const planrt_call *call, const planrt_launch *launch) {
   }
 }
 
+/* How many sums of gradients are held at a time: the table is gone through in tiles, the ids once for each. */
+enum { MOST_SUMS = 4096 };
+
+/* The gradients of `count` entries from `entry` on, in `width` columns from `column` on. */
+static void embedding_tile(const planrt_call *call, int64_t entry, int64_t count, int64_t column, int64_t width) {
+  const int64_t *ids = call->in[0].data;
+  rows shape = rows_of(&call->in[1]);
+  double sums[MOST_SUMS] = {0};
+  for (int64_t r = 0; r < shape.count; r++) {
+    if (ids[r] < entry || ids[r] - entry >= count) continue;
+    const float *dy = (const float *)call->in[1].data + r * shape.width + column;
+    for (int64_t c = 0; c < width; c++) sums[(ids[r] - entry) * width + c] += (double)dy[c];
+  }
+  for (int64_t e = 0; e < count; e++)
+    for (int64_t c = 0; c < width; c++)
+      planrt_put(&call->out[0], (entry + e) * shape.width + column + c, (float)sums[e * width + c]);
+}
+
 void planrt_embedding_grad(const planrt_call *call, const planrt_launch *launch) {
   (void)launch;
-  const int64_t *ids = call->in[0].data;
-  const planrt_operand *table = &call->out[0];
-  rows shape = rows_of(&call->in[1]);
-  float *grads = table->data;
-  if (!table->accumulate) memset(grads, 0, (size_t)table->bytes);
-  for (int64_t r = 0; r < shape.count; r++) {
-    const float *dy = (const float *)call->in[1].data + r * shape.width;
-    if (ids[r] < 0 || ids[r] >= table->dims[0]) continue;
-    for (int64_t c = 0; c < shape.width; c++) grads[ids[r] * shape.width + c] += dy[c];
-  }
+  int64_t entries = call->out[0].dims[0], columns = call->out[0].dims[1];
+  int64_t width = columns < MOST_SUMS ? columns : MOST_SUMS;
+  int64_t height = width > 0 ? MOST_SUMS / width : MOST_SUMS;
+  for (int64_t entry = 0; entry < entries; entry += height)
+    for (int64_t column = 0; column < columns; column += width)
+      embedding_tile(call, entry, entry + height < entries ? height : entries - entry, column,
+                     column + width < columns ? width : columns - column);
 }
 
 /* --- Positions and tokens --------------------------------------------------------------------------------------- */

@@ -74,6 +74,16 @@ static planc_variant implicit_gemm(const planc_profile *profile, const planc_con
   return planc_work_variant(&work, "implicit-gemm", 0);
 }
 
+planc_variant planc_conv_tensor_core(const planc_profile *profile, const planc_conv_case *of) {
+  planc_work work = {0};
+  sizes bytes = sizes_of(of);
+  planc_product product = implicit_product(of);
+  if (!planc_is_half(of->dtype)) product.flops_per_step *= 2;
+  planc_work_multiply(&work, profile, PLANC_MULTIPLY_IMPLICIT_GEMM, true, &product,
+                      add3(bytes.data, bytes.filter, bytes.result));
+  return planc_work_variant(&work, "tensor-core", 0);
+}
+
 static planc_variant gemm(const planc_profile *profile, const planc_conv_case *of) {
   const planc_conv *conv = of->conv;
   planc_work work = {0};

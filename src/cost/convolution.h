@@ -38,5 +38,7 @@ typedef struct planc_conv_case {
 /* Fills `out` with the variants that the shape allows and gives their number. Figures too large are INT64_MAX. */
 int32_t planc_conv_variants(const planc_profile *profile, const planc_conv_case *of,
                             planc_variant out[PLANC_MAX_CONV_VARIANTS]);
+/* Implicit GEMM on tensor cores: at the half rate for f16 and bf16, at half of that for f32 (TF32). */
+planc_variant planc_conv_tensor_core(const planc_profile *profile, const planc_conv_case *of);
 
 #endif

@@ -39,11 +39,8 @@ static bool is_batched_product(const planc_graph *graph, const planc_op *op) {
   return rank > 2 && op->n_in >= 2 && graph->tensors[op->in[0]].rank == rank && graph->tensors[op->in[1]].rank == rank;
 }
 
-static op_costs op_costs_of(const planc_profile *profile, const planc_graph *graph, const planc_op *op) {
-  op_costs out = {.op = op,
-                  .measured = planc_measured_find(&profile->measured, op->name),
-                  .scales = op->flops.per_sample != 0 || op->traffic.per_sample != 0};
-  if (out.measured) return out;
+static op_costs op_costs_of(const planc_graph *graph, const planc_op *op) {
+  op_costs out = {.op = op, .scales = op->flops.per_sample != 0 || op->traffic.per_sample != 0};
   out.class_ = planc_op_class(op);
   out.dtype = dtype_of(graph, op);
   if (out.class_ == PLANC_CLASS_conv && planc_conv_of(graph, op, &out.conv)) {
@@ -89,6 +86,24 @@ static planc_status overflow(const planc_op *op, int64_t batch) {
   return planc_error(PLANC_BAD_INPUT, "op %s: its costs at batch %" PRId64 " are beyond 2^53", op->name, batch);
 }
 
+/* False when its sizes are beyond 2^53. */
+static bool conv_case_of(const planc_graph *graph, const op_costs *of, int64_t batch, planc_conv_case *out) {
+  *out = (planc_conv_case){.conv = &of->conv,
+                           .layout = graph->layout,
+                           .dtype = of->dtype,
+                           .images = planc_law_at(of->images->dims[0], batch)};
+  return out->images >= 0;
+}
+
+/* The one kernel of an op that is no convolution. */
+static bool stream_variant(const planc_profile *profile, const op_costs *of, int64_t batch, planc_variant *out) {
+  int64_t flops = planc_law_at(of->op->flops, batch);
+  int64_t traffic = planc_law_at(of->op->traffic, batch);
+  if (flops < 0 || traffic < 0) return false;
+  *out = roofline_variant(profile, of, batch, flops, traffic);
+  return true;
+}
+
 /* Appends all variants of an op at `batch`, in no order. */
 static planc_status add_variants(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
                                  int64_t batch, variant_list *out) {
@@ -103,21 +118,49 @@ static planc_status add_variants(const planc_profile *profile, const planc_graph
                        (long long)batch);
   }
   if (of->is_conv) {
-    planc_conv_case at = {.conv = &of->conv,
-                          .layout = graph->layout,
-                          .dtype = of->dtype,
-                          .images = planc_law_at(of->images->dims[0], batch)};
-    if (at.images < 0) return overflow(of->op, batch);
+    planc_conv_case at;
+    if (!conv_case_of(graph, of, batch, &at)) return overflow(of->op, batch);
     planc_variant found[PLANC_MAX_CONV_VARIANTS];
     int32_t count = planc_conv_variants(profile, &at, found);
     for (int32_t v = 0; v < count; v++) VEC_PUSH(out, found[v]);
     return NULL;
   }
-  int64_t flops = planc_law_at(of->op->flops, batch);
-  int64_t traffic = planc_law_at(of->op->traffic, batch);
-  if (flops < 0 || traffic < 0) return overflow(of->op, batch);
-  VEC_PUSH(out, roofline_variant(profile, of, batch, flops, traffic));
+  planc_variant only;
+  if (!stream_variant(profile, of, batch, &only)) return overflow(of->op, batch);
+  VEC_PUSH(out, only);
   return NULL;
+}
+
+/* --- One kernel ----------------------------------------------------------------------------------------------- */
+
+static const char *algorithm_of(planc_method method) {
+  switch (method) {
+    case PLANC_METHOD_WINOGRAD:
+      return "winograd";
+    case PLANC_METHOD_FFT:
+      return "fft";
+    default:
+      return "implicit-gemm";
+  }
+}
+
+/* As a transform where the shape allows one, else as the direct product, which every shape does. */
+static planc_variant predict_conv(const planc_profile *profile, const planc_conv_case *at, planc_method method) {
+  planc_variant found[PLANC_MAX_CONV_VARIANTS], out = {0};
+  if (method == PLANC_METHOD_TENSOR_CORE) return planc_conv_tensor_core(profile, at);
+  int32_t count = planc_conv_variants(profile, at, found);
+  for (int32_t v = 0; v < count; v++)
+    if (!out.algorithm || strcmp(found[v].algorithm, algorithm_of(method)) == 0) out = found[v];
+  return out;
+}
+
+planc_status planc_cost_predict(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch,
+                                planc_method method, planc_variant *out) {
+  op_costs of = op_costs_of(graph, &graph->ops[op]);
+  planc_conv_case at;
+  bool fits = of.is_conv ? conv_case_of(graph, &of, batch, &at) : stream_variant(profile, &of, batch, out);
+  if (fits && of.is_conv) *out = predict_conv(profile, &at, method);
+  return fits && out->time_ns <= PLANC_JSON_MAX ? NULL : overflow(of.op, batch);
 }
 
 /* --- Order ---------------------------------------------------------------------------------------------------- */
@@ -187,7 +230,8 @@ static planc_status fill(const planc_profile *profile, const planc_costs *costs,
   PLANC_TRY(VEC_RESERVE(first, cells + 1));
   PLANC_TRY(VEC_RESERVE(all, cells + 1));
   for (int32_t o = 0; o < graph->n_ops; o++) {
-    op_costs of = op_costs_of(profile, graph, &graph->ops[o]);
+    op_costs of = op_costs_of(graph, &graph->ops[o]);
+    of.measured = planc_measured_find(&profile->measured, graph->ops[o].name);
     for (int32_t b = 0; b < costs->n_batches; b++) {
       int64_t start = all->len;
       VEC_PUSH(first, (int32_t)start);

@@ -10,6 +10,11 @@
 
 /* --- Reading -------------------------------------------------------------------------------------------------- */
 
+static planc_status check_batch(const planc_json *at, int64_t batch, int64_t before) {
+  if (batch > before) return NULL;
+  return planc_json_error(at, "batch %" PRId64 " follows batch %" PRId64 ": batches must ascend", batch, before);
+}
+
 static planc_status read_points(const planc_json *at, planc_arena *arena, planc_measured_variant *variant) {
   static const planc_json_field fields[] = {
       {"batch", offsetof(planc_point, batch), 1, PLANC_JSON_MAX},
@@ -26,10 +31,7 @@ static planc_status read_points(const planc_json *at, planc_arena *arena, planc_
   for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item)) {
     planc_point *point = &points[item.index];
     PLANC_TRY(planc_json_struct_partly(&item, fields, REQUIRED, sizeof fields / sizeof *fields, point));
-    if (item.index > 0 && point->batch <= point[-1].batch) {
-      return planc_json_error(&item, "batch %" PRId64 " follows batch %" PRId64 ": batches must ascend", point->batch,
-                              point[-1].batch);
-    }
+    PLANC_TRY(check_batch(&item, point->batch, item.index > 0 ? point[-1].batch : 0));
   }
   return NULL;
 }
@@ -46,10 +48,7 @@ static planc_status read_workspaces(const planc_json *at, planc_arena *arena, pl
   for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item)) {
     planc_measured_workspace *workspace = &workspaces[item.index];
     PLANC_TRY(planc_json_struct(&item, fields, sizeof fields / sizeof *fields, workspace));
-    if (item.index > 0 && workspace->batch <= workspace[-1].batch) {
-      return planc_json_error(&item, "batch %" PRId64 " follows batch %" PRId64 ": batches must ascend",
-                              workspace->batch, workspace[-1].batch);
-    }
+    PLANC_TRY(check_batch(&item, workspace->batch, item.index > 0 ? workspace[-1].batch : 0));
   }
   return NULL;
 }
@@ -60,20 +59,42 @@ static planc_status copy_name(const planc_json *at, planc_arena *arena, const ch
   return planc_arena_strndup(arena, name, strlen(name), out);
 }
 
+/* What a library says of an algorithm; told, not planned with. */
+static planc_status check_notes(const planc_json *at) {
+  const char *text;
+  if (!cJSON_IsArray(at->value)) return planc_json_error(at, "must be an array");
+  for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item))
+    PLANC_TRY(planc_json_string(&item, &text));
+  return NULL;
+}
+
+/* Of a variant: the largest of its points. */
+static planc_status check_workspace(const planc_json *at, const planc_measured_variant *variant) {
+  int64_t bytes, most = 0;
+  PLANC_TRY(planc_json_int(at, 0, PLANC_JSON_MAX, &bytes));
+  for (int32_t i = 0; i < variant->n_points; i++)
+    if (variant->points[i].workspace_bytes > most) most = variant->points[i].workspace_bytes;
+  return bytes == most ? NULL : planc_json_error(at, "must be the largest of the points', %" PRId64, most);
+}
+
 static planc_status read_variant(const planc_json *at, planc_arena *arena, planc_measured_variant *out) {
-  enum { ALGORITHM, DETERMINISTIC, POINTS, WORKSPACES, N };
-  static const planc_json_key keys[N] = {
-      {"algorithm", false}, {"deterministic", false}, {"points", false}, {"workspaces", true}};
+  enum { ALGORITHM, DETERMINISTIC, POINTS, WORKSPACES, PREDICTED, NOTES, WORKSPACE, N };
+  static const planc_json_key keys[N] = {{"algorithm", false},     {"deterministic", false}, {"points", false},
+                                         {"workspaces", true},     {"predicted", true},      {"notes", true},
+                                         {"workspace_bytes", true}};
   planc_json members[N];
   PLANC_TRY(planc_json_members(at, keys, N, members));
   PLANC_TRY(copy_name(&members[ALGORITHM], arena, &out->algorithm));
   PLANC_TRY(planc_json_bool(&members[DETERMINISTIC], &out->deterministic));
   if (members[WORKSPACES].value) PLANC_TRY(read_workspaces(&members[WORKSPACES], arena, out));
-  return read_points(&members[POINTS], arena, out);
+  if (members[PREDICTED].value) PLANC_TRY(planc_json_bool(&members[PREDICTED], &out->predicted));
+  if (members[NOTES].value) PLANC_TRY(check_notes(&members[NOTES]));
+  PLANC_TRY(read_points(&members[POINTS], arena, out));
+  return members[WORKSPACE].value ? check_workspace(&members[WORKSPACE], out) : NULL;
 }
 
 /* An op has few algorithms in any honest file; the limit keeps the search for doubles from going quadratic. */
-enum { MAX_VARIANTS = 64 };
+enum { MAX_VARIANTS = 256 };
 
 static planc_status read_op(const planc_json *at, planc_arena *arena, planc_measured_op *out) {
   enum { OP, VARIANTS, N };
@@ -158,7 +179,8 @@ static const planc_point *segment_end(const planc_measured_variant *variant, int
 }
 
 static planc_variant interpolate(const planc_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns) {
-  planc_variant out = {.algorithm = variant->algorithm, .deterministic = variant->deterministic, .measured = true};
+  planc_variant out = {
+      .algorithm = variant->algorithm, .deterministic = variant->deterministic, .measured = !variant->predicted};
   if (variant->n_points == 1) {
     const planc_point *only = variant->points;
     int64_t fixed = only->time_ns < kernel_ns ? only->time_ns : kernel_ns;

@@ -21,6 +21,7 @@ typedef struct planc_measured_workspace {
 typedef struct planc_measured_variant {
   const char *algorithm;
   bool deterministic;
+  bool predicted; /* its times are no measurements */
   int32_t n_points;
   const planc_point *points; /* by batch, ascending */
   int32_t n_workspaces;

@@ -1,5 +1,5 @@
 /* Conditions of single op types that patterns cannot say: window arithmetic of convolution and pooling, up-sampling,
- * concatenation, transposition. */
+ * casts, concatenation, transposition. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -115,6 +115,17 @@ planc_status planc_check_upsample(const planc_graph *graph, const planc_op *op, 
 planc_status planc_check_dropout(const planc_graph *graph, const planc_op *op, const planc_dims *dims) {
   (void)graph, (void)dims;
   return planc_op_real(op, "p", 0) < 1 ? NULL : planc_error(PLANC_BAD_INPUT, "attribute p must be less than 1");
+}
+
+planc_status planc_check_cast(const planc_graph *graph, const planc_op *op, const planc_dims *dims) {
+  (void)dims;
+  for (int i = 0; i < 2; i++) {
+    const planc_tensor *tensor = &graph->tensors[i == 0 ? op->in[0] : op->out[0]];
+    if (tensor->dtype != PLANC_DTYPE_f32 && tensor->dtype != PLANC_DTYPE_bf16)
+      return planc_error(PLANC_BAD_INPUT, "%s is %s, should be f32 or bf16", tensor->name,
+                         planc_dtype_name(tensor->dtype));
+  }
+  return NULL;
 }
 
 /* `part` is like `whole` but for its size along `axis`. */

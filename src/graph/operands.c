@@ -50,6 +50,20 @@ static const char *next_operand(const char *pattern, planc_layout layout, operan
   return *pattern ? pattern + 1 : pattern;
 }
 
+static char mark_at(const char *pattern, int32_t index) {
+  operand at = {0};
+  for (int32_t i = 0; *pattern && i <= index; i++) pattern = next_operand(pattern, PLANC_LAYOUT_NCHW, &at);
+  return at.type;
+}
+
+char planc_input_mark(const planc_optype *type, int32_t index) {
+  return mark_at(type->in, index);
+}
+
+char planc_output_mark(const planc_optype *type, int32_t index) {
+  return mark_at(type->out, index);
+}
+
 /* --- One tensor against one operand ------------------------------------------------------------------------------ */
 
 static bool is_float(planc_dtype dtype) {

@@ -23,6 +23,10 @@ static inline int64_t planc_dims_of(const planc_dims *dims, char letter) {
 
 planc_status planc_operands_match(const planc_optype *type, const planc_graph *graph, const planc_op *op,
                                   planc_dims *out);
+/* How the type's pattern marks input (or output) number `index`: '!', '#', or 0 where it is of the one type that such
+ * operands share. */
+char planc_input_mark(const planc_optype *type, int32_t index);
+char planc_output_mark(const planc_optype *type, int32_t index);
 /* The product of the dimensions in `letters`; `*` is the product of its list. */
 planc_status planc_dims_product(const planc_dims *dims, const char *letters, planc_law *out);
 
@@ -31,6 +35,7 @@ planc_status planc_check_conv(const planc_graph *graph, const planc_op *op, cons
 planc_status planc_check_pool(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
 planc_status planc_check_upsample(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
 planc_status planc_check_dropout(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
+planc_status planc_check_cast(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
 planc_status planc_check_concat(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
 planc_status planc_check_concat_grad(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
 planc_status planc_check_transpose(const planc_graph *graph, const planc_op *op, const planc_dims *dims);

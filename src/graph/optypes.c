@@ -9,11 +9,14 @@
 #define POSITIVE 1, INT32_MAX
 #define NATURAL 0, INT32_MAX
 #define FRACTION 0, 1
+#define TF32 \
+  { PLANC_TF32_KEY, PLANC_ATTR_INT, false, FRACTION }
 
 static const planc_attr_rule conv_attrs[] = {{"stride", PLANC_ATTR_INTS, false, POSITIVE},
                                              {"pad", PLANC_ATTR_INTS, false, NATURAL},
                                              {"dilation", PLANC_ATTR_INTS, false, POSITIVE},
                                              {"groups", PLANC_ATTR_INT, false, POSITIVE},
+                                             TF32,
                                              {0}};
 static const planc_attr_rule pool_attrs[] = {{"kernel", PLANC_ATTR_INTS, true, POSITIVE},
                                              {"stride", PLANC_ATTR_INTS, true, POSITIVE},
@@ -22,7 +25,8 @@ static const planc_attr_rule pool_attrs[] = {{"kernel", PLANC_ATTR_INTS, true, P
 static const planc_attr_rule batchnorm_attrs[] = {
     {"momentum", PLANC_ATTR_REAL, false, FRACTION}, {"epsilon", PLANC_ATTR_REAL, false, FRACTION}, {0}};
 static const planc_attr_rule epsilon_attrs[] = {{"epsilon", PLANC_ATTR_REAL, false, FRACTION}, {0}};
-static const planc_attr_rule matmul_attrs[] = {{"scale", PLANC_ATTR_REAL, false, -1e9, 1e9}, {0}};
+static const planc_attr_rule linear_attrs[] = {TF32, {0}};
+static const planc_attr_rule matmul_attrs[] = {{"scale", PLANC_ATTR_REAL, false, -1e9, 1e9}, TF32, {0}};
 static const planc_attr_rule transpose_attrs[] = {{"axis", PLANC_ATTR_INT, true, 1, PLANC_MAX_RANK - 2}, {0}};
 static const planc_attr_rule concat_attrs[] = {{"axis", PLANC_ATTR_INT, true, 0, PLANC_MAX_RANK - 1}, {0}};
 static const planc_attr_rule concat_grad_attrs[] = {
@@ -47,6 +51,7 @@ static const planc_attr_rule adam_attrs[] = {{"lr", PLANC_ATTR_REAL, false, 0, 1
 #define ACCUMULATES .flags = PLANC_OP_ACCUMULATES
 #define CONV .attrs = conv_attrs, .check = planc_check_conv, .flops = "NKPQcRS"
 #define POOL CLASS(pool), .attrs = pool_attrs, .check = planc_check_pool
+#define LINEAR CLASS(gemm), .attrs = linear_attrs, .flops = "*IO"
 #define MATMUL CLASS(gemm), .attrs = matmul_attrs, .flops = "*MKJ"
 #define UPSAMPLE CLASS(elementwise), .attrs = upsample_attrs, .check = planc_check_upsample
 
@@ -64,13 +69,14 @@ static const planc_optype table[] = {
      .read_twice = 1 << 0 | 1 << 4},
     {"batchnorm_infer", CLASS(norm), .in = "x:NC* gamma:C! beta:C! running_mean:C! running_var:C!", .out = "y:NC*",
      .attrs = epsilon_attrs},
-    {"bias", CLASS(elementwise), .in = "x:NC* b:C", .out = "y:NC*", .in_place = {1}},
-    {"bias_grad", CLASS(reduction), ACCUMULATES, .in = "dy:NC*", .out = "db:C"},
+    {"bias", CLASS(elementwise), .in = "x:NC* b:C!", .out = "y:NC*", .in_place = {1}},
+    {"bias_grad", CLASS(reduction), ACCUMULATES, .in = "dy:NC*", .out = "db:C!"},
+    {"cast", CLASS(elementwise), ACCUMULATES, .in = "x:*!", .out = "y:*!", .check = planc_check_cast},
     {"concat", CLASS(copy), .in = "a...:.", .out = "y:.", .attrs = concat_attrs, .check = planc_check_concat},
     {"concat_grad", CLASS(copy), .in = "dy:.", .out = "da:.", .attrs = concat_grad_attrs,
      .check = planc_check_concat_grad},
-    {"conv2d", CLASS(conv), CONV, .in = "x:NCHW w:KcRS b?:K", .out = "y:NKPQ"},
-    {"conv2d_bgrad", CLASS(reduction), ACCUMULATES, .in = "dy:NKPQ", .out = "db:K"},
+    {"conv2d", CLASS(conv), CONV, .in = "x:NCHW w:KcRS b?:K!", .out = "y:NKPQ"},
+    {"conv2d_bgrad", CLASS(reduction), ACCUMULATES, .in = "dy:NKPQ", .out = "db:K!"},
     {"conv2d_dgrad", CLASS(conv), CONV, .in = "w:KcRS dy:NKPQ", .out = "dx:NCHW"},
     {"conv2d_wgrad", CLASS(conv), ACCUMULATES, CONV, .in = "x:NCHW dy:NKPQ", .out = "dw:KcRS"},
     {"dropout", CLASS(elementwise), STOCHASTIC, .in = "x:*", .out = "y:*", .attrs = dropout_attrs, .in_place = {1},
@@ -85,10 +91,10 @@ static const planc_optype table[] = {
      .read_twice = 1 << 0},
     {"layernorm_grad", CLASS(norm), ACCUMULATES, .in = "x:*C gamma:C! mean:*! invstd:*! dy:*C",
      .out = "dx:*C dgamma:C! dbeta:C!", .read_twice = 1 << 0 | 1 << 4},
-    {"linear", CLASS(gemm), .in = "x:*I w:OI b?:O", .out = "y:*O", .flops = "*IO"},
-    {"linear_bgrad", CLASS(reduction), ACCUMULATES, .in = "dy:*O", .out = "db:O"},
-    {"linear_dgrad", CLASS(gemm), .in = "w:OI dy:*O", .out = "dx:*I", .flops = "*IO"},
-    {"linear_wgrad", CLASS(gemm), ACCUMULATES, .in = "x:*I dy:*O", .out = "dw:OI", .flops = "*IO"},
+    {"linear", LINEAR, .in = "x:*I w:OI b?:O!", .out = "y:*O"},
+    {"linear_bgrad", CLASS(reduction), ACCUMULATES, .in = "dy:*O", .out = "db:O!"},
+    {"linear_dgrad", LINEAR, .in = "w:OI dy:*O", .out = "dx:*I"},
+    {"linear_wgrad", LINEAR, ACCUMULATES, .in = "x:*I dy:*O", .out = "dw:OI"},
     {"matmul", MATMUL, .in = "a:*MK b:*KJ", .out = "y:*MJ"},
     {"matmul_nt", MATMUL, .in = "a:*MK b:*JK", .out = "y:*MJ"},
     {"matmul_tn", MATMUL, .in = "a:*KM b:*KJ", .out = "y:*MJ"},
@@ -106,8 +112,8 @@ static const planc_optype table[] = {
      .only_in_place = true},
     {"softmax", CLASS(reduction), .in = "x:*C", .out = "y:*C", .in_place = {1}},
     {"softmax_grad", CLASS(reduction), .in = "y:*C dy:*C", .out = "dx:*C", .in_place = {2}},
-    {"softmax_xent", CLASS(reduction), MEAN, .in = "logits:NC* labels:N*#", .out = "loss:! probs:NC*"},
-    {"softmax_xent_grad", CLASS(elementwise), MEAN, .in = "probs:NC* labels:N*#", .out = "dlogits:NC*"},
+    {"softmax_xent", CLASS(reduction), MEAN, .in = "logits:NC* labels:N*#", .out = "loss:! probs:NC*!"},
+    {"softmax_xent_grad", CLASS(elementwise), MEAN, .in = "probs:NC*! labels:N*#", .out = "dlogits:NC*"},
     {"transpose", CLASS(copy), .in = "x:.", .out = "y:.", .attrs = transpose_attrs, .check = planc_check_transpose},
     {"upsample", UPSAMPLE, .in = "x:NCHW", .out = "y:NCPQ"},
     {"upsample_grad", UPSAMPLE, .in = "dy:NCPQ", .out = "dx:NCHW"},

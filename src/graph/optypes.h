@@ -13,6 +13,9 @@ typedef enum planc_class {
 #undef X
 } planc_class;
 
+/* The attribute of convolutions and matrix products that lets a device round their operands to TF32. */
+#define PLANC_TF32_KEY "tf32"
+
 /* An attribute of a type. Lists have two numbers (height, width); a real may be written as an integer. */
 typedef struct planc_attr_rule {
   const char *key;

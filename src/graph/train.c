@@ -191,14 +191,18 @@ static planc_status derive(planc_derivation *d, planc_optimizer optimizer) {
   return add_optimizer(d, optimizer);
 }
 
+planc_status planc_train_check_forward(const planc_graph *graph) {
+  for (int32_t i = 0; i < graph->n_ops; i++)
+    if (graph->ops[i].phase != PLANC_PHASE_forward)
+      return planc_error(PLANC_BAD_INPUT, "graph %s has backward or optimizer ops already: op %s", graph->name,
+                         graph->ops[i].name);
+  return NULL;
+}
+
 planc_status planc_graph_train(const planc_graph *forward, planc_optimizer optimizer, planc_graph **out) {
   *out = NULL;
   if (forward->loss < 0) return planc_error(PLANC_BAD_INPUT, "graph %s has no loss to derive", forward->name);
-  for (int32_t i = 0; i < forward->n_ops; i++)
-    if (forward->ops[i].phase != PLANC_PHASE_forward)
-      return planc_error(PLANC_BAD_INPUT, "graph %s has backward or optimizer ops already: op %s", forward->name,
-                         forward->ops[i].name);
-
+  PLANC_TRY(planc_train_check_forward(forward));
   planc_derivation d = {.graph = forward};
   for (int32_t i = 0; i < forward->n_ops; i++) d.n_wanted += forward->ops[i].n_in;
   d.states = calloc((size_t)forward->n_storages + 1, sizeof *d.states);

@@ -47,6 +47,9 @@ typedef struct planc_derivation {
 
 enum { PLANC_STORE_OF_LOSS = 0 };
 
+/* BAD_INPUT where the graph has ops other than forward ones. */
+planc_status planc_train_check_forward(const planc_graph *graph);
+
 /* Where the gradient of an operand is to be written. */
 typedef struct planc_grad_target {
   int32_t tensor, store;

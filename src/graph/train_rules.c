@@ -41,6 +41,7 @@ static const planc_train_rule rules[] = {
     {"avgpool2d", .steps = {{"avgpool2d_grad", "grad", {DY}, {IN(0)}}}},
     {"batchnorm", .steps = {{"batchnorm_grad", "grad", {IN(0), IN(1), OUT(1), OUT(2), DY}, {IN(0), IN(1), IN(2)}}}},
     {"add", .steps = {{NULL, .makes = {IN(0)}}, {NULL, .makes = {IN(1)}}}},
+    {"cast", .steps = {{"cast", "grad", {DY}, {IN(0)}}}},
     {"concat", .slices = true},
     {"upsample", .steps = {{"upsample_grad", "grad", {DY}, {IN(0)}}}},
     {"dropout", .steps = {{"dropout_grad", "grad", {DY}, {IN(0)}, .over_dy = true}}},

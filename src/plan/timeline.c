@@ -13,8 +13,6 @@
 #include "util/math.h"
 
 enum { FILE_LIMIT = 1 << 28 };
-/* Microseconds that are doubles tell nanoseconds apart up to here: three days. */
-#define LONGEST_NS (INT64_C(1) << 48)
 
 #define X(name) #name,
 static const char *const categories[] = {PLANC_INSTRS(X)};
@@ -95,13 +93,17 @@ static planc_status read_header(reading *r, const planc_json *at, const char *pa
 
 /* --- Events --------------------------------------------------------------------------------------------------- */
 
-/* Microseconds with at most three digits behind the point, as nanoseconds. */
+/* Microseconds with at most three digits behind the point, as nanoseconds. Up to the end of the range a double is less
+ * than 0.25 ns off; a product of all of it would round away more. */
 static planc_status read_time(const planc_json *at, int64_t *out) {
   if (!cJSON_IsNumber(at->value)) return planc_json_error(at, "must be a number");
-  double ns = at->value->valuedouble * 1000;
-  if (!(ns >= 0 && ns <= (double)LONGEST_NS)) return planc_json_error(at, "must be from 0 to 2^48 ns");
-  *out = llround(ns);
-  return fabs(ns - (double)*out) < 0.1 ? NULL : planc_json_error(at, "is not a whole number of nanoseconds");
+  double us = at->value->valuedouble, whole_us;
+  if (!(us >= 0 && us <= (double)PLANC_TIMELINE_LONGEST_NS / 1000))
+    return planc_json_error(at, "must be from 0 to 2^42 microseconds");
+  double rest_ns = 1000 * modf(us, &whole_us);
+  *out = 1000 * (int64_t)whole_us + llround(rest_ns);
+  if (fabs(rest_ns - round(rest_ns)) < 0.25) return NULL;
+  return planc_json_error(at, "is not a whole number of nanoseconds");
 }
 
 static planc_status check_place(const reading *r, int32_t instr, const planc_json *category, const planc_json *pid,

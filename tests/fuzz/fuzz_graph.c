@@ -1,4 +1,5 @@
-/* Fuzz target: any bytes as a graph. What is accepted must survive writing and reading again. */
+/* Fuzz target: any bytes as a graph. What is accepted must survive writing and reading again, as it is and in every
+ * precision that it can be put in. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ static char *print(const planc_graph *graph, size_t *out_length) {
   return text;
 }
 
-/* An accepted graph is what its text says, and its convolutions can be divided by. */
+/* A graph is what its text says, and its convolutions can be divided by. */
 static void use(const planc_graph *graph) {
   size_t length, length_again;
   char *text = print(graph, &length);
@@ -34,11 +35,25 @@ static void use(const planc_graph *graph) {
   planc_graph_free(again);
 }
 
+static void use_converted(const planc_graph *graph) {
+  for (int precision = PLANC_F32; precision <= PLANC_BF16; precision++) {
+    planc_graph *converted;
+    planc_status status = planc_graph_convert(graph, (planc_precision)precision, &converted);
+    if (!status != (converted != NULL)) abort();
+    if (converted) use(converted);
+    planc_status_free(status);
+    planc_graph_free(converted);
+  }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   planc_graph *graph;
   planc_status status = planc_graph_parse((const char *)data, size, "fuzz", &graph);
   if (!status != (graph != NULL)) abort();
-  if (graph) use(graph);
+  if (graph) {
+    use(graph);
+    use_converted(graph);
+  }
   planc_status_free(status);
   planc_graph_free(graph);
   return 0;

@@ -1,11 +1,8 @@
 /* Fuzz target: any bytes as a run trace of tests/data/timeline/tiny.plan. What is accepted holds every timed
- * instruction in every period, one after the other on each stream. With STANDALONE defined, a program that runs the
- * files given as arguments. */
-#include <stdio.h>
+ * instruction in every period, one after the other on each stream. */
 #include <stdlib.h>
 
 #include "planc/timeline.h"
-#include "util/file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,21 +30,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   planc_timeline_free(timeline);
   return 0;
 }
-
-#ifdef STANDALONE
-int main(int argc, char **argv) {
-  for (int i = 1; i < argc; i++) {
-    char *text;
-    size_t length;
-    planc_status status = planc_file_read(argv[i], (size_t)1 << 30, &text, &length);
-    if (status) {
-      fprintf(stderr, "%s\n", planc_status_message(status));
-      planc_status_free(status);
-      return 1;
-    }
-    LLVMFuzzerTestOneInput((const uint8_t *)text, length);
-    free(text);
-  }
-  return 0;
-}
-#endif

@@ -22,10 +22,10 @@ def run(program, *arguments):
 
 
 def plan(folder, name, *options, graph="lenet-digits"):
-    """Plans a graph for the digits; the plan's path and summary."""
+    """Plans a graph for the digits, a model's name or a file; the plan's path and summary."""
     path = os.path.join(folder, name)
-    return path, json.loads(run("planc", "plan", os.path.join(ROOT, f"graphs/{graph}.yaml"), "--json", "-o", path,
-                                *options))
+    source = graph if os.path.isabs(graph) else os.path.join(ROOT, f"graphs/{graph}.yaml")
+    return path, json.loads(run("planc", "plan", source, "--json", "-o", path, *options))
 
 
 def train(path, *options):
@@ -54,17 +54,33 @@ class Exec(unittest.TestCase):
         self.assertGreaterEqual(report["accuracy"], 0.97)
 
     def test_a_transformer_learns_in_half_its_memory(self):
-        options = {"graph": "tiny-transformer"}
-        _, whole = plan(self.folder.name, "whole.plan", "--policy", "none", **options)
+        def planned(name, *options):
+            return plan(self.folder.name, name, "--batch", 16, *options, graph="tiny-transformer")
+
+        _, whole = planned("whole.plan", "--policy", "none")
         budget = whole["peak_bytes"] // 2
         for choice in (["--budget", budget], ["--policy", "vdnn-all"], ["--policy", "cheap"]):
-            path, _ = plan(self.folder.name, "any.plan", *choice, **options)
+            path, _ = planned("any.plan", *choice)
             _, report = train(path, "--iterations", 3, "--verify", "--poison")
             self.assertTrue(report["verified"], choice)
-        path, summary = plan(self.folder.name, "half.plan", "--budget", budget, **options)
+        path, summary = planned("half.plan", "--budget", budget)
         self.assertLessEqual(summary["peak_bytes"], budget)
+        # Over seeds 0.973, with a standard deviation of 0.005. At batch 64 it is 0.963 and 0.007.
         _, report = train(path, "--epochs", 20)
         self.assertGreaterEqual(report["accuracy"], 0.95)
+
+    def test_mixed_precision_learns_in_half_its_memory(self):
+        graph = os.path.join(self.folder.name, "bf16.yaml")
+        lenet = os.path.join(ROOT, "graphs/lenet-digits.yaml")
+        run("planc", "train", lenet, "--precision", "bf16", "--optimizer", "momentum", "-o", graph)
+        resident, whole = plan(self.folder.name, "whole.plan", "--policy", "none", graph=graph)
+        small, summary = plan(self.folder.name, "small.plan", "--budget", whole["peak_bytes"] // 2, graph=graph)
+        self.assertLessEqual(summary["peak_bytes"], whole["peak_bytes"] // 2)
+        _, report = train(small, "--iterations", 3, "--verify", "--poison")
+        self.assertTrue(report["verified"])
+        for path in (resident, small):
+            _, report = train(path, "--epochs", 20)
+            self.assertGreaterEqual(report["accuracy"], 0.95)
 
     def test_an_interrupted_run_goes_on_where_it_stopped(self):
         path, _ = plan(self.folder.name, "x.plan", "--budget", "400K")

@@ -2,13 +2,8 @@
 #ifndef PLANC_TESTS_FORWARD_H
 #define PLANC_TESTS_FORWARD_H
 
-#include <check.h>
-
 #include "planc/graph.h"
-
-static inline void ok(planc_status status) {
-  ck_assert_msg(!status, "%s", planc_status_message(status));
-}
+#include "tests/support/unit.h"
 
 void forward_begin(void);
 /* Adds a tensor by its spec in planc-graph(5). */

@@ -10,6 +10,7 @@
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/script.h"
+#include "tests/support/unit.h"
 
 enum { MOST_TIMED = 4096, MOST_PERIODS = 8 };
 
@@ -286,9 +287,5 @@ int main(void) {
   TCase *replayed = tcase_create("replayed");
   tcase_add_loop_test(replayed, a_run_as_predicted_is_as_predicted, 0, 30);
   suite_add_tcase(suite, replayed);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

@@ -7,6 +7,7 @@
 
 #include "planc/policy.h"
 #include "planrt/planrt.h"
+#include "tests/support/unit.h"
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 enum { COUNTED = 0 }; /* a sanitizer's allocator must stay in place */
@@ -33,10 +34,6 @@ void *realloc(void *ptr, size_t size) {
   return __libc_realloc(ptr, size);
 }
 #endif
-
-static void ok(planc_status status) {
-  ck_assert_msg(!status, "%s", planc_status_message(status));
-}
 
 static planc_status take(void *user, const planrt_result *result) {
   *(int64_t *)user += result->bytes;
@@ -81,9 +78,5 @@ int main(void) {
   tcase_set_timeout(c, 120);
   tcase_add_loop_test(c, runs_allocate_nothing, 0, 4);
   suite_add_tcase(suite, c);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

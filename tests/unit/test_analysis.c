@@ -5,10 +5,7 @@
 
 #include "planc/analysis.h"
 #include "tests/support/randgraph.h"
-
-static void ok(planc_status status) {
-  ck_assert_msg(!status, "%s", planc_status_message(status));
-}
+#include "tests/support/unit.h"
 
 /* --- Brute force ---------------------------------------------------------------------------------------------- */
 
@@ -283,9 +280,5 @@ int main(void) {
   tcase_add_test(cases, sums_that_overflow_are_bad_input);
   tcase_add_test(cases, a_trace_without_ops_needs_nothing);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

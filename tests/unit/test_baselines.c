@@ -6,14 +6,11 @@
 
 #include "graph/optypes.h"
 #include "planc/policy.h"
+#include "tests/support/unit.h"
 
 static planc_profile *profile;
 static planc_graph *graph;
 static planc_trace *trace;
-
-static void ok(planc_status status) {
-  ck_assert_msg(!status, "%s", planc_status_message(status));
-}
 
 static void set_up(void) {
   planc_graph *forward;
@@ -182,9 +179,5 @@ int main(void) {
   tcase_add_test(tests, cheap_never_runs_a_convolution_again);
   tcase_add_test(tests, chen_keeps_what_crosses_a_cut);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

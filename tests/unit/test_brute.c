@@ -13,6 +13,7 @@
 #include "tests/support/brute.h"
 #include "tests/support/forward.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
 #include "util/math.h"
 
 enum { RANDOM_GRAPHS = 60, MOST_BOUNDS = 5000, MOST_PLANS = 1200, RUN_EVERY = 97, BUDGETS = 5 };
@@ -301,9 +302,5 @@ int main(void) {
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
   tcase_add_test(tests, no_policy_beats_brute_force);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

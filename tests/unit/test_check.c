@@ -7,10 +7,7 @@
 #include "planc/check.h"
 #include "tests/support/judge.h"
 #include "tests/support/script.h"
-
-static void ok(planc_status status) {
-  ck_assert_msg(!status, "%s", planc_status_message(status));
-}
+#include "tests/support/unit.h"
 
 /* --- The plan ----------------------------------------------------------------------------------------------------- */
 
@@ -418,9 +415,5 @@ int main(void) {
   tcase_add_test(cases, budgets_are_checked_last_and_with_numbers);
   tcase_add_loop_test(cases, a_wrong_header_is_named, 0, sizeof headers / sizeof *headers);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

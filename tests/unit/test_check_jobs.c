@@ -7,13 +7,10 @@
 #include "planc/check.h"
 #include "tests/support/judge.h"
 #include "tests/support/script.h"
+#include "tests/support/unit.h"
 
 enum { ARENA = 4096 };
 static const int64_t one_round[] = {2};
-
-static void ok(planc_status status) {
-  ck_assert_msg(!status, "%s", planc_status_message(status));
-}
 
 /* --- Versions ----------------------------------------------------------------------------------------------------- */
 
@@ -255,9 +252,5 @@ int main(void) {
   tcase_add_test(cases, every_gpu_has_its_own_memory);
   tcase_add_test(cases, a_crowded_graph_is_read_once_for_all_its_jobs);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

@@ -9,13 +9,10 @@
 #include "planc/policy.h"
 #include "tests/support/mutate.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
 #include "util/vec.h"
 
 enum { BODIES = 4, SECTIONS = BODIES + 2, HOST = 1 };
-
-static void ok(planc_status status, const char *what) {
-  ck_assert_msg(!status, "%s: %s", what, planc_status_message(status));
-}
 
 /* --- The oracle --------------------------------------------------------------------------------------------------- */
 
@@ -137,7 +134,7 @@ static bool has_race(const oracle *o) {
 /* True when some accesses of the plan that conflict are not ordered. The plan must be right in all else. */
 static bool races(const planc_plan *plan) {
   oracle o = {.plan = plan};
-  ok(planc_expand(plan->jobs, plan->n_jobs, &o.trace), "expand");
+  ok_in(planc_expand(plan->jobs, plan->n_jobs, &o.trace), "expand");
   int64_t n = (int64_t)plan->prologue.n + BODIES * (int64_t)plan->body.n + plan->epilogue.n;
   o.row = n / 64 + 1;
   o.before = calloc((size_t)(n * o.row + 1), sizeof *o.before);
@@ -175,11 +172,11 @@ static void make_plan(int number) {
   static const char *const names[] = {"modnn", "vdnn-all", "vdnn+"};
   const planc_policy *policy = planc_policy_find(names[number % 3]);
   randgraph_options options = {.max_ops = 12, .max_elements = 400};
-  ok(planc_profile_read("profiles/k40m.json", &profile), "profile");
-  ok(randgraph_make(700 + (uint64_t)number, &options, &graph), "graph");
+  ok_in(planc_profile_read("profiles/k40m.json", &profile), "profile");
+  ok_in(randgraph_make(700 + (uint64_t)number, &options, &graph), "graph");
   planc_problem problem = {.graph = graph, .profile = profile, .batch = 3, .host_budget_bytes = -1};
-  ok(planc_least_budget(&problem, policy, &problem.budget_bytes), "least budget");
-  ok(planc_make_plan(&problem, policy, &plan), "plan");
+  ok_in(planc_least_budget(&problem, policy, &problem.budget_bytes), "least budget");
+  ok_in(planc_make_plan(&problem, policy, &plan), "plan");
 }
 
 static void free_plan(void) {
@@ -232,7 +229,7 @@ START_TEST(mutants_race_when_the_oracle_says_so) {
   for (uint64_t seed = 0; seed < 400; seed++) {
     planc_plan *mutant;
     char description[256];
-    ok(mutate_plan(plan, seed, &mutant, description, sizeof description), "mutate");
+    ok_in(mutate_plan(plan, seed, &mutant, description, sizeof description), "mutate");
     n_races += judge(mutant, description);
     planc_plan_free(mutant);
   }
@@ -248,9 +245,5 @@ int main(void) {
   tcase_add_loop_test(cases, every_wait_is_needed_or_not_as_the_oracle_says, 0, 30);
   tcase_add_loop_test(cases, mutants_race_when_the_oracle_says_so, 0, 30);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

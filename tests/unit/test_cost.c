@@ -3,13 +3,13 @@
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cost/convolution.h"
 #include "cost/roofline.h"
 #include "planc/cost.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
@@ -530,9 +530,5 @@ int main(void) {
   suite_add_tcase(suite, hand);
   suite_add_tcase(suite, properties);
   suite_add_tcase(suite, whole);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return run_suite(suite);
 }

@@ -8,6 +8,7 @@
 
 #include "planrt/data.h"
 #include "tests/support/forward.h"
+#include "tests/support/unit.h"
 
 static const char digits[] = "tests/data/digits/digits.csv.gz";
 
@@ -148,12 +149,6 @@ START_TEST(partial_batches) {
 }
 END_TEST
 
-static void assert_fails(planc_status status, const char *part) {
-  ck_assert_int_eq(planc_status_code(status), PLANC_BAD_INPUT);
-  ck_assert_msg(strstr(planc_status_message(status), part) != NULL, "%s", planc_status_message(status));
-  planc_status_free(status);
-}
-
 START_TEST(other_graphs) {
   static const struct {
     const char *inputs;
@@ -172,7 +167,7 @@ START_TEST(other_graphs) {
       .graph = graph, .batch = cases[_i].batch, .n_rounds = 1, .rounds = &cases[_i].batch, .iterations = 1};
   planrt_data *data;
   ok(planrt_data_read(digits, 0, &data));
-  assert_fails(planrt_data_bind(data, &job), cases[_i].message);
+  assert_fails(planrt_data_bind(data, &job), PLANC_BAD_INPUT, cases[_i].message);
   planrt_data_free(data);
   planc_graph_free(graph);
 }
@@ -225,7 +220,7 @@ START_TEST(malformed) {
       {"\x1f\x8b\x08\x00 not deflate", 0, ":1: "},
   };
   write_file(cases[_i].text, cases[_i].length ? cases[_i].length : strlen(cases[_i].text));
-  assert_fails(read_file(), cases[_i].message);
+  assert_fails(read_file(), PLANC_BAD_INPUT, cases[_i].message);
 }
 END_TEST
 
@@ -246,9 +241,9 @@ START_TEST(truncated) {
   ck_assert_uint_eq(length, 57512);
   for (size_t cut = 1; cut < length; cut += cut < 32 || cut > length - 16 ? 1 : 1777) {
     write_file(bytes, cut);
-    assert_fails(read_file(), path);
+    assert_fails(read_file(), PLANC_BAD_INPUT, path);
   }
-  assert_fails(planrt_data_read("tests/data/none.csv", 0, &(planrt_data *){NULL}),
+  assert_fails(planrt_data_read("tests/data/none.csv", 0, &(planrt_data *){NULL}), PLANC_BAD_INPUT,
                "tests/data/none.csv: cannot be opened");
 }
 END_TEST
@@ -265,9 +260,5 @@ int main(void) {
   tcase_add_loop_test(c, well_formed, 0, 3);
   tcase_add_test(c, truncated);
   suite_add_tcase(suite, c);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

@@ -4,17 +4,7 @@
 #include <string.h>
 
 #include "planc/trace.h"
-
-static void ok(planc_status status) {
-  ck_assert_msg(!status, "%s", planc_status_message(status));
-}
-
-static void fails(planc_status status, const char *what) {
-  ck_assert_msg(status != NULL, "no failure, expected \"%s\"", what);
-  ck_assert_int_eq(planc_status_code(status), PLANC_BAD_INPUT);
-  ck_assert_msg(strstr(planc_status_message(status), what), "\"%s\" lacks \"%s\"", planc_status_message(status), what);
-  planc_status_free(status);
-}
+#include "tests/support/unit.h"
 
 static planc_graph *parse(const char *text) {
   planc_graph *graph = NULL;
@@ -187,28 +177,28 @@ START_TEST(jobs_that_make_no_sense_are_refused) {
   ok(planc_expand(&good, 1, &trace));
   planc_trace_free(trace);
 
-  fails(planc_expand(&good, 0, &trace), "no job");
+  assert_fails(planc_expand(&good, 0, &trace), PLANC_BAD_INPUT, "no job");
   ck_assert_ptr_null(trace);
   planc_job job = good;
   job.iterations = 0;
-  fails(planc_expand(&job, 1, &trace), "0 iterations");
+  assert_fails(planc_expand(&job, 1, &trace), PLANC_BAD_INPUT, "0 iterations");
   job = good;
   job.n_rounds = 0;
-  fails(planc_expand(&job, 1, &trace), "0 rounds");
+  assert_fails(planc_expand(&job, 1, &trace), PLANC_BAD_INPUT, "0 rounds");
   job = good;
   job.batch = 5;
-  fails(planc_expand(&job, 1, &trace), "the rounds have 4 samples, the batch 5");
+  assert_fails(planc_expand(&job, 1, &trace), PLANC_BAD_INPUT, "the rounds have 4 samples, the batch 5");
   job = good;
   job.rounds = (int64_t[]){4, 0};
-  fails(planc_expand(&job, 1, &trace), "round 1 has 0 samples");
+  assert_fails(planc_expand(&job, 1, &trace), PLANC_BAD_INPUT, "round 1 has 0 samples");
   job.rounds = (int64_t[]){INT64_MAX, INT64_MAX};
-  fails(planc_expand(&job, 1, &trace), "the batch 4");
+  assert_fails(planc_expand(&job, 1, &trace), PLANC_BAD_INPUT, "the batch 4");
   job.batch = INT64_MAX;
   job.n_rounds = 1;
-  fails(planc_expand(&job, 1, &trace), "the size of x at batch 9223372036854775807 overflows");
+  assert_fails(planc_expand(&job, 1, &trace), PLANC_BAD_INPUT, "the size of x at batch 9223372036854775807 overflows");
   job = good;
   job.iterations = INT32_MAX;
-  fails(planc_expand(&job, 1, &trace), "more than 2147483647 accesses");
+  assert_fails(planc_expand(&job, 1, &trace), PLANC_BAD_INPUT, "more than 2147483647 accesses");
 
   static const struct {
     int32_t order[4];
@@ -222,10 +212,10 @@ START_TEST(jobs_that_make_no_sense_are_refused) {
   for (int32_t k = 0; k < 6; k++) {
     job = good;
     job.order = bad[k].order;
-    fails(planc_expand(&job, 1, &trace), bad[k].why);
+    assert_fails(planc_expand(&job, 1, &trace), PLANC_BAD_INPUT, bad[k].why);
   }
   planc_job jobs[] = {good, job};
-  fails(planc_expand(jobs, 2, &trace), "job 1: order: op b");
+  assert_fails(planc_expand(jobs, 2, &trace), PLANC_BAD_INPUT, "job 1: order: op b");
   planc_graph_free(graph);
 }
 END_TEST
@@ -248,8 +238,8 @@ START_TEST(a_graph_that_rounds_would_break_is_not_split) {
     int64_t rounds[] = {1, 1};
     planc_job job = {.graph = graph, .batch = 2, .n_rounds = 2, .rounds = rounds, .iterations = 1};
     planc_trace *trace;
-    fails(planc_expand(&job, 1, &trace), cases[k][1]);
-    fails(planc_check_rounds(graph), cases[k][1]);
+    assert_fails(planc_expand(&job, 1, &trace), PLANC_BAD_INPUT, cases[k][1]);
+    assert_fails(planc_check_rounds(graph), PLANC_BAD_INPUT, cases[k][1]);
     planc_graph_free(graph);
   }
 }
@@ -269,9 +259,5 @@ int main(void) {
   tcase_add_test(cases, jobs_that_make_no_sense_are_refused);
   tcase_add_test(cases, a_graph_that_rounds_would_break_is_not_split);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

@@ -4,19 +4,10 @@
 #include <string.h>
 
 #include "planc/trace.h"
+#include "tests/support/accesses.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
 #include "util/vec.h"
-
-static void ok(planc_status status) {
-  ck_assert_msg(!status, "%s", planc_status_message(status));
-}
-
-static void fails(planc_status status, const char *what) {
-  ck_assert_msg(status != NULL, "no failure, expected \"%s\"", what);
-  ck_assert_int_eq(planc_status_code(status), PLANC_BAD_INPUT);
-  ck_assert_msg(strstr(planc_status_message(status), what), "\"%s\" lacks \"%s\"", planc_status_message(status), what);
-  planc_status_free(status);
-}
 
 /* --- The reference -------------------------------------------------------------------------------------------- */
 
@@ -39,20 +30,6 @@ typedef struct reference {
 
 static int32_t storage_of(const planc_graph *g, int32_t tensor) {
   return g->tensors[tensor].storage;
-}
-
-static bool lists(const planc_graph *g, const int32_t *tensors, int32_t n, int32_t storage) {
-  for (int32_t k = 0; k < n; k++)
-    if (storage_of(g, tensors[k]) == storage) return true;
-  return false;
-}
-
-static bool op_reads(const planc_graph *g, const planc_op *op, int32_t storage) {
-  return lists(g, op->in, op->n_in, storage) || lists(g, op->effects, op->n_effects, storage);
-}
-
-static bool op_writes(const planc_graph *g, const planc_op *op, int32_t storage) {
-  return lists(g, op->out, op->n_out, storage) || lists(g, op->effects, op->n_effects, storage);
 }
 
 static bool in_round(const planc_op *op) {
@@ -202,7 +179,8 @@ static void ref_op(reference *ref, int32_t position, int32_t iteration, int32_t 
     for (int32_t k = 0; k < n; k++) {
       if (reads[k] == pure_writes) continue;
       bool temporary = round > 0 && ref->facts[storages[k]].temporary;
-      bool effect = !lists(g, op->in, op->n_in, storages[k]) && !lists(g, op->out, op->n_out, storages[k]);
+      bool effect =
+          !any_in_storage(g, op->in, op->n_in, storages[k]) && !any_in_storage(g, op->out, op->n_out, storages[k]);
       ref_access(ref, access++, ref_buffer_of(ref, storages[k], iteration, round, temporary), reads[k],
                  op_writes(g, op, storages[k]), effect);
     }
@@ -231,7 +209,7 @@ static void check_buffers(const planc_trace *trace) {
     const planc_storage *storage = &g->storages[buffer->storage];
     bool temporary = buffer->kind != storage->kind, result = false;
     if (g->loss >= 0) result = storage_of(g, g->loss) == buffer->storage;
-    result |= lists(g, g->outputs, g->n_outputs, buffer->storage);
+    result |= any_in_storage(g, g->outputs, g->n_outputs, buffer->storage);
     uint32_t flags = 0;
     if (planc_kind_persists(storage->kind)) flags |= PLANC_BUFFER_PERSISTENT;
     if (storage->kind == PLANC_KIND_input) flags |= PLANC_BUFFER_FED;
@@ -367,7 +345,7 @@ START_TEST(an_order_is_legal_when_no_conflicting_ops_change_places) {
         planc_trace_free(trace);
       } else {
         n_illegal++;
-        fails(status, "order: op ");
+        assert_fails(status, PLANC_BAD_INPUT, "order: op ");
         order[at] = first;
         order[at + 1] = second;
       }
@@ -402,9 +380,9 @@ START_TEST(unsplittable_graphs_expand_in_one_round_only) {
     planc_status status = planc_expand(&job, 1, &trace);
     if (reads_rounds) {
       n_refused++;
-      fails(status, "runs once for all rounds but touches");
+      assert_fails(status, PLANC_BAD_INPUT, "runs once for all rounds but touches");
     } else if (status) {
-      fails(status, "runs once for all rounds but touches"); /* a temp of the backward pass */
+      assert_fails(status, PLANC_BAD_INPUT, "runs once for all rounds but touches"); /* a temp of the backward pass */
     } else {
       planc_trace_free(trace);
     }
@@ -421,9 +399,5 @@ int main(void) {
   tcase_add_loop_test(cases, an_order_is_legal_when_no_conflicting_ops_change_places, 0, 4);
   tcase_add_test(cases, unsplittable_graphs_expand_in_one_round_only);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

@@ -8,10 +8,7 @@
 #include "planc/policy.h"
 #include "runtime/session.h"
 #include "tests/support/randgraph.h"
-
-static void ok(planc_status status) {
-  ck_assert_msg(!status, "%s", planc_status_message(status));
-}
+#include "tests/support/unit.h"
 
 static void mark(char *map, int64_t size, int64_t address, int64_t bytes) {
   ck_assert_int_ge(address, 0);
@@ -103,9 +100,5 @@ int main(void) {
   tcase_set_timeout(c, 120);
   tcase_add_loop_test(c, touched_as_planned, 0, 30);
   suite_add_tcase(suite, c);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

@@ -7,6 +7,7 @@
 
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
 
 static void assert_bad_input(planc_status status, const char *message) {
   ck_assert_int_eq(planc_status_code(status), PLANC_BAD_INPUT);
@@ -372,9 +373,5 @@ int main(void) {
   tcase_add_test(cases, the_builder_names_what_is_at_fault);
   tcase_add_test(cases, a_finished_builder_is_empty);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return run_suite(suite);
 }

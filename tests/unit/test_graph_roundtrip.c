@@ -5,6 +5,7 @@
 
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
 
 static bool same_text(const char *a, const char *b) {
   return a && b ? strcmp(a, b) == 0 : a == b;
@@ -182,9 +183,5 @@ int main(void) {
   tcase_add_test(cases, any_graph_survives_writing_and_reading);
   tcase_add_test(cases, the_library_survives_writing_and_reading);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return run_suite(suite);
 }

@@ -10,6 +10,7 @@
 #include "tests/support/formulas.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/one_call.h"
+#include "tests/support/unit.h"
 
 /* --- Dropout ------------------------------------------------------------------------------------------------------ */
 
@@ -292,9 +293,5 @@ int main(void) {
   tcase_add_test(c, every_type_has_a_kernel);
   tcase_add_test(c, only_f32);
   suite_add_tcase(suite, c);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

@@ -7,13 +7,8 @@
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
 #include "tests/support/weave.h"
-
-static void assert_fails(planc_status status, planc_code code, const char *part) {
-  ck_assert_msg(status && planc_status_code(status) == code, "%s", planc_status_message(status));
-  ck_assert_msg(strstr(planc_status_message(status), part) != NULL, "%s", planc_status_message(status));
-  planc_status_free(status);
-}
 
 /* --- Any graph, by stand-ins -------------------------------------------------------------------------------------- */
 
@@ -414,9 +409,5 @@ int main(void) {
   tcase_add_test(c, missing_records);
   tcase_add_test(c, no_kernel);
   suite_add_tcase(suite, c);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

@@ -7,6 +7,7 @@
 
 #include "tests/support/formulas.h"
 #include "tests/support/one_call.h"
+#include "tests/support/unit.h"
 
 enum { MAX_IN = 5 };
 
@@ -522,9 +523,5 @@ int main(void) {
   tcase_add_loop_test(c, normalising_in_inference, 0, 3);
   tcase_add_loop_test(c, sequences, 0, N_SEQUENCE_CASES);
   suite_add_tcase(suite, c);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

@@ -9,6 +9,7 @@
 #include "planc/policy.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randschedule.h"
+#include "tests/support/unit.h"
 
 enum { BODIES = 3, SECTIONS = BODIES + 2, UNIT = PLANC_ALIGNMENT };
 
@@ -488,9 +489,5 @@ int main(void) {
   tcase_add_test(tests, no_wait_is_superfluous);
   tcase_add_test(tests, lowering_is_deterministic);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }

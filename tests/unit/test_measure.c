@@ -9,6 +9,7 @@
 #include "runtime/profile_file.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
 
 /* --- Statistics ------------------------------------------------------------------------------------------------- */
 
@@ -92,12 +93,24 @@ static planc_graph *net_graph(void) {
   return graph;
 }
 
+/* What the host has for every op, with whatever times. */
+static void list(const planc_graph *graph, int64_t batch, planrt_op_times *out) {
+  planrt_device_options nothing = {0};
+  planrt_device *device;
+  planc_profile *described;
+  ok(planc_profile_read("profiles/h100.json", &described));
+  ok(planrt_host_backend.open(&nothing, &device));
+  ok(planrt_list_ops(&planrt_host_backend, device, described, graph, batch, out));
+  planrt_host_backend.close(device);
+  planc_profile_free(described);
+}
+
 START_TEST(every_op_is_measured_with_every_algorithm) {
   planc_graph *graph = net_graph();
   planrt_op_times times = {0}, listed = {0};
   planrt_op_options options = {.backend = &planrt_host_backend, .graph = graph, .batch = 4, .repetitions = 2};
   ok(planrt_measure_ops(&options, &times));
-  ok(planrt_list_variants(&planrt_host_backend, graph, 4, &listed));
+  list(graph, 4, &listed);
   ck_assert_int_eq(times.len, listed.len);
   bool *seen = calloc((size_t)graph->n_ops, sizeof *seen);
   for (int64_t i = 0; i < times.len; i++) {
@@ -143,10 +156,12 @@ END_TEST
 
 static void add_ops(cJSON *pieces, const planc_graph *graph, int64_t load_ppm, int64_t batch) {
   planrt_op_times times = {0};
-  ok(planrt_list_variants(&planrt_host_backend, graph, batch, &times));
-  for (int64_t i = 0; i < times.len; i++)
+  list(graph, batch, &times);
+  for (int64_t i = 0; i < times.len; i++) {
     times.data[i].time = (planrt_statistic){.median_ns = 1000 * batch + i, .spread_ns = 7};
-  cJSON_AddItemToArray(pieces, planrt_piece_of_ops(graph, load_ppm, batch, &times));
+    times.data[i].predicted = false;
+  }
+  cJSON_AddItemToArray(pieces, planrt_piece_of_ops(graph, load_ppm, batch, &times, 0));
   VEC_FREE(&times);
 }
 
@@ -185,7 +200,7 @@ START_TEST(profiles_hold_what_was_measured) {
     planc_costs *costs;
     planrt_op_times listed = {0};
     ok(planc_costs_make(profile, graph, 1, &batch, &costs));
-    ok(planrt_list_variants(&planrt_host_backend, graph, batch, &listed));
+    list(graph, batch, &listed);
     for (int64_t i = 0; i < listed.len; i++) {
       int32_t count, found = 0;
       const planc_variant *variants = planc_costs_variants(costs, listed.data[i].op, 0, &count);
@@ -216,13 +231,20 @@ START_TEST(workspaces_are_exact_at_every_batch) {
   add_links(pieces);
   planrt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
   ok(planrt_profile_compose(&head, graph, pieces, &tree));
-  ok(planrt_profile_add_workspaces(tree, &planrt_host_backend, graph, MOST));
+  planrt_batches batches;
+  planrt_device *device;
+  planrt_device_options nothing = {0};
+  ok(planrt_all_sizes(MOST, &batches));
+  ok(planrt_host_backend.open(&nothing, &device));
+  ok(planrt_profile_add_workspaces(tree, &planrt_host_backend, device, graph, &batches));
+  planrt_host_backend.close(device);
+  free(batches.sizes);
   planc_profile *profile = parse(tree);
   for (int64_t batch = 1; batch <= MOST; batch++) {
     planc_costs *costs;
     planrt_op_times listed = {0};
     ok(planc_costs_make(profile, graph, 1, &batch, &costs));
-    ok(planrt_list_variants(&planrt_host_backend, graph, batch, &listed));
+    list(graph, batch, &listed);
     int32_t compared = 0;
     for (int32_t o = 0; o < graph->n_ops; o++) {
       int32_t count;
@@ -245,6 +267,27 @@ START_TEST(workspaces_are_exact_at_every_batch) {
 }
 END_TEST
 
+/* Every way to cut a batch into equal rounds, evenly or with a shorter last one, has its sizes among them, and nothing
+ * is there that no cut has. */
+START_TEST(rounds_have_these_sizes) {
+  for (int64_t most = 1; most < 300; most++) {
+    planrt_batches batches;
+    bool wanted[301] = {0};
+    ok(planrt_round_sizes(most, &batches));
+    for (int64_t k = 1; k <= most; k++) wanted[(most + k - 1) / k] = wanted[most / k] = true;
+    for (int32_t i = 0; i < batches.n; i++) {
+      if (i > 0) ck_assert_int_gt(batches.sizes[i], batches.sizes[i - 1]);
+      ck_assert_int_ge(batches.sizes[i], 1);
+      ck_assert_int_le(batches.sizes[i], most);
+      wanted[batches.sizes[i]] = false;
+    }
+    for (int64_t size = 1; size <= most; size++) ck_assert_msg(!wanted[size], "%d of %d", (int)size, (int)most);
+    ck_assert_int_le(batches.n, 4 * 18);
+    free(batches.sizes);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("measure");
   TCase *c = tcase_create("measure");
@@ -257,10 +300,7 @@ int main(void) {
   tcase_add_test(c, stopping_and_too_little_memory);
   tcase_add_loop_test(c, profiles_hold_what_was_measured, 0, 2);
   tcase_add_test(c, workspaces_are_exact_at_every_batch);
+  tcase_add_test(c, rounds_have_these_sizes);
   suite_add_tcase(suite, c);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

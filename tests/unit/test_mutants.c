@@ -9,40 +9,37 @@
 #include "planrt/planrt.h"
 #include "tests/support/mutate.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
 
 enum { PLANS = 24, MUTANTS = 120, INTERLEAVINGS = 1000 };
-
-static void ok(planc_status status, const char *what) {
-  ck_assert_msg(!status, "%s: %s", what, planc_status_message(status));
-}
 
 /* A plan of a small random graph under a budget that makes its policy work. */
 static void make_plan(int number, const planc_profile *profile, planc_graph **graph, planc_plan **out) {
   static const char *const names[] = {"modnn", "vdnn-all", "cheap", "modnn", "chen", "vdnn+"};
   const planc_policy *policy = planc_policy_find(names[number % 6]);
   randgraph_options options = {.max_ops = 10, .max_elements = 16};
-  ok(randgraph_make((uint64_t)(5000 + number), &options, graph), "graph");
+  ok_in(randgraph_make((uint64_t)(5000 + number), &options, graph), "graph");
   planc_problem problem = {.graph = *graph, .profile = profile, .batch = 1 + number % 3, .host_budget_bytes = -1};
   int64_t least;
-  ok(planc_least_budget(&problem, policy, &least), "least budget");
+  ok_in(planc_least_budget(&problem, policy, &least), "least budget");
   problem.budget_bytes = least;
-  ok(planc_make_plan(&problem, policy, out), "plan");
+  ok_in(planc_make_plan(&problem, policy, out), "plan");
 }
 
 /* `unchecked`: the checker has judged already, and its judgement is what is tested. */
 static void computes_the_same(const planc_plan *mutant, const char *description) {
   planrt_options options = {.seed = 7, .synthetic = true, .verify = true, .unchecked = true};
   planrt_session *session;
-  ok(planrt_session_new(mutant, &options, &session), description);
-  ok(planrt_init(session), description);
-  ok(planrt_run(session, 2), description);
-  for (uint64_t seed = 0; seed < INTERLEAVINGS; seed++) ok(planrt_run_interleaved(session, 2, seed), description);
+  ok_in(planrt_session_new(mutant, &options, &session), description);
+  ok_in(planrt_init(session), description);
+  ok_in(planrt_run(session, 2), description);
+  for (uint64_t seed = 0; seed < INTERLEAVINGS; seed++) ok_in(planrt_run_interleaved(session, 2, seed), description);
   planrt_session_free(session);
 }
 
 START_TEST(mutants_are_rejected_or_harmless) {
   planc_profile *profile;
-  ok(planc_profile_read("profiles/k40m.json", &profile), "profile");
+  ok_in(planc_profile_read("profiles/k40m.json", &profile), "profile");
   planc_graph *graph;
   planc_plan *plan;
   make_plan(_i, profile, &graph, &plan);
@@ -50,7 +47,7 @@ START_TEST(mutants_are_rejected_or_harmless) {
   for (uint64_t seed = 0; seed < MUTANTS; seed++) {
     planc_plan *mutant;
     char description[256];
-    ok(mutate_plan(plan, seed, &mutant, description, sizeof description), "mutate");
+    ok_in(mutate_plan(plan, seed, &mutant, description, sizeof description), "mutate");
     planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
     planc_status status = planc_check(mutant, &own, NULL);
     if (!status) {
@@ -70,17 +67,17 @@ END_TEST
 /* Truncated or altered text is refused by the reader or the checker, or is harmless as well. */
 START_TEST(mutated_texts_are_rejected_or_harmless) {
   planc_profile *profile;
-  ok(planc_profile_read("profiles/k40m.json", &profile), "profile");
+  ok_in(planc_profile_read("profiles/k40m.json", &profile), "profile");
   planc_graph *graph;
   planc_plan *plan;
   make_plan(_i, profile, &graph, &plan);
   char *text;
   size_t length;
-  ok(planc_plan_print(plan, &text, &length), "print");
+  ok_in(planc_plan_print(plan, &text, &length), "print");
   for (uint64_t seed = 0; seed < MUTANTS; seed++) {
     char *changed, description[256];
     size_t changed_length;
-    ok(mutate_text(text, length, seed, &changed, &changed_length, description, sizeof description), "mutate");
+    ok_in(mutate_text(text, length, seed, &changed, &changed_length, description, sizeof description), "mutate");
     planc_plan *mutant = NULL;
     planc_status status = planc_plan_parse(changed, changed_length, "mutant", &mutant);
     planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
@@ -104,9 +101,5 @@ int main(void) {
   tcase_add_loop_test(tests, mutants_are_rejected_or_harmless, 0, PLANS);
   tcase_add_loop_test(tests, mutated_texts_are_rejected_or_harmless, 0, PLANS);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -2,9 +2,9 @@
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/unit.h"
 #include "util/options.h"
 
 static const planc_option options[] = {
@@ -230,9 +230,5 @@ int main(void) {
   tcase_add_test(tests, help_shows_the_table);
   Suite *suite = suite_create("options");
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return run_suite(suite);
 }

@@ -8,6 +8,7 @@
 
 #include "planc/schedule.h"
 #include "planner/placement.h"
+#include "tests/support/unit.h"
 
 static uint64_t seed;
 static uint32_t draw(uint32_t below) {
@@ -298,9 +299,5 @@ int main(void) {
   tcase_add_test(tests, refusals);
   tcase_add_test(tests, published_instances);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }

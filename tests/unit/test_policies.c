@@ -12,17 +12,18 @@
 #include "planc/policy.h"
 #include "planrt/planrt.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
 
 enum { GRAPHS = 100, INTERLEAVINGS = 20 };
 
-static void ok(planc_status status, const char *what, const char *policy, int seed) {
+static void ok_for(planc_status status, const char *what, const char *policy, int seed) {
   ck_assert_msg(!status, "%s: %s, graph %d: %s", what, policy, seed, planc_status_message(status));
 }
 
 static planc_profile *profile;
 
 static void read_profile(void) {
-  ok(planc_profile_read("profiles/k40m.json", &profile), "profile", "k40m", 0);
+  ok_for(planc_profile_read("profiles/k40m.json", &profile), "profile", "k40m", 0);
 }
 static void free_profile(void) {
   planc_profile_free(profile);
@@ -32,22 +33,22 @@ static void free_profile(void) {
 static void runs_right(const planc_plan *plan, const char *policy, int seed) {
   planrt_options options = {.seed = (uint64_t)seed, .synthetic = true, .verify = true, .poison = true};
   planrt_session *session;
-  ok(planrt_session_new(plan, &options, &session), "session", policy, seed);
-  ok(planrt_init(session), "init", policy, seed);
-  ok(planrt_run(session, 3), "run", policy, seed);
+  ok_for(planrt_session_new(plan, &options, &session), "session", policy, seed);
+  ok_for(planrt_init(session), "init", policy, seed);
+  ok_for(planrt_run(session, 3), "run", policy, seed);
   planrt_session_free(session);
   options.concurrent = true;
   options.jitter = (uint64_t)seed + 1;
-  ok(planrt_session_new(plan, &options, &session), "session", policy, seed);
-  ok(planrt_init(session), "init", policy, seed);
-  ok(planrt_run(session, 2), "concurrent", policy, seed);
+  ok_for(planrt_session_new(plan, &options, &session), "session", policy, seed);
+  ok_for(planrt_init(session), "init", policy, seed);
+  ok_for(planrt_run(session, 2), "concurrent", policy, seed);
   planrt_session_free(session);
   options.concurrent = options.poison = false;
   options.jitter = 0;
-  ok(planrt_session_new(plan, &options, &session), "session", policy, seed);
-  ok(planrt_init(session), "init", policy, seed);
+  ok_for(planrt_session_new(plan, &options, &session), "session", policy, seed);
+  ok_for(planrt_init(session), "init", policy, seed);
   for (int i = 0; i < INTERLEAVINGS; i++) {
-    ok(planrt_run_interleaved(session, 2, (uint64_t)(seed * INTERLEAVINGS + i)), "interleaved", policy, seed);
+    ok_for(planrt_run_interleaved(session, 2, (uint64_t)(seed * INTERLEAVINGS + i)), "interleaved", policy, seed);
   }
   planrt_session_free(session);
 }
@@ -55,11 +56,11 @@ static void runs_right(const planc_plan *plan, const char *policy, int seed) {
 static void is_deterministic(const planc_problem *problem, const planc_policy *policy, const planc_plan *plan,
                              int seed) {
   planc_plan *again;
-  ok(planc_make_plan(problem, policy, &again), "plan again", policy->name, seed);
+  ok_for(planc_make_plan(problem, policy, &again), "plan again", policy->name, seed);
   char *a, *b;
   size_t a_length, b_length;
-  ok(planc_plan_print(plan, &a, &a_length), "print", policy->name, seed);
-  ok(planc_plan_print(again, &b, &b_length), "print", policy->name, seed);
+  ok_for(planc_plan_print(plan, &a, &a_length), "print", policy->name, seed);
+  ok_for(planc_plan_print(again, &b, &b_length), "print", policy->name, seed);
   ck_assert_msg(a_length == b_length && memcmp(a, b, a_length) == 0, "%s, graph %d: other bytes", policy->name, seed);
   free(a);
   free(b);
@@ -75,10 +76,10 @@ static bool plan_is_right(planc_problem problem, int64_t budget, const planc_pol
     planc_status_free(status);
     return false;
   }
-  ok(status, "plan", policy->name, seed);
+  ok_for(status, "plan", policy->name, seed);
   planc_check_report report;
   planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
-  ok(planc_check(plan, &own, &report), "check", policy->name, seed);
+  ok_for(planc_check(plan, &own, &report), "check", policy->name, seed);
   ck_assert_int_le(report.peak_bytes, budget);
   ck_assert_int_eq(report.peak_bytes, plan->predicted.peak_bytes);
   is_deterministic(&problem, policy, plan, seed);
@@ -91,12 +92,12 @@ START_TEST(plans_of_random_graphs_are_right) {
   int seed = _i;
   planc_graph *graph;
   randgraph_options options = {.max_ops = 24, .allow_batch_coupled = seed % 4 == 0, .unsplittable = seed % 4 == 2};
-  ok(randgraph_make((uint64_t)seed, &options, &graph), "graph", "", seed);
+  ok_for(randgraph_make((uint64_t)seed, &options, &graph), "graph", "", seed);
   planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + seed % 7, .host_budget_bytes = -1};
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     int64_t least;
-    ok(planc_least_budget(&problem, policy, &least), "least budget", policy->name, seed);
+    ok_for(planc_least_budget(&problem, policy, &least), "least budget", policy->name, seed);
     ck_assert_msg(plan_is_right(problem, least, policy, seed), "%s, graph %d: least budget fails", policy->name, seed);
     ck_assert_msg(!plan_is_right(problem, least - PLANC_ALIGNMENT, policy, seed), "%s, graph %d: less than least fits",
                   policy->name, seed);
@@ -112,11 +113,11 @@ START_TEST(no_policy_goes_below_the_lower_bound) {
   int seed = 1000 + _i;
   planc_graph *graph;
   randgraph_options options = {.max_ops = 12};
-  ok(randgraph_make((uint64_t)seed, &options, &graph), "graph", "", seed);
+  ok_for(randgraph_make((uint64_t)seed, &options, &graph), "graph", "", seed);
   planc_problem problem = {.graph = graph, .profile = profile, .batch = 1, .host_budget_bytes = -1};
   planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = &problem.batch, .iterations = 1};
   planc_trace *trace;
-  ok(planc_expand(&job, 1, &trace), "expand", "", seed);
+  ok_for(planc_expand(&job, 1, &trace), "expand", "", seed);
   int64_t persistent = 0, largest = 0;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     if (trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT) persistent += trace->buffers[b].bytes;
@@ -129,7 +130,7 @@ START_TEST(no_policy_goes_below_the_lower_bound) {
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     int64_t least;
-    ok(planc_least_budget(&problem, policy, &least), "least budget", policy->name, seed);
+    ok_for(planc_least_budget(&problem, policy, &least), "least budget", policy->name, seed);
     ck_assert_msg(least >= persistent + largest, "%s, graph %d: %lld below %lld", policy->name, seed, (long long)least,
                   (long long)(persistent + largest));
   }
@@ -148,11 +149,11 @@ START_TEST(modnn_reaches_its_lower_bound) {
   int seed = 2000 + _i;
   planc_graph *graph;
   randgraph_options options = {.max_ops = 16};
-  ok(randgraph_make((uint64_t)seed, &options, &graph), "graph", "", seed);
+  ok_for(randgraph_make((uint64_t)seed, &options, &graph), "graph", "", seed);
   planc_problem problem = {.graph = graph, .profile = profile, .batch = 1, .host_budget_bytes = -1};
   planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = &problem.batch, .iterations = 1};
   planc_trace *trace;
-  ok(planc_expand(&job, 1, &trace), "expand", "", seed);
+  ok_for(planc_expand(&job, 1, &trace), "expand", "", seed);
   int64_t resident = 0, largest = 0, least;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     const planc_buffer *buffer = &trace->buffers[b];
@@ -170,7 +171,7 @@ START_TEST(modnn_reaches_its_lower_bound) {
     if (bytes > largest) largest = bytes;
   }
   planc_trace_free(trace);
-  ok(planc_least_budget(&problem, planc_policy_find("modnn"), &least), "least budget", "modnn", seed);
+  ok_for(planc_least_budget(&problem, planc_policy_find("modnn"), &least), "least budget", "modnn", seed);
   ck_assert_msg(least <= resident + largest, "graph %d: least budget %lld, Eq. 2 says %lld", seed, (long long)least,
                 (long long)(resident + largest));
   planc_graph_free(graph);
@@ -186,9 +187,5 @@ int main(void) {
   tcase_add_loop_test(tests, no_policy_goes_below_the_lower_bound, 0, GRAPHS);
   tcase_add_loop_test(tests, modnn_reaches_its_lower_bound, 0, GRAPHS);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -4,25 +4,9 @@
 #include <string.h>
 
 #include "planc/trace.h"
+#include "tests/support/accesses.h"
 #include "tests/support/randgraph.h"
-
-static void ok(planc_status status) {
-  ck_assert_msg(!status, "%s", planc_status_message(status));
-}
-
-static int32_t storage_of(const planc_graph *g, int32_t tensor) {
-  return g->tensors[tensor].storage;
-}
-
-static bool lists(const planc_graph *g, const int32_t *tensors, int32_t n, int32_t storage) {
-  for (int32_t k = 0; k < n; k++)
-    if (storage_of(g, tensors[k]) == storage) return true;
-  return false;
-}
-
-static bool op_reads(const planc_graph *g, const planc_op *op, int32_t storage) {
-  return lists(g, op->in, op->n_in, storage) || lists(g, op->effects, op->n_effects, storage);
-}
+#include "tests/support/unit.h"
 
 START_TEST(random_graphs_are_rich) {
   enum {
@@ -162,9 +146,5 @@ int main(void) {
   tcase_add_test(cases, what_is_read_or_leaves_was_written_to_the_last_byte);
   tcase_add_test(cases, random_graphs_depend_on_the_seed_only);
   suite_add_tcase(suite, cases);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

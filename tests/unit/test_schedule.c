@@ -1,9 +1,9 @@
 /* The schedule builder: a right schedule is taken, every wrong command is refused and says what is wrong. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "planc/schedule.h"
+#include "tests/support/unit.h"
 
 static const char graph_text[] =
     "planc-graph: 1\n"
@@ -27,10 +27,6 @@ static planc_costs *costs;
 static planc_schedule *s;
 static int32_t r[4]; /* residency of each buffer */
 
-static void ok(planc_status status) {
-  ck_assert_msg(!status, "%s", planc_status_message(status));
-}
-
 static void set_up(void) {
   static const int64_t rounds[] = {1};
   ok(planc_graph_parse(graph_text, sizeof graph_text - 1, "chain", &graph));
@@ -52,10 +48,7 @@ static void tear_down(void) {
 }
 
 static void refused(planc_status status, const char *name) {
-  ck_assert_int_eq(planc_status_code(status), PLANC_INTERNAL);
-  ck_assert_msg(strstr(planc_status_message(status), name) != NULL, "\"%s\" does not name %s",
-                planc_status_message(status), name);
-  planc_status_free(status);
+  assert_fails(status, PLANC_INTERNAL, name);
 }
 
 /* Up to and including op a. */
@@ -156,9 +149,5 @@ int main(void) {
   tcase_add_test(tests, residencies_close_once);
   tcase_add_test(tests, the_end_must_be_whole);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

@@ -2,11 +2,13 @@
  * one round and in several; what they do with ids that are none. */
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/one_call.h"
+#include "tests/support/unit.h"
 #include "tests/support/weave.h"
 
 /* Two tokens or more of four heads' worth; every op stands between some parameter and the loss. */
@@ -172,16 +174,46 @@ START_TEST(ids_outside_the_table) {
 }
 END_TEST
 
+/* Tables that are gone through in several tiles, of entries and of columns; every entry is asked for several times.
+ * What one sample gives is lost beside 2^24 in f32 and not in double. */
+START_TEST(gradients_of_large_tables) {
+  static const int64_t sizes[][2] = {{3000, 3}, {3, 9000}};
+  enum { IDS = 8, MOST_SAMPLES = 2000 };
+  const int64_t entries = sizes[_i][0], width = sizes[_i][1], n_ids = _i ? IDS : IDS * MOST_SAMPLES;
+  char tensors[160];
+  one_call call;
+  planrt_launch launch = one_call_launch();
+  snprintf(tensors, sizeof tensors, "ids: input i64[N,%d]\ndy: input f32[N,%d,%d]\ndw: grad f32[%d,%d]", IDS, IDS,
+           (int)width, (int)entries, (int)width);
+  one_call_open(&call, "NCHW", tensors, "type: embedding_grad, in: [ids, dy], out: [dw]", n_ids / IDS, false);
+  int64_t *ids = call.call.in[0].data;
+  float *dy = call.call.in[1].data;
+  const float *dw = call.call.out[0].data;
+  for (int64_t r = 0; r < n_ids; r++) {
+    ids[r] = r * 7 % entries;
+    for (int64_t c = 0; c < width; c++) dy[r * width + c] = r < entries ? 0x1p24F : (float)((r + c) % 5);
+  }
+  one_call_run(&call, &launch);
+  for (int64_t e = 0; e < entries; e++) {
+    for (int64_t c = 0; c < width; c++) {
+      int64_t sum = 0;
+      for (int64_t r = 0; r < n_ids; r++) {
+        if (ids[r] == e) sum += (int64_t)dy[r * width + c];
+      }
+      ck_assert_msg(dw[e * width + c] == (float)sum, "entry %lld, column %lld", (long long)e, (long long)c);
+    }
+  }
+  one_call_close(&call);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("sequences");
   TCase *c = tcase_create("sequences");
   tcase_set_timeout(c, 120);
   tcase_add_loop_test(c, gradients_are_slopes, 0, 2);
   tcase_add_test(c, ids_outside_the_table);
+  tcase_add_loop_test(c, gradients_of_large_tables, 0, 2);
   suite_add_tcase(suite, c);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

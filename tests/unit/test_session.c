@@ -8,13 +8,8 @@
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
 #include "tests/support/weave.h"
-
-static void assert_fails(planc_status status, planc_code code, const char *part) {
-  ck_assert_msg(status && planc_status_code(status) == code, "%s", planc_status_message(status));
-  ck_assert_msg(strstr(planc_status_message(status), part) != NULL, "%s", planc_status_message(status));
-  planc_status_free(status);
-}
 
 static planc_graph *train(const char *text, planc_optimizer optimizer) {
   planc_graph *forward = graph_of(text), *trained;
@@ -224,13 +219,17 @@ typedef struct fixture {
   planrt_session *session;
 } fixture;
 
-static void open_fixture(fixture *f, planrt_options options) {
-  f->graph = train(convnet, PLANC_ADAM);
+static void open_graph(fixture *f, const char *text, planrt_options options) {
+  f->graph = train(text, PLANC_ADAM);
   f->batch = 4;
   planc_job job = {.graph = f->graph, .batch = f->batch, .n_rounds = 1, .rounds = &f->batch, .iterations = 1};
   ok(weave(&job, WEAVE_RESIDENT, 0, &f->w));
   ok(planrt_session_new(&f->w.plan, &options, &f->session));
   ok(planrt_init(f->session));
+}
+
+static void open_fixture(fixture *f, planrt_options options) {
+  open_graph(f, convnet, options);
 }
 
 static void close_fixture(fixture *f) {
@@ -272,6 +271,39 @@ START_TEST(initial_values) {
   ok(planrt_read(other.session, 0, storage(other.graph, "f.w"), different, sizeof different));
   ck_assert_mem_ne(w, different, sizeof w);
   close_fixture(&other);
+  close_fixture(&f);
+}
+END_TEST
+
+/* Embeddings and positions are normal with standard deviation 0.02: so are their second and fourth moments. Means of a
+ * thousand draws are within four of their own standard deviations. */
+START_TEST(initial_embeddings) {
+  static const char *const names[] = {"table", "place"};
+  fixture f;
+  open_graph(&f,
+             "planc-graph: 1\nname: sequence\nloss: loss\ntensors:\n  ids: input i64[N,50]\n  labels: input i64[N]\n"
+             "  table: param f32[50,20]\n  e: f32[N,50,20]\n  place: param f32[50,20]\n  x: f32[N,50,20]\n"
+             "  z: f32[N,20]\n  loss: f32[]\n  probs: f32[N,20]\n"
+             "ops:\n"
+             "  - {op: e, type: embedding, in: [ids, table], out: [e]}\n"
+             "  - {op: x, type: position, in: [e, place], out: [x]}\n"
+             "  - {op: z, type: mean, in: [x], out: [z]}\n"
+             "  - {op: l, type: softmax_xent, in: [z, labels], out: [loss, probs]}\n",
+             (planrt_options){.seed = 1});
+  for (int k = 0; k < 2; k++) {
+    float values[1000];
+    double mean = 0, second = 0, fourth = 0;
+    ok(planrt_read(f.session, 0, storage(f.graph, names[k]), values, sizeof values));
+    for (int i = 0; i < 1000; i++) {
+      double z = (double)values[i] / 0.02;
+      mean += z / 1000;
+      second += z * z / 1000;
+      fourth += z * z * z * z / 1000;
+    }
+    ck_assert_double_eq_tol(mean, 0, 4 * sqrt(1 / 1000.0));
+    ck_assert_double_eq_tol(second, 1, 4 * sqrt(2 / 1000.0));
+    ck_assert_double_eq_tol(fourth, 3, 4 * sqrt(96 / 1000.0));
+  }
   close_fixture(&f);
 }
 END_TEST
@@ -383,14 +415,11 @@ int main(void) {
   tcase_add_test(c, rounds_add_up);
   tcase_add_test(c, recompute_skips_effects);
   tcase_add_test(c, initial_values);
+  tcase_add_test(c, initial_embeddings);
   tcase_add_test(c, runs_continue);
   tcase_add_test(c, evaluation);
   tcase_add_test(c, misuse);
   tcase_add_test(c, failing_callbacks);
   suite_add_tcase(suite, c);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

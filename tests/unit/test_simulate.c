@@ -5,6 +5,7 @@
 
 #include "planc/simulate.h"
 #include "tests/support/script.h"
+#include "tests/support/unit.h"
 
 static const char graph_text[] =
     "planc-graph: 1\n"
@@ -170,9 +171,5 @@ int main(void) {
   tcase_add_test(tests, every_job_has_its_own_host);
   tcase_add_test(tests, live_bytes);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(suite);
 }

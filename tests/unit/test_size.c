@@ -2,9 +2,9 @@
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/unit.h"
 #include "util/size.h"
 
 static const struct parsed {
@@ -155,9 +155,5 @@ int main(void) {
   tcase_add_test(tests, a_time_is_shown_in_milliseconds);
   Suite *suite = suite_create("size");
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return run_suite(suite);
 }

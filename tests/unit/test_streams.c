@@ -10,6 +10,7 @@
 #include "runtime/backend.h"
 #include "runtime/host/memory.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/unit.h"
 
 static const planrt_backend *const host = &planrt_host_backend;
 
@@ -18,12 +19,6 @@ static planrt_device *open_streams(planrt_device_options options) {
   options.concurrent = true;
   ok(host->open(&options, &device));
   return device;
-}
-
-static void assert_fails(planc_status status, planc_code code, const char *part) {
-  ck_assert_msg(status && planc_status_code(status) == code, "%s", planc_status_message(status));
-  ck_assert_msg(strstr(planc_status_message(status), part) != NULL, "%s", planc_status_message(status));
-  planc_status_free(status);
 }
 
 /* --- Order ------------------------------------------------------------------------------------------------------ */
@@ -227,9 +222,5 @@ int main(void) {
   tcase_add_test(c, bytes_around_a_block_are_noticed);
   tcase_add_test(c, too_much_memory_is_refused);
   suite_add_tcase(suite, c);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

@@ -12,6 +12,7 @@
 #include "tests/support/graphtext.h"
 #include "tests/support/mutate.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
 #include "util/file.h"
 
 static planc_profile *profile;
@@ -27,12 +28,6 @@ static void tear_down(void) {
   planc_profile_free(profile);
   unlink(path);
   rmdir(folder);
-}
-
-static void assert_fails(planc_status status, planc_code code, const char *part) {
-  ck_assert_msg(status && planc_status_code(status) == code, "%s", planc_status_message(status));
-  ck_assert_msg(strstr(planc_status_message(status), part) != NULL, "%s", planc_status_message(status));
-  planc_status_free(status);
 }
 
 /* A plan that swaps as much as it can, of a random graph. */
@@ -129,15 +124,36 @@ static void invent_spans(const planrt_session *session, uint64_t seed, int64_t l
   }
 }
 
+/* The first of `n` periods of invented spans from which on all is in a trace; `n` if none is. */
+static int32_t first_that_fits(const planrt_session *session, int32_t n) {
+  const planrt_part *body = &session->parts[PLANRT_BODY];
+  int32_t earliest = 0, latest = body->n - 1, first = 0;
+  while (!is_measured(&body->actions[earliest])) earliest++;
+  while (!is_measured(&body->actions[latest])) latest--;
+  int64_t end_ns = session->spans[(int64_t)(n - 1) * body->n + latest].end_ns;
+  while (first < n && end_ns - session->spans[(int64_t)first * body->n + earliest].begin_ns > PLANC_TIMELINE_LONGEST_NS)
+    first++;
+  return first;
+}
+
+/* Up to the longest trace there is. Of a longer run it has the last periods that are in time. */
 START_TEST(every_nanosecond_counts) {
+  enum { PERIODS = 4 };
   planc_graph *graph;
   planc_plan *plan = swapping_plan(7, &graph);
-  planrt_session *session = session_of(plan, 4, false);
-  ok(planrt_run(session, 4));
-  for (int bits = 1; bits < 39; bits++) { /* up to two days in all */
-    invent_spans(session, (uint64_t)bits, INT64_C(1) << bits);
-    assert_comes_back(session, 0, 4);
+  planrt_session *session = session_of(plan, PERIODS, false);
+  bool seen[PERIODS + 1] = {false};
+  ok(planrt_run(session, PERIODS));
+  for (int64_t longest = 2; longest < INT64_C(1) << 52; longest += longest / 6 + 1) {
+    invent_spans(session, (uint64_t)longest, longest);
+    int32_t first = first_that_fits(session, PERIODS);
+    seen[first] = true;
+    if (first < PERIODS)
+      assert_comes_back(session, first, PERIODS - first);
+    else
+      assert_fails(planrt_timeline_write(session, path), PLANC_USAGE, "none of at most 2^42 microseconds");
   }
+  for (int32_t first = 0; first <= PERIODS; first++) ck_assert_msg(seen[first], "never from period %d on", first);
   planrt_session_free(session);
   planc_plan_free(plan);
   planc_graph_free(graph);
@@ -236,9 +252,9 @@ START_TEST(what_is_wrong_is_named_with_its_place) {
       {"otherData", "\"periods\":2", "\"periods\":0", "otherData.periods: is 0, must be at least 1"},
       {"otherData", "\"first_period\":0", "\"first_period\":1", "args.period: is 0, must be at least"},
       {"otherData", "\"first_period\":0", "\"first_period\":9007199254740992", "is beyond 2^53"},
-      {"\"ph\":\"X\"", "\"ts\":", "\"ts\":-1", ".ts: must be from 0 to 2^48 ns"},
+      {"\"ph\":\"X\"", "\"ts\":", "\"ts\":-1", ".ts: must be from 0 to 2^42 microseconds"},
       {"\"ph\":\"X\"", "\"ts\":", "\"ts\":1e300,\"t\":", ".t: unknown key"},
-      {"\"ph\":\"X\"", "\"ts\":0.000", "\"ts\":1e300", ".ts: must be from 0 to 2^48 ns"},
+      {"\"ph\":\"X\"", "\"ts\":0.000", "\"ts\":1e300", ".ts: must be from 0 to 2^42 microseconds"},
       {"\"ph\":\"X\"", "\"ts\":0.000", "\"ts\":0.0005", ".ts: is not a whole number of nanoseconds"},
       {"\"ph\":\"X\"", "\"ts\":0.000", "\"ts\":\"0\"", ".ts: must be a number"},
       {"\"ph\":\"X\"", "\"ts\":0.000", "\"ts\":99999999", "begins before stream"},
@@ -306,9 +322,5 @@ int main(void) {
   tcase_add_test(writing, a_trace_of_another_plan_is_stale);
   tcase_add_loop_test(writing, mutants_are_read_or_refused, 0, 3);
   suite_add_tcase(suite, writing);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed ? 1 : 0;
+  return run_suite(suite);
 }

@@ -8,6 +8,7 @@
 
 #include "tests/support/forward.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
 
 /* The machine, at batch 2. What was never written is NaN. */
 enum { BATCH = 2, WIDTH = 4, CLASSES = 3 };
@@ -69,6 +70,8 @@ static void run_op(const machine *m, const planc_op *o) {
     for (int64_t i = 0; i < in[0].size; i++) y[i % n] += a[i];
   } else if (!strcmp(o->type, "add")) {
     for (int64_t i = 0; i < n; i++) y[i] = a[i] + b[i];
+  } else if (!strcmp(o->type, "cast")) {
+    for (int64_t i = 0; i < n; i++) y[i] = a[i];
   } else if (!strcmp(o->type, "linear")) {
     product(y, n / out[0].columns, out[0].columns, in[0].columns, a, in[0].columns, 1, b, 1, in[1].columns);
     for (int64_t i = 0; i < n && o->n_in == 3; i++) y[i] += in[2].at[i % in[2].size];
@@ -319,15 +322,59 @@ START_TEST(gradients_match_finite_differences) {
 }
 END_TEST
 
+/* Without rounding a graph in mixed precision has the gradients of the one it was made from: the machine computes in
+ * double whatever a tensor's type says. */
+static void assert_equal_gradients(const planc_graph *g, const planc_graph *mixed, uint64_t *seed) {
+  double **given = make_storages(g, seed), **work = make_storages(g, seed), **mixed_work = make_storages(mixed, seed);
+  double loss = run(&(machine){g, work}, given), mixed_loss = run(&(machine){mixed, mixed_work}, given);
+  ck_assert_double_eq(loss, mixed_loss);
+  for (int32_t i = 0; i < g->n_storages; i++) {
+    if (g->storages[i].kind != PLANC_KIND_param) continue;
+    int32_t gradient = gradient_of(g, g->storages[i].tensor), same = gradient_of(mixed, g->storages[i].tensor);
+    ck_assert_int_eq(gradient < 0, same < 0);
+    for (int64_t k = 0; gradient >= 0 && k < size_of(g, i); k++) {
+      double expected = work[g->tensors[gradient].storage][k], derived = mixed_work[mixed->tensors[same].storage][k];
+      ck_assert_msg(fabs(derived - expected) <= 1e-12 * (1 + fabs(expected)), "%s[%d]: %g, expected %g",
+                    g->tensors[g->storages[i].tensor].name, (int)k, derived, expected);
+    }
+  }
+  free_storages(g, given);
+  free_storages(g, work);
+  free_storages(mixed, mixed_work);
+}
+
+START_TEST(mixed_precision_changes_no_gradient) {
+  int derived = 0, casts = 0;
+  for (uint64_t seed = 1; seed <= 800; seed++) {
+    uint64_t state = seed;
+    planc_graph *forward = random_forward(seed), *converted, *g, *mixed;
+    ok(planc_graph_convert(forward, PLANC_BF16, &converted));
+    planc_status status = planc_graph_train(forward, PLANC_SGD, &g), other;
+    other = planc_graph_train(converted, PLANC_SGD, &mixed);
+    ck_assert_int_eq(planc_status_code(status), planc_status_code(other));
+    if (!status) {
+      assert_equal_gradients(g, mixed, &state);
+      for (int32_t i = 0; i < mixed->n_ops; i++) casts += !strcmp(mixed->ops[i].type, "cast");
+      derived++;
+    }
+    planc_status_free(status);
+    planc_status_free(other);
+    planc_graph_free(g);
+    planc_graph_free(mixed);
+    planc_graph_free(converted);
+    planc_graph_free(forward);
+  }
+  ck_assert_int_gt(derived, 250);
+  ck_assert_int_gt(casts, 1000);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("train_gradients");
   TCase *tests = tcase_create("all");
   tcase_set_timeout(tests, 120);
   tcase_add_test(tests, gradients_match_finite_differences);
+  tcase_add_test(tests, mixed_precision_changes_no_gradient);
   suite_add_tcase(suite, tests);
-  SRunner *runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_suite(suite);
 }

@@ -4,9 +4,9 @@
     /usr/bin/python3 tests/data/losses/make_losses.py       (needs PyTorch: Debian's python3-torch; minutes)
 
 PyTorch interprets the forward ops of graphs/*.yaml, differentiates by its autograd and steps by sgd, on one thread, in
-f32 and, to show how far f32 is from exact, again in f64. Initial values and inputs are planrun's, drawn by its
-counter-based random numbers (runtime/random.h): weights uniform and scaled by fan-in (runtime/init.c), pseudo-random
-inputs (runtime/feed.c), or the digits in their shuffled order (runtime/data.c).
+f32 and, to show how far f32 is from exact, again in f64; LeNet also in mixed precision. Initial values and inputs are planrun's, drawn by its
+counter-based random numbers (runtime/random.h): weights uniform and scaled by fan-in, embeddings and positions normal
+(runtime/init.c), pseudo-random inputs (runtime/feed.c), or the digits in their shuffled order (runtime/data.c).
 """
 
 import gzip
@@ -61,6 +61,12 @@ def uniform(key, first, count):
 # --- runtime/init.c ---------------------------------------------------------------------------------------------------
 
 
+def normal(key, count):
+    """By Box and Muller."""
+    drawn = uniform(key, 0, 2 * count).astype(numpy.float64)
+    return numpy.sqrt(-2 * numpy.log(1 - drawn[::2])) * numpy.cos(2 * numpy.pi * drawn[1::2])
+
+
 def initial(graph):
     """The parameters as planrun starts them, by name."""
     values = {}
@@ -70,13 +76,13 @@ def initial(graph):
                 continue
             shape = [fixed for fixed, _ in graph.of(name).dims]
             first = name == op["in"][1]
-            if op["type"] in ("conv2d", "linear", "embedding", "position") and first:
-                count = math.prod(shape)
-                bound = numpy.sqrt(numpy.float32(6.0) / numpy.float32(count // shape[0]))
-                if op["type"] in ("embedding", "position"):
-                    bound = numpy.float32(0.05)
-                drawn = uniform(key_of(SEED, name), 0, count)
+            if op["type"] in ("conv2d", "linear") and first:
+                bound = numpy.sqrt(numpy.float32(6.0) / numpy.float32(math.prod(shape[1:])))
+                drawn = uniform(key_of(SEED, name), 0, math.prod(shape))
                 value = torch.from_numpy((numpy.float32(2) * drawn - numpy.float32(1)) * bound).reshape(shape)
+            elif op["type"] in ("embedding", "position") and first:
+                drawn = normal(key_of(SEED, name), math.prod(shape)) * 0.02
+                value = torch.from_numpy(drawn.astype(numpy.float32)).reshape(shape)
             else:
                 is_scale = op["type"] in ("batchnorm", "layernorm") and first
                 value = torch.ones(shape) if is_scale else torch.zeros(shape)
@@ -167,7 +173,7 @@ FUNCTIONS = {
 }
 
 
-def loss_of(graph, batch, values):
+def loss_of(graph, batch, values, functions=None):
     """The forward pass: a tensor is what its storage was last given, in the tensor's own shape."""
     content = {graph.of(name): value for name, value in values.items()}
     for op in graph.ops:
@@ -175,17 +181,33 @@ def loss_of(graph, batch, values):
         for name in op["in"]:
             shape = [fixed + slope * batch for fixed, slope in graph.of(name).dims]
             operands.append(content[graph.of(name).root].reshape(shape))
-        content[graph.of(op["out"][0]).root] = FUNCTIONS[op["type"]](op["attrs"], *operands)
+        content[graph.of(op["out"][0]).root] = (functions or FUNCTIONS)[op["type"]](op["attrs"], *operands)
     return content[graph.of("loss")]
 
 
-def train(graph, batch, batches, iterations, rate, dtype):
+def mixed_loss_of(graph, batch, values):
+    """The same in mixed precision: inputs, weights and results are bf16, and so are their gradients, which autograd
+    rounds where values are; ops compute in f32, the loss is f32."""
+    weights = [op["in"][1] for op in graph.ops if op["type"] in ("conv2d", "linear", "embedding", "position")]
+    rounded = {name: x.bfloat16() if name in weights or (graph.of(name).kind == "input" and x.is_floating_point()) else x
+               for name, x in values.items()}
+
+    def mixed(function):
+        def run(attrs, *operands):
+            result = function(attrs, *(x.float() if x.is_floating_point() else x for x in operands))
+            return result.bfloat16() if function is not FUNCTIONS["softmax_xent"] else result
+        return run
+
+    return loss_of(graph, batch, rounded, {name: mixed(function) for name, function in FUNCTIONS.items()})
+
+
+def train(graph, batch, batches, iterations, rate, dtype, forward=loss_of):
     """The losses of so many iterations of sgd."""
     losses = []
     parameters = {name: value.detach().to(dtype).requires_grad_() for name, value in initial(graph).items()}
     for _ in range(iterations):
         inputs = {name: x.to(dtype) if x.is_floating_point() else x for name, x in next(batches).items()}
-        loss = loss_of(graph, batch, {**parameters, **inputs})
+        loss = forward(graph, batch, {**parameters, **inputs})
         loss.backward()
         losses.append(float(loss.detach()))
         with torch.no_grad():
@@ -196,12 +218,16 @@ def train(graph, batch, batches, iterations, rate, dtype):
     return losses
 
 
-def write(name, batch, make_batches, iterations, rate):
+def write(name, batch, make_batches, iterations, rate, mixed=0):
+    """In mixed precision the first `mixed` iterations."""
     graph = read(f"{name}.yaml")
     single, double = (train(graph, batch, make_batches(graph, batch), iterations, rate, dtype)
                       for dtype in (torch.float32, torch.float64))
     result = {"graph": name, "batch": batch, "optimizer": "sgd", "learning_rate": rate, "seed": SEED, "losses": single,
               "losses_f64": double, "made_with": f"PyTorch {torch.__version__}, Python {sys.version.split()[0]}"}
+    if mixed:
+        result["losses_bf16"] = train(graph, batch, make_batches(graph, batch), mixed, rate, torch.float32,
+                                      mixed_loss_of)
     with open(os.path.join(HERE, f"{name}.json"), "w", encoding="ascii") as file:
         json.dump(result, file, indent=1)
         file.write("\n")
@@ -209,7 +235,7 @@ def write(name, batch, make_batches, iterations, rate):
 
 def main():
     torch.set_num_threads(1)
-    write("lenet-digits", 64, digits, 3 * 22, 0.01)
+    write("lenet-digits", 64, digits, 3 * 22, 0.01, mixed=8)
     write("tiny-transformer", 64, digits, 3 * 22, 0.01)
     # At its usual rates a ResNet of these initial values and two samples is chaotic: at 0.01 f32 is 0.6 % off after one
     # step. At this rate it is 2e-6, and the loss still changes by a fifth.

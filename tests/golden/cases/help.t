@@ -45,6 +45,7 @@ Help goes to standard output and is a success.
   usage: planc simulate PLAN [option ...]
   predict a plan's time and stalls
   options:
+        --graph-replay             the body captured and replayed as a whole, as by `planrun exec --graph`
         --against FILE             compare with what `planrun exec --trace` measured of this plan
         --json                     the result as one line of JSON
     -h, --help                     this text
@@ -76,6 +77,7 @@ Help goes to standard output and is a success.
   derive backward and optimizer ops of a forward graph
   options:
         --optimizer NAME           sgd, momentum or adam (default: the graph's header, else sgd)
+        --precision NAME           f32, tf32 or bf16 (default: f32)
     -o, --output FILE              the training graph (default: standard output)
     -h, --help                     this text
   $ planrun --help
@@ -83,7 +85,7 @@ Help goes to standard output and is a success.
   commands:
     exec       run a plan
     profile    measure ops, links and launches on this machine
-    info       backends and versions
+    info       backends, devices and versions
   'planrun COMMAND --help' tells a command's options.
   options: --version, --help
   exit: 0 done, 1 plan not valid or not as the reference, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device
@@ -92,6 +94,9 @@ Help goes to standard output and is a success.
   run a plan
   options:
     -d, --data FILE                train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)
+        --backend NAME             what executes: host (default) or cuda
+        --graph                    capture the body once and replay it as a whole (backend cuda)
+        --deterministic            refuse algorithms that do not give the same bits every time
     -e, --epochs N                 with --data: passes over the data, in all (default 1)
     -n, --iterations N             iterations in all, rounded up to whole periods (default without --data: 1)
     -s, --seed N                   of initial values, shuffles and dropout (default 0)
@@ -109,9 +114,10 @@ Help goes to standard output and is a success.
     -h, --help                     this text
   $ planrun info --help
   usage: planrun info [option ...]
-  backends and versions
+  backends, devices and versions
   options:
         --json                     one line of JSON
+        --properties               the GPU's properties, for --deviceless elsewhere
     -h, --help                     this text
 
 Values are not looked at then.

@@ -54,6 +54,14 @@ The least budget is feasible and no smaller one is.
   $ planc plan inputs/tiny.yaml --policy modnn --budget 6143 2>&1 | tail -n 1
   planc: does not fit 5.99 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients: no budget below 6144 bytes will do
 
+What the device reserves for itself counts too, and is named.
+
+  $ sed 's/"reserved_bytes": 0,/"reserved_bytes": 1024,/' "$PLANC_PROFILES/k40m.json" > reserving.json
+  $ planc plan inputs/tiny.yaml --policy modnn --device reserving.json --budget 7167 2>&1 | tail -n 1
+  planc: does not fit 6.99 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients and 1024 bytes reserved by the device: no budget below 7168 bytes will do
+  $ planc plan inputs/tiny.yaml --policy modnn --device reserving.json --budget 7168 -o least.plan 2>/dev/null | sed -n 2p
+    peak      7.00 KiB of 7.00 KiB, host 3.00 KiB
+
 Whatever the policy: it fits a budget exactly when its least budget is no larger.
 
   $ for budget in 5000 6144 9000 12000 20000 22000 26000; do

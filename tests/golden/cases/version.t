@@ -5,10 +5,11 @@ Both programs name the plan format that they speak.
   $ planrun --version
   planrun 0.1.0, plan format 1
 
-Which oneDNN there is and what this processor lets it use are not looked at.
+Which processor and oneDNN there are is not looked at; of the CUDA backend only that something is said.
 
-  $ planrun info | sed 's/oneDNN [0-9.]*, [a-z0-9_]*$/oneDNN VERSION, ISA/'
+  $ planrun info | sed -e 's/^backend host: .*, oneDNN [0-9.]*, [a-z0-9_]*;/backend host: PROCESSOR, oneDNN VERSION, ISA;/' -e 's/^backend cuda: .*/backend cuda: .../'
   planrun 0.1.0, plan format 1
-  backend host: f32, oneDNN VERSION, ISA
-  $ planrun info --json | sed 's/oneDNN [0-9.]*, [a-z0-9_]*"/oneDNN VERSION, ISA"/'
-  {"planrun":"info/1","version":"0.1.0","plan_format":1,"backends":[{"name":"host","dtype":"f32","library":"oneDNN VERSION, ISA"}]}
+  backend host: PROCESSOR, oneDNN VERSION, ISA; f32, bf16
+  backend cuda: ...
+  $ planrun info --json | sed -e 's/"device":"[^"]*","library":"oneDNN [0-9.]*, [a-z0-9_]*"/"device":"PROCESSOR","library":"oneDNN VERSION, ISA"/' -e 's/_bytes":[0-9]*,"processors":[0-9]*/_bytes":N,"processors":N/' -e 's/{"name":"cuda".*/.../'
+  {"planrun":"info/1","version":"0.1.0","plan_format":1,"backends":[{"name":"host","available":true,"device":"PROCESSOR","library":"oneDNN VERSION, ISA","dtype":"f32, bf16","memory_bytes":N,"processors":N},...

@@ -1,0 +1,122 @@
+/* What comes back from the device after the work it is about: times, which two events have, and digests, which device
+ * memory has. They wait in a ring for their turn; when it is full the oldest is waited for. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "runtime/cuda/cuda.h"
+
+planc_status planrt_completions_open(planrt_device *device) {
+  device->completions = calloc(PLANRT_COMPLETIONS, sizeof *device->completions);
+  if (!device->completions) return planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
+  for (int32_t i = 0; i < PLANRT_COMPLETIONS; i++) {
+    CUDA_TRY(cudaEventCreateWithFlags(&device->completions[i].begin, cudaEventDefault));
+    CUDA_TRY(cudaEventCreateWithFlags(&device->completions[i].end, cudaEventDefault));
+  }
+  CUDA_TRY(cudaMalloc((void **)&device->sums, PLANRT_COMPLETIONS * sizeof *device->sums));
+  CUDA_TRY(cudaMallocHost((void **)&device->sums_pinned, PLANRT_COMPLETIONS * sizeof *device->sums_pinned));
+  CUDA_TRY(cudaEventCreateWithFlags(&device->base, cudaEventDefault));
+  CUDA_TRY(cudaEventRecord(device->base, device->streams[0]));
+  CUDA_TRY(cudaEventSynchronize(device->base));
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  device->base_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+  device->idle = true;
+  return NULL;
+}
+
+void planrt_completions_close(planrt_device *device) {
+  for (int32_t i = 0; device->completions && i < PLANRT_COMPLETIONS; i++) {
+    if (device->completions[i].begin) cudaEventDestroy(device->completions[i].begin);
+    if (device->completions[i].end) cudaEventDestroy(device->completions[i].end);
+  }
+  if (device->base) cudaEventDestroy(device->base);
+  if (device->sums) cudaFree(device->sums);
+  if (device->sums_pinned) cudaFreeHost(device->sums_pinned);
+  free(device->completions);
+}
+
+/* --- Coming back ------------------------------------------------------------------------------------------------ */
+
+static planc_status nanoseconds(cudaEvent_t from, cudaEvent_t to, int64_t *out) {
+  float milliseconds;
+  CUDA_TRY(cudaEventElapsedTime(&milliseconds, from, to));
+  *out = (int64_t)((double)milliseconds * 1e6);
+  return NULL;
+}
+
+/* The clock is a chain of events: a float of milliseconds tells short distances only. */
+static planc_status fill_span(planrt_device *device, planrt_completion *of) {
+  enum { FAR_NS = 1000000000 };
+  int64_t since_base, duration;
+  PLANC_TRY(nanoseconds(device->base, of->begin, &since_base));
+  PLANC_TRY(nanoseconds(of->begin, of->end, &duration));
+  of->span->begin_ns = device->base_ns + since_base;
+  of->span->end_ns = of->span->begin_ns + duration;
+  if (since_base < FAR_NS) return NULL;
+  cudaEvent_t next = of->begin;
+  of->begin = device->base;
+  device->base = next;
+  device->base_ns = of->span->begin_ns;
+  return NULL;
+}
+
+static planc_status finish_oldest(planrt_device *device) {
+  int64_t slot = device->first % PLANRT_COMPLETIONS;
+  planrt_completion *oldest = &device->completions[slot];
+  device->first++;
+  device->n_completions--;
+  CUDA_TRY(cudaEventSynchronize(oldest->end));
+  if (!oldest->digest) return fill_span(device, oldest);
+  *oldest->digest = device->sums_pinned[slot];
+  return NULL;
+}
+
+planc_status planrt_completions_drain(planrt_device *device) {
+  planc_status status = NULL;
+  while (!status && device->n_completions > 0) status = finish_oldest(device);
+  device->n_completions = 0;
+  return status;
+}
+
+static planc_status take(planrt_device *device, planrt_completion **out) {
+  if (device->n_completions == PLANRT_COMPLETIONS) PLANC_TRY(finish_oldest(device));
+  *out = &device->completions[(device->first + device->n_completions) % PLANRT_COMPLETIONS];
+  return NULL;
+}
+
+/* --- Sending ---------------------------------------------------------------------------------------------------- */
+
+planc_status planrt_span_begin(planrt_device *device, cudaStream_t stream, planrt_span *span) {
+  planrt_completion *next;
+  PLANC_TRY(take(device, &next));
+  next->span = span;
+  next->digest = NULL;
+  return planrt_cuda_status(cudaEventRecord(next->begin, stream), "time stamp");
+}
+
+/* It counts from now on. */
+static planc_status send(planrt_device *device, cudaStream_t stream) {
+  planrt_completion *next = &device->completions[(device->first + device->n_completions) % PLANRT_COMPLETIONS];
+  CUDA_TRY(cudaEventRecord(next->end, stream));
+  device->n_completions++;
+  return NULL;
+}
+
+planc_status planrt_span_end(planrt_device *device, cudaStream_t stream) {
+  return send(device, stream);
+}
+
+planc_status planrt_digest_begin(planrt_device *device, cudaStream_t stream, uint64_t *out, uint64_t **out_sum) {
+  planrt_completion *next;
+  PLANC_TRY(take(device, &next));
+  next->digest = out;
+  *out_sum = &device->sums[next - device->completions];
+  return planrt_cuda_status(cudaMemsetAsync(*out_sum, 0, sizeof **out_sum, stream), "digest");
+}
+
+planc_status planrt_digest_end(planrt_device *device, cudaStream_t stream) {
+  int64_t slot = (device->first + device->n_completions) % PLANRT_COMPLETIONS;
+  CUDA_TRY(cudaMemcpyAsync(&device->sums_pinned[slot], &device->sums[slot], sizeof *device->sums,
+                           cudaMemcpyDeviceToHost, stream));
+  return send(device, stream);
+}

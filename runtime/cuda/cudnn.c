@@ -1,0 +1,428 @@
+/* Convolutions by cuDNN's backend API. Which engine runs one, and with which knobs, is decided when the plan is made
+ * and stands in the algorithm's name, "cudnn-9.19.0-sm90-e67:2=4,13=0": version, architecture, engine, knob=value. What
+ * a configuration needs is asked of cuDNN through its device-property descriptor, so that all but running works for a
+ * device that is described and not there. */
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/cuda/cudnn_graph.h"
+#include "runtime/shape.h"
+
+enum { MAX_CONFIGS = 256, MAX_KNOBS = 32, MAX_NOTES = 16, HEAD = 40 };
+
+struct planrt_cudnn {
+  cudnnHandle_t handle; /* NULL: the device is not there */
+  int32_t arch;
+  char head[HEAD]; /* what every algorithm's name begins with: "cudnn-9.19.0-sm90-e" */
+  planrt_cudnn_pile pile;
+  cudnnBackendDescriptor_t device;
+};
+
+struct planrt_cudnn_plan {
+  planrt_cudnn_pile pile;
+  cudnnBackendDescriptor_t plan, operands;
+};
+
+/* --- The library ------------------------------------------------------------------------------------------------ */
+
+static planc_status describe_device(planrt_cudnn *cudnn, const char *properties) {
+  PLANC_TRY(planrt_cudnn_new(&cudnn->pile, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &cudnn->device));
+  PLANC_TRY(properties
+                ? planrt_cudnn_set(cudnn->device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                                   (int64_t)strlen(properties), properties)
+                : planrt_cudnn_set(cudnn->device, CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &cudnn->handle));
+  return planrt_cudnn_finalize(cudnn->device, "device properties");
+}
+
+static planc_status read_properties(const planrt_cudnn *cudnn, char **out) {
+  enum { ROOM = 1 << 16 };
+  int64_t length = 0;
+  *out = calloc(1, ROOM + 1);
+  if (!*out) return planc_error(PLANC_OUT_OF_MEMORY, "device properties");
+  planc_status status =
+      planrt_cudnn_status(cudnnBackendGetAttribute(cudnn->device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+                                                   CUDNN_TYPE_CHAR, ROOM, &length, *out),
+                          "device properties");
+  if (!status) return NULL;
+  free(*out);
+  *out = NULL;
+  return status;
+}
+
+/* Compute capability 9.0 is 900 to cuDNN, and sm_90 to everybody else. */
+static planc_status find_arch(planrt_cudnn *cudnn) {
+  char *text;
+  PLANC_TRY(read_properties(cudnn, &text));
+  cJSON *properties = cJSON_Parse(text);
+  free(text);
+  const cJSON *version = cJSON_GetObjectItemCaseSensitive(properties, "deviceVer");
+  cudnn->arch = cJSON_IsNumber(version) ? version->valueint / 10 : 0;
+  cJSON_Delete(properties);
+  return cudnn->arch > 0 ? NULL : planc_error(PLANC_DEVICE, "cuDNN: device properties without a version");
+}
+
+static planc_status open_cudnn(planrt_cudnn *cudnn, const char *properties) {
+  if (!properties) PLANC_TRY(planrt_cudnn_status(cudnnCreate(&cudnn->handle), "cudnnCreate"));
+  PLANC_TRY(describe_device(cudnn, properties));
+  PLANC_TRY(find_arch(cudnn));
+  size_t version = cudnnGetVersion();
+  snprintf(cudnn->head, sizeof cudnn->head, "cudnn-%zu.%zu.%zu-sm%d-e", version / 10000, version / 100 % 100,
+           version % 100, cudnn->arch);
+  return NULL;
+}
+
+planc_status planrt_cudnn_open(const char *properties, planrt_cudnn **out) {
+  planrt_cudnn *cudnn = calloc(1, sizeof *cudnn);
+  *out = NULL;
+  if (!cudnn) return planc_error(PLANC_OUT_OF_MEMORY, "cuDNN");
+  planc_status status = open_cudnn(cudnn, properties);
+  if (status)
+    planrt_cudnn_close(cudnn);
+  else
+    *out = cudnn;
+  return status;
+}
+
+void planrt_cudnn_close(planrt_cudnn *cudnn) {
+  if (!cudnn) return;
+  planrt_cudnn_pile_free(&cudnn->pile);
+  if (cudnn->handle) cudnnDestroy(cudnn->handle);
+  free(cudnn);
+}
+
+int32_t planrt_cudnn_arch(const planrt_cudnn *cudnn) {
+  return cudnn->arch;
+}
+
+planc_status planrt_cudnn_properties(char **out) {
+  planrt_cudnn *cudnn;
+  PLANC_TRY(planrt_cudnn_open(NULL, &cudnn));
+  planc_status status = read_properties(cudnn, out);
+  planrt_cudnn_close(cudnn);
+  return status;
+}
+
+/* --- Configurations --------------------------------------------------------------------------------------------- */
+
+typedef struct knob {
+  cudnnBackendKnobType_t type;
+  int64_t value;
+} knob;
+
+/* An engine with its knobs. */
+typedef struct config {
+  int64_t engine;
+  int32_t n_knobs;
+  knob knobs[MAX_KNOBS];
+} config;
+
+/* False when the name is too long for `room`. */
+static bool print_name(const planrt_cudnn *cudnn, const config *of, char *out, size_t room) {
+  int length = snprintf(out, room, "%s%lld", cudnn->head, (long long)of->engine);
+  for (int32_t k = 0; k < of->n_knobs && length > 0 && (size_t)length < room; k++)
+    length += snprintf(out + length, room - (size_t)length, "%c%d=%lld", k == 0 ? ':' : ',', (int)of->knobs[k].type,
+                       (long long)of->knobs[k].value);
+  return length > 0 && (size_t)length < room;
+}
+
+static bool read_number(const char **at, int64_t *out) {
+  enum { DIGITS = 9 };
+  const char *from = *at;
+  *out = 0;
+  while (isdigit((unsigned char)**at) && *at - from < DIGITS) *out = *out * 10 + (*(*at)++ - '0');
+  return *at > from;
+}
+
+static bool read_name(const char *name, config *out) {
+  int64_t type;
+  *out = (config){0};
+  if (!read_number(&name, &out->engine)) return false;
+  for (char before = ':'; *name == before && out->n_knobs < MAX_KNOBS; before = ',') {
+    name++;
+    knob *at = &out->knobs[out->n_knobs++];
+    if (!read_number(&name, &type) || *name++ != '=' || !read_number(&name, &at->value)) return false;
+    at->type = (cudnnBackendKnobType_t)type;
+  }
+  return *name == 0;
+}
+
+/* The configuration that an algorithm's name stands for. */
+static planc_status config_of(const planrt_cudnn *cudnn, const char *algorithm, config *out) {
+  size_t length = strlen(cudnn->head);
+  if (strncmp(algorithm, cudnn->head, length) != 0)
+    return planc_error(PLANC_DEVICE, "%s was chosen for another cuDNN or device; here algorithms begin %s", algorithm,
+                       cudnn->head);
+  if (!read_name(algorithm + length, out)) return planc_error(PLANC_DEVICE, "%s names no engine", algorithm);
+  return NULL;
+}
+
+static planc_status get(cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                        int64_t room, void *out, int64_t *out_count) {
+  int64_t count = 0;
+  PLANC_TRY(planrt_cudnn_status(cudnnBackendGetAttribute(of, name, type, room, &count, out), "attribute"));
+  if (out_count) *out_count = count < room ? count : room;
+  return NULL;
+}
+
+/* What cuDNN says of a configuration. */
+static planc_status read_config(planrt_cudnn_pile *pile, cudnnBackendDescriptor_t from, config *out,
+                                uint32_t *out_notes, bool *out_deterministic) {
+  static const struct {
+    cudnnBackendNumericalNote_t theirs;
+    planrt_note ours;
+  } known[] = {{CUDNN_NUMERICAL_NOTE_TENSOR_CORE, PLANRT_NOTE_TENSOR_CORE},
+               {CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, PLANRT_NOTE_DOWN_CONVERT},
+               {CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, PLANRT_NOTE_REDUCED_REDUCTION},
+               {CUDNN_NUMERICAL_NOTE_FFT, PLANRT_NOTE_FFT},
+               {CUDNN_NUMERICAL_NOTE_WINOGRAD, PLANRT_NOTE_WINOGRAD}};
+  cudnnBackendDescriptor_t engine, choices[MAX_KNOBS];
+  cudnnBackendNumericalNote_t numerical[MAX_NOTES];
+  cudnnBackendBehaviorNote_t behaviour[MAX_NOTES];
+  int64_t n_choices, n_numerical, n_behaviour;
+  *out = (config){0};
+  *out_notes = 0;
+  *out_deterministic = true;
+  PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine));
+  for (int k = 0; k < MAX_KNOBS; k++)
+    PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &choices[k]));
+  PLANC_TRY(get(from, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine, NULL));
+  PLANC_TRY(get(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &out->engine, NULL));
+  PLANC_TRY(
+      get(from, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_KNOBS, choices, &n_choices));
+  for (out->n_knobs = 0; out->n_knobs < n_choices; out->n_knobs++) {
+    knob *at = &out->knobs[out->n_knobs];
+    PLANC_TRY(get(choices[out->n_knobs], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &at->type, NULL));
+    PLANC_TRY(get(choices[out->n_knobs], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &at->value, NULL));
+  }
+  PLANC_TRY(
+      get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, MAX_NOTES, numerical, &n_numerical));
+  for (int64_t i = 0; i < n_numerical; i++) {
+    if (numerical[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) *out_deterministic = false;
+    for (size_t n = 0; n < sizeof known / sizeof *known; n++)
+      if (numerical[i] == known[n].theirs) *out_notes |= 1U << known[n].ours;
+  }
+  PLANC_TRY(get(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, MAX_NOTES, behaviour, &n_behaviour));
+  for (int64_t i = 0; i < n_behaviour; i++)
+    if (behaviour[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) *out_notes |= 1U << PLANRT_NOTE_COMPILED;
+  return NULL;
+}
+
+/* f32 means f32: engines that round operands or sums to less are for ops that ask for TF32, or have half operands. */
+static bool admits(const planrt_cudnn_filter *filter, const planrt_call *call, uint32_t notes, bool deterministic) {
+  if (filter->deterministic && !deterministic) return false;
+  if (notes & 1U << PLANRT_NOTE_REDUCED_REDUCTION) return false;
+  bool exact = call->out[0].dtype == PLANC_DTYPE_f32 && planc_op_int(call->op, "tf32", 0, 0) == 0;
+  return !exact || !(notes & (1U << PLANRT_NOTE_TENSOR_CORE | 1U << PLANRT_NOTE_DOWN_CONVERT));
+}
+
+/* --- Plans ------------------------------------------------------------------------------------------------------ */
+
+static planc_status make_config(const planrt_cudnn *cudnn, planrt_cudnn_pile *pile, cudnnBackendDescriptor_t graph,
+                                const config *from, cudnnBackendDescriptor_t *out) {
+  cudnnBackendDescriptor_t engine, choices[MAX_KNOBS];
+  PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine));
+  PLANC_TRY(planrt_cudnn_set(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph));
+  PLANC_TRY(planrt_cudnn_set(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &from->engine));
+  PLANC_TRY(planrt_cudnn_set(engine, CUDNN_ATTR_ENGINE_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &cudnn->device));
+  PLANC_TRY(planrt_cudnn_finalize(engine, "engine"));
+  for (int32_t k = 0; k < from->n_knobs; k++) {
+    PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &choices[k]));
+    PLANC_TRY(
+        planrt_cudnn_set(choices[k], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &from->knobs[k].type));
+    PLANC_TRY(
+        planrt_cudnn_set(choices[k], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &from->knobs[k].value));
+    PLANC_TRY(planrt_cudnn_finalize(choices[k], "knob"));
+  }
+  PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, out));
+  PLANC_TRY(planrt_cudnn_set(*out, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine));
+  if (from->n_knobs > 0)
+    PLANC_TRY(planrt_cudnn_set(*out, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, from->n_knobs,
+                               choices));
+  return planrt_cudnn_finalize(*out, "engine configuration");
+}
+
+static planc_status make_plan(const planrt_cudnn *cudnn, planrt_cudnn_pile *pile, cudnnBackendDescriptor_t of,
+                              cudnnBackendDescriptor_t *out, int64_t *out_workspace) {
+  PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, out));
+  PLANC_TRY(planrt_cudnn_set(*out, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &of));
+  PLANC_TRY(cudnn->handle
+                ? planrt_cudnn_set(*out, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &cudnn->handle)
+                : planrt_cudnn_set(*out, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                   &cudnn->device));
+  PLANC_TRY(planrt_cudnn_finalize(*out, "execution plan"));
+  return get(*out, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, out_workspace, NULL);
+}
+
+/* A plan by name for a graph. */
+static planc_status build(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, planrt_cudnn_pile *pile,
+                          const planrt_call *call, const config *from, bool adds, cudnnBackendDescriptor_t *out,
+                          int64_t *out_workspace) {
+  cudnnBackendDescriptor_t graph, chosen;
+  config back;
+  uint32_t notes;
+  bool deterministic;
+  PLANC_TRY(planrt_cudnn_graph_of(pile, call, adds, &graph));
+  PLANC_TRY(make_config(cudnn, pile, graph, from, &chosen));
+  PLANC_TRY(read_config(pile, chosen, &back, &notes, &deterministic));
+  if (!admits(filter, call, notes, deterministic))
+    return planc_error(PLANC_DEVICE, "engine %lld is %s", (long long)from->engine,
+                       filter->deterministic && !deterministic ? "not deterministic" : "not exact in f32");
+  return make_plan(cudnn, pile, chosen, out, out_workspace);
+}
+
+static bool can_add(const planrt_call *call) {
+  return call->op->flags & PLANC_OP_ACCUMULATES;
+}
+
+/* A plan states one workspace whether or not the op adds: the larger. */
+static planc_status measure(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
+                            const config *from, int64_t *out_bytes) {
+  planrt_cudnn_pile pile = {0};
+  planc_status status = NULL;
+  *out_bytes = 0;
+  for (int adds = 0; !status && adds <= can_add(call); adds++) {
+    cudnnBackendDescriptor_t plan;
+    int64_t bytes = 0;
+    status = build(cudnn, filter, &pile, call, from, adds, &plan, &bytes);
+    if (bytes > *out_bytes) *out_bytes = bytes;
+  }
+  planrt_cudnn_pile_free(&pile);
+  return status;
+}
+
+/* --- Variants --------------------------------------------------------------------------------------------------- */
+
+typedef struct listing {
+  planrt_cudnn *cudnn;
+  const planrt_cudnn_filter *filter;
+  const planrt_call *call;
+  cudnnBackendDescriptor_t graph;
+  planrt_cudnn_pile pile;
+  planrt_variant *out;
+  int32_t room, n;
+} listing;
+
+static bool is_listed(const listing *l, const char *algorithm) {
+  for (int32_t i = 0; i < l->n; i++)
+    if (strcmp(l->out[i].algorithm, algorithm) == 0) return true;
+  return false;
+}
+
+/* Adds a configuration that the heuristics have proposed, if it can be built. */
+static planc_status list_config(listing *l, cudnnBackendDescriptor_t from) {
+  int32_t before = l->pile.n;
+  config found;
+  planrt_variant *variant = &l->out[l->n];
+  cudnnBackendDescriptor_t plan;
+  *variant = (planrt_variant){.rank = l->n};
+  planc_status status = read_config(&l->pile, from, &found, &variant->notes, &variant->deterministic);
+  if (!status && admits(l->filter, l->call, variant->notes, variant->deterministic) &&
+      print_name(l->cudnn, &found, variant->algorithm, sizeof variant->algorithm) &&
+      !is_listed(l, variant->algorithm)) {
+    status = can_add(l->call) ? measure(l->cudnn, l->filter, l->call, &found, &variant->workspace_bytes)
+                              : make_plan(l->cudnn, &l->pile, from, &plan, &variant->workspace_bytes);
+    if (!status) l->n++;
+  }
+  planrt_cudnn_cut(&l->pile, before);
+  if (planc_status_code(status) != PLANC_DEVICE) return status;
+  planc_status_free(status); /* the heuristics propose what an engine then does not take */
+  return NULL;
+}
+
+static planc_status list_mode(listing *l, cudnnBackendHeurMode_t mode) {
+  int32_t before = l->pile.n;
+  cudnnBackendDescriptor_t heuristics, configs[MAX_CONFIGS];
+  int64_t count = 0;
+  PLANC_TRY(planrt_cudnn_new(&l->pile, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristics));
+  PLANC_TRY(
+      planrt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->graph));
+  PLANC_TRY(planrt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode));
+  PLANC_TRY(planrt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                             &l->cudnn->device));
+  PLANC_TRY(planrt_cudnn_finalize(heuristics, "heuristics"));
+  for (int i = 0; i < MAX_CONFIGS; i++)
+    PLANC_TRY(planrt_cudnn_new(&l->pile, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[i]));
+  PLANC_TRY(
+      get(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_CONFIGS, configs, &count));
+  for (int64_t i = 0; i < count && l->n < l->room; i++) PLANC_TRY(list_config(l, configs[i]));
+  planrt_cudnn_cut(&l->pile, before);
+  return NULL;
+}
+
+planc_status planrt_cudnn_variants(planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
+                                   planrt_variant *out, int32_t room, int32_t *out_count) {
+  static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK};
+  listing l = {.cudnn = cudnn, .filter = filter, .call = call, .out = out, .room = room};
+  planc_status status = planrt_cudnn_graph_of(&l.pile, call, false, &l.graph);
+  for (size_t m = 0; !status && m < sizeof modes / sizeof *modes; m++) status = list_mode(&l, modes[m]);
+  planrt_cudnn_pile_free(&l.pile);
+  *out_count = l.n;
+  return status;
+}
+
+/* --- Running ---------------------------------------------------------------------------------------------------- */
+
+/* Where the operands and the workspace of a call are: fixed when it is prepared. */
+static planc_status pack(planrt_cudnn_plan *plan, const planrt_call *call, int64_t workspace) {
+  planrt_cudnn_operands operands;
+  planrt_cudnn_operands_of(call, &operands);
+  const int64_t names[] = {PLANRT_CUDNN_X, PLANRT_CUDNN_W, PLANRT_CUDNN_Y};
+  void *data[] = {operands.x->data, operands.w->data, operands.y->data};
+  void *at = workspace > 0 ? call->workspace : NULL;
+  PLANC_TRY(planrt_cudnn_new(&plan->pile, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &plan->operands));
+  PLANC_TRY(planrt_cudnn_set(plan->operands, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
+                             PLANRT_CUDNN_OPERANDS, names));
+  PLANC_TRY(planrt_cudnn_set(plan->operands, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+                             PLANRT_CUDNN_OPERANDS, data));
+  PLANC_TRY(planrt_cudnn_set(plan->operands, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &at));
+  return planrt_cudnn_finalize(plan->operands, "variant pack");
+}
+
+static planc_status prepare(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
+                            const config *from, planrt_cudnn_plan *plan) {
+  int64_t bytes;
+  PLANC_TRY(build(cudnn, filter, &plan->pile, call, from, call->out[0].accumulate, &plan->plan, &bytes));
+  return pack(plan, call, bytes);
+}
+
+planc_status planrt_cudnn_prepare(planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
+                                  planrt_cudnn_plan **out, int64_t *out_workspace) {
+  config from;
+  if (out) *out = NULL;
+  PLANC_TRY(config_of(cudnn, call->algorithm, &from));
+  PLANC_TRY(measure(cudnn, filter, call, &from, out_workspace));
+  if (!out) return NULL;
+  if (call->workspace_bytes < *out_workspace)
+    return planc_error(PLANC_DEVICE, "needs a workspace of %lld bytes, has %lld", (long long)*out_workspace,
+                       (long long)call->workspace_bytes);
+  planrt_cudnn_plan *plan = calloc(1, sizeof *plan);
+  if (!plan) return planc_error(PLANC_OUT_OF_MEMORY, "cuDNN plan");
+  planc_status status = prepare(cudnn, filter, call, &from, plan);
+  if (status)
+    planrt_cudnn_plan_free(plan);
+  else
+    *out = plan;
+  return status;
+}
+
+planc_status planrt_cudnn_run(const planrt_cudnn *cudnn, const planrt_cudnn_plan *plan, const planrt_call *call,
+                              cudaStream_t stream) {
+  PLANC_TRY(planrt_cudnn_status(cudnnSetStream(cudnn->handle, stream), "stream"));
+  PLANC_TRY(planrt_cudnn_status(cudnnBackendExecute(cudnn->handle, plan->plan, plan->operands), "execution"));
+  planrt_cudnn_operands operands;
+  if (!planrt_cudnn_operands_of(call, &operands) || !operands.bias) return NULL;
+  planrt_channels shape = planrt_channels_of(call, operands.output);
+  return planrt_cuda_status(
+      planrt_cuda_add_bias(stream, operands.output->dtype, operands.output->data, operands.bias->data,
+                           operands.bias->dtype, shape.outer, shape.channels, shape.inner),
+      "bias");
+}
+
+void planrt_cudnn_plan_free(planrt_cudnn_plan *plan) {
+  if (!plan) return;
+  planrt_cudnn_pile_free(&plan->pile);
+  free(plan);
+}

@@ -1,0 +1,215 @@
+/* Opening and closing a device: everything it will need is allocated here or when calls are prepared. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime/cuda/cuda.h"
+#include "util/math.h"
+
+planc_status planrt_cuda_status(cudaError_t code, const char *what) {
+  if (code == cudaSuccess) return NULL;
+  /* Errors that are not the context's end would be told again by the next call. */
+  (void)cudaGetLastError();
+  return planc_error(code == cudaErrorMemoryAllocation ? PLANC_OUT_OF_MEMORY : PLANC_DEVICE, "CUDA: %s: %s", what,
+                     cudaGetErrorString(code));
+}
+
+/* --- What there is ---------------------------------------------------------------------------------------------- */
+
+static planc_status find_device(void) {
+  int driver = 0, devices = 0, runtime = 0;
+  CUDA_TRY(cudaRuntimeGetVersion(&runtime));
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+    return planc_error(PLANC_DEVICE, "no NVIDIA driver; CUDA %d.%d needs one", runtime / 1000, runtime % 1000 / 10);
+  cudaError_t code = cudaGetDeviceCount(&devices);
+  if (code == cudaErrorInsufficientDriver)
+    return planc_error(PLANC_DEVICE, "the NVIDIA driver is made for CUDA %d.%d, and this plug-in for %d.%d",
+                       driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+  if (code == cudaErrorNoDevice || (code == cudaSuccess && devices == 0))
+    return planc_error(PLANC_DEVICE, "an NVIDIA driver, but no device");
+  return planrt_cuda_status(code, "cudaGetDeviceCount");
+}
+
+static planc_status read_arch(int32_t *out) {
+  int major = 0, minor = 0;
+  CUDA_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+  CUDA_TRY(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
+  *out = major * 10 + minor;
+  return NULL;
+}
+
+planc_status planrt_cuda_info(planrt_device_info *out) {
+  struct cudaDeviceProp properties;
+  int driver = 0, runtime = 0;
+  size_t cudnn = cudnnGetVersion(), blas = cublasLtGetVersion();
+  PLANC_TRY(find_device());
+  CUDA_TRY(cudaGetDeviceProperties(&properties, 0));
+  CUDA_TRY(cudaDriverGetVersion(&driver));
+  CUDA_TRY(cudaRuntimeGetVersion(&runtime));
+  *out = (planrt_device_info){.dtypes = "f32, bf16",
+                              .memory_bytes = (int64_t)properties.totalGlobalMem,
+                              .processors = properties.multiProcessorCount};
+  snprintf(out->device, sizeof out->device, "%.120s", properties.name);
+  snprintf(out->versions, sizeof out->versions,
+           "sm_%d%d, CUDA %d.%d (driver %d.%d), cuDNN %zu.%zu.%zu, cuBLASLt %zu.%zu.%zu", properties.major,
+           properties.minor, runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10, cudnn / 10000,
+           cudnn / 100 % 100, cudnn % 100, blas / 10000, blas / 100 % 100, blas % 100);
+  return NULL;
+}
+
+/* --- Memory ----------------------------------------------------------------------------------------------------- */
+
+/* Exactly so many bytes, pinned once. */
+static planc_status open_host_arena(planrt_device *device) {
+  int64_t bytes = device->options.host_arena_bytes;
+  if (bytes == 0) return NULL;
+  if (bytes > INT64_MAX - sysconf(_SC_PAGESIZE)) return planc_error(PLANC_DEVICE, "host memory beyond 2^63 bytes");
+  device->host_map_bytes = planc_align_up(bytes, sysconf(_SC_PAGESIZE));
+  void *map = mmap(NULL, (size_t)device->host_map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map == MAP_FAILED) return planc_error(PLANC_DEVICE, "no memory for a host arena of %lld bytes", (long long)bytes);
+  device->host_arena = map;
+  return planc_context(planrt_cuda_pin(device, map, bytes), "host arena");
+}
+
+static planc_status open_arena(planrt_device *device) {
+  int64_t bytes = device->options.arena_bytes;
+  if (bytes == 0) return NULL;
+  PLANC_TRY(planc_context(planrt_cuda_status(cudaMalloc((void **)&device->arena, (size_t)bytes), "cudaMalloc"),
+                          "arena of %lld bytes", (long long)bytes));
+  /* Prepared calls run once on whatever is here: numbers, and nothing that is not. */
+  CUDA_TRY(cudaMemsetAsync(device->arena, 0, (size_t)bytes, device->streams[0]));
+  return planrt_cuda_status(cudaStreamSynchronize(device->streams[0]), "arena");
+}
+
+planc_status planrt_cuda_pin(planrt_device *device, void *memory, int64_t bytes) {
+  if (bytes == 0) return NULL;
+  if (device->n_pinned == device->pinned_room) {
+    int32_t room = device->pinned_room ? 2 * device->pinned_room : 4;
+    void *grown = realloc(device->pinned, (size_t)room * sizeof *device->pinned);
+    if (!grown) return planc_error(PLANC_OUT_OF_MEMORY, "pinned memory");
+    device->pinned = grown;
+    device->pinned_room = room;
+  }
+  PLANC_TRY(planc_context(
+      planrt_cuda_status(cudaHostRegister(memory, (size_t)bytes, cudaHostRegisterDefault), "cudaHostRegister"),
+      "%lld bytes", (long long)bytes));
+  device->pinned[device->n_pinned++] = memory;
+  return NULL;
+}
+
+planc_status planrt_cuda_taken(const planrt_device *device, int64_t *out_bytes) {
+  size_t free_bytes, total;
+  CUDA_TRY(cudaMemGetInfo(&free_bytes, &total));
+  *out_bytes = (int64_t)(total - free_bytes) - device->options.arena_bytes;
+  return NULL;
+}
+
+/* --- Opening ---------------------------------------------------------------------------------------------------- */
+
+static planc_status allocate(void *out, int64_t count, size_t size) {
+  void *memory = calloc(count > 0 ? (size_t)count : 1, size);
+  memcpy(out, &memory, sizeof memory);
+  return memory ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
+}
+
+static planc_status open_streams(planrt_device *device) {
+  const planrt_device_options *options = &device->options;
+  device->n_streams = options->concurrent && options->n_streams > 1 ? options->n_streams : 1;
+  PLANC_TRY(allocate(&device->streams, device->n_streams, sizeof *device->streams));
+  PLANC_TRY(allocate(&device->draws, options->n_streams, sizeof *device->draws));
+  PLANC_TRY(allocate(&device->events, options->n_events, sizeof *device->events));
+  PLANC_TRY(allocate(&device->generations, options->n_events, sizeof *device->generations));
+  PLANC_TRY(allocate(&device->in_capture, options->n_events, sizeof *device->in_capture));
+  for (int32_t s = 0; s < device->n_streams; s++)
+    CUDA_TRY(cudaStreamCreateWithFlags(&device->streams[s], cudaStreamNonBlocking));
+  for (int32_t e = 0; e < options->n_events; e++)
+    CUDA_TRY(cudaEventCreateWithFlags(&device->events[e], cudaEventDisableTiming));
+  planrt_cuda_forget(device);
+  return NULL;
+}
+
+static planc_status open_host_works(planrt_device *device) {
+  PLANC_TRY(allocate(&device->works, PLANRT_HOST_WORKS, sizeof *device->works));
+  for (int32_t i = PLANRT_HOST_WORKS; i-- > 0;) {
+    device->works[i].device = device;
+    device->works[i].next = device->free_works;
+    device->free_works = &device->works[i];
+  }
+  return NULL;
+}
+
+static planc_status open_present(planrt_device *device) {
+  PLANC_TRY(find_device());
+  CUDA_TRY(cudaSetDevice(0));
+  PLANC_TRY(read_arch(&device->arch));
+  device->present = true;
+  PLANC_TRY(open_streams(device));
+  PLANC_TRY(open_host_works(device));
+  PLANC_TRY(planrt_completions_open(device));
+  PLANC_TRY(open_host_arena(device));
+  PLANC_TRY(open_arena(device));
+  PLANC_TRY(planrt_cudnn_open(NULL, &device->cudnn));
+  return planrt_cublas_open(true, &device->cublas);
+}
+
+static planc_status open_described(planrt_device *device) {
+  if (device->options.arena_bytes > 0 || device->options.host_arena_bytes > 0)
+    return planc_error(PLANC_USAGE, "a device that is described has no memory");
+  PLANC_TRY(planrt_cudnn_open(device->options.properties, &device->cudnn));
+  device->arch = planrt_cudnn_arch(device->cudnn);
+  return planrt_cublas_open(false, &device->cublas);
+}
+
+planc_status planrt_cuda_open(const planrt_device_options *options, planrt_device **out) {
+  *out = NULL;
+  if (options->link_bytes_per_s > 0)
+    return planc_error(PLANC_USAGE, "backend cuda: the link of a real device cannot be paced");
+  planrt_device *device = calloc(1, sizeof *device);
+  if (!device) return planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
+  device->options = *options;
+  pthread_mutex_init(&device->lock, NULL);
+  pthread_cond_init(&device->returned, NULL);
+  planc_status status = options->properties ? open_described(device) : open_present(device);
+  if (status)
+    planrt_cuda_close(device);
+  else
+    *out = device;
+  return planc_context(status, "backend cuda");
+}
+
+/* --- Closing ---------------------------------------------------------------------------------------------------- */
+
+static void close_streams(planrt_device *device) {
+  for (int32_t e = 0; device->events && e < device->options.n_events; e++)
+    if (device->events[e]) cudaEventDestroy(device->events[e]);
+  for (int32_t s = 0; device->streams && s < device->n_streams; s++)
+    if (device->streams[s]) cudaStreamDestroy(device->streams[s]);
+  free(device->streams);
+  free(device->draws);
+  free(device->events);
+  free(device->generations);
+  free(device->in_capture);
+}
+
+void planrt_cuda_close(planrt_device *device) {
+  if (!device) return;
+  if (device->present) (void)cudaDeviceSynchronize();
+  planrt_cuda_capture_free(device);
+  planrt_cuda_prepared_free(device);
+  planrt_completions_close(device);
+  planrt_cublas_close(device->cublas);
+  planrt_cudnn_close(device->cudnn);
+  for (int32_t i = 0; i < device->n_pinned; i++) cudaHostUnregister(device->pinned[i]);
+  free(device->pinned);
+  if (device->arena) cudaFree(device->arena);
+  if (device->host_arena) munmap(device->host_arena, (size_t)device->host_map_bytes);
+  close_streams(device);
+  free(device->works);
+  planc_status_free(device->failure);
+  pthread_cond_destroy(&device->returned);
+  pthread_mutex_destroy(&device->lock);
+  free(device);
+}

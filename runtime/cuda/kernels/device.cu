@@ -1,0 +1,94 @@
+/* Kernels beside ops: digests, stand-ins for ops, delays and the step. */
+#include "common.cuh"
+#include "runtime/random.h"
+
+namespace planrt {
+namespace {
+
+constexpr int WORD = 8;
+
+/* Eight bytes, the first one lowest; past the end there are zeros. */
+__device__ inline uint64_t word_at(const unsigned char *data, int64_t bytes, int64_t index, bool vector) {
+  int64_t at = index * WORD;
+  if (vector && at + WORD <= bytes) return *reinterpret_cast<const uint64_t *>(data + at);
+  uint64_t word = 0;
+  for (int64_t k = 0; k < WORD && at + k < bytes; k++) word |= static_cast<uint64_t>(data[at + k]) << (8 * k);
+  return word;
+}
+
+/* Sums of words, each mixed with its place: they commute, so the order of blocks does not matter. */
+__global__ void __launch_bounds__(BLOCK)
+    digest_kernel(uint64_t seed, const unsigned char *data, int64_t bytes, bool vector, unsigned long long *sum) {
+  uint64_t key = planrt_mix(seed), mine = first_thread() == 0 ? planrt_random(key, static_cast<uint64_t>(bytes)) : 0;
+  int64_t words = bytes / WORD + (bytes % WORD != 0);
+  for (int64_t i = first_thread(); i < words; i += all_threads()) {
+    uint64_t place = key + static_cast<uint64_t>(i) * UINT64_C(0x9e3779b97f4a7c15);
+    mine += planrt_mix(place ^ word_at(data, bytes, i, vector));
+  }
+  for (int distance = WARP / 2; distance > 0; distance /= 2) mine += __shfl_down_sync(~0U, mine, distance);
+  if (threadIdx.x % WARP == 0) atomicAdd(sum, static_cast<unsigned long long>(mine));
+}
+
+/* Pseudo-random bytes of a key that is in device memory. */
+__global__ void __launch_bounds__(BLOCK)
+    draw_kernel(const uint64_t *key, uint64_t salt, unsigned char *out, int64_t bytes, bool vector) {
+  uint64_t mixed = planrt_random(*key, salt);
+  int64_t words = bytes / WORD + (bytes % WORD != 0);
+  for (int64_t i = first_thread(); i < words; i += all_threads()) {
+    uint64_t word = planrt_random(mixed, static_cast<uint64_t>(i));
+    int64_t at = i * WORD;
+    if (vector && at + WORD <= bytes) {
+      *reinterpret_cast<uint64_t *>(out + at) = word;
+    } else {
+      for (int64_t k = 0; k < WORD && at + k < bytes; k++) out[at + k] = static_cast<unsigned char>(word >> (8 * k));
+    }
+  }
+}
+
+__global__ void set_word_kernel(uint64_t *at, uint64_t value) {
+  *at = value;
+}
+
+__global__ void set_step_kernel(planrt_cuda_step *at, planrt_cuda_step value) {
+  *at = value;
+}
+
+__global__ void delay_kernel(int64_t ns) {
+  uint64_t start, now;
+  PLANRT_CLOCK(start);
+  do {
+    __nanosleep(500);
+    PLANRT_CLOCK(now);
+  } while (now - start < static_cast<uint64_t>(ns));
+}
+
+}  // namespace
+}  // namespace planrt
+
+using namespace planrt;
+
+cudaError_t planrt_cuda_digest(cudaStream_t stream, uint64_t seed, const void *data, int64_t bytes, uint64_t *sum) {
+  const unsigned char *from = static_cast<const unsigned char *>(data);
+  return PLANRT_LAUNCH(digest_kernel, blocks_for(bytes / WORD), BLOCK, 0, stream, seed, from, bytes, aligned(data),
+                       reinterpret_cast<unsigned long long *>(sum));
+}
+
+cudaError_t planrt_cuda_draw(cudaStream_t stream, const uint64_t *key, uint64_t salt, void *out, int64_t bytes) {
+  if (bytes <= 0) return cudaSuccess;
+  unsigned char *to = static_cast<unsigned char *>(out);
+  return PLANRT_LAUNCH(draw_kernel, blocks_for(bytes / WORD), BLOCK, 0, stream, key, salt, to, bytes, aligned(out));
+}
+
+cudaError_t planrt_cuda_set_word(cudaStream_t stream, uint64_t *at, uint64_t value) {
+  return PLANRT_LAUNCH(set_word_kernel, 1, 1, 0, stream, at, value);
+}
+
+cudaError_t planrt_cuda_set_step(cudaStream_t stream, planrt_cuda_step *at, const planrt_cuda_step *value) {
+  planrt_cuda_step copy = *value;
+  return PLANRT_LAUNCH(set_step_kernel, 1, 1, 0, stream, at, copy);
+}
+
+cudaError_t planrt_cuda_delay(cudaStream_t stream, int64_t ns) {
+  if (ns <= 0) return cudaSuccess;
+  return PLANRT_LAUNCH(delay_kernel, 1, 1, 0, stream, ns);
+}

@@ -1,0 +1,168 @@
+/* How a call runs: convolutions by cuDNN, matrix products by cuBLASLt, everything else by kernels of our own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/cuda/cudnn_graph.h"
+
+static const char own[] = "cuda";
+
+typedef enum library { LIBRARY_NONE, LIBRARY_OWN, LIBRARY_CUDNN, LIBRARY_CUBLAS } library;
+
+static library library_of(const planrt_device *device, const planrt_call *call, const planrt_cuda_op **out_op) {
+  planrt_cudnn_operands unused;
+  *out_op = NULL;
+  if (device->options.synthetic) {
+    *out_op = &planrt_cuda_synthetic;
+    return LIBRARY_OWN;
+  }
+  if (call->role == PLANC_ROLE_ACCUMULATE) {
+    *out_op = &planrt_cuda_accumulate;
+  } else {
+    if (planrt_cudnn_operands_of(call, &unused)) return LIBRARY_CUDNN;
+    if (planrt_cublas_takes(call)) return LIBRARY_CUBLAS;
+    *out_op = planrt_cuda_op_find(call->op->type);
+  }
+  return *out_op && planrt_cuda_op_takes(*out_op, call) ? LIBRARY_OWN : LIBRARY_NONE;
+}
+
+static planc_status no_kernel(const planrt_call *call) {
+  return planc_error(PLANC_DEVICE, "the CUDA backend has no kernel for %s with these operands", call->op->type);
+}
+
+static int64_t own_workspace(const planrt_cuda_op *op, const planrt_call *call) {
+  return op->workspace ? op->workspace(call) : 0;
+}
+
+static planrt_cudnn_filter filter_of(const planrt_device *device) {
+  return (planrt_cudnn_filter){.deterministic = device->options.deterministic};
+}
+
+/* --- Variants --------------------------------------------------------------------------------------------------- */
+
+static int compare_variants(const void *a, const void *b) {
+  const planrt_variant *x = a, *y = b;
+  if (x->workspace_bytes != y->workspace_bytes) return x->workspace_bytes < y->workspace_bytes ? -1 : 1;
+  return x->rank - y->rank;
+}
+
+planc_status planrt_cuda_variants(planrt_device *device, const planrt_call *call, planrt_variant *out,
+                                  int32_t *out_count) {
+  const planrt_cuda_op *op;
+  planrt_cudnn_filter filter = filter_of(device);
+  *out_count = 0;
+  switch (library_of(device, call, &op)) {
+    case LIBRARY_CUDNN:
+      PLANC_TRY(planrt_cudnn_variants(device->cudnn, &filter, call, out, PLANRT_MAX_VARIANTS, out_count));
+      qsort(out, (size_t)*out_count, sizeof *out, compare_variants);
+      break;
+    case LIBRARY_CUBLAS:
+      planrt_cublas_variants(call, out, out_count);
+      break;
+    case LIBRARY_OWN:
+      *out_count = 1;
+      out[0] = (planrt_variant){.workspace_bytes = own_workspace(op, call), .deterministic = true};
+      snprintf(out[0].algorithm, sizeof out[0].algorithm, "%s", own);
+      break;
+    case LIBRARY_NONE:
+      break;
+  }
+  return *out_count > 0 ? NULL : no_kernel(call);
+}
+
+planc_status planrt_cuda_workspace(planrt_device *device, const planrt_call *call, int64_t *out_bytes) {
+  const planrt_cuda_op *op;
+  planrt_cudnn_filter filter = filter_of(device);
+  *out_bytes = -1;
+  library by = library_of(device, call, &op);
+  if (by == LIBRARY_CUDNN) {
+    planc_status status = planrt_cudnn_prepare(device->cudnn, &filter, call, NULL, out_bytes);
+    if (!status) return NULL;
+    *out_bytes = -1;
+    if (planc_status_code(status) != PLANC_DEVICE) return status;
+    planc_status_free(status);
+    return NULL;
+  }
+  if (by == LIBRARY_OWN && strcmp(call->algorithm, own) == 0) *out_bytes = own_workspace(op, call);
+  if (by != LIBRARY_CUBLAS) return NULL;
+  planrt_variant found[PLANRT_MAX_VARIANTS];
+  int32_t count;
+  planrt_cublas_variants(call, found, &count);
+  for (int32_t i = 0; i < count; i++)
+    if (strcmp(found[i].algorithm, call->algorithm) == 0) *out_bytes = found[i].workspace_bytes;
+  return NULL;
+}
+
+/* --- Preparing -------------------------------------------------------------------------------------------------- */
+
+/* A plan made for a device that is described only names algorithms of its own: those run as the convolution with the
+ * least workspace. */
+static planc_status prepare_convolution(planrt_device *device, const planrt_call *call, planrt_cudnn_plan **out) {
+  planrt_cudnn_filter filter = filter_of(device);
+  int64_t bytes;
+  if (strncmp(call->algorithm, "cudnn-", 6) == 0)
+    return planrt_cudnn_prepare(device->cudnn, &filter, call, out, &bytes);
+  planrt_variant *found = calloc(PLANRT_MAX_VARIANTS, sizeof *found);
+  if (!found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
+  int32_t count;
+  planc_status status = planrt_cuda_variants(device, call, found, &count);
+  planrt_call plainest = *call;
+  plainest.algorithm = found[0].algorithm;
+  if (!status) status = planrt_cudnn_prepare(device->cudnn, &filter, &plainest, out, &bytes);
+  free(found);
+  return status;
+}
+
+static planc_status find(planrt_device *device, const planrt_call *call, planrt_cuda_prepared *out) {
+  switch (library_of(device, call, &out->op)) {
+    case LIBRARY_CUDNN:
+      return prepare_convolution(device, call, &out->convolution);
+    case LIBRARY_CUBLAS:
+      return planrt_cublas_prepare(device->cublas, call, &out->product);
+    case LIBRARY_OWN:
+      if (call->workspace_bytes >= own_workspace(out->op, call)) return NULL;
+      return planc_error(PLANC_DEVICE, "needs a workspace of %lld bytes, has %lld",
+                         (long long)own_workspace(out->op, call), (long long)call->workspace_bytes);
+    case LIBRARY_NONE:
+      break;
+  }
+  return no_kernel(call);
+}
+
+/* Code is loaded, and memory taken for it, when it first runs: so it runs once now, on whatever is in the arena. */
+static planc_status warm(const planrt_device *device, const planrt_call *call) {
+  planrt_cuda_launch launch = {.stream = planrt_cuda_stream(device, 0)};
+  for (int32_t i = 0; i < call->n_in; i++)
+    if (call->in[i].dtype == PLANC_DTYPE_i64) /* an index must be in range */
+      CUDA_TRY(cudaMemsetAsync(call->in[i].data, 0, (size_t)call->in[i].bytes, launch.stream));
+  return planrt_cuda_prepared_run(device, call, &launch);
+}
+
+planc_status planrt_cuda_prepare(planrt_device *device, planrt_call *call) {
+  if (!device->present) return planc_error(PLANC_DEVICE, "the device is described and not there");
+  planrt_cuda_prepared *prepared = calloc(1, sizeof *prepared);
+  if (!prepared) return planc_error(PLANC_OUT_OF_MEMORY, "prepared call");
+  prepared->next = device->prepared;
+  device->prepared = prepared;
+  call->handle = prepared;
+  PLANC_TRY(planc_context(find(device, call, prepared), "%s", call->algorithm));
+  return warm(device, call);
+}
+
+void planrt_cuda_prepared_free(planrt_device *device) {
+  while (device->prepared) {
+    planrt_cuda_prepared *next = device->prepared->next;
+    planrt_cudnn_plan_free(device->prepared->convolution);
+    planrt_cublas_plan_free(device->prepared->product);
+    free(device->prepared);
+    device->prepared = next;
+  }
+}
+
+planc_status planrt_cuda_prepared_run(const planrt_device *device, const planrt_call *call,
+                                      const planrt_cuda_launch *launch) {
+  const planrt_cuda_prepared *prepared = call->handle;
+  if (prepared->convolution) return planrt_cudnn_run(device->cudnn, prepared->convolution, call, launch->stream);
+  if (prepared->product) return planrt_cublas_run(device->cublas, prepared->product, call, launch->stream);
+  return planrt_cuda_status(prepared->op->run(call, launch), call->op->type);
+}

@@ -1,0 +1,176 @@
+/* Enqueueing work: streams, events and copies as the plan has them. */
+#include <stdlib.h>
+
+#include "runtime/cuda/cuda.h"
+#include "runtime/random.h"
+
+enum { UNRECORDED = -2, MOST_JITTER_NS = 250000, START_NS = 2000000 };
+
+/* What comes before any piece of work. */
+static planc_status begin(planrt_device *device, int32_t stream) {
+  PLANC_TRY(planrt_cuda_leave_replay(device));
+  if (!device->options.jitter) return NULL;
+  uint64_t draw = planrt_random(device->options.jitter + (uint64_t)stream, device->draws[stream]++);
+  if (draw & 3) return NULL;
+  return planrt_cuda_status(
+      planrt_cuda_delay(planrt_cuda_stream(device, stream), (int64_t)((draw >> 8) % MOST_JITTER_NS)), "delay");
+}
+
+/* Work that is timed must not wait for the host to enqueue it: a device that has nothing to do is kept busy until there
+ * is enough in its queue. */
+static planc_status begin_timed(planrt_device *device, cudaStream_t stream, planrt_span *span) {
+  if (device->idle) CUDA_TRY(planrt_cuda_delay(stream, START_NS));
+  device->idle = false;
+  return planrt_span_begin(device, stream, span);
+}
+
+/* --- Calls ------------------------------------------------------------------------------------------------------ */
+
+planc_status planrt_cuda_run(planrt_device *device, int32_t stream, const planrt_call *call,
+                             const planrt_launch *launch, planrt_span *span) {
+  cudaStream_t on = planrt_cuda_stream(device, stream);
+  planrt_cuda_launch how = {.stream = on, .inference = launch->inference};
+  how.step.value = (planrt_cuda_step){
+      .learning_rate = launch->step.learning_rate, .period = launch->step.period, .seed = launch->seed};
+  if (device->capture.recording) how.step.at = device->capture.step;
+  PLANC_TRY(begin(device, stream));
+  if (span) PLANC_TRY(begin_timed(device, on, span));
+  PLANC_TRY(planc_context(planrt_cuda_prepared_run(device, call, &how), "op %s", call->op->name));
+  return span ? planrt_span_end(device, on) : NULL;
+}
+
+planc_status planrt_cuda_digest_call(planrt_device *device, int32_t stream, const planrt_call *call, uint64_t *out) {
+  cudaStream_t on = planrt_cuda_stream(device, stream);
+  uint64_t *sum;
+  bool captured = device->capture.recording;
+  PLANC_TRY(begin(device, stream));
+  PLANC_TRY(captured ? planrt_captured_digest(device, out, &sum) : planrt_digest_begin(device, on, out, &sum));
+  for (int32_t i = 0; i < call->n_out; i++)
+    if (call->out[i].data)
+      CUDA_TRY(planrt_cuda_digest(on, (uint64_t)i + 1, call->out[i].data, call->out[i].bytes, sum));
+  return captured ? NULL : planrt_digest_end(device, on);
+}
+
+/* --- Memory ----------------------------------------------------------------------------------------------------- */
+
+planc_status planrt_cuda_copy(planrt_device *device, int32_t stream, planrt_direction direction, void *to,
+                              const void *from, int64_t bytes, planrt_span *span) {
+  static const enum cudaMemcpyKind kinds[] = {[PLANRT_H2D] = cudaMemcpyHostToDevice,
+                                              [PLANRT_D2H] = cudaMemcpyDeviceToHost,
+                                              [PLANRT_D2D] = cudaMemcpyDeviceToDevice};
+  cudaStream_t on = planrt_cuda_stream(device, stream);
+  PLANC_TRY(begin(device, stream));
+  if (span) PLANC_TRY(begin_timed(device, on, span));
+  if (bytes > 0) CUDA_TRY(cudaMemcpyAsync(to, from, (size_t)bytes, kinds[direction], on));
+  if (span) PLANC_TRY(planrt_span_end(device, on));
+  /* Without streams of their own the two sides take turns. */
+  if (device->options.concurrent || direction == PLANRT_D2D) return NULL;
+  return planrt_cuda_status(cudaStreamSynchronize(on), "copy");
+}
+
+planc_status planrt_cuda_poison(planrt_device *device, int32_t stream, void *to, int64_t bytes) {
+  PLANC_TRY(begin(device, stream));
+  if (bytes == 0) return NULL;
+  return planrt_cuda_status(cudaMemsetAsync(to, 0xff, (size_t)bytes, planrt_cuda_stream(device, stream)), "poison");
+}
+
+/* --- Host work -------------------------------------------------------------------------------------------------- */
+
+/* On a thread of CUDA's, in stream order. */
+static void CUDART_CB run_host_work(void *argument) {
+  planrt_cuda_host_work *work = argument;
+  planrt_device *device = work->device;
+  int64_t period = work->captured ? atomic_load(&device->capture.period) : work->period;
+  pthread_mutex_lock(&device->lock);
+  if (!device->failure) device->failure = work->work(work->user, work->what, period);
+  if (!work->captured) {
+    work->next = device->free_works;
+    device->free_works = work;
+    pthread_cond_signal(&device->returned);
+  }
+  pthread_mutex_unlock(&device->lock);
+}
+
+static planrt_cuda_host_work *take_free(planrt_device *device) {
+  pthread_mutex_lock(&device->lock);
+  while (!device->free_works) pthread_cond_wait(&device->returned, &device->lock);
+  planrt_cuda_host_work *work = device->free_works;
+  device->free_works = work->next;
+  pthread_mutex_unlock(&device->lock);
+  return work;
+}
+
+static planc_status take_captured(planrt_device *device, planrt_cuda_host_work **out) {
+  planrt_cuda_host_work *work = *out = calloc(1, sizeof *work);
+  if (!work) return planc_error(PLANC_OUT_OF_MEMORY, "captured host work");
+  work->device = device;
+  work->captured = true;
+  work->next = device->capture.host_works;
+  device->capture.host_works = work;
+  return NULL;
+}
+
+planc_status planrt_cuda_host(planrt_device *device, int32_t stream, planrt_host_work work, void *user,
+                              const void *what, int64_t period) {
+  cudaStream_t on = planrt_cuda_stream(device, stream);
+  PLANC_TRY(begin(device, stream));
+  if (!device->options.concurrent) {
+    CUDA_TRY(cudaStreamSynchronize(on));
+    return work(user, what, period);
+  }
+  planrt_cuda_host_work *item = NULL;
+  if (device->capture.recording)
+    PLANC_TRY(take_captured(device, &item));
+  else
+    item = take_free(device);
+  item->work = work;
+  item->user = user;
+  item->what = what;
+  item->period = period;
+  return planrt_cuda_status(cudaLaunchHostFunc(on, run_host_work, item), "host work");
+}
+
+/* --- Events ----------------------------------------------------------------------------------------------------- */
+
+planc_status planrt_cuda_record(planrt_device *device, int32_t stream, int32_t event, int64_t generation) {
+  PLANC_TRY(planrt_cuda_leave_replay(device));
+  CUDA_TRY(cudaEventRecord(device->events[event], planrt_cuda_stream(device, stream)));
+  if (device->capture.recording)
+    device->in_capture[event] = true;
+  else
+    device->generations[event] = generation;
+  return NULL;
+}
+
+planc_status planrt_cuda_wait(planrt_device *device, int32_t stream, int32_t event, int64_t generation) {
+  PLANC_TRY(planrt_cuda_leave_replay(device));
+  if (device->capture.recording) {
+    if (!device->in_capture[event]) return NULL;
+  } else if (device->generations[event] < generation) {
+    /* A replay records no event, and everything behind it is behind all of it. */
+    if (device->capture.graph && generation >= 0) return NULL;
+    return planc_error(PLANC_INVALID_PLAN, "stream %d waits for event %d, which has not been recorded", stream, event);
+  }
+  return planrt_cuda_status(cudaStreamWaitEvent(planrt_cuda_stream(device, stream), device->events[event], 0), "wait");
+}
+
+bool planrt_cuda_reached(const planrt_device *device, int32_t event, int64_t generation) {
+  return device->generations[event] >= generation;
+}
+
+void planrt_cuda_forget(planrt_device *device) {
+  for (int32_t e = 0; e < device->options.n_events; e++) device->generations[e] = UNRECORDED;
+}
+
+planc_status planrt_cuda_synchronize(planrt_device *device) {
+  if (!device->present) return NULL;
+  PLANC_TRY(planrt_completions_drain(device));
+  for (int32_t s = 0; s < device->n_streams; s++) CUDA_TRY(cudaStreamSynchronize(device->streams[s]));
+  planrt_captured_digests_deliver(device);
+  device->idle = true;
+  pthread_mutex_lock(&device->lock);
+  planc_status failure = device->failure;
+  device->failure = NULL;
+  pthread_mutex_unlock(&device->lock);
+  return failure;
+}

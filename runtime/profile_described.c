@@ -1,0 +1,128 @@
+/* Profiles of devices that are not there (profile_file.h): what a backend's libraries have for them, asked through a
+ * description of the device, with times that its constants predict. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planc/cost.h"
+#include "planc/version.h"
+#include "runtime/profile_file.h"
+#include "util/file.h"
+#include "util/locate.h"
+
+enum { PATH_ROOM = 4096, MOST_TEXT = 1 << 20, MOST_NAME = 255 };
+
+typedef struct described {
+  const planrt_described_options *options;
+  cJSON *description;     /* the device's profile without ops */
+  planc_profile *profile; /* the same, read */
+  char *properties;       /* what the libraries take */
+  planrt_device *device;
+  char machine[MOST_NAME];
+} described;
+
+/* --- Descriptions ----------------------------------------------------------------------------------------------- */
+
+static planc_status read_json(const char *device, const char *suffix, char *path, char **out_text, cJSON **out) {
+  size_t length;
+  PLANC_TRY(planc_locate_device(device, suffix, path, PATH_ROOM));
+  PLANC_TRY(planc_file_read(path, MOST_TEXT, out_text, &length));
+  *out = cJSON_ParseWithLength(*out_text, length);
+  if (*out) return NULL;
+  free(*out_text);
+  *out_text = NULL;
+  return planc_error(PLANC_BAD_INPUT, "%s: not JSON", path);
+}
+
+static planc_status read_description(described *d) {
+  char path[PATH_ROOM], *text = NULL;
+  PLANC_TRY(read_json(d->options->device, ".json", path, &text, &d->description));
+  planc_status status = planc_profile_parse(text, strlen(text), path, &d->profile);
+  free(text);
+  return status;
+}
+
+/* {"planrun": "device-properties/1", "origin": "...", "properties": {...}}; the last is cuDNN's. */
+static planc_status read_properties(described *d) {
+  char path[PATH_ROOM], *text = NULL;
+  cJSON *file = NULL;
+  PLANC_TRY(read_json(d->options->device, ".properties.json", path, &text, &file));
+  free(text);
+  const char *format = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(file, "planrun"));
+  const char *origin = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(file, "origin"));
+  const cJSON *properties = cJSON_GetObjectItemCaseSensitive(file, "properties");
+  planc_status status = NULL;
+  if (!format || strcmp(format, "device-properties/1") != 0 || !origin || !cJSON_IsObject(properties)) {
+    status = planc_error(PLANC_BAD_INPUT, "%s: no device-properties/1 with origin and properties", path);
+  } else {
+    d->properties = cJSON_PrintUnformatted(properties);
+    if (!d->properties) status = planc_error(PLANC_OUT_OF_MEMORY, "properties");
+    snprintf(d->machine, sizeof d->machine, "%s without the device; properties %s; planrun %s", d->options->device,
+             origin, PLANC_VERSION);
+  }
+  cJSON_Delete(file);
+  return status;
+}
+
+/* --- Listing ---------------------------------------------------------------------------------------------------- */
+
+static planc_status list_batch(described *d, int64_t batch, cJSON *pieces) {
+  planrt_op_times times = {0};
+  planc_status status = planrt_list_ops(d->options->backend, d->device, d->profile, d->options->graph, batch, &times);
+  if (!status && !cJSON_AddItemToArray(pieces, planrt_piece_of_ops(d->options->graph, 0, batch, &times, 0)))
+    status = planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  VEC_FREE(&times);
+  return status;
+}
+
+static planc_status list_batches(described *d, cJSON *pieces) {
+  const planrt_described_options *options = d->options;
+  for (int32_t b = 0; b < options->n_batches; b++) {
+    if (options->progress) options->progress(options->user, b, options->n_batches);
+    PLANC_TRY(list_batch(d, options->batches[b], pieces));
+  }
+  return NULL;
+}
+
+static planc_status add_workspaces(described *d, cJSON *profile) {
+  const planrt_described_options *options = d->options;
+  planrt_batches batches;
+  int64_t most = 0;
+  for (int32_t b = 0; b < options->n_batches; b++)
+    if (options->batches[b] > most) most = options->batches[b];
+  PLANC_TRY(planrt_round_sizes(most, &batches));
+  batches.progress = options->progress;
+  batches.user = options->user;
+  planc_status status = planrt_profile_add_workspaces(profile, options->backend, d->device, options->graph, &batches);
+  free(batches.sizes);
+  return status;
+}
+
+static planc_status make(described *d, cJSON **out) {
+  PLANC_TRY(read_description(d));
+  PLANC_TRY(read_properties(d));
+  planrt_device_options device = {.properties = d->properties, .deterministic = d->options->deterministic};
+  PLANC_TRY(d->options->backend->open(&device, &d->device));
+  cJSON *pieces = cJSON_CreateArray();
+  planc_status status = pieces ? list_batches(d, pieces) : planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  if (!status) status = planrt_profile_compose_described(d->description, d->machine, pieces, out);
+  cJSON_Delete(pieces);
+  PLANC_TRY(status);
+  d->description = NULL;
+  return add_workspaces(d, *out);
+}
+
+planc_status planrt_profile_described(const planrt_described_options *options, cJSON **out) {
+  described d = {.options = options};
+  *out = NULL;
+  planc_status status = make(&d, out);
+  if (status) {
+    cJSON_Delete(*out);
+    *out = NULL;
+  }
+  if (d.device) options->backend->close(d.device);
+  cJSON_free(d.properties);
+  planc_profile_free(d.profile);
+  cJSON_Delete(d.description);
+  return status;
+}

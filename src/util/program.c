@@ -1,0 +1,44 @@
+/* Dispatch to subcommands (program.h). */
+#include "util/program.h"
+
+#include <string.h>
+
+#include "planc/plan.h"
+#include "planc/version.h"
+
+static void print_usage(const planc_program *program, FILE *out) {
+  fprintf(out, "usage: %s COMMAND [operand ...] [option ...]\n\ncommands:\n", program->name);
+  for (int32_t i = 0; i < program->n_subcommands; i++)
+    fprintf(out, "  %-10s %s\n", program->subcommands[i]->line.name, program->subcommands[i]->line.summary);
+  fprintf(out, "\n'%s COMMAND --help' tells a command's options.\n%s", program->name, program->notes);
+}
+
+static planc_status run_subcommand(const planc_program *program, const planc_subcommand *subcommand, int argc,
+                                   char **argv, FILE *out) {
+  planc_arguments arguments;
+  PLANC_TRY(planc_context(planc_options_parse(&subcommand->line, argc, argv, &arguments), "%s", subcommand->line.name));
+  if (!arguments.help) return subcommand->run(&arguments);
+  planc_options_help(program->name, &subcommand->line, out);
+  return NULL;
+}
+
+static planc_status dispatch(const planc_program *program, int argc, char **argv, FILE *out) {
+  if (argc < 1) return planc_error(PLANC_USAGE, "no command given; '%s --help' lists them", program->name);
+  if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
+    print_usage(program, out);
+    return NULL;
+  }
+  if (strcmp(argv[0], "--version") == 0) {
+    fprintf(out, "%s %s, plan format %d\n", program->name, PLANC_VERSION, PLANC_PLAN_VERSION);
+    return NULL;
+  }
+  for (int32_t i = 0; i < program->n_subcommands; i++)
+    if (strcmp(argv[0], program->subcommands[i]->line.name) == 0)
+      return run_subcommand(program, program->subcommands[i], argc - 1, argv + 1, out);
+  return planc_error(PLANC_USAGE, "unknown command %s; '%s --help' lists them", argv[0], program->name);
+}
+
+planc_status planc_program_run(const planc_program *program, int argc, char **argv, FILE *out) {
+  PLANC_TRY(dispatch(program, argc, argv, out));
+  return fflush(out) || ferror(out) ? planc_error(PLANC_IO, "standard output cannot be written") : NULL;
+}

@@ -1,0 +1,24 @@
+/* A program of subcommands: finds the one that is asked for and runs it. */
+#ifndef PLANC_UTIL_PROGRAM_H
+#define PLANC_UTIL_PROGRAM_H
+
+#include "util/options.h"
+
+typedef struct planc_subcommand {
+  planc_command_line line;
+  planc_status (*run)(const planc_arguments *arguments);
+} planc_subcommand;
+
+typedef struct planc_program {
+  const char *name;
+  const planc_subcommand *const *subcommands;
+  int32_t n_subcommands;
+  const char *notes; /* what its --help ends with: lines about its own options and its exit codes */
+} planc_program;
+
+/* Runs the subcommand that the first argument names with the others, or what --help and --version stand for. Help and
+ * version go to `out`; IO when what the subcommand has written there, too, cannot be. `argv` is without the program's
+ * own name. */
+planc_status planc_program_run(const planc_program *program, int argc, char **argv, FILE *out);
+
+#endif
