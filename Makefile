@@ -1,4 +1,4 @@
-# planc: see README.md. Targets: deps build cuda demo check bench fuzz lint asan tsan memcheck install
+# planc: see README.md. Targets: deps build cuda emulated gpu-bundle check-gpu demo check bench fuzz lint asan tsan memcheck install
 # uninstall clean.
 # `build` installs nothing; `demo`, `check` and `fuzz` install what is missing.
 BUILD ?= build
@@ -32,17 +32,19 @@ LIBS = -lyaml -lcjson -lz -ldnnl -lgomp -lpthread -ldl -lm
 UNIT = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 TEST_SUPPORT = $(wildcard tests/support/*.c)
 
-.PHONY: build cuda lib deps test-deps check demo unit fuzzers bench fuzz lint asan tsan memcheck install uninstall clean
+.PHONY: build cuda emulated cuda-tests gpu-bundle check-gpu lib deps test-deps check demo unit fuzzers bench fuzz lint asan tsan memcheck install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
+# Libraries may be installed, or bundled, in the lib folder beside the programs'.
+BESIDE = -Wl,-rpath,'$$ORIGIN/../lib'
 build: $(BUILD)/planc $(BUILD)/planrun
 lib: $(LIBPLANC)
 
 $(BUILD)/planc: $(call obj,$(PLANC_SRC)) $(LIBPLANC)
-	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $^ -lyaml -lcjson -lm
+	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) $(BESIDE) -o $@ $^ -lyaml -lcjson -lm
 $(BUILD)/planrun: $(call obj,$(PLANRUN_SRC)) $(LIBPLANRT) $(LIBPLANC)
-	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic -o $@ $^ $(LIBS)
+	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic $(BESIDE) -o $@ $^ $(LIBS)
 
 # The CUDA plug-in. What it takes of planc it finds in the program that opens it.
 CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(shell command -v nvcc)),$(firstword $(wildcard /usr/local/cuda /opt/cuda)))
@@ -51,7 +53,7 @@ NVCC = $(CUDA_HOME)/bin/nvcc
 CUDA_LIBS = $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib))
 CUDNN_LIBS = $(firstword $(wildcard $(CUDNN_HOME)/lib64 $(CUDNN_HOME)/lib))
 CUDA_ARCHS ?= 75 80 86 89 90
-NVCC_FLAGS = -std=c++17 -O3 -I. -Iinclude -Isrc --Werror all-warnings -Xcompiler -fPIC,-Wall,-Wextra,-fvisibility=hidden \
+NVCC_FLAGS = -std=c++17 -O3 -I. -Iinclude -Isrc --Werror all-warnings -Xfatbin=-compress-all -Xcompiler -fPIC,-Wall,-Wextra,-fvisibility=hidden \
 	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 CUDA_PLUGIN = $(BUILD)/libplanrt-cuda.so
@@ -63,6 +65,31 @@ $(BUILD)/runtime/cuda/%.cu.o: runtime/cuda/%.cu
 $(CUDA_PLUGIN): $(call obj,$(CUDA_C)) $(CUDA_CU:%=$(BUILD)/%.o)
 	$(CC) -shared $(LDFLAGS) -o $@ $^ -L$(CUDA_LIBS) -L$(CUDNN_LIBS) -Wl,-rpath,'$$ORIGIN:$(CUDA_LIBS):$(CUDNN_LIBS)' \
 		-lcudnn -lcublasLt -lcudart_static -lcjson -lstdc++ -lpthread -ldl -lrt -lm
+
+# The same plug-in on an emulated device (tests/cuda/emulator/emulator.h), for machines without one.
+EMULATED = $(BUILD)/emulated
+EMULATED_PLUGIN = $(EMULATED)/libplanrt-cuda.so
+EMULATOR_SRC = $(wildcard tests/cuda/emulator/*.cpp)
+CXX_EMULATED = $(CXX) -std=c++17 -Wall -Wextra $(CFLAGS) $(EXTRA_CFLAGS) -fPIC -I. -Iinclude -Isrc -isystem $(CUDA_HOME)/include \
+	-isystem $(CUDNN_HOME)/include -MMD -MP -c
+emulated: build $(EMULATED_PLUGIN)
+# For a machine with a GPU: all that check-gpu needs in a folder, and check-gpu itself.
+gpu-bundle: build $(CUDA_PLUGIN) $(BUILD)/cuda/compare_backends
+	tests/cuda/bundle $(BUILD) $(BUILD)/gpu-bundle
+check-gpu: build $(CUDA_PLUGIN) $(BUILD)/cuda/compare_backends
+	BUILD=$(BUILD) CUDA_HOME=$(CUDA_HOME) CUDNN_HOME=$(CUDNN_HOME) $(PYTHON) tests/cuda/check_gpu.py
+cuda-tests: $(CUDA_PLUGIN) $(EMULATED_PLUGIN) $(BUILD)/cuda/compare_backends
+$(BUILD)/cuda/compare_backends: $(BUILD)/tests/cuda/compare_backends.o $(LIBPLANRT) $(LIBPLANC)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic -o $@ $^ $(LIBS)
+$(EMULATED)/%.cpp.o: %.cpp
+	@mkdir -p $(@D)
+	$(CXX_EMULATED) -o $@ $<
+$(EMULATED)/%.cu.o: %.cu
+	@mkdir -p $(@D)
+	$(CXX_EMULATED) -include tests/cuda/emulator/kernels.h -x c++ -o $@ $<
+$(EMULATED_PLUGIN): $(call obj,$(CUDA_C)) $(CUDA_CU:%=$(EMULATED)/%.o) $(EMULATOR_SRC:%=$(EMULATED)/%.o)
+	$(CXX) -shared $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $^ -lcjson -lpthread -ldl -lrt -lm
 
 # Libraries are made anew so that a deleted source leaves no member behind.
 $(LIBPLANC): $(call obj,$(PLANC_LIB_SRC))
@@ -97,8 +124,10 @@ demo: deps
 	+@$(MAKE_ALL) build
 	@BUILD=$(BUILD) tests/demo
 
+# The CUDA backend is tested where there is a toolkit: on the emulated device, and by what needs no device.
+HAS_CUDA = $(and $(wildcard $(NVCC)),$(wildcard $(CUDNN_HOME)/include/cudnn.h))
 check: test-deps
-	+@$(MAKE_ALL) build unit fuzzers
+	+@$(MAKE_ALL) build unit fuzzers $(if $(HAS_CUDA),cuda-tests)
 	@BUILD=$(BUILD) $(PYTHON) tests/run
 
 unit: $(UNIT:%=$(BUILD)/tests/%)

@@ -1,156 +1,34 @@
 #!/usr/bin/env python3
 """Writes the model graphs of this folder: forward graphs that end in a softmax cross-entropy loss, from which
-`planc train` derives backward and optimizer ops.
+`planc train` derives backward and optimizer ops, and one iteration of Pix2PixHD, whose two losses it could not derive.
 
     generate.py [MODEL...] [-d DIR]      the named models (all when none is named), DIR/MODEL.yaml; DIR: this folder
     generate.py --large N_OPS -o FILE    a residual training graph of exactly N_OPS ops, for measuring planc itself
 
-The models are those of the moDNN paper (Chen et al., DATE 2018, section V) at its batch sizes, ResNet-50, and two small
-networks for 8x8 digits that train in seconds on a host. They follow the conventions of the frameworks of that time:
-ReLU works in place, batch norm does not; convolutions carry a bias unless a batch norm follows; dropout as published
-for VGG. Nothing is counted that cuDNN does not keep: no pooling indices, no dropout masks.
+The models are those of the papers that planc follows, each at a batch size of theirs, ResNet-50, and two small networks
+for 8x8 digits that train in seconds on a host:
+- moDNN (Chen et al., DATE 2018, section V): VGG-16, VGG-19, VGG-101, ResNet-34, FCN
+- TENSILE (section V): DenseNet, Inception v3 and v4, beside VGG-16 and ResNet-50
+- out-of-core training with adaptive windows (ICLR 2021 submission, section 5.2): DenseNet, DeepLabv3+, Pix2PixHD
+They follow the conventions of the frameworks of that time: ReLU works in place where nobody else reads its input, batch
+norm does not; convolutions carry a bias unless batch norms stand between them; dropout as published. Nothing is counted
+that cuDNN does not keep: no pooling indices, no dropout masks.
 
 Exit codes: 0, 2 usage, 5 a file that cannot be written.
 """
 
 import argparse
-import math
 import os
 import random
 import sys
 
+from deeplab import deeplabv3plus
 from graphfile import GraphFile
+from inception import inception_v3, inception_v3_aux, inception_v4
+from layers import Net
+from pix2pixhd import pix2pixhd
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-# --- The layer builder ------------------------------------------------------------------------------------------------
-
-
-def pair(value):
-    return list(value) if isinstance(value, (list, tuple)) else [value, value]
-
-
-class Net:
-    """A forward graph in NCHW under construction. A layer method takes the name of its op and of its input tensor and
-    gives the name of its output tensor, NAME.y; parameters are NAME.w, NAME.b and the like."""
-
-    def __init__(self, name, origin, batch, heading=""):
-        self.file = GraphFile(f"{heading.strip()}\nWritten by generate.py: change that, not this file.",
-                              name=name, layout="NCHW", batch=batch, device="k40m", optimizer="sgd",
-                              origin=f'"{origin}"')
-        self.shapes = {}  # per sample, for tensors that have a batch dimension
-        self.dropouts = 0
-
-    def batched(self, name, shape, dtype="f32", kind="activation", of=None):
-        self.shapes[name] = tuple(shape)
-        return self.file.tensor(name, dtype, [(0, 1)] + [(d, 0) for d in shape], kind, of)
-
-    def fixed(self, name, shape, kind="activation"):
-        return self.file.tensor(name, "f32", [(d, 0) for d in shape], kind)
-
-    def input(self, name, *shape, dtype="f32"):
-        return self.batched(name, shape, dtype, "input")
-
-    def unary(self, name, type, x, shape, inputs=(), in_place=False, **attrs):
-        y = self.batched(f"{name}.y", shape, of=x if in_place else None)
-        self.file.op(name, type, [x, *inputs], [y], attrs=attrs)
-        return y
-
-    def conv(self, name, x, channels, kernel, stride=1, pad=0, bias=True):
-        c, h, w = self.shapes[x]
-        (r, s), (stride_h, stride_w), (pad_h, pad_w) = pair(kernel), pair(stride), pair(pad)
-        shape = (channels, (h + 2 * pad_h - r) // stride_h + 1, (w + 2 * pad_w - s) // stride_w + 1)
-        params = [self.fixed(f"{name}.w", (channels, c, r, s), "param")]
-        if bias:
-            params.append(self.fixed(f"{name}.b", (channels,), "param"))
-        return self.unary(name, "conv2d", x, shape, params, stride=pair(stride), pad=pair(pad))
-
-    def linear(self, name, x, features):
-        *leading, inputs = self.shapes[x]
-        params = [self.fixed(f"{name}.w", (features, inputs), "param"), self.fixed(f"{name}.b", (features,), "param")]
-        return self.unary(name, "linear", x, (*leading, features), params)
-
-    def relu(self, name, x):
-        return self.unary(name, "relu", x, self.shapes[x], in_place=True)
-
-    def pool(self, name, x, kernel, stride, pad=0, type="maxpool2d"):
-        c, h, w = self.shapes[x]
-        shape = (c, (h + 2 * pad - kernel) // stride + 1, (w + 2 * pad - kernel) // stride + 1)
-        return self.unary(name, type, x, shape, kernel=pair(kernel), stride=pair(stride), pad=pair(pad))
-
-    def batchnorm(self, name, x):
-        c = self.shapes[x][0]
-        gamma, beta = (self.fixed(f"{name}.{p}", (c,), "param") for p in ("gamma", "beta"))
-        y = self.batched(f"{name}.y", self.shapes[x])
-        saved = [self.fixed(f"{name}.{s}", (c,)) for s in ("mean", "invstd")]
-        running = [self.fixed(f"{name}.{s}", (c,), "state") for s in ("running_mean", "running_var")]
-        self.file.op(name, "batchnorm", [x, gamma, beta], [y, *saved], effects=running)
-        return y
-
-    def add(self, name, a, b):
-        """a + b, in place on a."""
-        return self.unary(name, "add", a, self.shapes[a], [b], in_place=True)
-
-    def dropout(self, name, x, p):
-        self.dropouts += 1
-        return self.unary(name, "dropout", x, self.shapes[x], p=p, seed=self.dropouts)
-
-    def upsample(self, name, x, scale):
-        c, h, w = self.shapes[x]
-        return self.unary(name, "upsample", x, (c, h * scale, w * scale), scale=scale, mode="bilinear")
-
-    def view(self, name, x, *shape):
-        """The same numbers in another shape: no op."""
-        assert math.prod(shape) == math.prod(self.shapes[x])
-        return self.batched(name, shape, of=x)
-
-    def flatten(self, name, x):
-        """A view of x with one row per sample."""
-        return self.view(name, x, math.prod(self.shapes[x]))
-
-    def embedding(self, name, ids, entries, width):
-        table = self.fixed(f"{name}.w", (entries, width), "param")
-        y = self.batched(f"{name}.y", (*self.shapes[ids], width))
-        self.file.op(name, "embedding", [ids, table], [y])
-        return y
-
-    def position(self, name, x):
-        return self.unary(name, "position", x, self.shapes[x], [self.fixed(f"{name}.p", self.shapes[x], "param")],
-                          in_place=True)
-
-    def layernorm(self, name, x):
-        *leading, width = self.shapes[x]
-        params = [self.fixed(f"{name}.{p}", (width,), "param") for p in ("gamma", "beta")]
-        y = self.batched(f"{name}.y", self.shapes[x])
-        saved = [self.batched(f"{name}.{s}", leading) for s in ("mean", "invstd")]
-        self.file.op(name, "layernorm", [x, *params], [y, *saved])
-        return y
-
-    def attention(self, name, x, heads):
-        """Multi-head self-attention of tokens (T, D): softmax(q k' / sqrt(D / heads)) v for every head, and a product
-        over all heads."""
-        tokens, width = self.shapes[x]
-        q, k, v = (self.heads(f"{name}.{part}", self.linear(f"{name}.{part}", x, width), heads) for part in "qkv")
-        scores = self.unary(f"{name}.scores", "matmul_nt", q, (heads, tokens, tokens), [k],
-                            scale=(width // heads) ** -0.5)
-        shares = self.unary(f"{name}.softmax", "softmax", scores, self.shapes[scores], in_place=True)
-        mixed = self.unary(f"{name}.mix", "matmul", shares, self.shapes[v], [v])
-        back = self.unary(f"{name}.back", "transpose", mixed, (tokens, heads, width // heads), axis=1)
-        return self.linear(f"{name}.out", self.view(f"{name}.rows", back, tokens, width), width)
-
-    def heads(self, name, x, heads):
-        """(T, D) as (heads, T, D / heads)."""
-        tokens, width = self.shapes[x]
-        parts = self.view(f"{name}.parts", x, tokens, heads, width // heads)
-        return self.unary(f"{name}.heads", "transpose", parts, (heads, tokens, width // heads), axis=1)
-
-    def loss(self, logits, labels):
-        """Softmax cross-entropy, the mean over the batch and, where there are any, over the pixels."""
-        self.file.header["loss"] = self.fixed("loss", ())
-        self.batched("probs", self.shapes[logits])
-        self.file.op("loss", "softmax_xent", [logits, labels], ["loss", "probs"])
-        return self.file
 
 
 # --- The models -------------------------------------------------------------------------------------------------------
@@ -298,8 +176,35 @@ def resnet50():
                   "ResNet-50 v1.5 (stride in the 3x3 convolutions) on 224x224 images: 25,557,032 parameters.")
 
 
+def densenet121():
+    net = Net("densenet121", "Huang et al., Densely connected convolutional networks, CVPR 2017", 16, """
+DenseNet-121 on 224x224 images, growth 32: 7,978,856 parameters. Every layer's result is concatenated to a copy of all
+that came before it in its block, as frameworks do.""", device="a6000")
+
+    def layer(name, x, channels, kernel):
+        """Batch norm, ReLU, convolution."""
+        x = net.relu(f"{name}_relu", net.batchnorm(f"{name}_bn", x))
+        return net.conv(f"{name}_conv", x, channels, kernel, pad=kernel // 2, bias=False)
+
+    images, labels = net.input("images", 3, 224, 224), net.input("labels", dtype="i64")
+    x = net.conv("conv1", images, 64, 7, 2, pad=3, bias=False)
+    x = net.pool("pool1", net.relu("relu1", net.batchnorm("bn1", x)), 3, 2, pad=1)
+    for block, count in enumerate((6, 12, 24, 16), 1):
+        for i in range(1, count + 1):
+            y = layer(f"dense{block}_{i}_b", layer(f"dense{block}_{i}_a", x, 4 * 32, 1), 32, 3)
+            x = net.concat(f"dense{block}_{i}_concat", x, y)
+        if block < 4:
+            x = layer(f"transition{block}", x, net.shapes[x][0] // 2, 1)
+            x = net.pool(f"transition{block}_pool", x, 2, 2, type="avgpool2d")
+    x = net.relu("relu5", net.batchnorm("bn5", x))
+    x = net.flatten("flat", net.pool("pool5", x, 7, 7, type="avgpool2d"))
+    return net.loss(net.linear("fc", x, 1000), labels)
+
+
 MODELS = {"lenet-digits": lenet_digits, "tiny-transformer": tiny_transformer, "vgg16": vgg16, "vgg19": vgg19,
-          "vgg101": vgg101, "resnet34": resnet34, "resnet50": resnet50, "fcn": fcn}
+          "vgg101": vgg101, "resnet34": resnet34, "resnet50": resnet50, "fcn": fcn,
+          "densenet121": densenet121, "inception-v3": inception_v3, "inception-v3-aux": inception_v3_aux,
+          "inception-v4": inception_v4, "deeplabv3plus": deeplabv3plus, "pix2pixhd": pix2pixhd}
 
 
 # --- A large training graph -------------------------------------------------------------------------------------------

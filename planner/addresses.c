@@ -66,6 +66,16 @@ static planc_status collect_device_items(planc_arena *arena, const planc_schedul
   return tie_boundary(s, device);
 }
 
+/* Two addresses of virtual memory may be the same byte: only whoever mapped them knows which are free. */
+static planc_status require_stated(const device_items *device) {
+  for (int32_t i = 0; i < device->n; i++) {
+    if (device->items[i].bytes > 0 && device->items[i].address == PLANC_BLANK) {
+      return planc_error(PLANC_INTERNAL, "an address of virtual memory is not stated");
+    }
+  }
+  return NULL;
+}
+
 static planc_status assign_device(planc_arena *arena, const planc_schedule *s, int64_t *of_command,
                                   planc_addresses *out) {
   device_items device;
@@ -73,7 +83,10 @@ static planc_status assign_device(planc_arena *arena, const planc_schedule *s, i
   int32_t n_residencies = planc_schedule_n_residencies(s);
   PLANC_TRY(PLANC_NEW(arena, &of_residency, n_residencies));
   PLANC_TRY(collect_device_items(arena, s, &device));
+  const planc_virtual_memory *memory = planc_schedule_memory(s);
+  if (memory->chunk_bytes > 0) PLANC_TRY(require_stated(&device));
   PLANC_TRY(planc_context(planc_place(device.items, device.n, &out->arena_bytes), "device addresses"));
+  if (memory->chunk_bytes > 0) out->arena_bytes = memory->arena_bytes;
   for (int32_t r = 0; r < n_residencies; r++) of_residency[r] = device.items[device.of_residency[r]].address;
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
     if (device.of_command[c] >= 0) of_command[c] = device.items[device.of_command[c]].address;

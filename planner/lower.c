@@ -9,6 +9,7 @@
 
 #include "addresses.h"
 #include "events.h"
+#include "plan/mapping.h"
 #include "plan/plan_memory.h"
 #include "planc/policy.h"
 #include "util/map.h"
@@ -29,6 +30,9 @@ typedef struct lowering {
   planc_addresses addresses;
   /* Steps: what runs on a stream, in order; acquires, releases and dropped offloads are none. */
   int32_t *step_of_command, *command_of_step;
+  int32_t *first_range; /* by residency, then by command for its workspace or host slot, and one more */
+  VEC(planc_range) ranges;
+  VEC(planc_touch) touches;
   planc_work work;
   planc_waits waits;
   int32_t *event_of_step; /* NONE where nobody waits */
@@ -43,63 +47,81 @@ static int64_t bytes_of(const lowering *l, int32_t residency) {
 /* --- Steps and what they touch --------------------------------------------------------------------------------------
  */
 
-/* Ranges: one per residency, then one per command for its workspace or host slot. Host addresses follow the device's.
- */
+/* Appends the stretches of the arena that [address, address + bytes) of the device is in. */
+static planc_status add_ranges(lowering *l, const planc_translation *translation, int64_t address, int64_t bytes) {
+  while (bytes > 0) {
+    planc_piece piece = planc_translate(translation, address, bytes);
+    VEC_PUSH(&l->ranges, ((planc_range){piece.address, piece.address + piece.bytes}));
+    address += piece.bytes;
+    bytes -= piece.bytes;
+  }
+  return NULL;
+}
+
+/* The bytes that each residency and command touches. Host addresses follow the device's. */
 static planc_status make_ranges(lowering *l) {
   int32_t n_residencies = planc_schedule_n_residencies(l->schedule);
   int64_t host = planc_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT);
   if (planc_add_saturate(host, l->addresses.host_arena_bytes) == INT64_MAX) {
     return planc_error(PLANC_BAD_INPUT, "device and host addresses together exceed 64 bits");
   }
-  planc_range *ranges;
-  PLANC_TRY(PLANC_NEW(&l->arena, &ranges, (int64_t)n_residencies + l->n_commands));
+  const planc_virtual_memory *memory = planc_schedule_memory(l->schedule);
+  planc_translation translation;
+  PLANC_TRY(planc_translation_make(memory->chunk_bytes, memory->mappings, memory->n, &l->arena, &translation));
+  PLANC_TRY(PLANC_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + 1));
   for (int32_t r = 0; r < n_residencies; r++) {
-    ranges[r] = (planc_range){l->addresses.residencies[r], l->addresses.residencies[r] + bytes_of(l, r)};
+    PLANC_TRY(add_ranges(l, &translation, l->addresses.residencies[r], bytes_of(l, r)));
+    l->first_range[r + 1] = (int32_t)l->ranges.len;
   }
   for (int32_t c = 0; c < l->n_commands; c++) {
     const planc_command *command = &l->commands[c];
-    int64_t address = l->addresses.commands[c], bytes = 0;
-    if (command->kind == PLANC_CMD_EXEC) bytes = planc_schedule_variant(l->schedule, command).workspace_bytes;
-    if ((command->kind == PLANC_CMD_OFFLOAD || command->kind == PLANC_CMD_PREFETCH) && address >= 0) {
-      address += host;
-      bytes = bytes_of(l, command->residency);
+    int64_t address = l->addresses.commands[c];
+    if (command->kind == PLANC_CMD_EXEC) {
+      PLANC_TRY(add_ranges(l, &translation, address, planc_schedule_variant(l->schedule, command).workspace_bytes));
     }
-    ranges[n_residencies + c] = bytes > 0 ? (planc_range){address, address + bytes} : (planc_range){0, 0};
+    if ((command->kind == PLANC_CMD_OFFLOAD || command->kind == PLANC_CMD_PREFETCH) && address >= 0) {
+      VEC_PUSH(&l->ranges, ((planc_range){host + address, host + address + bytes_of(l, command->residency)}));
+    }
+    l->first_range[n_residencies + c + 1] = (int32_t)l->ranges.len;
   }
-  l->work.ranges = ranges;
-  l->work.n_ranges = n_residencies + l->n_commands;
+  if (l->ranges.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many address ranges");
+  l->work.ranges = l->ranges.data;
+  l->work.n_ranges = (int32_t)l->ranges.len;
   return NULL;
 }
 
-/* What command c touches: at most its instance's accesses and one more. Returns how many. */
-static int32_t touches_of(const lowering *l, int32_t c, planc_touch *out) {
+/* Appends the touches of a residency or, counted on from there, a command. */
+static planc_status touch(lowering *l, int32_t what, bool writes) {
+  for (int32_t k = l->first_range[what]; k < l->first_range[what + 1]; k++) {
+    VEC_PUSH(&l->touches, ((planc_touch){k, writes}));
+  }
+  return NULL;
+}
+
+/* Appends what command c touches. */
+static planc_status touch_all(lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
-  planc_touch own = {planc_schedule_n_residencies(l->schedule) + c, command->kind != PLANC_CMD_PREFETCH};
-  int32_t n = 0;
+  int32_t own = planc_schedule_n_residencies(l->schedule) + c;
   switch (command->kind) {
     case PLANC_CMD_EXEC: {
       const planc_instance *instance = &l->trace->instances[command->instance];
       const int32_t *uses = &planc_schedule_uses(l->schedule)[command->first_use];
       for (int32_t k = 0; k < instance->n_accesses; k++) {
         bool writes = l->trace->accesses[instance->first_access + k].write >= 0;
-        if (uses[k] != NONE) out[n++] = (planc_touch){uses[k], writes};
+        if (uses[k] != NONE) PLANC_TRY(touch(l, uses[k], writes));
       }
-      out[n++] = own;
-      break;
+      return touch(l, own, true);
     }
     case PLANC_CMD_OFFLOAD:
     case PLANC_CMD_PREFETCH:
-      out[n++] = (planc_touch){command->residency, command->kind == PLANC_CMD_PREFETCH};
-      out[n++] = own;
-      break;
+      PLANC_TRY(touch(l, command->residency, command->kind == PLANC_CMD_PREFETCH));
+      return touch(l, own, command->kind != PLANC_CMD_PREFETCH);
     case PLANC_CMD_MOVE:
-      out[n++] = (planc_touch){command->source, false};
-      out[n++] = (planc_touch){command->residency, true};
-      break;
+      PLANC_TRY(touch(l, command->source, false));
+      return touch(l, command->residency, true);
     default:
-      break;
+      return NULL;
   }
-  return n;
 }
 
 static bool runs(const lowering *l, int32_t c) {
@@ -109,17 +131,10 @@ static bool runs(const lowering *l, int32_t c) {
 }
 
 static planc_status make_steps(lowering *l) {
-  int32_t n_boundary = planc_schedule_n_boundary(l->schedule), n_steps = 0, n_touches = 0;
-  int64_t most_touches = n_boundary + 2 * (int64_t)l->n_commands;
-  for (int32_t c = 0; c < l->n_commands; c++) {
-    if (l->commands[c].kind == PLANC_CMD_EXEC) most_touches += l->trace->instances[l->commands[c].instance].n_accesses;
-  }
-  if (most_touches > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many accesses");
+  int32_t n_boundary = planc_schedule_n_boundary(l->schedule), n_steps = 0;
   planc_step *steps;
-  planc_touch *touches;
   int32_t *last_copy; /* step of the copy last started, by residency */
   PLANC_TRY(PLANC_NEW(&l->arena, &steps, (int64_t)l->n_commands + 1));
-  PLANC_TRY(PLANC_NEW(&l->arena, &touches, most_touches));
   PLANC_TRY(PLANC_NEW(&l->arena, &last_copy, planc_schedule_n_residencies(l->schedule)));
   PLANC_TRY(PLANC_NEW(&l->arena, &l->step_of_command, l->n_commands));
   for (int32_t c = 0; c < l->n_commands; c++) {
@@ -128,9 +143,10 @@ static planc_status make_steps(lowering *l) {
     if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_OFFLOAD) last_copy[command->residency] = NONE;
     if (!runs(l, c) || (command->kind == PLANC_CMD_AWAIT && last_copy[command->residency] == NONE)) continue;
     planc_step *step = &steps[n_steps];
-    *step = (planc_step){.stream = command->stream, .first_touch = n_touches, .await = NONE};
-    step->n_touches = touches_of(l, c, &touches[n_touches]);
-    n_touches += step->n_touches;
+    *step = (planc_step){.stream = command->stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
+    PLANC_TRY(touch_all(l, c));
+    if (l->touches.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many accesses");
+    step->n_touches = (int32_t)l->touches.len - step->first_touch;
     if (command->kind == PLANC_CMD_AWAIT) {
       step->await = last_copy[command->residency];
     } else if (command->kind != PLANC_CMD_EXEC) {
@@ -139,11 +155,13 @@ static planc_status make_steps(lowering *l) {
     l->step_of_command[c] = n_steps++;
   }
   /* The epilogue copies the boundary back. */
-  steps[n_steps++] = (planc_step){PLANC_STREAM_D2H, n_touches, n_boundary, NONE};
-  for (int32_t r = 0; r < n_boundary; r++) touches[n_touches + r] = (planc_touch){r, false};
+  int32_t first_touch = (int32_t)l->touches.len;
+  for (int32_t r = 0; r < n_boundary; r++) PLANC_TRY(touch(l, r, false));
+  if (l->touches.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many accesses");
+  steps[n_steps++] = (planc_step){PLANC_STREAM_D2H, first_touch, (int32_t)l->touches.len - first_touch, NONE};
   l->work.n_steps = n_steps;
   l->work.steps = steps;
-  l->work.touches = touches;
+  l->work.touches = l->touches.data;
   return NULL;
 }
 
@@ -394,6 +412,10 @@ static planc_status make_header(lowering *l, const planc_policy *policy) {
   plan->host_budget_bytes = problem->host_budget_bytes;
   plan->arena_bytes = l->addresses.arena_bytes;
   plan->host_arena_bytes = l->addresses.host_arena_bytes;
+  const planc_virtual_memory *memory = planc_schedule_memory(l->schedule);
+  plan->chunk_bytes = memory->chunk_bytes;
+  plan->n_mappings = memory->n;
+  PLANC_TRY(copy_array(l->memory, memory->mappings, memory->n, sizeof *memory->mappings, (void *)&plan->mappings));
   plan->gpus = 1;
   plan->graph_hash = planc_graph_hash(problem->graph);
   plan->predicted.ideal_ns = ideal_time(problem, l->schedule);
@@ -441,6 +463,8 @@ planc_status planc_lower(const planc_problem *problem, const planc_policy *polic
   planc_status status = planc_context(lower(&l, policy), "lowering");
   planc_arena_free(&l.arena);
   planc_map_free(&l.algorithm_index);
+  VEC_FREE(&l.ranges);
+  VEC_FREE(&l.touches);
   VEC_FREE(&l.waits);
   VEC_FREE(&l.algorithms);
   if (status) {

@@ -47,7 +47,18 @@ static planc_status hold_to_budget(const planc_problem *problem, const planc_pla
   return NULL;
 }
 
+static planc_status check_placement(const planc_problem *problem, const planc_policy *policy) {
+  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return NULL;
+  if (!(policy->supports & PLANC_POLICY_VMM)) {
+    return planc_error(PLANC_USAGE, "policy %s does not place in virtual memory", policy->name);
+  }
+  if (problem->chunk_bytes >= 0 && problem->chunk_bytes % PLANC_ALIGNMENT == 0) return NULL;
+  return planc_error(PLANC_USAGE, "chunks of %lld bytes: they must be multiples of %d", (long long)problem->chunk_bytes,
+                     PLANC_ALIGNMENT);
+}
+
 planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
+  PLANC_TRY(check_placement(problem, policy));
   planc_candidate candidate = {0};
   planc_plan *plan = NULL;
   planc_status status = policy->make(problem, &candidate);

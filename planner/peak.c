@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "planc/analysis.h"
+#include "planner/plan_totals.h"
 #include "util/arena.h"
 #include "util/math.h"
 #include "util/vec.h"
@@ -108,6 +109,7 @@ typedef struct owned_peak {
 static planc_status make(const planc_plan *plan, const planc_trace *trace, owned_peak *out) {
   int64_t *bytes;
   bool *open;
+  PLANC_TRY(planc_plan_check_names(plan, trace));
   PLANC_TRY(PLANC_NEW(&out->arena, &bytes, plan->n_residencies + 1));
   PLANC_TRY(PLANC_NEW(&out->arena, &open, plan->n_residencies + 1));
   live l = find_peak(plan, trace, bytes);

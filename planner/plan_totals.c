@@ -49,3 +49,22 @@ planc_status planc_plan_totals(const planc_plan *plan, planc_simulation *out) {
   out->peak_bytes = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes);
   return find_live_peak(plan, out);
 }
+
+static bool names_what_is_there(const planc_plan *plan, const planc_trace *trace, const planc_instr *instr) {
+  bool residency = instr->id >= 0 && instr->id < plan->n_residencies;
+  if (instr->op == PLANC_INSTR_exec) return instr->id >= 0 && instr->id < trace->n_instances;
+  if (instr->op == PLANC_INSTR_acquire) return residency && instr->aux >= 0 && instr->aux < trace->n_buffers;
+  return residency || instr->op != PLANC_INSTR_release;
+}
+
+planc_status planc_plan_check_names(const planc_plan *plan, const planc_trace *trace) {
+  for (int32_t b = 0; b < plan->n_boundary; b++) {
+    if (plan->boundary[b].buffer >= 0 && plan->boundary[b].buffer < trace->n_buffers) continue;
+    return planc_error(PLANC_INVALID_PLAN, "boundary: row %d: there is no buffer %d", b, plan->boundary[b].buffer);
+  }
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    if (names_what_is_there(plan, trace, &plan->body.instrs[i])) continue;
+    return planc_error(PLANC_INVALID_PLAN, "body: instruction %d names what there is not", i);
+  }
+  return NULL;
+}

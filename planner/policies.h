@@ -17,7 +17,13 @@ planc_status planc_policy_vdnn_conv(const planc_problem *problem, planc_candidat
 planc_status planc_policy_vdnn_dyn(const planc_problem *problem, planc_candidate *out);
 planc_status planc_policy_vdnn_plus(const planc_problem *problem, planc_candidate *out);
 planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_naive(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_prefetch_one(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_lms(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_capuchin(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_superneurons(const planc_problem *problem, planc_candidate *out);
 planc_status planc_policy_chen(const planc_problem *problem, planc_candidate *out);
 planc_status planc_policy_cheap(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_window(const planc_problem *problem, planc_candidate *out);
 
 #endif

@@ -4,10 +4,19 @@
 #define PLANC_PLANNER_RECOMPUTE_H
 
 #include "planc/policy.h"
+#include "util/arena.h"
 
 /* Sets keep[b] for the buffers of `trace` that stay; others are dropped after their last forward access. Buffers that
  * cannot be recomputed stay whatever it says. */
 typedef planc_status (*planc_keep_rule)(const planc_trace *trace, bool *keep);
+
+/* Whether every writer of the buffer can be run again (planc_mark_restorable), and nothing asks for it once the
+ * optimizer changes what the writers read. */
+bool planc_can_drop(const planc_trace *trace, const bool *restorable, int32_t buffer);
+
+/* Completes keep[], what a rule wants to keep, by what has to be kept, and finds per buffer the instance after which it
+ * is dropped for good: its last access, or the last recompute that reads it (planc_absences). */
+planc_status planc_mark_drops(const planc_trace *trace, planc_arena *arena, bool *keep, int32_t *until);
 
 /* A candidate for the whole batch, algorithms by the room there is. */
 planc_status planc_recompute_plan(const planc_problem *problem, planc_keep_rule rule, planc_candidate *out);

@@ -38,6 +38,8 @@ struct planc_schedule {
   VEC(residency_state) states; /* by residency */
   VEC(host_copy) copies;
   VEC(int32_t) uses;
+  planc_virtual_memory memory;
+  VEC(planc_mapping) mappings;
   int32_t n_boundary;
   int32_t n_open;
   int32_t n_executed;
@@ -73,9 +75,18 @@ void planc_schedule_free(planc_schedule *schedule) {
   VEC_FREE(&schedule->states);
   VEC_FREE(&schedule->copies);
   VEC_FREE(&schedule->uses);
+  VEC_FREE(&schedule->mappings);
   free(schedule->buffers);
   free(schedule->ran);
   free(schedule);
+}
+
+planc_status planc_schedule_map(planc_schedule *s, const planc_virtual_memory *memory) {
+  s->mappings.len = 0;
+  for (int32_t m = 0; m < memory->n; m++) VEC_PUSH(&s->mappings, memory->mappings[m]);
+  s->memory = *memory;
+  s->memory.mappings = s->mappings.data;
+  return NULL;
 }
 
 /* --- Refusals --------------------------------------------------------------------------------------------------- */
@@ -373,6 +384,9 @@ bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t ver
   return user_holds(s, buffer, version) || find_host_copy(s, buffer, version) != NONE;
 }
 
+const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s) {
+  return &s->memory;
+}
 const planc_trace *planc_schedule_trace(const planc_schedule *s) {
   return s->trace;
 }

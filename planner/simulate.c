@@ -11,7 +11,8 @@
  * duplex_ppm beside a copy in the other direction. Ends are rounded up to whole ns.
  *
  * A captured body is launched as a whole: one launch_ns, nothing of it waits in a queue, and what follows it begins
- * when all of it has ended. */
+ * when all of it has ended. Where chunks of virtual memory are mapped in the step, the host waits for the execs that it
+ * has launched, since what was freed may still be in use, and then takes its time for each chunk. */
 #include "planc/simulate.h"
 
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 
 #include "planner/launch_queue.h"
 #include "planner/plan_totals.h"
+#include "planner/remap.h"
 #include "util/math.h"
 
 enum { PPM = 1000000, MAX_BODIES = 8, MAX_PHASES = MAX_BODIES + 2 };
@@ -58,6 +60,8 @@ typedef struct gpu {
 typedef struct simulation {
   const planc_plan *plan;
   bool captured;
+  int64_t chunk_ns; /* to map or unmap a chunk of virtual memory, -1 = all is mapped */
+  int64_t *mapped;  /* by instruction of the body: chunks to map and unmap before its launch; NULL: none */
   planc_launch_queue prologue, body, epilogue;
   host *hosts;
   int32_t *launchers; /* the jobs whose hosts have streams to launch on */
@@ -124,6 +128,11 @@ static planc_status set_up(simulation *s) {
   if (!s->hosts || !s->launchers || !s->lanes || !s->gpus || !s->recorded || !s->recorder)
     return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   find_launchers(s);
+  if (s->chunk_ns >= 0) {
+    s->mapped = calloc((size_t)plan->body.n + 1, sizeof *s->mapped);
+    if (!s->mapped) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+    PLANC_TRY(planc_count_mappings(plan, s->mapped));
+  }
   for (int32_t i = 0; i < plan->n_events; i++) s->recorder[i] = -1;
   for (int32_t i = 0; i < plan->body.n; i++)
     if (plan->body.instrs[i].op == PLANC_INSTR_record)
@@ -140,6 +149,7 @@ static void tear_down(simulation *s) {
   free(s->gpus);
   free(s->recorded);
   free(s->recorder);
+  free(s->mapped);
 }
 
 /* The state at the beginning of time. */
@@ -187,6 +197,20 @@ static void enter_next_phase(simulation *s, int32_t index) {
   s->n_entered++;
 }
 
+/* The host's time to map and unmap chunks for the launch that is next. */
+static int64_t mapping_ns(const simulation *s, const host *h) {
+  if (!s->mapped || queue_of(s, h->phase) != &s->body) return 0;
+  return planc_muldiv_floor(s->mapped[h->next], s->chunk_ns, 1);
+}
+
+/* The host's time for the launch that is next. */
+static int64_t launch_ns(const simulation *s, int32_t index) {
+  const host *h = &s->hosts[index];
+  const planc_launch_queue *q = queue_of(s, h->phase);
+  if (is_captured(s, h->phase) && h->next != q->first_launch[index]) return 0;
+  return planc_add_saturate(s->plan->device.launch_ns, mapping_ns(s, h));
+}
+
 /* Launches what can be launched by now. */
 static void run_host(simulation *s, int32_t index) {
   host *h = &s->hosts[index];
@@ -198,9 +222,9 @@ static void run_host(simulation *s, int32_t index) {
     for (; h->next < q->section->n; h->next = q->next_launch[h->next]) {
       bool kernel = planc_instr_is_kernel(&q->section->instrs[h->next]), captured = is_captured(s, h->phase);
       if (kernel && !captured && h->in_flight >= s->plan->device.in_flight && h->in_flight > 0) return;
+      if (h->in_flight > 0 && mapping_ns(s, h) > 0) return;
       h->in_flight += kernel;
-      bool costs = !captured || h->next == q->first_launch[index];
-      h->free_at = planc_add_saturate(s->now, costs ? s->plan->device.launch_ns : 0);
+      h->free_at = planc_add_saturate(s->now, launch_ns(s, index));
       h->launching = h->free_at > s->now;
       if (h->launching) return;
     }
@@ -450,6 +474,7 @@ static planc_status simulate(simulation *s, planc_simulation *out) {
   PLANC_TRY(planc_plan_totals(s->plan, out));
   PLANC_TRY(run(s));
   report(s, out);
+  for (int32_t i = 0; s->mapped && i < s->plan->body.n; i++) out->mapped_chunks += s->mapped[i];
   if (!s->visitor) return NULL;
   /* Which body is the steady one is known only now: the same again, watched. */
   s->visited = s->steady ? s->steady : MAX_BODIES;
@@ -466,9 +491,13 @@ static planc_status simulate_as(simulation s, planc_simulation *out) {
 
 planc_status planc_simulate(const planc_plan *plan, planc_simulation_visitor visitor, void *user,
                             planc_simulation *out) {
-  return simulate_as((simulation){.plan = plan, .visitor = visitor, .user = user, .visited = -1}, out);
+  return simulate_as((simulation){.plan = plan, .chunk_ns = -1, .visitor = visitor, .user = user, .visited = -1}, out);
 }
 
 planc_status planc_simulate_captured(const planc_plan *plan, planc_simulation *out) {
-  return simulate_as((simulation){.plan = plan, .captured = true, .visited = -1}, out);
+  return simulate_as((simulation){.plan = plan, .chunk_ns = -1, .captured = true, .visited = -1}, out);
+}
+
+planc_status planc_simulate_mapping(const planc_plan *plan, int64_t chunk_ns, planc_simulation *out) {
+  return simulate_as((simulation){.plan = plan, .chunk_ns = chunk_ns, .visited = -1}, out);
 }

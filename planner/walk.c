@@ -3,7 +3,7 @@
 #include "planner/policies.h"
 #include "util/math.h"
 
-static int64_t room_of(const planc_buffer *buffer) {
+int64_t planc_walk_room(const planc_buffer *buffer) {
   return planc_align_up(buffer->bytes, PLANC_ALIGNMENT);
 }
 
@@ -17,19 +17,19 @@ planc_status planc_walk_start(planc_walk *walk, const planc_problem *problem, in
     if (!(buffer->flags & PLANC_BUFFER_PERSISTENT)) continue;
     int32_t residency;
     PLANC_TRY(planc_schedule_boundary(walk->schedule, b, PLANC_BLANK, &residency));
-    walk->live = planc_add_saturate(walk->live, room_of(buffer));
+    walk->live = planc_add_saturate(walk->live, planc_walk_room(buffer));
   }
   return NULL;
 }
 
 planc_status planc_walk_open(planc_walk *walk, int32_t buffer, int32_t *out_residency) {
-  walk->live = planc_add_saturate(walk->live, room_of(&walk->trace->buffers[buffer]));
+  walk->live = planc_add_saturate(walk->live, planc_walk_room(&walk->trace->buffers[buffer]));
   return planc_schedule_acquire(walk->schedule, buffer, PLANC_BLANK, out_residency);
 }
 
 planc_status planc_walk_close(planc_walk *walk, int32_t residency) {
   int32_t buffer = planc_schedule_residencies(walk->schedule)[residency].buffer;
-  walk->live -= room_of(&walk->trace->buffers[buffer]);
+  walk->live -= planc_walk_room(&walk->trace->buffers[buffer]);
   return planc_schedule_release(walk->schedule, residency);
 }
 
@@ -40,6 +40,11 @@ int32_t planc_fastest_variant(const planc_costs *costs, const planc_instance *in
       planc_costs_variants(costs, instance->op, planc_costs_batch(costs, instance->batch), &count);
   int32_t best = planc_variant_fastest(variants, count, limit);
   return best < 0 ? 0 : best;
+}
+
+planc_variant planc_walk_variant(const planc_walk *walk, int32_t instance, int64_t limit) {
+  int32_t variant = planc_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
+  return planc_schedule_variant(walk->schedule, &(planc_command){.instance = instance, .variant = variant});
 }
 
 planc_status planc_walk_exec(planc_walk *walk, int32_t instance, bool recompute) {
@@ -72,18 +77,18 @@ int64_t planc_arena_room(const planc_problem *problem) {
   return room > 0 ? room : 0;
 }
 
-enum { MOST_TRIES = 6 };
+enum { MOST_TRIES = 10, PLAIN_TRIES = 6 };
 
 planc_status planc_walk_try(const planc_problem *problem, planc_walk_maker maker, const void *context, int64_t room,
                             planc_candidate *out, bool *out_fits) {
   bool by_room = room != PLANC_ROOM_UNLIMITED && room != PLANC_ROOM_NONE;
-  for (int32_t tries = by_room ? MOST_TRIES : 1; tries > 0 && room >= 0; tries--) {
+  for (int32_t tries = by_room ? 0 : MOST_TRIES - 1; tries < MOST_TRIES && room >= 0; tries++) {
     int64_t peak;
     PLANC_TRY(maker(problem, context, room, out));
     PLANC_TRY(planc_candidate_peak(problem, out, &peak));
     *out_fits = peak <= problem->budget_bytes;
     if (*out_fits) return NULL;
-    if (by_room) room -= peak - problem->budget_bytes;
+    if (by_room) room -= peak - problem->budget_bytes + (tries >= PLAIN_TRIES - 1 ? room / 32 : 0);
     planc_candidate_free(out);
   }
   *out_fits = false;

@@ -20,6 +20,8 @@ typedef struct planc_walk {
 /* Starts a walk over rounds of `sub_batch` samples: trace, costs and schedule in `out`, persistent buffers open. */
 planc_status planc_walk_start(planc_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
                               planc_candidate *out);
+/* The bytes that a residency of the buffer takes, its alignment included. */
+int64_t planc_walk_room(const planc_buffer *buffer);
 planc_status planc_walk_open(planc_walk *walk, int32_t buffer, int32_t *out_residency);
 planc_status planc_walk_close(planc_walk *walk, int32_t residency);
 /* Runs an instance with the fastest variant whose workspace finds room, else the baseline. */
@@ -30,12 +32,15 @@ planc_status planc_walk_close_dead(planc_walk *walk, int32_t instance);
 /* The fastest variant of an instance whose workspace is at most `limit`, else the baseline; 0 for ACCUMULATE. */
 int32_t planc_fastest_variant(const planc_costs *costs, const planc_instance *instance, int64_t limit);
 
+/* That variant of an instance. */
+planc_variant planc_walk_variant(const planc_walk *walk, int32_t instance, int64_t limit);
+
 /* Makes a whole candidate by walking with the given room; `context` is the policy's own. */
 typedef planc_status (*planc_walk_maker)(const planc_problem *problem, const void *context, int64_t room,
                                          planc_candidate *out);
 /* Makes a candidate and says whether its physical peak fits. With any other room than the two constants it starts from
- * what the budget leaves and, where fragmentation breaks the budget, tries again with less. Without a fit *out is
- * empty. */
+ * what the budget leaves and, where fragmentation breaks the budget, tries again with less, each time by twice as much
+ * of what was too much. Without a fit *out is empty. */
 planc_status planc_walk_try(const planc_problem *problem, planc_walk_maker maker, const void *context, int64_t room,
                             planc_candidate *out, bool *out_fits);
 /* The first of fastest algorithms, algorithms by room, and baseline algorithms that fits; the last if none does. */

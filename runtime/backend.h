@@ -15,6 +15,11 @@ typedef struct planrt_device planrt_device;
 
 typedef struct planrt_device_options {
   int64_t arena_bytes, host_arena_bytes; /* allocated exactly; first byte at a multiple of PLANRT_ALIGNMENT */
+  /* Virtual memory as in planc_plan: chunk_bytes 0 or, on a backend that maps, the arena's chunks are mapped to a range
+   * of addresses before `open` returns. */
+  int64_t chunk_bytes;
+  int32_t n_mappings;
+  const planc_mapping *mappings;
   int32_t n_streams, n_events;
   bool concurrent;          /* streams of their own; else one stream, work done in the order it is enqueued */
   bool synthetic;           /* `prepare` gives stand-ins for all ops */
@@ -79,7 +84,8 @@ struct planrt_backend {
   planc_status (*properties)(char **out);
   planc_status (*open)(const planrt_device_options *options, planrt_device **out);
   void (*close)(planrt_device *device); /* after a failure too; drops what has not begun */
-  /* First byte of device memory, and of the host memory that copies go to. */
+  bool maps;                            /* has virtual memory */
+  /* First byte of device memory, or of the range that it is mapped to; and of the host memory that copies go to. */
   char *(*arena)(const planrt_device *device);
   char *(*host_arena)(const planrt_device *device);
   /* Makes host memory, page by page, one that copies and host work may use while they run; until the device is closed.

@@ -1,6 +1,7 @@
 /* Loading: the plan's instructions become actions whose addresses are resolved once, before the first run. A plan that
  * the checker has passed cannot fail here but for want of a kernel; the range checks keep an unchecked one inside the
  * session's memory. */
+#include "plan/mapping.h"
 #include "runtime/session.h"
 #include "util/math.h"
 
@@ -15,6 +16,7 @@ typedef struct loader {
   planrt_session *session;
   const planc_plan *plan;
   const planc_trace *trace;
+  int64_t range;     /* of device addresses */
   place *places;     /* by residency */
   void **memory;     /* scratch: of one instance's accesses */
   planrt_part *part; /* being loaded */
@@ -35,7 +37,7 @@ static planc_status locate(loader *l, int32_t residency, int32_t buffer, int64_t
   if (buffer < 0 || buffer >= l->trace->n_buffers)
     return planc_error(PLANC_INVALID_PLAN, "residency %d: no buffer %d", residency, buffer);
   if (residency < 0 || residency >= l->plan->n_residencies) return no_residency(residency);
-  if (!inside(address, l->trace->buffers[buffer].bytes, l->plan->arena_bytes))
+  if (!inside(address, l->trace->buffers[buffer].bytes, l->range))
     return planc_error(PLANC_INVALID_PLAN, "residency %d of %s: address %lld is outside the arena", residency,
                        planc_trace_buffer_name(l->trace, buffer), (long long)address);
   char *arena = l->session->backend->arena(l->session->device);
@@ -112,7 +114,7 @@ static planc_status load_exec(loader *l, const planc_instr *instr, planrt_action
     return planc_error(PLANC_INVALID_PLAN, "no instance %d", instr->id);
   if (instr->aux < 0 || instr->aux >= l->plan->n_algorithms)
     return planc_error(PLANC_INVALID_PLAN, "no algorithm %d", instr->aux);
-  if (!inside(instr->address, instr->bytes, l->plan->arena_bytes))
+  if (!inside(instr->address, instr->bytes, l->range))
     return planc_error(PLANC_INVALID_PLAN, "the workspace is outside the arena");
   PLANC_TRY(find_memory(l, instr, out));
 
@@ -256,7 +258,8 @@ static planc_status load_part(loader *l, const planc_section *section, const cha
 }
 
 planc_status planrt_load(planrt_session *session) {
-  loader l = {.session = session, .plan = session->plan, .trace = session->trace};
+  loader l = {
+      .session = session, .plan = session->plan, .trace = session->trace, .range = planc_plan_range(session->plan)};
   int32_t most = 0;
   for (int32_t i = 0; i < l.trace->n_instances; i++)
     if (l.trace->instances[i].n_accesses > most) most = l.trace->instances[i].n_accesses;

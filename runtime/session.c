@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/mapping.h"
 #include "runtime/random.h"
 #include "util/math.h"
 
@@ -36,8 +37,16 @@ static planc_status build(planrt_session *session) {
   }
   PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &session->trace));
   PLANC_TRY(planrt_user_open(session));
+  PLANC_TRY(planc_mappings_check(plan));
+  if (plan->chunk_bytes > 0 && !session->backend->maps) {
+    return planc_error(PLANC_DEVICE, "backend %s has no virtual memory, which the plan places in",
+                       session->backend->name);
+  }
   planrt_device_options device = {.arena_bytes = plan->arena_bytes,
                                   .host_arena_bytes = plan->host_arena_bytes,
+                                  .chunk_bytes = plan->chunk_bytes,
+                                  .n_mappings = plan->n_mappings,
+                                  .mappings = plan->mappings,
                                   .n_streams = plan->n_streams,
                                   .n_events = plan->n_events,
                                   .concurrent = session->options.concurrent,

@@ -22,8 +22,12 @@ extern const planc_subcommand planc_cmd_plan, planc_cmd_check, planc_cmd_simulat
       {"optimizer", 0, "NAME",                                                                                \
        "sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)"}, \
       {"inference", 0, NULL, "plan the graph as it stands, without deriving training"},                       \
-      {"sub-batch", 0, "N", "samples per round, for policies that split (default: they choose)"}, {           \
-    "split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"                \
+      {"sub-batch", 0, "N", "samples per round, for policies that split (default: they choose)"},             \
+      {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},           \
+      {"placement", 0, "NAME", "best-fit or vmm, for policies that allocate as they go (default: best-fit)"}, \
+      {"chunk", 0, "SIZE", "chunk of --placement vmm (default: 40M)"},                                        \
+      {"window", 0, "SIZE", "schedule-window of policy window (default: 1.5 times the data it may hold)"}, {  \
+    "window-per-use", 0, NULL, "let data count in the window at each use, not once"                           \
   }
 
 /* A planning problem with everything it borrows. */

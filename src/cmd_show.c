@@ -110,9 +110,29 @@ static planc_status show_graph(const planc_arguments *arguments, const planc_gra
   return status;
 }
 
+static void print_fragmentation(const planc_plan *plan, const planc_fragmentation *f) {
+  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
+  if (plan->chunk_bytes == 0) return;
+  printf("virtual memory in chunks of %s, %d mappings; ", planc_size_format(plan->chunk_bytes, a), plan->n_mappings);
+  printf("at most %s lost inside chunks, less than the %s of %lld chunks\n", planc_size_format(f->inside_bytes, a),
+         planc_size_format(f->bound_bytes, b), (long long)f->most_at_once);
+}
+
+static void report_fragmentation(const planc_plan *plan, const planc_fragmentation *f, cJSON *object) {
+  planc_report_int(object, "live_bytes", f->live_bytes);
+  planc_report_int(object, "lost_bytes", f->lost_bytes);
+  if (plan->chunk_bytes == 0) return;
+  planc_report_int(object, "chunk_bytes", plan->chunk_bytes);
+  planc_report_int(object, "mappings", plan->n_mappings);
+  planc_report_int(object, "lost_inside_bytes", f->inside_bytes);
+  planc_report_int(object, "lost_inside_bound_bytes", f->bound_bytes);
+}
+
 static planc_status show_plan(const planc_plan *plan, bool json) {
   const planc_job *job = &plan->jobs[0];
   const planc_predictions *p = &plan->predicted;
+  planc_fragmentation lost;
+  PLANC_TRY(planc_fragmentation_of(plan, &lost));
   if (json) {
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "planc", "show/1");
@@ -129,6 +149,7 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
     planc_report_int(object, "iteration_ns", p->iteration_ns);
     planc_report_int(object, "ideal_ns", p->ideal_ns);
     planc_report_int(object, "instructions", plan->body.n);
+    report_fragmentation(plan, &lost, object);
     planc_status status = planc_report_peak(plan, object);
     if (!status) return planc_report_json(object);
     cJSON_Delete(object);
@@ -144,6 +165,7 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
   printf("; host %s\n", planc_size_format(plan->host_arena_bytes, a));
   printf("predicted iteration %s, ideal %s\n", planc_time_format(p->iteration_ns, a),
          planc_time_format(p->ideal_ns, b));
+  print_fragmentation(plan, &lost);
   return planc_print_peak(plan, stdout);
 }
 

@@ -39,6 +39,7 @@ static planc_status print_json(const planc_plan *plan, const planc_simulation *s
   planc_report_int(object, "d2h_ns", s->d2h_ns);
   planc_report_int(object, "peak_bytes", s->peak_bytes);
   planc_report_int(object, "live_peak_bytes", s->live_peak_bytes);
+  planc_report_int(object, "mapped_chunks", s->mapped_chunks);
   if (m->path) planc_report_against(m->comparison, m->timeline, m->path, object);
   return planc_report_json(object);
 }
@@ -58,21 +59,35 @@ static planc_status print_text(const planc_plan *plan, const planc_simulation *s
   printf("  waits d2h    %14s   %s moved\n", planc_time_format(s->stall_ns[PLANC_STALL_D2H], a),
          planc_size_format(s->d2h_bytes, b));
   printf("  waits launch %14s\n", planc_time_format(s->stall_ns[PLANC_STALL_LAUNCH], a));
+  if (s->mapped_chunks > 0) printf("  maps         %14lld   chunks\n", (long long)s->mapped_chunks);
   printf("first iteration %s, prologue", planc_time_format(s->first_iteration_ns, a));
   printf(" %s, epilogue %s\n", planc_time_format(s->prologue_ns, a), planc_time_format(s->epilogue_ns, b));
   if (m->path) planc_print_against(m->comparison, m->timeline, m->path);
   return NULL;
 }
 
+/* As the executor runs the plan; captured and replayed; or mapping in the step. */
+static planc_status simulate(const planc_arguments *arguments, const planc_plan *plan, planc_simulation *out) {
+  int64_t chunk_ns;
+  PLANC_TRY(planc_option_int(arguments, "map-in-step", 0, INT32_MAX, -1, &chunk_ns));
+  if (chunk_ns >= 0) return planc_simulate_mapping(plan, chunk_ns, out);
+  if (planc_option_given(arguments, "graph-replay")) return planc_simulate_captured(plan, out);
+  return planc_simulate(plan, NULL, NULL, out);
+}
+
 static planc_status run(const planc_arguments *arguments) {
   planc_plan *plan;
-  if (planc_option_given(arguments, "graph-replay") && planc_option_given(arguments, "against"))
-    return planc_error(PLANC_USAGE, "--graph-replay and --against exclude each other");
+  static const char *const ways[] = {"graph-replay", "map-in-step", "against"};
+  for (int a = 0; a < 3; a++) {
+    for (int b = a + 1; b < 3; b++) {
+      if (!planc_option_given(arguments, ways[a]) || !planc_option_given(arguments, ways[b])) continue;
+      return planc_error(PLANC_USAGE, "--%s and --%s exclude each other", ways[a], ways[b]);
+    }
+  }
   PLANC_TRY(planc_plan_read(arguments->operands[0], &plan));
   planc_simulation simulation;
   measurement measured = {0};
-  planc_status status = planc_option_given(arguments, "graph-replay") ? planc_simulate_captured(plan, &simulation)
-                                                                      : planc_simulate(plan, NULL, NULL, &simulation);
+  planc_status status = simulate(arguments, plan, &simulation);
   if (!status) status = read_measurement(planc_option_value(arguments, "against"), plan, &measured);
   if (!status) {
     status = planc_option_given(arguments, "json") ? print_json(plan, &simulation, &measured)
@@ -86,6 +101,7 @@ static planc_status run(const planc_arguments *arguments) {
 
 static const planc_option options[] = {
     {"graph-replay", 0, NULL, "the body captured and replayed as a whole, as by `planrun exec --graph`"},
+    {"map-in-step", 0, "NS", "virtual memory mapped as data comes and goes, each chunk in NS of the host's time"},
     {"against", 0, "FILE", "compare with what `planrun exec --trace` measured of this plan"},
     {"json", 0, NULL, "the result as one line of JSON"},
     {0},

@@ -50,6 +50,22 @@ static planc_status read_profile(const planc_arguments *arguments, const planc_g
   return planc_profile_read(path, out);
 }
 
+/* How policies allocate that do so as they go. Where 0 stands for a default, a 0 that was given is an error. */
+static planc_status read_placement(const planc_arguments *arguments, planc_problem *problem) {
+  const char *placement = planc_option_value(arguments, "placement");
+  if (placement && strcmp(placement, "vmm") == 0) {
+    problem->placement = PLANC_PLACEMENT_VMM;
+  } else if (placement && strcmp(placement, "best-fit") != 0) {
+    return planc_error(PLANC_USAGE, "unknown placement %s: best-fit or vmm", placement);
+  }
+  PLANC_TRY(planc_option_size(arguments, "chunk", 0, &problem->chunk_bytes));
+  PLANC_TRY(planc_option_size(arguments, "window", 0, &problem->window_bytes));
+  problem->window_per_use = planc_option_given(arguments, "window-per-use");
+  bool no_chunk = planc_option_given(arguments, "chunk") && problem->chunk_bytes == 0;
+  if (!no_chunk && !(planc_option_given(arguments, "window") && problem->window_bytes == 0)) return NULL;
+  return planc_error(PLANC_USAGE, "--%s: at least one byte", no_chunk ? "chunk" : "window");
+}
+
 static planc_status read_problem(const planc_arguments *arguments, planc_setup *out) {
   const planc_graph *graph = out->graph;
   const planc_device *device = planc_profile_device(out->profile);
@@ -65,6 +81,7 @@ static planc_status read_problem(const planc_arguments *arguments, planc_setup *
   PLANC_TRY(planc_option_size(arguments, "host-budget", -1, &problem->host_budget_bytes));
   PLANC_TRY(planc_option_int(arguments, "sub-batch", 1, problem->batch, 0, &problem->sub_batch));
   problem->split_batch_norm = planc_option_given(arguments, "split-batch-norm");
+  PLANC_TRY(read_placement(arguments, problem));
   char text[PLANC_SIZE_TEXT];
   if (!planc_option_given(arguments, "budget")) {
     planc_note("budget %s (device %s)", planc_size_format(problem->budget_bytes, text), device->name);

@@ -59,4 +59,15 @@ typedef struct planc_peak {
 planc_status planc_peak_of(const planc_plan *plan, planc_peak **out);
 void planc_peak_free(planc_peak *peak);
 
+/* --- What of the arena is lost ------------------------------------------------------------------------------------ */
+
+typedef struct planc_fragmentation {
+  int64_t live_bytes;   /* the most that residencies and workspace ask for at a time */
+  int64_t lost_bytes;   /* the arena beyond that */
+  int64_t inside_bytes; /* the most that is lost at a time inside chunks of virtual memory (papers: out-of-core, 4) */
+  int64_t most_at_once; /* residencies, the boundary as one, and workspace */
+  int64_t bound_bytes;  /* no more can be lost inside chunks: that many chunks (Eqs. 1 and 2); 0 without such memory */
+} planc_fragmentation;
+planc_status planc_fragmentation_of(const planc_plan *plan, planc_fragmentation *out);
+
 #endif

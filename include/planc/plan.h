@@ -68,6 +68,12 @@ typedef struct planc_boundary {
   int64_t address;
 } planc_boundary;
 
+/* Consecutive chunks of the range that device addresses are in, and where they are in the arena: chunks `first` up to,
+ * not including, `first` + n of it. */
+typedef struct planc_mapping {
+  int64_t first, n;
+} planc_mapping;
+
 typedef struct planc_section {
   int32_t n;
   const planc_instr *instrs;
@@ -97,7 +103,12 @@ typedef struct planc_plan {
   const char *const *algorithms;
   int32_t n_boundary;
   const planc_boundary *boundary;
-  int32_t n_residencies; /* boundary and body */
+  /* Virtual memory: device addresses are in a range of their own, whose chunks are mapped to those of the arena, one or
+   * several to each, once and before the prologue. 0: there is no such range, addresses are the arena's. */
+  int64_t chunk_bytes;
+  int32_t n_mappings;
+  const planc_mapping *mappings; /* cover the range from its beginning to its end */
+  int32_t n_residencies;         /* boundary and body */
   planc_section prologue, body, epilogue;
   int32_t n_uses;
   const int32_t *uses;

@@ -6,6 +6,13 @@
 #include "planc/plan.h"
 #include "planc/schedule.h"
 
+/* Who gives out addresses. */
+typedef enum planc_placement {
+  PLANC_PLACEMENT_BEST_FIT, /* an allocator that takes the best fit; policies that state no addresses are placed offline
+                             */
+  PLANC_PLACEMENT_VMM       /* virtual memory in chunks */
+} planc_placement;
+
 typedef struct planc_problem {
   const planc_graph *graph; /* with backward ops, unless planned for inference */
   const planc_profile *profile;
@@ -14,6 +21,10 @@ typedef struct planc_problem {
   int64_t host_budget_bytes; /* -1 = not limited */
   int64_t sub_batch;         /* fixed by the user; 0 = the policy chooses */
   bool split_batch_norm;     /* the user allows splitting a batch-coupled graph */
+  planc_placement placement;
+  int64_t chunk_bytes;  /* of virtual memory, a multiple of PLANC_ALIGNMENT; 0 = 40 MiB */
+  int64_t window_bytes; /* policy window: its schedule-window; 0 = one and a half times what it schedules with */
+  bool window_per_use;  /* policy window: a variable counts in the window at each of its uses, not once */
 } planc_problem;
 
 /* What a policy gives out; freed with planc_candidate_free. */
@@ -31,7 +42,8 @@ planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_ba
 enum {
   PLANC_POLICY_ROUNDS = 1,     /* splits the batch */
   PLANC_POLICY_RECOMPUTES = 2, /* drops and recomputes */
-  PLANC_POLICY_SIMULATED = 4   /* has no plan, only a simulation: `ideal` */
+  PLANC_POLICY_SIMULATED = 4,  /* has no plan, only a simulation: `ideal` */
+  PLANC_POLICY_VMM = 8         /* can place in virtual memory */
 };
 
 typedef struct planc_policy {

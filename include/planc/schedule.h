@@ -62,6 +62,16 @@ typedef struct planc_schedule planc_schedule;
 planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *costs, planc_schedule **out);
 void planc_schedule_free(planc_schedule *schedule);
 
+/* Virtual memory: device addresses are in a range of their own, which `mappings` cover from its beginning to its end,
+ * in chunks of the arena. */
+typedef struct planc_virtual_memory {
+  int64_t arena_bytes, chunk_bytes; /* 0: addresses are the arena's */
+  const planc_mapping *mappings;
+  int32_t n;
+} planc_virtual_memory;
+/* Copies `memory`. All device addresses must be stated then. */
+planc_status planc_schedule_map(planc_schedule *s, const planc_virtual_memory *memory);
+
 /* --- Stating commands; every one appends to the list ----------------------------------------------------------- */
 
 /* Opens the residency that holds persistent `buffer` when the period starts. Only before the first command. At the end
@@ -98,6 +108,7 @@ int32_t planc_schedule_content(const planc_schedule *s, int32_t residency);
 /* True when `version` can be prefetched: a host copy of it exists or the user holds it. */
 bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t version);
 
+const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s);
 const planc_trace *planc_schedule_trace(const planc_schedule *s);
 const planc_costs *planc_schedule_costs(const planc_schedule *s);
 int32_t planc_schedule_n_commands(const planc_schedule *s);

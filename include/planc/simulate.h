@@ -18,6 +18,7 @@ typedef struct planc_simulation {
   int64_t peak_bytes;                           /* arena plus reserved */
   int64_t live_peak_bytes;                      /* most bytes of open residencies and workspace at one time */
   int32_t live_peak_instr;                      /* the body's instruction at which that is reached */
+  int64_t mapped_chunks; /* in one period, by planc_simulate_mapping: chunks mapped and unmapped */
 } planc_simulation;
 
 /* Called for every exec and copy of the steady-state period with its start and end (from the period's start). */
@@ -30,5 +31,9 @@ planc_status planc_simulate(const planc_plan *plan, planc_simulation_visitor vis
 /* The same where the body is captured once and replayed as a whole (CUDA Graphs): bodies do not overlap each other,
  * prologue or epilogue, and a body costs one launch. */
 planc_status planc_simulate_captured(const planc_plan *plan, planc_simulation *out);
+/* The same for a plan with virtual memory where nothing is mapped beforehand: the host maps and unmaps chunks as data
+ * comes and goes, each in `chunk_ns`, before it launches what needs them and when all ops launched before have ended.
+ */
+planc_status planc_simulate_mapping(const planc_plan *plan, int64_t chunk_ns, planc_simulation *out);
 
 #endif

@@ -33,8 +33,17 @@ typedef struct planrt_cuda_prepared {
   const planrt_cuda_op *op;
   planrt_cudnn_plan *convolution;
   planrt_cublas_plan *product;
+  void *scratch; /* device memory of the call's own, or NULL */
   struct planrt_cuda_prepared *next;
 } planrt_cuda_prepared;
+
+/* --- vmm.c ---------------------------------------------------------------------------------------------------- */
+
+typedef struct planrt_cuda_range planrt_cuda_range;
+/* The arena in chunks, mapped as the options say. */
+planc_status planrt_cuda_range_open(const planrt_device_options *options, planrt_cuda_range **out);
+char *planrt_cuda_range_at(const planrt_cuda_range *range, int64_t *out_bytes);
+void planrt_cuda_range_close(planrt_cuda_range *range);
 
 /* --- The device ----------------------------------------------------------------------------------------------- */
 
@@ -78,6 +87,7 @@ struct planrt_device {
   bool present; /* else described by its properties */
   int32_t arch; /* 90: sm_90 */
   char *arena, *host_arena;
+  planrt_cuda_range *range; /* whose addresses the arena has; NULL: the arena is one allocation */
   int64_t host_map_bytes;
   int32_t n_streams;
   cudaStream_t *streams;
@@ -94,6 +104,7 @@ struct planrt_device {
   planrt_completion *completions; /* a ring */
   int64_t first, n_completions;
   uint64_t *sums, *sums_pinned; /* of the digests in the ring: device memory, and pinned */
+  uint64_t *words;              /* device memory: one for the stand-ins of each stream */
   cudaEvent_t base;             /* the clock's: this event was recorded at base_ns */
   int64_t base_ns;
   bool idle; /* nothing has been enqueued since the device was last synchronised */
@@ -134,6 +145,9 @@ planc_status planrt_cuda_synchronize(planrt_device *device);
 /* The device's stream for one of the plan's. */
 static inline cudaStream_t planrt_cuda_stream(const planrt_device *device, int32_t stream) {
   return device->streams[device->options.concurrent ? stream : 0];
+}
+static inline uint64_t *planrt_cuda_word(const planrt_device *device, int32_t stream) {
+  return &device->words[device->options.concurrent ? stream : 0];
 }
 
 /* --- completions.c -------------------------------------------------------------------------------------------- */

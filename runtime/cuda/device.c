@@ -74,11 +74,17 @@ static planc_status open_host_arena(planrt_device *device) {
   return planc_context(planrt_cuda_pin(device, map, bytes), "host arena");
 }
 
+/* One allocation, or chunks of it mapped to a range of addresses. */
 static planc_status open_arena(planrt_device *device) {
   int64_t bytes = device->options.arena_bytes;
   if (bytes == 0) return NULL;
-  PLANC_TRY(planc_context(planrt_cuda_status(cudaMalloc((void **)&device->arena, (size_t)bytes), "cudaMalloc"),
-                          "arena of %lld bytes", (long long)bytes));
+  if (device->options.chunk_bytes > 0) {
+    PLANC_TRY(planrt_cuda_range_open(&device->options, &device->range));
+    device->arena = planrt_cuda_range_at(device->range, &bytes);
+  } else {
+    PLANC_TRY(planc_context(planrt_cuda_status(cudaMalloc((void **)&device->arena, (size_t)bytes), "cudaMalloc"),
+                            "arena of %lld bytes", (long long)bytes));
+  }
   /* Prepared calls run once on whatever is here: numbers, and nothing that is not. */
   CUDA_TRY(cudaMemsetAsync(device->arena, 0, (size_t)bytes, device->streams[0]));
   return planrt_cuda_status(cudaStreamSynchronize(device->streams[0]), "arena");
@@ -125,6 +131,7 @@ static planc_status open_streams(planrt_device *device) {
   PLANC_TRY(allocate(&device->in_capture, options->n_events, sizeof *device->in_capture));
   for (int32_t s = 0; s < device->n_streams; s++)
     CUDA_TRY(cudaStreamCreateWithFlags(&device->streams[s], cudaStreamNonBlocking));
+  CUDA_TRY(cudaMalloc((void **)&device->words, (size_t)device->n_streams * sizeof *device->words));
   for (int32_t e = 0; e < options->n_events; e++)
     CUDA_TRY(cudaEventCreateWithFlags(&device->events[e], cudaEventDisableTiming));
   planrt_cuda_forget(device);
@@ -187,6 +194,7 @@ static void close_streams(planrt_device *device) {
     if (device->events[e]) cudaEventDestroy(device->events[e]);
   for (int32_t s = 0; device->streams && s < device->n_streams; s++)
     if (device->streams[s]) cudaStreamDestroy(device->streams[s]);
+  if (device->words) cudaFree(device->words);
   free(device->streams);
   free(device->draws);
   free(device->events);
@@ -204,7 +212,10 @@ void planrt_cuda_close(planrt_device *device) {
   planrt_cudnn_close(device->cudnn);
   for (int32_t i = 0; i < device->n_pinned; i++) cudaHostUnregister(device->pinned[i]);
   free(device->pinned);
-  if (device->arena) cudaFree(device->arena);
+  if (device->range)
+    planrt_cuda_range_close(device->range);
+  else if (device->arena)
+    cudaFree(device->arena);
   if (device->host_arena) munmap(device->host_arena, (size_t)device->host_map_bytes);
   close_streams(device);
   free(device->works);

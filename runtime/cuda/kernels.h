@@ -153,9 +153,15 @@ cudaError_t planrt_cuda_avgpool(cudaStream_t stream, planrt_cuda_dtype dtype, co
 cudaError_t planrt_cuda_avgpool_grad(cudaStream_t stream, planrt_cuda_dtype dtype, const planrt_cuda_pooling *of,
                                      const void *dy, void *dx);
 
+typedef enum planrt_cuda_blending {
+  PLANRT_CUDA_NEAREST,
+  PLANRT_CUDA_BILINEAR,
+  PLANRT_CUDA_ALIGNED
+} planrt_cuda_blending;
 typedef struct planrt_cuda_upsampling {
   int64_t scale;
-  bool bilinear, channels_last;
+  planrt_cuda_blending blending;
+  bool channels_last;
   planrt_cuda_image in, out;
 } planrt_cuda_upsampling;
 cudaError_t planrt_cuda_upsample(cudaStream_t stream, planrt_cuda_dtype dtype, const planrt_cuda_upsampling *of,

@@ -1,6 +1,5 @@
 /* Pooling and up-sampling of images. */
-#include <string.h>
-
+#include "graph/optypes.h"
 #include "runtime/cuda/op_families.h"
 
 static planrt_cuda_image image_of(const planrt_call *call, const planrt_operand *operand) {
@@ -50,13 +49,16 @@ PLANRT_CUDA_RUN(avgpool2d_grad) {
 
 static planrt_cuda_upsampling upsampling_of(const planrt_call *call, const planrt_operand *in,
                                             const planrt_operand *out) {
-  const planc_attr *mode = planc_op_attr(call->op, "mode");
-  return (planrt_cuda_upsampling){
-      .scale = planc_op_int(call->op, "scale", 0, 1),
-      .bilinear = mode && mode->type == PLANC_ATTR_STRING && strcmp(mode->value.string, "bilinear") == 0,
-      .channels_last = call->graph->layout == PLANC_LAYOUT_NHWC,
-      .in = image_of(call, in),
-      .out = image_of(call, out)};
+  static const planrt_cuda_blending blendings[] = {[PLANC_UPSAMPLE_NEAREST] = PLANRT_CUDA_NEAREST,
+                                                   [PLANC_UPSAMPLE_BILINEAR] = PLANRT_CUDA_BILINEAR,
+                                                   [PLANC_UPSAMPLE_ALIGNED] = PLANRT_CUDA_ALIGNED};
+  planc_upsampling mode;
+  (void)planc_upsampling_of(call->op, &mode);
+  return (planrt_cuda_upsampling){.scale = planc_op_int(call->op, "scale", 0, 1),
+                                  .blending = blendings[mode],
+                                  .channels_last = call->graph->layout == PLANC_LAYOUT_NHWC,
+                                  .in = image_of(call, in),
+                                  .out = image_of(call, out)};
 }
 
 PLANRT_CUDA_RUN(upsample) {

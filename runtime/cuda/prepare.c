@@ -95,47 +95,71 @@ planc_status planrt_cuda_workspace(planrt_device *device, const planrt_call *cal
 
 /* --- Preparing -------------------------------------------------------------------------------------------------- */
 
-/* A plan made for a device that is described only names algorithms of its own: those run as the convolution with the
- * least workspace. */
-static planc_status prepare_convolution(planrt_device *device, const planrt_call *call, planrt_cudnn_plan **out) {
+/* A plan made for a device that is described only accounts for no workspace of ours: a call then has its own, which
+ * counts as taken beside the arena. */
+static planc_status provide_workspace(planrt_call *call, planrt_cuda_prepared *prepared, int64_t bytes) {
+  if (call->workspace_bytes >= bytes) return NULL;
+  CUDA_TRY(cudaMalloc(&prepared->scratch, (size_t)bytes));
+  call->workspace = prepared->scratch;
+  call->workspace_bytes = bytes;
+  return NULL;
+}
+
+static planc_status prepare_own(planrt_call *call, planrt_cuda_prepared *out) {
+  int64_t need = own_workspace(out->op, call);
+  if (call->workspace_bytes >= need || strcmp(call->algorithm, own) != 0) return provide_workspace(call, out, need);
+  return planc_error(PLANC_DEVICE, "needs a workspace of %lld bytes, has %lld", (long long)need,
+                     (long long)call->workspace_bytes);
+}
+
+/* Such a plan's algorithms are not cuDNN's: they run as the convolution with the least workspace. */
+static planc_status prepare_plainest(planrt_device *device, planrt_call *call, planrt_variant *found,
+                                     planrt_cuda_prepared *out) {
+  planrt_cudnn_filter filter = filter_of(device);
+  int32_t count;
+  int64_t bytes;
+  PLANC_TRY(planrt_cuda_variants(device, call, found, &count));
+  PLANC_TRY(provide_workspace(call, out, found[0].workspace_bytes));
+  planrt_call plainest = *call;
+  plainest.algorithm = found[0].algorithm;
+  return planrt_cudnn_prepare(device->cudnn, &filter, &plainest, &out->convolution, &bytes);
+}
+
+static planc_status prepare_convolution(planrt_device *device, planrt_call *call, planrt_cuda_prepared *out) {
   planrt_cudnn_filter filter = filter_of(device);
   int64_t bytes;
   if (strncmp(call->algorithm, "cudnn-", 6) == 0)
-    return planrt_cudnn_prepare(device->cudnn, &filter, call, out, &bytes);
+    return planrt_cudnn_prepare(device->cudnn, &filter, call, &out->convolution, &bytes);
   planrt_variant *found = calloc(PLANRT_MAX_VARIANTS, sizeof *found);
   if (!found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
-  int32_t count;
-  planc_status status = planrt_cuda_variants(device, call, found, &count);
-  planrt_call plainest = *call;
-  plainest.algorithm = found[0].algorithm;
-  if (!status) status = planrt_cudnn_prepare(device->cudnn, &filter, &plainest, out, &bytes);
+  planc_status status = prepare_plainest(device, call, found, out);
   free(found);
   return status;
 }
 
-static planc_status find(planrt_device *device, const planrt_call *call, planrt_cuda_prepared *out) {
+static planc_status find(planrt_device *device, planrt_call *call, planrt_cuda_prepared *out) {
   switch (library_of(device, call, &out->op)) {
     case LIBRARY_CUDNN:
-      return prepare_convolution(device, call, &out->convolution);
+      return prepare_convolution(device, call, out);
     case LIBRARY_CUBLAS:
       return planrt_cublas_prepare(device->cublas, call, &out->product);
     case LIBRARY_OWN:
-      if (call->workspace_bytes >= own_workspace(out->op, call)) return NULL;
-      return planc_error(PLANC_DEVICE, "needs a workspace of %lld bytes, has %lld",
-                         (long long)own_workspace(out->op, call), (long long)call->workspace_bytes);
+      return prepare_own(call, out);
     case LIBRARY_NONE:
       break;
   }
   return no_kernel(call);
 }
 
-/* Code is loaded, and memory taken for it, when it first runs: so it runs once now, on whatever is in the arena. */
+/* Code is loaded, and memory taken for it, when it first runs: so it runs once now, on whatever is in the arena, and is
+ * over before anything is brought there. */
 static planc_status warm(const planrt_device *device, const planrt_call *call) {
-  planrt_cuda_launch launch = {.stream = planrt_cuda_stream(device, 0)};
+  planrt_cuda_launch launch = {.stream = planrt_cuda_stream(device, 0), .scratch = planrt_cuda_word(device, 0)};
   for (int32_t i = 0; i < call->n_in; i++)
     if (call->in[i].dtype == PLANC_DTYPE_i64) /* an index must be in range */
       CUDA_TRY(cudaMemsetAsync(call->in[i].data, 0, (size_t)call->in[i].bytes, launch.stream));
-  return planrt_cuda_prepared_run(device, call, &launch);
+  PLANC_TRY(planrt_cuda_prepared_run(device, call, &launch));
+  return planrt_cuda_status(cudaStreamSynchronize(launch.stream), call->op->type);
 }
 
 planc_status planrt_cuda_prepare(planrt_device *device, planrt_call *call) {
@@ -154,6 +178,7 @@ void planrt_cuda_prepared_free(planrt_device *device) {
     planrt_cuda_prepared *next = device->prepared->next;
     planrt_cudnn_plan_free(device->prepared->convolution);
     planrt_cublas_plan_free(device->prepared->product);
+    if (device->prepared->scratch) cudaFree(device->prepared->scratch);
     free(device->prepared);
     device->prepared = next;
   }

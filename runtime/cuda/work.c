@@ -29,7 +29,7 @@ static planc_status begin_timed(planrt_device *device, cudaStream_t stream, plan
 planc_status planrt_cuda_run(planrt_device *device, int32_t stream, const planrt_call *call,
                              const planrt_launch *launch, planrt_span *span) {
   cudaStream_t on = planrt_cuda_stream(device, stream);
-  planrt_cuda_launch how = {.stream = on, .inference = launch->inference};
+  planrt_cuda_launch how = {.stream = on, .scratch = planrt_cuda_word(device, stream), .inference = launch->inference};
   how.step.value = (planrt_cuda_step){
       .learning_rate = launch->step.learning_rate, .period = launch->step.period, .seed = launch->seed};
   if (device->capture.recording) how.step.at = device->capture.step;

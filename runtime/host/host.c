@@ -160,7 +160,12 @@ static planc_status synchronize(planrt_device *device) {
 static planc_status fill_device(planrt_device *device) {
   const planrt_device_options *options = &device->options;
   PLANC_TRY(planrt_preparer_open(options->synthetic, &device->preparer));
-  PLANC_TRY(planrt_block_new(options->arena_bytes, "an arena", &device->arena));
+  if (options->chunk_bytes > 0) {
+    PLANC_TRY(planrt_block_map(options->arena_bytes, options->chunk_bytes, options->mappings, options->n_mappings,
+                               "an arena", &device->arena));
+  } else {
+    PLANC_TRY(planrt_block_new(options->arena_bytes, "an arena", &device->arena));
+  }
   PLANC_TRY(planrt_block_new(options->host_arena_bytes, "a host arena", &device->host_arena));
   device->generations = calloc((size_t)options->n_events + 1, sizeof *device->generations);
   device->draws = calloc((size_t)options->n_streams + 1, sizeof *device->draws);
@@ -254,6 +259,7 @@ const planrt_backend planrt_host_backend = {
     .info = info,
     .open = open_device,
     .close = close_device,
+    .maps = true,
     .arena = arena,
     .host_arena = host_arena,
     .pin = pin,

@@ -1,5 +1,5 @@
 /* Blocks between guard pages: whatever touches a byte beyond a plan's arena ends there. */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, memfd_create */
 #include "runtime/host/memory.h"
 
 #include <string.h>
@@ -28,23 +28,75 @@ static slack_bytes slack_of(const planrt_block *block) {
   return (slack_bytes){.before = first, .n_before = block->data - first, .behind = end, .n_behind = last - end};
 }
 
-planc_status planrt_block_new(int64_t bytes, const char *what, planrt_block *out) {
-  int64_t page = sysconf(_SC_PAGESIZE);
-  /* The system may promise more than there is and end the program when it is touched. */
-  if (bytes < 0 || bytes / page >= sysconf(_SC_PHYS_PAGES)) return no_memory(what, bytes);
-  int64_t usable = planc_align_up(bytes, page);
+/* Reserves addresses for `bytes` between guard pages. */
+static planc_status reserve(int64_t bytes, const char *what, planrt_block *out) {
+  int64_t page = sysconf(_SC_PAGESIZE), usable = planc_align_up(bytes, page);
   planrt_block block = {.bytes = bytes, .map_bytes = usable + 2 * page};
   void *map = mmap(NULL, (size_t)block.map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (map == MAP_FAILED) return no_memory(what, bytes);
   block.map = map;
+  block.data = block.map + page + usable - planc_align_up(bytes, PLANRT_ALIGNMENT);
+  *out = block;
+  return NULL;
+}
+
+/* The system may promise more than there is and end the program when it is touched. */
+static planc_status check_size(int64_t bytes, const char *what) {
+  if (bytes >= 0 && bytes / sysconf(_SC_PAGESIZE) < sysconf(_SC_PHYS_PAGES)) return NULL;
+  return no_memory(what, bytes);
+}
+
+planc_status planrt_block_new(int64_t bytes, const char *what, planrt_block *out) {
+  int64_t page = sysconf(_SC_PAGESIZE);
+  planrt_block block = {0};
+  PLANC_TRY(check_size(bytes, what));
+  PLANC_TRY(reserve(bytes, what, &block));
+  int64_t usable = block.map_bytes - 2 * page;
   if (usable > 0 && mprotect(block.map + page, (size_t)usable, PROT_READ | PROT_WRITE) != 0) {
     planrt_block_free(&block);
     return no_memory(what, bytes);
   }
-  block.data = block.map + page + usable - planc_align_up(bytes, PLANRT_ALIGNMENT);
   slack_bytes slack = slack_of(&block);
   if (slack.n_before > 0) memset(slack.before, PATTERN, (size_t)slack.n_before);
   if (slack.n_behind > 0) memset(slack.behind, PATTERN, (size_t)slack.n_behind);
+  *out = block;
+  return NULL;
+}
+
+/* Maps chunks of file `fd` into the addresses from `at` on. */
+static planc_status map_chunks(int fd, char *at, int64_t chunk_bytes, const planc_mapping *mappings, int32_t n) {
+  for (int32_t m = 0; m < n; m++) {
+    size_t bytes = (size_t)(mappings[m].n * chunk_bytes);
+    void *map =
+        mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)(mappings[m].first * chunk_bytes));
+    if (map == MAP_FAILED) {
+      return planc_error(PLANC_DEVICE, "host: mapping %d of %d failed; the system may allow fewer (vm.max_map_count)",
+                         m, n);
+    }
+    at += bytes;
+  }
+  return NULL;
+}
+
+planc_status planrt_block_map(int64_t bytes, int64_t chunk_bytes, const planc_mapping *mappings, int32_t n,
+                              const char *what, planrt_block *out) {
+  int64_t range = 0, page = sysconf(_SC_PAGESIZE);
+  if (chunk_bytes % page != 0) {
+    return planc_error(PLANC_DEVICE, "host: chunks of %lld bytes are not whole pages of %lld", (long long)chunk_bytes,
+                       (long long)page);
+  }
+  PLANC_TRY(check_size(bytes, what));
+  for (int32_t m = 0; m < n; m++) range += mappings[m].n * chunk_bytes;
+  planrt_block block = {0};
+  PLANC_TRY(reserve(range, what, &block));
+  int fd = memfd_create("planrt", MFD_CLOEXEC);
+  planc_status status = fd < 0 || ftruncate(fd, (off_t)bytes) != 0 ? no_memory(what, bytes) : NULL;
+  if (!status) status = map_chunks(fd, block.data, chunk_bytes, mappings, n);
+  if (fd >= 0) close(fd);
+  if (status) {
+    planrt_block_free(&block);
+    return status;
+  }
   *out = block;
   return NULL;
 }

@@ -10,6 +10,7 @@
 
 #include "check/machine.h"
 #include "plan/layout.h"
+#include "plan/mapping.h"
 #include "plan/row.h"
 #include "util/math.h"
 
@@ -86,6 +87,7 @@ static planc_status check_shape(const planc_plan *plan) {
       return planc_error(PLANC_INVALID_PLAN, "an arena or the reserved memory of %lld bytes", (long long)sizes[i]);
     }
   }
+  PLANC_TRY(planc_mappings_check(plan));
   return check_streams(plan);
 }
 
@@ -204,10 +206,12 @@ static planc_status start(planc_machine *m) {
   PLANC_TRY(derive_trace(m));
   PLANC_TRY(PLANC_NEW(arena, &m->boundary_of, m->trace->n_buffers));
   PLANC_TRY(index_boundary(m));
+  m->range = planc_plan_range(plan);
   PLANC_TRY(planc_extents_make(plan, m->trace, arena, &m->extents));
   PLANC_TRY(planc_memory_make(arena, m->extents.n_ranks, &m->memory));
   PLANC_TRY(planc_rank_set_make(arena, m->extents.n_ranks, &m->open));
   PLANC_TRY(PLANC_NEW(arena, &m->open_at, m->extents.n_ranks));
+  PLANC_TRY(PLANC_NEW(arena, &m->open_to, m->extents.n_ranks));
   PLANC_TRY(PLANC_NEW(arena, &m->residents, plan->n_residencies));
   PLANC_TRY(PLANC_NEW(arena, &m->clocks, (int64_t)plan->n_streams * plan->n_streams));
   PLANC_TRY(PLANC_NEW(arena, &m->snapshots, (int64_t)plan->n_events * plan->n_streams));
@@ -295,6 +299,7 @@ static planc_status restore_boundary(planc_machine *m) {
   for (int32_t at = planc_rank_set_above(&m->open, 0); at >= 0; at = planc_rank_set_above(&m->open, at + 1)) {
     int32_t r = m->open_at[at];
     planc_resident *resident = &m->residents[r];
+    if (at != resident->place.extents[0].lo) continue; /* another extent of the same residency */
     const planc_buffer *buffer = &m->trace->buffers[resident->buffer];
     int32_t i = m->boundary_of[resident->buffer];
     if (i < 0 || resident->address != plan->boundary[i].address) {
@@ -312,7 +317,7 @@ static planc_status restore_boundary(planc_machine *m) {
     if (r != i) {
       m->residents[i] = *resident;
       resident->open = false;
-      m->open_at[at] = i;
+      for (int64_t k = 0; k < resident->place.n; k++) m->open_at[resident->place.extents[k].lo] = i;
     }
     n_found++;
   }

@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "plan/layout.h"
+#include "plan/mapping.h"
+#include "util/vec.h"
 
 /* One end of an instruction's interval. A key is the arena's number above the address, so that arenas do not mix. */
 typedef struct interval_end {
   uint64_t key;
-  int64_t owner; /* instruction * 2, plus 1 for the upper end */
+  int64_t owner; /* extent * 2, plus 1 for the upper end */
 } interval_end;
 
 enum { KEY_SHIFT = 54, DIGIT_BITS = 11, N_DIGITS = 1 << DIGIT_BITS };
@@ -58,34 +60,75 @@ static void sort_ends(interval_end *ends, interval_end *spare, int64_t n) {
   if (from != ends) memcpy(ends, from, (size_t)n * sizeof *ends);
 }
 
-planc_status planc_extents_make(const planc_plan *plan, const planc_trace *trace, planc_arena *arena,
-                                planc_extents *out) {
-  int64_t n_instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n, n = 0;
-  int32_t *gpu_of_job;
-  *out = (planc_extents){0};
-  PLANC_TRY(PLANC_NEW(arena, &out->of, n_instrs));
-  PLANC_TRY(PLANC_NEW(arena, &gpu_of_job, plan->n_jobs));
-  for (int32_t j = 0; j < plan->n_jobs; j++) gpu_of_job[j] = planc_gpu_of_job(plan, j);
-  /* Two ends an interval, and as much to sort into. */
-  interval_end *ends = malloc(((size_t)n_instrs * 4 + 1) * sizeof *ends);
-  if (!ends) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  for (int64_t i = 0; i < n_instrs; i++) {
-    const planc_instr *instr = planc_plan_instr_at(plan, i);
-    int32_t in = arena_of(plan, trace, gpu_of_job, instr);
-    int64_t size = in == plan->gpus ? plan->host_arena_bytes : plan->arena_bytes;
-    out->of[i] = (planc_extent){-1, -1};
-    if (in < 0 || instr->address < 0 || instr->bytes <= 0 || instr->address > size - instr->bytes) continue;
-    uint64_t key = (uint64_t)in << KEY_SHIFT | (uint64_t)instr->address;
-    ends[n++] = (interval_end){key, i * 2};
-    ends[n++] = (interval_end){key + (uint64_t)instr->bytes, i * 2 + 1};
+/* While the ends are being collected. */
+typedef struct collecting {
+  const planc_plan *plan;
+  const planc_trace *trace;
+  const int32_t *gpu_of_job;
+  planc_translation translation;
+  int64_t range; /* of device addresses */
+  VEC(interval_end) ends;
+} collecting;
+
+/* The ends of the stretches of one instruction's interval. */
+static planc_status add_interval(collecting *c, const planc_instr *instr, planc_place *out) {
+  enum {
+    MOST_EXTENTS = 1 << 24
+  }; /* a residency has as many as it has chunks at most, no matter how many a file claims */
+  int32_t in = arena_of(c->plan, c->trace, c->gpu_of_job, instr);
+  bool host = in == c->plan->gpus;
+  int64_t size = host ? c->plan->host_arena_bytes : c->range;
+  if (in < 0 || instr->address < 0 || instr->bytes <= 0 || instr->address > size - instr->bytes) return NULL;
+  for (int64_t done = 0; done < instr->bytes; out->n++) {
+    planc_piece piece = {instr->address, instr->bytes};
+    if (!host) piece = planc_translate(&c->translation, instr->address + done, instr->bytes - done);
+    done += piece.bytes;
+    if (piece.address + piece.bytes > out->end) out->end = piece.address + piece.bytes;
+    if (c->ends.len > 2 * (int64_t)MOST_EXTENTS) return planc_error(PLANC_INVALID_PLAN, "too many mapped stretches");
+    uint64_t key = (uint64_t)in << KEY_SHIFT | (uint64_t)piece.address;
+    int64_t owner = c->ends.len;
+    VEC_PUSH(&c->ends, ((interval_end){key, owner}));
+    VEC_PUSH(&c->ends, ((interval_end){key + (uint64_t)piece.bytes, owner + 1}));
   }
-  sort_ends(ends, ends + n_instrs * 2, n);
-  for (int64_t i = 0, rank = -1; i < n; i++) {
+  return NULL;
+}
+
+/* Numbers the ends in order; `extents` has one for every two of them. */
+static planc_status rank_ends(collecting *c, planc_extent *extents, planc_extents *out) {
+  interval_end *ends = c->ends.data, *spare = malloc(((size_t)c->ends.len + 1) * sizeof *spare);
+  if (!spare) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  sort_ends(ends, spare, c->ends.len);
+  free(spare);
+  for (int64_t i = 0, rank = -1; i < c->ends.len; i++) {
     if (i == 0 || ends[i].key != ends[i - 1].key) rank++;
-    planc_extent *extent = &out->of[ends[i].owner / 2];
+    planc_extent *extent = &extents[ends[i].owner / 2];
     *(ends[i].owner % 2 ? &extent->hi : &extent->lo) = (int32_t)rank;
     out->n_ranks = (int32_t)rank + 1;
   }
-  free(ends);
   return NULL;
+}
+
+static planc_status make(collecting *c, planc_arena *arena, planc_extents *out) {
+  const planc_plan *plan = c->plan;
+  int64_t n_instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n;
+  int32_t *gpu_of_job;
+  planc_extent *extents;
+  PLANC_TRY(PLANC_NEW(arena, &out->of, n_instrs));
+  PLANC_TRY(PLANC_NEW(arena, &gpu_of_job, plan->n_jobs));
+  for (int32_t j = 0; j < plan->n_jobs; j++) gpu_of_job[j] = planc_gpu_of_job(plan, j);
+  c->gpu_of_job = gpu_of_job;
+  PLANC_TRY(planc_translation_make(plan->chunk_bytes, plan->mappings, plan->n_mappings, arena, &c->translation));
+  for (int64_t i = 0; i < n_instrs; i++) PLANC_TRY(add_interval(c, planc_plan_instr_at(plan, i), &out->of[i]));
+  PLANC_TRY(PLANC_NEW(arena, &extents, c->ends.len / 2));
+  for (int64_t i = 0, first = 0; i < n_instrs; first += out->of[i++].n) out->of[i].extents = extents + first;
+  return rank_ends(c, extents, out);
+}
+
+planc_status planc_extents_make(const planc_plan *plan, const planc_trace *trace, planc_arena *arena,
+                                planc_extents *out) {
+  collecting c = {.plan = plan, .trace = trace, .range = planc_plan_range(plan)};
+  *out = (planc_extents){0};
+  planc_status status = make(&c, arena, out);
+  VEC_FREE(&c.ends);
+  return status;
 }

@@ -10,14 +10,21 @@
 #include "planc/trace.h"
 #include "util/arena.h"
 
-/* Pieces lo .. hi-1; lo is -1 where there is no interval or it does not lie inside its arena. */
+/* Ranks lo .. hi-1. */
 typedef struct planc_extent {
   int32_t lo, hi;
 } planc_extent;
 
+/* Where one interval is: one extent, or with virtual memory one for each stretch of the arena that it is mapped to. */
+typedef struct planc_place {
+  const planc_extent *extents;
+  int64_t n;   /* 0: there is no interval, or it does not lie inside its arena */
+  int64_t end; /* the highest byte of the arena, and one more */
+} planc_place;
+
 typedef struct planc_extents {
   int32_t n_ranks;
-  planc_extent *of; /* by instruction in file order: acquire's residency, exec's workspace, a copy's host side */
+  planc_place *of; /* by instruction in file order: acquire's residency, exec's workspace, a copy's host side */
 } planc_extents;
 
 /* The GPU that a job's streams are on; 0 for a job without streams. */

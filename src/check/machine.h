@@ -19,7 +19,7 @@ typedef enum planc_run {
 typedef struct planc_resident {
   int32_t buffer;
   int32_t version; /* -1: nothing defined */
-  planc_extent extent;
+  planc_place place;
   int64_t address;
   bool open;
 } planc_resident;
@@ -33,13 +33,15 @@ typedef struct planc_machine {
   const planc_plan *plan;
   planc_trace *trace;
   planc_extents extents;
+  int64_t range; /* of device addresses */
   int64_t first_instr_line;
   planc_arena arena;
 
   planc_memory memory;
   planc_resident *residents; /* by residency */
-  planc_rank_set open;       /* lower ends of open residencies */
-  int32_t *open_at;          /* by lower end: the residency */
+  planc_rank_set open;       /* lower ends of open residencies' extents */
+  int32_t *open_at;          /* by lower end: the residency, -1 = a workspace */
+  int32_t *open_to;          /* by lower end: the extent's upper end */
   int32_t *boundary_of;      /* by buffer: its index in plan->boundary, -1 = none */
 
   int32_t *clocks;    /* row s: the epochs of all streams that stream s has seen the end of; its own: commands so far */

@@ -86,19 +86,33 @@ static planc_status check_interval(const planc_machine *m, const char *what, int
     return planc_machine_fault(m, "%s %lld is not a multiple of %d", what, (long long)instr->address,
                                PLANC_PLAN_ALIGNMENT);
   }
-  if (m->extents.of[m->index].lo >= 0) return NULL;
+  if (m->extents.of[m->index].n > 0) return NULL;
   return planc_machine_fault(m, "%lld bytes from %s %lld on are not inside the arena of %lld bytes",
                              (long long)instr->bytes, what, (long long)instr->address, (long long)size);
 }
 
-/* No open residency may have a byte of `extent`. */
-static planc_status check_free(const planc_machine *m, planc_extent extent) {
-  int32_t start = planc_rank_set_below(&m->open, extent.hi - 1);
+/* Opens the bytes of `place`, of which no open residency may have one, for a residency or (-1) a workspace. */
+static planc_status open_place(planc_machine *m, const planc_place *place, int32_t residency) {
   char label[PLANC_LABEL];
-  if (start < 0 || m->residents[m->open_at[start]].extent.hi <= extent.lo) return NULL;
-  const planc_resident *there = &m->residents[m->open_at[start]];
-  return planc_machine_fault(m, "overlaps %s in residency %d, which is open at %lld",
-                             planc_buffer_label(m, there->buffer, label), m->open_at[start], (long long)there->address);
+  for (int64_t k = 0; k < place->n; k++) {
+    planc_extent extent = place->extents[k];
+    int32_t start = planc_rank_set_below(&m->open, extent.hi - 1);
+    if (start >= 0 && m->open_to[start] > extent.lo) {
+      int32_t id = m->open_at[start];
+      if (id == residency) return planc_machine_fault(m, "lies twice on the same bytes of the arena");
+      const planc_resident *there = &m->residents[id];
+      return planc_machine_fault(m, "overlaps %s in residency %d, which is open at %lld",
+                                 planc_buffer_label(m, there->buffer, label), id, (long long)there->address);
+    }
+    m->open_at[extent.lo] = residency;
+    m->open_to[extent.lo] = extent.hi;
+    planc_rank_set_add(&m->open, extent.lo);
+  }
+  return NULL;
+}
+
+static void close_place(planc_machine *m, const planc_place *place) {
+  for (int64_t k = 0; k < place->n; k++) planc_rank_set_remove(&m->open, place->extents[k].lo);
 }
 
 static int32_t *clock_of(const planc_machine *m, int32_t stream) {
@@ -111,25 +125,24 @@ static planc_mark new_mark(planc_machine *m) {
   return (planc_mark){.instr = (int32_t)m->index, .epoch = ++clock_of(m, stream)[stream], .stream = stream};
 }
 
-static void touch(int64_t *highest, int64_t address, int64_t bytes) {
-  if (address + bytes > *highest) *highest = address + bytes;
-}
-
-/* An access to bytes of `what`, which is a residency's buffer or `name`. */
-static planc_status access_bytes(planc_machine *m, planc_mark mark, planc_extent extent, bool writes, int32_t buffer,
-                                 const char *name) {
-  planc_conflict conflict;
+/* An access to the bytes of `place`, which are a residency's buffer or `name`; notes how high it goes. */
+static planc_status access_bytes(planc_machine *m, planc_mark mark, const planc_place *place, bool writes,
+                                 int32_t buffer, const char *name, int64_t *touched) {
+  planc_conflict conflict = {0};
   const int32_t *clock = clock_of(m, mark.stream);
-  PLANC_TRY(writes ? planc_memory_write(&m->memory, extent, mark, clock, &conflict)
-                   : planc_memory_read(&m->memory, extent, mark, clock, &conflict));
+  if (place->end > *touched) *touched = place->end;
+  for (int64_t k = 0; k < place->n && !conflict.found; k++) {
+    planc_extent extent = place->extents[k];
+    PLANC_TRY(writes ? planc_memory_write(&m->memory, extent, mark, clock, &conflict)
+                     : planc_memory_read(&m->memory, extent, mark, clock, &conflict));
+  }
   if (!conflict.found) return NULL;
   char label[PLANC_LABEL];
   return planc_machine_race(m, &conflict, writes, name ? name : planc_buffer_label(m, buffer, label));
 }
 
 static planc_status access_resident(planc_machine *m, planc_mark mark, const planc_resident *resident, bool writes) {
-  touch(&m->touched, resident->address, buffer_of(m, resident)->bytes);
-  return access_bytes(m, mark, resident->extent, writes, resident->buffer, NULL);
+  return access_bytes(m, mark, &resident->place, writes, resident->buffer, NULL, &m->touched);
 }
 
 /* --- exec ------------------------------------------------------------------------------------------------------- */
@@ -150,13 +163,13 @@ static planc_status check_turn(const planc_machine *m) {
 
 static planc_status run_workspace(planc_machine *m, planc_mark mark) {
   const planc_instr *instr = m->instr;
-  planc_extent extent = m->extents.of[m->index];
+  const planc_place *place = &m->extents.of[m->index];
   if (instr->bytes == 0 && instr->address == 0) return NULL;
   if (instr->bytes <= 0) return planc_machine_fault(m, "the workspace has an address but no bytes");
-  PLANC_TRY(check_interval(m, "workspace address", m->plan->arena_bytes));
-  PLANC_TRY(check_free(m, extent));
-  touch(&m->touched, instr->address, instr->bytes);
-  return access_bytes(m, mark, extent, true, -1, "its workspace");
+  PLANC_TRY(check_interval(m, "workspace address", m->range));
+  PLANC_TRY(open_place(m, place, -1));
+  close_place(m, place);
+  return access_bytes(m, mark, place, true, -1, "its workspace", &m->touched);
 }
 
 static planc_status run_access(planc_machine *m, planc_mark mark, const planc_access *access, int32_t residency) {
@@ -235,9 +248,9 @@ static planc_status step_acquire(planc_machine *m) {
     return planc_machine_fault(m, "the jobs have %d buffers", m->trace->n_buffers);
   }
   PLANC_TRY(check_bytes(m, instr->aux));
-  PLANC_TRY(check_interval(m, "address", m->plan->arena_bytes));
-  planc_extent extent = m->extents.of[m->index];
-  PLANC_TRY(check_free(m, extent));
+  PLANC_TRY(check_interval(m, "address", m->range));
+  const planc_place *place = &m->extents.of[m->index];
+  PLANC_TRY(open_place(m, place, instr->id));
   if (m->run == PLANC_RUN_PROLOGUE) {
     const planc_boundary *boundary = &m->plan->boundary[instr->id];
     if (instr->aux != boundary->buffer || instr->address != boundary->address) {
@@ -245,9 +258,7 @@ static planc_status step_acquire(planc_machine *m) {
     }
   }
   m->residents[instr->id] =
-      (planc_resident){.buffer = instr->aux, .version = -1, .extent = extent, .address = instr->address, .open = true};
-  m->open_at[extent.lo] = instr->id;
-  planc_rank_set_add(&m->open, extent.lo);
+      (planc_resident){.buffer = instr->aux, .version = -1, .place = *place, .address = instr->address, .open = true};
   m->next_residency++;
   return NULL;
 }
@@ -256,7 +267,7 @@ static planc_status step_release(planc_machine *m) {
   planc_resident *resident = open_residency(m, m->instr->id);
   if (!resident) return not_open(m, m->instr->id);
   resident->open = false;
-  planc_rank_set_remove(&m->open, resident->extent.lo);
+  close_place(m, &resident->place);
   return NULL;
 }
 
@@ -279,13 +290,12 @@ static planc_status deliver(planc_machine *m, const planc_resident *resident) {
 }
 
 static planc_status offload_to_slot(planc_machine *m, planc_mark mark, const planc_resident *resident) {
-  const planc_instr *instr = m->instr;
-  planc_extent slot = m->extents.of[m->index];
+  const planc_place *slot = &m->extents.of[m->index];
   if (m->run == PLANC_RUN_EPILOGUE) return planc_machine_fault(m, "in the epilogue copies go to the user only");
   PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
-  PLANC_TRY(access_bytes(m, mark, slot, true, -1, "its host slot"));
-  planc_memory_fill(&m->memory, slot, (planc_content){resident->buffer, resident->version, (int32_t)m->run});
-  touch(&m->host_touched, instr->address, instr->bytes);
+  PLANC_TRY(access_bytes(m, mark, slot, true, -1, "its host slot", &m->host_touched));
+  planc_memory_fill(&m->memory, slot->extents[0],
+                    (planc_content){resident->buffer, resident->version, (int32_t)m->run});
   return NULL;
 }
 
@@ -311,9 +321,9 @@ static planc_status fetch_from_user(const planc_machine *m, const planc_resident
 static planc_status fetch_from_slot(planc_machine *m, planc_mark mark, const planc_resident *resident,
                                     int32_t *out_version) {
   if (m->run == PLANC_RUN_PROLOGUE) return planc_machine_fault(m, "in the prologue copies come from the user only");
-  planc_extent slot = m->extents.of[m->index];
+  const planc_place *slot = &m->extents.of[m->index];
   PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
-  const planc_content *content = planc_memory_content(&m->memory, slot);
+  const planc_content *content = planc_memory_content(&m->memory, slot->extents[0]);
   if (!content || content->run != (int32_t)m->run || content->buffer != resident->buffer) {
     char label[PLANC_LABEL];
     if (!content || content->run != (int32_t)m->run) {
@@ -323,8 +333,7 @@ static planc_status fetch_from_slot(planc_machine *m, planc_mark mark, const pla
                                planc_buffer_label(m, content->buffer, label));
   }
   *out_version = content->version;
-  touch(&m->host_touched, m->instr->address, m->instr->bytes);
-  return access_bytes(m, mark, slot, false, -1, "its host slot");
+  return access_bytes(m, mark, slot, false, -1, "its host slot", &m->host_touched);
 }
 
 static planc_status step_prefetch(planc_machine *m) {

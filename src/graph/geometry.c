@@ -94,16 +94,30 @@ bool planc_conv_of(const planc_graph *graph, const planc_op *op, planc_conv *out
 
 /* --- Others ------------------------------------------------------------------------------------------------------ */
 
+bool planc_upsampling_of(const planc_op *op, planc_upsampling *out) {
+  static const char *const names[] = {[PLANC_UPSAMPLE_NEAREST] = "nearest",
+                                      [PLANC_UPSAMPLE_BILINEAR] = "bilinear",
+                                      [PLANC_UPSAMPLE_ALIGNED] = "aligned"};
+  const planc_attr *mode = planc_op_attr(op, "mode");
+  *out = PLANC_UPSAMPLE_NEAREST;
+  for (size_t i = 0; mode && i < sizeof names / sizeof *names; i++) {
+    *out = (planc_upsampling)i;
+    if (mode->type == PLANC_ATTR_STRING && strcmp(mode->value.string, names[i]) == 0) return true;
+  }
+  return !mode;
+}
+
 planc_status planc_check_upsample(const planc_graph *graph, const planc_op *op, const planc_dims *dims) {
   (void)graph;
-  const planc_attr *mode = planc_op_attr(op, "mode");
-  if (mode && strcmp(mode->value.string, "nearest") != 0 && strcmp(mode->value.string, "bilinear") != 0) {
-    return planc_error(PLANC_BAD_INPUT, "attribute mode should be nearest or bilinear");
+  planc_upsampling mode;
+  if (!planc_upsampling_of(op, &mode)) {
+    return planc_error(PLANC_BAD_INPUT, "attribute mode should be nearest, bilinear or aligned");
   }
   int64_t scale = planc_op_int(op, "scale", 0, 1);
   for (int axis = 0; axis < 2; axis++) {
     int64_t in = planc_dims_of(dims, "HW"[axis]), out = planc_dims_of(dims, "PQ"[axis]), scaled;
     if (planc_mul_overflow(in, scale, &scaled)) return planc_error(PLANC_BAD_INPUT, "size does not fit 64 bits");
+    if (mode == PLANC_UPSAMPLE_ALIGNED) scaled -= scale - 1;
     if (out != scaled) {
       return planc_error(PLANC_BAD_INPUT, "%c is %" PRId64 ", but %c = %" PRId64 " gives %" PRId64, "PQ"[axis], out,
                          "HW"[axis], in, scaled);

@@ -71,4 +71,13 @@ typedef struct planc_conv {
 /* True when `op` is conv2d, conv2d_dgrad or conv2d_wgrad; then *out is its geometry. */
 bool planc_conv_of(const planc_graph *graph, const planc_op *op, planc_conv *out);
 
+/* The mode of upsample and upsample_grad. */
+typedef enum planc_upsampling {
+  PLANC_UPSAMPLE_NEAREST,
+  PLANC_UPSAMPLE_BILINEAR,
+  PLANC_UPSAMPLE_ALIGNED
+} planc_upsampling;
+/* False where the op names a mode that does not exist. */
+bool planc_upsampling_of(const planc_op *op, planc_upsampling *out);
+
 #endif

@@ -22,7 +22,7 @@ planc_status planc_plan_layout_make(const planc_plan *plan, planc_arena *arena, 
   }
   out->n_instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n;
   out->first_instr_line = 1 + ROWS_BEFORE_GRAPHS + out->n_graphs + out->n_tensors + out->n_ops + plan->n_jobs +
-                          plan->n_streams + plan->n_algorithms + plan->n_boundary;
+                          plan->n_streams + plan->n_algorithms + plan->n_boundary + plan->n_mappings;
   return NULL;
 }
 

@@ -63,6 +63,10 @@ static planc_status read_header(reading *r) {
   PLANC_TRY(ROW_INT64(row, ",\"host_budget\":", -1, PLANC_ROW_MAX, &plan->host_budget_bytes));
   PLANC_TRY(ROW_INT64(row, ",\"arena\":", 0, PLANC_ROW_MAX, &plan->arena_bytes));
   PLANC_TRY(ROW_INT64(row, ",\"host_arena\":", 0, PLANC_ROW_MAX, &plan->host_arena_bytes));
+  if (ROW_ACCEPTS(row, ",\"chunk\":")) {
+    PLANC_TRY(planc_row_int(row, 1, PLANC_ROW_MAX, &plan->chunk_bytes));
+    PLANC_TRY(ROW_INT32(row, ",\"mappings\":", 0, INT32_MAX, &plan->n_mappings));
+  }
   PLANC_TRY(ROW_INT32(row, ",\"gpus\":", 1, PLANC_PLAN_MAX_STREAMS, &plan->gpus));
   PLANC_TRY(ROW_INT32(row, ",\"graphs\":", 1, PLANC_PLAN_MAX_JOBS, &r->n_graphs));
   PLANC_TRY(ROW_INT32(row, ",\"tensors\":", 0, INT32_MAX, &r->left.tensors));
@@ -88,7 +92,7 @@ static planc_status check_counts(const reading *r, const char *text, size_t leng
   const planc_plan *plan = r->plan;
   int64_t lines = 0, instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n;
   int64_t rows = 3 + (int64_t)r->n_graphs + r->left.tensors + r->left.ops + plan->n_jobs + plan->n_streams +
-                 plan->n_algorithms + plan->n_boundary + instrs;
+                 plan->n_algorithms + plan->n_boundary + plan->n_mappings + instrs;
   for (const char *at = text; (at = memchr(at, '\n', (size_t)(text + length - at))) != NULL; at++) lines++;
   const char *what = NULL;
   if (lines != rows) {
@@ -260,6 +264,18 @@ static planc_status read_boundary(reading *r) {
   return NULL;
 }
 
+static planc_status read_mappings(reading *r) {
+  planc_mapping *mappings;
+  PLANC_TRY(PLANC_NEW(r->row.arena, &mappings, r->plan->n_mappings));
+  r->plan->mappings = mappings;
+  for (int32_t m = 0; m < r->plan->n_mappings; m++) {
+    PLANC_TRY(ROW_INT64(&r->row, "{\"map\":", 0, PLANC_ROW_MAX, &mappings[m].first));
+    PLANC_TRY(ROW_INT64(&r->row, ",\"chunks\":", 1, PLANC_ROW_MAX, &mappings[m].n));
+    PLANC_TRY(ROW_END(&r->row, "}"));
+  }
+  return NULL;
+}
+
 /* --- Instructions --------------------------------------------------------------------------------------------- */
 
 static planc_status read_instrs(reading *r) {
@@ -291,6 +307,7 @@ static planc_status read_plan(reading *r, const char *text, size_t length) {
   PLANC_TRY(read_streams(r));
   PLANC_TRY(read_algorithms(r));
   PLANC_TRY(read_boundary(r));
+  PLANC_TRY(read_mappings(r));
   return read_instrs(r);
 }
 

@@ -23,6 +23,10 @@ static void emit_header(planc_emit *emit, const planc_plan *plan, const planc_pl
   EMIT_INT(emit, ",\"host_budget\":", plan->host_budget_bytes);
   EMIT_INT(emit, ",\"arena\":", plan->arena_bytes);
   EMIT_INT(emit, ",\"host_arena\":", plan->host_arena_bytes);
+  if (plan->chunk_bytes > 0) {
+    EMIT_INT(emit, ",\"chunk\":", plan->chunk_bytes);
+    EMIT_INT(emit, ",\"mappings\":", plan->n_mappings);
+  }
   EMIT_INT(emit, ",\"gpus\":", plan->gpus);
   EMIT_INT(emit, ",\"graphs\":", layout->n_graphs);
   EMIT_INT(emit, ",\"tensors\":", layout->n_tensors);
@@ -120,6 +124,11 @@ static void emit_plan(planc_emit *emit, const planc_plan *plan, const planc_plan
   for (int32_t b = 0; b < plan->n_boundary; b++) {
     EMIT_INT(emit, "{\"boundary\":", plan->boundary[b].buffer);
     EMIT_INT(emit, ",\"at\":", plan->boundary[b].address);
+    EMIT(emit, "}\n");
+  }
+  for (int32_t m = 0; m < plan->n_mappings; m++) {
+    EMIT_INT(emit, "{\"map\":", plan->mappings[m].first);
+    EMIT_INT(emit, ",\"chunks\":", plan->mappings[m].n);
     EMIT(emit, "}\n");
   }
 }

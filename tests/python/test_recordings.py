@@ -125,12 +125,13 @@ class RecordingTest(GraphTest):
 
 
 class SameModelTest(GraphTest):
-    """VGG and ResNet exist twice: generated, as a cuDNN-era framework runs them, and recorded from PyTorch. They have
-    the same parameters and the same convolutions and matrix products. They differ in this:
+    """These models exist twice: generated, as a cuDNN-era framework runs them, and recorded from PyTorch. They have the
+    same parameters and the same convolutions and matrix products. They differ in this:
     - PyTorch counts a bias add as one operation per element beside the 2 of a multiply-add; planc's op table does not.
     - PyTorch's max pooling keeps int64 indices for backward; cuDNN's reads input and output again.
     - PyTorch's dropout keeps a mask of one byte per element; planc's is counter-based and keeps none.
     - torchvision's VGG has an adaptive average pooling, at 224x224 a copy of 7x7 maps.
+    - torchvision's DenseNet copies the input of each of its four blocks, as a concatenation of one.
     - The recorded loss is a log-softmax and nll_loss, which also returns its total weight (one float)."""
 
     def compare(self, model, recorded):
@@ -148,6 +149,7 @@ class SameModelTest(GraphTest):
         pytorch_only = {"aten.max_pool2d_with_indices": 1, "aten.native_dropout": 1, "aten.nll_loss_forward": 1,
                         "aten._adaptive_avg_pool2d": 0}
         extra = [recorded.of(op["out"][pytorch_only[op["type"]]]) for op in recorded.ops if op["type"] in pytorch_only]
+        extra += [recorded.of(op["out"][0]) for op in recorded.ops if op["type"] == "aten.cat" and len(op["in"]) == 1]
         for n in (1, 256):
             self.assertEqual(made_forward(generated, n), made_forward(recorded, n) - sum(t.bytes(n) for t in extra))
 
@@ -163,6 +165,35 @@ class SameModelTest(GraphTest):
     @needs_recordings
     def test_vgg19(self):
         self.compare("vgg19", converted("vgg19"))
+
+    @needs_recordings
+    def test_densenet121(self):
+        recorded = converted("densenet121")
+        self.compare("densenet121", recorded)
+        self.compare_ops("densenet121", recorded)
+
+    @needs_recordings
+    def test_inception_v3(self):
+        recorded = converted("inception_v3")
+        self.compare("inception-v3", recorded)
+        self.compare_ops("inception-v3", recorded)
+
+    def compare_ops(self, model, recorded):
+        """Convolutions, poolings, batch norms and concatenations one for one, whatever the order of branches."""
+        named = {"aten.native_batch_norm": "batchnorm", "aten.max_pool2d_with_indices": "maxpool2d",
+                 "aten.mean.dim": "avgpool2d", "aten.avg_pool2d": "avgpool2d", "aten.cat": "concat"}
+
+        def kinds(graph):
+            shapes = []
+            for op in graph.ops:
+                type, single = named.get(op["type"], op["type"]), len(op["in"]) == 1
+                if op["phase"] == "forward" and type in ("conv2d", "batchnorm", "maxpool2d", "avgpool2d", "concat"):
+                    x, y = graph.of(op["in"][0]), graph.of(op["out"][0])
+                    if not (type == "concat" and single):
+                        shapes.append((type, 0 if type == "concat" else x.bytes(7), y.bytes(7)))
+            return sorted(shapes)
+
+        self.assertEqual(kinds(read(f"{model}.yaml")), kinds(recorded))
 
 
 # --- The converter on small and on bad input ------------------------------------------------------------------------

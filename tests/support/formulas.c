@@ -107,14 +107,17 @@ void formula_batchnorm(const planrt_call *call, double *const *in, double *out) 
   }
 }
 
-/* Nearest, or bilinear as a tent of width `scale` around each input's centre, with the border repeated. */
+/* Nearest, or bilinear as a tent of width `scale` around each input's place, with the border repeated: its centre, or
+ * where corners are aligned every scale-th pixel. */
 void formula_upsample(const planrt_call *call, double *const *in, double *out) {
   const planrt_operand *x = &call->in[0], *y = &call->out[0];
   const planc_attr *mode = planc_op_attr(call->op, "mode");
-  bool bilinear = mode && strcmp(mode->value.string, "bilinear") == 0;
+  bool aligned = mode && strcmp(mode->value.string, "aligned") == 0;
+  bool bilinear = aligned || (mode && strcmp(mode->value.string, "bilinear") == 0);
   double scale = (double)planc_op_int(call->op, "scale", 0, 1);
   FOR_IMAGE(call, y, n, c, p, q) {
     double total = 0, v = ((double)p + 0.5) / scale - 0.5, h = ((double)q + 0.5) / scale - 0.5;
+    if (aligned) v = (double)p / scale, h = (double)q / scale;
     v = fmin(fmax(v, 0), (double)formula_height_of(call, x) - 1);
     h = fmin(fmax(h, 0), (double)formula_width_of(call, x) - 1);
     for (int64_t i = 0; i < formula_height_of(call, x); i++)

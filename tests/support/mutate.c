@@ -262,7 +262,24 @@ static planc_status change_boundary(mutation *m) {
   return NULL;
 }
 
+static planc_status change_mapping(mutation *m) {
+  planc_mapping *mappings;
+  PLANC_TRY(PLANC_NEW(arena_of(m), &mappings, m->plan->n_mappings));
+  memcpy(mappings, m->plan->mappings, (size_t)m->plan->n_mappings * sizeof *mappings);
+  planc_mapping *row = &mappings[below(m, m->plan->n_mappings)];
+  if (below(m, 3)) {
+    row->first = below(m, m->plan->arena_bytes / m->plan->chunk_bytes + 1);
+  } else {
+    row->n += below(m, 2) ? 1 : -1;
+  }
+  m->plan->mappings = mappings;
+  snprintf(m->description, m->size, "change mapping %d: %lld chunks from %lld on", (int)(row - mappings),
+           (long long)row->n, (long long)row->first);
+  return NULL;
+}
+
 static planc_status change_plan(mutation *m) {
+  if (m->plan->n_mappings > 0 && below(m, 4)) return change_mapping(m);
   switch (below(m, 6)) {
     case 0:
       m->plan->arena_bytes -= 1 + below(m, 256);

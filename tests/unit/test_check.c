@@ -406,6 +406,77 @@ START_TEST(a_wrong_header_is_named) {
 }
 END_TEST
 
+/* --- Virtual memory ----------------------------------------------------------------------------------------------- */
+
+enum { CHUNK = 256, CHUNKS = ARENA / CHUNK };
+
+/* The plan with its chunks in another order in the arena. */
+static planc_plan *make_mapped(planc_mapping mappings[CHUNKS]) {
+  planc_plan *plan = make(script);
+  for (int k = 0; k < CHUNKS; k++) mappings[k] = (planc_mapping){CHUNKS - 1 - k, 1};
+  plan->chunk_bytes = CHUNK;
+  plan->n_mappings = CHUNKS;
+  plan->mappings = mappings;
+  return plan;
+}
+
+START_TEST(chunks_may_lie_anywhere) {
+  planc_mapping mappings[CHUNKS];
+  planc_plan *plan = make_mapped(mappings);
+  judge_expect(plan, PLANC_OK, "ok", "backwards");
+  /* What no instruction touches may be a second name of anything, and the arena smaller for it. */
+  for (int k = 0; k < CHUNKS; k++) mappings[k] = (planc_mapping){k < 14 ? k : 0, 1};
+  plan->arena_bytes = plan->predicted.peak_bytes = 14 * CHUNK;
+  planc_check_report report;
+  ok(planc_check(plan, NULL, &report));
+  ck_assert_int_eq(report.peak_bytes, 14 * CHUNK);
+  ck_assert_int_eq(report.touched_bytes, 14 * CHUNK);
+  planc_plan_free(plan);
+}
+END_TEST
+
+/* Chunk `chunk` of the addresses, or (-1) all of them, is mapped to where `as` is. */
+static const struct {
+  int chunk, as;
+  const char *message;
+} broken_maps[] = {
+    {3, 2, "acquire y: overlaps x in residency 2, which is open at 512"},
+    {0, 1, "acquire s: overlaps w in residency 0, which is open at 0"},
+    {13, 12, "exec f1: lies twice on the same bytes of the arena"},
+    {12, 0, "exec f1: overlaps w in residency 0"},
+    {8, 5, "move y: writes y, whose bytes offload at line 69"}, /* the loss is released, but nobody has waited for its
+                                                                   copy to the user */
+    {4, 14, "valid"},
+};
+
+START_TEST(what_is_mapped_to_the_same_bytes_conflicts) {
+  planc_mapping mappings[CHUNKS];
+  planc_plan *plan = make_mapped(mappings);
+  mappings[broken_maps[_i].chunk].first = mappings[broken_maps[_i].as].first;
+  bool valid = strcmp(broken_maps[_i].message, "valid") == 0;
+  judge_expect(plan, valid ? PLANC_OK : PLANC_INVALID_PLAN, valid ? "ok" : broken_maps[_i].message, "alias");
+  planc_plan_free(plan);
+}
+END_TEST
+
+START_TEST(mappings_are_whole_chunks_of_the_arena) {
+  planc_mapping mappings[CHUNKS];
+  planc_plan *plan = make_mapped(mappings);
+  mappings[7].first = CHUNKS;
+  judge_expect(plan, PLANC_INVALID_PLAN, "mapping 7: 1 chunks from 16 on, of 16 in the arena", "beyond the arena");
+  mappings[7] = (planc_mapping){CHUNKS - 1, 2};
+  judge_expect(plan, PLANC_INVALID_PLAN, "mapping 7", "its end beyond the arena");
+  mappings[7] = (planc_mapping){8, 1};
+  plan->n_mappings = 13;
+  judge_expect(plan, PLANC_INVALID_PLAN, "workspace address 3072 on are not inside", "addresses that are not mapped");
+  plan->chunk_bytes = 2048 + 256;
+  judge_expect(plan, PLANC_INVALID_PLAN, "chunks of 2304 bytes", "no whole chunks");
+  plan->chunk_bytes = 128;
+  judge_expect(plan, PLANC_INVALID_PLAN, "chunks of 128 bytes", "chunks that are not aligned");
+  planc_plan_free(plan);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("check");
   TCase *cases = tcase_create("all");
@@ -413,6 +484,9 @@ int main(void) {
   tcase_add_test(cases, the_plan_is_valid);
   tcase_add_loop_test(cases, a_broken_rule_is_named, 0, sizeof broken / sizeof *broken);
   tcase_add_test(cases, budgets_are_checked_last_and_with_numbers);
+  tcase_add_test(cases, chunks_may_lie_anywhere);
+  tcase_add_loop_test(cases, what_is_mapped_to_the_same_bytes_conflicts, 0, sizeof broken_maps / sizeof *broken_maps);
+  tcase_add_test(cases, mappings_are_whole_chunks_of_the_arena);
   tcase_add_loop_test(cases, a_wrong_header_is_named, 0, sizeof headers / sizeof *headers);
   suite_add_tcase(suite, cases);
   return run_suite(suite);

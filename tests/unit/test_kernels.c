@@ -312,18 +312,18 @@ START_TEST(equal_maxima) {
 END_TEST
 
 START_TEST(upsampling) {
-  static const char *const modes[] = {"nearest", "bilinear"};
+  static const char *const modes[] = {"nearest", "bilinear", "aligned"};
+  static const char *const large[][2] = {{"N,2,9,12", "N,9,12,2"}, {"N,2,9,12", "N,9,12,2"}, {"N,2,7,10", "N,7,10,2"}};
+  static const char *const small[] = {"N,2,3,4", "N,3,4,2"};
   for (int layout = 0; layout < 2; layout++) {
-    char op[256];
+    char op[256], tensors[256];
     numeric v;
     snprintf(op, sizeof op, "type: upsample, in: [x], out: [y], attrs: {scale: 3, mode: %s}", modes[_i]);
-    open_forward(&v, layout ? "NHWC" : "NCHW",
-                 layout ? "x: input f32[N,3,4,2]\ny: f32[N,9,12,2]" : "x: input f32[N,2,3,4]\ny: f32[N,2,9,12]", op,
-                 formula_upsample);
+    snprintf(tensors, sizeof tensors, "x: input f32[%s]\ny: f32[%s]", small[layout], large[_i][layout]);
+    open_forward(&v, layout ? "NHWC" : "NCHW", tensors, op, formula_upsample);
     snprintf(op, sizeof op, "type: upsample_grad, in: [dy], out: [dx], attrs: {scale: 3, mode: %s}", modes[_i]);
-    check_backward(&v,
-                   layout ? "dy: input f32[N,9,12,2]\ndx: f32[N,3,4,2]" : "dy: input f32[N,2,9,12]\ndx: f32[N,2,3,4]",
-                   op, "d", "0");
+    snprintf(tensors, sizeof tensors, "dy: input f32[%s]\ndx: f32[%s]", large[_i][layout], small[layout]);
+    check_backward(&v, tensors, op, "d", "0");
     close_forward(&v);
   }
 }
@@ -517,7 +517,7 @@ int main(void) {
   tcase_add_test(c, concatenation);
   tcase_add_loop_test(c, pooling, 0, 2);
   tcase_add_test(c, equal_maxima);
-  tcase_add_loop_test(c, upsampling, 0, 2);
+  tcase_add_loop_test(c, upsampling, 0, 3);
   tcase_add_loop_test(c, batch_normalisation, 0, 3);
   tcase_add_loop_test(c, running_statistics, 0, 3);
   tcase_add_loop_test(c, normalising_in_inference, 0, 3);

@@ -136,6 +136,7 @@ static const example examples[] = {
     {.type = "softmax_xent_grad", .in = {"f32[N,9]", "i64[N]"}, .out = {"f32[N,9]"}},
     {.type = "transpose", .in = {"f32[N,3,4,5]"}, .out = {"f32[N,4,3,5]"}, .attrs = "axis: 1"},
     {.type = "upsample", .in = {"f32[N,2,3,4]"}, .out = {"f32[N,2,6,8]"}, .attrs = "scale: 2, mode: bilinear"},
+    {.type = "upsample", .in = {"f32[N,2,3,4]"}, .out = {"f32[N,2,9,13]"}, .attrs = "scale: 4, mode: aligned"},
     {.type = "upsample_grad", .in = {"f32[N,6,8,2]"}, .out = {"f32[N,3,4,2]"}, .attrs = "scale: 2", .nhwc = true},
 };
 enum { N_EXAMPLES = sizeof examples / sizeof *examples };
@@ -352,7 +353,8 @@ static const struct {
     {{.type = "cast", .in = {"f32[N,4]"}, .out = {"=0"}}, "output i0 overlaps input i0, which cast does not allow"},
     {{UPSAMPLE}, "upsample needs the attribute scale"},
     {{UPSAMPLE, .attrs = "scale: 3"}, "P is 6, but H = 3 gives 9"},
-    {{UPSAMPLE, .attrs = "scale: 2, mode: cubic"}, "attribute mode should be nearest or bilinear"},
+    {{UPSAMPLE, .attrs = "scale: 2, mode: cubic"}, "attribute mode should be nearest, bilinear or aligned"},
+    {{UPSAMPLE, .attrs = "scale: 2, mode: aligned"}, "P is 6, but H = 3 gives 5"},
     {{UPSAMPLE, .attrs = "scale: 2, mode: 1"}, "attribute mode should be a string"},
     {{DROPOUT, .attrs = "p: 1.0, seed: 1"}, "attribute p must be less than 1"},
     {{DROPOUT, .attrs = "p: -0.5, seed: 1"}, "attribute p is -0.5, should be from 0 to 1"},

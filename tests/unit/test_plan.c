@@ -63,6 +63,12 @@ static void same_header(const planc_plan *a, const planc_plan *b) {
   ck_assert_uint_eq(a->graph_hash, b->graph_hash);
   ck_assert_int_eq(a->n_events, b->n_events);
   ck_assert_int_eq(a->n_residencies, b->n_residencies);
+  ck_assert_int_eq(a->chunk_bytes, b->chunk_bytes);
+  ck_assert_int_eq(a->n_mappings, b->n_mappings);
+  for (int32_t m = 0; m < a->n_mappings; m++) {
+    ck_assert_int_eq(a->mappings[m].first, b->mappings[m].first);
+    ck_assert_int_eq(a->mappings[m].n, b->mappings[m].n);
+  }
 }
 
 static void same_jobs(const planc_plan *a, const planc_plan *b) {

@@ -67,6 +67,16 @@ static void is_deterministic(const planc_problem *problem, const planc_policy *p
   planc_plan_free(again);
 }
 
+/* Virtual memory loses less than a chunk for each piece of data (papers: out-of-core, Eqs. 1 and 2). */
+static void loses_less_than_the_bound(const planc_plan *plan, const planc_policy *policy, int seed) {
+  planc_fragmentation lost;
+  ok_for(planc_fragmentation_of(plan, &lost), "fragmentation", policy->name, seed);
+  ck_assert_int_eq(lost.live_bytes + lost.lost_bytes, plan->arena_bytes);
+  if (plan->chunk_bytes == 0) return;
+  ck_assert_msg(lost.inside_bytes < lost.bound_bytes, "%s, graph %d: %lld bytes lost inside chunks, the bound is %lld",
+                policy->name, seed, (long long)lost.inside_bytes, (long long)lost.bound_bytes);
+}
+
 /* Plans at `budget`; false when that is not feasible. */
 static bool plan_is_right(planc_problem problem, int64_t budget, const planc_policy *policy, int seed) {
   problem.budget_bytes = budget;
@@ -82,27 +92,41 @@ static bool plan_is_right(planc_problem problem, int64_t budget, const planc_pol
   ok_for(planc_check(plan, &own, &report), "check", policy->name, seed);
   ck_assert_int_le(report.peak_bytes, budget);
   ck_assert_int_eq(report.peak_bytes, plan->predicted.peak_bytes);
+  loses_less_than_the_bound(plan, policy, seed);
   is_deterministic(&problem, policy, plan, seed);
   runs_right(plan, policy->name, seed);
   planc_plan_free(plan);
   return true;
 }
 
+/* At the least budget, just below it, and above it. */
+static void policy_is_right(planc_problem problem, const planc_policy *policy, int seed) {
+  int64_t least;
+  ok_for(planc_least_budget(&problem, policy, &least), "least budget", policy->name, seed);
+  ck_assert_msg(plan_is_right(problem, least, policy, seed), "%s, graph %d: least budget fails", policy->name, seed);
+  ck_assert_msg(!plan_is_right(problem, least - PLANC_ALIGNMENT, policy, seed), "%s, graph %d: less than least fits",
+                policy->name, seed);
+  plan_is_right(problem, least + least / 8, policy, seed);
+  plan_is_right(problem, 2 * least, policy, seed);
+}
+
 START_TEST(plans_of_random_graphs_are_right) {
   int seed = _i;
   planc_graph *graph;
-  randgraph_options options = {.max_ops = 24, .allow_batch_coupled = seed % 4 == 0, .unsplittable = seed % 4 == 2};
+  randgraph_options options = {.max_ops = 24,
+                               .max_elements = seed % 8 == 1 ? 2048 : 0,
+                               .allow_batch_coupled = seed % 4 == 0,
+                               .unsplittable = seed % 4 == 2};
   ok_for(randgraph_make((uint64_t)seed, &options, &graph), "graph", "", seed);
   planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + seed % 7, .host_budget_bytes = -1};
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
-    int64_t least;
-    ok_for(planc_least_budget(&problem, policy, &least), "least budget", policy->name, seed);
-    ck_assert_msg(plan_is_right(problem, least, policy, seed), "%s, graph %d: least budget fails", policy->name, seed);
-    ck_assert_msg(!plan_is_right(problem, least - PLANC_ALIGNMENT, policy, seed), "%s, graph %d: less than least fits",
-                  policy->name, seed);
-    plan_is_right(problem, least + least / 8, policy, seed);
-    plan_is_right(problem, 2 * least, policy, seed);
+    policy_is_right(problem, policy, seed);
+    if (!(policy->supports & PLANC_POLICY_VMM)) continue;
+    planc_problem mapped = problem;
+    mapped.placement = PLANC_PLACEMENT_VMM;
+    mapped.chunk_bytes = 4096;
+    policy_is_right(mapped, policy, seed);
   }
   planc_graph_free(graph);
 }

@@ -148,6 +148,37 @@ START_TEST(every_job_has_its_own_host) {
 }
 END_TEST
 
+/* Mapping in the step: a chunk costs the host 1000 ns. x takes two chunks of its own in every period, the workspace
+ * takes one of them when x is gone, and that is waited for: 500 ns of a, then unmap 2, map 1; for x then map 2,
+ * unmap 1. */
+START_TEST(chunks_are_mapped_in_the_step) {
+  static const char script[] =
+      "body\nacquire 0 x 0\nacquire 1 y 8192\nexec a use 0 1\nrelease 0\nacquire 2 z 12288\n"
+      "exec b ws 16384 4096 use 1 2\nrelease 1\nrelease 2\n";
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  planc_plan *plan;
+  ok(script_make(script, &job, 1, 1 << 20, 0, &plan));
+  plan->device.h2d = plan->device.d2h = (planc_link){.bytes_per_second = 1000000000};
+  plan->device.duplex_ppm = 1000000;
+  plan->device.in_flight = 1000;
+  for (int32_t i = 0; i < plan->body.n; i++) ((planc_instr *)&plan->body.instrs[i])->time_ns = 500;
+  planc_simulation s;
+  assert_fails(planc_simulate_mapping(plan, 1000, &s), PLANC_USAGE, "no virtual memory");
+  planc_mapping mappings[] = {{0, 6}};
+  plan->chunk_bytes = 4096;
+  plan->n_mappings = 1;
+  plan->mappings = mappings;
+  ok(planc_simulate_mapping(plan, 0, &s));
+  int64_t chunks = s.mapped_chunks;
+  ck_assert_int_eq(s.iteration_ns, 1000);
+  ok(planc_simulate_mapping(plan, 1000, &s));
+  ck_assert_int_eq(s.mapped_chunks, chunks);
+  ck_assert_int_eq(s.iteration_ns, 1000 + chunks * 1000);
+  ck_assert_int_gt(chunks, 0);
+  planc_plan_free(plan);
+}
+END_TEST
+
 START_TEST(live_bytes) {
   planc_simulation s = simulate(
       "body\nacquire 0 x 0\nacquire 1 y 8192\nexec a ws 16384 1000 use 0 1\nrelease 0\nacquire 2 z 9216\n"
@@ -169,6 +200,7 @@ int main(void) {
   tcase_add_test(tests, duplex_slows_copies);
   tcase_add_test(tests, launches_bind);
   tcase_add_test(tests, every_job_has_its_own_host);
+  tcase_add_test(tests, chunks_are_mapped_in_the_step);
   tcase_add_test(tests, live_bytes);
   suite_add_tcase(suite, tests);
   return run_suite(suite);

@@ -28,11 +28,11 @@ struct PutStatistics {
   float *mean, *invstd, *running_mean, *running_var;
   __device__ void operator()(int64_t c, const Moments &all) const {
     float variance = all.count > 0.0F ? all.squares / all.count : 0.0F;
-    mean[c] = all.mean;
+    mean[c] = all.mean();
     invstd[c] = inverse_deviation(variance, of.epsilon);
     if (!running_mean) return;
     float unbiased = all.count > 1.0F ? all.squares / (all.count - 1.0F) : variance;
-    running_mean[c] += of.momentum * (all.mean - running_mean[c]);
+    running_mean[c] += of.momentum * (all.mean() - running_mean[c]);
     running_var[c] += of.momentum * (unbiased - running_var[c]);
   }
 };

@@ -79,23 +79,22 @@ constexpr int vector_width() {
 /* Loads W elements; `vector`: they are aligned. The values do not depend on it. */
 template <int W, typename T>
 __device__ inline void load(const T *from, bool vector, float (&to)[W]) {
-  Lanes<T, W> lanes;
   if (vector) {
-    lanes = *reinterpret_cast<const Lanes<T, W> *>(from);
+    Lanes<T, W> lanes = *reinterpret_cast<const Lanes<T, W> *>(from);
+    for (int k = 0; k < W; k++) to[k] = to_float(lanes.at[k]);
   } else {
-    for (int k = 0; k < W; k++) lanes.at[k] = from[k];
+    for (int k = 0; k < W; k++) to[k] = to_float(from[k]);
   }
-  for (int k = 0; k < W; k++) to[k] = to_float(lanes.at[k]);
 }
 
 template <int W, typename T>
 __device__ inline void store(T *to, bool vector, const float (&from)[W]) {
-  Lanes<T, W> lanes;
-  for (int k = 0; k < W; k++) lanes.at[k] = from_float<T>(from[k]);
   if (vector) {
+    Lanes<T, W> lanes;
+    for (int k = 0; k < W; k++) lanes.at[k] = from_float<T>(from[k]);
     *reinterpret_cast<Lanes<T, W> *>(to) = lanes;
   } else {
-    for (int k = 0; k < W; k++) to[k] = lanes.at[k];
+    for (int k = 0; k < W; k++) to[k] = from_float<T>(from[k]);
   }
 }
 

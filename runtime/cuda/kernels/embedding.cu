@@ -132,9 +132,12 @@ __global__ void __launch_bounds__(BLOCK)
     if (accumulate && begin == end) continue;
     for (int64_t c = threadIdx.x * W; c < width; c += BLOCK * W) {
       float sum[W] = {}, v[W];
-      if (accumulate) load<W>(table + e * width + c, vector_table, sum);
       for (int64_t s = begin; s < end; s++) {
         load<W>(grads + static_cast<int64_t>(sorted[s].row) * width + c, vector, v);
+        for (int k = 0; k < W; k++) sum[k] += v[k];
+      }
+      if (accumulate) {
+        load<W>(table + e * width + c, vector_table, v);
         for (int k = 0; k < W; k++) sum[k] += v[k];
       }
       store<W>(table + e * width + c, vector_table, sum);

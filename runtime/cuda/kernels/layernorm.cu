@@ -20,7 +20,7 @@ struct LayerNorm {
     const T *from = x + r * width;
     Moments all = gather_row<MomentsOf, GROUP, W>(
         width, thread, [&](int64_t c, float(&to)[1][W]) { load<W>(from + c, vector, to[0]); });
-    float mean = all.mean, invstd = 1.0F / sqrtf(all.squares / static_cast<float>(width) + epsilon);
+    float mean = all.mean(), invstd = 1.0F / sqrtf(all.squares / static_cast<float>(width) + epsilon);
     if (thread == 0) {
       means[r] = mean;
       invstds[r] = invstd;

@@ -19,15 +19,19 @@ struct Totals {
 };
 
 /* Mean and sum of squares about it (Chan, Golub and LeVeque, Updating Formulae and a Pairwise Algorithm for Computing
- * Sample Variances, 1979, 2.1). */
+ * Sample Variances, 1979, 2.1). The mean is pivot + shift: where it is large beside the deviation, means are told apart
+ * by their shifts. */
 struct Moments {
-  float count, mean, squares;
+  float count, pivot, shift, squares;
   __device__ void merge(const Moments &other) {
-    float sum = count + other.count, share = sum > 0.0F ? other.count / sum : 0.0F, delta = other.mean - mean;
-    mean += delta * share;
+    float sum = count + other.count;
+    if (count == 0.0F) pivot = other.pivot;
+    float share = sum > 0.0F ? other.count / sum : 0.0F, delta = other.pivot - pivot + (other.shift - shift);
+    shift += delta * share;
     squares += other.squares + delta * delta * count * share;
     count = sum;
   }
+  __device__ float mean() const { return pivot + shift; }
 };
 
 /* The sum of exp(x - largest). */
@@ -78,9 +82,9 @@ struct MomentsOf {
     }
   }
   __device__ Part part() const {
-    if (count == 0) return {0.0F, 0.0F, 0.0F};
-    float n = static_cast<float>(count), shift = sum / n;
-    return {n, pivot + shift, fmaxf(squares - sum * shift, 0.0F)};
+    if (count == 0) return {0.0F, 0.0F, 0.0F, 0.0F};
+    float n = static_cast<float>(count), shift = sum / n, rest = squares - sum * shift;
+    return {n, pivot, shift, rest < 0.0F ? 0.0F : rest};
   }
 };
 

@@ -1,5 +1,5 @@
-/* Up-sampling by an integer factor: nearest, or bilinear between pixel centres (corners not aligned). The gradient is
- * gathered, in the order of the outputs. */
+/* Up-sampling by an integer factor: nearest, or bilinear between pixel centres, the corners aligned or not. The
+ * gradient is gathered, in the order of the outputs. */
 #include "images.cuh"
 
 namespace planrt {
@@ -9,13 +9,15 @@ namespace {
 struct Blend {
   int64_t low, high;
   float share;
-  __device__ Blend(int64_t out, int64_t scale, int64_t size, bool bilinear) {
-    if (!bilinear) {
+  __device__ Blend(int64_t out, int64_t scale, int64_t size, planrt_cuda_blending blending) {
+    if (blending == PLANRT_CUDA_NEAREST) {
       low = high = out / scale;
       share = 0.0F;
       return;
     }
-    float centre = (static_cast<float>(out) + 0.5F) / static_cast<float>(scale) - 0.5F;
+    bool aligned = blending == PLANRT_CUDA_ALIGNED;
+    float centre = aligned ? static_cast<float>(out) / static_cast<float>(scale)
+                           : (static_cast<float>(out) + 0.5F) / static_cast<float>(scale) - 0.5F;
     centre = centre < 0.0F ? 0.0F : centre;
     low = static_cast<int64_t>(centre);
     low = low < size - 1 ? low : size - 1;
@@ -28,12 +30,12 @@ template <typename T>
 struct Upsample {
   Strides in, out;
   int64_t scale;
-  bool bilinear;
+  planrt_cuda_blending blending;
   const T *x;
   T *y;
   template <int W>
   __device__ void apply(int64_t n, int64_t c, int64_t p, int64_t q, bool vector) const {
-    Blend v(p, scale, in.h, bilinear), h(q, scale, in.w, bilinear);
+    Blend v(p, scale, in.h, blending), h(q, scale, in.w, blending);
     float low_low[W], low_high[W], high_low[W], high_high[W];
     load<W>(x + in.at(n, c, v.low, h.low), vector, low_low);
     load<W>(x + in.at(n, c, v.low, h.high), vector, low_high);
@@ -51,10 +53,10 @@ struct Upsample {
 /* The outputs that an input can have a part in: first .. last. */
 struct Reach {
   int64_t first, last;
-  __device__ Reach(int64_t at, int64_t scale, int64_t outputs, bool bilinear) {
+  __device__ Reach(int64_t at, int64_t scale, int64_t outputs, planrt_cuda_blending blending) {
     first = at * scale;
     last = first + scale - 1;
-    if (!bilinear) return;
+    if (blending == PLANRT_CUDA_NEAREST) return;
     first = first - scale > 0 ? first - scale : 0;
     last = last + scale < outputs ? last + scale : outputs - 1;
   }
@@ -64,18 +66,18 @@ template <typename T>
 struct UpsampleGrad {
   Strides in, out;
   int64_t scale;
-  bool bilinear;
+  planrt_cuda_blending blending;
   const T *dy;
   T *dx;
   template <int W>
   __device__ void apply(int64_t n, int64_t c, int64_t row, int64_t column, bool vector) const {
-    Reach rows(row, scale, out.h, bilinear), columns(column, scale, out.w, bilinear);
+    Reach rows(row, scale, out.h, blending), columns(column, scale, out.w, blending);
     float sum[W] = {}, g[W];
     for (int64_t p = rows.first; p <= rows.last; p++) {
-      Blend v(p, scale, in.h, bilinear);
+      Blend v(p, scale, in.h, blending);
       if (v.low != row && v.high != row) continue;
       for (int64_t q = columns.first; q <= columns.last; q++) {
-        Blend h(q, scale, in.w, bilinear);
+        Blend h(q, scale, in.w, blending);
         if (h.low != column && h.high != column) continue;
         load<W>(dy + out.at(n, c, p, q), vector, g);
         for (int k = 0; k < W; k++) {
@@ -102,7 +104,7 @@ cudaError_t planrt_cuda_upsample(cudaStream_t stream, planrt_cuda_dtype dtype, c
     Upsample<T> op{Strides(of->in, of->channels_last),
                    Strides(of->out, of->channels_last),
                    of->scale,
-                   of->bilinear,
+                   of->blending,
                    static_cast<const T *>(x),
                    static_cast<T *>(y)};
     return for_image<vector_width<T>()>(stream, of->out, of->channels_last, aligned(x, y), op);
@@ -116,7 +118,7 @@ cudaError_t planrt_cuda_upsample_grad(cudaStream_t stream, planrt_cuda_dtype dty
     UpsampleGrad<T> op{Strides(of->in, of->channels_last),
                        Strides(of->out, of->channels_last),
                        of->scale,
-                       of->bilinear,
+                       of->blending,
                        static_cast<const T *>(dy),
                        static_cast<T *>(dx)};
     return for_image<vector_width<T>()>(stream, of->in, of->channels_last, aligned(dy, dx), op);

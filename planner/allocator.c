@@ -1,0 +1,57 @@
+#include "planner/allocator.h"
+
+#define DEFAULT_CHUNK (INT64_C(40) << 20) /* papers: out-of-core, 4 */
+
+int64_t planc_allocator_unit(const planc_problem *problem) {
+  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return PLANC_ALIGNMENT;
+  return problem->chunk_bytes > 0 ? problem->chunk_bytes : DEFAULT_CHUNK;
+}
+
+planc_status planc_allocator_init(planc_allocator *allocator, const planc_problem *problem) {
+  *allocator = (planc_allocator){.placement = problem->placement};
+  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return planc_memory_list_init(&allocator->list, INT64_MAX / 2);
+  allocator->chunks.chunk_bytes = planc_allocator_unit(problem);
+  return NULL;
+}
+
+void planc_allocator_free(planc_allocator *allocator) {
+  planc_memory_list_free(&allocator->list);
+  planc_chunks_free(&allocator->chunks);
+}
+
+planc_status planc_allocator_take(planc_allocator *allocator, int64_t bytes, int32_t *out_handle,
+                                  int64_t *out_address) {
+  if (allocator->placement == PLANC_PLACEMENT_VMM) {
+    return planc_chunks_take(&allocator->chunks, bytes, out_handle, out_address);
+  }
+  int32_t segment = planc_memory_list_best_fit(&allocator->list, bytes);
+  if (segment < 0) return planc_error(PLANC_INTERNAL, "best fit: addresses beyond 64 bits");
+  *out_address = allocator->list.segments.data[segment].address;
+  PLANC_TRY(planc_memory_list_take(&allocator->list, segment, *out_address, bytes, 0, out_handle));
+  const planc_segment *taken = &allocator->list.segments.data[*out_handle];
+  if (taken->address + taken->bytes > allocator->top) allocator->top = taken->address + taken->bytes;
+  return NULL;
+}
+
+planc_status planc_allocator_give(planc_allocator *allocator, int32_t handle) {
+  if (allocator->placement == PLANC_PLACEMENT_VMM) return planc_chunks_give(&allocator->chunks, handle);
+  return planc_memory_list_release(&allocator->list, handle, NULL);
+}
+
+int64_t planc_allocator_arena(const planc_allocator *allocator) {
+  if (allocator->placement == PLANC_PLACEMENT_VMM) return allocator->chunks.n_chunks * allocator->chunks.chunk_bytes;
+  return allocator->top;
+}
+
+planc_status planc_allocator_map(const planc_allocator *allocator, planc_schedule *schedule) {
+  planc_mappings mappings = {0};
+  if (allocator->placement == PLANC_PLACEMENT_BEST_FIT) return NULL;
+  planc_status status = planc_chunks_map(&allocator->chunks, &mappings);
+  planc_virtual_memory memory = {.arena_bytes = planc_allocator_arena(allocator),
+                                 .chunk_bytes = allocator->chunks.chunk_bytes,
+                                 .mappings = mappings.data,
+                                 .n = (int32_t)mappings.len};
+  if (!status) status = planc_schedule_map(schedule, &memory);
+  VEC_FREE(&mappings);
+  return status;
+}

@@ -1,0 +1,134 @@
+/* The rules are those of the paper's public allocator: a free range of just the size; else the largest smaller one
+ * grows, or where there is none a new one is made, of loose chunks, then of the smallest range that has as many as are
+ * missing, then of the largest ones, then of new chunks. */
+#include "planner/chunks.h"
+
+enum { NONE = -1, WORD = 64 };
+
+void planc_chunks_free(planc_chunks *chunks) {
+  VEC_FREE(&chunks->ranges);
+  VEC_FREE(&chunks->of);
+  VEC_FREE(&chunks->sizes);
+  VEC_FREE(&chunks->present);
+  VEC_FREE(&chunks->loose);
+}
+
+int64_t planc_chunks_needed(const planc_chunks *chunks, int64_t bytes) {
+  return bytes / chunks->chunk_bytes + (bytes % chunks->chunk_bytes > 0);
+}
+
+/* --- Free ranges by size ------------------------------------------------------------------------------------------ */
+
+/* The largest size up to `most` of which there are free ranges; 0 = none. */
+static int64_t size_up_to(const planc_chunks *c, int64_t most) {
+  if (most >= c->sizes.len) most = c->sizes.len - 1;
+  for (int64_t word = most / WORD; most > 0 && word >= 0; word--) {
+    uint64_t bits = c->present.data[word];
+    if (word == most / WORD) bits &= UINT64_MAX >> (WORD - 1 - most % WORD);
+    if (bits) return word * WORD + WORD - 1 - __builtin_clzll(bits);
+  }
+  return 0;
+}
+
+/* The smallest size from `least` on of which there are free ranges; 0 = none. */
+static int64_t size_from(const planc_chunks *c, int64_t least) {
+  for (int64_t word = least / WORD; word < c->present.len; word++) {
+    uint64_t bits = c->present.data[word];
+    if (word == least / WORD) bits &= UINT64_MAX << least % WORD;
+    if (bits) return word * WORD + __builtin_ctzll(bits);
+  }
+  return 0;
+}
+
+static planc_status put_free(planc_chunks *c, int32_t range) {
+  int64_t n = c->ranges.data[range].n;
+  while (c->sizes.len <= n) VEC_PUSH(&c->sizes, ((planc_free_ranges){NONE, NONE}));
+  while (c->present.len <= n / WORD) VEC_PUSH(&c->present, 0);
+  planc_free_ranges *size = &c->sizes.data[n];
+  c->ranges.data[range].next = NONE;
+  if (size->newest == NONE) {
+    size->oldest = range;
+    c->present.data[n / WORD] |= UINT64_C(1) << n % WORD;
+  } else {
+    c->ranges.data[size->newest].next = range;
+  }
+  size->newest = range;
+  return NULL;
+}
+
+static int32_t take_free(planc_chunks *c, int64_t n) {
+  planc_free_ranges *size = &c->sizes.data[n];
+  int32_t range = size->oldest;
+  size->oldest = c->ranges.data[range].next;
+  if (size->oldest == NONE) {
+    size->newest = NONE;
+    c->present.data[n / WORD] &= ~(UINT64_C(1) << n % WORD);
+  }
+  return range;
+}
+
+/* --- Chunks ------------------------------------------------------------------------------------------------------- */
+
+/* Takes a free range apart. */
+static planc_status unmap(planc_chunks *c, int64_t size) {
+  const planc_chunk_range *range = &c->ranges.data[take_free(c, size)];
+  for (int64_t k = 0; k < range->n; k++) VEC_PUSH(&c->loose, c->of.data[range->first + k]);
+  c->n_unmapped += range->n;
+  return NULL;
+}
+
+/* Adds `n` chunks to the range that is being made: loose ones, such of free ranges, new ones. */
+static planc_status add_chunks(planc_chunks *c, int64_t n) {
+  c->n_mapped += n;
+  for (; n > 0; n--) {
+    if (c->n_taken == c->loose.len) {
+      int64_t size = size_from(c, n);
+      if (size == 0) size = size_up_to(c, INT64_MAX);
+      if (size > 0) PLANC_TRY(unmap(c, size));
+    }
+    VEC_PUSH(&c->of, c->n_taken < c->loose.len ? c->loose.data[c->n_taken++] : c->n_chunks++);
+  }
+  return NULL;
+}
+
+/* A new range of `n` chunks. */
+static planc_status make_range(planc_chunks *c, int64_t n, int32_t *out) {
+  if (c->ranges.len == INT32_MAX) return planc_error(PLANC_INTERNAL, "too many ranges of virtual memory");
+  planc_chunk_range range = {.first = c->of.len, .n = n, .next = NONE};
+  int64_t smaller = size_up_to(c, n);
+  if (smaller > 0) {
+    const planc_chunk_range *grows = &c->ranges.data[take_free(c, smaller)];
+    for (int64_t k = 0; k < grows->n; k++) VEC_PUSH(&c->of, c->of.data[grows->first + k]);
+  }
+  PLANC_TRY(add_chunks(c, n - smaller));
+  *out = (int32_t)c->ranges.len;
+  VEC_PUSH(&c->ranges, range);
+  return NULL;
+}
+
+planc_status planc_chunks_take(planc_chunks *chunks, int64_t bytes, int32_t *out_range, int64_t *out_address) {
+  int64_t n = planc_chunks_needed(chunks, bytes);
+  if (n < chunks->sizes.len && chunks->sizes.data[n].oldest != NONE) {
+    *out_range = take_free(chunks, n);
+  } else {
+    PLANC_TRY(make_range(chunks, n, out_range));
+  }
+  *out_address = chunks->ranges.data[*out_range].first * chunks->chunk_bytes;
+  return NULL;
+}
+
+planc_status planc_chunks_give(planc_chunks *chunks, int32_t range) {
+  return put_free(chunks, range);
+}
+
+planc_status planc_chunks_map(const planc_chunks *chunks, planc_mappings *out) {
+  for (int64_t k = 0; k < chunks->of.len; k++) {
+    int64_t last = out->len - 1;
+    if (last >= 0 && out->data[last].first + out->data[last].n == chunks->of.data[k]) {
+      out->data[last].n++;
+    } else {
+      VEC_PUSH(out, ((planc_mapping){chunks->of.data[k], 1}));
+    }
+  }
+  return NULL;
+}

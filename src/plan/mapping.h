@@ -1,0 +1,32 @@
+/* From the addresses of a plan with virtual memory to the bytes of its arena. */
+#ifndef PLANC_PLAN_MAPPING_H
+#define PLANC_PLAN_MAPPING_H
+
+#include "planc/plan.h"
+#include "util/arena.h"
+
+/* INVALID_PLAN when the plan's mappings do not map whole chunks of the range to whole chunks of the arena. */
+planc_status planc_mappings_check(const planc_plan *plan);
+/* How many bytes device addresses range over; of a plan whose mappings are right. */
+int64_t planc_plan_range(const planc_plan *plan);
+
+typedef struct planc_translation {
+  int64_t chunk_bytes;
+  int32_t n;
+  const planc_mapping *mappings;
+  int64_t *starts; /* by mapping: where it begins in the range; and the range's end */
+} planc_translation;
+
+/* `mappings` is borrowed; without any, addresses are the arena's. The mappings are right. */
+planc_status planc_translation_make(int64_t chunk_bytes, const planc_mapping *mappings, int32_t n, planc_arena *arena,
+                                    planc_translation *out);
+
+/* A stretch of the arena. */
+typedef struct planc_piece {
+  int64_t address, bytes;
+} planc_piece;
+
+/* Where the first bytes of [address, address + bytes), which is inside the range, are: as many as are in one piece. */
+planc_piece planc_translate(const planc_translation *translation, int64_t address, int64_t bytes);
+
+#endif

@@ -1,0 +1,371 @@
+#!/usr/bin/env python3
+"""Checks the CUDA backend on this machine's GPU and writes down what it finds.
+
+usage: check_gpu.py [--out FOLDER] [--minutes N] [--small]
+
+From a checkout (`make check-gpu`) or from the bundle (`make gpu-bundle`). Ends with "N passed, N failed" and writes
+results.json, results.txt, the device's properties and the profiles made to FOLDER. Checks, in order of importance:
+
+  numerics   every op and algorithm against the host, bits repeatable (compare_backends); whole plans of stand-ins
+  plans      ResNet-50 and VGG-16 with 256 images: profiled, planned for 12G and, by every policy, for 40 % of what is
+             live with everything resident (70 % where that cannot be), run with --verify --deterministic; time against
+             the simulator's, with and without --graph; memory against the plan's
+  PyTorch    the same models there, with and without its checkpointing
+  memory     compute-sanitizer over LeNet
+
+What does not fit the time is told as not reached, and fails. --small takes LeNet instead, for trying this out."""
+
+import argparse
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUNDLED = os.path.exists(os.path.join(HERE, "bin", "planrun"))
+ROOT = HERE if BUNDLED else os.path.dirname(os.path.dirname(HERE))
+BUILD = os.path.join(ROOT, "bin" if BUNDLED else os.environ.get("BUILD", "build"))
+COMPARE = os.path.join(BUILD, "compare_backends" if BUNDLED else "cuda/compare_backends")
+PLANC, PLANRUN = os.path.join(BUILD, "planc"), os.path.join(BUILD, "planrun")
+WITHIN = 0.03  # of the time predicted
+OVERHEAD = 0.01
+
+
+def libraries():
+    """Where CUDA's and cuDNN's shared libraries may be: the toolkit's folders, and Python's packages."""
+    folders = [os.path.join(BUILD, "..", "lib")] if BUNDLED else []
+    for home in ("CUDNN_HOME", "CUDA_HOME"):
+        if home in os.environ:
+            folders += [os.path.join(os.environ[home], name) for name in ("lib64", "lib")]
+    folders += ["/usr/local/cuda/lib64", "/usr/local/cuda/lib"]
+    for path in sys.path:
+        folders += sorted(glob.glob(os.path.join(path, "nvidia", "*", "lib")))
+    return [folder for folder in folders if os.path.isdir(folder)]
+
+
+ENVIRONMENT = {**os.environ, "PLANC_PROFILES": os.path.join(ROOT, "profiles"),
+               "LD_LIBRARY_PATH": ":".join(libraries() + [os.environ.get("LD_LIBRARY_PATH", "")])}
+
+
+def run(*command, timeout=300):
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, env=ENVIRONMENT,
+                          timeout=timeout)
+
+
+def graph(name):
+    return os.path.join(ROOT, "graphs", name + ".yaml")
+
+
+class Failure(Exception):
+    pass
+
+
+def must(*command, timeout=300):
+    done = run(*command, timeout=timeout)
+    if done.returncode:
+        name = os.path.basename(str(command[0]))
+        raise Failure(f"{name} {' '.join(map(str, command[1:]))}: exit {done.returncode}: {done.stderr.strip()[-400:]}")
+    return done.stdout
+
+
+class Checks:
+    def __init__(self, out, minutes):
+        self.out, self.deadline = out, time.monotonic() + 60 * minutes
+        self.passed = self.failed = 0
+        self.rows = []
+        os.makedirs(out, exist_ok=True)
+
+    def row(self, name, ok, **figures):
+        """A line of the results; `ok` None: for information."""
+        self.rows.append({"check": name, "ok": ok, **figures})
+        self.passed += ok is True
+        self.failed += ok is False
+        mark = {True: "ok    ", False: "FAILED", None: "      "}[ok]
+        print(mark, name, " ".join(f"{key}={value}" for key, value in figures.items()), flush=True)
+
+    def each(self, name, function, *arguments):
+        """Runs a check that may fail, if there is time."""
+        if time.monotonic() > self.deadline:
+            self.row(name, False, why="not reached in time")
+            return None
+        try:
+            return function(self, name, *arguments)
+        except (Failure, subprocess.TimeoutExpired, KeyError, ValueError, IndexError) as error:
+            self.row(name, False, why=str(error))
+            return None
+
+    def write(self, head):
+        path = os.path.join(self.out, "results.json")
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            json.dump({**head, "rows": self.rows}, file, indent=1)
+        os.replace(path + ".part", path)
+        with open(os.path.join(self.out, "results.txt"), "w", encoding="utf-8") as file:
+            for key, value in head.items():
+                print(f"{key}: {value}", file=file)
+            for row in self.rows:
+                mark = {True: "ok", False: "FAILED", None: "-"}[row["ok"]]
+                rest = " ".join(f"{key}={value}" for key, value in row.items() if key not in ("check", "ok"))
+                print(f"{mark:6} {row['check']:44} {rest}", file=file)
+
+
+# --- Numerics --------------------------------------------------------------------------------------------------------
+
+
+def numerics(checks, name, model, precision, batch, rounds):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "graph.yaml")
+        must(PLANC, "train", graph(model), "--precision", precision, "-o", path)
+        done = run(COMPARE, "cuda", path, batch, rounds)
+    last = done.stdout.strip().splitlines()[-1:] or [done.stderr.strip()[-300:]]
+    checks.row(name, done.returncode == 0, told=last[0].split(": ", 1)[-1],
+               **({"first": done.stdout.splitlines()[0]} if done.returncode and done.stdout else {}))
+
+
+def stand_ins(checks, name, model, batch, policy, options):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "x.plan")
+        told = run(PLANC, "plan", graph(model), "--device", "h100", "--batch", batch, "--policy", policy, "--budget", "1K",
+                   "-o", path).stderr
+        least = int(re.search(r"least feasible budget of \S+ is (\d+) bytes", told)[1])
+        must(PLANC, "plan", graph(model), "--device", "h100", "--batch", batch, "--policy", policy, "--budget",
+             least + (64 << 20), "-o", path)
+        verified = json.loads(must(PLANRUN, "exec", path, "--backend", "cuda", "--synthetic", "-n", 3, "--json", *options))
+    checks.row(name, verified["verified"])
+
+
+# --- Plans -----------------------------------------------------------------------------------------------------------
+
+
+class Model:
+    """A graph at a batch, with a profile made here."""
+
+    def __init__(self, checks, name, batch, batches, repetitions):
+        self.name, self.batch = name, batch
+        self.profile = os.path.join(checks.out, f"{name}-{batch}.json")
+        start = time.monotonic()
+        must(PLANRUN, "profile", graph(name), "--backend", "cuda", "--deterministic", "--batches", batches,
+             "--repetitions", repetitions, "-o", self.profile, timeout=400)
+        with open(self.profile, encoding="utf-8") as file:
+            profile = json.load(file)
+        self.reserved = profile["device"]["reserved_bytes"]
+        checks.row(f"profile {name}", True, seconds=round(time.monotonic() - start),
+                   variants=sum(len(op["variants"]) for op in profile["ops"]), reserved_bytes=self.reserved)
+
+    def share(self, live, percent):
+        """So much of the peak. A small model's is hardly more than what is reserved: there that is left aside."""
+        if live > 4 * self.reserved:
+            return live * percent // 100
+        return self.reserved + (live - self.reserved) * percent // 100
+
+    def plan(self, folder, policy, budget, *options):
+        """A plan's path, and what planc says of it; None where the budget is too small."""
+        path = os.path.join(folder, f"{self.name}-{policy}.plan")
+        done = run(PLANC, "plan", graph(self.name), "--profile", self.profile, "--batch", self.batch, "--policy", policy,
+                   "--budget", budget, "--json", "-o", path, *options)
+        if done.returncode == 1:
+            return None, None
+        if done.returncode:
+            raise Failure(f"planc plan: {done.stderr.strip()[-300:]}")
+        must(PLANC, "check", path, "--budget", budget)
+        return path, json.loads(done.stdout)
+
+
+def iteration_ns(path, few, many, *options):
+    """Of the steady state: what more iterations take more."""
+    times = {}
+    told = {}
+    for n in (few, many):
+        told = json.loads(must(PLANRUN, "exec", path, "--backend", "cuda", "-n", n, "--json", *options))
+        times[n] = told["run_ns"]
+    return (times[many] - times[few]) / (many - few), told
+
+
+def run_plan(checks, name, model, policy, budget, resident_ns, iterations):
+    """Plans, verifies, times; gives the time of an iteration."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, told = model.plan(folder, policy, budget)
+        if not path:
+            raise Failure(f"does not fit {budget} bytes")
+        verified = json.loads(must(PLANRUN, "exec", path, "--backend", "cuda", "--deterministic", "--verify", "-n", 2,
+                                   "--json"))["verified"]
+        few, many = iterations
+        measured, ran = iteration_ns(path, few, many)
+        replayed, _ = iteration_ns(path, few, many, "--graph")
+        simulated = json.loads(must(PLANC, "simulate", path, "--json"))
+        captured = json.loads(must(PLANC, "simulate", path, "--graph-replay", "--json"))
+    off = simulated["iteration_ns"] / measured - 1
+    off_captured = captured["iteration_ns"] / replayed - 1
+    figures = {"budget_bytes": budget, "peak_bytes": ran["peak_bytes"], "taken_bytes": ran["taken_bytes"],
+               "measured_ms": round(measured / 1e6, 3), "predicted_ms": round(simulated["iteration_ns"] / 1e6, 3),
+               "off": f"{off:+.1%}", "graph_ms": round(replayed / 1e6, 3),
+               "graph_predicted_ms": round(captured["iteration_ns"] / 1e6, 3), "graph_off": f"{off_captured:+.1%}",
+               "moved_bytes": simulated["d2h_bytes"] + simulated["h2d_bytes"],
+               "recompute_ms": round(simulated["recompute_ns"] / 1e6, 3)}
+    if resident_ns:
+        figures["overhead"] = f"{measured / resident_ns - 1:+.1%}"
+    checks.row(f"{name}: verified, memory within the plan", verified and ran["taken_bytes"] <= model.reserved, **figures)
+    checks.row(f"{name}: time within 3 %", abs(off) <= WITHIN and abs(off_captured) <= WITHIN)
+    return replayed, captured["compute_ns"]
+
+
+def resident(checks, name, model, memory_bytes, iterations):
+    done = run_plan(checks, name, model, "none", memory_bytes, None, iterations)
+    replayed, compute = done
+    checks.row(f"{name}: executor's overhead with --graph", replayed <= compute * (1 + OVERHEAD),
+               overhead=f"{replayed / compute - 1:+.2%}")
+    return replayed
+
+
+def policies():
+    """All that make plans."""
+    rows = json.loads(must(PLANC, "compare", graph("lenet-digits"), "--device", "h100", "--json"))["rows"]
+    return [row["policy"] for row in rows if row["policy"] not in ("ideal", "none")]
+
+
+def live_bytes(model):
+    told = run(PLANC, "plan", graph(model.name), "--profile", model.profile, "--batch", model.batch, "--policy", "none",
+               "--budget", "1K", "-o", os.devnull).stderr
+    return int(re.search(r"least feasible budget of \S+ is (\d+) bytes", told)[1])
+
+
+def by_policy(checks, name, model, policy, live, resident_ns, iterations):
+    for share in (40, 70):
+        with tempfile.TemporaryDirectory() as folder:
+            fits = model.plan(folder, policy, model.share(live, share))[0]
+        if fits:
+            run_plan(checks, f"{name} at {share} %", model, policy, model.share(live, share), resident_ns, iterations)
+            return
+    raise Failure("does not fit 70 %")
+
+
+# --- Comparisons -----------------------------------------------------------------------------------------------------
+
+TORCH = r"""
+import json, sys, time, torch, torchvision
+from torch.utils.checkpoint import checkpoint_sequential
+name, batch, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+torch.backends.cudnn.benchmark = True
+model = getattr(torchvision.models, name)().cuda().train()
+x, y = torch.rand(batch, 3, 224, 224, device="cuda"), torch.randint(1000, (batch,), device="cuda")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+def forward(x):
+    if mode != "checkpoint":
+        return model(x)
+    if name == "vgg16":
+        x = checkpoint_sequential(model.features, 6, x, use_reentrant=False)
+        return model.classifier(torch.flatten(model.avgpool(x), 1))
+    x = model.maxpool(model.relu(model.bn1(model.conv1(x))))
+    for stage in (model.layer1, model.layer2, model.layer3, model.layer4):
+        x = checkpoint_sequential(stage, len(stage), x, use_reentrant=False)
+    return model.fc(torch.flatten(model.avgpool(x), 1))
+def step():
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(forward(x), y).backward()
+    optimizer.step()
+for _ in range(3): step()
+torch.cuda.synchronize(); torch.cuda.reset_peak_memory_stats()
+times = []
+for _ in range(5):
+    start = time.perf_counter(); step(); torch.cuda.synchronize(); times.append(time.perf_counter() - start)
+print(json.dumps({"step_ms": round(1e3 * sorted(times)[2], 3), "peak_bytes": torch.cuda.max_memory_allocated(),
+                  "reserved_bytes": torch.cuda.max_memory_reserved(), "torch": torch.__version__}))
+"""
+
+
+def pytorch(checks, name, model, batch, mode):
+    done = run(sys.executable, "-c", TORCH, model, batch, mode, timeout=120)
+    if done.returncode:
+        checks.row(name, None, why=done.stderr.strip().splitlines()[-1:] or "failed")
+    else:
+        checks.row(name, None, **json.loads(done.stdout))
+
+
+def sanitizer(checks, name):
+    tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    if not os.path.exists(tool):
+        checks.row(name, None, why="there is no compute-sanitizer")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "x.plan")
+        must(PLANC, "plan", graph("lenet-digits"), "--device", "h100", "--batch", 32, "--policy", "vdnn-all", "--budget",
+             "4G", "-o", path)
+        done = run(tool, "--error-exitcode", 9, PLANRUN, "exec", path, "--backend", "cuda", "-n", 2, timeout=180)
+    if "Device not supported" in done.stdout + done.stderr:
+        checks.row(name, None, why="compute-sanitizer does not support this device here")
+    else:
+        told = re.findall(r"ERROR SUMMARY: .*", done.stdout + done.stderr)
+        checks.row(name, done.returncode == 0, told=told[-1] if told else done.stderr.strip()[-200:])
+
+
+# --- All -------------------------------------------------------------------------------------------------------------
+
+
+def check(checks, info, small):
+    properties = run(PLANRUN, "info", "--properties")
+    if properties.returncode == 0:
+        name = re.sub(r"[^A-Za-z0-9]+", "-", info["device"]).strip("-").lower()
+        with open(os.path.join(checks.out, name + ".properties.json"), "w", encoding="utf-8") as file:
+            file.write(properties.stdout)
+    checks.row("device properties dumped", properties.returncode == 0)
+
+    for model, batch, rounds in (("lenet-digits", 5, 2), ("tiny-transformer", 3, 1)):
+        for precision in ("f32", "tf32", "bf16"):
+            checks.each(f"numerics {model} {precision}", numerics, model, precision, batch, rounds)
+    if not small:
+        checks.each("numerics resnet50 f32", numerics, "resnet50", "f32", 2, 1)
+    for model, batch in (("lenet-digits", 8),) if small else (("tiny-transformer", 16), ("resnet50", 8)):
+        for options in ([], ["--graph"], ["--jitter", "1", "--poison"]):
+            checks.each(f"stand-ins {model} {' '.join(options)}".strip(), stand_ins, model, batch, "vdnn-all", options)
+    checks.each("compute-sanitizer", sanitizer)
+
+    memory = info["memory_bytes"]
+    models = (("lenet-digits", 32, "8,32", 1),) if small else (("resnet50", 256, "64,128,256", 2),
+                                                               ("vgg16", 256, "64,128,256", 2))
+    iterations = (1, 3) if small else (3, 9)
+    made = []
+    for name, batch, batches, repetitions in models:
+        model = checks.each(f"profile {name}", lambda c, _, *a: Model(c, *a), name, batch, batches, repetitions)
+        if not model:
+            continue
+        resident_ns = checks.each(f"{name} resident", resident, model, memory * 9 // 10, iterations)
+        budget = model.share(live_bytes(model), 60) if small else 12 << 30
+        checks.each(f"{name} modnn for {budget >> 20} MiB", run_plan, model, "modnn", budget, resident_ns, iterations)
+        made.append((model, resident_ns))
+        if not small:
+            for mode in ("plain", "checkpoint"):
+                checks.each(f"PyTorch {name} {mode}", pytorch, name, batch, mode)
+    for model, resident_ns in made:
+        live = live_bytes(model)
+        for policy in policies():
+            checks.each(f"{model.name} {policy}", by_policy, model, policy, live, resident_ns, iterations)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", default=os.path.join(ROOT if BUNDLED else BUILD, "check-gpu"))
+    parser.add_argument("--minutes", type=float, default=9)
+    parser.add_argument("--small", action="store_true")
+    arguments = parser.parse_args()
+    told = json.loads(must(PLANRUN, "info", "--json"))
+    info = next(backend for backend in told["backends"] if backend["name"] == "cuda")
+    if not info["available"]:
+        sys.exit(f"check-gpu: there is no GPU to check: {info['missing']}")
+    checks = Checks(arguments.out, arguments.minutes)
+    head = {"device": info["device"], "versions": info["library"], "planrun": told["version"]}
+    print(", ".join(f"{key} {value}" for key, value in head.items()), flush=True)
+    try:
+        check(checks, info, arguments.small)
+    finally:
+        checks.write(head)
+    print(f"{checks.passed} passed, {checks.failed} failed")
+    return 1 if checks.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+#include "conv.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace emulator {
+
+namespace {
+
+struct Position {
+  int64_t at[max_spatial];
+};
+
+/* Calls for every position of a box. */
+template <class Body>
+void each(const int64_t *dims, Body body) {
+  for (int64_t i = 0; i < dims[0]; i++)
+    for (int64_t j = 0; j < dims[1]; j++)
+      for (int64_t k = 0; k < dims[2]; k++) body(Position{{i, j, k}});
+}
+
+int64_t index(const Tensor &t, int64_t n, int64_t c, const Position &p) {
+  int64_t at = n * t.strides[0] + c * t.strides[1];
+  for (int i = 0; i < max_spatial; i++) at += p.at[i] * t.strides[2 + i];
+  return at;
+}
+
+struct Terms {
+  const Conv &conv;
+  bool tf32;
+  const char *x, *w, *y;
+  std::vector<float> values;
+
+  float read(const Tensor &tensor, const char *base, int64_t at) const {
+    float value = load(tensor.type, base, at);
+    return tf32 && tensor.type == Number::f32 ? to_tf32(value) : value;
+  }
+
+  /* Where tap r of an output position lies in x; false: in the padding. */
+  bool input_of(const Position &o, const Position &r, Position *out) const {
+    for (int i = 0; i < max_spatial; i++) {
+      int64_t tap = conv.flipped ? conv.w.dims[2 + i] - 1 - r.at[i] : r.at[i];
+      out->at[i] = o.at[i] * conv.strides[i] - conv.pre[i] + tap * conv.dilations[i];
+      if (out->at[i] < 0 || out->at[i] >= conv.x.dims[2 + i]) return false;
+    }
+    return true;
+  }
+
+  void forward(int64_t n, int64_t k, const Position &o) {
+    int64_t group = k / (conv.w.dims[0] / (conv.x.dims[1] / conv.w.dims[1]));
+    for (int64_t c = 0; c < conv.w.dims[1]; c++)
+      each(conv.w.dims + 2, [&](const Position &r) {
+        Position i;
+        if (input_of(o, r, &i))
+          values.push_back(read(conv.x, x, index(conv.x, n, group * conv.w.dims[1] + c, i)) *
+                           read(conv.w, w, index(conv.w, k, c, r)));
+      });
+  }
+
+  void backward_data(int64_t n, int64_t c, const Position &i) {
+    int64_t in_group = conv.w.dims[1], outputs = conv.w.dims[0] / (conv.x.dims[1] / in_group);
+    for (int64_t k = c / in_group * outputs; k < (c / in_group + 1) * outputs; k++)
+      each(conv.w.dims + 2, [&](const Position &r) {
+        Position o;
+        if (output_of(i, r, &o))
+          values.push_back(read(conv.y, y, index(conv.y, n, k, o)) *
+                           read(conv.w, w, index(conv.w, k, c % in_group, r)));
+      });
+  }
+
+  /* The output position whose tap r is at i; false: there is none. */
+  bool output_of(const Position &i, const Position &r, Position *out) const {
+    for (int d = 0; d < max_spatial; d++) {
+      int64_t tap = conv.flipped ? conv.w.dims[2 + d] - 1 - r.at[d] : r.at[d];
+      int64_t at = i.at[d] + conv.pre[d] - tap * conv.dilations[d];
+      out->at[d] = at / conv.strides[d];
+      if (at < 0 || at % conv.strides[d] != 0 || out->at[d] >= conv.y.dims[2 + d]) return false;
+    }
+    return true;
+  }
+
+  void backward_filter(int64_t k, int64_t c, const Position &r) {
+    int64_t group = k / (conv.w.dims[0] / (conv.x.dims[1] / conv.w.dims[1]));
+    for (int64_t n = 0; n < conv.x.dims[0]; n++)
+      each(conv.y.dims + 2, [&](const Position &o) {
+        Position i;
+        if (input_of(o, r, &i))
+          values.push_back(read(conv.x, x, index(conv.x, n, group * conv.w.dims[1] + c, i)) *
+                           read(conv.y, y, index(conv.y, n, k, o)));
+      });
+  }
+
+  float sum(Order order, const std::function<uint64_t(uint64_t)> &draw) {
+    if (order == Order::reversed) std::reverse(values.begin(), values.end());
+    if (order == Order::random)
+      for (size_t i = values.size(); i > 1; i--) std::swap(values[i - 1], values[draw(i)]);
+    float total = 0;
+    for (float value : values) total += value;
+    values.clear();
+    return total;
+  }
+};
+
+}  // namespace
+
+bool shapes_fit(const Conv &conv) {
+  const int64_t *x = conv.x.dims, *w = conv.w.dims, *y = conv.y.dims;
+  if (x[0] != y[0] || w[0] != y[1] || x[1] % w[1] != 0 || w[0] % (x[1] / w[1]) != 0) return false;
+  for (int i = 0; i < max_spatial; i++) {
+    int64_t space = x[2 + i] + conv.pre[i] + conv.post[i] - (w[2 + i] - 1) * conv.dilations[i] - 1;
+    if (space < 0 || y[2 + i] != space / conv.strides[i] + 1) return false;
+  }
+  return true;
+}
+
+void convolve(const Conv &conv, Order order, bool tf32, char *x, char *w, char *y,
+              const std::function<uint64_t(uint64_t)> &draw) {
+  Terms terms{conv, tf32, x, w, y, {}};
+  const Tensor &out = conv.direction == Direction::forward         ? conv.y
+                      : conv.direction == Direction::backward_data ? conv.x
+                                                                   : conv.w;
+  char *to = conv.direction == Direction::forward ? y : conv.direction == Direction::backward_data ? x : w;
+  for (int64_t n = 0; n < out.dims[0]; n++)
+    for (int64_t c = 0; c < out.dims[1]; c++)
+      each(out.dims + 2, [&](const Position &p) {
+        switch (conv.direction) {
+          case Direction::forward:
+            terms.forward(n, c, p);
+            break;
+          case Direction::backward_data:
+            terms.backward_data(n, c, p);
+            break;
+          case Direction::backward_filter:
+            terms.backward_filter(n, c, p);
+            break;
+        }
+        int64_t at = index(out, n, c, p);
+        float value = conv.alpha * terms.sum(order, draw);
+        /* What is not to be added to is not read: it may be no number. */
+        store(out.type, to, at, conv.beta == 0 ? value : value + conv.beta * load(out.type, to, at));
+      });
+}
+
+}  // namespace emulator

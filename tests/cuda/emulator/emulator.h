@@ -1,0 +1,44 @@
+/* A stand-in for a GPU: the parts of the CUDA runtime, of cuDNN's backend API and of cuBLASLt that the CUDA plug-in
+ * calls, under the libraries' own names, working on host memory. It is a checker: whatever CUDA leaves undefined it
+ * does in a random order, and whatever CUDA forbids it reports.
+ *
+ * Streams are queues. A device thread takes from them in a pseudo-random order that honours stream order and events
+ * alone, when a call synchronises, now and then when a call enqueues, and when the program makes no calls for a while.
+ * One seed gives one order to a program with one thread.
+ *
+ * Environment, read at the first call:
+ *   EMULATED_CUDA_SEED=N      the order
+ *   EMULATED_CUDA_DEVICES=0   no device
+ *   EMULATED_CUDA_DRIVER=V    what cudaDriverGetVersion gives; `none` is no driver. One older than the headers will not
+ * do EMULATED_CUDA_ARCH=90     compute capability EMULATED_CUDA_MEMORY=N    bytes of device memory
+ *   EMULATED_CUDA_FAIL=F:N    the N-th call of function F fails (out of memory where it allocates)
+ *   EMULATED_CUDA_PROTECT=1   host code that touches device memory faults
+ *   EMULATED_CUDA_STRICT=1    misuse and leaks make the process exit with 99; PROTECT as well
+ * Misuse is always told on stderr. */
+#ifndef TESTS_CUDA_EMULATOR_H
+#define TESTS_CUDA_EMULATOR_H
+
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#include <functional>
+
+/* Enqueues work on device memory, as a kernel launch does. */
+cudaError_t emulator_enqueue(cudaStream_t stream, std::function<void()> work);
+
+extern "C" {
+#endif
+
+/* Calls so far that allocate, register, map or free memory of the device or of the host. */
+int64_t emulator_allocations(void);
+/* What was reported on stderr so far. */
+int64_t emulator_misuses(void);
+/* Starts the pseudo-random order anew, for streams made from here on as well. */
+void emulator_seed(uint64_t seed);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

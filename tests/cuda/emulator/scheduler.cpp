@@ -1,0 +1,244 @@
+/* The device: a thread that does the streams' work, in an order that only streams and events restrict.
+ *
+ * It works when it is granted steps: some at each enqueue, as many as it takes when a call synchronises. A caller waits
+ * until its grant is used up, so that the order depends on the seed alone; it does not wait for long while a host
+ * function runs, which may in turn wait for the caller. A program that makes no calls for a while gets everything
+ * done, since it may wait for a host function. */
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "internal.h"
+
+namespace emulator {
+
+namespace {
+
+constexpr auto patience = std::chrono::milliseconds(20);
+constexpr size_t queue_limit = 1024;
+
+/* A task whose turn it can be. */
+struct Candidate {
+  Stream *stream;
+  Entry *entry;
+  Task *task;
+  size_t node;  // of the entry's graph
+  uint64_t weight;
+};
+
+struct Device {
+  std::thread thread;
+  std::condition_variable wakes, callers;
+  std::vector<std::shared_ptr<Stream>> streams;
+  uint64_t grant = 0;
+  Gate goal;              // reached: the grant ends
+  uint64_t activity = 0;  // grows with every call that enqueues or waits
+  size_t pending = 0;     // entries
+  uint64_t burst = 1;     // what an enqueue grants at most, less 1
+  pid_t process = 0;      // the one that the thread is in; 0: not started
+  bool stop = false, in_callback = false;
+};
+
+Device &device() {
+  static Device *const the = new Device;
+  return *the;
+}
+
+uint64_t draw_weight() {
+  static constexpr uint64_t weights[] = {1, 8, 8, 64};
+  return weights[random_below(4)];
+}
+
+bool passed(const std::vector<Gate> &gates) {
+  return std::all_of(gates.begin(), gates.end(), [](const Gate &gate) { return gate->done; });
+}
+
+void complete(const Gate &gate) {
+  gate->done = true;
+  gate->at = std::chrono::steady_clock::now();
+}
+
+std::vector<Candidate> candidates() {
+  std::vector<Candidate> found;
+  for (const auto &stream : device().streams) {
+    if (stream->entries.empty()) continue;
+    Entry &entry = stream->entries.front();
+    if (!passed(entry.task.after)) continue;
+    if (entry.graph == nullptr || entry.graph->left == 0) {
+      found.push_back({stream.get(), &entry, &entry.task, 0, stream->weight});
+      continue;
+    }
+    GraphRun &run = *entry.graph;
+    for (size_t i = 0; i < run.tasks.size(); i++)
+      if (run.blocked_by[i] == 0 && !run.tasks[i].done->done && passed(run.tasks[i].after))
+        found.push_back({stream.get(), &entry, &run.tasks[i], i, run.weights[i]});
+  }
+  return found;
+}
+
+const Candidate &draw(const std::vector<Candidate> &from) {
+  uint64_t total = 0;
+  for (const Candidate &candidate : from) total += candidate.weight;
+  uint64_t at = random_below(total);
+  for (const Candidate &candidate : from) {
+    if (at < candidate.weight) return candidate;
+    at -= candidate.weight;
+  }
+  return from.back();
+}
+
+void run(std::unique_lock<std::mutex> &lock, Task &task) {
+  std::shared_ptr<const Work> work = task.work;
+  open_memory(!work->callback);
+  if (work->callback) {
+    device().in_callback = true;
+    device().callers.notify_all();
+  }
+  {
+    Doing doing(work->what.c_str(), work->callback);
+    lock.unlock();
+    work->steps[task.step]();
+    lock.lock();
+  }
+  device().in_callback = false;
+}
+
+/* What follows when a task has ended. */
+void retire(const Candidate &chosen) {
+  complete(chosen.task->done);
+  if (chosen.task != &chosen.entry->task) {
+    GraphRun &graph = *chosen.entry->graph;
+    graph.left--;
+    for (size_t i = chosen.node + 1; i < graph.tasks.size(); i++) {
+      const std::vector<size_t> &after = graph.graph->nodes[i].after;
+      graph.blocked_by[i] -= static_cast<size_t>(std::count(after.begin(), after.end(), chosen.node));
+    }
+    return;
+  }
+  Stream *stream = chosen.stream;
+  stream->entries.pop_front();
+  device().pending--;
+  if (!stream->gone || !stream->entries.empty()) return;
+  auto &all = device().streams;
+  all.erase(std::find_if(all.begin(), all.end(), [stream](const auto &s) { return s.get() == stream; }));
+}
+
+/* One step of one task; false when there is nothing to do. */
+bool step(std::unique_lock<std::mutex> &lock) {
+  const std::vector<Candidate> all = candidates();
+  if (all.empty()) return false;
+  const Candidate chosen = draw(all);
+  Task &task = *chosen.task;
+  if (task.work != nullptr && task.step < task.work->steps.size()) {
+    run(lock, task);
+    if (++task.step < task.work->steps.size()) return true;
+  }
+  retire(chosen);
+  return true;
+}
+
+void work() {
+  Device &d = device();
+  std::unique_lock<std::mutex> lock(mutex());
+  bool idle = false;  // the program makes no calls
+  uint64_t seen = 0;
+  while (!d.stop) {
+    if (d.grant > 0) {
+      idle = false;
+      bool more = step(lock) && !(d.goal != nullptr && d.goal->done);
+      d.grant = more && d.grant > 0 ? d.grant - 1 : 0;
+      if (d.grant > 0) continue;
+      d.goal = nullptr;
+      open_memory(false);
+      d.callers.notify_all();
+    } else if (idle && seen == d.activity) {
+      idle = step(lock);
+      open_memory(false);
+    } else if (d.pending == 0) {
+      idle = false;
+      d.wakes.wait(lock);
+    } else {
+      seen = d.activity;
+      idle = d.wakes.wait_for(lock, patience) == std::cv_status::timeout;
+    }
+  }
+}
+
+}  // namespace
+
+void draw_habits() {
+  static constexpr uint64_t bursts[] = {1, 2, 4, 16, 256};
+  device().burst = bursts[random_below(5)];
+  for (const auto &stream : device().streams) stream->weight = draw_weight();
+}
+
+void advance(Call &call, uint64_t n) {
+  Device &d = device();
+  d.activity++;
+  d.wakes.notify_one();
+  if (d.pending == 0) return;
+  d.grant += n;
+  while (d.grant > 0)
+    if (d.callers.wait_for(call.lock, patience) == std::cv_status::timeout && d.in_callback) return;
+}
+
+std::shared_ptr<Stream> make_stream() {
+  Device &d = device();
+  if (d.process == 0) {
+    d.process = getpid();
+    open_memory(false);
+    draw_habits();
+    d.thread = std::thread(work);
+  }
+  auto stream = std::make_shared<Stream>();
+  stream->weight = draw_weight();
+  d.streams.push_back(stream);
+  return stream;
+}
+
+void forget_stream(const std::shared_ptr<Stream> &stream) {
+  stream->gone = true;
+  auto &all = device().streams;
+  if (stream->entries.empty()) all.erase(std::find(all.begin(), all.end(), stream));
+}
+
+void enqueue(Call &call, Stream &stream, Entry entry) {
+  Device &d = device();
+  stream.last = entry.task.done;
+  stream.entries.push_back(std::move(entry));
+  d.pending++;
+  advance(call, d.pending > queue_limit ? queue_limit / 2 : random_below(d.burst));
+}
+
+cudaError_t finish(Call &call, const Gate &gate) {
+  Device &d = device();
+  while (gate != nullptr && !gate->done) {
+    d.activity++;
+    d.goal = gate;
+    d.grant = std::max<uint64_t>(d.grant, uint64_t{1} << 32);
+    d.wakes.notify_one();
+    d.callers.wait(call.lock);
+  }
+  return sticky();
+}
+
+cudaError_t finish_all(Call &call) {
+  std::vector<Gate> gates;
+  for (const auto &stream : device().streams) gates.push_back(stream->last);
+  for (const Gate &gate : gates) finish(call, gate);
+  return sticky();
+}
+
+void stop_device() {
+  Device &d = device();
+  {
+    std::lock_guard<std::mutex> lock(mutex());
+    if (d.process != getpid() || d.stop) return;
+    if (d.pending > 0) misuse("%zu pieces of work have not been waited for", d.pending);
+    d.stop = true;
+    d.wakes.notify_all();
+  }
+  d.thread.join();
+}
+
+}  // namespace emulator

@@ -1,0 +1,73 @@
+Window scheduling, with best fit and in virtual memory. Both plans run, bit for bit.
+
+  ~ planc plan graphs/lenet-digits.yaml --policy window --budget 900K -o best-fit.plan
+  best-fit.plan: window, batch <N> in <N> round of <N>
+    peak <size> of <size>, host <size>
+    iteration <N> ms, ideal <N> ms (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch <N> (the graph's header)
+  ~ planc plan graphs/lenet-digits.yaml --policy window --placement vmm --chunk 4K --budget 900K -o vmm.plan
+  vmm.plan: window, batch <N> in <N> round of <N>
+    peak <size> of <size>, host <size>
+    iteration <N> ms, ideal <N> ms (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch <N> (the graph's header)
+  $ for plan in best-fit vmm; do
+  >   planc check $plan.plan --budget 900K --graph graphs/lenet-digits.yaml | cut -d, -f1,2
+  >   planrun exec $plan.plan --data data/digits/digits.csv.gz --iterations 2 --verify | tail -n 1
+  > done
+  valid: lenet-digits, window
+  verified: every bit as in the reference
+  valid: lenet-digits, window
+  verified: every bit as in the reference
+  ~ planc show vmm.plan | grep virtual
+  virtual memory in chunks of <size>, <N> mappings; at most <size> lost inside chunks, less than the <size> of <N> chunks
+  $ planc show best-fit.plan | grep virtual
+  [1]
+
+The window in bytes, its two ways to count, and what cannot be.
+
+  $ planc plan graphs/lenet-digits.yaml --policy window --window 1 --budget 900K -o x.plan 2>/dev/null | head -n 1
+  x.plan: window, batch 64 in 1 round of 64
+  $ planc plan graphs/lenet-digits.yaml --policy window --window-per-use --budget 900K -o x.plan 2>/dev/null | head -n 1
+  x.plan: window, batch 64 in 1 round of 64
+  $ planc plan inputs/tiny.yaml --policy window --window 0 2>&1 | tail -n 1
+  planc: --window: at least one byte
+  $ planc plan inputs/tiny.yaml --policy window --placement heap 2>&1 | tail -n 1
+  planc: unknown placement heap: best-fit or vmm
+  $ planc plan inputs/tiny.yaml --policy window --placement vmm --chunk 100 2>&1 | tail -n 1
+  planc: chunks of 100 bytes: they must be multiples of 256
+  $ planc plan inputs/tiny.yaml --policy modnn --placement vmm 2>&1 | tail -n 1
+  planc: policy modnn does not place in virtual memory
+
+The host maps whole pages.
+
+  $ planc plan inputs/tiny.yaml --policy window --placement vmm --chunk 512 -o x.plan 2>/dev/null | head -n 1
+  x.plan: window, batch 4 in 1 round of 4
+  $ planrun exec x.plan --synthetic --iterations 1 --verify
+  ! planrun: x.plan: host: chunks of 512 bytes are not whole pages of 4096
+  [6]
+
+Too small a budget names the op that binds it.
+
+  $ planc plan graphs/lenet-digits.yaml --policy window --budget 20K -o x.plan
+  ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 64 (the graph's header)
+  ! planc: note: the least feasible budget of window is 747776 bytes (730.25 KiB); there:
+  ! peak: 709.28 KiB live at op pool2.grad; largest:
+  !     256.00 KiB  conv1.y
+  !     128.00 KiB  conv2.y
+  !     128.00 KiB  d.conv2.y
+  !      64.00 KiB  pool1.y
+  !      32.00 KiB  d.pool2.y
+  !      32.00 KiB  pool2.y
+  !      18.00 KiB  conv2.w
+  !      16.00 KiB  fc1.w
+  !      35.28 KiB  9 more
+  ! planc: does not fit 20.00 KiB: op pool1.grad needs 655360 bytes, 0 are left beside parameters and state
+  [1]

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Plans of the generated networks under 60 % of the memory they need, checked, and run where that takes seconds."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+from unittest import mock
+
+from graphtest import GRAPHS, ROOT
+
+import generate
+import pix2pixhd
+from test_pix2pixhd import SMALL
+
+BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
+PROFILES = os.path.join(ROOT, "profiles")
+ENVIRONMENT = {**os.environ, "PLANC_PROFILES": PROFILES}
+
+
+def run(program, *arguments):
+    done = subprocess.run([os.path.join(BUILD, program), *map(str, arguments)], capture_output=True, text=True,
+                          env=ENVIRONMENT)
+    assert done.returncode == 0, (program, arguments, done.returncode, done.stderr)
+    return done.stdout
+
+
+def reserved_bytes(device):
+    with open(os.path.join(PROFILES, f"{device}.json"), encoding="utf-8") as file:
+        return json.load(file)["device"]["reserved_bytes"]
+
+
+class Plans(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "a.plan")
+        self.small = os.path.join(folder.name, "small.yaml")
+
+    def plan(self, graph, *options):
+        return json.loads(run("planc", "plan", graph, *options, "--json", "-o", self.path))
+
+    def plan_with_less(self, graph, beside=0, *options):
+        """A plan under 60 % of what is needed with everything resident, not counting `beside`."""
+        whole = self.plan(graph, "--policy", "none", "--budget", "1000G", *options)
+        budget = beside + (whole["peak_bytes"] - beside) * 6 // 10
+        summary = self.plan(graph, "--policy", "modnn", "--budget", budget, *options)
+        self.assertLessEqual(summary["peak_bytes"], budget)
+        run("planc", "check", self.path, "--budget", budget, "--graph", graph)
+        return summary
+
+    def test_every_network_fits_into_less(self):
+        for model in generate.MODELS:
+            with self.subTest(model):
+                self.plan_with_less(os.path.join(GRAPHS, f"{model}.yaml"))
+
+    def test_networks_that_branch_run(self):
+        for model, batch in (("densenet121", 1), ("inception-v3", 3)):
+            with self.subTest(model):
+                graph = os.path.join(GRAPHS, f"{model}.yaml")
+                self.plan_with_less(graph, reserved_bytes("a6000"), "--batch", batch)
+                report = json.loads(run("planrun", "exec", self.path, "--synthetic", "--json").splitlines()[-1])
+                self.assertTrue(report["verified"])
+
+    def test_a_small_pix2pixhd_runs_in_rounds(self):
+        with mock.patch.multiple(pix2pixhd, **SMALL):
+            pix2pixhd.pix2pixhd().write(self.small)
+        beside = reserved_bytes("v100-16g-nvlink")
+        summary = self.plan_with_less(self.small, beside, "--batch", 7, "--sub-batch", 2)
+        self.assertEqual(summary["rounds"], 4)
+        report = json.loads(run("planrun", "exec", self.path, "--synthetic", "--iterations", 2, "--json")
+                            .splitlines()[-1])
+        self.assertTrue(report["verified"])
+
+
+if __name__ == "__main__":
+    unittest.main()

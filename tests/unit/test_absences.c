@@ -1,0 +1,248 @@
+/* Absences: schedules made from random ones are right and hold what the estimate says, instance by instance; the tree
+ * that policies choose with is held to a plain array; and what a recompute brings back stays or goes as it should. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "planc/analysis.h"
+#include "planc/check.h"
+#include "planc/policy.h"
+#include "planner/absences.h"
+#include "planner/peaks.h"
+#include "planner/recompute.h"
+#include "planrt/planrt.h"
+#include "tests/support/graphtext.h"
+#include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
+
+static planc_profile *profile;
+
+static void read_profile(void) {
+  ok(planc_profile_read("profiles/k40m.json", &profile));
+}
+static void free_profile(void) {
+  planc_profile_free(profile);
+}
+
+/* --- Random absences ---------------------------------------------------------------------------------------------- */
+
+typedef struct random_rule {
+  uint64_t seed;
+  bool recomputes;
+  int64_t *live; /* what planc_absences_live says; freed by the caller */
+} random_rule;
+
+/* Away in a random part of the gap, copied at its start or at the writer before it, or to be computed again. */
+static planc_absence draw(const planc_trace *trace, const planc_gap *gap, bool recompute, uint64_t *state) {
+  planc_absence absence = {
+      .buffer = gap->buffer, .version = gap->version, .copy = gap->from, .wait = rand_chance(state, 30)};
+  int32_t writer = planc_writer_of(trace, gap->buffer, gap->version);
+  if (writer >= 0 && rand_chance(state, 50)) absence.copy = writer;
+  if (recompute) absence.copy = PLANC_NO_COPY;
+  absence.leave = gap->from + (int32_t)rand_below(state, gap->to - gap->from);
+  absence.fetch = absence.leave + 1 + (int32_t)rand_below(state, gap->to - absence.leave);
+  if (recompute) absence.fetch = gap->to;
+  return absence;
+}
+
+static planc_status choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
+  random_rule *rule = *(random_rule *const *)context;
+  const planc_trace *trace = walk->trace;
+  uint64_t state = rule->seed;
+  planc_gaps *gaps;
+  planc_absence *items;
+  bool *restorable;
+  ok(planc_gaps_make(trace, &gaps));
+  ok(PLANC_NEW(arena, &items, gaps->n));
+  ok(PLANC_NEW(arena, &restorable, trace->n_instances));
+  planc_mark_restorable(trace, restorable);
+  for (int32_t k = 0; k < gaps->n; k++) {
+    const planc_gap *gap = &gaps->gaps[k];
+    if (gap->wraps || !rand_chance(&state, 60)) continue;
+    bool recompute = rule->recomputes && planc_can_drop(trace, restorable, gap->buffer) && rand_chance(&state, 50);
+    items[out->n++] = draw(trace, gap, recompute, &state);
+  }
+  out->items = items;
+  planc_gaps_free(gaps);
+  rule->live = malloc(((size_t)trace->n_instances + 1) * sizeof *rule->live);
+  return planc_absences_live(trace, out, rule->live);
+}
+
+static void make(const planc_problem *problem, random_rule *rule, planc_candidate *out) {
+  random_rule *context = rule;
+  planc_absence_rule absence_rule = {choose, &context};
+  ok(planc_make_absences(problem, &absence_rule, PLANC_ROOM_UNLIMITED, out));
+}
+
+static planc_graph *draw_graph(int number) {
+  planc_graph *graph;
+  randgraph_options options = {.max_ops = 30};
+  ok(randgraph_make((uint64_t)(7000 + number), &options, &graph));
+  return graph;
+}
+
+/* Without recompute nothing is open that the estimate does not count. */
+START_TEST(live_bytes_are_those_of_the_schedule) {
+  planc_graph *graph = draw_graph(_i);
+  planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + _i % 3, .host_budget_bytes = -1};
+  random_rule rule = {.seed = (uint64_t)_i};
+  planc_candidate candidate = {0};
+  make(&problem, &rule, &candidate);
+  const planc_schedule *s = candidate.schedule;
+  const planc_command *commands = planc_schedule_commands(s);
+  int64_t live = 0;
+  for (int32_t r = 0; r < planc_schedule_n_boundary(s); r++) {
+    live += planc_walk_room(&candidate.trace->buffers[planc_schedule_residencies(s)[r].buffer]);
+  }
+  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
+    if (commands[c].kind == PLANC_CMD_EXEC) {
+      ck_assert_msg(live == rule.live[commands[c].instance], "graph %d, instance %d: %lld bytes, estimate %lld", _i,
+                    commands[c].instance, (long long)live, (long long)rule.live[commands[c].instance]);
+    }
+    if (commands[c].kind != PLANC_CMD_ACQUIRE && commands[c].kind != PLANC_CMD_RELEASE) continue;
+    int32_t buffer = planc_schedule_residencies(s)[commands[c].residency].buffer;
+    int64_t bytes = planc_walk_room(&candidate.trace->buffers[buffer]);
+    live += commands[c].kind == PLANC_CMD_ACQUIRE ? bytes : -bytes;
+  }
+  free(rule.live);
+  planc_candidate_free(&candidate);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* With recompute as well: valid, and the reference's bits in any order that the events allow. */
+START_TEST(random_absences_are_right) {
+  planc_graph *graph = draw_graph(_i);
+  planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + _i % 3, .host_budget_bytes = -1};
+  random_rule rule = {.seed = (uint64_t)_i, .recomputes = true};
+  planc_candidate candidate = {0};
+  planc_plan *plan;
+  make(&problem, &rule, &candidate);
+  ok(planc_lower(&problem, planc_policy_find("none"), &candidate, &plan));
+  planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
+  plan->budget_bytes = plan->arena_bytes + plan->device.reserved_bytes;
+  ok(planc_check(plan, &own, NULL));
+  planrt_options options = {.seed = (uint64_t)_i, .synthetic = true, .verify = true, .poison = true};
+  planrt_session *session;
+  ok(planrt_session_new(plan, &options, &session));
+  ok(planrt_init(session));
+  ok(planrt_run(session, 2));
+  planrt_session_free(session);
+  options.poison = false;
+  ok(planrt_session_new(plan, &options, &session));
+  ok(planrt_init(session));
+  for (uint64_t seed = 0; seed < 10; seed++) ok(planrt_run_interleaved(session, 2, seed));
+  planrt_session_free(session);
+  planc_plan_free(plan);
+  free(rule.live);
+  planc_candidate_free(&candidate);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* --- Stepping stones ---------------------------------------------------------------------------------------------- */
+
+/* All that f1 and f2 make is dropped behind the forward pass; to restore c for g1 takes b, which g2 and g3 read. */
+static const char chain[] =
+    "planc-graph: 1\n"
+    "name: chain\n"
+    "outputs: [h]\n"
+    "tensors:\n"
+    "  x: input f32[N,64]\n"
+    "  b: f32[N,64]\n"
+    "  c: f32[N,64]\n"
+    "  d: f32[N,64]\n"
+    "  e: f32[N,64]\n"
+    "  h: f32[N,64]\n"
+    "ops:\n"
+    "  - {op: f1, type: my_op, in: [x], out: [b]}\n"
+    "  - {op: f2, type: my_op, in: [b], out: [c]}\n"
+    "  - {op: g1, type: my_op, phase: backward, in: [c], out: [d]}\n"
+    "  - {op: g2, type: my_op, phase: backward, in: [b, d], out: [e]}\n"
+    "  - {op: g3, type: my_op, phase: backward, in: [b, e], out: [h]}\n";
+
+static planc_status drop_all(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
+  const bool *all_brief = context;
+  const planc_trace *trace = walk->trace;
+  planc_absence *items;
+  bool *brief;
+  ok(PLANC_NEW(arena, &items, trace->n_accesses));
+  ok(PLANC_NEW(arena, &brief, trace->n_buffers));
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    const planc_buffer *buffer = &trace->buffers[b];
+    brief[b] = true;
+    if (buffer->kind != PLANC_KIND_activation) continue;
+    for (int32_t k = 1; k < buffer->n_accesses; k++) {
+      const planc_access *from = &trace->accesses[trace->by_buffer[buffer->first_access + k - 1]];
+      const planc_access *to = &trace->accesses[trace->by_buffer[buffer->first_access + k]];
+      bool first = planc_trace_op(trace, from->instance)->phase == PLANC_PHASE_forward;
+      if (planc_trace_op(trace, to->instance)->phase == PLANC_PHASE_forward || !(first || *all_brief)) continue;
+      items[out->n++] = (planc_absence){
+          .buffer = b, .version = to->read, .copy = PLANC_NO_COPY, .leave = from->instance, .fetch = to->instance};
+    }
+  }
+  out->items = items;
+  if (*all_brief) out->brief = brief;
+  return NULL;
+}
+
+/* How often instance 0, the writer of b, runs again. */
+static int recomputes_of_b(bool brief) {
+  planc_graph *graph = graph_of(chain);
+  planc_problem problem = {.graph = graph, .profile = profile, .batch = 2, .host_budget_bytes = -1};
+  planc_absence_rule rule = {drop_all, &brief};
+  planc_candidate candidate = {0};
+  ok(planc_make_absences(&problem, &rule, PLANC_ROOM_NONE, &candidate));
+  int times = 0;
+  for (int32_t c = 0; c < planc_schedule_n_commands(candidate.schedule); c++) {
+    const planc_command *command = &planc_schedule_commands(candidate.schedule)[c];
+    times += command->kind == PLANC_CMD_EXEC && command->recompute && command->instance == 0;
+  }
+  planc_candidate_free(&candidate);
+  planc_graph_free(graph);
+  return times;
+}
+
+/* b is restored on the way to c. It stays for g2 and g3, unless all that is restored is for one op alone. */
+START_TEST(what_is_restored_stays_unless_it_is_brief) {
+  ck_assert_int_eq(recomputes_of_b(false), 1);
+  ck_assert_int_eq(recomputes_of_b(true), 3);
+}
+END_TEST
+
+/* --- The tree ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(peaks_are_those_of_an_array) {
+  uint64_t state = (uint64_t)_i;
+  int64_t live[70];
+  int32_t n = 1 + (int32_t)rand_below(&state, 70);
+  for (int32_t i = 0; i < n; i++) live[i] = rand_below(&state, 100);
+  planc_arena arena = {0};
+  planc_peaks peaks;
+  ok(planc_peaks_make(&arena, live, n, &peaks));
+  for (int step = 0; step < 200; step++) {
+    int32_t first = (int32_t)rand_below(&state, n), last = (int32_t)rand_below(&state, n);
+    int64_t bytes = rand_below(&state, 40) - 20, limit = rand_below(&state, 100);
+    planc_peaks_add(&peaks, first, last, bytes);
+    for (int32_t i = first; i <= last; i++) live[i] += bytes;
+    int32_t expected = -1;
+    first = (int32_t)rand_below(&state, n);
+    last = (int32_t)rand_below(&state, n);
+    for (int32_t i = first; i <= last; i++) expected = live[i] > limit ? i : expected;
+    ck_assert_int_eq(planc_peaks_last_above(&peaks, first, last, limit), expected);
+  }
+  planc_arena_free(&arena);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("absences");
+  TCase *tests = tcase_create("all");
+  tcase_set_timeout(tests, 60);
+  tcase_add_unchecked_fixture(tests, read_profile, free_profile);
+  tcase_add_loop_test(tests, live_bytes_are_those_of_the_schedule, 0, 200);
+  tcase_add_loop_test(tests, random_absences_are_right, 0, 200);
+  tcase_add_test(tests, what_is_restored_stays_unless_it_is_brief);
+  tcase_add_loop_test(tests, peaks_are_those_of_an_array, 0, 50);
+  suite_add_tcase(suite, tests);
+  return run_suite(suite);
+}
