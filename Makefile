@@ -78,10 +78,28 @@ gpu-bundle: build $(CUDA_PLUGIN) $(BUILD)/cuda/compare_backends
 	tests/cuda/bundle $(BUILD) $(BUILD)/gpu-bundle
 check-gpu: build $(CUDA_PLUGIN) $(BUILD)/cuda/compare_backends
 	BUILD=$(BUILD) CUDA_HOME=$(CUDA_HOME) CUDNN_HOME=$(CUDNN_HOME) $(PYTHON) tests/cuda/check_gpu.py
-cuda-tests: $(CUDA_PLUGIN) $(EMULATED_PLUGIN) $(BUILD)/cuda/compare_backends
-$(BUILD)/cuda/compare_backends: $(BUILD)/tests/cuda/compare_backends.o $(LIBPLANRT) $(LIBPLANC)
+CUDA_PROGRAMS = compare_backends count_allocations
+CUDA_UNIT = $(patsubst tests/cuda/%,$(BUILD)/cuda/%,$(basename $(wildcard tests/cuda/test_*.c tests/cuda/test_*.cpp)))
+CUDA_KERNELS = $(CUDA_CU:%=$(EMULATED)/%.o) $(EMULATED)/tests/cuda/emulator/kernels.cpp.o
+cuda-tests: $(CUDA_PLUGIN) $(EMULATED_PLUGIN) $(CUDA_PROGRAMS:%=$(BUILD)/cuda/%) $(CUDA_UNIT)
+$(BUILD)/tests/cuda/%.o: ALL_CFLAGS += -isystem $(CUDA_HOME)/include -isystem $(CUDNN_HOME)/include
+LINK_CUDA_TEST = @mkdir -p $(@D) && $(CXX) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic -o $@ $^ $(shell pkg-config --libs check) $(LIBS) -lrt
+$(BUILD)/cuda/test_emulator%: $(BUILD)/tests/cuda/test_emulator%.o \
+		$(filter-out %/kernels.cpp.o,$(EMULATOR_SRC:%=$(EMULATED)/%.o)) $(BUILD)/tests/support/unit.o $(LIBPLANC)
+	$(LINK_CUDA_TEST)
+$(BUILD)/cuda/test_emulator: $(BUILD)/tests/cuda/test_emulator.o \
+		$(filter-out %/kernels.cpp.o,$(EMULATOR_SRC:%=$(EMULATED)/%.o)) $(BUILD)/tests/support/unit.o $(LIBPLANC)
+	$(LINK_CUDA_TEST)
+$(BUILD)/cuda/test_cuda_division: $(EMULATED)/tests/cuda/test_cuda_division.cpp.o $(EMULATED)/tests/cuda/immediate.cpp.o \
+		$(EMULATED)/tests/cuda/emulator/kernels.cpp.o $(BUILD)/tests/support/unit.o $(LIBPLANC)
+	$(LINK_CUDA_TEST)
+$(EMULATED)/tests/cuda/test_cuda_division.cpp.o: CXX_EMULATED += -include tests/cuda/emulator/kernels.h
+$(BUILD)/cuda/test_cuda_%: $(BUILD)/tests/cuda/test_cuda_%.o $(BUILD)/tests/cuda/kernel_call.o \
+		$(EMULATED)/tests/cuda/immediate.cpp.o $(CUDA_KERNELS) $(call obj,$(wildcard runtime/cuda/ops*.c) $(TEST_SUPPORT)) $(LIBPLANRT) $(LIBPLANC)
+	$(LINK_CUDA_TEST)
+$(CUDA_PROGRAMS:%=$(BUILD)/cuda/%): $(BUILD)/cuda/%: $(BUILD)/tests/cuda/%.o $(LIBPLANRT) $(LIBPLANC)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic -o $@ $^ $(LIBS)
+	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic $(BESIDE) -o $@ $^ $(LIBS)
 $(EMULATED)/%.cpp.o: %.cpp
 	@mkdir -p $(@D)
 	$(CXX_EMULATED) -o $@ $<

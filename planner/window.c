@@ -53,6 +53,8 @@ static int32_t workspace_of(const policy *p, int32_t instance) {
 
 /* --- The variable-sequence ---------------------------------------------------------------------------------------- */
 
+enum { MOST_CHUNKS = 1 << 22 };
+
 /* Sizes of buffers, and no sum of sizes may overflow. */
 static planc_status size_buffers(policy *p) {
   int64_t total = 0;
@@ -63,6 +65,11 @@ static planc_status size_buffers(policy *p) {
     if (persists(p, b)) p->resident_bytes = planc_add_saturate(p->resident_bytes, rounded(bytes, PLANC_ALIGNMENT));
   }
   p->resident_bytes = planc_align_up(p->resident_bytes, p->unit);
+  if (p->problem->placement == PLANC_PLACEMENT_VMM && total / p->unit > MOST_CHUNKS) {
+    return planc_error(PLANC_USAGE,
+                       "chunks of %lld bytes would be %lld for the data of graph %s, at most %d are planned",
+                       (long long)p->unit, (long long)(total / p->unit), p->problem->graph->name, MOST_CHUNKS);
+  }
   if (total < INT64_MAX / 4) return NULL;
   return planc_error(PLANC_BAD_INPUT, "the data of graph %s exceeds 64 bits", p->problem->graph->name);
 }

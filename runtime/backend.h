@@ -88,8 +88,8 @@ struct planrt_backend {
   /* First byte of device memory, or of the range that it is mapped to; and of the host memory that copies go to. */
   char *(*arena)(const planrt_device *device);
   char *(*host_arena)(const planrt_device *device);
-  /* Makes host memory, page by page, one that copies and host work may use while they run; until the device is closed.
-   * Copies from and to other host memory are done when `copy` returns. */
+  /* Makes host memory, whole pages of it, one that copies and host work may use while they run; until the device is
+   * closed. */
   planc_status (*pin)(planrt_device *device, void *memory, int64_t bytes);
   /* Device memory taken beside the arena: context, libraries, code, captured graphs; and by others on the device. */
   planc_status (*taken)(const planrt_device *device, int64_t *out_bytes);

@@ -105,12 +105,51 @@ static void tear_down(bench *b) {
 
 /* --- Measuring -------------------------------------------------------------------------------------------------- */
 
+/* --- Busy share ------------------------------------------------------------------------------------------------- */
+
+/* An op keeps a device of many processors busy by the share s when k of it at once take k s times as long as one. Asked
+ * of k = 2, 4, 8 until it shows; an op that takes long fills the device. */
+static planc_status measure_busy(planrt_resident *resident, int32_t instance, int64_t alone_ns, int64_t *out_ppm) {
+  enum { LONG_NS = 500000, ENOUGH_NS = 200000, MOST_TIMES = 16, PPM = 1000000 };
+  *out_ppm = PPM;
+  if (alone_ns >= LONG_NS) return NULL;
+  int32_t times = alone_ns > ENOUGH_NS / MOST_TIMES ? (int32_t)(ENOUGH_NS / alone_ns) + 1 : MOST_TIMES;
+  int64_t one;
+  PLANC_TRY(planrt_resident_together(resident, instance, 1, times, &one));
+  for (int32_t k = 2; k <= PLANRT_MAX_TOGETHER && one > 0; k *= 2) {
+    int64_t many;
+    PLANC_TRY(planrt_resident_together(resident, instance, k, times, &many));
+    int64_t ppm = (int64_t)(1e6 * (double)many / ((double)k * (double)one));
+    *out_ppm = ppm < 1 ? 1 : ppm > PPM ? PPM : ppm;
+    if (many > one + one / 10) return NULL;
+  }
+  return NULL;
+}
+
+static bool is_parallel(const bench *b) {
+  return b->options->backend != &planrt_host_backend;
+}
+
 /* One iteration; the first of a pass warms up and is not counted. */
 static planc_status run_once(bench *b, planrt_resident *resident, int32_t repetition) {
   planrt_launch launch = {.step = {.learning_rate = 0.0}};
   PLANC_TRY(planrt_resident_run(resident, &b->session, &launch, planrt_random_feed, &b->session, b->spans, NULL));
   for (int32_t i = 0; repetition >= 0 && i < b->session.trace->n_instances; i++)
     b->times[(int64_t)i * b->options->repetitions + repetition] = b->spans[i].end_ns - b->spans[i].begin_ns;
+  return NULL;
+}
+
+/* What a pass has measured, and beside it, on a device where ops run beside each other, what they leave each other. */
+static planc_status keep_times(bench *b, planrt_resident *resident, int32_t pass, int32_t n, planrt_op_times *out) {
+  const planc_trace *trace = b->session.trace;
+  for (int32_t i = 0; i < trace->n_instances; i++) {
+    if (pass >= b->ops[i].count) continue;
+    planrt_op_time time = {.op = trace->instances[i].op,
+                           .variant = b->ops[i].variants[pass],
+                           .time = planrt_statistic_of(&b->times[(int64_t)i * b->options->repetitions], n)};
+    if (is_parallel(b)) PLANC_TRY(measure_busy(resident, i, time.time.median_ns, &time.busy_ppm));
+    VEC_PUSH(out, time);
+  }
   return NULL;
 }
 
@@ -125,6 +164,7 @@ static planc_status run_pass(bench *b, int32_t pass, planrt_op_times *out) {
   planrt_resident *resident;
   planrt_resident_options how = {
       .backend = options->backend, .trace = trace, .choices = b->choices, .deterministic = options->deterministic};
+  if (is_parallel(b)) how.streams = PLANRT_MAX_TOGETHER;
   PLANC_TRY(planrt_resident_new(&how, &resident));
   planc_status status = planrt_resident_taken(resident, options->taken_bytes);
   if (!status) status = planrt_resident_load(resident, &b->session);
@@ -135,16 +175,9 @@ static planc_status run_pass(bench *b, int32_t pass, planrt_op_times *out) {
                         b->n_passes * (options->repetitions + 1));
     status = run_once(b, resident, r);
   }
+  if (!status && done > 1) status = keep_times(b, resident, pass, done - 1, out);
   planrt_resident_free(resident);
-  PLANC_TRY(status);
-  for (int32_t i = 0; done > 1 && i < trace->n_instances; i++) {
-    if (pass >= b->ops[i].count) continue;
-    planrt_op_time time = {.op = trace->instances[i].op,
-                           .variant = b->ops[i].variants[pass],
-                           .time = planrt_statistic_of(&b->times[(int64_t)i * options->repetitions], done - 1)};
-    VEC_PUSH(out, time);
-  }
-  return NULL;
+  return status;
 }
 
 static int compare_ops(const void *a, const void *b) {

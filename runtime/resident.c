@@ -66,8 +66,12 @@ static planc_status build(planrt_resident *resident, const planrt_resident_optio
   PLANC_TRY(PLANC_NEW(&resident->memory, &memory, most));
   PLANC_TRY(lay_out(options, offsets, &workspace, &bytes));
 
-  planrt_device_options device = {
-      .arena_bytes = bytes, .n_streams = 1, .synthetic = options->synthetic, .deterministic = options->deterministic};
+  planrt_device_options device = {.arena_bytes = bytes,
+                                  .n_streams = options->streams > 1 ? options->streams : 1,
+                                  .n_events = 1,
+                                  .concurrent = options->streams > 1,
+                                  .synthetic = options->synthetic,
+                                  .deterministic = options->deterministic};
   PLANC_TRY(resident->backend->open(&device, &resident->device));
   char *arena = resident->backend->arena(resident->device);
   for (int32_t b = 0; b < trace->n_buffers; b++)
@@ -137,6 +141,27 @@ planc_status planrt_resident_run(planrt_resident *resident, const planrt_session
       PLANC_TRY(
           planc_context(run_instance(resident, i, launch, spans, digests), "op %s", resident->calls[i]->op->name));
   return resident->backend->synchronize(resident->device);
+}
+
+planc_status planrt_resident_together(planrt_resident *resident, int32_t instance, int32_t n, int32_t times,
+                                      int64_t *out_ns) {
+  const planrt_backend *backend = resident->backend;
+  planrt_device *device = resident->device;
+  planrt_launch launch = {0};
+  planrt_span gate, last[PLANRT_MAX_TOGETHER];
+  /* All streams begin where the first one's timed piece of nothing ends: by then there is something in every queue. */
+  PLANC_TRY(backend->copy(device, 0, PLANRT_D2D, resident->calls[instance]->workspace,
+                          resident->calls[instance]->workspace, 0, &gate));
+  PLANC_TRY(backend->record(device, 0, 0, 0));
+  for (int32_t s = 1; s < n; s++) PLANC_TRY(backend->wait(device, s, 0, 0));
+  for (int32_t t = 0; t < times; t++)
+    for (int32_t s = 0; s < n; s++)
+      PLANC_TRY(backend->launch(device, s, resident->calls[instance], &launch, t + 1 == times ? &last[s] : NULL));
+  PLANC_TRY(backend->synchronize(device));
+  *out_ns = 0;
+  for (int32_t s = 0; s < n; s++)
+    if (last[s].end_ns - gate.end_ns > *out_ns) *out_ns = last[s].end_ns - gate.end_ns;
+  return NULL;
 }
 
 planc_status planrt_resident_read(const planrt_resident *resident, int32_t buffer, void *out) {

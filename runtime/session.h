@@ -125,6 +125,8 @@ typedef struct planrt_resident_options {
   const planc_trace *trace;     /* borrowed */
   const planrt_choice *choices; /* by instance */
   bool synthetic, deterministic;
+  int32_t streams; /* for planrt_resident_together, on a backend whose copies of other than pinned memory are done when
+                      they return; 0: none */
 } planrt_resident_options;
 planc_status planrt_resident_new(const planrt_resident_options *options, planrt_resident **out);
 void planrt_resident_free(planrt_resident *resident);
@@ -136,6 +138,11 @@ planc_status planrt_resident_load(planrt_resident *resident, const planrt_sessio
  * digests[i] the hash of what it put out; either may be NULL. */
 planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
                                  planrt_feed feed, void *user, planrt_span *spans, uint64_t *digests);
+enum { PLANRT_MAX_TOGETHER = 8 };
+/* Runs an instance `times` times on each of the first `n` streams at once; *out_ns is how long all of it takes. What it
+ * puts out is then undefined. */
+planc_status planrt_resident_together(planrt_resident *resident, int32_t instance, int32_t n, int32_t times,
+                                      int64_t *out_ns);
 /* Copies a buffer's content to `out`. */
 planc_status planrt_resident_read(const planrt_resident *resident, int32_t buffer, void *out);
 

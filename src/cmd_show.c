@@ -119,7 +119,6 @@ static void print_fragmentation(const planc_plan *plan, const planc_fragmentatio
 }
 
 static void report_fragmentation(const planc_plan *plan, const planc_fragmentation *f, cJSON *object) {
-  planc_report_int(object, "live_bytes", f->live_bytes);
   planc_report_int(object, "lost_bytes", f->lost_bytes);
   if (plan->chunk_bytes == 0) return;
   planc_report_int(object, "chunk_bytes", plan->chunk_bytes);

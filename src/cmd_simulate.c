@@ -39,7 +39,7 @@ static planc_status print_json(const planc_plan *plan, const planc_simulation *s
   planc_report_int(object, "d2h_ns", s->d2h_ns);
   planc_report_int(object, "peak_bytes", s->peak_bytes);
   planc_report_int(object, "live_peak_bytes", s->live_peak_bytes);
-  planc_report_int(object, "mapped_chunks", s->mapped_chunks);
+  if (plan->chunk_bytes > 0) planc_report_int(object, "mapped_chunks", s->mapped_chunks);
   if (m->path) planc_report_against(m->comparison, m->timeline, m->path, object);
   return planc_report_json(object);
 }

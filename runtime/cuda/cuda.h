@@ -7,7 +7,6 @@
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "runtime/backend.h"
 #include "runtime/cuda/ops.h"
@@ -62,7 +61,7 @@ typedef struct planrt_cuda_host_work {
   planrt_host_work work;
   void *user;
   const void *what;
-  int64_t period; /* of captured work the replay's */
+  int64_t period; /* of captured work that of its next run */
   bool captured;
   struct planrt_cuda_host_work *next; /* of the free ones, or of the captured ones */
 } planrt_cuda_host_work;
@@ -74,7 +73,7 @@ typedef struct planrt_cuda_capture {
   cudaEvent_t *joins;      /* by stream */
   bool outside;            /* the other streams are behind the last replay */
   planrt_cuda_step *step;  /* device memory that captured launches read */
-  _Atomic int64_t period;  /* of the replay that runs */
+  int64_t next_period;     /* that captured host work counts on to */
   int32_t n_digests;       /* captured */
   uint64_t **digests;      /* where each goes */
   uint64_t *sums, *pinned; /* device memory; where the host finds them */

@@ -88,7 +88,7 @@ static bool is_float(planc_dtype dtype) {
 static char letter_at(const char *letters, int32_t i) {
   size_t length = strlen(letters);
   if (length > 0 && letters[length - 1] == '+') return letters[(size_t)i < length - 1 ? (size_t)i : length - 2];
-  return (size_t)i < length ? letters[i] : '\0';
+  return letters[(size_t)i < length ? (size_t)i : length];
 }
 
 /* Checks one list; *t is the dtype that T stands for, i64 as long as none has been met. */

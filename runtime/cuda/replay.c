@@ -91,10 +91,23 @@ planc_status planrt_cuda_capture_end(planrt_device *device) {
 
 /* --- Replaying -------------------------------------------------------------------------------------------------- */
 
+/* Captured host work counts its own runs: it is told where to begin, in stream order, and only where the periods do not
+ * go on from the last replay's. */
 static planc_status set_period(void *user, const void *what, int64_t period) {
+  planrt_device *device = user;
   (void)what;
-  atomic_store(&((planrt_device *)user)->capture.period, period);
+  for (planrt_cuda_host_work *work = device->capture.host_works; work; work = work->next) work->period = period;
   return NULL;
+}
+
+static planc_status begin_at(planrt_device *device, int64_t period) {
+  planrt_cuda_capture *capture = &device->capture;
+  bool goes_on = !capture->outside && period == capture->next_period;
+  capture->next_period = period + 1;
+  if (goes_on || !capture->host_works) return NULL;
+  /* Enqueued as outside a replay, on the stream that everything is behind already. */
+  capture->outside = true;
+  return planrt_cuda_host(device, 0, set_period, device, NULL, period);
 }
 
 planc_status planrt_cuda_replay(planrt_device *device, const planrt_launch *launch, int64_t period) {
@@ -102,9 +115,7 @@ planc_status planrt_cuda_replay(planrt_device *device, const planrt_launch *laun
   const planrt_cuda_step step = {
       .learning_rate = launch->step.learning_rate, .period = launch->step.period, .seed = launch->seed};
   if (capture->outside) PLANC_TRY(join(device));
-  /* Host work is enqueued as outside a replay, on the stream that everything is behind already. */
-  capture->outside = true;
-  PLANC_TRY(planrt_cuda_host(device, 0, set_period, device, NULL, period));
+  PLANC_TRY(begin_at(device, period));
   CUDA_TRY(planrt_cuda_set_step(device->streams[0], capture->step, &step));
   CUDA_TRY(cudaGraphLaunch(capture->graph, device->streams[0]));
   capture->outside = false;

@@ -80,10 +80,11 @@ planc_status planrt_cuda_poison(planrt_device *device, int32_t stream, void *to,
 static void CUDART_CB run_host_work(void *argument) {
   planrt_cuda_host_work *work = argument;
   planrt_device *device = work->device;
-  int64_t period = work->captured ? atomic_load(&device->capture.period) : work->period;
   pthread_mutex_lock(&device->lock);
-  if (!device->failure) device->failure = work->work(work->user, work->what, period);
-  if (!work->captured) {
+  if (!device->failure) device->failure = work->work(work->user, work->what, work->period);
+  if (work->captured) {
+    work->period++;
+  } else {
     work->next = device->free_works;
     device->free_works = work;
     pthread_cond_signal(&device->returned);

@@ -197,6 +197,41 @@ class Emulated(Case):
                                     "--verify", "-n", 2, "--json", *options, EMULATED_CUDA_SEED=seed)
                     self.assertTrue(json.loads(done.stdout)["verified"])
 
+    def test_nothing_is_allocated_in_the_step(self):
+        self.constrained("lenet-digits", 8, "vdnn-all")
+        for options in ([], ["graph"]):
+            made, once, more = map(int, emulated("cuda/count_allocations", self.path("x.plan"), *options).stdout.split())
+            self.assertGreater(made, 3)
+            self.assertEqual((once, more), (0, 0))
+
+    def test_virtual_memory(self):
+        for policy in ("window",):
+            run("planc", "plan", graph("lenet-digits"), "--device", "h100", "--batch", 8, "--policy", policy,
+                "--placement", "vmm", "--chunk", "2M", "--budget", "820M", "-o", self.path("x.plan"))
+            for options in ([], ["--graph", "--poison"]):
+                done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--verify", "-n", 2, "--json",
+                                *options)
+                self.assertTrue(json.loads(done.stdout)["verified"])
+        run("planc", "plan", graph("lenet-digits"), "--device", "h100", "--batch", 8, "--policy", "window", "--placement",
+            "vmm", "--chunk", "100K", "--budget", "820M", "-o", self.path("x.plan"))
+        self.assertIn("this device maps multiples of",
+                      emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", code=6).stderr)
+
+    def test_deterministic_refuses_what_is_not(self):
+        emulated("planrun", "profile", graph("lenet-digits"), "--backend", "cuda", "--batches", "2", "-r", 1, "-o",
+                 self.path("p.json"))
+        profile = self.read("p.json")
+        for op in profile["ops"]:  # nothing else is left to choose
+            unsure = [v for v in op["variants"] if not v["deterministic"]]
+            op["variants"] = unsure or op["variants"]
+        with open(self.path("p.json"), "w", encoding="utf-8") as file:
+            json.dump(profile, file)
+        run("planc", "plan", graph("lenet-digits"), "--profile", self.path("p.json"), "--batch", 2, "--budget", "4G", "-o",
+            self.path("x.plan"))
+        emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda")
+        done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--deterministic", code=6)
+        self.assertIn("is not deterministic", done.stderr)
+
     def test_stand_ins_run_any_graph(self):
         self.constrained("tiny-transformer", 1, "vdnn-all")
         for seed in range(2):
@@ -205,7 +240,7 @@ class Emulated(Case):
             self.assertTrue(json.loads(done.stdout)["verified"])
 
     def test_profile_plan_run(self):
-        emulated("planrun", "profile", graph("lenet-digits"), "--backend", "cuda", "--batches", "4,8", "-r", 1, "-o",
+        emulated("planrun", "profile", graph("lenet-digits"), "--backend", "cuda", "--batches", "8", "-r", 1, "-o",
                  self.path("p.json"))
         profile = self.read("p.json")
         self.assertGreater(profile["device"]["reserved_bytes"], 0)

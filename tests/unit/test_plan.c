@@ -197,6 +197,13 @@ START_TEST(plans_of_random_graphs_come_back) {
     round_trip(plan);
     planc_plan_free(plan);
   }
+  planc_plan *mapped;
+  problem.placement = PLANC_PLACEMENT_VMM;
+  problem.chunk_bytes = 256;
+  ok(planc_make_plan(&problem, planc_policy_find("window"), &mapped));
+  ck_assert_int_gt(mapped->n_mappings, 0);
+  round_trip(mapped);
+  planc_plan_free(mapped);
   planc_graph_free(graph);
   planc_profile_free(profile);
 }

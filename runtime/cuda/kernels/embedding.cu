@@ -1,6 +1,8 @@
 /* The gradient of an embedding's table: for every entry the sum of its rows' gradients, in the order of the rows. Rows
  * are sorted by entry first, by a radix sort that keeps the order of equals: every block counts its digits, the counts
  * are added up, and every block puts its rows where the counts say. */
+#include <utility>
+
 #include "merge.cuh"
 
 namespace planrt {

@@ -3,6 +3,8 @@
 #ifndef PLANRT_CUDA_MERGE_CUH
 #define PLANRT_CUDA_MERGE_CUH
 
+#include <type_traits>
+
 #include "common.cuh"
 
 namespace planrt {

@@ -1,4 +1,6 @@
 /* Optimizer steps, in place on weights and state: one pass over all of them. */
+#include <algorithm>
+
 #include "elementwise.cuh"
 
 namespace planrt {

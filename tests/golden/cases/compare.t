@@ -26,8 +26,14 @@ One row per policy, also where it does not fit; making the table is a success.
   vdnn-dyn
   vdnn+
   modnn
+  naive
+  prefetch-1
+  lms
+  capuchin
+  superneurons
   chen
   cheap
+  window
 
 Rows come in the order asked for.
 

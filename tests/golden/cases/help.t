@@ -27,6 +27,10 @@ Help goes to standard output and is a success.
         --inference                plan the graph as it stands, without deriving training
         --sub-batch N              samples per round, for policies that split (default: they choose)
         --split-batch-norm         allow rounds although batch normalisation couples the batch
+        --placement NAME           best-fit or vmm, for policies that allocate as they go (default: best-fit)
+        --chunk SIZE               chunk of --placement vmm (default: 40M)
+        --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
+        --window-per-use           let data count in the window at each use, not once
         --policy NAME              how to plan (default: the graph's header, else modnn)
     -o, --output FILE              the plan, - for standard output (default: GRAPH's name with .plan, here)
         --json                     the summary as one line of JSON
@@ -46,6 +50,7 @@ Help goes to standard output and is a success.
   predict a plan's time and stalls
   options:
         --graph-replay             the body captured and replayed as a whole, as by `planrun exec --graph`
+        --map-in-step NS           virtual memory mapped as data comes and goes, each chunk in NS of the host's time
         --against FILE             compare with what `planrun exec --trace` measured of this plan
         --json                     the result as one line of JSON
     -h, --help                     this text
@@ -62,6 +67,10 @@ Help goes to standard output and is a success.
         --inference                plan the graph as it stands, without deriving training
         --sub-batch N              samples per round, for policies that split (default: they choose)
         --split-batch-norm         allow rounds although batch normalisation couples the batch
+        --placement NAME           best-fit or vmm, for policies that allocate as they go (default: best-fit)
+        --chunk SIZE               chunk of --placement vmm (default: 40M)
+        --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
+        --window-per-use           let data count in the window at each use, not once
         --policies A,B,...         which policies (default: all)
         --json                     the table as one line of JSON
     -h, --help                     this text

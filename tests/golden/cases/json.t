@@ -9,7 +9,7 @@
   ~ planc simulate tiny.plan --json
   {"planc":"simulate/1","policy":"none","iteration_ns":<N>,"ideal_ns":<N>,"first_iteration_ns":<N>,"prologue_ns":<N>,"epilogue_ns":<N>,"compute_ns":<N>,"recompute_ns":<N>,"slowdown_ns":<N>,"stall_h2d_ns":<N>,"stall_d2h_ns":<N>,"stall_launch_ns":<N>,"h2d_bytes":<N>,"d2h_bytes":<N>,"h2d_ns":<N>,"d2h_ns":<N>,"peak_bytes":<N>,"live_peak_bytes":<N>}
   ~ planc show tiny.plan --json
-  {"planc":"show/1","plan":"tiny","policy":"none","device":"k40m","batch":<N>,"rounds":<N>,"sub_batch":<N>,"budget_bytes":<N>,"arena_bytes":<N>,"reserved_bytes":<N>,"host_arena_bytes":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"instructions":<N>,"peak":{"live_bytes":<N>,"op":"last.grad","live":[{"storage":"b","bytes":<N>},{"storage":"b.grad","bytes":<N>},{"storage":"a","bytes":<N>},{"storage":"x","bytes":<N>},{"storage":"w","bytes":<N>}]}}
+  {"planc":"show/1","plan":"tiny","policy":"none","device":"k40m","batch":<N>,"rounds":<N>,"sub_batch":<N>,"budget_bytes":<N>,"arena_bytes":<N>,"reserved_bytes":<N>,"host_arena_bytes":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"instructions":<N>,"lost_bytes":<N>,"peak":{"live_bytes":<N>,"op":"last.grad","live":[{"storage":"b","bytes":<N>},{"storage":"b.grad","bytes":<N>},{"storage":"a","bytes":<N>},{"storage":"x","bytes":<N>},{"storage":"w","bytes":<N>}]}}
   ~ planc show inputs/tiny.yaml --json
   {"planc":"show/1","graph":"tiny","batch":<N>,"ops":<N>,"storages":<N>,"parameters":<N>,"flops":<N>,"batch_coupled":false,"memory":{"all_data_bytes":<N>,"liveness_bytes":<N>,"persistent_bytes":<N>,"lower_bound_bytes":<N>}}
   ~ planc show graphs/lenet-digits.yaml --json

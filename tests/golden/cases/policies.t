@@ -9,7 +9,7 @@ Every policy's plan passes the checker under the budget it was made for. `ideal`
   $ ls *.plan
   ! ls: cannot access '*.plan': No such file or directory
   [2]
-  $ for policy in none vdnn-all vdnn-conv vdnn-dyn vdnn+ modnn chen cheap; do
+  $ for policy in none vdnn-all vdnn-conv vdnn-dyn vdnn+ modnn chen cheap window; do
   >   planc plan graphs/lenet-digits.yaml --policy $policy -o x.plan >/dev/null 2>&1 &&
   >     planc check x.plan --graph graphs/lenet-digits.yaml | cut -d, -f1,2
   > done
@@ -21,7 +21,8 @@ Every policy's plan passes the checker under the budget it was made for. `ideal`
   valid: lenet-digits, modnn
   valid: lenet-digits, chen
   valid: lenet-digits, cheap
-  $ for policy in none vdnn-all vdnn-conv vdnn-dyn vdnn+ modnn chen cheap; do
+  valid: lenet-digits, window
+  $ for policy in none vdnn-all vdnn-conv vdnn-dyn vdnn+ modnn chen cheap window; do
   >   planc plan inputs/tiny.yaml --policy $policy -o x.plan >/dev/null 2>&1 &&
   >     planc check x.plan --graph inputs/tiny.yaml | cut -d, -f1,2
   > done
@@ -33,6 +34,7 @@ Every policy's plan passes the checker under the budget it was made for. `ideal`
   valid: tiny, modnn
   valid: tiny, chen
   valid: tiny, cheap
+  valid: tiny, window
 
 The sub-batch can be fixed; the last round takes what is left.
 

@@ -28,6 +28,15 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
   virtual memory in chunks of <size>, <N> mappings; at most <size> lost inside chunks, less than the <size> of <N> chunks
   $ planc show best-fit.plan | grep virtual
   [1]
+  ~ planc simulate vmm.plan --map-in-step 100000 | grep -E "iteration  |maps"
+  iteration <N> ms   ideal <N> ms
+    maps <N>   chunks
+  $ planc simulate best-fit.plan --map-in-step 100000
+  ! planc: simulation: the plan has no virtual memory
+  [2]
+  $ planc simulate vmm.plan --map-in-step 0 --graph-replay
+  ! planc: --graph-replay and --map-in-step exclude each other
+  [2]
 
 The window in bytes, its two ways to count, and what cannot be.
 
@@ -43,6 +52,8 @@ The window in bytes, its two ways to count, and what cannot be.
   planc: chunks of 100 bytes: they must be multiples of 256
   $ planc plan inputs/tiny.yaml --policy modnn --placement vmm 2>&1 | tail -n 1
   planc: policy modnn does not place in virtual memory
+  $ planc plan graphs/resnet50.yaml --policy window --placement vmm --chunk 256 --batch 64 2>&1 | tail -n 1
+  planc: chunks of 256 bytes would be 45915641 for the data of graph resnet50, at most 4194304 are planned
 
 The host maps whole pages.
 
