@@ -1,5 +1,7 @@
 #include "planner/remap.h"
 
+#include <stdlib.h>
+
 #include "plan/mapping.h"
 #include "planner/chunks.h"
 #include "planner/launch_queue.h"
@@ -16,6 +18,7 @@ typedef struct remapping {
 
 static planc_status take(remapping *r, int64_t bytes, int32_t *out_range) {
   int64_t address;
+  *out_range = -1;
   if (bytes <= 0 || bytes > r->range) {
     return planc_error(PLANC_INVALID_PLAN, "%lld bytes of %lld that are mapped", (long long)bytes, (long long)r->range);
   }
@@ -65,14 +68,24 @@ static planc_status follow(remapping *r, int64_t *out) {
   return follow_body(r, out);
 }
 
-planc_status planc_count_mappings(const planc_plan *plan, int64_t *out) {
+planc_status planc_count_mappings(const planc_plan *plan, int64_t **out_mapped, int64_t *out_sum) {
   enum { MOST_CHUNKS = 1 << 24 };
+  *out_mapped = NULL;
+  *out_sum = 0;
   if (plan->chunk_bytes == 0) return planc_error(PLANC_USAGE, "the plan has no virtual memory");
   PLANC_TRY(planc_mappings_check(plan));
   remapping r = {.plan = plan, .range = planc_plan_range(plan), .chunks = {.chunk_bytes = plan->chunk_bytes}};
   if (r.range / plan->chunk_bytes > MOST_CHUNKS) return planc_error(PLANC_INVALID_PLAN, "too many chunks");
-  planc_status status = follow(&r, out);
+  int64_t *mapped = calloc((size_t)plan->body.n + 1, sizeof *mapped);
+  if (!mapped) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  planc_status status = follow(&r, mapped);
   planc_chunks_free(&r.chunks);
   planc_arena_free(&r.arena);
-  return status;
+  if (status) {
+    free(mapped);
+    return status;
+  }
+  for (int32_t i = 0; i < plan->body.n; i++) *out_sum += mapped[i];
+  *out_mapped = mapped;
+  return NULL;
 }

@@ -128,11 +128,6 @@ static planc_status set_up(simulation *s) {
   if (!s->hosts || !s->launchers || !s->lanes || !s->gpus || !s->recorded || !s->recorder)
     return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   find_launchers(s);
-  if (s->chunk_ns >= 0) {
-    s->mapped = calloc((size_t)plan->body.n + 1, sizeof *s->mapped);
-    if (!s->mapped) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-    PLANC_TRY(planc_count_mappings(plan, s->mapped));
-  }
   for (int32_t i = 0; i < plan->n_events; i++) s->recorder[i] = -1;
   for (int32_t i = 0; i < plan->body.n; i++)
     if (plan->body.instrs[i].op == PLANC_INSTR_record)
@@ -471,10 +466,10 @@ static void report(const simulation *s, planc_simulation *out) {
 
 static planc_status simulate(simulation *s, planc_simulation *out) {
   PLANC_TRY(set_up(s));
+  if (s->chunk_ns >= 0) PLANC_TRY(planc_count_mappings(s->plan, &s->mapped, &out->mapped_chunks));
   PLANC_TRY(planc_plan_totals(s->plan, out));
   PLANC_TRY(run(s));
   report(s, out);
-  for (int32_t i = 0; s->mapped && i < s->plan->body.n; i++) out->mapped_chunks += s->mapped[i];
   if (!s->visitor) return NULL;
   /* Which body is the steady one is known only now: the same again, watched. */
   s->visited = s->steady ? s->steady : MAX_BODIES;

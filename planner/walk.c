@@ -77,19 +77,24 @@ int64_t planc_arena_room(const planc_problem *problem) {
   return room > 0 ? room : 0;
 }
 
-enum { MOST_TRIES = 10, PLAIN_TRIES = 6 };
+enum { MOST_TRIES = 10, PLAIN_TRIES = 6, GRAIN = 32 };
 
 planc_status planc_walk_try(const planc_problem *problem, planc_walk_maker maker, const void *context, int64_t room,
                             planc_candidate *out, bool *out_fits) {
   bool by_room = room != PLANC_ROOM_UNLIMITED && room != PLANC_ROOM_NONE;
-  for (int32_t tries = by_room ? 0 : MOST_TRIES - 1; tries < MOST_TRIES && room >= 0; tries++) {
-    int64_t peak;
+  int64_t peak = 0;
+  for (int32_t tries = 1; room >= 0; tries++) {
+    int64_t before = peak;
     PLANC_TRY(maker(problem, context, room, out));
     PLANC_TRY(planc_candidate_peak(problem, out, &peak));
     *out_fits = peak <= problem->budget_bytes;
     if (*out_fits) return NULL;
-    if (by_room) room -= peak - problem->budget_bytes + (tries >= PLAIN_TRIES - 1 ? room / 32 : 0);
     planc_candidate_free(out);
+    int64_t excess = peak - problem->budget_bytes;
+    /* What is more than fragmentation, or does not follow the room, is not worth further tries. */
+    bool hopeless = excess > room / GRAIN || (tries > PLAIN_TRIES && peak == before);
+    if (!by_room || tries == MOST_TRIES || (tries >= PLAIN_TRIES && hopeless)) break;
+    room -= tries < PLAIN_TRIES ? excess : excess + room / GRAIN;
   }
   *out_fits = false;
   return NULL;

@@ -5,8 +5,8 @@
  *  - params and state are planc's boundary: they stay on the device, in one block, and the schedule has the rest. The
  *    paper's implementation swaps them out as well, since nothing there stays from one iteration to the next;
  *  - what the host has a copy of is swapped out without a transfer, but is waited for like any other swap-out;
- *  - every op takes its fastest algorithm whose workspace fits beside its operands in what there is, or where that
- * leads to no plan, in a half or a quarter of it, or with the least workspace;
+ *  - every op takes its fastest algorithm whose workspace fits into all that there is beside its operands, or where no
+ *    plan comes of that, into a half or a quarter of it, or the one with the least workspace;
  *  - the budget that is scheduled with is not the device's: fragmentation comes on top. The paper's users find the
  *    largest budget that works (5.1, Fig. 3); here it is lowered by what is too much and then raised by bisection.
  *    Virtual memory has no such fragmentation: sizes are rounded up to chunks, and then all of it can be used. */

@@ -79,7 +79,8 @@ planc_status planrt_list_ops(const planrt_backend *backend, planrt_device *devic
                              const planc_graph *graph, int64_t batch, planrt_op_times *out) {
   listing l = {.backend = backend, .device = device, .described = described, .graph = graph, .batch = batch};
   l.found = calloc(PLANRT_MAX_VARIANTS, sizeof *l.found);
-  planc_status status = l.found ? open_calls(&l.calls, graph, &batch) : planc_error(PLANC_OUT_OF_MEMORY, "variants");
+  if (!l.found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
+  planc_status status = open_calls(&l.calls, graph, &batch);
   if (!status) status = list_all(&l, out);
   close_calls(&l.calls);
   free(l.found);

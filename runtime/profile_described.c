@@ -36,8 +36,9 @@ static planc_status read_json(const char *device, const char *suffix, char *path
 
 static planc_status read_description(described *d) {
   char path[PATH_ROOM], *text = NULL;
-  PLANC_TRY(read_json(d->options->device, ".json", path, &text, &d->description));
-  planc_status status = planc_profile_parse(text, strlen(text), path, &d->profile);
+  planc_status status = read_json(d->options->device, ".json", path, &text, &d->description);
+  if (!text) return status;
+  status = planc_profile_parse(text, strlen(text), path, &d->profile);
   free(text);
   return status;
 }

@@ -148,7 +148,7 @@ planc_status planrt_resident_together(planrt_resident *resident, int32_t instanc
   const planrt_backend *backend = resident->backend;
   planrt_device *device = resident->device;
   planrt_launch launch = {0};
-  planrt_span gate, last[PLANRT_MAX_TOGETHER];
+  planrt_span gate = {0}, last[PLANRT_MAX_TOGETHER] = {{0}};
   /* All streams begin where the first one's timed piece of nothing ends: by then there is something in every queue. */
   PLANC_TRY(backend->copy(device, 0, PLANRT_D2D, resident->calls[instance]->workspace,
                           resident->calls[instance]->workspace, 0, &gate));

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "planc/policy.h"
+#include "planc/metrics.h"
 #include "util/program.h"
 
 extern const planc_subcommand planc_cmd_plan, planc_cmd_check, planc_cmd_simulate, planc_cmd_compare, planc_cmd_show,
@@ -53,6 +53,15 @@ void planc_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Takes ownership of `json` and prints it on standard output as one line. */
 planc_status planc_report_json(cJSON *json);
 cJSON *planc_report_int(cJSON *object, const char *key, int64_t value);
+/* Null where the value is not known. */
+void planc_report_known(cJSON *object, const char *key, bool known, int64_t value);
+/* All measures; null those that are not defined, and all of them where `metrics` is NULL. */
+void planc_report_metrics(cJSON *object, const planc_metrics *metrics);
+/* A measure for people, "-" where it is not defined: parts per million as a number with so many digits behind the
+ * point, or as "+2.3%". Both return `buffer`. */
+enum { PLANC_METRIC_TEXT = 32 };
+const char *planc_metric_format(int64_t ppm, int digits, char buffer[PLANC_METRIC_TEXT]);
+const char *planc_percent_format(int64_t ppm, char buffer[PLANC_METRIC_TEXT]);
 
 /* What binds the peak of a plan, for people: the instruction, its op and the largest live buffers. */
 planc_status planc_print_peak(const planc_plan *plan, FILE *out);

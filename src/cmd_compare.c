@@ -7,13 +7,36 @@
 #include "util/progress.h"
 #include "util/size.h"
 
+enum { MOST_POLICIES = 64 };
+
 typedef struct row {
   const planc_policy *policy;
   planc_status unsupported; /* why the policy cannot plan this graph under any budget; owned */
   bool feasible;
   int64_t least_budget, sub_batch;
   planc_predictions predicted;
+  planc_metrics metrics;
+  planc_largest_batch largest; /* with --max-batch */
 } row;
+
+/* The whole answer. */
+typedef struct table {
+  const planc_problem *problem;
+  planc_predictions vanilla; /* without scheduling: what the measures of all rows compare with */
+  bool has_vanilla, max_batch;
+  int32_t n;
+  row rows[MOST_POLICIES];
+} table;
+
+/* A graph that is too large to simulate without scheduling has no such measures. */
+static planc_status find_vanilla(table *t) {
+  planc_status status = planc_vanilla_of(t->problem, &t->vanilla);
+  t->has_vanilla = !status;
+  planc_code code = planc_status_code(status);
+  if (code != PLANC_USAGE && code != PLANC_BAD_INPUT && code != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  return NULL;
+}
 
 /* `ideal` is a device on which everything fits: its peak is the liveness peak plus reserved. */
 static planc_status ideal_memory(const planc_problem *problem, row *out) {
@@ -30,7 +53,8 @@ static planc_status ideal_memory(const planc_problem *problem, row *out) {
   return NULL;
 }
 
-static planc_status measure(const planc_problem *problem, row *out) {
+static planc_status measure(const table *t, row *out) {
+  const planc_problem *problem = t->problem;
   planc_plan *plan;
   planc_status status = planc_make_plan(problem, out->policy, &plan);
   out->feasible = !status;
@@ -42,6 +66,7 @@ static planc_status measure(const planc_problem *problem, row *out) {
   if (out->feasible) {
     out->predicted = plan->predicted;
     out->sub_batch = plan->jobs[0].rounds[0];
+    planc_metrics_of(&plan->predicted, problem->batch, t->has_vanilla ? &t->vanilla : NULL, &out->metrics);
     planc_plan_free(plan);
   }
   if (out->policy->supports & PLANC_POLICY_SIMULATED) return ideal_memory(problem, out);
@@ -53,8 +78,8 @@ static planc_status measure(const planc_problem *problem, row *out) {
 }
 
 /* What fails here after the problem was read is the policy's: no sub-batches for a batch-coupled graph, say. */
-static planc_status measure_or_explain(const planc_problem *problem, row *out) {
-  planc_status status = measure(problem, out);
+static planc_status measure_or_explain(const table *t, row *out) {
+  planc_status status = measure(t, out);
   planc_code code = planc_status_code(status);
   if (code != PLANC_USAGE && code != PLANC_BAD_INPUT) return planc_context(status, "%s", out->policy->name);
   out->unsupported = status;
@@ -63,86 +88,161 @@ static planc_status measure_or_explain(const planc_problem *problem, row *out) {
   return NULL;
 }
 
+typedef struct progress {
+  const table *table;
+  int32_t at;
+} progress;
+
+static void show_batch(void *user, int64_t batch) {
+  const progress *p = user;
+  planc_progress(stderr, "%s (%d of %d): batch %lld", p->table->rows[p->at].policy->name, p->at + 1, p->table->n,
+                 (long long)batch);
+}
+
+static planc_status fill_row(table *t, int32_t i) {
+  row *r = &t->rows[i];
+  planc_progress(stderr, "%s (%d of %d)", r->policy->name, i + 1, t->n);
+  PLANC_TRY(measure_or_explain(t, r));
+  if (!t->max_batch || r->unsupported) return NULL;
+  progress user = {t, i};
+  return planc_context(planc_find_largest_batch(t->problem, r->policy, show_batch, &user, &r->largest), "%s",
+                       r->policy->name);
+}
+
 /* A graph that no policy can plan makes no table: the first reason is the error. */
-static planc_status require_supported(row *rows, int32_t n) {
+static planc_status require_supported(table *t) {
   int32_t supported = 0;
-  for (int32_t i = 0; i < n; i++) supported += !rows[i].unsupported;
-  if (supported || n == 0) return NULL;
-  planc_status first = rows[0].unsupported;
-  rows[0].unsupported = NULL;
-  return planc_context(first, "%s", rows[0].policy->name);
+  for (int32_t i = 0; i < t->n; i++) supported += !t->rows[i].unsupported;
+  if (supported) return NULL;
+  planc_status first = t->rows[0].unsupported;
+  t->rows[0].unsupported = NULL;
+  return planc_context(first, "%s", t->rows[0].policy->name);
 }
 
-static void add_result(cJSON *object, const char *key, bool there, int64_t value) {
-  if (there) {
-    planc_report_int(object, key, value);
-  } else {
-    cJSON_AddNullToObject(object, key);
+/* --- JSON -------------------------------------------------------------------------------------------------------- */
+
+static void report_largest(cJSON *json, const row *r) {
+  const planc_largest_batch *l = &r->largest;
+  if (r->unsupported) {
+    cJSON_AddNullToObject(json, "max_batch");
+    return;
   }
+  cJSON *object = cJSON_AddObjectToObject(json, "max_batch");
+  planc_report_known(object, "batch", !l->unbounded, l->batch);
+  cJSON_AddBoolToObject(object, "unbounded", l->unbounded);
+  planc_report_known(object, "fails_at", l->fails_at > 0, l->fails_at);
+  planc_report_int(object, "tried", l->tried);
 }
 
-static planc_status print_json(const row *rows, int32_t n, const planc_problem *problem) {
+static cJSON *row_json(const table *t, const row *r) {
+  const planc_predictions *p = &r->predicted;
+  cJSON *json = cJSON_CreateObject();
+  cJSON_AddStringToObject(json, "policy", r->policy->name);
+  cJSON_AddBoolToObject(json, "feasible", r->feasible);
+  if (r->unsupported) {
+    cJSON_AddStringToObject(json, "unsupported", planc_status_message(r->unsupported));
+  } else {
+    cJSON_AddNullToObject(json, "unsupported");
+  }
+  planc_report_known(json, "least_budget", r->least_budget >= 0, r->least_budget);
+  planc_report_known(json, "sub_batch", r->feasible, r->sub_batch);
+  planc_report_known(json, "iteration_ns", r->feasible, p->iteration_ns);
+  planc_report_known(json, "ideal_ns", r->feasible, p->ideal_ns);
+  planc_report_known(json, "peak_bytes", r->feasible, p->peak_bytes);
+  planc_report_known(json, "host_peak_bytes", r->feasible, p->host_peak_bytes);
+  planc_report_known(json, "d2h_bytes", r->feasible, p->d2h_bytes);
+  planc_report_known(json, "h2d_bytes", r->feasible, p->h2d_bytes);
+  planc_report_known(json, "recompute_ns", r->feasible, p->recompute_ns);
+  planc_report_known(json, "stall_ns", r->feasible, p->stall_ns);
+  planc_report_metrics(json, r->feasible ? &r->metrics : NULL);
+  if (t->max_batch) report_largest(json, r);
+  return json;
+}
+
+static planc_status print_json(const table *t) {
+  const planc_problem *problem = t->problem;
   cJSON *object = cJSON_CreateObject();
   cJSON_AddStringToObject(object, "planc", "compare/1");
   cJSON_AddStringToObject(object, "graph", problem->graph->name);
   cJSON_AddStringToObject(object, "device", planc_profile_device(problem->profile)->name);
   planc_report_int(object, "batch", problem->batch);
   planc_report_int(object, "budget_bytes", problem->budget_bytes);
+  planc_report_known(object, "vanilla_ns", t->has_vanilla, t->vanilla.iteration_ns);
+  planc_report_known(object, "vanilla_bytes", t->has_vanilla, t->vanilla.peak_bytes);
   cJSON *array = cJSON_AddArrayToObject(object, "rows");
-  for (int32_t i = 0; i < n; i++) {
-    const row *r = &rows[i];
-    const planc_predictions *p = &r->predicted;
-    cJSON *json = cJSON_CreateObject();
-    cJSON_AddStringToObject(json, "policy", r->policy->name);
-    cJSON_AddBoolToObject(json, "feasible", r->feasible);
-    if (r->unsupported) {
-      cJSON_AddStringToObject(json, "unsupported", planc_status_message(r->unsupported));
-    } else {
-      cJSON_AddNullToObject(json, "unsupported");
-    }
-    add_result(json, "least_budget", r->least_budget >= 0, r->least_budget);
-    add_result(json, "sub_batch", r->feasible, r->sub_batch);
-    add_result(json, "iteration_ns", r->feasible, p->iteration_ns);
-    add_result(json, "ideal_ns", r->feasible, p->ideal_ns);
-    add_result(json, "peak_bytes", r->feasible, p->peak_bytes);
-    add_result(json, "host_peak_bytes", r->feasible, p->host_peak_bytes);
-    add_result(json, "d2h_bytes", r->feasible, p->d2h_bytes);
-    add_result(json, "h2d_bytes", r->feasible, p->h2d_bytes);
-    add_result(json, "recompute_ns", r->feasible, p->recompute_ns);
-    add_result(json, "stall_ns", r->feasible, p->stall_ns);
-    cJSON_AddItemToArray(array, json);
-  }
+  for (int32_t i = 0; i < t->n; i++) cJSON_AddItemToArray(array, row_json(t, &t->rows[i]));
   return planc_report_json(object);
 }
 
-static planc_status print_table(const row *rows, int32_t n, const planc_problem *problem) {
-  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT], d[PLANC_SIZE_TEXT], e[PLANC_SIZE_TEXT];
-  printf("%s, batch %lld on %s, budget %s\n", problem->graph->name, (long long)problem->batch,
-         planc_profile_device(problem->profile)->name, planc_size_format(problem->budget_bytes, a));
-  printf("%-10s %12s %6s %16s %8s %12s %12s %12s %14s\n", "policy", "least budget", "round", "iteration", "ideal",
-         "peak", "out", "in", "recompute");
-  for (int32_t i = 0; i < n; i++) {
-    const row *r = &rows[i];
-    const planc_predictions *p = &r->predicted;
-    const char *least = r->least_budget < 0 ? "-" : planc_size_format(r->least_budget, a);
-    if (r->unsupported) {
-      printf("%-10s %12s   unsupported: %s\n", r->policy->name, "-", planc_status_message(r->unsupported));
-      continue;
-    }
-    if (!r->feasible) {
-      printf("%-10s %12s   does not fit\n", r->policy->name, least);
-      continue;
-    }
-    printf("%-10s %12s %6lld %16s %+7.1f%% %12s %12s %12s %14s\n", r->policy->name, least, (long long)r->sub_batch,
-           planc_time_format(p->iteration_ns, b),
-           p->ideal_ns ? 100.0 * (double)(p->iteration_ns - p->ideal_ns) / (double)p->ideal_ns : 0.0,
-           planc_size_format(p->peak_bytes, c), planc_size_format(p->d2h_bytes, d), planc_size_format(p->h2d_bytes, e),
-           p->recompute_ns ? "yes" : "-");
+/* --- Text -------------------------------------------------------------------------------------------------------- */
+
+static const char *largest_text(const row *r, char buffer[PLANC_SIZE_TEXT]) {
+  if (r->unsupported) return "-";
+  if (r->largest.unbounded) return "any";
+  snprintf(buffer, PLANC_SIZE_TEXT, "%lld", (long long)r->largest.batch);
+  return buffer;
+}
+
+static void print_cost(const table *t, const row *r) {
+  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT], d[PLANC_METRIC_TEXT];
+  const planc_predictions *p = &r->predicted;
+  printf("%-12s %12s", r->policy->name, r->least_budget < 0 ? "-" : planc_size_format(r->least_budget, a));
+  if (t->max_batch) printf(" %9s", largest_text(r, a));
+  if (r->unsupported) {
+    printf("   unsupported: %s\n", planc_status_message(r->unsupported));
+    return;
+  }
+  if (!r->feasible) {
+    puts("   does not fit");
+    return;
+  }
+  printf(" %6lld %16s %8s", (long long)r->sub_batch, planc_time_format(p->iteration_ns, a),
+         planc_percent_format(r->metrics.overhead_ppm, d));
+  printf(" %12s %12s %12s %10s\n", planc_size_format(p->peak_bytes, a), planc_size_format(p->d2h_bytes, b),
+         planc_size_format(p->h2d_bytes, c), p->recompute_ns ? "yes" : "-");
+}
+
+static void print_metrics(const row *r) {
+  char a[PLANC_METRIC_TEXT], b[PLANC_METRIC_TEXT], c[PLANC_METRIC_TEXT], d[PLANC_METRIC_TEXT], e[PLANC_METRIC_TEXT];
+  char moved[PLANC_SIZE_TEXT];
+  const planc_metrics *m = &r->metrics;
+  printf("%-12s %14s %12s %8s %8s %8s %8s\n", r->policy->name, planc_metric_format(m->throughput_ppm, 3, a),
+         planc_size_format(m->moved_bytes, moved), planc_metric_format(m->msr_ppm, 4, b),
+         planc_metric_format(m->eor_ppm, 4, c), planc_percent_format(m->eor_excess_ppm, d),
+         planc_metric_format(m->cbr_ppm, 4, e));
+}
+
+static planc_status print_table(const table *t) {
+  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
+  printf("%s, batch %lld on %s, budget %s\n", t->problem->graph->name, (long long)t->problem->batch,
+         planc_profile_device(t->problem->profile)->name, planc_size_format(t->problem->budget_bytes, a));
+  printf("%-12s %12s", "policy", "least budget");
+  if (t->max_batch) printf(" %9s", "max batch");
+  printf(" %6s %16s %8s %12s %12s %12s %10s\n", "round", "iteration", "ideal", "peak", "out", "in", "recompute");
+  int32_t feasible = 0;
+  for (int32_t i = 0; i < t->n; i++) {
+    print_cost(t, &t->rows[i]);
+    feasible += t->rows[i].feasible;
+  }
+  for (int32_t i = 0; i < t->n; i++) {
+    if (!t->rows[i].largest.fails_at) continue;
+    printf("%s: not monotone in the batch: %lld does not fit, %lld does\n", t->rows[i].policy->name,
+           (long long)t->rows[i].largest.fails_at, (long long)t->rows[i].largest.batch);
+  }
+  if (feasible == 0) return NULL;
+  puts("");
+  if (t->has_vanilla) {
+    printf("against no scheduling, which takes %s and %s\n", planc_time_format(t->vanilla.iteration_ns, a),
+           planc_size_format(t->vanilla.peak_bytes, b));
+  }
+  printf("%-12s %14s %12s %8s %8s %8s %8s\n", "policy", "samples/s", "moved", "MSR", "EOR", "excess", "CBR");
+  for (int32_t i = 0; i < t->n; i++) {
+    if (t->rows[i].feasible) print_metrics(&t->rows[i]);
   }
   return NULL;
 }
 
-enum { MOST_POLICIES = 64 };
+/* --- Which policies ---------------------------------------------------------------------------------------------- */
 
 /* Splits "a,b,c" in place. */
 static planc_status parse_policies(char *names, row *rows, int32_t *n) {
@@ -171,22 +271,16 @@ static planc_status choose_policies(const char *names, row *rows, int32_t *n) {
 }
 
 static planc_status run(const planc_arguments *arguments) {
-  row rows[MOST_POLICIES] = {0};
-  int32_t n;
-  PLANC_TRY(choose_policies(planc_option_value(arguments, "policies"), rows, &n));
   planc_setup setup;
+  table t = {.problem = &setup.problem, .max_batch = planc_option_given(arguments, "max-batch")};
+  PLANC_TRY(choose_policies(planc_option_value(arguments, "policies"), t.rows, &t.n));
   planc_status status = planc_setup_read(arguments, arguments->operands[0], &setup);
-  for (int32_t i = 0; !status && i < n; i++) {
-    planc_progress(stderr, "%s (%d of %d)", rows[i].policy->name, i + 1, n);
-    status = measure_or_explain(&setup.problem, &rows[i]);
-  }
+  if (!status) status = find_vanilla(&t);
+  for (int32_t i = 0; !status && i < t.n; i++) status = fill_row(&t, i);
   planc_progress_end(stderr);
-  if (!status) status = require_supported(rows, n);
-  if (!status) {
-    status = planc_option_given(arguments, "json") ? print_json(rows, n, &setup.problem)
-                                                   : print_table(rows, n, &setup.problem);
-  }
-  for (int32_t i = 0; i < n; i++) planc_status_free(rows[i].unsupported);
+  if (!status) status = require_supported(&t);
+  if (!status) status = planc_option_given(arguments, "json") ? print_json(&t) : print_table(&t);
+  for (int32_t i = 0; i < t.n; i++) planc_status_free(t.rows[i].unsupported);
   planc_setup_free(&setup);
   return status;
 }
@@ -194,6 +288,7 @@ static planc_status run(const planc_arguments *arguments) {
 static const planc_option options[] = {
     PLANC_PROBLEM_OPTIONS,
     {"policies", 0, "A,B,...", "which policies (default: all)"},
+    {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
     {"json", 0, NULL, "the table as one line of JSON"},
     {0},
 };

@@ -1,7 +1,10 @@
 /* `planc simulate`: what one iteration of a plan takes, and where the time goes; beside it what a run measured. */
+#include <string.h>
+
 #include "against.h"
 #include "cli.h"
 #include "planc/simulate.h"
+#include "util/math.h"
 #include "util/size.h"
 
 /* What a run measured; without --against nothing. */
@@ -18,7 +21,41 @@ static planc_status read_measurement(const char *path, const planc_plan *plan, m
   return planc_context(planc_timeline_compare(plan, out->timeline, &out->comparison), "%s", path);
 }
 
-static planc_status print_json(const planc_plan *plan, const planc_simulation *s, const measurement *m) {
+/* The plan of the same training without scheduling; without --vanilla none. */
+typedef struct vanilla {
+  const char *path; /* NULL: there is none */
+  planc_predictions predicted;
+} vanilla;
+
+/* The plan's predictions as simulated here. */
+static planc_predictions predictions_of(const planc_plan *plan, const planc_simulation *s) {
+  planc_predictions predicted = plan->predicted;
+  predicted.iteration_ns = s->iteration_ns;
+  predicted.peak_bytes = s->peak_bytes;
+  predicted.d2h_bytes = s->d2h_bytes;
+  predicted.h2d_bytes = s->h2d_bytes;
+  return predicted;
+}
+
+/* Of one period, all jobs together. */
+static int64_t samples_of(const planc_plan *plan) {
+  int64_t sum = 0;
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    const planc_job *job = &plan->jobs[j];
+    sum = planc_add_saturate(sum, planc_muldiv_floor(job->batch, job->iterations, 1));
+  }
+  return sum;
+}
+
+static planc_metrics metrics_of(const planc_plan *plan, const planc_simulation *s, const vanilla *v) {
+  planc_predictions predicted = predictions_of(plan, s);
+  planc_metrics metrics;
+  planc_metrics_of(&predicted, samples_of(plan), v->path ? &v->predicted : NULL, &metrics);
+  return metrics;
+}
+
+static planc_status print_json(const planc_plan *plan, const planc_simulation *s, const vanilla *v,
+                               const measurement *m) {
   cJSON *object = cJSON_CreateObject();
   cJSON_AddStringToObject(object, "planc", "simulate/1");
   cJSON_AddStringToObject(object, "policy", plan->policy);
@@ -40,11 +77,28 @@ static planc_status print_json(const planc_plan *plan, const planc_simulation *s
   planc_report_int(object, "peak_bytes", s->peak_bytes);
   planc_report_int(object, "live_peak_bytes", s->live_peak_bytes);
   if (plan->chunk_bytes > 0) planc_report_int(object, "mapped_chunks", s->mapped_chunks);
+  planc_metrics metrics = metrics_of(plan, s, v);
+  planc_report_metrics(object, &metrics);
+  planc_report_known(object, "vanilla_ns", v->path, v->predicted.iteration_ns);
+  planc_report_known(object, "vanilla_bytes", v->path, v->predicted.peak_bytes);
   if (m->path) planc_report_against(m->comparison, m->timeline, m->path, object);
   return planc_report_json(object);
 }
 
-static planc_status print_text(const planc_plan *plan, const planc_simulation *s, const measurement *m) {
+static void print_metrics(const planc_plan *plan, const planc_simulation *s, const vanilla *v) {
+  char a[PLANC_METRIC_TEXT], b[PLANC_METRIC_TEXT], c[PLANC_METRIC_TEXT], moved[PLANC_SIZE_TEXT];
+  planc_metrics metrics = metrics_of(plan, s, v);
+  printf("throughput     %14s   samples/s, overhead %s, %s moved\n", planc_metric_format(metrics.throughput_ppm, 3, a),
+         planc_percent_format(metrics.overhead_ppm, b), planc_size_format(metrics.moved_bytes, moved));
+  if (!v->path) return;
+  printf("against %s: MSR %s, EOR %s", v->path, planc_metric_format(metrics.msr_ppm, 4, a),
+         planc_metric_format(metrics.eor_ppm, 4, b));
+  printf(" (excess %s), CBR %s\n", planc_percent_format(metrics.eor_excess_ppm, b),
+         planc_metric_format(metrics.cbr_ppm, 4, c));
+}
+
+static planc_status print_text(const planc_plan *plan, const planc_simulation *s, const vanilla *v,
+                               const measurement *m) {
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
   const planc_job *job = &plan->jobs[0];
   printf("%s, %s on %s, batch %lld in %d round%s\n", plan->name, plan->policy, plan->device.name, (long long)job->batch,
@@ -62,6 +116,7 @@ static planc_status print_text(const planc_plan *plan, const planc_simulation *s
   if (s->mapped_chunks > 0) printf("  maps         %14lld   chunks\n", (long long)s->mapped_chunks);
   printf("first iteration %s, prologue", planc_time_format(s->first_iteration_ns, a));
   printf(" %s, epilogue %s\n", planc_time_format(s->prologue_ns, a), planc_time_format(s->epilogue_ns, b));
+  print_metrics(plan, s, v);
   if (m->path) planc_print_against(m->comparison, m->timeline, m->path);
   return NULL;
 }
@@ -75,6 +130,46 @@ static planc_status simulate(const planc_arguments *arguments, const planc_plan 
   return planc_simulate(plan, NULL, NULL, out);
 }
 
+/* Whether the two plans train the same: what one saves over the other has no meaning otherwise. */
+static planc_status check_same_work(const planc_plan *plan, const planc_plan *other, const char *path) {
+  const char *differs = NULL;
+  if (strcmp(plan->device.name, other->device.name) != 0) differs = "is for another device";
+  if (samples_of(plan) != samples_of(other) || plan->gpus != other->gpus) differs = "has another batch";
+  if (plan->n_jobs != other->n_jobs) differs = "has other jobs";
+  for (int32_t j = 0; !differs && j < plan->n_jobs; j++) {
+    if (planc_graph_hash(plan->jobs[j].graph) != planc_graph_hash(other->jobs[j].graph)) differs = "has another graph";
+  }
+  return differs ? planc_error(PLANC_STALE, "%s %s", path, differs) : NULL;
+}
+
+/* The launches of a body captured cost as little without scheduling; mappings there are none. */
+static planc_status read_vanilla(const planc_arguments *arguments, const planc_plan *plan, vanilla *out) {
+  out->path = planc_option_value(arguments, "vanilla");
+  if (!out->path) return NULL;
+  planc_plan *other;
+  planc_simulation simulation;
+  PLANC_TRY(planc_plan_read(out->path, &other));
+  planc_status status = check_same_work(plan, other, out->path);
+  if (!status) {
+    status = planc_option_given(arguments, "graph-replay") ? planc_simulate_captured(other, &simulation)
+                                                           : planc_simulate(other, NULL, NULL, &simulation);
+    status = planc_context(status, "%s", out->path);
+  }
+  if (!status) out->predicted = predictions_of(other, &simulation);
+  planc_plan_free(other);
+  return status;
+}
+
+static planc_status report(const planc_arguments *arguments, const planc_plan *plan, measurement *measured) {
+  planc_simulation simulation;
+  vanilla unscheduled;
+  PLANC_TRY(simulate(arguments, plan, &simulation));
+  PLANC_TRY(read_vanilla(arguments, plan, &unscheduled));
+  PLANC_TRY(read_measurement(planc_option_value(arguments, "against"), plan, measured));
+  return planc_option_given(arguments, "json") ? print_json(plan, &simulation, &unscheduled, measured)
+                                               : print_text(plan, &simulation, &unscheduled, measured);
+}
+
 static planc_status run(const planc_arguments *arguments) {
   planc_plan *plan;
   static const char *const ways[] = {"graph-replay", "map-in-step", "against"};
@@ -85,14 +180,8 @@ static planc_status run(const planc_arguments *arguments) {
     }
   }
   PLANC_TRY(planc_plan_read(arguments->operands[0], &plan));
-  planc_simulation simulation;
   measurement measured = {0};
-  planc_status status = simulate(arguments, plan, &simulation);
-  if (!status) status = read_measurement(planc_option_value(arguments, "against"), plan, &measured);
-  if (!status) {
-    status = planc_option_given(arguments, "json") ? print_json(plan, &simulation, &measured)
-                                                   : print_text(plan, &simulation, &measured);
-  }
+  planc_status status = report(arguments, plan, &measured);
   planc_comparison_free(measured.comparison);
   planc_timeline_free(measured.timeline);
   planc_plan_free(plan);
@@ -102,6 +191,7 @@ static planc_status run(const planc_arguments *arguments) {
 static const planc_option options[] = {
     {"graph-replay", 0, NULL, "the body captured and replayed as a whole, as by `planrun exec --graph`"},
     {"map-in-step", 0, "NS", "virtual memory mapped as data comes and goes, each chunk in NS of the host's time"},
+    {"vanilla", 0, "FILE", "the plan of the same without scheduling, to tell what this one saves and costs"},
     {"against", 0, "FILE", "compare with what `planrun exec --trace` measured of this plan"},
     {"json", 0, NULL, "the result as one line of JSON"},
     {0},

@@ -1,4 +1,4 @@
-/* Reports of the subcommands: JSON lines, and what binds a plan's peak. */
+/* Reports of the subcommands: JSON lines, measures, and what binds a plan's peak. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +28,47 @@ planc_status planc_report_json(cJSON *json) {
 
 cJSON *planc_report_int(cJSON *object, const char *key, int64_t value) {
   return cJSON_AddNumberToObject(object, key, (double)value);
+}
+
+void planc_report_known(cJSON *object, const char *key, bool known, int64_t value) {
+  if (known) {
+    planc_report_int(object, key, value);
+  } else {
+    cJSON_AddNullToObject(object, key);
+  }
+}
+
+static void report_metric(cJSON *object, const char *key, int64_t value) {
+  planc_report_known(object, key, value != PLANC_NO_METRIC, value);
+}
+
+void planc_report_metrics(cJSON *object, const planc_metrics *metrics) {
+  static const planc_metrics none = {PLANC_NO_METRIC, PLANC_NO_METRIC, PLANC_NO_METRIC, PLANC_NO_METRIC,
+                                     PLANC_NO_METRIC, PLANC_NO_METRIC, PLANC_NO_METRIC};
+  const planc_metrics *m = metrics ? metrics : &none;
+  report_metric(object, "overhead_ppm", m->overhead_ppm);
+  if (m->throughput_ppm == PLANC_NO_METRIC) {
+    cJSON_AddNullToObject(object, "samples_per_s");
+  } else {
+    cJSON_AddNumberToObject(object, "samples_per_s", (double)m->throughput_ppm / 1e6);
+  }
+  report_metric(object, "moved_bytes", m->moved_bytes);
+  report_metric(object, "msr_ppm", m->msr_ppm);
+  report_metric(object, "eor_ppm", m->eor_ppm);
+  report_metric(object, "eor_excess_ppm", m->eor_excess_ppm);
+  report_metric(object, "cbr_ppm", m->cbr_ppm);
+}
+
+const char *planc_metric_format(int64_t ppm, int digits, char buffer[PLANC_METRIC_TEXT]) {
+  if (ppm == PLANC_NO_METRIC) return "-";
+  snprintf(buffer, PLANC_METRIC_TEXT, "%.*f", digits, (double)ppm / 1e6);
+  return buffer;
+}
+
+const char *planc_percent_format(int64_t ppm, char buffer[PLANC_METRIC_TEXT]) {
+  if (ppm == PLANC_NO_METRIC) return "-";
+  snprintf(buffer, PLANC_METRIC_TEXT, "%+.1f%%", (double)ppm / 1e4);
+  return buffer;
 }
 
 enum { NAMED = 8 };

@@ -64,6 +64,19 @@ planc_status planc_make_plan(const planc_problem *problem, const planc_policy *p
  * alignment unit smaller fails. */
 planc_status planc_least_budget(const planc_problem *problem, const planc_policy *policy, int64_t *out_bytes);
 
+typedef struct planc_largest_batch {
+  int64_t batch;    /* the largest that has a plan; 0: not even one sample has */
+  bool unbounded;   /* larger ones than `batch` have one as well, in more rounds or with no more memory */
+  int64_t fails_at; /* a smaller batch that has no plan, so that feasibility is not monotone; 0: none was met */
+  int32_t tried;    /* batches */
+} planc_largest_batch;
+/* Called before each batch is tried. */
+typedef void (*planc_batch_visitor)(void *user, int64_t batch);
+/* The largest batch that the policy can plan for the problem's budgets, whatever the problem's own batch. `visitor` may
+ * be NULL. */
+planc_status planc_find_largest_batch(const planc_problem *problem, const planc_policy *policy,
+                                      planc_batch_visitor visitor, void *user, planc_largest_batch *out);
+
 /* Fills the blanks of a schedule: addresses (offline placement), host slots, streams, events. */
 planc_status planc_lower(const planc_problem *problem, const planc_policy *policy, const planc_candidate *candidate,
                          planc_plan **out);

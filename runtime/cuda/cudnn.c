@@ -55,7 +55,8 @@ static planc_status read_properties(const planrt_cudnn *cudnn, char **out) {
 /* Compute capability 9.0 is 900 to cuDNN, and sm_90 to everybody else. */
 static planc_status find_arch(planrt_cudnn *cudnn) {
   char *text;
-  PLANC_TRY(read_properties(cudnn, &text));
+  planc_status status = read_properties(cudnn, &text);
+  if (!text) return status;
   cJSON *properties = cJSON_Parse(text);
   free(text);
   const cJSON *version = cJSON_GetObjectItemCaseSensitive(properties, "deviceVer");
@@ -99,8 +100,9 @@ int32_t planrt_cudnn_arch(const planrt_cudnn *cudnn) {
 
 planc_status planrt_cudnn_properties(char **out) {
   planrt_cudnn *cudnn;
-  PLANC_TRY(planrt_cudnn_open(NULL, &cudnn));
-  planc_status status = read_properties(cudnn, out);
+  planc_status status = planrt_cudnn_open(NULL, &cudnn);
+  if (!cudnn) return status;
+  status = read_properties(cudnn, out);
   planrt_cudnn_close(cudnn);
   return status;
 }

@@ -18,6 +18,7 @@ planc_status planrt_cudnn_status(cudnnStatus_t code, const char *what) {
 
 planc_status planrt_cudnn_new(planrt_cudnn_pile *pile, cudnnBackendDescriptorType_t type,
                               cudnnBackendDescriptor_t *out) {
+  *out = NULL;
   if (pile->n == pile->room) {
     int32_t room = pile->room ? 2 * pile->room : 32;
     void *grown = realloc(pile->all, (size_t)room * sizeof *pile->all);

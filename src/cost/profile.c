@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cost/json.h"
+#include "cost/predict_model.h"
 #include "util/file.h"
 
 #define COUNT(array) ((int32_t)(sizeof(array) / sizeof *(array)))
@@ -120,27 +121,6 @@ static planc_status check_links(const planc_json *at) {
   return check_link(&members[1]);
 }
 
-/* Ops measured while something else kept a share of the device busy. */
-static planc_status check_load(const planc_json *at, planc_arena *arena) {
-  enum { LOAD, OPS, N };
-  static const planc_json_key keys[N] = {{"load_ppm", false}, {"ops", false}};
-  planc_json members[N];
-  int64_t load;
-  PLANC_TRY(planc_json_members(at, keys, N, members));
-  PLANC_TRY(planc_json_int(&members[LOAD], 1, PLANC_PPM, &load));
-  planc_measured measured = {0};
-  planc_status status = planc_measured_read(&members[OPS], arena, &measured);
-  planc_measured_free(&measured);
-  return status;
-}
-
-static planc_status check_loads(const planc_json *at, planc_arena *arena) {
-  int32_t count;
-  PLANC_TRY(planc_json_array(at, &count));
-  for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item)) PLANC_TRY(check_load(&item, arena));
-  return NULL;
-}
-
 /* --- Origins -------------------------------------------------------------------------------------------------- */
 
 /* True when `dotted`, such as "device.h2d.latency_ns", leads from `root` to a value. */
@@ -159,8 +139,17 @@ static bool leads_somewhere(const cJSON *root, const char *dotted) {
   return value != NULL;
 }
 
-static planc_status check_origins(const planc_json *at, planc_map *seen) {
+static planc_status keep_origin(planc_arena *arena, const char *name, const char *text, planc_origin *out) {
+  PLANC_TRY(planc_arena_strndup(arena, name, strlen(name), &out->of));
+  return planc_arena_strndup(arena, text, strlen(text), &out->text);
+}
+
+static planc_status read_origins(const planc_json *at, planc_map *seen, planc_profile *profile) {
   if (!cJSON_IsObject(at->value)) return planc_json_error(at, "must be an object");
+  planc_origin *origins;
+  profile->n_origins = cJSON_GetArraySize(at->value);
+  PLANC_TRY(PLANC_NEW(&profile->arena, &origins, profile->n_origins));
+  profile->origins = origins;
   for (planc_json entry = planc_json_first(at); entry.value; planc_json_next(&entry)) {
     const char *text;
     PLANC_TRY(planc_json_string(&entry, &text));
@@ -168,7 +157,27 @@ static planc_status check_origins(const planc_json *at, planc_map *seen) {
     size_t length = strlen(entry.name);
     if (planc_map_get(seen, entry.name, length) >= 0) return planc_json_error(&entry, "the key stands twice");
     PLANC_TRY(planc_map_put(seen, entry.name, length, entry.index));
+    PLANC_TRY(keep_origin(&profile->arena, entry.name, text, &origins[entry.index]));
   }
+  return NULL;
+}
+
+/* --- Loads ---------------------------------------------------------------------------------------------------- */
+
+static planc_status read_load(const planc_json *at, planc_arena *arena, planc_load *out) {
+  enum { LOAD, OPS, N };
+  static const planc_json_key keys[N] = {{"load_ppm", false}, {"ops", false}};
+  planc_json members[N];
+  PLANC_TRY(planc_json_members(at, keys, N, members));
+  PLANC_TRY(planc_json_int(&members[LOAD], 1, PLANC_PPM, &out->load_ppm));
+  return planc_measured_read(&members[OPS], arena, &out->ops);
+}
+
+static planc_status read_loads(const planc_json *at, planc_profile *profile) {
+  PLANC_TRY(planc_json_array(at, &profile->n_loads));
+  PLANC_TRY(PLANC_NEW(&profile->arena, &profile->loads, profile->n_loads));
+  for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item))
+    PLANC_TRY(read_load(&item, &profile->arena, &profile->loads[item.index]));
   return NULL;
 }
 
@@ -187,7 +196,7 @@ static planc_status check_version(const planc_json *root) {
 }
 
 static planc_status read_profile(const planc_json *root, planc_profile *profile) {
-  enum { VERSION, MACHINE, DEVICE, COMPUTE, EFFICIENCY, MULTIPLY, ORIGIN, OPS, LINKS, LOADS, N };
+  enum { VERSION, MACHINE, DEVICE, COMPUTE, EFFICIENCY, MULTIPLY, ORIGIN, OPS, LINKS, LOADS, MODEL, N };
   static const planc_json_key keys[N] = {
       [VERSION] = {"planc-profile", false},
       [DEVICE] = {"device", false},
@@ -199,6 +208,7 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
       [MACHINE] = {"machine", true},
       [LINKS] = {"links", true},
       [LOADS] = {"loads", true},
+      [MODEL] = {"model", true},
   };
   planc_json members[N];
   PLANC_TRY(check_version(root));
@@ -209,14 +219,15 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
   PLANC_TRY(read_multiply(&members[MULTIPLY], profile->multiply));
   if (members[ORIGIN].value) {
     planc_map seen = {0};
-    planc_status status = check_origins(&members[ORIGIN], &seen);
+    planc_status status = read_origins(&members[ORIGIN], &seen, profile);
     planc_map_free(&seen);
     PLANC_TRY(status);
   }
   const char *machine;
   if (members[MACHINE].value) PLANC_TRY(planc_json_string(&members[MACHINE], &machine));
   if (members[LINKS].value) PLANC_TRY(check_links(&members[LINKS]));
-  if (members[LOADS].value) PLANC_TRY(check_loads(&members[LOADS], &profile->arena));
+  if (members[LOADS].value) PLANC_TRY(read_loads(&members[LOADS], profile));
+  if (members[MODEL].value) PLANC_TRY(planc_model_read(&members[MODEL], &profile->model));
   if (!members[OPS].value) return NULL;
   return planc_measured_read(&members[OPS], &profile->arena, &profile->measured);
 }
@@ -241,8 +252,14 @@ planc_status planc_profile_parse(const char *text, size_t length, const char *pa
 void planc_profile_free(planc_profile *profile) {
   if (!profile) return;
   planc_measured_free(&profile->measured);
+  for (int32_t l = 0; l < profile->n_loads && profile->loads; l++) planc_measured_free(&profile->loads[l].ops);
+  planc_model_free(profile->model);
   planc_arena_free(&profile->arena);
   free(profile);
+}
+
+const planc_model *planc_profile_model(const planc_profile *profile) {
+  return profile->model;
 }
 
 const planc_device *planc_profile_device(const planc_profile *profile) {

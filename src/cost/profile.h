@@ -5,6 +5,7 @@
 #include "cost/measured.h"
 #include "graph/optypes.h"
 #include "planc/cost.h"
+#include "planc/predict.h"
 #include "util/arena.h"
 
 enum { PLANC_PPM = 1000000, PLANC_NS = 1000000000 };
@@ -43,6 +44,17 @@ typedef struct planc_multiply {
 enum { PLANC_N_CLASSES = 0 PLANC_CLASSES(X) };
 #undef X
 
+/* Ops measured while something else kept the device busy for a share of the time. */
+typedef struct planc_load {
+  int64_t load_ppm;
+  planc_measured ops;
+} planc_load;
+
+/* Where a constant comes from: a dotted path, or a section, and free text. */
+typedef struct planc_origin {
+  const char *of, *text;
+} planc_origin;
+
 struct planc_profile {
   planc_arena arena;
   planc_device device;
@@ -50,6 +62,10 @@ struct planc_profile {
   int64_t efficiency_ppm[PLANC_N_CLASSES]; /* share of the memory bandwidth reached, by class */
   planc_multiply multiply[PLANC_N_MULTIPLIES];
   planc_measured measured;
+  int32_t n_origins, n_loads;
+  const planc_origin *origins;
+  planc_load *loads;
+  planc_model *model; /* or NULL */
 };
 
 #endif

@@ -76,7 +76,7 @@ static void make(const planc_problem *problem, random_rule *rule, planc_candidat
 static planc_graph *draw_graph(int number) {
   planc_graph *graph;
   randgraph_options options = {.max_ops = 30};
-  ok(randgraph_make((uint64_t)(7000 + number), &options, &graph));
+  ok(randgraph_make(UINT64_C(7000) + (uint64_t)number, &options, &graph));
   return graph;
 }
 

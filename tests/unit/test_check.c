@@ -426,11 +426,11 @@ START_TEST(chunks_may_lie_anywhere) {
   judge_expect(plan, PLANC_OK, "ok", "backwards");
   /* What no instruction touches may be a second name of anything, and the arena smaller for it. */
   for (int k = 0; k < CHUNKS; k++) mappings[k] = (planc_mapping){k < 14 ? k : 0, 1};
-  plan->arena_bytes = plan->predicted.peak_bytes = 14 * CHUNK;
+  plan->arena_bytes = plan->predicted.peak_bytes = INT64_C(14) * CHUNK;
   planc_check_report report;
   ok(planc_check(plan, NULL, &report));
-  ck_assert_int_eq(report.peak_bytes, 14 * CHUNK);
-  ck_assert_int_eq(report.touched_bytes, 14 * CHUNK);
+  ck_assert_int_eq(report.peak_bytes, INT64_C(14) * CHUNK);
+  ck_assert_int_eq(report.touched_bytes, INT64_C(14) * CHUNK);
   planc_plan_free(plan);
 }
 END_TEST

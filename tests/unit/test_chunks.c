@@ -98,7 +98,7 @@ START_TEST(random_requests_lose_nothing_outside_their_chunks) {
   uint64_t state = (uint64_t)_i;
   planc_chunks c = {.chunk_bytes = 1 + rand_below(&state, 300)};
   request live[MOST_LIVE];
-  bool *used = calloc(MOST_LIVE * 1000, sizeof *used); /* by chunk of the arena */
+  bool *used = calloc((size_t)MOST_LIVE * 1000, sizeof *used); /* by chunk of the arena */
   int64_t n_live = 0, n_used = 0, most_used = 0, lost = 0;
   for (int step = 0; step < STEPS; step++) {
     if (n_live == MOST_LIVE || (n_live > 0 && rand_chance(&state, 45))) {

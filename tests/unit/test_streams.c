@@ -177,6 +177,36 @@ START_TEST(blocks_are_whole) {
 }
 END_TEST
 
+/* Four addresses for three pages: the first and the last are the same. */
+START_TEST(pages_have_several_addresses) {
+  int64_t page = sysconf(_SC_PAGESIZE);
+  const planc_mapping mappings[] = {{2, 1}, {0, 2}, {2, 1}};
+  planrt_block block;
+  ok(planrt_block_map(3 * page, page, mappings, 3, "a block", &block));
+  ck_assert_int_eq(block.bytes, 4 * page);
+  for (int64_t i = 0; i < block.bytes; i++) ck_assert_int_eq(block.data[i], 0);
+  block.data[5] = 1;
+  block.data[page + 5] = 2;
+  block.data[3 * page - 1] = 3;
+  ck_assert_int_eq(block.data[3 * page + 5], 1);
+  ck_assert_int_eq(block.data[3 * page + 6], 0);
+  ck_assert_int_eq(block.data[page + 5], 2);
+  ck_assert_int_eq(block.data[4 * page - 1], 0);
+  ok(planrt_block_check(&block, "block"));
+  planrt_block_free(&block);
+  assert_fails(planrt_block_map(3 * page, page / 2, mappings, 3, "a block", &block), PLANC_DEVICE, "not whole pages");
+}
+END_TEST
+
+START_TEST(a_byte_beyond_mapped_pages_faults) {
+  int64_t page = sysconf(_SC_PAGESIZE);
+  const planc_mapping mapping = {0, 1};
+  planrt_block block;
+  ok(planrt_block_map(2 * page, page, &mapping, 1, "a block", &block));
+  *(volatile char *)(block.data + (_i ? page : -1)) = 1;
+}
+END_TEST
+
 static void touch_beyond(int64_t bytes) {
   planrt_block block;
   ok(planrt_block_new(bytes, "a block", &block));
@@ -219,6 +249,8 @@ int main(void) {
   tcase_add_test(c, copies_are_paced);
   tcase_add_loop_test(c, blocks_are_whole, 0, 5);
   tcase_add_loop_test_raise_signal(c, a_byte_beyond_faults, SIGSEGV, 0, 5);
+  tcase_add_test(c, pages_have_several_addresses);
+  tcase_add_loop_test_raise_signal(c, a_byte_beyond_mapped_pages_faults, SIGSEGV, 0, 2);
   tcase_add_test(c, bytes_around_a_block_are_noticed);
   tcase_add_test(c, too_much_memory_is_refused);
   suite_add_tcase(suite, c);

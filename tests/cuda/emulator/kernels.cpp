@@ -69,6 +69,7 @@ struct Multiprocessor {
   void run_block(unsigned n, const std::function<void()> &thread);
   void resume(Fiber *fiber);
   void resume_thread(unsigned t);
+  void run_warp(size_t first);
   bool release();
   void check_guards() const;
 };
@@ -152,24 +153,26 @@ void wait_as(State state) {
 
 /* --- A block ------------------------------------------------------------------------------------------------------ */
 
-/* Makes ready the threads that have met; false: there are none. */
-bool Multiprocessor::release() {
-  bool any = false;
-  size_t at_barrier = 0, ended = 0;
-  for (size_t first = 0; first < threads.size(); first += WARP) {
-    size_t lanes = std::min<size_t>(WARP, threads.size() - first), at_exchange = 0;
+/* Runs a warp as far as it goes without the others: what has to wait for them must say so. */
+void Multiprocessor::run_warp(size_t first) {
+  size_t lanes = std::min<size_t>(WARP, threads.size() - first), met;
+  do {
+    met = 0;
     for (size_t t = first; t < first + lanes; t++) {
-      at_exchange += threads[t].state == State::at_exchange;
-      at_barrier += threads[t].state == State::at_barrier;
-      ended += threads[t].state == State::ended;
+      if (threads[t].state == State::ready) resume_thread(static_cast<unsigned>(t));
+      met += threads[t].state == State::at_exchange;
     }
-    if (at_exchange == 0) continue;
-    if (at_exchange < lanes) fail("a shuffle that not all lanes reach");
-    for (size_t t = first; t < first + lanes; t++) threads[t].state = State::ready;
-    any = true;
-  }
-  if (any || ended == threads.size()) return any;
-  if (at_barrier < threads.size()) fail("a barrier that not all threads reach");
+    if (met > 0 && met < lanes) fail("a shuffle that not all lanes reach");
+    for (size_t t = first; met > 0 && t < first + lanes; t++) threads[t].state = State::ready;
+  } while (met > 0);
+}
+
+/* Makes ready the threads of a block that has met at a barrier; false: all have ended. */
+bool Multiprocessor::release() {
+  size_t ended = 0;
+  for (const Thread &thread : threads) ended += thread.state == State::ended;
+  if (ended == threads.size()) return false;
+  if (ended > 0) fail("a barrier that not all threads reach");
   for (Thread &thread : threads) thread.state = State::ready;
   return true;
 }
@@ -187,19 +190,19 @@ void Multiprocessor::run_block(unsigned n, const std::function<void()> &thread) 
   next = 0;
   declarations.clear();
   shared_used = 0;
-  do {
-    for (unsigned t = 0; t < next; t++)
-      if (threads[t].state == State::ready) resume_thread(t);
-    while (next < n) {
-      if (idle.empty()) {
-        fibers.emplace_back(new Fiber);
-        fibers.back()->stack_bytes = STACK_BYTES - fibers.size() % 64 * 64;
-        idle.push_back(fibers.back().get());
-      }
-      Fiber *fiber = idle.back();
-      idle.pop_back();
-      resume(fiber);
+  while (next < n) {
+    if (idle.empty()) {
+      fibers.emplace_back(new Fiber);
+      fibers.back()->stack_bytes = STACK_BYTES - fibers.size() % 64 * 64;
+      idle.push_back(fibers.back().get());
     }
+    Fiber *fiber = idle.back();
+    idle.pop_back();
+    resume(fiber);
+  }
+  size_t warps = (n + WARP - 1) / WARP;
+  do {
+    for (size_t w = 0; w < warps; w++) run_warp((place.block.x % 2 ? warps - 1 - w : w) * WARP);
   } while (release());
   check_guards();
 }

@@ -1,0 +1,30 @@
+/* What swapping and recomputing cost and save: the measures that the papers compare policies by. Ratios are in parts
+ * per million, rounded towards less. */
+#ifndef PLANC_METRICS_H
+#define PLANC_METRICS_H
+
+#include "planc/policy.h"
+
+#define PLANC_NO_METRIC INT64_MIN /* of a measure that is not defined: what it divides by is 0, or is not there */
+
+typedef struct planc_metrics {
+  int64_t overhead_ppm;   /* iteration over ideal, less one (moDNN, V-A) */
+  int64_t throughput_ppm; /* samples per second, in millionths of a sample */
+  int64_t moved_bytes;    /* in both directions */
+  /* TENSILE, V-A. Its text has lost the formulas; all complete rows of its tables obey these. */
+  int64_t msr_ppm;        /* memory saving rate, 1 - M_e / M_v */
+  int64_t eor_ppm;        /* extra overhead rate, T_e / T_v */
+  int64_t eor_excess_ppm; /* the same less one, as the authors' programs print it */
+  int64_t cbr_ppm;        /* cost-benefit rate, MSR / EOR */
+} planc_metrics;
+
+/* The measures of a run of `samples` samples with these predictions, against those without scheduling (M_v, T_v:
+ * peak and iteration of `vanilla`); NULL leaves what needs them undefined. */
+void planc_metrics_of(const planc_predictions *run, int64_t samples, const planc_predictions *vanilla,
+                      planc_metrics *out);
+
+/* Without scheduling: the whole batch at once, each tensor on the device from its first access to its last, with the
+ * fastest algorithms, on a device without limit. */
+planc_status planc_vanilla_of(const planc_problem *problem, planc_predictions *out);
+
+#endif

@@ -1,0 +1,59 @@
+/* The papers' measures of a schedule (metrics.h). */
+#include "planc/metrics.h"
+
+#include "util/math.h"
+
+enum { PPM = 1000000 };
+
+/* a / b in parts per million. */
+static int64_t ratio(int64_t a, int64_t b) {
+  return a >= 0 && b > 0 ? planc_muldiv_floor(a, PPM, b) : PLANC_NO_METRIC;
+}
+
+static int64_t less_one(int64_t ppm) {
+  return ppm == PLANC_NO_METRIC ? ppm : ppm - PPM;
+}
+
+static int64_t samples_per_second(int64_t samples, int64_t iteration_ns) {
+  const int64_t ns_per_s = INT64_C(1000000000);
+  return samples >= 0 && iteration_ns > 0 ? planc_muldiv_floor(samples, ns_per_s * PPM, iteration_ns) : PLANC_NO_METRIC;
+}
+
+/* A schedule that needs more than none saves a negative share. */
+static int64_t saving(int64_t bytes, int64_t vanilla_bytes) {
+  int64_t kept = ratio(bytes, vanilla_bytes);
+  return kept == PLANC_NO_METRIC ? kept : PPM - kept;
+}
+
+static int64_t benefit(int64_t saving_ppm, int64_t cost_ppm) {
+  if (saving_ppm == PLANC_NO_METRIC || cost_ppm == PLANC_NO_METRIC) return PLANC_NO_METRIC;
+  if (saving_ppm >= 0) return ratio(saving_ppm, cost_ppm);
+  int64_t loss = ratio(-saving_ppm, cost_ppm);
+  return loss == PLANC_NO_METRIC ? loss : -loss;
+}
+
+void planc_metrics_of(const planc_predictions *run, int64_t samples, const planc_predictions *vanilla,
+                      planc_metrics *out) {
+  *out = (planc_metrics){.overhead_ppm = less_one(ratio(run->iteration_ns, run->ideal_ns)),
+                         .throughput_ppm = samples_per_second(samples, run->iteration_ns),
+                         .moved_bytes = planc_add_saturate(run->d2h_bytes, run->h2d_bytes),
+                         .msr_ppm = PLANC_NO_METRIC,
+                         .eor_ppm = PLANC_NO_METRIC};
+  if (vanilla) {
+    out->msr_ppm = saving(run->peak_bytes, vanilla->peak_bytes);
+    out->eor_ppm = ratio(run->iteration_ns, vanilla->iteration_ns);
+  }
+  out->eor_excess_ppm = less_one(out->eor_ppm);
+  out->cbr_ppm = benefit(out->msr_ppm, out->eor_ppm);
+}
+
+planc_status planc_vanilla_of(const planc_problem *problem, planc_predictions *out) {
+  planc_problem whole = *problem;
+  whole.sub_batch = 0;
+  whole.placement = PLANC_PLACEMENT_BEST_FIT;
+  planc_plan *plan;
+  PLANC_TRY(planc_make_plan(&whole, planc_policy_find("ideal"), &plan));
+  *out = plan->predicted;
+  planc_plan_free(plan);
+  return NULL;
+}

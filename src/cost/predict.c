@@ -1,0 +1,224 @@
+/* Predicts the costs of a graph's ops (planc/predict.h). An op is looked at once for each shape: graphs repeat
+ * themselves. */
+#include "planc/predict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost/predict_model.h"
+#include "cost/profile.h"
+#include "util/map.h"
+#include "util/math.h"
+#include "util/vec.h"
+
+typedef VEC(planc_variant) variant_list;
+typedef VEC(int32_t) index_list;
+
+/* Variants of a group by shape, so that none is predicted twice. */
+typedef struct memory {
+  planc_arena keys;
+  planc_map by_key; /* bytes of group and features to an index */
+  variant_list variants;
+} memory;
+
+typedef struct key {
+  int64_t group;
+  planc_features features;
+} key;
+
+typedef struct predicting {
+  const planc_predict_options *options;
+  planc_prediction *out;
+  planc_profile bare; /* without measured ops */
+  const planc_model *model;
+  planc_costs *roofline; /* of all ops and batches */
+  planc_costs *listed;   /* of `listed`, or NULL */
+  variant_list variants;
+  index_list first;
+  memory memory;
+} predicting;
+
+/* --- One variant ---------------------------------------------------------------------------------------------- */
+
+static planc_status remember(memory *m, const key *of, planc_variant variant) {
+  const char *bytes;
+  PLANC_TRY(planc_arena_strndup(&m->keys, (const char *)of, sizeof *of, &bytes));
+  PLANC_TRY(planc_map_put(&m->by_key, bytes, sizeof *of, (int32_t)m->variants.len));
+  VEC_PUSH(&m->variants, variant);
+  return NULL;
+}
+
+static planc_status predict_variant(predicting *p, int32_t group, const planc_features *features, planc_variant *out) {
+  key of = {.group = group, .features = *features};
+  int32_t known = planc_map_get(&p->memory.by_key, (const char *)&of, sizeof of);
+  if (known >= 0) {
+    *out = p->memory.variants.data[known];
+    return NULL;
+  }
+  *out = planc_model_variant(&p->model->groups[group], features);
+  return remember(&p->memory, &of, *out);
+}
+
+static planc_status add_modelled(predicting *p, int32_t op, int64_t batch, int32_t group, planc_features *features) {
+  const planc_model_group *by = &p->model->groups[group];
+  int64_t roofline_ns;
+  planc_variant variant;
+  PLANC_TRY(planc_loaded_roofline(&p->bare, p->options->graph, op, batch, by->algorithm, p->options->load_ppm,
+                                  &roofline_ns));
+  features->at[PLANC_FEATURE_roofline] = planc_log2_fixed(roofline_ns);
+  PLANC_TRY(predict_variant(p, group, features, &variant));
+  VEC_PUSH(&p->variants, variant);
+  return NULL;
+}
+
+/* --- One op at one batch -------------------------------------------------------------------------------------- */
+
+/* By the constants, as many kinds of kernel as those know; others slow it down. */
+static planc_status add_roofline(predicting *p, int32_t op, int32_t batch_index) {
+  int32_t count;
+  const planc_variant *variants = planc_costs_variants(p->roofline, op, batch_index, &count);
+  for (int32_t v = 0; v < count; v++) {
+    planc_variant variant = variants[v];
+    int64_t wanted_ppm = variant.busy_ppm + p->options->load_ppm;
+    if (wanted_ppm > PLANC_PPM) variant.time_ns = planc_muldiv_ceil(variant.time_ns, wanted_ppm, PLANC_PPM);
+    VEC_PUSH(&p->variants, variant);
+  }
+  return NULL;
+}
+
+/* The algorithms that the nearest op was measured with: those of which a sample is as near as any of the type. */
+static planc_status add_by_shape(predicting *p, int32_t op, int64_t batch, int32_t first, int32_t count,
+                                 planc_features *features) {
+  int64_t nearest = INT64_MAX;
+  for (int32_t g = first; g < first + count; g++) {
+    int64_t apart = planc_model_nearest(&p->model->groups[g], features);
+    if (apart < nearest) nearest = apart;
+  }
+  for (int32_t g = first; g < first + count; g++)
+    if (planc_model_nearest(&p->model->groups[g], features) == nearest)
+      PLANC_TRY(add_modelled(p, op, batch, g, features));
+  return NULL;
+}
+
+/* The algorithms and workspaces that are listed; one that the model does not know keeps its time. */
+static planc_status add_listed(predicting *p, int32_t op, int32_t batch_index, int32_t first, int32_t count,
+                               planc_features *features) {
+  int32_t n;
+  const planc_variant *listed = planc_costs_variants(p->listed, op, batch_index, &n);
+  for (int32_t v = 0; v < n; v++) {
+    int32_t g = first;
+    while (g < first + count && strcmp(p->model->groups[g].algorithm, listed[v].algorithm) != 0) g++;
+    if (g == first + count) {
+      VEC_PUSH(&p->variants, listed[v]);
+      continue;
+    }
+    PLANC_TRY(add_modelled(p, op, p->out->batches[batch_index], g, features));
+    planc_variant *added = &p->variants.data[p->variants.len - 1];
+    added->workspace_bytes = listed[v].workspace_bytes;
+    added->deterministic = listed[v].deterministic;
+  }
+  return NULL;
+}
+
+static bool is_listed(const predicting *p, int32_t op) {
+  return p->listed && planc_measured_find(&p->options->listed->measured, p->options->graph->ops[op].name);
+}
+
+/* `*out_modelled` tells whether the model knows the type. */
+static planc_status add_op(predicting *p, int32_t op, int32_t batch_index, bool *out_modelled) {
+  const planc_op *of = &p->options->graph->ops[op];
+  int64_t batch = p->out->batches[batch_index];
+  int32_t count = 0, first = p->model ? planc_model_groups_of(p->model, of->type, &count) : 0;
+  *out_modelled = count > 0;
+  planc_features features;
+  PLANC_TRY(planc_features_of(p->options->graph, of, batch, p->options->load_ppm, &features));
+  if (is_listed(p, op)) return add_listed(p, op, batch_index, first, count, &features);
+  if (count == 0) return add_roofline(p, op, batch_index);
+  return add_by_shape(p, op, batch, first, count, &features);
+}
+
+/* --- All ------------------------------------------------------------------------------------------------------ */
+
+static int by_algorithm(const void *a, const void *b) {
+  return strcmp(((const planc_variant *)a)->algorithm, ((const planc_variant *)b)->algorithm);
+}
+
+/* More samples are never faster, whatever two predictions say. */
+static void keep_rising(const predicting *p, int64_t before, int64_t from, int64_t to) {
+  for (int64_t v = from; v < to; v++) {
+    planc_variant *variant = &p->variants.data[v];
+    for (int64_t w = before; w < from; w++) {
+      const planc_variant *smaller = &p->variants.data[w];
+      if (strcmp(smaller->algorithm, variant->algorithm) == 0 && smaller->time_ns > variant->time_ns)
+        variant->time_ns = smaller->time_ns;
+    }
+  }
+}
+
+static planc_status fill(predicting *p) {
+  const planc_graph *graph = p->options->graph;
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    bool modelled = false;
+    int64_t before = p->variants.len;
+    for (int32_t b = 0; b < p->out->n_batches; b++) {
+      int64_t from = p->variants.len;
+      VEC_PUSH(&p->first, (int32_t)from);
+      PLANC_TRY(add_op(p, o, b, &modelled));
+      int64_t n = p->variants.len - from;
+      if (p->variants.len > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "more than 2^31 costs");
+      if (n > 1) qsort(p->variants.data + from, (size_t)n, sizeof *p->variants.data, by_algorithm);
+      keep_rising(p, before, from, p->variants.len);
+      before = from;
+    }
+    p->out->n_modelled += modelled;
+  }
+  VEC_PUSH(&p->first, (int32_t)p->variants.len);
+  return NULL;
+}
+
+/* Batches are those of the roofline's table, ascending and distinct. */
+static planc_status set_up(predicting *p) {
+  const planc_predict_options *o = p->options;
+  PLANC_TRY(planc_costs_make(&p->bare, o->graph, o->n_batches, o->batches, &p->roofline));
+  p->out->batches = p->roofline->batches;
+  p->out->n_batches = p->roofline->n_batches;
+  return o->listed ? planc_costs_make(o->listed, o->graph, o->n_batches, o->batches, &p->listed) : NULL;
+}
+
+static void tear_down(predicting *p) {
+  if (p->roofline) p->roofline->batches = NULL; /* the prediction's */
+  planc_costs_free(p->roofline);
+  planc_costs_free(p->listed);
+  planc_arena_free(&p->memory.keys);
+  planc_map_free(&p->memory.by_key);
+  VEC_FREE(&p->memory.variants);
+}
+
+planc_status planc_predict(const planc_predict_options *options, planc_prediction **out) {
+  *out = NULL;
+  planc_prediction *prediction = calloc(1, sizeof *prediction);
+  if (!prediction) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  *prediction = (planc_prediction){
+      .graph = options->graph, .profile = options->profile, .load_ppm = options->load_ppm};
+  predicting p = {.options = options, .out = prediction, .bare = *options->profile, .model = options->profile->model};
+  p.bare.measured = (planc_measured){0};
+  planc_status status = set_up(&p);
+  if (!status) status = fill(&p);
+  prediction->first = p.first.data;
+  prediction->variants = p.variants.data;
+  tear_down(&p);
+  if (status) {
+    planc_prediction_free(prediction);
+    return status;
+  }
+  *out = prediction;
+  return NULL;
+}
+
+void planc_prediction_free(planc_prediction *prediction) {
+  if (!prediction) return;
+  free((void *)prediction->batches);
+  free((void *)prediction->first);
+  free((void *)prediction->variants);
+  free(prediction);
+}

@@ -1,0 +1,36 @@
+Baselines that swap, or swap and recompute, run a transformer in two thirds of its memory, bit for bit.
+
+  $ for policy in naive prefetch-1 lms capuchin superneurons; do
+  >   planc plan graphs/tiny-transformer.yaml --batch 64 --policy $policy --budget 1.5M -o x.plan >/dev/null 2>&1 &&
+  >     planc check x.plan --budget 1.5M --graph graphs/tiny-transformer.yaml | cut -d, -f1,2
+  >   planrun exec x.plan --data data/digits/digits.csv.gz --iterations 2 --verify --poison | tail -n 1
+  > done
+  valid: tiny-transformer, naive
+  verified: every bit as in the reference
+  valid: tiny-transformer, prefetch-1
+  verified: every bit as in the reference
+  valid: tiny-transformer, lms
+  verified: every bit as in the reference
+  valid: tiny-transformer, capuchin
+  verified: every bit as in the reference
+  valid: tiny-transformer, superneurons
+  verified: every bit as in the reference
+
+A budget that cannot be met is an answer as with other policies: the least one, and what is live there.
+
+  ~ planc plan graphs/tiny-transformer.yaml --batch 64 --policy lms --budget 400K -o x.plan
+  ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: the least feasible budget of lms is <N> bytes (<size>); there:
+  ! peak: <size> live at op layer1.attention.scores.agrad; largest:
+  !  <size>  d.layer1.attention.k.heads.y
+  !  <size>  d.layer1.attention.q.heads.y
+  !  <size>  d.layer1.attention.scores.y
+  !  <size>  d.layer1.attention.v.heads.y
+  !  <size>  layer1.attention.k.heads.y
+  !  <size>  pixels
+  !  <size>  layer1.fc1.w
+  !  <size>  layer1.fc1.w.grad
+  !  <size> <N> more
+  ! planc: does not fit <size>: policy lms needs <N> bytes
+  [1]
