@@ -100,31 +100,37 @@ int32_t planc_last_instance(const planc_trace *trace, int32_t buffer) {
   return b->n_accesses ? trace->accesses[trace->by_buffer[b->first_access + b->n_accesses - 1]].instance : NONE;
 }
 
-/* True when something before the optimizer writes the buffer after `version`. */
-static bool overwritten(const planc_trace *trace, int32_t buffer, int32_t version) {
-  const planc_buffer *b = &trace->buffers[buffer];
-  for (int32_t i = b->first_access; i < b->first_access + b->n_accesses; i++) {
-    const planc_access *access = &trace->accesses[trace->by_buffer[i]];
-    if (access->write > version && phase_of(trace, access->instance) != PLANC_PHASE_optimizer) return true;
-  }
-  return false;
+/* Whether an instance finds, at any time before the optimizer, what this access reads. `writer` is the buffer's last
+ * writer so far, `last_version` the last one that anything but the optimizer writes. */
+static bool stays_readable(const planc_trace *trace, const planc_access *access, int32_t writer, int32_t last_version,
+                           const bool *restorable) {
+  if (access->effect || access->read < 0) return true;
+  bool given = trace->buffers[access->buffer].flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED);
+  return given ? last_version <= access->read : writer >= 0 && restorable[writer];
 }
 
-void planc_mark_restorable(const planc_trace *trace, bool *restorable) {
+planc_status planc_mark_restorable(const planc_trace *trace, planc_arena *arena, bool *restorable) {
+  int32_t *writer, *last_version;
+  PLANC_TRY(PLANC_NEW(arena, &writer, trace->n_buffers));
+  PLANC_TRY(PLANC_NEW(arena, &last_version, trace->n_buffers));
+  for (int32_t b = 0; b < trace->n_buffers; b++) writer[b] = NONE;
+  for (int32_t a = 0; a < trace->n_accesses; a++) {
+    const planc_access *access = &trace->accesses[a];
+    if (access->write > last_version[access->buffer] && phase_of(trace, access->instance) != PLANC_PHASE_optimizer)
+      last_version[access->buffer] = access->write;
+  }
   for (int32_t i = 0; i < trace->n_instances; i++) {
     const planc_instance *in = &trace->instances[i];
     restorable[i] = phase_of(trace, i) == PLANC_PHASE_forward && planc_trace_recomputable(trace, i);
     for (int32_t a = in->first_access; restorable[i] && a < in->first_access + in->n_accesses; a++) {
-      const planc_access *access = &trace->accesses[a];
-      if (access->effect || access->read < 0) continue;
-      if (trace->buffers[access->buffer].flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED)) {
-        restorable[i] = !overwritten(trace, access->buffer, access->read);
-      } else {
-        int32_t writer = planc_writer_of(trace, access->buffer, access->read);
-        restorable[i] = writer >= 0 && writer < i && restorable[writer];
-      }
+      int32_t b = trace->accesses[a].buffer;
+      restorable[i] = stays_readable(trace, &trace->accesses[a], writer[b], last_version[b], restorable);
+    }
+    for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+      if (trace->accesses[a].write >= 0) writer[trace->accesses[a].buffer] = i;
     }
   }
+  return NULL;
 }
 
 /* --- Finding what an instance reads ------------------------------------------------------------------------------- */

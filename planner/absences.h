@@ -46,7 +46,7 @@ planc_status planc_absences_live(const planc_trace *trace, const planc_absences 
 
 /* Marks the forward instances that can be run again at any time before the optimizer: what they read of persistent and
  * fed buffers is still the same then, and of others the writer can be run again. */
-void planc_mark_restorable(const planc_trace *trace, bool *restorable);
+planc_status planc_mark_restorable(const planc_trace *trace, planc_arena *arena, bool *restorable);
 /* The instance that writes `version` of `buffer`; -1 if none does. */
 int32_t planc_writer_of(const planc_trace *trace, int32_t buffer, int32_t version);
 /* The instance of the buffer's last access; -1 where it is never accessed. */

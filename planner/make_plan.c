@@ -48,7 +48,7 @@ static planc_status hold_to_budget(const planc_problem *problem, const planc_pla
 }
 
 static planc_status check_placement(const planc_problem *problem, const planc_policy *policy) {
-  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return NULL;
+  if (problem->placement == PLANC_PLACEMENT_BEST_FIT || (policy->supports & PLANC_POLICY_SIMULATED)) return NULL;
   if (!(policy->supports & PLANC_POLICY_VMM)) {
     return planc_error(PLANC_USAGE, "policy %s does not place in virtual memory", policy->name);
   }

@@ -62,7 +62,7 @@ static void mark_ends(const planc_trace *trace, const bool *keep, int32_t *until
 planc_status planc_mark_drops(const planc_trace *trace, planc_arena *arena, bool *keep, int32_t *until) {
   bool *restorable;
   PLANC_TRY(PLANC_NEW(arena, &restorable, trace->n_instances));
-  planc_mark_restorable(trace, restorable);
+  PLANC_TRY(planc_mark_restorable(trace, arena, restorable));
   keep_whole_ops(trace, keep);
   for (int32_t b = 0; b < trace->n_buffers; b++) keep[b] |= !planc_can_drop(trace, restorable, b);
   mark_ends(trace, keep, until);

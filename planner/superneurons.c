@@ -4,7 +4,8 @@
  * Recompute: of all that the forward pass makes, outputs of convolutions and matrix products stay to be used by the
  * backward pass, the rest is dropped. A segment is what runs from one of those ops to the next. It is restored once,
  * for all its backward ops (speed-centric), unless its data exceeds the most that one backward op touches, the
- * bottleneck; then each backward op restores what it reads, and nothing else stays (memory-centric).
+ * bottleneck; then each backward op restores what it reads, and nothing else stays (memory-centric). That takes the
+ * square of a segment's ops: one of more than LONGEST is restored once, whatever its data.
  *
  * Swapping: the copy out of a convolution's output begins when the convolution ends; the data leaves behind its last
  * forward reader. It is copied back in beside the backward ops of the convolution that is nearest ahead of the op, or
@@ -24,6 +25,8 @@
 #include "planner/policies.h"
 #include "planner/recompute.h"
 #include "util/math.h"
+
+enum { LONGEST = 64 };
 
 typedef struct superneurons {
   const planc_trace *trace;
@@ -130,7 +133,7 @@ static void find_memory_centric(superneurons *s) {
       bytes = planc_add_saturate(bytes, dropped_bytes(s, i, false));
       continue;
     }
-    for (int32_t k = first; bytes > most && k < i; k++) (void)dropped_bytes(s, k, true);
+    for (int32_t k = first; bytes > most && i - first <= LONGEST && k < i; k++) (void)dropped_bytes(s, k, true);
     first = i + 1;
     bytes = 0;
   }

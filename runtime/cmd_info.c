@@ -7,6 +7,7 @@
 #include "planc/version.h"
 #include "runtime/backend.h"
 #include "runtime/cli.h"
+#include "runtime/profile_file.h"
 
 static const planc_option options[] = {
     {"json", 0, NULL, "one line of JSON"},
@@ -70,25 +71,13 @@ static planc_status print_json(const entry *entries) {
   return NULL;
 }
 
-/* {"planrun": "device-properties/1", ...}, planc-profile(5). */
 static planc_status print_properties(void) {
   const planrt_backend *backend;
-  planrt_device_info info;
-  char *properties, origin[512];
+  char *text;
   PLANC_TRY(planrt_backend_find("cuda", &backend));
-  PLANC_TRY(backend->info(&info));
-  PLANC_TRY(backend->properties(&properties));
-  snprintf(origin, sizeof origin, "dumped from a card: %s, %s", info.device, info.versions);
-  cJSON *root = cJSON_CreateObject();
-  cJSON_AddStringToObject(root, "planrun", "device-properties/1");
-  cJSON_AddStringToObject(root, "origin", origin);
-  cJSON_AddItemToObject(root, "properties", cJSON_Parse(properties));
-  free(properties);
-  char *text = cJSON_Print(root);
-  cJSON_Delete(root);
-  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "properties");
-  printf("%s\n", text);
-  cJSON_free(text);
+  PLANC_TRY(planrt_properties_print(backend, &text));
+  printf("%s", text);
+  free(text);
   return NULL;
 }
 

@@ -335,6 +335,20 @@ static planc_status write_tree(const profiling *p, cJSON *tree) {
   return status;
 }
 
+/* Beside the profile: by them a card's algorithms can be listed where it is not. */
+static planc_status write_properties(const profiling *p) {
+  char *text, path[4096];
+  size_t length = strlen(p->output);
+  if (length > 5 && strcmp(p->output + length - 5, ".json") == 0) length -= 5;
+  if (!p->backend->properties) return NULL;
+  if (snprintf(path, sizeof path, "%.*s.properties.json", (int)length, p->output) >= (int)sizeof path)
+    return planc_error(PLANC_USAGE, "%s: path too long", p->output);
+  PLANC_TRY(planrt_properties_print(p->backend, &text));
+  planc_status status = planc_file_write(path, text, strlen(text));
+  free(text);
+  return status;
+}
+
 static planc_status write_measured(const profiling *p) {
   planrt_profile_head head = {.name = p->name,
                               .machine = p->machine,
@@ -345,6 +359,7 @@ static planc_status write_measured(const profiling *p) {
   planc_status status = add_workspaces(p, tree);
   if (!status) status = write_tree(p, tree);
   cJSON_Delete(tree);
+  if (!status) status = write_properties(p);
   if (!status && unlink(p->part) != 0) status = planc_error(PLANC_IO, "%s: %s", p->part, strerror(errno));
   return status;
 }

@@ -65,6 +65,26 @@ static planc_status read_properties(described *d) {
   return status;
 }
 
+planc_status planrt_properties_print(const planrt_backend *backend, char **out) {
+  planrt_device_info info;
+  char *properties, origin[sizeof info.device + sizeof info.versions + MOST_NAME];
+  PLANC_TRY(backend->info(&info));
+  PLANC_TRY(backend->properties(&properties));
+  snprintf(origin, sizeof origin, "dumped from a card: %s, %s", info.device, info.versions);
+  cJSON *root = cJSON_CreateObject();
+  cJSON_AddStringToObject(root, "planrun", "device-properties/1");
+  cJSON_AddStringToObject(root, "origin", origin);
+  cJSON_AddItemToObject(root, "properties", cJSON_Parse(properties));
+  free(properties);
+  char *text = cJSON_Print(root);
+  cJSON_Delete(root);
+  size_t room = text ? strlen(text) + sizeof "\n" : 0;
+  *out = text ? malloc(room) : NULL;
+  if (*out) snprintf(*out, room, "%s\n", text);
+  cJSON_free(text);
+  return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "properties");
+}
+
 /* --- Listing ---------------------------------------------------------------------------------------------------- */
 
 static planc_status list_batch(described *d, int64_t batch, cJSON *pieces) {

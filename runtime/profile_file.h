@@ -48,6 +48,10 @@ planc_status planrt_profile_add_workspaces(cJSON *root, const planrt_backend *ba
 planc_status planrt_profile_compose_described(cJSON *description, const char *machine, const cJSON *pieces,
                                               cJSON **out);
 
+/* A backend's device as another machine needs it for such profiles: the text of NAME.properties.json, planc-profile(5).
+ * Malloc'ed. */
+planc_status planrt_properties_print(const planrt_backend *backend, char **out);
+
 typedef struct planrt_described_options {
   const planrt_backend *backend;
   const char *device; /* its files are found by this name: NAME.json, and NAME.properties.json for the libraries */

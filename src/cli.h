@@ -10,7 +10,7 @@
 #include "util/program.h"
 
 extern const planc_subcommand planc_cmd_plan, planc_cmd_check, planc_cmd_simulate, planc_cmd_compare, planc_cmd_show,
-    planc_cmd_train;
+    planc_cmd_train, planc_cmd_predict;
 
 /* Options that every command taking a graph understands. */
 #define PLANC_PROBLEM_OPTIONS                                                                                 \

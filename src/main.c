@@ -6,7 +6,8 @@
 #include "cli.h"
 
 static const planc_subcommand *const subcommands[] = {
-    &planc_cmd_plan, &planc_cmd_check, &planc_cmd_simulate, &planc_cmd_compare, &planc_cmd_show, &planc_cmd_train,
+    &planc_cmd_plan, &planc_cmd_check, &planc_cmd_simulate, &planc_cmd_compare,
+    &planc_cmd_show, &planc_cmd_train, &planc_cmd_predict,
 };
 
 static const planc_program program = {

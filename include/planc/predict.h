@@ -46,7 +46,7 @@ int32_t planc_model_n_groups(const planc_model *model);
  * roofline's. */
 typedef struct planc_prediction {
   const planc_graph *graph;
-  const planc_profile *profile;
+  const planc_profile *profile, *listed;
   int64_t load_ppm;
   int32_t n_batches;
   const int64_t *batches; /* ascending, distinct */

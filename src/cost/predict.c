@@ -63,8 +63,8 @@ static planc_status add_modelled(predicting *p, int32_t op, int64_t batch, int32
   const planc_model_group *by = &p->model->groups[group];
   int64_t roofline_ns;
   planc_variant variant;
-  PLANC_TRY(planc_loaded_roofline(&p->bare, p->options->graph, op, batch, by->algorithm, p->options->load_ppm,
-                                  &roofline_ns));
+  PLANC_TRY(
+      planc_loaded_roofline(&p->bare, p->options->graph, op, batch, by->algorithm, p->options->load_ppm, &roofline_ns));
   features->at[PLANC_FEATURE_roofline] = planc_log2_fixed(roofline_ns);
   PLANC_TRY(predict_variant(p, group, features, &variant));
   VEC_PUSH(&p->variants, variant);
@@ -199,7 +199,7 @@ planc_status planc_predict(const planc_predict_options *options, planc_predictio
   planc_prediction *prediction = calloc(1, sizeof *prediction);
   if (!prediction) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   *prediction = (planc_prediction){
-      .graph = options->graph, .profile = options->profile, .load_ppm = options->load_ppm};
+      .graph = options->graph, .profile = options->profile, .listed = options->listed, .load_ppm = options->load_ppm};
   predicting p = {.options = options, .out = prediction, .bare = *options->profile, .model = options->profile->model};
   p.bare.measured = (planc_measured){0};
   planc_status status = set_up(&p);

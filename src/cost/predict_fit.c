@@ -118,8 +118,8 @@ static void fit_line(planc_model_group *group, planc_model_sample *samples) {
   solve(&system);
   for (int32_t f = 0; f < N; f++) group->weights[f] = fixed(system.right[f], PLANC_MODEL_MAX_WEIGHT);
   for (int32_t s = 0; s < group->n_samples; s++)
-    samples[s].residual += samples[s].features.at[PLANC_FEATURE_roofline] -
-                           planc_model_line(group, &samples[s].features);
+    samples[s].residual +=
+        samples[s].features.at[PLANC_FEATURE_roofline] - planc_model_line(group, &samples[s].features);
 }
 
 /* --- Groups --------------------------------------------------------------------------------------------------- */

@@ -230,8 +230,7 @@ static planc_status read_group(const planc_json *at, planc_arena *arena, planc_m
 
 static planc_status read_groups(const planc_json *at, planc_model *model) {
   PLANC_TRY(planc_json_array(at, &model->n_groups));
-  if (model->n_groups > PLANC_MODEL_MAX_GROUPS)
-    return planc_json_error(at, "has more than %d", PLANC_MODEL_MAX_GROUPS);
+  if (model->n_groups > PLANC_MODEL_MAX_GROUPS) return planc_json_error(at, "has more than %d", PLANC_MODEL_MAX_GROUPS);
   planc_model_group *groups;
   PLANC_TRY(PLANC_NEW(&model->arena, &groups, model->n_groups));
   model->groups = groups;

@@ -29,8 +29,8 @@ static planc_status add_point(const collecting *c, const planc_measured_variant 
                          .busy_ppm = point->busy_ppm};
   int64_t roofline_ns;
   PLANC_TRY(planc_features_of(c->of->graph, op, point->batch, c->load_ppm, &sample.features));
-  PLANC_TRY(planc_loaded_roofline(c->base, c->of->graph, c->op, point->batch, variant->algorithm, c->load_ppm,
-                                  &roofline_ns));
+  PLANC_TRY(
+      planc_loaded_roofline(c->base, c->of->graph, c->op, point->batch, variant->algorithm, c->load_ppm, &roofline_ns));
   sample.features.at[PLANC_FEATURE_roofline] = planc_log2_fixed(roofline_ns);
   VEC_PUSH(c->out, sample);
   return NULL;

@@ -62,6 +62,10 @@ class Device:
         return batch / (iteration_ns / 1e9 + self.fixed_ms / 1e3)
 
 
+def cell(ips):
+    return f"{ips:.0f}" if ips else "x"
+
+
 def moved_in(simulation):
     return simulation["d2h_bytes"] + simulation["h2d_bytes"]
 
@@ -85,7 +89,6 @@ def table_1(devices, folder):
                 ours[row][i] = devices["v100"].ips(batch, iteration)
             moved = moved_in(json.loads(planc("simulate", path, "--json")))
             lost.append((batch, moved, json.loads(planc("show", path, "--json"))))
-    cell = lambda ips: f"{ips:.0f}" if ips else "x"  # noqa: E731
     rows = []
     for row, cells in ours.items():
         rows.append([row] + [cell(c) for c in cells])
@@ -99,15 +102,15 @@ def table_1(devices, folder):
 
 
 def claims(ours):
-    best = max(ips for ips in ours["v100 baseline"] if ips)
+    def share(row, batch, of):
+        return (ours[row][BATCHES.index(batch)] or 0) / max(ips for ips in ours[of] if ips)
+
     largest = {row: max((b for b, ips in zip(BATCHES, cells) if ips), default=0) for row, cells in ours.items()}
-    share = lambda row, batch: (ours[row][BATCHES.index(batch)] or 0) / best  # noqa: E731
-    lms_best = max(ips for ips in ours["p100 baseline"] if ips)
-    faster = [b for b, w, l in zip(BATCHES, ours["v100 window"], ours["p100 lms"]) if w and l and w <= l]
+    faster = [b for b, w, m in zip(BATCHES, ours["v100 window"], ours["p100 lms"]) if w and m and w <= m]
     slower = [b for b, w, v in zip(BATCHES, ours["v100 window"], ours["v100 window + VA"]) if w and v and v >= w]
-    lms_928 = (ours["p100 lms"][BATCHES.index(928)] or 0) / lms_best
-    print(f"  of the baseline's speed at 928: window {share('v100 window', 928):.0%} (paper 68 %), lms {lms_928:.0%} (53 %); "
-          f"at 1440 + VA {share('v100 window + VA', 1440):.0%} (55 %)")
+    window, lms = share("v100 window", 928, "v100 baseline"), share("p100 lms", 928, "p100 baseline")
+    print(f"  of the baseline's speed at 928: window {window:.0%} (paper 68 %), lms {lms:.0%} (53 %); "
+          f"at 1440 + VA {share('v100 window + VA', 1440, 'v100 baseline'):.0%} (55 %)")
     print(f"  largest batch over the baseline's: {largest['v100 window + VA'] / largest['v100 baseline']:.2f} (paper 7.5); "
           f"over lms: {largest['v100 window + VA'] / max(largest['p100 lms'], 1):.2f} (paper 1.55)")
     print(f"  batches where window is not faster than lms: {faster or 'none'}; where + VA is not slower than window: "

@@ -245,6 +245,10 @@ class Emulated(Case):
         profile = self.read("p.json")
         self.assertGreater(profile["device"]["reserved_bytes"], 0)
         self.assertIn("Emulated", profile["machine"])
+        properties = self.read("p.properties.json")
+        self.assertEqual(properties["planrun"], "device-properties/1")
+        self.assertIn("dumped from a card", properties["origin"])
+        self.assertEqual(properties["properties"]["deviceVer"], 900)
         algorithms = {v["algorithm"].split("-")[0] for op in profile["ops"] for v in op["variants"]}
         self.assertEqual(algorithms, {"cudnn", "cublaslt", "cuda"})
         run("planc", "plan", graph("lenet-digits"), "--profile", self.path("p.json"), "--batch", 8, "--budget", "4G",

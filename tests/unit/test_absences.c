@@ -54,7 +54,7 @@ static planc_status choose(const void *context, const planc_walk *walk, planc_ar
   ok(planc_gaps_make(trace, &gaps));
   ok(PLANC_NEW(arena, &items, gaps->n));
   ok(PLANC_NEW(arena, &restorable, trace->n_instances));
-  planc_mark_restorable(trace, restorable);
+  ok(planc_mark_restorable(trace, arena, restorable));
   for (int32_t k = 0; k < gaps->n; k++) {
     const planc_gap *gap = &gaps->gaps[k];
     if (gap->wraps || !rand_chance(&state, 60)) continue;

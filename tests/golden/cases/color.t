@@ -32,8 +32,11 @@ Data is never coloured.
 
   ~ planc compare inputs/tiny.yaml --policies none --color=always
   tiny, batch <N> on k40m, budget <size>
-  policy     least budget  round        iteration    ideal         peak          out           in      recompute
-  none <size> <N> <N> ms  +<N>% <size> <size> <size>              -
+  policy       least budget  round        iteration    ideal         peak          out           in  recompute
+  none <size> <N> <N> ms  +<N>% <size> <size> <size>          -
+  against no scheduling, which takes <N> ms and <size>
+  policy            samples/s        moved      MSR      EOR   excess      CBR
+  none <N> <size> <N> <N>    +<N>% <N>
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device k40m)

@@ -2,22 +2,26 @@ One row per policy, also where it does not fit; making the table is a success.
 
   ~ planc compare inputs/tiny.yaml --budget 24K --policies ideal,none,vdnn-all,modnn
   tiny, batch <N> on k40m, budget <size>
-  policy     least budget  round        iteration    ideal         peak          out           in      recompute
-  ideal <size> <N> <N> ms  +<N>% <size> <size> <size>              -
+  policy       least budget  round        iteration    ideal         peak          out           in  recompute
+  ideal <size> <N> <N> ms  +<N>% <size> <size> <size>          -
   none <size>   does not fit
-  vdnn-all <size> <N> <N> ms  +<N>% <size> <size> <size>              -
-  modnn <size> <N> <N> ms  +<N>% <size> <size> <size>              -
+  vdnn-all <size> <N> <N> ms  +<N>% <size> <size> <size>          -
+  modnn <size> <N> <N> ms  +<N>% <size> <size> <size>          -
+  against no scheduling, which takes <N> ms and <size>
+  policy            samples/s        moved      MSR      EOR   excess      CBR
+  ideal <N> <size> <N> <N>    +<N>% <N>
+  vdnn-all <N> <size> <N> <N>   +<N>% <N>
+  modnn <N> <size> <N> <N>   +<N>% <N>
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   $ planc compare inputs/tiny.yaml --budget 1K --policies none,modnn
   tiny, batch 4 on k40m, budget 1.00 KiB
-  policy     least budget  round        iteration    ideal         peak          out           in      recompute
-  none          25.00 KiB   does not fit
-  modnn          6.00 KiB   does not fit
+  policy       least budget  round        iteration    ideal         peak          out           in  recompute
+  none            25.00 KiB   does not fit
+  modnn            6.00 KiB   does not fit
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 4 (the graph's header)
-  $ planc compare inputs/tiny.yaml 2>/dev/null | cut -d ' ' -f 1
-  tiny,
+  $ planc compare inputs/tiny.yaml 2>/dev/null | sed -n '2,/^$/p' | cut -d ' ' -f 1
   policy
   ideal
   none
@@ -37,8 +41,7 @@ One row per policy, also where it does not fit; making the table is a success.
 
 Rows come in the order asked for.
 
-  $ planc compare inputs/tiny.yaml --policies modnn,none 2>/dev/null | cut -d ' ' -f 1
-  tiny,
+  $ planc compare inputs/tiny.yaml --policies modnn,none 2>/dev/null | sed -n '2,/^$/p' | cut -d ' ' -f 1
   policy
   modnn
   none
@@ -47,15 +50,15 @@ A policy that cannot plan a graph says why in its row, and the others have their
 
   ~ planc compare inputs/vast.yaml --policies none,vdnn-all,chen
   vast, batch <N> on k40m, budget <size>
-  policy     least budget  round        iteration    ideal         peak          out           in      recompute
+  policy       least budget  round        iteration    ideal         peak          out           in  recompute
   none <size>   does not fit
-  vdnn-all              -   unsupported: simulation: a time of <N> ns is too long to simulate
+  vdnn-all                -   unsupported: simulation: a time of <N> ns is too long to simulate
   chen <size>   does not fit
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device k40m)
   ~ planc compare inputs/vast.yaml --policies none,vdnn-all --json
-  {"planc":"compare/1","graph":"vast","device":"k40m","batch":<N>,"budget_bytes":<N>,"rows":[{"policy":"none","feasible":false,"unsupported":null,"least_budget":<N>,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null},{"policy":"vdnn-all","feasible":false,"unsupported":"simulation: a time of <N> ns is too long to simulate","least_budget":null,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null}]}
+  {"planc":"compare/1","graph":"vast","device":"k40m","batch":<N>,"budget_bytes":<N>,"vanilla_ns":<N>,"vanilla_bytes":<N>,"rows":[{"policy":"none","feasible":false,"unsupported":null,"least_budget":<N>,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null,"overhead_ppm":null,"samples_per_s":null,"moved_bytes":null,"msr_ppm":null,"eor_ppm":null,"eor_excess_ppm":null,"cbr_ppm":null},{"policy":"vdnn-all","feasible":false,"unsupported":"simulation: a time of <N> ns is too long to simulate","least_budget":null,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null,"overhead_ppm":null,"samples_per_s":null,"moved_bytes":null,"msr_ppm":null,"eor_ppm":null,"eor_excess_ppm":null,"cbr_ppm":null}]}
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device k40m)
@@ -75,19 +78,24 @@ Policies that choose rounds leave a batch whole that cannot be split, and say so
 
   ~ planc compare inputs/whole.yaml --policies none,vdnn+,modnn
   whole, batch <N> on k40m, budget <size>
-  policy     least budget  round        iteration    ideal         peak          out           in      recompute
-  none <size> <N> <N> ms  +<N>% <size> <size> <size>              -
-  vdnn+ <size> <N> <N> ms  +<N>% <size> <size> <size>              -
-  modnn <size> <N> <N> ms  +<N>% <size> <size> <size>              -
+  policy       least budget  round        iteration    ideal         peak          out           in  recompute
+  none <size> <N> <N> ms  +<N>% <size> <size> <size>          -
+  vdnn+ <size> <N> <N> ms  +<N>% <size> <size> <size>          -
+  modnn <size> <N> <N> ms  +<N>% <size> <size> <size>          -
+  against no scheduling, which takes <N> ms and <size>
+  policy            samples/s        moved      MSR      EOR   excess      CBR
+  none <N> <size> <N> <N>    +<N>% <N>
+  vdnn+ <N> <size> <N> <N>    +<N>% <N>
+  modnn <N> <size> <N> <N>    +<N>% <N>
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device k40m)
   $ planc compare inputs/whole.yaml --policies none,vdnn+,modnn --budget 10K
   whole, batch 4 on k40m, budget 10.00 KiB
-  policy     least budget  round        iteration    ideal         peak          out           in      recompute
-  none          14.00 KiB   does not fit
-  vdnn+         14.00 KiB   does not fit
-  modnn         14.00 KiB   does not fit
+  policy       least budget  round        iteration    ideal         peak          out           in  recompute
+  none            14.00 KiB   does not fit
+  vdnn+           14.00 KiB   does not fit
+  modnn           14.00 KiB   does not fit
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 4 (the graph's header)
   $ planc compare inputs/whole.yaml --policies vdnn+,modnn --sub-batch 2
@@ -102,3 +110,45 @@ Policies that choose rounds leave a batch whole that cannot be split, and say so
   ! planc: note: policy modnn (the fall-back)
   ! planc: sub-batches of 1 make 2000000000 rounds of 7 ops, which are more than 16M op instances
   [2]
+
+The search of the largest batch: none needs 1 KiB and 6 KiB a sample, naive 4 KiB a sample; in rounds any batch will do.
+
+  $ planc compare inputs/tiny.yaml --budget 24K --policies none,naive,modnn --max-batch --json 2>/dev/null |
+  > grep -o '"policy":"[^"]*"\|"max_batch":[^}]*}'
+  "policy":"none"
+  "max_batch":{"batch":3,"unbounded":false,"fails_at":null,"tried":7}
+  "policy":"naive"
+  "max_batch":{"batch":6,"unbounded":false,"fails_at":null,"tried":12}
+  "policy":"modnn"
+  "max_batch":{"batch":null,"unbounded":true,"fails_at":null,"tried":5}
+  $ planc compare inputs/tiny.yaml --budget 24K --policies none,naive,modnn --max-batch 2>/dev/null | sed -n '2,/^$/p' | cut -c -35
+  policy       least budget max batch
+  none            25.00 KiB         3
+  naive           16.00 KiB         6
+  modnn            6.00 KiB       any
+  $ planc compare inputs/tiny.yaml --budget 1M --policies none,naive --max-batch 2>/dev/null | sed -n '2,/^$/p' | cut -c -35
+  policy       least budget max batch
+  none            25.00 KiB       170
+  naive           16.00 KiB       256
+  $ planc compare inputs/tiny.yaml --budget 6K --policies none --max-batch 2>/dev/null
+  tiny, batch 4 on k40m, budget 6.00 KiB
+  policy       least budget max batch  round        iteration    ideal         peak          out           in  recompute
+  none            25.00 KiB         0   does not fit
+  $ planc compare inputs/vast.yaml --policies none,vdnn-all --max-batch 2>/dev/null | cut -c -47
+  vast, batch 1 on k40m, budget 12.00 GiB
+  policy       least budget max batch  round
+  none           256.00 TiB         0   does not
+  vdnn-all                -         -   unsupport
+
+What was not scheduled saves nothing and costs nothing; a policy's measures compare with that.
+
+  $ planc compare inputs/tiny.yaml --budget 25K --policies none,naive --json 2>/dev/null | tr ',' '\n' |
+  > grep 'vanilla_bytes\|"policy\|moved\|msr\|eor_ppm.*00000$'
+  "vanilla_bytes":25600
+  "rows":[{"policy":"none"
+  "moved_bytes":4100
+  "msr_ppm":0
+  "eor_ppm":1000000
+  {"policy":"naive"
+  "moved_bytes":73732
+  "msr_ppm":360000

@@ -51,6 +51,7 @@ Help goes to standard output and is a success.
   options:
         --graph-replay             the body captured and replayed as a whole, as by `planrun exec --graph`
         --map-in-step NS           virtual memory mapped as data comes and goes, each chunk in NS of the host's time
+        --vanilla FILE             the plan of the same without scheduling, to tell what this one saves and costs
         --against FILE             compare with what `planrun exec --trace` measured of this plan
         --json                     the result as one line of JSON
     -h, --help                     this text
@@ -72,6 +73,7 @@ Help goes to standard output and is a success.
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
         --window-per-use           let data count in the window at each use, not once
         --policies A,B,...         which policies (default: all)
+        --max-batch                search the largest batch that each policy can plan for
         --json                     the table as one line of JSON
     -h, --help                     this text
   $ planc show --help

@@ -10,3 +10,47 @@ What a plan takes is predicted from the plan alone.
     waits d2h <N> ms <size> moved
     waits launch <N> ms
   first iteration <N> ms, prologue <N> ms, epilogue <N> ms
+  throughput <N>   samples/s, overhead +<N>%, <size> moved
+
+Against the same without scheduling, which `none` plans when it has the room.
+
+  $ planc plan inputs/tiny.yaml --policy none --budget 1G -o none.plan >/dev/null 2>&1
+  > planc plan inputs/tiny.yaml --policy naive --budget 1M -o naive.plan >/dev/null 2>&1
+  > planc simulate none.plan --vanilla none.plan | tail -n 1
+  against none.plan: MSR 0.0000, EOR 1.0000 (excess +0.0%), CBR 0.0000
+  ~ planc simulate naive.plan --vanilla none.plan | tail -n 2
+  throughput <N>   samples/s, overhead +<N>%, <size> moved
+  against none.plan: MSR <N>, EOR <N> (excess +<N>%), CBR <N>
+  $ planc simulate naive.plan --vanilla none.plan --json | tr ',' '\n' | grep 'peak\|vanilla_bytes\|msr'
+  "peak_bytes":16384
+  "live_peak_bytes":16384
+  "msr_ppm":360000
+  "vanilla_bytes":25600}
+  $ planc simulate naive.plan --json | tr ',' '\n' | grep 'vanilla\|msr\|eor\|cbr'
+  "msr_ppm":null
+  "eor_ppm":null
+  "eor_excess_ppm":null
+  "cbr_ppm":null
+  "vanilla_ns":null
+  "vanilla_bytes":null}
+  $ planc simulate naive.plan --graph-replay --vanilla naive.plan | tail -n 1
+  against naive.plan: MSR 0.0000, EOR 1.0000 (excess +0.0%), CBR 0.0000
+
+It has to be the same: graph, batch, device.
+
+  $ plan() { planc plan "$1" --policy none --budget 1G --device "$2" --batch "$3" -o other.plan >/dev/null 2>&1; }
+  > for other in "graphs/lenet-digits.yaml k40m 4" "inputs/tiny.yaml p100 4" "inputs/tiny.yaml k40m 5"; do
+  >   plan $other; planc simulate naive.plan --vanilla other.plan; echo $?
+  > done
+  4
+  4
+  4
+  ! planc: other.plan has another graph
+  ! planc: other.plan is for another device
+  ! planc: other.plan has another batch
+  $ planc simulate naive.plan --vanilla nowhere.plan
+  ! planc: nowhere.plan: No such file or directory
+  [3]
+  $ planc simulate naive.plan --vanilla inputs/tiny.yaml
+  ! planc: inputs/tiny.yaml:1:1: expected {"planc-plan":
+  [3]

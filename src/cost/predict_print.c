@@ -1,0 +1,278 @@
+/* Prints predictions and models as profiles, planc-profile(5). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost/predict_model.h"
+#include "cost/profile.h"
+#include "plan/emit.h"
+
+/* --- What all profiles have ----------------------------------------------------------------------------------- */
+
+static void emit_link(planc_emit *emit, const planc_link *link) {
+  EMIT_INT(emit, "{\"bytes_per_second\":", link->bytes_per_second);
+  EMIT_INT(emit, ",\"latency_ns\":", link->latency_ns);
+  EMIT(emit, "}");
+}
+
+static void emit_device(planc_emit *emit, const planc_device *device, const char *name) {
+  EMIT(emit, "\"device\":{\"name\":");
+  planc_emit_string(emit, name ? name : device->name);
+  EMIT_INT(emit, ",\"memory_bytes\":", device->memory_bytes);
+  EMIT_INT(emit, ",\"reserved_bytes\":", device->reserved_bytes);
+  EMIT_INT(emit, ",\"launch_ns\":", device->launch_ns);
+  EMIT_INT(emit, ",\"in_flight\":", device->in_flight);
+  EMIT(emit, ",\"h2d\":");
+  emit_link(emit, &device->h2d);
+  EMIT(emit, ",\"d2h\":");
+  emit_link(emit, &device->d2h);
+  EMIT_INT(emit, ",\"duplex_ppm\":", device->duplex_ppm);
+  EMIT_INT(emit, ",\"slowdown_ppm\":", device->slowdown_ppm);
+  EMIT(emit, "},\n");
+}
+
+static void emit_compute(planc_emit *emit, const planc_compute *compute) {
+  EMIT_INT(emit, "\"compute\":{\"flops_per_second\":", compute->flops_per_second);
+  EMIT_INT(emit, ",\"half_flops_per_second\":", compute->half_flops_per_second);
+  EMIT_INT(emit, ",\"memory_bytes_per_second\":", compute->memory_bytes_per_second);
+  EMIT_INT(emit, ",\"processors\":", compute->processors);
+  EMIT_INT(emit, ",\"kernel_ns\":", compute->kernel_ns);
+  EMIT_INT(emit, ",\"split_depth\":", compute->split_depth);
+  EMIT(emit, "},\n");
+}
+
+static void emit_rates(planc_emit *emit, const planc_profile *profile) {
+  static const char *const products[PLANC_N_MULTIPLIES] = {
+#define X(id, name) name,
+      PLANC_MULTIPLIES(X)
+#undef X
+  };
+  EMIT(emit, "\"efficiency\":{");
+  for (int32_t c = 0; c < PLANC_N_CLASSES; c++) {
+    if (c > 0) EMIT(emit, ",");
+    planc_emit_string(emit, planc_class_name((planc_class)c));
+    EMIT_INT(emit, ":", profile->efficiency_ppm[c]);
+  }
+  EMIT(emit, "},\n\"multiply\":{");
+  for (int32_t m = 0; m < PLANC_N_MULTIPLIES; m++) {
+    if (m > 0) EMIT(emit, ",");
+    planc_emit_string(emit, products[m]);
+    EMIT_INT(emit, ":{\"flops_ppm\":", profile->multiply[m].flops_ppm);
+    EMIT_INT(emit, ",\"tile\":", profile->multiply[m].tile);
+    EMIT_INT(emit, ",\"depth_overhead\":", profile->multiply[m].depth_overhead);
+    EMIT(emit, "}");
+  }
+  EMIT(emit, "},\n");
+}
+
+/* True for the origin of a part that all profiles have. */
+static bool is_of_head(const planc_origin *origin) {
+  static const char *const sections[] = {"device", "compute", "efficiency", "multiply"};
+  size_t length = strcspn(origin->of, ".");
+  for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+    if (strlen(sections[i]) == length && strncmp(sections[i], origin->of, length) == 0) return true;
+  return false;
+}
+
+/* The constants with their origins, and that of the section that follows. */
+static void emit_head(planc_emit *emit, const planc_profile *profile, const char *name, const char *section,
+                      const char *origin) {
+  EMIT(emit, "{\"planc-profile\":1,\n");
+  emit_device(emit, &profile->device, name);
+  emit_compute(emit, &profile->compute);
+  emit_rates(emit, profile);
+  EMIT(emit, "\"origin\":{");
+  for (int32_t o = 0; o < profile->n_origins; o++) {
+    if (!is_of_head(&profile->origins[o])) continue;
+    planc_emit_string(emit, profile->origins[o].of);
+    EMIT(emit, ":");
+    planc_emit_string(emit, profile->origins[o].text);
+    EMIT(emit, ",");
+  }
+  planc_emit_string(emit, section);
+  EMIT(emit, ":");
+  planc_emit_string(emit, origin);
+  EMIT(emit, "},\n");
+}
+
+static planc_status take(planc_emit *emit, char **out_text, size_t *out_length) {
+  if (emit->failure) {
+    free(emit->text);
+    return emit->failure;
+  }
+  *out_text = emit->text;
+  *out_length = emit->length;
+  return NULL;
+}
+
+/* --- Predictions ---------------------------------------------------------------------------------------------- */
+
+/* The variants of an op, a batch behind the other. */
+typedef struct op_variants {
+  const planc_prediction *of;
+  const planc_op *op;
+  const planc_measured_op *listed; /* or NULL */
+  const int32_t *first;            /* of each batch, and behind the last */
+} op_variants;
+
+static const planc_variant *find(const op_variants *o, int32_t batch_index, const char *algorithm) {
+  for (int32_t v = o->first[batch_index]; v < o->first[batch_index + 1]; v++)
+    if (strcmp(o->of->variants[v].algorithm, algorithm) == 0) return &o->of->variants[v];
+  return NULL;
+}
+
+static void emit_point(planc_emit *emit, int64_t batch, const planc_variant *at) {
+  EMIT_INT(emit, "{\"batch\":", batch);
+  EMIT_INT(emit, ",\"time_ns\":", at->time_ns);
+  EMIT_INT(emit, ",\"workspace_bytes\":", at->workspace_bytes);
+  EMIT_INT(emit, ",\"busy_ppm\":", at->busy_ppm);
+  EMIT(emit, "}");
+}
+
+static const planc_measured_variant *listed_variant(const op_variants *o, const char *algorithm) {
+  for (int32_t v = 0; o->listed && v < o->listed->n_variants; v++)
+    if (strcmp(o->listed->variants[v].algorithm, algorithm) == 0) return &o->listed->variants[v];
+  return NULL;
+}
+
+/* What is listed for every batch up to the largest: a reader's line between the points may be another. */
+static void emit_workspaces(planc_emit *emit, const op_variants *o, const char *algorithm) {
+  enum { MOST_BATCHES = 4096 };
+  const planc_measured_variant *listed = listed_variant(o, algorithm);
+  int64_t most = o->of->batches[o->of->n_batches - 1];
+  bool scales = o->op->flops.per_sample != 0 || o->op->traffic.per_sample != 0, some = false;
+  for (int64_t batch = 1; listed && batch <= most && batch <= MOST_BATCHES; batch++) {
+    int64_t bytes = planc_measured_at(listed, batch, scales, 1).workspace_bytes;
+    if (some) EMIT(emit, ",");
+    if (!some) EMIT(emit, ",\"workspaces\":[");
+    EMIT_INT(emit, "{\"batch\":", batch);
+    EMIT_INT(emit, ",\"bytes\":", bytes);
+    EMIT(emit, "}");
+    some = true;
+  }
+  if (some) EMIT(emit, "]");
+}
+
+/* An algorithm from the batch on where it is first met. */
+static void emit_variant(planc_emit *emit, const op_variants *o, int32_t from, const planc_variant *variant) {
+  EMIT(emit, "{\"algorithm\":");
+  planc_emit_string(emit, variant->algorithm);
+  if (variant->deterministic) {
+    EMIT(emit, ",\"deterministic\":true,\"predicted\":true,\"points\":[");
+  } else {
+    EMIT(emit, ",\"deterministic\":false,\"predicted\":true,\"points\":[");
+  }
+  for (int32_t b = from; b < o->of->n_batches; b++) {
+    const planc_variant *at = find(o, b, variant->algorithm);
+    if (!at) continue;
+    if (b > from) EMIT(emit, ",");
+    emit_point(emit, o->of->batches[b], at);
+  }
+  EMIT(emit, "]");
+  emit_workspaces(emit, o, variant->algorithm);
+  EMIT(emit, "}");
+}
+
+static void emit_op(planc_emit *emit, const op_variants *o) {
+  EMIT(emit, "{\"op\":");
+  planc_emit_string(emit, o->op->name);
+  EMIT(emit, ",\"variants\":[");
+  bool some = false;
+  for (int32_t b = 0; b < o->of->n_batches; b++) {
+    for (int32_t v = o->first[b]; v < o->first[b + 1]; v++) {
+      const planc_variant *variant = &o->of->variants[v];
+      bool seen = false;
+      for (int32_t a = 0; a < b && !seen; a++) seen = find(o, a, variant->algorithm);
+      if (seen) continue;
+      if (some) EMIT(emit, ",");
+      emit_variant(emit, o, b, variant);
+      some = true;
+    }
+  }
+  EMIT(emit, "]}");
+}
+
+planc_status planc_prediction_print(const planc_prediction *prediction, char **out_text, size_t *out_length) {
+  const planc_profile *listed = prediction->listed;
+  planc_emit emit = {0};
+  char origin[128];
+  snprintf(origin, sizeof origin,
+           "predicted by planc %s, for a device that others keep busy for %" PRId64 " ppm of the time",
+           prediction->profile->model ? "from a model" : "from the constants", prediction->load_ppm);
+  emit_head(&emit, prediction->profile, NULL, "ops", origin);
+  EMIT(&emit, "\"ops\":[");
+  for (int32_t o = 0; o < prediction->graph->n_ops; o++) {
+    op_variants variants = {
+        .of = prediction,
+        .op = &prediction->graph->ops[o],
+        .listed = listed ? planc_measured_find(&listed->measured, prediction->graph->ops[o].name) : NULL,
+        .first = &prediction->first[(int64_t)o * prediction->n_batches]};
+    if (o > 0) EMIT(&emit, ",");
+    EMIT(&emit, "\n ");
+    emit_op(&emit, &variants);
+  }
+  EMIT(&emit, "]}\n");
+  return take(&emit, out_text, out_length);
+}
+
+/* --- Models --------------------------------------------------------------------------------------------------- */
+
+static void emit_sample(planc_emit *emit, const planc_model_sample *sample) {
+  int64_t row[PLANC_N_FEATURES + 3];
+  memcpy(row, sample->features.at, sizeof sample->features.at);
+  row[PLANC_N_FEATURES] = sample->residual;
+  row[PLANC_N_FEATURES + 1] = sample->workspace_bytes;
+  row[PLANC_N_FEATURES + 2] = sample->busy_ppm;
+  EMIT(emit, "\n   ");
+  planc_emit_longs(emit, row, PLANC_N_FEATURES + 3);
+}
+
+static void emit_group(planc_emit *emit, const planc_model_group *group) {
+  EMIT(emit, "{\"type\":");
+  planc_emit_string(emit, group->type);
+  EMIT(emit, ",\"algorithm\":");
+  planc_emit_string(emit, group->algorithm);
+  if (group->deterministic) {
+    EMIT(emit, ",\"deterministic\":true");
+  } else {
+    EMIT(emit, ",\"deterministic\":false");
+  }
+  EMIT_INT(emit, ",\"bias\":", group->bias);
+  EMIT_INT(emit, ",\"low\":", group->low);
+  EMIT_INT(emit, ",\"high\":", group->high);
+  EMIT(emit, ",\n  \"mean\":");
+  planc_emit_longs(emit, group->mean, PLANC_N_FEATURES);
+  EMIT(emit, ",\n  \"weights\":");
+  planc_emit_longs(emit, group->weights, PLANC_N_FEATURES);
+  EMIT(emit, ",\n  \"samples\":[");
+  for (int32_t s = 0; s < group->n_samples; s++) {
+    if (s > 0) EMIT(emit, ",");
+    emit_sample(emit, &group->samples[s]);
+  }
+  EMIT(emit, "]}");
+}
+
+planc_status planc_model_print(const planc_profile *base, const planc_model *model, const char *name, char **out_text,
+                               size_t *out_length) {
+  static const char *const features[PLANC_N_FEATURES] = {
+#define X(name, nearness) #name,
+      PLANC_FEATURES(X)
+#undef X
+  };
+  planc_emit emit = {0};
+  emit_head(&emit, base, name, "model", "fitted by planc predict --fit");
+  EMIT(&emit, "\"model\":{\"features\":[");
+  for (int32_t f = 0; f < PLANC_N_FEATURES; f++) {
+    if (f > 0) EMIT(&emit, ",");
+    planc_emit_string(&emit, features[f]);
+  }
+  EMIT(&emit, "],\n\"groups\":[");
+  for (int32_t g = 0; g < model->n_groups; g++) {
+    if (g > 0) EMIT(&emit, ",");
+    EMIT(&emit, "\n ");
+    emit_group(&emit, &model->groups[g]);
+  }
+  EMIT(&emit, "]}}\n");
+  return take(&emit, out_text, out_length);
+}

@@ -1,0 +1,236 @@
+/* The search of the largest batch: policies made for it, whose border is known; a graph whose memory is worked out by
+ * hand; and every policy on random graphs against trying each batch. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planc/policy.h"
+#include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
+
+static planc_profile *profile;
+static planc_graph *tiny;
+
+static void set_up(void) {
+  ok(planc_profile_read("profiles/k40m.json", &profile));
+  ok(planc_graph_read("tests/golden/inputs/tiny.yaml", &tiny));
+}
+static void tear_down(void) {
+  planc_graph_free(tiny);
+  planc_profile_free(profile);
+}
+
+static planc_problem problem_of(const planc_graph *graph, int64_t budget) {
+  return (planc_problem){
+      .graph = graph, .profile = profile, .batch = 1, .budget_bytes = budget, .host_budget_bytes = -1};
+}
+
+static planc_largest_batch search(const planc_problem *problem, const planc_policy *policy) {
+  planc_largest_batch found;
+  ok_in(planc_find_largest_batch(problem, policy, NULL, NULL, &found), policy->name);
+  return found;
+}
+
+/* --- Borders that are known -----------------------------------------------------------------------------------------
+ */
+
+/* Plans one sample whatever the batch is, which is all that the search asks about. */
+static planc_status plan_one(const planc_problem *problem, planc_candidate *out) {
+  planc_problem one = *problem;
+  one.batch = 1;
+  return planc_policy_find("none")->make(&one, out);
+}
+
+static planc_status too_large(void) {
+  return planc_error(PLANC_INFEASIBLE, "too large");
+}
+
+static planc_status make_up_to_1000(const planc_problem *problem, planc_candidate *out) {
+  return problem->batch <= 1000 ? plan_one(problem, out) : too_large();
+}
+static planc_status make_none(const planc_problem *problem, planc_candidate *out) {
+  (void)problem;
+  (void)out;
+  return too_large();
+}
+static planc_status make_any(const planc_problem *problem, planc_candidate *out) {
+  return plan_one(problem, out);
+}
+/* 25 .. 30 beyond a border of 20. */
+static planc_status make_with_island(const planc_problem *problem, planc_candidate *out) {
+  bool fits = problem->batch <= 20 || (problem->batch >= 25 && problem->batch <= 30);
+  return fits ? plan_one(problem, out) : too_large();
+}
+/* None of 10 .. 14. */
+static planc_status make_with_hole(const planc_problem *problem, planc_candidate *out) {
+  bool fits = problem->batch <= 100 && (problem->batch < 10 || problem->batch > 14);
+  return fits ? plan_one(problem, out) : too_large();
+}
+/* Not one or two samples at a time but four. */
+static planc_status make_even(const planc_problem *problem, planc_candidate *out) {
+  bool fits = problem->batch <= 50 && problem->batch != 2;
+  return fits ? plan_one(problem, out) : too_large();
+}
+/* Beyond 5 sizes overflow. */
+static planc_status make_overflowing(const planc_problem *problem, planc_candidate *out) {
+  return problem->batch <= 5 ? plan_one(problem, out) : planc_error(PLANC_BAD_INPUT, "more bytes than there are");
+}
+static planc_status make_broken(const planc_problem *problem, planc_candidate *out) {
+  return problem->batch < 8 ? plan_one(problem, out) : planc_error(PLANC_INTERNAL, "a defect");
+}
+
+START_TEST(borders_that_are_known) {
+  static const struct {
+    planc_policy policy;
+    int64_t batch, fails_at;
+    bool unbounded;
+  } cases[] = {{{.name = "up to 1000", .make = make_up_to_1000}, 1000, 0, false},
+               {{.name = "none", .make = make_none}, 0, 0, false},
+               {{.name = "any", .make = make_any}, 1 << 30, 0, true},
+               {{.name = "island", .make = make_with_island}, 30, 21, false},
+               {{.name = "hole", .make = make_with_hole}, 100, 12, false},
+               {{.name = "even", .make = make_even}, 50, 2, false},
+               {{.name = "overflow", .make = make_overflowing}, 5, 0, false}};
+  planc_problem problem = problem_of(tiny, 1 << 20);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    planc_largest_batch found = search(&problem, &cases[i].policy);
+    ck_assert_msg(found.batch == cases[i].batch, "%s: %lld", cases[i].policy.name, (long long)found.batch);
+    ck_assert_msg(found.fails_at == cases[i].fails_at, "%s: fails at %lld", cases[i].policy.name,
+                  (long long)found.fails_at);
+    ck_assert_msg(found.unbounded == cases[i].unbounded, "%s", cases[i].policy.name);
+  }
+}
+END_TEST
+
+START_TEST(defects_are_not_taken_for_a_border) {
+  static const planc_policy broken = {.name = "broken", .make = make_broken};
+  planc_problem problem = problem_of(tiny, 1 << 20);
+  planc_largest_batch found;
+  assert_fails(planc_find_largest_batch(&problem, &broken, NULL, NULL, &found), PLANC_INTERNAL, "a defect");
+}
+END_TEST
+
+typedef struct visits {
+  int32_t n;
+  int64_t last;
+} visits;
+
+static void count(void *user, int64_t batch) {
+  visits *v = user;
+  v->n++;
+  v->last = batch;
+}
+
+START_TEST(the_visitor_sees_every_try) {
+  static const planc_policy policy = {.name = "up to 1000", .make = make_up_to_1000};
+  planc_problem problem = problem_of(tiny, 1 << 20);
+  visits seen = {0};
+  planc_largest_batch found;
+  ok(planc_find_largest_batch(&problem, &policy, count, &seen, &found));
+  ck_assert_int_eq(seen.n, found.tried);
+  ck_assert_int_eq(seen.last, 1000 * 7 / 8);
+}
+END_TEST
+
+/* Everything resident takes 1 KiB, and 6 KiB a sample; naive holds an op's operands only, 4 KiB a sample at most. */
+START_TEST(a_graph_worked_out_by_hand) {
+  planc_problem problem = problem_of(tiny, 1 << 20);
+  ck_assert_int_eq(search(&problem, planc_policy_find("none")).batch, 1023 / 6);
+  ck_assert_int_eq(search(&problem, planc_policy_find("naive")).batch, 1024 / 4);
+  problem.budget_bytes = 24 << 10;
+  ck_assert_int_eq(search(&problem, planc_policy_find("none")).batch, 23 / 6);
+  problem.budget_bytes = 6 << 10;
+  ck_assert_int_eq(search(&problem, planc_policy_find("none")).batch, 0);
+}
+END_TEST
+
+/* In rounds of its own or of the user's choice a policy takes any batch; ideal, any anyhow. */
+START_TEST(rounds_have_no_border) {
+  planc_problem problem = problem_of(tiny, 24 << 10);
+  ck_assert(search(&problem, planc_policy_find("modnn")).unbounded);
+  ck_assert(search(&problem, planc_policy_find("ideal")).unbounded);
+  problem.sub_batch = 3;
+  ck_assert(search(&problem, planc_policy_find("none")).unbounded);
+  problem.sub_batch = 4;
+  ck_assert_int_eq(search(&problem, planc_policy_find("none")).batch, 3);
+}
+END_TEST
+
+/* --- Against every batch --------------------------------------------------------------------------------------------
+ */
+
+enum { GRAPHS = 40, EVERY = 40 };
+
+static bool has_plan(planc_problem problem, const planc_policy *policy, int64_t batch) {
+  problem.batch = batch;
+  planc_plan *plan;
+  planc_status status = planc_make_plan(&problem, policy, &plan);
+  if (!status) {
+    planc_plan_free(plan);
+    return true;
+  }
+  ck_assert_int_ne(planc_status_code(status), PLANC_INTERNAL);
+  planc_status_free(status);
+  return false;
+}
+
+/* The border is one; where all is monotone it is the only one, and where it is not and the search saw it, it is told
+ * truly. */
+static void holds_up(const planc_problem *problem, const planc_policy *policy) {
+  planc_largest_batch found = search(problem, policy);
+  if (found.unbounded) {
+    for (int64_t batch = found.batch; batch < found.batch + 3; batch++) {
+      ck_assert_msg(has_plan(*problem, policy, batch), "%s: not any batch: %lld", policy->name, (long long)batch);
+    }
+    return;
+  }
+  ck_assert(found.batch == 0 || has_plan(*problem, policy, found.batch));
+  ck_assert(!has_plan(*problem, policy, found.batch + 1));
+  int64_t least_failing = 0, most_fitting = 0;
+  for (int64_t batch = 1; batch <= EVERY; batch++) {
+    if (has_plan(*problem, policy, batch)) {
+      most_fitting = batch;
+    } else if (least_failing == 0) {
+      least_failing = batch;
+    }
+  }
+  bool monotone = least_failing == 0 || least_failing > most_fitting;
+  if (monotone && least_failing > 0) ck_assert_int_eq(found.batch, most_fitting);
+  if (monotone && found.batch <= EVERY) ck_assert_int_eq(found.fails_at, 0);
+  if (found.fails_at == 0) return;
+  ck_assert_int_lt(found.fails_at, found.batch);
+  ck_assert(!has_plan(*problem, policy, found.fails_at));
+}
+
+START_TEST(borders_of_random_graphs) {
+  planc_graph *graph;
+  randgraph_options options = {.max_ops = 12, .allow_batch_coupled = _i % 4 == 0, .unsplittable = _i % 2 == 0};
+  ok(randgraph_make((uint64_t)_i, &options, &graph));
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    if (policy->supports & PLANC_POLICY_SIMULATED) continue;
+    planc_problem problem = problem_of(graph, 0);
+    problem.batch = 1 + _i % 9;
+    ok(planc_least_budget(&problem, policy, &problem.budget_bytes));
+    holds_up(&problem, policy);
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("largest batch");
+  TCase *known = tcase_create("known");
+  tcase_add_unchecked_fixture(known, set_up, tear_down);
+  tcase_add_test(known, borders_that_are_known);
+  tcase_add_test(known, defects_are_not_taken_for_a_border);
+  tcase_add_test(known, the_visitor_sees_every_try);
+  tcase_add_test(known, a_graph_worked_out_by_hand);
+  tcase_add_test(known, rounds_have_no_border);
+  suite_add_tcase(suite, known);
+  TCase *random = tcase_create("random");
+  tcase_add_unchecked_fixture(random, set_up, tear_down);
+  tcase_add_loop_test(random, borders_of_random_graphs, 0, GRAPHS);
+  tcase_set_timeout(random, 120);
+  suite_add_tcase(suite, random);
+  return run_suite(suite);
+}
