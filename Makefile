@@ -64,7 +64,7 @@ $(BUILD)/runtime/cuda/%.cu.o: runtime/cuda/%.cu
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) -MMD -MP -c -o $@ $<
 $(CUDA_PLUGIN): $(call obj,$(CUDA_C)) $(CUDA_CU:%=$(BUILD)/%.o)
-	$(CC) -shared $(LDFLAGS) -o $@ $^ -L$(CUDA_LIBS) -L$(CUDNN_LIBS) -Wl,-rpath,'$$ORIGIN:$(CUDA_LIBS):$(CUDNN_LIBS)' \
+	$(CC) -shared $(LDFLAGS) -Wl,--exclude-libs,ALL -o $@ $^ -L$(CUDA_LIBS) -L$(CUDNN_LIBS) -Wl,-rpath,'$$ORIGIN:$(CUDA_LIBS):$(CUDNN_LIBS)' \
 		-lcudnn -lcublasLt -lcudart_static -lcjson -lstdc++ -lpthread -ldl -lrt -lm
 
 # The same plug-in on an emulated device (tests/cuda/emulator/emulator.h), for machines without one.

@@ -1,5 +1,7 @@
 #include "planner/allocator.h"
 
+#include "planner/walk.h"
+
 #define DEFAULT_CHUNK (INT64_C(40) << 20) /* papers: out-of-core, 4 */
 
 int64_t planc_allocator_unit(const planc_problem *problem) {
@@ -9,13 +11,15 @@ int64_t planc_allocator_unit(const planc_problem *problem) {
 
 planc_status planc_allocator_init(planc_allocator *allocator, const planc_problem *problem) {
   *allocator = (planc_allocator){.placement = problem->placement};
-  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return planc_memory_list_init(&allocator->list, INT64_MAX / 2);
+  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) {
+    return planc_caching_init(&allocator->caching, planc_arena_room(problem));
+  }
   allocator->chunks.chunk_bytes = planc_allocator_unit(problem);
   return NULL;
 }
 
 void planc_allocator_free(planc_allocator *allocator) {
-  planc_memory_list_free(&allocator->list);
+  planc_caching_free(&allocator->caching);
   planc_chunks_free(&allocator->chunks);
 }
 
@@ -24,23 +28,17 @@ planc_status planc_allocator_take(planc_allocator *allocator, int64_t bytes, int
   if (allocator->placement == PLANC_PLACEMENT_VMM) {
     return planc_chunks_take(&allocator->chunks, bytes, out_handle, out_address);
   }
-  int32_t segment = planc_memory_list_best_fit(&allocator->list, bytes);
-  if (segment < 0) return planc_error(PLANC_INTERNAL, "best fit: addresses beyond 64 bits");
-  *out_address = allocator->list.segments.data[segment].address;
-  PLANC_TRY(planc_memory_list_take(&allocator->list, segment, *out_address, bytes, 0, out_handle));
-  const planc_segment *taken = &allocator->list.segments.data[*out_handle];
-  if (taken->address + taken->bytes > allocator->top) allocator->top = taken->address + taken->bytes;
-  return NULL;
+  return planc_caching_take(&allocator->caching, bytes, out_handle, out_address);
 }
 
 planc_status planc_allocator_give(planc_allocator *allocator, int32_t handle) {
   if (allocator->placement == PLANC_PLACEMENT_VMM) return planc_chunks_give(&allocator->chunks, handle);
-  return planc_memory_list_release(&allocator->list, handle, NULL);
+  return planc_caching_give(&allocator->caching, handle);
 }
 
 int64_t planc_allocator_arena(const planc_allocator *allocator) {
   if (allocator->placement == PLANC_PLACEMENT_VMM) return allocator->chunks.n_chunks * allocator->chunks.chunk_bytes;
-  return allocator->top;
+  return allocator->caching.top;
 }
 
 planc_status planc_allocator_map(const planc_allocator *allocator, planc_schedule *schedule) {

@@ -59,7 +59,8 @@ int32_t planc_memory_list_best_fit(const planc_memory_list *list, int64_t bytes)
 }
 
 /* Puts a free segment [address, address + bytes) after `prev` (-1: first), whose successor is `next`. */
-static planc_status insert_free(planc_memory_list *list, int64_t address, int64_t bytes, int32_t prev, int32_t next) {
+static planc_status insert_free(planc_memory_list *list, int64_t address, int64_t bytes, int32_t prev, int32_t next,
+                                int32_t *out_slot) {
   int32_t slot;
   planc_segment fresh = {.address = address, .bytes = bytes, .block = PLANC_FREE_BLOCK, .prev = prev, .next = next};
   if (list->spare.len) {
@@ -76,6 +77,7 @@ static planc_status insert_free(planc_memory_list *list, int64_t address, int64_
   }
   if (next >= 0) list->segments.data[next].prev = slot;
   bin_insert(list, slot);
+  *out_slot = slot;
   return NULL;
 }
 
@@ -93,8 +95,9 @@ planc_status planc_memory_list_take(planc_memory_list *list, int32_t segment, in
   taken->block = block;
   list->free_bytes -= bytes;
   int64_t before = address - was.address, after = was.bytes - before - bytes;
-  if (before) PLANC_TRY(insert_free(list, was.address, before, was.prev, segment));
-  if (after) PLANC_TRY(insert_free(list, address + bytes, after, segment, was.next));
+  int32_t rest;
+  if (before) PLANC_TRY(insert_free(list, was.address, before, was.prev, segment, &rest));
+  if (after) PLANC_TRY(insert_free(list, address + bytes, after, segment, was.next, &rest));
   *out_segment = segment;
   return NULL;
 }
@@ -128,5 +131,23 @@ planc_status planc_memory_list_release(planc_memory_list *list, int32_t segment,
   }
   bin_insert(list, segment);
   if (out_segment) *out_segment = segment;
+  return NULL;
+}
+
+planc_status planc_memory_list_add(planc_memory_list *list, int64_t address, int64_t bytes, int32_t *out_segment) {
+  list->capacity += bytes;
+  list->free_bytes += bytes;
+  return insert_free(list, address, bytes, -1, -1, out_segment);
+}
+
+planc_status planc_memory_list_drop(planc_memory_list *list, int32_t segment) {
+  const planc_segment *s = &list->segments.data[segment];
+  if (s->block != PLANC_FREE_BLOCK || s->prev >= 0 || s->next >= 0) {
+    return planc_error(PLANC_INTERNAL, "memory list: segment %d is no free region", segment);
+  }
+  list->capacity -= s->bytes;
+  list->free_bytes -= s->bytes;
+  bin_remove(list, segment);
+  VEC_PUSH(&list->spare, segment);
   return NULL;
 }

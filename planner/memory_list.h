@@ -37,4 +37,10 @@ planc_status planc_memory_list_take(planc_memory_list *list, int32_t segment, in
 /* Frees an occupied segment and merges it with its free neighbours; *out_segment (may be NULL) is the result. */
 planc_status planc_memory_list_release(planc_memory_list *list, int32_t segment, int32_t *out_segment);
 
+/* A list may also consist of regions, which do not merge: such a one is made empty, of capacity 0. Adds a free region;
+ * *out_segment holds it, and later what begins where it begins. */
+planc_status planc_memory_list_add(planc_memory_list *list, int64_t address, int64_t bytes, int32_t *out_segment);
+/* Takes out a region all of which is free. */
+planc_status planc_memory_list_drop(planc_memory_list *list, int32_t segment);
+
 #endif

@@ -50,7 +50,6 @@ void planc_metrics_of(const planc_predictions *run, int64_t samples, const planc
 planc_status planc_vanilla_of(const planc_problem *problem, planc_predictions *out) {
   planc_problem whole = *problem;
   whole.sub_batch = 0;
-  whole.placement = PLANC_PLACEMENT_BEST_FIT;
   planc_plan *plan;
   PLANC_TRY(planc_make_plan(&whole, planc_policy_find("ideal"), &plan));
   *out = plan->predicted;

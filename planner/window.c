@@ -1,5 +1,5 @@
-/* `window`: out-of-core training with adaptive-window scheduling (papers: out-of-core, 3) and best-fit allocation, the
- * paper's rows "Schedule", or virtual memory (4), its rows "Schedule + VA".
+/* `window`: out-of-core training with adaptive-window scheduling (papers: out-of-core, 3) and best fit with caching,
+ * the paper's rows "Schedule", or virtual memory (4), its rows "Schedule + VA".
  *
  * Functions are the trace's instances, variables its buffers and workspaces. Choices where the paper is silent:
  *  - params and state are planc's boundary: they stay on the device, in one block, and the schedule has the rest. The
@@ -36,7 +36,8 @@ typedef struct policy {
   int64_t *addresses; /* by step that takes memory */
   int64_t resident_bytes;
   int64_t *resident_at; /* by buffer: the address of what persists */
-  int64_t top;          /* bytes of the arena */
+  int64_t top;          /* bytes of the arena that are needed; beyond its size if `homeless` >= 0 */
+  int64_t homeless;     /* the step that found no room, -1 = none */
 } policy;
 
 static bool persists(const policy *p, int32_t buffer) {
@@ -159,7 +160,7 @@ static planc_status place_resident(policy *p) {
   return NULL;
 }
 
-/* Gives addresses as the allocator would that sees the steps one by one. */
+/* Gives addresses as the allocator would that sees the steps one by one, up to one that finds no room. */
 static planc_status place_steps(policy *p) {
   PLANC_TRY(place_resident(p));
   for (int64_t i = 0; i < p->steps.len; i++) {
@@ -169,6 +170,10 @@ static planc_status place_steps(policy *p) {
     if (p->bytes[v] == 0) continue;
     if (step->kind == PLANC_WINDOW_SWAP_IN || step->kind == PLANC_WINDOW_RESERVE) {
       PLANC_TRY(planc_allocator_take(&p->allocator, p->bytes[v], &p->handles[v], &p->addresses[i]));
+      if (p->handles[v] < 0) {
+        p->homeless = i;
+        return NULL;
+      }
     } else if (step->kind == PLANC_WINDOW_COMPLETE || step->kind == PLANC_WINDOW_CLEAR) {
       PLANC_TRY(planc_allocator_give(&p->allocator, p->handles[v]));
     }
@@ -180,8 +185,11 @@ static planc_status place(policy *p) {
   planc_allocator_free(&p->allocator);
   PLANC_TRY(planc_allocator_init(&p->allocator, p->problem));
   PLANC_TRY(PLANC_NEW(&p->arena, &p->addresses, p->steps.len));
+  p->homeless = -1;
   PLANC_TRY(place_steps(p));
   p->top = planc_allocator_arena(&p->allocator);
+  if (p->homeless >= 0)
+    p->top = planc_arena_room(p->problem) + p->bytes[p->uses[p->steps.data[p->homeless].use].variable];
   return NULL;
 }
 
@@ -285,6 +293,13 @@ static planc_status find_budget(policy *p, int64_t room, int64_t least, bool *ou
   return fits >= 0 && fits != tried ? try_budget(p, fits) : NULL;
 }
 
+static planc_status no_place(const policy *p) {
+  int64_t step = p->homeless, bytes = p->bytes[p->uses[p->steps.data[step].use].variable];
+  while (p->steps.data[step].kind != PLANC_WINDOW_CALL) step++;
+  return planc_error(PLANC_INFEASIBLE, "op %s finds no %lld bytes in one piece: the memory is fragmented",
+                     planc_trace_op(p->trace, p->steps.data[step].use)->name, (long long)bytes);
+}
+
 static planc_status too_small(const policy *p, int64_t room, int32_t function, int64_t need) {
   return planc_error(PLANC_INFEASIBLE, "op %s needs %lld bytes, %lld are left beside parameters and state",
                      planc_trace_op(p->trace, function)->name, (long long)need,
@@ -308,7 +323,7 @@ static planc_status make(policy *p, const planc_candidate *candidate) {
       return too_small(p, room, function, least);
     }
   }
-  return state(p);
+  return fits ? state(p) : no_place(p);
 }
 
 planc_status planc_policy_window(const planc_problem *problem, planc_candidate *out) {

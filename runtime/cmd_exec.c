@@ -20,6 +20,7 @@ static const planc_option options[] = {
     {"deterministic", 0, NULL, "refuse algorithms that do not give the same bits every time"},
     {"epochs", 'e', "N", "with --data: passes over the data, in all (default 1)"},
     {"iterations", 'n', "N", "iterations in all, rounded up to whole periods (default without --data: 1)"},
+    {"same-samples", 0, NULL, "take the first iterations' samples in every period: times the device, not the feed"},
     {"seed", 's', "N", "of initial values, shuffles and dropout (default 0)"},
     {"save", 0, "FILE", "write a checkpoint after each epoch, at the end and when interrupted"},
     {"resume", 0, "FILE", "go on from a checkpoint"},
@@ -102,6 +103,7 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   PLANC_TRY(planc_option_int(arguments, "jitter", 1, INT64_MAX, 0, &jitter));
   PLANC_TRY(planrt_option_rate(arguments, "link", &e->options.link_bytes_per_s));
   PLANC_TRY(exclude(arguments, "data", "synthetic"));
+  PLANC_TRY(exclude(arguments, "data", "same-samples"));
   PLANC_TRY(exclude(arguments, "sequential", "interleave"));
   PLANC_TRY(exclude(arguments, "seed", "resume"));
   PLANC_TRY(exclude(arguments, "graph", "trace"));
@@ -114,6 +116,7 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   e->options.jitter = (uint64_t)jitter;
   e->options.synthetic = planc_option_given(arguments, "synthetic");
   e->options.verify = planc_option_given(arguments, "verify") || e->options.synthetic;
+  e->options.same_samples = planc_option_given(arguments, "same-samples");
   e->options.replay = planc_option_given(arguments, "graph");
   e->options.deterministic = planc_option_given(arguments, "deterministic");
   e->options.poison = planc_option_given(arguments, "poison");

@@ -139,6 +139,10 @@ static planc_status load_user(loader *l, const planc_instr *instr, bool body, co
     return planc_error(PLANC_INVALID_PLAN, "%s is not the user's", planc_trace_buffer_name(l->trace, at->buffer));
   out->kind = !body ? PLANRT_COPY : offload ? PLANRT_DELIVER : PLANRT_FEED;
   char *user = body ? NULL : planrt_home(l->session, buffer);
+  if (out->kind == PLANRT_FEED && l->session->options.same_samples) {
+    out->kind = PLANRT_COPY;
+    user = l->session->samples[at->buffer];
+  }
   if (out->kind == PLANRT_FEED) user = l->session->samples[out->stream];
   out->to = offload ? user : at->memory;
   out->from = offload ? at->memory : user;

@@ -10,6 +10,8 @@ struct planrt_resident {
   planrt_device *device;
   const planc_trace *trace;
   planc_arena memory;
+  char *workspaces; /* one for each stream that instances may run on at once */
+  int64_t workspace_bytes;
   char **at;           /* by buffer; NULL: nothing that runs touches it */
   planrt_call **calls; /* by instance; NULL: not run */
 };
@@ -65,6 +67,10 @@ static planc_status build(planrt_resident *resident, const planrt_resident_optio
   PLANC_TRY(PLANC_NEW(&resident->memory, &offsets, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(&resident->memory, &memory, most));
   PLANC_TRY(lay_out(options, offsets, &workspace, &bytes));
+  resident->workspace_bytes = bytes - workspace < PLANRT_MOST_TOGETHER ? bytes - workspace : PLANRT_MOST_TOGETHER;
+  if (options->streams > 1)
+    bytes = planc_align_up(bytes, PLANRT_ALIGNMENT) +
+            (options->streams - 1) * planc_align_up(resident->workspace_bytes, PLANRT_ALIGNMENT);
 
   planrt_device_options device = {.arena_bytes = bytes,
                                   .n_streams = options->streams > 1 ? options->streams : 1,
@@ -74,6 +80,7 @@ static planc_status build(planrt_resident *resident, const planrt_resident_optio
                                   .deterministic = options->deterministic};
   PLANC_TRY(resident->backend->open(&device, &resident->device));
   char *arena = resident->backend->arena(resident->device);
+  resident->workspaces = arena + workspace;
   for (int32_t b = 0; b < trace->n_buffers; b++)
     if (offsets[b] >= 0) resident->at[b] = arena + offsets[b];
   for (int32_t i = 0; i < trace->n_instances; i++)
@@ -132,7 +139,8 @@ planc_status planrt_resident_run(planrt_resident *resident, const planrt_session
   const planc_trace *trace = resident->trace;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     if (!resident->at[b] || !(trace->buffers[b].flags & PLANC_BUFFER_FED)) continue;
-    PLANC_TRY(planrt_ask(feed, user, trace, b, launch->step.period, session->staging));
+    PLANC_TRY(
+        planrt_ask(feed, user, trace, b, session->options.same_samples ? 0 : launch->step.period, session->staging));
     PLANC_TRY(resident->backend->copy(resident->device, 0, PLANRT_H2D, resident->at[b], session->staging,
                                       trace->buffers[b].bytes, NULL));
   }
@@ -143,22 +151,37 @@ planc_status planrt_resident_run(planrt_resident *resident, const planrt_session
   return resident->backend->synchronize(resident->device);
 }
 
+/* The same call with a workspace of its own for each stream: outputs they may share, since all put out the same. */
+static planc_status make_twins(planrt_resident *resident, const planrt_call *call, int32_t n, planrt_call *twins) {
+  int64_t step = planc_align_up(resident->workspace_bytes, PLANRT_ALIGNMENT);
+  twins[0] = *call;
+  for (int32_t s = 1; s < n; s++) {
+    twins[s] = *call;
+    if (call->workspace_bytes == 0) continue;
+    twins[s].workspace = resident->workspaces + s * step;
+    PLANC_TRY(resident->backend->prepare(resident->device, &twins[s]));
+  }
+  return NULL;
+}
+
 planc_status planrt_resident_together(planrt_resident *resident, int32_t instance, int32_t n, int32_t times,
                                       int64_t *out_ns) {
   const planrt_backend *backend = resident->backend;
   planrt_device *device = resident->device;
   planrt_launch launch = {0};
+  planrt_call twins[PLANRT_MAX_TOGETHER];
   planrt_span gate = {0}, last[PLANRT_MAX_TOGETHER] = {{0}};
+  *out_ns = 0;
+  if (resident->calls[instance]->workspace_bytes > resident->workspace_bytes) return NULL;
+  PLANC_TRY(make_twins(resident, resident->calls[instance], n, twins));
   /* All streams begin where the first one's timed piece of nothing ends: by then there is something in every queue. */
-  PLANC_TRY(backend->copy(device, 0, PLANRT_D2D, resident->calls[instance]->workspace,
-                          resident->calls[instance]->workspace, 0, &gate));
+  PLANC_TRY(backend->copy(device, 0, PLANRT_D2D, twins[0].workspace, twins[0].workspace, 0, &gate));
   PLANC_TRY(backend->record(device, 0, 0, 0));
   for (int32_t s = 1; s < n; s++) PLANC_TRY(backend->wait(device, s, 0, 0));
   for (int32_t t = 0; t < times; t++)
     for (int32_t s = 0; s < n; s++)
-      PLANC_TRY(backend->launch(device, s, resident->calls[instance], &launch, t + 1 == times ? &last[s] : NULL));
+      PLANC_TRY(backend->launch(device, s, &twins[s], &launch, t + 1 == times ? &last[s] : NULL));
   PLANC_TRY(backend->synchronize(device));
-  *out_ns = 0;
   for (int32_t s = 0; s < n; s++)
     if (last[s].end_ns - gate.end_ns > *out_ns) *out_ns = last[s].end_ns - gate.end_ns;
   return NULL;

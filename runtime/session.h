@@ -59,7 +59,8 @@ struct planrt_session {
   int64_t user_bytes;
   char *staging; /* for samples and comparisons, as large as the largest buffer of the user's */
   int64_t staging_bytes;
-  char **samples;       /* by stream: where those that it brings wait for their copy; NULL: it brings none */
+  /* Where samples wait for their copy: by stream that brings any, or by buffer where the same ones are taken again. */
+  char **samples;
   int64_t *result_at;   /* by buffer: offset in a period's results, -1 for others */
   int64_t result_bytes; /* of one period */
   /* Of the last `window` periods, period p at (p % window) * result_bytes, and behind them of the one that a captured
@@ -138,9 +139,9 @@ planc_status planrt_resident_load(planrt_resident *resident, const planrt_sessio
  * digests[i] the hash of what it put out; either may be NULL. */
 planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
                                  planrt_feed feed, void *user, planrt_span *spans, uint64_t *digests);
-enum { PLANRT_MAX_TOGETHER = 8 };
-/* Runs an instance `times` times on each of the first `n` streams at once; *out_ns is how long all of it takes. What it
- * puts out is then undefined. */
+enum { PLANRT_MAX_TOGETHER = 8, PLANRT_MOST_TOGETHER = 64 << 20 };
+/* Runs an instance `times` times on each of the first `n` streams at once; *out_ns is how long all of it takes, 0 where
+ * it was not run since its workspace is beyond PLANRT_MOST_TOGETHER. What it puts out is then undefined. */
 planc_status planrt_resident_together(planrt_resident *resident, int32_t instance, int32_t n, int32_t times,
                                       int64_t *out_ns);
 /* Copies a buffer's content to `out`. */

@@ -107,8 +107,10 @@ static void carve_all(planrt_session *session, const bool *feeds, carving *c) {
       session->home[session->home_of[buffer->job] + buffer->storage] = carve(c, buffer->bytes);
   }
   session->staging = carve(c, session->staging_bytes);
-  for (int32_t s = 0; session->plan && s < session->plan->n_streams; s++)
+  for (int32_t s = 0; session->plan && s < session->plan->n_streams && !session->options.same_samples; s++)
     if (feeds[s]) session->samples[s] = carve(c, session->staging_bytes);
+  for (int32_t b = 0; b < trace->n_buffers && session->options.same_samples; b++)
+    if (trace->buffers[b].flags & PLANC_BUFFER_FED) session->samples[b] = carve(c, trace->buffers[b].bytes);
   session->results = carve(c, 0);
   for (int64_t row = 0; row <= session->window; row++) carve(c, session->result_bytes);
 }
@@ -136,10 +138,15 @@ planc_status planrt_user_open(planrt_session *session) {
   int32_t n_streams = session->plan ? session->plan->n_streams : 0;
   PLANC_TRY(number_homes(session));
   PLANC_TRY(measure(session));
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->samples, n_streams));
+  int64_t places = session->options.same_samples ? session->trace->n_buffers : n_streams;
+  PLANC_TRY(PLANC_NEW(&session->memory, &session->samples, places));
   PLANC_TRY(PLANC_NEW(&session->memory, &feeds, n_streams));
   PLANC_TRY(find_feeds(session, feeds));
-  return make_block(session, feeds);
+  PLANC_TRY(make_block(session, feeds));
+  for (int32_t b = 0; b < session->trace->n_buffers && session->options.same_samples; b++)
+    if (session->samples[b])
+      PLANC_TRY(planrt_ask(session->feed, session->feed_user, session->trace, b, 0, session->samples[b]));
+  return NULL;
 }
 
 void planrt_user_close(planrt_session *session) {

@@ -162,7 +162,7 @@ static planc_status read_vanilla(const planc_arguments *arguments, const planc_p
 
 static planc_status report(const planc_arguments *arguments, const planc_plan *plan, measurement *measured) {
   planc_simulation simulation;
-  vanilla unscheduled;
+  vanilla unscheduled = {0};
   PLANC_TRY(simulate(arguments, plan, &simulation));
   PLANC_TRY(read_vanilla(arguments, plan, &unscheduled));
   PLANC_TRY(read_measurement(planc_option_value(arguments, "against"), plan, measured));

@@ -8,7 +8,7 @@
 
 /* Who gives out addresses. */
 typedef enum planc_placement {
-  PLANC_PLACEMENT_BEST_FIT, /* an allocator that takes the best fit; policies that state no addresses are placed offline
+  PLANC_PLACEMENT_BEST_FIT, /* best fit with caching; policies that state no addresses are placed offline
                              */
   PLANC_PLACEMENT_VMM       /* virtual memory in chunks */
 } planc_placement;

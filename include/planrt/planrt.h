@@ -65,6 +65,9 @@ typedef struct planrt_options {
   /* The backend keeps the body once and replays it (CUDA Graphs): bodies then do not overlap. Goes with concurrent,
    * not with timeline. USAGE when the backend cannot. */
   bool replay;
+  /* Ask for the samples of period 0 only, once and before the first run, and take them in every period: what a run
+   * takes is then the device's time and not the feed's. */
+  bool same_samples;
   bool deterministic; /* refuse algorithms that do not give the same bits every time */
   /* Paces the link between host and device, in each direction; 0 = as fast as copies go. */
   int64_t link_bytes_per_s;

@@ -12,6 +12,8 @@ planc_status planrt_completions_open(planrt_device *device) {
     CUDA_TRY(cudaEventCreateWithFlags(&device->completions[i].begin, cudaEventDefault));
     CUDA_TRY(cudaEventCreateWithFlags(&device->completions[i].end, cudaEventDefault));
   }
+  device->ended_ns = calloc((size_t)device->n_streams, sizeof *device->ended_ns);
+  if (!device->ended_ns) return planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
   CUDA_TRY(cudaMalloc((void **)&device->sums, PLANRT_COMPLETIONS * sizeof *device->sums));
   CUDA_TRY(cudaMallocHost((void **)&device->sums_pinned, PLANRT_COMPLETIONS * sizeof *device->sums_pinned));
   CUDA_TRY(cudaEventCreateWithFlags(&device->base, cudaEventDefault));
@@ -33,6 +35,7 @@ void planrt_completions_close(planrt_device *device) {
   if (device->sums) cudaFree(device->sums);
   if (device->sums_pinned) cudaFreeHost(device->sums_pinned);
   free(device->completions);
+  free(device->ended_ns);
 }
 
 /* --- Coming back ------------------------------------------------------------------------------------------------ */
@@ -47,16 +50,18 @@ static planc_status nanoseconds(cudaEvent_t from, cudaEvent_t to, int64_t *out) 
 /* The clock is a chain of events: a float of milliseconds tells short distances only. */
 static planc_status fill_span(planrt_device *device, planrt_completion *of) {
   enum { FAR_NS = 1000000000 };
-  int64_t since_base, duration;
-  PLANC_TRY(nanoseconds(device->base, of->begin, &since_base));
-  PLANC_TRY(nanoseconds(of->begin, of->end, &duration));
-  of->span->begin_ns = device->base_ns + since_base;
-  of->span->end_ns = of->span->begin_ns + duration;
-  if (since_base < FAR_NS) return NULL;
+  int64_t begin, end, *ended = &device->ended_ns[of->stream];
+  PLANC_TRY(nanoseconds(device->base, of->begin, &begin));
+  PLANC_TRY(nanoseconds(device->base, of->end, &end));
+  /* Rounding must not let a stream's spans overlap. */
+  of->span->begin_ns = device->base_ns + begin > *ended ? device->base_ns + begin : *ended;
+  of->span->end_ns = device->base_ns + end > of->span->begin_ns ? device->base_ns + end : of->span->begin_ns;
+  *ended = of->span->end_ns;
+  if (begin < FAR_NS) return NULL;
   cudaEvent_t next = of->begin;
   of->begin = device->base;
   device->base = next;
-  device->base_ns = of->span->begin_ns;
+  device->base_ns += begin;
   return NULL;
 }
 
@@ -86,12 +91,13 @@ static planc_status take(planrt_device *device, planrt_completion **out) {
 
 /* --- Sending ---------------------------------------------------------------------------------------------------- */
 
-planc_status planrt_span_begin(planrt_device *device, cudaStream_t stream, planrt_span *span) {
+planc_status planrt_span_begin(planrt_device *device, int32_t stream, planrt_span *span) {
   planrt_completion *next;
   PLANC_TRY(take(device, &next));
   next->span = span;
+  next->stream = device->options.concurrent ? stream : 0;
   next->digest = NULL;
-  return planrt_cuda_status(cudaEventRecord(next->begin, stream), "time stamp");
+  return planrt_cuda_status(cudaEventRecord(next->begin, planrt_cuda_stream(device, stream)), "time stamp");
 }
 
 /* It counts from now on. */
@@ -102,8 +108,8 @@ static planc_status send(planrt_device *device, cudaStream_t stream) {
   return NULL;
 }
 
-planc_status planrt_span_end(planrt_device *device, cudaStream_t stream) {
-  return send(device, stream);
+planc_status planrt_span_end(planrt_device *device, int32_t stream) {
+  return send(device, planrt_cuda_stream(device, stream));
 }
 
 planc_status planrt_digest_begin(planrt_device *device, cudaStream_t stream, uint64_t *out, uint64_t **out_sum) {

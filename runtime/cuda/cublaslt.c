@@ -218,7 +218,8 @@ static planc_status choose(const planrt_cublas *cublas, const product *p, int64_
                              "heuristics");
   cublasLtMatmulPreferenceDestroy(preference);
   PLANC_TRY(status);
-  if (count == 0) return planc_error(PLANC_DEVICE, "cuBLASLt has no kernel for this product");
+  if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS)
+    return planc_error(PLANC_DEVICE, "cuBLASLt has no kernel for this product");
   plan->algorithm = found.algo;
   plan->workspace_bytes = (int64_t)found.workspaceSize;
   return NULL;

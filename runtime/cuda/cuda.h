@@ -50,6 +50,7 @@ void planrt_cuda_range_close(planrt_cuda_range *range);
 typedef struct planrt_completion {
   cudaEvent_t begin, end;
   planrt_span *span;
+  int32_t stream;   /* of the span */
   uint64_t *digest; /* where it goes; NULL: a span */
 } planrt_completion;
 
@@ -106,10 +107,11 @@ struct planrt_device {
   uint64_t *words;              /* device memory: one for the stand-ins of each stream */
   cudaEvent_t base;             /* the clock's: this event was recorded at base_ns */
   int64_t base_ns;
-  bool idle; /* nothing has been enqueued since the device was last synchronised */
+  int64_t *ended_ns; /* by stream: where its last span ended */
+  bool idle;         /* nothing has been enqueued since the device was last synchronised */
 
-  /* Host work; `lock` is held while one runs, and for the two below it. */
-  pthread_mutex_t lock;
+  /* Host work: `user` is held while one runs, `lock` for what is below it. */
+  pthread_mutex_t user, lock;
   pthread_cond_t returned;
   planrt_cuda_host_work *works, *free_works;
   planc_status failure; /* of host work */
@@ -154,8 +156,8 @@ static inline uint64_t *planrt_cuda_word(const planrt_device *device, int32_t st
 planc_status planrt_completions_open(planrt_device *device);
 void planrt_completions_close(planrt_device *device);
 /* Between the two, work of a span is enqueued. */
-planc_status planrt_span_begin(planrt_device *device, cudaStream_t stream, planrt_span *span);
-planc_status planrt_span_end(planrt_device *device, cudaStream_t stream);
+planc_status planrt_span_begin(planrt_device *device, int32_t stream, planrt_span *span);
+planc_status planrt_span_end(planrt_device *device, int32_t stream);
 /* Where a digest is to be summed up in device memory, then sent on its way to `out`. */
 planc_status planrt_digest_begin(planrt_device *device, cudaStream_t stream, uint64_t *out, uint64_t **out_sum);
 planc_status planrt_digest_end(planrt_device *device, cudaStream_t stream);

@@ -220,6 +220,13 @@ static bool admits(const planrt_cudnn_filter *filter, const planrt_call *call, u
   return !exact || !(notes & (1U << PLANRT_NOTE_TENSOR_CORE | 1U << PLANRT_NOTE_DOWN_CONVERT));
 }
 
+/* What a device that is there tells by its handle, one that is described only tells by its properties. */
+static planc_status describe(const planrt_cudnn *cudnn, cudnnBackendDescriptor_t what,
+                             cudnnBackendAttributeName_t attribute) {
+  if (cudnn->handle) return NULL;
+  return planrt_cudnn_set(what, attribute, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &cudnn->device);
+}
+
 /* --- Plans ------------------------------------------------------------------------------------------------------ */
 
 static planc_status make_config(const planrt_cudnn *cudnn, planrt_cudnn_pile *pile, cudnnBackendDescriptor_t graph,
@@ -228,7 +235,7 @@ static planc_status make_config(const planrt_cudnn *cudnn, planrt_cudnn_pile *pi
   PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine));
   PLANC_TRY(planrt_cudnn_set(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph));
   PLANC_TRY(planrt_cudnn_set(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &from->engine));
-  PLANC_TRY(planrt_cudnn_set(engine, CUDNN_ATTR_ENGINE_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &cudnn->device));
+  PLANC_TRY(describe(cudnn, engine, CUDNN_ATTR_ENGINE_DEVICEPROP));
   PLANC_TRY(planrt_cudnn_finalize(engine, "engine"));
   for (int32_t k = 0; k < from->n_knobs; k++) {
     PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &choices[k]));
@@ -266,7 +273,7 @@ static planc_status build(const planrt_cudnn *cudnn, const planrt_cudnn_filter *
   config back;
   uint32_t notes;
   bool deterministic;
-  PLANC_TRY(planrt_cudnn_graph_of(pile, call, adds, &graph));
+  PLANC_TRY(planrt_cudnn_graph_of(pile, cudnn->handle, call, adds, &graph));
   PLANC_TRY(make_config(cudnn, pile, graph, from, &chosen));
   PLANC_TRY(read_config(pile, chosen, &back, &notes, &deterministic));
   if (!admits(filter, call, notes, deterministic))
@@ -342,8 +349,7 @@ static planc_status list_mode(listing *l, cudnnBackendHeurMode_t mode) {
   PLANC_TRY(
       planrt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->graph));
   PLANC_TRY(planrt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode));
-  PLANC_TRY(planrt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                             &l->cudnn->device));
+  PLANC_TRY(describe(l->cudnn, heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP));
   PLANC_TRY(planrt_cudnn_finalize(heuristics, "heuristics"));
   for (int i = 0; i < MAX_CONFIGS; i++)
     PLANC_TRY(planrt_cudnn_new(&l->pile, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[i]));
@@ -358,7 +364,7 @@ planc_status planrt_cudnn_variants(planrt_cudnn *cudnn, const planrt_cudnn_filte
                                    planrt_variant *out, int32_t room, int32_t *out_count) {
   static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK};
   listing l = {.cudnn = cudnn, .filter = filter, .call = call, .out = out, .room = room};
-  planc_status status = planrt_cudnn_graph_of(&l.pile, call, false, &l.graph);
+  planc_status status = planrt_cudnn_graph_of(&l.pile, cudnn->handle, call, false, &l.graph);
   for (size_t m = 0; !status && m < sizeof modes / sizeof *modes; m++) status = list_mode(&l, modes[m]);
   planrt_cudnn_pile_free(&l.pile);
   *out_count = l.n;

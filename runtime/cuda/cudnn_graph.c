@@ -146,7 +146,7 @@ static const direction directions[] = {
                           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
 };
 
-planc_status planrt_cudnn_graph_of(planrt_cudnn_pile *pile, const planrt_call *call, bool adds,
+planc_status planrt_cudnn_graph_of(planrt_cudnn_pile *pile, cudnnHandle_t handle, const planrt_call *call, bool adds,
                                    cudnnBackendDescriptor_t *out) {
   planc_conv conv;
   planrt_cudnn_operands operands;
@@ -169,5 +169,6 @@ planc_status planrt_cudnn_graph_of(planrt_cudnn_pile *pile, const planrt_call *c
   PLANC_TRY(planrt_cudnn_finalize(operation, "operation"));
   PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, out));
   PLANC_TRY(planrt_cudnn_set(*out, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation));
+  if (handle) PLANC_TRY(planrt_cudnn_set(*out, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle));
   return planrt_cudnn_finalize(*out, "operation graph");
 }

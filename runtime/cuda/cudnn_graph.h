@@ -30,8 +30,9 @@ planc_status planrt_cudnn_finalize(cudnnBackendDescriptor_t descriptor, const ch
 void planrt_cudnn_cut(planrt_cudnn_pile *pile, int32_t keep);
 void planrt_cudnn_pile_free(planrt_cudnn_pile *pile);
 
-/* The call as an operation graph; `adds`: its output is added to. */
-planc_status planrt_cudnn_graph_of(planrt_cudnn_pile *pile, const planrt_call *call, bool adds,
+/* The call as an operation graph; `adds`: its output is added to. `handle` is NULL where the device is described only.
+ */
+planc_status planrt_cudnn_graph_of(planrt_cudnn_pile *pile, cudnnHandle_t handle, const planrt_call *call, bool adds,
                                    cudnnBackendDescriptor_t *out);
 
 #endif

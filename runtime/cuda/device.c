@@ -1,5 +1,5 @@
 /* Opening and closing a device: everything it will need is allocated here or when calls are prepared. */
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, MADV_POPULATE_WRITE */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +62,37 @@ planc_status planrt_cuda_info(planrt_device_info *out) {
 
 /* --- Memory ----------------------------------------------------------------------------------------------------- */
 
+typedef struct slice {
+  char *at;
+  size_t bytes;
+} slice;
+
+static void *populate_slice(void *argument) {
+  const slice *s = argument;
+  /* Where the system cannot, pinning brings the pages in. */
+#ifdef MADV_POPULATE_WRITE
+  (void)madvise(s->at, s->bytes, MADV_POPULATE_WRITE);
+#else
+  (void)s;
+#endif
+  return NULL;
+}
+
+/* Pages come in several times faster to several threads than to one that pins them. */
+static void populate(char *at, int64_t bytes) {
+  enum { THREADS = 8, PAGE = 4096 };
+  pthread_t threads[THREADS];
+  slice slices[THREADS];
+  int started = 0;
+  int64_t each = planc_align_up(bytes / THREADS + 1, PAGE);
+  for (int t = 0; t < THREADS && t * each < bytes; t++) {
+    int64_t left = bytes - t * each;
+    slices[t] = (slice){at + t * each, (size_t)(left < each ? left : each)};
+    if (pthread_create(&threads[started], NULL, populate_slice, &slices[t]) == 0) started++;
+  }
+  while (started > 0) pthread_join(threads[--started], NULL);
+}
+
 /* Exactly so many bytes, pinned once. */
 static planc_status open_host_arena(planrt_device *device) {
   int64_t bytes = device->options.host_arena_bytes;
@@ -71,6 +102,7 @@ static planc_status open_host_arena(planrt_device *device) {
   void *map = mmap(NULL, (size_t)device->host_map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (map == MAP_FAILED) return planc_error(PLANC_DEVICE, "no memory for a host arena of %lld bytes", (long long)bytes);
   device->host_arena = map;
+  populate(map, device->host_map_bytes);
   return planc_context(planrt_cuda_pin(device, map, bytes), "host arena");
 }
 
@@ -148,6 +180,20 @@ static planc_status open_host_works(planrt_device *device) {
   return NULL;
 }
 
+/* Code that no call is prepared with is loaded now, not in a run. */
+static planc_status warm(planrt_device *device) {
+  cudaStream_t stream = device->streams[0];
+  const planrt_cuda_step nothing = {0};
+  planrt_cuda_step *step;
+  CUDA_TRY(cudaMalloc((void **)&step, sizeof *step));
+  cudaError_t code = planrt_cuda_set_step(stream, step, &nothing);
+  if (code == cudaSuccess) code = planrt_cuda_digest(stream, 0, step, sizeof *step, device->words);
+  if (code == cudaSuccess) code = planrt_cuda_delay(stream, 1);
+  if (code == cudaSuccess) code = cudaStreamSynchronize(stream);
+  cudaFree(step);
+  return planrt_cuda_status(code, "kernels");
+}
+
 static planc_status open_present(planrt_device *device) {
   PLANC_TRY(find_device());
   CUDA_TRY(cudaSetDevice(0));
@@ -159,7 +205,8 @@ static planc_status open_present(planrt_device *device) {
   PLANC_TRY(open_host_arena(device));
   PLANC_TRY(open_arena(device));
   PLANC_TRY(planrt_cudnn_open(NULL, &device->cudnn));
-  return planrt_cublas_open(true, &device->cublas);
+  PLANC_TRY(planrt_cublas_open(true, &device->cublas));
+  return warm(device);
 }
 
 static planc_status open_described(planrt_device *device) {
@@ -177,6 +224,7 @@ planc_status planrt_cuda_open(const planrt_device_options *options, planrt_devic
   planrt_device *device = calloc(1, sizeof *device);
   if (!device) return planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
   device->options = *options;
+  pthread_mutex_init(&device->user, NULL);
   pthread_mutex_init(&device->lock, NULL);
   pthread_cond_init(&device->returned, NULL);
   planc_status status = options->properties ? open_described(device) : open_present(device);
@@ -222,5 +270,6 @@ void planrt_cuda_close(planrt_device *device) {
   planc_status_free(device->failure);
   pthread_cond_destroy(&device->returned);
   pthread_mutex_destroy(&device->lock);
+  pthread_mutex_destroy(&device->user);
   free(device);
 }

@@ -47,9 +47,14 @@ planc_status planrt_cuda_capture_begin(planrt_device *device) {
   PLANC_TRY(planrt_cuda_synchronize(device));
   CUDA_TRY(cudaStreamBeginCapture(device->streams[0], cudaStreamCaptureModeThreadLocal));
   capture->recording = true;
-  CUDA_TRY(cudaMemsetAsync(capture->sums, 0, ((size_t)capture->digests_room + 1) * sizeof *capture->sums,
-                           device->streams[0]));
-  return fork(device);
+  planc_status status =
+      planrt_cuda_status(cudaMemsetAsync(capture->sums, 0, ((size_t)capture->digests_room + 1) * sizeof *capture->sums,
+                                         device->streams[0]),
+                         "capture");
+  if (!status) status = fork(device);
+  if (!status) return NULL;
+  planc_status_free(planrt_cuda_capture_end(device));
+  return status;
 }
 
 planc_status planrt_captured_digest(planrt_device *device, uint64_t *out, uint64_t **out_sum) {

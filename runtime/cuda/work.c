@@ -18,8 +18,8 @@ static planc_status begin(planrt_device *device, int32_t stream) {
 
 /* Work that is timed must not wait for the host to enqueue it: a device that has nothing to do is kept busy until there
  * is enough in its queue. */
-static planc_status begin_timed(planrt_device *device, cudaStream_t stream, planrt_span *span) {
-  if (device->idle) CUDA_TRY(planrt_cuda_delay(stream, START_NS));
+static planc_status begin_timed(planrt_device *device, int32_t stream, planrt_span *span) {
+  if (device->idle) CUDA_TRY(planrt_cuda_delay(planrt_cuda_stream(device, stream), START_NS));
   device->idle = false;
   return planrt_span_begin(device, stream, span);
 }
@@ -34,9 +34,9 @@ planc_status planrt_cuda_run(planrt_device *device, int32_t stream, const planrt
       .learning_rate = launch->step.learning_rate, .period = launch->step.period, .seed = launch->seed};
   if (device->capture.recording) how.step.at = device->capture.step;
   PLANC_TRY(begin(device, stream));
-  if (span) PLANC_TRY(begin_timed(device, on, span));
+  if (span) PLANC_TRY(begin_timed(device, stream, span));
   PLANC_TRY(planc_context(planrt_cuda_prepared_run(device, call, &how), "op %s", call->op->name));
-  return span ? planrt_span_end(device, on) : NULL;
+  return span ? planrt_span_end(device, stream) : NULL;
 }
 
 planc_status planrt_cuda_digest_call(planrt_device *device, int32_t stream, const planrt_call *call, uint64_t *out) {
@@ -60,9 +60,9 @@ planc_status planrt_cuda_copy(planrt_device *device, int32_t stream, planrt_dire
                                               [PLANRT_D2D] = cudaMemcpyDeviceToDevice};
   cudaStream_t on = planrt_cuda_stream(device, stream);
   PLANC_TRY(begin(device, stream));
-  if (span) PLANC_TRY(begin_timed(device, on, span));
+  if (span) PLANC_TRY(begin_timed(device, stream, span));
   if (bytes > 0) CUDA_TRY(cudaMemcpyAsync(to, from, (size_t)bytes, kinds[direction], on));
-  if (span) PLANC_TRY(planrt_span_end(device, on));
+  if (span) PLANC_TRY(planrt_span_end(device, stream));
   /* Without streams of their own the two sides take turns. */
   if (device->options.concurrent || direction == PLANRT_D2D) return NULL;
   return planrt_cuda_status(cudaStreamSynchronize(on), "copy");
@@ -80,11 +80,20 @@ planc_status planrt_cuda_poison(planrt_device *device, int32_t stream, void *to,
 static void CUDART_CB run_host_work(void *argument) {
   planrt_cuda_host_work *work = argument;
   planrt_device *device = work->device;
+  pthread_mutex_lock(&device->user);
   pthread_mutex_lock(&device->lock);
-  if (!device->failure) device->failure = work->work(work->user, work->what, work->period);
-  if (work->captured) {
-    work->period++;
-  } else {
+  bool failed = device->failure != NULL;
+  pthread_mutex_unlock(&device->lock);
+  planc_status status = failed ? NULL : work->work(work->user, work->what, work->period);
+  if (work->captured) work->period++;
+  pthread_mutex_unlock(&device->user);
+
+  pthread_mutex_lock(&device->lock);
+  if (!device->failure)
+    device->failure = status;
+  else
+    planc_status_free(status);
+  if (!work->captured) {
     work->next = device->free_works;
     device->free_works = work;
     pthread_cond_signal(&device->returned);
@@ -165,13 +174,21 @@ void planrt_cuda_forget(planrt_device *device) {
 
 planc_status planrt_cuda_synchronize(planrt_device *device) {
   if (!device->present) return NULL;
-  PLANC_TRY(planrt_completions_drain(device));
-  for (int32_t s = 0; s < device->n_streams; s++) CUDA_TRY(cudaStreamSynchronize(device->streams[s]));
-  planrt_captured_digests_deliver(device);
+  planc_status status = planrt_completions_drain(device);
+  for (int32_t s = 0; s < device->n_streams; s++) {
+    planc_status ended = planrt_cuda_status(cudaStreamSynchronize(device->streams[s]), "cudaStreamSynchronize");
+    if (status)
+      planc_status_free(ended);
+    else
+      status = ended;
+  }
+  if (!status) planrt_captured_digests_deliver(device);
   device->idle = true;
   pthread_mutex_lock(&device->lock);
   planc_status failure = device->failure;
   device->failure = NULL;
   pthread_mutex_unlock(&device->lock);
+  if (!failure) return status;
+  planc_status_free(status);
   return failure;
 }

@@ -81,6 +81,7 @@ static planc_status add_roofline(predicting *p, int32_t op, int32_t batch_index)
     planc_variant variant = variants[v];
     int64_t wanted_ppm = variant.busy_ppm + p->options->load_ppm;
     if (wanted_ppm > PLANC_PPM) variant.time_ns = planc_muldiv_ceil(variant.time_ns, wanted_ppm, PLANC_PPM);
+    if (variant.time_ns > PLANC_JSON_MAX) variant.time_ns = PLANC_JSON_MAX;
     VEC_PUSH(&p->variants, variant);
   }
   return NULL;

@@ -91,7 +91,7 @@ static void measure_conv(const planc_graph *graph, const planc_op *op, int64_t b
   out->of[PLANC_FEATURE_channels] = conv->c;
   out->of[PLANC_FEATURE_filters] = conv->k;
   out->of[PLANC_FEATURE_plane] = planc_mul_saturate(conv->p, conv->q);
-  out->of[PLANC_FEATURE_columns] = conv->q;
+  out->of[PLANC_FEATURE_columns] = 1;
   out->of[PLANC_FEATURE_window] = planc_mul_saturate(conv->r, conv->s);
   out->of[PLANC_FEATURE_stride] = planc_mul_saturate(conv->stride_h, conv->stride_w);
   out->of[PLANC_FEATURE_groups] = conv->groups;

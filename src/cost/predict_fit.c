@@ -110,7 +110,7 @@ static void find_means(planc_model_group *group) {
 
 /* From the samples' times over their rooflines to the line, and what then remains. */
 static void fit_line(planc_model_group *group, planc_model_sample *samples) {
-  const double penalty = 1.0;
+  const double penalty = 10.0;
   find_means(group);
   normal system = {0};
   for (int32_t f = 0; f < N; f++) system.matrix[f][f] = penalty;

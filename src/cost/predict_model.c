@@ -115,31 +115,51 @@ static int64_t deviation(const neighbours *near) {
 
 /* --- Workspace ------------------------------------------------------------------------------------------------ */
 
-/* Samples farther than this beyond the nearest say nothing about the workspace. */
-#define WORKSPACE_REACH DISTANCE_ONE
+/* The most by which any product of dimensions has grown from one shape to another. */
+static int64_t growth(const planc_features *from, const planc_features *to) {
+  static const planc_feature dims[] = {PLANC_FEATURE_images, PLANC_FEATURE_channels, PLANC_FEATURE_filters,
+                                       PLANC_FEATURE_plane,  PLANC_FEATURE_columns,  PLANC_FEATURE_window,
+                                       PLANC_FEATURE_element};
+  int64_t sum = 0;
+  for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
+    if (to->at[dims[d]] > from->at[dims[d]]) sum += to->at[dims[d]] - from->at[dims[d]];
+  return sum;
+}
 
-/* The most that any near sample's would be in proportion to what the op touches, and an eighth more; never less than
- * that sample's own. */
+/* What a sample's workspace may have become: it is made of products of dimensions, each times a constant, and does not
+ * shrink below what a sample of another shape had. An eighth is for padding and rounding. */
+static int64_t grown(const planc_model_sample *sample, const planc_features *at) {
+  enum { POINT = 16 };
+  int64_t factor = planc_exp2_fixed(growth(&sample->features, at) + POINT * PLANC_LOG_ONE);
+  int64_t bytes = planc_muldiv_ceil(sample->workspace_bytes, factor, 1 << POINT);
+  return planc_add_saturate(bytes, bytes / 8);
+}
+
+/* The least that follows from any near sample that has one: from each it is a bound. */
 static int64_t workspace(const neighbours *near, const planc_features *at) {
-  int64_t most = 0;
+  int64_t least = 0;
+  if (near->distance[0] == 0) return near->of[0]->workspace_bytes;
   for (int32_t i = 0; i < near->n; i++) {
-    int64_t own = near->of[i]->workspace_bytes;
-    if (near->distance[i] > near->distance[0] + (near->distance[0] > 0 ? WORKSPACE_REACH : 0)) break;
-    if (near->distance[0] > 0 && own > 0) {
-      int64_t growth = at->at[PLANC_FEATURE_traffic] - near->of[i]->features.at[PLANC_FEATURE_traffic];
-      if (growth > 0) own = planc_muldiv_ceil(own, planc_exp2_fixed(growth + (INT64_C(16) << PLANC_LOG_BITS)), 1 << 16);
-      own = planc_add_saturate(own, own / 8);
-    }
-    if (own > most) most = own;
+    int64_t bytes = grown(near->of[i], at);
+    if (bytes > 0 && (least == 0 || bytes < least)) least = bytes;
   }
-  return most < PLANC_JSON_MAX ? most : PLANC_JSON_MAX;
+  return least < PLANC_JSON_MAX ? least : PLANC_JSON_MAX;
+}
+
+/* --- Variants ------------------------------------------------------------------------------------------------- */
+
+/* Where all samples had the device for themselves they are no farther from an op that has not. */
+static bool was_loaded(const planc_model_group *group) {
+  for (int32_t s = 0; s < group->n_samples; s++)
+    if (group->samples[s].features.at[PLANC_FEATURE_load] != 0) return true;
+  return false;
 }
 
 planc_variant planc_model_variant(const planc_model_group *group, const planc_features *at) {
-  neighbours near = find_neighbours(group, at);
   planc_features alone = *at; /* workspaces do not depend on the load */
   alone.at[PLANC_FEATURE_load] = 0;
   neighbours unloaded = find_neighbours(group, &alone);
+  neighbours near = was_loaded(group) ? find_neighbours(group, at) : unloaded;
   int64_t time_ns = planc_exp2_fixed(planc_model_line(group, at) + deviation(&near));
   return (planc_variant){.algorithm = group->algorithm,
                          .time_ns = time_ns < PLANC_JSON_MAX ? time_ns : PLANC_JSON_MAX,

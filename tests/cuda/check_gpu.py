@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the CUDA backend on this machine's GPU and writes down what it finds.
 
-usage: check_gpu.py [--out FOLDER] [--minutes N] [--small]
+usage: check_gpu.py [--out FOLDER] [--minutes N] [--resume] [--small]
 
 From a checkout (`make check-gpu`) or from the bundle (`make gpu-bundle`). Ends with "N passed, N failed" and writes
 results.json, results.txt, the device's properties and the profiles made to FOLDER. Checks, in order of importance:
@@ -13,7 +13,9 @@ results.json, results.txt, the device's properties and the profiles made to FOLD
   PyTorch    the same models there, with and without its checkpointing
   memory     compute-sanitizer over LeNet
 
-What does not fit the time is told as not reached, and fails. --small takes LeNet instead, for trying this out."""
+What does not fit the time is told as not reached, and fails; --resume goes on from the results in FOLDER, so that several
+short sittings make a whole one. A plan that cannot be made is told with the least budget and is no failure. --small takes
+LeNet instead, for trying this out."""
 
 import argparse
 import glob
@@ -48,12 +50,17 @@ def libraries():
     return [folder for folder in folders if os.path.isdir(folder)]
 
 
-ENVIRONMENT = {**os.environ, "PLANC_PROFILES": os.path.join(ROOT, "profiles"),
-               "LD_LIBRARY_PATH": ":".join(libraries() + [os.environ.get("LD_LIBRARY_PATH", "")])}
+PROFILES = os.path.join(ROOT, "profiles")
+PATHS = libraries() + [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path]
+DEADLINE = None
 
 
-def run(*command, timeout=300):
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, env=ENVIRONMENT,
+def run(*command, timeout=300, profiles=PROFILES, ours=True):
+    """Runs a program; others than ours must not see our choice of libraries. Nothing outlasts the deadline by much."""
+    environment = {**os.environ, "PLANC_PROFILES": profiles, "LD_LIBRARY_PATH": ":".join(PATHS)} if ours else os.environ
+    if DEADLINE:
+        timeout = max(5, min(timeout, DEADLINE - time.monotonic()))
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, env=environment,
                           timeout=timeout)
 
 
@@ -65,8 +72,12 @@ class Failure(Exception):
     pass
 
 
-def must(*command, timeout=300):
-    done = run(*command, timeout=timeout)
+class Unfit(Exception):
+    """A plan that cannot be made, with the reason."""
+
+
+def must(*command, **how):
+    done = run(*command, **how)
     if done.returncode:
         name = os.path.basename(str(command[0]))
         raise Failure(f"{name} {' '.join(map(str, command[1:]))}: exit {done.returncode}: {done.stderr.strip()[-400:]}")
@@ -74,43 +85,77 @@ def must(*command, timeout=300):
 
 
 class Checks:
-    def __init__(self, out, minutes):
-        self.out, self.deadline = out, time.monotonic() + 60 * minutes
-        self.passed = self.failed = 0
-        self.rows = []
+    def __init__(self, out, minutes, resume):
+        global DEADLINE
+        self.out = out
+        DEADLINE = time.monotonic() + 60 * minutes
+        self.rows, self.done = [], []
         os.makedirs(out, exist_ok=True)
+        path = os.path.join(out, "results.json")
+        if resume and os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                found = json.load(file)
+            self.done = found["done"]
+            self.rows = [row for row in found["rows"] if row["of"] in self.done]
 
-    def row(self, name, ok, **figures):
-        """A line of the results; `ok` None: for information."""
-        self.rows.append({"check": name, "ok": ok, **figures})
-        self.passed += ok is True
-        self.failed += ok is False
+    def count(self, ok):
+        return sum(row["ok"] is ok for row in self.rows)
+
+    def row(self, name, ok, of=None, **figures):
+        """A line of the results, a part of check `of`; `ok` None: for information."""
+        self.rows.append({"check": name, "ok": ok, "of": of or name, **figures})
         mark = {True: "ok    ", False: "FAILED", None: "      "}[ok]
         print(mark, name, " ".join(f"{key}={value}" for key, value in figures.items()), flush=True)
 
     def each(self, name, function, *arguments):
-        """Runs a check that may fail, if there is time."""
-        if time.monotonic() > self.deadline:
+        """Runs a check that may fail, if there is time and it has not been run; gives what it gives."""
+        if name in self.done:
+            return None
+        if time.monotonic() > DEADLINE:
             self.row(name, False, why="not reached in time")
             return None
+        out = None
         try:
-            return function(self, name, *arguments)
-        except (Failure, subprocess.TimeoutExpired, KeyError, ValueError, IndexError) as error:
-            self.row(name, False, why=str(error))
+            out = function(self, name, *arguments)
+        except Unfit as unfit:
+            self.row(name, None, why=str(unfit))
+        except subprocess.TimeoutExpired as error:
+            self.row(name, False, why=f"took too long: {error.cmd[1:3]}")
             return None
+        except (Failure, OSError, KeyError, ValueError, IndexError, TypeError) as error:
+            self.row(name, False, why=str(error))
+        self.done.append(name)
+        return out
 
     def write(self, head):
         path = os.path.join(self.out, "results.json")
         with open(path + ".part", "w", encoding="utf-8") as file:
-            json.dump({**head, "rows": self.rows}, file, indent=1)
+            json.dump({**head, "done": self.done, "rows": self.rows}, file, indent=1)
         os.replace(path + ".part", path)
         with open(os.path.join(self.out, "results.txt"), "w", encoding="utf-8") as file:
             for key, value in head.items():
                 print(f"{key}: {value}", file=file)
             for row in self.rows:
                 mark = {True: "ok", False: "FAILED", None: "-"}[row["ok"]]
-                rest = " ".join(f"{key}={value}" for key, value in row.items() if key not in ("check", "ok"))
+                rest = " ".join(f"{key}={value}" for key, value in row.items() if key not in ("check", "ok", "of"))
                 print(f"{mark:6} {row['check']:44} {rest}", file=file)
+
+
+def roomy_profiles(folder, reserved_bytes):
+    """The profiles with an H100 that reserves more: tools take memory as well."""
+    with open(os.path.join(PROFILES, "h100.json"), encoding="utf-8") as file:
+        profile = json.load(file)
+    profile["device"]["reserved_bytes"] = reserved_bytes
+    with open(os.path.join(folder, "h100.json"), "w", encoding="utf-8") as file:
+        json.dump(profile, file)
+    return folder
+
+
+def least_budget(told):
+    found = re.search(r"least feasible budget of \S+ is (\d+) bytes", told)
+    if not found:
+        raise Failure(f"no least budget in: {told.strip()[-200:]}")
+    return int(found[1])
 
 
 # --- Numerics --------------------------------------------------------------------------------------------------------
@@ -128,12 +173,10 @@ def numerics(checks, name, model, precision, batch, rounds):
 
 def stand_ins(checks, name, model, batch, policy, options):
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "x.plan")
-        told = run(PLANC, "plan", graph(model), "--device", "h100", "--batch", batch, "--policy", policy, "--budget", "1K",
-                   "-o", path).stderr
-        least = int(re.search(r"least feasible budget of \S+ is (\d+) bytes", told)[1])
-        must(PLANC, "plan", graph(model), "--device", "h100", "--batch", batch, "--policy", policy, "--budget",
-             least + (64 << 20), "-o", path)
+        path, profiles = os.path.join(folder, "x.plan"), roomy_profiles(folder, 2 << 30)
+        common = [PLANC, "plan", graph(model), "--device", "h100", "--batch", batch, "--policy", policy, "-o", path]
+        least = least_budget(run(*common, "--budget", "1K", profiles=profiles).stderr)
+        must(*common, "--budget", least + (64 << 20), profiles=profiles)
         verified = json.loads(must(PLANRUN, "exec", path, "--backend", "cuda", "--synthetic", "-n", 3, "--json", *options))
     checks.row(name, verified["verified"])
 
@@ -147,28 +190,33 @@ class Model:
     def __init__(self, checks, name, batch, batches, repetitions):
         self.name, self.batch = name, batch
         self.profile = os.path.join(checks.out, f"{name}-{batch}.json")
-        start = time.monotonic()
-        must(PLANRUN, "profile", graph(name), "--backend", "cuda", "--deterministic", "--batches", batches,
-             "--repetitions", repetitions, "-o", self.profile, timeout=400)
+        start, there = time.monotonic(), os.path.exists(self.profile)
+        if not there:
+            must(PLANRUN, "profile", graph(name), "--backend", "cuda", "--deterministic", "--batches", batches,
+                 "--repetitions", repetitions, "-o", self.profile, timeout=400)
         with open(self.profile, encoding="utf-8") as file:
             profile = json.load(file)
         self.reserved = profile["device"]["reserved_bytes"]
-        checks.row(f"profile {name}", True, seconds=round(time.monotonic() - start),
-                   variants=sum(len(op["variants"]) for op in profile["ops"]), reserved_bytes=self.reserved)
+        told = run(PLANC, "plan", graph(name), "--profile", self.profile, "--batch", batch, "--policy", "none", "--budget",
+                   "1K", "-o", os.devnull).stderr
+        self.live = least_budget(told)  # of what is live with everything resident, and what is reserved
+        if not there:
+            checks.row(f"profile {name}", True, seconds=round(time.monotonic() - start), live_bytes=self.live,
+                       variants=sum(len(op["variants"]) for op in profile["ops"]), reserved_bytes=self.reserved)
 
-    def share(self, live, percent):
+    def share(self, percent):
         """So much of the peak. A small model's is hardly more than what is reserved: there that is left aside."""
-        if live > 4 * self.reserved:
-            return live * percent // 100
-        return self.reserved + (live - self.reserved) * percent // 100
+        if self.live > 4 * self.reserved:
+            return self.live * percent // 100
+        return self.reserved + (self.live - self.reserved) * percent // 100
 
     def plan(self, folder, policy, budget, *options):
-        """A plan's path, and what planc says of it; None where the budget is too small."""
+        """A plan's path, and what planc says of it. Unfit where the budget is too small."""
         path = os.path.join(folder, f"{self.name}-{policy}.plan")
         done = run(PLANC, "plan", graph(self.name), "--profile", self.profile, "--batch", self.batch, "--policy", policy,
                    "--budget", budget, "--json", "-o", path, *options)
         if done.returncode == 1:
-            return None, None
+            raise Unfit(f"does not fit {budget} bytes; least {least_budget(done.stderr)}")
         if done.returncode:
             raise Failure(f"planc plan: {done.stderr.strip()[-300:]}")
         must(PLANC, "check", path, "--budget", budget)
@@ -178,54 +226,49 @@ class Model:
 def iteration_ns(path, few, many, *options):
     """Of the steady state: what more iterations take more."""
     times = {}
-    told = {}
     for n in (few, many):
-        told = json.loads(must(PLANRUN, "exec", path, "--backend", "cuda", "-n", n, "--json", *options))
-        times[n] = told["run_ns"]
-    return (times[many] - times[few]) / (many - few), told
+        times[n] = json.loads(must(PLANRUN, "exec", path, "--backend", "cuda", "--same-samples", "-n", n, "--json",
+                                   *options))["run_ns"]
+    return (times[many] - times[few]) / (many - few)
 
 
-def traced_ns(path, folder, iterations):
-    """The median iteration of a run, and what exec tells of it."""
+def traced(path, folder, iterations):
+    """The median iteration of a run beside the predicted one, and what exec tells of it."""
     trace = os.path.join(folder, "run.json")
-    told = json.loads(must(PLANRUN, "exec", path, "--backend", "cuda", "-n", iterations, "--trace", trace, "--json"))
+    told = json.loads(must(PLANRUN, "exec", path, "--backend", "cuda", "--same-samples", "-n", iterations, "--trace", trace,
+                           "--json"))
     return json.loads(must(PLANC, "simulate", path, "--against", trace, "--json")), told
 
 
-def run_plan(checks, name, model, policy, budget, resident_ns, iterations, graph_too=False):
-    """Plans, verifies, times; gives what --graph takes, where it is asked for, and what it would with no executor."""
-    figures = {"budget_bytes": budget}
+def run_plan(checks, name, model, policy, budget, resident_ns, graph_too=False, of=None):
+    """Plans, verifies, times; gives what an iteration takes."""
+    of = of or name
     with tempfile.TemporaryDirectory() as folder:
-        path, _ = model.plan(folder, policy, budget)
-        if not path:
-            raise Failure(f"does not fit {budget} bytes")
-        verified = json.loads(must(PLANRUN, "exec", path, "--backend", "cuda", "--deterministic", "--verify", "-n", 2,
+        path, told = model.plan(folder, policy, budget)
+        few, many = (2, 4) if told["iteration_ns"] > 500e6 else (3, 9)
+        verified = json.loads(must(PLANRUN, "exec", path, "--backend", "cuda", "--deterministic", "--verify", "-n", 1,
                                    "--json"))["verified"]
-        simulated, ran = traced_ns(path, folder, iterations[1])
-        measured, off = simulated["against"]["measured_ns"], []
-        figures.update(peak_bytes=ran["peak_bytes"], taken_bytes=ran["taken_bytes"], measured_ms=round(measured / 1e6, 3),
-                       predicted_ms=round(simulated["iteration_ns"] / 1e6, 3),
-                       moved_bytes=simulated["d2h_bytes"] + simulated["h2d_bytes"],
-                       recompute_ms=round(simulated["recompute_ns"] / 1e6, 3))
-        off.append(simulated["iteration_ns"] / measured - 1)
-        replayed = captured = None
+        simulated, ran = traced(path, folder, many)
+        measured = simulated["against"]["measured_ns"]
+        off = [simulated["iteration_ns"] / measured - 1]
+        figures = {"budget_bytes": budget, "peak_bytes": ran["peak_bytes"], "taken_bytes": ran["taken_bytes"],
+                   "measured_ms": round(measured / 1e6, 3), "predicted_ms": round(simulated["iteration_ns"] / 1e6, 3),
+                   "moved_bytes": simulated["d2h_bytes"] + simulated["h2d_bytes"],
+                   "recompute_ms": round(simulated["recompute_ns"] / 1e6, 3)}
+        if resident_ns:
+            figures["overhead"] = f"{measured / resident_ns - 1:+.1%}"
         if graph_too:
-            replayed, _ = iteration_ns(path, *iterations, "--graph")
-            captured = json.loads(must(PLANC, "simulate", path, "--graph-replay", "--json"))
-            figures.update(graph_ms=round(replayed / 1e6, 3), graph_predicted_ms=round(captured["iteration_ns"] / 1e6, 3))
-            off.append(captured["iteration_ns"] / replayed - 1)
-    if resident_ns:
-        figures["overhead"] = f"{(replayed or measured) / resident_ns - 1:+.1%}"
-    checks.row(f"{name}: verified, memory within the plan", verified and ran["taken_bytes"] <= model.reserved, **figures)
-    checks.row(f"{name}: time within 3 %", all(abs(o) <= WITHIN for o in off), off=",".join(f"{o:+.1%}" for o in off))
-    return replayed, captured["compute_ns"] if captured else None
-
-
-def resident(checks, name, model, memory_bytes, iterations):
-    replayed, compute = run_plan(checks, name, model, "none", memory_bytes, None, iterations, True)
-    checks.row(f"{name}: executor's overhead with --graph", replayed <= compute * (1 + OVERHEAD),
-               overhead=f"{replayed / compute - 1:+.2%}")
-    return replayed
+            replayed = iteration_ns(path, few, many, "--graph")
+            captured = json.loads(must(PLANC, "simulate", path, "--graph-replay", "--json"))["iteration_ns"]
+            figures.update(graph_ms=round(replayed / 1e6, 3), graph_predicted_ms=round(captured / 1e6, 3))
+            off.append(captured / replayed - 1)
+            checks.row(f"{name}: executor's overhead with --graph", replayed <= captured * (1 + OVERHEAD), of=of,
+                       overhead=f"{replayed / captured - 1:+.2%}")
+    checks.row(f"{name}: verified, memory within the plan", verified and ran["taken_bytes"] <= model.reserved, of=of,
+               **figures)
+    checks.row(f"{name}: time within 3 %", all(abs(o) <= WITHIN for o in off), of=of,
+               off=",".join(f"{o:+.1%}" for o in off))
+    return measured
 
 
 def policies():
@@ -234,20 +277,11 @@ def policies():
     return [row["policy"] for row in rows if row["policy"] not in ("ideal", "none")]
 
 
-def live_bytes(model):
-    told = run(PLANC, "plan", graph(model.name), "--profile", model.profile, "--batch", model.batch, "--policy", "none",
-               "--budget", "1K", "-o", os.devnull).stderr
-    return int(re.search(r"least feasible budget of \S+ is (\d+) bytes", told)[1])
-
-
-def by_policy(checks, name, model, policy, live, resident_ns, iterations):
-    for share in (40, 70):
-        with tempfile.TemporaryDirectory() as folder:
-            fits = model.plan(folder, policy, model.share(live, share))[0]
-        if fits:
-            run_plan(checks, f"{name} at {share} %", model, policy, model.share(live, share), resident_ns, iterations)
-            return
-    raise Failure("does not fit 70 %")
+def by_policy(checks, name, model, policy, resident_ns):
+    try:
+        run_plan(checks, f"{name} at 40 %", model, policy, model.share(40), resident_ns, of=name)
+    except Unfit:
+        run_plan(checks, f"{name} at 70 %", model, policy, model.share(70), resident_ns, of=name)
 
 
 # --- Comparisons -----------------------------------------------------------------------------------------------------
@@ -286,7 +320,7 @@ print(json.dumps({"step_ms": round(1e3 * sorted(times)[2], 3), "peak_bytes": tor
 
 
 def pytorch(checks, name, model, batch, mode):
-    done = run(sys.executable, "-c", TORCH, model, batch, mode, timeout=120)
+    done = run(sys.executable, "-c", TORCH, model, batch, mode, timeout=120, ours=False)
     if done.returncode:
         checks.row(name, None, why=done.stderr.strip().splitlines()[-1:] or "failed")
     else:
@@ -299,9 +333,9 @@ def sanitizer(checks, name):
         checks.row(name, None, why="there is no compute-sanitizer")
         return
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "x.plan")
+        path, profiles = os.path.join(folder, "x.plan"), roomy_profiles(folder, 8 << 30)
         must(PLANC, "plan", graph("lenet-digits"), "--device", "h100", "--batch", 32, "--policy", "vdnn-all", "--budget",
-             "4G", "-o", path)
+             "16G", "-o", path, profiles=profiles)
         done = run(tool, "--error-exitcode", 9, PLANRUN, "exec", path, "--backend", "cuda", "-n", 2, timeout=180)
     if "Device not supported" in done.stdout + done.stderr:
         checks.row(name, None, why="compute-sanitizer does not support this device here")
@@ -331,47 +365,46 @@ def check(checks, info, small):
             checks.each(f"stand-ins {model} {' '.join(options)}".strip(), stand_ins, model, batch, "vdnn-all", options)
     checks.each("compute-sanitizer", sanitizer)
 
-    memory = info["memory_bytes"]
     models = (("lenet-digits", 32, "8,32", 1),) if small else (("resnet50", 256, "128,256", 2),
                                                                ("vgg16", 256, "128,256", 2))
-    iterations = (1, 3) if small else (3, 9)
     made = []
     for name, batch, batches, repetitions in models:
-        model = checks.each(f"profile {name}", lambda c, _, *a: Model(c, *a), name, batch, batches, repetitions)
-        if not model:
+        try:
+            model = Model(checks, name, batch, batches, repetitions)
+        except (Failure, OSError, KeyError, ValueError, subprocess.TimeoutExpired) as error:
+            checks.row(f"profile {name}", False, why=str(error)[-300:])
             continue
-        resident_ns = checks.each(f"{name} resident", resident, model, memory * 9 // 10, iterations)
-        budget = model.share(live_bytes(model), 60) if small else 12 << 30
-        checks.each(f"{name} modnn for {budget >> 20} MiB", run_plan, model, "modnn", budget, resident_ns, iterations, True)
+        resident_ns = checks.each(f"{name} resident", run_plan, model, "none", info["memory_bytes"] * 9 // 10, None, True)
+        budget = model.share(60) if small else 12 << 30
+        checks.each(f"{name} modnn for {budget >> 20} MiB", run_plan, model, "modnn", budget, resident_ns, True)
         made.append((model, resident_ns))
-        if not small:
-            for mode in ("plain", "checkpoint"):
-                checks.each(f"PyTorch {name} {mode}", pytorch, name, batch, mode)
+        for mode in () if small else ("plain", "checkpoint"):
+            checks.each(f"PyTorch {name} {mode}", pytorch, name, batch, mode)
     for model, resident_ns in made:
-        live = live_bytes(model)
         for policy in policies():
-            checks.each(f"{model.name} {policy}", by_policy, model, policy, live, resident_ns, iterations)
+            checks.each(f"{model.name} {policy}", by_policy, model, policy, resident_ns)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", default=os.path.join(ROOT if BUNDLED else BUILD, "check-gpu"))
     parser.add_argument("--minutes", type=float, default=9)
+    parser.add_argument("--resume", action="store_true")
     parser.add_argument("--small", action="store_true")
     arguments = parser.parse_args()
     told = json.loads(must(PLANRUN, "info", "--json"))
     info = next(backend for backend in told["backends"] if backend["name"] == "cuda")
     if not info["available"]:
         sys.exit(f"check-gpu: there is no GPU to check: {info['missing']}")
-    checks = Checks(arguments.out, arguments.minutes)
+    checks = Checks(arguments.out, arguments.minutes, arguments.resume)
     head = {"device": info["device"], "versions": info["library"], "planrun": told["version"]}
     print(", ".join(f"{key} {value}" for key, value in head.items()), flush=True)
     try:
         check(checks, info, arguments.small)
     finally:
         checks.write(head)
-    print(f"{checks.passed} passed, {checks.failed} failed")
-    return 1 if checks.failed else 0
+    print(f"{checks.count(True)} passed, {checks.count(False)} failed")
+    return 1 if checks.count(False) else 0
 
 
 if __name__ == "__main__":

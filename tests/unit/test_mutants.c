@@ -17,11 +17,12 @@ enum { PLANS = 52, MUTANTS = 120, INTERLEAVINGS = 1000 };
 static void make_plan(int number, const planc_profile *profile, planc_graph **graph, planc_plan **out) {
   static const char *const names[] = {"modnn",  "vdnn-all", "cheap", "modnn",      "chen",     "vdnn+",       "window",
                                       "window", "naive",    "lms",   "prefetch-1", "capuchin", "superneurons"};
-  const planc_policy *policy = planc_policy_find(names[number % 13]);
+  int which = number % (int)(sizeof names / sizeof *names);
+  const planc_policy *policy = planc_policy_find(names[which]);
   randgraph_options options = {.max_ops = 10, .max_elements = 16};
   ok_in(randgraph_make((uint64_t)(5000 + number), &options, graph), "graph");
   planc_problem problem = {.graph = *graph, .profile = profile, .batch = 1 + number % 3, .host_budget_bytes = -1};
-  if (number % 13 == 7) problem.placement = PLANC_PLACEMENT_VMM;
+  if (which == 7) problem.placement = PLANC_PLACEMENT_VMM;
   problem.chunk_bytes = 4096;
   int64_t least;
   ok_in(planc_least_budget(&problem, policy, &least), "least budget");

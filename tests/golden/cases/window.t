@@ -69,8 +69,8 @@ Too small a budget names the op that binds it.
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 64 (the graph's header)
-  ! planc: note: the least feasible budget of window is 747776 bytes (730.25 KiB); there:
-  ! peak: 709.28 KiB live at op pool2.grad; largest:
+  ! planc: note: the least feasible budget of window is 776704 bytes (758.50 KiB); there:
+  ! peak: 710.57 KiB live at op pool2.grad; largest:
   !     256.00 KiB  conv1.y
   !     128.00 KiB  conv2.y
   !     128.00 KiB  d.conv2.y
@@ -79,6 +79,6 @@ Too small a budget names the op that binds it.
   !      32.00 KiB  pool2.y
   !      18.00 KiB  conv2.w
   !      16.00 KiB  fc1.w
-  !      35.28 KiB  9 more
+  !      36.57 KiB  11 more
   ! planc: does not fit 20.00 KiB: op pool1.grad needs 655360 bytes, 0 are left beside parameters and state
   [1]
