@@ -180,7 +180,9 @@ planc_status modnn_allocate_workspace(modnn *m, int64_t bytes, int32_t horizon, 
   PLANC_TRY(vacate(m, bytes, horizon, &segment, out_when));
   *out_found = segment >= 0;
   if (segment < 0) return NULL;
-  *out_address = m->memory.segments.data[segment].address;
+  /* At the segment's end: what is prefetched beside it goes to the beginning, and no hole stays between the two. */
+  const planc_segment *at = &m->memory.segments.data[segment];
+  *out_address = at->address + at->bytes - planc_align_up(bytes, PLANC_ALIGNMENT);
   return planc_memory_list_take(&m->memory, segment, *out_address, bytes, workspace, &m->blocks[workspace].segment);
 }
 

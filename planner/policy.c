@@ -18,7 +18,8 @@ const planc_policy *planc_policies(void) {
        planc_policy_modnn},
       {"naive", "swaps everything around every op", 0, planc_policy_naive},
       {"prefetch-1", "swaps out what the backward pass reads, and in one op ahead", 0, planc_policy_prefetch_one},
-      {"lms", "Large Model Support: swaps between distant levels of the graph, tuned to the budget", 0, planc_policy_lms},
+      {"lms", "Large Model Support: swaps between distant levels of the graph, tuned to the budget", 0,
+       planc_policy_lms},
       {"capuchin", "Capuchin: swaps or recomputes single tensors, by their free time in a measured iteration",
        PLANC_POLICY_RECOMPUTES, planc_policy_capuchin},
       {"superneurons", "SuperNeurons: swaps outputs of convolutions, recomputes those of cheaper layers",
@@ -27,7 +28,8 @@ const planc_policy *planc_policies(void) {
        planc_policy_chen},
       {"cheap", "keeps outputs of convolutions and matrix products, recomputes the rest", PLANC_POLICY_RECOMPUTES,
        planc_policy_cheap},
-      {"window", "swaps what lies outside a window of bytes around the op that runs", PLANC_POLICY_VMM, planc_policy_window},
+      {"window", "swaps what lies outside a window of bytes around the op that runs", PLANC_POLICY_VMM,
+       planc_policy_window},
       {0},
   };
   return policies;

@@ -103,6 +103,8 @@ static planc_status report_fit(const fitting *f, const char *output) {
     planc_report_int(object, "times", r->n_times);
     report_error_json(object, "held_out_ops", &r->ops);
     if (f->n > 1) report_error_json(object, "held_out_graphs", &r->graphs);
+    planc_report_int(object, "repeated", r->n_repeated);
+    planc_report_int(object, "repeat_median_ppm", r->repeat_median_ppm);
     planc_report_int(object, "fit_ns", f->took_ns);
     return planc_report_json(object);
   }
@@ -110,6 +112,8 @@ static planc_status report_fit(const fitting *f, const char *output) {
          r->n_times, planc_time_format(f->took_ns, text));
   print_error("ops held out", &r->ops);
   if (f->n > 1) print_error("graphs held out", &r->graphs);
+  printf("  measurements of one shape differ by %.1f %%, median of %" PRId64 " times\n",
+         (double)r->repeat_median_ppm / 1e4, r->n_repeated);
   return NULL;
 }
 
@@ -191,6 +195,7 @@ static planc_status read_problem(predicting *p) {
   const planc_arguments *arguments = p->arguments;
   const char *device = planc_option_value(arguments, "device"), *listed = planc_option_value(arguments, "profile");
   bool inference = planc_option_given(arguments, "inference");
+  PLANC_TRY(read_load(arguments, &p->options.load_ppm));
   PLANC_TRY(
       planc_setup_graph(arguments->operands[0], planc_option_value(arguments, "optimizer"), inference, &p->graph));
   if (!device) {
@@ -204,8 +209,7 @@ static planc_status read_problem(predicting *p) {
   p->options.graph = p->graph;
   p->options.profile = p->device;
   p->options.listed = p->listed;
-  PLANC_TRY(choose_batches(p));
-  return read_load(arguments, &p->options.load_ppm);
+  return choose_batches(p);
 }
 
 /* The time of an iteration of the largest batch with the fastest algorithm of every op. */

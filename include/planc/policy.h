@@ -8,8 +8,7 @@
 
 /* Who gives out addresses. */
 typedef enum planc_placement {
-  PLANC_PLACEMENT_BEST_FIT, /* best fit with caching; policies that state no addresses are placed offline
-                             */
+  PLANC_PLACEMENT_BEST_FIT, /* with caching; what policies leave blank is placed offline */
   PLANC_PLACEMENT_VMM       /* virtual memory in chunks */
 } planc_placement;
 

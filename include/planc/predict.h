@@ -30,6 +30,9 @@ typedef struct planc_fit_report {
   int64_t n_times;        /* measured times used */
   planc_fit_error ops;    /* a fifth of the ops left out at a time, drawn by a fixed rule */
   planc_fit_error graphs; /* a graph left out at a time; nothing where there is only one */
+  /* Times of shapes that were measured several times, and how far they are from the others of their shape: no
+   * prediction can be expected to be nearer. */
+  int64_t n_repeated, repeat_median_ppm;
 } planc_fit_report;
 
 /* Fits a model to measured times; the constants for the roofline are those of `base`. Times marked as predicted are

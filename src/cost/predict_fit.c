@@ -253,12 +253,36 @@ static planc_status judge(const planc_samples *all, left_out out_of, int32_t n, 
   return status;
 }
 
+/* The distances of times from the median of the other times of their shape; a shape's times stand in ascending order.
+ */
+static planc_status add_repeats(const planc_samples *all, numbers *out) {
+  for (int64_t from = 0, to; from < all->len; from = to) {
+    for (to = from + 1; to < all->len && planc_samples_same_shape(&all->data[from], &all->data[to]);) to++;
+    for (int64_t s = from; s < to && to - from > 1; s++) {
+      int64_t middle = from + (to - from - 1) / 2;
+      const planc_sample *other = &all->data[middle < s ? middle : middle + 1];
+      VEC_PUSH(out, relative_ppm(other->time_ns, all->data[s].time_ns));
+    }
+  }
+  return NULL;
+}
+
+static planc_status judge_repeats(const planc_samples *all, planc_fit_report *report) {
+  numbers apart = {0};
+  planc_status status = add_repeats(all, &apart);
+  report->n_repeated = apart.len;
+  report->repeat_median_ppm = quantile(&apart, 50);
+  VEC_FREE(&apart);
+  return status;
+}
+
 /* --- The whole ------------------------------------------------------------------------------------------------ */
 
 static planc_status fit_and_judge(const planc_samples *all, int32_t n_cases, planc_model **out,
                                   planc_fit_report *report) {
   if (all->len == 0) return planc_error(PLANC_BAD_INPUT, "the profiles have no measured times");
   report->n_times = all->len;
+  PLANC_TRY(judge_repeats(all, report));
   PLANC_TRY(judge(all, (left_out){.kind = OUT_FOLD}, PLANC_FOLDS, &report->ops));
   if (n_cases > 1) PLANC_TRY(judge(all, (left_out){.kind = OUT_GRAPH}, n_cases, &report->graphs));
   PLANC_TRY(fit(all, &(left_out){.kind = OUT_NOTHING}, out));

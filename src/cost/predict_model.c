@@ -119,7 +119,7 @@ static int64_t deviation(const neighbours *near) {
 static int64_t growth(const planc_features *from, const planc_features *to) {
   static const planc_feature dims[] = {PLANC_FEATURE_images, PLANC_FEATURE_channels, PLANC_FEATURE_filters,
                                        PLANC_FEATURE_plane,  PLANC_FEATURE_columns,  PLANC_FEATURE_window,
-                                       PLANC_FEATURE_element};
+                                       PLANC_FEATURE_stride, PLANC_FEATURE_element};
   int64_t sum = 0;
   for (size_t d = 0; d < sizeof dims / sizeof *dims; d++)
     if (to->at[dims[d]] > from->at[dims[d]]) sum += to->at[dims[d]] - from->at[dims[d]];
@@ -135,14 +135,18 @@ static int64_t grown(const planc_model_sample *sample, const planc_features *at)
   return planc_add_saturate(bytes, bytes / 8);
 }
 
-/* The least that follows from any near sample that has one: from each it is a bound. */
+/* The least that follows from any near sample that has one, since each gives a bound; but what the very nearest have.
+ */
 static int64_t workspace(const neighbours *near, const planc_features *at) {
-  int64_t least = 0;
+  enum { NEAREST = 4 };
+  int64_t least = INT64_MAX, own = 0;
   if (near->distance[0] == 0) return near->of[0]->workspace_bytes;
   for (int32_t i = 0; i < near->n; i++) {
     int64_t bytes = grown(near->of[i], at);
-    if (bytes > 0 && (least == 0 || bytes < least)) least = bytes;
+    if (bytes > 0 && bytes < least) least = bytes;
+    if (i < NEAREST && near->of[i]->workspace_bytes > own) own = near->of[i]->workspace_bytes;
   }
+  if (least == INT64_MAX || own > least) return own;
   return least < PLANC_JSON_MAX ? least : PLANC_JSON_MAX;
 }
 

@@ -20,7 +20,7 @@ static void make_plan(int number, const planc_profile *profile, planc_graph **gr
   int which = number % (int)(sizeof names / sizeof *names);
   const planc_policy *policy = planc_policy_find(names[which]);
   randgraph_options options = {.max_ops = 10, .max_elements = 16};
-  ok_in(randgraph_make((uint64_t)(5000 + number), &options, graph), "graph");
+  ok_in(randgraph_make(UINT64_C(5000) + (uint64_t)number, &options, graph), "graph");
   planc_problem problem = {.graph = *graph, .profile = profile, .batch = 1 + number % 3, .host_budget_bytes = -1};
   if (which == 7) problem.placement = PLANC_PLACEMENT_VMM;
   problem.chunk_bytes = 4096;

@@ -42,3 +42,15 @@ stream on its own and delayed at random.
   verified: every bit as in the reference
   2
   verified: every bit as in the reference
+
+Samples that are made once are the first period's in every period: with the parameters kept as they are (inference), so
+is every loss.
+
+  $ planc plan graphs/lenet-digits.yaml --inference --device k40m --batch 4 --budget 4M -o infer.plan >/dev/null 2>&1
+  $ planrun exec infer.plan --same-samples --iterations 3 --verify --json | sed 's/.*"losses":\[\([^]]*\)\].*/\1/' | tr ',' '\n' | sort -u | wc -l
+  1
+  $ planrun exec infer.plan --iterations 3 --json | sed 's/.*"losses":\[\([^]]*\)\].*/\1/' | tr ',' '\n' | sort -u | wc -l
+  3
+  $ planrun exec infer.plan --same-samples --data data/digits/digits.csv.gz
+  ! planrun: --data and --same-samples exclude each other
+  [2]

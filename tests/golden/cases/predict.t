@@ -1,0 +1,97 @@
+A graph that has never run gets the times of a device's constants, or of its model, as a profile that can be planned with.
+
+  ~ planc predict inputs/tiny.yaml --device p100 -o p.json
+  p.json: <N> ops on p100, <N> of them by its model, predicted in <N> ms
+    compute <N> ms at batch <N>, with the fastest algorithms
+  ! planc: note: device p100 has no model: times are those of its constants
+  ! planc: note: batch <N> (the graph's header)
+  $ grep -c '"predicted":true' p.json
+  7
+  ~ planc plan inputs/tiny.yaml --profile p.json -o tiny.plan
+  tiny.plan: modnn, batch <N> in <N> round of <N>
+    peak <size> of <size>, host <size>
+    iteration <N> ms, ideal <N> ms (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+  ! planc: note: batch <N> (the graph's header)
+  ! planc: note: budget <size> (device p100)
+  ! planc: note: policy modnn (the fall-back)
+  ~ planc predict inputs/tiny.yaml --device p100 --load 0.5 --batch 6 --json -o busy.json
+  {"planc":"predict/1","device":"p100","ops":<N>,"modelled":<N>,"load_ppm":<N>,"batch":<N>,"compute_ns":<N>,"predict_ns":<N>}
+  ! planc: note: device p100 has no model: times are those of its constants
+
+What was measured elsewhere makes a model. Times that are predicted are no measurements.
+
+  $ planc predict --fit p.json --graphs inputs/tiny.yaml -o m.json
+  ! planc: the profiles have no measured times
+  [3]
+  $ sed 's/"predicted":true,//g' p.json > measured.json
+  ~ planc predict --fit measured.json --graphs inputs/tiny.yaml --name mine -o m.json
+  m.json: <N> types and algorithms from <N> times, fitted and judged in <N> ms
+    ops held out         median error <N> %, <N> % below <N> %; roofline <N> %; <N> times, <N> more not predicted
+    measurements of one shape differ by <N> %, median of <N> times
+  $ planc predict --fit measured.json --graphs inputs/tiny.yaml --name mine -o again.json > said && cmp m.json again.json
+  ~ planc predict --fit measured.json measured.json --graphs inputs/tiny.yaml,inputs/tiny.yaml --json -o m.json
+  {"planc":"predict-fit/1","groups":<N>,"times":<N>,"held_out_ops":{"n":<N>,"unknown":<N>,"median_ppm":<N>,"p90_ppm":<N>,"roofline_median_ppm":<N>},"held_out_graphs":{"n":<N>,"unknown":<N>,"median_ppm":<N>,"p90_ppm":<N>,"roofline_median_ppm":<N>},"repeated":<N>,"repeat_median_ppm":<N>,"fit_ns":<N>}
+  ~ planc predict inputs/tiny.yaml --device m.json -o q.json
+  q.json: <N> ops on p100, <N> of them by its model, predicted in <N> ms
+    compute <N> ms at batch <N>, with the fastest algorithms
+  ! planc: note: batch <N> (the graph's header)
+  ~ planc predict inputs/tiny.yaml --device m.json --profile p.json -o q.json
+  q.json: <N> ops on p100, <N> of them by its model, predicted in <N> ms
+    compute <N> ms at batch <N>, with the fastest algorithms
+  ! planc: note: batch <N> (the graph's header)
+  $ ls
+  again.json
+  busy.json
+  data
+  graphs
+  inputs
+  m.json
+  measured.json
+  p.json
+  q.json
+  said
+  tiny.plan
+
+Profiles and graphs belong together.
+
+  $ planc predict --fit measured.json --graphs graphs/vgg16.yaml -o x.json
+  ! planc: measured.json: op first is not in graph vgg16
+  [3]
+  $ planc predict --fit measured.json -o x.json
+  ! planc: --graphs must name the graph of each profile, in their order
+  [2]
+  $ planc predict --fit measured.json --graphs inputs/tiny.yaml,inputs/tiny.yaml -o x.json
+  ! planc: --graphs names more than the 1 profiles
+  [2]
+  $ planc predict --fit measured.json --graphs inputs/tiny.yaml, -o x.json
+  ! planc: --graphs names more than the 1 profiles
+  [2]
+  $ planc predict --fit measured.json --graphs inputs/tiny.yaml --load 0.5 -o x.json
+  ! planc: --fit and --load exclude each other
+  [2]
+  $ planc predict inputs/tiny.yaml --graphs inputs/tiny.yaml
+  ! planc: --graphs needs --fit
+  [2]
+  $ planc predict inputs/tiny.yaml inputs/tiny.yaml
+  ! planc: predict takes one graph
+  [2]
+  $ planc predict inputs/tiny.yaml --load 1.5
+  ! planc: --load takes a fraction from 0 to 1
+  [2]
+  $ planc predict inputs/tiny.yaml --load nan
+  ! planc: --load takes a fraction from 0 to 1
+  [2]
+  $ planc predict inputs/tiny.yaml --inference --optimizer sgd
+  ! planc: --optimizer and --inference exclude each other
+  [2]
+  $ planc predict inputs/tiny.yaml --device missing
+  ! planc: no description of device missing; known ones are listed in planc(1)
+  [3]
+  $ sed 's/"roofline"/"other"/' m.json > bad.json
+  $ planc predict inputs/tiny.yaml --device bad.json
+  ! planc: bad.json: model.features[0]: must be roofline: the model is of another version
+  [3]
+  $ ls x.json
+  ! ls: cannot access 'x.json': No such file or directory
+  [2]
