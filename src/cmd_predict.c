@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "planc/predict.h"
+#include "util/arena.h"
 #include "util/file.h"
 #include "util/locate.h"
 #include "util/size.h"
@@ -29,6 +30,7 @@ static planc_status read_device(const char *name, planc_profile **out) {
 /* --- Fitting -------------------------------------------------------------------------------------------------- */
 
 typedef struct fitting {
+  planc_arena memory;
   const planc_arguments *arguments;
   int32_t n;
   planc_fit_case *cases;
@@ -64,10 +66,9 @@ static planc_status read_cases(fitting *f) {
   const planc_arguments *arguments = f->arguments;
   const char *device = planc_option_value(arguments, "device");
   f->n = arguments->n_operands;
-  f->cases = calloc((size_t)f->n, sizeof *f->cases);
-  f->graphs = calloc((size_t)f->n, sizeof *f->graphs);
-  f->profiles = calloc((size_t)f->n, sizeof *f->profiles);
-  if (!f->cases || !f->graphs || !f->profiles) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  PLANC_TRY(PLANC_NEW(&f->memory, &f->cases, f->n));
+  PLANC_TRY(PLANC_NEW(&f->memory, &f->graphs, f->n));
+  PLANC_TRY(PLANC_NEW(&f->memory, &f->profiles, f->n));
   PLANC_TRY(read_graphs(f));
   for (int32_t i = 0; i < f->n; i++) {
     PLANC_TRY(planc_profile_read(arguments->operands[i], &f->profiles[i]));
@@ -146,9 +147,7 @@ static planc_status fit(const planc_arguments *arguments) {
   }
   planc_model_free(f.model);
   planc_profile_free(f.device);
-  free(f.cases);
-  free(f.graphs);
-  free(f.profiles);
+  planc_arena_free(&f.memory);
   return status;
 }
 

@@ -180,9 +180,11 @@ static planc_status fill(predicting *p) {
 /* Batches are those of the roofline's table, ascending and distinct. */
 static planc_status set_up(predicting *p) {
   const planc_predict_options *o = p->options;
-  PLANC_TRY(planc_costs_make(&p->bare, o->graph, o->n_batches, o->batches, &p->roofline));
-  p->out->batches = p->roofline->batches;
-  p->out->n_batches = p->roofline->n_batches;
+  planc_costs *roofline;
+  PLANC_TRY(planc_costs_make(&p->bare, o->graph, o->n_batches, o->batches, &roofline));
+  p->roofline = roofline;
+  p->out->batches = roofline->batches;
+  p->out->n_batches = roofline->n_batches;
   return o->listed ? planc_costs_make(o->listed, o->graph, o->n_batches, o->batches, &p->listed) : NULL;
 }
 

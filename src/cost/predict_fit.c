@@ -154,7 +154,8 @@ static planc_status fit_group(const planc_samples *all, int64_t from, int64_t to
   return NULL;
 }
 
-static planc_status fit_groups(const planc_samples *all, const left_out *out_of, planc_model *model) {
+/* Fills an empty model. */
+static planc_status fit(const planc_samples *all, const left_out *out_of, planc_model *model) {
   VEC(planc_model_group) groups = {0};
   planc_status status = NULL;
   for (int64_t from = 0, to; !status && from < all->len; from = to) {
@@ -172,18 +173,6 @@ static planc_status fit_groups(const planc_samples *all, const left_out *out_of,
   model->n_groups = (int32_t)groups.len;
   VEC_FREE(&groups);
   return status;
-}
-
-static planc_status fit(const planc_samples *all, const left_out *out_of, planc_model **out) {
-  planc_model *model = calloc(1, sizeof *model);
-  if (!model) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_status status = fit_groups(all, out_of, model);
-  if (status) {
-    planc_model_free(model);
-    return status;
-  }
-  *out = model;
-  return NULL;
 }
 
 /* --- Judging -------------------------------------------------------------------------------------------------- */
@@ -207,13 +196,12 @@ static int64_t relative_ppm(int64_t predicted, int64_t measured) {
 }
 
 static planc_status judge_without(const planc_samples *all, const left_out *out_of, judging *j) {
-  planc_model *model;
-  PLANC_TRY(fit(all, out_of, &model));
-  planc_status status = NULL;
+  planc_model model = {0};
+  planc_status status = fit(all, out_of, &model);
   for (int64_t s = 0; !status && s < all->len; s++) {
     const planc_sample *sample = &all->data[s];
     if (!is_out(out_of, sample)) continue;
-    const planc_model_group *group = find_group(model, sample);
+    const planc_model_group *group = find_group(&model, sample);
     j->error->n_unknown += !group;
     if (!group) continue;
     int64_t roofline_ns = planc_exp2_fixed(sample->features.at[PLANC_FEATURE_roofline]);
@@ -224,7 +212,7 @@ static planc_status judge_without(const planc_samples *all, const left_out *out_
     j->model.data[j->model.len++] = relative_ppm(time_ns, sample->time_ns);
     j->roofline.data[j->roofline.len++] = relative_ppm(roofline_ns, sample->time_ns);
   }
-  planc_model_free(model);
+  planc_arena_free(&model.arena);
   return status;
 }
 
@@ -278,15 +266,15 @@ static planc_status judge_repeats(const planc_samples *all, planc_fit_report *re
 
 /* --- The whole ------------------------------------------------------------------------------------------------ */
 
-static planc_status fit_and_judge(const planc_samples *all, int32_t n_cases, planc_model **out,
+static planc_status fit_and_judge(const planc_samples *all, int32_t n_cases, planc_model *model,
                                   planc_fit_report *report) {
   if (all->len == 0) return planc_error(PLANC_BAD_INPUT, "the profiles have no measured times");
   report->n_times = all->len;
   PLANC_TRY(judge_repeats(all, report));
   PLANC_TRY(judge(all, (left_out){.kind = OUT_FOLD}, PLANC_FOLDS, &report->ops));
   if (n_cases > 1) PLANC_TRY(judge(all, (left_out){.kind = OUT_GRAPH}, n_cases, &report->graphs));
-  PLANC_TRY(fit(all, &(left_out){.kind = OUT_NOTHING}, out));
-  report->n_groups = (*out)->n_groups;
+  PLANC_TRY(fit(all, &(left_out){.kind = OUT_NOTHING}, model));
+  report->n_groups = model->n_groups;
   return NULL;
 }
 
@@ -294,11 +282,18 @@ planc_status planc_model_fit(const planc_profile *base, const planc_fit_case *ca
                              planc_fit_report *report) {
   *out = NULL;
   *report = (planc_fit_report){0};
+  planc_model *model = calloc(1, sizeof *model);
+  if (!model) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   planc_samples all = {0};
   planc_status status = NULL;
   for (int32_t c = 0; !status && c < n_cases; c++) status = planc_samples_collect(base, &cases[c], c, &all);
   planc_samples_sort(&all);
-  if (!status) status = fit_and_judge(&all, n_cases, out, report);
+  if (!status) status = fit_and_judge(&all, n_cases, model, report);
   VEC_FREE(&all);
-  return status;
+  if (status) {
+    planc_model_free(model);
+    return status;
+  }
+  *out = model;
+  return NULL;
 }

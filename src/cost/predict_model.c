@@ -130,7 +130,7 @@ static int64_t growth(const planc_features *from, const planc_features *to) {
  * shrink below what a sample of another shape had. An eighth is for padding and rounding. */
 static int64_t grown(const planc_model_sample *sample, const planc_features *at) {
   enum { POINT = 16 };
-  int64_t factor = planc_exp2_fixed(growth(&sample->features, at) + POINT * PLANC_LOG_ONE);
+  int64_t factor = planc_exp2_fixed(growth(&sample->features, at) + (int64_t)POINT * PLANC_LOG_ONE);
   int64_t bytes = planc_muldiv_ceil(sample->workspace_bytes, factor, 1 << POINT);
   return planc_add_saturate(bytes, bytes / 8);
 }
@@ -140,8 +140,8 @@ static int64_t grown(const planc_model_sample *sample, const planc_features *at)
 static int64_t workspace(const neighbours *near, const planc_features *at) {
   enum { NEAREST = 4 };
   int64_t least = INT64_MAX, own = 0;
-  if (near->distance[0] == 0) return near->of[0]->workspace_bytes;
   for (int32_t i = 0; i < near->n; i++) {
+    if (near->distance[i] == 0) return near->of[i]->workspace_bytes;
     int64_t bytes = grown(near->of[i], at);
     if (bytes > 0 && bytes < least) least = bytes;
     if (i < NEAREST && near->of[i]->workspace_bytes > own) own = near->of[i]->workspace_bytes;
@@ -168,7 +168,7 @@ planc_variant planc_model_variant(const planc_model_group *group, const planc_fe
   return (planc_variant){.algorithm = group->algorithm,
                          .time_ns = time_ns < PLANC_JSON_MAX ? time_ns : PLANC_JSON_MAX,
                          .workspace_bytes = workspace(&unloaded, at),
-                         .busy_ppm = near.of[0]->busy_ppm,
+                         .busy_ppm = near.n > 0 ? near.of[0]->busy_ppm : PLANC_PPM,
                          .deterministic = group->deterministic};
 }
 
@@ -207,7 +207,7 @@ static planc_status read_row(const planc_json *at, int32_t n, int64_t most, int6
 /* Features, then residual, workspace and busy share. */
 static planc_status read_sample(const planc_json *at, planc_model_sample *out) {
   enum { RESIDUAL = PLANC_N_FEATURES, WORKSPACE, BUSY, N };
-  int64_t row[N];
+  int64_t row[N] = {0};
   PLANC_TRY(read_row(at, N, PLANC_JSON_MAX, row));
   for (int32_t i = 0; i <= RESIDUAL; i++)
     if (llabs(row[i]) > PLANC_MODEL_MAX_LOG) return planc_json_error(at, "has a logarithm that is too large");

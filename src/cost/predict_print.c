@@ -97,12 +97,13 @@ static void emit_head(planc_emit *emit, const planc_profile *profile, const char
 }
 
 static planc_status take(planc_emit *emit, char **out_text, size_t *out_length) {
+  planc_emit_bytes(emit, "", 1); /* the end of the string */
   if (emit->failure) {
     free(emit->text);
     return emit->failure;
   }
   *out_text = emit->text;
-  *out_length = emit->length;
+  *out_length = emit->length - 1;
   return NULL;
 }
 

@@ -1,8 +1,10 @@
-/* Fuzz target: any bytes as a profile. What is accepted must also give costs. */
+/* Fuzz target: any bytes as a profile. What is accepted must also give costs, and what its model predicts must be a
+ * profile again. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "planc/cost.h"
+#include "planc/predict.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,6 +34,26 @@ static void use(const planc_profile *profile) {
   planc_graph_free(graph);
 }
 
+static void predict(const planc_profile *profile) {
+  static const int64_t batches[] = {1, 1000};
+  planc_graph *graph = NULL;
+  planc_prediction *prediction = NULL;
+  planc_profile *again = NULL;
+  char *text = NULL;
+  size_t length = 0;
+  if (planc_graph_parse(graph_text, strlen(graph_text), "graph", &graph)) abort();
+  planc_predict_options options = {
+      .profile = profile, .graph = graph, .n_batches = 2, .batches = batches, .load_ppm = 300000};
+  planc_status status = planc_predict(&options, &prediction);
+  if (!status && planc_prediction_print(prediction, &text, &length)) abort();
+  if (!status && planc_profile_parse(text, length, "printed", &again)) abort();
+  planc_status_free(status);
+  free(text);
+  planc_profile_free(again);
+  planc_prediction_free(prediction);
+  planc_graph_free(graph);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   planc_profile *profile = NULL;
   planc_status status = planc_profile_parse((const char *)data, size, "fuzz", &profile);
@@ -41,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (device->reserved_bytes > device->memory_bytes || planc_link_ns(&device->h2d, INT64_MAX) < 0) abort();
     if (planc_costs_add_ns(profile, 1 << 20) <= 0) abort();
     use(profile);
+    predict(profile);
   }
   planc_status_free(status);
   planc_profile_free(profile);

@@ -177,7 +177,8 @@ class PlanFormat(unittest.TestCase):
         with open(os.path.join(ROOT, "tests/data/plan/small.plan"), encoding="utf-8") as file:
             rows = file.read().splitlines()
         with linked_folder() as folder:
-            for options in ("--policy cheap", "--policy vdnn-all", "--sub-batch 24 --budget 400K"):
+            for options in ("--policy cheap", "--policy vdnn-all",
+                            "--policy window --placement vmm --chunk 4K --budget 2M", "--sub-batch 24 --budget 400K"):
                 done = run(f"planc plan graphs/lenet-digits.yaml {options} -o -", cwd=folder)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 rows += done.stdout.splitlines()
@@ -203,7 +204,7 @@ class PlanFormat(unittest.TestCase):
     def test_the_header_s_keys_are_all_described(self):
         named = re.findall(r"^\.TP\n\.BR? (.*)$", sections(page("planc-plan.5"), "SS")["Header"], re.M)
         described = [key for line in named for key in re.findall(r"[a-z_-]+", line)]
-        self.assertEqual({tuple(described)}, self.forms()["planc-plan"])
+        self.assertEqual(tuple(described), max(self.forms()["planc-plan"], key=len))
 
 
 class Tables(unittest.TestCase):

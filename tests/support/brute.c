@@ -182,6 +182,23 @@ int64_t brute_least_peak(const brute_space *space) {
   return brute_peak(space, &choice);
 }
 
+int64_t brute_least_instance(const brute_space *space) {
+  const planc_trace *trace = space->trace;
+  int64_t most = 0;
+  for (int32_t i = 0; i < trace->n_instances; i++) {
+    const planc_instance *instance = &trace->instances[i];
+    int64_t bytes = INT64_MAX;
+    for (int32_t v = 0; v < space->n_variants[i]; v++) {
+      int64_t workspace = units(variant_of(space, i, space->variants[i][v]).workspace_bytes);
+      if (workspace < bytes) bytes = workspace;
+    }
+    for (int32_t k = 0; k < instance->n_accesses; k++)
+      bytes += units(trace->buffers[trace->accesses[instance->first_access + k].buffer].bytes);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
 /* --- Time --------------------------------------------------------------------------------------------------------- */
 
 typedef struct bound {

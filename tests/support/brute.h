@@ -47,6 +47,10 @@ int64_t brute_peak(const brute_space *space, const brute_choice *choice);
  * params, state and the gradients made. */
 int64_t brute_least_peak(const brute_space *space);
 
+/* What an instance needs for its operands and its least workspace, at the most: no schedule needs less, not even one
+ * outside the space that lets params, state and gradients leave as well. */
+int64_t brute_least_instance(const brute_space *space);
+
 /* A time per iteration that no plan of these stays and variants beats in `arena` bytes, wherever its addresses are,
  * in whatever order and however early its copies start; INT64_MAX when it cannot run. Moments are ignored. */
 int64_t brute_bound_ns(const brute_space *space, const brute_choice *choice, int64_t arena);

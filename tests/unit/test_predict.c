@@ -214,7 +214,7 @@ START_TEST(order_of_profiles_makes_no_difference) {
   ok(planc_model_fit(fitted.base, turned, 2, &model, &report));
   size_t length, turned_length;
   char *text = print_model(fitted.model, &length), *turned_text = print_model(model, &turned_length);
-  ck_assert_str_eq(text, turned_text);
+  ck_assert(strcmp(text, turned_text) == 0);
   ck_assert_int_eq(report.graphs.median_ppm, fitted.report.graphs.median_ppm);
   ck_assert_int_eq(report.ops.p90_ppm, fitted.report.ops.p90_ppm);
   free(text);
@@ -228,7 +228,7 @@ START_TEST(model_survives_its_file) {
   char *text = print_model(fitted.model, &length);
   planc_profile *device = parse(text, length);
   char *again = print_model(planc_profile_model(device), &again_length);
-  ck_assert_str_eq(text, again);
+  ck_assert(strcmp(text, again) == 0);
   ck_assert_str_eq(planc_profile_device(device)->name, "fitted");
   free(text);
   free(again);

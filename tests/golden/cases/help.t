@@ -9,6 +9,7 @@ Help goes to standard output and is a success.
     compare    plan with several policies and compare
     show       show what is in a graph or a plan
     train      derive backward and optimizer ops of a forward graph
+    predict    predict how long ops take that were never run
   'planc COMMAND --help' tells a command's options.
   options: --color=auto|always|never (anywhere), --version, --help
   exit: 0 fits, 1 does not fit or plan not valid, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device
@@ -90,6 +91,22 @@ Help goes to standard output and is a success.
         --optimizer NAME           sgd, momentum or adam (default: the graph's header, else sgd)
         --precision NAME           f32, tf32 or bf16 (default: f32)
     -o, --output FILE              the training graph (default: standard output)
+    -h, --help                     this text
+  $ planc predict --help
+  usage: planc predict GRAPH | --fit PROFILE... [option ...]
+  predict how long ops take that were never run
+  options:
+    -d, --device NAME|FILE         device description, or model of a device (default: the graph's header, else h100)
+    -b, --batch N                  largest batch to predict (default: the graph's header, else 32)
+        --load SHARE               share of the time that others keep the device busy, 0 to 1 (default: 0)
+    -p, --profile FILE             take algorithms and workspaces from this profile, and predict their times
+    -o, --output FILE              the profile or model (default: predicted.json, with --fit model.json)
+        --optimizer NAME           sgd, momentum or adam, where a graph has no backward ops (default: its header's, else sgd)
+        --inference                take graphs as they stand, without deriving training
+        --fit                      fit a model to measured profiles, the operands
+        --graphs GRAPH,...         with --fit: the graphs that were measured, in the order of the profiles
+        --name NAME                with --fit: of the device in the model (default: the first profile's)
+        --json                     what was done as one line of JSON
     -h, --help                     this text
   $ planrun --help
   usage: planrun COMMAND [operand ...] [option ...]
