@@ -17,8 +17,9 @@ enum { PLANC_LOG_BITS = 16, PLANC_LOG_ONE = 1 << PLANC_LOG_BITS };
   X(operand, 1)                                                                                                  \
   X(result, 1)                                                                                                   \
   X(images, 1)                                                                                                   \
-  X(columns, 1) X(channels, 1) X(filters, 1) X(plane, 1) X(window, 16) X(stride, 16) X(groups, 4) X(element, 16) \
-      X(layout, 16) X(load, 4)
+  X(columns, 1)                                                                                                  \
+  X(channels, 1) X(filters, 1) X(plane, 1) X(window, 16) X(stride, 16) X(groups, 4) X(element, 16) X(layout, 16) \
+      X(load, 4)
 typedef enum planc_feature {
 #define X(name, nearness) PLANC_FEATURE_##name,
   PLANC_FEATURES(X)
