@@ -9,17 +9,24 @@ enum { PLANC_LOG_BITS = 16, PLANC_LOG_ONE = 1 << PLANC_LOG_BITS };
 
 /* X(name, nearness): a factor of 2 in the feature puts two ops sqrt(nearness) apart. What makes a library take another
  * kernel (window, stride, element type) outweighs sizes; the roofline follows from the others. */
-#define PLANC_FEATURES(X)                                                                                        \
-  X(roofline, 0)                                                                                                 \
-  X(flops, 1)                                                                                                    \
-  X(traffic, 1)                                                                                                  \
-  X(input, 1)                                                                                                    \
-  X(operand, 1)                                                                                                  \
-  X(result, 1)                                                                                                   \
-  X(images, 1)                                                                                                   \
-  X(columns, 1)                                                                                                  \
-  X(channels, 1) X(filters, 1) X(plane, 1) X(window, 16) X(stride, 16) X(groups, 4) X(element, 16) X(layout, 16) \
-      X(load, 4)
+#define PLANC_FEATURES(X) \
+  X(roofline, 0)          \
+  X(flops, 1)             \
+  X(traffic, 1)           \
+  X(input, 1)             \
+  X(operand, 1)           \
+  X(result, 1)            \
+  X(images, 1)            \
+  X(columns, 1)           \
+  X(channels, 1)          \
+  X(filters, 1)           \
+  X(plane, 1)             \
+  X(window, 16)           \
+  X(stride, 16)           \
+  X(groups, 4)            \
+  X(element, 16)          \
+  X(layout, 16)           \
+  X(load, 4)
 typedef enum planc_feature {
 #define X(name, nearness) PLANC_FEATURE_##name,
   PLANC_FEATURES(X)

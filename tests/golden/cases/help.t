@@ -127,6 +127,7 @@ Help goes to standard output and is a success.
         --deterministic            refuse algorithms that do not give the same bits every time
     -e, --epochs N                 with --data: passes over the data, in all (default 1)
     -n, --iterations N             iterations in all, rounded up to whole periods (default without --data: 1)
+        --same-samples             take the first iterations' samples in every period: times the device, not the feed
     -s, --seed N                   of initial values, shuffles and dropout (default 0)
         --save FILE                write a checkpoint after each epoch, at the end and when interrupted
         --resume FILE              go on from a checkpoint
