@@ -60,6 +60,7 @@ typedef struct modnn {
   int32_t task;                   /* the instance that is scheduled */
   int64_t now, out_free, in_free; /* current time; when the copy engines are done */
   int32_t last_anchor;            /* of the latest offload */
+  int64_t reached;                /* the highest address that anything has ended at */
   int32_t searched;               /* block before which the last search for a scheme ended, -1 at first */
   VEC(modnn_decision) decisions;
   VEC(modnn_offload) offloads;

@@ -161,6 +161,18 @@ static planc_status vacate(modnn *m, int64_t bytes, int32_t horizon, int32_t *ou
   return NULL;
 }
 
+static void reach(modnn *m, int64_t address, int64_t bytes) {
+  if (address + bytes > m->reached) m->reached = address + bytes;
+}
+
+/* At the segment's end: what is prefetched beside it goes to the beginning, and no hole stays between the two. But no
+ * higher than anything has been: a workspace is no reason to use more memory. */
+static int64_t workspace_address(const modnn *m, const planc_segment *at, int64_t bytes) {
+  int64_t end = at->address + at->bytes;
+  if (m->reached < end) end = m->reached;
+  return end - bytes > at->address ? (end - bytes) / PLANC_ALIGNMENT * PLANC_ALIGNMENT : at->address;
+}
+
 planc_status modnn_allocate(modnn *m, int32_t block, int32_t horizon, int64_t *out_when, bool *out_found) {
   int32_t segment;
   PLANC_TRY(vacate(m, modnn_room(m, block), horizon, &segment, out_when));
@@ -169,6 +181,7 @@ planc_status modnn_allocate(modnn *m, int32_t block, int32_t horizon, int64_t *o
   int64_t address = m->memory.segments.data[segment].address;
   modnn_block *b = &m->blocks[block];
   m->searched = block;
+  reach(m, address, modnn_room(m, block));
   PLANC_TRY(planc_memory_list_take(&m->memory, segment, address, modnn_room(m, block), block, &b->segment));
   VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_ACQUIRE, .subject = block, .address = address}));
   return NULL;
@@ -180,9 +193,8 @@ planc_status modnn_allocate_workspace(modnn *m, int64_t bytes, int32_t horizon, 
   PLANC_TRY(vacate(m, bytes, horizon, &segment, out_when));
   *out_found = segment >= 0;
   if (segment < 0) return NULL;
-  /* At the segment's end: what is prefetched beside it goes to the beginning, and no hole stays between the two. */
-  const planc_segment *at = &m->memory.segments.data[segment];
-  *out_address = at->address + at->bytes - planc_align_up(bytes, PLANC_ALIGNMENT);
+  *out_address = workspace_address(m, &m->memory.segments.data[segment], planc_align_up(bytes, PLANC_ALIGNMENT));
+  reach(m, *out_address, bytes);
   return planc_memory_list_take(&m->memory, segment, *out_address, bytes, workspace, &m->blocks[workspace].segment);
 }
 
