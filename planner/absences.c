@@ -73,8 +73,10 @@ planc_status planc_absences_live(const planc_trace *trace, const planc_absences 
   for (int32_t b = 0; b < trace->n_buffers; b++) add_buffer(trace, b, absences->until, live);
   for (int64_t k = 0; k < absences->n; k++) {
     const planc_absence *a = &absences->items[k];
-    int64_t end = a->fetch < trace->n_instances ? a->fetch : trace->n_instances;
-    add_span(live, trace->n_instances, (int64_t)a->leave + 1, end - 1, -planc_walk_room(&trace->buffers[a->buffer]));
+    int64_t bytes = planc_walk_room(&trace->buffers[a->buffer]);
+    int64_t end = a->fetch < trace->n_instances && !planc_absence_wraps(a) ? a->fetch : trace->n_instances;
+    add_span(live, trace->n_instances, (int64_t)a->leave + 1, end - 1, -bytes);
+    if (planc_absence_wraps(a)) add_span(live, trace->n_instances, 0, (int64_t)a->fetch - 1, -bytes);
   }
   for (int32_t i = 1; i < trace->n_instances; i++) live[i] += live[i - 1];
   return NULL;
@@ -247,10 +249,10 @@ static planc_status close_stones(run *r, int32_t instance) {
 static planc_status fetch_ahead(run *r, int32_t instance) {
   for (int32_t k = r->fetches.first[instance]; k != NONE; k = r->fetches.also[k]) {
     const planc_absence *absence = &r->absences->items[k];
-    if (r->held[absence->buffer] >= 0 || !planc_schedule_on_host(r->schedule, absence->buffer, absence->version))
-      continue;
+    int32_t version = planc_absence_wraps(absence) ? 0 : absence->version;
+    if (r->held[absence->buffer] >= 0 || !planc_schedule_on_host(r->schedule, absence->buffer, version)) continue;
     PLANC_TRY(planc_walk_open(r->walk, absence->buffer, &r->held[absence->buffer]));
-    PLANC_TRY(planc_schedule_prefetch(r->schedule, r->held[absence->buffer], absence->version));
+    PLANC_TRY(planc_schedule_prefetch(r->schedule, r->held[absence->buffer], version));
   }
   return NULL;
 }
@@ -349,7 +351,17 @@ static planc_status make_agendas(run *r, planc_arena *arena) {
   return NULL;
 }
 
+static planc_status open_boundary(run *r, planc_arena *arena) {
+  bool *home;
+  PLANC_TRY(PLANC_NEW(arena, &home, r->trace->n_buffers));
+  for (int64_t k = 0; k < r->absences->n; k++) {
+    if (planc_absence_wraps(&r->absences->items[k])) home[r->absences->items[k].buffer] = true;
+  }
+  return planc_walk_boundary(r->walk, home);
+}
+
 static planc_status run_trace(run *r, planc_arena *arena) {
+  PLANC_TRY(open_boundary(r, arena));
   PLANC_TRY(PLANC_NEW(arena, &r->held, r->trace->n_buffers));
   PLANC_TRY(PLANC_NEW(arena, &r->next, r->trace->n_buffers));
   PLANC_TRY(make_agendas(r, arena));

@@ -1,35 +1,42 @@
 /* Running a trace while chosen versions are away from the device for a while: they leave after one instance and are
  * back for a later one, from the host or by running their writers again. Which, when and how is the policy's choice;
- * stating that, and what a recompute pulls in, is this. What is not away stays from its first access to its last. */
+ * stating that, and what a recompute pulls in, is this. What is not away stays from its first access to its last, and
+ * from period to period if it persists. */
 #ifndef PLANC_PLANNER_ABSENCES_H
 #define PLANC_PLANNER_ABSENCES_H
 
 #include "planner/walk.h"
 #include "util/arena.h"
 
-/* `version` of `buffer` is away behind instance `leave` and before instance `fetch`. */
+/* `version` of `buffer` is away behind instance `leave` and before instance `fetch`. Where `fetch` is not behind
+ * `leave` the absence wraps around the period: a persistent buffer's last version is away behind its last access, at
+ * home on the host at the boundary, and back, as version 0, for the next period's `fetch`. */
 typedef struct planc_absence {
   int32_t buffer, version;
   int32_t copy;  /* the instance behind which it is copied to the host, from its writer to `leave`; PLANC_NO_COPY where
-                    the host has it, or its writer is to run again */
+                    the host has it, or its writer is to run again. Version 0 of what is at home is there */
   int32_t leave; /* not before the last access ahead of the absence */
   int32_t fetch; /* copying in begins ahead of this instance; the next reader itself where nothing is to be ahead of it;
                     PLANC_NEVER to wait until something asks for it */
   bool wait;     /* compute and copies in wait for the copy out as soon as it has begun */
 } planc_absence;
 
+static inline bool planc_absence_wraps(const planc_absence *absence) {
+  return absence->fetch <= absence->leave;
+}
+
 #define PLANC_NO_COPY (-1)
 #define PLANC_NEVER INT32_MAX
 
 typedef struct planc_absences {
   int64_t n;
-  const planc_absence *items; /* those of one buffer do not overlap */
+  const planc_absence *items; /* those of one buffer do not overlap; one at most wraps */
   const int32_t *until;       /* per buffer: the instance after which it is dropped, where that is later than its last
                                  access because recomputes read it; NULL = nowhere later */
   const bool *brief;          /* per buffer: a recompute brings it back for the next instance alone; NULL = for none */
 } planc_absences;
 
-/* Runs all instances from where planc_walk_start left the walk, and finishes the schedule. */
+/* States the boundary where planc_walk_start left the walk, runs all instances and finishes the schedule. */
 planc_status planc_walk_absences(planc_walk *walk, const planc_absences *absences);
 
 /* What a policy has to state: its absences, in memory of `arena`. */

@@ -1,10 +1,13 @@
 /* Placement of residencies, workspaces and host slots, each alive for a stretch of the command list.
  *
- * Command c stands at position c + 1; at position 0 the boundary is resident, and stays so to the last position. */
+ * Command c stands at position c + 1; at position 0 the boundary is resident, and stays so to the last position. What
+ * is at home has its host slot at both positions, and passes through the place of its first residency. */
 #include "addresses.h"
 
 #include "placement.h"
 #include "planc/plan.h"
+
+enum { NO_SLOT = -1 };
 
 /* --- Device --------------------------------------------------------------------------------------------------------
  */
@@ -19,7 +22,7 @@ typedef struct device_items {
 /* A boundary buffer that was away holds its place twice: up to its first release and from its last acquire. */
 static planc_status tie_boundary(const planc_schedule *s, device_items *device) {
   const planc_residency *residencies = planc_schedule_residencies(s);
-  for (int32_t first = 0; first < planc_schedule_n_boundary(s); first++) {
+  for (int32_t first = planc_schedule_n_homes(s); first < planc_schedule_n_boundary(s); first++) {
     int32_t buffer = residencies[first].buffer, last = planc_schedule_open(s, buffer);
     if (last == first) continue;
     planc_item *item = &device->items[device->of_residency[first]];
@@ -50,6 +53,7 @@ static planc_status collect_device_items(planc_arena *arena, const planc_schedul
                                     .address = residencies[r].address,
                                     .spans = {{0, n_commands + 2}, {0, 0}}};
   }
+  for (int32_t r = 0; r < planc_schedule_n_homes(s); r++) device->items[r].bytes = 0;
   device->n = n_residencies;
   for (int32_t c = 0; c < n_commands; c++) {
     const planc_command *command = &planc_schedule_commands(s)[c];
@@ -76,8 +80,8 @@ static planc_status require_stated(const device_items *device) {
   return NULL;
 }
 
-static planc_status assign_device(planc_arena *arena, const planc_schedule *s, int64_t *of_command,
-                                  planc_addresses *out) {
+static planc_status assign_device(planc_arena *arena, const planc_schedule *s, const int32_t *home_of,
+                                  int64_t *of_command, planc_addresses *out) {
   device_items device;
   int64_t *of_residency;
   int32_t n_residencies = planc_schedule_n_residencies(s);
@@ -87,7 +91,11 @@ static planc_status assign_device(planc_arena *arena, const planc_schedule *s, i
   if (memory->chunk_bytes > 0) PLANC_TRY(require_stated(&device));
   PLANC_TRY(planc_context(planc_place(device.items, device.n, &out->arena_bytes), "device addresses"));
   if (memory->chunk_bytes > 0) out->arena_bytes = memory->arena_bytes;
-  for (int32_t r = 0; r < n_residencies; r++) of_residency[r] = device.items[device.of_residency[r]].address;
+  for (int32_t r = n_residencies - 1; r >= planc_schedule_n_homes(s); r--) {
+    of_residency[r] = device.items[device.of_residency[r]].address;
+    int32_t home = home_of[planc_schedule_residencies(s)[r].buffer];
+    if (home != NO_SLOT) of_residency[home] = of_residency[r];
+  }
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
     if (device.of_command[c] >= 0) of_command[c] = device.items[device.of_command[c]].address;
   }
@@ -98,46 +106,110 @@ static planc_status assign_device(planc_arena *arena, const planc_schedule *s, i
 /* --- Host ----------------------------------------------------------------------------------------------------------
  */
 
-/* A version occupies host bytes from its offload to its last prefetch. */
-static planc_status assign_host(planc_arena *arena, const planc_schedule *s, int64_t *of_command,
-                                planc_addresses *out) {
-  int32_t n_commands = planc_schedule_n_commands(s), n = 0;
+typedef struct host_slots {
+  planc_item *items; /* those at home first, by residency */
+  int32_t n;
+  int32_t *of_command;    /* by offload, NO_SLOT where nothing reads the copy */
+  int32_t *last_prefetch; /* by offload command; 0 = none */
+  const int32_t *home_of; /* by buffer: its residency of the boundary if it is at home, else NO_SLOT */
+} host_slots;
+
+/* At home: up to the last prefetch of what the period before left, and from the offload of the last version on. */
+static void add_homes(const planc_schedule *s, host_slots *slots) {
+  const planc_trace *trace = planc_schedule_trace(s);
   const planc_command *commands = planc_schedule_commands(s);
-  int32_t *last_prefetch, *slot_of; /* by offload command */
-  planc_item *slots;
-  PLANC_TRY(PLANC_NEW(arena, &last_prefetch, n_commands));
-  PLANC_TRY(PLANC_NEW(arena, &slot_of, n_commands));
-  PLANC_TRY(PLANC_NEW(arena, &slots, n_commands));
-  for (int32_t c = 0; c < n_commands; c++) {
-    if (commands[c].kind == PLANC_CMD_PREFETCH && !commands[c].user) last_prefetch[commands[c].source] = c;
+  int32_t n_commands = planc_schedule_n_commands(s);
+  for (int32_t h = 0; h < planc_schedule_n_homes(s); h++) {
+    int32_t buffer = planc_schedule_residencies(s)[h].buffer, back = planc_schedule_going_home(s, buffer);
+    planc_item *item = &slots->items[slots->n++];
+    *item = (planc_item){.bytes = trace->buffers[buffer].bytes, .address = PLANC_BLANK};
+    item->spans[0] = (planc_span){0, back == PLANC_HOME ? n_commands + 2 : 1};
+    item->spans[1] = (planc_span){back == PLANC_HOME ? 0 : back + 1, back == PLANC_HOME ? 0 : n_commands + 2};
+    if (back != PLANC_HOME) slots->of_command[back] = h;
   }
   for (int32_t c = 0; c < n_commands; c++) {
-    if (commands[c].kind != PLANC_CMD_OFFLOAD || last_prefetch[c] == 0) continue;
+    if (commands[c].kind != PLANC_CMD_PREFETCH || commands[c].source != PLANC_HOME) continue;
+    planc_span *span =
+        &slots->items[slots->home_of[planc_schedule_residencies(s)[commands[c].residency].buffer]].spans[0];
+    if (span->end < c + 2) span->end = c + 2;
+  }
+}
+
+/* Elsewhere a version occupies host bytes from its offload to its last prefetch. */
+static void add_slots(const planc_schedule *s, host_slots *slots) {
+  const planc_command *commands = planc_schedule_commands(s);
+  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
+    if (commands[c].kind != PLANC_CMD_OFFLOAD || slots->last_prefetch[c] == 0 || slots->of_command[c] != NO_SLOT) {
+      continue;
+    }
     int32_t buffer = planc_schedule_residencies(s)[commands[c].residency].buffer;
-    slot_of[c] = n;
-    slots[n++] = (planc_item){.bytes = planc_schedule_trace(s)->buffers[buffer].bytes,
-                              .address = PLANC_BLANK,
-                              .spans = {{c + 1, last_prefetch[c] + 2}, {0, 0}}};
+    slots->of_command[c] = slots->n;
+    slots->items[slots->n++] = (planc_item){.bytes = planc_schedule_trace(s)->buffers[buffer].bytes,
+                                            .address = PLANC_BLANK,
+                                            .spans = {{c + 1, slots->last_prefetch[c] + 2}, {0, 0}}};
   }
-  PLANC_TRY(planc_context(planc_place(slots, n, &out->host_arena_bytes), "host slots"));
+}
+
+static planc_status collect_host_slots(planc_arena *arena, const planc_schedule *s, const int32_t *home_of,
+                                       host_slots *slots) {
+  int32_t n_commands = planc_schedule_n_commands(s);
+  const planc_command *commands = planc_schedule_commands(s);
+  PLANC_TRY(PLANC_NEW(arena, &slots->last_prefetch, n_commands));
+  PLANC_TRY(PLANC_NEW(arena, &slots->of_command, n_commands));
+  PLANC_TRY(PLANC_NEW(arena, &slots->items, (int64_t)n_commands + planc_schedule_n_homes(s)));
+  slots->home_of = home_of;
   for (int32_t c = 0; c < n_commands; c++) {
+    slots->of_command[c] = NO_SLOT;
+    bool stored = commands[c].kind == PLANC_CMD_PREFETCH && !commands[c].user && commands[c].source != PLANC_HOME;
+    if (stored) slots->last_prefetch[commands[c].source] = c;
+  }
+  add_homes(s, slots);
+  add_slots(s, slots);
+  return NULL;
+}
+
+static planc_status assign_host(planc_arena *arena, const planc_schedule *s, const int32_t *home_of,
+                                int64_t *of_command, planc_addresses *out) {
+  const planc_command *commands = planc_schedule_commands(s);
+  int32_t n_homes = planc_schedule_n_homes(s);
+  host_slots slots = {0};
+  int64_t *homes;
+  PLANC_TRY(PLANC_NEW(arena, &homes, n_homes));
+  PLANC_TRY(collect_host_slots(arena, s, home_of, &slots));
+  PLANC_TRY(planc_context(planc_place(slots.items, slots.n, &out->host_arena_bytes), "host slots"));
+  for (int32_t h = 0; h < n_homes; h++) homes[h] = slots.items[h].address;
+  out->homes = homes;
+  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
     bool offload = commands[c].kind == PLANC_CMD_OFFLOAD;
     if (!offload && commands[c].kind != PLANC_CMD_PREFETCH) continue;
-    int32_t origin = offload ? c : commands[c].source;
     if (commands[c].user) {
       of_command[c] = PLANC_USER;
-    } else {
-      of_command[c] = last_prefetch[origin] > 0 ? slots[slot_of[origin]].address : PLANC_DROPPED;
+      continue;
     }
+    int32_t origin = offload ? c : commands[c].source;
+    int32_t slot = origin == PLANC_HOME ? home_of[planc_schedule_residencies(s)[commands[c].residency].buffer]
+                                        : slots.of_command[origin];
+    of_command[c] = slot == NO_SLOT ? PLANC_DROPPED : slots.items[slot].address;
   }
+  return NULL;
+}
+
+/* --- Both --------------------------------------------------------------------------------------------------------- */
+
+static planc_status find_homes(planc_arena *arena, const planc_schedule *s, int32_t **out) {
+  PLANC_TRY(PLANC_NEW(arena, out, planc_schedule_trace(s)->n_buffers));
+  for (int32_t b = 0; b < planc_schedule_trace(s)->n_buffers; b++) (*out)[b] = NO_SLOT;
+  for (int32_t h = 0; h < planc_schedule_n_homes(s); h++) (*out)[planc_schedule_residencies(s)[h].buffer] = h;
   return NULL;
 }
 
 planc_status planc_assign_addresses(planc_arena *arena, const planc_schedule *schedule, planc_addresses *out) {
   int64_t *of_command;
+  int32_t *home_of; /* by buffer: its residency of the boundary if it is at home */
+  PLANC_TRY(find_homes(arena, schedule, &home_of));
   PLANC_TRY(PLANC_NEW(arena, &of_command, planc_schedule_n_commands(schedule)));
-  PLANC_TRY(assign_device(arena, schedule, of_command, out));
-  PLANC_TRY(assign_host(arena, schedule, of_command, out));
+  PLANC_TRY(assign_device(arena, schedule, home_of, of_command, out));
+  PLANC_TRY(assign_host(arena, schedule, home_of, of_command, out));
   out->commands = of_command;
   return NULL;
 }

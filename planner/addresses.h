@@ -6,7 +6,9 @@
 #include "util/arena.h"
 
 typedef struct planc_addresses {
-  const int64_t *residencies; /* device address by residency */
+  /* Device address by residency; of what is at home on the host, that of its first residency in the period. */
+  const int64_t *residencies;
+  const int64_t *homes; /* host address by residency of what is at home */
   /* By command: the workspace of an exec on the device; the slot of an offload or prefetch on the host, PLANC_USER for
    * the user's memory, PLANC_DROPPED for an offload that nothing reads. 0 for others. */
   const int64_t *commands;

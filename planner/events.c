@@ -34,11 +34,18 @@ static void join_clock(clock *into, const clock *from) {
   }
 }
 
+/* Steps are followed in two bodies, 0 and 1, and then once what comes after them, as body 2. */
+static int32_t body_of(const hazards *h, int32_t step) {
+  return step >= 2 * h->work->n_body ? 2 : step / h->work->n_body;
+}
+
+static int32_t index_of(const hazards *h, int32_t step) {
+  return step >= 2 * h->work->n_body ? step - h->work->n_body : step % h->work->n_body;
+}
+
 /* Turns the needs of a step into waits, the latest first: it may cover the others. */
-static planc_status wait_for(hazards *h, int32_t step, int32_t n_body, int32_t needs[PLANC_N_STREAMS],
-                             planc_waits *out) {
-  int32_t index = step % n_body, body = step / n_body;
-  if (body == 2) index = n_body; /* the epilogue's */
+static planc_status wait_for(hazards *h, int32_t step, int32_t needs[PLANC_N_STREAMS], planc_waits *out) {
+  int32_t index = index_of(h, step), body = body_of(h, step);
   clock *own = &h->now[h->work->steps[index].stream];
   for (;;) {
     int32_t latest = -1;
@@ -48,42 +55,42 @@ static planc_status wait_for(hazards *h, int32_t step, int32_t n_body, int32_t n
     if (latest < 0) return NULL;
     join_clock(own, &h->ends[latest]);
     if (body > 0) {
-      VEC_PUSH(out, ((planc_wait){.step = index, .producer = latest % n_body, .lag = body - latest / n_body}));
+      int32_t lag = body - body_of(h, latest);
+      VEC_PUSH(out, ((planc_wait){.step = index, .producer = index_of(h, latest), .lag = lag}));
     }
   }
 }
 
-static planc_status follow_step(hazards *h, int32_t step, int32_t n_body, planc_waits *out) {
-  const planc_step *it = &h->work->steps[step / n_body == 2 ? n_body : step % n_body];
+static planc_status follow_step(hazards *h, int32_t step, planc_waits *out) {
+  const planc_step *it = &h->work->steps[index_of(h, step)];
   int32_t needs[PLANC_N_STREAMS];
   memset(needs, -1, sizeof needs);
   if (it->await >= 0) {
-    int32_t producer = step / n_body * n_body + it->await;
-    needs[h->work->steps[it->await].stream] = producer;
+    needs[h->work->steps[it->await].stream] = step - index_of(h, step) + it->await;
   }
   for (int32_t k = 0; k < it->n_touches; k++) {
     planc_access_map_touch(&h->map, h->work->touches[it->first_touch + k], it->stream, step, needs);
   }
   needs[it->stream] = -1; /* its stream runs in order */
-  PLANC_TRY(wait_for(h, step, n_body, needs, out));
+  PLANC_TRY(wait_for(h, step, needs, out));
   h->now[it->stream].seen[it->stream] = step;
   h->ends[step] = h->now[it->stream];
   return NULL;
 }
 
 static planc_status follow_bodies(hazards *h, planc_waits *out) {
-  int32_t n_body = h->work->n_steps - 1;
-  if (n_body > INT32_MAX / 2 - 1) return planc_error(PLANC_INTERNAL, "too many instructions");
+  int64_t n = (int64_t)h->work->n_body + h->work->n_steps;
+  if (n > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many instructions");
   PLANC_TRY(planc_access_map_make(&h->arena, h->work->ranges, h->work->n_ranges, &h->map));
-  PLANC_TRY(PLANC_NEW(&h->arena, &h->ends, (int64_t)n_body * 2 + 1));
+  PLANC_TRY(PLANC_NEW(&h->arena, &h->ends, n));
   memset(h->now, -1, sizeof h->now);
-  for (int32_t step = 0; step <= 2 * n_body; step++) PLANC_TRY(follow_step(h, step, n_body, out));
+  for (int32_t step = 0; step < n; step++) PLANC_TRY(follow_step(h, step, out));
   return NULL;
 }
 
 planc_status planc_find_waits(const planc_work *work, planc_waits *out) {
   hazards h = {.work = work};
-  planc_status status = work->n_steps > 1 ? follow_bodies(&h, out) : NULL;
+  planc_status status = follow_bodies(&h, out);
   planc_arena_free(&h.arena);
   return status;
 }

@@ -15,14 +15,13 @@ typedef struct planc_work {
   int32_t n_ranges;
   const planc_range *ranges;
   const planc_touch *touches;
-  /* The body's steps, and a last one that is not part of it: what the epilogue does. */
-  int32_t n_steps;
-  const planc_step *steps;
+  int32_t n_body, n_steps;
+  const planc_step *steps; /* the body's, and from n_body on those that come once after the last body */
 } planc_work;
 
 typedef struct planc_wait {
   int32_t step, producer; /* before `step`, its stream waits for the end of `producer` */
-  int32_t lag;            /* 0: in this body; 1: in the one before (the last one, for the epilogue) */
+  int32_t lag;            /* 0: in this body, or after all bodies; 1: in the body before (the last one, after all) */
 } planc_wait;
 
 typedef VEC(planc_wait) planc_waits;

@@ -14,11 +14,12 @@ static level boundary_of(const planc_plan *plan, const planc_trace *trace, int64
   level all = {0};
   int64_t end = 0;
   for (int32_t r = 0; r < plan->n_boundary; r++) {
+    if (plan->boundary[r].home) continue;
+    all.n = 1;
     bytes[r] = trace->buffers[plan->boundary[r].buffer].bytes;
     all.bytes = planc_add_saturate(all.bytes, bytes[r]);
     if (planc_add_saturate(plan->boundary[r].address, bytes[r]) > end) end = plan->boundary[r].address + bytes[r];
   }
-  all.n = plan->n_boundary > 0;
   *out_between = plan->chunk_bytes > 0 && end > all.bytes ? end - all.bytes : 0;
   all.bytes += *out_between;
   all.held = plan->chunk_bytes > 0 ? planc_align_up(end, plan->chunk_bytes) : all.bytes;

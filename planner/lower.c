@@ -2,9 +2,10 @@
  *
  *   schedule - addresses.h -> places - events.h -> waits - here -> prologue, body, epilogue
  *
- * The prologue copies the boundary in and makes every other stream wait for that; only then does it record, as body -1,
- * what the body waits on with lag 1, so that no stream touches a boundary buffer before its copy has ended. The
- * epilogue waits for the last body's writes and copies the boundary back. */
+ * The prologue copies the boundary in, what is at home on the host through the device, and makes every stream wait for
+ * the others' copies; only then does it record, as body -1, what the body waits on with lag 1, so that no stream
+ * touches the boundary before it is there. The epilogue waits for the last body's writes and copies the boundary back.
+ */
 #include <string.h>
 
 #include "addresses.h"
@@ -17,6 +18,13 @@
 
 enum { NONE = -1 };
 
+/* An instruction of the prologue or epilogue. Several in a row on one stream can be one step. */
+typedef struct around {
+  planc_instr instr;
+  int32_t begins, ends; /* the step that begins before it, and that which ends after it; NONE */
+} around;
+typedef VEC(around) arounds;
+
 typedef struct lowering {
   const planc_problem *problem;
   const planc_schedule *schedule;
@@ -28,14 +36,18 @@ typedef struct lowering {
   planc_arena *memory; /* the plan's */
   planc_arena arena;   /* lowering's own */
   planc_addresses addresses;
-  /* Steps: what runs on a stream, in order; acquires, releases and dropped offloads are none. */
-  int32_t *step_of_command, *command_of_step;
-  int32_t *first_range; /* by residency, then by command for its workspace or host slot, and one more */
+  /* Steps: what runs on a stream, in order; acquires, releases and dropped offloads are none. Behind those of the body
+   * stand the epilogue's, then the prologue's. */
+  planc_step *steps;
+  int32_t n_steps, first_before; /* all; the prologue's first */
+  int32_t *step_of_command;
+  arounds before, after;
+  int32_t *first_range; /* by residency, by command for its workspace or host slot, by home, and one more */
   VEC(planc_range) ranges;
   VEC(planc_touch) touches;
   planc_work work;
-  planc_waits waits;
-  int32_t *event_of_step; /* NONE where nobody waits */
+  planc_waits waits, waits_before; /* the prologue's */
+  int32_t *event_of_step;          /* NONE where nobody waits */
   planc_map algorithm_index;
   VEC(const char *) algorithms;
 } lowering;
@@ -60,7 +72,7 @@ static planc_status add_ranges(lowering *l, const planc_translation *translation
 
 /* The bytes that each residency and command touches. Host addresses follow the device's. */
 static planc_status make_ranges(lowering *l) {
-  int32_t n_residencies = planc_schedule_n_residencies(l->schedule);
+  int32_t n_residencies = planc_schedule_n_residencies(l->schedule), n_homes = planc_schedule_n_homes(l->schedule);
   int64_t host = planc_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT);
   if (planc_add_saturate(host, l->addresses.host_arena_bytes) == INT64_MAX) {
     return planc_error(PLANC_BAD_INPUT, "device and host addresses together exceed 64 bits");
@@ -68,7 +80,7 @@ static planc_status make_ranges(lowering *l) {
   const planc_virtual_memory *memory = planc_schedule_memory(l->schedule);
   planc_translation translation;
   PLANC_TRY(planc_translation_make(memory->chunk_bytes, memory->mappings, memory->n, &l->arena, &translation));
-  PLANC_TRY(PLANC_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + 1));
+  PLANC_TRY(PLANC_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + n_homes + 1));
   for (int32_t r = 0; r < n_residencies; r++) {
     PLANC_TRY(add_ranges(l, &translation, l->addresses.residencies[r], bytes_of(l, r)));
     l->first_range[r + 1] = (int32_t)l->ranges.len;
@@ -84,13 +96,18 @@ static planc_status make_ranges(lowering *l) {
     }
     l->first_range[n_residencies + c + 1] = (int32_t)l->ranges.len;
   }
+  for (int32_t h = 0; h < n_homes; h++) {
+    int64_t address = host + l->addresses.homes[h];
+    VEC_PUSH(&l->ranges, ((planc_range){address, address + bytes_of(l, h)}));
+    l->first_range[n_residencies + l->n_commands + h + 1] = (int32_t)l->ranges.len;
+  }
   if (l->ranges.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many address ranges");
   l->work.ranges = l->ranges.data;
   l->work.n_ranges = (int32_t)l->ranges.len;
   return NULL;
 }
 
-/* Appends the touches of a residency or, counted on from there, a command. */
+/* Appends the touches of a residency or, counted on from there, a command or a home. */
 static planc_status touch(lowering *l, int32_t what, bool writes) {
   for (int32_t k = l->first_range[what]; k < l->first_range[what + 1]; k++) {
     VEC_PUSH(&l->touches, ((planc_touch){k, writes}));
@@ -130,11 +147,15 @@ static bool runs(const lowering *l, int32_t c) {
   return command->kind != PLANC_CMD_OFFLOAD || l->addresses.commands[c] != PLANC_DROPPED;
 }
 
+static planc_status end_step(lowering *l, planc_step step) {
+  if (l->touches.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many accesses");
+  step.n_touches = (int32_t)l->touches.len - step.first_touch;
+  l->steps[l->n_steps++] = step;
+  return NULL;
+}
+
 static planc_status make_steps(lowering *l) {
-  int32_t n_boundary = planc_schedule_n_boundary(l->schedule), n_steps = 0;
-  planc_step *steps;
   int32_t *last_copy; /* step of the copy last started, by residency */
-  PLANC_TRY(PLANC_NEW(&l->arena, &steps, (int64_t)l->n_commands + 1));
   PLANC_TRY(PLANC_NEW(&l->arena, &last_copy, planc_schedule_n_residencies(l->schedule)));
   PLANC_TRY(PLANC_NEW(&l->arena, &l->step_of_command, l->n_commands));
   for (int32_t c = 0; c < l->n_commands; c++) {
@@ -142,38 +163,118 @@ static planc_status make_steps(lowering *l) {
     l->step_of_command[c] = NONE;
     if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_OFFLOAD) last_copy[command->residency] = NONE;
     if (!runs(l, c) || (command->kind == PLANC_CMD_AWAIT && last_copy[command->residency] == NONE)) continue;
-    planc_step *step = &steps[n_steps];
-    *step = (planc_step){.stream = command->stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
+    planc_step step = {.stream = command->stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
     PLANC_TRY(touch_all(l, c));
-    if (l->touches.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many accesses");
-    step->n_touches = (int32_t)l->touches.len - step->first_touch;
     if (command->kind == PLANC_CMD_AWAIT) {
-      step->await = last_copy[command->residency];
+      step.await = last_copy[command->residency];
     } else if (command->kind != PLANC_CMD_EXEC) {
-      last_copy[command->residency] = n_steps;
+      last_copy[command->residency] = l->n_steps;
     }
-    l->step_of_command[c] = n_steps++;
+    l->step_of_command[c] = l->n_steps;
+    PLANC_TRY(end_step(l, step));
   }
-  /* The epilogue copies the boundary back. */
-  int32_t first_touch = (int32_t)l->touches.len;
-  for (int32_t r = 0; r < n_boundary; r++) PLANC_TRY(touch(l, r, false));
-  if (l->touches.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many accesses");
-  steps[n_steps++] = (planc_step){PLANC_STREAM_D2H, first_touch, (int32_t)l->touches.len - first_touch, NONE};
-  l->work.n_steps = n_steps;
-  l->work.steps = steps;
-  l->work.touches = l->touches.data;
+  l->work.n_body = l->n_steps;
   return NULL;
+}
+
+/* --- Before and after all bodies ------------------------------------------------------------------------------------
+ */
+
+static planc_instr acquire_of(const lowering *l, int32_t residency) {
+  return (planc_instr){.op = PLANC_INSTR_acquire,
+                       .id = residency,
+                       .aux = l->residencies[residency].buffer,
+                       .address = l->addresses.residencies[residency],
+                       .bytes = bytes_of(l, residency)};
+}
+
+static planc_instr release_of(int32_t residency) {
+  return (planc_instr){.op = PLANC_INSTR_release, .id = residency};
+}
+
+static planc_instr copy_of(const lowering *l, planc_instr_op op, int16_t stream, int32_t residency, int64_t host) {
+  return (planc_instr){
+      .op = (uint8_t)op, .stream = stream, .id = residency, .address = host, .bytes = bytes_of(l, residency)};
+}
+
+static planc_status add_around(arounds *edge, planc_instr instr, int32_t step) {
+  VEC_PUSH(edge, ((around){instr, step, step}));
+  return NULL;
+}
+
+/* What is resident at the boundary is copied in, or back, in one step. */
+static planc_status copy_residents(lowering *l, arounds *edge, planc_instr_op op) {
+  int32_t n = planc_schedule_n_boundary(l->schedule), first = planc_schedule_n_homes(l->schedule);
+  int16_t stream = op == PLANC_INSTR_prefetch ? PLANC_STREAM_H2D : PLANC_STREAM_D2H;
+  planc_step step = {.stream = stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
+  for (int32_t r = first; r < n; r++) {
+    PLANC_TRY(touch(l, r, op == PLANC_INSTR_prefetch));
+    VEC_PUSH(edge, ((around){copy_of(l, op, stream, r, PLANC_USER), NONE, NONE}));
+  }
+  if (first == n) return NULL;
+  edge->data[edge->len - (n - first)].begins = edge->data[edge->len - 1].ends = l->n_steps;
+  return end_step(l, step);
+}
+
+/* One copy of a way from one side of the host to the other through the device. */
+static planc_status copy_home(lowering *l, arounds *edge, planc_instr_op op, int32_t home, int64_t address) {
+  bool in = op == PLANC_INSTR_prefetch;
+  int16_t stream = in ? PLANC_STREAM_H2D : PLANC_STREAM_D2H;
+  planc_step step = {.stream = stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
+  PLANC_TRY(touch(l, home, in));
+  if (address != PLANC_USER) {
+    PLANC_TRY(touch(l, planc_schedule_n_residencies(l->schedule) + l->n_commands + home, !in));
+  }
+  PLANC_TRY(add_around(edge, copy_of(l, op, stream, home, address), l->n_steps));
+  return end_step(l, step);
+}
+
+static planc_status pass_through(lowering *l, arounds *edge, int32_t home, int64_t from, int64_t to) {
+  PLANC_TRY(add_around(edge, acquire_of(l, home), NONE));
+  PLANC_TRY(copy_home(l, edge, PLANC_INSTR_prefetch, home, from));
+  PLANC_TRY(copy_home(l, edge, PLANC_INSTR_offload, home, to));
+  return add_around(edge, release_of(home), NONE);
+}
+
+static planc_status make_around(lowering *l) {
+  int32_t n_homes = planc_schedule_n_homes(l->schedule), n_boundary = planc_schedule_n_boundary(l->schedule);
+  PLANC_TRY(copy_residents(l, &l->after, PLANC_INSTR_offload));
+  for (int32_t r = n_homes; r < n_boundary; r++) PLANC_TRY(add_around(&l->after, release_of(r), NONE));
+  for (int32_t h = 0; h < n_homes; h++) {
+    PLANC_TRY(pass_through(l, &l->after, h, l->addresses.homes[h], PLANC_USER));
+  }
+  l->first_before = l->n_steps;
+  for (int32_t h = 0; h < n_homes; h++) {
+    PLANC_TRY(pass_through(l, &l->before, h, PLANC_USER, l->addresses.homes[h]));
+  }
+  for (int32_t r = n_homes; r < n_boundary; r++) PLANC_TRY(add_around(&l->before, acquire_of(l, r), NONE));
+  return copy_residents(l, &l->before, PLANC_INSTR_prefetch);
 }
 
 /* --- Events ---------------------------------------------------------------------------------------------------------
  */
 
-/* Numbers the steps that somebody waits for, in the order of the body. */
+static planc_status find_waits(lowering *l) {
+  l->work.steps = l->steps;
+  l->work.touches = l->touches.data;
+  l->work.n_steps = l->first_before;
+  PLANC_TRY(planc_find_waits(&l->work, &l->waits));
+  planc_work before = l->work;
+  before.steps = l->steps + l->first_before;
+  before.n_body = 0;
+  before.n_steps = l->n_steps - l->first_before;
+  return planc_find_waits(&before, &l->waits_before);
+}
+
+/* Numbers the steps that somebody waits for: in the order of the body, then the epilogue's and the prologue's. */
 static planc_status number_events(lowering *l) {
-  PLANC_TRY(PLANC_NEW(&l->arena, &l->event_of_step, l->work.n_steps));
-  for (int32_t i = 0; i < l->work.n_steps; i++) l->event_of_step[i] = NONE;
+  PLANC_TRY(PLANC_NEW(&l->arena, &l->event_of_step, l->n_steps));
+  for (int32_t i = 0; i < l->n_steps; i++) l->event_of_step[i] = NONE;
   for (int64_t w = 0; w < l->waits.len; w++) l->event_of_step[l->waits.data[w].producer] = 0;
-  for (int32_t i = 0; i < l->work.n_steps; i++) {
+  for (int64_t w = 0; w < l->waits_before.len; w++) {
+    l->event_of_step[l->first_before + l->waits_before.data[w].producer] = 0;
+  }
+  for (int32_t i = 0; i < l->n_steps; i++) {
     if (l->event_of_step[i] != NONE) l->event_of_step[i] = l->plan->n_events++;
   }
   return NULL;
@@ -181,14 +282,15 @@ static planc_status number_events(lowering *l) {
 
 static planc_instr record_of(const lowering *l, int32_t step) {
   return (planc_instr){
-      .op = PLANC_INSTR_record, .stream = (int16_t)l->work.steps[step].stream, .id = l->event_of_step[step]};
+      .op = PLANC_INSTR_record, .stream = (int16_t)l->steps[step].stream, .id = l->event_of_step[step]};
 }
 
-static planc_instr wait_of(const lowering *l, const planc_wait *wait) {
+/* The wait's steps are counted from `first_step` on. */
+static planc_instr wait_of(const lowering *l, const planc_wait *wait, int32_t first_step) {
   return (planc_instr){.op = PLANC_INSTR_wait,
                        .lag = (uint8_t)wait->lag,
-                       .stream = (int16_t)l->work.steps[wait->step].stream,
-                       .id = l->event_of_step[wait->producer]};
+                       .stream = (int16_t)l->steps[first_step + wait->step].stream,
+                       .id = l->event_of_step[first_step + wait->producer]};
 }
 
 /* --- Sections -------------------------------------------------------------------------------------------------------
@@ -217,23 +319,6 @@ static planc_status exec_of(lowering *l, int32_t c, planc_instr *out) {
                        .time_ns = variant.time_ns,
                        .busy_ppm = variant.busy_ppm};
   return index_algorithm(l, variant.algorithm, &out->aux);
-}
-
-static planc_instr acquire_of(const lowering *l, int32_t residency) {
-  return (planc_instr){.op = PLANC_INSTR_acquire,
-                       .id = residency,
-                       .aux = l->residencies[residency].buffer,
-                       .address = l->addresses.residencies[residency],
-                       .bytes = bytes_of(l, residency)};
-}
-
-static planc_instr release_of(int32_t residency) {
-  return (planc_instr){.op = PLANC_INSTR_release, .id = residency};
-}
-
-static planc_instr copy_of(const lowering *l, planc_instr_op op, int16_t stream, int32_t residency, int64_t host) {
-  return (planc_instr){
-      .op = (uint8_t)op, .stream = stream, .id = residency, .address = host, .bytes = bytes_of(l, residency)};
 }
 
 /* The instruction of a command; false when it has none of its own. */
@@ -275,7 +360,7 @@ static planc_status make_body(lowering *l) {
   for (int32_t c = 0; c < l->n_commands; c++) {
     int32_t step = l->step_of_command[c];
     for (; step != NONE && w < l->waits.len && l->waits.data[w].step == step; w++) {
-      instrs[n++] = wait_of(l, &l->waits.data[w]);
+      instrs[n++] = wait_of(l, &l->waits.data[w], 0);
     }
     bool any;
     PLANC_TRY(instr_of(l, c, &instrs[n], &any));
@@ -286,26 +371,47 @@ static planc_status make_body(lowering *l) {
   return NULL;
 }
 
-static planc_status make_prologue(lowering *l) {
-  int32_t n_boundary = planc_schedule_n_boundary(l->schedule), n = 0;
-  bool *awaited; /* with lag 1, by step */
-  PLANC_TRY(PLANC_NEW(&l->arena, &awaited, l->work.n_steps));
-  for (int64_t w = 0; w < l->waits.len; w++) awaited[l->waits.data[w].producer] |= l->waits.data[w].lag > 0;
-  planc_instr *instrs;
-  PLANC_TRY(PLANC_NEW(l->memory, &instrs, 2 * (int64_t)n_boundary + PLANC_N_STREAMS + l->plan->n_events));
-  for (int32_t r = 0; r < n_boundary; r++) instrs[n++] = acquire_of(l, r);
-  for (int32_t r = 0; r < n_boundary; r++) {
-    instrs[n++] = copy_of(l, PLANC_INSTR_prefetch, PLANC_STREAM_H2D, r, PLANC_USER);
+/* Appends the instructions of an edge with the waits and records that their steps need. */
+static void emit_around(const lowering *l, const arounds *edge, const planc_waits *waits, int64_t w, int32_t first_step,
+                        planc_instr *instrs, int32_t *n) {
+  for (int64_t i = 0; i < edge->len; i++) {
+    const around *it = &edge->data[i];
+    for (; it->begins != NONE && w < waits->len && waits->data[w].step + first_step == it->begins; w++) {
+      instrs[(*n)++] = wait_of(l, &waits->data[w], first_step);
+    }
+    instrs[(*n)++] = it->instr;
+    if (it->ends != NONE && l->event_of_step[it->ends] != NONE) instrs[(*n)++] = record_of(l, it->ends);
   }
-  if (n_boundary > 0) {
-    int32_t event = l->plan->n_events++;
-    instrs[n++] = (planc_instr){.op = PLANC_INSTR_record, .stream = PLANC_STREAM_H2D, .id = event};
-    for (int32_t t = 0; t < PLANC_N_STREAMS; t++) {
-      if (t == PLANC_STREAM_H2D) continue;
-      instrs[n++] = (planc_instr){.op = PLANC_INSTR_wait, .stream = (int16_t)t, .id = event};
+}
+
+/* Every stream waits for what the streams that copied the boundary in have done. */
+static void join_streams(lowering *l, planc_instr *instrs, int32_t *n) {
+  static const int16_t copying[] = {PLANC_STREAM_H2D, PLANC_STREAM_D2H};
+  int32_t n_copying = planc_schedule_n_homes(l->schedule) > 0 ? 2 : 1;
+  if (planc_schedule_n_boundary(l->schedule) == 0) return;
+  for (int32_t k = 0; k < n_copying; k++) {
+    instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_record, .stream = copying[k], .id = l->plan->n_events + k};
+  }
+  for (int32_t k = 0; k < n_copying; k++) {
+    for (int16_t t = 0; t < PLANC_N_STREAMS; t++) {
+      if (t == copying[k]) continue;
+      instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_wait, .stream = t, .id = l->plan->n_events + k};
     }
   }
-  for (int32_t i = 0; i < l->work.n_steps; i++) {
+  l->plan->n_events += n_copying;
+}
+
+static planc_status make_prologue(lowering *l) {
+  bool *awaited; /* with lag 1, by step */
+  planc_instr *instrs;
+  int32_t n = 0;
+  PLANC_TRY(PLANC_NEW(&l->arena, &awaited, l->n_steps));
+  for (int64_t w = 0; w < l->waits.len; w++) awaited[l->waits.data[w].producer] |= l->waits.data[w].lag > 0;
+  int64_t most = l->before.len + l->waits_before.len + 2 * PLANC_N_STREAMS + l->plan->n_events;
+  PLANC_TRY(PLANC_NEW(l->memory, &instrs, most));
+  emit_around(l, &l->before, &l->waits_before, 0, l->first_before, instrs, &n);
+  join_streams(l, instrs, &n);
+  for (int32_t i = 0; i < l->work.n_body; i++) {
     if (awaited[i]) instrs[n++] = record_of(l, i);
   }
   l->plan->prologue = (planc_section){n, instrs};
@@ -313,16 +419,12 @@ static planc_status make_prologue(lowering *l) {
 }
 
 static planc_status make_epilogue(lowering *l) {
-  int32_t n_boundary = planc_schedule_n_boundary(l->schedule), n = 0;
   planc_instr *instrs;
-  PLANC_TRY(PLANC_NEW(l->memory, &instrs, 2 * (int64_t)n_boundary + PLANC_N_STREAMS));
-  for (int64_t w = 0; w < l->waits.len; w++) {
-    if (l->waits.data[w].step == l->work.n_steps - 1) instrs[n++] = wait_of(l, &l->waits.data[w]);
-  }
-  for (int32_t r = 0; r < n_boundary; r++) {
-    instrs[n++] = copy_of(l, PLANC_INSTR_offload, PLANC_STREAM_D2H, r, PLANC_USER);
-  }
-  for (int32_t r = 0; r < n_boundary; r++) instrs[n++] = release_of(r);
+  int32_t n = 0;
+  int64_t w = 0;
+  while (w < l->waits.len && l->waits.data[w].step < l->work.n_body) w++;
+  PLANC_TRY(PLANC_NEW(l->memory, &instrs, l->after.len + (l->waits.len - w) + l->plan->n_events));
+  emit_around(l, &l->after, &l->waits, w, 0, instrs, &n);
   l->plan->epilogue = (planc_section){n, instrs};
   return NULL;
 }
@@ -369,7 +471,10 @@ static planc_status fill_boundary(lowering *l) {
   planc_boundary *boundary;
   PLANC_TRY(PLANC_NEW(l->memory, &boundary, n));
   for (int32_t r = 0; r < n; r++) {
-    boundary[r] = (planc_boundary){l->residencies[r].buffer, l->addresses.residencies[r]};
+    bool home = r < planc_schedule_n_homes(l->schedule);
+    boundary[r] = (planc_boundary){.buffer = l->residencies[r].buffer,
+                                   .home = home,
+                                   .address = home ? l->addresses.homes[r] : l->addresses.residencies[r]};
   }
   l->plan->n_boundary = n;
   l->plan->boundary = boundary;
@@ -433,8 +538,12 @@ static planc_status make_header(lowering *l, const planc_policy *policy) {
 static planc_status lower(lowering *l, const planc_policy *policy) {
   PLANC_TRY(planc_assign_addresses(&l->arena, l->schedule, &l->addresses));
   PLANC_TRY(make_ranges(l));
+  int64_t most = (int64_t)l->n_commands + 4 * (int64_t)planc_schedule_n_homes(l->schedule) + 2;
+  if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many commands");
+  PLANC_TRY(PLANC_NEW(&l->arena, &l->steps, most));
   PLANC_TRY(make_steps(l));
-  PLANC_TRY(planc_find_waits(&l->work, &l->waits));
+  PLANC_TRY(make_around(l));
+  PLANC_TRY(find_waits(l));
   PLANC_TRY(number_events(l));
   PLANC_TRY(make_header(l, policy));
   PLANC_TRY(make_body(l));
@@ -466,6 +575,9 @@ planc_status planc_lower(const planc_problem *problem, const planc_policy *polic
   VEC_FREE(&l.ranges);
   VEC_FREE(&l.touches);
   VEC_FREE(&l.waits);
+  VEC_FREE(&l.waits_before);
+  VEC_FREE(&l.before);
+  VEC_FREE(&l.after);
   VEC_FREE(&l.algorithms);
   if (status) {
     planc_plan_free(plan);

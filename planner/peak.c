@@ -23,7 +23,7 @@ static void note(live *l, int64_t bytes, int32_t instr) {
 static live find_peak(const planc_plan *plan, const planc_trace *trace, int64_t *bytes) {
   live l = {.peak_at = 0};
   for (int32_t i = 0; i < plan->n_boundary; i++) {
-    bytes[i] = trace->buffers[plan->boundary[i].buffer].bytes;
+    bytes[i] = plan->boundary[i].home ? 0 : trace->buffers[plan->boundary[i].buffer].bytes;
     l.bytes = planc_add_saturate(l.bytes, bytes[i]);
   }
   l.peak = l.bytes;
@@ -59,7 +59,7 @@ static planc_status collect(const planc_plan *plan, const planc_trace *trace, co
   int32_t *buffer_of;
   PLANC_TRY(PLANC_NEW(arena, &buffer_of, plan->n_residencies + 1));
   for (int32_t i = 0; i < plan->n_boundary; i++) {
-    open[i] = true;
+    open[i] = !plan->boundary[i].home;
     buffer_of[i] = plan->boundary[i].buffer;
   }
   for (int32_t i = 0; i <= l->peak_at && i < plan->body.n; i++) {

@@ -61,7 +61,7 @@ static planc_status follow(remapping *r, int64_t *out) {
   PLANC_TRY(PLANC_NEW(&r->arena, &r->held, r->plan->n_residencies));
   for (int32_t i = 0; i < r->plan->n_residencies; i++) r->held[i] = -1;
   for (int32_t b = 0; b < r->plan->n_boundary; b++) {
-    if (r->plan->boundary[b].address >= end) end = r->plan->boundary[b].address + 1;
+    if (!r->plan->boundary[b].home && r->plan->boundary[b].address >= end) end = r->plan->boundary[b].address + 1;
   }
   if (end > 0) PLANC_TRY(take(r, end, &block));
   PLANC_TRY(follow_body(r, NULL));

@@ -18,6 +18,7 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   (void)context;
   planc_walk walk;
   PLANC_TRY(planc_walk_start(&walk, problem, problem->sub_batch ? problem->sub_batch : problem->batch, room, out));
+  PLANC_TRY(planc_walk_boundary(&walk, NULL));
   for (int32_t i = 0; i < walk.trace->n_instances; i++) {
     PLANC_TRY(open_operands(&walk, &walk.trace->instances[i]));
     PLANC_TRY(planc_walk_exec(&walk, i, false));

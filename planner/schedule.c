@@ -21,13 +21,13 @@ typedef struct residency_state {
 } residency_state;
 
 typedef struct host_copy {
-  int32_t version, command; /* the offload that made it */
+  int32_t version, command; /* the offload that made it, or PLANC_HOME */
   int32_t older;
 } host_copy;
 
 typedef struct buffer_state {
   int32_t newest_open, newest_copy;
-  bool boundary, delivered;
+  bool boundary, home, delivered;
 } buffer_state;
 
 struct planc_schedule {
@@ -40,7 +40,7 @@ struct planc_schedule {
   VEC(int32_t) uses;
   planc_virtual_memory memory;
   VEC(planc_mapping) mappings;
-  int32_t n_boundary;
+  int32_t n_boundary, n_homes;
   int32_t n_open;
   int32_t n_executed;
   buffer_state *buffers; /* by buffer */
@@ -167,14 +167,33 @@ static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t ad
   return NULL;
 }
 
-planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency) {
-  PLANC_TRY(require_buffer(s, "boundary", buffer));
-  PLANC_TRY(require_address(s, "boundary", buffer, address));
-  if (s->commands.len > 0) return refuse_buffer(s, "boundary", buffer, "stated after the first command");
+static planc_status require_persistent(const planc_schedule *s, const char *verb, int32_t buffer) {
+  PLANC_TRY(require_buffer(s, verb, buffer));
+  if (s->commands.len > 0) return refuse_buffer(s, verb, buffer, "stated after the first command");
   if (!(s->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT)) {
-    return refuse_buffer(s, "boundary", buffer, "it does not persist");
+    return refuse_buffer(s, verb, buffer, "it does not persist");
   }
-  if (s->buffers[buffer].boundary) return refuse_buffer(s, "boundary", buffer, "stated twice");
+  return s->buffers[buffer].boundary ? refuse_buffer(s, verb, buffer, "stated twice") : NULL;
+}
+
+planc_status planc_schedule_home(planc_schedule *s, int32_t buffer, int32_t *out_residency) {
+  PLANC_TRY(require_persistent(s, "home", buffer));
+  if (s->n_homes < s->n_boundary) return refuse_buffer(s, "home", buffer, "stated after what is resident");
+  if (s->trace->buffers[buffer].n_accesses == 0) return refuse_buffer(s, "home", buffer, "nothing asks for it");
+  *out_residency = (int32_t)s->residencies.len;
+  VEC_PUSH(&s->residencies, ((planc_residency){.buffer = buffer, .address = PLANC_BLANK}));
+  VEC_PUSH(&s->states, ((residency_state){.content = EMPTY, .older = NONE, .newer = NONE}));
+  VEC_PUSH(&s->copies, ((host_copy){0, PLANC_HOME, NONE}));
+  s->buffers[buffer].newest_copy = (int32_t)s->copies.len - 1;
+  s->buffers[buffer].boundary = s->buffers[buffer].home = true;
+  s->n_boundary++;
+  s->n_homes++;
+  return NULL;
+}
+
+planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency) {
+  PLANC_TRY(require_persistent(s, "boundary", buffer));
+  PLANC_TRY(require_address(s, "boundary", buffer, address));
   PLANC_TRY(open_residency(s, buffer, address, 0, out_residency));
   s->buffers[buffer].boundary = true;
   s->n_boundary++;
@@ -282,6 +301,12 @@ static int32_t find_host_copy(const planc_schedule *s, int32_t buffer, int32_t v
   return copy;
 }
 
+/* Whether a host copy can still be read: version 0 has its slot at home only until the last version takes it over. */
+static bool is_there(const planc_schedule *s, int32_t buffer, int32_t copy) {
+  if (copy == NONE) return false;
+  return s->copies.data[copy].command != PLANC_HOME || planc_schedule_going_home(s, buffer) == PLANC_HOME;
+}
+
 static bool user_holds(const planc_schedule *s, int32_t buffer, int32_t version) {
   return version == 0 && (s->trace->buffers[buffer].flags & PLANC_BUFFER_FED);
 }
@@ -329,7 +354,9 @@ planc_status planc_schedule_prefetch(planc_schedule *s, int32_t residency, int32
   int32_t buffer = s->residencies.data[residency].buffer;
   bool user = user_holds(s, buffer, version);
   int32_t copy = user ? NONE : find_host_copy(s, buffer, version);
-  if (!user && copy == NONE) return refuse_buffer(s, "prefetch", buffer, "version %d is not on the host", version);
+  if (!user && !is_there(s, buffer, copy)) {
+    return refuse_buffer(s, "prefetch", buffer, "version %d is not on the host", version);
+  }
   s->states.data[residency].content = version;
   s->states.data[residency].copied = true;
   return state_command(s, (planc_command){.kind = PLANC_CMD_PREFETCH,
@@ -381,7 +408,7 @@ int32_t planc_schedule_content(const planc_schedule *s, int32_t residency) {
 }
 
 bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t version) {
-  return user_holds(s, buffer, version) || find_host_copy(s, buffer, version) != NONE;
+  return user_holds(s, buffer, version) || is_there(s, buffer, find_host_copy(s, buffer, version));
 }
 
 const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s) {
@@ -407,6 +434,14 @@ const planc_residency *planc_schedule_residencies(const planc_schedule *s) {
 }
 int32_t planc_schedule_n_boundary(const planc_schedule *s) {
   return s->n_boundary;
+}
+int32_t planc_schedule_n_homes(const planc_schedule *s) {
+  return s->n_homes;
+}
+int32_t planc_schedule_going_home(const planc_schedule *s, int32_t buffer) {
+  int32_t last = s->trace->buffers[buffer].last_version;
+  int32_t copy = last > 0 ? find_host_copy(s, buffer, last) : NONE;
+  return copy == NONE ? PLANC_HOME : s->copies.data[copy].command;
 }
 const int32_t *planc_schedule_uses(const planc_schedule *s) {
   return s->uses.data;
@@ -440,7 +475,10 @@ static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
     return refuse_buffer(s, "finish", buffer, "it persists and is not in the boundary");
   }
   int32_t open = state->newest_open;
-  if (!state->boundary) {
+  if (state->home && find_host_copy(s, buffer, it->last_version) == NONE) {
+    return refuse_buffer(s, "finish", buffer, "its last version, %d, is not at home", it->last_version);
+  }
+  if (!state->boundary || state->home) {
     return open == NONE ? NULL : refuse_buffer(s, "finish", buffer, "residency %d is not released", open);
   }
   if (open == NONE || s->states.data[open].content != it->last_version) {

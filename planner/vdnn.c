@@ -192,6 +192,7 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   const vdnn_setting *setting = context;
   vdnn v = {.offloads = setting->offloads};
   PLANC_TRY(planc_walk_start(&v.walk, problem, setting->sub_batch, room, out));
+  PLANC_TRY(planc_walk_boundary(&v.walk, NULL));
   v.leaves = malloc(((size_t)out->trace->n_buffers + 1) * sizeof *v.leaves);
   v.away = calloc((size_t)out->trace->n_buffers + 1, sizeof *v.away);
   planc_status status = run_trace(&v);

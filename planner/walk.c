@@ -12,10 +12,17 @@ planc_status planc_walk_start(planc_walk *walk, const planc_problem *problem, in
   PLANC_TRY(planc_candidate_rounds(problem, sub_batch, out));
   PLANC_TRY(planc_schedule_new(out->trace, out->costs, &out->schedule));
   *walk = (planc_walk){.schedule = out->schedule, .trace = out->trace, .costs = out->costs, .room = room};
+  return NULL;
+}
+
+planc_status planc_walk_boundary(planc_walk *walk, const bool *home) {
+  int32_t residency;
+  for (int32_t b = 0; home && b < walk->trace->n_buffers; b++) {
+    if (home[b]) PLANC_TRY(planc_schedule_home(walk->schedule, b, &residency));
+  }
   for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
     const planc_buffer *buffer = &walk->trace->buffers[b];
-    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT)) continue;
-    int32_t residency;
+    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || (home && home[b])) continue;
     PLANC_TRY(planc_schedule_boundary(walk->schedule, b, PLANC_BLANK, &residency));
     walk->live = planc_add_saturate(walk->live, planc_walk_room(buffer));
   }

@@ -17,9 +17,12 @@ typedef struct planc_walk {
 #define PLANC_ROOM_UNLIMITED INT64_MAX /* fastest algorithms ("performance-optimal") */
 #define PLANC_ROOM_NONE 0              /* baseline algorithms ("memory-optimal") */
 
-/* Starts a walk over rounds of `sub_batch` samples: trace, costs and schedule in `out`, persistent buffers open. */
+/* Starts a walk over rounds of `sub_batch` samples: trace, costs and schedule in `out`. */
 planc_status planc_walk_start(planc_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
                               planc_candidate *out);
+/* Comes next: persistent buffers are open but for those that are at home between periods; home[b] says so of buffer b,
+ * NULL of none. */
+planc_status planc_walk_boundary(planc_walk *walk, const bool *home);
 /* The bytes that a residency of the buffer takes, its alignment included. */
 int64_t planc_walk_room(const planc_buffer *buffer);
 planc_status planc_walk_open(planc_walk *walk, int32_t buffer, int32_t *out_residency);

@@ -45,11 +45,19 @@ static planc_status locate(loader *l, int32_t residency, int32_t buffer, int64_t
   return NULL;
 }
 
+/* What is at home has a place where the prologue or the epilogue acquires one to pass through. */
+static planc_status locate_boundary(loader *l) {
+  for (int32_t b = 0; b < l->plan->n_boundary; b++) {
+    const planc_boundary *row = &l->plan->boundary[b];
+    if (!row->home) PLANC_TRY(locate(l, b, row->buffer, row->address));
+  }
+  return NULL;
+}
+
 static planc_status locate_all(loader *l) {
   PLANC_TRY(PLANC_NEW(&l->session->memory, &l->places, l->plan->n_residencies));
   for (int32_t r = 0; r < l->plan->n_residencies; r++) l->places[r].buffer = -1;
-  for (int32_t b = 0; b < l->plan->n_boundary; b++)
-    PLANC_TRY(locate(l, b, l->plan->boundary[b].buffer, l->plan->boundary[b].address));
+  PLANC_TRY(locate_boundary(l));
   for (int32_t i = 0; i < l->plan->body.n; i++) {
     const planc_instr *instr = &l->plan->body.instrs[i];
     if (instr->op != PLANC_INSTR_acquire) continue;
@@ -221,6 +229,7 @@ static planc_status load_on_stream(loader *l, const planc_instr *instr, bool bod
 static planc_status load_instr(loader *l, const planc_instr *instr, int32_t index, bool body) {
   planrt_action action = {.stream = -1, .lag = instr->lag, .instr = index, .id = instr->id};
   if (instr->op == PLANC_INSTR_acquire) {
+    if (!body) PLANC_TRY(locate(l, instr->id, instr->aux, instr->address));
     place *at = place_of(l, instr->id);
     if (!at) return no_residency(instr->id);
     at->fresh = true;

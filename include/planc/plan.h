@@ -43,7 +43,8 @@ typedef enum planc_instr_op {
 #undef X
 } planc_instr_op;
 
-#define PLANC_USER (-1) /* host address of the user's own memory: feeds, results, persistent buffers' home */
+#define PLANC_USER (-1) /* host address of the user's own memory: feeds, results, persistent buffers before and after \
+                         */
 
 typedef struct planc_instr {
   uint8_t op;        /* planc_instr_op */
@@ -60,12 +61,17 @@ typedef struct planc_instr {
   int64_t busy_ppm;  /* exec */
 } planc_instr;
 
-/* A persistent buffer at the boundary. Residency i of the plan is boundary[i]; ids of acquires in the body go on from
- * n_boundary, in order. The prologue acquires residencies 0 .. n_boundary-1, the epilogue releases them. At the end of
- * the body every boundary buffer must again be resident at the same address; its residency is then renumbered i. */
+/* A persistent buffer at the boundary: resident on the device, or at home in the host arena.
+ *
+ * Residency i of the plan is boundary[i]; ids of acquires in the body go on from n_boundary, in order. The prologue
+ * acquires residencies 0 .. n_boundary-1, the epilogue releases those that it finds open. At the end of the body every
+ * buffer that is resident must again be so at the same address; its residency is then renumbered i. One that is at home
+ * passes through its residency i in the prologue, on its way from the user to the host arena, and in the epilogue, on
+ * its way back; at the end of the body its last version must be in the host arena again, and nowhere on the device. */
 typedef struct planc_boundary {
   int32_t buffer;
-  int64_t address;
+  bool home;       /* in the host arena */
+  int64_t address; /* there, or on the device */
 } planc_boundary;
 
 /* Consecutive chunks of the range that device addresses are in, and where they are in the arena: chunks `first` up to,

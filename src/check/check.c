@@ -2,7 +2,8 @@
  *
  * A second body suffices for any number: what orders an access of one body after one of the body before does so for
  * every pair of neighbours, and all later bodies meet the same state, versions renumbered. For that the state must be
- * the boundary's after the prologue and after each body; host memory carries nothing from one body to the next. */
+ * the boundary's after the prologue and after each body; beside what the boundary has at home host memory carries
+ * nothing from one body to the next. */
 #include "planc/check.h"
 
 #include <stdlib.h>
@@ -188,6 +189,12 @@ static planc_status index_boundary(planc_machine *m) {
     if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || buffer->n_accesses == 0 || m->boundary_of[b] >= 0) continue;
     return planc_error(PLANC_INVALID_PLAN, "boundary: %s persists and is not there", planc_buffer_label(m, b, label));
   }
+  for (int32_t i = 0; i < plan->n_boundary; i++) {
+    const planc_boundary *row = &plan->boundary[i];
+    if (!row->home || row->address % PLANC_PLAN_ALIGNMENT == 0) continue;
+    return planc_error(PLANC_INVALID_PLAN, "boundary: row %d: host address %lld is not a multiple of %d", i,
+                       (long long)row->address, PLANC_PLAN_ALIGNMENT);
+  }
   return NULL;
 }
 
@@ -259,7 +266,8 @@ static planc_status run_section(planc_machine *m, planc_run run) {
   const planc_section *sections[] = {&plan->prologue, &plan->body, &plan->body, &plan->epilogue};
   const int64_t firsts[] = {0, plan->prologue.n, plan->prologue.n, (int64_t)plan->prologue.n + plan->body.n};
   m->run = run;
-  m->next_residency = run == PLANC_RUN_PROLOGUE ? 0 : plan->n_boundary;
+  bool body = run == PLANC_RUN_BODY || run == PLANC_RUN_BODY_AGAIN;
+  m->next_residency = body ? plan->n_boundary : 0;
   m->next_use = m->n_executed = m->n_recomputed = 0;
   for (int32_t s = 0; s < plan->n_streams; s++) m->epochs_before[s] = m->clocks[(int64_t)s * plan->n_streams + s];
   for (int32_t i = 0; i < sections[run]->n; i++) {
@@ -289,20 +297,35 @@ static planc_status end_body(planc_machine *m) {
   return NULL;
 }
 
+/* What is at home must be there in its last version, which is version 0 of what comes. */
+static planc_status restore_home(planc_machine *m, const char *section, int32_t row) {
+  char label[PLANC_LABEL];
+  int32_t buffer = m->plan->boundary[row].buffer;
+  const planc_place *place = &m->extents.homes[row];
+  int32_t last = m->run == PLANC_RUN_PROLOGUE ? 0 : m->trace->buffers[buffer].last_version;
+  const planc_content *content = place->n > 0 ? planc_memory_content(&m->memory, place->extents[0]) : NULL;
+  if (!content || content->run != (int32_t)m->run || content->buffer != buffer || content->version != last) {
+    return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is not at home at host address %lld in version %d",
+                       section, planc_buffer_label(m, buffer, label), (long long)m->plan->boundary[row].address, last);
+  }
+  planc_memory_fill(&m->memory, place->extents[0], (planc_content){buffer, 0, (int32_t)m->run + 1});
+  return NULL;
+}
+
 /* Between sections: what is open must be the boundary's buffers, each at its address with its last version; that is
  * version 0 of what comes, in residencies 0, 1, ... */
 static planc_status restore_boundary(planc_machine *m) {
   const planc_plan *plan = m->plan;
   const char *section = m->run == PLANC_RUN_PROLOGUE ? "prologue" : "body";
   char label[PLANC_LABEL];
-  int32_t n_found = 0;
+  int32_t n_found = 0, n_resident = 0;
   for (int32_t at = planc_rank_set_above(&m->open, 0); at >= 0; at = planc_rank_set_above(&m->open, at + 1)) {
     int32_t r = m->open_at[at];
     planc_resident *resident = &m->residents[r];
     if (at != resident->place.extents[0].lo) continue; /* another extent of the same residency */
     const planc_buffer *buffer = &m->trace->buffers[resident->buffer];
     int32_t i = m->boundary_of[resident->buffer];
-    if (i < 0 || resident->address != plan->boundary[i].address) {
+    if (i < 0 || plan->boundary[i].home || resident->address != plan->boundary[i].address) {
       return planc_error(PLANC_INVALID_PLAN,
                          "%s: at its end residency %d of %s is open at %lld, which the boundary "
                          "does not say",
@@ -321,9 +344,13 @@ static planc_status restore_boundary(planc_machine *m) {
     }
     n_found++;
   }
+  for (int32_t i = 0; i < plan->n_boundary; i++) {
+    n_resident += !plan->boundary[i].home;
+    if (plan->boundary[i].home) PLANC_TRY(restore_home(m, section, i));
+  }
   /* Open residencies do not overlap, so none of those found are of the same buffer. */
-  for (int32_t i = 0; n_found < plan->n_boundary && i < plan->n_boundary; i++) {
-    if (m->residents[i].open) continue;
+  for (int32_t i = 0; n_found < n_resident && i < plan->n_boundary; i++) {
+    if (m->residents[i].open || plan->boundary[i].home) continue;
     return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is not resident", section,
                        planc_buffer_label(m, plan->boundary[i].buffer, label));
   }

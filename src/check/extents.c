@@ -64,24 +64,22 @@ static void sort_ends(interval_end *ends, interval_end *spare, int64_t n) {
 typedef struct collecting {
   const planc_plan *plan;
   const planc_trace *trace;
-  const int32_t *gpu_of_job;
   planc_translation translation;
   int64_t range; /* of device addresses */
   VEC(interval_end) ends;
 } collecting;
 
-/* The ends of the stretches of one instruction's interval. */
-static planc_status add_interval(collecting *c, const planc_instr *instr, planc_place *out) {
+/* The ends of the stretches of an interval of arena `in`. */
+static planc_status add_interval(collecting *c, int32_t in, int64_t address, int64_t bytes, planc_place *out) {
   enum {
     MOST_EXTENTS = 1 << 24
   }; /* a residency has as many as it has chunks at most, no matter how many a file claims */
-  int32_t in = arena_of(c->plan, c->trace, c->gpu_of_job, instr);
   bool host = in == c->plan->gpus;
   int64_t size = host ? c->plan->host_arena_bytes : c->range;
-  if (in < 0 || instr->address < 0 || instr->bytes <= 0 || instr->address > size - instr->bytes) return NULL;
-  for (int64_t done = 0; done < instr->bytes; out->n++) {
-    planc_piece piece = {instr->address, instr->bytes};
-    if (!host) piece = planc_translate(&c->translation, instr->address + done, instr->bytes - done);
+  if (in < 0 || address < 0 || bytes <= 0 || address > size - bytes) return NULL;
+  for (int64_t done = 0; done < bytes; out->n++) {
+    planc_piece piece = {address, bytes};
+    if (!host) piece = planc_translate(&c->translation, address + done, bytes - done);
     done += piece.bytes;
     if (piece.address + piece.bytes > out->end) out->end = piece.address + piece.bytes;
     if (c->ends.len > 2 * (int64_t)MOST_EXTENTS) return planc_error(PLANC_INVALID_PLAN, "too many mapped stretches");
@@ -112,16 +110,27 @@ static planc_status make(collecting *c, planc_arena *arena, planc_extents *out) 
   const planc_plan *plan = c->plan;
   int64_t n_instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n;
   int32_t *gpu_of_job;
-  planc_extent *extents;
+  planc_extent *extents, *first;
   PLANC_TRY(PLANC_NEW(arena, &out->of, n_instrs));
+  PLANC_TRY(PLANC_NEW(arena, &out->homes, plan->n_boundary));
   PLANC_TRY(PLANC_NEW(arena, &gpu_of_job, plan->n_jobs));
   for (int32_t j = 0; j < plan->n_jobs; j++) gpu_of_job[j] = planc_gpu_of_job(plan, j);
-  c->gpu_of_job = gpu_of_job;
   PLANC_TRY(planc_translation_make(plan->chunk_bytes, plan->mappings, plan->n_mappings, arena, &c->translation));
-  for (int64_t i = 0; i < n_instrs; i++) PLANC_TRY(add_interval(c, planc_plan_instr_at(plan, i), &out->of[i]));
+  for (int64_t i = 0; i < n_instrs; i++) {
+    const planc_instr *instr = planc_plan_instr_at(plan, i);
+    int32_t in = arena_of(plan, c->trace, gpu_of_job, instr);
+    PLANC_TRY(add_interval(c, in, instr->address, instr->bytes, &out->of[i]));
+  }
+  for (int32_t b = 0; b < plan->n_boundary; b++) {
+    const planc_boundary *row = &plan->boundary[b];
+    int64_t bytes = c->trace->buffers[row->buffer].bytes;
+    if (row->home) PLANC_TRY(add_interval(c, plan->gpus, row->address, bytes, &out->homes[b]));
+  }
   PLANC_TRY(PLANC_NEW(arena, &extents, c->ends.len / 2));
-  for (int64_t i = 0, first = 0; i < n_instrs; first += out->of[i++].n) out->of[i].extents = extents + first;
-  return rank_ends(c, extents, out);
+  first = extents;
+  for (int64_t i = 0; i < n_instrs; extents += out->of[i++].n) out->of[i].extents = extents;
+  for (int32_t b = 0; b < plan->n_boundary; extents += out->homes[b++].n) out->homes[b].extents = extents;
+  return rank_ends(c, first, out);
 }
 
 planc_status planc_extents_make(const planc_plan *plan, const planc_trace *trace, planc_arena *arena,

@@ -24,7 +24,8 @@ typedef struct planc_place {
 
 typedef struct planc_extents {
   int32_t n_ranks;
-  planc_place *of; /* by instruction in file order: acquire's residency, exec's workspace, a copy's host side */
+  planc_place *of;    /* by instruction in file order: acquire's residency, exec's workspace, a copy's host side */
+  planc_place *homes; /* by boundary row: the host bytes of what is at home */
 } planc_extents;
 
 /* The GPU that a job's streams are on; 0 for a job without streams. */

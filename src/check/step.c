@@ -23,10 +23,10 @@ static const struct {
   planc_status (*step)(planc_machine *m);
 } rules[] = {
     [PLANC_INSTR_exec] = {IN_BODY, true, step_exec},
-    [PLANC_INSTR_acquire] = {IN_PROLOGUE | IN_BODY, false, step_acquire},
-    [PLANC_INSTR_release] = {IN_BODY | IN_EPILOGUE, false, step_release},
-    [PLANC_INSTR_offload] = {IN_BODY | IN_EPILOGUE, true, step_offload},
-    [PLANC_INSTR_prefetch] = {IN_PROLOGUE | IN_BODY, true, step_prefetch},
+    [PLANC_INSTR_acquire] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, false, step_acquire},
+    [PLANC_INSTR_release] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, false, step_release},
+    [PLANC_INSTR_offload] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, true, step_offload},
+    [PLANC_INSTR_prefetch] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, true, step_prefetch},
     [PLANC_INSTR_move] = {IN_BODY, true, step_move},
     [PLANC_INSTR_record] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, true, step_record},
     [PLANC_INSTR_wait] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, true, step_wait},
@@ -238,9 +238,21 @@ static planc_status step_exec(planc_machine *m) {
 
 /* --- acquire, release --------------------------------------------------------------------------------------------- */
 
+/* Prologue and epilogue open residencies of the boundary: the prologue all, the epilogue those of what is at home. */
+static planc_status check_boundary_row(const planc_machine *m) {
+  const planc_boundary *row = &m->plan->boundary[m->instr->id];
+  bool right = m->instr->aux == row->buffer && (row->home || m->instr->address == row->address);
+  if (m->run == PLANC_RUN_EPILOGUE && !row->home) right = false;
+  return right ? NULL : planc_machine_fault(m, "is not what row %d of the boundary says", m->instr->id);
+}
+
 static planc_status step_acquire(planc_machine *m) {
   const planc_instr *instr = m->instr;
-  int32_t limit = m->run == PLANC_RUN_PROLOGUE ? m->plan->n_boundary : m->plan->n_residencies;
+  bool around = m->run == PLANC_RUN_PROLOGUE || m->run == PLANC_RUN_EPILOGUE;
+  int32_t limit = around ? m->plan->n_boundary : m->plan->n_residencies;
+  while (m->run == PLANC_RUN_EPILOGUE && m->next_residency < limit && !m->plan->boundary[m->next_residency].home) {
+    m->next_residency++;
+  }
   if (instr->id != m->next_residency || instr->id >= limit) {
     return planc_machine_fault(m, "residency %d comes where %d is due, of %d", instr->id, m->next_residency, limit);
   }
@@ -251,12 +263,7 @@ static planc_status step_acquire(planc_machine *m) {
   PLANC_TRY(check_interval(m, "address", m->range));
   const planc_place *place = &m->extents.of[m->index];
   PLANC_TRY(open_place(m, place, instr->id));
-  if (m->run == PLANC_RUN_PROLOGUE) {
-    const planc_boundary *boundary = &m->plan->boundary[instr->id];
-    if (instr->aux != boundary->buffer || instr->address != boundary->address) {
-      return planc_machine_fault(m, "is not what row %d of the boundary says", instr->id);
-    }
-  }
+  if (around) PLANC_TRY(check_boundary_row(m));
   m->residents[instr->id] =
       (planc_resident){.buffer = instr->aux, .version = -1, .place = *place, .address = instr->address, .open = true};
   m->next_residency++;
@@ -276,6 +283,7 @@ static planc_status step_release(planc_machine *m) {
 /* What leaves for the user: in a body the last version of a result, in the epilogue what persists. */
 static planc_status deliver(planc_machine *m, const planc_resident *resident) {
   const planc_buffer *buffer = buffer_of(m, resident);
+  if (m->run == PLANC_RUN_PROLOGUE) return planc_machine_fault(m, "nothing leaves for the user in the prologue");
   bool home = m->run == PLANC_RUN_EPILOGUE;
   if (!(buffer->flags & (home ? PLANC_BUFFER_PERSISTENT : PLANC_BUFFER_RESULT))) {
     return planc_machine_fault(m, "is not %s", home ? "a persistent buffer" : "a result that leaves for the user");
@@ -292,6 +300,9 @@ static planc_status deliver(planc_machine *m, const planc_resident *resident) {
 static planc_status offload_to_slot(planc_machine *m, planc_mark mark, const planc_resident *resident) {
   const planc_place *slot = &m->extents.of[m->index];
   if (m->run == PLANC_RUN_EPILOGUE) return planc_machine_fault(m, "in the epilogue copies go to the user only");
+  if (m->run == PLANC_RUN_PROLOGUE && !m->plan->boundary[m->instr->id].home) {
+    return planc_machine_fault(m, "only what is at home goes to the host in the prologue");
+  }
   PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
   PLANC_TRY(access_bytes(m, mark, slot, true, -1, "its host slot", &m->host_touched));
   planc_memory_fill(&m->memory, slot->extents[0],
@@ -313,6 +324,7 @@ static planc_status step_offload(planc_machine *m) {
 
 /* What comes from the user: in the prologue what persists, in a body what is fed. Both are version 0. */
 static planc_status fetch_from_user(const planc_machine *m, const planc_resident *resident) {
+  if (m->run == PLANC_RUN_EPILOGUE) return planc_machine_fault(m, "nothing comes from the user in the epilogue");
   bool home = m->run == PLANC_RUN_PROLOGUE;
   if (buffer_of(m, resident)->flags & (home ? PLANC_BUFFER_PERSISTENT : PLANC_BUFFER_FED)) return NULL;
   return planc_machine_fault(m, "is not %s", home ? "a persistent buffer" : "a buffer that the user feeds");

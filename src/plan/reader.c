@@ -258,7 +258,9 @@ static planc_status read_boundary(reading *r) {
   r->plan->boundary = boundary;
   for (int32_t b = 0; b < r->plan->n_boundary; b++) {
     PLANC_TRY(ROW_INT32(&r->row, "{\"boundary\":", 0, INT32_MAX, &boundary[b].buffer));
-    PLANC_TRY(ROW_INT64(&r->row, ",\"at\":", 0, PLANC_ROW_MAX, &boundary[b].address));
+    boundary[b].home = ROW_ACCEPTS(&r->row, ",\"home\":");
+    if (!boundary[b].home) PLANC_TRY(ROW_LITERAL(&r->row, ",\"at\":"));
+    PLANC_TRY(planc_row_int(&r->row, 0, PLANC_ROW_MAX, &boundary[b].address));
     PLANC_TRY(ROW_END(&r->row, "}"));
   }
   return NULL;

@@ -123,7 +123,11 @@ static void emit_plan(planc_emit *emit, const planc_plan *plan, const planc_plan
   }
   for (int32_t b = 0; b < plan->n_boundary; b++) {
     EMIT_INT(emit, "{\"boundary\":", plan->boundary[b].buffer);
-    EMIT_INT(emit, ",\"at\":", plan->boundary[b].address);
+    if (plan->boundary[b].home) {
+      EMIT_INT(emit, ",\"home\":", plan->boundary[b].address);
+    } else {
+      EMIT_INT(emit, ",\"at\":", plan->boundary[b].address);
+    }
     EMIT(emit, "}\n");
   }
   for (int32_t m = 0; m < plan->n_mappings; m++) {

@@ -26,6 +26,10 @@ static void read_residencies(expected_calls *e) {
     e->buffer[i] = plan->boundary[i].buffer;
     e->address[i] = plan->boundary[i].address;
   }
+  for (int32_t i = 0; i < plan->prologue.n; i++) { /* what is at home passes through where the prologue acquires it */
+    const planc_instr *instr = &plan->prologue.instrs[i];
+    if (instr->op == PLANC_INSTR_acquire) e->address[instr->id] = instr->address;
+  }
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     if (instr->op == PLANC_INSTR_exec) e->execs[e->n_execs++] = instr;

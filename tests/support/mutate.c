@@ -252,13 +252,17 @@ static planc_status change_boundary(mutation *m) {
   PLANC_TRY(PLANC_NEW(arena_of(m), &boundary, m->plan->n_boundary));
   memcpy(boundary, m->plan->boundary, (size_t)m->plan->n_boundary * sizeof *boundary);
   planc_boundary *row = &boundary[below(m, m->plan->n_boundary)];
-  if (below(m, 2)) {
+  int64_t draw = below(m, 5);
+  if (draw == 0) {
+    row->home = !row->home;
+  } else if (draw <= 2) {
     row->address = other_number(m, row->address, &m->sections[0]);
   } else {
     row->buffer = other_id(m, row->buffer, row->buffer + 1);
   }
   m->plan->boundary = boundary;
-  snprintf(m->description, m->size, "change the boundary: buffer %d at %lld", row->buffer, (long long)row->address);
+  snprintf(m->description, m->size, "change the boundary: buffer %d %s %lld", row->buffer,
+           row->home ? "at home at" : "at", (long long)row->address);
   return NULL;
 }
 

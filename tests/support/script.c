@@ -144,8 +144,9 @@ static planc_status read_line(script *s) {
     s->section = k;
     return NULL;
   }
-  if (accepts(s, "boundary")) {
-    planc_boundary row;
+  bool home = accepts(s, "home");
+  if (home || accepts(s, "boundary")) {
+    planc_boundary row = {.home = home};
     PLANC_TRY(look_up_buffer(s, &row.buffer));
     row.address = number(s);
     VEC_PUSH(&s->boundary, row);
@@ -201,7 +202,7 @@ static planc_status fill(script *s) {
     PLANC_TRY(copy(arena, s->sections[k].data, s->sections[k].len, sizeof(planc_instr), (void *)&sections[k]->instrs));
     for (int32_t i = 0; i < sections[k]->n; i++) {
       const planc_instr *instr = &sections[k]->instrs[i];
-      plan->n_residencies += instr->op == PLANC_INSTR_acquire;
+      plan->n_residencies += instr->op == PLANC_INSTR_acquire && k != 2; /* the epilogue opens the boundary again */
       bool event = instr->op == PLANC_INSTR_record || instr->op == PLANC_INSTR_wait;
       if (event && instr->id >= plan->n_events) plan->n_events = instr->id + 1;
     }

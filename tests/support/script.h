@@ -1,6 +1,7 @@
 /* Hand-made plans: a plan from a few lines of text that can be read and changed in a test.
  *
  *   boundary BUFFER ADDRESS                             bodies start with it resident there
+ *   home BUFFER ADDRESS                                 or at home in the host arena
  *   prologue | body | epilogue                          what follows belongs to that section
  *   acquire RESIDENCY BUFFER ADDRESS [bytes BYTES]
  *   release RESIDENCY

@@ -37,7 +37,12 @@ static planc_absence draw(const planc_trace *trace, const planc_gap *gap, bool r
       .buffer = gap->buffer, .version = gap->version, .copy = gap->from, .wait = rand_chance(state, 30)};
   int32_t writer = planc_writer_of(trace, gap->buffer, gap->version);
   if (writer >= 0 && rand_chance(state, 50)) absence.copy = writer;
-  if (recompute) absence.copy = PLANC_NO_COPY;
+  if (recompute || (gap->wraps && writer < 0)) absence.copy = PLANC_NO_COPY;
+  if (gap->wraps) {
+    absence.leave = gap->from + (int32_t)rand_below(state, trace->n_instances - gap->from);
+    absence.fetch = (int32_t)rand_below(state, gap->to + 1);
+    return absence;
+  }
   absence.leave = gap->from + (int32_t)rand_below(state, gap->to - gap->from);
   absence.fetch = absence.leave + 1 + (int32_t)rand_below(state, gap->to - absence.leave);
   if (recompute) absence.fetch = gap->to;
@@ -57,8 +62,9 @@ static planc_status choose(const void *context, const planc_walk *walk, planc_ar
   ok(planc_mark_restorable(trace, arena, restorable));
   for (int32_t k = 0; k < gaps->n; k++) {
     const planc_gap *gap = &gaps->gaps[k];
-    if (gap->wraps || !rand_chance(&state, 60)) continue;
-    bool recompute = rule->recomputes && planc_can_drop(trace, restorable, gap->buffer) && rand_chance(&state, 50);
+    if (!rand_chance(&state, 60)) continue;
+    bool recompute =
+        rule->recomputes && !gap->wraps && planc_can_drop(trace, restorable, gap->buffer) && rand_chance(&state, 50);
     items[out->n++] = draw(trace, gap, recompute, &state);
   }
   out->items = items;
@@ -90,7 +96,7 @@ START_TEST(live_bytes_are_those_of_the_schedule) {
   const planc_schedule *s = candidate.schedule;
   const planc_command *commands = planc_schedule_commands(s);
   int64_t live = 0;
-  for (int32_t r = 0; r < planc_schedule_n_boundary(s); r++) {
+  for (int32_t r = planc_schedule_n_homes(s); r < planc_schedule_n_boundary(s); r++) {
     live += planc_walk_room(&candidate.trace->buffers[planc_schedule_residencies(s)[r].buffer]);
   }
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {

@@ -256,12 +256,14 @@ static const struct {
     {"prefetch 1 user on 1\n", "", "prologue: at its end s is resident in version -1 instead of 0"},
     {"prefetch 1 user on 1\n", "prefetch 1 0 on 1\n", "in the prologue copies come from the user only"},
     {"record 0 on 1\n", "record 0 on 1\nexec f1 use 0\n", "exec f1: must not stand in the prologue"},
-    {"record 0 on 1\n", "record 0 on 1\nrelease 0\n", "release w: must not stand in the prologue"},
+    {"record 0 on 1\n", "record 0 on 1\nrelease 0\n", "prologue: at its end w is not resident"},
     {"offload 1 user on 2\n", "", "epilogue: s is never offloaded to the user"},
     {"offload 1 user on 2\n", "offload 1 0 on 2\n", "in the epilogue copies go to the user only"},
     {"offload 1 user on 2\n", "offload 1 user on 2\noffload 1 user on 2\n", "offload s: leaves twice"},
     {"release 1\n", "", "epilogue: it does not release residency 1 of s"},
-    {"release 1\n", "release 1\nprefetch 1 user on 1\n", "prefetch s: must not stand in the epilogue"},
+    {"release 1\n", "release 1\nacquire 1 s 256\n", "acquire s: residency 1 comes where 2 is due, of 2"},
+    {"offload 0 user on 2\noff", "prefetch 0 user on 1\noff",
+     "prefetch w: nothing comes from the user in the epilogue"},
     {"release 2\n", "release 2\noffload 0 user on 2\n", "offload w: is not a result that leaves for the user"},
 };
 

@@ -109,7 +109,9 @@ static void run_section(oracle *o, const planc_section *section) {
   o->recorded[0] = before;
   for (int32_t e = 0; e < o->plan->n_events; e++) o->recorded[0][e] = -1;
   for (int32_t i = 0; i < section->n; i++) run(o, &section->instrs[i]);
-  for (int32_t b = 0; b < o->plan->n_boundary; b++) o->address[b] = o->plan->boundary[b].address;
+  for (int32_t b = 0; b < o->plan->n_boundary; b++) {
+    if (!o->plan->boundary[b].home) o->address[b] = o->plan->boundary[b].address;
+  }
 }
 
 static bool overlap(const byte_range *a, const byte_range *b) {

@@ -18,8 +18,11 @@ static void mark(char *map, int64_t size, int64_t address, int64_t bytes) {
 
 /* Marks what the instructions of a plan name. */
 static void mark_planned(const planc_plan *plan, const planc_trace *trace, char *device, char *host) {
-  for (int32_t b = 0; b < plan->n_boundary; b++)
-    mark(device, plan->arena_bytes, plan->boundary[b].address, trace->buffers[plan->boundary[b].buffer].bytes);
+  for (int32_t b = 0; b < plan->n_boundary; b++) {
+    const planc_boundary *row = &plan->boundary[b];
+    mark(row->home ? host : device, row->home ? plan->host_arena_bytes : plan->arena_bytes, row->address,
+         trace->buffers[row->buffer].bytes);
+  }
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     bool copy = instr->op == PLANC_INSTR_offload || instr->op == PLANC_INSTR_prefetch;

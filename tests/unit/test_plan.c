@@ -105,6 +105,7 @@ static void same_plans(const planc_plan *a, const planc_plan *b) {
   for (int32_t i = 0; i < a->n_boundary; i++) {
     ck_assert_int_eq(a->boundary[i].buffer, b->boundary[i].buffer);
     ck_assert_int_eq(a->boundary[i].address, b->boundary[i].address);
+    ck_assert_int_eq(a->boundary[i].home, b->boundary[i].home);
   }
   same_instrs(&a->prologue, &b->prologue);
   same_instrs(&a->body, &b->body);

@@ -84,6 +84,34 @@ START_TEST(a_whole_schedule_is_taken) {
 }
 END_TEST
 
+/* w never changes here: its copy at home stays good. */
+START_TEST(what_is_at_home_comes_from_there) {
+  refused(planc_schedule_home(s, X, &r[X]), "x"); /* does not persist */
+  ok(planc_schedule_home(s, W, &r[W]));
+  refused(planc_schedule_home(s, W, &r[W]), "w");
+  refused(planc_schedule_boundary(s, W, PLANC_BLANK, &r[W]), "w");
+  ck_assert_int_eq(planc_schedule_n_homes(s), 1);
+  ck_assert_int_eq(planc_schedule_resident(s, W, 0), -1);
+  ck_assert(planc_schedule_on_host(s, W, 0));
+  ck_assert_int_eq(planc_schedule_going_home(s, W), PLANC_HOME);
+  ok(planc_schedule_acquire(s, X, PLANC_BLANK, &r[X]));
+  ok(planc_schedule_prefetch(s, r[X], 0));
+  ok(planc_schedule_acquire(s, Y, PLANC_BLANK, &r[Y]));
+  refused(planc_schedule_exec(s, 0, 0, PLANC_BLANK, false), "w");
+  ok(planc_schedule_acquire(s, W, PLANC_BLANK, &r[W]));
+  ok(planc_schedule_prefetch(s, r[W], 0));
+  ok(planc_schedule_exec(s, 0, 0, PLANC_BLANK, false));
+  run_b();
+  ok(planc_schedule_deliver(s, r[Z]));
+  ok(planc_schedule_release(s, r[X]));
+  ok(planc_schedule_release(s, r[Y]));
+  ok(planc_schedule_release(s, r[Z]));
+  refused(planc_schedule_finish(s), "w"); /* still on the device */
+  ok(planc_schedule_release(s, r[W]));
+  ok(planc_schedule_finish(s));
+}
+END_TEST
+
 START_TEST(ops_need_their_operands) {
   ok(planc_schedule_boundary(s, W, PLANC_BLANK, &r[W]));
   ok(planc_schedule_acquire(s, X, PLANC_BLANK, &r[X]));
@@ -143,6 +171,7 @@ int main(void) {
   TCase *tests = tcase_create("all");
   tcase_add_checked_fixture(tests, set_up, tear_down);
   tcase_add_test(tests, a_whole_schedule_is_taken);
+  tcase_add_test(tests, what_is_at_home_comes_from_there);
   tcase_add_test(tests, ops_need_their_operands);
   tcase_add_test(tests, ops_run_once);
   tcase_add_test(tests, copies_need_content);
