@@ -3,10 +3,11 @@
  * corrected by feedback.
  *
  * The measured iteration has the profile's times of the fastest algorithms; how the first iteration itself gets by, by
- * swapping when memory runs out, is no plan. No more is chosen than the budget asks for. Feedback: when an op finds
- * that a tensor it reads is still being swapped in, the in-trigger moves ahead by a twentieth of the time of the
- * swap-in. What takes an iteration each there is done here between runs of the simulator, as many twentieths at once as
- * the op had to wait for, for as long as the iteration gets shorter and the budget holds. */
+ * swapping when memory runs out, is no plan and simulated apart (passive.c). No more is chosen than the budget asks
+ * for. Feedback: when an op finds that a tensor it reads is still being swapped in, the in-trigger moves ahead by a
+ * twentieth of the time of the swap-in. What takes an iteration each there is done here between runs of the simulator,
+ * as many twentieths at once as the op had to wait for, for as long as the iteration gets shorter and the budget holds.
+ */
 #include "planner/capuchin.h"
 
 #include <stdlib.h>

@@ -4,12 +4,11 @@
 #include "planner/policies.h"
 #include "util/math.h"
 
-/* moDNN's ideal (V): the sum of the ops' times, fastest algorithms, whole batch, all data resident. */
-static planc_status ideal_time(const planc_problem *problem, int64_t *out_ns) {
+planc_status planc_ideal_time(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t *out_ns) {
   planc_costs *costs;
-  PLANC_TRY(planc_costs_make(problem->profile, problem->graph, 1, &problem->batch, &costs));
+  PLANC_TRY(planc_costs_make(profile, graph, 1, &batch, &costs));
   int64_t sum = 0;
-  for (int32_t o = 0; o < problem->graph->n_ops; o++) {
+  for (int32_t o = 0; o < graph->n_ops; o++) {
     int32_t count;
     const planc_variant *variants = planc_costs_variants(costs, o, 0, &count);
     sum = planc_add_saturate(sum, variants[planc_variant_fastest(variants, count, INT64_MAX)].time_ns);
@@ -23,7 +22,7 @@ static planc_status predict(const planc_problem *problem, planc_plan *plan) {
   planc_simulation simulation;
   PLANC_TRY(planc_simulate(plan, NULL, NULL, &simulation));
   planc_predictions *predicted = &plan->predicted;
-  PLANC_TRY(ideal_time(problem, &predicted->ideal_ns));
+  PLANC_TRY(planc_ideal_time(problem->profile, problem->graph, problem->batch, &predicted->ideal_ns));
   predicted->iteration_ns = simulation.iteration_ns;
   predicted->peak_bytes = simulation.peak_bytes;
   predicted->host_peak_bytes = plan->host_arena_bytes;

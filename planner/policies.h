@@ -7,6 +7,9 @@
 /* The physical peak that the candidate's plan would have, reserved bytes included. */
 planc_status planc_candidate_peak(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes);
 
+/* moDNN's ideal (V): the sum of the ops' times, fastest algorithms, whole batch, all data resident. */
+planc_status planc_ideal_time(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t *out_ns);
+
 /* The iteration time that the simulator gives the candidate's plan. */
 planc_status planc_candidate_time(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_ns);
 

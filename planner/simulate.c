@@ -21,6 +21,7 @@
 #include "planner/launch_queue.h"
 #include "planner/plan_totals.h"
 #include "planner/remap.h"
+#include "util/arena.h"
 #include "util/math.h"
 
 enum { PPM = 1000000, MAX_BODIES = 8, MAX_PHASES = MAX_BODIES + 2 };
@@ -31,6 +32,7 @@ typedef struct phase {
   int64_t start, end, compute_end;
   int64_t stall_ns[PLANC_N_STALLS]; /* since the beginning of time, at compute_end */
   int64_t lost_ns;                  /* by execs, to copies */
+  int64_t misses;
   int64_t copy_ns[2];
 } phase;
 
@@ -59,6 +61,7 @@ typedef struct gpu {
 
 typedef struct simulation {
   const planc_plan *plan;
+  planc_arena arena;
   bool captured;
   int64_t chunk_ns; /* to map or unmap a chunk of virtual memory, -1 = all is mapped */
   int64_t *mapped;  /* by instruction of the body: chunks to map and unmap before its launch; NULL: none */
@@ -78,6 +81,7 @@ typedef struct simulation {
   bool changed, again;         /* rates must be set anew; streams looked at again */
   int64_t now;
   int64_t stall_ns[PLANC_N_STALLS];
+  int64_t awaited_until; /* the end of the last wait for a copy in */
   planc_simulation_visitor visitor;
   void *user;
   int32_t visited; /* phase shown to the visitor, -1 = none */
@@ -119,14 +123,12 @@ static planc_status set_up(simulation *s) {
   PLANC_TRY(planc_launch_queue_make(plan, &plan->prologue, &s->prologue));
   PLANC_TRY(planc_launch_queue_make(plan, &plan->body, &s->body));
   PLANC_TRY(planc_launch_queue_make(plan, &plan->epilogue, &s->epilogue));
-  s->hosts = calloc((size_t)plan->n_jobs + 1, sizeof *s->hosts);
-  s->launchers = calloc((size_t)plan->n_streams + 1, sizeof *s->launchers);
-  s->lanes = calloc((size_t)plan->n_streams + 1, sizeof *s->lanes);
-  s->gpus = calloc((size_t)plan->n_streams + 1, sizeof *s->gpus);
-  s->recorded = calloc((size_t)plan->n_events + 1, sizeof *s->recorded);
-  s->recorder = calloc((size_t)plan->n_events + 1, sizeof *s->recorder);
-  if (!s->hosts || !s->launchers || !s->lanes || !s->gpus || !s->recorded || !s->recorder)
-    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  PLANC_TRY(PLANC_NEW(&s->arena, &s->hosts, plan->n_jobs));
+  PLANC_TRY(PLANC_NEW(&s->arena, &s->launchers, (int64_t)plan->n_streams + 1));
+  PLANC_TRY(PLANC_NEW(&s->arena, &s->lanes, plan->n_streams));
+  PLANC_TRY(PLANC_NEW(&s->arena, &s->gpus, plan->n_streams));
+  PLANC_TRY(PLANC_NEW(&s->arena, &s->recorded, plan->n_events));
+  PLANC_TRY(PLANC_NEW(&s->arena, &s->recorder, plan->n_events));
   find_launchers(s);
   for (int32_t i = 0; i < plan->n_events; i++) s->recorder[i] = -1;
   for (int32_t i = 0; i < plan->body.n; i++)
@@ -138,12 +140,7 @@ static planc_status set_up(simulation *s) {
 static void tear_down(simulation *s) {
   planc_launch_queue *queues[] = {&s->prologue, &s->body, &s->epilogue};
   for (int i = 0; i < 3; i++) planc_launch_queue_free(queues[i]);
-  free(s->hosts);
-  free(s->launchers);
-  free(s->lanes);
-  free(s->gpus);
-  free(s->recorded);
-  free(s->recorder);
+  planc_arena_free(&s->arena);
   free(s->mapped);
 }
 
@@ -170,6 +167,7 @@ static void reset(simulation *s) {
   s->epilogue_phase = MAX_PHASES;
   s->steady = 0;
   s->n_computing = 0;
+  s->awaited_until = -1;
   s->now = 0;
 }
 
@@ -257,6 +255,7 @@ static planc_status start(simulation *s, lane *l, const planc_instr *instr) {
   } else {
     g->load += instr->busy_ppm < 0 ? 0 : instr->busy_ppm > PPM ? PPM : instr->busy_ppm;
     s->n_computing++;
+    s->phases[l->phase].misses += instr->op == PLANC_INSTR_exec && s->awaited_until == s->now;
   }
   if (planc_mul_overflow(time, unit, &l->work))
     return planc_error(PLANC_BAD_INPUT, "a time of %lld ns is too long to simulate", (long long)time);
@@ -406,6 +405,7 @@ static void count_stall(simulation *s, int64_t until) {
     break;
   }
   s->stall_ns[why] += until - s->now;
+  if (why == PLANC_STALL_H2D) s->awaited_until = until;
 }
 
 /* --- The run ------------------------------------------------------------------------------------------------------ */
@@ -459,6 +459,7 @@ static void report(const simulation *s, planc_simulation *out) {
   out->iteration_ns = (p->end - s->phases[from].end) / (k - from);
   out->epilogue_ns = s->phases[s->epilogue_phase].end - s->phases[s->epilogue_phase - 1].end;
   out->slowdown_ns = p->lost_ns;
+  out->misses = p->misses;
   for (int i = 0; i < PLANC_N_STALLS; i++) out->stall_ns[i] = p->stall_ns[i] - p[-1].stall_ns[i];
   out->h2d_ns = p->copy_ns[0];
   out->d2h_ns = p->copy_ns[1];

@@ -12,8 +12,8 @@
 extern const planc_subcommand planc_cmd_plan, planc_cmd_check, planc_cmd_simulate, planc_cmd_compare, planc_cmd_show,
     planc_cmd_train, planc_cmd_predict;
 
-/* Options that every command taking a graph understands. */
-#define PLANC_PROBLEM_OPTIONS                                                                                 \
+/* Options of every command that is to run a graph under a budget. */
+#define PLANC_WORK_OPTIONS                                                                                    \
   {"batch", 'b', "N", "samples per iteration (default: the graph's header, else 32)"},                        \
       {"device", 'd', "NAME|FILE", "device description (default: the graph's header, else h100)"},            \
       {"profile", 'p', "FILE", "measured profile to plan with, instead of --device"},                         \
@@ -22,8 +22,12 @@ extern const planc_subcommand planc_cmd_plan, planc_cmd_check, planc_cmd_simulat
       {"optimizer", 0, "NAME",                                                                                \
        "sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)"}, \
       {"inference", 0, NULL, "plan the graph as it stands, without deriving training"},                       \
-      {"sub-batch", 0, "N", "samples per round, for policies that split (default: they choose)"},             \
-      {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},           \
+      {"sub-batch", 0, "N", "samples per round, for policies that split (default: they choose)"}, {           \
+    "split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"                \
+  }
+/* Options of every command that plans. */
+#define PLANC_PROBLEM_OPTIONS                                                                                 \
+  PLANC_WORK_OPTIONS,                                                                                         \
       {"placement", 0, "NAME", "best-fit or vmm, for policies that allocate as they go (default: best-fit)"}, \
       {"chunk", 0, "SIZE", "chunk of --placement vmm (default: 40M)"},                                        \
       {"window", 0, "SIZE", "schedule-window of policy window (default: 1.5 times the data it may hold)"}, {  \

@@ -1,11 +1,42 @@
-/* `planc simulate`: what one iteration of a plan takes, and where the time goes; beside it what a run measured. */
+/* `planc simulate`: what one iteration of a plan takes, and where the time goes; beside it what a run measured. With
+ * --passive of a graph without a plan (passive.c). */
 #include <string.h>
 
 #include "against.h"
 #include "cli.h"
+#include "passive.h"
 #include "planc/simulate.h"
 #include "util/math.h"
 #include "util/size.h"
+
+/* A plan as its file has it, and as it is simulated: at its own times or, with --costs, those of a profile. */
+typedef struct timed_plan {
+  planc_plan *file;
+  const planc_plan *plan;
+  planc_retimed retimed;
+} timed_plan;
+
+static planc_status retime(const char *costs_path, timed_plan *out) {
+  planc_profile *profile;
+  PLANC_TRY(planc_profile_read(costs_path, &profile));
+  planc_status status = planc_retime(out->file, profile, &out->retimed);
+  planc_profile_free(profile);
+  if (status) return planc_context(status, "%s", costs_path);
+  out->plan = &out->retimed.plan;
+  return NULL;
+}
+
+static planc_status read_plan(const planc_arguments *arguments, const char *path, timed_plan *out) {
+  const char *costs_path = planc_option_value(arguments, "costs");
+  PLANC_TRY(planc_plan_read(path, &out->file));
+  out->plan = out->file;
+  return costs_path ? retime(costs_path, out) : NULL;
+}
+
+static void free_plan(timed_plan *plan) {
+  planc_retimed_free(&plan->retimed);
+  planc_plan_free(plan->file);
+}
 
 /* What a run measured; without --against nothing. */
 typedef struct measurement {
@@ -14,11 +45,12 @@ typedef struct measurement {
   planc_comparison *comparison;
 } measurement;
 
-static planc_status read_measurement(const char *path, const planc_plan *plan, measurement *out) {
+/* A trace names the plan by what its file has. */
+static planc_status read_measurement(const char *path, const timed_plan *plan, measurement *out) {
   out->path = path;
   if (!path) return NULL;
-  PLANC_TRY(planc_timeline_read(path, plan, &out->timeline));
-  return planc_context(planc_timeline_compare(plan, out->timeline, &out->comparison), "%s", path);
+  PLANC_TRY(planc_timeline_read(path, plan->file, &out->timeline));
+  return planc_context(planc_timeline_compare(plan->plan, out->timeline, &out->comparison), "%s", path);
 }
 
 /* The plan of the same training without scheduling; without --vanilla none. */
@@ -54,8 +86,9 @@ static planc_metrics metrics_of(const planc_plan *plan, const planc_simulation *
   return metrics;
 }
 
-static planc_status print_json(const planc_plan *plan, const planc_simulation *s, const vanilla *v,
+static planc_status print_json(const timed_plan *timed, const planc_simulation *s, const vanilla *v,
                                const measurement *m) {
+  const planc_plan *plan = timed->plan;
   cJSON *object = cJSON_CreateObject();
   cJSON_AddStringToObject(object, "planc", "simulate/1");
   cJSON_AddStringToObject(object, "policy", plan->policy);
@@ -70,6 +103,7 @@ static planc_status print_json(const planc_plan *plan, const planc_simulation *s
   planc_report_int(object, "stall_h2d_ns", s->stall_ns[PLANC_STALL_H2D]);
   planc_report_int(object, "stall_d2h_ns", s->stall_ns[PLANC_STALL_D2H]);
   planc_report_int(object, "stall_launch_ns", s->stall_ns[PLANC_STALL_LAUNCH]);
+  planc_report_int(object, "misses", s->misses);
   planc_report_int(object, "h2d_bytes", s->h2d_bytes);
   planc_report_int(object, "d2h_bytes", s->d2h_bytes);
   planc_report_int(object, "h2d_ns", s->h2d_ns);
@@ -81,6 +115,8 @@ static planc_status print_json(const planc_plan *plan, const planc_simulation *s
   planc_report_metrics(object, &metrics);
   planc_report_known(object, "vanilla_ns", v->path, v->predicted.iteration_ns);
   planc_report_known(object, "vanilla_bytes", v->path, v->predicted.peak_bytes);
+  planc_report_known(object, "retimed_ops", plan != timed->file, timed->retimed.n_ops - timed->retimed.n_kept);
+  planc_report_known(object, "kept_ops", plan != timed->file, timed->retimed.n_kept);
   if (m->path) planc_report_against(m->comparison, m->timeline, m->path, object);
   return planc_report_json(object);
 }
@@ -97,19 +133,24 @@ static void print_metrics(const planc_plan *plan, const planc_simulation *s, con
          planc_metric_format(metrics.cbr_ppm, 4, c));
 }
 
-static planc_status print_text(const planc_plan *plan, const planc_simulation *s, const vanilla *v,
+static planc_status print_text(const timed_plan *timed, const planc_simulation *s, const vanilla *v,
                                const measurement *m) {
+  const planc_plan *plan = timed->plan;
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
   const planc_job *job = &plan->jobs[0];
   printf("%s, %s on %s, batch %lld in %d round%s\n", plan->name, plan->policy, plan->device.name, (long long)job->batch,
          job->n_rounds, job->n_rounds == 1 ? "" : "s");
+  if (plan != timed->file) {
+    printf("at other times than it was planned with: %d of %d ops\n", timed->retimed.n_ops - timed->retimed.n_kept,
+           timed->retimed.n_ops);
+  }
   printf("iteration      %14s   ideal %s\n", planc_time_format(s->iteration_ns, a),
          planc_time_format(plan->predicted.ideal_ns, b));
   printf("  compute      %14s   of it recompute %s\n", planc_time_format(s->compute_ns, a),
          planc_time_format(s->recompute_ns, b));
   printf("  slowed       %14s   by copies beside it\n", planc_time_format(s->slowdown_ns, a));
-  printf("  waits h2d    %14s   %s moved\n", planc_time_format(s->stall_ns[PLANC_STALL_H2D], a),
-         planc_size_format(s->h2d_bytes, b));
+  printf("  waits h2d    %14s   %s moved, too late for %lld op%s\n", planc_time_format(s->stall_ns[PLANC_STALL_H2D], a),
+         planc_size_format(s->h2d_bytes, b), (long long)s->misses, s->misses == 1 ? "" : "s");
   printf("  waits d2h    %14s   %s moved\n", planc_time_format(s->stall_ns[PLANC_STALL_D2H], a),
          planc_size_format(s->d2h_bytes, b));
   printf("  waits launch %14s\n", planc_time_format(s->stall_ns[PLANC_STALL_LAUNCH], a));
@@ -146,56 +187,81 @@ static planc_status check_same_work(const planc_plan *plan, const planc_plan *ot
 static planc_status read_vanilla(const planc_arguments *arguments, const planc_plan *plan, vanilla *out) {
   out->path = planc_option_value(arguments, "vanilla");
   if (!out->path) return NULL;
-  planc_plan *other;
+  timed_plan other = {0};
   planc_simulation simulation;
-  PLANC_TRY(planc_plan_read(out->path, &other));
-  planc_status status = check_same_work(plan, other, out->path);
+  planc_status status = read_plan(arguments, out->path, &other);
+  if (!status) status = check_same_work(plan, other.plan, out->path);
   if (!status) {
-    status = planc_option_given(arguments, "graph-replay") ? planc_simulate_captured(other, &simulation)
-                                                           : planc_simulate(other, NULL, NULL, &simulation);
+    status = planc_option_given(arguments, "graph-replay") ? planc_simulate_captured(other.plan, &simulation)
+                                                           : planc_simulate(other.plan, NULL, NULL, &simulation);
     status = planc_context(status, "%s", out->path);
   }
-  if (!status) out->predicted = predictions_of(other, &simulation);
-  planc_plan_free(other);
+  if (!status) out->predicted = predictions_of(other.plan, &simulation);
+  free_plan(&other);
   return status;
 }
 
-static planc_status report(const planc_arguments *arguments, const planc_plan *plan, measurement *measured) {
+static planc_status report(const planc_arguments *arguments, const timed_plan *plan, measurement *measured) {
   planc_simulation simulation;
   vanilla unscheduled = {0};
-  PLANC_TRY(simulate(arguments, plan, &simulation));
-  PLANC_TRY(read_vanilla(arguments, plan, &unscheduled));
+  PLANC_TRY(simulate(arguments, plan->plan, &simulation));
+  PLANC_TRY(read_vanilla(arguments, plan->plan, &unscheduled));
   PLANC_TRY(read_measurement(planc_option_value(arguments, "against"), plan, measured));
   return planc_option_given(arguments, "json") ? print_json(plan, &simulation, &unscheduled, measured)
                                                : print_text(plan, &simulation, &unscheduled, measured);
 }
 
-static planc_status run(const planc_arguments *arguments) {
-  planc_plan *plan;
+static const planc_option work_options[] = {PLANC_WORK_OPTIONS, {0}};
+
+static planc_status run_plan(const planc_arguments *arguments) {
+  timed_plan plan = {0};
+  measurement measured = {0};
+  planc_status status = read_plan(arguments, arguments->operands[0], &plan);
+  if (!status) status = report(arguments, &plan, &measured);
+  planc_comparison_free(measured.comparison);
+  planc_timeline_free(measured.timeline);
+  free_plan(&plan);
+  return status;
+}
+
+/* What one can ask of a plan and what of a graph; of the former, ways to run it exclude each other. */
+static planc_status check_options(const planc_arguments *arguments) {
   static const char *const ways[] = {"graph-replay", "map-in-step", "against"};
-  for (int a = 0; a < 3; a++) {
-    for (int b = a + 1; b < 3; b++) {
+  static const char *const of_plans[] = {"graph-replay", "map-in-step", "against", "vanilla", "costs"};
+  bool passive = planc_option_given(arguments, "passive");
+  for (int32_t a = 0; a < 3; a++) {
+    for (int32_t b = a + 1; b < 3; b++) {
       if (!planc_option_given(arguments, ways[a]) || !planc_option_given(arguments, ways[b])) continue;
       return planc_error(PLANC_USAGE, "--%s and --%s exclude each other", ways[a], ways[b]);
     }
   }
-  PLANC_TRY(planc_plan_read(arguments->operands[0], &plan));
-  measurement measured = {0};
-  planc_status status = report(arguments, plan, &measured);
-  planc_comparison_free(measured.comparison);
-  planc_timeline_free(measured.timeline);
-  planc_plan_free(plan);
-  return status;
+  for (int32_t a = 0; passive && a < 5; a++) {
+    if (!planc_option_given(arguments, of_plans[a])) continue;
+    return planc_error(PLANC_USAGE, "--passive and --%s exclude each other", of_plans[a]);
+  }
+  for (const planc_option *option = work_options; !passive && option->name; option++) {
+    if (!planc_option_given(arguments, option->name)) continue;
+    return planc_error(PLANC_USAGE, "--%s: a plan has its own; only --passive takes it", option->name);
+  }
+  return NULL;
+}
+
+static planc_status run(const planc_arguments *arguments) {
+  PLANC_TRY(check_options(arguments));
+  return planc_option_given(arguments, "passive") ? planc_report_passive(arguments) : run_plan(arguments);
 }
 
 static const planc_option options[] = {
     {"graph-replay", 0, NULL, "the body captured and replayed as a whole, as by `planrun exec --graph`"},
     {"map-in-step", 0, "NS", "virtual memory mapped as data comes and goes, each chunk in NS of the host's time"},
+    {"costs", 0, "FILE", "times from this profile, as far as it has them, in place of those that it was planned with"},
     {"vanilla", 0, "FILE", "the plan of the same without scheduling, to tell what this one saves and costs"},
     {"against", 0, "FILE", "compare with what `planrun exec --trace` measured of this plan"},
     {"json", 0, NULL, "the result as one line of JSON"},
+    {"passive", 0, NULL, "of a graph: evict when memory runs out and swap in on access, without a plan; and with it:"},
+    PLANC_WORK_OPTIONS,
     {0},
 };
 
-const planc_subcommand planc_cmd_simulate = {{"simulate", "PLAN", "predict a plan's time and stalls", options, 1, 1},
-                                             run};
+const planc_subcommand planc_cmd_simulate = {
+    {"simulate", "PLAN|GRAPH", "predict a plan's time and stalls, or those of passive swapping", options, 1, 1}, run};

@@ -12,8 +12,9 @@ typedef struct planc_simulation {
   int64_t first_iteration_ns;
   int64_t compute_ns; /* of ops in one period, alone, recompute included */
   int64_t recompute_ns;
-  int64_t slowdown_ns;                          /* compute lost to copies beside it */
-  int64_t stall_ns[PLANC_N_STALLS];             /* compute idle, by what it waited for */
+  int64_t slowdown_ns;              /* compute lost to copies beside it */
+  int64_t stall_ns[PLANC_N_STALLS]; /* compute idle, by what it waited for */
+  int64_t misses; /* ops for which a copy in came late: when all else was ready nothing computed until it ended */
   int64_t h2d_bytes, d2h_bytes, h2d_ns, d2h_ns; /* per period: moved, engine busy */
   int64_t peak_bytes;                           /* arena plus reserved */
   int64_t live_peak_bytes;                      /* most bytes of open residencies and workspace at one time */
@@ -35,5 +36,18 @@ planc_status planc_simulate_captured(const planc_plan *plan, planc_simulation *o
  * comes and goes, each in `chunk_ns`, before it launches what needs them and when all ops launched before have ended.
  */
 planc_status planc_simulate_mapping(const planc_plan *plan, int64_t chunk_ns, planc_simulation *out);
+
+/* A plan at the times of another profile: one that was measured, say, where the plan was made from predictions. */
+typedef struct planc_retimed {
+  planc_plan plan;       /* borrows all but its body from the plan it was made from; not for planc_plan_free */
+  int32_t n_ops, n_kept; /* that the body runs; that keep their times */
+  planc_instr *instrs;   /* the body's, owned */
+} planc_retimed;
+
+/* Gives every op of the body the time and busy share that the profile lists for its algorithm at its batch. What the
+ * profile does not list keeps the plan's: ops, algorithms, and adds of gradients. Speed of links, launches and ideal
+ * time are the profile's, too. STALE when it lists none of what the plan runs. */
+planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, planc_retimed *out);
+void planc_retimed_free(planc_retimed *retimed);
 
 #endif

@@ -91,7 +91,10 @@ START_TEST(copies_overlap_and_back_up) {
   ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 2000);
   ck_assert_int_eq(s.h2d_bytes, 4900);
   ck_assert_int_eq(s.h2d_ns, 5000);
-  ck_assert_int_eq(simulate(script, (device){0}, 6000, 2000).iteration_ns, 8000);
+  ck_assert_int_eq(s.misses, 1);
+  s = simulate(script, (device){0}, 6000, 2000);
+  ck_assert_int_eq(s.iteration_ns, 8000);
+  ck_assert_int_eq(s.misses, 0);
 }
 END_TEST
 
@@ -129,6 +132,25 @@ START_TEST(duplex_slows_copies) {
       "wait 0 on 0\nwait 1 on 0\nexec a use 0 1\nexec b use 1 2\nrecord 2 on 0\n" CLOSE;
   ck_assert_int_eq(simulate(script, (device){.duplex_ppm = 500000}, 1000, 2000).iteration_ns, 10000 + 3000);
   ck_assert_int_eq(simulate(script, (device){0}, 1000, 2000).iteration_ns, 5000 + 3000);
+}
+END_TEST
+
+/* The copy of x takes 5,000 ns and one op waits for it; where the other copy, out, ends later it is that one's doing.
+ */
+START_TEST(a_copy_that_is_awaited_last_is_missed) {
+  static const char in_last[] =
+      "prologue\nrecord 2 on 0\n" OPERANDS
+      "wait 2 lag 1 on 1\nwait 2 lag 1 on 2\nprefetch 0 user on 1\nrecord 0 on 1\noffload 0 0 on 2 bytes 900\n"
+      "record 1 on 2\nwait 0 on 0\nwait 1 on 0\nexec a use 0 1\nexec b use 1 2\nrecord 2 on 0\n" CLOSE;
+  static const char out_last[] =
+      "prologue\nrecord 2 on 0\n" OPERANDS
+      "wait 2 lag 1 on 1\nwait 2 lag 1 on 2\nprefetch 0 user on 1 bytes 900\nrecord 0 on 1\noffload 0 0 on 2\n"
+      "record 1 on 2\nwait 0 on 0\nwait 1 on 0\nexec a use 0 1\nexec b use 1 2\nrecord 2 on 0\n" CLOSE;
+  ck_assert_int_eq(simulate(in_last, (device){0}, 1000, 2000).misses, 1);
+  planc_simulation s = simulate(out_last, (device){0}, 1000, 2000);
+  ck_assert_int_eq(s.misses, 0);
+  ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 1000);
+  ck_assert_int_eq(s.stall_ns[PLANC_STALL_D2H], 4000);
 }
 END_TEST
 
@@ -230,6 +252,7 @@ int main(void) {
   tcase_add_test(tests, lag_one_holds_a_copy_back);
   tcase_add_test(tests, copies_slow_ops);
   tcase_add_test(tests, duplex_slows_copies);
+  tcase_add_test(tests, a_copy_that_is_awaited_last_is_missed);
   tcase_add_test(tests, launches_bind);
   tcase_add_test(tests, captured_bodies_do_not_overlap);
   tcase_add_test(tests, a_captured_body_is_launched_once);

@@ -5,7 +5,7 @@ Help goes to standard output and is a success.
   commands:
     plan       make a plan for a graph under a memory budget
     check      check plans and their budgets
-    simulate   predict a plan's time and stalls
+    simulate   predict a plan's time and stalls, or those of passive swapping
     compare    plan with several policies and compare
     show       show what is in a graph or a plan
     train      derive backward and optimizer ops of a forward graph
@@ -47,14 +47,25 @@ Help goes to standard output and is a success.
         --json                     as --format=json: one line of JSON for each plan and budget
     -h, --help                     this text
   $ planc simulate --help
-  usage: planc simulate PLAN [option ...]
-  predict a plan's time and stalls
+  usage: planc simulate PLAN|GRAPH [option ...]
+  predict a plan's time and stalls, or those of passive swapping
   options:
         --graph-replay             the body captured and replayed as a whole, as by `planrun exec --graph`
         --map-in-step NS           virtual memory mapped as data comes and goes, each chunk in NS of the host's time
+        --costs FILE               times from this profile, as far as it has them, in place of those that it was planned with
         --vanilla FILE             the plan of the same without scheduling, to tell what this one saves and costs
         --against FILE             compare with what `planrun exec --trace` measured of this plan
         --json                     the result as one line of JSON
+        --passive                  of a graph: evict when memory runs out and swap in on access, without a plan; and with it:
+    -b, --batch N                  samples per iteration (default: the graph's header, else 32)
+    -d, --device NAME|FILE         device description (default: the graph's header, else h100)
+    -p, --profile FILE             measured profile to plan with, instead of --device
+    -m, --budget SIZE              device memory, reserved bytes included (default: the device's)
+        --host-budget SIZE         host memory for offloaded data (default: not limited)
+        --optimizer NAME           sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)
+        --inference                plan the graph as it stands, without deriving training
+        --sub-batch N              samples per round, for policies that split (default: they choose)
+        --split-batch-norm         allow rounds although batch normalisation couples the batch
     -h, --help                     this text
   $ planc compare --help
   usage: planc compare GRAPH [option ...]

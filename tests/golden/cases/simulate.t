@@ -6,7 +6,7 @@ What a plan takes is predicted from the plan alone.
   iteration <N> ms   ideal <N> ms
     compute <N> ms   of it recompute <N> ms
     slowed <N> ms   by copies beside it
-    waits h2d <N> ms <size> moved
+    waits h2d <N> ms <size> moved, too late for <N> ops
     waits d2h <N> ms <size> moved
     waits launch <N> ms
   first iteration <N> ms, prologue <N> ms, epilogue <N> ms
@@ -25,14 +25,14 @@ Against the same without scheduling, which `none` plans when it has the room.
   "peak_bytes":16384
   "live_peak_bytes":16384
   "msr_ppm":360000
-  "vanilla_bytes":25600}
+  "vanilla_bytes":25600
   $ planc simulate naive.plan --json | tr ',' '\n' | grep 'vanilla\|msr\|eor\|cbr'
   "msr_ppm":null
   "eor_ppm":null
   "eor_excess_ppm":null
   "cbr_ppm":null
   "vanilla_ns":null
-  "vanilla_bytes":null}
+  "vanilla_bytes":null
   $ planc simulate naive.plan --graph-replay --vanilla naive.plan | tail -n 1
   against naive.plan: MSR 0.0000, EOR 1.0000 (excess +0.0%), CBR 0.0000
 

@@ -92,7 +92,7 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   ! planc: check: missing operand: PLAN...
   [2]
   $ planc simulate
-  ! planc: simulate: missing operand: PLAN
+  ! planc: simulate: missing operand: PLAN|GRAPH
   [2]
   $ planc show
   ! planc: show: missing operand: GRAPH|PLAN

@@ -1,0 +1,36 @@
+A plan at other times than it was planned with: those that a profile lists for its ops.
+
+  $ planc plan inputs/tiny.yaml --policy none --budget 1M -o tiny.plan >/dev/null 2>&1
+  > op() { printf '{"op":"%s","variants":[{"algorithm":"default","deterministic":true,"points":[' "$1"
+  >        printf '{"batch":4,"time_ns":%s,"workspace_bytes":0,"busy_ppm":1000000}]}]}' "$2"; }
+  > profile() { sed '$d' "$PLANC_PROFILES/k40m.json"; printf ',"ops":['; op "$1" "$2"; printf ','; op "$3" "$4"; printf ']}'; }
+  > profile first 1000000 last 2000000 > slow.json; profile other 1 another 2 > none.json
+  > planc simulate tiny.plan --costs slow.json | grep -v 'ideal\|throughput\|waits\|first\|compute'
+  tiny, none on k40m, batch 4 in 1 round
+  at other times than it was planned with: 2 of 7 ops
+    slowed             0.000 ms   by copies beside it
+  $ planc simulate tiny.plan --json | tr ',' '\n' | grep 'compute_ns\|_ops'
+  "compute_ns":21518
+  "recompute_ns":0
+  "retimed_ops":null
+  "kept_ops":null}
+  $ planc simulate tiny.plan --costs slow.json --json | tr ',' '\n' | grep 'compute_ns\|_ops'
+  "compute_ns":3015397
+  "recompute_ns":0
+  "retimed_ops":2
+  "kept_ops":5}
+
+The plan without scheduling that it is compared with runs at these times, too.
+
+  $ planc simulate tiny.plan --costs slow.json --vanilla tiny.plan | tail -n 1
+  against tiny.plan: MSR 0.0000, EOR 1.0000 (excess +0.0%), CBR 0.0000
+
+  $ planc simulate tiny.plan --costs none.json
+  ! planc: none.json: the profile has no times for the plan's ops with the plan's algorithms
+  [4]
+  $ planc simulate tiny.plan --costs nowhere.json
+  ! planc: nowhere.json: No such file or directory
+  [3]
+  $ planc simulate tiny.plan --costs tiny.plan
+  ! planc: tiny.plan:2: text after the end of the JSON value
+  [3]
