@@ -150,6 +150,23 @@ planc_range planc_free_list_first(const planc_free_list *list, int64_t address, 
   return found == NONE ? (planc_range){INT64_MAX, INT64_MAX} : list->nodes.data[found].gap;
 }
 
+static int32_t find_last(const planc_free_list *list, int32_t n, int64_t address, int64_t bytes) {
+  if (longest_of(list, n) < bytes) return NONE;
+  const node *it = &list->nodes.data[n];
+  if (it->gap.start >= address) return find_last(list, it->left, address, bytes);
+  int32_t found = it->gap.end < address ? find_last(list, it->right, address, bytes) : NONE;
+  if (found != NONE) return found;
+  int64_t end = it->gap.end < address ? it->gap.end : address;
+  if (end - it->gap.start >= bytes) return n;
+  return find_last(list, it->left, address, bytes);
+}
+
+planc_range planc_free_list_last(const planc_free_list *list, int64_t address, int64_t bytes, bool *out_found) {
+  int32_t found = find_last(list, list->root, address, bytes > 0 ? bytes : 1);
+  *out_found = found != NONE;
+  return found == NONE ? (planc_range){0, 0} : list->nodes.data[found].gap;
+}
+
 planc_status planc_free_list_take(planc_free_list *list, planc_range range, bool *out_taken) {
   int32_t found = find_at(list, range.start);
   *out_taken = found != NONE && list->nodes.data[found].gap.end >= range.end;

@@ -33,6 +33,8 @@ void planc_free_list_free(planc_free_list *list);
 
 /* The lowest gap that has `bytes` at or above `address`; it may begin below. There always is one. */
 planc_range planc_free_list_first(const planc_free_list *list, int64_t address, int64_t bytes);
+/* The highest gap that has `bytes` below `address`; it may end above. Without one *out_found is false. */
+planc_range planc_free_list_last(const planc_free_list *list, int64_t address, int64_t bytes, bool *out_found);
 /* Takes a range out of the gap that holds all of it; without such a gap *out_taken is false. */
 planc_status planc_free_list_take(planc_free_list *list, planc_range range, bool *out_taken);
 /* Gives back a range that was taken. */

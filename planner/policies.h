@@ -27,6 +27,7 @@ planc_status planc_policy_capuchin(const planc_problem *problem, planc_candidate
 planc_status planc_policy_superneurons(const planc_problem *problem, planc_candidate *out);
 planc_status planc_policy_chen(const planc_problem *problem, planc_candidate *out);
 planc_status planc_policy_cheap(const planc_problem *problem, planc_candidate *out);
+planc_status planc_policy_tensile(const planc_problem *problem, planc_candidate *out);
 planc_status planc_policy_window(const planc_problem *problem, planc_candidate *out);
 
 #endif

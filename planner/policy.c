@@ -22,6 +22,8 @@ const planc_policy *planc_policies(void) {
        planc_policy_lms},
       {"capuchin", "Capuchin: swaps or recomputes single tensors, by their free time in a measured iteration",
        PLANC_POLICY_RECOMPUTES, planc_policy_capuchin},
+      {"tensile", "TENSILE: swaps single tensors, across iterations too, as far as the link leaves time for",
+       PLANC_POLICY_RECOMPUTES, planc_policy_tensile},
       {"superneurons", "SuperNeurons: swaps outputs of convolutions, recomputes those of cheaper layers",
        PLANC_POLICY_RECOMPUTES, planc_policy_superneurons},
       {"chen", "checkpoints every sqrt(n) ops, recomputes the segments between", PLANC_POLICY_RECOMPUTES,

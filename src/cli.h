@@ -30,8 +30,9 @@ extern const planc_subcommand planc_cmd_plan, planc_cmd_check, planc_cmd_simulat
   PLANC_WORK_OPTIONS,                                                                                         \
       {"placement", 0, "NAME", "best-fit or vmm, for policies that allocate as they go (default: best-fit)"}, \
       {"chunk", 0, "SIZE", "chunk of --placement vmm (default: 40M)"},                                        \
-      {"window", 0, "SIZE", "schedule-window of policy window (default: 1.5 times the data it may hold)"}, {  \
-    "window-per-use", 0, NULL, "let data count in the window at each use, not once"                           \
+      {"window", 0, "SIZE", "schedule-window of policy window (default: 1.5 times the data it may hold)"},    \
+      {"window-per-use", 0, NULL, "let data count in the window at each use, not once"}, {                    \
+    "swap-rate", 0, "PERCENT", "how many of the tensors policy tensile may swap (default: 100)"               \
   }
 
 /* A planning problem with everything it borrows. */

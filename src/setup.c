@@ -6,7 +6,7 @@
 #include "util/locate.h"
 #include "util/size.h"
 
-enum { FALLBACK_BATCH = 32 };
+enum { FALLBACK_BATCH = 32, PPM_OF_PERCENT = 10000 };
 static const char fallback_device[] = "h100";
 
 static void message(const char *kind, const char *format, va_list arguments) {
@@ -82,6 +82,8 @@ static planc_status read_problem(const planc_arguments *arguments, planc_setup *
   PLANC_TRY(planc_option_int(arguments, "sub-batch", 1, problem->batch, 0, &problem->sub_batch));
   problem->split_batch_norm = planc_option_given(arguments, "split-batch-norm");
   PLANC_TRY(read_placement(arguments, problem));
+  PLANC_TRY(planc_option_int(arguments, "swap-rate", 1, 100, 100, &problem->swap_rate_ppm));
+  problem->swap_rate_ppm *= PPM_OF_PERCENT;
   char text[PLANC_SIZE_TEXT];
   if (!planc_option_given(arguments, "budget")) {
     planc_note("budget %s (device %s)", planc_size_format(problem->budget_bytes, text), device->name);

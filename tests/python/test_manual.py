@@ -186,7 +186,8 @@ class PlanFormat(unittest.TestCase):
             rows = file.read().splitlines()
         with linked_folder() as folder:
             for options in ("--policy cheap", "--policy vdnn-all",
-                            "--policy window --placement vmm --chunk 4K --budget 2M", "--sub-batch 24 --budget 400K"):
+                            "--policy window --placement vmm --chunk 4K --budget 2M", "--policy tensile --inference",
+                            "--sub-batch 24 --budget 400K"):
                 done = run(f"planc plan graphs/lenet-digits.yaml {options} -o -", cwd=folder)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 rows += done.stdout.splitlines()

@@ -11,12 +11,13 @@
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
-enum { PLANS = 52, MUTANTS = 120, INTERLEAVINGS = 1000 };
+enum { PLANS = 56, MUTANTS = 120, INTERLEAVINGS = 1000 };
 
 /* A plan of a small random graph under a budget that makes its policy work. */
 static void make_plan(int number, const planc_profile *profile, planc_graph **graph, planc_plan **out) {
-  static const char *const names[] = {"modnn",  "vdnn-all", "cheap", "modnn",      "chen",     "vdnn+",       "window",
-                                      "window", "naive",    "lms",   "prefetch-1", "capuchin", "superneurons"};
+  static const char *const names[] = {"modnn",      "vdnn-all", "cheap",        "modnn",  "chen",
+                                      "vdnn+",      "window",   "window",       "naive",  "lms",
+                                      "prefetch-1", "capuchin", "superneurons", "tensile"};
   int which = number % (int)(sizeof names / sizeof *names);
   const planc_policy *policy = planc_policy_find(names[which]);
   randgraph_options options = {.max_ops = 10, .max_elements = 16};

@@ -34,6 +34,7 @@ One row per policy, also where it does not fit; making the table is a success.
   prefetch-1
   lms
   capuchin
+  tensile
   superneurons
   chen
   cheap

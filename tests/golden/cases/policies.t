@@ -9,7 +9,7 @@ Every policy's plan passes the checker under the budget it was made for. `ideal`
   $ ls *.plan
   ! ls: cannot access '*.plan': No such file or directory
   [2]
-  $ for policy in none vdnn-all vdnn-conv vdnn-dyn vdnn+ modnn naive prefetch-1 lms capuchin superneurons chen cheap window; do
+  $ for policy in none vdnn-all vdnn-conv vdnn-dyn vdnn+ modnn naive prefetch-1 lms capuchin tensile superneurons chen cheap window; do
   >   planc plan graphs/lenet-digits.yaml --policy $policy -o x.plan >/dev/null 2>&1 &&
   >     planc check x.plan --graph graphs/lenet-digits.yaml | cut -d, -f1,2
   > done
@@ -23,11 +23,12 @@ Every policy's plan passes the checker under the budget it was made for. `ideal`
   valid: lenet-digits, prefetch-1
   valid: lenet-digits, lms
   valid: lenet-digits, capuchin
+  valid: lenet-digits, tensile
   valid: lenet-digits, superneurons
   valid: lenet-digits, chen
   valid: lenet-digits, cheap
   valid: lenet-digits, window
-  $ for policy in none vdnn-all vdnn-conv vdnn-dyn vdnn+ modnn naive prefetch-1 lms capuchin superneurons chen cheap window; do
+  $ for policy in none vdnn-all vdnn-conv vdnn-dyn vdnn+ modnn naive prefetch-1 lms capuchin tensile superneurons chen cheap window; do
   >   planc plan inputs/tiny.yaml --policy $policy -o x.plan >/dev/null 2>&1 &&
   >     planc check x.plan --graph inputs/tiny.yaml | cut -d, -f1,2
   > done
@@ -41,6 +42,7 @@ Every policy's plan passes the checker under the budget it was made for. `ideal`
   valid: tiny, prefetch-1
   valid: tiny, lms
   valid: tiny, capuchin
+  valid: tiny, tensile
   valid: tiny, superneurons
   valid: tiny, chen
   valid: tiny, cheap

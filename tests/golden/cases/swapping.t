@@ -1,6 +1,6 @@
 Baselines that swap, or swap and recompute, run a transformer in two thirds of its memory, bit for bit.
 
-  $ for policy in naive prefetch-1 lms capuchin superneurons; do
+  $ for policy in naive prefetch-1 lms capuchin tensile superneurons; do
   >   planc plan graphs/tiny-transformer.yaml --batch 64 --policy $policy --budget 1.5M -o x.plan >/dev/null 2>&1 &&
   >     planc check x.plan --budget 1.5M --graph graphs/tiny-transformer.yaml | cut -d, -f1,2
   >   planrun exec x.plan --data data/digits/digits.csv.gz --iterations 2 --verify --poison | tail -n 1
@@ -12,6 +12,8 @@ Baselines that swap, or swap and recompute, run a transformer in two thirds of i
   valid: tiny-transformer, lms
   verified: every bit as in the reference
   valid: tiny-transformer, capuchin
+  verified: every bit as in the reference
+  valid: tiny-transformer, tensile
   verified: every bit as in the reference
   valid: tiny-transformer, superneurons
   verified: every bit as in the reference
@@ -34,3 +36,13 @@ A budget that cannot be met is an answer as with other policies: the least one, 
   !  <size> <N> more
   ! planc: does not fit <size>: policy lms needs <N> bytes
   [1]
+
+Of the tensors `tensile` may swap a share: all, unless told otherwise, and not none.
+
+  $ planc plan graphs/tiny-transformer.yaml --batch 64 --policy tensile -o all.plan >/dev/null 2>&1
+  $ planc plan graphs/tiny-transformer.yaml --batch 64 --policy tensile --swap-rate 100 -o 100.plan >/dev/null 2>&1
+  $ planc plan graphs/tiny-transformer.yaml --batch 64 --policy tensile --swap-rate 5 -o 5.plan >/dev/null 2>&1
+  $ cmp all.plan 100.plan && test "$(grep -c '"offload"' 5.plan)" -lt "$(grep -c '"offload"' all.plan)" && echo less
+  less
+  $ planc plan graphs/tiny-transformer.yaml --policy tensile --swap-rate 0 2>&1 | tail -n 1
+  planc: --swap-rate 0: not an integer from 1 to 100

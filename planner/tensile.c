@@ -1,0 +1,162 @@
+/* `tensile`: TENSILE (papers/002), Algorithm 3: swaps of single tensors that cost no time, across iterations too, and
+ * recompute where they do not suffice.
+ *
+ * All is decided on the predicted iteration: instances one after the other, with the profile's times. Rounds follow, in
+ * each of which the instance with the most bytes is found (Algorithm 1) and one tensor that lives there is swapped
+ * (tensile_swap.c). As much is saved as the link leaves time for, whatever the budget: only when no swap is left and
+ * the peak is still beyond the room there is, tensors are computed again (tensile_recompute.c). What nothing reads
+ * again is released (absences.h).
+ *
+ * The paper states an event as an access and a delay behind it; here that is the boundary between ops at which the
+ * delay is over by the predicted times, and events order what happens. Memory is counted accordingly: until the op
+ * during which a swap-out ends (case 4 of IV-B), and, other than in the paper, from the op at which a swap-in begins,
+ * since the place is needed then (case 3). A parameter is one buffer that is updated in place (case 2).
+ *
+ * Rounds end when nothing can be scheduled, or, in a rule of the authors' program, when there were more than 100 and
+ * the peak hardly falls any more; here that is by less than 0.05 % in 100 rounds. Without a limit of memory the fastest
+ * algorithms run and their workspace counts in the peak; in a room, workspace is what fits beside the data. */
+#include "planner/tensile.h"
+
+#include <stdlib.h>
+
+#include "planner/policies.h"
+#include "util/math.h"
+
+enum { DROPPED = -1, PATIENCE = 100, LEAST_DROP_PPM = 500, MILLION = 1000000 };
+
+/* --- The predicted iteration and its peak (IV-A, IV-B) ------------------------------------------------------------ */
+
+planc_status tensile_predict(tensile *t, planc_arena *arena) {
+  int32_t n = t->trace->n_instances;
+  int64_t room = t->walk->room, *live;
+  planc_absences none = {0};
+  PLANC_TRY(PLANC_NEW(arena, &t->start, (int64_t)n + 1));
+  PLANC_TRY(PLANC_NEW(arena, &live, n));
+  PLANC_TRY(planc_absences_live(t->trace, &none, live));
+  int64_t fast = room == PLANC_ROOM_NONE ? 0 : INT64_MAX, large = room == PLANC_ROOM_UNLIMITED ? INT64_MAX : 0;
+  for (int32_t i = 0; i < n; i++) {
+    t->start[i + 1] = planc_add_saturate(t->start[i], planc_walk_variant(t->walk, i, fast).time_ns);
+    live[i] = planc_add_saturate(live[i], planc_walk_variant(t->walk, i, large).workspace_bytes);
+    if (live[i] > INT64_MAX / 2) return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
+  }
+  return planc_peaks_make(arena, live, n, &t->peaks);
+}
+
+static int64_t peak_bytes(const tensile *t) {
+  return t->peaks.most[1];
+}
+
+int32_t tensile_peak(const tensile *t) {
+  return planc_peaks_last_above(&t->peaks, 0, t->trace->n_instances - 1, peak_bytes(t) - 1);
+}
+
+/* --- Rounds (IV-F) ------------------------------------------------------------------------------------------------ */
+
+static int by_rank(const void *left, const void *right) {
+  const tensile_rank *a = left, *b = right;
+  if (a->key != b->key) return a->key > b->key ? -1 : 1;
+  return (a->stretch > b->stretch) - (a->stretch < b->stretch);
+}
+
+void tensile_sort(tensile_rank *ranks, int32_t n) {
+  if (n > 0) qsort(ranks, (size_t)n, sizeof *ranks, by_rank);
+}
+
+planc_status tensile_make_list(const tensile *t, planc_arena *arena, tensile_rank *ranks, int32_t n,
+                               tensile_list *out) {
+  tensile_sort(ranks, n);
+  PLANC_TRY(PLANC_NEW(arena, &out->entries, n));
+  for (int32_t i = 0; i < n; i++) {
+    const tensile_stretch *stretch = &t->stretches[ranks[i].stretch];
+    out->entries[i] = (struct tensile_entry){ranks[i].stretch, stretch->behind, stretch->ahead};
+  }
+  out->n = n;
+  return NULL;
+}
+
+static void drop(tensile_list *list, struct tensile_entry *entry) {
+  *entry = (struct tensile_entry){DROPPED, 0, 1};
+  list->n_dropped++;
+}
+
+/* Lists are mostly passed over: what is no longer in them makes place for the rest when it is half. */
+static void compact(tensile_list *list) {
+  if (list->n_dropped <= list->n / 2) return;
+  int32_t kept = 0;
+  for (int32_t i = 0; i < list->n; i++) {
+    if (list->entries[i].stretch != DROPPED) list->entries[kept++] = list->entries[i];
+  }
+  list->n = kept;
+  list->n_dropped = 0;
+}
+
+planc_status tensile_take_first(tensile *t, tensile_list *list, int32_t peak, tensile_taker take, bool *out_taken) {
+  *out_taken = false;
+  for (int32_t i = 0; i < list->n && !*out_taken; i++) {
+    struct tensile_entry *entry = &list->entries[i];
+    bool behind = entry->behind < peak, ahead = peak < entry->ahead;
+    if (entry->behind < entry->ahead ? !behind || !ahead : !behind && !ahead) continue;
+    tensile_stretch *stretch = &t->stretches[entry->stretch];
+    if (stretch->state == TENSILE_OPEN) PLANC_TRY(take(t, stretch, peak, out_taken));
+    entry->behind = stretch->behind;
+    entry->ahead = stretch->ahead;
+    if (stretch->state != TENSILE_OPEN) drop(list, entry);
+  }
+  compact(list);
+  return NULL;
+}
+
+static planc_status swap_all(tensile *t) {
+  int64_t before = peak_bytes(t);
+  bool taken = true;
+  for (int64_t round = 1; taken && peak_bytes(t) > 0; round++) {
+    PLANC_TRY(tensile_swap(t, tensile_peak(t), &taken));
+    if (round % PATIENCE != 0) continue;
+    if (before - peak_bytes(t) < planc_muldiv_floor(before, LEAST_DROP_PPM, MILLION)) break;
+    before = peak_bytes(t);
+  }
+  return NULL;
+}
+
+static planc_status recompute_what_is_needed(tensile *t, planc_arena *arena) {
+  bool taken = peak_bytes(t) > t->walk->room;
+  if (taken) PLANC_TRY(tensile_set_up_recomputes(t, arena));
+  while (taken && peak_bytes(t) > t->walk->room) PLANC_TRY(tensile_recompute(t, tensile_peak(t), &taken));
+  return NULL;
+}
+
+/* --- The policy --------------------------------------------------------------------------------------------------- */
+
+static planc_status state(const tensile *t, planc_arena *arena, planc_absences *out) {
+  tensile_rank *ranks;
+  int32_t n = 0;
+  planc_absence *items;
+  PLANC_TRY(PLANC_NEW(arena, &ranks, t->n));
+  PLANC_TRY(PLANC_NEW(arena, &items, t->n));
+  /* In the order of their swap-ins, in which those at one op follow each other on the link. */
+  for (int32_t k = 0; k < t->n; k++) {
+    if (t->stretches[k].state == TENSILE_TAKEN) ranks[n++] = (tensile_rank){-t->stretches[k].in_start, k};
+  }
+  tensile_sort(ranks, n);
+  for (int32_t k = 0; k < n; k++) items[k] = t->stretches[ranks[k].stretch].absence;
+  *out = (planc_absences){.n = n, .items = items};
+  return NULL;
+}
+
+planc_status tensile_choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
+  const planc_problem *problem = context;
+  tensile t = {.walk = walk, .trace = walk->trace};
+  t.rate_ppm = problem->swap_rate_ppm ? problem->swap_rate_ppm : MILLION;
+  planc_status status = tensile_predict(&t, arena);
+  if (!status) status = tensile_set_up_swaps(&t, arena);
+  if (!status) status = swap_all(&t);
+  if (!status) status = recompute_what_is_needed(&t, arena);
+  if (!status) status = state(&t, arena, out);
+  planc_free_list_free(&t.link);
+  return status;
+}
+
+planc_status planc_policy_tensile(const planc_problem *problem, planc_candidate *out) {
+  planc_absence_rule rule = {tensile_choose, problem};
+  return planc_walk_fit(problem, planc_make_absences, &rule, out);
+}
