@@ -166,7 +166,9 @@ $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(LIBPLANRT) $(LIBPLANC)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $^ $(LIBS)
 
-bench: build $(BUILD)/bench/interpreter
+$(BUILD)/bench/mutants: $(call obj,tests/support/mutate.c tests/support/randparts.c)
+
+bench: build $(BUILD)/bench/interpreter $(BUILD)/bench/mutants
 	@for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || exit 1; done
 
 lint:

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Every policy on every recorded PyTorch iteration (../shared/graphs): its plan under 70 % of what `none` needs, or under
+all of that where it cannot do with less, passes the checker; the executor's stand-ins compute the reference's bits with
+random delays; and what one change makes of the plan is rejected, or computes them in any order too.
+"""
+
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from benchlib import BUILD, PLANC, ROOT, planc, table
+
+RECORDINGS = os.path.join(ROOT, "..", "shared", "graphs")
+MUTANTS = os.path.join(BUILD, "bench", "mutants")
+PLANRUN = os.path.join(BUILD, "planrun")
+BATCH = 2
+N_MUTANTS, INTERLEAVINGS = 30, 2
+
+
+def run(*command):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def policies():
+    """The names that `planc compare` knows, those without plans left out."""
+    rows = json.loads(planc("compare", os.path.join(ROOT, "graphs", "lenet-digits.yaml"), "--json"))["rows"]
+    return [row["policy"] for row in rows if row["policy"] != "ideal"]
+
+
+def plan(graph, policy, budget, output, *options):
+    done = subprocess.run([PLANC, "plan", graph, "--batch", str(BATCH), "--device", "k40m", "--budget", str(budget), "--policy",
+                           policy, "--split-batch-norm", "--json", "-o", output, *options], capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        sys.exit(f"planc plan {graph} --policy {policy}: exit {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def main():
+    if not os.path.isdir(RECORDINGS):
+        print("bench_recorded: skipped, ../shared/graphs is absent")
+        return
+    rows, plans, accepted, mutants = [], 0, 0, 0
+    names = policies()
+    for recording in sorted(glob.glob(os.path.join(RECORDINGS, "*.json"))):
+        with tempfile.TemporaryDirectory() as folder:
+            graph, output = os.path.join(folder, "graph.yaml"), os.path.join(folder, "x.plan")
+            run(sys.executable, os.path.join(ROOT, "graphs", "from_recording.py"), recording, "-o", graph)
+            most = plan(graph, "none", "1T", output)["peak_bytes"]
+            below = []
+            for policy in [*names, "window"]:
+                options = ["--placement", "vmm", "--chunk", "2M"] if policy == "window" and below and "window" in below else []
+                done = plan(graph, policy, most * 7 // 10, output, *options)
+                if done:
+                    below.append(policy)
+                elif not plan(graph, policy, most, output, *options) and not plan(graph, policy, "1T", output, *options):
+                    sys.exit(f"{recording}: {policy} has no plan")
+                planc("check", output)
+                run(PLANRUN, "exec", output, "--synthetic", "--jitter", 1 + plans, "-n", 2)
+                found = json.loads(run(MUTANTS, output, N_MUTANTS, INTERLEAVINGS))
+                plans, mutants, accepted = plans + 1, mutants + N_MUTANTS, accepted + found["accepted"]
+            name = os.path.basename(recording)[:-len(".json")]
+            rows.append([name, f"{most / 2**20:.1f}", len(names) + 1, len(below)])
+            print(f"  {name} done", file=sys.stderr, flush=True)
+    table(f"Recorded iterations at batch {BATCH}", ["recording", "peak of none MiB", "plans", "under 70 %"], rows,
+          [f"{plans} plans checked and run with random delays: every bit is the reference's",
+           f"{mutants} mutants: {mutants - accepted} rejected, {accepted} compute the reference's bits"])
+
+
+if __name__ == "__main__":
+    main()
