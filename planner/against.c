@@ -10,21 +10,13 @@
 
 #include "planc/simulate.h"
 #include "planc/timeline.h"
+#include "planner/awaited.h"
 #include "util/arena.h"
 #include "util/map.h"
 #include "util/math.h"
-#include "util/vec.h"
+#include "util/median.h"
 
-/* A timed instruction of the period looked at (back 0) or of the one before (back 1). */
-typedef struct node {
-  int32_t timed; /* -1: none known */
-  int32_t back;
-} node;
-
-typedef struct pending {
-  node awaited;
-  int32_t next; /* of the same stream, -1 after the last */
-} pending;
+typedef planc_awaited_node node;
 
 typedef struct made {
   planc_comparison comparison; /* first: what is given out */
@@ -43,10 +35,7 @@ typedef struct work {
   made *made;
   planc_arena arena;
   int32_t *timed_of; /* by instruction of the body, -1 where it is not timed */
-  /* What timed instruction k awaits: its stream's instruction before it, then others; from awaited.data[first[k]] up
-   * to, not including, awaited.data[first[k + 1]]. */
-  int64_t *first;
-  VEC(node) awaited;
+  planc_awaited awaited;
   int32_t *class_of;  /* by timed instruction */
   int32_t *column_of; /* by stream: where its columns start, -1 where it does not compute */
   int32_t n_columns;
@@ -61,63 +50,6 @@ typedef struct period {
 
 static const planc_instr *instr_at(const work *w, int32_t timed) {
   return &w->plan->body.instrs[w->timeline->instrs[timed]];
-}
-
-/* --- What awaits what --------------------------------------------------------------------------------------------- */
-
-typedef struct walk {
-  node *last;       /* by stream: its last timed instruction */
-  node *recorded;   /* by event: the one before its last record */
-  int32_t *waiting; /* by stream: the first of what it waits for since `last`, -1 if nothing */
-  pending *pending;
-  int32_t n_pending;
-} walk;
-
-static planc_status make_walk(work *w, walk *out) {
-  const planc_plan *plan = w->plan;
-  PLANC_TRY(PLANC_NEW(&w->arena, &out->last, plan->n_streams));
-  PLANC_TRY(PLANC_NEW(&w->arena, &out->recorded, plan->n_events));
-  PLANC_TRY(PLANC_NEW(&w->arena, &out->waiting, plan->n_streams));
-  PLANC_TRY(PLANC_NEW(&w->arena, &out->pending, 2 * (int64_t)plan->body.n));
-  for (int32_t s = 0; s < plan->n_streams; s++) {
-    out->last[s].timed = -1;
-    out->waiting[s] = -1;
-  }
-  for (int32_t e = 0; e < plan->n_events; e++) out->recorded[e].timed = -1;
-  return NULL;
-}
-
-static planc_status list_awaited(work *w, const walk *at, const planc_instr *instr, int32_t timed) {
-  VEC_PUSH(&w->awaited, at->last[instr->stream]);
-  for (int32_t p = at->waiting[instr->stream]; p >= 0; p = at->pending[p].next)
-    VEC_PUSH(&w->awaited, at->pending[p].awaited);
-  w->first[timed + 1] = w->awaited.len;
-  return NULL;
-}
-
-/* Goes over the body twice, as the period before and as the one looked at. An event's last record is the one that a
- * wait means, for waits with lag 1 stand before the record. */
-static planc_status find_awaited(work *w) {
-  const planc_section *body = &w->plan->body;
-  walk at = {0};
-  PLANC_TRY(make_walk(w, &at));
-  PLANC_TRY(PLANC_NEW(&w->arena, &w->first, (int64_t)w->timeline->n_timed + 1));
-  for (int32_t back = 1; back >= 0; back--) {
-    for (int32_t i = 0; i < body->n; i++) {
-      const planc_instr *instr = &body->instrs[i];
-      if (w->timed_of[i] >= 0) {
-        if (back == 0) PLANC_TRY(list_awaited(w, &at, instr, w->timed_of[i]));
-        at.last[instr->stream] = (node){w->timed_of[i], back};
-        at.waiting[instr->stream] = -1;
-      } else if (instr->op == PLANC_INSTR_record) {
-        at.recorded[instr->id] = at.last[instr->stream];
-      } else if (instr->op == PLANC_INSTR_wait && at.recorded[instr->id].timed >= 0) {
-        at.pending[at.n_pending] = (pending){at.recorded[instr->id], at.waiting[instr->stream]};
-        at.waiting[instr->stream] = at.n_pending++;
-      }
-    }
-  }
-  return NULL;
 }
 
 /* --- Classes and streams ------------------------------------------------------------------------------------------ */
@@ -197,8 +129,8 @@ static bool span_of(const period *p, node of, planc_span *out) {
 static node last_awaited(const work *w, const period *p, node of, planc_span *out) {
   node last = {.timed = -1};
   *out = (planc_span){0, 0};
-  for (int64_t i = w->first[of.timed]; i < w->first[of.timed + 1]; i++) {
-    node candidate = {w->awaited.data[i].timed, w->awaited.data[i].back + of.back};
+  for (int64_t i = w->awaited.first[of.timed]; i < w->awaited.first[of.timed + 1]; i++) {
+    node candidate = {w->awaited.nodes.data[i].timed, w->awaited.nodes.data[i].back + of.back};
     planc_span span;
     if (candidate.back > 1 || !span_of(p, candidate, &span)) continue;
     if (last.timed >= 0 && span.end_ns <= out->end_ns) continue;
@@ -240,7 +172,8 @@ static void sum_up(const work *w, const period *p, int64_t *row) {
     int64_t *of_stream = &row[w->column_of[instr->stream]];
     of_stream[0] = planc_add_saturate(of_stream[0], busy);
     planc_span before;
-    if (span_of(p, w->awaited.data[w->first[k]], &before)) explain_gap(w, p, before.end_ns, k, &of_stream[1]);
+    if (span_of(p, w->awaited.nodes.data[w->awaited.first[k]], &before))
+      explain_gap(w, p, before.end_ns, k, &of_stream[1]);
   }
 }
 
@@ -260,17 +193,6 @@ static planc_status predict(work *w) {
 }
 
 /* --- Measured ----------------------------------------------------------------------------------------------------- */
-
-static int compare_times(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
-/* Sorts the values; of an even number the lower of the middle ones. */
-static int64_t median(int64_t *values, int32_t n) {
-  qsort(values, (size_t)n, sizeof *values, compare_times);
-  return values[(n - 1) / 2];
-}
 
 static const planc_span *spans_of(const work *w, int32_t p) {
   return &w->timeline->spans[(int64_t)p * w->timeline->n_timed];
@@ -299,7 +221,7 @@ static void measure_periods(const work *w, int64_t *values) {
   int32_t n = w->timeline->n_periods - 1;
   for (int32_t p = 0; p < n; p++) values[p] = start_of(w, p + 1) - start_of(w, p);
   if (n == 0) values[n++] = end_of(w, 0) - start_of(w, 0);
-  c->measured_ns = median(values, n);
+  c->measured_ns = planc_median(values, n);
   c->least_ns = values[0];
   c->most_ns = values[n - 1];
 }
@@ -317,7 +239,7 @@ static planc_status measure(work *w, int64_t *medians) {
   }
   for (int32_t c = 0; c < w->n_columns; c++) {
     for (int32_t p = 0; p < n; p++) values[p] = rows[(int64_t)p * w->n_columns + c];
-    medians[c] = median(values, n);
+    medians[c] = planc_median(values, n);
   }
   measure_periods(w, values);
   return NULL;
@@ -354,11 +276,9 @@ static void fill(const work *w, const int64_t *predicted, const int64_t *measure
 
 static planc_status compare(work *w) {
   int64_t *predicted, *measured;
-  PLANC_TRY(PLANC_NEW(&w->arena, &w->timed_of, w->plan->body.n));
-  for (int32_t i = 0; i < w->plan->body.n; i++) w->timed_of[i] = -1;
-  for (int32_t k = 0; k < w->timeline->n_timed; k++) w->timed_of[w->timeline->instrs[k]] = k;
+  PLANC_TRY(planc_timed_of(w->plan, w->timeline, &w->arena, &w->timed_of));
   PLANC_TRY(predict(w)); /* which checks streams and events */
-  PLANC_TRY(find_awaited(w));
+  PLANC_TRY(planc_awaited_find(w->plan, w->timeline, w->timed_of, &w->awaited));
   PLANC_TRY(find_classes(w));
   PLANC_TRY(find_columns(w));
   PLANC_TRY(PLANC_NEW(&w->arena, &predicted, w->n_columns));
@@ -376,7 +296,7 @@ planc_status planc_timeline_compare(const planc_plan *plan, const planc_timeline
   if (!memory) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   work w = {.plan = plan, .timeline = timeline, .made = memory};
   planc_status status = compare(&w);
-  VEC_FREE(&w.awaited);
+  planc_awaited_free(&w.awaited);
   planc_arena_free(&w.arena);
   if (status) {
     planc_comparison_free(&memory->comparison);

@@ -61,14 +61,8 @@ static planc_status describe(const planrt_session *session, char **out) {
 typedef VEC(planc_file_part) part_list;
 
 static planc_status list_homes(const planrt_session *session, part_list *parts) {
-  for (int32_t j = 0; j < session->trace->n_jobs; j++) {
-    const planc_job *job = &session->trace->jobs[j];
-    for (int32_t s = 0; s < job->graph->n_storages; s++) {
-      const char *home = session->home[session->home_of[j] + s];
-      size_t bytes = (size_t)planc_law_at(job->graph->storages[s].bytes, job->batch);
-      if (home) VEC_PUSH(parts, ((planc_file_part){home, bytes}));
-    }
-  }
+  planrt_homes at = {.storage = -1};
+  while (planrt_next_home(session, &at)) VEC_PUSH(parts, ((planc_file_part){at.home, (size_t)at.bytes}));
   return NULL;
 }
 
@@ -170,26 +164,17 @@ static planc_status read_line(const planrt_session *session, checkpoint *c) {
 }
 
 static bool read_homes(const planrt_session *session, checkpoint *c) {
-  for (int32_t j = 0; j < session->trace->n_jobs; j++) {
-    const planc_job *job = &session->trace->jobs[j];
-    for (int32_t s = 0; s < job->graph->n_storages; s++) {
-      char *home = session->home[session->home_of[j] + s];
-      size_t bytes = (size_t)planc_law_at(job->graph->storages[s].bytes, job->batch);
-      if (home && fread(home, 1, bytes, c->file) != bytes) return false;
-    }
-  }
+  planrt_homes at = {.storage = -1};
+  while (planrt_next_home(session, &at))
+    if (fread(at.home, 1, (size_t)at.bytes, c->file) != (size_t)at.bytes) return false;
   return true;
 }
 
 /* Whether the file ends where the session's buffers do: asked before any of them is overwritten. */
 static bool right_length(const planrt_session *session, const checkpoint *c) {
   int64_t bytes = (int64_t)strlen(c->line) + TRAILER;
-  for (int32_t j = 0; j < session->trace->n_jobs; j++) {
-    const planc_job *job = &session->trace->jobs[j];
-    for (int32_t s = 0; s < job->graph->n_storages; s++)
-      if (session->home[session->home_of[j] + s])
-        bytes = planc_add_saturate(bytes, planc_law_at(job->graph->storages[s].bytes, job->batch));
-  }
+  planrt_homes homes = {.storage = -1};
+  while (planrt_next_home(session, &homes)) bytes = planc_add_saturate(bytes, homes.bytes);
   off_t at = ftello(c->file);
   return fseeko(c->file, 0, SEEK_END) == 0 && ftello(c->file) == bytes && fseeko(c->file, at, SEEK_SET) == 0;
 }

@@ -11,6 +11,7 @@
 #include "planrt/data.h"
 #include "planrt/planrt.h"
 #include "runtime/cli.h"
+#include "runtime/watch.h"
 #include "util/size.h"
 
 static const planc_option options[] = {
@@ -24,6 +25,7 @@ static const planc_option options[] = {
     {"seed", 's', "N", "of initial values, shuffles and dropout (default 0)"},
     {"save", 0, "FILE", "write a checkpoint after each epoch, at the end and when interrupted"},
     {"resume", 0, "FILE", "go on from a checkpoint"},
+    {"watch", 0, "FILE", "change to the plan in FILE whenever a new one is put there"},
     {"trace", 0, "FILE", "write when everything in the last periods ran, for Perfetto and planc simulate --against"},
     {"link", 0, "RATE", "pace copies between host and device, e.g. 0.2GB/s (default: as fast as they go)"},
     {"verify", 0, NULL, "run the reference beside the plan and compare every bit"},
@@ -39,12 +41,16 @@ static const planc_option options[] = {
 enum { TRACED_PERIODS = 64 };
 
 typedef struct execution {
-  const planc_plan *plan;
+  planc_plan *plan;
   planrt_options options;
   planrt_data *data; /* or NULL */
   planrt_session *session;
   const char *save;    /* path, or NULL */
   const char *trace;   /* path, or NULL */
+  planrt_watch watch;  /* its path NULL: nothing is watched */
+  planc_plan *next;    /* found there, and to be changed to; or NULL */
+  int64_t adopted;     /* plans changed to */
+  int64_t periods;     /* run with the plan */
   int64_t epochs;      /* in all */
   int64_t per_epoch;   /* iterations of job 0 */
   int64_t interleave;  /* the seed, -1 = none */
@@ -81,6 +87,45 @@ static planc_status feed_data(void *user, const planrt_feed_request *request) {
   return planrt_data_feed(((execution *)user)->data, request);
 }
 
+/* --- Changing plans --------------------------------------------------------------------------------------------- */
+
+static void go_on(planc_status status) {
+  if (status) fprintf(stderr, "planrun: note: %s: the run goes on as before\n", planc_status_message(status));
+  planc_status_free(status);
+}
+
+static bool look_for_plan(void *user) {
+  execution *e = user;
+  go_on(planrt_watch_look(&e->watch, e->session, &e->next));
+  return e->next != NULL;
+}
+
+static int64_t iterations_done(const execution *e) {
+  return planrt_get_step(e->session).period * e->plan->jobs[0].iterations;
+}
+
+/* A plan that cannot be opened is left, and the run goes on; without any plan it cannot. */
+static planc_status adopt(execution *e) {
+  planc_plan *next = e->next;
+  e->next = NULL;
+  planc_status status = planc_context(planrt_adopt(&e->session, next), "%s", e->watch.path);
+  if (status) {
+    planc_plan_free(next);
+    if (!planrt_can_run(e->session)) return status;
+    go_on(status);
+    return NULL;
+  }
+  if (e->data) status = planrt_data_bind(e->data, &next->jobs[0]);
+  planc_plan_free(e->plan);
+  e->plan = next;
+  e->periods = 0;
+  e->adopted++;
+  char text[PLANC_SIZE_TEXT];
+  fprintf(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s\n", (long long)iterations_done(e),
+          e->watch.path, next->policy, planc_size_format(planrt_report(e->session)->peak_bytes, text));
+  return status;
+}
+
 /* --- Command line ----------------------------------------------------------------------------------------------- */
 
 static int64_t now_ns(void) {
@@ -106,6 +151,7 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   PLANC_TRY(exclude(arguments, "data", "same-samples"));
   PLANC_TRY(exclude(arguments, "sequential", "interleave"));
   PLANC_TRY(exclude(arguments, "seed", "resume"));
+  PLANC_TRY(exclude(arguments, "interleave", "watch"));
   PLANC_TRY(exclude(arguments, "graph", "trace"));
   PLANC_TRY(exclude(arguments, "graph", "sequential"));
   PLANC_TRY(exclude(arguments, "graph", "interleave"));
@@ -126,6 +172,10 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   e->save = planc_option_value(arguments, "save");
   e->trace = planc_option_value(arguments, "trace");
   if (e->trace) e->options.timeline = TRACED_PERIODS;
+  if (planc_option_given(arguments, "watch")) {
+    planrt_watch_start(&e->watch, planc_option_value(arguments, "watch"));
+    e->options.pause = look_for_plan;
+  }
   return NULL;
 }
 
@@ -167,8 +217,20 @@ static planc_status make_losses(execution *e) {
   return e->losses ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "%lld losses", (long long)e->room);
 }
 
-static int64_t iterations_done(const execution *e) {
-  return planrt_get_step(e->session).period * e->plan->jobs[0].iterations;
+/* Runs so many periods, with a plan or with several. */
+static planc_status run_periods(execution *e, int64_t periods, int64_t epoch) {
+  int64_t left = periods;
+  do {
+    if (e->next) PLANC_TRY(adopt(e));
+    int64_t before = planrt_get_step(e->session).period, begin_ns = now_ns();
+    PLANC_TRY(e->interleave >= 0 ? planrt_run_interleaved(e->session, left, (uint64_t)(e->interleave + epoch))
+                                 : planrt_run(e->session, left));
+    e->run_ns += now_ns() - begin_ns;
+    int64_t done = planrt_get_step(e->session).period - before;
+    e->periods += done;
+    left -= done;
+  } while (e->next && left > 0 && !interrupted);
+  return NULL;
 }
 
 /* Runs up to the end of epoch `epoch`, in whole periods: what an epoch runs too much the next one runs less. */
@@ -178,10 +240,7 @@ static planc_status run_epoch(execution *e, int64_t epoch) {
   int64_t periods = left > 0 ? (left + per_period - 1) / per_period : 0;
   e->first = iterations_done(e);
   memset(e->losses, 0, (size_t)e->room * sizeof *e->losses);
-  int64_t begin_ns = now_ns();
-  PLANC_TRY(e->interleave >= 0 ? planrt_run_interleaved(e->session, periods, (uint64_t)(e->interleave + epoch))
-                               : planrt_run(e->session, periods));
-  e->run_ns += now_ns() - begin_ns;
+  PLANC_TRY(run_periods(e, periods, epoch));
   e->n_losses = e->options.synthetic ? 0 : iterations_done(e) - e->first;
   double sum = 0;
   for (int64_t i = 0; i < e->n_losses; i++) sum += e->losses[i];
@@ -198,7 +257,8 @@ static planc_status run_epochs(execution *e) {
     PLANC_TRY(run_epoch(e, epoch));
     fflush(stdout);
   }
-  if (e->trace && planrt_get_step(e->session).period > 0) PLANC_TRY(planrt_timeline_write(e->session, e->trace));
+  bool measured = e->adopted ? e->periods > 0 : planrt_get_step(e->session).period > 0;
+  if (e->trace && measured) PLANC_TRY(planrt_timeline_write(e->session, e->trace));
   if (!e->options.evaluate) return NULL;
   return planrt_evaluate(e->session, planrt_data_feed_held_out, e->data, planrt_data_held_out(e->data), &e->accuracy);
 }
@@ -226,7 +286,8 @@ static void print_json(const execution *e, bool valid) {
   printf(",\"verified\":%s,\"iterations\":%lld,\"interrupted\":%s,\"peak_bytes\":%lld,\"host_peak_bytes\":%lld",
          e->options.verify ? (valid ? "true" : "false") : "null", (long long)iterations_done(e),
          interrupted ? "true" : "false", (long long)report->peak_bytes, (long long)report->host_peak_bytes);
-  printf(",\"taken_bytes\":%lld,\"run_ns\":%lld}\n", (long long)planrt_taken(e->session), (long long)e->run_ns);
+  printf(",\"taken_bytes\":%lld,\"run_ns\":%lld,\"plans_adopted\":%lld}\n", (long long)planrt_taken(e->session),
+         (long long)e->run_ns, (long long)e->adopted);
 }
 
 static void print_text(const execution *e) {
@@ -254,17 +315,16 @@ static planc_status exec_plan(execution *e, const planc_arguments *arguments) {
 
 static planc_status run(const planc_arguments *arguments) {
   execution e = {.loss = NAN, .accuracy = NAN};
-  planc_plan *plan;
   PLANC_TRY(read_arguments(&e, arguments));
-  PLANC_TRY(planc_plan_read(arguments->operands[0], &plan));
-  e.plan = plan;
+  PLANC_TRY(planc_plan_read(arguments->operands[0], &e.plan));
   struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
   planc_status status = exec_plan(&e, arguments);
   planrt_session_free(e.session);
   planrt_data_free(e.data);
-  planc_plan_free(plan);
+  planc_plan_free(e.next);
+  planc_plan_free(e.plan);
   free(e.losses);
   /* Whoever waits for the program is to see that it was interrupted. */
   if (!status && interrupted && fflush(stdout) == 0) raise(interrupted);

@@ -136,14 +136,24 @@ planc_status planrt_capture(planrt_session *session) {
   return status;
 }
 
+/* A captured body is one launch, and queues hold a thousand: so many bodies run ahead of one that may be the last. */
+enum { AHEAD = 8 };
+
+/* Whether the run is to end before its next body. */
+static bool is_asked_to_end(const planrt_session *session) {
+  const planrt_options *options = &session->options;
+  return (options->stop && *options->stop) || (options->pause && options->pause(options->user));
+}
+
 planc_status planrt_interpret(planrt_session *session, int64_t periods, int64_t *out_done) {
-  const volatile sig_atomic_t *stop = session->options.stop;
   planc_status status = NULL;
   session->backend->forget(session->device);
   for (int64_t body = -1; !status && body <= periods; body++) {
-    if (stop && *stop && body >= 0 && body < periods) periods = body;
+    if (body >= 0 && body < periods && is_asked_to_end(session)) periods = body;
     bool captured = session->options.replay && body >= 0 && body < periods;
-    status = captured ? replay_captured(session, body) : enqueue_part(session, body, periods);
+    if (captured && body % AHEAD == 0 && session->options.pause)
+      status = session->backend->synchronize(session->device);
+    if (!status) status = captured ? replay_captured(session, body) : enqueue_part(session, body, periods);
   }
   *out_done = periods;
   planc_status failure = session->backend->synchronize(session->device);

@@ -82,11 +82,18 @@ planc_status planrt_session_new(const planc_plan *plan, const planrt_options *op
   return status;
 }
 
-void planrt_session_free(planrt_session *session) {
-  if (!session) return;
+void planrt_session_park(planrt_session *session) {
   planrt_resident_free(session->reference);
   planrt_inference_free(session->inference);
   if (session->device) session->backend->close(session->device);
+  session->reference = NULL;
+  session->inference = NULL;
+  session->device = NULL;
+}
+
+void planrt_session_free(planrt_session *session) {
+  if (!session) return;
+  planrt_session_park(session);
   planrt_user_close(session);
   planc_trace_free(session->trace);
   planc_arena_free(&session->memory);
@@ -98,6 +105,7 @@ void planrt_session_free(planrt_session *session) {
 static planc_status run(planrt_session *session, int64_t periods, const uint64_t *seed) {
   if (periods < 0 || session->step.period < 0 || session->step.period > INT64_MAX - periods)
     return planc_error(PLANC_USAGE, "%lld periods from %lld on", (long long)periods, (long long)session->step.period);
+  if (!planrt_can_run(session)) return planc_error(PLANC_DEVICE, "the session has no device left");
   int64_t most = session->reference ? session->window : periods;
   int64_t left = periods, now, done;
   do {

@@ -86,11 +86,24 @@ static inline char *planrt_home(const planrt_session *session, const planc_buffe
   return session->home[session->home_of[buffer->job] + buffer->storage];
 }
 
+/* --- session.c ------------------------------------------------------------------------------------------------ */
+
+/* Gives back all of the device: what persists is still there, and nothing can be run. */
+void planrt_session_park(planrt_session *session);
+
 /* --- user.c --------------------------------------------------------------------------------------------------- */
 
 /* Makes homes, staging, samples and results for the session's trace. */
 planc_status planrt_user_open(planrt_session *session);
 void planrt_user_close(planrt_session *session);
+/* The homes one after the other, by job and storage: planrt_homes at = {.storage = -1}; while (planrt_next_home(...)).
+ */
+typedef struct planrt_homes {
+  int32_t job, storage;
+  char *home;
+  int64_t bytes;
+} planrt_homes;
+bool planrt_next_home(const planrt_session *session, planrt_homes *at);
 
 /* --- load.c --------------------------------------------------------------------------------------------------- */
 

@@ -154,6 +154,18 @@ void planrt_user_close(planrt_session *session) {
   session->user_memory = NULL;
 }
 
+bool planrt_next_home(const planrt_session *session, planrt_homes *at) {
+  for (;; at->job++, at->storage = -1) {
+    if (at->job >= session->trace->n_jobs) return false;
+    const planc_job *job = &session->trace->jobs[at->job];
+    while (++at->storage < job->graph->n_storages) {
+      at->home = session->home[session->home_of[at->job] + at->storage];
+      at->bytes = planc_law_at(job->graph->storages[at->storage].bytes, job->batch);
+      if (at->home) return true;
+    }
+  }
+}
+
 /* --- Persistent values ---------------------------------------------------------------------------------------- */
 
 /* The home of a persistent storage of `bytes` bytes; NULL, and why in *out_status, if there is none. */

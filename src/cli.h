@@ -10,7 +10,7 @@
 #include "util/program.h"
 
 extern const planc_subcommand planc_cmd_plan, planc_cmd_check, planc_cmd_simulate, planc_cmd_compare, planc_cmd_show,
-    planc_cmd_train, planc_cmd_predict;
+    planc_cmd_train, planc_cmd_predict, planc_cmd_update;
 
 /* Options of every command that is to run a graph under a budget. */
 #define PLANC_WORK_OPTIONS                                                                                    \
@@ -48,8 +48,23 @@ planc_status planc_setup_read(const planc_arguments *arguments, const char *grap
 void planc_setup_free(planc_setup *setup);
 /* Reads a graph and, unless it has backward ops or `inference`, derives training with `optimizer` (NULL: default). */
 planc_status planc_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out);
+/* How policies allocate that do so as they go, the window of policy window, the rate of policy tensile. */
+planc_status planc_setup_policy_options(const planc_arguments *arguments, planc_problem *problem);
+/* An option that is a decimal fraction from 0 to `most`, in ppm. */
+planc_status planc_setup_share(const planc_arguments *arguments, const char *name, int32_t most, int64_t fallback_ppm,
+                               int64_t *out_ppm);
 /* The policy called `name`; one that there is not fails with `code`. */
 planc_status planc_setup_policy(const char *name, planc_code code, const planc_policy **out);
+/* USAGE when the policy is only simulated. */
+planc_status planc_setup_plans(const planc_policy *policy);
+
+/* Makes a plan; where there is none for the budget, says on standard error what the least one is and what binds there.
+ */
+planc_status planc_plan_problem(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
+/* Writes a plan that was made here, once it has passed its own check. */
+planc_status planc_plan_write(const planc_plan *plan, const char *output);
+/* What is in a plan that was written, on standard output. */
+planc_status planc_plan_summarize(const planc_plan *plan, const char *output, bool json);
 
 /* A line on standard error: "planc: note: ...". */
 void planc_note(const char *format, ...) __attribute__((format(printf, 1, 2)));

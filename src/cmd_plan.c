@@ -23,9 +23,9 @@ static planc_status default_output(const char *graph_path, char **out) {
 }
 
 /* Adds to an INFEASIBLE status what the least budget is, what binds there and what is live. */
-static planc_status explain(const planc_setup *setup, const planc_policy *policy, planc_status status) {
+static planc_status explain(const planc_problem *problem, const planc_policy *policy, planc_status status) {
   int64_t least;
-  planc_status failed = planc_least_budget(&setup->problem, policy, &least);
+  planc_status failed = planc_least_budget(problem, policy, &least);
   if (failed) {
     planc_status_free(failed);
     return status;
@@ -33,7 +33,7 @@ static planc_status explain(const planc_setup *setup, const planc_policy *policy
   char text[PLANC_SIZE_TEXT];
   planc_note("the least feasible budget of %s is %lld bytes (%s); there:", policy->name, (long long)least,
              planc_size_format(least, text));
-  planc_problem at = setup->problem;
+  planc_problem at = *problem;
   at.budget_bytes = least;
   planc_plan *plan;
   failed = planc_make_plan(&at, policy, &plan);
@@ -42,10 +42,15 @@ static planc_status explain(const planc_setup *setup, const planc_policy *policy
     planc_plan_free(plan);
   }
   planc_status_free(failed);
-  return planc_context(status, "does not fit %s", planc_size_format(setup->problem.budget_bytes, text));
+  return planc_context(status, "does not fit %s", planc_size_format(problem->budget_bytes, text));
 }
 
-static planc_status print_summary(const planc_plan *plan, const char *output, bool json) {
+planc_status planc_plan_problem(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
+  planc_status status = planc_make_plan(problem, policy, out);
+  return planc_status_code(status) == PLANC_INFEASIBLE ? explain(problem, policy, status) : status;
+}
+
+planc_status planc_plan_summarize(const planc_plan *plan, const char *output, bool json) {
   const planc_predictions *p = &plan->predicted;
   const planc_job *job = &plan->jobs[0];
   if (json) {
@@ -91,15 +96,14 @@ static planc_status check_own(const planc_plan *plan) {
   return defect;
 }
 
-static planc_status write_plan(const planc_plan *plan, const char *output, bool json) {
+planc_status planc_plan_write(const planc_plan *plan, const char *output) {
   char *text;
   size_t length;
   PLANC_TRY(check_own(plan));
   PLANC_TRY(planc_plan_print(plan, &text, &length));
   planc_status status = planc_file_write(output, text, length);
   free(text);
-  if (status || strcmp(output, "-") == 0) return status;
-  return print_summary(plan, output, json);
+  return status;
 }
 
 static planc_status plan_graph(const planc_arguments *arguments, const planc_setup *setup) {
@@ -110,22 +114,21 @@ static planc_status plan_graph(const planc_arguments *arguments, const planc_set
   }
   const planc_policy *policy;
   PLANC_TRY(planc_setup_policy(name, name == graph_policy ? PLANC_BAD_INPUT : PLANC_USAGE, &policy));
-  if (policy->supports & PLANC_POLICY_SIMULATED) {
-    return planc_error(PLANC_USAGE, "policy %s is only simulated and has no plan; see planc compare", name);
-  }
+  PLANC_TRY(planc_setup_plans(policy));
   planc_plan *plan;
-  planc_status status = planc_make_plan(&setup->problem, policy, &plan);
-  if (planc_status_code(status) == PLANC_INFEASIBLE) return explain(setup, policy, status);
-  if (status) return status;
+  PLANC_TRY(planc_plan_problem(&setup->problem, policy, &plan));
 
   const char *output = planc_option_value(arguments, "output");
   char *made = NULL;
+  planc_status status = NULL;
   if (!output) {
     status = default_output(arguments->operands[0], &made);
     output = made;
     if (!status) planc_note("output %s", output);
   }
-  if (!status) status = write_plan(plan, output, planc_option_given(arguments, "json"));
+  if (!status) status = planc_plan_write(plan, output);
+  if (!status && strcmp(output, "-") != 0)
+    status = planc_plan_summarize(plan, output, planc_option_given(arguments, "json"));
   free(made);
   planc_plan_free(plan);
   return status;

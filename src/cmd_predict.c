@@ -1,6 +1,5 @@
 /* `planc predict`: how long ops take that were never run; and the models that say so. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,7 +11,7 @@
 #include "util/locate.h"
 #include "util/size.h"
 
-enum { PPM = 1000000, FALLBACK_BATCH = 32, MOST_BATCHES = 64 };
+enum { FALLBACK_BATCH = 32, MOST_BATCHES = 64 };
 static const char fallback_device[] = "h100";
 
 static int64_t now_ns(void) {
@@ -163,19 +162,6 @@ typedef struct predicting {
   int64_t took_ns;
 } predicting;
 
-/* A share of the time: a decimal fraction from 0 to 1. */
-static planc_status read_load(const planc_arguments *arguments, int64_t *out_ppm) {
-  const char *text = planc_option_value(arguments, "load");
-  *out_ppm = 0;
-  if (!text) return NULL;
-  char *end;
-  double load = strtod(text, &end);
-  if (end == text || *end || !(load >= 0.0 && load <= 1.0))
-    return planc_error(PLANC_USAGE, "--load takes a fraction from 0 to 1");
-  *out_ppm = llround(load * PPM);
-  return NULL;
-}
-
 /* Between powers of two times are linear in the batch to what a prediction can tell. */
 static planc_status choose_batches(predicting *p) {
   int64_t batch;
@@ -194,7 +180,7 @@ static planc_status read_problem(predicting *p) {
   const planc_arguments *arguments = p->arguments;
   const char *device = planc_option_value(arguments, "device"), *listed = planc_option_value(arguments, "profile");
   bool inference = planc_option_given(arguments, "inference");
-  PLANC_TRY(read_load(arguments, &p->options.load_ppm));
+  PLANC_TRY(planc_setup_share(arguments, "load", 1, 0, &p->options.load_ppm));
   PLANC_TRY(
       planc_setup_graph(arguments->operands[0], planc_option_value(arguments, "optimizer"), inference, &p->graph));
   if (!device) {

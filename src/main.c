@@ -7,7 +7,7 @@
 
 static const planc_subcommand *const subcommands[] = {
     &planc_cmd_plan, &planc_cmd_check, &planc_cmd_simulate, &planc_cmd_compare,
-    &planc_cmd_show, &planc_cmd_train, &planc_cmd_predict,
+    &planc_cmd_show, &planc_cmd_train, &planc_cmd_predict,  &planc_cmd_update,
 };
 
 static const planc_program program = {
@@ -16,7 +16,8 @@ static const planc_program program = {
     .n_subcommands = sizeof subcommands / sizeof *subcommands,
     .notes =
         "options: --color=auto|always|never (anywhere), --version, --help\n"
-        "exit: 0 fits, 1 does not fit or plan not valid, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device\n",
+        "exit: 0 fits, 1 does not fit or plan not valid, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device, 7 "
+        "unchanged\n",
 };
 
 /* Takes --color out of the arguments; true when messages are to be coloured. */

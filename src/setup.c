@@ -1,12 +1,14 @@
 /* From command-line options and defaults to a planning problem. */
+#include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "util/locate.h"
 #include "util/size.h"
 
-enum { FALLBACK_BATCH = 32, PPM_OF_PERCENT = 10000 };
+enum { FALLBACK_BATCH = 32, PPM = 1000000, PPM_OF_PERCENT = 10000 };
 static const char fallback_device[] = "h100";
 
 static void message(const char *kind, const char *format, va_list arguments) {
@@ -27,6 +29,19 @@ void planc_warn(const char *format, ...) {
   va_start(arguments, format);
   message("warning", format, arguments);
   va_end(arguments);
+}
+
+planc_status planc_setup_share(const planc_arguments *arguments, const char *name, int32_t most, int64_t fallback_ppm,
+                               int64_t *out_ppm) {
+  const char *text = planc_option_value(arguments, name);
+  *out_ppm = fallback_ppm;
+  if (!text) return NULL;
+  char *end;
+  double share = strtod(text, &end);
+  if (end == text || *end || !(share >= 0.0 && share <= most))
+    return planc_error(PLANC_USAGE, "--%s takes a fraction from 0 to %d", name, (int)most);
+  *out_ppm = llround(share * PPM);
+  return NULL;
 }
 
 planc_status planc_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out) {
@@ -66,6 +81,12 @@ static planc_status read_placement(const planc_arguments *arguments, planc_probl
   return planc_error(PLANC_USAGE, "--%s: at least one byte", no_chunk ? "chunk" : "window");
 }
 
+planc_status planc_setup_policy_options(const planc_arguments *arguments, planc_problem *problem) {
+  PLANC_TRY(planc_option_int(arguments, "swap-rate", 1, 100, 100, &problem->swap_rate_ppm));
+  problem->swap_rate_ppm *= PPM_OF_PERCENT;
+  return read_placement(arguments, problem);
+}
+
 static planc_status read_problem(const planc_arguments *arguments, planc_setup *out) {
   const planc_graph *graph = out->graph;
   const planc_device *device = planc_profile_device(out->profile);
@@ -81,9 +102,7 @@ static planc_status read_problem(const planc_arguments *arguments, planc_setup *
   PLANC_TRY(planc_option_size(arguments, "host-budget", -1, &problem->host_budget_bytes));
   PLANC_TRY(planc_option_int(arguments, "sub-batch", 1, problem->batch, 0, &problem->sub_batch));
   problem->split_batch_norm = planc_option_given(arguments, "split-batch-norm");
-  PLANC_TRY(read_placement(arguments, problem));
-  PLANC_TRY(planc_option_int(arguments, "swap-rate", 1, 100, 100, &problem->swap_rate_ppm));
-  problem->swap_rate_ppm *= PPM_OF_PERCENT;
+  PLANC_TRY(planc_setup_policy_options(arguments, problem));
   char text[PLANC_SIZE_TEXT];
   if (!planc_option_given(arguments, "budget")) {
     planc_note("budget %s (device %s)", planc_size_format(problem->budget_bytes, text), device->name);
@@ -114,4 +133,9 @@ void planc_setup_free(planc_setup *setup) {
 planc_status planc_setup_policy(const char *name, planc_code code, const planc_policy **out) {
   *out = planc_policy_find(name);
   return *out ? NULL : planc_error(code, "unknown policy %s; planc(1) lists them", name);
+}
+
+planc_status planc_setup_plans(const planc_policy *policy) {
+  if (!(policy->supports & PLANC_POLICY_SIMULATED)) return NULL;
+  return planc_error(PLANC_USAGE, "policy %s is only simulated and has no plan; see planc compare", policy->name);
 }

@@ -17,7 +17,8 @@
   X(INTERNAL, 5, "a defect in planc")                             \
   X(OUT_OF_MEMORY, 5, "out of memory")                            \
   X(IO, 5, "an output cannot be written")                         \
-  X(DEVICE, 6, "the device failed or is missing")
+  X(DEVICE, 6, "the device failed or is missing")                 \
+  X(UNCHANGED, 7, "nothing has changed enough to be written")
 
 typedef enum planc_code {
 #define X(name, exit_code, text) PLANC_##name,

@@ -57,7 +57,7 @@ typedef struct planrt_options {
   uint64_t seed;                 /* of initial values, dropout and the default feed */
   planrt_feed feed;              /* NULL: pseudo-random samples */
   planrt_sink sink;              /* NULL: results are dropped */
-  void *user;                    /* first argument of both */
+  void *user;                    /* first argument of these, and of `pause` */
   bool synthetic;                /* stand-ins for all ops, see runtime/host/synthetic.c: any graph runs, no numerics */
   bool verify;                   /* run the reference beside the plan, see planrt_run */
   bool poison;                   /* fill memory with NaNs when it is acquired and, in file order, when it is released */
@@ -75,6 +75,9 @@ typedef struct planrt_options {
   /* When each instruction of the body ran is kept of the last `timeline` periods, for planrt_timeline_write. */
   int32_t timeline;
   const volatile sig_atomic_t *stop; /* or NULL: when it is not 0, planrt_run ends after the period it is in */
+  /* Or NULL: asked by planrt_run before each period that it hands to the device, which may have some before that still
+   * to run; true: the run ends before that one. */
+  bool (*pause)(void *user);
   bool evaluate; /* make planrt_evaluate possible: needs memory for a resident forward pass of job 0 */
   /* Take the plan as it is, for tests of plans the checker has judged or should reject: a wrong plan then computes
    * wrong bits or fails, but touches no memory other than the session's. */
@@ -86,6 +89,17 @@ typedef struct planrt_options {
  * has no kernel or memory is short; INVALID_PLAN or INFEASIBLE from the checker. */
 planc_status planrt_session_new(const planc_plan *plan, const planrt_options *options, planrt_session **out);
 void planrt_session_free(planrt_session *session);
+
+/* Whether the session could go on with `plan`: STALE where that is of other graphs (by hash), batches or iterations per
+ * period; INVALID_PLAN or INFEASIBLE from the checker. Touches nothing. */
+planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *plan);
+/* Changes plans between two runs: *session becomes one for `plan`, with the same options, seed, step, params and state.
+ * What it then runs is what the old one would have run, bit for bit where rounds and algorithms are the same. Both are
+ * never on the device at once. After a failure *session is as it was; where even its own plan does not get the device
+ * back, it can only be read, saved and freed (planrt_can_run). `plan` is borrowed as in planrt_session_new, the old one
+ * no longer. */
+planc_status planrt_adopt(planrt_session **session, const planc_plan *plan);
+bool planrt_can_run(const planrt_session *session);
 
 /* Sets params and state to what a fresh training run starts from, in functions of `seed` and each tensor's name:
  * weights of convolutions and linear layers He-uniform by fan-in, embeddings and positions normal with standard
@@ -103,12 +117,12 @@ typedef struct planrt_step {
 planrt_step planrt_get_step(const planrt_session *session);
 void planrt_set_step(planrt_session *session, planrt_step step);
 
-/* Runs the prologue, `periods` bodies and the epilogue; fewer bodies when `stop` says so: the step tells how many.
- * With `verify` the reference (the trace executed with every buffer resident, same rounds and algorithms) runs beside
- * it. Of every iteration what each op puts out, gradients, parameters and recomputed results included, is compared by
- * 64-bit hashes and every result bit for bit; persistent buffers are compared bit for bit after each epilogue.
- * INVALID_PLAN names the first difference. To bound what is kept, the epilogue and the prologue then also run every
- * PLANRT_VERIFY_PERIODS periods. */
+/* Runs the prologue, `periods` bodies and the epilogue; fewer bodies when `stop` or `pause` say so: the step tells how
+ * many. With `verify` the reference (the trace executed with every buffer resident, same rounds and algorithms) runs
+ * beside it. Of every iteration what each op puts out, gradients, parameters and recomputed results included, is
+ * compared by 64-bit hashes and every result bit for bit; persistent buffers are compared bit for bit after each
+ * epilogue. INVALID_PLAN names the first difference. To bound what is kept, the epilogue and the prologue then also run
+ * every PLANRT_VERIFY_PERIODS periods. */
 enum { PLANRT_VERIFY_PERIODS = 16 };
 planc_status planrt_run(planrt_session *session, int64_t periods);
 /* The same in an order drawn from `seed`: any stream may run on as far as the plan's events allow, whole bodies ahead

@@ -67,20 +67,27 @@ static planc_status add_modelled(predicting *p, int32_t op, int64_t batch, int32
       planc_loaded_roofline(&p->bare, p->options->graph, op, batch, by->algorithm, p->options->load_ppm, &roofline_ns));
   features->at[PLANC_FEATURE_roofline] = planc_log2_fixed(roofline_ns);
   PLANC_TRY(predict_variant(p, group, features, &variant));
+  /* Samples of an idle device tell nothing of shares: no op has more than one that would take all. */
+  int64_t most_ppm = planc_muldiv_ceil(PLANC_PPM, PLANC_PPM, PLANC_PPM + p->options->load_ppm);
+  if (variant.busy_ppm > most_ppm) variant.busy_ppm = most_ppm;
   VEC_PUSH(&p->variants, variant);
   return NULL;
 }
 
 /* --- One op at one batch -------------------------------------------------------------------------------------- */
 
-/* By the constants, as many kinds of kernel as those know; others slow it down. */
+/* By the constants, as many kinds of kernel as those know. What an op and others would keep busy beyond all of the
+ * device they share in proportion: the op takes longer for the same work. */
 static planc_status add_roofline(predicting *p, int32_t op, int32_t batch_index) {
   int32_t count;
   const planc_variant *variants = planc_costs_variants(p->roofline, op, batch_index, &count);
   for (int32_t v = 0; v < count; v++) {
     planc_variant variant = variants[v];
     int64_t wanted_ppm = variant.busy_ppm + p->options->load_ppm;
-    if (wanted_ppm > PLANC_PPM) variant.time_ns = planc_muldiv_ceil(variant.time_ns, wanted_ppm, PLANC_PPM);
+    if (wanted_ppm > PLANC_PPM) {
+      variant.time_ns = planc_muldiv_ceil(variant.time_ns, wanted_ppm, PLANC_PPM);
+      variant.busy_ppm = planc_muldiv_ceil(variant.busy_ppm, PLANC_PPM, wanted_ppm);
+    }
     if (variant.time_ns > PLANC_JSON_MAX) variant.time_ns = PLANC_JSON_MAX;
     VEC_PUSH(&p->variants, variant);
   }

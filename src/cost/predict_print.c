@@ -5,107 +5,7 @@
 #include <string.h>
 
 #include "cost/predict_model.h"
-#include "cost/profile.h"
-#include "plan/emit.h"
-
-/* --- What all profiles have ----------------------------------------------------------------------------------- */
-
-static void emit_link(planc_emit *emit, const planc_link *link) {
-  EMIT_INT(emit, "{\"bytes_per_second\":", link->bytes_per_second);
-  EMIT_INT(emit, ",\"latency_ns\":", link->latency_ns);
-  EMIT(emit, "}");
-}
-
-static void emit_device(planc_emit *emit, const planc_device *device, const char *name) {
-  EMIT(emit, "\"device\":{\"name\":");
-  planc_emit_string(emit, name ? name : device->name);
-  EMIT_INT(emit, ",\"memory_bytes\":", device->memory_bytes);
-  EMIT_INT(emit, ",\"reserved_bytes\":", device->reserved_bytes);
-  EMIT_INT(emit, ",\"launch_ns\":", device->launch_ns);
-  EMIT_INT(emit, ",\"in_flight\":", device->in_flight);
-  EMIT(emit, ",\"h2d\":");
-  emit_link(emit, &device->h2d);
-  EMIT(emit, ",\"d2h\":");
-  emit_link(emit, &device->d2h);
-  EMIT_INT(emit, ",\"duplex_ppm\":", device->duplex_ppm);
-  EMIT_INT(emit, ",\"slowdown_ppm\":", device->slowdown_ppm);
-  EMIT(emit, "},\n");
-}
-
-static void emit_compute(planc_emit *emit, const planc_compute *compute) {
-  EMIT_INT(emit, "\"compute\":{\"flops_per_second\":", compute->flops_per_second);
-  EMIT_INT(emit, ",\"half_flops_per_second\":", compute->half_flops_per_second);
-  EMIT_INT(emit, ",\"memory_bytes_per_second\":", compute->memory_bytes_per_second);
-  EMIT_INT(emit, ",\"processors\":", compute->processors);
-  EMIT_INT(emit, ",\"kernel_ns\":", compute->kernel_ns);
-  EMIT_INT(emit, ",\"split_depth\":", compute->split_depth);
-  EMIT(emit, "},\n");
-}
-
-static void emit_rates(planc_emit *emit, const planc_profile *profile) {
-  static const char *const products[PLANC_N_MULTIPLIES] = {
-#define X(id, name) name,
-      PLANC_MULTIPLIES(X)
-#undef X
-  };
-  EMIT(emit, "\"efficiency\":{");
-  for (int32_t c = 0; c < PLANC_N_CLASSES; c++) {
-    if (c > 0) EMIT(emit, ",");
-    planc_emit_string(emit, planc_class_name((planc_class)c));
-    EMIT_INT(emit, ":", profile->efficiency_ppm[c]);
-  }
-  EMIT(emit, "},\n\"multiply\":{");
-  for (int32_t m = 0; m < PLANC_N_MULTIPLIES; m++) {
-    if (m > 0) EMIT(emit, ",");
-    planc_emit_string(emit, products[m]);
-    EMIT_INT(emit, ":{\"flops_ppm\":", profile->multiply[m].flops_ppm);
-    EMIT_INT(emit, ",\"tile\":", profile->multiply[m].tile);
-    EMIT_INT(emit, ",\"depth_overhead\":", profile->multiply[m].depth_overhead);
-    EMIT(emit, "}");
-  }
-  EMIT(emit, "},\n");
-}
-
-/* True for the origin of a part that all profiles have. */
-static bool is_of_head(const planc_origin *origin) {
-  static const char *const sections[] = {"device", "compute", "efficiency", "multiply"};
-  size_t length = strcspn(origin->of, ".");
-  for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-    if (strlen(sections[i]) == length && strncmp(sections[i], origin->of, length) == 0) return true;
-  return false;
-}
-
-/* The constants with their origins, and that of the section that follows. */
-static void emit_head(planc_emit *emit, const planc_profile *profile, const char *name, const char *section,
-                      const char *origin) {
-  EMIT(emit, "{\"planc-profile\":1,\n");
-  emit_device(emit, &profile->device, name);
-  emit_compute(emit, &profile->compute);
-  emit_rates(emit, profile);
-  EMIT(emit, "\"origin\":{");
-  for (int32_t o = 0; o < profile->n_origins; o++) {
-    if (!is_of_head(&profile->origins[o])) continue;
-    planc_emit_string(emit, profile->origins[o].of);
-    EMIT(emit, ":");
-    planc_emit_string(emit, profile->origins[o].text);
-    EMIT(emit, ",");
-  }
-  planc_emit_string(emit, section);
-  EMIT(emit, ":");
-  planc_emit_string(emit, origin);
-  EMIT(emit, "},\n");
-}
-
-static planc_status take(planc_emit *emit, char **out_text, size_t *out_length) {
-  planc_emit_bytes(emit, "", 1); /* the end of the string */
-  if (emit->failure) {
-    free(emit->text);
-    return emit->failure;
-  }
-  *out_text = emit->text;
-  *out_length = emit->length - 1;
-  return NULL;
-}
+#include "cost/profile_print.h"
 
 /* --- Predictions ---------------------------------------------------------------------------------------------- */
 
@@ -201,7 +101,7 @@ planc_status planc_prediction_print(const planc_prediction *prediction, char **o
   snprintf(origin, sizeof origin,
            "predicted by planc %s, for a device that others keep busy for %" PRId64 " ppm of the time",
            prediction->profile->model ? "from a model" : "from the constants", prediction->load_ppm);
-  emit_head(&emit, prediction->profile, NULL, "ops", origin);
+  planc_profile_emit_head(&emit, prediction->profile, NULL, "ops", origin);
   EMIT(&emit, "\"ops\":[");
   for (int32_t o = 0; o < prediction->graph->n_ops; o++) {
     op_variants variants = {
@@ -214,7 +114,7 @@ planc_status planc_prediction_print(const planc_prediction *prediction, char **o
     emit_op(&emit, &variants);
   }
   EMIT(&emit, "]}\n");
-  return take(&emit, out_text, out_length);
+  return planc_profile_take(&emit, out_text, out_length);
 }
 
 /* --- Models --------------------------------------------------------------------------------------------------- */
@@ -262,7 +162,7 @@ planc_status planc_model_print(const planc_profile *base, const planc_model *mod
 #undef X
   };
   planc_emit emit = {0};
-  emit_head(&emit, base, name, "model", "fitted by planc predict --fit");
+  planc_profile_emit_head(&emit, base, name, "model", "fitted by planc predict --fit");
   EMIT(&emit, "\"model\":{\"features\":[");
   for (int32_t f = 0; f < PLANC_N_FEATURES; f++) {
     if (f > 0) EMIT(&emit, ",");
@@ -275,5 +175,5 @@ planc_status planc_model_print(const planc_profile *base, const planc_model *mod
     emit_group(&emit, &model->groups[g]);
   }
   EMIT(&emit, "]}}\n");
-  return take(&emit, out_text, out_length);
+  return planc_profile_take(&emit, out_text, out_length);
 }

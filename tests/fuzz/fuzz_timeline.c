@@ -1,8 +1,9 @@
 /* Fuzz target: any bytes as a run trace of tests/data/timeline/tiny.plan. What is accepted holds every timed
- * instruction in every period, one after the other on each stream. */
+ * instruction in every period, one after the other on each stream, and updates the plan with a profile that can be
+ * read. */
 #include <stdlib.h>
 
-#include "planc/timeline.h"
+#include "planc/update.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -10,6 +11,19 @@ static const planc_plan *the_plan(void) {
   static planc_plan *plan;
   if (!plan && planc_plan_read("tests/data/timeline/tiny.plan", &plan)) abort();
   return plan;
+}
+
+static void update(const planc_plan *plan, const planc_timeline *timeline) {
+  planc_update_options options = {.plan = plan, .timeline = timeline, .weight_ppm = PLANC_UPDATE_WEIGHT_PPM};
+  planc_update *made;
+  planc_profile *read;
+  char *text;
+  size_t length;
+  if (planc_update_make(&options, &made) || planc_update_print(made, &text, &length)) abort();
+  if (planc_profile_parse(text, length, "update", &read)) abort();
+  planc_profile_free(read);
+  free(text);
+  planc_update_free(made);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -27,6 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (span->begin_ns < *end || span->end_ns < span->begin_ns) abort();
     *end = span->end_ns;
   }
+  update(plan, timeline);
   planc_timeline_free(timeline);
   return 0;
 }

@@ -108,6 +108,76 @@ class Exec(unittest.TestCase):
         got, _ = train(large, "--epochs", 4, "--resume", checkpoint)
         self.assertEqual(got, want[2:])
 
+    def test_update_and_watch_meet(self):
+        # A running plan is measured by another run of it; what is planned from that is adopted with the same bits.
+        path, _ = plan(self.folder.name, "old.plan", "--policy", "vdnn-all", "--device", "k40m")
+        trace, watched = (os.path.join(self.folder.name, name) for name in ("run.json", "watched.plan"))
+        train(path, "--iterations", 20, "--trace", trace)
+        want, _ = train(path, "--epochs", 6)
+
+        def update():
+            run("planc", "update", path, "--trace", trace, "-o", watched)
+
+        got, report, told = self.train_watched(path, watched, [update], "--epochs", 6)
+        self.assertEqual(got, want)
+        self.assertEqual(report["plans_adopted"], 1)
+        self.assertIn("policy vdnn-all", told[0])
+
+    def test_plans_change_in_a_run_and_the_losses_do_not(self):
+        names = {"small": ["--budget", "400K"], "none": ["--policy", "none"], "vdnn": ["--policy", "vdnn-all"]}
+        plans = {name: plan(self.folder.name, name, "--sub-batch", 16, *options)[0] for name, options in names.items()}
+        stale, _ = plan(self.folder.name, "stale", "--batch", 16)
+        watched = os.path.join(self.folder.name, "watched.plan")
+
+        def put(name):
+            return lambda: self.put(watched, name)
+
+        with open(plans["none"], "rb") as file:
+            whole = file.read()
+        torn = os.path.join(self.folder.name, "torn")
+        with open(torn, "wb") as file:
+            file.write(whole[:len(whole) // 2])
+        steps = [put(plans["none"]), put(torn), put(plans["vdnn"]), put(stale), put(plans["small"])]
+        want, whole = train(plans["small"], "--epochs", 12)
+        got, report, told = self.train_watched(plans["small"], watched, steps, "--epochs", 12)
+        self.assertEqual(got, want)
+        self.assertEqual(report["losses"], whole["losses"])
+        self.assertEqual(report["accuracy"], whole["accuracy"])
+        self.assertEqual(report["plans_adopted"], 3)
+        ends = ("policy none", "goes on as before", "policy vdnn-all", "goes on as before", "policy modnn")
+        self.assertEqual(len(told), len(ends), told)
+        for line, end in zip(told, ends):
+            self.assertIn(end, line)
+        self.assertIn("another graph, batch", told[3])
+
+    def test_a_verified_run_changes_plans(self):
+        first, second = (plan(self.folder.name, name, "--policy", name)[0] for name in ("none", "naive"))
+        watched = os.path.join(self.folder.name, "watched.plan")
+        _, report, told = self.train_watched(first, watched, [lambda: self.put(watched, second)], "--epochs", 3,
+                                             "--verify", "--poison")
+        self.assertTrue(report["verified"])
+        self.assertEqual(report["plans_adopted"], 1, told)
+
+    def put(self, path, source):
+        with open(source, "rb") as file, open(path + ".aside", "wb") as aside:
+            aside.write(file.read())
+        os.rename(path + ".aside", path)
+
+    def train_watched(self, path, watched, steps, *options):
+        """Trains, and after each of the first epochs takes a step and waits until planrun has told of it."""
+        child = subprocess.Popen([os.path.join(BUILD, "planrun"), "exec", path, "--data", DIGITS, "--json", "--watch",
+                                  watched, *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 text=True, env=ENVIRONMENT)
+        lines, told = [], []
+        for step in steps:
+            lines.append(child.stdout.readline())
+            step()
+            told.append(child.stderr.readline())
+        rest, errors = child.communicate()
+        self.assertEqual((child.returncode, errors), (0, ""))
+        *epochs, report = "".join(lines + [rest]).splitlines()
+        return epochs, json.loads(report), told
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -132,7 +132,8 @@ class Json(unittest.TestCase):
                         "show graphs/lenet-digits.yaml", "show x.plan",
                         "predict graphs/lenet-digits.yaml --device k40m --batch 8 -o p.json",
                         "predict --fit lenet-digits.json tiny-transformer.json --graphs graphs/lenet-digits.yaml,"
-                        "graphs/tiny-transformer.yaml -o model.json")
+                        "graphs/tiny-transformer.yaml -o model.json",
+                        "update x.plan --trace run.json -o y.plan")
             for graph in ("lenet-digits", "tiny-transformer"):
                 run(f"planrun profile graphs/{graph}.yaml --batches 2,4 --repetitions 1 -o {graph}.json", cwd=folder)
             printed = [json.loads(run(f"planc {command} --json", cwd=folder).stdout) for command in commands]
@@ -278,7 +279,7 @@ class Examples(unittest.TestCase):
             blocks = re.findall(r"(?:^    .*\n)+", file.read(), re.M)
         tour = [block.replace("build/", "") for block in blocks if block.startswith("    build/")]
         shown = [re.sub("^    ", "", block, flags=re.M) for block in blocks if block.startswith("    r50.plan: ")]
-        self.assertEqual((len(tour), len(shown)), (5, 1))
+        self.assertEqual((len(tour), len(shown)), (6, 1))
         has_cuda = os.path.exists(os.path.join(BUILD, "libplanrt-cuda.so"))
         with linked_folder() as folder:
             for block in tour:

@@ -288,6 +288,7 @@ static void assert_orderly(const planc_profile *device, const planc_graph *graph
       const planc_variant *one = &alone->variants[v];
       ck_assert_int_ge(beside->variants[v].time_ns + 1, one->time_ns);
       ck_assert_int_le(beside->variants[v].time_ns, 2 * one->time_ns + one->time_ns / 4 + 2);
+      ck_assert_int_le(beside->variants[v].busy_ppm, one->busy_ppm < 500000 ? one->busy_ppm : 500000);
       for (int32_t w = alone->first[c - (c % 7 > 0)]; c % 7 > 0 && w < alone->first[c]; w++)
         if (strcmp(alone->variants[w].algorithm, one->algorithm) == 0)
           ck_assert_int_le(alone->variants[w].time_ns, one->time_ns);
@@ -304,6 +305,31 @@ START_TEST(times_rise_with_batch_and_load) {
   assert_orderly(fitted.base, graph);
   planc_graph_free(graph);
   planc_profile_free(device);
+}
+END_TEST
+
+/* By the constants an op has the same work to do on a device that others use, in more time with less of the device. */
+START_TEST(shares_fall_as_times_rise) {
+  static const int64_t two[] = {1, 32}, loads[] = {1, 250000, 1000000};
+  planc_graph *graph = train("graphs/vgg16.yaml");
+  planc_predict_options options = {.profile = fitted.base, .graph = graph, .n_batches = 2, .batches = two};
+  planc_prediction *alone = predict(&options);
+  int32_t shared = 0;
+  for (int l = 0; l < 3; l++) {
+    options.load_ppm = loads[l];
+    planc_prediction *beside = predict(&options);
+    for (int32_t v = 0; v < alone->first[graph->n_ops * 2]; v++) {
+      const planc_variant *a = &alone->variants[v], *b = &beside->variants[v];
+      ck_assert_double_le(fabs((double)b->time_ns * (double)b->busy_ppm - (double)a->time_ns * (double)a->busy_ppm),
+                          (double)b->time_ns + (double)b->busy_ppm + 1);
+      shared += b->busy_ppm < a->busy_ppm;
+      if (a->busy_ppm + loads[l] > 1000000) ck_assert_int_le(b->busy_ppm, 1000000 - loads[l] / 2 + 1);
+    }
+    planc_prediction_free(beside);
+  }
+  ck_assert_int_gt(shared, 100);
+  planc_prediction_free(alone);
+  planc_graph_free(graph);
 }
 END_TEST
 
@@ -488,6 +514,7 @@ int main(void) {
   tcase_add_test(models, model_survives_its_file);
   tcase_add_test(models, prediction_survives_its_file);
   tcase_add_test(models, times_rise_with_batch_and_load);
+  tcase_add_test(models, shares_fall_as_times_rise);
   tcase_add_test(models, listed_workspaces_are_kept);
   tcase_add_test(models, loads_are_learnt);
   tcase_add_test(models, profile_of_another_graph_is_refused);

@@ -10,9 +10,10 @@ Help goes to standard output and is a success.
     show       show what is in a graph or a plan
     train      derive backward and optimizer ops of a forward graph
     predict    predict how long ops take that were never run
+    update     make a plan anew from what a run of it measured
   'planc COMMAND --help' tells a command's options.
   options: --color=auto|always|never (anywhere), --version, --help
-  exit: 0 fits, 1 does not fit or plan not valid, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device
+  exit: 0 fits, 1 does not fit or plan not valid, 2 usage, 3 bad input, 4 stale, 5 internal, 6 device, 7 unchanged
   $ planc -h | head -n 1
   usage: planc COMMAND [operand ...] [option ...]
   $ planc plan --help
@@ -144,6 +145,7 @@ Help goes to standard output and is a success.
     -s, --seed N                   of initial values, shuffles and dropout (default 0)
         --save FILE                write a checkpoint after each epoch, at the end and when interrupted
         --resume FILE              go on from a checkpoint
+        --watch FILE               change to the plan in FILE whenever a new one is put there
         --trace FILE               write when everything in the last periods ran, for Perfetto and planc simulate --against
         --link RATE                pace copies between host and device, e.g. 0.2GB/s (default: as fast as they go)
         --verify                   run the reference beside the plan and compare every bit

@@ -1,0 +1,48 @@
+/* Updating: what a run measured becomes the costs of the next plan (TENSILE, III-D and IV-E).
+ *
+ * The latency of each op, algorithm and batch that the plan runs is a moving average, weighted exponentially: what was
+ * measured counts `weight`, what the plan was made with the rest. Measured is the median over the periods of a
+ * timeline, less what the instruction lost to copies beside it, which the simulator adds again; the instructions that
+ * run the same count alike. Links follow the copies in the same way, hand-overs between streams included, which a
+ * link's latency has in profiles. All integers: the same inputs, the same profile.
+ */
+#ifndef PLANC_UPDATE_H
+#define PLANC_UPDATE_H
+
+#include "planc/cost.h"
+#include "planc/timeline.h"
+
+enum {
+  PLANC_UPDATE_WEIGHT_PPM = 900000,   /* of what was measured, where nothing else is said */
+  PLANC_UPDATE_THRESHOLD_PPM = 300000 /* the change up to which a plan is as good as a new one */
+};
+
+typedef struct planc_update_options {
+  const planc_plan *plan;         /* of one job and GPU, one iteration a period */
+  const planc_timeline *timeline; /* measured with it */
+  /* NULL: ops have the algorithms and batches of the plan, and no others. Otherwise they have all that the profile, or
+   * the constants of a description, give them, in proportion to what was measured: an algorithm's other batches as its
+   * measured ones, an op's other algorithms as its measured ones, an op that the plan does not run as its class. */
+  const planc_profile *profile;
+  int64_t weight_ppm; /* 0 to 1,000,000 */
+} planc_update_options;
+
+/* Sums over a period. */
+typedef struct planc_latency_sum {
+  int32_t count; /* instructions */
+  int64_t old_ns, measured_ns, new_ns;
+} planc_latency_sum;
+
+typedef struct planc_update {
+  planc_latency_sum ops, copies_in, copies_out;
+  int64_t change_ppm;           /* the greatest |new - old| of the three, by the ops' old */
+  const planc_profile *profile; /* what to plan with next; lives as long as the update */
+} planc_update;
+
+/* USAGE when the plan is of another form; INVALID_PLAN when it names what its graph does not have. */
+planc_status planc_update_make(const planc_update_options *options, planc_update **out);
+void planc_update_free(planc_update *update);
+/* The text of the profile, planc-profile(5); malloc'ed and NUL-terminated. */
+planc_status planc_update_print(const planc_update *update, char **out_text, size_t *out_length);
+
+#endif

@@ -1,0 +1,48 @@
+/* Watching a file for plans (watch.h): a writer puts a new one in place by renaming it. */
+#include "runtime/watch.h"
+
+#include <string.h>
+
+#include "runtime/session.h"
+
+static bool is_same_file(const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+         a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* What there is under the path now; only files can be read without waiting. */
+static void look_at(const char *path, struct stat *out) {
+  if (stat(path, out) != 0 || !S_ISREG(out->st_mode)) memset(out, 0, sizeof *out);
+}
+
+void planrt_watch_start(planrt_watch *watch, const char *path) {
+  watch->path = path;
+  look_at(path, &watch->seen);
+}
+
+static planc_status is_adoptable(const planrt_session *session, const planc_plan *plan, bool *out) {
+  uint64_t own, other;
+  PLANC_TRY(planc_plan_hash(session->plan, &own));
+  PLANC_TRY(planc_plan_hash(plan, &other));
+  *out = own != other;
+  return *out ? planrt_can_adopt(session, plan) : NULL;
+}
+
+planc_status planrt_watch_look(planrt_watch *watch, const planrt_session *session, planc_plan **out) {
+  struct stat now;
+  planc_plan *plan;
+  bool adoptable = false;
+  *out = NULL;
+  look_at(watch->path, &now);
+  if (is_same_file(&now, &watch->seen)) return NULL;
+  watch->seen = now;
+  if (!S_ISREG(now.st_mode)) return NULL;
+  PLANC_TRY(planc_plan_read(watch->path, &plan));
+  planc_status status = planc_context(is_adoptable(session, plan, &adoptable), "%s", watch->path);
+  if (!status && adoptable) {
+    *out = plan;
+  } else {
+    planc_plan_free(plan);
+  }
+  return status;
+}

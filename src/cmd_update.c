@@ -1,0 +1,213 @@
+/* `planc update`: from a plan and a run of it to a plan for what the run measured. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "planc/update.h"
+#include "util/file.h"
+#include "util/locate.h"
+#include "util/size.h"
+
+typedef struct updating {
+  const planc_arguments *arguments;
+  const char *output, *profile_output; /* or NULL */
+  int64_t weight_ppm, threshold_ppm;
+  planc_plan *plan;
+  planc_timeline *timeline;
+  planc_profile *base; /* or NULL */
+  planc_update *update;
+  const planc_policy *policy;
+  planc_problem problem;
+  planc_plan *made; /* NULL: none was wanted */
+} updating;
+
+/* --- Inputs --------------------------------------------------------------------------------------------------- */
+
+static planc_status read_arguments(updating *u) {
+  enum { MOST_THRESHOLD = 1000 };
+  u->output = planc_option_value(u->arguments, "output");
+  u->profile_output = planc_option_value(u->arguments, "profile-out");
+  if (!planc_option_given(u->arguments, "trace")) return planc_error(PLANC_USAGE, "update needs --trace");
+  if (!u->output && !u->profile_output) return planc_error(PLANC_USAGE, "update needs --output or --profile-out");
+  PLANC_TRY(planc_setup_share(u->arguments, "weight", 1, PLANC_UPDATE_WEIGHT_PPM, &u->weight_ppm));
+  return planc_setup_share(u->arguments, "threshold", MOST_THRESHOLD, PLANC_UPDATE_THRESHOLD_PPM, &u->threshold_ppm);
+}
+
+static planc_status read_base(updating *u) {
+  const char *measured = planc_option_value(u->arguments, "profile");
+  const char *device = planc_option_value(u->arguments, "device");
+  if (measured && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
+  if (measured) return planc_profile_read(measured, &u->base);
+  if (!device) return NULL;
+  char path[4096];
+  PLANC_TRY(planc_locate_device(device, ".json", path, sizeof path));
+  return planc_profile_read(path, &u->base);
+}
+
+static planc_status read_inputs(updating *u) {
+  const char *path = u->arguments->operands[0];
+  PLANC_TRY(read_arguments(u));
+  PLANC_TRY(planc_plan_read(path, &u->plan));
+  PLANC_TRY(planc_timeline_read(planc_option_value(u->arguments, "trace"), u->plan, &u->timeline));
+  PLANC_TRY(read_base(u));
+  planc_update_options options = {
+      .plan = u->plan, .timeline = u->timeline, .profile = u->base, .weight_ppm = u->weight_ppm};
+  return planc_context(planc_update_make(&options, &u->update), "%s", path);
+}
+
+/* --- The next problem ----------------------------------------------------------------------------------------- */
+
+/* Samples of a full round. */
+static int64_t sub_batch_of(const planc_job *job) {
+  return job->rounds[0];
+}
+
+/* The plan's problem again, as far as the plan tells, with the options given. */
+static planc_status make_problem(updating *u) {
+  const planc_plan *plan = u->plan;
+  const planc_job *job = &plan->jobs[0];
+  const char *policy = planc_option_value(u->arguments, "policy");
+  planc_problem *problem = &u->problem;
+  *problem = (planc_problem){.graph = job->graph, .profile = u->update->profile, .batch = job->batch};
+  PLANC_TRY(planc_setup_policy(policy ? policy : plan->policy, policy ? PLANC_USAGE : PLANC_BAD_INPUT, &u->policy));
+  PLANC_TRY(planc_setup_plans(u->policy));
+  PLANC_TRY(planc_option_size(u->arguments, "budget", plan->budget_bytes, &problem->budget_bytes));
+  PLANC_TRY(planc_option_size(u->arguments, "host-budget", plan->host_budget_bytes, &problem->host_budget_bytes));
+  /* Other rounds would rest on times that nobody measured. */
+  int64_t rounds = u->base ? 0 : sub_batch_of(job);
+  PLANC_TRY(planc_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->sub_batch));
+  problem->split_batch_norm = job->n_rounds > 1 || planc_option_given(u->arguments, "split-batch-norm");
+  PLANC_TRY(planc_setup_policy_options(u->arguments, problem));
+  if (plan->chunk_bytes == 0 || planc_option_given(u->arguments, "placement")) return NULL;
+  problem->placement = PLANC_PLACEMENT_VMM;
+  if (problem->chunk_bytes == 0) problem->chunk_bytes = plan->chunk_bytes;
+  return NULL;
+}
+
+/* Another budget, policy or split is reason enough for a plan. */
+static bool asks_for_another(const updating *u) {
+  const planc_problem *problem = &u->problem;
+  return problem->budget_bytes != u->plan->budget_bytes || problem->host_budget_bytes != u->plan->host_budget_bytes ||
+         strcmp(u->policy->name, u->plan->policy) != 0 ||
+         (problem->sub_batch && problem->sub_batch != sub_batch_of(&u->plan->jobs[0]));
+}
+
+/* --- Reports -------------------------------------------------------------------------------------------------- */
+
+static void report_sum(cJSON *object, const char *key, const planc_latency_sum *sum) {
+  cJSON *json = cJSON_AddObjectToObject(object, key);
+  planc_report_int(json, "count", sum->count);
+  planc_report_int(json, "old_ns", sum->old_ns);
+  planc_report_int(json, "measured_ns", sum->measured_ns);
+  planc_report_int(json, "new_ns", sum->new_ns);
+}
+
+static planc_status report_json(const updating *u, bool updated) {
+  cJSON *object = cJSON_CreateObject();
+  cJSON_AddStringToObject(object, "planc", "update/1");
+  cJSON_AddStringToObject(object, "policy", u->policy->name);
+  planc_report_int(object, "periods", u->timeline->n_periods);
+  planc_report_int(object, "weight_ppm", u->weight_ppm);
+  planc_report_int(object, "threshold_ppm", u->threshold_ppm);
+  report_sum(object, "ops", &u->update->ops);
+  report_sum(object, "copies_in", &u->update->copies_in);
+  report_sum(object, "copies_out", &u->update->copies_out);
+  planc_report_int(object, "change_ppm", u->update->change_ppm);
+  cJSON_AddBoolToObject(object, "updated", updated);
+  planc_report_known(object, "iteration_ns", u->made, u->made ? u->made->predicted.iteration_ns : 0);
+  return planc_report_json(object);
+}
+
+static void print_sum(const char *what, const planc_latency_sum *sum) {
+  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT];
+  if (sum->count == 0) return;
+  printf("  %5" PRId32 "x %-10s %14s %16s %16s\n", sum->count, what, planc_time_format(sum->old_ns, a),
+         planc_time_format(sum->measured_ns, b), planc_time_format(sum->new_ns, c));
+}
+
+static void print_text(const updating *u) {
+  const planc_update *update = u->update;
+  printf("%s, %" PRId32 " period%s measured\n", u->plan->name, u->timeline->n_periods,
+         u->timeline->n_periods == 1 ? "" : "s");
+  printf("  %-17s %14s %16s %16s\n", "", "planned with", "measured", "from now on");
+  print_sum("op", &update->ops);
+  print_sum("copy in", &update->copies_in);
+  print_sum("copy out", &update->copies_out);
+  char change[PLANC_METRIC_TEXT], threshold[PLANC_METRIC_TEXT];
+  printf("  changed by %s, threshold %s\n", planc_metric_format(update->change_ppm, 3, change),
+         planc_metric_format(u->threshold_ppm, 3, threshold));
+}
+
+static bool to_standard_output(const char *path) {
+  return path && strcmp(path, "-") == 0;
+}
+
+static planc_status report(const updating *u, bool updated) {
+  if (to_standard_output(u->output) || to_standard_output(u->profile_output)) return NULL;
+  if (planc_option_given(u->arguments, "json")) return report_json(u, updated);
+  print_text(u);
+  return u->made ? planc_plan_summarize(u->made, u->output, false) : NULL;
+}
+
+/* --- Updating ------------------------------------------------------------------------------------------------- */
+
+static planc_status write_profile(const updating *u) {
+  char *text;
+  size_t length;
+  PLANC_TRY(planc_update_print(u->update, &text, &length));
+  planc_status status = planc_file_write(u->profile_output, text, length);
+  free(text);
+  return status;
+}
+
+static planc_status update(updating *u) {
+  PLANC_TRY(read_inputs(u));
+  PLANC_TRY(make_problem(u));
+  if (u->update->change_ppm <= u->threshold_ppm && !asks_for_another(u)) {
+    PLANC_TRY(report(u, false));
+    return planc_error(PLANC_UNCHANGED, "%s: latencies have not changed by more than the threshold: nothing is written",
+                       u->arguments->operands[0]);
+  }
+  if (u->output) PLANC_TRY(planc_plan_problem(&u->problem, u->policy, &u->made));
+  if (u->profile_output) PLANC_TRY(write_profile(u));
+  if (u->output) PLANC_TRY(planc_plan_write(u->made, u->output));
+  return report(u, true);
+}
+
+static planc_status run(const planc_arguments *arguments) {
+  updating u = {.arguments = arguments};
+  planc_status status = update(&u);
+  planc_plan_free(u.made);
+  planc_update_free(u.update);
+  planc_profile_free(u.base);
+  planc_timeline_free(u.timeline);
+  planc_plan_free(u.plan);
+  return status;
+}
+
+static const planc_option options[] = {
+    {"trace", 't', "FILE", "what `planrun exec --trace` measured of the plan"},
+    {"output", 'o', "FILE", "the new plan, - for standard output"},
+    {"profile-out", 0, "FILE", "the profile that it is made with"},
+    {"weight", 0, "SHARE", "of what was measured against what the plan was made with, 0 to 1 (default: 0.9)"},
+    {"threshold", 0, "SHARE", "change of the sum of latencies up to which nothing is written (default: 0.3)"},
+    {"profile", 'p', "FILE",
+     "other algorithms and batches, in proportion to what was measured (default: the plan's only)"},
+    {"device", 'd', "NAME|FILE", "the same, from a device description"},
+    {"policy", 0, "NAME", "how to plan (default: the plan's)"},
+    {"budget", 'm', "SIZE", "device memory, reserved bytes included (default: the plan's)"},
+    {"host-budget", 0, "SIZE", "host memory for offloaded data (default: the plan's)"},
+    {"sub-batch", 0, "N", "samples per round (default: the plan's; with --profile or --device the policy chooses)"},
+    {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},
+    {"placement", 0, "NAME", "best-fit or vmm, for policies that allocate as they go (default: the plan's)"},
+    {"chunk", 0, "SIZE", "chunk of --placement vmm (default: the plan's, else 40M)"},
+    {"window", 0, "SIZE", "schedule-window of policy window (default: 1.5 times the data it may hold)"},
+    {"window-per-use", 0, NULL, "let data count in the window at each use, not once"},
+    {"swap-rate", 0, "PERCENT", "how many of the tensors policy tensile may swap (default: 100)"},
+    {"json", 0, NULL, "what was done as one line of JSON"},
+    {0},
+};
+
+const planc_subcommand planc_cmd_update = {
+    {"update", "PLAN", "make a plan anew from what a run of it measured", options, 1, 1}, run};

@@ -1,0 +1,169 @@
+/* Prints profiles, planc-profile(5): what they all begin with, and tables of measured ops. */
+#include "cost/profile_print.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- What all profiles have ----------------------------------------------------------------------------------- */
+
+static void emit_link(planc_emit *emit, const planc_link *link) {
+  EMIT_INT(emit, "{\"bytes_per_second\":", link->bytes_per_second);
+  EMIT_INT(emit, ",\"latency_ns\":", link->latency_ns);
+  EMIT(emit, "}");
+}
+
+static void emit_device(planc_emit *emit, const planc_device *device, const char *name) {
+  EMIT(emit, "\"device\":{\"name\":");
+  planc_emit_string(emit, name ? name : device->name);
+  EMIT_INT(emit, ",\"memory_bytes\":", device->memory_bytes);
+  EMIT_INT(emit, ",\"reserved_bytes\":", device->reserved_bytes);
+  EMIT_INT(emit, ",\"launch_ns\":", device->launch_ns);
+  EMIT_INT(emit, ",\"in_flight\":", device->in_flight);
+  EMIT(emit, ",\"h2d\":");
+  emit_link(emit, &device->h2d);
+  EMIT(emit, ",\"d2h\":");
+  emit_link(emit, &device->d2h);
+  EMIT_INT(emit, ",\"duplex_ppm\":", device->duplex_ppm);
+  EMIT_INT(emit, ",\"slowdown_ppm\":", device->slowdown_ppm);
+  EMIT(emit, "},\n");
+}
+
+static void emit_compute(planc_emit *emit, const planc_compute *compute) {
+  EMIT_INT(emit, "\"compute\":{\"flops_per_second\":", compute->flops_per_second);
+  EMIT_INT(emit, ",\"half_flops_per_second\":", compute->half_flops_per_second);
+  EMIT_INT(emit, ",\"memory_bytes_per_second\":", compute->memory_bytes_per_second);
+  EMIT_INT(emit, ",\"processors\":", compute->processors);
+  EMIT_INT(emit, ",\"kernel_ns\":", compute->kernel_ns);
+  EMIT_INT(emit, ",\"split_depth\":", compute->split_depth);
+  EMIT(emit, "},\n");
+}
+
+static void emit_rates(planc_emit *emit, const planc_profile *profile) {
+  static const char *const products[PLANC_N_MULTIPLIES] = {
+#define X(id, name) name,
+      PLANC_MULTIPLIES(X)
+#undef X
+  };
+  EMIT(emit, "\"efficiency\":{");
+  for (int32_t c = 0; c < PLANC_N_CLASSES; c++) {
+    if (c > 0) EMIT(emit, ",");
+    planc_emit_string(emit, planc_class_name((planc_class)c));
+    EMIT_INT(emit, ":", profile->efficiency_ppm[c]);
+  }
+  EMIT(emit, "},\n\"multiply\":{");
+  for (int32_t m = 0; m < PLANC_N_MULTIPLIES; m++) {
+    if (m > 0) EMIT(emit, ",");
+    planc_emit_string(emit, products[m]);
+    EMIT_INT(emit, ":{\"flops_ppm\":", profile->multiply[m].flops_ppm);
+    EMIT_INT(emit, ",\"tile\":", profile->multiply[m].tile);
+    EMIT_INT(emit, ",\"depth_overhead\":", profile->multiply[m].depth_overhead);
+    EMIT(emit, "}");
+  }
+  EMIT(emit, "},\n");
+}
+
+/* True for the origin of a part that all profiles have. */
+static bool is_of_head(const planc_origin *origin) {
+  static const char *const sections[] = {"device", "compute", "efficiency", "multiply"};
+  size_t length = strcspn(origin->of, ".");
+  for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+    if (strlen(sections[i]) == length && strncmp(sections[i], origin->of, length) == 0) return true;
+  return false;
+}
+
+void planc_profile_emit_head(planc_emit *emit, const planc_profile *profile, const char *name, const char *section,
+                             const char *origin) {
+  EMIT(emit, "{\"planc-profile\":1,\n");
+  emit_device(emit, &profile->device, name);
+  emit_compute(emit, &profile->compute);
+  emit_rates(emit, profile);
+  EMIT(emit, "\"origin\":{");
+  for (int32_t o = 0; o < profile->n_origins; o++) {
+    if (!is_of_head(&profile->origins[o])) continue;
+    planc_emit_string(emit, profile->origins[o].of);
+    EMIT(emit, ":");
+    planc_emit_string(emit, profile->origins[o].text);
+    EMIT(emit, ",");
+  }
+  planc_emit_string(emit, section);
+  EMIT(emit, ":");
+  planc_emit_string(emit, origin);
+  EMIT(emit, "},\n");
+}
+
+planc_status planc_profile_take(planc_emit *emit, char **out_text, size_t *out_length) {
+  planc_emit_bytes(emit, "", 1); /* the end of the string */
+  if (emit->failure) {
+    free(emit->text);
+    return emit->failure;
+  }
+  *out_text = emit->text;
+  *out_length = emit->length - 1;
+  return NULL;
+}
+
+/* --- Measured ops --------------------------------------------------------------------------------------------- */
+
+static void emit_point(planc_emit *emit, const planc_point *point) {
+  EMIT_INT(emit, "{\"batch\":", point->batch);
+  EMIT_INT(emit, ",\"time_ns\":", point->time_ns);
+  EMIT_INT(emit, ",\"workspace_bytes\":", point->workspace_bytes);
+  EMIT_INT(emit, ",\"busy_ppm\":", point->busy_ppm);
+  if (point->spread_ns > 0) EMIT_INT(emit, ",\"spread_ns\":", point->spread_ns);
+  EMIT(emit, "}");
+}
+
+static void emit_workspaces(planc_emit *emit, const planc_measured_variant *variant) {
+  EMIT(emit, ",\"workspaces\":[");
+  for (int32_t w = 0; w < variant->n_workspaces; w++) {
+    if (w > 0) EMIT(emit, ",");
+    EMIT_INT(emit, "{\"batch\":", variant->workspaces[w].batch);
+    EMIT_INT(emit, ",\"bytes\":", variant->workspaces[w].bytes);
+    EMIT(emit, "}");
+  }
+  EMIT(emit, "]");
+}
+
+static void emit_variant(planc_emit *emit, const planc_measured_variant *variant) {
+  EMIT(emit, "{\"algorithm\":");
+  planc_emit_string(emit, variant->algorithm);
+  if (variant->deterministic) {
+    EMIT(emit, ",\"deterministic\":true");
+  } else {
+    EMIT(emit, ",\"deterministic\":false");
+  }
+  if (variant->predicted) EMIT(emit, ",\"predicted\":true");
+  EMIT(emit, ",\"points\":[");
+  for (int32_t p = 0; p < variant->n_points; p++) {
+    if (p > 0) EMIT(emit, ",");
+    emit_point(emit, &variant->points[p]);
+  }
+  EMIT(emit, "]");
+  if (variant->n_workspaces > 0) emit_workspaces(emit, variant);
+  EMIT(emit, "}");
+}
+
+static void emit_op(planc_emit *emit, const planc_measured_op *op) {
+  EMIT(emit, "{\"op\":");
+  planc_emit_string(emit, op->name);
+  EMIT(emit, ",\"variants\":[");
+  for (int32_t v = 0; v < op->n_variants; v++) {
+    if (v > 0) EMIT(emit, ",");
+    emit_variant(emit, &op->variants[v]);
+  }
+  EMIT(emit, "]}");
+}
+
+planc_status planc_profile_print_ops(const planc_profile *profile, const char *origin, char **out_text,
+                                     size_t *out_length) {
+  planc_emit emit = {0};
+  planc_profile_emit_head(&emit, profile, NULL, "ops", origin);
+  EMIT(&emit, "\"ops\":[");
+  for (int32_t o = 0; o < profile->measured.n_ops; o++) {
+    if (o > 0) EMIT(&emit, ",");
+    EMIT(&emit, "\n ");
+    emit_op(&emit, &profile->measured.ops[o]);
+  }
+  EMIT(&emit, "]}\n");
+  return planc_profile_take(&emit, out_text, out_length);
+}

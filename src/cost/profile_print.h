@@ -1,0 +1,20 @@
+/* Printing profiles, planc-profile(5). */
+#ifndef PLANC_COST_PROFILE_PRINT_H
+#define PLANC_COST_PROFILE_PRINT_H
+
+#include "cost/profile.h"
+#include "plan/emit.h"
+
+/* The constants with their origins, and that of section `section`, which is to follow. The device is called `name`
+ * (NULL: as it is). */
+void planc_profile_emit_head(planc_emit *emit, const planc_profile *profile, const char *name, const char *section,
+                             const char *origin);
+/* What has been emitted as a string that is malloc'ed and NUL-terminated; or the failure. */
+planc_status planc_profile_take(planc_emit *emit, char **out_text, size_t *out_length);
+
+/* A profile of constants and measured ops; sections links, loads and model are left out. `origin` is that of the ops.
+ */
+planc_status planc_profile_print_ops(const planc_profile *profile, const char *origin, char **out_text,
+                                     size_t *out_length);
+
+#endif

@@ -1,0 +1,13 @@
+#include "util/median.h"
+
+#include <stdlib.h>
+
+static int compare(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+int64_t planc_median(int64_t *values, int32_t n) {
+  qsort(values, (size_t)n, sizeof *values, compare);
+  return values[(n - 1) / 2];
+}

@@ -1,0 +1,10 @@
+/* Medians of measurements. */
+#ifndef PLANC_UTIL_MEDIAN_H
+#define PLANC_UTIL_MEDIAN_H
+
+#include <stdint.h>
+
+/* Sorts the values, of which there is at least one; of an even number the lower of the middle ones. */
+int64_t planc_median(int64_t *values, int32_t n);
+
+#endif

@@ -1,0 +1,116 @@
+A run tells how long everything took. Where that differs by enough from what the plan was made with, there is a new plan.
+
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o new.plan --threshold 0.2
+  tiny, 3 periods measured
+                        planned with         measured      from now on
+        7x op               0.021 ms         0.027 ms         0.026 ms
+        4x copy in          0.042 ms         0.045 ms         0.044 ms
+        3x copy out         0.031 ms         0.027 ms         0.027 ms
+    changed by 0.246, threshold 0.200
+  new.plan: vdnn-all, batch 4 in 1 round of 4
+    peak      21.00 KiB of 1.00 MiB, host 12.00 KiB
+    iteration 0.080 ms, ideal 0.026 ms (+200.4 %)
+    moved     12.00 KiB out, 20.00 KiB in; recomputed 0.000 ms
+  $ planc check new.plan
+  valid: tiny, vdnn-all, peak 21.00 KiB of 1.00 MiB, 69 instructions
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o new.plan --threshold 0.2 --json
+  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":200000,"ops":{"count":7,"old_ns":21518,"measured_ns":27390,"new_ns":26802},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45004,"new_ns":44709},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27617,"new_ns":27978},"change_ppm":245561,"updated":true,"iteration_ns":80514}
+
+Otherwise nothing is written, and the exit code says so.
+
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o other.plan
+  tiny, 3 periods measured
+                        planned with         measured      from now on
+        7x op               0.021 ms         0.027 ms         0.026 ms
+        4x copy in          0.042 ms         0.045 ms         0.044 ms
+        3x copy out         0.031 ms         0.027 ms         0.027 ms
+    changed by 0.246, threshold 0.300
+  ! planc: data/timeline/tiny.plan: latencies have not changed by more than the threshold: nothing is written
+  [7]
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o other.plan --json 2>/dev/null
+  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":300000,"ops":{"count":7,"old_ns":21518,"measured_ns":27390,"new_ns":26802},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45004,"new_ns":44709},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27617,"new_ns":27978},"change_ppm":245561,"updated":false,"iteration_ns":null}
+  [7]
+  $ ls
+  data
+  graphs
+  inputs
+  new.plan
+
+The weight is that of what was measured: with 0 nothing changes.
+
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o other.plan --weight 0 --threshold 0 | tail -1
+    changed by 0.000, threshold 0.000
+  ! planc: data/timeline/tiny.plan: latencies have not changed by more than the threshold: nothing is written
+
+Another budget or policy is reason enough. What is not given is the plan's.
+
+  ~ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --budget 22K
+  tiny, <N> periods measured
+                        planned with         measured      from now on
+        7x op <N> ms <N> ms <N> ms
+        4x copy in <N> ms <N> ms <N> ms
+        3x copy out <N> ms <N> ms <N> ms
+    changed by <N>, threshold <N>
+  small.plan: vdnn-all, batch <N> in <N> round of <N>
+    peak <size> of <size>, host <size>
+    iteration <N> ms, ideal <N> ms (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+  ~ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --policy naive
+  tiny, <N> periods measured
+                        planned with         measured      from now on
+        7x op <N> ms <N> ms <N> ms
+        4x copy in <N> ms <N> ms <N> ms
+        3x copy out <N> ms <N> ms <N> ms
+    changed by <N>, threshold <N>
+  small.plan: naive, batch <N> in <N> round of <N>
+    peak <size> of <size>, host <size>
+    iteration <N> ms, ideal <N> ms (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --budget 2K
+  ! planc: note: the least feasible budget of vdnn-all is 21504 bytes (21.00 KiB); there:
+  ! peak: 21.00 KiB live at op last.grad; largest:
+  !       8.00 KiB  b
+  !       8.00 KiB  b.grad
+  !       4.00 KiB  a
+  !       1.00 KiB  w
+  ! planc: does not fit 2.00 KiB: policy vdnn-all needs 21504 bytes
+  [1]
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --policy ideal
+  ! planc: policy ideal is only simulated and has no plan; see planc compare
+  [2]
+
+The profile that a plan is made with can be had as well, alone or beside it; planc plan makes the same plan with it.
+
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json --profile-out p.json --threshold 0.2 >/dev/null
+  $ planc plan inputs/tiny.yaml --profile p.json --policy vdnn-all --batch 4 --budget 1M -o again.plan >/dev/null
+  $ cmp again.plan new.plan && echo same
+  same
+
+Measured times of ops that ran stand beside those that are known of others, in proportion.
+
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json --device k40m --profile-out k40m.json --threshold 0.2 | head -2
+  tiny, 3 periods measured
+                        planned with         measured      from now on
+  $ grep -o '"op":"second".*' k40m.json
+  "op":"second","variants":[{"algorithm":"default","deterministic":true,"points":[{"batch":1,"time_ns":3717,"workspace_bytes":0,"busy_ppm":12575},{"batch":2,"time_ns":3743,"workspace_bytes":0,"busy_ppm":25304},{"batch":4,"time_ns":3795,"workspace_bytes":0,"busy_ppm":50244}]}]},
+
+What goes wrong.
+
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json
+  ! planc: update needs --output or --profile-out
+  [2]
+  $ planc update data/timeline/tiny.plan -o x.plan
+  ! planc: update needs --trace
+  [2]
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o x.plan --weight 1.5
+  ! planc: --weight takes a fraction from 0 to 1
+  [2]
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o x.plan --profile p.json --device k40m
+  ! planc: --profile and --device exclude each other
+  [2]
+  $ planc update new.plan --trace data/timeline/tiny.json -o x.plan
+  ! planc: data/timeline/tiny.json was measured with another plan of the same graph
+  [4]
+  $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.plan -o x.plan
+  ! planc: data/timeline/tiny.plan:2: text after the end of the JSON value
+  [3]

@@ -1,0 +1,515 @@
+/* Updating: weights and sums against arithmetic written out; runs invented by the simulator on a device whose speeds
+ * are known, which an update must find again; what it does not measure goes along in proportion; files. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost/profile.h"
+#include "planc/policy.h"
+#include "planc/simulate.h"
+#include "planc/update.h"
+#include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
+
+enum { MOST_TIMED = 8192, MOST_PERIODS = 4, PPM = 1000000 };
+
+static planc_profile *k40m;
+
+static void set_up(void) {
+  ok(planc_profile_read("profiles/k40m.json", &k40m));
+}
+static void tear_down(void) {
+  planc_profile_free(k40m);
+}
+
+/* --- Timelines ------------------------------------------------------------------------------------------------ */
+
+/* A timeline made by hand: spans[p * n_timed + k]. */
+typedef struct sheet {
+  planc_timeline timeline;
+  int32_t instrs[MOST_TIMED];
+  planc_span spans[MOST_TIMED * MOST_PERIODS];
+} sheet;
+
+static sheet *sheet_of(const planc_plan *plan, int32_t n_periods) {
+  sheet *s = calloc(1, sizeof *s);
+  ck_assert(s != NULL);
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    if (!planc_instr_is_timed(&plan->body.instrs[i])) continue;
+    ck_assert_int_lt(s->timeline.n_timed, MOST_TIMED);
+    s->instrs[s->timeline.n_timed++] = i;
+  }
+  s->timeline.n_periods = n_periods;
+  s->timeline.instrs = s->instrs;
+  s->timeline.spans = s->spans;
+  return s;
+}
+
+typedef struct recording {
+  const planc_plan *plan;
+  sheet *sheet;
+  int32_t *timed_of;
+} recording;
+
+static void record(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start, int64_t end) {
+  recording *r = user;
+  r->sheet->spans[r->timed_of[instr - plan->body.instrs]] = (planc_span){start, end};
+}
+
+/* What the simulator says of a plan, period after period. */
+static sheet *run_of(const planc_plan *plan) {
+  planc_simulation simulation;
+  sheet *s = sheet_of(plan, MOST_PERIODS);
+  recording r = {plan, s, calloc((size_t)plan->body.n + 1, sizeof(int32_t))};
+  ck_assert(r.timed_of != NULL);
+  for (int32_t k = 0; k < s->timeline.n_timed; k++) r.timed_of[s->instrs[k]] = k;
+  ok(planc_simulate(plan, record, &r, &simulation));
+  for (int32_t p = 1; p < MOST_PERIODS; p++)
+    for (int32_t k = 0; k < s->timeline.n_timed; k++)
+      s->spans[p * s->timeline.n_timed + k] = (planc_span){s->spans[k].begin_ns + p * simulation.iteration_ns,
+                                                           s->spans[k].end_ns + p * simulation.iteration_ns};
+  free(r.timed_of);
+  return s;
+}
+
+static planc_update *update_of(const planc_plan *plan, const sheet *run, const planc_profile *profile,
+                               int64_t weight_ppm) {
+  planc_update *update;
+  planc_update_options options = {
+      .plan = plan, .timeline = &run->timeline, .profile = profile, .weight_ppm = weight_ppm};
+  ok(planc_update_make(&options, &update));
+  return update;
+}
+
+/* --- Plans ---------------------------------------------------------------------------------------------------- */
+
+static const char *const policies[] = {"vdnn-all", "modnn", "none", "chen", "naive", "tensile"};
+enum { N_POLICIES = sizeof policies / sizeof *policies };
+
+static planc_problem problem_of(const planc_graph *graph, const planc_profile *profile, int64_t batch) {
+  return (planc_problem){
+      .graph = graph, .profile = profile, .batch = batch, .budget_bytes = INT64_C(1) << 40, .host_budget_bytes = -1};
+}
+
+/* Without launches: what waits for them cannot be told from what waits for a hand-over. */
+static planc_plan *plan_of(const planc_problem *problem, const char *policy) {
+  planc_plan *plan;
+  ok(planc_make_plan(problem, planc_policy_find(policy), &plan));
+  plan->device.launch_ns = 0;
+  return plan;
+}
+
+/* The same plan for a machine where op o takes `percent[o]` of its time, sums of gradients percent[n_ops], and copies
+ * in either direction what the next two say. */
+static planc_plan *on_another_machine(const planc_plan *plan, const int64_t *percent) {
+  char *text;
+  size_t length;
+  planc_plan *out;
+  planc_trace *trace;
+  ok(planc_plan_print(plan, &text, &length));
+  ok(planc_plan_parse(text, length, "copy", &out));
+  free(text);
+  ok(planc_expand(out->jobs, out->n_jobs, &trace));
+  int32_t n_ops = out->jobs[0].graph->n_ops;
+  for (int32_t i = 0; i < out->body.n; i++) {
+    planc_instr *instr = (planc_instr *)&out->body.instrs[i];
+    if (instr->op != PLANC_INSTR_exec) continue;
+    const planc_instance *instance = &trace->instances[instr->id];
+    instr->time_ns = instr->time_ns * percent[instance->role == PLANC_ROLE_OP ? instance->op : n_ops] / 100;
+  }
+  planc_link *links[] = {&out->device.h2d, &out->device.d2h};
+  for (int d = 0; d < 2; d++) {
+    links[d]->bytes_per_second = links[d]->bytes_per_second * 100 / percent[n_ops + 1 + d];
+    links[d]->latency_ns = links[d]->latency_ns * percent[n_ops + 1 + d] / 100;
+  }
+  planc_trace_free(trace);
+  return out;
+}
+
+static int64_t *draw_percents(uint64_t *state, const planc_graph *graph, int64_t least, int64_t most) {
+  int64_t *percent = calloc((size_t)graph->n_ops + 3, sizeof *percent);
+  ck_assert(percent != NULL);
+  for (int32_t o = 0; o < graph->n_ops + 3; o++) percent[o] = least + rand_below(state, most - least + 1);
+  return percent;
+}
+
+/* --- Weights -------------------------------------------------------------------------------------------------- */
+
+/* Instructions one after the other, so that none is slowed; the second of three periods is out of the ordinary. */
+static void invent(sheet *s, const int64_t *durations) {
+  int64_t now = 0;
+  for (int32_t p = 0; p < 3; p++) {
+    for (int32_t k = 0; k < s->timeline.n_timed; k++) {
+      int64_t took = p == 1 ? durations[k] * 100 + 7 : durations[k];
+      s->spans[p * s->timeline.n_timed + k] = (planc_span){now, now + took};
+      now += took;
+    }
+  }
+}
+
+static const planc_variant *cost_of(const planc_costs *costs, int32_t op, int64_t batch, const char *algorithm) {
+  int32_t count;
+  const planc_variant *variants = planc_costs_variants(costs, op, planc_costs_batch(costs, batch), &count);
+  for (int32_t v = 0; v < count; v++)
+    if (strcmp(variants[v].algorithm, algorithm) == 0) return &variants[v];
+  ck_abort_msg("op %d: no algorithm %s", op, algorithm);
+  return NULL;
+}
+
+static int64_t mean(int64_t old_ns, int64_t measured_ns, int64_t weight_ppm) {
+  return llround((double)measured_ns * (double)weight_ppm / PPM + (double)old_ns * (double)(PPM - weight_ppm) / PPM);
+}
+
+static double apart(const planc_latency_sum *sum) {
+  return fabs((double)sum->new_ns - (double)sum->old_ns);
+}
+
+static void assert_sums(const planc_plan *plan, const sheet *s, const int64_t *durations, int64_t weight_ppm,
+                        const planc_update *update) {
+  planc_latency_sum ops = {0}, in = {0}, out = {0};
+  for (int32_t k = 0; k < s->timeline.n_timed; k++) {
+    const planc_instr *instr = &plan->body.instrs[s->instrs[k]];
+    bool exec = instr->op == PLANC_INSTR_exec;
+    planc_latency_sum *sum = exec ? &ops : instr->op == PLANC_INSTR_prefetch ? &in : &out;
+    const planc_link *link = instr->op == PLANC_INSTR_prefetch ? &plan->device.h2d : &plan->device.d2h;
+    int64_t old_ns = exec ? instr->time_ns : planc_link_ns(link, instr->bytes);
+    sum->count++;
+    sum->old_ns += old_ns;
+    sum->measured_ns += durations[k];
+    sum->new_ns += mean(old_ns, durations[k], weight_ppm);
+  }
+  ck_assert_mem_eq(&ops, &update->ops, sizeof ops);
+  const planc_latency_sum *copies[] = {&in, &out}, *found[] = {&update->copies_in, &update->copies_out};
+  for (int d = 0; d < 2; d++) { /* hand-overs come on top */
+    ck_assert_int_eq(found[d]->count, copies[d]->count);
+    ck_assert_int_eq(found[d]->old_ns, copies[d]->old_ns);
+    ck_assert_int_ge(found[d]->measured_ns, copies[d]->measured_ns);
+    ck_assert_int_le(llabs(found[d]->new_ns - mean(found[d]->old_ns, found[d]->measured_ns, weight_ppm)), 4);
+  }
+  double most = fmax(apart(&update->ops), fmax(apart(&update->copies_in), apart(&update->copies_out)));
+  ck_assert_int_eq(update->change_ppm, (int64_t)floor(most * PPM / (double)ops.old_ns));
+}
+
+START_TEST(weights_are_what_they_say) {
+  static const int64_t weights[] = {0, 1, 250000, 900000, 1000000};
+  uint64_t state = (uint64_t)_i;
+  planc_plan *plan;
+  ok(planc_plan_read("tests/data/timeline/tiny.plan", &plan));
+  sheet *s = sheet_of(plan, 3);
+  int64_t *durations = calloc((size_t)s->timeline.n_timed, sizeof *durations);
+  ck_assert(durations != NULL);
+  for (int32_t k = 0; k < s->timeline.n_timed; k++) durations[k] = rand_below(&state, 20000);
+  invent(s, durations);
+  for (size_t w = 0; w < sizeof weights / sizeof *weights; w++) {
+    planc_update *update = update_of(plan, s, NULL, weights[w]);
+    planc_costs *costs;
+    ok(planc_costs_make(update->profile, plan->jobs[0].graph, 1, &plan->jobs[0].batch, &costs));
+    for (int32_t k = 0; k < s->timeline.n_timed; k++) {
+      const planc_instr *instr = &plan->body.instrs[s->instrs[k]];
+      if (instr->op != PLANC_INSTR_exec) continue;
+      const planc_variant *cost = cost_of(costs, instr->id, plan->jobs[0].batch, "default");
+      ck_assert_int_eq(cost->time_ns, mean(instr->time_ns, durations[k], weights[w]));
+      ck_assert_int_eq(cost->busy_ppm, instr->busy_ppm);
+    }
+    assert_sums(plan, s, durations, weights[w], update);
+    planc_costs_free(costs);
+    planc_update_free(update);
+  }
+  free(durations);
+  free(s);
+  planc_plan_free(plan);
+}
+END_TEST
+
+/* In this trace every copy takes 2 ns a byte, with half a microsecond before everything. */
+START_TEST(hand_overs_count_with_copies) {
+  planc_plan *plan;
+  planc_timeline *timeline;
+  planc_update *update;
+  ok(planc_plan_read("tests/data/timeline/tiny.plan", &plan));
+  ok(planc_timeline_read("tests/data/timeline/tiny.json", plan, &timeline));
+  planc_update_options options = {.plan = plan, .timeline = timeline, .weight_ppm = PPM};
+  ok(planc_update_make(&options, &update));
+  ck_assert_int_le(llabs(update->copies_in.measured_ns - (2 * plan->predicted.h2d_bytes + 4 * 1000)), 100);
+  ck_assert_int_le(llabs(update->copies_out.measured_ns - (2 * plan->predicted.d2h_bytes + 3 * 1000)), 100);
+  planc_update_free(update);
+  planc_timeline_free(timeline);
+  planc_plan_free(plan);
+}
+END_TEST
+
+/* --- Machines that are known ---------------------------------------------------------------------------------- */
+
+static void assert_near(int64_t got, int64_t want, double share, int64_t ns) {
+  ck_assert_msg(llabs(got - want) <= ns + (int64_t)(share * (double)want), "%lld instead of %lld", (long long)got,
+                (long long)want);
+}
+
+/* The times that the other machine's plan has are those that an update of this one's gives. */
+static void assert_found(const planc_plan *other, const planc_update *update) {
+  int64_t adds_ns = 0, wanted_ns = 0, adds = 0;
+  const planc_job *job = &other->jobs[0];
+  planc_trace *trace;
+  planc_costs *costs;
+  int64_t batches[] = {job->batch, job->rounds[0], job->rounds[job->n_rounds - 1]};
+  ok(planc_costs_make(update->profile, job->graph, 3, batches, &costs));
+  ok(planc_expand(other->jobs, 1, &trace));
+  for (int32_t i = 0; i < other->body.n; i++) {
+    const planc_instr *instr = &other->body.instrs[i];
+    if (instr->op != PLANC_INSTR_exec) continue;
+    const planc_instance *instance = &trace->instances[instr->id];
+    if (instance->role == PLANC_ROLE_ACCUMULATE) {
+      int64_t bytes = trace->buffers[trace->accesses[instance->first_access].buffer].bytes;
+      adds_ns += planc_costs_add_ns(update->profile, bytes);
+      wanted_ns += instr->time_ns;
+      adds++;
+    } else {
+      const planc_variant *cost = cost_of(costs, instance->op, instance->batch, other->algorithms[instr->aux]);
+      assert_near(cost->time_ns, instr->time_ns, 0, 2);
+      ck_assert_int_eq(cost->busy_ppm, instr->busy_ppm);
+      ck_assert_int_eq(cost->workspace_bytes, instr->bytes);
+    }
+  }
+  assert_near(adds_ns, wanted_ns, 1e-3, 3 * adds);
+  const planc_device *device = planc_profile_device(update->profile);
+  const planc_link *got[] = {&device->h2d, &device->d2h}, *want[] = {&other->device.h2d, &other->device.d2h};
+  const planc_latency_sum *copies[] = {&update->copies_in, &update->copies_out};
+  for (int d = 0; d < 2; d++) {
+    if (copies[d]->count == 0) continue;
+    assert_near(got[d]->bytes_per_second, want[d]->bytes_per_second, 1e-3, 1);
+    assert_near(got[d]->latency_ns, want[d]->latency_ns, 1e-3, 2);
+  }
+  planc_costs_free(costs);
+  planc_trace_free(trace);
+}
+
+START_TEST(another_machine_is_found) {
+  uint64_t state = (uint64_t)_i + 1;
+  planc_graph *graph;
+  ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
+  for (int32_t p = 0; p < N_POLICIES; p++) {
+    planc_problem problem = problem_of(graph, k40m, 64);
+    problem.sub_batch = _i % 3 == 0 ? 24 : 0;
+    planc_plan *plan;
+    plan = plan_of(&problem, policies[p]);
+    int64_t *percent = draw_percents(&state, graph, 30, 600);
+    planc_plan *other = on_another_machine(plan, percent);
+    sheet *run = run_of(other);
+    planc_update *update = update_of(plan, run, NULL, PPM);
+    assert_found(other, update);
+    planc_update_free(update);
+    update = update_of(plan, run, k40m, PPM);
+    assert_found(other, update);
+    planc_update_free(update);
+    free(run);
+    free(percent);
+    planc_plan_free(other);
+    planc_plan_free(plan);
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* --- In proportion -------------------------------------------------------------------------------------------- */
+
+/* Algorithms and batches that did not run become as much slower as their op. */
+START_TEST(what_did_not_run_goes_along) {
+  static const int64_t batches[] = {1, 4, 16, 32};
+  static const char *const sources[] = {"profiles/k40m.json", "tests/data/profile/toy.json"};
+  uint64_t state = (uint64_t)_i;
+  planc_graph *graph;
+  planc_profile *base;
+  const char *derived;
+  planc_plan *plan;
+  planc_costs *before, *after;
+  ok(planc_profile_read(sources[_i % 2], &base));
+  ok(planc_graph_prepare("graphs/vgg16.yaml", NULL, false, &graph, &derived));
+  planc_problem problem = problem_of(graph, base, 32);
+  plan = plan_of(&problem, "vdnn-all");
+  int64_t *percent = draw_percents(&state, graph, 50, 300);
+  planc_plan *other = on_another_machine(plan, percent);
+  sheet *run = run_of(other);
+  planc_update *update = update_of(plan, run, base, PPM);
+  ok(planc_costs_make(base, graph, 4, batches, &before));
+  ok(planc_costs_make(update->profile, graph, 4, batches, &after));
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    for (int32_t b = 0; b < 4; b++) {
+      int32_t n, m;
+      const planc_variant *was = planc_costs_variants(before, o, b, &n);
+      (void)planc_costs_variants(after, o, b, &m);
+      ck_assert_int_eq(n, m);
+      for (int32_t v = 0; v < n; v++) {
+        const planc_variant *is = cost_of(after, o, batches[b], was[v].algorithm);
+        assert_near(is->time_ns, was[v].time_ns * percent[o] / 100, 1e-3, 2);
+        ck_assert_int_eq(is->workspace_bytes, was[v].workspace_bytes);
+        ck_assert_int_eq(is->busy_ppm, was[v].busy_ppm);
+      }
+    }
+  }
+  planc_costs_free(before);
+  planc_costs_free(after);
+  planc_update_free(update);
+  free(run);
+  free(percent);
+  planc_plan_free(other);
+  planc_plan_free(plan);
+  planc_profile_free(base);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* --- From plan to plan ---------------------------------------------------------------------------------------- */
+
+static void assert_same_plan(planc_plan *a, planc_plan *b, bool same_ideal) {
+  char *ours, *theirs;
+  size_t our_length, their_length;
+  if (!same_ideal) a->predicted.ideal_ns = b->predicted.ideal_ns;
+  ok(planc_plan_print(a, &ours, &our_length));
+  ok(planc_plan_print(b, &theirs, &their_length));
+  ck_assert_str_eq(ours, theirs);
+  free(ours);
+  free(theirs);
+}
+
+/* What nothing new is known of gives the same plan again: a plan holds what it takes to make it. */
+START_TEST(a_plan_holds_what_it_was_made_with) {
+  planc_graph *graph;
+  ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
+  for (int32_t p = 0; p < N_POLICIES; p++) {
+    planc_problem problem = problem_of(graph, k40m, 64);
+    problem.sub_batch = _i % 3 == 0 ? 24 : 64;
+    planc_plan *plan, *again;
+    ok(planc_make_plan(&problem, planc_policy_find(policies[p]), &plan));
+    bool adds = false;
+    for (int32_t a = 0; a < plan->n_algorithms; a++) adds |= strcmp(plan->algorithms[a], "add") == 0;
+    sheet *run = run_of(plan);
+    planc_update *update = update_of(plan, run, NULL, 0);
+    ck_assert_int_eq(update->change_ppm, 0);
+    problem.profile = update->profile;
+    ok(planc_make_plan(&problem, planc_policy_find(policies[p]), &again));
+    /* How long sums of gradients take is a line through those of all sizes. */
+    if (!adds) assert_same_plan(again, plan, problem.sub_batch == 64);
+    planc_plan_free(again);
+    planc_update_free(update);
+    free(run);
+    planc_plan_free(plan);
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
+START_TEST(profiles_survive_their_file) {
+  uint64_t state = (uint64_t)_i;
+  planc_graph *graph;
+  ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
+  planc_problem problem = problem_of(graph, k40m, 64);
+  problem.sub_batch = 24;
+  planc_plan *plan, *direct, *by_file;
+  const planc_policy *policy = planc_policy_find(policies[_i % N_POLICIES]);
+  ok(planc_make_plan(&problem, policy, &plan));
+  int64_t *percent = draw_percents(&state, graph, 30, 600);
+  planc_plan *other = on_another_machine(plan, percent);
+  sheet *run = run_of(other);
+  for (int with_base = 0; with_base < 2; with_base++) {
+    planc_update *update = update_of(plan, run, with_base ? k40m : NULL, PLANC_UPDATE_WEIGHT_PPM);
+    planc_profile *read;
+    char *text;
+    size_t length;
+    ok(planc_update_print(update, &text, &length));
+    ok(planc_profile_parse(text, length, "update", &read));
+    free(text);
+    problem.profile = update->profile;
+    ok(planc_make_plan(&problem, policy, &direct));
+    problem.profile = read;
+    ok(planc_make_plan(&problem, policy, &by_file));
+    assert_same_plan(by_file, direct, true);
+    planc_plan_free(direct);
+    planc_plan_free(by_file);
+    planc_profile_free(read);
+    planc_update_free(update);
+  }
+  free(run);
+  free(percent);
+  planc_plan_free(other);
+  planc_plan_free(plan);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* --- What cannot be updated ----------------------------------------------------------------------------------- */
+
+START_TEST(other_plans_are_refused) {
+  planc_plan *plan;
+  planc_update *update;
+  ok(planc_plan_read("tests/data/timeline/tiny.plan", &plan));
+  sheet *run = run_of(plan);
+  planc_update_options options = {.plan = plan, .timeline = &run->timeline, .weight_ppm = PPM + 1};
+  assert_fails(planc_update_make(&options, &update), PLANC_USAGE, "weight");
+  options.weight_ppm = PPM;
+  plan->gpus = 2;
+  assert_fails(planc_update_make(&options, &update), PLANC_USAGE, "one job");
+  plan->gpus = 1;
+  plan->device.h2d.bytes_per_second = 0;
+  assert_fails(planc_update_make(&options, &update), PLANC_INVALID_PLAN, "k40m");
+  plan->device.h2d.bytes_per_second = 1;
+  for (int32_t i = 0; i < plan->body.n; i++)
+    if (plan->body.instrs[i].op == PLANC_INSTR_exec) ((planc_instr *)&plan->body.instrs[i])->id = 1 << 20;
+  assert_fails(planc_update_make(&options, &update), PLANC_INVALID_PLAN, "no instance");
+  free(run);
+  planc_plan_free(plan);
+}
+END_TEST
+
+/* Whatever a trace may say, and a plan as well, gives a profile that can be read again. */
+START_TEST(extremes_stay_within_the_format) {
+  static const int64_t extremes[] = {0, 1, 2, PLANC_TIMELINE_LONGEST_NS / 7, PLANC_TIMELINE_LONGEST_NS};
+  enum { N = sizeof extremes / sizeof *extremes };
+  uint64_t state = (uint64_t)_i;
+  planc_plan *plan;
+  planc_profile *read;
+  ok(planc_plan_read("tests/data/timeline/tiny.plan", &plan));
+  for (int32_t i = 0; i < plan->body.n; i++)
+    if (plan->body.instrs[i].op == PLANC_INSTR_exec && rand_chance(&state, 50))
+      ((planc_instr *)&plan->body.instrs[i])->time_ns = (INT64_C(1) << 53) - rand_below(&state, 2);
+  if (rand_chance(&state, 30)) plan->device.h2d = (planc_link){1, INT64_C(1) << 53};
+  if (rand_chance(&state, 30)) plan->device.slowdown_ppm = 1000 * (int64_t)PPM;
+  sheet *s = sheet_of(plan, MOST_PERIODS);
+  for (int32_t i = 0; i < MOST_PERIODS * s->timeline.n_timed; i++) {
+    int64_t begin = extremes[rand_below(&state, N)];
+    s->spans[i] = (planc_span){begin, begin + extremes[rand_below(&state, N)]};
+  }
+  for (int with_base = 0; with_base < 2; with_base++) {
+    planc_update *update = update_of(plan, s, with_base ? k40m : NULL, rand_below(&state, PPM + 1));
+    char *text;
+    size_t length;
+    ok(planc_update_print(update, &text, &length));
+    ok(planc_profile_parse(text, length, "update", &read));
+    planc_profile_free(read);
+    free(text);
+    ck_assert_int_ge(update->change_ppm, 0);
+    ck_assert_int_ge(update->ops.new_ns, 0);
+    planc_update_free(update);
+  }
+  free(s);
+  planc_plan_free(plan);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("update");
+  TCase *all = tcase_create("all");
+  tcase_add_unchecked_fixture(all, set_up, tear_down);
+  tcase_set_timeout(all, 60);
+  tcase_add_loop_test(all, weights_are_what_they_say, 0, 10);
+  tcase_add_test(all, hand_overs_count_with_copies);
+  tcase_add_loop_test(all, another_machine_is_found, 0, 30);
+  tcase_add_loop_test(all, what_did_not_run_goes_along, 0, 2);
+  tcase_add_loop_test(all, a_plan_holds_what_it_was_made_with, 0, 30);
+  tcase_add_loop_test(all, profiles_survive_their_file, 0, 20);
+  tcase_add_test(all, other_plans_are_refused);
+  tcase_add_loop_test(all, extremes_stay_within_the_format, 0, 200);
+  suite_add_tcase(suite, all);
+  return run_suite(suite);
+}
