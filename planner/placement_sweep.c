@@ -12,6 +12,13 @@ typedef struct piece {
   int32_t start, end, item;
 } piece;
 
+/* An item whose address is known before the sweep gets to it, or to its second span: stated, or of two spans. */
+typedef struct known {
+  int64_t start, end;
+  int64_t reach; /* the highest end of any up to here */
+  int32_t item;
+} known;
+
 typedef struct sweep {
   const planc_item *items;
   int32_t n, horizon;
@@ -21,11 +28,8 @@ typedef struct sweep {
   int32_t n_pieces;
   piece *pieces; /* by start, then the largest first, then by item */
   int32_t *ends; /* pieces by end */
-  /* Pieces whose address may be known before the sweep gets to them: of items with a stated address or two spans. */
-  int32_t n_early;
-  int32_t *early; /* by start */
   planc_free_list free;
-  VEC(planc_range) conflicts;
+  VEC(known) known; /* by address */
 } sweep;
 
 /* --- Events ------------------------------------------------------------------------------------------------------ */
@@ -58,7 +62,6 @@ static planc_status sort_events(sweep *s) {
   PLANC_TRY(PLANC_NEW(&s->arena, &at_end, (int64_t)s->horizon + 2));
   PLANC_TRY(PLANC_NEW(&s->arena, &s->pieces, (int64_t)s->n * 2));
   PLANC_TRY(PLANC_NEW(&s->arena, &s->ends, (int64_t)s->n * 2));
-  PLANC_TRY(PLANC_NEW(&s->arena, &s->early, (int64_t)s->n * 2));
 
   piece it;
   for (int32_t i = 0; i < s->n; i++) {
@@ -82,74 +85,106 @@ static planc_status sort_events(sweep *s) {
     for (next = first + 1; next < s->n_pieces && s->pieces[next].start == s->pieces[first].start;) next++;
     if (next > first + 1) qsort(&s->pieces[first], (size_t)(next - first), sizeof(piece), compare_pieces);
   }
-  for (int32_t p = 0; p < s->n_pieces; p++) {
-    s->ends[at_end[s->pieces[p].end]++] = p;
-    const planc_item *item = &s->items[s->pieces[p].item];
-    if (item->address != PLANC_BLANK || has_two_spans(item)) s->early[s->n_early++] = p;
-  }
+  for (int32_t p = 0; p < s->n_pieces; p++) s->ends[at_end[s->pieces[p].end]++] = p;
   return NULL;
 }
 
 /* --- Choosing an address ----------------------------------------------------------------------------------------- */
 
-static int compare_ranges(const void *left, const void *right) {
-  const planc_range *a = left, *b = right;
-  return (a->start > b->start) - (a->start < b->start);
+static bool meets(const sweep *s, const planc_span *own, int32_t other) {
+  piece it;
+  for (int32_t k = 0; k < 2; k++) {
+    if (piece_of(s, other, k, &it) && own->start < it.end && it.start < own->end) return true;
+  }
+  return false;
 }
 
-/* Collects where `p` must not lie because of pieces that are placed but begin later. Those that live now are not in the
- * way: what they hold is not free. */
-static planc_status find_conflicts(sweep *s, const piece *p) {
-  const planc_item *item = &s->items[p->item];
-  s->conflicts.len = 0;
-  bool whole = has_two_spans(item);
-  int32_t first = 0;
-  for (int32_t last = whole ? 0 : s->n_early; first < last;) {
-    int32_t middle = first + (last - first) / 2;
-    if (s->pieces[s->early[middle]].start < p->start) {
+/* Whether a known item is in the way of `p` or of the other piece of the same item. Those that live now are not free
+ * anyway. */
+static bool conflicts(const sweep *s, const piece *p, const known *other) {
+  piece it;
+  for (int32_t k = 0; k < 2; k++) {
+    if (!piece_of(s, p->item, k, &it)) continue;
+    if (meets(s, &(planc_span){it.start, it.end}, other->item)) return true;
+  }
+  return false;
+}
+
+/* The first known item that may end above `address`. */
+static int64_t first_above(const sweep *s, int64_t address) {
+  int64_t first = 0;
+  for (int64_t last = s->known.len; first < last;) {
+    int64_t middle = first + (last - first) / 2;
+    if (s->known.data[middle].reach <= address) {
       first = middle + 1;
     } else {
       last = middle;
     }
   }
-  for (int32_t e = first; e < s->n_early; e++) {
-    const piece *other = &s->pieces[s->early[e]];
-    if (!whole && other->start >= p->end) break;
-    bool meets = !whole;
-    for (int32_t k = 0; k < 2 && !meets; k++) {
-      piece own;
-      meets = piece_of(s, p->item, k, &own) && own.start < other->end && other->start < own.end;
+  return first;
+}
+
+/* The lowest address where the piece's bytes are free now and clear of what begins later and is known. */
+static int64_t lowest_fit(const sweep *s, const piece *p) {
+  int64_t address = 0, c = 0;
+  for (;;) {
+    planc_range gap = planc_free_list_first(&s->free, address, p->bytes);
+    if (gap.start > address) address = gap.start;
+    int64_t above = first_above(s, address);
+    if (above > c) c = above;
+    /* Items passed once end at or below `address` for good, or are in nobody's way. */
+    for (; c < s->known.len && s->known.data[c].start < address + p->bytes; c++) {
+      const known *other = &s->known.data[c];
+      if (other->end > address && conflicts(s, p, other)) address = other->end;
     }
-    int64_t address = s->addresses[other->item];
-    if (meets && address != PLANC_BLANK) {
-      VEC_PUSH(&s->conflicts, ((planc_range){address, address + other->bytes}));
-    }
+    if (address + p->bytes <= gap.end) return address;
   }
-  if (s->conflicts.len > 1) {
-    qsort(s->conflicts.data, (size_t)s->conflicts.len, sizeof(planc_range), compare_ranges);
+}
+
+/* Makes the reaches from `from` on right, up to where they were. */
+static void update_reaches(sweep *s, int64_t from) {
+  for (int64_t k = from; k < s->known.len; k++) {
+    known *it = &s->known.data[k];
+    int64_t before = k > 0 ? it[-1].reach : 0, reach = it->end > before ? it->end : before;
+    if (k > from && reach == it->reach) return;
+    it->reach = reach;
   }
+}
+
+static planc_status learn(sweep *s, int32_t item) {
+  int64_t start = s->addresses[item], at = s->known.len;
+  VEC_PUSH(&s->known, ((known){.item = item}));
+  for (; at > 0 && s->known.data[at - 1].start > start; at--) s->known.data[at] = s->known.data[at - 1];
+  s->known.data[at] = (known){.start = start, .end = start + s->items[item].bytes, .item = item};
+  update_reaches(s, at);
   return NULL;
 }
 
-/* The lowest address where `bytes` are free now and clear of every conflict. */
-static int64_t lowest_fit(const sweep *s, int64_t bytes) {
-  int64_t address = 0, c = 0;
-  for (;;) {
-    planc_range gap = planc_free_list_first(&s->free, address, bytes);
-    if (gap.start > address) address = gap.start;
-    /* Conflicts passed once end at or below `address` for good. */
-    for (; c < s->conflicts.len && s->conflicts.data[c].start < address + bytes; c++) {
-      if (s->conflicts.data[c].end > address) address = s->conflicts.data[c].end;
-    }
-    if (address + bytes <= gap.end) return address;
+static int compare_known(const void *left, const void *right) {
+  const known *a = left, *b = right;
+  if (a->start != b->start) return a->start < b->start ? -1 : 1;
+  return (a->item > b->item) - (a->item < b->item);
+}
+
+static planc_status learn_stated(sweep *s) {
+  for (int32_t i = 0; i < s->n; i++) {
+    if (s->addresses[i] == PLANC_BLANK) continue;
+    int64_t start = s->addresses[i];
+    VEC_PUSH(&s->known, ((known){.start = start, .end = start + s->items[i].bytes, .item = i}));
   }
+  if (s->known.len > 1) qsort(s->known.data, (size_t)s->known.len, sizeof(known), compare_known);
+  for (int64_t k = 0; k < s->known.len; k++) {
+    int64_t before = k > 0 ? s->known.data[k - 1].reach : 0, end = s->known.data[k].end;
+    s->known.data[k].reach = end > before ? end : before;
+  }
+  return NULL;
 }
 
 static planc_status place_piece(sweep *s, const piece *p) {
   int64_t *address = &s->addresses[p->item];
   if (*address == PLANC_BLANK) {
-    PLANC_TRY(find_conflicts(s, p));
-    *address = lowest_fit(s, p->bytes);
+    *address = lowest_fit(s, p);
+    if (has_two_spans(&s->items[p->item])) PLANC_TRY(learn(s, p->item));
   }
   bool taken;
   PLANC_TRY(planc_free_list_take(&s->free, (planc_range){*address, *address + p->bytes}, &taken));
@@ -160,6 +195,7 @@ static planc_status place_piece(sweep *s, const piece *p) {
 
 static planc_status run_sweep(sweep *s) {
   PLANC_TRY(sort_events(s));
+  PLANC_TRY(learn_stated(s));
   PLANC_TRY(planc_free_list_reset(&s->free));
   for (int32_t p = 0, e = 0; p < s->n_pieces; p++) {
     for (; s->pieces[s->ends[e]].end <= s->pieces[p].start; e++) {
@@ -178,6 +214,6 @@ planc_status planc_placement_sweep(const planc_item *items, int32_t n, int32_t h
   planc_status status = run_sweep(&s);
   planc_arena_free(&s.arena);
   planc_free_list_free(&s.free);
-  VEC_FREE(&s.conflicts);
+  VEC_FREE(&s.known);
   return status;
 }
