@@ -165,12 +165,13 @@ static planc_status add_source(chooser *c, const planc_access *access, int32_t t
   return NULL;
 }
 
-static planc_status recompute_time(chooser *c, const candidate *k, int64_t *out_ns) {
+/* The time of the ops that restore the candidate; less than that, but more than `limit`, once it is beyond. */
+static planc_status recompute_time(chooser *c, const candidate *k, int64_t limit, int64_t *out_ns) {
   *out_ns = 0;
   c->chain++;
   c->stack.len = 0;
   VEC_PUSH(&c->stack, planc_writer_of(c->trace, k->buffer, k->version));
-  while (c->stack.len) {
+  while (c->stack.len && *out_ns <= limit) {
     int32_t i = c->stack.data[--c->stack.len];
     if (i < 0 || c->visited[i] == c->chain) continue;
     c->visited[i] = c->chain;
@@ -185,6 +186,17 @@ static planc_status recompute_time(chooser *c, const candidate *k, int64_t *out_
 
 static int64_t saving_of(const candidate *k, int64_t recompute_ns) {
   return planc_muldiv_floor(k->bytes, SECOND, recompute_ns > 0 ? recompute_ns : 1);
+}
+
+/* What a recompute of the top may take if the top is to stay there. */
+static int64_t longest_at_top(const chooser *c) {
+  int64_t second = 0;
+  for (int32_t child = 1; child <= 2 && child < c->n_by_saving; child++) {
+    int64_t saving = c->candidates[c->by_saving[child]].saving;
+    if (saving > second) second = saving;
+  }
+  if (second <= 0) return INT64_MAX;
+  return planc_muldiv_floor(c->candidates[c->by_saving[0]].bytes, SECOND, second);
 }
 
 static bool ranks_before(const chooser *c, int32_t left, int32_t right) {
@@ -206,7 +218,8 @@ static void sink_top(chooser *c) {
 }
 
 /* The candidate with the greatest saving of those within which memory is short, and its cost; NULL if there is none.
- * Savings only get smaller, so that the one on top is the greatest as soon as it is up to date. */
+ * What is known of savings is what they are at most, and they only get smaller: the one on top is the greatest as soon
+ * as it is up to date. */
 static planc_status best_recompute(chooser *c, candidate **out, int64_t *out_ns) {
   *out = NULL;
   while (c->n_by_saving > 0) {
@@ -216,7 +229,7 @@ static planc_status best_recompute(chooser *c, candidate **out, int64_t *out_ns)
       sink_top(c);
       continue;
     }
-    PLANC_TRY(recompute_time(c, top, out_ns));
+    PLANC_TRY(recompute_time(c, top, longest_at_top(c), out_ns));
     int64_t saving = saving_of(top, *out_ns);
     if (saving >= top->saving) {
       *out = top;
@@ -338,9 +351,11 @@ static planc_status find_candidates(chooser *c, planc_arena *arena) {
     for (int32_t i = 1; i < buffer->n_accesses; i++) add_candidate(c, b, buffer->first_access + i);
     bool can_drop = c->n > first && planc_can_drop(trace, restorable, b);
     for (int32_t i = first; i < c->n; i++) {
-      int64_t ns;
-      PLANC_TRY(recompute_time(c, &c->candidates[i], &ns));
-      c->candidates[i].saving = can_drop ? saving_of(&c->candidates[i], ns) : -1;
+      int64_t ns = 0;
+      c->candidates[i].saving = -1;
+      if (!can_drop) continue;
+      PLANC_TRY(recompute_time(c, &c->candidates[i], INT64_MAX, &ns));
+      c->candidates[i].saving = saving_of(&c->candidates[i], ns);
     }
   }
   int32_t n;
