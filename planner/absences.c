@@ -389,8 +389,12 @@ planc_status planc_make_absences(const planc_problem *problem, const void *rule,
   PLANC_TRY(planc_walk_start(&walk, problem, problem->sub_batch ? problem->sub_batch : problem->batch, room, out));
   planc_arena arena = {0};
   planc_absences absences = {0};
+  planc_online online = {.handles = {0}};
   planc_status status = of->choose(of->context, &walk, &arena, &absences);
+  if (of->online) walk.online = &online;
+  if (!status && of->online) status = planc_online_init(&online, problem);
   if (!status) status = planc_walk_absences(&walk, &absences);
+  planc_online_free(&online);
   planc_arena_free(&arena);
   return status;
 }

@@ -43,6 +43,7 @@ planc_status planc_walk_absences(planc_walk *walk, const planc_absences *absence
 typedef struct planc_absence_rule {
   planc_status (*choose)(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out);
   const void *context;
+  bool online; /* addresses are given as data comes and goes */
 } planc_absence_rule;
 
 /* A planc_walk_maker for a planc_absence_rule: rounds of the user's sub-batch, else the whole batch. */

@@ -1,59 +1,92 @@
 #include "planner/caching.h"
 
+#include <stdbool.h>
+
+#include "util/math.h"
+
+/* nnabla, caching_allocator_with_buckets.hpp: small_alloc_, round_small_, round_large_. */
+enum { SMALL_BLOCK = 1 << 20, SMALL_UNIT = 512, LARGE_UNIT = 128 << 10 };
+
 planc_status planc_caching_init(planc_caching *caching, int64_t capacity) {
   *caching = (planc_caching){.top = 0};
   PLANC_TRY(planc_memory_list_init(&caching->device, capacity));
-  return planc_memory_list_init(&caching->cached, 0);
+  PLANC_TRY(planc_memory_list_init(&caching->small.list, 0));
+  return planc_memory_list_init(&caching->large.list, 0);
+}
+
+static void free_cache(planc_cache *cache) {
+  planc_memory_list_free(&cache->list);
+  VEC_FREE(&cache->block_of);
 }
 
 void planc_caching_free(planc_caching *caching) {
   planc_memory_list_free(&caching->device);
-  planc_memory_list_free(&caching->cached);
-  VEC_FREE(&caching->block_of);
+  free_cache(&caching->small);
+  free_cache(&caching->large);
 }
 
 /* Gives the device back all blocks that are free as a whole. */
-static planc_status return_idle(planc_caching *c) {
+static planc_status return_idle(planc_caching *c, planc_cache *cache) {
   for (int32_t bin = 1; bin < PLANC_MEMORY_BINS; bin++) {
-    for (int32_t i = c->cached.bins[bin], next; i >= 0; i = next) {
-      const planc_segment *s = &c->cached.segments.data[i];
+    for (int32_t i = cache->list.bins[bin], next; i >= 0; i = next) {
+      const planc_segment *s = &cache->list.segments.data[i];
       next = s->bin_next;
       if (s->prev >= 0 || s->next >= 0) continue;
-      PLANC_TRY(planc_memory_list_drop(&c->cached, i));
-      PLANC_TRY(planc_memory_list_release(&c->device, c->block_of.data[i], NULL));
+      PLANC_TRY(planc_memory_list_drop(&cache->list, i));
+      PLANC_TRY(planc_memory_list_release(&c->device, cache->block_of.data[i], NULL));
     }
   }
   return NULL;
 }
 
-/* A new block of `bytes`, free; -1 when the device has no room. */
-static planc_status add_block(planc_caching *c, int64_t bytes, int32_t *out_segment) {
-  int32_t block = planc_memory_list_best_fit(&c->device, bytes);
-  *out_segment = -1;
-  if (block < 0) {
-    PLANC_TRY(return_idle(c));
-    block = planc_memory_list_best_fit(&c->device, bytes);
-    if (block < 0) return NULL;
-  }
-  int64_t address = c->device.segments.data[block].address;
-  PLANC_TRY(planc_memory_list_take(&c->device, block, address, bytes, 0, &block));
-  bytes = c->device.segments.data[block].bytes;
-  if (address + bytes > c->top) c->top = address + bytes;
-  PLANC_TRY(planc_memory_list_add(&c->cached, address, bytes, out_segment));
-  while (c->block_of.len <= *out_segment) VEC_PUSH(&c->block_of, -1);
-  c->block_of.data[*out_segment] = block;
+/* A free stretch of the device for `bytes`, -1 = none. */
+static planc_status find_room(planc_caching *c, int64_t bytes, int32_t *out_stretch) {
+  *out_stretch = planc_memory_list_best_fit(&c->device, bytes);
+  if (*out_stretch >= 0) return NULL;
+  PLANC_TRY(return_idle(c, &c->small));
+  PLANC_TRY(return_idle(c, &c->large));
+  *out_stretch = planc_memory_list_best_fit(&c->device, bytes);
   return NULL;
 }
 
-planc_status planc_caching_take(planc_caching *caching, int64_t bytes, int32_t *out_segment, int64_t *out_address) {
-  int32_t segment = planc_memory_list_best_fit(&caching->cached, bytes);
-  if (segment < 0) PLANC_TRY(add_block(caching, bytes, &segment));
-  *out_segment = segment;
-  if (segment < 0) return NULL;
-  *out_address = caching->cached.segments.data[segment].address;
-  return planc_memory_list_take(&caching->cached, segment, *out_address, bytes, 0, out_segment);
+/* A new block of the cache that has room for `bytes`, free; -1 when the device has no room. */
+static planc_status add_block(planc_caching *c, planc_cache *cache, int64_t bytes, int32_t *out_segment) {
+  int32_t block;
+  int64_t block_bytes = bytes < SMALL_BLOCK ? SMALL_BLOCK : bytes;
+  PLANC_TRY(find_room(c, block_bytes, &block));
+  if (block < 0 && bytes < block_bytes) {
+    block_bytes = bytes;
+    PLANC_TRY(find_room(c, block_bytes, &block));
+  }
+  *out_segment = -1;
+  if (block < 0) return NULL;
+  int64_t address = c->device.segments.data[block].address;
+  PLANC_TRY(planc_memory_list_take(&c->device, block, address, block_bytes, 0, &block));
+  if (address + block_bytes > c->top) c->top = address + block_bytes;
+  PLANC_TRY(planc_memory_list_add(&cache->list, address, block_bytes, out_segment));
+  while (cache->block_of.len <= *out_segment) VEC_PUSH(&cache->block_of, -1);
+  cache->block_of.data[*out_segment] = block;
+  return NULL;
 }
 
-planc_status planc_caching_give(planc_caching *caching, int32_t segment) {
-  return planc_memory_list_release(&caching->cached, segment, NULL);
+/* Handles are segments of the small blocks at even numbers, and of the large ones at odd ones. */
+planc_status planc_caching_take(planc_caching *caching, int64_t bytes, int32_t *out_handle, int64_t *out_address) {
+  bool small = bytes <= SMALL_BLOCK;
+  planc_cache *cache = small ? &caching->small : &caching->large;
+  bytes = planc_align_up(bytes, small ? SMALL_UNIT : LARGE_UNIT);
+  int32_t segment = planc_memory_list_best_fit(&cache->list, bytes);
+  *out_handle = -1;
+  if (segment < 0) PLANC_TRY(add_block(caching, cache, bytes, &segment));
+  if (segment < 0) return NULL;
+  const planc_segment *found = &cache->list.segments.data[segment];
+  *out_address = found->address;
+  if (!small && found->bytes - bytes <= SMALL_BLOCK) bytes = found->bytes;
+  PLANC_TRY(planc_memory_list_take(&cache->list, segment, *out_address, bytes, 0, &segment));
+  if (segment > INT32_MAX / 2) return planc_error(PLANC_INTERNAL, "too many segments");
+  *out_handle = 2 * segment + !small;
+  return NULL;
+}
+
+planc_status planc_caching_give(planc_caching *caching, int32_t handle) {
+  return planc_memory_list_release(handle % 2 ? &caching->large.list : &caching->small.list, handle / 2, NULL);
 }

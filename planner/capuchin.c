@@ -94,7 +94,7 @@ static planc_status feed_back(const planc_problem *problem, int64_t room, int64_
   int64_t ns = 0, next_ns = 0;
   PLANC_TRY(judge(problem, out, leads, &fits, &ns));
   capuchin with = {.room = &room, .leads = leads};
-  planc_absence_rule rule = {capuchin_choose, &with};
+  planc_absence_rule rule = {.choose = capuchin_choose, .context = &with};
   for (int32_t round = 0; fits && round < MOST_ROUNDS; round++) {
     planc_candidate next = {0};
     planc_status status = planc_make_absences(problem, &rule, room, &next);
@@ -113,7 +113,7 @@ static planc_status feed_back(const planc_problem *problem, int64_t room, int64_
 planc_status planc_policy_capuchin(const planc_problem *problem, planc_candidate *out) {
   int64_t room = 0;
   capuchin first = {.room = &room};
-  planc_absence_rule rule = {capuchin_choose, &first};
+  planc_absence_rule rule = {.choose = capuchin_choose, .context = &first};
   PLANC_TRY(planc_walk_fit(problem, planc_make_absences, &rule, out));
   int64_t *leads = calloc((size_t)out->trace->n_accesses + 1, sizeof *leads);
   if (!leads) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");

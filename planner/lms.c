@@ -15,9 +15,16 @@
  * Where the code takes any op of a level, the one on the longest path to the reader is taken here; there always is one,
  * which branches do not change. A swap-in that would begin before the swap-out has left the device makes the tensor
  * stay. Where no parameters fit in nine tenths, the least ones are taken (threshold and `ahead` 1, all synchronised).
+ *
+ * Addresses are those of TensorFlow's allocator as data comes and goes (bfc.h); what persists comes first. A
+ * convolution whose workspace finds no place there takes the next algorithm, as in TensorFlow. Playing through counts
+ * bytes and not addresses, so that what passes may still be out of memory: then it is tuned again for less, as its
+ * users would.
  */
+
 #include "planner/absences.h"
 #include "planner/policies.h"
+#include "planner/room_search.h"
 #include "util/math.h"
 
 typedef enum lms_sync { SYNC_NONE, SYNC_OUT, SYNC_IN, SYNC_BOTH, N_SYNCS } lms_sync;
@@ -231,7 +238,27 @@ static planc_status choose(const void *context, const planc_walk *walk, planc_ar
   return NULL;
 }
 
+/* Leaves the candidate of the largest room found that fits the budget, else that of the least parameters. */
+static planc_status find_room(const planc_problem *problem, const planc_absence_rule *rule, planc_candidate *out) {
+  planc_room_search search = planc_room_search_from(planc_arena_room(problem), PLANC_ROOM_NONE, PLANC_ALIGNMENT);
+  int64_t excess;
+  do {
+    planc_candidate tried = {0};
+    int64_t peak = 0;
+    planc_status status = planc_make_absences(problem, rule, search.room, &tried);
+    if (!status) status = planc_candidate_peak(problem, &tried, &peak);
+    excess = peak > problem->budget_bytes ? peak - problem->budget_bytes : 0;
+    bool keep = !status && (excess == 0 || search.fits < 0);
+    planc_candidate_free(keep ? out : &tried);
+    if (keep) *out = tried;
+    PLANC_TRY(status);
+  } while (planc_room_search_on(&search, excess));
+  return NULL;
+}
+
 planc_status planc_policy_lms(const planc_problem *problem, planc_candidate *out) {
-  planc_absence_rule rule = {.choose = choose};
-  return planc_walk_fit(problem, planc_make_absences, &rule, out);
+  planc_absence_rule rule = {.choose = choose, .online = true};
+  bool fits;
+  PLANC_TRY(planc_walk_try(problem, planc_make_absences, &rule, PLANC_ROOM_UNLIMITED, out, &fits));
+  return fits ? NULL : find_room(problem, &rule, out);
 }

@@ -101,6 +101,6 @@ static planc_status choose(const void *context, const planc_walk *walk, planc_ar
 }
 
 planc_status planc_recompute_plan(const planc_problem *problem, planc_keep_rule rule, planc_candidate *out) {
-  planc_absence_rule absence_rule = {choose, &rule};
+  planc_absence_rule absence_rule = {.choose = choose, .context = &rule};
   return planc_walk_fit(problem, planc_make_absences, &absence_rule, out);
 }

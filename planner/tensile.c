@@ -157,6 +157,6 @@ planc_status tensile_choose(const void *context, const planc_walk *walk, planc_a
 }
 
 planc_status planc_policy_tensile(const planc_problem *problem, planc_candidate *out) {
-  planc_absence_rule rule = {tensile_choose, problem};
+  planc_absence_rule rule = {.choose = tensile_choose, .context = problem};
   return planc_walk_fit(problem, planc_make_absences, &rule, out);
 }

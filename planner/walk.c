@@ -15,28 +15,74 @@ planc_status planc_walk_start(planc_walk *walk, const planc_problem *problem, in
   return NULL;
 }
 
+/* --- Addresses ---------------------------------------------------------------------------------------------------- */
+
+planc_status planc_online_init(planc_online *online, const planc_problem *problem) {
+  *online = (planc_online){.handles = {0}};
+  return planc_bfc_init(&online->memory, planc_arena_room(problem));
+}
+
+void planc_online_free(planc_online *online) {
+  planc_bfc_free(&online->memory);
+  VEC_FREE(&online->handles);
+  VEC_FREE(&online->addresses);
+}
+
+static bool persists(const planc_walk *walk, int32_t buffer) {
+  return walk->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT;
+}
+
+/* The address of the residency of `buffer` that is stated next. */
+static planc_status find_address(const planc_walk *walk, int32_t buffer, int64_t *out_address) {
+  planc_online *online = walk->online;
+  *out_address = PLANC_BLANK;
+  if (!online) return NULL;
+  while (online->addresses.len < walk->trace->n_buffers) VEC_PUSH(&online->addresses, PLANC_BLANK);
+  while (online->handles.len <= planc_schedule_n_residencies(walk->schedule)) VEC_PUSH(&online->handles, -1);
+  if (online->addresses.data[buffer] != PLANC_BLANK) {
+    *out_address = online->addresses.data[buffer];
+    return NULL;
+  }
+  int32_t *handle = &online->handles.data[online->handles.len - 1];
+  PLANC_TRY(planc_bfc_take(&online->memory, walk->trace->buffers[buffer].bytes, handle, out_address));
+  if (persists(walk, buffer)) online->addresses.data[buffer] = *out_address;
+  return NULL;
+}
+
+static planc_status give_back(const planc_walk *walk, int32_t residency, int32_t buffer) {
+  if (!walk->online || persists(walk, buffer)) return NULL;
+  return planc_bfc_give(&walk->online->memory, walk->online->handles.data[residency]);
+}
+
+/* --- Statement ---------------------------------------------------------------------------------------------------- */
+
 planc_status planc_walk_boundary(planc_walk *walk, const bool *home) {
   int32_t residency;
+  int64_t address;
   for (int32_t b = 0; home && b < walk->trace->n_buffers; b++) {
     if (home[b]) PLANC_TRY(planc_schedule_home(walk->schedule, b, &residency));
   }
   for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
     const planc_buffer *buffer = &walk->trace->buffers[b];
     if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || (home && home[b])) continue;
-    PLANC_TRY(planc_schedule_boundary(walk->schedule, b, PLANC_BLANK, &residency));
+    PLANC_TRY(find_address(walk, b, &address));
+    PLANC_TRY(planc_schedule_boundary(walk->schedule, b, address, &residency));
     walk->live = planc_add_saturate(walk->live, planc_walk_room(buffer));
   }
   return NULL;
 }
 
 planc_status planc_walk_open(planc_walk *walk, int32_t buffer, int32_t *out_residency) {
+  int64_t address;
   walk->live = planc_add_saturate(walk->live, planc_walk_room(&walk->trace->buffers[buffer]));
-  return planc_schedule_acquire(walk->schedule, buffer, PLANC_BLANK, out_residency);
+  PLANC_TRY(find_address(walk, buffer, &address));
+  return planc_schedule_acquire(walk->schedule, buffer, address, out_residency);
 }
 
 planc_status planc_walk_close(planc_walk *walk, int32_t residency) {
   int32_t buffer = planc_schedule_residencies(walk->schedule)[residency].buffer;
   walk->live -= planc_walk_room(&walk->trace->buffers[buffer]);
+  PLANC_TRY(give_back(walk, residency, buffer));
   return planc_schedule_release(walk->schedule, residency);
 }
 
@@ -54,14 +100,36 @@ planc_variant planc_walk_variant(const planc_walk *walk, int32_t instance, int64
   return planc_schedule_variant(walk->schedule, &(planc_command){.instance = instance, .variant = variant});
 }
 
+/* The fastest variant up to `limit` whose workspace finds a place, else the baseline. */
+static int32_t fastest_with_place(const planc_walk *walk, int32_t instance, int64_t limit) {
+  for (;;) {
+    int64_t bytes = planc_walk_variant(walk, instance, limit).workspace_bytes;
+    if (bytes == 0 || bytes > limit || planc_bfc_fits(&walk->online->memory, bytes)) break;
+    limit = bytes - 1;
+  }
+  return planc_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
+}
+
+/* Runs an instance with its workspace where the allocator puts it. */
+static planc_status exec_placed(const planc_walk *walk, int32_t instance, int32_t variant, bool recompute) {
+  planc_command command = {.instance = instance, .variant = variant};
+  int64_t bytes = planc_schedule_variant(walk->schedule, &command).workspace_bytes, address = PLANC_BLANK;
+  int32_t handle;
+  if (bytes > 0) {
+    PLANC_TRY(planc_bfc_take(&walk->online->memory, bytes, &handle, &address));
+    PLANC_TRY(planc_bfc_give(&walk->online->memory, handle));
+  }
+  return planc_schedule_exec(walk->schedule, instance, variant, address, recompute);
+}
+
 planc_status planc_walk_exec(planc_walk *walk, int32_t instance, bool recompute) {
-  if (recompute)
-    return planc_schedule_exec(walk->schedule, instance, planc_schedule_ran(walk->schedule, instance), PLANC_BLANK,
-                               true);
   int64_t limit = walk->room;
   if (limit != PLANC_ROOM_UNLIMITED) limit = limit > walk->live ? limit - walk->live : 0;
-  int32_t variant = planc_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
-  return planc_schedule_exec(walk->schedule, instance, variant, PLANC_BLANK, false);
+  int32_t variant = recompute      ? planc_schedule_ran(walk->schedule, instance)
+                    : walk->online ? fastest_with_place(walk, instance, limit)
+                                   : planc_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
+  if (walk->online) return exec_placed(walk, instance, variant, recompute);
+  return planc_schedule_exec(walk->schedule, instance, variant, PLANC_BLANK, recompute);
 }
 
 planc_status planc_walk_close_dead(planc_walk *walk, int32_t instance) {

@@ -1,10 +1,22 @@
-/* Walking a trace in order while stating its schedule, addresses blank: what the policies share that decide per tensor
- * and not per address (`none`, vDNN's, the recomputing ones). A walk follows how many bytes are live, so that
- * algorithms can be chosen by the room that is left for their workspace. */
+/* Walking a trace in order while stating its schedule, addresses blank or as an allocator gives them that sees what
+ * comes and goes: what the policies share that decide per tensor and not per address (`none`, vDNN's, the recomputing
+ * ones). A walk follows how many bytes are live, so that algorithms can be chosen by the room that is left for their
+ * workspace. */
 #ifndef PLANC_PLANNER_WALK_H
 #define PLANC_PLANNER_WALK_H
 
 #include "planc/policy.h"
+#include "planner/bfc.h"
+
+/* Addresses that are given as data comes and goes, not by lowering. What persists keeps its place. */
+typedef struct planc_online {
+  planc_bfc memory;
+  VEC(int32_t) handles;   /* by residency */
+  VEC(int64_t) addresses; /* by buffer: of what persists */
+} planc_online;
+
+planc_status planc_online_init(planc_online *online, const planc_problem *problem);
+void planc_online_free(planc_online *online);
 
 typedef struct planc_walk {
   planc_schedule *schedule;
@@ -12,6 +24,7 @@ typedef struct planc_walk {
   const planc_costs *costs;
   int64_t room; /* bytes that live data and a workspace may fill together: PLANC_ROOM_..., or the arena */
   int64_t live;
+  planc_online *online; /* NULL: addresses stay blank */
 } planc_walk;
 
 #define PLANC_ROOM_UNLIMITED INT64_MAX /* fastest algorithms ("performance-optimal") */

@@ -2,18 +2,22 @@
  * the paper's rows "Schedule", or virtual memory (4), its rows "Schedule + VA".
  *
  * Functions are the trace's instances, variables its buffers and workspaces. Choices where the paper is silent:
- *  - params and state are planc's boundary: they stay on the device, in one block, and the schedule has the rest. The
- *    paper's implementation swaps them out as well, since nothing there stays from one iteration to the next;
+ *  - nothing stays on the device from one iteration to the next, as in the paper's implementation: params and state are
+ *    at home on the host and are swapped like all else;
  *  - what the host has a copy of is swapped out without a transfer, but is waited for like any other swap-out;
- *  - every op takes its fastest algorithm whose workspace fits into all that there is beside its operands, or where no
- *    plan comes of that, into a half or a quarter of it, or the one with the least workspace;
+ *  - every op takes its fastest algorithm whatever its workspace, unless the user sets a limit, as in the
+ * implementation (nnabla-ext-cuda, NNABLA_CUDNN_WORKSPACE_LIMIT, by default none);
  *  - the budget that is scheduled with is not the device's: fragmentation comes on top. The paper's users find the
  *    largest budget that works (5.1, Fig. 3); here it is lowered by what is too much and then raised by bisection.
- *    Virtual memory has no such fragmentation: sizes are rounded up to chunks, and then all of it can be used. */
+ *    Virtual memory has no such fragmentation: sizes are rounded up to chunks, and then all of it can be used;
+ *  - a caching allocator keeps its blocks from one iteration to the next. The first iteration, in which the paper's
+ *    implementation records the sequences, swaps everything out after each function; then the schedule is followed
+ * until the addresses repeat, at most for as many iterations as the paper measures (5.2), and they are the plan's. */
 #include "planner/window.h"
 
 #include "planner/allocator.h"
 #include "planner/policies.h"
+#include "planner/room_search.h"
 #include "planner/walk.h"
 #include "util/math.h"
 
@@ -32,12 +36,11 @@ typedef struct policy {
   int64_t unit;           /* of sizes */
   planc_window_steps steps;
   planc_allocator allocator;
-  int32_t *handles;   /* by variable that has memory */
-  int64_t *addresses; /* by step that takes memory */
-  int64_t resident_bytes;
-  int64_t *resident_at; /* by buffer: the address of what persists */
-  int64_t top;          /* bytes of the arena that are needed; beyond its size if `homeless` >= 0 */
-  int64_t homeless;     /* the step that found no room, -1 = none */
+  int32_t *handles;      /* by variable that has memory */
+  int64_t *addresses;    /* by step that takes memory */
+  int64_t top;           /* bytes of the arena that are needed; beyond its size if `homeless` >= 0 */
+  int32_t homeless;      /* the function that found no room, -1 = none, */
+  int64_t missing_bytes; /* for so many */
 } policy;
 
 static bool persists(const policy *p, int32_t buffer) {
@@ -63,9 +66,7 @@ static planc_status size_buffers(policy *p) {
     int64_t bytes = p->trace->buffers[b].bytes;
     p->bytes[b] = rounded(bytes, p->unit);
     total = planc_add_saturate(total, p->bytes[b]);
-    if (persists(p, b)) p->resident_bytes = planc_add_saturate(p->resident_bytes, rounded(bytes, PLANC_ALIGNMENT));
   }
-  p->resident_bytes = planc_align_up(p->resident_bytes, p->unit);
   if (p->problem->placement == PLANC_PLACEMENT_VMM && total / p->unit > MOST_CHUNKS) {
     return planc_error(PLANC_USAGE,
                        "chunks of %lld bytes would be %lld for the data of graph %s, at most %d are planned",
@@ -90,6 +91,8 @@ static planc_status list_uses(policy *p) {
     for (int32_t i = buffer->first_access; i + 1 < buffer->first_access + buffer->n_accesses; i++) {
       keeps[trace->by_buffer[i]] = trace->accesses[trace->by_buffer[i + 1]].read >= 0;
     }
+    if (persists(p, b) && buffer->n_accesses > 0)
+      keeps[trace->by_buffer[buffer->first_access + buffer->n_accesses - 1]] = true;
   }
   int32_t n = 0;
   for (int32_t i = 0; i < trace->n_instances; i++) {
@@ -97,7 +100,7 @@ static planc_status list_uses(policy *p) {
     p->first_use[i] = n;
     for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
       const planc_access *access = &trace->accesses[a];
-      if (!persists(p, access->buffer)) append_use(p, &n, access->buffer, a, access->read >= 0, keeps[a]);
+      append_use(p, &n, access->buffer, a, access->read >= 0, keeps[a]);
     }
     append_use(p, &n, workspace_of(p, i), -1, false, false);
   }
@@ -114,7 +117,6 @@ static planc_status make_sequence(policy *p) {
   PLANC_TRY(PLANC_NEW(&p->arena, &p->uses, most_uses));
   PLANC_TRY(PLANC_NEW(&p->arena, &p->access_of_use, most_uses));
   PLANC_TRY(PLANC_NEW(&p->arena, &p->variants, n_instances));
-  PLANC_TRY(PLANC_NEW(&p->arena, &p->resident_at, p->trace->n_buffers));
   PLANC_TRY(PLANC_NEW(&p->arena, &p->handles, n_variables));
   if (most_uses > INT32_MAX || n_variables > INT32_MAX) return planc_error(PLANC_INTERNAL, "window: too many accesses");
   PLANC_TRY(size_buffers(p));
@@ -127,15 +129,15 @@ static planc_status make_sequence(policy *p) {
   return NULL;
 }
 
-/* Gives every instance the fastest algorithm whose workspace fits into `room` beside its operands. */
-static void choose_algorithms(policy *p, const planc_costs *costs, int64_t room) {
+/* Gives every instance its fastest algorithm up to the user's limit. */
+static void choose_algorithms(policy *p, const planc_costs *costs) {
+  int64_t limit = p->problem->workspace_limit > 0 ? p->problem->workspace_limit : INT64_MAX;
   for (int32_t i = 0; i < p->trace->n_instances; i++) {
     const planc_instance *instance = &p->trace->instances[i];
-    int64_t left = room, workspace = 0;
-    for (int32_t u = p->first_use[i]; u < p->first_use[i + 1] - 1; u++) left -= p->bytes[p->uses[u].variable];
+    int64_t workspace = 0;
     if (instance->role == PLANC_ROLE_OP) {
       int32_t count;
-      p->variants[i] = planc_fastest_variant(costs, instance, left > 0 ? left / p->unit * p->unit : 0);
+      p->variants[i] = planc_fastest_variant(costs, instance, limit);
       workspace =
           planc_costs_variants(costs, instance->op, planc_costs_batch(costs, instance->batch), &count)[p->variants[i]]
               .workspace_bytes;
@@ -146,50 +148,71 @@ static void choose_algorithms(policy *p, const planc_costs *costs, int64_t room)
 
 /* --- Addresses ---------------------------------------------------------------------------------------------------- */
 
-/* What persists is one block, which stays. */
-static planc_status place_resident(policy *p) {
-  int32_t handle;
-  int64_t address;
-  if (p->resident_bytes == 0) return NULL;
-  PLANC_TRY(planc_allocator_take(&p->allocator, p->resident_bytes, &handle, &address));
-  for (int32_t b = 0; b < p->trace->n_buffers; b++) {
-    if (!persists(p, b)) continue;
-    p->resident_at[b] = address;
-    address += rounded(p->trace->buffers[b].bytes, PLANC_ALIGNMENT);
+enum { MOST_ITERATIONS = 100 };
+
+/* Memory for a variable of `function`. */
+static planc_status take(policy *p, int32_t function, int32_t variable, int64_t *out_address) {
+  if (p->bytes[variable] == 0) return NULL;
+  PLANC_TRY(planc_allocator_take(&p->allocator, p->bytes[variable], &p->handles[variable], out_address));
+  if (p->handles[variable] >= 0) return NULL;
+  p->homeless = function;
+  p->missing_bytes = p->bytes[variable];
+  return NULL;
+}
+
+static planc_status give(policy *p, int32_t variable) {
+  return p->bytes[variable] > 0 ? planc_allocator_give(&p->allocator, p->handles[variable]) : NULL;
+}
+
+/* The first iteration, up to a function that finds no room: each has its own variables and no others. */
+static planc_status place_recording(policy *p) {
+  for (int32_t f = 0; f < p->sequence.n_functions; f++) {
+    for (int32_t u = p->first_use[f]; u < p->first_use[f + 1]; u++) {
+      int64_t address;
+      PLANC_TRY(take(p, f, p->uses[u].variable, &address));
+      if (p->homeless >= 0) return NULL;
+    }
+    for (int32_t u = p->first_use[f]; u < p->first_use[f + 1]; u++) PLANC_TRY(give(p, p->uses[u].variable));
   }
   return NULL;
 }
 
-/* Gives addresses as the allocator would that sees the steps one by one, up to one that finds no room. */
-static planc_status place_steps(policy *p) {
-  PLANC_TRY(place_resident(p));
+/* Gives addresses as the allocator would that sees the steps one by one, up to one that finds no room; *out_same says
+ * whether they are what they were. */
+static planc_status place_steps(policy *p, bool *out_same) {
+  int32_t function = 0;
+  *out_same = true;
   for (int64_t i = 0; i < p->steps.len; i++) {
     const planc_window_step *step = &p->steps.data[i];
-    if (step->kind == PLANC_WINDOW_CALL) continue;
-    int32_t v = p->uses[step->use].variable;
-    if (p->bytes[v] == 0) continue;
-    if (step->kind == PLANC_WINDOW_SWAP_IN || step->kind == PLANC_WINDOW_RESERVE) {
-      PLANC_TRY(planc_allocator_take(&p->allocator, p->bytes[v], &p->handles[v], &p->addresses[i]));
-      if (p->handles[v] < 0) {
-        p->homeless = i;
-        return NULL;
-      }
-    } else if (step->kind == PLANC_WINDOW_COMPLETE || step->kind == PLANC_WINDOW_CLEAR) {
-      PLANC_TRY(planc_allocator_give(&p->allocator, p->handles[v]));
+    if (step->kind == PLANC_WINDOW_CALL) {
+      function = step->use + 1;
+      continue;
     }
+    int32_t v = p->uses[step->use].variable;
+    int64_t was = p->addresses[i];
+    if (step->kind == PLANC_WINDOW_SWAP_IN || step->kind == PLANC_WINDOW_RESERVE) {
+      PLANC_TRY(take(p, function, v, &p->addresses[i]));
+    } else if (step->kind == PLANC_WINDOW_COMPLETE || step->kind == PLANC_WINDOW_CLEAR) {
+      PLANC_TRY(give(p, v));
+    }
+    if (p->homeless >= 0) return NULL;
+    *out_same = *out_same && was == p->addresses[i];
   }
   return NULL;
 }
 
 static planc_status place(policy *p) {
+  bool caches = p->problem->placement == PLANC_PLACEMENT_BEST_FIT, same = false;
   planc_allocator_free(&p->allocator);
   PLANC_TRY(planc_allocator_init(&p->allocator, p->problem));
   PLANC_TRY(PLANC_NEW(&p->arena, &p->addresses, p->steps.len));
   p->homeless = -1;
-  PLANC_TRY(place_steps(p));
+  if (caches) PLANC_TRY(place_recording(p));
+  for (int32_t i = 0; p->homeless < 0 && !same && i < (caches ? MOST_ITERATIONS : 1); i++) {
+    PLANC_TRY(place_steps(p, &same));
+  }
   p->top = planc_allocator_arena(&p->allocator);
-  if (p->homeless >= 0)
-    p->top = planc_arena_room(p->problem) + p->bytes[p->uses[p->steps.data[p->homeless].use].variable];
+  if (p->homeless >= 0) p->top = planc_arena_room(p->problem) + p->missing_bytes;
   return NULL;
 }
 
@@ -203,17 +226,23 @@ static planc_status state_take(const policy *p, int64_t step) {
   return planc_schedule_prefetch(p->schedule, residency, access->read);
 }
 
-static planc_status state_swap_out(const policy *p, int32_t buffer) {
-  int32_t residency = planc_schedule_open(p->schedule, buffer);
+/* Delivers a result behind its last access. */
+static planc_status state_result(const policy *p, int32_t access, int32_t residency) {
+  const planc_buffer *buffer = &p->trace->buffers[p->trace->accesses[access].buffer];
+  bool last = p->trace->by_buffer[buffer->first_access + buffer->n_accesses - 1] == access;
+  return last && (buffer->flags & PLANC_BUFFER_RESULT) ? planc_schedule_deliver(p->schedule, residency) : NULL;
+}
+
+static planc_status state_swap_out(const policy *p, int32_t access) {
+  int32_t buffer = p->trace->accesses[access].buffer, residency = planc_schedule_open(p->schedule, buffer);
+  PLANC_TRY(state_result(p, access, residency));
   if (planc_schedule_on_host(p->schedule, buffer, planc_schedule_content(p->schedule, residency))) return NULL;
   return planc_schedule_offload(p->schedule, residency);
 }
 
 static planc_status state_clear(const policy *p, int32_t access) {
-  const planc_buffer *buffer = &p->trace->buffers[p->trace->accesses[access].buffer];
   int32_t residency = planc_schedule_open(p->schedule, p->trace->accesses[access].buffer);
-  bool last = p->trace->by_buffer[buffer->first_access + buffer->n_accesses - 1] == access;
-  if (last && (buffer->flags & PLANC_BUFFER_RESULT)) PLANC_TRY(planc_schedule_deliver(p->schedule, residency));
+  PLANC_TRY(state_result(p, access, residency));
   return planc_schedule_release(p->schedule, residency);
 }
 
@@ -234,7 +263,7 @@ static planc_status state_step(const policy *p, int64_t index, int64_t *workspac
     case PLANC_WINDOW_RESERVE:
       return state_take(p, index);
     case PLANC_WINDOW_SWAP_OUT:
-      return state_swap_out(p, buffer);
+      return state_swap_out(p, access);
     case PLANC_WINDOW_COMPLETE:
       return planc_schedule_release(p->schedule, planc_schedule_open(p->schedule, buffer));
     case PLANC_WINDOW_CLEAR:
@@ -248,7 +277,9 @@ static planc_status state(const policy *p) {
   int64_t workspace = 0;
   int32_t residency;
   for (int32_t b = 0; b < p->trace->n_buffers; b++) {
-    if (persists(p, b)) PLANC_TRY(planc_schedule_boundary(p->schedule, b, p->resident_at[b], &residency));
+    if (persists(p, b) && p->trace->buffers[b].n_accesses > 0) {
+      PLANC_TRY(planc_schedule_home(p->schedule, b, &residency));
+    }
   }
   for (int64_t i = 0; i < p->steps.len; i++) PLANC_TRY(state_step(p, i, &workspace));
   PLANC_TRY(planc_allocator_map(&p->allocator, p->schedule));
@@ -269,60 +300,37 @@ static planc_status try_budget(policy *p, int64_t budget) {
   return place(p);
 }
 
-enum { MOST_TRIES = 8 };
-
 /* Leaves the schedule of the largest budget found that fits `room`, else that of the least budget. */
 static planc_status find_budget(policy *p, int64_t room, int64_t least, bool *out_fits) {
-  int64_t fits = -1, fails = INT64_MAX, budget = room - p->resident_bytes, tried = -1;
-  for (int32_t tries = 0; tries < MOST_TRIES && budget != tried; tries++) {
-    PLANC_TRY(try_budget(p, budget));
-    tried = budget;
-    if (p->top <= room) {
-      fits = budget;
-      if (fails == INT64_MAX) break;
-    } else {
-      fails = budget;
-    }
-    if (fits < 0) {
-      budget = tries + 2 < MOST_TRIES && budget - (p->top - room) > least ? budget - (p->top - room) : least;
-    } else {
-      budget = fits + (fails - fits) / 2 / p->unit * p->unit;
-    }
-  }
-  *out_fits = fits >= 0;
-  return fits >= 0 && fits != tried ? try_budget(p, fits) : NULL;
+  planc_room_search search = planc_room_search_from(room, least, p->unit);
+  int64_t tried;
+  do {
+    tried = search.room;
+    PLANC_TRY(try_budget(p, tried));
+  } while (planc_room_search_on(&search, p->top > room ? p->top - room : 0));
+  *out_fits = search.fits >= 0;
+  return *out_fits && search.fits != tried ? try_budget(p, search.fits) : NULL;
 }
 
 static planc_status no_place(const policy *p) {
-  int64_t step = p->homeless, bytes = p->bytes[p->uses[p->steps.data[step].use].variable];
-  while (p->steps.data[step].kind != PLANC_WINDOW_CALL) step++;
   return planc_error(PLANC_INFEASIBLE, "op %s finds no %lld bytes in one piece: the memory is fragmented",
-                     planc_trace_op(p->trace, p->steps.data[step].use)->name, (long long)bytes);
+                     planc_trace_op(p->trace, p->homeless)->name, (long long)p->missing_bytes);
 }
 
 static planc_status too_small(const policy *p, int64_t room, int32_t function, int64_t need) {
-  return planc_error(PLANC_INFEASIBLE, "op %s needs %lld bytes, %lld are left beside parameters and state",
-                     planc_trace_op(p->trace, function)->name, (long long)need,
-                     (long long)(room > p->resident_bytes ? room - p->resident_bytes : 0));
+  return planc_error(PLANC_INFEASIBLE, "op %s needs %lld bytes, %lld are left for data",
+                     planc_trace_op(p->trace, function)->name, (long long)need, (long long)room);
 }
-
-/* Workspaces may take what there is beside the operands, then half of it and so on; at last as little as can be. */
-enum { LEAST_SHARE = 8 };
 
 static planc_status make(policy *p, const planc_candidate *candidate) {
   int64_t room = planc_arena_room(p->problem) / p->unit * p->unit;
+  int32_t function;
+  bool fits;
   PLANC_TRY(make_sequence(p));
-  bool fits = false;
-  for (int64_t share = 1; share <= LEAST_SHARE && !fits; share *= 2) {
-    choose_algorithms(p, candidate->costs, share < LEAST_SHARE ? (room - p->resident_bytes) / share : 0);
-    int32_t function;
-    int64_t least = planc_window_least(&p->sequence, &function);
-    if (least <= room - p->resident_bytes) {
-      PLANC_TRY(find_budget(p, room, least, &fits));
-    } else if (share == LEAST_SHARE) {
-      return too_small(p, room, function, least);
-    }
-  }
+  choose_algorithms(p, candidate->costs);
+  int64_t least = planc_window_least(&p->sequence, &function);
+  if (least > room) return too_small(p, room, function, least);
+  PLANC_TRY(find_budget(p, room, least, &fits));
   return fits ? state(p) : no_place(p);
 }
 

@@ -12,7 +12,7 @@
 typedef struct planc_window_use {
   int32_t variable;
   bool reads; /* needs what the variable held before; else its function only makes it */
-  bool keeps; /* the variable's next use reads it: its content must survive */
+  bool keeps; /* its content must survive: the variable's next use reads it, or the next iteration does */
 } planc_window_use;
 
 typedef struct planc_window_sequence {

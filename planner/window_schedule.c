@@ -115,16 +115,21 @@ static planc_status find_limits(scheduling *s) {
 
 /* --- Steps (a) to (d) --------------------------------------------------------------------------------------------- */
 
+/* Waits for the oldest swap-out that is not done with and has not been cancelled. */
+static planc_status complete_oldest(scheduling *s) {
+  int64_t step = s->leaving.data[s->completed++];
+  if (s->steps->data[step].kind != PLANC_WINDOW_SWAP_OUT) return NULL;
+  int32_t use = s->steps->data[step].use;
+  s->variables[s->sequence->uses[use].variable].state = AWAY;
+  s->out_bytes -= bytes_of(s, use);
+  return take(s, PLANC_WINDOW_COMPLETE, use);
+}
+
 /* Completes the oldest swap-outs until `bytes` more find room. */
 static planc_status make_room(scheduling *s, int64_t bytes) {
   while (s->in_bytes + s->out_bytes > s->window->budget_bytes - bytes) {
     if (s->completed == s->leaving.len) return planc_error(PLANC_INTERNAL, "window: no swap-out is left to wait for");
-    int64_t step = s->leaving.data[s->completed++];
-    if (s->steps->data[step].kind != PLANC_WINDOW_SWAP_OUT) continue;
-    int32_t use = s->steps->data[step].use;
-    s->variables[s->sequence->uses[use].variable].state = AWAY;
-    s->out_bytes -= bytes_of(s, use);
-    PLANC_TRY(take(s, PLANC_WINDOW_COMPLETE, use));
+    PLANC_TRY(complete_oldest(s));
   }
   s->in_bytes += bytes;
   return NULL;
@@ -208,6 +213,7 @@ static planc_status schedule(scheduling *s) {
     PLANC_TRY(take(s, PLANC_WINDOW_CALL, f));
     PLANC_TRY(swap_out(s, f));
   }
+  while (s->completed < s->leaving.len) PLANC_TRY(complete_oldest(s));
   return NULL;
 }
 

@@ -65,7 +65,14 @@ static planc_status read_profile(const planc_arguments *arguments, const planc_g
   return planc_profile_read(path, out);
 }
 
-/* How policies allocate that do so as they go. Where 0 stands for a default, a 0 that was given is an error. */
+/* A size of which 0 stands for the default: a 0 that was given is an error. */
+static planc_status read_some_bytes(const planc_arguments *arguments, const char *name, int64_t *out) {
+  PLANC_TRY(planc_option_size(arguments, name, 0, out));
+  if (!planc_option_given(arguments, name) || *out > 0) return NULL;
+  return planc_error(PLANC_USAGE, "--%s: at least one byte", name);
+}
+
+/* How policies allocate that do so as they go. */
 static planc_status read_placement(const planc_arguments *arguments, planc_problem *problem) {
   const char *placement = planc_option_value(arguments, "placement");
   if (placement && strcmp(placement, "vmm") == 0) {
@@ -73,12 +80,11 @@ static planc_status read_placement(const planc_arguments *arguments, planc_probl
   } else if (placement && strcmp(placement, "best-fit") != 0) {
     return planc_error(PLANC_USAGE, "unknown placement %s: best-fit or vmm", placement);
   }
-  PLANC_TRY(planc_option_size(arguments, "chunk", 0, &problem->chunk_bytes));
-  PLANC_TRY(planc_option_size(arguments, "window", 0, &problem->window_bytes));
+  PLANC_TRY(read_some_bytes(arguments, "chunk", &problem->chunk_bytes));
+  PLANC_TRY(read_some_bytes(arguments, "window", &problem->window_bytes));
+  PLANC_TRY(read_some_bytes(arguments, "workspace-limit", &problem->workspace_limit));
   problem->window_per_use = planc_option_given(arguments, "window-per-use");
-  bool no_chunk = planc_option_given(arguments, "chunk") && problem->chunk_bytes == 0;
-  if (!no_chunk && !(planc_option_given(arguments, "window") && problem->window_bytes == 0)) return NULL;
-  return planc_error(PLANC_USAGE, "--%s: at least one byte", no_chunk ? "chunk" : "window");
+  return NULL;
 }
 
 planc_status planc_setup_policy_options(const planc_arguments *arguments, planc_problem *problem) {

@@ -75,7 +75,7 @@ static planc_status choose(const void *context, const planc_walk *walk, planc_ar
 
 static void make(const planc_problem *problem, random_rule *rule, planc_candidate *out) {
   random_rule *context = rule;
-  planc_absence_rule absence_rule = {choose, &context};
+  planc_absence_rule absence_rule = {.choose = choose, .context = &context};
   ok(planc_make_absences(problem, &absence_rule, PLANC_ROOM_UNLIMITED, out));
 }
 
@@ -195,7 +195,7 @@ static planc_status drop_all(const void *context, const planc_walk *walk, planc_
 static int recomputes_of_b(bool brief) {
   planc_graph *graph = graph_of(chain);
   planc_problem problem = {.graph = graph, .profile = profile, .batch = 2, .host_budget_bytes = -1};
-  planc_absence_rule rule = {drop_all, &brief};
+  planc_absence_rule rule = {.choose = drop_all, .context = &brief};
   planc_candidate candidate = {0};
   ok(planc_make_absences(&problem, &rule, PLANC_ROOM_NONE, &candidate));
   int times = 0;

@@ -198,7 +198,7 @@ static int32_t *find_levels(void) {
 /* Some threshold parts the distances of first readers that find the data on the device from those that have it swapped
  * in; what is swapped out leaves as soon as it is made; vectors and inputs never do. */
 START_TEST(lms_swaps_beyond_a_distance) {
-  planc_plan *plan = make("lms", 60);
+  planc_plan *plan = make("lms", 70);
   stays s = read_stays(plan);
   int32_t *level = find_levels();
   int32_t longest_stay = 0, shortest_swap = INT32_MAX, swapped = 0;
@@ -360,7 +360,7 @@ END_TEST
 static planc_candidate choose(const planc_problem *problem, int64_t room, const int64_t *leads) {
   int64_t last;
   capuchin of = {.room = &last, .leads = leads};
-  planc_absence_rule rule = {capuchin_choose, &of};
+  planc_absence_rule rule = {.choose = capuchin_choose, .context = &of};
   planc_candidate candidate = {0};
   ok(planc_make_absences(problem, &rule, room, &candidate));
   return candidate;
@@ -496,7 +496,7 @@ START_TEST(capuchin_learns_from_waiting) {
     planc_problem problem = problem_of(plan->budget_bytes);
     int64_t room, ns;
     capuchin of = {.room = &room};
-    planc_absence_rule rule = {capuchin_choose, &of};
+    planc_absence_rule rule = {.choose = capuchin_choose, .context = &of};
     planc_candidate candidate = {0};
     ok(planc_walk_fit(&problem, planc_make_absences, &rule, &candidate));
     ok(planc_candidate_time(&problem, &candidate, &ns));

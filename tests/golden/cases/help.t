@@ -33,6 +33,7 @@ Help goes to standard output and is a success.
         --chunk SIZE               chunk of --placement vmm (default: 40M)
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
         --window-per-use           let data count in the window at each use, not once
+        --workspace-limit SIZE     largest workspace of an algorithm that policy window takes (default: any)
         --swap-rate PERCENT        how many of the tensors policy tensile may swap (default: 100)
         --policy NAME              how to plan (default: the graph's header, else modnn)
     -o, --output FILE              the plan, - for standard output (default: GRAPH's name with .plan, here)
@@ -86,6 +87,7 @@ Help goes to standard output and is a success.
         --chunk SIZE               chunk of --placement vmm (default: 40M)
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
         --window-per-use           let data count in the window at each use, not once
+        --workspace-limit SIZE     largest workspace of an algorithm that policy window takes (default: any)
         --swap-rate PERCENT        how many of the tensors policy tensile may swap (default: 100)
         --policies A,B,...         which policies (default: all)
         --max-batch                search the largest batch that each policy can plan for

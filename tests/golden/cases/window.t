@@ -1,6 +1,6 @@
 Window scheduling, with best fit and in virtual memory. Both plans run, bit for bit.
 
-  ~ planc plan graphs/lenet-digits.yaml --policy window --budget 900K -o best-fit.plan
+  ~ planc plan graphs/lenet-digits.yaml --policy window --workspace-limit 64K --budget 1200K -o best-fit.plan
   best-fit.plan: window, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
@@ -17,7 +17,7 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   $ for plan in best-fit vmm; do
-  >   planc check $plan.plan --budget 900K --graph graphs/lenet-digits.yaml | cut -d, -f1,2
+  >   planc check $plan.plan --budget 1200K --graph graphs/lenet-digits.yaml | cut -d, -f1,2
   >   planrun exec $plan.plan --data data/digits/digits.csv.gz --iterations 2 --verify | tail -n 1
   > done
   valid: lenet-digits, window
@@ -40,12 +40,14 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
 
 The window in bytes, its two ways to count, and what cannot be.
 
-  $ planc plan graphs/lenet-digits.yaml --policy window --window 1 --budget 900K -o x.plan 2>/dev/null | head -n 1
+  $ planc plan graphs/lenet-digits.yaml --policy window --window 1 --budget 2M -o x.plan 2>/dev/null | head -n 1
   x.plan: window, batch 64 in 1 round of 64
-  $ planc plan graphs/lenet-digits.yaml --policy window --window-per-use --budget 900K -o x.plan 2>/dev/null | head -n 1
+  $ planc plan graphs/lenet-digits.yaml --policy window --window-per-use --budget 2M -o x.plan 2>/dev/null | head -n 1
   x.plan: window, batch 64 in 1 round of 64
   $ planc plan inputs/tiny.yaml --policy window --window 0 2>&1 | tail -n 1
   planc: --window: at least one byte
+  $ planc plan inputs/tiny.yaml --policy window --workspace-limit 0 2>&1 | tail -n 1
+  planc: --workspace-limit: at least one byte
   $ planc plan inputs/tiny.yaml --policy window --placement heap 2>&1 | tail -n 1
   planc: unknown placement heap: best-fit or vmm
   $ planc plan inputs/tiny.yaml --policy window --placement vmm --chunk 100 2>&1 | tail -n 1
@@ -69,16 +71,16 @@ Too small a budget names the op that binds it.
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 64 (the graph's header)
-  ! planc: note: the least feasible budget of window is 776704 bytes (758.50 KiB); there:
-  ! peak: 710.57 KiB live at op pool2.grad; largest:
+  ! planc: note: the least feasible budget of window is 1638400 bytes (1.56 MiB); there:
+  ! peak: 1.14 MiB live at op conv2.dgrad; largest:
+  !     576.00 KiB  workspace
   !     256.00 KiB  conv1.y
-  !     128.00 KiB  conv2.y
   !     128.00 KiB  d.conv2.y
+  !      64.00 KiB  d.pool1.y
   !      64.00 KiB  pool1.y
-  !      32.00 KiB  d.pool2.y
-  !      32.00 KiB  pool2.y
   !      18.00 KiB  conv2.w
+  !      18.00 KiB  conv2.w.grad
   !      16.00 KiB  fc1.w
-  !      36.57 KiB  11 more
-  ! planc: does not fit 20.00 KiB: op pool1.grad needs 655360 bytes, 0 are left beside parameters and state
+  !      36.70 KiB  12 more
+  ! planc: does not fit 20.00 KiB: op conv2.dgrad needs 804864 bytes, 20480 are left for data
   [1]

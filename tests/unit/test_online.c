@@ -1,0 +1,150 @@
+/* Policies whose systems allocate as data comes and goes: the addresses of their plans are those that the allocator
+ * gives which sees the plan's own instructions one by one, period after period. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "planc/policy.h"
+#include "planner/bfc.h"
+#include "planner/caching.h"
+#include "tests/support/unit.h"
+
+enum { BATCH = 16, MOST_PERIODS = 100 };
+
+static planc_profile *profile;
+static planc_graph *graph;
+static int64_t room;
+
+static void set_up(void) {
+  planc_graph *forward;
+  ok(planc_profile_read("profiles/k40m.json", &profile));
+  ok(planc_graph_read("graphs/resnet34.yaml", &forward));
+  ok(planc_graph_train(forward, PLANC_MOMENTUM, &graph));
+  planc_graph_free(forward);
+}
+
+static void tear_down(void) {
+  planc_graph_free(graph);
+  planc_profile_free(profile);
+}
+
+/* A plan in `percent` of what it takes with everything resident. */
+static planc_plan *make(const char *policy, int64_t percent) {
+  planc_problem problem = {.graph = graph, .profile = profile, .batch = BATCH, .host_budget_bytes = -1};
+  int64_t least;
+  planc_plan *plan;
+  ok(planc_least_budget(&problem, planc_policy_find("none"), &least));
+  problem.budget_bytes = least / 100 * percent;
+  room = problem.budget_bytes - planc_profile_device(profile)->reserved_bytes;
+  ok(planc_make_plan(&problem, planc_policy_find(policy), &plan));
+  return plan;
+}
+
+START_TEST(lms_lies_where_tensorflow_puts_it) {
+  static const int64_t percents[] = {72, 80, 90, 130};
+  for (int k = 0; k < 4; k++) {
+    planc_plan *plan = make("lms", percents[k]);
+    planc_trace *trace;
+    planc_bfc bfc;
+    int32_t *handles = calloc((size_t)plan->n_residencies, sizeof *handles), handle;
+    int64_t address;
+    ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
+    ok(planc_bfc_init(&bfc, room));
+    for (int32_t r = 0; r < plan->n_boundary; r++) {
+      ok(planc_bfc_take(&bfc, trace->buffers[plan->boundary[r].buffer].bytes, &handles[r], &address));
+      ck_assert_int_eq(plan->boundary[r].address, address);
+    }
+    for (int32_t i = 0; i < plan->body.n; i++) {
+      const planc_instr *instr = &plan->body.instrs[i];
+      if (instr->op == PLANC_INSTR_acquire) {
+        ok(planc_bfc_take(&bfc, instr->bytes, &handles[instr->id], &address));
+        ck_assert_int_eq(instr->address, address);
+      } else if (instr->op == PLANC_INSTR_release) {
+        ok(planc_bfc_give(&bfc, handles[instr->id]));
+      } else if (instr->op == PLANC_INSTR_exec && instr->bytes > 0) {
+        ok(planc_bfc_take(&bfc, instr->bytes, &handle, &address));
+        ck_assert_int_eq(instr->address, address);
+        ok(planc_bfc_give(&bfc, handle));
+      }
+    }
+    planc_bfc_free(&bfc);
+    free(handles);
+    planc_trace_free(trace);
+    planc_plan_free(plan);
+  }
+}
+END_TEST
+
+/* One period; whether all addresses are the plan's. */
+static bool follow(const planc_plan *plan, planc_caching *c, int32_t *handles) {
+  bool same = true;
+  int64_t address;
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op == PLANC_INSTR_acquire) {
+      ok(planc_caching_take(c, instr->bytes, &handles[instr->id], &address));
+      ck_assert_int_ge(handles[instr->id], 0);
+      same = same && address == instr->address;
+    } else if (instr->op == PLANC_INSTR_release) {
+      ok(planc_caching_give(c, handles[instr->id]));
+    } else if (instr->op == PLANC_INSTR_exec && instr->bytes > 0) {
+      int32_t handle;
+      ok(planc_caching_take(c, instr->bytes, &handle, &address));
+      ck_assert_int_ge(handle, 0);
+      same = same && address == instr->address;
+      ok(planc_caching_give(c, handle));
+    }
+  }
+  return same;
+}
+
+/* The iteration in which the sequences are recorded: every op has memory for what it uses alone. */
+static void record(const planc_plan *plan, const planc_trace *trace, planc_caching *c) {
+  int32_t handles[64];
+  for (int32_t i = 0, k = 0; i < trace->n_instances; i++) {
+    const planc_instance *in = &trace->instances[i];
+    int64_t address;
+    int32_t n = 0;
+    while (plan->body.instrs[k].op != PLANC_INSTR_exec) k++;
+    ck_assert_int_eq(plan->body.instrs[k].id, i);
+    for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+      ok(planc_caching_take(c, trace->buffers[trace->accesses[a].buffer].bytes, &handles[n++], &address));
+    }
+    if (plan->body.instrs[k].bytes > 0) ok(planc_caching_take(c, plan->body.instrs[k].bytes, &handles[n++], &address));
+    while (n > 0) ok(planc_caching_give(c, handles[--n]));
+    k++;
+  }
+}
+
+START_TEST(window_lies_where_the_cache_settles) {
+  static const int64_t percents[] = {66, 72, 80, 90, 130};
+  for (int k = 0; k < 5; k++) {
+    planc_plan *plan = make("window", percents[k]);
+    planc_trace *trace;
+    planc_caching c;
+    int32_t *handles = calloc((size_t)plan->n_residencies, sizeof *handles);
+    bool same = false;
+    ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
+    for (int32_t r = 0; r < plan->n_boundary; r++) ck_assert(plan->boundary[r].home);
+    ok(planc_caching_init(&c, room));
+    record(plan, trace, &c);
+    for (int period = 0; period < MOST_PERIODS && !same; period++) same = follow(plan, &c, handles);
+    ck_assert_msg(same, "at %d %% the allocator does not come to the plan's addresses", (int)percents[k]);
+    ck_assert_msg(follow(plan, &c, handles), "at %d %% the next period has other addresses", (int)percents[k]);
+    planc_caching_free(&c);
+    free(handles);
+    planc_trace_free(trace);
+    planc_plan_free(plan);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("online");
+  TCase *tests = tcase_create("all");
+  tcase_add_checked_fixture(tests, set_up, tear_down);
+  tcase_set_timeout(tests, 60);
+  tcase_add_test(tests, lms_lies_where_tensorflow_puts_it);
+  tcase_add_test(tests, window_lies_where_the_cache_settles);
+  suite_add_tcase(suite, tests);
+  return run_suite(suite);
+}

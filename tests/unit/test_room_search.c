@@ -1,0 +1,77 @@
+/* The search for the largest room whose result fits: on made-up results that grow with the room, it ends near the
+ * largest that fits; what does not follow the room still ends with the least. */
+#include <check.h>
+
+#include "planner/room_search.h"
+#include "tests/support/unit.h"
+
+enum { ROOM = 1 << 20, UNIT = 16 };
+
+typedef struct found {
+  int64_t fits, least_tried, tries;
+} found;
+
+/* Tries rooms up to `limit` with success; others miss by `excess` bytes, or by as much as they are larger with 0. */
+static found search(int64_t least, int64_t limit, int64_t excess) {
+  planc_room_search s = planc_room_search_from(ROOM, least, UNIT);
+  found out = {.least_tried = ROOM};
+  bool more;
+  do {
+    int64_t over = s.room > limit ? (excess ? excess : s.room - limit) : 0;
+    out.tries++;
+    if (s.room < out.least_tried) out.least_tried = s.room;
+    ck_assert_int_ge(s.room, least);
+    ck_assert_int_le(s.room, ROOM);
+    more = planc_room_search_on(&s, over);
+  } while (more);
+  out.fits = s.fits;
+  return out;
+}
+
+START_TEST(what_fits_at_once_is_taken) {
+  found f = search(0, ROOM, 0);
+  ck_assert_int_eq(f.fits, ROOM);
+  ck_assert_int_eq(f.tries, 1);
+}
+END_TEST
+
+START_TEST(an_excess_that_says_all_is_followed) {
+  found f = search(100, 70000, 0);
+  ck_assert_int_le(f.fits, 70000);
+  ck_assert_int_gt(f.fits, 70000 - UNIT);
+}
+END_TEST
+
+/* The excess says too little to come down to the limit, or far too much. */
+START_TEST(bisection_raises_what_fits) {
+  for (int64_t limit = ROOM / 16; limit < ROOM; limit += ROOM / 16) {
+    static const int64_t excesses[] = {UNIT, ROOM / 40, 2 * ROOM};
+    for (int i = 0; i < 3; i++) {
+      found f = search(100, limit, excesses[i]);
+      ck_assert_int_ge(f.fits, limit - ROOM / 64);
+      ck_assert_int_le(f.fits, limit);
+    }
+  }
+}
+END_TEST
+
+START_TEST(the_least_is_tried_before_giving_up) {
+  for (int64_t excess = UNIT; excess < 4 * (int64_t)ROOM; excess *= 4) {
+    found f = search(100, 99, excess);
+    ck_assert_int_eq(f.fits, -1);
+    ck_assert_int_eq(f.least_tried, 100);
+  }
+  ck_assert_int_eq(search(100, 100, UNIT).fits >= 100, 1);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("room search");
+  TCase *tests = tcase_create("all");
+  tcase_add_test(tests, what_fits_at_once_is_taken);
+  tcase_add_test(tests, an_excess_that_says_all_is_followed);
+  tcase_add_test(tests, bisection_raises_what_fits);
+  tcase_add_test(tests, the_least_is_tried_before_giving_up);
+  suite_add_tcase(suite, tests);
+  return run_suite(suite);
+}
