@@ -99,13 +99,21 @@ static int32_t next_run(const planc_access_map *map, int32_t slot) {
 /* --- Touching ------------------------------------------------------------------------------------------------------
  */
 
-static const planc_touched UNTOUCHED = {-1, -1, {-1, -1, -1}};
+static int32_t *reads_of(const planc_access_map *map, int32_t run) {
+  return &map->reads[(int64_t)run * map->n_streams];
+}
 
-planc_status planc_access_map_make(planc_arena *arena, const planc_range *ranges, int32_t n_ranges,
+static void clear_run(planc_access_map *map, int32_t run) {
+  map->runs[run] = (planc_touched){-1, -1};
+  memset(reads_of(map, run), -1, (size_t)map->n_streams * sizeof *map->reads);
+}
+
+planc_status planc_access_map_make(planc_arena *arena, const planc_range *ranges, int32_t n_ranges, int32_t n_streams,
                                    planc_access_map *out) {
-  *out = (planc_access_map){0};
+  *out = (planc_access_map){.n_streams = n_streams};
   PLANC_TRY(number_slots(arena, ranges, n_ranges, out));
   PLANC_TRY(PLANC_NEW(arena, &out->runs, out->n_slots));
+  PLANC_TRY(PLANC_NEW(arena, &out->reads, (int64_t)out->n_slots * n_streams));
   /* One slot more: a run begins where the last slot ends, which stops every search. */
   int64_t bits = (int64_t)out->n_slots + 1;
   do {
@@ -113,7 +121,7 @@ planc_status planc_access_map_make(planc_arena *arena, const planc_range *ranges
     PLANC_TRY(PLANC_NEW(arena, &out->begins[out->n_levels], bits));
     out->n_levels++;
   } while (bits > 1);
-  out->runs[0] = UNTOUCHED;
+  clear_run(out, 0);
   add_begin(out, 0);
   add_begin(out, out->n_slots);
   return NULL;
@@ -124,6 +132,7 @@ static void split_run(planc_access_map *map, int32_t slot) {
   int32_t run = run_of(map, slot);
   if (run == slot) return;
   map->runs[slot] = map->runs[run];
+  memcpy(reads_of(map, slot), reads_of(map, run), (size_t)map->n_streams * sizeof *map->reads);
   add_begin(map, slot);
 }
 
@@ -131,26 +140,25 @@ static void raise(int32_t *need, int32_t step) {
   if (step > *need) *need = step;
 }
 
-void planc_access_map_touch(planc_access_map *map, planc_touch touch, int32_t stream, int32_t step,
-                            int32_t needs[PLANC_N_STREAMS]) {
+void planc_access_map_touch(planc_access_map *map, planc_touch touch, int32_t stream, int32_t step, int32_t *needs) {
   planc_slots slots = map->ranges[touch.range];
   if (slots.first == slots.last) return;
   split_run(map, slots.first);
   if (slots.last < map->n_slots) split_run(map, slots.last);
   for (int32_t slot = slots.first, next; slot < slots.last; slot = next) {
     next = next_run(map, slot);
-    planc_touched *run = &map->runs[slot];
+    const planc_touched *run = &map->runs[slot];
+    int32_t *reads = reads_of(map, slot);
     if (run->write >= 0) raise(&needs[run->write_stream], run->write);
-    for (int32_t t = 0; t < PLANC_N_STREAMS && touch.write; t++) raise(&needs[t], run->reads[t]);
+    for (int32_t t = 0; t < map->n_streams && touch.write; t++) raise(&needs[t], reads[t]);
     if (!touch.write) {
-      run->reads[stream] = step;
+      reads[stream] = step;
     } else if (slot != slots.first) {
       remove_begin(map, slot);
     }
   }
   if (touch.write) {
-    map->runs[slots.first] = UNTOUCHED;
-    map->runs[slots.first].write = step;
-    map->runs[slots.first].write_stream = stream;
+    clear_run(map, slots.first);
+    map->runs[slots.first] = (planc_touched){step, stream};
   }
 }

@@ -5,6 +5,11 @@
 #include "planc/schedule.h"
 #include "util/arena.h"
 
+/* The GPU that a job runs on: each replica has its own. */
+static inline int32_t planc_gpu_of(const planc_trace *trace, int32_t job) {
+  return trace->jobs[job].replica;
+}
+
 typedef struct planc_addresses {
   /* Device address by residency; of what is at home on the host, that of its first residency in the period. */
   const int64_t *residencies;
@@ -12,7 +17,8 @@ typedef struct planc_addresses {
   /* By command: the workspace of an exec on the device; the slot of an offload or prefetch on the host, PLANC_USER for
    * the user's memory, PLANC_DROPPED for an offload that nothing reads. 0 for others. */
   const int64_t *commands;
-  int64_t arena_bytes, host_arena_bytes;
+  int32_t gpus;
+  int64_t arena_bytes, host_arena_bytes; /* of each GPU */
 } planc_addresses;
 
 enum { PLANC_DROPPED = -2 };

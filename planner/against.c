@@ -61,8 +61,7 @@ static planc_status class_name(const planc_instr *instr, const planc_trace *trac
   }
   if (instr->id < 0 || instr->id >= trace->n_instances)
     return planc_error(PLANC_INVALID_PLAN, "there is no instance %d", instr->id);
-  bool adds = trace->instances[instr->id].role == PLANC_ROLE_ACCUMULATE;
-  *out = adds ? "accumulate" : planc_trace_op(trace, instr->id)->type;
+  *out = planc_trace_type(trace, instr->id);
   return NULL;
 }
 

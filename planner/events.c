@@ -16,21 +16,23 @@
 
 #include <string.h>
 
-typedef struct clock {
-  int32_t seen[PLANC_N_STREAMS]; /* last step known to have ended, by stream; -1 = none */
-} clock;
-
+/* A clock: by stream, the last step known to have ended; -1 = none. */
 typedef struct hazards {
   const planc_work *work;
   planc_arena arena;
   planc_access_map map;
-  clock now[PLANC_N_STREAMS];
-  clock *ends; /* of every step of two bodies: what is known to whoever waits for its end */
+  int32_t *now;   /* the clock of every stream */
+  int32_t *ends;  /* of every step of two bodies: the clock of whoever waits for its end */
+  int32_t *needs; /* of the present step, by stream */
 } hazards;
 
-static void join_clock(clock *into, const clock *from) {
-  for (int32_t t = 0; t < PLANC_N_STREAMS; t++) {
-    if (from->seen[t] > into->seen[t]) into->seen[t] = from->seen[t];
+static int32_t *clock_at(const hazards *h, int32_t *clocks, int32_t index) {
+  return &clocks[(int64_t)index * h->work->n_streams];
+}
+
+static void join_clock(const hazards *h, int32_t *into, const int32_t *from) {
+  for (int32_t t = 0; t < h->work->n_streams; t++) {
+    if (from[t] > into[t]) into[t] = from[t];
   }
 }
 
@@ -44,16 +46,16 @@ static int32_t index_of(const hazards *h, int32_t step) {
 }
 
 /* Turns the needs of a step into waits, the latest first: it may cover the others. */
-static planc_status wait_for(hazards *h, int32_t step, int32_t needs[PLANC_N_STREAMS], planc_waits *out) {
+static planc_status wait_for(hazards *h, int32_t step, planc_waits *out) {
   int32_t index = index_of(h, step), body = body_of(h, step);
-  clock *own = &h->now[h->work->steps[index].stream];
+  int32_t *own = clock_at(h, h->now, h->work->steps[index].stream);
   for (;;) {
     int32_t latest = -1;
-    for (int32_t t = 0; t < PLANC_N_STREAMS; t++) {
-      if (needs[t] > own->seen[t] && needs[t] > latest) latest = needs[t];
+    for (int32_t t = 0; t < h->work->n_streams; t++) {
+      if (h->needs[t] > own[t] && h->needs[t] > latest) latest = h->needs[t];
     }
     if (latest < 0) return NULL;
-    join_clock(own, &h->ends[latest]);
+    join_clock(h, own, clock_at(h, h->ends, latest));
     if (body > 0) {
       int32_t lag = body - body_of(h, latest);
       VEC_PUSH(out, ((planc_wait){.step = index, .producer = index_of(h, latest), .lag = lag}));
@@ -63,28 +65,32 @@ static planc_status wait_for(hazards *h, int32_t step, int32_t needs[PLANC_N_STR
 
 static planc_status follow_step(hazards *h, int32_t step, planc_waits *out) {
   const planc_step *it = &h->work->steps[index_of(h, step)];
-  int32_t needs[PLANC_N_STREAMS];
-  memset(needs, -1, sizeof needs);
+  size_t clock_bytes = (size_t)h->work->n_streams * sizeof *h->needs;
+  memset(h->needs, -1, clock_bytes);
   if (it->await >= 0) {
-    needs[h->work->steps[it->await].stream] = step - index_of(h, step) + it->await;
+    h->needs[h->work->steps[it->await].stream] = step - index_of(h, step) + it->await;
   }
   for (int32_t k = 0; k < it->n_touches; k++) {
-    planc_access_map_touch(&h->map, h->work->touches[it->first_touch + k], it->stream, step, needs);
+    planc_access_map_touch(&h->map, h->work->touches[it->first_touch + k], it->stream, step, h->needs);
   }
-  needs[it->stream] = -1; /* its stream runs in order */
-  PLANC_TRY(wait_for(h, step, needs, out));
-  h->now[it->stream].seen[it->stream] = step;
-  h->ends[step] = h->now[it->stream];
+  h->needs[it->stream] = -1; /* its stream runs in order */
+  PLANC_TRY(wait_for(h, step, out));
+  int32_t *own = clock_at(h, h->now, it->stream);
+  own[it->stream] = step;
+  memcpy(clock_at(h, h->ends, step), own, clock_bytes);
   return NULL;
 }
 
 static planc_status follow_bodies(hazards *h, planc_waits *out) {
-  int64_t n = (int64_t)h->work->n_body + h->work->n_steps;
-  if (n > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many instructions");
-  PLANC_TRY(planc_access_map_make(&h->arena, h->work->ranges, h->work->n_ranges, &h->map));
-  PLANC_TRY(PLANC_NEW(&h->arena, &h->ends, n));
-  memset(h->now, -1, sizeof h->now);
-  for (int32_t step = 0; step < n; step++) PLANC_TRY(follow_step(h, step, out));
+  const planc_work *work = h->work;
+  int64_t n_steps = (int64_t)work->n_body + work->n_steps;
+  if (n_steps > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many instructions");
+  PLANC_TRY(planc_access_map_make(&h->arena, work->ranges, work->n_ranges, work->n_streams, &h->map));
+  PLANC_TRY(PLANC_NEW(&h->arena, &h->ends, n_steps * work->n_streams));
+  PLANC_TRY(PLANC_NEW(&h->arena, &h->now, (int64_t)work->n_streams * work->n_streams));
+  PLANC_TRY(PLANC_NEW(&h->arena, &h->needs, work->n_streams));
+  memset(h->now, -1, (size_t)work->n_streams * (size_t)work->n_streams * sizeof *h->now);
+  for (int32_t step = 0; step < n_steps; step++) PLANC_TRY(follow_step(h, step, out));
   return NULL;
 }
 

@@ -15,7 +15,7 @@ typedef struct planc_work {
   int32_t n_ranges;
   const planc_range *ranges;
   const planc_touch *touches;
-  int32_t n_body, n_steps;
+  int32_t n_streams, n_body, n_steps;
   const planc_step *steps; /* the body's, and from n_body on those that come once after the last body */
 } planc_work;
 

@@ -10,11 +10,12 @@ typedef struct level {
 } level;
 
 /* In virtual memory the boundary is one block, and what lies between its buffers (*out_between) is asked for too. */
-static level boundary_of(const planc_plan *plan, const planc_trace *trace, int64_t *bytes, int64_t *out_between) {
+static level boundary_of(const planc_plan *plan, const planc_trace *trace, const planc_gpus *gpus, int32_t gpu,
+                         int64_t *bytes, int64_t *out_between) {
   level all = {0};
   int64_t end = 0;
   for (int32_t r = 0; r < plan->n_boundary; r++) {
-    if (plan->boundary[r].home) continue;
+    if (plan->boundary[r].home || gpus->of_residency[r] != gpu) continue;
     all.n = 1;
     bytes[r] = trace->buffers[plan->boundary[r].buffer].bytes;
     all.bytes = planc_add_saturate(all.bytes, bytes[r]);
@@ -37,16 +38,15 @@ static level with(level now, int64_t bytes, int64_t chunk_bytes, int sign) {
   return (level){now.bytes + sign * bytes, now.held + sign * held, now.n + sign};
 }
 
-static planc_status follow(const planc_plan *plan, const planc_trace *trace, planc_arena *arena,
-                           planc_fragmentation *out) {
-  int64_t *bytes; /* by residency */
-  PLANC_TRY(planc_plan_check_names(plan, trace));
-  PLANC_TRY(PLANC_NEW(arena, &bytes, plan->n_residencies));
+/* Follows what is on one GPU; `bytes` is by residency. */
+static void follow(const planc_plan *plan, const planc_trace *trace, const planc_gpus *gpus, int32_t gpu,
+                   int64_t *bytes, planc_fragmentation *out) {
   int64_t between;
-  level now = boundary_of(plan, trace, bytes, &between);
+  level now = boundary_of(plan, trace, gpus, gpu, bytes, &between);
   note(&now, between, out);
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
+    if (planc_gpus_at(gpus, instr) != gpu) continue;
     if (instr->op == PLANC_INSTR_acquire) {
       bytes[instr->id] = instr->bytes;
       now = with(now, instr->bytes, plan->chunk_bytes, 1);
@@ -60,6 +60,16 @@ static planc_status follow(const planc_plan *plan, const planc_trace *trace, pla
       note(&beside, between, out);
     }
   }
+}
+
+static planc_status follow_all(const planc_plan *plan, const planc_trace *trace, planc_arena *arena,
+                               planc_fragmentation *out) {
+  int64_t *bytes;
+  planc_gpus gpus;
+  PLANC_TRY(planc_plan_check_names(plan, trace));
+  PLANC_TRY(planc_gpus_find(plan, arena, &gpus));
+  PLANC_TRY(PLANC_NEW(arena, &bytes, plan->n_residencies));
+  for (int32_t g = 0; g < gpus.n; g++) follow(plan, trace, &gpus, g, bytes, out);
   out->lost_bytes = plan->arena_bytes > out->live_bytes ? plan->arena_bytes - out->live_bytes : 0;
   out->bound_bytes = plan->chunk_bytes * out->most_at_once;
   return NULL;
@@ -70,7 +80,7 @@ planc_status planc_fragmentation_of(const planc_plan *plan, planc_fragmentation 
   planc_arena arena = {0};
   *out = (planc_fragmentation){0};
   PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &trace));
-  planc_status status = follow(plan, trace, &arena, out);
+  planc_status status = follow_all(plan, trace, &arena, out);
   planc_arena_free(&arena);
   planc_trace_free(trace);
   return status;

@@ -12,6 +12,7 @@
 #include "events.h"
 #include "plan/mapping.h"
 #include "plan/plan_memory.h"
+#include "plan_header.h"
 #include "planc/policy.h"
 #include "util/map.h"
 #include "util/math.h"
@@ -52,6 +53,14 @@ typedef struct lowering {
   VEC(const char *) algorithms;
 } lowering;
 
+static int16_t stream_of(int32_t job, int32_t stream) {
+  return (int16_t)(job * PLANC_N_STREAMS + stream);
+}
+
+static int32_t job_of(const lowering *l, int32_t residency) {
+  return l->trace->buffers[l->residencies[residency].buffer].job;
+}
+
 static int64_t bytes_of(const lowering *l, int32_t residency) {
   return l->trace->buffers[l->residencies[residency].buffer].bytes;
 }
@@ -59,21 +68,23 @@ static int64_t bytes_of(const lowering *l, int32_t residency) {
 /* --- Steps and what they touch --------------------------------------------------------------------------------------
  */
 
-/* Appends the stretches of the arena that [address, address + bytes) of the device is in. */
-static planc_status add_ranges(lowering *l, const planc_translation *translation, int64_t address, int64_t bytes) {
+/* Appends the stretches of its GPU's arena that [address, address + bytes) of the job's device is in. */
+static planc_status add_ranges(lowering *l, const planc_translation *translation, int32_t job, int64_t address,
+                               int64_t bytes) {
+  int64_t arena = planc_gpu_of(l->trace, job) * planc_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT);
   while (bytes > 0) {
     planc_piece piece = planc_translate(translation, address, bytes);
-    VEC_PUSH(&l->ranges, ((planc_range){piece.address, piece.address + piece.bytes}));
+    VEC_PUSH(&l->ranges, ((planc_range){arena + piece.address, arena + piece.address + piece.bytes}));
     address += piece.bytes;
     bytes -= piece.bytes;
   }
   return NULL;
 }
 
-/* The bytes that each residency and command touches. Host addresses follow the device's. */
+/* The bytes that each residency and command touches. The arenas follow each other, the host's is the last. */
 static planc_status make_ranges(lowering *l) {
   int32_t n_residencies = planc_schedule_n_residencies(l->schedule), n_homes = planc_schedule_n_homes(l->schedule);
-  int64_t host = planc_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT);
+  int64_t host = planc_muldiv_ceil(planc_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT), l->addresses.gpus, 1);
   if (planc_add_saturate(host, l->addresses.host_arena_bytes) == INT64_MAX) {
     return planc_error(PLANC_BAD_INPUT, "device and host addresses together exceed 64 bits");
   }
@@ -82,14 +93,15 @@ static planc_status make_ranges(lowering *l) {
   PLANC_TRY(planc_translation_make(memory->chunk_bytes, memory->mappings, memory->n, &l->arena, &translation));
   PLANC_TRY(PLANC_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + n_homes + 1));
   for (int32_t r = 0; r < n_residencies; r++) {
-    PLANC_TRY(add_ranges(l, &translation, l->addresses.residencies[r], bytes_of(l, r)));
+    PLANC_TRY(add_ranges(l, &translation, job_of(l, r), l->addresses.residencies[r], bytes_of(l, r)));
     l->first_range[r + 1] = (int32_t)l->ranges.len;
   }
   for (int32_t c = 0; c < l->n_commands; c++) {
     const planc_command *command = &l->commands[c];
     int64_t address = l->addresses.commands[c];
     if (command->kind == PLANC_CMD_EXEC) {
-      PLANC_TRY(add_ranges(l, &translation, address, planc_schedule_variant(l->schedule, command).workspace_bytes));
+      PLANC_TRY(add_ranges(l, &translation, l->trace->instances[command->instance].job, address,
+                           planc_schedule_variant(l->schedule, command).workspace_bytes));
     }
     if ((command->kind == PLANC_CMD_OFFLOAD || command->kind == PLANC_CMD_PREFETCH) && address >= 0) {
       VEC_PUSH(&l->ranges, ((planc_range){host + address, host + address + bytes_of(l, command->residency)}));
@@ -202,24 +214,26 @@ static planc_status add_around(arounds *edge, planc_instr instr, int32_t step) {
   return NULL;
 }
 
-/* What is resident at the boundary is copied in, or back, in one step. */
-static planc_status copy_residents(lowering *l, arounds *edge, planc_instr_op op) {
-  int32_t n = planc_schedule_n_boundary(l->schedule), first = planc_schedule_n_homes(l->schedule);
-  int16_t stream = op == PLANC_INSTR_prefetch ? PLANC_STREAM_H2D : PLANC_STREAM_D2H;
+/* What a job has resident at the boundary is copied in, or back, in one step. */
+static planc_status copy_residents(lowering *l, arounds *edge, planc_instr_op op, int32_t job) {
+  int32_t n = planc_schedule_n_boundary(l->schedule);
+  int64_t first = edge->len;
+  int16_t stream = stream_of(job, op == PLANC_INSTR_prefetch ? PLANC_STREAM_H2D : PLANC_STREAM_D2H);
   planc_step step = {.stream = stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
-  for (int32_t r = first; r < n; r++) {
+  for (int32_t r = planc_schedule_n_homes(l->schedule); r < n; r++) {
+    if (job_of(l, r) != job) continue;
     PLANC_TRY(touch(l, r, op == PLANC_INSTR_prefetch));
     VEC_PUSH(edge, ((around){copy_of(l, op, stream, r, PLANC_USER), NONE, NONE}));
   }
-  if (first == n) return NULL;
-  edge->data[edge->len - (n - first)].begins = edge->data[edge->len - 1].ends = l->n_steps;
+  if (first == edge->len) return NULL;
+  edge->data[first].begins = edge->data[edge->len - 1].ends = l->n_steps;
   return end_step(l, step);
 }
 
 /* One copy of a way from one side of the host to the other through the device. */
 static planc_status copy_home(lowering *l, arounds *edge, planc_instr_op op, int32_t home, int64_t address) {
   bool in = op == PLANC_INSTR_prefetch;
-  int16_t stream = in ? PLANC_STREAM_H2D : PLANC_STREAM_D2H;
+  int16_t stream = stream_of(job_of(l, home), in ? PLANC_STREAM_H2D : PLANC_STREAM_D2H);
   planc_step step = {.stream = stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
   PLANC_TRY(touch(l, home, in));
   if (address != PLANC_USER) {
@@ -238,7 +252,8 @@ static planc_status pass_through(lowering *l, arounds *edge, int32_t home, int64
 
 static planc_status make_around(lowering *l) {
   int32_t n_homes = planc_schedule_n_homes(l->schedule), n_boundary = planc_schedule_n_boundary(l->schedule);
-  PLANC_TRY(copy_residents(l, &l->after, PLANC_INSTR_offload));
+  int32_t n_jobs = l->trace->n_jobs;
+  for (int32_t j = 0; j < n_jobs; j++) PLANC_TRY(copy_residents(l, &l->after, PLANC_INSTR_offload, j));
   for (int32_t r = n_homes; r < n_boundary; r++) PLANC_TRY(add_around(&l->after, release_of(r), NONE));
   for (int32_t h = 0; h < n_homes; h++) {
     PLANC_TRY(pass_through(l, &l->after, h, l->addresses.homes[h], PLANC_USER));
@@ -248,7 +263,8 @@ static planc_status make_around(lowering *l) {
     PLANC_TRY(pass_through(l, &l->before, h, PLANC_USER, l->addresses.homes[h]));
   }
   for (int32_t r = n_homes; r < n_boundary; r++) PLANC_TRY(add_around(&l->before, acquire_of(l, r), NONE));
-  return copy_residents(l, &l->before, PLANC_INSTR_prefetch);
+  for (int32_t j = 0; j < n_jobs; j++) PLANC_TRY(copy_residents(l, &l->before, PLANC_INSTR_prefetch, j));
+  return NULL;
 }
 
 /* --- Events ---------------------------------------------------------------------------------------------------------
@@ -258,6 +274,7 @@ static planc_status find_waits(lowering *l) {
   l->work.steps = l->steps;
   l->work.touches = l->touches.data;
   l->work.n_steps = l->first_before;
+  l->work.n_streams = l->trace->n_jobs * PLANC_N_STREAMS;
   PLANC_TRY(planc_find_waits(&l->work, &l->waits));
   planc_work before = l->work;
   before.steps = l->steps + l->first_before;
@@ -384,21 +401,24 @@ static void emit_around(const lowering *l, const arounds *edge, const planc_wait
   }
 }
 
-/* Every stream waits for what the streams that copied the boundary in have done. */
+/* Every stream waits for what the streams that copied the boundary in have done, also those of other jobs: what it
+ * learns of the body before may have come by way of them. */
 static void join_streams(lowering *l, planc_instr *instrs, int32_t *n) {
-  static const int16_t copying[] = {PLANC_STREAM_H2D, PLANC_STREAM_D2H};
-  int32_t n_copying = planc_schedule_n_homes(l->schedule) > 0 ? 2 : 1;
+  static const int32_t copying[] = {PLANC_STREAM_H2D, PLANC_STREAM_D2H};
+  int32_t n_copying = planc_schedule_n_homes(l->schedule) > 0 ? 2 : 1, n_streams = l->plan->n_streams;
+  int32_t n_events = l->trace->n_jobs * n_copying;
   if (planc_schedule_n_boundary(l->schedule) == 0) return;
-  for (int32_t k = 0; k < n_copying; k++) {
-    instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_record, .stream = copying[k], .id = l->plan->n_events + k};
+  for (int32_t e = 0; e < n_events; e++) {
+    int16_t stream = stream_of(e / n_copying, copying[e % n_copying]);
+    instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_record, .stream = stream, .id = l->plan->n_events + e};
   }
-  for (int32_t k = 0; k < n_copying; k++) {
-    for (int16_t t = 0; t < PLANC_N_STREAMS; t++) {
-      if (t == copying[k]) continue;
-      instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_wait, .stream = t, .id = l->plan->n_events + k};
+  for (int32_t e = 0; e < n_events; e++) {
+    for (int32_t t = 0; t < n_streams; t++) {
+      if (t == stream_of(e / n_copying, copying[e % n_copying])) continue;
+      instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_wait, .stream = (int16_t)t, .id = l->plan->n_events + e};
     }
   }
-  l->plan->n_events += n_copying;
+  l->plan->n_events += n_events;
 }
 
 static planc_status make_prologue(lowering *l) {
@@ -407,7 +427,8 @@ static planc_status make_prologue(lowering *l) {
   int32_t n = 0;
   PLANC_TRY(PLANC_NEW(&l->arena, &awaited, l->n_steps));
   for (int64_t w = 0; w < l->waits.len; w++) awaited[l->waits.data[w].producer] |= l->waits.data[w].lag > 0;
-  int64_t most = l->before.len + l->waits_before.len + 2 * PLANC_N_STREAMS + l->plan->n_events;
+  int64_t joins = 2 * (int64_t)l->trace->n_jobs * l->plan->n_streams;
+  int64_t most = l->before.len + l->waits_before.len + joins + l->plan->n_events;
   PLANC_TRY(PLANC_NEW(l->memory, &instrs, most));
   emit_around(l, &l->before, &l->waits_before, 0, l->first_before, instrs, &n);
   join_streams(l, instrs, &n);
@@ -429,129 +450,27 @@ static planc_status make_epilogue(lowering *l) {
   return NULL;
 }
 
-/* --- The rest of the plan -------------------------------------------------------------------------------------------
- */
-
-static planc_status copy_array(planc_arena *arena, const void *from, int64_t count, size_t size, void *out) {
-  void *copy;
-  PLANC_TRY(planc_arena_alloc(arena, count, size, (void *)&copy));
-  if (count > 0) memcpy(copy, from, (size_t)count * size);
-  *(void **)out = copy;
-  return NULL;
-}
-
-static planc_status copy_jobs(lowering *l) {
-  planc_job *jobs;
-  PLANC_TRY(copy_array(l->memory, l->trace->jobs, l->trace->n_jobs, sizeof *jobs, (void *)&jobs));
-  for (int32_t j = 0; j < l->trace->n_jobs; j++) {
-    PLANC_TRY(copy_array(l->memory, jobs[j].rounds, jobs[j].n_rounds, sizeof *jobs[j].rounds, (void *)&jobs[j].rounds));
-    if (!jobs[j].order) continue;
-    PLANC_TRY(
-        copy_array(l->memory, jobs[j].order, jobs[j].graph->n_ops, sizeof *jobs[j].order, (void *)&jobs[j].order));
-  }
-  l->plan->n_jobs = l->trace->n_jobs;
-  l->plan->jobs = jobs;
-  return NULL;
-}
-
-static planc_status make_streams(lowering *l) {
-  static const planc_stream_kind kinds[PLANC_N_STREAMS] = {[PLANC_STREAM_COMPUTE] = PLANC_STREAM_KIND_compute,
-                                                           [PLANC_STREAM_H2D] = PLANC_STREAM_KIND_h2d,
-                                                           [PLANC_STREAM_D2H] = PLANC_STREAM_KIND_d2h};
-  planc_stream *streams;
-  PLANC_TRY(PLANC_NEW(l->memory, &streams, PLANC_N_STREAMS));
-  for (int32_t t = 0; t < PLANC_N_STREAMS; t++) streams[t] = (planc_stream){.kind = kinds[t]};
-  l->plan->n_streams = PLANC_N_STREAMS;
-  l->plan->streams = streams;
-  return NULL;
-}
-
-static planc_status fill_boundary(lowering *l) {
-  int32_t n = planc_schedule_n_boundary(l->schedule);
-  planc_boundary *boundary;
-  PLANC_TRY(PLANC_NEW(l->memory, &boundary, n));
-  for (int32_t r = 0; r < n; r++) {
-    bool home = r < planc_schedule_n_homes(l->schedule);
-    boundary[r] = (planc_boundary){.buffer = l->residencies[r].buffer,
-                                   .home = home,
-                                   .address = home ? l->addresses.homes[r] : l->addresses.residencies[r]};
-  }
-  l->plan->n_boundary = n;
-  l->plan->boundary = boundary;
-  l->plan->n_residencies = planc_schedule_n_residencies(l->schedule);
-  return NULL;
-}
-
-static planc_status copy_uses(lowering *l) {
-  for (int32_t c = 0; c < l->n_commands; c++) {
-    const planc_command *command = &l->commands[c];
-    if (command->kind != PLANC_CMD_EXEC) continue;
-    l->plan->n_uses = command->first_use + l->trace->instances[command->instance].n_accesses;
-  }
-  return copy_array(l->memory, planc_schedule_uses(l->schedule), l->plan->n_uses, sizeof(int32_t),
-                    (void *)&l->plan->uses);
-}
-
-/* Every op once on the whole batch with its fastest variant; 0 when the costs do not know that batch. */
-static int64_t ideal_time(const planc_problem *problem, const planc_schedule *schedule) {
-  const planc_costs *costs = planc_schedule_costs(schedule);
-  int32_t batch = planc_costs_batch(costs, problem->batch);
-  int64_t sum = 0;
-  for (int32_t op = 0; batch >= 0 && op < problem->graph->n_ops; op++) {
-    int32_t count;
-    const planc_variant *variants = planc_costs_variants(costs, op, batch, &count);
-    int32_t fastest = planc_variant_fastest(variants, count, INT64_MAX);
-    if (fastest >= 0) sum = planc_add_saturate(sum, variants[fastest].time_ns);
-  }
-  return sum;
-}
-
-static planc_status make_header(lowering *l, const planc_policy *policy) {
-  const planc_problem *problem = l->problem;
-  planc_plan *plan = l->plan;
-  plan->device = *planc_profile_device(problem->profile);
-  PLANC_TRY(planc_arena_strndup(l->memory, plan->device.name, strlen(plan->device.name), &plan->device.name));
-  PLANC_TRY(planc_arena_strndup(l->memory, problem->graph->name, strlen(problem->graph->name), &plan->name));
-  PLANC_TRY(planc_arena_strndup(l->memory, policy->name, strlen(policy->name), &plan->policy));
-  plan->budget_bytes = problem->budget_bytes;
-  plan->host_budget_bytes = problem->host_budget_bytes;
-  plan->arena_bytes = l->addresses.arena_bytes;
-  plan->host_arena_bytes = l->addresses.host_arena_bytes;
-  const planc_virtual_memory *memory = planc_schedule_memory(l->schedule);
-  plan->chunk_bytes = memory->chunk_bytes;
-  plan->n_mappings = memory->n;
-  PLANC_TRY(copy_array(l->memory, memory->mappings, memory->n, sizeof *memory->mappings, (void *)&plan->mappings));
-  plan->gpus = 1;
-  plan->graph_hash = planc_graph_hash(problem->graph);
-  plan->predicted.ideal_ns = ideal_time(problem, l->schedule);
-  plan->predicted.peak_bytes = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes);
-  plan->predicted.host_peak_bytes = plan->host_arena_bytes;
-  PLANC_TRY(copy_jobs(l));
-  PLANC_TRY(make_streams(l));
-  PLANC_TRY(fill_boundary(l));
-  return copy_uses(l);
-}
-
 /* --- The whole ------------------------------------------------------------------------------------------------------
  */
 
 static planc_status lower(lowering *l, const planc_policy *policy) {
   PLANC_TRY(planc_assign_addresses(&l->arena, l->schedule, &l->addresses));
   PLANC_TRY(make_ranges(l));
-  int64_t most = (int64_t)l->n_commands + 4 * (int64_t)planc_schedule_n_homes(l->schedule) + 2;
+  int64_t edges = 4 * (int64_t)planc_schedule_n_homes(l->schedule) + 2 * (int64_t)l->trace->n_jobs;
+  int64_t most = l->n_commands + edges;
   if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many commands");
   PLANC_TRY(PLANC_NEW(&l->arena, &l->steps, most));
   PLANC_TRY(make_steps(l));
   PLANC_TRY(make_around(l));
   PLANC_TRY(find_waits(l));
   PLANC_TRY(number_events(l));
-  PLANC_TRY(make_header(l, policy));
+  PLANC_TRY(planc_fill_header(l->problem, policy, l->schedule, &l->addresses, l->plan));
   PLANC_TRY(make_body(l));
   PLANC_TRY(make_prologue(l));
   PLANC_TRY(make_epilogue(l));
   l->plan->n_algorithms = (int32_t)l->algorithms.len;
-  return copy_array(l->memory, l->algorithms.data, l->algorithms.len, sizeof(const char *),
-                    (void *)&l->plan->algorithms);
+  return planc_arena_copy(l->memory, l->algorithms.data, l->algorithms.len, sizeof(const char *),
+                          (void *)&l->plan->algorithms);
 }
 
 planc_status planc_lower(const planc_problem *problem, const planc_policy *policy, const planc_candidate *candidate,

@@ -2,6 +2,7 @@
 #include "planc/policy.h"
 #include "planc/simulate.h"
 #include "planner/policies.h"
+#include "planner/replicas.h"
 #include "util/math.h"
 
 planc_status planc_ideal_time(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t *out_ns) {
@@ -56,11 +57,19 @@ static planc_status check_placement(const planc_problem *problem, const planc_po
                      PLANC_ALIGNMENT);
 }
 
+static planc_status check_gpus(const planc_problem *problem) {
+  enum { MOST = PLANC_PLAN_MAX_STREAMS / PLANC_N_STREAMS };
+  if (problem->gpus <= MOST) return NULL;
+  return planc_error(PLANC_USAGE, "%d GPUs: a plan has streams for at most %d", problem->gpus, (int)MOST);
+}
+
 planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
   PLANC_TRY(check_placement(problem, policy));
+  PLANC_TRY(check_gpus(problem));
   planc_candidate candidate = {0};
   planc_plan *plan = NULL;
   planc_status status = policy->make(problem, &candidate);
+  if (!status) status = planc_replicate(&candidate);
   if (!status) status = planc_lower(problem, policy, &candidate, &plan);
   planc_candidate_free(&candidate);
   if (!status) status = predict(problem, plan);

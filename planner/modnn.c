@@ -143,6 +143,18 @@ static planc_status select_algorithm(modnn *m, int32_t task, int32_t *out_varian
 
 /* --- Lines 28-31: the task runs, dead data is freed --------------------------------------------------------------- */
 
+/* A gradient is sent to the other replicas as soon as it is made, and theirs are then on the host as well. */
+static planc_status send(modnn *m, int32_t gradient) {
+  int64_t start = m->now > m->out_free ? m->now : m->out_free;
+  m->out_free = planc_add_saturate(start, planc_link_ns(&m->costs->device.d2h, m->trace->buffers[gradient].bytes));
+  for (int32_t b = m->blocks[gradient].peer; b >= 0; b = m->blocks[b].peer) {
+    m->blocks[b].on_host = true;
+    m->blocks[b].ready = m->out_free;
+    PLANC_TRY(modnn_want(m, b, modnn_next_use(m, b)));
+  }
+  return NULL;
+}
+
 static planc_status finish_task(modnn *m, int32_t task) {
   const planc_trace *trace = m->trace;
   const planc_instance *instance = &trace->instances[task];
@@ -156,6 +168,7 @@ static planc_status finish_task(modnn *m, int32_t task) {
       block->on_host = false;
       block->made = task;
       block->ready = m->now;
+      if (access->write == trace->buffers[access->buffer].sent) PLANC_TRY(send(m, access->buffer));
     }
     if (modnn_needed(m, access->buffer) || (trace->buffers[access->buffer].flags & PLANC_BUFFER_PERSISTENT)) continue;
     bool last = modnn_next_use(m, access->buffer) == INT32_MAX;
@@ -173,9 +186,8 @@ static planc_status schedule_task(modnn *m, int32_t task) {
   const planc_instance *instance = &m->trace->instances[task];
   int32_t variant = 0;
   int64_t workspace = 0, task_ns = 0;
-  if (instance->role == PLANC_ROLE_ACCUMULATE) {
-    int64_t bytes = m->trace->buffers[m->trace->accesses[instance->first_access].buffer].bytes;
-    task_ns = planc_costs_add_ns(m->costs->profile, bytes);
+  if (instance->role != PLANC_ROLE_OP) {
+    task_ns = planc_adding_variant(m->trace, m->costs->profile, task).time_ns;
   } else {
     PLANC_TRY(select_algorithm(m, task, &variant, &workspace, &task_ns));
   }
@@ -209,7 +221,7 @@ static planc_status place_resident(modnn *m) {
     modnn_block *block = &m->blocks[b];
     block->pinned = planc_kind_persists(buffer->kind) || buffer->kind == PLANC_KIND_grad;
     block->filled = (buffer->flags & PLANC_BUFFER_PERSISTENT) != 0;
-    block->on_host = (buffer->flags & PLANC_BUFFER_FED) != 0;
+    block->on_host = (buffer->flags & PLANC_BUFFER_FED) && buffer->peer < 0;
     if (block->on_host) PLANC_TRY(modnn_want(m, b, modnn_next_use(m, b)));
     if (!block->pinned) continue;
     int32_t segment = planc_memory_list_best_fit(&m->memory, modnn_room(m, b));
@@ -235,8 +247,14 @@ static planc_status set_up(modnn *m, const planc_problem *problem, const planc_c
   m->position = calloc((size_t)trace->n_accesses + 1, sizeof *m->position);
   if (!m->blocks || !m->earliest || !m->position) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (int32_t b = 0; b <= trace->n_buffers; b++) {
-    m->blocks[b] = (modnn_block){.segment = -1, .made = -1, .pinned = b == trace->n_buffers};
+    m->blocks[b] = (modnn_block){.segment = -1, .made = -1, .peer = -1, .pinned = b == trace->n_buffers};
     if (b < trace->n_buffers) m->blocks[b].next = trace->buffers[b].first_access;
+  }
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    int32_t gradient = trace->buffers[b].peer;
+    if (gradient < 0) continue;
+    m->blocks[b].peer = m->blocks[gradient].peer;
+    m->blocks[gradient].peer = b;
   }
   for (int32_t i = 0; i < trace->n_accesses; i++) m->position[trace->by_buffer[i]] = i;
   PLANC_TRY(planc_memory_list_init(&m->memory, planc_arena_room(problem)));

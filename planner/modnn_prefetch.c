@@ -31,6 +31,7 @@ int32_t modnn_next_wanting(modnn *m, int64_t *out_transfer_ns) {
 planc_status modnn_load(modnn *m, int32_t block, int64_t when) {
   modnn_block *b = &m->blocks[block];
   int64_t start = when > m->in_free ? when : m->in_free;
+  if (b->ready > start) start = b->ready;
   m->in_free = planc_add_saturate(start, planc_link_ns(&m->costs->device.h2d, m->trace->buffers[block].bytes));
   b->ready = m->in_free;
   b->filled = true;

@@ -346,6 +346,7 @@ planc_status planc_simulate_passive(const planc_problem *problem, planc_passive 
   *out = (planc_passive){0};
   passive p = {.out = out};
   planc_candidate candidate = {0};
+  if (problem->gpus > 1) return planc_error(PLANC_USAGE, "passive swapping is simulated on one GPU only");
   int64_t sub_batch = problem->sub_batch ? problem->sub_batch : problem->batch;
   planc_status status = planc_walk_start(&p.walk, problem, sub_batch, PLANC_ROOM_NONE, &candidate);
   if (!status) status = run(&p, problem);

@@ -8,35 +8,38 @@
 #include "util/math.h"
 #include "util/vec.h"
 
+/* The fullest moment so far, and on which GPU. */
 typedef struct live {
-  int64_t bytes, peak;
-  int32_t peak_at;
+  int64_t peak;
+  int32_t peak_at, gpu;
 } live;
 
-static void note(live *l, int64_t bytes, int32_t instr) {
+static void note(live *l, int32_t gpu, int64_t bytes, int32_t instr) {
   if (bytes <= l->peak) return;
-  l->peak = bytes;
-  l->peak_at = instr;
+  *l = (live){bytes, instr, gpu};
 }
 
-/* Bytes of every residency; fills the fullest moment. */
-static live find_peak(const planc_plan *plan, const planc_trace *trace, int64_t *bytes) {
-  live l = {.peak_at = 0};
+/* Bytes of every residency and, in the end, of what is open on each GPU; finds the fullest moment. */
+static live find_peak(const planc_plan *plan, const planc_trace *trace, const planc_gpus *gpus, int64_t *bytes,
+                      int64_t *open) {
+  live l = {0};
   for (int32_t i = 0; i < plan->n_boundary; i++) {
+    int32_t gpu = gpus->of_residency[i];
     bytes[i] = plan->boundary[i].home ? 0 : trace->buffers[plan->boundary[i].buffer].bytes;
-    l.bytes = planc_add_saturate(l.bytes, bytes[i]);
+    open[gpu] = planc_add_saturate(open[gpu], bytes[i]);
   }
-  l.peak = l.bytes;
+  for (int32_t g = 0; g < gpus->n; g++) note(&l, g, open[g], 0);
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
+    int32_t gpu = planc_gpus_at(gpus, instr);
     if (instr->op == PLANC_INSTR_acquire) {
       bytes[instr->id] = instr->bytes;
-      l.bytes = planc_add_saturate(l.bytes, instr->bytes);
-      note(&l, l.bytes, i);
+      open[gpu] = planc_add_saturate(open[gpu], instr->bytes);
+      note(&l, gpu, open[gpu], i);
     } else if (instr->op == PLANC_INSTR_release) {
-      l.bytes -= bytes[instr->id];
+      open[gpu] -= bytes[instr->id];
     } else if (instr->op == PLANC_INSTR_exec) {
-      note(&l, planc_add_saturate(l.bytes, instr->bytes), i);
+      note(&l, gpu, planc_add_saturate(open[gpu], instr->bytes), i);
     }
   }
   return l;
@@ -53,8 +56,14 @@ static int by_size(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
-static planc_status collect(const planc_plan *plan, const planc_trace *trace, const live *l, bool *open,
-                            planc_arena *arena, planc_peak *peak) {
+/* The op that runs at an instruction of the body, or next; NULL where none follows. */
+static const char *next_op(const planc_plan *plan, const planc_trace *trace, int32_t at) {
+  while (at < plan->body.n && plan->body.instrs[at].op != PLANC_INSTR_exec) at++;
+  return at < plan->body.n ? planc_trace_op(trace, plan->body.instrs[at].id)->name : NULL;
+}
+
+static planc_status collect(const planc_plan *plan, const planc_trace *trace, const planc_gpus *gpus, const live *l,
+                            bool *open, planc_arena *arena, planc_peak *peak) {
   int32_t n_open = 0;
   int32_t *buffer_of;
   PLANC_TRY(PLANC_NEW(arena, &buffer_of, plan->n_residencies + 1));
@@ -69,7 +78,10 @@ static planc_status collect(const planc_plan *plan, const planc_trace *trace, co
       open[instr->id] = instr->op == PLANC_INSTR_acquire;
     }
   }
-  for (int32_t r = 0; r < plan->n_residencies; r++) n_open += open[r];
+  for (int32_t r = 0; r < plan->n_residencies; r++) {
+    open[r] &= gpus->of_residency[r] == l->gpu;
+    n_open += open[r];
+  }
   planc_peak_entry *entries;
   PLANC_TRY(PLANC_NEW(arena, &entries, n_open + 1));
   int32_t n = 0;
@@ -78,9 +90,10 @@ static planc_status collect(const planc_plan *plan, const planc_trace *trace, co
     entries[n++] = (planc_peak_entry){.name = planc_trace_buffer_name(trace, buffer_of[r]),
                                       .bytes = trace->buffers[buffer_of[r]].bytes};
   }
-  const planc_instr *at = l->peak_at < plan->body.n ? &plan->body.instrs[l->peak_at] : NULL;
-  if (at && at->op == PLANC_INSTR_exec && at->bytes) {
-    entries[n++] = (planc_peak_entry){.name = "workspace", .bytes = at->bytes};
+  planc_instr at = {.op = PLANC_INSTR_acquire};
+  if (l->peak_at < plan->body.n) at = plan->body.instrs[l->peak_at];
+  if (at.op == PLANC_INSTR_exec && at.bytes) {
+    entries[n++] = (planc_peak_entry){.name = "workspace", .bytes = at.bytes};
   }
   qsort(entries, (size_t)n, sizeof *entries, by_name);
   int32_t kept = 0;
@@ -94,10 +107,7 @@ static planc_status collect(const planc_plan *plan, const planc_trace *trace, co
   qsort(entries, (size_t)kept, sizeof *entries, by_size);
   peak->n = kept;
   peak->entries = entries;
-  for (int32_t i = l->peak_at; i < plan->body.n && !peak->op; i++) {
-    const planc_instr *instr = &plan->body.instrs[i];
-    if (instr->op == PLANC_INSTR_exec) peak->op = planc_trace_op(trace, instr->id)->name;
-  }
+  peak->op = next_op(plan, trace, l->peak_at);
   return NULL;
 }
 
@@ -107,15 +117,18 @@ typedef struct owned_peak {
 } owned_peak;
 
 static planc_status make(const planc_plan *plan, const planc_trace *trace, owned_peak *out) {
-  int64_t *bytes;
+  int64_t *bytes, *live_bytes;
   bool *open;
+  planc_gpus gpus;
   PLANC_TRY(planc_plan_check_names(plan, trace));
+  PLANC_TRY(planc_gpus_find(plan, &out->arena, &gpus));
+  PLANC_TRY(PLANC_NEW(&out->arena, &live_bytes, gpus.n));
   PLANC_TRY(PLANC_NEW(&out->arena, &bytes, plan->n_residencies + 1));
   PLANC_TRY(PLANC_NEW(&out->arena, &open, plan->n_residencies + 1));
-  live l = find_peak(plan, trace, bytes);
+  live l = find_peak(plan, trace, &gpus, bytes, live_bytes);
   out->peak.bytes = l.peak;
   out->peak.instr = l.peak_at;
-  return collect(plan, trace, &l, open, &out->arena, &out->peak);
+  return collect(plan, trace, &gpus, &l, open, &out->arena, &out->peak);
 }
 
 planc_status planc_peak_of(const planc_plan *plan, planc_peak **out) {

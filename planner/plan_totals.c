@@ -1,34 +1,64 @@
 /* Sums over a plan's instructions (plan_totals.h). */
 #include "planner/plan_totals.h"
 
-#include <stdlib.h>
-
+#include "plan/layout.h"
 #include "planner/launch_queue.h"
 #include "util/math.h"
 
-/* Follows the body's acquires and releases from the boundary on. */
-static planc_status find_live_peak(const planc_plan *plan, planc_simulation *out) {
-  int64_t *bytes = calloc((size_t)plan->n_residencies + 1, sizeof *bytes), live = 0;
-  if (!bytes) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+planc_status planc_gpus_find(const planc_plan *plan, planc_arena *arena, planc_gpus *out) {
+  *out = (planc_gpus){.n = plan->gpus > 1 ? plan->gpus : 1, .plan = plan};
+  PLANC_TRY(PLANC_NEW(arena, &out->of_residency, plan->n_residencies));
+  int64_t n_instrs = (int64_t)plan->prologue.n + plan->body.n;
+  for (int64_t i = 0; i < n_instrs && out->n > 1; i++) {
+    const planc_instr *instr = planc_plan_instr_at(plan, i);
+    int32_t gpu = planc_gpus_at(out, instr), n_uses = 0;
+    if (instr->op == PLANC_INSTR_exec) n_uses = planc_plan_uses_at(plan, i);
+    bool copies = planc_instr_is_copy(instr) || instr->op == PLANC_INSTR_move;
+    if (copies && instr->id >= 0 && instr->id < plan->n_residencies) out->of_residency[instr->id] = gpu;
+    for (int32_t k = 0; k < n_uses; k++) {
+      int32_t residency = plan->uses[instr->first_use + k];
+      if (residency >= 0 && residency < plan->n_residencies) out->of_residency[residency] = gpu;
+    }
+  }
+  return NULL;
+}
+
+int32_t planc_gpus_at(const planc_gpus *gpus, const planc_instr *instr) {
+  const planc_plan *plan = gpus->plan;
+  int32_t gpu = 0;
+  if (!planc_instr_has_stream(instr)) {
+    if (instr->id >= 0 && instr->id < plan->n_residencies) gpu = gpus->of_residency[instr->id];
+  } else if (instr->stream >= 0 && instr->stream < plan->n_streams) {
+    gpu = plan->streams[instr->stream].gpu;
+  }
+  return gpu >= 0 && gpu < gpus->n ? gpu : 0;
+}
+
+/* Follows the acquires and releases of each GPU, from the boundary on. */
+static planc_status find_live_peak(const planc_plan *plan, planc_arena *arena, planc_simulation *out) {
+  int64_t *bytes, *live; /* by residency; by GPU */
+  planc_gpus gpus;
+  PLANC_TRY(planc_gpus_find(plan, arena, &gpus));
+  PLANC_TRY(PLANC_NEW(arena, &bytes, plan->n_residencies));
+  PLANC_TRY(PLANC_NEW(arena, &live, gpus.n));
   const planc_section *sections[] = {&plan->prologue, &plan->body};
   for (int32_t k = 0; k < 2; k++) {
     for (int32_t i = 0; i < sections[k]->n; i++) {
       const planc_instr *instr = &sections[k]->instrs[i];
-      int64_t now = live;
-      if (instr->op == PLANC_INSTR_exec) now = planc_add_saturate(live, instr->bytes);
+      int64_t *here = &live[planc_gpus_at(&gpus, instr)], now = *here;
+      if (instr->op == PLANC_INSTR_exec) now = planc_add_saturate(now, instr->bytes);
       if ((instr->op == PLANC_INSTR_acquire || instr->op == PLANC_INSTR_release) && instr->id >= 0 &&
           instr->id < plan->n_residencies) {
         if (instr->op == PLANC_INSTR_acquire) bytes[instr->id] = instr->bytes;
-        now = live =
-            instr->op == PLANC_INSTR_acquire ? planc_add_saturate(live, instr->bytes) : live - bytes[instr->id];
+        now = *here = instr->op == PLANC_INSTR_acquire ? planc_add_saturate(now, instr->bytes) : now - bytes[instr->id];
       }
       if (k == 0 || now <= out->live_peak_bytes) continue;
       out->live_peak_bytes = now;
       out->live_peak_instr = i;
     }
-    if (k == 0) out->live_peak_bytes = live;
+    for (int32_t g = 0; g < gpus.n && k == 0; g++)
+      if (live[g] > out->live_peak_bytes) out->live_peak_bytes = live[g];
   }
-  free(bytes);
   return NULL;
 }
 
@@ -42,12 +72,19 @@ static void count_body(const planc_plan *plan, planc_simulation *out) {
     int64_t *bytes = planc_instr_direction(instr) ? &out->d2h_bytes : &out->h2d_bytes;
     *bytes = planc_add_saturate(*bytes, instr->bytes);
   }
+  if (plan->gpus > 1) {
+    out->compute_ns /= plan->gpus;
+    out->recompute_ns /= plan->gpus;
+  }
 }
 
 planc_status planc_plan_totals(const planc_plan *plan, planc_simulation *out) {
+  planc_arena arena = {0};
   count_body(plan, out);
   out->peak_bytes = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes);
-  return find_live_peak(plan, out);
+  planc_status status = find_live_peak(plan, &arena, out);
+  planc_arena_free(&arena);
+  return status;
 }
 
 static bool names_what_is_there(const planc_plan *plan, const planc_trace *trace, const planc_instr *instr) {

@@ -69,7 +69,8 @@ static planc_status expand_rounds(const planc_problem *problem, int64_t sub_batc
   rounds[n_rounds - 1] = last;
   planc_job job = {
       .graph = problem->graph, .batch = problem->batch, .n_rounds = n_rounds, .rounds = rounds, .iterations = 1};
-  PLANC_TRY(planc_expand(&job, 1, &out->trace));
+  job.replicas = problem->gpus;
+  PLANC_TRY(problem->gpus > 1 ? planc_expand_replica(&job, &out->trace) : planc_expand(&job, 1, &out->trace));
   int64_t batches[] = {sub_batch, last, problem->batch};
   return planc_costs_make(problem->profile, problem->graph, 3, batches, &out->costs);
 }
@@ -79,11 +80,12 @@ planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_ba
     return planc_error(PLANC_USAGE, "a sub-batch of %lld does not divide a batch of %lld into rounds",
                        (long long)sub_batch, (long long)problem->batch);
   }
-  if (sub_batch < problem->batch && planc_graph_is_batch_coupled(problem->graph) && !problem->split_batch_norm) {
+  bool parted = sub_batch < problem->batch || problem->gpus > 1;
+  if (parted && planc_graph_is_batch_coupled(problem->graph) && !problem->split_batch_norm) {
     return planc_error(PLANC_USAGE,
                        "graph %s has ops that couple the samples of a batch (batch normalisation): running it in "
-                       "sub-batches changes its results, which needs --split-batch-norm",
-                       problem->graph->name);
+                       "%s changes its results, which needs --split-batch-norm",
+                       problem->graph->name, problem->gpus > 1 ? "parts on several GPUs" : "sub-batches");
   }
   int64_t n_rounds = (problem->batch + sub_batch - 1) / sub_batch;
   PLANC_TRY(check_length(problem, sub_batch, n_rounds));

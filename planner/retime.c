@@ -19,7 +19,7 @@ typedef struct retiming {
 static const planc_variant *listed(const retiming *r, const planc_instr *exec) {
   const planc_instance *in = &r->trace->instances[exec->id];
   const planc_costs *costs = r->costs[in->job];
-  if (in->role == PLANC_ROLE_ACCUMULATE) return NULL;
+  if (in->role != PLANC_ROLE_OP) return NULL;
   if (!planc_measured_find(&r->profile->measured, costs->graph->ops[in->op].name)) return NULL;
   int32_t count;
   const planc_variant *variants = planc_costs_variants(costs, in->op, planc_costs_batch(costs, in->batch), &count);
@@ -54,6 +54,7 @@ static planc_status retime_device(retiming *r) {
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     const planc_job *job = &plan->jobs[j];
     int64_t ns;
+    if (job->replica > 0) continue; /* replicas work at the same time */
     PLANC_TRY(planc_ideal_time(r->profile, job->graph, job->batch, &ns));
     plan->predicted.ideal_ns = planc_add_saturate(plan->predicted.ideal_ns, planc_muldiv_floor(ns, job->iterations, 1));
   }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "util/math.h"
 #include "util/vec.h"
 
 enum { NONE = -1, EMPTY = -1 };
@@ -87,6 +88,10 @@ planc_status planc_schedule_map(planc_schedule *s, const planc_virtual_memory *m
   s->memory = *memory;
   s->memory.mappings = s->mappings.data;
   return NULL;
+}
+
+static int16_t stream_of(const planc_schedule *s, int32_t buffer, int32_t stream) {
+  return (int16_t)(s->trace->buffers[buffer].job * PLANC_N_STREAMS + stream);
 }
 
 /* --- Refusals --------------------------------------------------------------------------------------------------- */
@@ -249,6 +254,14 @@ static planc_status require_variant(const planc_schedule *s, int32_t instance, i
   return refuse_instance(s, instance, "no such variant");
 }
 
+/* Offloads what an instance wrote that other replicas get. */
+static planc_status send(planc_schedule *s, const planc_access *access, int32_t residency) {
+  if (access->write < 0 || access->write != s->trace->buffers[access->buffer].sent) return NULL;
+  PLANC_TRY(planc_schedule_offload(s, residency));
+  s->commands.data[s->commands.len - 1].sends = true;
+  return NULL;
+}
+
 planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t variant, int64_t workspace_address,
                                  bool recompute) {
   if (instance < 0 || instance >= s->trace->n_instances) {
@@ -283,13 +296,15 @@ planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t va
   s->uses.len += it->n_accesses;
   s->n_executed += !recompute;
   s->ran[instance] = variant;
-  return state_command(s, (planc_command){.kind = PLANC_CMD_EXEC,
-                                          .stream = PLANC_STREAM_COMPUTE,
-                                          .recompute = recompute,
-                                          .instance = instance,
-                                          .variant = variant,
-                                          .first_use = (int32_t)first_use,
-                                          .address = workspace_address});
+  PLANC_TRY(state_command(s, (planc_command){.kind = PLANC_CMD_EXEC,
+                                             .stream = (int16_t)(it->job * PLANC_N_STREAMS + PLANC_STREAM_COMPUTE),
+                                             .recompute = recompute,
+                                             .instance = instance,
+                                             .variant = variant,
+                                             .first_use = (int32_t)first_use,
+                                             .address = workspace_address}));
+  for (int32_t k = 0; k < it->n_accesses; k++) PLANC_TRY(send(s, &accesses[k], s->uses.data[first_use + k]));
+  return NULL;
 }
 
 /* --- Copies ----------------------------------------------------------------------------------------------------- */
@@ -307,8 +322,16 @@ static bool is_there(const planc_schedule *s, int32_t buffer, int32_t copy) {
   return s->copies.data[copy].command != PLANC_HOME || planc_schedule_going_home(s, buffer) == PLANC_HOME;
 }
 
+/* The host copy that `version` comes from, perhaps another replica's gradient, or NONE. */
+static int32_t find_source(const planc_schedule *s, int32_t buffer, int32_t version) {
+  int32_t copy = find_host_copy(s, buffer, version), peer = s->trace->buffers[buffer].peer;
+  if (is_there(s, buffer, copy)) return copy;
+  return peer >= 0 && version == 0 ? find_host_copy(s, peer, s->trace->buffers[peer].sent) : NONE;
+}
+
 static bool user_holds(const planc_schedule *s, int32_t buffer, int32_t version) {
-  return version == 0 && (s->trace->buffers[buffer].flags & PLANC_BUFFER_FED);
+  const planc_buffer *it = &s->trace->buffers[buffer];
+  return version == 0 && (it->flags & PLANC_BUFFER_FED) && it->peer < 0;
 }
 
 planc_status planc_schedule_offload(planc_schedule *s, int32_t residency) {
@@ -324,9 +347,10 @@ planc_status planc_schedule_offload(planc_schedule *s, int32_t residency) {
     s->buffers[buffer].newest_copy = (int32_t)s->copies.len - 1;
   }
   s->states.data[residency].copied = true;
-  return state_command(
-      s, (planc_command){
-             .kind = PLANC_CMD_OFFLOAD, .stream = PLANC_STREAM_D2H, .residency = residency, .version = version});
+  return state_command(s, (planc_command){.kind = PLANC_CMD_OFFLOAD,
+                                          .stream = stream_of(s, buffer, PLANC_STREAM_D2H),
+                                          .residency = residency,
+                                          .version = version});
 }
 
 planc_status planc_schedule_deliver(planc_schedule *s, int32_t residency) {
@@ -343,7 +367,7 @@ planc_status planc_schedule_deliver(planc_schedule *s, int32_t residency) {
   s->buffers[buffer].delivered = true;
   s->states.data[residency].copied = true;
   return state_command(s, (planc_command){.kind = PLANC_CMD_OFFLOAD,
-                                          .stream = PLANC_STREAM_D2H,
+                                          .stream = stream_of(s, buffer, PLANC_STREAM_D2H),
                                           .user = true,
                                           .residency = residency,
                                           .version = version});
@@ -353,14 +377,12 @@ planc_status planc_schedule_prefetch(planc_schedule *s, int32_t residency, int32
   PLANC_TRY(require_empty(s, "prefetch", residency));
   int32_t buffer = s->residencies.data[residency].buffer;
   bool user = user_holds(s, buffer, version);
-  int32_t copy = user ? NONE : find_host_copy(s, buffer, version);
-  if (!user && !is_there(s, buffer, copy)) {
-    return refuse_buffer(s, "prefetch", buffer, "version %d is not on the host", version);
-  }
+  int32_t copy = user ? NONE : find_source(s, buffer, version);
+  if (!user && copy == NONE) return refuse_buffer(s, "prefetch", buffer, "version %d is not on the host", version);
   s->states.data[residency].content = version;
   s->states.data[residency].copied = true;
   return state_command(s, (planc_command){.kind = PLANC_CMD_PREFETCH,
-                                          .stream = PLANC_STREAM_H2D,
+                                          .stream = stream_of(s, buffer, PLANC_STREAM_H2D),
                                           .user = user,
                                           .residency = residency,
                                           .source = user ? NONE : s->copies.data[copy].command,
@@ -374,7 +396,8 @@ planc_status planc_schedule_await(planc_schedule *s, int32_t stream, int32_t res
   if (!s->states.data[residency].copied) {
     return refuse_buffer(s, "await", buffer, "no copy was started on residency %d", residency);
   }
-  return state_command(s, (planc_command){.kind = PLANC_CMD_AWAIT, .stream = (int8_t)stream, .residency = residency});
+  return state_command(
+      s, (planc_command){.kind = PLANC_CMD_AWAIT, .stream = stream_of(s, buffer, stream), .residency = residency});
 }
 
 planc_status planc_schedule_move(planc_schedule *s, int32_t destination, int32_t source) {
@@ -386,9 +409,10 @@ planc_status planc_schedule_move(planc_schedule *s, int32_t destination, int32_t
   }
   s->states.data[destination].content = s->states.data[source].content;
   s->states.data[destination].copied = true;
-  return state_command(
-      s, (planc_command){
-             .kind = PLANC_CMD_MOVE, .stream = PLANC_STREAM_COMPUTE, .residency = destination, .source = source});
+  return state_command(s, (planc_command){.kind = PLANC_CMD_MOVE,
+                                          .stream = stream_of(s, buffer, PLANC_STREAM_COMPUTE),
+                                          .residency = destination,
+                                          .source = source});
 }
 
 /* --- Looking ---------------------------------------------------------------------------------------------------- */
@@ -408,7 +432,7 @@ int32_t planc_schedule_content(const planc_schedule *s, int32_t residency) {
 }
 
 bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t version) {
-  return user_holds(s, buffer, version) || is_there(s, buffer, find_host_copy(s, buffer, version));
+  return user_holds(s, buffer, version) || find_source(s, buffer, version) != NONE;
 }
 
 const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s) {
@@ -450,15 +474,18 @@ const int32_t *planc_schedule_uses(const planc_schedule *s) {
 int32_t planc_schedule_ran(const planc_schedule *s, int32_t instance) {
   return s->ran[instance];
 }
+planc_variant planc_adding_variant(const planc_trace *trace, const planc_profile *profile, int32_t instance) {
+  const planc_instance *it = &trace->instances[instance];
+  int64_t add_ns = planc_costs_add_ns(profile, trace->buffers[trace->accesses[it->first_access].buffer].bytes);
+  return (planc_variant){.algorithm = "add",
+                         .time_ns = planc_muldiv_ceil(add_ns, it->n_accesses - 1, 1),
+                         .busy_ppm = 1000000,
+                         .deterministic = true};
+}
+
 planc_variant planc_schedule_variant(const planc_schedule *s, const planc_command *command) {
   const planc_instance *it = &s->trace->instances[command->instance];
-  if (it->role == PLANC_ROLE_ACCUMULATE) {
-    int64_t bytes = s->trace->buffers[s->trace->accesses[it->first_access].buffer].bytes;
-    return (planc_variant){.algorithm = "add",
-                           .time_ns = planc_costs_add_ns(s->costs->profile, bytes),
-                           .busy_ppm = 1000000,
-                           .deterministic = true};
-  }
+  if (it->role != PLANC_ROLE_OP) return planc_adding_variant(s->trace, s->costs->profile, command->instance);
   int32_t count;
   return planc_costs_variants(s->costs, it->op, planc_costs_batch(s->costs, it->batch), &count)[command->variant];
 }

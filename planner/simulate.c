@@ -8,7 +8,8 @@
  * Rates are exact. An exec of time t is t * (1,000,000 + slowdown_ppm) of work, done at 1,000,000 + slowdown_ppm per ns
  * alone and at 1,000,000 beside a copy; where the busy shares of the GPU's execs sum to more than 1,000,000, at that
  * much less in proportion, rounded down. A copy is its time alone * 1,000,000 of work, done at 1,000,000 per ns, and at
- * duplex_ppm beside a copy in the other direction. Ends are rounded up to whole ns.
+ * duplex_ppm beside a copy in the other direction. Where the GPUs share the host link, copies of others count as beside
+ * it, and those of one direction run at equal parts of that, rounded down. Ends are rounded up to whole ns.
  *
  * A captured body is launched as a whole: one launch_ns, nothing of it waits in a queue, and what follows it begins
  * when all of it has ended. Where chunks of virtual memory are mapped in the step, the host waits for the execs that it
@@ -55,8 +56,10 @@ typedef struct lane {
 
 typedef struct gpu {
   int32_t id;
-  int64_t load;    /* busy shares of the execs that run */
-  bool copying[2]; /* by direction */
+  int64_t load;          /* busy shares of the execs that run */
+  int32_t n_computing;   /* execs that run */
+  bool copying[2];       /* by direction */
+  int64_t awaited_until; /* the end of the last wait for a copy in */
 } gpu;
 
 typedef struct simulation {
@@ -71,17 +74,17 @@ typedef struct simulation {
   int32_t n_launchers;
   lane *lanes;
   gpu *gpus;
-  int32_t *recorded; /* by event: the last phase that recorded it, -1 if none */
-  int32_t *recorder; /* by event: the stream that records it in the body, -1 if none */
+  int32_t n_gpus;
+  int32_t n_copying[2]; /* by direction, on all GPUs */
+  int32_t *recorded;    /* by event: the last phase that recorded it, -1 if none */
+  int32_t *recorder;    /* by event: the stream that records it in the body, -1 if none */
   phase phases[MAX_PHASES];
   int32_t n_entered, n_closed; /* phases that hosts have come to; that have ended */
   int32_t epilogue_phase;      /* MAX_PHASES while it is open how many bodies run */
   int32_t steady;              /* the body whose period is the steady one, 0 while there is none */
-  int32_t n_computing;         /* execs that run */
   bool changed, again;         /* rates must be set anew; streams looked at again */
   int64_t now;
   int64_t stall_ns[PLANC_N_STALLS];
-  int64_t awaited_until; /* the end of the last wait for a copy in */
   planc_simulation_visitor visitor;
   void *user;
   int32_t visited; /* phase shown to the visitor, -1 = none */
@@ -147,7 +150,8 @@ static void tear_down(simulation *s) {
 /* The state at the beginning of time. */
 static void reset(simulation *s) {
   const planc_plan *plan = s->plan;
-  int32_t n_gpus = 0;
+  s->n_gpus = 0;
+  memset(s->n_copying, 0, sizeof s->n_copying);
   for (int32_t j = 0; j < plan->n_jobs; j++) s->hosts[j] = (host){.next = s->prologue.first_launch[j]};
   memset(s->gpus, 0, (size_t)plan->n_streams * sizeof *s->gpus);
   memset(s->phases, 0, sizeof s->phases);
@@ -155,8 +159,8 @@ static void reset(simulation *s) {
   for (int32_t i = 0; i < plan->n_events; i++) s->recorded[i] = -1;
   for (int32_t i = 0; i < plan->n_streams; i++) {
     int32_t g = 0;
-    while (g < n_gpus && s->gpus[g].id != plan->streams[i].gpu) g++;
-    if (g == n_gpus) s->gpus[n_gpus++].id = plan->streams[i].gpu;
+    while (g < s->n_gpus && s->gpus[g].id != plan->streams[i].gpu) g++;
+    if (g == s->n_gpus) s->gpus[s->n_gpus++] = (gpu){.id = plan->streams[i].gpu, .awaited_until = -1};
     s->lanes[i] = (lane){.kind = plan->streams[i].kind, .host = plan->streams[i].job, .gpu = g};
     s->lanes[i].next = s->prologue.first[i];
   }
@@ -166,8 +170,6 @@ static void reset(simulation *s) {
   s->n_closed = 0;
   s->epilogue_phase = MAX_PHASES;
   s->steady = 0;
-  s->n_computing = 0;
-  s->awaited_until = -1;
   s->now = 0;
 }
 
@@ -252,10 +254,11 @@ static planc_status start(simulation *s, lane *l, const planc_instr *instr) {
     time = planc_link_ns(planc_instr_direction(instr) ? &device->d2h : &device->h2d, instr->bytes);
     unit = PPM;
     g->copying[planc_instr_direction(instr)] = true;
+    s->n_copying[planc_instr_direction(instr)]++;
   } else {
     g->load += instr->busy_ppm < 0 ? 0 : instr->busy_ppm > PPM ? PPM : instr->busy_ppm;
-    s->n_computing++;
-    s->phases[l->phase].misses += instr->op == PLANC_INSTR_exec && s->awaited_until == s->now;
+    g->n_computing++;
+    s->phases[l->phase].misses += instr->op == PLANC_INSTR_exec && g->awaited_until == s->now;
   }
   if (planc_mul_overflow(time, unit, &l->work))
     return planc_error(PLANC_BAD_INPUT, "a time of %lld ns is too long to simulate", (long long)time);
@@ -299,10 +302,15 @@ static planc_status advance_all(simulation *s) {
 
 /* --- Rates -------------------------------------------------------------------------------------------------------- */
 
+static int64_t copy_rate(const simulation *s, const gpu *g, bool direction) {
+  bool shared = s->plan->shared_link, duplex = shared ? s->n_copying[!direction] > 0 : g->copying[!direction];
+  int64_t rate = (duplex ? s->plan->device.duplex_ppm : PPM) / (shared ? s->n_copying[direction] : 1);
+  return rate > 0 ? rate : 1;
+}
+
 static int64_t rate_of(const simulation *s, lane *l) {
   const gpu *g = &s->gpus[l->gpu];
-  if (planc_instr_is_copy(l->running))
-    return g->copying[!planc_instr_direction(l->running)] ? s->plan->device.duplex_ppm : PPM;
+  if (planc_instr_is_copy(l->running)) return copy_rate(s, g, planc_instr_direction(l->running));
   int64_t rate = g->copying[0] || g->copying[1] ? PPM : PPM + s->plan->device.slowdown_ppm;
   if (g->load <= PPM) return rate;
   l->crowded = true;
@@ -345,11 +353,12 @@ static void finish(simulation *s, lane *l) {
   p->end = s->now;
   if (planc_instr_is_copy(instr)) {
     g->copying[planc_instr_direction(instr)] = false;
+    s->n_copying[planc_instr_direction(instr)]--;
     p->copy_ns[planc_instr_direction(instr)] += s->now - l->start;
   } else {
     if (l->beside) l->beside_ns += s->now - l->since;
     g->load -= instr->busy_ppm < 0 ? 0 : instr->busy_ppm > PPM ? PPM : instr->busy_ppm;
-    s->n_computing--;
+    g->n_computing--;
     s->hosts[l->host].in_flight--;
     p->compute_end = s->now;
     p->lost_ns += lost_ns(s, l);
@@ -395,17 +404,23 @@ static planc_stall cause(const simulation *s, lane *l) {
   return PLANC_STALL_LAUNCH;
 }
 
-/* Nothing computes until `until`: the first compute stream that waits for an event says why, else it is the host. */
-static void count_stall(simulation *s, int64_t until) {
+/* Nothing computes on a GPU until `until`: its first compute stream that waits for an event says why, else it is the
+ * host. */
+static void count_stall(simulation *s, int32_t g, int64_t until) {
   planc_stall why = PLANC_STALL_LAUNCH;
   for (int32_t i = 0; i < s->plan->n_streams; i++) {
     lane *l = &s->lanes[i];
-    if (l->kind != PLANC_STREAM_KIND_compute || !head(s, l)) continue;
+    if (l->kind != PLANC_STREAM_KIND_compute || l->gpu != g || !head(s, l)) continue;
     why = cause(s, l);
     break;
   }
   s->stall_ns[why] += until - s->now;
-  if (why == PLANC_STALL_H2D) s->awaited_until = until;
+  if (why == PLANC_STALL_H2D) s->gpus[g].awaited_until = until;
+}
+
+static void count_stalls(simulation *s, int64_t until) {
+  for (int32_t g = 0; g < s->n_gpus; g++)
+    if (s->gpus[g].n_computing == 0) count_stall(s, g, until);
 }
 
 /* --- The run ------------------------------------------------------------------------------------------------------ */
@@ -438,7 +453,7 @@ static planc_status run(simulation *s) {
     if (s->changed) PLANC_TRY(set_rates(s));
     int64_t next = next_event(s);
     if (next == INT64_MAX) break;
-    if (s->n_computing == 0) count_stall(s, next);
+    count_stalls(s, next);
     s->now = next;
     for (int32_t i = 0; i < s->plan->n_streams; i++)
       if (s->lanes[i].running && s->lanes[i].end == next) finish(s, &s->lanes[i]);
@@ -458,11 +473,12 @@ static void report(const simulation *s, planc_simulation *out) {
   out->first_iteration_ns = s->phases[1].end - s->phases[0].end;
   out->iteration_ns = (p->end - s->phases[from].end) / (k - from);
   out->epilogue_ns = s->phases[s->epilogue_phase].end - s->phases[s->epilogue_phase - 1].end;
-  out->slowdown_ns = p->lost_ns;
+  int32_t n_gpus = s->n_gpus > 0 ? s->n_gpus : 1;
+  out->slowdown_ns = p->lost_ns / n_gpus;
   out->misses = p->misses;
-  for (int i = 0; i < PLANC_N_STALLS; i++) out->stall_ns[i] = p->stall_ns[i] - p[-1].stall_ns[i];
-  out->h2d_ns = p->copy_ns[0];
-  out->d2h_ns = p->copy_ns[1];
+  for (int i = 0; i < PLANC_N_STALLS; i++) out->stall_ns[i] = (p->stall_ns[i] - p[-1].stall_ns[i]) / n_gpus;
+  out->h2d_ns = p->copy_ns[0] / n_gpus;
+  out->d2h_ns = p->copy_ns[1] / n_gpus;
 }
 
 static planc_status simulate(simulation *s, planc_simulation *out) {
@@ -495,5 +511,7 @@ planc_status planc_simulate_captured(const planc_plan *plan, planc_simulation *o
 }
 
 planc_status planc_simulate_mapping(const planc_plan *plan, int64_t chunk_ns, planc_simulation *out) {
+  *out = (planc_simulation){0};
+  if (plan->gpus > 1) return planc_error(PLANC_USAGE, "mapping in the step is simulated on one GPU only");
   return simulate_as((simulation){.plan = plan, .chunk_ns = chunk_ns, .visited = -1}, out);
 }

@@ -45,7 +45,7 @@ static planc_phase phase_of(const planc_trace *trace, int32_t instance) {
 }
 
 static planc_class class_of(const planc_trace *trace, int32_t instance) {
-  if (trace->instances[instance].role == PLANC_ROLE_ACCUMULATE) return PLANC_CLASS_elementwise;
+  if (trace->instances[instance].role != PLANC_ROLE_OP) return PLANC_CLASS_elementwise;
   return planc_op_class(planc_trace_op(trace, instance));
 }
 

@@ -228,8 +228,13 @@ static int64_t copy_ns(const planc_link *link, int64_t bytes) {
   return ns > 0 ? ns : 1;
 }
 
+/* When a gradient that other replicas get has been made. */
+static int64_t made_ns(const tensile *t, int32_t gradient) {
+  return t->start[planc_writer_of(t->trace, gradient, t->trace->buffers[gradient].sent) + 1];
+}
+
 /* Inputs come in ahead of their first access, those of the first instance at the end of the iteration before; results
- * leave behind their last access. */
+ * leave behind their last access. Gradients leave for other replicas when they are made, and theirs come in after. */
 static planc_status reserve_users(tensile *t) {
   const planc_device *device = &t->walk->costs->device;
   int64_t end = t->start[t->trace->n_instances], start;
@@ -238,7 +243,12 @@ static planc_status reserve_users(tensile *t) {
     if (buffer->n_accesses == 0) continue;
     if (buffer->flags & PLANC_BUFFER_FED) {
       int64_t ns = copy_ns(&device->h2d, buffer->bytes), to = t->start[instance_at(t, buffer->first_access)];
-      if (latest(t, 0, to > 0 ? to : end, ns, &start)) PLANC_TRY(reserve(t, start, ns));
+      int64_t from = buffer->peer < 0 ? 0 : made_ns(t, buffer->peer);
+      if (latest(t, from, to > 0 ? to : end, ns, &start)) PLANC_TRY(reserve(t, start, ns));
+    }
+    if (buffer->sent >= 0) {
+      int64_t ns = copy_ns(&device->d2h, buffer->bytes);
+      if (earliest(t, made_ns(t, b), end, ns, &start)) PLANC_TRY(reserve(t, start, ns));
     }
     if (buffer->flags & PLANC_BUFFER_RESULT) {
       int64_t ns = copy_ns(&device->d2h, buffer->bytes);

@@ -87,7 +87,7 @@ planc_status planc_walk_close(planc_walk *walk, int32_t residency) {
 }
 
 int32_t planc_fastest_variant(const planc_costs *costs, const planc_instance *instance, int64_t limit) {
-  if (instance->role == PLANC_ROLE_ACCUMULATE) return 0;
+  if (instance->role != PLANC_ROLE_OP) return 0;
   int32_t count;
   const planc_variant *variants =
       planc_costs_variants(costs, instance->op, planc_costs_batch(costs, instance->batch), &count);

@@ -45,7 +45,8 @@ planc_status planc_walk_exec(planc_walk *walk, int32_t instance, bool recompute)
 /* Closes what `instance` used last; results are delivered first. */
 planc_status planc_walk_close_dead(planc_walk *walk, int32_t instance);
 
-/* The fastest variant of an instance whose workspace is at most `limit`, else the baseline; 0 for ACCUMULATE. */
+/* The fastest variant of an instance whose workspace is at most `limit`, else the baseline; 0 for other roles than OP.
+ */
 int32_t planc_fastest_variant(const planc_costs *costs, const planc_instance *instance, int64_t limit);
 
 /* That variant of an instance. */

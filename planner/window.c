@@ -47,6 +47,12 @@ static bool persists(const policy *p, int32_t buffer) {
   return p->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT;
 }
 
+/* What another replica sends cannot come long before it is needed: it gets its memory and is fetched where it would be
+ * made. */
+static bool is_sent(const policy *p, int32_t buffer) {
+  return p->trace->buffers[buffer].peer >= 0;
+}
+
 static int64_t rounded(int64_t bytes, int64_t unit) {
   return planc_align_up(bytes > 0 ? bytes : 1, unit);
 }
@@ -100,7 +106,8 @@ static planc_status list_uses(policy *p) {
     p->first_use[i] = n;
     for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
       const planc_access *access = &trace->accesses[a];
-      append_use(p, &n, access->buffer, a, access->read >= 0, keeps[a]);
+      bool reads = access->read >= 0 && !is_sent(p, access->buffer);
+      append_use(p, &n, access->buffer, a, reads, keeps[a]);
     }
     append_use(p, &n, workspace_of(p, i), -1, false, false);
   }
@@ -222,7 +229,7 @@ static planc_status state_take(const policy *p, int64_t step) {
   const planc_access *access = &p->trace->accesses[p->access_of_use[p->steps.data[step].use]];
   int32_t residency;
   PLANC_TRY(planc_schedule_acquire(p->schedule, access->buffer, p->addresses[step], &residency));
-  if (p->steps.data[step].kind != PLANC_WINDOW_SWAP_IN) return NULL;
+  if (p->steps.data[step].kind != PLANC_WINDOW_SWAP_IN && !is_sent(p, access->buffer)) return NULL;
   return planc_schedule_prefetch(p->schedule, residency, access->read);
 }
 

@@ -7,7 +7,8 @@
 /* --- Whether it can be done ------------------------------------------------------------------------------------- */
 
 static bool is_same_work(const planc_job *a, const planc_job *b) {
-  return a->batch == b->batch && a->iterations == b->iterations &&
+  return a->batch == b->batch && a->iterations == b->iterations && a->replica == b->replica &&
+         planc_job_whole_batch(a) == planc_job_whole_batch(b) &&
          planc_graph_hash(a->graph) == planc_graph_hash(b->graph);
 }
 

@@ -85,6 +85,7 @@ struct planrt_backend {
   planc_status (*open)(const planrt_device_options *options, planrt_device **out);
   void (*close)(planrt_device *device); /* after a failure too; drops what has not begun */
   bool maps;                            /* has virtual memory */
+  bool parts;                           /* stands for several GPUs, each with a part of the arena */
   /* First byte of device memory, or of the range that it is mapped to; and of the host memory that copies go to. */
   char *(*arena)(const planrt_device *device);
   char *(*host_arena)(const planrt_device *device);

@@ -41,25 +41,30 @@ static planc_status describe_all(planc_arena *arena, const planc_trace *trace, c
   return NULL;
 }
 
-/* ACCUMULATE: two whole buffers as vectors of the gradient's dtype. */
-static planc_status describe_accumulate(planc_arena *arena, const planc_trace *trace, planrt_call *call) {
+/* Whole buffers of a gradient's storage as vectors: those that are added, and the one that gets the sum. */
+static planc_status describe_sum(planc_arena *arena, const planc_trace *trace, planrt_call *call) {
   const planc_instance *instance = &trace->instances[call->instance];
+  int32_t n = instance->n_accesses, sum = -1;
   planrt_operand *operands;
-  if (instance->n_accesses != 2)
-    return planc_error(PLANC_INTERNAL, "op %s: accumulation of %d buffers", call->op->name, instance->n_accesses);
-  PLANC_TRY(PLANC_NEW(arena, &operands, 2));
-  for (int32_t i = 0; i < 2; i++) {
-    const planc_buffer *buffer = &trace->buffers[trace->accesses[instance->first_access + i].buffer];
+  PLANC_TRY(PLANC_NEW(arena, &operands, (int64_t)n + 1));
+  for (int32_t i = 0; i < n; i++) {
+    const planc_access *access = &trace->accesses[instance->first_access + i];
+    const planc_buffer *buffer = &trace->buffers[access->buffer];
     planc_dtype dtype = call->graph->tensors[call->graph->storages[buffer->storage].tensor].dtype;
     operands[i] = (planrt_operand){.data = call->memory[i], .dtype = dtype, .rank = 1, .bytes = buffer->bytes};
-    operands[i].accumulate = i == 1;
     operands[i].elements = operands[i].dims[0] = buffer->bytes / planc_dtype_bytes(dtype);
+    if (operands[i].bytes != operands[0].bytes || dtype != operands[0].dtype)
+      return planc_error(PLANC_INTERNAL, "op %s: accumulation of unlike buffers", call->op->name);
+    if (access->write >= 0) sum = i;
   }
-  if (operands[0].bytes != operands[1].bytes || operands[0].dtype != operands[1].dtype)
-    return planc_error(PLANC_INTERNAL, "op %s: accumulation of unlike buffers", call->op->name);
-  call->in = &operands[0];
-  call->out = &operands[1];
-  call->n_in = call->n_out = 1;
+  if (sum < 0) return planc_error(PLANC_INTERNAL, "op %s: accumulation into no buffer", call->op->name);
+  bool adds = call->role == PLANC_ROLE_ACCUMULATE;
+  operands[n] = operands[sum];
+  operands[n].accumulate = adds;
+  call->in = operands;
+  call->n_in = adds ? 1 : n;
+  call->out = &operands[n];
+  call->n_out = 1;
   return NULL;
 }
 
@@ -73,13 +78,13 @@ planc_status planrt_call_make(planc_arena *arena, const planc_trace *trace, int3
                        .instance = instance,
                        .role = at->role,
                        .batch = at->batch,
-                       .job_batch = job->batch,
+                       .job_batch = planc_job_whole_batch(job),
                        .sample_offset = at->sample_offset,
                        .iteration = at->iteration,
                        .iterations = job->iterations};
   PLANC_TRY(PLANC_NEW(arena, &out->memory, at->n_accesses));
   if (at->n_accesses > 0) memcpy(out->memory, memory, (size_t)at->n_accesses * sizeof *memory);
-  if (at->role == PLANC_ROLE_ACCUMULATE) return describe_accumulate(arena, trace, out);
+  if (at->role != PLANC_ROLE_OP) return describe_sum(arena, trace, out);
 
   out->n_in = out->op->n_in;
   out->n_out = out->op->n_out;

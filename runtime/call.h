@@ -20,10 +20,10 @@ typedef struct planrt_operand {
 typedef struct planrt_call {
   const planc_trace *trace;
   const planc_graph *graph;
-  const planc_op *op; /* its operand lists are those below, but for ACCUMULATE */
+  const planc_op *op; /* its operand lists are those below, but for other roles than OP */
   int32_t instance;
-  planc_role role;                         /* ACCUMULATE: in[0] is added to out[0], both flat */
-  int64_t batch, job_batch, sample_offset; /* samples of the round, of the iteration; the round's first */
+  planc_role role; /* ACCUMULATE: in[0] is added to out[0]; EXCHANGE: out[0], one of in[], is their sum; all flat */
+  int64_t batch, job_batch, sample_offset; /* samples of the round, of the whole iteration; the round's first */
   int32_t iteration, iterations;           /* within the period; per period */
   int32_t n_in, n_out, n_effects;
   planrt_operand *in, *out, *effects;

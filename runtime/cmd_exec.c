@@ -70,10 +70,16 @@ static void interrupt(int number) {
 }
 
 /* Sums up the loss of job 0, which rounds give in parts. */
+/* The jobs of the first training. */
+static int32_t n_replicas(const execution *e) {
+  return e->plan->jobs[0].replicas > 1 ? e->plan->jobs[0].replicas : 1;
+}
+
 static planc_status take_result(void *user, const planrt_result *result) {
   execution *e = user;
   const planc_graph *graph = e->plan->jobs[0].graph;
-  if (result->job != 0 || graph->loss < 0 || graph->tensors[graph->loss].storage != result->storage) return NULL;
+  if (result->job >= n_replicas(e) || graph->loss < 0 || graph->tensors[graph->loss].storage != result->storage)
+    return NULL;
   const planc_tensor *loss = &graph->tensors[graph->loss];
   float value = NAN;
   if (loss->dtype == PLANC_DTYPE_f32 && loss->bytes.per_sample == 0 && loss->bytes.fixed == sizeof value &&
@@ -188,7 +194,7 @@ static bool classifies(const planc_graph *graph) {
 }
 
 static planc_status open_data(execution *e, const planc_arguments *arguments, const char *path) {
-  if (e->plan->n_jobs > 1) return planc_error(PLANC_USAGE, "--data feeds plans of one job");
+  if (e->plan->n_jobs > n_replicas(e)) return planc_error(PLANC_USAGE, "--data feeds plans of one job");
   PLANC_TRY(planrt_data_read(path, e->options.seed, &e->data));
   PLANC_TRY(planc_context(planrt_data_bind(e->data, &e->plan->jobs[0]), "%s", path));
   e->options.feed = feed_data;

@@ -140,10 +140,11 @@ planc_status planrt_data_bind(planrt_data *data, const planc_job *job) {
   }
   if (data->x < 0 || data->labels < 0)
     return planc_error(PLANC_BAD_INPUT, "the graph has no input for the data's %s", data->x < 0 ? "pixels" : "labels");
-  if (job->batch > data->train.len)
-    return planc_error(PLANC_BAD_INPUT, "a batch of %lld samples is more than the %lld rows to train on",
-                       (long long)job->batch, (long long)data->train.len);
   data->job = *job;
+  data->job.batch = planc_job_whole_batch(job);
+  if (data->job.batch > data->train.len)
+    return planc_error(PLANC_BAD_INPUT, "a batch of %lld samples is more than the %lld rows to train on",
+                       (long long)data->job.batch, (long long)data->train.len);
   return NULL;
 }
 

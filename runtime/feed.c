@@ -9,9 +9,10 @@ planc_status planrt_ask(planrt_feed feed, void *user, const planc_trace *trace, 
                         void *out) {
   const planc_buffer *fed = &trace->buffers[buffer];
   const planc_job *job = &trace->jobs[fed->job];
-  planrt_feed_request request = {.job = fed->job,
+  planrt_feed_request request = {.job = fed->job - job->replica,
                                  .storage = fed->storage,
                                  .iteration = period * job->iterations + (fed->iteration < 0 ? 0 : fed->iteration),
+                                 .offset = job->replica * job->batch,
                                  .count = job->batch,
                                  .out = out,
                                  .bytes = fed->bytes};
@@ -31,7 +32,7 @@ planc_status planrt_random_feed(void *user, const planrt_feed_request *request) 
   int64_t classes = session->classes[session->home_of[request->job] + request->storage];
   int64_t size = planc_dtype_bytes(tensor->dtype), elements = request->bytes / size;
   uint64_t key = planrt_key(session->options.seed + (uint64_t)request->job, tensor->name);
-  int64_t first = request->iteration * job->batch;
+  int64_t first = request->iteration * planc_job_whole_batch(job);
   if (tensor->bytes.per_sample > 0) first += request->offset;
   uint64_t counter = (uint64_t)(first * (elements / (request->count > 0 ? request->count : 1)));
 

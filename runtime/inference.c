@@ -35,7 +35,8 @@ planc_status planrt_inference_open(planrt_session *session) {
   if (!inference) return planc_error(PLANC_OUT_OF_MEMORY, "inference pass");
   session->inference = inference;
   planc_job job = session->trace->jobs[0];
-  inference->rounds[0] = job.batch;
+  job.batch = inference->rounds[0] = planc_job_whole_batch(&job);
+  job.replicas = 0;
   job.n_rounds = 1;
   job.rounds = inference->rounds;
   job.iterations = 1;

@@ -1,6 +1,7 @@
 /* Loading: the plan's instructions become actions whose addresses are resolved once, before the first run. A plan that
  * the checker has passed cannot fail here but for want of a kernel; the range checks keep an unchecked one inside the
  * session's memory. */
+#include "plan/layout.h"
 #include "plan/mapping.h"
 #include "runtime/session.h"
 #include "util/math.h"
@@ -17,6 +18,7 @@ typedef struct loader {
   const planc_plan *plan;
   const planc_trace *trace;
   int64_t range;     /* of device addresses */
+  char **arenas;     /* by job, on its GPU */
   place *places;     /* by residency */
   void **memory;     /* scratch: of one instance's accesses */
   planrt_part *part; /* being loaded */
@@ -25,6 +27,14 @@ typedef struct loader {
 static bool inside(int64_t address, int64_t bytes, int64_t size) {
   int64_t end;
   return address >= 0 && bytes >= 0 && !planc_add_overflow(address, bytes, &end) && end <= size;
+}
+
+static planc_status find_arenas(loader *l) {
+  char *all = l->session->backend->arena(l->session->device);
+  PLANC_TRY(PLANC_NEW(&l->session->memory, &l->arenas, l->plan->n_jobs));
+  for (int32_t j = 0; j < l->plan->n_jobs; j++)
+    l->arenas[j] = all + planc_gpu_of_job(l->plan, j) * l->session->gpu_bytes;
+  return NULL;
 }
 
 /* --- Residencies ---------------------------------------------------------------------------------------------- */
@@ -40,8 +50,7 @@ static planc_status locate(loader *l, int32_t residency, int32_t buffer, int64_t
   if (!inside(address, l->trace->buffers[buffer].bytes, l->range))
     return planc_error(PLANC_INVALID_PLAN, "residency %d of %s: address %lld is outside the arena", residency,
                        planc_trace_buffer_name(l->trace, buffer), (long long)address);
-  char *arena = l->session->backend->arena(l->session->device);
-  l->places[residency] = (place){.buffer = buffer, .memory = arena + address};
+  l->places[residency] = (place){.buffer = buffer, .memory = l->arenas[l->trace->buffers[buffer].job] + address};
   return NULL;
 }
 
@@ -130,7 +139,7 @@ static planc_status load_exec(loader *l, const planc_instr *instr, planrt_action
   PLANC_TRY(PLANC_NEW(&session->memory, &call, 1));
   PLANC_TRY(planrt_call_make(&session->memory, l->trace, instr->id, l->memory, call));
   call->algorithm = l->plan->algorithms[instr->aux];
-  call->workspace = session->backend->arena(session->device) + instr->address;
+  call->workspace = l->arenas[l->trace->instances[instr->id].job] + instr->address;
   call->workspace_bytes = instr->bytes;
   out->kind = PLANRT_CALL;
   out->call = call;
@@ -143,7 +152,7 @@ static planc_status load_user(loader *l, const planc_instr *instr, bool body, co
   const planc_buffer *buffer = &l->trace->buffers[at->buffer];
   bool offload = instr->op == PLANC_INSTR_offload;
   uint32_t needed = !body ? PLANC_BUFFER_PERSISTENT : offload ? PLANC_BUFFER_RESULT : PLANC_BUFFER_FED;
-  if (!(buffer->flags & needed))
+  if (!(buffer->flags & needed) || buffer->peer >= 0)
     return planc_error(PLANC_INVALID_PLAN, "%s is not the user's", planc_trace_buffer_name(l->trace, at->buffer));
   out->kind = !body ? PLANRT_COPY : offload ? PLANRT_DELIVER : PLANRT_FEED;
   char *user = body ? NULL : planrt_home(l->session, buffer);
@@ -278,6 +287,7 @@ planc_status planrt_load(planrt_session *session) {
     if (l.trace->instances[i].n_accesses > most) most = l.trace->instances[i].n_accesses;
   PLANC_TRY(PLANC_NEW(&session->memory, &l.memory, most));
   PLANC_TRY(PLANC_NEW(&session->memory, &session->cursors, l.plan->n_streams));
+  PLANC_TRY(find_arenas(&l));
   PLANC_TRY(locate_all(&l));
   PLANC_TRY(load_part(&l, &l.plan->prologue, "prologue", &session->parts[PLANRT_PROLOGUE]));
   PLANC_TRY(load_part(&l, &l.plan->body, "body", &session->parts[PLANRT_BODY]));

@@ -12,7 +12,8 @@ struct planrt_resident {
   planc_arena memory;
   char *workspaces; /* one for each stream that instances may run on at once */
   int64_t workspace_bytes;
-  char **at;           /* by buffer; NULL: nothing that runs touches it */
+  char **at;     /* by buffer; NULL: nothing that runs touches it */
+  int32_t *peer; /* of a gradient: the first buffer in which another replica gets it; of that: the next; -1: none */
   planrt_call **calls; /* by instance; NULL: not run */
 };
 
@@ -55,6 +56,19 @@ static planc_status make_call(planrt_resident *resident, int32_t instance, const
   return planc_context(resident->backend->prepare(resident->device, call), "op %s", call->op->name);
 }
 
+static planc_status link_peers(planrt_resident *resident) {
+  const planc_trace *trace = resident->trace;
+  PLANC_TRY(PLANC_NEW(&resident->memory, &resident->peer, trace->n_buffers));
+  for (int32_t b = 0; b < trace->n_buffers; b++) resident->peer[b] = -1;
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    int32_t gradient = trace->buffers[b].peer;
+    if (gradient < 0) continue;
+    resident->peer[b] = resident->peer[gradient];
+    resident->peer[gradient] = b;
+  }
+  return NULL;
+}
+
 static planc_status build(planrt_resident *resident, const planrt_resident_options *options) {
   const planc_trace *trace = options->trace;
   int64_t *offsets, workspace = 0, bytes = 0;
@@ -64,6 +78,7 @@ static planc_status build(planrt_resident *resident, const planrt_resident_optio
     if (trace->instances[i].n_accesses > most) most = trace->instances[i].n_accesses;
   PLANC_TRY(PLANC_NEW(&resident->memory, &resident->at, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(&resident->memory, &resident->calls, trace->n_instances));
+  PLANC_TRY(link_peers(resident));
   PLANC_TRY(PLANC_NEW(&resident->memory, &offsets, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(&resident->memory, &memory, most));
   PLANC_TRY(lay_out(options, offsets, &workspace, &bytes));
@@ -134,20 +149,35 @@ static planc_status run_instance(planrt_resident *resident, int32_t i, const pla
   return digests ? backend->digest(resident->device, 0, resident->calls[i], &digests[i]) : NULL;
 }
 
+/* Copies what an instance made for other replicas to where they get it. */
+static planc_status send_all(planrt_resident *resident, int32_t i) {
+  const planc_trace *trace = resident->trace;
+  const planc_instance *instance = &trace->instances[i];
+  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+    const planc_buffer *gradient = &trace->buffers[trace->accesses[a].buffer];
+    if (trace->accesses[a].write < 0 || trace->accesses[a].write != gradient->sent) continue;
+    for (int32_t b = resident->peer[trace->accesses[a].buffer]; b >= 0; b = resident->peer[b])
+      PLANC_TRY(resident->backend->copy(resident->device, 0, PLANRT_D2D, resident->at[b],
+                                        resident->at[trace->accesses[a].buffer], gradient->bytes, NULL));
+  }
+  return NULL;
+}
+
 planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
                                  planrt_feed feed, void *user, planrt_span *spans, uint64_t *digests) {
   const planc_trace *trace = resident->trace;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
-    if (!resident->at[b] || !(trace->buffers[b].flags & PLANC_BUFFER_FED)) continue;
+    if (!resident->at[b] || !(trace->buffers[b].flags & PLANC_BUFFER_FED) || trace->buffers[b].peer >= 0) continue;
     PLANC_TRY(
         planrt_ask(feed, user, trace, b, session->options.same_samples ? 0 : launch->step.period, session->staging));
     PLANC_TRY(resident->backend->copy(resident->device, 0, PLANRT_H2D, resident->at[b], session->staging,
                                       trace->buffers[b].bytes, NULL));
   }
-  for (int32_t i = 0; i < trace->n_instances; i++)
-    if (resident->calls[i])
-      PLANC_TRY(
-          planc_context(run_instance(resident, i, launch, spans, digests), "op %s", resident->calls[i]->op->name));
+  for (int32_t i = 0; i < trace->n_instances; i++) {
+    if (!resident->calls[i]) continue;
+    PLANC_TRY(planc_context(run_instance(resident, i, launch, spans, digests), "op %s", resident->calls[i]->op->name));
+    PLANC_TRY(send_all(resident, i));
+  }
   return resident->backend->synchronize(resident->device);
 }
 

@@ -27,6 +27,34 @@ static planc_status check_taken(planrt_session *session) {
                      (long long)session->taken_bytes, (long long)reserved);
 }
 
+/* Each GPU of the plan is a part of the device: its arena, and with virtual memory its range of addresses. */
+static planc_status part_device(planrt_session *session, planrt_device_options *out) {
+  const planc_plan *plan = session->plan;
+  int32_t n_chunks = 0;
+  planc_mapping *mappings;
+  if (plan->gpus > 1 && !session->backend->parts) {
+    return planc_error(PLANC_DEVICE, "the plan is for %d GPUs, backend %s runs on one", plan->gpus,
+                       session->backend->name);
+  }
+  bool mapped = plan->chunk_bytes > 0;
+  int64_t arena = mapped ? plan->arena_bytes : planc_align_up(plan->arena_bytes, PLANRT_ALIGNMENT);
+  session->gpu_bytes = mapped ? planc_plan_range(plan) : arena;
+  if (plan->gpus < 2) return NULL;
+  if (planc_mul_overflow(arena, plan->gpus, &out->arena_bytes) ||
+      planc_mul_overflow(plan->n_mappings, plan->gpus, &arena) || arena > INT32_MAX)
+    return planc_error(PLANC_DEVICE, "the arenas of %d GPUs exceed 64 bits", plan->gpus);
+  PLANC_TRY(PLANC_NEW(&session->memory, &mappings, arena));
+  for (int32_t g = 0; g < plan->gpus; g++) {
+    for (int32_t k = 0; k < plan->n_mappings; k++) {
+      mappings[n_chunks] = plan->mappings[k];
+      mappings[n_chunks++].first += g * (plan->arena_bytes / plan->chunk_bytes);
+    }
+  }
+  out->mappings = mappings;
+  out->n_mappings = n_chunks;
+  return NULL;
+}
+
 /* --- Making --------------------------------------------------------------------------------------------------- */
 
 static planc_status build(planrt_session *session) {
@@ -54,6 +82,7 @@ static planc_status build(planrt_session *session) {
                                   .deterministic = session->options.deterministic,
                                   .link_bytes_per_s = session->options.link_bytes_per_s,
                                   .jitter = session->options.jitter};
+  PLANC_TRY(part_device(session, &device));
   PLANC_TRY(session->backend->open(&device, &session->device));
   PLANC_TRY(session->backend->pin(session->device, session->user_memory, session->user_bytes));
   PLANC_TRY(planrt_load(session));

@@ -48,6 +48,7 @@ struct planrt_session {
   planc_trace *trace;
   const planrt_backend *backend;
   planrt_device *device;
+  int64_t gpu_bytes;   /* GPU g has the g-th so many of the device's addresses */
   int64_t taken_bytes; /* of the device beside the arena */
   planc_arena memory;  /* everything below */
   planrt_part parts[PLANRT_N_PARTS];

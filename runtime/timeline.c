@@ -124,9 +124,8 @@ static void emit_arguments(planc_emit *emit, const planrt_session *session, cons
   EMIT_INT(emit, ",\"args\":{\"instr\":", action->instr);
   EMIT_INT(emit, ",\"period\":", period);
   if (instr->op == PLANC_INSTR_exec) {
-    bool adds = session->trace->instances[instr->id].role == PLANC_ROLE_ACCUMULATE;
     EMIT(emit, ",\"type\":");
-    planc_emit_string(emit, adds ? "accumulate" : planc_trace_op(session->trace, instr->id)->type);
+    planc_emit_string(emit, planc_trace_type(session->trace, instr->id));
   } else {
     EMIT_INT(emit, ",\"bytes\":", instr->bytes);
   }

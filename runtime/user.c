@@ -54,7 +54,7 @@ static planc_status measure(planrt_session *session) {
     if (buffer->flags && buffer->bytes > session->staging_bytes) session->staging_bytes = buffer->bytes;
     /* An inference pass takes the whole batch at once. */
     const planc_job *job = &trace->jobs[buffer->job];
-    int64_t whole = planc_law_at(job->graph->storages[buffer->storage].bytes, job->batch);
+    int64_t whole = planc_law_at(job->graph->storages[buffer->storage].bytes, planc_job_whole_batch(job));
     if (session->options.evaluate && (buffer->flags & PLANC_BUFFER_FED) && whole > session->staging_bytes)
       session->staging_bytes = whole;
     if (!(buffer->flags & PLANC_BUFFER_RESULT)) continue;
@@ -110,7 +110,8 @@ static void carve_all(planrt_session *session, const bool *feeds, carving *c) {
   for (int32_t s = 0; session->plan && s < session->plan->n_streams && !session->options.same_samples; s++)
     if (feeds[s]) session->samples[s] = carve(c, session->staging_bytes);
   for (int32_t b = 0; b < trace->n_buffers && session->options.same_samples; b++)
-    if (trace->buffers[b].flags & PLANC_BUFFER_FED) session->samples[b] = carve(c, trace->buffers[b].bytes);
+    if ((trace->buffers[b].flags & PLANC_BUFFER_FED) && trace->buffers[b].peer < 0)
+      session->samples[b] = carve(c, trace->buffers[b].bytes);
   session->results = carve(c, 0);
   for (int64_t row = 0; row <= session->window; row++) carve(c, session->result_bytes);
 }

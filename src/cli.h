@@ -27,7 +27,8 @@ extern const planc_subcommand planc_cmd_plan, planc_cmd_check, planc_cmd_simulat
   }
 /* Options of every command that plans. */
 #define PLANC_PROBLEM_OPTIONS                                                                                        \
-  PLANC_WORK_OPTIONS,                                                                                                \
+  PLANC_WORK_OPTIONS, {"gpus", 0, "N", "GPUs that train together, each on an equal part of the batch (default: 1)"}, \
+      {"shared-link", 0, NULL, "the GPUs share one link to the host"},                                               \
       {"placement", 0, "NAME", "best-fit or vmm, for policies that allocate as they go (default: best-fit)"},        \
       {"chunk", 0, "SIZE", "chunk of --placement vmm (default: 40M)"},                                               \
       {"window", 0, "SIZE", "schedule-window of policy window (default: 1.5 times the data it may hold)"},           \
@@ -83,6 +84,11 @@ void planc_report_metrics(cJSON *object, const planc_metrics *metrics);
 enum { PLANC_METRIC_TEXT = 32 };
 const char *planc_metric_format(int64_t ppm, int digits, char buffer[PLANC_METRIC_TEXT]);
 const char *planc_percent_format(int64_t ppm, char buffer[PLANC_METRIC_TEXT]);
+
+/* The batch and how GPUs part it, for people: "batch 64", "batch 64 on 2 GPUs, 32 each". */
+void planc_print_batch(const planc_plan *plan);
+/* The batch and the GPUs. */
+void planc_report_batch(const planc_plan *plan, cJSON *object);
 
 /* What binds the peak of a plan, for people: the instruction, its op and the largest live buffers. */
 planc_status planc_print_peak(const planc_plan *plan, FILE *out);

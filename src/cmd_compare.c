@@ -40,17 +40,20 @@ static planc_status find_vanilla(table *t) {
 
 /* `ideal` is a device on which everything fits: its peak is the liveness peak plus reserved. */
 static planc_status ideal_memory(const planc_problem *problem, row *out) {
-  planc_job job = {
-      .graph = problem->graph, .batch = problem->batch, .n_rounds = 1, .rounds = &problem->batch, .iterations = 1};
-  planc_trace *trace;
-  PLANC_TRY(planc_expand(&job, 1, &trace));
+  planc_candidate whole = {0};
   planc_memory_needs needs;
-  planc_status status = planc_memory_needs_of(trace, &needs);
-  planc_trace_free(trace);
+  planc_status status = planc_candidate_rounds(problem, problem->batch, &whole);
+  if (!status) status = planc_memory_needs_of(whole.trace, &needs);
+  planc_candidate_free(&whole);
   if (status) return status;
   out->predicted.peak_bytes = needs.liveness_bytes + planc_profile_device(problem->profile)->reserved_bytes;
   out->least_budget = out->predicted.peak_bytes;
   return NULL;
+}
+
+/* Problems and searches count the batch of each GPU. */
+static int64_t whole_batch(const table *t, int64_t batch) {
+  return batch * t->problem->gpus;
 }
 
 static planc_status measure(const table *t, row *out) {
@@ -66,7 +69,8 @@ static planc_status measure(const table *t, row *out) {
   if (out->feasible) {
     out->predicted = plan->predicted;
     out->sub_batch = plan->jobs[0].rounds[0];
-    planc_metrics_of(&plan->predicted, problem->batch, t->has_vanilla ? &t->vanilla : NULL, &out->metrics);
+    planc_metrics_of(&plan->predicted, whole_batch(t, problem->batch), t->has_vanilla ? &t->vanilla : NULL,
+                     &out->metrics);
     planc_plan_free(plan);
   }
   if (out->policy->supports & PLANC_POLICY_SIMULATED) return ideal_memory(problem, out);
@@ -96,7 +100,7 @@ typedef struct progress {
 static void show_batch(void *user, int64_t batch) {
   const progress *p = user;
   planc_progress(stderr, "%s (%d of %d): batch %lld", p->table->rows[p->at].policy->name, p->at + 1, p->table->n,
-                 (long long)batch);
+                 (long long)whole_batch(p->table, batch));
 }
 
 static planc_status fill_row(table *t, int32_t i) {
@@ -121,16 +125,16 @@ static planc_status require_supported(table *t) {
 
 /* --- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void report_largest(cJSON *json, const row *r) {
+static void report_largest(cJSON *json, const table *t, const row *r) {
   const planc_largest_batch *l = &r->largest;
   if (r->unsupported) {
     cJSON_AddNullToObject(json, "max_batch");
     return;
   }
   cJSON *object = cJSON_AddObjectToObject(json, "max_batch");
-  planc_report_known(object, "batch", !l->unbounded, l->batch);
+  planc_report_known(object, "batch", !l->unbounded, whole_batch(t, l->batch));
   cJSON_AddBoolToObject(object, "unbounded", l->unbounded);
-  planc_report_known(object, "fails_at", l->fails_at > 0, l->fails_at);
+  planc_report_known(object, "fails_at", l->fails_at > 0, whole_batch(t, l->fails_at));
   planc_report_int(object, "tried", l->tried);
 }
 
@@ -155,7 +159,7 @@ static cJSON *row_json(const table *t, const row *r) {
   planc_report_known(json, "recompute_ns", r->feasible, p->recompute_ns);
   planc_report_known(json, "stall_ns", r->feasible, p->stall_ns);
   planc_report_metrics(json, r->feasible ? &r->metrics : NULL);
-  if (t->max_batch) report_largest(json, r);
+  if (t->max_batch) report_largest(json, t, r);
   return json;
 }
 
@@ -165,7 +169,9 @@ static planc_status print_json(const table *t) {
   cJSON_AddStringToObject(object, "planc", "compare/1");
   cJSON_AddStringToObject(object, "graph", problem->graph->name);
   cJSON_AddStringToObject(object, "device", planc_profile_device(problem->profile)->name);
-  planc_report_int(object, "batch", problem->batch);
+  planc_report_int(object, "batch", whole_batch(t, problem->batch));
+  planc_report_int(object, "gpus", problem->gpus);
+  cJSON_AddBoolToObject(object, "shared_link", problem->shared_link);
   planc_report_int(object, "budget_bytes", problem->budget_bytes);
   planc_report_known(object, "vanilla_ns", t->has_vanilla, t->vanilla.iteration_ns);
   planc_report_known(object, "vanilla_bytes", t->has_vanilla, t->vanilla.peak_bytes);
@@ -176,10 +182,10 @@ static planc_status print_json(const table *t) {
 
 /* --- Text -------------------------------------------------------------------------------------------------------- */
 
-static const char *largest_text(const row *r, char buffer[PLANC_SIZE_TEXT]) {
+static const char *largest_text(const table *t, const row *r, char buffer[PLANC_SIZE_TEXT]) {
   if (r->unsupported) return "-";
   if (r->largest.unbounded) return "any";
-  snprintf(buffer, PLANC_SIZE_TEXT, "%lld", (long long)r->largest.batch);
+  snprintf(buffer, PLANC_SIZE_TEXT, "%lld", (long long)whole_batch(t, r->largest.batch));
   return buffer;
 }
 
@@ -187,7 +193,7 @@ static void print_cost(const table *t, const row *r) {
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT], d[PLANC_METRIC_TEXT];
   const planc_predictions *p = &r->predicted;
   printf("%-12s %12s", r->policy->name, r->least_budget < 0 ? "-" : planc_size_format(r->least_budget, a));
-  if (t->max_batch) printf(" %9s", largest_text(r, a));
+  if (t->max_batch) printf(" %9s", largest_text(t, r, a));
   if (r->unsupported) {
     printf("   unsupported: %s\n", planc_status_message(r->unsupported));
     return;
@@ -214,8 +220,11 @@ static void print_metrics(const row *r) {
 
 static planc_status print_table(const table *t) {
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
-  printf("%s, batch %lld on %s, budget %s\n", t->problem->graph->name, (long long)t->problem->batch,
-         planc_profile_device(t->problem->profile)->name, planc_size_format(t->problem->budget_bytes, a));
+  printf("%s, batch %lld on ", t->problem->graph->name, (long long)whole_batch(t, t->problem->batch));
+  if (t->problem->gpus > 1) printf("%d ", t->problem->gpus);
+  printf("%s%s, budget %s\n", planc_profile_device(t->problem->profile)->name,
+         t->problem->gpus > 1 && t->problem->shared_link ? " with one link" : "",
+         planc_size_format(t->problem->budget_bytes, a));
   printf("%-12s %12s", "policy", "least budget");
   if (t->max_batch) printf(" %9s", "max batch");
   printf(" %6s %16s %8s %12s %12s %12s %10s\n", "round", "iteration", "ideal", "peak", "out", "in", "recompute");
@@ -227,7 +236,7 @@ static planc_status print_table(const table *t) {
   for (int32_t i = 0; i < t->n; i++) {
     if (!t->rows[i].largest.fails_at) continue;
     printf("%s: not monotone in the batch: %lld does not fit, %lld does\n", t->rows[i].policy->name,
-           (long long)t->rows[i].largest.fails_at, (long long)t->rows[i].largest.batch);
+           (long long)whole_batch(t, t->rows[i].largest.fails_at), (long long)whole_batch(t, t->rows[i].largest.batch));
   }
   if (feasible == 0) return NULL;
   puts("");

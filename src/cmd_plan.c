@@ -59,7 +59,7 @@ planc_status planc_plan_summarize(const planc_plan *plan, const char *output, bo
     cJSON_AddStringToObject(object, "graph", plan->name);
     cJSON_AddStringToObject(object, "policy", plan->policy);
     cJSON_AddStringToObject(object, "output", output);
-    planc_report_int(object, "batch", job->batch);
+    planc_report_batch(plan, object);
     planc_report_int(object, "rounds", job->n_rounds);
     planc_report_int(object, "sub_batch", job->rounds[0]);
     planc_report_int(object, "budget_bytes", plan->budget_bytes);
@@ -74,8 +74,9 @@ planc_status planc_plan_summarize(const planc_plan *plan, const char *output, bo
     return planc_report_json(object);
   }
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT];
-  printf("%s: %s, batch %lld in %d round%s of %lld\n", output, plan->policy, (long long)job->batch, job->n_rounds,
-         job->n_rounds == 1 ? "" : "s", (long long)job->rounds[0]);
+  printf("%s: %s, ", output, plan->policy);
+  planc_print_batch(plan);
+  printf(" in %d round%s of %lld\n", job->n_rounds, job->n_rounds == 1 ? "" : "s", (long long)job->rounds[0]);
   printf("  peak      %s of %s, host %s\n", planc_size_format(p->peak_bytes, a),
          planc_size_format(plan->budget_bytes, b), planc_size_format(p->host_peak_bytes, c));
   printf("  iteration %s, ideal %s (%+.1f %%)\n", planc_time_format(p->iteration_ns, a),

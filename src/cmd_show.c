@@ -138,7 +138,7 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
     cJSON_AddStringToObject(object, "plan", plan->name);
     cJSON_AddStringToObject(object, "policy", plan->policy);
     cJSON_AddStringToObject(object, "device", plan->device.name);
-    planc_report_int(object, "batch", job->batch);
+    planc_report_batch(plan, object);
     planc_report_int(object, "rounds", job->n_rounds);
     planc_report_int(object, "sub_batch", job->rounds[0]);
     planc_report_int(object, "budget_bytes", plan->budget_bytes);
@@ -156,9 +156,10 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
   }
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT];
   printf("plan of %s, policy %s, device %s\n", plan->name, plan->policy, plan->device.name);
-  printf("batch %lld in %d round%s of %lld; %d op%s in the graph, %d instructions in the body\n", (long long)job->batch,
-         job->n_rounds, job->n_rounds == 1 ? "" : "s", (long long)job->rounds[0], job->graph->n_ops,
-         job->graph->n_ops == 1 ? "" : "s", plan->body.n);
+  planc_print_batch(plan);
+  printf(" in %d round%s of %lld; %d op%s in the graph, %d instructions in the body\n", job->n_rounds,
+         job->n_rounds == 1 ? "" : "s", (long long)job->rounds[0], job->graph->n_ops, job->graph->n_ops == 1 ? "" : "s",
+         plan->body.n);
   printf("budget %s: arena %s, reserved %s", planc_size_format(plan->budget_bytes, a),
          planc_size_format(plan->arena_bytes, b), planc_size_format(plan->device.reserved_bytes, c));
   printf("; host %s\n", planc_size_format(plan->host_arena_bytes, a));

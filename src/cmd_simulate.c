@@ -138,8 +138,9 @@ static planc_status print_text(const timed_plan *timed, const planc_simulation *
   const planc_plan *plan = timed->plan;
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
   const planc_job *job = &plan->jobs[0];
-  printf("%s, %s on %s, batch %lld in %d round%s\n", plan->name, plan->policy, plan->device.name, (long long)job->batch,
-         job->n_rounds, job->n_rounds == 1 ? "" : "s");
+  printf("%s, %s on %s, ", plan->name, plan->policy, plan->device.name);
+  planc_print_batch(plan);
+  printf(" in %d round%s\n", job->n_rounds, job->n_rounds == 1 ? "" : "s");
   if (plan != timed->file) {
     printf("at other times than it was planned with: %d of %d ops\n", timed->retimed.n_ops - timed->retimed.n_kept,
            timed->retimed.n_ops);

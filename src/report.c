@@ -71,6 +71,19 @@ const char *planc_percent_format(int64_t ppm, char buffer[PLANC_METRIC_TEXT]) {
   return buffer;
 }
 
+void planc_print_batch(const planc_plan *plan) {
+  const planc_job *job = &plan->jobs[0];
+  printf("batch %lld", (long long)planc_job_whole_batch(job));
+  if (job->replicas < 2) return;
+  printf(" on %d GPUs%s, %lld each", job->replicas, plan->shared_link ? " with one link" : "", (long long)job->batch);
+}
+
+void planc_report_batch(const planc_plan *plan, cJSON *object) {
+  planc_report_int(object, "batch", planc_job_whole_batch(&plan->jobs[0]));
+  planc_report_int(object, "gpus", plan->gpus);
+  cJSON_AddBoolToObject(object, "shared_link", plan->shared_link);
+}
+
 enum { NAMED = 8 };
 
 planc_status planc_print_peak(const planc_plan *plan, FILE *out) {

@@ -87,6 +87,17 @@ static planc_status read_placement(const planc_arguments *arguments, planc_probl
   return NULL;
 }
 
+/* The batch becomes that of each GPU. */
+static planc_status read_gpus(const planc_arguments *arguments, planc_problem *problem) {
+  int64_t gpus, batch = problem->batch;
+  PLANC_TRY(planc_option_int(arguments, "gpus", 1, INT32_MAX, 1, &gpus));
+  problem->gpus = (int32_t)gpus;
+  problem->shared_link = planc_option_given(arguments, "shared-link");
+  problem->batch = batch / gpus;
+  if (batch % gpus == 0) return NULL;
+  return planc_error(PLANC_USAGE, "a batch of %lld has no %lld equal parts", (long long)batch, (long long)gpus);
+}
+
 planc_status planc_setup_policy_options(const planc_arguments *arguments, planc_problem *problem) {
   PLANC_TRY(planc_option_int(arguments, "swap-rate", 1, 100, 100, &problem->swap_rate_ppm));
   problem->swap_rate_ppm *= PPM_OF_PERCENT;
@@ -104,6 +115,7 @@ static planc_status read_problem(const planc_arguments *arguments, planc_setup *
     problem->batch = graph->batch ? graph->batch : FALLBACK_BATCH;
     planc_note("batch %lld (%s)", (long long)problem->batch, graph->batch ? "the graph's header" : "the fall-back");
   }
+  PLANC_TRY(read_gpus(arguments, problem));
   PLANC_TRY(planc_option_size(arguments, "budget", device->memory_bytes, &problem->budget_bytes));
   PLANC_TRY(planc_option_size(arguments, "host-budget", -1, &problem->host_budget_bytes));
   PLANC_TRY(planc_option_int(arguments, "sub-batch", 1, problem->batch, 0, &problem->sub_batch));

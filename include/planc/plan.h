@@ -43,8 +43,9 @@ typedef enum planc_instr_op {
 #undef X
 } planc_instr_op;
 
-#define PLANC_USER (-1) /* host address of the user's own memory: feeds, results, persistent buffers before and after \
-                         */
+#define PLANC_USER                                                                                   \
+  (-1) /* host address of the user's own memory: feeds, results, persistent buffers before and after \
+        */
 
 typedef struct planc_instr {
   uint8_t op;        /* planc_instr_op */
@@ -85,9 +86,10 @@ typedef struct planc_section {
   const planc_instr *instrs;
 } planc_section;
 
+/* Of several GPUs as in planc_simulation. */
 typedef struct planc_predictions {
   int64_t iteration_ns; /* steady state, per period */
-  int64_t ideal_ns;     /* sum of the ops' times with the fastest algorithms, whole batch, everything resident */
+  int64_t ideal_ns;     /* sum of the ops' times with the fastest algorithms, whole batch (of each GPU), all resident */
   int64_t bound_ns;     /* certified lower bound on the iteration, 0 = none */
   int64_t peak_bytes, host_peak_bytes; /* arena plus reserved; host arena */
   int64_t d2h_bytes, h2d_bytes, recompute_ns, stall_ns;
@@ -99,6 +101,7 @@ typedef struct planc_plan {
   int64_t budget_bytes, host_budget_bytes; /* host: -1 = none given */
   int64_t arena_bytes, host_arena_bytes;
   int32_t gpus;
+  bool shared_link;    /* the GPUs' copies of a direction share the bandwidth of one link */
   uint64_t graph_hash; /* of job 0's graph */
   int32_t n_jobs;
   const planc_job *jobs;

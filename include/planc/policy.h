@@ -15,8 +15,10 @@ typedef enum planc_placement {
 typedef struct planc_problem {
   const planc_graph *graph; /* with backward ops, unless planned for inference */
   const planc_profile *profile;
-  int64_t batch;
-  int64_t budget_bytes;      /* device peak, reserved included */
+  int64_t batch;             /* of each GPU */
+  int32_t gpus;              /* which train together, each on a batch of its own; 0 = 1 */
+  bool shared_link;          /* to the host */
+  int64_t budget_bytes;      /* device peak of each GPU, reserved included */
   int64_t host_budget_bytes; /* -1 = not limited */
   int64_t sub_batch;         /* fixed by the user; 0 = the policy chooses */
   bool split_batch_norm;     /* the user allows splitting a batch-coupled graph */
@@ -28,7 +30,8 @@ typedef struct planc_problem {
   int64_t swap_rate_ppm;   /* policy tensile: the share of all tensors that may be swapped; 0 = all */
 } planc_problem;
 
-/* What a policy gives out; freed with planc_candidate_free. */
+/* What a policy gives out; freed with planc_candidate_free. Of several GPUs it plans the first as a replica without the
+ * others (planc_expand_replica), who do the same. */
 typedef struct planc_candidate {
   planc_trace *trace;
   planc_costs *costs;

@@ -25,7 +25,7 @@
 /* Device addresses and host addresses are multiples of this. */
 enum { PLANC_ALIGNMENT = PLANC_PLAN_ALIGNMENT };
 
-/* Streams of a single job. */
+/* Streams of a job: stream k of job j is number j * PLANC_N_STREAMS + k. */
 enum { PLANC_STREAM_COMPUTE, PLANC_STREAM_H2D, PLANC_STREAM_D2H, PLANC_N_STREAMS };
 
 typedef enum planc_command_kind {
@@ -40,14 +40,15 @@ typedef enum planc_command_kind {
 
 typedef struct planc_command {
   planc_command_kind kind;
-  int8_t stream;
+  int16_t stream;
   bool recompute;    /* exec: restores a version that was made before */
+  bool sends;        /* offload: what the exec before made, for the other replicas; it was not stated */
   bool user;         /* offload, prefetch: the other side is the user's memory, not a host slot */
   int32_t residency; /* all but exec; move: the destination */
   int32_t source;    /* move: the origin; prefetch: the offload command that made the host copy, or PLANC_HOME; -1 =
                         user */
   int32_t instance;  /* exec */
-  int32_t variant;   /* exec: index among the op's variants at its batch; 0 for ACCUMULATE */
+  int32_t variant;   /* exec: index among the op's variants at its batch; 0 for other roles than OP */
   int32_t first_use; /* exec: schedule->uses[first_use + k] is the residency of the instance's k-th access, -1 for a
                         side effect that a recompute skips */
   int32_t version;   /* offload, prefetch: which version is copied */
@@ -61,7 +62,7 @@ typedef struct planc_residency {
 
 typedef struct planc_schedule planc_schedule;
 
-/* A schedule over `trace` and `costs` (of the trace's single job); both are borrowed. */
+/* A schedule over `trace` and `costs` (of the trace's single job, or its replicas); both are borrowed. */
 planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *costs, planc_schedule **out);
 void planc_schedule_free(planc_schedule *schedule);
 
@@ -89,16 +90,18 @@ planc_status planc_schedule_acquire(planc_schedule *s, int32_t buffer, int64_t a
 planc_status planc_schedule_release(planc_schedule *s, int32_t residency);
 /* Runs an instance on the compute stream with the open residencies that hold what it reads; what it only writes goes to
  * the buffer's open residency that was opened last. With `recompute`, side effects are skipped and the variant
- * is that of the first run, so that the bits are, too. */
+ * is that of the first run, so that the bits are, too. A gradient that other replicas get is offloaded right after. */
 planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t variant, int64_t workspace_address,
                                  bool recompute);
 /* Copies the residency's content to a host slot; its host copy then stays until the buffer's last access. */
 planc_status planc_schedule_offload(planc_schedule *s, int32_t residency);
 /* Copies a result's last version to the user. */
 planc_status planc_schedule_deliver(planc_schedule *s, int32_t residency);
-/* Fills an open, empty residency with `version` from its host copy or, for version 0 of a fed buffer, from the user. */
+/* Fills an open, empty residency with `version` from its host copy or, for version 0 of a fed buffer, from the user or
+ * the host copy of the other replica's gradient. */
 planc_status planc_schedule_prefetch(planc_schedule *s, int32_t residency, int32_t version);
-/* Makes `stream` wait until the copy last started on `residency` (which may be closed) has ended. */
+/* Makes `stream` of the buffer's job (PLANC_STREAM_...) wait until the copy last started on `residency` (which may be
+ * closed) has ended. */
 planc_status planc_schedule_await(planc_schedule *s, int32_t stream, int32_t residency);
 /* Copies the content of `source` to the open, empty residency `destination` of the same buffer. */
 planc_status planc_schedule_move(planc_schedule *s, int32_t destination, int32_t source);
@@ -130,7 +133,9 @@ int32_t planc_schedule_going_home(const planc_schedule *s, int32_t buffer);
 const int32_t *planc_schedule_uses(const planc_schedule *s);
 /* Checks that the schedule is whole: every instance ran, every result was delivered, the boundary is restored. */
 planc_status planc_schedule_finish(planc_schedule *s);
-/* The variant an exec command chose; for ACCUMULATE instances one made from the device's memory bandwidth. */
+/* The variant an exec command chose. */
 planc_variant planc_schedule_variant(const planc_schedule *s, const planc_command *command);
+/* How an instance runs that only adds gradients (of another role than OP): made from the device's memory bandwidth. */
+planc_variant planc_adding_variant(const planc_trace *trace, const planc_profile *profile, int32_t instance);
 
 #endif

@@ -1,5 +1,6 @@
 /* The simulator: one for every policy. Discrete events over a plan's instructions: a dispatch engine (launch cost,
- * in-flight limit), compute streams, one copy engine per direction; copies slow compute, duplex slows copies. */
+ * in-flight limit), compute streams, one copy engine per direction and GPU; copies slow compute, duplex slows copies,
+ * and so does a host link that GPUs share. */
 #ifndef PLANC_SIMULATE_H
 #define PLANC_SIMULATE_H
 
@@ -7,6 +8,7 @@
 
 typedef enum planc_stall { PLANC_STALL_H2D, PLANC_STALL_D2H, PLANC_STALL_LAUNCH, PLANC_N_STALLS } planc_stall;
 
+/* Of several GPUs, bytes are those of all, but for peaks, and times that are spent on each GPU are means. */
 typedef struct planc_simulation {
   int64_t prologue_ns, iteration_ns, epilogue_ns; /* iteration: steady state, one period */
   int64_t first_iteration_ns;
@@ -17,7 +19,7 @@ typedef struct planc_simulation {
   int64_t misses; /* ops for which a copy in came late: when all else was ready nothing computed until it ended */
   int64_t h2d_bytes, d2h_bytes, h2d_ns, d2h_ns; /* per period: moved, engine busy */
   int64_t peak_bytes;                           /* arena plus reserved */
-  int64_t live_peak_bytes;                      /* most bytes of open residencies and workspace at one time */
+  int64_t live_peak_bytes;                      /* most bytes of open residencies and workspace at one time, on a GPU */
   int32_t live_peak_instr;                      /* the body's instruction at which that is reached */
   int64_t mapped_chunks; /* in one period, by planc_simulate_mapping: chunks mapped and unmapped */
 } planc_simulation;

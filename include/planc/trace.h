@@ -13,19 +13,30 @@
 
 #include "planc/graph.h"
 
-/* A job: a graph, its batch, how the batch is cut into rounds (sub-batches), and its iterations per period. */
+/* A job: a graph, its batch, how the batch is cut into rounds (sub-batches), and its iterations per period.
+ *
+ * Jobs that are replicas train together (data parallelism): each works on an equal part of the samples, and before the
+ * optimizer every gradient is summed over all of them. Replicas 0 .. n-1 of a training follow each other among the
+ * jobs, with the same graph, batch and iterations. */
 typedef struct planc_job {
   const planc_graph *graph;
-  int64_t batch;
+  int64_t batch; /* samples of an iteration; of a replica: of its part */
   int32_t n_rounds;
   const int64_t *rounds; /* samples of each round, all positive, summing to batch */
   int32_t iterations;    /* per period, at least 1 */
   const int32_t *order;  /* op order of a round, a legal permutation; NULL = the graph's */
+  int32_t replica;       /* which of the replicas it is, from 0 on */
+  int32_t replicas;      /* how many train together; 0 and 1: the job trains alone */
 } planc_job;
+
+/* The samples of an iteration of the whole training, which means are taken over. */
+static inline int64_t planc_job_whole_batch(const planc_job *job) {
+  return job->replicas > 1 ? job->batch * job->replicas : job->batch;
+}
 
 enum {
   PLANC_BUFFER_PERSISTENT = 1, /* param or state: survives the period */
-  PLANC_BUFFER_FED = 2,        /* version 0 comes from the user's memory: input batches */
+  PLANC_BUFFER_FED = 2,        /* version 0 comes from outside: an input batch, or the gradient of another replica */
   PLANC_BUFFER_RESULT = 4      /* its last version leaves for the user's memory once per period: loss, outputs */
 };
 
@@ -36,6 +47,8 @@ typedef struct planc_buffer {
   uint32_t flags;
   int64_t bytes;
   int32_t last_version;             /* versions 0 .. last_version */
+  int32_t sent;                     /* a replica's gradient: the version that the others get; else -1 */
+  int32_t peer;                     /* fed: the gradient whose `sent` version is this one's version 0; -1: the user */
   int32_t first_access, n_accesses; /* slice of trace->by_buffer */
 } planc_buffer;
 
@@ -48,17 +61,18 @@ typedef struct planc_access {
 } planc_access;
 
 typedef enum planc_role {
-  PLANC_ROLE_OP,        /* runs the graph's op */
-  PLANC_ROLE_ACCUMULATE /* adds a round's temporary gradient (first access, read) to the gradient (second, in place) */
+  PLANC_ROLE_OP,         /* runs the graph's op */
+  PLANC_ROLE_ACCUMULATE, /* adds a round's temporary gradient (first access, read) to the gradient (second, in place) */
+  PLANC_ROLE_EXCHANGE /* sums the replicas' gradients, access k the k-th one's, from the first on; its own in place */
 } planc_role;
 
 typedef struct planc_instance {
-  int32_t job, iteration, round; /* round is -1 for optimizer ops */
-  int32_t op;                    /* for ACCUMULATE: the op whose gradient it adds */
+  int32_t job, iteration, round; /* round is -1 for optimizer ops and EXCHANGE */
+  int32_t op;                    /* for ACCUMULATE and EXCHANGE: the op whose gradient it adds */
   planc_role role;
   bool accumulates;                 /* adds to its gradient (beta = 1) */
-  int64_t batch;                    /* samples of its round; the job's batch for optimizer ops */
-  int64_t sample_offset;            /* of its round within the batch */
+  int64_t batch;                    /* samples of its round; the job's batch where there is no round */
+  int64_t sample_offset;            /* of its round within the batch of the whole training */
   int32_t first_access, n_accesses; /* slice of trace->accesses */
 } planc_instance;
 
@@ -76,19 +90,27 @@ typedef struct planc_trace {
  *  - a gradient spans the rounds of its iteration: in rounds after the first its single writer adds in place where its
  *    type can and nothing else in the round touches the gradient; else the round works on a temporary buffer (kind
  *    temp), and an ACCUMULATE instance adds that after the round's last access;
- *  - input buffers are per round and fed; loss and outputs are per round and leave.
+ *  - input buffers are per round and fed; loss and outputs are per round and leave;
+ *  - replicas run their rounds one after the other; then each in turn has an EXCHANGE instance for every gradient that
+ *    its rounds made, in the order in which they were done with them, and its optimizer ops. What it gets of another
+ *    replica is a fed buffer of its own (kind temp).
  * Fails with BAD_INPUT on overflow, on rounds that do not sum to the batch, on an order that is no permutation or lets
  * an op see another version than the graph's order does, and, while there are several rounds, where an optimizer op
- * touches a buffer of a round or rounds share a buffer whose size depends on the batch. */
+ * touches a buffer of a round or rounds share a buffer whose size depends on the batch. What several rounds may not
+ * do, replicas may not either. */
 planc_status planc_expand(const planc_job *jobs, int32_t n_jobs, planc_trace **out);
+/* Replica 0 without the others, who do the same at the same time: its own gradients stand for theirs. */
+planc_status planc_expand_replica(const planc_job *job, planc_trace **out);
 /* Fails with BAD_INPUT, as planc_expand would, when the graph cannot run in several rounds. */
 planc_status planc_check_rounds(const planc_graph *graph);
 void planc_trace_free(planc_trace *trace);
 
-/* The access of `instance` that serves tensor `tensor` of its op; -1 if there is none, as for ACCUMULATE. */
+/* The access of `instance` that serves tensor `tensor` of its op; -1 if there is none, as for other roles than OP. */
 int32_t planc_trace_access_of(const planc_trace *trace, int32_t instance, int32_t tensor);
 /* The graph's op of an instance. */
 const planc_op *planc_trace_op(const planc_trace *trace, int32_t instance);
+/* What an instance runs: its op's type, "accumulate" or "exchange". */
+const char *planc_trace_type(const planc_trace *trace, int32_t instance);
 /* The storage's name of a buffer. */
 const char *planc_trace_buffer_name(const planc_trace *trace, int32_t buffer);
 /* True when running the instance again restores what it wrote: it writes no persistent or gradient buffer other than

@@ -30,7 +30,7 @@ planc_status planrt_backend_find(const char *name, const planrt_backend **out);
 
 /* Asks for samples [offset, offset + count) of the batch of one iteration of an input. */
 typedef struct planrt_feed_request {
-  int32_t job;
+  int32_t job;       /* of replicas the first, which stands for all */
   int32_t storage;   /* of the job's graph, an input */
   int64_t iteration; /* of the job, counted from 0 over all runs */
   int64_t offset, count;

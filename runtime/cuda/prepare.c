@@ -16,6 +16,7 @@ static library library_of(const planrt_device *device, const planrt_call *call, 
     *out_op = &planrt_cuda_synthetic;
     return LIBRARY_OWN;
   }
+  if (call->role == PLANC_ROLE_EXCHANGE) return LIBRARY_NONE;
   if (call->role == PLANC_ROLE_ACCUMULATE) {
     *out_op = &planrt_cuda_accumulate;
   } else {
@@ -27,7 +28,8 @@ static library library_of(const planrt_device *device, const planrt_call *call, 
 }
 
 static planc_status no_kernel(const planrt_call *call) {
-  return planc_error(PLANC_DEVICE, "the CUDA backend has no kernel for %s with these operands", call->op->type);
+  return planc_error(PLANC_DEVICE, "the CUDA backend has no kernel for %s with these operands",
+                     planc_trace_type(call->trace, call->instance));
 }
 
 static int64_t own_workspace(const planrt_cuda_op *op, const planrt_call *call) {

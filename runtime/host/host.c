@@ -260,6 +260,7 @@ const planrt_backend planrt_host_backend = {
     .open = open_device,
     .close = close_device,
     .maps = true,
+    .parts = true,
     .arena = arena,
     .host_arena = host_arena,
     .pin = pin,

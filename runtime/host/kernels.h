@@ -13,6 +13,7 @@ typedef struct planrt_kernel {
 /* The kernel for an op type, or NULL. */
 const planrt_kernel *planrt_kernel_find(const char *type);
 extern const planrt_kernel planrt_accumulate_kernel; /* for the role ACCUMULATE */
+extern const planrt_kernel planrt_exchange_kernel;   /* for the role EXCHANGE */
 extern const planrt_kernel planrt_synthetic_kernel;  /* the stand-in for any op */
 
 /* One file per family. */

@@ -17,7 +17,7 @@ static bool has_dtypes(const planrt_operand *operands, int32_t count) {
 
 /* The plain kernel for a call: any algorithm's, in one order of summation and without workspace. */
 static planc_status find_plain(const planrt_preparer *preparer, const planrt_call *call, const planrt_kernel **out) {
-  *out = &planrt_accumulate_kernel;
+  *out = call->role == PLANC_ROLE_EXCHANGE ? &planrt_exchange_kernel : &planrt_accumulate_kernel;
   if (preparer->synthetic) {
     *out = &planrt_synthetic_kernel;
     return NULL;

@@ -107,9 +107,22 @@ static int64_t count_accesses(const planc_graph *graph, const planc_op *op, int3
   return n;
 }
 
+/* Gradients that an op is the first to write. */
+static int64_t count_gradients(const planc_graph *graph, const planc_op *op, int32_t *seen) {
+  int64_t n = 0;
+  for (int32_t k = 0; k < op->n_out; k++) {
+    int32_t storage = graph->tensors[op->out[k]].storage;
+    if (graph->storages[storage].kind != PLANC_KIND_grad || seen[storage]) continue;
+    seen[storage] = -1;
+    n++;
+  }
+  return n;
+}
+
 /* What one iteration of a graph in one round needs at least: of round ops and of optimizer ops. */
 typedef struct graph_needs {
   int64_t runs[2], uses[2];
+  int64_t gradients; /* that a replica exchanges */
 } graph_needs;
 
 static planc_status measure_graph(const planc_plan *plan, const planc_graph *graph, graph_needs *out) {
@@ -119,6 +132,7 @@ static planc_status measure_graph(const planc_plan *plan, const planc_graph *gra
   for (int32_t o = 0; o < graph->n_ops && out->runs[0] + out->runs[1] <= plan->body.n; o++) {
     bool once = graph->ops[o].phase == PLANC_PHASE_optimizer;
     out->runs[once]++;
+    if (!once) out->gradients += count_gradients(graph, &graph->ops[o], seen);
     out->uses[once] += count_accesses(graph, &graph->ops[o], seen, o + 1);
   }
   free(seen);
@@ -145,6 +159,11 @@ static planc_status bound_trace(planc_machine *m, const planc_plan_layout *layou
     for (int k = 0; k < 2; k++) {
       instances = planc_add_saturate(instances, planc_muldiv_ceil(need->runs[k], times[k], 1));
       accesses = planc_add_saturate(accesses, planc_muldiv_ceil(need->uses[k], times[k], 1));
+    }
+    if (job->replicas > 1) {
+      int64_t exchanges = planc_muldiv_ceil(need->gradients, job->iterations, 1);
+      instances = planc_add_saturate(instances, exchanges);
+      accesses = planc_add_saturate(accesses, planc_muldiv_ceil(exchanges, job->replicas, 1));
     }
     if (instances > plan->body.n || accesses > plan->n_uses) {
       return planc_error(PLANC_INVALID_PLAN,

@@ -16,13 +16,6 @@ typedef struct interval_end {
 
 enum { KEY_SHIFT = 54, DIGIT_BITS = 11, N_DIGITS = 1 << DIGIT_BITS };
 
-int32_t planc_gpu_of_job(const planc_plan *plan, int32_t job) {
-  for (int32_t s = 0; s < plan->n_streams; s++) {
-    if (plan->streams[s].job == job) return plan->streams[s].gpu;
-  }
-  return 0;
-}
-
 /* The interval's arena, -1 where the instruction names no interval. */
 static int32_t arena_of(const planc_plan *plan, const planc_trace *trace, const int32_t *gpu_of_job,
                         const planc_instr *instr) {

@@ -28,8 +28,6 @@ typedef struct planc_extents {
   planc_place *homes; /* by boundary row: the host bytes of what is at home */
 } planc_extents;
 
-/* The GPU that a job's streams are on; 0 for a job without streams. */
-int32_t planc_gpu_of_job(const planc_plan *plan, int32_t job);
 planc_status planc_extents_make(const planc_plan *plan, const planc_trace *trace, planc_arena *arena,
                                 planc_extents *out);
 

@@ -35,6 +35,10 @@ const char *planc_buffer_label(const planc_machine *machine, int32_t buffer, cha
     return label;
   }
   const planc_buffer *of = &machine->trace->buffers[buffer];
+  if (of->peer >= 0) {
+    append(label, "the copy in job %d of ", of->job);
+    of = &machine->trace->buffers[of->peer];
+  }
   append(label, "%s", planc_trace_buffer_name(machine->trace, buffer));
   append_place(machine, of->job, of->iteration, of->round, label);
   return label;
@@ -48,7 +52,8 @@ const char *planc_instance_label(const planc_machine *machine, int32_t instance,
   }
   const planc_instance *of = &machine->trace->instances[instance];
   const char *name = planc_trace_op(machine->trace, instance)->name;
-  append(label, of->role == PLANC_ROLE_ACCUMULATE ? "the sum of %s" : "%s", name);
+  static const char *const formats[] = {"%s", "the sum of %s", "the exchange of %s"};
+  append(label, formats[of->role], name);
   append_place(machine, of->job, of->iteration, of->round, label);
   return label;
 }

@@ -326,8 +326,20 @@ static planc_status step_offload(planc_machine *m) {
 static planc_status fetch_from_user(const planc_machine *m, const planc_resident *resident) {
   if (m->run == PLANC_RUN_EPILOGUE) return planc_machine_fault(m, "nothing comes from the user in the epilogue");
   bool home = m->run == PLANC_RUN_PROLOGUE;
-  if (buffer_of(m, resident)->flags & (home ? PLANC_BUFFER_PERSISTENT : PLANC_BUFFER_FED)) return NULL;
+  const planc_buffer *buffer = buffer_of(m, resident);
+  bool fed = (buffer->flags & PLANC_BUFFER_FED) && buffer->peer < 0;
+  if (home ? (buffer->flags & PLANC_BUFFER_PERSISTENT) != 0 : fed) return NULL;
   return planc_machine_fault(m, "is not %s", home ? "a persistent buffer" : "a buffer that the user feeds");
+}
+
+/* What a replica gets of another one: the gradient in the version that all of its rounds made. */
+static planc_status fetch_from_peer(const planc_machine *m, const planc_content *content, int32_t *out_version) {
+  int32_t sent = m->trace->buffers[content->buffer].sent;
+  char label[PLANC_LABEL];
+  *out_version = 0;
+  if (content->version == sent) return NULL;
+  return planc_machine_fault(m, "gets version %d of %s, not what is sent, version %d", content->version,
+                             planc_buffer_label(m, content->buffer, label), sent);
 }
 
 static planc_status fetch_from_slot(planc_machine *m, planc_mark mark, const planc_resident *resident,
@@ -336,15 +348,18 @@ static planc_status fetch_from_slot(planc_machine *m, planc_mark mark, const pla
   const planc_place *slot = &m->extents.of[m->index];
   PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
   const planc_content *content = planc_memory_content(&m->memory, slot->extents[0]);
-  if (!content || content->run != (int32_t)m->run || content->buffer != resident->buffer) {
+  if (!content || content->run != (int32_t)m->run) {
+    return planc_machine_fault(m, "this body left no copy of it at host address %lld", (long long)m->instr->address);
+  }
+  if (content->buffer == resident->buffer) {
+    *out_version = content->version;
+  } else if (content->buffer == buffer_of(m, resident)->peer) {
+    PLANC_TRY(fetch_from_peer(m, content, out_version));
+  } else {
     char label[PLANC_LABEL];
-    if (!content || content->run != (int32_t)m->run) {
-      return planc_machine_fault(m, "this body left no copy of it at host address %lld", (long long)m->instr->address);
-    }
     return planc_machine_fault(m, "host address %lld holds %s", (long long)m->instr->address,
                                planc_buffer_label(m, content->buffer, label));
   }
-  *out_version = content->version;
   return access_bytes(m, mark, slot, false, -1, "its host slot", &m->host_touched);
 }
 

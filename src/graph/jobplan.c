@@ -140,7 +140,7 @@ static planc_status check_order(planc_arena *arena, const planc_job_plan *plan) 
 /* Finds how long every storage lasts and who touches the gradients within a round. */
 static planc_status find_scopes(planc_job_plan *plan) {
   const planc_graph *graph = plan->job->graph;
-  bool split = plan->job->n_rounds > 1;
+  bool split = plan->job->n_rounds > 1 || plan->job->replicas > 1;
   for (int32_t position = 0; position < graph->n_ops; position++) {
     int32_t o = plan->order[position];
     const planc_op *op = &graph->ops[o];

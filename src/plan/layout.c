@@ -26,6 +26,13 @@ planc_status planc_plan_layout_make(const planc_plan *plan, planc_arena *arena, 
   return NULL;
 }
 
+int32_t planc_gpu_of_job(const planc_plan *plan, int32_t job) {
+  for (int32_t s = 0; s < plan->n_streams; s++) {
+    if (plan->streams[s].job == job) return plan->streams[s].gpu;
+  }
+  return 0;
+}
+
 const planc_instr *planc_plan_instr_at(const planc_plan *plan, int64_t index) {
   if (index < plan->prologue.n) return &plan->prologue.instrs[index];
   index -= plan->prologue.n;

@@ -17,6 +17,8 @@ typedef struct planc_plan_layout {
 /* Fails when there are more jobs than a plan may have. */
 planc_status planc_plan_layout_make(const planc_plan *plan, planc_arena *arena, planc_plan_layout *out);
 
+/* The GPU that a job's streams are on; 0 for a job without streams. */
+int32_t planc_gpu_of_job(const planc_plan *plan, int32_t job);
 /* The instruction at `index` in file order. */
 const planc_instr *planc_plan_instr_at(const planc_plan *plan, int64_t index);
 /* How many uses the exec at `index` in file order has: plans state only where they start, so they end where the next

@@ -68,6 +68,7 @@ static planc_status read_header(reading *r) {
     PLANC_TRY(ROW_INT32(row, ",\"mappings\":", 0, INT32_MAX, &plan->n_mappings));
   }
   PLANC_TRY(ROW_INT32(row, ",\"gpus\":", 1, PLANC_PLAN_MAX_STREAMS, &plan->gpus));
+  plan->shared_link = ROW_ACCEPTS(row, ",\"shared_link\":1");
   PLANC_TRY(ROW_INT32(row, ",\"graphs\":", 1, PLANC_PLAN_MAX_JOBS, &r->n_graphs));
   PLANC_TRY(ROW_INT32(row, ",\"tensors\":", 0, INT32_MAX, &r->left.tensors));
   PLANC_TRY(ROW_INT32(row, ",\"ops\":", 0, INT32_MAX, &r->left.ops));
@@ -217,6 +218,12 @@ static planc_status read_jobs(reading *r) {
     PLANC_TRY(ROW_INT64(&r->row, ",\"batch\":", 1, PLANC_ROW_MAX, &job->batch));
     PLANC_TRY(read_rounds(r, job));
     PLANC_TRY(ROW_INT32(&r->row, ",\"iterations\":", 1, INT32_MAX, &job->iterations));
+    if (ROW_ACCEPTS(&r->row, ",\"replica\":")) {
+      int64_t replica;
+      PLANC_TRY(planc_row_int(&r->row, 0, PLANC_PLAN_MAX_JOBS - 1, &replica));
+      job->replica = (int32_t)replica;
+      PLANC_TRY(ROW_INT32(&r->row, ",\"replicas\":", 2, PLANC_PLAN_MAX_JOBS, &job->replicas));
+    }
     if (ROW_ACCEPTS(&r->row, ",\"order\":[")) PLANC_TRY(read_order(r, job));
     PLANC_TRY(ROW_END(&r->row, "}"));
   }

@@ -132,7 +132,8 @@ planc_status planc_row_word(planc_row *row, const char *const *words, int32_t n,
 planc_status planc_row_real(planc_row *row, double *out) {
   char text[PLANC_NUMBER_TEXT], canonical[PLANC_NUMBER_TEXT];
   size_t length = 0;
-  while (row->at + length < row->end && length < sizeof text - 1 && strchr("+-.0123456789e", row->at[length])) {
+  while (row->at + length < row->end && length < sizeof text - 1 && row->at[length] &&
+         strchr("+-.0123456789e", row->at[length])) {
     text[length] = row->at[length];
     length++;
   }

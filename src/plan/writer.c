@@ -28,6 +28,7 @@ static void emit_header(planc_emit *emit, const planc_plan *plan, const planc_pl
     EMIT_INT(emit, ",\"mappings\":", plan->n_mappings);
   }
   EMIT_INT(emit, ",\"gpus\":", plan->gpus);
+  if (plan->shared_link) EMIT(emit, ",\"shared_link\":1");
   EMIT_INT(emit, ",\"graphs\":", layout->n_graphs);
   EMIT_INT(emit, ",\"tensors\":", layout->n_tensors);
   EMIT_INT(emit, ",\"ops\":", layout->n_ops);
@@ -79,6 +80,10 @@ static void emit_job(planc_emit *emit, const planc_job *job, int32_t graph) {
   EMIT(emit, ",\"rounds\":");
   planc_emit_longs(emit, job->rounds, job->n_rounds);
   EMIT_INT(emit, ",\"iterations\":", job->iterations);
+  if (job->replicas > 1) {
+    EMIT_INT(emit, ",\"replica\":", job->replica);
+    EMIT_INT(emit, ",\"replicas\":", job->replicas);
+  }
   if (job->order) {
     EMIT(emit, ",\"order\":");
     planc_emit_ints(emit, job->order, job->graph->n_ops);

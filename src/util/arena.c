@@ -3,6 +3,7 @@
 
 #include <stdalign.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct planc_arena_block {
   struct planc_arena_block *next;
@@ -31,6 +32,14 @@ planc_status planc_arena_alloc(planc_arena *arena, int64_t count, size_t size, v
   }
   *(void **)out_pointer = block->data + block->used;
   block->used += bytes;
+  return NULL;
+}
+
+planc_status planc_arena_copy(planc_arena *arena, const void *from, int64_t count, size_t size, void *out_pointer) {
+  void *copy = NULL;
+  PLANC_TRY(planc_arena_alloc(arena, count, size, (void *)&copy));
+  if (copy && count > 0) memcpy(copy, from, (size_t)count * size);
+  *(void **)out_pointer = copy;
   return NULL;
 }
 

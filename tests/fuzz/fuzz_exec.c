@@ -6,13 +6,14 @@
 #include "planrt/planrt.h"
 #include "util/math.h"
 
-enum { MOST_BYTES = 1 << 24, MOST_INSTANCES = 4096 };
+enum { MOST_BYTES = 1 << 24, MOST_INSTANCES = 4096, MOST_GPUS = 8 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Whether a run is over soon. */
 static bool is_small(const planc_plan *plan) {
   int64_t instances = 0, bytes = planc_add_saturate(plan->arena_bytes, plan->host_arena_bytes);
+  if (plan->gpus > MOST_GPUS || plan->n_jobs > MOST_INSTANCES / MOST_GPUS) return false;
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     const planc_job *job = &plan->jobs[j];
     if (job->n_rounds < 1 || job->iterations < 1 || job->batch < 1 || job->iterations > MOST_INSTANCES) return false;

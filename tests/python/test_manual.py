@@ -186,19 +186,18 @@ class PlanFormat(unittest.TestCase):
         with open(os.path.join(ROOT, "tests/data/plan/small.plan"), encoding="utf-8") as file:
             rows = file.read().splitlines()
         with linked_folder() as folder:
-            for options in ("--policy cheap", "--policy vdnn-all",
-                            "--policy window --placement vmm --chunk 4K --budget 2M", "--policy tensile --inference",
-                            "--sub-batch 24 --budget 400K"):
+            for options in ("--policy cheap", "--policy vdnn-all", "--policy tensile --inference",
+                            "--sub-batch 24 --budget 400K",
+                            "--policy window --placement vmm --chunk 4K --budget 2M --gpus 2 --shared-link"):
                 done = run(f"planc plan graphs/lenet-digits.yaml {options} -o -", cwd=folder)
                 self.assertEqual(done.returncode, 0, done.stderr)
-                rows += done.stdout.splitlines()
-            # No policy states an order yet. The graph's own is one that a plan may state.
-            n_ops = json.loads(done.stdout.splitlines()[0])["ops"]
-            order = ",".join(str(op) for op in range(n_ops))
-            ordered = re.sub(r'^({"job":.*)}$', rf'\1,"order":[{order}]}}', done.stdout, flags=re.M)
-            checked = run("planc check /dev/stdin", cwd=folder, input=ordered)
-            self.assertEqual(checked.returncode, 0, checked.stderr)
-            rows += ordered.splitlines()
+                # No policy states an order yet. The graph's own is one that a plan may state.
+                n_ops = json.loads(done.stdout.splitlines()[0])["ops"]
+                order = ",".join(str(op) for op in range(n_ops))
+                ordered = re.sub(r'^({"job":.*)}$', rf'\1,"order":[{order}]}}', done.stdout, flags=re.M)
+                checked = run("planc check /dev/stdin", cwd=folder, input=ordered)
+                self.assertEqual(checked.returncode, 0, checked.stderr)
+                rows += done.stdout.splitlines() + ordered.splitlines()
         for row in rows:
             kind, keys = self.kind_and_keys(row)
             self.assertEqual(keys, list(json.loads(row)))

@@ -282,8 +282,35 @@ static planc_status change_mapping(mutation *m) {
   return NULL;
 }
 
+/* Which replica of how many a job is, or the GPU of a stream. */
+static planc_status change_replicas(mutation *m) {
+  planc_job *jobs;
+  planc_stream *streams;
+  int64_t j = below(m, m->plan->n_jobs), s = below(m, m->plan->n_streams);
+  PLANC_TRY(PLANC_NEW(arena_of(m), &jobs, m->plan->n_jobs));
+  PLANC_TRY(PLANC_NEW(arena_of(m), &streams, m->plan->n_streams));
+  memcpy(jobs, m->plan->jobs, (size_t)m->plan->n_jobs * sizeof *jobs);
+  memcpy(streams, m->plan->streams, (size_t)m->plan->n_streams * sizeof *streams);
+  m->plan->jobs = jobs;
+  m->plan->streams = streams;
+  int64_t draw = below(m, 4);
+  if (draw == 0) {
+    jobs[j].replica = other_id(m, jobs[j].replica, m->plan->n_jobs);
+  } else if (draw == 1) {
+    jobs[j].replicas = other_id(m, jobs[j].replicas, m->plan->n_jobs);
+  } else if (draw == 2) {
+    for (int32_t k = 0; k < m->plan->n_jobs; k++) jobs[k].replica = jobs[k].replicas = 0;
+  } else {
+    streams[s].gpu = other_id(m, streams[s].gpu, m->plan->gpus);
+  }
+  snprintf(m->description, m->size, "change job %d to replica %d of %d, stream %d to GPU %d", (int)j, jobs[j].replica,
+           jobs[j].replicas, (int)s, streams[s].gpu);
+  return NULL;
+}
+
 static planc_status change_plan(mutation *m) {
   if (m->plan->n_mappings > 0 && below(m, 4)) return change_mapping(m);
+  if (m->plan->gpus > 1 && below(m, 3) == 0) return change_replicas(m);
   switch (below(m, 6)) {
     case 0:
       m->plan->arena_bytes -= 1 + below(m, 256);

@@ -160,14 +160,6 @@ static planc_status read_line(script *s) {
 
 /* --- The plan ----------------------------------------------------------------------------------------------------- */
 
-static planc_status copy(planc_arena *arena, const void *from, int64_t n, size_t size, void *out) {
-  void *to;
-  PLANC_TRY(planc_arena_alloc(arena, n, size, (void *)&to));
-  if (n) memcpy(to, from, (size_t)n * size);
-  *(void **)out = to;
-  return NULL;
-}
-
 static planc_status make_tables(script *s, const planc_job *jobs, int32_t n_jobs) {
   static const char *const algorithms[] = {"default", "gemm"};
   planc_plan *plan = s->plan;
@@ -176,18 +168,18 @@ static planc_status make_tables(script *s, const planc_job *jobs, int32_t n_jobs
   PLANC_TRY(PLANC_NEW(arena, &streams, (int64_t)n_jobs * 3));
   for (int32_t t = 0; t < n_jobs * 3; t++) {
     static const planc_stream_kind kinds[] = {PLANC_STREAM_KIND_compute, PLANC_STREAM_KIND_h2d, PLANC_STREAM_KIND_d2h};
-    streams[t] = (planc_stream){.kind = kinds[t % 3], .job = t / 3};
+    streams[t] = (planc_stream){.kind = kinds[t % 3], .job = t / 3, .gpu = jobs[t / 3].replica};
+    if (streams[t].gpu >= plan->gpus) plan->gpus = streams[t].gpu + 1;
   }
   plan->streams = streams;
   plan->n_streams = n_jobs * 3;
   plan->name = "script";
   plan->policy = "hand";
   plan->device = (planc_device){.name = "none"};
-  plan->gpus = 1;
   plan->host_budget_bytes = -1;
   plan->graph_hash = planc_graph_hash(jobs[0].graph);
   plan->n_jobs = n_jobs;
-  PLANC_TRY(copy(arena, jobs, n_jobs, sizeof *jobs, (void *)&plan->jobs));
+  PLANC_TRY(planc_arena_copy(arena, jobs, n_jobs, sizeof *jobs, (void *)&plan->jobs));
   plan->algorithms = algorithms;
   plan->n_algorithms = 2;
   return NULL;
@@ -199,7 +191,8 @@ static planc_status fill(script *s) {
   planc_section *sections[] = {&plan->prologue, &plan->body, &plan->epilogue};
   for (int k = 0; k < 3; k++) {
     sections[k]->n = (int32_t)s->sections[k].len;
-    PLANC_TRY(copy(arena, s->sections[k].data, s->sections[k].len, sizeof(planc_instr), (void *)&sections[k]->instrs));
+    PLANC_TRY(planc_arena_copy(arena, s->sections[k].data, s->sections[k].len, sizeof(planc_instr),
+                               (void *)&sections[k]->instrs));
     for (int32_t i = 0; i < sections[k]->n; i++) {
       const planc_instr *instr = &sections[k]->instrs[i];
       plan->n_residencies += instr->op == PLANC_INSTR_acquire && k != 2; /* the epilogue opens the boundary again */
@@ -208,9 +201,9 @@ static planc_status fill(script *s) {
     }
   }
   plan->n_uses = (int32_t)s->uses.len;
-  PLANC_TRY(copy(arena, s->uses.data, s->uses.len, sizeof(int32_t), (void *)&plan->uses));
+  PLANC_TRY(planc_arena_copy(arena, s->uses.data, s->uses.len, sizeof(int32_t), (void *)&plan->uses));
   plan->n_boundary = (int32_t)s->boundary.len;
-  return copy(arena, s->boundary.data, s->boundary.len, sizeof(planc_boundary), (void *)&plan->boundary);
+  return planc_arena_copy(arena, s->boundary.data, s->boundary.len, sizeof(planc_boundary), (void *)&plan->boundary);
 }
 
 static planc_status read_script(script *s, const char *text, const planc_job *jobs, int32_t n_jobs) {

@@ -12,7 +12,7 @@
  *   wait EVENT [lag LAG] on STREAM
  *
  * BUFFER is a storage's name and OP an op's; NAME#2 is the third of that name in the trace, a number is an index. Of
- * each job J there are three streams: 3J compute, 3J+1 h2d, 3J+2 d2h, all on GPU 0. */
+ * each job J there are three streams: 3J compute, 3J+1 h2d, 3J+2 d2h, on GPU R where the job is replica R. */
 #ifndef PLANC_TESTS_SCRIPT_H
 #define PLANC_TESTS_SCRIPT_H
 

@@ -12,7 +12,7 @@
 #include "tests/support/unit.h"
 #include "util/vec.h"
 
-enum { BODIES = 4, SECTIONS = BODIES + 2, HOST = 1 };
+enum { BODIES = 4, SECTIONS = BODIES + 2, HOST = -1, PLANS = 30, PLANS_OF_TWO = 9 };
 
 /* --- The oracle --------------------------------------------------------------------------------------------------- */
 
@@ -22,7 +22,7 @@ typedef struct node {
 } node;
 
 typedef struct byte_range {
-  int32_t memory; /* 0 device, HOST */
+  int32_t memory; /* the GPU's, or HOST */
   int64_t from, to;
   bool writes;
 } byte_range;
@@ -54,8 +54,8 @@ static void touch(oracle *o, int32_t memory, int64_t from, int64_t bytes, bool w
   o->nodes.data[o->nodes.len - 1].n++;
 }
 
-static void touch_residency(oracle *o, int32_t r, bool writes) {
-  touch(o, 0, o->address[r], o->bytes[r], writes);
+static void touch_residency(oracle *o, int32_t gpu, int32_t r, bool writes) {
+  touch(o, gpu, o->address[r], o->bytes[r], writes);
 }
 
 /* Node i starts after node j, and after whatever j started after. */
@@ -73,21 +73,22 @@ static void run(oracle *o, const planc_instr *instr) {
   if (instr->op == PLANC_INSTR_acquire || instr->op == PLANC_INSTR_release) return;
   int64_t i = o->nodes.len++;
   o->nodes.data[i] = (node){.first = o->touches.len};
+  int32_t gpu = o->plan->streams[instr->stream].gpu;
   order(o, i, o->newest[instr->stream]);
   o->newest[instr->stream] = i;
   switch (instr->op) {
     case PLANC_INSTR_exec: {
       const planc_instance *instance = &o->trace->instances[instr->id];
-      if (instr->bytes > 0) touch(o, 0, instr->address, instr->bytes, true);
+      if (instr->bytes > 0) touch(o, gpu, instr->address, instr->bytes, true);
       for (int32_t k = 0; k < instance->n_accesses; k++) {
         int32_t use = o->plan->uses[instr->first_use + k];
-        if (use >= 0) touch_residency(o, use, o->trace->accesses[instance->first_access + k].write >= 0);
+        if (use >= 0) touch_residency(o, gpu, use, o->trace->accesses[instance->first_access + k].write >= 0);
       }
       break;
     }
     case PLANC_INSTR_move:
-      touch_residency(o, instr->aux, false);
-      touch_residency(o, instr->id, true);
+      touch_residency(o, gpu, instr->aux, false);
+      touch_residency(o, gpu, instr->id, true);
       break;
     case PLANC_INSTR_record:
       o->recorded[0][instr->id] = i;
@@ -97,7 +98,7 @@ static void run(oracle *o, const planc_instr *instr) {
       break;
     default: {
       bool offload = instr->op == PLANC_INSTR_offload;
-      touch_residency(o, instr->id, !offload);
+      touch_residency(o, gpu, instr->id, !offload);
       if (instr->address >= 0) touch(o, HOST, instr->address, instr->bytes, offload);
     }
   }
@@ -169,14 +170,15 @@ static planc_profile *profile;
 static planc_graph *graph;
 static planc_plan *plan;
 
-/* A plan of a small random graph under a budget that makes its policy work. */
+/* A plan of a small random graph under a budget that makes its policy work; the last ones for two GPUs. */
 static void make_plan(int number) {
   static const char *const names[] = {"modnn", "vdnn-all", "vdnn+"};
   const planc_policy *policy = planc_policy_find(names[number % 3]);
-  randgraph_options options = {.max_ops = 12, .max_elements = 400};
+  randgraph_options options = {.max_ops = number >= PLANS ? 8 : 12, .max_elements = 400};
   ok_in(planc_profile_read("profiles/k40m.json", &profile), "profile");
   ok_in(randgraph_make(700 + (uint64_t)number, &options, &graph), "graph");
   planc_problem problem = {.graph = graph, .profile = profile, .batch = 3, .host_budget_bytes = -1};
+  problem.gpus = number >= PLANS ? 2 : 1;
   ok_in(planc_least_budget(&problem, policy, &problem.budget_bytes), "least budget");
   ok_in(planc_make_plan(&problem, policy, &plan), "plan");
 }
@@ -244,8 +246,8 @@ int main(void) {
   Suite *suite = suite_create("check_races");
   TCase *cases = tcase_create("all");
   tcase_set_timeout(cases, 120);
-  tcase_add_loop_test(cases, every_wait_is_needed_or_not_as_the_oracle_says, 0, 30);
-  tcase_add_loop_test(cases, mutants_race_when_the_oracle_says_so, 0, 30);
+  tcase_add_loop_test(cases, every_wait_is_needed_or_not_as_the_oracle_says, 0, PLANS + PLANS_OF_TWO);
+  tcase_add_loop_test(cases, mutants_race_when_the_oracle_says_so, 0, PLANS + PLANS_OF_TWO);
   suite_add_tcase(suite, cases);
   return run_suite(suite);
 }

@@ -11,9 +11,9 @@
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
-enum { PLANS = 56, MUTANTS = 120, INTERLEAVINGS = 1000 };
+enum { PLANS = 56, PLANS_OF_TWO = 14, MUTANTS = 120, INTERLEAVINGS = 1000 };
 
-/* A plan of a small random graph under a budget that makes its policy work. */
+/* A plan of a small random graph under a budget that makes its policy work; the last ones for two GPUs. */
 static void make_plan(int number, const planc_profile *profile, planc_graph **graph, planc_plan **out) {
   static const char *const names[] = {"modnn",      "vdnn-all", "cheap",        "modnn",  "chen",
                                       "vdnn+",      "window",   "window",       "naive",  "lms",
@@ -25,6 +25,7 @@ static void make_plan(int number, const planc_profile *profile, planc_graph **gr
   planc_problem problem = {.graph = *graph, .profile = profile, .batch = 1 + number % 3, .host_budget_bytes = -1};
   if (which == 7) problem.placement = PLANC_PLACEMENT_VMM;
   problem.chunk_bytes = 4096;
+  problem.gpus = number >= PLANS ? 2 : 1;
   int64_t least;
   ok_in(planc_least_budget(&problem, policy, &least), "least budget");
   problem.budget_bytes = least;
@@ -103,8 +104,8 @@ int main(void) {
   Suite *suite = suite_create("mutants");
   TCase *tests = tcase_create("all");
   tcase_set_timeout(tests, 300);
-  tcase_add_loop_test(tests, mutants_are_rejected_or_harmless, 0, PLANS);
-  tcase_add_loop_test(tests, mutated_texts_are_rejected_or_harmless, 0, PLANS);
+  tcase_add_loop_test(tests, mutants_are_rejected_or_harmless, 0, PLANS + PLANS_OF_TWO);
+  tcase_add_loop_test(tests, mutated_texts_are_rejected_or_harmless, 0, PLANS + PLANS_OF_TWO);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

@@ -325,6 +325,22 @@ static const struct {
     {64, "{\"i\"", "\n{\"i\"", "x.plan:1:1: the header counts 64 rows, the file has 65 lines"},
 };
 
+START_TEST(a_zero_byte_is_part_of_no_number) {
+  size_t length;
+  char *text = read_small(&length), *at = strstr(text, "1e-05,");
+  ck_assert_ptr_nonnull(at);
+  size_t before = (size_t)(at - text) + 5;
+  char *changed = calloc(length + 1, 1);
+  ck_assert_ptr_nonnull(changed);
+  memcpy(changed, text, before);
+  memcpy(changed + before + 1, text + before, length - before);
+  planc_plan *plan;
+  assert_fails(planc_plan_parse(changed, length + 1, "x.plan", &plan), PLANC_BAD_INPUT, "x.plan:11:");
+  free(changed);
+  free(text);
+}
+END_TEST
+
 START_TEST(an_edit_is_refused_with_its_place) {
   size_t length;
   char *text = read_small(&length), *line = text;
@@ -455,6 +471,7 @@ int main(void) {
   tcase_add_loop_test(cases, plans_of_random_graphs_come_back, 0, 40);
   tcase_add_test(cases, jobs_and_strings_come_back);
   tcase_add_loop_test(cases, an_edit_is_refused_with_its_place, 0, sizeof edits / sizeof *edits);
+  tcase_add_test(cases, a_zero_byte_is_part_of_no_number);
   tcase_add_test(cases, a_part_of_a_file_is_refused);
   tcase_add_test(cases, changed_text_is_refused_or_canonical);
   tcase_add_test(cases, files_that_cannot_be_read_are_named);

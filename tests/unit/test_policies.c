@@ -14,7 +14,7 @@
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
-enum { GRAPHS = 100, INTERLEAVINGS = 20 };
+enum { GRAPHS = 100, GRAPHS_ON_GPUS = 24, INTERLEAVINGS = 20 };
 
 static void ok_for(planc_status status, const char *what, const char *policy, int seed) {
   ck_assert_msg(!status, "%s: %s, graph %d: %s", what, policy, seed, planc_status_message(status));
@@ -132,6 +132,29 @@ START_TEST(plans_of_random_graphs_are_right) {
 }
 END_TEST
 
+/* On two and three GPUs: at the least budget and above it. */
+START_TEST(plans_for_several_gpus_are_right) {
+  int seed = 3000 + _i;
+  planc_graph *graph;
+  randgraph_options options = {.max_ops = 12, .max_elements = seed % 8 == 1 ? 1024 : 0};
+  ok_for(randgraph_make((uint64_t)seed, &options, &graph), "graph", "", seed);
+  planc_problem problem = {
+      .graph = graph, .profile = profile, .batch = 1 + seed % 3, .gpus = 2 + _i % 2, .host_budget_bytes = -1};
+  problem.chunk_bytes = 4096;
+  problem.shared_link = _i % 4 < 2;
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    if (policy->supports & PLANC_POLICY_SIMULATED) continue;
+    bool mapped = (policy->supports & PLANC_POLICY_VMM) && _i % 3 == 0;
+    problem.placement = mapped ? PLANC_PLACEMENT_VMM : PLANC_PLACEMENT_BEST_FIT;
+    int64_t least;
+    ok_for(planc_least_budget(&problem, policy, &least), "least budget", policy->name, seed);
+    ck_assert_msg(plan_is_right(problem, least, policy, seed), "%s, graph %d: least budget fails", policy->name, seed);
+    plan_is_right(problem, 2 * least, policy, seed);
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* Nobody can run an op without its operands: Eq. 2 (without workspace) bounds every plan's budget from below. */
 START_TEST(no_policy_goes_below_the_lower_bound) {
   int seed = 1000 + _i;
@@ -208,6 +231,7 @@ int main(void) {
   tcase_set_timeout(tests, 300);
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
   tcase_add_loop_test(tests, plans_of_random_graphs_are_right, 0, GRAPHS);
+  tcase_add_loop_test(tests, plans_for_several_gpus_are_right, 0, GRAPHS_ON_GPUS);
   tcase_add_loop_test(tests, no_policy_goes_below_the_lower_bound, 0, GRAPHS);
   tcase_add_loop_test(tests, modnn_reaches_its_lower_bound, 0, GRAPHS);
   suite_add_tcase(suite, tests);

@@ -29,6 +29,8 @@ Help goes to standard output and is a success.
         --inference                plan the graph as it stands, without deriving training
         --sub-batch N              samples per round, for policies that split (default: they choose)
         --split-batch-norm         allow rounds although batch normalisation couples the batch
+        --gpus N                   GPUs that train together, each on an equal part of the batch (default: 1)
+        --shared-link              the GPUs share one link to the host
         --placement NAME           best-fit or vmm, for policies that allocate as they go (default: best-fit)
         --chunk SIZE               chunk of --placement vmm (default: 40M)
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
@@ -83,6 +85,8 @@ Help goes to standard output and is a success.
         --inference                plan the graph as it stands, without deriving training
         --sub-batch N              samples per round, for policies that split (default: they choose)
         --split-batch-norm         allow rounds although batch normalisation couples the batch
+        --gpus N                   GPUs that train together, each on an equal part of the batch (default: 1)
+        --shared-link              the GPUs share one link to the host
         --placement NAME           best-fit or vmm, for policies that allocate as they go (default: best-fit)
         --chunk SIZE               chunk of --placement vmm (default: 40M)
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)

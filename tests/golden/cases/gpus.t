@@ -1,0 +1,92 @@
+On several GPUs each trains on an equal part of the batch; gradients are exchanged through the host.
+
+  ~ planc plan inputs/tiny.yaml --policy none --budget 1G --batch 8 --gpus 2 -o two.plan
+  two.plan: none, batch <N> on <N> GPUs, <N> each in <N> round of <N>
+    peak <size> of <size>, host <size>
+    iteration <N> ms, ideal <N> ms (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+  ! planc: note: device k40m (the graph's header)
+  ~ planc check two.plan
+  valid: tiny, none, peak <size> of <size>, <N> instructions
+  ~ planc show two.plan
+  plan of tiny, policy none, device k40m
+  batch <N> on <N> GPUs, <N> each in <N> round of <N>; <N> ops in the graph, <N> instructions in the body
+  budget <size>: arena <size>, reserved <size>; host <size>
+  predicted iteration <N> ms, ideal <N> ms
+  peak: <size> live at op last.grad; largest:
+   <size>  b
+   <size>  b.grad
+   <size>  a
+   <size>  x
+   <size>  w
+  ~ planc simulate two.plan
+  tiny, none on k40m, batch <N> on <N> GPUs, <N> each in <N> round
+  iteration <N> ms   ideal <N> ms
+    compute <N> ms   of it recompute <N> ms
+    slowed <N> ms   by copies beside it
+    waits h2d <N> ms <size> moved, too late for <N> ops
+    waits d2h <N> ms <size> moved
+    waits launch <N> ms
+  first iteration <N> ms, prologue <N> ms, epilogue <N> ms
+  throughput <N>   samples/s, overhead +<N>%, <size> moved
+  $ head -n 1 two.plan | grep -o '"gpus":.*,"graphs"'
+  "gpus":2,"graphs"
+  $ grep '^{"job"\|^{"stream"' two.plan
+  {"job":0,"batch":4,"rounds":[4],"iterations":1,"replica":0,"replicas":2}
+  {"job":0,"batch":4,"rounds":[4],"iterations":1,"replica":1,"replicas":2}
+  {"stream":"compute","job":0,"gpu":0}
+  {"stream":"h2d","job":0,"gpu":0}
+  {"stream":"d2h","job":0,"gpu":0}
+  {"stream":"compute","job":1,"gpu":1}
+  {"stream":"h2d","job":1,"gpu":1}
+  {"stream":"d2h","job":1,"gpu":1}
+  $ planc show two.plan --json | tr ',' '\n' | grep 'batch\|gpus\|link'
+  "batch":8
+  "gpus":2
+  "shared_link":false
+  "sub_batch":4
+
+The host runs the GPUs as parts of its arena, each gradient summed to the same bits on all of them.
+
+  $ planc plan graphs/lenet-digits.yaml --policy modnn --budget 450K --batch 64 --gpus 2 -o digits.plan >/dev/null 2>&1
+  $ planrun exec digits.plan --data data/digits/digits.csv.gz --iterations 3 --verify | tail -n 1
+  verified: every bit as in the reference
+  $ planrun exec digits.plan --iterations 2 --synthetic | tail -n 1
+  verified: every bit as in the reference
+
+The link to the host may be one for all of them.
+
+  $ planc plan inputs/tiny.yaml --policy none --budget 1G --batch 8 --gpus 2 --shared-link -o one.plan 2>/dev/null | head -n 1
+  one.plan: none, batch 8 on 2 GPUs with one link, 4 each in 1 round of 4
+  $ head -n 1 one.plan | grep -o '"gpus":.*,"graphs"'
+  "gpus":2,"shared_link":1,"graphs"
+  $ ns() { planc simulate "$1" --json | tr ',' '\n' | sed -n 's/"iteration_ns"://p'; }
+  > test "$(ns one.plan)" -gt "$(ns two.plan)" && echo slower
+  slower
+
+Policies side by side on them.
+
+  ~ planc compare inputs/tiny.yaml --budget 1G --batch 8 --gpus 2 --shared-link --policies ideal,none,modnn 2>/dev/null | head -n 3
+  tiny, batch <N> on <N> k40m with one link, budget <size>
+  policy       least budget  round        iteration    ideal         peak          out           in  recompute
+  ideal <size> <N> <N> ms  +<N>% <size> <size> <size>          -
+  $ planc compare inputs/tiny.yaml --budget 1G --batch 8 --gpus 2 --policies none --json 2>/dev/null | tr ',' '\n' | grep '"batch\|gpus\|link'
+  "batch":8
+  "gpus":2
+  "shared_link":false
+
+The parts are equal, and a batch that is coupled is parted only if that is asked for.
+
+  $ planc plan inputs/tiny.yaml --policy none --batch 9 --gpus 2 -o x.plan
+  ! planc: note: device k40m (the graph's header)
+  ! planc: a batch of 9 has no 2 equal parts
+  [2]
+  $ planc plan inputs/tiny.yaml --policy none --batch 1000 --gpus 1000 --device k40m -o x.plan
+  ! planc: note: budget 12.00 GiB (device k40m)
+  ! planc: 1000 GPUs: a plan has streams for at most 85
+  [2]
+  $ planc plan graphs/resnet34.yaml --policy none --batch 8 --gpus 2 --budget 12G -o x.plan
+  ! planc: note: graphs/resnet34.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
+  ! planc: note: device k40m (the graph's header)
+  ! planc: graph resnet34 has ops that couple the samples of a batch (batch normalisation): running it in parts on several GPUs changes its results, which needs --split-batch-norm
+  [2]
