@@ -134,7 +134,6 @@ static bool plan_next(const tensile *t, const tensile_stretch *stretch, swap *s)
 static void wrap(tensile *t, const swap *s, int64_t bytes) {
   tensile_tensor *next = &t->tensors[t->first_tensor[s->tensor->buffer]];
   next->on_host = next->released = true;
-  next->host_ns = 0;
   planc_peaks_add(&t->peaks, s->leave + 1, t->trace->n_instances - 1, -bytes);
   planc_peaks_add(&t->peaks, 0, s->fetch - 1, -bytes);
 }

@@ -3,7 +3,11 @@
  * A second body suffices for any number: what orders an access of one body after one of the body before does so for
  * every pair of neighbours, and all later bodies meet the same state, versions renumbered. For that the state must be
  * the boundary's after the prologue and after each body; beside what the boundary has at home host memory carries
- * nothing from one body to the next. */
+ * nothing from one body to the next.
+ *
+ * A run may also have one body. What differs is how the epilogue is ordered after the prologue: a chain of waits with
+ * lag 1 may need both bodies. So the epilogue is judged by what is known where the first body is left out. Of the first
+ * body itself no access is left that the second has not made again. */
 #include "planc/check.h"
 
 #include <stdlib.h>
@@ -221,6 +225,11 @@ static void fill_int32(int32_t *values, int64_t n, int32_t value) {
   for (int64_t i = 0; i < n; i++) values[i] = value;
 }
 
+static planc_status make_clocks(const planc_plan *plan, planc_arena *arena, planc_clocks *out) {
+  PLANC_TRY(PLANC_NEW(arena, &out->now, (int64_t)plan->n_streams * plan->n_streams));
+  return PLANC_NEW(arena, &out->recorded, (int64_t)plan->n_events * plan->n_streams);
+}
+
 /* Derives the trace and makes the machine's tables. */
 static planc_status start(planc_machine *m) {
   const planc_plan *plan = m->plan;
@@ -239,8 +248,8 @@ static planc_status start(planc_machine *m) {
   PLANC_TRY(PLANC_NEW(arena, &m->open_at, m->extents.n_ranks));
   PLANC_TRY(PLANC_NEW(arena, &m->open_to, m->extents.n_ranks));
   PLANC_TRY(PLANC_NEW(arena, &m->residents, plan->n_residencies));
-  PLANC_TRY(PLANC_NEW(arena, &m->clocks, (int64_t)plan->n_streams * plan->n_streams));
-  PLANC_TRY(PLANC_NEW(arena, &m->snapshots, (int64_t)plan->n_events * plan->n_streams));
+  PLANC_TRY(make_clocks(plan, arena, &m->clocks));
+  PLANC_TRY(make_clocks(plan, arena, &m->shortest));
   PLANC_TRY(PLANC_NEW(arena, &m->events, plan->n_events));
   PLANC_TRY(PLANC_NEW(arena, &m->epochs_before, plan->n_streams));
   PLANC_TRY(PLANC_NEW(arena, &m->executed, m->trace->n_instances));
@@ -288,7 +297,7 @@ static planc_status run_section(planc_machine *m, planc_run run) {
   bool body = run == PLANC_RUN_BODY || run == PLANC_RUN_BODY_AGAIN;
   m->next_residency = body ? plan->n_boundary : 0;
   m->next_use = m->n_executed = m->n_recomputed = 0;
-  for (int32_t s = 0; s < plan->n_streams; s++) m->epochs_before[s] = m->clocks[(int64_t)s * plan->n_streams + s];
+  for (int32_t s = 0; s < plan->n_streams; s++) m->epochs_before[s] = m->clocks.now[(int64_t)s * plan->n_streams + s];
   for (int32_t i = 0; i < sections[run]->n; i++) {
     m->instr = &sections[run]->instrs[i];
     m->index = firsts[run] + i;

@@ -29,6 +29,12 @@ typedef struct planc_event {
   int32_t stream; /* on which */
 } planc_event;
 
+/* Who knows what to have happened. */
+typedef struct planc_clocks {
+  int32_t *now;      /* row s: the epochs of all streams that stream s has seen the end of; its own: commands so far */
+  int32_t *recorded; /* row e: the clock of event e's stream when it was recorded */
+} planc_clocks;
+
 typedef struct planc_machine {
   const planc_plan *plan;
   planc_trace *trace;
@@ -44,8 +50,8 @@ typedef struct planc_machine {
   int32_t *open_to;          /* by lower end: the extent's upper end */
   int32_t *boundary_of;      /* by buffer: its index in plan->boundary, -1 = none */
 
-  int32_t *clocks;    /* row s: the epochs of all streams that stream s has seen the end of; its own: commands so far */
-  int32_t *snapshots; /* row e: the clock of event e's stream when it was recorded */
+  planc_clocks clocks;
+  planc_clocks shortest; /* as if the second body were the first: of a run with one body */
   planc_event *events;
   int32_t *epochs_before; /* by stream: its epoch when the present run started */
 

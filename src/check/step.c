@@ -115,21 +115,22 @@ static void close_place(planc_machine *m, const planc_place *place) {
   for (int64_t k = 0; k < place->n; k++) planc_rank_set_remove(&m->open, place->extents[k].lo);
 }
 
-static int32_t *clock_of(const planc_machine *m, int32_t stream) {
-  return &m->clocks[(int64_t)stream * m->plan->n_streams];
+static int32_t *clock_of(const planc_machine *m, const planc_clocks *clocks, int32_t stream) {
+  return &clocks->now[(int64_t)stream * m->plan->n_streams];
 }
 
 /* The next command of the instruction's stream. */
 static planc_mark new_mark(planc_machine *m) {
-  int32_t stream = m->instr->stream;
-  return (planc_mark){.instr = (int32_t)m->index, .epoch = ++clock_of(m, stream)[stream], .stream = stream};
+  int32_t stream = m->instr->stream, epoch = ++clock_of(m, &m->clocks, stream)[stream];
+  clock_of(m, &m->shortest, stream)[stream] = epoch;
+  return (planc_mark){.instr = (int32_t)m->index, .epoch = epoch, .stream = stream};
 }
 
 /* An access to the bytes of `place`, which are a residency's buffer or `name`; notes how high it goes. */
 static planc_status access_bytes(planc_machine *m, planc_mark mark, const planc_place *place, bool writes,
                                  int32_t buffer, const char *name, int64_t *touched) {
   planc_conflict conflict = {0};
-  const int32_t *clock = clock_of(m, mark.stream);
+  const int32_t *clock = clock_of(m, m->run == PLANC_RUN_EPILOGUE ? &m->shortest : &m->clocks, mark.stream);
   if (place->end > *touched) *touched = place->end;
   for (int64_t k = 0; k < place->n && !conflict.found; k++) {
     planc_extent extent = place->extents[k];
@@ -242,7 +243,6 @@ static planc_status step_exec(planc_machine *m) {
 static planc_status check_boundary_row(const planc_machine *m) {
   const planc_boundary *row = &m->plan->boundary[m->instr->id];
   bool right = m->instr->aux == row->buffer && (row->home || m->instr->address == row->address);
-  if (m->run == PLANC_RUN_EPILOGUE && !row->home) right = false;
   return right ? NULL : planc_machine_fault(m, "is not what row %d of the boundary says", m->instr->id);
 }
 
@@ -402,6 +402,23 @@ static planc_status check_event(const planc_machine *m) {
   return planc_machine_fault(m, "there are %d events", m->plan->n_events);
 }
 
+static int32_t *recorded(const planc_machine *m, const planc_clocks *clocks) {
+  return &clocks->recorded[(int64_t)m->instr->id * m->plan->n_streams];
+}
+
+static void record(const planc_machine *m, const planc_clocks *clocks) {
+  const int32_t *now = clock_of(m, clocks, m->instr->stream);
+  for (int32_t s = 0; s < m->plan->n_streams; s++) recorded(m, clocks)[s] = now[s];
+}
+
+static void join(const planc_machine *m, const planc_clocks *clocks) {
+  int32_t *now = clock_of(m, clocks, m->instr->stream);
+  const int32_t *seen = recorded(m, clocks);
+  for (int32_t s = 0; s < m->plan->n_streams; s++) {
+    if (seen[s] > now[s]) now[s] = seen[s];
+  }
+}
+
 static planc_status step_record(planc_machine *m) {
   const planc_instr *instr = m->instr;
   PLANC_TRY(check_event(m));
@@ -412,8 +429,8 @@ static planc_status step_record(planc_machine *m) {
                                event->stream);
   }
   *event = (planc_event){.run = (int32_t)m->run, .stream = instr->stream};
-  int32_t n = m->plan->n_streams;
-  for (int32_t s = 0; s < n; s++) m->snapshots[(int64_t)instr->id * n + s] = clock_of(m, instr->stream)[s];
+  record(m, &m->clocks);
+  if (m->run != PLANC_RUN_BODY) record(m, &m->shortest);
   return NULL;
 }
 
@@ -434,10 +451,7 @@ static planc_status step_wait(planc_machine *m) {
     return planc_machine_fault(m, m->run == PLANC_RUN_BODY ? "the prologue does not record it, as the body before would"
                                                            : "the body before does not record it");
   }
-  int32_t *clock = clock_of(m, instr->stream), n = m->plan->n_streams;
-  const int32_t *seen = &m->snapshots[(int64_t)instr->id * n];
-  for (int32_t s = 0; s < n; s++) {
-    if (seen[s] > clock[s]) clock[s] = seen[s];
-  }
+  join(m, &m->clocks);
+  join(m, &m->shortest); /* in the first body it brings nothing that the second does not bring again */
   return NULL;
 }

@@ -178,24 +178,33 @@ class Emulated(Case):
             for a, b in zip(host, cuda, strict=True):
                 self.assertLess(abs(a - b), 1e-4 * abs(a))
 
-    def constrained(self, name, batch, policy):
+    def constrained(self, name, batch, policy, *more):
         """A plan of a policy at 1.1 times the least that it needs beside what the device reserves."""
         told = run("planc", "plan", graph(name), "--device", "h100", "--batch", batch, "--policy", policy, "--budget",
-                   "1K", "-o", self.path("x.plan"), code=1).stderr
+                   "1K", "-o", self.path("x.plan"), *more, code=1).stderr
         least = int(re.search(r"least feasible budget of \S+ is (\d+) bytes", told)[1])
         reserved = 837812224
         budget = reserved + (least - reserved) * 11 // 10
         run("planc", "plan", graph(name), "--device", "h100", "--batch", batch, "--policy", policy, "--budget", budget,
-            "-o", self.path("x.plan"))
+            "-o", self.path("x.plan"), *more)
+
+    def computes_the_reference_s_bits(self, policy):
+        for seed, options in enumerate((["--poison"], ["--jitter", "3"], ["--graph"], ["--graph", "--poison"])):
+            with self.subTest(policy=policy, options=options):
+                done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--deterministic",
+                                "--verify", "-n", 2, "--json", *options, EMULATED_CUDA_SEED=seed)
+                self.assertTrue(json.loads(done.stdout)["verified"])
 
     def test_constrained_plans_compute_the_reference_s_bits(self):
-        for policy in ("modnn", "vdnn-all", "vdnn-conv", "vdnn-dyn", "vdnn+", "chen", "cheap"):
+        for policy in ("modnn", "vdnn-all", "vdnn-conv", "vdnn-dyn", "vdnn+", "chen", "cheap", "tensile"):
             self.constrained("lenet-digits", 8, policy)
-            for seed, options in enumerate((["--poison"], ["--jitter", "3"], ["--graph"], ["--graph", "--poison"])):
-                with self.subTest(policy=policy, options=options):
-                    done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--deterministic",
-                                    "--verify", "-n", 2, "--json", *options, EMULATED_CUDA_SEED=seed)
-                    self.assertTrue(json.loads(done.stdout)["verified"])
+            self.computes_the_reference_s_bits(policy)
+
+    def test_what_is_at_home_on_the_host_between_iterations(self):
+        self.constrained("tiny-transformer", 2, "tensile", "--optimizer", "adam")
+        with open(self.path("x.plan"), encoding="utf-8") as file:
+            self.assertIn('"home":', file.read())
+        self.computes_the_reference_s_bits("tensile")
 
     def test_nothing_is_allocated_in_the_step(self):
         self.constrained("lenet-digits", 8, "vdnn-all")

@@ -308,9 +308,17 @@ static planc_status change_replicas(mutation *m) {
   return NULL;
 }
 
+static bool has_home(const planc_plan *plan) {
+  for (int32_t b = 0; b < plan->n_boundary; b++) {
+    if (plan->boundary[b].home) return true;
+  }
+  return false;
+}
+
 static planc_status change_plan(mutation *m) {
   if (m->plan->n_mappings > 0 && below(m, 4)) return change_mapping(m);
   if (m->plan->gpus > 1 && below(m, 3) == 0) return change_replicas(m);
+  if (has_home(m->plan) && below(m, 4)) return change_boundary(m);
   switch (below(m, 6)) {
     case 0:
       m->plan->arena_bytes -= 1 + below(m, 256);

@@ -52,9 +52,9 @@ static const char script[] =
     "wait 6 lag 1 on 1\n"
     "acquire 2 x 0\n"
     "prefetch 2 user on 1\n"
-    "acquire 3 w 256\n"
+    "acquire 3 w 512\n"
     "prefetch 3 0 on 1\n"
-    "acquire 4 c 512\n"
+    "acquire 4 c 256\n"
     "prefetch 4 256 on 1\n"
     "record 4 on 1\n"
     "wait 4 on 0\n"
@@ -148,7 +148,8 @@ static const struct {
      "record 3 on 0\nwait 3 on 2\noffload 3 0 on 2\nrecord 9 on 2\nwait 9 on 0\nexec up use 3 6\n",
      "body: at its end w is not at home at host address 0 in version 1"},
     {"wait 3 on 2\noffload 3 0 on 2\n", "offload 3 0 on 2\n", "offload w: reads w, which exec at line"},
-    {"release 3\n", "", "body: at its end residency 3 of w is open at 256, which the boundary does not say"},
+    {"release 3\n", "", "body: at its end residency 3 of w is open at 512, which the boundary does not say"},
+    {"release 4\n", "", "body: at its end residency 4 of c is open at 256, which the boundary does not say"},
     /* The way back. */
     {"acquire 0 w 0\nprefetch 0 0 on 1\nrecord 7 on 1\nwait 7 on 2\noffload 0 user on 2\nrelease 0\n", "",
      "acquire c: residency 1 comes where 0 is due, of 2"},

@@ -1,5 +1,5 @@
-/* The checker's answer about order against an oracle that has none of its machinery: all accesses of a prologue, four
- * bodies and an epilogue, all pairs that conflict, and the full relation of what events and streams order. */
+/* The checker's answer about order against an oracle that has none of its machinery: all accesses of a prologue, one or
+ * four bodies and an epilogue, all pairs that conflict, and the full relation of what events and streams order. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +7,14 @@
 
 #include "planc/check.h"
 #include "planc/policy.h"
+#include "tests/support/judge.h"
 #include "tests/support/mutate.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/script.h"
 #include "tests/support/unit.h"
 #include "util/vec.h"
 
-enum { BODIES = 4, SECTIONS = BODIES + 2, HOST = -1, PLANS = 30, PLANS_OF_TWO = 9 };
+enum { MANY = 4, HOST = -1, PLANS = 30, PLANS_OF_TWO = 9 };
 
 /* --- The oracle --------------------------------------------------------------------------------------------------- */
 
@@ -134,11 +136,12 @@ static bool has_race(const oracle *o) {
   return false;
 }
 
-/* True when some accesses of the plan that conflict are not ordered. The plan must be right in all else. */
-static bool races(const planc_plan *plan) {
+/* True when some accesses of a run of so many bodies that conflict are not ordered. The plan must be right in all else.
+ */
+static bool races_in(const planc_plan *plan, int bodies) {
   oracle o = {.plan = plan};
   ok_in(planc_expand(plan->jobs, plan->n_jobs, &o.trace), "expand");
-  int64_t n = (int64_t)plan->prologue.n + BODIES * (int64_t)plan->body.n + plan->epilogue.n;
+  int64_t n = (int64_t)plan->prologue.n + bodies * (int64_t)plan->body.n + plan->epilogue.n;
   o.row = n / 64 + 1;
   o.before = calloc((size_t)(n * o.row + 1), sizeof *o.before);
   ck_assert_ptr_nonnull(o.before);
@@ -149,7 +152,7 @@ static bool races(const planc_plan *plan) {
   o.address = filled(plan->n_residencies, 0);
   o.bytes = filled(plan->n_residencies, 0);
   run_section(&o, &plan->prologue);
-  for (int k = 0; k < BODIES; k++) run_section(&o, &plan->body);
+  for (int k = 0; k < bodies; k++) run_section(&o, &plan->body);
   run_section(&o, &plan->epilogue);
   bool found = has_race(&o);
   planc_trace_free(o.trace);
@@ -164,6 +167,10 @@ static bool races(const planc_plan *plan) {
   return found;
 }
 
+static bool races(const planc_plan *plan) {
+  return races_in(plan, 1) || races_in(plan, MANY);
+}
+
 /* --- Plans -------------------------------------------------------------------------------------------------------- */
 
 static planc_profile *profile;
@@ -172,8 +179,8 @@ static planc_plan *plan;
 
 /* A plan of a small random graph under a budget that makes its policy work; the last ones for two GPUs. */
 static void make_plan(int number) {
-  static const char *const names[] = {"modnn", "vdnn-all", "vdnn+"};
-  const planc_policy *policy = planc_policy_find(names[number % 3]);
+  static const char *const names[] = {"modnn", "vdnn-all", "vdnn+", "tensile"};
+  const planc_policy *policy = planc_policy_find(names[number % 4]);
   randgraph_options options = {.max_ops = number >= PLANS ? 8 : 12, .max_elements = 400};
   ok_in(planc_profile_read("profiles/k40m.json", &profile), "profile");
   ok_in(randgraph_make(700 + (uint64_t)number, &options, &graph), "graph");
@@ -242,12 +249,69 @@ START_TEST(mutants_race_when_the_oracle_says_so) {
 }
 END_TEST
 
+/* The epilogue's copy is ordered after the prologue's by way of two bodies: compute, or the stream that made the copy,
+ * tells in the first body what the second waits for. */
+static const char *const by_two_bodies[] = {"wait 0 lag 1 on 2\n", "wait 2 lag 1 on 2\n"};
+
+START_TEST(one_body_alone_must_be_safe_too) {
+  static const char text[] =
+      "planc-graph: 1\n"
+      "name: tiny\n"
+      "tensors:\n"
+      "  x: input f32[N,32]\n"
+      "  w: param f32[64]\n"
+      "  y: f32[N,32]\n"
+      "ops:\n"
+      "  - {op: f, type: t.make, in: [x, w], out: [y]}\n";
+  static const char script[] =
+      "boundary w 0\n"
+      "prologue\n"
+      "acquire 0 w 0\n"
+      "record 0 on 0\n"
+      "record 2 on 1\n"
+      "prefetch 0 user on 1\n"
+      "body\n"
+      "WAIT\n"
+      "wait 0 lag 1 on 1\n"
+      "acquire 1 x 256\n"
+      "prefetch 1 user on 1\n"
+      "record 1 on 1\n"
+      "record 2 on 1\n"
+      "wait 1 on 0\n"
+      "acquire 2 y 512\n"
+      "exec f use 1 0 2\n"
+      "record 0 on 0\n"
+      "release 1\n"
+      "release 2\n"
+      "epilogue\n"
+      "offload 0 user on 2\n"
+      "release 0\n";
+  static const int64_t rounds[] = {2};
+  graph = judge_graph(text);
+  planc_job job = {.graph = graph, .batch = 2, .n_rounds = 1, .rounds = rounds, .iterations = 1};
+  char *one = judge_edited(script, "WAIT\n", by_two_bodies[_i]), epilogue[64];
+  ok_in(script_make(one, &job, 1, 768, 0, &plan), "script");
+  ck_assert(races_in(plan, 1) && !races_in(plan, 2));
+  judge_expect(plan, PLANC_INVALID_PLAN, "offload w: reads w, which prefetch at line", "no wait in the epilogue");
+  planc_plan_free(plan);
+  snprintf(epilogue, sizeof epilogue, "epilogue\n%s", by_two_bodies[_i]);
+  char *two = judge_edited(one, "epilogue\n", epilogue);
+  ok_in(script_make(two, &job, 1, 768, 0, &plan), "script");
+  judge_expect(plan, PLANC_OK, "ok", "the epilogue waits");
+  planc_plan_free(plan);
+  free(one);
+  free(two);
+  planc_graph_free(graph);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("check_races");
   TCase *cases = tcase_create("all");
   tcase_set_timeout(cases, 120);
   tcase_add_loop_test(cases, every_wait_is_needed_or_not_as_the_oracle_says, 0, PLANS + PLANS_OF_TWO);
   tcase_add_loop_test(cases, mutants_race_when_the_oracle_says_so, 0, PLANS + PLANS_OF_TWO);
+  tcase_add_loop_test(cases, one_body_alone_must_be_safe_too, 0, 2);
   suite_add_tcase(suite, cases);
   return run_suite(suite);
 }
