@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every policy on every recorded PyTorch iteration (../shared/graphs): its plan under 70 % of what `none` needs, or under
+"""Every policy on every recorded PyTorch iteration (../shared/graphs), or on those named: its plan under 70 % of what `none` needs, or under
 all of that where it cannot do with less, passes the checker; the executor's stand-ins compute the reference's bits with
 random delays; and what one change makes of the plan is rejected, or computes them in any order too.
 """
@@ -48,6 +48,8 @@ def main():
     rows, plans, accepted, mutants = [], 0, 0, 0
     names = policies()
     for recording in sorted(glob.glob(os.path.join(RECORDINGS, "*.json"))):
+        if sys.argv[1:] and os.path.basename(recording)[:-len(".json")] not in sys.argv[1:]:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             graph, output = os.path.join(folder, "graph.yaml"), os.path.join(folder, "x.plan")
             run(sys.executable, os.path.join(ROOT, "graphs", "from_recording.py"), recording, "-o", graph)
