@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Every policy on every recorded PyTorch iteration (../shared/graphs), or on those named: its plan under 70 % of what `none` needs, or under
-all of that where it cannot do with less, passes the checker; the executor's stand-ins compute the reference's bits with
-random delays; and what one change makes of the plan is rejected, or computes them in any order too.
+"""Every policy on every recorded PyTorch iteration (../shared/graphs), or on those named on the command line: its plan
+under 70 % of what `none` needs, or under all of that where it cannot do with less, passes the checker; the executor's
+stand-ins compute the reference's bits with random delays; and what one change makes of the plan is rejected, or computes
+them in any order too.
 """
 
 import glob
