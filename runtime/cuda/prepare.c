@@ -191,5 +191,6 @@ planc_status planrt_cuda_prepared_run(const planrt_device *device, const planrt_
   const planrt_cuda_prepared *prepared = call->handle;
   if (prepared->convolution) return planrt_cudnn_run(device->cudnn, prepared->convolution, call, launch->stream);
   if (prepared->product) return planrt_cublas_run(device->cublas, prepared->product, call, launch->stream);
+  if (!prepared->op) return no_kernel(call);
   return planrt_cuda_status(prepared->op->run(call, launch), call->op->type);
 }
