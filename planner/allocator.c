@@ -1,6 +1,7 @@
 #include "planner/allocator.h"
 
 #include "planner/walk.h"
+#include "util/math.h"
 
 #define DEFAULT_CHUNK (INT64_C(40) << 20) /* papers: out-of-core, 4 */
 
@@ -9,13 +10,28 @@ int64_t planc_allocator_unit(const planc_problem *problem) {
   return problem->chunk_bytes > 0 ? problem->chunk_bytes : DEFAULT_CHUNK;
 }
 
+/* Whether a request shares chunks. */
+static bool shares(int64_t bytes, int64_t chunk_bytes) {
+  return bytes <= chunk_bytes && planc_caching_size(bytes) <= chunk_bytes;
+}
+
+int64_t planc_allocator_size(const planc_problem *problem, int64_t bytes) {
+  int64_t unit = planc_allocator_unit(problem);
+  return planc_align_up(bytes, shares(bytes, unit) ? PLANC_ALIGNMENT : unit);
+}
+
+planc_status planc_allocator_init_vmm(planc_allocator *allocator, int64_t chunk_bytes, int64_t most) {
+  *allocator = (planc_allocator){.placement = PLANC_PLACEMENT_VMM};
+  allocator->chunks.chunk_bytes = chunk_bytes;
+  allocator->chunks.most = most;
+  return planc_caching_init_chunks(&allocator->caching, &allocator->chunks);
+}
+
 planc_status planc_allocator_init(planc_allocator *allocator, const planc_problem *problem) {
+  int64_t unit = planc_allocator_unit(problem), room = planc_arena_room(problem);
+  if (problem->placement == PLANC_PLACEMENT_VMM) return planc_allocator_init_vmm(allocator, unit, room / unit);
   *allocator = (planc_allocator){.placement = problem->placement};
-  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) {
-    return planc_caching_init(&allocator->caching, planc_arena_room(problem));
-  }
-  allocator->chunks.chunk_bytes = planc_allocator_unit(problem);
-  return NULL;
+  return planc_caching_init(&allocator->caching, room);
 }
 
 void planc_allocator_free(planc_allocator *allocator) {
@@ -23,17 +39,33 @@ void planc_allocator_free(planc_allocator *allocator) {
   planc_chunks_free(&allocator->chunks);
 }
 
+/* Chunks of its own; where too few are left, those that nothing uses of the shared ones help out. */
+static planc_status take_chunks(planc_allocator *a, int64_t bytes, int32_t *out_range, int64_t *out_address) {
+  PLANC_TRY(planc_chunks_take(&a->chunks, bytes, out_range, out_address));
+  if (*out_range >= 0) return NULL;
+  PLANC_TRY(planc_caching_drain(&a->caching));
+  return planc_chunks_take(&a->chunks, bytes, out_range, out_address);
+}
+
+/* With virtual memory, handles are those of shared chunks at even numbers, and ranges at odd ones. */
 planc_status planc_allocator_take(planc_allocator *allocator, int64_t bytes, int32_t *out_handle,
                                   int64_t *out_address) {
-  if (allocator->placement == PLANC_PLACEMENT_VMM) {
-    return planc_chunks_take(&allocator->chunks, bytes, out_handle, out_address);
+  bool vmm = allocator->placement == PLANC_PLACEMENT_VMM, own = vmm && !shares(bytes, allocator->chunks.chunk_bytes);
+  if (own) {
+    PLANC_TRY(take_chunks(allocator, bytes, out_handle, out_address));
+  } else {
+    PLANC_TRY(planc_caching_take(&allocator->caching, bytes, out_handle, out_address));
   }
-  return planc_caching_take(&allocator->caching, bytes, out_handle, out_address);
+  if (!vmm || *out_handle < 0) return NULL;
+  if (*out_handle > INT32_MAX / 2) return planc_error(PLANC_INTERNAL, "too many pieces of virtual memory");
+  *out_handle = 2 * *out_handle + own;
+  return NULL;
 }
 
 planc_status planc_allocator_give(planc_allocator *allocator, int32_t handle) {
-  if (allocator->placement == PLANC_PLACEMENT_VMM) return planc_chunks_give(&allocator->chunks, handle);
-  return planc_caching_give(&allocator->caching, handle);
+  if (allocator->placement != PLANC_PLACEMENT_VMM) return planc_caching_give(&allocator->caching, handle);
+  if (handle % 2) return planc_chunks_give(&allocator->chunks, handle / 2);
+  return planc_caching_give(&allocator->caching, handle / 2);
 }
 
 int64_t planc_allocator_arena(const planc_allocator *allocator) {

@@ -14,6 +14,12 @@ planc_status planc_caching_init(planc_caching *caching, int64_t capacity) {
   return planc_memory_list_init(&caching->large.list, 0);
 }
 
+planc_status planc_caching_init_chunks(planc_caching *caching, planc_chunks *chunks) {
+  PLANC_TRY(planc_caching_init(caching, 0));
+  caching->chunks = chunks;
+  return NULL;
+}
+
 static void free_cache(planc_cache *cache) {
   planc_memory_list_free(&cache->list);
   VEC_FREE(&cache->block_of);
@@ -21,6 +27,7 @@ static void free_cache(planc_cache *cache) {
 
 void planc_caching_free(planc_caching *caching) {
   planc_memory_list_free(&caching->device);
+  VEC_FREE(&caching->range_of);
   free_cache(&caching->small);
   free_cache(&caching->large);
 }
@@ -39,6 +46,34 @@ static planc_status return_idle(planc_caching *c, planc_cache *cache) {
   return NULL;
 }
 
+planc_status planc_caching_drain(planc_caching *c) {
+  PLANC_TRY(return_idle(c, &c->small));
+  PLANC_TRY(return_idle(c, &c->large));
+  if (!c->chunks) return NULL;
+  for (int32_t bin = 1; bin < PLANC_MEMORY_BINS; bin++) {
+    for (int32_t i = c->device.bins[bin], next; i >= 0; i = next) {
+      const planc_segment *s = &c->device.segments.data[i];
+      next = s->bin_next;
+      if (s->bytes < c->chunks->chunk_bytes) continue;
+      PLANC_TRY(planc_memory_list_drop(&c->device, i));
+      PLANC_TRY(planc_chunks_give(c->chunks, c->range_of.data[i]));
+    }
+  }
+  return NULL;
+}
+
+/* One more chunk for the device, if there is one. */
+static planc_status add_chunk(planc_caching *c) {
+  int32_t range, segment;
+  int64_t address;
+  PLANC_TRY(planc_chunks_take(c->chunks, c->chunks->chunk_bytes, &range, &address));
+  if (range < 0) return NULL;
+  PLANC_TRY(planc_memory_list_add(&c->device, address, c->chunks->chunk_bytes, &segment));
+  while (c->range_of.len <= segment) VEC_PUSH(&c->range_of, -1);
+  c->range_of.data[segment] = range;
+  return NULL;
+}
+
 /* A free stretch of the device for `bytes`, -1 = none. */
 static planc_status find_room(planc_caching *c, int64_t bytes, int32_t *out_stretch) {
   *out_stretch = planc_memory_list_best_fit(&c->device, bytes);
@@ -46,13 +81,21 @@ static planc_status find_room(planc_caching *c, int64_t bytes, int32_t *out_stre
   PLANC_TRY(return_idle(c, &c->small));
   PLANC_TRY(return_idle(c, &c->large));
   *out_stretch = planc_memory_list_best_fit(&c->device, bytes);
+  if (*out_stretch >= 0 || !c->chunks) return NULL;
+  PLANC_TRY(add_chunk(c));
+  *out_stretch = planc_memory_list_best_fit(&c->device, bytes);
   return NULL;
+}
+
+/* What small requests share. */
+static int64_t shared_bytes(const planc_caching *c) {
+  return c->chunks && c->chunks->chunk_bytes < SMALL_BLOCK ? c->chunks->chunk_bytes : SMALL_BLOCK;
 }
 
 /* A new block of the cache that has room for `bytes`, free; -1 when the device has no room. */
 static planc_status add_block(planc_caching *c, planc_cache *cache, int64_t bytes, int32_t *out_segment) {
   int32_t block;
-  int64_t block_bytes = bytes < SMALL_BLOCK ? SMALL_BLOCK : bytes;
+  int64_t shared = shared_bytes(c), block_bytes = bytes < shared ? shared : bytes;
   PLANC_TRY(find_room(c, block_bytes, &block));
   if (block < 0 && bytes < block_bytes) {
     block_bytes = bytes;
@@ -69,11 +112,15 @@ static planc_status add_block(planc_caching *c, planc_cache *cache, int64_t byte
   return NULL;
 }
 
+int64_t planc_caching_size(int64_t bytes) {
+  return planc_align_up(bytes, bytes <= SMALL_BLOCK ? SMALL_UNIT : LARGE_UNIT);
+}
+
 /* Handles are segments of the small blocks at even numbers, and of the large ones at odd ones. */
 planc_status planc_caching_take(planc_caching *caching, int64_t bytes, int32_t *out_handle, int64_t *out_address) {
   bool small = bytes <= SMALL_BLOCK;
   planc_cache *cache = small ? &caching->small : &caching->large;
-  bytes = planc_align_up(bytes, small ? SMALL_UNIT : LARGE_UNIT);
+  bytes = planc_caching_size(bytes);
   int32_t segment = planc_memory_list_best_fit(&cache->list, bytes);
   *out_handle = -1;
   if (segment < 0) PLANC_TRY(add_block(caching, cache, bytes, &segment));

@@ -5,10 +5,14 @@
  *
  * Requests up to 1 MiB are rounded up to 512 bytes and share blocks of 1 MiB. Larger ones are rounded up to 128 KiB and
  * get blocks of their size, of which no piece of up to 1 MiB is split off. Where the device has no room for a shared
- * block, a small request gets one of its own size, without which nothing would fit a small device. */
+ * block, a small request gets one of its own size, without which nothing would fit a small device.
+ *
+ * The device is one piece of memory, or as many single chunks of virtual memory as blocks need: then no block is larger
+ * than a chunk, nor lies in two. */
 #ifndef PLANC_PLANNER_CACHING_H
 #define PLANC_PLANNER_CACHING_H
 
+#include "planner/chunks.h"
 #include "planner/memory_list.h"
 
 /* Blocks for one kind of request. */
@@ -19,14 +23,22 @@ typedef struct planc_cache {
 
 typedef struct planc_caching {
   planc_memory_list device;
+  planc_chunks *chunks;  /* whose chunks the device consists of; NULL = it is one piece */
+  VEC(int32_t) range_of; /* by segment of `device` that begins a chunk: its range */
   planc_cache small, large;
   int64_t top; /* the highest end of any block so far */
 } planc_caching;
 
 planc_status planc_caching_init(planc_caching *caching, int64_t capacity);
+/* `chunks` is borrowed. */
+planc_status planc_caching_init_chunks(planc_caching *caching, planc_chunks *chunks);
 void planc_caching_free(planc_caching *caching);
-/* *out_handle is -1 when there is no room. */
+/* What a request for `bytes` is rounded up to. */
+int64_t planc_caching_size(int64_t bytes);
+/* *out_handle is -1 when there is no room. Of chunks, none takes more than one after rounding. */
 planc_status planc_caching_take(planc_caching *caching, int64_t bytes, int32_t *out_handle, int64_t *out_address);
 planc_status planc_caching_give(planc_caching *caching, int32_t handle);
+/* Gives all blocks that are free as a whole back to the device, and those of its chunks that then hold nothing. */
+planc_status planc_caching_drain(planc_caching *caching);
 
 #endif

@@ -108,16 +108,20 @@ static planc_status make_range(planc_chunks *c, int64_t n, int32_t *out) {
 
 planc_status planc_chunks_take(planc_chunks *chunks, int64_t bytes, int32_t *out_range, int64_t *out_address) {
   int64_t n = planc_chunks_needed(chunks, bytes);
+  *out_range = NONE;
+  if (chunks->most > 0 && n > chunks->most - chunks->n_used) return NULL;
   if (n < chunks->sizes.len && chunks->sizes.data[n].oldest != NONE) {
     *out_range = take_free(chunks, n);
   } else {
     PLANC_TRY(make_range(chunks, n, out_range));
   }
+  chunks->n_used += n;
   *out_address = chunks->ranges.data[*out_range].first * chunks->chunk_bytes;
   return NULL;
 }
 
 planc_status planc_chunks_give(planc_chunks *chunks, int32_t range) {
+  chunks->n_used -= chunks->ranges.data[range].n;
   return put_free(chunks, range);
 }
 

@@ -1,87 +1,201 @@
-/* What of an arena is lost: best fit leaves gaps, virtual memory the ends of last chunks. */
+/* What of an arena is lost: best fit leaves gaps; virtual memory loses the ends of last chunks, and what is free in the
+ * chunks that data of at most one chunk shares. */
+#include <stdlib.h>
+
 #include "planc/analysis.h"
 #include "planner/plan_totals.h"
 #include "util/arena.h"
 #include "util/math.h"
 
+typedef struct piece {
+  int64_t address, bytes;
+  bool keeps_chunks; /* when it is released */
+} piece;
+
+/* What is open at a time. */
 typedef struct level {
-  int64_t bytes, held; /* of what is open: asked for; taken up, in whole chunks with virtual memory */
-  int64_t n;
+  int64_t bytes;                     /* asked for */
+  int64_t n_own, own_bytes, own_end; /* pieces with chunks of their own: asked for; with the ends of last chunks */
+  int64_t shared_bytes, n_shared;    /* the rest: asked for; chunks that hold any of it */
 } level;
 
-/* In virtual memory the boundary is one block, and what lies between its buffers (*out_between) is asked for too. */
-static level boundary_of(const planc_plan *plan, const planc_trace *trace, const planc_gpus *gpus, int32_t gpu,
-                         int64_t *bytes, int64_t *out_between) {
-  level all = {0};
-  int64_t end = 0;
-  for (int32_t r = 0; r < plan->n_boundary; r++) {
-    if (plan->boundary[r].home || gpus->of_residency[r] != gpu) continue;
-    all.n = 1;
-    bytes[r] = trace->buffers[plan->boundary[r].buffer].bytes;
-    all.bytes = planc_add_saturate(all.bytes, bytes[r]);
-    if (planc_add_saturate(plan->boundary[r].address, bytes[r]) > end) end = plan->boundary[r].address + bytes[r];
-  }
-  *out_between = plan->chunk_bytes > 0 && end > all.bytes ? end - all.bytes : 0;
-  all.bytes += *out_between;
-  all.held = plan->chunk_bytes > 0 ? planc_align_up(end, plan->chunk_bytes) : all.bytes;
-  return all;
+typedef struct following {
+  const planc_plan *plan;
+  const planc_trace *trace;
+  planc_fragmentation *out;
+  planc_arena arena;
+  planc_gpus gpus;
+  int32_t gpu; /* the one that is followed */
+  piece *open; /* by residency; no bytes: not open */
+  level now;
+  int64_t between;         /* bytes asked for that lie between the boundary's buffers */
+  int64_t n_chunks;        /* that data may share */
+  int64_t *chunks, *users; /* in order of addresses; how many pieces each has now */
+} following;
+
+/* --- Shared chunks ------------------------------------------------------------------------------------------------ */
+
+/* The plan does not say which allocator gave an address; the size decides, as it did there. */
+static bool shares(const planc_plan *plan, int64_t bytes) {
+  return plan->chunk_bytes > 0 && bytes <= plan->chunk_bytes;
 }
 
-static void note(const level *now, int64_t between, planc_fragmentation *out) {
-  if (now->bytes - between > out->live_bytes) out->live_bytes = now->bytes - between;
-  if (now->held - now->bytes > out->inside_bytes) out->inside_bytes = now->held - now->bytes;
-  if (now->n > out->most_at_once) out->most_at_once = now->n;
+static int compare(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
 }
 
-static level with(level now, int64_t bytes, int64_t chunk_bytes, int sign) {
-  int64_t held = chunk_bytes > 0 ? planc_align_up(bytes, chunk_bytes) : bytes;
-  return (level){now.bytes + sign * bytes, now.held + sign * held, now.n + sign};
+/* The second one of a piece that lies in two, which none does that caching placed. */
+static int64_t last_chunk(const planc_plan *plan, piece it) {
+  return planc_add_saturate(it.address, it.bytes - 1) / plan->chunk_bytes;
 }
 
-/* Follows what is on one GPU; `bytes` is by residency. */
-static void follow(const planc_plan *plan, const planc_trace *trace, const planc_gpus *gpus, int32_t gpu,
-                   int64_t *bytes, planc_fragmentation *out) {
-  int64_t between;
-  level now = boundary_of(plan, trace, gpus, gpu, bytes, &between);
-  note(&now, between, out);
+static planc_status list_chunks(following *f) {
+  const planc_plan *plan = f->plan;
+  int64_t n = 0;
+  PLANC_TRY(PLANC_NEW(&f->arena, &f->chunks, 2 * (int64_t)plan->body.n));
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    if (planc_gpus_at(gpus, instr) != gpu) continue;
-    if (instr->op == PLANC_INSTR_acquire) {
-      bytes[instr->id] = instr->bytes;
-      now = with(now, instr->bytes, plan->chunk_bytes, 1);
-      note(&now, between, out);
-    } else if (instr->op == PLANC_INSTR_release) {
-      bool own = plan->chunk_bytes == 0 || instr->id >= plan->n_boundary;
-      level block = {now.bytes - bytes[instr->id], now.held, now.n}; /* keeps its chunks */
-      now = own ? with(now, bytes[instr->id], plan->chunk_bytes, -1) : block;
-    } else if (instr->op == PLANC_INSTR_exec && instr->bytes > 0) {
-      level beside = with(now, instr->bytes, plan->chunk_bytes, 1);
-      note(&beside, between, out);
-    }
+    if (instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_exec) continue;
+    if (instr->bytes <= 0 || !shares(plan, instr->bytes)) continue;
+    f->chunks[n++] = instr->address / plan->chunk_bytes;
+    f->chunks[n++] = last_chunk(plan, (piece){instr->address, instr->bytes, false});
+  }
+  if (n > 0) qsort(f->chunks, (size_t)n, sizeof *f->chunks, compare);
+  for (int64_t i = 0; i < n; i++) {
+    if (i == 0 || f->chunks[i] != f->chunks[i - 1]) f->chunks[f->n_chunks++] = f->chunks[i];
+  }
+  return PLANC_NEW(&f->arena, &f->users, f->n_chunks);
+}
+
+/* `sign` more pieces in a chunk. */
+static void use_chunk(following *f, int64_t chunk, int sign) {
+  const int64_t *found = bsearch(&chunk, f->chunks, (size_t)f->n_chunks, sizeof chunk, compare);
+  int64_t *users = &f->users[found - f->chunks];
+  f->now.n_shared -= *users > 0;
+  *users += sign;
+  f->now.n_shared += *users > 0;
+}
+
+/* --- Levels ------------------------------------------------------------------------------------------------------- */
+
+static void note(following *f) {
+  const level *now = &f->now;
+  planc_fragmentation *out = f->out;
+  int64_t shared = planc_muldiv_floor(now->n_shared, f->plan->chunk_bytes, 1) - now->shared_bytes;
+  if (now->bytes - f->between > out->live_bytes) out->live_bytes = now->bytes - f->between;
+  if (now->own_end - now->own_bytes > out->inside_bytes) out->inside_bytes = now->own_end - now->own_bytes;
+  if (shared > out->shared_bytes) out->shared_bytes = shared;
+  if (now->n_own > out->most_at_once) out->most_at_once = now->n_own;
+}
+
+static void add(following *f, piece it, int sign) {
+  level *now = &f->now;
+  int64_t chunk_bytes = f->plan->chunk_bytes;
+  if (it.bytes <= 0) return;
+  now->bytes += sign * it.bytes;
+  if (shares(f->plan, it.bytes)) {
+    now->shared_bytes += sign * it.bytes;
+    int64_t first = it.address / chunk_bytes, last = last_chunk(f->plan, it);
+    use_chunk(f, first, sign);
+    if (last != first) use_chunk(f, last, sign);
+  } else if (chunk_bytes > 0) {
+    now->n_own += sign;
+    now->own_bytes += sign * it.bytes;
+    now->own_end += sign * planc_align_up(it.bytes, chunk_bytes);
   }
 }
 
-static planc_status follow_all(const planc_plan *plan, const planc_trace *trace, planc_arena *arena,
-                               planc_fragmentation *out) {
-  int64_t *bytes;
-  planc_gpus gpus;
-  PLANC_TRY(planc_plan_check_names(plan, trace));
-  PLANC_TRY(planc_gpus_find(plan, arena, &gpus));
-  PLANC_TRY(PLANC_NEW(arena, &bytes, plan->n_residencies));
-  for (int32_t g = 0; g < gpus.n; g++) follow(plan, trace, &gpus, g, bytes, out);
+static planc_status open_piece(following *f, piece it) {
+  const int64_t most = INT64_MAX / 4;
+  if (it.bytes > most || f->now.bytes > most - it.bytes || f->now.own_end > most) {
+    return planc_error(PLANC_INVALID_PLAN, "what is open at a time exceeds 64 bits");
+  }
+  add(f, it, 1);
+  note(f);
+  return NULL;
+}
+
+/* In virtual memory the boundary is one block, and what lies between its buffers is asked for too. */
+static planc_status open_boundary(following *f) {
+  const planc_plan *plan = f->plan;
+  int64_t end = 0, n = 0;
+  level *now = &f->now;
+  for (int32_t r = 0; r < plan->n_boundary; r++) {
+    const planc_boundary *it = &plan->boundary[r];
+    if (it->home || f->gpus.of_residency[r] != f->gpu) continue;
+    n = 1;
+    f->open[r] = (piece){it->address, f->trace->buffers[it->buffer].bytes, plan->chunk_bytes > 0};
+    now->bytes = planc_add_saturate(now->bytes, f->open[r].bytes);
+    if (planc_add_saturate(it->address, f->open[r].bytes) > end) end = it->address + f->open[r].bytes;
+  }
+  if (plan->chunk_bytes > 0 && n > 0) {
+    f->between = end > now->bytes ? end - now->bytes : 0;
+    now->bytes += f->between;
+    now->n_own = n;
+    now->own_bytes = now->bytes;
+    now->own_end = planc_align_up(end, plan->chunk_bytes);
+  }
+  note(f);
+  return NULL;
+}
+
+static void close_piece(following *f, int32_t residency) {
+  piece *it = &f->open[residency];
+  if (it->keeps_chunks) {
+    f->now.bytes -= it->bytes;
+    f->now.own_bytes -= it->bytes;
+  } else {
+    add(f, *it, -1);
+  }
+  *it = (piece){0};
+}
+
+static planc_status follow_gpu(following *f) {
+  const planc_plan *plan = f->plan;
+  f->now = (level){0};
+  f->between = 0;
+  PLANC_TRY(open_boundary(f));
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    piece it = {instr->address, instr->bytes, false};
+    if (planc_gpus_at(&f->gpus, instr) != f->gpu) continue;
+    if (instr->op == PLANC_INSTR_acquire) {
+      f->open[instr->id] = it;
+      PLANC_TRY(open_piece(f, it));
+    } else if (instr->op == PLANC_INSTR_release) {
+      close_piece(f, instr->id);
+    } else if (instr->op == PLANC_INSTR_exec) {
+      PLANC_TRY(open_piece(f, it));
+      add(f, it, -1);
+    }
+  }
+  return NULL;
+}
+
+static planc_status follow(following *f) {
+  const planc_plan *plan = f->plan;
+  PLANC_TRY(planc_plan_check_names(plan, f->trace));
+  PLANC_TRY(planc_gpus_find(plan, &f->arena, &f->gpus));
+  PLANC_TRY(PLANC_NEW(&f->arena, &f->open, plan->n_residencies));
+  PLANC_TRY(list_chunks(f));
+  for (f->gpu = 0; f->gpu < f->gpus.n; f->gpu++) {
+    for (int64_t c = 0; c < f->n_chunks; c++) f->users[c] = 0;
+    PLANC_TRY(follow_gpu(f));
+  }
+  planc_fragmentation *out = f->out;
   out->lost_bytes = plan->arena_bytes > out->live_bytes ? plan->arena_bytes - out->live_bytes : 0;
-  out->bound_bytes = plan->chunk_bytes * out->most_at_once;
+  out->bound_bytes = planc_muldiv_floor(plan->chunk_bytes, out->most_at_once, 1);
   return NULL;
 }
 
 planc_status planc_fragmentation_of(const planc_plan *plan, planc_fragmentation *out) {
   planc_trace *trace;
-  planc_arena arena = {0};
   *out = (planc_fragmentation){0};
   PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &trace));
-  planc_status status = follow_all(plan, trace, &arena, out);
-  planc_arena_free(&arena);
+  following f = {.plan = plan, .trace = trace, .out = out};
+  planc_status status = follow(&f);
+  planc_arena_free(&f.arena);
   planc_trace_free(trace);
   return status;
 }

@@ -3,41 +3,47 @@
 #include <stdlib.h>
 
 #include "plan/mapping.h"
-#include "planner/chunks.h"
+#include "planner/allocator.h"
 #include "planner/launch_queue.h"
 #include "util/arena.h"
 
 typedef struct remapping {
   const planc_plan *plan;
   int64_t range; /* of device addresses */
-  planc_chunks chunks;
+  planc_allocator allocator;
   planc_arena arena;
-  int32_t *held; /* by residency: its range of chunks, -1 = none */
+  int32_t *held; /* by residency: its handle, -1 = none */
   int64_t seen;  /* chunks mapped and unmapped that have been counted */
 } remapping;
 
-static planc_status take(remapping *r, int64_t bytes, int32_t *out_range) {
+/* The plan's addresses fit its arena, but those that the allocator gives in later periods may leave other gaps where
+ * data shares chunks: then it gets as many chunks more as it needs. */
+static planc_status take(remapping *r, int64_t bytes, int32_t *out_handle) {
+  planc_chunks *chunks = &r->allocator.chunks;
   int64_t address;
-  *out_range = -1;
+  *out_handle = -1;
   if (bytes <= 0 || bytes > r->range) {
     return planc_error(PLANC_INVALID_PLAN, "%lld bytes of %lld that are mapped", (long long)bytes, (long long)r->range);
   }
-  return planc_chunks_take(&r->chunks, bytes, out_range, &address);
+  PLANC_TRY(planc_allocator_take(&r->allocator, bytes, out_handle, &address));
+  if (*out_handle >= 0) return NULL;
+  chunks->most = chunks->n_used + planc_chunks_needed(chunks, bytes);
+  return planc_allocator_take(&r->allocator, bytes, out_handle, &address);
 }
 
 static planc_status follow_instr(remapping *r, const planc_instr *instr) {
-  int32_t range;
+  int32_t handle;
   if (instr->op == PLANC_INSTR_exec && instr->bytes > 0) {
-    PLANC_TRY(take(r, instr->bytes, &range));
-    return planc_chunks_give(&r->chunks, range);
+    PLANC_TRY(take(r, instr->bytes, &handle));
+    return planc_allocator_give(&r->allocator, handle);
   }
   if (instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_release) return NULL;
   if (instr->id < 0 || instr->id >= r->plan->n_residencies) {
     return planc_error(PLANC_INVALID_PLAN, "there is no residency %d", instr->id);
   }
-  range = r->held[instr->id];
+  handle = r->held[instr->id];
   r->held[instr->id] = -1;
-  if (range >= 0) PLANC_TRY(planc_chunks_give(&r->chunks, range));
+  if (handle >= 0) PLANC_TRY(planc_allocator_give(&r->allocator, handle));
   return instr->op == PLANC_INSTR_acquire ? take(r, instr->bytes, &r->held[instr->id]) : NULL;
 }
 
@@ -47,7 +53,7 @@ static planc_status follow_body(remapping *r, int64_t *out) {
     const planc_instr *instr = &r->plan->body.instrs[i];
     PLANC_TRY(follow_instr(r, instr));
     if (!planc_instr_is_copy(instr) && !planc_instr_is_kernel(instr)) continue;
-    int64_t now = r->chunks.n_mapped + r->chunks.n_unmapped;
+    int64_t now = r->allocator.chunks.n_mapped + r->allocator.chunks.n_unmapped;
     if (out) out[i] = now - r->seen;
     r->seen = now;
   }
@@ -74,12 +80,14 @@ planc_status planc_count_mappings(const planc_plan *plan, int64_t **out_mapped, 
   *out_sum = 0;
   if (plan->chunk_bytes == 0) return planc_error(PLANC_USAGE, "the plan has no virtual memory");
   PLANC_TRY(planc_mappings_check(plan));
-  remapping r = {.plan = plan, .range = planc_plan_range(plan), .chunks = {.chunk_bytes = plan->chunk_bytes}};
+  remapping r = {.plan = plan, .range = planc_plan_range(plan)};
   if (r.range / plan->chunk_bytes > MOST_CHUNKS) return planc_error(PLANC_INVALID_PLAN, "too many chunks");
   int64_t *mapped = calloc((size_t)plan->body.n + 1, sizeof *mapped);
   if (!mapped) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_status status = follow(&r, mapped);
-  planc_chunks_free(&r.chunks);
+  planc_status status =
+      planc_allocator_init_vmm(&r.allocator, plan->chunk_bytes, plan->arena_bytes / plan->chunk_bytes);
+  if (!status) status = follow(&r, mapped);
+  planc_allocator_free(&r.allocator);
   planc_arena_free(&r.arena);
   if (status) {
     free(mapped);

@@ -9,10 +9,12 @@
  * implementation (nnabla-ext-cuda, NNABLA_CUDNN_WORKSPACE_LIMIT, by default none);
  *  - the budget that is scheduled with is not the device's: fragmentation comes on top. The paper's users find the
  *    largest budget that works (5.1, Fig. 3); here it is lowered by what is too much and then raised by bisection.
- *    Virtual memory has no such fragmentation: sizes are rounded up to chunks, and then all of it can be used;
+ *    Virtual memory has it only where data of at most one chunk shares chunks (allocator.h): what is larger is rounded
+ *    up to chunks, and then all of them can be used;
  *  - a caching allocator keeps its blocks from one iteration to the next. The first iteration, in which the paper's
  *    implementation records the sequences, swaps everything out after each function; then the schedule is followed
- * until the addresses repeat, at most for as many iterations as the paper measures (5.2), and they are the plan's. */
+ *    until the addresses repeat, at most for as many iterations as the paper measures (5.2), and they are the plan's.
+ *    In virtual memory, where each iteration would add to what is mapped, those of one that begins with nothing are. */
 #include "planner/window.h"
 
 #include "planner/allocator.h"
@@ -33,7 +35,7 @@ typedef struct policy {
   int32_t *access_of_use; /* -1: a workspace */
   int64_t *bytes;         /* by variable */
   int32_t *variants;      /* by instance */
-  int64_t unit;           /* of sizes */
+  int64_t unit;           /* of the arena */
   planc_window_steps steps;
   planc_allocator allocator;
   int32_t *handles;      /* by variable that has memory */
@@ -53,10 +55,6 @@ static bool is_sent(const policy *p, int32_t buffer) {
   return p->trace->buffers[buffer].peer >= 0;
 }
 
-static int64_t rounded(int64_t bytes, int64_t unit) {
-  return planc_align_up(bytes > 0 ? bytes : 1, unit);
-}
-
 static int32_t workspace_of(const policy *p, int32_t instance) {
   return p->trace->n_buffers + instance;
 }
@@ -70,7 +68,7 @@ static planc_status size_buffers(policy *p) {
   int64_t total = 0;
   for (int32_t b = 0; b < p->trace->n_buffers; b++) {
     int64_t bytes = p->trace->buffers[b].bytes;
-    p->bytes[b] = rounded(bytes, p->unit);
+    p->bytes[b] = planc_allocator_size(p->problem, bytes > 0 ? bytes : 1);
     total = planc_add_saturate(total, p->bytes[b]);
   }
   if (p->problem->placement == PLANC_PLACEMENT_VMM && total / p->unit > MOST_CHUNKS) {
@@ -149,7 +147,7 @@ static void choose_algorithms(policy *p, const planc_costs *costs) {
           planc_costs_variants(costs, instance->op, planc_costs_batch(costs, instance->batch), &count)[p->variants[i]]
               .workspace_bytes;
     }
-    p->bytes[workspace_of(p, i)] = planc_align_up(workspace, p->unit);
+    p->bytes[workspace_of(p, i)] = planc_allocator_size(p->problem, workspace);
   }
 }
 

@@ -114,8 +114,9 @@ static void print_fragmentation(const planc_plan *plan, const planc_fragmentatio
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
   if (plan->chunk_bytes == 0) return;
   printf("virtual memory in chunks of %s, %d mappings; ", planc_size_format(plan->chunk_bytes, a), plan->n_mappings);
-  printf("at most %s lost inside chunks, less than the %s of %lld chunks\n", planc_size_format(f->inside_bytes, a),
+  printf("at most %s lost inside chunks, bound %s of %lld chunks, ", planc_size_format(f->inside_bytes, a),
          planc_size_format(f->bound_bytes, b), (long long)f->most_at_once);
+  printf("and %s in shared ones\n", planc_size_format(f->shared_bytes, a));
 }
 
 static void report_fragmentation(const planc_plan *plan, const planc_fragmentation *f, cJSON *object) {
@@ -125,6 +126,7 @@ static void report_fragmentation(const planc_plan *plan, const planc_fragmentati
   planc_report_int(object, "mappings", plan->n_mappings);
   planc_report_int(object, "lost_inside_bytes", f->inside_bytes);
   planc_report_int(object, "lost_inside_bound_bytes", f->bound_bytes);
+  planc_report_int(object, "lost_shared_bytes", f->shared_bytes);
 }
 
 static planc_status show_plan(const planc_plan *plan, bool json) {

@@ -62,11 +62,13 @@ void planc_peak_free(planc_peak *peak);
 /* --- What of the arena is lost ------------------------------------------------------------------------------------ */
 
 typedef struct planc_fragmentation {
-  int64_t live_bytes;   /* the most that residencies and workspace ask for at a time */
-  int64_t lost_bytes;   /* the arena beyond that */
-  int64_t inside_bytes; /* the most that is lost at a time inside chunks of virtual memory (papers: out-of-core, 4) */
-  int64_t most_at_once; /* residencies, the boundary as one, and workspace */
-  int64_t bound_bytes;  /* no more can be lost inside chunks: that many chunks (Eqs. 1 and 2); 0 without such memory */
+  int64_t live_bytes; /* the most that residencies and workspace ask for at a time */
+  int64_t lost_bytes; /* the arena beyond that */
+  /* Of virtual memory (papers: out-of-core, 4), else 0. What is larger than a chunk has chunks of its own: */
+  int64_t inside_bytes; /* the most that is lost at a time in them, */
+  int64_t most_at_once; /* such residencies and workspaces, the boundary as one, and */
+  int64_t bound_bytes;  /* that many chunks: no more can be lost in them (Eqs. 1 and 2) */
+  int64_t shared_bytes; /* the most that is lost at a time in chunks that hold something smaller */
 } planc_fragmentation;
 planc_status planc_fragmentation_of(const planc_plan *plan, planc_fragmentation *out);
 

@@ -9,7 +9,7 @@
 /* Who gives out addresses. */
 typedef enum planc_placement {
   PLANC_PLACEMENT_BEST_FIT, /* with caching; what policies leave blank is placed offline */
-  PLANC_PLACEMENT_VMM       /* virtual memory in chunks */
+  PLANC_PLACEMENT_VMM       /* virtual memory in chunks; data of at most one chunk shares them, with caching */
 } planc_placement;
 
 typedef struct planc_problem {

@@ -215,8 +215,10 @@ class Emulated(Case):
 
     def test_virtual_memory(self):
         for policy in ("window",):
-            run("planc", "plan", graph("lenet-digits"), "--device", "h100", "--batch", 8, "--policy", policy,
-                "--placement", "vmm", "--chunk", "2M", "--budget", "820M", "-o", self.path("x.plan"))
+            run("planc", "plan", graph("lenet-digits"), "--device", "h100", "--batch", 256, "--policy", policy,
+                "--placement", "vmm", "--chunk", "2M", "--budget", "812M", "-o", self.path("x.plan"))
+            mapped = json.loads(run("planc", "show", self.path("x.plan"), "--json").stdout)["mappings"]
+            self.assertGreater(mapped, 1, "no chunk is mapped twice")
             for options in ([], ["--graph", "--poison"]):
                 done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--verify", "-n", 2, "--json",
                                 *options)

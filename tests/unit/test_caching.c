@@ -106,7 +106,6 @@ END_TEST
 /* --- A slow allocator with the same rules ------------------------------------------------------------------------- */
 
 enum { MOST_SEGMENTS = 400, MOST_LIVE = 30, STEPS = 1500 };
-#define CAPACITY (60 * MIB)
 
 typedef struct segment {
   int64_t at, bytes, block_at, block_bytes;
@@ -116,6 +115,8 @@ typedef struct segment {
 typedef struct slow {
   segment of[MOST_SEGMENTS]; /* in no order */
   int n;
+  int64_t region; /* bytes of the device in one piece: all of it, or a chunk */
+  int64_t n_regions, most_regions;
 } slow;
 
 static int best_free(const slow *s, bool small, int64_t bytes) {
@@ -132,8 +133,8 @@ static int best_free(const slow *s, bool small, int64_t bytes) {
 /* The smallest stretch between blocks, the lowest of several; -1 = none. */
 static int64_t best_stretch(const slow *s, int64_t bytes) {
   int64_t best = -1, best_bytes = INT64_MAX;
-  for (int64_t at = 0; at < CAPACITY;) {
-    int64_t end = CAPACITY, next = -1;
+  for (int64_t at = 0; at < s->n_regions * s->region;) {
+    int64_t end = (at / s->region + 1) * s->region, next = -1;
     for (int i = 0; i < s->n; i++) {
       const segment *it = &s->of[i];
       if (it->block_at == at) next = at + it->block_bytes;
@@ -156,6 +157,7 @@ static int64_t slow_block(slow *s, bool small, int64_t bytes) {
     i += !idle;
   }
   if (at < 0) at = best_stretch(s, bytes);
+  if (at < 0 && s->n_regions < s->most_regions) at = s->region * s->n_regions++;
   if (at < 0) return -1;
   ck_assert_int_lt(s->n, MOST_SEGMENTS);
   s->of[s->n++] = (segment){at, bytes, at, bytes, small, false};
@@ -164,10 +166,10 @@ static int64_t slow_block(slow *s, bool small, int64_t bytes) {
 
 static int64_t slow_take(slow *s, int64_t bytes) {
   bool small = bytes <= MIB;
-  int64_t unit = small ? 512 : 128 * KIB;
+  int64_t unit = small ? 512 : 128 * KIB, shared = MIB < s->region ? MIB : s->region;
   bytes = (bytes + unit - 1) / unit * unit;
   int found = best_free(s, small, bytes);
-  if (found < 0 && slow_block(s, small, small ? MIB : bytes) < 0 && (!small || slow_block(s, small, bytes) < 0))
+  if (found < 0 && slow_block(s, small, small ? shared : bytes) < 0 && (!small || slow_block(s, small, bytes) < 0))
     return -1;
   if (found < 0) found = best_free(s, small, bytes);
   segment *it = &s->of[found];
@@ -204,27 +206,25 @@ static int64_t random_bytes(uint64_t *state) {
   return MIB + 1 + rand_below(state, (rand_chance(state, 20) ? 24 : 3) * MIB);
 }
 
-START_TEST(random_requests_go_where_the_rules_say) {
-  uint64_t state = (uint64_t)_i;
-  planc_caching c;
-  static slow s;
-  s.n = 0;
+static void go_where_the_rules_say(planc_caching *c, slow *s, int seed) {
+  uint64_t state = (uint64_t)seed;
   struct {
     int64_t at;
     int32_t handle;
   } live[MOST_LIVE];
   int n_live = 0, refused = 0;
-  ok(planc_caching_init(&c, CAPACITY));
   for (int step = 0; step < STEPS; step++) {
     if (n_live == MOST_LIVE || (n_live > 0 && rand_chance(&state, 40))) {
       int64_t gone = rand_below(&state, n_live);
-      ok(planc_caching_give(&c, live[gone].handle));
-      slow_give(&s, live[gone].at);
+      ok(planc_caching_give(c, live[gone].handle));
+      slow_give(s, live[gone].at);
       live[gone] = live[--n_live];
       continue;
     }
-    int64_t bytes = random_bytes(&state), at = take(&c, bytes, &live[n_live].handle);
-    ck_assert_int_eq(at, slow_take(&s, bytes));
+    int64_t bytes = random_bytes(&state);
+    if (bytes > s->region) bytes = 1 + bytes % s->region;
+    int64_t at = take(c, bytes, &live[n_live].handle);
+    ck_assert_int_eq(at, slow_take(s, bytes));
     live[n_live].at = at;
     if (at < 0) {
       refused++;
@@ -233,10 +233,34 @@ START_TEST(random_requests_go_where_the_rules_say) {
     }
   }
   ck_assert_int_gt(refused, 0);
-  while (n_live > 0) ok(planc_caching_give(&c, live[--n_live].handle));
+  while (n_live > 0) ok(planc_caching_give(c, live[--n_live].handle));
+}
+
+START_TEST(random_requests_go_where_the_rules_say) {
+  planc_caching c;
+  static slow s;
+  s = (slow){.region = 60 * MIB, .n_regions = 1, .most_regions = 1};
   int32_t all;
-  ck_assert_int_eq(take(&c, CAPACITY, &all), 0); /* nothing is lost */
+  ok(planc_caching_init(&c, s.region));
+  go_where_the_rules_say(&c, &s, _i);
+  ck_assert_int_eq(take(&c, s.region, &all), 0); /* nothing is lost */
   planc_caching_free(&c);
+}
+END_TEST
+
+START_TEST(random_requests_go_where_the_rules_say_in_chunks) {
+  static const int64_t sizes[] = {10 * MIB, 2 * MIB, 512 * KIB, 130 * KIB};
+  planc_caching c;
+  planc_chunks chunks = {.chunk_bytes = sizes[_i % 4], .most = 6};
+  static slow s;
+  s = (slow){.region = chunks.chunk_bytes, .most_regions = chunks.most};
+  ok(planc_caching_init_chunks(&c, &chunks));
+  go_where_the_rules_say(&c, &s, _i);
+  ck_assert_int_eq(chunks.n_used, s.n_regions);
+  ok(planc_caching_drain(&c));
+  ck_assert_int_eq(chunks.n_used, 0);
+  planc_caching_free(&c);
+  planc_chunks_free(&chunks);
 }
 END_TEST
 
@@ -249,6 +273,7 @@ int main(void) {
   tcase_add_test(tests, large_blocks_leave_no_small_rest);
   tcase_add_test(tests, a_small_device_has_blocks_of_the_size_of_requests);
   tcase_add_loop_test(tests, random_requests_go_where_the_rules_say, 0, 40);
+  tcase_add_loop_test(tests, random_requests_go_where_the_rules_say_in_chunks, 0, 40);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

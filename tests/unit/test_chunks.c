@@ -69,6 +69,22 @@ START_TEST(the_smallest_larger_range_gives_its_chunks) {
 }
 END_TEST
 
+START_TEST(no_more_chunks_are_used_than_there_are) {
+  planc_chunks c = {.chunk_bytes = CHUNK, .most = 4};
+  int32_t a = take(&c, 3, CHUNKS(0, 1, 2)), none;
+  int64_t address;
+  ok(planc_chunks_take(&c, CHUNK + 1, &none, &address));
+  ck_assert_int_eq(none, -1);
+  take(&c, 1, CHUNKS(3));
+  ok(planc_chunks_give(&c, a));
+  ok(planc_chunks_take(&c, 3 * CHUNK + 1, &none, &address));
+  ck_assert_int_eq(none, -1);
+  take(&c, 3, CHUNKS(0, 1, 2)); /* what was refused left everything as it was */
+  ck_assert_int_eq(c.n_mapped, 4);
+  planc_chunks_free(&c);
+}
+END_TEST
+
 START_TEST(ranges_are_mapped_in_the_order_of_addresses) {
   planc_chunks c = {.chunk_bytes = CHUNK};
   planc_mappings mappings = {0};
@@ -140,6 +156,7 @@ int main(void) {
   tcase_add_test(tests, a_free_range_of_the_size_is_taken_again);
   tcase_add_test(tests, the_largest_smaller_range_grows);
   tcase_add_test(tests, the_smallest_larger_range_gives_its_chunks);
+  tcase_add_test(tests, no_more_chunks_are_used_than_there_are);
   tcase_add_test(tests, ranges_are_mapped_in_the_order_of_addresses);
   tcase_add_loop_test(tests, random_requests_lose_nothing_outside_their_chunks, 0, 50);
   suite_add_tcase(suite, tests);

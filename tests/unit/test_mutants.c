@@ -39,10 +39,11 @@ static void make_policy_plan(int number, const planc_profile *profile, planc_gra
                                       "prefetch-1", "capuchin", "superneurons", "tensile"};
   int which = number % (int)(sizeof names / sizeof *names);
   const planc_policy *policy = planc_policy_find(names[which]);
-  randgraph_options options = {.max_ops = 10, .max_elements = 16};
+  bool vmm = which == 7; /* some data must be larger than a chunk */
+  randgraph_options options = {.max_ops = 10, .max_elements = vmm ? 2048 : 16};
   ok_in(randgraph_make(UINT64_C(5000) + (uint64_t)number, &options, graph), "graph");
   planc_problem problem = {.graph = *graph, .profile = profile, .batch = 1 + number % 3, .host_budget_bytes = -1};
-  if (which == 7) problem.placement = PLANC_PLACEMENT_VMM;
+  if (vmm) problem.placement = PLANC_PLACEMENT_VMM;
   problem.chunk_bytes = 4096;
   problem.gpus = number >= PLANS_OF_ONE ? 2 : 1;
   int64_t least;

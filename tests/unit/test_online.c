@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "planc/policy.h"
+#include "planner/allocator.h"
 #include "planner/bfc.h"
-#include "planner/caching.h"
 #include "tests/support/unit.h"
 
 enum { BATCH = 16, MOST_PERIODS = 100 };
@@ -28,15 +28,21 @@ static void tear_down(void) {
 }
 
 /* A plan in `percent` of what it takes with everything resident. */
-static planc_plan *make(const char *policy, int64_t percent) {
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = BATCH, .host_budget_bytes = -1};
+static planc_plan *make_in(const char *policy, int64_t percent, planc_placement placement, int64_t chunk_bytes) {
+  planc_problem problem = {
+      .graph = graph, .profile = profile, .batch = BATCH, .host_budget_bytes = -1, .chunk_bytes = chunk_bytes};
   int64_t least;
   planc_plan *plan;
   ok(planc_least_budget(&problem, planc_policy_find("none"), &least));
   problem.budget_bytes = least / 100 * percent;
   room = problem.budget_bytes - planc_profile_device(profile)->reserved_bytes;
+  problem.placement = placement;
   ok(planc_make_plan(&problem, planc_policy_find(policy), &plan));
   return plan;
+}
+
+static planc_plan *make(const char *policy, int64_t percent) {
+  return make_in(policy, percent, PLANC_PLACEMENT_BEST_FIT, 0);
 }
 
 START_TEST(lms_lies_where_tensorflow_puts_it) {
@@ -138,6 +144,36 @@ START_TEST(window_lies_where_the_cache_settles) {
 }
 END_TEST
 
+/* In virtual memory the plan is the first period of an allocator with as many chunks as there is room for. */
+START_TEST(window_lies_where_chunks_are_given) {
+  static const int64_t percents[] = {60, 66, 80, 130}, chunks[] = {256 << 10, 2 << 20, 8 << 20, 20 << 20};
+  for (int k = 0; k < 16; k++) {
+    int64_t chunk_bytes = chunks[k % 4], address;
+    planc_plan *plan = make_in("window", percents[k / 4], PLANC_PLACEMENT_VMM, chunk_bytes);
+    planc_allocator a;
+    int32_t *handles = calloc((size_t)plan->n_residencies, sizeof *handles), handle;
+    ok(planc_allocator_init_vmm(&a, chunk_bytes, room / chunk_bytes));
+    for (int32_t i = 0; i < plan->body.n; i++) {
+      const planc_instr *instr = &plan->body.instrs[i];
+      if (instr->op == PLANC_INSTR_acquire) {
+        ok(planc_allocator_take(&a, instr->bytes, &handles[instr->id], &address));
+        ck_assert_int_eq(instr->address, address);
+      } else if (instr->op == PLANC_INSTR_release) {
+        ok(planc_allocator_give(&a, handles[instr->id]));
+      } else if (instr->op == PLANC_INSTR_exec && instr->bytes > 0) {
+        ok(planc_allocator_take(&a, instr->bytes, &handle, &address));
+        ck_assert_int_eq(instr->address, address);
+        ok(planc_allocator_give(&a, handle));
+      }
+    }
+    ck_assert_int_eq(planc_allocator_arena(&a), plan->arena_bytes);
+    planc_allocator_free(&a);
+    free(handles);
+    planc_plan_free(plan);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("online");
   TCase *tests = tcase_create("all");
@@ -145,6 +181,7 @@ int main(void) {
   tcase_set_timeout(tests, 60);
   tcase_add_test(tests, lms_lies_where_tensorflow_puts_it);
   tcase_add_test(tests, window_lies_where_the_cache_settles);
+  tcase_add_test(tests, window_lies_where_chunks_are_given);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

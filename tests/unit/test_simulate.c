@@ -202,13 +202,13 @@ START_TEST(every_job_has_its_own_host) {
 }
 END_TEST
 
-/* In a period x grows from the one chunk of the last workspace by one of another range (1 unmapped, 1 mapped), y finds
- * a range of its size, z takes x apart (2 unmapped, 1 mapped), and the workspace gets what is left (1 mapped). The host
- * waits for the execs before each of these. */
+/* In a period x gets two of the three chunks of the last workspace (3 unmapped, 2 mapped), and the workspace gets them
+ * back with the third (1 mapped). y and z share a chunk, which is mapped in the first period only. The host waits for
+ * the execs before each of these. */
 START_TEST(chunks_are_mapped_in_the_step) {
   static const char script[] =
       "body\nacquire 0 x 0\nacquire 1 y 8192\nexec a use 0 1\nrelease 0\nacquire 2 z 12288\n"
-      "exec b ws 16384 4096 use 1 2\nrelease 1\nrelease 2\n";
+      "exec b ws 16384 12288 use 1 2\nrelease 1\nrelease 2\n";
   planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
   planc_plan *plan;
   ok(script_make(script, &job, 1, 1 << 20, 0, &plan));
@@ -218,7 +218,7 @@ START_TEST(chunks_are_mapped_in_the_step) {
   for (int32_t i = 0; i < plan->body.n; i++) ((planc_instr *)&plan->body.instrs[i])->time_ns = 500;
   planc_simulation s;
   assert_fails(planc_simulate_mapping(plan, 1000, &s), PLANC_USAGE, "no virtual memory");
-  planc_mapping mappings[] = {{0, 6}};
+  planc_mapping mappings[] = {{0, 7}};
   plan->chunk_bytes = 4096;
   plan->n_mappings = 1;
   plan->mappings = mappings;

@@ -25,7 +25,7 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
   valid: lenet-digits, window
   verified: every bit as in the reference
   ~ planc show vmm.plan | grep virtual
-  virtual memory in chunks of <size>, <N> mappings; at most <size> lost inside chunks, less than the <size> of <N> chunks
+  virtual memory in chunks of <size>, <N> mappings; at most <size> lost inside chunks, bound <size> of <N> chunks, and <size> in shared ones
   $ planc show best-fit.plan | grep virtual
   [1]
   ~ planc simulate vmm.plan --map-in-step 100000 | grep -E "iteration  |maps"
