@@ -5,11 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/support/script.h"
+#include "tests/support/unit.h"
+
 planc_graph *judge_graph(const char *text) {
   planc_graph *graph;
   planc_status status = planc_graph_parse(text, strlen(text), "tiny.yaml", &graph);
   ck_assert_msg(!status, "%s", planc_status_message(status));
   return graph;
+}
+
+planc_plan *judge_plan(const planc_graph *graph, const char *script, int64_t arena, int64_t host) {
+  static const int64_t rounds[] = {2};
+  planc_job job = {.graph = graph, .batch = 2, .n_rounds = 1, .rounds = rounds, .iterations = 1};
+  planc_plan *plan;
+  ok(script_make(script, &job, 1, arena, host, &plan));
+  return plan;
 }
 
 char *judge_edited(const char *text, const char *find, const char *replace) {

@@ -4,7 +4,6 @@
 
 #include "planc/check.h"
 #include "tests/support/judge.h"
-#include "tests/support/script.h"
 #include "tests/support/unit.h"
 
 /* At batch 2 every storage has 256 bytes, the loss 4. */
@@ -94,7 +93,6 @@ static const char script[] =
 enum { ARENA = 1280, HOST = 512 };
 
 static planc_graph *graph;
-static const int64_t one_round[] = {2};
 
 static void set_up(void) {
   graph = judge_graph(tiny);
@@ -105,10 +103,7 @@ static void tear_down(void) {
 }
 
 static planc_plan *make(const char *text) {
-  planc_job job = {.graph = graph, .batch = 2, .n_rounds = 1, .rounds = one_round, .iterations = 1};
-  planc_plan *plan;
-  ok(script_make(text, &job, 1, ARENA, HOST, &plan));
-  return plan;
+  return judge_plan(graph, text, ARENA, HOST);
 }
 
 START_TEST(the_plan_is_valid) {
