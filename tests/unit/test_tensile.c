@@ -405,7 +405,7 @@ typedef struct swapped {
 /* What becomes of a tensor of hill in the room there is, read from the schedule. */
 static swapped swap_of(const planc_problem *problem, int64_t room, const char *tensor) {
   planc_candidate candidate = {0};
-  planc_absence_rule rule = {tensile_choose, problem};
+  planc_absence_rule rule = {.choose = tensile_choose, .context = problem};
   swapped s = {.copy = PLANC_NO_COPY};
   ok(planc_make_absences(problem, &rule, room, &candidate));
   const planc_residency *residencies = planc_schedule_residencies(candidate.schedule);
@@ -602,7 +602,7 @@ static int32_t count_swaps(int elements) {
   (void)snprintf(&text[at], sizeof text - at, "]}\n");
   planc_graph *graph = graph_of(text);
   planc_problem problem = {.graph = graph, .profile = profile, .batch = 1, .host_budget_bytes = -1};
-  planc_absence_rule rule = {tensile_choose, &problem};
+  planc_absence_rule rule = {.choose = tensile_choose, .context = &problem};
   planc_candidate candidate = {0};
   int32_t n = 0;
   set_links(profile, INT64_C(1000000000000000));
