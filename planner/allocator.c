@@ -4,10 +4,21 @@
 #include "util/math.h"
 
 #define DEFAULT_CHUNK (INT64_C(40) << 20) /* papers: out-of-core, 4 */
+#define DEFAULT_PAGE (INT64_C(2) << 20)   /* there: the least that the driver maps */
+
+int64_t planc_allocator_chunk(const planc_problem *problem) {
+  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return 0;
+  if (problem->chunk_bytes > 0) return problem->chunk_bytes;
+  return problem->placement == PLANC_PLACEMENT_PAGED ? DEFAULT_PAGE : DEFAULT_CHUNK;
+}
 
 int64_t planc_allocator_unit(const planc_problem *problem) {
-  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return PLANC_ALIGNMENT;
-  return problem->chunk_bytes > 0 ? problem->chunk_bytes : DEFAULT_CHUNK;
+  return problem->placement == PLANC_PLACEMENT_VMM ? planc_allocator_chunk(problem) : PLANC_ALIGNMENT;
+}
+
+int64_t planc_allocator_room(const planc_problem *problem) {
+  int64_t chunk_bytes = planc_allocator_chunk(problem), room = planc_arena_room(problem);
+  return chunk_bytes > 0 ? room / chunk_bytes * chunk_bytes : room;
 }
 
 /* Whether a request shares chunks. */
@@ -28,10 +39,15 @@ planc_status planc_allocator_init_vmm(planc_allocator *allocator, int64_t chunk_
 }
 
 planc_status planc_allocator_init(planc_allocator *allocator, const planc_problem *problem) {
-  int64_t unit = planc_allocator_unit(problem), room = planc_arena_room(problem);
-  if (problem->placement == PLANC_PLACEMENT_VMM) return planc_allocator_init_vmm(allocator, unit, room / unit);
+  int64_t chunk_bytes = planc_allocator_chunk(problem), room = planc_allocator_room(problem);
+  if (problem->placement == PLANC_PLACEMENT_VMM) {
+    return planc_allocator_init_vmm(allocator, chunk_bytes, room / chunk_bytes);
+  }
   *allocator = (planc_allocator){.placement = problem->placement};
-  return planc_caching_init(&allocator->caching, room);
+  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return planc_caching_init(&allocator->caching, room);
+  allocator->chunks.chunk_bytes = chunk_bytes;
+  allocator->chunks.most = room / chunk_bytes;
+  return planc_caching_init_pages(&allocator->caching, &allocator->chunks);
 }
 
 void planc_allocator_free(planc_allocator *allocator) {
@@ -69,8 +85,8 @@ planc_status planc_allocator_give(planc_allocator *allocator, int32_t handle) {
 }
 
 int64_t planc_allocator_arena(const planc_allocator *allocator) {
-  if (allocator->placement == PLANC_PLACEMENT_VMM) return allocator->chunks.n_chunks * allocator->chunks.chunk_bytes;
-  return allocator->caching.top;
+  if (allocator->placement == PLANC_PLACEMENT_BEST_FIT) return allocator->caching.top;
+  return allocator->chunks.n_chunks * allocator->chunks.chunk_bytes;
 }
 
 planc_status planc_allocator_map(const planc_allocator *allocator, planc_schedule *schedule) {
@@ -79,6 +95,7 @@ planc_status planc_allocator_map(const planc_allocator *allocator, planc_schedul
   planc_status status = planc_chunks_map(&allocator->chunks, &mappings);
   planc_virtual_memory memory = {.arena_bytes = planc_allocator_arena(allocator),
                                  .chunk_bytes = allocator->chunks.chunk_bytes,
+                                 .paged = allocator->placement == PLANC_PLACEMENT_PAGED,
                                  .mappings = mappings.data,
                                  .n = (int32_t)mappings.len};
   if (!status) status = planc_schedule_map(schedule, &memory);

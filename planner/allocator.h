@@ -21,11 +21,15 @@ typedef struct planc_allocator {
   planc_chunks chunks;
 } planc_allocator;
 
+/* The chunks or pages that the arena consists of; 0 = it is one piece. */
+int64_t planc_allocator_chunk(const planc_problem *problem);
 /* The unit in which the arena is used up. */
 int64_t planc_allocator_unit(const planc_problem *problem);
+/* What the budget leaves of the arena, in whole chunks. */
+int64_t planc_allocator_room(const planc_problem *problem);
 /* What a request for `bytes` takes up: of what has chunks of its own, whole ones. */
 int64_t planc_allocator_size(const planc_problem *problem, int64_t bytes);
-/* An allocator stays where it is while it is used. */
+/* An allocator stays where it is while it is used. There is room for a chunk, if there are chunks. */
 planc_status planc_allocator_init(planc_allocator *allocator, const planc_problem *problem);
 /* Virtual memory without a problem: `most` chunks of `chunk_bytes`. */
 planc_status planc_allocator_init_vmm(planc_allocator *allocator, int64_t chunk_bytes, int64_t most);

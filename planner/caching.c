@@ -20,6 +20,12 @@ planc_status planc_caching_init_chunks(planc_caching *caching, planc_chunks *chu
   return NULL;
 }
 
+planc_status planc_caching_init_pages(planc_caching *caching, planc_chunks *pages) {
+  PLANC_TRY(planc_caching_init_chunks(caching, pages));
+  caching->paged = true;
+  return NULL;
+}
+
 static void free_cache(planc_cache *cache) {
   planc_memory_list_free(&cache->list);
   VEC_FREE(&cache->block_of);
@@ -32,6 +38,12 @@ void planc_caching_free(planc_caching *caching) {
   free_cache(&caching->large);
 }
 
+/* --- Blocks ------------------------------------------------------------------------------------------------------- */
+
+static planc_status give_block(planc_caching *c, int32_t block) {
+  return c->paged ? planc_chunks_give(c->chunks, block) : planc_memory_list_release(&c->device, block, NULL);
+}
+
 /* Gives the device back all blocks that are free as a whole. */
 static planc_status return_idle(planc_caching *c, planc_cache *cache) {
   for (int32_t bin = 1; bin < PLANC_MEMORY_BINS; bin++) {
@@ -40,7 +52,7 @@ static planc_status return_idle(planc_caching *c, planc_cache *cache) {
       next = s->bin_next;
       if (s->prev >= 0 || s->next >= 0) continue;
       PLANC_TRY(planc_memory_list_drop(&cache->list, i));
-      PLANC_TRY(planc_memory_list_release(&c->device, cache->block_of.data[i], NULL));
+      PLANC_TRY(give_block(c, cache->block_of.data[i]));
     }
   }
   return NULL;
@@ -49,7 +61,7 @@ static planc_status return_idle(planc_caching *c, planc_cache *cache) {
 planc_status planc_caching_drain(planc_caching *c) {
   PLANC_TRY(return_idle(c, &c->small));
   PLANC_TRY(return_idle(c, &c->large));
-  if (!c->chunks) return NULL;
+  if (!c->chunks || c->paged) return NULL;
   for (int32_t bin = 1; bin < PLANC_MEMORY_BINS; bin++) {
     for (int32_t i = c->device.bins[bin], next; i >= 0; i = next) {
       const planc_segment *s = &c->device.segments.data[i];
@@ -74,18 +86,29 @@ static planc_status add_chunk(planc_caching *c) {
   return NULL;
 }
 
-/* A free stretch of the device for `bytes`, -1 = none. */
-static planc_status find_room(planc_caching *c, int64_t bytes, int32_t *out_stretch) {
-  *out_stretch = planc_memory_list_best_fit(&c->device, bytes);
-  if (*out_stretch >= 0) return NULL;
+/* A block of what the device has left, -1 = none. */
+static planc_status take_block(planc_caching *c, int64_t bytes, int32_t *out_block, int64_t *out_address) {
+  if (c->paged) return planc_chunks_take(c->chunks, bytes, out_block, out_address);
+  *out_block = planc_memory_list_best_fit(&c->device, bytes);
+  if (*out_block < 0) return NULL;
+  *out_address = c->device.segments.data[*out_block].address;
+  if (*out_address + bytes > c->top) c->top = *out_address + bytes;
+  return planc_memory_list_take(&c->device, *out_block, *out_address, bytes, 0, out_block);
+}
+
+/* The same, with what nothing uses given back where too little is left. */
+static planc_status make_block(planc_caching *c, int64_t bytes, int32_t *out_block, int64_t *out_address) {
+  PLANC_TRY(take_block(c, bytes, out_block, out_address));
+  if (*out_block >= 0) return NULL;
   PLANC_TRY(return_idle(c, &c->small));
   PLANC_TRY(return_idle(c, &c->large));
-  *out_stretch = planc_memory_list_best_fit(&c->device, bytes);
-  if (*out_stretch >= 0 || !c->chunks) return NULL;
+  PLANC_TRY(take_block(c, bytes, out_block, out_address));
+  if (*out_block >= 0 || !c->chunks || c->paged) return NULL;
   PLANC_TRY(add_chunk(c));
-  *out_stretch = planc_memory_list_best_fit(&c->device, bytes);
-  return NULL;
+  return take_block(c, bytes, out_block, out_address);
 }
+
+/* --- Requests ----------------------------------------------------------------------------------------------------- */
 
 /* What small requests share. */
 static int64_t shared_bytes(const planc_caching *c) {
@@ -95,17 +118,15 @@ static int64_t shared_bytes(const planc_caching *c) {
 /* A new block of the cache that has room for `bytes`, free; -1 when the device has no room. */
 static planc_status add_block(planc_caching *c, planc_cache *cache, int64_t bytes, int32_t *out_segment) {
   int32_t block;
-  int64_t shared = shared_bytes(c), block_bytes = bytes < shared ? shared : bytes;
-  PLANC_TRY(find_room(c, block_bytes, &block));
-  if (block < 0 && bytes < block_bytes) {
+  int64_t address, shared = shared_bytes(c), block_bytes = bytes < shared ? shared : bytes;
+  if (c->paged) block_bytes = planc_align_up(block_bytes, c->chunks->chunk_bytes);
+  PLANC_TRY(make_block(c, block_bytes, &block, &address));
+  if (block < 0 && bytes < block_bytes && !c->paged) {
     block_bytes = bytes;
-    PLANC_TRY(find_room(c, block_bytes, &block));
+    PLANC_TRY(make_block(c, block_bytes, &block, &address));
   }
   *out_segment = -1;
   if (block < 0) return NULL;
-  int64_t address = c->device.segments.data[block].address;
-  PLANC_TRY(planc_memory_list_take(&c->device, block, address, block_bytes, 0, &block));
-  if (address + block_bytes > c->top) c->top = address + block_bytes;
   PLANC_TRY(planc_memory_list_add(&cache->list, address, block_bytes, out_segment));
   while (cache->block_of.len <= *out_segment) VEC_PUSH(&cache->block_of, -1);
   cache->block_of.data[*out_segment] = block;

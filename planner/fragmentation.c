@@ -1,5 +1,5 @@
-/* What of an arena is lost: best fit leaves gaps; virtual memory loses the ends of last chunks, and what is free in the
- * chunks that data of at most one chunk shares. */
+/* What of an arena is lost: best fit leaves gaps, in its pages too; virtual memory loses the ends of last chunks, and
+ * what is free in the chunks that data of at most one chunk shares. */
 #include <stdlib.h>
 
 #include "planc/analysis.h"
@@ -35,9 +35,14 @@ typedef struct following {
 
 /* --- Shared chunks ------------------------------------------------------------------------------------------------ */
 
-/* The plan does not say which allocator gave an address; the size decides, as it did there. */
+/* Chunks that data has of its own or shares; 0 = there are none. */
+static int64_t chunk_of(const planc_plan *plan) {
+  return plan->paged ? 0 : plan->chunk_bytes;
+}
+
+/* The plan does not say which data shares chunks; the size decides, as it did there. */
 static bool shares(const planc_plan *plan, int64_t bytes) {
-  return plan->chunk_bytes > 0 && bytes <= plan->chunk_bytes;
+  return bytes <= chunk_of(plan);
 }
 
 static int compare(const void *a, const void *b) {
@@ -82,7 +87,7 @@ static void use_chunk(following *f, int64_t chunk, int sign) {
 static void note(following *f) {
   const level *now = &f->now;
   planc_fragmentation *out = f->out;
-  int64_t shared = planc_muldiv_floor(now->n_shared, f->plan->chunk_bytes, 1) - now->shared_bytes;
+  int64_t shared = planc_muldiv_floor(now->n_shared, chunk_of(f->plan), 1) - now->shared_bytes;
   if (now->bytes - f->between > out->live_bytes) out->live_bytes = now->bytes - f->between;
   if (now->own_end - now->own_bytes > out->inside_bytes) out->inside_bytes = now->own_end - now->own_bytes;
   if (shared > out->shared_bytes) out->shared_bytes = shared;
@@ -91,7 +96,7 @@ static void note(following *f) {
 
 static void add(following *f, piece it, int sign) {
   level *now = &f->now;
-  int64_t chunk_bytes = f->plan->chunk_bytes;
+  int64_t chunk_bytes = chunk_of(f->plan);
   if (it.bytes <= 0) return;
   now->bytes += sign * it.bytes;
   if (shares(f->plan, it.bytes)) {
@@ -125,11 +130,11 @@ static planc_status open_boundary(following *f) {
     const planc_boundary *it = &plan->boundary[r];
     if (it->home || f->gpus.of_residency[r] != f->gpu) continue;
     n = 1;
-    f->open[r] = (piece){it->address, f->trace->buffers[it->buffer].bytes, plan->chunk_bytes > 0};
+    f->open[r] = (piece){it->address, f->trace->buffers[it->buffer].bytes, chunk_of(plan) > 0};
     now->bytes = planc_add_saturate(now->bytes, f->open[r].bytes);
     if (planc_add_saturate(it->address, f->open[r].bytes) > end) end = it->address + f->open[r].bytes;
   }
-  if (plan->chunk_bytes > 0 && n > 0) {
+  if (chunk_of(plan) > 0 && n > 0) {
     f->between = end > now->bytes ? end - now->bytes : 0;
     now->bytes += f->between;
     now->n_own = n;
@@ -185,7 +190,7 @@ static planc_status follow(following *f) {
   }
   planc_fragmentation *out = f->out;
   out->lost_bytes = plan->arena_bytes > out->live_bytes ? plan->arena_bytes - out->live_bytes : 0;
-  out->bound_bytes = planc_muldiv_floor(plan->chunk_bytes, out->most_at_once, 1);
+  out->bound_bytes = planc_muldiv_floor(chunk_of(plan), out->most_at_once, 1);
   return NULL;
 }
 

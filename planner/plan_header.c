@@ -99,6 +99,7 @@ static planc_status fill(const filling *f, const planc_policy *policy) {
   plan->host_arena_bytes = f->addresses->host_arena_bytes;
   const planc_virtual_memory *memory = planc_schedule_memory(f->schedule);
   plan->chunk_bytes = memory->chunk_bytes;
+  plan->paged = memory->paged;
   plan->n_mappings = memory->n;
   PLANC_TRY(
       planc_arena_copy(f->memory, memory->mappings, memory->n, sizeof *memory->mappings, (void *)&plan->mappings));

@@ -78,7 +78,9 @@ planc_status planc_count_mappings(const planc_plan *plan, int64_t **out_mapped, 
   enum { MOST_CHUNKS = 1 << 24 };
   *out_mapped = NULL;
   *out_sum = 0;
-  if (plan->chunk_bytes == 0) return planc_error(PLANC_USAGE, "the plan has no virtual memory");
+  if (plan->chunk_bytes == 0 || plan->paged) {
+    return planc_error(PLANC_USAGE, "the plan has no virtual memory%s", plan->paged ? " but its blocks' pages" : "");
+  }
   PLANC_TRY(planc_mappings_check(plan));
   remapping r = {.plan = plan, .range = planc_plan_range(plan)};
   if (r.range / plan->chunk_bytes > MOST_CHUNKS) return planc_error(PLANC_INVALID_PLAN, "too many chunks");

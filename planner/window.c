@@ -65,16 +65,16 @@ enum { MOST_CHUNKS = 1 << 22 };
 
 /* Sizes of buffers, and no sum of sizes may overflow. */
 static planc_status size_buffers(policy *p) {
-  int64_t total = 0;
+  int64_t total = 0, chunk_bytes = planc_allocator_chunk(p->problem);
   for (int32_t b = 0; b < p->trace->n_buffers; b++) {
     int64_t bytes = p->trace->buffers[b].bytes;
     p->bytes[b] = planc_allocator_size(p->problem, bytes > 0 ? bytes : 1);
     total = planc_add_saturate(total, p->bytes[b]);
   }
-  if (p->problem->placement == PLANC_PLACEMENT_VMM && total / p->unit > MOST_CHUNKS) {
+  if (chunk_bytes > 0 && total / chunk_bytes > MOST_CHUNKS) {
     return planc_error(PLANC_USAGE,
                        "chunks of %lld bytes would be %lld for the data of graph %s, at most %d are planned",
-                       (long long)p->unit, (long long)(total / p->unit), p->problem->graph->name, MOST_CHUNKS);
+                       (long long)chunk_bytes, (long long)(total / chunk_bytes), p->problem->graph->name, MOST_CHUNKS);
   }
   if (total < INT64_MAX / 4) return NULL;
   return planc_error(PLANC_BAD_INPUT, "the data of graph %s exceeds 64 bits", p->problem->graph->name);
@@ -207,7 +207,7 @@ static planc_status place_steps(policy *p, bool *out_same) {
 }
 
 static planc_status place(policy *p) {
-  bool caches = p->problem->placement == PLANC_PLACEMENT_BEST_FIT, same = false;
+  bool caches = p->problem->placement != PLANC_PLACEMENT_VMM, same = false;
   planc_allocator_free(&p->allocator);
   PLANC_TRY(planc_allocator_init(&p->allocator, p->problem));
   PLANC_TRY(PLANC_NEW(&p->arena, &p->addresses, p->steps.len));
@@ -217,7 +217,7 @@ static planc_status place(policy *p) {
     PLANC_TRY(place_steps(p, &same));
   }
   p->top = planc_allocator_arena(&p->allocator);
-  if (p->homeless >= 0) p->top = planc_arena_room(p->problem) + p->missing_bytes;
+  if (p->homeless >= 0) p->top = planc_allocator_room(p->problem) + p->missing_bytes;
   return NULL;
 }
 
@@ -328,7 +328,7 @@ static planc_status too_small(const policy *p, int64_t room, int32_t function, i
 }
 
 static planc_status make(policy *p, const planc_candidate *candidate) {
-  int64_t room = planc_arena_room(p->problem) / p->unit * p->unit;
+  int64_t room = planc_allocator_room(p->problem) / p->unit * p->unit;
   int32_t function;
   bool fits;
   PLANC_TRY(make_sequence(p));

@@ -113,6 +113,10 @@ static planc_status show_graph(const planc_arguments *arguments, const planc_gra
 static void print_fragmentation(const planc_plan *plan, const planc_fragmentation *f) {
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
   if (plan->chunk_bytes == 0) return;
+  if (plan->paged) {
+    printf("blocks of pages of %s, %d mappings\n", planc_size_format(plan->chunk_bytes, a), plan->n_mappings);
+    return;
+  }
   printf("virtual memory in chunks of %s, %d mappings; ", planc_size_format(plan->chunk_bytes, a), plan->n_mappings);
   printf("at most %s lost inside chunks, bound %s of %lld chunks, ", planc_size_format(f->inside_bytes, a),
          planc_size_format(f->bound_bytes, b), (long long)f->most_at_once);
@@ -124,6 +128,10 @@ static void report_fragmentation(const planc_plan *plan, const planc_fragmentati
   if (plan->chunk_bytes == 0) return;
   planc_report_int(object, "chunk_bytes", plan->chunk_bytes);
   planc_report_int(object, "mappings", plan->n_mappings);
+  if (plan->paged) {
+    cJSON_AddTrueToObject(object, "paged");
+    return;
+  }
   planc_report_int(object, "lost_inside_bytes", f->inside_bytes);
   planc_report_int(object, "lost_inside_bound_bytes", f->bound_bytes);
   planc_report_int(object, "lost_shared_bytes", f->shared_bytes);

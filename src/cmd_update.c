@@ -80,7 +80,7 @@ static planc_status make_problem(updating *u) {
   problem->split_batch_norm = job->n_rounds > 1 || planc_option_given(u->arguments, "split-batch-norm");
   PLANC_TRY(planc_setup_policy_options(u->arguments, problem));
   if (plan->chunk_bytes == 0 || planc_option_given(u->arguments, "placement")) return NULL;
-  problem->placement = PLANC_PLACEMENT_VMM;
+  problem->placement = plan->paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
   if (problem->chunk_bytes == 0) problem->chunk_bytes = plan->chunk_bytes;
   return NULL;
 }
@@ -200,8 +200,8 @@ static const planc_option options[] = {
     {"host-budget", 0, "SIZE", "host memory for offloaded data (default: the plan's)"},
     {"sub-batch", 0, "N", "samples per round (default: the plan's; with --profile or --device the policy chooses)"},
     {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},
-    {"placement", 0, "NAME", "best-fit or vmm, for policies that allocate as they go (default: the plan's)"},
-    {"chunk", 0, "SIZE", "chunk of --placement vmm (default: the plan's, else 40M)"},
+    {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: the plan's)"},
+    {"chunk", 0, "SIZE", "chunk of --placement vmm or page of paged (default: the plan's, else 40M or 2M)"},
     {"window", 0, "SIZE", "schedule-window of policy window (default: 1.5 times the data it may hold)"},
     {"window-per-use", 0, NULL, "let data count in the window at each use, not once"},
     {"swap-rate", 0, "PERCENT", "how many of the tensors policy tensile may swap (default: 100)"},

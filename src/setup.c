@@ -77,8 +77,10 @@ static planc_status read_placement(const planc_arguments *arguments, planc_probl
   const char *placement = planc_option_value(arguments, "placement");
   if (placement && strcmp(placement, "vmm") == 0) {
     problem->placement = PLANC_PLACEMENT_VMM;
+  } else if (placement && strcmp(placement, "paged") == 0) {
+    problem->placement = PLANC_PLACEMENT_PAGED;
   } else if (placement && strcmp(placement, "best-fit") != 0) {
-    return planc_error(PLANC_USAGE, "unknown placement %s: best-fit or vmm", placement);
+    return planc_error(PLANC_USAGE, "unknown placement %s: best-fit, paged or vmm", placement);
   }
   PLANC_TRY(read_some_bytes(arguments, "chunk", &problem->chunk_bytes));
   PLANC_TRY(read_some_bytes(arguments, "window", &problem->window_bytes));

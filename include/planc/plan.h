@@ -115,6 +115,7 @@ typedef struct planc_plan {
   /* Virtual memory: device addresses are in a range of their own, whose chunks are mapped to those of the arena, one or
    * several to each, once and before the prologue. 0: there is no such range, addresses are the arena's. */
   int64_t chunk_bytes;
+  bool paged; /* chunks are pages of an allocator's blocks, and data lies anywhere in these */
   int32_t n_mappings;
   const planc_mapping *mappings; /* cover the range from its beginning to its end */
   int32_t n_residencies;         /* boundary and body */

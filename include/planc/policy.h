@@ -9,6 +9,7 @@
 /* Who gives out addresses. */
 typedef enum planc_placement {
   PLANC_PLACEMENT_BEST_FIT, /* with caching; what policies leave blank is placed offline */
+  PLANC_PLACEMENT_PAGED,    /* best fit with caching, of blocks that consist of pages of virtual memory */
   PLANC_PLACEMENT_VMM       /* virtual memory in chunks; data of at most one chunk shares them, with caching */
 } planc_placement;
 
@@ -23,7 +24,7 @@ typedef struct planc_problem {
   int64_t sub_batch;         /* fixed by the user; 0 = the policy chooses */
   bool split_batch_norm;     /* the user allows splitting a batch-coupled graph */
   planc_placement placement;
-  int64_t chunk_bytes;     /* of virtual memory, a multiple of PLANC_ALIGNMENT; 0 = 40 MiB */
+  int64_t chunk_bytes;     /* of virtual memory, a multiple of PLANC_ALIGNMENT; 0 = 40 MiB, pages 2 MiB */
   int64_t window_bytes;    /* policy window: its schedule-window; 0 = one and a half times what it schedules with */
   int64_t workspace_limit; /* policy window: no algorithm with a larger workspace, where there is a choice; 0 = any */
   bool window_per_use;     /* policy window: a variable counts in the window at each of its uses, not once */

@@ -70,6 +70,7 @@ void planc_schedule_free(planc_schedule *schedule);
  * in chunks of the arena. */
 typedef struct planc_virtual_memory {
   int64_t arena_bytes, chunk_bytes; /* 0: addresses are the arena's */
+  bool paged;                       /* as in planc_plan */
   const planc_mapping *mappings;
   int32_t n;
 } planc_virtual_memory;

@@ -74,6 +74,20 @@ static planc_variant implicit_gemm(const planc_profile *profile, const planc_con
   return planc_work_variant(&work, "implicit-gemm", 0);
 }
 
+bool planc_conv_is_depthwise(const planc_conv *conv) {
+  return conv->groups > 1 && conv->c == conv->groups;
+}
+
+static planc_variant depthwise(const planc_profile *profile, const planc_conv_case *of) {
+  const planc_conv *conv = of->conv;
+  planc_work work = {0};
+  sizes bytes = sizes_of(of);
+  int64_t steps = mul3(mul3(conv->k, conv->p, conv->q), planc_mul_saturate(conv->r, conv->s), of->images);
+  planc_work_stream(&work, profile, PLANC_CLASS_conv, planc_is_half(of->dtype), planc_mul_saturate(2, steps),
+                    add3(bytes.data, bytes.filter, bytes.result));
+  return planc_work_variant(&work, "depthwise", 0);
+}
+
 planc_variant planc_conv_tensor_core(const planc_profile *profile, const planc_conv_case *of) {
   planc_work work = {0};
   sizes bytes = sizes_of(of);
@@ -210,6 +224,7 @@ int32_t planc_conv_variants(const planc_profile *profile, const planc_conv_case 
   int32_t count = 0;
   out[count++] = implicit_gemm(profile, of);
   out[count++] = gemm(profile, of);
+  if (planc_conv_is_depthwise(of->conv)) out[count++] = depthwise(profile, of);
   if (takes_winograd(of->conv)) out[count++] = winograd(profile, of);
   if (takes_fft(of->conv)) out[count++] = fft(profile, of);
   return count;

@@ -9,6 +9,8 @@
  *  gemm           im2col, then a matrix product; the data gradient the other way round (product, then col2im).
  *                 Workspace: the column buffer of the whole batch, e N C R S P Q (cuDNN); none for a 1x1 kernel with
  *                 stride 1 and no padding, where the tensor itself is the column matrix, an image at a time in NCHW.
+ *  depthwise      every output on its own, as frameworks' kernels for one input channel in a group do: a product per
+ *                 group would fill a row of each of its tiles. Workspace 0.
  *  winograd       F(4x4, 3x3), not fused (Lavin and Gray, 2016): transforms 6x6 tiles, does 36 matrix products, and
  *                 transforms back; 4 times fewer multiplications. For 3x3, stride 1, dilation 1, padding up to 2.
  *                 Workspace: 4 x 36 (T N' (C + K) + C K), T tiles of 4x4 in a plane of the result (for the weight
@@ -18,14 +20,14 @@
  *                 the kernel. Workspace: 8 x 32 x 17 (min(T, 2) N (C + K) + C K), T tiles of (33 - R) x (33 - S) in
  *                 the plane: two tiles of every image are in work at a time. (cuDNN, "FFT tiling")
  *
- * Transforms are kept in f32 whatever e is. Only the first two take groups or strides. Each algorithm is a chain of
+ * Transforms are kept in f32 whatever e is. Only the first three take groups or strides. Each algorithm is a chain of
  * kernels on the roofline; all are taken to be deterministic (for the gradients: the deterministic ones of cuDNN). */
 #ifndef PLANC_COST_CONVOLUTION_H
 #define PLANC_COST_CONVOLUTION_H
 
 #include "cost/profile.h"
 
-enum { PLANC_MAX_CONV_VARIANTS = 4 };
+enum { PLANC_MAX_CONV_VARIANTS = 4 }; /* those with groups have no transforms */
 
 /* The batch-dependent side of a convolution. */
 typedef struct planc_conv_case {
@@ -35,6 +37,8 @@ typedef struct planc_conv_case {
   int64_t images;
 } planc_conv_case;
 
+/* One input channel in every group. */
+bool planc_conv_is_depthwise(const planc_conv *conv);
 /* Fills `out` with the variants that the shape allows and gives their number. Figures too large are INT64_MAX. */
 int32_t planc_conv_variants(const planc_profile *profile, const planc_conv_case *of,
                             planc_variant out[PLANC_MAX_CONV_VARIANTS]);

@@ -133,7 +133,8 @@ static planc_status add_variants(const planc_profile *profile, const planc_graph
 
 /* --- One kernel ----------------------------------------------------------------------------------------------- */
 
-static const char *algorithm_of(planc_method method) {
+static const char *algorithm_of(const planc_conv *conv, planc_method method) {
+  if (planc_conv_is_depthwise(conv)) return "depthwise";
   switch (method) {
     case PLANC_METHOD_WINOGRAD:
       return "winograd";
@@ -144,13 +145,13 @@ static const char *algorithm_of(planc_method method) {
   }
 }
 
-/* As a transform where the shape allows one, else as the direct product, which every shape does. */
+/* As a transform where the shape allows one, else as the direct product, or without one. */
 static planc_variant predict_conv(const planc_profile *profile, const planc_conv_case *at, planc_method method) {
   planc_variant found[PLANC_MAX_CONV_VARIANTS], out = {0};
   if (method == PLANC_METHOD_TENSOR_CORE) return planc_conv_tensor_core(profile, at);
   int32_t count = planc_conv_variants(profile, at, found);
   for (int32_t v = 0; v < count; v++)
-    if (!out.algorithm || strcmp(found[v].algorithm, algorithm_of(method)) == 0) out = found[v];
+    if (!out.algorithm || strcmp(found[v].algorithm, algorithm_of(at->conv, method)) == 0) out = found[v];
   return out;
 }
 

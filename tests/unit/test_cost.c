@@ -302,6 +302,26 @@ START_TEST(baseline_is_the_fastest_without_workspace) {
 }
 END_TEST
 
+/* 10 images of 64 channels of 8 x 8 in and out and 64 filters of 3 x 3 are 329,984 bytes at 100 GB/s; their 737,280
+ * FLOPs at 0.5e12 take less. A product for every group is far slower. */
+START_TEST(depthwise_convolutions_stream) {
+  planc_profile *profile = toy();
+  planc_graph *graph = conv_graph_of(&(shape){"f32", 64, 8, 64, 3, 1, 1, 64});
+  planc_costs *costs = costs_of(profile, graph, 1, (int64_t[]){10});
+  for (int32_t op = 0; op < 3; op++) {
+    int32_t count;
+    const planc_variant *variants = planc_costs_variants(costs, op, 0, &count);
+    ck_assert_str_eq(variants[0].algorithm, "depthwise");
+    ck_assert_int_eq(variants[0].time_ns, 1000 + 3300);
+    ck_assert_int_eq(variants[0].workspace_bytes, 0);
+    ck_assert_int_gt(find(variants, count, "implicit-gemm")->time_ns, 10 * variants[0].time_ns);
+  }
+  planc_costs_free(costs);
+  planc_graph_free(graph);
+  planc_profile_free(profile);
+}
+END_TEST
+
 /* --- Properties ----------------------------------------------------------------------------------------------- */
 
 static const char *const devices[] = {"tests/data/profile/toy.json", "profiles/k40m.json", "profiles/h200.json"};
@@ -341,6 +361,7 @@ START_TEST(random_convolutions) {
     if (rand_chance(&state, 30)) of.r = 3, of.h += 3, of.pad = (int)rand_below(&state, 3);
     if (rand_chance(&state, 30)) of.stride = 2;
     if (rand_chance(&state, 20)) of.groups = 4, of.c *= 4, of.k *= 4;
+    if (rand_chance(&state, 20)) of.groups = of.k = of.c;
     planc_graph *graph = conv_graph_of(&of);
     planc_costs *costs = costs_of(profile, graph, COUNT(batches), batches);
     for (int32_t op = 0; op < 3; op++) {
@@ -353,6 +374,7 @@ START_TEST(random_convolutions) {
         ck_assert_ptr_nonnull(find(now, count, "gemm"));
         ck_assert_int_eq(find(now, count, "implicit-gemm")->workspace_bytes, 0);
         bool dense = of.stride == 1 && of.groups == 1;
+        ck_assert_int_eq(find(now, count, "depthwise") != NULL, of.groups > 1 && of.groups == of.c);
         ck_assert_int_eq(find(now, count, "winograd") != NULL, dense && of.r == 3);
         ck_assert_int_eq(find(now, count, "fft") != NULL, dense && of.r > 1);
         for (int32_t v = 0; v < count; v++) {
@@ -517,6 +539,7 @@ int main(void) {
   tcase_add_loop_test(hand, workspace_by_hand, 0, COUNT(workspaces));
   tcase_add_test(hand, convolution_time_by_hand);
   tcase_add_test(hand, baseline_is_the_fastest_without_workspace);
+  tcase_add_test(hand, depthwise_convolutions_stream);
   TCase *properties = tcase_create("properties");
   tcase_add_loop_test(properties, random_convolutions, 0, COUNT(devices));
   tcase_add_test(properties, algorithms_win_where_they_should);

@@ -13,8 +13,8 @@
 #include "tests/support/unit.h"
 
 enum {
-  PLANS_OF_ONE = 56,
-  POLICY_PLANS = PLANS_OF_ONE + 14,
+  PLANS_OF_ONE = 60,
+  POLICY_PLANS = PLANS_OF_ONE + 15,
   PLANS = POLICY_PLANS + 24,
   MUTANTS = 120,
   INTERLEAVINGS = 1000
@@ -34,16 +34,17 @@ static void make_random_plan(uint64_t seed, const planc_profile *profile, planc_
 
 /* A plan of a small random graph under a budget that makes its policy work; the last ones for two GPUs. */
 static void make_policy_plan(int number, const planc_profile *profile, planc_graph **graph, planc_plan **out) {
-  static const char *const names[] = {"modnn",      "vdnn-all", "cheap",        "modnn",  "chen",
-                                      "vdnn+",      "window",   "window",       "naive",  "lms",
-                                      "prefetch-1", "capuchin", "superneurons", "tensile"};
+  static const char *const names[] = {"modnn",      "vdnn-all", "cheap",        "modnn",   "chen",
+                                      "vdnn+",      "window",   "window",       "naive",   "lms",
+                                      "prefetch-1", "capuchin", "superneurons", "tensile", "window"};
   int which = number % (int)(sizeof names / sizeof *names);
   const planc_policy *policy = planc_policy_find(names[which]);
-  bool vmm = which == 7; /* some data must be larger than a chunk */
-  randgraph_options options = {.max_ops = 10, .max_elements = vmm ? 2048 : 16};
+  bool vmm = which == 7, paged = which == 14; /* some data must be larger than a chunk */
+  randgraph_options options = {.max_ops = 10, .max_elements = vmm || paged ? 2048 : 16};
   ok_in(randgraph_make(UINT64_C(5000) + (uint64_t)number, &options, graph), "graph");
   planc_problem problem = {.graph = *graph, .profile = profile, .batch = 1 + number % 3, .host_budget_bytes = -1};
   if (vmm) problem.placement = PLANC_PLACEMENT_VMM;
+  if (paged) problem.placement = PLANC_PLACEMENT_PAGED;
   problem.chunk_bytes = 4096;
   problem.gpus = number >= PLANS_OF_ONE ? 2 : 1;
   int64_t least;

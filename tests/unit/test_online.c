@@ -121,26 +121,44 @@ static void record(const planc_plan *plan, const planc_trace *trace, planc_cachi
   }
 }
 
+/* With `page_bytes` the device has room in pages, else it is one piece. */
+static void settle(int64_t percent, int64_t page_bytes) {
+  bool paged = page_bytes > 0;
+  planc_plan *plan = make_in("window", percent, paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_BEST_FIT, page_bytes);
+  planc_trace *trace;
+  planc_caching c;
+  planc_chunks pages = {.chunk_bytes = page_bytes};
+  int32_t *handles = calloc((size_t)plan->n_residencies, sizeof *handles);
+  bool same = false;
+  ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
+  for (int32_t r = 0; r < plan->n_boundary; r++) ck_assert(plan->boundary[r].home);
+  if (paged) {
+    pages.most = room / page_bytes;
+    ok(planc_caching_init_pages(&c, &pages));
+  } else {
+    ok(planc_caching_init(&c, room));
+  }
+  record(plan, trace, &c);
+  for (int period = 0; period < MOST_PERIODS && !same; period++) same = follow(plan, &c, handles);
+  ck_assert_msg(same, "at %d %% the allocator does not come to the plan's addresses", (int)percent);
+  ck_assert_msg(follow(plan, &c, handles), "at %d %% the next period has other addresses", (int)percent);
+  if (paged) ck_assert_int_eq(pages.n_chunks * page_bytes, plan->arena_bytes);
+  planc_caching_free(&c);
+  planc_chunks_free(&pages);
+  free(handles);
+  planc_trace_free(trace);
+  planc_plan_free(plan);
+}
+
 START_TEST(window_lies_where_the_cache_settles) {
   static const int64_t percents[] = {66, 72, 80, 90, 130};
-  for (int k = 0; k < 5; k++) {
-    planc_plan *plan = make("window", percents[k]);
-    planc_trace *trace;
-    planc_caching c;
-    int32_t *handles = calloc((size_t)plan->n_residencies, sizeof *handles);
-    bool same = false;
-    ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
-    for (int32_t r = 0; r < plan->n_boundary; r++) ck_assert(plan->boundary[r].home);
-    ok(planc_caching_init(&c, room));
-    record(plan, trace, &c);
-    for (int period = 0; period < MOST_PERIODS && !same; period++) same = follow(plan, &c, handles);
-    ck_assert_msg(same, "at %d %% the allocator does not come to the plan's addresses", (int)percents[k]);
-    ck_assert_msg(follow(plan, &c, handles), "at %d %% the next period has other addresses", (int)percents[k]);
-    planc_caching_free(&c);
-    free(handles);
-    planc_trace_free(trace);
-    planc_plan_free(plan);
-  }
+  for (int k = 0; k < 5; k++) settle(percents[k], 0);
+}
+END_TEST
+
+START_TEST(window_lies_where_the_cache_settles_in_pages) {
+  static const int64_t percents[] = {60, 66, 80, 130}, pages[] = {64 << 10, 2 << 20};
+  for (int k = 0; k < 8; k++) settle(percents[k / 2], pages[k % 2]);
 }
 END_TEST
 
@@ -181,6 +199,7 @@ int main(void) {
   tcase_set_timeout(tests, 60);
   tcase_add_test(tests, lms_lies_where_tensorflow_puts_it);
   tcase_add_test(tests, window_lies_where_the_cache_settles);
+  tcase_add_test(tests, window_lies_where_the_cache_settles_in_pages);
   tcase_add_test(tests, window_lies_where_chunks_are_given);
   suite_add_tcase(suite, tests);
   return run_suite(suite);

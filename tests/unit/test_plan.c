@@ -198,13 +198,16 @@ START_TEST(plans_of_random_graphs_come_back) {
     round_trip(plan);
     planc_plan_free(plan);
   }
-  planc_plan *mapped;
-  problem.placement = PLANC_PLACEMENT_VMM;
   problem.chunk_bytes = 256;
-  ok(planc_make_plan(&problem, planc_policy_find("window"), &mapped));
-  ck_assert_int_gt(mapped->n_mappings, 0);
-  round_trip(mapped);
-  planc_plan_free(mapped);
+  for (int paged = 0; paged < 2; paged++) {
+    planc_plan *mapped;
+    problem.placement = paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
+    ok(planc_make_plan(&problem, planc_policy_find("window"), &mapped));
+    ck_assert_int_gt(mapped->n_mappings, 0);
+    ck_assert_int_eq(mapped->paged, paged);
+    round_trip(mapped);
+    planc_plan_free(mapped);
+  }
   planc_graph_free(graph);
   planc_profile_free(profile);
 }

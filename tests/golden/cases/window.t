@@ -16,10 +16,17 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
-  $ for plan in best-fit vmm; do
+  ~ planc plan graphs/lenet-digits.yaml --policy window --workspace-limit 64K --placement paged --chunk 4K --budget 1200K -o paged.plan 2>/dev/null
+  paged.plan: window, batch <N> in <N> round of <N>
+    peak <size> of <size>, host <size>
+    iteration <N> ms, ideal <N> ms (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+  $ for plan in best-fit vmm paged; do
   >   planc check $plan.plan --budget 1200K --graph graphs/lenet-digits.yaml | cut -d, -f1,2
   >   planrun exec $plan.plan --data data/digits/digits.csv.gz --iterations 2 --verify | tail -n 1
   > done
+  valid: lenet-digits, window
+  verified: every bit as in the reference
   valid: lenet-digits, window
   verified: every bit as in the reference
   valid: lenet-digits, window
@@ -28,11 +35,16 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
   virtual memory in chunks of <size>, <N> mappings; at most <size> lost inside chunks, bound <size> of <N> chunks, and <size> in shared ones
   $ planc show best-fit.plan | grep virtual
   [1]
+  ~ planc show paged.plan | grep pages
+  blocks of pages of <size>, <N> mappings
   ~ planc simulate vmm.plan --map-in-step 100000 | grep -E "iteration  |maps"
   iteration <N> ms   ideal <N> ms
     maps <N>   chunks
   $ planc simulate best-fit.plan --map-in-step 100000
   ! planc: simulation: the plan has no virtual memory
+  [2]
+  $ planc simulate paged.plan --map-in-step 100000
+  ! planc: simulation: the plan has no virtual memory but its blocks' pages
   [2]
   $ planc simulate vmm.plan --map-in-step 0 --graph-replay
   ! planc: --graph-replay and --map-in-step exclude each other
@@ -49,7 +61,7 @@ The window in bytes, its two ways to count, and what cannot be.
   $ planc plan inputs/tiny.yaml --policy window --workspace-limit 0 2>&1 | tail -n 1
   planc: --workspace-limit: at least one byte
   $ planc plan inputs/tiny.yaml --policy window --placement heap 2>&1 | tail -n 1
-  planc: unknown placement heap: best-fit or vmm
+  planc: unknown placement heap: best-fit, paged or vmm
   $ planc plan inputs/tiny.yaml --policy window --placement vmm --chunk 100 2>&1 | tail -n 1
   planc: chunks of 100 bytes: they must be multiples of 256
   $ planc plan inputs/tiny.yaml --policy modnn --placement vmm 2>&1 | tail -n 1
