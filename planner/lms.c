@@ -5,12 +5,13 @@
  * as soon as it is made when a reader is more than `threshold` levels away; readers up to there use what is on the
  * device. A reader farther away has it swapped back in, sharing that with the one before when the two are at most
  * `groupby` levels apart. The swap-in begins when an op has run that leads to the reader and is more than `ahead`
- * levels below it. Parameters, state, inputs and vectors are not swapped.
+ * levels below it; a synchronised one when the reader's other inputs have been made, though other ops may run before
+ * the reader. Parameters, state, inputs and vectors are not swapped.
  *
  * The four parameters are tuned by playing the iteration through as far as memory is concerned, in nine tenths of what
  * parameters leave: no swapping, if that fits; else the first way to synchronise under which threshold 1 fits, and then
  * by bisection the greatest threshold, the greatest `ahead`, and a `groupby`: all of the graph, or the first that fits
- * on the way of a bisection. Swaps that are not synchronised leave memory one op later.
+ * on the way of a bisection.
  *
  * Where the code takes any op of a level, the one on the longest path to the reader is taken here; there always is one,
  * which branches do not change. A swap-in that would begin before the swap-out has left the device makes the tensor
@@ -19,7 +20,8 @@
  * Addresses are those of TensorFlow's allocator as data comes and goes (bfc.h); what persists comes first. A
  * convolution whose workspace finds no place there takes the next algorithm, as in TensorFlow. Playing through counts
  * bytes and not addresses, so that what passes may still be out of memory: then it is tuned again for less, as its
- * users would.
+ * users would. A copy out that nobody waits for has the time of the next op to end in, if memory suffices; where it
+ * does not, TensorFlow's allocator waits, and here the next op does.
  */
 
 #include "planner/absences.h"
@@ -41,9 +43,11 @@ typedef struct lms {
   /* The longest path to every instance: the instance before it there, and one farther back, so that any level of the
    * path is found in logarithmic time. Both are the instance itself at level 0. */
   int32_t *below, *far_below;
-  int64_t *workspace; /* per instance, of the baseline algorithm */
-  int64_t *live;      /* per instance, scratch */
-  int64_t room;       /* to play in */
+  int32_t *input, *other; /* per instance: the highest writers of what it reads, another one second; -1 = none */
+  int64_t *workspace;     /* per instance, of the baseline algorithm */
+  int64_t *live;          /* per instance, scratch */
+  int64_t room;           /* to play in */
+  bool lag;               /* copies out that nobody waits for leave memory one op later */
   planc_absence *items;
 } lms;
 
@@ -62,6 +66,20 @@ static void put_on_path(lms *l, int32_t instance, int32_t below) {
   if (l->level[instance] >= l->n_levels) l->n_levels = l->level[instance] + 1;
 }
 
+static bool is_higher(const lms *l, int32_t writer, int32_t than) {
+  return than < 0 || l->level[writer] > l->level[than] || (l->level[writer] == l->level[than] && writer > than);
+}
+
+static void note_input(lms *l, int32_t instance, int32_t writer) {
+  if (writer < 0 || writer == l->input[instance]) return;
+  if (is_higher(l, writer, l->input[instance])) {
+    l->other[instance] = l->input[instance];
+    l->input[instance] = writer;
+  } else if (is_higher(l, writer, l->other[instance])) {
+    l->other[instance] = writer;
+  }
+}
+
 /* Of several highest writers the one that runs last is on the path. */
 static planc_status find_levels(lms *l, planc_arena *arena) {
   const planc_trace *trace = l->trace;
@@ -71,14 +89,11 @@ static planc_status find_levels(lms *l, planc_arena *arena) {
   l->n_levels = 1;
   for (int32_t i = 0; i < trace->n_instances; i++) {
     const planc_access *accesses = &trace->accesses[trace->instances[i].first_access];
-    int32_t highest = -1;
+    l->input[i] = l->other[i] = -1;
     for (int32_t a = 0; a < trace->instances[i].n_accesses; a++) {
-      int32_t w = accesses[a].read >= 0 ? writer[accesses[a].buffer] : -1;
-      if (w < 0) continue;
-      if (highest < 0 || l->level[w] > l->level[highest] || (l->level[w] == l->level[highest] && w > highest))
-        highest = w;
+      if (accesses[a].read >= 0) note_input(l, i, writer[accesses[a].buffer]);
     }
-    put_on_path(l, i, highest);
+    put_on_path(l, i, l->input[i]);
     for (int32_t a = 0; a < trace->instances[i].n_accesses; a++) {
       if (accesses[a].write >= 0) writer[accesses[a].buffer] = i;
     }
@@ -104,7 +119,10 @@ static bool is_candidate(const lms *l, const planc_buffer *buffer) {
 
 /* The instance ahead of which the swap-in for reader `to` of what `writer` made begins. */
 static int32_t fetch_of(const lms *l, const lms_parameters *p, int32_t writer, int32_t to) {
-  if (p->sync >= SYNC_IN) return to;
+  if (p->sync >= SYNC_IN) {
+    int32_t latest = l->input[to] == writer ? l->other[to] : l->input[to];
+    return latest > writer ? latest + 1 : to;
+  }
   int32_t trigger_level = l->level[to] - p->ahead - 1;
   if (trigger_level <= l->level[writer]) return writer + 1;
   return path_at(l, to, trigger_level) + 1;
@@ -129,7 +147,7 @@ static void swap_buffer(const lms *l, const lms_parameters *p, int32_t b, planc_
     }
     if (to->read < 0 || writer < 0 || l->level[to->instance] - l->level[writer] <= p->threshold) continue;
     if (share_swap_in(l, p, writer, from->instance, to->instance)) continue;
-    bool delayed = !out_already && (p->sync == SYNC_NONE || p->sync == SYNC_IN);
+    bool delayed = l->lag && !out_already && (p->sync == SYNC_NONE || p->sync == SYNC_IN);
     planc_absence absence = {.buffer = b,
                              .version = to->read,
                              .copy = writer,
@@ -221,6 +239,8 @@ static planc_status set_up(lms *l, const planc_walk *walk, planc_arena *arena) {
   PLANC_TRY(PLANC_NEW(arena, &l->level, n));
   PLANC_TRY(PLANC_NEW(arena, &l->below, n));
   PLANC_TRY(PLANC_NEW(arena, &l->far_below, n));
+  PLANC_TRY(PLANC_NEW(arena, &l->input, n));
+  PLANC_TRY(PLANC_NEW(arena, &l->other, n));
   PLANC_TRY(PLANC_NEW(arena, &l->workspace, n));
   PLANC_TRY(PLANC_NEW(arena, &l->live, n));
   PLANC_TRY(PLANC_NEW(arena, &l->items, walk->trace->n_accesses));
@@ -229,25 +249,39 @@ static planc_status set_up(lms *l, const planc_walk *walk, planc_arena *arena) {
 }
 
 static planc_status choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
-  (void)context;
+  const bool *lag = context;
   lms l;
   PLANC_TRY(set_up(&l, walk, arena));
   lms_parameters p = {.threshold = 1, .ahead = 1, .sync = SYNC_BOTH};
   if (walk->room != PLANC_ROOM_NONE) PLANC_TRY(tune(&l, &p));
+  l.lag = *lag;
   *out = swaps_of(&l, &p);
   return NULL;
 }
 
+/* Tunes for a room; *out_excess is what the result takes beyond the budget. */
+static planc_status try_room(const planc_problem *problem, int64_t room, planc_candidate *out, int64_t *out_excess) {
+  for (int lags = 1; lags >= 0; lags--) {
+    bool lag = lags;
+    planc_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
+    int64_t peak;
+    PLANC_TRY(planc_make_absences(problem, &rule, room, out));
+    PLANC_TRY(planc_candidate_peak(problem, out, &peak));
+    *out_excess = peak > problem->budget_bytes ? peak - problem->budget_bytes : 0;
+    if (*out_excess == 0 || !lag) break;
+    planc_candidate_free(out);
+    *out = (planc_candidate){0};
+  }
+  return NULL;
+}
+
 /* Leaves the candidate of the largest room found that fits the budget, else that of the least parameters. */
-static planc_status find_room(const planc_problem *problem, const planc_absence_rule *rule, planc_candidate *out) {
+static planc_status find_room(const planc_problem *problem, planc_candidate *out) {
   planc_room_search search = planc_room_search_from(planc_arena_room(problem), PLANC_ROOM_NONE, PLANC_ALIGNMENT);
   int64_t excess;
   do {
     planc_candidate tried = {0};
-    int64_t peak = 0;
-    planc_status status = planc_make_absences(problem, rule, search.room, &tried);
-    if (!status) status = planc_candidate_peak(problem, &tried, &peak);
-    excess = peak > problem->budget_bytes ? peak - problem->budget_bytes : 0;
+    planc_status status = try_room(problem, search.room, &tried, &excess);
     bool keep = !status && (excess == 0 || search.fits < 0);
     planc_candidate_free(keep ? out : &tried);
     if (keep) *out = tried;
@@ -257,8 +291,8 @@ static planc_status find_room(const planc_problem *problem, const planc_absence_
 }
 
 planc_status planc_policy_lms(const planc_problem *problem, planc_candidate *out) {
-  planc_absence_rule rule = {.choose = choose, .online = true};
-  bool fits;
+  bool fits, lag = true;
+  planc_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
   PLANC_TRY(planc_walk_try(problem, planc_make_absences, &rule, PLANC_ROOM_UNLIMITED, out, &fits));
-  return fits ? NULL : find_room(problem, &rule, out);
+  return fits ? NULL : find_room(problem, out);
 }

@@ -5,6 +5,7 @@ stand-ins compute the reference's bits with random delays; and what one change m
 them in any order too.
 """
 
+import concurrent.futures
 import glob
 import json
 import os
@@ -42,35 +43,42 @@ def plan(graph, policy, budget, output, *options):
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
+def judge(recording, names):
+    """The recording's row, how many plans it took, and how many of their mutants were accepted."""
+    below, plans, accepted = [], 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        graph, output = os.path.join(folder, "graph.yaml"), os.path.join(folder, "x.plan")
+        run(sys.executable, os.path.join(ROOT, "graphs", "from_recording.py"), recording, "-o", graph)
+        most = plan(graph, "none", "1T", output)["peak_bytes"]
+        for policy, *options in [*([name] for name in names), ["window", "--placement", "vmm", "--chunk", "2M"],
+                                 ["window", "--placement", "paged"]]:
+            done = plan(graph, policy, most * 7 // 10, output, *options)
+            if done:
+                below.append(policy)
+            elif not plan(graph, policy, most, output, *options) and not plan(graph, policy, "1T", output, *options):
+                sys.exit(f"{recording}: {policy} has no plan")
+            planc("check", output)
+            plans += 1
+            run(PLANRUN, "exec", output, "--synthetic", "--jitter", plans, "-n", 2)
+            accepted += json.loads(run(MUTANTS, output, N_MUTANTS, INTERLEAVINGS))["accepted"]
+    name = os.path.basename(recording)[:-len(".json")]
+    print(f"  {name} done", file=sys.stderr, flush=True)
+    return [name, f"{most / 2**20:.1f}", plans, len(below)], plans, accepted
+
+
 def main():
     if not os.path.isdir(RECORDINGS):
         print("bench_recorded: skipped, ../shared/graphs is absent")
         return
-    rows, plans, accepted, mutants = [], 0, 0, 0
+    recordings = [path for path in sorted(glob.glob(os.path.join(RECORDINGS, "*.json")))
+                  if not sys.argv[1:] or os.path.basename(path)[:-len(".json")] in sys.argv[1:]]
     names = policies()
-    for recording in sorted(glob.glob(os.path.join(RECORDINGS, "*.json"))):
-        if sys.argv[1:] and os.path.basename(recording)[:-len(".json")] not in sys.argv[1:]:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            graph, output = os.path.join(folder, "graph.yaml"), os.path.join(folder, "x.plan")
-            run(sys.executable, os.path.join(ROOT, "graphs", "from_recording.py"), recording, "-o", graph)
-            most = plan(graph, "none", "1T", output)["peak_bytes"]
-            below = []
-            for policy in [*names, "window"]:
-                options = ["--placement", "vmm", "--chunk", "2M"] if policy == "window" and below and "window" in below else []
-                done = plan(graph, policy, most * 7 // 10, output, *options)
-                if done:
-                    below.append(policy)
-                elif not plan(graph, policy, most, output, *options) and not plan(graph, policy, "1T", output, *options):
-                    sys.exit(f"{recording}: {policy} has no plan")
-                planc("check", output)
-                run(PLANRUN, "exec", output, "--synthetic", "--jitter", 1 + plans, "-n", 2)
-                found = json.loads(run(MUTANTS, output, N_MUTANTS, INTERLEAVINGS))
-                plans, mutants, accepted = plans + 1, mutants + N_MUTANTS, accepted + found["accepted"]
-            name = os.path.basename(recording)[:-len(".json")]
-            rows.append([name, f"{most / 2**20:.1f}", len(names) + 1, len(below)])
-            print(f"  {name} done", file=sys.stderr, flush=True)
-    table(f"Recorded iterations at batch {BATCH}", ["recording", "peak of none MiB", "plans", "under 70 %"], rows,
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        judged = list(pool.map(lambda recording: judge(recording, names), recordings))
+    plans, accepted = (sum(column) for column in list(zip(*judged))[1:])
+    mutants = plans * N_MUTANTS
+    table(f"Recorded iterations at batch {BATCH}", ["recording", "peak of none MiB", "plans", "under 70 %"],
+          [row for row, _, _ in judged],
           [f"{plans} plans checked and run with random delays: every bit is the reference's",
            f"{mutants} mutants: {mutants - accepted} rejected, {accepted} compute the reference's bits"])
 

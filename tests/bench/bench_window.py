@@ -7,7 +7,7 @@ images and what an image takes, which is put on every time, and which all ops ar
 
 What decides which batches fit: lms lies where TensorFlow's allocator puts it, window with best fit where nnabla's does on a
 device that gives blocks in pages of 2 MiB, and window takes the fastest algorithms whatever their workspace, nnabla's
-default. The rest of lms is IBM's code as published, synchronous copies included.
+default. The rest of lms is IBM's code as published, its four ways to wait for copies included.
 
 The paper states two NVLinks of 50 GB/s, which on a POWER9 is 50 GB/s a direction at peak and 45.9 measured. Its own times
 need more ("least GB/s": what cannot stay has to go out and come back, one after the other, however it is scheduled). The
@@ -174,8 +174,6 @@ def claims(ours):
           f"with 3 bricks {share('3 bricks window + VA', 1440, 'v100 baseline'):.0%} (55 %)")
     print(f"  largest batch over the baseline's: {largest['v100 window + VA'] / largest['v100 baseline']:.2f} (paper 7.5); "
           f"over lms: {largest['v100 window + VA'] / max(largest['p100 lms'], 1):.2f} (paper 1.55)")
-    print("  lms fits beyond the paper's 928 since the published code may wait for every copy: so it ends near 1200, and without "
-          "(only the first of its four modes) near 800")
     print(f"  batches where window is not faster than lms: {faster or 'none'}; where + VA is not slower than window: "
           f"{slower('v100 window', 'v100 window + VA')}, with 3 bricks {slower('3 bricks window', '3 bricks window + VA')} "
           "(paper: 928)")

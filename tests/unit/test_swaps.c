@@ -6,6 +6,7 @@
 
 #include "graph/optypes.h"
 #include "planc/policy.h"
+#include "planner/absences.h"
 #include "planner/capuchin.h"
 #include "planner/policies.h"
 #include "tests/support/graphtext.h"
@@ -194,6 +195,49 @@ static int32_t *find_levels(void) {
   free(writer);
   return level;
 }
+
+/* Of the writers of what an instance reads, but not `except`, the highest one, of such the last; -1 = none. */
+static int32_t latest_input(const int32_t *level, int32_t instance, int32_t except) {
+  const planc_instance *in = &trace->instances[instance];
+  int32_t latest = -1;
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    int32_t w =
+        trace->accesses[a].read < 0 ? -1 : planc_writer_of(trace, trace->accesses[a].buffer, trace->accesses[a].read);
+    if (w < 0 || w == except) continue;
+    if (latest < 0 || level[w] > level[latest] || (level[w] == level[latest] && w > latest)) latest = w;
+  }
+  return latest;
+}
+
+/* In the least budget all is synchronised: what is swapped in comes when the reader's other inputs have been made,
+ * which is earlier than right ahead of it where branches join. */
+START_TEST(lms_waits_for_the_other_inputs) {
+  planc_problem problem = problem_of(0);
+  planc_plan *plan;
+  ok(planc_least_budget(&problem, planc_policy_find("lms"), &problem.budget_bytes));
+  ok(planc_make_plan(&problem, planc_policy_find("lms"), &plan));
+  stays s = read_stays(plan);
+  int32_t *level = find_levels(), fetched = 0, early = 0;
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    const planc_buffer *buffer = &trace->buffers[b];
+    for (int32_t k = 1; k < buffer->n_accesses; k++) {
+      int32_t from = access_at(buffer, k - 1)->instance, to = access_at(buffer, k)->instance;
+      const stay *after = stay_at(&s, b, to);
+      if (after == stay_at(&s, b, from) || after->fetched < 0) continue;
+      int32_t writer = planc_writer_of(trace, b, access_at(buffer, k)->read), latest = latest_input(level, to, writer);
+      ck_assert_msg(after->fetched == (latest > writer ? latest + 1 : to), "%s for %s comes at %d, not after %d",
+                    planc_trace_buffer_name(trace, b), planc_trace_op(trace, to)->name, after->fetched, latest);
+      fetched++;
+      early += after->fetched < to;
+    }
+  }
+  ck_assert_int_gt(fetched, 100);
+  ck_assert_int_gt(early, 2);
+  free(level);
+  free_stays(&s);
+  planc_plan_free(plan);
+}
+END_TEST
 
 /* Some threshold parts the distances of first readers that find the data on the device from those that have it swapped
  * in; what is swapped out leaves as soon as it is made; vectors and inputs never do. */
@@ -517,6 +561,7 @@ int main(void) {
   tcase_add_test(tests, naive_swaps_around_every_op);
   tcase_add_test(tests, prefetch_1_fetches_one_op_ahead);
   tcase_add_test(tests, lms_swaps_beyond_a_distance);
+  tcase_add_test(tests, lms_waits_for_the_other_inputs);
   tcase_add_test(tests, what_fits_is_not_swapped);
   tcase_add_test(tests, superneurons_restores_segments);
   tcase_add_test(tests, superneurons_swaps_what_was_used_longest_ago);
