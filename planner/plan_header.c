@@ -93,6 +93,7 @@ static planc_status fill(const filling *f, const planc_policy *policy) {
   PLANC_TRY(planc_arena_strndup(f->memory, plan->device.name, strlen(plan->device.name), &plan->device.name));
   PLANC_TRY(planc_arena_strndup(f->memory, problem->graph->name, strlen(problem->graph->name), &plan->name));
   PLANC_TRY(planc_arena_strndup(f->memory, policy->name, strlen(policy->name), &plan->policy));
+  plan->settings = problem->settings;
   plan->budget_bytes = problem->budget_bytes;
   plan->host_budget_bytes = problem->host_budget_bytes;
   plan->arena_bytes = f->addresses->arena_bytes;

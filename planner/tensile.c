@@ -146,7 +146,7 @@ static planc_status state(const tensile *t, planc_arena *arena, planc_absences *
 planc_status tensile_choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
   const planc_problem *problem = context;
   tensile t = {.walk = walk, .trace = walk->trace};
-  t.rate_ppm = problem->swap_rate_ppm ? problem->swap_rate_ppm : MILLION;
+  t.rate_ppm = problem->settings.swap_rate_ppm ? problem->settings.swap_rate_ppm : MILLION;
   planc_status status = tensile_predict(&t, arena);
   if (!status) status = tensile_set_up_swaps(&t, arena);
   if (!status) status = swap_all(&t);

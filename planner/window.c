@@ -136,7 +136,7 @@ static planc_status make_sequence(policy *p) {
 
 /* Gives every instance its fastest algorithm up to the user's limit. */
 static void choose_algorithms(policy *p, const planc_costs *costs) {
-  int64_t limit = p->problem->workspace_limit > 0 ? p->problem->workspace_limit : INT64_MAX;
+  int64_t limit = p->problem->settings.workspace_limit > 0 ? p->problem->settings.workspace_limit : INT64_MAX;
   for (int32_t i = 0; i < p->trace->n_instances; i++) {
     const planc_instance *instance = &p->trace->instances[i];
     int64_t workspace = 0;
@@ -294,11 +294,11 @@ static planc_status state(const policy *p) {
 /* --- The budget to schedule with ---------------------------------------------------------------------------------- */
 
 static planc_status try_budget(policy *p, int64_t budget) {
-  const planc_problem *problem = p->problem;
+  const planc_settings *settings = &p->problem->settings;
   planc_window window = {.budget_bytes = budget,
                          .window_bytes = planc_muldiv_floor(budget, 3, 2),
-                         .per_occurrence = problem->window_per_use};
-  if (problem->window_bytes > 0) window.window_bytes = problem->window_bytes;
+                         .per_occurrence = settings->window_per_use};
+  if (settings->window_bytes > 0) window.window_bytes = settings->window_bytes;
   if (window.window_bytes > INT64_MAX / 2) window.window_bytes = INT64_MAX / 2;
   p->steps.len = 0;
   PLANC_TRY(planc_window_schedule(&p->sequence, &window, &p->steps));

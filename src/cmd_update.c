@@ -69,7 +69,8 @@ static planc_status make_problem(updating *u) {
   const planc_job *job = &plan->jobs[0];
   const char *policy = planc_option_value(u->arguments, "policy");
   planc_problem *problem = &u->problem;
-  *problem = (planc_problem){.graph = job->graph, .profile = u->update->profile, .batch = job->batch};
+  *problem = (planc_problem){
+      .graph = job->graph, .profile = u->update->profile, .batch = job->batch, .settings = plan->settings};
   PLANC_TRY(planc_setup_policy(policy ? policy : plan->policy, policy ? PLANC_USAGE : PLANC_BAD_INPUT, &u->policy));
   PLANC_TRY(planc_setup_plans(u->policy));
   PLANC_TRY(planc_option_size(u->arguments, "budget", plan->budget_bytes, &problem->budget_bytes));
@@ -85,11 +86,16 @@ static planc_status make_problem(updating *u) {
   return NULL;
 }
 
-/* Another budget, policy or split is reason enough for a plan. */
+static bool are_same(const planc_settings *a, const planc_settings *b) {
+  return a->window_bytes == b->window_bytes && a->workspace_limit == b->workspace_limit &&
+         a->window_per_use == b->window_per_use && a->swap_rate_ppm == b->swap_rate_ppm;
+}
+
+/* Another budget, policy, setting or split is reason enough for a plan. */
 static bool asks_for_another(const updating *u) {
   const planc_problem *problem = &u->problem;
   return problem->budget_bytes != u->plan->budget_bytes || problem->host_budget_bytes != u->plan->host_budget_bytes ||
-         strcmp(u->policy->name, u->plan->policy) != 0 ||
+         strcmp(u->policy->name, u->plan->policy) != 0 || !are_same(&problem->settings, &u->plan->settings) ||
          (problem->sub_batch && problem->sub_batch != sub_batch_of(&u->plan->jobs[0]));
 }
 
@@ -202,9 +208,10 @@ static const planc_option options[] = {
     {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},
     {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: the plan's)"},
     {"chunk", 0, "SIZE", "chunk of --placement vmm or page of paged (default: the plan's, else 40M or 2M)"},
-    {"window", 0, "SIZE", "schedule-window of policy window (default: 1.5 times the data it may hold)"},
-    {"window-per-use", 0, NULL, "let data count in the window at each use, not once"},
-    {"swap-rate", 0, "PERCENT", "how many of the tensors policy tensile may swap (default: 100)"},
+    {"window", 0, "SIZE", "schedule-window of policy window (default: the plan's)"},
+    {"window-per-use", 0, NULL, "let data count in the window at each use, not once (default: as in the plan)"},
+    {"workspace-limit", 0, "SIZE", "largest workspace of an algorithm that policy window takes (default: the plan's)"},
+    {"swap-rate", 0, "PERCENT", "how many of the tensors policy tensile may swap (default: the plan's)"},
     {"json", 0, NULL, "what was done as one line of JSON"},
     {0},
 };

@@ -8,7 +8,7 @@
 #include "util/locate.h"
 #include "util/size.h"
 
-enum { FALLBACK_BATCH = 32, PPM = 1000000, PPM_OF_PERCENT = 10000 };
+enum { FALLBACK_BATCH = 32, PPM = 1000000, PPM_OF_PERCENT = 10000, ALL_PERCENT = 100 };
 static const char fallback_device[] = "h100";
 
 static void message(const char *kind, const char *format, va_list arguments) {
@@ -65,9 +65,9 @@ static planc_status read_profile(const planc_arguments *arguments, const planc_g
   return planc_profile_read(path, out);
 }
 
-/* A size of which 0 stands for the default: a 0 that was given is an error. */
+/* A size that stays what it is where none is given, and is not 0. */
 static planc_status read_some_bytes(const planc_arguments *arguments, const char *name, int64_t *out) {
-  PLANC_TRY(planc_option_size(arguments, name, 0, out));
+  PLANC_TRY(planc_option_size(arguments, name, *out, out));
   if (!planc_option_given(arguments, name) || *out > 0) return NULL;
   return planc_error(PLANC_USAGE, "--%s: at least one byte", name);
 }
@@ -82,10 +82,18 @@ static planc_status read_placement(const planc_arguments *arguments, planc_probl
   } else if (placement && strcmp(placement, "best-fit") != 0) {
     return planc_error(PLANC_USAGE, "unknown placement %s: best-fit, paged or vmm", placement);
   }
-  PLANC_TRY(read_some_bytes(arguments, "chunk", &problem->chunk_bytes));
-  PLANC_TRY(read_some_bytes(arguments, "window", &problem->window_bytes));
-  PLANC_TRY(read_some_bytes(arguments, "workspace-limit", &problem->workspace_limit));
-  problem->window_per_use = planc_option_given(arguments, "window-per-use");
+  return read_some_bytes(arguments, "chunk", &problem->chunk_bytes);
+}
+
+static planc_status read_settings(const planc_arguments *arguments, planc_settings *settings) {
+  int64_t swap_rate;
+  PLANC_TRY(read_some_bytes(arguments, "window", &settings->window_bytes));
+  PLANC_TRY(read_some_bytes(arguments, "workspace-limit", &settings->workspace_limit));
+  if (planc_option_given(arguments, "window-per-use")) settings->window_per_use = true;
+  PLANC_TRY(planc_option_int(arguments, "swap-rate", 1, ALL_PERCENT, ALL_PERCENT, &swap_rate));
+  if (planc_option_given(arguments, "swap-rate")) {
+    settings->swap_rate_ppm = swap_rate < ALL_PERCENT ? swap_rate * PPM_OF_PERCENT : 0;
+  }
   return NULL;
 }
 
@@ -101,9 +109,8 @@ static planc_status read_gpus(const planc_arguments *arguments, planc_problem *p
 }
 
 planc_status planc_setup_policy_options(const planc_arguments *arguments, planc_problem *problem) {
-  PLANC_TRY(planc_option_int(arguments, "swap-rate", 1, 100, 100, &problem->swap_rate_ppm));
-  problem->swap_rate_ppm *= PPM_OF_PERCENT;
-  return read_placement(arguments, problem);
+  PLANC_TRY(read_placement(arguments, problem));
+  return read_settings(arguments, &problem->settings);
 }
 
 static planc_status read_problem(const planc_arguments *arguments, planc_setup *out) {

@@ -95,8 +95,17 @@ typedef struct planc_predictions {
   int64_t d2h_bytes, h2d_bytes, recompute_ns, stall_ns;
 } planc_predictions;
 
+/* What the user asked of a policy. 0: its default. */
+typedef struct planc_settings {
+  int64_t window_bytes;    /* window: its schedule-window; default: one and a half times what it schedules with */
+  int64_t workspace_limit; /* window: no algorithm with a larger workspace, where there is a choice; default: any */
+  bool window_per_use;     /* window: a variable counts in the window at each of its uses, not once */
+  int64_t swap_rate_ppm;   /* tensile: the share of all tensors that may be swapped; default: all */
+} planc_settings;
+
 typedef struct planc_plan {
   const char *name, *policy;
+  planc_settings settings;
   planc_device device;
   int64_t budget_bytes, host_budget_bytes; /* host: -1 = none given */
   int64_t arena_bytes, host_arena_bytes;

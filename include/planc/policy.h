@@ -24,11 +24,8 @@ typedef struct planc_problem {
   int64_t sub_batch;         /* fixed by the user; 0 = the policy chooses */
   bool split_batch_norm;     /* the user allows splitting a batch-coupled graph */
   planc_placement placement;
-  int64_t chunk_bytes;     /* of virtual memory, a multiple of PLANC_ALIGNMENT; 0 = 40 MiB, pages 2 MiB */
-  int64_t window_bytes;    /* policy window: its schedule-window; 0 = one and a half times what it schedules with */
-  int64_t workspace_limit; /* policy window: no algorithm with a larger workspace, where there is a choice; 0 = any */
-  bool window_per_use;     /* policy window: a variable counts in the window at each of its uses, not once */
-  int64_t swap_rate_ppm;   /* policy tensile: the share of all tensors that may be swapped; 0 = all */
+  int64_t chunk_bytes; /* of virtual memory, a multiple of PLANC_ALIGNMENT; 0 = 40 MiB, pages 2 MiB */
+  planc_settings settings;
 } planc_problem;
 
 /* What a policy gives out; freed with planc_candidate_free. Of several GPUs it plans the first as a replica without the

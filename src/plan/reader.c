@@ -48,6 +48,16 @@ static planc_status read_version(planc_row *row) {
                          PLANC_PLAN_VERSION);
 }
 
+enum { MILLION = 1000000 };
+
+static planc_status read_settings(planc_row *row, planc_settings *out) {
+  if (ROW_ACCEPTS(row, ",\"window\":")) PLANC_TRY(planc_row_int(row, 1, PLANC_ROW_MAX, &out->window_bytes));
+  if (ROW_ACCEPTS(row, ",\"workspace_limit\":")) PLANC_TRY(planc_row_int(row, 1, PLANC_ROW_MAX, &out->workspace_limit));
+  out->window_per_use = ROW_ACCEPTS(row, ",\"window_per_use\":1");
+  if (ROW_ACCEPTS(row, ",\"swap_rate\":")) PLANC_TRY(planc_row_int(row, 1, MILLION, &out->swap_rate_ppm));
+  return NULL;
+}
+
 static planc_status read_header(reading *r) {
   planc_row *row = &r->row;
   planc_plan *plan = r->plan;
@@ -57,6 +67,7 @@ static planc_status read_header(reading *r) {
   PLANC_TRY(planc_row_string(row, &plan->name));
   PLANC_TRY(ROW_LITERAL(row, ",\"policy\":"));
   PLANC_TRY(planc_row_string(row, &plan->policy));
+  PLANC_TRY(read_settings(row, &plan->settings));
   PLANC_TRY(ROW_LITERAL(row, ",\"hash\":\""));
   PLANC_TRY(read_hash(row, &plan->graph_hash));
   PLANC_TRY(ROW_INT64(row, "\",\"budget\":", 0, PLANC_ROW_MAX, &plan->budget_bytes));

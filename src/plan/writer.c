@@ -11,12 +11,20 @@
 static const char *const stream_kinds[] = {PLANC_STREAM_KINDS(X)};
 #undef X
 
+static void emit_settings(planc_emit *emit, const planc_settings *settings) {
+  if (settings->window_bytes > 0) EMIT_INT(emit, ",\"window\":", settings->window_bytes);
+  if (settings->workspace_limit > 0) EMIT_INT(emit, ",\"workspace_limit\":", settings->workspace_limit);
+  if (settings->window_per_use) EMIT(emit, ",\"window_per_use\":1");
+  if (settings->swap_rate_ppm > 0) EMIT_INT(emit, ",\"swap_rate\":", settings->swap_rate_ppm);
+}
+
 static void emit_header(planc_emit *emit, const planc_plan *plan, const planc_plan_layout *layout) {
   EMIT_INT(emit, "{\"planc-plan\":", PLANC_PLAN_VERSION);
   EMIT(emit, ",\"name\":");
   planc_emit_string(emit, plan->name);
   EMIT(emit, ",\"policy\":");
   planc_emit_string(emit, plan->policy);
+  emit_settings(emit, &plan->settings);
   EMIT(emit, ",\"hash\":");
   planc_emit_hash(emit, plan->graph_hash);
   EMIT_INT(emit, ",\"budget\":", plan->budget_bytes);

@@ -24,12 +24,12 @@ A budget that cannot be met is an answer as with other policies: the least one, 
   ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: the least feasible budget of lms is <N> bytes (<size>); there:
-  ! peak: <size> live at op layer1.attention.scores.agrad; largest:
+  ! peak: <size> live at op layer1.attention.scores.bgrad; largest:
   !  <size>  d.layer1.attention.k.heads.y
-  !  <size>  d.layer1.attention.q.heads.y
   !  <size>  d.layer1.attention.scores.y
   !  <size>  d.layer1.attention.v.heads.y
   !  <size>  layer1.attention.k.heads.y
+  !  <size>  layer1.attention.q.heads.y
   !  <size>  pixels
   !  <size>  layer1.fc1.w
   !  <size>  layer1.fc1.w.grad

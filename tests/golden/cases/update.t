@@ -114,3 +114,13 @@ What goes wrong.
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.plan -o x.plan
   ! planc: data/timeline/tiny.plan:2: text after the end of the JSON value
   [3]
+
+What a policy was told stays with the plan, and is asked for anew where it is told otherwise.
+
+  $ planc plan inputs/tiny.yaml --policy tensile --swap-rate 60 -o rate.plan >/dev/null 2>&1
+  $ planrun exec rate.plan --synthetic --iterations 3 --trace rate.json >/dev/null
+  $ planc update rate.plan --trace rate.json -o same.plan --threshold 0 >/dev/null; planc check same.plan >/dev/null && grep -o '"swap_rate":[0-9]*' same.plan
+  "swap_rate":600000
+  $ planc update rate.plan --trace rate.json -o other.plan --threshold 1000 --swap-rate 100 >/dev/null; planc check other.plan >/dev/null && grep -c swap_rate other.plan
+  0
+  [1]
