@@ -128,10 +128,7 @@ static void report_fragmentation(const planc_plan *plan, const planc_fragmentati
   if (plan->chunk_bytes == 0) return;
   planc_report_int(object, "chunk_bytes", plan->chunk_bytes);
   planc_report_int(object, "mappings", plan->n_mappings);
-  if (plan->paged) {
-    cJSON_AddTrueToObject(object, "paged");
-    return;
-  }
+  cJSON_AddBoolToObject(object, "paged", plan->paged);
   planc_report_int(object, "lost_inside_bytes", f->inside_bytes);
   planc_report_int(object, "lost_inside_bound_bytes", f->bound_bytes);
   planc_report_int(object, "lost_shared_bytes", f->shared_bytes);

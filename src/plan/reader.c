@@ -76,8 +76,8 @@ static planc_status read_header(reading *r) {
   PLANC_TRY(ROW_INT64(row, ",\"host_arena\":", 0, PLANC_ROW_MAX, &plan->host_arena_bytes));
   if (ROW_ACCEPTS(row, ",\"chunk\":")) {
     PLANC_TRY(planc_row_int(row, 1, PLANC_ROW_MAX, &plan->chunk_bytes));
-    plan->paged = ROW_ACCEPTS(row, ",\"paged\":1");
     PLANC_TRY(ROW_INT32(row, ",\"mappings\":", 0, INT32_MAX, &plan->n_mappings));
+    plan->paged = ROW_ACCEPTS(row, ",\"paged\":1");
   }
   PLANC_TRY(ROW_INT32(row, ",\"gpus\":", 1, PLANC_PLAN_MAX_STREAMS, &plan->gpus));
   plan->shared_link = ROW_ACCEPTS(row, ",\"shared_link\":1");

@@ -33,8 +33,8 @@ static void emit_header(planc_emit *emit, const planc_plan *plan, const planc_pl
   EMIT_INT(emit, ",\"host_arena\":", plan->host_arena_bytes);
   if (plan->chunk_bytes > 0) {
     EMIT_INT(emit, ",\"chunk\":", plan->chunk_bytes);
-    if (plan->paged) EMIT(emit, ",\"paged\":1");
     EMIT_INT(emit, ",\"mappings\":", plan->n_mappings);
+    if (plan->paged) EMIT(emit, ",\"paged\":1");
   }
   EMIT_INT(emit, ",\"gpus\":", plan->gpus);
   if (plan->shared_link) EMIT(emit, ",\"shared_link\":1");

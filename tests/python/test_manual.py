@@ -188,7 +188,8 @@ class PlanFormat(unittest.TestCase):
         with linked_folder() as folder:
             for options in ("--policy cheap", "--policy vdnn-all", "--policy tensile --inference",
                             "--sub-batch 24 --budget 400K",
-                            "--policy window --placement vmm --chunk 4K --budget 2M --gpus 2 --shared-link"):
+                            "--policy window --placement paged --chunk 4K --budget 2M --gpus 2 --shared-link "
+                            "--window 1M --workspace-limit 1M --window-per-use --swap-rate 50"):
                 done = run(f"planc plan graphs/lenet-digits.yaml {options} -o -", cwd=folder)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 # No policy states an order yet. The graph's own is one that a plan may state.
