@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "planc/analysis.h"
 #include "planc/policy.h"
 #include "planner/allocator.h"
 #include "planner/bfc.h"
@@ -144,6 +145,11 @@ static void settle(int64_t percent, int64_t page_bytes) {
   ck_assert_msg(same, "at %d %% the allocator does not come to the plan's addresses", (int)percent);
   ck_assert_msg(follow(plan, &c, handles), "at %d %% the next period has other addresses", (int)percent);
   if (paged) ck_assert_int_eq(pages.n_chunks * page_bytes, plan->arena_bytes);
+  /* Of pages nothing is lost inside: what is lost lies between data, as in one piece. */
+  planc_fragmentation lost;
+  ok(planc_fragmentation_of(plan, &lost));
+  ck_assert_int_eq(lost.inside_bytes + lost.shared_bytes + lost.bound_bytes, 0);
+  ck_assert_int_eq(lost.lost_bytes, plan->arena_bytes - lost.live_bytes);
   planc_caching_free(&c);
   planc_chunks_free(&pages);
   free(handles);
