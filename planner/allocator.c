@@ -17,8 +17,8 @@ int64_t planc_allocator_unit(const planc_problem *problem) {
 }
 
 int64_t planc_allocator_room(const planc_problem *problem) {
-  int64_t chunk_bytes = planc_allocator_chunk(problem), room = planc_arena_room(problem);
-  return chunk_bytes > 0 ? room / chunk_bytes * chunk_bytes : room;
+  int64_t chunk_bytes = planc_allocator_chunk(problem), unit = chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
+  return planc_arena_room(problem) / unit * unit;
 }
 
 /* Whether a request shares chunks. */

@@ -25,7 +25,7 @@ typedef struct planc_allocator {
 int64_t planc_allocator_chunk(const planc_problem *problem);
 /* The unit in which the arena is used up. */
 int64_t planc_allocator_unit(const planc_problem *problem);
-/* What the budget leaves of the arena, in whole chunks. */
+/* What the budget leaves of the arena, in whole chunks or, of one piece, aligned. */
 int64_t planc_allocator_room(const planc_problem *problem);
 /* What a request for `bytes` takes up: of what has chunks of its own, whole ones. */
 int64_t planc_allocator_size(const planc_problem *problem, int64_t bytes);

@@ -328,7 +328,7 @@ static planc_status too_small(const policy *p, int64_t room, int32_t function, i
 }
 
 static planc_status make(policy *p, const planc_candidate *candidate) {
-  int64_t room = planc_allocator_room(p->problem) / p->unit * p->unit;
+  int64_t room = planc_allocator_room(p->problem);
   int32_t function;
   bool fits;
   PLANC_TRY(make_sequence(p));
