@@ -1,4 +1,4 @@
-/* Predicts the costs of a graph's ops (planc/predict.h). An op is looked at once for each shape: graphs repeat
+/* Predicts the costs of a graph's ops (planc/predict.h). The model is asked once for each shape: graphs repeat
  * themselves. */
 #include "planc/predict.h"
 
@@ -13,12 +13,16 @@
 
 typedef VEC(planc_variant) variant_list;
 typedef VEC(int32_t) index_list;
+typedef VEC(int64_t) distance_list;
 
-/* Variants of a group by shape, so that none is predicted twice. */
+/* What is known of a shape: variants of a group, and which groups of a type are nearest. */
 typedef struct memory {
   planc_arena keys;
-  planc_map by_key; /* bytes of group and features to an index */
+  planc_map by_key; /* bytes of group and features to an index of variants */
   variant_list variants;
+  planc_map by_shape; /* bytes of a type's first group and features without roofline to an index of nearest */
+  index_list nearest; /* how many groups, and they; the next */
+  distance_list apart;
 } memory;
 
 typedef struct key {
@@ -40,12 +44,11 @@ typedef struct predicting {
 
 /* --- One variant ---------------------------------------------------------------------------------------------- */
 
-static planc_status remember(memory *m, const key *of, planc_variant variant) {
+static planc_status put(memory *m, planc_map *map, const key *of, int64_t index) {
   const char *bytes;
+  if (index > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "more than 2^31 costs");
   PLANC_TRY(planc_arena_strndup(&m->keys, (const char *)of, sizeof *of, &bytes));
-  PLANC_TRY(planc_map_put(&m->by_key, bytes, sizeof *of, (int32_t)m->variants.len));
-  VEC_PUSH(&m->variants, variant);
-  return NULL;
+  return planc_map_put(map, bytes, sizeof *of, (int32_t)index);
 }
 
 static planc_status predict_variant(predicting *p, int32_t group, const planc_features *features, planc_variant *out) {
@@ -56,7 +59,9 @@ static planc_status predict_variant(predicting *p, int32_t group, const planc_fe
     return NULL;
   }
   *out = planc_model_variant(&p->model->groups[group], features);
-  return remember(&p->memory, &of, *out);
+  PLANC_TRY(put(&p->memory, &p->memory.by_key, &of, p->memory.variants.len));
+  VEC_PUSH(&p->memory.variants, *out);
+  return NULL;
 }
 
 static planc_status add_modelled(predicting *p, int32_t op, int64_t batch, int32_t group, planc_features *features) {
@@ -76,51 +81,89 @@ static planc_status add_modelled(predicting *p, int32_t op, int64_t batch, int32
 
 /* --- One op at one batch -------------------------------------------------------------------------------------- */
 
-/* By the constants, as many kinds of kernel as those know. What an op and others would keep busy beyond all of the
- * device they share in proportion: the op takes longer for the same work. */
+/* What an op and others would keep busy beyond all of the device they share in proportion: the op takes longer for the
+ * same work. */
+static planc_status add_loaded(predicting *p, planc_variant variant) {
+  int64_t wanted_ppm = variant.busy_ppm + p->options->load_ppm;
+  if (wanted_ppm > PLANC_PPM) {
+    variant.time_ns = planc_muldiv_ceil(variant.time_ns, wanted_ppm, PLANC_PPM);
+    variant.busy_ppm = planc_muldiv_ceil(variant.busy_ppm, PLANC_PPM, wanted_ppm);
+  }
+  if (variant.time_ns > PLANC_JSON_MAX) variant.time_ns = PLANC_JSON_MAX;
+  VEC_PUSH(&p->variants, variant);
+  return NULL;
+}
+
+/* By the constants, as many kinds of kernel as those know. */
 static planc_status add_roofline(predicting *p, int32_t op, int32_t batch_index) {
   int32_t count;
   const planc_variant *variants = planc_costs_variants(p->roofline, op, batch_index, &count);
-  for (int32_t v = 0; v < count; v++) {
-    planc_variant variant = variants[v];
-    int64_t wanted_ppm = variant.busy_ppm + p->options->load_ppm;
-    if (wanted_ppm > PLANC_PPM) {
-      variant.time_ns = planc_muldiv_ceil(variant.time_ns, wanted_ppm, PLANC_PPM);
-      variant.busy_ppm = planc_muldiv_ceil(variant.busy_ppm, PLANC_PPM, wanted_ppm);
-    }
-    if (variant.time_ns > PLANC_JSON_MAX) variant.time_ns = PLANC_JSON_MAX;
-    VEC_PUSH(&p->variants, variant);
-  }
+  for (int32_t v = 0; v < count; v++) PLANC_TRY(add_loaded(p, variants[v]));
   return NULL;
 }
 
-/* The algorithms that the nearest op was measured with: those of which a sample is as near as any of the type. */
-static planc_status add_by_shape(predicting *p, int32_t op, int64_t batch, int32_t first, int32_t count,
-                                 planc_features *features) {
+/* Of the type's groups those of which a sample is as near as any: an index of memory.nearest. */
+static planc_status find_nearest(predicting *p, int32_t first, int32_t count, const planc_features *features,
+                                 int32_t *out) {
+  memory *m = &p->memory;
+  key of = {.group = first, .features = *features};
+  of.features.at[PLANC_FEATURE_roofline] = 0;
+  *out = planc_map_get(&m->by_shape, (const char *)&of, sizeof of);
+  if (*out >= 0) return NULL;
+  PLANC_TRY(put(m, &m->by_shape, &of, m->nearest.len));
+  *out = (int32_t)m->nearest.len;
   int64_t nearest = INT64_MAX;
+  m->apart.len = 0;
   for (int32_t g = first; g < first + count; g++) {
     int64_t apart = planc_model_nearest(&p->model->groups[g], features);
+    VEC_PUSH(&m->apart, apart);
     if (apart < nearest) nearest = apart;
   }
-  for (int32_t g = first; g < first + count; g++)
-    if (planc_model_nearest(&p->model->groups[g], features) == nearest)
-      PLANC_TRY(add_modelled(p, op, batch, g, features));
+  VEC_PUSH(&m->nearest, 0);
+  for (int32_t g = 0; g < count; g++) {
+    if (m->apart.data[g] != nearest) continue;
+    m->nearest.data[*out]++;
+    VEC_PUSH(&m->nearest, first + g);
+  }
   return NULL;
 }
 
-/* The algorithms and workspaces that are listed; one that the model does not know keeps its time. */
+/* The algorithms that the nearest op was measured with. */
+static planc_status add_by_shape(predicting *p, int32_t op, int64_t batch, int32_t first, int32_t count,
+                                 planc_features *features) {
+  int32_t at;
+  PLANC_TRY(find_nearest(p, first, count, features, &at));
+  for (int32_t k = 1; k <= p->memory.nearest.data[at]; k++)
+    PLANC_TRY(add_modelled(p, op, batch, p->memory.nearest.data[at + k], features));
+  return NULL;
+}
+
+/* What the constants say of an algorithm that they know, or else of its kind. */
+static planc_status add_by_constants(predicting *p, int32_t op, int32_t batch_index, const char *algorithm) {
+  int32_t count;
+  const planc_variant *known = planc_costs_variants(p->roofline, op, batch_index, &count);
+  for (int32_t v = 0; v < count; v++)
+    if (strcmp(known[v].algorithm, algorithm) == 0) return add_loaded(p, known[v]);
+  planc_variant variant;
+  PLANC_TRY(planc_cost_predict(&p->bare, p->options->graph, op, p->out->batches[batch_index], planc_method_of(algorithm),
+                               &variant));
+  variant.algorithm = algorithm;
+  return add_loaded(p, variant);
+}
+
+/* The algorithms and workspaces that are listed. `*out_modelled` tells whether the model knows one of them. */
 static planc_status add_listed(predicting *p, int32_t op, int32_t batch_index, int32_t first, int32_t count,
-                               planc_features *features) {
+                               planc_features *features, bool *out_modelled) {
   int32_t n;
   const planc_variant *listed = planc_costs_variants(p->listed, op, batch_index, &n);
+  *out_modelled = false;
   for (int32_t v = 0; v < n; v++) {
     int32_t g = first;
     while (g < first + count && strcmp(p->model->groups[g].algorithm, listed[v].algorithm) != 0) g++;
-    if (g == first + count) {
-      VEC_PUSH(&p->variants, listed[v]);
-      continue;
-    }
-    PLANC_TRY(add_modelled(p, op, p->out->batches[batch_index], g, features));
+    bool known = g < first + count;
+    PLANC_TRY(known ? add_modelled(p, op, p->out->batches[batch_index], g, features)
+                    : add_by_constants(p, op, batch_index, listed[v].algorithm));
+    *out_modelled |= known;
     planc_variant *added = &p->variants.data[p->variants.len - 1];
     added->workspace_bytes = listed[v].workspace_bytes;
     added->deterministic = listed[v].deterministic;
@@ -132,7 +175,7 @@ static bool is_listed(const predicting *p, int32_t op) {
   return p->listed && planc_measured_find(&p->options->listed->measured, p->options->graph->ops[op].name);
 }
 
-/* `*out_modelled` tells whether the model knows the type. */
+/* `*out_modelled` tells whether the model knows the op. */
 static planc_status add_op(predicting *p, int32_t op, int32_t batch_index, bool *out_modelled) {
   const planc_op *of = &p->options->graph->ops[op];
   int64_t batch = p->out->batches[batch_index];
@@ -140,7 +183,7 @@ static planc_status add_op(predicting *p, int32_t op, int32_t batch_index, bool 
   *out_modelled = count > 0;
   planc_features features;
   PLANC_TRY(planc_features_of(p->options->graph, of, batch, p->options->load_ppm, &features));
-  if (is_listed(p, op)) return add_listed(p, op, batch_index, first, count, &features);
+  if (is_listed(p, op)) return add_listed(p, op, batch_index, first, count, &features, out_modelled);
   if (count == 0) return add_roofline(p, op, batch_index);
   return add_by_shape(p, op, batch, first, count, &features);
 }
@@ -201,7 +244,10 @@ static void tear_down(predicting *p) {
   planc_costs_free(p->listed);
   planc_arena_free(&p->memory.keys);
   planc_map_free(&p->memory.by_key);
+  planc_map_free(&p->memory.by_shape);
   VEC_FREE(&p->memory.variants);
+  VEC_FREE(&p->memory.nearest);
+  VEC_FREE(&p->memory.apart);
 }
 
 planc_status planc_predict(const planc_predict_options *options, planc_prediction **out) {

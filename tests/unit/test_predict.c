@@ -363,6 +363,42 @@ START_TEST(listed_workspaces_are_kept) {
 }
 END_TEST
 
+/* What a file lists without the model knowing it has the times of the device and its load, not those listed. */
+START_TEST(listed_times_are_not_kept) {
+  const planc_graph *graph = fitted.graphs[1];
+  planc_profile *device = read_profile("profiles/k40m.json");
+  planc_predict_options options = {.profile = device, .graph = graph, .n_batches = N_BATCHES, .batches = batches};
+  for (int64_t load_ppm = 0; load_ppm <= 500000; load_ppm += 500000) {
+    options.load_ppm = load_ppm;
+    options.listed = NULL;
+    planc_prediction *expected = predict(&options);
+    options.load_ppm = 900000;
+    planc_prediction *slow = predict(&options);
+    char *text;
+    size_t length;
+    ok(planc_prediction_print(slow, &text, &length));
+    planc_profile *listed = parse(text, length);
+    options.load_ppm = load_ppm;
+    options.listed = listed;
+    planc_prediction *found = predict(&options);
+    int32_t n = expected->first[graph->n_ops * N_BATCHES];
+    ck_assert_int_eq(found->first[graph->n_ops * N_BATCHES], n);
+    ck_assert_int_eq(found->n_modelled, 0);
+    for (int32_t v = 0; v < n; v++) {
+      ck_assert_str_eq(found->variants[v].algorithm, expected->variants[v].algorithm);
+      ck_assert_int_eq(found->variants[v].time_ns, expected->variants[v].time_ns);
+      ck_assert_int_eq(found->variants[v].busy_ppm, expected->variants[v].busy_ppm);
+    }
+    planc_prediction_free(found);
+    planc_profile_free(listed);
+    free(text);
+    planc_prediction_free(slow);
+    planc_prediction_free(expected);
+  }
+  planc_profile_free(device);
+}
+END_TEST
+
 /* --- Loads ---------------------------------------------------------------------------------------------------- */
 
 static const char load_graph[] =
@@ -516,6 +552,7 @@ int main(void) {
   tcase_add_test(models, times_rise_with_batch_and_load);
   tcase_add_test(models, shares_fall_as_times_rise);
   tcase_add_test(models, listed_workspaces_are_kept);
+  tcase_add_test(models, listed_times_are_not_kept);
   tcase_add_test(models, loads_are_learnt);
   tcase_add_test(models, profile_of_another_graph_is_refused);
   tcase_add_test(models, nothing_measured_is_refused);
