@@ -10,6 +10,7 @@
 
 #include "planc/simulate.h"
 #include "planc/timeline.h"
+#include "plan/plan_trace.h"
 #include "planner/awaited.h"
 #include "util/arena.h"
 #include "util/map.h"
@@ -88,7 +89,7 @@ static planc_status classify(work *w, const planc_trace *trace, planc_map *map) 
 static planc_status find_classes(work *w) {
   planc_trace *trace;
   planc_map map = {0};
-  PLANC_TRY(planc_expand(w->plan->jobs, w->plan->n_jobs, &trace));
+  PLANC_TRY(planc_plan_expand(w->plan, &trace));
   planc_status status = classify(w, trace, &map);
   planc_map_free(&map);
   planc_trace_free(trace);

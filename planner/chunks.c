@@ -1,6 +1,6 @@
 /* The rules are those of the paper's public allocator: a free range of just the size; else the largest smaller one
- * grows, or where there is none a new one is made, of loose chunks, then of the smallest range that has as many as are
- * missing, then of the largest ones, then of new chunks. */
+ * grows, or where there are only larger ones the smallest of these comes apart for a new one. What a range lacks are loose
+ * chunks, then such of the smallest range that has as many, then of the largest ones, then new chunks. */
 #include "planner/chunks.h"
 
 enum { NONE = -1, WORD = 64 };
@@ -69,25 +69,27 @@ static int32_t take_free(planc_chunks *c, int64_t n) {
 
 /* --- Chunks ------------------------------------------------------------------------------------------------------- */
 
-/* Takes a free range apart. */
-static planc_status unmap(planc_chunks *c, int64_t size) {
+/* Takes a free range apart: its first `n` chunks go to the range that is being made, the others are loose. */
+static planc_status take_apart(planc_chunks *c, int64_t size, int64_t n) {
   const planc_chunk_range *range = &c->ranges.data[take_free(c, size)];
-  for (int64_t k = 0; k < range->n; k++) VEC_PUSH(&c->loose, c->of.data[range->first + k]);
-  c->n_unmapped += range->n;
+  for (int64_t k = 0; k < n; k++) VEC_PUSH(&c->of, c->of.data[range->first + k]);
+  for (int64_t k = n; k < size; k++) VEC_PUSH(&c->loose, c->of.data[range->first + k]);
+  c->n_unmapped += size;
   return NULL;
 }
 
 /* Adds `n` chunks to the range that is being made: loose ones, such of free ranges, new ones. */
 static planc_status add_chunks(planc_chunks *c, int64_t n) {
-  c->n_mapped += n;
-  for (; n > 0; n--) {
-    if (c->n_taken == c->loose.len) {
-      int64_t size = size_from(c, n);
-      if (size == 0) size = size_up_to(c, INT64_MAX);
-      if (size > 0) PLANC_TRY(unmap(c, size));
-    }
-    VEC_PUSH(&c->of, c->n_taken < c->loose.len ? c->loose.data[c->n_taken++] : c->n_chunks++);
+  for (; n > 0 && c->n_taken < c->loose.len; n--) VEC_PUSH(&c->of, c->loose.data[c->n_taken++]);
+  while (n > 0) {
+    int64_t size = size_from(c, n);
+    if (size == 0) size = size_up_to(c, INT64_MAX);
+    if (size == 0) break;
+    int64_t some = size < n ? size : n;
+    PLANC_TRY(take_apart(c, size, some));
+    n -= some;
   }
+  for (; n > 0; n--) VEC_PUSH(&c->of, c->n_chunks++);
   return NULL;
 }
 
@@ -95,12 +97,13 @@ static planc_status add_chunks(planc_chunks *c, int64_t n) {
 static planc_status make_range(planc_chunks *c, int64_t n, int32_t *out) {
   if (c->ranges.len == INT32_MAX) return planc_error(PLANC_INTERNAL, "too many ranges of virtual memory");
   planc_chunk_range range = {.first = c->of.len, .n = n, .next = NONE};
-  int64_t smaller = size_up_to(c, n);
+  int64_t smaller = size_up_to(c, n), larger = smaller > 0 ? 0 : size_from(c, n);
   if (smaller > 0) {
     const planc_chunk_range *grows = &c->ranges.data[take_free(c, smaller)];
     for (int64_t k = 0; k < grows->n; k++) VEC_PUSH(&c->of, c->of.data[grows->first + k]);
   }
-  PLANC_TRY(add_chunks(c, n - smaller));
+  PLANC_TRY(larger > 0 ? take_apart(c, larger, n) : add_chunks(c, n - smaller));
+  c->n_mapped += n - smaller;
   *out = (int32_t)c->ranges.len;
   VEC_PUSH(&c->ranges, range);
   return NULL;

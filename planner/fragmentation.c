@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "planc/analysis.h"
+#include "plan/plan_trace.h"
 #include "planner/plan_totals.h"
 #include "util/arena.h"
 #include "util/math.h"
@@ -111,11 +112,15 @@ static void add(following *f, piece it, int sign) {
   }
 }
 
+/* Sums of a piece and what is open already fit. */
+static const int64_t MOST = INT64_MAX / 4;
+
+static planc_status beyond(void) {
+  return planc_error(PLANC_INVALID_PLAN, "what is open at a time exceeds 64 bits");
+}
+
 static planc_status open_piece(following *f, piece it) {
-  const int64_t most = INT64_MAX / 4;
-  if (it.bytes > most || f->now.bytes > most - it.bytes || f->now.own_end > most) {
-    return planc_error(PLANC_INVALID_PLAN, "what is open at a time exceeds 64 bits");
-  }
+  if (it.bytes > MOST || f->now.bytes > MOST - it.bytes || f->now.own_end > MOST) return beyond();
   add(f, it, 1);
   note(f);
   return NULL;
@@ -132,8 +137,10 @@ static planc_status open_boundary(following *f) {
     n = 1;
     f->open[r] = (piece){it->address, f->trace->buffers[it->buffer].bytes, chunk_of(plan) > 0};
     now->bytes = planc_add_saturate(now->bytes, f->open[r].bytes);
-    if (planc_add_saturate(it->address, f->open[r].bytes) > end) end = it->address + f->open[r].bytes;
+    int64_t behind = planc_add_saturate(it->address, f->open[r].bytes);
+    if (behind > end) end = behind;
   }
+  if (now->bytes > MOST || end > MOST) return beyond();
   if (chunk_of(plan) > 0 && n > 0) {
     f->between = end > now->bytes ? end - now->bytes : 0;
     now->bytes += f->between;
@@ -197,7 +204,7 @@ static planc_status follow(following *f) {
 planc_status planc_fragmentation_of(const planc_plan *plan, planc_fragmentation *out) {
   planc_trace *trace;
   *out = (planc_fragmentation){0};
-  PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &trace));
+  PLANC_TRY(planc_plan_expand(plan, &trace));
   following f = {.plan = plan, .trace = trace, .out = out};
   planc_status status = follow(&f);
   planc_arena_free(&f.arena);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/plan_trace.h"
 #include "planner/launch_queue.h"
 #include "util/math.h"
 
@@ -107,7 +108,7 @@ static void join(planc_latencies *l) {
 planc_status planc_latencies_find(const planc_update_options *options, const int64_t *times_ns, planc_latencies *out) {
   planc_trace *trace;
   out->least_ns = INT64_MAX;
-  PLANC_TRY(planc_expand(options->plan->jobs, options->plan->n_jobs, &trace));
+  PLANC_TRY(planc_plan_expand(options->plan, &trace));
   planc_status status = take_all(options, trace, times_ns, out);
   planc_trace_free(trace);
   join(out);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "planc/analysis.h"
+#include "plan/plan_trace.h"
 #include "planner/plan_totals.h"
 #include "util/arena.h"
 #include "util/math.h"
@@ -133,7 +134,7 @@ static planc_status make(const planc_plan *plan, const planc_trace *trace, owned
 
 planc_status planc_peak_of(const planc_plan *plan, planc_peak **out) {
   planc_trace *trace;
-  PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &trace));
+  PLANC_TRY(planc_plan_expand(plan, &trace));
   owned_peak *owned = calloc(1, sizeof *owned);
   planc_status status = owned ? make(plan, trace, owned) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   planc_trace_free(trace);

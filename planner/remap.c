@@ -16,6 +16,8 @@ typedef struct remapping {
   int64_t seen;  /* chunks mapped and unmapped that have been counted */
 } remapping;
 
+enum { MOST_CHUNKS = 1 << 24 };
+
 /* The plan's addresses fit its arena, but those that the allocator gives in later periods may leave other gaps where
  * data shares chunks: then it gets as many chunks more as it needs. */
 static planc_status take(remapping *r, int64_t bytes, int32_t *out_handle) {
@@ -25,6 +27,7 @@ static planc_status take(remapping *r, int64_t bytes, int32_t *out_handle) {
   if (bytes <= 0 || bytes > r->range) {
     return planc_error(PLANC_INVALID_PLAN, "%lld bytes of %lld that are mapped", (long long)bytes, (long long)r->range);
   }
+  if (chunks->of.len > MOST_CHUNKS) return planc_error(PLANC_INVALID_PLAN, "chunks are mapped too often");
   PLANC_TRY(planc_allocator_take(&r->allocator, bytes, out_handle, &address));
   if (*out_handle >= 0) return NULL;
   chunks->most = chunks->n_used + planc_chunks_needed(chunks, bytes);
@@ -75,7 +78,6 @@ static planc_status follow(remapping *r, int64_t *out) {
 }
 
 planc_status planc_count_mappings(const planc_plan *plan, int64_t **out_mapped, int64_t *out_sum) {
-  enum { MOST_CHUNKS = 1 << 24 };
   *out_mapped = NULL;
   *out_sum = 0;
   if (plan->chunk_bytes == 0 || plan->paged) {

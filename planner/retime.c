@@ -4,6 +4,7 @@
 
 #include "cost/profile.h"
 #include "planc/simulate.h"
+#include "plan/plan_trace.h"
 #include "planner/plan_totals.h"
 #include "planner/policies.h"
 #include "util/math.h"
@@ -84,7 +85,7 @@ static planc_status retime(retiming *r, const planc_plan *plan) {
 planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, planc_retimed *out) {
   planc_trace *trace;
   *out = (planc_retimed){.plan = *plan};
-  PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &trace));
+  PLANC_TRY(planc_plan_expand(plan, &trace));
   retiming r = {.profile = profile, .trace = trace, .out = out};
   r.costs = calloc((size_t)plan->n_jobs + 1, sizeof *r.costs);
   out->plan.body.instrs = out->instrs = calloc((size_t)plan->body.n + 1, sizeof *out->instrs);

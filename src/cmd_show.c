@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "planc/analysis.h"
 #include "util/file.h"
+#include "util/math.h"
 #include "util/size.h"
 
 /* What a graph needs when one iteration runs in one round. */
@@ -31,16 +32,22 @@ typedef struct totals {
   int64_t parameters;       /* elements */
 } totals;
 
+/* `value` is -1 where it exceeds 64 bits. */
+static int64_t plus(int64_t sum, int64_t value) {
+  return value < 0 ? INT64_MAX : planc_add_saturate(sum, value);
+}
+
 static totals count(const planc_graph *graph, int64_t batch) {
   totals t = {0};
   for (int32_t o = 0; o < graph->n_ops; o++) {
     t.ops[graph->ops[o].phase]++;
-    t.flops[graph->ops[o].phase] += planc_law_at(graph->ops[o].flops, batch);
+    int64_t *flops = &t.flops[graph->ops[o].phase];
+    *flops = plus(*flops, planc_law_at(graph->ops[o].flops, batch));
   }
   for (int32_t i = 0; i < graph->n_storages; i++) {
     const planc_storage *s = &graph->storages[i];
     if (s->kind == PLANC_KIND_param) {
-      t.parameters += s->bytes.fixed / planc_dtype_bytes(graph->tensors[s->tensor].dtype);
+      t.parameters = plus(t.parameters, s->bytes.fixed / planc_dtype_bytes(graph->tensors[s->tensor].dtype));
     }
   }
   return t;
@@ -77,7 +84,7 @@ static planc_status show_graph_as(const planc_graph *graph, const planc_graph *t
     planc_report_int(object, "ops", graph->n_ops);
     planc_report_int(object, "storages", graph->n_storages);
     planc_report_int(object, "parameters", t.parameters);
-    planc_report_int(object, "flops", t.flops[0] + t.flops[1] + t.flops[2]);
+    planc_report_int(object, "flops", plus(plus(t.flops[0], t.flops[1]), t.flops[2]));
     cJSON_AddBoolToObject(object, "batch_coupled", planc_graph_is_batch_coupled(graph));
     report_needs(object, "memory", &own);
     if (train) report_needs(object, "training", &training);

@@ -175,8 +175,9 @@ END_TEST
 /* Two jobs on streams 0 and 3: the second one's a begins 40 after the first one's has ended. */
 START_TEST(a_stream_waits_for_another) {
   static const char two[] =
-      "body\nacquire 0 x 0\nacquire 1 y 8192\nacquire 2 x#1 16384\nacquire 3 y#1 24576\nexec a use 0 1\nrecord 0 on 0\n"
-      "exec a#1 on 3 use 2 3\nwait 0 on 3\nexec b#1 on 3 use 3 3\nrelease 0\nrelease 1\nrelease 2\nrelease 3\n";
+      "body\nacquire 0 x 0\nacquire 1 y 8192\nacquire 2 x#1 16384\nacquire 3 y#1 24576\nacquire 4 z 32768\n"
+      "acquire 5 z#1 40960\nexec a use 0 1\nrecord 0 on 0\nexec b use 1 4\nexec a#1 on 3 use 2 3\nwait 0 on 3\n"
+      "exec b#1 on 3 use 3 5\nrelease 0\nrelease 1\nrelease 2\nrelease 3\nrelease 4\nrelease 5\n";
   const planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
   planc_plan *of;
   planc_comparison *c;
@@ -184,8 +185,9 @@ START_TEST(a_stream_waits_for_another) {
   of->device = plan->device;
   sheet *s = sheet_of(of, 1);
   s->spans[0] = (planc_span){0, 900};    /* a on 0 */
-  s->spans[1] = (planc_span){0, 100};    /* a#1 on 3 */
-  s->spans[2] = (planc_span){940, 1000}; /* b#1 on 3 */
+  s->spans[1] = (planc_span){900, 1000}; /* b on 0 */
+  s->spans[2] = (planc_span){0, 100};    /* a#1 on 3 */
+  s->spans[3] = (planc_span){940, 1000}; /* b#1 on 3 */
   ok(planc_timeline_compare(of, &s->timeline, &c));
   ck_assert_int_eq(c->n_streams, 2);
   assert_gaps(c->streams[0].measured_gap_ns, 0, 0, 0, 0);

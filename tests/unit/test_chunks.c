@@ -60,11 +60,18 @@ START_TEST(the_smallest_larger_range_gives_its_chunks) {
   ok(planc_chunks_give(&c, b));
   take(&c, 2, CHUNKS(5, 6));
   ck_assert_int_eq(c.n_unmapped, 3);
-  /* What is left of it comes before anything else is taken apart. */
-  take(&c, 1, CHUNKS(7));
-  ck_assert_int_eq(c.n_unmapped, 3);
-  /* Where no range has enough, several are taken apart, and at last chunks are new. */
-  take(&c, 6, CHUNKS(0, 1, 2, 3, 4, 8));
+  /* So does the next one, though a chunk is loose; where there are no ranges loose chunks come before new ones. */
+  a = take(&c, 4, CHUNKS(0, 1, 2, 3));
+  ck_assert_int_eq(c.n_unmapped, 8);
+  b = take(&c, 3, CHUNKS(7, 4, 8));
+  ck_assert_int_eq(c.n_unmapped, 8);
+  /* Where no range has enough several are taken apart, the largest first, and at last chunks are new. */
+  int32_t d = take(&c, 1, CHUNKS(9));
+  ok(planc_chunks_give(&c, a));
+  ok(planc_chunks_give(&c, b));
+  ok(planc_chunks_give(&c, d));
+  take(&c, 9, CHUNKS(0, 1, 2, 3, 7, 4, 8, 9, 10));
+  ck_assert_int_eq(c.n_unmapped, 8 + 3 + 1);
   planc_chunks_free(&c);
 }
 END_TEST

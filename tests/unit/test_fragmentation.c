@@ -94,9 +94,24 @@ START_TEST(sums_that_do_not_fit_are_an_error) {
   planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
   planc_plan *plan;
   planc_fragmentation lost;
-  ok(script_make("body\nacquire 0 x 0\nacquire 1 y 8192\nexec a use 0 1\n", &job, 1, ARENA, 0, &plan));
+  ok(script_make("body\nacquire 0 x 0\nacquire 1 y 8192\nexec a use 0 1\nacquire 2 z 16384\nexec b use 1 2\n", &job, 1,
+                 ARENA, 0, &plan));
   for (int k = 0; k < 2; k++) ((planc_instr *)&plan->body.instrs[k])->bytes = INT64_MAX / 6;
   assert_fails(planc_fragmentation_of(plan, &lost), PLANC_INVALID_PLAN, "64 bits");
+  planc_plan_free(plan);
+}
+END_TEST
+
+/* Numbers of a plan that stand for more than memory holds. */
+START_TEST(jobs_beyond_the_body_are_refused) {
+  static const int64_t one[] = {1};
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  planc_plan *plan;
+  planc_fragmentation lost;
+  ok(script_make("body\nacquire 0 x 0\nacquire 1 y 8192\nexec a use 0 1\nacquire 2 z 16384\nexec b use 1 2\n", &job, 1,
+                 ARENA, 0, &plan));
+  ((planc_job *)plan->jobs)->iterations = 1 << 30;
+  assert_fails(planc_fragmentation_of(plan, &lost), PLANC_INVALID_PLAN, "the jobs have at least");
   planc_plan_free(plan);
 }
 END_TEST
@@ -110,6 +125,7 @@ int main(void) {
   tcase_add_test(tests, small_data_in_chunks_apart);
   tcase_add_test(tests, a_piece_over_the_end_of_a_chunk);
   tcase_add_test(tests, sums_that_do_not_fit_are_an_error);
+  tcase_add_test(tests, jobs_beyond_the_body_are_refused);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }
