@@ -88,13 +88,22 @@ static planc_phase phase_of(const planc_trace *trace, int32_t instance) {
   return planc_trace_op(trace, instance)->phase;
 }
 
+/* Versions ascend along a buffer's accesses. */
 int32_t planc_writer_of(const planc_trace *trace, int32_t buffer, int32_t version) {
   const planc_buffer *b = &trace->buffers[buffer];
-  for (int32_t i = b->first_access; i < b->first_access + b->n_accesses; i++) {
-    const planc_access *access = &trace->accesses[trace->by_buffer[i]];
-    if (access->write == version) return access->instance;
+  const int32_t *accesses = &trace->by_buffer[b->first_access];
+  int32_t low = 0, high = b->n_accesses; /* the first access that leaves this version or a later one is in [low, high] */
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    const planc_access *access = &trace->accesses[accesses[middle]];
+    if ((access->write >= 0 ? access->write : access->read) < version) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
   }
-  return NONE;
+  const planc_access *first = low < b->n_accesses ? &trace->accesses[accesses[low]] : NULL;
+  return first && first->write == version ? first->instance : NONE;
 }
 
 int32_t planc_last_instance(const planc_trace *trace, int32_t buffer) {

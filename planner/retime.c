@@ -43,14 +43,9 @@ static void retime_body(retiming *r) {
   }
 }
 
-/* The plan keeps its memory, and the name of the device that it was made for. */
 static planc_status retime_device(retiming *r) {
   planc_plan *plan = &r->out->plan;
-  const planc_device made_for = plan->device;
-  plan->device = *planc_profile_device(r->profile);
-  plan->device.name = made_for.name;
-  plan->device.memory_bytes = made_for.memory_bytes;
-  plan->device.reserved_bytes = made_for.reserved_bytes;
+  plan->device = planc_device_for(planc_profile_device(r->profile), &plan->device);
   plan->predicted.ideal_ns = 0;
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     const planc_job *job = &plan->jobs[j];

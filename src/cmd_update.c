@@ -63,6 +63,11 @@ static int64_t sub_batch_of(const planc_job *job) {
   return job->rounds[0];
 }
 
+static planc_placement placement_of(const planc_plan *plan) {
+  if (plan->chunk_bytes == 0) return PLANC_PLACEMENT_BEST_FIT;
+  return plan->paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
+}
+
 /* The plan's problem again, as far as the plan tells, with the options given. */
 static planc_status make_problem(updating *u) {
   const planc_plan *plan = u->plan;
@@ -80,9 +85,8 @@ static planc_status make_problem(updating *u) {
   PLANC_TRY(planc_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->sub_batch));
   problem->split_batch_norm = job->n_rounds > 1 || planc_option_given(u->arguments, "split-batch-norm");
   PLANC_TRY(planc_setup_policy_options(u->arguments, problem));
-  if (plan->chunk_bytes == 0 || planc_option_given(u->arguments, "placement")) return NULL;
-  problem->placement = plan->paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
-  if (problem->chunk_bytes == 0) problem->chunk_bytes = plan->chunk_bytes;
+  if (!planc_option_given(u->arguments, "placement")) problem->placement = placement_of(plan);
+  if (problem->placement == placement_of(plan) && problem->chunk_bytes == 0) problem->chunk_bytes = plan->chunk_bytes;
   return NULL;
 }
 
@@ -91,11 +95,17 @@ static bool are_same(const planc_settings *a, const planc_settings *b) {
          a->window_per_use == b->window_per_use && a->swap_rate_ppm == b->swap_rate_ppm;
 }
 
-/* Another budget, policy, setting or split is reason enough for a plan. */
+static bool is_placed_otherwise(const planc_problem *problem, const planc_plan *plan) {
+  return problem->placement != placement_of(plan) ||
+         (problem->placement != PLANC_PLACEMENT_BEST_FIT && problem->chunk_bytes != plan->chunk_bytes);
+}
+
+/* Another budget, policy, setting, placement or split is reason enough for a plan. */
 static bool asks_for_another(const updating *u) {
   const planc_problem *problem = &u->problem;
   return problem->budget_bytes != u->plan->budget_bytes || problem->host_budget_bytes != u->plan->host_budget_bytes ||
          strcmp(u->policy->name, u->plan->policy) != 0 || !are_same(&problem->settings, &u->plan->settings) ||
+         is_placed_otherwise(problem, u->plan) ||
          (problem->sub_batch && problem->sub_batch != sub_batch_of(&u->plan->jobs[0]));
 }
 

@@ -68,4 +68,13 @@ struct planc_profile {
   planc_model *model; /* or NULL */
 };
 
+/* A device's rates with the name and the memory of another, which a plan was made for. */
+static inline planc_device planc_device_for(const planc_device *rates, const planc_device *made_for) {
+  planc_device device = *rates;
+  device.name = made_for->name;
+  device.memory_bytes = made_for->memory_bytes;
+  device.reserved_bytes = made_for->reserved_bytes;
+  return device;
+}
+
 #endif

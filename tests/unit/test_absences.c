@@ -86,6 +86,25 @@ static planc_graph *draw_graph(int number) {
   return graph;
 }
 
+START_TEST(writers_are_found) {
+  planc_graph *graph = draw_graph(_i);
+  planc_job job = {.graph = graph, .batch = 8, .n_rounds = 2, .rounds = (const int64_t[]){4, 4}, .iterations = 2};
+  planc_trace *trace;
+  ok(planc_expand(&job, 1, &trace));
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    const planc_buffer *buffer = &trace->buffers[b];
+    for (int32_t version = 0; version <= buffer->last_version + 1; version++) {
+      int32_t expected = -1;
+      for (int32_t a = 0; a < trace->n_accesses; a++)
+        if (trace->accesses[a].buffer == b && trace->accesses[a].write == version) expected = trace->accesses[a].instance;
+      ck_assert_int_eq(planc_writer_of(trace, b, version), expected);
+    }
+  }
+  planc_trace_free(trace);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* Without recompute nothing is open that the estimate does not count. */
 START_TEST(live_bytes_are_those_of_the_schedule) {
   planc_graph *graph = draw_graph(_i);
@@ -245,6 +264,7 @@ int main(void) {
   TCase *tests = tcase_create("all");
   tcase_set_timeout(tests, 60);
   tcase_add_unchecked_fixture(tests, read_profile, free_profile);
+  tcase_add_loop_test(tests, writers_are_found, 0, 100);
   tcase_add_loop_test(tests, live_bytes_are_those_of_the_schedule, 0, 200);
   tcase_add_loop_test(tests, random_absences_are_right, 0, 200);
   tcase_add_test(tests, what_is_restored_stays_unless_it_is_brief);

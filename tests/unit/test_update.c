@@ -400,6 +400,31 @@ START_TEST(a_plan_holds_what_it_was_made_with) {
 }
 END_TEST
 
+/* Whatever device the algorithms come from, the plan's own has the memory. */
+START_TEST(the_memory_is_that_of_the_plan) {
+  planc_graph *graph;
+  planc_profile *h100;
+  ok(planc_profile_read("profiles/h100.json", &h100));
+  ok(randgraph_make(1, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
+  planc_problem problem = problem_of(graph, h100, 64);
+  planc_plan *plan = plan_of(&problem, "none");
+  sheet *run = run_of(plan);
+  planc_update *update = update_of(plan, run, k40m, PLANC_UPDATE_WEIGHT_PPM);
+  const planc_device *device = planc_profile_device(update->profile);
+  ck_assert_str_eq(device->name, plan->device.name);
+  ck_assert_int_gt(plan->device.reserved_bytes, 0);
+  ck_assert_int_ne(plan->device.reserved_bytes, planc_profile_device(k40m)->reserved_bytes);
+  ck_assert_int_eq(device->reserved_bytes, plan->device.reserved_bytes);
+  ck_assert_int_eq(device->memory_bytes, plan->device.memory_bytes);
+  ck_assert_int_eq(device->in_flight, planc_profile_device(k40m)->in_flight);
+  planc_update_free(update);
+  free(run);
+  planc_plan_free(plan);
+  planc_graph_free(graph);
+  planc_profile_free(h100);
+}
+END_TEST
+
 START_TEST(profiles_survive_their_file) {
   uint64_t state = (uint64_t)_i;
   planc_graph *graph;
@@ -507,6 +532,7 @@ int main(void) {
   tcase_add_loop_test(all, another_machine_is_found, 0, 30);
   tcase_add_loop_test(all, what_did_not_run_goes_along, 0, 2);
   tcase_add_loop_test(all, a_plan_holds_what_it_was_made_with, 0, 30);
+  tcase_add_test(all, the_memory_is_that_of_the_plan);
   tcase_add_loop_test(all, profiles_survive_their_file, 0, 20);
   tcase_add_test(all, other_plans_are_refused);
   tcase_add_loop_test(all, extremes_stay_within_the_format, 0, 200);
