@@ -43,7 +43,7 @@ typedef struct lms {
   /* The longest path to every instance: the instance before it there, and one farther back, so that any level of the
    * path is found in logarithmic time. Both are the instance itself at level 0. */
   int32_t *below, *far_below;
-  int32_t *input, *other; /* per instance: the highest writers of what it reads, another one second; -1 = none */
+  int32_t *last, *before_last; /* per instance: of the writers of what it reads those that run last; -1 = none */
   int64_t *workspace;     /* per instance, of the baseline algorithm */
   int64_t *live;          /* per instance, scratch */
   int64_t room;           /* to play in */
@@ -71,12 +71,11 @@ static bool is_higher(const lms *l, int32_t writer, int32_t than) {
 }
 
 static void note_input(lms *l, int32_t instance, int32_t writer) {
-  if (writer < 0 || writer == l->input[instance]) return;
-  if (is_higher(l, writer, l->input[instance])) {
-    l->other[instance] = l->input[instance];
-    l->input[instance] = writer;
-  } else if (is_higher(l, writer, l->other[instance])) {
-    l->other[instance] = writer;
+  if (writer > l->last[instance]) {
+    l->before_last[instance] = l->last[instance];
+    l->last[instance] = writer;
+  } else if (writer > l->before_last[instance] && writer < l->last[instance]) {
+    l->before_last[instance] = writer;
   }
 }
 
@@ -89,11 +88,15 @@ static planc_status find_levels(lms *l, planc_arena *arena) {
   l->n_levels = 1;
   for (int32_t i = 0; i < trace->n_instances; i++) {
     const planc_access *accesses = &trace->accesses[trace->instances[i].first_access];
-    l->input[i] = l->other[i] = -1;
+    int32_t highest = -1;
+    l->last[i] = l->before_last[i] = -1;
     for (int32_t a = 0; a < trace->instances[i].n_accesses; a++) {
-      if (accesses[a].read >= 0) note_input(l, i, writer[accesses[a].buffer]);
+      int32_t input = accesses[a].read >= 0 ? writer[accesses[a].buffer] : -1;
+      if (input < 0) continue;
+      note_input(l, i, input);
+      if (is_higher(l, input, highest)) highest = input;
     }
-    put_on_path(l, i, l->input[i]);
+    put_on_path(l, i, highest);
     for (int32_t a = 0; a < trace->instances[i].n_accesses; a++) {
       if (accesses[a].write >= 0) writer[accesses[a].buffer] = i;
     }
@@ -120,7 +123,7 @@ static bool is_candidate(const lms *l, const planc_buffer *buffer) {
 /* The instance ahead of which the swap-in for reader `to` of what `writer` made begins. */
 static int32_t fetch_of(const lms *l, const lms_parameters *p, int32_t writer, int32_t to) {
   if (p->sync >= SYNC_IN) {
-    int32_t latest = l->input[to] == writer ? l->other[to] : l->input[to];
+    int32_t latest = l->last[to] == writer ? l->before_last[to] : l->last[to];
     return latest > writer ? latest + 1 : to;
   }
   int32_t trigger_level = l->level[to] - p->ahead - 1;
@@ -239,8 +242,8 @@ static planc_status set_up(lms *l, const planc_walk *walk, planc_arena *arena) {
   PLANC_TRY(PLANC_NEW(arena, &l->level, n));
   PLANC_TRY(PLANC_NEW(arena, &l->below, n));
   PLANC_TRY(PLANC_NEW(arena, &l->far_below, n));
-  PLANC_TRY(PLANC_NEW(arena, &l->input, n));
-  PLANC_TRY(PLANC_NEW(arena, &l->other, n));
+  PLANC_TRY(PLANC_NEW(arena, &l->last, n));
+  PLANC_TRY(PLANC_NEW(arena, &l->before_last, n));
   PLANC_TRY(PLANC_NEW(arena, &l->workspace, n));
   PLANC_TRY(PLANC_NEW(arena, &l->live, n));
   PLANC_TRY(PLANC_NEW(arena, &l->items, walk->trace->n_accesses));
