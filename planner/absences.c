@@ -351,7 +351,7 @@ static planc_status make_agendas(run *r, planc_arena *arena) {
     const planc_absence *absence = &absences->items[k];
     if (absence->copy != PLANC_NO_COPY) enter(&r->copies, absence->copy, k);
     enter(&r->leaves, absence->leave, k);
-    if (absence->fetch != PLANC_NEVER) enter(&r->fetches, absence->fetch, k);
+    enter(&r->fetches, absence->fetch, k);
   }
   for (int32_t b = r->trace->n_buffers - 1; b >= 0; b--) {
     int32_t last = absences->until ? absences->until[b] : planc_last_instance(r->trace, b);

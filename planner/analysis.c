@@ -117,45 +117,6 @@ static planc_status measure(const planc_trace *trace, planc_arena *scratch, plan
   return NULL;
 }
 
-typedef struct sized_buffer {
-  int64_t bytes;
-  int32_t buffer;
-} sized_buffer;
-
-static int larger_first(const void *a, const void *b) {
-  const sized_buffer *x = a, *y = b;
-  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
-  return (x->buffer > y->buffer) - (x->buffer < y->buffer);
-}
-
-static planc_status list_live(const planc_trace *trace, int32_t instance, planc_arena *scratch, int32_t **out,
-                              int32_t *out_count) {
-  sized_buffer *live;
-  PLANC_TRY(PLANC_NEW(scratch, &live, trace->n_buffers));
-  int32_t n = 0;
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    int32_t first, last;
-    lifetime(trace, b, &first, &last);
-    if (instance >= first && instance <= last)
-      live[n++] = (sized_buffer){.bytes = trace->buffers[b].bytes, .buffer = b};
-  }
-  *out = malloc(((size_t)n + 1) * sizeof **out);
-  if (!*out) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  if (n > 0) qsort(live, (size_t)n, sizeof *live, larger_first);
-  for (int32_t k = 0; k < n; k++) (*out)[k] = live[k].buffer;
-  *out_count = n;
-  return NULL;
-}
-
-planc_status planc_live_at(const planc_trace *trace, int32_t instance, int32_t **out, int32_t *out_count) {
-  *out = NULL;
-  *out_count = 0;
-  planc_arena scratch = {0};
-  planc_status status = list_live(trace, instance, &scratch, out, out_count);
-  planc_arena_free(&scratch);
-  return status;
-}
-
 /* --- moDNN's lower bound (papers/004, IV-A) ----------------------------------------------------------------------- */
 
 static bool always_resident(const planc_buffer *buffer) {

@@ -26,7 +26,7 @@
 #include "planner/recompute.h"
 #include "util/math.h"
 
-enum { LONGEST = 64 };
+enum { LONGEST = 64, NEVER = INT32_MAX };
 
 typedef struct superneurons {
   const planc_trace *trace;
@@ -84,12 +84,12 @@ static planc_status keep_checkpoints(superneurons *s, planc_arena *arena) {
  * to restore a dropped buffer is needed no later than that. */
 static void find_needs(superneurons *s) {
   const planc_trace *trace = s->trace;
-  for (int32_t b = 0; b < trace->n_buffers; b++) s->need[b] = PLANC_NEVER;
+  for (int32_t b = 0; b < trace->n_buffers; b++) s->need[b] = NEVER;
   for (int32_t i = trace->n_instances - 1; i >= 0; i--) {
     const planc_instance *in = &trace->instances[i];
     const planc_access *accesses = &trace->accesses[in->first_access];
     bool forward = phase_of(trace, i) == PLANC_PHASE_forward;
-    int32_t need = forward ? PLANC_NEVER : i;
+    int32_t need = forward ? NEVER : i;
     for (int32_t a = 0; forward && a < in->n_accesses; a++) {
       int32_t b = accesses[a].buffer;
       if (accesses[a].write >= 0 && !accesses[a].effect && !s->keep[b] && s->need[b] < need) need = s->need[b];
@@ -186,7 +186,7 @@ static bool find_output(const superneurons *s, int32_t b, planc_absence *out) {
   const planc_buffer *buffer = &trace->buffers[b];
   *out = (planc_absence){.buffer = b, .version = -1};
   if (buffer->kind != PLANC_KIND_activation || (buffer->flags & PLANC_BUFFER_RESULT)) return false;
-  if (!s->swap[b] || !s->keep[b] || s->need[b] == PLANC_NEVER) return false;
+  if (!s->swap[b] || !s->keep[b] || s->need[b] == NEVER) return false;
   for (int32_t i = buffer->first_access; i < buffer->first_access + buffer->n_accesses; i++) {
     const planc_access *access = &trace->accesses[trace->by_buffer[i]];
     if (phase_of(trace, access->instance) != PLANC_PHASE_forward) break;

@@ -61,20 +61,13 @@ static int32_t workspace_of(const policy *p, int32_t instance) {
 
 /* --- The variable-sequence ---------------------------------------------------------------------------------------- */
 
-enum { MOST_CHUNKS = 1 << 22 };
-
-/* Sizes of buffers, and no sum of sizes may overflow. */
+/* No sum of sizes may overflow. */
 static planc_status size_buffers(policy *p) {
-  int64_t total = 0, chunk_bytes = planc_allocator_chunk(p->problem);
+  int64_t total = 0;
   for (int32_t b = 0; b < p->trace->n_buffers; b++) {
     int64_t bytes = p->trace->buffers[b].bytes;
     p->bytes[b] = planc_allocator_size(p->problem, bytes > 0 ? bytes : 1);
     total = planc_add_saturate(total, p->bytes[b]);
-  }
-  if (chunk_bytes > 0 && total / chunk_bytes > MOST_CHUNKS) {
-    return planc_error(PLANC_USAGE,
-                       "chunks of %lld bytes would be %lld for the data of graph %s, at most %d are planned",
-                       (long long)chunk_bytes, (long long)(total / chunk_bytes), p->problem->graph->name, MOST_CHUNKS);
   }
   if (total < INT64_MAX / 4) return NULL;
   return planc_error(PLANC_BAD_INPUT, "the data of graph %s exceeds 64 bits", p->problem->graph->name);
@@ -149,6 +142,21 @@ static void choose_algorithms(policy *p, const planc_costs *costs) {
     }
     p->bytes[workspace_of(p, i)] = planc_allocator_size(p->problem, workspace);
   }
+}
+
+/* Chunks for all data at once and the largest workspace. */
+static planc_status check_chunks(const policy *p) {
+  enum { MOST_CHUNKS = 1 << 22 };
+  int64_t total = 0, largest = 0, chunk_bytes = planc_allocator_chunk(p->problem);
+  if (chunk_bytes == 0) return NULL;
+  for (int32_t b = 0; b < p->trace->n_buffers; b++) total += p->bytes[b];
+  for (int32_t i = 0; i < p->trace->n_instances; i++) {
+    if (p->bytes[workspace_of(p, i)] > largest) largest = p->bytes[workspace_of(p, i)];
+  }
+  int64_t chunks = planc_add_saturate(total, largest) / chunk_bytes;
+  if (chunks <= MOST_CHUNKS) return NULL;
+  return planc_error(PLANC_USAGE, "chunks of %lld bytes would be %lld for the data of graph %s, at most %d are planned",
+                     (long long)chunk_bytes, (long long)chunks, p->problem->graph->name, MOST_CHUNKS);
 }
 
 /* --- Addresses ---------------------------------------------------------------------------------------------------- */
@@ -333,6 +341,7 @@ static planc_status make(policy *p, const planc_candidate *candidate) {
   bool fits;
   PLANC_TRY(make_sequence(p));
   choose_algorithms(p, candidate->costs);
+  PLANC_TRY(check_chunks(p));
   int64_t least = planc_window_least(&p->sequence, &function);
   if (least > room) return too_small(p, room, function, least);
   PLANC_TRY(find_budget(p, room, least, &fits));

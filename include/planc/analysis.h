@@ -29,8 +29,6 @@ typedef struct planc_memory_needs {
   int64_t persistent_bytes;
 } planc_memory_needs;
 planc_status planc_memory_needs_of(const planc_trace *trace, planc_memory_needs *out);
-/* Buffers live at an instance, largest first; *out is malloc'ed. */
-planc_status planc_live_at(const planc_trace *trace, int32_t instance, int32_t **out, int32_t *out_count);
 
 /* moDNN, Eq. 1 without workspace: bytes of instance's inputs and outputs other than always-resident ones (params,
  * state, gradients). */

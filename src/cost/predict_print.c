@@ -15,6 +15,7 @@ typedef struct op_variants {
   const planc_op *op;
   const planc_measured_op *listed; /* or NULL */
   const int32_t *first;            /* of each batch, and behind the last */
+  planc_point *points;             /* scratch, one for each batch */
 } op_variants;
 
 static const planc_variant *find(const op_variants *o, int32_t batch_index, const char *algorithm) {
@@ -23,8 +24,22 @@ static const planc_variant *find(const op_variants *o, int32_t batch_index, cons
   return NULL;
 }
 
-static void emit_point(planc_emit *emit, int64_t batch, const planc_variant *at) {
-  EMIT_INT(emit, "{\"batch\":", batch);
+/* The points of an algorithm from batch index `from` on. */
+static int32_t collect(const op_variants *o, int32_t from, const char *algorithm) {
+  int32_t n = 0;
+  for (int32_t b = from; b < o->of->n_batches; b++) {
+    const planc_variant *at = find(o, b, algorithm);
+    if (!at) continue;
+    o->points[n++] = (planc_point){.batch = o->of->batches[b],
+                                   .time_ns = at->time_ns,
+                                   .workspace_bytes = at->workspace_bytes,
+                                   .busy_ppm = at->busy_ppm};
+  }
+  return n;
+}
+
+static void emit_point(planc_emit *emit, const planc_point *at) {
+  EMIT_INT(emit, "{\"batch\":", at->batch);
   EMIT_INT(emit, ",\"time_ns\":", at->time_ns);
   EMIT_INT(emit, ",\"workspace_bytes\":", at->workspace_bytes);
   EMIT_INT(emit, ",\"busy_ppm\":", at->busy_ppm);
@@ -37,14 +52,15 @@ static const planc_measured_variant *listed_variant(const op_variants *o, const 
   return NULL;
 }
 
-/* What is listed for every batch up to the largest: a reader's line between the points may be another. */
-static void emit_workspaces(planc_emit *emit, const op_variants *o, const char *algorithm) {
+/* What is listed for batches up to the largest, where a reader's line between the points is another. */
+static void emit_workspaces(planc_emit *emit, const op_variants *o, const planc_measured_variant *points) {
   enum { MOST_BATCHES = 4096 };
-  const planc_measured_variant *listed = listed_variant(o, algorithm);
+  const planc_measured_variant *listed = listed_variant(o, points->algorithm);
   int64_t most = o->of->batches[o->of->n_batches - 1];
   bool scales = o->op->flops.per_sample != 0 || o->op->traffic.per_sample != 0, some = false;
   for (int64_t batch = 1; listed && batch <= most && batch <= MOST_BATCHES; batch++) {
     int64_t bytes = planc_measured_at(listed, batch, scales, 1).workspace_bytes;
+    if (planc_measured_at(points, batch, scales, 1).workspace_bytes == bytes) continue;
     if (some) EMIT(emit, ",");
     if (!some) EMIT(emit, ",\"workspaces\":[");
     EMIT_INT(emit, "{\"batch\":", batch);
@@ -57,6 +73,8 @@ static void emit_workspaces(planc_emit *emit, const op_variants *o, const char *
 
 /* An algorithm from the batch on where it is first met. */
 static void emit_variant(planc_emit *emit, const op_variants *o, int32_t from, const planc_variant *variant) {
+  planc_measured_variant points = {
+      .algorithm = variant->algorithm, .n_points = collect(o, from, variant->algorithm), .points = o->points};
   EMIT(emit, "{\"algorithm\":");
   planc_emit_string(emit, variant->algorithm);
   if (variant->deterministic) {
@@ -64,14 +82,12 @@ static void emit_variant(planc_emit *emit, const op_variants *o, int32_t from, c
   } else {
     EMIT(emit, ",\"deterministic\":false,\"predicted\":true,\"points\":[");
   }
-  for (int32_t b = from; b < o->of->n_batches; b++) {
-    const planc_variant *at = find(o, b, variant->algorithm);
-    if (!at) continue;
-    if (b > from) EMIT(emit, ",");
-    emit_point(emit, o->of->batches[b], at);
+  for (int32_t k = 0; k < points.n_points; k++) {
+    if (k > 0) EMIT(emit, ",");
+    emit_point(emit, &points.points[k]);
   }
   EMIT(emit, "]");
-  emit_workspaces(emit, o, variant->algorithm);
+  emit_workspaces(emit, o, &points);
   EMIT(emit, "}");
 }
 
@@ -97,6 +113,8 @@ static void emit_op(planc_emit *emit, const op_variants *o) {
 planc_status planc_prediction_print(const planc_prediction *prediction, char **out_text, size_t *out_length) {
   const planc_profile *listed = prediction->listed;
   planc_emit emit = {0};
+  planc_point *points = calloc((size_t)prediction->n_batches + 1, sizeof *points);
+  if (!points) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   char origin[128];
   snprintf(origin, sizeof origin,
            "predicted by planc %s, for a device that others keep busy for %" PRId64 " ppm of the time",
@@ -108,12 +126,14 @@ planc_status planc_prediction_print(const planc_prediction *prediction, char **o
         .of = prediction,
         .op = &prediction->graph->ops[o],
         .listed = listed ? planc_measured_find(&listed->measured, prediction->graph->ops[o].name) : NULL,
-        .first = &prediction->first[(int64_t)o * prediction->n_batches]};
+        .first = &prediction->first[(int64_t)o * prediction->n_batches],
+        .points = points};
     if (o > 0) EMIT(&emit, ",");
     EMIT(&emit, "\n ");
     emit_op(&emit, &variants);
   }
   EMIT(&emit, "]}\n");
+  free(points);
   return planc_profile_take(&emit, out_text, out_length);
 }
 

@@ -55,20 +55,6 @@ static void check_live(const planc_trace *trace) {
   ck_assert_int_eq(needs.persistent_bytes, persistent);
   ck_assert_int_eq(needs.liveness_bytes, peak);
   ck_assert_int_eq(needs.liveness_instance, where);
-
-  for (int32_t i = 0; i < trace->n_instances; i += 1 + trace->n_instances / 7) {
-    int32_t *live, n_live, n_expected = 0;
-    ok(planc_live_at(trace, i, &live, &n_live));
-    for (int32_t b = 0; b < trace->n_buffers; b++) n_expected += is_live(trace, b, i);
-    ck_assert_int_eq(n_live, n_expected);
-    for (int32_t k = 0; k < n_live; k++) {
-      ck_assert(is_live(trace, live[k], i));
-      if (k == 0) continue;
-      int64_t larger = trace->buffers[live[k - 1]].bytes, bytes = trace->buffers[live[k]].bytes;
-      ck_assert(larger > bytes || (larger == bytes && live[k - 1] < live[k]));
-    }
-    free(live);
-  }
 }
 
 /* The next instance after `from` that accesses the buffer, going round the period once; -1 if there is none. */

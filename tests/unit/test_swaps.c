@@ -240,10 +240,13 @@ END_TEST
 /* s is away while `big` runs although its reader's highest input is there before: a lower one is made later. */
 START_TEST(lms_waits_for_the_last_input) {
   planc_graph *late = graph_of(
-      "planc-graph: 1\nname: late\ntensors:\n  x: input f32[N,16]\n  s: f32[N,262144]\n  c1: f32[N,16]\n  c2: f32[N,16]\n"
+      "planc-graph: 1\nname: late\ntensors:\n  x: input f32[N,16]\n  s: f32[N,262144]\n  c1: f32[N,16]\n  c2: "
+      "f32[N,16]\n"
       "  c3: f32[N,16]\n  d: f32[N,786432]\n  e: f32[N,16]\n  b: f32[N,16]\n  out: f32[N,16]\n"
-      "ops:\n  - {op: s, type: t.s, in: [x], out: [s], traffic: 0}\n  - {op: c1, type: t.c, in: [x], out: [c1], traffic: 0}\n"
-      "  - {op: c2, type: t.c, in: [c1], out: [c2], traffic: 0}\n  - {op: c3, type: t.c, in: [c2], out: [c3], traffic: 0}\n"
+      "ops:\n  - {op: s, type: t.s, in: [x], out: [s], traffic: 0}\n  - {op: c1, type: t.c, in: [x], out: [c1], "
+      "traffic: 0}\n"
+      "  - {op: c2, type: t.c, in: [c1], out: [c2], traffic: 0}\n  - {op: c3, type: t.c, in: [c2], out: [c3], traffic: "
+      "0}\n"
       "  - {op: big, type: t.d, in: [x], out: [d], traffic: 0}\n  - {op: e, type: t.e, in: [d], out: [e], traffic: 0}\n"
       "  - {op: b, type: t.b, in: [x], out: [b], traffic: 0}\n"
       "  - {op: join, type: t.j, in: [s, c3, b], out: [out], traffic: 0}\noutputs: [out]\n");
