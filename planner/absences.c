@@ -84,15 +84,12 @@ planc_status planc_absences_live(const planc_trace *trace, const planc_absences 
 
 /* --- What can be run again ---------------------------------------------------------------------------------------- */
 
-static planc_phase phase_of(const planc_trace *trace, int32_t instance) {
-  return planc_trace_op(trace, instance)->phase;
-}
-
 /* Versions ascend along a buffer's accesses. */
 int32_t planc_writer_of(const planc_trace *trace, int32_t buffer, int32_t version) {
   const planc_buffer *b = &trace->buffers[buffer];
   const int32_t *accesses = &trace->by_buffer[b->first_access];
-  int32_t low = 0, high = b->n_accesses; /* the first access that leaves this version or a later one is in [low, high] */
+  int32_t low = 0,
+          high = b->n_accesses; /* the first access that leaves this version or a later one is in [low, high] */
   while (low < high) {
     int32_t middle = low + (high - low) / 2;
     const planc_access *access = &trace->accesses[accesses[middle]];
@@ -127,12 +124,13 @@ planc_status planc_mark_restorable(const planc_trace *trace, planc_arena *arena,
   for (int32_t b = 0; b < trace->n_buffers; b++) writer[b] = NONE;
   for (int32_t a = 0; a < trace->n_accesses; a++) {
     const planc_access *access = &trace->accesses[a];
-    if (access->write > last_version[access->buffer] && phase_of(trace, access->instance) != PLANC_PHASE_optimizer)
+    if (access->write > last_version[access->buffer] &&
+        planc_trace_phase(trace, access->instance) != PLANC_PHASE_optimizer)
       last_version[access->buffer] = access->write;
   }
   for (int32_t i = 0; i < trace->n_instances; i++) {
     const planc_instance *in = &trace->instances[i];
-    restorable[i] = phase_of(trace, i) == PLANC_PHASE_forward && planc_trace_recomputable(trace, i);
+    restorable[i] = planc_trace_phase(trace, i) == PLANC_PHASE_forward && planc_trace_recomputable(trace, i);
     for (int32_t a = in->first_access; restorable[i] && a < in->first_access + in->n_accesses; a++) {
       int32_t b = trace->accesses[a].buffer;
       restorable[i] = stays_readable(trace, &trace->accesses[a], writer[b], last_version[b], restorable);

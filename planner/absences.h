@@ -16,8 +16,9 @@ typedef struct planc_absence {
   int32_t copy;  /* the instance behind which it is copied to the host, from its writer to `leave`; PLANC_NO_COPY where
                     the host has it, or its writer is to run again. Version 0 of what is at home is there */
   int32_t leave; /* not before the last access ahead of the absence */
-  int32_t fetch; /* copying in begins ahead of this instance; the next reader itself where nothing is to be ahead of it */
-  bool wait;     /* compute and copies in wait for the copy out as soon as it has begun */
+  int32_t
+      fetch; /* copying in begins ahead of this instance; the next reader itself where nothing is to be ahead of it */
+  bool wait; /* compute and copies in wait for the copy out as soon as it has begun */
 } planc_absence;
 
 static inline bool planc_absence_wraps(const planc_absence *absence) {

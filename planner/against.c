@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/plan_trace.h"
 #include "planc/simulate.h"
 #include "planc/timeline.h"
-#include "plan/plan_trace.h"
 #include "planner/awaited.h"
 #include "util/arena.h"
 #include "util/map.h"

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #include "planner/capuchin.h"
-#include "planner/peaks.h"
+#include "planner/predicted.h"
 #include "planner/recompute.h"
 #include "util/math.h"
 #include "util/vec.h"
@@ -39,8 +39,7 @@ typedef struct chooser {
   const capuchin *of;
   const planc_walk *walk;
   const planc_trace *trace;
-  int64_t *start; /* per instance and one more: when it begins in the measured iteration */
-  planc_peaks peaks;
+  planc_predicted measured;
   candidate *candidates;
   int32_t n;
   int32_t *by_free;   /* candidates by descending free time */
@@ -52,45 +51,15 @@ typedef struct chooser {
   VEC(int32_t) stack;
 } chooser;
 
-/* --- The measured iteration --------------------------------------------------------------------------------------- */
-
-static planc_status measure(chooser *c, planc_arena *arena) {
-  int32_t n = c->trace->n_instances;
-  int64_t *live;
-  planc_absences none = {0};
-  PLANC_TRY(PLANC_NEW(arena, &c->start, (int64_t)n + 1));
-  PLANC_TRY(PLANC_NEW(arena, &live, n));
-  PLANC_TRY(planc_absences_live(c->trace, &none, live));
-  for (int32_t i = 0; i < n; i++) {
-    c->start[i + 1] = planc_add_saturate(c->start[i], planc_walk_variant(c->walk, i, INT64_MAX).time_ns);
-    live[i] = planc_add_saturate(live[i], planc_walk_variant(c->walk, i, 0).workspace_bytes);
-    if (live[i] > INT64_MAX / 2) return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
-  }
-  return planc_peaks_make(arena, live, n, &c->peaks);
-}
-
-/* The last instance between `from` and `to` that begins at `ns` or before; `from` where there is none. */
-static int32_t last_beginning(const chooser *c, int32_t from, int32_t to, int64_t ns) {
-  while (from < to) {
-    int32_t middle = from + (to - from + 1) / 2;
-    if (c->start[middle] <= ns) {
-      from = middle;
-    } else {
-      to = middle - 1;
-    }
-  }
-  return from;
-}
-
 /* --- Candidates --------------------------------------------------------------------------------------------------- */
 
 /* The last instance at which memory is short within the candidate, -1 if there is none. */
 static int32_t last_short(const chooser *c, const candidate *k) {
-  return planc_peaks_last_above(&c->peaks, k->from + 1, k->to - 1, c->walk->room);
+  return planc_peaks_last_above(&c->measured.peaks, k->from + 1, k->to - 1, c->walk->room);
 }
 
 static bool is_short(const chooser *c) {
-  return planc_peaks_last_above(&c->peaks, 0, c->trace->n_instances - 1, c->walk->room) >= 0;
+  return planc_peaks_last_above(&c->measured.peaks, 0, c->trace->n_instances - 1, c->walk->room) >= 0;
 }
 
 static bool fed(const chooser *c, const candidate *k) {
@@ -107,8 +76,9 @@ static void add_candidate(chooser *c, int32_t b, int32_t position) {
   k.bytes = planc_walk_room(&trace->buffers[b]);
   k.in_ns = planc_link_ns(&device->h2d, trace->buffers[b].bytes);
   int64_t out_ns = fed(c, &k) ? 0 : planc_link_ns(&device->d2h, trace->buffers[b].bytes);
-  k.free_ns = c->start[k.to] - c->start[k.from + 1] - planc_add_saturate(k.in_ns, out_ns);
-  k.leave = last_beginning(c, k.from, k.to, planc_add_saturate(c->start[k.from + 1], out_ns - 1));
+  k.free_ns = c->measured.start[k.to] - c->measured.start[k.from + 1] - planc_add_saturate(k.in_ns, out_ns);
+  k.leave =
+      planc_predicted_last(&c->measured, k.from, k.to, planc_add_saturate(c->measured.start[k.from + 1], out_ns - 1));
   c->of_access[position] = c->n;
   c->candidates[c->n++] = k;
 }
@@ -175,7 +145,7 @@ static planc_status recompute_time(chooser *c, const candidate *k, int64_t limit
     int32_t i = c->stack.data[--c->stack.len];
     if (i < 0 || c->visited[i] == c->chain) continue;
     c->visited[i] = c->chain;
-    *out_ns = planc_add_saturate(*out_ns, c->start[i + 1] - c->start[i]);
+    *out_ns = planc_add_saturate(*out_ns, c->measured.start[i + 1] - c->measured.start[i]);
     const planc_instance *in = &c->trace->instances[i];
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
       PLANC_TRY(add_source(c, &c->trace->accesses[a], k->to, out_ns));
@@ -247,13 +217,14 @@ static void take(chooser *c, candidate *k, choice chosen, int32_t leave, int32_t
   k->chosen = chosen;
   k->leave = leave;
   k->fetch = fetch;
-  planc_peaks_add(&c->peaks, leave + 1, fetch - 1, -k->bytes);
+  planc_peaks_add(&c->measured.peaks, leave + 1, fetch - 1, -k->bytes);
 }
 
 /* The in-trigger by time alone. */
 static int32_t trigger_of(const chooser *c, const candidate *k) {
   int64_t lead = c->of->leads ? c->of->leads[c->trace->by_buffer[k->position]] : 0;
-  return last_beginning(c, k->from, k->to, c->start[k->to] - planc_add_saturate(k->in_ns, lead));
+  return planc_predicted_last(&c->measured, k->from, k->to,
+                              c->measured.start[k->to] - planc_add_saturate(k->in_ns, lead));
 }
 
 static void swap_waiting(chooser *c, candidate *k) {
@@ -294,7 +265,7 @@ static void stop_hiding(chooser *c) {
   for (int32_t i = 0; i < c->n && is_short(c); i++) {
     candidate *k = &c->candidates[c->by_free[i]];
     if (k->chosen != CHOICE_SWAP || last_short(c, k) < 0) continue;
-    planc_peaks_add(&c->peaks, k->leave + 1, k->fetch - 1, k->bytes);
+    planc_peaks_add(&c->measured.peaks, k->leave + 1, k->fetch - 1, k->bytes);
     swap_waiting(c, k);
   }
 }
@@ -367,7 +338,7 @@ planc_status capuchin_choose(const void *context, const planc_walk *walk, planc_
   const capuchin *of = context;
   *of->room = walk->room;
   chooser c = {.of = of, .walk = walk, .trace = walk->trace};
-  planc_status status = measure(&c, arena);
+  planc_status status = planc_predicted_make(walk, INT64_MAX, 0, arena, &c.measured);
   if (!status) status = find_candidates(&c, arena);
   if (!status) status = choose(&c);
   if (!status) status = state(&c, arena, out);

@@ -1,6 +1,6 @@
 /* The rules are those of the paper's public allocator: a free range of just the size; else the largest smaller one
- * grows, or where there are only larger ones the smallest of these comes apart for a new one. What a range lacks are loose
- * chunks, then such of the smallest range that has as many, then of the largest ones, then new chunks. */
+ * grows, or where there are only larger ones the smallest of these comes apart for a new one. What a range lacks are
+ * loose chunks, then such of the smallest range that has as many, then of the largest ones, then new chunks. */
 #include "planner/chunks.h"
 
 enum { NONE = -1, WORD = 64 };

@@ -2,8 +2,8 @@
  * what is free in the chunks that data of at most one chunk shares. */
 #include <stdlib.h>
 
-#include "planc/analysis.h"
 #include "plan/plan_trace.h"
+#include "planc/analysis.h"
 #include "planner/plan_totals.h"
 #include "util/arena.h"
 #include "util/math.h"

@@ -44,10 +44,10 @@ typedef struct lms {
    * path is found in logarithmic time. Both are the instance itself at level 0. */
   int32_t *below, *far_below;
   int32_t *last, *before_last; /* per instance: of the writers of what it reads those that run last; -1 = none */
-  int64_t *workspace;     /* per instance, of the baseline algorithm */
-  int64_t *live;          /* per instance, scratch */
-  int64_t room;           /* to play in */
-  bool lag;               /* copies out that nobody waits for leave memory one op later */
+  int64_t *workspace;          /* per instance, of the baseline algorithm */
+  int64_t *live;               /* per instance, scratch */
+  int64_t room;                /* to play in */
+  bool lag;                    /* copies out that nobody waits for leave memory one op later */
   planc_absence *items;
 } lms;
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planc/analysis.h"
 #include "plan/plan_trace.h"
+#include "planc/analysis.h"
 #include "planner/plan_totals.h"
 #include "util/arena.h"
 #include "util/math.h"

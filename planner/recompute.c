@@ -4,10 +4,6 @@
 
 #include "planner/absences.h"
 
-static planc_phase phase_of(const planc_trace *trace, int32_t instance) {
-  return planc_trace_op(trace, instance)->phase;
-}
-
 bool planc_can_drop(const planc_trace *trace, const bool *restorable, int32_t buffer) {
   const planc_buffer *b = &trace->buffers[buffer];
   if (b->kind != PLANC_KIND_activation && b->kind != PLANC_KIND_temp) return false;
@@ -15,14 +11,14 @@ bool planc_can_drop(const planc_trace *trace, const bool *restorable, int32_t bu
   for (int32_t i = b->first_access; i < b->first_access + b->n_accesses; i++) {
     const planc_access *access = &trace->accesses[trace->by_buffer[i]];
     if (access->write >= 0 && !restorable[access->instance]) return false;
-    if (phase_of(trace, access->instance) == PLANC_PHASE_optimizer) return false;
+    if (planc_trace_phase(trace, access->instance) == PLANC_PHASE_optimizer) return false;
   }
   return true;
 }
 
 /* An op with one output to keep keeps all: it would have to run again for the others. */
 static void keep_whole_ops(const planc_trace *trace, bool *keep) {
-  for (int32_t i = 0; i < trace->n_instances && phase_of(trace, i) != PLANC_PHASE_optimizer; i++) {
+  for (int32_t i = 0; i < trace->n_instances && planc_trace_phase(trace, i) != PLANC_PHASE_optimizer; i++) {
     const planc_instance *in = &trace->instances[i];
     bool any = false;
     for (int32_t pass = 0; pass < 2; pass++) {
@@ -41,7 +37,7 @@ static void mark_ends(const planc_trace *trace, const bool *keep, int32_t *until
   for (int32_t b = 0; b < trace->n_buffers; b++) until[b] = planc_last_instance(trace, b);
   for (int32_t i = trace->n_instances - 1; i >= 0; i--) {
     const planc_instance *in = &trace->instances[i];
-    if (phase_of(trace, i) != PLANC_PHASE_forward) continue;
+    if (planc_trace_phase(trace, i) != PLANC_PHASE_forward) continue;
     int32_t needed = -1;
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
       const planc_access *access = &trace->accesses[a];
@@ -77,8 +73,8 @@ static planc_status drop(const planc_trace *trace, const bool *keep, planc_arena
     const planc_buffer *buffer = &trace->buffers[b];
     for (int32_t i = buffer->first_access + 1; !keep[b] && i < buffer->first_access + buffer->n_accesses; i++) {
       const planc_access *from = &trace->accesses[trace->by_buffer[i - 1]], *to = &trace->accesses[trace->by_buffer[i]];
-      if (phase_of(trace, from->instance) != PLANC_PHASE_forward ||
-          phase_of(trace, to->instance) == PLANC_PHASE_forward || to->read < 0)
+      if (planc_trace_phase(trace, from->instance) != PLANC_PHASE_forward ||
+          planc_trace_phase(trace, to->instance) == PLANC_PHASE_forward || to->read < 0)
         continue;
       items[out->n++] = (planc_absence){
           .buffer = b, .version = to->read, .copy = PLANC_NO_COPY, .leave = from->instance, .fetch = to->instance};

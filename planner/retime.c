@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "cost/profile.h"
-#include "planc/simulate.h"
 #include "plan/plan_trace.h"
+#include "planc/simulate.h"
 #include "planner/plan_totals.h"
 #include "planner/policies.h"
 #include "util/math.h"

@@ -40,10 +40,6 @@ typedef struct superneurons {
   planc_absence *items;
 } superneurons;
 
-static planc_phase phase_of(const planc_trace *trace, int32_t instance) {
-  return planc_trace_op(trace, instance)->phase;
-}
-
 static planc_class class_of(const planc_trace *trace, int32_t instance) {
   if (trace->instances[instance].role != PLANC_ROLE_OP) return PLANC_CLASS_elementwise;
   return planc_op_class(planc_trace_op(trace, instance));
@@ -63,7 +59,7 @@ static planc_status keep_checkpoints(superneurons *s, planc_arena *arena) {
   PLANC_TRY(PLANC_NEW(arena, &written, trace->n_buffers));
   for (int32_t b = 0; b < trace->n_buffers; b++) written[b] = -1;
   for (int32_t i = 0; i < trace->n_instances; i++) {
-    if (phase_of(trace, i) != PLANC_PHASE_forward) continue;
+    if (planc_trace_phase(trace, i) != PLANC_PHASE_forward) continue;
     const planc_instance *in = &trace->instances[i];
     bool checkpoint = is_checkpoint(trace, i), conv = class_of(trace, i) == PLANC_CLASS_conv;
     segment += checkpoint;
@@ -88,7 +84,7 @@ static void find_needs(superneurons *s) {
   for (int32_t i = trace->n_instances - 1; i >= 0; i--) {
     const planc_instance *in = &trace->instances[i];
     const planc_access *accesses = &trace->accesses[in->first_access];
-    bool forward = phase_of(trace, i) == PLANC_PHASE_forward;
+    bool forward = planc_trace_phase(trace, i) == PLANC_PHASE_forward;
     int32_t need = forward ? NEVER : i;
     for (int32_t a = 0; forward && a < in->n_accesses; a++) {
       int32_t b = accesses[a].buffer;
@@ -104,7 +100,7 @@ static void find_needs(superneurons *s) {
 static int64_t bottleneck(const planc_trace *trace) {
   int64_t most = 0;
   for (int32_t i = 0; i < trace->n_instances; i++) {
-    int64_t bytes = phase_of(trace, i) == PLANC_PHASE_backward ? planc_instance_bytes(trace, i) : 0;
+    int64_t bytes = planc_trace_phase(trace, i) == PLANC_PHASE_backward ? planc_instance_bytes(trace, i) : 0;
     if (bytes > most) most = bytes;
   }
   return most;
@@ -127,8 +123,8 @@ static void find_memory_centric(superneurons *s) {
   int64_t most = bottleneck(s->trace), bytes = 0;
   int32_t first = 0;
   for (int32_t i = 0; i <= s->trace->n_instances; i++) {
-    bool inside =
-        i < s->trace->n_instances && phase_of(s->trace, i) == PLANC_PHASE_forward && !is_checkpoint(s->trace, i);
+    bool inside = i < s->trace->n_instances && planc_trace_phase(s->trace, i) == PLANC_PHASE_forward &&
+                  !is_checkpoint(s->trace, i);
     if (inside) {
       bytes = planc_add_saturate(bytes, dropped_bytes(s, i, false));
       continue;
@@ -146,8 +142,9 @@ static void add_drops(superneurons *s, planc_absences *out) {
     const planc_buffer *buffer = &trace->buffers[b];
     for (int32_t i = buffer->first_access + 1; !s->keep[b] && i < buffer->first_access + buffer->n_accesses; i++) {
       const planc_access *from = &trace->accesses[trace->by_buffer[i - 1]], *to = &trace->accesses[trace->by_buffer[i]];
-      bool first = phase_of(trace, from->instance) == PLANC_PHASE_forward;
-      if (to->read < 0 || phase_of(trace, to->instance) == PLANC_PHASE_forward || !(first || s->brief[b])) continue;
+      bool first = planc_trace_phase(trace, from->instance) == PLANC_PHASE_forward;
+      if (to->read < 0 || planc_trace_phase(trace, to->instance) == PLANC_PHASE_forward || !(first || s->brief[b]))
+        continue;
       s->items[out->n++] = (planc_absence){.buffer = b,
                                            .version = to->read,
                                            .copy = PLANC_NO_COPY,
@@ -164,7 +161,7 @@ static void find_layers_ahead(superneurons *s) {
   const planc_trace *trace = s->trace;
   int32_t layer = -1, begin = -1, before = -1;
   for (int32_t i = 0; i < trace->n_instances; i++) {
-    bool conv = phase_of(trace, i) == PLANC_PHASE_backward && class_of(trace, i) == PLANC_CLASS_conv;
+    bool conv = planc_trace_phase(trace, i) == PLANC_PHASE_backward && class_of(trace, i) == PLANC_CLASS_conv;
     if (conv) {
       const planc_op *op = planc_trace_op(trace, i);
       int32_t access = op->n_in > 1 ? planc_trace_access_of(trace, i, op->in[1]) : -1;
@@ -189,7 +186,7 @@ static bool find_output(const superneurons *s, int32_t b, planc_absence *out) {
   if (!s->swap[b] || !s->keep[b] || s->need[b] == NEVER) return false;
   for (int32_t i = buffer->first_access; i < buffer->first_access + buffer->n_accesses; i++) {
     const planc_access *access = &trace->accesses[trace->by_buffer[i]];
-    if (phase_of(trace, access->instance) != PLANC_PHASE_forward) break;
+    if (planc_trace_phase(trace, access->instance) != PLANC_PHASE_forward) break;
     if (access->write >= 0) {
       out->version = access->write;
       out->copy = access->instance;

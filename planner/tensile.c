@@ -27,27 +27,17 @@ enum { DROPPED = -1, PATIENCE = 100, LEAST_DROP_PPM = 500, MILLION = 1000000 };
 /* --- The predicted iteration and its peak (IV-A, IV-B) ------------------------------------------------------------ */
 
 planc_status tensile_predict(tensile *t, planc_arena *arena) {
-  int32_t n = t->trace->n_instances;
-  int64_t room = t->walk->room, *live;
-  planc_absences none = {0};
-  PLANC_TRY(PLANC_NEW(arena, &t->start, (int64_t)n + 1));
-  PLANC_TRY(PLANC_NEW(arena, &live, n));
-  PLANC_TRY(planc_absences_live(t->trace, &none, live));
-  int64_t fast = room == PLANC_ROOM_NONE ? 0 : INT64_MAX, large = room == PLANC_ROOM_UNLIMITED ? INT64_MAX : 0;
-  for (int32_t i = 0; i < n; i++) {
-    t->start[i + 1] = planc_add_saturate(t->start[i], planc_walk_variant(t->walk, i, fast).time_ns);
-    live[i] = planc_add_saturate(live[i], planc_walk_variant(t->walk, i, large).workspace_bytes);
-    if (live[i] > INT64_MAX / 2) return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
-  }
-  return planc_peaks_make(arena, live, n, &t->peaks);
+  int64_t room = t->walk->room;
+  int64_t timed = room == PLANC_ROOM_NONE ? 0 : INT64_MAX, live = room == PLANC_ROOM_UNLIMITED ? INT64_MAX : 0;
+  return planc_predicted_make(t->walk, timed, live, arena, &t->predicted);
 }
 
 static int64_t peak_bytes(const tensile *t) {
-  return t->peaks.most[1];
+  return t->predicted.peaks.most[1];
 }
 
 int32_t tensile_peak(const tensile *t) {
-  return planc_peaks_last_above(&t->peaks, 0, t->trace->n_instances - 1, peak_bytes(t) - 1);
+  return planc_peaks_last_above(&t->predicted.peaks, 0, t->trace->n_instances - 1, peak_bytes(t) - 1);
 }
 
 /* --- Rounds (IV-F) ------------------------------------------------------------------------------------------------ */

@@ -4,7 +4,7 @@
 
 #include "planner/absences.h"
 #include "planner/free_list.h"
-#include "planner/peaks.h"
+#include "planner/predicted.h"
 
 /* A tensor is one version of a buffer: the paper counts an updated parameter as a new one. */
 typedef struct tensile_tensor {
@@ -48,8 +48,7 @@ typedef struct tensile_list {
 typedef struct tensile {
   const planc_walk *walk;
   const planc_trace *trace;
-  int64_t *start; /* per instance and one more: when it begins */
-  planc_peaks peaks;
+  planc_predicted predicted;
   planc_free_list link;  /* times at which it is free */
   int32_t *first_tensor; /* per buffer: its version 0 */
   tensile_tensor *tensors;

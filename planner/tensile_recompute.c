@@ -43,13 +43,13 @@ static planc_status take_recompute(tensile *t, tensile_stretch *stretch, int32_t
   }
   tensor->released = true;
   stretch->state = TENSILE_TAKEN;
-  stretch->in_start = t->start[stretch->to];
+  stretch->in_start = t->predicted.start[stretch->to];
   stretch->absence = (planc_absence){.buffer = tensor->buffer,
                                      .version = tensor->version,
                                      .copy = PLANC_NO_COPY,
                                      .leave = stretch->from,
                                      .fetch = stretch->to};
-  planc_peaks_add(&t->peaks, stretch->from + 1, stretch->to - 1, -stretch->bytes);
+  planc_peaks_add(&t->predicted.peaks, stretch->from + 1, stretch->to - 1, -stretch->bytes);
   return NULL;
 }
 
@@ -75,7 +75,7 @@ planc_status tensile_set_up_recomputes(tensile *t, planc_arena *arena) {
     tensile_stretch *stretch = &t->stretches[k];
     if (stretch->state == TENSILE_TAKEN || !is_candidate(t, restorable, stretch)) continue;
     int32_t writer = access_at(t, t->tensors[stretch->tensor].first)->instance;
-    int64_t ns = t->start[writer + 1] - t->start[writer];
+    int64_t ns = t->predicted.start[writer + 1] - t->predicted.start[writer];
     stretch->state = TENSILE_OPEN;
     stretch->behind = stretch->from;
     stretch->ahead = stretch->to;

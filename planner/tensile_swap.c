@@ -23,19 +23,6 @@ enum { MILLION = 1000000 };
 
 /* --- Times -------------------------------------------------------------------------------------------------------- */
 
-/* The last instance between `from` and `to` that begins at `ns` or before; `from` where there is none. */
-static int32_t last_beginning(const tensile *t, int32_t from, int32_t to, int64_t ns) {
-  while (from < to) {
-    int32_t middle = from + (to - from + 1) / 2;
-    if (t->start[middle] <= ns) {
-      from = middle;
-    } else {
-      to = middle - 1;
-    }
-  }
-  return from;
-}
-
 static int32_t instance_at(const tensile *t, int32_t position) {
   return t->trace->accesses[t->trace->by_buffer[position]].instance;
 }
@@ -79,7 +66,7 @@ static bool find_out(const tensile *t, tensile_tensor *tensor, int32_t position,
   for (; tensor->search <= position; tensor->search++) {
     int32_t behind = tensor->search < tensor->first ? 0 : instance_at(t, tensor->search);
     int32_t ahead = tensor->search + 1 < end ? instance_at(t, tensor->search + 1) : t->trace->n_instances;
-    if (earliest(t, t->start[behind + 1], t->start[ahead], tensor->out_ns, out)) return true;
+    if (earliest(t, t->predicted.start[behind + 1], t->predicted.start[ahead], tensor->out_ns, out)) return true;
   }
   return false;
 }
@@ -91,22 +78,22 @@ static bool plan_out(const tensile *t, int32_t position, int32_t from, int32_t t
   if (s->copies) {
     if (!find_out(t, s->tensor, position, &s->out_start)) return false;
     end = s->out_start + s->tensor->out_ns;
-    s->copy = last_beginning(t, 1, to, s->out_start) - 1;
+    s->copy = planc_predicted_last(&t->predicted, 1, to, s->out_start) - 1;
   }
-  s->leave = last_beginning(t, from, to, end - 1);
+  s->leave = planc_predicted_last(&t->predicted, from, to, end - 1);
   return true;
 }
 
 static bool plan_in(const tensile *t, const tensile_stretch *stretch, int64_t behind_ns, swap *s) {
-  if (!latest(t, behind_ns, t->start[stretch->to], stretch->in_ns, &s->in_start)) return false;
-  s->fetch = last_beginning(t, 0, stretch->to, s->in_start);
+  if (!latest(t, behind_ns, t->predicted.start[stretch->to], stretch->in_ns, &s->in_start)) return false;
+  s->fetch = planc_predicted_last(&t->predicted, 0, stretch->to, s->in_start);
   return true;
 }
 
 /* Plans the swap of a stretch within the period; false when there is none and never will be. */
 static bool plan_within(const tensile *t, const tensile_stretch *stretch, swap *s) {
   *s = (swap){.tensor = &t->tensors[stretch->tensor], .copy = PLANC_NO_COPY};
-  return plan_in(t, stretch, t->start[stretch->from + 1], s) &&
+  return plan_in(t, stretch, t->predicted.start[stretch->from + 1], s) &&
          plan_out(t, stretch->position, stretch->from, stretch->to - 1, s) && s->fetch > s->leave + 1;
 }
 
@@ -114,7 +101,7 @@ static bool plan_within(const tensile *t, const tensile_stretch *stretch, swap *
  * op, whose own inputs come first. */
 static bool plan_across(const tensile *t, const tensile_stretch *stretch, swap *s) {
   *s = (swap){.tensor = &t->tensors[stretch->tensor], .copy = PLANC_NO_COPY, .leave = stretch->from};
-  if (!plan_in(t, stretch, t->start[1], s)) return false;
+  if (!plan_in(t, stretch, t->predicted.start[1], s)) return false;
   if (s->tensor->version == 0) return true;
   s->copy = s->tensor->copy;
   return plan_out(t, stretch->position, stretch->from, t->trace->n_instances - 1, s);
@@ -124,7 +111,7 @@ static bool plan_across(const tensile *t, const tensile_stretch *stretch, swap *
 static bool plan_next(const tensile *t, const tensile_stretch *stretch, swap *s) {
   tensile_tensor *tensor = &t->tensors[t->first_tensor[t->tensors[stretch->tensor].buffer]];
   *s = (swap){.tensor = tensor, .copy = PLANC_NO_COPY};
-  return plan_in(t, stretch, t->start[1], s) && plan_out(t, tensor->first - 1, 0, stretch->to - 1, s) &&
+  return plan_in(t, stretch, t->predicted.start[1], s) && plan_out(t, tensor->first - 1, 0, stretch->to - 1, s) &&
          s->fetch > s->leave + 1;
 }
 
@@ -134,8 +121,8 @@ static bool plan_next(const tensile *t, const tensile_stretch *stretch, swap *s)
 static void wrap(tensile *t, const swap *s, int64_t bytes) {
   tensile_tensor *next = &t->tensors[t->first_tensor[s->tensor->buffer]];
   next->on_host = next->released = true;
-  planc_peaks_add(&t->peaks, s->leave + 1, t->trace->n_instances - 1, -bytes);
-  planc_peaks_add(&t->peaks, 0, s->fetch - 1, -bytes);
+  planc_peaks_add(&t->predicted.peaks, s->leave + 1, t->trace->n_instances - 1, -bytes);
+  planc_peaks_add(&t->predicted.peaks, 0, s->fetch - 1, -bytes);
 }
 
 static planc_status take(tensile *t, tensile_stretch *stretch, const swap *s) {
@@ -152,7 +139,7 @@ static planc_status take(tensile *t, tensile_stretch *stretch, const swap *s) {
   if (s->fetch <= s->leave) {
     wrap(t, s, stretch->bytes);
   } else {
-    planc_peaks_add(&t->peaks, s->leave + 1, s->fetch - 1, -stretch->bytes);
+    planc_peaks_add(&t->predicted.peaks, s->leave + 1, s->fetch - 1, -stretch->bytes);
   }
   stretch->state = TENSILE_TAKEN;
   stretch->in_start = s->in_start;
@@ -201,7 +188,7 @@ static bool plan_home(const tensile *t, tensile_stretch *stretch, swap *home, sw
   const tensile_stretch *across = &t->stretches[tensor->across];
   *in = (swap){.leave = stretch->from};
   return across->state == TENSILE_OPEN && plan_across(t, across, home) &&
-         plan_in(t, stretch, t->start[stretch->from + 1], in) && in->fetch > in->leave + 1;
+         plan_in(t, stretch, t->predicted.start[stretch->from + 1], in) && in->fetch > in->leave + 1;
 }
 
 static planc_status take_swap(tensile *t, tensile_stretch *stretch, int32_t peak, bool *out_taken) {
@@ -229,19 +216,19 @@ static int64_t copy_ns(const planc_link *link, int64_t bytes) {
 
 /* When a gradient that other replicas get has been made. */
 static int64_t made_ns(const tensile *t, int32_t gradient) {
-  return t->start[planc_writer_of(t->trace, gradient, t->trace->buffers[gradient].sent) + 1];
+  return t->predicted.start[planc_writer_of(t->trace, gradient, t->trace->buffers[gradient].sent) + 1];
 }
 
 /* Inputs come in ahead of their first access, those of the first instance at the end of the iteration before; results
  * leave behind their last access. Gradients leave for other replicas when they are made, and theirs come in after. */
 static planc_status reserve_users(tensile *t) {
   const planc_device *device = &t->walk->costs->device;
-  int64_t end = t->start[t->trace->n_instances], start;
+  int64_t end = t->predicted.start[t->trace->n_instances], start;
   for (int32_t b = 0; b < t->trace->n_buffers; b++) {
     const planc_buffer *buffer = &t->trace->buffers[b];
     if (buffer->n_accesses == 0) continue;
     if (buffer->flags & PLANC_BUFFER_FED) {
-      int64_t ns = copy_ns(&device->h2d, buffer->bytes), to = t->start[instance_at(t, buffer->first_access)];
+      int64_t ns = copy_ns(&device->h2d, buffer->bytes), to = t->predicted.start[instance_at(t, buffer->first_access)];
       int64_t from = buffer->peer < 0 ? 0 : made_ns(t, buffer->peer);
       if (latest(t, from, to > 0 ? to : end, ns, &start)) PLANC_TRY(reserve(t, start, ns));
     }
@@ -251,7 +238,7 @@ static planc_status reserve_users(tensile *t) {
     }
     if (buffer->flags & PLANC_BUFFER_RESULT) {
       int64_t ns = copy_ns(&device->d2h, buffer->bytes);
-      if (earliest(t, t->start[planc_last_instance(t->trace, b) + 1], end, ns, &start))
+      if (earliest(t, t->predicted.start[planc_last_instance(t->trace, b) + 1], end, ns, &start))
         PLANC_TRY(reserve(t, start, ns));
     }
   }

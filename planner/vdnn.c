@@ -28,10 +28,6 @@ typedef struct vdnn {
 
 /* --- What is offloaded, and by whom ------------------------------------------------------------------------------- */
 
-static planc_phase phase_of(const planc_trace *trace, int32_t instance) {
-  return planc_trace_op(trace, instance)->phase;
-}
-
 static planc_class class_of(const planc_trace *trace, int32_t instance) {
   if (trace->instances[instance].role != PLANC_ROLE_OP) return PLANC_CLASS_elementwise;
   return planc_op_class(planc_trace_op(trace, instance));
@@ -41,7 +37,7 @@ static planc_class class_of(const planc_trace *trace, int32_t instance) {
 static void mark_last_layers(const planc_trace *trace, bool *stays) {
   int32_t last = -1;
   for (int32_t i = 0; i <= trace->n_instances; i++) {
-    bool forward = i < trace->n_instances && phase_of(trace, i) == PLANC_PHASE_forward;
+    bool forward = i < trace->n_instances && planc_trace_phase(trace, i) == PLANC_PHASE_forward;
     planc_class class_ = forward ? class_of(trace, i) : PLANC_CLASS_elementwise;
     if (class_ == PLANC_CLASS_conv || class_ == PLANC_CLASS_gemm) last = i;
     if (forward || last < 0) continue;
@@ -68,7 +64,7 @@ static planc_status choose_leaves(vdnn *v) {
     bool by_conv = false, needed_later = false;
     for (int32_t i = buffer->first_access; i < buffer->first_access + buffer->n_accesses; i++) {
       const planc_access *access = &trace->accesses[trace->by_buffer[i]];
-      if (phase_of(trace, access->instance) == PLANC_PHASE_forward) {
+      if (planc_trace_phase(trace, access->instance) == PLANC_PHASE_forward) {
         last_reader = access->write < 0 ? access->instance : -1;
         by_conv |= access->write < 0 && class_of(trace, access->instance) == PLANC_CLASS_conv;
       } else {
@@ -141,7 +137,7 @@ static planc_status end_offloads(vdnn *v, int32_t task) {
 static const planc_access *find_prefetch(vdnn *v, int32_t task) {
   const planc_trace *trace = v->walk.trace;
   int32_t layer = -1;
-  for (int32_t i = task + 1; i < trace->n_instances && phase_of(trace, i) == PLANC_PHASE_backward; i++) {
+  for (int32_t i = task + 1; i < trace->n_instances && planc_trace_phase(trace, i) == PLANC_PHASE_backward; i++) {
     const planc_instance *instance = &trace->instances[i];
     for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
       const planc_access *access = &trace->accesses[a];
@@ -157,7 +153,7 @@ static const planc_access *find_prefetch(vdnn *v, int32_t task) {
 
 static planc_status run_task(vdnn *v, int32_t task) {
   const planc_instance *instance = &v->walk.trace->instances[task];
-  bool backward = phase_of(v->walk.trace, task) == PLANC_PHASE_backward;
+  bool backward = planc_trace_phase(v->walk.trace, task) == PLANC_PHASE_backward;
   PLANC_TRY(open_operands(v, instance));
   PLANC_TRY(start_offloads(v, task));
   int32_t prefetched = -1;

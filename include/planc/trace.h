@@ -109,6 +109,9 @@ void planc_trace_free(planc_trace *trace);
 int32_t planc_trace_access_of(const planc_trace *trace, int32_t instance, int32_t tensor);
 /* The graph's op of an instance. */
 const planc_op *planc_trace_op(const planc_trace *trace, int32_t instance);
+static inline planc_phase planc_trace_phase(const planc_trace *trace, int32_t instance) {
+  return planc_trace_op(trace, instance)->phase;
+}
 /* What an instance runs: its op's type, "accumulate" or "exchange". */
 const char *planc_trace_type(const planc_trace *trace, int32_t instance);
 /* The storage's name of a buffer. */

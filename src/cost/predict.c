@@ -145,8 +145,8 @@ static planc_status add_by_constants(predicting *p, int32_t op, int32_t batch_in
   for (int32_t v = 0; v < count; v++)
     if (strcmp(known[v].algorithm, algorithm) == 0) return add_loaded(p, known[v]);
   planc_variant variant;
-  PLANC_TRY(planc_cost_predict(&p->bare, p->options->graph, op, p->out->batches[batch_index], planc_method_of(algorithm),
-                               &variant));
+  PLANC_TRY(planc_cost_predict(&p->bare, p->options->graph, op, p->out->batches[batch_index],
+                               planc_method_of(algorithm), &variant));
   variant.algorithm = algorithm;
   return add_loaded(p, variant);
 }

@@ -96,7 +96,8 @@ START_TEST(writers_are_found) {
     for (int32_t version = 0; version <= buffer->last_version + 1; version++) {
       int32_t expected = -1;
       for (int32_t a = 0; a < trace->n_accesses; a++)
-        if (trace->accesses[a].buffer == b && trace->accesses[a].write == version) expected = trace->accesses[a].instance;
+        if (trace->accesses[a].buffer == b && trace->accesses[a].write == version)
+          expected = trace->accesses[a].instance;
       ck_assert_int_eq(planc_writer_of(trace, b, version), expected);
     }
   }
