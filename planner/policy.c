@@ -23,15 +23,15 @@ const planc_policy *planc_policies(void) {
       {"capuchin", "Capuchin: swaps or recomputes single tensors, by their free time in a measured iteration",
        PLANC_POLICY_RECOMPUTES, planc_policy_capuchin},
       {"tensile", "TENSILE: swaps single tensors, across iterations too, as far as the link leaves time for",
-       PLANC_POLICY_RECOMPUTES, planc_policy_tensile},
+       PLANC_POLICY_RECOMPUTES | PLANC_POLICY_SWAP_RATE, planc_policy_tensile},
       {"superneurons", "SuperNeurons: swaps outputs of convolutions, recomputes those of cheaper layers",
        PLANC_POLICY_RECOMPUTES, planc_policy_superneurons},
       {"chen", "checkpoints every sqrt(n) ops, recomputes the segments between", PLANC_POLICY_RECOMPUTES,
        planc_policy_chen},
       {"cheap", "keeps outputs of convolutions and matrix products, recomputes the rest", PLANC_POLICY_RECOMPUTES,
        planc_policy_cheap},
-      {"window", "swaps what lies outside a window of bytes around the op that runs", PLANC_POLICY_VMM,
-       planc_policy_window},
+      {"window", "swaps what lies outside a window of bytes around the op that runs",
+       PLANC_POLICY_VMM | PLANC_POLICY_WINDOW, planc_policy_window},
       {0},
   };
   return policies;

@@ -192,10 +192,9 @@ static void enter_next_phase(simulation *s, int32_t index) {
   s->n_entered++;
 }
 
-/* The host's time to map and unmap chunks for the launch that is next. */
-static int64_t mapping_ns(const simulation *s, const host *h) {
-  if (!s->mapped || queue_of(s, h->phase) != &s->body) return 0;
-  return planc_muldiv_floor(s->mapped[h->next], s->chunk_ns, 1);
+/* Chunks that the host maps and unmaps for the launch that is next. */
+static int64_t n_mapped(const simulation *s, const host *h) {
+  return s->mapped && queue_of(s, h->phase) == &s->body ? s->mapped[h->next] : 0;
 }
 
 /* The host's time for the launch that is next. */
@@ -203,7 +202,7 @@ static int64_t launch_ns(const simulation *s, int32_t index) {
   const host *h = &s->hosts[index];
   const planc_launch_queue *q = queue_of(s, h->phase);
   if (is_captured(s, h->phase) && h->next != q->first_launch[index]) return 0;
-  return planc_add_saturate(s->plan->device.launch_ns, mapping_ns(s, h));
+  return planc_add_saturate(s->plan->device.launch_ns, planc_muldiv_floor(n_mapped(s, h), s->chunk_ns, 1));
 }
 
 /* Launches what can be launched by now. */
@@ -217,7 +216,7 @@ static void run_host(simulation *s, int32_t index) {
     for (; h->next < q->section->n; h->next = q->next_launch[h->next]) {
       bool kernel = planc_instr_is_kernel(&q->section->instrs[h->next]), captured = is_captured(s, h->phase);
       if (kernel && !captured && h->in_flight >= s->plan->device.in_flight && h->in_flight > 0) return;
-      if (h->in_flight > 0 && mapping_ns(s, h) > 0) return;
+      if (h->in_flight > 0 && n_mapped(s, h) > 0) return;
       h->in_flight += kernel;
       h->free_at = planc_add_saturate(s->now, launch_ns(s, index));
       h->launching = h->free_at > s->now;

@@ -12,6 +12,7 @@
 #include "planrt/planrt.h"
 #include "runtime/cli.h"
 #include "runtime/watch.h"
+#include "util/file.h"
 #include "util/size.h"
 
 static const planc_option options[] = {
@@ -178,6 +179,8 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   e->save = planc_option_value(arguments, "save");
   e->trace = planc_option_value(arguments, "trace");
   if (e->trace) e->options.timeline = TRACED_PERIODS;
+  if (e->trace) PLANC_TRY(planc_file_probe(e->trace));
+  if (e->save) PLANC_TRY(planc_file_probe(e->save));
   if (planc_option_given(arguments, "watch")) {
     planrt_watch_start(&e->watch, planc_option_value(arguments, "watch"));
     e->options.pause = look_for_plan;

@@ -52,6 +52,11 @@ void planc_setup_free(planc_setup *setup);
 planc_status planc_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out);
 /* How policies allocate that do so as they go, the window of policy window, the rate of policy tensile. */
 planc_status planc_setup_policy_options(const planc_arguments *arguments, planc_problem *problem);
+/* USAGE when an option is given that is for other policies, or a chunk where there are none. */
+planc_status planc_setup_own_options(const planc_arguments *arguments, const planc_policy *policy,
+                                     const planc_problem *problem);
+/* USAGE when `output` (NULL, "-": none) is the file that `input` (NULL: none) is read from. */
+planc_status planc_setup_output(const char *output, const char *input);
 /* An option that is a decimal fraction from 0 to `most`, in ppm. */
 planc_status planc_setup_share(const planc_arguments *arguments, const char *name, int32_t most, int64_t fallback_ppm,
                                int64_t *out_ppm);

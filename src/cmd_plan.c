@@ -107,7 +107,7 @@ planc_status planc_plan_write(const planc_plan *plan, const char *output) {
   return status;
 }
 
-static planc_status plan_graph(const planc_arguments *arguments, const planc_setup *setup) {
+static planc_status plan_graph(const planc_arguments *arguments, const planc_setup *setup, const char *output) {
   const char *name = planc_option_value(arguments, "policy"), *graph_policy = setup->problem.graph->policy;
   if (!name) {
     name = graph_policy ? graph_policy : fallback_policy;
@@ -116,30 +116,28 @@ static planc_status plan_graph(const planc_arguments *arguments, const planc_set
   const planc_policy *policy;
   PLANC_TRY(planc_setup_policy(name, name == graph_policy ? PLANC_BAD_INPUT : PLANC_USAGE, &policy));
   PLANC_TRY(planc_setup_plans(policy));
+  PLANC_TRY(planc_setup_own_options(arguments, policy, &setup->problem));
+  PLANC_TRY(planc_setup_output(output, arguments->operands[0]));
+  PLANC_TRY(planc_setup_output(output, planc_option_value(arguments, "profile")));
   planc_plan *plan;
   PLANC_TRY(planc_plan_problem(&setup->problem, policy, &plan));
-
-  const char *output = planc_option_value(arguments, "output");
-  char *made = NULL;
-  planc_status status = NULL;
-  if (!output) {
-    status = default_output(arguments->operands[0], &made);
-    output = made;
-    if (!status) planc_note("output %s", output);
-  }
-  if (!status) status = planc_plan_write(plan, output);
+  if (!planc_option_given(arguments, "output")) planc_note("output %s", output);
+  planc_status status = planc_plan_write(plan, output);
   if (!status && strcmp(output, "-") != 0)
     status = planc_plan_summarize(plan, output, planc_option_given(arguments, "json"));
-  free(made);
   planc_plan_free(plan);
   return status;
 }
 
 static planc_status run(const planc_arguments *arguments) {
   planc_setup setup;
+  const char *output = planc_option_value(arguments, "output");
+  char *made = NULL;
+  if (!output) PLANC_TRY(default_output(arguments->operands[0], &made));
   planc_status status = planc_setup_read(arguments, arguments->operands[0], &setup);
-  if (!status) status = plan_graph(arguments, &setup);
+  if (!status) status = plan_graph(arguments, &setup, output ? output : made);
   planc_setup_free(&setup);
+  free(made);
   return status;
 }
 

@@ -265,8 +265,9 @@ static planc_status predict(const planc_arguments *arguments) {
 }
 
 static planc_status run(const planc_arguments *arguments) {
-  if (planc_option_given(arguments, "inference") && planc_option_given(arguments, "optimizer"))
-    return planc_error(PLANC_USAGE, "--optimizer and --inference exclude each other");
+  const char *output = planc_option_value(arguments, "output");
+  for (int32_t i = 0; i < arguments->n_operands; i++) PLANC_TRY(planc_setup_output(output, arguments->operands[i]));
+  PLANC_TRY(planc_setup_output(output, planc_option_value(arguments, "profile")));
   return planc_option_given(arguments, "fit") ? fit(arguments) : predict(arguments);
 }
 

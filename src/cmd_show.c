@@ -1,5 +1,5 @@
 /* `planc show`: what is in a graph, or in a plan and what binds its peak. */
-#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -183,31 +183,33 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
   return planc_print_peak(plan, stdout);
 }
 
-/* A plan's first byte is its header's brace; a graph is YAML with a key there. */
-static planc_status is_plan(const char *path, bool *out) {
-  FILE *file = fopen(path, "re");
-  if (!file) return planc_error(PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
-  *out = fgetc(file) == '{';
-  fclose(file);
-  return NULL;
+static planc_status show_plan_text(const planc_arguments *arguments, const char *text, size_t length) {
+  planc_plan *plan;
+  PLANC_TRY(planc_plan_parse(text, length, arguments->operands[0], &plan));
+  planc_status status = show_plan(plan, planc_option_given(arguments, "json"));
+  planc_plan_free(plan);
+  return status;
 }
+
+static planc_status show_graph_text(const planc_arguments *arguments, const char *text, size_t length) {
+  planc_graph *graph;
+  PLANC_TRY(planc_graph_parse(text, length, arguments->operands[0], &graph));
+  planc_status status = show_graph(arguments, graph);
+  planc_graph_free(graph);
+  return status;
+}
+
+#define FILE_LIMIT (INT64_C(4) << 30)
 
 static planc_status run(const planc_arguments *arguments) {
   const char *path = arguments->operands[0];
-  bool plan_file = false;
-  PLANC_TRY(is_plan(path, &plan_file));
-  planc_status status;
-  if (plan_file) {
-    planc_plan *plan;
-    PLANC_TRY(planc_plan_read(path, &plan));
-    status = show_plan(plan, planc_option_given(arguments, "json"));
-    planc_plan_free(plan);
-  } else {
-    planc_graph *graph;
-    PLANC_TRY(planc_graph_read(path, &graph));
-    status = show_graph(arguments, graph);
-    planc_graph_free(graph);
-  }
+  char *text;
+  size_t length;
+  PLANC_TRY(planc_file_read(path, FILE_LIMIT, &text, &length));
+  /* A plan's first byte is its header's brace; a graph is YAML with a key there. */
+  planc_status status =
+      *text == '{' ? show_plan_text(arguments, text, length) : show_graph_text(arguments, text, length);
+  free(text);
   return status;
 }
 

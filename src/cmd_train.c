@@ -22,6 +22,7 @@ static planc_status run(const planc_arguments *arguments) {
   const char *path = arguments->operands[0], *name;
   const char *output = planc_option_value(arguments, "output");
   planc_graph *graph, *train = NULL;
+  PLANC_TRY(planc_setup_output(output, path));
   PLANC_TRY(planc_graph_read(path, &graph));
   planc_optimizer optimizer = PLANC_SGD;
   planc_status status = planc_graph_optimizer(graph, planc_option_value(arguments, "optimizer"), &optimizer, &name);

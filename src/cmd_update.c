@@ -30,6 +30,14 @@ static planc_status read_arguments(updating *u) {
   u->profile_output = planc_option_value(u->arguments, "profile-out");
   if (!planc_option_given(u->arguments, "trace")) return planc_error(PLANC_USAGE, "update needs --trace");
   if (!u->output && !u->profile_output) return planc_error(PLANC_USAGE, "update needs --output or --profile-out");
+  if (u->output && u->profile_output && planc_file_is_same(u->output, u->profile_output))
+    return planc_error(PLANC_USAGE, "--output and --profile-out must be two files");
+  static const char *const inputs[] = {"trace", "profile"};
+  for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+    PLANC_TRY(planc_setup_output(u->output, planc_option_value(u->arguments, inputs[i])));
+    PLANC_TRY(planc_setup_output(u->profile_output, planc_option_value(u->arguments, inputs[i])));
+  }
+  PLANC_TRY(planc_setup_output(u->profile_output, u->arguments->operands[0]));
   PLANC_TRY(planc_setup_share(u->arguments, "weight", 1, PLANC_UPDATE_WEIGHT_PPM, &u->weight_ppm));
   return planc_setup_share(u->arguments, "threshold", MOST_THRESHOLD, PLANC_UPDATE_THRESHOLD_PPM, &u->threshold_ppm);
 }
@@ -74,20 +82,25 @@ static planc_status make_problem(updating *u) {
   const planc_job *job = &plan->jobs[0];
   const char *policy = planc_option_value(u->arguments, "policy");
   planc_problem *problem = &u->problem;
-  *problem = (planc_problem){
-      .graph = job->graph, .profile = u->update->profile, .batch = job->batch, .settings = plan->settings};
+  *problem = (planc_problem){.graph = job->graph, .profile = u->update->profile, .batch = job->batch};
   PLANC_TRY(planc_setup_policy(policy ? policy : plan->policy, policy ? PLANC_USAGE : PLANC_BAD_INPUT, &u->policy));
+  if (strcmp(u->policy->name, plan->policy) == 0) problem->settings = plan->settings;
   PLANC_TRY(planc_setup_plans(u->policy));
   PLANC_TRY(planc_option_size(u->arguments, "budget", plan->budget_bytes, &problem->budget_bytes));
   PLANC_TRY(planc_option_size(u->arguments, "host-budget", plan->host_budget_bytes, &problem->host_budget_bytes));
   /* Other rounds would rest on times that nobody measured. */
   int64_t rounds = u->base ? 0 : sub_batch_of(job);
   PLANC_TRY(planc_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->sub_batch));
+  if (!u->base && problem->sub_batch != rounds) {
+    planc_note("workspaces of rounds of %" PRId64 " are taken to be in proportion to those of %" PRId64
+               ": planrun refuses a plan with too little; a --profile has those that were measured",
+               problem->sub_batch, rounds);
+  }
   problem->split_batch_norm = job->n_rounds > 1 || planc_option_given(u->arguments, "split-batch-norm");
   PLANC_TRY(planc_setup_policy_options(u->arguments, problem));
   if (!planc_option_given(u->arguments, "placement")) problem->placement = placement_of(plan);
   if (problem->placement == placement_of(plan) && problem->chunk_bytes == 0) problem->chunk_bytes = plan->chunk_bytes;
-  return NULL;
+  return planc_setup_own_options(u->arguments, u->policy, problem);
 }
 
 static bool are_same(const planc_settings *a, const planc_settings *b) {

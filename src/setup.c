@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "util/file.h"
 #include "util/locate.h"
 #include "util/size.h"
 
@@ -113,6 +114,28 @@ planc_status planc_setup_policy_options(const planc_arguments *arguments, planc_
   return read_settings(arguments, &problem->settings);
 }
 
+planc_status planc_setup_output(const char *output, const char *input) {
+  if (!output || !input || strcmp(output, "-") == 0 || !planc_file_is_same(output, input)) return NULL;
+  return planc_error(PLANC_USAGE, "%s is read, the output must be another file", input);
+}
+
+planc_status planc_setup_own_options(const planc_arguments *arguments, const planc_policy *policy,
+                                     const planc_problem *problem) {
+  static const struct {
+    const char *name;
+    int flag;
+  } options[] = {{"window", PLANC_POLICY_WINDOW},
+                 {"window-per-use", PLANC_POLICY_WINDOW},
+                 {"workspace-limit", PLANC_POLICY_WINDOW},
+                 {"swap-rate", PLANC_POLICY_SWAP_RATE}};
+  for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+    if (planc_option_given(arguments, options[i].name) && !(policy->supports & options[i].flag))
+      return planc_error(PLANC_USAGE, "policy %s has no use for --%s", policy->name, options[i].name);
+  }
+  if (!planc_option_given(arguments, "chunk") || problem->placement != PLANC_PLACEMENT_BEST_FIT) return NULL;
+  return planc_error(PLANC_USAGE, "--chunk is for --placement vmm and paged");
+}
+
 static planc_status read_problem(const planc_arguments *arguments, planc_setup *out) {
   const planc_graph *graph = out->graph;
   const planc_device *device = planc_profile_device(out->profile);
@@ -144,9 +167,6 @@ static planc_status read_problem(const planc_arguments *arguments, planc_setup *
 planc_status planc_setup_read(const planc_arguments *arguments, const char *graph_path, planc_setup *out) {
   *out = (planc_setup){0};
   bool inference = planc_option_given(arguments, "inference");
-  if (inference && planc_option_given(arguments, "optimizer")) {
-    return planc_error(PLANC_USAGE, "--optimizer and --inference exclude each other");
-  }
   PLANC_TRY(planc_setup_graph(graph_path, planc_option_value(arguments, "optimizer"), inference, &out->graph));
   PLANC_TRY(read_profile(arguments, out->graph, &out->profile));
   return read_problem(arguments, out);

@@ -45,7 +45,9 @@ enum {
   PLANC_POLICY_ROUNDS = 1,     /* splits the batch */
   PLANC_POLICY_RECOMPUTES = 2, /* drops and recomputes */
   PLANC_POLICY_SIMULATED = 4,  /* has no plan, only a simulation: `ideal` */
-  PLANC_POLICY_VMM = 8         /* can place in virtual memory */
+  PLANC_POLICY_VMM = 8,        /* can place in virtual memory */
+  PLANC_POLICY_WINDOW = 16,    /* has a window and limits workspaces */
+  PLANC_POLICY_SWAP_RATE = 32  /* may be told how many tensors to swap */
 };
 
 typedef struct planc_policy {

@@ -23,8 +23,13 @@ planc_status planc_graph_prepare(const char *path, const char *optimizer, bool i
                                  const char **out_derived) {
   planc_graph *graph;
   *out_derived = NULL;
+  if (inference && optimizer) return planc_error(PLANC_USAGE, "--optimizer and --inference exclude each other");
   PLANC_TRY(planc_graph_read(path, &graph));
   if (inference || planc_graph_has_backward(graph)) {
+    if (optimizer) {
+      planc_graph_free(graph);
+      return planc_error(PLANC_USAGE, "%s has backward ops already, --optimizer is for graphs without", path);
+    }
     *out = graph;
     return NULL;
   }

@@ -70,20 +70,49 @@ static planc_status write_device(const char *path, const planc_file_part *parts,
   return status;
 }
 
+bool planc_file_is_same(const char *a, const char *b) {
+  struct stat of_a, of_b;
+  if (strcmp(a, b) == 0) return true;
+  return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+/* A new file beside `path`; *out_aside is its name, malloc'ed. */
+static planc_status open_aside(const char *path, char **out_aside, int *out_file) {
+  size_t room = strlen(path) + sizeof ".XXXXXX";
+  *out_aside = malloc(room);
+  if (!*out_aside) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  snprintf(*out_aside, room, "%s.XXXXXX", path);
+  *out_file = mkstemp(*out_aside);
+  if (*out_file >= 0) return NULL;
+  planc_status status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  free(*out_aside);
+  return status;
+}
+
+static bool is_written_aside(const char *path) {
+  struct stat info;
+  return strcmp(path, "-") != 0 && (stat(path, &info) != 0 || S_ISREG(info.st_mode));
+}
+
+planc_status planc_file_probe(const char *path) {
+  struct stat info;
+  if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return planc_error(PLANC_IO, "%s: %s", path, strerror(EISDIR));
+  if (!is_written_aside(path)) return NULL;
+  char *aside;
+  int file;
+  PLANC_TRY(open_aside(path, &aside, &file));
+  close(file);
+  unlink(aside);
+  free(aside);
+  return NULL;
+}
+
 planc_status planc_file_write_parts(const char *path, const planc_file_part *parts, size_t n_parts) {
   if (strcmp(path, "-") == 0) return write_all(STDOUT_FILENO, "standard output", parts, n_parts);
-  struct stat info;
-  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return write_device(path, parts, n_parts);
-  size_t room = strlen(path) + sizeof ".XXXXXX";
-  char *aside = malloc(room);
-  if (!aside) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  snprintf(aside, room, "%s.XXXXXX", path);
-  int file = mkstemp(aside);
-  if (file < 0) {
-    planc_status status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
-    free(aside);
-    return status;
-  }
+  if (!is_written_aside(path)) return write_device(path, parts, n_parts);
+  char *aside;
+  int file;
+  PLANC_TRY(open_aside(path, &aside, &file));
   planc_status status = write_all(file, path, parts, n_parts);
   /* mkstemp makes files private; an output gets what the umask leaves of rw-rw-rw-. */
   mode_t mask = umask(0);

@@ -101,11 +101,16 @@ planc_status planc_option_int(const planc_arguments *arguments, const char *name
   return NULL;
 }
 
+/* What JSON holds exactly. */
+#define MOST_BYTES (INT64_C(1) << 53)
+
 planc_status planc_option_size(const planc_arguments *arguments, const char *name, int64_t fallback, int64_t *out) {
   const char *text = planc_option_value(arguments, name);
   *out = fallback;
   if (!text) return NULL;
-  return planc_context(planc_size_parse(text, out), "--%s", name);
+  PLANC_TRY(planc_context(planc_size_parse(text, out), "--%s", name));
+  if (*out <= MOST_BYTES) return NULL;
+  return planc_error(PLANC_USAGE, "--%s: %s is more than a plan can hold, 2^53 bytes", name, text);
 }
 
 void planc_options_help(const char *program, const planc_command_line *line, FILE *out) {

@@ -50,6 +50,19 @@ So it does a run that is killed while it writes, and one whose disk is full, whi
   $ planc plan graphs/lenet-digits.yaml --policy none -o - 2>/dev/null > /dev/full
   [5]
 
+No output is what is read.
+
+  $ cp inputs/tiny.yaml mine.yaml; planc plan mine.yaml -o ./mine.yaml 2>&1 | tail -n 1; cmp inputs/tiny.yaml mine.yaml
+  planc: mine.yaml is read, the output must be another file
+  $ cp inputs/tiny.yaml mine.plan; planc plan mine.plan --policy none 2>&1 | tail -n 1; cmp inputs/tiny.yaml mine.plan
+  planc: mine.plan is read, the output must be another file
+  $ planc train mine.yaml -o mine.yaml
+  ! planc: mine.yaml is read, the output must be another file
+  [2]
+  $ planc predict mine.yaml -o mine.yaml
+  ! planc: mine.yaml is read, the output must be another file
+  [2]
+
 A device is written to, and stays one.
 
   $ planc plan inputs/tiny.yaml --policy none -o /dev/stdout 2>/dev/null | sed '/^{/!d' | cmp - a.b.plan && echo same

@@ -33,6 +33,9 @@ What is in a graph, and in a plan with what binds its peak. Sizes of inputs/tiny
    <size>  a
    <size>  x
    <size>  w
+  $ cat tiny.plan | planc show /dev/stdin | head -n 1; cat inputs/tiny.yaml | planc show /dev/stdin | head -n 1
+  plan of tiny, policy none, device k40m
+  graph tiny, NCHW
   $ planc show tiny.plan | tail -n 6
   peak: 25.00 KiB live at op last.grad; largest:
         8.00 KiB  b

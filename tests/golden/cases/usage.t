@@ -76,6 +76,17 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   $ planc plan graphs/lenet-digits.yaml --optimizer lion
   ! planc: no optimizer is called "lion": sgd, momentum and adam are
   [2]
+  $ planc train graphs/lenet-digits.yaml -o train.yaml; planc plan train.yaml --optimizer adam
+  ! planc: train.yaml has backward ops already, --optimizer is for graphs without
+  [2]
+  $ planc plan inputs/tiny.yaml --policy none --window 1M 2>&1 | tail -n 1
+  planc: policy none has no use for --window
+  $ planc plan inputs/tiny.yaml --policy window --swap-rate 5 2>&1 | tail -n 1
+  planc: policy window has no use for --swap-rate
+  $ planc plan inputs/tiny.yaml --policy window --chunk 4K 2>&1 | tail -n 1
+  planc: --chunk is for --placement vmm and paged
+  $ planc plan inputs/tiny.yaml --budget 8193T 2>&1 | tail -n 1
+  planc: --budget: 8193T is more than a plan can hold, 2^53 bytes
   $ planc train graphs/lenet-digits.yaml --optimizer lion
   ! planc: no optimizer is called "lion": sgd, momentum and adam are
   [2]
