@@ -1,7 +1,10 @@
 /* What is lost of an arena, on hand-made plans: x has chunks of its own, all else shares chunks. */
 #include <check.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "planc/analysis.h"
+#include "planner/remap.h"
 #include "tests/support/script.h"
 #include "tests/support/unit.h"
 
@@ -116,6 +119,28 @@ START_TEST(jobs_beyond_the_body_are_refused) {
 }
 END_TEST
 
+/* A few rows that map all of a huge arena again and again. */
+START_TEST(chunks_are_not_mapped_without_end) {
+  enum { CHUNKS = 1 << 22, TIMES = 8 };
+  static const int64_t one[] = {1};
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  planc_mapping whole = {0, CHUNKS};
+  const int64_t arena = INT64_C(256) * CHUNKS;
+  char script[1024] = "body\nacquire 0 x 0\nacquire 1 y 8192\nexec a use 0 1\nacquire 2 z 16384\nexec b use 1 2\n";
+  for (int k = 3; k < TIMES; k++) sprintf(script + strlen(script), "acquire %d x %d\n", k, 32768 * k);
+  planc_plan *plan;
+  int64_t *mapped, sum;
+  ok(script_make(script, &job, 1, arena, 0, &plan));
+  plan->chunk_bytes = 256;
+  plan->n_mappings = 1;
+  plan->mappings = &whole;
+  for (int32_t i = 0; i < plan->body.n; i++)
+    if (plan->body.instrs[i].op == PLANC_INSTR_acquire) ((planc_instr *)&plan->body.instrs[i])->bytes = arena;
+  assert_fails(planc_count_mappings(plan, &mapped, &sum), PLANC_INVALID_PLAN, "mapped too often");
+  planc_plan_free(plan);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("fragmentation");
   TCase *tests = tcase_create("all");
@@ -126,6 +151,7 @@ int main(void) {
   tcase_add_test(tests, a_piece_over_the_end_of_a_chunk);
   tcase_add_test(tests, sums_that_do_not_fit_are_an_error);
   tcase_add_test(tests, jobs_beyond_the_body_are_refused);
+  tcase_add_test(tests, chunks_are_not_mapped_without_end);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

@@ -43,3 +43,8 @@ What is in a graph, and in a plan with what binds its peak. Sizes of inputs/tiny
         4.00 KiB  a
         4.00 KiB  x
         1.00 KiB  w
+
+Sums end at the largest number.
+
+  $ printf 'planc-graph: 1\nname: big\ntensors: {a: "input f32[N,4]", b: "f32[N,4]", c: "f32[N,4]"}\nops:\n  - {op: one, type: t.x, in: [a], out: [b], flops: 9223372036854775807, traffic: 0}\n  - {op: two, type: t.x, in: [b], out: [c], flops: 9223372036854775807, traffic: 0}\n' > big.yaml; planc show big.yaml | grep -o '[0-9.-]* GFLOP' | head -n 1
+  9223372036.855 GFLOP
