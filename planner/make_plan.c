@@ -37,7 +37,7 @@ static planc_status predict(const planc_problem *problem, planc_plan *plan) {
 
 static planc_status hold_to_budget(const planc_problem *problem, const planc_plan *plan) {
   if (plan->predicted.peak_bytes > problem->budget_bytes) {
-    return planc_error(PLANC_INFEASIBLE, "policy %s needs %lld bytes", plan->policy,
+    return planc_error(PLANC_INFEASIBLE, "policy %s makes a plan of %lld bytes", plan->policy,
                        (long long)plan->predicted.peak_bytes);
   }
   if (problem->host_budget_bytes >= 0 && plan->host_arena_bytes > problem->host_budget_bytes) {

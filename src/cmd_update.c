@@ -98,7 +98,8 @@ static planc_status make_problem(updating *u) {
   }
   problem->split_batch_norm = job->n_rounds > 1 || planc_option_given(u->arguments, "split-batch-norm");
   PLANC_TRY(planc_setup_policy_options(u->arguments, problem));
-  if (!planc_option_given(u->arguments, "placement")) problem->placement = placement_of(plan);
+  if (!planc_option_given(u->arguments, "placement") && (u->policy->supports & PLANC_POLICY_VMM))
+    problem->placement = placement_of(plan);
   if (problem->placement == placement_of(plan) && problem->chunk_bytes == 0) problem->chunk_bytes = plan->chunk_bytes;
   return planc_setup_own_options(u->arguments, u->policy, problem);
 }

@@ -34,7 +34,7 @@ A budget that cannot be met is an answer as with other policies: the least one, 
   !  <size>  layer1.fc1.w
   !  <size>  layer1.fc1.w.grad
   !  <size> <N> more
-  ! planc: does not fit <size>: policy lms needs <N> bytes
+  ! planc: does not fit <size>: policy lms makes a plan of <N> bytes
   [1]
 
 Of the tensors `tensile` may swap a share: all, unless told otherwise, and not none.
