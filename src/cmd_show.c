@@ -199,13 +199,11 @@ static planc_status show_graph_text(const planc_arguments *arguments, const char
   return status;
 }
 
-#define FILE_LIMIT (INT64_C(4) << 30)
-
 static planc_status run(const planc_arguments *arguments) {
   const char *path = arguments->operands[0];
   char *text;
   size_t length;
-  PLANC_TRY(planc_file_read(path, FILE_LIMIT, &text, &length));
+  PLANC_TRY(planc_file_read(path, PLANC_PLAN_MOST_BYTES, &text, &length));
   /* A plan's first byte is its header's brace; a graph is YAML with a key there. */
   planc_status status =
       *text == '{' ? show_plan_text(arguments, text, length) : show_graph_text(arguments, text, length);

@@ -16,7 +16,6 @@ static const char *const stream_kinds[] = {PLANC_STREAM_KINDS(X)};
 
 /* No row is shorter: {"algorithm":""} and the line's end. */
 enum { SHORTEST_ROW = 17, SHORTEST_USE = 2 };
-#define FILE_LIMIT (INT64_C(4) << 30)
 
 typedef struct reading {
   planc_row row;
@@ -350,7 +349,7 @@ planc_status planc_plan_read(const char *path, planc_plan **out) {
   char *text;
   size_t length;
   *out = NULL;
-  PLANC_TRY(planc_file_read(path, FILE_LIMIT, &text, &length));
+  PLANC_TRY(planc_file_read(path, PLANC_PLAN_MOST_BYTES, &text, &length));
   planc_status status = planc_plan_parse(text, length, path, out);
   free(text);
   return status;

@@ -15,8 +15,9 @@
 
 #include "planc/graph.h"
 #include "util/arena.h"
+#include "util/math.h"
 
-#define PLANC_ROW_MAX (INT64_C(1) << 53) /* of any integer: what JSON readers that use doubles keep exactly */
+#define PLANC_ROW_MAX PLANC_EXACT_MAX /* of any integer */
 
 typedef struct planc_row {
   const char *path;     /* for messages */

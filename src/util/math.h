@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* JSON readers that use doubles keep integers up to this one exactly. */
+#define PLANC_EXACT_MAX (INT64_C(1) << 53)
+
 static inline bool planc_add_overflow(int64_t a, int64_t b, int64_t *out) {
   return __builtin_add_overflow(a, b, out);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/math.h"
 #include "util/size.h"
 
 /* Index of the option that `text` of `length` names, -1 if none. */
@@ -101,15 +102,12 @@ planc_status planc_option_int(const planc_arguments *arguments, const char *name
   return NULL;
 }
 
-/* What JSON holds exactly. */
-#define MOST_BYTES (INT64_C(1) << 53)
-
 planc_status planc_option_size(const planc_arguments *arguments, const char *name, int64_t fallback, int64_t *out) {
   const char *text = planc_option_value(arguments, name);
   *out = fallback;
   if (!text) return NULL;
   PLANC_TRY(planc_context(planc_size_parse(text, out), "--%s", name));
-  if (*out <= MOST_BYTES) return NULL;
+  if (*out <= PLANC_EXACT_MAX) return NULL;
   return planc_error(PLANC_USAGE, "--%s: %s is more than a plan can hold, 2^53 bytes", name, text);
 }
 

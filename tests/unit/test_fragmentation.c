@@ -31,13 +31,21 @@ static void tear_down(void) {
   planc_graph_free(graph);
 }
 
-static planc_fragmentation lost_by(const char *script, int64_t chunk_bytes) {
+static planc_plan *plan_of(const char *script, int64_t arena) {
   static const int64_t one[] = {1};
   planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
-  planc_mapping whole = {0, ARENA / CHUNK};
   planc_plan *plan;
+  ok(script_make(script, &job, 1, arena, 0, &plan));
+  return plan;
+}
+
+/* All ops run, nothing is released. */
+#define BOTH "body\nacquire 0 x 0\nacquire 1 y 8192\nexec a use 0 1\nacquire 2 z 16384\nexec b use 1 2\n"
+
+static planc_fragmentation lost_by(const char *script, int64_t chunk_bytes) {
+  planc_mapping whole = {0, ARENA / CHUNK};
   planc_fragmentation lost;
-  ok(script_make(script, &job, 1, ARENA, 0, &plan));
+  planc_plan *plan = plan_of(script, ARENA);
   plan->chunk_bytes = chunk_bytes;
   plan->n_mappings = chunk_bytes > 0;
   plan->mappings = &whole;
@@ -93,12 +101,8 @@ START_TEST(a_piece_over_the_end_of_a_chunk) {
 END_TEST
 
 START_TEST(sums_that_do_not_fit_are_an_error) {
-  static const int64_t one[] = {1};
-  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
-  planc_plan *plan;
+  planc_plan *plan = plan_of(BOTH, ARENA);
   planc_fragmentation lost;
-  ok(script_make("body\nacquire 0 x 0\nacquire 1 y 8192\nexec a use 0 1\nacquire 2 z 16384\nexec b use 1 2\n", &job, 1,
-                 ARENA, 0, &plan));
   for (int k = 0; k < 2; k++) ((planc_instr *)&plan->body.instrs[k])->bytes = INT64_MAX / 6;
   assert_fails(planc_fragmentation_of(plan, &lost), PLANC_INVALID_PLAN, "64 bits");
   planc_plan_free(plan);
@@ -107,12 +111,8 @@ END_TEST
 
 /* Numbers of a plan that stand for more than memory holds. */
 START_TEST(jobs_beyond_the_body_are_refused) {
-  static const int64_t one[] = {1};
-  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
-  planc_plan *plan;
+  planc_plan *plan = plan_of(BOTH, ARENA);
   planc_fragmentation lost;
-  ok(script_make("body\nacquire 0 x 0\nacquire 1 y 8192\nexec a use 0 1\nacquire 2 z 16384\nexec b use 1 2\n", &job, 1,
-                 ARENA, 0, &plan));
   ((planc_job *)plan->jobs)->iterations = 1 << 30;
   assert_fails(planc_fragmentation_of(plan, &lost), PLANC_INVALID_PLAN, "the jobs have at least");
   planc_plan_free(plan);
@@ -122,15 +122,12 @@ END_TEST
 /* A few rows that map all of a huge arena again and again. */
 START_TEST(chunks_are_not_mapped_without_end) {
   enum { CHUNKS = 1 << 22, TIMES = 8 };
-  static const int64_t one[] = {1};
-  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
   planc_mapping whole = {0, CHUNKS};
   const int64_t arena = INT64_C(256) * CHUNKS;
-  char script[1024] = "body\nacquire 0 x 0\nacquire 1 y 8192\nexec a use 0 1\nacquire 2 z 16384\nexec b use 1 2\n";
+  char script[1024] = BOTH;
   for (int k = 3; k < TIMES; k++) sprintf(script + strlen(script), "acquire %d x %d\n", k, 32768 * k);
-  planc_plan *plan;
+  planc_plan *plan = plan_of(script, arena);
   int64_t *mapped, sum;
-  ok(script_make(script, &job, 1, arena, 0, &plan));
   plan->chunk_bytes = 256;
   plan->n_mappings = 1;
   plan->mappings = &whole;
