@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cost/json.h"
 #include "planc/cost.h"
 #include "planc/version.h"
 #include "planrt/planrt.h"
@@ -109,6 +110,9 @@ static planc_status read_arguments(profiling *p, const planc_arguments *argument
   p->output = output ? output : "profile.json";
   p->name = name ? name : planc_option_value(arguments, "backend");
   if (!p->name) p->name = "host";
+  const char *fault = planc_label_fault(p->name);
+  if (fault) return planc_error(PLANC_USAGE, "--name: %s", fault);
+  PLANC_TRY(planc_file_probe(p->output));
   PLANC_TRY(read_list(arguments, "batches", INT32_MAX, MOST_BATCHES, p->batches, &p->n_batches));
   PLANC_TRY(read_list(arguments, "loads", 100, MOST_LOADS, p->loads + 1, &p->n_loads));
   for (int32_t i = 1; i <= p->n_loads; i++) p->loads[i] *= PERCENT;

@@ -178,15 +178,23 @@ planc_status planc_json_string(const planc_json *at, const char **out) {
   return **out ? NULL : planc_json_error(at, "must not be empty");
 }
 
-planc_status planc_json_name(const planc_json *at, const char **out) {
-  PLANC_TRY(planc_json_string(at, out));
+const char *planc_label_fault(const char *text) {
+  enum { MOST = 255 };
   size_t length = 0;
-  for (const char *c = *out; *c; c++, length++) {
-    if (*c <= ' ' || *c > '~' || *c == '"' || *c == '\\') {
-      return planc_json_error(at, "must be printable ASCII without spaces, quotes and backslashes");
+  for (; text[length]; length++) {
+    char c = text[length];
+    if (c <= ' ' || c > '~' || c == '"' || c == '\\') {
+      return "must be printable ASCII without spaces, quotes and backslashes";
     }
   }
-  return length <= 255 ? NULL : planc_json_error(at, "is longer than 255 characters");
+  if (length == 0) return "must not be empty";
+  return length <= MOST ? NULL : "is longer than 255 characters";
+}
+
+planc_status planc_json_name(const planc_json *at, const char **out) {
+  PLANC_TRY(planc_json_string(at, out));
+  const char *fault = planc_label_fault(*out);
+  return fault ? planc_json_error(at, "%s", fault) : NULL;
 }
 
 planc_status planc_json_struct(const planc_json *at, const planc_json_field *fields, int32_t n_fields,

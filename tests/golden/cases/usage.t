@@ -176,6 +176,12 @@ planrun likewise.
   $ planrun exec tiny.plan --link 0GB/s
   ! planrun: --link takes a rate above 0
   [2]
+  $ planrun profile inputs/tiny.yaml --name 'my laptop'
+  ! planrun: --name: must be printable ASCII without spaces, quotes and backslashes
+  [2]
+  $ planrun profile inputs/tiny.yaml -o nowhere/p.json
+  ! planrun: nowhere/p.json: No such file or directory
+  [5]
   $ planrun exec tiny.plan --resume x --seed 3
   ! planrun: --seed and --resume exclude each other
   [2]
