@@ -11,6 +11,7 @@
 #include "plan/plan_trace.h"
 #include "planc/simulate.h"
 #include "planc/timeline.h"
+#include "planner/alone.h"
 #include "planner/awaited.h"
 #include "util/arena.h"
 #include "util/map.h"
@@ -192,6 +193,23 @@ static planc_status predict(work *w) {
   return NULL;
 }
 
+/* What a period takes if its ops take what they took in the run: the rest of the difference is not theirs. */
+static planc_status predict_as_measured(work *w) {
+  planc_plan plan = *w->plan;
+  planc_instr *instrs;
+  int64_t *times_ns;
+  planc_simulation simulation;
+  PLANC_TRY(PLANC_NEW(&w->arena, &times_ns, w->timeline->n_timed));
+  PLANC_TRY(PLANC_NEW(&w->arena, &instrs, plan.body.n));
+  memcpy(instrs, plan.body.instrs, (size_t)plan.body.n * sizeof *instrs);
+  PLANC_TRY(planc_alone_times(w->timeline, w->plan, times_ns));
+  for (int32_t k = 0; k < w->timeline->n_timed; k++) instrs[w->timeline->instrs[k]].time_ns = times_ns[k];
+  plan.body.instrs = instrs;
+  PLANC_TRY(planc_simulate(&plan, NULL, NULL, &simulation));
+  w->made->comparison.predicted_as_measured_ns = simulation.iteration_ns;
+  return NULL;
+}
+
 /* --- Measured ----------------------------------------------------------------------------------------------------- */
 
 static const planc_span *spans_of(const work *w, int32_t p) {
@@ -278,6 +296,7 @@ static planc_status compare(work *w) {
   int64_t *predicted, *measured;
   PLANC_TRY(planc_timed_of(w->plan, w->timeline, &w->arena, &w->timed_of));
   PLANC_TRY(predict(w)); /* which checks streams and events */
+  PLANC_TRY(predict_as_measured(w));
   PLANC_TRY(planc_awaited_find(w->plan, w->timeline, w->timed_of, &w->awaited));
   PLANC_TRY(find_classes(w));
   PLANC_TRY(find_columns(w));

@@ -44,6 +44,8 @@ typedef struct planrt_launch {
   planrt_step step; /* of the body the launch belongs to */
   uint64_t seed;
   bool inference; /* running statistics, no dropout */
+  bool
+      measured; /* its own time is wanted, whatever it takes to launch it: it may be held back until more is enqueued */
 } planrt_launch;
 
 /* The iteration of its job that a launch belongs to, counted over all runs. */

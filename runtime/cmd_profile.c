@@ -110,7 +110,7 @@ static planc_status read_arguments(profiling *p, const planc_arguments *argument
   p->output = output ? output : "profile.json";
   p->name = name ? name : planc_option_value(arguments, "backend");
   if (!p->name) p->name = "host";
-  const char *fault = planc_label_fault(p->name);
+  const char *fault = name ? planc_label_fault(name) : NULL;
   if (fault) return planc_error(PLANC_USAGE, "--name: %s", fault);
   PLANC_TRY(planc_file_probe(p->output));
   PLANC_TRY(read_list(arguments, "batches", INT32_MAX, MOST_BATCHES, p->batches, &p->n_batches));
@@ -234,7 +234,15 @@ static void show(void *user, int32_t done, int32_t of) {
   planc_progress(stderr, "%s: iteration %d of %d", ((const profiling *)user)->doing, done + 1, of);
 }
 
-static planc_status measure_ops(profiling *p, int64_t batch, planrt_op_times *times, int64_t *taken) {
+static void show_refused(void *user, const char *op, const char *algorithm, planc_status why) {
+  (void)user;
+  planc_progress_end(stderr);
+  fprintf(stderr, "planrun: note: op %s: %s cannot be run and is left out: %s\n", op, algorithm,
+          planc_status_message(why));
+}
+
+static planc_status measure_ops(profiling *p, int64_t batch, int32_t most_passes, planrt_op_times *times,
+                                int64_t *taken) {
   planrt_op_options how = {.backend = p->backend,
                            .graph = p->graph,
                            .batch = batch,
@@ -243,6 +251,8 @@ static planc_status measure_ops(profiling *p, int64_t batch, planrt_op_times *ti
                            .stop = &interrupted,
                            .progress = show,
                            .user = p,
+                           .most_passes = most_passes,
+                           .refused = show_refused,
                            .taken_bytes = taken};
   return planrt_measure_ops(&how, times);
 }
@@ -253,22 +263,22 @@ static planc_status measure_batch(profiling *p, int64_t load_ppm, int64_t batch)
   snprintf(p->doing, sizeof p->doing, "batch %lld, load %lld %%", (long long)batch, (long long)(load_ppm / PERCENT));
   PLANC_TRY(planrt_background_load(p->backend, load_ppm, &background));
   int64_t taken = 0;
-  planc_status status = measure_ops(p, batch, &times, background ? NULL : &taken);
+  planc_status status = measure_ops(p, batch, 0, &times, background ? NULL : &taken);
   planc_status_free(planrt_background_stop(background));
   if (!status && !interrupted) status = keep(p, planrt_piece_of_ops(p->graph, load_ppm, batch, &times, taken));
   VEC_FREE(&times);
   return status;
 }
 
-/* How much longer the ops of the smallest batch take while a copy runs. */
+/* How much longer the ops of the smallest batch take while a copy runs, each by its first algorithm. */
 static planc_status measure_slowdown(profiling *p, int64_t batch, int64_t *out_ppm) {
   planrt_background *background;
   planrt_op_times times = {0};
   snprintf(p->doing, sizeof p->doing, "ops beside copies");
   PLANC_TRY(planrt_background_copy(p->backend, PLANRT_D2H, p->link_bytes_per_s, &background));
-  planc_status status = measure_ops(p, batch, &times, NULL);
+  planc_status status = measure_ops(p, batch, 1, &times, NULL);
   planc_status stopped = planrt_background_stop(background);
-  double beside = 0, alone = planrt_piece_total_ns(find_ops(p, 0, batch));
+  double beside = 0, alone = planrt_piece_total_ns(find_ops(p, 0, batch), p->graph, &times);
   for (int64_t i = 0; i < times.len; i++) beside += (double)times.data[i].time.median_ns;
   *out_ppm = beside > alone && alone > 0 ? llround(1e6 * (beside / alone - 1)) : 0;
   VEC_FREE(&times);

@@ -47,12 +47,16 @@ typedef struct planrt_op_options {
   const volatile sig_atomic_t *stop;                      /* when it is not 0 measuring ends early with fewer times */
   void (*progress)(void *user, int32_t done, int32_t of); /* iterations; or NULL */
   void *user;
+  int32_t most_passes; /* 0: as many as an op has algorithms */
+  /* Told of an algorithm that the library has and the device does not run: it is left out. Or NULL. */
+  void (*refused)(void *user, const char *op, const char *algorithm, planc_status why);
   int64_t *taken_bytes; /* raised to what the device had taken beside the arena with everything ready; or NULL */
 } planrt_op_options;
 
 /* Measures every op with every algorithm at one batch. Ops run in the order of an iteration, everything resident, so
  * that each finds in the caches what it finds there in a real one: an iteration with the first algorithm of every op,
- * one with the second, and so on, each after a warm-up repeated. Appends to `out`, which is the caller's to free, in
+ * one with the second, and so on, each after a warm-up repeated. An algorithm that cannot be run is
+ * left out, as long as its op has another. Appends to `out`, which is the caller's to free, in
  * the graph's order, an op's by algorithm. DEVICE when an iteration does not fit the memory. */
 planc_status planrt_measure_ops(const planrt_op_options *options, planrt_op_times *out);
 /* The same without times, which are those that the constants of `described` predict: what the backend has for every op

@@ -29,13 +29,15 @@ planrt_statistic planrt_statistic_of(int64_t *times, int32_t n) {
 typedef struct candidates {
   int32_t count;
   const planrt_variant *variants;
+  bool *refused; /* by variant: it cannot be run */
 } candidates;
 
 typedef struct bench {
   const planrt_op_options *options;
   planrt_session session; /* trace, homes and staging: enough for a resident executor */
   planc_arena memory;
-  candidates *ops; /* by instance */
+  candidates *ops;         /* by instance */
+  int64_t workspace_bytes; /* the largest of all */
   int32_t n_passes;
   planrt_choice *choices;
   planrt_span *spans;
@@ -49,6 +51,19 @@ static planc_status expand(bench *b) {
   return planc_expand(&job, 1, &b->session.trace);
 }
 
+static planc_status keep_candidates(bench *b, const planrt_variant *found, int32_t count, candidates *out) {
+  planrt_variant *kept;
+  out->count = count;
+  PLANC_TRY(PLANC_NEW(&b->memory, &kept, count));
+  PLANC_TRY(PLANC_NEW(&b->memory, &out->refused, count));
+  memcpy(kept, found, (size_t)count * sizeof *kept);
+  out->variants = kept;
+  for (int32_t v = 0; v < count; v++)
+    if (kept[v].workspace_bytes > b->workspace_bytes) b->workspace_bytes = kept[v].workspace_bytes;
+  if (count > b->n_passes) b->n_passes = count;
+  return NULL;
+}
+
 static planc_status find_on(bench *b, planrt_device *device, planrt_variant *found) {
   const planc_trace *trace = b->session.trace;
   int32_t most = 0;
@@ -59,14 +74,10 @@ static planc_status find_on(bench *b, planrt_device *device, planrt_variant *fou
   PLANC_TRY(PLANC_NEW(&b->memory, &b->ops, trace->n_instances));
   for (int32_t i = 0; i < trace->n_instances; i++) {
     planrt_call call;
-    planrt_variant *kept;
+    int32_t count;
     PLANC_TRY(planrt_call_make(&b->memory, trace, i, nowhere, &call));
-    PLANC_TRY(
-        planc_context(b->options->backend->variants(device, &call, found, &b->ops[i].count), "op %s", call.op->name));
-    PLANC_TRY(PLANC_NEW(&b->memory, &kept, b->ops[i].count));
-    memcpy(kept, found, (size_t)b->ops[i].count * sizeof *kept);
-    b->ops[i].variants = kept;
-    if (b->ops[i].count > b->n_passes) b->n_passes = b->ops[i].count;
+    PLANC_TRY(planc_context(b->options->backend->variants(device, &call, found, &count), "op %s", call.op->name));
+    PLANC_TRY(keep_candidates(b, found, count, &b->ops[i]));
   }
   return NULL;
 }
@@ -90,6 +101,8 @@ static planc_status set_up(bench *b) {
   PLANC_TRY(planrt_user_open(&b->session));
   PLANC_TRY(planrt_init(&b->session));
   PLANC_TRY(find_candidates(b));
+  int32_t most = b->options->most_passes;
+  if (most > 0 && most < b->n_passes) b->n_passes = most;
   int64_t instances = b->session.trace->n_instances;
   PLANC_TRY(PLANC_NEW(&b->memory, &b->choices, instances));
   PLANC_TRY(PLANC_NEW(&b->memory, &b->spans, instances));
@@ -102,8 +115,6 @@ static void tear_down(bench *b) {
   planc_arena_free(&b->session.memory);
   planc_arena_free(&b->memory);
 }
-
-/* --- Measuring -------------------------------------------------------------------------------------------------- */
 
 /* --- Busy share ------------------------------------------------------------------------------------------------- */
 
@@ -132,7 +143,7 @@ static bool is_parallel(const bench *b) {
 
 /* One iteration; the first of a pass warms up and is not counted. */
 static planc_status run_once(bench *b, planrt_resident *resident, int32_t repetition) {
-  planrt_launch launch = {.step = {.learning_rate = 0.0}};
+  planrt_launch launch = {.step = {.learning_rate = 0.0}, .measured = true};
   PLANC_TRY(planrt_resident_run(resident, &b->session, &launch, planrt_random_feed, &b->session, b->spans, NULL));
   for (int32_t i = 0; repetition >= 0 && i < b->session.trace->n_instances; i++)
     b->times[(int64_t)i * b->options->repetitions + repetition] = b->spans[i].end_ns - b->spans[i].begin_ns;
@@ -143,7 +154,7 @@ static planc_status run_once(bench *b, planrt_resident *resident, int32_t repeti
 static planc_status keep_times(bench *b, planrt_resident *resident, int32_t pass, int32_t n, planrt_op_times *out) {
   const planc_trace *trace = b->session.trace;
   for (int32_t i = 0; i < trace->n_instances; i++) {
-    if (pass >= b->ops[i].count) continue;
+    if (pass >= b->ops[i].count || b->ops[i].refused[pass]) continue;
     planrt_op_time time = {.op = trace->instances[i].op,
                            .variant = b->ops[i].variants[pass],
                            .time = planrt_statistic_of(&b->times[(int64_t)i * b->options->repetitions], n)};
@@ -153,17 +164,44 @@ static planc_status keep_times(bench *b, planrt_resident *resident, int32_t pass
   return NULL;
 }
 
+/* --- Passes ----------------------------------------------------------------------------------------------------- */
+
+/* Chooses variant `wanted`, or the first that runs where that one does not; false: none does. */
+static bool choose(const candidates *from, int32_t wanted, planrt_choice *out) {
+  int32_t v = wanted;
+  if (from->refused[v]) v = 0;
+  while (v < from->count && from->refused[v]) v++;
+  if (v == from->count) return false;
+  *out = (planrt_choice){from->variants[v].algorithm, from->variants[v].workspace_bytes};
+  return true;
+}
+
+/* What a library lists may still fail when it is run: that is no reason to know nothing of all the others. */
+static bool run_instead(void *user, int32_t instance, planc_status why, planrt_choice *choice) {
+  bench *b = user;
+  candidates *from = &b->ops[instance];
+  int32_t v = 0;
+  while (from->variants[v].algorithm != choice->algorithm) v++;
+  from->refused[v] = true;
+  const char *op = planc_trace_op(b->session.trace, instance)->name;
+  if (b->options->refused) b->options->refused(b->options->user, op, choice->algorithm, why);
+  return choose(from, v, choice);
+}
+
 /* Runs pass `pass`, in which every op has its algorithm of that number, or its last. */
 static planc_status run_pass(bench *b, int32_t pass, planrt_op_times *out) {
   const planrt_op_options *options = b->options;
   const planc_trace *trace = b->session.trace;
-  for (int32_t i = 0; i < trace->n_instances; i++) {
-    const planrt_variant *variant = &b->ops[i].variants[pass < b->ops[i].count ? pass : b->ops[i].count - 1];
-    b->choices[i] = (planrt_choice){variant->algorithm, variant->workspace_bytes};
-  }
+  for (int32_t i = 0; i < trace->n_instances; i++)
+    choose(&b->ops[i], pass < b->ops[i].count ? pass : b->ops[i].count - 1, &b->choices[i]);
   planrt_resident *resident;
-  planrt_resident_options how = {
-      .backend = options->backend, .trace = trace, .choices = b->choices, .deterministic = options->deterministic};
+  planrt_resident_options how = {.backend = options->backend,
+                                 .trace = trace,
+                                 .choices = b->choices,
+                                 .deterministic = options->deterministic,
+                                 .workspace_bytes = b->workspace_bytes,
+                                 .instead = run_instead,
+                                 .user = b};
   if (is_parallel(b)) how.streams = PLANRT_MAX_TOGETHER;
   PLANC_TRY(planrt_resident_new(&how, &resident));
   planc_status status = planrt_resident_taken(resident, options->taken_bytes);

@@ -87,10 +87,18 @@ bool planrt_piece_is_of_links(const cJSON *piece) {
   return strcmp(get_string(piece, "piece"), "links") == 0;
 }
 
-double planrt_piece_total_ns(const cJSON *piece) {
+double planrt_piece_total_ns(const cJSON *piece, const planc_graph *graph, const planrt_op_times *of) {
   double sum = 0;
+  int64_t next = 0;
   const cJSON *entry;
-  cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(piece, "times")) sum += (double)get_int(entry, "time_ns");
+  cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
+    const planrt_op_time *wanted = next < of->len ? &of->data[next] : NULL;
+    if (!wanted || strcmp(get_string(entry, "op"), graph->ops[wanted->op].name) != 0 ||
+        strcmp(get_string(entry, "algorithm"), wanted->variant.algorithm) != 0)
+      continue;
+    sum += (double)get_int(entry, "time_ns");
+    next++;
+  }
   return sum;
 }
 

@@ -13,8 +13,8 @@ cJSON *planrt_piece_of_ops(const planc_graph *graph, int64_t load_ppm, int64_t b
 cJSON *planrt_piece_of_links(const planrt_link_times *times, int64_t slowdown_ppm);
 bool planrt_piece_is_of_ops(const cJSON *piece, int64_t load_ppm, int64_t batch);
 bool planrt_piece_is_of_links(const cJSON *piece);
-/* The sum of all times in a piece of ops. */
-double planrt_piece_total_ns(const cJSON *piece);
+/* The sum of the times in a piece of ops of those that `of` has as well, in the same order. */
+double planrt_piece_total_ns(const cJSON *piece, const planc_graph *graph, const planrt_op_times *of);
 
 typedef struct planrt_profile_head {
   const char *name;    /* of the device */

@@ -21,7 +21,7 @@ struct planrt_resident {
 static planc_status lay_out(const planrt_resident_options *options, int64_t *offsets, int64_t *out_workspace,
                             int64_t *out_bytes) {
   const planc_trace *trace = options->trace;
-  int64_t total = 0, workspace = 0;
+  int64_t total = 0, workspace = options->workspace_bytes;
   for (int32_t b = 0; b < trace->n_buffers; b++) offsets[b] = -1;
   for (int32_t i = 0; i < trace->n_instances; i++) {
     const planc_instance *instance = &trace->instances[i];
@@ -41,19 +41,31 @@ static planc_status lay_out(const planrt_resident_options *options, int64_t *off
   return NULL;
 }
 
-static planc_status make_call(planrt_resident *resident, int32_t instance, const planrt_choice *choice, char *workspace,
-                              void **memory) {
+static planc_status prepare(planrt_resident *resident, const planrt_resident_options *options, int32_t instance,
+                            planrt_call *call) {
+  planrt_choice choice = options->choices[instance];
+  for (;;) {
+    call->algorithm = choice.algorithm;
+    call->workspace_bytes = choice.workspace_bytes;
+    planc_status status = resident->backend->prepare(resident->device, call);
+    if (planc_status_code(status) != PLANC_DEVICE || !options->instead ||
+        !options->instead(options->user, instance, status, &choice))
+      return planc_context(status, "op %s", call->op->name);
+    planc_status_free(status);
+  }
+}
+
+static planc_status make_call(planrt_resident *resident, const planrt_resident_options *options, int32_t instance,
+                              char *workspace, void **memory) {
   const planc_instance *at = &resident->trace->instances[instance];
   for (int32_t k = 0; k < at->n_accesses; k++)
     memory[k] = resident->at[resident->trace->accesses[at->first_access + k].buffer];
   planrt_call *call;
   PLANC_TRY(PLANC_NEW(&resident->memory, &call, 1));
   PLANC_TRY(planrt_call_make(&resident->memory, resident->trace, instance, memory, call));
-  call->algorithm = choice->algorithm;
   call->workspace = workspace;
-  call->workspace_bytes = choice->workspace_bytes;
   resident->calls[instance] = call;
-  return planc_context(resident->backend->prepare(resident->device, call), "op %s", call->op->name);
+  return prepare(resident, options, instance, call);
 }
 
 static planc_status link_peers(planrt_resident *resident) {
@@ -99,8 +111,7 @@ static planc_status build(planrt_resident *resident, const planrt_resident_optio
   for (int32_t b = 0; b < trace->n_buffers; b++)
     if (offsets[b] >= 0) resident->at[b] = arena + offsets[b];
   for (int32_t i = 0; i < trace->n_instances; i++)
-    if (options->choices[i].algorithm)
-      PLANC_TRY(make_call(resident, i, &options->choices[i], arena + workspace, memory));
+    if (options->choices[i].algorithm) PLANC_TRY(make_call(resident, options, i, arena + workspace, memory));
   return NULL;
 }
 
@@ -172,6 +183,8 @@ planc_status planrt_resident_run(planrt_resident *resident, const planrt_session
         planrt_ask(feed, user, trace, b, session->options.same_samples ? 0 : launch->step.period, session->staging));
     PLANC_TRY(resident->backend->copy(resident->device, 0, PLANRT_H2D, resident->at[b], session->staging,
                                       trace->buffers[b].bytes, NULL));
+    /* The staging is needed again, and may be read until then. */
+    PLANC_TRY(resident->backend->synchronize(resident->device));
   }
   for (int32_t i = 0; i < trace->n_instances; i++) {
     if (!resident->calls[i]) continue;

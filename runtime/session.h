@@ -140,8 +140,12 @@ typedef struct planrt_resident_options {
   const planc_trace *trace;     /* borrowed */
   const planrt_choice *choices; /* by instance */
   bool synthetic, deterministic;
-  int32_t streams; /* for planrt_resident_together, on a backend whose copies of other than pinned memory are done when
-                      they return; 0: none */
+  int32_t streams;         /* for planrt_resident_together; 0: none */
+  int64_t workspace_bytes; /* room for at least so large a workspace, which `instead` may choose */
+  /* Gives another choice for an instance whose own cannot be run on this device; false: there is none, and `why` ends
+   * it all, as where this is NULL. */
+  bool (*instead)(void *user, int32_t instance, planc_status why, planrt_choice *choice);
+  void *user;
 } planrt_resident_options;
 planc_status planrt_resident_new(const planrt_resident_options *options, planrt_resident **out);
 void planrt_resident_free(planrt_resident *resident);

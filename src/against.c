@@ -31,6 +31,7 @@ void planc_print_against(const planc_comparison *comparison, const planc_timelin
          planc_time_format(comparison->least_ns, a), planc_time_format(comparison->most_ns, b));
   printf("  %-30s %16s %16s %8s\n", "", "predicted", "measured", "ratio");
   print_row("iteration", comparison->predicted_ns, comparison->measured_ns);
+  print_row("  with its ops as measured", comparison->predicted_as_measured_ns, comparison->measured_ns);
   for (int32_t c = 0; c < comparison->n_classes; c++) {
     const planc_class_times *times = &comparison->classes[c];
     snprintf(name, sizeof name, "%dx %s", times->count, times->name);
@@ -71,6 +72,7 @@ void planc_report_against(const planc_comparison *comparison, const planc_timeli
   report_times(against, comparison->predicted_ns, comparison->measured_ns);
   planc_report_int(against, "least_ns", comparison->least_ns);
   planc_report_int(against, "most_ns", comparison->most_ns);
+  planc_report_int(against, "predicted_as_measured_ns", comparison->predicted_as_measured_ns);
   cJSON *classes = cJSON_AddArrayToObject(against, "classes");
   for (int32_t c = 0; c < comparison->n_classes; c++) {
     cJSON *entry = cJSON_CreateObject();

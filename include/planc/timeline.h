@@ -63,6 +63,7 @@ typedef struct planc_stream_times {
  * period's first work on a stream are not known and count nothing. */
 typedef struct planc_comparison {
   int64_t predicted_ns, measured_ns, least_ns, most_ns; /* of a period; measured: median, least, most */
+  int64_t predicted_as_measured_ns;                     /* a period as simulated with the ops' measured times */
   int32_t n_classes, n_streams;
   const planc_class_times *classes;  /* by predicted time, longest first */
   const planc_stream_times *streams; /* by stream */

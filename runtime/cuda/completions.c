@@ -83,6 +83,11 @@ planc_status planrt_completions_drain(planrt_device *device) {
   return status;
 }
 
+const planrt_completion *planrt_completion_before(const planrt_device *device, int64_t back) {
+  if (device->n_completions <= back) return NULL;
+  return &device->completions[(device->first + device->n_completions - 1 - back) % PLANRT_COMPLETIONS];
+}
+
 static planc_status take(planrt_device *device, planrt_completion **out) {
   if (device->n_completions == PLANRT_COMPLETIONS) PLANC_TRY(finish_oldest(device));
   *out = &device->completions[(device->first + device->n_completions) % PLANRT_COMPLETIONS];

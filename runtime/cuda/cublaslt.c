@@ -189,13 +189,21 @@ static uint32_t alignment_of(const planrt_operand *operand) {
   return bytes;
 }
 
+/* Sums that are put together from parts stay f32 until they are whole. */
+static uint32_t reductions_of(const planrt_operand *result) {
+  return result->dtype == PLANC_DTYPE_f32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+}
+
 static planc_status set_preference(cublasLtMatmulPreference_t preference, const product *p, int64_t limit) {
   uint64_t most = (uint64_t)limit;
+  const uint32_t reductions = reductions_of(p->result);
   const uint32_t left = alignment_of(p->second), right = alignment_of(p->first), result = alignment_of(p->result);
   CUBLAS_TRY(
       cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most));
   CUBLAS_TRY(
       cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &left, sizeof left));
+  CUBLAS_TRY(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
+                                                  sizeof reductions));
   CUBLAS_TRY(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &right,
                                                   sizeof right));
   CUBLAS_TRY(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &result,

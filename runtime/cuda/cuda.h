@@ -161,6 +161,8 @@ planc_status planrt_span_end(planrt_device *device, int32_t stream);
 /* Where a digest is to be summed up in device memory, then sent on its way to `out`. */
 planc_status planrt_digest_begin(planrt_device *device, cudaStream_t stream, uint64_t *out, uint64_t **out_sum);
 planc_status planrt_digest_end(planrt_device *device, cudaStream_t stream);
+/* The one that was sent `back` before the last; NULL where it has been taken in. */
+const planrt_completion *planrt_completion_before(const planrt_device *device, int64_t back);
 /* Waits for all of them and fills what they are for. */
 planc_status planrt_completions_drain(planrt_device *device);
 

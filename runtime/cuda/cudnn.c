@@ -138,6 +138,15 @@ static bool read_number(const char **at, int64_t *out) {
   return *at > from;
 }
 
+/* Knobs have negative values as well: SPLIT_K_BUF is -1 where it is left to the engine. */
+static bool read_value(const char **at, int64_t *out) {
+  bool negative = **at == '-';
+  if (negative) (*at)++;
+  if (!read_number(at, out)) return false;
+  if (negative) *out = -*out;
+  return true;
+}
+
 static bool read_name(const char *name, config *out) {
   int64_t type;
   *out = (config){0};
@@ -145,7 +154,7 @@ static bool read_name(const char *name, config *out) {
   for (char before = ':'; *name == before && out->n_knobs < MAX_KNOBS; before = ',') {
     name++;
     knob *at = &out->knobs[out->n_knobs++];
-    if (!read_number(&name, &type) || *name++ != '=' || !read_number(&name, &at->value)) return false;
+    if (!read_number(&name, &type) || *name++ != '=' || !read_value(&name, &at->value)) return false;
     at->type = (cudnnBackendKnobType_t)type;
   }
   return *name == 0;
@@ -320,19 +329,18 @@ static bool is_listed(const listing *l, const char *algorithm) {
   return false;
 }
 
-/* Adds a configuration that the heuristics have proposed, if it can be built. */
+/* Adds a configuration that the heuristics have proposed, if it can be built by its name, as a plan has it. */
 static planc_status list_config(listing *l, cudnnBackendDescriptor_t from) {
   int32_t before = l->pile.n;
   config found;
   planrt_variant *variant = &l->out[l->n];
-  cudnnBackendDescriptor_t plan;
   *variant = (planrt_variant){.rank = l->n};
   planc_status status = read_config(&l->pile, from, &found, &variant->notes, &variant->deterministic);
   if (!status && admits(l->filter, l->call, variant->notes, variant->deterministic) &&
       print_name(l->cudnn, &found, variant->algorithm, sizeof variant->algorithm) &&
       !is_listed(l, variant->algorithm)) {
-    status = can_add(l->call) ? measure(l->cudnn, l->filter, l->call, &found, &variant->workspace_bytes)
-                              : make_plan(l->cudnn, &l->pile, from, &plan, &variant->workspace_bytes);
+    status = config_of(l->cudnn, variant->algorithm, &found);
+    if (!status) status = measure(l->cudnn, l->filter, l->call, &found, &variant->workspace_bytes);
     if (!status) l->n++;
   }
   planrt_cudnn_cut(&l->pile, before);

@@ -2,10 +2,11 @@
  *
  * usage: compare_backends BACKEND GRAPH BATCH [ROUNDS]
  *
- * Before each op both backends have the same bytes, the host's; after it every output is compared, for every algorithm
- * that the backend has and with an added-to output where the op adds. An element may differ by a share of the output's
- * largest: 1e-4 in f32, whose sums are ordered otherwise, 2^-9 in TF32 and 2^-7 in bf16. What does not round must not
- * differ. Each algorithm runs twice, with its workspace full of NaNs and then of zeros: the bits must be the same. */
+ * Before each op both backends have the same bytes, the host's; after it every output and side effect is compared, for
+ * every algorithm that the backend has and with an added-to output where the op adds. An element may differ by a share
+ * of the output's largest: 1e-4 in f32, whose sums are ordered otherwise, 2^-9 in TF32 and 2^-7 in bf16. What does not
+ * round must not differ. Each algorithm runs twice, with its workspace full of NaNs and then as the first run has left
+ * it: the bits must be the same. One that cannot be run is told and left out, as long as the op has another. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ typedef struct comparison {
   void **host_memory, **device_memory; /* scratch: of one instance's accesses */
   char *scratch[2];                    /* outputs brought back */
   planrt_variant variants[PLANRT_MAX_VARIANTS];
-  int64_t n_calls, n_failures;
+  int64_t n_calls, n_failures, n_refused;
   double worst; /* difference as a share of what is allowed */
 } comparison;
 
@@ -167,34 +168,44 @@ static planc_status bring(comparison *c, int32_t instance) {
   return NULL;
 }
 
+/* Its outputs, then its side effects. */
+static int32_t n_results(const planrt_call *call) {
+  return call->n_out + call->n_effects;
+}
+static const planrt_operand *result(const planrt_call *call, int32_t index) {
+  return index < call->n_out ? &call->out[index] : &call->effects[index - call->n_out];
+}
+
 static void report(comparison *c, const planrt_call *call, const char *what, int32_t output, double off) {
   c->n_failures++;
-  printf("%s (%s) by %s: output %d %s", call->op->name, call->op->type, call->algorithm, output, what);
+  printf("%s (%s) by %s: result %d %s", call->op->name, call->op->type, call->algorithm, output, what);
   printf(off > 0 ? ", %.3g of what is allowed\n" : "\n", off);
 }
 
-/* Runs an algorithm on the device with a workspace that is full of `byte`, and brings its outputs back. */
-static planc_status run_once(comparison *c, int32_t instance, planrt_call *call, int byte, int32_t output, char *out) {
+/* Runs an algorithm on the device, with its workspace poisoned or as it is, and brings a result back. */
+static planc_status run_once(comparison *c, int32_t instance, planrt_call *call, bool poison, int32_t index,
+                             char *out) {
   planrt_launch launch = {.step = {.learning_rate = 0.1}, .seed = 7};
+  const planrt_operand *from = result(call, index);
   PLANC_TRY(bring(c, instance));
-  if (byte) PLANC_TRY(c->backend->poison(c->device, 0, call->workspace, call->workspace_bytes));
+  if (poison) PLANC_TRY(c->backend->poison(c->device, 0, call->workspace, call->workspace_bytes));
   PLANC_TRY(c->backend->launch(c->device, 0, call, &launch, NULL));
-  PLANC_TRY(c->backend->copy(c->device, 0, PLANRT_D2H, out, call->out[output].data, call->out[output].bytes, NULL));
+  PLANC_TRY(c->backend->copy(c->device, 0, PLANRT_D2H, out, from->data, from->bytes, NULL));
   return c->backend->synchronize(c->device);
 }
 
 static planc_status compare_variant(comparison *c, int32_t instance, const planrt_call *host, planrt_call *call,
                                     char *const *want) {
-  PLANC_TRY(planc_context(c->backend->prepare(c->device, call), "%s by %s", call->op->name, call->algorithm));
-  for (int32_t o = 0; o < call->n_out; o++) {
-    if (!call->out[o].data) continue;
-    PLANC_TRY(run_once(c, instance, call, 1, o, c->scratch[0]));
-    PLANC_TRY(run_once(c, instance, call, 0, o, c->scratch[1]));
-    if (memcmp(c->scratch[0], c->scratch[1], (size_t)call->out[o].bytes) != 0)
-      report(c, call, "has other bits the second time", o, 0);
-    double off = difference(host, &host->out[o], least_scale(host), want[o], c->scratch[0]);
+  for (int32_t r = 0; r < n_results(call); r++) {
+    const planrt_operand *of = result(host, r);
+    if (!result(call, r)->data) continue;
+    PLANC_TRY(run_once(c, instance, call, true, r, c->scratch[0]));
+    PLANC_TRY(run_once(c, instance, call, false, r, c->scratch[1]));
+    if (memcmp(c->scratch[0], c->scratch[1], (size_t)of->bytes) != 0)
+      report(c, call, "has other bits the second time", r, 0);
+    double off = difference(host, of, least_scale(host), want[r], c->scratch[0]);
     if (off > c->worst) c->worst = off;
-    if (off > 1) report(c, call, "differs from the host's", o, off);
+    if (off > 1) report(c, call, "differs from the host's", r, off);
   }
   c->n_calls++;
   return NULL;
@@ -235,19 +246,33 @@ static planc_status run_host(comparison *c, planrt_call *host, char ***out_want)
   host->workspace = (char *)planc_align_up((int64_t)(intptr_t)workspace, PLANRT_ALIGNMENT);
   PLANC_TRY(planrt_host_backend.prepare(c->host, host));
   PLANC_TRY(planrt_host_backend.launch(c->host, 0, host, &launch, NULL));
-  PLANC_TRY(PLANC_NEW(&c->memory, out_want, host->n_out));
+  PLANC_TRY(PLANC_NEW(&c->memory, out_want, n_results(host)));
   want = *out_want;
-  for (int32_t o = 0; o < host->n_out; o++) {
-    PLANC_TRY(PLANC_NEW(&c->memory, &want[o], host->out[o].bytes + 1));
-    if (host->out[o].data) memcpy(want[o], host->out[o].data, (size_t)host->out[o].bytes);
+  for (int32_t r = 0; r < n_results(host); r++) {
+    const planrt_operand *from = result(host, r);
+    PLANC_TRY(PLANC_NEW(&c->memory, &want[r], from->bytes + 1));
+    if (from->data) memcpy(want[r], from->data, (size_t)from->bytes);
   }
+  return NULL;
+}
+
+/* What a library lists may fail when it is run. */
+static planc_status prepare(comparison *c, planrt_call *call, bool *out_ready) {
+  planc_status status = c->backend->prepare(c->device, call);
+  *out_ready = !status;
+  if (planc_status_code(status) != PLANC_DEVICE)
+    return planc_context(status, "%s by %s", call->op->name, call->algorithm);
+  printf("%s (%s) by %s: left out: %s\n", call->op->name, call->op->type, call->algorithm,
+         planc_status_message(status));
+  planc_status_free(status);
+  c->n_refused++;
   return NULL;
 }
 
 /* All of the backend's algorithms start from where the host's started; then all goes on from where that ended. */
 static planc_status compare_instance(comparison *c, int32_t instance) {
   planrt_call host, call;
-  int32_t count;
+  int32_t count, n_run = 0;
   char *before, *after, **want;
   PLANC_TRY(make_call(c, instance, &host, &call));
   PLANC_TRY(new_image(c, instance, &before));
@@ -261,10 +286,13 @@ static planc_status compare_instance(comparison *c, int32_t instance) {
     call.algorithm = c->variants[v].algorithm;
     call.workspace = c->backend->arena(c->device) + c->bytes;
     call.workspace_bytes = c->variants[v].workspace_bytes;
-    if (c->variants[v].deterministic) PLANC_TRY(compare_variant(c, instance, &host, &call, want));
+    bool ready;
+    PLANC_TRY(prepare(c, &call, &ready));
+    n_run += ready;
+    if (ready && c->variants[v].deterministic) PLANC_TRY(compare_variant(c, instance, &host, &call, want));
   }
   move_image(c, instance, after, false);
-  return NULL;
+  return n_run > 0 ? NULL : planc_error(PLANC_DEVICE, "%s: no algorithm can be run", call.op->name);
 }
 
 static planc_status compare(comparison *c, const char *path, int64_t batch, int64_t n_rounds) {
@@ -296,8 +324,8 @@ int main(int argc, char **argv) {
   c->session.backend = &planrt_host_backend;
   if (!status) status = compare(c, argv[2], batch, rounds);
   if (status) fprintf(stderr, "compare_backends: %s\n", planc_status_message(status));
-  printf("%s: %lld calls compared, worst %.3g of what is allowed, %lld failures\n", argv[2], (long long)c->n_calls,
-         c->worst, (long long)c->n_failures);
+  printf("%s: %lld calls compared, %lld left out, worst %.3g of what is allowed, %lld failures\n", argv[2],
+         (long long)c->n_calls, (long long)c->n_refused, c->worst, (long long)c->n_failures);
   int code = status || c->n_failures > 0 || c->n_calls == 0;
   planc_status_free(status);
   if (c->device) c->backend->close(c->device);

@@ -271,6 +271,25 @@ class Emulated(Case):
         self.assertLessEqual(told["taken_bytes"], profile["device"]["reserved_bytes"])
         run("planc", "simulate", self.path("x.plan"), "--against", self.path("run.json"))
 
+    def test_engines_that_cannot_be_run_are_left_out(self):
+        run("planc", "train", graph("lenet-digits"), "--precision", "tf32", "-o", self.path("g.yaml"))
+        done = emulated("cuda/compare_backends", "cuda", self.path("g.yaml"), 3, EMULATED_CUDNN_FAILS=1)
+        self.assertRegex(done.stdout, r"\d+ calls compared, [1-9]\d* left out, .* 0 failures\n$")
+        command = ["planrun", "profile", self.path("g.yaml"), "--backend", "cuda", "--batches", "4", "-r", 1, "-o",
+                   self.path("p.json")]
+        emulated(*command)
+        all_of_them = self.read("p.json")["ops"]
+        self.assertIn("=-1", json.dumps(all_of_them), "no knob has a negative value")
+        done = emulated(*command, EMULATED_CUDNN_FAILS=1)
+        self.assertIn("note: op conv1: cudnn-9.", done.stderr)
+        self.assertIn("cannot be run and is left out: cuDNN: execution", done.stderr)
+        for op, whole in zip(self.read("p.json")["ops"], all_of_them, strict=True):
+            names = [variant["algorithm"] for variant in whole["variants"]]
+            self.assertEqual([variant["algorithm"] for variant in op["variants"]],
+                             [name for name in names if "-e1:" not in name])
+        command[2] = graph("lenet-digits")  # whose first convolution has no other
+        self.assertIn("op conv1: cudnn-9.", emulated(*command, code=6, EMULATED_CUDNN_FAILS=0).stderr)
+
     def test_what_is_refused(self):
         self.plan("lenet-digits", "--batch", 8, "--budget", "900M")
         for options, code, said in ((["--link", "1GB/s"], 2, "cannot be paced"),

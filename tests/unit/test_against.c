@@ -256,6 +256,28 @@ static void assert_as_predicted(const planc_plan *of) {
   free(s);
 }
 
+/* A run in which every op takes twice its time, as the simulator has it, of the plan that knows nothing of that. */
+static void assert_ops_are_told_apart(const planc_plan *of) {
+  planc_plan slow = *of;
+  planc_instr *instrs = calloc((size_t)of->body.n + 1, sizeof *instrs);
+  planc_simulation simulation;
+  planc_comparison *c;
+  ck_assert_ptr_nonnull(instrs);
+  for (int32_t i = 0; i < of->body.n; i++) {
+    instrs[i] = of->body.instrs[i];
+    instrs[i].time_ns *= 2;
+  }
+  slow.body.instrs = instrs;
+  sheet *s = replay(&slow, &simulation);
+  ok(planc_timeline_compare(of, &s->timeline, &c));
+  /* Slow-downs are taken off and put on again, each rounded. */
+  ck_assert_int_le(llabs(c->predicted_as_measured_ns - simulation.iteration_ns), s->timeline.n_timed);
+  ck_assert_int_gt(c->predicted_as_measured_ns, c->predicted_ns);
+  planc_comparison_free(c);
+  free(s);
+  free(instrs);
+}
+
 START_TEST(a_run_as_predicted_is_as_predicted) {
   static const char *const policies[] = {"vdnn-all", "modnn", "none"};
   planc_profile *profile;
@@ -269,6 +291,7 @@ START_TEST(a_run_as_predicted_is_as_predicted) {
     ok(planc_least_budget(&problem, policy, &problem.budget_bytes));
     ok(planc_make_plan(&problem, policy, &made));
     assert_as_predicted(made);
+    assert_ops_are_told_apart(made);
     planc_plan_free(made);
   }
   planc_graph_free(random);

@@ -121,6 +121,7 @@ cudnnStatus_t execute(Call &call, Stream &stream, const Descriptor &plan, const 
   const Descriptor &operation = operation_of(plan);
   const Names names = names_of(operation);
   const Method method = method_of(plan);
+  if (!method.runs) return refuse(CUDNN_STATUS_EXECUTION_FAILED, "the engine fails");
   Conv conv;
   bool emulated;
   conv_of(operation, &conv, &emulated);

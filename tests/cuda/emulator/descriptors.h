@@ -76,6 +76,7 @@ struct Method {
   Order order;
   bool tf32;
   int64_t workspace;
+  bool runs;  // else its plans are made and fail when they are executed
 };
 Method method_of(const Descriptor &plan);
 const Descriptor &operation_of(const Descriptor &plan);

@@ -30,6 +30,7 @@ struct State {
     settings.memory = static_cast<size_t>(number("EMULATED_CUDA_MEMORY", int64_t{16} << 30));
     settings.strict = number("EMULATED_CUDA_STRICT", 0) != 0;
     settings.protect = number("EMULATED_CUDA_PROTECT", settings.strict ? 1 : 0) != 0;
+    settings.engine_that_fails = number("EMULATED_CUDNN_FAILS", -1);
     if (const char *fail = getenv("EMULATED_CUDA_FAIL")) {
       const char *colon = strchr(fail, ':');
       settings.fail = colon == nullptr ? fail : std::string(fail, colon);

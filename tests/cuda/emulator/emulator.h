@@ -9,9 +9,12 @@
  * Environment, read at the first call:
  *   EMULATED_CUDA_SEED=N      the order
  *   EMULATED_CUDA_DEVICES=0   no device
- *   EMULATED_CUDA_DRIVER=V    what cudaDriverGetVersion gives; `none` is no driver. One older than the headers will not
- * do EMULATED_CUDA_ARCH=90     compute capability EMULATED_CUDA_MEMORY=N    bytes of device memory
+ *   EMULATED_CUDA_DRIVER=V    what cudaDriverGetVersion gives: `none` is no driver, and one older than the headers
+ *                             refuses
+ *   EMULATED_CUDA_ARCH=90     compute capability
+ *   EMULATED_CUDA_MEMORY=N    bytes of device memory
  *   EMULATED_CUDA_FAIL=F:N    the N-th call of function F fails (out of memory where it allocates)
+ *   EMULATED_CUDNN_FAILS=E    plans of cuDNN's engine E can be made, and fail when they are executed
  *   EMULATED_CUDA_PROTECT=1   host code that touches device memory faults
  *   EMULATED_CUDA_STRICT=1    misuse and leaks make the process exit with 99; PROTECT as well
  * Misuse is always told on stderr. */

@@ -47,9 +47,9 @@ const std::vector<Engine> &engines() {
        true,
        {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS},
        {CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API},
-       {{CUDNN_KNOB_TYPE_TILE_SIZE, 0, 2}},
+       {{CUDNN_KNOB_TYPE_SPLIT_K_BUF, -1, 1}},
        anything,
-       [](const Problem &p, int64_t tile) { return (tile + 1) * 1000 + p.conv.w.dims[0] * 8; },
+       [](const Problem &p, int64_t buffers) { return (buffers + 2) * 1000 + p.conv.w.dims[0] * 8; },
        true},
       {4,
        Order::random,
@@ -229,7 +229,8 @@ cudnnStatus_t finish_plan(Descriptor &d) {
 
 Method method_of(const Descriptor &plan) {
   const Engine &engine = what(engine_of(plan.descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)));
-  return {engine.order, engine.tensor_core, plan.scalar<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0)};
+  return {engine.order, engine.tensor_core, plan.scalar<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0),
+          engine.index != settings().engine_that_fails};
 }
 
 const Descriptor &operation_of(const Descriptor &plan) {

@@ -26,6 +26,7 @@ struct Settings {
   std::string fail;  // name of the function
   int64_t fail_at = 0;
   bool protect = false, strict = false;
+  int64_t engine_that_fails = -1;  // of cuDNN
 };
 const Settings &settings();
 
