@@ -41,6 +41,10 @@ static const planc_option options[] = {
 
 enum { TRACED_PERIODS = 64 };
 
+typedef struct arrival {
+  int64_t period, at_ns;
+} arrival;
+
 typedef struct execution {
   planc_plan *plan;
   planrt_options options;
@@ -58,9 +62,10 @@ typedef struct execution {
   double *losses;      /* of job 0 in the epoch, by iteration; sums of what rounds give */
   int64_t first, room; /* the iteration of losses[0]; how many there is room for */
   int64_t n_losses;
-  int64_t run_ns;  /* in planrt_run: prologues, bodies, epilogues */
-  double loss;     /* mean of the last epoch; NaN: not known */
-  double accuracy; /* NaN: not known */
+  int64_t run_ns;                      /* in planrt_run: prologues, bodies, epilogues */
+  arrival arrived_first, arrived_last; /* in the last epoch, of its first period and its last */
+  double loss;                         /* mean of the last epoch; NaN: not known */
+  double accuracy;                     /* NaN: not known */
 } execution;
 
 /* The signal that came: the period that runs is the last. */
@@ -70,12 +75,32 @@ static void interrupt(int number) {
   interrupted = number;
 }
 
-/* Sums up the loss of job 0, which rounds give in parts. */
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
 /* The jobs of the first training. */
 static int32_t n_replicas(const execution *e) {
   return e->plan->jobs[0].replicas > 1 ? e->plan->jobs[0].replicas : 1;
 }
 
+/* Notes when a period's last result so far has come. */
+static void note_arrival(execution *e, int64_t period) {
+  arrival now = {period, now_ns()};
+  if (e->arrived_first.at_ns == 0 || e->arrived_first.period == period) e->arrived_first = now;
+  e->arrived_last = now;
+}
+
+/* What a period takes in the steady state: from one's results to the next one's. 0: not known, as where the reference
+ * runs in between. */
+static int64_t period_ns(const execution *e) {
+  int64_t periods = e->options.verify ? 0 : e->arrived_last.period - e->arrived_first.period;
+  return periods > 0 ? (e->arrived_last.at_ns - e->arrived_first.at_ns) / periods : 0;
+}
+
+/* Sums up the loss of job 0, which rounds give in parts. */
 static planc_status take_result(void *user, const planrt_result *result) {
   execution *e = user;
   const planc_graph *graph = e->plan->jobs[0].graph;
@@ -87,6 +112,7 @@ static planc_status take_result(void *user, const planrt_result *result) {
       loss->offset.per_sample == 0)
     memcpy(&value, (const char *)result->data + loss->offset.fixed, sizeof value);
   e->losses[result->iteration - e->first] += (double)value;
+  note_arrival(e, result->iteration / e->plan->jobs[0].iterations);
   return NULL;
 }
 
@@ -127,6 +153,7 @@ static planc_status adopt(execution *e) {
   e->plan = next;
   e->periods = 0;
   e->adopted++;
+  e->arrived_first = e->arrived_last = (arrival){0};
   char text[PLANC_SIZE_TEXT];
   fprintf(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s\n", (long long)iterations_done(e),
           e->watch.path, next->policy, planc_size_format(planrt_report(e->session)->peak_bytes, text));
@@ -134,12 +161,6 @@ static planc_status adopt(execution *e) {
 }
 
 /* --- Command line ----------------------------------------------------------------------------------------------- */
-
-static int64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 static planc_status exclude(const planc_arguments *arguments, const char *one, const char *other) {
   if (!planc_option_given(arguments, one) || !planc_option_given(arguments, other)) return NULL;
@@ -248,6 +269,7 @@ static planc_status run_epoch(execution *e, int64_t epoch) {
   int64_t left = (epoch + 1) * e->per_epoch - iterations_done(e);
   int64_t periods = left > 0 ? (left + per_period - 1) / per_period : 0;
   e->first = iterations_done(e);
+  e->arrived_first = e->arrived_last = (arrival){0};
   memset(e->losses, 0, (size_t)e->room * sizeof *e->losses);
   PLANC_TRY(run_periods(e, periods, epoch));
   e->n_losses = e->options.synthetic ? 0 : iterations_done(e) - e->first;
@@ -295,8 +317,13 @@ static void print_json(const execution *e, bool valid) {
   printf(",\"verified\":%s,\"iterations\":%lld,\"interrupted\":%s,\"peak_bytes\":%lld,\"host_peak_bytes\":%lld",
          e->options.verify ? (valid ? "true" : "false") : "null", (long long)iterations_done(e),
          interrupted ? "true" : "false", (long long)report->peak_bytes, (long long)report->host_peak_bytes);
-  printf(",\"taken_bytes\":%lld,\"run_ns\":%lld,\"plans_adopted\":%lld}\n", (long long)planrt_taken(e->session),
-         (long long)e->run_ns, (long long)e->adopted);
+  printf(",\"taken_bytes\":%lld,\"run_ns\":%lld,\"period_ns\":", (long long)planrt_taken(e->session),
+         (long long)e->run_ns);
+  if (period_ns(e) > 0)
+    printf("%lld", (long long)period_ns(e));
+  else
+    printf("null");
+  printf(",\"plans_adopted\":%lld}\n", (long long)e->adopted);
 }
 
 static void print_text(const execution *e) {

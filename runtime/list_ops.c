@@ -28,7 +28,7 @@ static void close_calls(calls *c) {
 static planc_method method_of(uint32_t notes) {
   if (notes >> PLANRT_NOTE_WINOGRAD & 1) return PLANC_METHOD_WINOGRAD;
   if (notes >> PLANRT_NOTE_FFT & 1) return PLANC_METHOD_FFT;
-  return notes >> PLANRT_NOTE_TENSOR_CORE & 1 ? PLANC_METHOD_TENSOR_CORE : PLANC_METHOD_PLAIN;
+  return notes >> PLANRT_NOTE_TENSOR_CORE & 1 ? PLANC_METHOD_TENSOR_CORE : PLANC_METHOD_SCALAR;
 }
 
 /* Among variants that the constants cannot tell apart, the library's own order decides: a hundredth for each place. */

@@ -75,7 +75,8 @@ static inline const planc_variant *planc_costs_variants(const planc_costs *costs
 int32_t planc_variant_fastest(const planc_variant *variants, int32_t count, int64_t limit);
 /* How a library's kernel multiplies, as far as the library tells. */
 typedef enum planc_method {
-  PLANC_METHOD_PLAIN,
+  PLANC_METHOD_PLAIN,  /* nothing is told: at the rate of the op's type */
+  PLANC_METHOD_SCALAR, /* without tensor cores: f16 and bf16 at f32's rate */
   PLANC_METHOD_TENSOR_CORE,
   PLANC_METHOD_WINOGRAD,
   PLANC_METHOD_FFT

@@ -102,6 +102,7 @@ static planc_status open_host_arena(planrt_device *device) {
   void *map = mmap(NULL, (size_t)device->host_map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (map == MAP_FAILED) return planc_error(PLANC_DEVICE, "no memory for a host arena of %lld bytes", (long long)bytes);
   device->host_arena = map;
+  (void)madvise(map, (size_t)device->host_map_bytes, MADV_HUGEPAGE); /* fewer pages to bring in, and to pin */
   populate(map, device->host_map_bytes);
   return planc_context(planrt_cuda_pin(device, map, bytes), "host arena");
 }

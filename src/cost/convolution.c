@@ -65,11 +65,15 @@ static planc_product implicit_product(const planc_conv_case *of) {
   return product;
 }
 
+static bool at_half_rate(const planc_conv_case *of) {
+  return planc_is_half(of->dtype) && !of->scalar;
+}
+
 static planc_variant implicit_gemm(const planc_profile *profile, const planc_conv_case *of) {
   planc_work work = {0};
   sizes bytes = sizes_of(of);
   planc_product product = implicit_product(of);
-  planc_work_multiply(&work, profile, PLANC_MULTIPLY_IMPLICIT_GEMM, planc_is_half(of->dtype), &product,
+  planc_work_multiply(&work, profile, PLANC_MULTIPLY_IMPLICIT_GEMM, at_half_rate(of), &product,
                       add3(bytes.data, bytes.filter, bytes.result));
   return planc_work_variant(&work, "implicit-gemm", 0);
 }
@@ -83,7 +87,7 @@ static planc_variant depthwise(const planc_profile *profile, const planc_conv_ca
   planc_work work = {0};
   sizes bytes = sizes_of(of);
   int64_t steps = mul3(mul3(conv->k, conv->p, conv->q), planc_mul_saturate(conv->r, conv->s), of->images);
-  planc_work_stream(&work, profile, PLANC_CLASS_conv, planc_is_half(of->dtype), planc_mul_saturate(2, steps),
+  planc_work_stream(&work, profile, PLANC_CLASS_conv, at_half_rate(of), planc_mul_saturate(2, steps),
                     add3(bytes.data, bytes.filter, bytes.result));
   return planc_work_variant(&work, "depthwise", 0);
 }
@@ -116,7 +120,7 @@ static planc_variant gemm(const planc_profile *profile, const planc_conv_case *o
     product.columns = planc_mul_saturate(conv->p, conv->q);
     product.count = planc_mul_saturate(product.count, of->images);
   }
-  planc_work_multiply(&work, profile, PLANC_MULTIPLY_GEMM, planc_is_half(of->dtype), &product,
+  planc_work_multiply(&work, profile, PLANC_MULTIPLY_GEMM, at_half_rate(of), &product,
                       add3(operand, bytes.filter, bytes.result));
   return planc_work_variant(&work, "gemm", columns);
 }

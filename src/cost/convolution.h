@@ -34,6 +34,7 @@ typedef struct planc_conv_case {
   const planc_conv *conv;
   planc_layout layout;
   planc_dtype dtype;
+  bool scalar; /* by kernels without tensor cores: f16 and bf16 at f32's rate */
   int64_t images;
 } planc_conv_case;
 

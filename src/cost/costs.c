@@ -149,7 +149,9 @@ static const char *algorithm_of(const planc_conv *conv, planc_method method) {
 static planc_variant predict_conv(const planc_profile *profile, const planc_conv_case *at, planc_method method) {
   planc_variant found[PLANC_MAX_CONV_VARIANTS], out = {0};
   if (method == PLANC_METHOD_TENSOR_CORE) return planc_conv_tensor_core(profile, at);
-  int32_t count = planc_conv_variants(profile, at, found);
+  planc_conv_case as_told = *at;
+  as_told.scalar = method == PLANC_METHOD_SCALAR;
+  int32_t count = planc_conv_variants(profile, &as_told, found);
   for (int32_t v = 0; v < count; v++)
     if (!out.algorithm || strcmp(found[v].algorithm, algorithm_of(at->conv, method)) == 0) out = found[v];
   return out;

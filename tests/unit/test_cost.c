@@ -422,6 +422,33 @@ START_TEST(algorithms_win_where_they_should) {
 }
 END_TEST
 
+/* A large convolution of a type, by a library's kernel. */
+static int64_t predicted_ns(const planc_profile *profile, const char *type, planc_method method) {
+  char text[256];
+  planc_variant found;
+  snprintf(text, sizeof text,
+           "planc-graph: 1\nname: g\ntensors:\n  x: input %s[N,256,56,56]\n  w: param %s[256,256,3,3]\n"
+           "  y: %s[N,256,56,56]\nops:\n  - {op: c, type: conv2d, in: [x, w], out: [y], attrs: {pad: [1, 1]}}\n",
+           type, type, type);
+  planc_graph *graph = graph_of(text);
+  ok(planc_cost_predict(profile, graph, 0, 64, method, &found));
+  planc_graph_free(graph);
+  return found.time_ns;
+}
+
+/* Half types save time on tensor cores; other kernels compute in f32 whatever the type. */
+START_TEST(half_types_are_fast_on_tensor_cores_only) {
+  planc_profile *profile = profile_of("profiles/h100.json");
+  int64_t f32 = predicted_ns(profile, "f32", PLANC_METHOD_SCALAR);
+  ck_assert_int_eq(f32, predicted_ns(profile, "f32", PLANC_METHOD_PLAIN));
+  ck_assert_int_eq(f32, predicted_ns(profile, "bf16", PLANC_METHOD_SCALAR));
+  ck_assert_int_gt(f32, 4 * predicted_ns(profile, "bf16", PLANC_METHOD_TENSOR_CORE));
+  ck_assert_int_eq(predicted_ns(profile, "bf16", PLANC_METHOD_TENSOR_CORE),
+                   predicted_ns(profile, "bf16", PLANC_METHOD_PLAIN));
+  planc_profile_free(profile);
+}
+END_TEST
+
 START_TEST(fastest_within_a_limit) {
   uint64_t state = 11;
   for (int round = 0; round < 2000; round++) {
@@ -543,6 +570,7 @@ int main(void) {
   TCase *properties = tcase_create("properties");
   tcase_add_loop_test(properties, random_convolutions, 0, COUNT(devices));
   tcase_add_test(properties, algorithms_win_where_they_should);
+  tcase_add_test(properties, half_types_are_fast_on_tensor_cores_only);
   tcase_add_test(properties, fastest_within_a_limit);
   TCase *whole = tcase_create("table");
   tcase_add_test(whole, batches_are_sorted_and_found);

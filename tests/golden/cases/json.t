@@ -19,7 +19,7 @@
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ~ planrun exec tiny.plan --synthetic --json
-  {"planrun":"exec/1","loss":null,"losses":[],"accuracy":null,"verified":true,"iterations":<N>,"interrupted":false,"peak_bytes":<N>,"host_peak_bytes":<N>,"taken_bytes":<N>,"run_ns":<N>,"plans_adopted":<N>}
+  {"planrun":"exec/1","loss":null,"losses":[],"accuracy":null,"verified":true,"iterations":<N>,"interrupted":false,"peak_bytes":<N>,"host_peak_bytes":<N>,"taken_bytes":<N>,"run_ns":<N>,"period_ns":null,"plans_adopted":<N>}
 
 A line is JSON to others too.
 
