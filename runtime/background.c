@@ -7,7 +7,9 @@
 
 #include "runtime/measure.h"
 
-enum { MOST_THREADS = 64, SLICE_NS = 2000000, BLOCK = 4 << 20, DEVICE_BLOCK = 256 << 20, AHEAD = 4 };
+enum { MOST_THREADS = 64, SLICE_NS = 2000000, DEVICE_BLOCK = 256 << 20 };
+/* Copies enqueued at once, of blocks so large that a link hardly rests between one lot and the next. */
+enum { AHEAD = 4, HOST_BLOCK = 4 << 20, LINK_BLOCK = 32 << 20 };
 
 struct planrt_background {
   atomic_bool stop;
@@ -15,6 +17,8 @@ struct planrt_background {
   const planrt_backend *backend;
   planrt_device *device; /* or NULL */
   planrt_direction direction;
+  int64_t block_bytes;
+  int32_t n_blocks; /* that copies take in turn */
   int32_t n_threads;
   pthread_t threads[MOST_THREADS];
   planc_status failure; /* of the thread that works on the device */
@@ -61,8 +65,11 @@ static void *copy(void *argument) {
   char *device = b->backend->arena(b->device), *host = b->backend->host_arena(b->device);
   bool in = b->direction == PLANRT_H2D;
   while (!atomic_load(&b->stop) && !b->failure) {
-    for (int i = 0; i < AHEAD && !b->failure; i++)
-      b->failure = b->backend->copy(b->device, 0, b->direction, in ? device : host, in ? host : device, BLOCK, NULL);
+    for (int i = 0; i < AHEAD && !b->failure; i++) {
+      int64_t at = i % b->n_blocks * b->block_bytes;
+      char *to = (in ? device : host) + at, *from = (in ? host : device) + at;
+      b->failure = b->backend->copy(b->device, 0, b->direction, to, from, b->block_bytes, NULL);
+    }
     if (!b->failure) b->failure = b->backend->synchronize(b->device);
   }
   return NULL;
@@ -111,8 +118,10 @@ planc_status planrt_background_copy(const planrt_backend *backend, planrt_direct
   if (!b) return planc_error(PLANC_OUT_OF_MEMORY, "background work");
   b->backend = backend;
   b->direction = direction;
-  planrt_device_options options = {.arena_bytes = BLOCK,
-                                   .host_arena_bytes = BLOCK,
+  b->block_bytes = backend == &planrt_host_backend ? HOST_BLOCK : LINK_BLOCK;
+  b->n_blocks = backend == &planrt_host_backend ? 1 : AHEAD;
+  planrt_device_options options = {.arena_bytes = b->n_blocks * b->block_bytes,
+                                   .host_arena_bytes = b->n_blocks * b->block_bytes,
                                    .n_streams = 1,
                                    .concurrent = true,
                                    .link_bytes_per_s = link_bytes_per_s};
