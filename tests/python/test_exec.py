@@ -53,6 +53,16 @@ class Exec(unittest.TestCase):
         self.assertLessEqual(report["peak_bytes"], budget)
         self.assertGreaterEqual(report["accuracy"], 0.97)
 
+    def test_the_steady_time_of_a_period(self):
+        path, _ = plan(self.folder.name, "any.plan", "--batch", 64, "--policy", "none")
+        for options, known in ((["-n", 1], False), (["-n", 2], True), (["-n", 20, "--sequential"], True),
+                               (["-n", 5, "--verify"], False)):
+            report = json.loads(run("planrun", "exec", path, "--json", *options))
+            self.assertEqual(report["period_ns"] is not None, known, options)
+            if known:
+                self.assertLessEqual(report["period_ns"] * (report["iterations"] - 1), report["run_ns"])
+                self.assertGreater(report["period_ns"] * report["iterations"], report["run_ns"] // 20)
+
     def test_a_transformer_learns_in_half_its_memory(self):
         def planned(name, *options):
             return plan(self.folder.name, name, "--batch", 16, *options, graph="tiny-transformer")
