@@ -71,7 +71,7 @@ $(CUDA_PLUGIN): $(call obj,$(CUDA_C)) $(CUDA_CU:%=$(BUILD)/%.o)
 EMULATED = $(BUILD)/emulated
 EMULATED_PLUGIN = $(EMULATED)/libplanrt-cuda.so
 EMULATOR_SRC = $(wildcard tests/cuda/emulator/*.cpp)
-CXX_EMULATED = $(CXX) -std=c++17 -Wall -Wextra $(CFLAGS) $(EXTRA_CFLAGS) -fPIC -I. -Iinclude -Isrc -isystem $(CUDA_HOME)/include \
+CXX_EMULATED = $(CXX) -std=c++17 -Wall -Wextra $(CFLAGS) $(EXTRA_CFLAGS) -DPLANRT_CUDA_SMALL_LIMITS -fPIC -I. -Iinclude -Isrc -isystem $(CUDA_HOME)/include \
 	-isystem $(CUDNN_HOME)/include -MMD -MP -c
 emulated: build $(EMULATED_PLUGIN)
 # For a machine with a GPU: all that check-gpu needs in a folder, and check-gpu itself.

@@ -22,7 +22,8 @@ uint64_t draw(uint64_t below);
 
 /* An op over tensors whose sizes are letters a to f. `types` has a letter per input, output and side effect:
  *   T f32, then bf16; P f32, and bf16 too where T is; F f32; I i64.
- * `fills` has a letter per input and side effect: u uniform, p positive, q of few different values, i ids below size
+ * `fills` has a letter per input and side effect: u uniform, p positive, q of few different values and rarely
+ *   a zero with a sign, an infinity or no number, i ids below size
  * `ids` and a few that are not, y what the forward op makes of input 0. */
 typedef struct op_case {
   const char *layout, *tensors, *op, *types, *fills;

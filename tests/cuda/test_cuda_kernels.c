@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/host/kernels.h"
+#include "runtime/random.h"
 #include "tests/cuda/kernel_call.h"
 
 /* --- Ops on anything ------------------------------------------------------------------------------------------------
@@ -136,43 +137,91 @@ START_TEST(long_ones) {
 }
 END_TEST
 
+/* Channels whose runs are whole vectors in both types, in one of them, in none, and single elements. */
+START_TEST(runs_of_channels) {
+  static const sizes shapes[] = {{{5, 8, 2}}, {{5, 4, 3}}, {{5, 3, 3}}, {{8, 1, 1}}, {{16, 4, 8}}};
+  for (int k = 0; k < N_CASES; k++) {
+    if (!strstr(cases[k].op, "type: bias,") && !strstr(cases[k].op, "type: batchnorm")) continue;
+    seed_draws((uint64_t)k << 48);
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) check_case(&cases[k], &shapes[s], 3);
+  }
+}
+END_TEST
+
 /* --- Windows ------------------------------------------------------------------------------------------------------ */
 
-/* Draws a window, and an image that it fits. */
-static void draw_window(char *attrs, sizes *with) {
-  int64_t *of = with->of, kernel[2], stride[2], pad[2];
-  of[0] = (int64_t[]){1, 2, 3, 8, 16}[draw(5)];
+typedef struct window {
+  int64_t kernel[2], stride[2], pad[2], image[2];
+} window;
+
+/* Images of several tiles in both directions, windows with gaps between them, larger than a tile, and of more places
+ * than a byte tells apart. */
+static const window windows_of_note[] = {
+    {{2, 2}, {2, 2}, {0, 0}, {70, 133}},    {{3, 3}, {2, 2}, {1, 1}, {67, 130}},
+    {{3, 3}, {1, 1}, {1, 1}, {65, 129}},    {{3, 3}, {2, 2}, {0, 0}, {33, 65}},
+    {{3, 3}, {1, 1}, {0, 0}, {32, 64}},     {{2, 2}, {2, 2}, {1, 1}, {97, 31}},
+    {{3, 3}, {2, 2}, {2, 2}, {12, 17}},     {{5, 4}, {1, 2}, {4, 3}, {40, 70}},
+    {{2, 1}, {3, 5}, {1, 0}, {70, 140}},    {{1, 1}, {40, 70}, {0, 0}, {90, 150}},
+    {{15, 17}, {1, 1}, {7, 8}, {36, 70}},   {{17, 15}, {4, 3}, {0, 14}, {70, 66}},
+    {{16, 16}, {3, 5}, {15, 1}, {40, 50}},  {{16, 16}, {9, 9}, {3, 3}, {16, 20}},
+    {{1, 200}, {1, 1}, {0, 100}, {5, 150}}, {{60, 4}, {20, 1}, {30, 2}, {100, 20}},
+};
+enum { N_WINDOWS = sizeof windows_of_note / sizeof *windows_of_note };
+
+/* A window, and an image that it fits. */
+static window draw_window(void) {
+  window w;
   for (int d = 0; d < 2; d++) {
-    kernel[d] = 1 + (int64_t)draw(4);
-    stride[d] = 1 + (int64_t)draw(3);
-    pad[d] = (int64_t)draw((uint64_t)kernel[d]);
-    of[1 + d] = kernel[d] + (int64_t)draw(12);
-    of[3 + d] = (of[1 + d] + 2 * pad[d] - kernel[d]) / stride[d] + 1;
+    w.kernel[d] = 1 + (int64_t)draw(4);
+    w.stride[d] = 1 + (int64_t)draw(3);
+    w.pad[d] = (int64_t)draw((uint64_t)w.kernel[d]);
+    w.image[d] = w.kernel[d] + (int64_t)draw(12);
   }
-  snprintf(attrs, TEXT, "attrs: {kernel: [%lld, %lld], stride: [%lld, %lld], pad: [%lld, %lld]}", (long long)kernel[0],
-           (long long)kernel[1], (long long)stride[0], (long long)stride[1], (long long)pad[0], (long long)pad[1]);
+  return w;
+}
+
+static const struct {
+  const char *tensors, *op, *types, *fills;
+} pools[] = {{"x: input f32[%s]\ny: f32[%s]", "type: maxpool2d, in: [x], out: [y], %s", "TT", "q"},
+             {"x: input f32[%s]\ny: f32[%s]", "type: avgpool2d, in: [x], out: [y], %s", "TT", "u"},
+             {"dx: f32[%s]\ndy: input f32[%s]", "type: avgpool2d_grad, in: [dy], out: [dx], %s", "TT", "u"},
+             {"x: input f32[%s]\ny: input f32[%s]\ndy: input f32[%s]\ndx: f32[%s]",
+              "type: maxpool2d_grad, in: [x, y, dy], out: [dx], %s", "TTTT", "qyu"},
+             {"x: input f32[%s]\ny: input f32[%s]\ndy: input f32[%s]\ndx: f32[%s]",
+              "type: maxpool2d_grad, in: [x, y, dy], out: [dx], %s", "TTTT", "qyq"}};
+enum { N_POOLS = sizeof pools / sizeof *pools };
+
+static void check_pool(int kind, const window *w, bool nhwc, int64_t channels, int64_t batch) {
+  char attrs[TEXT], tensors[TEXT], op[TEXT], image[2][64];
+  sizes with = {{channels, w->image[0], w->image[1]}};
+  for (int d = 0; d < 2; d++) with.of[3 + d] = (w->image[d] + 2 * w->pad[d] - w->kernel[d]) / w->stride[d] + 1;
+  snprintf(attrs, sizeof attrs, "attrs: {kernel: [%lld, %lld], stride: [%lld, %lld], pad: [%lld, %lld]}",
+           (long long)w->kernel[0], (long long)w->kernel[1], (long long)w->stride[0], (long long)w->stride[1],
+           (long long)w->pad[0], (long long)w->pad[1]);
+  snprintf(image[0], sizeof image[0], nhwc ? "N,$b,$c,$a" : "N,$a,$b,$c");
+  snprintf(image[1], sizeof image[1], nhwc ? "N,$d,$e,$a" : "N,$a,$d,$e");
+  snprintf(tensors, sizeof tensors, pools[kind].tensors, image[0], image[1], image[1], image[0]);
+  snprintf(op, sizeof op, pools[kind].op, attrs);
+  op_case c = {nhwc ? "NHWC" : "NCHW", tensors, op, pools[kind].types, pools[kind].fills, 0, 0};
+  check_case(&c, &with, batch);
 }
 
 START_TEST(windows) {
-  static const struct {
-    const char *tensors, *op, *types, *fills;
-  } kinds[] = {{"x: input f32[%s]\ny: f32[%s]", "type: maxpool2d, in: [x], out: [y], %s", "TT", "q"},
-               {"x: input f32[%s]\ny: f32[%s]", "type: avgpool2d, in: [x], out: [y], %s", "TT", "u"},
-               {"dx: f32[%s]\ndy: input f32[%s]", "type: avgpool2d_grad, in: [dy], out: [dx], %s", "TT", "u"},
-               {"x: input f32[%s]\ny: input f32[%s]\ndy: input f32[%s]\ndx: f32[%s]",
-                "type: maxpool2d_grad, in: [x, y, dy], out: [dx], %s", "TTTT", "qyu"}};
   seed_draws((uint64_t)_i << 32);
   for (int round = 0; round < 40; round++) {
-    bool nhwc = round % 2;
-    char attrs[TEXT], tensors[TEXT], op[TEXT], image[2][64];
-    sizes with;
-    draw_window(attrs, &with);
-    snprintf(image[0], sizeof image[0], nhwc ? "N,$b,$c,$a" : "N,$a,$b,$c");
-    snprintf(image[1], sizeof image[1], nhwc ? "N,$d,$e,$a" : "N,$a,$d,$e");
-    snprintf(tensors, sizeof tensors, kinds[_i].tensors, image[0], image[1], image[1], image[0]);
-    snprintf(op, sizeof op, kinds[_i].op, attrs);
-    op_case c = {nhwc ? "NHWC" : "NCHW", tensors, op, kinds[_i].types, kinds[_i].fills, 0, 0};
-    check_case(&c, &with, 1 + (int64_t)draw(3));
+    window w = draw_window();
+    check_pool(_i, &w, round % 2, (int64_t[]){1, 2, 3, 8, 16}[draw(5)], 1 + (int64_t)draw(3));
+  }
+}
+END_TEST
+
+START_TEST(large_windows) {
+  seed_draws((uint64_t)_i << 40);
+  const window *w = &windows_of_note[_i];
+  for (int kind = 0; kind < N_POOLS; kind++) {
+    check_pool(kind, w, false, 1, 1);
+    check_pool(kind, w, false, 3, 2);
+    if (w->image[0] * w->image[1] < 2500) check_pool(kind, w, true, 8, 1);
   }
 }
 END_TEST
@@ -228,6 +277,17 @@ START_TEST(learning_rates) {
   launch.step = (planrt_step){.period = 40, .learning_rate = 0.125};
   check_call(case_of(types[_i]), &one, &launch);
   one_call_close(&one);
+}
+END_TEST
+
+/* Losses of more positions than the blocks take at once, by rows of any length and by runs. */
+START_TEST(loss_of_many_positions) {
+  static const sizes shapes[] = {{{2056}}, {{3, 100, 300}}, {{3, 25, 40}}};
+  static const int64_t batches[] = {270, 3, 3};
+  int kind = 0;
+  for (int k = 0; k < N_CASES; k++)
+    if (strstr(cases[k].op, "type: softmax_xent,") && kind++ == _i) check_case(&cases[k], &shapes[_i], batches[_i]);
+  ck_assert_int_eq(kind, 3);
 }
 END_TEST
 
@@ -292,19 +352,43 @@ START_TEST(far_from_zero) {
 }
 END_TEST
 
+/* --- Words -------------------------------------------------------------------------------------------------------- */
+
+/* A digest is this sum, and what is drawn are these words, wherever the bytes lie. */
+START_TEST(words) {
+  enum { BYTES = 50011, SEED = 5, WORDS = (BYTES + 7) / 8 };
+  _Alignas(16) static unsigned char memory[BYTES + 16];
+  uint64_t key = planrt_mix(SEED), from = 3, expected = planrt_random(key, BYTES), word[WORDS] = {0}, sum = 0;
+  unsigned char *data = memory + _i;
+  ck_assert_int_eq(planrt_cuda_draw(NULL, &from, 9, data, BYTES), cudaSuccess);
+  memcpy(word, data, BYTES);
+  for (uint64_t k = 0; k < WORDS; k++) {
+    uint64_t drawn = planrt_random(planrt_random(from, 9), k);
+    ck_assert_mem_eq(&word[k], &drawn, k + 1 < WORDS ? 8 : BYTES % 8);
+    expected += planrt_mix((key + k * UINT64_C(0x9e3779b97f4a7c15)) ^ word[k]);
+  }
+  ck_assert_int_eq(planrt_cuda_digest(NULL, SEED, data, BYTES, &sum), cudaSuccess);
+  ck_assert_uint_eq(sum, expected);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("cuda kernels");
   TCase *c = tcase_create("cuda kernels");
   tcase_set_timeout(c, 300);
   tcase_add_loop_test(c, ops, 0, N_CASES);
   tcase_add_loop_test(c, long_ones, 0, N_CASES);
-  tcase_add_loop_test(c, windows, 0, 4);
+  tcase_add_test(c, runs_of_channels);
+  tcase_add_loop_test(c, windows, 0, N_POOLS);
+  tcase_add_loop_test(c, large_windows, 0, N_WINDOWS);
   tcase_add_loop_test(c, upsampling, 0, 6);
+  tcase_add_loop_test(c, loss_of_many_positions, 0, 3);
   tcase_add_test(c, dropout_of_a_round);
   tcase_add_loop_test(c, learning_rates, 0, 3);
   tcase_add_loop_test(c, inference, 0, 3);
   tcase_add_loop_test(c, recompute, 0, 2);
   tcase_add_loop_test(c, far_from_zero, 0, 2);
+  tcase_add_loop_test(c, words, 0, 16);
   suite_add_tcase(suite, c);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);

@@ -49,7 +49,7 @@ struct GivenStatistics {
   }
 };
 
-template <typename T>
+template <typename T, bool WITHIN>
 struct Normalise {
   static constexpr int WIDTH = vector_width<T>();
   Channels shape;
@@ -59,7 +59,7 @@ struct Normalise {
   bool vector_parameters;
   template <int W>
   __device__ void apply(int64_t i, bool vector) const {
-    ChannelsAt<W> at(shape, i);
+    ChannelsAt<W, WITHIN> at(shape, i);
     float v[W], m[W], s[W], g[W], b[W];
     load<W>(x + i, vector, v);
     at.values(mean, vector_parameters, m);
@@ -74,9 +74,12 @@ struct Normalise {
 template <typename T>
 cudaError_t normalise(cudaStream_t stream, planrt_cuda_channels shape, const void *x, const float *gamma,
                       const float *beta, const float *mean, const float *invstd, void *y) {
-  Normalise<T> op{Channels(shape),     static_cast<const T *>(x),         gamma, beta, mean, invstd,
-                  static_cast<T *>(y), aligned(gamma, beta, mean, invstd)};
-  return elementwise(stream, elements_of(shape), aligned(x, y), op);
+  return with_within<vector_width<T>()>(shape, [&](auto within) {
+    Normalise<T, decltype(within)::value> op{
+        Channels(shape),     static_cast<const T *>(x),         gamma, beta, mean, invstd,
+        static_cast<T *>(y), aligned(gamma, beta, mean, invstd)};
+    return elementwise(stream, elements_of(shape), aligned(x, y), op);
+  });
 }
 
 /* --- Backward ----------------------------------------------------------------------------------------------------- */
@@ -119,7 +122,7 @@ struct PutProducts {
   }
 };
 
-template <typename T>
+template <typename T, bool WITHIN>
 struct InputGradient {
   static constexpr int WIDTH = vector_width<T>();
   Channels shape;
@@ -129,7 +132,7 @@ struct InputGradient {
   bool vector_parameters;
   template <int W>
   __device__ void apply(int64_t i, bool vector) const {
-    ChannelsAt<W> at(shape, i);
+    ChannelsAt<W, WITHIN> at(shape, i);
     float v[W], d[W], g[W], m[W], s[W], md[W], mp[W];
     load<W>(x + i, vector, v);
     load<W>(dy + i, vector, d);
@@ -202,16 +205,18 @@ cudaError_t planrt_cuda_batchnorm_grad(cudaStream_t stream, planrt_cuda_dtype dt
     cudaError_t code = reduce(
         stream, shape, Products<T>{Channels(shape), x, dy, at->mean, aligned(x, dy), aligned(at->mean)}, finish, parts);
     if (code != cudaSuccess) return code;
-    InputGradient<T> op{Channels(shape),
-                        x,
-                        dy,
-                        at->gamma,
-                        at->mean,
-                        at->invstd,
-                        mean_dy,
-                        mean_product,
-                        static_cast<T *>(at->dx),
-                        aligned(at->gamma, at->mean, at->invstd, mean_dy, mean_product)};
-    return elementwise(stream, elements_of(shape), aligned(x, dy, at->dx), op);
+    return with_within<vector_width<T>()>(shape, [&](auto within) {
+      InputGradient<T, decltype(within)::value> op{Channels(shape),
+                                                   x,
+                                                   dy,
+                                                   at->gamma,
+                                                   at->mean,
+                                                   at->invstd,
+                                                   mean_dy,
+                                                   mean_product,
+                                                   static_cast<T *>(at->dx),
+                                                   aligned(at->gamma, at->mean, at->invstd, mean_dy, mean_product)};
+      return elementwise(stream, elements_of(shape), aligned(x, dy, at->dx), op);
+    });
   });
 }

@@ -5,7 +5,7 @@
 namespace planrt {
 namespace {
 
-template <typename T, typename P>
+template <typename T, typename P, bool WITHIN>
 struct Bias {
   static constexpr int WIDTH = vector_width<T>();
   Channels shape;
@@ -17,7 +17,7 @@ struct Bias {
   __device__ void apply(int64_t i, bool vector) const {
     float v[W], bias[W];
     load<W>(x + i, vector, v);
-    ChannelsAt<W>(shape, i).values(b, vector_b, bias);
+    ChannelsAt<W, WITHIN>(shape, i).values(b, vector_b, bias);
     for (int k = 0; k < W; k++) v[k] = v[k] + bias[k];
     store<W>(y + i, vector, v);
   }
@@ -59,9 +59,11 @@ cudaError_t planrt_cuda_bias(cudaStream_t stream, planrt_cuda_dtype dtype, planr
   return with_types(dtype, bias_dtype, [&](auto tag, auto bias_tag) {
     using T = decltype(tag);
     using P = decltype(bias_tag);
-    Bias<T, P> op{Channels(shape), static_cast<const T *>(x), static_cast<const P *>(b), static_cast<T *>(y),
-                  aligned(b)};
-    return elementwise(stream, elements_of(shape), aligned(x, y), op);
+    return with_within<vector_width<T>()>(shape, [&](auto within) {
+      Bias<T, P, decltype(within)::value> op{Channels(shape), static_cast<const T *>(x), static_cast<const P *>(b),
+                                             static_cast<T *>(y), aligned(b)};
+      return elementwise(stream, elements_of(shape), aligned(x, y), op);
+    });
   });
 }
 

@@ -17,8 +17,9 @@ inline int64_t elements_of(const planrt_cuda_channels &shape) {
   return shape.outer * shape.channels * shape.inner;
 }
 
-/* Which channels W neighbours from element i on belong to. */
-template <int W>
+/* Which channels W neighbours from element i on belong to. WITHIN: always to one, as runs are multiples of W and i is.
+ */
+template <int W, bool WITHIN>
 struct ChannelsAt {
   const Channels &shape;
   int64_t channel, left; /* of the first, and elements of its run from here on */
@@ -35,6 +36,11 @@ struct ChannelsAt {
   /* Each one's value of an array by channel; `vector`: the array is aligned. */
   template <typename P>
   __device__ void values(const P *of, bool vector, float (&to)[W]) const {
+    if (WITHIN) {
+      float value = to_float(of[channel]);
+      for (int k = 0; k < W; k++) to[k] = value;
+      return;
+    }
     if (neighbours) {
       load<W>(of + channel, vector, to);
       return;
@@ -50,6 +56,12 @@ struct ChannelsAt {
     }
   }
 };
+
+/* Calls `launch` with whether vectors of W elements are of one channel each, as a constant. */
+template <int W, typename F>
+cudaError_t with_within(const planrt_cuda_channels &shape, F launch) {
+  return shape.inner % W == 0 ? launch(std::true_type()) : launch(std::false_type());
+}
 
 }  // namespace planrt
 

@@ -7,6 +7,8 @@
 
 #include <cuda_bf16.h>
 
+#include <type_traits>
+
 #include "runtime/cuda/kernels.h"
 
 namespace planrt {
@@ -100,18 +102,29 @@ __device__ inline void store(T *to, bool vector, const float (&from)[W]) {
 
 /* --- Division --------------------------------------------------------------------------------------------------- */
 
+__device__ inline uint32_t high_product(uint32_t a, uint32_t b) {
+  return __umulhi(a, b);
+}
+__device__ inline uint64_t high_product(uint64_t a, uint64_t b) {
+  return __umul64hi(a, b);
+}
+
 /* Division by a number that a launch does not change, as a multiplication (Granlund and Montgomery, Division by
- * Invariant Integers using Multiplication, 1994, Fig. 4.1). Exact for all numerators from 0 to 2^63 - 1. */
-struct Divisor {
-  uint64_t divisor, multiplier;
+ * Invariant Integers using Multiplication, 1994, Fig. 4.1). Exact for all numerators from 0 to the index type's
+ * largest. */
+template <typename Index>
+struct DivisorOf {
+  using Word = std::make_unsigned_t<Index>;
+  static constexpr int BITS = 8 * sizeof(Word);
+  Word divisor, multiplier;
   int shift;
 
-  explicit Divisor(int64_t by) : divisor(by > 0 ? static_cast<uint64_t>(by) : 1), multiplier(1), shift(0) {
-    while (shift < 63 && (uint64_t{1} << shift) < divisor) shift++;
-    /* floor(2^64 (2^shift - divisor) / divisor) + 1, bit by bit. */
-    uint64_t rest = (uint64_t{1} << shift) - divisor, quotient = 0;
-    for (int bit = 0; bit < 64; bit++) {
-      bool carries = rest >> 63 != 0;
+  explicit DivisorOf(int64_t by) : divisor(by > 0 ? static_cast<Word>(by) : 1), multiplier(1), shift(0) {
+    while (shift < BITS - 1 && (Word{1} << shift) < divisor) shift++;
+    /* floor(2^BITS (2^shift - divisor) / divisor) + 1, bit by bit. */
+    Word rest = (Word{1} << shift) - divisor, quotient = 0;
+    for (int bit = 0; bit < BITS; bit++) {
+      bool carries = rest >> (BITS - 1) != 0;
       rest <<= 1;
       bool fits = carries || rest >= divisor;
       if (fits) rest -= divisor;
@@ -120,25 +133,46 @@ struct Divisor {
     multiplier += quotient;
   }
 
-  __device__ int64_t quotient(int64_t of) const {
-    uint64_t n = static_cast<uint64_t>(of);
-    return static_cast<int64_t>((__umul64hi(n, multiplier) + n) >> shift);
+  __device__ Index quotient(Index of) const {
+    Word n = static_cast<Word>(of);
+    return static_cast<Index>((high_product(n, multiplier) + n) >> shift);
   }
   /* Gives the quotient, and leaves the remainder. */
-  __device__ int64_t split(int64_t &n) const {
-    int64_t q = quotient(n);
-    n -= q * static_cast<int64_t>(divisor);
+  __device__ Index split(Index &n) const {
+    Index q = quotient(n);
+    n -= q * static_cast<Index>(divisor);
     return q;
   }
 };
 
+using Divisor = DivisorOf<int64_t>;
+using SmallDivisor = DivisorOf<int32_t>;
+
 /* --- Blocks ----------------------------------------------------------------------------------------------------- */
 
+/* What bounds a launch: as it is on a device, or so small that tests of small shapes go beyond it. */
+#ifdef PLANRT_CUDA_SMALL_LIMITS
+constexpr int64_t limit(int64_t, int64_t in_tests) {
+  return in_tests;
+}
+#else
+constexpr int64_t limit(int64_t on_device, int64_t) {
+  return on_device;
+}
+#endif
+
+constexpr int64_t MOST_BLOCKS = limit(1 << 16, 3);
+/* Of kernels whose every block has work to do beside its elements'. */
+constexpr int64_t FEWER_BLOCKS = limit(2048, 3);
+
+inline int64_t divide_up(int64_t a, int64_t b) {
+  return a / b + (a % b != 0);
+}
+
 /* Enough blocks for one thread per piece of work; beyond the limit threads take several. */
-inline unsigned blocks_for(int64_t work, int64_t per_block = BLOCK) {
-  constexpr int64_t LIMIT = 1 << 16;
-  int64_t blocks = work / per_block + (work % per_block != 0);
-  return static_cast<unsigned>(blocks < 1 ? 1 : blocks > LIMIT ? LIMIT : blocks);
+inline unsigned blocks_for(int64_t work, int64_t per_block = BLOCK, int64_t most = MOST_BLOCKS) {
+  int64_t blocks = divide_up(work, per_block);
+  return static_cast<unsigned>(blocks < 1 ? 1 : blocks > most ? most : blocks);
 }
 
 __device__ inline int64_t first_thread() {

@@ -1,5 +1,5 @@
 /* Kernels beside ops: digests, stand-ins for ops, delays and the step. */
-#include "common.cuh"
+#include "merge.cuh"
 #include "runtime/random.h"
 
 namespace planrt {
@@ -8,25 +8,41 @@ namespace {
 constexpr int WORD = 8;
 
 /* Eight bytes, the first one lowest; past the end there are zeros. */
-__device__ inline uint64_t word_at(const unsigned char *data, int64_t bytes, int64_t index, bool vector) {
+__device__ inline uint64_t word_at(const unsigned char *data, int64_t bytes, int64_t index) {
   int64_t at = index * WORD;
-  if (vector && at + WORD <= bytes) return *reinterpret_cast<const uint64_t *>(data + at);
   uint64_t word = 0;
   for (int64_t k = 0; k < WORD && at + k < bytes; k++) word |= static_cast<uint64_t>(data[at + k]) << (8 * k);
   return word;
 }
 
-/* Sums of words, each mixed with its place: they commute, so the order of blocks does not matter. */
+struct alignas(2 * WORD) Words {
+  uint64_t first, second;
+};
+
+struct Sum {
+  uint64_t of;
+  __device__ void merge(const Sum &other) { of += other.of; }
+};
+
+__device__ inline uint64_t mixed(uint64_t key, int64_t place, uint64_t word) {
+  return planrt_mix((key + static_cast<uint64_t>(place) * UINT64_C(0x9e3779b97f4a7c15)) ^ word);
+}
+
+/* Sums of words, each mixed with its place: they commute, so the order of blocks does not matter. `pairs` of them are
+ * loaded together. */
 __global__ void __launch_bounds__(BLOCK)
-    digest_kernel(uint64_t seed, const unsigned char *data, int64_t bytes, bool vector, unsigned long long *sum) {
+    digest_kernel(uint64_t seed, const unsigned char *data, int64_t bytes, int64_t pairs, unsigned long long *sum) {
   uint64_t key = planrt_mix(seed), mine = first_thread() == 0 ? planrt_random(key, static_cast<uint64_t>(bytes)) : 0;
-  int64_t words = bytes / WORD + (bytes % WORD != 0);
-  for (int64_t i = first_thread(); i < words; i += all_threads()) {
-    uint64_t place = key + static_cast<uint64_t>(i) * UINT64_C(0x9e3779b97f4a7c15);
-    mine += planrt_mix(place ^ word_at(data, bytes, i, vector));
+  const Words *of = reinterpret_cast<const Words *>(data);
+  for (int64_t i = first_thread(); i < pairs; i += all_threads()) {
+    Words words = of[i];
+    mine += mixed(key, 2 * i, words.first) + mixed(key, 2 * i + 1, words.second);
   }
-  for (int distance = WARP / 2; distance > 0; distance /= 2) mine += __shfl_down_sync(~0U, mine, distance);
-  if (threadIdx.x % WARP == 0) atomicAdd(sum, static_cast<unsigned long long>(mine));
+  int64_t words = bytes / WORD + (bytes % WORD != 0);
+  for (int64_t i = 2 * pairs + first_thread(); i < words; i += all_threads())
+    mine += mixed(key, i, word_at(data, bytes, i));
+  Sum all = merged<BLOCK>(Sum{mine});
+  if (threadIdx.x == 0) atomicAdd(sum, static_cast<unsigned long long>(all.of));
 }
 
 /* Pseudo-random bytes of a key that is in device memory. */
@@ -69,7 +85,9 @@ using namespace planrt;
 
 cudaError_t planrt_cuda_digest(cudaStream_t stream, uint64_t seed, const void *data, int64_t bytes, uint64_t *sum) {
   const unsigned char *from = static_cast<const unsigned char *>(data);
-  return PLANRT_LAUNCH(digest_kernel, blocks_for(bytes / WORD), BLOCK, 0, stream, seed, from, bytes, aligned(data),
+  int64_t pairs = aligned(data) ? bytes / (2 * WORD) : 0;
+  unsigned blocks = blocks_for(pairs > 0 ? pairs : bytes / WORD, BLOCK, FEWER_BLOCKS);
+  return PLANRT_LAUNCH(digest_kernel, blocks, BLOCK, 0, stream, seed, from, bytes, pairs,
                        reinterpret_cast<unsigned long long *>(sum));
 }
 

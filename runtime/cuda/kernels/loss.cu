@@ -7,7 +7,7 @@
 namespace planrt {
 namespace {
 
-constexpr int64_t LOSS_BLOCKS = 1024;
+constexpr int64_t LOSS_BLOCKS = limit(1024, 260);
 
 __device__ inline float loss_of(const Exponentials &all, float logit) {
   return logf(all.sum) + all.largest - logit;
@@ -99,8 +99,7 @@ struct LossGrad {
 int64_t loss_blocks(const planrt_cuda_channels &shape) {
   int64_t positions = shape.outer * shape.inner;
   int64_t a_block = shape.inner > 1 ? BLOCK : shape.channels <= WARP_WIDTH ? BLOCK / WARP : 1;
-  int64_t blocks = positions / a_block + (positions % a_block != 0);
-  return blocks < 1 ? 1 : blocks > LOSS_BLOCKS ? LOSS_BLOCKS : blocks;
+  return blocks_for(positions, a_block, LOSS_BLOCKS);
 }
 
 template <typename T, typename P>

@@ -1,6 +1,4 @@
 /* Optimizer steps, in place on weights and state: one pass over all of them. */
-#include <algorithm>
-
 #include "elementwise.cuh"
 
 namespace planrt {
@@ -126,12 +124,11 @@ cudaError_t planrt_cuda_momentum(cudaStream_t stream, planrt_cuda_dtype grad_dty
 cudaError_t planrt_cuda_adam(cudaStream_t stream, planrt_cuda_dtype grad_dtype, int64_t n, float *w, float *m, float *v,
                              const void *grad, const planrt_cuda_adam_options *of, planrt_cuda_step_source step) {
   if (n <= 0) return cudaSuccess;
-  constexpr int64_t MOST_BLOCKS = 2048; /* each computes the factors */
   return with_type(grad_dtype, [&](auto tag) {
     using G = decltype(tag);
     Adam<G> op{w, m, v, static_cast<const G *>(grad), *of, step};
     int64_t packs = aligned(w, m, v, grad) ? n / Adam<G>::WIDTH : 0;
-    unsigned blocks = std::min<unsigned>(blocks_for(packs > 0 ? packs : n), MOST_BLOCKS);
+    unsigned blocks = blocks_for(packs > 0 ? packs : n, BLOCK, FEWER_BLOCKS);
     return PLANRT_LAUNCH(factored_kernel<Adam<G>>, blocks, BLOCK, 0, stream, op, packs, n);
   });
 }

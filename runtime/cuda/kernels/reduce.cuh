@@ -26,13 +26,9 @@ inline int lanes_of(int64_t channels) {
   return lanes;
 }
 
-inline int64_t divide_up(int64_t a, int64_t b) {
-  return a / b + (a % b != 0);
-}
-
 /* Enough slices to fill a large device, but none shorter than is worth a block. */
 inline int64_t slices_of(const planrt_cuda_channels &shape) {
-  constexpr int64_t BLOCKS = 2048, LIMIT = 1024, STEPS = 8;
+  constexpr int64_t BLOCKS = limit(2048, 128), LIMIT = limit(1024, 70), STEPS = limit(8, 1);
   int64_t across, steps;
   if (shape.inner == 1) {
     int lanes = lanes_of(shape.channels);

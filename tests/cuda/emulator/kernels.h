@@ -85,6 +85,9 @@ T __shfl_up_sync(unsigned, T value, unsigned distance) {
   return emulator::exchanged(value, emulated_lane() < distance ? emulated_lane() : emulated_lane() - distance);
 }
 
+inline uint32_t __umulhi(uint32_t a, uint32_t b) {
+  return static_cast<uint32_t>(static_cast<uint64_t>(a) * b >> 32);
+}
 inline uint64_t __umul64hi(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b >> 64);
 }
