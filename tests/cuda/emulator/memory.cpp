@@ -57,6 +57,7 @@ char *make_block(Where where, size_t bytes) {
   if (all == MAP_FAILED) return nullptr;
   char *pages = static_cast<char *>(all) + page;
   mprotect(pages, inside, PROT_READ | PROT_WRITE);
+  madvise(pages, inside, MADV_HUGEPAGE); /* it is protected, and not, at every piece of work */
   char *begin = pages + inside - round_up(bytes, alignment);
   memset(pages, slack_byte, static_cast<size_t>(begin - pages));
   memset(begin, fresh_byte, std::min(bytes, filled));
