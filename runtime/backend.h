@@ -102,6 +102,9 @@ struct planrt_backend {
   /* The workspace of the call's algorithm at the call's shapes, without looking for others; -1 when it does not run
    * there. */
   planc_status (*workspace)(planrt_device *device, const planrt_call *call, int64_t *out_bytes);
+  /* Whether that takes long, as a library has to build something first: a call is then asked about at few batches only.
+   * NULL: it never does. */
+  bool (*slow_workspace)(const planrt_device *device, const planrt_call *call);
   /* Finds how to run a call with its algorithm and sets its handle, which lives as long as the device. An algorithm
    * that the backend does not know (a plan made for another device) runs as the backend's plainest one. DEVICE when the
    * backend cannot run the call, or the workspace is too small. */
@@ -145,7 +148,7 @@ extern const planrt_backend planrt_host_backend;
 
 /* A plug-in is a shared object, libplanrt-NAME.so, with this function, which gives NULL when it was built for another
  * version of this interface. */
-enum { PLANRT_BACKEND_VERSION = 1 };
+enum { PLANRT_BACKEND_VERSION = 2 };
 #define PLANRT_PLUGIN_SYMBOL "planrt_plugin"
 typedef const planrt_backend *(*planrt_plugin_function)(int32_t backend_version, const char *planc_version);
 

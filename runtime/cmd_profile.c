@@ -52,8 +52,9 @@ typedef struct profiling {
   planrt_device_info info;
   char machine[512];
   const char *name;
-  cJSON *pieces; /* an array */
-  FILE *file;    /* the pieces' */
+  cJSON *pieces;  /* an array */
+  cJSON *reasons; /* for which ops have been left out: the keys of an object */
+  FILE *file;     /* the pieces' */
   char doing[64];
 } profiling;
 
@@ -306,31 +307,27 @@ static planc_status measure_all(profiling *p) {
 
 /* --- The profile ------------------------------------------------------------------------------------------------ */
 
-static int64_t largest_batch(const profiling *p) {
-  int64_t most = 0;
-  for (int32_t i = 0; i < p->n_batches; i++)
-    if (p->batches[i] > most) most = p->batches[i];
-  return most;
-}
-
 static void show_workspaces(void *user, int32_t done, int32_t of) {
   (void)user;
   planc_progress(stderr, "workspaces: batch %d of %d", done + 1, of);
 }
 
-/* A GPU's library has dozens of algorithms for a convolution: it is asked about the sizes of rounds only. */
-static planc_status add_workspaces(const profiling *p, cJSON *tree) {
-  planrt_batches batches;
+static planc_status ask_workspaces(const profiling *p, cJSON *tree, const planrt_batches *batches) {
   planrt_device *device;
   planrt_device_options nothing = {.deterministic = p->deterministic};
-  bool host = p->backend == &planrt_host_backend;
-  PLANC_TRY((host ? planrt_all_sizes : planrt_round_sizes)(largest_batch(p), &batches));
+  PLANC_TRY(p->backend->open(&nothing, &device));
+  planrt_list_options how = {.backend = p->backend, .device = device, .graph = p->graph, .stop = &interrupted};
+  planc_status status = planrt_profile_add_workspaces(tree, &how, batches);
+  p->backend->close(device);
+  return status;
+}
+
+static planc_status add_workspaces(const profiling *p, cJSON *tree) {
+  planrt_batches batches;
+  planc_status status = planrt_round_sizes(p->n_batches, p->batches, &batches);
+  batches.slow = true;
   batches.progress = show_workspaces;
-  planc_status status = p->backend->open(&nothing, &device);
-  if (!status) {
-    status = planrt_profile_add_workspaces(tree, p->backend, device, p->graph, &batches);
-    p->backend->close(device);
-  }
+  if (!status) status = ask_workspaces(p, tree, &batches);
   free(batches.sizes);
   planc_progress_end(stderr);
   return status;
@@ -371,11 +368,11 @@ static planc_status write_measured(const profiling *p) {
   cJSON *tree;
   PLANC_TRY(planrt_profile_compose(&head, p->graph, p->pieces, &tree));
   planc_status status = add_workspaces(p, tree);
-  if (!status) status = write_tree(p, tree);
+  if (!status && !interrupted) status = write_tree(p, tree);
   cJSON_Delete(tree);
-  if (!status) status = write_properties(p);
-  if (!status && unlink(p->part) != 0) status = planc_error(PLANC_IO, "%s: %s", p->part, strerror(errno));
-  return status;
+  if (status || interrupted) return status;
+  PLANC_TRY(write_properties(p));
+  return unlink(p->part) == 0 ? NULL : planc_error(PLANC_IO, "%s: %s", p->part, strerror(errno));
 }
 
 static planc_status profile_measured(profiling *p) {
@@ -390,13 +387,25 @@ static planc_status profile_measured(profiling *p) {
   if (!status) status = measure_all(p);
   planc_progress_end(stderr);
   PLANC_TRY(status);
-  if (!interrupted) return write_measured(p);
-  fprintf(stderr, "planrun: interrupted; the same command goes on from %s\n", p->part);
+  if (!interrupted) PLANC_TRY(write_measured(p));
+  if (interrupted && access(p->part, F_OK) == 0)
+    fprintf(stderr, "planrun: interrupted; the same command goes on from %s\n", p->part);
   return NULL;
 }
 
 static void show_listing(void *user, int32_t done, int32_t of) {
   planc_progress(stderr, "%s: batch %d of %d", ((const profiling *)user)->deviceless, done + 1, of);
+}
+
+/* Once for each reason: what holds for one convolution holds for all. */
+static void show_left_out(void *user, const char *op, planc_status why) {
+  profiling *p = user;
+  const char *reason = planc_status_message(why);
+  if (!p->reasons) p->reasons = cJSON_CreateObject();
+  if (!p->reasons || cJSON_HasObjectItem(p->reasons, reason)) return;
+  cJSON_AddTrueToObject(p->reasons, reason);
+  planc_progress_end(stderr);
+  fprintf(stderr, "planrun: note: op %s, and every other of which that holds, is left out: %s\n", op, reason);
 }
 
 static planc_status profile_described(profiling *p) {
@@ -406,12 +415,14 @@ static planc_status profile_described(profiling *p) {
                                   .n_batches = p->n_batches,
                                   .batches = p->batches,
                                   .deterministic = p->deterministic,
+                                  .stop = &interrupted,
                                   .progress = show_listing,
+                                  .refused = show_left_out,
                                   .user = p};
   cJSON *tree;
   planc_status status = planrt_profile_described(&how, &tree);
   planc_progress_end(stderr);
-  if (!status) status = write_tree(p, tree);
+  if (!status && tree) status = write_tree(p, tree);
   cJSON_Delete(tree);
   return status;
 }
@@ -430,6 +441,7 @@ static planc_status run(const planc_arguments *arguments) {
   planc_status status = profile(&p, arguments);
   if (p.file) fclose(p.file);
   cJSON_Delete(p.pieces);
+  cJSON_Delete(p.reasons);
   planc_graph_free(p.graph);
   free(p.part);
   if (!status && interrupted) raise(interrupted);

@@ -1,5 +1,6 @@
 /* What a backend has for the ops of a graph, without running any (measure.h). */
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/measure.h"
 #include "runtime/session.h"
@@ -36,30 +37,42 @@ static planc_status predict(const planc_profile *described, const planc_graph *g
                             const planrt_variant *variant, planrt_op_time *out) {
   planc_variant predicted;
   PLANC_TRY(planc_cost_predict(described, graph, op, batch, method_of(variant->notes), &predicted));
-  *out = (planrt_op_time){.op = op, .variant = *variant, .busy_ppm = predicted.busy_ppm, .predicted = true};
+  *out = (planrt_op_time){
+      .op = op, .variant = *variant, .busy_ppm = predicted.busy_ppm, .predicted = true, .batch = batch};
   out->time.median_ns = predicted.time_ns + predicted.time_ns / 100 * variant->rank;
   return NULL;
 }
 
-/* Where it is asked, and what it is asked with. */
+/* One batch that is asked about. */
 typedef struct listing {
-  const planrt_backend *backend;
-  planrt_device *device;
-  const planc_profile *described;
-  const planc_graph *graph;
+  const planrt_list_options *options;
   int64_t batch;
   calls calls;
   planrt_variant *found; /* room for PLANRT_MAX_VARIANTS */
 } listing;
 
+static bool stopped(const planrt_list_options *options) {
+  return options->stop && *options->stop;
+}
+
+/* An op without an algorithm is left out where someone is to be told. */
+static planc_status refuse(const planrt_list_options *options, const planrt_call *call, planc_status why) {
+  if (planc_status_code(why) != PLANC_DEVICE || !options->refused) return planc_context(why, "op %s", call->op->name);
+  options->refused(options->user, call->op->name, why);
+  planc_status_free(why);
+  return NULL;
+}
+
 static planc_status list_op(const listing *l, planc_arena *memory, int32_t instance, planrt_op_times *out) {
+  const planrt_list_options *options = l->options;
   planrt_call call;
   int32_t count, op = l->calls.trace->instances[instance].op;
   PLANC_TRY(planrt_call_make(memory, l->calls.trace, instance, l->calls.nowhere, &call));
-  PLANC_TRY(planc_context(l->backend->variants(l->device, &call, l->found, &count), "op %s", call.op->name));
+  planc_status status = options->backend->variants(options->device, &call, l->found, &count);
+  if (status) return refuse(options, &call, status);
   for (int32_t v = 0; v < count; v++) {
     planrt_op_time time;
-    PLANC_TRY(predict(l->described, l->graph, op, l->batch, &l->found[v], &time));
+    PLANC_TRY(predict(options->described, options->graph, op, l->batch, &l->found[v], &time));
     VEC_PUSH(out, time);
   }
   return NULL;
@@ -67,7 +80,7 @@ static planc_status list_op(const listing *l, planc_arena *memory, int32_t insta
 
 static planc_status list_all(const listing *l, planrt_op_times *out) {
   planc_status status = NULL;
-  for (int32_t i = 0; !status && i < l->calls.trace->n_instances; i++) {
+  for (int32_t i = 0; !status && i < l->calls.trace->n_instances && !stopped(l->options); i++) {
     planc_arena memory = {0};
     status = list_op(l, &memory, i, out);
     planc_arena_free(&memory);
@@ -75,44 +88,121 @@ static planc_status list_all(const listing *l, planrt_op_times *out) {
   return status;
 }
 
-planc_status planrt_list_ops(const planrt_backend *backend, planrt_device *device, const planc_profile *described,
-                             const planc_graph *graph, int64_t batch, planrt_op_times *out) {
-  listing l = {.backend = backend, .device = device, .described = described, .graph = graph, .batch = batch};
+planc_status planrt_list_ops(const planrt_list_options *options, int64_t batch, planrt_op_times *out) {
+  listing l = {.options = options, .batch = batch};
   l.found = calloc(PLANRT_MAX_VARIANTS, sizeof *l.found);
   if (!l.found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
-  planc_status status = open_calls(&l.calls, graph, &batch);
+  planc_status status = open_calls(&l.calls, options->graph, &batch);
   if (!status) status = list_all(&l, out);
   close_calls(&l.calls);
   free(l.found);
   return planc_context(status, "batch %lld", (long long)batch);
 }
 
-/* --- Workspaces ------------------------------------------------------------------------------------------------- */
+/* --- At other batches ------------------------------------------------------------------------------------------- */
 
-static planc_status list_workspaces(const planrt_backend *backend, planrt_device *device, const planc_costs *costs,
-                                    const calls *c, int64_t *out) {
+static int compare_listed(const void *a, const void *b) {
+  const planrt_op_time *x = a, *y = b;
+  if (x->op != y->op) return x->op - y->op;
+  int by_name = strcmp(x->variant.algorithm, y->variant.algorithm);
+  return by_name != 0 ? by_name : (x->batch > y->batch) - (x->batch < y->batch);
+}
+
+void planrt_list_sort(planrt_op_times *listed) {
+  if (listed->len > 0) qsort(listed->data, (size_t)listed->len, sizeof *listed->data, compare_listed);
+}
+
+/* The end of the entries of one algorithm of one op, which begin at `from`; the one for `batch` is *out. */
+static int64_t choose(const planrt_op_times *listed, int64_t from, int64_t batch, const planrt_op_time **out) {
+  const planrt_op_time *first = &listed->data[from];
+  int64_t end = from;
+  *out = NULL;
+  for (; end < listed->len; end++) {
+    const planrt_op_time *at = &listed->data[end];
+    if (at->op != first->op || strcmp(at->variant.algorithm, first->variant.algorithm) != 0) break;
+    if (!*out || (*out)->batch < batch) *out = at;
+  }
+  return end;
+}
+
+static planc_status list_once_more(const listing *l, planrt_call *call, const planrt_op_time *from,
+                                   planrt_op_times *out) {
+  const planrt_list_options *options = l->options;
+  planrt_variant variant = from->variant;
+  planrt_op_time time;
+  call->algorithm = variant.algorithm;
+  PLANC_TRY(options->backend->workspace(options->device, call, &variant.workspace_bytes));
+  PLANC_TRY(predict(options->described, options->graph, from->op, l->batch, &variant, &time));
+  VEC_PUSH(out, time);
+  return NULL;
+}
+
+static planc_status list_others(const listing *l, const planrt_op_times *listed, planrt_op_times *out) {
   planc_arena memory = {0};
   planc_status status = NULL;
-  for (int32_t i = 0; !status && i < c->trace->n_instances; i++) {
+  int64_t at = 0;
+  for (int32_t i = 0; !status && i < l->calls.trace->n_instances && !stopped(l->options); i++) {
+    int32_t op = l->calls.trace->instances[i].op;
     planrt_call call;
-    int32_t count;
-    const planc_variant *variants = planc_costs_variants(costs, c->trace->instances[i].op, 0, &count);
-    status = planrt_call_make(&memory, c->trace, i, c->nowhere, &call);
-    for (int32_t v = 0; !status && v < count; v++) {
-      call.algorithm = variants[v].algorithm;
-      status = planc_context(backend->workspace(device, &call, &out[&variants[v] - costs->variants]), "op %s",
-                             call.op->name);
+    if (at == listed->len || listed->data[at].op != op) continue;
+    status = planrt_call_make(&memory, l->calls.trace, i, l->calls.nowhere, &call);
+    while (!status && at < listed->len && listed->data[at].op == op) {
+      const planrt_op_time *from;
+      at = choose(listed, at, l->batch, &from);
+      status = planc_context(list_once_more(l, &call, from, out), "op %s", call.op->name);
     }
   }
   planc_arena_free(&memory);
   return status;
 }
 
-planc_status planrt_list_workspaces(const planrt_backend *backend, planrt_device *device, const planc_costs *costs,
+planc_status planrt_list_again(const planrt_list_options *options, int64_t batch, const planrt_op_times *listed,
+                               planrt_op_times *out) {
+  listing l = {.options = options, .batch = batch};
+  planc_status status = open_calls(&l.calls, options->graph, &batch);
+  if (!status) status = list_others(&l, listed, out);
+  close_calls(&l.calls);
+  return planc_context(status, "batch %lld", (long long)batch);
+}
+
+/* --- Workspaces ------------------------------------------------------------------------------------------------- */
+
+/* Those of one op. */
+static planc_status op_workspaces(const planrt_list_options *options, const planc_costs *costs, bool slow,
+                                  planrt_call *call, int32_t op, int64_t *out) {
+  const planrt_backend *backend = options->backend;
+  int32_t count;
+  const planc_variant *variants = planc_costs_variants(costs, op, 0, &count);
+  bool asks = slow || !backend->slow_workspace || !backend->slow_workspace(options->device, call);
+  for (int32_t v = 0; v < count; v++) {
+    int64_t *bytes = &out[&variants[v] - costs->variants];
+    call->algorithm = variants[v].algorithm;
+    *bytes = PLANRT_NOT_ASKED;
+    if (asks) PLANC_TRY(backend->workspace(options->device, call, bytes));
+  }
+  return NULL;
+}
+
+static planc_status all_workspaces(const planrt_list_options *options, const planc_costs *costs, bool slow,
+                                   const calls *c, int64_t *out) {
+  planc_arena memory = {0};
+  planc_status status = NULL;
+  for (int32_t i = 0; !status && i < c->trace->n_instances && !stopped(options); i++) {
+    planrt_call call;
+    status = planrt_call_make(&memory, c->trace, i, c->nowhere, &call);
+    if (!status)
+      status = planc_context(op_workspaces(options, costs, slow, &call, c->trace->instances[i].op, out), "op %s",
+                             call.op->name);
+  }
+  planc_arena_free(&memory);
+  return status;
+}
+
+planc_status planrt_list_workspaces(const planrt_list_options *options, const planc_costs *costs, bool slow,
                                     int64_t *out) {
   calls c = {0};
   planc_status status = open_calls(&c, costs->graph, &costs->batches[0]);
-  if (!status) status = list_workspaces(backend, device, costs, &c, out);
+  if (!status) status = all_workspaces(options, costs, slow, &c, out);
   close_calls(&c);
   return planc_context(status, "batch %lld", (long long)costs->batches[0]);
 }

@@ -35,6 +35,7 @@ typedef struct planrt_op_time {
   planrt_statistic time;
   int64_t busy_ppm; /* share of the device it keeps busy; 0: not measured */
   bool predicted;   /* the time is no measurement */
+  int64_t batch;    /* at which it was listed; 0: measured */
 } planrt_op_time;
 typedef VEC(planrt_op_time) planrt_op_times;
 
@@ -59,13 +60,33 @@ typedef struct planrt_op_options {
  * left out, as long as its op has another. Appends to `out`, which is the caller's to free, in
  * the graph's order, an op's by algorithm. DEVICE when an iteration does not fit the memory. */
 planc_status planrt_measure_ops(const planrt_op_options *options, planrt_op_times *out);
-/* The same without times, which are those that the constants of `described` predict: what the backend has for every op
- * at one batch on a device that may be described only. */
-planc_status planrt_list_ops(const planrt_backend *backend, planrt_device *device, const planc_profile *described,
-                             const planc_graph *graph, int64_t batch, planrt_op_times *out);
+
+/* Who is asked what there is for a graph's ops, on a device that may be described only; nothing is run. */
+typedef struct planrt_list_options {
+  const planrt_backend *backend;
+  planrt_device *device;
+  const planc_graph *graph;
+  const planc_profile *described;    /* times are those that its constants predict */
+  const volatile sig_atomic_t *stop; /* when it is not 0 asking ends early with less; or NULL */
+  /* Told of an op that the backend has no algorithm for: it is left out. Or NULL: that is an error. */
+  void (*refused)(void *user, const char *op, planc_status why);
+  void *user;
+} planrt_list_options;
+
+/* Appends what the backend has for every op at one batch, in the graph's order. */
+planc_status planrt_list_ops(const planrt_list_options *options, int64_t batch, planrt_op_times *out);
+/* Puts an op's entries for one algorithm behind each other, by batch. */
+void planrt_list_sort(planrt_op_times *listed);
+/* Appends what there is of algorithms that were listed at other batches, `listed` sorted: each as at the next larger of
+ * these, else at the largest. The workspace is -1 where an algorithm does not run at this batch. */
+planc_status planrt_list_again(const planrt_list_options *options, int64_t batch, const planrt_op_times *listed,
+                               planrt_op_times *out);
+
 /* What each of the variants in `costs`, which has one batch, needs there: out[i] is the workspace of
- * costs->variants[i]; -1 where the backend does not have it. */
-planc_status planrt_list_workspaces(const planrt_backend *backend, planrt_device *device, const planc_costs *costs,
+ * costs->variants[i]; -1 where the backend does not have it, PLANRT_NOT_ASKED where it would take long and `slow` is
+ * false. */
+enum { PLANRT_NOT_ASKED = -2 };
+planc_status planrt_list_workspaces(const planrt_list_options *options, const planc_costs *costs, bool slow,
                                     int64_t *out);
 
 /* --- Links ------------------------------------------------------------------------------------------------------ */

@@ -18,6 +18,8 @@ typedef struct described {
   planc_profile *profile; /* the same, read */
   char *properties;       /* what the libraries take */
   planrt_device *device;
+  planrt_list_options list;
+  planrt_batches rounds; /* the sizes of rounds of all batches */
   char machine[MOST_NAME];
 } described;
 
@@ -87,61 +89,86 @@ planc_status planrt_properties_print(const planrt_backend *backend, char **out) 
 
 /* --- Listing ---------------------------------------------------------------------------------------------------- */
 
-static planc_status list_batch(described *d, int64_t batch, cJSON *pieces) {
+static bool stopped(const described *d) {
+  return d->options->stop && *d->options->stop;
+}
+
+static void show(const described *d, int32_t done) {
+  const planrt_described_options *options = d->options;
+  if (options->progress) options->progress(options->user, done, options->n_batches + d->rounds.n);
+}
+
+/* What there is at the batches that were asked for. */
+static planc_status list_batches(described *d, planrt_op_times *out) {
+  const planrt_described_options *options = d->options;
+  for (int32_t b = 0; b < options->n_batches && !stopped(d); b++) {
+    show(d, b);
+    PLANC_TRY(planrt_list_ops(&d->list, options->batches[b], out));
+  }
+  planrt_list_sort(out);
+  return NULL;
+}
+
+static planc_status add_piece(described *d, int64_t size, const planrt_op_times *listed, cJSON *pieces) {
   planrt_op_times times = {0};
-  planc_status status = planrt_list_ops(d->options->backend, d->device, d->profile, d->options->graph, batch, &times);
-  if (!status && !cJSON_AddItemToArray(pieces, planrt_piece_of_ops(d->options->graph, 0, batch, &times, 0)))
+  planc_status status = planrt_list_again(&d->list, size, listed, &times);
+  if (!status && !cJSON_AddItemToArray(pieces, planrt_piece_of_ops(d->options->graph, 0, size, &times, 0)))
     status = planc_error(PLANC_OUT_OF_MEMORY, "profile");
   VEC_FREE(&times);
   return status;
 }
 
-static planc_status list_batches(described *d, cJSON *pieces) {
-  const planrt_described_options *options = d->options;
-  for (int32_t b = 0; b < options->n_batches; b++) {
-    if (options->progress) options->progress(options->user, b, options->n_batches);
-    PLANC_TRY(list_batch(d, options->batches[b], pieces));
+/* Times are no line in the batch, and a prediction costs nothing: all that was found has points at all sizes. */
+static planc_status add_pieces(described *d, cJSON *pieces) {
+  planrt_op_times listed = {0};
+  planc_status status = list_batches(d, &listed);
+  for (int32_t s = 0; !status && s < d->rounds.n && !stopped(d); s++) {
+    show(d, d->options->n_batches + s);
+    status = add_piece(d, d->rounds.sizes[s], &listed, pieces);
   }
-  return NULL;
+  VEC_FREE(&listed);
+  return status;
 }
 
-static planc_status add_workspaces(described *d, cJSON *profile) {
-  const planrt_described_options *options = d->options;
-  planrt_batches batches;
-  int64_t most = 0;
-  for (int32_t b = 0; b < options->n_batches; b++)
-    if (options->batches[b] > most) most = options->batches[b];
-  PLANC_TRY(planrt_round_sizes(most, &batches));
-  batches.progress = options->progress;
-  batches.user = options->user;
-  planc_status status = planrt_profile_add_workspaces(profile, options->backend, d->device, options->graph, &batches);
-  free(batches.sizes);
+static planc_status compose(described *d, cJSON **out) {
+  cJSON *pieces = cJSON_CreateArray();
+  planc_status status = pieces ? add_pieces(d, pieces) : planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  if (!status && !stopped(d)) {
+    status = planrt_profile_compose_described(d->description, d->machine, pieces, out);
+    if (!status) d->description = NULL;
+  }
+  cJSON_Delete(pieces);
   return status;
 }
 
 static planc_status make(described *d, cJSON **out) {
+  const planrt_described_options *options = d->options;
   PLANC_TRY(read_description(d));
   PLANC_TRY(read_properties(d));
-  planrt_device_options device = {.properties = d->properties, .deterministic = d->options->deterministic};
-  PLANC_TRY(d->options->backend->open(&device, &d->device));
-  cJSON *pieces = cJSON_CreateArray();
-  planc_status status = pieces ? list_batches(d, pieces) : planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  if (!status) status = planrt_profile_compose_described(d->description, d->machine, pieces, out);
-  cJSON_Delete(pieces);
-  PLANC_TRY(status);
-  d->description = NULL;
-  return add_workspaces(d, *out);
+  PLANC_TRY(planrt_round_sizes(options->n_batches, options->batches, &d->rounds));
+  planrt_device_options device = {.properties = d->properties, .deterministic = options->deterministic};
+  PLANC_TRY(options->backend->open(&device, &d->device));
+  d->list = (planrt_list_options){.backend = options->backend,
+                                  .device = d->device,
+                                  .graph = options->graph,
+                                  .described = d->profile,
+                                  .stop = options->stop,
+                                  .refused = options->refused,
+                                  .user = options->user};
+  PLANC_TRY(compose(d, out));
+  return stopped(d) ? NULL : planrt_profile_add_workspaces(*out, &d->list, &d->rounds);
 }
 
 planc_status planrt_profile_described(const planrt_described_options *options, cJSON **out) {
   described d = {.options = options};
   *out = NULL;
   planc_status status = make(&d, out);
-  if (status) {
+  if (status || stopped(&d)) {
     cJSON_Delete(*out);
     *out = NULL;
   }
   if (d.device) options->backend->close(d.device);
+  free(d.rounds.sizes);
   cJSON_free(d.properties);
   planc_profile_free(d.profile);
   cJSON_Delete(d.description);

@@ -49,6 +49,7 @@ cJSON *planrt_piece_of_ops(const planc_graph *graph, int64_t load_ppm, int64_t b
     cJSON_AddStringToObject(entry, "algorithm", time->variant.algorithm);
     cJSON_AddBoolToObject(entry, "deterministic", time->variant.deterministic);
     add_number(entry, "notes", time->variant.notes);
+    if (time->variant.workspace_bytes < 0) cJSON_AddTrueToObject(entry, "absent");
     add_number(entry, "workspace_bytes", time->variant.workspace_bytes);
     add_number(entry, "time_ns", time->time.median_ns);
     add_number(entry, "spread_ns", time->time.spread_ns);
@@ -156,12 +157,25 @@ static void raise_workspace(cJSON *variant, int64_t bytes) {
     cJSON_SetNumberValue(cJSON_GetObjectItemCaseSensitive(variant, "workspace_bytes"), (double)bytes);
 }
 
+/* At batches at which an algorithm does not run it has no point. */
+static void add_absence(cJSON *variant, int64_t batch) {
+  cJSON *workspaces = cJSON_GetObjectItemCaseSensitive(variant, "workspaces"), *absence = cJSON_CreateObject();
+  if (!workspaces) workspaces = cJSON_AddArrayToObject(variant, "workspaces");
+  cJSON_AddNumberToObject(absence, "batch", (double)batch);
+  cJSON_AddNumberToObject(absence, "bytes", -1);
+  cJSON_AddItemToArray(workspaces, absence);
+}
+
 static void add_point(cJSON *op, int64_t batch, const cJSON *time) {
   cJSON *variants = cJSON_GetObjectItemCaseSensitive(op, "variants");
   if (!variants) variants = cJSON_AddArrayToObject(op, "variants");
   cJSON *variant = find_or_add(variants, "algorithm", get_string(time, "algorithm"));
   cJSON *points = cJSON_GetObjectItemCaseSensitive(variant, "points");
   if (!points) points = add_variant(variant, time);
+  if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "absent"))) {
+    add_absence(variant, batch);
+    return;
+  }
   raise_workspace(variant, get_int(time, "workspace_bytes"));
   cJSON *point = cJSON_CreateObject();
   cJSON_AddNumberToObject(point, "batch", (double)batch);

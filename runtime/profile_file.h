@@ -27,21 +27,23 @@ typedef struct planrt_profile_head {
  * INTERNAL when a piece is not as the functions above make it. */
 planc_status planrt_profile_compose(const planrt_profile_head *head, const planc_graph *graph, const cJSON *pieces,
                                     cJSON **out);
-/* Batches to be asked about; `sizes` is malloc'ed. */
+/* Batches to be asked about, ascending; `sizes` is malloc'ed. */
 typedef struct planrt_batches {
   int32_t n;
   int64_t *sizes;
+  bool slow;                                              /* also about what takes the backend long */
   void (*progress)(void *user, int32_t done, int32_t of); /* or NULL */
   void *user;
 } planrt_batches;
-/* 1 to `most`; or only the sizes of rounds into which a batch of `most` samples is cut, evenly or with a shorter last
- * one. */
-planc_status planrt_all_sizes(int64_t most, planrt_batches *out);
-planc_status planrt_round_sizes(int64_t most, planrt_batches *out);
+/* The sizes of rounds into which each of n batches is cut, evenly or with a shorter last one. `sizes` is to be freed
+ * after a failure as well. */
+planc_status planrt_round_sizes(int32_t n, const int64_t *batches, planrt_batches *out);
 
-/* Adds to a profile the exact workspaces at these batches where planc would not find them between the measured ones. */
-planc_status planrt_profile_add_workspaces(cJSON *root, const planrt_backend *backend, planrt_device *device,
-                                           const planc_graph *graph, const planrt_batches *batches);
+/* Adds to a profile the exact workspaces where planc would not find them between the points: at these batches, and at
+ * all others up to the largest, as long as that is no more than some thousands, of what does not take the backend long.
+ * A variant that is then not known at every batch is marked as sampled. Stopped (`options`) it adds some. */
+planc_status planrt_profile_add_workspaces(cJSON *root, const planrt_list_options *options,
+                                           const planrt_batches *batches);
 
 /* The profile of a device that is not there: its description, a JSON tree that the profile takes over, with ops from
  * `pieces`. */
@@ -59,11 +61,13 @@ typedef struct planrt_described_options {
   int32_t n_batches;
   const int64_t *batches;
   bool deterministic;
-  void (*progress)(void *user, int32_t done, int32_t of); /* or NULL */
+  const volatile sig_atomic_t *stop;                             /* when it is not 0, *out is NULL; or NULL */
+  void (*progress)(void *user, int32_t done, int32_t of);        /* or NULL */
+  void (*refused)(void *user, const char *op, planc_status why); /* told of an op that is left out; or NULL: an error */
   void *user;
 } planrt_described_options;
-/* A profile of a graph on a device that need not be there: every algorithm with its exact workspace, times predicted.
- */
+/* A profile of a graph on a device that need not be there: every algorithm with its exact workspace, times predicted,
+ * at all sizes of rounds of the batches. */
 planc_status planrt_profile_described(const planrt_described_options *options, cJSON **out);
 
 #endif

@@ -5,81 +5,151 @@
 
 #include "planc/cost.h"
 #include "runtime/profile_file.h"
+#include "util/vec.h"
 
 static const char *string_of(const cJSON *object, const char *key) {
   const char *value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
   return value ? value : "";
 }
 
-/* The profile's entry of each op, NULL where it has none; both are in the graph's order. NULL when memory is short. */
-static cJSON **find_entries(const cJSON *profile, const planc_graph *graph) {
-  cJSON **entries = calloc((size_t)graph->n_ops + 1, sizeof(cJSON *));
-  cJSON *ops = cJSON_GetObjectItemCaseSensitive(profile, "ops"), *at = ops ? ops->child : NULL;
-  for (int32_t o = 0; entries && o < graph->n_ops && at; o++) {
-    if (strcmp(string_of(at, "op"), graph->ops[o].name) != 0) continue;
-    entries[o] = at;
-    at = at->next;
-  }
-  return entries;
-}
+/* What a backend has said of a variant. */
+typedef struct answer {
+  int64_t batch, bytes;
+  bool off; /* the line between the points gives another */
+} answer;
 
-static cJSON *find_variant(const cJSON *entry, const char *algorithm) {
+typedef struct asking {
   cJSON *variant;
-  cJSON_ArrayForEach(variant, cJSON_GetObjectItemCaseSensitive(entry, "variants")) {
-    if (strcmp(string_of(variant, "algorithm"), algorithm) == 0) return variant;
+  bool skipped; /* there are batches at which it was not asked about */
+  VEC(answer) answers;
+} asking;
+
+/* The profile's variants, op by op in the graph's order. */
+typedef struct workspaces {
+  const planrt_list_options *options;
+  const planc_profile *profile; /* as it is before any is added */
+  int32_t *first;               /* of each op, and behind the last */
+  asking *variants;
+} workspaces;
+
+/* The profile's entry of each op, NULL where it has none; both are in the graph's order. */
+static planc_status find_variants(workspaces *w, const cJSON *root) {
+  const planc_graph *graph = w->options->graph;
+  const cJSON *ops = cJSON_GetObjectItemCaseSensitive(root, "ops"), *op;
+  int32_t room = 1;
+  cJSON_ArrayForEach(op, ops) room += cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(op, "variants"));
+  w->first = calloc((size_t)graph->n_ops + 1, sizeof *w->first);
+  w->variants = calloc((size_t)room, sizeof *w->variants);
+  if (!w->first || !w->variants) return planc_error(PLANC_OUT_OF_MEMORY, "workspaces");
+  op = ops ? ops->child : NULL;
+  int32_t n = 0;
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    cJSON *variant;
+    w->first[o] = n;
+    if (!op || strcmp(string_of(op, "op"), graph->ops[o].name) != 0) continue;
+    cJSON_ArrayForEach(variant, cJSON_GetObjectItemCaseSensitive(op, "variants")) w->variants[n++].variant = variant;
+    op = op->next;
   }
+  w->first[graph->n_ops] = n;
   return NULL;
 }
 
-static void add_exact(cJSON *variant, int64_t batch, int64_t bytes) {
-  cJSON *workspaces = cJSON_GetObjectItemCaseSensitive(variant, "workspaces");
-  if (!workspaces) workspaces = cJSON_AddArrayToObject(variant, "workspaces");
-  cJSON *workspace = cJSON_CreateObject();
-  cJSON_AddNumberToObject(workspace, "batch", (double)batch);
-  cJSON_AddNumberToObject(workspace, "bytes", (double)bytes);
-  cJSON_AddItemToArray(workspaces, workspace);
+static void free_variants(workspaces *w) {
+  if (w->first && w->variants)
+    for (int32_t v = 0; v < w->first[w->options->graph->n_ops]; v++) VEC_FREE(&w->variants[v].answers);
+  free(w->first);
+  free(w->variants);
+}
+
+/* --- Asking ----------------------------------------------------------------------------------------------------- */
+
+static asking *find(const workspaces *w, int32_t op, const char *algorithm) {
+  for (int32_t v = w->first[op]; v < w->first[op + 1]; v++)
+    if (strcmp(string_of(w->variants[v].variant, "algorithm"), algorithm) == 0) return &w->variants[v];
+  return NULL;
 }
 
 /* Compares what planc would take at the batch of `costs` with what the backend has. */
-static planc_status compare(cJSON *const *entries, const planc_costs *costs, const planrt_backend *backend,
-                            planrt_device *device) {
-  int64_t *exact = calloc((size_t)costs->first[costs->graph->n_ops] + 1, sizeof *exact);
-  if (!exact) return planc_error(PLANC_OUT_OF_MEMORY, "workspaces");
-  planc_status status = planrt_list_workspaces(backend, device, costs, exact);
-  for (int32_t o = 0; !status && o < costs->graph->n_ops; o++)
-    for (int32_t v = costs->first[o]; entries[o] && v < costs->first[o + 1]; v++) {
-      cJSON *variant = find_variant(entries[o], costs->variants[v].algorithm);
-      if (variant && exact[v] != costs->variants[v].workspace_bytes) add_exact(variant, costs->batches[0], exact[v]);
+static planc_status compare(const workspaces *w, const planc_costs *costs, bool slow, int64_t *exact) {
+  PLANC_TRY(planrt_list_workspaces(w->options, costs, slow, exact));
+  for (int32_t o = 0; o < costs->graph->n_ops; o++)
+    for (int32_t v = costs->first[o]; v < costs->first[o + 1]; v++) {
+      asking *variant = find(w, o, costs->variants[v].algorithm);
+      if (variant && exact[v] == PLANRT_NOT_ASKED) variant->skipped = true;
+      if (!variant || exact[v] == PLANRT_NOT_ASKED) continue;
+      answer given = {costs->batches[0], exact[v], exact[v] != costs->variants[v].workspace_bytes};
+      VEC_PUSH(&variant->answers, given);
     }
-  free(exact);
-  return status;
-}
-
-static planc_status add(cJSON *const *entries, const planc_profile *profile, const planrt_backend *backend,
-                        planrt_device *device, const planc_graph *graph, const planrt_batches *batches) {
-  for (int32_t i = 0; i < batches->n; i++) {
-    planc_costs *costs;
-    if (batches->progress) batches->progress(batches->user, i, batches->n);
-    PLANC_TRY(planc_costs_make(profile, graph, 1, &batches->sizes[i], &costs));
-    planc_status status = compare(entries, costs, backend, device);
-    planc_costs_free(costs);
-    PLANC_TRY(status);
-  }
   return NULL;
 }
 
-planc_status planrt_profile_add_workspaces(cJSON *root, const planrt_backend *backend, planrt_device *device,
-                                           const planc_graph *graph, const planrt_batches *batches) {
+static planc_status ask(const workspaces *w, int64_t batch, bool slow) {
+  planc_costs *costs;
+  PLANC_TRY(planc_costs_make(w->profile, w->options->graph, 1, &batch, &costs));
+  int64_t *exact = calloc((size_t)costs->first[costs->graph->n_ops] + 1, sizeof *exact);
+  planc_status status = exact ? compare(w, costs, slow, exact) : planc_error(PLANC_OUT_OF_MEMORY, "workspaces");
+  free(exact);
+  planc_costs_free(costs);
+  return status;
+}
+
+/* At these batches and, up to a largest one, at those between. */
+static planc_status ask_all(const workspaces *w, const planrt_batches *batches) {
+  enum { MOST = 4096 };
+  int64_t largest = batches->sizes[batches->n - 1], before = 0;
+  bool everywhere = largest <= MOST;
+  for (int32_t i = 0; i < batches->n; before = batches->sizes[i++]) {
+    int64_t size = batches->sizes[i];
+    for (int64_t at = everywhere ? before + 1 : size; at <= size; at++) {
+      if (w->options->stop && *w->options->stop) return NULL;
+      PLANC_TRY(ask(w, at, at == size && batches->slow));
+    }
+    if (batches->progress) batches->progress(batches->user, i, batches->n);
+  }
+  for (int32_t v = 0; !everywhere && v < w->first[w->options->graph->n_ops]; v++) w->variants[v].skipped = true;
+  return NULL;
+}
+
+/* --- Writing ---------------------------------------------------------------------------------------------------- */
+
+static void add_exact(cJSON *variant, const answer *given) {
+  cJSON *array = cJSON_GetObjectItemCaseSensitive(variant, "workspaces");
+  if (!array) array = cJSON_AddArrayToObject(variant, "workspaces");
+  cJSON *workspace = cJSON_CreateObject();
+  cJSON_AddNumberToObject(workspace, "batch", (double)given->batch);
+  cJSON_AddNumberToObject(workspace, "bytes", (double)given->bytes);
+  cJSON_AddItemToArray(array, workspace);
+}
+
+/* All answers of a variant that is not on the line and was not asked about everywhere: between them nothing is known.
+ * Of others, those that the line does not give. Without any answer the points have them. */
+static void write_answers(const asking *of) {
+  bool off = of->answers.len == 0;
+  for (int64_t i = 0; i < of->answers.len; i++) off = off || of->answers.data[i].off;
+  bool sampled = of->skipped && off;
+  if (sampled) cJSON_AddTrueToObject(of->variant, "sampled");
+  for (int64_t i = 0; i < of->answers.len; i++)
+    if (sampled || of->answers.data[i].off) add_exact(of->variant, &of->answers.data[i]);
+}
+
+static planc_status add(workspaces *w, const cJSON *root, const planrt_batches *batches) {
+  PLANC_TRY(find_variants(w, root));
+  PLANC_TRY(ask_all(w, batches));
+  for (int32_t v = 0; v < w->first[w->options->graph->n_ops]; v++) write_answers(&w->variants[v]);
+  return NULL;
+}
+
+planc_status planrt_profile_add_workspaces(cJSON *root, const planrt_list_options *options,
+                                           const planrt_batches *batches) {
   char *text = cJSON_PrintUnformatted(root);
   if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
   planc_profile *profile;
   planc_status status = planc_profile_parse(text, strlen(text), "profile", &profile);
   cJSON_free(text);
   PLANC_TRY(status);
-  cJSON **entries = find_entries(root, graph);
-  status =
-      entries ? add(entries, profile, backend, device, graph, batches) : planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  free(entries);
+  workspaces w = {.options = options, .profile = profile};
+  status = add(&w, root, batches);
+  free_variants(&w);
   planc_profile_free(profile);
   return status;
 }
@@ -91,33 +161,29 @@ static int compare_sizes(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-planc_status planrt_round_sizes(int64_t most, planrt_batches *out) {
-  int32_t n = 0;
-  *out = (planrt_batches){0};
-  /* Each number of rounds up to the square root has sizes of its own, and those beyond have sizes up to it. */
-  int64_t root = 1;
-  while (root <= most / root) root++;
-  int64_t *sizes = calloc((size_t)(4 * (root + 1)), sizeof *sizes);
-  if (!sizes) return planc_error(PLANC_OUT_OF_MEMORY, "batches");
-  for (int64_t k = 1; k <= root && k <= most; k++) {
-    int64_t size = (most + k - 1) / k, last = most - (k - 1) * size;
-    sizes[n++] = size;
-    sizes[n++] = most / k;
-    if (last > 0) sizes[n++] = last;
-    sizes[n++] = k;
+typedef VEC(int64_t) size_list;
+
+/* Each number of rounds up to the square root has sizes of its own, and those beyond have sizes up to it. */
+static planc_status add_sizes(int64_t batch, size_list *out) {
+  for (int64_t k = 1; k - 1 <= batch / k && k <= batch; k++) {
+    int64_t size = (batch + k - 1) / k, last = batch - (k - 1) * size;
+    VEC_PUSH(out, size);
+    VEC_PUSH(out, batch / k);
+    if (last > 0) VEC_PUSH(out, last);
+    VEC_PUSH(out, k);
   }
-  qsort(sizes, (size_t)n, sizeof *sizes, compare_sizes);
-  for (int32_t i = 0; i < n; i++)
-    if (i == 0 || sizes[i] != sizes[out->n - 1]) sizes[out->n++] = sizes[i];
-  out->sizes = sizes;
   return NULL;
 }
 
-planc_status planrt_all_sizes(int64_t most, planrt_batches *out) {
+planc_status planrt_round_sizes(int32_t n, const int64_t *batches, planrt_batches *out) {
+  size_list sizes = {0};
+  planc_status status = NULL;
   *out = (planrt_batches){0};
-  int64_t *sizes = calloc((size_t)most + 1, sizeof *sizes);
-  if (!sizes) return planc_error(PLANC_OUT_OF_MEMORY, "batches");
-  for (out->n = 0; out->n < most; out->n++) sizes[out->n] = out->n + 1;
-  out->sizes = sizes;
+  for (int32_t b = 0; !status && b < n; b++) status = add_sizes(batches[b], &sizes);
+  out->sizes = sizes.data;
+  PLANC_TRY(status);
+  if (sizes.len > 0) qsort(sizes.data, (size_t)sizes.len, sizeof *sizes.data, compare_sizes);
+  for (int64_t i = 0; i < sizes.len; i++)
+    if (i == 0 || sizes.data[i] != out->sizes[out->n - 1]) out->sizes[out->n++] = sizes.data[i];
   return NULL;
 }

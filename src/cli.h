@@ -68,6 +68,8 @@ planc_status planc_setup_plans(const planc_policy *policy);
 /* Makes a plan; where there is none for the budget, says on standard error what the least one is and what binds there.
  */
 planc_status planc_plan_problem(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
+/* Says on standard error for which sizes of rounds workspaces of the plan are guesses, as its profile lists none. */
+planc_status planc_plan_note_workspaces(const planc_plan *plan, const planc_profile *profile);
 /* Writes a plan that was made here, once it has passed its own check. */
 planc_status planc_plan_write(const planc_plan *plan, const char *output);
 /* What is in a plan that was written, on standard output. */

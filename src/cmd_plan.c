@@ -6,8 +6,11 @@
 #include "planc/check.h"
 #include "util/file.h"
 #include "util/size.h"
+#include "util/vec.h"
 
 static const char fallback_policy[] = "modnn";
+
+typedef VEC(int64_t) int64_list;
 
 /* GRAPH with its folder and ending cut off and ".plan" put on. */
 static planc_status default_output(const char *graph_path, char **out) {
@@ -87,6 +90,46 @@ planc_status planc_plan_summarize(const planc_plan *plan, const char *output, bo
   return NULL;
 }
 
+/* Notes the sizes of rounds at which a profile that lists workspaces has none: the plan's are then guesses. */
+static planc_status add_unlisted(const planc_plan *plan, const planc_trace *trace, const planc_profile *profile,
+                                 int64_list *sizes) {
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op != PLANC_INSTR_exec || instr->bytes == 0) continue;
+    int64_t size = trace->instances[instr->id].batch, s = 0;
+    const char *op = planc_trace_op(trace, instr->id)->name;
+    if (planc_profile_lists_workspace(profile, op, plan->algorithms[instr->aux], size)) continue;
+    while (s < sizes->len && sizes->data[s] != size) s++;
+    if (s == sizes->len) VEC_PUSH(sizes, size);
+  }
+  return NULL;
+}
+
+static void note_unlisted(const int64_list *sizes) {
+  enum { MOST = 4 };
+  char text[128] = "";
+  size_t length = 0;
+  for (int64_t s = 0; s < sizes->len && s < MOST; s++)
+    length +=
+        (size_t)snprintf(text + length, sizeof text - length, "%s%lld", s == 0 ? "" : ", ", (long long)sizes->data[s]);
+  if (sizes->len > 0)
+    planc_note(
+        "the profile lists no workspaces for rounds of %s%s: they are taken from others, and planrun refuses a "
+        "plan with too little",
+        text, sizes->len > MOST ? ", ..." : "");
+}
+
+planc_status planc_plan_note_workspaces(const planc_plan *plan, const planc_profile *profile) {
+  planc_trace *trace;
+  int64_list sizes = {0};
+  PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &trace));
+  planc_status status = add_unlisted(plan, trace, profile, &sizes);
+  if (!status) note_unlisted(&sizes);
+  VEC_FREE(&sizes);
+  planc_trace_free(trace);
+  return status;
+}
+
 /* A plan that was made and does not pass is a defect, not an answer. */
 static planc_status check_own(const planc_plan *plan) {
   planc_status failure = planc_check(plan, &(planc_check_options){.budget_bytes = -1, .host_budget_bytes = -1}, NULL);
@@ -122,7 +165,8 @@ static planc_status plan_graph(const planc_arguments *arguments, const planc_set
   planc_plan *plan;
   PLANC_TRY(planc_plan_problem(&setup->problem, policy, &plan));
   if (!planc_option_given(arguments, "output")) planc_note("output %s", output);
-  planc_status status = planc_plan_write(plan, output);
+  planc_status status = planc_plan_note_workspaces(plan, setup->profile);
+  if (!status) status = planc_plan_write(plan, output);
   if (!status && strcmp(output, "-") != 0)
     status = planc_plan_summarize(plan, output, planc_option_given(arguments, "json"));
   planc_plan_free(plan);

@@ -200,6 +200,7 @@ static planc_status update(updating *u) {
                        u->arguments->operands[0]);
   }
   if (u->output) PLANC_TRY(planc_plan_problem(&u->problem, u->policy, &u->made));
+  if (u->made && u->base) PLANC_TRY(planc_plan_note_workspaces(u->made, u->update->profile));
   if (u->profile_output) PLANC_TRY(write_profile(u));
   if (u->output) PLANC_TRY(planc_plan_write(u->made, u->output));
   return report(u, true);

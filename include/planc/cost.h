@@ -44,6 +44,9 @@ planc_status planc_profile_read(const char *path, planc_profile **out);
 planc_status planc_profile_parse(const char *text, size_t length, const char *path, planc_profile **out);
 void planc_profile_free(planc_profile *profile);
 const planc_device *planc_profile_device(const planc_profile *profile);
+/* False when the profile lists workspaces of an op's algorithm, and none for this batch: what is planned with is then
+ * a guess. */
+bool planc_profile_lists_workspace(const planc_profile *profile, const char *op, const char *algorithm, int64_t batch);
 
 /* All variants of every op of a graph at the given batches, baseline first (the one with the least workspace; of
  * several the fastest), the others by algorithm name. */

@@ -182,6 +182,8 @@ void planrt_cuda_capture_free(planrt_device *device);
 planc_status planrt_cuda_variants(planrt_device *device, const planrt_call *call, planrt_variant *out,
                                   int32_t *out_count);
 planc_status planrt_cuda_workspace(planrt_device *device, const planrt_call *call, int64_t *out_bytes);
+/* cuDNN's, which has to build a plan. */
+bool planrt_cuda_slow_workspace(const planrt_device *device, const planrt_call *call);
 planc_status planrt_cuda_prepare(planrt_device *device, planrt_call *call);
 void planrt_cuda_prepared_free(planrt_device *device);
 /* Enqueues a prepared call. */

@@ -24,6 +24,7 @@ static const planrt_backend backend = {
     .taken = planrt_cuda_taken,
     .variants = planrt_cuda_variants,
     .workspace = planrt_cuda_workspace,
+    .slow_workspace = planrt_cuda_slow_workspace,
     .prepare = planrt_cuda_prepare,
     .launch = planrt_cuda_run,
     .copy = planrt_cuda_copy,

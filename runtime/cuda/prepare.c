@@ -95,6 +95,11 @@ planc_status planrt_cuda_workspace(planrt_device *device, const planrt_call *cal
   return NULL;
 }
 
+bool planrt_cuda_slow_workspace(const planrt_device *device, const planrt_call *call) {
+  const planrt_cuda_op *op;
+  return library_of(device, call, &op) == LIBRARY_CUDNN;
+}
+
 /* --- Preparing -------------------------------------------------------------------------------------------------- */
 
 /* A plan made for a device that is described only accounts for no workspace of ours: a call then has its own, which

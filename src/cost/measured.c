@@ -78,15 +78,16 @@ static planc_status check_workspace(const planc_json *at, const planc_measured_v
 }
 
 static planc_status read_variant(const planc_json *at, planc_arena *arena, planc_measured_variant *out) {
-  enum { ALGORITHM, DETERMINISTIC, POINTS, WORKSPACES, PREDICTED, NOTES, WORKSPACE, N };
-  static const planc_json_key keys[N] = {{"algorithm", false},     {"deterministic", false}, {"points", false},
-                                         {"workspaces", true},     {"predicted", true},      {"notes", true},
-                                         {"workspace_bytes", true}};
+  enum { ALGORITHM, DETERMINISTIC, POINTS, WORKSPACES, PREDICTED, NOTES, WORKSPACE, SAMPLED, N };
+  static const planc_json_key keys[N] = {{"algorithm", false},      {"deterministic", false}, {"points", false},
+                                         {"workspaces", true},      {"predicted", true},      {"notes", true},
+                                         {"workspace_bytes", true}, {"sampled", true}};
   planc_json members[N];
   PLANC_TRY(planc_json_members(at, keys, N, members));
   PLANC_TRY(copy_name(&members[ALGORITHM], arena, &out->algorithm));
   PLANC_TRY(planc_json_bool(&members[DETERMINISTIC], &out->deterministic));
   if (members[WORKSPACES].value) PLANC_TRY(read_workspaces(&members[WORKSPACES], arena, out));
+  if (members[SAMPLED].value) PLANC_TRY(planc_json_bool(&members[SAMPLED], &out->sampled));
   if (members[PREDICTED].value) PLANC_TRY(planc_json_bool(&members[PREDICTED], &out->predicted));
   if (members[NOTES].value) PLANC_TRY(check_notes(&members[NOTES]));
   PLANC_TRY(read_points(&members[POINTS], arena, out));
@@ -204,13 +205,44 @@ static int compare_workspaces(const void *batch, const void *workspace) {
   return (wanted > there) - (wanted < there);
 }
 
+/* NULL: none is listed for the batch. */
+static const planc_measured_workspace *find_workspace(const planc_measured_variant *variant, int64_t batch) {
+  if (variant->n_workspaces == 0) return NULL;
+  return bsearch(&batch, variant->workspaces, (size_t)variant->n_workspaces, sizeof *variant->workspaces,
+                 compare_workspaces);
+}
+
+static bool has_point(const planc_measured_variant *variant, int64_t batch) {
+  for (int32_t p = 0; p < variant->n_points; p++)
+    if (variant->points[p].batch == batch) return true;
+  return false;
+}
+
+/* What is known for the next larger batch at which the algorithm runs; 0: there is none. */
+static int64_t workspace_above(const planc_measured_variant *variant, int64_t batch) {
+  int32_t p = 0, w = 0;
+  while (p < variant->n_points && variant->points[p].batch <= batch) p++;
+  while (w < variant->n_workspaces && (variant->workspaces[w].batch <= batch || variant->workspaces[w].bytes < 0)) w++;
+  const planc_point *point = p < variant->n_points ? &variant->points[p] : NULL;
+  const planc_measured_workspace *workspace = w < variant->n_workspaces ? &variant->workspaces[w] : NULL;
+  if (workspace && (!point || workspace->batch <= point->batch)) return workspace->bytes;
+  return point ? point->workspace_bytes : 0;
+}
+
 planc_variant planc_measured_at(const planc_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns) {
   planc_variant out = interpolate(variant, batch, scales, kernel_ns);
-  const planc_measured_workspace *exact = NULL;
-  if (variant->n_workspaces > 0) {
-    exact = bsearch(&batch, variant->workspaces, (size_t)variant->n_workspaces, sizeof *variant->workspaces,
-                    compare_workspaces);
+  const planc_measured_workspace *exact = find_workspace(variant, batch);
+  if (exact) {
+    out.workspace_bytes = exact->bytes;
+  } else if (variant->sampled && !has_point(variant, batch)) {
+    int64_t above = workspace_above(variant, batch);
+    if (above > out.workspace_bytes) out.workspace_bytes = above;
   }
-  if (exact) out.workspace_bytes = exact->bytes;
   return out;
+}
+
+bool planc_measured_is_listed(const planc_measured_variant *variant, int64_t batch) {
+  if (find_workspace(variant, batch) || has_point(variant, batch)) return true;
+  if (variant->sampled) return false;
+  return variant->n_workspaces == 0 || batch < variant->points[variant->n_points - 1].batch;
 }

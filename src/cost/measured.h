@@ -26,6 +26,7 @@ typedef struct planc_measured_variant {
   const planc_point *points; /* by batch, ascending */
   int32_t n_workspaces;
   const planc_measured_workspace *workspaces; /* by batch, ascending */
+  bool sampled; /* workspaces are known at the batches of points and `workspaces` only, not on the line between them */
 } planc_measured_variant;
 
 typedef struct planc_measured_op {
@@ -45,8 +46,12 @@ planc_status planc_measured_read(const planc_json *at, planc_arena *arena, planc
 void planc_measured_free(planc_measured *measured);
 /* The op's tables, or NULL when it was not measured. */
 const planc_measured_op *planc_measured_find(const planc_measured *measured, const char *op);
-/* The variant at `batch`; its workspace is -1 when it does not run there. From a single point, the part of the time
- * above `kernel_ns` and the workspace grow with the batch, unless the op does not depend on it (`scales` is false). */
+/* The variant at `batch`; its workspace is -1 when it does not run there. Where workspaces are sampled it is not less
+ * than at the next larger batch that is known: a library's is often a step function, which rounds up. From a single
+ * point, the part of the time above `kernel_ns` and the workspace grow with the batch, unless the op does not depend on
+ * it (`scales` is false). */
 planc_variant planc_measured_at(const planc_measured_variant *variant, int64_t batch, bool scales, int64_t kernel_ns);
+/* False when the workspace at `batch` is a guess, although the table tells more than a line about others. */
+bool planc_measured_is_listed(const planc_measured_variant *variant, int64_t batch);
 
 #endif

@@ -266,6 +266,14 @@ const planc_device *planc_profile_device(const planc_profile *profile) {
   return &profile->device;
 }
 
+bool planc_profile_lists_workspace(const planc_profile *profile, const char *op, const char *algorithm, int64_t batch) {
+  const planc_measured_op *measured = planc_measured_find(&profile->measured, op);
+  for (int32_t v = 0; measured && v < measured->n_variants; v++)
+    if (strcmp(measured->variants[v].algorithm, algorithm) == 0)
+      return planc_measured_is_listed(&measured->variants[v], batch);
+  return true;
+}
+
 /* --- Files ---------------------------------------------------------------------------------------------------- */
 
 enum { MAX_FILE_BYTES = 256 << 20 };

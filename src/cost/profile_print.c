@@ -133,6 +133,7 @@ static void emit_variant(planc_emit *emit, const planc_measured_variant *variant
     EMIT(emit, ",\"deterministic\":false");
   }
   if (variant->predicted) EMIT(emit, ",\"predicted\":true");
+  if (variant->sampled) EMIT(emit, ",\"sampled\":true");
   EMIT(emit, ",\"points\":[");
   for (int32_t p = 0; p < variant->n_points; p++) {
     if (p > 0) EMIT(emit, ",");

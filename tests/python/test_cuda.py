@@ -111,6 +111,19 @@ class Deviceless(Case):
                 with open(self.path("x.plan"), encoding="utf-8") as file:
                     self.assertIn("cudnn-", file.read())
 
+    def test_times_at_every_size_of_rounds(self):
+        """A device's constants give no line in the batch."""
+        for batches in (64, 8):
+            profile = self.profile("resnet50", "h100", "--batches", batches)
+            told = json.loads(run("planc", "plan", graph("resnet50"), "--profile", self.path("p.json"), "--batch", 8, "--json",
+                                  "-o", self.path("x.plan")).stdout)
+            if batches == 64:
+                first = told["iteration_ns"]
+                sizes = {point["batch"] for op in profile["ops"] for v in op["variants"] for point in v["points"]}
+                self.assertEqual(sizes, {n for k in range(1, 65) for n in (64 // k, -(-64 // k), 64 - (k - 1) * -(-64 // k))
+                                         if n > 0})
+        self.assertLess(abs(first - told["iteration_ns"]), 0.1 * first)
+
     def test_every_described_device(self):
         for device, arch in (("rtx2080ti", 75), ("a6000", 86), ("a100-40g", 80), ("h100", 90)):
             profile = self.profile("lenet-digits", device, "--batches", "64")
@@ -271,6 +284,22 @@ class Emulated(Case):
         self.assertTrue(told["verified"])
         self.assertLessEqual(told["taken_bytes"], profile["device"]["reserved_bytes"])
         run("planc", "simulate", self.path("x.plan"), "--against", self.path("run.json"))
+
+    def test_workspaces_of_every_batch(self):
+        """Of batches that nobody measured as well, and of rounds of any of several."""
+        emulated("planrun", "profile", graph("lenet-digits"), "--backend", "cuda", "--batches", "24,64", "-r", 1, "-o",
+                 self.path("p.json"))
+        for op in self.read("p.json")["ops"]:
+            for variant in op["variants"]:  # what is asked about everywhere is known everywhere
+                self.assertFalse("sampled" in variant and not variant["algorithm"].startswith("cudnn-"))
+        for batch, rounds in ((24, 12), (23, 23), (40, 40), (80, 40)):
+            told = run("planc", "plan", graph("lenet-digits"), "--profile", self.path("p.json"), "--batch", batch, "--budget",
+                       "4G", "--sub-batch", rounds, "-o", self.path("x.plan")).stderr
+            emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda")
+            self.assertNotIn("lists no workspaces for rounds of", told if rounds == 12 else "")
+        told = run("planc", "plan", graph("lenet-digits"), "--profile", self.path("p.json"), "--batch", 80, "--budget", "4G",
+                   "--sub-batch", 80, "-o", self.path("x.plan")).stderr
+        self.assertIn("note: the profile lists no workspaces for rounds of 80: they are taken from others", told)
 
     def test_engines_that_cannot_be_run_are_left_out(self):
         run("planc", "train", graph("lenet-digits"), "--precision", "tf32", "-o", self.path("g.yaml"))

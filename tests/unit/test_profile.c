@@ -305,8 +305,8 @@ START_TEST(line_is_monotone_and_never_negative) {
   static const planc_point rising[] = {
       {100, 10, 0, 1, 0}, {101, 13, 5, 2, 0}, {200, 5000, 6, 3, 0}, {1000, 5001, 900, 1000000, 0}};
   static const planc_point falling[] = {{100, 900, 70, 5, 0}, {150, 500, 20, 4, 0}};
-  const planc_measured_variant up = {"up", true, false, COUNT(rising), rising, 0, NULL};
-  const planc_measured_variant down = {"down", true, false, COUNT(falling), falling, 0, NULL};
+  const planc_measured_variant up = {"up", true, false, COUNT(rising), rising, 0, NULL, false};
+  const planc_measured_variant down = {"down", true, false, COUNT(falling), falling, 0, NULL, false};
   planc_variant before = planc_measured_at(&up, 1, true, 0);
   ck_assert_int_eq(before.time_ns, 0); /* the line would be at -287 */
   for (int64_t batch = 2; batch <= 1200; batch++) {
@@ -324,6 +324,32 @@ START_TEST(line_is_monotone_and_never_negative) {
 }
 END_TEST
 
+/* Where workspaces are sampled, what is not known is no less than the next larger that is; where they are not, it is on
+ * the line. */
+START_TEST(sampled_workspaces_round_up) {
+  static const planc_point points[] = {{20, 10, 200, 1, 0}, {40, 20, 400, 1, 0}};
+  static const planc_measured_workspace listed[] = {{10, 150}, {15, -1}, {30, 500}, {50, 10}};
+  planc_measured_variant variant = {"a", true, false, COUNT(points), points, COUNT(listed), listed, false};
+  static const struct {
+    int64_t batch, line, rounded;
+    bool known;
+  } cases[] = {{5, 50, 150, false},   {10, 150, 150, true}, {12, 120, 200, false}, {15, -1, -1, true},
+               {18, 180, 200, false}, {20, 200, 200, true}, {21, 210, 500, false}, {30, 500, 500, true},
+               {31, 310, 400, false}, {40, 400, 400, true}, {41, 410, 410, false}, {51, 510, 510, false}};
+  for (int i = 0; i < COUNT(cases); i++) {
+    variant.sampled = false;
+    ck_assert_int_eq(planc_measured_at(&variant, cases[i].batch, true, 0).workspace_bytes, cases[i].line);
+    ck_assert_int_eq(planc_measured_is_listed(&variant, cases[i].batch), cases[i].batch <= 40);
+    variant.sampled = true;
+    ck_assert_int_eq(planc_measured_at(&variant, cases[i].batch, true, 0).workspace_bytes, cases[i].rounded);
+    ck_assert_int_eq(planc_measured_is_listed(&variant, cases[i].batch), cases[i].known);
+  }
+  variant.n_workspaces = 0;
+  variant.sampled = false;
+  ck_assert(planc_measured_is_listed(&variant, 1000));
+}
+END_TEST
+
 int main(void) {
   TCase *reading = tcase_create("reading");
   tcase_add_loop_test(reading, malformed_file_is_rejected, 0, COUNT(bad_files));
@@ -337,6 +363,7 @@ int main(void) {
   TCase *tables = tcase_create("measured");
   tcase_add_loop_test(tables, table_is_linear_between_points, 0, COUNT(table));
   tcase_add_test(tables, line_is_monotone_and_never_negative);
+  tcase_add_test(tables, sampled_workspaces_round_up);
   Suite *suite = suite_create("profile");
   suite_add_tcase(suite, reading);
   suite_add_tcase(suite, descriptions);
