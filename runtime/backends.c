@@ -22,12 +22,18 @@ static void find_program(char *out, size_t room) {
     out[0] = 0;
 }
 
+/* The folder of plug-ins that the environment names; NULL: none. */
+static const char *given_folder(void) {
+  const char *given = getenv("PLANRT_PLUGINS");
+  return given && *given ? given : NULL;
+}
+
 /* The plug-in's file: in $PLANRT_PLUGINS, else beside the program (build tree) or where it is installed. False when
  * there is none. */
 static bool find_plugin(const char *name, char *out, size_t room) {
   char program[PATH_MAX];
   find_program(program, sizeof program);
-  const char *given = getenv("PLANRT_PLUGINS");
+  const char *given = given_folder();
   const char *roots[] = {given, program, program};
   static const char *const below[] = {"", "", "/../lib/planrt"};
   for (int i = given ? 0 : 1; i < (given ? 1 : 3); i++) {
@@ -52,17 +58,23 @@ static planc_status open_plugin(const char *path, const planrt_backend **out) {
   return *out ? NULL : planc_error(PLANC_DEVICE, "%s: not a plug-in of planrt " PLANC_VERSION, path);
 }
 
+static planc_status no_plugin(const char *name) {
+  const char *given = given_folder();
+  if (given)
+    return planc_error(PLANC_DEVICE, "no backend %s: $PLANRT_PLUGINS has no %s/libplanrt-%s.so", name, given, name);
+  return planc_error(
+      PLANC_DEVICE,
+      "no backend %s: libplanrt-%s.so is neither beside the program nor in ../lib/planrt, and $PLANRT_PLUGINS names no "
+      "other folder",
+      name, name);
+}
+
 planc_status planrt_backend_find(const char *name, const planrt_backend **out) {
   char path[PATH_MAX + 32];
   *out = &planrt_host_backend;
   if (strcmp(name, planrt_host_backend.name) == 0) return NULL;
   if (!*name || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(name))
     return planc_error(PLANC_USAGE, "%s is not the name of a backend", name);
-  if (!find_plugin(name, path, sizeof path))
-    return planc_error(
-        PLANC_DEVICE,
-        "no backend %s: libplanrt-%s.so is neither beside the program nor in ../lib/planrt (or, where it "
-        "is set, in $PLANRT_PLUGINS)",
-        name, name);
+  if (!find_plugin(name, path, sizeof path)) return no_plugin(name);
   return planc_context(open_plugin(path, out), "backend %s", name);
 }

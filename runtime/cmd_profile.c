@@ -86,6 +86,16 @@ static planc_status read_list(const planc_arguments *arguments, const char *name
   return NULL;
 }
 
+/* A link that cannot be paced is told before anything is measured. */
+static planc_status try_link(const profiling *p) {
+  planrt_device *device;
+  planrt_device_options how = {.link_bytes_per_s = p->link_bytes_per_s};
+  if (p->link_bytes_per_s == 0) return NULL;
+  PLANC_TRY(p->backend->open(&how, &device));
+  p->backend->close(device);
+  return NULL;
+}
+
 /* What a profile holds for. */
 static planc_status describe_machine(profiling *p) {
   PLANC_TRY(p->backend->info(&p->info));
@@ -103,7 +113,9 @@ static planc_status find_backend(profiling *p, const planc_arguments *arguments)
     if (planc_option_given(arguments, measuring[i]))
       return planc_error(PLANC_USAGE, "--deviceless and --%s exclude each other", measuring[i]);
   PLANC_TRY(planrt_backend_find(p->deviceless ? "cuda" : name ? name : "host", &p->backend));
-  return p->deviceless ? NULL : describe_machine(p);
+  if (p->deviceless) return NULL;
+  PLANC_TRY(try_link(p));
+  return describe_machine(p);
 }
 
 static planc_status read_arguments(profiling *p, const planc_arguments *arguments) {
@@ -161,10 +173,19 @@ static char *describe_pieces(const profiling *p) {
   return line;
 }
 
+/* A run that began and measured nothing. */
+static bool is_head_only(const char *text, size_t length) {
+  static const char ours[] = "{\"planrun\":\"profile/";
+  const char *end = memchr(text, '\n', length);
+  if (!end) return length == 0 || strncmp(text, ours, length < sizeof ours - 1 ? length : sizeof ours - 1) == 0;
+  return strncmp(text, ours, sizeof ours - 1) == 0 && !memchr(end + 1, '\n', length - (size_t)(end + 1 - text));
+}
+
 /* Reads the lines that are whole; one cut off by whatever ended the run before is measured again. *out_kept is where
  * they end. */
 static planc_status read_pieces(profiling *p, const char *head, char *text, size_t length, size_t *out_kept) {
   *out_kept = 0;
+  if (is_head_only(text, length)) return NULL;
   for (char *line = text, *end; (end = memchr(line, '\n', length - (size_t)(line - text))); line = end + 1) {
     *end = 0;
     if (line == text) {

@@ -13,7 +13,8 @@
 
 /* --- Statuses ------------------------------------------------------------------------------------------------- */
 
-/* DEVICE (OUT_OF_MEMORY for cudaErrorMemoryAllocation), with the library's own words. */
+/* DEVICE (of the libraries OUT_OF_MEMORY where they lack memory), with the library's own words; where the device lacks
+ * memory, with what it has free. */
 planc_status planrt_cuda_status(cudaError_t code, const char *what);
 planc_status planrt_cudnn_status(cudnnStatus_t code, const char *what);
 planc_status planrt_cublas_status(cublasStatus_t code, const char *what);

@@ -160,13 +160,12 @@ static bool read_name(const char *name, config *out) {
   return *name == 0;
 }
 
-/* The configuration that an algorithm's name stands for. */
+/* The configuration that an algorithm's name stands for; who prepares a call puts that name before an error. */
 static planc_status config_of(const planrt_cudnn *cudnn, const char *algorithm, config *out) {
   size_t length = strlen(cudnn->head);
   if (strncmp(algorithm, cudnn->head, length) != 0)
-    return planc_error(PLANC_DEVICE, "%s was chosen for another cuDNN or device; here algorithms begin %s", algorithm,
-                       cudnn->head);
-  if (!read_name(algorithm + length, out)) return planc_error(PLANC_DEVICE, "%s names no engine", algorithm);
+    return planc_error(PLANC_DEVICE, "was chosen for another cuDNN or device; here algorithms begin %s", cudnn->head);
+  if (!read_name(algorithm + length, out)) return planc_error(PLANC_DEVICE, "names no engine");
   return NULL;
 }
 

@@ -10,11 +10,14 @@
 #include "util/math.h"
 
 planc_status planrt_cuda_status(cudaError_t code, const char *what) {
+  size_t left, total;
   if (code == cudaSuccess) return NULL;
   /* Errors that are not the context's end would be told again by the next call. */
   (void)cudaGetLastError();
-  return planc_error(code == cudaErrorMemoryAllocation ? PLANC_OUT_OF_MEMORY : PLANC_DEVICE, "CUDA: %s: %s", what,
-                     cudaGetErrorString(code));
+  if (code == cudaErrorMemoryAllocation && cudaMemGetInfo(&left, &total) == cudaSuccess)
+    return planc_error(PLANC_DEVICE, "CUDA: %s: %s; the device has %zu of %zu bytes free", what,
+                       cudaGetErrorString(code), left, total);
+  return planc_error(PLANC_DEVICE, "CUDA: %s: %s", what, cudaGetErrorString(code));
 }
 
 /* --- What there is ---------------------------------------------------------------------------------------------- */

@@ -32,6 +32,14 @@ static planc_status no_kernel(const planrt_call *call) {
                      planc_trace_type(call->trace, call->instance));
 }
 
+static planc_status no_engine(const planrt_device *device, const planrt_call *call) {
+  size_t version = cudnnGetVersion();
+  return planc_error(PLANC_DEVICE, "cuDNN %zu.%zu.%zu has no %sengine for %s in %s on sm_%d", version / 10000,
+                     version / 100 % 100, version % 100, device->options.deterministic ? "deterministic " : "",
+                     planc_trace_type(call->trace, call->instance), planc_dtype_name(call->out[0].dtype),
+                     planrt_cudnn_arch(device->cudnn));
+}
+
 static int64_t own_workspace(const planrt_cuda_op *op, const planrt_call *call) {
   return op->workspace ? op->workspace(call) : 0;
 }
@@ -56,6 +64,7 @@ planc_status planrt_cuda_variants(planrt_device *device, const planrt_call *call
   switch (library_of(device, call, &op)) {
     case LIBRARY_CUDNN:
       PLANC_TRY(planrt_cudnn_variants(device->cudnn, &filter, call, out, PLANRT_MAX_VARIANTS, out_count));
+      if (*out_count == 0) return no_engine(device, call);
       qsort(out, (size_t)*out_count, sizeof *out, compare_variants);
       break;
     case LIBRARY_CUBLAS:

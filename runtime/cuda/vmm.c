@@ -55,8 +55,8 @@ static planc_status fetch_all(driver *out) {
 
 static planc_status driver_status(CUresult code, const char *what) {
   if (code == CUDA_SUCCESS) return NULL;
-  return planc_error(code == CUDA_ERROR_OUT_OF_MEMORY ? PLANC_OUT_OF_MEMORY : PLANC_DEVICE, "CUDA: %s: error %d", what,
-                     (int)code);
+  if (code == CUDA_ERROR_OUT_OF_MEMORY) return planrt_cuda_status(cudaErrorMemoryAllocation, what);
+  return planc_error(PLANC_DEVICE, "CUDA: %s: error %d", what, (int)code);
 }
 
 #define DRIVER_TRY(call) PLANC_TRY(driver_status((call), #call))

@@ -5,9 +5,11 @@ emulated`; without a CUDA toolkit the tests are left out."""
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -52,7 +54,8 @@ class Case(unittest.TestCase):
 class WithoutDevice(Case):
     def test_a_plug_in_that_is_not_there(self):
         done = run("planrun", "info", PLANRT_PLUGINS=self.folder)
-        self.assertIn("backend cuda: not available: no backend cuda: libplanrt-cuda.so is neither", done.stdout)
+        self.assertIn(f"no backend cuda: $PLANRT_PLUGINS has no {self.folder}/libplanrt-cuda.so", done.stdout)
+        self.assertNotIn("$PLANRT_PLUGINS has no", run("planrun", "info", PLANRT_PLUGINS="").stdout)
         for name in ("../cuda", "", "cuda/x", "Cuda"):
             self.assertIn("is not the name of a backend",
                           run("planrun", "profile", graph("lenet-digits"), "--backend", name, code=2).stderr)
@@ -151,6 +154,29 @@ class Deviceless(Case):
                 self.path("p.json"))
             notes = {note for op in self.read("p.json")["ops"] for v in op["variants"] for note in v.get("notes", [])}
             self.assertEqual("tensor-core" in notes, precision != "f32", precision)
+
+    def test_what_cudnn_has_no_engine_for(self):
+        run("planc", "train", graph("vgg16"), "--precision", "bf16", "-o", self.path("g.yaml"))
+        done = run("planrun", "profile", self.path("g.yaml"), "--deviceless", "rtx2080ti", "--batches", "2", "-o",
+                   self.path("p.json"))
+        self.assertRegex(done.stderr, r"note: op \w+, and every other of which that holds, is left out: cuDNN [\d.]+ has no "
+                         r"engine for conv2d in bf16 on sm_75\n")
+
+    def test_ops_without_a_kernel_are_left_out(self):
+        done = run("planrun", "profile", graph("pix2pixhd"), "--deviceless", "h100", "--batches", "1", "-o",
+                   self.path("p.json"))
+        self.assertIn("note: op one_hot, and every other of which that holds, is left out: the CUDA backend has no kernel for "
+                      "one_hot", done.stderr)
+        self.assertNotIn("one_hot", [op["op"] for op in self.read("p.json")["ops"]])
+        run("planc", "plan", graph("pix2pixhd"), "--profile", self.path("p.json"), "--batch", 1, "-o", self.path("x.plan"))
+
+    def test_an_interrupt_ends_it(self):
+        child = subprocess.Popen([os.path.join(BUILD, "planrun"), "profile", graph("resnet50"), "--deviceless", "h100",
+                                  "--batches", "256,255,254,253", "-o", self.path("p.json")], stderr=subprocess.DEVNULL)
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.wait(timeout=5), -signal.SIGINT)
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_properties_that_cannot_be(self):
         for text in ("{}", "[", '{"planrun":"device-properties/1","origin":"x","properties":{"deviceVer":900}}',
@@ -327,6 +353,9 @@ class Emulated(Case):
                                     (["--graph", "--sequential"], 2, "--graph and --sequential exclude")):
             done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", *options, code=code)
             self.assertIn(said, done.stderr)
+        self.assertIn("cannot be paced", emulated("planrun", "profile", graph("lenet-digits"), "--backend", "cuda", "--link",
+                                                  "1GB/s", "-o", self.path("p.json"), code=2).stderr)
+        self.assertEqual(os.listdir(self.folder), ["x.plan"])
         self.assertIn("cannot capture", run("planrun", "exec", self.path("x.plan"), "--graph", code=2).stderr)
 
     def test_another_version_s_or_architecture_s_plan(self):
@@ -335,7 +364,7 @@ class Emulated(Case):
         run("planc", "plan", graph("lenet-digits"), "--profile", self.path("p.json"), "--batch", 4, "--budget", "4G",
             "-o", self.path("x.plan"))
         done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", code=6, EMULATED_CUDA_ARCH=80)
-        self.assertIn("was chosen for another cuDNN or device", done.stderr)
+        self.assertRegex(done.stderr, r"op \w+: cudnn-[^ ]*: was chosen for another cuDNN or device")
         with open(self.path("x.plan"), encoding="utf-8") as file:
             text = file.read()
         with open(self.path("y.plan"), "w", encoding="utf-8") as file:
@@ -378,6 +407,13 @@ class Emulated(Case):
         self.assertEqual(again["done"], results["done"])
         self.assertEqual([row for row in again["rows"] if row["of"] in again["done"]],
                          [row for row in results["rows"] if row["of"] in results["done"]])
+
+    def test_a_device_with_too_little_memory(self):
+        for options in (["--policy", "none"], ["--policy", "window", "--placement", "vmm", "--chunk", "2M"]):
+            self.plan("lenet-digits", "--batch", 32768, "--budget", "4G", "--sub-batch", 32768, *options)
+            done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", code=6,
+                            EMULATED_CUDA_MEMORY=1 << 29)
+            self.assertRegex(done.stderr, r"out of memory; the device has \d+ of 536870912 bytes free")
 
     def test_calls_that_fail(self):
         """Every failing call ends in one clear error, exit 5 or 6, and leaks nothing (99)."""

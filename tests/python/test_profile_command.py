@@ -98,7 +98,7 @@ class Profile(unittest.TestCase):
     def test_what_cannot_be_gone_on_with_is_refused(self):
         with open(self.output, "w", encoding="utf-8") as file:
             file.write("as it was")
-        for left, code in (('{"planrun":"profile/1","graph_hash":"0"}\n', 4), ("\x00\n", 4)):
+        for left, code in (('{"planrun":"profile/1","graph_hash":"0"}\n{"piece":"links"}\n', 4), ("\x00\n", 4)):
             with open(self.part, "w", encoding="utf-8") as file:
                 file.write(left)
             self.assertIn("remove it", self.profile("--batches", 8, code=code).stderr)
@@ -108,6 +108,14 @@ class Profile(unittest.TestCase):
         self.profile("--loads", 101, code=2)
         with open(self.output, encoding="utf-8") as file:
             self.assertEqual(file.read(), "as it was")
+
+
+    def test_a_run_that_measured_nothing_is_as_good_as_none(self):
+        for left in ("", '{"planrun":"profi', '{"planrun":"profile/1","graph_hash":"0"}\n{"piece":"ops","ba'):
+            with open(self.part, "w", encoding="utf-8") as file:
+                file.write(left)
+            self.profile("--batches", 8, "--repetitions", 1)
+            self.assertFalse(os.path.exists(self.part))
 
 
 if __name__ == "__main__":
