@@ -10,7 +10,7 @@
 #include "util/file.h"
 #include "util/locate.h"
 
-enum { PATH_ROOM = 4096, MOST_TEXT = 1 << 20, MOST_NAME = 255 };
+enum { PATH_ROOM = 4096, MOST_TEXT = 256 << 20, MOST_NAME = 255 };
 
 typedef struct described {
   const planrt_described_options *options;
@@ -25,9 +25,8 @@ typedef struct described {
 
 /* --- Descriptions ----------------------------------------------------------------------------------------------- */
 
-static planc_status read_json(const char *device, const char *suffix, char *path, char **out_text, cJSON **out) {
+static planc_status read_json(const char *path, char **out_text, cJSON **out) {
   size_t length;
-  PLANC_TRY(planc_locate_device(device, suffix, path, PATH_ROOM));
   PLANC_TRY(planc_file_read(path, MOST_TEXT, out_text, &length));
   *out = cJSON_ParseWithLength(*out_text, length);
   if (*out) return NULL;
@@ -36,20 +35,37 @@ static planc_status read_json(const char *device, const char *suffix, char *path
   return planc_error(PLANC_BAD_INPUT, "%s: not JSON", path);
 }
 
-static planc_status read_description(described *d) {
-  char path[PATH_ROOM], *text = NULL;
-  planc_status status = read_json(d->options->device, ".json", path, &text, &d->description);
+/* Of a measured profile the constants count alone. */
+static void leave_constants(cJSON *description) {
+  static const char *const others[] = {"graph_hash", "machine", "ops", "links", "loads", "model"};
+  cJSON *origin = cJSON_GetObjectItemCaseSensitive(description, "origin");
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    cJSON_DeleteItemFromObjectCaseSensitive(description, others[i]);
+    cJSON *next;
+    for (cJSON *of = origin ? origin->child : NULL; of; of = next) {
+      size_t length = strlen(others[i]);
+      next = of->next;
+      if (strncmp(of->string, others[i], length) == 0 && (!of->string[length] || of->string[length] == '.'))
+        cJSON_Delete(cJSON_DetachItemViaPointer(origin, of));
+    }
+  }
+}
+
+static planc_status read_description(described *d, const char *path) {
+  char *text = NULL;
+  planc_status status = read_json(path, &text, &d->description);
   if (!text) return status;
   status = planc_profile_parse(text, strlen(text), path, &d->profile);
   free(text);
+  leave_constants(d->description);
   return status;
 }
 
 /* {"planrun": "device-properties/1", "origin": "...", "properties": {...}}; the last is cuDNN's. */
-static planc_status read_properties(described *d) {
-  char path[PATH_ROOM], *text = NULL;
+static planc_status read_properties(described *d, const char *path) {
+  char *text = NULL;
   cJSON *file = NULL;
-  PLANC_TRY(read_json(d->options->device, ".properties.json", path, &text, &file));
+  PLANC_TRY(read_json(path, &text, &file));
   free(text);
   const char *format = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(file, "planrun"));
   const char *origin = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(file, "origin"));
@@ -143,8 +159,10 @@ static planc_status compose(described *d, cJSON **out) {
 
 static planc_status make(described *d, cJSON **out) {
   const planrt_described_options *options = d->options;
-  PLANC_TRY(read_description(d));
-  PLANC_TRY(read_properties(d));
+  char description[PATH_ROOM], properties[PATH_ROOM];
+  PLANC_TRY(planc_locate_properties(options->device, description, properties, PATH_ROOM));
+  PLANC_TRY(read_description(d, description));
+  PLANC_TRY(read_properties(d, properties));
   PLANC_TRY(planrt_round_sizes(options->n_batches, options->batches, &d->rounds));
   planrt_device_options device = {.properties = d->properties, .deterministic = options->deterministic};
   PLANC_TRY(options->backend->open(&device, &d->device));

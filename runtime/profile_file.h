@@ -56,7 +56,7 @@ planc_status planrt_properties_print(const planrt_backend *backend, char **out);
 
 typedef struct planrt_described_options {
   const planrt_backend *backend;
-  const char *device; /* its files are found by this name: NAME.json, and NAME.properties.json for the libraries */
+  const char *device; /* a name or path: its files are NAME.json, and NAME.properties.json for the libraries */
   const planc_graph *graph;
   int32_t n_batches;
   const int64_t *batches;

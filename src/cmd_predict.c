@@ -22,7 +22,7 @@ static int64_t now_ns(void) {
 
 static planc_status read_device(const char *name, planc_profile **out) {
   char path[4096];
-  PLANC_TRY(planc_locate_device(name, ".json", path, sizeof path));
+  PLANC_TRY(planc_locate_device(name, path, sizeof path));
   return planc_profile_read(path, out);
 }
 

@@ -49,7 +49,7 @@ static planc_status read_base(updating *u) {
   if (measured) return planc_profile_read(measured, &u->base);
   if (!device) return NULL;
   char path[4096];
-  PLANC_TRY(planc_locate_device(device, ".json", path, sizeof path));
+  PLANC_TRY(planc_locate_device(device, path, sizeof path));
   return planc_profile_read(path, &u->base);
 }
 

@@ -62,7 +62,7 @@ static planc_status read_profile(const planc_arguments *arguments, const planc_g
     planc_note("device %s (%s)", device, graph->device ? "the graph's header" : "the fall-back");
   }
   char path[4096];
-  PLANC_TRY(planc_locate_device(device, ".json", path, sizeof path));
+  PLANC_TRY(planc_locate_device(device, path, sizeof path));
   return planc_profile_read(path, out);
 }
 

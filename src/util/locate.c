@@ -1,26 +1,102 @@
 #include "util/locate.h"
 
+#include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-planc_status planc_locate_device(const char *name, const char *suffix, char *out, size_t room) {
-  if (strchr(name, '/') || strstr(name, ".json")) {
-    if (snprintf(out, room, "%s", name) >= (int)room) return planc_error(PLANC_USAGE, "device path too long");
-    return NULL;
-  }
+static const char description[] = ".json", properties[] = ".properties.json";
+
+/* Where devices are looked for: $PLANC_PROFILES, beside the program in the build tree, and where it is installed. */
+enum { PLACES = 3, PLACE_ROOM = 4096 };
+
+/* Empty: there is no such place. */
+static void find_place(int place, char out[PLACE_ROOM]) {
+  static const char *const below[PLACES] = {"", "/../profiles", "/../share/planc/profiles"};
   char program[2048];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   program[length > 0 ? length : 0] = 0;
   char *slash = strrchr(program, '/');
   if (slash) *slash = 0;
-  const char *roots[] = {getenv("PLANC_PROFILES"), program, program};
-  static const char *const below[] = {"", "/../profiles", "/../share/planc/profiles"};
-  for (int i = 0; i < 3; i++) {
-    if (!roots[i]) continue;
-    if (snprintf(out, room, "%s%s/%s%s", roots[i], below[i], name, suffix) >= (int)room) continue;
-    if (access(out, R_OK) == 0) return NULL;
+  const char *root = place == 0 ? getenv("PLANC_PROFILES") : program;
+  if (!root || snprintf(out, PLACE_ROOM, "%s%s", root, below[place]) >= PLACE_ROOM) *out = 0;
+}
+
+/* False when no place has NAME`suffix`. */
+static bool find_file(const char *name, const char *suffix, char *out, size_t room) {
+  char place[PLACE_ROOM];
+  for (int i = 0; i < PLACES; i++) {
+    find_place(i, place);
+    if (!*place || snprintf(out, room, "%s/%s%s", place, name, suffix) >= (int)room) continue;
+    if (access(out, R_OK) == 0) return true;
   }
+  return false;
+}
+
+static bool is_path(const char *name) {
+  return strchr(name, '/') || strstr(name, description);
+}
+
+static bool ends(const char *text, const char *with) {
+  size_t length = strlen(text), end = strlen(with);
+  return length >= end && strcmp(text + length - end, with) == 0;
+}
+
+static planc_status copy(const char *stem, size_t length, const char *suffix, char *out, size_t room) {
+  if (snprintf(out, room, "%.*s%s", (int)length, stem, suffix) < (int)room) return NULL;
+  return planc_error(PLANC_USAGE, "device path too long");
+}
+
+planc_status planc_locate_device(const char *name, char *out, size_t room) {
+  if (is_path(name)) return copy(name, strlen(name), "", out, room);
+  if (find_file(name, description, out, room)) return NULL;
   return planc_error(PLANC_BAD_INPUT, "no description of device %s; known ones are listed in planc(1)", name);
+}
+
+/* --- Properties ------------------------------------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b) {
+  return strcmp(a, b);
+}
+
+/* The devices in a place that have properties, with commas between them; empty: none has. */
+static void list_devices(const char *place, char *out, size_t room) {
+  enum { MOST = 64, NAME = 64 };
+  char names[MOST][NAME];
+  int n = 0, length = 0;
+  DIR *folder = opendir(place);
+  *out = 0;
+  if (!folder) return;
+  for (const struct dirent *entry; n < MOST && (entry = readdir(folder));)
+    if (ends(entry->d_name, properties) && strlen(entry->d_name) < NAME)
+      snprintf(names[n++], NAME, "%.*s", (int)(strlen(entry->d_name) - strlen(properties)), entry->d_name);
+  closedir(folder);
+  qsort(names, (size_t)n, sizeof *names, compare_names);
+  for (int i = 0; i < n && length < (int)room; i++)
+    length += snprintf(out + length, room - (size_t)length, "%s%s", i > 0 ? ", " : "", names[i]);
+}
+
+static planc_status no_properties(const char *name) {
+  char place[PLACE_ROOM], others[512] = "";
+  for (int i = 0; i < PLACES && !*others; i++) {
+    find_place(i, place);
+    if (*place) list_devices(place, others, sizeof others);
+  }
+  return planc_error(PLANC_BAD_INPUT, "device %s has no device properties (%s%s); these have: %s", name, name,
+                     properties, *others ? others : "none");
+}
+
+planc_status planc_locate_properties(const char *name, char *out_description, char *out_properties, size_t room) {
+  PLANC_TRY(planc_locate_device(name, out_description, room));
+  if (!is_path(name)) return find_file(name, properties, out_properties, room) ? NULL : no_properties(name);
+  size_t stem = strlen(name);
+  if (ends(name, properties)) {
+    stem -= strlen(properties);
+    PLANC_TRY(copy(name, stem, description, out_description, room));
+  } else if (ends(name, description)) {
+    stem -= strlen(description);
+  }
+  return copy(name, stem, properties, out_properties, room);
 }

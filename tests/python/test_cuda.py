@@ -5,6 +5,7 @@ emulated`; without a CUDA toolkit the tests are left out."""
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -178,6 +179,22 @@ class Deviceless(Case):
         self.assertEqual(child.wait(timeout=5), -signal.SIGINT)
         self.assertEqual(os.listdir(self.folder), [])
 
+    @unittest.skipUnless(HAS_EMULATED, "no emulated plug-in")
+    def test_a_device_that_was_measured_elsewhere(self):
+        emulated("planrun", "profile", graph("lenet-digits"), "--backend", "cuda", "--batches", "2", "-r", 1, "-o",
+                 self.path("mine.json"))
+        shutil.copy(os.path.join(ROOT, "profiles/h100.properties.json"), self.path("mine.properties.json"))
+        profiles = [self.profile("lenet-digits", self.path(name), "--batches", "8")
+                    for name in ("mine.json", "mine.properties.json")]
+        for profile in profiles:
+            profile["machine"] = ""
+        self.assertEqual(*profiles)
+        self.assertEqual(profiles[0]["device"], self.read("mine.json")["device"])
+        self.assertNotIn("links", profiles[0])
+        os.remove(self.path("mine.json"))
+        self.assertIn("mine.json", run("planrun", "profile", graph("lenet-digits"), "--deviceless",
+                                       self.path("mine.properties.json"), code=3).stderr)
+
     def test_properties_that_cannot_be(self):
         for text in ("{}", "[", '{"planrun":"device-properties/1","origin":"x","properties":{"deviceVer":900}}',
                      '{"planrun":"device-properties/2","origin":"x","properties":{}}'):
@@ -191,7 +208,11 @@ class Deviceless(Case):
                        code=None, PLANC_PROFILES=self.folder)
             self.assertIn(done.returncode, (3, 6), text)
             self.assertFalse(os.path.exists(self.path("p.json")))
-        run("planrun", "profile", graph("lenet-digits"), "--deviceless", "k40m", "-o", self.path("p.json"), code=3)
+        done = run("planrun", "profile", graph("lenet-digits"), "--deviceless", "k40m", "-o", self.path("p.json"), code=3)
+        self.assertIn("device k40m has no device properties (k40m.properties.json); these have: a100-40g, a6000, h100, "
+                      "rtx2080ti", done.stderr)
+        done = run("planrun", "profile", graph("lenet-digits"), "--deviceless", "abacus", "-o", self.path("p.json"), code=3)
+        self.assertIn("no description of device abacus", done.stderr)
         run("planrun", "profile", graph("lenet-digits"), "--deviceless", "h100", "--loads", "50", code=2)
 
 

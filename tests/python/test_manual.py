@@ -231,8 +231,10 @@ class Tables(unittest.TestCase):
         self.assertEqual(described, [row["policy"] for row in shown["rows"]])
 
     def test_devices(self):
-        rows = re.findall(r"^(\S+)\t(\d+) GiB\t(?:(\d+) MiB|0)$", sections(page("planc.1"), "SH")["DEVICES"], re.M)
-        described = {name: (int(memory) << 30, int(reserved or 0) << 20) for name, memory, reserved in rows}
+        rows = re.findall(r"^(\S+)\t(\d+) GiB\t(?:(\d+) MiB|0)\t(yes|no)$", sections(page("planc.1"), "SH")["DEVICES"],
+                          re.M)
+        described = {name: (int(memory) << 30, int(reserved or 0) << 20, properties == "yes")
+                     for name, memory, reserved, properties in rows}
         there = {}
         for path in glob.glob(os.path.join(ROOT, "profiles", "*.json")):
             if path.endswith(".properties.json"):
@@ -240,7 +242,8 @@ class Tables(unittest.TestCase):
             with open(path, encoding="utf-8") as file:
                 device = json.load(file)["device"]
             self.assertEqual(os.path.basename(path), device["name"] + ".json")
-            there[device["name"]] = (device["memory_bytes"], device["reserved_bytes"])
+            there[device["name"]] = (device["memory_bytes"], device["reserved_bytes"],
+                                     os.path.exists(path.replace(".json", ".properties.json")))
         self.assertEqual(described, there)
 
     def test_exit_codes(self):
