@@ -160,6 +160,8 @@ static planc_status fill(const planc_update_options *options, const planc_latenc
   planc_profile *out = m->profile;
   planc_update_ratio elementwise = {0};
   take_sums(latencies, &m->update);
+  out->has_graph_hash = true;
+  out->graph_hash = planc_graph_hash(options->plan->jobs[0].graph);
   out->device = base ? planc_device_for(&base->device, &options->plan->device) : options->plan->device;
   PLANC_TRY(planc_arena_strndup(&out->arena, out->device.name, strlen(out->device.name), &out->device.name));
   scale_link(options->plan, 0, &latencies->copies[0], &out->device.h2d);

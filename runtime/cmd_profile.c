@@ -24,7 +24,7 @@
 
 static const planc_option options[] = {
     {"batches", 'b', "N,N,...", "batches to measure (default: the graph's header, else 32)"},
-    {"output", 'o', "FILE", "the profile (default: profile.json)"},
+    {"output", 'o', "FILE", "the profile, - for standard output (default: profile.json)"},
     {"name", 0, "NAME", "of the device in the profile (default: the backend's name)"},
     {"backend", 0, "NAME", "what to measure: host (default) or cuda"},
     {"deviceless", 0, "DEVICE", "instead of measuring list the algorithms that the CUDA libraries have for DEVICE"},
@@ -41,7 +41,7 @@ enum { FALLBACK_BATCH = 32, MOST_BATCHES = 64, MOST_LOADS = 16, PERCENT = 10000 
 
 typedef struct profiling {
   const char *output;
-  char *part; /* path of the pieces; malloc'ed */
+  char *part; /* path of the pieces; malloc'ed; NULL: they are not kept */
   planc_graph *graph;
   int32_t n_batches, n_loads;
   int64_t batches[MOST_BATCHES], loads[MOST_LOADS + 1]; /* ppm; the first is 0 */
@@ -118,6 +118,19 @@ static planc_status find_backend(profiling *p, const planc_arguments *arguments)
   return describe_machine(p);
 }
 
+static bool to_standard_output(const profiling *p) {
+  return strcmp(p->output, "-") == 0;
+}
+
+static planc_status name_part(profiling *p) {
+  size_t room = strlen(p->output) + sizeof ".part";
+  if (to_standard_output(p)) return NULL;
+  p->part = malloc(room);
+  if (!p->part) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  snprintf(p->part, room, "%s.part", p->output);
+  return NULL;
+}
+
 static planc_status read_arguments(profiling *p, const planc_arguments *arguments) {
   const char *output = planc_option_value(arguments, "output"), *name = planc_option_value(arguments, "name");
   p->output = output ? output : "profile.json";
@@ -132,10 +145,7 @@ static planc_status read_arguments(profiling *p, const planc_arguments *argument
   p->n_loads++;
   PLANC_TRY(planc_option_int(arguments, "repetitions", 1, 1000, 5, &p->repetitions));
   PLANC_TRY(planrt_option_rate(arguments, "link", &p->link_bytes_per_s));
-  size_t room = strlen(p->output) + sizeof ".part";
-  p->part = malloc(room);
-  if (!p->part) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  snprintf(p->part, room, "%s.part", p->output);
+  PLANC_TRY(name_part(p));
   p->deterministic = planc_option_given(arguments, "deterministic");
   return find_backend(p, arguments);
 }
@@ -145,8 +155,8 @@ static planc_status read_graph(profiling *p, const planc_arguments *arguments) {
   PLANC_TRY(planc_graph_prepare(arguments->operands[0], planc_option_value(arguments, "optimizer"),
                                 planc_option_given(arguments, "inference"), &p->graph, &derived));
   if (derived)
-    fprintf(stderr, "planrun: note: %s has no backward ops: measured for training with %s\n", arguments->operands[0],
-            derived);
+    fprintf(stderr, "planrun: note: %s has no backward ops: %s for training with %s\n", arguments->operands[0],
+            p->deviceless ? "listed" : "measured", derived);
   if (p->n_batches > 0) return NULL;
   p->n_batches = 1;
   p->batches[0] = p->graph->batch > 0 ? p->graph->batch : FALLBACK_BATCH;
@@ -207,6 +217,7 @@ static planc_status open_part(profiling *p, const char *head) {
   enum { LIMIT = 1 << 30 };
   char *text;
   size_t length, kept = 0;
+  if (!p->part) return NULL;
   if (access(p->part, F_OK) == 0) {
     PLANC_TRY(planc_file_read(p->part, LIMIT, &text, &length));
     planc_status status = read_pieces(p, head, text, length, &kept);
@@ -229,7 +240,7 @@ static planc_status keep(profiling *p, cJSON *piece) {
     cJSON_free(line);
     return planc_error(PLANC_OUT_OF_MEMORY, "profile");
   }
-  bool written = fprintf(p->file, "%s\n", line) > 0 && fflush(p->file) == 0;
+  bool written = !p->file || (fprintf(p->file, "%s\n", line) > 0 && fflush(p->file) == 0);
   cJSON_free(line);
   return written ? NULL : planc_error(PLANC_IO, "%s: %s", p->part, strerror(errno));
 }
@@ -358,11 +369,11 @@ static planc_status add_workspaces(const profiling *p, cJSON *tree) {
 static planc_status write_tree(const profiling *p, cJSON *tree) {
   char *text = cJSON_Print(tree);
   if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  size_t length = strlen(text);
   planc_profile *read = NULL;
-  planc_status status = planc_profile_parse(text, length, p->output, &read);
+  planc_status status = planc_profile_parse(text, strlen(text), p->output, &read);
   planc_profile_free(read);
-  if (!status) status = planc_file_write(p->output, text, length);
+  const planc_file_part parts[] = {{text, strlen(text)}, {"\n", 1}};
+  if (!status) status = planc_file_write_parts(p->output, parts, 2);
   cJSON_free(text);
   return status;
 }
@@ -372,7 +383,7 @@ static planc_status write_properties(const profiling *p) {
   char *text, path[4096];
   size_t length = strlen(p->output);
   if (length > 5 && strcmp(p->output + length - 5, ".json") == 0) length -= 5;
-  if (!p->backend->properties) return NULL;
+  if (!p->backend->properties || to_standard_output(p)) return NULL;
   if (snprintf(path, sizeof path, "%.*s.properties.json", (int)length, p->output) >= (int)sizeof path)
     return planc_error(PLANC_USAGE, "%s: path too long", p->output);
   PLANC_TRY(planrt_properties_print(p->backend, &text));
@@ -393,7 +404,7 @@ static planc_status write_measured(const profiling *p) {
   cJSON_Delete(tree);
   if (status || interrupted) return status;
   PLANC_TRY(write_properties(p));
-  return unlink(p->part) == 0 ? NULL : planc_error(PLANC_IO, "%s: %s", p->part, strerror(errno));
+  return !p->part || unlink(p->part) == 0 ? NULL : planc_error(PLANC_IO, "%s: %s", p->part, strerror(errno));
 }
 
 static planc_status profile_measured(profiling *p) {
@@ -409,7 +420,7 @@ static planc_status profile_measured(profiling *p) {
   planc_progress_end(stderr);
   PLANC_TRY(status);
   if (!interrupted) PLANC_TRY(write_measured(p));
-  if (interrupted && access(p->part, F_OK) == 0)
+  if (interrupted && p->part && access(p->part, F_OK) == 0)
     fprintf(stderr, "planrun: interrupted; the same command goes on from %s\n", p->part);
   return NULL;
 }

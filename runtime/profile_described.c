@@ -150,7 +150,7 @@ static planc_status compose(described *d, cJSON **out) {
   cJSON *pieces = cJSON_CreateArray();
   planc_status status = pieces ? add_pieces(d, pieces) : planc_error(PLANC_OUT_OF_MEMORY, "profile");
   if (!status && !stopped(d)) {
-    status = planrt_profile_compose_described(d->description, d->machine, pieces, out);
+    status = planrt_profile_compose_described(d->description, d->machine, d->options->graph, pieces, out);
     if (!status) d->description = NULL;
   }
   cJSON_Delete(pieces);

@@ -17,6 +17,12 @@ static void add_int(cJSON *object, const char *key, int64_t value) {
   cJSON_AddRawToObject(object, key, text);
 }
 
+static void add_hash(cJSON *object, const planc_graph *graph) {
+  char text[24];
+  snprintf(text, sizeof text, "%016" PRIx64, planc_graph_hash(graph));
+  cJSON_AddStringToObject(object, "graph_hash", text);
+}
+
 static int64_t get_int(const cJSON *object, const char *key) {
   const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, key);
   return cJSON_IsNumber(value) && value->valuedouble >= 0 && value->valuedouble < 9e15 ? (int64_t)value->valuedouble
@@ -390,6 +396,7 @@ planc_status planrt_profile_compose(const planrt_profile_head *head, const planc
   cJSON *root = cJSON_CreateObject();
   cJSON_AddNumberToObject(root, "planc-profile", 1);
   cJSON_AddStringToObject(root, "machine", head->machine);
+  add_hash(root, graph);
   add_device(root, head, reserved_of(pieces), of_links, &l);
   add_compute(root, head, graph, pieces, of_links);
   add_origin(root, &l);
@@ -400,14 +407,15 @@ planc_status planrt_profile_compose(const planrt_profile_head *head, const planc
   return NULL;
 }
 
-planc_status planrt_profile_compose_described(cJSON *description, const char *machine, const cJSON *pieces,
-                                              cJSON **out) {
+planc_status planrt_profile_compose_described(cJSON *description, const char *machine, const planc_graph *graph,
+                                              const cJSON *pieces, cJSON **out) {
   cJSON *origin = cJSON_GetObjectItemCaseSensitive(description, "origin");
   if (!origin) origin = cJSON_AddObjectToObject(description, "origin");
   cJSON_AddStringToObject(origin, "ops",
                           "algorithms, workspaces and notes: the libraries' own, asked without the device; times: "
                           "predicted from the constants here");
   cJSON_AddStringToObject(description, "machine", machine);
+  add_hash(description, graph);
   cJSON_AddItemToObject(description, "ops", merge_ops(pieces, 0));
   *out = description;
   return NULL;

@@ -47,8 +47,8 @@ planc_status planrt_profile_add_workspaces(cJSON *root, const planrt_list_option
 
 /* The profile of a device that is not there: its description, a JSON tree that the profile takes over, with ops from
  * `pieces`. */
-planc_status planrt_profile_compose_described(cJSON *description, const char *machine, const cJSON *pieces,
-                                              cJSON **out);
+planc_status planrt_profile_compose_described(cJSON *description, const char *machine, const planc_graph *graph,
+                                              const cJSON *pieces, cJSON **out);
 
 /* A backend's device as another machine needs it for such profiles: the text of NAME.properties.json, planc-profile(5).
  * Malloc'ed. */

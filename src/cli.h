@@ -50,6 +50,8 @@ planc_status planc_setup_read(const planc_arguments *arguments, const char *grap
 void planc_setup_free(planc_setup *setup);
 /* Reads a graph and, unless it has backward ops or `inference`, derives training with `optimizer` (NULL: default). */
 planc_status planc_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out);
+/* Reads a profile of a graph's ops; says on standard error when it was made for another. */
+planc_status planc_setup_measured(const char *path, const planc_graph *graph, planc_profile **out);
 /* How policies allocate that do so as they go, the window of policy window, the rate of policy tensile. */
 planc_status planc_setup_policy_options(const planc_arguments *arguments, planc_problem *problem);
 /* USAGE when an option is given that is for other policies, or a chunk where there are none. */

@@ -190,7 +190,7 @@ static planc_status read_problem(predicting *p) {
   PLANC_TRY(read_device(device, &p->device));
   if (!planc_profile_model(p->device))
     planc_note("device %s has no model: times are those of its constants", planc_profile_device(p->device)->name);
-  if (listed) PLANC_TRY(planc_profile_read(listed, &p->listed));
+  if (listed) PLANC_TRY(planc_setup_measured(listed, p->graph, &p->listed));
   p->options.graph = p->graph;
   p->options.profile = p->device;
   p->options.listed = p->listed;

@@ -46,7 +46,7 @@ static planc_status read_base(updating *u) {
   const char *measured = planc_option_value(u->arguments, "profile");
   const char *device = planc_option_value(u->arguments, "device");
   if (measured && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
-  if (measured) return planc_profile_read(measured, &u->base);
+  if (measured) return planc_setup_measured(measured, u->plan->jobs[0].graph, &u->base);
   if (!device) return NULL;
   char path[4096];
   PLANC_TRY(planc_locate_device(device, path, sizeof path));

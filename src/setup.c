@@ -53,10 +53,27 @@ planc_status planc_setup_graph(const char *path, const char *optimizer, bool inf
   return NULL;
 }
 
+planc_status planc_setup_measured(const char *path, const planc_graph *graph, planc_profile **out) {
+  int32_t listed;
+  PLANC_TRY(planc_profile_read(path, out));
+  switch (planc_profile_is_of(*out, graph, &listed)) {
+    case PLANC_OF_ANOTHER:
+      planc_note("%s was made for another graph: %d of %d ops are in it by name", path, (int)listed, (int)graph->n_ops);
+      break;
+    case PLANC_OF_UNKNOWN:
+      if (listed == 0)
+        planc_note("%s lists none of the graph's %d ops: their costs are predicted", path, (int)graph->n_ops);
+      break;
+    case PLANC_OF_THIS:
+      break;
+  }
+  return NULL;
+}
+
 static planc_status read_profile(const planc_arguments *arguments, const planc_graph *graph, planc_profile **out) {
   const char *measured = planc_option_value(arguments, "profile"), *device = planc_option_value(arguments, "device");
   if (measured && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
-  if (measured) return planc_profile_read(measured, out);
+  if (measured) return planc_setup_measured(measured, graph, out);
   if (!device) {
     device = graph->device ? graph->device : fallback_device;
     planc_note("device %s (%s)", device, graph->device ? "the graph's header" : "the fall-back");

@@ -44,6 +44,11 @@ planc_status planc_profile_read(const char *path, planc_profile **out);
 planc_status planc_profile_parse(const char *text, size_t length, const char *path, planc_profile **out);
 void planc_profile_free(planc_profile *profile);
 const planc_device *planc_profile_device(const planc_profile *profile);
+/* Whether the profile was made for this graph, as far as it tells; *out_listed is how many of its ops it lists, by
+ * name.
+ */
+typedef enum planc_profile_of { PLANC_OF_THIS, PLANC_OF_ANOTHER, PLANC_OF_UNKNOWN } planc_profile_of;
+planc_profile_of planc_profile_is_of(const planc_profile *profile, const planc_graph *graph, int32_t *out_listed);
 /* False when the profile lists workspaces of an op's algorithm, and none for this batch: what is planned with is then
  * a guess. */
 bool planc_profile_lists_workspace(const planc_profile *profile, const char *op, const char *algorithm, int64_t batch);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- Text ----------------------------------------------------------------------------------------------------- */
@@ -195,6 +196,16 @@ planc_status planc_json_name(const planc_json *at, const char **out) {
   PLANC_TRY(planc_json_string(at, out));
   const char *fault = planc_label_fault(*out);
   return fault ? planc_json_error(at, "%s", fault) : NULL;
+}
+
+planc_status planc_json_hash(const planc_json *at, uint64_t *out) {
+  enum { DIGITS = 16 };
+  const char *text;
+  PLANC_TRY(planc_json_string(at, &text));
+  if (strlen(text) != DIGITS || strspn(text, "0123456789abcdef") != DIGITS)
+    return planc_json_error(at, "must be 16 hexadecimal digits");
+  *out = strtoull(text, NULL, DIGITS);
+  return NULL;
 }
 
 planc_status planc_json_struct(const planc_json *at, const planc_json_field *fields, int32_t n_fields,

@@ -50,6 +50,8 @@ planc_status planc_json_string(const planc_json *at, const char **out);
 const char *planc_label_fault(const char *text);
 /* A string that may be such a name. */
 planc_status planc_json_name(const planc_json *at, const char **out);
+/* A hash as 16 hexadecimal digits. */
+planc_status planc_json_hash(const planc_json *at, uint64_t *out);
 
 /* An integer member of a struct. */
 typedef struct planc_json_field {

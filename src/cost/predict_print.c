@@ -120,6 +120,7 @@ planc_status planc_prediction_print(const planc_prediction *prediction, char **o
            "predicted by planc %s, for a device that others keep busy for %" PRId64 " ppm of the time",
            prediction->profile->model ? "from a model" : "from the constants", prediction->load_ppm);
   planc_profile_emit_head(&emit, prediction->profile, NULL, "ops", origin);
+  planc_profile_emit_graph(&emit, planc_graph_hash(prediction->graph));
   EMIT(&emit, "\"ops\":[");
   for (int32_t o = 0; o < prediction->graph->n_ops; o++) {
     op_variants variants = {

@@ -196,7 +196,7 @@ static planc_status check_version(const planc_json *root) {
 }
 
 static planc_status read_profile(const planc_json *root, planc_profile *profile) {
-  enum { VERSION, MACHINE, DEVICE, COMPUTE, EFFICIENCY, MULTIPLY, ORIGIN, OPS, LINKS, LOADS, MODEL, N };
+  enum { VERSION, MACHINE, DEVICE, COMPUTE, EFFICIENCY, MULTIPLY, ORIGIN, OPS, LINKS, LOADS, MODEL, GRAPH_HASH, N };
   static const planc_json_key keys[N] = {
       [VERSION] = {"planc-profile", false},
       [DEVICE] = {"device", false},
@@ -209,6 +209,7 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
       [LINKS] = {"links", true},
       [LOADS] = {"loads", true},
       [MODEL] = {"model", true},
+      [GRAPH_HASH] = {"graph_hash", true},
   };
   planc_json members[N];
   PLANC_TRY(check_version(root));
@@ -223,6 +224,8 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
     planc_map_free(&seen);
     PLANC_TRY(status);
   }
+  profile->has_graph_hash = members[GRAPH_HASH].value != NULL;
+  if (profile->has_graph_hash) PLANC_TRY(planc_json_hash(&members[GRAPH_HASH], &profile->graph_hash));
   const char *machine;
   if (members[MACHINE].value) PLANC_TRY(planc_json_string(&members[MACHINE], &machine));
   if (members[LINKS].value) PLANC_TRY(check_links(&members[LINKS]));
@@ -264,6 +267,14 @@ const planc_model *planc_profile_model(const planc_profile *profile) {
 
 const planc_device *planc_profile_device(const planc_profile *profile) {
   return &profile->device;
+}
+
+planc_profile_of planc_profile_is_of(const planc_profile *profile, const planc_graph *graph, int32_t *out_listed) {
+  *out_listed = 0;
+  for (int32_t o = 0; o < graph->n_ops; o++)
+    if (planc_measured_find(&profile->measured, graph->ops[o].name)) ++*out_listed;
+  if (!profile->has_graph_hash) return PLANC_OF_UNKNOWN;
+  return profile->graph_hash == planc_graph_hash(graph) ? PLANC_OF_THIS : PLANC_OF_ANOTHER;
 }
 
 bool planc_profile_lists_workspace(const planc_profile *profile, const char *op, const char *algorithm, int64_t batch) {

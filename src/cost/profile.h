@@ -62,6 +62,8 @@ struct planc_profile {
   int64_t efficiency_ppm[PLANC_N_CLASSES]; /* share of the memory bandwidth reached, by class */
   planc_multiply multiply[PLANC_N_MULTIPLIES];
   planc_measured measured;
+  bool has_graph_hash;
+  uint64_t graph_hash; /* of the graph whose ops are measured */
   int32_t n_origins, n_loads;
   const planc_origin *origins;
   planc_load *loads;

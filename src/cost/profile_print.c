@@ -91,6 +91,12 @@ void planc_profile_emit_head(planc_emit *emit, const planc_profile *profile, con
   EMIT(emit, "},\n");
 }
 
+void planc_profile_emit_graph(planc_emit *emit, uint64_t graph_hash) {
+  EMIT(emit, "\"graph_hash\":");
+  planc_emit_hash(emit, graph_hash);
+  EMIT(emit, ",\n");
+}
+
 planc_status planc_profile_take(planc_emit *emit, char **out_text, size_t *out_length) {
   planc_emit_bytes(emit, "", 1); /* the end of the string */
   if (emit->failure) {
@@ -159,6 +165,7 @@ planc_status planc_profile_print_ops(const planc_profile *profile, const char *o
                                      size_t *out_length) {
   planc_emit emit = {0};
   planc_profile_emit_head(&emit, profile, NULL, "ops", origin);
+  if (profile->has_graph_hash) planc_profile_emit_graph(&emit, profile->graph_hash);
   EMIT(&emit, "\"ops\":[");
   for (int32_t o = 0; o < profile->measured.n_ops; o++) {
     if (o > 0) EMIT(&emit, ",");

@@ -9,6 +9,8 @@
  * (NULL: as it is). */
 void planc_profile_emit_head(planc_emit *emit, const planc_profile *profile, const char *name, const char *section,
                              const char *origin);
+/* The hash of the graph that measured ops are of. */
+void planc_profile_emit_graph(planc_emit *emit, uint64_t graph_hash);
 /* What has been emitted as a string that is malloc'ed and NUL-terminated; or the failure. */
 planc_status planc_profile_take(planc_emit *emit, char **out_text, size_t *out_length);
 

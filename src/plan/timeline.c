@@ -51,15 +51,6 @@ static planc_status find_timed(reading *r, planc_arena *arena) {
 
 /* --- What the file is ----------------------------------------------------------------------------------------- */
 
-static planc_status read_hash(const planc_json *at, uint64_t *out) {
-  const char *text;
-  PLANC_TRY(planc_json_string(at, &text));
-  if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
-    return planc_json_error(at, "must be 16 hexadecimal digits");
-  *out = strtoull(text, NULL, 16);
-  return NULL;
-}
-
 static planc_status check_version(const planc_json *at) {
   const char *version;
   PLANC_TRY(planc_json_string(at, &version));
@@ -80,8 +71,8 @@ static planc_status read_header(reading *r, const planc_json *at, const char *pa
   PLANC_TRY(planc_json_string(&members[NAME], &text));
   PLANC_TRY(planc_json_string(&members[POLICY], &text));
   PLANC_TRY(planc_json_string(&members[BACKEND], &text));
-  PLANC_TRY(read_hash(&members[GRAPH_HASH], &graph_hash));
-  PLANC_TRY(read_hash(&members[PLAN_HASH], &plan_hash));
+  PLANC_TRY(planc_json_hash(&members[GRAPH_HASH], &graph_hash));
+  PLANC_TRY(planc_json_hash(&members[PLAN_HASH], &plan_hash));
   PLANC_TRY(planc_json_int(&members[FIRST], 0, PLANC_JSON_MAX, &r->timeline->first_period));
   PLANC_TRY(planc_json_int(&members[PERIODS], 1, INT32_MAX, &periods));
   r->timeline->n_periods = (int32_t)periods;

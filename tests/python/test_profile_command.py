@@ -47,6 +47,9 @@ class Profile(unittest.TestCase):
         for op in self.read()["ops"]:
             for variant in op["variants"]:
                 self.assertEqual([point["batch"] for point in variant["points"]], [8, 32, 128])
+        for optimizer, differs in (("sgd", False), ("adam", True)):
+            done = run("planc", "plan", GRAPH, "--profile", self.output, "--optimizer", optimizer, "-o", self.plan)
+            self.assertEqual(f"note: {self.output} was made for another graph: " in done.stderr, differs, done.stderr)
         for batch in (128, 77):  # measured, and not
             for budget in ("300K", "600K", "4M"):
                 with self.subTest(batch=batch, budget=budget):
@@ -109,6 +112,13 @@ class Profile(unittest.TestCase):
         with open(self.output, encoding="utf-8") as file:
             self.assertEqual(file.read(), "as it was")
 
+
+    def test_standard_output(self):
+        done = subprocess.run([os.path.join(BUILD, "planrun"), "profile", GRAPH, "-o", "-", "--batches", "4", "-r", "1"],
+                              capture_output=True, text=True, check=True, cwd=os.path.dirname(self.output))
+        self.assertEqual(done.stdout[-2:], "}\n")
+        self.assertEqual(json.loads(done.stdout)["device"]["name"], "host")
+        self.assertEqual(os.listdir(os.path.dirname(self.output)), [])
 
     def test_a_run_that_measured_nothing_is_as_good_as_none(self):
         for left in ("", '{"planrun":"profi', '{"planrun":"profile/1","graph_hash":"0"}\n{"piece":"ops","ba'):

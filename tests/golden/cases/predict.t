@@ -95,3 +95,28 @@ Profiles and graphs belong together.
   $ ls x.json
   ! ls: cannot access 'x.json': No such file or directory
   [2]
+
+A profile of another graph is told, as ops match by name only; the profile names its graph, optimizer ops included. One
+without a hash may be of any graph that it has an op of.
+
+  $ planc predict graphs/lenet-digits.yaml --device k40m --batch 64 -o p.json >/dev/null 2>&1
+  $ planc plan graphs/lenet-digits.yaml --profile p.json --batch 64 -o x.plan 2>&1 >/dev/null | grep p.json
+  [1]
+  $ planc plan graphs/lenet-digits.yaml --profile p.json --optimizer adam -o x.plan 2>&1 >/dev/null | grep p.json
+  planc: note: p.json was made for another graph: 27 of 35 ops are in it by name
+  $ planc compare inputs/tiny.yaml --profile p.json --policies none 2>&1 >/dev/null | grep p.json
+  planc: note: p.json was made for another graph: 0 of 7 ops are in it by name
+  $ grep -v graph_hash p.json > any.json
+  $ planc plan graphs/lenet-digits.yaml --profile any.json --optimizer adam -o x.plan 2>&1 >/dev/null | grep any.json
+  [1]
+  $ planc compare inputs/tiny.yaml --profile any.json --policies none 2>&1 >/dev/null | grep any.json
+  planc: note: any.json lists none of the graph's 7 ops: their costs are predicted
+
+Where a profile was asked for workspaces at some batches only, a plan at others is made with a guess.
+
+  $ planc predict graphs/vgg16.yaml --device k40m --batch 8 -o p.json >/dev/null 2>&1
+  $ sed 's/"predicted":true/&,"sampled":true/' p.json > some.json
+  $ planc plan graphs/vgg16.yaml --profile some.json --batch 8 --policy none -o x.plan 2>&1 >/dev/null | grep rounds
+  [1]
+  $ planc plan graphs/vgg16.yaml --profile some.json --batch 7 --policy none -o x.plan 2>&1 >/dev/null | grep rounds
+  planc: note: the profile lists no workspaces for rounds of 7: they are taken from others, and planrun refuses a plan with too little
