@@ -200,7 +200,7 @@ planc_status planc_json_name(const planc_json *at, const char **out) {
 
 planc_status planc_json_hash(const planc_json *at, uint64_t *out) {
   enum { DIGITS = 16 };
-  const char *text;
+  const char *text = "";
   PLANC_TRY(planc_json_string(at, &text));
   if (strlen(text) != DIGITS || strspn(text, "0123456789abcdef") != DIGITS)
     return planc_json_error(at, "must be 16 hexadecimal digits");

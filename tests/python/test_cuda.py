@@ -312,8 +312,8 @@ class Emulated(Case):
             self.assertTrue(json.loads(done.stdout)["verified"])
 
     def test_profile_plan_run(self):
-        emulated("planrun", "profile", graph("lenet-digits"), "--backend", "cuda", "--batches", "8", "-r", 1, "-o",
-                 self.path("p.json"))
+        emulated("planrun", "profile", graph("lenet-digits"), "--backend", "cuda", "--deterministic", "--batches", "8", "-r", 1,
+                 "-o", self.path("p.json"))
         profile = self.read("p.json")
         self.assertGreater(profile["device"]["reserved_bytes"], 0)
         self.assertIn("Emulated", profile["machine"])
@@ -325,8 +325,8 @@ class Emulated(Case):
         self.assertEqual(algorithms, {"cudnn", "cublaslt", "cuda"})
         run("planc", "plan", graph("lenet-digits"), "--profile", self.path("p.json"), "--batch", 8, "--budget", "4G",
             "-o", self.path("x.plan"))
-        done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "-n", 3, "--verify", "--json",
-                        "--trace", self.path("run.json"))
+        done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "-n", 3, "--deterministic", "--verify",
+                        "--json", "--trace", self.path("run.json"))
         told = json.loads(done.stdout)
         self.assertTrue(told["verified"])
         self.assertLessEqual(told["taken_bytes"], profile["device"]["reserved_bytes"])
