@@ -134,15 +134,41 @@ static planc_status add_piece(described *d, int64_t size, const planrt_op_times 
   return status;
 }
 
-/* Times are no line in the batch, and a prediction costs nothing: all that was found has points at all sizes. */
+static bool is_asked_for(const described *d, int64_t size) {
+  for (int32_t b = 0; b < d->options->n_batches; b++)
+    if (d->options->batches[b] == size) return true;
+  return false;
+}
+
+/* Whether there are points at the s-th size of rounds: at what was asked for, and from there down at sizes that are
+ * half of the one before or less. */
+static void choose_sizes(const described *d, bool *out) {
+  int64_t chosen = INT64_MAX;
+  for (int32_t s = d->rounds.n; s-- > 0;) {
+    int64_t size = d->rounds.sizes[s];
+    out[s] = size <= chosen / 2 || is_asked_for(d, size);
+    if (out[s]) chosen = size;
+  }
+}
+
+static planc_status add_chosen(described *d, const planrt_op_times *listed, const bool *chosen, cJSON *pieces) {
+  for (int32_t s = 0; s < d->rounds.n && !stopped(d); s++) {
+    show(d, d->options->n_batches + s);
+    if (chosen[s]) PLANC_TRY(add_piece(d, d->rounds.sizes[s], listed, pieces));
+  }
+  return NULL;
+}
+
+/* Times are no line in the batch, and a prediction costs nothing: all that was found has points at several sizes. */
 static planc_status add_pieces(described *d, cJSON *pieces) {
   planrt_op_times listed = {0};
+  bool *chosen = calloc((size_t)d->rounds.n + 1, sizeof *chosen);
+  if (!chosen) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  choose_sizes(d, chosen);
   planc_status status = list_batches(d, &listed);
-  for (int32_t s = 0; !status && s < d->rounds.n && !stopped(d); s++) {
-    show(d, d->options->n_batches + s);
-    status = add_piece(d, d->rounds.sizes[s], &listed, pieces);
-  }
+  if (!status) status = add_chosen(d, &listed, chosen, pieces);
   VEC_FREE(&listed);
+  free(chosen);
   return status;
 }
 

@@ -164,6 +164,10 @@ static int64_t clamp(int64_t value, int64_t min, int64_t max) {
   return value > max ? max : value;
 }
 
+static int64_t larger(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
 /* The second point of the segment that holds `batch`, or of the one nearest to it. */
 static const planc_point *segment_end(const planc_measured_variant *variant, int64_t batch) {
   int32_t low = 1;
@@ -195,6 +199,8 @@ static planc_variant interpolate(const planc_measured_variant *variant, int64_t 
   const planc_point *a = b - 1;
   int64_t within = clamp(batch, a->batch, b->batch);
   out.time_ns = line_at(a->batch, a->time_ns, b->batch, b->time_ns, batch);
+  /* A smaller batch takes no less for each of its samples: what the line says there is the points' noise. */
+  if (batch < a->batch) out.time_ns = larger(out.time_ns, planc_muldiv_ceil(a->time_ns, batch, a->batch));
   out.workspace_bytes = line_at(a->batch, a->workspace_bytes, b->batch, b->workspace_bytes, batch);
   out.busy_ppm = line_at(a->batch, a->busy_ppm, b->batch, b->busy_ppm, within);
   return out;
