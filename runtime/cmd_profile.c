@@ -4,7 +4,6 @@
  * belongs to, then a line for each piece. An interrupted profile goes on from there. */
 #define _DEFAULT_SOURCE /* SA_RESTART */
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -169,11 +168,9 @@ static planc_status read_graph(profiling *p, const planc_arguments *arguments) {
 
 /* What pieces belong to; another line means that they were measured otherwise. Malloc'ed. */
 static char *describe_pieces(const profiling *p) {
-  char text[24];
   cJSON *object = cJSON_CreateObject();
   cJSON_AddStringToObject(object, "planrun", "profile/1");
-  snprintf(text, sizeof text, "%016" PRIx64, planc_graph_hash(p->graph));
-  cJSON_AddStringToObject(object, "graph_hash", text);
+  planrt_add_graph_hash(object, p->graph);
   cJSON_AddStringToObject(object, "machine", p->machine);
   cJSON_AddNumberToObject(object, "repetitions", (double)p->repetitions);
   cJSON_AddNumberToObject(object, "link_bytes_per_second", (double)p->link_bytes_per_s);

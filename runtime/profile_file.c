@@ -17,7 +17,7 @@ static void add_int(cJSON *object, const char *key, int64_t value) {
   cJSON_AddRawToObject(object, key, text);
 }
 
-static void add_hash(cJSON *object, const planc_graph *graph) {
+void planrt_add_graph_hash(cJSON *object, const planc_graph *graph) {
   char text[24];
   snprintf(text, sizeof text, "%016" PRIx64, planc_graph_hash(graph));
   cJSON_AddStringToObject(object, "graph_hash", text);
@@ -396,7 +396,7 @@ planc_status planrt_profile_compose(const planrt_profile_head *head, const planc
   cJSON *root = cJSON_CreateObject();
   cJSON_AddNumberToObject(root, "planc-profile", 1);
   cJSON_AddStringToObject(root, "machine", head->machine);
-  add_hash(root, graph);
+  planrt_add_graph_hash(root, graph);
   add_device(root, head, reserved_of(pieces), of_links, &l);
   add_compute(root, head, graph, pieces, of_links);
   add_origin(root, &l);
@@ -415,7 +415,7 @@ planc_status planrt_profile_compose_described(cJSON *description, const char *ma
                           "algorithms, workspaces and notes: the libraries' own, asked without the device; times: "
                           "predicted from the constants here");
   cJSON_AddStringToObject(description, "machine", machine);
-  add_hash(description, graph);
+  planrt_add_graph_hash(description, graph);
   cJSON_AddItemToObject(description, "ops", merge_ops(pieces, 0));
   *out = description;
   return NULL;

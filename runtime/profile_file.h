@@ -6,6 +6,9 @@
 
 #include "runtime/measure.h"
 
+/* Adds "graph_hash", which says what a profile or its pieces are of. */
+void planrt_add_graph_hash(cJSON *object, const planc_graph *graph);
+
 /* Pieces are JSON objects, so that they can be kept in a file between two sittings. All of these return NULL when
  * memory is short. */
 cJSON *planrt_piece_of_ops(const planc_graph *graph, int64_t load_ppm, int64_t batch, const planrt_op_times *times,
@@ -66,8 +69,8 @@ typedef struct planrt_described_options {
   void (*refused)(void *user, const char *op, planc_status why); /* told of an op that is left out; or NULL: an error */
   void *user;
 } planrt_described_options;
-/* A profile of a graph on a device that need not be there: every algorithm with its exact workspace, times predicted,
- * at all sizes of rounds of the batches. */
+/* A profile of a graph on a device that need not be there: every algorithm with its exact workspace at all sizes of
+ * rounds of the batches, times predicted at several of them. */
 planc_status planrt_profile_described(const planrt_described_options *options, cJSON **out);
 
 #endif

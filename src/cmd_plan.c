@@ -122,6 +122,9 @@ static void note_unlisted(const int64_list *sizes) {
 planc_status planc_plan_note_workspaces(const planc_plan *plan, const planc_profile *profile) {
   planc_trace *trace;
   int64_list sizes = {0};
+  int32_t listed;
+  (void)planc_profile_is_of(profile, plan->jobs[0].graph, &listed);
+  if (listed == 0) return NULL; /* the constants of a device: they have workspaces for any size */
   PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &trace));
   planc_status status = add_unlisted(plan, trace, profile, &sizes);
   if (!status) note_unlisted(&sizes);
