@@ -2,7 +2,8 @@
 """Writes the model graphs of this folder: forward graphs that end in a softmax cross-entropy loss, from which
 `planc train` derives backward and optimizer ops, and one iteration of Pix2PixHD, whose two losses it could not derive.
 
-    generate.py [MODEL...] [-d DIR]      the named models (all when none is named), DIR/MODEL.yaml; DIR: this folder
+    generate.py [MODEL...] [-d DIR] [--nhwc]
+                                         the named models (all when none is named), DIR/MODEL.yaml; DIR: this folder
     generate.py --large N_OPS -o FILE    a residual training graph of exactly N_OPS ops, for measuring planc itself
 
 The models are those of the papers that planc follows, each at a batch size of theirs, ResNet-50, and two small networks
@@ -205,6 +206,7 @@ MODELS = {"lenet-digits": lenet_digits, "tiny-transformer": tiny_transformer, "v
           "vgg101": vgg101, "resnet34": resnet34, "resnet50": resnet50, "fcn": fcn,
           "densenet121": densenet121, "inception-v3": inception_v3, "inception-v3-aux": inception_v3_aux,
           "inception-v4": inception_v4, "deeplabv3plus": deeplabv3plus, "pix2pixhd": pix2pixhd}
+NOT_IMAGES = ("tiny-transformer",)
 
 
 # --- A large training graph -------------------------------------------------------------------------------------------
@@ -280,12 +282,17 @@ def main(arguments=None):
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"any of {', '.join(MODELS)}; none: all")
     parser.add_argument("--all", action="store_true", help="write every model")
     parser.add_argument("-d", metavar="DIR", default=HERE, help="folder to write to (default: this script's)")
+    parser.add_argument("--nhwc", action="store_true", help="write them in layout NHWC; not to this folder")
     parser.add_argument("--large", metavar="N_OPS", type=int, help="write a training graph of N_OPS ops instead")
     parser.add_argument("-o", metavar="FILE", help="where --large writes")
     options = parser.parse_args(arguments)
     for model in options.models:
         if model not in MODELS:
             parser.error(f"no model is called {model}; there are {', '.join(MODELS)}")
+        if options.nhwc and model in NOT_IMAGES:
+            parser.error(f"--nhwc: {model} has tensors of four dimensions that are no images")
+    if options.nhwc and (not options.models or os.path.realpath(options.d) == os.path.realpath(HERE)):
+        parser.error("--nhwc takes models by name and another folder than the NCHW ones'")
     if (options.large is None) != (options.o is None):
         parser.error("--large and -o belong together")
     if options.large is not None and options.models + ["--all"] * options.all:
@@ -297,7 +304,10 @@ def main(arguments=None):
             large(options.large).write(options.o)
         else:
             for model in MODELS if options.all else options.models or MODELS:
-                MODELS[model]().write(os.path.join(options.d, f"{model}.yaml"))
+                graph = MODELS[model]()
+                if options.nhwc:
+                    graph.channels_last()
+                graph.write(os.path.join(options.d, f"{model}.yaml"))
     except OSError as error:
         print(f"generate.py: {error.filename}: {error.strerror}", file=sys.stderr)
         return 5

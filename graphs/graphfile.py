@@ -6,6 +6,7 @@ one tensor and one op per line, and put in place whole by a rename, so a failed 
 
 import json
 import os
+import re
 
 KINDS = ("input", "param", "state", "grad", "activation", "temp")
 DTYPE_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "u8": 1, "bool": 1}
@@ -82,6 +83,17 @@ class GraphFile:
         if loop:
             fields.append(f"loop: {loop[0]}, step: {loop[1]}")
         self.ops[name] = "{" + ", ".join(fields) + "}"
+
+    def channels_last(self):
+        """Turns a graph of images from NCHW into NHWC: every tensor of four dimensions, KCRS filters included, and the
+        axis along which such tensors are joined."""
+        def last(spec):
+            return re.sub(r"\[([^],]+),([^],]+),([^],]+),([^],]+)\]", r"[\1,\3,\4,\2]", spec)
+
+        self.header["layout"] = "NHWC"
+        self.tensors = {name: last(spec) for name, spec in self.tensors.items()}
+        self.ops = {name: re.sub(r"\baxis: 1\b", "axis: 3", op) for name, op in self.ops.items()}
+        return self
 
     def text(self):
         lines = [f"# {line}".rstrip() for line in self.heading.strip().splitlines()]

@@ -1,0 +1,141 @@
+"""The checks in the order of what they prove, each with the minutes that it should take. Three sittings of nine minutes
+hold them all."""
+
+import json
+
+from . import clocks, numerics, steps
+from .plans import Job, Model
+from .sitting import Check
+
+RESNET = Model("resnet50", 256, "256")
+RESNET_BF16 = Model("resnet50", 256, "256", precision="bf16", nhwc=True)
+RESNET_TF32 = Model("resnet50", 256, "256", precision="tf32")
+VGG = Model("vgg16", 256, "64,128,256", repetitions=2)
+TRANSFORMER = Model("tiny-transformer", 4096, "4096", optimizer="adam")
+LENET = Model("lenet-digits", 64, "16,64", optimizer="momentum", repetitions=1)
+
+# Policies that recompute and swap, then those that do either; what is not named comes last.
+FIRST = ("superneurons", "capuchin", "tensile", "chen", "cheap", "modnn", "window", "vdnn-all", "vdnn-dyn")
+SHARES = (40, 70)  # per cent of what is live with everything resident
+SMALL_SHARES, FEW = (60, 90, 110), 4  # of a network whose parameters and workspaces are most of it; policies
+TWELVE = 12 << 30
+VIRTUAL = {"vmm": ("--placement", "vmm", "--chunk", "2M"), "paged": ("--placement", "paged")}
+DIGITS, IMAGES = ("lenet-digits", 5, 2), ("tiny-transformer", 3, 1)  # graph, batch, rounds
+
+
+def policies(commands, tools):
+    """All that make plans."""
+    told = commands.must(tools.planc, "compare", tools.graph("lenet-digits"), "--device", "h100", "--json", seconds=30)
+    found = [row["policy"] for row in json.loads(told)["rows"] if row["policy"] not in ("ideal", "none")]
+    return sorted(found, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+
+
+def device(context):
+    told = context.commands.must(context.tools.planrun, "info")
+    properties = context.commands.run(context.tools.planrun, "info", "--properties")
+    with open(context.state.path("device.txt"), "w", encoding="utf-8") as file:
+        print(told, clocks.facts(context.commands), sep="\n", file=file)
+    if properties.returncode == 0:
+        with open(context.state.path("profiles", "device.properties.json"), "w", encoding="utf-8") as file:
+            file.write(properties.stdout)
+        context.keep("profiles/device.properties.json")
+    context.row("properties dumped", properties.returncode == 0)
+    context.keep("device.txt")
+
+
+def numerics_of(tools, precision, minutes, with_zoo=True):
+    for name, batch, rounds in (DIGITS, IMAGES):
+        yield Check(f"numerics {name} {precision}", minutes[0], numerics.compare, (tools.graph(name), precision, batch, rounds))
+    if with_zoo:
+        yield Check(f"numerics zoo {precision}", minutes[1], numerics.zoo, (precision,))
+
+
+def sanitizers(tools, minutes):
+    sources = [(tools.graph(name), (batch, rounds)) for name, batch, rounds in (DIGITS, IMAGES)]
+    for tool, needed in zip(("memcheck", "racecheck"), minutes, strict=True):
+        yield Check(tool, needed, numerics.sanitize, (tool, sources))
+
+
+def profile(model, minutes):
+    return Check(f"{model.label} profile", minutes, steps.profile, (model,))
+
+
+def resident(model, minutes, described):
+    jobs = [steps.resident_job(model)] + [steps.described_job(model, described)] * bool(described)
+    return Check(f"{model.label} resident", minutes, steps.resident, (model,), (f"{model.label} profile",), tuple(jobs))
+
+
+def planned(name, job, minutes, whole=False):
+    return Check(name, minutes, steps.planned, (job, whole), (f"{job.model.label} profile",), (job,))
+
+
+def by_policies(model, names, minutes, shares=SHARES):
+    for policy in names:
+        yield planned(f"{model.label} {policy}", Job(model, policy, shares=shares), minutes)
+
+
+def virtual(model, minutes, shares=SHARES):
+    for placement, options in VIRTUAL.items():
+        job = Job(model, "window", shares=shares, options=options)
+        yield Check(f"virtual memory {placement}", minutes, steps.virtual_memory, (job,), (f"{model.label} profile",), (job,))
+
+
+def stand_ins(model, minutes, shares=SHARES):
+    job = Job(model, "vdnn-all", shares=shares)
+    for options in ((), ("--graph",), ("--jitter", "1", "--poison")):
+        yield Check(" ".join([f"stand-ins {model.label}", *options]), minutes, numerics.stand_ins, (job, options),
+                    (f"{model.label} profile",), (job,))
+
+
+def pytorch(model, minutes, *modes):
+    for mode in modes:
+        yield Check(f"PyTorch {model.label} {mode}", minutes, steps.pytorch, (model.name, model.batch, model.precision, mode))
+
+
+def full(tools, names, described):
+    yield Check("device", 0.1, device)
+    yield from numerics_of(tools, "f32", (0.2, 0.6))
+    yield from sanitizers(tools, (0.8, 0.6))
+
+    yield profile(RESNET, 1.2)
+    yield resident(RESNET, 0.7, described)
+    yield planned("resnet50-f32 modnn for 12 GiB", Job(RESNET, "modnn", TWELVE), 0.7, whole=True)
+    yield from pytorch(RESNET, 0.4, "plain", "checkpoint", "save_on_cpu")
+    yield Check("resnet50-f32 at PyTorch's checkpointing's peak", 0.8, steps.at_peak_of,
+                (RESNET, "PyTorch resnet50-f32 checkpoint", names),
+                ("resnet50-f32 profile", "PyTorch resnet50-f32 checkpoint"))
+    yield profile(RESNET_BF16, 1.2)
+    yield resident(RESNET_BF16, 0.6, described)
+    yield from pytorch(RESNET_BF16, 0.4, "plain")
+
+    yield from by_policies(RESNET, names, 0.4)
+    yield profile(RESNET_TF32, 1.0)
+    yield resident(RESNET_TF32, 0.6, described)
+    yield profile(VGG, 1.5)
+    yield resident(VGG, 0.6, described)
+    yield planned("vgg16-f32 modnn for 12 GiB", Job(VGG, "modnn", TWELVE), 0.6, whole=True)
+    yield from pytorch(VGG, 0.4, "plain", "checkpoint")
+    yield profile(TRANSFORMER, 0.3)
+    yield resident(TRANSFORMER, 0.3, described)
+
+    yield from virtual(RESNET, 0.4)
+    yield from numerics_of(tools, "bf16", (0.2, 0.6))
+    yield from numerics_of(tools, "tf32", (0.2, 0.6))
+    yield Check("numerics resnet50 f32", 0.6, numerics.compare, (tools.graph("resnet50"), "f32", 2, 1))
+    yield from stand_ins(RESNET, 0.3)
+    yield Check("drift", 1.3, steps.drift, (steps.resident_job(RESNET), 60), ("resnet50-f32 profile",),
+                (steps.resident_job(RESNET),))
+
+
+def small(tools, names, described):
+    """The same with networks that take no time, for trying this out."""
+    yield Check("device", 0.1, device)
+    yield from numerics_of(tools, "f32", (0.1, 0.3))
+    yield profile(LENET, 0.1)
+    yield resident(LENET, 0.1, described)
+    yield planned("lenet-digits-f32 modnn for 60 %", Job(LENET, "modnn", shares=(60,)), 0.1, whole=True)
+    yield from by_policies(LENET, names[:FEW], 0.1, SMALL_SHARES)
+    yield from virtual(LENET, 0.1, (500,))
+    yield from stand_ins(LENET, 0.1, SMALL_SHARES)
+    yield Check("drift", 0.1, steps.drift, (steps.resident_job(LENET), 0), ("lenet-digits-f32 profile",),
+                (steps.resident_job(LENET),))

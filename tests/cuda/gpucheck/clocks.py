@@ -1,0 +1,53 @@
+"""What the card does meanwhile: clocks, power, temperature and why it throttles, once a second, by nvidia-smi."""
+
+import csv
+import shutil
+import signal
+import statistics
+import subprocess
+
+FIELDS = ("timestamp", "pstate", "clocks.sm", "clocks.mem", "power.draw", "temperature.gpu", "utilization.gpu",
+          "memory.used", "clocks_throttle_reasons.active")
+BUSY = 50  # per cent, from which on a second counts as one of work
+
+
+def facts(commands):
+    """All that nvidia-smi tells of the card and its driver; or why not."""
+    if not shutil.which("nvidia-smi"):
+        return "there is no nvidia-smi"
+    return commands.run("nvidia-smi", "-q", ours=False, seconds=10).stdout
+
+
+class Clocks:
+    """Logs to a file until it is closed."""
+
+    def __init__(self, path):
+        self.child = None
+        if shutil.which("nvidia-smi"):
+            with open(path, "w", encoding="utf-8") as file:
+                self.child = subprocess.Popen(
+                    ["nvidia-smi", "--query-gpu=" + ",".join(FIELDS), "--format=csv,nounits", "-l", "1"],
+                    stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def close(self):
+        if self.child:
+            self.child.send_signal(signal.SIGTERM)
+            self.child.wait()
+
+
+def tell(paths):
+    """Of the seconds with work: clock and power in the middle and at most, and the reasons for throttling seen."""
+    rows = []
+    for path in paths:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            rows += [[cell.strip() for cell in row] for row in csv.reader(file) if len(row) == len(FIELDS)]
+    busy = [row for row in rows if row[6].isdigit() and int(row[6]) >= BUSY]
+    if not busy:
+        return "no clocks were logged"
+
+    def column(index):
+        return [float(row[index]) for row in busy if row[index].replace(".", "", 1).isdigit()] or [0.0]
+
+    return (f"SM clock {statistics.median(column(2)):.0f} MHz in the median of {len(busy)} s of work, {min(column(2)):.0f} to "
+            f"{max(column(2)):.0f}; memory {statistics.median(column(3)):.0f} MHz; {statistics.median(column(4)):.0f} W, at "
+            f"most {max(column(4)):.0f}; {max(column(5)):.0f} C at most; throttle reasons {', '.join(sorted({row[8] for row in busy}))}")

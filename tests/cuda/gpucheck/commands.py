@@ -1,0 +1,133 @@
+"""Running programs: every one in a process group of its own, under a limit that follows from how long it should take.
+
+A program that outlasts its limit gets SIGINT, on which planrun keeps what it has and ends. One that still runs is asked
+where it hangs, by a debugger where there is one, and then killed. All that programs print is kept in a log."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+GRACE = 10  # seconds from SIGINT to SIGKILL
+DEBUGGERS = ("gdb", "cuda-gdb")
+SLACK, FACTOR = 30, 4  # of a limit: seconds beside, and times, what was predicted
+
+
+class Failure(Exception):
+    """A check does not hold, with the reason."""
+
+
+class Unfit(Exception):
+    """A check that cannot be, by its nature, with the reason: no failure."""
+
+
+class Over(Exception):
+    """The sitting's time is up: what was going on counts for nothing."""
+
+
+class Commands:
+    """Runs programs for one check at a time. `environment` is added to ours; `deadline` is the sitting's end on the
+    monotonic clock."""
+
+    def __init__(self, environment, deadline, patience=1):
+        self.environment, self.deadline, self.patience = dict(environment), deadline, patience
+        self.log = None          # a text file, or None
+        self.extra = {}          # environment of the check at hand
+        self.least_limit = None  # seconds that replace the limit of all its programs
+
+    def remaining(self):
+        return self.deadline - time.monotonic()
+
+    def limit(self, seconds):
+        if self.least_limit is not None:
+            return self.least_limit
+        return self.patience * (SLACK + FACTOR * seconds)
+
+    def run(self, *command, seconds=5, ours=True, **environment):
+        """What the program printed and its exit code, `seconds` being what it should take. Others than ours must not
+        see our choice of libraries."""
+        return self.wait(self.start(*command, ours=ours, **environment), seconds)
+
+    def must(self, *command, **how):
+        """Its standard output; it must end with exit code 0."""
+        done = self.run(*command, **how)
+        if done.returncode:
+            raise Failure(f"{tell(command)}: exit {done.returncode}: {last_words(done.stderr)}")
+        return done.stdout
+
+    def start(self, *command, ours=True, **environment):
+        added = {**self.environment, **environment} if ours else environment
+        return subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, errors="backslashreplace", start_new_session=True,
+                                env={**os.environ, **added, **self.extra})
+
+    def wait(self, child, seconds):
+        begun, limit = time.monotonic(), self.limit(seconds)
+        ends_first = self.remaining() < limit  # the sitting
+        try:
+            out, err = child.communicate(timeout=max(1, min(limit, self.remaining())))
+        except subprocess.TimeoutExpired:
+            out, err = self.stop(child)
+            self.write(child, out, err, begun)
+            if ends_first:
+                raise Over("the time is up") from None
+            raise Failure(f"{tell(child.args)}: took more than {limit:.0f} s") from None
+        except BaseException:
+            kill(child)
+            raise
+        self.write(child, out, err, begun)
+        return subprocess.CompletedProcess(child.args, child.returncode, out, err)
+
+    def stop(self, child):
+        """Ends a program that does not end. What it had printed."""
+        signal_group(child, signal.SIGINT)
+        try:
+            return child.communicate(timeout=GRACE)
+        except subprocess.TimeoutExpired:
+            where = trace_of(child)
+            kill(child)
+            out, err = child.communicate()
+            return out, err + where
+
+    def write(self, child, out, err, begun):
+        if not self.log:
+            return
+        self.log.write(f"$ {tell(child.args, 1000)}\n# exit {child.returncode}, {time.monotonic() - begun:.1f} s\n{out}{err}\n")
+        self.log.flush()
+
+
+def tell(command, most=160):
+    """A command as people read it."""
+    name, *rest = map(str, command)
+    text = " ".join([os.path.basename(name), *rest])
+    return text if len(text) <= most else text[:most] + "..."
+
+
+def last_words(text, most=400):
+    return text.strip()[-most:]
+
+
+def signal_group(child, number):
+    try:
+        os.killpg(child.pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def kill(child):
+    signal_group(child, signal.SIGKILL)
+    child.wait()
+
+
+def trace_of(child):
+    """Where all threads of a process are, as a debugger sees it."""
+    for debugger in filter(shutil.which, DEBUGGERS):
+        try:
+            found = subprocess.run([debugger, "-p", str(child.pid), "-batch", "-ex", "thread apply all bt"],
+                                   stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="backslashreplace",
+                                   timeout=60)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"\n# {debugger}: {error}\n"
+        return f"\n# {debugger}:\n{found.stdout}\n{last_words(found.stderr)}\n"
+    return f"\n# where it hangs is not known: there is no {' and no '.join(DEBUGGERS)}\n"

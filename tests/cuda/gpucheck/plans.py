@@ -1,0 +1,153 @@
+"""Models with their profiles, and plans for them. Plans are made in the background, on processors that the GPU's work
+leaves, ahead of the checks that run them, and are kept: a plan that is there is not made again."""
+
+import concurrent.futures
+import dataclasses
+import json
+import os
+import re
+import sys
+import threading
+
+from .commands import Failure, Unfit, last_words
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A graph at a batch. `name` is its graph's, `precision` that of `planc train`."""
+    name: str
+    batch: int
+    batches: str  # that are profiled
+    precision: str = "f32"
+    nhwc: bool = False
+    optimizer: str = "sgd"
+    image: bool = True
+    repetitions: int = 3
+
+    @property
+    def label(self):
+        return "-".join([self.name, self.precision] + ["nhwc"] * self.nhwc)
+
+    @property
+    def graph(self):
+        return os.path.join("graphs", self.label + ".yaml")
+
+    @property
+    def profile(self):
+        return os.path.join("profiles", f"{self.label}-{self.batch}.json")
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A plan to be made. The budget is bytes, a share of what is live with everything resident in per cent, or None:
+    what the device has. Of several shares the first that can be met is taken."""
+    model: Model
+    policy: str
+    budget: int = None
+    shares: tuple = ()
+    device: str = None  # a description instead of the model's profile
+    options: tuple = ()
+
+    @property
+    def name(self):
+        size = "" if not self.budget else f"-{self.budget >> 20}m"
+        return "-".join([self.model.label, self.policy, *filter(None, [self.device])]) + size + "".join(self.options)
+
+
+class Planner:
+    """Makes plans with planc. `commands(log)` gives what runs it, with a log of its own."""
+
+    def __init__(self, state, tools, commands, workers):
+        self.state, self.tools, self.commands = state, tools, commands
+        self.pool = concurrent.futures.ThreadPoolExecutor(workers)
+        self.lock, self.asked, self.graphs = threading.Lock(), {}, threading.Lock()
+
+    def close(self):
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+    def ask(self, job):
+        """The future of a plan, which may have been asked for before."""
+        with self.lock:
+            future = self.asked.get(job)
+            if not future or (future.done() and (future.cancelled() or future.exception())):
+                future = self.asked[job] = self.pool.submit(self.make, job)
+            return future
+
+    def get(self, job):
+        """Its path and what planc told. Unfit where no budget that is asked for can be met."""
+        made = self.ask(job).result()
+        if "why" in made:
+            raise Unfit(made["why"])
+        return self.state.path(made["plan"]), made
+
+    # --- Graphs
+
+    def graph(self, model, commands):
+        """The path of a model's training graph, made if it is not there."""
+        path = self.state.path(model.graph)
+        with self.graphs:
+            if not os.path.exists(path):
+                source = self.tools.graph(model.name)
+                if model.nhwc:
+                    folder = self.state.path("graphs", "nhwc")
+                    os.makedirs(folder, exist_ok=True)
+                    commands.must(sys.executable, "-B", self.tools.generator, model.name, "--nhwc", "-d", folder, ours=False)
+                    source = os.path.join(folder, model.name + ".yaml")
+                commands.must(self.tools.planc, "train", source, "--precision", model.precision, "--optimizer",
+                              model.optimizer, "-o", path)
+        return path
+
+    # --- Plans
+
+    def make(self, job):
+        about = os.path.join("plans", job.name + ".json")
+        made = self.state.load(about)
+        if made and ("why" in made or os.path.exists(self.state.path(made["plan"]))):
+            return made
+        with open(self.state.path("logs", f"plan-{job.name}.log"), "a", encoding="utf-8") as log:
+            made = self.make_anew(job, self.commands(log))
+        self.state.save(about, made)
+        return made
+
+    def make_anew(self, job, commands):
+        common = [self.tools.planc, "plan", self.graph(job.model, commands), "--batch", job.model.batch, "--json",
+                  "--policy", job.policy, *job.options]
+        if job.device:
+            common += ["--device", job.device]
+        else:
+            common += ["--profile", self.state.path(job.model.profile)]
+        why = None
+        for budget, share in self.budgets(job, commands):
+            path = os.path.join("plans", job.name + ".plan")
+            done = commands.run(*common, *(["--budget", budget] if budget else []), "-o", self.state.path(path))
+            if done.returncode == 0:
+                shown = commands.must(self.tools.planc, "show", self.state.path(path), "--json")
+                commands.must(self.tools.planc, "check", self.state.path(path), *(["--budget", budget] if budget else []))
+                return {"plan": path, "budget_bytes": budget, "share": share, "told": read(done.stdout), "shown": read(shown)}
+            if done.returncode != 1:
+                raise Failure(f"planc plan: exit {done.returncode}: {last_words(done.stderr)}")
+            why = f"does not fit {budget or 'the device'}; least {least_budget(done.stderr)}"
+        return {"why": why}
+
+    def budgets(self, job, commands):
+        if not job.shares:
+            return [(job.budget, None)]
+        done = commands.run(self.tools.planc, "plan", self.graph(job.model, commands), "--profile",
+                            self.state.path(job.model.profile), "--batch", job.model.batch, "--policy", "none", "--budget",
+                            "1K", "-o", os.devnull)
+        live = least_budget(done.stderr)
+        reserved = self.state.load(job.model.profile)["device"]["reserved_bytes"]
+        # A small model's peak is hardly more than what is reserved: there that is left aside.
+        aside = 0 if live > 4 * reserved else reserved
+        return [(aside + (live - aside) * share // 100, share) for share in job.shares]
+
+
+def read(text):
+    return json.loads(text.strip().splitlines()[-1])
+
+
+def least_budget(told):
+    found = re.search(r"least feasible budget of \S+ is (\d+) bytes", told)
+    if not found:
+        raise Failure(f"no least budget in: {last_words(told, 200)}")
+    return int(found[1])

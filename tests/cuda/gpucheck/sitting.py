@@ -1,0 +1,158 @@
+"""A sitting: goes through the checks that are not over, in their order, until its time is up."""
+
+import dataclasses
+import errno
+import json
+import os
+import time
+import traceback
+import typing
+
+from .commands import Failure, Over, Unfit
+from .state import ATTEMPTS, slug
+
+FULL = os.strerror(errno.ENOSPC)
+MARKS = {True: "ok    ", False: "FAILED", None: "      "}
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    name: str
+    minutes: float  # that it should take
+    run: typing.Callable
+    arguments: tuple = ()
+    needs: tuple = ()  # the names of checks that must have passed
+    jobs: tuple = ()   # plans that it runs
+
+
+class Context:
+    """What a check is given, and gives."""
+
+    def __init__(self, check, sitting):
+        self.check, self.minutes = check, check.minutes
+        self.tools, self.state, self.planner = sitting.tools, sitting.state, sitting.planner
+        self.commands, self.described, self.times = sitting.commands, sitting.described, sitting.times
+        self.rows, self.gives, self.files = [], {}, []
+
+    def row(self, name, ok, **figures):
+        """A line of the results; `ok` None: for information."""
+        self.rows.append({"row": name, "ok": ok, **figures})
+        told = " ".join(f"{key}={value}" for key, value in figures.items())
+        print(f"{MARKS[ok]} {self.check.name}: {name} {told}".rstrip(), flush=True)
+
+    def timed(self, ok):
+        """What a time says is for information on a device whose times mean nothing."""
+        return bool(ok) if self.times else None
+
+    def keep(self, *files):
+        """Files of the state that later checks need of this one."""
+        self.files += files
+
+    def give(self, key, value):
+        self.gives[key] = value
+
+    def given(self, key):
+        return self.gives[key]
+
+    def execute(self, plan, *options, seconds):
+        told = self.commands.must(self.tools.planrun, "exec", plan, "--backend", "cuda", "--json", *options, seconds=seconds)
+        return json.loads(told.strip().splitlines()[-1])
+
+
+class Sitting:
+    def __init__(self, tools, state, planner, commands, *, described=None, times=True, faults=None):
+        self.tools, self.state, self.planner, self.commands = tools, state, planner, commands
+        self.described, self.times = described, times
+        self.faults = faults or {}  # what goes wrong in the first attempt of a check; for tests
+
+    def go(self, checks, after_each):
+        """First attempts in order, then second ones. What came to no end counts for nothing."""
+        begun, cut_off = False, set()
+        self.ask_ahead(checks)
+        while check := self.next(checks, begun, cut_off):
+            try:
+                self.attempt(check)
+            except Over as over:
+                print(f"       {check.name}: {over}", flush=True)
+                cut_off.add(check.name)
+            except OSError as error:  # ours, not the check's: nothing can be kept any more
+                print(f"       {check.name}: {error}: the sitting ends", flush=True)
+                return
+            begun = True
+            self.ask_ahead(checks)
+            after_each()
+            if self.state.outcome(check.name) != "passed" and not self.has_device():
+                print("       the device is gone: the sitting ends", flush=True)
+                return
+
+    def left(self, checks):
+        """How many are not through."""
+        return sum(not self.is_over(check) for check in checks)
+
+    def has_device(self):
+        return self.commands.run(self.tools.planrun, "info", seconds=10).stdout.count(": not available") == 0
+
+    # --- Which is next
+
+    def is_over(self, check):
+        return self.state.outcome(check.name) is not None or self.is_left_out(check)
+
+    def is_left_out(self, check):
+        """What needs a check that cannot pass any more is not tried."""
+        return any(self.state.outcome(need) in ("failed", "unfit") for need in check.needs)
+
+    def is_ready(self, check):
+        return not self.is_over(check) and all(self.state.outcome(need) == "passed" for need in check.needs)
+
+    def next(self, checks, begun, cut_off):
+        """The first that fits into what is left of the sitting; of a sitting that has just begun, the first."""
+        ready = [check for check in checks if self.is_ready(check) and check.name not in cut_off]
+        for attempt in range(ATTEMPTS + 1):
+            for check in ready:
+                enough = self.commands.remaining() >= 60 * check.minutes
+                if len(self.state.attempts(check.name)) == attempt and (enough or not begun):
+                    return check
+        return None
+
+    def ask_ahead(self, checks):
+        """Plans whose profile is there are made while the device works."""
+        for check in checks:
+            if self.is_ready(check):
+                for job in check.jobs:
+                    self.planner.ask(job)
+
+    # --- One attempt
+
+    def attempt(self, check):
+        """Over when it came to no end: the sitting's time is up, or the disk is full."""
+        context, begun = Context(check, self), time.monotonic()
+        number = len(self.state.attempts(check.name)) + 1
+        outcome, why = "passed", None
+        self.commands.extra, self.commands.least_limit = {}, None
+        fault = self.faults.get(check.name)
+        if fault and number == 1:
+            self.commands.extra, self.commands.least_limit = fault.environment, fault.limit
+        with open(self.state.path("logs", f"{slug(check.name)}-{number}.log"), "w", encoding="utf-8") as log:
+            self.commands.log = log
+            try:
+                check.run(context, *check.arguments)
+                if any(row["ok"] is False for row in context.rows):
+                    outcome = "failed"
+            except Over:
+                raise
+            except Unfit as unfit:
+                outcome, why = "unfit", str(unfit)
+            except Failure as failure:
+                outcome, why = "failed", str(failure)
+            except Exception as error:  # whatever a check did not foresee is no reason to lose the others
+                outcome, why = "failed", f"{type(error).__name__}: {error}"
+                traceback.print_exc(file=log)
+            finally:
+                self.commands.log = None
+        if outcome == "failed" and FULL in (why or ""):
+            raise Over(why)
+        if why:
+            context.row(outcome, {"failed": False, "unfit": None}[outcome], why=why)
+        files = [file for file in context.files if os.path.exists(self.state.path(file))] if outcome == "passed" else []
+        self.state.keep(check.name, {"outcome": outcome, "rows": context.rows, "gives": context.gives,
+                                     "seconds": round(time.monotonic() - begun, 1)}, files)

@@ -1,0 +1,89 @@
+"""What is known of the checks: a file for each with its attempts, beside the files that it made.
+
+A check is over when it passed, when it is unfit by nature, or when it failed twice. One whose files are not all there,
+as after an archive that was cut off, has not passed."""
+
+import hashlib
+import json
+import os
+import re
+
+ATTEMPTS = 2
+
+
+def slug(name):
+    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()
+
+
+def digest(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+class State:
+    def __init__(self, folder):
+        self.folder = folder
+        for name in ("results", "logs", "plans", "graphs", "traces", "profiles"):
+            os.makedirs(os.path.join(folder, name), exist_ok=True)
+        self.records = {}
+        for name in sorted(os.listdir(self.path("results"))):
+            if name.endswith(".json"):
+                record = self.load(os.path.join("results", name))
+                if isinstance(record, dict) and {"check", "attempts", "files"} <= record.keys():
+                    self.records[record["check"]] = record
+
+    def path(self, *parts):
+        return os.path.join(self.folder, *parts)
+
+    def load(self, name):
+        """JSON, or None where there is none."""
+        try:
+            with open(self.path(name), encoding="utf-8") as file:
+                return json.load(file)
+        except (OSError, ValueError):
+            return None
+
+    def save(self, name, what):
+        path = self.path(name)
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            json.dump(what, file, indent=1)
+            file.write("\n")
+        os.replace(path + ".part", path)
+
+    # --- Attempts
+
+    def attempts(self, name):
+        return self.records.get(name, {}).get("attempts", [])
+
+    def keep(self, name, attempt, files):
+        """An attempt that came to an end, and the files that others need of it."""
+        record = self.records.setdefault(name, {"check": name, "attempts": [], "files": {}})
+        record["attempts"].append(attempt)
+        record["files"] = {file: digest(self.path(file)) for file in files}
+        self.save(os.path.join("results", slug(name) + ".json"), record)
+
+    def outcome(self, name):
+        """passed, unfit, failed or None: not known, or to be tried again."""
+        attempts = self.attempts(name)
+        if not attempts:
+            return None
+        last = attempts[-1]["outcome"]
+        if last == "failed":
+            return "failed" if sum(attempt["outcome"] == "failed" for attempt in attempts) >= ATTEMPTS else None
+        return last if self.has_files(name) else None
+
+    def has_files(self, name):
+        for file, sha256 in self.records[name]["files"].items():
+            try:
+                if digest(self.path(file)) != sha256:
+                    return False
+            except OSError:
+                return False
+        return True
+
+    def gives(self, name, key):
+        """What a check gave to those after it, in its last attempt that got so far; None where none did."""
+        return next((attempt["gives"][key] for attempt in reversed(self.attempts(name)) if key in attempt["gives"]), None)
+
+    def rows(self, name):
+        return [row for attempt in self.attempts(name)[-1:] for row in attempt["rows"]]

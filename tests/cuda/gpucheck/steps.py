@@ -1,0 +1,195 @@
+"""Training steps: profiles, plans run beside what was predicted of them, and the same steps in PyTorch."""
+
+import json
+import os
+import sys
+
+from .commands import Unfit, last_words
+from .plans import Job, read
+
+WITHIN, DESCRIBED_WITHIN = 0.03, 0.15  # of the time predicted with a measured profile, and with a description
+OVERHEAD = 0.01                        # of the executor over a bare loop of the same calls
+SECOND = 1e9
+MEASURED_S, LEAST, MOST = 2, 5, 400    # what a run is to take, and iterations of it
+
+
+def share(value, of):
+    return f"{value / of - 1:+.1%}"
+
+
+def ms(ns):
+    return round(ns / 1e6, 3)
+
+
+# --- Profiles --------------------------------------------------------------------------------------------------------
+
+
+def profile(context, model):
+    """Goes on from where an attempt before was cut off: planrun keeps every pass."""
+    graph = context.planner.graph(model, context.commands)
+    path = context.state.path(model.profile)
+    context.commands.must(context.tools.planrun, "profile", graph, "--backend", "cuda", "--deterministic", "--batches",
+                          model.batches, "--repetitions", model.repetitions, "-o", path, seconds=context.minutes * 60)
+    found = context.state.load(model.profile)
+    context.keep(model.profile, model.graph)
+    context.row("profile", True, reserved_bytes=found["device"]["reserved_bytes"], launch_ns=found["device"]["launch_ns"],
+                variants=sum(len(op["variants"]) for op in found["ops"]))
+
+
+# --- One plan --------------------------------------------------------------------------------------------------------
+
+
+def iterations(context, ns):
+    """How many make a time; few where times mean nothing."""
+    return max(LEAST, min(MOST, int(MEASURED_S * SECOND / max(ns, 1)))) if context.times else 2
+
+
+def seconds_of(told, n):
+    """What running a plan n times should take: programs begin, host memory is pinned, ops are prepared, then it runs."""
+    return 10 + told["host_peak_bytes"] / 2e9 + n * told["iteration_ns"] / SECOND
+
+
+def verify(context, path, made):
+    told = context.execute(path, "--deterministic", "--verify", "-n", 1, seconds=seconds_of(made["told"], 3))
+    reserved = made["shown"]["reserved_bytes"]
+    context.row("verified, memory within the plan", told["verified"] and told["taken_bytes"] <= reserved,
+                peak_bytes=told["peak_bytes"], taken_bytes=told["taken_bytes"], reserved_bytes=reserved)
+    return told
+
+
+def eager(context, path, made, label):
+    """A traced run beside what was predicted of it; the simulator's words, and what an iteration took."""
+    n = min(9, iterations(context, made["told"]["iteration_ns"]))
+    trace = context.state.path("traces", label + ".json")
+    context.execute(path, "--same-samples", "-n", n, "--trace", trace, seconds=seconds_of(made["told"], n))
+    simulated = json.loads(context.commands.must(context.tools.planc, "simulate", path, "--against", trace, "--json",
+                                                 seconds=30))
+    return simulated, simulated["against"]["measured_ns"]
+
+
+def period(context, path, made, *options):
+    """The steady time of an iteration in a run that is not traced."""
+    n = iterations(context, made["told"]["iteration_ns"])
+    return context.execute(path, "--same-samples", "-n", n, *options, seconds=seconds_of(made["told"], n))["period_ns"]
+
+
+def run_plan(context, job, whole=False, resident_ns=None):
+    """Verifies a plan and holds its time against the prediction. `whole`: as a CUDA Graph too and, where all is
+    resident, against a bare loop of its calls. Gives what an iteration takes."""
+    path, made = context.planner.get(job)
+    context.keep(made["plan"], os.path.join("plans", job.name + ".json"))
+    ran = verify(context, path, made)
+    simulated, measured = eager(context, path, made, job.name)
+    against = simulated["against"]
+    context.row("time within 3 %", context.timed(abs(simulated["iteration_ns"] / measured - 1) <= WITHIN),
+                off=share(simulated["iteration_ns"], measured),
+                as_measured=share(against["predicted_as_measured_ns"], measured))
+    line = {"plan": job.name, "budget_bytes": made["budget_bytes"], "share": made["share"],
+            "rounds": made["told"]["rounds"], "peak_bytes": ran["peak_bytes"], "predicted_ms": ms(simulated["iteration_ns"]),
+            "measured_ms": ms(measured), "off": share(simulated["iteration_ns"], measured),
+            "moved_bytes": simulated["d2h_bytes"] + simulated["h2d_bytes"],
+            "recompute_ms": ms(simulated["recompute_ns"])}
+    if resident_ns:
+        line["over_resident"] = share(measured, resident_ns)
+    if whole:
+        line.update(graph_and_bare(context, path, made, job.policy == "none"))
+    context.give("step", line)
+    context.give("measured_ns", measured)
+
+
+def graph_and_bare(context, path, made, resident):
+    out = {}
+    untraced, replayed = period(context, path, made), period(context, path, made, "--graph")
+    captured = json.loads(context.commands.must(context.tools.planc, "simulate", path, "--graph-replay", "--json"))
+    out.update(eager_ms=ms(untraced), graph_ms=ms(replayed), graph_predicted_ms=ms(captured["iteration_ns"]))
+    context.row("time with --graph within 3 %", context.timed(abs(captured["iteration_ns"] / replayed - 1) <= WITHIN),
+                off=share(captured["iteration_ns"], replayed))
+    if resident:
+        bare = period(context, path, made, "--bare")
+        out.update(bare_ms=ms(bare), overhead=share(untraced, bare), graph_overhead=share(replayed, bare))
+        context.row("executor within 1 % of a bare loop", context.timed(min(untraced, replayed) <= bare * (1 + OVERHEAD)),
+                    eager=out["overhead"], graph=out["graph_overhead"])
+    return out
+
+
+# --- Checks ----------------------------------------------------------------------------------------------------------
+
+
+def resident(context, model):
+    run_plan(context, resident_job(model), whole=True)
+    measured, device = context.given("measured_ns"), context.described
+    if not device:
+        return
+    described = context.planner.get(described_job(model, device))[1]["told"]["iteration_ns"]
+    context.give("described_ms", ms(described))
+    context.row("time within 15 % of the description's", context.timed(abs(described / measured - 1) <= DESCRIBED_WITHIN),
+                device=device, off=share(described, measured))
+
+
+def planned(context, job, whole=False):
+    run_plan(context, job, whole, context.state.gives(f"{job.model.label} resident", "measured_ns"))
+
+
+def at_peak_of(context, model, other, policies):
+    """The fastest of our plans, as predicted, in the memory that another program took, and its time beside that one's."""
+    theirs = context.state.gives(other, "pytorch")
+    jobs = [Job(model, policy, theirs["peak_bytes"]) for policy in policies]
+    for job in jobs:
+        context.planner.ask(job)
+    made = []
+    for job in jobs:
+        try:
+            made.append((context.planner.get(job)[1]["told"]["iteration_ns"], job.policy, job))
+        except Unfit:
+            continue
+    if not made:
+        raise Unfit(f"no policy has a plan for {theirs['peak_bytes']} bytes")
+    best = min(made)[-1]
+    run_plan(context, best, resident_ns=context.state.gives(f"{model.label} resident", "measured_ns"))
+    measured = context.given("measured_ns") / 1e6
+    context.row("faster than PyTorch's checkpointing at the same peak", context.timed(measured < theirs["step_ms"]),
+                policy=best.policy, measured_ms=round(measured, 3), pytorch_ms=theirs["step_ms"])
+
+
+def resident_job(model):
+    return Job(model, "none")
+
+
+def described_job(model, device):
+    return Job(model, "none", device=device)
+
+
+def virtual_memory(context, job):
+    path, made = context.planner.get(job)
+    for options in ([], ["--graph"]):
+        told = context.execute(path, "--verify", "--deterministic", "-n", 2, *options, seconds=seconds_of(made["told"], 4))
+        context.row(" ".join(["verified", *options]), told["verified"])
+
+
+def drift(context, job, seconds):
+    """Whether an iteration takes as long after a minute as before: clocks fall when a device gets hot."""
+    path, made = context.planner.get(job)
+    measured = context.state.gives(f"{job.model.label} resident", "measured_ns") or made["told"]["iteration_ns"]
+    first = period(context, path, made, "--graph")
+    n = max(LEAST, int(seconds * SECOND / measured))
+    long = context.execute(path, "--same-samples", "--graph", "-n", n, seconds=10 + seconds)["period_ns"]
+    context.row("steady", True, first_ms=ms(first), over_a_minute_ms=ms(long), drift=share(long, first))
+    context.give("drift", share(long, first))
+
+
+# --- PyTorch ---------------------------------------------------------------------------------------------------------
+
+
+def pytorch(context, model, batch, precision, mode):
+    """The same step there; nothing of ours hangs on it."""
+    done = context.commands.run(sys.executable, "-B", os.path.join(os.path.dirname(__file__), "pytorch_steps.py"),
+                                "--model", model, "--batch", batch, "--precision", precision, "--mode", mode, seconds=30,
+                                ours=False)
+    if done.returncode:
+        raise Unfit(last_words(done.stderr, 200) or f"exit {done.returncode}")
+    told = read(done.stdout)
+    if told.get("oom"):
+        context.row("PyTorch", None, **told)
+        raise Unfit("out of memory")
+    context.row("PyTorch", None, **told)
+    context.give("pytorch", told)

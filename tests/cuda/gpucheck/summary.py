@@ -1,0 +1,107 @@
+"""What came of the checks, on a page."""
+
+import os
+
+from . import clocks
+
+GIB = 1 << 30
+
+
+def write(path, head, state, checks, left):
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        print(f"# {head['device']}", "", *(f"{key}: {value}  " for key, value in head.items()), "", sep="\n", file=file)
+        for line in lines_of(state, checks, left):
+            print(line, file=file)
+    os.replace(path + ".part", path)
+
+
+def lines_of(state, checks, left):
+    """The page's lines. `left`: how many checks are not through."""
+    passed, failed = count(state, checks)
+    yield f"{passed} passed, {failed} failed; {left} of {len(checks)} checks are not through."
+    yield ""
+    yield clocks.tell(sorted(state.path("logs", name) for name in os.listdir(state.path("logs")) if name.startswith("clocks-")))
+    yield ""
+    yield from steps(state, checks)
+    yield from beside(state, checks)
+    yield from words(state, checks)
+
+
+def count(state, checks):
+    """Rows that passed, and that failed; what is left out for the sake of a failed check has failed as well."""
+    rows = [row for check in checks if state.outcome(check.name) for row in state.rows(check.name)]
+    left_out = sum(blocked_by(state, check) is not None for check in checks)
+    return sum(row["ok"] is True for row in rows), sum(row["ok"] is False for row in rows) + left_out
+
+
+def blocked_by(state, check):
+    """The failed check that this one needs, or None."""
+    return next((need for need in check.needs if state.outcome(need) == "failed"), None)
+
+
+# --- Tables ----------------------------------------------------------------------------------------------------------
+
+
+def table(title, head, rows):
+    if not rows:
+        return []
+    return [f"## {title}", "", "| " + " | ".join(head) + " |", "|" + " --- |" * len(head),
+            *("| " + " | ".join("" if cell is None else str(cell) for cell in row) + " |" for row in rows), ""]
+
+
+def gib(size):
+    return f"{size / GIB:.2f}"
+
+
+def steps(state, checks):
+    found = [(check.name, state.gives(check.name, "step"), state.gives(check.name, "described_ms")) for check in checks]
+    found = [(name, step, described) for name, step, described in found if step]
+    whole = ("untraced", "--graph", "its prediction", "bare loop", "overhead", "with --graph")
+    keys = ("eager_ms", "graph_ms", "graph_predicted_ms", "bare_ms", "overhead", "graph_overhead")
+    yield from table("Predicted against measured, ms", ("step", "peak GiB", "predicted", "measured", "off", "by description", *whole),
+                     [(name, gib(step["peak_bytes"]), step["predicted_ms"], step["measured_ms"], step["off"], described,
+                       *(step.get(key) for key in keys)) for name, step, described in found if "graph_ms" in step])
+    yield from table("Policies, ms", ("step", "share %", "peak GiB", "rounds", "moved GiB", "recomputed", "predicted", "measured",
+                                      "off", "over resident"),
+                     [(name, step["share"], gib(step["peak_bytes"]), step["rounds"], gib(step["moved_bytes"]),
+                       step["recompute_ms"], step["predicted_ms"], step["measured_ms"], step["off"], step.get("over_resident"))
+                      for name, step, _ in found if "graph_ms" not in step])
+
+
+def beside(state, checks):
+    theirs = [state.gives(check.name, "pytorch") for check in checks]
+    yield from table("PyTorch on the same card", ("model", "batch", "precision", "mode", "step ms", "peak GiB", "version"),
+                     [(told["model"], told["batch"], told["precision"], told["mode"], told["step_ms"], gib(told["peak_bytes"]),
+                       told["torch"]) for told in theirs if told])
+
+
+# --- The rest --------------------------------------------------------------------------------------------------------
+
+
+def words(state, checks):
+    """What failed, what cannot be, and what no table has; the logs in the archive have everything."""
+    lines, unfit, left = [], [], []
+    for check in checks:
+        outcome, blocked = state.outcome(check.name), blocked_by(state, check)
+        if blocked:
+            lines.append(f"- FAILED: {check.name}: left out, it needs {blocked}")
+        elif outcome == "unfit":
+            unfit.append(f"{check.name} ({state.rows(check.name)[-1]['why']})")
+        elif not outcome:
+            left.append(check.name)
+        lines += [line(check, row) for row in state.rows(check.name) if is_told(state, check, row)]
+    for name, those in (("cannot be", unfit), ("not through", left)):
+        if those:
+            lines.append(f"- {name}: {'; '.join(those)}")
+    return ["## Checks", "", *lines] if lines else []
+
+
+def is_told(state, check, row):
+    if row["ok"] is None:
+        return False
+    return not row["ok"] or not state.gives(check.name, "step")
+
+
+def line(check, row):
+    rest = " ".join(f"{key}={value}" for key, value in row.items() if key not in ("row", "ok"))
+    return f"- {'ok' if row['ok'] else 'FAILED'}: {check.name}: {row['row']} {rest}"[:200].rstrip()
