@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -402,29 +401,6 @@ class Emulated(Case):
             "-o", self.path("x.plan"))
         done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", code=6)
         self.assertIn("bytes of the device are taken beside the arena, and the plan reserves 1048576", done.stderr)
-
-    def check_gpu(self, *options):
-        done = subprocess.run([sys.executable, os.path.join(ROOT, "tests/cuda/check_gpu.py"), "--small", "--out", self.folder,
-                               *options], capture_output=True, text=True,
-                              env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED, "EMULATED_CUDA_STRICT": "1"})
-        self.assertIn("passed", done.stdout, done.stderr)
-        return self.read("results.json")
-
-    def test_check_gpu(self):
-        """But for times, which an emulated device does not have. What is over is not done again."""
-        results = self.check_gpu("--minutes", "10")
-        rows = {row["check"]: row for row in results["rows"]}
-        failed = [row for name, row in rows.items() if row["ok"] is False and "time" not in name and "overhead" not in name]
-        self.assertEqual(failed, [])
-        for name in ("numerics tiny-transformer bf16", "profile lenet-digits", "virtual memory paged",
-                     "lenet-digits modnn at 40 %: verified, memory within the plan"):
-            self.assertTrue(rows[name]["ok"], name)
-        self.assertLess(rows["lenet-digits modnn at 40 %: verified, memory within the plan"]["peak_bytes"],
-                        rows["lenet-digits resident: verified, memory within the plan"]["peak_bytes"])
-        again = self.check_gpu("--minutes", "0", "--resume")
-        self.assertEqual(again["done"], results["done"])
-        self.assertEqual([row for row in again["rows"] if row["of"] in again["done"]],
-                         [row for row in results["rows"] if row["of"] in results["done"]])
 
     def test_a_device_with_too_little_memory(self):
         for options in (["--policy", "none"], ["--policy", "window", "--placement", "vmm", "--chunk", "2M"]):

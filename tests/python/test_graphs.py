@@ -270,7 +270,8 @@ class GeneratedTest(GraphTest):
 
     def test_usage_errors(self):
         for arguments in (["vgg17"], ["--large", "100"], ["-o", "x.yaml"], ["--large", "11", "-o", "x.yaml"],
-                          ["--large", "100", "-o", "x.yaml", "vgg16"], ["--large", "many", "-o", "x.yaml"]):
+                          ["--large", "100", "-o", "x.yaml", "vgg16"], ["--large", "many", "-o", "x.yaml"], ["--nhwc"],
+                          ["--nhwc", "vgg16"], ["--nhwc", "tiny-transformer", "-d", "/nonexistent"]):
             self.assertEqual(run(generate, *arguments)[0], 2, arguments)
         self.assertFalse(os.path.exists("x.yaml"))
         code, message = run(generate, "vgg16", "-d", "/nonexistent")

@@ -55,6 +55,15 @@ class Plans(unittest.TestCase):
             with self.subTest(model):
                 self.plan_with_less(os.path.join(GRAPHS, f"{model}.yaml"))
 
+    def test_a_layout_changes_neither_sizes_nor_work(self):
+        for model in [model for model in generate.MODELS if model not in generate.NOT_IMAGES]:
+            with self.subTest(model), tempfile.TemporaryDirectory() as folder:
+                self.assertEqual(generate.main([model, "--nhwc", "-d", folder]), 0)
+                options = ("--device", "h100", "--policy", "none", "--budget", "1000G", "--batch", 2)
+                last, first = (self.plan(os.path.join(where, f"{model}.yaml"), *options) for where in (folder, GRAPHS))
+                self.assertEqual([last[key] for key in ("peak_bytes", "iteration_ns")],
+                                 [first[key] for key in ("peak_bytes", "iteration_ns")])
+
     def test_networks_that_branch_run(self):
         for model, batch in (("densenet121", 1), ("inception-v3", 3)):
             with self.subTest(model):

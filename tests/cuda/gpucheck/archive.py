@@ -10,7 +10,7 @@ import re
 import tarfile
 import zlib
 
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*(/[A-Za-z0-9_][A-Za-z0-9._+-]*)*")
 LARGEST = 15 << 20  # bytes of an archive: what comes back from a remote machine is limited
 
 
@@ -63,33 +63,33 @@ class Packer:
 def unpack(path, folder):
     """Whatever is whole in an archive goes into the folder; True when that is all of it."""
     with open(path, "rb") as file:
-        tape = io.BytesIO(read_whole(file))
-    size = len(tape.getvalue())
+        content, whole = decompress(file.read())
+    tape = io.BytesIO(content)
     try:
         with tarfile.open(fileobj=tape, mode="r:") as archive:
             for member in archive:
-                if member.offset_data + member.size > size:
+                if member.offset_data + member.size > len(content):
                     return False
                 if member.isreg() and NAME.fullmatch(member.name):
                     put(os.path.join(folder, member.name), archive.extractfile(member).read())
     except (tarfile.TarError, EOFError, OSError):
         return False
-    return tape.getvalue().endswith(bytes(2 * tarfile.BLOCKSIZE))
+    return whole
 
 
-def read_whole(file):
-    """As much as can be decompressed."""
+def decompress(packed):
+    """As much as can be, and whether that is all. The end of a tar file is two empty blocks."""
     out = bytearray()
-    rest, reader = file.read(), zlib.decompressobj(wbits=31)
-    while rest:
+    while packed:
+        reader = zlib.decompressobj(wbits=31)
         try:
-            out += reader.decompress(rest)
+            out += reader.decompress(packed)
         except zlib.error:
-            break
+            return bytes(out), False
         if not reader.eof:
-            break
-        rest, reader = reader.unused_data, zlib.decompressobj(wbits=31)
-    return bytes(out)
+            return bytes(out), False
+        packed = reader.unused_data
+    return bytes(out), out.endswith(bytes(2 * tarfile.BLOCKSIZE))
 
 
 def put(path, content):

@@ -135,7 +135,7 @@ def small(tools, names, described):
     yield resident(LENET, 0.1, described)
     yield planned("lenet-digits-f32 modnn for 60 %", Job(LENET, "modnn", shares=(60,)), 0.1, whole=True)
     yield from by_policies(LENET, names[:FEW], 0.1, SMALL_SHARES)
-    yield from virtual(LENET, 0.1, (500,))
+    yield from virtual(LENET, 0.1, (10000,))
     yield from stand_ins(LENET, 0.1, SMALL_SHARES)
     yield Check("drift", 0.1, steps.drift, (steps.resident_job(LENET), 0), ("lenet-digits-f32 profile",),
                 (steps.resident_job(LENET),))

@@ -1,0 +1,410 @@
+"""The check of a GPU (tests/cuda/check_gpu.py): its parts without a device, and the whole of it on the emulated one, left
+alone and disturbed."""
+
+import contextlib
+import errno
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
+EMULATED = os.path.join(BUILD, "emulated")
+HAS_EMULATED = os.path.exists(os.path.join(EMULATED, "libplanrt-cuda.so"))
+sys.path.insert(0, os.path.join(ROOT, "tests", "cuda"))
+
+from gpucheck import archive, checklist, commands, sitting, state, summary  # noqa: E402
+
+PYTHON = (sys.executable, "-c")
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, *parts):
+        return os.path.join(self.folder, *parts)
+
+    def put(self, name, content):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "wb") as file:
+            file.write(content)
+
+
+class Commands(Case):
+    def setUp(self):
+        super().setUp()
+        self.commands = commands.Commands({"OURS": "1"}, float("inf"))
+        self.commands.log = io.StringIO()
+
+    def test_what_is_printed_is_kept(self):
+        done = self.commands.run(*PYTHON, "import os, sys; print(os.environ['OURS']); print('words', file=sys.stderr); sys.exit(3)")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (3, "1\n", "words\n"))
+        self.assertIn("# exit 3", self.commands.log.getvalue())
+        self.assertIn("words", self.commands.log.getvalue())
+        self.assertEqual(self.commands.run(*PYTHON, "import os; print('OURS' in os.environ)", ours=False).stdout, "False\n")
+        with self.assertRaisesRegex(commands.Failure, "exit 3: no$"):
+            self.commands.must(*PYTHON, "import sys; sys.exit('no') if False else (print('no', file=sys.stderr), sys.exit(3))")
+
+    def test_limits_follow_from_what_is_predicted(self):
+        self.assertGreaterEqual(self.commands.limit(100), 200)
+        self.assertLess(self.commands.limit(1), 60)
+
+    def test_who_heeds_an_interrupt_ends_by_it(self):
+        self.commands.least_limit = 1
+        text = "import signal, sys, time\nsignal.signal(signal.SIGINT, lambda *_: (print('put away'), sys.exit(0)))\ntime.sleep(600)"
+        with self.assertRaisesRegex(commands.Failure, "took more than 1 s"):
+            self.commands.run(*PYTHON, text)
+        # It may not have come to install its handler on a busy machine; it has ended at once all the same.
+        self.assertNotIn("exit -9", self.commands.log.getvalue())
+
+    def test_who_hangs_is_asked_where_and_killed_with_all_that_it_started(self):
+        self.commands.least_limit = 1
+        marker = self.path("child")
+        text = ("import os, signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                f"if os.fork() == 0:\n    open({marker!r}, 'w').write(str(os.getpid()))\nwhile True: time.sleep(1)")
+        before, commands.GRACE = commands.GRACE, 1
+        self.addCleanup(setattr, commands, "GRACE", before)
+        child = self.commands.start(*PYTHON, text)
+        while not os.path.exists(marker) or not os.path.getsize(marker):
+            time.sleep(0.05)
+        with self.assertRaises(commands.Failure):
+            self.commands.wait(child, 0)
+        self.assertRegex(self.commands.log.getvalue(), "# g?db|# cuda-gdb|# where it hangs is not known")
+        with open(marker, encoding="ascii") as file:
+            self.assertFalse(is_running(int(file.read())))
+
+    def test_the_end_of_the_sitting_is_no_failure_of_the_check(self):
+        self.commands.deadline = time.monotonic() + 1
+        with self.assertRaises(commands.Over):
+            self.commands.run(*PYTHON, "import time; time.sleep(600)", seconds=1000)
+
+
+def is_running(pid):
+    """Not, when nobody has fetched its exit code yet either."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class Archive(Case):
+    FILES = {"results/a.json": b"{}", "plans/p.plan": bytes(range(256)) * 40, "traces/t.json": os.urandom(5000), "x": b""}
+
+    def setUp(self):
+        super().setUp()
+        for name, content in self.FILES.items():
+            self.put(os.path.join("from", name), content)
+        self.packer = archive.Packer(self.path("from"), self.path("a.tar.gz"), lambda name: "traces/" in name)
+
+    def unpacked(self, path):
+        with tempfile.TemporaryDirectory() as to:
+            whole = archive.unpack(path, to)
+            found = {}
+            for top, _, names in os.walk(to):
+                for name in names:
+                    with open(os.path.join(top, name), "rb") as file:
+                        found[os.path.relpath(os.path.join(top, name), to)] = file.read()
+        return whole, found
+
+    def test_there_and_back(self):
+        self.assertEqual(self.packer.write(), [])
+        self.assertEqual(self.unpacked(self.path("a.tar.gz")), (True, self.FILES))
+        self.put("from/x", b"more")
+        self.put("from/results/b.json", b"[]")
+        self.packer.write()
+        self.assertEqual(self.unpacked(self.path("a.tar.gz")), (True, {**self.FILES, "x": b"more", "results/b.json": b"[]"}))
+        listed = subprocess.run(["tar", "-tzf", self.path("a.tar.gz")], capture_output=True, text=True, check=True).stdout
+        self.assertIn("plans/p.plan\n", listed)
+
+    def test_what_is_whole_in_one_that_was_cut_off(self):
+        self.packer.write()
+        with open(self.path("a.tar.gz"), "rb") as file:
+            content = file.read()
+        most = 0
+        for length in [0, 1, 50, *range(100, len(content), 97), len(content) - 1]:
+            self.put("cut.tar.gz", content[:length])
+            whole, found = self.unpacked(self.path("cut.tar.gz"))
+            self.assertFalse(whole, length)
+            self.assertEqual(found, {name: self.FILES[name] for name in found})
+            self.assertGreaterEqual(len(found), most)
+            most = len(found)
+        self.assertGreater(most, 1)
+        for offset in range(0, len(content), 61):  # a byte that changed on the way
+            self.put("bad.tar.gz", content[:offset] + bytes([content[offset] ^ 0x55]) + content[offset + 1:])
+            self.unpacked(self.path("bad.tar.gz"))
+
+    def test_what_does_not_fit_is_left_out_from_the_end(self):
+        self.packer.largest = 3000
+        self.assertEqual(self.packer.write(), ["traces/t.json"])
+        self.assertEqual(set(self.unpacked(self.path("a.tar.gz"))[1]), set(self.FILES) - {"traces/t.json"})
+
+    def test_names_that_lead_elsewhere(self):
+        import tarfile
+        with tarfile.open(self.path("evil.tar.gz"), "w:gz") as file:
+            for name in ("../out", "/tmp/out", "a/../../out", "ok"):
+                head = tarfile.TarInfo(name)
+                head.size = 1
+                file.addfile(head, io.BytesIO(b"x"))
+            link = tarfile.TarInfo("link")
+            link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            file.addfile(link)
+        self.assertEqual(self.unpacked(self.path("evil.tar.gz"))[1], {"ok": b"x"})
+        self.assertNotIn("out", os.listdir(self.folder))
+
+    def test_a_disk_that_is_full(self):
+        self.packer.write()
+        os.symlink("/dev/full", self.path("a.tar.gz.part"))
+        self.put("from/more", b"x")
+        with self.assertRaises(OSError):
+            self.packer.write()
+        self.assertEqual(self.unpacked(self.path("a.tar.gz")), (True, self.FILES))
+
+
+def attempt(outcome, **gives):
+    return {"outcome": outcome, "rows": [], "gives": gives, "seconds": 0}
+
+
+class State(Case):
+    def test_when_a_check_is_over(self):
+        kept = state.State(self.folder)
+        self.put("profiles/p.json", b"{}")
+        for name, outcomes, over in (("a", ["passed"], "passed"), ("b", ["unfit"], "unfit"), ("c", ["failed"], None),
+                                     ("d", ["failed", "failed"], "failed"), ("e", ["failed", "passed"], "passed"), ("f", [], None)):
+            for outcome in outcomes:
+                kept.keep(name, attempt(outcome, of=outcome), ["profiles/p.json"] if outcome == "passed" else [])
+            for one in (kept, state.State(self.folder)):  # and when it is read again
+                self.assertEqual(one.outcome(name), over, name)
+        self.assertEqual(kept.gives("e", "of"), "passed")
+        os.remove(self.path("profiles/p.json"))
+        self.assertEqual([kept.outcome(name) for name in "abe"], [None, "unfit", None])
+        kept.keep("a", attempt("failed"), [])
+        self.assertIsNone(kept.outcome("a"))
+
+    def test_files_that_are_none_of_ours(self):
+        kept = state.State(self.folder)
+        for name, content in (("results/x.json", b"{"), ("results/y.json", b"[]"), ("results/z.json", b'{"check":"z"}')):
+            self.put(name, content)
+        self.assertEqual(kept.records, state.State(self.folder).records)
+
+
+class FakePlanner:
+    def ask(self, job):
+        pass
+
+
+class Sitting(Case):
+    """The order of checks, with checks that do nothing."""
+
+    def setUp(self):
+        super().setUp()
+        self.state, self.ran, self.results = state.State(self.folder), [], {}
+        self.commands = commands.Commands({}, float("inf"))
+
+    def check(self, name, *outcomes, minutes=1.0, needs=()):
+        self.results[name] = list(outcomes) or ["passed"]
+        return sitting.Check(name, minutes, self.run_check, (name,), needs)
+
+    def run_check(self, context, name):
+        self.ran.append(name)
+        outcome = self.results[name].pop(0)
+        if outcome == "row":
+            context.row("does not hold", False)
+        elif outcome != "passed":
+            raise {"failed": commands.Failure("why"), "unfit": commands.Unfit("why"), "over": commands.Over("the time is up"),
+                   "bug": KeyError("k"), "full": commands.Failure("planrun: x: No space left on device"),
+                   "our disk": OSError(errno.ENOSPC, "No space left on device")}[outcome]
+
+    def go(self, checks, gone=False):
+        one = sitting.Sitting(None, self.state, FakePlanner(), self.commands)
+        one.has_device = lambda: not gone
+        with contextlib.redirect_stdout(io.StringIO()):
+            one.go(checks, lambda: None)
+        return one.left(checks)
+
+    def test_second_attempts_come_last_and_there_is_no_third(self):
+        checks = [self.check("a", "failed", "failed"), self.check("b", "row", "passed"), self.check("c"), self.check("d", "bug", "passed")]
+        self.assertEqual(self.go(checks), 0)
+        self.assertEqual("".join(self.ran), "abcdabd")
+        self.assertEqual([self.state.outcome(name) for name in "abcd"], ["failed", "passed", "passed", "passed"])
+        self.assertEqual(summary.count(self.state, checks), (0, 1))
+        self.go(checks)
+        self.assertEqual(len(self.ran), 7)
+
+    def test_who_needs_what_failed_waits_and_is_left_out_at_last(self):
+        checks = [self.check("profile", "failed", "passed"), self.check("plan", needs=("profile",)),
+                  self.check("other", "failed", "failed"), self.check("of other", needs=("other",))]
+        self.assertEqual(self.go(checks), 0)
+        self.assertEqual(self.ran, ["profile", "other", "profile", "plan", "other"])
+        self.assertEqual(self.state.outcome("plan"), "passed")
+        self.assertIsNone(self.state.outcome("of other"))
+        self.assertEqual(summary.count(self.state, checks), (0, 2))
+
+    def test_what_the_end_of_the_time_cut_off_counts_for_nothing(self):
+        checks = [self.check("a", "over", "passed"), self.check("b")]
+        self.assertEqual(self.go(checks), 1)
+        self.assertEqual(self.state.attempts("a"), [])
+        self.assertEqual(self.go(checks), 0)
+        self.assertEqual(self.ran, ["a", "b", "a"])
+
+    def test_what_does_not_fit_lets_others_go_first(self):
+        self.commands.deadline = time.monotonic() + 3600
+        checks = [self.check("a"), self.check("long", minutes=100), self.check("b")]
+        self.assertEqual(self.go(checks), 1)
+        self.assertEqual(self.ran, ["a", "b"])
+        self.commands.deadline = time.monotonic() + 3600  # a new sitting begins with it
+        self.assertEqual(self.go(checks), 0)
+
+    def test_a_full_disk_is_no_failure(self):
+        for words in ("full", "our disk"):
+            checks = [self.check(f"a {words}", words, "passed"), self.check(f"b {words}")]
+            self.assertGreater(self.go(checks), 0)
+            self.assertFalse(any(one["outcome"] == "failed" for check in checks for one in self.state.attempts(check.name)))
+            self.assertEqual(self.go(checks), 0)
+
+    def test_without_a_device_nothing_more_is_tried(self):
+        checks = [self.check("a", "failed", "passed"), self.check("b")]
+        self.assertEqual(self.go(checks, gone=True), 2)
+        self.assertEqual(self.ran, ["a"])
+
+    def test_the_page_tells_all(self):
+        checks = [self.check("held"), self.check("wrong", "failed", "failed"), self.check("dependent", needs=("wrong",)),
+                  self.check("impossible", "unfit"), self.check("later", "over")]
+        left = self.go(checks)
+        summary.write(self.path("summary.md"), {"device": "card", "versions": "1"}, self.state, checks, left)
+        with open(self.path("summary.md"), encoding="utf-8") as file:
+            page = file.read()
+        for words in ("# card", "0 passed, 2 failed; 1 of 5 checks are not through", "FAILED: wrong: failed why=why",
+                      "FAILED: dependent: left out, it needs wrong", "cannot be: impossible (why)", "not through: later"):
+            self.assertIn(words, page)
+
+
+class List(Case):
+    class Tools:
+        zoo = "zoo"
+
+        def graph(self, name):
+            return name
+
+    def test_three_sittings_hold_it(self):
+        names = ["p%d" % i for i in range(14)]
+        checks = list(checklist.full(self.Tools(), names, "h100"))
+        self.assertLessEqual(sum(check.minutes for check in checks), 27)
+        self.assertLessEqual(max(check.minutes for check in checks), 9)
+        seen = set()
+        for check in checks:
+            self.assertNotIn(check.name, seen)
+            self.assertLessEqual(set(check.needs), seen, f"{check.name} stands before what it needs")
+            seen.add(check.name)
+        self.assertEqual(len({state.slug(name) for name in seen}), len(seen))
+
+    def test_files_can_be_in_the_archive(self):
+        for checks in (checklist.full, checklist.small):
+            for check in checks(self.Tools(), ["vdnn+"], "h100"):
+                for job in check.jobs:
+                    self.assertRegex(f"plans/{job.name}.plan", f"^{archive.NAME.pattern}$")
+
+
+@unittest.skipUnless(HAS_EMULATED, "no emulated plug-in")
+class Whole(Case):
+    """On the emulated device, whose times mean nothing: what is disturbed comes to the same end."""
+    undisturbed = None
+
+    def call(self, *options, folder="out", temporary=None, code=None):
+        environment = {**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED, "EMULATED_CUDA_STRICT": "1"}
+        if temporary:
+            environment["TMPDIR"] = temporary
+        done = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "tests/cuda/check_gpu.py"), "--small", "--no-times",
+                               "--patience", "40", "--out", self.path(folder), *options], capture_output=True, text=True,
+                              env=environment)
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def records(self, folder="out"):
+        with tempfile.TemporaryDirectory() as to:
+            self.assertTrue(archive.unpack(self.path(folder, "check-gpu.tar.gz"), to))
+            return state.State(to).records
+
+    def end(self, folder="out"):
+        """What came of every check, without the figures."""
+        return {name: (record["attempts"][-1]["outcome"], [(row["row"], row["ok"]) for row in record["attempts"][-1]["rows"]])
+                for name, record in self.records(folder).items()}
+
+    @classmethod
+    def setUpClass(cls):
+        case = cls("call")
+        case.setUp()
+        cls.addClassCleanup(case.doCleanups)
+        case.call("--minutes", "1000", code=0)
+        cls.undisturbed = case.end()
+        case.call("--minutes", "0", code=0)  # nothing is done again, and no time is needed for that
+        if case.end() != cls.undisturbed:
+            raise AssertionError("a call that found everything done has changed it")
+
+    def test_undisturbed(self):
+        failed = [name for name, (outcome, _) in self.undisturbed.items() if outcome == "failed"]
+        self.assertEqual(failed, [])
+        for name in ("numerics zoo f32", "lenet-digits-f32 profile", "lenet-digits-f32 resident", "lenet-digits-f32 modnn for 60 %",
+                     "virtual memory vmm", "stand-ins lenet-digits-f32 --graph"):
+            self.assertEqual(self.undisturbed[name][0], "passed", name)
+
+    def test_checks_that_hang_die_and_are_wrong(self):
+        faults = {"stand-ins lenet-digits-f32": "hang:2@20", "lenet-digits-f32 modnn for 60 %": "die:40",
+                  "lenet-digits-f32 resident": "corrupt:300", "lenet-digits-f32 profile": "sticky:50"}
+        self.call("--minutes", "1000", *(f"--fault={name}={fault}" for name, fault in faults.items()), code=0)
+        self.assertEqual(self.end(), self.undisturbed)
+        records = self.records()
+        for name in faults:
+            self.assertEqual([one["outcome"] for one in records[name]["attempts"]], ["failed", "passed"], name)
+        self.assertIn("took more than 20 s", json.dumps(records["stand-ins lenet-digits-f32"]))
+
+    def test_a_full_disk_and_an_archive_that_was_cut_off(self):
+        os.mkdir(self.path("disk"))
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", self.path("disk")], capture_output=True)
+        if mounted.returncode:
+            self.skipTest("no file system of a few bytes can be mounted here")
+        self.addCleanup(subprocess.run, ["umount", self.path("disk")], check=True)
+        said = self.call("--minutes", "1000", temporary=self.path("disk"), code=3)
+        self.assertIn("No space left on device", said)
+        with open(self.path("out", "check-gpu.tar.gz"), "r+b") as file:
+            file.truncate(os.path.getsize(file.name) * 3 // 4)
+        said = self.call("--minutes", "1000", code=0)
+        self.assertIn("cut off or damaged", said)
+        self.assertEqual(self.end(), self.undisturbed)
+
+    def test_an_archive_of_another_device(self):
+        self.call("--minutes", "0")
+        with tempfile.TemporaryDirectory() as work:
+            archive.unpack(self.path("out", "check-gpu.tar.gz"), work)
+            with open(os.path.join(work, "head.json"), "w", encoding="utf-8") as file:
+                json.dump({"device": "another"}, file)
+            archive.Packer(work, self.path("out", "check-gpu.tar.gz"), str).write()
+        self.assertIn("take another folder", self.call("--minutes", "0", code=6))
+
+    def test_who_is_told_to_stop_puts_away_what_is_known(self):
+        child = subprocess.Popen([sys.executable, "-B", os.path.join(ROOT, "tests/cuda/check_gpu.py"), "--small", "--no-times",
+                                  "--patience", "40", "--minutes", "1000", "--out", self.path("out")],
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                 env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED})
+        for line in child.stdout:
+            if "numerics lenet-digits f32" in line:
+                break
+        child.send_signal(signal.SIGTERM)
+        child.stdout.read()
+        child.wait()
+        child.stdout.close()
+        self.assertIn("numerics lenet-digits f32", self.end())
+
+
+if __name__ == "__main__":
+    unittest.main()
