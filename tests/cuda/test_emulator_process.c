@@ -143,11 +143,75 @@ START_TEST(machines_can_lack_things) {
 }
 END_TEST
 
+/* --- Faults ----------------------------------------------------------------------------------------------------- */
+
+enum { KERNELS = 5, WORDS = 8 };
+
+/* Kernel k adds k to every word: their sum is 15 unless one of them goes wrong. */
+static void CUDART_CB set_flag(void *flag) {
+  *(bool *)flag = true;
+}
+
+/* Enqueues the kernels and a host function behind them; what the device then says. */
+static cudaError_t run_kernels(cudaStream_t stream, uint32_t *device, bool *reached) {
+  cuda_ok(cudaMemsetAsync(device, 0, WORDS * sizeof *device, stream));
+  for (uint32_t k = 1; k <= KERNELS; k++) emulator_add(stream, device, WORDS, k);
+  (void)cudaLaunchHostFunc(stream, set_flag, reached);
+  return cudaStreamSynchronize(stream);
+}
+
+static void count_wrong_words(void) {
+  cudaStream_t stream = new_stream();
+  uint32_t *device = new_memory(WORDS * sizeof *device), words[WORDS];
+  bool reached = false;
+  int wrong = 0;
+  cuda_ok(run_kernels(stream, device, &reached));
+  cuda_ok(cudaMemcpyAsync(words, device, sizeof words, cudaMemcpyDeviceToHost, stream));
+  for (int i = 0; i < WORDS; i++) wrong += words[i] != KERNELS * (KERNELS + 1) / 2;
+  free_stream(stream);
+  cuda_ok(cudaFree(device));
+  if (!reached) _exit(97);
+  if (wrong > 0) _exit(wrong);
+}
+static void end_in_error(void) {
+  cudaStream_t stream = new_stream();
+  uint32_t *device = new_memory(WORDS * sizeof *device);
+  bool reached = false;
+  if (run_kernels(stream, device, &reached) != cudaErrorIllegalAddress || reached) _exit(97);
+  /* Every call fails from now on, and the error cannot be taken away. */
+  if (cudaFree(device) != cudaErrorIllegalAddress || cudaGetLastError() != cudaErrorIllegalAddress ||
+      cudaGetLastError() != cudaErrorIllegalAddress)
+    _exit(97);
+}
+static void never_end(void) {
+  signal(SIGALRM, SIG_DFL);
+  alarm(1);
+  count_wrong_words();
+}
+
+START_TEST(kernels_can_go_wrong) {
+  static const struct {
+    const char *fault;
+    void (*body)(void);
+    int status;
+  } faults[] = {{"none:1", count_wrong_words, 0},       {"corrupt:3", count_wrong_words, 1},
+                {"corrupt:6", count_wrong_words, 0}, /* there are but five */
+                {"die:2", count_wrong_words, -SIGKILL}, {"hang:5", never_end, -SIGALRM},
+                {"sticky:1", end_in_error, 0},          {"sticky:5", end_in_error, 0}};
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+    const char *const settings[] = {"EMULATED_CUDA_FAULT", faults[i].fault, "EMULATED_CUDA_STRICT", "1", NULL};
+    int status = status_of(faults[i].body, settings);
+    ck_assert_msg(status == faults[i].status, "%s: %d", faults[i].fault, status);
+  }
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("emulator_process");
   TCase *process = tcase_create("process");
   tcase_add_loop_test(process, strict_processes_end_badly_after_misuse, 0, sizeof endings / sizeof *endings);
   tcase_add_test(process, machines_can_lack_things);
+  tcase_add_test(process, kernels_can_go_wrong);
   suite_add_tcase(suite, process);
   return run_suite(suite);
 }

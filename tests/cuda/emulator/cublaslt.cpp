@@ -461,6 +461,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
   auto stream = stream_of(to);
   if (stream == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   auto work = [=] { multiply(job, split, static_cast<char *>(workspace), used); };
-  return submit(call, *stream, Work{"matrix product", {work}, false}) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
-                                                                                     : CUBLAS_STATUS_EXECUTION_FAILED;
+  return submit(call, *stream, Work{"matrix product", {work}, Kind::kernel}) == cudaSuccess
+             ? CUBLAS_STATUS_SUCCESS
+             : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -145,7 +145,7 @@ cudnnStatus_t execute(Call &call, Stream &stream, const Descriptor &plan, const 
     convolve(conv, method.order, method.tf32, x.at, w.at, y.at, draw);
     if (space.bytes > 0) memset(space.at, 0x7f, static_cast<size_t>(space.bytes));
   };
-  return submit(call, stream, Work{"convolution", {work}, false}) == cudaSuccess
+  return submit(call, stream, Work{"convolution", {work}, Kind::kernel}) == cudaSuccess
              ? CUDNN_STATUS_SUCCESS
              : refuse(CUDNN_STATUS_EXECUTION_FAILED_CUDART, "the stream did not take it");
 }

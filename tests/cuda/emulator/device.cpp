@@ -36,6 +36,11 @@ struct State {
       settings.fail = colon == nullptr ? fail : std::string(fail, colon);
       settings.fail_at = colon == nullptr ? 1 : atoll(colon + 1);
     }
+    if (const char *fault = getenv("EMULATED_CUDA_FAULT")) {
+      const char *colon = strchr(fault, ':');
+      settings.fault = colon == nullptr ? fault : std::string(fault, colon);
+      settings.fault_at = colon == nullptr ? 1 : atoll(colon + 1);
+    }
     fail_in = settings.fail_at;
     random = settings.seed;
   }
@@ -167,9 +172,12 @@ __attribute__((destructor(101))) static void report() {
   bool failed = false;
   {
     std::unique_lock<std::mutex> lock(state().mutex);
-    report_live_labels();
-    report_memory_leaks();
-    report_mapping_leaks();
+    /* After an error of the device nothing can be given back. */
+    if (sticky() == cudaSuccess) {
+      report_live_labels();
+      report_memory_leaks();
+      report_mapping_leaks();
+    }
     failed = settings().strict && state().misuses > 0;
   }
   if (!failed) return;

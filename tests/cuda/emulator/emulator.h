@@ -14,6 +14,10 @@
  *   EMULATED_CUDA_ARCH=90     compute capability
  *   EMULATED_CUDA_MEMORY=N    bytes of device memory
  *   EMULATED_CUDA_FAIL=F:N    the N-th call of function F fails (out of memory where it allocates)
+ *   EMULATED_CUDA_FAULT=K:N   the N-th kernel to run, by whatever library, goes wrong as K says: `hang` never ends,
+ *                             `die` kills the process (SIGKILL), `corrupt` flips a bit of what it puts out (where it
+ *                             puts out nothing, the next one's), `sticky` ends the context with an illegal address:
+ *                             every later call fails, and nothing that is enqueued is done
  *   EMULATED_CUDNN_FAILS=E    plans of cuDNN's engine E can be made, and fail when they are executed
  *   EMULATED_CUDA_PROTECT=1   host code that touches device memory faults
  *   EMULATED_CUDA_STRICT=1    misuse and leaks make the process exit with 99; PROTECT as well
@@ -33,6 +37,8 @@ cudaError_t emulator_enqueue(cudaStream_t stream, std::function<void()> work);
 extern "C" {
 #endif
 
+/* A kernel that adds `n` to words of device memory. */
+void emulator_add(cudaStream_t stream, uint32_t *words, size_t count, uint32_t n);
 /* Calls so far that allocate, register, map or free memory of the device or of the host. */
 int64_t emulator_allocations(void);
 /* What was reported on stderr so far. */

@@ -27,6 +27,8 @@ struct Settings {
   int64_t fail_at = 0;
   bool protect = false, strict = false;
   int64_t engine_that_fails = -1;  // of cuDNN
+  std::string fault;               // kind of the kernel that goes wrong
+  int64_t fault_at = 0;
 };
 const Settings &settings();
 
@@ -108,11 +110,18 @@ void report_memory_leaks();
 /* Under the setting `protect`: opens device memory to the work that comes, or closes it. */
 void open_memory(bool open);
 bool memory_is_open();
+/* The device memory that kernels can write to, as it is now. */
+struct Image {
+  char *at;
+  std::string bytes;
+};
+std::vector<Image> device_images();
 
 /* Of vmm.cpp, for where_is and open_memory. */
 bool in_reservation(const void *at);
 bool mapping_covers(const void *at, size_t bytes);
 void open_mappings(bool open);
+void add_mapping_images(std::vector<Image> *to);
 void report_mapping_leaks();
 
 /* --- Streams and work (scheduler.cpp) -------------------------------------------------------------------------- */
@@ -123,10 +132,12 @@ struct Completion {
 };
 using Gate = std::shared_ptr<Completion>;
 
+enum class Kind { copy, kernel, callback };  // a callback is the program's own code
+
 struct Work {
   std::string what;
   std::vector<std::function<void()>> steps;  // in this order, other work between them
-  bool callback = false;
+  Kind kind = Kind::copy;
 };
 
 struct Event;
@@ -195,6 +206,13 @@ void advance(Call &call, uint64_t n);
 void draw_habits();
 void forget_stream(const std::shared_ptr<Stream> &stream);
 void stop_device();
+
+/* --- Faults (faults.cpp) --------------------------------------------------------------------------------------- */
+
+/* Does a step of a kernel, unless it is the one that goes wrong. Without the mutex. */
+void run_kernel(const std::function<void()> &step);
+/* Whether a kernel hangs. */
+bool hangs();
 
 /* --- Capture (capture.cpp) ------------------------------------------------------------------------------------- */
 

@@ -140,6 +140,14 @@ bool memory_is_open() {
   return memory().open;
 }
 
+std::vector<Image> device_images() {
+  std::vector<Image> images;
+  for (const auto &[begin, block] : memory().blocks)
+    if (block.where == Where::device) images.push_back({block.begin, std::string(block.begin, block.bytes)});
+  add_mapping_images(&images);
+  return images;
+}
+
 void report_memory_leaks() {
   for (const auto &[begin, block] : memory().blocks)
     misuse("%zu bytes of %s memory never %s", block.bytes, block.where == Where::device ? "device" : "pinned",

@@ -87,17 +87,24 @@ const Candidate &draw(const std::vector<Candidate> &from) {
   return from.back();
 }
 
+/* After an error of the device nothing is done any more, not even host functions. */
 void run(std::unique_lock<std::mutex> &lock, Task &task) {
   std::shared_ptr<const Work> work = task.work;
-  open_memory(!work->callback);
-  if (work->callback) {
+  bool callback = work->kind == Kind::callback;
+  if (sticky() != cudaSuccess) return;
+  open_memory(!callback);
+  if (callback) {
     device().in_callback = true;
     device().callers.notify_all();
   }
   {
-    Doing doing(work->what.c_str(), work->callback);
+    Doing doing(work->what.c_str(), callback);
+    const std::function<void()> &step = work->steps[task.step];
     lock.unlock();
-    work->steps[task.step]();
+    if (work->kind == Kind::kernel)
+      run_kernel(step);
+    else
+      step();
     lock.lock();
   }
   device().in_callback = false;
@@ -179,7 +186,7 @@ void advance(Call &call, uint64_t n) {
   if (d.pending == 0) return;
   d.grant += n;
   while (d.grant > 0)
-    if (d.callers.wait_for(call.lock, patience) == std::cv_status::timeout && d.in_callback) return;
+    if (d.callers.wait_for(call.lock, patience) == std::cv_status::timeout && (d.in_callback || hangs())) return;
 }
 
 std::shared_ptr<Stream> make_stream() {
@@ -234,7 +241,8 @@ void stop_device() {
   {
     std::lock_guard<std::mutex> lock(mutex());
     if (d.process != getpid() || d.stop) return;
-    if (d.pending > 0) misuse("%zu pieces of work have not been waited for", d.pending);
+    if (hangs()) return d.thread.detach();
+    if (d.pending > 0 && sticky() == cudaSuccess) misuse("%zu pieces of work have not been waited for", d.pending);
     d.stop = true;
     d.wakes.notify_all();
   }

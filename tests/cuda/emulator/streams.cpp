@@ -1,4 +1,5 @@
 /* Streams, events, and what is enqueued: copies, fills, host functions, kernels. */
+#include <algorithm>
 #include <cstring>
 
 #include "internal.h"
@@ -66,7 +67,7 @@ Work copy_work(const Copy &copy) {
   bool last_first = random_below(2) == 1;
   auto head = [copy, middle] { copy_part(copy, 0, middle); };
   auto rest = [copy, middle] { copy_part(copy, middle, copy.bytes); };
-  Work work{"copy", {head, rest}, false};
+  Work work{"copy", {head, rest}, Kind::copy};
   if (last_first) std::swap(work.steps[0], work.steps[1]);
   return work;
 }
@@ -270,14 +271,18 @@ cudaError_t emulator_enqueue(cudaStream_t to, std::function<void()> work) {
   if (call.error() != cudaSuccess) return call.end(call.error());
   auto stream = stream_of(to);
   if (stream == nullptr) return call.end(cudaErrorInvalidResourceHandle);
-  return call.end(submit(call, *stream, Work{"kernel", {std::move(work)}, false}));
+  return call.end(submit(call, *stream, Work{"kernel", {std::move(work)}, Kind::kernel}));
+}
+
+void emulator_add(cudaStream_t stream, uint32_t *words, size_t count, uint32_t n) {
+  (void)emulator_enqueue(stream, [=] { std::for_each(words, words + count, [n](uint32_t &word) { word += n; }); });
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t to, cudaHostFn_t function, void *user) {
   EMULATOR_CALL();
   auto stream = stream_of(to);
   if (stream == nullptr) return call.end(cudaErrorInvalidResourceHandle);
-  return call.end(submit(call, *stream, Work{"host function", {[=] { function(user); }}, true}));
+  return call.end(submit(call, *stream, Work{"host function", {[=] { function(user); }}, Kind::callback}));
 }
 
 /* Pageable memory: a source is read before the call returns, and a destination has been written then. */
@@ -311,5 +316,5 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t hand
   auto work = [fill, value] {
     if (still_there(fill)) memset(fill.to, value, fill.bytes);
   };
-  return call.end(submit(call, *stream, Work{"fill", {work}, false}));
+  return call.end(submit(call, *stream, Work{"fill", {work}, Kind::copy}));
 }

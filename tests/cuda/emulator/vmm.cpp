@@ -246,6 +246,11 @@ void open_mappings(bool open) {
       mprotect(const_cast<char *>(begin), mapping.bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
+void add_mapping_images(std::vector<Image> *to) {
+  for (const auto &[begin, mapping] : space().mappings)
+    if (mapping.accessible) to->push_back({const_cast<char *>(begin), std::string(begin, mapping.bytes)});
+}
+
 void report_mapping_leaks() {
   if (!space().mappings.empty()) misuse("%zu mappings never unmapped", space().mappings.size());
   if (!space().reservations.empty()) misuse("%zu reservations never freed", space().reservations.size());
