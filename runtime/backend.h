@@ -24,8 +24,8 @@ typedef struct planrt_device_options {
   bool concurrent;          /* streams of their own; else one stream, work done in the order it is enqueued */
   bool synthetic;           /* `prepare` gives stand-ins for all ops */
   bool deterministic;       /* only algorithms that give the same bits every time */
-  const char *properties;   /* a device described by this text stands in for one that is not there: `variants` alone
-                               works; NULL: the machine's own */
+  const char *properties;   /* a device described by this text, which `open` alone reads, stands in for one that is not
+                               there: `variants` and `workspace` work; NULL: the machine's own */
   int64_t link_bytes_per_s; /* paces copies between host and device, each direction; 0 = as fast as they go */
   uint64_t jitter;          /* not 0: seed of random delays before each piece of work; for tests */
 } planrt_device_options;
@@ -62,6 +62,7 @@ typedef struct planrt_device_info {
   char versions[192]; /* libraries and driver; with the device what a profile holds for */
   char dtypes[32];    /* of float operands */
   int64_t memory_bytes;
+  int64_t cache_bytes; /* that its memory is read and written through; 0: not told */
   int32_t processors; /* multiprocessors; of the host its processors */
 } planrt_device_info;
 
@@ -148,7 +149,7 @@ extern const planrt_backend planrt_host_backend;
 
 /* A plug-in is a shared object, libplanrt-NAME.so, with this function, which gives NULL when it was built for another
  * version of this interface. */
-enum { PLANRT_BACKEND_VERSION = 2 };
+enum { PLANRT_BACKEND_VERSION = 3 };
 #define PLANRT_PLUGIN_SYMBOL "planrt_plugin"
 typedef const planrt_backend *(*planrt_plugin_function)(int32_t backend_version, const char *planc_version);
 

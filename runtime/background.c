@@ -6,13 +6,14 @@
 #include <unistd.h>
 
 #include "runtime/measure.h"
+#include "util/clock.h"
 
 enum { MOST_THREADS = 64, SLICE_NS = 2000000, DEVICE_BLOCK = 256 << 20 };
 /* Copies enqueued at once, of blocks so large that a link hardly rests between one lot and the next. */
 enum { AHEAD = 4, HOST_BLOCK = 4 << 20, LINK_BLOCK = 32 << 20 };
 
 struct planrt_background {
-  atomic_bool stop;
+  atomic_bool stop, going; /* going: the thread that copies has begun, or failed */
   int64_t load_ppm;
   const planrt_backend *backend;
   planrt_device *device; /* or NULL */
@@ -24,21 +25,15 @@ struct planrt_background {
   planc_status failure; /* of the thread that works on the device */
 };
 
-static int64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* Computes for a share of each slice and sleeps for the rest. */
 static void *load(void *argument) {
   planrt_background *b = argument;
   volatile double sink = 1.0;
   while (!atomic_load(&b->stop)) {
-    int64_t begin = now_ns(), busy = SLICE_NS / 1000 * b->load_ppm / 1000;
-    while (now_ns() - begin < busy)
+    int64_t begin = planc_now_ns(), busy = SLICE_NS / 1000 * b->load_ppm / 1000;
+    while (planc_now_ns() - begin < busy)
       for (int i = 0; i < 1000; i++) sink = sink * 1.0000001 + 1e-9;
-    int64_t rest = SLICE_NS - (now_ns() - begin);
+    int64_t rest = SLICE_NS - (planc_now_ns() - begin);
     if (rest > 0) nanosleep(&(struct timespec){.tv_nsec = (long)rest}, NULL);
   }
   return NULL;
@@ -49,12 +44,12 @@ static void *load_device(void *argument) {
   planrt_background *b = argument;
   char *arena = b->backend->arena(b->device);
   while (!atomic_load(&b->stop) && !b->failure) {
-    int64_t begin = now_ns(), busy = SLICE_NS / 1000 * b->load_ppm / 1000;
-    while (now_ns() - begin < busy && !b->failure) {
+    int64_t begin = planc_now_ns(), busy = SLICE_NS / 1000 * b->load_ppm / 1000;
+    while (planc_now_ns() - begin < busy && !b->failure) {
       b->failure = b->backend->copy(b->device, 0, PLANRT_D2D, arena, arena + DEVICE_BLOCK, DEVICE_BLOCK, NULL);
       if (!b->failure) b->failure = b->backend->synchronize(b->device);
     }
-    int64_t rest = SLICE_NS - (now_ns() - begin);
+    int64_t rest = SLICE_NS - (planc_now_ns() - begin);
     if (rest > 0) nanosleep(&(struct timespec){.tv_nsec = (long)rest}, NULL);
   }
   return NULL;
@@ -70,6 +65,7 @@ static void *copy(void *argument) {
       char *to = (in ? device : host) + at, *from = (in ? host : device) + at;
       b->failure = b->backend->copy(b->device, 0, b->direction, to, from, b->block_bytes, NULL);
     }
+    atomic_store(&b->going, true);
     if (!b->failure) b->failure = b->backend->synchronize(b->device);
   }
   return NULL;
@@ -127,6 +123,7 @@ planc_status planrt_background_copy(const planrt_backend *backend, planrt_direct
                                    .link_bytes_per_s = link_bytes_per_s};
   planc_status status = backend->open(&options, &b->device);
   if (!status) status = start(b, 1, copy);
+  while (!status && !atomic_load(&b->going)) nanosleep(&(struct timespec){.tv_nsec = SLICE_NS / 100}, NULL);
   return started(status, b, out);
 }
 

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "planc/plan.h"
 #include "planrt/data.h"
 #include "planrt/planrt.h"
 #include "runtime/cli.h"
 #include "runtime/watch.h"
+#include "util/clock.h"
 #include "util/file.h"
 #include "util/size.h"
 
@@ -75,12 +75,6 @@ static void interrupt(int number) {
   interrupted = number;
 }
 
-static int64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* The jobs of the first training. */
 static int32_t n_replicas(const execution *e) {
   return e->plan->jobs[0].replicas > 1 ? e->plan->jobs[0].replicas : 1;
@@ -88,7 +82,7 @@ static int32_t n_replicas(const execution *e) {
 
 /* Notes when a period's last result so far has come. */
 static void note_arrival(execution *e, int64_t period) {
-  arrival now = {period, now_ns()};
+  arrival now = {period, planc_now_ns()};
   if (e->arrived_first.at_ns == 0 || e->arrived_first.period == period) e->arrived_first = now;
   e->arrived_last = now;
 }
@@ -252,10 +246,10 @@ static planc_status run_periods(execution *e, int64_t periods, int64_t epoch) {
   int64_t left = periods;
   do {
     if (e->next) PLANC_TRY(adopt(e));
-    int64_t before = planrt_get_step(e->session).period, begin_ns = now_ns();
+    int64_t before = planrt_get_step(e->session).period, begin_ns = planc_now_ns();
     PLANC_TRY(e->interleave >= 0 ? planrt_run_interleaved(e->session, left, (uint64_t)(e->interleave + epoch))
                                  : planrt_run(e->session, left));
-    e->run_ns += now_ns() - begin_ns;
+    e->run_ns += planc_now_ns() - begin_ns;
     int64_t done = planrt_get_step(e->session).period - before;
     e->periods += done;
     left -= done;

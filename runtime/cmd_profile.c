@@ -30,13 +30,17 @@ static const planc_option options[] = {
     {"deterministic", 0, NULL, "only algorithms that give the same bits every time"},
     {"optimizer", 0, "NAME", "sgd, momentum or adam, where the graph has no backward ops"},
     {"inference", 0, NULL, "measure the graph as it stands, without deriving training"},
+    {"most", 0, "N", "algorithms of each op, the best by the library's own ranking; 0: all (default 8, listed 0)"},
     {"repetitions", 'r', "N", "iterations measured with each algorithm (default 5)"},
+    {"warm-up", 0, "MS", "run iterations for so long before those that are measured (default 1000, host 0)"},
     {"link", 0, "RATE", "pace copies between host and device, as exec does"},
     {"loads", 0, "N,N,...", "measure ops also while every processor is kept busy for this many per cent of the time"},
     {0},
 };
 
 enum { FALLBACK_BATCH = 32, MOST_BATCHES = 64, MOST_LOADS = 16, PERCENT = 10000 };
+/* A GPU's clocks rise within some tenths of a second of work, and settle where power and heat allow. */
+enum { MOST_MEASURED = 8, WARM_UP_MS = 1000, MS = 1000000 };
 
 typedef struct profiling {
   const char *output;
@@ -44,7 +48,7 @@ typedef struct profiling {
   planc_graph *graph;
   int32_t n_batches, n_loads;
   int64_t batches[MOST_BATCHES], loads[MOST_LOADS + 1]; /* ppm; the first is 0 */
-  int64_t repetitions, link_bytes_per_s;
+  int64_t repetitions, most, warm_up_ms, link_bytes_per_s;
   const planrt_backend *backend;
   const char *deviceless; /* the device that is described, or NULL */
   bool deterministic;
@@ -53,6 +57,7 @@ typedef struct profiling {
   const char *name;
   cJSON *pieces;  /* an array */
   cJSON *reasons; /* for which ops have been left out: the keys of an object */
+  cJSON *refused; /* algorithms in the pass that runs: an array, or NULL */
   FILE *file;     /* the pieces' */
   char doing[64];
 } profiling;
@@ -105,13 +110,16 @@ static planc_status describe_machine(profiling *p) {
 
 /* A described device is the CUDA libraries'; nothing on it is measured. */
 static planc_status find_backend(profiling *p, const planc_arguments *arguments) {
-  static const char *const measuring[] = {"backend", "name", "repetitions", "link", "loads"};
+  static const char *const measuring[] = {"backend", "name", "repetitions", "warm-up", "link", "loads"};
   const char *name = planc_option_value(arguments, "backend");
   p->deviceless = planc_option_value(arguments, "deviceless");
   for (size_t i = 0; p->deviceless && i < sizeof measuring / sizeof *measuring; i++)
     if (planc_option_given(arguments, measuring[i]))
       return planc_error(PLANC_USAGE, "--deviceless and --%s exclude each other", measuring[i]);
   PLANC_TRY(planrt_backend_find(p->deviceless ? "cuda" : name ? name : "host", &p->backend));
+  bool host = p->backend == &planrt_host_backend;
+  PLANC_TRY(planc_option_int(arguments, "most", 0, INT32_MAX, p->deviceless ? 0 : MOST_MEASURED, &p->most));
+  PLANC_TRY(planc_option_int(arguments, "warm-up", 0, 60000, host ? 0 : WARM_UP_MS, &p->warm_up_ms));
   if (p->deviceless) return NULL;
   PLANC_TRY(try_link(p));
   return describe_machine(p);
@@ -169,10 +177,12 @@ static planc_status read_graph(profiling *p, const planc_arguments *arguments) {
 /* What pieces belong to; another line means that they were measured otherwise. Malloc'ed. */
 static char *describe_pieces(const profiling *p) {
   cJSON *object = cJSON_CreateObject();
-  cJSON_AddStringToObject(object, "planrun", "profile/1");
+  cJSON_AddStringToObject(object, "planrun", "profile/2");
   planrt_add_graph_hash(object, p->graph);
   cJSON_AddStringToObject(object, "machine", p->machine);
   cJSON_AddNumberToObject(object, "repetitions", (double)p->repetitions);
+  cJSON_AddNumberToObject(object, "most", (double)p->most);
+  cJSON_AddNumberToObject(object, "warm_up_ms", (double)p->warm_up_ms);
   cJSON_AddNumberToObject(object, "link_bytes_per_second", (double)p->link_bytes_per_s);
   if (p->deterministic) cJSON_AddTrueToObject(object, "deterministic");
   char *line = cJSON_PrintUnformatted(object);
@@ -242,14 +252,6 @@ static planc_status keep(profiling *p, cJSON *piece) {
   return written ? NULL : planc_error(PLANC_IO, "%s: %s", p->part, strerror(errno));
 }
 
-static const cJSON *find_ops(const profiling *p, int64_t load_ppm, int64_t batch) {
-  const cJSON *piece;
-  cJSON_ArrayForEach(piece, p->pieces) {
-    if (planrt_piece_is_of_ops(piece, load_ppm, batch)) return piece;
-  }
-  return NULL;
-}
-
 static bool has_links(const profiling *p) {
   const cJSON *piece;
   cJSON_ArrayForEach(piece, p->pieces) {
@@ -260,77 +262,103 @@ static bool has_links(const profiling *p) {
 
 /* --- Measuring -------------------------------------------------------------------------------------------------- */
 
-static void show(void *user, int32_t done, int32_t of) {
-  planc_progress(stderr, "%s: iteration %d of %d", ((const profiling *)user)->doing, done + 1, of);
-}
+/* What is measured now, for those who are told of it. */
+typedef struct measuring {
+  profiling *p;
+  int64_t load_ppm, batch, taken_bytes;
+} measuring;
 
-static void show_refused(void *user, const char *op, const char *algorithm, planc_status why) {
-  (void)user;
+static void note_refused(void *user, const char *op, const char *algorithm, planc_status why) {
+  const measuring *m = user;
+  cJSON *refusal = cJSON_CreateObject();
   planc_progress_end(stderr);
   fprintf(stderr, "planrun: note: op %s: %s cannot be run and is left out: %s\n", op, algorithm,
           planc_status_message(why));
+  if (!m->p->refused) m->p->refused = cJSON_CreateArray();
+  cJSON_AddStringToObject(refusal, "op", op);
+  cJSON_AddStringToObject(refusal, "algorithm", algorithm);
+  cJSON_AddNumberToObject(refusal, "batch", (double)m->batch);
+  cJSON_AddStringToObject(refusal, "reason", planc_status_message(why));
+  if (!cJSON_AddItemToArray(m->p->refused, refusal)) cJSON_Delete(refusal);
 }
 
-static planc_status measure_ops(profiling *p, int64_t batch, int32_t most_passes, planrt_op_times *times,
-                                int64_t *taken) {
-  planrt_op_options how = {.backend = p->backend,
-                           .graph = p->graph,
-                           .batch = batch,
-                           .deterministic = p->deterministic,
-                           .repetitions = (int32_t)p->repetitions,
-                           .stop = &interrupted,
-                           .progress = show,
-                           .user = p,
-                           .most_passes = most_passes,
-                           .refused = show_refused,
-                           .taken_bytes = taken};
-  return planrt_measure_ops(&how, times);
+static planc_status keep_pass(void *user, const planrt_pass *pass) {
+  const measuring *m = user;
+  profiling *p = m->p;
+  cJSON *piece = planrt_piece_of_ops(p->graph, m->load_ppm, m->batch, pass->times, m->taken_bytes);
+  if (!planrt_piece_of_pass(piece, pass->number, pass->of, p->refused)) {
+    cJSON_Delete(piece);
+    return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  }
+  cJSON_Delete(p->refused);
+  p->refused = NULL;
+  return keep(p, piece);
 }
 
-static planc_status measure_batch(profiling *p, int64_t load_ppm, int64_t batch) {
+static void show_pass(void *user, int32_t done, int32_t of) {
+  planc_progress(stderr, "%s: pass %d of %d", ((const measuring *)user)->p->doing, done + 1, of);
+}
+
+static planrt_op_options options_of(const profiling *p, int64_t batch) {
+  return (planrt_op_options){.backend = p->backend,
+                             .graph = p->graph,
+                             .batch = batch,
+                             .deterministic = p->deterministic,
+                             .repetitions = (int32_t)p->repetitions,
+                             .warm_ns = p->warm_up_ms * MS,
+                             .most = (int32_t)p->most,
+                             .stop = &interrupted};
+}
+
+/* From pass `first` on. */
+static planc_status measure_batch(profiling *p, int64_t load_ppm, int64_t batch, int32_t first) {
   planrt_background *background;
-  planrt_op_times times = {0};
+  measuring now = {.p = p, .load_ppm = load_ppm, .batch = batch};
+  planrt_op_options how = options_of(p, batch);
+  how.first_pass = first;
+  how.passed = keep_pass;
+  how.progress = show_pass;
+  how.refused = note_refused;
+  how.user = &now;
+  how.taken_bytes = load_ppm > 0 ? NULL : &now.taken_bytes;
   snprintf(p->doing, sizeof p->doing, "batch %lld, load %lld %%", (long long)batch, (long long)(load_ppm / PERCENT));
   PLANC_TRY(planrt_background_load(p->backend, load_ppm, &background));
-  int64_t taken = 0;
-  planc_status status = measure_ops(p, batch, 0, &times, background ? NULL : &taken);
+  planc_status status = planrt_measure_ops(&how);
   planc_status_free(planrt_background_stop(background));
-  if (!status && !interrupted) status = keep(p, planrt_piece_of_ops(p->graph, load_ppm, batch, &times, taken));
-  VEC_FREE(&times);
   return status;
 }
 
-/* How much longer the ops of the smallest batch take while a copy runs, each by its first algorithm. */
-static planc_status measure_slowdown(profiling *p, int64_t batch, int64_t *out_ppm) {
-  planrt_background *background;
-  planrt_op_times times = {0};
-  snprintf(p->doing, sizeof p->doing, "ops beside copies");
-  PLANC_TRY(planrt_background_copy(p->backend, PLANRT_D2H, p->link_bytes_per_s, &background));
-  planc_status status = measure_ops(p, batch, 1, &times, NULL);
-  planc_status stopped = planrt_background_stop(background);
-  double beside = 0, alone = planrt_piece_total_ns(find_ops(p, 0, batch), p->graph, &times);
-  for (int64_t i = 0; i < times.len; i++) beside += (double)times.data[i].time.median_ns;
-  *out_ppm = beside > alone && alone > 0 ? llround(1e6 * (beside / alone - 1)) : 0;
-  VEC_FREE(&times);
-  if (status) planc_status_free(stopped);
-  return status ? status : stopped;
+/* What a run of the smallest batch costs beside its ops, each by its fastest algorithm, as plans without want of memory
+ * have them. */
+static planc_status measure_run(profiling *p, planrt_run_costs *out) {
+  int64_t smallest = p->batches[0];
+  for (int32_t i = 1; i < p->n_batches; i++)
+    if (p->batches[i] < smallest) smallest = p->batches[i];
+  planrt_op_options how = options_of(p, smallest);
+  planrt_op_times chosen = {0};
+  planc_progress(stderr, "launches, and ops beside copies");
+  planc_status status = planrt_pieces_fastest(p->pieces, p->graph, smallest, &chosen);
+  if (!status) status = planrt_measure_run(&how, &chosen, p->link_bytes_per_s, out);
+  VEC_FREE(&chosen);
+  return status;
 }
 
 static planc_status measure_links(profiling *p) {
-  int64_t slowdown_ppm = 0, smallest = p->batches[0];
-  for (int32_t i = 1; i < p->n_batches; i++)
-    if (p->batches[i] < smallest) smallest = p->batches[i];
+  planrt_run_costs run;
   planrt_link_times times;
   planc_progress(stderr, "links");
   PLANC_TRY(planrt_measure_links(p->backend, p->link_bytes_per_s, &times));
-  PLANC_TRY(measure_slowdown(p, smallest, &slowdown_ppm));
-  return interrupted ? NULL : keep(p, planrt_piece_of_links(&times, slowdown_ppm));
+  if (interrupted) return NULL;
+  PLANC_TRY(measure_run(p, &run));
+  return interrupted ? NULL : keep(p, planrt_piece_of_links(&times, &run));
 }
 
 static planc_status measure_all(profiling *p) {
   for (int32_t l = 0; l < p->n_loads; l++)
-    for (int32_t b = 0; b < p->n_batches && !interrupted; b++)
-      if (!find_ops(p, p->loads[l], p->batches[b])) PLANC_TRY(measure_batch(p, p->loads[l], p->batches[b]));
+    for (int32_t b = 0; b < p->n_batches && !interrupted; b++) {
+      int32_t next = planrt_pieces_next_pass(p->pieces, p->loads[l], p->batches[b]);
+      if (next >= 0) PLANC_TRY(measure_batch(p, p->loads[l], p->batches[b], next));
+    }
   return interrupted || has_links(p) ? NULL : measure_links(p);
 }
 
@@ -343,8 +371,7 @@ static void show_workspaces(void *user, int32_t done, int32_t of) {
 
 static planc_status ask_workspaces(const profiling *p, cJSON *tree, const planrt_batches *batches) {
   planrt_device *device;
-  planrt_device_options nothing = {.deterministic = p->deterministic};
-  PLANC_TRY(p->backend->open(&nothing, &device));
+  PLANC_TRY(planrt_list_open(p->backend, p->deterministic, &device));
   planrt_list_options how = {.backend = p->backend, .device = device, .graph = p->graph, .stop = &interrupted};
   planc_status status = planrt_profile_add_workspaces(tree, &how, batches);
   p->backend->close(device);
@@ -444,6 +471,7 @@ static planc_status profile_described(profiling *p) {
                                   .n_batches = p->n_batches,
                                   .batches = p->batches,
                                   .deterministic = p->deterministic,
+                                  .most = (int32_t)p->most,
                                   .stop = &interrupted,
                                   .progress = show_listing,
                                   .refused = show_left_out,
@@ -471,6 +499,7 @@ static planc_status run(const planc_arguments *arguments) {
   if (p.file) fclose(p.file);
   cJSON_Delete(p.pieces);
   cJSON_Delete(p.reasons);
+  cJSON_Delete(p.refused);
   planc_graph_free(p.graph);
   free(p.part);
   if (!status && interrupted) raise(interrupted);

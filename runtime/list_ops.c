@@ -51,6 +51,16 @@ typedef struct listing {
   planrt_variant *found; /* room for PLANRT_MAX_VARIANTS */
 } listing;
 
+planc_status planrt_list_open(const planrt_backend *backend, bool deterministic, planrt_device **out) {
+  planrt_device_options nothing = {.deterministic = deterministic};
+  char *properties = NULL;
+  if (backend->properties) PLANC_TRY(backend->properties(&properties));
+  nothing.properties = properties;
+  planc_status status = backend->open(&nothing, out);
+  free(properties);
+  return status;
+}
+
 static bool stopped(const planrt_list_options *options) {
   return options->stop && *options->stop;
 }
@@ -70,6 +80,7 @@ static planc_status list_op(const listing *l, planc_arena *memory, int32_t insta
   PLANC_TRY(planrt_call_make(memory, l->calls.trace, instance, l->calls.nowhere, &call));
   planc_status status = options->backend->variants(options->device, &call, l->found, &count);
   if (status) return refuse(options, &call, status);
+  count = planrt_shortlist(l->found, count, options->most);
   for (int32_t v = 0; v < count; v++) {
     planrt_op_time time;
     PLANC_TRY(predict(options->described, options->graph, op, l->batch, &l->found[v], &time));

@@ -22,7 +22,7 @@ typedef struct planrt_background planrt_background;
 /* Keeps every processor of the host, or the memory and processors of another device, busy for `load_ppm` of the time.
  * NULL in *out when that is 0. */
 planc_status planrt_background_load(const planrt_backend *backend, int64_t load_ppm, planrt_background **out);
-/* Copies blocks in one direction without pause. */
+/* Copies blocks in one direction without pause; it has begun when this returns. */
 planc_status planrt_background_copy(const planrt_backend *backend, planrt_direction direction, int64_t link_bytes_per_s,
                                     planrt_background **out);
 planc_status planrt_background_stop(planrt_background *background);
@@ -39,27 +39,56 @@ typedef struct planrt_op_time {
 } planrt_op_time;
 typedef VEC(planrt_op_time) planrt_op_times;
 
+/* An iteration with one algorithm of every op, of several that have others. */
+typedef struct planrt_pass {
+  int32_t number, of;
+  const planrt_op_times *times; /* in the graph's order */
+} planrt_pass;
+
 typedef struct planrt_op_options {
   const planrt_backend *backend;
   const planc_graph *graph;
   int64_t batch;
   bool deterministic;
   int32_t repetitions;
-  const volatile sig_atomic_t *stop;                      /* when it is not 0 measuring ends early with fewer times */
-  void (*progress)(void *user, int32_t done, int32_t of); /* iterations; or NULL */
+  int64_t warm_ns;    /* iterations run back to back for so long before any is timed */
+  int32_t most;       /* algorithms of each op, see planrt_shortlist; 0: all */
+  int32_t first_pass; /* those before it are left out */
+  const volatile sig_atomic_t *stop; /* when it is not 0 measuring ends early, and the pass it is in counts as not run */
+  /* Given each pass when it has been run. */
+  planc_status (*passed)(void *user, const planrt_pass *pass);
+  void (*progress)(void *user, int32_t done, int32_t of); /* passes; or NULL */
   void *user;
-  int32_t most_passes; /* 0: as many as an op has algorithms */
   /* Told of an algorithm that the library has and the device does not run: it is left out. Or NULL. */
   void (*refused)(void *user, const char *op, const char *algorithm, planc_status why);
   int64_t *taken_bytes; /* raised to what the device had taken beside the arena with everything ready; or NULL */
 } planrt_op_options;
 
-/* Measures every op with every algorithm at one batch. Ops run in the order of an iteration, everything resident, so
- * that each finds in the caches what it finds there in a real one: an iteration with the first algorithm of every op,
- * one with the second, and so on, each after a warm-up repeated. An algorithm that cannot be run is
- * left out, as long as its op has another. Appends to `out`, which is the caller's to free, in
- * the graph's order, an op's by algorithm. DEVICE when an iteration does not fit the memory. */
-planc_status planrt_measure_ops(const planrt_op_options *options, planrt_op_times *out);
+/* Keeps the best `most` of an op's algorithms (0: all), in their order, and gives how many there are: by its library's
+ * own ranking first those that none of better rank matches with as little workspace, then the others. Those with the
+ * least workspace, of all and of the deterministic ones, and the best deterministic one stay as long as there is room
+ * for these. */
+int32_t planrt_shortlist(planrt_variant *variants, int32_t count, int32_t most);
+
+/* Measures every op with its algorithms at one batch. Ops run in the order of an iteration, everything resident, so
+ * that each finds in the caches what it finds there in a real one: a pass with the first algorithm of every op, one
+ * with the second, and so on; in each, iterations run back to back and the last ones are timed. An algorithm that
+ * cannot be run is left out, as long as its op has another. DEVICE when an iteration does not fit the memory. */
+planc_status planrt_measure_ops(const planrt_op_options *options);
+
+typedef struct planrt_run_costs {
+  int64_t launch_ns;    /* the host's time to enqueue an op, the mean over an iteration's */
+  int64_t slowdown_ppm; /* how much longer ops take while copies run in both directions */
+} planrt_run_costs;
+
+/* Measures that on iterations with one algorithm of each op, those in `chosen`. Of the options `most`, `first_pass`,
+ * `passed` and what comes after `user` are not looked at. */
+planc_status planrt_measure_run(const planrt_op_options *options, const planrt_op_times *chosen,
+                                int64_t link_bytes_per_s, planrt_run_costs *out);
+
+/* Opens a device that can be asked only. Where the backend's own can be described it is one so described: the libraries
+ * then do nothing on the device itself. */
+planc_status planrt_list_open(const planrt_backend *backend, bool deterministic, planrt_device **out);
 
 /* Who is asked what there is for a graph's ops, on a device that may be described only; nothing is run. */
 typedef struct planrt_list_options {
@@ -67,6 +96,7 @@ typedef struct planrt_list_options {
   planrt_device *device;
   const planc_graph *graph;
   const planc_profile *described;    /* times are those that its constants predict */
+  int32_t most;                      /* algorithms of each op, see planrt_shortlist; 0: all */
   const volatile sig_atomic_t *stop; /* when it is not 0 asking ends early with less; or NULL */
   /* Told of an op that the backend has no algorithm for: it is left out. Or NULL: that is an error. */
   void (*refused)(void *user, const char *op, planc_status why);
@@ -91,23 +121,34 @@ planc_status planrt_list_workspaces(const planrt_list_options *options, const pl
 
 /* --- Links ------------------------------------------------------------------------------------------------------ */
 
-enum { PLANRT_LINK_SIZES = 8 };
+enum { PLANRT_LINK_SIZES = 10 };
 extern const int64_t planrt_link_sizes[PLANRT_LINK_SIZES];
 
 typedef struct planrt_link_times {
+  int32_t n_sizes; /* measured, the first of planrt_link_sizes: up to one that no cache holds much of */
   /* By direction (PLANRT_H2D, PLANRT_D2H) and size: from the end of what a copy waits for on another stream to the
    * beginning of what waits for it there. */
   int64_t alone_ns[2][PLANRT_LINK_SIZES];
   int64_t both_ns[2];         /* the largest size, while the other direction copies too */
   int64_t under_load_ns[2];   /* the largest size, while every processor computes */
-  int64_t launch_ns;          /* the host's time for one op, beside the op's own */
   int64_t memory_bytes_per_s; /* read and written by a large copy on the device */
 } planrt_link_times;
 
 planc_status planrt_measure_links(const planrt_backend *backend, int64_t link_bytes_per_s, planrt_link_times *out);
 
-/* latency and bandwidth with the least sum of squared relative errors over the sizes; *out_misfit_ppm is the largest
- * relative error left. */
-planc_link planrt_fit_link(const int64_t *times_ns, int64_t *out_misfit_ppm);
+/* latency and bandwidth with the least sum of squared relative errors over the first n sizes; *out_misfit_ppm is the
+ * largest relative error left. */
+planc_link planrt_fit_link(int32_t n, const int64_t *times_ns, int64_t *out_misfit_ppm);
+
+typedef struct planrt_link_rates {
+  int64_t bytes;                              /* copied in each direction */
+  int64_t alone_bytes_per_s[2];               /* by direction */
+  int64_t both_bytes_per_s;                   /* of both directions together, at once */
+  int64_t memory_bytes, memory_bytes_per_s; /* copied within the device; read and written */
+} planrt_link_rates;
+
+/* Copies at least `bytes` bytes in large blocks, one behind the other. */
+planc_status planrt_measure_rates(const planrt_backend *backend, int64_t link_bytes_per_s, int64_t bytes,
+                                  planrt_link_rates *out);
 
 #endif

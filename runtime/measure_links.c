@@ -1,24 +1,44 @@
-/* Times of copies and launches (measure.h). */
+/* Times of copies (measure.h). */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "runtime/measure.h"
 
-const int64_t planrt_link_sizes[PLANRT_LINK_SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 << 10,
-                                                      1 << 20, 4 << 20,  16 << 20, 64 << 20};
+const int64_t planrt_link_sizes[PLANRT_LINK_SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20,
+                                                      4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30};
 
 enum { COMPUTE, COPY, N_STREAMS, READY = 0, COPIED, N_EVENTS };
-enum { REPETITIONS = 9, LAUNCHES = 20000, MOST_NS = 2000000000 };
+enum { REPETITIONS = 9, MOST_NS = 2000000000 };
 
 typedef struct bench {
   const planrt_backend *backend;
   planrt_device *device;
   int64_t generation;
+  int32_t n_sizes;
+  int64_t largest; /* of them */
 } bench;
 
+/* Of a block of so many times its size a cache holds next to nothing when the next one begins. Two such blocks must be
+ * a small part of the device's memory, and one of the host's. The host as a device tells no cache: its copies are its
+ * processor's, which sizes beyond the least would keep for long. */
+static planc_status choose_sizes(bench *b) {
+  enum { CACHES = 16, LEAST = 8, PART = 16 };
+  planrt_device_info info;
+  PLANC_TRY(b->backend->info(&info));
+  int64_t host = sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
+  int64_t room = (info.memory_bytes < host ? info.memory_bytes : host) / PART;
+  b->n_sizes = LEAST;
+  while (b->n_sizes < PLANRT_LINK_SIZES && planrt_link_sizes[b->n_sizes - 1] / CACHES < info.cache_bytes &&
+         planrt_link_sizes[b->n_sizes] <= room)
+    b->n_sizes++;
+  b->largest = planrt_link_sizes[b->n_sizes - 1];
+  return NULL;
+}
+
 static planc_status open_bench(bench *b, int64_t link_bytes_per_s) {
-  int64_t largest = planrt_link_sizes[PLANRT_LINK_SIZES - 1];
-  planrt_device_options options = {.arena_bytes = 2 * largest,
-                                   .host_arena_bytes = largest,
+  PLANC_TRY(choose_sizes(b));
+  planrt_device_options options = {.arena_bytes = 2 * b->largest,
+                                   .host_arena_bytes = 2 * b->largest,
                                    .n_streams = N_STREAMS,
                                    .n_events = N_EVENTS,
                                    .concurrent = true,
@@ -64,7 +84,7 @@ static planc_status time_copy(bench *b, planrt_direction direction, int64_t byte
 static planc_status time_beside(bench *b, planrt_direction direction, planc_status started,
                                 planrt_background *background, int64_t *out_ns) {
   PLANC_TRY(started);
-  planc_status status = time_copy(b, direction, planrt_link_sizes[PLANRT_LINK_SIZES - 1], out_ns);
+  planc_status status = time_copy(b, direction, b->largest, out_ns);
   planc_status stopped = planrt_background_stop(background);
   if (!status) return stopped;
   planc_status_free(stopped);
@@ -73,7 +93,7 @@ static planc_status time_beside(bench *b, planrt_direction direction, planc_stat
 
 static planc_status time_direction(bench *b, planrt_direction direction, int64_t link_bytes_per_s,
                                    planrt_link_times *out) {
-  for (int32_t s = 0; s < PLANRT_LINK_SIZES; s++)
+  for (int32_t s = 0; s < b->n_sizes; s++)
     PLANC_TRY(time_copy(b, direction, planrt_link_sizes[s], &out->alone_ns[direction][s]));
   planrt_background *background = NULL;
   planrt_direction other = direction == PLANRT_H2D ? PLANRT_D2H : PLANRT_H2D;
@@ -83,56 +103,96 @@ static planc_status time_direction(bench *b, planrt_direction direction, int64_t
   return time_beside(b, direction, started, background, &out->under_load_ns[direction]);
 }
 
-/* --- Launches and memory ---------------------------------------------------------------------------------------- */
+/* --- Memory ----------------------------------------------------------------------------------------------------- */
 
-/* The least work there is, enqueued and done. */
-static planc_status time_launches(bench *b, planrt_link_times *out) {
-  const planrt_backend *on = b->backend;
-  char *arena = on->arena(b->device);
-  planrt_span first, last;
-  PLANC_TRY(on->copy(b->device, COMPUTE, PLANRT_D2D, arena, arena, 0, &first));
-  for (int32_t i = 0; i < LAUNCHES; i++) PLANC_TRY(on->poison(b->device, COMPUTE, arena, sizeof(float)));
-  PLANC_TRY(on->copy(b->device, COMPUTE, PLANRT_D2D, arena, arena, 0, &last));
-  PLANC_TRY(on->synchronize(b->device));
-  out->launch_ns = (last.end_ns - first.end_ns) / LAUNCHES;
-  return NULL;
-}
-
-static planc_status time_memory(bench *b, planrt_link_times *out) {
-  int64_t bytes = planrt_link_sizes[PLANRT_LINK_SIZES - 1], times[REPETITIONS];
+static planc_status time_memory(bench *b, int64_t *out_bytes_per_s) {
+  int64_t times[REPETITIONS];
   char *arena = b->backend->arena(b->device);
   for (int32_t i = 0; i < REPETITIONS; i++) {
     planrt_span span;
-    PLANC_TRY(b->backend->copy(b->device, COMPUTE, PLANRT_D2D, arena, arena + bytes, bytes, &span));
+    PLANC_TRY(b->backend->copy(b->device, COMPUTE, PLANRT_D2D, arena, arena + b->largest, b->largest, &span));
     PLANC_TRY(b->backend->synchronize(b->device));
     times[i] = span.end_ns - span.begin_ns;
   }
   int64_t median = planrt_statistic_of(times, REPETITIONS).median_ns;
-  out->memory_bytes_per_s = (int64_t)(2e9 * (double)bytes / (double)(median > 0 ? median : 1));
+  *out_bytes_per_s = (int64_t)(2e9 * (double)b->largest / (double)(median > 0 ? median : 1));
   return NULL;
 }
 
 static planc_status measure(bench *b, int64_t link_bytes_per_s, planrt_link_times *out) {
+  out->n_sizes = b->n_sizes;
   PLANC_TRY(time_direction(b, PLANRT_H2D, link_bytes_per_s, out));
   PLANC_TRY(time_direction(b, PLANRT_D2H, link_bytes_per_s, out));
-  PLANC_TRY(time_launches(b, out));
-  return time_memory(b, out);
+  return time_memory(b, &out->memory_bytes_per_s);
 }
 
 planc_status planrt_measure_links(const planrt_backend *backend, int64_t link_bytes_per_s, planrt_link_times *out) {
   bench b = {.backend = backend};
-  PLANC_TRY(open_bench(&b, link_bytes_per_s));
-  planc_status status = measure(&b, link_bytes_per_s, out);
-  backend->close(b.device);
+  planc_status status = open_bench(&b, link_bytes_per_s);
+  if (!status) status = measure(&b, link_bytes_per_s, out);
+  if (b.device) backend->close(b.device);
+  return planc_context(status, "links");
+}
+
+/* --- Rates ------------------------------------------------------------------------------------------------------ */
+
+/* Enqueues blocks in the directions of `which`, a stream each, which begin together, and gives from when to when each
+ * direction copied. */
+static planc_status copy_blocks(bench *b, const bool which[2], int64_t blocks, planrt_span out[2]) {
+  planrt_span first[2] = {{0}}, last[2] = {{0}}, gate;
+  char *arena = b->backend->arena(b->device), *slots = b->backend->host_arena(b->device);
+  PLANC_TRY(b->backend->copy(b->device, COMPUTE, PLANRT_D2D, arena, arena, 0, &gate));
+  PLANC_TRY(b->backend->record(b->device, COMPUTE, READY, b->generation));
+  PLANC_TRY(b->backend->wait(b->device, COPY, READY, b->generation++));
+  for (int64_t i = 0; i <= blocks; i++)
+    for (int d = 0; d < 2; d++) {
+      /* The first brings the link up, and what is timed begins behind it. */
+      planrt_span *span = i == 1 ? &first[d] : i == blocks ? &last[d] : NULL;
+      char *device = arena + d * b->largest, *host = slots + d * b->largest;
+      bool in = d == PLANRT_H2D;
+      if (!which[d]) continue;
+      PLANC_TRY(b->backend->copy(b->device, d, (planrt_direction)d, in ? device : host, in ? host : device, b->largest,
+                                 span));
+    }
+  PLANC_TRY(b->backend->synchronize(b->device));
+  for (int d = 0; d < 2; d++) out[d] = (planrt_span){first[d].begin_ns, (blocks > 1 ? last[d] : first[d]).end_ns};
+  return NULL;
+}
+
+static int64_t rate_of(int64_t bytes, int64_t begin_ns, int64_t end_ns) {
+  return (int64_t)(1e9 * (double)bytes / (double)(end_ns > begin_ns ? end_ns - begin_ns : 1));
+}
+
+static planc_status measure_rates(bench *b, int64_t bytes, planrt_link_rates *out) {
+  int64_t blocks = bytes / b->largest + (bytes % b->largest > 0);
+  planrt_span spans[2];
+  out->bytes = blocks * b->largest;
+  out->memory_bytes = b->largest;
+  for (int d = 0; d < 2; d++) {
+    PLANC_TRY(copy_blocks(b, (bool[]){d == 0, d == 1}, blocks, spans));
+    out->alone_bytes_per_s[d] = rate_of(out->bytes, spans[d].begin_ns, spans[d].end_ns);
+  }
+  PLANC_TRY(copy_blocks(b, (bool[]){true, true}, blocks, spans));
+  bool later = spans[1].begin_ns > spans[0].begin_ns, longer = spans[1].end_ns > spans[0].end_ns;
+  out->both_bytes_per_s = rate_of(2 * out->bytes, spans[!later].begin_ns, spans[longer].end_ns);
+  return time_memory(b, &out->memory_bytes_per_s);
+}
+
+planc_status planrt_measure_rates(const planrt_backend *backend, int64_t link_bytes_per_s, int64_t bytes,
+                                  planrt_link_rates *out) {
+  bench b = {.backend = backend};
+  planc_status status = open_bench(&b, link_bytes_per_s);
+  if (!status) status = measure_rates(&b, bytes, out);
+  if (b.device) backend->close(b.device);
   return planc_context(status, "links");
 }
 
 /* --- The line through them -------------------------------------------------------------------------------------- */
 
-planc_link planrt_fit_link(const int64_t *times_ns, int64_t *out_misfit_ppm) {
+planc_link planrt_fit_link(int32_t n, const int64_t *times_ns, int64_t *out_misfit_ppm) {
   /* t = a + c x with weights 1 / t^2. */
   double w = 0, wx = 0, wxx = 0, wt = 0, wxt = 0;
-  for (int32_t s = 0; s < PLANRT_LINK_SIZES; s++) {
+  for (int32_t s = 0; s < n; s++) {
     double x = (double)planrt_link_sizes[s], t = times_ns[s] > 0 ? (double)times_ns[s] : 1.0, weight = 1 / (t * t);
     w += weight, wx += weight * x, wxx += weight * x * x, wt += weight * t, wxt += weight * x * t;
   }
@@ -144,7 +204,7 @@ planc_link planrt_fit_link(const int64_t *times_ns, int64_t *out_misfit_ppm) {
   if (slope < 1e-6) slope = 1e-6; /* 10^15 bytes per second */
   planc_link link = {.bytes_per_second = (int64_t)(1e9 / slope), .latency_ns = (int64_t)start};
   *out_misfit_ppm = 0;
-  for (int32_t s = 0; s < PLANRT_LINK_SIZES; s++) {
+  for (int32_t s = 0; s < n; s++) {
     int64_t t = times_ns[s] > 0 ? times_ns[s] : 1, off = llabs(planc_link_ns(&link, planrt_link_sizes[s]) - t);
     int64_t ppm = (int64_t)(1e6 * (double)off / (double)t);
     if (ppm > *out_misfit_ppm) *out_misfit_ppm = ppm;

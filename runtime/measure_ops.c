@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/measure.h"
-#include "runtime/session.h"
+#include "runtime/iterations.h"
 
 static int compare_ns(const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -34,21 +33,16 @@ typedef struct candidates {
 
 typedef struct bench {
   const planrt_op_options *options;
-  planrt_session session; /* trace, homes and staging: enough for a resident executor */
+  planrt_iterations iterations;
   planc_arena memory;
   candidates *ops;         /* by instance */
   int64_t workspace_bytes; /* the largest of all */
   int32_t n_passes;
   planrt_choice *choices;
-  planrt_span *spans;
-  int64_t *times; /* [instance][repetition] */
 } bench;
 
-static planc_status expand(bench *b) {
-  const planrt_op_options *options = b->options;
-  planc_job job = {
-      .graph = options->graph, .batch = options->batch, .n_rounds = 1, .rounds = &options->batch, .iterations = 1};
-  return planc_expand(&job, 1, &b->session.trace);
+static const planc_trace *trace_of(const bench *b) {
+  return b->iterations.session.trace;
 }
 
 static planc_status keep_candidates(bench *b, const planrt_variant *found, int32_t count, candidates *out) {
@@ -65,7 +59,7 @@ static planc_status keep_candidates(bench *b, const planrt_variant *found, int32
 }
 
 static planc_status find_on(bench *b, planrt_device *device, planrt_variant *found) {
-  const planc_trace *trace = b->session.trace;
+  const planc_trace *trace = trace_of(b);
   int32_t most = 0;
   void **nowhere;
   for (int32_t i = 0; i < trace->n_instances; i++)
@@ -77,17 +71,16 @@ static planc_status find_on(bench *b, planrt_device *device, planrt_variant *fou
     int32_t count;
     PLANC_TRY(planrt_call_make(&b->memory, trace, i, nowhere, &call));
     PLANC_TRY(planc_context(b->options->backend->variants(device, &call, found, &count), "op %s", call.op->name));
-    PLANC_TRY(keep_candidates(b, found, count, &b->ops[i]));
+    PLANC_TRY(keep_candidates(b, found, planrt_shortlist(found, count, b->options->most), &b->ops[i]));
   }
   return NULL;
 }
 
 static planc_status find_candidates(bench *b) {
   planrt_device *device;
-  planrt_device_options nothing = {.deterministic = b->options->deterministic};
   planrt_variant *found = calloc(PLANRT_MAX_VARIANTS, sizeof *found);
   if (!found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
-  planc_status status = b->options->backend->open(&nothing, &device);
+  planc_status status = planrt_list_open(b->options->backend, b->options->deterministic, &device);
   if (!status) {
     status = find_on(b, device, found);
     b->options->backend->close(device);
@@ -97,22 +90,13 @@ static planc_status find_candidates(bench *b) {
 }
 
 static planc_status set_up(bench *b) {
-  PLANC_TRY(expand(b));
-  PLANC_TRY(planrt_user_open(&b->session));
-  PLANC_TRY(planrt_init(&b->session));
+  PLANC_TRY(planrt_iterations_open(b->options, &b->iterations));
   PLANC_TRY(find_candidates(b));
-  int32_t most = b->options->most_passes;
-  if (most > 0 && most < b->n_passes) b->n_passes = most;
-  int64_t instances = b->session.trace->n_instances;
-  PLANC_TRY(PLANC_NEW(&b->memory, &b->choices, instances));
-  PLANC_TRY(PLANC_NEW(&b->memory, &b->spans, instances));
-  return PLANC_NEW(&b->memory, &b->times, instances * b->options->repetitions);
+  return PLANC_NEW(&b->memory, &b->choices, trace_of(b)->n_instances);
 }
 
 static void tear_down(bench *b) {
-  planrt_user_close(&b->session);
-  planc_trace_free(b->session.trace);
-  planc_arena_free(&b->session.memory);
+  planrt_iterations_close(&b->iterations);
   planc_arena_free(&b->memory);
 }
 
@@ -141,23 +125,14 @@ static bool is_parallel(const bench *b) {
   return b->options->backend != &planrt_host_backend;
 }
 
-/* One iteration; the first of a pass warms up and is not counted. */
-static planc_status run_once(bench *b, planrt_resident *resident, int32_t repetition) {
-  planrt_launch launch = {.step = {.learning_rate = 0.0}, .measured = true};
-  PLANC_TRY(planrt_resident_run(resident, &b->session, &launch, planrt_random_feed, &b->session, b->spans, NULL));
-  for (int32_t i = 0; repetition >= 0 && i < b->session.trace->n_instances; i++)
-    b->times[(int64_t)i * b->options->repetitions + repetition] = b->spans[i].end_ns - b->spans[i].begin_ns;
-  return NULL;
-}
-
 /* What a pass has measured, and beside it, on a device where ops run beside each other, what they leave each other. */
-static planc_status keep_times(bench *b, planrt_resident *resident, int32_t pass, int32_t n, planrt_op_times *out) {
-  const planc_trace *trace = b->session.trace;
+static planc_status keep_times(bench *b, planrt_resident *resident, int32_t pass, planrt_op_times *out) {
+  const planc_trace *trace = trace_of(b);
   for (int32_t i = 0; i < trace->n_instances; i++) {
     if (pass >= b->ops[i].count || b->ops[i].refused[pass]) continue;
     planrt_op_time time = {.op = trace->instances[i].op,
                            .variant = b->ops[i].variants[pass],
-                           .time = planrt_statistic_of(&b->times[(int64_t)i * b->options->repetitions], n)};
+                           .time = planrt_iterations_statistic(&b->iterations, i)};
     if (is_parallel(b)) PLANC_TRY(measure_busy(resident, i, time.time.median_ns, &time.busy_ppm));
     VEC_PUSH(out, time);
   }
@@ -183,15 +158,33 @@ static bool run_instead(void *user, int32_t instance, planc_status why, planrt_c
   int32_t v = 0;
   while (from->variants[v].algorithm != choice->algorithm) v++;
   from->refused[v] = true;
-  const char *op = planc_trace_op(b->session.trace, instance)->name;
+  const char *op = planc_trace_op(trace_of(b), instance)->name;
   if (b->options->refused) b->options->refused(b->options->user, op, choice->algorithm, why);
   return choose(from, v, choice);
+}
+
+static int compare_ops(const void *a, const void *b) {
+  return ((const planrt_op_time *)a)->op - ((const planrt_op_time *)b)->op;
+}
+
+static planc_status run_on(bench *b, planrt_resident *resident, int32_t pass, planrt_op_times *out) {
+  const planrt_op_options *options = b->options;
+  bool whole;
+  PLANC_TRY(planrt_resident_taken(resident, options->taken_bytes));
+  PLANC_TRY(planrt_iterations_load(&b->iterations, resident));
+  PLANC_TRY(planrt_iterations_time(&b->iterations, resident, &whole));
+  if (!whole) return NULL;
+  PLANC_TRY(keep_times(b, resident, pass, out));
+  if (out->len > 0) qsort(out->data, (size_t)out->len, sizeof *out->data, compare_ops);
+  planrt_pass measured = {.number = pass, .of = b->n_passes, .times = out};
+  return options->passed(options->user, &measured);
 }
 
 /* Runs pass `pass`, in which every op has its algorithm of that number, or its last. */
 static planc_status run_pass(bench *b, int32_t pass, planrt_op_times *out) {
   const planrt_op_options *options = b->options;
-  const planc_trace *trace = b->session.trace;
+  const planc_trace *trace = trace_of(b);
+  if (options->progress) options->progress(options->user, pass, b->n_passes);
   for (int32_t i = 0; i < trace->n_instances; i++)
     choose(&b->ops[i], pass < b->ops[i].count ? pass : b->ops[i].count - 1, &b->choices[i]);
   planrt_resident *resident;
@@ -204,32 +197,27 @@ static planc_status run_pass(bench *b, int32_t pass, planrt_op_times *out) {
                                  .user = b};
   if (is_parallel(b)) how.streams = PLANRT_MAX_TOGETHER;
   PLANC_TRY(planrt_resident_new(&how, &resident));
-  planc_status status = planrt_resident_taken(resident, options->taken_bytes);
-  if (!status) status = planrt_resident_load(resident, &b->session);
-  int32_t done = 0;
-  for (int32_t r = -1; !status && r < options->repetitions && !(options->stop && *options->stop); r++, done++) {
-    if (options->progress)
-      options->progress(options->user, pass * (options->repetitions + 1) + r + 1,
-                        b->n_passes * (options->repetitions + 1));
-    status = run_once(b, resident, r);
-  }
-  if (!status && done > 1) status = keep_times(b, resident, pass, done - 1, out);
+  planc_status status = run_on(b, resident, pass, out);
   planrt_resident_free(resident);
   return status;
 }
 
-static int compare_ops(const void *a, const void *b) {
-  const planrt_op_time *x = a, *y = b;
-  return x->op != y->op ? x->op - y->op : strcmp(x->variant.algorithm, y->variant.algorithm);
+static planc_status run_passes(bench *b) {
+  const planrt_op_options *options = b->options;
+  planc_status status = NULL;
+  for (int32_t pass = options->first_pass; !status && pass < b->n_passes && !(options->stop && *options->stop);
+       pass++) {
+    planrt_op_times times = {0};
+    status = run_pass(b, pass, &times);
+    VEC_FREE(&times);
+  }
+  return status;
 }
 
-planc_status planrt_measure_ops(const planrt_op_options *options, planrt_op_times *out) {
-  bench b = {.options = options, .session = {.backend = options->backend}};
+planc_status planrt_measure_ops(const planrt_op_options *options) {
+  bench b = {.options = options};
   planc_status status = set_up(&b);
-  int64_t before = out->len;
-  for (int32_t pass = 0; !status && pass < b.n_passes && !(options->stop && *options->stop); pass++)
-    status = run_pass(&b, pass, out);
-  if (!status) qsort(out->data + before, (size_t)(out->len - before), sizeof *out->data, compare_ops);
+  if (!status) status = run_passes(&b);
   tear_down(&b);
   return planc_context(status, "batch %lld", (long long)options->batch);
 }

@@ -37,7 +37,7 @@ static planc_status read_json(const char *path, char **out_text, cJSON **out) {
 
 /* Of a measured profile the constants count alone. */
 static void leave_constants(cJSON *description) {
-  static const char *const others[] = {"graph_hash", "machine", "ops", "links", "loads", "model"};
+  static const char *const others[] = {"graph_hash", "machine", "ops", "links", "loads", "refused", "model"};
   cJSON *origin = cJSON_GetObjectItemCaseSensitive(description, "origin");
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     cJSON_DeleteItemFromObjectCaseSensitive(description, others[i]);
@@ -196,6 +196,7 @@ static planc_status make(described *d, cJSON **out) {
                                   .device = d->device,
                                   .graph = options->graph,
                                   .described = d->profile,
+                                  .most = options->most,
                                   .stop = options->stop,
                                   .refused = options->refused,
                                   .user = options->user};

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/profile_json.h"
 #include "util/math.h"
 
 enum { PPM = 1000000, IN_FLIGHT = 1024 };
@@ -21,17 +22,6 @@ void planrt_add_graph_hash(cJSON *object, const planc_graph *graph) {
   char text[24];
   snprintf(text, sizeof text, "%016" PRIx64, planc_graph_hash(graph));
   cJSON_AddStringToObject(object, "graph_hash", text);
-}
-
-static int64_t get_int(const cJSON *object, const char *key) {
-  const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, key);
-  return cJSON_IsNumber(value) && value->valuedouble >= 0 && value->valuedouble < 9e15 ? (int64_t)value->valuedouble
-                                                                                       : 0;
-}
-
-static const char *get_string(const cJSON *object, const char *key) {
-  const char *value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-  return value ? value : "";
 }
 
 /* --- Pieces ----------------------------------------------------------------------------------------------------- */
@@ -73,16 +63,16 @@ static void add_times(cJSON *object, const char *key, const int64_t *times, int3
   }
 }
 
-cJSON *planrt_piece_of_links(const planrt_link_times *times, int64_t slowdown_ppm) {
+cJSON *planrt_piece_of_links(const planrt_link_times *times, const planrt_run_costs *run) {
   cJSON *piece = cJSON_CreateObject();
   cJSON_AddStringToObject(piece, "piece", "links");
-  add_times(piece, "h2d_ns", times->alone_ns[PLANRT_H2D], PLANRT_LINK_SIZES);
-  add_times(piece, "d2h_ns", times->alone_ns[PLANRT_D2H], PLANRT_LINK_SIZES);
+  add_times(piece, "h2d_ns", times->alone_ns[PLANRT_H2D], times->n_sizes);
+  add_times(piece, "d2h_ns", times->alone_ns[PLANRT_D2H], times->n_sizes);
   add_times(piece, "both_ns", times->both_ns, 2);
   add_times(piece, "under_load_ns", times->under_load_ns, 2);
-  add_number(piece, "launch_ns", times->launch_ns);
+  add_number(piece, "launch_ns", run->launch_ns);
   add_number(piece, "memory_bytes_per_second", times->memory_bytes_per_s);
-  add_number(piece, "slowdown_ppm", slowdown_ppm);
+  add_number(piece, "slowdown_ppm", run->slowdown_ppm);
   return piece;
 }
 
@@ -94,32 +84,21 @@ bool planrt_piece_is_of_links(const cJSON *piece) {
   return strcmp(get_string(piece, "piece"), "links") == 0;
 }
 
-double planrt_piece_total_ns(const cJSON *piece, const planc_graph *graph, const planrt_op_times *of) {
-  double sum = 0;
-  int64_t next = 0;
-  const cJSON *entry;
-  cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
-    const planrt_op_time *wanted = next < of->len ? &of->data[next] : NULL;
-    if (!wanted || strcmp(get_string(entry, "op"), graph->ops[wanted->op].name) != 0 ||
-        strcmp(get_string(entry, "algorithm"), wanted->variant.algorithm) != 0)
-      continue;
-    sum += (double)get_int(entry, "time_ns");
-    next++;
-  }
-  return sum;
-}
-
 /* --- Ops -------------------------------------------------------------------------------------------------------- */
 
-/* The member of `array` whose `key` is `value`; a new one at its end if there is none. */
-static cJSON *find_or_add(cJSON *array, const char *key, const char *value) {
+/* The variant of that name; a new one if there is none. They are in the order of their names, whatever order they were
+ * measured in. */
+static cJSON *find_or_add(cJSON *variants, const char *algorithm) {
   cJSON *entry;
-  cJSON_ArrayForEach(entry, array) {
-    if (strcmp(get_string(entry, key), value) == 0) return entry;
+  int position = 0;
+  cJSON_ArrayForEach(entry, variants) {
+    int order = strcmp(get_string(entry, "algorithm"), algorithm);
+    if (order == 0) return entry;
+    position += order < 0;
   }
   entry = cJSON_CreateObject();
-  cJSON_AddStringToObject(entry, key, value);
-  cJSON_AddItemToArray(array, entry);
+  cJSON_AddStringToObject(entry, "algorithm", algorithm);
+  cJSON_InsertItemInArray(variants, position, entry);
   return entry;
 }
 
@@ -175,7 +154,7 @@ static void add_absence(cJSON *variant, int64_t batch) {
 static void add_point(cJSON *op, int64_t batch, const cJSON *time) {
   cJSON *variants = cJSON_GetObjectItemCaseSensitive(op, "variants");
   if (!variants) variants = cJSON_AddArrayToObject(op, "variants");
-  cJSON *variant = find_or_add(variants, "algorithm", get_string(time, "algorithm"));
+  cJSON *variant = find_or_add(variants, get_string(time, "algorithm"));
   cJSON *points = cJSON_GetObjectItemCaseSensitive(variant, "points");
   if (!points) points = add_variant(variant, time);
   if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "absent"))) {
@@ -193,27 +172,32 @@ static void add_point(cJSON *op, int64_t batch, const cJSON *time) {
   insert_point(points, point);
 }
 
-/* All pieces of ops at one load, merged op by op in the graph's order: every piece has the ops in that order, so that
- * the search for an op goes on from the one before. */
-static cJSON *merge_ops(const cJSON *pieces, int64_t load_ppm) {
-  cJSON *ops = cJSON_CreateArray();
-  const cJSON *piece;
+/* The pieces of ops at one load, added to entries by op; each has its ops in the graph's order. */
+static void add_pieces(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm, cJSON **ops) {
+  const cJSON *piece, *time;
   cJSON_ArrayForEach(piece, pieces) {
     if (planrt_piece_is_of_links(piece) || get_int(piece, "load_ppm") != load_ppm) continue;
-    cJSON *at = ops->child;
-    const cJSON *time;
+    int32_t o = 0;
     cJSON_ArrayForEach(time, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
-      const char *name = get_string(time, "op");
-      while (at && strcmp(get_string(at, "op"), name) != 0) at = at->next;
-      if (!at) {
-        at = cJSON_CreateObject();
-        cJSON_AddStringToObject(at, "op", name);
-        cJSON_AddItemToArray(ops, at);
+      while (o < graph->n_ops && strcmp(graph->ops[o].name, get_string(time, "op")) != 0) o++;
+      if (o == graph->n_ops) break;
+      if (!ops[o]) {
+        ops[o] = cJSON_CreateObject();
+        cJSON_AddStringToObject(ops[o], "op", graph->ops[o].name);
       }
-      add_point(at, get_int(piece, "batch"), time);
+      add_point(ops[o], get_int(piece, "batch"), time);
     }
   }
-  return ops;
+}
+
+/* All of these op by op, in the graph's order. */
+static cJSON *merge_ops(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm) {
+  cJSON **ops = calloc((size_t)graph->n_ops + 1, sizeof *ops), *array = cJSON_CreateArray();
+  if (ops) add_pieces(graph, pieces, load_ppm, ops);
+  for (int32_t o = 0; ops && o < graph->n_ops; o++)
+    if (ops[o]) cJSON_AddItemToArray(array, ops[o]);
+  free((void *)ops);
+  return array;
 }
 
 /* --- Device and compute ----------------------------------------------------------------------------------------- */
@@ -228,6 +212,7 @@ static void read_times(const cJSON *piece, const char *key, int64_t *out, int32_
 
 /* The links of a piece, fitted and as they were measured. */
 typedef struct links {
+  int32_t n_sizes;
   int64_t alone_ns[2][PLANRT_LINK_SIZES], both_ns[2], under_load_ns[2];
   planc_link fitted[2];
   int64_t misfit_ppm[2];
@@ -237,11 +222,13 @@ static const char *const directions[] = {[PLANRT_H2D] = "h2d", [PLANRT_D2H] = "d
 
 static links read_links(const cJSON *piece) {
   links out;
-  read_times(piece, "h2d_ns", out.alone_ns[PLANRT_H2D], PLANRT_LINK_SIZES);
-  read_times(piece, "d2h_ns", out.alone_ns[PLANRT_D2H], PLANRT_LINK_SIZES);
+  int n = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(piece, "h2d_ns"));
+  out.n_sizes = n < 2 ? 2 : n > PLANRT_LINK_SIZES ? PLANRT_LINK_SIZES : n;
+  read_times(piece, "h2d_ns", out.alone_ns[PLANRT_H2D], out.n_sizes);
+  read_times(piece, "d2h_ns", out.alone_ns[PLANRT_D2H], out.n_sizes);
   read_times(piece, "both_ns", out.both_ns, 2);
   read_times(piece, "under_load_ns", out.under_load_ns, 2);
-  for (int d = 0; d < 2; d++) out.fitted[d] = planrt_fit_link(out.alone_ns[d], &out.misfit_ppm[d]);
+  for (int d = 0; d < 2; d++) out.fitted[d] = planrt_fit_link(out.n_sizes, out.alone_ns[d], &out.misfit_ppm[d]);
   return out;
 }
 
@@ -270,7 +257,7 @@ static void add_device(cJSON *root, const planrt_profile_head *head, int64_t res
     cJSON *link = cJSON_AddObjectToObject(device, directions[d]);
     add_int(link, "bytes_per_second", l->fitted[d].bytes_per_second);
     add_int(link, "latency_ns", l->fitted[d].latency_ns);
-    int64_t share = planc_muldiv_floor(l->alone_ns[d][PLANRT_LINK_SIZES - 1], PPM, l->both_ns[d]);
+    int64_t share = planc_muldiv_floor(l->alone_ns[d][l->n_sizes - 1], PPM, l->both_ns[d]);
     if (share < duplex) duplex = share > 0 ? share : 1;
   }
   add_int(device, "duplex_ppm", duplex);
@@ -361,13 +348,13 @@ static void add_links(cJSON *root, const links *l) {
   cJSON *section = cJSON_AddObjectToObject(root, "links");
   for (int d = 0; d < 2; d++) {
     cJSON *link = cJSON_AddObjectToObject(section, directions[d]);
-    add_transfers(link, "alone", l->alone_ns[d], 0, PLANRT_LINK_SIZES);
-    add_transfers(link, "both_ways", &l->both_ns[d], PLANRT_LINK_SIZES - 1, 1);
-    add_transfers(link, "under_load", &l->under_load_ns[d], PLANRT_LINK_SIZES - 1, 1);
+    add_transfers(link, "alone", l->alone_ns[d], 0, l->n_sizes);
+    add_transfers(link, "both_ways", &l->both_ns[d], l->n_sizes - 1, 1);
+    add_transfers(link, "under_load", &l->under_load_ns[d], l->n_sizes - 1, 1);
   }
 }
 
-static void add_loads(cJSON *root, const cJSON *pieces) {
+static void add_loads(cJSON *root, const planc_graph *graph, const cJSON *pieces) {
   cJSON *loads = NULL;
   const cJSON *piece;
   int64_t last = 0;
@@ -377,9 +364,31 @@ static void add_loads(cJSON *root, const cJSON *pieces) {
     if (!loads) loads = cJSON_AddArrayToObject(root, "loads");
     cJSON *entry = cJSON_CreateObject();
     add_int(entry, "load_ppm", load);
-    cJSON_AddItemToObject(entry, "ops", merge_ops(pieces, load));
+    cJSON_AddItemToObject(entry, "ops", merge_ops(graph, pieces, load));
     cJSON_AddItemToArray(loads, entry);
     last = load;
+  }
+}
+
+/* --- Refusals --------------------------------------------------------------------------------------------------- */
+
+static bool is_told(const cJSON *array, const cJSON *refusal) {
+  const cJSON *told;
+  cJSON_ArrayForEach(told, array) {
+    if (cJSON_Compare(told, refusal, true)) return true;
+  }
+  return false;
+}
+
+/* Each once: what a sitting has found another finds again. */
+static void add_refused(cJSON *root, const cJSON *pieces) {
+  cJSON *array = NULL;
+  const cJSON *piece, *refusal;
+  cJSON_ArrayForEach(piece, pieces) {
+    cJSON_ArrayForEach(refusal, cJSON_GetObjectItemCaseSensitive(piece, "refused")) {
+      if (!array) array = cJSON_AddArrayToObject(root, "refused");
+      if (!is_told(array, refusal)) cJSON_AddItemToArray(array, cJSON_Duplicate(refusal, true));
+    }
   }
 }
 
@@ -400,9 +409,10 @@ planc_status planrt_profile_compose(const planrt_profile_head *head, const planc
   add_device(root, head, reserved_of(pieces), of_links, &l);
   add_compute(root, head, graph, pieces, of_links);
   add_origin(root, &l);
-  cJSON_AddItemToObject(root, "ops", merge_ops(pieces, 0));
+  cJSON_AddItemToObject(root, "ops", merge_ops(graph, pieces, 0));
   add_links(root, &l);
-  add_loads(root, pieces);
+  add_loads(root, graph, pieces);
+  add_refused(root, pieces);
   *out = root;
   return NULL;
 }
@@ -416,7 +426,7 @@ planc_status planrt_profile_compose_described(cJSON *description, const char *ma
                           "predicted from the constants here");
   cJSON_AddStringToObject(description, "machine", machine);
   planrt_add_graph_hash(description, graph);
-  cJSON_AddItemToObject(description, "ops", merge_ops(pieces, 0));
+  cJSON_AddItemToObject(description, "ops", merge_ops(graph, pieces, 0));
   *out = description;
   return NULL;
 }

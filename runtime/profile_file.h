@@ -13,11 +13,18 @@ void planrt_add_graph_hash(cJSON *object, const planc_graph *graph);
  * memory is short. */
 cJSON *planrt_piece_of_ops(const planc_graph *graph, int64_t load_ppm, int64_t batch, const planrt_op_times *times,
                            int64_t taken_bytes);
-cJSON *planrt_piece_of_links(const planrt_link_times *times, int64_t slowdown_ppm);
+cJSON *planrt_piece_of_links(const planrt_link_times *times, const planrt_run_costs *run);
 bool planrt_piece_is_of_ops(const cJSON *piece, int64_t load_ppm, int64_t batch);
 bool planrt_piece_is_of_links(const cJSON *piece);
-/* The sum of the times in a piece of ops of those that `of` has as well, in the same order. */
-double planrt_piece_total_ns(const cJSON *piece, const planc_graph *graph, const planrt_op_times *of);
+
+/* A piece of ops may be a pass of several that make up its batch, with the algorithms that were refused meanwhile, an
+ * array of {"op", "algorithm", "batch", "reason"} or NULL. False when memory is short. */
+bool planrt_piece_of_pass(cJSON *piece, int32_t number, int32_t of, const cJSON *refused);
+/* The first pass that is not among them; -1: the batch is whole. */
+int32_t planrt_pieces_next_pass(const cJSON *pieces, int64_t load_ppm, int64_t batch);
+/* Appends the fastest algorithm of each op at a batch, without load, in the graph's order: of equally fast ones a
+ * deterministic one, then the one with the least workspace. */
+planc_status planrt_pieces_fastest(const cJSON *pieces, const planc_graph *graph, int64_t batch, planrt_op_times *out);
 
 typedef struct planrt_profile_head {
   const char *name;    /* of the device */
@@ -64,6 +71,7 @@ typedef struct planrt_described_options {
   int32_t n_batches;
   const int64_t *batches;
   bool deterministic;
+  int32_t most;                                                  /* algorithms of each op; 0: all */
   const volatile sig_atomic_t *stop;                             /* when it is not 0, *out is NULL; or NULL */
   void (*progress)(void *user, int32_t done, int32_t of);        /* or NULL */
   void (*refused)(void *user, const char *op, planc_status why); /* told of an op that is left out; or NULL: an error */

@@ -5,12 +5,8 @@
 
 #include "planc/cost.h"
 #include "runtime/profile_file.h"
+#include "runtime/profile_json.h"
 #include "util/vec.h"
-
-static const char *string_of(const cJSON *object, const char *key) {
-  const char *value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-  return value ? value : "";
-}
 
 /* What a backend has said of a variant. */
 typedef struct answer {
@@ -46,7 +42,7 @@ static planc_status find_variants(workspaces *w, const cJSON *root) {
   for (int32_t o = 0; o < graph->n_ops; o++) {
     cJSON *variant;
     w->first[o] = n;
-    if (!op || strcmp(string_of(op, "op"), graph->ops[o].name) != 0) continue;
+    if (!op || strcmp(get_string(op, "op"), graph->ops[o].name) != 0) continue;
     cJSON_ArrayForEach(variant, cJSON_GetObjectItemCaseSensitive(op, "variants")) w->variants[n++].variant = variant;
     op = op->next;
   }
@@ -65,7 +61,7 @@ static void free_variants(workspaces *w) {
 
 static asking *find(const workspaces *w, int32_t op, const char *algorithm) {
   for (int32_t v = w->first[op]; v < w->first[op + 1]; v++)
-    if (strcmp(string_of(w->variants[v].variant, "algorithm"), algorithm) == 0) return &w->variants[v];
+    if (strcmp(get_string(w->variants[v].variant, "algorithm"), algorithm) == 0) return &w->variants[v];
   return NULL;
 }
 

@@ -174,6 +174,28 @@ static planc_status send_all(planrt_resident *resident, int32_t i) {
   return NULL;
 }
 
+planc_status planrt_resident_bring(planrt_resident *resident, const planrt_session *session) {
+  for (int32_t b = 0; b < resident->trace->n_buffers; b++)
+    if (resident->at[b] && session->samples[b])
+      PLANC_TRY(resident->backend->copy(resident->device, 0, PLANRT_H2D, resident->at[b], session->samples[b],
+                                        resident->trace->buffers[b].bytes, NULL));
+  return NULL;
+}
+
+planc_status planrt_resident_enqueue(planrt_resident *resident, int32_t first, int32_t n, const planrt_launch *launch,
+                                     planrt_span *spans, uint64_t *digests) {
+  for (int32_t i = first; i < first + n; i++) {
+    if (!resident->calls[i]) continue;
+    PLANC_TRY(planc_context(run_instance(resident, i, launch, spans, digests), "op %s", resident->calls[i]->op->name));
+    PLANC_TRY(send_all(resident, i));
+  }
+  return NULL;
+}
+
+planc_status planrt_resident_synchronize(planrt_resident *resident) {
+  return resident->backend->synchronize(resident->device);
+}
+
 planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
                                  planrt_feed feed, void *user, planrt_span *spans, uint64_t *digests) {
   const planc_trace *trace = resident->trace;
@@ -186,11 +208,7 @@ planc_status planrt_resident_run(planrt_resident *resident, const planrt_session
     /* The staging is needed again, and may be read until then. */
     PLANC_TRY(resident->backend->synchronize(resident->device));
   }
-  for (int32_t i = 0; i < trace->n_instances; i++) {
-    if (!resident->calls[i]) continue;
-    PLANC_TRY(planc_context(run_instance(resident, i, launch, spans, digests), "op %s", resident->calls[i]->op->name));
-    PLANC_TRY(send_all(resident, i));
-  }
+  PLANC_TRY(planrt_resident_enqueue(resident, 0, trace->n_instances, launch, spans, digests));
   return resident->backend->synchronize(resident->device);
 }
 

@@ -2,23 +2,17 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli.h"
 #include "planc/predict.h"
 #include "util/arena.h"
+#include "util/clock.h"
 #include "util/file.h"
 #include "util/locate.h"
 #include "util/size.h"
 
 enum { FALLBACK_BATCH = 32, MOST_BATCHES = 64 };
 static const char fallback_device[] = "h100";
-
-static int64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static planc_status read_device(const char *name, planc_profile **out) {
   char path[4096];
@@ -122,9 +116,9 @@ static planc_status fit_and_write(fitting *f) {
   const char *output = planc_option_value(f->arguments, "output");
   char *text;
   size_t length;
-  int64_t began_ns = now_ns();
+  int64_t began_ns = planc_now_ns();
   PLANC_TRY(planc_model_fit(base, f->cases, f->n, &f->model, &f->report));
-  f->took_ns = now_ns() - began_ns;
+  f->took_ns = planc_now_ns() - began_ns;
   PLANC_TRY(planc_model_print(base, f->model, planc_option_value(f->arguments, "name"), &text, &length));
   output = output ? output : "model.json";
   planc_status status = planc_file_write(output, text, length);
@@ -238,9 +232,9 @@ static planc_status predict_and_write(predicting *p) {
   const char *output = planc_option_value(p->arguments, "output");
   char *text;
   size_t length;
-  int64_t began_ns = now_ns();
+  int64_t began_ns = planc_now_ns();
   PLANC_TRY(planc_predict(&p->options, &p->prediction));
-  p->took_ns = now_ns() - began_ns;
+  p->took_ns = planc_now_ns() - began_ns;
   PLANC_TRY(planc_prediction_print(p->prediction, &text, &length));
   output = output ? output : "predicted.json";
   planc_status status = planc_file_write(output, text, length);

@@ -1,9 +1,9 @@
 /* What comes back from the device after the work it is about: times, which two events have, and digests, which device
  * memory has. They wait in a ring for their turn; when it is full the oldest is waited for. */
 #include <stdlib.h>
-#include <time.h>
 
 #include "runtime/cuda/cuda.h"
+#include "util/clock.h"
 
 planc_status planrt_completions_open(planrt_device *device) {
   device->completions = calloc(PLANRT_COMPLETIONS, sizeof *device->completions);
@@ -19,9 +19,7 @@ planc_status planrt_completions_open(planrt_device *device) {
   CUDA_TRY(cudaEventCreateWithFlags(&device->base, cudaEventDefault));
   CUDA_TRY(cudaEventRecord(device->base, device->streams[0]));
   CUDA_TRY(cudaEventSynchronize(device->base));
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  device->base_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+  device->base_ns = planc_now_ns();
   device->idle = true;
   return NULL;
 }

@@ -54,6 +54,7 @@ planc_status planrt_cuda_info(planrt_device_info *out) {
   CUDA_TRY(cudaRuntimeGetVersion(&runtime));
   *out = (planrt_device_info){.dtypes = "f32, bf16",
                               .memory_bytes = (int64_t)properties.totalGlobalMem,
+                              .cache_bytes = properties.l2CacheSize,
                               .processors = properties.multiProcessorCount};
   snprintf(out->device, sizeof out->device, "%.120s", properties.name);
   snprintf(out->versions, sizeof out->versions,
@@ -217,6 +218,7 @@ static planc_status open_described(planrt_device *device) {
   if (device->options.arena_bytes > 0 || device->options.host_arena_bytes > 0)
     return planc_error(PLANC_USAGE, "a device that is described has no memory");
   PLANC_TRY(planrt_cudnn_open(device->options.properties, &device->cudnn));
+  device->options.properties = NULL; /* which the caller may free */
   device->arch = planrt_cudnn_arch(device->cudnn);
   return planrt_cublas_open(false, &device->cublas);
 }

@@ -12,6 +12,7 @@
 #include "runtime/host/prepare.h"
 #include "runtime/host/work.h"
 #include "runtime/random.h"
+#include "util/clock.h"
 
 enum { UNRECORDED = -2 };
 
@@ -27,12 +28,6 @@ struct planrt_device {
 
 /* --- Time ----------------------------------------------------------------------------------------------------- */
 
-static int64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 static void sleep_until(int64_t when_ns) {
   struct timespec when = {.tv_sec = when_ns / 1000000000, .tv_nsec = when_ns % 1000000000};
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL) != 0) {
@@ -42,7 +37,7 @@ static void sleep_until(int64_t when_ns) {
 /* A delay before one piece of work in four, up to a quarter of a millisecond. */
 static void jitter(planrt_device *device, int32_t stream) {
   uint64_t draw = planrt_random(device->options.jitter + (uint64_t)stream, device->draws[stream]++);
-  if ((draw & 3) == 0) sleep_until(now_ns() + (int64_t)((draw >> 8) % 250000));
+  if ((draw & 3) == 0) sleep_until(planc_now_ns() + (int64_t)((draw >> 8) % 250000));
 }
 
 /* --- Work ----------------------------------------------------------------------------------------------------- */
@@ -58,7 +53,7 @@ static planc_status perform(void *user, int32_t stream, const planrt_work *work)
   planrt_device *device = user;
   planc_status status = NULL;
   if (device->options.jitter) jitter(device, stream);
-  int64_t begin = work->span || work->kind == PLANRT_WORK_COPY ? now_ns() : 0;
+  int64_t begin = work->span || work->kind == PLANRT_WORK_COPY ? planc_now_ns() : 0;
   switch ((planrt_work_kind)work->kind) {
     case PLANRT_WORK_CALL:
       status = planc_context(planrt_prepared_run(work->call, &work->launch), "op %s", work->call->op->name);
@@ -81,7 +76,7 @@ static planc_status perform(void *user, int32_t stream, const planrt_work *work)
     case PLANRT_WORK_WAIT:
       break;
   }
-  if (work->span) *work->span = (planrt_span){begin, now_ns()};
+  if (work->span) *work->span = (planrt_span){begin, planc_now_ns()};
   return status;
 }
 

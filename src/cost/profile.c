@@ -121,6 +121,25 @@ static planc_status check_links(const planc_json *at) {
   return check_link(&members[1]);
 }
 
+/* Algorithms that the device did not run. */
+static planc_status check_refused(const planc_json *at) {
+  enum { OP, ALGORITHM, BATCH, REASON, N };
+  static const planc_json_key keys[N] = {{"op", false}, {"algorithm", false}, {"batch", false}, {"reason", false}};
+  int32_t count;
+  PLANC_TRY(planc_json_array(at, &count));
+  for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item)) {
+    planc_json members[N];
+    const char *text;
+    int64_t batch;
+    PLANC_TRY(planc_json_members(&item, keys, N, members));
+    PLANC_TRY(planc_json_string(&members[OP], &text));
+    PLANC_TRY(planc_json_string(&members[ALGORITHM], &text));
+    PLANC_TRY(planc_json_int(&members[BATCH], 1, PLANC_JSON_MAX, &batch));
+    PLANC_TRY(planc_json_string(&members[REASON], &text));
+  }
+  return NULL;
+}
+
 /* --- Origins -------------------------------------------------------------------------------------------------- */
 
 /* True when `dotted`, such as "device.h2d.latency_ns", leads from `root` to a value. */
@@ -196,7 +215,7 @@ static planc_status check_version(const planc_json *root) {
 }
 
 static planc_status read_profile(const planc_json *root, planc_profile *profile) {
-  enum { VERSION, MACHINE, DEVICE, COMPUTE, EFFICIENCY, MULTIPLY, ORIGIN, OPS, LINKS, LOADS, MODEL, GRAPH_HASH, N };
+  enum { VERSION, MACHINE, DEVICE, COMPUTE, EFFICIENCY, MULTIPLY, ORIGIN, OPS, LINKS, LOADS, REFUSED, MODEL, GRAPH_HASH, N };
   static const planc_json_key keys[N] = {
       [VERSION] = {"planc-profile", false},
       [DEVICE] = {"device", false},
@@ -208,6 +227,7 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
       [MACHINE] = {"machine", true},
       [LINKS] = {"links", true},
       [LOADS] = {"loads", true},
+      [REFUSED] = {"refused", true},
       [MODEL] = {"model", true},
       [GRAPH_HASH] = {"graph_hash", true},
   };
@@ -230,6 +250,7 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
   if (members[MACHINE].value) PLANC_TRY(planc_json_string(&members[MACHINE], &machine));
   if (members[LINKS].value) PLANC_TRY(check_links(&members[LINKS]));
   if (members[LOADS].value) PLANC_TRY(read_loads(&members[LOADS], profile));
+  if (members[REFUSED].value) PLANC_TRY(check_refused(&members[REFUSED]));
   if (members[MODEL].value) PLANC_TRY(planc_model_read(&members[MODEL], &profile->model));
   if (!members[OPS].value) return NULL;
   return planc_measured_read(&members[OPS], &profile->arena, &profile->measured);

@@ -40,11 +40,12 @@ END_TEST
 START_TEST(a_line_is_found_again) {
   static const planc_link links[] = {{1000000000, 20000}, {12000000000, 5000}, {200000000, 0}, {90000000, 3000000}};
   int64_t times[PLANRT_LINK_SIZES], misfit;
-  for (int32_t s = 0; s < PLANRT_LINK_SIZES; s++) times[s] = planc_link_ns(&links[_i], planrt_link_sizes[s]);
-  planc_link got = planrt_fit_link(times, &misfit);
+  for (int32_t s = 0; s < PLANRT_LINK_SIZES; s++) times[s] = planc_link_ns(&links[_i % 4], planrt_link_sizes[s]);
+  planc_link got = planrt_fit_link(_i < 4 ? PLANRT_LINK_SIZES : 5, times, &misfit);
   ck_assert_int_le(misfit, 1000);
-  ck_assert_int_le(llabs(got.bytes_per_second - links[_i].bytes_per_second), links[_i].bytes_per_second / 1000);
-  ck_assert_int_le(llabs(got.latency_ns - links[_i].latency_ns), 10 + links[_i].latency_ns / 1000);
+  ck_assert_int_le(llabs(got.bytes_per_second - links[_i % 4].bytes_per_second),
+                   links[_i % 4].bytes_per_second / 1000);
+  ck_assert_int_le(llabs(got.latency_ns - links[_i % 4].latency_ns), 10 + links[_i % 4].latency_ns / 1000);
 }
 END_TEST
 
@@ -53,7 +54,7 @@ START_TEST(any_times_make_a_link) {
   uint64_t state = (uint64_t)_i;
   int64_t times[PLANRT_LINK_SIZES], misfit;
   for (int32_t s = 0; s < PLANRT_LINK_SIZES; s++) times[s] = rand_below(&state, INT64_C(1) << (1 + _i % 40));
-  planc_link got = planrt_fit_link(times, &misfit);
+  planc_link got = planrt_fit_link(2 + _i % (PLANRT_LINK_SIZES - 1), times, &misfit);
   ck_assert_int_ge(got.bytes_per_second, 1);
   ck_assert_int_ge(got.latency_ns, 0);
   ck_assert_int_ge(misfit, 0);
@@ -63,14 +64,45 @@ END_TEST
 START_TEST(links_are_measured) {
   planrt_link_times times = {0};
   ok(planrt_measure_links(&planrt_host_backend, INT64_C(8) << 30, &times));
+  ck_assert_int_eq(planrt_link_sizes[times.n_sizes - 1], 64 << 20);
   for (int d = 0; d < 2; d++) {
-    for (int32_t s = 0; s < PLANRT_LINK_SIZES; s++) ck_assert_int_gt(times.alone_ns[d][s], 0);
+    for (int32_t s = 0; s < times.n_sizes; s++) ck_assert_int_gt(times.alone_ns[d][s], 0);
     /* 64 MiB at 8 GiB/s take 1/128 s: a pace is never exceeded. */
-    ck_assert_int_ge(times.alone_ns[d][PLANRT_LINK_SIZES - 1], 7812500);
+    ck_assert_int_ge(times.alone_ns[d][times.n_sizes - 1], 7812500);
     ck_assert_int_ge(times.both_ns[d], 7812500);
     ck_assert_int_ge(times.under_load_ns[d], 7812500);
   }
   ck_assert_int_gt(times.memory_bytes_per_s, 0);
+}
+END_TEST
+
+static planc_status info_of_large(planrt_device_info *out) {
+  *out = (planrt_device_info){.memory_bytes = INT64_C(1) << 40, .cache_bytes = 10 << 20};
+  return NULL;
+}
+
+/* Sizes go on until one is many times what a cache holds; a small device ends them sooner. */
+START_TEST(sizes_are_beyond_caches) {
+  planrt_backend large = planrt_host_backend;
+  large.info = info_of_large;
+  planrt_link_rates rates;
+  ok(planrt_measure_rates(&large, 0, 1, &rates));
+  ck_assert_int_eq(rates.memory_bytes, 256 << 20);
+  ck_assert_int_eq(rates.bytes, 256 << 20);
+}
+END_TEST
+
+START_TEST(rates_are_of_all_bytes) {
+  planrt_link_rates rates;
+  ok(planrt_measure_rates(&planrt_host_backend, INT64_C(8) << 30, INT64_C(130) << 20, &rates));
+  ck_assert_int_eq(rates.bytes, 3 * (64 << 20));
+  for (int d = 0; d < 2; d++) {
+    ck_assert_int_gt(rates.alone_bytes_per_s[d], 0);
+    ck_assert_int_le(rates.alone_bytes_per_s[d], (INT64_C(8) << 30) + 1);
+  }
+  ck_assert_int_gt(rates.both_bytes_per_s, 0);
+  ck_assert_int_le(rates.both_bytes_per_s, 2 * ((INT64_C(8) << 30) + 1));
+  ck_assert_int_gt(rates.memory_bytes_per_s, 0);
 }
 END_TEST
 
@@ -106,17 +138,43 @@ static void list(const planc_graph *graph, int64_t batch, planrt_op_times *out) 
   planc_profile_free(described);
 }
 
+typedef struct passes {
+  planrt_op_times times; /* of all */
+  int32_t n, first, of;
+} passes;
+
+static planc_status take_pass(void *user, const planrt_pass *pass) {
+  passes *all = user;
+  if (all->n == 0) all->first = pass->number;
+  ck_assert_int_eq(pass->number, all->first + all->n++);
+  all->of = pass->of;
+  for (int64_t i = 0; i < pass->times->len; i++) {
+    if (i > 0) ck_assert_int_gt(pass->times->data[i].op, pass->times->data[i - 1].op);
+    VEC_PUSH(&all->times, pass->times->data[i]);
+  }
+  return NULL;
+}
+
+static planrt_op_options options_of(const planrt_backend *backend, const planc_graph *graph, passes *into) {
+  return (planrt_op_options){
+      .backend = backend, .graph = graph, .batch = 4, .repetitions = 2, .passed = take_pass, .user = into};
+}
+
 START_TEST(every_op_is_measured_with_every_algorithm) {
   planc_graph *graph = net_graph();
-  planrt_op_times times = {0}, listed = {0};
-  planrt_op_options options = {.backend = &planrt_host_backend, .graph = graph, .batch = 4, .repetitions = 2};
-  ok(planrt_measure_ops(&options, &times));
+  planrt_op_times listed = {0};
+  passes all = {0};
+  planrt_op_options options = options_of(&planrt_host_backend, graph, &all);
+  ok(planrt_measure_ops(&options));
+  ck_assert_int_eq(all.first, 0);
+  ck_assert_int_eq(all.n, all.of);
+  ck_assert_int_gt(all.n, 1);
+  planrt_op_times times = all.times;
   list(graph, 4, &listed);
   ck_assert_int_eq(times.len, listed.len);
   bool *seen = calloc((size_t)graph->n_ops, sizeof *seen);
   for (int64_t i = 0; i < times.len; i++) {
     const planrt_op_time *time = &times.data[i];
-    if (i > 0) ck_assert_int_ge(time->op, time[-1].op);
     seen[time->op] = true;
     int32_t found = 0;
     for (int64_t k = 0; k < listed.len; k++)
@@ -134,17 +192,161 @@ START_TEST(every_op_is_measured_with_every_algorithm) {
 }
 END_TEST
 
+/* What passes had before comes again in no sitting, and all that is left comes. */
+START_TEST(measuring_goes_on_at_a_pass) {
+  planc_graph *graph = net_graph();
+  passes all = {0}, rest = {0};
+  planrt_op_options options = options_of(&planrt_host_backend, graph, &all);
+  ok(planrt_measure_ops(&options));
+  options.user = &rest;
+  options.first_pass = 1;
+  ok(planrt_measure_ops(&options));
+  ck_assert_int_eq(rest.first, 1);
+  ck_assert_int_eq(rest.n, all.n - 1);
+  int64_t skipped = all.times.len - rest.times.len;
+  ck_assert_int_gt(skipped, 0);
+  for (int64_t i = 0; i < rest.times.len; i++) {
+    ck_assert_int_eq(rest.times.data[i].op, all.times.data[skipped + i].op);
+    ck_assert_str_eq(rest.times.data[i].variant.algorithm, all.times.data[skipped + i].variant.algorithm);
+  }
+  VEC_FREE(&all.times);
+  VEC_FREE(&rest.times);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* The host's, counted. */
+static _Atomic int64_t n_launches, n_timed, n_timed_before_rest, n_copies[3];
+
+static planc_status count_launch(planrt_device *device, int32_t stream, const planrt_call *call,
+                                 const planrt_launch *launch, planrt_span *span) {
+  n_launches++;
+  n_timed += span != NULL;
+  return planrt_host_backend.launch(device, stream, call, launch, span);
+}
+
+static planc_status count_copy(planrt_device *device, int32_t stream, planrt_direction direction, void *to,
+                               const void *from, int64_t bytes, planrt_span *span) {
+  n_copies[direction]++;
+  return planrt_host_backend.copy(device, stream, direction, to, from, bytes, span);
+}
+
+static planc_status count_synchronize(planrt_device *device) {
+  if (n_timed_before_rest == 0) n_timed_before_rest = n_timed;
+  return planrt_host_backend.synchronize(device);
+}
+
+static planrt_backend counted(void) {
+  planrt_backend backend = planrt_host_backend;
+  backend.launch = count_launch;
+  backend.copy = count_copy;
+  backend.synchronize = count_synchronize;
+  n_launches = n_timed = n_timed_before_rest = 0;
+  for (int d = 0; d < 3; d++) n_copies[d] = 0;
+  return backend;
+}
+
+/* Iterations before those that are timed last as long as they are to, these follow without a rest, and all of them take
+ * the samples and parameters that were brought once. */
+START_TEST(iterations_run_back_to_back) {
+  planc_graph *graph = net_graph();
+  planrt_backend backend = counted();
+  passes all = {0};
+  planrt_op_options options = options_of(&backend, graph, &all);
+  options.repetitions = 3;
+  options.most = 1;
+  ok(planrt_measure_ops(&options));
+  ck_assert_int_eq(all.n, 1);
+  int64_t launches = n_launches;
+  ck_assert_int_eq(n_timed_before_rest, 3 * graph->n_ops);
+  ck_assert_int_eq(n_copies[PLANRT_H2D], 4); /* two inputs, two parameters */
+  backend = counted();
+  all.n = 0;
+  options.warm_ns = 50000000;
+  ok(planrt_measure_ops(&options));
+  ck_assert_int_eq(n_timed_before_rest, 3 * graph->n_ops);
+  ck_assert_int_gt(n_launches, launches + 10 * graph->n_ops);
+  ck_assert_int_eq(n_copies[PLANRT_H2D], 4);
+  VEC_FREE(&all.times);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* Ops beside copies in both directions, by the algorithms that were chosen. */
+START_TEST(a_run_is_measured) {
+  planc_graph *graph = net_graph();
+  planrt_backend backend = counted();
+  planrt_op_times chosen = {0};
+  planrt_run_costs costs;
+  planrt_op_options options = {.backend = &backend, .graph = graph, .batch = 4, .repetitions = 3};
+  list(graph, 4, &chosen);
+  ok(planrt_measure_run(&options, &chosen, 0, &costs));
+  ck_assert_int_gt(costs.launch_ns, 0);
+  ck_assert_int_ge(costs.slowdown_ppm, 0);
+  ck_assert_int_gt(n_copies[PLANRT_H2D], 4);
+  ck_assert_int_gt(n_copies[PLANRT_D2H], 0);
+  ck_assert_int_eq(n_timed, 2 * 3 * graph->n_ops);
+  VEC_FREE(&chosen);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* --- Which are measured ----------------------------------------------------------------------------------------- */
+
+static bool has(const planrt_variant *variants, int32_t n, const char *algorithm) {
+  for (int32_t v = 0; v < n; v++)
+    if (strcmp(variants[v].algorithm, algorithm) == 0) return true;
+  return false;
+}
+
+START_TEST(the_best_are_kept) {
+  static const planrt_variant all[] = {
+      {.algorithm = "least", .workspace_bytes = 0, .rank = 9},
+      {.algorithm = "sure, least", .workspace_bytes = 10, .rank = 8, .deterministic = true},
+      {.algorithm = "beaten", .workspace_bytes = 40, .rank = 3},
+      {.algorithm = "small", .workspace_bytes = 20, .rank = 2},
+      {.algorithm = "sure, best", .workspace_bytes = 50, .rank = 6, .deterministic = true},
+      {.algorithm = "sure", .workspace_bytes = 60, .rank = 7, .deterministic = true},
+      {.algorithm = "best", .workspace_bytes = 70, .rank = 0},
+      {.algorithm = "second", .workspace_bytes = 70, .rank = 1},
+  };
+  static const char *const in_turn[] = {"least",  "sure, best", "sure, least", "best",
+                                        "small", "second",     "beaten",      "sure"};
+  enum { N = sizeof all / sizeof *all };
+  for (int32_t most = 0; most <= N + 1; most++) {
+    planrt_variant variants[N];
+    memcpy(variants, all, sizeof all);
+    int32_t n = planrt_shortlist(variants, N, most);
+    ck_assert_int_eq(n, most == 0 || most > N ? N : most);
+    for (int32_t v = 0; v < n; v++) ck_assert_msg(has(variants, n, in_turn[v]), "%s of %d", in_turn[v], most);
+    for (int32_t v = 1, at = 0; v < n; v++) { /* as before */
+      int32_t before = at;
+      while (strcmp(all[at].algorithm, variants[v].algorithm) != 0) at++;
+      ck_assert_int_gt(at, before - 1);
+    }
+  }
+}
+END_TEST
+
+/* Of those with the least workspace one that gives the same bits every time. */
+START_TEST(equals_that_are_deterministic_are_kept) {
+  planrt_variant variants[] = {{.algorithm = "unsure"}, {.algorithm = "sure", .deterministic = true, .rank = 1}};
+  ck_assert_int_eq(planrt_shortlist(variants, 2, 1), 1);
+  ck_assert_str_eq(variants[0].algorithm, "sure");
+}
+END_TEST
+
 START_TEST(stopping_and_too_little_memory) {
   planc_graph *graph = net_graph();
-  planrt_op_times times = {0};
+  passes none = {0};
   volatile sig_atomic_t stop = 1;
-  planrt_op_options options = {
-      .backend = &planrt_host_backend, .graph = graph, .batch = 4, .repetitions = 2, .stop = &stop};
-  ok(planrt_measure_ops(&options, &times));
-  ck_assert_int_eq(times.len, 0);
+  planrt_op_options options = options_of(&planrt_host_backend, graph, &none);
+  options.stop = &stop;
+  ok(planrt_measure_ops(&options));
+  ck_assert_int_eq(none.n, 0);
   options.stop = NULL;
   options.batch = INT64_C(1) << 45;
-  planc_status status = planrt_measure_ops(&options, &times);
+  planc_status status = planrt_measure_ops(&options);
   ck_assert_msg(planc_status_code(status) == PLANC_DEVICE || planc_status_code(status) == PLANC_OUT_OF_MEMORY, "%s",
                 planc_status_message(status));
   ck_assert_ptr_nonnull(strstr(planc_status_message(status), "batch 35184372088832"));
@@ -168,10 +370,10 @@ static void add_ops(cJSON *pieces, const planc_graph *graph, int64_t load_ppm, i
 
 static void add_links(cJSON *pieces) {
   planrt_link_times times = {
-      .launch_ns = 90, .memory_bytes_per_s = 1000000000, .both_ns = {99, 98}, .under_load_ns = {97, 96}};
+      .n_sizes = 7, .memory_bytes_per_s = 1000000000, .both_ns = {99, 98}, .under_load_ns = {97, 96}};
   for (int d = 0; d < 2; d++)
-    for (int32_t s = 0; s < PLANRT_LINK_SIZES; s++) times.alone_ns[d][s] = 1000 + planrt_link_sizes[s] / 10;
-  cJSON_AddItemToArray(pieces, planrt_piece_of_links(&times, 30000));
+    for (int32_t s = 0; s < times.n_sizes; s++) times.alone_ns[d][s] = 1000 + planrt_link_sizes[s] / 10;
+  cJSON_AddItemToArray(pieces, planrt_piece_of_links(&times, &(planrt_run_costs){90, 30000}));
 }
 
 static planc_profile *parse(const cJSON *tree) {
@@ -195,6 +397,9 @@ START_TEST(profiles_hold_what_was_measured) {
   ok(planrt_profile_compose(&head, graph, pieces, &tree));
   ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "loads")), 1);
   planc_profile *profile = parse(tree);
+  const cJSON *alone =
+      cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "links"), "d2h"), "alone");
+  ck_assert_int_eq(cJSON_GetArraySize(alone), 7);
   ck_assert_int_eq(planc_profile_device(profile)->launch_ns, 90);
   ck_assert_int_eq(planc_profile_device(profile)->slowdown_ppm, 30000);
   for (int64_t batch = 4; batch <= 12; batch += 8) {
@@ -219,6 +424,63 @@ START_TEST(profiles_hold_what_was_measured) {
   planc_profile_free(profile);
   cJSON_Delete(tree);
   cJSON_Delete(pieces);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* A pass as it is kept: each op's algorithm of that number, where it has so many. */
+static cJSON *pass_of(const planc_graph *graph, int32_t number, int32_t of, const cJSON *refused) {
+  planrt_op_times all = {0}, times = {0};
+  list(graph, 4, &all);
+  for (int64_t i = 0; i < all.len; i++) {
+    planrt_op_time *time = &all.data[i];
+    int64_t place = i;
+    while (place > 0 && all.data[place - 1].op == time->op) place--;
+    if (i - place != number) continue;
+    time->time = (planrt_statistic){.median_ns = 1000 - 10 * number};
+    time->predicted = false;
+    ck_assert_ptr_null(VEC_RESERVE(&times, times.len + 1));
+    times.data[times.len++] = *time;
+  }
+  cJSON *piece = planrt_piece_of_ops(graph, 0, 4, &times, 0);
+  ck_assert(planrt_piece_of_pass(piece, number, of, refused));
+  VEC_FREE(&all);
+  VEC_FREE(&times);
+  return piece;
+}
+
+/* Passes make the same profile in whatever order they come: that with the second algorithms lacks most ops. Each
+ * refusal is told once. */
+START_TEST(passes_are_merged) {
+  planc_graph *graph = net_graph();
+  char *texts[2];
+  for (int turn = 0; turn < 2; turn++) {
+    cJSON *pieces = cJSON_CreateArray(), *tree;
+    cJSON *refused = cJSON_Parse("[{\"op\":\"c\",\"algorithm\":\"x\",\"batch\":4,\"reason\":\"a \\\"why\\\"\"}]");
+    ck_assert_int_eq(planrt_pieces_next_pass(pieces, 0, 4), 0);
+    for (int32_t k = 0; k < 2; k++) {
+      cJSON_AddItemToArray(pieces, pass_of(graph, turn ? 1 - k : k, 2, refused));
+      if (!turn) ck_assert_int_eq(planrt_pieces_next_pass(pieces, 0, 4), k == 0 ? 1 : -1);
+    }
+    ck_assert_int_eq(planrt_pieces_next_pass(pieces, 0, 8), 0);
+    ck_assert_int_eq(planrt_pieces_next_pass(pieces, 500000, 4), 0);
+    planrt_op_times fastest = {0};
+    ok(planrt_pieces_fastest(pieces, graph, 4, &fastest));
+    ck_assert_int_eq(fastest.len, graph->n_ops);
+    for (int64_t i = 0; i < fastest.len; i++) ck_assert_int_eq(fastest.data[i].op, i);
+    VEC_FREE(&fastest);
+    add_links(pieces);
+    planrt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+    ok(planrt_profile_compose(&head, graph, pieces, &tree));
+    planc_profile_free(parse(tree));
+    ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "refused")), 1);
+    texts[turn] = cJSON_Print(tree);
+    cJSON_Delete(refused);
+    cJSON_Delete(tree);
+    cJSON_Delete(pieces);
+  }
+  ck_assert_str_eq(texts[0], texts[1]);
+  for (int turn = 0; turn < 2; turn++) cJSON_free(texts[turn]);
   planc_graph_free(graph);
 }
 END_TEST
@@ -296,10 +558,18 @@ int main(void) {
   TCase *c = tcase_create("measure");
   tcase_set_timeout(c, 120);
   tcase_add_loop_test(c, medians, 0, 50);
-  tcase_add_loop_test(c, a_line_is_found_again, 0, 4);
+  tcase_add_loop_test(c, a_line_is_found_again, 0, 8);
   tcase_add_loop_test(c, any_times_make_a_link, 0, 80);
   tcase_add_test(c, links_are_measured);
+  tcase_add_test(c, sizes_are_beyond_caches);
+  tcase_add_test(c, rates_are_of_all_bytes);
   tcase_add_test(c, every_op_is_measured_with_every_algorithm);
+  tcase_add_test(c, measuring_goes_on_at_a_pass);
+  tcase_add_test(c, iterations_run_back_to_back);
+  tcase_add_test(c, a_run_is_measured);
+  tcase_add_test(c, the_best_are_kept);
+  tcase_add_test(c, equals_that_are_deterministic_are_kept);
+  tcase_add_test(c, passes_are_merged);
   tcase_add_test(c, stopping_and_too_little_memory);
   tcase_add_loop_test(c, profiles_hold_what_was_measured, 0, 2);
   tcase_add_test(c, workspaces_are_exact_at_every_batch);

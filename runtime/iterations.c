@@ -1,0 +1,83 @@
+/* Iterations back to back (iterations.h). A device that rests lowers its clocks, and takes a while to raise them: what
+ * is measured must come right behind work like itself. */
+#include "runtime/iterations.h"
+
+#include "util/clock.h"
+
+static planc_status expand(planrt_iterations *it) {
+  const planrt_op_options *options = it->options;
+  planc_job job = {
+      .graph = options->graph, .batch = options->batch, .n_rounds = 1, .rounds = &options->batch, .iterations = 1};
+  return planc_expand(&job, 1, &it->session.trace);
+}
+
+planc_status planrt_iterations_open(const planrt_op_options *options, planrt_iterations *out) {
+  *out = (planrt_iterations){.options = options};
+  planrt_session *session = &out->session;
+  session->backend = options->backend;
+  session->options.same_samples = true;
+  session->feed = planrt_random_feed;
+  session->feed_user = session;
+  PLANC_TRY(expand(out));
+  PLANC_TRY(planrt_user_open(session));
+  PLANC_TRY(planrt_init(session));
+  int64_t count = (int64_t)session->trace->n_instances * options->repetitions;
+  PLANC_TRY(PLANC_NEW(&session->memory, &out->spans, count));
+  return PLANC_NEW(&session->memory, &out->times, count);
+}
+
+void planrt_iterations_close(planrt_iterations *it) {
+  planrt_user_close(&it->session);
+  planc_trace_free(it->session.trace);
+  planc_arena_free(&it->session.memory);
+}
+
+planc_status planrt_iterations_load(const planrt_iterations *it, planrt_resident *resident) {
+  PLANC_TRY(planrt_resident_load(resident, &it->session));
+  return planrt_resident_bring(resident, &it->session);
+}
+
+static bool stopped(const planrt_iterations *it) {
+  return it->options->stop && *it->options->stop;
+}
+
+static planc_status enqueue(const planrt_iterations *it, planrt_resident *resident, planrt_span *spans) {
+  planrt_launch launch = {.step = {.learning_rate = 0.0}, .measured = true};
+  return planrt_resident_enqueue(resident, 0, it->session.trace->n_instances, &launch, spans, NULL);
+}
+
+/* In lots, awaited one by one so that no queue runs ahead of the clock by more, and so large that the device hardly
+ * rests between two. */
+static planc_status warm_up(const planrt_iterations *it, planrt_resident *resident) {
+  enum { LONG_NS = 20000000 };
+  int64_t begin = planc_now_ns(), lot = 1, last = begin;
+  while (last - begin < it->options->warm_ns && !stopped(it)) {
+    for (int64_t i = 0; i < lot && !stopped(it); i++) PLANC_TRY(enqueue(it, resident, NULL));
+    PLANC_TRY(planrt_resident_synchronize(resident));
+    int64_t now = planc_now_ns();
+    if (now - last < LONG_NS) lot *= 2;
+    last = now;
+  }
+  return NULL;
+}
+
+planc_status planrt_iterations_time(planrt_iterations *it, planrt_resident *resident, bool *out_whole) {
+  int32_t n = it->session.trace->n_instances, repetitions = it->options->repetitions, r;
+  *out_whole = false;
+  PLANC_TRY(warm_up(it, resident));
+  PLANC_TRY(enqueue(it, resident, NULL));
+  for (r = 0; r < repetitions && !stopped(it); r++) PLANC_TRY(enqueue(it, resident, &it->spans[(int64_t)r * n]));
+  PLANC_TRY(planrt_resident_synchronize(resident));
+  *out_whole = r == repetitions && !stopped(it);
+  for (int32_t i = 0; *out_whole && i < n; i++)
+    for (r = 0; r < repetitions; r++) {
+      const planrt_span *span = &it->spans[(int64_t)r * n + i];
+      it->times[(int64_t)i * repetitions + r] = span->end_ns - span->begin_ns;
+    }
+  return NULL;
+}
+
+planrt_statistic planrt_iterations_statistic(const planrt_iterations *it, int32_t instance) {
+  int32_t repetitions = it->options->repetitions;
+  return planrt_statistic_of(&it->times[(int64_t)instance * repetitions], repetitions);
+}

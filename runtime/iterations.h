@@ -1,0 +1,27 @@
+/* Iterations of a graph with everything resident, run back to back and timed op by op. */
+#ifndef PLANRT_ITERATIONS_H
+#define PLANRT_ITERATIONS_H
+
+#include "runtime/measure.h"
+#include "runtime/session.h"
+
+typedef struct planrt_iterations {
+  const planrt_op_options *options;
+  planrt_session session; /* trace, homes and samples: enough for a resident executor */
+  planrt_span *spans;     /* [repetition][instance] */
+  int64_t *times;         /* [instance][repetition] */
+} planrt_iterations;
+
+/* To be closed after a failure too. */
+planc_status planrt_iterations_open(const planrt_op_options *options, planrt_iterations *out);
+void planrt_iterations_close(planrt_iterations *iterations);
+
+/* Brings parameters and samples to a resident executor of the trace: once, iterations find them there. */
+planc_status planrt_iterations_load(const planrt_iterations *iterations, planrt_resident *resident);
+/* Runs iterations for as long as the options say, one at least, and behind them without a pause those that are timed.
+ * *out_whole is false when it was stopped: then nothing has been measured. */
+planc_status planrt_iterations_time(planrt_iterations *iterations, planrt_resident *resident, bool *out_whole);
+/* Of what was timed last; once only. */
+planrt_statistic planrt_iterations_statistic(const planrt_iterations *iterations, int32_t instance);
+
+#endif
