@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "addresses.h"
+#include "code.h"
 #include "events.h"
 #include "plan/mapping.h"
 #include "plan/plan_memory.h"
@@ -469,8 +470,10 @@ static planc_status lower(lowering *l, const planc_policy *policy) {
   PLANC_TRY(make_prologue(l));
   PLANC_TRY(make_epilogue(l));
   l->plan->n_algorithms = (int32_t)l->algorithms.len;
-  return planc_arena_copy(l->memory, l->algorithms.data, l->algorithms.len, sizeof(const char *),
-                          (void *)&l->plan->algorithms);
+  PLANC_TRY(planc_arena_copy(l->memory, l->algorithms.data, l->algorithms.len, sizeof(const char *),
+                             (void *)&l->plan->algorithms));
+  planc_charge_code(l->problem->profile, l->plan);
+  return NULL;
 }
 
 planc_status planc_lower(const planc_problem *problem, const planc_policy *policy, const planc_candidate *candidate,

@@ -1,6 +1,7 @@
 /* From a problem to a plan: policy, lowering, simulation, budget. */
 #include "planc/policy.h"
 #include "planc/simulate.h"
+#include "planner/code.h"
 #include "planner/policies.h"
 #include "planner/replicas.h"
 #include "util/math.h"
@@ -63,9 +64,7 @@ static planc_status check_gpus(const planc_problem *problem) {
   return planc_error(PLANC_USAGE, "%d GPUs: a plan has streams for at most %d", problem->gpus, (int)MOST);
 }
 
-planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
-  PLANC_TRY(check_placement(problem, policy));
-  PLANC_TRY(check_gpus(problem));
+static planc_status make(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
   planc_candidate candidate = {0};
   planc_plan *plan = NULL;
   planc_status status = policy->make(problem, &candidate);
@@ -73,12 +72,50 @@ planc_status planc_make_plan(const planc_problem *problem, const planc_policy *p
   if (!status) status = planc_lower(problem, policy, &candidate, &plan);
   planc_candidate_free(&candidate);
   if (!status) status = predict(problem, plan);
-  if (!status && !(policy->supports & PLANC_POLICY_SIMULATED)) status = hold_to_budget(problem, plan);
   if (status) {
     planc_plan_free(plan);
     return status;
   }
   *out = plan;
+  return NULL;
+}
+
+typedef struct best {
+  const planc_policy *policy;
+  planc_plan *plan; /* NULL: none fits yet */
+} best;
+
+static bool is_better(const planc_predictions *a, const planc_predictions *b) {
+  if (a->iteration_ns != b->iteration_ns) return a->iteration_ns < b->iteration_ns;
+  return a->peak_bytes < b->peak_bytes;
+}
+
+static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code) {
+  best *b = user;
+  planc_plan *plan;
+  PLANC_TRY(make(problem, b->policy, &plan));
+  *out_code = planc_code_of_plan(problem->profile, plan);
+  bool simulated = b->policy->supports & PLANC_POLICY_SIMULATED;
+  planc_status status = simulated ? NULL : hold_to_budget(problem, plan);
+  if (status || (b->plan && !is_better(&plan->predicted, &b->plan->predicted))) {
+    planc_plan_free(plan);
+    return status;
+  }
+  planc_plan_free(b->plan);
+  b->plan = plan;
+  return NULL;
+}
+
+planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
+  PLANC_TRY(check_placement(problem, policy));
+  PLANC_TRY(check_gpus(problem));
+  best b = {.policy = policy};
+  planc_status status = planc_with_code(problem, make_better, &b);
+  if (status) {
+    planc_plan_free(b.plan);
+    return status;
+  }
+  *out = b.plan;
   return NULL;
 }
 

@@ -108,7 +108,6 @@ static planc_status fill(const filling *f, const planc_policy *policy) {
   plan->shared_link = problem->shared_link;
   plan->graph_hash = planc_graph_hash(problem->graph);
   plan->predicted.ideal_ns = ideal_time(problem, f->schedule);
-  plan->predicted.peak_bytes = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes);
   plan->predicted.host_peak_bytes = plan->host_arena_bytes;
   PLANC_TRY(copy_jobs(f));
   PLANC_TRY(make_streams(f));

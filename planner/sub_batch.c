@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "planner/code.h"
 #include "util/math.h"
 
 enum { MOST_STEPS = 64 };
@@ -86,7 +87,7 @@ static planc_status demand_at(const planc_problem *problem, int64_t batch, deman
 
 static planc_status infeasible(const planc_problem *problem, int64_t batch, const demand *need, int64_t resident) {
   const planc_op *op = &problem->graph->ops[need->baseline_op];
-  int64_t reserved = planc_profile_device(problem->profile)->reserved_bytes;
+  int64_t reserved = planc_reserved(problem);
   int64_t least = planc_add_saturate(planc_add_saturate(resident, need->baseline), reserved);
   char context[64] = "";
   if (reserved > 0) snprintf(context, sizeof context, " and %lld bytes reserved by the device", (long long)reserved);
@@ -118,7 +119,7 @@ static planc_status largest_that_fits(const planc_problem *problem, int64_t room
 /* Eq. 3's fixed point. */
 static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out_sub_batch) {
   int64_t resident = resident_room(problem);
-  int64_t room = problem->budget_bytes - planc_profile_device(problem->profile)->reserved_bytes - resident;
+  int64_t room = problem->budget_bytes - planc_reserved(problem) - resident;
   demand need;
   bool may_split;
   PLANC_TRY(planc_may_split(problem, &may_split));

@@ -8,6 +8,7 @@
 
 #include "cost/profile_print.h"
 #include "planner/alone.h"
+#include "planner/code.h"
 #include "planner/handovers.h"
 #include "planner/launch_queue.h"
 #include "planner/update_tables.h"
@@ -155,6 +156,20 @@ static planc_status make_origins(const planc_profile *base, const planc_latencie
 
 /* --- All ------------------------------------------------------------------------------------------------------ */
 
+/* The plan's reserved memory is that of the device and the code of the algorithms that it runs. */
+static planc_status keep_code(const planc_profile *base, const planc_plan *plan, planc_profile *out) {
+  planc_code_size *code;
+  int64_t ran = planc_code_of_plan(base, plan);
+  if (base->n_code == 0) return NULL;
+  out->device.reserved_bytes = plan->device.reserved_bytes > ran ? plan->device.reserved_bytes - ran : 0;
+  PLANC_TRY(planc_arena_copy(&out->arena, base->code, base->n_code, sizeof *code, (void *)&code));
+  for (int32_t c = 0; c < base->n_code; c++)
+    PLANC_TRY(planc_arena_strndup(&out->arena, code[c].algorithm, strlen(code[c].algorithm), &code[c].algorithm));
+  out->code = code;
+  out->n_code = base->n_code;
+  return NULL;
+}
+
 static planc_status fill(const planc_update_options *options, const planc_latencies *latencies, made *m) {
   const planc_profile *base = options->profile;
   planc_profile *out = m->profile;
@@ -167,6 +182,7 @@ static planc_status fill(const planc_update_options *options, const planc_latenc
   scale_link(options->plan, 0, &latencies->copies[0], &out->device.h2d);
   scale_link(options->plan, 1, &latencies->copies[1], &out->device.d2h);
   if (base) {
+    PLANC_TRY(keep_code(base, options->plan, out));
     out->compute = base->compute;
     memcpy(out->efficiency_ppm, base->efficiency_ppm, sizeof out->efficiency_ppm);
     memcpy(out->multiply, base->multiply, sizeof out->multiply);

@@ -1,5 +1,6 @@
 #include "planner/walk.h"
 
+#include "planner/code.h"
 #include "planner/policies.h"
 #include "util/math.h"
 
@@ -148,7 +149,7 @@ planc_status planc_walk_close_dead(planc_walk *walk, int32_t instance) {
 }
 
 int64_t planc_arena_room(const planc_problem *problem) {
-  int64_t room = problem->budget_bytes - planc_profile_device(problem->profile)->reserved_bytes;
+  int64_t room = problem->budget_bytes - planc_reserved(problem);
   return room > 0 ? room : 0;
 }
 

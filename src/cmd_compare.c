@@ -38,15 +38,15 @@ static planc_status find_vanilla(table *t) {
   return NULL;
 }
 
-/* `ideal` is a device on which everything fits: its peak is the liveness peak plus reserved. */
-static planc_status ideal_memory(const planc_problem *problem, row *out) {
+/* `ideal` is a device on which everything fits: its peak is the liveness peak plus `reserved`, its plan's. */
+static planc_status ideal_memory(const planc_problem *problem, int64_t reserved, row *out) {
   planc_candidate whole = {0};
   planc_memory_needs needs;
   planc_status status = planc_candidate_rounds(problem, problem->batch, &whole);
   if (!status) status = planc_memory_needs_of(whole.trace, &needs);
   planc_candidate_free(&whole);
   if (status) return status;
-  out->predicted.peak_bytes = needs.liveness_bytes + planc_profile_device(problem->profile)->reserved_bytes;
+  out->predicted.peak_bytes = needs.liveness_bytes + reserved;
   out->least_budget = out->predicted.peak_bytes;
   return NULL;
 }
@@ -58,6 +58,7 @@ static int64_t whole_batch(const table *t, int64_t batch) {
 
 static planc_status measure(const table *t, row *out) {
   const planc_problem *problem = t->problem;
+  int64_t reserved = planc_profile_device(problem->profile)->reserved_bytes;
   planc_plan *plan;
   planc_status status = planc_make_plan(problem, out->policy, &plan);
   out->feasible = !status;
@@ -67,13 +68,14 @@ static planc_status measure(const table *t, row *out) {
   }
   if (status) return status;
   if (out->feasible) {
+    reserved = plan->device.reserved_bytes;
     out->predicted = plan->predicted;
     out->sub_batch = plan->jobs[0].rounds[0];
     planc_metrics_of(&plan->predicted, whole_batch(t, problem->batch), t->has_vanilla ? &t->vanilla : NULL,
                      &out->metrics);
     planc_plan_free(plan);
   }
-  if (out->policy->supports & PLANC_POLICY_SIMULATED) return ideal_memory(problem, out);
+  if (out->policy->supports & PLANC_POLICY_SIMULATED) return ideal_memory(problem, reserved, out);
   status = planc_least_budget(problem, out->policy, &out->least_budget);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   planc_status_free(status);

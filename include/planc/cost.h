@@ -20,7 +20,7 @@ typedef struct planc_link {
 typedef struct planc_device {
   const char *name;
   int64_t memory_bytes;   /* of the card */
-  int64_t reserved_bytes; /* context and libraries: charged to every plan's peak */
+  int64_t reserved_bytes; /* charged to every plan's peak: context and libraries; of a plan its algorithms' code too */
   int64_t launch_ns;      /* host time to launch one op */
   int32_t in_flight;      /* launched ops that may wait on the device */
   planc_link h2d, d2h;
@@ -44,6 +44,10 @@ planc_status planc_profile_read(const char *path, planc_profile **out);
 planc_status planc_profile_parse(const char *text, size_t length, const char *path, planc_profile **out);
 void planc_profile_free(planc_profile *profile);
 const planc_device *planc_profile_device(const planc_profile *profile);
+/* What the device takes for an algorithm's code beside reserved_bytes once it has run; 0 where none is listed. */
+int64_t planc_profile_code(const planc_profile *profile, const char *algorithm);
+/* For the code of all algorithms together. */
+int64_t planc_profile_code_of_all(const planc_profile *profile);
 /* Whether the profile was made for this graph, as far as it tells; *out_listed is how many of its ops it lists, by
  * name.
  */

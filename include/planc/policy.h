@@ -20,6 +20,7 @@ typedef struct planc_problem {
   int32_t gpus;              /* which train together, each on a batch of its own; 0 = 1 */
   bool shared_link;          /* to the host */
   int64_t budget_bytes;      /* device peak of each GPU, reserved included */
+  int64_t code_bytes;        /* beside what the profile reserves; planc_make_plan finds it */
   int64_t host_budget_bytes; /* -1 = not limited */
   int64_t sub_batch;         /* fixed by the user; 0 = the policy chooses */
   bool split_batch_norm;     /* the user allows splitting a batch-coupled graph */
@@ -62,7 +63,8 @@ const planc_policy *planc_policies(void);
 const planc_policy *planc_policy_find(const char *name);
 
 /* The whole way from a problem to a plan: policy, lowering, simulation. INFEASIBLE when it does not fit the budget; a
- * SIMULATED policy's plan is not held to the budget. */
+ * SIMULATED policy's plan is not held to the budget. Where the profile lists what the code of algorithms takes, the
+ * plan is charged with that of its own, and the fastest of several attempts is given out. */
 planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
 /* The least budget for which planc_make_plan succeeds, reserved included, found by doubling and bisection: a budget one
  * alignment unit smaller fails. */

@@ -246,6 +246,7 @@ static planc_status fill(const planc_profile *profile, const planc_costs *costs,
       }
       if (all->len > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "more than 2^31 costs");
       order_variants(all->data + start, (int32_t)(all->len - start));
+      if (profile->baselines_only) all->len = start + 1;
     }
   }
   VEC_PUSH(first, (int32_t)all->len);

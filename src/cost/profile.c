@@ -7,6 +7,7 @@
 #include "cost/json.h"
 #include "cost/predict_model.h"
 #include "util/file.h"
+#include "util/math.h"
 
 #define COUNT(array) ((int32_t)(sizeof(array) / sizeof *(array)))
 
@@ -181,6 +182,37 @@ static planc_status read_origins(const planc_json *at, planc_map *seen, planc_pr
   return NULL;
 }
 
+/* --- Code ----------------------------------------------------------------------------------------------------- */
+
+static int by_algorithm(const void *a, const void *b) {
+  const planc_code_size *x = a, *y = b;
+  return strcmp(x->algorithm, y->algorithm);
+}
+
+static planc_status read_code_size(const planc_json *at, planc_arena *arena, planc_code_size *out) {
+  const char *fault = planc_label_fault(at->name);
+  if (fault) return planc_json_error(at, "the key %s", fault);
+  PLANC_TRY(planc_json_int(at, 0, PLANC_JSON_MAX, &out->bytes));
+  return planc_arena_strndup(arena, at->name, strlen(at->name), &out->algorithm);
+}
+
+static planc_status read_code(const planc_json *at, planc_profile *profile) {
+  planc_code_size *code;
+  int32_t count = cJSON_GetArraySize(at->value);
+  if (!cJSON_IsObject(at->value)) return planc_json_error(at, "must be an object");
+  if (count == 0) return planc_json_error(at, "must not be empty");
+  PLANC_TRY(PLANC_NEW(&profile->arena, &code, count));
+  for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item))
+    PLANC_TRY(read_code_size(&item, &profile->arena, &code[item.index]));
+  qsort(code, (size_t)count, sizeof *code, by_algorithm);
+  for (int32_t c = 1; c < count; c++)
+    if (by_algorithm(&code[c - 1], &code[c]) == 0)
+      return planc_json_error(at, "the key %s stands twice", code[c].algorithm);
+  profile->code = code;
+  profile->n_code = count;
+  return NULL;
+}
+
 /* --- Loads ---------------------------------------------------------------------------------------------------- */
 
 static planc_status read_load(const planc_json *at, planc_arena *arena, planc_load *out) {
@@ -215,7 +247,23 @@ static planc_status check_version(const planc_json *root) {
 }
 
 static planc_status read_profile(const planc_json *root, planc_profile *profile) {
-  enum { VERSION, MACHINE, DEVICE, COMPUTE, EFFICIENCY, MULTIPLY, ORIGIN, OPS, LINKS, LOADS, REFUSED, MODEL, GRAPH_HASH, N };
+  enum {
+    VERSION,
+    MACHINE,
+    DEVICE,
+    COMPUTE,
+    EFFICIENCY,
+    MULTIPLY,
+    ORIGIN,
+    OPS,
+    LINKS,
+    LOADS,
+    REFUSED,
+    MODEL,
+    CODE,
+    GRAPH_HASH,
+    N
+  };
   static const planc_json_key keys[N] = {
       [VERSION] = {"planc-profile", false},
       [DEVICE] = {"device", false},
@@ -229,6 +277,7 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
       [LOADS] = {"loads", true},
       [REFUSED] = {"refused", true},
       [MODEL] = {"model", true},
+      [CODE] = {"code", true},
       [GRAPH_HASH] = {"graph_hash", true},
   };
   planc_json members[N];
@@ -249,6 +298,7 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
   const char *machine;
   if (members[MACHINE].value) PLANC_TRY(planc_json_string(&members[MACHINE], &machine));
   if (members[LINKS].value) PLANC_TRY(check_links(&members[LINKS]));
+  if (members[CODE].value) PLANC_TRY(read_code(&members[CODE], profile));
   if (members[LOADS].value) PLANC_TRY(read_loads(&members[LOADS], profile));
   if (members[REFUSED].value) PLANC_TRY(check_refused(&members[REFUSED]));
   if (members[MODEL].value) PLANC_TRY(planc_model_read(&members[MODEL], &profile->model));
@@ -288,6 +338,20 @@ const planc_model *planc_profile_model(const planc_profile *profile) {
 
 const planc_device *planc_profile_device(const planc_profile *profile) {
   return &profile->device;
+}
+
+int64_t planc_profile_code(const planc_profile *profile, const char *algorithm) {
+  if (profile->n_code == 0) return 0;
+  const planc_code_size wanted = {.algorithm = algorithm};
+  const planc_code_size *found =
+      bsearch(&wanted, profile->code, (size_t)profile->n_code, sizeof *profile->code, by_algorithm);
+  return found ? found->bytes : 0;
+}
+
+int64_t planc_profile_code_of_all(const planc_profile *profile) {
+  int64_t sum = 0;
+  for (int32_t c = 0; c < profile->n_code; c++) sum = planc_add_saturate(sum, profile->code[c].bytes);
+  return sum;
 }
 
 planc_profile_of planc_profile_is_of(const planc_profile *profile, const planc_graph *graph, int32_t *out_listed) {

@@ -50,6 +50,12 @@ typedef struct planc_load {
   planc_measured ops;
 } planc_load;
 
+/* What the device takes for an algorithm's code. */
+typedef struct planc_code_size {
+  const char *algorithm;
+  int64_t bytes;
+} planc_code_size;
+
 /* Where a constant comes from: a dotted path, or a section, and free text. */
 typedef struct planc_origin {
   const char *of, *text;
@@ -62,6 +68,9 @@ struct planc_profile {
   int64_t efficiency_ppm[PLANC_N_CLASSES]; /* share of the memory bandwidth reached, by class */
   planc_multiply multiply[PLANC_N_MULTIPLIES];
   planc_measured measured;
+  int32_t n_code;
+  const planc_code_size *code; /* by algorithm, ascending; none is listed: `reserved_bytes` has it all */
+  bool baselines_only;         /* costs have no other variants; never of a profile that was read */
   bool has_graph_hash;
   uint64_t graph_hash; /* of the graph whose ops are measured */
   int32_t n_origins, n_loads;

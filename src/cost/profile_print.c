@@ -62,9 +62,20 @@ static void emit_rates(planc_emit *emit, const planc_profile *profile) {
   EMIT(emit, "},\n");
 }
 
+static void emit_code(planc_emit *emit, const planc_profile *profile) {
+  if (profile->n_code == 0) return;
+  EMIT(emit, "\"code\":{");
+  for (int32_t c = 0; c < profile->n_code; c++) {
+    if (c > 0) EMIT(emit, ",");
+    planc_emit_string(emit, profile->code[c].algorithm);
+    EMIT_INT(emit, ":", profile->code[c].bytes);
+  }
+  EMIT(emit, "},\n");
+}
+
 /* True for the origin of a part that all profiles have. */
 static bool is_of_head(const planc_origin *origin) {
-  static const char *const sections[] = {"device", "compute", "efficiency", "multiply"};
+  static const char *const sections[] = {"device", "compute", "efficiency", "multiply", "code"};
   size_t length = strcspn(origin->of, ".");
   for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
     if (strlen(sections[i]) == length && strncmp(sections[i], origin->of, length) == 0) return true;
@@ -77,6 +88,7 @@ void planc_profile_emit_head(planc_emit *emit, const planc_profile *profile, con
   emit_device(emit, &profile->device, name);
   emit_compute(emit, &profile->compute);
   emit_rates(emit, profile);
+  emit_code(emit, profile);
   EMIT(emit, "\"origin\":{");
   for (int32_t o = 0; o < profile->n_origins; o++) {
     if (!is_of_head(&profile->origins[o])) continue;

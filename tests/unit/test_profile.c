@@ -76,6 +76,14 @@ static const struct {
     {"\"planc-profile\": 1,", "\"planc-profile\": 1, \"graph_hash\": \"0123456789abcdeF\",",
      "f: graph_hash: must be 16 hexadecimal digits"},
     {"\"planc-profile\": 1,", "\"planc-profile\": 1, \"graph_hash\": 5,", "f: graph_hash: must be a string"},
+    {"\"planc-profile\": 1,", "\"planc-profile\": 1, \"code\": [],", "f: code: must be an object"},
+    {"\"planc-profile\": 1,", "\"planc-profile\": 1, \"code\": {},", "f: code: must not be empty"},
+    {"\"planc-profile\": 1,", "\"planc-profile\": 1, \"code\": {\"fft\": -1},",
+     "f: code.fft: is -1, must be at least 0"},
+    {"\"planc-profile\": 1,", "\"planc-profile\": 1, \"code\": {\"fft\": 1, \"a\": 2, \"fft\": 1},",
+     "f: code: the key fft stands twice"},
+    {"\"planc-profile\": 1,", "\"planc-profile\": 1, \"code\": {\"f t\": 1},",
+     "f: code.f t: the key must be printable ASCII without spaces, quotes and backslashes"},
     {"\"deterministic\": false", "\"deterministic\": false, \"sampled\": 1",
      "f: ops[0].variants[0].sampled: must be true or false"},
     {"\"launch_ns\": 500", "\"launch_ns\": -1", "f: device.launch_ns: is -1, must be at least 0"},
@@ -203,6 +211,24 @@ START_TEST(sections_are_read_where_they_belong) {
   ck_assert_int_eq(profile->efficiency_ppm[PLANC_CLASS_optimizer], 250000);
   ck_assert_int_eq(profile->multiply[PLANC_MULTIPLY_IMPLICIT_GEMM].depth_overhead, 16);
   ck_assert_int_eq(profile->multiply[PLANC_MULTIPLY_LINEAR].flops_ppm, 500000);
+  planc_profile_free(profile);
+}
+END_TEST
+
+START_TEST(code_is_found_by_algorithm) {
+  char *text = mutant_of_toy("\"planc-profile\": 1,",
+                             "\"planc-profile\": 1, \"code\": {\"winograd\": 700, \"direct\": 30, \"fft\": 0},");
+  planc_profile *profile;
+  planc_status status = planc_profile_parse(text, strlen(text), "f", &profile);
+  ck_assert_msg(!status, "%s", planc_status_message(status));
+  ck_assert_int_eq(planc_profile_code(profile, "direct"), 30);
+  ck_assert_int_eq(planc_profile_code(profile, "winograd"), 700);
+  ck_assert_int_eq(planc_profile_code(profile, "gemm"), 0);
+  ck_assert_int_eq(planc_profile_code_of_all(profile), 730);
+  planc_profile_free(profile);
+  free(text);
+  profile = read_profile(toy_path);
+  ck_assert_int_eq(planc_profile_code(profile, "winograd"), 0);
   planc_profile_free(profile);
 }
 END_TEST
@@ -363,6 +389,7 @@ int main(void) {
   tcase_add_test(reading, every_truncation_is_rejected);
   tcase_add_test(reading, unreadable_file_is_bad_input);
   tcase_add_test(reading, sections_are_read_where_they_belong);
+  tcase_add_test(reading, code_is_found_by_algorithm);
   TCase *descriptions = tcase_create("devices");
   tcase_add_loop_test(descriptions, device_is_complete, 0, COUNT(devices));
   TCase *tables = tcase_create("measured");

@@ -425,6 +425,45 @@ START_TEST(the_memory_is_that_of_the_plan) {
 }
 END_TEST
 
+/* The profile's part of what a plan reserves stays apart from the code of the plan's algorithms. */
+START_TEST(code_stays_with_its_algorithms) {
+  static const planc_code_size code[] = {{"default", 4096}, {"gemm", 70000}, {"implicit-gemm", 30000}};
+  planc_graph *graph;
+  ok(randgraph_make(1, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
+  planc_profile with = *k40m;
+  with.device.reserved_bytes = 12345;
+  with.code = code;
+  with.n_code = 3;
+  planc_problem problem = problem_of(graph, &with, 64);
+  planc_plan *plan = plan_of(&problem, "none"), *next;
+  ck_assert_int_ge(plan->device.reserved_bytes, 12345 + 4096);
+  sheet *run = run_of(plan);
+  planc_update *update = update_of(plan, run, &with, PLANC_UPDATE_WEIGHT_PPM);
+  ck_assert_int_eq(planc_profile_device(update->profile)->reserved_bytes, 12345);
+  ck_assert_int_eq(planc_profile_code(update->profile, "gemm"), 70000);
+  planc_profile *read;
+  char *text;
+  size_t length;
+  ok(planc_update_print(update, &text, &length));
+  ok(planc_profile_parse(text, length, "update", &read));
+  ck_assert_int_eq(planc_profile_code_of_all(read), planc_profile_code_of_all(&with));
+  free(text);
+  problem.profile = read;
+  ok(planc_make_plan(&problem, planc_policy_find("none"), &next));
+  ck_assert_int_eq(next->device.reserved_bytes, plan->device.reserved_bytes);
+  planc_plan_free(next);
+  planc_profile_free(read);
+  planc_update_free(update);
+  update = update_of(plan, run, NULL, PLANC_UPDATE_WEIGHT_PPM);
+  ck_assert_int_eq(planc_profile_device(update->profile)->reserved_bytes, plan->device.reserved_bytes);
+  ck_assert_int_eq(planc_profile_code_of_all(update->profile), 0);
+  planc_update_free(update);
+  free(run);
+  planc_plan_free(plan);
+  planc_graph_free(graph);
+}
+END_TEST
+
 START_TEST(profiles_survive_their_file) {
   uint64_t state = (uint64_t)_i;
   planc_graph *graph;
@@ -533,6 +572,7 @@ int main(void) {
   tcase_add_loop_test(all, what_did_not_run_goes_along, 0, 2);
   tcase_add_loop_test(all, a_plan_holds_what_it_was_made_with, 0, 30);
   tcase_add_test(all, the_memory_is_that_of_the_plan);
+  tcase_add_test(all, code_stays_with_its_algorithms);
   tcase_add_loop_test(all, profiles_survive_their_file, 0, 20);
   tcase_add_test(all, other_plans_are_refused);
   tcase_add_loop_test(all, extremes_stay_within_the_format, 0, 200);
