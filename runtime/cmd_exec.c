@@ -19,6 +19,7 @@ static const planc_option options[] = {
     {"data", 'd', "FILE", "train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)"},
     {"backend", 0, "NAME", "what executes: host (default) or cuda"},
     {"graph", 0, NULL, "capture the body once and replay it as a whole (backend cuda)"},
+    {"bare", 0, NULL, "run calls and copies on one stream without events, to hold a run's time against"},
     {"deterministic", 0, NULL, "refuse algorithms that do not give the same bits every time"},
     {"epochs", 'e', "N", "with --data: passes over the data, in all (default 1)"},
     {"iterations", 'n', "N", "iterations in all, rounded up to whole periods (default without --data: 1)"},
@@ -90,6 +91,7 @@ static void note_arrival(execution *e, int64_t period) {
 /* What a period takes in the steady state: from one's results to the next one's. 0: not known, as where the reference
  * runs in between. */
 static int64_t period_ns(const execution *e) {
+  if (e->options.bare) return planrt_bare_period(e->session);
   int64_t periods = e->options.verify ? 0 : e->arrived_last.period - e->arrived_first.period;
   return periods > 0 ? (e->arrived_last.at_ns - e->arrived_first.at_ns) / periods : 0;
 }
@@ -161,6 +163,14 @@ static planc_status exclude(const planc_arguments *arguments, const char *one, c
   return planc_error(PLANC_USAGE, "--%s and --%s exclude each other", one, other);
 }
 
+/* A bare run has nothing but calls and copies, which make the same values again and again. */
+static planc_status exclude_from_bare(const planc_arguments *arguments) {
+  static const char *const others[] = {"data",       "graph",      "save",   "resume", "watch", "trace", "verify",
+                                       "synthetic", "sequential", "interleave", "jitter", "poison"};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) PLANC_TRY(exclude(arguments, "bare", others[i]));
+  return NULL;
+}
+
 static planc_status read_arguments(execution *e, const planc_arguments *arguments) {
   int64_t seed, jitter;
   PLANC_TRY(planc_option_int(arguments, "epochs", 1, 1000000, 1, &e->epochs));
@@ -178,6 +188,7 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   PLANC_TRY(exclude(arguments, "graph", "sequential"));
   PLANC_TRY(exclude(arguments, "graph", "interleave"));
   PLANC_TRY(exclude(arguments, "epochs", "iterations"));
+  PLANC_TRY(exclude_from_bare(arguments));
   if (planc_option_given(arguments, "epochs") && !planc_option_given(arguments, "data"))
     return planc_error(PLANC_USAGE, "--epochs goes with --data");
   e->options.seed = (uint64_t)seed;
@@ -185,6 +196,7 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   e->options.synthetic = planc_option_given(arguments, "synthetic");
   e->options.verify = planc_option_given(arguments, "verify") || e->options.synthetic;
   e->options.same_samples = planc_option_given(arguments, "same-samples");
+  e->options.bare = planc_option_given(arguments, "bare");
   e->options.replay = planc_option_given(arguments, "graph");
   e->options.deterministic = planc_option_given(arguments, "deterministic");
   e->options.poison = planc_option_given(arguments, "poison");
@@ -266,7 +278,7 @@ static planc_status run_epoch(execution *e, int64_t epoch) {
   e->arrived_first = e->arrived_last = (arrival){0};
   memset(e->losses, 0, (size_t)e->room * sizeof *e->losses);
   PLANC_TRY(run_periods(e, periods, epoch));
-  e->n_losses = e->options.synthetic ? 0 : iterations_done(e) - e->first;
+  e->n_losses = e->options.synthetic || e->options.bare ? 0 : iterations_done(e) - e->first;
   double sum = 0;
   for (int64_t i = 0; i < e->n_losses; i++) sum += e->losses[i];
   e->loss = e->n_losses == 0 ? NAN : sum / (double)e->n_losses;
@@ -328,6 +340,7 @@ static void print_text(const execution *e) {
   if (isfinite(e->accuracy)) printf("accuracy %.4f\n", e->accuracy);
   printf("peak %s, host %s\n", planc_size_format(report->peak_bytes, peak),
          planc_size_format(report->host_peak_bytes, host));
+  if (e->options.bare && period_ns(e) > 0) printf("period %.3f ms\n", (double)period_ns(e) / 1e6);
   if (e->options.verify) printf("verified: every bit as in the reference\n");
 }
 

@@ -12,6 +12,8 @@
 static const planc_option options[] = {
     {"json", 0, NULL, "one line of JSON"},
     {"properties", 0, NULL, "the GPU's properties, for --deviceless elsewhere"},
+    {"links", 0, "SIZE", "copy so much each way between host and device, and tell the rates in one line of JSON"},
+    {"backend", 0, "NAME", "whose links: host (default) or cuda"},
     {0},
 };
 
@@ -56,6 +58,16 @@ static void add_json(cJSON *array, const entry *e) {
   cJSON_AddItemToArray(array, object);
 }
 
+/* Takes `root`. */
+static planc_status print_line(cJSON *root, const char *what) {
+  char *text = cJSON_PrintUnformatted(root);
+  cJSON_Delete(root);
+  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "%s", what);
+  printf("%s\n", text);
+  cJSON_free(text);
+  return NULL;
+}
+
 static planc_status print_json(const entry *entries) {
   cJSON *root = cJSON_CreateObject();
   cJSON_AddStringToObject(root, "planrun", "info/1");
@@ -63,12 +75,7 @@ static planc_status print_json(const entry *entries) {
   cJSON_AddNumberToObject(root, "plan_format", PLANC_PLAN_VERSION);
   cJSON *array = cJSON_AddArrayToObject(root, "backends");
   for (int i = 0; i < N_BACKENDS; i++) add_json(array, &entries[i]);
-  char *text = cJSON_PrintUnformatted(root);
-  cJSON_Delete(root);
-  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "info");
-  printf("%s\n", text);
-  cJSON_free(text);
-  return NULL;
+  return print_line(root, "info");
 }
 
 static planc_status print_properties(void) {
@@ -81,7 +88,32 @@ static planc_status print_properties(void) {
   return NULL;
 }
 
+static planc_status print_links(const planc_arguments *arguments) {
+  const char *name = planc_option_value(arguments, "backend");
+  const planrt_backend *backend;
+  planrt_device_info info;
+  planrt_link_rates rates;
+  int64_t bytes;
+  PLANC_TRY(planc_option_size(arguments, "links", 1, &bytes));
+  if (bytes < 1) return planc_error(PLANC_USAGE, "--links takes a size of at least 1");
+  PLANC_TRY(planrt_backend_find(name ? name : planrt_host_backend.name, &backend));
+  PLANC_TRY(backend->info(&info));
+  PLANC_TRY(planrt_measure_rates(backend, 0, bytes, &rates));
+  cJSON *root = cJSON_CreateObject();
+  cJSON_AddStringToObject(root, "planrun", "links/1");
+  cJSON_AddStringToObject(root, "device", info.device);
+  cJSON_AddNumberToObject(root, "bytes", (double)rates.bytes);
+  cJSON_AddNumberToObject(root, "h2d_bytes_per_second", (double)rates.alone_bytes_per_s[PLANRT_H2D]);
+  cJSON_AddNumberToObject(root, "d2h_bytes_per_second", (double)rates.alone_bytes_per_s[PLANRT_D2H]);
+  cJSON_AddNumberToObject(root, "both_bytes_per_second", (double)rates.both_bytes_per_s);
+  cJSON_AddNumberToObject(root, "memory_bytes", (double)rates.memory_bytes);
+  cJSON_AddNumberToObject(root, "memory_bytes_per_second", (double)rates.memory_bytes_per_s);
+  return print_line(root, "links");
+}
+
 static planc_status run(const planc_arguments *arguments) {
+  if (planc_option_given(arguments, "links")) return print_links(arguments);
+  if (planc_option_given(arguments, "backend")) return planc_error(PLANC_USAGE, "--backend goes with --links");
   if (planc_option_given(arguments, "properties")) return print_properties();
   entry entries[N_BACKENDS];
   planc_status status = NULL;

@@ -3,6 +3,7 @@
 
 #include "runtime/random.h"
 #include "runtime/session.h"
+#include "util/clock.h"
 
 /* Host work: the user's samples for a fed buffer go to the stream's staging. */
 static planc_status feed(void *user, const void *what, int64_t period) {
@@ -145,9 +146,35 @@ static bool is_asked_to_end(const planrt_session *session) {
   return (options->stop && *options->stop) || (options->pause && options->pause(options->user));
 }
 
+/* Awaits all that was enqueued. What it fails with is the reason for whatever failed since. */
+static planc_status settle_all(planrt_session *session, planc_status status) {
+  planc_status failure = session->backend->synchronize(session->device);
+  if (!failure) return status;
+  planc_status_free(status);
+  return failure;
+}
+
+/* Timed from the end of the first body, awaited for that, to the end of the last. */
+static planc_status interpret_bare(planrt_session *session, int64_t periods, int64_t *out_done) {
+  int64_t begin_ns = 0, done = 0;
+  planc_status status = enqueue_part(session, -1, periods);
+  session->bare_period_ns = 0;
+  for (; !status && done < periods && !is_asked_to_end(session); done++) {
+    status = enqueue_part(session, done, periods);
+    if (!status && done == 0) status = settle_all(session, NULL);
+    if (done == 0) begin_ns = planc_now_ns();
+  }
+  if (!status) status = settle_all(session, NULL);
+  if (!status && done > 1) session->bare_period_ns = (planc_now_ns() - begin_ns) / (done - 1);
+  if (!status) status = enqueue_part(session, done, done);
+  *out_done = done;
+  return settle_all(session, status);
+}
+
 planc_status planrt_interpret(planrt_session *session, int64_t periods, int64_t *out_done) {
   planc_status status = NULL;
   session->backend->forget(session->device);
+  if (session->options.bare) return interpret_bare(session, periods, out_done);
   for (int64_t body = -1; !status && body <= periods; body++) {
     if (body >= 0 && body < periods && is_asked_to_end(session)) periods = body;
     bool captured = session->options.replay && body >= 0 && body < periods;
@@ -156,10 +183,7 @@ planc_status planrt_interpret(planrt_session *session, int64_t periods, int64_t 
     if (!status) status = captured ? replay_captured(session, body) : enqueue_part(session, body, periods);
   }
   *out_done = periods;
-  planc_status failure = session->backend->synchronize(session->device);
-  if (!failure) return status;
-  planc_status_free(status);
-  return failure;
+  return settle_all(session, status);
 }
 
 /* --- Interleaved ---------------------------------------------------------------------------------------------- */

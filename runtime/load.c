@@ -245,9 +245,10 @@ static planc_status load_instr(loader *l, const planc_instr *instr, int32_t inde
     return NULL;
   }
   if (instr->op == PLANC_INSTR_release) return load_release(l, instr, &action);
-  action.stream = instr->stream;
+  bool bare = l->session->options.bare;
+  action.stream = bare ? 0 : instr->stream;
   PLANC_TRY(load_on_stream(l, instr, body, &action));
-  emit(l, &action);
+  if (!bare || (action.kind != PLANRT_RECORD && action.kind != PLANRT_WAIT)) emit(l, &action);
   return NULL;
 }
 

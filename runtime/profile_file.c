@@ -86,6 +86,13 @@ bool planrt_piece_is_of_links(const cJSON *piece) {
 
 /* --- Ops -------------------------------------------------------------------------------------------------------- */
 
+/* cJSON_InsertItemInArray refuses all places but the first and the last in a version of cJSON that Debian 12 has. */
+static void insert_at(cJSON *array, int position, cJSON *item) {
+  int behind = cJSON_GetArraySize(array) - position;
+  cJSON_AddItemToArray(array, item);
+  for (int i = 0; i < behind; i++) cJSON_AddItemToArray(array, cJSON_DetachItemFromArray(array, position));
+}
+
 /* The variant of that name; a new one if there is none. They are in the order of their names, whatever order they were
  * measured in. */
 static cJSON *find_or_add(cJSON *variants, const char *algorithm) {
@@ -98,7 +105,7 @@ static cJSON *find_or_add(cJSON *variants, const char *algorithm) {
   }
   entry = cJSON_CreateObject();
   cJSON_AddStringToObject(entry, "algorithm", algorithm);
-  cJSON_InsertItemInArray(variants, position, entry);
+  insert_at(variants, position, entry);
   return entry;
 }
 
@@ -112,7 +119,7 @@ static void insert_point(cJSON *points, cJSON *point) {
   int position = 0;
   const cJSON *other;
   cJSON_ArrayForEach(other, points) position += get_int(other, "batch") < get_int(point, "batch");
-  cJSON_InsertItemInArray(points, position, point);
+  insert_at(points, position, point);
 }
 
 static void add_notes(cJSON *variant, uint32_t notes) {

@@ -59,6 +59,9 @@ static planc_status part_device(planrt_session *session, planrt_device_options *
 
 static planc_status build(planrt_session *session) {
   const planc_plan *plan = session->plan;
+  const planrt_options *options = &session->options;
+  if (options->bare && (options->verify || options->evaluate || options->replay || options->timeline > 0))
+    return planc_error(PLANC_USAGE, "a bare run is neither verified, evaluated nor captured, and has no timeline");
   if (!session->options.unchecked) {
     planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
     PLANC_TRY(planc_check(plan, &own, &session->report));
@@ -75,8 +78,8 @@ static planc_status build(planrt_session *session) {
                                   .chunk_bytes = plan->chunk_bytes,
                                   .n_mappings = plan->n_mappings,
                                   .mappings = plan->mappings,
-                                  .n_streams = plan->n_streams,
-                                  .n_events = plan->n_events,
+                                  .n_streams = session->options.bare ? 1 : plan->n_streams,
+                                  .n_events = session->options.bare ? 0 : plan->n_events,
                                   .concurrent = session->options.concurrent,
                                   .synthetic = session->options.synthetic,
                                   .deterministic = session->options.deterministic,
@@ -102,6 +105,10 @@ planc_status planrt_session_new(const planc_plan *plan, const planrt_options *op
   session->backend = options->backend ? options->backend : &planrt_host_backend;
   session->feed = options->feed ? options->feed : planrt_random_feed;
   session->feed_user = options->feed ? options->user : session;
+  if (options->bare) {
+    session->options.concurrent = session->options.same_samples = true;
+    session->options.sink = NULL;
+  }
   session->step.learning_rate = NAN;
   planc_status status = build(session);
   if (status)
@@ -167,6 +174,9 @@ void planrt_set_step(planrt_session *session, planrt_step step) {
 }
 int64_t planrt_taken(const planrt_session *session) {
   return session->taken_bytes;
+}
+int64_t planrt_bare_period(const planrt_session *session) {
+  return session->bare_period_ns;
 }
 uint64_t planrt_seed(const planrt_session *session) {
   return session->options.seed;

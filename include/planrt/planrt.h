@@ -65,6 +65,10 @@ typedef struct planrt_options {
   /* The backend keeps the body once and replays it (CUDA Graphs): bodies then do not overlap. Goes with concurrent,
    * not with timeline. USAGE when the backend cannot. */
   bool replay;
+  /* For timing, what a run with `concurrent` is held against: all calls and copies of the plan in the file's order on
+   * one stream, without events, time stamps and work of the user's: `sink` gets nothing, and samples are those of
+   * period 0. Goes with none of the options that need these. See planrt_bare_period. */
+  bool bare;
   /* Ask for the samples of period 0 only, once and before the first run, and take them in every period: what a run
    * takes is then the device's time and not the feed's. */
   bool same_samples;
@@ -161,6 +165,9 @@ const planc_check_report *planrt_report(const planrt_session *session);
 /* What context, libraries, code and captured bodies took of the device's memory beside the arena when the session was
  * made: at most what the plan reserves. 0 on the host. */
 int64_t planrt_taken(const planrt_session *session);
+
+/* With the option `bare`: what a period took in the last run, its first one left out; 0: not known. */
+int64_t planrt_bare_period(const planrt_session *session);
 
 /* The host backend's library of kernels and the instruction set it uses here: "oneDNN 2.6.3, avx512_core". Static. */
 const char *planrt_host_library(void);

@@ -294,20 +294,24 @@ static bool can_add(const planrt_call *call) {
   return call->op->flags & PLANC_OP_ACCUMULATES;
 }
 
+/* Raises *bytes to what the call needs when it adds, or when it does not. */
+static planc_status measure_one(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
+                                const config *from, bool adds, int64_t *bytes) {
+  planrt_cudnn_pile pile = {0};
+  cudnnBackendDescriptor_t plan;
+  int64_t need = 0;
+  planc_status status = build(cudnn, filter, &pile, call, from, adds, &plan, &need);
+  if (need > *bytes) *bytes = need;
+  planrt_cudnn_pile_free(&pile);
+  return status;
+}
+
 /* A plan states one workspace whether or not the op adds: the larger. */
 static planc_status measure(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
                             const config *from, int64_t *out_bytes) {
-  planrt_cudnn_pile pile = {0};
-  planc_status status = NULL;
   *out_bytes = 0;
-  for (int adds = 0; !status && adds <= can_add(call); adds++) {
-    cudnnBackendDescriptor_t plan;
-    int64_t bytes = 0;
-    status = build(cudnn, filter, &pile, call, from, adds, &plan, &bytes);
-    if (bytes > *out_bytes) *out_bytes = bytes;
-  }
-  planrt_cudnn_pile_free(&pile);
-  return status;
+  PLANC_TRY(measure_one(cudnn, filter, call, from, false, out_bytes));
+  return can_add(call) ? measure_one(cudnn, filter, call, from, true, out_bytes) : NULL;
 }
 
 /* --- Variants --------------------------------------------------------------------------------------------------- */
@@ -396,10 +400,19 @@ static planc_status pack(planrt_cudnn_plan *plan, const planrt_call *call, int64
   return planrt_cudnn_finalize(plan->operands, "variant pack");
 }
 
+/* What an algorithm's name leaves out, whether this op adds, is asked about the other way too: a workspace is refused
+ * that would not do for both. */
 static planc_status prepare(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
-                            const config *from, planrt_cudnn_plan *plan) {
+                            const config *from, planrt_cudnn_plan *plan, int64_t *out_workspace) {
   int64_t bytes;
-  PLANC_TRY(build(cudnn, filter, &plan->pile, call, from, call->out[0].accumulate, &plan->plan, &bytes));
+  bool adds = call->out[0].accumulate;
+  *out_workspace = 0;
+  if (can_add(call)) PLANC_TRY(measure_one(cudnn, filter, call, from, !adds, out_workspace));
+  PLANC_TRY(build(cudnn, filter, &plan->pile, call, from, adds, &plan->plan, &bytes));
+  if (bytes > *out_workspace) *out_workspace = bytes;
+  if (call->workspace_bytes < *out_workspace)
+    return planc_error(PLANC_DEVICE, "needs a workspace of %lld bytes, has %lld", (long long)*out_workspace,
+                       (long long)call->workspace_bytes);
   return pack(plan, call, bytes);
 }
 
@@ -408,14 +421,10 @@ planc_status planrt_cudnn_prepare(planrt_cudnn *cudnn, const planrt_cudnn_filter
   config from;
   if (out) *out = NULL;
   PLANC_TRY(config_of(cudnn, call->algorithm, &from));
-  PLANC_TRY(measure(cudnn, filter, call, &from, out_workspace));
-  if (!out) return NULL;
-  if (call->workspace_bytes < *out_workspace)
-    return planc_error(PLANC_DEVICE, "needs a workspace of %lld bytes, has %lld", (long long)*out_workspace,
-                       (long long)call->workspace_bytes);
+  if (!out) return measure(cudnn, filter, call, &from, out_workspace);
   planrt_cudnn_plan *plan = calloc(1, sizeof *plan);
   if (!plan) return planc_error(PLANC_OUT_OF_MEMORY, "cuDNN plan");
-  planc_status status = prepare(cudnn, filter, call, &from, plan);
+  planc_status status = prepare(cudnn, filter, call, &from, plan, out_workspace);
   if (status)
     planrt_cudnn_plan_free(plan);
   else

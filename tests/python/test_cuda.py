@@ -33,8 +33,17 @@ def run(program, *arguments, code=0, **environment):
 
 
 def emulated(program, *arguments, code=0, **environment):
-    """On the emulated device, where misuse of CUDA and leaks end in exit code 99."""
+    """On the emulated device, where misuse of CUDA and leaks end in exit code 99. It has no clocks to warm up."""
+    if arguments[0] == "profile" and "--deviceless" not in arguments and "--warm-up" not in arguments:
+        arguments = (*arguments, "--warm-up", 1)
     return run(program, *arguments, code=code, PLANRT_PLUGINS=EMULATED, EMULATED_CUDA_STRICT=1, **environment)
+
+
+def lines_of(path):
+    if not os.path.exists(path):
+        return 0
+    with open(path, encoding="utf-8") as file:
+        return file.read().count("\n")
 
 
 class Case(unittest.TestCase):
@@ -273,6 +282,23 @@ class Emulated(Case):
             self.assertGreater(made, 3)
             self.assertEqual((once, more), (0, 0))
 
+    def test_bare_runs(self):
+        """In one queue, which waits for nothing."""
+        self.constrained("lenet-digits", 8, "vdnn-all")
+        done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--bare", "-n", 4, "--json")
+        told = json.loads(done.stdout)
+        self.assertGreater(told["period_ns"], 0)
+        self.assertEqual((told["loss"], told["losses"], told["iterations"]), (None, [], 4))
+        for option in (["--verify"], ["--trace", self.path("t.json")], ["--graph"], ["--poison"], ["--sequential"]):
+            done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--bare", *option, code=2)
+            self.assertIn(f"--bare and {option[0]} exclude each other", done.stderr)
+
+    def test_rates_of_links(self):
+        told = json.loads(emulated("planrun", "info", "--backend", "cuda", "--links", "65M").stdout)
+        self.assertEqual((told["planrun"], told["bytes"], told["memory_bytes"]), ("links/1", 128 << 20, 64 << 20))
+        for key in ("h2d", "d2h", "both", "memory"):
+            self.assertGreater(told[key + "_bytes_per_second"], 0)
+
     def test_virtual_memory(self):
         for policy in ("window",):
             run("planc", "plan", graph("lenet-digits"), "--device", "h100", "--batch", 256, "--policy", policy,
@@ -347,6 +373,44 @@ class Emulated(Case):
                    "--sub-batch", 80, "-o", self.path("x.plan")).stderr
         self.assertIn("note: the profile lists no workspaces for rounds of 80: they are taken from others", told)
 
+    def test_what_is_measured_is_what_is_listed_without_the_device(self):
+        """Names, notes and workspaces, at every batch."""
+        common = [graph("lenet-digits"), "--batches", "8"]
+        emulated("planrun", "profile", *common, "--backend", "cuda", "--most", 0, "-r", 1, "-o", self.path("p.json"))
+        emulated("planrun", "profile", *common, "--deviceless", self.path("p.json"), "-o", self.path("q.json"))
+        found = []
+        for name in ("p.json", "q.json"):
+            found.append({(op["op"], v["algorithm"], v["deterministic"], *v.get("notes", []), point["workspace_bytes"])
+                          for op in self.read(name)["ops"] for v in op["variants"] for point in v["points"]
+                          if point["batch"] == 8})
+        self.assertEqual(*found)
+        emulated("planrun", "profile", *common, "--deviceless", self.path("p.json"), "--most", 2, "-o", self.path("q.json"))
+        few = {op["op"]: {v["algorithm"] for v in op["variants"]} for op in self.read("q.json")["ops"]}
+        emulated("planrun", "profile", *common, "--backend", "cuda", "--most", 2, "-r", 1, "-o", self.path("p.json"))
+        self.assertEqual({op["op"]: {v["algorithm"] for v in op["variants"]} for op in self.read("p.json")["ops"]}, few)
+        self.assertEqual(max(map(len, few.values())), 2)
+
+    def test_a_profile_that_was_killed_goes_on(self):
+        command = [graph("lenet-digits"), "--backend", "cuda", "--batches", "4,8", "-r", "1", "-o", self.path("p.json")]
+        child = subprocess.Popen([os.path.join(BUILD, "planrun"), "profile", *command, "--warm-up", "1"],
+                                 stderr=subprocess.DEVNULL, env={**os.environ, "PLANRT_PLUGINS": EMULATED})
+        part = self.path("p.json.part")
+        while lines_of(part) < 2:
+            self.assertIsNone(child.poll())
+            time.sleep(0.01)
+        child.kill()
+        child.wait()
+        with open(part, encoding="utf-8") as file:
+            first = json.loads(file.read().split("\n")[1])
+        self.assertEqual((first["batch"], first["pass"]), (4, 0))
+        self.assertGreater(first["passes"], 1)
+        self.assertIn("going on from", emulated("planrun", "profile", *command).stderr)
+        kept = {(time_["op"], time_["algorithm"]): time_["time_ns"] for time_ in first["times"]}
+        found = {(op["op"], v["algorithm"]): point["time_ns"] for op in self.read("p.json")["ops"] for v in op["variants"]
+                 for point in v["points"] if point["batch"] == 4}
+        self.assertEqual({key: found[key] for key in kept}, kept)
+        self.assertGreater(len(found), len(kept))
+
     def test_engines_that_cannot_be_run_are_left_out(self):
         run("planc", "train", graph("lenet-digits"), "--precision", "tf32", "-o", self.path("g.yaml"))
         done = emulated("cuda/compare_backends", "cuda", self.path("g.yaml"), 3, EMULATED_CUDNN_FAILS=1)
@@ -358,7 +422,12 @@ class Emulated(Case):
         self.assertTrue(any(name == "conv1" for name, _ in refused))
         self.assertTrue(any("=-1" in algorithm for _, algorithm in refused), "no knob has a negative value")
         self.assertTrue(all("-e1:" in algorithm for _, algorithm in refused))
-        left = {op["op"]: [variant["algorithm"] for variant in op["variants"]] for op in self.read("p.json")["ops"]}
+        profile = self.read("p.json")
+        told = {(refusal["op"], refusal["algorithm"]) for refusal in profile["refused"]}
+        self.assertEqual(told, set(refused))
+        self.assertEqual(len(profile["refused"]), len(told))
+        self.assertTrue(all(refusal["reason"] in done.stderr and refusal["batch"] == 4 for refusal in profile["refused"]))
+        left = {op["op"]: [variant["algorithm"] for variant in op["variants"]] for op in profile["ops"]}
         self.assertTrue(all(left[name] and algorithm not in left[name] for name, algorithm in refused))
         command[2] = graph("lenet-digits")  # whose first convolution has no other
         self.assertIn("op conv1: cudnn-9.", emulated(*command, code=6, EMULATED_CUDNN_FAILS=0).stderr)

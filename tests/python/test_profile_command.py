@@ -18,6 +18,15 @@ def run(program, *arguments):
     return subprocess.run([os.path.join(BUILD, program), *map(str, arguments)], capture_output=True, text=True)
 
 
+def without_times(value):
+    """What must not differ between two measurements."""
+    if isinstance(value, dict):
+        measured = ("time_ns", "spread_ns", "ns", "bytes_per_second", "latency_ns", "launch_ns", "duplex_ppm",
+                    "slowdown_ppm", "busy_ppm", "compute", "origin", "reserved_bytes")
+        return {key: without_times(inner) for key, inner in value.items() if key not in measured}
+    return [without_times(inner) for inner in value] if isinstance(value, list) else value
+
+
 class Profile(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -73,30 +82,61 @@ class Profile(unittest.TestCase):
             self.assertGreaterEqual(ns, bytes_ * 2)
 
     def test_an_interrupted_profile_goes_on(self):
-        command = [os.path.join(BUILD, "planrun"), "profile", GRAPH, "-o", self.output, "--batches",
-                   "8,16,24,32,40,48,56,64", "--repetitions", "20"]
-        child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        while self.lines_kept() < 3:
-            self.assertIsNone(child.poll())
-            time.sleep(0.001)
-        child.send_signal(signal.SIGINT)
-        self.assertEqual(child.wait(), -signal.SIGINT)
-        self.assertFalse(os.path.exists(self.output))
-        with open(self.part, encoding="utf-8") as file:
-            kept = file.read()
-        with open(self.part, "a", encoding="utf-8") as file:
-            file.write('{"piece":"ops","ba')  # as a crash leaves it
+        """With the pass that it was in, whatever ended it; the profile is one that no interrupt would have made otherwise."""
+        command = [os.path.join(BUILD, "planrun"), "profile", GRAPH, "-o", self.output, "--batches", "8,16,24,32", "--loads",
+                   "50", "--repetitions", "20"]
+        kept = ""
+        for number, (passes, how) in enumerate(((1, signal.SIGINT), (3, signal.SIGKILL), (6, signal.SIGINT))):
+            child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+            while self.lines_kept() < 1 + passes:
+                self.assertIsNone(child.poll())
+                time.sleep(0.001)
+            child.send_signal(how)
+            told = child.communicate()[1]
+            self.assertEqual(child.returncode, -how, told)
+            if number:
+                self.assertIn(f"has {kept.count(chr(10)) - 1} measured parts", told)
+            self.assertFalse(os.path.exists(self.output))
+            with open(self.part, encoding="utf-8") as file:
+                text = file.read()
+            self.assertTrue(text.startswith(kept))
+            kept = text[:text.rindex("\n") + 1]
+            if how == signal.SIGINT:
+                self.assertIn("interrupted; the same command goes on", told)
+                self.assertEqual(kept, text)
+            with open(self.part, "w", encoding="utf-8") as file:
+                file.write(kept + '{"piece":"ops","ba')  # as a crash leaves it
+        pieces = [json.loads(line) for line in kept.splitlines()[1:]]
+        numbers = [(piece["load_ppm"], piece["batch"], piece["pass"]) for piece in pieces]
+        self.assertEqual(numbers, sorted(set(numbers)), "a pass was measured twice, or out of turn")
         done = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(f"has {kept.count(chr(10)) - 1} measured parts", done.stderr)
         self.assertFalse(os.path.exists(self.part))
+        gone_on = self.read()
         kept_times = {(piece["batch"], time_["op"], time_["algorithm"]): time_["time_ns"]
-                      for piece in map(json.loads, kept.splitlines()[1:]) for time_ in piece["times"]}
+                      for piece in pieces for time_ in piece["times"] if piece["load_ppm"] == 0}
         self.assertTrue(kept_times)
         found = {(point["batch"], op["op"], variant["algorithm"]): point["time_ns"]
-                 for op in self.read()["ops"] for variant in op["variants"] for point in variant["points"]}
+                 for op in gone_on["ops"] for variant in op["variants"] for point in variant["points"]}
         self.assertLess(len(kept_times), len(found))
         self.assertEqual({key: found[key] for key in kept_times}, kept_times)
+        subprocess.run(command, capture_output=True, text=True, check=True)
+        self.assertEqual(without_times(gone_on), without_times(self.read()))
+
+    def test_other_ways_to_measure_do_not_go_on(self):
+        command = [os.path.join(BUILD, "planrun"), "profile", GRAPH, "-o", self.output, "--batches", "8,16", "-r", "50"]
+        child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        while self.lines_kept() < 2:
+            self.assertIsNone(child.poll())
+            time.sleep(0.001)
+        child.kill()
+        child.wait()
+        for options in (["-r", 49], ["-r", 50, "--most", 2], ["-r", 50, "--warm-up", 1]):
+            self.assertIn("remove it", self.profile("--batches", "8,16", *options, code=4).stderr)
+
+    def test_most(self):
+        self.profile("--batches", 8, "--repetitions", 1, "--most", 1, "--warm-up", 5)
+        self.assertEqual({len(op["variants"]) for op in self.read()["ops"]}, {1})
 
     def test_what_cannot_be_gone_on_with_is_refused(self):
         with open(self.output, "w", encoding="utf-8") as file:

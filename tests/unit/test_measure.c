@@ -272,6 +272,51 @@ START_TEST(iterations_run_back_to_back) {
 }
 END_TEST
 
+/* A backend whose own device can be described: what there is to measure is asked of such a device, and nothing of the
+ * one that measures. */
+static const planrt_device *described;
+
+static planc_status describe(char **out) {
+  *out = strdup("a device");
+  return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "properties");
+}
+
+static planc_status open_described(const planrt_device_options *options, planrt_device **out) {
+  planrt_device_options own = *options;
+  if (own.properties) ck_assert_str_eq(own.properties, "a device");
+  own.properties = NULL;
+  PLANC_TRY(planrt_host_backend.open(&own, out));
+  if (options->properties) described = *out;
+  return NULL;
+}
+
+static planc_status ask_described(planrt_device *device, const planrt_call *call, planrt_variant *out, int32_t *count) {
+  ck_assert_ptr_eq(device, described);
+  return planrt_host_backend.variants(device, call, out, count);
+}
+
+static void close_described(planrt_device *device) {
+  if (device == described) described = NULL;
+  planrt_host_backend.close(device);
+}
+
+START_TEST(what_there_is_is_asked_without_the_device) {
+  planc_graph *graph = net_graph();
+  planrt_backend backend = planrt_host_backend;
+  passes all = {0};
+  backend.properties = describe;
+  backend.open = open_described;
+  backend.close = close_described;
+  backend.variants = ask_described;
+  planrt_op_options options = options_of(&backend, graph, &all);
+  ok(planrt_measure_ops(&options));
+  ck_assert_ptr_null(described);
+  ck_assert_int_gt(all.times.len, 0);
+  VEC_FREE(&all.times);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* Ops beside copies in both directions, by the algorithms that were chosen. */
 START_TEST(a_run_is_measured) {
   planc_graph *graph = net_graph();
@@ -361,7 +406,7 @@ static void add_ops(cJSON *pieces, const planc_graph *graph, int64_t load_ppm, i
   planrt_op_times times = {0};
   list(graph, batch, &times);
   for (int64_t i = 0; i < times.len; i++) {
-    times.data[i].time = (planrt_statistic){.median_ns = 1000 * batch + i, .spread_ns = 7};
+    times.data[i].time = (planrt_statistic){.median_ns = 1000 * batch * batch + i, .spread_ns = 7};
     times.data[i].predicted = false;
   }
   cJSON_AddItemToArray(pieces, planrt_piece_of_ops(graph, load_ppm, batch, &times, 0));
@@ -389,9 +434,10 @@ START_TEST(profiles_hold_what_was_measured) {
   planc_graph *graph = net_graph();
   cJSON *pieces = cJSON_CreateArray(), *tree;
   if (_i) add_links(pieces);
-  add_ops(pieces, graph, 0, _i ? 12 : 4);
+  add_ops(pieces, graph, 0, _i ? 20 : 4);
   add_ops(pieces, graph, 500000, 4);
-  add_ops(pieces, graph, 0, _i ? 4 : 12);
+  add_ops(pieces, graph, 0, _i ? 4 : 20);
+  add_ops(pieces, graph, 0, 12);
   if (!_i) add_links(pieces);
   planrt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
   ok(planrt_profile_compose(&head, graph, pieces, &tree));
@@ -402,7 +448,7 @@ START_TEST(profiles_hold_what_was_measured) {
   ck_assert_int_eq(cJSON_GetArraySize(alone), 7);
   ck_assert_int_eq(planc_profile_device(profile)->launch_ns, 90);
   ck_assert_int_eq(planc_profile_device(profile)->slowdown_ppm, 30000);
-  for (int64_t batch = 4; batch <= 12; batch += 8) {
+  for (int64_t batch = 4; batch <= 20; batch += 8) {
     planc_costs *costs;
     planrt_op_times listed = {0};
     ok(planc_costs_make(profile, graph, 1, &batch, &costs));
@@ -413,7 +459,7 @@ START_TEST(profiles_hold_what_was_measured) {
       for (int32_t v = 0; v < count; v++) {
         if (strcmp(variants[v].algorithm, listed.data[i].variant.algorithm) != 0) continue;
         found++;
-        ck_assert_int_eq(variants[v].time_ns, 1000 * batch + i);
+        ck_assert_int_eq(variants[v].time_ns, 1000 * batch * batch + i);
         ck_assert_int_eq(variants[v].workspace_bytes, listed.data[i].variant.workspace_bytes);
       }
       ck_assert_int_eq(found, 1);
@@ -566,6 +612,7 @@ int main(void) {
   tcase_add_test(c, every_op_is_measured_with_every_algorithm);
   tcase_add_test(c, measuring_goes_on_at_a_pass);
   tcase_add_test(c, iterations_run_back_to_back);
+  tcase_add_test(c, what_there_is_is_asked_without_the_device);
   tcase_add_test(c, a_run_is_measured);
   tcase_add_test(c, the_best_are_kept);
   tcase_add_test(c, equals_that_are_deterministic_are_kept);
