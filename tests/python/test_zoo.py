@@ -15,8 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 EMULATED = os.path.join(BUILD, "emulated")
 ZOO = os.path.join(ROOT, "tests/cuda/zoo")
-MODELS = ("image-model", "token-model")
-LARGE = "large"
+MODELS, OPS, LARGE = "*.yaml", "ops/*.yaml", "large/*.yaml"
 
 # Inputs, outputs and side effects of what libraries run, in the letters of runtime/cuda/ops.c; p: P, or not there. f16,
 # which the libraries would take as well, the host has no kernels for.
@@ -30,6 +29,10 @@ ELSEWHERE = {"synthetic"}
 def read(*path):
     with open(os.path.join(ROOT, *path), encoding="utf-8") as file:
         return file.read()
+
+
+def paths(pattern):
+    return sorted(glob.glob(os.path.join(ZOO, pattern)))
 
 
 def compare(graph, *sizes, options=(), code=0, **environment):
@@ -120,23 +123,16 @@ class Zoo(unittest.TestCase):
     def setUpClass(cls):
         """Compares all of it, in one round and in a later one."""
         cls.kinds, cls.summaries = [], {}
-        for path in sorted(glob.glob(os.path.join(ZOO, "*.yaml"))):
-            name = os.path.splitext(os.path.basename(path))[0]
-            if name in MODELS:
-                for precision in ("f32", "tf32", "bf16"):
-                    cls.compare_model(name, precision)
-            elif name == LARGE:
-                cls.keep(name, compare(path, 2)[0])
-            else:
-                cls.keep(name, compare(path, 3, 2)[0])
-
-    @classmethod
-    def compare_model(cls, name, precision):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "graph.yaml")
-            subprocess.run([os.path.join(BUILD, "planc"), "train", os.path.join(ZOO, f"{name}.yaml"), "--precision",
-                            precision, "-o", path], check=True, capture_output=True)
-            cls.keep(f"{name} {precision}", compare(path, 4, 2)[0])
+        for path in paths(OPS):
+            cls.keep(path, compare(path, 3, 2)[0])
+        for path in paths(LARGE):
+            cls.keep(path, compare(path, 2)[0])
+        for path, precision in itertools.product(paths(MODELS), ("f32", "tf32", "bf16")):
+            with tempfile.TemporaryDirectory() as folder:
+                graph = os.path.join(folder, "graph.yaml")
+                subprocess.run([os.path.join(BUILD, "planc"), "train", path, "--precision", precision, "-o", graph],
+                               check=True, capture_output=True)
+                cls.keep(f"{path} {precision}", compare(graph, 4, 2)[0])
 
     @classmethod
     def keep(cls, name, report):
@@ -144,7 +140,7 @@ class Zoo(unittest.TestCase):
         cls.kinds += report["kinds"]
 
     def test_every_algorithm_agrees_with_the_host(self):
-        self.assertEqual(len(self.summaries), len(glob.glob(os.path.join(ZOO, "*.yaml"))) + 2 * len(MODELS))
+        self.assertEqual(len(self.summaries), len(paths(OPS)) + len(paths(LARGE)) + 3 * len(paths(MODELS)))
         for name, report in self.summaries.items():
             with self.subTest(graph=name):
                 self.assertEqual((report["failures"], report["left_out"]), (0, 0))
@@ -173,18 +169,18 @@ class Zoo(unittest.TestCase):
 
     def test_ways_to_up_sample_convolve_and_pool(self):
         for layout in ("nchw", "nhwc"):
-            ops = read("tests/cuda/zoo", f"images-{layout}.yaml")
+            ops = read("tests/cuda/zoo/ops", f"images-{layout}.yaml")
             for mode in ("nearest", "bilinear", "aligned"):
                 self.assertRegex(ops, rf"type: upsample,.*mode: {mode}")
             self.assertRegex(ops, r"type: maxpool2d_grad,.*pad: \[[1-9]")
-            ops = read("tests/cuda/zoo", f"convolutions-{layout}.yaml")
+            ops = read("tests/cuda/zoo/ops", f"convolutions-{layout}.yaml")
             for what in (r"groups: 2\b", r"groups: 8\b", r"dilation: \[2, 2\]", r"stride: \[2, 3\]", r"pad: \[2, 0\]"):
                 for type in ("conv2d", "conv2d_dgrad", "conv2d_wgrad"):
                     self.assertRegex(ops, rf"type: {type},.*{what}")
 
     def test_the_large_one_is(self):
         """Of more bytes than 31 bits count, at its own batch."""
-        text = read("tests/cuda/zoo/large.yaml")
+        text = read("tests/cuda/zoo/large/large.yaml")
         batch = int(re.search(r"^batch: (\d+)$", text, re.M)[1])
         c, h, w = map(int, re.search(r"x: input f32\[N,(\d+),(\d+),(\d+)\]", text).groups())
         self.assertGreater(4 * batch * c * h * w, 1 << 31)
@@ -192,16 +188,18 @@ class Zoo(unittest.TestCase):
     def test_the_files_are_what_the_generator_writes(self):
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([sys.executable, "-B", os.path.join(ZOO, "generate.py"), "-d", folder], check=True)
-            self.assertEqual(sorted(os.listdir(folder)), sorted(n for n in os.listdir(ZOO) if n.endswith(".yaml")))
-            for name in os.listdir(folder):
-                with open(os.path.join(folder, name), encoding="utf-8") as file:
-                    self.assertEqual(file.read(), read("tests/cuda/zoo", name), name)
+            for pattern in (MODELS, OPS, LARGE):
+                written = sorted(glob.glob(os.path.join(folder, pattern)))
+                self.assertEqual([os.path.relpath(path, folder) for path in written],
+                                 [os.path.relpath(path, ZOO) for path in paths(pattern)])
+                for ours, theirs in zip(written, paths(pattern), strict=True):
+                    self.assertEqual(read(ours), read(theirs), theirs)
 
 
 @unittest.skipUnless(os.path.exists(os.path.join(EMULATED, "libplanrt-cuda.so")), "no emulated plug-in")
 class Options(unittest.TestCase):
     def setUp(self):
-        self.graph = os.path.join(ZOO, "convolutions-nchw.yaml")
+        self.graph = os.path.join(ZOO, "ops/convolutions-nchw.yaml")
 
     def test_fewer_algorithms(self):
         every, some, once = (compare(self.graph, 1, options=options)[0] for options in ((), ("--most", "2"), ("--once",)))
@@ -211,7 +209,7 @@ class Options(unittest.TestCase):
         self.assertLess(some["algorithms"], every["algorithms"])
 
     def test_the_graph_s_own_batch(self):
-        path = os.path.join(ZOO, "elements.yaml")
+        path = os.path.join(ZOO, "ops/elements.yaml")
         self.assertEqual(compare(path), compare(path, 5))
 
     def test_what_is_left_out_says_why(self):

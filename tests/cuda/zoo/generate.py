@@ -3,10 +3,10 @@
 
 usage: generate.py [-d DIR]
 
-  elements, rows, images-LAYOUT, convolutions-LAYOUT   single ops on inputs, at sizes with and without tails
-  image-model, token-model                             to train, through `planc train --precision`
-  large                                                tensors of more than 2^31 bytes; at its own batch for a GPU, where
-                                                       it takes 7 GiB, and 30 GiB on the host"""
+  image-model, token-model   to train, through `planc train --precision`
+  ops/                       single ops on inputs, in every dtype, at sizes with and without tails; to run as they are
+  large/                     tensors of more than 2^31 bytes, at its own batch for a GPU, where it takes 7 GiB, and 30 GiB
+                             on the host"""
 
 import argparse
 import itertools
@@ -316,21 +316,23 @@ def large(name):
     return file
 
 
-ZOO = {"elements": lambda name: single(name, "NCHW", elementwise, optimizers),
-       "rows": lambda name: single(name, "NCHW", rows, products),
-       "images-nchw": lambda name: single(name, "NCHW", images, losses),
-       "images-nhwc": lambda name: single(name, "NHWC", images, losses),
-       "convolutions-nchw": lambda name: single(name, "NCHW", convolutions),
-       "convolutions-nhwc": lambda name: single(name, "NHWC", convolutions),
-       "image-model": image_model, "token-model": token_model, "large": large}
+ZOO = {"ops/elements": lambda name: single(name, "NCHW", elementwise, optimizers),
+       "ops/rows": lambda name: single(name, "NCHW", rows, products),
+       "ops/images-nchw": lambda name: single(name, "NCHW", images, losses),
+       "ops/images-nhwc": lambda name: single(name, "NHWC", images, losses),
+       "ops/convolutions-nchw": lambda name: single(name, "NCHW", convolutions),
+       "ops/convolutions-nhwc": lambda name: single(name, "NHWC", convolutions),
+       "image-model": image_model, "token-model": token_model, "large/large": large}
 
 
 def main():
     parser = argparse.ArgumentParser(description="Write the op zoo.")
     parser.add_argument("-d", metavar="DIR", default=HERE, help="folder to write to (default: this script's)")
     options = parser.parse_args()
-    for name, make in ZOO.items():
-        make(name).write(os.path.join(options.d, f"{name}.yaml"))
+    for path, make in ZOO.items():
+        folder, name = os.path.split(path)
+        os.makedirs(os.path.join(options.d, folder), exist_ok=True)
+        make(name).write(os.path.join(options.d, f"{path}.yaml"))
 
 
 if __name__ == "__main__":
