@@ -84,7 +84,7 @@ CUDA_UNIT = $(patsubst tests/cuda/%,$(BUILD)/cuda/%,$(basename $(wildcard tests/
 CUDA_KERNELS = $(CUDA_CU:%=$(EMULATED)/%.o) $(EMULATED)/tests/cuda/emulator/kernels.cpp.o
 cuda-tests: $(CUDA_PLUGIN) $(EMULATED_PLUGIN) $(CUDA_PROGRAMS:%=$(BUILD)/cuda/%) $(CUDA_UNIT)
 $(BUILD)/tests/cuda/%.o: ALL_CFLAGS += -isystem $(CUDA_HOME)/include -isystem $(CUDNN_HOME)/include
-LINK_CUDA_TEST = @mkdir -p $(@D) && $(CXX) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic -o $@ $^ $(shell pkg-config --libs check) $(LIBS) -lrt
+LINK_CUDA_TEST = @mkdir -p $(@D) && $(CXX) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(filter %.a,$^) $(shell pkg-config --libs check) $(LIBS) -lrt
 $(BUILD)/cuda/test_emulator%: $(BUILD)/tests/cuda/test_emulator%.o \
 		$(filter-out %/kernels.cpp.o,$(EMULATOR_SRC:%=$(EMULATED)/%.o)) $(BUILD)/tests/support/unit.o $(LIBPLANC)
 	$(LINK_CUDA_TEST)
@@ -95,12 +95,14 @@ $(BUILD)/cuda/test_cuda_division: $(EMULATED)/tests/cuda/test_cuda_division.cpp.
 		$(EMULATED)/tests/cuda/emulator/kernels.cpp.o $(BUILD)/tests/support/unit.o $(LIBPLANC)
 	$(LINK_CUDA_TEST)
 $(EMULATED)/tests/cuda/test_cuda_division.cpp.o: CXX_EMULATED += -include tests/cuda/emulator/kernels.h
+$(BUILD)/cuda/test_cuda_tolerance: $(BUILD)/tests/cuda/tolerance.o
 $(BUILD)/cuda/test_cuda_%: $(BUILD)/tests/cuda/test_cuda_%.o $(BUILD)/tests/cuda/kernel_call.o \
 		$(EMULATED)/tests/cuda/immediate.cpp.o $(CUDA_KERNELS) $(call obj,$(wildcard runtime/cuda/ops*.c) $(TEST_SUPPORT)) $(LIBPLANRT) $(LIBPLANC)
 	$(LINK_CUDA_TEST)
+$(BUILD)/cuda/compare_backends: $(call obj,tests/cuda/tolerance.c tests/cuda/tally.c tests/cuda/samples.c)
 $(CUDA_PROGRAMS:%=$(BUILD)/cuda/%): $(BUILD)/cuda/%: $(BUILD)/tests/cuda/%.o $(LIBPLANRT) $(LIBPLANC)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic $(BESIDE) -o $@ $^ $(LIBS)
+	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic $(BESIDE) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 $(EMULATED)/%.cpp.o: %.cpp
 	@mkdir -p $(@D)
 	$(CXX_EMULATED) -o $@ $<

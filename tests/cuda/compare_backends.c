@@ -1,23 +1,32 @@
 /* Compares a backend with the host, op by op, on a graph's own training iteration.
  *
- * usage: compare_backends BACKEND GRAPH BATCH [ROUNDS]
+ * usage: compare_backends [--json] [--once] [--most N] BACKEND GRAPH [BATCH [ROUNDS]]
  *
  * Before each op both backends have the same bytes, the host's; after it every output and side effect is compared, for
- * every algorithm that the backend has and with an added-to output where the op adds. An element may differ by a share
- * of the output's largest: 1e-4 in f32, whose sums are ordered otherwise, 2^-9 in TF32 and 2^-7 in bf16. What does not
- * round must not differ. Each algorithm runs twice, with its workspace full of NaNs and then as the first run has left
- * it: the bits must be the same. One that cannot be run is told and left out, as long as the op has another. */
+ * every algorithm that the backend has and with an added-to output where the op adds (tolerance.h says how far apart
+ * they may be). Each algorithm runs twice, with its workspace full of NaNs and then as the first run has left it: the
+ * bits must be the same, unless it is not deterministic. One that cannot be run is left out, as long as the op has
+ * another; why is told on stderr. BATCH is by default the graph's own.
+ *
+ * Prints what differs, then a line for each kind of call and one for all; --json: one line of JSON for both. --most: of
+ * each op only so many algorithms that can be run, those that its library puts first. --once: only one, and that once,
+ * for tools that take their time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/bf16.h"
 #include "runtime/session.h"
+#include "tests/cuda/samples.h"
+#include "tests/cuda/tally.h"
 #include "util/math.h"
+
+enum { MOST_ROUNDS = 64 };
 
 typedef struct comparison {
   const planrt_backend *backend;
+  bool once;
+  int64_t most; /* algorithms of each op */
   planc_graph *graph;
   planrt_session session; /* trace, homes and staging on the host */
   planrt_device *host, *device;
@@ -25,31 +34,35 @@ typedef struct comparison {
   int64_t bytes;    /* of all buffers */
   int64_t workspace_bytes;
   planc_arena memory;
-  void **host_memory, **device_memory; /* scratch: of one instance's accesses */
-  char *scratch[2];                    /* outputs brought back */
+  void **host_memory, **device_memory; /* of one instance's accesses */
   planrt_variant variants[PLANRT_MAX_VARIANTS];
-  int64_t n_calls, n_failures, n_refused;
-  double worst; /* difference as a share of what is allowed */
+  tally tally;
 } comparison;
+
+/* An instance on both sides, and what the host has made of it. */
+typedef struct pair {
+  int32_t instance;
+  planrt_call host, device;
+  int32_t n_results;
+  char **want, **got[2]; /* by result; got: of two runs */
+  tolerance *tolerances; /* by result */
+  tally_kind *kind;
+} pair;
 
 /* --- Setting up ------------------------------------------------------------------------------------------------- */
 
 static planc_status lay_out(comparison *c) {
   const planc_trace *trace = c->session.trace;
-  int64_t largest = 0;
   int32_t most = 0;
   PLANC_TRY(PLANC_NEW(&c->memory, &c->offsets, trace->n_buffers));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     c->offsets[b] = c->bytes;
     c->bytes += planc_align_up(trace->buffers[b].bytes, PLANRT_ALIGNMENT);
-    if (trace->buffers[b].bytes > largest) largest = trace->buffers[b].bytes;
   }
   for (int32_t i = 0; i < trace->n_instances; i++)
     if (trace->instances[i].n_accesses > most) most = trace->instances[i].n_accesses;
   PLANC_TRY(PLANC_NEW(&c->memory, &c->host_memory, most));
-  PLANC_TRY(PLANC_NEW(&c->memory, &c->device_memory, most));
-  PLANC_TRY(PLANC_NEW(&c->memory, &c->scratch[0], largest + 1));
-  return PLANC_NEW(&c->memory, &c->scratch[1], largest + 1);
+  return PLANC_NEW(&c->memory, &c->device_memory, most);
 }
 
 static planc_status make_call(comparison *c, int32_t instance, planrt_call *host, planrt_call *device) {
@@ -64,6 +77,18 @@ static planc_status make_call(comparison *c, int32_t instance, planrt_call *host
   return planrt_call_make(&c->memory, trace, instance, c->device_memory, device);
 }
 
+/* The backend's algorithms for a call; none where it has none, and why. */
+static planc_status list_variants(comparison *c, planrt_device *device, const planrt_call *call, int32_t *out_count,
+                                  planc_status *out_why) {
+  *out_why = c->backend->variants(device, call, c->variants, out_count);
+  if (!*out_why) return NULL;
+  *out_count = 0;
+  planc_status status = *out_why;
+  if (planc_status_code(status) == PLANC_DEVICE) return NULL;
+  *out_why = NULL;
+  return status;
+}
+
 /* The largest workspace that any algorithm of any op has. */
 static planc_status find_workspace(comparison *c) {
   planrt_device_options nothing = {0};
@@ -73,9 +98,10 @@ static planc_status find_workspace(comparison *c) {
   for (int32_t i = 0; !status && i < c->session.trace->n_instances; i++) {
     planrt_call host, other;
     int32_t count = 0;
+    planc_status none = NULL;
     status = make_call(c, i, &host, &other);
-    if (!status)
-      status = planc_context(c->backend->variants(device, &other, c->variants, &count), "%s", other.op->name);
+    if (!status) status = list_variants(c, device, &other, &count, &none);
+    planc_status_free(none); /* told when it is compared */
     for (int32_t v = 0; !status && v < count; v++)
       if (c->variants[v].workspace_bytes > c->workspace_bytes) c->workspace_bytes = c->variants[v].workspace_bytes;
   }
@@ -97,118 +123,10 @@ static planc_status set_up(comparison *c, int64_t batch, int64_t n_rounds, int64
   return c->backend->open(&options, &c->device);
 }
 
-/* Parameters, state and samples where they belong; everything else is zero. */
-static planc_status fill(comparison *c) {
-  const planc_trace *trace = c->session.trace;
-  char *arena = planrt_host_backend.arena(c->host);
-  memset(arena, 0, (size_t)c->bytes);
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    const planc_buffer *buffer = &trace->buffers[b];
-    char *at = arena + c->offsets[b];
-    if (buffer->flags & PLANC_BUFFER_PERSISTENT) memcpy(at, planrt_home(&c->session, buffer), (size_t)buffer->bytes);
-    if (buffer->flags & PLANC_BUFFER_FED) PLANC_TRY(planrt_ask(planrt_random_feed, &c->session, trace, b, 0, at));
-  }
-  return NULL;
-}
+/* --- Running ---------------------------------------------------------------------------------------------------- */
 
-/* --- Comparing -------------------------------------------------------------------------------------------------- */
-
-static double element(const planrt_operand *of, const char *data, int64_t index) {
-  if (planrt_is_real(of->dtype)) return (double)planrt_real_at(of->dtype, data, index);
-  return (double)((const int64_t *)(const void *)data)[index];
-}
-
-static double largest_of(const planrt_operand *of, const char *data) {
-  double largest = 0;
-  for (int64_t i = 0; i < of->elements; i++) {
-    double value = fabs(element(of, data, i));
-    if (isfinite(value) && value > largest) largest = value;
-  }
-  return largest;
-}
-
-/* The least that an output's largest element counts as, for sums that cancel: a hundredth of what the largest element
- * of an input amounts to in as many as go into one output. */
-static double least_scale(const planrt_call *host) {
-  double most = 0;
-  for (int32_t i = 0; i < host->n_in; i++) {
-    if (!planrt_is_real(host->in[i].dtype) || host->out[0].elements == 0) continue;
-    double each = (double)host->in[i].elements / (double)host->out[0].elements;
-    double sum = largest_of(&host->in[i], host->in[i].data) * (each > 1 ? each : 1);
-    if (sum > most) most = sum;
-  }
-  return most / 100;
-}
-
-/* The largest difference as a share of what is allowed; NaN and infinity differ from anything but themselves. */
-static double difference(const planrt_call *call, const planrt_operand *of, double scale, const char *want,
-                         const char *got) {
-  double largest = fmax(largest_of(of, want), scale), worst = 0;
-  bool tf32 = planc_op_int(call->op, "tf32", 0, 0) != 0;
-  double share = of->dtype == PLANC_DTYPE_bf16 ? 0x1p-7 : tf32 ? 0x1p-9 : 1e-4;
-  for (int64_t i = 0; i < of->elements; i++) {
-    double a = element(of, want, i), b = element(of, got, i);
-    if (a == b || (isnan(a) && isnan(b))) continue;
-    double off = isfinite(a) && isfinite(b) && largest > 0 ? fabs(a - b) / (share * largest) : INFINITY;
-    if (off > worst) worst = off;
-  }
-  return worst;
-}
-
-/* Gives the device what the host has of everything that the instance touches. */
-static planc_status bring(comparison *c, int32_t instance) {
-  const planc_trace *trace = c->session.trace;
-  const planc_instance *at = &trace->instances[instance];
-  for (int32_t k = 0; k < at->n_accesses; k++) {
-    int32_t buffer = trace->accesses[at->first_access + k].buffer;
-    PLANC_TRY(c->backend->copy(c->device, 0, PLANRT_H2D, c->backend->arena(c->device) + c->offsets[buffer],
-                               planrt_host_backend.arena(c->host) + c->offsets[buffer], trace->buffers[buffer].bytes,
-                               NULL));
-  }
-  return NULL;
-}
-
-/* Its outputs, then its side effects. */
-static int32_t n_results(const planrt_call *call) {
-  return call->n_out + call->n_effects;
-}
-static const planrt_operand *result(const planrt_call *call, int32_t index) {
-  return index < call->n_out ? &call->out[index] : &call->effects[index - call->n_out];
-}
-
-static void report(comparison *c, const planrt_call *call, const char *what, int32_t output, double off) {
-  c->n_failures++;
-  printf("%s (%s) by %s: result %d %s", call->op->name, call->op->type, call->algorithm, output, what);
-  printf(off > 0 ? ", %.3g of what is allowed\n" : "\n", off);
-}
-
-/* Runs an algorithm on the device, with its workspace poisoned or as it is, and brings a result back. */
-static planc_status run_once(comparison *c, int32_t instance, planrt_call *call, bool poison, int32_t index,
-                             char *out) {
-  planrt_launch launch = {.step = {.learning_rate = 0.1}, .seed = 7};
-  const planrt_operand *from = result(call, index);
-  PLANC_TRY(bring(c, instance));
-  if (poison) PLANC_TRY(c->backend->poison(c->device, 0, call->workspace, call->workspace_bytes));
-  PLANC_TRY(c->backend->launch(c->device, 0, call, &launch, NULL));
-  PLANC_TRY(c->backend->copy(c->device, 0, PLANRT_D2H, out, from->data, from->bytes, NULL));
-  return c->backend->synchronize(c->device);
-}
-
-static planc_status compare_variant(comparison *c, int32_t instance, const planrt_call *host, planrt_call *call,
-                                    char *const *want) {
-  for (int32_t r = 0; r < n_results(call); r++) {
-    const planrt_operand *of = result(host, r);
-    if (!result(call, r)->data) continue;
-    PLANC_TRY(run_once(c, instance, call, true, r, c->scratch[0]));
-    PLANC_TRY(run_once(c, instance, call, false, r, c->scratch[1]));
-    if (memcmp(c->scratch[0], c->scratch[1], (size_t)of->bytes) != 0)
-      report(c, call, "has other bits the second time", r, 0);
-    double off = difference(host, of, least_scale(host), want[r], c->scratch[0]);
-    if (off > c->worst) c->worst = off;
-    if (off > 1) report(c, call, "differs from the host's", r, off);
-  }
-  c->n_calls++;
-  return NULL;
+static planrt_launch launch_of(void) {
+  return (planrt_launch){.step = {.learning_rate = 0.1}, .seed = 7};
 }
 
 /* Moves what an instance touches between the host's arena and `image`, which has room for all of it. */
@@ -234,9 +152,9 @@ static planc_status new_image(comparison *c, int32_t instance, char **out) {
 }
 
 /* Runs the op on the host and keeps what it puts out. */
-static planc_status run_host(comparison *c, planrt_call *host, char ***out_want) {
-  planrt_launch launch = {.step = {.learning_rate = 0.1}, .seed = 7};
-  char **want;
+static planc_status run_host(comparison *c, pair *p) {
+  planrt_launch launch = launch_of();
+  planrt_call *host = &p->host;
   int32_t count;
   PLANC_TRY(planrt_host_backend.variants(c->host, host, c->variants, &count));
   host->algorithm = c->variants[0].algorithm;
@@ -246,61 +164,149 @@ static planc_status run_host(comparison *c, planrt_call *host, char ***out_want)
   host->workspace = (char *)planc_align_up((int64_t)(intptr_t)workspace, PLANRT_ALIGNMENT);
   PLANC_TRY(planrt_host_backend.prepare(c->host, host));
   PLANC_TRY(planrt_host_backend.launch(c->host, 0, host, &launch, NULL));
-  PLANC_TRY(PLANC_NEW(&c->memory, out_want, n_results(host)));
-  want = *out_want;
-  for (int32_t r = 0; r < n_results(host); r++) {
-    const planrt_operand *from = result(host, r);
-    PLANC_TRY(PLANC_NEW(&c->memory, &want[r], from->bytes + 1));
-    if (from->data) memcpy(want[r], from->data, (size_t)from->bytes);
+  for (int32_t r = 0; r < p->n_results; r++) {
+    const planrt_operand *from = call_result(host, r);
+    if (from->data) memcpy(p->want[r], from->data, (size_t)from->bytes);
   }
   return NULL;
 }
 
+/* Runs an algorithm on the device, whose memory has then what the host's has, and brings its results back. */
+static planc_status run_device(comparison *c, const pair *p, bool poison, char *const *out) {
+  const planrt_backend *backend = c->backend;
+  const planc_trace *trace = c->session.trace;
+  const planc_instance *at = &trace->instances[p->instance];
+  planrt_launch launch = launch_of();
+  for (int32_t k = 0; k < at->n_accesses; k++) {
+    int32_t buffer = trace->accesses[at->first_access + k].buffer;
+    PLANC_TRY(backend->copy(c->device, 0, PLANRT_H2D, backend->arena(c->device) + c->offsets[buffer],
+                            planrt_host_backend.arena(c->host) + c->offsets[buffer], trace->buffers[buffer].bytes,
+                            NULL));
+  }
+  if (poison) PLANC_TRY(backend->poison(c->device, 0, p->device.workspace, p->device.workspace_bytes));
+  PLANC_TRY(backend->launch(c->device, 0, &p->device, &launch, NULL));
+  for (int32_t r = 0; r < p->n_results; r++) {
+    const planrt_operand *from = call_result(&p->device, r);
+    if (from->data) PLANC_TRY(backend->copy(c->device, 0, PLANRT_D2H, out[r], from->data, from->bytes, NULL));
+  }
+  return backend->synchronize(c->device);
+}
+
+/* --- Comparing -------------------------------------------------------------------------------------------------- */
+
+static void report(const pair *p, int32_t result, const char *what, double off) {
+  p->kind->failures++;
+  printf("%s (%s) by %s: result %d %s", p->host.op->name, p->kind->type, p->device.algorithm, result, what);
+  printf(off > 0 ? ", %.3g of what is allowed\n" : "\n", off);
+}
+
+static void compare_results(const comparison *c, const pair *p, const planrt_variant *by) {
+  for (int32_t r = 0; r < p->n_results; r++) {
+    const planrt_operand *of = call_result(&p->host, r);
+    if (!of->data) continue;
+    if (!c->once && by->deterministic && memcmp(p->got[0][r], p->got[1][r], (size_t)of->bytes) != 0)
+      report(p, r, "has other bits the second time", 0);
+    tolerance allowed = tolerance_noted(p->tolerances[r], by->notes);
+    difference off = tolerance_compare(&allowed, of, p->want[r], p->got[0][r]);
+    p->kind->worst.error = fmax(p->kind->worst.error, off.error);
+    p->kind->worst.allowed = fmax(p->kind->worst.allowed, off.allowed);
+    if (off.allowed > 1) report(p, r, "differs from the host's", off.allowed);
+  }
+}
+
 /* What a library lists may fail when it is run. */
-static planc_status prepare(comparison *c, planrt_call *call, bool *out_ready) {
-  planc_status status = c->backend->prepare(c->device, call);
+static planc_status prepare(comparison *c, pair *p, bool *out_ready) {
+  planc_status status = c->backend->prepare(c->device, &p->device);
   *out_ready = !status;
   if (planc_status_code(status) != PLANC_DEVICE)
-    return planc_context(status, "%s by %s", call->op->name, call->algorithm);
-  printf("%s (%s) by %s: left out: %s\n", call->op->name, call->op->type, call->algorithm,
-         planc_status_message(status));
+    return planc_context(status, "%s by %s", p->device.op->name, p->device.algorithm);
+  fprintf(stderr, "%s (%s) by %s: left out: %s\n", p->host.op->name, p->kind->type, p->device.algorithm,
+          planc_status_message(status));
   planc_status_free(status);
-  c->n_refused++;
+  p->kind->left_out++;
   return NULL;
+}
+
+static planc_status compare_variant(comparison *c, pair *p, const planrt_variant *by, bool *out_ready) {
+  p->device.algorithm = by->algorithm;
+  p->device.workspace = c->backend->arena(c->device) + c->bytes;
+  p->device.workspace_bytes = by->workspace_bytes;
+  PLANC_TRY(prepare(c, p, out_ready));
+  if (!*out_ready) return NULL;
+  PLANC_TRY(planc_context(run_device(c, p, true, p->got[0]), "%s by %s", p->host.op->name, by->algorithm));
+  if (!c->once) PLANC_TRY(run_device(c, p, false, p->got[1]));
+  compare_results(c, p, by);
+  p->kind->algorithms++;
+  return NULL;
+}
+
+static planc_status make_pair(comparison *c, int32_t instance, pair *p) {
+  *p = (pair){.instance = instance};
+  PLANC_TRY(make_call(c, instance, &p->host, &p->device));
+  p->n_results = call_results(&p->host);
+  char ***const rows[] = {&p->want, &p->got[0], &p->got[1]};
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    PLANC_TRY(PLANC_NEW(&c->memory, rows[k], p->n_results));
+    for (int32_t r = 0; r < p->n_results; r++)
+      PLANC_TRY(PLANC_NEW(&c->memory, &(*rows[k])[r], call_result(&p->host, r)->bytes + 1));
+  }
+  p->kind = tally_of(&c->tally, &p->host);
+  if (!p->kind) return planc_error(PLANC_OUT_OF_MEMORY, "kinds of calls");
+  return PLANC_NEW(&c->memory, &p->tolerances, p->n_results);
+}
+
+static planc_status find_tolerances(pair *p) {
+  for (int32_t r = 0; r < p->n_results; r++)
+    if (!tolerance_of(&p->host, r, p->want, &p->tolerances[r]))
+      return planc_error(PLANC_INTERNAL, "%s has no tolerance", p->kind->type);
+  return NULL;
+}
+
+static int compare_ranks(const void *a, const void *b) {
+  return ((const planrt_variant *)a)->rank - ((const planrt_variant *)b)->rank;
 }
 
 /* All of the backend's algorithms start from where the host's started; then all goes on from where that ended. */
 static planc_status compare_instance(comparison *c, int32_t instance) {
-  planrt_call host, call;
-  int32_t count, n_run = 0;
-  char *before, *after, **want;
-  PLANC_TRY(make_call(c, instance, &host, &call));
+  pair p;
+  int32_t count = 0, n_run = 0;
+  char *before, *after;
+  planc_status none;
+  PLANC_TRY(make_pair(c, instance, &p));
   PLANC_TRY(new_image(c, instance, &before));
   PLANC_TRY(new_image(c, instance, &after));
   move_image(c, instance, before, true);
-  PLANC_TRY(run_host(c, &host, &want));
+  PLANC_TRY(run_host(c, &p));
   move_image(c, instance, after, true);
   move_image(c, instance, before, false);
-  PLANC_TRY(c->backend->variants(c->device, &call, c->variants, &count));
-  for (int32_t v = 0; v < count; v++) {
-    call.algorithm = c->variants[v].algorithm;
-    call.workspace = c->backend->arena(c->device) + c->bytes;
-    call.workspace_bytes = c->variants[v].workspace_bytes;
+  PLANC_TRY(find_tolerances(&p));
+  PLANC_TRY(list_variants(c, c->device, &p.device, &count, &none));
+  qsort(c->variants, (size_t)count, sizeof *c->variants, compare_ranks);
+  for (int32_t v = 0; v < count && n_run < c->most; v++) {
     bool ready;
-    PLANC_TRY(prepare(c, &call, &ready));
+    PLANC_TRY(compare_variant(c, &p, &c->variants[v], &ready));
     n_run += ready;
-    if (ready && c->variants[v].deterministic) PLANC_TRY(compare_variant(c, instance, &host, &call, want));
   }
+  p.kind->calls++;
+  if (n_run == 0) {
+    p.kind->failures++;
+    printf("%s (%s): no algorithm can be run%s%s\n", p.host.op->name, p.kind->type, none ? ": " : "",
+           none ? planc_status_message(none) : "");
+  }
+  planc_status_free(none);
   move_image(c, instance, after, false);
-  return n_run > 0 ? NULL : planc_error(PLANC_DEVICE, "%s: no algorithm can be run", call.op->name);
+  return NULL;
 }
 
 static planc_status compare(comparison *c, const char *path, int64_t batch, int64_t n_rounds) {
   const char *derived;
-  int64_t rounds[64];
+  int64_t rounds[MOST_ROUNDS];
   PLANC_TRY(planc_graph_prepare(path, NULL, false, &c->graph, &derived));
+  if (batch == 0) batch = c->graph->batch;
+  if (batch < n_rounds)
+    return planc_error(PLANC_USAGE, "a batch of %lld in %lld rounds", (long long)batch, (long long)n_rounds);
   PLANC_TRY(set_up(c, batch, n_rounds, rounds));
-  PLANC_TRY(fill(c));
+  PLANC_TRY(samples_fill(&c->session, c->offsets, planrt_host_backend.arena(c->host)));
   for (int32_t i = 0; i < c->session.trace->n_instances; i++) {
     /* What an instance takes is given back. */
     planc_arena kept = c->memory;
@@ -313,21 +319,42 @@ static planc_status compare(comparison *c, const char *path, int64_t batch, int6
   return NULL;
 }
 
-int main(int argc, char **argv) {
-  comparison *c = calloc(1, sizeof *c);
-  long batch = argc > 3 ? strtol(argv[3], NULL, 10) : 0, rounds = argc > 4 ? strtol(argv[4], NULL, 10) : 1;
-  if (!c || batch < 1 || rounds < 1 || rounds > 64) {
-    fprintf(stderr, "usage: compare_backends BACKEND GRAPH BATCH [ROUNDS]\n");
-    return 2;
+/* --- The program ------------------------------------------------------------------------------------------------ */
+
+typedef struct arguments {
+  bool json, once;
+  const char *backend, *graph;
+  int64_t most, batch, rounds;
+} arguments;
+
+static bool read_option(int argc, char **argv, int *at, arguments *out) {
+  if (strcmp(argv[*at], "--json") == 0) {
+    out->json = true;
+  } else if (strcmp(argv[*at], "--once") == 0) {
+    out->once = true;
+    out->most = 1;
+  } else if (strcmp(argv[*at], "--most") == 0 && *at + 1 < argc) {
+    out->most = strtol(argv[++*at], NULL, 10);
+  } else {
+    return false;
   }
-  planc_status status = planrt_backend_find(argv[1], &c->backend);
-  c->session.backend = &planrt_host_backend;
-  if (!status) status = compare(c, argv[2], batch, rounds);
-  if (status) fprintf(stderr, "compare_backends: %s\n", planc_status_message(status));
-  printf("%s: %lld calls compared, %lld left out, worst %.3g of what is allowed, %lld failures\n", argv[2],
-         (long long)c->n_calls, (long long)c->n_refused, c->worst, (long long)c->n_failures);
-  int code = status || c->n_failures > 0 || c->n_calls == 0;
-  planc_status_free(status);
+  return out->most > 0;
+}
+
+static bool read_arguments(int argc, char **argv, arguments *out) {
+  *out = (arguments){.most = PLANRT_MAX_VARIANTS, .rounds = 1};
+  int at = 1;
+  for (; at < argc && argv[at][0] == '-'; at++)
+    if (!read_option(argc, argv, &at, out)) return false;
+  if (argc - at < 2 || argc - at > 4) return false;
+  out->backend = argv[at];
+  out->graph = argv[at + 1];
+  if (argc - at > 2) out->batch = strtol(argv[at + 2], NULL, 10);
+  if (argc - at > 3) out->rounds = strtol(argv[at + 3], NULL, 10);
+  return (argc - at < 3 || out->batch > 0) && out->rounds > 0 && out->rounds <= MOST_ROUNDS;
+}
+
+static void close_all(comparison *c) {
   if (c->device) c->backend->close(c->device);
   if (c->host) planrt_host_backend.close(c->host);
   planrt_user_close(&c->session);
@@ -335,6 +362,28 @@ int main(int argc, char **argv) {
   planc_arena_free(&c->session.memory);
   planc_arena_free(&c->memory);
   planc_graph_free(c->graph);
+  tally_free(&c->tally);
   free(c);
+}
+
+int main(int argc, char **argv) {
+  arguments given;
+  comparison *c = calloc(1, sizeof *c);
+  if (!c || !read_arguments(argc, argv, &given)) {
+    fprintf(stderr, "usage: compare_backends [--json] [--once] [--most N] BACKEND GRAPH [BATCH [ROUNDS]]\n");
+    free(c);
+    return 2;
+  }
+  c->once = given.once;
+  c->most = given.most;
+  planc_status status = planrt_backend_find(given.backend, &c->backend);
+  c->session.backend = &planrt_host_backend;
+  if (!status) status = compare(c, given.graph, given.batch, given.rounds);
+  if (status) fprintf(stderr, "compare_backends: %s\n", planc_status_message(status));
+  tally_print(&c->tally, given.graph, given.json);
+  tally_kind sum = tally_sum(&c->tally);
+  int code = status || sum.failures > 0 || sum.algorithms == 0;
+  planc_status_free(status);
+  close_all(c);
   return code;
 }
