@@ -354,7 +354,7 @@ class Whole(Case):
     def test_undisturbed(self):
         failed = [name for name, (outcome, _) in self.undisturbed.items() if outcome == "failed"]
         self.assertEqual(failed, [])
-        for name in ("numerics zoo f32", "lenet-digits-f32 profile", "lenet-digits-f32 resident", "lenet-digits-f32 modnn for 60 %",
+        for name in ("numerics zoo f32", "links", "lenet-digits-f32 profile", "lenet-digits-f32 resident", "lenet-digits-f32 modnn for 60 %",
                      "virtual memory vmm", "stand-ins lenet-digits-f32 --graph"):
             self.assertEqual(self.undisturbed[name][0], "passed", name)
 

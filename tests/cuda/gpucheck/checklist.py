@@ -3,7 +3,7 @@ hold them all."""
 
 import json
 
-from . import clocks, numerics, steps
+from . import clocks, links, numerics, steps
 from .plans import Job, Model
 from .sitting import Check
 
@@ -20,7 +20,7 @@ SHARES = (40, 70)  # per cent of what is live with everything resident
 SMALL_SHARES, FEW = (60, 90, 110), 4  # of a network whose parameters and workspaces are most of it; policies
 TWELVE = 12 << 30
 VIRTUAL = {"vmm": ("--placement", "vmm", "--chunk", "2M"), "paged": ("--placement", "paged")}
-DIGITS, IMAGES = ("lenet-digits", 5, 2), ("tiny-transformer", 3, 1)  # graph, batch, rounds
+DIGITS, PIXELS = ("lenet-digits", 5, 2), ("tiny-transformer", 3, 1)  # graph, batch, rounds
 
 
 def policies(commands, tools):
@@ -43,15 +43,14 @@ def device(context):
     context.keep("device.txt")
 
 
-def numerics_of(tools, precision, minutes, with_zoo=True):
-    for name, batch, rounds in (DIGITS, IMAGES):
-        yield Check(f"numerics {name} {precision}", minutes[0], numerics.compare, (tools.graph(name), precision, batch, rounds))
-    if with_zoo:
-        yield Check(f"numerics zoo {precision}", minutes[1], numerics.zoo, (precision,))
+def numerics_of(tools, precision, minutes):
+    for name, batch, rounds in (DIGITS, PIXELS):
+        yield Check(f"numerics {name} {precision}", minutes, numerics.model, (tools.graph(name), precision, batch, rounds))
+    yield Check(f"numerics zoo {precision}", minutes, numerics.zoo, (precision,))
 
 
 def sanitizers(tools, minutes):
-    sources = [(tools.graph(name), (batch, rounds)) for name, batch, rounds in (DIGITS, IMAGES)]
+    sources = [(tools.graph(name), (batch, rounds)) for name, batch, rounds in (DIGITS, PIXELS)]
     for tool, needed in zip(("memcheck", "racecheck"), minutes, strict=True):
         yield Check(tool, needed, numerics.sanitize, (tool, sources))
 
@@ -94,8 +93,10 @@ def pytorch(model, minutes, *modes):
 
 def full(tools, names, described):
     yield Check("device", 0.1, device)
-    yield from numerics_of(tools, "f32", (0.2, 0.6))
-    yield from sanitizers(tools, (0.8, 0.6))
+    yield from numerics_of(tools, "f32", 0.2)
+    yield Check("numerics ops", 0.5, numerics.ops)
+    yield from sanitizers(tools, (1.0, 0.6))
+    yield Check("links", 0.4, links.links, ("8G",))
 
     yield profile(RESNET, 1.2)
     yield resident(RESNET, 0.7, described)
@@ -119,9 +120,10 @@ def full(tools, names, described):
     yield resident(TRANSFORMER, 0.3, described)
 
     yield from virtual(RESNET, 0.4)
-    yield from numerics_of(tools, "bf16", (0.2, 0.6))
-    yield from numerics_of(tools, "tf32", (0.2, 0.6))
-    yield Check("numerics resnet50 f32", 0.6, numerics.compare, (tools.graph("resnet50"), "f32", 2, 1))
+    yield from numerics_of(tools, "bf16", 0.2)
+    yield from numerics_of(tools, "tf32", 0.2)
+    yield Check("numerics large", 0.8, numerics.large)
+    yield Check("numerics resnet50 f32", 0.6, numerics.model, (tools.graph("resnet50"), "f32", 2, 1))
     yield from stand_ins(RESNET, 0.3)
     yield Check("drift", 1.3, steps.drift, (steps.resident_job(RESNET), 60), ("resnet50-f32 profile",),
                 (steps.resident_job(RESNET),))
@@ -130,7 +132,8 @@ def full(tools, names, described):
 def small(tools, names, described):
     """The same with networks that take no time, for trying this out."""
     yield Check("device", 0.1, device)
-    yield from numerics_of(tools, "f32", (0.1, 0.3))
+    yield from numerics_of(tools, "f32", 0.1)
+    yield Check("links", 0.1, links.links, ("16M",))
     yield profile(LENET, 0.1)
     yield resident(LENET, 0.1, described)
     yield planned("lenet-digits-f32 modnn for 60 %", Job(LENET, "modnn", shares=(60,)), 0.1, whole=True)

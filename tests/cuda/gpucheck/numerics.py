@@ -6,53 +6,78 @@ import re
 import shutil
 
 from .commands import Failure, Unfit, last_words
+from .plans import read
 
 SANITIZERS = ("/usr/local/cuda/bin/compute-sanitizer",)
 
 
-def train(context, source, name, precision):
+def train(context, source, precision):
+    """A training graph in a precision; its path."""
+    name = os.path.splitext(os.path.basename(source))[0]
     path = context.state.path("graphs", f"{name}-{precision}.yaml")
     context.commands.must(context.tools.planc, "train", source, "--precision", precision, "-o", path)
     return path
 
 
-def compare(context, source, precision, *sizes, seconds=30):
+def compare(context, path, *sizes, options=(), seconds=30):
     """Every op with every algorithm against the host, bits repeatable. `sizes`: batch and rounds."""
-    name = os.path.splitext(os.path.basename(source))[0]
-    path = train(context, source, name, precision)
-    done = context.commands.run(context.tools.compare, "cuda", path, *sizes, seconds=seconds)
-    lines = done.stdout.strip().splitlines()
-    told = lines[-1].split(": ", 1)[-1] if lines else last_words(done.stderr)
-    context.row(f"{name} {precision} as on the host", done.returncode == 0, told=told,
-                **({"first": lines[0]} if done.returncode and lines else {}))
+    done = context.commands.run(context.tools.compare, "--json", *options, "cuda", path, *sizes, seconds=seconds)
+    told = read(done.stdout) if done.returncode in (0, 1) and done.stdout.strip() else {"calls": 0}
+    if told["calls"] == 0:
+        raise Failure(f"compare_backends: exit {done.returncode}: {last_words(done.stderr)}")
+    wrong = [f"{kind['type']} {kind['dtypes']}" for kind in told["kinds"] if kind["failures"]]
+    context.row(os.path.splitext(os.path.basename(path))[0], done.returncode == 0,
+                **{key: told[key] for key in ("calls", "algorithms", "left_out", "failures", "of_allowed")},
+                **({"wrong": ", ".join(wrong)} if wrong else {}))
+
+
+def model(context, source, precision, *sizes, seconds=30):
+    compare(context, train(context, source, precision), *sizes, seconds=seconds)
 
 
 def zoo(context, precision):
-    """Small graphs that have every op between them."""
-    sources = sorted(glob.glob(os.path.join(context.tools.zoo, "*.yaml")))
-    if not sources:
-        raise Failure(f"there are no graphs in {context.tools.zoo}")
-    for source in sources:
-        compare(context, source, precision)
+    """Small models with what other graphs have not."""
+    for source in found(context, "*.yaml"):
+        model(context, source, precision, 4, 2)
+
+
+def ops(context):
+    """Every op, dtype and layout that the backend has, in one round and in a later one."""
+    for path in found(context, "ops/*.yaml"):
+        compare(context, path, 3, 2)
+
+
+def large(context):
+    """More bytes and blocks than 31 bits count."""
+    for path in found(context, "large/*.yaml"):
+        compare(context, path, seconds=60)
+
+
+def found(context, pattern):
+    paths = sorted(glob.glob(os.path.join(context.tools.zoo, pattern)))
+    if not paths:
+        raise Failure(f"there are no graphs {os.path.join(context.tools.zoo, pattern)}")
+    return paths
 
 
 def sanitize(context, tool, sources):
-    """The same under compute-sanitizer. Races are looked for in our own kernels."""
+    """The same under compute-sanitizer, each op once. Races are looked for in our own kernels."""
     program = shutil.which("compute-sanitizer") or next(filter(os.path.exists, SANITIZERS), None)
     if not program:
         raise Unfit("there is no compute-sanitizer")
+    graphs = [(train(context, source, "f32"), sizes) for source, sizes in sources]
+    graphs += [(path, (2,)) for path in found(context, "ops/*.yaml")]
     ours = ["--kernel-regex", "kns=planrt"] if tool == "racecheck" else []
-    for source, sizes in sources:
-        name = os.path.splitext(os.path.basename(source))[0]
-        path = train(context, source, name, "f32")
+    for path, sizes in graphs:
         # Newer libraries ask older drivers for what they lack, and go on without: that is no error of ours.
         done = context.commands.run(program, "--tool", tool, "--report-api-errors", "no", "--error-exitcode", 9, *ours,
-                                    context.tools.compare, "cuda", path, *sizes, seconds=60)
+                                    context.tools.compare, "--once", "cuda", path, *sizes, seconds=60)
         said = done.stdout + done.stderr
         if "Device not supported" in said:
             raise Unfit("compute-sanitizer does not support this device here")
-        found = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", said)
-        context.row(f"{tool} {name}", done.returncode == 0, told=found[-1] if found else last_words(said, 200))
+        told = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", said)
+        context.row(f"{tool} {os.path.splitext(os.path.basename(path))[0]}", done.returncode == 0,
+                    told=told[-1] if told else last_words(said, 200))
 
 
 def stand_ins(context, job, options):
