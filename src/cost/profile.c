@@ -215,7 +215,22 @@ static planc_status check_version(const planc_json *root) {
 }
 
 static planc_status read_profile(const planc_json *root, planc_profile *profile) {
-  enum { VERSION, MACHINE, DEVICE, COMPUTE, EFFICIENCY, MULTIPLY, ORIGIN, OPS, LINKS, LOADS, REFUSED, MODEL, GRAPH_HASH, N };
+  enum {
+    VERSION,
+    MACHINE,
+    DEVICE,
+    COMPUTE,
+    EFFICIENCY,
+    MULTIPLY,
+    ORIGIN,
+    OPS,
+    LINKS,
+    LOADS,
+    REFUSED,
+    MODEL,
+    GRAPH_HASH,
+    N
+  };
   static const planc_json_key keys[N] = {
       [VERSION] = {"planc-profile", false},
       [DEVICE] = {"device", false},
