@@ -63,7 +63,7 @@ typedef struct planrt_device_info {
   char dtypes[32];    /* of float operands */
   int64_t memory_bytes;
   int64_t cache_bytes; /* that its memory is read and written through; 0: not told */
-  int32_t processors; /* multiprocessors; of the host its processors */
+  int32_t processors;  /* multiprocessors; of the host its processors */
 } planrt_device_info;
 
 /* When a piece of work ran, on the device's clock. */

@@ -165,8 +165,8 @@ static planc_status exclude(const planc_arguments *arguments, const char *one, c
 
 /* A bare run has nothing but calls and copies, which make the same values again and again. */
 static planc_status exclude_from_bare(const planc_arguments *arguments) {
-  static const char *const others[] = {"data",       "graph",      "save",   "resume", "watch", "trace", "verify",
-                                       "synthetic", "sequential", "interleave", "jitter", "poison"};
+  static const char *const others[] = {"data",   "graph",     "save",       "resume",     "watch",  "trace",
+                                       "verify", "synthetic", "sequential", "interleave", "jitter", "poison"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) PLANC_TRY(exclude(arguments, "bare", others[i]));
   return NULL;
 }

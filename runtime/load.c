@@ -246,7 +246,8 @@ static planc_status load_instr(loader *l, const planc_instr *instr, int32_t inde
   }
   if (instr->op == PLANC_INSTR_release) return load_release(l, instr, &action);
   bool bare = l->session->options.bare;
-  action.stream = bare ? 0 : instr->stream;
+  action.stream = instr->stream;
+  if (bare) action.stream = 0;
   PLANC_TRY(load_on_stream(l, instr, body, &action));
   if (!bare || (action.kind != PLANRT_RECORD && action.kind != PLANRT_WAIT)) emit(l, &action);
   return NULL;

@@ -54,7 +54,8 @@ typedef struct planrt_op_options {
   int64_t warm_ns;    /* iterations run back to back for so long before any is timed */
   int32_t most;       /* algorithms of each op, see planrt_shortlist; 0: all */
   int32_t first_pass; /* those before it are left out */
-  const volatile sig_atomic_t *stop; /* when it is not 0 measuring ends early, and the pass it is in counts as not run */
+  const volatile sig_atomic_t
+      *stop; /* when it is not 0 measuring ends early, and the pass it is in counts as not run */
   /* Given each pass when it has been run. */
   planc_status (*passed)(void *user, const planrt_pass *pass);
   void (*progress)(void *user, int32_t done, int32_t of); /* passes; or NULL */
@@ -141,9 +142,9 @@ planc_status planrt_measure_links(const planrt_backend *backend, int64_t link_by
 planc_link planrt_fit_link(int32_t n, const int64_t *times_ns, int64_t *out_misfit_ppm);
 
 typedef struct planrt_link_rates {
-  int64_t bytes;                              /* copied in each direction */
-  int64_t alone_bytes_per_s[2];               /* by direction */
-  int64_t both_bytes_per_s;                   /* of both directions together, at once */
+  int64_t bytes;                            /* copied in each direction */
+  int64_t alone_bytes_per_s[2];             /* by direction */
+  int64_t both_bytes_per_s;                 /* of both directions together, at once */
   int64_t memory_bytes, memory_bytes_per_s; /* copied within the device; read and written */
 } planrt_link_rates;
 

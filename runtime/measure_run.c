@@ -73,7 +73,8 @@ static planc_status time_beside_copies(bench *b, int64_t link_bytes_per_s, doubl
   planrt_background *copies[2] = {NULL, NULL};
   planc_status status = NULL;
   for (int d = 0; !status && d < 2; d++)
-    status = planrt_background_copy(b->options->backend, d == 0 ? PLANRT_H2D : PLANRT_D2H, link_bytes_per_s, &copies[d]);
+    status =
+        planrt_background_copy(b->options->backend, d == 0 ? PLANRT_H2D : PLANRT_D2H, link_bytes_per_s, &copies[d]);
   if (!status) status = time_ops(b, out_ns);
   for (int d = 0; d < 2; d++) {
     planc_status stopped = planrt_background_stop(copies[d]);

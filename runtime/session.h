@@ -158,8 +158,8 @@ planc_status planrt_resident_load(planrt_resident *resident, const planrt_sessio
  * digests[i] the hash of what it put out; either may be NULL. */
 planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
                                  planrt_feed feed, void *user, planrt_span *spans, uint64_t *digests);
-/* The parts of that. Samples may also be brought once, of a session that has them all (same_samples) and the same trace,
- * and instances [first, first + n) enqueued again and again: they may not have run yet when this returns. */
+/* The parts of that. Samples may also be brought once, of a session that has them all (same_samples) and the same
+ * trace, and instances [first, first + n) enqueued again and again: they may not have run yet when this returns. */
 planc_status planrt_resident_bring(planrt_resident *resident, const planrt_session *session);
 planc_status planrt_resident_enqueue(planrt_resident *resident, int32_t first, int32_t n, const planrt_launch *launch,
                                      planrt_span *spans, uint64_t *digests);

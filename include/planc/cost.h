@@ -25,7 +25,7 @@ typedef struct planc_device {
   int32_t in_flight;      /* launched ops that may wait on the device */
   planc_link h2d, d2h;
   int64_t duplex_ppm;   /* a copy's speed while the other direction copies too */
-  int64_t slowdown_ppm; /* how much longer compute takes while one direction copies */
+  int64_t slowdown_ppm; /* how much longer compute takes while copies run, in one direction or both */
 } planc_device;
 
 /* One way to run an op at one batch. */

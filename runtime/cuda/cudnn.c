@@ -404,7 +404,7 @@ static planc_status pack(planrt_cudnn_plan *plan, const planrt_call *call, int64
  * that would not do for both. */
 static planc_status prepare(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
                             const config *from, planrt_cudnn_plan *plan, int64_t *out_workspace) {
-  int64_t bytes;
+  int64_t bytes = 0;
   bool adds = call->out[0].accumulate;
   *out_workspace = 0;
   if (can_add(call)) PLANC_TRY(measure_one(cudnn, filter, call, from, !adds, out_workspace));

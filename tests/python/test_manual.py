@@ -152,7 +152,7 @@ class Json(unittest.TestCase):
         with linked_folder() as folder:
             run("planc plan graphs/lenet-digits.yaml --budget 400K -o x.plan", cwd=folder)
             printed = [json.loads(run(f"planrun {command} --json", cwd=folder).stdout.splitlines()[-1])
-                       for command in ("exec x.plan", "info")]
+                       for command in ("exec x.plan", "info --links 1", "info")]
         self.assertEqual(described, {answer["planrun"]: keys_of(answer) for answer in printed})
 
 

@@ -43,8 +43,7 @@ START_TEST(a_line_is_found_again) {
   for (int32_t s = 0; s < PLANRT_LINK_SIZES; s++) times[s] = planc_link_ns(&links[_i % 4], planrt_link_sizes[s]);
   planc_link got = planrt_fit_link(_i < 4 ? PLANRT_LINK_SIZES : 5, times, &misfit);
   ck_assert_int_le(misfit, 1000);
-  ck_assert_int_le(llabs(got.bytes_per_second - links[_i % 4].bytes_per_second),
-                   links[_i % 4].bytes_per_second / 1000);
+  ck_assert_int_le(llabs(got.bytes_per_second - links[_i % 4].bytes_per_second), links[_i % 4].bytes_per_second / 1000);
   ck_assert_int_le(llabs(got.latency_ns - links[_i % 4].latency_ns), 10 + links[_i % 4].latency_ns / 1000);
 }
 END_TEST
@@ -355,7 +354,7 @@ START_TEST(the_best_are_kept) {
       {.algorithm = "best", .workspace_bytes = 70, .rank = 0},
       {.algorithm = "second", .workspace_bytes = 70, .rank = 1},
   };
-  static const char *const in_turn[] = {"least",  "sure, best", "sure, least", "best",
+  static const char *const in_turn[] = {"least", "sure, best", "sure, least", "best",
                                         "small", "second",     "beaten",      "sure"};
   enum { N = sizeof all / sizeof *all };
   for (int32_t most = 0; most <= N + 1; most++) {
@@ -443,8 +442,7 @@ START_TEST(profiles_hold_what_was_measured) {
   ok(planrt_profile_compose(&head, graph, pieces, &tree));
   ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "loads")), 1);
   planc_profile *profile = parse(tree);
-  const cJSON *alone =
-      cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "links"), "d2h"), "alone");
+  const cJSON *alone = cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "links"), "d2h"), "alone");
   ck_assert_int_eq(cJSON_GetArraySize(alone), 7);
   ck_assert_int_eq(planc_profile_device(profile)->launch_ns, 90);
   ck_assert_int_eq(planc_profile_device(profile)->slowdown_ppm, 30000);
