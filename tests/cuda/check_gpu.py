@@ -19,7 +19,6 @@ LeNet instead, for trying this out."""
 
 import argparse
 import concurrent.futures
-import glob
 import json
 import os
 import re
@@ -28,6 +27,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from gpucheck import environment
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUNDLED = os.path.exists(os.path.join(HERE, "bin", "planrun"))
@@ -39,33 +40,20 @@ WITHIN = 0.03  # of the time predicted
 OVERHEAD = 0.01
 LONG_NS = 500e6  # of iterations of which few are enough
 
-
-def libraries():
-    """Where CUDA's and cuDNN's shared libraries may be: the toolkit's folders, and Python's packages."""
-    folders = [os.path.join(BUILD, "..", "lib")] if BUNDLED else []
-    for home in ("CUDNN_HOME", "CUDA_HOME"):
-        if home in os.environ:
-            folders += [os.path.join(os.environ[home], name) for name in ("lib64", "lib")]
-    folders += ["/usr/local/cuda/lib64", "/usr/local/cuda/lib"]
-    for path in sys.path:
-        folders += sorted(glob.glob(os.path.join(path, "nvidia", "*", "lib")))
-    return [folder for folder in folders if os.path.isdir(folder)]
-
-
 PROFILES = os.path.join(ROOT, "profiles")
-PATHS = libraries() + [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path]
+PATHS = environment.library_folders(BUILD)
 DEADLINE = None
 
 
 def run(*command, timeout=300, profiles=PROFILES, ours=True):
     """Runs a program; others than ours must not see our choice of libraries. Nothing outlasts the deadline by much."""
-    environment = os.environ
+    variables = os.environ
     if ours:
-        environment = {"PLANRT_PLUGINS": BUILD, **os.environ, "PLANC_PROFILES": profiles,
+        variables = {"PLANRT_PLUGINS": BUILD, **os.environ, "PLANC_PROFILES": profiles,
                        "LD_LIBRARY_PATH": ":".join(PATHS)}
     if DEADLINE:
         timeout = max(5, min(timeout, DEADLINE - time.monotonic()))
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, env=environment,
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, env=variables,
                           timeout=timeout)
 
 

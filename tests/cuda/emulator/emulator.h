@@ -14,6 +14,7 @@
  *   EMULATED_CUDA_ARCH=90     compute capability
  *   EMULATED_CUDA_MEMORY=N    bytes of device memory
  *   EMULATED_CUDA_FAIL=F:N    the N-th call of function F fails (out of memory where it allocates)
+ *   EMULATED_CUDNN_CUDA=V     the CUDA that cuDNN is made for
  *   EMULATED_CUDNN_FAILS=E    plans of cuDNN's engine E can be made, and fail when they are executed
  *   EMULATED_CUDA_PROTECT=1   host code that touches device memory faults
  *   EMULATED_CUDA_STRICT=1    misuse and leaks make the process exit with 99; PROTECT as well
