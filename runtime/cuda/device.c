@@ -36,6 +36,16 @@ static planc_status find_device(void) {
   return planrt_cuda_status(code, "cudaGetDeviceCount");
 }
 
+/* cuDNN has one name for all releases of CUDA, and its packages stand in one place: it may be another's. */
+static planc_status check_cudnn(void) {
+  int runtime = 0;
+  size_t made_for = cudnnGetCudartVersion();
+  CUDA_TRY(cudaRuntimeGetVersion(&runtime));
+  if ((int)made_for / 1000 == runtime / 1000) return NULL;
+  return planc_error(PLANC_DEVICE, "cuDNN is made for CUDA %zu.%zu, and this plug-in for %d.%d", made_for / 1000,
+                     made_for % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+}
+
 static planc_status read_arch(int32_t *out) {
   int major = 0, minor = 0;
   CUDA_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
@@ -48,6 +58,7 @@ planc_status planrt_cuda_info(planrt_device_info *out) {
   struct cudaDeviceProp properties;
   int driver = 0, runtime = 0;
   size_t cudnn = cudnnGetVersion(), blas = cublasLtGetVersion();
+  PLANC_TRY(check_cudnn());
   PLANC_TRY(find_device());
   CUDA_TRY(cudaGetDeviceProperties(&properties, 0));
   CUDA_TRY(cudaDriverGetVersion(&driver));

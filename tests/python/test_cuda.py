@@ -89,7 +89,8 @@ class WithoutDevice(Case):
     def test_every_reason_has_its_words(self):
         for environment, said in (({"EMULATED_CUDA_DRIVER": "none"}, "no NVIDIA driver"),
                                   ({"EMULATED_CUDA_DRIVER": "12040"}, "made for CUDA 12.4, and this plug-in for 13.0"),
-                                  ({"EMULATED_CUDA_DEVICES": "0"}, "an NVIDIA driver, but no device")):
+                                  ({"EMULATED_CUDA_DEVICES": "0"}, "an NVIDIA driver, but no device"),
+                                  ({"EMULATED_CUDNN_CUDA": "12090"}, "cuDNN is made for CUDA 12.9, and this plug-in for 13.0")):
             done = emulated("planrun", "info", **environment)
             self.assertIn("backend cuda: not available: " + said, done.stdout.replace("the NVIDIA driver is ", ""))
 

@@ -18,6 +18,7 @@
  *                             `die` kills the process (SIGKILL), `corrupt` flips a bit of what it puts out (where it
  *                             puts out nothing, the next one's), `sticky` ends the context with an illegal address:
  *                             every later call fails, and nothing that is enqueued is done
+ *   EMULATED_CUDNN_CUDA=V     the CUDA that cuDNN is made for
  *   EMULATED_CUDNN_FAILS=E    plans of cuDNN's engine E can be made, and fail when they are executed
  *   EMULATED_CUDA_PROTECT=1   host code that touches device memory faults
  *   EMULATED_CUDA_STRICT=1    misuse and leaks make the process exit with 99; PROTECT as well
