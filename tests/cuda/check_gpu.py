@@ -57,20 +57,15 @@ class Tools:
 
 
 def tools_here():
-    if os.path.exists(os.path.join(HERE, "bin", "planrun")):
-        root, build, compare, zoo = HERE, os.path.join(HERE, "bin"), "compare_backends", "zoo"
-    else:
-        root = os.path.dirname(os.path.dirname(HERE))
-        build, compare, zoo = os.path.join(root, os.environ.get("BUILD", "build")), "cuda/compare_backends", "tests/cuda/zoo"
-    return Tools(os.path.join(build, "planc"), os.path.join(build, "planrun"), os.path.join(build, compare),
-                 os.path.join(root, "graphs"), os.path.join(root, "profiles"), os.path.join(root, zoo), build)
+    root, build = environment.root_folder(), environment.build_folder()
+    planc, planrun, compare = (environment.program(build, name) for name in environment.PROGRAMS)
+    return Tools(planc, planrun, compare, os.path.join(root, "graphs"), os.path.join(root, "profiles"),
+                 os.path.join(HERE, "zoo"), build)
 
 
 def environment_of(tools):
-    folders = environment.library_folders(tools.build)
-    folders += [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path]
     return {"PLANRT_PLUGINS": os.environ.get("PLANRT_PLUGINS", tools.build), "PLANC_PROFILES": tools.profiles,
-            "LD_LIBRARY_PATH": ":".join(folders)}
+            "LD_LIBRARY_PATH": ":".join(environment.library_folders(tools.build))}
 
 
 @dataclasses.dataclass(frozen=True)
