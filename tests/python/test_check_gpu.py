@@ -360,7 +360,7 @@ class Whole(Case):
 
     def test_checks_that_hang_die_and_are_wrong(self):
         faults = {"stand-ins lenet-digits-f32": "hang:2@20", "lenet-digits-f32 modnn for 60 %": "die:40",
-                  "numerics lenet-digits f32": "corrupt:101", "lenet-digits-f32 profile": "sticky:50"}
+                  "numerics lenet-digits f32": "corrupt:106", "lenet-digits-f32 profile": "sticky:50"}
         self.call("--minutes", "1000", *(f"--fault={name}={fault}" for name, fault in faults.items()), code=0)
         self.assertEqual(self.end(), self.undisturbed)
         records = self.records()
@@ -397,7 +397,7 @@ class Whole(Case):
                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                  env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED})
         for line in child.stdout:
-            if "numerics lenet-digits f32" in line:
+            if "numerics tiny-transformer f32" in line:
                 break
         child.send_signal(signal.SIGTERM)
         child.stdout.read()

@@ -12,7 +12,7 @@ RESNET_BF16 = Model("resnet50", 256, "256", precision="bf16", nhwc=True)
 RESNET_TF32 = Model("resnet50", 256, "256", precision="tf32")
 VGG = Model("vgg16", 256, "64,128,256", repetitions=2)
 TRANSFORMER = Model("tiny-transformer", 4096, "4096", optimizer="adam")
-LENET = Model("lenet-digits", 64, "16,64", optimizer="momentum", repetitions=1)
+LENET = Model("lenet-digits", 16, "4,16", optimizer="momentum", repetitions=1)
 
 # Policies that recompute and swap, then those that do either; what is not named comes last.
 FIRST = ("superneurons", "capuchin", "tensile", "chen", "cheap", "modnn", "window", "vdnn-all", "vdnn-dyn")
