@@ -54,6 +54,7 @@ typedef struct profiling {
   cJSON *pieces;  /* an array */
   cJSON *reasons; /* for which ops have been left out: the keys of an object */
   FILE *file;     /* the pieces' */
+  int64_t loaded_bytes; /* of code, by this process */
   char doing[64];
 } profiling;
 
@@ -272,7 +273,7 @@ static void show_refused(void *user, const char *op, const char *algorithm, plan
 }
 
 static planc_status measure_ops(profiling *p, int64_t batch, int32_t most_passes, planrt_op_times *times,
-                                int64_t *taken) {
+                                planrt_memory_taken *taken) {
   planrt_op_options how = {.backend = p->backend,
                            .graph = p->graph,
                            .batch = batch,
@@ -283,7 +284,7 @@ static planc_status measure_ops(profiling *p, int64_t batch, int32_t most_passes
                            .user = p,
                            .most_passes = most_passes,
                            .refused = show_refused,
-                           .taken_bytes = taken};
+                           .taken = taken};
   return planrt_measure_ops(&how, times);
 }
 
@@ -292,10 +293,12 @@ static planc_status measure_batch(profiling *p, int64_t load_ppm, int64_t batch)
   planrt_op_times times = {0};
   snprintf(p->doing, sizeof p->doing, "batch %lld, load %lld %%", (long long)batch, (long long)(load_ppm / PERCENT));
   PLANC_TRY(planrt_background_load(p->backend, load_ppm, &background));
-  int64_t taken = 0;
+  planrt_memory_taken taken = {.loaded_bytes = p->loaded_bytes};
   planc_status status = measure_ops(p, batch, 0, &times, background ? NULL : &taken);
   planc_status_free(planrt_background_stop(background));
-  if (!status && !interrupted) status = keep(p, planrt_piece_of_ops(p->graph, load_ppm, batch, &times, taken));
+  if (!status && !interrupted) status = keep(p, planrt_piece_of_ops(p->graph, load_ppm, batch, &times, &taken));
+  p->loaded_bytes = taken.loaded_bytes;
+  VEC_FREE(&taken.code);
   VEC_FREE(&times);
   return status;
 }

@@ -39,6 +39,17 @@ typedef struct planrt_op_time {
 } planrt_op_time;
 typedef VEC(planrt_op_time) planrt_op_times;
 
+/* What the device takes beside the arena. */
+typedef struct planrt_code_size {
+  char algorithm[128];
+  int64_t bytes; /* more than before its calls were prepared, which loads its code */
+} planrt_code_size;
+typedef struct planrt_memory_taken {
+  int64_t beside_bytes; /* the most with everything ready, less `loaded_bytes` */
+  int64_t loaded_bytes; /* by this process so far; kept for the next measurement */
+  VEC(planrt_code_size) code;
+} planrt_memory_taken;
+
 typedef struct planrt_op_options {
   const planrt_backend *backend;
   const planc_graph *graph;
@@ -51,7 +62,7 @@ typedef struct planrt_op_options {
   int32_t most_passes; /* 0: as many as an op has algorithms */
   /* Told of an algorithm that the library has and the device does not run: it is left out. Or NULL. */
   void (*refused)(void *user, const char *op, const char *algorithm, planc_status why);
-  int64_t *taken_bytes; /* raised to what the device had taken beside the arena with everything ready; or NULL */
+  planrt_memory_taken *taken; /* raised by what is prepared; or NULL */
 } planrt_op_options;
 
 /* Measures every op with every algorithm at one batch. Ops run in the order of an iteration, everything resident, so

@@ -1,5 +1,6 @@
 /* Times of ops (measure.h). */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,6 +189,30 @@ static bool run_instead(void *user, int32_t instance, planc_status why, planrt_c
   return choose(from, v, choice);
 }
 
+/* What an algorithm's calls make the device take in all. */
+static planc_status count_code(void *user, const char *algorithm, int64_t bytes) {
+  planrt_memory_taken *taken = ((const bench *)user)->options->taken;
+  taken->loaded_bytes += bytes;
+  for (int64_t c = 0; c < taken->code.len; c++) {
+    if (strcmp(taken->code.data[c].algorithm, algorithm) != 0) continue;
+    taken->code.data[c].bytes += bytes;
+    return NULL;
+  }
+  planrt_code_size size = {.bytes = bytes};
+  snprintf(size.algorithm, sizeof size.algorithm, "%s", algorithm);
+  VEC_PUSH(&taken->code, size);
+  return NULL;
+}
+
+static planc_status count_taken(const bench *b, const planrt_resident *resident) {
+  planrt_memory_taken *taken = b->options->taken;
+  int64_t now = 0;
+  if (!taken) return NULL;
+  PLANC_TRY(planrt_resident_taken(resident, &now));
+  if (now - taken->loaded_bytes > taken->beside_bytes) taken->beside_bytes = now - taken->loaded_bytes;
+  return NULL;
+}
+
 /* Runs pass `pass`, in which every op has its algorithm of that number, or its last. */
 static planc_status run_pass(bench *b, int32_t pass, planrt_op_times *out) {
   const planrt_op_options *options = b->options;
@@ -201,10 +226,11 @@ static planc_status run_pass(bench *b, int32_t pass, planrt_op_times *out) {
                                  .deterministic = options->deterministic,
                                  .workspace_bytes = b->workspace_bytes,
                                  .instead = run_instead,
+                                 .loaded = options->taken ? count_code : NULL,
                                  .user = b};
   if (is_parallel(b)) how.streams = PLANRT_MAX_TOGETHER;
   PLANC_TRY(planrt_resident_new(&how, &resident));
-  planc_status status = planrt_resident_taken(resident, options->taken_bytes);
+  planc_status status = count_taken(b, resident);
   if (!status) status = planrt_resident_load(resident, &b->session);
   int32_t done = 0;
   for (int32_t r = -1; !status && r < options->repetitions && !(options->stop && *options->stop); r++, done++) {

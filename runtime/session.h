@@ -145,6 +145,9 @@ typedef struct planrt_resident_options {
   /* Gives another choice for an instance whose own cannot be run on this device; false: there is none, and `why` ends
    * it all, as where this is NULL. */
   bool (*instead)(void *user, int32_t instance, planc_status why, planrt_choice *choice);
+  /* Told how much more the device has taken since a call with an algorithm was prepared, whether that succeeded or not:
+   * it keeps the code that has been loaded. Or NULL. */
+  planc_status (*loaded)(void *user, const char *algorithm, int64_t bytes);
   void *user;
 } planrt_resident_options;
 planc_status planrt_resident_new(const planrt_resident_options *options, planrt_resident **out);

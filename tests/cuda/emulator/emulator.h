@@ -6,6 +6,8 @@
  * alone, when a call synchronises, now and then when a call enqueues, and when the program makes no calls for a while.
  * One seed gives one order to a program with one thread.
  *
+ * Code is loaded lazily: what a kernel of the libraries runs with takes device memory from its first launch on.
+ *
  * Environment, read at the first call:
  *   EMULATED_CUDA_SEED=N      the order
  *   EMULATED_CUDA_DEVICES=0   no device

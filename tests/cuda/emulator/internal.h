@@ -102,6 +102,8 @@ bool on_device(const void *at, size_t bytes);
 
 /* Device memory that the driver and the libraries take for themselves. */
 void take_device_bytes(int64_t bytes);
+/* Takes memory for a kernel's code when it is asked for first, and gives it back never; false where none is left. */
+bool load_code(const std::string &kernel, int64_t bytes);
 /* Whether so much is left. */
 bool device_has(size_t bytes);
 void report_memory_leaks();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "internal.h"
 
@@ -11,6 +12,7 @@ namespace emulator {
 
 namespace {
 
+constexpr int64_t code_block = int64_t{2} << 20;  // code is laid out in blocks of this size
 constexpr size_t page = 4096, alignment = 256, filled = size_t{16} << 20;
 constexpr unsigned char slack_byte = 0xc5, fresh_byte = 0xff;  // fresh memory: NaNs, whatever the type
 
@@ -25,7 +27,8 @@ struct Block {
 
 struct Memory {
   std::map<const char *, Block> blocks;  // by their first byte
-  int64_t taken = 0;
+  int64_t taken = 0, code_left = 0;  // in the last block of code
+  std::set<std::string> code;        // of these kernels
   bool open = true;
 };
 
@@ -121,6 +124,17 @@ bool on_device(const void *at, size_t bytes) {
 
 void take_device_bytes(int64_t bytes) {
   memory().taken += bytes;
+}
+
+bool load_code(const std::string &kernel, int64_t bytes) {
+  Memory &m = memory();
+  if (m.code.count(kernel) != 0) return true;
+  int64_t more = bytes <= m.code_left ? 0 : (bytes - m.code_left + code_block - 1) / code_block * code_block;
+  if (!device_has(static_cast<size_t>(more))) return false;
+  m.code.insert(kernel);
+  m.code_left += more - bytes;
+  take_device_bytes(more);
+  return true;
 }
 
 bool device_has(size_t bytes) {
