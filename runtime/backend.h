@@ -89,6 +89,11 @@ struct planrt_backend {
   /* First byte of device memory, or of the range that it is mapped to; and of the host memory that copies go to. */
   char *(*arena)(const planrt_device *device);
   char *(*host_arena)(const planrt_device *device);
+  /* The machine's device memory and what is free of it, this process's context taken off. NULL: it has none of its own.
+   */
+  planc_status (*memory)(int64_t *out_total, int64_t *out_free);
+  /* How much of it a context of a process takes; DEVICE where that cannot be found out. */
+  planc_status (*context_bytes)(int64_t *out_bytes);
   /* Makes host memory, whole pages of it, one that copies and host work may use while they run; until the device is
    * closed. */
   planc_status (*pin)(planrt_device *device, void *memory, int64_t bytes);
@@ -148,7 +153,7 @@ extern const planrt_backend planrt_host_backend;
 
 /* A plug-in is a shared object, libplanrt-NAME.so, with this function, which gives NULL when it was built for another
  * version of this interface. */
-enum { PLANRT_BACKEND_VERSION = 2 };
+enum { PLANRT_BACKEND_VERSION = 3 };
 #define PLANRT_PLUGIN_SYMBOL "planrt_plugin"
 typedef const planrt_backend *(*planrt_plugin_function)(int32_t backend_version, const char *planc_version);
 

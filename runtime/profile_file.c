@@ -318,9 +318,10 @@ static void add_compute(cJSON *root, const planrt_profile_head *head, const plan
 static void add_origin(cJSON *root, const links *l) {
   char text[160];
   cJSON *origin = cJSON_AddObjectToObject(root, "origin");
-  cJSON_AddStringToObject(origin, "device",
-                          "measured by planrun profile; reserved_bytes: taken beside the ops' memory and code, and room "
-                          "for what algorithms share, rounded up");
+  cJSON_AddStringToObject(
+      origin, "device",
+      "measured by planrun profile; reserved_bytes: taken beside the ops' memory and code, and room "
+      "for what algorithms share, rounded up");
   for (int d = 0; d < 2; d++) {
     char key[16];
     snprintf(key, sizeof key, "device.%s", directions[d]);

@@ -80,7 +80,8 @@ void planrt_profile_add_code(cJSON *root, const cJSON *pieces) {
   }
   cJSON_ArrayForEach(size, code) cJSON_SetNumberValue(size, size->valuedouble + BLOCK);
   cJSON_AddItemToObject(root, "code", code);
-  cJSON_AddStringToObject(cJSON_GetObjectItemCaseSensitive(root, "origin"), "code",
-                          "measured by planrun profile: what the device took as each algorithm's calls first ran, and a "
-                          "block");
+  cJSON_AddStringToObject(
+      cJSON_GetObjectItemCaseSensitive(root, "origin"), "code",
+      "measured by planrun profile: what the device took as each algorithm's calls first ran, and a "
+      "block");
 }

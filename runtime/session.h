@@ -48,9 +48,12 @@ struct planrt_session {
   planc_trace *trace;
   const planrt_backend *backend;
   planrt_device *device;
-  int64_t gpu_bytes;   /* GPU g has the g-th so many of the device's addresses */
-  int64_t taken_bytes; /* of the device beside the arena */
-  planc_arena memory;  /* everything below */
+  int64_t gpu_bytes;    /* GPU g has the g-th so many of the device's addresses */
+  int64_t taken_bytes;  /* of the device beside the arena, others' not counted where they make it more than reserved */
+  int64_t device_bytes; /* of memory that the device has; 0: not known */
+  int64_t before_bytes; /* taken of it when the session began */
+  int64_t others_bytes; /* of these, by others; -1: not asked yet */
+  planc_arena memory;   /* everything below */
   planrt_part parts[PLANRT_N_PARTS];
 
   /* The user's side. home[home_of[job] + storage] is a persistent storage's value, NULL for others. */

@@ -86,7 +86,7 @@ cudnnStatus_t workspace_of(const Descriptor &pack, int64_t bytes, Operand *out) 
 
 /* A kernel for each direction; loaded when it runs first. */
 bool load_kernels(const Method &method, Direction direction) {
-  constexpr int64_t transform_bytes = int64_t{30} << 20;
+  constexpr int64_t transform_bytes = int64_t{300} << 20;
   return load_code(method.kernel + " " + std::to_string(static_cast<int>(direction)), method.code_bytes) &&
          (!method.transforms || load_code("transform", transform_bytes));
 }

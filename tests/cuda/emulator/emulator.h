@@ -15,6 +15,7 @@
  *                             refuses
  *   EMULATED_CUDA_ARCH=90     compute capability
  *   EMULATED_CUDA_MEMORY=N    bytes of device memory
+ *   EMULATED_CUDA_OTHERS=N    bytes of it that other processes have
  *   EMULATED_CUDA_FAIL=F:N    the N-th call of function F fails (out of memory where it allocates)
  *   EMULATED_CUDNN_FAILS=E    plans of cuDNN's engine E can be made, and fail when they are executed
  *   EMULATED_CUDA_PROTECT=1   host code that touches device memory faults

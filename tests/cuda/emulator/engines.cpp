@@ -42,7 +42,15 @@ bool dense_3x3(const Problem &p) {
 
 const std::vector<Engine> &engines() {
   static const std::vector<Engine> all = {
-      {0, Order::plain, false, {}, {}, {}, anything, [](const Problem &, int64_t) { return int64_t{0}; }, true,
+      {0,
+       Order::plain,
+       false,
+       {},
+       {},
+       {},
+       anything,
+       [](const Problem &, int64_t) { return int64_t{0}; },
+       true,
        (int64_t{20} << 20) + 1000},
       {1,
        Order::reversed,
