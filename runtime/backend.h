@@ -90,6 +90,11 @@ struct planrt_backend {
   /* First byte of device memory, or of the range that it is mapped to; and of the host memory that copies go to. */
   char *(*arena)(const planrt_device *device);
   char *(*host_arena)(const planrt_device *device);
+  /* The machine's device memory and what is free of it, this process's context taken off. NULL: it has none of its own.
+   */
+  planc_status (*memory)(int64_t *out_total, int64_t *out_free);
+  /* How much of it a context of a process takes; DEVICE where that cannot be found out. */
+  planc_status (*context_bytes)(int64_t *out_bytes);
   /* Makes host memory, whole pages of it, one that copies and host work may use while they run; until the device is
    * closed. */
   planc_status (*pin)(planrt_device *device, void *memory, int64_t bytes);

@@ -55,10 +55,11 @@ typedef struct profiling {
   planrt_device_info info;
   char machine[512];
   const char *name;
-  cJSON *pieces;  /* an array */
-  cJSON *reasons; /* for which ops have been left out: the keys of an object */
-  cJSON *refused; /* algorithms in the pass that runs: an array, or NULL */
-  FILE *file;     /* the pieces' */
+  cJSON *pieces;        /* an array */
+  cJSON *reasons;       /* for which ops have been left out: the keys of an object */
+  cJSON *refused;       /* algorithms in the pass that runs: an array, or NULL */
+  FILE *file;           /* the pieces' */
+  int64_t loaded_bytes; /* of code, by this process */
   char doing[64];
 } profiling;
 
@@ -265,7 +266,8 @@ static bool has_links(const profiling *p) {
 /* What is measured now, for those who are told of it. */
 typedef struct measuring {
   profiling *p;
-  int64_t load_ppm, batch, taken_bytes;
+  int64_t load_ppm, batch;
+  planrt_memory_taken taken; /* its code is the pass's */
 } measuring;
 
 static void note_refused(void *user, const char *op, const char *algorithm, planc_status why) {
@@ -283,9 +285,10 @@ static void note_refused(void *user, const char *op, const char *algorithm, plan
 }
 
 static planc_status keep_pass(void *user, const planrt_pass *pass) {
-  const measuring *m = user;
+  measuring *m = user;
   profiling *p = m->p;
-  cJSON *piece = planrt_piece_of_ops(p->graph, m->load_ppm, m->batch, pass->times, m->taken_bytes);
+  cJSON *piece = planrt_piece_of_ops(p->graph, m->load_ppm, m->batch, pass->times, m->load_ppm > 0 ? NULL : &m->taken);
+  m->taken.code.len = 0;
   if (!planrt_piece_of_pass(piece, pass->number, pass->of, p->refused)) {
     cJSON_Delete(piece);
     return planc_error(PLANC_OUT_OF_MEMORY, "profile");
@@ -313,18 +316,20 @@ static planrt_op_options options_of(const profiling *p, int64_t batch) {
 /* From pass `first` on. */
 static planc_status measure_batch(profiling *p, int64_t load_ppm, int64_t batch, int32_t first) {
   planrt_background *background;
-  measuring now = {.p = p, .load_ppm = load_ppm, .batch = batch};
+  measuring now = {.p = p, .load_ppm = load_ppm, .batch = batch, .taken.loaded_bytes = p->loaded_bytes};
   planrt_op_options how = options_of(p, batch);
   how.first_pass = first;
   how.passed = keep_pass;
   how.progress = show_pass;
   how.refused = note_refused;
   how.user = &now;
-  how.taken_bytes = load_ppm > 0 ? NULL : &now.taken_bytes;
+  how.taken = load_ppm > 0 ? NULL : &now.taken;
   snprintf(p->doing, sizeof p->doing, "batch %lld, load %lld %%", (long long)batch, (long long)(load_ppm / PERCENT));
   PLANC_TRY(planrt_background_load(p->backend, load_ppm, &background));
   planc_status status = planrt_measure_ops(&how);
   planc_status_free(planrt_background_stop(background));
+  p->loaded_bytes = now.taken.loaded_bytes;
+  VEC_FREE(&now.taken.code);
   return status;
 }
 

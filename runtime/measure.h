@@ -45,6 +45,17 @@ typedef struct planrt_pass {
   const planrt_op_times *times; /* in the graph's order */
 } planrt_pass;
 
+/* What the device takes beside the arena. */
+typedef struct planrt_code_size {
+  char algorithm[128];
+  int64_t bytes; /* more than before its calls were prepared, which loads its code */
+} planrt_code_size;
+typedef struct planrt_memory_taken {
+  int64_t beside_bytes; /* the most with everything ready, less `loaded_bytes` */
+  int64_t loaded_bytes; /* by this process so far; kept for the next measurement */
+  VEC(planrt_code_size) code;
+} planrt_memory_taken;
+
 typedef struct planrt_op_options {
   const planrt_backend *backend;
   const planc_graph *graph;
@@ -62,7 +73,7 @@ typedef struct planrt_op_options {
   void *user;
   /* Told of an algorithm that the library has and the device does not run: it is left out. Or NULL. */
   void (*refused)(void *user, const char *op, const char *algorithm, planc_status why);
-  int64_t *taken_bytes; /* raised to what the device had taken beside the arena with everything ready; or NULL */
+  planrt_memory_taken *taken; /* raised by what is prepared; or NULL */
 } planrt_op_options;
 
 /* Keeps the best `most` of an op's algorithms (0: all), in their order, and gives how many there are: by its library's

@@ -1,5 +1,6 @@
 /* Times of ops (measure.h). */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,6 +164,30 @@ static bool run_instead(void *user, int32_t instance, planc_status why, planrt_c
   return choose(from, v, choice);
 }
 
+/* What an algorithm's calls make the device take in all. */
+static planc_status count_code(void *user, const char *algorithm, int64_t bytes) {
+  planrt_memory_taken *taken = ((const bench *)user)->options->taken;
+  taken->loaded_bytes += bytes;
+  for (int64_t c = 0; c < taken->code.len; c++) {
+    if (strcmp(taken->code.data[c].algorithm, algorithm) != 0) continue;
+    taken->code.data[c].bytes += bytes;
+    return NULL;
+  }
+  planrt_code_size size = {.bytes = bytes};
+  snprintf(size.algorithm, sizeof size.algorithm, "%s", algorithm);
+  VEC_PUSH(&taken->code, size);
+  return NULL;
+}
+
+static planc_status count_taken(const bench *b, const planrt_resident *resident) {
+  planrt_memory_taken *taken = b->options->taken;
+  int64_t now = 0;
+  if (!taken) return NULL;
+  PLANC_TRY(planrt_resident_taken(resident, &now));
+  if (now - taken->loaded_bytes > taken->beside_bytes) taken->beside_bytes = now - taken->loaded_bytes;
+  return NULL;
+}
+
 static int compare_ops(const void *a, const void *b) {
   return ((const planrt_op_time *)a)->op - ((const planrt_op_time *)b)->op;
 }
@@ -170,7 +195,7 @@ static int compare_ops(const void *a, const void *b) {
 static planc_status run_on(bench *b, planrt_resident *resident, int32_t pass, planrt_op_times *out) {
   const planrt_op_options *options = b->options;
   bool whole;
-  PLANC_TRY(planrt_resident_taken(resident, options->taken_bytes));
+  PLANC_TRY(count_taken(b, resident));
   PLANC_TRY(planrt_iterations_load(&b->iterations, resident));
   PLANC_TRY(planrt_iterations_time(&b->iterations, resident, &whole));
   if (!whole) return NULL;
@@ -194,6 +219,7 @@ static planc_status run_pass(bench *b, int32_t pass, planrt_op_times *out) {
                                  .deterministic = options->deterministic,
                                  .workspace_bytes = b->workspace_bytes,
                                  .instead = run_instead,
+                                 .loaded = options->taken ? count_code : NULL,
                                  .user = b};
   if (is_parallel(b)) how.streams = PLANRT_MAX_TOGETHER;
   PLANC_TRY(planrt_resident_new(&how, &resident));

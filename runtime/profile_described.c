@@ -128,7 +128,7 @@ static planc_status list_batches(described *d, planrt_op_times *out) {
 static planc_status add_piece(described *d, int64_t size, const planrt_op_times *listed, cJSON *pieces) {
   planrt_op_times times = {0};
   planc_status status = planrt_list_again(&d->list, size, listed, &times);
-  if (!status && !cJSON_AddItemToArray(pieces, planrt_piece_of_ops(d->options->graph, 0, size, &times, 0)))
+  if (!status && !cJSON_AddItemToArray(pieces, planrt_piece_of_ops(d->options->graph, 0, size, &times, NULL)))
     status = planc_error(PLANC_OUT_OF_MEMORY, "profile");
   VEC_FREE(&times);
   return status;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/profile_json.h"
+#include "runtime/profile_taken.h"
 #include "util/math.h"
 
 enum { PPM = 1000000, IN_FLIGHT = 1024 };
@@ -31,12 +32,12 @@ static void add_number(cJSON *object, const char *key, int64_t value) {
 }
 
 cJSON *planrt_piece_of_ops(const planc_graph *graph, int64_t load_ppm, int64_t batch, const planrt_op_times *times,
-                           int64_t taken_bytes) {
+                           const planrt_memory_taken *taken) {
   cJSON *piece = cJSON_CreateObject();
   cJSON_AddStringToObject(piece, "piece", "ops");
   add_number(piece, "load_ppm", load_ppm);
   add_number(piece, "batch", batch);
-  add_number(piece, "taken_bytes", taken_bytes);
+  planrt_piece_add_taken(piece, taken);
   cJSON *array = cJSON_AddArrayToObject(piece, "times");
   for (int64_t i = 0; i < times->len; i++) {
     const planrt_op_time *time = &times->data[i];
@@ -239,18 +240,6 @@ static links read_links(const cJSON *piece) {
   return out;
 }
 
-/* What was taken beside the arena at most, rounded up, with room for what a run has beyond a measurement: streams,
- * events, a captured graph. */
-static int64_t reserved_of(const cJSON *pieces) {
-  enum { STEP = 64 << 20 };
-  int64_t most = 0;
-  const cJSON *piece;
-  cJSON_ArrayForEach(piece, pieces) {
-    if (get_int(piece, "taken_bytes") > most) most = get_int(piece, "taken_bytes");
-  }
-  return most > 0 ? planc_align_up(most, STEP) + STEP : 0;
-}
-
 static void add_device(cJSON *root, const planrt_profile_head *head, int64_t reserved, const cJSON *piece,
                        const links *l) {
   cJSON *device = cJSON_AddObjectToObject(root, "device");
@@ -323,8 +312,10 @@ static void add_compute(cJSON *root, const planrt_profile_head *head, const plan
 static void add_origin(cJSON *root, const links *l) {
   char text[160];
   cJSON *origin = cJSON_AddObjectToObject(root, "origin");
-  cJSON_AddStringToObject(origin, "device",
-                          "measured by planrun profile; reserved_bytes: taken beside the ops' memory, rounded up");
+  cJSON_AddStringToObject(
+      origin, "device",
+      "measured by planrun profile; reserved_bytes: taken beside the ops' memory and code, and room "
+      "for what algorithms share, rounded up");
   for (int d = 0; d < 2; d++) {
     char key[16];
     snprintf(key, sizeof key, "device.%s", directions[d]);
@@ -413,9 +404,10 @@ planc_status planrt_profile_compose(const planrt_profile_head *head, const planc
   cJSON_AddNumberToObject(root, "planc-profile", 1);
   cJSON_AddStringToObject(root, "machine", head->machine);
   planrt_add_graph_hash(root, graph);
-  add_device(root, head, reserved_of(pieces), of_links, &l);
+  add_device(root, head, planrt_profile_reserved(pieces, head->memory_bytes), of_links, &l);
   add_compute(root, head, graph, pieces, of_links);
   add_origin(root, &l);
+  planrt_profile_add_code(root, pieces);
   cJSON_AddItemToObject(root, "ops", merge_ops(graph, pieces, 0));
   add_links(root, &l);
   add_loads(root, graph, pieces);

@@ -10,9 +10,9 @@
 void planrt_add_graph_hash(cJSON *object, const planc_graph *graph);
 
 /* Pieces are JSON objects, so that they can be kept in a file between two sittings. All of these return NULL when
- * memory is short. */
+ * memory is short. `taken` may be NULL. */
 cJSON *planrt_piece_of_ops(const planc_graph *graph, int64_t load_ppm, int64_t batch, const planrt_op_times *times,
-                           int64_t taken_bytes);
+                           const planrt_memory_taken *taken);
 cJSON *planrt_piece_of_links(const planrt_link_times *times, const planrt_run_costs *run);
 bool planrt_piece_is_of_ops(const cJSON *piece, int64_t load_ppm, int64_t batch);
 bool planrt_piece_is_of_links(const cJSON *piece);

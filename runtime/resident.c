@@ -41,13 +41,27 @@ static planc_status lay_out(const planrt_resident_options *options, int64_t *off
   return NULL;
 }
 
+/* Prepares a call, and tells what that made the device take. */
+static planc_status prepare_counted(planrt_resident *resident, const planrt_resident_options *options,
+                                    planrt_call *call) {
+  int64_t before = 0, after = 0;
+  if (!options->loaded) return resident->backend->prepare(resident->device, call);
+  PLANC_TRY(planrt_resident_taken(resident, &before));
+  planc_status status = resident->backend->prepare(resident->device, call);
+  planc_status counted = planrt_resident_taken(resident, &after);
+  if (!counted) counted = options->loaded(options->user, call->algorithm, after > before ? after - before : 0);
+  if (!status) return counted;
+  planc_status_free(counted);
+  return status;
+}
+
 static planc_status prepare(planrt_resident *resident, const planrt_resident_options *options, int32_t instance,
                             planrt_call *call) {
   planrt_choice choice = options->choices[instance];
   for (;;) {
     call->algorithm = choice.algorithm;
     call->workspace_bytes = choice.workspace_bytes;
-    planc_status status = resident->backend->prepare(resident->device, call);
+    planc_status status = prepare_counted(resident, options, call);
     if (planc_status_code(status) != PLANC_DEVICE || !options->instead ||
         !options->instead(options->user, instance, status, &choice))
       return planc_context(status, "op %s", call->op->name);

@@ -2,12 +2,14 @@
 #include "runtime/session.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/mapping.h"
 #include "runtime/random.h"
 #include "util/math.h"
+#include "util/size.h"
 
 static planc_status make_spans(planrt_session *session) {
   int64_t count;
@@ -16,10 +18,58 @@ static planc_status make_spans(planrt_session *session) {
   return PLANC_NEW(&session->memory, &session->spans, count);
 }
 
+/* --- Memory of the device ------------------------------------------------------------------------------------- */
+
+static planc_status find_memory(planrt_session *session) {
+  int64_t left = 0;
+  if (!session->backend->memory) return NULL;
+  PLANC_TRY(
+      planc_context(session->backend->memory(&session->device_bytes, &left), "backend %s", session->backend->name));
+  session->before_bytes = session->device_bytes - left;
+  return NULL;
+}
+
+/* What was taken when the session began, but for the process's own context, which the plan reserves memory for: by
+ * other processes, and by the code of plans that this one ran before. Where there is no room to find out how large a
+ * context is, it counts as others'. */
+static int64_t others_of(planrt_session *session) {
+  int64_t context = 0;
+  if (session->others_bytes >= 0) return session->others_bytes;
+  session->others_bytes = 0;
+  if (session->device_bytes == 0) return 0;
+  planc_status_free(session->backend->context_bytes(&context));
+  if (context < session->before_bytes) session->others_bytes = session->before_bytes - context;
+  return session->others_bytes;
+}
+
+/* The largest budget that the device has memory for, on it an arena for each GPU of the plan. */
+static int64_t most_budget(planrt_session *session) {
+  int64_t reserved = session->plan->device.reserved_bytes, left = session->device_bytes - others_of(session) - reserved;
+  int32_t gpus = session->plan->gpus > 1 ? session->plan->gpus : 1;
+  return left > 0 ? left / gpus + reserved : 0;
+}
+
+/* Where the plan needs more than the device has for it: how much that is. */
+static planc_status explain(planrt_session *session, planc_status failure) {
+  enum { MIB = 1 << 20 };
+  const planc_plan *plan = session->plan;
+  planc_code code = planc_status_code(failure);
+  if (session->device_bytes == 0 || (code != PLANC_DEVICE && code != PLANC_OUT_OF_MEMORY)) return failure;
+  planrt_session_park(session);
+  char needs[PLANC_SIZE_TEXT], all[PLANC_SIZE_TEXT], others[PLANC_SIZE_TEXT], advice[96] = "no budget will do";
+  int64_t most = most_budget(session), peak = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes);
+  if (peak <= most) return failure;
+  if (most > 0) snprintf(advice, sizeof advice, "plan with --budget %lldM", (long long)(most / MIB));
+  return planc_context(failure, "the plan takes %s of a device with %s, %s of them taken already: %s",
+                       planc_size_format(peak, needs), planc_size_format(session->device_bytes, all),
+                       planc_size_format(session->others_bytes, others), advice);
+}
+
 /* What context, libraries and code take on the device is charged to the plan; more would make a plan that fits fail. */
 static planc_status check_taken(planrt_session *session) {
   int64_t reserved = session->plan->device.reserved_bytes;
   PLANC_TRY(session->backend->taken(session->device, &session->taken_bytes));
+  if (session->taken_bytes > reserved) session->taken_bytes -= others_of(session);
   if (session->taken_bytes <= reserved) return NULL;
   return planc_error(PLANC_DEVICE,
                      "%lld bytes of the device are taken beside the arena, and the plan reserves %lld: profile this "
@@ -57,6 +107,17 @@ static planc_status part_device(planrt_session *session, planrt_device_options *
 
 /* --- Making --------------------------------------------------------------------------------------------------- */
 
+/* Everything that takes memory of the device. */
+static planc_status open_device(planrt_session *session, const planrt_device_options *options) {
+  PLANC_TRY(session->backend->open(options, &session->device));
+  PLANC_TRY(session->backend->pin(session->device, session->user_memory, session->user_bytes));
+  PLANC_TRY(planrt_load(session));
+  if (session->options.timeline > 0) PLANC_TRY(make_spans(session));
+  if (session->options.verify) PLANC_TRY(planrt_digests_new(session));
+  if (session->options.replay) PLANC_TRY(planrt_capture(session));
+  return check_taken(session);
+}
+
 static planc_status build(planrt_session *session) {
   const planc_plan *plan = session->plan;
   const planrt_options *options = &session->options;
@@ -86,13 +147,11 @@ static planc_status build(planrt_session *session) {
                                   .link_bytes_per_s = session->options.link_bytes_per_s,
                                   .jitter = session->options.jitter};
   PLANC_TRY(part_device(session, &device));
-  PLANC_TRY(session->backend->open(&device, &session->device));
-  PLANC_TRY(session->backend->pin(session->device, session->user_memory, session->user_bytes));
-  PLANC_TRY(planrt_load(session));
-  if (session->options.timeline > 0) PLANC_TRY(make_spans(session));
-  if (session->options.verify) PLANC_TRY(planrt_digests_new(session));
-  if (session->options.replay) PLANC_TRY(planrt_capture(session));
-  PLANC_TRY(check_taken(session));
+  PLANC_TRY(find_memory(session));
+  /* A context can be measured while there is room for another one. */
+  if (device.arena_bytes > session->device_bytes - 2 * session->before_bytes) (void)others_of(session);
+  planc_status status = open_device(session, &device);
+  if (status) return explain(session, status);
   if (session->options.verify) PLANC_TRY(planrt_reference_open(session));
   return session->options.evaluate ? planrt_inference_open(session) : NULL;
 }
@@ -110,6 +169,7 @@ planc_status planrt_session_new(const planc_plan *plan, const planrt_options *op
     session->options.sink = NULL;
   }
   session->step.learning_rate = NAN;
+  session->others_bytes = -1;
   planc_status status = build(session);
   if (status)
     planrt_session_free(session);

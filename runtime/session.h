@@ -48,9 +48,12 @@ struct planrt_session {
   planc_trace *trace;
   const planrt_backend *backend;
   planrt_device *device;
-  int64_t gpu_bytes;   /* GPU g has the g-th so many of the device's addresses */
-  int64_t taken_bytes; /* of the device beside the arena */
-  planc_arena memory;  /* everything below */
+  int64_t gpu_bytes;    /* GPU g has the g-th so many of the device's addresses */
+  int64_t taken_bytes;  /* of the device beside the arena, others' not counted where they make it more than reserved */
+  int64_t device_bytes; /* of memory that the device has; 0: not known */
+  int64_t before_bytes; /* taken of it when the session began */
+  int64_t others_bytes; /* of these, by others; -1: not asked yet */
+  planc_arena memory;   /* everything below */
   planrt_part parts[PLANRT_N_PARTS];
 
   /* The user's side. home[home_of[job] + storage] is a persistent storage's value, NULL for others. */
@@ -146,6 +149,9 @@ typedef struct planrt_resident_options {
   /* Gives another choice for an instance whose own cannot be run on this device; false: there is none, and `why` ends
    * it all, as where this is NULL. */
   bool (*instead)(void *user, int32_t instance, planc_status why, planrt_choice *choice);
+  /* Told how much more the device has taken since a call with an algorithm was prepared, whether that succeeded or not:
+   * it keeps the code that has been loaded. Or NULL. */
+  planc_status (*loaded)(void *user, const char *algorithm, int64_t bytes);
   void *user;
 } planrt_resident_options;
 planc_status planrt_resident_new(const planrt_resident_options *options, planrt_resident **out);

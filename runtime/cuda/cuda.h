@@ -19,6 +19,9 @@ planc_status planrt_cuda_status(cudaError_t code, const char *what);
 planc_status planrt_cudnn_status(cudnnStatus_t code, const char *what);
 planc_status planrt_cublas_status(cublasStatus_t code, const char *what);
 
+/* Puts an entry point of the driver, as of CUDA 10.2, into a pointer to a function. */
+planc_status planrt_cuda_driver(const char *name, void *out);
+
 #define CUDA_TRY(call) PLANC_TRY(planrt_cuda_status((call), #call))
 
 /* --- Prepared calls ------------------------------------------------------------------------------------------- */
@@ -127,6 +130,8 @@ planc_status planrt_cuda_info(planrt_device_info *out);
 planc_status planrt_cuda_open(const planrt_device_options *options, planrt_device **out);
 void planrt_cuda_close(planrt_device *device);
 planc_status planrt_cuda_pin(planrt_device *device, void *memory, int64_t bytes);
+planc_status planrt_cuda_memory(int64_t *out_total, int64_t *out_free);
+planc_status planrt_cuda_context_bytes(int64_t *out_bytes);
 planc_status planrt_cuda_taken(const planrt_device *device, int64_t *out_bytes);
 
 /* --- work.c --------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* Opening and closing a device: everything it will need is allocated here or when calls are prepared. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, MADV_POPULATE_WRITE */
+#include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,17 @@ planc_status planrt_cuda_status(cudaError_t code, const char *what) {
     return planc_error(PLANC_DEVICE, "CUDA: %s: %s; the device has %zu of %zu bytes free", what,
                        cudaGetErrorString(code), left, total);
   return planc_error(PLANC_DEVICE, "CUDA: %s: %s", what, cudaGetErrorString(code));
+}
+
+planc_status planrt_cuda_driver(const char *name, void *out) {
+  enum { SINCE = 10020 };
+  void *found = NULL;
+  enum cudaDriverEntryPointQueryResult result;
+  CUDA_TRY(cudaGetDriverEntryPointByVersion(name, &found, SINCE, cudaEnableDefault, &result));
+  if (result != cudaDriverEntryPointSuccess || !found)
+    return planc_error(PLANC_DEVICE, "CUDA: this driver has no %s", name);
+  memcpy(out, &found, sizeof found);
+  return NULL;
 }
 
 /* --- What there is ---------------------------------------------------------------------------------------------- */
@@ -152,6 +164,34 @@ planc_status planrt_cuda_pin(planrt_device *device, void *memory, int64_t bytes)
       "%lld bytes", (long long)bytes));
   device->pinned[device->n_pinned++] = memory;
   return NULL;
+}
+
+planc_status planrt_cuda_memory(int64_t *out_total, int64_t *out_free) {
+  size_t free_bytes, total;
+  PLANC_TRY(find_device());
+  CUDA_TRY(cudaSetDevice(0));
+  CUDA_TRY(cudaMemGetInfo(&free_bytes, &total));
+  *out_total = (int64_t)total;
+  *out_free = (int64_t)free_bytes;
+  return NULL;
+}
+
+/* By making another one for a moment. */
+planc_status planrt_cuda_context_bytes(int64_t *out_bytes) {
+  CUresult(CUDAAPI * create)(CUcontext *, unsigned, CUdevice) = NULL;
+  CUresult(CUDAAPI * destroy)(CUcontext) = NULL;
+  int64_t total, before;
+  CUcontext context;
+  PLANC_TRY(planrt_cuda_driver("cuCtxCreate", (void *)&create));
+  PLANC_TRY(planrt_cuda_driver("cuCtxDestroy", (void *)&destroy));
+  PLANC_TRY(planrt_cuda_memory(&total, &before));
+  if (!create || !destroy || create(&context, 0, 0) != CUDA_SUCCESS)
+    return planc_error(PLANC_DEVICE, "CUDA: no context can be made");
+  size_t left = 0, all;
+  cudaError_t code = cudaMemGetInfo(&left, &all);
+  if (destroy(context) != CUDA_SUCCESS) return planc_error(PLANC_DEVICE, "CUDA: a context cannot be given back");
+  *out_bytes = before > (int64_t)left ? before - (int64_t)left : 0;
+  return planrt_cuda_status(code, "cudaMemGetInfo");
 }
 
 planc_status planrt_cuda_taken(const planrt_device *device, int64_t *out_bytes) {

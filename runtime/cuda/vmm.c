@@ -35,19 +35,8 @@ struct planrt_cuda_range {
   int64_t mapped_bytes; /* from its beginning */
 };
 
-static planc_status fetch(const char *name, void *out) {
-  enum { SINCE = 10020 }; /* CUDA 10.2 */
-  void *found = NULL;
-  enum cudaDriverEntryPointQueryResult result;
-  CUDA_TRY(cudaGetDriverEntryPointByVersion(name, &found, SINCE, cudaEnableDefault, &result));
-  if (result != cudaDriverEntryPointSuccess || !found)
-    return planc_error(PLANC_DEVICE, "CUDA: this driver has no %s", name);
-  memcpy(out, &found, sizeof found);
-  return NULL;
-}
-
 static planc_status fetch_all(driver *out) {
-#define X(member, name, parameters) PLANC_TRY(fetch(name, (void *)&out->member));
+#define X(member, name, parameters) PLANC_TRY(planrt_cuda_driver(name, (void *)&out->member));
   DRIVER(X)
 #undef X
   return NULL;

@@ -355,8 +355,78 @@ class Emulated(Case):
                         "--json", "--trace", self.path("run.json"))
         told = json.loads(done.stdout)
         self.assertTrue(told["verified"])
-        self.assertLessEqual(told["taken_bytes"], profile["device"]["reserved_bytes"])
+        self.assertLessEqual(told["taken_bytes"], self.reserve_of(self.path("x.plan"))[0]["reserved_bytes"])
         run("planc", "simulate", self.path("x.plan"), "--against", self.path("run.json"))
+
+    def reserve_of(self, plan):
+        """What the plan reserves, and the algorithms that it runs."""
+        shown = json.loads(run("planc", "show", plan, "--json").stdout)
+        with open(plan, encoding="utf-8") as file:
+            names = re.findall(r'^\{"algorithm":"([^"]+)"\}$', file.read(), re.MULTILINE)
+        return shown, names
+
+    def plan_with(self, profile, *options, batch=8):
+        """A plan of the tf32 graph; what it reserves is the profile's and the code of its algorithms."""
+        with open(self.path("with.json"), "w", encoding="utf-8") as file:
+            json.dump(profile, file)
+        done = run("planc", "plan", self.path("g.yaml"), "--profile", self.path("with.json"), "--batch", batch, "-o",
+                   self.path("x.plan"), *options)
+        shown, names = self.reserve_of(self.path("x.plan"))
+        self.assertEqual(shown["reserved_bytes"],
+                         profile["device"]["reserved_bytes"] + sum(profile["code"][name] for name in names))
+        return done, shown, names
+
+    def runs_within(self, shown, **environment):
+        """Code and all else is within what is reserved, on a device where only the plan's code is loaded."""
+        done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--json", **environment)
+        self.assertLessEqual(json.loads(done.stdout)["taken_bytes"], shown["reserved_bytes"])
+
+    def test_memory_of_the_device(self):
+        """A plan is charged with the code that it runs, by default fills the device that was measured, and opens there;
+        where it cannot be opened, that says how much there is."""
+        memory = (2 << 30) - (1 << 19)  # no whole number of CUDA's pages
+        run("planc", "train", graph("lenet-digits"), "--precision", "tf32", "-o", self.path("g.yaml"))
+        emulated("planrun", "profile", self.path("g.yaml"), "--backend", "cuda", "--batches", "8", "-r", 1, "-o",
+                 self.path("p.json"), EMULATED_CUDA_MEMORY=memory)
+        profile = self.read("p.json")
+        self.assertEqual(profile["device"]["memory_bytes"], memory)
+        engines = {"cudnn": set(), "cublaslt": set(), "cuda": set()}
+        for name in profile["code"]:
+            engines[name.split("-")[0]].add(name)
+        self.assertGreater(len(engines["cudnn"]), 5)
+        self.assertEqual(set(profile["code"]), {v["algorithm"] for op in profile["ops"] for v in op["variants"]})
+
+        done, shown, names = self.plan_with(profile, "--policy", "none")
+        self.assertIn("note: budget 1.99 GiB (device cuda)", done.stderr)
+        self.assertEqual(shown["budget_bytes"], memory)
+        self.assertLess(sum(profile["code"][name] for name in names), sum(profile["code"].values()))
+        self.runs_within(shown, EMULATED_CUDA_MEMORY=memory)
+        # As if that were all that the device has.
+        self.runs_within(shown, EMULATED_CUDA_MEMORY=shown["arena_bytes"] + shown["reserved_bytes"])
+        for engine in (0, 1, 4, 7):  # what they share was loaded by the first of them
+            wanted = f"-e{engine}"
+            some = json.loads(json.dumps(profile))
+            for op in some["ops"]:
+                of = {e: [v for v in op["variants"] if f"-e{e}" in v["algorithm"]] for e in (engine, 0)}
+                op["variants"] = of[engine] or of[0] or op["variants"]
+            if any(wanted in name for name in engines["cudnn"]):
+                _, shown, names = self.plan_with(some, "--policy", "none")
+                self.assertTrue(any(wanted in name for name in names))
+                if engine == 0:
+                    self.assertLess(sum(profile["code"][name] for name in names), sum(profile["code"].values()) // 2)
+                self.runs_within(shown)
+
+        _, shown, _ = self.plan_with(profile, "--policy", "none", "--budget", "4G", batch=240000)
+        left = shown["arena_bytes"] >> 20
+        self.assertGreater(left << 20, shown["reserved_bytes"])
+        others = {"EMULATED_CUDA_MEMORY": (left + 400) << 20, "EMULATED_CUDA_OTHERS": 400 << 20}
+        done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", code=6, **others)
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIn(f", 400.00 MiB of them taken already: plan with --budget {left}M: ", done.stderr)
+        _, shown, _ = self.plan_with(profile, "--budget", f"{left}M")
+        self.runs_within(shown, **others)
+        done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", code=6, EMULATED_CUDA_MEMORY=250 << 20)
+        self.assertIn("of them taken already: no budget will do: ", done.stderr)
 
     def test_workspaces_of_every_batch(self):
         """Of batches that nobody measured as well, and of rounds of any of several."""

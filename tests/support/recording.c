@@ -441,6 +441,18 @@ static planc_status taken(const planrt_device *device, int64_t *out_bytes) {
                &(recorded_call){.kind = RECORDED_TAKEN, .device = device->index, .stream = -1, .number = *out_bytes});
 }
 
+static planc_status memory(int64_t *out_total, int64_t *out_free) {
+  *out_total = recording.options.device_bytes;
+  *out_free = recording.options.device_bytes - recording.options.before_bytes;
+  return NULL;
+}
+
+static planc_status context_bytes(int64_t *out_bytes) {
+  if (recording.options.context_bytes == 0) return planc_error(PLANC_DEVICE, "no room for a context");
+  *out_bytes = recording.options.context_bytes;
+  return NULL;
+}
+
 static planc_status prepare(planrt_device *device, planrt_call *call) {
   recorded_call prepared = {.kind = RECORDED_PREPARE,
                             .device = device->index,
@@ -478,6 +490,8 @@ const planrt_backend recording_backend = {
     .close = close_device,
     .arena = arena,
     .host_arena = host_arena,
+    .memory = memory,
+    .context_bytes = context_bytes,
     .pin = pin,
     .taken = taken,
     .variants = variants,

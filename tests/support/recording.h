@@ -58,6 +58,8 @@ typedef struct recorded_call {
 
 typedef struct recording_options {
   int64_t taken_bytes;
+  int64_t device_bytes, before_bytes; /* of memory in all, and taken of it before anything is opened */
+  int64_t context_bytes;              /* 0: cannot be found out */
   int64_t fail_at; /* this call, counted from 1 over those that give a status, fails with DEVICE; 0: none does */
   bool fail_late;  /* work fails as it runs then: the device drops what follows, and the next `synchronize` fails */
   /* On the first device the digests, or what launches put out, are wrong in the period before this one; 0: never. */

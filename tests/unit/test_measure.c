@@ -408,7 +408,7 @@ static void add_ops(cJSON *pieces, const planc_graph *graph, int64_t load_ppm, i
     times.data[i].time = (planrt_statistic){.median_ns = 1000 * batch * batch + i, .spread_ns = 7};
     times.data[i].predicted = false;
   }
-  cJSON_AddItemToArray(pieces, planrt_piece_of_ops(graph, load_ppm, batch, &times, 0));
+  cJSON_AddItemToArray(pieces, planrt_piece_of_ops(graph, load_ppm, batch, &times, NULL));
   VEC_FREE(&times);
 }
 

@@ -416,6 +416,60 @@ START_TEST(more_taken_than_reserved) {
 }
 END_TEST
 
+/* What others had of the device before the session is not the plan's. */
+START_TEST(what_others_take_does_not_count) {
+  enum { RESERVED = 1000, DEVICE = 100000, CONTEXT = 500, OTHERS = 700 };
+  recording_options how = {.device_bytes = DEVICE, .before_bytes = CONTEXT + OTHERS, .context_bytes = CONTEXT};
+  two t;
+  make_two(&t, _i);
+  t.plan->device.reserved_bytes = RESERVED;
+  t.plan->budget_bytes += RESERVED;
+  t.plan->predicted.peak_bytes += RESERVED;
+  how.taken_bytes = RESERVED + OTHERS;
+  ok(open_two(&t, &how));
+  ck_assert_int_eq(planrt_taken(t.session), RESERVED);
+  close_two(&t);
+  how.taken_bytes++;
+  assert_fails(open_two(&t, &how), PLANC_DEVICE, "1001 bytes of the device are taken beside the arena");
+  close_two(&t);
+  how.context_bytes = 0; /* then even the context may be others' */
+  how.taken_bytes = RESERVED + OTHERS + CONTEXT;
+  ok(open_two(&t, &how));
+  close_two(&t);
+  free_two(&t);
+}
+END_TEST
+
+/* A device that cannot be opened says what budget it has memory for, if that is why. */
+START_TEST(too_little_memory_is_told_as_a_budget) {
+  enum { MIB = 1 << 20, RESERVED = 3 * MIB, CONTEXT = MIB };
+  two t;
+  make_two(&t, 0);
+  t.plan->device.reserved_bytes = RESERVED;
+  t.plan->budget_bytes += RESERVED;
+  t.plan->predicted.peak_bytes += RESERVED;
+  recording_options how = {
+      .device_bytes = 6 * MIB, .before_bytes = CONTEXT + 3 * MIB - 100, .context_bytes = CONTEXT, .fail_at = 1};
+  const struct {
+    int64_t device_bytes;
+    const char *said;
+  } cases[] = {
+      {how.device_bytes, "3.00 MiB of a device with 6.00 MiB, 2.99 MiB of them taken already: plan with --budget 3M: "},
+      {how.device_bytes - 200, "2.99 MiB of them taken already: no budget will do: "},
+      {100 * MIB, ""},
+  };
+  for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+    how.device_bytes = cases[k].device_bytes;
+    planc_status status = open_two(&t, &how);
+    ck_assert_msg(cases[k].said[0] || !strstr(planc_status_message(status), "budget"), "%s",
+                  planc_status_message(status));
+    assert_fails(status, PLANC_DEVICE, cases[k].said);
+    close_two(&t);
+  }
+  free_two(&t);
+}
+END_TEST
+
 static void replay_is_refused(two *t, const char *why) {
   assert_fails(open_two(t, NULL), PLANC_USAGE, why);
   count_closes(1);
@@ -489,6 +543,8 @@ int main(void) {
     tcase_add_loop_test(c, wrong_periods_are_named, w, w + 1);
   }
   tcase_add_loop_test(c, more_taken_than_reserved, 0, WAYS);
+  tcase_add_loop_test(c, what_others_take_does_not_count, 0, WAYS);
+  tcase_add_test(c, too_little_memory_is_told_as_a_budget);
   tcase_add_test(c, no_replay);
   tcase_add_loop_test(c, every_call_may_fail, 0, 2 * WAYS);
   suite_add_tcase(suite, c);

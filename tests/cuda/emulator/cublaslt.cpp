@@ -11,7 +11,7 @@ namespace emulator {
 
 namespace {
 
-constexpr int64_t handle_bytes = int64_t{8} << 20;
+constexpr int64_t handle_bytes = int64_t{8} << 20, product_code_bytes = int64_t{3} << 20;
 
 struct Handle {
   static constexpr const char *kind = "cuBLASLt handle";
@@ -460,6 +460,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t prod
   if (!memory_is_right(job, static_cast<char *>(workspace), used)) return CUBLAS_STATUS_INVALID_VALUE;
   auto stream = stream_of(to);
   if (stream == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!load_code(split ? "matrix product, split" : "matrix product", product_code_bytes))
+    return CUBLAS_STATUS_ALLOC_FAILED;
   auto work = [=] { multiply(job, split, static_cast<char *>(workspace), used); };
   return submit(call, *stream, Work{"matrix product", {work}, Kind::kernel}) == cudaSuccess
              ? CUBLAS_STATUS_SUCCESS

@@ -84,6 +84,13 @@ cudnnStatus_t workspace_of(const Descriptor &pack, int64_t bytes, Operand *out) 
   return refuse(CUDNN_STATUS_BAD_PARAM, "memory");
 }
 
+/* A kernel for each direction; loaded when it runs first. */
+bool load_kernels(const Method &method, Direction direction) {
+  constexpr int64_t transform_bytes = int64_t{300} << 20;
+  return load_code(method.kernel + " " + std::to_string(static_cast<int>(direction)), method.code_bytes) &&
+         (!method.transforms || load_code("transform", transform_bytes));
+}
+
 uint64_t draw(uint64_t n) {
   std::lock_guard<std::mutex> lock(mutex());
   return random_below(n);
@@ -139,6 +146,7 @@ cudnnStatus_t execute(Call &call, Stream &stream, const Descriptor &plan, const 
     misuse("the output or the workspace overlaps another operand");
     return refuse(CUDNN_STATUS_BAD_PARAM, "overlap");
   }
+  if (!load_kernels(method, names.direction)) return refuse(CUDNN_STATUS_INTERNAL_ERROR, "no memory for the code");
   auto work = [=] {
     /* A workspace comes with anything in it and is left so. */
     if (space.bytes > 0) memset(space.at, 0xff, static_cast<size_t>(space.bytes));

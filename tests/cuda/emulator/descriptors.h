@@ -77,6 +77,9 @@ struct Method {
   bool tf32;
   int64_t workspace;
   bool runs;  // else its plans are made and fail when they are executed
+  std::string kernel;
+  int64_t code_bytes;  // of the kernel
+  bool transforms;     // runs another kernel too, which engines share
 };
 Method method_of(const Descriptor &plan);
 const Descriptor &operation_of(const Descriptor &plan);

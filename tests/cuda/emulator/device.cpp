@@ -28,6 +28,7 @@ struct State {
     settings.seed = static_cast<uint64_t>(number("EMULATED_CUDA_SEED", 1));
     settings.arch = static_cast<int>(number("EMULATED_CUDA_ARCH", 90));
     settings.memory = static_cast<size_t>(number("EMULATED_CUDA_MEMORY", int64_t{16} << 30));
+    settings.others = static_cast<size_t>(number("EMULATED_CUDA_OTHERS", 0));
     settings.strict = number("EMULATED_CUDA_STRICT", 0) != 0;
     settings.protect = number("EMULATED_CUDA_PROTECT", settings.strict ? 1 : 0) != 0;
     settings.engine_that_fails = number("EMULATED_CUDNN_FAILS", -1);
@@ -130,7 +131,7 @@ static cudaError_t refusal(const char *name, unsigned traits) {
     if (s.sticky != cudaSuccess) return s.sticky;
     if (!s.context) {
       s.context = true;
-      take_device_bytes(int64_t{200} << 20);
+      take_device_bytes(context_bytes + static_cast<int64_t>(s.settings.others));
       explain_faults();
     }
   }

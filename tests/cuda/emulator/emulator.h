@@ -6,6 +6,8 @@
  * alone, when a call synchronises, now and then when a call enqueues, and when the program makes no calls for a while.
  * One seed gives one order to a program with one thread.
  *
+ * Code is loaded lazily: what a kernel of the libraries runs with takes device memory from its first launch on.
+ *
  * Environment, read at the first call:
  *   EMULATED_CUDA_SEED=N      the order
  *   EMULATED_CUDA_DEVICES=0   no device
@@ -13,6 +15,7 @@
  *                             refuses
  *   EMULATED_CUDA_ARCH=90     compute capability
  *   EMULATED_CUDA_MEMORY=N    bytes of device memory
+ *   EMULATED_CUDA_OTHERS=N    bytes of it that other processes have
  *   EMULATED_CUDA_FAIL=F:N    the N-th call of function F fails (out of memory where it allocates)
  *   EMULATED_CUDA_FAULT=K:N   the N-th kernel to run, by whatever library, goes wrong as K says: `hang` never ends,
  *                             `die` kills the process (SIGKILL), `corrupt` flips a bit of what it puts out (where it

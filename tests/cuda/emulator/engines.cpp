@@ -25,6 +25,7 @@ struct Engine {
   bool (*takes)(const Problem &);
   int64_t (*workspace)(const Problem &, int64_t knob);  // with the first knob's value
   bool compiles;                                        // whether plans of it can be made
+  int64_t code_bytes;                                   // of its kernel for a direction and a knob
 };
 
 bool anything(const Problem &) {
@@ -41,7 +42,16 @@ bool dense_3x3(const Problem &p) {
 
 const std::vector<Engine> &engines() {
   static const std::vector<Engine> all = {
-      {0, Order::plain, false, {}, {}, {}, anything, [](const Problem &, int64_t) { return int64_t{0}; }, true},
+      {0,
+       Order::plain,
+       false,
+       {},
+       {},
+       {},
+       anything,
+       [](const Problem &, int64_t) { return int64_t{0}; },
+       true,
+       (int64_t{20} << 20) + 1000},
       {1,
        Order::reversed,
        true,
@@ -50,7 +60,8 @@ const std::vector<Engine> &engines() {
        {{CUDNN_KNOB_TYPE_SPLIT_K_BUF, -1, 1}},
        anything,
        [](const Problem &p, int64_t buffers) { return (buffers + 2) * 1000 + p.conv.w.dims[0] * 8; },
-       true},
+       true,
+       (int64_t{50} << 20) - 1000},
       {4,
        Order::random,
        false,
@@ -59,7 +70,8 @@ const std::vector<Engine> &engines() {
        {{CUDNN_KNOB_TYPE_SPLIT_K_SLC, 1, 4}},
        backward,
        [](const Problem &p, int64_t split) { return split * p.out_bytes; },
-       true},
+       true,
+       int64_t{40} << 20},
       {7,
        Order::reversed,
        false,
@@ -68,7 +80,8 @@ const std::vector<Engine> &engines() {
        {},
        dense_3x3,
        [](const Problem &p, int64_t) { return 4 * p.out_bytes + 20; },
-       true},
+       true,
+       int64_t{90} << 20},
       {engine_count - 1,
        Order::plain,
        false,
@@ -77,7 +90,8 @@ const std::vector<Engine> &engines() {
        {},
        anything,
        [](const Problem &, int64_t) { return int64_t{0}; },
-       false},
+       false,
+       0},
   };
   return all;
 }
@@ -228,9 +242,16 @@ cudnnStatus_t finish_plan(Descriptor &d) {
 }
 
 Method method_of(const Descriptor &plan) {
-  const Engine &engine = what(engine_of(plan.descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)));
-  return {engine.order, engine.tensor_core, plan.scalar<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0),
-          engine.index != settings().engine_that_fails};
+  const Descriptor &config = plan.descriptor(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  const Engine &engine = what(engine_of(config));
+  int64_t knob = engine.knobs.empty() ? 0 : knob_value(config, engine.knobs[0]);
+  return {engine.order,
+          engine.tensor_core,
+          plan.scalar<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0),
+          engine.index != settings().engine_that_fails,
+          "convolution " + std::to_string(engine.index) + " " + std::to_string(knob),
+          engine.code_bytes,
+          engine.order == Order::reversed};
 }
 
 const Descriptor &operation_of(const Descriptor &plan) {

@@ -22,7 +22,7 @@ namespace emulator {
 struct Settings {
   int devices = 1, driver = CUDART_VERSION, arch = 90;
   uint64_t seed = 1;
-  size_t memory = size_t{16} << 30;
+  size_t memory = size_t{16} << 30, others = 0;
   std::string fail;  // name of the function
   int64_t fail_at = 0;
   bool protect = false, strict = false;
@@ -103,7 +103,10 @@ Where where_is(const void *at, size_t bytes);
 bool on_device(const void *at, size_t bytes);
 
 /* Device memory that the driver and the libraries take for themselves. */
+constexpr int64_t context_bytes = int64_t{200} << 20;
 void take_device_bytes(int64_t bytes);
+/* Takes memory for a kernel's code when it is asked for first, and gives it back never; false where none is left. */
+bool load_code(const std::string &kernel, int64_t bytes);
 /* Whether so much is left. */
 bool device_has(size_t bytes);
 void report_memory_leaks();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "internal.h"
 
@@ -11,6 +12,7 @@ namespace emulator {
 
 namespace {
 
+constexpr size_t unit = size_t{2} << 20;  // what is not small takes whole ones; so does code
 constexpr size_t page = 4096, alignment = 256, filled = size_t{16} << 20;
 constexpr unsigned char slack_byte = 0xc5, fresh_byte = 0xff;  // fresh memory: NaNs, whatever the type
 
@@ -25,7 +27,8 @@ struct Block {
 
 struct Memory {
   std::map<const char *, Block> blocks;  // by their first byte
-  int64_t taken = 0;
+  int64_t taken = 0, code_left = 0;      // in the last block of code
+  std::set<std::string> code;            // of these kernels
   bool open = true;
 };
 
@@ -36,6 +39,11 @@ Memory &memory() {
 
 size_t round_up(size_t n, size_t to) {
   return (n + to - 1) / to * to;
+}
+
+/* What an allocation takes of the device. */
+size_t room_of(size_t bytes) {
+  return bytes < unit / 2 ? bytes : round_up(bytes, unit);
 }
 
 /* The block that a byte lies in. */
@@ -64,7 +72,7 @@ char *make_block(Where where, size_t bytes) {
   memset(begin + bytes, slack_byte, static_cast<size_t>(pages + inside - begin) - bytes);
   if (where == Where::device && !memory().open) mprotect(pages, inside, PROT_NONE);
   memory().blocks[begin] = {where, begin, bytes, pages, inside};
-  if (where == Where::device) take_device_bytes(static_cast<int64_t>(bytes));
+  if (where == Where::device) take_device_bytes(static_cast<int64_t>(room_of(bytes)));
   return begin;
 }
 
@@ -78,7 +86,7 @@ void drop_block(const Block &block) {
   if (!all_slack(block.pages, block.begin)) misuse("something was written before the %zu bytes", block.bytes);
   if (!all_slack(end, block.pages + block.page_bytes)) misuse("something was written after the %zu bytes", block.bytes);
   munmap(block.pages - page, block.page_bytes + 2 * page);
-  if (block.where == Where::device) take_device_bytes(-static_cast<int64_t>(block.bytes));
+  if (block.where == Where::device) take_device_bytes(-static_cast<int64_t>(room_of(block.bytes)));
   memory().blocks.erase(block.begin);
 }
 
@@ -86,7 +94,8 @@ cudaError_t allocate(Where where, void **out, size_t bytes) {
   if (out == nullptr) return cudaErrorInvalidValue;
   *out = nullptr;
   if (bytes == 0) return cudaSuccess;
-  if (bytes > PTRDIFF_MAX / 2 || (where == Where::device && !device_has(bytes))) return cudaErrorMemoryAllocation;
+  if (bytes > PTRDIFF_MAX / 2 || (where == Where::device && !device_has(room_of(bytes))))
+    return cudaErrorMemoryAllocation;
   *out = make_block(where, bytes);
   return *out == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
@@ -123,8 +132,21 @@ void take_device_bytes(int64_t bytes) {
   memory().taken += bytes;
 }
 
+bool load_code(const std::string &kernel, int64_t bytes) {
+  Memory &m = memory();
+  if (m.code.count(kernel) != 0) return true;
+  int64_t more =
+      bytes <= m.code_left ? 0 : static_cast<int64_t>(round_up(static_cast<size_t>(bytes - m.code_left), unit));
+  if (!device_has(static_cast<size_t>(more))) return false;
+  m.code.insert(kernel);
+  m.code_left += more - bytes;
+  take_device_bytes(more);
+  return true;
+}
+
 bool device_has(size_t bytes) {
-  return bytes <= settings().memory - static_cast<size_t>(memory().taken);
+  auto taken = static_cast<size_t>(memory().taken);
+  return taken <= settings().memory && bytes <= settings().memory - taken;
 }
 
 void open_memory(bool open) {
@@ -205,7 +227,7 @@ cudaError_t cudaHostUnregister(void *at) {
 
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
   EMULATOR_CALL();
-  *free = settings().memory - static_cast<size_t>(memory().taken);
+  *free = settings().memory - std::min(settings().memory, static_cast<size_t>(memory().taken));
   *total = settings().memory;
   return cudaSuccess;
 }

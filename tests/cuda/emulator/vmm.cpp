@@ -194,6 +194,28 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t size) {
   return CUDA_SUCCESS;
 }
 
+/* One more context is all that it takes. */
+struct Context {
+  static constexpr const char *kind = "context";
+};
+
+CUresult create_context(CUcontext *out, unsigned flags, CUdevice device) {
+  DRIVER_CALL(allocates | unsafe);
+  if (flags != 0 || device != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!device_has(static_cast<size_t>(context_bytes))) return CUDA_ERROR_OUT_OF_MEMORY;
+  take_device_bytes(context_bytes);
+  *out = static_cast<CUcontext>(hold(std::make_shared<Context>()));
+  return CUDA_SUCCESS;
+}
+
+CUresult destroy_context(CUcontext context) {
+  DRIVER_CALL(allocates | unsafe);
+  if (held<Context>(context) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  take_device_bytes(-context_bytes);
+  drop_label(context);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuGetErrorName(CUresult error, const char **out) {
   *out = cudaGetErrorName(static_cast<cudaError_t>(error));
   return CUDA_SUCCESS;
@@ -215,6 +237,8 @@ void *driver_function(const std::string &name) {
       FUNCTION(cuMemMap),
       FUNCTION(cuMemSetAccess),
       FUNCTION(cuMemUnmap),
+      {"cuCtxCreate", reinterpret_cast<void *>(create_context)},
+      {"cuCtxDestroy", reinterpret_cast<void *>(destroy_context)},
       FUNCTION(cuGetErrorName),
       FUNCTION(cuGetErrorString),
   };

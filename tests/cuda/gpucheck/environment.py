@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PYTHON = (3, 8)
+PYTHON = (3, 10)
 PROGRAMS = ("planc", "planrun", "compare_backends")
 PLUGIN = "libplanrt-cuda.so"
 # Where a library comes from that is not there.

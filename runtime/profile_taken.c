@@ -1,0 +1,87 @@
+/* What the device takes beside the arena (profile_taken.h).
+ *
+ * CUDA loads a kernel's code when it first runs, and keeps it. So the growth while an algorithm's calls are prepared,
+ * which runs each once, is its code; summed over all its ops it covers any of them. Two things are shared, so that one
+ * algorithm pays for what others need as well: the rest of a block, in which code is laid out, and kernels, libraries
+ * and stacks that several use. For the former every algorithm is charged with a block more. The latter is counted with
+ * the algorithm that came first; a plan that does not run that one would lack it, and so the most that any one takes is
+ * reserved in every plan. */
+#include "runtime/profile_taken.h"
+
+#include "util/math.h"
+
+enum {
+  BLOCK = 2 << 20,          /* CUDA's unit of device memory */
+  STEP = 64 << 20,          /* to which is rounded up */
+  MEMORY_PER_TABLES = 4096, /* page tables: 16 bytes for 64 KiB at most */
+};
+
+static double number_in(const cJSON *item) {
+  return cJSON_IsNumber(item) && item->valuedouble > 0 ? item->valuedouble : 0;
+}
+
+static void add_to(cJSON *object, const char *key, double bytes) {
+  cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+  if (item)
+    cJSON_SetNumberValue(item, item->valuedouble + bytes);
+  else
+    cJSON_AddNumberToObject(object, key, bytes);
+}
+
+void planrt_piece_add_taken(cJSON *piece, const planrt_memory_taken *taken) {
+  if (!taken) return;
+  cJSON_AddNumberToObject(piece, "taken_bytes", (double)taken->beside_bytes);
+  cJSON *code = cJSON_AddObjectToObject(piece, "code");
+  for (int64_t c = 0; c < taken->code.len; c++)
+    cJSON_AddNumberToObject(code, taken->code.data[c].algorithm, (double)taken->code.data[c].bytes);
+}
+
+/* By algorithm, over all pieces: of two sittings each has loaded what it ran. */
+static cJSON *sum_code(const cJSON *pieces) {
+  cJSON *sum = cJSON_CreateObject();
+  const cJSON *piece, *size;
+  cJSON_ArrayForEach(piece, pieces) {
+    cJSON_ArrayForEach(size, cJSON_GetObjectItemCaseSensitive(piece, "code")) {
+      add_to(sum, size->string, number_in(size));
+    }
+  }
+  return sum;
+}
+
+static int64_t largest_in(const cJSON *code) {
+  int64_t largest = 0;
+  const cJSON *size;
+  cJSON_ArrayForEach(size, code) {
+    if (number_in(size) > (double)largest) largest = (int64_t)number_in(size);
+  }
+  return largest;
+}
+
+/* With room for what a run has beyond a measurement: streams, events, a captured graph. */
+int64_t planrt_profile_reserved(const cJSON *pieces, int64_t memory_bytes) {
+  int64_t most = 0;
+  const cJSON *piece;
+  cJSON_ArrayForEach(piece, pieces) {
+    double taken = number_in(cJSON_GetObjectItemCaseSensitive(piece, "taken_bytes"));
+    if (taken > (double)most) most = (int64_t)taken;
+  }
+  if (most == 0) return 0;
+  cJSON *code = sum_code(pieces);
+  most += largest_in(code) + memory_bytes / MEMORY_PER_TABLES;
+  cJSON_Delete(code);
+  return planc_align_up(most, STEP) + STEP;
+}
+
+void planrt_profile_add_code(cJSON *root, const cJSON *pieces) {
+  cJSON *code = sum_code(pieces), *size;
+  if (largest_in(code) == 0) {
+    cJSON_Delete(code);
+    return;
+  }
+  cJSON_ArrayForEach(size, code) cJSON_SetNumberValue(size, size->valuedouble + BLOCK);
+  cJSON_AddItemToObject(root, "code", code);
+  cJSON_AddStringToObject(
+      cJSON_GetObjectItemCaseSensitive(root, "origin"), "code",
+      "measured by planrun profile: what the device took as each algorithm's calls first ran, and a "
+      "block");
+}

@@ -1,0 +1,18 @@
+/* What the device takes beside the arena, in pieces of a profile and in the profile. */
+#ifndef PLANRT_PROFILE_TAKEN_H
+#define PLANRT_PROFILE_TAKEN_H
+
+#include <cjson/cJSON.h>
+
+#include "runtime/measure.h"
+
+/* Keeps it in a piece of ops. `taken` may be NULL. */
+void planrt_piece_add_taken(cJSON *piece, const planrt_memory_taken *taken);
+
+/* What a profile of these pieces is to reserve on a device of `memory_bytes`, whatever algorithms run; 0: nothing was
+ * taken. */
+int64_t planrt_profile_reserved(const cJSON *pieces, int64_t memory_bytes);
+/* Adds section "code", if code was loaded. */
+void planrt_profile_add_code(cJSON *root, const cJSON *pieces);
+
+#endif
