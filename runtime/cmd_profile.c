@@ -1,10 +1,9 @@
 /* `planrun profile`: measures a graph's ops, the links and the launches on this machine.
  *
- * What has been measured is kept piece by piece in a file beside the output, OUTPUT.part: a line that says what it
- * belongs to, then a line for each piece. An interrupted profile goes on from there. */
+ * What has been measured is kept piece by piece beside the output (runtime/profile_part.h). An interrupted profile goes
+ * on from there. */
 #define _DEFAULT_SOURCE /* SA_RESTART */
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "planrt/planrt.h"
 #include "runtime/cli.h"
 #include "runtime/profile_file.h"
+#include "runtime/profile_part.h"
 #include "util/file.h"
 #include "util/progress.h"
 #include "util/size.h"
@@ -44,7 +44,6 @@ enum { MOST_MEASURED = 8, WARM_UP_MS = 1000, MS = 1000000 };
 
 typedef struct profiling {
   const char *output;
-  char *part; /* path of the pieces; malloc'ed; NULL: they are not kept */
   planc_graph *graph;
   int32_t n_batches, n_loads;
   int64_t batches[MOST_BATCHES], loads[MOST_LOADS + 1]; /* ppm; the first is 0 */
@@ -55,11 +54,10 @@ typedef struct profiling {
   planrt_device_info info;
   char machine[512];
   const char *name;
-  cJSON *pieces;        /* an array */
+  planrt_kept kept;
+  int64_t loaded_bytes; /* of code, by this process */
   cJSON *reasons;       /* for which ops have been left out: the keys of an object */
   cJSON *refused;       /* algorithms in the pass that runs: an array, or NULL */
-  FILE *file;           /* the pieces' */
-  int64_t loaded_bytes; /* of code, by this process */
   char doing[64];
 } profiling;
 
@@ -130,15 +128,6 @@ static bool to_standard_output(const profiling *p) {
   return strcmp(p->output, "-") == 0;
 }
 
-static planc_status name_part(profiling *p) {
-  size_t room = strlen(p->output) + sizeof ".part";
-  if (to_standard_output(p)) return NULL;
-  p->part = malloc(room);
-  if (!p->part) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  snprintf(p->part, room, "%s.part", p->output);
-  return NULL;
-}
-
 static planc_status read_arguments(profiling *p, const planc_arguments *arguments) {
   const char *output = planc_option_value(arguments, "output"), *name = planc_option_value(arguments, "name");
   p->output = output ? output : "profile.json";
@@ -153,7 +142,6 @@ static planc_status read_arguments(profiling *p, const planc_arguments *argument
   p->n_loads++;
   PLANC_TRY(planc_option_int(arguments, "repetitions", 1, 1000, 5, &p->repetitions));
   PLANC_TRY(planrt_option_rate(arguments, "link", &p->link_bytes_per_s));
-  PLANC_TRY(name_part(p));
   p->deterministic = planc_option_given(arguments, "deterministic");
   return find_backend(p, arguments);
 }
@@ -191,71 +179,9 @@ static char *describe_pieces(const profiling *p) {
   return line;
 }
 
-/* A run that began and measured nothing. */
-static bool is_head_only(const char *text, size_t length) {
-  static const char ours[] = "{\"planrun\":\"profile/";
-  const char *end = memchr(text, '\n', length);
-  if (!end) return length == 0 || strncmp(text, ours, length < sizeof ours - 1 ? length : sizeof ours - 1) == 0;
-  return strncmp(text, ours, sizeof ours - 1) == 0 && !memchr(end + 1, '\n', length - (size_t)(end + 1 - text));
-}
-
-/* Reads the lines that are whole; one cut off by whatever ended the run before is measured again. *out_kept is where
- * they end. */
-static planc_status read_pieces(profiling *p, const char *head, char *text, size_t length, size_t *out_kept) {
-  *out_kept = 0;
-  if (is_head_only(text, length)) return NULL;
-  for (char *line = text, *end; (end = memchr(line, '\n', length - (size_t)(line - text))); line = end + 1) {
-    *end = 0;
-    if (line == text) {
-      if (strcmp(line, head) != 0)
-        return planc_error(PLANC_STALE,
-                           "%s: left by a run on another machine, graph or with other options; remove it to start anew",
-                           p->part);
-    } else {
-      cJSON *piece = cJSON_Parse(line);
-      if (!piece) return planc_error(PLANC_BAD_INPUT, "%s: damaged; remove it to start anew", p->part);
-      cJSON_AddItemToArray(p->pieces, piece);
-    }
-    *out_kept = (size_t)(end + 1 - text);
-  }
-  return NULL;
-}
-
-static planc_status open_part(profiling *p, const char *head) {
-  enum { LIMIT = 1 << 30 };
-  char *text;
-  size_t length, kept = 0;
-  if (!p->part) return NULL;
-  if (access(p->part, F_OK) == 0) {
-    PLANC_TRY(planc_file_read(p->part, LIMIT, &text, &length));
-    planc_status status = read_pieces(p, head, text, length, &kept);
-    free(text);
-    PLANC_TRY(status);
-    if (truncate(p->part, (off_t)kept) != 0) return planc_error(PLANC_IO, "%s: %s", p->part, strerror(errno));
-  }
-  p->file = fopen(p->part, "a");
-  if (!p->file || (kept == 0 && fprintf(p->file, "%s\n", head) < 0) || fflush(p->file) != 0)
-    return planc_error(PLANC_IO, "%s: %s", p->part, strerror(errno));
-  int32_t found = cJSON_GetArraySize(p->pieces);
-  if (found > 0) fprintf(stderr, "planrun: note: going on from %s, which has %d measured parts\n", p->part, found);
-  return NULL;
-}
-
-static planc_status keep(profiling *p, cJSON *piece) {
-  char *line = cJSON_PrintUnformatted(piece);
-  if (!piece || !line || !cJSON_AddItemToArray(p->pieces, piece)) {
-    cJSON_Delete(piece);
-    cJSON_free(line);
-    return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  }
-  bool written = !p->file || (fprintf(p->file, "%s\n", line) > 0 && fflush(p->file) == 0);
-  cJSON_free(line);
-  return written ? NULL : planc_error(PLANC_IO, "%s: %s", p->part, strerror(errno));
-}
-
 static bool has_links(const profiling *p) {
   const cJSON *piece;
-  cJSON_ArrayForEach(piece, p->pieces) {
+  cJSON_ArrayForEach(piece, p->kept.pieces) {
     if (planrt_piece_is_of_links(piece)) return true;
   }
   return false;
@@ -295,7 +221,7 @@ static planc_status keep_pass(void *user, const planrt_pass *pass) {
   }
   cJSON_Delete(p->refused);
   p->refused = NULL;
-  return keep(p, piece);
+  return planrt_kept_add(&p->kept, piece);
 }
 
 static void show_pass(void *user, int32_t done, int32_t of) {
@@ -342,7 +268,7 @@ static planc_status measure_run(profiling *p, planrt_run_costs *out) {
   planrt_op_options how = options_of(p, smallest);
   planrt_op_times chosen = {0};
   planc_progress(stderr, "launches, and ops beside copies");
-  planc_status status = planrt_pieces_fastest(p->pieces, p->graph, smallest, &chosen);
+  planc_status status = planrt_pieces_fastest(p->kept.pieces, p->graph, smallest, &chosen);
   if (!status) status = planrt_measure_run(&how, &chosen, p->link_bytes_per_s, out);
   VEC_FREE(&chosen);
   return status;
@@ -355,13 +281,13 @@ static planc_status measure_links(profiling *p) {
   PLANC_TRY(planrt_measure_links(p->backend, p->link_bytes_per_s, &times));
   if (interrupted) return NULL;
   PLANC_TRY(measure_run(p, &run));
-  return interrupted ? NULL : keep(p, planrt_piece_of_links(&times, &run));
+  return interrupted ? NULL : planrt_kept_add(&p->kept, planrt_piece_of_links(&times, &run));
 }
 
 static planc_status measure_all(profiling *p) {
   for (int32_t l = 0; l < p->n_loads; l++)
     for (int32_t b = 0; b < p->n_batches && !interrupted; b++) {
-      int32_t next = planrt_pieces_next_pass(p->pieces, p->loads[l], p->batches[b]);
+      int32_t next = planrt_pieces_next_pass(p->kept.pieces, p->loads[l], p->batches[b]);
       if (next >= 0) PLANC_TRY(measure_batch(p, p->loads[l], p->batches[b], next));
     }
   return interrupted || has_links(p) ? NULL : measure_links(p);
@@ -427,30 +353,29 @@ static planc_status write_measured(const profiling *p) {
                               .memory_bytes = p->info.memory_bytes,
                               .processors = p->backend == &planrt_host_backend ? 1 : p->info.processors};
   cJSON *tree;
-  PLANC_TRY(planrt_profile_compose(&head, p->graph, p->pieces, &tree));
+  PLANC_TRY(planrt_profile_compose(&head, p->graph, p->kept.pieces, &tree));
   planc_status status = add_workspaces(p, tree);
   if (!status && !interrupted) status = write_tree(p, tree);
   cJSON_Delete(tree);
   if (status || interrupted) return status;
   PLANC_TRY(write_properties(p));
-  return !p->part || unlink(p->part) == 0 ? NULL : planc_error(PLANC_IO, "%s: %s", p->part, strerror(errno));
+  return planrt_kept_remove(&p->kept);
 }
 
 static planc_status profile_measured(profiling *p) {
   char *head = describe_pieces(p);
-  p->pieces = cJSON_CreateArray();
-  if (!head || !p->pieces) {
-    cJSON_free(head);
-    return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  }
-  planc_status status = open_part(p, head);
+  if (!head) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  planc_status status = planrt_kept_open(&p->kept, to_standard_output(p) ? NULL : p->output, head);
   cJSON_free(head);
+  int32_t found = cJSON_GetArraySize(p->kept.pieces);
+  if (!status && found > 0)
+    fprintf(stderr, "planrun: note: going on from %s, which has %d measured parts\n", p->kept.path, found);
   if (!status) status = measure_all(p);
   planc_progress_end(stderr);
   PLANC_TRY(status);
   if (!interrupted) PLANC_TRY(write_measured(p));
-  if (interrupted && p->part && access(p->part, F_OK) == 0)
-    fprintf(stderr, "planrun: interrupted; the same command goes on from %s\n", p->part);
+  if (interrupted && p->kept.path && access(p->kept.path, F_OK) == 0)
+    fprintf(stderr, "planrun: interrupted; the same command goes on from %s\n", p->kept.path);
   return NULL;
 }
 
@@ -501,12 +426,10 @@ static planc_status run(const planc_arguments *arguments) {
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
   planc_status status = profile(&p, arguments);
-  if (p.file) fclose(p.file);
-  cJSON_Delete(p.pieces);
+  planrt_kept_close(&p.kept);
   cJSON_Delete(p.reasons);
   cJSON_Delete(p.refused);
   planc_graph_free(p.graph);
-  free(p.part);
   if (!status && interrupted) raise(interrupted);
   return status;
 }

@@ -144,6 +144,7 @@ Help goes to standard output and is a success.
     -d, --data FILE                train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)
         --backend NAME             what executes: host (default) or cuda
         --graph                    capture the body once and replay it as a whole (backend cuda)
+        --bare                     run calls and copies on one stream without events, to hold a run's time against
         --deterministic            refuse algorithms that do not give the same bits every time
     -e, --epochs N                 with --data: passes over the data, in all (default 1)
     -n, --iterations N             iterations in all, rounded up to whole periods (default without --data: 1)
@@ -168,6 +169,8 @@ Help goes to standard output and is a success.
   options:
         --json                     one line of JSON
         --properties               the GPU's properties, for --deviceless elsewhere
+        --links SIZE               copy so much each way between host and device, and tell the rates in one line of JSON
+        --backend NAME             whose links: host (default) or cuda
     -h, --help                     this text
 
 Values are not looked at then.
