@@ -99,6 +99,7 @@ planc_status planrt_session_new(const planc_plan *plan, const planrt_options *op
   if (!session) return planc_error(PLANC_OUT_OF_MEMORY, "session");
   session->plan = plan;
   session->options = *options;
+  session->options.deterministic |= options->verify;
   session->backend = options->backend ? options->backend : &planrt_host_backend;
   session->feed = options->feed ? options->feed : planrt_random_feed;
   session->feed_user = options->feed ? options->user : session;

@@ -59,7 +59,7 @@ typedef struct planrt_options {
   planrt_sink sink;              /* NULL: results are dropped */
   void *user;                    /* first argument of these, and of `pause` */
   bool synthetic;                /* stand-ins for all ops, see runtime/host/synthetic.c: any graph runs, no numerics */
-  bool verify;                   /* run the reference beside the plan, see planrt_run */
+  bool verify;                   /* run the reference beside the plan, see planrt_run; implies `deterministic` */
   bool poison;                   /* fill memory with NaNs when it is acquired and, in file order, when it is released */
   bool concurrent;               /* planrt_run: streams run beside each other; else everything in file order */
   /* The backend keeps the body once and replays it (CUDA Graphs): bodies then do not overlap. Goes with concurrent,

@@ -148,6 +148,27 @@ class Deviceless(Case):
         self.assertTrue(algorithms(every, (False,)))
         self.assertEqual(algorithms(some, (True, False)), algorithms(every, (True,)))
 
+    def test_of_equals_the_deterministic_is_chosen(self):
+        """Of ResNet-50's convolutions none then needs another."""
+        profile = self.profile("resnet50", "h100", "--batches", "256")
+        unsure = {(op["op"], v["algorithm"]) for op in profile["ops"] for v in op["variants"] if not v["deterministic"]}
+        self.assertGreater(len(unsure), 100)
+        for options in ([], ["--budget", "20G"], ["--policy", "superneurons", "--budget", "14G"]):
+            run("planc", "plan", graph("resnet50"), "--profile", self.path("p.json"), "--batch", 256, "-o",
+                self.path("x.plan"), *options)
+            chosen = self.convolutions("x.plan")
+            self.assertEqual(len({op for op, _ in chosen}), 158, options)
+            self.assertEqual(chosen & unsure, set(), options)
+
+    def convolutions(self, name):
+        """Op and algorithm of every convolution of a plan of one round."""
+        with open(self.path(name), encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file]
+        ops = [row["op"] for row in rows if "op" in row]
+        algorithms = [row["algorithm"] for row in rows if "algorithm" in row]
+        executed = [(ops[row["n"] % len(ops)], algorithms[row["a"]]) for row in rows if row.get("i") == "exec"]
+        return {(op, algorithm) for op, algorithm in executed if algorithm.startswith("cudnn-")}
+
     def test_tf32_and_bf16_have_tensor_cores_and_f32_has_not(self):
         for precision in ("f32", "tf32", "bf16"):
             run("planc", "train", graph("vgg16"), "--precision", precision, "-o", self.path("g.yaml"))
@@ -289,7 +310,7 @@ class Emulated(Case):
         self.assertIn("this device maps multiples of",
                       emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", code=6).stderr)
 
-    def test_deterministic_refuses_what_is_not(self):
+    def test_what_cannot_be_verified_is_told_before_it_runs(self):
         emulated("planrun", "profile", graph("lenet-digits"), "--backend", "cuda", "--batches", "2", "-r", 1, "-o",
                  self.path("p.json"))
         profile = self.read("p.json")
@@ -301,8 +322,12 @@ class Emulated(Case):
         run("planc", "plan", graph("lenet-digits"), "--profile", self.path("p.json"), "--batch", 2, "--budget", "4G", "-o",
             self.path("x.plan"))
         emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda")
-        done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--deterministic", code=6)
-        self.assertIn("is not deterministic", done.stderr)
+        for options in (["--deterministic"], ["--verify"], ["--verify", "--json"], ["--verify", "--graph"]):
+            done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", *options, code=6)
+            self.assertRegex(done.stderr, r"op \w+\.[dw]grad: cudnn-\S+: engine 4 is not deterministic, so its bits cannot be "
+                             r"verified: plan with a profile made with --deterministic, or run without --verify")
+            self.assertEqual(done.stdout, "")
+        emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--synthetic")
 
     def test_stand_ins_run_any_graph(self):
         self.constrained("tiny-transformer", 1, "vdnn-all")
