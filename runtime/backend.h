@@ -96,8 +96,8 @@ struct planrt_backend {
   planc_status (*taken)(const planrt_device *device, int64_t *out_bytes);
 
   /* The algorithms that the backend has for a call: first the one with the least workspace, of several one that is
-   * deterministic, of several of those the library's first; at most PLANRT_MAX_VARIANTS. `algorithm`, `workspace` and `handle` of the call are not looked at, nor is its memory. DEVICE
-   * when there is none. */
+   * deterministic, of several of those the library's first; at most PLANRT_MAX_VARIANTS. `algorithm`, `workspace` and
+   * `handle` of the call are not looked at, nor is its memory. DEVICE when there is none. */
   planc_status (*variants)(planrt_device *device, const planrt_call *call, planrt_variant *out, int32_t *out_count);
   /* The workspace of the call's algorithm at the call's shapes, without looking for others; -1 when it does not run
    * there. */

@@ -27,6 +27,17 @@ static planc_status check_taken(planrt_session *session) {
                      (long long)session->taken_bytes, (long long)reserved);
 }
 
+/* Behind the plan's streams and events those of the lanes. */
+static planc_status add_lanes(const planrt_session *session, planrt_device_options *out) {
+  int64_t events = out->n_events + (int64_t)session->n_handovers * PLANRT_HANDOVER_EVENTS;
+  if (session->n_handovers == 0) return NULL;
+  if (events > INT32_MAX || out->n_streams > INT32_MAX - PLANRT_N_LANES)
+    return planc_error(PLANC_DEVICE, "more than 2^31 events or streams");
+  out->n_events = (int32_t)events;
+  out->n_streams += PLANRT_N_LANES;
+  return NULL;
+}
+
 /* Each GPU of the plan is a part of the device: its arena, and with virtual memory its range of addresses. */
 static planc_status part_device(planrt_session *session, planrt_device_options *out) {
   const planc_plan *plan = session->plan;
@@ -82,6 +93,7 @@ static planc_status build(planrt_session *session) {
                                   .deterministic = session->options.deterministic,
                                   .link_bytes_per_s = session->options.link_bytes_per_s,
                                   .jitter = session->options.jitter};
+  PLANC_TRY(add_lanes(session, &device));
   PLANC_TRY(part_device(session, &device));
   PLANC_TRY(session->backend->open(&device, &session->device));
   PLANC_TRY(session->backend->pin(session->device, session->user_memory, session->user_bytes));
