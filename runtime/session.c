@@ -181,6 +181,12 @@ void planrt_set_step(planrt_session *session, planrt_step step) {
 int64_t planrt_taken(const planrt_session *session) {
   return session->taken_bytes;
 }
+void planrt_streams_of(const planrt_session *session, int32_t *out_streams, int32_t *out_told_apart) {
+  const planrt_backend *backend = session->backend;
+  int32_t lanes = session->n_handovers > 0 ? PLANRT_N_LANES : 0;
+  *out_streams = session->options.concurrent ? session->plan->n_streams + lanes : 1;
+  *out_told_apart = backend->queues ? backend->queues() : *out_streams;
+}
 uint64_t planrt_seed(const planrt_session *session) {
   return session->options.seed;
 }

@@ -162,6 +162,10 @@ const planc_check_report *planrt_report(const planrt_session *session);
  * made: at most what the plan reserves. 0 on the host. */
 int64_t planrt_taken(const planrt_session *session);
 
+/* How many streams the session has on its device, the user's side included, and how many of them the device tells
+ * apart: where there are more, some wait for each other without need. */
+void planrt_streams_of(const planrt_session *session, int32_t *out_streams, int32_t *out_told_apart);
+
 /* The host backend's library of kernels and the instruction set it uses here: "oneDNN 2.6.3, avx512_core". Static. */
 const char *planrt_host_library(void);
 

@@ -336,6 +336,55 @@ class Emulated(Case):
                            EMULATED_CUDA_SEED=seed).stdout.split('"accuracy"')[0] for seed in range(4)}
         self.assertEqual(len(losses), 1)
 
+    def contract(self, what, *arguments, **environment):
+        for backend in ("host", "cuda"):
+            with self.subTest(backend=backend):
+                emulated("cuda/backend_contract", backend, what, *arguments, **environment)
+
+    def test_work_behind_a_failure_is_dropped(self):
+        self.contract("dropping")
+        run("planc", "plan", graph("lenet-digits"), "--device", "h100", "--batch", 8, "--budget", "4G", "-o",
+            self.path("x.plan"))
+        self.contract("replaying", self.path("x.plan"))
+
+    def free_the_samples(self, name):
+        """Of a plan, whose samples then come as soon as their stream gets there: the others' are no more than that."""
+        with open(self.path(name), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        head = json.loads(lines[0])
+        end = len(lines) - head["epilogue"]
+        rows = [(line, json.loads(line)) for line in lines[end - head["body"]:end]]
+        h2d = next(row["s"] for _, row in rows if row["i"] == "prefetch" and row["h"] == -1)
+        body = [line for line, row in rows if row["i"] != "wait" or row["s"] != h2d]
+        lines[0] = lines[0].replace(f'"body":{len(rows)}', f'"body":{len(body)}')
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write("\n".join(lines[:end - head["body"]] + body + lines[end:]) + "\n")
+        return len(rows) - len(body)
+
+    def test_slow_samples_do_not_stall_copies_out(self):
+        run("planc", "plan", graph("lenet-digits"), "--device", "h100", "--batch", 32, "--sub-batch", 8, "--budget", "4G", "-o",
+            self.path("x.plan"))
+        self.assertGreater(self.free_the_samples("x.plan"), 0)
+        for seed in range(3):
+            self.contract("feeding", self.path("x.plan"), EMULATED_CUDA_SEED=seed)
+
+    def test_a_device_that_is_lost_is_waited_for_by_nobody(self):
+        emulated("cuda/backend_contract", "cuda", "losing", EMULATED_CUDA_FAULT="sticky:4")
+        self.plan("lenet-digits", "--batch", 8, "--budget", "900M")
+        for options in ([], ["--graph"], ["--sequential"], ["--verify"]):
+            for kernel in (2, 60, 300):
+                done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "-n", 20, *options, code=6,
+                                EMULATED_CUDA_FAULT=f"sticky:{kernel}")
+                self.assertIn("an illegal memory access was encountered", done.stderr)
+
+    def test_more_streams_than_queues_are_told(self):
+        self.plan("lenet-digits", "--batch", 8, "--budget", "900M")
+        for queues, options, told in ((2, [], True), (5, [], False), (2, ["--sequential"], False), ("", [], False)):
+            done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", *options,
+                            CUDA_DEVICE_MAX_CONNECTIONS=queues)
+            self.assertEqual("note: the run has 5 streams, and the device 2 hardware queues: some wait for each other; "
+                             "CUDA_DEVICE_MAX_CONNECTIONS gives it up to 32" in done.stderr, told, done.stderr)
+
     def test_stand_ins_run_any_graph(self):
         self.constrained("tiny-transformer", 1, "vdnn-all")
         for seed in range(2):

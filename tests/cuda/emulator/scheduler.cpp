@@ -42,6 +42,7 @@ struct Device {
   uint64_t burst = 1;     // what an enqueue grants at most, less 1
   pid_t process = 0;      // the one that the thread is in; 0: not started
   bool stop = false;
+  bool stalled = false;  // nothing can be done beside a host function that is not quick
 };
 
 Device &device() {
@@ -191,7 +192,10 @@ void work() {
       idle = false;
       bool did = step(lock);
       if (!did && !d.host_functions.empty()) {
+        d.stalled = true;
+        d.callers.notify_all();
         d.wakes.wait(lock);
+        d.stalled = false;
         continue;
       }
       bool more = did && !(d.goal != nullptr && d.goal->done);
@@ -227,7 +231,7 @@ void advance(Call &call, uint64_t n) {
   d.wakes.notify_one();
   if (d.pending == 0) return;
   d.grant += n;
-  while (d.grant > 0)
+  while (d.grant > 0 && !d.stalled)
     if (d.callers.wait_for(call.lock, patience) == std::cv_status::timeout && (!d.host_functions.empty() || hangs()))
       return;
 }
