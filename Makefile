@@ -79,7 +79,7 @@ gpu-bundle: build $(CUDA_PLUGIN) $(BUILD)/cuda/compare_backends
 	tests/cuda/bundle $(BUILD) $(BUILD)/gpu-bundle
 check-gpu: build $(CUDA_PLUGIN) $(BUILD)/cuda/compare_backends
 	BUILD=$(BUILD) CUDA_HOME=$(CUDA_HOME) CUDNN_HOME=$(CUDNN_HOME) $(PYTHON) tests/cuda/check_gpu.py --out $(or $(OUT),$(BUILD)/check-gpu)
-CUDA_PROGRAMS = compare_backends count_allocations
+CUDA_PROGRAMS = backend_contract compare_backends count_allocations
 CUDA_UNIT = $(patsubst tests/cuda/%,$(BUILD)/cuda/%,$(basename $(wildcard tests/cuda/test_*.c tests/cuda/test_*.cpp)))
 CUDA_KERNELS = $(CUDA_CU:%=$(EMULATED)/%.o) $(EMULATED)/tests/cuda/emulator/kernels.cpp.o
 cuda-tests: $(CUDA_PLUGIN) $(EMULATED_PLUGIN) $(CUDA_PROGRAMS:%=$(BUILD)/cuda/%) $(CUDA_UNIT)

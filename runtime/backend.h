@@ -4,8 +4,13 @@
  * return once the work is enqueued and its arguments are read; what they point to must live until the device is
  * synchronised. A device opened without `concurrent` performs work as it is enqueued.
  *
- * Work that fails while it runs aborts the device: what is enqueued and has not begun is dropped, and `synchronize`
- * gives the first failure, once. */
+ * Work that fails while it runs aborts the device: no host work is begun any more, nothing that is enqueued from then
+ * on is run, and `synchronize` gives the first failure, once; after that, and `forget`, the device is as new. Of what
+ * had been enqueued before, other work than host work may still run (a GPU's queues cannot be emptied), none of it
+ * before what it waits for: whatever it has put out by then is not to be read.
+ *
+ * A device that is lost (an illegal address, a GPU that is gone) fails every call with DEVICE, `synchronize` included,
+ * runs nothing more and can only be closed. No call waits for work that it will not do. */
 #ifndef PLANRT_BACKEND_H
 #define PLANRT_BACKEND_H
 
@@ -73,7 +78,8 @@ typedef struct planrt_span {
 
 typedef enum planrt_direction { PLANRT_H2D, PLANRT_D2H, PLANRT_D2D } planrt_direction;
 
-/* Work of the user's side, run in stream order by a thread of the backend, never two at once. */
+/* Work of the user's side, run in stream order by a thread of the backend, never two at once: whatever is behind one on
+ * its stream waits for it, and other host work may; other streams' work does not. */
 typedef planc_status (*planrt_host_work)(void *user, const void *what, int64_t period);
 
 struct planrt_backend {
@@ -85,8 +91,10 @@ struct planrt_backend {
   planc_status (*properties)(char **out);
   planc_status (*open)(const planrt_device_options *options, planrt_device **out);
   void (*close)(planrt_device *device); /* after a failure too; drops what has not begun */
-  bool maps;                            /* has virtual memory */
-  bool parts;                           /* stands for several GPUs, each with a part of the arena */
+  /* How many streams the device tells apart; beyond them some wait for each other without need. NULL: all. */
+  int32_t (*queues)(void);
+  bool maps;  /* has virtual memory */
+  bool parts; /* stands for several GPUs, each with a part of the arena */
   /* First byte of device memory, or of the range that it is mapped to; and of the host memory that copies go to. */
   char *(*arena)(const planrt_device *device);
   char *(*host_arena)(const planrt_device *device);
@@ -101,9 +109,9 @@ struct planrt_backend {
   /* Device memory taken beside the arena: context, libraries, code, captured graphs; and by others on the device. */
   planc_status (*taken)(const planrt_device *device, int64_t *out_bytes);
 
-  /* The algorithms that the backend has for a call, the one with the least workspace first; at most
-   * PLANRT_MAX_VARIANTS. `algorithm`, `workspace` and `handle` of the call are not looked at, nor is its memory. DEVICE
-   * when there is none. */
+  /* The algorithms that the backend has for a call: first the one with the least workspace, of several one that is
+   * deterministic, of several of those the library's first; at most PLANRT_MAX_VARIANTS. `algorithm`, `workspace` and
+   * `handle` of the call are not looked at, nor is its memory. DEVICE when there is none. */
   planc_status (*variants)(planrt_device *device, const planrt_call *call, planrt_variant *out, int32_t *out_count);
   /* The workspace of the call's algorithm at the call's shapes, without looking for others; -1 when it does not run
    * there. */

@@ -233,6 +233,17 @@ static planc_status open_data(execution *e, const planc_arguments *arguments, co
   return NULL;
 }
 
+/* No plan knows how many queues a device has. */
+static void note_streams(const execution *e) {
+  int32_t streams, queues;
+  planrt_streams_of(e->session, &streams, &queues);
+  if (streams <= queues) return;
+  fprintf(stderr,
+          "planrun: note: the run has %d streams, and the device %d hardware queues: some wait for each other; "
+          "CUDA_DEVICE_MAX_CONNECTIONS gives it up to 32\n",
+          streams, queues);
+}
+
 static planc_status open_session(execution *e, const planc_arguments *arguments) {
   const char *path = planc_option_value(arguments, "data"), *resume = planc_option_value(arguments, "resume");
   e->options.user = e;
@@ -240,6 +251,7 @@ static planc_status open_session(execution *e, const planc_arguments *arguments)
   e->options.stop = &interrupted;
   if (path) PLANC_TRY(open_data(e, arguments, path));
   PLANC_TRY(planc_context(planrt_session_new(e->plan, &e->options, &e->session), "%s", arguments->operands[0]));
+  note_streams(e);
   if (!resume) return planrt_init(e->session);
   PLANC_TRY(planrt_resume(e->session, resume));
   if (e->data) planrt_data_reseed(e->data, planrt_seed(e->session));

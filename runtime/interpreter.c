@@ -5,7 +5,7 @@
 #include "runtime/session.h"
 #include "util/clock.h"
 
-/* Host work: the user's samples for a fed buffer go to the stream's staging. */
+/* Host work: the user's samples for a fed buffer go to where its copy takes them from. */
 static planc_status feed(void *user, const void *what, int64_t period) {
   const planrt_session *session = user;
   const planrt_action *action = what;
@@ -57,6 +57,53 @@ static uint64_t *digest_slot(const planrt_session *session, const planrt_action 
   return counts ? session->digests + row_of(session, period) * body->n + (action - body->actions) : NULL;
 }
 
+/* --- Handovers ------------------------------------------------------------------------------------------------ */
+
+/* Only rows tell apart what is taken late; a captured body has one, and bodies then do not overlap. */
+static int32_t ready_event(const planrt_session *session, const planrt_action *action) {
+  return session->plan->n_events + action->handover * PLANRT_HANDOVER_EVENTS;
+}
+static int32_t taken_event(const planrt_session *session, const planrt_action *action, int64_t body) {
+  return ready_event(session, action) + 1 + (int32_t)(body % PLANRT_ROWS);
+}
+
+/* Samples are asked for as soon as the copy of the last ones has left their place, whatever else its stream has to do
+ * until the next; the copy waits for them. */
+static planc_status enqueue_feed(planrt_session *session, const planrt_action *action, int64_t body,
+                                 planrt_span *span) {
+  const planrt_backend *backend = session->backend;
+  planrt_device *device = session->device;
+  int32_t lane = session->plan->n_streams + PLANRT_LANE_IN, ready = ready_event(session, action);
+  if (body > 0) PLANC_TRY(backend->wait(device, lane, taken_event(session, action, body - 1), body - 1));
+  PLANC_TRY(backend->host(device, lane, feed, session, action, session->step.period + body));
+  PLANC_TRY(backend->record(device, lane, ready, body));
+  PLANC_TRY(backend->wait(device, action->stream, ready, body));
+  PLANC_TRY(backend->copy(device, action->stream, PLANRT_H2D, action->to, action->from, action->bytes, span));
+  return backend->record(device, action->stream, taken_event(session, action, body), body);
+}
+
+/* A result is delivered beside the stream that has copied it out, which waits where the next but one comes before that
+ * is over. */
+static planc_status enqueue_delivery(planrt_session *session, const planrt_action *action, int64_t body,
+                                     planrt_span *span) {
+  const planrt_backend *backend = session->backend;
+  planrt_device *device = session->device;
+  int64_t period = session->step.period + body, before = body - PLANRT_ROWS;
+  int32_t lane = session->plan->n_streams + PLANRT_LANE_OUT, ready = ready_event(session, action);
+  bool delivers = session->options.sink != NULL;
+  if (delivers && before >= 0)
+    PLANC_TRY(backend->wait(device, action->stream, taken_event(session, action, before), before));
+  PLANC_TRY(backend->copy(device, action->stream, PLANRT_D2H, result_slot(session, action, period), action->from,
+                          action->bytes, span));
+  if (!delivers) return NULL;
+  PLANC_TRY(backend->record(device, action->stream, ready, body));
+  PLANC_TRY(backend->wait(device, lane, ready, body));
+  PLANC_TRY(backend->host(device, lane, deliver, session, action, period));
+  return backend->record(device, lane, taken_event(session, action, body), body);
+}
+
+/* --- Bodies --------------------------------------------------------------------------------------------------- */
+
 /* Enqueues one action of body `body` (-1: the prologue). */
 static planc_status enqueue(planrt_session *session, const planrt_action *action, int64_t body, planrt_span *span) {
   const planrt_backend *backend = session->backend;
@@ -69,13 +116,9 @@ static planc_status enqueue(planrt_session *session, const planrt_action *action
       return backend->copy(device, action->stream, (planrt_direction)action->direction, action->to, action->from,
                            action->bytes, span);
     case PLANRT_FEED:
-      PLANC_TRY(backend->host(device, action->stream, feed, session, action, period));
-      return backend->copy(device, action->stream, PLANRT_H2D, action->to, action->from, action->bytes, span);
+      return enqueue_feed(session, action, body, span);
     case PLANRT_DELIVER:
-      PLANC_TRY(backend->copy(device, action->stream, PLANRT_D2H, result_slot(session, action, period), action->from,
-                              action->bytes, span));
-      if (!session->options.sink) return NULL;
-      return backend->host(device, action->stream, deliver, session, action, period);
+      return enqueue_delivery(session, action, body, span);
     case PLANRT_RECORD:
       return backend->record(device, action->stream, action->id, body);
     case PLANRT_WAIT:

@@ -22,6 +22,7 @@ typedef struct loader {
   place *places;     /* by residency */
   void **memory;     /* scratch: of one instance's accesses */
   planrt_part *part; /* being loaded */
+  int32_t handovers; /* of the body, loaded */
 } loader;
 
 static bool inside(int64_t address, int64_t bytes, int64_t size) {
@@ -155,12 +156,13 @@ static planc_status load_user(loader *l, const planc_instr *instr, bool body, co
   if (!(buffer->flags & needed) || buffer->peer >= 0)
     return planc_error(PLANC_INVALID_PLAN, "%s is not the user's", planc_trace_buffer_name(l->trace, at->buffer));
   out->kind = !body ? PLANRT_COPY : offload ? PLANRT_DELIVER : PLANRT_FEED;
+  if (body) out->handover = l->handovers++;
   char *user = body ? NULL : planrt_home(l->session, buffer);
   if (out->kind == PLANRT_FEED && l->session->options.same_samples) {
     out->kind = PLANRT_COPY;
     user = l->session->samples[at->buffer];
   }
-  if (out->kind == PLANRT_FEED) user = l->session->samples[out->stream];
+  if (out->kind == PLANRT_FEED) user = l->session->samples[out->handover];
   out->to = offload ? user : at->memory;
   out->from = offload ? at->memory : user;
   return NULL;

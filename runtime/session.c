@@ -77,6 +77,17 @@ static planc_status check_taken(planrt_session *session) {
                      (long long)session->taken_bytes, (long long)reserved);
 }
 
+/* Behind the plan's streams and events those of the lanes. */
+static planc_status add_lanes(const planrt_session *session, planrt_device_options *out) {
+  int64_t events = out->n_events + (int64_t)session->n_handovers * PLANRT_HANDOVER_EVENTS;
+  if (session->n_handovers == 0) return NULL;
+  if (events > INT32_MAX || out->n_streams > INT32_MAX - PLANRT_N_LANES)
+    return planc_error(PLANC_DEVICE, "more than 2^31 events or streams");
+  out->n_events = (int32_t)events;
+  out->n_streams += PLANRT_N_LANES;
+  return NULL;
+}
+
 /* Each GPU of the plan is a part of the device: its arena, and with virtual memory its range of addresses. */
 static planc_status part_device(planrt_session *session, planrt_device_options *out) {
   const planc_plan *plan = session->plan;
@@ -146,6 +157,7 @@ static planc_status build(planrt_session *session) {
                                   .deterministic = session->options.deterministic,
                                   .link_bytes_per_s = session->options.link_bytes_per_s,
                                   .jitter = session->options.jitter};
+  PLANC_TRY(add_lanes(session, &device));
   PLANC_TRY(part_device(session, &device));
   PLANC_TRY(find_memory(session));
   /* A context can be measured while there is room for another one. */
@@ -161,6 +173,7 @@ planc_status planrt_session_new(const planc_plan *plan, const planrt_options *op
   if (!session) return planc_error(PLANC_OUT_OF_MEMORY, "session");
   session->plan = plan;
   session->options = *options;
+  session->options.deterministic |= options->verify;
   session->backend = options->backend ? options->backend : &planrt_host_backend;
   session->feed = options->feed ? options->feed : planrt_random_feed;
   session->feed_user = options->feed ? options->user : session;
@@ -237,6 +250,12 @@ int64_t planrt_taken(const planrt_session *session) {
 }
 int64_t planrt_bare_period(const planrt_session *session) {
   return session->bare_period_ns;
+}
+void planrt_streams_of(const planrt_session *session, int32_t *out_streams, int32_t *out_told_apart) {
+  const planrt_backend *backend = session->backend;
+  int32_t lanes = session->n_handovers > 0 ? PLANRT_N_LANES : 0;
+  *out_streams = session->options.concurrent ? session->plan->n_streams + lanes : 1;
+  *out_told_apart = backend->queues ? backend->queues() : *out_streams;
 }
 uint64_t planrt_seed(const planrt_session *session) {
   return session->options.seed;

@@ -22,6 +22,7 @@ typedef struct planrt_action {
   uint8_t direction; /* copy: planrt_direction */
   int32_t instr;     /* which instruction of its part */
   int32_t id;        /* feed, deliver: buffer; record, wait: event */
+  int32_t handover;  /* feed, deliver: which of the body's */
   void *to;
   const void *from;
   int64_t bytes;
@@ -39,6 +40,12 @@ typedef struct planrt_part {
 
 enum { PLANRT_PROLOGUE, PLANRT_BODY, PLANRT_EPILOGUE, PLANRT_N_PARTS };
 
+/* Beside the plan's streams a session has lanes, one for what the user brings and one for what he gets: the plan's
+ * copies go on while he is slow. Each handover, a feed or a delivery, has events of its own behind the plan's: `ready`
+ * when there is something to take, and, by row, `taken` when its place is free again. */
+enum { PLANRT_LANE_IN, PLANRT_LANE_OUT, PLANRT_N_LANES };
+enum { PLANRT_ROWS = 2, PLANRT_HANDOVER_EVENTS = 1 + PLANRT_ROWS };
+
 typedef struct planrt_resident planrt_resident;
 
 struct planrt_session {
@@ -48,6 +55,7 @@ struct planrt_session {
   planc_trace *trace;
   const planrt_backend *backend;
   planrt_device *device;
+  int32_t n_handovers;  /* of the body */
   int64_t gpu_bytes;    /* GPU g has the g-th so many of the device's addresses */
   int64_t taken_bytes;  /* of the device beside the arena, others' not counted where they make it more than reserved */
   int64_t device_bytes; /* of memory that the device has; 0: not known */
@@ -63,7 +71,7 @@ struct planrt_session {
   int64_t user_bytes;
   char *staging; /* for samples and comparisons, as large as the largest buffer of the user's */
   int64_t staging_bytes;
-  /* Where samples wait for their copy: by stream that brings any, or by buffer where the same ones are taken again. */
+  /* Where samples wait for their copy: by handover, or by buffer where the same ones are taken again. */
   char **samples;
   int64_t *result_at;   /* by buffer: offset in a period's results, -1 for others */
   int64_t result_bytes; /* of one period */

@@ -63,20 +63,17 @@ static planc_status measure(planrt_session *session) {
                            &session->result_bytes))
       return planc_error(PLANC_DEVICE, "results need more than 2^63 bytes");
   }
-  session->window = session->options.verify ? PLANRT_VERIFY_PERIODS : 1;
+  session->window = session->options.verify ? PLANRT_VERIFY_PERIODS : PLANRT_ROWS;
   return NULL;
 }
 
-/* Marks the streams on which samples come in: each works in order and needs one place for them. */
-static planc_status find_feeds(planrt_session *session, bool *feeds) {
+static bool is_handover(const planc_instr *instr) {
+  return (instr->op == PLANC_INSTR_prefetch || instr->op == PLANC_INSTR_offload) && instr->address == PLANC_USER;
+}
+
+static void count_handovers(planrt_session *session) {
   const planc_plan *plan = session->plan;
-  for (int32_t i = 0; plan && i < plan->body.n; i++) {
-    const planc_instr *instr = &plan->body.instrs[i];
-    if (instr->op == PLANC_INSTR_prefetch && instr->address == PLANC_USER && instr->stream >= 0 &&
-        instr->stream < plan->n_streams)
-      feeds[instr->stream] = true;
-  }
-  return NULL;
+  for (int32_t i = 0; plan && i < plan->body.n; i++) session->n_handovers += is_handover(&plan->body.instrs[i]);
 }
 
 /* --- The block -------------------------------------------------------------------------------------------------- */
@@ -99,7 +96,21 @@ static char *carve(carving *c, int64_t bytes) {
   return at;
 }
 
-static void carve_all(planrt_session *session, const bool *feeds, carving *c) {
+/* Places for the samples that each feed of the body brings. */
+static void carve_samples(planrt_session *session, carving *c) {
+  const planc_plan *plan = session->plan;
+  int32_t handover = 0;
+  for (int32_t i = 0; plan && i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (!is_handover(instr)) continue;
+    /* Whatever a plan says: its loader holds it against the buffer. */
+    bool honest = instr->bytes >= 0 && instr->bytes <= session->staging_bytes;
+    if (instr->op == PLANC_INSTR_prefetch) session->samples[handover] = carve(c, honest ? instr->bytes : 0);
+    handover++;
+  }
+}
+
+static void carve_all(planrt_session *session, carving *c) {
   const planc_trace *trace = session->trace;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     const planc_buffer *buffer = &trace->buffers[b];
@@ -107,8 +118,7 @@ static void carve_all(planrt_session *session, const bool *feeds, carving *c) {
       session->home[session->home_of[buffer->job] + buffer->storage] = carve(c, buffer->bytes);
   }
   session->staging = carve(c, session->staging_bytes);
-  for (int32_t s = 0; session->plan && s < session->plan->n_streams && !session->options.same_samples; s++)
-    if (feeds[s]) session->samples[s] = carve(c, session->staging_bytes);
+  if (!session->options.same_samples) carve_samples(session, c);
   for (int32_t b = 0; b < trace->n_buffers && session->options.same_samples; b++)
     if ((trace->buffers[b].flags & PLANC_BUFFER_FED) && trace->buffers[b].peer < 0)
       session->samples[b] = carve(c, trace->buffers[b].bytes);
@@ -116,10 +126,10 @@ static void carve_all(planrt_session *session, const bool *feeds, carving *c) {
   for (int64_t row = 0; row <= session->window; row++) carve(c, session->result_bytes);
 }
 
-static planc_status make_block(planrt_session *session, const bool *feeds) {
+static planc_status make_block(planrt_session *session) {
   enum { PAGE = 4096 };
   carving c = {0};
-  carve_all(session, feeds, &c);
+  carve_all(session, &c);
   if (c.overflow || c.bytes > INT64_MAX - PAGE)
     return planc_error(PLANC_DEVICE, "the user's memory needs more than 2^63 bytes");
   session->user_bytes = planc_align_up(c.bytes, PAGE);
@@ -130,20 +140,17 @@ static planc_status make_block(planrt_session *session, const bool *feeds) {
   memset(block, 0, (size_t)session->user_bytes);
   session->user_memory = c.block = block;
   c.bytes = 0;
-  carve_all(session, feeds, &c);
+  carve_all(session, &c);
   return NULL;
 }
 
 planc_status planrt_user_open(planrt_session *session) {
-  bool *feeds;
-  int32_t n_streams = session->plan ? session->plan->n_streams : 0;
   PLANC_TRY(number_homes(session));
   PLANC_TRY(measure(session));
-  int64_t places = session->options.same_samples ? session->trace->n_buffers : n_streams;
+  count_handovers(session);
+  int64_t places = session->options.same_samples ? session->trace->n_buffers : session->n_handovers;
   PLANC_TRY(PLANC_NEW(&session->memory, &session->samples, places));
-  PLANC_TRY(PLANC_NEW(&session->memory, &feeds, n_streams));
-  PLANC_TRY(find_feeds(session, feeds));
-  PLANC_TRY(make_block(session, feeds));
+  PLANC_TRY(make_block(session));
   for (int32_t b = 0; b < session->trace->n_buffers && session->options.same_samples; b++)
     if (session->samples[b])
       PLANC_TRY(planrt_ask(session->feed, session->feed_user, session->trace, b, 0, session->samples[b]));

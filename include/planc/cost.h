@@ -57,8 +57,12 @@ planc_profile_of planc_profile_is_of(const planc_profile *profile, const planc_g
  * a guess. */
 bool planc_profile_lists_workspace(const planc_profile *profile, const char *op, const char *algorithm, int64_t batch);
 
-/* All variants of every op of a graph at the given batches, baseline first (the one with the least workspace; of
- * several the fastest), the others by algorithm name. */
+/* The order of variants where nothing else tells them apart: less workspace first, then less time, then those that give
+ * the same bits every time, then by algorithm name. */
+bool planc_variant_precedes(const planc_variant *a, const planc_variant *b);
+
+/* All variants of every op of a graph at the given batches: first the baseline, which precedes all others
+ * (planc_variant_precedes), then the others by algorithm name. */
 typedef struct planc_costs {
   const planc_graph *graph;
   const planc_profile *profile;
@@ -82,8 +86,8 @@ static inline const planc_variant *planc_costs_variants(const planc_costs *costs
   *out_count = first[1] - first[0];
   return &costs->variants[first[0]];
 }
-/* Index of the fastest variant whose workspace is at most `limit` (ties: less workspace, then lower index); -1 if none.
- */
+/* Index of the fastest variant whose workspace is at most `limit`, of several the one that precedes the others
+ * (planc_variant_precedes); -1 if none. */
 int32_t planc_variant_fastest(const planc_variant *variants, int32_t count, int64_t limit);
 /* How a library's kernel multiplies, as far as the library tells. */
 typedef enum planc_method {

@@ -59,7 +59,7 @@ typedef struct planrt_options {
   planrt_sink sink;              /* NULL: results are dropped */
   void *user;                    /* first argument of these, and of `pause` */
   bool synthetic;                /* stand-ins for all ops, see runtime/host/synthetic.c: any graph runs, no numerics */
-  bool verify;                   /* run the reference beside the plan, see planrt_run */
+  bool verify;                   /* run the reference beside the plan, see planrt_run; implies `deterministic` */
   bool poison;                   /* fill memory with NaNs when it is acquired and, in file order, when it is released */
   bool concurrent;               /* planrt_run: streams run beside each other; else everything in file order */
   /* The backend keeps the body once and replays it (CUDA Graphs): bodies then do not overlap. Goes with concurrent,
@@ -168,6 +168,10 @@ int64_t planrt_taken(const planrt_session *session);
 
 /* With the option `bare`: what a period took in the last run, its first one left out; 0: not known. */
 int64_t planrt_bare_period(const planrt_session *session);
+
+/* How many streams the session has on its device, the user's side included, and how many of them the device tells
+ * apart: where there are more, some wait for each other without need. */
+void planrt_streams_of(const planrt_session *session, int32_t *out_streams, int32_t *out_told_apart);
 
 /* The host backend's library of kernels and the instruction set it uses here: "oneDNN 2.6.3, avx512_core". Static. */
 const char *planrt_host_library(void);

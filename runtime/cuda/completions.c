@@ -15,7 +15,7 @@ planc_status planrt_completions_open(planrt_device *device) {
   device->ended_ns = calloc((size_t)device->n_streams, sizeof *device->ended_ns);
   if (!device->ended_ns) return planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
   CUDA_TRY(cudaMalloc((void **)&device->sums, PLANRT_COMPLETIONS * sizeof *device->sums));
-  CUDA_TRY(cudaMallocHost((void **)&device->sums_pinned, PLANRT_COMPLETIONS * sizeof *device->sums_pinned));
+  PLANC_TRY(planrt_cuda_pinned_new(device, PLANRT_COMPLETIONS * sizeof *device->sums_pinned, &device->sums_pinned));
   CUDA_TRY(cudaEventCreateWithFlags(&device->base, cudaEventDefault));
   CUDA_TRY(cudaEventRecord(device->base, device->streams[0]));
   CUDA_TRY(cudaEventSynchronize(device->base));
@@ -31,7 +31,7 @@ void planrt_completions_close(planrt_device *device) {
   }
   if (device->base) cudaEventDestroy(device->base);
   if (device->sums) cudaFree(device->sums);
-  if (device->sums_pinned) cudaFreeHost(device->sums_pinned);
+  free(device->sums_pinned);
   free(device->completions);
   free(device->ended_ns);
 }

@@ -118,6 +118,8 @@ struct planrt_device {
   pthread_mutex_t user, lock;
   pthread_cond_t returned;
   planrt_cuda_host_work *works, *free_works;
+  int32_t n_running;    /* host works that have begun */
+  bool closing;         /* what has not begun is dropped */
   planc_status failure; /* of host work */
   uint64_t *draws;      /* jitter: by stream */
 
@@ -127,9 +129,12 @@ struct planrt_device {
 /* --- device.c ------------------------------------------------------------------------------------------------- */
 
 planc_status planrt_cuda_info(planrt_device_info *out);
+int32_t planrt_cuda_queues(void);
 planc_status planrt_cuda_open(const planrt_device_options *options, planrt_device **out);
 void planrt_cuda_close(planrt_device *device);
 planc_status planrt_cuda_pin(planrt_device *device, void *memory, int64_t bytes);
+/* Pinned memory, zeroed, which `free` takes once the device's has been given back. */
+planc_status planrt_cuda_pinned_new(planrt_device *device, int64_t bytes, uint64_t **out);
 planc_status planrt_cuda_memory(int64_t *out_total, int64_t *out_free);
 planc_status planrt_cuda_context_bytes(int64_t *out_bytes);
 planc_status planrt_cuda_taken(const planrt_device *device, int64_t *out_bytes);
@@ -149,6 +154,7 @@ planc_status planrt_cuda_wait(planrt_device *device, int32_t stream, int32_t eve
 bool planrt_cuda_reached(const planrt_device *device, int32_t event, int64_t generation);
 void planrt_cuda_forget(planrt_device *device);
 planc_status planrt_cuda_synchronize(planrt_device *device);
+bool planrt_cuda_drops(planrt_device *device);
 /* The device's stream for one of the plan's. */
 static inline cudaStream_t planrt_cuda_stream(const planrt_device *device, int32_t stream) {
   return device->streams[device->options.concurrent ? stream : 0];

@@ -87,6 +87,14 @@ planc_status planrt_cuda_info(planrt_device_info *out) {
   return NULL;
 }
 
+/* The connections of the CUDA C++ Programming Guide, "CUDA Environment Variables". */
+int32_t planrt_cuda_queues(void) {
+  enum { LEAST = 1, DEFAULT = 8, MOST = 32 };
+  const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  long given = text ? strtol(text, NULL, 10) : 0;
+  return given < LEAST ? DEFAULT : given > MOST ? MOST : (int32_t)given;
+}
+
 /* --- Memory ----------------------------------------------------------------------------------------------------- */
 
 typedef struct slice {
@@ -192,6 +200,16 @@ planc_status planrt_cuda_context_bytes(int64_t *out_bytes) {
   if (destroy(context) != CUDA_SUCCESS) return planc_error(PLANC_DEVICE, "CUDA: a context cannot be given back");
   *out_bytes = before > (int64_t)left ? before - (int64_t)left : 0;
   return planrt_cuda_status(code, "cudaMemGetInfo");
+}
+
+/* The host's own allocation: it can be given back after any error. */
+planc_status planrt_cuda_pinned_new(planrt_device *device, int64_t bytes, uint64_t **out) {
+  int64_t page = sysconf(_SC_PAGESIZE), whole = planc_align_up(bytes, page);
+  void *memory = NULL;
+  if (posix_memalign(&memory, (size_t)page, (size_t)whole) != 0)
+    return planc_error(PLANC_OUT_OF_MEMORY, "%lld bytes to be pinned", (long long)bytes);
+  *out = memset(memory, 0, (size_t)whole);
+  return planrt_cuda_pin(device, memory, whole);
 }
 
 planc_status planrt_cuda_taken(const planrt_device *device, int64_t *out_bytes) {
@@ -307,23 +325,46 @@ static void close_streams(planrt_device *device) {
   free(device->in_capture);
 }
 
+static void free_host_works(planrt_device *device) {
+  while (device->capture.host_works) {
+    planrt_cuda_host_work *next = device->capture.host_works->next;
+    free(device->capture.host_works);
+    device->capture.host_works = next;
+  }
+  free(device->works);
+}
+
+/* Drops host work that has not begun and waits for what has. False where the context is at its end: that does not wait
+ * for host work, and then CUDA may hold some that it will not run. */
+static bool end_work(planrt_device *device) {
+  pthread_mutex_lock(&device->lock);
+  device->closing = true;
+  pthread_mutex_unlock(&device->lock);
+  bool ended = cudaDeviceSynchronize() == cudaSuccess;
+  pthread_mutex_lock(&device->lock);
+  while (device->n_running > 0) pthread_cond_wait(&device->returned, &device->lock);
+  pthread_mutex_unlock(&device->lock);
+  return ended;
+}
+
 void planrt_cuda_close(planrt_device *device) {
   if (!device) return;
-  if (device->present) (void)cudaDeviceSynchronize();
+  bool ended = !device->present || end_work(device);
+  for (int32_t i = 0; i < device->n_pinned; i++) cudaHostUnregister(device->pinned[i]);
+  free(device->pinned);
   planrt_cuda_capture_free(device);
   planrt_cuda_prepared_free(device);
   planrt_completions_close(device);
   planrt_cublas_close(device->cublas);
   planrt_cudnn_close(device->cudnn);
-  for (int32_t i = 0; i < device->n_pinned; i++) cudaHostUnregister(device->pinned[i]);
-  free(device->pinned);
   if (device->range)
     planrt_cuda_range_close(device->range);
   else if (device->arena)
     cudaFree(device->arena);
   if (device->host_arena) munmap(device->host_arena, (size_t)device->host_map_bytes);
   close_streams(device);
-  free(device->works);
+  if (!ended) return; /* what it holds leads to the device */
+  free_host_works(device);
   planc_status_free(device->failure);
   pthread_cond_destroy(&device->returned);
   pthread_mutex_destroy(&device->lock);

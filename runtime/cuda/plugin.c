@@ -17,6 +17,7 @@ static const planrt_backend backend = {
     .properties = planrt_cudnn_properties,
     .open = planrt_cuda_open,
     .close = planrt_cuda_close,
+    .queues = planrt_cuda_queues,
     .maps = true,
     .arena = arena,
     .host_arena = host_arena,

@@ -50,9 +50,11 @@ static planrt_cudnn_filter filter_of(const planrt_device *device) {
 
 /* --- Variants --------------------------------------------------------------------------------------------------- */
 
+/* By workspace, then those first that give the same bits every time, then in the library's order. */
 static int compare_variants(const void *a, const void *b) {
   const planrt_variant *x = a, *y = b;
   if (x->workspace_bytes != y->workspace_bytes) return x->workspace_bytes < y->workspace_bytes ? -1 : 1;
+  if (x->deterministic != y->deterministic) return x->deterministic ? -1 : 1;
   return x->rank - y->rank;
 }
 

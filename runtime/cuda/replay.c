@@ -36,8 +36,7 @@ static planc_status allocate(planrt_device *device) {
     CUDA_TRY(cudaEventCreateWithFlags(&capture->joins[s], cudaEventDisableTiming));
   CUDA_TRY(cudaMalloc((void **)&capture->step, sizeof *capture->step));
   CUDA_TRY(cudaMalloc((void **)&capture->sums, sums));
-  CUDA_TRY(cudaMallocHost((void **)&capture->pinned, sums));
-  return NULL;
+  return planrt_cuda_pinned_new(device, (int64_t)sums, &capture->pinned);
 }
 
 planc_status planrt_cuda_capture_begin(planrt_device *device) {
@@ -119,6 +118,7 @@ planc_status planrt_cuda_replay(planrt_device *device, const planrt_launch *laun
   planrt_cuda_capture *capture = &device->capture;
   const planrt_cuda_step step = {
       .learning_rate = launch->step.learning_rate, .period = launch->step.period, .seed = launch->seed};
+  if (planrt_cuda_drops(device)) return NULL;
   if (capture->outside) PLANC_TRY(join(device));
   PLANC_TRY(begin_at(device, period));
   CUDA_TRY(planrt_cuda_set_step(device->streams[0], capture->step, &step));
@@ -146,12 +146,7 @@ void planrt_cuda_capture_free(planrt_device *device) {
     if (capture->joins[s]) cudaEventDestroy(capture->joins[s]);
   if (capture->step) cudaFree(capture->step);
   if (capture->sums) cudaFree(capture->sums);
-  if (capture->pinned) cudaFreeHost(capture->pinned);
-  while (capture->host_works) {
-    planrt_cuda_host_work *next = capture->host_works->next;
-    free(capture->host_works);
-    capture->host_works = next;
-  }
+  free(capture->pinned);
   free(capture->joins);
   free(capture->digests);
 }

@@ -1,10 +1,19 @@
 /* Enqueueing work: streams, events and copies as the plan has them. */
 #include <stdlib.h>
+#include <time.h>
 
 #include "runtime/cuda/cuda.h"
 #include "runtime/random.h"
 
 enum { UNRECORDED = -2, MOST_JITTER_NS = 250000, START_NS = 2000000 };
+
+/* After a failure of host work nothing is enqueued any more, until the device is synchronised. */
+bool planrt_cuda_drops(planrt_device *device) {
+  pthread_mutex_lock(&device->lock);
+  bool failed = device->failure != NULL;
+  pthread_mutex_unlock(&device->lock);
+  return failed;
+}
 
 /* What comes before any piece of work. */
 static planc_status begin(planrt_device *device, int32_t stream) {
@@ -41,6 +50,7 @@ static planc_status begin_timed(planrt_device *device, int32_t stream, bool meas
 planc_status planrt_cuda_run(planrt_device *device, int32_t stream, const planrt_call *call,
                              const planrt_launch *launch, planrt_span *span) {
   cudaStream_t on = planrt_cuda_stream(device, stream);
+  if (planrt_cuda_drops(device)) return NULL;
   planrt_cuda_launch how = {.stream = on, .scratch = planrt_cuda_word(device, stream), .inference = launch->inference};
   how.step.value = (planrt_cuda_step){
       .learning_rate = launch->step.learning_rate, .period = launch->step.period, .seed = launch->seed};
@@ -55,6 +65,7 @@ planc_status planrt_cuda_digest_call(planrt_device *device, int32_t stream, cons
   cudaStream_t on = planrt_cuda_stream(device, stream);
   uint64_t *sum;
   bool captured = device->capture.recording;
+  if (planrt_cuda_drops(device)) return NULL;
   PLANC_TRY(begin(device, stream));
   PLANC_TRY(captured ? planrt_captured_digest(device, out, &sum) : planrt_digest_begin(device, on, out, &sum));
   for (int32_t i = 0; i < call->n_out; i++)
@@ -71,6 +82,7 @@ planc_status planrt_cuda_copy(planrt_device *device, int32_t stream, planrt_dire
                                               [PLANRT_D2H] = cudaMemcpyDeviceToHost,
                                               [PLANRT_D2D] = cudaMemcpyDeviceToDevice};
   cudaStream_t on = planrt_cuda_stream(device, stream);
+  if (planrt_cuda_drops(device)) return NULL;
   PLANC_TRY(begin(device, stream));
   if (span) PLANC_TRY(begin_timed(device, stream, false, span));
   if (bytes > 0) CUDA_TRY(cudaMemcpyAsync(to, from, (size_t)bytes, kinds[direction], on));
@@ -81,26 +93,26 @@ planc_status planrt_cuda_copy(planrt_device *device, int32_t stream, planrt_dire
 }
 
 planc_status planrt_cuda_poison(planrt_device *device, int32_t stream, void *to, int64_t bytes) {
+  if (bytes == 0 || planrt_cuda_drops(device)) return NULL;
   PLANC_TRY(begin(device, stream));
-  if (bytes == 0) return NULL;
   return planrt_cuda_status(cudaMemsetAsync(to, 0xff, (size_t)bytes, planrt_cuda_stream(device, stream)), "poison");
 }
 
 /* --- Host work -------------------------------------------------------------------------------------------------- */
 
-/* On a thread of CUDA's, in stream order. */
-static void CUDART_CB run_host_work(void *argument) {
-  planrt_cuda_host_work *work = argument;
-  planrt_device *device = work->device;
-  pthread_mutex_lock(&device->user);
+/* Whether host work is to be done; it then counts as running. */
+static bool begin_host_work(planrt_device *device) {
   pthread_mutex_lock(&device->lock);
-  bool failed = device->failure != NULL;
+  bool wanted = !device->failure && !device->closing;
+  device->n_running += wanted;
   pthread_mutex_unlock(&device->lock);
-  planc_status status = failed ? NULL : work->work(work->user, work->what, work->period);
-  if (work->captured) work->period++;
-  pthread_mutex_unlock(&device->user);
+  return wanted;
+}
 
+/* Keeps the first failure. */
+static void end_host_work(planrt_device *device, planrt_cuda_host_work *work, bool ran, planc_status status) {
   pthread_mutex_lock(&device->lock);
+  device->n_running -= ran;
   if (!device->failure)
     device->failure = status;
   else
@@ -108,18 +120,50 @@ static void CUDART_CB run_host_work(void *argument) {
   if (!work->captured) {
     work->next = device->free_works;
     device->free_works = work;
-    pthread_cond_signal(&device->returned);
   }
+  pthread_cond_broadcast(&device->returned);
   pthread_mutex_unlock(&device->lock);
 }
 
-static planrt_cuda_host_work *take_free(planrt_device *device) {
+/* On a thread of CUDA's, in stream order. */
+static void CUDART_CB run_host_work(void *argument) {
+  planrt_cuda_host_work *work = argument;
+  planrt_device *device = work->device;
+  pthread_mutex_lock(&device->user);
+  bool runs = begin_host_work(device);
+  planc_status status = runs ? work->work(work->user, work->what, work->period) : NULL;
+  if (work->captured) work->period++;
+  pthread_mutex_unlock(&device->user);
+  end_host_work(device, work, runs, status);
+}
+
+/* After an error that is the context's end CUDA runs no more host functions, and nobody would say so. */
+static planc_status check_context(const planrt_device *device) {
+  cudaError_t code = cudaStreamQuery(device->streams[0]);
+  if (code != cudaErrorNotReady) return planrt_cuda_status(code, "host work");
+  (void)cudaGetLastError(); /* that there is more to do is no error of the next launch's */
+  return NULL;
+}
+
+static planc_status take_free(planrt_device *device, planrt_cuda_host_work **out) {
+  enum { LOOK_NS = 50000000, SECOND_NS = 1000000000 };
+  planc_status status = NULL;
   pthread_mutex_lock(&device->lock);
-  while (!device->free_works) pthread_cond_wait(&device->returned, &device->lock);
-  planrt_cuda_host_work *work = device->free_works;
-  device->free_works = work->next;
+  while (!status && !device->free_works) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += LOOK_NS;
+    until.tv_sec += until.tv_nsec / SECOND_NS;
+    until.tv_nsec %= SECOND_NS;
+    if (pthread_cond_timedwait(&device->returned, &device->lock, &until) == 0) continue;
+    pthread_mutex_unlock(&device->lock);
+    status = check_context(device);
+    pthread_mutex_lock(&device->lock);
+  }
+  *out = device->free_works;
+  if (!status) device->free_works = device->free_works->next;
   pthread_mutex_unlock(&device->lock);
-  return work;
+  return status;
 }
 
 static planc_status take_captured(planrt_device *device, planrt_cuda_host_work **out) {
@@ -135,16 +179,14 @@ static planc_status take_captured(planrt_device *device, planrt_cuda_host_work *
 planc_status planrt_cuda_host(planrt_device *device, int32_t stream, planrt_host_work work, void *user,
                               const void *what, int64_t period) {
   cudaStream_t on = planrt_cuda_stream(device, stream);
+  if (planrt_cuda_drops(device)) return NULL;
   PLANC_TRY(begin(device, stream));
   if (!device->options.concurrent) {
     CUDA_TRY(cudaStreamSynchronize(on));
     return work(user, what, period);
   }
   planrt_cuda_host_work *item = NULL;
-  if (device->capture.recording)
-    PLANC_TRY(take_captured(device, &item));
-  else
-    item = take_free(device);
+  PLANC_TRY(device->capture.recording ? take_captured(device, &item) : take_free(device, &item));
   item->work = work;
   item->user = user;
   item->what = what;
@@ -155,6 +197,7 @@ planc_status planrt_cuda_host(planrt_device *device, int32_t stream, planrt_host
 /* --- Events ----------------------------------------------------------------------------------------------------- */
 
 planc_status planrt_cuda_record(planrt_device *device, int32_t stream, int32_t event, int64_t generation) {
+  if (planrt_cuda_drops(device)) return NULL;
   PLANC_TRY(planrt_cuda_leave_replay(device));
   CUDA_TRY(cudaEventRecord(device->events[event], planrt_cuda_stream(device, stream)));
   if (device->capture.recording)
@@ -165,6 +208,7 @@ planc_status planrt_cuda_record(planrt_device *device, int32_t stream, int32_t e
 }
 
 planc_status planrt_cuda_wait(planrt_device *device, int32_t stream, int32_t event, int64_t generation) {
+  if (planrt_cuda_drops(device)) return NULL;
   PLANC_TRY(planrt_cuda_leave_replay(device));
   if (device->capture.recording) {
     if (!device->in_capture[event]) return NULL;
@@ -201,6 +245,7 @@ planc_status planrt_cuda_synchronize(planrt_device *device) {
   device->failure = NULL;
   pthread_mutex_unlock(&device->lock);
   if (!failure) return status;
+  device->capture.next_period = -1; /* host work that was dropped has not been told */
   planc_status_free(status);
   return failure;
 }

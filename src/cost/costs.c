@@ -168,9 +168,10 @@ planc_status planc_cost_predict(const planc_profile *profile, const planc_graph 
 
 /* --- Order ---------------------------------------------------------------------------------------------------- */
 
-static bool is_better_baseline(const planc_variant *a, const planc_variant *b) {
+bool planc_variant_precedes(const planc_variant *a, const planc_variant *b) {
   if (a->workspace_bytes != b->workspace_bytes) return a->workspace_bytes < b->workspace_bytes;
   if (a->time_ns != b->time_ns) return a->time_ns < b->time_ns;
+  if (a->deterministic != b->deterministic) return a->deterministic;
   return strcmp(a->algorithm, b->algorithm) < 0;
 }
 
@@ -178,7 +179,7 @@ static bool is_better_baseline(const planc_variant *a, const planc_variant *b) {
 static void order_variants(planc_variant *of, int32_t count) {
   int32_t baseline = 0;
   for (int32_t v = 1; v < count; v++) {
-    if (is_better_baseline(&of[v], &of[baseline])) baseline = v;
+    if (planc_variant_precedes(&of[v], &of[baseline])) baseline = v;
   }
   planc_variant first = of[baseline];
   of[baseline] = of[0];
@@ -197,7 +198,7 @@ int32_t planc_variant_fastest(const planc_variant *variants, int32_t count, int6
     const planc_variant *candidate = &variants[v];
     if (candidate->workspace_bytes > limit) continue;
     if (best < 0 || candidate->time_ns < variants[best].time_ns ||
-        (candidate->time_ns == variants[best].time_ns && candidate->workspace_bytes < variants[best].workspace_bytes)) {
+        (candidate->time_ns == variants[best].time_ns && planc_variant_precedes(candidate, &variants[best]))) {
       best = v;
     }
   }

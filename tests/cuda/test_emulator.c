@@ -154,6 +154,46 @@ START_TEST(waiting_makes_progress) {
 }
 END_TEST
 
+/* A host function may wait for another stream's work, which goes on beside it, but for no other host function: they
+ * all have one thread. */
+typedef struct awaiting {
+  const volatile char *byte;
+  const journal *others;
+  bool alone; /* no other ran meanwhile */
+} awaiting;
+static void CUDART_CB await_byte(void *data) {
+  const struct timespec moment = {.tv_nsec = 1000000};
+  awaiting *a = data;
+  int before = a->others->n;
+  for (int i = 0; i < 60000 && *a->byte == 0; i++) nanosleep(&moment, NULL);
+  a->alone = a->others->n == before;
+}
+
+START_TEST(host_functions_stall_each_other_and_nothing_else) {
+  seed(_i);
+  cudaStream_t streams[] = {new_stream(), new_stream(), new_stream()};
+  char *device = new_memory(1), *byte;
+  void *pinned;
+  cuda_ok(cudaMallocHost(&pinned, 1));
+  byte = pinned;
+  *byte = 0;
+  journal j = {0};
+  entry e = {&j, 'a'};
+  awaiting a = {.byte = byte, .others = &j};
+  cuda_ok(cudaLaunchHostFunc(streams[0], await_byte, &a));
+  note(streams[1], &e);
+  cuda_ok(cudaMemsetAsync(device, 1, 1, streams[2]));
+  cuda_ok(cudaMemcpyAsync(byte, device, 1, cudaMemcpyDeviceToHost, streams[2]));
+  cuda_ok(cudaDeviceSynchronize());
+  ck_assert_int_eq(*byte, 1);
+  ck_assert_int_eq(j.n, 1);
+  ck_assert(a.alone);
+  for (int s = 0; s < 3; s++) free_stream(streams[s]);
+  cuda_ok(cudaFree(device));
+  cuda_ok(cudaFreeHost(pinned));
+}
+END_TEST
+
 static cudaError_t inside;
 static void CUDART_CB call_cuda(void *data) {
   inside = cudaStreamSynchronize(data);
@@ -198,6 +238,7 @@ int main(void) {
   tcase_add_test(order, synchronising_waits_for_that_and_no_more);
   tcase_add_loop_test(order, polling_makes_progress, 0, 10);
   tcase_add_loop_test(order, waiting_makes_progress, 0, 5);
+  tcase_add_loop_test(order, host_functions_stall_each_other_and_nothing_else, 0, 5);
   tcase_add_test(order, host_functions_cannot_call_cuda);
   tcase_add_test(order, times_grow_along_a_stream);
   suite_add_tcase(suite, order);

@@ -157,6 +157,27 @@ class Deviceless(Case):
         self.assertTrue(algorithms(every, (False,)))
         self.assertEqual(algorithms(some, (True, False)), algorithms(every, (True,)))
 
+    def test_of_equals_the_deterministic_is_chosen(self):
+        """Of ResNet-50's convolutions none then needs another."""
+        profile = self.profile("resnet50", "h100", "--batches", "256")
+        unsure = {(op["op"], v["algorithm"]) for op in profile["ops"] for v in op["variants"] if not v["deterministic"]}
+        self.assertGreater(len(unsure), 100)
+        for options in ([], ["--budget", "20G"], ["--policy", "superneurons", "--budget", "14G"]):
+            run("planc", "plan", graph("resnet50"), "--profile", self.path("p.json"), "--batch", 256, "-o",
+                self.path("x.plan"), *options)
+            chosen = self.convolutions("x.plan")
+            self.assertEqual(len({op for op, _ in chosen}), 158, options)
+            self.assertEqual(chosen & unsure, set(), options)
+
+    def convolutions(self, name):
+        """Op and algorithm of every convolution of a plan of one round."""
+        with open(self.path(name), encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file]
+        ops = [row["op"] for row in rows if "op" in row]
+        algorithms = [row["algorithm"] for row in rows if "algorithm" in row]
+        executed = [(ops[row["n"] % len(ops)], algorithms[row["a"]]) for row in rows if row.get("i") == "exec"]
+        return {(op, algorithm) for op, algorithm in executed if algorithm.startswith("cudnn-")}
+
     def test_tf32_and_bf16_have_tensor_cores_and_f32_has_not(self):
         for precision in ("f32", "tf32", "bf16"):
             run("planc", "train", graph("vgg16"), "--precision", precision, "-o", self.path("g.yaml"))
@@ -315,7 +336,7 @@ class Emulated(Case):
         self.assertIn("this device maps multiples of",
                       emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", code=6).stderr)
 
-    def test_deterministic_refuses_what_is_not(self):
+    def test_what_cannot_be_verified_is_told_before_it_runs(self):
         emulated("planrun", "profile", graph("lenet-digits"), "--backend", "cuda", "--batches", "2", "-r", 1, "-o",
                  self.path("p.json"))
         profile = self.read("p.json")
@@ -327,8 +348,68 @@ class Emulated(Case):
         run("planc", "plan", graph("lenet-digits"), "--profile", self.path("p.json"), "--batch", 2, "--budget", "4G", "-o",
             self.path("x.plan"))
         emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda")
-        done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--deterministic", code=6)
-        self.assertIn("is not deterministic", done.stderr)
+        for options in (["--deterministic"], ["--verify"], ["--verify", "--json"], ["--verify", "--graph"]):
+            done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", *options, code=6)
+            self.assertRegex(done.stderr, r"op \w+\.[dw]grad: cudnn-\S+: engine 4 is not deterministic, so its bits cannot be "
+                             r"verified: plan with a profile made with --deterministic, or run without --verify")
+            self.assertEqual(done.stdout, "")
+        emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--synthetic")
+
+    def test_a_described_device_s_plan_runs_deterministic_engines(self):
+        """Where one that is not has as little workspace, and cuDNN would rather have that one."""
+        self.plan("lenet-digits", "--batch", 8, "--budget", "900M")
+        losses = {emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "-n", 3, "--json", "--sequential",
+                           EMULATED_CUDA_SEED=seed).stdout.split('"accuracy"')[0] for seed in range(4)}
+        self.assertEqual(len(losses), 1)
+
+    def contract(self, what, *arguments, **environment):
+        for backend in ("host", "cuda"):
+            with self.subTest(backend=backend):
+                emulated("cuda/backend_contract", backend, what, *arguments, **environment)
+
+    def test_work_behind_a_failure_is_dropped(self):
+        self.contract("dropping")
+        run("planc", "plan", graph("lenet-digits"), "--device", "h100", "--batch", 8, "--budget", "4G", "-o",
+            self.path("x.plan"))
+        self.contract("replaying", self.path("x.plan"))
+
+    def free_the_samples(self, name):
+        """Of a plan, whose samples then come as soon as their stream gets there: the others' are no more than that."""
+        with open(self.path(name), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        head = json.loads(lines[0])
+        end = len(lines) - head["epilogue"]
+        rows = [(line, json.loads(line)) for line in lines[end - head["body"]:end]]
+        h2d = next(row["s"] for _, row in rows if row["i"] == "prefetch" and row["h"] == -1)
+        body = [line for line, row in rows if row["i"] != "wait" or row["s"] != h2d]
+        lines[0] = lines[0].replace(f'"body":{len(rows)}', f'"body":{len(body)}')
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write("\n".join(lines[:end - head["body"]] + body + lines[end:]) + "\n")
+        return len(rows) - len(body)
+
+    def test_slow_samples_do_not_stall_copies_out(self):
+        run("planc", "plan", graph("lenet-digits"), "--device", "h100", "--batch", 32, "--sub-batch", 8, "--budget", "4G", "-o",
+            self.path("x.plan"))
+        self.assertGreater(self.free_the_samples("x.plan"), 0)
+        for seed in range(3):
+            self.contract("feeding", self.path("x.plan"), EMULATED_CUDA_SEED=seed)
+
+    def test_a_device_that_is_lost_is_waited_for_by_nobody(self):
+        emulated("cuda/backend_contract", "cuda", "losing", EMULATED_CUDA_FAULT="sticky:4")
+        self.plan("lenet-digits", "--batch", 8, "--budget", "900M")
+        for options in ([], ["--graph"], ["--sequential"], ["--verify"]):
+            for kernel in (2, 60, 300):
+                done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "-n", 20, *options, code=6,
+                                EMULATED_CUDA_FAULT=f"sticky:{kernel}")
+                self.assertIn("an illegal memory access was encountered", done.stderr)
+
+    def test_more_streams_than_queues_are_told(self):
+        self.plan("lenet-digits", "--batch", 8, "--budget", "900M")
+        for queues, options, told in ((2, [], True), (5, [], False), (2, ["--sequential"], False), ("", [], False)):
+            done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", *options,
+                            CUDA_DEVICE_MAX_CONNECTIONS=queues)
+            self.assertEqual("note: the run has 5 streams, and the device 2 hardware queues: some wait for each other; "
+                             "CUDA_DEVICE_MAX_CONNECTIONS gives it up to 32" in done.stderr, told, done.stderr)
 
     def test_stand_ins_run_any_graph(self):
         self.constrained("tiny-transformer", 1, "vdnn-all")

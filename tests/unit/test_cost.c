@@ -96,6 +96,24 @@ START_TEST(linear_by_hand) {
 }
 END_TEST
 
+/* Workspace and time tell variants apart; of equals the deterministic come first, whatever their names. */
+START_TEST(ties_go_to_the_deterministic) {
+  const planc_variant unsure = {.algorithm = "a", .time_ns = 10, .workspace_bytes = 5},
+                      sure = {.algorithm = "b", .time_ns = 10, .workspace_bytes = 5, .deterministic = true},
+                      also = {.algorithm = "c", .time_ns = 10, .workspace_bytes = 5, .deterministic = true},
+                      faster = {.algorithm = "d", .time_ns = 9, .workspace_bytes = 6},
+                      smaller = {.algorithm = "e", .time_ns = 10, .workspace_bytes = 4};
+  const planc_variant *const ordered[] = {&smaller, &sure, &also, &unsure, &faster};
+  for (int a = 0; a < 5; a++)
+    for (int b = 0; b < 5; b++) ck_assert_int_eq(planc_variant_precedes(ordered[a], ordered[b]), a < b);
+  const planc_variant all[] = {unsure, also, sure, faster, smaller};
+  ck_assert_int_eq(planc_variant_fastest(all, 3, 5), 2);
+  ck_assert_int_eq(planc_variant_fastest(all, 5, 5), 4);
+  ck_assert_int_eq(planc_variant_fastest(all, 5, 6), 3);
+  ck_assert_int_eq(planc_variant_fastest(all, 3, 4), -1);
+}
+END_TEST
+
 START_TEST(batched_products_by_hand) {
   planc_profile *profile = toy();
   planc_graph *graph = graph_of(
@@ -450,12 +468,14 @@ START_TEST(half_types_are_fast_on_tensor_cores_only) {
 END_TEST
 
 START_TEST(fastest_within_a_limit) {
+  static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
   uint64_t state = 11;
   for (int round = 0; round < 2000; round++) {
     planc_variant variants[6];
     int32_t count = (int32_t)rand_below(&state, COUNT(variants) + 1);
     for (int32_t v = 0; v < count; v++) {
-      variants[v] = (planc_variant){.time_ns = rand_below(&state, 3), .workspace_bytes = rand_below(&state, 4)};
+      variants[v] = (planc_variant){
+          .algorithm = names[v], .time_ns = rand_below(&state, 3), .workspace_bytes = rand_below(&state, 4)};
     }
     int64_t limit = rand_below(&state, 5) - 1;
     int32_t best = planc_variant_fastest(variants, count, limit);
@@ -559,6 +579,7 @@ END_TEST
 
 int main(void) {
   TCase *hand = tcase_create("by hand");
+  tcase_add_test(hand, ties_go_to_the_deterministic);
   tcase_add_test(hand, linear_by_hand);
   tcase_add_test(hand, batched_products_by_hand);
   tcase_add_test(hand, streams_by_hand);

@@ -67,7 +67,7 @@ const std::vector<Engine> &engines() {
        false,
        {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC},
        {},
-       {{CUDNN_KNOB_TYPE_SPLIT_K_SLC, 1, 4}},
+       {{CUDNN_KNOB_TYPE_SPLIT_K_SLC, 0, 4}},
        backward,
        [](const Problem &p, int64_t split) { return split * p.out_bytes; },
        true,

@@ -164,6 +164,7 @@ struct GraphExec {
 struct Task {
   std::shared_ptr<const Work> work;
   size_t step = 0;
+  bool handed = false;  // to the thread of host functions, which has not done it yet
   std::vector<Gate> after;
   Gate done = std::make_shared<Completion>();
 };

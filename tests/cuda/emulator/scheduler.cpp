@@ -3,7 +3,11 @@
  * It works when it is granted steps: some at each enqueue, as many as it takes when a call synchronises. A caller waits
  * until its grant is used up, so that the order depends on the seed alone; it does not wait for long while a host
  * function runs, which may in turn wait for the caller. A program that makes no calls for a while gets everything
- * done, since it may wait for a host function. */
+ * done, since it may wait for a host function.
+ *
+ * Host functions of all streams run on one more thread, one after the other, as CUDA's may. The device waits for one
+ * that is quick, so that the order still depends on the seed alone, and goes on with other streams' work beside one
+ * that is not. */
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,7 +18,7 @@ namespace emulator {
 
 namespace {
 
-constexpr auto patience = std::chrono::milliseconds(20);
+constexpr auto patience = std::chrono::milliseconds(20), quick = std::chrono::milliseconds(500);
 constexpr size_t queue_limit = 1024;
 
 /* A task whose turn it can be. */
@@ -27,8 +31,9 @@ struct Candidate {
 };
 
 struct Device {
-  std::thread thread;
-  std::condition_variable wakes, callers;
+  std::thread thread, host_thread;
+  std::condition_variable wakes, callers, host_wakes;
+  std::deque<Task *> host_functions;  // the first of them runs
   std::vector<std::shared_ptr<Stream>> streams;
   uint64_t grant = 0;
   Gate goal;              // reached: the grant ends
@@ -36,7 +41,8 @@ struct Device {
   size_t pending = 0;     // entries
   uint64_t burst = 1;     // what an enqueue grants at most, less 1
   pid_t process = 0;      // the one that the thread is in; 0: not started
-  bool stop = false, in_callback = false;
+  bool stop = false;
+  bool stalled = false;  // nothing can be done beside a host function that is not quick
 };
 
 Device &device() {
@@ -63,14 +69,14 @@ std::vector<Candidate> candidates() {
   for (const auto &stream : device().streams) {
     if (stream->entries.empty()) continue;
     Entry &entry = stream->entries.front();
-    if (!passed(entry.task.after)) continue;
+    if (!passed(entry.task.after) || entry.task.handed) continue;
     if (entry.graph == nullptr || entry.graph->left == 0) {
       found.push_back({stream.get(), &entry, &entry.task, 0, stream->weight});
       continue;
     }
     GraphRun &run = *entry.graph;
     for (size_t i = 0; i < run.tasks.size(); i++)
-      if (run.blocked_by[i] == 0 && !run.tasks[i].done->done && passed(run.tasks[i].after))
+      if (run.blocked_by[i] == 0 && !run.tasks[i].done->done && !run.tasks[i].handed && passed(run.tasks[i].after))
         found.push_back({stream.get(), &entry, &run.tasks[i], i, run.weights[i]});
   }
   return found;
@@ -87,27 +93,60 @@ const Candidate &draw(const std::vector<Candidate> &from) {
   return from.back();
 }
 
-/* After an error of the device nothing is done any more, not even host functions. */
-void run(std::unique_lock<std::mutex> &lock, Task &task) {
+/* The thread of host functions. */
+void run_host_functions() {
+  Device &d = device();
+  std::unique_lock<std::mutex> lock(mutex());
+  while (!d.stop) {
+    if (d.host_functions.empty()) {
+      d.host_wakes.wait(lock);
+      continue;
+    }
+    Task *task = d.host_functions.front();
+    if (sticky() == cudaSuccess) {
+      Doing doing(task->work->what.c_str(), true);
+      lock.unlock();
+      task->work->steps[0]();
+      lock.lock();
+    }
+    task->handed = false;
+    task->step = 1;
+    d.host_functions.pop_front();
+    d.wakes.notify_one();
+  }
+}
+
+/* Leaves a task to that thread; false when it is not quick about it. */
+bool hand_over(std::unique_lock<std::mutex> &lock, Task &task) {
+  Device &d = device();
+  bool first = d.host_functions.empty();
+  task.handed = true;
+  d.host_functions.push_back(&task);
+  d.host_wakes.notify_one();
+  if (first) d.wakes.wait_for(lock, quick, [&] { return !task.handed; });
+  return !task.handed;
+}
+
+/* False when it is not over: then another thread has it. After an error of the device nothing is done any more, not
+ * even host functions. */
+bool run(std::unique_lock<std::mutex> &lock, Task &task) {
   std::shared_ptr<const Work> work = task.work;
   bool callback = work->kind == Kind::callback;
-  if (sticky() != cudaSuccess) return;
+  if (sticky() != cudaSuccess) {
+    task.step = work->steps.size();
+    return true;
+  }
   open_memory(!callback);
-  if (callback) {
-    device().in_callback = true;
-    device().callers.notify_all();
-  }
-  {
-    Doing doing(work->what.c_str(), callback);
-    const std::function<void()> &step = work->steps[task.step];
-    lock.unlock();
-    if (work->kind == Kind::kernel)
-      run_kernel(step);
-    else
-      step();
-    lock.lock();
-  }
-  device().in_callback = false;
+  if (callback) return hand_over(lock, task);
+  Doing doing(work->what.c_str(), false);
+  const std::function<void()> &step = work->steps[task.step++];
+  lock.unlock();
+  if (work->kind == Kind::kernel)
+    run_kernel(step);
+  else
+    step();
+  lock.lock();
+  return true;
 }
 
 /* What follows when a task has ended. */
@@ -137,8 +176,7 @@ bool step(std::unique_lock<std::mutex> &lock) {
   const Candidate chosen = draw(all);
   Task &task = *chosen.task;
   if (task.work != nullptr && task.step < task.work->steps.size()) {
-    run(lock, task);
-    if (++task.step < task.work->steps.size()) return true;
+    if (!run(lock, task) || task.step < task.work->steps.size()) return true;
   }
   retire(chosen);
   return true;
@@ -152,7 +190,15 @@ void work() {
   while (!d.stop) {
     if (d.grant > 0) {
       idle = false;
-      bool more = step(lock) && !(d.goal != nullptr && d.goal->done);
+      bool did = step(lock);
+      if (!did && !d.host_functions.empty()) {
+        d.stalled = true;
+        d.callers.notify_all();
+        d.wakes.wait(lock);
+        d.stalled = false;
+        continue;
+      }
+      bool more = did && !(d.goal != nullptr && d.goal->done);
       d.grant = more && d.grant > 0 ? d.grant - 1 : 0;
       if (d.grant > 0) continue;
       d.goal = nullptr;
@@ -185,8 +231,9 @@ void advance(Call &call, uint64_t n) {
   d.wakes.notify_one();
   if (d.pending == 0) return;
   d.grant += n;
-  while (d.grant > 0)
-    if (d.callers.wait_for(call.lock, patience) == std::cv_status::timeout && (d.in_callback || hangs())) return;
+  while (d.grant > 0 && !d.stalled)
+    if (d.callers.wait_for(call.lock, patience) == std::cv_status::timeout && (!d.host_functions.empty() || hangs()))
+      return;
 }
 
 std::shared_ptr<Stream> make_stream() {
@@ -196,6 +243,7 @@ std::shared_ptr<Stream> make_stream() {
     open_memory(false);
     draw_habits();
     d.thread = std::thread(work);
+    d.host_thread = std::thread(run_host_functions);
   }
   auto stream = std::make_shared<Stream>();
   stream->weight = draw_weight();
@@ -219,7 +267,7 @@ void enqueue(Call &call, Stream &stream, Entry entry) {
 
 cudaError_t finish(Call &call, const Gate &gate) {
   Device &d = device();
-  while (gate != nullptr && !gate->done) {
+  while (gate != nullptr && !gate->done && sticky() == cudaSuccess) {
     d.activity++;
     d.goal = gate;
     d.grant = std::max<uint64_t>(d.grant, uint64_t{1} << 32);
@@ -241,12 +289,17 @@ void stop_device() {
   {
     std::lock_guard<std::mutex> lock(mutex());
     if (d.process != getpid() || d.stop) return;
-    if (hangs()) return d.thread.detach();
+    if (hangs()) {
+      d.thread.detach();
+      return d.host_thread.detach();
+    }
     if (d.pending > 0 && sticky() == cudaSuccess) misuse("%zu pieces of work have not been waited for", d.pending);
     d.stop = true;
     d.wakes.notify_all();
+    d.host_wakes.notify_all();
   }
   d.thread.join();
+  d.host_thread.join();
 }
 
 }  // namespace emulator
