@@ -19,10 +19,16 @@ static bool touches(const planc_graph *graph, const planc_op *op, int32_t storag
   return false;
 }
 
+/* How long ago nothing is left. */
+static int64_t forgotten(int64_t cache) {
+  return cache + cache / 3 + 1;
+}
+
 /* Of `bytes` last touched `distance` ago, those that a cache of this size holds. */
 static int64_t left_of(int64_t bytes, int64_t distance, int64_t cache) {
+  int64_t end = forgotten(cache);
   if (distance <= cache) return bytes;
-  return distance >= 2 * cache ? 0 : planc_muldiv_floor(bytes, 2 * cache - distance, cache);
+  return distance >= end ? 0 : planc_muldiv_floor(bytes, end - distance, end - cache);
 }
 
 /* Traffic from the last op before `op` that touches `storage`, that op included; a negative number where that is longer
@@ -31,7 +37,7 @@ static int64_t distance_to(const planc_graph *graph, int32_t op, int32_t storage
   int64_t distance = 0;
   for (int32_t before = op - 1; before >= 0 && before >= op - PLANC_REUSE_OPS; before--) {
     int64_t traffic = planc_law_at(graph->ops[before].traffic, batch);
-    if (traffic < 0 || traffic >= 2 * cache - distance) return -1;
+    if (traffic < 0 || traffic >= forgotten(cache) - distance) return -1;
     distance += traffic;
     if (touches(graph, &graph->ops[before], storage)) return distance;
   }

@@ -1,7 +1,7 @@
 /* Reuse: what of an op's traffic the device's cache still holds.
  *
  * An operand that was read or written at most a cache's size of traffic ago, counted from the start of the op that did
- * so, is still there; from there to twice that size the share that is left falls to none. The ops before are those of
+ * so, is still there; from there to a third more the share that is left falls to none. The ops before are those of
  * the graph's order, whatever a plan makes of it. Only the last PLANC_REUSE_OPS are looked at. */
 #ifndef PLANC_COST_REUSE_H
 #define PLANC_COST_REUSE_H
