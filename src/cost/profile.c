@@ -52,8 +52,9 @@ static planc_status read_compute(const planc_json *at, planc_compute *out) {
       {"processors", offsetof(planc_compute, processors), 1, 1000000},
       {"kernel_ns", offsetof(planc_compute, kernel_ns), 1, PLANC_NS},
       {"split_depth", offsetof(planc_compute, split_depth), 1, 1000000},
+      {"sustained_ppm", offsetof(planc_compute, sustained_ppm), 1, PLANC_PPM},
   };
-  return planc_json_struct(at, fields, COUNT(fields), out);
+  return planc_json_struct_partly(at, fields, COUNT(fields) - 1, COUNT(fields), out);
 }
 
 static planc_status read_efficiency(const planc_json *at, int64_t out[PLANC_N_CLASSES]) {

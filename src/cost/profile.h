@@ -15,9 +15,10 @@ typedef struct planc_compute {
   int64_t flops_per_second;      /* peak in f32 */
   int64_t half_flops_per_second; /* peak in f16 and bf16 */
   int64_t memory_bytes_per_second;
-  int64_t processors;  /* multiprocessors: each works on one tile of a matrix product at a time */
-  int64_t kernel_ns;   /* of any kernel: start, ramp-up and drain */
-  int64_t split_depth; /* least depth of a slice where a matrix product is cut along its depth */
+  int64_t processors;    /* multiprocessors: each works on one tile of a matrix product at a time */
+  int64_t kernel_ns;     /* of any kernel: start, ramp-up and drain */
+  int64_t split_depth;   /* least depth of a slice where a matrix product is cut along its depth */
+  int64_t sustained_ppm; /* share of the rate of products that lasts under load; 0: all of it */
 } planc_compute;
 
 /* The cache in front of the device's memory; no bytes: it is left out of account. */

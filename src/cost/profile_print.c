@@ -35,6 +35,7 @@ static void emit_compute(planc_emit *emit, const planc_compute *compute) {
   EMIT_INT(emit, ",\"processors\":", compute->processors);
   EMIT_INT(emit, ",\"kernel_ns\":", compute->kernel_ns);
   EMIT_INT(emit, ",\"split_depth\":", compute->split_depth);
+  if (compute->sustained_ppm) EMIT_INT(emit, ",\"sustained_ppm\":", compute->sustained_ppm);
   EMIT(emit, "},\n");
 }
 

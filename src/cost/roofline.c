@@ -84,6 +84,7 @@ void planc_work_multiply(planc_work *work, const planc_profile *profile, planc_m
   const planc_compute *compute = &profile->compute;
   const planc_multiply *by = &profile->multiply[kind];
   int64_t peak = peak_of(compute, half);
+  if (compute->sustained_ppm) peak = planc_muldiv_ceil(peak, compute->sustained_ppm, PLANC_PPM);
   arithmetic flops = multiply_by(compute, product, by->tile, by->flops_ppm, by->depth_overhead, peak);
   if (by->small_tile) {
     arithmetic small = multiply_by(compute, product, by->small_tile, by->small_flops_ppm, by->depth_overhead, peak);

@@ -214,11 +214,12 @@ static const char product_graph[] =
     "planc-graph: 1\n"
     "name: products\n"
     "tensors: {x: 'input f32[N,64]', w: 'param f32[16,64]', b: 'param f32[16]', y: 'f32[N,16]', z: 'f32[N,16]',\n"
-    "  m: 'input f32[N,20,32]', k: 'input f32[N,64,32]', s: 'f32[N,20,64]'}\n"
+    "  m: 'input f32[N,20,32]', k: 'input f32[N,64,32]', s: 'f32[N,20,64]', r: 'f32[N,16]'}\n"
     "ops:\n"
     "  - {op: fc, type: linear, in: [x, w], out: [y]}\n"
     "  - {op: fcb, type: linear, in: [x, w, b], out: [z]}\n"
-    "  - {op: scores, type: matmul_nt, in: [m, k], out: [s]}\n";
+    "  - {op: scores, type: matmul_nt, in: [m, k], out: [s]}\n"
+    "  - {op: act, type: relu, in: [z], out: [r]}\n";
 
 START_TEST(families_of_products_by_hand) {
   planc_profile *profile = toy_with(
@@ -241,6 +242,10 @@ START_TEST(families_of_products_by_hand) {
   ck_assert_int_eq(time_of(profile, graph, 1, 10), 1000 + 410);
   /* 1,000 rows are 63 tiles of 16, 7 waves: sooner than 1,000 tiles of 4. */
   ck_assert_int_eq(time_of(profile, graph, 1, 1000), 1000 + 4588);
+  /* Half of that rate lasts, and that of what memory binds does. */
+  profile->compute.sustained_ppm = 500000;
+  ck_assert_int_eq(time_of(profile, graph, 1, 1000), 1000 + 9176);
+  ck_assert_int_eq(time_of(profile, graph, 3, 1000), 1000 + 2560);
   planc_graph_free(graph);
   planc_profile_free(profile);
 }

@@ -112,6 +112,8 @@ static const struct {
     {"\"fft\": {", "\"fft\": {\"tile\": 4,", "f: multiply.fft.tile: the key stands twice"},
     {"\"tile\": 16", "\"tile\": 5000", "f: multiply.linear.tile: is 5000, must be at most 4096"},
     {"\"fft\": {", "\"fft\": {\"small_tile\": 4, ", "f: multiply.fft: small_tile and small_flops_ppm stand together"},
+    {"\"split_depth\": 8", "\"split_depth\": 8, \"sustained_ppm\": 0",
+     "f: compute.sustained_ppm: is 0, must be at least 1"},
     {"\"fft\": {", "\"batched\": {\"tile\": 4}, \"fft\": {", "f: multiply.batched.flops_ppm: is missing"},
     {"\"origin\": {", "\"cache\": {\"bytes\": 0, \"bytes_per_second\": 1}, \"origin\": {",
      "f: cache.bytes: is 0, must be at least 1"},
@@ -232,10 +234,12 @@ START_TEST(optional_constants_are_read_and_printed) {
   free(with_sections);
   ck_assert_int_eq(profile->multiply[PLANC_MULTIPLY_BATCHED].tile, 0);
   profile->multiply[PLANC_MULTIPLY_BATCHED] = (planc_multiply){1, 2, 3, 4, 5};
+  profile->compute.sustained_ppm = 9;
   for (int turn = 0; turn < 2; turn++) {
     ck_assert_int_eq(profile->cache.bytes, 5);
     ck_assert_int_eq(profile->cache.bytes_per_second, 6);
     ck_assert_int_eq(profile->n_types, 2);
+    ck_assert_int_eq(profile->compute.sustained_ppm, 9);
     ck_assert_str_eq(profile->types[1].type, "aten.mul");
     ck_assert_int_eq(profile->types[1].efficiency_ppm, 8);
     const planc_multiply *batched = &profile->multiply[PLANC_MULTIPLY_BATCHED];
