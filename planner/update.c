@@ -108,7 +108,8 @@ static void assume_constants(const planc_latencies *latencies, planc_profile *ou
                                  .kernel_ns = kernel_ns,
                                  .split_depth = 1};
   for (int32_t c = 0; c < PLANC_N_CLASSES; c++) out->efficiency_ppm[c] = PLANC_PPM;
-  for (int32_t m = 0; m < PLANC_N_MULTIPLIES; m++) out->multiply[m] = (planc_multiply){PLANC_PPM, 1, 0};
+  for (int32_t m = 0; m < PLANC_N_REQUIRED_MULTIPLIES; m++)
+    out->multiply[m] = (planc_multiply){.flops_ppm = PLANC_PPM, .tile = 1};
 }
 
 /* In proportion to what sums took, else to the other elementwise ops. */
@@ -183,9 +184,7 @@ static planc_status fill(const planc_update_options *options, const planc_latenc
   scale_link(options->plan, 1, &latencies->copies[1], &out->device.d2h);
   if (base) {
     PLANC_TRY(keep_code(base, options->plan, out));
-    out->compute = base->compute;
-    memcpy(out->efficiency_ppm, base->efficiency_ppm, sizeof out->efficiency_ppm);
-    memcpy(out->multiply, base->multiply, sizeof out->multiply);
+    PLANC_TRY(planc_profile_take_rates(out, base));
   } else {
     assume_constants(latencies, out);
   }

@@ -35,6 +35,11 @@ static int64_t column_bytes(const planc_conv_case *of) {
   return mul3(rows, columns, planc_dtype_bytes(of->dtype));
 }
 
+/* What of the traffic of a convolution's kernels the cache holds is left out of account. */
+static planc_traffic moves(const planc_profile *profile, int64_t bytes) {
+  return planc_traffic_of(profile, PLANC_CLASS_conv, bytes);
+}
+
 /* --- Matrix products ------------------------------------------------------------------------------------------ */
 
 static bool is_plain_product(const planc_conv *conv) {
@@ -74,7 +79,7 @@ static planc_variant implicit_gemm(const planc_profile *profile, const planc_con
   sizes bytes = sizes_of(of);
   planc_product product = implicit_product(of);
   planc_work_multiply(&work, profile, PLANC_MULTIPLY_IMPLICIT_GEMM, at_half_rate(of), &product,
-                      add3(bytes.data, bytes.filter, bytes.result));
+                      moves(profile, add3(bytes.data, bytes.filter, bytes.result)));
   return planc_work_variant(&work, "implicit-gemm", 0);
 }
 
@@ -87,8 +92,8 @@ static planc_variant depthwise(const planc_profile *profile, const planc_conv_ca
   planc_work work = {0};
   sizes bytes = sizes_of(of);
   int64_t steps = mul3(mul3(conv->k, conv->p, conv->q), planc_mul_saturate(conv->r, conv->s), of->images);
-  planc_work_stream(&work, profile, PLANC_CLASS_conv, at_half_rate(of), planc_mul_saturate(2, steps),
-                    add3(bytes.data, bytes.filter, bytes.result));
+  planc_work_stream(&work, profile, at_half_rate(of), planc_mul_saturate(2, steps),
+                    moves(profile, add3(bytes.data, bytes.filter, bytes.result)));
   return planc_work_variant(&work, "depthwise", 0);
 }
 
@@ -98,7 +103,7 @@ planc_variant planc_conv_tensor_core(const planc_profile *profile, const planc_c
   planc_product product = implicit_product(of);
   if (!planc_is_half(of->dtype)) product.flops_per_step *= 2;
   planc_work_multiply(&work, profile, PLANC_MULTIPLY_IMPLICIT_GEMM, true, &product,
-                      add3(bytes.data, bytes.filter, bytes.result));
+                      moves(profile, add3(bytes.data, bytes.filter, bytes.result)));
   return planc_work_variant(&work, "tensor-core", 0);
 }
 
@@ -115,13 +120,13 @@ static planc_variant gemm(const planc_profile *profile, const planc_conv_case *o
   int64_t operand = bytes.data;
   if (!is_plain_product(conv)) {
     columns = operand = column_bytes(of);
-    planc_work_stream(&work, profile, PLANC_CLASS_conv, false, 0, planc_add_saturate(bytes.data, columns));
+    planc_work_stream(&work, profile, false, 0, moves(profile, planc_add_saturate(bytes.data, columns)));
   } else if (of->layout == PLANC_LAYOUT_NCHW && conv->direction != PLANC_CONV_WGRAD) {
     product.columns = planc_mul_saturate(conv->p, conv->q);
     product.count = planc_mul_saturate(product.count, of->images);
   }
   planc_work_multiply(&work, profile, PLANC_MULTIPLY_GEMM, at_half_rate(of), &product,
-                      add3(operand, bytes.filter, bytes.result));
+                      moves(profile, add3(operand, bytes.filter, bytes.result)));
   return planc_work_variant(&work, "gemm", columns);
 }
 
@@ -172,10 +177,11 @@ static planc_variant transformed(const planc_profile *profile, const planc_conv_
       break;
   }
   planc_work work = {0};
-  planc_work_stream(&work, profile, PLANC_CLASS_conv, false, 0, planc_add_saturate(plain.data, inside.data));
-  planc_work_stream(&work, profile, PLANC_CLASS_conv, false, 0, planc_add_saturate(plain.filter, inside.filter));
-  planc_work_multiply(&work, profile, by->kind, false, &product, add3(inside.data, inside.filter, inside.result));
-  planc_work_stream(&work, profile, PLANC_CLASS_conv, false, 0, planc_add_saturate(plain.result, inside.result));
+  planc_work_stream(&work, profile, false, 0, moves(profile, planc_add_saturate(plain.data, inside.data)));
+  planc_work_stream(&work, profile, false, 0, moves(profile, planc_add_saturate(plain.filter, inside.filter)));
+  planc_work_multiply(&work, profile, by->kind, false, &product,
+                      moves(profile, add3(inside.data, inside.filter, inside.result)));
+  planc_work_stream(&work, profile, false, 0, moves(profile, planc_add_saturate(plain.result, inside.result)));
 
   int64_t held = tiles < by->tiles_at_once ? tiles : by->tiles_at_once;
   int64_t per_tile = mul3(by->images, planc_add_saturate(conv->c, conv->k), of_point);

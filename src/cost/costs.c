@@ -6,6 +6,7 @@
 #include "cost/convolution.h"
 #include "cost/json.h"
 #include "cost/profile.h"
+#include "cost/reuse.h"
 #include "cost/roofline.h"
 #include "util/vec.h"
 
@@ -15,6 +16,7 @@ typedef VEC(int32_t) index_list;
 /* What of an op does not depend on the batch. */
 typedef struct op_costs {
   const planc_op *op;
+  int32_t index;                     /* in the graph */
   const planc_measured_op *measured; /* NULL: not measured */
   bool scales;                       /* with the batch */
   planc_class class_;
@@ -23,7 +25,7 @@ typedef struct op_costs {
   planc_conv conv;
   const planc_tensor *images;  /* of a convolution: the tensor whose first dimension counts its images */
   const planc_tensor *product; /* of a linear op or a matrix product: its result */
-  bool batched;                /* the product is */
+  planc_multiply_kind kind;    /* of the product: LINEAR, LINEAR_BIAS or BATCHED */
 } op_costs;
 
 /* --- One op --------------------------------------------------------------------------------------------------- */
@@ -39,8 +41,15 @@ static bool is_batched_product(const planc_graph *graph, const planc_op *op) {
   return rank > 2 && op->n_in >= 2 && graph->tensors[op->in[0]].rank == rank && graph->tensors[op->in[1]].rank == rank;
 }
 
-static op_costs op_costs_of(const planc_graph *graph, const planc_op *op) {
-  op_costs out = {.op = op, .scales = op->flops.per_sample != 0 || op->traffic.per_sample != 0};
+/* A product with a bias ends by adding it. */
+static planc_multiply_kind kind_of(const planc_graph *graph, const planc_op *op) {
+  if (is_batched_product(graph, op)) return PLANC_MULTIPLY_BATCHED;
+  return op->n_in == 3 ? PLANC_MULTIPLY_LINEAR_BIAS : PLANC_MULTIPLY_LINEAR;
+}
+
+static op_costs op_costs_of(const planc_graph *graph, int32_t index) {
+  const planc_op *op = &graph->ops[index];
+  op_costs out = {.op = op, .index = index, .scales = op->flops.per_sample != 0 || op->traffic.per_sample != 0};
   out.class_ = planc_op_class(op);
   out.dtype = dtype_of(graph, op);
   if (out.class_ == PLANC_CLASS_conv && planc_conv_of(graph, op, &out.conv)) {
@@ -48,7 +57,7 @@ static op_costs op_costs_of(const planc_graph *graph, const planc_op *op) {
     out.images = &graph->tensors[op->in[out.conv.direction == PLANC_CONV_DGRAD ? 1 : 0]];
   } else if (out.class_ == PLANC_CLASS_gemm && planc_optype_find(op->type) && op->n_out > 0) {
     out.product = &graph->tensors[op->out[0]];
-    out.batched = is_batched_product(graph, op);
+    out.kind = kind_of(graph, op);
   }
   return out;
 }
@@ -56,7 +65,7 @@ static op_costs op_costs_of(const planc_graph *graph, const planc_op *op) {
 /* The matrix product behind a linear op, as deep as its FLOPs say: its result's last dimension by all others or, where
  * it is batched, by the last but one, as often as the others say. */
 static planc_product linear_product(const planc_tensor *result, bool batched, int64_t flops, int64_t batch) {
-  planc_product product = {.rows = 1, .columns = 1, .count = 1, .flops_per_step = 2, .may_split = true};
+  planc_product product = {.rows = 1, .columns = 1, .count = 1, .flops_per_step = 2};
   for (int32_t d = 0; d < result->rank; d++) {
     int64_t size = planc_law_at(result->dims[d], batch);
     int64_t *edge = d + 1 == result->rank             ? &product.columns
@@ -70,14 +79,27 @@ static planc_product linear_product(const planc_tensor *result, bool batched, in
   return product;
 }
 
+/* What an op that is no convolution moves: at the rate of its type, where the profile has one, else of its class. */
+static planc_traffic traffic_of(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
+                                int64_t batch, int64_t bytes) {
+  planc_traffic out = planc_traffic_of(profile, of->class_, bytes);
+  out.cached = planc_reused_bytes(profile, graph, of->index, batch);
+  for (int32_t t = 0; t < profile->n_types; t++)
+    if (strcmp(profile->types[t].type, of->op->type) == 0) out.efficiency_ppm = profile->types[t].efficiency_ppm;
+  return out;
+}
+
 static planc_variant roofline_variant(const planc_profile *profile, const op_costs *of, int64_t batch, int64_t flops,
-                                      int64_t traffic) {
+                                      planc_traffic traffic) {
   planc_work work = {0};
+  bool half = planc_is_half(of->dtype);
   if (of->product) {
-    planc_product product = linear_product(of->product, of->batched, flops, batch);
-    planc_work_multiply(&work, profile, PLANC_MULTIPLY_LINEAR, planc_is_half(of->dtype), &product, traffic);
+    planc_product product = linear_product(of->product, of->kind == PLANC_MULTIPLY_BATCHED, flops, batch);
+    bool told = profile->multiply[of->kind].tile > 0;
+    product.may_split = !told || of->kind == PLANC_MULTIPLY_LINEAR;
+    planc_work_multiply(&work, profile, told ? of->kind : PLANC_MULTIPLY_LINEAR, half, &product, traffic);
   } else {
-    planc_work_stream(&work, profile, of->class_, planc_is_half(of->dtype), flops, traffic);
+    planc_work_stream(&work, profile, half, flops, traffic);
   }
   return planc_work_variant(&work, "default", 0);
 }
@@ -96,11 +118,12 @@ static bool conv_case_of(const planc_graph *graph, const op_costs *of, int64_t b
 }
 
 /* The one kernel of an op that is no convolution. */
-static bool stream_variant(const planc_profile *profile, const op_costs *of, int64_t batch, planc_variant *out) {
+static bool stream_variant(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
+                           planc_variant *out) {
   int64_t flops = planc_law_at(of->op->flops, batch);
   int64_t traffic = planc_law_at(of->op->traffic, batch);
   if (flops < 0 || traffic < 0) return false;
-  *out = roofline_variant(profile, of, batch, flops, traffic);
+  *out = roofline_variant(profile, of, batch, flops, traffic_of(profile, graph, of, batch, traffic));
   return true;
 }
 
@@ -126,7 +149,7 @@ static planc_status add_variants(const planc_profile *profile, const planc_graph
     return NULL;
   }
   planc_variant only;
-  if (!stream_variant(profile, of, batch, &only)) return overflow(of->op, batch);
+  if (!stream_variant(profile, graph, of, batch, &only)) return overflow(of->op, batch);
   VEC_PUSH(out, only);
   return NULL;
 }
@@ -159,9 +182,9 @@ static planc_variant predict_conv(const planc_profile *profile, const planc_conv
 
 planc_status planc_cost_predict(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch,
                                 planc_method method, planc_variant *out) {
-  op_costs of = op_costs_of(graph, &graph->ops[op]);
+  op_costs of = op_costs_of(graph, op);
   planc_conv_case at;
-  bool fits = of.is_conv ? conv_case_of(graph, &of, batch, &at) : stream_variant(profile, &of, batch, out);
+  bool fits = of.is_conv ? conv_case_of(graph, &of, batch, &at) : stream_variant(profile, graph, &of, batch, out);
   if (fits && of.is_conv) *out = predict_conv(profile, &at, method);
   return fits && out->time_ns <= PLANC_JSON_MAX ? NULL : overflow(of.op, batch);
 }
@@ -234,7 +257,7 @@ static planc_status fill(const planc_profile *profile, const planc_costs *costs,
   PLANC_TRY(VEC_RESERVE(first, cells + 1));
   PLANC_TRY(VEC_RESERVE(all, cells + 1));
   for (int32_t o = 0; o < graph->n_ops; o++) {
-    op_costs of = op_costs_of(graph, &graph->ops[o]);
+    op_costs of = op_costs_of(graph, o);
     of.measured = planc_measured_find(&profile->measured, graph->ops[o].name);
     for (int32_t b = 0; b < costs->n_batches; b++) {
       int64_t start = all->len;
@@ -305,7 +328,8 @@ int32_t planc_costs_batch(const planc_costs *costs, int64_t batch) {
 
 int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes) {
   planc_work work = {0};
-  planc_work_stream(&work, profile, PLANC_CLASS_elementwise, false, 0, planc_mul_saturate(bytes, 3));
+  planc_work_stream(&work, profile, false, 0,
+                    planc_traffic_of(profile, PLANC_CLASS_elementwise, planc_mul_saturate(bytes, 3)));
   return work.time_ns;
 }
 

@@ -53,8 +53,9 @@ static planc_status read_compute(const planc_json *at, planc_compute *out) {
       {"processors", offsetof(planc_compute, processors), 1, 1000000},
       {"kernel_ns", offsetof(planc_compute, kernel_ns), 1, PLANC_NS},
       {"split_depth", offsetof(planc_compute, split_depth), 1, 1000000},
+      {"sustained_ppm", offsetof(planc_compute, sustained_ppm), 1, PLANC_PPM},
   };
-  return planc_json_struct(at, fields, COUNT(fields), out);
+  return planc_json_struct_partly(at, fields, COUNT(fields) - 1, COUNT(fields), out);
 }
 
 static planc_status read_efficiency(const planc_json *at, int64_t out[PLANC_N_CLASSES]) {
@@ -68,7 +69,7 @@ static planc_status read_efficiency(const planc_json *at, int64_t out[PLANC_N_CL
 
 static planc_status read_multiply(const planc_json *at, planc_multiply out[PLANC_N_MULTIPLIES]) {
   static const planc_json_key keys[] = {
-#define X(id, name) {name, false},
+#define X(id, name) {name, PLANC_MULTIPLY_##id >= PLANC_N_REQUIRED_MULTIPLIES},
       PLANC_MULTIPLIES(X)
 #undef X
   };
@@ -76,11 +77,43 @@ static planc_status read_multiply(const planc_json *at, planc_multiply out[PLANC
       {"flops_ppm", offsetof(planc_multiply, flops_ppm), 1, PLANC_PPM},
       {"tile", offsetof(planc_multiply, tile), 1, 4096},
       {"depth_overhead", offsetof(planc_multiply, depth_overhead), 0, 1000000},
+      {"small_tile", offsetof(planc_multiply, small_tile), 1, 4096},
+      {"small_flops_ppm", offsetof(planc_multiply, small_flops_ppm), 1, PLANC_PPM},
   };
+  enum { REQUIRED = 3 };
   planc_json members[PLANC_N_MULTIPLIES];
   PLANC_TRY(planc_json_members(at, keys, PLANC_N_MULTIPLIES, members));
   for (int32_t m = 0; m < PLANC_N_MULTIPLIES; m++) {
-    PLANC_TRY(planc_json_struct(&members[m], fields, COUNT(fields), &out[m]));
+    if (!members[m].value) continue;
+    PLANC_TRY(planc_json_struct_partly(&members[m], fields, REQUIRED, COUNT(fields), &out[m]));
+    if (!out[m].small_tile != !out[m].small_flops_ppm)
+      return planc_json_error(&members[m], "small_tile and small_flops_ppm stand together");
+  }
+  return NULL;
+}
+
+static planc_status read_cache(const planc_json *at, planc_cache_rate *out) {
+  static const planc_json_field fields[] = {
+      {"bytes", offsetof(planc_cache_rate, bytes), 1, INT64_C(1) << 40},
+      {"bytes_per_second", offsetof(planc_cache_rate, bytes_per_second), 1, PLANC_JSON_MAX},
+  };
+  return planc_json_struct(at, fields, COUNT(fields), out);
+}
+
+static planc_status read_types(const planc_json *at, planc_profile *profile) {
+  if (!cJSON_IsObject(at->value)) return planc_json_error(at, "must be an object");
+  planc_type_rate *types;
+  PLANC_TRY(PLANC_NEW(&profile->arena, &types, cJSON_GetArraySize(at->value)));
+  profile->types = types;
+  for (planc_json entry = planc_json_first(at); entry.value; planc_json_next(&entry)) {
+    planc_type_rate *type = &types[profile->n_types];
+    const char *fault = planc_label_fault(entry.name);
+    if (fault) return planc_json_error(&entry, "%s", fault);
+    for (int32_t t = 0; t < profile->n_types; t++)
+      if (strcmp(types[t].type, entry.name) == 0) return planc_json_error(&entry, "the key stands twice");
+    PLANC_TRY(planc_json_int(&entry, 1, PLANC_PPM, &type->efficiency_ppm));
+    PLANC_TRY(planc_arena_strndup(&profile->arena, entry.name, strlen(entry.name), &type->type));
+    profile->n_types++;
   }
   return NULL;
 }
@@ -254,6 +287,8 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
     COMPUTE,
     EFFICIENCY,
     MULTIPLY,
+    CACHE,
+    TYPES,
     ORIGIN,
     OPS,
     LINKS,
@@ -270,6 +305,8 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
       [COMPUTE] = {"compute", false},
       [EFFICIENCY] = {"efficiency", false},
       [MULTIPLY] = {"multiply", false},
+      [CACHE] = {"cache", true},
+      [TYPES] = {"types", true},
       [ORIGIN] = {"origin", true},
       [OPS] = {"ops", true},
       [MACHINE] = {"machine", true},
@@ -287,6 +324,8 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
   PLANC_TRY(read_compute(&members[COMPUTE], &profile->compute));
   PLANC_TRY(read_efficiency(&members[EFFICIENCY], profile->efficiency_ppm));
   PLANC_TRY(read_multiply(&members[MULTIPLY], profile->multiply));
+  if (members[CACHE].value) PLANC_TRY(read_cache(&members[CACHE], &profile->cache));
+  if (members[TYPES].value) PLANC_TRY(read_types(&members[TYPES], profile));
   if (members[ORIGIN].value) {
     planc_map seen = {0};
     planc_status status = read_origins(&members[ORIGIN], &seen, profile);
@@ -330,6 +369,22 @@ void planc_profile_free(planc_profile *profile) {
   planc_model_free(profile->model);
   planc_arena_free(&profile->arena);
   free(profile);
+}
+
+planc_status planc_profile_take_rates(planc_profile *out, const planc_profile *base) {
+  planc_type_rate *types;
+  out->compute = base->compute;
+  out->cache = base->cache;
+  memcpy(out->efficiency_ppm, base->efficiency_ppm, sizeof out->efficiency_ppm);
+  memcpy(out->multiply, base->multiply, sizeof out->multiply);
+  PLANC_TRY(PLANC_NEW(&out->arena, &types, base->n_types));
+  for (int32_t t = 0; t < base->n_types; t++) {
+    types[t].efficiency_ppm = base->types[t].efficiency_ppm;
+    PLANC_TRY(planc_arena_strndup(&out->arena, base->types[t].type, strlen(base->types[t].type), &types[t].type));
+  }
+  out->types = types;
+  out->n_types = base->n_types;
+  return NULL;
 }
 
 const planc_model *planc_profile_model(const planc_profile *profile) {

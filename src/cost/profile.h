@@ -15,29 +15,47 @@ typedef struct planc_compute {
   int64_t flops_per_second;      /* peak in f32 */
   int64_t half_flops_per_second; /* peak in f16 and bf16 */
   int64_t memory_bytes_per_second;
-  int64_t processors;  /* multiprocessors: each works on one tile of a matrix product at a time */
-  int64_t kernel_ns;   /* of any kernel: start, ramp-up and drain */
-  int64_t split_depth; /* least depth of a slice where a matrix product is cut along its depth */
+  int64_t processors;    /* multiprocessors: each works on one tile of a matrix product at a time */
+  int64_t kernel_ns;     /* of any kernel: start, ramp-up and drain */
+  int64_t split_depth;   /* least depth of a slice where a matrix product is cut along its depth */
+  int64_t sustained_ppm; /* share of the rate of products that lasts under load; 0: all of it */
 } planc_compute;
 
-/* How a family of matrix products runs: the one of linear ops and the one inside each convolution algorithm. */
+/* The cache in front of the device's memory; no bytes: it is left out of account. */
+typedef struct planc_cache_rate {
+  int64_t bytes, bytes_per_second;
+} planc_cache_rate;
+
+/* The share of the memory bandwidth that ops of one type reach, whatever their class. */
+typedef struct planc_type_rate {
+  const char *type;
+  int64_t efficiency_ppm;
+} planc_type_rate;
+
+/* How a family of matrix products runs: those of linear ops and the one inside each convolution algorithm. The last two
+ * may be left out of a profile; their products then run as linear ones. */
 #define PLANC_MULTIPLIES(X)         \
   X(LINEAR, "linear")               \
   X(IMPLICIT_GEMM, "implicit-gemm") \
   X(GEMM, "gemm")                   \
   X(WINOGRAD, "winograd")           \
-  X(FFT, "fft")
+  X(FFT, "fft")                     \
+  X(LINEAR_BIAS, "linear-bias")     \
+  X(BATCHED, "batched")
 typedef enum planc_multiply_kind {
 #define X(id, name) PLANC_MULTIPLY_##id,
   PLANC_MULTIPLIES(X)
 #undef X
-      PLANC_N_MULTIPLIES
+      PLANC_N_MULTIPLIES,
+  PLANC_N_REQUIRED_MULTIPLIES = PLANC_MULTIPLY_LINEAR_BIAS
 } planc_multiply_kind;
 
 typedef struct planc_multiply {
-  int64_t flops_ppm;      /* share of peak on full tiles of great depth */
-  int64_t tile;           /* edge of an output tile */
-  int64_t depth_overhead; /* what filling and draining the pipeline costs, in steps of depth */
+  int64_t flops_ppm;       /* share of peak on full tiles of great depth */
+  int64_t tile;            /* edge of an output tile; 0: the family is not told */
+  int64_t depth_overhead;  /* what filling and draining the pipeline costs, in steps of depth */
+  int64_t small_tile;      /* of other kernels, which are taken where they are sooner done; 0: there are none */
+  int64_t small_flops_ppm; /* their share of peak */
 } planc_multiply;
 
 #define X(name) +1
@@ -67,6 +85,9 @@ struct planc_profile {
   planc_compute compute;
   int64_t efficiency_ppm[PLANC_N_CLASSES]; /* share of the memory bandwidth reached, by class */
   planc_multiply multiply[PLANC_N_MULTIPLIES];
+  planc_cache_rate cache;
+  int32_t n_types;
+  const planc_type_rate *types;
   planc_measured measured;
   int32_t n_code;
   const planc_code_size *code; /* by algorithm, ascending; none is listed: `reserved_bytes` has it all */
@@ -78,6 +99,9 @@ struct planc_profile {
   planc_load *loads;
   planc_model *model; /* or NULL */
 };
+
+/* Gives `out` the constants of `base` by which ops are predicted. */
+planc_status planc_profile_take_rates(planc_profile *out, const planc_profile *base);
 
 /* A device's rates with the name and the memory of another, which a plan was made for. */
 static inline planc_device planc_device_for(const planc_device *rates, const planc_device *made_for) {

@@ -35,6 +35,7 @@ static void emit_compute(planc_emit *emit, const planc_compute *compute) {
   EMIT_INT(emit, ",\"processors\":", compute->processors);
   EMIT_INT(emit, ",\"kernel_ns\":", compute->kernel_ns);
   EMIT_INT(emit, ",\"split_depth\":", compute->split_depth);
+  if (compute->sustained_ppm) EMIT_INT(emit, ",\"sustained_ppm\":", compute->sustained_ppm);
   EMIT(emit, "},\n");
 }
 
@@ -52,11 +53,16 @@ static void emit_rates(planc_emit *emit, const planc_profile *profile) {
   }
   EMIT(emit, "},\n\"multiply\":{");
   for (int32_t m = 0; m < PLANC_N_MULTIPLIES; m++) {
+    if (!profile->multiply[m].tile) continue;
     if (m > 0) EMIT(emit, ",");
     planc_emit_string(emit, products[m]);
     EMIT_INT(emit, ":{\"flops_ppm\":", profile->multiply[m].flops_ppm);
     EMIT_INT(emit, ",\"tile\":", profile->multiply[m].tile);
     EMIT_INT(emit, ",\"depth_overhead\":", profile->multiply[m].depth_overhead);
+    if (profile->multiply[m].small_tile) {
+      EMIT_INT(emit, ",\"small_tile\":", profile->multiply[m].small_tile);
+      EMIT_INT(emit, ",\"small_flops_ppm\":", profile->multiply[m].small_flops_ppm);
+    }
     EMIT(emit, "}");
   }
   EMIT(emit, "},\n");
@@ -73,9 +79,27 @@ static void emit_code(planc_emit *emit, const planc_profile *profile) {
   EMIT(emit, "},\n");
 }
 
+static void emit_cache(planc_emit *emit, const planc_cache_rate *cache) {
+  if (!cache->bytes) return;
+  EMIT_INT(emit, "\"cache\":{\"bytes\":", cache->bytes);
+  EMIT_INT(emit, ",\"bytes_per_second\":", cache->bytes_per_second);
+  EMIT(emit, "},\n");
+}
+
+static void emit_types(planc_emit *emit, const planc_profile *profile) {
+  if (profile->n_types == 0) return;
+  EMIT(emit, "\"types\":{");
+  for (int32_t t = 0; t < profile->n_types; t++) {
+    if (t > 0) EMIT(emit, ",");
+    planc_emit_string(emit, profile->types[t].type);
+    EMIT_INT(emit, ":", profile->types[t].efficiency_ppm);
+  }
+  EMIT(emit, "},\n");
+}
+
 /* True for the origin of a part that all profiles have. */
 static bool is_of_head(const planc_origin *origin) {
-  static const char *const sections[] = {"device", "compute", "efficiency", "multiply", "code"};
+  static const char *const sections[] = {"device", "compute", "efficiency", "multiply", "cache", "types", "code"};
   size_t length = strcspn(origin->of, ".");
   for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
     if (strlen(sections[i]) == length && strncmp(sections[i], origin->of, length) == 0) return true;
@@ -89,6 +113,8 @@ void planc_profile_emit_head(planc_emit *emit, const planc_profile *profile, con
   emit_compute(emit, &profile->compute);
   emit_rates(emit, profile);
   emit_code(emit, profile);
+  emit_cache(emit, &profile->cache);
+  emit_types(emit, profile);
   EMIT(emit, "\"origin\":{");
   for (int32_t o = 0; o < profile->n_origins; o++) {
     if (!is_of_head(&profile->origins[o])) continue;

@@ -35,26 +35,36 @@ static int64_t peak_of(const planc_compute *compute, bool half) {
   return half ? compute->half_flops_per_second : compute->flops_per_second;
 }
 
-static int64_t traffic_ns(const planc_profile *profile, planc_class class_, int64_t bytes) {
-  return time_at(bytes, profile->compute.memory_bytes_per_second, profile->efficiency_ppm[class_]);
+static int64_t traffic_ns(const planc_profile *profile, planc_traffic traffic) {
+  int64_t memory_ns = time_at(traffic.bytes == INT64_MAX ? INT64_MAX : traffic.bytes - traffic.cached,
+                              profile->compute.memory_bytes_per_second, traffic.efficiency_ppm);
+  if (traffic.cached == 0) return memory_ns;
+  return planc_add_saturate(memory_ns,
+                            time_at(traffic.cached, profile->cache.bytes_per_second, traffic.efficiency_ppm));
 }
 
-void planc_work_stream(planc_work *work, const planc_profile *profile, planc_class class_, bool half, int64_t flops,
-                       int64_t bytes) {
+planc_traffic planc_traffic_of(const planc_profile *profile, planc_class class_, int64_t bytes) {
+  return (planc_traffic){.bytes = bytes, .efficiency_ppm = profile->efficiency_ppm[class_]};
+}
+
+void planc_work_stream(planc_work *work, const planc_profile *profile, bool half, int64_t flops,
+                       planc_traffic traffic) {
   const planc_compute *compute = &profile->compute;
   int64_t flops_ns = time_at(flops, peak_of(compute, half), profile->multiply[PLANC_MULTIPLY_LINEAR].flops_ppm);
-  add_kernel(work, profile, max(flops_ns, traffic_ns(profile, class_, bytes)),
-             share_ppm(bytes, compute->processors * BUSY_BYTES));
+  add_kernel(work, profile, max(flops_ns, traffic_ns(profile, traffic)),
+             share_ppm(traffic.bytes, compute->processors * BUSY_BYTES));
 }
 
-void planc_work_multiply(planc_work *work, const planc_profile *profile, planc_multiply_kind kind, bool half,
-                         const planc_product *product, int64_t bytes) {
-  const planc_compute *compute = &profile->compute;
-  const planc_multiply *multiply = &profile->multiply[kind];
-  int64_t tiles = planc_mul_saturate(planc_mul_saturate(planc_div_ceil(product->rows, multiply->tile),
-                                                        planc_div_ceil(product->columns, multiply->tile)),
-                                     product->count);
-  int64_t depth = planc_add_saturate(product->depth, multiply->depth_overhead);
+typedef struct arithmetic {
+  int64_t time_ns, busy_ppm;
+} arithmetic;
+
+/* A product's arithmetic by kernels with square tiles of one size. */
+static arithmetic multiply_by(const planc_compute *compute, const planc_product *product, int64_t tile,
+                              int64_t flops_ppm, int64_t depth_overhead, int64_t peak) {
+  int64_t tiles = planc_mul_saturate(
+      planc_mul_saturate(planc_div_ceil(product->rows, tile), planc_div_ceil(product->columns, tile)), product->count);
+  int64_t depth = planc_add_saturate(product->depth, depth_overhead);
   /* Steps of depth that the busiest multiprocessor does, one tile after the other or, cut along the depth, evenly
    * shared. Both bounds grow with every dimension, so that a larger batch is never predicted to be faster. */
   int64_t steps = planc_mul_saturate(planc_div_ceil(tiles, compute->processors), depth);
@@ -64,11 +74,23 @@ void planc_work_multiply(planc_work *work, const planc_profile *profile, planc_m
     steps = min(steps, max(shared, min(depth, compute->split_depth)));
     busy_ppm = share_ppm(shared, steps);
   }
-  int64_t tile_flops = multiply->tile * multiply->tile * product->flops_per_step;
+  int64_t tile_flops = tile * tile * product->flops_per_step;
   int64_t flops = planc_mul_saturate(steps, compute->processors * tile_flops);
-  int64_t flops_ns = time_at(flops, peak_of(compute, half), multiply->flops_ppm);
-  planc_class class_ = kind == PLANC_MULTIPLY_LINEAR ? PLANC_CLASS_gemm : PLANC_CLASS_conv;
-  add_kernel(work, profile, max(flops_ns, traffic_ns(profile, class_, bytes)), busy_ppm);
+  return (arithmetic){time_at(flops, peak, flops_ppm), busy_ppm};
+}
+
+void planc_work_multiply(planc_work *work, const planc_profile *profile, planc_multiply_kind kind, bool half,
+                         const planc_product *product, planc_traffic traffic) {
+  const planc_compute *compute = &profile->compute;
+  const planc_multiply *by = &profile->multiply[kind];
+  int64_t peak = peak_of(compute, half);
+  if (compute->sustained_ppm) peak = planc_muldiv_ceil(peak, compute->sustained_ppm, PLANC_PPM);
+  arithmetic flops = multiply_by(compute, product, by->tile, by->flops_ppm, by->depth_overhead, peak);
+  if (by->small_tile) {
+    arithmetic small = multiply_by(compute, product, by->small_tile, by->small_flops_ppm, by->depth_overhead, peak);
+    if (small.time_ns < flops.time_ns) flops = small;
+  }
+  add_kernel(work, profile, max(flops.time_ns, traffic_ns(profile, traffic)), flops.busy_ppm);
 }
 
 planc_variant planc_work_variant(const planc_work *work, const char *algorithm, int64_t workspace_bytes) {

@@ -276,20 +276,23 @@ planc_status planc_op_flops(const planc_graph *graph, const planc_op *op, planc_
   return NULL;
 }
 
-planc_status planc_op_traffic(const planc_graph *graph, const planc_op *op, planc_law *out) {
-  *out = (planc_law){0};
+planc_law planc_operand_traffic(const planc_graph *graph, const planc_op *op, int32_t operand) {
   const planc_optype *type = planc_optype_find(op->type);
+  if (operand >= op->n_in + op->n_out) return graph->tensors[op->effects[operand - op->n_in - op->n_out]].bytes;
+  if (operand >= op->n_in) return graph->tensors[op->out[operand - op->n_in]].bytes;
+  bool has_bit = type && operand < 32;
+  bool gathered = has_bit && op->n_out > 0 && type->gathered >> operand & 1;
+  planc_law bytes = graph->tensors[gathered ? op->out[0] : op->in[operand]].bytes;
+  if (!has_bit || !(type->read_twice >> operand & 1) || !planc_law_add_overflow(bytes, bytes, &bytes)) return bytes;
+  return (planc_law){-1, -1};
+}
+
+planc_status planc_op_traffic(const planc_graph *graph, const planc_op *op, planc_law *out) {
   bool overflow = false;
-  for (int32_t i = 0; i < op->n_in; i++) {
-    bool gathered = type && i < 32 && op->n_out > 0 && type->gathered >> i & 1;
-    planc_law bytes = graph->tensors[gathered ? op->out[0] : op->in[i]].bytes;
-    overflow |= planc_law_add_overflow(*out, bytes, out);
-    if (type && i < 32 && type->read_twice >> i & 1) overflow |= planc_law_add_overflow(*out, bytes, out);
-  }
-  for (int32_t i = 0; i < op->n_out; i++)
-    overflow |= planc_law_add_overflow(*out, graph->tensors[op->out[i]].bytes, out);
-  for (int32_t i = 0; i < op->n_effects; i++) {
-    overflow |= planc_law_add_overflow(*out, graph->tensors[op->effects[i]].bytes, out);
+  *out = (planc_law){0};
+  for (int32_t i = 0; i < op->n_in + op->n_out + op->n_effects; i++) {
+    planc_law bytes = planc_operand_traffic(graph, op, i);
+    overflow |= bytes.fixed < 0 || planc_law_add_overflow(*out, bytes, out);
   }
   return overflow ? planc_error(PLANC_BAD_INPUT, "traffic does not fit 64 bits") : NULL;
 }

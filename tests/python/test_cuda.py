@@ -138,7 +138,8 @@ class Deviceless(Case):
             self.assertLess(abs(times[0] - times[1]), 0.1 * times[1])
 
     def test_every_described_device(self):
-        for device, arch in (("rtx2080ti", 75), ("a6000", 86), ("a100-40g", 80), ("h100", 90)):
+        for device, arch in (("rtx2080ti", 75), ("a6000", 86), ("a100-40g", 80), ("a100-80g", 80), ("l4", 89), ("h100", 90),
+                             ("h200", 90)):
             profile = self.profile("lenet-digits", device, "--batches", "64")
             algorithms = [v["algorithm"] for op in profile["ops"] for v in op["variants"] if v["algorithm"][:5] == "cudnn"]
             self.assertTrue(algorithms)
@@ -239,8 +240,8 @@ class Deviceless(Case):
             self.assertIn(done.returncode, (3, 6), text)
             self.assertFalse(os.path.exists(self.path("p.json")))
         done = run("planrun", "profile", graph("lenet-digits"), "--deviceless", "k40m", "-o", self.path("p.json"), code=3)
-        self.assertIn("device k40m has no device properties (k40m.properties.json); these have: a100-40g, a6000, h100, "
-                      "rtx2080ti", done.stderr)
+        self.assertIn("device k40m has no device properties (k40m.properties.json); these have: a100-40g, a100-80g, a6000, "
+                      "h100, h200, l4, rtx2080ti", done.stderr)
         done = run("planrun", "profile", graph("lenet-digits"), "--deviceless", "abacus", "-o", self.path("p.json"), code=3)
         self.assertIn("no description of device abacus", done.stderr)
         run("planrun", "profile", graph("lenet-digits"), "--deviceless", "h100", "--loads", "50", code=2)

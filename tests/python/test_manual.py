@@ -231,9 +231,9 @@ class Tables(unittest.TestCase):
         self.assertEqual(described, [row["policy"] for row in shown["rows"]])
 
     def test_devices(self):
-        rows = re.findall(r"^(\S+)\t(\d+) GiB\t(?:(\d+) MiB|0)\t(yes|no)$", sections(page("planc.1"), "SH")["DEVICES"],
+        rows = re.findall(r"^(\S+)\t(\d+) MiB\t(?:(\d+) MiB|0)\t(yes|no)$", sections(page("planc.1"), "SH")["DEVICES"],
                           re.M)
-        described = {name: (int(memory) << 30, int(reserved or 0) << 20, properties == "yes")
+        described = {name: (int(memory) << 20, int(reserved or 0) << 20, properties == "yes")
                      for name, memory, reserved, properties in rows}
         there = {}
         for path in glob.glob(os.path.join(ROOT, "profiles", "*.json")):

@@ -3,6 +3,7 @@
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cost/convolution.h"
@@ -10,6 +11,7 @@
 #include "planc/cost.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
+#include "util/file.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
@@ -151,6 +153,117 @@ START_TEST(streams_by_hand) {
   ck_assert_int_eq(planc_link_ns(&device->d2h, 12345), 200 + 6173);
   ck_assert_int_eq(planc_link_ns(&device->d2h, 0), 200);
   ck_assert_int_eq(planc_link_ns(&device->h2d, INT64_MAX), INT64_MAX);
+  planc_graph_free(graph);
+  planc_profile_free(profile);
+}
+END_TEST
+
+/* --- What a profile may tell beside that -------------------------------------------------------------------------- */
+
+/* The toy profile with `families` among its products and `sections` among its sections. */
+static planc_profile *toy_with(const char *families, const char *sections) {
+  static const char product[] = "\"fft\"", section[] = "\"origin\"";
+  char *text = NULL;
+  size_t length;
+  ck_assert_ptr_null(planc_file_read("tests/data/profile/toy.json", 1 << 20, &text, &length));
+  const char *fft = strstr(text, product), *origin = strstr(text, section);
+  ck_assert(fft && origin && fft < origin);
+  size_t size = length + strlen(families) + strlen(sections) + 1;
+  char *made = malloc(size);
+  ck_assert_ptr_nonnull(made);
+  snprintf(made, size, "%.*s%s%.*s%s%s", (int)(fft - text), text, families, (int)(origin - fft), fft, sections, origin);
+  planc_profile *profile = NULL;
+  planc_status status = planc_profile_parse(made, strlen(made), "toy", &profile);
+  ck_assert_msg(!status, "%s", planc_status_message(status));
+  free(made);
+  free(text);
+  return profile;
+}
+
+static int64_t time_of(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch) {
+  int32_t count;
+  planc_costs *costs = costs_of(profile, graph, 1, &batch);
+  int64_t time_ns = planc_costs_variants(costs, op, 0, &count)->time_ns;
+  planc_costs_free(costs);
+  return time_ns;
+}
+
+static const char reusing_graph[] =
+    "planc-graph: 1\n"
+    "name: reusing\n"
+    "tensors: {x: 'input f32[N,10]', y: 'f32[N,10]', z: 'f32[N,10]', u: 'f32[N,10]'}\n"
+    "ops:\n"
+    "  - {op: first, type: odd.one, in: [x], out: [y]}\n"
+    "  - {op: next, type: relu, in: [y], out: [z]}\n"
+    "  - {op: later, type: odd.one, in: [x], out: [u]}\n"
+    "  - {op: again, type: relu, in: [z], out: [u]}\n";
+
+START_TEST(types_have_rates_of_their_own) {
+  planc_profile *profile = toy_with("", "\"types\": {\"relu\": 100000, \"odd.one\": 250000},");
+  planc_graph *graph = graph_of(reusing_graph);
+  /* 8,000 bytes at a quarter of 100e9, and at a tenth */
+  ck_assert_int_eq(time_of(profile, graph, 0, 100), 1000 + 320);
+  ck_assert_int_eq(time_of(profile, graph, 1, 100), 1000 + 800);
+  planc_graph_free(graph);
+  planc_profile_free(profile);
+}
+END_TEST
+
+START_TEST(what_the_cache_holds_by_hand) {
+  planc_profile *profile = toy_with("", "\"cache\": {\"bytes\": 8997, \"bytes_per_second\": 400000000000},");
+  planc_graph *graph = graph_of(reusing_graph);
+  /* Tensors of 4,000 bytes, half of 100e9 or of 400e9. */
+  ck_assert_int_eq(time_of(profile, graph, 0, 100), 1000 + 160);
+  /* y was written 8,000 bytes ago; z is new. */
+  ck_assert_int_eq(time_of(profile, graph, 1, 100), 1000 + 80 + 20);
+  /* x was read 16,000 bytes ago. */
+  ck_assert_int_eq(time_of(profile, graph, 2, 100), 1000 + 160);
+  /* At batch 60, 9,600 bytes ago, and what is 11,997 bytes old is forgotten: 2,397 of 3,000 parts of 2,400 bytes,
+   * 1,917, are left. u is new. */
+  ck_assert_int_eq(time_of(profile, graph, 2, 60), 1000 + 58 + 10);
+  /* u was written 8,000 bytes ago, z twice that. */
+  ck_assert_int_eq(time_of(profile, graph, 3, 100), 1000 + 80 + 20);
+  planc_graph_free(graph);
+  planc_profile_free(profile);
+}
+END_TEST
+
+static const char product_graph[] =
+    "planc-graph: 1\n"
+    "name: products\n"
+    "tensors: {x: 'input f32[N,64]', w: 'param f32[16,64]', b: 'param f32[16]', y: 'f32[N,16]', z: 'f32[N,16]',\n"
+    "  m: 'input f32[N,20,32]', k: 'input f32[N,64,32]', s: 'f32[N,20,64]', r: 'f32[N,16]'}\n"
+    "ops:\n"
+    "  - {op: fc, type: linear, in: [x, w], out: [y]}\n"
+    "  - {op: fcb, type: linear, in: [x, w, b], out: [z]}\n"
+    "  - {op: scores, type: matmul_nt, in: [m, k], out: [s]}\n"
+    "  - {op: act, type: relu, in: [z], out: [r]}\n";
+
+START_TEST(families_of_products_by_hand) {
+  planc_profile *profile = toy_with(
+      "\"linear-bias\": {\"flops_ppm\": 500000, \"tile\": 16, \"depth_overhead\": 0}, "
+      "\"batched\": {\"flops_ppm\": 250000, \"tile\": 16, \"depth_overhead\": 0},",
+      "");
+  planc_graph *graph = graph_of(product_graph);
+  /* One tile, 64 deep: cut into slices of 8 as before, and all 64 where a bias is added: 64 * 5,120 FLOPs. */
+  ck_assert_int_eq(time_of(profile, graph, 0, 10), 1000 + 82);
+  ck_assert_int_eq(time_of(profile, graph, 1, 10), 1000 + 656);
+  /* 8 tiles for each of 20 matrices, in 16 waves of 32 steps, at a quarter of the peak. */
+  ck_assert_int_eq(time_of(profile, graph, 2, 20), 1000 + 10486);
+  planc_profile_free(profile);
+
+  /* Tiles of 4: 3 x 4 in two waves of 10, 64 deep: 128 * 320 FLOPs at a tenth of the peak, sooner than one of 16. */
+  profile = toy_with(
+      "\"linear-bias\": {\"flops_ppm\": 500000, \"tile\": 16, \"depth_overhead\": 0, \"small_tile\": 4, "
+      "\"small_flops_ppm\": 100000},",
+      "");
+  ck_assert_int_eq(time_of(profile, graph, 1, 10), 1000 + 410);
+  /* 1,000 rows are 63 tiles of 16, 7 waves: sooner than 1,000 tiles of 4. */
+  ck_assert_int_eq(time_of(profile, graph, 1, 1000), 1000 + 4588);
+  /* Half of that rate lasts, and that of what memory binds does. */
+  profile->compute.sustained_ppm = 500000;
+  ck_assert_int_eq(time_of(profile, graph, 1, 1000), 1000 + 9176);
+  ck_assert_int_eq(time_of(profile, graph, 3, 1000), 1000 + 2560);
   planc_graph_free(graph);
   planc_profile_free(profile);
 }
@@ -583,6 +696,9 @@ int main(void) {
   tcase_add_test(hand, linear_by_hand);
   tcase_add_test(hand, batched_products_by_hand);
   tcase_add_test(hand, streams_by_hand);
+  tcase_add_test(hand, types_have_rates_of_their_own);
+  tcase_add_test(hand, what_the_cache_holds_by_hand);
+  tcase_add_test(hand, families_of_products_by_hand);
   tcase_add_test(hand, measured_tables_override);
   tcase_add_loop_test(hand, workspace_by_hand, 0, COUNT(workspaces));
   tcase_add_test(hand, convolution_time_by_hand);

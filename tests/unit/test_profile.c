@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cost/profile.h"
+#include "cost/profile_print.h"
 #include "planc/cost.h"
 #include "tests/support/unit.h"
 #include "util/file.h"
@@ -125,6 +126,19 @@ static const struct {
     {"\"copy\": 1000000", "\"paste\": 1000000", "f: efficiency.paste: unknown key"},
     {"\"fft\": {", "\"fft\": {\"tile\": 4,", "f: multiply.fft.tile: the key stands twice"},
     {"\"tile\": 16", "\"tile\": 5000", "f: multiply.linear.tile: is 5000, must be at most 4096"},
+    {"\"fft\": {", "\"fft\": {\"small_tile\": 4, ", "f: multiply.fft: small_tile and small_flops_ppm stand together"},
+    {"\"split_depth\": 8", "\"split_depth\": 8, \"sustained_ppm\": 0",
+     "f: compute.sustained_ppm: is 0, must be at least 1"},
+    {"\"fft\": {", "\"batched\": {\"tile\": 4}, \"fft\": {", "f: multiply.batched.flops_ppm: is missing"},
+    {"\"origin\": {", "\"cache\": {\"bytes\": 0, \"bytes_per_second\": 1}, \"origin\": {",
+     "f: cache.bytes: is 0, must be at least 1"},
+    {"\"origin\": {", "\"cache\": {\"bytes\": 1}, \"origin\": {", "f: cache.bytes_per_second: is missing"},
+    {"\"origin\": {", "\"types\": [], \"origin\": {", "f: types: must be an object"},
+    {"\"origin\": {", "\"types\": {\"relu\": 1000001}, \"origin\": {",
+     "f: types.relu: is 1000001, must be at most 1000000"},
+    {"\"origin\": {", "\"types\": {\"relu\": 1, \"relu\": 2}, \"origin\": {", "f: types.relu: the key stands twice"},
+    {"\"origin\": {", "\"types\": {\"re lu\": 1}, \"origin\": {",
+     "f: types.re lu: must be printable ASCII without spaces, quotes and backslashes"},
     {"\"device\": \"made up", "\"divice\": \"made up", "f: origin.divice: names nothing in this file"},
     {"\"device\": \"made up", "\"device.\": \"made up", "f: origin.device.: names nothing in this file"},
     {"\"device\": \"made up for tests\"", "\"device\": \"\"", "f: origin.device: must not be empty"},
@@ -240,14 +254,54 @@ START_TEST(code_is_found_by_algorithm) {
 }
 END_TEST
 
+static const char told[] =
+    "\"cache\": {\"bytes\": 5, \"bytes_per_second\": 6}, \"types\": {\"relu\": 7, \"aten.mul\": 8}, \"origin\": {"
+    "\"cache\": \"c\", \"types.relu\": \"t\", ";
+
+/* What is printed for a profile tells the same of the optional constants as the profile itself. */
+START_TEST(optional_constants_are_read_and_printed) {
+  char *with_sections = mutant_of_toy("\"origin\": {", told);
+  planc_profile *profile = NULL;
+  planc_status status = planc_profile_parse(with_sections, strlen(with_sections), "f", &profile);
+  ck_assert_msg(!status, "%s", planc_status_message(status));
+  free(with_sections);
+  ck_assert_int_eq(profile->multiply[PLANC_MULTIPLY_BATCHED].tile, 0);
+  profile->multiply[PLANC_MULTIPLY_BATCHED] = (planc_multiply){1, 2, 3, 4, 5};
+  profile->compute.sustained_ppm = 9;
+  for (int turn = 0; turn < 2; turn++) {
+    ck_assert_int_eq(profile->cache.bytes, 5);
+    ck_assert_int_eq(profile->cache.bytes_per_second, 6);
+    ck_assert_int_eq(profile->n_types, 2);
+    ck_assert_int_eq(profile->compute.sustained_ppm, 9);
+    ck_assert_str_eq(profile->types[1].type, "aten.mul");
+    ck_assert_int_eq(profile->types[1].efficiency_ppm, 8);
+    const planc_multiply *batched = &profile->multiply[PLANC_MULTIPLY_BATCHED];
+    ck_assert_int_eq(batched->depth_overhead, 3);
+    ck_assert_int_eq(batched->small_tile, 4);
+    ck_assert_int_eq(batched->small_flops_ppm, 5);
+    ck_assert_int_eq(profile->multiply[PLANC_MULTIPLY_LINEAR_BIAS].tile, 0);
+    char *text;
+    size_t length;
+    ck_assert_ptr_null(planc_profile_print_ops(profile, "printed", &text, &length));
+    planc_profile_free(profile);
+    status = planc_profile_parse(text, length, "printed", &profile);
+    ck_assert_msg(!status, "%s in %s", planc_status_message(status), text);
+    ck_assert(turn == 1 || strstr(text, "\"types.relu\":\"t\"") != NULL);
+    free(text);
+  }
+  planc_profile_free(profile);
+}
+END_TEST
+
 /* --- Device descriptions -------------------------------------------------------------------------------------- */
 
 static const struct {
   const char *name;
-  int64_t gib;
+  int64_t mib;
 } devices[] = {
-    {"k40m", 12},     {"p100", 16}, {"v100-16g-nvlink", 16}, {"v100-32g", 32}, {"rtx2080ti", 11}, {"a6000", 48},
-    {"a100-40g", 40}, {"h100", 80}, {"h200", 141},
+    {"k40m", 12288},      {"p100", 16384},  {"v100-16g-nvlink", 16384}, {"v100-32g", 32510},
+    {"rtx2080ti", 11019}, {"a6000", 49152}, {"a100-40g", 40326},        {"a100-80g", 81039},
+    {"l4", 22558},        {"h100", 80998},  {"h200", 143073},
 };
 
 static bool has_origin(const cJSON *origins, const char *dotted) {
@@ -283,7 +337,7 @@ START_TEST(device_is_complete) {
   planc_profile *profile = read_profile(path);
   const planc_device *device = planc_profile_device(profile);
   ck_assert_str_eq(device->name, devices[_i].name);
-  ck_assert_int_eq(device->memory_bytes, devices[_i].gib << 30);
+  ck_assert_int_eq(device->memory_bytes, devices[_i].mib << 20);
   ck_assert_int_eq(device->reserved_bytes == 0, strcmp(device->name, "k40m") == 0);
   ck_assert_int_gt(device->launch_ns, 0);
   planc_profile_free(profile);
@@ -397,6 +451,7 @@ int main(void) {
   tcase_add_test(reading, unreadable_file_is_bad_input);
   tcase_add_test(reading, sections_are_read_where_they_belong);
   tcase_add_test(reading, code_is_found_by_algorithm);
+  tcase_add_test(reading, optional_constants_are_read_and_printed);
   TCase *descriptions = tcase_create("devices");
   tcase_add_loop_test(descriptions, device_is_complete, 0, COUNT(devices));
   TCase *tables = tcase_create("measured");
