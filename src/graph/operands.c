@@ -276,14 +276,14 @@ planc_status planc_op_flops(const planc_graph *graph, const planc_op *op, planc_
   return NULL;
 }
 
-planc_law planc_operand_traffic(const planc_graph *graph, const planc_op *op, int32_t operand) {
+planc_law planc_operand_traffic(const planc_graph *graph, const planc_op *op, int32_t which) {
   const planc_optype *type = planc_optype_find(op->type);
-  if (operand >= op->n_in + op->n_out) return graph->tensors[op->effects[operand - op->n_in - op->n_out]].bytes;
-  if (operand >= op->n_in) return graph->tensors[op->out[operand - op->n_in]].bytes;
-  bool has_bit = type && operand < 32;
-  bool gathered = has_bit && op->n_out > 0 && type->gathered >> operand & 1;
-  planc_law bytes = graph->tensors[gathered ? op->out[0] : op->in[operand]].bytes;
-  if (!has_bit || !(type->read_twice >> operand & 1) || !planc_law_add_overflow(bytes, bytes, &bytes)) return bytes;
+  if (which >= op->n_in + op->n_out) return graph->tensors[op->effects[which - op->n_in - op->n_out]].bytes;
+  if (which >= op->n_in) return graph->tensors[op->out[which - op->n_in]].bytes;
+  bool has_bit = type && which < 32;
+  bool gathered = has_bit && op->n_out > 0 && type->gathered >> which & 1;
+  planc_law bytes = graph->tensors[gathered ? op->out[0] : op->in[which]].bytes;
+  if (!has_bit || !(type->read_twice >> which & 1) || !planc_law_add_overflow(bytes, bytes, &bytes)) return bytes;
   return (planc_law){-1, -1};
 }
 

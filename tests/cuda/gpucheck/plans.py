@@ -129,14 +129,20 @@ class Planner:
             why = f"does not fit {budget or 'the device'}; least {least_budget(done.stderr)}"
         return {"why": why}
 
+    def everything(self, model, commands):
+        """The least budget with everything resident, and what is reserved of it."""
+        path = self.state.path("plans", f"{model.label}-least.plan")
+        common = [self.tools.planc, "plan", self.graph(model, commands), "--profile", self.state.path(model.profile),
+                  "--batch", model.batch, "--policy", "none", "--budget"]
+        live = least_budget(commands.run(*common, "1K", "-o", os.devnull).stderr)
+        with self.graphs:
+            commands.must(*common, live, "-o", path)
+        return live, read(commands.must(self.tools.planc, "show", path, "--json"))["reserved_bytes"]
+
     def budgets(self, job, commands):
         if not job.shares:
             return [(job.budget, None)]
-        done = commands.run(self.tools.planc, "plan", self.graph(job.model, commands), "--profile",
-                            self.state.path(job.model.profile), "--batch", job.model.batch, "--policy", "none", "--budget",
-                            "1K", "-o", os.devnull)
-        live = least_budget(done.stderr)
-        reserved = self.state.load(job.model.profile)["device"]["reserved_bytes"]
+        live, reserved = self.everything(job.model, commands)
         # A small model's peak is hardly more than what is reserved: there that is left aside.
         aside = 0 if live > 4 * reserved else reserved
         return [(aside + (live - aside) * share // 100, share) for share in job.shares]
