@@ -1,5 +1,5 @@
 """Models with their profiles, and plans for them. Plans are made in the background, on processors that the GPU's work
-leaves, ahead of the checks that run them, and are kept: a plan that is there is not made again."""
+leaves, ahead of the checks that run them, and are kept: one that is there is not made again for the same profile."""
 
 import concurrent.futures
 import dataclasses
@@ -10,6 +10,7 @@ import sys
 import threading
 
 from .commands import Failure, Unfit, last_words
+from .state import digest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,11 +102,11 @@ class Planner:
 
     def make(self, job):
         about = os.path.join("plans", job.name + ".json")
-        made = self.state.load(about)
-        if made and ("why" in made or os.path.exists(self.state.path(made["plan"]))):
+        made, profile = self.state.load(about), None if job.device else digest(self.state.path(job.model.profile))
+        if made and made["profile"] == profile and ("why" in made or os.path.exists(self.state.path(made["plan"]))):
             return made
         with open(self.state.path("logs", f"plan-{job.name}.log"), "a", encoding="utf-8") as log:
-            made = self.make_anew(job, self.commands(log))
+            made = {**self.make_anew(job, self.commands(log)), "profile": profile}
         self.state.save(about, made)
         return made
 
