@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Constants of a device description calibrated on BERT-large's training ops, batch 2 and 8, as NeuSight measured them.
+
+    calibrate_description.py DEVICE [FOLDER] [--batch N] [-o FILE]
+
+Prints profiles/DEVICE.json with the constants in place. Each constant is moved in turn as long as that brings the
+predictions nearer to the times of ops alone; what the file said of them before is forgotten first. --batch leaves the other
+batch out, to see how well it is predicted by constants that have not seen it (bench_descriptions.py --device)."""
+
+import argparse
+import itertools
+import json
+import math
+import sys
+
+import bench_descriptions as bench
+import eager
+
+RATIOS = (1.25, 1.08, 1.02)
+STEPS = (64, 24, 8, 2)
+TILES = ((256, 128), (256, 64), (128, 64), (128, 32), (64, 32))
+FAMILIES = {"linear": "linear", "linear-bias": "linear", "batched": "matrix product"}
+SHARES = [("efficiency", name) for name in ("elementwise", "reduction", "gemm")] + \
+         [("types", name) for name in ("softmax_grad", "layernorm", "aten.native_layer_norm_backward", "embedding",
+                                       "aten.native_dropout", eager.UNVECTORIZED, "aten.embedding_dense_backward",
+                                       "aten.embedding_dense_backward.sorted")]
+MEMORY_BOUND = {"element-wise", "dropout", "layer norm", "softmax"}
+CACHES = (20 << 20, 30 << 20, 40 << 20)
+CACHE_RATES = (2, 4, 8)  # times that of the memory
+KERNEL_NS = (1500, 4000)
+
+
+def start(profile):
+    """What calibration sets out from."""
+    profile["compute"].update(kernel_ns=3000, sustained_ppm=1000000)
+    profile["types"] = {}
+    for section, name in SHARES:
+        profile[section][name] = 700000
+    for family in FAMILIES:
+        profile["multiply"][family] = {"flops_ppm": 800000, "tile": 128, "depth_overhead": 32, "small_tile": 64,
+                                       "small_flops_ppm": 600000}
+
+
+def candidates(name, value):
+    if name == "depth_overhead":
+        return sorted({max(0, min(1024, value + sign * step)) for step in STEPS for sign in (-1, 1)})
+    least, most = KERNEL_NS if name == "kernel_ns" else (1, 1 << 52 if name.startswith("bytes") else 1000000)
+    return sorted({max(least, min(most, round(value * factor))) for ratio in RATIOS for factor in (ratio, 1 / ratio)})
+
+
+class Fit:
+    """A description and how far its predictions are from what was measured: for each kind of op and direction the mean
+    logarithm of the ratio of an op's times, and that of the sums over an iteration."""
+
+    def __init__(self, profile, host, files):
+        self.profile, self.host, self.files = profile, host, files
+        self.ops = {}
+
+    def of(self, kinds):
+        key = frozenset(kinds or ())
+        if key not in self.ops:
+            self.ops[key] = [bench.Ops(measured, kinds) for measured in self.files]
+        return self.ops[key]
+
+    def distance(self, kinds=None):
+        """The shortest op waits for one launch and one kernel."""
+        waits_ns = self.host.least_ns["element-wise", "forward"] - self.host.event_ns
+        self.profile["device"]["launch_ns"] = max(0, round(waits_ns - self.profile["compute"]["kernel_ns"]))
+        pairs = {}
+        for of in self.of(kinds):
+            for op, ns in zip(of.ops, of.predict(self.profile, self.host)):
+                pairs.setdefault((op.kind, op.direction), []).append((ns, op.ns, op.times))
+        each = [sum(abs(math.log(a / b)) for a, b, _ in of) / len(of) for of in pairs.values()]
+        sums = [abs(math.log(sum(a * n for a, _, n in of) / sum(b * n for _, b, n in of))) for of in pairs.values()]
+        return sum(each) + sum(sums)
+
+    def move(self, holder, names, kinds=None):
+        """Moves each constant as long as that brings the predictions nearer."""
+        best = self.distance(kinds)
+        while True:
+            before = best
+            for name in names:
+                for candidate in candidates(name, holder[name]):
+                    kept, holder[name] = holder[name], candidate
+                    found = self.distance(kinds) if candidate != kept else best
+                    if found < best:
+                        best = found
+                    else:
+                        holder[name] = kept
+            if best > before * 0.998:
+                return best
+
+    def family(self, name):
+        """The two sizes of tiles with which a family's shares fit best."""
+        kinds, tried = {FAMILIES[name]}, []
+        for tile, small_tile in TILES:
+            self.profile["multiply"][name] = {"flops_ppm": 800000, "tile": tile, "depth_overhead": 32,
+                                              "small_tile": small_tile, "small_flops_ppm": 600000}
+            best = self.move(self.profile["multiply"][name], ["flops_ppm", "small_flops_ppm", "depth_overhead"], kinds)
+            tried.append((best, dict(self.profile["multiply"][name])))
+        self.profile["multiply"][name] = min(tried, key=lambda of: of[0])[1]
+
+
+    def cache(self):
+        """The cache with which ops that the memory binds fit best; shares and cache depend on each other."""
+        tried = []
+        shares = [(section, name) for section, name in SHARES if name != "gemm" and "embedding" not in name]
+        for size, rate in itertools.product(CACHES, CACHE_RATES):
+            self.profile["cache"] = {"bytes": size, "bytes_per_second":
+                                     rate * self.profile["compute"]["memory_bytes_per_second"]}
+            for section, name in shares:
+                self.profile[section][name] = 800000
+            for _ in range(2):
+                for section, name in shares:
+                    self.move(self.profile[section], [name], MEMORY_BOUND)
+                best = self.move(self.profile["cache"], ["bytes", "bytes_per_second"], MEMORY_BOUND)
+            tried.append((best, json.dumps({key: self.profile[key] for key in ("cache", "efficiency", "types")})))
+        self.profile.update(json.loads(min(tried)[1]))
+
+
+def calibrate(profile, host, files):
+    fit = Fit(profile, host, files)
+    fit.cache()
+    for turn in range(2):
+        fit.move(profile["compute"], ["kernel_ns"])
+        for section, name in SHARES:
+            fit.move(profile[section], [name])
+        fit.move(profile["cache"], ["bytes", "bytes_per_second"])
+        for family in FAMILIES:
+            fit.family(family)
+        print(f"turn {turn + 1}: distance {fit.distance():.4f}", file=sys.stderr, flush=True)
+
+
+def sustain(profile, files):
+    """A device that is busy for long lowers its clock: products get slower until whole backward passes fit."""
+    iterations = [bench.Iteration(measured) for measured in files]
+
+    def is_too_fast(sustained_ppm):
+        profile["compute"]["sustained_ppm"] = sustained_ppm
+        return math.prod(of.predict(profile)[1] / of.measured_ns[1] for of in iterations) < 1
+
+    low, high = 500, 1000
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (low, middle - 1) if is_too_fast(middle * 1000) else (middle, high)
+    profile["compute"]["sustained_ppm"] = low * 1000
+
+
+def tell_origins(profile, files):
+    text = (f"calibrated on the training ops of BERT-large, batch {' and '.join(f.size.split('-')[1] for f in files)}, f32, "
+            "eager PyTorch, as NeuSight (ASPLOS 2025) measured them: tests/bench/calibrate_description.py")
+    origins = profile["origin"]
+    for key in ["device.launch_ns", "compute.kernel_ns", "compute.sustained_ppm", "cache", "types"] + \
+            [f"efficiency.{name}" for section, name in SHARES if section == "efficiency"] + \
+            [f"multiply.{family}" for family in FAMILIES]:
+        origins[key] = text
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("device")
+    parser.add_argument("folder", nargs="?", default=bench.FOLDER)
+    parser.add_argument("--batch", help="calibrate on this batch alone")
+    parser.add_argument("-o", "--output", default="-")
+    options = parser.parse_args()
+    gpu = next(gpu for gpu, device in bench.DEVICES.items() if device == options.device)
+    files = bench.files_of(options.folder, gpu, bench.CALIBRATED_ON, f"*-{options.batch or '*'}")
+    if not files:
+        sys.exit(f"{options.folder} has no {bench.CALIBRATED_ON} of {gpu}")
+    profile = bench.description(options.device)
+    start(profile)
+    calibrate(profile, bench.Host(gpu), files)
+    sustain(profile, files)
+    tell_origins(profile, files)
+    text = json.dumps(profile, indent=2) + "\n"
+    if options.output == "-":
+        print(text, end="")
+    else:
+        with open(options.output, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+if __name__ == "__main__":
+    main()
