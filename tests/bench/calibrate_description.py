@@ -41,13 +41,6 @@ def start(profile):
                                        "small_flops_ppm": 600000}
 
 
-def candidates(name, value):
-    if name == "depth_overhead":
-        return sorted({max(0, min(1024, value + sign * step)) for step in STEPS for sign in (-1, 1)})
-    least, most = KERNEL_NS if name == "kernel_ns" else (1, 1 << 52 if name.startswith("bytes") else 1000000)
-    return sorted({max(least, min(most, round(value * factor))) for ratio in RATIOS for factor in (ratio, 1 / ratio)})
-
-
 class Fit:
     """A description and how far its predictions are from what was measured: for each kind of op and direction the mean
     logarithm of the ratio of an op's times, and that of the sums over an iteration."""
@@ -74,13 +67,21 @@ class Fit:
         sums = [abs(math.log(sum(a * n for a, _, n in of) / sum(b * n for _, b, n in of))) for of in pairs.values()]
         return sum(each) + sum(sums)
 
+    def candidates(self, name, value):
+        if name == "depth_overhead":
+            return sorted({max(0, min(1024, value + sign * step)) for step in STEPS for sign in (-1, 1)})
+        rate = self.profile["compute"]["memory_bytes_per_second"]
+        least, most = {"kernel_ns": KERNEL_NS, "bytes": (1, 1 << 40),
+                       "bytes_per_second": (rate, CACHE_RATES[-1] * rate)}.get(name, (1, 1000000))
+        return sorted({max(least, min(most, round(value * factor))) for ratio in RATIOS for factor in (ratio, 1 / ratio)})
+
     def move(self, holder, names, kinds=None):
         """Moves each constant as long as that brings the predictions nearer."""
         best = self.distance(kinds)
         while True:
             before = best
             for name in names:
-                for candidate in candidates(name, holder[name]):
+                for candidate in self.candidates(name, holder[name]):
                     kept, holder[name] = holder[name], candidate
                     found = self.distance(kinds) if candidate != kept else best
                     if found < best:
