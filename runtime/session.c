@@ -77,10 +77,10 @@ static planc_status check_taken(planrt_session *session) {
                      (long long)session->taken_bytes, (long long)reserved);
 }
 
-/* Behind the plan's streams and events those of the lanes. */
+/* Behind the plan's streams and events those of the lanes, which a bare run has no use for. */
 static planc_status add_lanes(const planrt_session *session, planrt_device_options *out) {
   int64_t events = out->n_events + (int64_t)session->n_handovers * PLANRT_HANDOVER_EVENTS;
-  if (session->n_handovers == 0) return NULL;
+  if (session->n_handovers == 0 || session->options.bare) return NULL;
   if (events > INT32_MAX || out->n_streams > INT32_MAX - PLANRT_N_LANES)
     return planc_error(PLANC_DEVICE, "more than 2^31 events or streams");
   out->n_events = (int32_t)events;

@@ -7,11 +7,15 @@
 #include "tests/support/unit.h"
 
 /* Pieces of the user's memory; a buffer's home has the buffer's number. */
-static int32_t samples_of(const expected_calls *e, int32_t stream) {
-  return e->trace->n_buffers + stream;
+static int32_t samples_of(const expected_calls *e, int32_t handover) {
+  return e->trace->n_buffers + handover;
 }
 static int32_t result_of(const expected_calls *e, int32_t buffer, int64_t row) {
-  return e->trace->n_buffers + e->plan->n_streams + buffer * ROWS + (int32_t)row;
+  return e->trace->n_buffers + e->n_handovers + buffer * ROWS + (int32_t)row;
+}
+
+static bool is_handover(const planc_instr *instr) {
+  return (instr->op == PLANC_INSTR_offload || instr->op == PLANC_INSTR_prefetch) && instr->address == PLANC_USER;
 }
 
 static void *allocate(int64_t count, size_t size) {
@@ -33,6 +37,7 @@ static void read_residencies(expected_calls *e) {
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     if (instr->op == PLANC_INSTR_exec) e->execs[e->n_execs++] = instr;
+    e->n_handovers += is_handover(instr);
     if (instr->op != PLANC_INSTR_acquire) continue;
     e->buffer[instr->id] = instr->aux;
     e->address[instr->id] = instr->address;
@@ -51,9 +56,9 @@ expected_calls *expected_new(const planc_plan *plan, const planrt_options *optio
   e->prepared = allocate(plan->body.n, sizeof(planrt_call *));
   e->arena = recording_backend.arena(recording_device(0));
   e->host_arena = recording_backend.host_arena(recording_device(0));
+  read_residencies(e);
   e->n_places = result_of(e, e->trace->n_buffers, 0);
   e->places = allocate(e->n_places, sizeof *e->places);
-  read_residencies(e);
   return e;
 }
 
@@ -137,12 +142,23 @@ static int64_t iteration_of(const expected_calls *e, const planc_buffer *buffer,
   return period * e->trace->jobs[buffer->job].iterations + (buffer->iteration > 0 ? buffer->iteration : 0);
 }
 
-/* Samples: asked of the user, then copied. */
+static int32_t lane_of(const expected_calls *e, int32_t lane) {
+  return e->plan->n_streams + lane;
+}
+
+static void expect_handover_event(expected_calls *e, const now *at, recorded_kind kind, int32_t stream, int32_t event,
+                                  int64_t body) {
+  int32_t id = e->plan->n_events + e->handover * N_HANDOVER_EVENTS + event;
+  if (event == TAKEN) id += (int32_t)(body % ROWS_IN_TURN);
+  expect(e, at, (recorded_call){.kind = kind, .stream = stream, .id = id, .number = body}, -1, -1);
+}
+
+/* Samples: asked of the user on his lane, as soon as the last ones have left their place, then copied. */
 static void expect_feed(expected_calls *e, const now *at, const planc_buffer *buffer, recorded_call copy) {
   const planc_job *job = &e->trace->jobs[buffer->job];
-  int32_t place = samples_of(e, copy.stream);
+  int32_t place = samples_of(e, e->handover), lane = lane_of(e, LANE_IN);
   recorded_call asked = {.kind = RECORDED_ASKED,
-                         .stream = copy.stream,
+                         .stream = lane,
                          .bytes = copy.bytes,
                          .job = buffer->job,
                          .storage = buffer->storage,
@@ -150,26 +166,36 @@ static void expect_feed(expected_calls *e, const now *at, const planc_buffer *bu
                          .iteration = iteration_of(e, buffer, at->period),
                          .count = buffer->round < 0 ? job->batch : job->rounds[buffer->round]};
   for (int32_t r = 0; r < buffer->round; r++) asked.offset += job->rounds[r];
-  expect(e, at, (recorded_call){.kind = RECORDED_HOST, .stream = copy.stream, .number = at->period}, -1, -1);
+  if (at->body > 0) expect_handover_event(e, at, RECORDED_WAIT, lane, TAKEN, at->body - 1);
+  expect(e, at, (recorded_call){.kind = RECORDED_HOST, .stream = lane, .number = at->period}, -1, -1);
   expect(e, at, asked, place, -1);
+  expect_handover_event(e, at, RECORDED_RECORD, lane, READY, at->body);
+  expect_handover_event(e, at, RECORDED_WAIT, copy.stream, READY, at->body);
   expect(e, at, copy, place, -1);
+  expect_handover_event(e, at, RECORDED_RECORD, copy.stream, TAKEN, at->body);
 }
 
-/* A result: copied, then given to the user. */
+/* A result: copied to a row that has been taken, then given to the user on his lane. */
 static void expect_delivery(expected_calls *e, const now *at, const planc_buffer *buffer, recorded_call copy) {
-  int64_t row = e->options->replay ? CAPTURED_ROW : e->options->verify ? at->period % PLANRT_VERIFY_PERIODS : 0;
-  int32_t place = result_of(e, (int32_t)(buffer - e->trace->buffers), row);
+  int64_t row =
+      e->options->replay ? CAPTURED_ROW : at->period % (e->options->verify ? PLANRT_VERIFY_PERIODS : ROWS_IN_TURN);
+  int32_t place = result_of(e, (int32_t)(buffer - e->trace->buffers), row), lane = lane_of(e, LANE_OUT);
   recorded_call given = {.kind = RECORDED_GIVEN,
-                         .stream = copy.stream,
+                         .stream = lane,
                          .bytes = copy.bytes,
                          .job = buffer->job,
                          .storage = buffer->storage,
                          .round = buffer->round,
                          .iteration = iteration_of(e, buffer, at->period)};
+  if (e->options->sink && at->body >= ROWS_IN_TURN)
+    expect_handover_event(e, at, RECORDED_WAIT, copy.stream, TAKEN, at->body - ROWS_IN_TURN);
   expect(e, at, copy, place, -1);
   if (!e->options->sink) return;
-  expect(e, at, (recorded_call){.kind = RECORDED_HOST, .stream = copy.stream, .number = at->period}, -1, -1);
+  expect_handover_event(e, at, RECORDED_RECORD, copy.stream, READY, at->body);
+  expect_handover_event(e, at, RECORDED_WAIT, lane, READY, at->body);
+  expect(e, at, (recorded_call){.kind = RECORDED_HOST, .stream = lane, .number = at->period}, -1, -1);
   expect(e, at, given, place, -1);
+  expect_handover_event(e, at, RECORDED_RECORD, lane, TAKEN, at->body);
 }
 
 static void expect_transfer(expected_calls *e, const now *at, const planc_instr *instr) {
@@ -193,6 +219,7 @@ static void expect_transfer(expected_calls *e, const now *at, const planc_instr 
     expect_delivery(e, at, of, copy);
   else
     expect_feed(e, at, of, copy);
+  e->handover += user;
 }
 
 static void expect_move(expected_calls *e, const now *at, const planc_instr *instr) {
@@ -218,6 +245,7 @@ static void expect_event(expected_calls *e, const now *at, const planc_instr *in
 
 static void expect_section(expected_calls *e, const now *at, const planc_section *section) {
   int32_t execs = 0;
+  e->handover = 0;
   memset(e->fresh, 0, (size_t)e->plan->n_residencies * sizeof *e->fresh);
   for (int32_t i = 0; i < section->n; i++) {
     const planc_instr *instr = &section->instrs[i];
@@ -255,11 +283,11 @@ void expected_opening(expected_calls *e) {
                          .stream = -1,
                          .options = {.arena_bytes = e->plan->arena_bytes,
                                      .host_arena_bytes = e->plan->host_arena_bytes,
-                                     .n_streams = e->plan->n_streams,
-                                     .n_events = e->plan->n_events,
+                                     .n_streams = e->plan->n_streams + (e->n_handovers > 0 ? N_LANES : 0),
+                                     .n_events = e->plan->n_events + e->n_handovers * N_HANDOVER_EVENTS,
                                      .concurrent = o->concurrent,
                                      .synthetic = o->synthetic,
-                                     .deterministic = o->deterministic,
+                                     .deterministic = o->deterministic || o->verify,
                                      .link_bytes_per_s = o->link_bytes_per_s,
                                      .jitter = o->jitter}},
          -1, -1);

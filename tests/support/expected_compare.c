@@ -114,7 +114,7 @@ static void compare_stream(expected_calls *e, int32_t stream, const char *what) 
 
 void expected_compare(expected_calls *e, const char *what) {
   if (!e->interleaved) compare_stream(e, ALL, what);
-  for (int32_t s = -1; e->interleaved && s < e->plan->n_streams; s++) compare_stream(e, s, what);
+  for (int32_t s = -1; e->interleaved && s < e->plan->n_streams + N_LANES; s++) compare_stream(e, s, what);
   e->calls.len = 0;
   e->interleaved = false;
   expected_skip(e);

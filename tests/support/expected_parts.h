@@ -7,6 +7,12 @@
 
 /* Results wait in one row for each period that may be compared at once, and one more of a captured body. */
 enum { CAPTURED_ROW = PLANRT_VERIFY_PERIODS, ROWS };
+/* Without comparison they wait in so many rows, in turn. */
+enum { ROWS_IN_TURN = 2 };
+/* What the user brings and gets has streams of its own behind the plan's. Each of a body's copies from and to him has
+ * events behind the plan's: something is ready, and, of this body or the one before, it has been taken. */
+enum { LANE_IN, LANE_OUT, N_LANES };
+enum { READY, TAKEN, N_HANDOVER_EVENTS = TAKEN + ROWS_IN_TURN };
 
 /* A call that must come. Where the host's side is the user's memory its address is not known beforehand, but must be
  * the same each time: `place` says which piece it is, -1 none. */
@@ -38,8 +44,9 @@ struct expected_calls {
   const planc_instr **execs;
   const planrt_call **prepared;
   int32_t n_execs;
-  piece *places; /* homes by buffer, samples by stream, results by buffer and row */
-  int32_t n_places;
+  piece *places; /* homes by buffer, samples by copy from the user, results by buffer and row */
+  int32_t n_places, n_handovers;
+  int32_t handover; /* of the section being expanded: how many of its copies from and to the user are behind us */
   const char *arena, *host_arena, *pinned;
   int64_t pinned_bytes;
 };
