@@ -120,8 +120,8 @@ static planc_status select_algorithm(modnn *m, int32_t task, int32_t *out_varian
     }
     if (workspace > 0 && count > 1) PLANC_TRY(put_off_ns(m, task, variants[v].time_ns, workspace, &prefetch_ns));
     int64_t gain = variants[0].time_ns - variants[v].time_ns - offload_ns - prefetch_ns;
-    bool better = best < 0 || gain > best_gain ||
-                  (gain == best_gain && planc_variant_precedes(&variants[v], &variants[best]));
+    bool better =
+        best < 0 || gain > best_gain || (gain == best_gain && planc_variant_precedes(&variants[v], &variants[best]));
     if (!better) continue;
     best = v;
     best_gain = gain;
