@@ -14,6 +14,7 @@
 
 #include "planc/simulate.h"
 #include "planner/policies.h"
+#include "util/math.h"
 
 enum { STEPS = 20, MOST_ROUNDS = 4 };
 
@@ -81,7 +82,7 @@ static planc_status judge(const planc_problem *problem, const planc_candidate *c
                           bool *out_fits, int64_t *out_ns) {
   planc_plan *plan;
   PLANC_TRY(planc_lower(problem, planc_policy_find("capuchin"), candidate, &plan));
-  *out_fits = plan->arena_bytes + plan->device.reserved_bytes <= problem->budget_bytes;
+  *out_fits = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes) <= problem->budget_bytes;
   planc_status status = *out_fits ? simulate(plan, candidate, leads, out_ns) : NULL;
   planc_plan_free(plan);
   return status;

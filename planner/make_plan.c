@@ -122,7 +122,7 @@ planc_status planc_make_plan(const planc_problem *problem, const planc_policy *p
 planc_status planc_candidate_peak(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes) {
   planc_plan *plan;
   PLANC_TRY(planc_lower(problem, planc_policies(), candidate, &plan));
-  *out_bytes = plan->arena_bytes + plan->device.reserved_bytes;
+  *out_bytes = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes);
   planc_plan_free(plan);
   return NULL;
 }

@@ -112,6 +112,8 @@ static planc_status print_links(const planc_arguments *arguments) {
 }
 
 static planc_status run(const planc_arguments *arguments) {
+  if (planc_option_given(arguments, "links") && planc_option_given(arguments, "properties"))
+    return planc_error(PLANC_USAGE, "--links and --properties exclude each other");
   if (planc_option_given(arguments, "links")) return print_links(arguments);
   if (planc_option_given(arguments, "backend")) return planc_error(PLANC_USAGE, "--backend goes with --links");
   if (planc_option_given(arguments, "properties")) return print_properties();

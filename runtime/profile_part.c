@@ -22,6 +22,7 @@ static bool is_head_only(const char *text, size_t length) {
 static planc_status read_pieces(const planrt_kept *kept, const char *head, char *text, size_t length, size_t *out_end) {
   *out_end = 0;
   if (is_head_only(text, length)) return NULL;
+  if (!memchr(text, '\n', length)) return planc_error(PLANC_STALE, "%s: is no part of a profile", kept->path);
   for (char *line = text, *end; (end = memchr(line, '\n', length - (size_t)(line - text))); line = end + 1) {
     *end = 0;
     if (line == text) {

@@ -77,10 +77,15 @@ static planc_status check_taken(planrt_session *session) {
                      (long long)session->taken_bytes, (long long)reserved);
 }
 
-/* Behind the plan's streams and events those of the lanes, which a bare run has no use for. */
+/* A bare run has no use for lanes. */
+static bool has_lanes(const planrt_session *session) {
+  return session->n_handovers > 0 && !session->options.bare;
+}
+
+/* Behind the plan's streams and events those of the lanes. */
 static planc_status add_lanes(const planrt_session *session, planrt_device_options *out) {
   int64_t events = out->n_events + (int64_t)session->n_handovers * PLANRT_HANDOVER_EVENTS;
-  if (session->n_handovers == 0 || session->options.bare) return NULL;
+  if (!has_lanes(session)) return NULL;
   if (events > INT32_MAX || out->n_streams > INT32_MAX - PLANRT_N_LANES)
     return planc_error(PLANC_DEVICE, "more than 2^31 events or streams");
   out->n_events = (int32_t)events;
@@ -253,8 +258,9 @@ int64_t planrt_bare_period(const planrt_session *session) {
 }
 void planrt_streams_of(const planrt_session *session, int32_t *out_streams, int32_t *out_told_apart) {
   const planrt_backend *backend = session->backend;
-  int32_t lanes = session->n_handovers > 0 ? PLANRT_N_LANES : 0;
-  *out_streams = session->options.concurrent ? session->plan->n_streams + lanes : 1;
+  const planrt_options *options = &session->options;
+  int32_t lanes = has_lanes(session) ? PLANRT_N_LANES : 0;
+  *out_streams = options->concurrent && !options->bare ? session->plan->n_streams + lanes : 1;
   *out_told_apart = backend->queues ? backend->queues() : *out_streams;
 }
 uint64_t planrt_seed(const planrt_session *session) {

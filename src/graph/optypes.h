@@ -62,7 +62,7 @@ planc_status planc_op_check(const planc_graph *graph, const planc_op *op);
 planc_status planc_op_flops(const planc_graph *graph, const planc_op *op, planc_law *out);
 planc_status planc_op_traffic(const planc_graph *graph, const planc_op *op, planc_law *out);
 /* The part of that of one operand: inputs first, then outputs and effects. A size beyond 64 bits is negative. */
-planc_law planc_operand_traffic(const planc_graph *graph, const planc_op *op, int32_t operand);
+planc_law planc_operand_traffic(const planc_graph *graph, const planc_op *op, int32_t which);
 
 /* A convolution's geometry from its operands, whatever its direction. H and W are the input's, P and Q the output's. */
 typedef struct planc_conv {

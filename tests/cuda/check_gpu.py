@@ -9,18 +9,23 @@ that programs printed. Each call goes on from the archive that is there or from 
 (9) make a whole; the archive is written after every check. What passed is not done again, what failed is tried once
 more after all others.
 
-Ends with "N passed, N failed". Exit codes: 0 all is through and passed, 1 something failed, 2 usage, 3 call it again, 6
-something is missing here. --small takes LeNet alone, for trying this out."""
+Ends with "N passed, N failed", of rows. Exit codes: 0 all is through and passed, 1 something failed, 2 it cannot be done
+like this, 3 call it again, 6 something is missing here. --small takes LeNet alone, for trying this out."""
 
-import argparse
-import dataclasses
-import json
-import os
-import re
-import signal
 import sys
-import tempfile
-import time
+
+if sys.version_info < (3, 10):  # which the rest of this does not read
+    sys.exit("check-gpu: Python %d.%d is too old: 3.10 is needed" % sys.version_info[:2])
+
+import argparse  # noqa: E402
+import dataclasses  # noqa: E402
+import fcntl  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import re  # noqa: E402
+import signal  # noqa: E402
+import tempfile  # noqa: E402
+import time  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -32,8 +37,8 @@ from gpucheck.plans import Planner  # noqa: E402
 from gpucheck.sitting import Sitting  # noqa: E402
 from gpucheck.state import State  # noqa: E402
 
-# Our descriptions by words of cards' names.
-DESCRIBED = (("H100", "h100"), ("H200", "h200"), ("A100", "a100-80g"), ("L4", "l4"))
+# Our descriptions by words of cards' names, and their memory in GiB at least.
+DESCRIBED = (("H100", 70, "h100"), ("H200", 130, "h200"), ("A100", 70, "a100-80g"), ("A100", 30, "a100-40g"), ("L4", 20, "l4"))
 FOREVER = 1e9
 
 
@@ -82,12 +87,19 @@ class Fault:
         return Fault(check, {"EMULATED_CUDA_FAULT": fault}, float(limit) if limit else None)
 
 
+def minutes(text):
+    value = float(text)
+    if not 0 <= value <= 1e6:
+        raise ValueError
+    return value
+
+
 def arguments_of(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", default=os.environ.get("OUT", "check-gpu"))
-    parser.add_argument("--from", dest="source", metavar="ARCHIVE")
-    parser.add_argument("--minutes", type=float, default=9)
-    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--out", metavar="FOLDER", default=os.environ.get("OUT", "check-gpu"), help="where summary and archive go")
+    parser.add_argument("--from", dest="source", metavar="ARCHIVE", help="go on from this, into a folder without an archive")
+    parser.add_argument("--minutes", type=minutes, default=9, help="of this sitting (default 9)")
+    parser.add_argument("--small", action="store_true", help="LeNet alone")
     # For this tool's own tests: times that mean nothing, limits for slow machines, faults.
     parser.add_argument("--no-times", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--patience", type=float, default=1, help=argparse.SUPPRESS)
@@ -101,15 +113,28 @@ def order(name):
     return next((index for index, kind in enumerate(kinds) if name.startswith(kind)), len(kinds))
 
 
+class Refused(Exception):
+    """Why the check cannot begin like this."""
+
+
 class Desk:
     """The folder that comes back, and the place where the state is meanwhile."""
 
     def __init__(self, folder, source, work):
         self.folder = folder
         os.makedirs(folder, exist_ok=True)
+        self.lock = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Refused(f"another check works with {folder}") from None
         path = os.path.join(folder, "check-gpu.tar.gz")
+        if source and os.path.exists(path) and not os.path.samefile(source, path):
+            raise Refused(f"{folder} has an archive of its own: go on from that without --from, or take another folder")
         source = source or (path if os.path.exists(path) else None)
         if source and not archive.unpack(source, work):
+            if not os.path.exists(os.path.join(work, "head.json")):
+                raise Refused(f"{source} is not an archive of this check")
             print(f"check-gpu: {source} is cut off or damaged: what is whole of it is used", flush=True)
         self.state = State(work)
         self.packer = archive.Packer(work, path, order)
@@ -125,12 +150,17 @@ class Desk:
             print(f"       the archive could not be written: {error}", flush=True)
 
 
+def described_as(device, memory_bytes):
+    words = re.split(r"[ -]", device)
+    return next((name for word, gib, name in DESCRIBED if word in words and memory_bytes >= gib << 30), None)
+
+
 def head_of(commands, tools):
     told = json.loads(commands.must(tools.planrun, "info", "--json", seconds=20))
     info = next(backend for backend in told["backends"] if backend["name"] == "cuda")
     if not info["available"]:
         sys.exit(tell_missing(info["missing"]))
-    return {"device": info["device"], "versions": info["library"], "planrun": told["version"]}
+    return {"device": info["device"], "versions": info["library"], "planrun": told["version"]}, info
 
 
 def tell_missing(why):
@@ -151,12 +181,14 @@ def sit(arguments, tools, work):
     ours = environment_of(tools)
     commands = Commands(ours, begun + 60 * arguments.minutes, arguments.patience)
     setting_up = Commands(ours, float("inf"))
-    head = head_of(setting_up, tools)
+    head, info = head_of(setting_up, tools)
     desk = Desk(arguments.out, arguments.source, work)
     known = desk.state.load("head.json")
-    if known and known != {**head, "small": arguments.small}:
-        sys.exit(tell_missing(f"the archive is of {known}, and this is {head}: take another folder"))
+    for key, value in {**head, "small": arguments.small}.items():
+        if known and known.get(key) != value:
+            raise Refused(f"the archive's {key} is {known.get(key)}, and here it is {value}: take another folder")
     desk.state.save("head.json", {**head, "small": arguments.small})
+    desk.packer.write()  # where that cannot be, nothing need begin
     print(", ".join(f"{key} {value}" for key, value in head.items()), flush=True)
 
     def background(log):
@@ -164,12 +196,13 @@ def sit(arguments, tools, work):
         other.log = log
         return other
 
-    described = next((name for word, name in DESCRIBED if word in re.split(r"[ -]", head["device"])), None)
+    described = described_as(head["device"], info["memory_bytes"])
     policies = checklist.policies(setting_up, tools)
     listed = checklist.small if arguments.small else checklist.full
     checks = list(listed(tools, policies, described))
-    planner = Planner(desk.state, tools, background, max(1, (os.cpu_count() or 1) - 2))
-    sitting = Sitting(tools, desk.state, planner, commands, described=described, times=not arguments.no_times,
+    planner = Planner(desk.state, tools, background, max(1, min(4, (os.cpu_count() or 1) - 2)))
+    device = described or re.sub(r"[^a-z0-9]+", "-", head["device"].lower()).strip("-")
+    sitting = Sitting(tools, desk.state, planner, commands, device=device, described=described, times=not arguments.no_times,
                       faults={fault.check: fault for fault in arguments.fault})
     sittings = sum(name.startswith("clocks-") for name in os.listdir(desk.state.path("logs")))
     held, log = hold_device(), clocks.Clocks(desk.state.path("logs", f"clocks-{sittings + 1}.csv"))
@@ -189,6 +222,8 @@ def finish(state, checks, left):
     passed, failed = summary.count(state, checks)
     if left:
         print(f"{left} of {len(checks)} checks are not through: call it again with the same folder or --from its archive")
+    else:
+        print(f"all {len(checks)} checks are through")
     print(f"{passed} passed, {failed} failed")
     return 3 if left else 1 if failed else 0
 
@@ -203,8 +238,15 @@ def main():
     missing = environment.missing()
     if missing:
         return tell_missing(missing)
-    with tempfile.TemporaryDirectory() as work:
-        return sit(arguments, tools_here(), work)
+    try:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
+            return sit(arguments, tools_here(), work)
+    except (Refused, OSError) as error:
+        print(f"check-gpu: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("check-gpu: interrupted; call it again with the same folder", file=sys.stderr)
+        return 3
 
 
 if __name__ == "__main__":

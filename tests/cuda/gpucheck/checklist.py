@@ -2,6 +2,7 @@
 hold them all."""
 
 import json
+import os
 
 from . import clocks, links, numerics, steps
 from .plans import Job, Model
@@ -36,9 +37,10 @@ def device(context):
     with open(context.state.path("device.txt"), "w", encoding="utf-8") as file:
         print(told, clocks.facts(context.commands), sep="\n", file=file)
     if properties.returncode == 0:
-        with open(context.state.path("profiles", "device.properties.json"), "w", encoding="utf-8") as file:
+        name = os.path.join("profiles", context.device + ".properties.json")
+        with open(context.state.path(name), "w", encoding="utf-8") as file:
             file.write(properties.stdout)
-        context.keep("profiles/device.properties.json")
+        context.keep(name)
     context.row("properties dumped", properties.returncode == 0)
     context.keep("device.txt")
 
@@ -93,7 +95,7 @@ def pytorch(model, minutes, *modes):
 
 def full(tools, names, described):
     yield Check("device", 0.1, device)
-    yield from numerics_of(tools, "f32", 0.2)
+    yield from numerics_of(tools, "f32", 0.15)
     yield Check("numerics ops", 0.5, numerics.ops)
     yield from sanitizers(tools, (1.0, 0.6))
     yield Check("links", 0.4, links.links, ("8G",))
@@ -109,7 +111,7 @@ def full(tools, names, described):
     yield resident(RESNET_BF16, 0.6, described)
     yield from pytorch(RESNET_BF16, 0.4, "plain")
 
-    yield from by_policies(RESNET, names, 0.4)
+    yield from by_policies(RESNET, names, 0.35)
     yield profile(RESNET_TF32, 1.0)
     yield resident(RESNET_TF32, 0.6, described)
     yield profile(VGG, 1.5)
@@ -119,12 +121,12 @@ def full(tools, names, described):
     yield profile(TRANSFORMER, 0.3)
     yield resident(TRANSFORMER, 0.3, described)
 
-    yield from virtual(RESNET, 0.4)
-    yield from numerics_of(tools, "bf16", 0.2)
-    yield from numerics_of(tools, "tf32", 0.2)
+    yield from virtual(RESNET, 0.3)
+    yield from numerics_of(tools, "bf16", 0.15)
+    yield from numerics_of(tools, "tf32", 0.15)
     yield Check("numerics large", 0.8, numerics.large)
     yield Check("numerics resnet50 f32", 0.6, numerics.model, (tools.graph("resnet50"), "f32", 2, 1))
-    yield from stand_ins(RESNET, 0.3)
+    yield from stand_ins(RESNET, 0.2)
     yield Check("drift", 1.3, steps.drift, (steps.resident_job(RESNET), 60), ("resnet50-f32 profile",),
                 (steps.resident_job(RESNET),))
 

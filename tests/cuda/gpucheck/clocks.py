@@ -7,7 +7,8 @@ import statistics
 import subprocess
 
 FIELDS = ("timestamp", "pstate", "clocks.sm", "clocks.mem", "power.draw", "temperature.gpu", "utilization.gpu",
-          "memory.used", "clocks_throttle_reasons.active")
+          "memory.used")
+REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")  # as newer and older drivers call them
 BUSY = 50  # per cent, from which on a second counts as one of work
 
 
@@ -18,21 +19,28 @@ def facts(commands):
     return commands.run("nvidia-smi", "-q", ours=False, seconds=10).stdout
 
 
+def is_known(field):
+    try:
+        return subprocess.run(["nvidia-smi", "--query-gpu=" + field, "--format=csv"], capture_output=True, timeout=20).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
 class Clocks:
     """Logs to a file until it is closed."""
 
     def __init__(self, path):
         self.child = None
-        if shutil.which("nvidia-smi"):
+        reasons = next(filter(is_known, REASONS), None) if shutil.which("nvidia-smi") else None
+        if reasons:
             with open(path, "w", encoding="utf-8") as file:
                 self.child = subprocess.Popen(
-                    ["nvidia-smi", "--query-gpu=" + ",".join(FIELDS), "--format=csv,nounits", "-l", "1"],
+                    ["nvidia-smi", "--query-gpu=" + ",".join([*FIELDS, reasons]), "--format=csv,nounits", "-l", "1"],
                     stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
 
     def close(self):
         if self.child:
-            self.child.send_signal(signal.SIGTERM)
-            self.child.wait()
+            self.child.send_signal(signal.SIGKILL)
 
 
 def tell(paths):
@@ -40,7 +48,7 @@ def tell(paths):
     rows = []
     for path in paths:
         with open(path, encoding="utf-8", errors="replace") as file:
-            rows += [[cell.strip() for cell in row] for row in csv.reader(file) if len(row) == len(FIELDS)]
+            rows += [[cell.strip() for cell in row] for row in csv.reader(file) if len(row) == len(FIELDS) + 1]
     busy = [row for row in rows if row[6].isdigit() and int(row[6]) >= BUSY]
     if not busy:
         return "no clocks were logged"

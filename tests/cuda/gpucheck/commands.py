@@ -33,15 +33,16 @@ class Commands:
     def __init__(self, environment, deadline, patience=1):
         self.environment, self.deadline, self.patience = dict(environment), deadline, patience
         self.log = None          # a text file, or None
+        self.children = set()    # that run
         self.extra = {}          # environment of the check at hand
-        self.least_limit = None  # seconds that replace the limit of all its programs
+        self.other_limit = None  # seconds instead of the limits of all its programs
 
     def remaining(self):
         return self.deadline - time.monotonic()
 
     def limit(self, seconds):
-        if self.least_limit is not None:
-            return self.least_limit
+        if self.other_limit is not None:
+            return self.other_limit
         return self.patience * (SLACK + FACTOR * seconds)
 
     def run(self, *command, seconds=5, ours=True, **environment):
@@ -58,9 +59,15 @@ class Commands:
 
     def start(self, *command, ours=True, **environment):
         added = {**self.environment, **environment} if ours else environment
-        return subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, errors="backslashreplace", start_new_session=True,
-                                env={**os.environ, **added, **self.extra})
+        child = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True, errors="backslashreplace", start_new_session=True,
+                                 env={**os.environ, **added, **self.extra})
+        self.children.add(child)
+        return child
+
+    def kill_all(self):
+        for child in list(self.children):
+            signal_group(child, signal.SIGKILL)
 
     def wait(self, child, seconds):
         begun, limit = time.monotonic(), self.limit(seconds)
@@ -76,6 +83,8 @@ class Commands:
         except BaseException:
             kill(child)
             raise
+        finally:
+            self.children.discard(child)
         self.write(child, out, err, begun)
         return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 
@@ -87,7 +96,10 @@ class Commands:
         except subprocess.TimeoutExpired:
             where = trace_of(child)
             kill(child)
-            out, err = child.communicate()
+            try:
+                out, err = child.communicate(timeout=GRACE)
+            except subprocess.TimeoutExpired:
+                out, err = "", "# it does not die\n"
             return out, err + where
 
     def write(self, child, out, err, begun):
@@ -116,8 +128,12 @@ def signal_group(child, number):
 
 
 def kill(child):
+    """One that a driver holds may not even die."""
     signal_group(child, signal.SIGKILL)
-    child.wait()
+    try:
+        child.wait(timeout=GRACE)
+    except subprocess.TimeoutExpired:
+        pass
 
 
 def trace_of(child):

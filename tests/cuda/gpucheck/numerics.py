@@ -13,9 +13,10 @@ SANITIZERS = ("/usr/local/cuda/bin/compute-sanitizer",)
 
 
 def train(context, source, precision):
-    """A training graph in a precision; its path."""
+    """A training graph in a precision; its path. Profiles and plans have theirs."""
     name = os.path.splitext(os.path.basename(source))[0]
-    path = context.state.path("graphs", f"{name}-{precision}.yaml")
+    os.makedirs(context.state.path("graphs", "numerics"), exist_ok=True)
+    path = context.state.path("graphs", "numerics", f"{name}-{precision}.yaml")
     context.commands.must(context.tools.planc, "train", source, "--precision", precision, "-o", path)
     return path
 
@@ -28,7 +29,8 @@ def compare(context, path, *sizes, options=(), seconds=30):
         raise Failure(f"compare_backends: exit {done.returncode}: {last_words(done.stderr)}")
     wrong = [f"{kind['type']} {kind['dtypes']}" for kind in told["kinds"] if kind["failures"]]
     context.row(os.path.splitext(os.path.basename(path))[0], done.returncode == 0,
-                **{key: told[key] for key in ("calls", "algorithms", "left_out", "failures", "of_allowed")},
+                **{key: told[key] for key in ("calls", "algorithms", "left_out", "failures")},
+                of_allowed=round(told["of_allowed"], 3),
                 **({"wrong": ", ".join(wrong)} if wrong else {}))
 
 
@@ -76,7 +78,7 @@ def sanitize(context, tool, sources):
     for path, sizes in graphs:
         # Newer libraries ask older drivers for what they lack, and go on without: that is no error of ours.
         done = context.commands.run(program, "--tool", tool, "--report-api-errors", "no", "--error-exitcode", 9, *ours,
-                                    context.tools.compare, "--once", "cuda", path, *sizes, seconds=60)
+                                    context.tools.compare, "--once", "cuda", path, *sizes, seconds=15)
         said = done.stdout + done.stderr
         if "Device not supported" in said:
             raise Unfit("compute-sanitizer does not support this device here")

@@ -61,22 +61,32 @@ class Planner:
     def __init__(self, state, tools, commands, workers):
         self.state, self.tools, self.commands = state, tools, commands
         self.pool = concurrent.futures.ThreadPoolExecutor(workers)
-        self.lock, self.asked, self.graphs = threading.Lock(), {}, threading.Lock()
+        self.lock, self.asked, self.graphs, self.least, self.running = (threading.Lock(), {}, threading.Lock(),
+                                                                            threading.Lock(), set())
 
     def close(self):
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        """Ends what is still being made."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        for commands in list(self.running):
+            commands.kill_all()
+        self.pool.shutdown(wait=True)
 
     def ask(self, job):
         """The future of a plan, which may have been asked for before."""
         with self.lock:
-            future = self.asked.get(job)
-            if not future or (future.done() and (future.cancelled() or future.exception())):
-                future = self.asked[job] = self.pool.submit(self.make, job)
-            return future
+            if job not in self.asked:
+                self.asked[job] = self.pool.submit(self.make, job)
+            return self.asked[job]
 
     def get(self, job):
-        """Its path and what planc told. Unfit where no budget that is asked for can be met."""
-        made = self.ask(job).result()
+        """Its path and what planc told. Unfit where no budget that is asked for can be met. What failed is tried again
+        when it is asked for the next time."""
+        try:
+            made = self.ask(job).result()
+        except Exception:
+            with self.lock:
+                self.asked.pop(job, None)
+            raise
         if "why" in made:
             raise Unfit(made["why"])
         return self.state.path(made["plan"]), made
@@ -106,12 +116,15 @@ class Planner:
         if made and made["profile"] == profile and ("why" in made or os.path.exists(self.state.path(made["plan"]))):
             return made
         with open(self.state.path("logs", f"plan-{job.name}.log"), "a", encoding="utf-8") as log:
-            made = {**self.make_anew(job, self.commands(log)), "profile": profile}
+            commands = self.commands(log)
+            self.running.add(commands)
+            made = {**self.make_anew(job, commands), "profile": profile}
+            self.running.discard(commands)
         self.state.save(about, made)
         return made
 
     def make_anew(self, job, commands):
-        common = [self.tools.planc, "plan", self.graph(job.model, commands), "--batch", job.model.batch, "--json",
+        common = ["nice", self.tools.planc, "plan", self.graph(job.model, commands), "--batch", job.model.batch, "--json",
                   "--policy", job.policy, *job.options]
         if job.device:
             common += ["--device", job.device]
@@ -132,13 +145,18 @@ class Planner:
 
     def everything(self, model, commands):
         """The least budget with everything resident, and what is reserved of it."""
-        path = self.state.path("plans", f"{model.label}-least.plan")
+        path, about = self.state.path("plans", f"{model.label}-least.plan"), os.path.join("plans", f"{model.label}-least.json")
+        known, profile = self.state.load(about), digest(self.state.path(model.profile))
+        if known and known["profile"] == profile:
+            return known["live_bytes"], known["reserved_bytes"]
         common = [self.tools.planc, "plan", self.graph(model, commands), "--profile", self.state.path(model.profile),
                   "--batch", model.batch, "--policy", "none", "--budget"]
         live = least_budget(commands.run(*common, "1K", "-o", os.devnull).stderr)
-        with self.graphs:
+        with self.least:  # of several that are after the same
             commands.must(*common, live, "-o", path)
-        return live, read(commands.must(self.tools.planc, "show", path, "--json"))["reserved_bytes"]
+            reserved = read(commands.must(self.tools.planc, "show", path, "--json"))["reserved_bytes"]
+            self.state.save(about, {"profile": profile, "live_bytes": live, "reserved_bytes": reserved})
+        return live, reserved
 
     def budgets(self, job, commands):
         if not job.shares:

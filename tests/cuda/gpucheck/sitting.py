@@ -9,9 +9,10 @@ import traceback
 import typing
 
 from .commands import Failure, Over, Unfit
-from .state import ATTEMPTS, slug
+from .state import MOST, slug
 
 FULL = os.strerror(errno.ENOSPC)
+IN_TIME = 30  # seconds for a look at the device
 MARKS = {True: "ok    ", False: "FAILED", None: "      "}
 
 
@@ -32,6 +33,7 @@ class Context:
         self.check, self.minutes = check, check.minutes
         self.tools, self.state, self.planner = sitting.tools, sitting.state, sitting.planner
         self.commands, self.described, self.times = sitting.commands, sitting.described, sitting.times
+        self.device = sitting.device  # a name for files
         self.rows, self.gives, self.files = [], {}, []
 
     def row(self, name, ok, **figures):
@@ -60,13 +62,13 @@ class Context:
 
 
 class Sitting:
-    def __init__(self, tools, state, planner, commands, *, described=None, times=True, faults=None):
+    def __init__(self, tools, state, planner, commands, *, device="device", described=None, times=True, faults=None):
         self.tools, self.state, self.planner, self.commands = tools, state, planner, commands
-        self.described, self.times = described, times
+        self.device, self.described, self.times = device, described, times
         self.faults = faults or {}  # what goes wrong in the first attempt of a check; for tests
 
     def go(self, checks, after_each):
-        """First attempts in order, then second ones. What came to no end counts for nothing."""
+        """First attempts in order, then second ones. What the sitting's end cut off comes behind all others in the next."""
         begun, cut_off = False, set()
         self.ask_ahead(checks)
         while check := self.next(checks, begun, cut_off):
@@ -75,13 +77,17 @@ class Sitting:
             except Over as over:
                 print(f"       {check.name}: {over}", flush=True)
                 cut_off.add(check.name)
+                begun = True
+                after_each()
+                continue
             except OSError as error:  # ours, not the check's: nothing can be kept any more
                 print(f"       {check.name}: {error}: the sitting ends", flush=True)
                 return
             begun = True
             self.ask_ahead(checks)
             after_each()
-            if self.state.outcome(check.name) != "passed" and not self.has_device():
+            failed = self.state.attempts(check.name)[-1]["outcome"] == "failed"
+            if failed and self.commands.remaining() > IN_TIME and not self.has_device():
                 print("       the device is gone: the sitting ends", flush=True)
                 return
 
@@ -90,7 +96,13 @@ class Sitting:
         return sum(not self.is_over(check) for check in checks)
 
     def has_device(self):
-        return self.commands.run(self.tools.planrun, "info", seconds=10).stdout.count(": not available") == 0
+        """Whether planrun still finds it, in good time."""
+        self.commands.extra, self.commands.other_limit = {}, None
+        try:
+            told = json.loads(self.commands.must(self.tools.planrun, "info", "--json", seconds=10))
+        except (Failure, Over, ValueError):
+            return False
+        return any(backend["name"] == "cuda" and backend["available"] for backend in told["backends"])
 
     # --- Which is next
 
@@ -99,7 +111,7 @@ class Sitting:
 
     def is_left_out(self, check):
         """What needs a check that cannot pass any more is not tried."""
-        return any(self.state.outcome(need) in ("failed", "unfit") for need in check.needs)
+        return self.state.blocked_by(check.needs) is not None
 
     def is_ready(self, check):
         return not self.is_over(check) and all(self.state.outcome(need) == "passed" for need in check.needs)
@@ -107,7 +119,7 @@ class Sitting:
     def next(self, checks, begun, cut_off):
         """The first that fits into what is left of the sitting; of a sitting that has just begun, the first."""
         ready = [check for check in checks if self.is_ready(check) and check.name not in cut_off]
-        for attempt in range(ATTEMPTS + 1):
+        for attempt in range(sum(MOST.values()) + 1):
             for check in ready:
                 enough = self.commands.remaining() >= 60 * check.minutes
                 if len(self.state.attempts(check.name)) == attempt and (enough or not begun):
@@ -128,17 +140,19 @@ class Sitting:
         context, begun = Context(check, self), time.monotonic()
         number = len(self.state.attempts(check.name)) + 1
         outcome, why = "passed", None
-        self.commands.extra, self.commands.least_limit = {}, None
+        self.commands.extra, self.commands.other_limit = {}, None
         fault = self.faults.get(check.name)
         if fault and number == 1:
-            self.commands.extra, self.commands.least_limit = fault.environment, fault.limit
+            self.commands.extra, self.commands.other_limit = fault.environment, fault.limit
         with open(self.state.path("logs", f"{slug(check.name)}-{number}.log"), "w", encoding="utf-8") as log:
             self.commands.log = log
             try:
                 check.run(context, *check.arguments)
                 if any(row["ok"] is False for row in context.rows):
                     outcome = "failed"
-            except Over:
+            except Over as over:
+                self.state.keep(check.name, {"outcome": "cut off", "gives": {}, "seconds": round(time.monotonic() - begun, 1),
+                                             "rows": [{"row": "cut off", "ok": False, "why": str(over)}]}, [])
                 raise
             except Unfit as unfit:
                 outcome, why = "unfit", str(unfit)

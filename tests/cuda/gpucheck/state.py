@@ -1,14 +1,14 @@
 """What is known of the checks: a file for each with its attempts, beside the files that it made.
 
-A check is over when it passed, when it is unfit by nature, or when it failed twice. One whose files are not all there,
-as after an archive that was cut off, has not passed."""
+A check is over when it passed, when it is unfit by nature, when it failed twice, or when the end of a sitting cut it off
+three times. One whose files are not all there, as after an archive that was cut off, has not passed."""
 
 import hashlib
 import json
 import os
 import re
 
-ATTEMPTS = 2
+MOST = {"failed": 2, "cut off": 3}  # attempts that ended so
 
 
 def slug(name):
@@ -50,6 +50,10 @@ class State:
             file.write("\n")
         os.replace(path + ".part", path)
 
+    def blocked_by(self, needs):
+        """The first of these checks that cannot pass any more, with its outcome; or None."""
+        return next(((need, self.outcome(need)) for need in needs if self.outcome(need) in ("failed", "unfit")), None)
+
     # --- Attempts
 
     def attempts(self, name):
@@ -68,8 +72,9 @@ class State:
         if not attempts:
             return None
         last = attempts[-1]["outcome"]
-        if last == "failed":
-            return "failed" if sum(attempt["outcome"] == "failed" for attempt in attempts) >= ATTEMPTS else None
+        if last in MOST:
+            over = any(sum(attempt["outcome"] == how for attempt in attempts) >= most for how, most in MOST.items())
+            return "failed" if over else None
         return last if self.has_files(name) else None
 
     def has_files(self, name):
