@@ -401,7 +401,7 @@ class Whole(Case):
             with open(os.path.join(work, "head.json"), "w", encoding="utf-8") as file:
                 json.dump({"device": "another"}, file)
             archive.Packer(work, self.path("out", "check-gpu.tar.gz"), str).write()
-        self.assertIn("take another folder", self.call("--minutes", "0", code=6))
+        self.assertIn("take another folder", self.call("--minutes", "0", code=2))
 
     def test_who_is_told_to_stop_puts_away_what_is_known(self):
         child = subprocess.Popen([sys.executable, "-B", os.path.join(ROOT, "tests/cuda/check_gpu.py"), "--small", "--no-times",
