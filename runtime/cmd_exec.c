@@ -171,7 +171,8 @@ static planc_status exclude_from_bare(const planc_arguments *arguments) {
   int64_t iterations;
   PLANC_TRY(planc_option_int(arguments, "iterations", 0, INT64_MAX, 1, &iterations));
   if (planc_option_given(arguments, "bare") && iterations < 2)
-    return planc_error(PLANC_USAGE, "--bare times what comes after the first period: it takes --iterations of 2 or more");
+    return planc_error(PLANC_USAGE,
+                       "--bare times what comes after the first period: it takes --iterations of 2 or more");
   return NULL;
 }
 
