@@ -19,7 +19,8 @@ int64_t planc_code_of_plan(const planc_profile *profile, const planc_plan *plan)
  * it does not fit; *out_code, where that is known, is what the code of the algorithms that it runs takes. */
 typedef planc_status (*planc_code_maker)(void *user, const planc_problem *problem, int64_t *out_code);
 
-/* Calls `make` with no code, then, while that does not fit, a few times with the code of the time before. Where nothing
+/* Calls `make` with no code, then a few times with the code of the time before, until what fits leaves none of it to
+ * spare. Where nothing
  * fits it goes on with the code of all algorithms, which no plan exceeds; and then as in the beginning, each op with
  * its baseline as the only algorithm, so that no faster ones are why there is no plan. The last failure when that does
  * not fit either. Once, as it is, for a profile that lists no code. */

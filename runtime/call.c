@@ -68,6 +68,13 @@ static planc_status describe_sum(planc_arena *arena, const planc_trace *trace, p
   return NULL;
 }
 
+int32_t planrt_most_accesses(const planc_trace *trace) {
+  int32_t most = 0;
+  for (int32_t i = 0; i < trace->n_instances; i++)
+    if (trace->instances[i].n_accesses > most) most = trace->instances[i].n_accesses;
+  return most;
+}
+
 planc_status planrt_call_make(planc_arena *arena, const planc_trace *trace, int32_t instance, void *const *memory,
                               planrt_call *out) {
   const planc_instance *at = &trace->instances[instance];

@@ -34,6 +34,8 @@ typedef struct planrt_call {
   const void *handle; /* the backend's, set by its `prepare` */
 } planrt_call;
 
+/* The most accesses that an instance has: room for `memory` below. */
+int32_t planrt_most_accesses(const planc_trace *trace);
 /* Makes the call of `instance` with the buffer of its k-th access at memory[k]. Workspace, algorithm and handle are
  * left to the caller. INTERNAL when an operand does not lie inside its buffer. */
 planc_status planrt_call_make(planc_arena *arena, const planc_trace *trace, int32_t instance, void *const *memory,

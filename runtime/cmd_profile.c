@@ -253,7 +253,11 @@ static planc_status measure_batch(profiling *p, int64_t load_ppm, int64_t batch,
   snprintf(p->doing, sizeof p->doing, "batch %lld, load %lld %%", (long long)batch, (long long)(load_ppm / PERCENT));
   PLANC_TRY(planrt_background_load(p->backend, load_ppm, &background));
   planc_status status = planrt_measure_ops(&how);
-  planc_status_free(planrt_background_stop(background));
+  planc_status stopped = planrt_background_stop(background);
+  if (status)
+    planc_status_free(stopped);
+  else
+    status = stopped;
   p->loaded_bytes = now.taken.loaded_bytes;
   VEC_FREE(&now.taken.code);
   return status;

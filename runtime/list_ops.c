@@ -14,11 +14,8 @@ typedef struct calls {
 
 static planc_status open_calls(calls *c, const planc_graph *graph, const int64_t *batch) {
   planc_job job = {.graph = graph, .batch = *batch, .n_rounds = 1, .rounds = batch, .iterations = 1};
-  int32_t most = 0;
   PLANC_TRY(planc_expand(&job, 1, &c->trace));
-  for (int32_t i = 0; i < c->trace->n_instances; i++)
-    if (c->trace->instances[i].n_accesses > most) most = c->trace->instances[i].n_accesses;
-  return PLANC_NEW(&c->memory, &c->nowhere, most);
+  return PLANC_NEW(&c->memory, &c->nowhere, planrt_most_accesses(c->trace));
 }
 
 static void close_calls(calls *c) {

@@ -286,10 +286,7 @@ static planc_status load_part(loader *l, const planc_section *section, const cha
 planc_status planrt_load(planrt_session *session) {
   loader l = {
       .session = session, .plan = session->plan, .trace = session->trace, .range = planc_plan_range(session->plan)};
-  int32_t most = 0;
-  for (int32_t i = 0; i < l.trace->n_instances; i++)
-    if (l.trace->instances[i].n_accesses > most) most = l.trace->instances[i].n_accesses;
-  PLANC_TRY(PLANC_NEW(&session->memory, &l.memory, most));
+  PLANC_TRY(PLANC_NEW(&session->memory, &l.memory, planrt_most_accesses(l.trace)));
   PLANC_TRY(PLANC_NEW(&session->memory, &session->cursors, l.plan->n_streams));
   PLANC_TRY(find_arenas(&l));
   PLANC_TRY(locate_all(&l));

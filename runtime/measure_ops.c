@@ -61,11 +61,8 @@ static planc_status keep_candidates(bench *b, const planrt_variant *found, int32
 
 static planc_status find_on(bench *b, planrt_device *device, planrt_variant *found) {
   const planc_trace *trace = trace_of(b);
-  int32_t most = 0;
   void **nowhere;
-  for (int32_t i = 0; i < trace->n_instances; i++)
-    if (trace->instances[i].n_accesses > most) most = trace->instances[i].n_accesses;
-  PLANC_TRY(PLANC_NEW(&b->memory, &nowhere, most));
+  PLANC_TRY(PLANC_NEW(&b->memory, &nowhere, planrt_most_accesses(trace)));
   PLANC_TRY(PLANC_NEW(&b->memory, &b->ops, trace->n_instances));
   for (int32_t i = 0; i < trace->n_instances; i++) {
     planrt_call call;

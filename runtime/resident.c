@@ -98,15 +98,12 @@ static planc_status link_peers(planrt_resident *resident) {
 static planc_status build(planrt_resident *resident, const planrt_resident_options *options) {
   const planc_trace *trace = options->trace;
   int64_t *offsets, workspace = 0, bytes = 0;
-  int32_t most = 0;
   void **memory;
-  for (int32_t i = 0; i < trace->n_instances; i++)
-    if (trace->instances[i].n_accesses > most) most = trace->instances[i].n_accesses;
   PLANC_TRY(PLANC_NEW(&resident->memory, &resident->at, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(&resident->memory, &resident->calls, trace->n_instances));
   PLANC_TRY(link_peers(resident));
   PLANC_TRY(PLANC_NEW(&resident->memory, &offsets, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(&resident->memory, &memory, most));
+  PLANC_TRY(PLANC_NEW(&resident->memory, &memory, planrt_most_accesses(trace)));
   PLANC_TRY(lay_out(options, offsets, &workspace, &bytes));
   resident->workspace_bytes = bytes - workspace < PLANRT_MOST_TOGETHER ? bytes - workspace : PLANRT_MOST_TOGETHER;
   if (options->streams > 1)

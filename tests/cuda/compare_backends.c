@@ -53,16 +53,13 @@ typedef struct pair {
 
 static planc_status lay_out(comparison *c) {
   const planc_trace *trace = c->session.trace;
-  int32_t most = 0;
   PLANC_TRY(PLANC_NEW(&c->memory, &c->offsets, trace->n_buffers));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     c->offsets[b] = c->bytes;
     c->bytes += planc_align_up(trace->buffers[b].bytes, PLANRT_ALIGNMENT);
   }
-  for (int32_t i = 0; i < trace->n_instances; i++)
-    if (trace->instances[i].n_accesses > most) most = trace->instances[i].n_accesses;
-  PLANC_TRY(PLANC_NEW(&c->memory, &c->host_memory, most));
-  return PLANC_NEW(&c->memory, &c->device_memory, most);
+  PLANC_TRY(PLANC_NEW(&c->memory, &c->host_memory, planrt_most_accesses(trace)));
+  return PLANC_NEW(&c->memory, &c->device_memory, planrt_most_accesses(trace));
 }
 
 static planc_status make_call(comparison *c, int32_t instance, planrt_call *host, planrt_call *device) {

@@ -118,8 +118,10 @@ class Planner:
         with open(self.state.path("logs", f"plan-{job.name}.log"), "a", encoding="utf-8") as log:
             commands = self.commands(log)
             self.running.add(commands)
-            made = {**self.make_anew(job, commands), "profile": profile}
-            self.running.discard(commands)
+            try:
+                made = {**self.make_anew(job, commands), "profile": profile}
+            finally:
+                self.running.discard(commands)
         self.state.save(about, made)
         return made
 
@@ -146,13 +148,14 @@ class Planner:
     def everything(self, model, commands):
         """The least budget with everything resident, and what is reserved of it."""
         path, about = self.state.path("plans", f"{model.label}-least.plan"), os.path.join("plans", f"{model.label}-least.json")
-        known, profile = self.state.load(about), digest(self.state.path(model.profile))
-        if known and known["profile"] == profile:
-            return known["live_bytes"], known["reserved_bytes"]
-        common = [self.tools.planc, "plan", self.graph(model, commands), "--profile", self.state.path(model.profile),
-                  "--batch", model.batch, "--policy", "none", "--budget"]
-        live = least_budget(commands.run(*common, "1K", "-o", os.devnull).stderr)
-        with self.least:  # of several that are after the same
+        profile = digest(self.state.path(model.profile))
+        with self.least:  # once for all that are after the same
+            known = self.state.load(about)
+            if known and known["profile"] == profile:
+                return known["live_bytes"], known["reserved_bytes"]
+            common = [self.tools.planc, "plan", self.graph(model, commands), "--profile", self.state.path(model.profile),
+                      "--batch", model.batch, "--policy", "none", "--budget"]
+            live = least_budget(commands.run(*common, "1K", "-o", os.devnull).stderr)
             commands.must(*common, live, "-o", path)
             reserved = read(commands.must(self.tools.planc, "show", path, "--json"))["reserved_bytes"]
             self.state.save(about, {"profile": profile, "live_bytes": live, "reserved_bytes": reserved})
