@@ -42,10 +42,6 @@ static const planc_option options[] = {
 
 enum { TRACED_PERIODS = 64 };
 
-typedef struct arrival {
-  int64_t period, at_ns;
-} arrival;
-
 typedef struct execution {
   planc_plan *plan;
   planrt_options options;
@@ -63,10 +59,9 @@ typedef struct execution {
   double *losses;      /* of job 0 in the epoch, by iteration; sums of what rounds give */
   int64_t first, room; /* the iteration of losses[0]; how many there is room for */
   int64_t n_losses;
-  int64_t run_ns;                      /* in planrt_run: prologues, bodies, epilogues */
-  arrival arrived_first, arrived_last; /* in the last epoch, of its first period and its last */
-  double loss;                         /* mean of the last epoch; NaN: not known */
-  double accuracy;                     /* NaN: not known */
+  int64_t run_ns;  /* in planrt_run: prologues, bodies, epilogues */
+  double loss;     /* mean of the last epoch; NaN: not known */
+  double accuracy; /* NaN: not known */
 } execution;
 
 /* The signal that came: the period that runs is the last. */
@@ -81,21 +76,6 @@ static int32_t n_replicas(const execution *e) {
   return e->plan->jobs[0].replicas > 1 ? e->plan->jobs[0].replicas : 1;
 }
 
-/* Notes when a period's last result so far has come. */
-static void note_arrival(execution *e, int64_t period) {
-  arrival now = {period, planc_now_ns()};
-  if (e->arrived_first.at_ns == 0 || e->arrived_first.period == period) e->arrived_first = now;
-  e->arrived_last = now;
-}
-
-/* What a period takes in the steady state: from one's results to the next one's. 0: not known, as where the reference
- * runs in between. */
-static int64_t period_ns(const execution *e) {
-  if (e->options.bare) return planrt_bare_period(e->session);
-  int64_t periods = e->options.verify ? 0 : e->arrived_last.period - e->arrived_first.period;
-  return periods > 0 ? (e->arrived_last.at_ns - e->arrived_first.at_ns) / periods : 0;
-}
-
 /* Sums up the loss of job 0, which rounds give in parts. */
 static planc_status take_result(void *user, const planrt_result *result) {
   execution *e = user;
@@ -108,7 +88,6 @@ static planc_status take_result(void *user, const planrt_result *result) {
       loss->offset.per_sample == 0)
     memcpy(&value, (const char *)result->data + loss->offset.fixed, sizeof value);
   e->losses[result->iteration - e->first] += (double)value;
-  note_arrival(e, result->iteration / e->plan->jobs[0].iterations);
   return NULL;
 }
 
@@ -149,7 +128,6 @@ static planc_status adopt(execution *e) {
   e->plan = next;
   e->periods = 0;
   e->adopted++;
-  e->arrived_first = e->arrived_last = (arrival){0};
   char text[PLANC_SIZE_TEXT];
   fprintf(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s\n", (long long)iterations_done(e),
           e->watch.path, next->policy, planc_size_format(planrt_report(e->session)->peak_bytes, text));
@@ -163,16 +141,11 @@ static planc_status exclude(const planc_arguments *arguments, const char *one, c
   return planc_error(PLANC_USAGE, "--%s and --%s exclude each other", one, other);
 }
 
-/* A bare run has nothing but calls and copies, which make the same values again and again. */
+/* No losses come out of a bare run, and nothing is trained. */
 static planc_status exclude_from_bare(const planc_arguments *arguments) {
   static const char *const others[] = {"data",   "graph",     "save",       "resume",     "watch",  "trace",
                                        "verify", "synthetic", "sequential", "interleave", "jitter", "poison"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) PLANC_TRY(exclude(arguments, "bare", others[i]));
-  int64_t iterations;
-  PLANC_TRY(planc_option_int(arguments, "iterations", 0, INT64_MAX, 1, &iterations));
-  if (planc_option_given(arguments, "bare") && iterations < 2)
-    return planc_error(PLANC_USAGE,
-                       "--bare times what comes after the first period: it takes --iterations of 2 or more");
   return NULL;
 }
 
@@ -292,7 +265,6 @@ static planc_status run_epoch(execution *e, int64_t epoch) {
   int64_t left = (epoch + 1) * e->per_epoch - iterations_done(e);
   int64_t periods = left > 0 ? (left + per_period - 1) / per_period : 0;
   e->first = iterations_done(e);
-  e->arrived_first = e->arrived_last = (arrival){0};
   memset(e->losses, 0, (size_t)e->room * sizeof *e->losses);
   PLANC_TRY(run_periods(e, periods, epoch));
   e->n_losses = e->options.synthetic || e->options.bare ? 0 : iterations_done(e) - e->first;
@@ -342,8 +314,9 @@ static void print_json(const execution *e, bool valid) {
          interrupted ? "true" : "false", (long long)report->peak_bytes, (long long)report->host_peak_bytes);
   printf(",\"taken_bytes\":%lld,\"run_ns\":%lld,\"period_ns\":", (long long)planrt_taken(e->session),
          (long long)e->run_ns);
-  if (period_ns(e) > 0)
-    printf("%lld", (long long)period_ns(e));
+  int64_t period_ns = planrt_period(e->session);
+  if (period_ns > 0)
+    printf("%lld", (long long)period_ns);
   else
     printf("null");
   printf(",\"plans_adopted\":%lld}\n", (long long)e->adopted);
@@ -357,7 +330,8 @@ static void print_text(const execution *e) {
   if (isfinite(e->accuracy)) printf("accuracy %.4f\n", e->accuracy);
   printf("peak %s, host %s\n", planc_size_format(report->peak_bytes, peak),
          planc_size_format(report->host_peak_bytes, host));
-  if (e->options.bare && period_ns(e) > 0) printf("period %.3f ms\n", (double)period_ns(e) / 1e6);
+  int64_t period_ns = planrt_period(e->session);
+  if (e->options.bare && period_ns > 0) printf("period %.3f ms\n", (double)period_ns / 1e6);
   if (e->options.verify) printf("verified: every bit as in the reference\n");
 }
 

@@ -197,35 +197,35 @@ static planc_status settle_all(planrt_session *session, planc_status status) {
   return failure;
 }
 
-/* Timed from the end of the first body, awaited for that, to the end of the last. */
-static planc_status interpret_bare(planrt_session *session, int64_t periods, int64_t *out_done) {
-  int64_t begin_ns = 0, done = 0;
-  planc_status status = enqueue_part(session, -1, periods);
-  session->bare_period_ns = 0;
-  for (; !status && done < periods && !is_asked_to_end(session); done++) {
-    status = enqueue_part(session, done, periods);
-    if (!status && done == 0) status = settle_all(session, NULL);
-    if (done == 0) begin_ns = planc_now_ns();
-  }
-  if (!status) status = settle_all(session, NULL);
-  if (!status && done > 1) session->bare_period_ns = (planc_now_ns() - begin_ns) / (done - 1);
-  if (!status) status = enqueue_part(session, done, done);
-  *out_done = done;
-  return settle_all(session, status);
+/* Whether periods are timed: not those that the reference runs between, nor where each piece of work is timed, which
+ * must not be held up. */
+static bool is_timed(const planrt_session *session, int64_t periods) {
+  return periods > 1 && !session->options.verify && session->options.timeline == 0;
+}
+
+static planc_status enqueue_body(planrt_session *session, int64_t body, int64_t periods) {
+  if (!session->options.replay) return enqueue_part(session, body, periods);
+  if (body % AHEAD == 0 && session->options.pause) PLANC_TRY(session->backend->synchronize(session->device));
+  return replay_captured(session, body);
 }
 
 planc_status planrt_interpret(planrt_session *session, int64_t periods, int64_t *out_done) {
-  planc_status status = NULL;
+  bool timed = is_timed(session, periods);
+  int64_t begin_ns = 0, done = 0;
   session->backend->forget(session->device);
-  if (session->options.bare) return interpret_bare(session, periods, out_done);
-  for (int64_t body = -1; !status && body <= periods; body++) {
-    if (body >= 0 && body < periods && is_asked_to_end(session)) periods = body;
-    bool captured = session->options.replay && body >= 0 && body < periods;
-    if (captured && body % AHEAD == 0 && session->options.pause)
-      status = session->backend->synchronize(session->device);
-    if (!status) status = captured ? replay_captured(session, body) : enqueue_part(session, body, periods);
+  planc_status status = enqueue_part(session, -1, periods);
+  for (; !status && done < periods && !is_asked_to_end(session); done++) {
+    status = enqueue_body(session, done, periods);
+    if (done > 0 || !timed) continue;
+    /* Bodies are timed from the end of the first one, which fills queues and caches, to the end of the last. */
+    if (!status) status = settle_all(session, NULL);
+    begin_ns = planc_now_ns();
   }
-  *out_done = periods;
+  timed &= done > 1;
+  if (!status && timed) status = settle_all(session, NULL);
+  if (!status && timed) session->period_ns = (planc_now_ns() - begin_ns) / (done - 1);
+  if (!status) status = enqueue_part(session, done, done);
+  *out_done = done;
   return settle_all(session, status);
 }
 

@@ -134,11 +134,19 @@ static planc_status open_device(planrt_session *session, const planrt_device_opt
   return check_taken(session);
 }
 
+/* A bare run has nothing but calls and copies, which make the same values again and again. */
+static planc_status check_bare(const planrt_options *options) {
+  bool more = options->verify || options->evaluate || options->replay || options->timeline > 0 || options->poison ||
+              options->jitter;
+  if (!options->bare || !more) return NULL;
+  return planc_error(PLANC_USAGE, "a bare run is neither verified, evaluated, captured, poisoned nor delayed, and has "
+                                  "no timeline");
+}
+
 static planc_status build(planrt_session *session) {
   const planc_plan *plan = session->plan;
   const planrt_options *options = &session->options;
-  if (options->bare && (options->verify || options->evaluate || options->replay || options->timeline > 0))
-    return planc_error(PLANC_USAGE, "a bare run is neither verified, evaluated nor captured, and has no timeline");
+  PLANC_TRY(check_bare(options));
   if (!session->options.unchecked) {
     planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
     PLANC_TRY(planc_check(plan, &own, &session->report));
@@ -219,7 +227,10 @@ void planrt_session_free(planrt_session *session) {
 static planc_status run(planrt_session *session, int64_t periods, const uint64_t *seed) {
   if (periods < 0 || session->step.period < 0 || session->step.period > INT64_MAX - periods)
     return planc_error(PLANC_USAGE, "%lld periods from %lld on", (long long)periods, (long long)session->step.period);
+  if (session->options.bare && periods < 2)
+    return planc_error(PLANC_USAGE, "a bare run times what comes after its first period: it takes two periods or more");
   if (!planrt_can_run(session)) return planc_error(PLANC_DEVICE, "the session has no device left");
+  session->period_ns = 0;
   int64_t most = session->reference ? session->window : periods;
   int64_t left = periods, now, done;
   do {
@@ -253,8 +264,8 @@ void planrt_set_step(planrt_session *session, planrt_step step) {
 int64_t planrt_taken(const planrt_session *session) {
   return session->taken_bytes;
 }
-int64_t planrt_bare_period(const planrt_session *session) {
-  return session->bare_period_ns;
+int64_t planrt_period(const planrt_session *session) {
+  return session->period_ns;
 }
 void planrt_streams_of(const planrt_session *session, int32_t *out_streams, int32_t *out_told_apart) {
   const planrt_backend *backend = session->backend;

@@ -88,7 +88,7 @@ struct planrt_session {
 
   struct planrt_cursor *cursors; /* by stream, for interleaved runs */
   planrt_step step;
-  int64_t bare_period_ns; /* 0: not known */
+  int64_t period_ns; /* of the last run; 0: not known */
   /* Or NULL. */
   planrt_resident *reference;
   struct planrt_inference *inference;

@@ -67,7 +67,8 @@ typedef struct planrt_options {
   bool replay;
   /* For timing, what a run with `concurrent` is held against: all calls and copies of the plan in the file's order on
    * one stream, without events, time stamps and work of the user's: `sink` gets nothing, and samples are those of
-   * period 0. Goes with none of the options that need these. See planrt_bare_period. */
+   * period 0, whatever `concurrent` and `same_samples` say. USAGE with `verify`, `poison`, `replay`, `jitter`,
+   * `timeline` or `evaluate`, and when planrt_run is to run fewer than two periods. See planrt_period. */
   bool bare;
   /* Ask for the samples of period 0 only, once and before the first run, and take them in every period: what a run
    * takes is then the device's time and not the feed's. */
@@ -166,8 +167,10 @@ const planc_check_report *planrt_report(const planrt_session *session);
  * made: at most what the plan reserves. 0 on the host. */
 int64_t planrt_taken(const planrt_session *session);
 
-/* With the option `bare`: what a period took in the last run, its first one left out; 0: not known. */
-int64_t planrt_bare_period(const planrt_session *session);
+/* What a period took in the last run: from the end of its first, which is awaited there, to the end of its last, by how
+ * many come after the first. 0: not known, as of a run of one period, of an interleaved one, and with `verify` or
+ * `timeline`. */
+int64_t planrt_period(const planrt_session *session);
 
 /* How many streams the session has on its device, the user's side included, and how many of them the device tells
  * apart: where there are more, some wait for each other without need. */

@@ -315,8 +315,7 @@ class Emulated(Case):
         for option in (["--verify"], ["--trace", self.path("t.json")], ["--graph"], ["--poison"], ["--sequential"]):
             done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--bare", *option, code=2)
             self.assertIn(f"--bare and {option[0]} exclude each other", done.stderr)
-        self.assertIn("it takes --iterations of 2 or more",
-                      run("planrun", "exec", self.path("x.plan"), "--bare", code=2).stderr)
+        self.assertIn("it takes two periods or more", run("planrun", "exec", self.path("x.plan"), "--bare", code=2).stderr)
         self.assertIn("--links and --properties exclude each other",
                       run("planrun", "info", "--links", "1M", "--properties", code=2).stderr)
 

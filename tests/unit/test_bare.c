@@ -1,4 +1,5 @@
-/* Bare runs: the plan's calls and copies in one queue and nothing else, which compute what any run of the plan does. */
+/* Bare runs: the plan's calls and copies in one queue and nothing else, which compute what any run of the plan does.
+ * Periods of any run: what is awaited to time them. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +109,7 @@ static int64_t run(const planc_plan *plan, const planrt_options *options, char *
     memcpy(out + bytes, at.home, (size_t)at.bytes);
     bytes += at.bytes;
   }
-  *out_period_ns = planrt_bare_period(session);
+  *out_period_ns = planrt_period(session);
   planrt_session_free(session);
   return bytes;
 }
@@ -124,7 +125,6 @@ START_TEST(bare_runs_compute_the_same) {
   ck_assert_int_gt(w.plan.n_events, 0);
   planrt_options options = {.concurrent = true, .same_samples = true, .sink = drop};
   int64_t period_ns, bytes = run(&w.plan, &options, want, &period_ns);
-  ck_assert_int_eq(period_ns, 0);
 
   planrt_backend backend = counted();
   options = (planrt_options){.backend = &backend, .bare = true, .sink = drop};
@@ -144,10 +144,9 @@ END_TEST
 
 START_TEST(what_a_bare_run_cannot_be) {
   static const int64_t rounds[] = {4};
-  static const planrt_options wrong[] = {{.bare = true, .verify = true},
-                                         {.bare = true, .evaluate = true},
-                                         {.bare = true, .timeline = 1},
-                                         {.bare = true, .replay = true}};
+  static const planrt_options wrong[] = {{.bare = true, .verify = true}, {.bare = true, .evaluate = true},
+                                         {.bare = true, .timeline = 1},  {.bare = true, .replay = true},
+                                         {.bare = true, .poison = true}, {.bare = true, .jitter = 1}};
   planc_graph *graph = net_graph();
   planc_job job = {.graph = graph, .batch = 4, .n_rounds = 1, .rounds = rounds, .iterations = 1};
   woven w;
@@ -159,11 +158,76 @@ START_TEST(what_a_bare_run_cannot_be) {
 }
 END_TEST
 
+/* A first period alone is nothing that a bare run could tell. */
+START_TEST(a_bare_run_takes_two_periods) {
+  static const int64_t rounds[] = {4};
+  planc_graph *graph = net_graph();
+  planc_job job = {.graph = graph, .batch = 4, .n_rounds = 1, .rounds = rounds, .iterations = 1};
+  woven w;
+  planrt_session *session;
+  planrt_options options = {.bare = true};
+  ok(weave(&job, WEAVE_RESIDENT, 512, &w));
+  ok(planrt_session_new(&w.plan, &options, &session));
+  ok(planrt_init(session));
+  for (int64_t periods = 0; periods < 2; periods++)
+    assert_fails(planrt_run(session, periods), PLANC_USAGE, "it takes two periods or more");
+  ck_assert_int_eq(planrt_get_step(session).period, 0);
+  ok(planrt_run(session, 2));
+  ck_assert_int_gt(planrt_period(session), 0);
+  planrt_session_free(session);
+  woven_free(&w);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* --- Periods ---------------------------------------------------------------------------------------------------- */
+
+/* A period is timed between two rests of the device; a run that is not timed has none but its last. */
+START_TEST(what_is_awaited_to_time_a_period) {
+  static const int64_t rounds[] = {4};
+  static const struct {
+    planrt_options options;
+    int64_t periods;
+    bool timed;
+  } runs[] = {{{.concurrent = true}, 1, false},
+              {{.concurrent = true}, 2, true},
+              {{.concurrent = true}, 9, true},
+              {{.concurrent = false}, 3, true},
+              {{.concurrent = true, .timeline = 4}, 3, false},
+              {{.concurrent = true, .verify = true}, 3, false}};
+  planc_graph *graph = net_graph();
+  planc_job job = {.graph = graph, .batch = 4, .n_rounds = 1, .rounds = rounds, .iterations = 1};
+  woven w;
+  planrt_session *session;
+  planrt_backend backend = counted();
+  backend.open = planrt_host_backend.open;
+  ok(weave(&job, WEAVE_SWAP, 512, &w));
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    planrt_options options = runs[i].options;
+    options.backend = &backend;
+    ok(planrt_session_new(&w.plan, &options, &session));
+    ok(planrt_init(session));
+    n_rests = 0;
+    ok(planrt_run(session, runs[i].periods));
+    ck_assert_int_eq(planrt_period(session) > 0, runs[i].timed);
+    if (!options.verify) ck_assert_int_eq(n_rests, runs[i].timed ? 3 : 1);
+    /* What is known is the last run's. */
+    ok(planrt_run(session, 1));
+    ck_assert_int_eq(planrt_period(session), 0);
+    planrt_session_free(session);
+  }
+  woven_free(&w);
+  planc_graph_free(graph);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("bare");
   TCase *c = tcase_create("bare");
   tcase_add_loop_test(c, bare_runs_compute_the_same, 0, 2);
-  tcase_add_loop_test(c, what_a_bare_run_cannot_be, 0, 4);
+  tcase_add_loop_test(c, what_a_bare_run_cannot_be, 0, 6);
+  tcase_add_test(c, a_bare_run_takes_two_periods);
+  tcase_add_test(c, what_is_awaited_to_time_a_period);
   suite_add_tcase(suite, c);
   return run_suite(suite);
 }
