@@ -151,7 +151,12 @@ check: test-deps
 	+@$(MAKE_ALL) build unit fuzzers $(if $(HAS_CUDA),cuda-tests)
 	@BUILD=$(BUILD) $(PYTHON) tests/run
 
-unit: $(UNIT:%=$(BUILD)/tests/%)
+unit: $(UNIT:%=$(BUILD)/tests/%) $(BUILD)/preload/signal_when_kept.so
+
+# What tests load into programs before libc.
+$(BUILD)/preload/%.so: tests/preload/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fPIC -shared -o $@ $< -ldl
 
 # Fuzz targets over given files; `make fuzz` builds them for libFuzzer and runs each for FUZZ_SECONDS.
 FUZZ = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))

@@ -363,6 +363,12 @@ static planc_status run(passive *p, const planc_problem *problem) {
                      (long long)p->out->host_peak_bytes, (long long)problem->host_budget_bytes);
 }
 
+/* As of plans: the faster one, of two as fast the one with the lower peak, of two alike the first. */
+static bool is_better(const planc_passive *a, const planc_passive *b) {
+  if (a->steady.time_ns != b->steady.time_ns) return a->steady.time_ns < b->steady.time_ns;
+  return a->peak_bytes < b->peak_bytes;
+}
+
 typedef struct best {
   planc_passive *out;
   bool any;
@@ -381,7 +387,7 @@ static planc_status simulate_better(void *user, const planc_problem *problem, in
   planc_arena_free(&p.arena);
   planc_candidate_free(&candidate);
   PLANC_TRY(status);
-  if (!b->any || found.steady.time_ns < b->out->steady.time_ns) *b->out = found;
+  if (!b->any || is_better(&found, b->out)) *b->out = found;
   b->any = true;
   return NULL;
 }

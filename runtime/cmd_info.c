@@ -95,7 +95,6 @@ static planc_status print_links(const planc_arguments *arguments) {
   planrt_link_rates rates;
   int64_t bytes;
   PLANC_TRY(planc_option_size(arguments, "links", 1, &bytes));
-  if (bytes < 1) return planc_error(PLANC_USAGE, "--links takes a size of at least 1");
   PLANC_TRY(planrt_backend_find(name ? name : planrt_host_backend.name, &backend));
   PLANC_TRY(backend->info(&info));
   PLANC_TRY(planrt_measure_rates(backend, 0, bytes, &rates));

@@ -59,7 +59,9 @@ static uint64_t *digest_slot(const planrt_session *session, const planrt_action 
 
 /* --- Handovers ------------------------------------------------------------------------------------------------ */
 
-/* Only rows tell apart what is taken late; a captured body has one, and bodies then do not overlap. */
+/* What was ready is taken before the next body makes it ready again. Results may be taken later than that, of as many
+ * bodies as there are rows: each row has an event for it. A captured body always has the first row's, since bodies do
+ * not overlap then. */
 static int32_t ready_event(const planrt_session *session, const planrt_action *action) {
   return session->plan->n_events + action->handover * PLANRT_HANDOVER_EVENTS;
 }

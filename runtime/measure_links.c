@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "runtime/measure.h"
+#include "util/size.h"
 
 const int64_t planrt_link_sizes[PLANRT_LINK_SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20,
                                                       4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30};
@@ -14,31 +15,36 @@ typedef struct bench {
   const planrt_backend *backend;
   planrt_device *device;
   int64_t generation;
+  int64_t memory_bytes; /* the device's or the host's, whichever is less */
   int32_t n_sizes;
-  int64_t largest; /* of them */
+  int64_t largest; /* of them: a block */
 } bench;
 
-/* Of a block of so many times its size a cache holds next to nothing when the next one begins. Two such blocks must be
- * a small part of the device's memory, and one of the host's. The host as a device tells no cache: its copies are its
- * processor's, which sizes beyond the least would keep for long. */
-static planc_status choose_sizes(bench *b) {
+/* A block so many times as large as a cache leaves next to nothing of itself there for the block behind it. It must be
+ * a small part of the device's memory, which holds two, and of the host's. The host as a device tells of no cache: its
+ * copies are its processor's, which larger blocks would only keep busy for longer. */
+static void choose_sizes(bench *b, int64_t cache_bytes) {
   enum { CACHES = 16, LEAST = 8, PART = 16 };
+  b->n_sizes = LEAST;
+  while (b->n_sizes < PLANRT_LINK_SIZES && planrt_link_sizes[b->n_sizes - 1] / CACHES < cache_bytes &&
+         planrt_link_sizes[b->n_sizes] <= b->memory_bytes / PART)
+    b->n_sizes++;
+  b->largest = planrt_link_sizes[b->n_sizes - 1];
+}
+
+static planc_status look_up(bench *b) {
   planrt_device_info info;
   PLANC_TRY(b->backend->info(&info));
   int64_t host = sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
-  int64_t room = (info.memory_bytes < host ? info.memory_bytes : host) / PART;
-  b->n_sizes = LEAST;
-  while (b->n_sizes < PLANRT_LINK_SIZES && planrt_link_sizes[b->n_sizes - 1] / CACHES < info.cache_bytes &&
-         planrt_link_sizes[b->n_sizes] <= room)
-    b->n_sizes++;
-  b->largest = planrt_link_sizes[b->n_sizes - 1];
+  b->memory_bytes = info.memory_bytes < host ? info.memory_bytes : host;
+  choose_sizes(b, info.cache_bytes);
   return NULL;
 }
 
-static planc_status open_bench(bench *b, int64_t link_bytes_per_s) {
-  PLANC_TRY(choose_sizes(b));
+/* With two blocks of the device's memory, and as many of the host's as copies use at once. */
+static planc_status open_device(bench *b, int32_t host_blocks, int64_t link_bytes_per_s) {
   planrt_device_options options = {.arena_bytes = 2 * b->largest,
-                                   .host_arena_bytes = 2 * b->largest,
+                                   .host_arena_bytes = host_blocks * b->largest,
                                    .n_streams = N_STREAMS,
                                    .n_events = N_EVENTS,
                                    .concurrent = true,
@@ -128,7 +134,8 @@ static planc_status measure(bench *b, int64_t link_bytes_per_s, planrt_link_time
 
 planc_status planrt_measure_links(const planrt_backend *backend, int64_t link_bytes_per_s, planrt_link_times *out) {
   bench b = {.backend = backend};
-  planc_status status = open_bench(&b, link_bytes_per_s);
+  planc_status status = look_up(&b);
+  if (!status) status = open_device(&b, 1, link_bytes_per_s);
   if (!status) status = measure(&b, link_bytes_per_s, out);
   if (b.device) backend->close(b.device);
   return planc_context(status, "links");
@@ -163,6 +170,14 @@ static int64_t rate_of(int64_t bytes, int64_t begin_ns, int64_t end_ns) {
   return (int64_t)(1e9 * (double)bytes / (double)(end_ns > begin_ns ? end_ns - begin_ns : 1));
 }
 
+/* A copy of all that there is tells what any more would. */
+static planc_status check_bytes(const bench *b, int64_t bytes) {
+  char given[PLANC_SIZE_TEXT], most[PLANC_SIZE_TEXT];
+  if (bytes > 0 && bytes <= b->memory_bytes) return NULL;
+  return planc_error(PLANC_USAGE, "%s cannot be copied: it must be at least 1 byte and at most %s, the memory that both "
+                     "device and host have", planc_size_format(bytes, given), planc_size_format(b->memory_bytes, most));
+}
+
 static planc_status measure_rates(bench *b, int64_t bytes, planrt_link_rates *out) {
   int64_t blocks = bytes / b->largest + (bytes % b->largest > 0);
   planrt_span spans[2];
@@ -181,7 +196,9 @@ static planc_status measure_rates(bench *b, int64_t bytes, planrt_link_rates *ou
 planc_status planrt_measure_rates(const planrt_backend *backend, int64_t link_bytes_per_s, int64_t bytes,
                                   planrt_link_rates *out) {
   bench b = {.backend = backend};
-  planc_status status = open_bench(&b, link_bytes_per_s);
+  planc_status status = look_up(&b);
+  if (!status) status = check_bytes(&b, bytes);
+  if (!status) status = open_device(&b, 2, link_bytes_per_s);
   if (!status) status = measure_rates(&b, bytes, out);
   if (b.device) backend->close(b.device);
   return planc_context(status, "links");

@@ -146,12 +146,8 @@ void planrt_resident_free(planrt_resident *resident) {
   free(resident);
 }
 
-planc_status planrt_resident_taken(const planrt_resident *resident, int64_t *most) {
-  int64_t taken;
-  if (!most) return NULL;
-  PLANC_TRY(resident->backend->taken(resident->device, &taken));
-  if (taken > *most) *most = taken;
-  return NULL;
+planc_status planrt_resident_taken(const planrt_resident *resident, int64_t *out_bytes) {
+  return resident->backend->taken(resident->device, out_bytes);
 }
 
 planc_status planrt_resident_load(planrt_resident *resident, const planrt_session *session) {

@@ -164,8 +164,8 @@ typedef struct planrt_resident_options {
 } planrt_resident_options;
 planc_status planrt_resident_new(const planrt_resident_options *options, planrt_resident **out);
 void planrt_resident_free(planrt_resident *resident);
-/* Raises *most, if that is not NULL, to what its device has taken beside the arena. */
-planc_status planrt_resident_taken(const planrt_resident *resident, int64_t *most);
+/* What its device has taken beside the arena by now. */
+planc_status planrt_resident_taken(const planrt_resident *resident, int64_t *out_bytes);
 /* Copies the persistent buffers in from the session's home. */
 planc_status planrt_resident_load(planrt_resident *resident, const planrt_session *session);
 /* Runs one period; inputs are asked of `feed` through the session's staging. spans[i] is when instance i ran and

@@ -116,7 +116,7 @@ struct planrt_device {
 
   /* Host work: `user` is held while one runs, `lock` for what is below it. */
   pthread_mutex_t user, lock;
-  pthread_cond_t returned;
+  pthread_cond_t returned; /* its clock is CLOCK_MONOTONIC */
   planrt_cuda_host_work *works, *free_works;
   int32_t n_running;    /* host works that have begun */
   bool closing;         /* what has not begun is dropped */

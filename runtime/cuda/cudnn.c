@@ -285,11 +285,10 @@ static planc_status build(const planrt_cudnn *cudnn, const planrt_cudnn_filter *
   PLANC_TRY(make_config(cudnn, pile, graph, from, &chosen));
   PLANC_TRY(read_config(pile, chosen, &back, &notes, &deterministic));
   if (filter->deterministic && !deterministic)
-    return planc_error(
-        PLANC_DEVICE,
-        "engine %lld is not deterministic, so its bits cannot be verified: plan with a profile made with "
-        "--deterministic, or run without --verify and --deterministic",
-        (long long)from->engine);
+    return planc_error(PLANC_DEVICE,
+                       "engine %lld is not deterministic, so its bits cannot be verified: a profile of deterministic "
+                       "algorithms alone makes plans with others",
+                       (long long)from->engine);
   if (!admits(filter, call, notes, deterministic))
     return planc_error(PLANC_DEVICE, "engine %lld is not exact in f32", (long long)from->engine);
   return make_plan(cudnn, pile, chosen, out, out_workspace);

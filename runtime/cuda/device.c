@@ -292,6 +292,15 @@ static planc_status open_described(planrt_device *device) {
   return planrt_cublas_open(false, &device->cublas);
 }
 
+/* Deadlines are of a clock that nobody sets. */
+static void init_condition(pthread_cond_t *condition) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(condition, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
 planc_status planrt_cuda_open(const planrt_device_options *options, planrt_device **out) {
   *out = NULL;
   if (options->link_bytes_per_s > 0)
@@ -301,7 +310,7 @@ planc_status planrt_cuda_open(const planrt_device_options *options, planrt_devic
   device->options = *options;
   pthread_mutex_init(&device->user, NULL);
   pthread_mutex_init(&device->lock, NULL);
-  pthread_cond_init(&device->returned, NULL);
+  init_condition(&device->returned);
   planc_status status = options->properties ? open_described(device) : open_present(device);
   if (status)
     planrt_cuda_close(device);

@@ -151,7 +151,7 @@ static planc_status take_free(planrt_device *device, planrt_cuda_host_work **out
   pthread_mutex_lock(&device->lock);
   while (!status && !device->free_works) {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += LOOK_NS;
     until.tv_sec += until.tv_nsec / SECOND_NS;
     until.tv_nsec %= SECOND_NS;

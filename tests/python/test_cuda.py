@@ -39,11 +39,11 @@ def emulated(program, *arguments, code=0, **environment):
     return run(program, *arguments, code=code, PLANRT_PLUGINS=EMULATED, EMULATED_CUDA_STRICT=1, **environment)
 
 
-def lines_of(path):
-    if not os.path.exists(path):
-        return 0
-    with open(path, encoding="utf-8") as file:
-        return file.read().count("\n")
+def catches(process, number):
+    """Whether a process has a handler for a signal."""
+    with open(f"/proc/{process.pid}/status", encoding="utf-8") as file:
+        caught = int(re.search(r"^SigCgt:\s*(\w+)", file.read(), re.M)[1], 16)
+    return bool(caught >> (number - 1) & 1)
 
 
 class Case(unittest.TestCase):
@@ -205,9 +205,11 @@ class Deviceless(Case):
     def test_an_interrupt_ends_it(self):
         child = subprocess.Popen([os.path.join(BUILD, "planrun"), "profile", graph("resnet50"), "--deviceless", "h100",
                                   "--batches", "256,255,254,253", "-o", self.path("p.json")], stderr=subprocess.DEVNULL)
-        time.sleep(1)
+        while not catches(child, signal.SIGINT):
+            self.assertIsNone(child.poll())
+            time.sleep(0.01)
         child.send_signal(signal.SIGINT)
-        self.assertEqual(child.wait(timeout=5), -signal.SIGINT)
+        self.assertEqual(child.wait(), -signal.SIGINT)
         self.assertEqual(os.listdir(self.folder), [])
 
     @unittest.skipUnless(HAS_EMULATED, "no emulated plug-in")
@@ -324,6 +326,11 @@ class Emulated(Case):
         self.assertEqual((told["planrun"], told["bytes"], told["memory_bytes"]), ("links/1", 128 << 20, 64 << 20))
         for key in ("h2d", "d2h", "both", "memory"):
             self.assertGreater(told[key + "_bytes_per_second"], 0)
+        for size, memory, said in (("999T", 1 << 30, "999.00 TiB cannot be copied"), (0, 1 << 30, "0 B cannot be copied"),
+                                   ((1 << 30) + 1, 1 << 30, "at most 1.00 GiB, the memory that both device and host have")):
+            done = emulated("planrun", "info", "--backend", "cuda", "--links", size, code=2, EMULATED_CUDA_MEMORY=memory)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
 
     def test_virtual_memory(self):
         for policy in ("window",):
@@ -548,15 +555,9 @@ class Emulated(Case):
 
     def test_a_profile_that_was_killed_goes_on(self):
         command = [graph("lenet-digits"), "--backend", "cuda", "--batches", "4,8", "-r", "1", "-o", self.path("p.json")]
-        child = subprocess.Popen([os.path.join(BUILD, "planrun"), "profile", *command, "--warm-up", "1"],
-                                 stderr=subprocess.DEVNULL, env={**os.environ, "PLANRT_PLUGINS": EMULATED})
-        part = self.path("p.json.part")
-        while lines_of(part) < 2:
-            self.assertIsNone(child.poll())
-            time.sleep(0.01)
-        child.kill()
-        child.wait()
-        with open(part, encoding="utf-8") as file:
+        emulated("planrun", "profile", *command, code=-signal.SIGKILL, SIGNAL_WHEN_KEPT=f"1:{int(signal.SIGKILL)}",
+                 LD_PRELOAD=os.path.join(BUILD, "preload/signal_when_kept.so"))
+        with open(self.path("p.json.part"), encoding="utf-8") as file:
             first = json.loads(file.read().split("\n")[1])
         self.assertEqual((first["batch"], first["pass"]), (4, 0))
         self.assertGreater(first["passes"], 1)

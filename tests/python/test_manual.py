@@ -261,8 +261,36 @@ class Tables(unittest.TestCase):
                              re.findall(r"[:,] (\d) ", run(f"{program} --help").stdout.split("exit")[1]), program)
 
 
+class Environment(unittest.TestCase):
+    """The variables that each program's sources read are those that its page describes."""
+    READERS = {"planc": ("src/**/*.[ch]", "planner/**/*.[ch]"),
+               "planrun": ("src/*/**/*.[ch]", "runtime/**/*.[ch]")}
+
+    def test_every_variable_is_described(self):
+        for program, patterns in self.READERS.items():
+            read = set()
+            for path in itertools.chain(*(glob.glob(os.path.join(ROOT, pattern), recursive=True) for pattern in patterns)):
+                with open(path, encoding="utf-8") as file:
+                    read |= set(re.findall(r'getenv\(("\w+"|[^)]*)', file.read()))
+            self.assertTrue(read, program)
+            described = re.findall(r"^\.TP\n\.B (\w+)$", sections(page(program + ".1"), "SH")["ENVIRONMENT"], re.M)
+            self.assertEqual({f'"{name}"' for name in described}, read, program)
+
+    def test_what_is_written_in_python_reads_none(self):
+        for path in itertools.chain(*(glob.glob(os.path.join(ROOT, folder, "**/*.py"), recursive=True)
+                                      for folder in ("graphs", "runtime"))):
+            with open(path, encoding="utf-8") as file:
+                self.assertNotRegex(file.read(), r"environ|getenv", path)
+
+
 class Source(unittest.TestCase):
-    """The pages as troff sees them."""
+    """The pages as such, and as troff sees them."""
+
+    def test_every_page_refers_to_all_others(self):
+        names = {os.path.basename(path) for path in glob.glob(os.path.join(ROOT, "man", "*"))}
+        for name in names:
+            seen = re.findall(r"^\.BR (planc|planrun|planc-\w+) \((\d)\)", sections(page(name), "SH")["SEE ALSO"], re.M)
+            self.assertEqual({f"{other}.{section}" for other, section in seen}, names - {name}, name)
 
     @unittest.skipUnless(shutil.which("groff"), "there is no groff")
     def test_groff_has_no_warnings(self):

@@ -1,12 +1,11 @@
 """`planrun profile` end to end on lenet-digits: profile, plan, run; interrupts; what a run before has left. No time is
-judged."""
+judged. Needs `make unit`."""
 
 import json
 import os
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -44,11 +43,14 @@ class Profile(unittest.TestCase):
         with open(self.output, encoding="utf-8") as file:
             return json.load(file)
 
-    def lines_kept(self):
-        if not os.path.exists(self.part):
-            return 0
-        with open(self.part, encoding="utf-8") as file:
-            return file.read().count("\n")
+    def profile_until(self, command, passes, how):
+        """Runs a command that gets a signal when its file of parts has so many passes; what it told of that."""
+        preload = os.path.join(BUILD, "preload/signal_when_kept.so")
+        self.assertTrue(os.path.exists(preload), "make unit comes first")
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "LD_PRELOAD": preload, "SIGNAL_WHEN_KEPT": f"{passes}:{int(how)}"})
+        self.assertEqual(done.returncode, -how, done.stderr)
+        return done.stderr
 
     def test_plans_made_with_it_run(self):
         self.profile("--batches", "8,32,128", "--repetitions", 2)
@@ -84,16 +86,10 @@ class Profile(unittest.TestCase):
     def test_an_interrupted_profile_goes_on(self):
         """With the pass that it was in, whatever ended it; the profile is one that no interrupt would have made otherwise."""
         command = [os.path.join(BUILD, "planrun"), "profile", GRAPH, "-o", self.output, "--batches", "8,16,24,32", "--loads",
-                   "50", "--repetitions", "20"]
+                   "50", "--repetitions", "5"]
         kept = ""
         for number, (passes, how) in enumerate(((1, signal.SIGINT), (3, signal.SIGKILL), (6, signal.SIGINT))):
-            child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-            while self.lines_kept() < 1 + passes:
-                self.assertIsNone(child.poll())
-                time.sleep(0.001)
-            child.send_signal(how)
-            told = child.communicate()[1]
-            self.assertEqual(child.returncode, -how, told)
+            told = self.profile_until(command, passes, how)
             if number:
                 self.assertIn(f"has {kept.count(chr(10)) - 1} measured parts", told)
             self.assertFalse(os.path.exists(self.output))
@@ -101,6 +97,7 @@ class Profile(unittest.TestCase):
                 text = file.read()
             self.assertTrue(text.startswith(kept))
             kept = text[:text.rindex("\n") + 1]
+            self.assertEqual(kept.count("\n"), 1 + passes)
             if how == signal.SIGINT:
                 self.assertIn("interrupted; the same command goes on", told)
                 self.assertEqual(kept, text)
@@ -124,14 +121,9 @@ class Profile(unittest.TestCase):
         self.assertEqual(without_times(gone_on), without_times(self.read()))
 
     def test_other_ways_to_measure_do_not_go_on(self):
-        command = [os.path.join(BUILD, "planrun"), "profile", GRAPH, "-o", self.output, "--batches", "8,16", "-r", "50"]
-        child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        while self.lines_kept() < 2:
-            self.assertIsNone(child.poll())
-            time.sleep(0.001)
-        child.kill()
-        child.wait()
-        for options in (["-r", 49], ["-r", 50, "--most", 2], ["-r", 50, "--warm-up", 1]):
+        command = [os.path.join(BUILD, "planrun"), "profile", GRAPH, "-o", self.output, "--batches", "8,16", "-r", "5"]
+        self.profile_until(command, 1, signal.SIGKILL)
+        for options in (["-r", 4], ["-r", 5, "--most", 2], ["-r", 5, "--warm-up", 1]):
             self.assertIn("remove it", self.profile("--batches", "8,16", *options, code=4).stderr)
 
     def test_most(self):

@@ -93,6 +93,27 @@ START_TEST(sizes_are_beyond_caches) {
 }
 END_TEST
 
+static planc_status info_of_small(planrt_device_info *out) {
+  *out = (planrt_device_info){.memory_bytes = 100 << 20};
+  return NULL;
+}
+
+/* More than there is is not copied; whatever it is, the host's memory is the limit too. */
+START_TEST(what_is_copied_has_bounds) {
+  planrt_backend small = planrt_host_backend, large = planrt_host_backend;
+  small.info = info_of_small;
+  large.info = info_of_large;
+  int64_t host = sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
+  planrt_link_rates rates;
+  ok(planrt_measure_rates(&small, 0, 100 << 20, &rates));
+  assert_fails(planrt_measure_rates(&small, 0, (100 << 20) + 1, &rates), PLANC_USAGE, "at most 100.00 MiB");
+  assert_fails(planrt_measure_rates(&small, 0, INT64_MAX, &rates), PLANC_USAGE, "cannot be copied");
+  assert_fails(planrt_measure_rates(&small, 0, 0, &rates), PLANC_USAGE, "at least 1 byte");
+  if (host < INT64_C(1) << 40)
+    assert_fails(planrt_measure_rates(&large, 0, host + 1, &rates), PLANC_USAGE, "that both device and host have");
+}
+END_TEST
+
 START_TEST(rates_are_of_all_bytes) {
   planrt_link_rates rates;
   ok(planrt_measure_rates(&planrt_host_backend, INT64_C(8) << 30, INT64_C(130) << 20, &rates));
@@ -609,6 +630,7 @@ int main(void) {
   tcase_add_test(c, links_are_measured);
   tcase_add_test(c, sizes_are_beyond_caches);
   tcase_add_test(c, rates_are_of_all_bytes);
+  tcase_add_test(c, what_is_copied_has_bounds);
   tcase_add_test(c, every_op_is_measured_with_every_algorithm);
   tcase_add_test(c, measuring_goes_on_at_a_pass);
   tcase_add_test(c, iterations_run_back_to_back);
