@@ -200,8 +200,8 @@ def sit(arguments, tools, work):
     policies = checklist.policies(setting_up, tools)
     listed = checklist.small if arguments.small else checklist.full
     checks = list(listed(tools, policies, described))
-    planner = Planner(desk.state, tools, background, max(1, min(4, (os.cpu_count() or 1) - 2)))
     device = described or re.sub(r"[^a-z0-9]+", "-", head["device"].lower()).strip("-")
+    planner = Planner(desk.state, tools, background, max(1, min(4, (os.cpu_count() or 1) - 2)), device)
     sitting = Sitting(tools, desk.state, planner, commands, device=device, described=described, times=not arguments.no_times,
                       faults={fault.check: fault for fault in arguments.fault})
     sittings = sum(name.startswith("clocks-") for name in os.listdir(desk.state.path("logs")))

@@ -329,7 +329,7 @@ class List(Case):
 @unittest.skipUnless(HAS_EMULATED, "no emulated plug-in")
 class Whole(Case):
     """On the emulated device, whose times mean nothing: what is disturbed comes to the same end."""
-    undisturbed = None
+    undisturbed, profiles = None, None
 
     def call(self, *options, folder="out", temporary=None, code=None):
         environment = {**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED, "EMULATED_CUDA_STRICT": "1"}
@@ -359,6 +359,9 @@ class Whole(Case):
         cls.addClassCleanup(case.doCleanups)
         case.call("--minutes", "1000", code=0)
         cls.undisturbed = case.end()
+        with tempfile.TemporaryDirectory() as to:
+            archive.unpack(case.path("out", "check-gpu.tar.gz"), to)
+            cls.profiles = set(os.listdir(os.path.join(to, "profiles")))
         case.call("--minutes", "0", code=0)  # nothing is done again, and no time is needed for that
         if case.end() != cls.undisturbed:
             raise AssertionError("a call that found everything done has changed it")
@@ -369,6 +372,14 @@ class Whole(Case):
         for name in ("numerics zoo f32", "links", "lenet-digits-f32 profile", "lenet-digits-f32 resident", "lenet-digits-f32 modnn for 60 %",
                      "virtual memory vmm", "stand-ins lenet-digits-f32 --graph"):
             self.assertEqual(self.undisturbed[name][0], "passed", name)
+
+    def test_profiles_are_named_after_the_device(self):
+        """As they are committed beside those of other devices."""
+        named = {name.removesuffix(".properties.json") for name in self.profiles if name.endswith(".properties.json")}
+        device = min(named, key=len)
+        measured = {name for name in self.profiles if name.endswith(".json") and not name.endswith(".properties.json")}
+        self.assertIn(f"{device}-lenet-digits-f32-16.json", measured)
+        self.assertEqual({name for name in self.profiles if not name.startswith(device)}, set())
 
     def test_checks_that_hang_die_and_are_wrong(self):
         faults = {"stand-ins lenet-digits-f32": "hang:2@20", "lenet-digits-f32 modnn for 60 %": "die:40",

@@ -73,6 +73,22 @@ class Profile(unittest.TestCase):
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertTrue(json.loads(done.stdout)["verified"])
 
+    def test_every_algorithm_of_the_host_is_deterministic(self):
+        """And so it is where a profile says otherwise: there is nothing that could not be verified."""
+        self.profile("--batches", "8", "--repetitions", 1, "--deterministic")
+        wrong = self.read()
+        for variant in (variant for op in wrong["ops"] for variant in op["variants"]):
+            self.assertTrue(variant["deterministic"])
+            variant["deterministic"] = False
+        with open(self.output, "w", encoding="utf-8") as file:
+            json.dump(wrong, file)
+        done = run("planc", "plan", GRAPH, "--profile", self.output, "--batch", 8, "--budget", "4M", "-o", self.plan)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.plan, encoding="utf-8") as file:
+            self.assertIn("dnnl", file.read())
+        done = run("planrun", "exec", self.plan, "--verify", "--deterministic", "-n", 3, "--jitter", 1)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_loads_and_a_paced_link(self):
         self.profile("--batches", 8, "--repetitions", 1, "--loads", 50, "--link", "500MB/s")
         profile = self.read()

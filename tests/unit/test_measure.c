@@ -76,6 +76,29 @@ START_TEST(links_are_measured) {
 }
 END_TEST
 
+static planrt_device_options asked;
+
+static planc_status refuse_to_open(const planrt_device_options *options, planrt_device **out) {
+  *out = NULL;
+  asked = *options;
+  return planc_error(PLANC_DEVICE, "not now");
+}
+
+/* Copies within the device have two blocks there; of the host's memory each direction that copies at once has one. */
+START_TEST(memory_that_copies_need) {
+  planrt_backend backend = planrt_host_backend;
+  planrt_link_times times;
+  planrt_link_rates rates;
+  backend.open = refuse_to_open;
+  assert_fails(planrt_measure_links(&backend, 0, &times), PLANC_DEVICE, "links: not now");
+  ck_assert_int_eq(asked.arena_bytes, 128 << 20);
+  ck_assert_int_eq(asked.host_arena_bytes, 64 << 20);
+  assert_fails(planrt_measure_rates(&backend, 0, 1, &rates), PLANC_DEVICE, "links: not now");
+  ck_assert_int_eq(asked.arena_bytes, 128 << 20);
+  ck_assert_int_eq(asked.host_arena_bytes, 128 << 20);
+}
+END_TEST
+
 static planc_status info_of_large(planrt_device_info *out) {
   *out = (planrt_device_info){.memory_bytes = INT64_C(1) << 40, .cache_bytes = 10 << 20};
   return NULL;
@@ -628,6 +651,7 @@ int main(void) {
   tcase_add_loop_test(c, a_line_is_found_again, 0, 8);
   tcase_add_loop_test(c, any_times_make_a_link, 0, 80);
   tcase_add_test(c, links_are_measured);
+  tcase_add_test(c, memory_that_copies_need);
   tcase_add_test(c, sizes_are_beyond_caches);
   tcase_add_test(c, rates_are_of_all_bytes);
   tcase_add_test(c, what_is_copied_has_bounds);

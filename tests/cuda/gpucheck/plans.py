@@ -33,10 +33,6 @@ class Model:
     def graph(self):
         return os.path.join("graphs", self.label + ".yaml")
 
-    @property
-    def profile(self):
-        return os.path.join("profiles", f"{self.label}-{self.batch}.json")
-
 
 @dataclasses.dataclass(frozen=True)
 class Job:
@@ -56,10 +52,10 @@ class Job:
 
 
 class Planner:
-    """Makes plans with planc. `commands(log)` gives what runs it, with a log of its own."""
+    """Makes plans with planc. `commands(log)` gives what runs it, with a log of its own; `device` is a name for files."""
 
-    def __init__(self, state, tools, commands, workers):
-        self.state, self.tools, self.commands = state, tools, commands
+    def __init__(self, state, tools, commands, workers, device):
+        self.state, self.tools, self.commands, self.device = state, tools, commands, device
         self.pool = concurrent.futures.ThreadPoolExecutor(workers)
         self.lock, self.asked, self.graphs, self.least, self.running = (threading.Lock(), {}, threading.Lock(),
                                                                             threading.Lock(), set())
@@ -91,7 +87,7 @@ class Planner:
             raise Unfit(made["why"])
         return self.state.path(made["plan"]), made
 
-    # --- Graphs
+    # --- Graphs and profiles
 
     def graph(self, model, commands):
         """The path of a model's training graph, made if it is not there."""
@@ -108,11 +104,15 @@ class Planner:
                               model.optimizer, "-o", path)
         return path
 
+    def profile(self, model):
+        """The name of a model's profile, which no other device's has: it is there when it has been measured."""
+        return os.path.join("profiles", f"{self.device}-{model.label}-{model.batch}.json")
+
     # --- Plans
 
     def make(self, job):
         about = os.path.join("plans", job.name + ".json")
-        made, profile = self.state.load(about), None if job.device else digest(self.state.path(job.model.profile))
+        made, profile = self.state.load(about), None if job.device else digest(self.state.path(self.profile(job.model)))
         if made and made["profile"] == profile and ("why" in made or os.path.exists(self.state.path(made["plan"]))):
             return made
         with open(self.state.path("logs", f"plan-{job.name}.log"), "a", encoding="utf-8") as log:
@@ -131,7 +131,7 @@ class Planner:
         if job.device:
             common += ["--device", job.device]
         else:
-            common += ["--profile", self.state.path(job.model.profile)]
+            common += ["--profile", self.state.path(self.profile(job.model))]
         why = None
         for budget, share in self.budgets(job, commands):
             path = os.path.join("plans", job.name + ".plan")
@@ -148,12 +148,12 @@ class Planner:
     def everything(self, model, commands):
         """The least budget with everything resident, and what is reserved of it."""
         path, about = self.state.path("plans", f"{model.label}-least.plan"), os.path.join("plans", f"{model.label}-least.json")
-        profile = digest(self.state.path(model.profile))
+        profile = digest(self.state.path(self.profile(model)))
         with self.least:  # once for all that are after the same
             known = self.state.load(about)
             if known and known["profile"] == profile:
                 return known["live_bytes"], known["reserved_bytes"]
-            common = [self.tools.planc, "plan", self.graph(model, commands), "--profile", self.state.path(model.profile),
+            common = [self.tools.planc, "plan", self.graph(model, commands), "--profile", self.state.path(self.profile(model)),
                       "--batch", model.batch, "--policy", "none", "--budget"]
             live = least_budget(commands.run(*common, "1K", "-o", os.devnull).stderr)
             commands.must(*common, live, "-o", path)

@@ -28,15 +28,16 @@ def ms(ns):
 def profile(context, model):
     """Goes on from where an attempt before was cut off: planrun keeps every pass."""
     graph = context.planner.graph(model, context.commands)
-    path = context.state.path(model.profile)
+    name = context.planner.profile(model)
+    path = context.state.path(name)
     command = [context.tools.planrun, "profile", graph, "--backend", "cuda", "--name", context.device, "--deterministic",
                "--batches", model.batches, "--repetitions", model.repetitions, "-o", path]
     if os.path.exists(path + ".part") and context.commands.run(*command, seconds=context.minutes * 60).returncode in NOT_OURS:
         os.remove(path + ".part")
     if not os.path.exists(path):
         context.commands.must(*command, seconds=context.minutes * 60)
-    found = context.state.load(model.profile)
-    context.keep(model.profile, model.graph)
+    found = context.state.load(name)
+    context.keep(name, model.graph)
     context.row("profile", True, reserved_bytes=found["device"]["reserved_bytes"], launch_ns=found["device"]["launch_ns"],
                 variants=sum(len(op["variants"]) for op in found["ops"]))
 
