@@ -174,8 +174,10 @@ static int64_t rate_of(int64_t bytes, int64_t begin_ns, int64_t end_ns) {
 static planc_status check_bytes(const bench *b, int64_t bytes) {
   char given[PLANC_SIZE_TEXT], most[PLANC_SIZE_TEXT];
   if (bytes > 0 && bytes <= b->memory_bytes) return NULL;
-  return planc_error(PLANC_USAGE, "%s cannot be copied: it must be at least 1 byte and at most %s, the memory that both "
-                     "device and host have", planc_size_format(bytes, given), planc_size_format(b->memory_bytes, most));
+  return planc_error(PLANC_USAGE,
+                     "%s cannot be copied: it must be at least 1 byte and at most %s, the memory that both "
+                     "device and host have",
+                     planc_size_format(bytes, given), planc_size_format(b->memory_bytes, most));
 }
 
 static planc_status measure_rates(bench *b, int64_t bytes, planrt_link_rates *out) {

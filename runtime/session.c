@@ -59,7 +59,7 @@ static planc_status explain(planrt_session *session, planc_status failure) {
   char needs[PLANC_SIZE_TEXT], all[PLANC_SIZE_TEXT], others[PLANC_SIZE_TEXT], advice[96] = "no budget will do";
   int64_t most = most_budget(session), peak = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes);
   if (peak <= most) return failure;
-  if (most > 0) snprintf(advice, sizeof advice, "plan with --budget %lldM", (long long)(most / MIB));
+  if (most > 0) snprintf(advice, sizeof advice, "plan for a budget of %lldM", (long long)(most / MIB));
   return planc_context(failure, "the plan takes %s of a device with %s, %s of them taken already: %s",
                        planc_size_format(peak, needs), planc_size_format(session->device_bytes, all),
                        planc_size_format(session->others_bytes, others), advice);
@@ -139,8 +139,9 @@ static planc_status check_bare(const planrt_options *options) {
   bool more = options->verify || options->evaluate || options->replay || options->timeline > 0 || options->poison ||
               options->jitter;
   if (!options->bare || !more) return NULL;
-  return planc_error(PLANC_USAGE, "a bare run is neither verified, evaluated, captured, poisoned nor delayed, and has "
-                                  "no timeline");
+  return planc_error(PLANC_USAGE,
+                     "a bare run is neither verified, evaluated, captured, poisoned nor delayed, and has "
+                     "no timeline");
 }
 
 static planc_status build(planrt_session *session) {

@@ -518,7 +518,7 @@ class Emulated(Case):
         others = {"EMULATED_CUDA_MEMORY": (left + 400) << 20, "EMULATED_CUDA_OTHERS": 400 << 20}
         done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", code=6, **others)
         self.assertEqual(done.stderr.count("\n"), 1)
-        self.assertIn(f", 400.00 MiB of them taken already: plan with --budget {left}M: ", done.stderr)
+        self.assertIn(f", 400.00 MiB of them taken already: plan for a budget of {left}M: ", done.stderr)
         _, shown, _ = self.plan_with(profile, "--budget", f"{left}M")
         self.runs_within(shown, **others)
         done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", code=6, EMULATED_CUDA_MEMORY=250 << 20)

@@ -454,7 +454,8 @@ START_TEST(too_little_memory_is_told_as_a_budget) {
     int64_t device_bytes;
     const char *said;
   } cases[] = {
-      {how.device_bytes, "3.00 MiB of a device with 6.00 MiB, 2.99 MiB of them taken already: plan with --budget 3M: "},
+      {how.device_bytes,
+       "3.00 MiB of a device with 6.00 MiB, 2.99 MiB of them taken already: plan for a budget of 3M: "},
       {how.device_bytes - 200, "2.99 MiB of them taken already: no budget will do: "},
       {100 * MIB, ""},
   };
