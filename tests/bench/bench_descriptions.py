@@ -4,19 +4,24 @@ measured by NeuSight (ASPLOS '25), against what planc predicts from profiles/*.j
 
     bench_descriptions.py [FOLDER] [--device NAME|FILE] [--ops]
 
-FOLDER has NeuSight's train files of any models, ../shared/bench/neusight by default; --ops lists the op that is predicted
-worst of each kind. Only errors are told, never what was measured. Descriptions are calibrated on BERT-large alone
+FOLDER has NeuSight's train files of any models, ../shared/bench/neusight by default; --ops tells each size and direction of a
+class apart, and the op of each that is predicted worst. Only errors are told, never what was measured. Descriptions are calibrated on BERT-large alone
 (calibrate_description.py), and so is what the measuring itself adds, which is no device's; all other models are held out:
 
-- An op alone was timed between two events on a device that waited for it. An op without a kernel shows what that takes.
-  To it comes the launch of the first kernel, and no op is faster than the fastest of its kind, which the host binds.
+- An op alone was timed between two events on a device that waited for it. An op without a kernel shows how long the host
+  takes to record an event; the device runs the op's kernels meanwhile. No op is faster than the fastest of its kind, which
+  the host binds.
 - An iteration is forward and backward, each timed from an idle device, without optimizer. Before, the allocator of
-  PyTorch had been emptied: forward takes the time of cudaMalloc for what it keeps, so many nanoseconds a byte of it."""
+  PyTorch had been emptied, so that the host waits for cudaMalloc again and again as it enqueues kernels. The device does not
+  wait for it: kernels enqueued before and after run on beside it (NVIDIA, "GPU Pro Tip: CUDA 7 Streams Simplify
+  Concurrency", whose kernels overlap although cudaMalloc stands between them). What the device does not hide is added."""
 
 import argparse
 import functools
 import glob
+import itertools
 import json
+import math
 import os
 import re
 import statistics
@@ -32,6 +37,7 @@ FOLDER = os.path.join(os.path.dirname(ROOT), "shared", "bench", "neusight")
 CALIBRATED_ON = "bert_large"
 DEVICES = {"NVIDIA_H100_80GB_HBM3": "h100", "NVIDIA_A100_80GB_PCIe": "a100-80g", "NVIDIA_L4": "l4"}
 DIRECTIONS = {"forward": ("fw_latency",), "backward": ("bw_latency", "acc_latency")}
+MOST_CALL_NS, CALL_STEP_NS = 1000000, 10000
 REPEATS = 3  # of an op alone, the last of which counts: the cache then holds what it can
 NS = 1e6     # in a millisecond
 
@@ -138,16 +144,17 @@ class Ops:
             ns = op.empty * host.event_ns
             for call in op.calls:
                 at += REPEATS * len(call)
-                ns += host.event_ns + launched(times[at - len(call):at], launch_ns)
+                ns += max(launched(times[at - len(call):at], launch_ns), len(call) * launch_ns + host.event_ns)
             out.append(max(ns, host.least_ns.get((op.kind, op.direction), 0)))
         return out
 
 
-def launched(times, launch_ns):
-    """When the last of these kernels ends on a device that waits for the first."""
-    end = 0
-    for index, time in enumerate(times):
-        end = max(end, (index + 1) * launch_ns) + time
+def launched(times, launch_ns, waits=itertools.repeat(0)):
+    """When the last of these kernels ends on a device that waits for the first; the host waits before it launches each."""
+    host = end = 0
+    for time, wait in zip(times, waits):
+        host += wait + launch_ns
+        end = max(end, host) + time
     return end
 
 
@@ -169,7 +176,7 @@ class Host:
 # --- Iterations ---------------------------------------------------------------------------------------------------
 
 class Iteration:
-    """An iteration's forward and backward, and the memory that each asks the driver for."""
+    """An iteration's forward and backward, and the segments that each kernel waits for as the driver makes them."""
 
     def __init__(self, measured):
         phases = eager.iteration_of(eager.Trace(measured.path, measured.whole["num_layer"]))
@@ -178,37 +185,40 @@ class Iteration:
         self.measured_ns = measured.whole["fw_latency"] * NS, measured.whole["bwall_latency"] * NS
 
     def predict(self, profile):
-        """Nanoseconds of forward and of backward, without the loss between them."""
-        ends = [part.on(profile)[0]["iteration_ns"] for part in self.parts]
-        return ends[0], ends[2] - ends[1]
+        """Nanoseconds of forward and of backward, without the loss between them, on a host that has its memory; and
+        those of their kernels."""
+        plans = [part.on(profile) for part in self.parts]
+        ends = [summary["iteration_ns"] for summary, _ in plans]
+        return (ends[0], ends[2] - ends[1]), (plans[0][1], plans[2][1][self.parts[1].count:])
+
+
+# Of a segment of so many bytes half the driver's time is for the bytes and half for the call: GMLake (ASPLOS 2024), table 1,
+# has the times of making 2 GiB in pieces of 2, 128 and 1024 MiB: 18.1, 0.89 and 0.79. A line through them by least squares.
+CALL_BYTES = 51 << 20
 
 
 class Driver:
-    """What asking the driver for memory takes, a call and a byte: what is left of BERT-large's forward passes."""
+    """What asking the driver for memory takes: the one constant with which BERT-large's forward passes fit best."""
 
     def __init__(self, gpu, profile):
-        of = [Iteration(measured) for measured in files_of(FOLDER, gpu, CALIBRATED_ON)]
-        calls, sizes = [len(i.asked[0]) for i in of], [sum(i.asked[0]) for i in of]
-        left = [i.measured_ns[0] - i.predict(profile)[0] for i in of]
-        self.call_ns = self.byte_ns = 0
-        if len(of) > 1:
-            self.call_ns, self.byte_ns = solve(calls, sizes, left)
+        self.call_ns, self.launch_ns = 0, profile["device"]["launch_ns"]
+        forwards = []
+        for measured in files_of(FOLDER, gpu, CALIBRATED_ON):
+            of = Iteration(measured)
+            ns, kernels = of.predict(profile)
+            forwards.append((ns[0], kernels[0], of.asked[0], of.measured_ns[0]))
 
-    def ns(self, asked):
-        return self.call_ns * len(asked) + self.byte_ns * sum(asked)
+        def distance(call_ns):
+            self.call_ns = call_ns
+            return sum(math.log((ns + self.exposed_ns(kernels, asked)) / measured_ns) ** 2
+                       for ns, kernels, asked, measured_ns in forwards)
 
+        self.call_ns = min(range(0, MOST_CALL_NS, CALL_STEP_NS), key=distance) if forwards else 0
 
-def solve(a, b, of):
-    """x, y >= 0 with the least squares of a x + b y - of, relative to of where that is positive."""
-    def alone(c):
-        return max(0, sum(u * v for u, v in zip(c, of)) / sum(u * u for u in c))
-
-    aa, ab, bb = sum(u * u for u in a), sum(u * v for u, v in zip(a, b)), sum(v * v for v in b)
-    ac, bc = sum(u * v for u, v in zip(a, of)), sum(u * v for u, v in zip(b, of))
-    x, y = (ac * bb - bc * ab) / (aa * bb - ab * ab), (bc * aa - ac * ab) / (aa * bb - ab * ab)
-    if x >= 0 and y >= 0:
-        return x, y
-    return (0, alone(b)) if x < 0 else (alone(a), 0)
+    def exposed_ns(self, kernels, asked):
+        """How much later the last of the kernels ends because the host waits for segments before it launches them."""
+        waits = [sum(self.call_ns * (1 + size / CALL_BYTES) for size in segments) for segments in asked]
+        return launched(kernels, self.launch_ns, waits) - launched(kernels, self.launch_ns)
 
 
 # --- The whole ----------------------------------------------------------------------------------------------------
@@ -223,7 +233,7 @@ def percent(value):
 
 def whole_iteration(measured, profile, driver):
     of = Iteration(measured)
-    ns = [predicted + driver.ns(asked) for predicted, asked in zip(of.predict(profile), of.asked)]
+    ns = [alone + driver.exposed_ns(kernels, asked) for alone, kernels, asked in zip(*of.predict(profile), of.asked)]
     return [error(a, b) for a, b in (*zip(ns, of.measured_ns), (sum(ns), measured.whole["e2e_latency"] * NS))]
 
 
@@ -241,14 +251,14 @@ def main():
     parser.add_argument("--model", default="*", help="only files of this model")
     parser.add_argument("--gpu", choices=sorted(DEVICES.values()), help="only files of this GPU")
     parser.add_argument("--device", metavar="NAME|FILE", help="in place of the GPU's description")
-    parser.add_argument("--ops", action="store_true", help="the worst op of each kind")
+    parser.add_argument("--ops", action="store_true", help="sizes and directions apart, and the worst op of each")
     options = parser.parse_args()
     gpus = {gpu: device for gpu, device in DEVICES.items() if options.gpu in (None, device)}
     files = [m for m in files_of(options.folder, model=options.model) if m.gpu in gpus]
     if not files:
         print(f"bench_descriptions: left out: there are no measurements of these GPUs in {options.folder}")
         return
-    iterations, kinds, worst, notes = [], [], [], []
+    iterations, kinds, worst, notes, classes = [], [], [], [], {}
     hosts, drivers = {}, {}
     for measured in files:
         profile = description(options.device or gpus[measured.gpu])
@@ -261,16 +271,20 @@ def main():
         for (kind, direction), of in sorted(errors.items()):
             kinds.append(told[:3] + [kind, direction, len(of),
                                      f"{100 * statistics.median(abs(e) for e, _ in of):.1f}"])
+            classes.setdefault((*told[:2], kind), []).extend(abs(e) for e, _ in of)
             furthest = max(of, key=lambda pair: abs(pair[0]))
             worst.append(told[:3] + [kind, direction, furthest[1], percent(furthest[0])])
         notes += [f"{measured.model}: {count} of {name}, which no kernel is known for, are left out"
                   for name, count in sorted(measured.trace.unknown.items())]
     table("Whole iterations, error in per cent", ["device", "model", "sequence-batch", "held out", "forward", "backward", "whole"],
           iterations, sorted(set(notes)))
-    table("Ops alone, median error in per cent", ["device", "model", "sequence-batch", "kind", "direction", "ops", "error"],
-          kinds)
+    table("Ops alone, median error in per cent by class", ["device", "model", "held out", "class", "ops", "error"],
+          [[*key[:2], "no" if key[1] == CALIBRATED_ON else "yes", key[2], len(of), f"{100 * statistics.median(of):.1f}"]
+           for key, of in sorted(classes.items())])
     if options.ops:
-        table("The op that is furthest off", ["device", "model", "sequence-batch", "kind", "direction", "op", "error"], worst)
+        table("The same by size and direction", ["device", "model", "sequence-batch", "class", "direction", "ops", "error"],
+              kinds)
+        table("The op that is furthest off", ["device", "model", "sequence-batch", "class", "direction", "op", "error"], worst)
 
 
 if __name__ == "__main__":

@@ -38,15 +38,16 @@ class Allocator:
 
 
 def segments_of(phases):
-    """For each list of kernels, run one after the other, the bytes of the segments asked for. What lives from one
-    iteration to the next was there before."""
+    """For each list of kernels, run one after the other, the bytes of the segments that each of its kernels waits for.
+    What lives from one iteration to the next was there before."""
     allocator, held, last, out = Allocator(), {}, {}, []
     for index, kernel in enumerate(kernel for kernels in phases for kernel in kernels):
         last.update({tensor.root: index for tensor in kernel.reads + kernel.writes})
     index = 0
     for kernels in phases:
-        before = len(allocator.segments)
+        asked = []
         for kernel in kernels:
+            before = len(allocator.segments)
             touched = dict.fromkeys(tensor.root for tensor in kernel.writes + kernel.reads)
             for tensor in touched:
                 if tensor.kind == "activation" and tensor not in held:
@@ -55,5 +56,6 @@ def segments_of(phases):
                 if tensor in held and last[tensor] == index:
                     allocator.give(held.pop(tensor))
             index += 1
-        out.append(allocator.segments[before:])
+            asked.append(allocator.segments[before:])
+        out.append(asked)
     return out

@@ -11,6 +11,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests/bench"))
+import bench_descriptions
 import eager
 import torch_allocator
 
@@ -83,6 +84,21 @@ class Descriptions(unittest.TestCase):
         self.assertEqual(len(allocator.segments), 3)
         allocator.give(small)
         allocator.give(own)
+
+    def test_segments_are_asked_for_by_the_kernel_that_needs_them(self):
+        forward, _, backward = eager.iteration_of(eager.Trace(self.stem + ".csv", 3))
+        asked = torch_allocator.segments_of([forward, backward])
+        self.assertEqual([len(of) for of in asked], [len(forward), len(backward)])
+        # All activations of this model are small: its first kernel's segment holds them.
+        self.assertEqual(asked[0][0], [2 * torch_allocator.MIB])
+        self.assertEqual(sum(map(len, asked[0] + asked[1])), 1)
+
+    def test_the_device_hides_what_the_host_waits_for(self):
+        launched, kernels = bench_descriptions.launched, [100, 100, 100]
+        self.assertEqual(launched(kernels, 10), 310)
+        self.assertEqual(launched(kernels, 10, [0, 90, 90]), 310)
+        self.assertEqual(launched(kernels, 10, [0, 0, 300]), 430)
+        self.assertEqual(launched(kernels, 10, [50, 0, 0]), 360)
 
 
 if __name__ == "__main__":
