@@ -189,6 +189,8 @@ static void add_pieces(const planc_graph *graph, const cJSON *pieces, int64_t lo
     cJSON_ArrayForEach(time, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
       while (o < graph->n_ops && strcmp(graph->ops[o].name, get_string(time, "op")) != 0) o++;
       if (o == graph->n_ops) break;
+      bool tried;
+      if (planrt_pieces_leave_out(pieces, graph->ops[o].name, get_string(time, "algorithm"), &tried)) continue;
       if (!ops[o]) {
         ops[o] = cJSON_CreateObject();
         cJSON_AddStringToObject(ops[o], "op", graph->ops[o].name);
@@ -358,7 +360,7 @@ static void add_loads(cJSON *root, const planc_graph *graph, const cJSON *pieces
   int64_t last = 0;
   cJSON_ArrayForEach(piece, pieces) {
     int64_t load = get_int(piece, "load_ppm");
-    if (planrt_piece_is_of_links(piece) || load == last || load == 0) continue;
+    if (planrt_piece_is_of_links(piece) || planrt_piece_is_trial(piece) || load == last || load == 0) continue;
     if (!loads) loads = cJSON_AddArrayToObject(root, "loads");
     cJSON *entry = cJSON_CreateObject();
     add_int(entry, "load_ppm", load);
@@ -379,15 +381,23 @@ static bool is_told(const cJSON *array, const cJSON *refusal) {
 }
 
 /* Each once: what a sitting has found another finds again. */
+static void add_refusal(cJSON *array, cJSON *refusal) {
+  if (is_told(array, refusal) || !cJSON_AddItemToArray(array, refusal)) cJSON_Delete(refusal);
+}
+
 static void add_refused(cJSON *root, const cJSON *pieces) {
-  cJSON *array = NULL;
+  cJSON *array = cJSON_CreateArray();
   const cJSON *piece, *refusal;
   cJSON_ArrayForEach(piece, pieces) {
+    if (planrt_trial_has_algorithm(piece)) add_refusal(array, planrt_trial_refusal(piece));
     cJSON_ArrayForEach(refusal, cJSON_GetObjectItemCaseSensitive(piece, "refused")) {
-      if (!array) array = cJSON_AddArrayToObject(root, "refused");
-      if (!is_told(array, refusal)) cJSON_AddItemToArray(array, cJSON_Duplicate(refusal, true));
+      add_refusal(array, cJSON_Duplicate(refusal, true));
     }
   }
+  if (cJSON_GetArraySize(array) > 0)
+    cJSON_AddItemToObject(root, "refused", array);
+  else
+    cJSON_Delete(array);
 }
 
 /* --- The whole -------------------------------------------------------------------------------------------------- */
