@@ -159,16 +159,10 @@ static planc_status make_origins(const planc_profile *base, const planc_latencie
 
 /* The plan's reserved memory is that of the device and the code of the algorithms that it runs. */
 static planc_status keep_code(const planc_profile *base, const planc_plan *plan, planc_profile *out) {
-  planc_code_size *code;
   int64_t ran = planc_code_of_plan(base, plan);
-  if (base->n_code == 0) return NULL;
+  if (base->code.n == 0) return NULL;
   out->device.reserved_bytes = plan->device.reserved_bytes > ran ? plan->device.reserved_bytes - ran : 0;
-  PLANC_TRY(planc_arena_copy(&out->arena, base->code, base->n_code, sizeof *code, (void *)&code));
-  for (int32_t c = 0; c < base->n_code; c++)
-    PLANC_TRY(planc_arena_strndup(&out->arena, code[c].algorithm, strlen(code[c].algorithm), &code[c].algorithm));
-  out->code = code;
-  out->n_code = base->n_code;
-  return NULL;
+  return planc_labels_copy(&out->arena, &base->code, &out->code);
 }
 
 static planc_status fill(const planc_update_options *options, const planc_latencies *latencies, made *m) {

@@ -160,6 +160,9 @@ struct planrt_backend {
 
 extern const planrt_backend planrt_host_backend;
 
+/* Whether this process has lost the backend's device: no call that it makes there will succeed. */
+bool planrt_backend_is_lost(const planrt_backend *backend);
+
 /* A plug-in is a shared object, libplanrt-NAME.so, with this function, which gives NULL when it was built for another
  * version of this interface. */
 enum { PLANRT_BACKEND_VERSION = 3 };

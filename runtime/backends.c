@@ -69,6 +69,13 @@ static planc_status no_plugin(const char *name) {
       name, name);
 }
 
+bool planrt_backend_is_lost(const planrt_backend *backend) {
+  int64_t total, left;
+  planc_status status = backend->memory ? backend->memory(&total, &left) : NULL;
+  planc_status_free(status);
+  return status != NULL;
+}
+
 planc_status planrt_backend_find(const char *name, const planrt_backend **out) {
   char path[PATH_MAX + 32];
   *out = &planrt_host_backend;

@@ -41,9 +41,25 @@ static bool stopped(const planrt_iterations *it) {
   return it->options->stop && *it->options->stop;
 }
 
+static planc_status run_apart(const planrt_iterations *it, planrt_resident *resident, planrt_span *spans) {
+  planrt_launch launch = {.step = {.learning_rate = 0.0}, .measured = true};
+  for (int32_t i = 0; i < it->session.trace->n_instances; i++) {
+    PLANC_TRY(it->before(it->user, i));
+    PLANC_TRY(planrt_resident_run_one(resident, i, &launch, spans));
+  }
+  return NULL;
+}
+
 static planc_status enqueue(const planrt_iterations *it, planrt_resident *resident, planrt_span *spans) {
   planrt_launch launch = {.step = {.learning_rate = 0.0}, .measured = true};
+  if (it->apart) return run_apart(it, resident, spans);
   return planrt_resident_enqueue(resident, 0, it->session.trace->n_instances, &launch, spans, NULL);
+}
+
+static planc_status run_first(const planrt_iterations *it, planrt_resident *resident) {
+  if (!it->before) return NULL;
+  PLANC_TRY(run_apart(it, resident, NULL));
+  return it->before(it->user, -1);
 }
 
 /* In lots, awaited one by one so that no queue runs ahead of the clock by more, and so large that the device hardly
@@ -64,6 +80,7 @@ static planc_status warm_up(const planrt_iterations *it, planrt_resident *reside
 planc_status planrt_iterations_time(planrt_iterations *it, planrt_resident *resident, bool *out_whole) {
   int32_t n = it->session.trace->n_instances, repetitions = it->options->repetitions, r;
   *out_whole = false;
+  PLANC_TRY(run_first(it, resident));
   PLANC_TRY(warm_up(it, resident));
   PLANC_TRY(enqueue(it, resident, NULL));
   for (r = 0; r < repetitions && !stopped(it); r++) PLANC_TRY(enqueue(it, resident, &it->spans[(int64_t)r * n]));

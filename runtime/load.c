@@ -144,7 +144,7 @@ static planc_status load_exec(loader *l, const planc_instr *instr, planrt_action
   call->workspace_bytes = instr->bytes;
   out->kind = PLANRT_CALL;
   out->call = call;
-  return planc_context(session->backend->prepare(session->device, call), "op %s", call->op->name);
+  return planc_context(session->backend->prepare(session->device, call), "op %s: %s", call->op->name, call->algorithm);
 }
 
 /* The user's side of a copy: in the body samples come and results leave, around it persistent buffers come from and go

@@ -56,6 +56,13 @@ typedef struct planrt_memory_taken {
   VEC(planrt_code_size) code;
 } planrt_memory_taken;
 
+/* What is about to run. */
+typedef struct planrt_trial {
+  int32_t pass;
+  const char *op, *algorithm; /* NULL: the pass's ops run back to back, or it is between two of them */
+  bool only;                  /* the op has no other algorithm left */
+} planrt_trial;
+
 typedef struct planrt_op_options {
   const planrt_backend *backend;
   const planc_graph *graph;
@@ -73,6 +80,13 @@ typedef struct planrt_op_options {
   void *user;
   /* Told of an algorithm that the library has and the device does not run: it is left out. Or NULL. */
   void (*refused)(void *user, const char *op, const char *algorithm, planc_status why);
+  /* Whether an algorithm is left out, untold, as long as its op has another. Or NULL. */
+  bool (*left_out)(void *user, const char *op, const char *algorithm);
+  /* Told what is about to run that no pass has survived yet: a process that comes to its end has then left word what it
+   * was at. Algorithms are told one by one as they are prepared, run for the first time with the pass's data, and run
+   * beside themselves. Or NULL. */
+  planc_status (*trying)(void *user, const planrt_trial *trial);
+  bool careful;               /* in the first pass all ops run apart, and all algorithms are told */
   planrt_memory_taken *taken; /* raised by what is prepared; or NULL */
 } planrt_op_options;
 
@@ -87,6 +101,9 @@ int32_t planrt_shortlist(planrt_variant *variants, int32_t count, int32_t most);
  * with the second, and so on; in each, iterations run back to back and the last ones are timed. An algorithm that
  * cannot be run is left out, as long as its op has another. DEVICE when an iteration does not fit the memory. */
 planc_status planrt_measure_ops(const planrt_op_options *options);
+/* Prepares what the passes up to `first_pass` (-1: all of them) have run and measures nothing: the device then has
+ * taken what it had taken after them, and `taken` has it in loaded_bytes alone. */
+planc_status planrt_prepare_again(const planrt_op_options *options);
 
 typedef struct planrt_run_costs {
   int64_t launch_ns;    /* the host's time to enqueue an op, the mean over an iteration's */

@@ -29,7 +29,8 @@ planrt_statistic planrt_statistic_of(int64_t *times, int32_t n) {
 typedef struct candidates {
   int32_t count;
   const planrt_variant *variants;
-  bool *refused; /* by variant: it cannot be run */
+  bool *refused; /* by variant: it cannot be run, or is left out */
+  int32_t runs;  /* the one that is prepared */
 } candidates;
 
 typedef struct bench {
@@ -40,6 +41,9 @@ typedef struct bench {
   int64_t workspace_bytes; /* the largest of all */
   int32_t n_passes;
   planrt_choice *choices;
+  int32_t pass; /* that runs */
+  bool again;   /* passes are prepared that have been measured: nobody is told */
+  bool stopped; /* while it was prepared */
 } bench;
 
 static const planc_trace *trace_of(const bench *b) {
@@ -59,6 +63,17 @@ static planc_status keep_candidates(bench *b, const planrt_variant *found, int32
   return NULL;
 }
 
+/* Not where that would leave nothing. */
+static void leave_out(const bench *b, const char *op, candidates *of) {
+  const planrt_op_options *options = b->options;
+  int32_t n = 0;
+  for (int32_t v = 0; options->left_out && v < of->count; v++) {
+    of->refused[v] = options->left_out(options->user, op, of->variants[v].algorithm);
+    n += of->refused[v];
+  }
+  if (n == of->count) memset(of->refused, 0, (size_t)n * sizeof *of->refused);
+}
+
 static planc_status find_on(bench *b, planrt_device *device, planrt_variant *found) {
   const planc_trace *trace = trace_of(b);
   void **nowhere;
@@ -70,6 +85,7 @@ static planc_status find_on(bench *b, planrt_device *device, planrt_variant *fou
     PLANC_TRY(planrt_call_make(&b->memory, trace, i, nowhere, &call));
     PLANC_TRY(planc_context(b->options->backend->variants(device, &call, found, &count), "op %s", call.op->name));
     PLANC_TRY(keep_candidates(b, found, planrt_shortlist(found, count, b->options->most), &b->ops[i]));
+    leave_out(b, call.op->name, &b->ops[i]);
   }
   return NULL;
 }
@@ -96,6 +112,48 @@ static planc_status set_up(bench *b) {
 static void tear_down(bench *b) {
   planrt_iterations_close(&b->iterations);
   planc_arena_free(&b->memory);
+}
+
+/* --- Telling ---------------------------------------------------------------------------------------------------- */
+
+static bool is_stopped(const bench *b) {
+  return b->options->stop && *b->options->stop;
+}
+
+static bool is_careful(const bench *b) {
+  return b->options->careful && b->pass == b->options->first_pass;
+}
+
+static bool is_only(const candidates *of) {
+  int32_t left = 0;
+  for (int32_t v = 0; v < of->count; v++) left += !of->refused[v];
+  return left <= 1;
+}
+
+/* An algorithm of a pass before has been survived. */
+static planc_status tell_trial(void *user, int32_t instance) {
+  const bench *b = user;
+  const planrt_op_options *options = b->options;
+  planrt_trial trial = {.pass = b->pass};
+  if (!options->trying || b->again) return NULL;
+  if (instance >= 0 && (is_careful(b) || b->ops[instance].runs >= b->pass)) {
+    const candidates *of = &b->ops[instance];
+    trial.op = planc_trace_op(trace_of(b), instance)->name;
+    trial.algorithm = of->variants[of->runs].algorithm;
+    trial.only = is_only(of);
+  }
+  return options->trying(options->user, &trial);
+}
+
+/* Preparing all ops takes a while: who stops does not wait for the end of it. */
+static planc_status before_preparing(void *user, int32_t instance, const char *algorithm) {
+  bench *b = user;
+  candidates *of = &b->ops[instance];
+  b->stopped = is_stopped(b);
+  if (b->stopped) return planc_error(PLANC_INTERNAL, "stopped");
+  of->runs = 0;
+  while (of->variants[of->runs].algorithm != algorithm) of->runs++;
+  return tell_trial(b, instance);
 }
 
 /* --- Busy share ------------------------------------------------------------------------------------------------- */
@@ -131,7 +189,10 @@ static planc_status keep_times(bench *b, planrt_resident *resident, int32_t pass
     planrt_op_time time = {.op = trace->instances[i].op,
                            .variant = b->ops[i].variants[pass],
                            .time = planrt_iterations_statistic(&b->iterations, i)};
-    if (is_parallel(b)) PLANC_TRY(measure_busy(resident, i, time.time.median_ns, &time.busy_ppm));
+    if (is_parallel(b)) {
+      PLANC_TRY(tell_trial(b, i));
+      PLANC_TRY(measure_busy(resident, i, time.time.median_ns, &time.busy_ppm));
+    }
     VEC_PUSH(out, time);
   }
   return NULL;
@@ -157,7 +218,7 @@ static bool run_instead(void *user, int32_t instance, planc_status why, planrt_c
   while (from->variants[v].algorithm != choice->algorithm) v++;
   from->refused[v] = true;
   const char *op = planc_trace_op(trace_of(b), instance)->name;
-  if (b->options->refused) b->options->refused(b->options->user, op, choice->algorithm, why);
+  if (b->options->refused && !b->again) b->options->refused(b->options->user, op, choice->algorithm, why);
   return choose(from, v, choice);
 }
 
@@ -165,6 +226,7 @@ static bool run_instead(void *user, int32_t instance, planc_status why, planrt_c
 static planc_status count_code(void *user, const char *algorithm, int64_t bytes) {
   planrt_memory_taken *taken = ((const bench *)user)->options->taken;
   taken->loaded_bytes += bytes;
+  if (((const bench *)user)->again) return NULL;
   for (int64_t c = 0; c < taken->code.len; c++) {
     if (strcmp(taken->code.data[c].algorithm, algorithm) != 0) continue;
     taken->code.data[c].bytes += bytes;
@@ -202,38 +264,52 @@ static planc_status run_on(bench *b, planrt_resident *resident, int32_t pass, pl
   return options->passed(options->user, &measured);
 }
 
-/* Runs pass `pass`, in which every op has its algorithm of that number, or its last. */
-static planc_status run_pass(bench *b, int32_t pass, planrt_op_times *out) {
+/* Prepares pass `pass`, in which every op has its algorithm of that number, or its last. NULL in *out where that was
+ * stopped. */
+static planc_status prepare_pass(bench *b, int32_t pass, planrt_resident **out) {
   const planrt_op_options *options = b->options;
   const planc_trace *trace = trace_of(b);
-  if (options->progress) options->progress(options->user, pass, b->n_passes);
+  *out = NULL;
+  b->pass = pass;
   for (int32_t i = 0; i < trace->n_instances; i++)
     choose(&b->ops[i], pass < b->ops[i].count ? pass : b->ops[i].count - 1, &b->choices[i]);
-  planrt_resident *resident;
   planrt_resident_options how = {.backend = options->backend,
                                  .trace = trace,
                                  .choices = b->choices,
                                  .deterministic = options->deterministic,
                                  .workspace_bytes = b->workspace_bytes,
                                  .instead = run_instead,
+                                 .preparing = before_preparing,
                                  .loaded = options->taken ? count_code : NULL,
                                  .user = b};
   if (is_parallel(b)) how.streams = PLANRT_MAX_TOGETHER;
-  PLANC_TRY(planrt_resident_new(&how, &resident));
-  planc_status status = run_on(b, resident, pass, out);
+  planc_status status = planrt_resident_new(&how, out);
+  if (!b->stopped) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
+static planc_status run_pass(bench *b, int32_t pass) {
+  const planrt_op_options *options = b->options;
+  planrt_op_times times = {0};
+  planrt_resident *resident;
+  if (options->progress) options->progress(options->user, pass, b->n_passes);
+  PLANC_TRY(prepare_pass(b, pass, &resident));
+  if (!resident) return NULL;
+  b->iterations.before = options->trying ? tell_trial : NULL;
+  b->iterations.user = b;
+  b->iterations.apart = is_careful(b);
+  planc_status status = tell_trial(b, -1);
+  if (!status) status = run_on(b, resident, pass, &times);
   planrt_resident_free(resident);
+  VEC_FREE(&times);
   return status;
 }
 
 static planc_status run_passes(bench *b) {
-  const planrt_op_options *options = b->options;
   planc_status status = NULL;
-  for (int32_t pass = options->first_pass; !status && pass < b->n_passes && !(options->stop && *options->stop);
-       pass++) {
-    planrt_op_times times = {0};
-    status = run_pass(b, pass, &times);
-    VEC_FREE(&times);
-  }
+  for (int32_t pass = b->options->first_pass; !status && pass < b->n_passes && !is_stopped(b); pass++)
+    status = run_pass(b, pass);
   return status;
 }
 
@@ -241,6 +317,27 @@ planc_status planrt_measure_ops(const planrt_op_options *options) {
   bench b = {.options = options};
   planc_status status = set_up(&b);
   if (!status) status = run_passes(&b);
+  tear_down(&b);
+  return planc_context(status, "batch %lld", (long long)options->batch);
+}
+
+static planc_status prepare_passes(bench *b) {
+  int32_t n = b->options->first_pass;
+  planc_status status = NULL;
+  if (n < 0) n = b->n_passes;
+  for (int32_t pass = 0; !status && pass < n && !is_stopped(b); pass++) {
+    planrt_resident *resident;
+    if (b->options->progress) b->options->progress(b->options->user, pass, n);
+    status = prepare_pass(b, pass, &resident);
+    if (!status) planrt_resident_free(resident);
+  }
+  return status;
+}
+
+planc_status planrt_prepare_again(const planrt_op_options *options) {
+  bench b = {.options = options, .again = true};
+  planc_status status = set_up(&b);
+  if (!status) status = prepare_passes(&b);
   tear_down(&b);
   return planc_context(status, "batch %lld", (long long)options->batch);
 }

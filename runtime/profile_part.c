@@ -1,12 +1,15 @@
 /* What has been measured so far, in a file (profile_part.h). */
-#define _DEFAULT_SOURCE /* truncate */
+#define _DEFAULT_SOURCE /* ftruncate, pwrite */
 #include "runtime/profile_part.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/profile_head.h"
 #include "util/file.h"
 
 /* A run that began and measured nothing. */
@@ -17,46 +20,72 @@ static bool is_head_only(const char *text, size_t length) {
   return strncmp(text, ours, sizeof ours - 1) == 0 && !memchr(end + 1, '\n', length - (size_t)(end + 1 - text));
 }
 
-/* Reads the lines that are whole; one cut off by whatever ended the run before is measured again. *out_end is where
- * they end. */
-static planc_status read_pieces(const planrt_kept *kept, const char *head, char *text, size_t length, size_t *out_end) {
-  *out_end = 0;
+/* Reads the lines that are whole; one cut off by whatever ended the run before is measured again. */
+static planc_status read_pieces(planrt_kept *kept, const cJSON *head, char *text, size_t length) {
   if (is_head_only(text, length)) return NULL;
-  if (!memchr(text, '\n', length)) return planc_error(PLANC_STALE, "%s: is no part of a profile", kept->path);
+  if (!memchr(text, '\n', length))
+    return planc_error(PLANC_STALE, "%s: is no part of a profile; remove it to start anew", kept->path);
   for (char *line = text, *end; (end = memchr(line, '\n', length - (size_t)(line - text))); line = end + 1) {
     *end = 0;
     if (line == text) {
-      if (strcmp(line, head) != 0)
-        return planc_error(PLANC_STALE,
-                           "%s: left by a run on another machine, graph or with other options; remove it to start anew",
-                           kept->path);
+      PLANC_TRY(planc_context(planrt_profile_head_check(line, head), "%s", kept->path));
     } else {
       cJSON *piece = cJSON_Parse(line);
       if (!piece) return planc_error(PLANC_BAD_INPUT, "%s: damaged; remove it to start anew", kept->path);
       cJSON_AddItemToArray(kept->pieces, piece);
     }
-    *out_end = (size_t)(end + 1 - text);
+    kept->end = end + 1 - text;
   }
   return NULL;
 }
 
-static planc_status open_file(planrt_kept *kept, const char *head) {
-  enum { LIMIT = 1 << 30 };
-  char *text;
-  size_t length, end = 0;
-  if (access(kept->path, F_OK) == 0) {
-    PLANC_TRY(planc_file_read(kept->path, LIMIT, &text, &length));
-    planc_status status = read_pieces(kept, head, text, length, &end);
-    free(text);
-    PLANC_TRY(status);
-    if (truncate(kept->path, (off_t)end) != 0) return planc_error(PLANC_IO, "%s: %s", kept->path, strerror(errno));
-  }
-  kept->file = fopen(kept->path, "a");
-  if (kept->file && (end > 0 || fprintf(kept->file, "%s\n", head) > 0) && fflush(kept->file) == 0) return NULL;
+static planc_status fail(const planrt_kept *kept) {
   return planc_error(PLANC_IO, "%s: %s", kept->path, strerror(errno));
 }
 
-planc_status planrt_kept_open(planrt_kept *kept, const char *output, const char *head) {
+static bool write_behind(const planrt_kept *kept, const char *text, size_t length) {
+  for (size_t done = 0; done < length;) {
+    ssize_t n = pwrite(kept->file, text + done, length - done, (off_t)kept->end + (off_t)done);
+    if (n < 0 && errno != EINTR) return false;
+    if (n > 0) done += (size_t)n;
+  }
+  return true;
+}
+
+/* Puts an object's line behind the pieces, in place of what is there. */
+static planc_status write_line(const planrt_kept *kept, const cJSON *object, int64_t *out_length) {
+  *out_length = 0;
+  if (kept->file < 0) return NULL;
+  char *line = object ? cJSON_PrintUnformatted(object) : NULL;
+  if (!line) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  size_t length = strlen(line);
+  line[length++] = '\n'; /* in place of the zero */
+  bool written = ftruncate(kept->file, (off_t)kept->end) == 0 && write_behind(kept, line, length);
+  cJSON_free(line);
+  *out_length = (int64_t)length;
+  return written ? NULL : fail(kept);
+}
+
+static planc_status open_file(planrt_kept *kept, const cJSON *head) {
+  enum { LIMIT = 1 << 30, MODE = 0666 };
+  char *text;
+  size_t length;
+  int64_t written = 0;
+  if (access(kept->path, F_OK) == 0) {
+    PLANC_TRY(planc_file_read(kept->path, LIMIT, &text, &length));
+    planc_status status = read_pieces(kept, head, text, length);
+    free(text);
+    PLANC_TRY(status);
+  }
+  kept->file = open(kept->path, O_WRONLY | O_CREAT | O_CLOEXEC, MODE);
+  if (kept->file < 0 || ftruncate(kept->file, (off_t)kept->end) != 0) return fail(kept);
+  if (kept->end == 0) PLANC_TRY(write_line(kept, head, &written));
+  kept->end += written;
+  return NULL;
+}
+
+planc_status planrt_kept_open(planrt_kept *kept, const char *output, const cJSON *head) {
+  kept->file = -1;
   kept->pieces = cJSON_CreateArray();
   if (!kept->pieces) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
   if (!output) return NULL;
@@ -68,24 +97,35 @@ planc_status planrt_kept_open(planrt_kept *kept, const char *output, const char 
 }
 
 planc_status planrt_kept_add(planrt_kept *kept, cJSON *piece) {
-  char *line = cJSON_PrintUnformatted(piece);
-  if (!piece || !line || !cJSON_AddItemToArray(kept->pieces, piece)) {
+  int64_t length;
+  planc_status status = write_line(kept, piece, &length);
+  if (status || !cJSON_AddItemToArray(kept->pieces, piece)) {
     cJSON_Delete(piece);
-    cJSON_free(line);
-    return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+    return status ? status : planc_error(PLANC_OUT_OF_MEMORY, "profile");
   }
-  bool written = !kept->file || (fprintf(kept->file, "%s\n", line) > 0 && fflush(kept->file) == 0);
-  cJSON_free(line);
-  return written ? NULL : planc_error(PLANC_IO, "%s: %s", kept->path, strerror(errno));
+  kept->end += length;
+  return NULL;
+}
+
+planc_status planrt_kept_mark(const planrt_kept *kept, const cJSON *mark, bool durable) {
+  int64_t length;
+  PLANC_TRY(write_line(kept, mark, &length));
+  return !durable || kept->file < 0 || fdatasync(kept->file) == 0 ? NULL : fail(kept);
+}
+
+void planrt_kept_unmark(const planrt_kept *kept) {
+  /* Without room for less there is nothing that could be done. */
+  if (kept->file >= 0 && ftruncate(kept->file, (off_t)kept->end) != 0) return;
 }
 
 planc_status planrt_kept_remove(const planrt_kept *kept) {
   if (!kept->path || unlink(kept->path) == 0) return NULL;
-  return planc_error(PLANC_IO, "%s: %s", kept->path, strerror(errno));
+  return fail(kept);
 }
 
 void planrt_kept_close(planrt_kept *kept) {
-  if (kept->file) fclose(kept->file);
+  if (kept->file >= 0) close(kept->file);
+  kept->file = -1;
   cJSON_Delete(kept->pieces);
   free(kept->path);
 }

@@ -1,24 +1,33 @@
 /* Pieces of a profile (profile_file.h) that outlive an interrupted run, in a file beside the output, OUTPUT.part: a
- * line that says what they belong to, then a line for each. */
+ * line that says what they belong to, then a line for each, then one for what the process is at, as long as it is at
+ * it. A process that came to its end there has left that line, and it counts as a piece from then on. */
 #ifndef PLANRT_PROFILE_PART_H
 #define PLANRT_PROFILE_PART_H
 
 #include <cjson/cJSON.h>
-#include <stdio.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "planc/status.h"
 
 typedef struct planrt_kept {
   char *path;    /* malloc'ed; NULL: in memory only */
-  FILE *file;    /* NULL before it is opened */
+  int file;      /* -1 where there is none */
+  int64_t end;   /* of the pieces in the file */
   cJSON *pieces; /* an array */
 } planrt_kept;
 
-/* Reads what a run that had the same `head` has left; a line that it did not end is dropped. `output` may be NULL.
- * STALE when the head was another, BAD_INPUT when a line is damaged. To be closed after a failure too. */
-planc_status planrt_kept_open(planrt_kept *kept, const char *output, const char *head);
-/* Takes the piece; NULL says that memory was short. */
+/* Reads what a run that had the same `head`, an object, has left; a line that it did not end is dropped. `output` may
+ * be NULL. STALE, saying what differs, when the head was another, BAD_INPUT when a line is damaged. To be closed after
+ * a failure too. */
+planc_status planrt_kept_open(planrt_kept *kept, const char *output, const cJSON *head);
+/* Takes the piece; NULL says that memory was short. What the process was at is over. */
 planc_status planrt_kept_add(planrt_kept *kept, cJSON *piece);
+/* Says what the process is at, in place of what it was at before; NULL says that memory was short. The end of the
+ * process leaves the line there; `durable`: that of the machine too. */
+planc_status planrt_kept_mark(const planrt_kept *kept, const cJSON *mark, bool durable);
+/* The process is at nothing. May be called in a signal handler. */
+void planrt_kept_unmark(const planrt_kept *kept);
 planc_status planrt_kept_remove(const planrt_kept *kept);
 void planrt_kept_close(planrt_kept *kept);
 

@@ -39,12 +39,14 @@ static planrt_op_time read_time(const cJSON *entry, int32_t op) {
 }
 
 /* Both are in the graph's order. */
-static void take_fastest(const planc_graph *graph, const cJSON *piece, planrt_op_time *best) {
+static void take_fastest(const planc_graph *graph, const cJSON *pieces, const cJSON *piece, planrt_op_time *best) {
   const cJSON *entry;
   int32_t o = 0;
   cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
     while (o < graph->n_ops && strcmp(graph->ops[o].name, get_string(entry, "op")) != 0) o++;
     if (o == graph->n_ops) return;
+    bool tried;
+    if (planrt_pieces_leave_out(pieces, graph->ops[o].name, get_string(entry, "algorithm"), &tried)) continue;
     planrt_op_time time = read_time(entry, o);
     if (!*best[o].variant.algorithm || is_better(&time, &best[o])) best[o] = time;
   }
@@ -55,7 +57,7 @@ planc_status planrt_pieces_fastest(const cJSON *pieces, const planc_graph *graph
   if (!best) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
   const cJSON *piece;
   cJSON_ArrayForEach(piece, pieces) {
-    if (planrt_piece_is_of_ops(piece, 0, batch)) take_fastest(graph, piece, best);
+    if (planrt_piece_is_of_ops(piece, 0, batch)) take_fastest(graph, pieces, piece, best);
   }
   planc_status status = VEC_RESERVE(out, graph->n_ops);
   for (int32_t o = 0; !status && o < graph->n_ops; o++)

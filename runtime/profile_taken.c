@@ -36,7 +36,7 @@ void planrt_piece_add_taken(cJSON *piece, const planrt_memory_taken *taken) {
     cJSON_AddNumberToObject(code, taken->code.data[c].algorithm, (double)taken->code.data[c].bytes);
 }
 
-/* By algorithm, over all pieces: of two sittings each has loaded what it ran. */
+/* By algorithm, over all pieces: none counts what the pieces before it have loaded, in whatever sitting. */
 static cJSON *sum_code(const cJSON *pieces) {
   cJSON *sum = cJSON_CreateObject();
   const cJSON *piece, *size;
@@ -55,6 +55,13 @@ static int64_t largest_in(const cJSON *code) {
     if (number_in(size) > (double)largest) largest = (int64_t)number_in(size);
   }
   return largest;
+}
+
+bool planrt_pieces_have_code(const cJSON *pieces) {
+  cJSON *code = sum_code(pieces);
+  bool have = largest_in(code) > 0;
+  cJSON_Delete(code);
+  return have;
 }
 
 /* With room for what a run has beyond a measurement: streams, events, a captured graph. */

@@ -55,16 +55,18 @@ static planc_status prepare_counted(planrt_resident *resident, const planrt_resi
   return status;
 }
 
+/* On a device that is lost every other choice would fail as well. */
 static planc_status prepare(planrt_resident *resident, const planrt_resident_options *options, int32_t instance,
                             planrt_call *call) {
   planrt_choice choice = options->choices[instance];
   for (;;) {
     call->algorithm = choice.algorithm;
     call->workspace_bytes = choice.workspace_bytes;
+    if (options->preparing) PLANC_TRY(options->preparing(options->user, instance, call->algorithm));
     planc_status status = prepare_counted(resident, options, call);
-    if (planc_status_code(status) != PLANC_DEVICE || !options->instead ||
+    if (planc_status_code(status) != PLANC_DEVICE || !options->instead || planrt_backend_is_lost(resident->backend) ||
         !options->instead(options->user, instance, status, &choice))
-      return planc_context(status, "op %s", call->op->name);
+      return planc_context(status, "op %s: %s", call->op->name, call->algorithm);
     planc_status_free(status);
   }
 }
@@ -193,10 +195,19 @@ planc_status planrt_resident_enqueue(planrt_resident *resident, int32_t first, i
                                      planrt_span *spans, uint64_t *digests) {
   for (int32_t i = first; i < first + n; i++) {
     if (!resident->calls[i]) continue;
-    PLANC_TRY(planc_context(run_instance(resident, i, launch, spans, digests), "op %s", resident->calls[i]->op->name));
+    PLANC_TRY(run_instance(resident, i, launch, spans, digests));
     PLANC_TRY(send_all(resident, i));
   }
   return NULL;
+}
+
+planc_status planrt_resident_run_one(planrt_resident *resident, int32_t i, const planrt_launch *launch,
+                                     planrt_span *spans) {
+  const planrt_call *call = resident->calls[i];
+  if (!call) return NULL;
+  planc_status status = planrt_resident_enqueue(resident, i, 1, launch, spans, NULL);
+  if (!status) status = planc_context(planrt_resident_synchronize(resident), "op %s", call->op->name);
+  return planc_context(status, "%s", call->algorithm);
 }
 
 planc_status planrt_resident_synchronize(planrt_resident *resident) {

@@ -157,6 +157,8 @@ typedef struct planrt_resident_options {
   /* Gives another choice for an instance whose own cannot be run on this device; false: there is none, and `why` ends
    * it all, as where this is NULL. */
   bool (*instead)(void *user, int32_t instance, planc_status why, planrt_choice *choice);
+  /* Told before an instance's call is prepared, which runs it once; a failure ends it all. Or NULL. */
+  planc_status (*preparing)(void *user, int32_t instance, const char *algorithm);
   /* Told how much more the device has taken since a call with an algorithm was prepared, whether that succeeded or not:
    * it keeps the code that has been loaded. Or NULL. */
   planc_status (*loaded)(void *user, const char *algorithm, int64_t bytes);
@@ -178,6 +180,9 @@ planc_status planrt_resident_bring(planrt_resident *resident, const planrt_sessi
 planc_status planrt_resident_enqueue(planrt_resident *resident, int32_t first, int32_t n, const planrt_launch *launch,
                                      planrt_span *spans, uint64_t *digests);
 planc_status planrt_resident_synchronize(planrt_resident *resident);
+/* Runs one instance and waits for its end: a failure is its own. */
+planc_status planrt_resident_run_one(planrt_resident *resident, int32_t i, const planrt_launch *launch,
+                                     planrt_span *spans);
 enum { PLANRT_MAX_TOGETHER = 8, PLANRT_MOST_TOGETHER = 64 << 20 };
 /* Runs an instance `times` times on each of the first `n` streams at once; *out_ns is how long all of it takes, 0 where
  * it was not run since its workspace is beyond PLANRT_MOST_TOGETHER. What it puts out is then undefined. */

@@ -187,7 +187,7 @@ planc_status planrt_cuda_prepare(planrt_device *device, planrt_call *call) {
   prepared->next = device->prepared;
   device->prepared = prepared;
   call->handle = prepared;
-  PLANC_TRY(planc_context(find(device, call, prepared), "%s", call->algorithm));
+  PLANC_TRY(find(device, call, prepared));
   return warm(device, call);
 }
 

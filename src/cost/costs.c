@@ -84,8 +84,8 @@ static planc_traffic traffic_of(const planc_profile *profile, const planc_graph 
                                 int64_t batch, int64_t bytes) {
   planc_traffic out = planc_traffic_of(profile, of->class_, bytes);
   out.cached = planc_reused_bytes(profile, graph, of->index, batch);
-  for (int32_t t = 0; t < profile->n_types; t++)
-    if (strcmp(profile->types[t].type, of->op->type) == 0) out.efficiency_ppm = profile->types[t].efficiency_ppm;
+  const planc_labelled *own = planc_labels_find(&profile->types, of->op->type);
+  if (own) out.efficiency_ppm = own->value;
   return out;
 }
 

@@ -2,6 +2,7 @@
 #ifndef PLANC_COST_PROFILE_H
 #define PLANC_COST_PROFILE_H
 
+#include "cost/labels.h"
 #include "cost/measured.h"
 #include "graph/optypes.h"
 #include "planc/cost.h"
@@ -25,12 +26,6 @@ typedef struct planc_compute {
 typedef struct planc_cache_rate {
   int64_t bytes, bytes_per_second;
 } planc_cache_rate;
-
-/* The share of the memory bandwidth that ops of one type reach, whatever their class. */
-typedef struct planc_type_rate {
-  const char *type;
-  int64_t efficiency_ppm;
-} planc_type_rate;
 
 /* How a family of matrix products runs: those of linear ops and the one inside each convolution algorithm. The last two
  * may be left out of a profile; their products then run as linear ones. */
@@ -68,12 +63,6 @@ typedef struct planc_load {
   planc_measured ops;
 } planc_load;
 
-/* What the device takes for an algorithm's code. */
-typedef struct planc_code_size {
-  const char *algorithm;
-  int64_t bytes;
-} planc_code_size;
-
 /* Where a constant comes from: a dotted path, or a section, and free text. */
 typedef struct planc_origin {
   const char *of, *text;
@@ -86,12 +75,10 @@ struct planc_profile {
   int64_t efficiency_ppm[PLANC_N_CLASSES]; /* share of the memory bandwidth reached, by class */
   planc_multiply multiply[PLANC_N_MULTIPLIES];
   planc_cache_rate cache;
-  int32_t n_types;
-  const planc_type_rate *types;
+  planc_labels types; /* share of the memory bandwidth that ops of a type reach, whatever their class, in ppm */
   planc_measured measured;
-  int32_t n_code;
-  const planc_code_size *code; /* by algorithm, ascending; none is listed: `reserved_bytes` has it all */
-  bool baselines_only;         /* costs have no other variants; never of a profile that was read */
+  planc_labels code;   /* bytes that an algorithm's takes; none is listed: `reserved_bytes` has it all */
+  bool baselines_only; /* costs have no other variants; never of a profile that was read */
   bool has_graph_hash;
   uint64_t graph_hash; /* of the graph whose ops are measured */
   int32_t n_origins, n_loads;

@@ -68,13 +68,14 @@ static void emit_rates(planc_emit *emit, const planc_profile *profile) {
   EMIT(emit, "},\n");
 }
 
-static void emit_code(planc_emit *emit, const planc_profile *profile) {
-  if (profile->n_code == 0) return;
-  EMIT(emit, "\"code\":{");
-  for (int32_t c = 0; c < profile->n_code; c++) {
-    if (c > 0) EMIT(emit, ",");
-    planc_emit_string(emit, profile->code[c].algorithm);
-    EMIT_INT(emit, ":", profile->code[c].bytes);
+static void emit_labels(planc_emit *emit, const char *section, const planc_labels *labels) {
+  if (labels->n == 0) return;
+  planc_emit_string(emit, section);
+  EMIT(emit, ":{");
+  for (int32_t i = 0; i < labels->n; i++) {
+    if (i > 0) EMIT(emit, ",");
+    planc_emit_string(emit, labels->of[i].label);
+    EMIT_INT(emit, ":", labels->of[i].value);
   }
   EMIT(emit, "},\n");
 }
@@ -83,17 +84,6 @@ static void emit_cache(planc_emit *emit, const planc_cache_rate *cache) {
   if (!cache->bytes) return;
   EMIT_INT(emit, "\"cache\":{\"bytes\":", cache->bytes);
   EMIT_INT(emit, ",\"bytes_per_second\":", cache->bytes_per_second);
-  EMIT(emit, "},\n");
-}
-
-static void emit_types(planc_emit *emit, const planc_profile *profile) {
-  if (profile->n_types == 0) return;
-  EMIT(emit, "\"types\":{");
-  for (int32_t t = 0; t < profile->n_types; t++) {
-    if (t > 0) EMIT(emit, ",");
-    planc_emit_string(emit, profile->types[t].type);
-    EMIT_INT(emit, ":", profile->types[t].efficiency_ppm);
-  }
   EMIT(emit, "},\n");
 }
 
@@ -112,9 +102,9 @@ void planc_profile_emit_head(planc_emit *emit, const planc_profile *profile, con
   emit_device(emit, &profile->device, name);
   emit_compute(emit, &profile->compute);
   emit_rates(emit, profile);
-  emit_code(emit, profile);
+  emit_labels(emit, "code", &profile->code);
   emit_cache(emit, &profile->cache);
-  emit_types(emit, profile);
+  emit_labels(emit, "types", &profile->types);
   EMIT(emit, "\"origin\":{");
   for (int32_t o = 0; o < profile->n_origins; o++) {
     if (!is_of_head(&profile->origins[o])) continue;

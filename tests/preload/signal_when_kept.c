@@ -25,7 +25,7 @@ static int count_passes(const char *path) {
   size_t room = 0;
   int n = 0;
   FILE *file = fopen(path, "r");
-  while (file && getline(&line, &room, file) > 0) n += strchr(line, '\n') && strstr(line, "\"pass\":");
+  while (file && getline(&line, &room, file) > 0) n += strchr(line, '\n') && strstr(line, "\"piece\":\"ops\"");
   if (file) fclose(file);
   free(line);
   return n;

@@ -46,6 +46,15 @@ def catches(process, number):
     return bool(caught >> (number - 1) & 1)
 
 
+def pieces_of(path, kind):
+    """Those that a profile has kept so far, in whole lines."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().split("\n")[1:-1]
+    return [json.loads(line) for line in lines if line.startswith(f'{{"piece":"{kind}"')]
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -559,10 +568,10 @@ class Emulated(Case):
 
     def test_a_profile_that_was_killed_goes_on(self):
         command = [graph("lenet-digits"), "--backend", "cuda", "--batches", "4,8", "-r", "1", "-o", self.path("p.json")]
-        emulated("planrun", "profile", *command, code=-signal.SIGKILL, SIGNAL_WHEN_KEPT=f"1:{int(signal.SIGKILL)}",
+        emulated("planrun", "profile", *command, "--warm-up", "1", code=-signal.SIGKILL,
+                 SIGNAL_WHEN_KEPT=f"1:{int(signal.SIGKILL)}",
                  LD_PRELOAD=os.path.join(BUILD, "preload/signal_when_kept.so"))
-        with open(self.path("p.json.part"), encoding="utf-8") as file:
-            first = json.loads(file.read().split("\n")[1])
+        first = pieces_of(self.path("p.json.part"), "ops")[0]
         self.assertEqual((first["batch"], first["pass"]), (4, 0))
         self.assertGreater(first["passes"], 1)
         self.assertIn("going on from", emulated("planrun", "profile", *command).stderr)
@@ -654,6 +663,113 @@ class Emulated(Case):
                     if nth == 1 and function != "cudaMallocHost":
                         self.assertNotEqual(done.returncode, 0)
                         self.assertRegex(done.stderr, r"planrun: .*(CUDA|cuDNN|cuBLASLt)")
+
+
+@unittest.skipUnless(HAS_EMULATED, "no emulated device")
+class EndedProfiles(Case):
+    """Profiles that come to their end at an algorithm, and go on without it."""
+
+    ENVIRONMENT = {"EMULATED_CUDA_MEMORY": 2 << 30}  # of less memory links are measured over less
+
+    @classmethod
+    def setUpClass(cls):
+        case = cls("setUp")
+        case.setUp()
+        cls.addClassCleanup(case.doCleanups)
+        cls.graph = case.path("g.yaml")
+        run("planc", "train", graph("lenet-digits"), "--precision", "tf32", "-o", cls.graph)
+        case.profile()
+        cls.whole, cls.variants = case.read("p.json"), case.found()
+
+    def command(self):
+        return ["planrun", "profile", self.graph, "--backend", "cuda", "--batches", "4", "-r", 1, "-o", self.path("p.json"),
+                "--warm-up", 1]
+
+    def profile(self, fault="", code=0):
+        return emulated(*self.command(), code=code, EMULATED_CUDA_FAULT=fault, **self.ENVIRONMENT).stderr
+
+    def until_it_is_whole(self, fault, most):
+        """The same command again and again; what was told by all that failed."""
+        told = []
+        while not os.path.exists(self.path("p.json")):
+            self.assertLessEqual(len(told), most)
+            told.append(self.profile(fault, code=None))
+        return told[:-1]
+
+    def found(self):
+        return {(op["op"], variant["algorithm"]) for op in self.read("p.json")["ops"] for variant in op["variants"]}
+
+    def of(self, engine):
+        return {pair for pair in self.variants if re.search(engine, pair[1])}
+
+    def trials(self):
+        return pieces_of(self.path("p.json.part"), "trying")
+
+    def test_an_algorithm_that_loses_the_device(self):
+        """At two ops, then it is left out everywhere. All else is as it is undisturbed, what the code takes included."""
+        ending = self.of("-e4:.*=0$")
+        self.assertEqual(len(ending), 3)
+        told = self.until_it_is_whole("sticky:1:convolution 4 0", 2)
+        self.assertEqual(len(told), 2)
+        self.assertEqual(self.found(), self.variants - ending)
+        profile = self.read("p.json")
+        self.assertEqual({(refusal["op"], refusal["algorithm"]) for refusal in profile["refused"]}, ending)
+        for text, refusal in zip(told, profile["refused"]):
+            self.assertIn("an illegal memory access was encountered", refusal["reason"])
+            self.assertIn(f"op {refusal['op']}: {refusal['algorithm']}: CUDA: ", text)
+            self.assertNotIn("cannot be run", text)
+        gone = {algorithm for _, algorithm in ending}
+        self.assertEqual(profile["code"], {name: size for name, size in self.whole["code"].items() if name not in gone})
+        self.assertEqual(profile["device"]["reserved_bytes"], self.whole["device"]["reserved_bytes"])
+
+    def test_a_pass_that_ended_with_its_ops_together(self):
+        """Of two ops the kernel runs as they are prepared and alone; the fifth time is in an iteration."""
+        told = self.until_it_is_whole("sticky:5:convolution 4 0 2", 4)
+        self.assertIn("the same command goes on with its ops one by one", told[0])
+        self.assertRegex(told[1], r"came to its end in pass \d of batch 4: the ops of that pass run one by one")
+        self.assertRegex(told[1], r"the same command goes on without cudnn-\S+-e4:")
+        gone = self.variants - self.found()
+        self.assertTrue(gone)
+        self.assertLessEqual(gone, self.of("-e4:.*=0$"))
+
+    def until_it_hangs(self):
+        program, *arguments = self.command()
+        environment = {"PLANRT_PLUGINS": EMULATED, "EMULATED_CUDA_FAULT": "hang:1:convolution 4 0", **self.ENVIRONMENT}
+        child = subprocess.Popen([os.path.join(BUILD, program), *map(str, arguments)], stderr=subprocess.DEVNULL,
+                                 env={**os.environ, **{key: str(value) for key, value in environment.items()}})
+        while not any("-e4:" in trial.get("algorithm", "") for trial in self.trials()):
+            self.assertIsNone(child.poll())
+            time.sleep(0.01)
+        return child
+
+    def test_who_interrupts_blames_nothing(self):
+        child = self.until_it_hangs()
+        while child.poll() is None:
+            child.send_signal(signal.SIGINT)
+            time.sleep(0.05)
+        self.assertEqual(child.returncode, -signal.SIGINT)
+        self.assertEqual(self.trials(), [])
+        self.profile()
+        self.assertEqual(self.found(), self.variants)
+        self.assertNotIn("refused", self.read("p.json"))
+
+    def test_an_algorithm_that_hangs_is_killed(self):
+        child = self.until_it_hangs()
+        child.send_signal(signal.SIGINT)  # as a watchdog does first
+        child.kill()
+        child.wait()
+        trial, = self.trials()
+        self.assertIn(f"op {trial['op']}: a run before came to its end at {trial['algorithm']}, which is left out", self.profile())
+        self.assertEqual(self.variants - self.found(), {(trial["op"], trial["algorithm"])})
+        refusal, = self.read("p.json")["refused"]
+        self.assertEqual(refusal, {"op": trial["op"], "algorithm": trial["algorithm"], "batch": 4,
+                                   "reason": "planrun came to its end while it ran"})
+
+    def test_the_only_algorithm_of_an_op_is_tried_again(self):
+        self.profile("sticky:12:kernel", code=6)
+        self.assertRegex(self.profile(), "op .*: a run before came to its end at cuda, and there is no other: ")
+        self.assertEqual(self.found(), self.variants)
+        self.assertNotIn("refused", self.read("p.json"))
 
 
 if __name__ == "__main__":

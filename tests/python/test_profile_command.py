@@ -117,6 +117,9 @@ class Profile(unittest.TestCase):
             if how == signal.SIGINT:
                 self.assertIn("interrupted; the same command goes on", told)
                 self.assertEqual(kept, text)
+                self.assertNotIn('"trying"', kept)
+            # What it was at when it was killed is not to be held against that here.
+            kept = "".join(line for line in kept.splitlines(True) if '"trying"' not in line)
             with open(self.part, "w", encoding="utf-8") as file:
                 file.write(kept + '{"piece":"ops","ba')  # as a crash leaves it
         pieces = [json.loads(line) for line in kept.splitlines()[1:]]
@@ -139,8 +142,16 @@ class Profile(unittest.TestCase):
     def test_other_ways_to_measure_do_not_go_on(self):
         command = [os.path.join(BUILD, "planrun"), "profile", GRAPH, "-o", self.output, "--batches", "8,16", "-r", "5"]
         self.profile_until(command, 1, signal.SIGKILL)
-        for options in (["-r", 4], ["-r", 5, "--most", 2], ["-r", 5, "--warm-up", 1]):
-            self.assertIn("remove it", self.profile("--batches", "8,16", *options, code=4).stderr)
+        for options, told in ((["-r", 4], "another --repetitions, which is 5 there and 4 here; give the same to go on"),
+                              (["-r", 5, "--most", 2], "another --most, which is 8 there and 2 here"),
+                              (["-r", 5, "--warm-up", 1], "another --warm-up, which is 0 there and 1 here"),
+                              (["-r", 5, "--link", "1GB/s"], "another --link, which is 0 there and 1000000000 here"),
+                              (["-r", 5, "--optimizer", "adam"], "another graph"),
+                              (["-r", 5, "--deterministic"], "--deterministic, which is not given there and given here")):
+            told_now = self.profile("--batches", "8,16", *options, code=4).stderr
+            self.assertIn(f"{self.part}: was measured with ", told_now)
+            self.assertIn(told, told_now)
+            self.assertIn("remove it to start anew", told_now)
 
     def test_most(self):
         self.profile("--batches", 8, "--repetitions", 1, "--most", 1, "--warm-up", 5)

@@ -158,17 +158,16 @@ END_TEST
 
 /* --- Every policy on random graphs ------------------------------------------------------------------------------- */
 
-static planc_profile *with_code(uint64_t seed, const planc_profile *read, planc_code_size code[4]) {
+static planc_profile *with_code(uint64_t seed, const planc_profile *read, planc_labelled code[4]) {
   static const char *const names[] = {"fft", "gemm", "implicit-gemm", "winograd"}; /* ascending */
   planc_profile *profile = malloc(sizeof *profile);
   ck_assert_ptr_nonnull(profile);
   *profile = *read;
   for (int k = 0; k < 4; k++) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
-    code[k] = (planc_code_size){names[k], (int64_t)(seed >> 40) % (k == 2 ? 3000 : 40000)};
+    code[k] = (planc_labelled){names[k], (int64_t)(seed >> 40) % (k == 2 ? 3000 : 40000)};
   }
-  profile->code = code;
-  profile->n_code = 4;
+  profile->code = (planc_labels){4, code};
   return profile;
 }
 
@@ -224,7 +223,7 @@ static void policy_is_right(planc_problem problem, const planc_profile *plain, c
 
 START_TEST(plans_of_random_graphs_are_right) {
   planc_profile *plain;
-  planc_code_size code[4];
+  planc_labelled code[4];
   planc_graph *random;
   randgraph_options options = {.max_ops = 16, .max_elements = _i % 4 == 1 ? 2048 : 0};
   ok(planc_profile_read("profiles/k40m.json", &plain));

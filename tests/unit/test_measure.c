@@ -2,6 +2,7 @@
  * time is judged. */
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -381,6 +382,147 @@ START_TEST(a_run_is_measured) {
 }
 END_TEST
 
+/* --- What may not be survived ----------------------------------------------------------------------------------- */
+
+/* The trial that was told last, and what has been prepared and launched under which. */
+static struct {
+  char op[64], algorithm[128]; /* empty: no algorithm was told */
+  int32_t n_named, n_only;
+  bool alone;        /* nothing was launched since the last time the device was waited for */
+  bool apart;        /* nothing ever ran beside something else */
+  const char *fails; /* an algorithm that cannot be prepared */
+  bool lost;         /* the device, with it */
+  int32_t n_refused;
+} told;
+
+static planc_status take_trial(void *user, const planrt_trial *trial) {
+  (void)user;
+  snprintf(told.op, sizeof told.op, "%s", trial->op ? trial->op : "");
+  snprintf(told.algorithm, sizeof told.algorithm, "%s", trial->op ? trial->algorithm : "");
+  told.n_named += trial->op != NULL;
+  told.n_only += trial->only;
+  return NULL;
+}
+
+static planc_status prepare_told(planrt_device *device, planrt_call *call) {
+  if (*told.op) {
+    ck_assert_str_eq(told.op, call->op->name);
+    ck_assert_str_eq(told.algorithm, call->algorithm);
+  }
+  if (told.fails && strcmp(call->algorithm, told.fails) == 0) return planc_error(PLANC_DEVICE, "an illegal address");
+  return planrt_host_backend.prepare(device, call);
+}
+
+static planc_status launch_told(planrt_device *device, int32_t stream, const planrt_call *call,
+                                const planrt_launch *launch, planrt_span *span) {
+  if (*told.op) {
+    ck_assert_str_eq(told.op, call->op->name);
+    ck_assert(told.alone);
+  }
+  told.apart = told.apart && told.alone;
+  told.alone = false;
+  return planrt_host_backend.launch(device, stream, call, launch, span);
+}
+
+static planc_status synchronize_told(planrt_device *device) {
+  told.alone = true;
+  return planrt_host_backend.synchronize(device);
+}
+
+static planc_status memory_told(int64_t *out_total, int64_t *out_free) {
+  *out_total = *out_free = 0;
+  return told.lost ? planc_error(PLANC_DEVICE, "an illegal address") : NULL;
+}
+
+static void count_refused(void *user, const char *op, const char *algorithm, planc_status why) {
+  (void)user, (void)op, (void)algorithm, (void)why;
+  told.n_refused++;
+}
+
+static planrt_backend telling(void) {
+  planrt_backend backend = planrt_host_backend;
+  backend.prepare = prepare_told;
+  backend.launch = launch_told;
+  backend.synchronize = synchronize_told;
+  backend.memory = memory_told;
+  memset(&told, 0, sizeof told);
+  told.alone = told.apart = true;
+  return backend;
+}
+
+/* Every algorithm is told before it is prepared and before it runs alone; with care nothing runs but alone. */
+START_TEST(what_is_tried_is_told) {
+  planc_graph *graph = net_graph();
+  planrt_backend backend = telling();
+  passes all = {0};
+  planrt_op_options options = options_of(&backend, graph, &all);
+  options.trying = take_trial;
+  options.careful = _i != 0;
+  options.most = _i != 0 ? 1 : 0;
+  ok(planrt_measure_ops(&options));
+  ck_assert_int_ge(told.n_named, 2 * all.times.len);
+  ck_assert_int_gt(told.n_only, 0);
+  ck_assert_int_eq(told.apart, options.careful);
+  VEC_FREE(&all.times);
+  planc_graph_free(graph);
+}
+END_TEST
+
+static bool leave_out_conv(void *user, const char *op, const char *algorithm) {
+  (void)user;
+  return strcmp(op, "c") == 0 && strcmp(algorithm, "dnnl-direct") == 0;
+}
+static bool leave_out_all(void *user, const char *op, const char *algorithm) {
+  (void)user, (void)op, (void)algorithm;
+  return true;
+}
+
+START_TEST(what_ended_a_process_is_left_out) {
+  planc_graph *graph = net_graph();
+  passes whole = {0}, some = {0}, none = {0};
+  planrt_op_options options = options_of(&planrt_host_backend, graph, &whole);
+  ok(planrt_measure_ops(&options));
+  options.user = &some;
+  options.left_out = leave_out_conv;
+  ok(planrt_measure_ops(&options));
+  ck_assert_int_eq(some.times.len, whole.times.len - 1);
+  for (int64_t i = 0; i < some.times.len; i++)
+    ck_assert(!leave_out_conv(NULL, graph->ops[some.times.data[i].op].name, some.times.data[i].variant.algorithm));
+  options.user = &none;
+  options.left_out = leave_out_all; /* no op is left with none */
+  ok(planrt_measure_ops(&options));
+  ck_assert_int_eq(none.times.len, whole.times.len);
+  VEC_FREE(&whole.times);
+  VEC_FREE(&some.times);
+  VEC_FREE(&none.times);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* An algorithm that cannot be run is refused; one that loses the device ends it all, and the error names it. */
+START_TEST(a_lost_device_is_no_refusal) {
+  planc_graph *graph = net_graph();
+  planrt_backend backend = telling();
+  passes all = {0};
+  planrt_op_options options = options_of(&backend, graph, &all);
+  options.refused = count_refused;
+  told.fails = "dnnl-direct";
+  told.lost = _i != 0;
+  planc_status status = planrt_measure_ops(&options);
+  if (told.lost) {
+    ck_assert_int_eq(planc_status_code(status), PLANC_DEVICE);
+    ck_assert_int_eq(told.n_refused, 0);
+    ck_assert_ptr_nonnull(strstr(planc_status_message(status), ": dnnl-direct: an illegal address"));
+    planc_status_free(status);
+  } else {
+    ok(status);
+    ck_assert_int_gt(told.n_refused, 0);
+  }
+  VEC_FREE(&all.times);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* --- Which are measured ----------------------------------------------------------------------------------------- */
 
 static bool has(const planrt_variant *variants, int32_t n, const char *algorithm) {
@@ -575,6 +717,46 @@ START_TEST(passes_are_merged) {
 }
 END_TEST
 
+/* An algorithm that ended a process at an op is no variant of it, and is told as refused; one that did so at two ops is
+ * none of any. Without an algorithm, or where there was no other, nothing is left out and the pass is run with care. */
+START_TEST(ends_of_processes_are_pieces) {
+  static const planrt_trial trials[] = {
+      {.pass = 1, .op = "c", .algorithm = "dnnl-direct"}, {.pass = 2}, {.op = "r", .algorithm = "host", .only = true}};
+  planc_graph *graph = net_graph();
+  cJSON *pieces = cJSON_CreateArray(), *tree;
+  bool tried;
+  add_ops(pieces, graph, 0, 4);
+  add_links(pieces);
+  for (int t = 0; t < 3; t++) cJSON_AddItemToArray(pieces, planrt_piece_of_trial(0, 4, &trials[t]));
+  ck_assert(planrt_pieces_leave_out(pieces, "c", "dnnl-direct", &tried) && tried);
+  ck_assert(!planrt_pieces_leave_out(pieces, "z", "dnnl-direct", &tried));
+  ck_assert(!planrt_pieces_leave_out(pieces, "r", "host", &tried));
+  ck_assert(planrt_pieces_ended_in(pieces, 0, 4, 2) && planrt_pieces_ended_in(pieces, 0, 4, 0));
+  ck_assert(!planrt_pieces_ended_in(pieces, 0, 4, 1) && !planrt_pieces_ended_in(pieces, 0, 8, 2));
+  planrt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+  ok(planrt_profile_compose(&head, graph, pieces, &tree));
+  planc_profile_free(parse(tree));
+  const cJSON *refused = cJSON_GetObjectItem(tree, "refused"), *op, *variant;
+  ck_assert_int_eq(cJSON_GetArraySize(refused), 1);
+  ck_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(refused, 0), "op")), "c");
+  int32_t n_direct = 0;
+  cJSON_ArrayForEach(op, cJSON_GetObjectItem(tree, "ops")) {
+    cJSON_ArrayForEach(variant, cJSON_GetObjectItem(op, "variants")) {
+      bool direct = strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(variant, "algorithm")), "dnnl-direct") == 0;
+      ck_assert(!direct || strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(op, "op")), "c") != 0);
+      n_direct += direct;
+    }
+  }
+  ck_assert_int_gt(n_direct, 0);
+  cJSON_AddItemToArray(pieces,
+                       planrt_piece_of_trial(0, 4, &(planrt_trial){.op = "c.wgrad", .algorithm = "dnnl-direct"}));
+  ck_assert(planrt_pieces_leave_out(pieces, "z", "dnnl-direct", &tried) && !tried);
+  cJSON_Delete(tree);
+  cJSON_Delete(pieces);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* With one point the line gives many workspaces wrongly; afterwards every batch has the backend's. */
 START_TEST(workspaces_are_exact_at_every_batch) {
   enum { MOST = 24 };
@@ -660,6 +842,10 @@ int main(void) {
   tcase_add_test(c, iterations_run_back_to_back);
   tcase_add_test(c, what_there_is_is_asked_without_the_device);
   tcase_add_test(c, a_run_is_measured);
+  tcase_add_loop_test(c, what_is_tried_is_told, 0, 2);
+  tcase_add_test(c, what_ended_a_process_is_left_out);
+  tcase_add_loop_test(c, a_lost_device_is_no_refusal, 0, 2);
+  tcase_add_test(c, ends_of_processes_are_pieces);
   tcase_add_test(c, the_best_are_kept);
   tcase_add_test(c, equals_that_are_deterministic_are_kept);
   tcase_add_test(c, passes_are_merged);

@@ -81,6 +81,8 @@ static const struct {
     {"\"planc-profile\": 1,", "\"planc-profile\": 1, \"code\": {},", "f: code: must not be empty"},
     {"\"planc-profile\": 1,", "\"planc-profile\": 1, \"code\": {\"fft\": -1},",
      "f: code.fft: is -1, must be at least 0"},
+    {"\"planc-profile\": 1,", "\"planc-profile\": 1, \"code\": {\"fft\": 9007199254740991, \"gemm\": 1},",
+     "f: code: the sum is beyond 2^53"},
     {"\"planc-profile\": 1,", "\"planc-profile\": 1, \"code\": {\"fft\": 1, \"a\": 2, \"fft\": 1},",
      "f: code: the key fft stands twice"},
     {"\"planc-profile\": 1,", "\"planc-profile\": 1, \"code\": {\"f t\": 1},",
@@ -136,9 +138,9 @@ static const struct {
     {"\"origin\": {", "\"types\": [], \"origin\": {", "f: types: must be an object"},
     {"\"origin\": {", "\"types\": {\"relu\": 1000001}, \"origin\": {",
      "f: types.relu: is 1000001, must be at most 1000000"},
-    {"\"origin\": {", "\"types\": {\"relu\": 1, \"relu\": 2}, \"origin\": {", "f: types.relu: the key stands twice"},
+    {"\"origin\": {", "\"types\": {\"relu\": 1, \"relu\": 2}, \"origin\": {", "f: types: the key relu stands twice"},
     {"\"origin\": {", "\"types\": {\"re lu\": 1}, \"origin\": {",
-     "f: types.re lu: must be printable ASCII without spaces, quotes and backslashes"},
+     "f: types.re lu: the key must be printable ASCII without spaces, quotes and backslashes"},
     {"\"device\": \"made up", "\"divice\": \"made up", "f: origin.divice: names nothing in this file"},
     {"\"device\": \"made up", "\"device.\": \"made up", "f: origin.device.: names nothing in this file"},
     {"\"device\": \"made up for tests\"", "\"device\": \"\"", "f: origin.device: must not be empty"},
@@ -271,10 +273,10 @@ START_TEST(optional_constants_are_read_and_printed) {
   for (int turn = 0; turn < 2; turn++) {
     ck_assert_int_eq(profile->cache.bytes, 5);
     ck_assert_int_eq(profile->cache.bytes_per_second, 6);
-    ck_assert_int_eq(profile->n_types, 2);
+    ck_assert_int_eq(profile->types.n, 2);
     ck_assert_int_eq(profile->compute.sustained_ppm, 9);
-    ck_assert_str_eq(profile->types[1].type, "aten.mul");
-    ck_assert_int_eq(profile->types[1].efficiency_ppm, 8);
+    ck_assert_str_eq(profile->types.of[0].label, "aten.mul"); /* ascending */
+    ck_assert_int_eq(profile->types.of[0].value, 8);
     const planc_multiply *batched = &profile->multiply[PLANC_MULTIPLY_BATCHED];
     ck_assert_int_eq(batched->depth_overhead, 3);
     ck_assert_int_eq(batched->small_tile, 4);

@@ -427,13 +427,12 @@ END_TEST
 
 /* The profile's part of what a plan reserves stays apart from the code of the plan's algorithms. */
 START_TEST(code_stays_with_its_algorithms) {
-  static const planc_code_size code[] = {{"default", 4096}, {"gemm", 70000}, {"implicit-gemm", 30000}};
+  static const planc_labelled code[] = {{"default", 4096}, {"gemm", 70000}, {"implicit-gemm", 30000}};
   planc_graph *graph;
   ok(randgraph_make(1, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
   planc_profile with = *k40m;
   with.device.reserved_bytes = 12345;
-  with.code = code;
-  with.n_code = 3;
+  with.code = (planc_labels){3, code};
   planc_problem problem = problem_of(graph, &with, 64);
   planc_plan *plan = plan_of(&problem, "none"), *next;
   ck_assert_int_ge(plan->device.reserved_bytes, 12345 + 4096);

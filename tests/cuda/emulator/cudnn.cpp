@@ -84,10 +84,15 @@ cudnnStatus_t workspace_of(const Descriptor &pack, int64_t bytes, Operand *out) 
   return refuse(CUDNN_STATUS_BAD_PARAM, "memory");
 }
 
-/* A kernel for each direction; loaded when it runs first. */
+/* There is one for each direction. */
+std::string kernel_of(const Method &method, Direction direction) {
+  return method.kernel + " " + std::to_string(static_cast<int>(direction));
+}
+
+/* They are loaded when they run first. */
 bool load_kernels(const Method &method, Direction direction) {
   constexpr int64_t transform_bytes = int64_t{300} << 20;
-  return load_code(method.kernel + " " + std::to_string(static_cast<int>(direction)), method.code_bytes) &&
+  return load_code(kernel_of(method, direction), method.code_bytes) &&
          (!method.transforms || load_code("transform", transform_bytes));
 }
 
@@ -153,7 +158,7 @@ cudnnStatus_t execute(Call &call, Stream &stream, const Descriptor &plan, const 
     convolve(conv, method.order, method.tf32, x.at, w.at, y.at, draw);
     if (space.bytes > 0) memset(space.at, 0x7f, static_cast<size_t>(space.bytes));
   };
-  return submit(call, stream, Work{"convolution", {work}, Kind::kernel}) == cudaSuccess
+  return submit(call, stream, Work{kernel_of(method, names.direction), {work}, Kind::kernel}) == cudaSuccess
              ? CUDNN_STATUS_SUCCESS
              : refuse(CUDNN_STATUS_EXECUTION_FAILED_CUDART, "the stream did not take it");
 }

@@ -41,6 +41,8 @@ struct State {
       const char *colon = strchr(fault, ':');
       settings.fault = colon == nullptr ? fault : std::string(fault, colon);
       settings.fault_at = colon == nullptr ? 1 : atoll(colon + 1);
+      const char *name = colon == nullptr ? nullptr : strchr(colon + 1, ':');
+      settings.fault_in = name == nullptr ? "" : name + 1;
     }
     fail_in = settings.fail_at;
     random = settings.seed;

@@ -20,7 +20,10 @@
  *   EMULATED_CUDA_FAULT=K:N   the N-th kernel to run, by whatever library, goes wrong as K says: `hang` never ends,
  *                             `die` kills the process (SIGKILL), `corrupt` flips a bit of what it puts out (where it
  *                             puts out nothing, the next one's), `sticky` ends the context with an illegal address:
- *                             every later call fails, and nothing that is enqueued is done
+ *                             every later call fails, and nothing that is enqueued is done. K:N:NAME counts kernels
+ *                             only whose name begins with NAME: `convolution E V D` is that of cuDNN's engine E with
+ *                             its first knob at V, forward (D = 0), by data (1) or by filter (2); `matrix product` is
+ *                             cuBLASLt's, and `kernel` any other
  *   EMULATED_CUDNN_CUDA=V     the CUDA that cuDNN is made for
  *   EMULATED_CUDNN_FAILS=E    plans of cuDNN's engine E can be made, and fail when they are executed
  *   EMULATED_CUDA_PROTECT=1   host code that touches device memory faults

@@ -54,8 +54,9 @@ bool hangs() {
   return hanging;
 }
 
-void run_kernel(const std::function<void()> &step) {
+void run_kernel(const std::string &name, const std::function<void()> &step) {
   static int64_t left = settings().fault_at;
+  if (name.rfind(settings().fault_in, 0) != 0) return step();
   if (left <= 0 || --left > 0) return step();
   const std::string &fault = settings().fault;
   if (fault == "hang") hang();

@@ -28,6 +28,7 @@ struct Settings {
   bool protect = false, strict = false;
   int64_t engine_that_fails = -1;  // of cuDNN
   std::string fault;               // kind of the kernel that goes wrong
+  std::string fault_in;            // how its name begins
   int64_t fault_at = 0;
 };
 const Settings &settings();
@@ -214,7 +215,7 @@ void stop_device();
 /* --- Faults (faults.cpp) --------------------------------------------------------------------------------------- */
 
 /* Does a step of a kernel, unless it is the one that goes wrong. Without the mutex. */
-void run_kernel(const std::function<void()> &step);
+void run_kernel(const std::string &name, const std::function<void()> &step);
 /* Whether a kernel hangs. */
 bool hangs();
 

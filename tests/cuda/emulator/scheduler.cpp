@@ -142,7 +142,7 @@ bool run(std::unique_lock<std::mutex> &lock, Task &task) {
   const std::function<void()> &step = work->steps[task.step++];
   lock.unlock();
   if (work->kind == Kind::kernel)
-    run_kernel(step);
+    run_kernel(work->what, step);
   else
     step();
   lock.lock();

@@ -1,0 +1,250 @@
+/* `planrun profile`: measures what the pieces that are kept lack (cmd_profile.h), and before each trial of an algorithm
+ * leaves word of it, for the case that the process does not survive that. */
+#include <stdio.h>
+
+#include "runtime/cmd_profile.h"
+#include "runtime/profile_json.h"
+#include "runtime/profile_taken.h"
+#include "util/progress.h"
+
+enum { PERCENT = 10000, MS = 1000000 };
+
+typedef struct measuring {
+  planrt_profiling *p;
+  int64_t load_ppm, batch;   /* that are measured now */
+  planrt_memory_taken taken; /* its code is the pass's, its `loaded_bytes` the process's */
+  cJSON *refused;            /* algorithms in the pass that runs: an array, or NULL */
+  cJSON *trial;              /* what is tried now, or NULL */
+  char doing[64];
+} measuring;
+
+/* --- Trials ----------------------------------------------------------------------------------------------------- */
+
+/* A pass is on the disk before it begins. Its ops are in the file only, which outlives the process and costs little. */
+static planc_status leave_word(void *user, const planrt_trial *trial) {
+  measuring *m = user;
+  bool begins = !m->trial;
+  cJSON_Delete(m->trial);
+  m->trial = planrt_piece_of_trial(m->load_ppm, m->batch, trial);
+  return planrt_kept_mark(m->p->kept, m->trial, begins);
+}
+
+static void end_trial(measuring *m) {
+  cJSON_Delete(m->trial);
+  m->trial = NULL;
+}
+
+/* A failure leaves word only where it is the device's, at an algorithm that is tried or with the device lost. */
+static planc_status end_with(const measuring *m, planc_status failure) {
+  const planrt_profiling *p = m->p;
+  bool device = planc_status_code(failure) == PLANC_DEVICE && m->trial;
+  if (!device || (!planrt_trial_has_algorithm(m->trial) && !planrt_backend_is_lost(p->backend))) {
+    planrt_kept_unmark(p->kept);
+    return failure;
+  }
+  cJSON_AddStringToObject(m->trial, "reason", planc_status_message(failure));
+  planc_status unkept = planrt_kept_mark(p->kept, m->trial, true);
+  if (!unkept && p->kept->path) {
+    fprintf(stderr, "planrun: note: failed in pass %lld; the same command goes on ",
+            (long long)get_int(m->trial, "pass") + 1);
+    if (planrt_trial_has_algorithm(m->trial))
+      fprintf(stderr, "without %s\n", get_string(m->trial, "algorithm"));
+    else
+      fprintf(stderr, "with its ops one by one\n");
+  }
+  planc_status_free(unkept);
+  return failure;
+}
+
+/* What processes before have left. */
+static void tell_trials(const cJSON *pieces) {
+  const cJSON *piece;
+  cJSON_ArrayForEach(piece, pieces) {
+    if (!planrt_piece_is_trial(piece)) continue;
+    const char *op = get_string(piece, "op"), *algorithm = get_string(piece, "algorithm");
+    const char *reason = get_string(piece, "reason");
+    fprintf(stderr, "planrun: note: ");
+    if (!*algorithm)
+      fprintf(stderr, "a run before came to its end in pass %lld of batch %lld: the ops of that pass run one by one",
+              (long long)get_int(piece, "pass") + 1, (long long)get_int(piece, "batch"));
+    else if (planrt_trial_has_algorithm(piece))
+      fprintf(stderr, "op %s: a run before came to its end at %s, which is left out", op, algorithm);
+    else
+      fprintf(stderr, "op %s: a run before came to its end at %s, and there is no other", op, algorithm);
+    fprintf(stderr, "%s%s\n", *reason ? ": " : "", reason);
+  }
+}
+
+/* --- Passes ----------------------------------------------------------------------------------------------------- */
+
+static void add_refusal(measuring *m, const char *op, const char *algorithm, const char *why) {
+  cJSON *refusal = cJSON_CreateObject();
+  if (!m->refused) m->refused = cJSON_CreateArray();
+  cJSON_AddStringToObject(refusal, "op", op);
+  cJSON_AddStringToObject(refusal, "algorithm", algorithm);
+  cJSON_AddNumberToObject(refusal, "batch", (double)m->batch);
+  cJSON_AddStringToObject(refusal, "reason", why);
+  if (!cJSON_AddItemToArray(m->refused, refusal)) cJSON_Delete(refusal);
+}
+
+static void note_refused(void *user, const char *op, const char *algorithm, planc_status why) {
+  planc_progress_end(stderr);
+  fprintf(stderr, "planrun: note: op %s: %s cannot be run and is left out: %s\n", op, algorithm,
+          planc_status_message(why));
+  add_refusal(user, op, algorithm, planc_status_message(why));
+}
+
+static bool is_left_out(void *user, const char *op, const char *algorithm) {
+  measuring *m = user;
+  bool tried = false, out = planrt_pieces_leave_out(m->p->kept->pieces, op, algorithm, &tried);
+  if (out && !tried) add_refusal(m, op, algorithm, "planrun came to its end while other ops ran by it");
+  return out;
+}
+
+static planc_status keep_pass(void *user, const planrt_pass *pass) {
+  measuring *m = user;
+  const planrt_profiling *p = m->p;
+  cJSON *piece = planrt_piece_of_ops(p->graph, m->load_ppm, m->batch, pass->times, m->load_ppm > 0 ? NULL : &m->taken);
+  m->taken.code.len = 0;
+  if (!planrt_piece_of_pass(piece, pass->number, pass->of, m->refused)) {
+    cJSON_Delete(piece);
+    return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  }
+  cJSON_Delete(m->refused);
+  m->refused = NULL;
+  PLANC_TRY(planrt_kept_add(p->kept, piece));
+  end_trial(m);
+  return NULL;
+}
+
+static void show_pass(void *user, int32_t done, int32_t of) {
+  planc_progress(stderr, "%s: pass %d of %d", ((const measuring *)user)->doing, done + 1, of);
+}
+
+static planrt_op_options options_of(const planrt_profiling *p, int64_t batch) {
+  return (planrt_op_options){.backend = p->backend,
+                             .graph = p->graph,
+                             .batch = batch,
+                             .deterministic = p->deterministic,
+                             .repetitions = (int32_t)p->repetitions,
+                             .warm_ns = p->warm_up_ms * MS,
+                             .most = (int32_t)p->most,
+                             .stop = p->stop};
+}
+
+/* Of all that passes need, those that are to be measured from pass `first` on, or have been up to there. */
+static planrt_op_options passes_of(measuring *m, int32_t first) {
+  planrt_op_options how = options_of(m->p, m->batch);
+  how.first_pass = first;
+  how.progress = show_pass;
+  how.left_out = is_left_out;
+  how.user = m;
+  how.taken = m->load_ppm > 0 ? NULL : &m->taken;
+  return how;
+}
+
+static planc_status measure_passes(measuring *m, int32_t first) {
+  const planrt_profiling *p = m->p;
+  planrt_background *background;
+  planrt_op_options how = passes_of(m, first);
+  how.passed = keep_pass;
+  how.refused = note_refused;
+  how.trying = leave_word;
+  how.careful = planrt_pieces_ended_in(p->kept->pieces, m->load_ppm, m->batch, first);
+  snprintf(m->doing, sizeof m->doing, "batch %lld, load %lld %%", (long long)m->batch,
+           (long long)(m->load_ppm / PERCENT));
+  m->taken.beside_bytes = 0;
+  PLANC_TRY(planrt_background_load(p->backend, m->load_ppm, &background));
+  planc_status status = planrt_measure_ops(&how);
+  planc_status stopped = planrt_background_stop(background);
+  if (status)
+    planc_status_free(stopped);
+  else
+    status = stopped;
+  return status;
+}
+
+/* What a sitting before has measured loads its code in this one as well: before anything is measured that might be
+ * charged with it. `until`: the first batch that is not whole. */
+static planc_status load_again(measuring *m, int32_t until) {
+  const planrt_profiling *p = m->p;
+  if (!planrt_pieces_have_code(p->kept->pieces)) return NULL;
+  m->load_ppm = 0;
+  for (int32_t b = 0; b <= until && !planrt_profiling_stopped(p); b++) {
+    m->batch = p->batches[b];
+    planrt_op_options how = passes_of(m, planrt_pieces_next_pass(p->kept->pieces, 0, m->batch));
+    snprintf(m->doing, sizeof m->doing, "code of what was measured: batch %lld", (long long)m->batch);
+    if (how.first_pass != 0) PLANC_TRY(planrt_prepare_again(&how));
+  }
+  return NULL;
+}
+
+static planc_status measure_load(measuring *m, int64_t load_ppm) {
+  const planrt_profiling *p = m->p;
+  bool first = true;
+  for (int32_t b = 0; b < p->n_batches && !planrt_profiling_stopped(p); b++) {
+    int32_t next = planrt_pieces_next_pass(p->kept->pieces, load_ppm, p->batches[b]);
+    if (next < 0) continue;
+    if (first && load_ppm == 0) PLANC_TRY(load_again(m, b));
+    first = false;
+    m->load_ppm = load_ppm;
+    m->batch = p->batches[b];
+    if (!planrt_profiling_stopped(p)) PLANC_TRY(measure_passes(m, next));
+  }
+  return NULL;
+}
+
+/* --- Links ------------------------------------------------------------------------------------------------------ */
+
+/* What a run of the smallest batch costs beside its ops, each by its fastest algorithm, as plans without want of memory
+ * have them. */
+static planc_status measure_run(const planrt_profiling *p, planrt_run_costs *out) {
+  int64_t smallest = p->batches[0];
+  for (int32_t i = 1; i < p->n_batches; i++)
+    if (p->batches[i] < smallest) smallest = p->batches[i];
+  planrt_op_options how = options_of(p, smallest);
+  planrt_op_times chosen = {0};
+  planc_progress(stderr, "launches, and ops beside copies");
+  planc_status status = planrt_pieces_fastest(p->kept->pieces, p->graph, smallest, &chosen);
+  if (!status) status = planrt_measure_run(&how, &chosen, p->link_bytes_per_s, out);
+  VEC_FREE(&chosen);
+  return status;
+}
+
+static planc_status measure_links(const planrt_profiling *p) {
+  planrt_run_costs run;
+  planrt_link_times times;
+  planc_progress(stderr, "links");
+  PLANC_TRY(planrt_measure_links(p->backend, p->link_bytes_per_s, &times));
+  if (planrt_profiling_stopped(p)) return NULL;
+  PLANC_TRY(measure_run(p, &run));
+  return planrt_profiling_stopped(p) ? NULL : planrt_kept_add(p->kept, planrt_piece_of_links(&times, &run));
+}
+
+static bool has_links(const planrt_profiling *p) {
+  const cJSON *piece;
+  cJSON_ArrayForEach(piece, p->kept->pieces) {
+    if (planrt_piece_is_of_links(piece)) return true;
+  }
+  return false;
+}
+
+/* --- All -------------------------------------------------------------------------------------------------------- */
+
+static planc_status measure_all(measuring *m) {
+  const planrt_profiling *p = m->p;
+  for (int32_t l = 0; l < p->n_loads && !planrt_profiling_stopped(p); l++) PLANC_TRY(measure_load(m, p->loads[l]));
+  return planrt_profiling_stopped(p) || has_links(p) ? NULL : measure_links(p);
+}
+
+planc_status planrt_profiling_measure(planrt_profiling *p) {
+  measuring m = {.p = p};
+  tell_trials(p->kept->pieces);
+  planc_status status = measure_all(&m);
+  planc_progress_end(stderr);
+  status = end_with(&m, status);
+  VEC_FREE(&m.taken.code);
+  cJSON_Delete(m.refused);
+  cJSON_Delete(m.trial);
+  return status;
+}

@@ -1,0 +1,121 @@
+/* `planrun profile`: the profile, of what has been measured or of a device that is described (cmd_profile.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planc/cost.h"
+#include "runtime/cmd_profile.h"
+#include "util/file.h"
+#include "util/progress.h"
+
+/* Only a profile that planc can read leaves. */
+static planc_status write_tree(const planrt_profiling *p, cJSON *tree) {
+  char *text = cJSON_Print(tree);
+  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  planc_profile *read = NULL;
+  planc_status status = planc_profile_parse(text, strlen(text), p->output, &read);
+  planc_profile_free(read);
+  const planc_file_part parts[] = {{text, strlen(text)}, {"\n", 1}};
+  if (!status) status = planc_file_write_parts(p->output, parts, 2);
+  cJSON_free(text);
+  return status;
+}
+
+/* --- Measured --------------------------------------------------------------------------------------------------- */
+
+static void show_workspaces(void *user, int32_t done, int32_t of) {
+  (void)user;
+  planc_progress(stderr, "workspaces: batch %d of %d", done + 1, of);
+}
+
+static planc_status ask_workspaces(const planrt_profiling *p, cJSON *tree, const planrt_batches *batches) {
+  planrt_device *device;
+  PLANC_TRY(planrt_list_open(p->backend, p->deterministic, &device));
+  planrt_list_options how = {.backend = p->backend, .device = device, .graph = p->graph, .stop = p->stop};
+  planc_status status = planrt_profile_add_workspaces(tree, &how, batches);
+  p->backend->close(device);
+  return status;
+}
+
+static planc_status add_workspaces(const planrt_profiling *p, cJSON *tree) {
+  planrt_batches batches;
+  planc_status status = planrt_round_sizes(p->n_batches, p->batches, &batches);
+  batches.slow = true;
+  batches.progress = show_workspaces;
+  if (!status) status = ask_workspaces(p, tree, &batches);
+  free(batches.sizes);
+  planc_progress_end(stderr);
+  return status;
+}
+
+/* Beside the profile: by them a card's algorithms can be listed where it is not. */
+static planc_status write_properties(const planrt_profiling *p) {
+  char *text, path[4096];
+  size_t length = strlen(p->output);
+  if (length > 5 && strcmp(p->output + length - 5, ".json") == 0) length -= 5;
+  if (!p->backend->properties || strcmp(p->output, "-") == 0) return NULL;
+  if (snprintf(path, sizeof path, "%.*s.properties.json", (int)length, p->output) >= (int)sizeof path)
+    return planc_error(PLANC_USAGE, "%s: path too long", p->output);
+  PLANC_TRY(planrt_properties_print(p->backend, &text));
+  planc_status status = planc_file_write(path, text, strlen(text));
+  free(text);
+  return status;
+}
+
+planc_status planrt_profiling_write(const planrt_profiling *p) {
+  planrt_profile_head head = {.name = p->name,
+                              .machine = p->machine,
+                              .memory_bytes = p->info.memory_bytes,
+                              .processors = p->backend == &planrt_host_backend ? 1 : p->info.processors};
+  cJSON *tree;
+  PLANC_TRY(planrt_profile_compose(&head, p->graph, p->kept->pieces, &tree));
+  planc_status status = add_workspaces(p, tree);
+  if (!status && !planrt_profiling_stopped(p)) status = write_tree(p, tree);
+  cJSON_Delete(tree);
+  return status || planrt_profiling_stopped(p) ? status : write_properties(p);
+}
+
+/* --- Described -------------------------------------------------------------------------------------------------- */
+
+/* What is told of a device that is not there. */
+typedef struct listing {
+  const planrt_profiling *p;
+  cJSON *reasons; /* for which ops have been left out: the keys of an object */
+} listing;
+
+static void show_listing(void *user, int32_t done, int32_t of) {
+  planc_progress(stderr, "%s: batch %d of %d", ((const listing *)user)->p->deviceless, done + 1, of);
+}
+
+/* Once for each reason: what holds for one convolution holds for all. */
+static void show_left_out(void *user, const char *op, planc_status why) {
+  listing *l = user;
+  const char *reason = planc_status_message(why);
+  if (!l->reasons) l->reasons = cJSON_CreateObject();
+  if (!l->reasons || cJSON_HasObjectItem(l->reasons, reason)) return;
+  cJSON_AddTrueToObject(l->reasons, reason);
+  planc_progress_end(stderr);
+  fprintf(stderr, "planrun: note: op %s, and every other of which that holds, is left out: %s\n", op, reason);
+}
+
+planc_status planrt_profiling_list(const planrt_profiling *p) {
+  listing l = {.p = p};
+  planrt_described_options how = {.backend = p->backend,
+                                  .device = p->deviceless,
+                                  .graph = p->graph,
+                                  .n_batches = p->n_batches,
+                                  .batches = p->batches,
+                                  .deterministic = p->deterministic,
+                                  .most = (int32_t)p->most,
+                                  .stop = p->stop,
+                                  .progress = show_listing,
+                                  .refused = show_left_out,
+                                  .user = &l};
+  cJSON *tree;
+  planc_status status = planrt_profile_described(&how, &tree);
+  planc_progress_end(stderr);
+  if (!status && tree) status = write_tree(p, tree);
+  cJSON_Delete(tree);
+  cJSON_Delete(l.reasons);
+  return status;
+}

@@ -1,0 +1,66 @@
+/* What the pieces of a profile belong to (profile_head.h). */
+#include "runtime/profile_head.h"
+
+#include <stdio.h>
+#include <string.h>
+
+cJSON *planrt_profile_head_of(const planrt_profile_ways *ways) {
+  cJSON *head = cJSON_CreateObject();
+  cJSON_AddStringToObject(head, "planrun", "profile/2");
+  planrt_add_graph_hash(head, ways->graph);
+  cJSON_AddStringToObject(head, "machine", ways->machine);
+  cJSON_AddNumberToObject(head, "repetitions", (double)ways->repetitions);
+  cJSON_AddNumberToObject(head, "most", (double)ways->most);
+  cJSON_AddNumberToObject(head, "warm_up_ms", (double)ways->warm_up_ms);
+  cJSON_AddNumberToObject(head, "link_bytes_per_second", (double)ways->link_bytes_per_s);
+  if (ways->deterministic) cJSON_AddTrueToObject(head, "deterministic");
+  return head;
+}
+
+/* What each member is called where the two differ. */
+static const struct {
+  const char *key, *called;
+} members[] = {
+    {"planrun", "format"},
+    {"graph_hash", "graph"},
+    {"machine", "machine"},
+    {"repetitions", "--repetitions"},
+    {"most", "--most"},
+    {"warm_up_ms", "--warm-up"},
+    {"link_bytes_per_second", "--link"},
+    {"deterministic", "--deterministic"},
+};
+
+static void print_value(const cJSON *value, char *out, size_t room) {
+  if (cJSON_IsString(value))
+    snprintf(out, room, "%s", value->valuestring);
+  else if (cJSON_IsNumber(value))
+    snprintf(out, room, "%.0f", value->valuedouble);
+  else
+    snprintf(out, room, "%s", cJSON_IsTrue(value) ? "given" : "not given");
+}
+
+static planc_status refuse(size_t member, const cJSON *found, const cJSON *wanted) {
+  enum { ROOM = 600 };
+  char was[ROOM], is[ROOM];
+  print_value(found, was, sizeof was);
+  print_value(wanted, is, sizeof is);
+  return planc_error(
+      PLANC_STALE, "was measured with another %s, which is %s there and %s here; %sremove it to start anew",
+      members[member].called, was, is, members[member].called[0] == '-' ? "give the same to go on, or " : "");
+}
+
+planc_status planrt_profile_head_check(const char *line, const cJSON *head) {
+  cJSON *left = cJSON_Parse(line);
+  planc_status status = NULL;
+  for (size_t m = 0; !status && m < sizeof members / sizeof *members; m++) {
+    const cJSON *found = cJSON_GetObjectItemCaseSensitive(left, members[m].key);
+    const cJSON *wanted = cJSON_GetObjectItemCaseSensitive(head, members[m].key);
+    if (m == 0 && !cJSON_IsString(found))
+      status = planc_error(PLANC_STALE, "is no part of a profile; remove it to start anew");
+    else if ((found || wanted) && !cJSON_Compare(found, wanted, true))
+      status = refuse(m, found, wanted);
+  }
+  cJSON_Delete(left);
+  return status;
+}

@@ -1,0 +1,22 @@
+/* The first line of OUTPUT.part: how its pieces were measured, and of what. */
+#ifndef PLANRT_PROFILE_HEAD_H
+#define PLANRT_PROFILE_HEAD_H
+
+#include <cjson/cJSON.h>
+
+#include "runtime/profile_file.h"
+
+/* What must not change between two sittings. */
+typedef struct planrt_profile_ways {
+  const planc_graph *graph;
+  const char *machine;
+  int64_t repetitions, most, warm_up_ms, link_bytes_per_s;
+  bool deterministic;
+} planrt_profile_ways;
+
+/* NULL when memory is short. */
+cJSON *planrt_profile_head_of(const planrt_profile_ways *ways);
+/* STALE when a line is not that of this head, saying what differs and what is to be done. */
+planc_status planrt_profile_head_check(const char *line, const cJSON *head);
+
+#endif

@@ -1,0 +1,65 @@
+/* Pieces that processes left which came to their end while they tried something (profile_file.h): the device was lost,
+ * or they were killed, by a signal of their own or by someone who found them hanging. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/profile_file.h"
+#include "runtime/profile_json.h"
+
+cJSON *planrt_piece_of_trial(int64_t load_ppm, int64_t batch, const planrt_trial *trial) {
+  cJSON *piece = cJSON_CreateObject();
+  cJSON_AddStringToObject(piece, "piece", "trying");
+  cJSON_AddNumberToObject(piece, "load_ppm", (double)load_ppm);
+  cJSON_AddNumberToObject(piece, "batch", (double)batch);
+  cJSON_AddNumberToObject(piece, "pass", trial->pass);
+  if (!trial->op) return piece;
+  cJSON_AddStringToObject(piece, "op", trial->op);
+  cJSON_AddStringToObject(piece, "algorithm", trial->algorithm);
+  if (trial->only) cJSON_AddTrueToObject(piece, "only");
+  return piece;
+}
+
+bool planrt_piece_is_trial(const cJSON *piece) {
+  return strcmp(get_string(piece, "piece"), "trying") == 0;
+}
+
+bool planrt_trial_has_algorithm(const cJSON *trial) {
+  return planrt_piece_is_trial(trial) && *get_string(trial, "algorithm") &&
+         !cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(trial, "only"));
+}
+
+cJSON *planrt_trial_refusal(const cJSON *trial) {
+  const char *reason = get_string(trial, "reason");
+  cJSON *refusal = cJSON_CreateObject();
+  cJSON_AddStringToObject(refusal, "op", get_string(trial, "op"));
+  cJSON_AddStringToObject(refusal, "algorithm", get_string(trial, "algorithm"));
+  cJSON_AddNumberToObject(refusal, "batch", (double)get_int(trial, "batch"));
+  cJSON_AddStringToObject(refusal, "reason", *reason ? reason : "planrun came to its end while it ran");
+  return refusal;
+}
+
+bool planrt_pieces_leave_out(const cJSON *pieces, const char *op, const char *algorithm, bool *out_tried) {
+  const cJSON *piece;
+  const char *before = NULL;
+  bool several = false;
+  *out_tried = false;
+  cJSON_ArrayForEach(piece, pieces) {
+    if (!planrt_trial_has_algorithm(piece) || strcmp(get_string(piece, "algorithm"), algorithm) != 0) continue;
+    const char *of = get_string(piece, "op");
+    several = several || (before && strcmp(before, of) != 0);
+    *out_tried = *out_tried || strcmp(op, of) == 0;
+    before = of;
+  }
+  return several || *out_tried;
+}
+
+/* One that named an algorithm is explained by it. */
+bool planrt_pieces_ended_in(const cJSON *pieces, int64_t load_ppm, int64_t batch, int32_t pass) {
+  const cJSON *piece;
+  cJSON_ArrayForEach(piece, pieces) {
+    if (planrt_piece_is_trial(piece) && !planrt_trial_has_algorithm(piece) && get_int(piece, "load_ppm") == load_ppm &&
+        get_int(piece, "batch") == batch && get_int(piece, "pass") == pass)
+      return true;
+  }
+  return false;
+}

@@ -1,0 +1,94 @@
+/* The device of a profile, and the constants by which ops on it are predicted (profile_sections.h). */
+#include <string.h>
+
+#include "cost/json.h"
+#include "cost/profile_sections.h"
+
+#define COUNT(array) ((int32_t)(sizeof(array) / sizeof *(array)))
+
+static planc_status read_link(const planc_json *at, planc_link *out) {
+  static const planc_json_field fields[] = {
+      {"bytes_per_second", offsetof(planc_link, bytes_per_second), 1, PLANC_JSON_MAX},
+      {"latency_ns", offsetof(planc_link, latency_ns), 0, PLANC_JSON_MAX},
+  };
+  return planc_json_struct(at, fields, COUNT(fields), out);
+}
+
+planc_status planc_read_device(const planc_json *at, planc_arena *arena, planc_device *out) {
+  enum { NAME, MEMORY, RESERVED, LAUNCH, IN_FLIGHT, H2D, D2H, DUPLEX, SLOWDOWN, N };
+  static const planc_json_key keys[N] = {
+      [NAME] = {"name", false},        [MEMORY] = {"memory_bytes", false}, [RESERVED] = {"reserved_bytes", false},
+      [LAUNCH] = {"launch_ns", false}, [IN_FLIGHT] = {"in_flight", false}, [H2D] = {"h2d", false},
+      [D2H] = {"d2h", false},          [DUPLEX] = {"duplex_ppm", false},   [SLOWDOWN] = {"slowdown_ppm", false},
+  };
+  planc_json members[N];
+  PLANC_TRY(planc_json_members(at, keys, N, members));
+  const char *name;
+  PLANC_TRY(planc_json_name(&members[NAME], &name));
+  PLANC_TRY(planc_arena_strndup(arena, name, strlen(name), &out->name));
+  PLANC_TRY(planc_json_int(&members[MEMORY], 1, PLANC_JSON_MAX, &out->memory_bytes));
+  PLANC_TRY(planc_json_int(&members[RESERVED], 0, out->memory_bytes, &out->reserved_bytes));
+  PLANC_TRY(planc_json_int(&members[LAUNCH], 0, PLANC_JSON_MAX, &out->launch_ns));
+  int64_t in_flight;
+  PLANC_TRY(planc_json_int(&members[IN_FLIGHT], 1, INT32_MAX, &in_flight));
+  out->in_flight = (int32_t)in_flight;
+  PLANC_TRY(read_link(&members[H2D], &out->h2d));
+  PLANC_TRY(read_link(&members[D2H], &out->d2h));
+  PLANC_TRY(planc_json_int(&members[DUPLEX], 1, PLANC_PPM, &out->duplex_ppm));
+  return planc_json_int(&members[SLOWDOWN], 0, (int64_t)1000 * PLANC_PPM, &out->slowdown_ppm);
+}
+
+planc_status planc_read_compute(const planc_json *at, planc_compute *out) {
+  static const planc_json_field fields[] = {
+      {"flops_per_second", offsetof(planc_compute, flops_per_second), 1, PLANC_JSON_MAX},
+      {"half_flops_per_second", offsetof(planc_compute, half_flops_per_second), 1, PLANC_JSON_MAX},
+      {"memory_bytes_per_second", offsetof(planc_compute, memory_bytes_per_second), 1, PLANC_JSON_MAX},
+      {"processors", offsetof(planc_compute, processors), 1, 1000000},
+      {"kernel_ns", offsetof(planc_compute, kernel_ns), 1, PLANC_NS},
+      {"split_depth", offsetof(planc_compute, split_depth), 1, 1000000},
+      {"sustained_ppm", offsetof(planc_compute, sustained_ppm), 1, PLANC_PPM},
+  };
+  return planc_json_struct_partly(at, fields, COUNT(fields) - 1, COUNT(fields), out);
+}
+
+planc_status planc_read_efficiency(const planc_json *at, int64_t out[PLANC_N_CLASSES]) {
+  static const planc_json_field fields[] = {
+#define X(name) {#name, PLANC_CLASS_##name * sizeof(int64_t), 1, PLANC_PPM},
+      PLANC_CLASSES(X)
+#undef X
+  };
+  return planc_json_struct(at, fields, COUNT(fields), out);
+}
+
+planc_status planc_read_multiply(const planc_json *at, planc_multiply out[PLANC_N_MULTIPLIES]) {
+  static const planc_json_key keys[] = {
+#define X(id, name) {name, PLANC_MULTIPLY_##id >= PLANC_N_REQUIRED_MULTIPLIES},
+      PLANC_MULTIPLIES(X)
+#undef X
+  };
+  static const planc_json_field fields[] = {
+      {"flops_ppm", offsetof(planc_multiply, flops_ppm), 1, PLANC_PPM},
+      {"tile", offsetof(planc_multiply, tile), 1, 4096},
+      {"depth_overhead", offsetof(planc_multiply, depth_overhead), 0, 1000000},
+      {"small_tile", offsetof(planc_multiply, small_tile), 1, 4096},
+      {"small_flops_ppm", offsetof(planc_multiply, small_flops_ppm), 1, PLANC_PPM},
+  };
+  enum { REQUIRED = 3 };
+  planc_json members[PLANC_N_MULTIPLIES];
+  PLANC_TRY(planc_json_members(at, keys, PLANC_N_MULTIPLIES, members));
+  for (int32_t m = 0; m < PLANC_N_MULTIPLIES; m++) {
+    if (!members[m].value) continue;
+    PLANC_TRY(planc_json_struct_partly(&members[m], fields, REQUIRED, COUNT(fields), &out[m]));
+    if (!out[m].small_tile != !out[m].small_flops_ppm)
+      return planc_json_error(&members[m], "small_tile and small_flops_ppm stand together");
+  }
+  return NULL;
+}
+
+planc_status planc_read_cache(const planc_json *at, planc_cache_rate *out) {
+  static const planc_json_field fields[] = {
+      {"bytes", offsetof(planc_cache_rate, bytes), 1, INT64_C(1) << 40},
+      {"bytes_per_second", offsetof(planc_cache_rate, bytes_per_second), 1, PLANC_JSON_MAX},
+  };
+  return planc_json_struct(at, fields, COUNT(fields), out);
+}
