@@ -23,7 +23,14 @@ static void make_of_policy(int number, const planc_profile *profile, planc_graph
   static const struct {
     const char *policy;
     planc_placement placement;
-  } kinds[] = {{.policy = "modnn"}, {.policy = "vdnn-all"}, {.policy = "cheap"}, {.policy = "none"}, {.policy = "modnn"}, {.policy = "chen"}, {.policy = "vdnn+"}, {.policy = "window"}, {.policy = "naive"}, {.policy = "window", .placement = PLANC_PLACEMENT_VMM}, {.policy = "lms"}, {.policy = "prefetch-1"}, {.policy = "capuchin"}, {.policy = "window", .placement = PLANC_PLACEMENT_PAGED}, {.policy = "superneurons"}, {.policy = "tensile"}};
+  } kinds[] = {{.policy = "modnn"},        {.policy = "vdnn-all"},
+               {.policy = "cheap"},        {.policy = "none"},
+               {.policy = "modnn"},        {.policy = "chen"},
+               {.policy = "vdnn+"},        {.policy = "window"},
+               {.policy = "naive"},        {.policy = "window", .placement = PLANC_PLACEMENT_VMM},
+               {.policy = "lms"},          {.policy = "prefetch-1"},
+               {.policy = "capuchin"},     {.policy = "window", .placement = PLANC_PLACEMENT_PAGED},
+               {.policy = "superneurons"}, {.policy = "tensile"}};
   int which = number % (int)(sizeof kinds / sizeof *kinds);
   const planc_policy *policy = planc_policy_find(kinds[which].policy);
   randgraph_options options = {.max_ops = 10, .max_elements = number % 2 ? 64 : 16};

@@ -145,7 +145,7 @@ END_TEST
 START_TEST(mutants_race_when_the_oracle_says_so) {
   make_plan(_i);
   tally t = {0};
-  for (uint64_t seed = 0; seed < 400; seed++) {
+  for (uint64_t seed = 0; seed < 1000; seed++) {
     planc_plan *mutant;
     char description[256];
     ok_in(mutate_plan(plan, seed, &mutant, description, sizeof description), "mutate");

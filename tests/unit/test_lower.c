@@ -98,10 +98,9 @@ static void set_content(content *units, int64_t n, int64_t address, int64_t byte
 
 static void assert_content(const content *units, int64_t address, int64_t bytes, content value) {
   for (int64_t u = address / UNIT; u < (address + bytes + UNIT - 1) / UNIT; u++) {
-    ck_assert_msg(
-        units[u].buffer == value.buffer && units[u].version == value.version && units[u].body == value.body,
-        "buffer %d version %d expected, buffer %d version %d found", value.buffer, value.version, units[u].buffer,
-        units[u].version);
+    ck_assert_msg(units[u].buffer == value.buffer && units[u].version == value.version && units[u].body == value.body,
+                  "buffer %d version %d expected, buffer %d version %d found", value.buffer, value.version,
+                  units[u].buffer, units[u].version);
   }
 }
 
