@@ -3,8 +3,9 @@
  *   schedule - addresses.h -> places - events.h -> waits - here -> prologue, body, epilogue
  *
  * The prologue copies the boundary in, what is at home on the host through the device, and makes every stream wait for
- * the others' copies; only then does it record, as body -1, what the body waits on with lag 1, so that no stream
- * touches the boundary before it is there. The epilogue waits for the last body's writes and copies the boundary back.
+ * the others' copies; only then does it record, as body -1, what body and epilogue wait on with lag 1, so that no
+ * stream touches the boundary before it is there. The epilogue waits for the last body's writes, or where there was no
+ * body for the prologue's, and copies the boundary back.
  */
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* The checker: runs a plan symbolically and says whether it is right (planc-plan(5), "What makes a plan valid").
+/* The checker: runs a plan symbolically and says whether it is right with any number of bodies, none included
+ * (planc-plan(5), "What makes a plan valid").
  *
  * It derives the trace anew from the plan's own graph and jobs and shares no decision or simulation code with the
  * planner. Every byte interval of device and host holds a version with a last-write epoch and per-stream read epochs;

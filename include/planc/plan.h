@@ -5,7 +5,8 @@
  * everything in the user's memory, the periodic body, and an epilogue that leads back. File order is a legal sequential
  * execution. An event is recorded once per body; wait(event, lag) means its record in this body (0) or the one before
  * (1); lag-1 waits stand before the record. The prologue records, as body -1, every event waited on with lag 1; the
- * epilogue is the body after the last: its waits all have lag 1, or lag 0 on events it records itself. */
+ * epilogue is the body after the last: its waits all have lag 1, or lag 0 on events it records itself. A run may have
+ * no body at all: the epilogue's waits with lag 1 then mean the prologue's records. */
 #ifndef PLANC_PLAN_H
 #define PLANC_PLAN_H
 

@@ -1,13 +1,5 @@
-/* The checker (check.h): prologue, body, body again, epilogue, on an abstract machine (machine.h, step.c).
- *
- * A second body suffices for any number: what orders an access of one body after one of the body before does so for
- * every pair of neighbours, and all later bodies meet the same state, versions renumbered. For that the state must be
- * the boundary's after the prologue and after each body; beside what the boundary has at home host memory carries
- * nothing from one body to the next.
- *
- * A run may also have one body. What differs is how the epilogue is ordered after the prologue: a chain of waits with
- * lag 1 may need both bodies. So the epilogue is judged by what is known where the first body is left out. Of the first
- * body itself no access is left that the second has not made again. */
+/* The checker (check.h): runs of the plan on an abstract machine (machine.h, step.c). `runs` says which, and why these
+ * stand for all. */
 #include "planc/check.h"
 
 #include <stdlib.h>
@@ -22,7 +14,7 @@
 
 static planc_status check_shape(const planc_plan *plan);
 static planc_status start(planc_machine *m);
-static planc_status run_all(planc_machine *m);
+static planc_status judge_runs(planc_machine *m);
 static void stop(planc_machine *m);
 static planc_status check_peaks(const planc_plan *plan, const planc_check_report *report);
 static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options,
@@ -35,7 +27,7 @@ planc_status planc_check(const planc_plan *plan, const planc_check_options *opti
   PLANC_TRY(check_shape(plan));
   planc_machine m = {.plan = plan};
   planc_status status = start(&m);
-  if (!status) status = run_all(&m);
+  if (!status) status = judge_runs(&m);
   if (!status) {
     report->peak_bytes = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes);
     report->host_peak_bytes = plan->host_arena_bytes;
@@ -132,16 +124,7 @@ static planc_status index_boundary(planc_machine *m) {
   return NULL;
 }
 
-static void fill_int32(int32_t *values, int64_t n, int32_t value) {
-  for (int64_t i = 0; i < n; i++) values[i] = value;
-}
-
-static planc_status make_clocks(const planc_plan *plan, planc_arena *arena, planc_clocks *out) {
-  PLANC_TRY(PLANC_NEW(arena, &out->now, (int64_t)plan->n_streams * plan->n_streams));
-  return PLANC_NEW(arena, &out->recorded, (int64_t)plan->n_events * plan->n_streams);
-}
-
-/* Derives the trace and makes the machine's tables. */
+/* Derives the trace and makes the tables that all runs share. */
 static planc_status start(planc_machine *m) {
   const planc_plan *plan = m->plan;
   planc_arena *arena = &m->arena;
@@ -153,65 +136,110 @@ static planc_status start(planc_machine *m) {
   PLANC_TRY(PLANC_NEW(arena, &m->boundary_of, m->trace->n_buffers));
   PLANC_TRY(index_boundary(m));
   m->range = planc_plan_range(plan);
-  PLANC_TRY(planc_extents_make(plan, m->trace, arena, &m->extents));
+  return planc_extents_make(plan, m->trace, arena, &m->extents);
+}
+
+static void stop(planc_machine *m) {
+  planc_trace_free(m->trace);
+  planc_arena_free(&m->arena);
+}
+
+/* --- The runs ----------------------------------------------------------------------------------------------------- */
+
+/* Which runs are judged, each by all rules, and what for. Together they stand for any number of bodies:
+ *
+ *   2 bodies - everything that one body or more can do wrong. Between bodies the state is the boundary's, versions
+ *              renumbered, so every body after the second meets what the second met, and one body alone meets what the
+ *              first and the last of two meet. What orders an access of a body after one of the body before, or an
+ *              access of the epilogue after one of the last body, does so for all such neighbours. Those that are
+ *              further apart have the same instruction in a body between them, which its stream orders.
+ *   0 bodies - the epilogue against the prologue. What streams and events know to have happened of the prologue only
+ *              grows from body to body, for an event is always recorded on one stream. So what is ordered without
+ *              bodies is ordered with any number; with bodies there may be an order, or a record, that they bring. */
+static const struct {
+  int32_t bodies;
+  const char *which; /* said at the end of what only this one finds */
+} runs[] = {
+    {2, ""},
+    {0, ", in a run without bodies"},
+};
+
+static planc_status start_run(planc_machine *m);
+static planc_status run_bodies(planc_machine *m, int32_t n);
+static void end_run(planc_machine *m);
+
+static planc_status judge_runs(planc_machine *m) {
+  planc_status status = NULL;
+  for (size_t i = 0; !status && i < sizeof runs / sizeof *runs; i++) {
+    m->which_run = runs[i].which;
+    status = start_run(m);
+    if (!status) status = run_bodies(m, runs[i].bodies);
+    end_run(m);
+  }
+  return status;
+}
+
+static void fill_int32(int32_t *values, int64_t n, int32_t value) {
+  for (int64_t i = 0; i < n; i++) values[i] = value;
+}
+
+static planc_status start_run(planc_machine *m) {
+  const planc_plan *plan = m->plan;
+  planc_arena *arena = &m->run_arena;
   PLANC_TRY(planc_memory_make(arena, m->extents.n_ranks, &m->memory));
   PLANC_TRY(planc_rank_set_make(arena, m->extents.n_ranks, &m->open));
   PLANC_TRY(PLANC_NEW(arena, &m->open_at, m->extents.n_ranks));
   PLANC_TRY(PLANC_NEW(arena, &m->open_to, m->extents.n_ranks));
   PLANC_TRY(PLANC_NEW(arena, &m->residents, plan->n_residencies));
-  PLANC_TRY(make_clocks(plan, arena, &m->clocks));
-  PLANC_TRY(make_clocks(plan, arena, &m->shortest));
+  PLANC_TRY(PLANC_NEW(arena, &m->clocks, (int64_t)plan->n_streams * plan->n_streams));
+  PLANC_TRY(PLANC_NEW(arena, &m->recorded, (int64_t)plan->n_events * plan->n_streams));
   PLANC_TRY(PLANC_NEW(arena, &m->events, plan->n_events));
   PLANC_TRY(PLANC_NEW(arena, &m->epochs_before, plan->n_streams));
   PLANC_TRY(PLANC_NEW(arena, &m->executed, m->trace->n_instances));
   PLANC_TRY(PLANC_NEW(arena, &m->algorithm, m->trace->n_instances));
   PLANC_TRY(PLANC_NEW(arena, &m->delivered, m->trace->n_buffers));
   for (int32_t r = 0; r < plan->n_residencies; r++) m->residents[r].buffer = -1;
-  for (int32_t e = 0; e < plan->n_events; e++) m->events[e].run = -1;
-  fill_int32(m->executed, m->trace->n_instances, -1);
-  fill_int32(m->delivered, m->trace->n_buffers, -1);
+  for (int32_t e = 0; e < plan->n_events; e++) m->events[e].body = PLANC_NEVER;
+  fill_int32(m->executed, m->trace->n_instances, PLANC_NEVER);
+  fill_int32(m->delivered, m->trace->n_buffers, PLANC_NEVER);
   return NULL;
 }
 
-static void stop(planc_machine *m) {
+static void end_run(planc_machine *m) {
   planc_memory_free(&m->memory);
-  planc_trace_free(m->trace);
-  planc_arena_free(&m->arena);
+  planc_arena_free(&m->run_arena);
 }
 
-/* --- The run ------------------------------------------------------------------------------------------------------ */
-
-static planc_status run_section(planc_machine *m, planc_run run);
+static planc_status run_section(planc_machine *m, planc_section_kind section, int32_t body);
 static planc_status end_body(planc_machine *m);
 static planc_status restore_boundary(planc_machine *m);
 static planc_status end_epilogue(const planc_machine *m);
 
-static planc_status run_all(planc_machine *m) {
-  PLANC_TRY(run_section(m, PLANC_RUN_PROLOGUE));
+static planc_status run_bodies(planc_machine *m, int32_t n) {
+  PLANC_TRY(run_section(m, PLANC_PROLOGUE, PLANC_BODY_OF_PROLOGUE));
   PLANC_TRY(restore_boundary(m));
-  for (planc_run run = PLANC_RUN_BODY; run <= PLANC_RUN_BODY_AGAIN; run++) {
-    PLANC_TRY(run_section(m, run));
+  for (int32_t body = 0; body < n; body++) {
+    PLANC_TRY(run_section(m, PLANC_BODY, body));
     PLANC_TRY(end_body(m));
     PLANC_TRY(restore_boundary(m));
   }
-  int32_t recomputed = m->n_recomputed;
-  PLANC_TRY(run_section(m, PLANC_RUN_EPILOGUE));
-  m->n_recomputed = recomputed;
+  PLANC_TRY(run_section(m, PLANC_EPILOGUE, n));
   return end_epilogue(m);
 }
 
-static planc_status run_section(planc_machine *m, planc_run run) {
+static planc_status run_section(planc_machine *m, planc_section_kind section, int32_t body) {
   const planc_plan *plan = m->plan;
-  const planc_section *sections[] = {&plan->prologue, &plan->body, &plan->body, &plan->epilogue};
-  const int64_t firsts[] = {0, plan->prologue.n, plan->prologue.n, (int64_t)plan->prologue.n + plan->body.n};
-  m->run = run;
-  bool body = run == PLANC_RUN_BODY || run == PLANC_RUN_BODY_AGAIN;
-  m->next_residency = body ? plan->n_boundary : 0;
-  m->next_use = m->n_executed = m->n_recomputed = 0;
-  for (int32_t s = 0; s < plan->n_streams; s++) m->epochs_before[s] = m->clocks.now[(int64_t)s * plan->n_streams + s];
-  for (int32_t i = 0; i < sections[run]->n; i++) {
-    m->instr = &sections[run]->instrs[i];
-    m->index = firsts[run] + i;
+  const planc_section *sections[] = {&plan->prologue, &plan->body, &plan->epilogue};
+  const int64_t firsts[] = {0, plan->prologue.n, (int64_t)plan->prologue.n + plan->body.n};
+  m->section = section;
+  m->body = body;
+  m->next_residency = section == PLANC_BODY ? plan->n_boundary : 0;
+  m->next_use = 0;
+  if (section == PLANC_BODY) m->n_executed = m->n_recomputed = 0;
+  for (int32_t s = 0; s < plan->n_streams; s++) m->epochs_before[s] = m->clocks[(int64_t)s * plan->n_streams + s];
+  for (int32_t i = 0; i < sections[section]->n; i++) {
+    m->instr = &sections[section]->instrs[i];
+    m->index = firsts[section] + i;
     PLANC_TRY(planc_machine_step(m));
   }
   return NULL;
@@ -225,11 +253,11 @@ static planc_status end_body(planc_machine *m) {
   }
   if (m->next_use != m->plan->n_uses) return planc_error(PLANC_INVALID_PLAN, "body: there are uses of no exec");
   for (int32_t i = 0; m->n_executed < m->trace->n_instances && i < m->trace->n_instances; i++) {
-    if (m->executed[i] == (int32_t)m->run) continue;
+    if (m->executed[i] == m->body) continue;
     return planc_error(PLANC_INVALID_PLAN, "body: exec %s is missing", planc_instance_label(m, i, label));
   }
   for (int32_t b = 0; b < m->trace->n_buffers; b++) {
-    if (!(m->trace->buffers[b].flags & PLANC_BUFFER_RESULT) || m->delivered[b] == (int32_t)m->run) continue;
+    if (!(m->trace->buffers[b].flags & PLANC_BUFFER_RESULT) || m->delivered[b] == m->body) continue;
     return planc_error(PLANC_INVALID_PLAN, "body: result %s is never offloaded to the user",
                        planc_buffer_label(m, b, label));
   }
@@ -241,13 +269,13 @@ static planc_status restore_home(planc_machine *m, const char *section, int32_t 
   char label[PLANC_LABEL];
   int32_t buffer = m->plan->boundary[row].buffer;
   const planc_place *place = &m->extents.homes[row];
-  int32_t last = m->run == PLANC_RUN_PROLOGUE ? 0 : m->trace->buffers[buffer].last_version;
+  int32_t last = m->section == PLANC_PROLOGUE ? 0 : m->trace->buffers[buffer].last_version;
   const planc_content *content = place->n > 0 ? planc_memory_content(&m->memory, place->extents[0]) : NULL;
-  if (!content || content->run != (int32_t)m->run || content->buffer != buffer || content->version != last) {
+  if (!content || content->body != m->body || content->buffer != buffer || content->version != last) {
     return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is not at home at host address %lld in version %d",
                        section, planc_buffer_label(m, buffer, label), (long long)m->plan->boundary[row].address, last);
   }
-  planc_memory_fill(&m->memory, place->extents[0], (planc_content){buffer, 0, (int32_t)m->run + 1});
+  planc_memory_fill(&m->memory, place->extents[0], (planc_content){buffer, 0, m->body + 1});
   return NULL;
 }
 
@@ -255,7 +283,7 @@ static planc_status restore_home(planc_machine *m, const char *section, int32_t 
  * version 0 of what comes, in residencies 0, 1, ... */
 static planc_status restore_boundary(planc_machine *m) {
   const planc_plan *plan = m->plan;
-  const char *section = m->run == PLANC_RUN_PROLOGUE ? "prologue" : "body";
+  const char *section = m->section == PLANC_PROLOGUE ? "prologue" : "body";
   char label[PLANC_LABEL];
   int32_t n_found = 0, n_resident = 0;
   for (int32_t at = planc_rank_set_above(&m->open, 0); at >= 0; at = planc_rank_set_above(&m->open, at + 1)) {
@@ -270,7 +298,7 @@ static planc_status restore_boundary(planc_machine *m) {
                          "does not say",
                          section, r, planc_buffer_label(m, resident->buffer, label), (long long)resident->address);
     }
-    int32_t last = m->run == PLANC_RUN_PROLOGUE ? 0 : buffer->last_version;
+    int32_t last = m->section == PLANC_PROLOGUE ? 0 : buffer->last_version;
     if (resident->version != last) {
       return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is resident in version %d instead of %d", section,
                          planc_buffer_label(m, resident->buffer, label), resident->version, last);
@@ -304,7 +332,7 @@ static planc_status end_epilogue(const planc_machine *m) {
       return planc_error(PLANC_INVALID_PLAN, "epilogue: it does not release residency %d of %s", i,
                          planc_buffer_label(m, buffer, label));
     }
-    if (m->delivered[buffer] != PLANC_RUN_EPILOGUE) {
+    if (m->delivered[buffer] != m->body) {
       return planc_error(PLANC_INVALID_PLAN, "epilogue: %s is never offloaded to the user",
                          planc_buffer_label(m, buffer, label));
     }

@@ -7,14 +7,10 @@
 #include "check/rank_set.h"
 #include "planc/check.h"
 
-/* The sections as they are run. */
-typedef enum planc_run {
-  PLANC_RUN_PROLOGUE,
-  PLANC_RUN_BODY,
-  PLANC_RUN_BODY_AGAIN,
-  PLANC_RUN_EPILOGUE,
-  PLANC_N_RUNS
-} planc_run;
+typedef enum planc_section_kind { PLANC_PROLOGUE, PLANC_BODY, PLANC_EPILOGUE } planc_section_kind;
+
+/* A run's sections are counted as bodies: the prologue is body -1, the epilogue the one after the last. */
+enum { PLANC_BODY_OF_PROLOGUE = -1, PLANC_NEVER = -2 };
 
 typedef struct planc_resident {
   int32_t buffer;
@@ -25,15 +21,9 @@ typedef struct planc_resident {
 } planc_resident;
 
 typedef struct planc_event {
-  int32_t run;    /* in which it was recorded last, -1 = in none */
+  int32_t body;   /* in which it was recorded last */
   int32_t stream; /* on which */
 } planc_event;
-
-/* Who knows what to have happened. */
-typedef struct planc_clocks {
-  int32_t *now;      /* row s: the epochs of all streams that stream s has seen the end of; its own: commands so far */
-  int32_t *recorded; /* row e: the clock of event e's stream when it was recorded */
-} planc_clocks;
 
 typedef struct planc_machine {
   const planc_plan *plan;
@@ -41,29 +31,34 @@ typedef struct planc_machine {
   planc_extents extents;
   int64_t range; /* of device addresses */
   int64_t first_instr_line;
+  int32_t *boundary_of; /* by buffer: its index in plan->boundary, -1 = none */
   planc_arena arena;
 
+  /* The present run's, made anew for each. */
   planc_memory memory;
   planc_resident *residents; /* by residency */
   planc_rank_set open;       /* lower ends of open residencies' extents */
   int32_t *open_at;          /* by lower end: the residency, -1 = a workspace */
   int32_t *open_to;          /* by lower end: the extent's upper end */
-  int32_t *boundary_of;      /* by buffer: its index in plan->boundary, -1 = none */
 
-  planc_clocks clocks;
-  planc_clocks shortest; /* as if the second body were the first: of a run with one body */
+  int32_t *clocks;   /* row s: the epochs of all streams that stream s has seen the end of; its own: commands so far */
+  int32_t *recorded; /* row e: the clock of event e's stream when it was recorded */
   planc_event *events;
-  int32_t *epochs_before; /* by stream: its epoch when the present run started */
+  int32_t *epochs_before; /* by stream: its epoch when the present section started */
 
-  int32_t *executed;  /* by instance: the run in which it ran last, -1 = none */
+  int32_t *executed;  /* by instance: the body in which it ran last */
   int32_t *algorithm; /* by instance: of its run in the present body that was no recompute */
-  int32_t *delivered; /* by buffer: the run in which it last left for the user, -1 = none */
+  int32_t *delivered; /* by buffer: the body in which it last left for the user */
 
-  planc_run run;
+  const char *which_run; /* said at the end of what is found in it */
+  planc_section_kind section;
+  int32_t body;
   const planc_instr *instr; /* the present one */
   int64_t index;            /* its place in file order */
   int32_t next_residency, next_use;
-  int32_t n_executed, n_recomputed; /* in the present run */
+  planc_arena run_arena;
+
+  int32_t n_executed, n_recomputed; /* in the last body */
   int64_t touched, host_touched;    /* highest byte + 1 */
 } planc_machine;
 

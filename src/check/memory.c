@@ -2,7 +2,7 @@
 #include "check/memory.h"
 
 static const planc_history untouched = {
-    .write = {.stream = -1}, .readers = -1, .content = {.buffer = -1, .version = -1, .run = -1}};
+    .write = {.stream = -1}, .readers = -1, .content = {.buffer = -1, .version = -1, .body = -1}};
 
 planc_status planc_memory_make(planc_arena *arena, int32_t n_ranks, planc_memory *out) {
   *out = (planc_memory){.n_ranks = n_ranks, .free_readers = -1};

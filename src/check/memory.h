@@ -19,7 +19,7 @@ typedef struct planc_mark {
 
 /* What a copy left in host memory. */
 typedef struct planc_content {
-  int32_t buffer, version, run;
+  int32_t buffer, version, body;
 } planc_content;
 
 typedef struct planc_history {

@@ -91,7 +91,8 @@ planc_status planc_machine_fault(const planc_machine *machine, const char *forma
   vsnprintf(what, sizeof what, format, arguments);
   va_end(arguments);
   long long line = machine->first_instr_line + machine->index;
-  return planc_error(PLANC_INVALID_PLAN, "line %lld: %s: %s", line, instr_label(machine, machine->instr, label), what);
+  return planc_error(PLANC_INVALID_PLAN, "line %lld: %s: %s%s", line, instr_label(machine, machine->instr, label), what,
+                     machine->which_run);
 }
 
 planc_status planc_machine_race(const planc_machine *machine, const planc_conflict *conflict, bool writes,
@@ -106,8 +107,8 @@ planc_status planc_machine_race(const planc_machine *machine, const planc_confli
   } else {
     snprintf(on, sizeof on, "%s", stream_kinds[stream->kind]);
   }
-  /* An access of the body in a run before this one may stand on a later line than this one. */
-  bool before = machine->run == PLANC_RUN_BODY_AGAIN && with.instr >= plan->prologue.n &&
+  /* An access of the body before may stand on a later line than this one. */
+  bool before = machine->section == PLANC_BODY && with.instr >= plan->prologue.n &&
                 with.epoch <= machine->epochs_before[with.stream];
   return planc_machine_fault(machine, "%s %s, %s %s at line %lld%s on stream %s may still be %s",
                              writes ? "writes" : "reads", what, writes ? "whose bytes" : "which",

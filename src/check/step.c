@@ -33,12 +33,12 @@ static const struct {
 };
 
 planc_status planc_machine_step(planc_machine *m) {
-  static const uint32_t section_of[] = {IN_PROLOGUE, IN_BODY, IN_BODY, IN_EPILOGUE};
-  static const char *const section_names[] = {"prologue", "body", "body", "epilogue"};
+  static const uint32_t section_of[] = {IN_PROLOGUE, IN_BODY, IN_EPILOGUE};
+  static const char *const section_names[] = {"prologue", "body", "epilogue"};
   const planc_instr *instr = m->instr;
   if (instr->op >= sizeof rules / sizeof *rules) return planc_machine_fault(m, "is not an instruction");
-  if (!(rules[instr->op].sections & section_of[m->run])) {
-    return planc_machine_fault(m, "must not stand in the %s", section_names[m->run]);
+  if (!(rules[instr->op].sections & section_of[m->section])) {
+    return planc_machine_fault(m, "must not stand in the %s", section_names[m->section]);
   }
   if (rules[instr->op].on_stream && (instr->stream < 0 || instr->stream >= m->plan->n_streams)) {
     return planc_machine_fault(m, "there is no stream %d", instr->stream);
@@ -115,14 +115,13 @@ static void close_place(planc_machine *m, const planc_place *place) {
   for (int64_t k = 0; k < place->n; k++) planc_rank_set_remove(&m->open, place->extents[k].lo);
 }
 
-static int32_t *clock_of(const planc_machine *m, const planc_clocks *clocks, int32_t stream) {
-  return &clocks->now[(int64_t)stream * m->plan->n_streams];
+static int32_t *clock_of(const planc_machine *m, int32_t stream) {
+  return &m->clocks[(int64_t)stream * m->plan->n_streams];
 }
 
 /* The next command of the instruction's stream. */
 static planc_mark new_mark(planc_machine *m) {
-  int32_t stream = m->instr->stream, epoch = ++clock_of(m, &m->clocks, stream)[stream];
-  clock_of(m, &m->shortest, stream)[stream] = epoch;
+  int32_t stream = m->instr->stream, epoch = ++clock_of(m, stream)[stream];
   return (planc_mark){.instr = (int32_t)m->index, .epoch = epoch, .stream = stream};
 }
 
@@ -130,7 +129,7 @@ static planc_mark new_mark(planc_machine *m) {
 static planc_status access_bytes(planc_machine *m, planc_mark mark, const planc_place *place, bool writes,
                                  int32_t buffer, const char *name, int64_t *touched) {
   planc_conflict conflict = {0};
-  const int32_t *clock = clock_of(m, m->run == PLANC_RUN_EPILOGUE ? &m->shortest : &m->clocks, mark.stream);
+  const int32_t *clock = clock_of(m, mark.stream);
   if (place->end > *touched) *touched = place->end;
   for (int64_t k = 0; k < place->n && !conflict.found; k++) {
     planc_extent extent = place->extents[k];
@@ -151,7 +150,7 @@ static planc_status access_resident(planc_machine *m, planc_mark mark, const pla
 /* Every instance runs once a body, and again only to restore what it made, bit for bit. */
 static planc_status check_turn(const planc_machine *m) {
   const planc_instr *instr = m->instr;
-  bool ran = m->executed[instr->id] == (int32_t)m->run;
+  bool ran = m->executed[instr->id] == m->body;
   if (!instr->recompute) return ran ? planc_machine_fault(m, "runs twice, and not to recompute") : NULL;
   if (!ran) return planc_machine_fault(m, "recomputes what has not run before");
   if (m->algorithm[instr->id] != instr->aux) {
@@ -230,7 +229,7 @@ static planc_status step_exec(planc_machine *m) {
     PLANC_TRY(
         run_access(m, mark, &m->trace->accesses[instance->first_access + k], m->plan->uses[instr->first_use + k]));
   }
-  m->executed[instr->id] = (int32_t)m->run;
+  m->executed[instr->id] = m->body;
   if (!instr->recompute) m->algorithm[instr->id] = instr->aux;
   m->n_executed += !instr->recompute;
   m->n_recomputed += instr->recompute;
@@ -248,9 +247,9 @@ static planc_status check_boundary_row(const planc_machine *m) {
 
 static planc_status step_acquire(planc_machine *m) {
   const planc_instr *instr = m->instr;
-  bool around = m->run == PLANC_RUN_PROLOGUE || m->run == PLANC_RUN_EPILOGUE;
+  bool around = m->section == PLANC_PROLOGUE || m->section == PLANC_EPILOGUE;
   int32_t limit = around ? m->plan->n_boundary : m->plan->n_residencies;
-  while (m->run == PLANC_RUN_EPILOGUE && m->next_residency < limit && !m->plan->boundary[m->next_residency].home) {
+  while (m->section == PLANC_EPILOGUE && m->next_residency < limit && !m->plan->boundary[m->next_residency].home) {
     m->next_residency++;
   }
   if (instr->id != m->next_residency || instr->id >= limit) {
@@ -283,8 +282,8 @@ static planc_status step_release(planc_machine *m) {
 /* What leaves for the user: in a body the last version of a result, in the epilogue what persists. */
 static planc_status deliver(planc_machine *m, const planc_resident *resident) {
   const planc_buffer *buffer = buffer_of(m, resident);
-  if (m->run == PLANC_RUN_PROLOGUE) return planc_machine_fault(m, "nothing leaves for the user in the prologue");
-  bool home = m->run == PLANC_RUN_EPILOGUE;
+  if (m->section == PLANC_PROLOGUE) return planc_machine_fault(m, "nothing leaves for the user in the prologue");
+  bool home = m->section == PLANC_EPILOGUE;
   if (!(buffer->flags & (home ? PLANC_BUFFER_PERSISTENT : PLANC_BUFFER_RESULT))) {
     return planc_machine_fault(m, "is not %s", home ? "a persistent buffer" : "a result that leaves for the user");
   }
@@ -292,21 +291,20 @@ static planc_status deliver(planc_machine *m, const planc_resident *resident) {
   if (resident->version != last) {
     return planc_machine_fault(m, "leaves as version %d, not as its last, %d", resident->version, last);
   }
-  if (m->delivered[resident->buffer] == (int32_t)m->run) return planc_machine_fault(m, "leaves twice");
-  m->delivered[resident->buffer] = (int32_t)m->run;
+  if (m->delivered[resident->buffer] == m->body) return planc_machine_fault(m, "leaves twice");
+  m->delivered[resident->buffer] = m->body;
   return NULL;
 }
 
 static planc_status offload_to_slot(planc_machine *m, planc_mark mark, const planc_resident *resident) {
   const planc_place *slot = &m->extents.of[m->index];
-  if (m->run == PLANC_RUN_EPILOGUE) return planc_machine_fault(m, "in the epilogue copies go to the user only");
-  if (m->run == PLANC_RUN_PROLOGUE && !m->plan->boundary[m->instr->id].home) {
+  if (m->section == PLANC_EPILOGUE) return planc_machine_fault(m, "in the epilogue copies go to the user only");
+  if (m->section == PLANC_PROLOGUE && !m->plan->boundary[m->instr->id].home) {
     return planc_machine_fault(m, "only what is at home goes to the host in the prologue");
   }
   PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
   PLANC_TRY(access_bytes(m, mark, slot, true, -1, "its host slot", &m->host_touched));
-  planc_memory_fill(&m->memory, slot->extents[0],
-                    (planc_content){resident->buffer, resident->version, (int32_t)m->run});
+  planc_memory_fill(&m->memory, slot->extents[0], (planc_content){resident->buffer, resident->version, m->body});
   return NULL;
 }
 
@@ -324,8 +322,8 @@ static planc_status step_offload(planc_machine *m) {
 
 /* What comes from the user: in the prologue what persists, in a body what is fed. Both are version 0. */
 static planc_status fetch_from_user(const planc_machine *m, const planc_resident *resident) {
-  if (m->run == PLANC_RUN_EPILOGUE) return planc_machine_fault(m, "nothing comes from the user in the epilogue");
-  bool home = m->run == PLANC_RUN_PROLOGUE;
+  if (m->section == PLANC_EPILOGUE) return planc_machine_fault(m, "nothing comes from the user in the epilogue");
+  bool home = m->section == PLANC_PROLOGUE;
   const planc_buffer *buffer = buffer_of(m, resident);
   bool fed = (buffer->flags & PLANC_BUFFER_FED) && buffer->peer < 0;
   if (home ? (buffer->flags & PLANC_BUFFER_PERSISTENT) != 0 : fed) return NULL;
@@ -344,11 +342,11 @@ static planc_status fetch_from_peer(const planc_machine *m, const planc_content 
 
 static planc_status fetch_from_slot(planc_machine *m, planc_mark mark, const planc_resident *resident,
                                     int32_t *out_version) {
-  if (m->run == PLANC_RUN_PROLOGUE) return planc_machine_fault(m, "in the prologue copies come from the user only");
+  if (m->section == PLANC_PROLOGUE) return planc_machine_fault(m, "in the prologue copies come from the user only");
   const planc_place *slot = &m->extents.of[m->index];
   PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
   const planc_content *content = planc_memory_content(&m->memory, slot->extents[0]);
-  if (!content || content->run != (int32_t)m->run) {
+  if (!content || content->body != m->body) {
     return planc_machine_fault(m, "this body left no copy of it at host address %lld", (long long)m->instr->address);
   }
   if (content->buffer == resident->buffer) {
@@ -402,56 +400,44 @@ static planc_status check_event(const planc_machine *m) {
   return planc_machine_fault(m, "there are %d events", m->plan->n_events);
 }
 
-static int32_t *recorded(const planc_machine *m, const planc_clocks *clocks) {
-  return &clocks->recorded[(int64_t)m->instr->id * m->plan->n_streams];
-}
-
-static void record(const planc_machine *m, const planc_clocks *clocks) {
-  const int32_t *now = clock_of(m, clocks, m->instr->stream);
-  for (int32_t s = 0; s < m->plan->n_streams; s++) recorded(m, clocks)[s] = now[s];
-}
-
-static void join(const planc_machine *m, const planc_clocks *clocks) {
-  int32_t *now = clock_of(m, clocks, m->instr->stream);
-  const int32_t *seen = recorded(m, clocks);
-  for (int32_t s = 0; s < m->plan->n_streams; s++) {
-    if (seen[s] > now[s]) now[s] = seen[s];
-  }
+static int32_t *recorded(const planc_machine *m) {
+  return &m->recorded[(int64_t)m->instr->id * m->plan->n_streams];
 }
 
 static planc_status step_record(planc_machine *m) {
   const planc_instr *instr = m->instr;
   PLANC_TRY(check_event(m));
   planc_event *event = &m->events[instr->id];
-  if (event->run == (int32_t)m->run) return planc_machine_fault(m, "is recorded twice");
-  if (event->run >= 0 && event->stream != instr->stream) {
+  if (event->body == m->body) return planc_machine_fault(m, "is recorded twice");
+  if (event->body != PLANC_NEVER && event->stream != instr->stream) {
     return planc_machine_fault(m, "is recorded on stream %d here and on stream %d before", instr->stream,
                                event->stream);
   }
-  *event = (planc_event){.run = (int32_t)m->run, .stream = instr->stream};
-  record(m, &m->clocks);
-  if (m->run != PLANC_RUN_BODY) record(m, &m->shortest);
+  *event = (planc_event){.body = m->body, .stream = instr->stream};
+  const int32_t *clock = clock_of(m, instr->stream);
+  for (int32_t s = 0; s < m->plan->n_streams; s++) recorded(m)[s] = clock[s];
   return NULL;
 }
 
-/* Lag 0 is a record earlier in this run, lag 1 one in the run before; the prologue stands for the body before the first
- * and the epilogue is the body after the last. That a lag-1 wait stands before this body's record follows: after it the
- * event is of this run. */
+/* Lag 0 is a record earlier in this body, lag 1 one in the body before. That a lag-1 wait stands before this body's
+ * record follows: after it the event is of this body. */
 static planc_status step_wait(planc_machine *m) {
   const planc_instr *instr = m->instr;
   PLANC_TRY(check_event(m));
   if (instr->lag > 1) return planc_machine_fault(m, "a lag is 0 or 1");
-  const planc_event *event = &m->events[instr->id];
-  int32_t due = (int32_t)m->run - instr->lag;
-  if (event->run != due || due < 0) {
+  int32_t was = m->events[instr->id].body, due = m->body - instr->lag;
+  if (was != due || due == PLANC_NEVER) {
     if (instr->lag == 0) return planc_machine_fault(m, "nothing before this line records it");
-    if (event->run == (int32_t)m->run) {
+    if (was == m->body) {
       return planc_machine_fault(m, "a wait with lag 1 must stand before the record of the same body");
     }
-    return planc_machine_fault(m, m->run == PLANC_RUN_BODY ? "the prologue does not record it, as the body before would"
-                                                           : "the body before does not record it");
+    return planc_machine_fault(m, due == PLANC_BODY_OF_PROLOGUE
+                                      ? "the prologue does not record it, as the body before would"
+                                      : "the body before does not record it");
   }
-  join(m, &m->clocks);
-  join(m, &m->shortest); /* in the first body it brings nothing that the second does not bring again */
+  int32_t *clock = clock_of(m, instr->stream);
+  for (int32_t s = 0; s < m->plan->n_streams; s++) {
+    if (recorded(m)[s] > clock[s]) clock[s] = recorded(m)[s];
+  }
   return NULL;
 }

@@ -110,6 +110,47 @@ class Exec(unittest.TestCase):
         self.assertEqual(resumed["losses"], whole["losses"][-3:])
         self.assertEqual(resumed["accuracy"], whole["accuracy"])
 
+    def test_a_run_may_end_before_its_first_body(self):
+        rows = json.loads(run("planc", "compare", os.path.join(ROOT, "graphs/lenet-digits.yaml"), "--json"))["rows"]
+        kinds = [["--policy", row["policy"]] for row in rows if row["policy"] != "ideal"]
+        kinds += [["--budget", "400K"], ["--policy", "window", "--placement", "vmm", "--chunk", "64K"], ["--gpus", 2]]
+        fresh = os.path.join(self.folder.name, "fresh.ckpt")
+        for kind in kinds:
+            path, _ = plan(self.folder.name, "x.plan", "--batch", 64, *kind)
+            run("planrun", "exec", path, "--iterations", 0, "--sequential", "--save", fresh)
+            with open(fresh, "rb") as file:
+                want = file.read()
+            for seed in range(1, 4):
+                got = os.path.join(self.folder.name, "got.ckpt")
+                run("planrun", "exec", path, "--iterations", 0, "--jitter", seed, "--poison", "--save", got)
+                with open(got, "rb") as file:
+                    self.assertEqual(file.read(), want, (kind, seed))
+
+    def test_what_only_bodies_would_order_is_refused(self):
+        path, _ = plan(self.folder.name, "x.plan", "--policy", "none")
+        with open(path, encoding="utf-8") as file:
+            header, *rows = file.read().splitlines()
+        counts = json.loads(header)
+        begin = next(i for i, row in enumerate(rows) if row.startswith('{"i":'))
+        prologue = range(begin, begin + counts["prologue"])
+        waits = [i for i in prologue if rows[i].startswith('{"i":"wait"')]
+        epilogue = [json.loads(row) for row in rows[begin + counts["prologue"] + counts["body"]:]]
+        awaited = {row["e"] for row in epilogue if row["i"] == "wait" and row["lag"] == 1}
+        records = [i for i in prologue if rows[i].startswith('{"i":"record"') and json.loads(rows[i])["e"] in awaited]
+        self.assertEqual((len(waits), len(records)), (2, 1))
+        for dropped, message in ((waits, "may still be writing"), (records, "the prologue does not record it")):
+            broken = os.path.join(self.folder.name, "broken.plan")
+            counts["prologue"] = len(prologue) - len(dropped)
+            with open(broken, "w", encoding="utf-8") as file:
+                file.writelines(row + "\n" for row in [json.dumps(counts, separators=(",", ":")),
+                                                       *(row for i, row in enumerate(rows) if i not in dropped)])
+            for command in (["planc", "check"], ["planrun", "exec", "--iterations", 0]):
+                done = subprocess.run([os.path.join(BUILD, command[0]), *map(str, command[1:]), broken],
+                                      capture_output=True, text=True, env=ENVIRONMENT)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(message, done.stderr)
+                self.assertIn("in a run without bodies", done.stderr)
+
     def test_a_checkpoint_serves_other_plans_of_the_graph(self):
         small, summary = plan(self.folder.name, "small.plan", "--budget", "400K")
         large, _ = plan(self.folder.name, "large.plan", "--policy", "none", "--sub-batch", summary["sub_batch"])

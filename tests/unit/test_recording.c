@@ -185,7 +185,7 @@ static const char small_text[] =
 static const char two_jobs[] =
     "boundary w#0 0\nboundary w#1 256\n"
     "prologue\nacquire 0 w#0 0\nprefetch 0 user on 1\nrecord 9 on 1\nacquire 1 w#1 256\nprefetch 1 user on 4\n"
-    "record 10 on 4\nwait 9 on 0\nwait 10 on 3\nrecord 0 on 5\n"
+    "record 10 on 4\nwait 9 on 0\nwait 10 on 3\nwait 9 on 5\nwait 10 on 5\nrecord 0 on 5\n"
     "body\n"
     "wait 0 lag 1 on 1\nacquire 2 x#0 512\nprefetch 2 user on 1\nrecord 1 on 1\nwait 1 on 0\nacquire 3 l#0 1024\n"
     "exec f#0 use 2 0 3\nexec u#0 use 0\nrecord 2 on 0\nwait 2 on 2\noffload 3 user on 2\nrecord 3 on 2\nrelease 2\n"
@@ -280,7 +280,8 @@ static planc_status feed_and_stop(void *user, const planrt_feed_request *request
   return recording_feed(NULL, request);
 }
 
-/* The body in which a run is stopped is its last, and the epilogue waits for that. */
+/* The body in which a run is stopped is its last, and the epilogue waits for that; stopped before its first, it has
+ * none. */
 START_TEST(stopped_runs) {
   enum { LAST = 5 };
   stopper s = {.at = 2 * LAST + 1};
@@ -294,6 +295,10 @@ START_TEST(stopped_runs) {
   ok(planrt_run(t.session, 12));
   ck_assert_int_eq(planrt_get_step(t.session).period, LAST + 1);
   expected_compare(t.expected, "stopped run");
+  expected_run(t.expected, planrt_get_step(t.session), 0);
+  ok(planrt_run(t.session, 12));
+  ck_assert_int_eq(planrt_get_step(t.session).period, LAST + 1);
+  expected_compare(t.expected, "stopped before it starts");
   close_two(&t);
   free_two(&t);
 }

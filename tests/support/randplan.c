@@ -1,0 +1,56 @@
+/* Plans of small random graphs (randplan.h). */
+#include "tests/support/randplan.h"
+
+#include "planc/policy.h"
+#include "tests/support/randgraph.h"
+#include "tests/support/randschedule.h"
+#include "tests/support/unit.h"
+
+static void make_random(uint64_t seed, const planc_profile *profile, planc_graph **graph, planc_plan **out) {
+  static const planc_policy policy = {.name = "random"};
+  randgraph_options options = {.max_ops = 10, .max_elements = 16};
+  randcase c;
+  ok_in(randgraph_make(seed, &options, graph), "graph");
+  ok_in(randcase_make(seed, *graph, profile, 1 + (int32_t)(seed % 2), &c), "case");
+  ok_in(randschedule_make(seed, NULL, &c), "schedule");
+  ok_in(planc_lower(&c.problem, &policy, &c.candidate, out), "plan");
+  randcase_free(&c);
+}
+
+/* Under a budget that makes the policy work. In virtual memory some data must be larger than a chunk. */
+static void make_of_policy(int number, const planc_profile *profile, planc_graph **graph, planc_plan **out) {
+  enum { CHUNK = 4096 };
+  static const struct {
+    const char *policy;
+    planc_placement placement;
+  } kinds[] = {{.policy = "modnn"},        {.policy = "vdnn-all"},
+               {.policy = "cheap"},        {.policy = "none"},
+               {.policy = "modnn"},        {.policy = "chen"},
+               {.policy = "vdnn+"},        {.policy = "window"},
+               {.policy = "naive"},        {.policy = "window", .placement = PLANC_PLACEMENT_VMM},
+               {.policy = "lms"},          {.policy = "prefetch-1"},
+               {.policy = "capuchin"},     {.policy = "window", .placement = PLANC_PLACEMENT_PAGED},
+               {.policy = "superneurons"}, {.policy = "tensile"}};
+  int which = number % (int)(sizeof kinds / sizeof *kinds);
+  const planc_policy *policy = planc_policy_find(kinds[which].policy);
+  randgraph_options options = {.max_ops = 10, .max_elements = number % 2 ? 64 : 16};
+  if (kinds[which].placement != PLANC_PLACEMENT_BEST_FIT) options.max_elements = 2048;
+  ok_in(randgraph_make(UINT64_C(5000) + (uint64_t)number, &options, graph), "graph");
+  planc_problem problem = {.graph = *graph,
+                           .profile = profile,
+                           .batch = 1 + number % 3,
+                           .host_budget_bytes = -1,
+                           .placement = kinds[which].placement,
+                           .chunk_bytes = CHUNK,
+                           .gpus = number >= RANDPLANS_OF_ONE ? 2 : 1};
+  ok_in(planc_least_budget(&problem, policy, &problem.budget_bytes), "least budget");
+  ok_in(planc_make_plan(&problem, policy, out), "plan");
+}
+
+void randplan_make(int number, const planc_profile *profile, planc_graph **out_graph, planc_plan **out) {
+  if (number < RANDPLANS_OF_POLICIES) {
+    make_of_policy(number, profile, out_graph, out);
+  } else {
+    make_random((uint64_t)number, profile, out_graph, out);
+  }
+}

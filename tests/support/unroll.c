@@ -1,0 +1,156 @@
+/* A run of a plan, written out (unroll.h). */
+#include "tests/support/unroll.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *filled(int64_t n, size_t size, int value) {
+  void *values = malloc((size_t)(n + 1) * size);
+  ck_assert_ptr_nonnull(values);
+  return memset(values, value, (size_t)(n + 1) * size);
+}
+
+/* --- Bytes -------------------------------------------------------------------------------------------------------- */
+
+static void add_touch(unrolled *u, int32_t memory, int64_t from, int64_t bytes, bool writes) {
+  if (bytes <= 0) return;
+  if (VEC_RESERVE(&u->touches, u->touches.len + 1)) ck_abort_msg("out of memory");
+  u->touches.data[u->touches.len++] = (unroll_touch){memory, from, from + bytes, writes};
+}
+
+/* Where in the arena chunk `chunk` of the device's addresses is. */
+static int64_t mapped_to(const planc_plan *plan, int64_t chunk) {
+  for (int32_t m = 0; m < plan->n_mappings; chunk -= plan->mappings[m++].n)
+    if (chunk < plan->mappings[m].n) return plan->mappings[m].first + chunk;
+  ck_abort_msg("an address that is not mapped");
+}
+
+static void touch_device(unrolled *u, int32_t gpu, int64_t from, int64_t bytes, bool writes) {
+  int64_t chunk = u->plan->chunk_bytes;
+  if (chunk == 0) add_touch(u, gpu, from, bytes, writes);
+  while (chunk > 0 && bytes > 0) {
+    int64_t part = chunk - from % chunk < bytes ? chunk - from % chunk : bytes;
+    add_touch(u, gpu, mapped_to(u->plan, from / chunk) * chunk + from % chunk, part, writes);
+    from += part;
+    bytes -= part;
+  }
+}
+
+static void touch_residency(unrolled *u, int32_t gpu, int32_t residency, bool writes) {
+  touch_device(u, gpu, u->address[residency], u->bytes[residency], writes);
+}
+
+static void touch_all(unrolled *u, const planc_instr *it) {
+  if (it->op == PLANC_INSTR_acquire) {
+    u->address[it->id] = it->address;
+    u->bytes[it->id] = it->bytes;
+  }
+  if (it->op == PLANC_INSTR_acquire || it->op == PLANC_INSTR_release) return;
+  int32_t gpu = u->plan->streams[it->stream].gpu;
+  bool offload = it->op == PLANC_INSTR_offload;
+  if (it->op == PLANC_INSTR_exec) {
+    const planc_instance *instance = &u->trace->instances[it->id];
+    for (int32_t k = 0; k < instance->n_accesses; k++) {
+      int32_t use = u->plan->uses[it->first_use + k];
+      if (use >= 0) touch_residency(u, gpu, use, u->trace->accesses[instance->first_access + k].write >= 0);
+    }
+    touch_device(u, gpu, it->address, it->bytes, true);
+  } else if (it->op == PLANC_INSTR_move) {
+    touch_residency(u, gpu, it->aux, false);
+    touch_residency(u, gpu, it->id, true);
+  } else if (offload || it->op == PLANC_INSTR_prefetch) {
+    touch_residency(u, gpu, it->id, !offload);
+    if (it->address != PLANC_USER) add_touch(u, UNROLL_HOST, it->address, it->bytes, offload);
+  }
+}
+
+static void unroll_section(unrolled *u, const planc_section *section, int32_t body) {
+  for (int32_t i = 0; i < section->n; i++) {
+    unroll_node *node = &u->nodes.data[u->nodes.len++];
+    *node = (unroll_node){.instr = &section->instrs[i], .body = body, .first_touch = u->touches.len};
+    touch_all(u, node->instr);
+    node->n_touches = u->touches.len - node->first_touch;
+  }
+}
+
+void unroll(const planc_plan *plan, const planc_trace *trace, int32_t bodies, unrolled *out) {
+  *out = (unrolled){.plan = plan, .trace = trace, .bodies = bodies};
+  int64_t n = (int64_t)plan->prologue.n + (int64_t)bodies * plan->body.n + plan->epilogue.n;
+  if (VEC_RESERVE(&out->nodes, n + 1)) ck_abort_msg("out of memory");
+  out->address = filled(plan->n_residencies, sizeof *out->address, 0);
+  out->bytes = filled(plan->n_residencies, sizeof *out->bytes, 0);
+  out->words = n / 64 + 1;
+  out->before = filled(n * out->words, sizeof *out->before, 0);
+  unroll_section(out, &plan->prologue, -1);
+  for (int32_t body = 0; body < bodies; body++) unroll_section(out, &plan->body, body);
+  unroll_section(out, &plan->epilogue, bodies);
+}
+
+void unrolled_free(unrolled *u) {
+  VEC_FREE(&u->nodes);
+  VEC_FREE(&u->touches);
+  free(u->address);
+  free(u->bytes);
+  free(u->before);
+}
+
+/* --- Order -------------------------------------------------------------------------------------------------------- */
+
+/* Node i starts after node j, and after whatever j started after. */
+static void order(const unrolled *u, int64_t i, int64_t j) {
+  if (j < 0) return;
+  for (int64_t w = 0; w < u->words; w++) u->before[i * u->words + w] |= u->before[j * u->words + w];
+  u->before[i * u->words + j / 64] |= UINT64_C(1) << (j % 64);
+}
+
+/* Whether the newest record of its event is the one that a wait means: with lag 1 it stands before its own body's. */
+static bool means(const unrolled *u, int64_t wait, int64_t record) {
+  const unroll_node *node = &u->nodes.data[wait];
+  return record >= 0 && u->nodes.data[record].body == node->body - node->instr->lag;
+}
+
+int64_t unrolled_order(unrolled *u, const planc_instr *without) {
+  int64_t missing = -1;
+  int64_t *newest = filled(u->plan->n_streams, sizeof *newest, -1);    /* by stream: its newest node, -1 = none */
+  int64_t *recorded = filled(u->plan->n_events, sizeof *recorded, -1); /* by event: its newest record */
+  memset(u->before, 0, (size_t)(u->nodes.len * u->words) * sizeof *u->before);
+  for (int64_t i = 0; i < u->nodes.len; i++) {
+    const planc_instr *it = u->nodes.data[i].instr;
+    if (it == without || it->op == PLANC_INSTR_acquire || it->op == PLANC_INSTR_release) continue;
+    order(u, i, newest[it->stream]);
+    newest[it->stream] = i;
+    if (it->op == PLANC_INSTR_record) recorded[it->id] = i;
+    if (it->op != PLANC_INSTR_wait) continue;
+    bool recorded_before = means(u, i, recorded[it->id]);
+    if (recorded_before) order(u, i, recorded[it->id]);
+    if (!recorded_before && missing < 0) missing = i;
+  }
+  free(newest);
+  free(recorded);
+  return missing;
+}
+
+static bool overlap(const unroll_touch *a, const unroll_touch *b) {
+  return (a->writes || b->writes) && a->memory == b->memory && a->from < b->to && b->from < a->to;
+}
+
+static bool conflict(const unrolled *u, const unroll_node *x, const unroll_node *y) {
+  for (int64_t i = x->first_touch; i < x->first_touch + x->n_touches; i++)
+    for (int64_t j = y->first_touch; j < y->first_touch + y->n_touches; j++)
+      if (overlap(&u->touches.data[i], &u->touches.data[j])) return true;
+  return false;
+}
+
+bool unrolled_race(const unrolled *u, int64_t out_pair[2]) {
+  for (int64_t i = 0; i < u->nodes.len; i++) {
+    const unroll_node *node = &u->nodes.data[i];
+    for (int64_t j = 0; node->n_touches > 0 && j < i; j++) {
+      if (u->before[i * u->words + j / 64] >> (j % 64) & 1 || !conflict(u, &u->nodes.data[j], node)) continue;
+      out_pair[0] = j;
+      out_pair[1] = i;
+      return true;
+    }
+  }
+  return false;
+}
