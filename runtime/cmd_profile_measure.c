@@ -87,18 +87,22 @@ static void add_refusal(measuring *m, const char *op, const char *algorithm, con
   if (!cJSON_AddItemToArray(m->refused, refusal)) cJSON_Delete(refusal);
 }
 
+/* What ended a process at the op itself is told of as it is. */
 static void note_refused(void *user, const char *op, const char *algorithm, planc_status why) {
+  measuring *m = user;
+  if (!why) {
+    if (!planrt_pieces_ended_at(m->p->kept->pieces, op, algorithm))
+      add_refusal(m, op, algorithm, "planrun came to its end while other ops ran by it");
+    return;
+  }
   planc_progress_end(stderr);
   fprintf(stderr, "planrun: note: op %s: %s cannot be run and is left out: %s\n", op, algorithm,
           planc_status_message(why));
-  add_refusal(user, op, algorithm, planc_status_message(why));
+  add_refusal(m, op, algorithm, planc_status_message(why));
 }
 
 static bool is_left_out(void *user, const char *op, const char *algorithm) {
-  measuring *m = user;
-  bool tried = false, out = planrt_pieces_leave_out(m->p->kept->pieces, op, algorithm, &tried);
-  if (out && !tried) add_refusal(m, op, algorithm, "planrun came to its end while other ops ran by it");
-  return out;
+  return planrt_pieces_leave_out(((const measuring *)user)->p->kept->pieces, op, algorithm);
 }
 
 static planc_status keep_pass(void *user, const planrt_pass *pass) {

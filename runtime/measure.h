@@ -78,9 +78,10 @@ typedef struct planrt_op_options {
   planc_status (*passed)(void *user, const planrt_pass *pass);
   void (*progress)(void *user, int32_t done, int32_t of); /* passes; or NULL */
   void *user;
-  /* Told of an algorithm that the library has and the device does not run: it is left out. Or NULL. */
+  /* Told of an algorithm that the library has and the device does not run: it is left out. `why` is NULL where
+   * `left_out` has said so. Or NULL. */
   void (*refused)(void *user, const char *op, const char *algorithm, planc_status why);
-  /* Whether an algorithm is left out, untold, as long as its op has another. Or NULL. */
+  /* Whether an algorithm is left out, as long as its op has another. Or NULL. */
   bool (*left_out)(void *user, const char *op, const char *algorithm);
   /* Told what is about to run that no pass has survived yet: a process that comes to its end has then left word what it
    * was at. Algorithms are told one by one as they are prepared, run for the first time with the pass's data, and run

@@ -72,6 +72,8 @@ static void leave_out(const bench *b, const char *op, candidates *of) {
     n += of->refused[v];
   }
   if (n == of->count) memset(of->refused, 0, (size_t)n * sizeof *of->refused);
+  for (int32_t v = 0; options->refused && !b->again && v < of->count; v++)
+    if (of->refused[v]) options->refused(options->user, op, of->variants[v].algorithm, NULL);
 }
 
 static planc_status find_on(bench *b, planrt_device *device, planrt_variant *found) {

@@ -28,15 +28,17 @@ planc_status planrt_pieces_fastest(const cJSON *pieces, const planc_graph *graph
 
 /* A piece may also be what a process was at when it came to its end. One algorithm at most is held to have ended it:
  * that which was being tried, if its op had another. It is then left out of the profile at all batches, as nobody knows
- * at which others it is safe; one that did so at two ops, of all ops. Where none was, the pass is to be run with care.
+ * at which others it is safe; one that did so at two ops is tried with no other. Where none was, the pass is to be run
+ * with care.
  */
 cJSON *planrt_piece_of_trial(int64_t load_ppm, int64_t batch, const planrt_trial *trial);
 bool planrt_piece_is_trial(const cJSON *piece);
 bool planrt_trial_has_algorithm(const cJSON *trial);
 /* Such an algorithm as one that was refused. */
 cJSON *planrt_trial_refusal(const cJSON *trial);
-/* *out_tried: it was this op itself that was at it. */
-bool planrt_pieces_leave_out(const cJSON *pieces, const char *op, const char *algorithm, bool *out_tried);
+/* Whether the algorithm ended one at this op; whether it is not to be tried there. */
+bool planrt_pieces_ended_at(const cJSON *pieces, const char *op, const char *algorithm);
+bool planrt_pieces_leave_out(const cJSON *pieces, const char *op, const char *algorithm);
 bool planrt_pieces_ended_in(const cJSON *pieces, int64_t load_ppm, int64_t batch, int32_t pass);
 
 typedef struct planrt_profile_head {

@@ -32,12 +32,14 @@ static const struct {
 };
 
 static void print_value(const cJSON *value, char *out, size_t room) {
-  if (cJSON_IsString(value))
+  if (!value)
+    snprintf(out, room, "not given");
+  else if (cJSON_IsString(value))
     snprintf(out, room, "%s", value->valuestring);
   else if (cJSON_IsNumber(value))
     snprintf(out, room, "%.0f", value->valuedouble);
   else
-    snprintf(out, room, "%s", cJSON_IsTrue(value) ? "given" : "not given");
+    snprintf(out, room, "given");
 }
 
 static planc_status refuse(size_t member, const cJSON *found, const cJSON *wanted) {

@@ -112,8 +112,7 @@ static void add_pieces(const planc_graph *graph, const cJSON *pieces, int64_t lo
     cJSON_ArrayForEach(time, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
       while (o < graph->n_ops && strcmp(graph->ops[o].name, get_string(time, "op")) != 0) o++;
       if (o == graph->n_ops) break;
-      bool tried;
-      if (planrt_pieces_leave_out(pieces, graph->ops[o].name, get_string(time, "algorithm"), &tried)) continue;
+      if (planrt_pieces_ended_at(pieces, graph->ops[o].name, get_string(time, "algorithm"))) continue;
       if (!ops[o]) {
         ops[o] = cJSON_CreateObject();
         cJSON_AddStringToObject(ops[o], "op", graph->ops[o].name);

@@ -45,8 +45,7 @@ static void take_fastest(const planc_graph *graph, const cJSON *pieces, const cJ
   cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
     while (o < graph->n_ops && strcmp(graph->ops[o].name, get_string(entry, "op")) != 0) o++;
     if (o == graph->n_ops) return;
-    bool tried;
-    if (planrt_pieces_leave_out(pieces, graph->ops[o].name, get_string(entry, "algorithm"), &tried)) continue;
+    if (planrt_pieces_ended_at(pieces, graph->ops[o].name, get_string(entry, "algorithm"))) continue;
     planrt_op_time time = read_time(entry, o);
     if (!*best[o].variant.algorithm || is_better(&time, &best[o])) best[o] = time;
   }

@@ -38,19 +38,28 @@ cJSON *planrt_trial_refusal(const cJSON *trial) {
   return refusal;
 }
 
-bool planrt_pieces_leave_out(const cJSON *pieces, const char *op, const char *algorithm, bool *out_tried) {
+static bool is_of_algorithm(const cJSON *piece, const char *algorithm) {
+  return planrt_trial_has_algorithm(piece) && strcmp(get_string(piece, "algorithm"), algorithm) == 0;
+}
+
+bool planrt_pieces_ended_at(const cJSON *pieces, const char *op, const char *algorithm) {
+  const cJSON *piece;
+  cJSON_ArrayForEach(piece, pieces) {
+    if (is_of_algorithm(piece, algorithm) && strcmp(get_string(piece, "op"), op) == 0) return true;
+  }
+  return false;
+}
+
+bool planrt_pieces_leave_out(const cJSON *pieces, const char *op, const char *algorithm) {
   const cJSON *piece;
   const char *before = NULL;
-  bool several = false;
-  *out_tried = false;
   cJSON_ArrayForEach(piece, pieces) {
-    if (!planrt_trial_has_algorithm(piece) || strcmp(get_string(piece, "algorithm"), algorithm) != 0) continue;
+    if (!is_of_algorithm(piece, algorithm)) continue;
     const char *of = get_string(piece, "op");
-    several = several || (before && strcmp(before, of) != 0);
-    *out_tried = *out_tried || strcmp(op, of) == 0;
+    if (strcmp(of, op) == 0 || (before && strcmp(of, before) != 0)) return true;
     before = of;
   }
-  return several || *out_tried;
+  return false;
 }
 
 /* One that named an algorithm is explained by it. */

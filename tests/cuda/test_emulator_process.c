@@ -194,10 +194,10 @@ START_TEST(kernels_can_go_wrong) {
     const char *fault;
     void (*body)(void);
     int status;
-  } faults[] = {{"none:1", count_wrong_words, 0},       {"corrupt:3", count_wrong_words, 1},
+  } faults[] = {{"none:1", count_wrong_words, 0},        {"corrupt:3", count_wrong_words, 1},
                 {"corrupt:6", count_wrong_words, 0}, /* there are but five */
-                {"die:2", count_wrong_words, -SIGKILL}, {"hang:5", never_end, -SIGALRM},
-                {"sticky:1", end_in_error, 0},          {"sticky:5", end_in_error, 0},
+                {"die:2", count_wrong_words, -SIGKILL},  {"hang:5", never_end, -SIGALRM},
+                {"sticky:1", end_in_error, 0},           {"sticky:5", end_in_error, 0},
                 {"corrupt:3:ker", count_wrong_words, 1}, {"corrupt:1:convolution", count_wrong_words, 0}};
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
     const char *const settings[] = {"EMULATED_CUDA_FAULT", faults[i].fault, "EMULATED_CUDA_STRICT", "1", NULL};
