@@ -79,13 +79,15 @@ static planc_product linear_product(const planc_tensor *result, bool batched, in
   return product;
 }
 
-/* What an op that is no convolution moves: at the rate of its type, where the profile has one, else of its class. */
+/* What an op that is no convolution moves: at the share of its type, where the profile has one, else of its class. */
 static planc_traffic traffic_of(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
                                 int64_t batch, int64_t bytes) {
   planc_traffic out = planc_traffic_of(profile, of->class_, bytes);
   out.cached = planc_reused_bytes(profile, graph, of->index, batch);
   const planc_labelled *own = planc_labels_find(&profile->types, of->op->type);
   if (own) out.efficiency_ppm = own->value;
+  const planc_labelled *most = planc_labels_find(&profile->rates, of->op->type);
+  if (most) out.most_per_second = most->value;
   return out;
 }
 

@@ -103,6 +103,7 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
     MULTIPLY,
     CACHE,
     TYPES,
+    RATES,
     ORIGIN,
     OPS,
     LINKS,
@@ -121,6 +122,7 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
       [MULTIPLY] = {"multiply", false},
       [CACHE] = {"cache", true},
       [TYPES] = {"types", true},
+      [RATES] = {"rates", true},
       [ORIGIN] = {"origin", true},
       [OPS] = {"ops", true},
       [MACHINE] = {"machine", true},
@@ -141,6 +143,8 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
   if (members[CACHE].value) PLANC_TRY(planc_read_cache(&members[CACHE], &profile->cache));
   if (members[TYPES].value)
     PLANC_TRY(planc_labels_read(&members[TYPES], 1, PLANC_PPM, &profile->arena, &profile->types));
+  if (members[RATES].value)
+    PLANC_TRY(planc_labels_read(&members[RATES], 1, PLANC_JSON_MAX, &profile->arena, &profile->rates));
   if (members[ORIGIN].value) {
     planc_map seen = {0};
     planc_status status = read_origins(&members[ORIGIN], &seen, profile);
@@ -191,7 +195,8 @@ planc_status planc_profile_take_rates(planc_profile *out, const planc_profile *b
   out->cache = base->cache;
   memcpy(out->efficiency_ppm, base->efficiency_ppm, sizeof out->efficiency_ppm);
   memcpy(out->multiply, base->multiply, sizeof out->multiply);
-  return planc_labels_copy(&out->arena, &base->types, &out->types);
+  PLANC_TRY(planc_labels_copy(&out->arena, &base->types, &out->types));
+  return planc_labels_copy(&out->arena, &base->rates, &out->rates);
 }
 
 const planc_model *planc_profile_model(const planc_profile *profile) {

@@ -76,6 +76,7 @@ struct planc_profile {
   planc_multiply multiply[PLANC_N_MULTIPLIES];
   planc_cache_rate cache;
   planc_labels types; /* share of the memory bandwidth that ops of a type reach, whatever their class, in ppm */
+  planc_labels rates; /* bytes per second that ops of a type move at most, wherever they are */
   planc_measured measured;
   planc_labels code;   /* bytes that an algorithm's takes; none is listed: `reserved_bytes` has it all */
   bool baselines_only; /* costs have no other variants; never of a profile that was read */

@@ -89,7 +89,8 @@ static void emit_cache(planc_emit *emit, const planc_cache_rate *cache) {
 
 /* True for the origin of a part that all profiles have. */
 static bool is_of_head(const planc_origin *origin) {
-  static const char *const sections[] = {"device", "compute", "efficiency", "multiply", "cache", "types", "code"};
+  static const char *const sections[] = {"device", "compute", "efficiency", "multiply",
+                                         "cache",  "types",   "rates",      "code"};
   size_t length = strcspn(origin->of, ".");
   for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
     if (strlen(sections[i]) == length && strncmp(sections[i], origin->of, length) == 0) return true;
@@ -105,6 +106,7 @@ void planc_profile_emit_head(planc_emit *emit, const planc_profile *profile, con
   emit_labels(emit, "code", &profile->code);
   emit_cache(emit, &profile->cache);
   emit_labels(emit, "types", &profile->types);
+  emit_labels(emit, "rates", &profile->rates);
   EMIT(emit, "\"origin\":{");
   for (int32_t o = 0; o < profile->n_origins; o++) {
     if (!is_of_head(&profile->origins[o])) continue;

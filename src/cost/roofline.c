@@ -38,9 +38,11 @@ static int64_t peak_of(const planc_compute *compute, bool half) {
 static int64_t traffic_ns(const planc_profile *profile, planc_traffic traffic) {
   int64_t memory_ns = time_at(traffic.bytes == INT64_MAX ? INT64_MAX : traffic.bytes - traffic.cached,
                               profile->compute.memory_bytes_per_second, traffic.efficiency_ppm);
-  if (traffic.cached == 0) return memory_ns;
-  return planc_add_saturate(memory_ns,
-                            time_at(traffic.cached, profile->cache.bytes_per_second, traffic.efficiency_ppm));
+  int64_t asked_ns = traffic.most_per_second > 0 ? time_at(traffic.bytes, traffic.most_per_second, PLANC_PPM) : 0;
+  if (traffic.cached > 0)
+    memory_ns =
+        planc_add_saturate(memory_ns, time_at(traffic.cached, profile->cache.bytes_per_second, traffic.efficiency_ppm));
+  return max(memory_ns, asked_ns);
 }
 
 planc_traffic planc_traffic_of(const planc_profile *profile, planc_class class_, int64_t bytes) {

@@ -1,10 +1,10 @@
 /* The roofline: how long kernels take that only move memory or multiply matrices.
  *
- * A kernel takes kernel_ns plus the longer of its arithmetic and its memory traffic. A matrix product is cut into
- * square output tiles; each multiprocessor works on one tile at a time, so a last wave that is not full, and tiles that
- * hang over the edge, cost as much as full ones. That is why small batches are less efficient. A product with few tiles
- * and great depth (a weight gradient) may be cut along its depth, into slices of at least split_depth. Where there are
- * kernels with smaller tiles as well, those are taken that are sooner done. */
+ * A kernel takes kernel_ns plus the longest of its arithmetic, its memory traffic and the instructions that ask for it.
+ * A matrix product is cut into square output tiles; each multiprocessor works on one tile at a time, so a last wave
+ * that is not full, and tiles that hang over the edge, cost as much as full ones. That is why small batches are less
+ * efficient. A product with few tiles and great depth (a weight gradient) may be cut along its depth, into slices of at
+ * least split_depth. Where there are kernels with smaller tiles as well, those are taken that are sooner done. */
 #ifndef PLANC_COST_ROOFLINE_H
 #define PLANC_COST_ROOFLINE_H
 
@@ -27,8 +27,9 @@ typedef struct planc_product {
 /* What a kernel moves. */
 typedef struct planc_traffic {
   int64_t bytes;
-  int64_t cached;         /* of them, those that the cache holds */
-  int64_t efficiency_ppm; /* share of the bandwidth that it reaches */
+  int64_t cached;          /* of them, those that the cache holds */
+  int64_t efficiency_ppm;  /* share of the bandwidth that it reaches */
+  int64_t most_per_second; /* that its instructions can ask for, wherever they are; 0: any */
 } planc_traffic;
 
 /* Product of non-negative numbers, saturating. */

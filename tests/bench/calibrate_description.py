@@ -21,9 +21,11 @@ STEPS = (64, 24, 8, 2)
 TILES = ((256, 128), (256, 64), (128, 64), (128, 32), (64, 32))
 FAMILIES = {"linear": "linear", "linear-bias": "linear", "batched": "matrix product"}
 SHARES = [("efficiency", name) for name in ("elementwise", "reduction", "gemm")] + \
-         [("types", name) for name in ("softmax_grad", "layernorm", "aten.native_layer_norm_backward", "embedding",
-                                       "aten.native_dropout", eager.UNVECTORIZED, "aten.embedding_dense_backward",
+         [("types", name) for name in ("softmax_grad", "layernorm", "aten.native_layer_norm_backward", "aten.native_dropout",
+                                       eager.UNVECTORIZED, "aten.embedding_dense_backward",
                                        "aten.embedding_dense_backward.sorted")]
+# Of kernels that find each element by its index, draw random numbers or reduce rows.
+RATES = [("rates", name) for name in ("aten.native_dropout", "layernorm", "aten.native_layer_norm_backward", "embedding")]
 MEMORY_BOUND = {"element-wise", "dropout", "layer norm", "softmax"}
 CACHES = (20 << 20, 30 << 20, 40 << 20, 50 << 20)
 CACHE_RATES = (2, 4, 8, 16)  # times that of the memory
@@ -36,9 +38,15 @@ def start(profile):
     profile["types"] = {}
     for section, name in SHARES:
         profile[section][name] = 700000
+    profile["rates"] = {name: fastest(profile) for _, name in RATES}
     for family in FAMILIES:
         profile["multiply"][family] = {"flops_ppm": 800000, "tile": 128, "depth_overhead": 32, "small_tile": 64,
                                        "small_flops_ppm": 600000}
+
+
+def fastest(profile):
+    """No kernel asks for more than a cache gives."""
+    return CACHE_RATES[-1] * profile["compute"]["memory_bytes_per_second"]
 
 
 class Fit:
@@ -70,12 +78,15 @@ class Fit:
         sums = [abs(math.log(sum(a * n for a, _, n in of) / sum(b * n for _, b, n in of))) for of in pairs.values()]
         return sum(each) + sum(sums)
 
-    def candidates(self, name, value):
+    def candidates(self, holder, name):
+        value = holder[name]
         if name == "depth_overhead":
             return sorted({max(0, min(1024, value + sign * step)) for step in STEPS for sign in (-1, 1)})
         rate = self.profile["compute"]["memory_bytes_per_second"]
         least, most = {"kernel_ns": KERNEL_NS, "bytes": (1, 1 << 40),
-                       "bytes_per_second": (rate, CACHE_RATES[-1] * rate)}.get(name, (1, 1000000))
+                       "bytes_per_second": (rate, fastest(self.profile))}.get(name, (1, 1000000))
+        if holder is self.profile["rates"]:
+            least, most = 1, fastest(self.profile)
         return sorted({max(least, min(most, round(value * factor))) for ratio in RATIOS for factor in (ratio, 1 / ratio)})
 
     def move(self, holder, names, kinds=None):
@@ -84,7 +95,7 @@ class Fit:
         while True:
             before = best
             for name in names:
-                for candidate in self.candidates(name, holder[name]):
+                for candidate in self.candidates(holder, name):
                     kept, holder[name] = holder[name], candidate
                     found = self.distance(kinds) if candidate != kept else best
                     if found < best:
@@ -108,17 +119,17 @@ class Fit:
     def cache(self):
         """The cache with which ops that the memory binds fit best; shares and cache depend on each other."""
         tried = []
-        shares = [(section, name) for section, name in SHARES if name != "gemm" and "embedding" not in name]
+        moved = [(section, name) for section, name in SHARES + RATES if name != "gemm" and "embedding" not in name]
         for size, rate in itertools.product(CACHES, CACHE_RATES):
             self.profile["cache"] = {"bytes": size, "bytes_per_second":
                                      rate * self.profile["compute"]["memory_bytes_per_second"]}
-            for section, name in shares:
-                self.profile[section][name] = 800000
+            for section, name in moved:
+                self.profile[section][name] = fastest(self.profile) if section == "rates" else 800000
             for _ in range(2):
-                for section, name in shares:
+                for section, name in moved:
                     self.move(self.profile[section], [name], MEMORY_BOUND)
                 best = self.move(self.profile["cache"], ["bytes", "bytes_per_second"], MEMORY_BOUND)
-            tried.append((best, json.dumps({key: self.profile[key] for key in ("cache", "efficiency", "types")})))
+            tried.append((best, json.dumps({key: self.profile[key] for key in ("cache", "efficiency", "types", "rates")})))
         self.profile.update(json.loads(min(tried)[1]))
 
 
@@ -128,7 +139,7 @@ def calibrate(profile, host, files):
     for turn in range(3):
         fit.sums = turn == 2
         fit.move(profile["compute"], ["kernel_ns"])
-        for section, name in SHARES:
+        for section, name in SHARES + RATES:
             fit.move(profile[section], [name])
         fit.move(profile["cache"], ["bytes", "bytes_per_second"])
         for family in FAMILIES:
@@ -155,7 +166,7 @@ def tell_origins(profile, files):
     text = (f"calibrated on the training ops of BERT-large, batch {' and '.join(f.size.split('-')[1] for f in files)}, f32, "
             "eager PyTorch, as NeuSight (ASPLOS 2025) measured them: tests/bench/calibrate_description.py")
     origins = profile["origin"]
-    for key in ["device.launch_ns", "compute.kernel_ns", "compute.sustained_ppm", "cache", "types"] + \
+    for key in ["device.launch_ns", "compute.kernel_ns", "compute.sustained_ppm", "cache", "types", "rates"] + \
             [f"efficiency.{name}" for section, name in SHARES if section == "efficiency"] + \
             [f"multiply.{family}" for family in FAMILIES]:
         origins[key] = text

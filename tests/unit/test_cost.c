@@ -198,12 +198,25 @@ static const char reusing_graph[] =
     "  - {op: later, type: odd.one, in: [x], out: [u]}\n"
     "  - {op: again, type: relu, in: [z], out: [u]}\n";
 
-START_TEST(types_have_rates_of_their_own) {
+START_TEST(types_have_shares_of_their_own) {
   planc_profile *profile = toy_with("", "\"types\": {\"relu\": 100000, \"odd.one\": 250000},");
   planc_graph *graph = graph_of(reusing_graph);
   /* 8,000 bytes at a quarter of 100e9, and at a tenth */
   ck_assert_int_eq(time_of(profile, graph, 0, 100), 1000 + 320);
   ck_assert_int_eq(time_of(profile, graph, 1, 100), 1000 + 800);
+  planc_graph_free(graph);
+  planc_profile_free(profile);
+}
+END_TEST
+
+START_TEST(types_have_bounds_that_no_cache_lifts) {
+  planc_profile *profile = toy_with("",
+                                    "\"cache\": {\"bytes\": 8997, \"bytes_per_second\": 400000000000}, "
+                                    "\"rates\": {\"relu\": 10000000000, \"odd.one\": 100000000000},");
+  planc_graph *graph = graph_of(reusing_graph);
+  /* 8,000 bytes at 10e9, though half of them are in the cache; half of the memory's 100e9 is less than 100e9. */
+  ck_assert_int_eq(time_of(profile, graph, 1, 100), 1000 + 800);
+  ck_assert_int_eq(time_of(profile, graph, 0, 100), 1000 + 160);
   planc_graph_free(graph);
   planc_profile_free(profile);
 }
@@ -696,7 +709,8 @@ int main(void) {
   tcase_add_test(hand, linear_by_hand);
   tcase_add_test(hand, batched_products_by_hand);
   tcase_add_test(hand, streams_by_hand);
-  tcase_add_test(hand, types_have_rates_of_their_own);
+  tcase_add_test(hand, types_have_shares_of_their_own);
+  tcase_add_test(hand, types_have_bounds_that_no_cache_lifts);
   tcase_add_test(hand, what_the_cache_holds_by_hand);
   tcase_add_test(hand, families_of_products_by_hand);
   tcase_add_test(hand, measured_tables_override);

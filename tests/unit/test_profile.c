@@ -139,6 +139,7 @@ static const struct {
     {"\"origin\": {", "\"types\": {\"relu\": 1000001}, \"origin\": {",
      "f: types.relu: is 1000001, must be at most 1000000"},
     {"\"origin\": {", "\"types\": {\"relu\": 1, \"relu\": 2}, \"origin\": {", "f: types: the key relu stands twice"},
+    {"\"origin\": {", "\"rates\": {\"relu\": 0}, \"origin\": {", "f: rates.relu: is 0, must be at least 1"},
     {"\"origin\": {", "\"types\": {\"re lu\": 1}, \"origin\": {",
      "f: types.re lu: the key must be printable ASCII without spaces, quotes and backslashes"},
     {"\"device\": \"made up", "\"divice\": \"made up", "f: origin.divice: names nothing in this file"},
@@ -257,7 +258,8 @@ START_TEST(code_is_found_by_algorithm) {
 END_TEST
 
 static const char told[] =
-    "\"cache\": {\"bytes\": 5, \"bytes_per_second\": 6}, \"types\": {\"relu\": 7, \"aten.mul\": 8}, \"origin\": {"
+    "\"cache\": {\"bytes\": 5, \"bytes_per_second\": 6}, \"types\": {\"relu\": 7, \"aten.mul\": 8}, \"rates\": "
+    "{\"tanh\": 11}, \"origin\": {"
     "\"cache\": \"c\", \"types.relu\": \"t\", ";
 
 /* What is printed for a profile tells the same of the optional constants as the profile itself. */
@@ -277,6 +279,8 @@ START_TEST(optional_constants_are_read_and_printed) {
     ck_assert_int_eq(profile->compute.sustained_ppm, 9);
     ck_assert_str_eq(profile->types.of[0].label, "aten.mul"); /* ascending */
     ck_assert_int_eq(profile->types.of[0].value, 8);
+    ck_assert_int_eq(profile->rates.n, 1);
+    ck_assert_int_eq(profile->rates.of[0].value, 11);
     const planc_multiply *batched = &profile->multiply[PLANC_MULTIPLY_BATCHED];
     ck_assert_int_eq(batched->depth_overhead, 3);
     ck_assert_int_eq(batched->small_tile, 4);
