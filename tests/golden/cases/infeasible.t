@@ -11,7 +11,7 @@ Parameters, gradients and data of inputs/tiny.yaml are of round sizes.
   !       4.00 KiB  a
   !       4.00 KiB  x
   !       1.00 KiB  w
-  ! planc: does not fit 24.00 KiB: policy none makes a plan of 25600 bytes
+  ! planc: does not fit 24.00 KiB: policy none needs 25600 bytes of device memory, the budget is 24576
   [1]
   $ planc plan inputs/tiny.yaml --policy vdnn-all --budget 10K
   ! planc: note: device k40m (the graph's header)
@@ -22,7 +22,7 @@ Parameters, gradients and data of inputs/tiny.yaml are of round sizes.
   !       8.00 KiB  b.grad
   !       4.00 KiB  a
   !       1.00 KiB  w
-  ! planc: does not fit 10.00 KiB: policy vdnn-all makes a plan of 21504 bytes
+  ! planc: does not fit 10.00 KiB: policy vdnn-all needs 21504 bytes of device memory, the budget is 10240
   [1]
   $ planc plan inputs/tiny.yaml --policy modnn --budget 1K
   ! planc: note: device k40m (the graph's header)
@@ -48,7 +48,7 @@ The least budget is feasible and no smaller one is.
     iteration 0.045 ms, ideal 0.021 ms (+109.1 %)
     moved     4 B out, 4.00 KiB in; recomputed 0.000 ms
   $ planc plan inputs/tiny.yaml --policy none --budget 25599 2>&1 | tail -n 1
-  planc: does not fit 24.99 KiB: policy none makes a plan of 25600 bytes
+  planc: does not fit 24.99 KiB: policy none needs 25600 bytes of device memory, the budget is 25599
   $ planc plan inputs/tiny.yaml --policy modnn --budget 6144 -o least.plan 2>/dev/null | sed -n 2p
     peak      6.00 KiB of 6.00 KiB, host 3.00 KiB
   $ planc plan inputs/tiny.yaml --policy modnn --budget 6143 2>&1 | tail -n 1
@@ -79,5 +79,9 @@ Host memory can be what is missing.
   $ planc plan inputs/tiny.yaml --policy vdnn-all --budget 1M --host-budget 1K
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 4 (the graph's header)
-  ! planc: policy vdnn-all needs 12288 bytes of host memory, the host budget is 1024
+  ! planc: note: the least feasible host budget of vdnn-all is 12288 bytes (12.00 KiB); there:
+  ! host peak: 12.00 KiB live at op last; largest:
+  !       8.00 KiB  b
+  !       4.00 KiB  a
+  ! planc: does not fit a host budget of 1.00 KiB: policy vdnn-all needs 12288 bytes of host memory, the host budget is 1024
   [1]
