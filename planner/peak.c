@@ -219,13 +219,16 @@ static planc_status find_on_host(const planc_plan *plan, const planc_trace *trac
 
 static planc_status find(const planc_plan *plan, peak_finder finder, planc_peak **out) {
   planc_trace *trace;
-  PLANC_TRY(planc_plan_expand(plan, &trace));
   owned_peak *owned = calloc(1, sizeof *owned);
-  planc_status status = owned ? planc_plan_check_names(plan, trace) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  if (!status) status = finder(plan, trace, owned);
-  planc_trace_free(trace);
+  if (!owned) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  planc_status status = planc_plan_expand(plan, &trace);
+  if (!status) {
+    status = planc_plan_check_names(plan, trace);
+    if (!status) status = finder(plan, trace, owned);
+    planc_trace_free(trace);
+  }
   if (status) {
-    if (owned) planc_peak_free(&owned->peak);
+    planc_peak_free(&owned->peak);
     return status;
   }
   *out = &owned->peak;

@@ -66,8 +66,7 @@ static planc_status find_least(const planc_problem *problem, planc_status failed
   planc_problem at = *problem;
   at.host_budget_bytes = -1;
   bool device = planc_status_shortage(failed).memory == PLANC_MEMORY_DEVICE;
-  planc_status status =
-      planc_find_least(&at, out->policy, PLANC_MEMORY_DEVICE, device ? failed : NULL, &least);
+  planc_status status = planc_find_least(&at, out->policy, PLANC_MEMORY_DEVICE, device ? failed : NULL, &least);
   out->least_budget = -1;
   if (status) {
     if (planc_status_code(status) != PLANC_INFEASIBLE) return status;

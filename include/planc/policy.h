@@ -78,10 +78,10 @@ bool planc_is_preferred(int64_t ns, const char *incumbent, int64_t incumbent_ns)
 
 enum { PLANC_LEAST_PLANS = 8 };
 typedef struct planc_least {
-  int64_t bytes;      /* the least budget that was found, of those for which planc_make_plan succeeds */
-  bool is_least;      /* one alignment unit less was tried and fails */
-  int32_t tried;      /* budgets, a whole plan each: at most PLANC_LEAST_PLANS */
-  planc_plan *plan;   /* for that budget; the caller's */
+  int64_t bytes;    /* the least budget that was found, of those for which planc_make_plan succeeds */
+  bool is_least;    /* one alignment unit less was tried and fails */
+  int32_t tried;    /* budgets, a whole plan each: at most PLANC_LEAST_PLANS */
+  planc_plan *plan; /* for that budget; the caller's */
 } planc_least;
 /* The least budget of a memory for which the policy has a plan, the device's with what is reserved, the problem's other
  * budget as it is. The search begins with what the smallest plans need, as far as the policy makes or knows them.
