@@ -36,16 +36,24 @@ static planc_status predict(const planc_problem *problem, planc_plan *plan) {
   return NULL;
 }
 
-static planc_status hold_to_budget(const planc_problem *problem, const planc_plan *plan) {
+static planc_status hold_to_budgets(const planc_problem *problem, const planc_plan *plan) {
+  int64_t host = problem->host_budget_bytes;
   if (plan->predicted.peak_bytes > problem->budget_bytes) {
-    return planc_error(PLANC_INFEASIBLE, "policy %s makes a plan of %lld bytes", plan->policy,
-                       (long long)plan->predicted.peak_bytes);
+    planc_shortage shortage = {.memory = PLANC_MEMORY_DEVICE, .bytes = plan->predicted.peak_bytes};
+    return planc_infeasible(shortage, "policy %s needs %lld bytes of device memory, the budget is %lld", plan->policy,
+                            (long long)plan->predicted.peak_bytes, (long long)problem->budget_bytes);
   }
-  if (problem->host_budget_bytes >= 0 && plan->host_arena_bytes > problem->host_budget_bytes) {
-    return planc_error(PLANC_INFEASIBLE, "policy %s needs %lld bytes of host memory, the host budget is %lld",
-                       plan->policy, (long long)plan->host_arena_bytes, (long long)problem->host_budget_bytes);
+  if (host >= 0 && plan->host_arena_bytes > host) {
+    planc_shortage shortage = {.memory = PLANC_MEMORY_HOST, .bytes = plan->host_arena_bytes};
+    return planc_infeasible(shortage, "policy %s needs %lld bytes of host memory, the host budget is %lld",
+                            plan->policy, (long long)plan->host_arena_bytes, (long long)host);
   }
   return NULL;
+}
+
+static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t beat_ns) {
+  return planc_error(PLANC_INFEASIBLE, "policy %s takes %lld ns, asked is for less than %lld", policy->name,
+                     (long long)ns, (long long)beat_ns);
 }
 
 static planc_status check_placement(const planc_problem *problem, const planc_policy *policy) {
@@ -64,20 +72,21 @@ static planc_status check_gpus(const planc_problem *problem) {
   return planc_error(PLANC_USAGE, "%d GPUs: a plan has streams for at most %d", problem->gpus, (int)MOST);
 }
 
+/* The candidate of a policy, of all GPUs, unless its ops alone take too long. */
+static planc_status make_candidate(const planc_problem *problem, const planc_policy *policy, planc_candidate *out) {
+  PLANC_TRY(policy->make(problem, out));
+  int64_t ns = problem->beat_ns > 0 ? planc_candidate_least_time(out) : -1;
+  return ns >= problem->beat_ns ? too_slow(policy, ns, problem->beat_ns) : planc_replicate(out);
+}
+
+/* The plan, but for its predictions. */
 static planc_status make(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
   planc_candidate candidate = {0};
-  planc_plan *plan = NULL;
-  planc_status status = policy->make(problem, &candidate);
-  if (!status) status = planc_replicate(&candidate);
-  if (!status) status = planc_lower(problem, policy, &candidate, &plan);
+  *out = NULL;
+  planc_status status = make_candidate(problem, policy, &candidate);
+  if (!status) status = planc_lower(problem, policy, &candidate, out);
   planc_candidate_free(&candidate);
-  if (!status) status = predict(problem, plan);
-  if (status) {
-    planc_plan_free(plan);
-    return status;
-  }
-  *out = plan;
-  return NULL;
+  return status;
 }
 
 typedef struct best {
@@ -90,13 +99,20 @@ static bool is_better(const planc_predictions *a, const planc_predictions *b) {
   return a->peak_bytes < b->peak_bytes;
 }
 
+/* What does not fit is not simulated. */
+static planc_status judge(const planc_problem *problem, const planc_policy *policy, planc_plan *plan) {
+  if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(hold_to_budgets(problem, plan));
+  PLANC_TRY(predict(problem, plan));
+  int64_t ns = plan->predicted.iteration_ns;
+  return problem->beat_ns > 0 && ns >= problem->beat_ns ? too_slow(policy, ns, problem->beat_ns) : NULL;
+}
+
 static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code) {
   best *b = user;
   planc_plan *plan;
   PLANC_TRY(make(problem, b->policy, &plan));
   *out_code = planc_code_of_plan(problem->profile, plan);
-  bool simulated = b->policy->supports & PLANC_POLICY_SIMULATED;
-  planc_status status = simulated ? NULL : hold_to_budget(problem, plan);
+  planc_status status = judge(problem, b->policy, plan);
   if (status || (b->plan && !is_better(&plan->predicted, &b->plan->predicted))) {
     planc_plan_free(plan);
     return status;
@@ -107,8 +123,9 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
 }
 
 planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
-  PLANC_TRY(check_placement(problem, policy));
   PLANC_TRY(check_gpus(problem));
+  if (policy->supports & PLANC_POLICY_CHOOSES) return planc_make_best(problem, out);
+  PLANC_TRY(check_placement(problem, policy));
   best b = {.policy = policy};
   planc_status status = planc_with_code(problem, make_better, &b);
   if (status) {
@@ -116,85 +133,5 @@ planc_status planc_make_plan(const planc_problem *problem, const planc_policy *p
     return status;
   }
   *out = b.plan;
-  return NULL;
-}
-
-planc_status planc_candidate_peak(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes) {
-  planc_plan *plan;
-  PLANC_TRY(planc_lower(problem, planc_policies(), candidate, &plan));
-  *out_bytes = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes);
-  planc_plan_free(plan);
-  return NULL;
-}
-
-planc_status planc_candidate_time(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_ns) {
-  planc_plan *plan;
-  planc_simulation simulation = {0};
-  PLANC_TRY(planc_lower(problem, planc_policies(), candidate, &plan));
-  planc_status status = planc_simulate(plan, NULL, NULL, &simulation);
-  planc_plan_free(plan);
-  *out_ns = simulation.iteration_ns;
-  return status;
-}
-
-/* Whether there is a plan at `budget`, and its peak. */
-static planc_status fits(const planc_problem *problem, const planc_policy *policy, int64_t budget, bool *out_fits,
-                         int64_t *out_peak) {
-  planc_problem at = *problem;
-  at.budget_bytes = budget;
-  planc_plan *plan = NULL;
-  planc_status status = planc_make_plan(&at, policy, &plan);
-  *out_fits = !status;
-  if (!status) *out_peak = plan->predicted.peak_bytes;
-  planc_plan_free(plan);
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_status_free(status);
-  return NULL;
-}
-
-/* Narrows (low, high], where `low` fails and `high` fits with a peak well below it: by the unit below that peak and,
- * if it fails, the peak itself. A policy whose plan does not follow the budget is settled by these two. */
-static planc_status narrow(const planc_problem *problem, const planc_policy *policy, int64_t *peak, int64_t *low,
-                           int64_t *high) {
-  enum { WORTH_IT = 16 }; /* of the interval; less is left to bisection */
-  bool fit = false;
-  int64_t least = *low + planc_align_up(*peak - *low, PLANC_ALIGNMENT), below = least - PLANC_ALIGNMENT;
-  if (below <= *low || *high - least < (*high - *low) / WORTH_IT) return NULL;
-  PLANC_TRY(fits(problem, policy, below, &fit, peak));
-  if (fit) {
-    *high = below;
-    return NULL;
-  }
-  *low = below;
-  PLANC_TRY(fits(problem, policy, least, &fit, peak));
-  if (fit) *high = least;
-  return NULL;
-}
-
-planc_status planc_least_budget(const planc_problem *problem, const planc_policy *policy, int64_t *out_bytes) {
-  /* All budgets tried are whole units above what is reserved. */
-  int64_t low = planc_profile_device(problem->profile)->reserved_bytes, step = PLANC_ALIGNMENT;
-  int64_t high = low, peak = 0;
-  bool fit = false;
-  while (!fit) {
-    if (step > INT64_MAX / 4 || planc_add_overflow(high, step, &high)) {
-      return planc_error(PLANC_INFEASIBLE, "policy %s fits no budget", policy->name);
-    }
-    low = high - step;
-    PLANC_TRY(fits(problem, policy, high, &fit, &peak));
-    step *= 2;
-  }
-  for (;;) {
-    if (fit) PLANC_TRY(narrow(problem, policy, &peak, &low, &high));
-    if (high - low <= PLANC_ALIGNMENT) break;
-    int64_t middle = low + (high - low) / 2 / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
-    PLANC_TRY(fits(problem, policy, middle, &fit, &peak));
-    if (fit) {
-      high = middle;
-    } else {
-      low = middle;
-    }
-  }
-  *out_bytes = high;
   return NULL;
 }

@@ -1,6 +1,8 @@
 /* The papers' measures of a schedule (metrics.h). */
 #include "planc/metrics.h"
 
+#include "plan/plan_trace.h"
+#include "util/arena.h"
 #include "util/math.h"
 
 enum { PPM = 1000000 };
@@ -45,6 +47,41 @@ void planc_metrics_of(const planc_predictions *run, int64_t samples, const planc
   }
   out->eor_excess_ppm = less_one(out->eor_ppm);
   out->cbr_ppm = benefit(out->msr_ppm, out->eor_ppm);
+}
+
+/* Whether the body fetches anything from host memory but what other GPUs sent there. */
+static planc_status find_swaps(const planc_plan *plan, const planc_trace *trace, planc_arena *arena, bool *out) {
+  int32_t *buffer_of; /* by residency */
+  PLANC_TRY(PLANC_NEW(arena, &buffer_of, plan->n_residencies + 1));
+  for (int32_t r = 0; r < plan->n_boundary; r++) buffer_of[r] = plan->boundary[r].buffer;
+  *out = false;
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op == PLANC_INSTR_acquire) buffer_of[instr->id] = instr->aux;
+    if (instr->op != PLANC_INSTR_prefetch || instr->address < 0) continue;
+    *out |= trace->buffers[buffer_of[instr->id]].peer < 0;
+  }
+  return NULL;
+}
+
+planc_status planc_plan_means(const planc_plan *plan, const char **out) {
+  static const char *const words[] = {"everything stays",
+                                      "rounds alone (gradient accumulation)",
+                                      "swaps",
+                                      "rounds, swaps",
+                                      "recomputes (checkpointing)",
+                                      "rounds, recomputes",
+                                      "swaps, recomputes",
+                                      "rounds, swaps, recomputes"};
+  planc_trace *trace;
+  planc_arena arena = {0};
+  bool rounds = plan->jobs[0].n_rounds > 1, swaps, recomputes = plan->predicted.recompute_ns > 0;
+  PLANC_TRY(planc_plan_expand(plan, &trace));
+  planc_status status = find_swaps(plan, trace, &arena, &swaps);
+  if (!status) *out = words[(rounds ? 1 : 0) + (swaps ? 2 : 0) + (recomputes ? 4 : 0)];
+  planc_arena_free(&arena);
+  planc_trace_free(trace);
+  return status;
 }
 
 planc_status planc_vanilla_of(const planc_problem *problem, planc_predictions *out) {

@@ -30,6 +30,12 @@ static planc_status allocate_operands(modnn *m, int32_t task, bool *out_found) {
   return NULL;
 }
 
+/* The budget in which as much is free as `need` asks for; 0 where that is so already. */
+static int64_t budget_for(const modnn *m, int64_t need) {
+  int64_t missing = need - m->memory.free_bytes;
+  return missing > 0 ? planc_add_saturate(m->budget_bytes, missing) : 0;
+}
+
 static planc_status no_room(const modnn *m, int32_t task) {
   const planc_trace *trace = m->trace;
   const planc_instance *instance = &trace->instances[task];
@@ -45,12 +51,12 @@ static planc_status no_room(const modnn *m, int32_t task) {
       largest_block = block;
     }
   }
-  return planc_error(PLANC_INFEASIBLE,
-                     "op %s needs %lld bytes for its operands (largest: %s, %lld bytes), %lld are left beside "
-                     "parameters, state and gradients",
-                     planc_trace_op(trace, task)->name, (long long)need,
-                     largest_block < 0 ? "none" : planc_trace_buffer_name(trace, largest_block), (long long)largest,
-                     (long long)m->memory.free_bytes);
+  return planc_infeasible((planc_shortage){.bytes = budget_for(m, need)},
+                          "op %s needs %lld bytes for its operands (largest: %s, %lld bytes), %lld are left beside "
+                          "parameters, state and gradients",
+                          planc_trace_op(trace, task)->name, (long long)need,
+                          largest_block < 0 ? "none" : planc_trace_buffer_name(trace, largest_block),
+                          (long long)largest, (long long)m->memory.free_bytes);
 }
 
 static planc_status prepare_operands(modnn *m, int32_t task) {
@@ -241,6 +247,7 @@ static planc_status set_up(modnn *m, const planc_problem *problem, const planc_c
   const planc_trace *trace = candidate->trace;
   m->trace = trace;
   m->costs = candidate->costs;
+  m->budget_bytes = problem->budget_bytes;
   m->last_anchor = -1;
   m->searched = -1;
   m->blocks = calloc((size_t)trace->n_buffers + 1, sizeof *m->blocks);

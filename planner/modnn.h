@@ -54,9 +54,10 @@ typedef struct modnn_step {
 typedef struct modnn {
   const planc_trace *trace;
   const planc_costs *costs;
-  modnn_block *blocks; /* one per buffer, and at the end the workspace, pinned while it exists */
-  int64_t *earliest;   /* sum of the fastest times of all instances before i, for EST */
-  int32_t *position;   /* of an access within trace->by_buffer */
+  modnn_block *blocks;  /* one per buffer, and at the end the workspace, pinned while it exists */
+  int64_t *earliest;    /* sum of the fastest times of all instances before i, for EST */
+  int32_t *position;    /* of an access within trace->by_buffer */
+  int64_t budget_bytes; /* the problem's */
   planc_memory_list memory;
   int32_t task;                   /* the instance that is scheduled */
   int64_t now, out_free, in_free; /* current time; when the copy engines are done */

@@ -13,17 +13,28 @@
 
 enum { MOST_INSTANCES = 200000 };
 
-/* What the ops of a candidate take with the fastest algorithms, launches and transfers left out. */
-static int64_t least_time(const planc_candidate *candidate) {
-  int64_t sum = 0;
-  for (int32_t i = 0; i < candidate->trace->n_instances; i++) {
-    const planc_instance *instance = &candidate->trace->instances[i];
-    if (instance->role != PLANC_ROLE_OP) continue;
-    int32_t count, batch = planc_costs_batch(candidate->costs, instance->batch);
-    const planc_variant *variants = planc_costs_variants(candidate->costs, instance->op, batch, &count);
-    sum = planc_add_saturate(sum, variants[planc_fastest_variant(candidate->costs, instance, INT64_MAX)].time_ns);
+/* The op's fastest algorithm at a batch. */
+static int64_t fastest_ns(const planc_costs *costs, int32_t op, int64_t batch) {
+  int32_t count;
+  const planc_variant *variants = planc_costs_variants(costs, op, planc_costs_batch(costs, batch), &count);
+  return variants[planc_variant_fastest(variants, count, INT64_MAX)].time_ns;
+}
+
+/* What the ops take in rounds of `sub_batch` with the fastest algorithms, launches and transfers left out. */
+static planc_status least_time(const planc_problem *problem, int64_t sub_batch, int64_t *out_ns) {
+  int64_t whole = problem->batch, full = (whole - 1) / sub_batch, last = whole - sub_batch * full;
+  const int64_t batches[] = {sub_batch, last, whole};
+  planc_costs *costs;
+  PLANC_TRY(planc_costs_make(problem->profile, problem->graph, 3, batches, &costs));
+  *out_ns = 0;
+  for (int32_t o = 0; o < problem->graph->n_ops; o++) {
+    bool once = problem->graph->ops[o].phase == PLANC_PHASE_optimizer;
+    int64_t ns = fastest_ns(costs, o, once ? whole : last);
+    if (!once && full > 0) ns = planc_add_saturate(ns, planc_muldiv_floor(fastest_ns(costs, o, sub_batch), full, 1));
+    *out_ns = planc_add_saturate(*out_ns, ns);
   }
-  return sum;
+  planc_costs_free(costs);
+  return NULL;
 }
 
 static bool offloads(const planc_candidate *candidate) {
@@ -38,18 +49,30 @@ static bool offloads(const planc_candidate *candidate) {
 typedef struct best {
   planc_candidate candidate;
   int64_t ns;
-  planc_status infeasible; /* the first reason met; owned */
+  planc_status infeasible; /* the reason of those that ask for least; owned */
 } best;
+
+/* Of two reasons the one that asks for less memory, if it says so; the first met of those that ask for the same. */
+static void note_infeasible(best *b, planc_status reason) {
+  int64_t now = planc_status_shortage(reason).bytes, before = planc_status_shortage(b->infeasible).bytes;
+  bool keep = !b->infeasible || (now > 0 && (before == 0 || now < before));
+  planc_status_free(keep ? b->infeasible : reason);
+  if (keep) b->infeasible = reason;
+}
+
+/* What a candidate has to beat. */
+static int64_t limit_of(const planc_problem *problem, const best *b) {
+  int64_t asked = problem->beat_ns > 0 ? problem->beat_ns : INT64_MAX;
+  return b->candidate.schedule && b->ns < asked ? b->ns : asked;
+}
 
 /* Schedules rounds of `sub_batch` and keeps them when they beat the best. */
 static planc_status consider(const planc_problem *problem, int64_t sub_batch, best *b) {
   planc_candidate candidate = {0};
   int64_t ns = 0;
-  planc_status status = planc_candidate_rounds(problem, sub_batch, &candidate);
-  bool hopeless = !status && b->candidate.schedule && least_time(&candidate) >= b->ns;
-  planc_candidate_free(&candidate);
-  if (status || hopeless) return status;
-  status = modnn_schedule(problem, sub_batch, &candidate);
+  PLANC_TRY(least_time(problem, sub_batch, &ns));
+  if (ns >= limit_of(problem, b)) return NULL;
+  planc_status status = modnn_schedule(problem, sub_batch, &candidate);
   if (!status) status = planc_candidate_time(problem, &candidate, &ns);
   if (!status && (!b->candidate.schedule || ns < b->ns)) {
     planc_candidate_free(&b->candidate);
@@ -59,10 +82,7 @@ static planc_status consider(const planc_problem *problem, int64_t sub_batch, be
   }
   planc_candidate_free(&candidate);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  if (b->infeasible)
-    planc_status_free(status);
-  else
-    b->infeasible = status;
+  note_infeasible(b, status);
   return NULL;
 }
 
@@ -100,7 +120,8 @@ planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *o
   planc_status status = consider(problem, sub_batch, &b);
   if (!status && may_split) status = consider_others(problem, sub_batch, &b);
   if (!status && !b.candidate.schedule) {
-    status = b.infeasible;
+    if (!b.infeasible) status = planc_error(PLANC_INFEASIBLE, "modnn: no rounds are as fast as is asked for");
+    if (b.infeasible) status = b.infeasible;
     b.infeasible = NULL;
   }
   planc_status_free(b.infeasible);

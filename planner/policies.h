@@ -7,11 +7,20 @@
 /* The physical peak that the candidate's plan would have, reserved bytes included. */
 planc_status planc_candidate_peak(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes);
 
+/* A lower bound of that peak, in linear time: what is open at a time, without gaps between. */
+planc_status planc_candidate_live(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes);
+
+/* A lower bound of the candidate's iteration, of one replica: its ops one after the other, recomputes included. */
+int64_t planc_candidate_least_time(const planc_candidate *candidate);
+
 /* moDNN's ideal (V): the sum of the ops' times, fastest algorithms, whole batch, all data resident. */
 planc_status planc_ideal_time(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t *out_ns);
 
 /* The iteration time that the simulator gives the candidate's plan. */
 planc_status planc_candidate_time(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_ns);
+
+/* The plan of the fastest policy that fits (best.c). */
+planc_status planc_make_best(const planc_problem *problem, planc_plan **out);
 
 planc_status planc_policy_ideal(const planc_problem *problem, planc_candidate *out);
 planc_status planc_policy_none(const planc_problem *problem, planc_candidate *out);

@@ -9,6 +9,10 @@
 const planc_policy *planc_policies(void) {
   static const planc_policy policies[] = {
       {"ideal", "everything on a device without limit; only simulated", PLANC_POLICY_SIMULATED, planc_policy_ideal},
+      {"best", "the fastest of all policies that fit",
+       PLANC_POLICY_CHOOSES | PLANC_POLICY_ROUNDS | PLANC_POLICY_RECOMPUTES | PLANC_POLICY_VMM | PLANC_POLICY_WINDOW |
+           PLANC_POLICY_SWAP_RATE,
+       NULL},
       {"none", "everything resident, no swapping", 0, planc_policy_none},
       {"vdnn-all", "vDNN, offloads the inputs of all layers", 0, planc_policy_vdnn_all},
       {"vdnn-conv", "vDNN, offloads the inputs of convolutions", 0, planc_policy_vdnn_conv},

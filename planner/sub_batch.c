@@ -91,11 +91,11 @@ static planc_status infeasible(const planc_problem *problem, int64_t batch, cons
   int64_t least = planc_add_saturate(planc_add_saturate(resident, need->baseline), reserved);
   char context[64] = "";
   if (reserved > 0) snprintf(context, sizeof context, " and %lld bytes reserved by the device", (long long)reserved);
-  return planc_error(PLANC_INFEASIBLE,
-                     "op %s alone needs %lld bytes at %lld sample%s, beside %lld bytes of parameters, state and "
-                     "gradients%s: no budget below %lld bytes will do",
-                     op->name, (long long)need->baseline, (long long)batch, batch == 1 ? "" : "s", (long long)resident,
-                     context, (long long)least);
+  return planc_infeasible((planc_shortage){.bytes = least},
+                          "op %s alone needs %lld bytes at %lld sample%s, beside %lld bytes of parameters, state and "
+                          "gradients%s: no budget below %lld bytes will do",
+                          op->name, (long long)need->baseline, (long long)batch, batch == 1 ? "" : "s",
+                          (long long)resident, context, (long long)least);
 }
 
 /* The largest b in [1, high] whose demand with the fastest algorithms fits; 1 when none does. Demand grows with b, and

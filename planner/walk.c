@@ -162,7 +162,9 @@ planc_status planc_walk_try(const planc_problem *problem, planc_walk_maker maker
   for (int32_t tries = 1; room >= 0; tries++) {
     int64_t before = peak;
     PLANC_TRY(maker(problem, context, room, out));
-    PLANC_TRY(planc_candidate_peak(problem, out, &peak));
+    PLANC_TRY(planc_candidate_live(problem, out, &peak));
+    /* By how much a room has to fall tells only the placement; whether anything else fits mostly the live data. */
+    if (by_room || peak <= problem->budget_bytes) PLANC_TRY(planc_candidate_peak(problem, out, &peak));
     *out_fits = peak <= problem->budget_bytes;
     if (*out_fits) return NULL;
     planc_candidate_free(out);

@@ -18,6 +18,7 @@
 #include "planner/window.h"
 
 #include "planner/allocator.h"
+#include "planner/code.h"
 #include "planner/policies.h"
 #include "planner/room_search.h"
 #include "planner/walk.h"
@@ -331,8 +332,9 @@ static planc_status no_place(const policy *p) {
 }
 
 static planc_status too_small(const policy *p, int64_t room, int32_t function, int64_t need) {
-  return planc_error(PLANC_INFEASIBLE, "op %s needs %lld bytes, %lld are left for data",
-                     planc_trace_op(p->trace, function)->name, (long long)need, (long long)room);
+  int64_t least = planc_add_saturate(planc_reserved(p->problem), need);
+  return planc_infeasible((planc_shortage){.bytes = least}, "op %s needs %lld bytes, %lld are left for data",
+                          planc_trace_op(p->trace, function)->name, (long long)need, (long long)room);
 }
 
 static planc_status make(policy *p, const planc_candidate *candidate) {

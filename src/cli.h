@@ -99,8 +99,8 @@ void planc_print_batch(const planc_plan *plan);
 /* The batch and the GPUs. */
 void planc_report_batch(const planc_plan *plan, cJSON *object);
 
-/* What binds the peak of a plan, for people: the instruction, its op and the largest live buffers. */
-planc_status planc_print_peak(const planc_plan *plan, FILE *out);
+/* What binds the peak of a plan in a memory, for people: the op there and the largest live buffers. */
+planc_status planc_print_peak(const planc_plan *plan, planc_memory_kind memory, FILE *out);
 planc_status planc_report_peak(const planc_plan *plan, cJSON *object);
 
 #endif

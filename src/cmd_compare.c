@@ -14,6 +14,8 @@ typedef struct row {
   planc_status unsupported; /* why the policy cannot plan this graph under any budget; owned */
   bool feasible;
   int64_t least_budget, sub_batch;
+  bool is_least;     /* one unit less was tried and fails */
+  const char *means; /* in words */
   planc_predictions predicted;
   planc_metrics metrics;
   planc_largest_batch largest; /* with --max-batch */
@@ -48,6 +50,7 @@ static planc_status ideal_memory(const planc_problem *problem, int64_t reserved,
   if (status) return status;
   out->predicted.peak_bytes = needs.liveness_bytes + reserved;
   out->least_budget = out->predicted.peak_bytes;
+  out->is_least = true;
   return NULL;
 }
 
@@ -56,31 +59,49 @@ static int64_t whole_batch(const table *t, int64_t batch) {
   return batch * t->problem->gpus;
 }
 
+/* `failed` is why the row's policy does not fit the problem, NULL where it does. A host that is too small leaves the
+ * device's least budget as it is without one. */
+static planc_status find_least(const planc_problem *problem, planc_status failed, row *out) {
+  planc_least least;
+  planc_problem at = *problem;
+  at.host_budget_bytes = -1;
+  bool device = planc_status_shortage(failed).memory == PLANC_MEMORY_DEVICE;
+  planc_status status = planc_find_least(&at, out->policy, PLANC_MEMORY_DEVICE, device ? failed : NULL, &least);
+  out->least_budget = -1;
+  if (status) {
+    if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+    planc_status_free(status);
+    return NULL;
+  }
+  out->least_budget = least.bytes;
+  out->is_least = least.is_least;
+  planc_plan_free(least.plan);
+  return NULL;
+}
+
+static planc_status read_plan(const table *t, const planc_plan *plan, row *out) {
+  out->feasible = true;
+  out->predicted = plan->predicted;
+  out->sub_batch = plan->jobs[0].rounds[0];
+  planc_metrics_of(&plan->predicted, whole_batch(t, t->problem->batch), t->has_vanilla ? &t->vanilla : NULL,
+                   &out->metrics);
+  return planc_plan_means(plan, &out->means);
+}
+
 static planc_status measure(const table *t, row *out) {
   const planc_problem *problem = t->problem;
-  int64_t reserved = planc_profile_device(problem->profile)->reserved_bytes;
-  planc_plan *plan;
-  planc_status status = planc_make_plan(problem, out->policy, &plan);
-  out->feasible = !status;
-  if (planc_status_code(status) == PLANC_INFEASIBLE) {
-    planc_status_free(status);
-    status = NULL;
+  planc_plan *plan = NULL;
+  planc_status failed = planc_make_plan(problem, out->policy, &plan), status = NULL;
+  if (failed && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
+  if (!failed) status = read_plan(t, plan, out);
+  if (!status && (out->policy->supports & PLANC_POLICY_SIMULATED)) {
+    status = ideal_memory(problem, plan->device.reserved_bytes, out);
+  } else if (!status) {
+    status = find_least(problem, failed, out);
   }
-  if (status) return status;
-  if (out->feasible) {
-    reserved = plan->device.reserved_bytes;
-    out->predicted = plan->predicted;
-    out->sub_batch = plan->jobs[0].rounds[0];
-    planc_metrics_of(&plan->predicted, whole_batch(t, problem->batch), t->has_vanilla ? &t->vanilla : NULL,
-                     &out->metrics);
-    planc_plan_free(plan);
-  }
-  if (out->policy->supports & PLANC_POLICY_SIMULATED) return ideal_memory(problem, reserved, out);
-  status = planc_least_budget(problem, out->policy, &out->least_budget);
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_status_free(status);
-  out->least_budget = -1;
-  return NULL;
+  planc_plan_free(plan);
+  planc_status_free(failed);
+  return status;
 }
 
 /* What fails here after the problem was read is the policy's: no sub-batches for a batch-coupled graph, say. */
@@ -113,6 +134,20 @@ static planc_status fill_row(table *t, int32_t i) {
   progress user = {t, i};
   return planc_context(planc_find_largest_batch(t->problem, r->policy, show_batch, &user, &r->largest), "%s",
                        r->policy->name);
+}
+
+/* The row that policy `best` would take, NULL where none has a plan. */
+static const row *winner(const table *t) {
+  const row *best = NULL;
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    for (int32_t i = 0; i < t->n; i++) {
+      const row *r = &t->rows[i];
+      if (r->policy != policy || !r->feasible || (policy->supports & PLANC_POLICY_SIMULATED)) continue;
+      int64_t ns = r->predicted.iteration_ns;
+      if (!best || planc_is_preferred(ns, best->policy->name, best->predicted.iteration_ns)) best = r;
+    }
+  }
+  return best;
 }
 
 /* A graph that no policy can plan makes no table: the first reason is the error. */
@@ -151,6 +186,12 @@ static cJSON *row_json(const table *t, const row *r) {
     cJSON_AddNullToObject(json, "unsupported");
   }
   planc_report_known(json, "least_budget", r->least_budget >= 0, r->least_budget);
+  cJSON_AddBoolToObject(json, "is_least", r->is_least);
+  if (r->feasible) {
+    cJSON_AddStringToObject(json, "means", r->means);
+  } else {
+    cJSON_AddNullToObject(json, "means");
+  }
   planc_report_known(json, "sub_batch", r->feasible, r->sub_batch);
   planc_report_known(json, "iteration_ns", r->feasible, p->iteration_ns);
   planc_report_known(json, "ideal_ns", r->feasible, p->ideal_ns);
@@ -177,6 +218,12 @@ static planc_status print_json(const table *t) {
   planc_report_int(object, "budget_bytes", problem->budget_bytes);
   planc_report_known(object, "vanilla_ns", t->has_vanilla, t->vanilla.iteration_ns);
   planc_report_known(object, "vanilla_bytes", t->has_vanilla, t->vanilla.peak_bytes);
+  const row *best = winner(t);
+  if (best) {
+    cJSON_AddStringToObject(object, "best", best->policy->name);
+  } else {
+    cJSON_AddNullToObject(object, "best");
+  }
   cJSON *array = cJSON_AddArrayToObject(object, "rows");
   for (int32_t i = 0; i < t->n; i++) cJSON_AddItemToArray(array, row_json(t, &t->rows[i]));
   return planc_report_json(object);
@@ -191,10 +238,11 @@ static const char *largest_text(const table *t, const row *r, char buffer[PLANC_
   return buffer;
 }
 
-static void print_cost(const table *t, const row *r) {
+static void print_cost(const table *t, const row *r, bool best) {
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT], d[PLANC_METRIC_TEXT];
   const planc_predictions *p = &r->predicted;
-  printf("%-12s %12s", r->policy->name, r->least_budget < 0 ? "-" : planc_size_format(r->least_budget, a));
+  printf("%-12s %c%11s", r->policy->name, r->least_budget < 0 || r->is_least ? ' ' : '<',
+         r->least_budget < 0 ? "-" : planc_size_format(r->least_budget, a));
   if (t->max_batch) printf(" %9s", largest_text(t, r, a));
   if (r->unsupported) {
     printf("   unsupported: %s\n", planc_status_message(r->unsupported));
@@ -206,8 +254,8 @@ static void print_cost(const table *t, const row *r) {
   }
   printf(" %6lld %16s %8s", (long long)r->sub_batch, planc_time_format(p->iteration_ns, a),
          planc_percent_format(r->metrics.overhead_ppm, d));
-  printf(" %12s %12s %12s %10s\n", planc_size_format(p->peak_bytes, a), planc_size_format(p->d2h_bytes, b),
-         planc_size_format(p->h2d_bytes, c), p->recompute_ns ? "yes" : "-");
+  printf(" %12s %12s %12s  %s%s\n", planc_size_format(p->peak_bytes, a), planc_size_format(p->d2h_bytes, b),
+         planc_size_format(p->h2d_bytes, c), r->means, best ? " <- best" : "");
 }
 
 static void print_metrics(const row *r) {
@@ -229,10 +277,11 @@ static planc_status print_table(const table *t) {
          planc_size_format(t->problem->budget_bytes, a));
   printf("%-12s %12s", "policy", "least budget");
   if (t->max_batch) printf(" %9s", "max batch");
-  printf(" %6s %16s %8s %12s %12s %12s %10s\n", "round", "iteration", "ideal", "peak", "out", "in", "recompute");
+  printf(" %6s %16s %8s %12s %12s %12s  %s\n", "round", "iteration", "ideal", "peak", "out", "in", "means");
   int32_t feasible = 0;
+  const row *best = winner(t);
   for (int32_t i = 0; i < t->n; i++) {
-    print_cost(t, &t->rows[i]);
+    print_cost(t, &t->rows[i], &t->rows[i] == best);
     feasible += t->rows[i].feasible;
   }
   for (int32_t i = 0; i < t->n; i++) {
@@ -270,7 +319,7 @@ static planc_status choose_policies(const char *names, row *rows, int32_t *n) {
   *n = 0;
   if (!names) {
     for (const planc_policy *policy = planc_policies(); policy->name && *n < MOST_POLICIES; policy++) {
-      rows[(*n)++].policy = policy;
+      if (!(policy->supports & PLANC_POLICY_CHOOSES)) rows[(*n)++].policy = policy;
     }
     return NULL;
   }
@@ -298,7 +347,7 @@ static planc_status run(const planc_arguments *arguments) {
 
 static const planc_option options[] = {
     PLANC_PROBLEM_OPTIONS,
-    {"policies", 0, "A,B,...", "which policies (default: all)"},
+    {"policies", 0, "A,B,...", "which policies (default: all but best)"},
     {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
     {"json", 0, NULL, "the table as one line of JSON"},
     {0},

@@ -8,7 +8,7 @@
 #include "util/size.h"
 #include "util/vec.h"
 
-static const char fallback_policy[] = "modnn";
+static const char fallback_policy[] = "best";
 
 typedef VEC(int64_t) int64_list;
 
@@ -25,27 +25,39 @@ static planc_status default_output(const char *graph_path, char **out) {
   return NULL;
 }
 
-/* Adds to an INFEASIBLE status what the least budget is, what binds there and what is live. */
-static planc_status explain(const planc_problem *problem, const planc_policy *policy, planc_status status) {
-  int64_t least;
-  planc_status failed = planc_least_budget(problem, policy, &least);
-  if (failed) {
-    planc_status_free(failed);
-    return status;
-  }
+/* Says what the least budget is, what binds there and what is live. */
+static planc_status print_least(const planc_problem *problem, const planc_policy *policy, planc_memory_kind memory,
+                                const planc_least *least) {
   char text[PLANC_SIZE_TEXT];
-  planc_note("the least feasible budget of %s is %lld bytes (%s); there:", policy->name, (long long)least,
-             planc_size_format(least, text));
+  bool chosen = strcmp(policy->name, least->plan->policy) != 0;
+  planc_note("the least feasible %s of %s is %lld bytes (%s)%s%s%s; there:",
+             memory == PLANC_MEMORY_HOST ? "host budget" : "budget", policy->name, (long long)least->bytes,
+             planc_size_format(least->bytes, text), chosen ? ", with policy " : "", chosen ? least->plan->policy : "",
+             least->is_least ? "" : ", as far as a few plans can tell");
+  PLANC_TRY(planc_print_peak(least->plan, memory, stderr));
+  if (problem->host_budget_bytes >= 0 && least->plan->host_arena_bytes > problem->host_budget_bytes &&
+      memory == PLANC_MEMORY_DEVICE)
+    planc_note("it needs a host budget of %lld bytes (%s) as well", (long long)least->plan->host_arena_bytes,
+               planc_size_format(least->plan->host_arena_bytes, text));
+  return NULL;
+}
+
+/* Adds to an INFEASIBLE status which budget fails and what would do. */
+static planc_status explain(const planc_problem *problem, const planc_policy *policy, planc_status status) {
+  planc_least least;
   planc_problem at = *problem;
-  at.budget_bytes = least;
-  planc_plan *plan;
-  failed = planc_make_plan(&at, policy, &plan);
+  planc_memory_kind memory = planc_status_shortage(status).memory;
+  bool host = memory == PLANC_MEMORY_HOST;
+  if (!host) at.host_budget_bytes = -1;
+  planc_status failed = planc_find_least(&at, policy, memory, status, &least);
   if (!failed) {
-    failed = planc_print_peak(plan, stderr);
-    planc_plan_free(plan);
+    failed = print_least(problem, policy, memory, &least);
+    planc_plan_free(least.plan);
   }
   planc_status_free(failed);
-  return planc_context(status, "does not fit %s", planc_size_format(problem->budget_bytes, text));
+  char text[PLANC_SIZE_TEXT];
+  return planc_context(status, "does not fit %s%s", host ? "a host budget of " : "",
+                       planc_size_format(host ? problem->host_budget_bytes : problem->budget_bytes, text));
 }
 
 planc_status planc_plan_problem(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
@@ -190,7 +202,7 @@ static planc_status run(const planc_arguments *arguments) {
 
 static const planc_option options[] = {
     PLANC_PROBLEM_OPTIONS,
-    {"policy", 0, "NAME", "how to plan (default: the graph's header, else modnn)"},
+    {"policy", 0, "NAME", "how to plan (default: the graph's header, else best)"},
     {"output", 'o', "FILE", "the plan, - for standard output (default: GRAPH's name with .plan, here)"},
     {"json", 0, NULL, "the summary as one line of JSON"},
     {0},

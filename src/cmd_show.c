@@ -180,7 +180,7 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
   printf("predicted iteration %s, ideal %s\n", planc_time_format(p->iteration_ns, a),
          planc_time_format(p->ideal_ns, b));
   print_fragmentation(plan, &lost);
-  return planc_print_peak(plan, stdout);
+  return planc_print_peak(plan, PLANC_MEMORY_DEVICE, stdout);
 }
 
 static planc_status show_plan_text(const planc_arguments *arguments, const char *text, size_t length) {

@@ -86,11 +86,12 @@ void planc_report_batch(const planc_plan *plan, cJSON *object) {
 
 enum { NAMED = 8 };
 
-planc_status planc_print_peak(const planc_plan *plan, FILE *out) {
+planc_status planc_print_peak(const planc_plan *plan, planc_memory_kind memory, FILE *out) {
   planc_peak *peak;
-  PLANC_TRY(planc_peak_of(plan, &peak));
+  bool host = memory == PLANC_MEMORY_HOST;
+  PLANC_TRY(host ? planc_host_peak_of(plan, &peak) : planc_peak_of(plan, &peak));
   char text[PLANC_SIZE_TEXT];
-  fprintf(out, "peak: %s live", planc_size_format(peak->bytes, text));
+  fprintf(out, "%s: %s live", host ? "host peak" : "peak", planc_size_format(peak->bytes, text));
   if (peak->op) fprintf(out, " at op %s", peak->op);
   fprintf(out, "; largest:\n");
   int64_t rest = 0;

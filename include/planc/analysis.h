@@ -55,6 +55,8 @@ typedef struct planc_peak {
   const planc_peak_entry *entries; /* largest first; equal names summed */
 } planc_peak;
 planc_status planc_peak_of(const planc_plan *plan, planc_peak **out);
+/* The same of host memory: the moment at which most bytes are swapped out, or at home. */
+planc_status planc_host_peak_of(const planc_plan *plan, planc_peak **out);
 void planc_peak_free(planc_peak *peak);
 
 /* --- What of the arena is lost ------------------------------------------------------------------------------------ */

@@ -23,6 +23,9 @@ typedef struct planc_metrics {
 void planc_metrics_of(const planc_predictions *run, int64_t samples, const planc_predictions *vanilla,
                       planc_metrics *out);
 
+/* What a plan does to need less memory, in words: "swaps", "rounds alone (gradient accumulation)". A static string. */
+planc_status planc_plan_means(const planc_plan *plan, const char **out);
+
 /* Without scheduling: the whole batch at once, each tensor on the device from its first access to its last, with the
  * fastest algorithms, on a device without limit. */
 planc_status planc_vanilla_of(const planc_problem *problem, planc_predictions *out);

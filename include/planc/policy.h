@@ -27,6 +27,8 @@ typedef struct planc_problem {
   planc_placement placement;
   int64_t chunk_bytes; /* of virtual memory, a multiple of PLANC_ALIGNMENT; 0 = 40 MiB, pages 2 MiB */
   planc_settings settings;
+  int64_t beat_ns; /* a plan whose iteration takes as long or longer is not wanted, as if it did not fit; 0 = any is */
+  bool first_will_do; /* of a policy that CHOOSES: the first of the others that fits, not the fastest */
 } planc_problem;
 
 /* What a policy gives out; freed with planc_candidate_free. Of several GPUs it plans the first as a replica without the
@@ -48,7 +50,8 @@ enum {
   PLANC_POLICY_SIMULATED = 4,  /* has no plan, only a simulation: `ideal` */
   PLANC_POLICY_VMM = 8,        /* can place in virtual memory */
   PLANC_POLICY_WINDOW = 16,    /* has a window and limits workspaces */
-  PLANC_POLICY_SWAP_RATE = 32  /* may be told how many tensors to swap */
+  PLANC_POLICY_SWAP_RATE = 32, /* may be told how many tensors to swap */
+  PLANC_POLICY_CHOOSES = 64    /* makes no schedule: is the fastest of the others, `best` */
 };
 
 typedef struct planc_policy {
@@ -62,12 +65,30 @@ typedef struct planc_policy {
 const planc_policy *planc_policies(void);
 const planc_policy *planc_policy_find(const char *name);
 
-/* The whole way from a problem to a plan: policy, lowering, simulation. INFEASIBLE when it does not fit the budget; a
- * SIMULATED policy's plan is not held to the budget. Where the profile lists what the code of algorithms takes, the
- * plan is charged with that of its own, and the fastest of several attempts is given out. */
+/* The whole way from a problem to a plan: policy, lowering, budgets, simulation. INFEASIBLE when it does not fit one of
+ * the budgets, with what it needs (planc_status_shortage); a SIMULATED policy's plan is not held to them. Where the
+ * profile lists what the code of algorithms takes, the plan is charged with that of its own, and the fastest of several
+ * attempts is given out. Of a policy that CHOOSES the plan is the one that the fastest of the others makes, and has
+ * its name. */
 planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
-/* The least budget for which planc_make_plan succeeds, reserved included, found by doubling and bisection: a budget one
- * alignment unit smaller fails. */
+
+/* Whether a plan of `ns` is preferred to one of `incumbent_ns` of a policy that stands before it in the table: it must
+ * be faster, and where the other keeps everything on the device (`none`) by more than a thousandth. */
+bool planc_is_preferred(int64_t ns, const char *incumbent, int64_t incumbent_ns);
+
+enum { PLANC_LEAST_PLANS = 8 };
+typedef struct planc_least {
+  int64_t bytes;    /* the least budget that was found, of those for which planc_make_plan succeeds */
+  bool is_least;    /* one alignment unit less was tried and fails */
+  int32_t tried;    /* budgets, a whole plan each: at most PLANC_LEAST_PLANS */
+  planc_plan *plan; /* for that budget; the caller's */
+} planc_least;
+/* The least budget of a memory for which the policy has a plan, the device's with what is reserved, the problem's other
+ * budget as it is. The search begins with what the smallest plans need, as far as the policy makes or knows them.
+ * `failed` is an INFEASIBLE status of the problem, borrowed; NULL: none is known. INFEASIBLE when nothing fits. */
+planc_status planc_find_least(const planc_problem *problem, const planc_policy *policy, planc_memory_kind memory,
+                              planc_status failed, planc_least *out);
+/* Of the device's budget, just the bytes. */
 planc_status planc_least_budget(const planc_problem *problem, const planc_policy *policy, int64_t *out_bytes);
 
 typedef struct planc_largest_batch {

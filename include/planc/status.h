@@ -6,6 +6,8 @@
 #ifndef PLANC_STATUS_H
 #define PLANC_STATUS_H
 
+#include <stdint.h>
+
 /* X(name, exit code of the programs, text) */
 #define PLANC_CODES(X)                                            \
   X(OK, 0, "ok")                                                  \
@@ -33,6 +35,18 @@ planc_status planc_error(planc_code code, const char *format, ...)
     __attribute__((format(printf, 2, 3), returns_nonnull));
 /* Puts "context: " before the message of `status` and returns it; NULL stays NULL. Takes ownership of `status`. */
 planc_status planc_context(planc_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* What an INFEASIBLE status knows of what is missing. */
+typedef enum planc_memory_kind { PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST } planc_memory_kind;
+typedef struct planc_shortage {
+  planc_memory_kind memory; /* whose budget is too small */
+  int64_t bytes;            /* the budget to try next: what was made needs so many, or no less will do; 0 = not known */
+} planc_shortage;
+/* A new INFEASIBLE status that knows it. */
+planc_status planc_infeasible(planc_shortage shortage, const char *format, ...)
+    __attribute__((format(printf, 2, 3), returns_nonnull));
+/* Of other statuses: nothing known of the device. Contexts leave it as it is. */
+planc_shortage planc_status_shortage(planc_status status);
 
 planc_code planc_status_code(planc_status status);
 /* The message, owned by the status; "ok" for NULL. */

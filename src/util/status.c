@@ -8,6 +8,7 @@
 
 struct planc_status_object {
   planc_code code;
+  planc_shortage shortage;
   const char *message;
   char text[];
 };
@@ -19,8 +20,9 @@ static planc_status shared_out_of_memory(void) {
   return (planc_status)&out_of_memory;
 }
 
-/* "`before``format...``after`" in a new status; the shared one when there is no memory. */
-static planc_status compose(planc_code code, const char *format, va_list arguments, const char *after) {
+/* "`format...``after`" in a new status; the shared one when there is no memory. */
+static planc_status compose(planc_code code, planc_shortage shortage, const char *format, va_list arguments,
+                            const char *after) {
   va_list again;
   va_copy(again, arguments);
   int length = vsnprintf(NULL, 0, format, again);
@@ -32,6 +34,7 @@ static planc_status compose(planc_code code, const char *format, va_list argumen
   vsnprintf(status->text, (size_t)length + 1, format, arguments);
   memcpy(status->text + length, after, tail + 1);
   status->code = code;
+  status->shortage = shortage;
   status->message = status->text;
   return status;
 }
@@ -39,7 +42,15 @@ static planc_status compose(planc_code code, const char *format, va_list argumen
 planc_status planc_error(planc_code code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  planc_status status = compose(code, format, arguments, "");
+  planc_status status = compose(code, (planc_shortage){0}, format, arguments, "");
+  va_end(arguments);
+  return status;
+}
+
+planc_status planc_infeasible(planc_shortage shortage, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  planc_status status = compose(PLANC_INFEASIBLE, shortage, format, arguments, "");
   va_end(arguments);
   return status;
 }
@@ -49,7 +60,7 @@ planc_status planc_context(planc_status status, const char *format, ...) {
   planc_status tail = planc_error(status->code, ": %s", status->message);
   va_list arguments;
   va_start(arguments, format);
-  planc_status joined = compose(status->code, format, arguments, planc_status_message(tail));
+  planc_status joined = compose(status->code, status->shortage, format, arguments, planc_status_message(tail));
   va_end(arguments);
   planc_status_free(tail);
   planc_status_free(status);
@@ -58,6 +69,10 @@ planc_status planc_context(planc_status status, const char *format, ...) {
 
 planc_code planc_status_code(planc_status status) {
   return status ? status->code : PLANC_OK;
+}
+
+planc_shortage planc_status_shortage(planc_status status) {
+  return status ? status->shortage : (planc_shortage){0};
 }
 
 const char *planc_status_message(planc_status status) {

@@ -176,7 +176,7 @@ class Exec(unittest.TestCase):
         self.assertIn("policy vdnn-all", told[0])
 
     def test_plans_change_in_a_run_and_the_losses_do_not(self):
-        names = {"small": ["--budget", "400K"], "none": ["--policy", "none"], "vdnn": ["--policy", "vdnn-all"]}
+        names = {"small": ["--policy", "modnn", "--budget", "400K"], "none": ["--policy", "none"], "vdnn": ["--policy", "vdnn-all"]}
         plans = {name: plan(self.folder.name, name, "--sub-batch", 16, *options)[0] for name, options in names.items()}
         stale, _ = plan(self.folder.name, "stale", "--batch", 16)
         watched = os.path.join(self.folder.name, "watched.plan")

@@ -274,7 +274,7 @@ static void policies_are_possible(const oracle *o) {
   int64_t modnn;
   ok(planc_least_budget(&o->problem, planc_policy_find("modnn"), &modnn));
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
-    if (policy->supports & PLANC_POLICY_SIMULATED) continue;
+    if (policy->supports & (PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES)) continue;
     int64_t least, floor = least_peak(o, policy);
     ok(planc_least_budget(&o->problem, policy, &least));
     ck_assert_msg(least >= floor, "%s, graph %d: least budget %lld below %lld", policy->name, o->index,

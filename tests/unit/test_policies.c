@@ -102,13 +102,24 @@ static bool plan_is_right(planc_problem problem, int64_t budget, const planc_pol
   return true;
 }
 
+/* The plans of these follow the budget, so that a few do not settle which is the least. */
+static bool is_searched(const planc_policy *policy) {
+  static const char *const names[] = {"best", "vdnn+", "modnn", "lms", "tensile", "window"};
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+    if (strcmp(policy->name, names[k]) == 0) return true;
+  return false;
+}
+
 /* At the least budget, just below it, and above it. */
 static void policy_is_right(planc_problem problem, const planc_policy *policy, int seed) {
-  int64_t least;
-  ok_for(planc_least_budget(&problem, policy, &least), "least budget", policy->name, seed);
+  planc_least found;
+  ok_for(planc_find_least(&problem, policy, PLANC_MEMORY_DEVICE, NULL, &found), "least budget", policy->name, seed);
+  int64_t least = found.bytes;
+  planc_plan_free(found.plan);
+  ck_assert_msg(found.is_least || is_searched(policy), "%s, graph %d: not settled", policy->name, seed);
   ck_assert_msg(plan_is_right(problem, least, policy, seed), "%s, graph %d: least budget fails", policy->name, seed);
-  ck_assert_msg(!plan_is_right(problem, least - PLANC_ALIGNMENT, policy, seed), "%s, graph %d: less than least fits",
-                policy->name, seed);
+  ck_assert_msg(!found.is_least || !plan_is_right(problem, least - PLANC_ALIGNMENT, policy, seed),
+                "%s, graph %d: less than least fits", policy->name, seed);
   plan_is_right(problem, least + least / 8, policy, seed);
   plan_is_right(problem, 2 * least, policy, seed);
 }

@@ -99,4 +99,4 @@ Anything else is refused.
 No budget is too small to be answered.
 
   $ planc plan inputs/tiny.yaml --budget 0 --policy none 2>&1 | tail -n 1
-  planc: does not fit 0 B: policy none makes a plan of 25600 bytes
+  planc: does not fit 0 B: policy none needs 25600 bytes of device memory, the budget is 0

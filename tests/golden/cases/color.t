@@ -32,8 +32,8 @@ Data is never coloured.
 
   ~ planc compare inputs/tiny.yaml --policies none --color=always
   tiny, batch <N> on k40m, budget <size>
-  policy       least budget  round        iteration    ideal         peak          out           in  recompute
-  none <size> <N> <N> ms  +<N>% <size> <size> <size>          -
+  policy       least budget  round        iteration    ideal         peak          out           in  means
+  none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- best
   against no scheduling, which takes <N> ms and <size>
   policy            samples/s        moved      MSR      EOR   excess      CBR
   none <N> <size> <N> <N>    +<N>% <N>

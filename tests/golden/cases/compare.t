@@ -2,11 +2,11 @@ One row per policy, also where it does not fit; making the table is a success.
 
   ~ planc compare inputs/tiny.yaml --budget 24K --policies ideal,none,vdnn-all,modnn
   tiny, batch <N> on k40m, budget <size>
-  policy       least budget  round        iteration    ideal         peak          out           in  recompute
-  ideal <size> <N> <N> ms  +<N>% <size> <size> <size>          -
+  policy       least budget  round        iteration    ideal         peak          out           in  means
+  ideal <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   none <size>   does not fit
-  vdnn-all <size> <N> <N> ms  +<N>% <size> <size> <size>          -
-  modnn <size> <N> <N> ms  +<N>% <size> <size> <size>          -
+  vdnn-all <size> <N> <N> ms  +<N>% <size> <size> <size>  swaps
+  modnn <size> <N> <N> ms  +<N>% <size> <size> <size>  swaps <- best
   against no scheduling, which takes <N> ms and <size>
   policy            samples/s        moved      MSR      EOR   excess      CBR
   ideal <N> <size> <N> <N>    +<N>% <N>
@@ -16,7 +16,7 @@ One row per policy, also where it does not fit; making the table is a success.
   ! planc: note: batch <N> (the graph's header)
   $ planc compare inputs/tiny.yaml --budget 1K --policies none,modnn
   tiny, batch 4 on k40m, budget 1.00 KiB
-  policy       least budget  round        iteration    ideal         peak          out           in  recompute
+  policy       least budget  round        iteration    ideal         peak          out           in  means
   none            25.00 KiB   does not fit
   modnn            6.00 KiB   does not fit
   ! planc: note: device k40m (the graph's header)
@@ -51,7 +51,7 @@ A policy that cannot plan a graph says why in its row, and the others have their
 
   ~ planc compare inputs/vast.yaml --policies none,vdnn-all,chen
   vast, batch <N> on k40m, budget <size>
-  policy       least budget  round        iteration    ideal         peak          out           in  recompute
+  policy       least budget  round        iteration    ideal         peak          out           in  means
   none <size>   does not fit
   vdnn-all                -   unsupported: simulation: a time of <N> ns is too long to simulate
   chen <size>   does not fit
@@ -59,7 +59,7 @@ A policy that cannot plan a graph says why in its row, and the others have their
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device k40m)
   ~ planc compare inputs/vast.yaml --policies none,vdnn-all --json
-  {"planc":"compare/1","graph":"vast","device":"k40m","batch":<N>,"gpus":<N>,"shared_link":false,"budget_bytes":<N>,"vanilla_ns":<N>,"vanilla_bytes":<N>,"rows":[{"policy":"none","feasible":false,"unsupported":null,"least_budget":<N>,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null,"overhead_ppm":null,"samples_per_s":null,"moved_bytes":null,"msr_ppm":null,"eor_ppm":null,"eor_excess_ppm":null,"cbr_ppm":null},{"policy":"vdnn-all","feasible":false,"unsupported":"simulation: a time of <N> ns is too long to simulate","least_budget":null,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null,"overhead_ppm":null,"samples_per_s":null,"moved_bytes":null,"msr_ppm":null,"eor_ppm":null,"eor_excess_ppm":null,"cbr_ppm":null}]}
+  {"planc":"compare/1","graph":"vast","device":"k40m","batch":<N>,"gpus":<N>,"shared_link":false,"budget_bytes":<N>,"vanilla_ns":<N>,"vanilla_bytes":<N>,"best":null,"rows":[{"policy":"none","feasible":false,"unsupported":null,"least_budget":<N>,"is_least":true,"means":null,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null,"overhead_ppm":null,"samples_per_s":null,"moved_bytes":null,"msr_ppm":null,"eor_ppm":null,"eor_excess_ppm":null,"cbr_ppm":null},{"policy":"vdnn-all","feasible":false,"unsupported":"simulation: a time of <N> ns is too long to simulate","least_budget":null,"is_least":false,"means":null,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null,"overhead_ppm":null,"samples_per_s":null,"moved_bytes":null,"msr_ppm":null,"eor_ppm":null,"eor_excess_ppm":null,"cbr_ppm":null}]}
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device k40m)
@@ -79,10 +79,10 @@ Policies that choose rounds leave a batch whole that cannot be split, and say so
 
   ~ planc compare inputs/whole.yaml --policies none,vdnn+,modnn
   whole, batch <N> on k40m, budget <size>
-  policy       least budget  round        iteration    ideal         peak          out           in  recompute
-  none <size> <N> <N> ms  +<N>% <size> <size> <size>          -
-  vdnn+ <size> <N> <N> ms  +<N>% <size> <size> <size>          -
-  modnn <size> <N> <N> ms  +<N>% <size> <size> <size>          -
+  policy       least budget  round        iteration    ideal         peak          out           in  means
+  none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- best
+  vdnn+ <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
+  modnn <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   against no scheduling, which takes <N> ms and <size>
   policy            samples/s        moved      MSR      EOR   excess      CBR
   none <N> <size> <N> <N>    +<N>% <N>
@@ -93,7 +93,7 @@ Policies that choose rounds leave a batch whole that cannot be split, and say so
   ! planc: note: budget <size> (device k40m)
   $ planc compare inputs/whole.yaml --policies none,vdnn+,modnn --budget 10K
   whole, batch 4 on k40m, budget 10.00 KiB
-  policy       least budget  round        iteration    ideal         peak          out           in  recompute
+  policy       least budget  round        iteration    ideal         peak          out           in  means
   none            14.00 KiB   does not fit
   vdnn+           14.00 KiB   does not fit
   modnn           14.00 KiB   does not fit
@@ -108,7 +108,7 @@ Policies that choose rounds leave a batch whole that cannot be split, and say so
   $ planc plan inputs/tiny.yaml --batch 2000000000 --sub-batch 1 -o x.plan
   ! planc: note: device k40m (the graph's header)
   ! planc: note: budget 12.00 GiB (device k40m)
-  ! planc: note: policy modnn (the fall-back)
+  ! planc: note: policy best (the fall-back)
   ! planc: sub-batches of 1 make 2000000000 rounds of 7 ops, which are more than 16M op instances
   [2]
 
@@ -133,7 +133,7 @@ The search of the largest batch: none needs 1 KiB and 6 KiB a sample, naive 4 Ki
   naive           16.00 KiB       256
   $ planc compare inputs/tiny.yaml --budget 6K --policies none --max-batch 2>/dev/null
   tiny, batch 4 on k40m, budget 6.00 KiB
-  policy       least budget max batch  round        iteration    ideal         peak          out           in  recompute
+  policy       least budget max batch  round        iteration    ideal         peak          out           in  means
   none            25.00 KiB         0   does not fit
   $ planc compare inputs/vast.yaml --policies none,vdnn-all --max-batch 2>/dev/null | cut -c -47
   vast, batch 1 on k40m, budget 12.00 GiB

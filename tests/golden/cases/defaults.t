@@ -2,25 +2,25 @@ Whatever the command line leaves open comes from the graph's header, else from a
 standard error.
 
   ~ planc plan inputs/tiny.yaml
-  tiny.plan: modnn, batch <N> in <N> round of <N>
+  tiny.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device k40m)
-  ! planc: note: policy modnn (the fall-back)
+  ! planc: note: policy best (the fall-back)
   ! planc: note: output tiny.plan
   $ grep -v -e '^batch' -e '^device' inputs/tiny.yaml > bare.yaml
   ~ planc plan bare.yaml
-  bare.plan: modnn, batch <N> in <N> round of <N>
+  bare.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
   ! planc: note: device h100 (the fall-back)
   ! planc: note: batch <N> (the fall-back)
   ! planc: note: budget <size> (device h100)
-  ! planc: note: policy modnn (the fall-back)
+  ! planc: note: policy best (the fall-back)
   ! planc: note: output bare.plan
   $ sed -e 's/^batch: 4/batch: 8\npolicy: vdnn-all/' inputs/tiny.yaml > chosen.yaml
   ~ planc plan chosen.yaml
@@ -52,7 +52,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
-  ! planc: note: policy modnn (the fall-back)
+  ! planc: note: policy best (the fall-back)
   ~ sed '/^optimizer/d' graphs/lenet-digits.yaml > lenet.yaml; planc plan lenet.yaml --budget 400K
   lenet.plan: modnn, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
@@ -61,7 +61,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
   ! planc: note: lenet.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
-  ! planc: note: policy modnn (the fall-back)
+  ! planc: note: policy best (the fall-back)
   ! planc: note: output lenet.plan
   ~ sed 's/^optimizer: sgd/optimizer: adam/' graphs/lenet-digits.yaml > lenet.yaml; planc plan lenet.yaml --budget 400K
   lenet.plan: modnn, batch <N> in <N> rounds of <N>
@@ -71,26 +71,26 @@ A graph without backward ops is planned for training, with the optimizer of its 
   ! planc: note: lenet.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
-  ! planc: note: policy modnn (the fall-back)
+  ! planc: note: policy best (the fall-back)
   ! planc: note: output lenet.plan
   ~ planc plan lenet.yaml --budget 400K --optimizer momentum
-  lenet.plan: modnn, batch <N> in <N> rounds of <N>
+  lenet.plan: vdnn+, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
   ! planc: note: lenet.yaml has no backward ops: planned for training with momentum (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
-  ! planc: note: policy modnn (the fall-back)
+  ! planc: note: policy best (the fall-back)
   ! planc: note: output lenet.plan
   ~ planc plan lenet.yaml --budget 400K --inference
-  lenet.plan: modnn, batch <N> in <N> round of <N>
+  lenet.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
-  ! planc: note: policy modnn (the fall-back)
+  ! planc: note: policy best (the fall-back)
   ! planc: note: output lenet.plan
 
 A budget beyond the device is planned, with a warning.

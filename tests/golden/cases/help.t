@@ -37,7 +37,7 @@ Help goes to standard output and is a success.
         --window-per-use           let data count in the window at each use, not once
         --workspace-limit SIZE     largest workspace of an algorithm that policy window takes (default: any)
         --swap-rate PERCENT        how many of the tensors policy tensile may swap (default: 100)
-        --policy NAME              how to plan (default: the graph's header, else modnn)
+        --policy NAME              how to plan (default: the graph's header, else best)
     -o, --output FILE              the plan, - for standard output (default: GRAPH's name with .plan, here)
         --json                     the summary as one line of JSON
     -h, --help                     this text
@@ -93,7 +93,7 @@ Help goes to standard output and is a success.
         --window-per-use           let data count in the window at each use, not once
         --workspace-limit SIZE     largest workspace of an algorithm that policy window takes (default: any)
         --swap-rate PERCENT        how many of the tensors policy tensile may swap (default: 100)
-        --policies A,B,...         which policies (default: all)
+        --policies A,B,...         which policies (default: all but best)
         --max-batch                search the largest batch that each policy can plan for
         --json                     the table as one line of JSON
     -h, --help                     this text

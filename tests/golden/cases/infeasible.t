@@ -11,7 +11,7 @@ Parameters, gradients and data of inputs/tiny.yaml are of round sizes.
   !       4.00 KiB  a
   !       4.00 KiB  x
   !       1.00 KiB  w
-  ! planc: does not fit 24.00 KiB: policy none makes a plan of 25600 bytes
+  ! planc: does not fit 24.00 KiB: policy none needs 25600 bytes of device memory, the budget is 24576
   [1]
   $ planc plan inputs/tiny.yaml --policy vdnn-all --budget 10K
   ! planc: note: device k40m (the graph's header)
@@ -22,7 +22,7 @@ Parameters, gradients and data of inputs/tiny.yaml are of round sizes.
   !       8.00 KiB  b.grad
   !       4.00 KiB  a
   !       1.00 KiB  w
-  ! planc: does not fit 10.00 KiB: policy vdnn-all makes a plan of 21504 bytes
+  ! planc: does not fit 10.00 KiB: policy vdnn-all needs 21504 bytes of device memory, the budget is 10240
   [1]
   $ planc plan inputs/tiny.yaml --policy modnn --budget 1K
   ! planc: note: device k40m (the graph's header)
@@ -48,7 +48,7 @@ The least budget is feasible and no smaller one is.
     iteration 0.045 ms, ideal 0.021 ms (+109.1 %)
     moved     4 B out, 4.00 KiB in; recomputed 0.000 ms
   $ planc plan inputs/tiny.yaml --policy none --budget 25599 2>&1 | tail -n 1
-  planc: does not fit 24.99 KiB: policy none makes a plan of 25600 bytes
+  planc: does not fit 24.99 KiB: policy none needs 25600 bytes of device memory, the budget is 25599
   $ planc plan inputs/tiny.yaml --policy modnn --budget 6144 -o least.plan 2>/dev/null | sed -n 2p
     peak      6.00 KiB of 6.00 KiB, host 3.00 KiB
   $ planc plan inputs/tiny.yaml --policy modnn --budget 6143 2>&1 | tail -n 1
@@ -79,5 +79,48 @@ Host memory can be what is missing.
   $ planc plan inputs/tiny.yaml --policy vdnn-all --budget 1M --host-budget 1K
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 4 (the graph's header)
-  ! planc: policy vdnn-all needs 12288 bytes of host memory, the host budget is 1024
+  ! planc: note: the least feasible host budget of vdnn-all is 12288 bytes (12.00 KiB); there:
+  ! host peak: 12.00 KiB live at op last; largest:
+  !       8.00 KiB  b
+  !       4.00 KiB  a
+  ! planc: does not fit a host budget of 1.00 KiB: policy vdnn-all needs 12288 bytes of host memory, the host budget is 1024
+  [1]
+
+Of the fastest policy the least budget is that of whichever needs least. What binds on the host is told as well.
+
+  $ planc plan inputs/tiny.yaml --budget 1K
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: note: policy best (the fall-back)
+  ! planc: note: the least feasible budget of best is 6144 bytes (6.00 KiB), with policy modnn; there:
+  ! peak: 6.00 KiB live at op second; largest:
+  !       2.00 KiB  b
+  !       1.00 KiB  a
+  !       1.00 KiB  w
+  !       1.00 KiB  w.grad
+  !       1.00 KiB  x
+  ! planc: does not fit 1.00 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients: no budget below 6144 bytes will do
+  [1]
+  $ planc plan inputs/tiny.yaml --budget 6400 -o least.plan 2>/dev/null | sed -n 1,2p
+  least.plan: modnn, batch 4 in 4 rounds of 1
+    peak      6.00 KiB of 6.25 KiB, host 3.00 KiB
+  $ planc plan inputs/tiny.yaml --budget 17K --host-budget 0 --policy naive
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: note: the least feasible host budget of naive is 13312 bytes (13.00 KiB); there:
+  ! host peak: 13.00 KiB live at op last; largest:
+  !       8.00 KiB  b
+  !       4.00 KiB  a
+  !       1.00 KiB  w
+  ! planc: does not fit a host budget of 0 B: policy naive needs 13312 bytes of host memory, the host budget is 0
+  [1]
+  $ planc plan inputs/tiny.yaml --budget 1K --host-budget 0 --policy naive
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: note: the least feasible budget of naive is 16384 bytes (16.00 KiB); there:
+  ! peak: 16.00 KiB live at op last.grad; largest:
+  !       8.00 KiB  b
+  !       8.00 KiB  b.grad
+  ! planc: note: it needs a host budget of 13312 bytes (13.00 KiB) as well
+  ! planc: does not fit 1.00 KiB: policy naive needs 16384 bytes of device memory, the budget is 1024
   [1]

@@ -8,13 +8,13 @@ A graph that has never run gets the times of a device's constants, or of its mod
   $ grep -c '"predicted":true' p.json
   7
   ~ planc plan inputs/tiny.yaml --profile p.json -o tiny.plan
-  tiny.plan: modnn, batch <N> in <N> round of <N>
+  tiny.plan: none, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device p100)
-  ! planc: note: policy modnn (the fall-back)
+  ! planc: note: policy best (the fall-back)
   ~ planc predict inputs/tiny.yaml --device p100 --load 0.5 --batch 6 --json -o busy.json
   {"planc":"predict/1","device":"p100","ops":<N>,"modelled":<N>,"load_ppm":<N>,"batch":<N>,"compute_ns":<N>,"predict_ns":<N>}
   ! planc: note: device p100 has no model: times are those of its constants

@@ -21,9 +21,9 @@ A plan of a graph with training derived is compared with that derived.
 
   ~ planc plan graphs/lenet-digits.yaml --optimizer adam --budget 1M -o lenet.plan >/dev/null 2>&1
   > planc check lenet.plan --graph graphs/lenet-digits.yaml
-  valid: lenet-digits, modnn, peak <size> of <size>, <N> instructions
+  valid: lenet-digits, prefetch-1, peak <size> of <size>, <N> instructions
   ~ planc train graphs/lenet-digits.yaml --optimizer adam -o adam.yaml; planc check lenet.plan --graph adam.yaml
-  valid: lenet-digits, modnn, peak <size> of <size>, <N> instructions
+  valid: lenet-digits, prefetch-1, peak <size> of <size>, <N> instructions
   $ planc train graphs/lenet-digits.yaml --optimizer sgd -o sgd.yaml; planc check lenet.plan --graph sgd.yaml
   ! planc: lenet.plan: the plan was made from another graph than sgd.yaml
   [4]

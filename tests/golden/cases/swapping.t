@@ -23,7 +23,7 @@ A budget that cannot be met is an answer as with other policies: the least one, 
   ~ planc plan graphs/tiny-transformer.yaml --batch 64 --policy lms --budget 400K -o x.plan
   ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
-  ! planc: note: the least feasible budget of lms is <N> bytes (<size>); there:
+  ! planc: note: the least feasible budget of lms is <N> bytes (<size>), as far as a few plans can tell; there:
   ! peak: <size> live at op layer1.attention.scores.bgrad; largest:
   !  <size>  d.layer1.attention.k.heads.y
   !  <size>  d.layer1.attention.scores.y
@@ -34,7 +34,7 @@ A budget that cannot be met is an answer as with other policies: the least one, 
   !  <size>  layer1.fc1.w
   !  <size>  layer1.fc1.w.grad
   !  <size> <N> more
-  ! planc: does not fit <size>: policy lms makes a plan of <N> bytes
+  ! planc: does not fit <size>: policy lms needs <N> bytes of device memory, the budget is <N>
   [1]
 
 Of the tensors `tensile` may swap a share: all, unless told otherwise, and not none.

@@ -140,7 +140,7 @@ A batch-coupled graph is not split unless the user says so.
   $ planc plan graphs/resnet34.yaml --batch 8 --sub-batch 4 --device k40m
   ! planc: note: graphs/resnet34.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: budget 12.00 GiB (device k40m)
-  ! planc: note: policy modnn (the fall-back)
+  ! planc: note: policy best (the fall-back)
   ! planc: graph resnet34 has ops that couple the samples of a batch (batch normalisation): running it in sub-batches changes its results, which needs --split-batch-norm
   [2]
   $ planc plan graphs/resnet34.yaml --batch 8 --sub-batch 4 --device k40m --split-batch-norm -o split.plan >split.log 2>&1

@@ -85,7 +85,7 @@ Too small a budget names the op that binds it.
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 64 (the graph's header)
-  ! planc: note: the least feasible budget of window is 1638400 bytes (1.56 MiB); there:
+  ! planc: note: the least feasible budget of window is 1678848 bytes (1.60 MiB), as far as a few plans can tell; there:
   ! peak: 1.14 MiB live at op conv2.dgrad; largest:
   !     576.00 KiB  workspace
   !     256.00 KiB  conv1.y

@@ -1,0 +1,102 @@
+/* `best`: the fastest of all policies that fit. Each is asked in the order of the table for a plan that is faster than
+ * the fastest so far; one that cannot be faster is not run to its end: not begun where the ops alone take as long on a
+ * device without limit, not placed where those of its schedule do, not asked for rounds that do (modnn).
+ *
+ * Of two that take equally long the one that stands first in the table is taken. `none`, which keeps everything on the
+ * device, is taken where nothing is faster by more than a thousandth: less than that no prediction can tell apart, and
+ * it needs no copy to be in time. What is only simulated is never taken. */
+#include <string.h>
+
+#include "planner/policies.h"
+#include "util/math.h"
+
+enum { WORTH = 1000 };
+
+/* The longest iteration that is preferred to the incumbent's, and one more. */
+static int64_t beat_of(const char *incumbent, int64_t incumbent_ns) {
+  bool all_stays = strcmp(incumbent, "none") == 0;
+  return all_stays ? incumbent_ns - incumbent_ns / WORTH : incumbent_ns;
+}
+
+bool planc_is_preferred(int64_t ns, const char *incumbent, int64_t incumbent_ns) {
+  return ns < beat_of(incumbent, incumbent_ns);
+}
+
+typedef struct best {
+  planc_problem problem; /* with what is to be beaten */
+  int64_t least_ns;      /* of any plan in one round */
+  planc_plan *plan;
+  planc_status infeasible;  /* of the policy that asks for least; owned */
+  planc_status unsupported; /* the first reason why a policy cannot plan this; owned */
+} best;
+
+/* Every policy's rounds are one where none may be chosen: then no plan is faster than the ops one after the other. */
+static bool cannot_win(const best *b, const planc_policy *policy) {
+  bool splits = (policy->supports & PLANC_POLICY_ROUNDS) || b->problem.sub_batch > 0;
+  return b->problem.beat_ns > 0 && !splits && b->least_ns >= b->problem.beat_ns;
+}
+
+/* A host that is too small comes before a device that is: the device's budget is then met. Less is better, where it is
+ * known. */
+static bool asks_for_less(planc_shortage a, planc_shortage b) {
+  if (a.memory != b.memory) return a.memory == PLANC_MEMORY_HOST;
+  return a.bytes > 0 && (b.bytes == 0 || a.bytes < b.bytes);
+}
+
+static planc_status note_infeasible(best *b, planc_status reason) {
+  bool keep = !b->infeasible || asks_for_less(planc_status_shortage(reason), planc_status_shortage(b->infeasible));
+  planc_status_free(keep ? b->infeasible : reason);
+  if (keep) b->infeasible = reason;
+  return NULL;
+}
+
+static planc_status note_unsupported(best *b, planc_status reason) {
+  planc_status_free(b->unsupported ? reason : NULL);
+  if (!b->unsupported) b->unsupported = reason;
+  return NULL;
+}
+
+static planc_status ask(best *b, const planc_policy *policy) {
+  planc_plan *plan;
+  planc_status status = planc_make_plan(&b->problem, policy, &plan);
+  planc_code code = planc_status_code(status);
+  if (code == PLANC_INFEASIBLE) return note_infeasible(b, status);
+  if (code == PLANC_USAGE || code == PLANC_BAD_INPUT) return note_unsupported(b, status);
+  PLANC_TRY(status);
+  planc_plan_free(b->plan);
+  b->plan = plan;
+  b->problem.beat_ns = beat_of(policy->name, plan->predicted.iteration_ns);
+  return NULL;
+}
+
+static planc_status ask_all(best *b) {
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    if (policy->supports & (PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES)) continue;
+    if (!cannot_win(b, policy)) PLANC_TRY(ask(b, policy));
+    if (b->plan && b->problem.first_will_do) break;
+  }
+  return NULL;
+}
+
+/* What there is to say without a plan. */
+static planc_status no_plan(best *b) {
+  planc_status status = b->infeasible ? b->infeasible : b->unsupported;
+  if (b->infeasible) {
+    b->infeasible = NULL;
+  } else {
+    b->unsupported = NULL;
+  }
+  return status;
+}
+
+planc_status planc_make_best(const planc_problem *problem, planc_plan **out) {
+  best b = {.problem = *problem};
+  planc_status status = planc_ideal_time(problem->profile, problem->graph, problem->batch, &b.least_ns);
+  if (!status) status = ask_all(&b);
+  if (!status && !b.plan) status = no_plan(&b);
+  if (status) planc_plan_free(b.plan);
+  if (!status) *out = b.plan;
+  planc_status_free(b.infeasible);
+  planc_status_free(b.unsupported);
+  return status;
+}

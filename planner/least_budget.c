@@ -1,0 +1,139 @@
+/* The least budget that a policy can meet (policy.h), counted in whole plans.
+ *
+ * A plan that does not fit tells what it needs, and a policy that makes none often what no plan can do without: so most
+ * are settled by three plans, one for no memory at all, one for what that asked for, and one that shows that a unit
+ * less fails. A policy that knows nothing gets more and more; one whose plans follow the budget is closed in on by
+ * bisection, from the peak of the smallest that fits. The search ends with the last plan that it may make.
+ *
+ * A policy that chooses asks for as much as that of the others which asks for least, and is settled when all have been
+ * asked for a unit less: what one asks for may be less than it can do with. */
+#include "planner/policies.h"
+#include "util/math.h"
+
+enum { FIRST_GROWTH = 16, WORTH_IT = 16 }; /* parts of a budget; of an interval */
+
+typedef struct search {
+  planc_problem problem;
+  const planc_policy *policy;
+  planc_memory_kind memory;
+  int64_t floor;  /* what is reserved: all budgets tried are whole units above it */
+  int64_t asked;  /* the problem's own */
+  int64_t fails;  /* the largest budget known to fail */
+  int64_t growth; /* the part of a budget that comes on top where what was asked for did not do */
+  bool misled;    /* a budget that was asked for has failed */
+  planc_least *found;
+} search;
+
+static int64_t whole_units(const search *s, int64_t bytes) {
+  return bytes <= s->floor ? s->floor : s->floor + planc_align_up(bytes - s->floor, PLANC_ALIGNMENT);
+}
+
+/* What the plan takes of the memory that is searched. */
+static int64_t taken(const search *s, const planc_plan *plan) {
+  return whole_units(s, s->memory == PLANC_MEMORY_HOST ? plan->host_arena_bytes : plan->predicted.peak_bytes);
+}
+
+static int64_t middle(const search *s) {
+  return s->fails + (s->found->bytes - s->fails) / 2 / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
+}
+
+/* More than what fails by a part that doubles each time. */
+static int64_t more(search *s) {
+  int64_t part = planc_align_up((s->fails - s->floor) / s->growth + 1, PLANC_ALIGNMENT);
+  if (s->growth > 1) s->growth /= 2;
+  return planc_add_saturate(s->fails, part);
+}
+
+/* The budget to try after one that failed. Where nothing fits yet, that is what the failure asks for, or more once that
+ * has not been enough, and the problem's own where nothing is known; else halfway to what fits. */
+static int64_t next_above(search *s, planc_shortage shortage) {
+  bool known = shortage.memory == s->memory && shortage.bytes > s->fails;
+  int64_t asked = known ? whole_units(s, shortage.bytes) : 0;
+  if (s->found->plan) return known && asked < s->found->bytes ? asked : middle(s);
+  if (s->fails <= s->floor && !known && s->asked > s->floor) return s->asked;
+  int64_t grown = s->misled || !known ? more(s) : 0;
+  s->misled = true;
+  return asked > grown ? asked : grown;
+}
+
+/* The budget to try after one that fits: a plan that fills it may be the smallest, then a unit less fails; one that
+ * needs much less is tried there; one that follows the budget is halved down to what fails. */
+static int64_t next_below(const search *s) {
+  int64_t budget = s->found->bytes, peak = taken(s, s->found->plan), between = middle(s);
+  if (peak == budget) return budget - PLANC_ALIGNMENT;
+  bool much = budget - peak >= (budget - s->fails) / WORTH_IT;
+  int64_t next = much && peak > s->fails ? peak : between;
+  return next > s->fails ? next : s->fails + PLANC_ALIGNMENT;
+}
+
+static void keep(search *s, int64_t budget, planc_plan *plan) {
+  planc_plan_free(s->found->plan);
+  s->found->plan = plan;
+  s->found->bytes = budget;
+}
+
+static bool is_settled(const search *s) {
+  return s->found->plan && s->found->bytes - s->fails <= PLANC_ALIGNMENT;
+}
+
+/* Tries a budget and finds the next one. */
+static planc_status try_budget(search *s, int64_t budget, int64_t *out_next) {
+  planc_plan *plan;
+  s->found->tried++;
+  *(s->memory == PLANC_MEMORY_HOST ? &s->problem.host_budget_bytes : &s->problem.budget_bytes) = budget;
+  planc_status status = planc_make_plan(&s->problem, s->policy, &plan);
+  if (!status) {
+    keep(s, budget, plan);
+    *out_next = next_below(s);
+    return NULL;
+  }
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  s->fails = budget;
+  *out_next = next_above(s, planc_status_shortage(status));
+  planc_status_free(status);
+  return NULL;
+}
+
+/* What is known from a failure at the problem's own budget, and the budget to begin with. */
+static int64_t begin(search *s, planc_status failed) {
+  planc_shortage shortage = planc_status_shortage(failed);
+  if (!failed || shortage.memory != s->memory) return s->floor;
+  if (s->asked > s->fails) s->fails = whole_units(s, s->asked + 1) - PLANC_ALIGNMENT;
+  return next_above(s, shortage);
+}
+
+static planc_status run(search *s, planc_status failed) {
+  int64_t next = begin(s, failed);
+  while (s->found->tried < PLANC_LEAST_PLANS && !is_settled(s)) PLANC_TRY(try_budget(s, next, &next));
+  s->found->is_least = is_settled(s);
+  if (s->found->plan) return NULL;
+  return planc_error(PLANC_INFEASIBLE, "%d budgets were tried, policy %s fits none", (int)s->found->tried,
+                     s->policy->name);
+}
+
+planc_status planc_find_least(const planc_problem *problem, const planc_policy *policy, planc_memory_kind memory,
+                              planc_status failed, planc_least *out) {
+  bool host = memory == PLANC_MEMORY_HOST;
+  *out = (planc_least){0};
+  search s = {.problem = *problem, .policy = policy, .memory = memory, .growth = FIRST_GROWTH};
+  s.found = out;
+  s.problem.first_will_do = true;
+  s.floor = host ? 0 : planc_profile_device(problem->profile)->reserved_bytes;
+  s.asked = host ? problem->host_budget_bytes : problem->budget_bytes;
+  if (s.asked > INT64_MAX / 2) s.asked = INT64_MAX / 2;
+  s.fails = s.floor - PLANC_ALIGNMENT;
+  planc_status status = run(&s, failed);
+  if (status) {
+    planc_plan_free(out->plan);
+    out->plan = NULL;
+  }
+  return status;
+}
+
+planc_status planc_least_budget(const planc_problem *problem, const planc_policy *policy, int64_t *out_bytes) {
+  planc_least least;
+  PLANC_TRY(planc_find_least(problem, policy, PLANC_MEMORY_DEVICE, NULL, &least));
+  planc_plan_free(least.plan);
+  *out_bytes = least.bytes;
+  return NULL;
+}

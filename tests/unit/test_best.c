@@ -1,0 +1,249 @@
+/* The least budget, counted in plans, and policy `best`, which is never slower than any other. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planc/analysis.h"
+#include "planc/metrics.h"
+#include "planc/policy.h"
+#include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
+
+enum { GRAPHS = 30, MILLION = 1000000 };
+
+static planc_profile *profile;
+
+static void read_profile(void) {
+  ok(planc_profile_read("profiles/k40m.json", &profile));
+}
+static void free_profile(void) {
+  planc_profile_free(profile);
+}
+
+static planc_graph *random_graph(int seed) {
+  planc_graph *graph;
+  randgraph_options options = {.max_ops = 24, .max_elements = 2048, .allow_batch_coupled = seed % 4 == 0};
+  ok(randgraph_make(9000 + (uint64_t)seed, &options, &graph));
+  return graph;
+}
+
+static planc_problem problem_of(const planc_graph *graph, int seed) {
+  return (planc_problem){.graph = graph, .profile = profile, .batch = 1 + seed % 7, .host_budget_bytes = -1};
+}
+
+static bool makes_plans(const planc_policy *policy) {
+  return !(policy->supports & (PLANC_POLICY_SIMULATED | PLANC_POLICY_CHOOSES));
+}
+
+static planc_plan *plan_at(planc_problem problem, const char *policy, int64_t budget, int64_t host) {
+  planc_plan *plan;
+  problem.budget_bytes = budget;
+  problem.host_budget_bytes = host;
+  planc_status status = planc_make_plan(&problem, planc_policy_find(policy), &plan);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) ok_in(status, policy);
+  if (status) plan = NULL;
+  planc_status_free(status);
+  return plan;
+}
+
+/* --- The least budget --------------------------------------------------------------------------------------------- */
+
+static const planc_policy *counted;
+static int made;
+
+static planc_status count(const planc_problem *problem, planc_candidate *out) {
+  made++;
+  return counted->make(problem, out);
+}
+
+/* Whatever the policy: whole plans are counted where they are made, not where the search says so. */
+START_TEST(a_search_makes_few_plans) {
+  planc_graph *graph = random_graph(_i);
+  planc_problem problem = problem_of(graph, _i);
+  for (counted = planc_policies(); counted->name; counted++) {
+    if (!makes_plans(counted)) continue;
+    planc_policy counting = *counted;
+    planc_least least, again;
+    counting.make = count;
+    made = 0;
+    ok_in(planc_find_least(&problem, &counting, PLANC_MEMORY_DEVICE, NULL, &least), counted->name);
+    ck_assert_int_eq(made, least.tried);
+    ck_assert_int_le(made, PLANC_LEAST_PLANS);
+    ck_assert_int_le(least.plan->predicted.peak_bytes, least.bytes);
+    ok_in(planc_find_least(&problem, counted, PLANC_MEMORY_DEVICE, NULL, &again), counted->name);
+    ck_assert_int_eq(again.bytes, least.bytes);
+    ck_assert_int_eq(again.tried, least.tried);
+    planc_plan_free(least.plan);
+    planc_plan_free(again.plan);
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* A failure that is known saves the first plan, and leads to the same. */
+START_TEST(a_search_goes_on_from_a_failure) {
+  planc_graph *graph = random_graph(_i);
+  planc_problem problem = problem_of(graph, _i);
+  const planc_policy *naive = planc_policy_find("naive");
+  planc_least fresh, known;
+  planc_plan *plan;
+  ok(planc_find_least(&problem, naive, PLANC_MEMORY_DEVICE, NULL, &fresh));
+  problem.budget_bytes = fresh.bytes - PLANC_ALIGNMENT;
+  planc_status failed = planc_make_plan(&problem, naive, &plan);
+  ck_assert_int_eq(planc_status_code(failed), PLANC_INFEASIBLE);
+  ck_assert_int_eq(planc_status_shortage(failed).memory, PLANC_MEMORY_DEVICE);
+  ok(planc_find_least(&problem, naive, PLANC_MEMORY_DEVICE, failed, &known));
+  ck_assert_int_eq(known.bytes, fresh.bytes);
+  ck_assert_int_lt(known.tried, fresh.tried);
+  planc_status_free(failed);
+  planc_plan_free(known.plan);
+  planc_plan_free(fresh.plan);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* Where the host is what is too small the failure says so, and the least host budget is what the plan needs. */
+START_TEST(the_host_has_a_least_budget) {
+  planc_graph *graph = random_graph(_i);
+  planc_problem problem = problem_of(graph, _i);
+  const planc_policy *naive = planc_policy_find("naive");
+  planc_least least;
+  ok(planc_find_least(&problem, naive, PLANC_MEMORY_DEVICE, NULL, &least));
+  int64_t device = least.bytes, host = least.plan->host_arena_bytes;
+  planc_peak *peak;
+  ok(planc_host_peak_of(least.plan, &peak));
+  int64_t sum = 0;
+  for (int32_t i = 0; i < peak->n; i++) sum += peak->entries[i].bytes;
+  ck_assert_int_eq(sum, peak->bytes);
+  ck_assert_int_le(peak->bytes, host);
+  ck_assert_int_eq(peak->bytes > 0, host > 0);
+  planc_peak_free(peak);
+  planc_plan_free(least.plan);
+  if (host > 0) {
+    planc_plan *plan;
+    problem.budget_bytes = device;
+    problem.host_budget_bytes = host - 1;
+    planc_status failed = planc_make_plan(&problem, naive, &plan);
+    ck_assert_int_eq(planc_status_code(failed), PLANC_INFEASIBLE);
+    ck_assert_int_eq(planc_status_shortage(failed).memory, PLANC_MEMORY_HOST);
+    ck_assert_int_eq(planc_status_shortage(failed).bytes, host);
+    ok(planc_find_least(&problem, naive, PLANC_MEMORY_HOST, failed, &least));
+    ck_assert(least.is_least);
+    ck_assert_int_ge(least.bytes, host);
+    ck_assert_int_lt(least.bytes, host + PLANC_ALIGNMENT);
+    ck_assert_int_le(least.tried, 2);
+    planc_status_free(failed);
+    planc_plan_free(least.plan);
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* --- best --------------------------------------------------------------------------------------------------------- */
+
+/* No other policy has a faster plan; `none` has its ties; and the plan is the one that its policy makes. */
+static void is_best(planc_problem problem, int64_t budget, int64_t host, int seed) {
+  planc_plan *best = plan_at(problem, "best", budget, host), *none = plan_at(problem, "none", budget, host);
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    if (!makes_plans(policy)) continue;
+    planc_plan *plan = plan_at(problem, policy->name, budget, host);
+    ck_assert_msg(!plan || best, "graph %d: %s fits, best does not", seed, policy->name);
+    if (!plan) continue;
+    int64_t ns = plan->predicted.iteration_ns, best_ns = best->predicted.iteration_ns;
+    bool none_wins = strcmp(best->policy, "none") == 0;
+    ck_assert_msg(best_ns - (none_wins ? best_ns / 1000 : 0) <= ns, "graph %d: %s takes %lld, best, %s, %lld", seed,
+                  policy->name, (long long)ns, best->policy, (long long)best_ns);
+    if (strcmp(policy->name, best->policy) == 0) {
+      ck_assert_int_eq(ns, best_ns);
+      char *a, *b;
+      size_t length;
+      ok(planc_plan_print(plan, &a, &length));
+      ok(planc_plan_print(best, &b, &length));
+      ck_assert_str_eq(a, b);
+      free(a);
+      free(b);
+    }
+    planc_plan_free(plan);
+  }
+  if (best) {
+    ck_assert(makes_plans(planc_policy_find(best->policy)));
+    ck_assert(!none || strcmp(best->policy, "none") == 0 ||
+              best->predicted.iteration_ns < none->predicted.iteration_ns);
+  }
+  planc_plan_free(best);
+  planc_plan_free(none);
+}
+
+START_TEST(no_policy_beats_best) {
+  planc_graph *graph = random_graph(_i);
+  planc_problem problem = problem_of(graph, _i);
+  int64_t least, all;
+  ok(planc_least_budget(&problem, planc_policy_find("best"), &least));
+  ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
+  const int64_t budgets[] = {least - PLANC_ALIGNMENT, least, (least + all) / 2, all, 2 * all};
+  for (size_t k = 0; k < sizeof budgets / sizeof *budgets; k++) is_best(problem, budgets[k], -1, _i);
+  is_best(problem, (least + all) / 2, 0, _i);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* What cannot be faster is not made: where everything fits at full speed the others, asked for less, are not begun. */
+START_TEST(what_cannot_win_is_not_made) {
+  planc_graph *graph = random_graph(_i);
+  planc_problem problem = problem_of(graph, _i);
+  problem.budget_bytes = INT64_C(1) << 40;
+  planc_plan *plan = plan_at(problem, "none", problem.budget_bytes, -1);
+  problem.beat_ns = plan->predicted.ideal_ns;
+  planc_plan_free(plan);
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    if (!makes_plans(policy) || (policy->supports & PLANC_POLICY_ROUNDS)) continue;
+    assert_fails(planc_make_plan(&problem, policy, &plan), PLANC_INFEASIBLE, "asked is for less");
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* Where the host may hold nothing, only what does without it is taken. */
+START_TEST(a_host_budget_steers_best) {
+  planc_graph *graph = random_graph(_i);
+  planc_problem problem = problem_of(graph, _i);
+  int64_t chen;
+  ok(planc_least_budget(&problem, planc_policy_find("chen"), &chen));
+  planc_plan *plan = plan_at(problem, "best", chen, 0);
+  ck_assert_ptr_nonnull(plan);
+  ck_assert_int_eq(plan->host_arena_bytes, 0);
+  const char *means;
+  ok(planc_plan_means(plan, &means));
+  ck_assert_ptr_null(strstr(means, "swaps"));
+  planc_plan_free(plan);
+  planc_graph_free(graph);
+}
+END_TEST
+
+START_TEST(ties_go_to_what_keeps_everything) {
+  ck_assert(!planc_is_preferred(MILLION, "none", MILLION));
+  ck_assert(!planc_is_preferred(MILLION - 1000, "none", MILLION));
+  ck_assert(planc_is_preferred(MILLION - 1001, "none", MILLION));
+  ck_assert(!planc_is_preferred(MILLION, "modnn", MILLION));
+  ck_assert(planc_is_preferred(MILLION - 1, "modnn", MILLION));
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("best");
+  TCase *least = tcase_create("least budget"), *best = tcase_create("best");
+  tcase_set_timeout(least, 300);
+  tcase_set_timeout(best, 300);
+  tcase_add_unchecked_fixture(least, read_profile, free_profile);
+  tcase_add_loop_test(least, a_search_makes_few_plans, 0, GRAPHS);
+  tcase_add_loop_test(least, a_search_goes_on_from_a_failure, 0, GRAPHS);
+  tcase_add_loop_test(least, the_host_has_a_least_budget, 0, GRAPHS);
+  tcase_add_unchecked_fixture(best, read_profile, free_profile);
+  tcase_add_loop_test(best, no_policy_beats_best, 0, GRAPHS);
+  tcase_add_loop_test(best, what_cannot_win_is_not_made, 0, GRAPHS);
+  tcase_add_loop_test(best, a_host_budget_steers_best, 0, GRAPHS);
+  tcase_add_test(best, ties_go_to_what_keeps_everything);
+  suite_add_tcase(suite, least);
+  suite_add_tcase(suite, best);
+  return run_suite(suite);
+}
