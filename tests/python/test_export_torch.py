@@ -1,23 +1,14 @@
 #!/usr/bin/env python3
 """Tests of export_torch.py: against recordings of the same models, of what becomes of single calls, and that planc
-plans and planrun runs what it writes. Needs PyTorch: where this Python has none and Debian has, that one runs them."""
+plans and planrun runs what it writes. What it refuses is in test_torch_refusals.py, and each call of whole steps against
+what runs in test_torch_calls.py."""
 
 import os
 import subprocess
-import sys
 import tempfile
 import unittest
 
-DEBIAN = "/usr/bin/python3"
-try:
-    import torch
-except ImportError:
-    if sys.executable != DEBIAN and os.path.exists(DEBIAN) and subprocess.run(
-            [DEBIAN, "-c", "import torch"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
-        os.execv(DEBIAN, [DEBIAN, "-B", *sys.argv])
-    print("skipped: no torch (Debian: python3-torch)\nRan 0 tests")
-    sys.exit(0)
-
+from torchexport import exported, graph_of, torch, types
 from torch import nn
 from torch.nn import functional
 
@@ -32,21 +23,6 @@ from recording import Recording
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 RECORDINGS = os.path.join(ROOT, "..", "shared", "graphs")
 needs_recordings = unittest.skipUnless(os.path.isdir(RECORDINGS), "skipped: ../shared/graphs is absent")
-
-
-def graph_of(recording):
-    return Graph(from_recording.Converter(recording, "").run().text())
-
-
-def exported(module, *batch, optimizer=sgd, loss=None, **options):
-    """The graph of a module whose output is summed up, or of another loss."""
-    loss = loss or (lambda model, *inputs: model(*inputs).sum())
-    recording, _ = export_torch.record(module, batch, loss, optimizer, **options)
-    return graph_of(recording)
-
-
-def types(graph, phase=None):
-    return [op["type"] for op in graph.ops if phase in (None, op["phase"])]
 
 
 # --- The recorded models ----------------------------------------------------------------------------------------------
