@@ -1,7 +1,8 @@
 """ATen calls as ops of planc's own types, so that the planner knows what they compute and how they may be done.
 
 A call becomes one when its operands are dense and of one floating-point type, as the type demands them (planc-graph(5),
-OP TYPES), and it means the same; every other call keeps its ATen name as type and is planned from its recorded sizes, FLOPs and traffic.
+OP TYPES), and it means the same; every other call keeps its ATen name as type and is planned from its recorded sizes,
+FLOPs and traffic.
 """
 
 from dataclasses import dataclass, replace

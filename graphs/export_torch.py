@@ -22,8 +22,8 @@ the same calls, and read of the second only what is written in place into parame
 The model is not changed: a copy runs.
 
 In the graph, each storage is a tensor; calls that planc has a type for get it (aten_types.py), all others keep their
-ATen name. Some calls are made as on a GPU (torch_as_on_gpu.py); what a graph cannot show is refused with the user's line
-(torch_refusals.py). The rest is as from_recording.py says.
+ATen name. Some calls are made as on a GPU (torch_as_on_gpu.py); what a graph cannot show is refused with the user's
+line (torch_refusals.py). The rest is as from_recording.py says.
 
 --profile also measures each op on a GPU (--device cuda) and writes a profile (planc-profile(5)) with the description
 of the device from --base. Times are of the op alone, medians (an op in place runs once); the busy share is not measured
@@ -126,8 +126,8 @@ def name_storages(recorder, model, optimizer, batch, loss_fn):
 
 
 def watch(model, batches, loss_fn, optimizer, device, clock):
-    """The recorded second iteration on the first of `batches`. If there is another one, a third iteration on it has to be
-    the second again."""
+    """The recorded second iteration on the first of `batches`. If there is another one, a third iteration on it has to
+    be the second again."""
     recorder = Recorder(device, clock, definition(loss_fn))
     with recorder.watching(model):
         run_iteration(recorder, model, batches[0], loss_fn, optimizer, record=False)
@@ -189,10 +189,11 @@ def fit_storage(fit, storages):
 
 
 def fit_op(fit, calls):
-    """A recorded op and its views. Attributes that vary with the batch are left out. The views of an op whose attributes
-    are not all known are: none of planc's types is sure to mean the same."""
+    """A recorded op and its views. Attributes that vary with the batch are left out, and so are the views of an op with
+    an attribute that is not stated: none of planc's types is sure to mean the same."""
     first = calls[0]
-    same([(c.module, c.reads, c.creates, c.writes) for c in calls], f"{first.place}: what {first.name} reads and writes")
+    storages = [(c.module, c.reads, c.creates, c.writes) for c in calls]
+    same(storages, f"{first.place}: what {first.name} reads and writes")
     attrs = {key: value for key, value in first.attrs.items() if all(c.attrs.get(key) == value for c in calls)}
     op = {"name": first.name, "phase": first.phase, "module": first.module, "inputs": first.reads,
           "outputs": first.creates + first.writes, "inplace": first.writes, "attrs": attrs,
@@ -240,8 +241,8 @@ def record(model, batch, loss_fn, optimizer, *, name=None, device="meta", batche
     if len(batches) != 3 or not 0 < batches[0] < batches[1] < batches[2]:
         raise CannotExport("three ascending batch sizes are needed")
     if is_compiled(model):
-        raise CannotExport(f"{definition(loss_fn)}: what torch.compile makes of a module is not recorded; give the module "
-                           "as it was before")
+        raise CannotExport(f"{definition(loss_fn)}: what torch.compile makes of a module is not recorded; give the "
+                           "module as it was before")
     name = name or type(model).__name__
     model, optimizer = place(model, optimizer, device)
     recorders = []

@@ -38,9 +38,9 @@ BATCH_NORM_GRADS = ("aten.native_batch_norm_backward", "aten.batch_norm_backward
 # Losses that take a mean over the batch unless they are told otherwise, and their gradients.
 LOSSES = ("nll_loss_forward", "nll_loss_backward", "nll_loss2d_forward", "nll_loss2d_backward", "mse_loss",
           "mse_loss_backward", "smooth_l1_loss", "smooth_l1_loss_backward", "huber_loss", "huber_loss_backward",
-          "binary_cross_entropy", "binary_cross_entropy_backward", "binary_cross_entropy_with_logits", "soft_margin_loss",
-          "soft_margin_loss_backward", "multi_margin_loss", "multi_margin_loss_backward", "multilabel_margin_loss_forward",
-          "multilabel_margin_loss_backward")
+          "binary_cross_entropy", "binary_cross_entropy_backward", "binary_cross_entropy_with_logits",
+          "soft_margin_loss", "soft_margin_loss_backward", "multi_margin_loss", "multi_margin_loss_backward",
+          "multilabel_margin_loss_forward", "multilabel_margin_loss_backward")
 MEAN_REDUCTION = 1
 # Calls that draw random numbers, without the `_` of those in place.
 STOCHASTIC = ("_fill_mem_eff_dropout_mask", "_fused_dropout", "_sample_dirichlet", "_standard_gamma", "bernoulli",

@@ -63,7 +63,7 @@ def fused_dropout(original, args, kwargs):
 
 
 class AsOnGpu(TorchFunctionMode):
-    """Takes the calls of a GPU. Tells `recorder` of what PyTorch tells nobody below: of a branch on data, and of autocast."""
+    """Takes the calls of a GPU. Tells `recorder` what it cannot see below: a branch on data, and autocast."""
 
     def __init__(self, recorder):
         super().__init__()
@@ -90,10 +90,14 @@ class AsOnGpu(TorchFunctionMode):
         return lambda *args, **kwargs: self.call(original, args, kwargs)
 
 
+def and_meta(devices):
+    return lambda: [*devices(), "meta"]
+
+
 @contextmanager
 def as_on_gpu(recorder):
-    """Within, PyTorch runs what it runs on a GPU. The mode sees neither what PyTorch's own Python functions call nor what a
-    backward pass runs again, so the functions are replaced where they are looked up, too."""
+    """Within, PyTorch runs what it runs on a GPU. The mode sees neither what PyTorch's own Python functions call nor
+    what a backward pass runs again, so the functions are replaced where they are looked up, too."""
     mode = AsOnGpu(recorder)
     places = [(functional, "dropout"), (torch, "dropout"), (functional, "scaled_dot_product_attention")]
     with ExitStack() as stack:
@@ -103,6 +107,6 @@ def as_on_gpu(recorder):
         listing = "_get_foreach_kernels_supported_devices"
         for module in (torch.optim.Optimizer.__module__, "torch.utils._foreach_utils"):  # looked up in both
             if recorder.device == "meta" and hasattr(sys.modules.get(module), listing):
-                stack.enter_context(replaced(sys.modules[module], listing, lambda devices: lambda: [*devices(), "meta"]))
+                stack.enter_context(replaced(sys.modules[module], listing, and_meta))
         stack.enter_context(mode)
         yield

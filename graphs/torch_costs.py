@@ -1,8 +1,8 @@
 """What one ATen call computes and moves: FLOPs (a multiply-add counts as 2) and traffic in device memory.
 
-FLOPs are those of convolutions, matrix products and fused attention, biases included; all other calls have none. Traffic counts every
-operand that is read once, every result once, with no credit for caches; an expanded operand counts at most its storage.
-Operands are tensors by the names of ATen's arguments.
+FLOPs are those of convolutions, matrix products and fused attention, biases included; all other calls have none.
+Traffic counts every operand that is read once, every result once, with no credit for caches; an expanded operand counts
+at most its storage. Operands are tensors by the names of ATen's arguments.
 """
 
 import math

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 import torch_costs
 from torch_as_on_gpu import as_on_gpu
-from torch_refusals import CannotExport, foreign_autocast, objection, refusing_precision, users_line
+from torch_refusals import CannotExport, foreign_autocast, objection, refusing_precision, users_line, without_effect
 
 DTYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64", torch.int32: "i32",
           torch.uint8: "u8", torch.bool: "bool"}
@@ -85,8 +85,8 @@ def tensors_in(value):
 
 
 def first_difference(lists):
-    """Where lists of calls differ first: the user's line, in the longest list, and a name of each list; (None, []) if they
-    agree."""
+    """Where lists of calls differ first: the user's line, in the longest list, and a name of each list; (None, []) if
+    they agree."""
     for calls in zip_longest(*lists):
         if len({(call.name, call.phase) if call else None for call in calls}) > 1:
             longest = max(range(len(lists)), key=lambda i: len(lists[i]))
@@ -131,8 +131,8 @@ def on_host(function, args, kwargs):
 
 
 class Recorder(TorchDispatchMode):
-    """Records calls while `phase` is set. `clock`, if there is one, runs each call and measures it. `source` is where the
-    module's loss is written; it stands for the user's line where a call has none, as in backward passes."""
+    """Records calls while `phase` is set. `clock`, if there is one, runs each call and measures it. `source` is where
+    the loss is written; it stands for the user's line where a call has none, as in backward passes."""
 
     def __init__(self, device, clock, source):
         super().__init__()
@@ -224,7 +224,7 @@ class Recorder(TorchDispatchMode):
         """Someone may have switched it on without torch.autocast."""
         foreign = foreign_autocast(self.device)
         if foreign:
-            self.refuse(f"autocast of {foreign} does nothing on the {self.device} device; record with --device {foreign}")
+            self.refuse(without_effect(foreign, self.device))
 
     def note_branch(self, tensor):
         """The program asks for the truth of a tensor, or for it as an index."""
@@ -262,7 +262,7 @@ class Recorder(TorchDispatchMode):
         self.calls.append(call)
 
     def arguments(self, function, call, args, kwargs):
-        """The tensors on the device that a call reads (with the argument's name) and writes, and all of them by name."""
+        """The tensors on the device that a call reads (with the argument's name) and writes, and all by name."""
         given = {argument.name: args[i] if i < len(args) else kwargs.get(argument.name, argument.default_value)
                  for i, argument in enumerate(function._schema.arguments)}
         updated = UPDATED.get(call.name, ()) if given.get("training", True) else ()
@@ -342,8 +342,8 @@ class Recorder(TorchDispatchMode):
 
     @contextmanager
     def repeating(self, batch):
-        """Within, an iteration on another batch is held against the recorded one: the same calls, none of which reads what
-        that one left behind."""
+        """Within, an iteration on another batch is held against the recorded one: the same calls, none of which reads
+        what that one left behind."""
         recorded, count, clock = self.calls, len(self.storages), self.clock
         given = {self.know(tensor, "input") for tensor in batch}
         self.kept = {i for i in range(count) if self.storages[i].kind not in PERSISTENT} - given

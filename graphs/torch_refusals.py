@@ -3,8 +3,8 @@
 - A size, a branch or a whole result that depends on data. A graph has one list of ops and one law for each size.
 - Values read on the meta device, which has none.
 - A tensor of the host where one of the device belongs: PyTorch does not check this on the meta device.
-- Autocast of another device than the recorded one, which PyTorch leaves without effect, and GradScaler, whose step is not
-  the optimizer's.
+- Autocast of another device than the recorded one, which PyTorch leaves without effect, and GradScaler, whose step is
+  not the optimizer's.
 - Tensors that change their storage, and tensors without one.
 """
 
@@ -38,8 +38,8 @@ class CannotExport(Exception):
 
 
 def users_line():
-    """FILE:LINE of the innermost call that the user wrote, else of the innermost one outside PyTorch, else None. Calls of
-    backward passes come from PyTorch alone."""
+    """FILE:LINE of the innermost call that the user wrote, else of the innermost one outside PyTorch, else None. Calls
+    of backward passes come from PyTorch alone."""
     found, frame = None, sys._getframe(1)
     while frame is not None:
         path = frame.f_code.co_filename
@@ -93,8 +93,9 @@ def objection(function, args, kwargs, tensors, device, recording):
     """Why a call on these tensors cannot be in a graph, None if it can. Before the recorded iteration only that counts
     what would be a guess on the meta device."""
     name = str(function).removesuffix(".default")
-    if any(t.layout != torch.strided for t in tensors):
-        return f"{name} has a tensor without dense storage ({next(t for t in tensors if t.layout != torch.strided).layout})"
+    for tensor in tensors:
+        if tensor.layout != torch.strided:
+            return f"{name} has a tensor without dense storage ({tensor.layout})"
     there = [t for t in tensors if t.device.type == device and t.numel() > 0]
     if not there or not (recording or device == "meta"):
         return None
@@ -110,8 +111,8 @@ def objection(function, args, kwargs, tensors, device, recording):
         return f"{name} reads a value, and the meta device has none; leave it out, or record with --device cpu or cuda"
     if base_name(function) not in MIXED and not base_name(function).startswith("_foreach_") and any(
             t.device.type == "cpu" and t.dim() > 0 for t in tensors):
-        return (f"{name} has a tensor of the host among those of the device; make it a buffer of the module or a part of "
-                "the batch")
+        return (f"{name} has a tensor of the host among those of the device; make it a buffer of the module or a part "
+                "of the batch")
     return None
 
 
@@ -164,16 +165,20 @@ def is_wanted(precision, device):
     return precision._enabled or device == "cuda" and not torch.cuda.is_available()
 
 
+def without_effect(autocast, device):
+    return f"autocast of {autocast} does nothing on the {device} device; record with --device {autocast}"
+
+
 @contextmanager
 def refusing_precision(device, refuse):
     """Within, what PyTorch would do otherwise or not at all on this device is refused."""
-    def without_effect(autocast, on):
+    def check(autocast, on):
         if device not in ("cuda", on) and is_wanted(autocast, on):
-            refuse(f"autocast of {on} does nothing on the {device} device; record with --device {on}")
+            refuse(without_effect(on, device))
 
     def entering(enter):
         def checked(self, *args):
-            without_effect(self, self.device)
+            check(self, self.device)
             return enter(self, *args)
         return checked
 
@@ -182,7 +187,7 @@ def refusing_precision(device, refuse):
             try:
                 init(self, device_type, *args, **kwargs)
             except AssertionError:
-                without_effect(self, device_type)
+                check(self, device_type)
                 raise
         return checked
 

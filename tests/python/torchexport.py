@@ -1,4 +1,5 @@
-"""What the tests of graphs/export_torch.py share. Where this Python has no PyTorch and Debian has, that one runs them."""
+"""What the tests of graphs/export_torch.py share. Where this Python has no PyTorch and Debian's has, that one runs
+them."""
 
 import os
 import subprocess
