@@ -1,8 +1,8 @@
 """ATen calls as ops of planc's own types, so that the planner knows what they compute and how they may be done.
 
-A call becomes one when its operands are dense and of one floating-point type, as the type demands them (planc-graph(5),
-OP TYPES), and it means the same; every other call keeps its ATen name as type and is planned from its recorded sizes,
-FLOPs and traffic.
+A call becomes one when its operands are dense, in one order and of one floating-point type, as the type demands them
+(planc-graph(5), OP TYPES), and it means the same; every other call keeps its ATen name as type and is planned from its
+recorded sizes, FLOPs and traffic.
 """
 
 from dataclasses import dataclass, replace
@@ -37,10 +37,13 @@ def typed(op, storages):
 
 
 def is_legal(new, storages):
-    """Whether the operands are dense and have the types of elements that the op's type demands."""
+    """Whether the operands are dense, in one order of dimensions, and of the floating-point types that the op's type
+    demands."""
     ids = new.inputs[:1] if new.type in ("embedding", "embedding_grad") else []
     floats = [*new.inputs[len(ids):], *new.outputs, *new.effects]
     if any(v is None or v.transposed or not 0 < len(v.dims) <= 8 for v in ids + floats):
+        return False
+    if len({v.channels_last for v in floats} - {None}) > 1:
         return False
     any_input, any_output = ANY_FLOAT.get(new.type, ((), ()))
     alike = [v for i, v in enumerate(new.inputs[len(ids):]) if i not in any_input]

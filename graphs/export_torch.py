@@ -206,11 +206,11 @@ def fit_op(fit, calls):
     for key in first.operands if exact else ():
         seen = [c.operands.get(key) for c in calls]
         views[key] = None
-        if None not in seen and len({o.transposed for o in seen}) == 1:
+        if None not in seen and len({(o.transposed, o.channels_last) for o in seen}) == 1:
             what = f"{first.place}: %s of an operand of {first.name}"
             dims = fit.shape([o.shape for o in seen], what % "the shape")
             offset = fit.law([o.offset for o in seen], what % "the start")
-            views[key] = View(seen[0].storage, tuple(dims), offset, seen[0].transposed)
+            views[key] = View(seen[0].storage, tuple(dims), offset, seen[0].transposed, seen[0].channels_last)
     return op, views
 
 

@@ -103,6 +103,7 @@ class View:
     dims: tuple  # laws
     offset: tuple = (0, 0)  # a law, in bytes
     transposed: bool = False  # the storage holds the rows of the transposed matrices; `dims` are theirs, not its
+    channels_last: bool = None  # whether the storage holds the channels of images innermost, None where it may be both
 
 
 class Op:

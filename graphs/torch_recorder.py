@@ -50,12 +50,14 @@ class Storage:
 
 @dataclass
 class Operand:
-    """A dense tensor: its shape, its start in bytes, and whether the storage holds the rows of the transpose."""
+    """A dense tensor: its shape, its start in bytes, whether the storage holds the rows of the transpose, and of four
+    dimensions whether it holds channels innermost, None where that cannot be told."""
 
     storage: int
     shape: tuple
     offset: int
     transposed: bool
+    channels_last: bool
 
 
 @dataclass
@@ -182,15 +184,16 @@ class Recorder(TorchDispatchMode):
 
     def operand(self, tensor):
         storage = self.know(tensor, "buffer")
-        transposed = False
-        if not tensor.is_contiguous():
+        plain, transposed = tensor.is_contiguous(), False
+        channels_last = tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
+        if not plain:
             transposed = tensor.dim() in (2, 3) and tensor.transpose(-1, -2).is_contiguous()
-            channels_last = tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
             if not transposed and not channels_last:
                 return None
         if DTYPES.get(tensor.dtype) != self.storages[storage].dtype:
             return None
-        return Operand(storage, tuple(tensor.shape), tensor.storage_offset() * tensor.element_size(), transposed)
+        order = None if tensor.dim() != 4 or plain and channels_last else channels_last
+        return Operand(storage, tuple(tensor.shape), tensor.storage_offset() * tensor.element_size(), transposed, order)
 
     # --- Calls --------------------------------------------------------------------------------------------------------
 

@@ -262,6 +262,19 @@ class CallTest(GraphTest):
         graph = exported(module, torch.zeros(2, 4))
         self.assertIn("aten.avg_pool2d", types(graph))
 
+    def test_images_in_two_orders_are_not_joined(self):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.last = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 1)
+
+            def forward(self, x):
+                y = self.first(x)
+                return torch.cat([y, self.last(y.contiguous(memory_format=order))], 1)
+
+        for order, type in ((torch.channels_last, "aten.cat"), (torch.contiguous_format, "concat")):
+            self.only(exported(Net(), torch.zeros(2, 3, 8, 8)), type)
+
     def test_means_over_the_batch(self):
         def loss(reduction):
             return lambda model, x: functional.mse_loss(model(x), x, reduction=reduction)
@@ -277,8 +290,8 @@ class CallTest(GraphTest):
             self.assertEqual((op["flags"], op["effects"]), ([], []))
 
     def test_all_that_draw_random_numbers(self):
-        """By PyTorch's own account. Those that are made of others are never called themselves, as their parts are; those
-        of fused layers draw where they drop."""
+        """By PyTorch's own account. Those that are made of others are never called themselves, as their parts are;
+        those of fused layers draw where they drop."""
         made_of_others = {"dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "rrelu"}
         fused = ("attention", "_cudnn_", "lstm", "gru", "rnn_", "miopen_rnn", "_fused_sdp_choice")
         for schema in torch._C._jit_get_all_schemas():
