@@ -1,7 +1,8 @@
 """ATen calls as ops of planc's own types, so that the planner knows what they compute and how they may be done.
 
-A call becomes one when its operands are dense, as the type demands them (planc-graph(5), OP TYPES), and it means the
-same; every other call keeps its ATen name as type and is planned from its recorded sizes, FLOPs and traffic.
+A call becomes one when its operands are dense, in one order and of one floating-point type, as the type demands them
+(planc-graph(5), OP TYPES), and it means the same; every other call keeps its ATen name as type and is planned from its
+recorded sizes, FLOPs and traffic.
 """
 
 from dataclasses import dataclass, replace
@@ -21,18 +22,35 @@ class Typed:
     effects: list = ()
 
 
+# The places of operands of any floating-point type, among inputs and among outputs; effects are such ones everywhere.
+ANY_FLOAT = {"conv2d": ({2}, ()), "conv2d_bgrad": ((), {0}), "linear": ({2}, ()), "linear_bgrad": ((), {0}),
+             "batchnorm": ({1, 2}, {1, 2}), "batchnorm_grad": ({1, 2, 3}, {1, 2}),
+             "layernorm": ({1, 2}, {1, 2}), "layernorm_grad": ({1, 2, 3}, {1, 2}), "sgd": ({1}, ())}
+FLOATS = ("f32", "f16", "bf16")
+
+
 def typed(op, storages):
     """The typed ops that a recorded op stands for, in order, or none."""
     rule = RULES.get(op.type)
     ops = rule(op, storages) if rule else None
-    floats = ("f32", "f16", "bf16")
-    for new in ops or ():
-        views = [*new.inputs, *new.outputs, *new.effects]
-        ids = new.inputs[0] if new.type in ("embedding", "embedding_grad") else None
-        if any(v is None or v.transposed or not 0 < len(v.dims) <= 8 or
-               storages[v.storage].dtype not in (("i64",) if v is ids else floats) for v in views):
-            return []
-    return ops or []
+    return ops if ops and all(is_legal(new, storages) for new in ops) else []
+
+
+def is_legal(new, storages):
+    """Whether the operands are dense, in one order of dimensions, and of the floating-point types that the op's type
+    demands."""
+    ids = new.inputs[:1] if new.type in ("embedding", "embedding_grad") else []
+    floats = [*new.inputs[len(ids):], *new.outputs, *new.effects]
+    if any(v is None or v.transposed or not 0 < len(v.dims) <= 8 for v in ids + floats):
+        return False
+    if len({v.channels_last for v in floats} - {None}) > 1:
+        return False
+    any_input, any_output = ANY_FLOAT.get(new.type, ((), ()))
+    alike = [v for i, v in enumerate(new.inputs[len(ids):]) if i not in any_input]
+    alike += [v for i, v in enumerate(new.outputs) if i not in any_output]
+    return (all(storages[v.storage].dtype == "i64" for v in ids) and
+            all(storages[v.storage].dtype in FLOATS for v in floats) and
+            len({storages[v.storage].dtype for v in alike}) == 1)
 
 
 def operands(op, *names):
@@ -162,7 +180,7 @@ def relu_backward(op, _):
 
 def add(op, storages):
     a, b, y = operands(op, "self", "other", 0)
-    if not a or not b or a.dims != b.dims or b.storage == y.storage:
+    if not a or not b or not y or a.dims != b.dims or b.storage == y.storage:
         return None
     scale = op.attrs.value.get("alpha", 1)
     if scale == 1:
@@ -183,19 +201,19 @@ def avg_pool(op):
 
 def avg_pool2d(op, _):
     x, y = operands(op, "self", 0)
-    attrs = avg_pool(op)
+    attrs = avg_pool(op) if x and len(x.dims) == 4 else None
     return attrs and [Typed("avgpool2d", [x], [y], attrs)]
 
 
 def avg_pool2d_backward(op, _):
     dy, dx = operands(op, "grad_output", 0)
-    attrs = avg_pool(op)
+    attrs = avg_pool(op) if dx and len(dx.dims) == 4 else None
     return attrs and [Typed("avgpool2d_grad", [dy], [dx], attrs)]
 
 
 def cat(op, _):
-    parts = [op.views.get(f"tensors.{i}") for i in range(len(op.inputs))]
-    if any(part is None for part in parts):
+    parts = [view for key, view in op.views.items() if str(key).startswith("tensors.")]
+    if not parts or None in parts:
         return None
     axis = op.attrs.value.get("dim", 0)
     return [Typed("concat", parts, [op.views.get(0)], {"axis": axis % len(parts[0].dims)})]

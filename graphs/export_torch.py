@@ -17,11 +17,13 @@ that makes it. As a library: `from export_torch import export`, then export(*mak
 
 The second iteration (forward, backward, step) is recorded with all its ATen calls, by default on the meta device, which
 computes nothing and needs no memory; --device cpu or cuda runs it. It is recorded at three batch sizes: two give every
-size as a fixed part and a part per sample, the third must agree. Gradients start absent. The model is not changed: a
-copy runs.
+size as a fixed part and a part per sample, the third must agree. Gradients start absent. The third iteration must run
+the same calls, and read of the second only what is written in place into parameters, buffers and the optimizer's state.
+The model is not changed: a copy runs.
 
 In the graph, each storage is a tensor; calls that planc has a type for get it (aten_types.py), all others keep their
-ATen name. Dropout is the fused one of GPUs on every device. The rest is as from_recording.py says.
+ATen name. Some calls are made as on a GPU (torch_as_on_gpu.py); what a graph cannot show is refused with the user's
+line (torch_refusals.py). The rest is as from_recording.py says.
 
 --profile also measures each op on a GPU (--device cuda) and writes a profile (planc-profile(5)) with the description
 of the device from --base. Times are of the op alone, medians (an op in place runs once); the busy share is not measured
@@ -49,13 +51,10 @@ except ImportError:
 import torch_profile
 from from_recording import Converter
 from recording import SCHEMA, BadRecording, Recording, View
-from torch_recorder import Recorder
+from torch_recorder import Recorder, first_difference
+from torch_refusals import CannotExport, definition, is_compiled, noting_precision
 
 BATCHES = (2, 4, 7)
-
-
-class CannotExport(Exception):
-    """What about the module does not fit a graph."""
 
 
 # --- Running the module -----------------------------------------------------------------------------------------------
@@ -118,25 +117,31 @@ def name_storages(recorder, model, optimizer, batch, loss_fn):
     for parameter, state in optimizer.state.items():
         for key, tensor in state.items():
             if isinstance(tensor, torch.Tensor) and recorder.counts(tensor):
+                if parameter not in names:
+                    raise CannotExport("the optimizer has a parameter that is not the model's")
                 recorder.know(tensor, "optstate", f"{names[parameter]}:{key}")
     called = [p.name for p in inspect.signature(loss_fn).parameters.values() if p.kind != p.VAR_POSITIONAL]
     for i, tensor in enumerate(batch):
         recorder.know(tensor, "input", called[i + 1] if i + 1 < len(called) else f"input{i}")
 
 
-def watch(model, batch, loss_fn, optimizer, device, clock):
-    """The recorded second iteration."""
-    recorder = Recorder(device, clock)
+def watch(model, batches, loss_fn, optimizer, device, clock):
+    """The recorded second iteration on the first of `batches`. If there is another one, a third iteration on it has to
+    be the second again."""
+    recorder = Recorder(device, clock, definition(loss_fn))
     with recorder.watching(model):
-        run_iteration(recorder, model, batch, loss_fn, optimizer, record=False)
-        name_storages(recorder, model, optimizer, batch, loss_fn)
-        loss = run_iteration(recorder, model, batch, loss_fn, optimizer, record=True)
+        run_iteration(recorder, model, batches[0], loss_fn, optimizer, record=False)
+        name_storages(recorder, model, optimizer, batches[0], loss_fn)
+        loss = run_iteration(recorder, model, batches[0], loss_fn, optimizer, record=True)
         recorder.storages[recorder.know(loss, "activation")].name = "loss"
         for name, parameter in model.named_parameters():
             if parameter.grad is not None:
                 storage = recorder.storages[recorder.know(parameter.grad, "grad")]
                 if storage.kind == "actgrad":
                     storage.kind, storage.name = "grad", name
+        for other in batches[1:]:
+            with recorder.repeating(other):
+                run_iteration(recorder, model, other, loss_fn, optimizer, record=True)
     return recorder
 
 
@@ -173,8 +178,8 @@ def same(items, what):
 
 def fit_storage(fit, storages):
     first = storages[0]
-    same([(s.kind, s.name, s.dtype, len(s.shape)) for s in storages], "the list of storages")
-    what = f"storage {first.name or first.shape}"
+    what = f"{first.place}: what {first.maker} makes" if first.maker else f"storage {first.name or first.shape}"
+    same([(s.kind, s.name, s.dtype, len(s.shape)) for s in storages], what)
     sizes = fit.law([s.bytes for s in storages], what)
     dims = fit.shape([s.shape for s in storages], what)
     kind = "actgrad" if first.kind == "grad" and sizes[1] else first.kind  # a part of something larger
@@ -184,37 +189,44 @@ def fit_storage(fit, storages):
 
 
 def fit_op(fit, calls):
-    """A recorded op and its views. Attributes that vary with the batch are left out."""
+    """A recorded op and its views. Attributes that vary with the batch are left out, and so are the views of an op with
+    an attribute that is not stated: none of planc's types is sure to mean the same."""
     first = calls[0]
-    same([(c.name, c.phase, c.module, c.reads, c.creates, c.writes) for c in calls], "the list of ops")
+    storages = [(c.module, c.reads, c.creates, c.writes) for c in calls]
+    same(storages, f"{first.place}: what {first.name} reads and writes")
     attrs = {key: value for key, value in first.attrs.items() if all(c.attrs.get(key) == value for c in calls)}
     op = {"name": first.name, "phase": first.phase, "module": first.module, "inputs": first.reads,
           "outputs": first.creates + first.writes, "inplace": first.writes, "attrs": attrs,
-          **fit.pair("flops", [c.flops for c in calls], f"FLOPs of {first.name}"),
-          **fit.pair("bytes", [c.traffic for c in calls], f"traffic of {first.name}")}
+          **fit.pair("flops", [c.flops for c in calls], f"{first.place}: FLOPs of {first.name}"),
+          **fit.pair("bytes", [c.traffic for c in calls], f"{first.place}: traffic of {first.name}")}
+    exact = not any(c.unstated or c.attrs.keys() != attrs.keys() for c in calls)
     if first.partial:
         attrs["partial_write"] = True
     views = {}
-    for key in first.operands:
+    for key in first.operands if exact else ():
         seen = [c.operands.get(key) for c in calls]
-        if None not in seen and len({o.transposed for o in seen}) == 1:
-            dims = fit.shape([o.shape for o in seen], f"an operand of {first.name}")
-            offset = fit.law([o.offset for o in seen], f"the start of an operand of {first.name}")
-            views[key] = View(seen[0].storage, tuple(dims), offset, seen[0].transposed)
+        views[key] = None
+        if None not in seen and len({(o.transposed, o.channels_last) for o in seen}) == 1:
+            what = f"{first.place}: %s of an operand of {first.name}"
+            dims = fit.shape([o.shape for o in seen], what % "the shape")
+            offset = fit.law([o.offset for o in seen], what % "the start")
+            views[key] = View(seen[0].storage, tuple(dims), offset, seen[0].transposed, seen[0].channels_last)
     return op, views
 
 
 def recording_of(recorders, batches, name, optimizer):
     fit = Fit(batches)
+    place, names = first_difference([r.calls for r in recorders])
+    if names:
+        raise CannotExport(f"{place}: the list of ops depends on the batch size: {', '.join(names)} at {batches}")
     same([len(r.storages) for r in recorders], "the number of storages")
-    same([len(r.calls) for r in recorders], "the number of ops")
     storages = [fit_storage(fit, at) for at in zip(*(r.storages for r in recorders))]
     fitted = [fit_op(fit, calls) for calls in zip(*(r.calls for r in recorders))]
-    for op, _ in fitted:
+    for (op, _), call in zip(fitted, recorders[0].calls):
         for s in op["inplace"]:
             kind, stated = storages[s]["kind"], storages[s]["name"]
             if kind == "input" or kind == "param" and op["phase"] != "optimizer":
-                raise CannotExport(f"{op['name']} writes the {kind} {stated}, which a graph cannot")
+                raise CannotExport(f"{call.place}: {op['name']} writes the {kind} {stated}, which a graph cannot")
     value = {"schema": SCHEMA, "model": name, "source": f"PyTorch {torch.__version__} by export_torch.py",
              "optimizer": type(optimizer).__name__, "batch_example": batches[0], "tensors": storages,
              "ops": [op for op, _ in fitted]}
@@ -228,9 +240,15 @@ def record(model, batch, loss_fn, optimizer, *, name=None, device="meta", batche
     """One iteration as a Recording, and what the clock measured: for each batch size, of each op."""
     if len(batches) != 3 or not 0 < batches[0] < batches[1] < batches[2]:
         raise CannotExport("three ascending batch sizes are needed")
+    if is_compiled(model):
+        raise CannotExport(f"{definition(loss_fn)}: what torch.compile makes of a module is not recorded; give the "
+                           "module as it was before")
     name = name or type(model).__name__
     model, optimizer = place(model, optimizer, device)
-    recorders = [watch(model, batch_of(batch, n, device), loss_fn, optimizer, device, clock) for n in batches]
+    recorders = []
+    for n in batches:  # the third iteration is alike at all sizes, so it is held against the second at one
+        given = [batch_of(batch, n, device) for _ in range(1 if recorders else 2)]
+        recorders.append(watch(model, given, loss_fn, optimizer, device, clock))
     return recording_of(recorders, batches, name, optimizer), [[c.cost for c in r.calls] for r in recorders]
 
 
@@ -292,10 +310,11 @@ def main(arguments=None):
         parser.error("PyTorch sees no GPU")
     if options.profile and options.device != "cuda":
         parser.error("--profile needs --device cuda")
-    make = load_function(parser, options.function)
     try:
-        export(*make(), options.o, name=options.name, device=options.device, batches=options.batches,
-               profile=options.profile, base=options.base)
+        with noting_precision():
+            make = load_function(parser, options.function)
+            export(*make(), options.o, name=options.name, device=options.device, batches=options.batches,
+                   profile=options.profile, base=options.base)
     except (CannotExport, BadRecording) as error:
         print(f"export_torch.py: {options.function}: {error}", file=sys.stderr)
         return 3

@@ -35,13 +35,20 @@ from recording import KIND, BadRecording, Recording
 BATCH_NORMS = ("aten.native_batch_norm", "aten._native_batch_norm_legit", "aten._batch_norm_with_update",
                "aten.cudnn_batch_norm")
 BATCH_NORM_GRADS = ("aten.native_batch_norm_backward", "aten.batch_norm_backward", "aten.cudnn_batch_norm_backward")
-FLAGS = {
-    **{type: ("batch-coupled",) for type in BATCH_NORMS + BATCH_NORM_GRADS},
-    "aten.native_dropout": ("stochastic",),
-    "aten.nll_loss_forward": ("batch-mean",),
-    "aten.nll_loss_backward": ("batch-mean",),
-}
+# Losses that take a mean over the batch unless they are told otherwise, and their gradients.
+LOSSES = ("nll_loss_forward", "nll_loss_backward", "nll_loss2d_forward", "nll_loss2d_backward", "mse_loss",
+          "mse_loss_backward", "smooth_l1_loss", "smooth_l1_loss_backward", "huber_loss", "huber_loss_backward",
+          "binary_cross_entropy", "binary_cross_entropy_backward", "binary_cross_entropy_with_logits",
+          "soft_margin_loss", "soft_margin_loss_backward", "multi_margin_loss", "multi_margin_loss_backward",
+          "multilabel_margin_loss_forward", "multilabel_margin_loss_backward")
 MEAN_REDUCTION = 1
+# Calls that draw random numbers, without the `_` of those in place.
+STOCHASTIC = ("_fill_mem_eff_dropout_mask", "_fused_dropout", "_sample_dirichlet", "_standard_gamma", "bernoulli",
+              "binomial", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "native_dropout", "normal",
+              "normal_functional", "poisson", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
+              "random", "randperm", "rrelu_with_noise", "rrelu_with_noise_functional", "uniform")
+# Calls that do so where this attribute is not 0.
+STOCHASTIC_IF = ("dropout_p", "dropout")
 # Shapes and storage ids that only the recorder's own checks need.
 NOT_ATTRS = {"shapes", "shape_only", "partial_write"}
 LARGEST_ATTR = 2**53
@@ -121,6 +128,19 @@ def kept_attrs(op):
     return kept
 
 
+def flags_of(op):
+    """What a planner must know of an ATen call beside its sizes."""
+    call = op.type.removeprefix("aten.").split(".")[0]
+    attrs, flags = op.attrs.value, []
+    if f"aten.{call}" in BATCH_NORMS + BATCH_NORM_GRADS and attrs.get("training", attrs.get("train", True)):
+        flags.append("batch-coupled")
+    if call.removesuffix("_") in STOCHASTIC or any(attrs.get(key) for key in STOCHASTIC_IF):
+        flags.append("stochastic")
+    if call in LOSSES and attrs.get("reduction", MEAN_REDUCTION) == MEAN_REDUCTION:
+        flags.append("batch-mean")
+    return flags
+
+
 class Converter:
     """The graph of a recording. `made` names the ops that each recorded op became, with their types."""
 
@@ -175,11 +195,9 @@ class Converter:
             inputs, outputs = ([s for s in side if s not in effects] for side in (inputs, outputs))
         if attrs.get("partial_write"):  # what it leaves of an existing storage is read in effect
             inputs = inputs + [s for s in op.inplace if s not in inputs]
-        flags = FLAGS.get(op.type, ())
-        if "batch-mean" in flags and attrs.get("reduction") != MEAN_REDUCTION:
-            flags = ()
+        flags = flags_of(op)
         if op.type == "aten.mm" and [self.recording.storages[s].kind for s in outputs] == ["grad"]:
-            flags = ("accumulates",)  # a matrix product adds to its result at no cost: beta = 1
+            flags.append("accumulates")  # a matrix product adds to its result at no cost: beta = 1
         inputs, outputs, effects = ([self.names[s] for s in side] for side in (inputs, outputs, effects))
         self.emit(i, op.type, inputs, outputs, effects=effects, attrs=kept_attrs(op),
                   flops=op.flops if any(op.flops) else None, traffic=op.traffic, flags=flags, loop=loop)

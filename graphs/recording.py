@@ -103,11 +103,13 @@ class View:
     dims: tuple  # laws
     offset: tuple = (0, 0)  # a law, in bytes
     transposed: bool = False  # the storage holds the rows of the transposed matrices; `dims` are theirs, not its
+    channels_last: bool = None  # whether the storage holds the channels of images innermost, None where it may be both
 
 
 class Op:
-    """A recorded op. `views` are its operands by the names of ATen's arguments, and its results by number, as far as
-    they are dense; a recorder that is at hand gives them, a file has those of convolutions alone."""
+    """A recorded op. `views` are its operands by the names of ATen's arguments, and its results by number, None where
+    they are not dense; a recorder that is at hand gives them, a file has those of convolutions alone. Without views an
+    op gets none of planc's types."""
 
     def __init__(self, fields, storages, views=None):
         self.fields = fields

@@ -1,8 +1,8 @@
 """What one ATen call computes and moves: FLOPs (a multiply-add counts as 2) and traffic in device memory.
 
-FLOPs are those of convolutions and matrix products, biases included; all other calls have none. Traffic counts every
-operand that is read once, every result once, with no credit for caches; an expanded operand counts at most its storage.
-Operands are tensors by the names of ATen's arguments.
+FLOPs are those of convolutions, matrix products and fused attention, biases included; all other calls have none.
+Traffic counts every operand that is read once, every result once, with no credit for caches; an expanded operand counts
+at most its storage. Operands are tensors by the names of ATen's arguments.
 """
 
 import math
@@ -19,7 +19,8 @@ SHAPE_ONLY = {
 }
 SHAPE_ONLY_PREFIXES = ("aten.new_", "aten.empty_like", "aten.zeros_like", "aten.ones_like", "aten.full_like",
                        "aten.rand_like", "aten.randn_like")
-OVERWRITTEN_PREFIXES = ("aten.zero_", "aten.fill_", "aten.copy_", "aten.bernoulli_", "aten.uniform_", "aten.normal_")
+OVERWRITTEN = ("zero_", "fill_", "copy_", "_foreach_zero_", "_foreach_copy_", "bernoulli_", "cauchy_", "exponential_",
+               "geometric_", "log_normal_", "normal_", "random_", "uniform_")
 EMPTY_PREFIXES = ("aten.empty", "aten.new_empty")
 # Training reads these twice: for statistics, then for the result.
 READ_TWICE = {
@@ -41,7 +42,7 @@ ROWS_OF = {
 
 def is_read(name, argument):
     """Whether the call reads the elements of an argument."""
-    if argument == "self" and name.startswith(SHAPE_ONLY_PREFIXES + OVERWRITTEN_PREFIXES):
+    if argument == "self" and (name.startswith(SHAPE_ONLY_PREFIXES) or name.split(".")[1] in OVERWRITTEN):
         return False
     return argument not in SHAPE_ONLY.get(name, ())
 
@@ -87,6 +88,16 @@ def product(left, bias):
     return flops
 
 
+def attention(products):
+    """Fused attention as so many products of queries and keys, or of their shares and values, of the same size."""
+    def flops(operands, _, __):
+        query, key = operands["query"], operands["key"]
+        return 2 * products * math.prod(query.shape) * key.shape[-2]
+    return flops
+
+
+ATTENTION = [f"aten._scaled_dot_product_{kernel}" for kernel in ("flash_attention", "efficient_attention",
+                                                                 "cudnn_attention", "flash_attention_for_cpu")]
 FLOPS = {
     "aten.convolution": convolution,
     "aten.convolution_backward": convolution_backward,
@@ -94,6 +105,9 @@ FLOPS = {
     "aten.addmm": product("mat1", bias=True),
     "aten.bmm": product("self", bias=False),
     "aten.baddbmm": product("batch1", bias=True),
+    **dict.fromkeys(ATTENTION, attention(2)),
+    **{f"{name.removesuffix('_for_cpu')}_backward{'_for_cpu' * name.endswith('_for_cpu')}": attention(5)
+       for name in ATTENTION},  # the shares once more, and the gradients of values, shares, queries and keys
 }
 
 

@@ -15,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 GRAPHS = os.path.join(ROOT, "graphs")
 sys.path.insert(0, GRAPHS)
 
-DTYPE_BYTES = {"f32": 4, "i64": 8, "bool": 1, "u8": 1}
+DTYPE_BYTES = {"f32": 4, "bf16": 2, "i64": 8, "bool": 1, "u8": 1}
 EXISTS_BEFORE = ("input", "param", "state")
 
 
