@@ -167,7 +167,7 @@ planc_status planc_graph_builder_output(planc_graph_builder *builder, int32_t te
 int32_t planc_graph_builder_find(const planc_graph_builder *builder, const char *name);
 /* The tensor at `index`, valid until the next tensor is added. */
 const planc_tensor *planc_graph_builder_tensor_at(const planc_graph_builder *builder, int32_t index);
-/* Checks the whole (names unique; every tensor read is produced before or exists; phases in order; windows inside
+/* Checks the whole (names unique; every byte read is written before or exists; phases in order; windows inside
  * their storage; operands of known types as the type demands) and gives out the graph; the builder is then empty. When
  * an op or tensor is at fault *out_op or *out_tensor (either may be NULL) is its index, else -1: readers turn it into a
  * place in the file. */
