@@ -15,13 +15,19 @@ static bool same_tensors(const planc_tensor *a, const planc_tensor *b) {
   return planc_law_equal(a->offset, b->offset);
 }
 
+static uint64_t bits_of(double real) {
+  uint64_t bits;
+  memcpy(&bits, &real, sizeof bits);
+  return bits;
+}
+
 static bool same_attrs(const planc_attr *a, const planc_attr *b) {
   if (strcmp(a->key, b->key) != 0 || a->type != b->type) return false;
   switch (a->type) {
     case PLANC_ATTR_INT:
       return a->value.integer == b->value.integer;
     case PLANC_ATTR_REAL: /* to the bit: -0.0 is not 0.0 */
-      return memcmp(&a->value.real, &b->value.real, sizeof a->value.real) == 0;
+      return bits_of(a->value.real) == bits_of(b->value.real);
     case PLANC_ATTR_STRING:
       return strcmp(a->value.string, b->value.string) == 0;
     case PLANC_ATTR_INTS:
