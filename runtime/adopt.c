@@ -8,8 +8,7 @@
 
 static bool is_same_work(const planc_job *a, const planc_job *b) {
   return a->batch == b->batch && a->iterations == b->iterations && a->replica == b->replica &&
-         planc_job_whole_batch(a) == planc_job_whole_batch(b) &&
-         planc_graph_hash(a->graph) == planc_graph_hash(b->graph);
+         planc_job_whole_batch(a) == planc_job_whole_batch(b) && planc_graph_equal(a->graph, b->graph);
 }
 
 planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *plan) {

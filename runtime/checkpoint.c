@@ -15,44 +15,64 @@
 #include "util/math.h"
 #include "util/vec.h"
 
+#define FORMAT "checkpoint/2"
 enum { TRAILER = 8, CHUNK = 1 << 20 };
 
 /* --- What a session's checkpoint begins with -------------------------------------------------------------------- */
 
 /* 64-bit numbers are strings: JSON's numbers are doubles to many readers. */
-static void add_u64(cJSON *object, const char *key, uint64_t value, const char *format) {
+static void add_u64(cJSON *object, const char *key, uint64_t value) {
   char text[24];
-  snprintf(text, sizeof text, format, value);
+  snprintf(text, sizeof text, "%" PRIu64, value);
   cJSON_AddStringToObject(object, key, text);
 }
 
-static cJSON *describe_job(const planrt_session *session, int32_t j) {
+/* A graph's canonical text without what is not compared (planc_graph_equal): equal texts, equal content. */
+static planc_status add_graph(cJSON *object, const planc_graph *graph) {
+  planc_graph content = *graph;
+  content.name = "graph";
+  content.batch = 0;
+  content.device = content.optimizer = content.policy = content.origin = NULL;
+  char *text;
+  size_t length;
+  PLANC_TRY(planc_graph_print(&content, &text, &length));
+  const cJSON *added = cJSON_AddStringToObject(object, "graph", text);
+  free(text);
+  return added ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+}
+
+static planc_status describe_job(const planrt_session *session, int32_t j, cJSON *out) {
   const planc_job *job = &session->trace->jobs[j];
-  cJSON *out = cJSON_CreateObject();
-  add_u64(out, "graph_hash", planc_graph_hash(job->graph), "%016" PRIx64);
-  add_u64(out, "batch", (uint64_t)job->batch, "%" PRIu64);
-  add_u64(out, "iterations_per_period", (uint64_t)job->iterations, "%" PRIu64);
+  PLANC_TRY(add_graph(out, job->graph));
+  add_u64(out, "batch", (uint64_t)job->batch);
+  add_u64(out, "iterations_per_period", (uint64_t)job->iterations);
   cJSON *buffers = cJSON_AddArrayToObject(out, "buffers");
   for (int32_t s = 0; s < job->graph->n_storages; s++) {
     if (!session->home[session->home_of[j] + s]) continue;
     cJSON *buffer = cJSON_CreateObject();
     cJSON_AddStringToObject(buffer, "name", job->graph->tensors[job->graph->storages[s].tensor].name);
-    add_u64(buffer, "bytes", (uint64_t)planc_law_at(job->graph->storages[s].bytes, job->batch), "%" PRIu64);
+    add_u64(buffer, "bytes", (uint64_t)planc_law_at(job->graph->storages[s].bytes, job->batch));
     cJSON_AddItemToArray(buffers, buffer);
   }
-  return out;
+  return NULL;
 }
 
 /* The line up to its newline, malloc'ed. */
 static planc_status describe(const planrt_session *session, char **out) {
   cJSON *object = cJSON_CreateObject();
-  cJSON_AddStringToObject(object, "planrun", "checkpoint/1");
-  add_u64(object, "seed", session->options.seed, "%" PRIu64);
-  add_u64(object, "period", (uint64_t)session->step.period, "%" PRIu64);
+  cJSON_AddStringToObject(object, "planrun", FORMAT);
+  add_u64(object, "seed", session->options.seed);
+  add_u64(object, "period", (uint64_t)session->step.period);
   cJSON *jobs = cJSON_AddArrayToObject(object, "jobs");
-  for (int32_t j = 0; j < session->trace->n_jobs; j++) cJSON_AddItemToArray(jobs, describe_job(session, j));
-  *out = cJSON_PrintUnformatted(object);
+  planc_status status = NULL;
+  for (int32_t j = 0; j < session->trace->n_jobs && !status; j++) {
+    cJSON *job = cJSON_CreateObject();
+    cJSON_AddItemToArray(jobs, job);
+    status = describe_job(session, j, job);
+  }
+  *out = status ? NULL : cJSON_PrintUnformatted(object);
   cJSON_Delete(object);
+  if (status) return planc_context(status, "checkpoint");
   return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
 }
 
@@ -155,8 +175,8 @@ static planc_status read_line(const planrt_session *session, checkpoint *c) {
   if (!format || strncmp(format, "checkpoint/", 11) != 0 || !read_u64(object, "seed", &c->seed) ||
       !read_u64(object, "period", &c->period) || c->period > INT64_MAX / 2)
     status = damaged(c, "line 1");
-  else if (strcmp(format, "checkpoint/1") != 0)
-    status = planc_error(PLANC_BAD_INPUT, "%s: %s is not known; this planrun reads checkpoint/1", c->path, format);
+  else if (strcmp(format, FORMAT) != 0)
+    status = planc_error(PLANC_BAD_INPUT, "%s: %s is not known; this planrun reads " FORMAT, c->path, format);
   else
     status = compare_jobs(session, c, object);
   cJSON_Delete(object);

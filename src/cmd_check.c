@@ -1,4 +1,4 @@
-/* `planc check`: are plans valid, do they fit budgets, were they made from this graph? */
+/* `planc check`: are plans valid, do they fit budgets, were they made from these graphs? */
 #define _GNU_SOURCE /* asprintf */
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +7,19 @@
 #include "util/size.h"
 #include "verdict.h"
 
-enum { MOST_BUDGETS = 64, MOST_HASHES = 1 + PLANC_ADAM + 1 };
+enum { MOST_BUDGETS = 64, MOST_FORMS = 1 + PLANC_ADAM + 1 };
+
+/* A graph's file, and what a plan may have been made of: the graph as it stands or with training derived. */
+typedef struct source {
+  const char *path;
+  int32_t n_forms;
+  planc_graph *forms[MOST_FORMS];
+} source;
 
 /* What plans are held against. */
 typedef struct expectations {
-  const char *graph; /* its path, or NULL */
-  int32_t n_hashes;  /* of the graph and of what can be derived from it */
-  uint64_t hashes[MOST_HASHES];
+  int32_t n_sources; /* 0: any graph will do */
+  source sources[PLANC_MAX_REPEATS];
   int64_t host_budget_bytes;
   int32_t n_budgets;
   char names[MOST_BUDGETS][PLANC_SIZE_TEXT]; /* as the user wrote them; empty: the plan's own */
@@ -22,26 +28,33 @@ typedef struct expectations {
 
 /* --- The command line --------------------------------------------------------------------------------------------- */
 
-/* A plan may have been made from a graph as it stands or with training derived, by any optimizer. */
-static planc_status read_hashes(expectations *e) {
-  planc_graph *graph;
-  PLANC_TRY(planc_graph_read(e->graph, &graph));
-  planc_status status = NULL;
-  e->hashes[e->n_hashes++] = planc_graph_hash(graph);
-  for (int optimizer = PLANC_SGD; optimizer <= PLANC_ADAM && !planc_graph_has_backward(graph) && !status; optimizer++) {
-    planc_graph *train;
-    status = planc_graph_train(graph, (planc_optimizer)optimizer, &train);
+/* Training may have been derived by any optimizer. */
+static planc_status read_source(const char *path, source *out) {
+  *out = (source){.path = path};
+  PLANC_TRY(planc_graph_read(path, &out->forms[0]));
+  out->n_forms = 1;
+  for (int optimizer = PLANC_SGD; optimizer <= PLANC_ADAM && !planc_graph_has_backward(out->forms[0]); optimizer++) {
+    planc_status status = planc_graph_train(out->forms[0], (planc_optimizer)optimizer, &out->forms[out->n_forms]);
     if (planc_status_code(status) == PLANC_BAD_INPUT) { /* it cannot be trained: no plan was made from that */
       planc_status_free(status);
-      status = NULL;
-      break;
+      return NULL;
     }
-    if (status) break;
-    e->hashes[e->n_hashes++] = planc_graph_hash(train);
-    planc_graph_free(train);
+    PLANC_TRY(status);
+    out->n_forms++;
   }
-  planc_graph_free(graph);
-  return status;
+  return NULL;
+}
+
+static planc_status read_sources(expectations *e, const planc_arguments *arguments) {
+  const char *path;
+  while ((path = planc_option_repeated(arguments, "graph", e->n_sources)))
+    PLANC_TRY(read_source(path, &e->sources[e->n_sources++]));
+  return NULL;
+}
+
+static void free_sources(const expectations *e) {
+  for (int32_t s = 0; s < e->n_sources; s++)
+    for (int32_t f = 0; f < e->sources[s].n_forms; f++) planc_graph_free(e->sources[s].forms[f]);
 }
 
 /* "12G,8G" */
@@ -61,14 +74,13 @@ static planc_status read_budgets(expectations *e, const char *list) {
 
 static planc_status read_expectations(const planc_arguments *arguments, expectations *e) {
   const char *budgets = planc_option_value(arguments, "budget");
-  e->graph = planc_option_value(arguments, "graph");
   PLANC_TRY(planc_option_size(arguments, "host-budget", -1, &e->host_budget_bytes));
   if (budgets) {
     PLANC_TRY(read_budgets(e, budgets));
   } else {
     e->budgets[e->n_budgets++] = -1;
   }
-  return e->graph ? read_hashes(e) : NULL;
+  return read_sources(e, arguments);
 }
 
 static planc_status choose_form(const planc_arguments *arguments, planc_verdict_form *out) {
@@ -80,11 +92,31 @@ static planc_status choose_form(const planc_arguments *arguments, planc_verdict_
 
 /* --- Checking ----------------------------------------------------------------------------------------------------- */
 
-static planc_status compare_graph(const expectations *e, const planc_plan *plan) {
-  if (!e->graph) return NULL;
-  for (int32_t h = 0; h < e->n_hashes; h++)
-    if (e->hashes[h] == plan->graph_hash) return NULL;
-  return planc_error(PLANC_STALE, "the plan was made from another graph than %s", e->graph);
+static bool is_made_from(const planc_graph *graph, const source *from) {
+  for (int32_t f = 0; f < from->n_forms; f++)
+    if (planc_graph_equal(graph, from->forms[f])) return true;
+  return false;
+}
+
+/* Every job must have been made from one of the files, and every file must be of some job. */
+static planc_status compare_graphs(const expectations *e, const planc_plan *plan) {
+  bool used[PLANC_MAX_REPEATS] = {false};
+  for (int32_t j = 0; j < plan->n_jobs && e->n_sources > 0; j++) {
+    const planc_graph *graph = plan->jobs[j].graph;
+    if (j > 0 && graph == plan->jobs[j - 1].graph) continue;
+    bool found = false;
+    for (int32_t s = 0; s < e->n_sources; s++) {
+      if (!is_made_from(graph, &e->sources[s])) continue;
+      used[s] = found = true;
+    }
+    if (found) continue;
+    if (plan->n_jobs == 1 && e->n_sources == 1)
+      return planc_error(PLANC_STALE, "the plan was made from another graph than %s", e->sources[0].path);
+    return planc_error(PLANC_STALE, "job %d: its graph, %s, is none of those given", j, graph->name);
+  }
+  for (int32_t s = 0; s < e->n_sources; s++)
+    if (!used[s]) return planc_error(PLANC_STALE, "no job of the plan was made from %s", e->sources[s].path);
+  return NULL;
 }
 
 static planc_status summarize(const planc_plan *plan, planc_verdict *verdict) {
@@ -100,7 +132,7 @@ static planc_status summarize(const planc_plan *plan, planc_verdict *verdict) {
 static planc_status judge(const expectations *e, const planc_plan *plan, int64_t budget, planc_verdict *verdict) {
   planc_check_options options = {.budget_bytes = budget, .host_budget_bytes = e->host_budget_bytes};
   verdict->budget_bytes = budget < 0 ? plan->budget_bytes : budget;
-  PLANC_TRY(compare_graph(e, plan));
+  PLANC_TRY(compare_graphs(e, plan));
   PLANC_TRY(planc_check(plan, &options, &verdict->report));
   return summarize(plan, verdict);
 }
@@ -163,14 +195,16 @@ static planc_status run(const planc_arguments *arguments) {
   expectations e = {0};
   planc_verdict_form form = PLANC_VERDICT_text;
   PLANC_TRY(choose_form(arguments, &form));
-  PLANC_TRY(read_expectations(arguments, &e));
-  return check_plans(arguments, &e, form);
+  planc_status status = read_expectations(arguments, &e);
+  if (!status) status = check_plans(arguments, &e, form);
+  free_sources(&e);
+  return status;
 }
 
 static const planc_option options[] = {
     {"budget", 'm', "SIZE,...", "device memory they must fit (default: each plan's own budget)"},
     {"host-budget", 0, "SIZE", "host memory they must fit (default: each plan's own)"},
-    {"graph", 'g', "FILE", "the graph they must have been made from"},
+    {"graph", 'g', "FILE ...", "the graph they must have been made from; of several, each in turn"},
     {"format", 0, "FORM", "text, json, github (workflow annotations) or junit (XML); default: text"},
     {"json", 0, NULL, "as --format=json: one line of JSON for each plan and budget"},
     {0},

@@ -179,7 +179,7 @@ static planc_status check_same_work(const planc_plan *plan, const planc_plan *ot
   if (samples_of(plan) != samples_of(other) || plan->gpus != other->gpus) differs = "has another batch";
   if (plan->n_jobs != other->n_jobs) differs = "has other jobs";
   for (int32_t j = 0; !differs && j < plan->n_jobs; j++) {
-    if (planc_graph_hash(plan->jobs[j].graph) != planc_graph_hash(other->jobs[j].graph)) differs = "has another graph";
+    if (!planc_graph_equal(plan->jobs[j].graph, other->jobs[j].graph)) differs = "has another graph";
   }
   return differs ? planc_error(PLANC_STALE, "%s %s", path, differs) : NULL;
 }

@@ -167,7 +167,7 @@ planc_status planc_graph_builder_output(planc_graph_builder *builder, int32_t te
 int32_t planc_graph_builder_find(const planc_graph_builder *builder, const char *name);
 /* The tensor at `index`, valid until the next tensor is added. */
 const planc_tensor *planc_graph_builder_tensor_at(const planc_graph_builder *builder, int32_t index);
-/* Checks the whole (names unique; every tensor read is produced before or exists; phases in order; windows inside
+/* Checks the whole (names unique; every byte read is written before or exists; phases in order; windows inside
  * their storage; operands of known types as the type demands) and gives out the graph; the builder is then empty. When
  * an op or tensor is at fault *out_op or *out_tensor (either may be NULL) is its index, else -1: readers turn it into a
  * place in the file. */
@@ -182,7 +182,10 @@ planc_status planc_graph_read(const char *path, planc_graph **out);
 planc_status planc_graph_parse(const char *text, size_t length, const char *path, planc_graph **out);
 /* Canonical YAML; reading it back gives an equal graph. *out_text is malloc'ed, NUL-terminated. */
 planc_status planc_graph_print(const planc_graph *graph, char **out_text, size_t *out_length);
-/* A 64-bit hash of the parsed content (tensors, ops, loss, outputs; not of defaults, comments or formatting). */
+/* Whether two graphs have the same content: tensors, ops, loss, outputs; not defaults, comments or formatting. */
+bool planc_graph_equal(const planc_graph *a, const planc_graph *b);
+/* A 64-bit hash of that content, to recognize a graph by. Another graph of the same hash is easily made: what must not
+ * be mistaken is compared. */
 uint64_t planc_graph_hash(const planc_graph *graph);
 
 /* --- Training ------------------------------------------------------------------------------------------------- */

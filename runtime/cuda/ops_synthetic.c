@@ -1,7 +1,7 @@
 /* Stand-ins for ops: integrity without numerics, as runtime/host/synthetic.c has them. An op's results are drawn from a
  * hash of the op and of every byte it reads. They read before they write, repeat their bits when run again, and let
- * side effects influence nothing but themselves. The workspace is filled with garbage before the reads and after the
- * writes, so that one that overlaps an operand shows. */
+ * side effects influence nothing but themselves. They touch the bytes that the op touches and no others. The workspace
+ * is filled with garbage before the reads and after the writes, so that one that overlaps an operand shows. */
 #include "runtime/cuda/op_families.h"
 #include "runtime/random.h"
 
@@ -13,33 +13,31 @@ static uint64_t identity_of(const planc_instance *of) {
   return hash;
 }
 
-/* Adds up in *scratch a hash of the op and of what it reads. */
+/* Adds up in *scratch a hash of the op and of what it reads: its inputs, and outputs that it adds to. */
 static cudaError_t hash_inputs(const planrt_call *call, const planrt_cuda_launch *launch) {
-  const planc_instance *of = &call->trace->instances[call->instance];
-  cudaError_t code = planrt_cuda_set_word(launch->stream, launch->scratch, identity_of(of));
-  for (int32_t k = 0; k < of->n_accesses && code == cudaSuccess; k++) {
-    const planc_access *access = &call->trace->accesses[of->first_access + k];
-    if (access->read < 0 || access->effect) continue;
-    code = planrt_cuda_digest(launch->stream, (uint64_t)k, call->memory[k], call->trace->buffers[access->buffer].bytes,
-                              launch->scratch);
+  uint64_t identity = identity_of(&call->trace->instances[call->instance]);
+  cudaError_t code = planrt_cuda_set_word(launch->stream, launch->scratch, identity);
+  for (int32_t k = 0; k < call->n_in + call->n_out && code == cudaSuccess; k++) {
+    const planrt_operand *from = k < call->n_in ? &call->in[k] : &call->out[k - call->n_in];
+    if (k >= call->n_in && !from->accumulate) continue;
+    code = planrt_cuda_digest(launch->stream, (uint64_t)k, from->data, from->bytes, launch->scratch);
   }
   return code;
 }
 
 static cudaError_t draw_outputs(const planrt_call *call, const planrt_cuda_launch *launch) {
-  const planc_instance *of = &call->trace->instances[call->instance];
   cudaError_t code = cudaSuccess;
+  for (int32_t k = 0; k < call->n_out && code == cudaSuccess; k++)
+    code = planrt_cuda_draw(launch->stream, launch->scratch, (uint64_t)k, call->out[k].data, call->out[k].bytes);
   /* Side effects last: the hash takes them in. */
-  for (int effects = 0; effects < 2; effects++)
-    for (int32_t k = 0; k < of->n_accesses && code == cudaSuccess; k++) {
-      const planc_access *access = &call->trace->accesses[of->first_access + k];
-      int64_t bytes = call->trace->buffers[access->buffer].bytes;
-      if (access->write < 0 || !call->memory[k] || access->effect != (effects == 1)) continue;
-      if (access->effect)
-        code = planrt_cuda_digest(launch->stream, (uint64_t)k, call->memory[k], bytes, launch->scratch);
-      if (code == cudaSuccess)
-        code = planrt_cuda_draw(launch->stream, launch->scratch, (uint64_t)k, call->memory[k], bytes);
-    }
+  for (int32_t k = 0; k < call->n_effects && code == cudaSuccess; k++) {
+    const planrt_operand *effect = &call->effects[k];
+    uint64_t salt = (uint64_t)call->n_out + (uint64_t)k;
+    if (!effect->data) continue; /* a recompute */
+    code = planrt_cuda_digest(launch->stream, salt, effect->data, effect->bytes, launch->scratch);
+    if (code == cudaSuccess)
+      code = planrt_cuda_draw(launch->stream, launch->scratch, salt, effect->data, effect->bytes);
+  }
   return code;
 }
 

@@ -1,5 +1,6 @@
 /* Stand-ins for ops: integrity without numerics. An op's results are pseudo-random bytes drawn from a hash of the op
- * and of every byte it reads, so that one wrong byte anywhere changes everything computed from it.
+ * and of every byte it reads, so that one wrong byte anywhere changes everything computed from it. They touch the bytes
+ * that the op touches and no others: of a storage written in part the rest stays.
  *
  * Like real ops they read before they write (in place is safe), repeat their bits when run again, and let side effects
  * influence nothing but themselves: a recompute, which skips them, gives the same results. The workspace is filled with
@@ -18,32 +19,34 @@ static void draw_bytes(uint64_t key, char *out, int64_t bytes) {
   }
 }
 
+/* What it reads: its inputs, and outputs that it adds to. */
 static uint64_t hash_inputs(const planrt_call *call, const planc_instance *instance) {
   const int64_t identity[] = {instance->job, instance->op, instance->round, instance->role, instance->accumulates};
   uint64_t hash = planrt_hash_bytes(0, (const char *)identity, sizeof identity);
-  for (int32_t k = 0; k < instance->n_accesses; k++) {
-    const planc_access *access = &call->trace->accesses[instance->first_access + k];
-    if (access->read >= 0 && !access->effect)
-      hash = planrt_hash_bytes(hash, call->memory[k], call->trace->buffers[access->buffer].bytes);
-  }
+  for (int32_t k = 0; k < call->n_in; k++) hash = planrt_hash_bytes(hash, call->in[k].data, call->in[k].bytes);
+  for (int32_t k = 0; k < call->n_out; k++)
+    if (call->out[k].accumulate) hash = planrt_hash_bytes(hash, call->out[k].data, call->out[k].bytes);
   return hash;
+}
+
+static void soil_workspace(const planrt_call *call) {
+  enum { GARBAGE = 0xa5 };
+  if (call->workspace_bytes > 0) memset(call->workspace, GARBAGE, (size_t)call->workspace_bytes);
 }
 
 static void stand_in(const planrt_call *call, const planrt_launch *launch) {
   (void)launch;
-  const planc_instance *instance = &call->trace->instances[call->instance];
-  enum { GARBAGE = 0xa5 };
-  if (call->workspace_bytes > 0) memset(call->workspace, GARBAGE, (size_t)call->workspace_bytes);
-  uint64_t hash = hash_inputs(call, instance);
-  for (int32_t k = 0; k < instance->n_accesses; k++) {
-    const planc_access *access = &call->trace->accesses[instance->first_access + k];
-    int64_t bytes = call->trace->buffers[access->buffer].bytes;
-    if (access->write < 0 || !call->memory[k]) continue;
-    uint64_t key = planrt_random(hash, (uint64_t)k);
-    if (access->effect) key = planrt_hash_bytes(key, call->memory[k], bytes);
-    draw_bytes(key, call->memory[k], bytes);
+  soil_workspace(call);
+  uint64_t hash = hash_inputs(call, &call->trace->instances[call->instance]);
+  for (int32_t k = 0; k < call->n_out; k++)
+    draw_bytes(planrt_random(hash, (uint64_t)k), call->out[k].data, call->out[k].bytes);
+  for (int32_t k = 0; k < call->n_effects; k++) {
+    const planrt_operand *effect = &call->effects[k];
+    if (!effect->data) continue; /* a recompute */
+    uint64_t key = planrt_random(hash, (uint64_t)call->n_out + (uint64_t)k);
+    draw_bytes(planrt_hash_bytes(key, effect->data, effect->bytes), effect->data, effect->bytes);
   }
-  if (call->workspace_bytes > 0) memset(call->workspace, GARBAGE, (size_t)call->workspace_bytes);
+  soil_workspace(call);
 }
 
 const planrt_kernel planrt_synthetic_kernel = {"synthetic", stand_in};

@@ -23,7 +23,7 @@ typedef struct planc_graph_fault {
 } planc_graph_fault;
 static const planc_graph_fault planc_no_fault = {-1, -1, -1, -1};
 
-/* Checks the graph as a whole: phases in order, every tensor read is produced before, kinds are written only where they
+/* Checks the graph as a whole: phases in order, every byte read is written before, kinds are written only where they
  * may be, operands of known types. Sets FLOPs, traffic and flags of `ops`, which are the graph's. */
 planc_status planc_graph_validate(const planc_graph *graph, planc_op *ops, planc_graph_fault *out_fault);
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "graph/builder.h"
+#include "graph/coverage.h"
 #include "graph/optypes.h"
 #include "graph/window.h"
 
@@ -12,10 +13,10 @@ typedef struct output {
 
 typedef struct validation {
   const planc_graph *graph;
-  bool *written;       /* by storage: an op up to this one wrote it */
-  int32_t *effect_of;  /* by storage: last op with it as an effect */
-  int32_t *written_by; /* by storage: last op that wrote it */
-  VEC(output) outputs; /* scratch: of one op */
+  planc_coverage coverage; /* what ops up to this one wrote */
+  int32_t *effect_of;      /* by storage: last op with it as an effect */
+  int32_t *written_by;     /* by storage: last op that wrote it */
+  VEC(output) outputs;     /* scratch: of one op */
   planc_graph_fault *fault;
 } validation;
 
@@ -29,8 +30,10 @@ static const char *name_of(const validation *v, int32_t tensor) {
 
 /* --- Reads ------------------------------------------------------------------------------------------------------- */
 
-static planc_status never_produced(validation *v, int32_t op, int32_t tensor) {
+static planc_status not_produced(validation *v, int32_t op, int32_t tensor) {
   const planc_graph *g = v->graph;
+  if (v->written_by[g->tensors[tensor].storage] >= 0)
+    return planc_error(PLANC_BAD_INPUT, "tensor %s is read before all of it is written", name_of(v, tensor));
   for (int32_t later = op; later < g->n_ops; later++) {
     for (int32_t i = 0; i < g->ops[later].n_out; i++) {
       if (g->tensors[g->ops[later].out[i]].storage != g->tensors[tensor].storage) continue;
@@ -46,10 +49,8 @@ static planc_status never_produced(validation *v, int32_t op, int32_t tensor) {
 
 static planc_status check_reads(validation *v, int32_t index, const planc_op *op) {
   for (int32_t i = 0; i < op->n_in; i++) {
-    const planc_storage *storage = storage_of(v, op->in[i]);
-    int32_t s = v->graph->tensors[op->in[i]].storage;
-    if (!planc_kind_exists_before(storage->kind) && !v->written[s]) return never_produced(v, index, op->in[i]);
-    if (v->effect_of[s] == index) {
+    if (!planc_coverage_has(&v->coverage, op->in[i])) return not_produced(v, index, op->in[i]);
+    if (v->effect_of[v->graph->tensors[op->in[i]].storage] == index) {
       return planc_error(PLANC_BAD_INPUT, "tensor %s is both input and effect", name_of(v, op->in[i]));
     }
   }
@@ -109,9 +110,27 @@ static planc_status check_writes(validation *v, int32_t index, const planc_op *o
     if (v->effect_of[s] == index) return planc_error(PLANC_BAD_INPUT, "tensor %s is both output and effect", name);
     shared |= v->written_by[s] == index;
     v->written_by[s] = index;
-    v->written[s] = true;
   }
-  return shared ? check_overlap(v, op) : NULL;
+  if (shared) PLANC_TRY(check_overlap(v, op));
+  for (int32_t i = 0; i < op->n_out; i++) {
+    if (planc_coverage_write(&v->coverage, op->out[i])) continue;
+    return planc_error(PLANC_BAD_INPUT, "writes part of %s, whose windows lie otherwise at other batches",
+                       name_of(v, storage_of(v, op->out[i])->tensor));
+  }
+  return NULL;
+}
+
+/* Rounds and replicas add up all of a gradient: what their ops write is the whole. */
+static planc_status check_gradients(validation *v) {
+  const planc_graph *g = v->graph;
+  for (int32_t s = 0; s < g->n_storages; s++) {
+    if (g->storages[s].kind != PLANC_KIND_grad || v->written_by[s] < 0) continue;
+    if (planc_coverage_has(&v->coverage, g->storages[s].tensor)) continue;
+    v->fault->op = v->written_by[s];
+    return planc_error(PLANC_BAD_INPUT, "op %s: gradient %s is written only in part", g->ops[v->written_by[s]].name,
+                       name_of(v, g->storages[s].tensor));
+  }
+  return NULL;
 }
 
 /* --- Ops and results --------------------------------------------------------------------------------------------- */
@@ -132,14 +151,17 @@ static planc_status check_op(validation *v, int32_t index, planc_op *op) {
   return NULL;
 }
 
-/* A tensor that leaves for the host is made anew in every round. */
-static planc_status check_result(const validation *v, int32_t tensor) {
+/* A tensor that leaves for the host is made anew in every round, and leaves with all of its storage. */
+static planc_status check_result(validation *v, int32_t tensor) {
   planc_kind kind = storage_of(v, tensor)->kind;
   if (kind != PLANC_KIND_activation && kind != PLANC_KIND_temp) {
     return planc_error(PLANC_BAD_INPUT, "is of kind %s, only activation and temp can leave", planc_kind_name(kind));
   }
-  if (v->written[v->graph->tensors[tensor].storage]) return NULL;
-  return planc_error(PLANC_BAD_INPUT, "is never produced");
+  const planc_storage *storage = storage_of(v, tensor);
+  if (planc_coverage_has(&v->coverage, storage->tensor)) return NULL;
+  if (v->written_by[v->graph->tensors[tensor].storage] < 0) return planc_error(PLANC_BAD_INPUT, "is never produced");
+  return planc_error(PLANC_BAD_INPUT, "leaves with all of %s, which is written only in part",
+                     name_of(v, storage->tensor));
 }
 
 static planc_status check_results(validation *v, bool *seen) {
@@ -160,9 +182,13 @@ static planc_status check_results(validation *v, bool *seen) {
 }
 
 static planc_status check_graph(validation *v, planc_op *ops, bool *seen) {
-  for (int32_t i = 0; i < v->graph->n_ops; i++) {
+  int32_t n_ops = v->graph->n_ops;
+  for (int32_t i = 0; i < n_ops; i++) {
     v->fault->op = i;
     PLANC_TRY(planc_context(check_op(v, i, &ops[i]), "op %s", ops[i].name));
+    bool rounds_end =
+        ops[i].phase != PLANC_PHASE_optimizer && (i + 1 == n_ops || ops[i + 1].phase == PLANC_PHASE_optimizer);
+    if (rounds_end) PLANC_TRY(check_gradients(v));
   }
   v->fault->op = -1;
   PLANC_TRY(check_results(v, seen));
@@ -175,7 +201,7 @@ planc_status planc_graph_validate(const planc_graph *graph, planc_op *ops, planc
   planc_arena arena = {0};
   validation v = {.graph = graph, .fault = out_fault};
   bool *seen = NULL;
-  planc_status status = PLANC_NEW(&arena, &v.written, graph->n_storages);
+  planc_status status = planc_coverage_make(&arena, graph, &v.coverage);
   if (!status) status = PLANC_NEW(&arena, &v.effect_of, graph->n_storages);
   if (!status) status = PLANC_NEW(&arena, &v.written_by, graph->n_storages);
   if (!status) status = PLANC_NEW(&arena, &seen, graph->n_tensors);

@@ -22,10 +22,16 @@ static int32_t find_short(const planc_option *options, char letter) {
   return -1;
 }
 
+/* Whether it may be given several times. */
+static bool repeats(const planc_option *option) {
+  const char *dots = option->value ? strstr(option->value, " ...") : NULL;
+  return dots && strcmp(dots, " ...") == 0;
+}
+
 static planc_status set_option(planc_arguments *out, int32_t index, const char *attached, int argc, char **argv,
                                int *position) {
   const planc_option *option = &out->line->options[index];
-  if (out->values[index]) return planc_error(PLANC_USAGE, "--%s is given twice", option->name);
+  if (out->values[index] && !repeats(option)) return planc_error(PLANC_USAGE, "--%s is given twice", option->name);
   if (!option->value) {
     if (attached) return planc_error(PLANC_USAGE, "--%s takes no value", option->name);
     out->values[index] = "";
@@ -35,7 +41,12 @@ static planc_status set_option(planc_arguments *out, int32_t index, const char *
     if (*position + 1 >= argc) return planc_error(PLANC_USAGE, "--%s needs a value: %s", option->name, option->value);
     attached = argv[++*position];
   }
-  out->values[index] = attached;
+  if (!out->values[index]) out->values[index] = attached;
+  if (!repeats(option)) return NULL;
+  if (out->n_repeated == PLANC_MAX_REPEATS)
+    return planc_error(PLANC_USAGE, "--%s: more than %d values", option->name, PLANC_MAX_REPEATS);
+  out->repeated[out->n_repeated].option = index;
+  out->repeated[out->n_repeated++].value = attached;
   return NULL;
 }
 
@@ -80,6 +91,13 @@ planc_status planc_options_parse(const planc_command_line *line, int argc, char 
 const char *planc_option_value(const planc_arguments *arguments, const char *name) {
   int32_t index = find_long(arguments->line->options, name, strlen(name));
   return index < 0 ? NULL : arguments->values[index];
+}
+
+const char *planc_option_repeated(const planc_arguments *arguments, const char *name, int32_t index) {
+  int32_t option = find_long(arguments->line->options, name, strlen(name));
+  for (int32_t i = 0; i < arguments->n_repeated; i++)
+    if (arguments->repeated[i].option == option && index-- == 0) return arguments->repeated[i].value;
+  return NULL;
 }
 
 bool planc_option_given(const planc_arguments *arguments, const char *name) {

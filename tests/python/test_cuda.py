@@ -442,6 +442,18 @@ class Emulated(Case):
                             *(["--graph"] if seed else []), EMULATED_CUDA_SEED=seed)
             self.assertTrue(json.loads(done.stdout)["verified"])
 
+    def test_stand_ins_leave_what_their_op_leaves(self):
+        """Of a storage that is written in parts, at odd addresses, while other parts wait elsewhere."""
+        with open(self.path("parts.yaml"), "w", encoding="utf-8") as file:
+            file.write("planc-graph: 1\nname: parts\noutputs: [y]\ntensors:\n  x: input u8[N,4096]\n  k: u8[N,4096]\n"
+                       "  a: u8[1027N] of k\n  b: u8[3069N] of k @ 1027N\n  z: u8[N,65536]\n  y: u8[N,7]\nops:\n"
+                       "  - {op: 1, type: t.f, in: [x], out: [a]}\n  - {op: 2, type: t.f, in: [x], out: [z]}\n"
+                       "  - {op: 3, type: t.f, in: [z], out: [b]}\n  - {op: 4, type: t.f, in: [k], out: [y]}\n")
+        run("planc", "plan", self.path("parts.yaml"), "--inference", "--device", "h100", "--policy", "vdnn-all", "--batch", 3,
+            "--budget", "900M", "-o", self.path("x.plan"))
+        for options in ([], ["--graph"], ["--poison"]):
+            emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--synthetic", "--iterations", 3, *options)
+
     def test_profile_plan_run(self):
         emulated("planrun", "profile", graph("lenet-digits"), "--backend", "cuda", "--deterministic", "--batches", "8", "-r", 1,
                  "-o", self.path("p.json"))

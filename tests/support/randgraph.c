@@ -10,6 +10,7 @@ static planc_status make(rand_maker *m);
 static planc_status make_forward(rand_maker *m, int32_t n_ops);
 static planc_status make_loss(rand_maker *m);
 static planc_status make_backward(rand_maker *m, int32_t n_ops);
+static planc_status complete_grads(rand_maker *m);
 static planc_status make_optimizer(rand_maker *m);
 static planc_status make_outputs(rand_maker *m);
 
@@ -46,6 +47,7 @@ static planc_status make(rand_maker *m) {
   PLANC_TRY(make_forward(m, m->max_ops * 2 / 5));
   PLANC_TRY(make_loss(m));
   PLANC_TRY(make_backward(m, m->max_ops * 17 / 20));
+  PLANC_TRY(complete_grads(m));
   PLANC_TRY(make_optimizer(m));
   return make_outputs(m);
 }
@@ -258,6 +260,26 @@ static planc_status make_backward(rand_maker *m, int32_t n_ops) {
   return NULL;
 }
 
+static int32_t missing_tiles(const rand_storage *storage) {
+  return storage->n_tiles - __builtin_popcount(storage->written);
+}
+
+/* Gradients of which only some tiles are written get the last one, or are made anew from one. */
+static planc_status complete_grads(rand_maker *m) {
+  rand_op op = {.phase = PLANC_PHASE_backward};
+  rand_read_from(m, &op, m->delta);
+  for (int64_t k = 0; k < m->storages.len; k++) {
+    const rand_storage *grad = &m->storages.data[k];
+    if (grad->kind != PLANC_KIND_grad || grad->written == 0 || missing_tiles(grad) == 0) continue;
+    rand_read_from(m, &op, grad->tiles[__builtin_ctz(grad->written)]);
+    rand_write_to(m, &op, missing_tiles(grad) == 1 ? grad->tiles[__builtin_ctz(~grad->written)] : grad->root);
+    if (op.n_in < RAND_MAX_OPERANDS) continue;
+    PLANC_TRY(rand_add_op(m, &op));
+    op.n_in = op.n_out = 0;
+  }
+  return op.n_out > 0 ? rand_add_op(m, &op) : NULL;
+}
+
 /* --- Optimizer, outputs --------------------------------------------------------------------------------------- */
 
 static planc_status make_update(rand_maker *m, int32_t param, int32_t norm) {
@@ -265,11 +287,7 @@ static planc_status make_update(rand_maker *m, int32_t param, int32_t norm) {
   const rand_storage *grad = &m->storages.data[m->storages.data[param].grad];
   int32_t weight = rand_whole_or_tile(m, param);
   rand_read_from(m, &op, weight);
-  if (rand_readable(m, grad->root)) {
-    rand_read_from(m, &op, grad->root);
-  } else {
-    for (int32_t k = 0; k < grad->n_tiles; k++) rand_read_from(m, &op, grad->tiles[k]);
-  }
+  rand_read_from(m, &op, grad->root);
   if (norm >= 0 && rand_yes(m, 60)) rand_read_from(m, &op, norm);
   if (m->options.unsplittable && rand_yes(m, 60)) rand_read_from(m, &op, m->delta);
   PLANC_TRY(rand_write_in_place(m, &op, weight, &weight));
@@ -319,7 +337,7 @@ static planc_status make_outputs(rand_maker *m) {
        tries++) {
     const rand_storage *of = &m->storages.data[rand_index(m, m->storages.len)];
     bool may = of->kind == PLANC_KIND_activation || of->kind == PLANC_KIND_temp;
-    if (!may || of->root == last || of->root == m->loss || of->written != (1u << of->n_tiles) - 1) continue;
+    if (!may || of->root == last || of->root == m->loss || missing_tiles(of) > 0) continue;
     last = of->root;
     k--;
     PLANC_TRY(planc_graph_builder_output(m->builder, last));

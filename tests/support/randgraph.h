@@ -4,7 +4,8 @@
  * types that planc does not know ("rand.*"); they do what an op can do to storages: branch and join, write in place
  * under the same or a second name, read and write windows at offsets, share parameters, make gradients in one or many
  * steps, update running statistics, make what nobody reads. Whatever an op reads, all its bytes were written before,
- * and so were all bytes of what leaves; and every graph can be cut into rounds unless an option says otherwise. */
+ * and so were all bytes of what leaves and of gradients; and every graph can be cut into rounds unless an option says
+ * otherwise. */
 #ifndef PLANC_TESTS_RANDGRAPH_H
 #define PLANC_TESTS_RANDGRAPH_H
 
@@ -32,6 +33,7 @@ typedef struct randgraph_options {
   int32_t max_elements;     /* of a tensor per sample; 0 = 64 */
   bool inference;           /* forward ops only */
   bool allow_batch_coupled; /* some graphs then are */
+  bool whole;               /* the first write of every storage is of all its bytes */
   bool unsplittable;        /* an optimizer op may read what a round made: more than one round is then BAD_INPUT */
 } randgraph_options;
 

@@ -56,9 +56,13 @@ static planc_dtype random_real(rand_maker *m) {
   return dtypes[rand_index(m, 4)];
 }
 
+static int32_t random_tiles(rand_maker *m, int32_t percent) {
+  return !m->options.whole && rand_yes(m, percent) ? 2 + rand_index(m, RAND_MAX_TILES - 1) : 1;
+}
+
 planc_status rand_add_made(rand_maker *m, planc_kind kind, int32_t *out_storage) {
   planc_law tile = {0, 1 + rand_index(m, m->options.max_elements)};
-  int32_t n_tiles = rand_yes(m, 25) ? 2 + rand_index(m, RAND_MAX_TILES - 1) : 1;
+  int32_t n_tiles = random_tiles(m, 25);
   if (rand_yes(m, 10)) tile.fixed = 1 + rand_index(m, 9);
   if (rand_yes(m, 5)) tile = (planc_law){1, 0}, n_tiles = 1;
   return rand_add_storage(m, kind, random_real(m), tile, n_tiles, out_storage);
@@ -66,7 +70,7 @@ planc_status rand_add_made(rand_maker *m, planc_kind kind, int32_t *out_storage)
 
 planc_status rand_add_fixed(rand_maker *m, planc_kind kind, int32_t *out_storage) {
   planc_law tile = {1 + rand_index(m, m->options.max_elements), 0};
-  int32_t n_tiles = rand_yes(m, 30) ? 2 + rand_index(m, RAND_MAX_TILES - 1) : 1;
+  int32_t n_tiles = random_tiles(m, 30);
   return rand_add_storage(m, kind, random_real(m), tile, n_tiles, out_storage);
 }
 

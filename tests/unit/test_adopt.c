@@ -10,6 +10,7 @@
 #include "planc/policy.h"
 #include "planrt/planrt.h"
 #include "runtime/watch.h"
+#include "tests/support/forge.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -183,6 +184,30 @@ START_TEST(policies_take_turns) {
 END_TEST
 
 /* --- What cannot be adopted ----------------------------------------------------------------------------------- */
+
+/* Not by a hash, which another graph may have as well. */
+START_TEST(forged_graphs_are_refused) {
+  run r = {0};
+  woven own, other;
+  forged f;
+  planc_graph *forward = graph_of(text), *trained;
+  ok(planc_graph_train(forward, PLANC_SGD, &trained));
+  forge(trained, &f);
+  int64_t batch = 4;
+  planc_job job = {.graph = trained, .batch = 4, .n_rounds = 1, .rounds = &batch, .iterations = 1};
+  ok(weave(&job, WEAVE_SWAP, 0, &own));
+  job.graph = &f.graph;
+  ok(weave(&job, WEAVE_RESIDENT, 0, &other));
+  planrt_session *session = open_session(&own.plan, &r, false);
+  assert_fails(planrt_can_adopt(session, &other.plan), PLANC_STALE, "another graph, batch");
+  planrt_session_free(session);
+  woven_free(&other);
+  woven_free(&own);
+  forged_free(&f);
+  planc_graph_free(trained);
+  planc_graph_free(forward);
+}
+END_TEST
 
 /* Tries to change to `plan` after three periods, which fails, and runs six more. */
 static void run_on(const planc_plan *own, const planc_plan *plan, planc_code code, const char *message, run *out) {
@@ -404,6 +429,7 @@ int main(void) {
   tcase_add_test(adopting, step_and_seed_go_along);
   tcase_add_loop_test(adopting, policies_take_turns, 0, 12);
   tcase_add_test(adopting, others_are_refused);
+  tcase_add_test(adopting, forged_graphs_are_refused);
   tcase_add_test(adopting, the_old_plan_comes_back);
   tcase_add_loop_test(adopting, a_run_ends_where_it_is_asked_to, 0, 2);
   suite_add_tcase(suite, adopting);

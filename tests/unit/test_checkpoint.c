@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "planrt/planrt.h"
+#include "tests/support/forge.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/unit.h"
 #include "tests/support/weave.h"
@@ -30,15 +31,24 @@ typedef struct fixture {
   planrt_session *session;
 } fixture;
 
-static void open_fixture(fixture *f, planc_optimizer optimizer, weave_mode mode, int64_t batch, uint64_t seed) {
-  planc_graph *forward = graph_of(text);
-  ok(planc_graph_train(forward, optimizer, &f->graph));
+static planc_graph *train(planc_optimizer optimizer) {
+  planc_graph *forward = graph_of(text), *trained;
+  ok(planc_graph_train(forward, optimizer, &trained));
   planc_graph_free(forward);
-  planc_job job = {.graph = f->graph, .batch = batch, .n_rounds = 1, .rounds = &batch, .iterations = 1};
+  return trained;
+}
+
+static void open_plan(fixture *f, const planc_graph *graph, weave_mode mode, int64_t batch, uint64_t seed) {
+  planc_job job = {.graph = graph, .batch = batch, .n_rounds = 1, .rounds = &batch, .iterations = 1};
   ok(weave(&job, mode, 0, &f->w));
   planrt_options options = {.seed = seed, .concurrent = mode == WEAVE_SWAP};
   ok(planrt_session_new(&f->w.plan, &options, &f->session));
   ok(planrt_init(f->session));
+}
+
+static void open_fixture(fixture *f, planc_optimizer optimizer, weave_mode mode, int64_t batch, uint64_t seed) {
+  f->graph = train(optimizer);
+  open_plan(f, f->graph, mode, batch, seed);
 }
 
 static void close_fixture(fixture *f) {
@@ -160,6 +170,37 @@ START_TEST(other_graphs_are_refused) {
 }
 END_TEST
 
+/* Not by a hash, which another graph may have as well. */
+START_TEST(forged_graphs_are_refused) {
+  fixture f, g = {.graph = NULL};
+  forged other;
+  open_fixture(&f, PLANC_SGD, WEAVE_RESIDENT, 4, 3);
+  ok(planrt_save(f.session, path));
+  forge(f.graph, &other);
+  open_plan(&g, &other.graph, WEAVE_RESIDENT, 4, 3);
+  assert_fails(planrt_resume(g.session, path), PLANC_STALE, "another graph, batch");
+  close_fixture(&g);
+  forged_free(&other);
+  close_fixture(&f);
+}
+END_TEST
+
+/* A graph's name and the defaults of its header make no difference to what is trained. */
+START_TEST(other_headers_are_no_other_graphs) {
+  fixture f, g = {.graph = NULL};
+  open_fixture(&f, PLANC_SGD, WEAVE_RESIDENT, 4, 3);
+  ok(planrt_save(f.session, path));
+  planc_graph renamed = *f.graph;
+  renamed.name = "other";
+  renamed.batch = 17;
+  renamed.device = renamed.optimizer = renamed.policy = renamed.origin = "x";
+  open_plan(&g, &renamed, WEAVE_RESIDENT, 4, 3);
+  ok(planrt_resume(g.session, path));
+  close_fixture(&g);
+  close_fixture(&f);
+}
+END_TEST
+
 START_TEST(files_that_cannot_be_had) {
   fixture f;
   open_fixture(&f, PLANC_SGD, WEAVE_RESIDENT, 4, 3);
@@ -178,6 +219,8 @@ int main(void) {
   tcase_add_loop_test(c, resumed_runs_go_on, 0, 3);
   tcase_add_test(c, damaged_files_are_refused);
   tcase_add_test(c, other_graphs_are_refused);
+  tcase_add_test(c, forged_graphs_are_refused);
+  tcase_add_test(c, other_headers_are_no_other_graphs);
   tcase_add_test(c, files_that_cannot_be_had);
   suite_add_tcase(suite, c);
   return run_suite(suite);

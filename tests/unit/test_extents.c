@@ -1,6 +1,7 @@
 /* What a run touches is what its plan says, to the byte: in the arena the plan's residencies and workspaces, in host
  * memory its slots. Stand-ins write every byte of their results and workspaces, and arenas are run from two patterns,
- * so that a byte that was written differs from one of them. */
+ * so that a byte that was written differs from one of them. Where a storage is written in parts, a residency that has
+ * only some of them may be touched in less. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static char *map_of(int64_t bytes) {
   return map;
 }
 
-static void assert_touched_as_planned(const planc_plan *plan) {
+static void assert_touched_as_planned(const planc_plan *plan, bool whole) {
   planc_trace *trace;
   ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
   int64_t arena = plan->arena_bytes, host = plan->host_arena_bytes;
@@ -66,11 +67,13 @@ static void assert_touched_as_planned(const planc_plan *plan) {
   run_from(plan, 0x00, touched[0], touched[1]);
   run_from(plan, 0xff, touched[0], touched[1]);
   for (int64_t i = 0; i < arena; i++)
-    ck_assert_msg(planned[0][i] == touched[0][i], "device byte %lld of %lld: planned %d, touched %d", (long long)i,
-                  (long long)arena, planned[0][i], touched[0][i]);
+    ck_assert_msg(planned[0][i] == touched[0][i] || (!whole && planned[0][i]),
+                  "device byte %lld of %lld: planned %d, touched %d", (long long)i, (long long)arena, planned[0][i],
+                  touched[0][i]);
   for (int64_t i = 0; i < host; i++)
-    ck_assert_msg(planned[1][i] == touched[1][i], "host byte %lld of %lld: planned %d, touched %d", (long long)i,
-                  (long long)host, planned[1][i], touched[1][i]);
+    ck_assert_msg(planned[1][i] == touched[1][i] || (!whole && planned[1][i]),
+                  "host byte %lld of %lld: planned %d, touched %d", (long long)i, (long long)host, planned[1][i],
+                  touched[1][i]);
   for (int k = 0; k < 2; k++) {
     free(planned[k]);
     free(touched[k]);
@@ -81,15 +84,16 @@ static void assert_touched_as_planned(const planc_plan *plan) {
 START_TEST(touched_as_planned) {
   planc_profile *profile;
   planc_graph *graph;
+  bool whole = _i % 3 > 0;
   ok(planc_profile_read("profiles/k40m.json", &profile));
-  ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 20}, &graph));
+  ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 20, .whole = whole}, &graph));
   planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + _i % 5, .host_budget_bytes = -1};
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (policy->supports & PLANC_POLICY_SIMULATED) continue;
     planc_plan *plan;
     ok(planc_least_budget(&problem, policy, &problem.budget_bytes));
     ok(planc_make_plan(&problem, policy, &plan));
-    assert_touched_as_planned(plan);
+    assert_touched_as_planned(plan, whole);
     planc_plan_free(plan);
   }
   planc_graph_free(graph);
@@ -101,7 +105,7 @@ int main(void) {
   Suite *suite = suite_create("extents");
   TCase *c = tcase_create("extents");
   tcase_set_timeout(c, 120);
-  tcase_add_loop_test(c, touched_as_planned, 0, 30);
+  tcase_add_loop_test(c, touched_as_planned, 0, 45);
   suite_add_tcase(suite, c);
   return run_suite(suite);
 }

@@ -272,9 +272,8 @@ START_TEST(the_hash_is_of_the_content) {
                                            {"type: my.view", "type: my.vieW"},
                                            {"out: [t], attrs", "out: [t], effects: [m], attrs"},
                                            {"in: [quarter]", "in: [half]"}};
-  planc_graph *g = graph_of(sample);
-  uint64_t hash = planc_graph_hash(g);
-  planc_graph_free(g);
+  planc_graph *first = graph_of(sample), *g;
+  ck_assert(planc_graph_equal(first, first));
   size_t n_same = sizeof same / sizeof *same, n_changes = sizeof changes / sizeof *changes;
   for (size_t i = 0; i < n_same + n_changes; i++) {
     const char *const *change = i < n_same ? same[i] : changes[i - n_same];
@@ -283,9 +282,12 @@ START_TEST(the_hash_is_of_the_content) {
     ck_assert_ptr_nonnull(at);
     snprintf(text, sizeof text, "%.*s%s%s", (int)(at - sample), sample, change[1], at + strlen(change[0]));
     g = graph_of(text);
-    ck_assert_msg((planc_graph_hash(g) == hash) == (i < n_same), "%s to %s", change[0], change[1]);
+    ck_assert_msg((planc_graph_hash(g) == planc_graph_hash(first)) == (i < n_same), "%s to %s", change[0], change[1]);
+    ck_assert_msg(planc_graph_equal(first, g) == (i < n_same), "%s to %s", change[0], change[1]);
+    ck_assert_msg(planc_graph_equal(g, first) == (i < n_same), "%s to %s", change[0], change[1]);
     planc_graph_free(g);
   }
+  planc_graph_free(first);
 }
 END_TEST
 

@@ -13,6 +13,7 @@ static const planc_option options[] = {
     {"counts", 0, "N", "a name that another one starts"},
     {"quiet", 'q', NULL, "say nothing"},
     {"dry-run", 0, NULL, "do nothing"},
+    {"with", 'w', "WHAT ...", "one more"},
     {0},
 };
 static const planc_command_line line = {"work", "FROM [TO]", "does the work", options, 1, 2};
@@ -85,6 +86,26 @@ START_TEST(arguments_are_understood) {
   while (u->operands[n]) n++;
   ck_assert_int_eq(seen.n_operands, n);
   for (int32_t i = 0; i < n; i++) ck_assert_str_eq(seen.operands[i], u->operands[i]);
+}
+END_TEST
+
+START_TEST(some_options_repeat) {
+  planc_arguments seen;
+  const char *const arguments[] = {"--with", "b", "-q", "a", "-wc", "--with=", NULL};
+  ok(parse(arguments, &seen));
+  ck_assert_str_eq(planc_option_value(&seen, "with"), "b");
+  ck_assert_str_eq(planc_option_repeated(&seen, "with", 0), "b");
+  ck_assert_str_eq(planc_option_repeated(&seen, "with", 1), "c");
+  ck_assert_str_eq(planc_option_repeated(&seen, "with", 2), "");
+  ck_assert_ptr_null(planc_option_repeated(&seen, "with", 3));
+  ck_assert_ptr_null(planc_option_repeated(&seen, "count", 0));
+
+  char *many[PLANC_MAX_REPEATS + 2];
+  for (int i = 0; i <= PLANC_MAX_REPEATS; i++) many[i] = (char *)(uintptr_t) "-wx";
+  many[PLANC_MAX_REPEATS + 1] = (char *)(uintptr_t) "a";
+  assert_fails(planc_options_parse(&line, PLANC_MAX_REPEATS + 2, many, &seen), PLANC_USAGE, "--with: more than 64");
+  ok(planc_options_parse(&line, PLANC_MAX_REPEATS + 1, many + 1, &seen));
+  ck_assert_str_eq(planc_option_repeated(&seen, "with", PLANC_MAX_REPEATS - 1), "x");
 }
 END_TEST
 
@@ -214,6 +235,7 @@ START_TEST(help_shows_the_table) {
                    "      --counts N                 a name that another one starts\n"
                    "  -q, --quiet                    say nothing\n"
                    "      --dry-run                  do nothing\n"
+                   "  -w, --with WHAT ...            one more\n"
                    "  -h, --help                     this text\n");
 }
 END_TEST
@@ -223,6 +245,7 @@ END_TEST
 int main(void) {
   TCase *tests = tcase_create("options");
   tcase_add_loop_test(tests, arguments_are_understood, 0, COUNT(right));
+  tcase_add_test(tests, some_options_repeat);
   tcase_add_loop_test(tests, anything_else_is_wrong_use, 0, COUNT(wrong));
   tcase_add_loop_test(tests, an_integer_is_held_to_its_range, 0, COUNT(numbers));
   tcase_add_test(tests, an_absent_option_has_its_fallback);
