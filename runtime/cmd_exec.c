@@ -158,6 +158,16 @@ static planc_status adopt(execution *e) {
 
 /* --- Command line ----------------------------------------------------------------------------------------------- */
 
+/* Going on from a checkpoint and saving to it again is what checkpoints are for; a plan may be watched that runs. */
+static planc_status list_files(const planc_arguments *arguments, planc_files *files) {
+  static const char *const inputs[] = {"data", "watch"};
+  PLANC_TRY(planc_files_read(files, arguments->operands[0]));
+  for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+    PLANC_TRY(planc_files_read(files, planc_option_value(arguments, inputs[i])));
+  PLANC_TRY(planc_files_renew(files, planc_option_value(arguments, "resume"), planc_option_value(arguments, "save")));
+  return planc_files_write(files, planc_option_value(arguments, "trace"));
+}
+
 static planc_status exclude(const planc_arguments *arguments, const char *one, const char *other) {
   if (!planc_option_given(arguments, one) || !planc_option_given(arguments, other)) return NULL;
   return planc_error(PLANC_USAGE, "--%s and --%s exclude each other", one, other);
@@ -391,4 +401,4 @@ static planc_status run(const planc_arguments *arguments) {
   return status;
 }
 
-const planc_subcommand planrt_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run};
+const planc_subcommand planrt_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run, list_files};

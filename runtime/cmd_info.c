@@ -130,4 +130,4 @@ static planc_status run(const planc_arguments *arguments) {
   return status;
 }
 
-const planc_subcommand planrt_cmd_info = {{"info", "", "backends, devices and versions", options, 0, 0}, run};
+const planc_subcommand planrt_cmd_info = {{"info", "", "backends, devices and versions", options, 0, 0}, run, NULL};

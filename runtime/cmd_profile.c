@@ -18,6 +18,7 @@
 #include "runtime/profile_file.h"
 #include "runtime/profile_part.h"
 #include "util/file.h"
+#include "util/locate.h"
 #include "util/progress.h"
 #include "util/size.h"
 
@@ -128,9 +129,51 @@ static bool to_standard_output(const profiling *p) {
   return strcmp(p->output, "-") == 0;
 }
 
+static const char *output_of(const planc_arguments *arguments) {
+  const char *output = planc_option_value(arguments, "output");
+  return output ? output : "profile.json";
+}
+
+enum { PATH_ROOM = 4096 };
+
+/* Beside the profile; empty where that goes to standard output. */
+static planc_status properties_path(const char *output, char out[PATH_ROOM]) {
+  size_t length = strlen(output);
+  if (length > 5 && strcmp(output + length - 5, ".json") == 0) length -= 5;
+  *out = 0;
+  if (strcmp(output, "-") == 0) return NULL;
+  if (snprintf(out, PATH_ROOM, "%.*s.properties.json", (int)length, output) < PATH_ROOM) return NULL;
+  return planc_error(PLANC_USAGE, "%s: path too long", output);
+}
+
+/* A device that is not known is told when it is needed. */
+static planc_status list_described(const char *device, planc_files *files) {
+  char description[PATH_ROOM], properties[PATH_ROOM];
+  planc_status unknown = planc_locate_properties(device, description, properties, PATH_ROOM);
+  planc_status_free(unknown);
+  if (unknown) return NULL;
+  PLANC_TRY(planc_files_read(files, description));
+  return planc_files_read(files, properties);
+}
+
+/* A measured profile is kept in pieces while it is made, and has the device's properties beside it. */
+static planc_status list_files(const planc_arguments *arguments, planc_files *files) {
+  const char *output = output_of(arguments), *device = planc_option_value(arguments, "deviceless");
+  char path[PATH_ROOM], properties[PATH_ROOM];
+  PLANC_TRY(planc_files_read(files, arguments->operands[0]));
+  PLANC_TRY(planc_files_write(files, output));
+  if (device) return list_described(device, files);
+  PLANC_TRY(properties_path(output, properties));
+  if (!*properties) return NULL;
+  PLANC_TRY(planc_files_write(files, properties));
+  if (snprintf(path, sizeof path, "%s%s", output, PLANRT_PART_SUFFIX) >= PATH_ROOM)
+    return planc_error(PLANC_USAGE, "%s: path too long", output);
+  return planc_files_write(files, path);
+}
+
 static planc_status read_arguments(profiling *p, const planc_arguments *arguments) {
-  const char *output = planc_option_value(arguments, "output"), *name = planc_option_value(arguments, "name");
-  p->output = output ? output : "profile.json";
+  const char *name = planc_option_value(arguments, "name");
+  p->output = output_of(arguments);
   p->name = name ? name : planc_option_value(arguments, "backend");
   if (!p->name) p->name = "host";
   const char *fault = name ? planc_label_fault(name) : NULL;
@@ -339,12 +382,9 @@ static planc_status write_tree(const profiling *p, cJSON *tree) {
 
 /* Beside the profile: by them a card's algorithms can be listed where it is not. */
 static planc_status write_properties(const profiling *p) {
-  char *text, path[4096];
-  size_t length = strlen(p->output);
-  if (length > 5 && strcmp(p->output + length - 5, ".json") == 0) length -= 5;
-  if (!p->backend->properties || to_standard_output(p)) return NULL;
-  if (snprintf(path, sizeof path, "%.*s.properties.json", (int)length, p->output) >= (int)sizeof path)
-    return planc_error(PLANC_USAGE, "%s: path too long", p->output);
+  char *text, path[PATH_ROOM];
+  PLANC_TRY(properties_path(p->output, path));
+  if (!p->backend->properties || !*path) return NULL;
   PLANC_TRY(planrt_properties_print(p->backend, &text));
   planc_status status = planc_file_write(path, text, strlen(text));
   free(text);
@@ -439,4 +479,4 @@ static planc_status run(const planc_arguments *arguments) {
 }
 
 const planc_subcommand planrt_cmd_profile = {
-    {"profile", "GRAPH", "measure ops, links and launches on this machine", options, 1, 1}, run};
+    {"profile", "GRAPH", "measure ops, links and launches on this machine", options, 1, 1}, run, list_files};

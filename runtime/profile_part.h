@@ -8,6 +8,8 @@
 
 #include "planc/status.h"
 
+#define PLANRT_PART_SUFFIX ".part"
+
 typedef struct planrt_kept {
   char *path;    /* malloc'ed; NULL: in memory only */
   FILE *file;    /* NULL before it is opened */

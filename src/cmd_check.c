@@ -177,4 +177,4 @@ static const planc_option options[] = {
 };
 
 const planc_subcommand planc_cmd_check = {
-    {"check", "PLAN...", "check plans and their budgets", options, 1, PLANC_MAX_OPERANDS}, run};
+    {"check", "PLAN...", "check plans and their budgets", options, 1, PLANC_MAX_OPERANDS}, run, NULL};

@@ -217,5 +217,5 @@ static const planc_option options[] = {
     {0},
 };
 
-const planc_subcommand planc_cmd_show = {{"show", "GRAPH|PLAN", "show what is in a graph or a plan", options, 1, 1},
-                                         run};
+const planc_subcommand planc_cmd_show = {
+    {"show", "GRAPH|PLAN", "show what is in a graph or a plan", options, 1, 1}, run, NULL};

@@ -265,4 +265,6 @@ static const planc_option options[] = {
 };
 
 const planc_subcommand planc_cmd_simulate = {
-    {"simulate", "PLAN|GRAPH", "predict a plan's time and stalls, or those of passive swapping", options, 1, 1}, run};
+    {"simulate", "PLAN|GRAPH", "predict a plan's time and stalls, or those of passive swapping", options, 1, 1},
+    run,
+    NULL};
