@@ -9,12 +9,14 @@
 #include <unistd.h>
 
 #include "util/clock.h"
-#include "util/place.h"
+#include "util/input.h"
+#include "util/file_id.h"
 #include "util/vec.h"
 
 static planc_status read_all(int file, const char *path, size_t limit, char **out, size_t *out_length) {
   struct stat info;
-  if (fstat(file, &info) == 0 && S_ISDIR(info.st_mode)) return planc_error(PLANC_BAD_INPUT, "%s: is a directory", path);
+  if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && (uintmax_t)info.st_size > limit)
+    return planc_error(PLANC_BAD_INPUT, "%s: larger than %zu bytes", path, limit);
   VEC(char) text = {0};
   for (;;) {
     planc_status status = VEC_RESERVE(&text, text.len + (1 << 16) + 1);
@@ -38,8 +40,8 @@ static planc_status read_all(int file, const char *path, size_t limit, char **ou
 }
 
 planc_status planc_file_read(const char *path, size_t limit, char **out, size_t *out_length) {
-  int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return planc_error(PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
+  int file;
+  PLANC_TRY(planc_input_open(path, true, &file));
   planc_status status = read_all(file, path, limit, out, out_length);
   close(file);
   return status;
@@ -97,7 +99,7 @@ static int create(char *path, size_t room, const char *beside) {
 
 static planc_status open_aside(const char *path, aside *out) {
   *out = (aside){0};
-  PLANC_TRY(planc_place_target(path, &out->target));
+  PLANC_TRY(planc_link_target(path, &out->target));
   size_t room = strlen(out->target) + sizeof ".123456";
   out->path = malloc(room);
   if (out->path && (out->file = create(out->path, room, out->target)) >= 0) return NULL;

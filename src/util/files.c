@@ -8,12 +8,12 @@ static bool is_standard_output(const char *path) {
   return strcmp(path, "-") == 0;
 }
 
-static void find(const char *path, bool written, planc_place *out) {
+static void find(const char *path, bool written, planc_file_id *out) {
   if (!written || !is_standard_output(path)) {
-    planc_place_find(path, out);
+    planc_file_id_find(path, out);
     return;
   }
-  *out = (planc_place){0};
+  *out = (planc_file_id){0};
   out->known = out->exists = fstat(STDOUT_FILENO, &out->file) == 0;
 }
 
@@ -21,7 +21,7 @@ static planc_status compare(const planc_used_file *a, const planc_used_file *b) 
   if (!a->written && !b->written) return NULL;
   if (a->written && b->written && is_standard_output(a->path) && is_standard_output(b->path))
     return planc_error(PLANC_USAGE, "two outputs go to standard output");
-  if (!planc_place_is_same(&a->place, &b->place)) return NULL;
+  if (!planc_file_id_is_same(&a->id, &b->id)) return NULL;
   if (a->written && b->written)
     return planc_error(PLANC_USAGE, "%s is written twice, outputs must be two files", b->path);
   return planc_error(PLANC_USAGE, "%s is read, the output must be another file", a->written ? b->path : a->path);
@@ -31,7 +31,7 @@ static planc_status add(planc_files *files, const char *path, bool written) {
   planc_used_file file = {.written = written};
   if (!path) return NULL;
   PLANC_TRY(planc_arena_strndup(&files->memory, path, strlen(path), &file.path));
-  find(path, written, &file.place);
+  find(path, written, &file.id);
   for (int64_t i = 0; i < files->used.len; i++) PLANC_TRY(compare(&files->used.data[i], &file));
   VEC_PUSH(&files->used, file);
   return NULL;
@@ -46,11 +46,11 @@ planc_status planc_files_write(planc_files *files, const char *path) {
 }
 
 planc_status planc_files_renew(planc_files *files, const char *from, const char *to) {
-  planc_place read, written;
+  planc_file_id read, written;
   if (from && to) {
     find(from, false, &read);
     find(to, true, &written);
-    if (planc_place_is_same(&read, &written)) return planc_files_write(files, to);
+    if (planc_file_id_is_same(&read, &written)) return planc_files_write(files, to);
   }
   PLANC_TRY(planc_files_read(files, from));
   return planc_files_write(files, to);

@@ -4,13 +4,13 @@
 #define PLANC_UTIL_FILES_H
 
 #include "util/arena.h"
-#include "util/place.h"
+#include "util/file_id.h"
 #include "util/vec.h"
 
 typedef struct planc_used_file {
   const char *path;
   bool written;
-  planc_place place;
+  planc_file_id id;
 } planc_used_file;
 
 typedef struct planc_files {

@@ -1,6 +1,6 @@
-/* Where a path leads: through symbolic links, and also where there is no file yet. */
-#ifndef PLANC_UTIL_PLACE_H
-#define PLANC_UTIL_PLACE_H
+/* Which file a path leads to: through symbolic links, and also where there is none yet. */
+#ifndef PLANC_UTIL_FILE_ID_H
+#define PLANC_UTIL_FILE_ID_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -8,19 +8,19 @@
 
 #include "planc/status.h"
 
-typedef struct planc_place {
+typedef struct planc_file_id {
   bool known;       /* false: there is not even a folder */
   bool exists;      /* a file is there; else its folder is told, and its name in it */
   struct stat file; /* of the file or the folder */
   char name[NAME_MAX + 1];
-} planc_place;
+} planc_file_id;
 
-void planc_place_find(const char *path, planc_place *out);
+void planc_file_id_find(const char *path, planc_file_id *out);
 /* Whether writing to one overwrites the other. A device or a pipe keeps nothing that could be overwritten. */
-bool planc_place_is_same(const planc_place *a, const planc_place *b);
+bool planc_file_id_is_same(const planc_file_id *a, const planc_file_id *b);
 
 /* The path of what writing to `path` replaces: its links followed, malloc'ed. A link to an open file of this process
  * (/dev/stdout) stays one, for the file may have no path. IO when links lead in a circle. */
-planc_status planc_place_target(const char *path, char **out);
+planc_status planc_link_target(const char *path, char **out);
 
 #endif
