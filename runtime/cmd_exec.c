@@ -13,6 +13,7 @@
 #include "runtime/watch.h"
 #include "util/clock.h"
 #include "util/file.h"
+#include "util/print.h"
 #include "util/size.h"
 
 static const planc_option options[] = {
@@ -119,7 +120,7 @@ static planc_status feed_data(void *user, const planrt_feed_request *request) {
 /* --- Changing plans --------------------------------------------------------------------------------------------- */
 
 static void go_on(planc_status status) {
-  if (status) fprintf(stderr, "planrun: note: %s: the run goes on as before\n", planc_status_message(status));
+  if (status) planc_print_line(stderr, "planrun: note: %s: the run goes on as before", planc_status_message(status));
   planc_status_free(status);
 }
 
@@ -151,8 +152,9 @@ static planc_status adopt(execution *e) {
   e->adopted++;
   e->arrived_first = e->arrived_last = (arrival){0};
   char text[PLANC_SIZE_TEXT];
-  fprintf(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s\n", (long long)iterations_done(e),
-          e->watch.path, next->policy, planc_size_format(planrt_report(e->session)->peak_bytes, text));
+  planc_print_line(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s",
+                   (long long)iterations_done(e), e->watch.path, next->policy,
+                   planc_size_format(planrt_report(e->session)->peak_bytes, text));
   return status;
 }
 
@@ -253,10 +255,11 @@ static void note_streams(const execution *e) {
   int32_t streams, queues;
   planrt_streams_of(e->session, &streams, &queues);
   if (streams <= queues) return;
-  fprintf(stderr,
-          "planrun: note: the run has %d streams, and the device %d hardware queues: some wait for each other; "
-          "CUDA_DEVICE_MAX_CONNECTIONS gives it up to 32\n",
-          streams, queues);
+  planc_print_line(
+      stderr,
+      "planrun: note: the run has %d streams, and the device %d hardware queues: some wait for each other; "
+      "CUDA_DEVICE_MAX_CONNECTIONS gives it up to 32",
+      streams, queues);
 }
 
 static planc_status open_session(execution *e, const planc_arguments *arguments) {

@@ -18,7 +18,9 @@
 #include "runtime/profile_file.h"
 #include "runtime/profile_part.h"
 #include "util/file.h"
+#include "util/label.h"
 #include "util/locate.h"
+#include "util/print.h"
 #include "util/progress.h"
 #include "util/size.h"
 
@@ -194,13 +196,13 @@ static planc_status read_graph(profiling *p, const planc_arguments *arguments) {
   PLANC_TRY(planc_graph_prepare(arguments->operands[0], planc_option_value(arguments, "optimizer"),
                                 planc_option_given(arguments, "inference"), &p->graph, &derived));
   if (derived)
-    fprintf(stderr, "planrun: note: %s has no backward ops: %s for training with %s\n", arguments->operands[0],
-            p->deviceless ? "listed" : "measured", derived);
+    planc_print_line(stderr, "planrun: note: %s has no backward ops: %s for training with %s", arguments->operands[0],
+                     p->deviceless ? "listed" : "measured", derived);
   if (p->n_batches > 0) return NULL;
   p->n_batches = 1;
   p->batches[0] = p->graph->batch > 0 ? p->graph->batch : FALLBACK_BATCH;
-  fprintf(stderr, "planrun: note: batch %lld (%s)\n", (long long)p->batches[0],
-          p->graph->batch > 0 ? "the graph's header" : "the fall-back");
+  planc_print_line(stderr, "planrun: note: batch %lld (%s)", (long long)p->batches[0],
+                   p->graph->batch > 0 ? "the graph's header" : "the fall-back");
   return NULL;
 }
 
@@ -243,8 +245,8 @@ static void note_refused(void *user, const char *op, const char *algorithm, plan
   const measuring *m = user;
   cJSON *refusal = cJSON_CreateObject();
   planc_progress_end(stderr);
-  fprintf(stderr, "planrun: note: op %s: %s cannot be run and is left out: %s\n", op, algorithm,
-          planc_status_message(why));
+  planc_print_line(stderr, "planrun: note: op %s: %s cannot be run and is left out: %s", op, algorithm,
+                   planc_status_message(why));
   if (!m->p->refused) m->p->refused = cJSON_CreateArray();
   cJSON_AddStringToObject(refusal, "op", op);
   cJSON_AddStringToObject(refusal, "algorithm", algorithm);
@@ -413,13 +415,13 @@ static planc_status profile_measured(profiling *p) {
   cJSON_free(head);
   int32_t found = cJSON_GetArraySize(p->kept.pieces);
   if (!status && found > 0)
-    fprintf(stderr, "planrun: note: going on from %s, which has %d measured parts\n", p->kept.path, found);
+    planc_print_line(stderr, "planrun: note: going on from %s, which has %d measured parts", p->kept.path, found);
   if (!status) status = measure_all(p);
   planc_progress_end(stderr);
   PLANC_TRY(status);
   if (!interrupted) PLANC_TRY(write_measured(p));
   if (interrupted && p->kept.path && access(p->kept.path, F_OK) == 0)
-    fprintf(stderr, "planrun: interrupted; the same command goes on from %s\n", p->kept.path);
+    planc_print_line(stderr, "planrun: interrupted; the same command goes on from %s", p->kept.path);
   return NULL;
 }
 
@@ -435,7 +437,7 @@ static void show_left_out(void *user, const char *op, planc_status why) {
   if (!p->reasons || cJSON_HasObjectItem(p->reasons, reason)) return;
   cJSON_AddTrueToObject(p->reasons, reason);
   planc_progress_end(stderr);
-  fprintf(stderr, "planrun: note: op %s, and every other of which that holds, is left out: %s\n", op, reason);
+  planc_print_line(stderr, "planrun: note: op %s, and every other of which that holds, is left out: %s", op, reason);
 }
 
 static planc_status profile_described(profiling *p) {

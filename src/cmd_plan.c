@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "planc/check.h"
 #include "util/file.h"
+#include "util/print.h"
 #include "util/size.h"
 #include "util/vec.h"
 
@@ -77,7 +78,8 @@ planc_status planc_plan_summarize(const planc_plan *plan, const char *output, bo
     return planc_report_json(object);
   }
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT];
-  printf("%s: %s, ", output, plan->policy);
+  planc_print_text(stdout, output);
+  printf(": %s, ", plan->policy);
   planc_print_batch(plan);
   printf(" in %d round%s of %lld\n", job->n_rounds, job->n_rounds == 1 ? "" : "s", (long long)job->rounds[0]);
   printf("  peak      %s of %s, host %s\n", planc_size_format(p->peak_bytes, a),

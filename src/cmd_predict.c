@@ -8,6 +8,7 @@
 #include "util/arena.h"
 #include "util/clock.h"
 #include "util/file.h"
+#include "util/print.h"
 #include "util/size.h"
 
 enum { FALLBACK_BATCH = 32, MOST_BATCHES = 64 };
@@ -121,8 +122,9 @@ static planc_status report_fit(const fitting *f, const char *output) {
     planc_report_int(object, "fit_ns", f->took_ns);
     return planc_report_json(object);
   }
-  printf("%s: %d types and algorithms from %" PRId64 " times, fitted and judged in %s\n", output, r->n_groups,
-         r->n_times, planc_time_format(f->took_ns, text));
+  planc_print_text(stdout, output);
+  printf(": %d types and algorithms from %" PRId64 " times, fitted and judged in %s\n", r->n_groups, r->n_times,
+         planc_time_format(f->took_ns, text));
   print_error("ops held out", &r->ops);
   if (f->n > 1) print_error("graphs held out", &r->graphs);
   printf("  measurements of one shape differ by %.1f %%, median of %" PRId64 " times\n",
@@ -239,7 +241,8 @@ static planc_status report_prediction(const predicting *p, const char *output) {
     return planc_report_json(object);
   }
   if (strcmp(output, "-") == 0) return NULL;
-  printf("%s: %d ops on %s, %d of them by its model, predicted in %s\n", output, p->graph->n_ops,
+  planc_print_text(stdout, output);
+  printf(": %d ops on %s, %d of them by its model, predicted in %s\n", p->graph->n_ops,
          planc_profile_device(p->device)->name, of->n_modelled, planc_time_format(p->took_ns, a));
   printf("  compute   %s at batch %" PRId64 ", with the fastest algorithms\n", planc_time_format(total_ns(of), b),
          batch);

@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "util/locate.h"
+#include "util/print.h"
 #include "util/size.h"
 
 enum { FALLBACK_BATCH = 32, PPM = 1000000, PPM_OF_PERCENT = 10000, ALL_PERCENT = 100 };
@@ -13,8 +14,7 @@ static const char fallback_device[] = "h100";
 
 static void message(const char *kind, const char *format, va_list arguments) {
   fprintf(stderr, "planc: %s: ", kind);
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
+  planc_vprint_line(stderr, format, arguments);
 }
 
 void planc_note(const char *format, ...) {

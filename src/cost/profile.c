@@ -7,6 +7,7 @@
 #include "cost/json.h"
 #include "cost/predict_model.h"
 #include "util/file.h"
+#include "util/label.h"
 #include "util/math.h"
 
 #define COUNT(array) ((int32_t)(sizeof(array) / sizeof *(array)))
