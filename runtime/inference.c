@@ -72,12 +72,12 @@ static planc_status choose_parts(planrt_session *session) {
   struct planrt_inference *inference = session->inference;
   const planc_job *job = &session->trace->jobs[0];
   inference->batch = planc_job_whole_batch(job);
-  for (int64_t parts = 1; parts <= inference->batch; parts++) {
-    if (inference->batch % parts != 0) continue;
+  for (int64_t parts = 1;;) {
     PLANC_TRY(take_at_once(session, inference->batch / parts));
-    if (inference->bytes <= room_of(session)) return NULL;
+    if (inference->bytes <= room_of(session) || parts == inference->batch) return NULL;
+    do parts++;
+    while (inference->batch % parts != 0);
   }
-  return NULL;
 }
 
 planc_status planrt_inference_make(planrt_session *session) {

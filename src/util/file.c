@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "util/clock.h"
-#include "util/input.h"
 #include "util/file_id.h"
+#include "util/input.h"
 #include "util/vec.h"
 
 static planc_status read_all(int file, const char *path, size_t limit, char **out, size_t *out_length) {

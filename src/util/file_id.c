@@ -47,7 +47,7 @@ planc_status planc_link_target(const char *path, char **out) {
   for (int links = 0; !status && is_link(at) && !is_of_a_process(at); links++) {
     char *next = NULL;
     status = links < MOST_LINKS ? follow(at, &next) : planc_error(PLANC_IO, "%s: %s", path, strerror(ELOOP));
-    if (status) break;
+    if (!next) break;
     free(at);
     at = next;
   }
@@ -76,7 +76,7 @@ void planc_file_id_find(const char *path, planc_file_id *out) {
   out->known = out->exists = stat(path, &out->file) == 0;
   if (out->exists) return;
   planc_status status = planc_link_target(path, &target);
-  out->known = !status && find_folder(target, out);
+  out->known = target && find_folder(target, out);
   planc_status_free(status);
   free(target);
 }
