@@ -3,7 +3,8 @@
  * stays when the rest of the iteration reads it, and goes as soon as the recompute is done when it was only a stepping
  * stone.
  *
- * A buffer whose next access only writes holds nothing worth its place, and leaves until then. */
+ * A buffer whose next access only writes holds nothing worth its place, and leaves until then; but what it was given
+ * and no instance wrote stays where restores may read it, as nothing would bring it back. */
 #include "planner/absences.h"
 
 #include "util/math.h"
@@ -23,6 +24,7 @@ typedef struct agenda {
 } agenda;
 
 typedef struct run {
+  bool restores; /* instances may run again */
   planc_walk *walk;
   const planc_trace *trace;
   planc_schedule *schedule;
@@ -44,7 +46,21 @@ static void add_span(int64_t *live, int32_t n_instances, int64_t from, int64_t t
   if (to + 1 < n_instances) live[to + 1] -= bytes;
 }
 
-static void add_buffer(const planc_trace *trace, int32_t b, const int32_t *until, int64_t *live) {
+static bool are_restored(const planc_absences *absences) {
+  for (int64_t k = 0; k < absences->n; k++)
+    if (absences->items[k].copy == PLANC_NO_COPY) return true;
+  return false;
+}
+
+/* Whether a buffer is away from an access to the next, which only writes. */
+static bool leaves_until_written(const planc_trace *trace, bool restores, const planc_access *from,
+                                 const planc_access *next) {
+  if (!next || next->read >= 0) return false;
+  int32_t version = from->write >= 0 ? from->write : from->read;
+  return !restores || planc_writer_of(trace, from->buffer, version) != NONE;
+}
+
+static void add_buffer(const planc_trace *trace, int32_t b, const int32_t *until, bool restores, int64_t *live) {
   const planc_buffer *buffer = &trace->buffers[b];
   bool persistent = buffer->flags & PLANC_BUFFER_PERSISTENT;
   int64_t bytes = planc_walk_room(buffer);
@@ -57,7 +73,7 @@ static void add_buffer(const planc_trace *trace, int32_t b, const int32_t *until
       int32_t end = next ? next->instance - 1 : until ? until[b] : access->instance;
       add_span(live, trace->n_instances, access->instance, end, bytes);
     }
-    if (next && next->read < 0) {
+    if (leaves_until_written(trace, restores, access, next)) {
       add_span(live, trace->n_instances, access->instance + 1, next->instance - 1, -bytes);
     }
   }
@@ -70,7 +86,8 @@ planc_status planc_absences_live(const planc_trace *trace, const planc_absences 
   }
   if (sum > INT64_MAX / 4) return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
   for (int32_t i = 0; i < trace->n_instances; i++) live[i] = 0;
-  for (int32_t b = 0; b < trace->n_buffers; b++) add_buffer(trace, b, absences->until, live);
+  bool restores = are_restored(absences);
+  for (int32_t b = 0; b < trace->n_buffers; b++) add_buffer(trace, b, absences->until, restores, live);
   for (int64_t k = 0; k < absences->n; k++) {
     const planc_absence *a = &absences->items[k];
     int64_t bytes = planc_walk_room(&trace->buffers[a->buffer]);
@@ -290,8 +307,8 @@ static planc_status leave_after(run *r, int32_t instance) {
   }
   const planc_instance *in = &r->trace->instances[instance];
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    const planc_access *next = next_access(r, r->trace->accesses[a].buffer);
-    if (next && next->read < 0) PLANC_TRY(leave(r, next->buffer));
+    const planc_access *access = &r->trace->accesses[a], *next = next_access(r, access->buffer);
+    if (leaves_until_written(r->trace, r->restores, access, next)) PLANC_TRY(leave(r, access->buffer));
   }
   return NULL;
 }
@@ -381,7 +398,11 @@ static planc_status run_trace(run *r, planc_arena *arena) {
 }
 
 planc_status planc_walk_absences(planc_walk *walk, const planc_absences *absences) {
-  run r = {.walk = walk, .trace = walk->trace, .schedule = walk->schedule, .absences = absences};
+  run r = {.restores = are_restored(absences),
+           .walk = walk,
+           .trace = walk->trace,
+           .schedule = walk->schedule,
+           .absences = absences};
   planc_arena arena = {0};
   planc_status status = run_trace(&r, &arena);
   planc_arena_free(&arena);

@@ -55,15 +55,17 @@ void planc_candidate_free(planc_candidate *candidate) {
   *candidate = (planc_candidate){0};
 }
 
-/* A trace that no plan file could hold. */
-enum { MOST_INSTANCES = 16 << 20 };
+/* A trace that no plan file could hold; and the longest of those that policies choose among, of which they make many:
+ * longer ones have rounds without number for a batch without measure. */
+enum { MOST_INSTANCES = 16 << 20, MOST_CHOSEN = 1 << 20 };
 
 /* Rounds that the user asked for are his mistake; those of a policy come from a budget that allows no larger ones. */
 static planc_status check_length(const planc_problem *problem, int64_t sub_batch, int64_t n_rounds) {
-  if (n_rounds <= MOST_INSTANCES / problem->graph->n_ops || n_rounds == 1) return NULL;
+  int32_t most = problem->sub_batch ? MOST_INSTANCES : MOST_CHOSEN;
+  if (n_rounds <= most / problem->graph->n_ops || n_rounds == 1) return NULL;
   return planc_error(problem->sub_batch ? PLANC_USAGE : PLANC_INFEASIBLE,
-                     "sub-batches of %lld make %lld rounds of %d ops, which are more than 16M op instances",
-                     (long long)sub_batch, (long long)n_rounds, problem->graph->n_ops);
+                     "sub-batches of %lld make %lld rounds of %d ops, which are more than %dM op instances",
+                     (long long)sub_batch, (long long)n_rounds, problem->graph->n_ops, most >> 20);
 }
 
 static planc_status expand_rounds(const planc_problem *problem, int64_t sub_batch, int64_t *rounds, int32_t n_rounds,

@@ -21,7 +21,7 @@ planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *p
 }
 
 bool planrt_can_run(const planrt_session *session) {
-  return session->device != NULL;
+  return session->device != NULL || session->gave_up_device;
 }
 
 /* --- Doing it --------------------------------------------------------------------------------------------------- */

@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "runtime/session.h"
 #include "util/file.h"
+#include "util/input.h"
 #include "util/math.h"
 #include "util/vec.h"
 
@@ -209,12 +211,21 @@ static planc_status resume(planrt_session *session, checkpoint *c) {
   return NULL;
 }
 
+static planc_status open_checkpoint(checkpoint *c) {
+  int file;
+  PLANC_TRY(planc_input_open(c->path, false, &file));
+  c->file = fdopen(file, "rb");
+  if (c->file) return NULL;
+  close(file);
+  return planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
+}
+
 planc_status planrt_resume(planrt_session *session, const char *path) {
   checkpoint *c = calloc(1, sizeof *c);
   if (!c) return planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
   c->path = path;
-  c->file = fopen(path, "rb");
-  planc_status status = c->file ? resume(session, c) : planc_error(PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
+  planc_status status = open_checkpoint(c);
+  if (!status) status = resume(session, c);
   if (c->file) fclose(c->file);
   free(c->line);
   free(c);

@@ -13,7 +13,9 @@
 #include "runtime/watch.h"
 #include "util/clock.h"
 #include "util/file.h"
+#include "util/print.h"
 #include "util/size.h"
+#include "util/vec.h"
 
 static const planc_option options[] = {
     {"data", 'd', "FILE", "train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)"},
@@ -42,23 +44,33 @@ static const planc_option options[] = {
 
 enum { TRACED_PERIODS = 64 };
 
+/* Of job 0 in an epoch. What rounds and replicas give of an iteration is summed up; a period's are complete when
+ * results of the next come. */
+typedef struct losses {
+  int64_t period, per_period; /* that of `open`; how many iterations it has */
+  double *open;               /* by iteration of the period */
+  bool any;                   /* one of them was given */
+  double sum;
+  int64_t n;
+  VEC(double) kept; /* in order, where they are to be told */
+} losses;
+
 typedef struct execution {
   planc_plan *plan;
   planrt_options options;
   planrt_data *data; /* or NULL */
   planrt_session *session;
-  const char *save;    /* path, or NULL */
-  const char *trace;   /* path, or NULL */
-  planrt_watch watch;  /* its path NULL: nothing is watched */
-  planc_plan *next;    /* found there, and to be changed to; or NULL */
-  int64_t adopted;     /* plans changed to */
-  int64_t periods;     /* run with the plan */
-  int64_t epochs;      /* in all */
-  int64_t per_epoch;   /* iterations of job 0 */
-  int64_t interleave;  /* the seed, -1 = none */
-  double *losses;      /* of job 0 in the epoch, by iteration; sums of what rounds give */
-  int64_t first, room; /* the iteration of losses[0]; how many there is room for */
-  int64_t n_losses;
+  const char *save;   /* path, or NULL */
+  const char *trace;  /* path, or NULL */
+  planrt_watch watch; /* its path NULL: nothing is watched */
+  planc_plan *next;   /* found there, and to be changed to; or NULL */
+  int64_t adopted;    /* plans changed to */
+  int64_t periods;    /* run with the plan */
+  int64_t epochs;     /* in all */
+  int64_t per_epoch;  /* iterations of job 0 */
+  int64_t interleave; /* the seed, -1 = none */
+  bool keeps_losses;  /* every one is to be told */
+  losses losses;
   int64_t run_ns;  /* in planrt_run: prologues, bodies, epilogues */
   double loss;     /* mean of the last epoch; NaN: not known */
   double accuracy; /* NaN: not known */
@@ -76,7 +88,19 @@ static int32_t n_replicas(const execution *e) {
   return e->plan->jobs[0].replicas > 1 ? e->plan->jobs[0].replicas : 1;
 }
 
-/* Sums up the loss of job 0, which rounds give in parts. */
+static planc_status close_period(execution *e) {
+  losses *l = &e->losses;
+  for (int64_t i = 0; l->any && i < l->per_period; i++) {
+    if (e->keeps_losses) VEC_PUSH(&l->kept, l->open[i]);
+    l->sum += l->open[i];
+    l->open[i] = 0;
+    l->n++;
+  }
+  l->any = false;
+  return NULL;
+}
+
+/* Sums up the loss of job 0, which rounds give in parts; stand-ins have none. */
 static planc_status take_result(void *user, const planrt_result *result) {
   execution *e = user;
   const planc_graph *graph = e->plan->jobs[0].graph;
@@ -87,7 +111,12 @@ static planc_status take_result(void *user, const planrt_result *result) {
   if (loss->dtype == PLANC_DTYPE_f32 && loss->bytes.per_sample == 0 && loss->bytes.fixed == sizeof value &&
       loss->offset.per_sample == 0)
     memcpy(&value, (const char *)result->data + loss->offset.fixed, sizeof value);
-  e->losses[result->iteration - e->first] += (double)value;
+  int64_t period = result->iteration / e->losses.per_period;
+  if (e->options.synthetic || e->options.bare) return NULL;
+  if (e->losses.any && period != e->losses.period) PLANC_TRY(close_period(e));
+  e->losses.any = true;
+  e->losses.period = period;
+  e->losses.open[result->iteration % e->losses.per_period] += (double)value;
   return NULL;
 }
 
@@ -98,7 +127,7 @@ static planc_status feed_data(void *user, const planrt_feed_request *request) {
 /* --- Changing plans --------------------------------------------------------------------------------------------- */
 
 static void go_on(planc_status status) {
-  if (status) fprintf(stderr, "planrun: note: %s: the run goes on as before\n", planc_status_message(status));
+  if (status) planc_print_line(stderr, "planrun: note: %s: the run goes on as before", planc_status_message(status));
   planc_status_free(status);
 }
 
@@ -129,12 +158,23 @@ static planc_status adopt(execution *e) {
   e->periods = 0;
   e->adopted++;
   char text[PLANC_SIZE_TEXT];
-  fprintf(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s\n", (long long)iterations_done(e),
-          e->watch.path, next->policy, planc_size_format(planrt_report(e->session)->peak_bytes, text));
+  planc_print_line(stderr, "planrun: note: iteration %lld: changed to %s, policy %s in %s",
+                   (long long)iterations_done(e), e->watch.path, next->policy,
+                   planc_size_format(planrt_report(e->session)->peak_bytes, text));
   return status;
 }
 
 /* --- Command line ----------------------------------------------------------------------------------------------- */
+
+/* Going on from a checkpoint and saving to it again is what checkpoints are for; a plan may be watched that runs. */
+static planc_status list_files(const planc_arguments *arguments, planc_files *files) {
+  static const char *const inputs[] = {"data", "watch"};
+  PLANC_TRY(planc_files_read(files, arguments->operands[0]));
+  for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+    PLANC_TRY(planc_files_read(files, planc_option_value(arguments, inputs[i])));
+  PLANC_TRY(planc_files_renew(files, planc_option_value(arguments, "resume"), planc_option_value(arguments, "save")));
+  return planc_files_write(files, planc_option_value(arguments, "trace"));
+}
 
 static planc_status exclude(const planc_arguments *arguments, const char *one, const char *other) {
   if (!planc_option_given(arguments, one) || !planc_option_given(arguments, other)) return NULL;
@@ -181,6 +221,7 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   e->options.concurrent = e->interleave < 0 && !planc_option_given(arguments, "sequential");
   const char *backend = planc_option_value(arguments, "backend");
   if (backend) PLANC_TRY(planrt_backend_find(backend, &e->options.backend));
+  e->keeps_losses = planc_option_given(arguments, "json");
   e->save = planc_option_value(arguments, "save");
   e->trace = planc_option_value(arguments, "trace");
   if (e->trace) e->options.timeline = TRACED_PERIODS;
@@ -216,10 +257,11 @@ static void note_streams(const execution *e) {
   int32_t streams, queues;
   planrt_streams_of(e->session, &streams, &queues);
   if (streams <= queues) return;
-  fprintf(stderr,
-          "planrun: note: the run has %d streams, and the device %d hardware queues: some wait for each other; "
-          "CUDA_DEVICE_MAX_CONNECTIONS gives it up to 32\n",
-          streams, queues);
+  planc_print_line(
+      stderr,
+      "planrun: note: the run has %d streams, and the device %d hardware queues: some wait for each other; "
+      "CUDA_DEVICE_MAX_CONNECTIONS gives it up to 32",
+      streams, queues);
 }
 
 static planc_status open_session(execution *e, const planc_arguments *arguments) {
@@ -236,11 +278,10 @@ static planc_status open_session(execution *e, const planc_arguments *arguments)
   return NULL;
 }
 
-/* Room for the losses of the longest stretch between two reports: an epoch, rounded up to periods. */
 static planc_status make_losses(execution *e) {
-  e->room = e->per_epoch + e->plan->jobs[0].iterations;
-  e->losses = calloc((size_t)e->room, sizeof *e->losses);
-  return e->losses ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "%lld losses", (long long)e->room);
+  e->losses.per_period = e->plan->jobs[0].iterations;
+  e->losses.open = calloc((size_t)e->losses.per_period, sizeof *e->losses.open);
+  return e->losses.open ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "%lld losses", (long long)e->losses.per_period);
 }
 
 /* Runs so many periods, with a plan or with several. */
@@ -264,13 +305,11 @@ static planc_status run_epoch(execution *e, int64_t epoch) {
   int64_t per_period = e->plan->jobs[0].iterations;
   int64_t left = (epoch + 1) * e->per_epoch - iterations_done(e);
   int64_t periods = left > 0 ? (left + per_period - 1) / per_period : 0;
-  e->first = iterations_done(e);
-  memset(e->losses, 0, (size_t)e->room * sizeof *e->losses);
+  e->losses.sum = 0;
+  e->losses.n = e->losses.kept.len = 0;
   PLANC_TRY(run_periods(e, periods, epoch));
-  e->n_losses = e->options.synthetic || e->options.bare ? 0 : iterations_done(e) - e->first;
-  double sum = 0;
-  for (int64_t i = 0; i < e->n_losses; i++) sum += e->losses[i];
-  e->loss = e->n_losses == 0 ? NAN : sum / (double)e->n_losses;
+  PLANC_TRY(close_period(e));
+  e->loss = e->losses.n == 0 ? NAN : e->losses.sum / (double)e->losses.n;
   if (e->save) PLANC_TRY(planrt_save(e->session, e->save));
   if (e->data && isfinite(e->loss) && !interrupted) printf("epoch %lld: loss %.9g\n", (long long)epoch + 1, e->loss);
   return NULL;
@@ -286,7 +325,12 @@ static planc_status run_epochs(execution *e) {
   bool measured = e->adopted ? e->periods > 0 : planrt_get_step(e->session).period > 0;
   if (e->trace && measured) PLANC_TRY(planrt_timeline_write(e->session, e->trace));
   if (!e->options.evaluate) return NULL;
-  return planrt_evaluate(e->session, planrt_data_feed_held_out, e->data, planrt_data_held_out(e->data), &e->accuracy);
+  planc_status status =
+      planrt_evaluate(e->session, planrt_data_feed_held_out, e->data, planrt_data_held_out(e->data), &e->accuracy);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_print_line(stderr, "planrun: note: %s: the accuracy is not known", planc_status_message(status));
+  planc_status_free(status);
+  return NULL;
 }
 
 /* --- Reports ---------------------------------------------------------------------------------------------------- */
@@ -303,9 +347,9 @@ static void print_json(const execution *e, bool valid) {
   printf("{\"planrun\":\"exec/1\",\"loss\":");
   print_number(e->loss);
   printf(",\"losses\":[");
-  for (int64_t i = 0; i < e->n_losses; i++) {
+  for (int64_t i = 0; i < e->losses.kept.len; i++) {
     if (i > 0) printf(",");
-    print_number(e->losses[i]);
+    print_number(e->losses.kept.data[i]);
   }
   printf("],\"accuracy\":");
   print_number(e->accuracy);
@@ -359,10 +403,11 @@ static planc_status run(const planc_arguments *arguments) {
   planrt_data_free(e.data);
   planc_plan_free(e.next);
   planc_plan_free(e.plan);
-  free(e.losses);
+  free(e.losses.open);
+  VEC_FREE(&e.losses.kept);
   /* Whoever waits for the program is to see that it was interrupted. */
   if (!status && interrupted && fflush(stdout) == 0) raise(interrupted);
   return status;
 }
 
-const planc_subcommand planrt_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run};
+const planc_subcommand planrt_cmd_exec = {{"exec", "PLAN", "run a plan", options, 1, 1}, run, list_files};

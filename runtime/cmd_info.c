@@ -8,6 +8,7 @@
 #include "runtime/backend.h"
 #include "runtime/cli.h"
 #include "runtime/profile_file.h"
+#include "util/print.h"
 
 static const planc_option options[] = {
     {"json", 0, NULL, "one line of JSON"},
@@ -37,9 +38,9 @@ static entry look_up(const char *name) {
 
 static void print_text(const entry *e) {
   if (e->missing)
-    printf("backend %s: not available: %s\n", e->name, planc_status_message(e->missing));
+    planc_print_line(stdout, "backend %s: not available: %s", e->name, planc_status_message(e->missing));
   else
-    printf("backend %s: %s, %s; %s\n", e->name, e->info.device, e->info.versions, e->info.dtypes);
+    planc_print_line(stdout, "backend %s: %s, %s; %s", e->name, e->info.device, e->info.versions, e->info.dtypes);
 }
 
 static void add_json(cJSON *array, const entry *e) {
@@ -129,4 +130,4 @@ static planc_status run(const planc_arguments *arguments) {
   return status;
 }
 
-const planc_subcommand planrt_cmd_info = {{"info", "", "backends, devices and versions", options, 0, 0}, run};
+const planc_subcommand planrt_cmd_info = {{"info", "", "backends, devices and versions", options, 0, 0}, run, NULL};

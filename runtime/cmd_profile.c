@@ -18,6 +18,9 @@
 #include "runtime/cli.h"
 #include "runtime/profile_head.h"
 #include "util/file.h"
+#include "util/label.h"
+#include "util/locate.h"
+#include "util/print.h"
 #include "util/size.h"
 
 static const planc_option options[] = {
@@ -127,9 +130,39 @@ static planc_status find_backend(profiling *p, const planc_arguments *arguments)
   return describe_machine(p);
 }
 
+static const char *output_of(const planc_arguments *arguments) {
+  const char *output = planc_option_value(arguments, "output");
+  return output ? output : "profile.json";
+}
+
+/* A device that is not known is told when it is needed. */
+static planc_status list_described(const char *device, planc_files *files) {
+  char description[PLANRT_PATH_ROOM], properties[PLANRT_PATH_ROOM];
+  planc_status unknown = planc_locate_properties(device, description, properties, PLANRT_PATH_ROOM);
+  planc_status_free(unknown);
+  if (unknown) return NULL;
+  PLANC_TRY(planc_files_read(files, description));
+  return planc_files_read(files, properties);
+}
+
+/* A measured profile is kept in pieces while it is made, and has the device's properties beside it. */
+static planc_status list_files(const planc_arguments *arguments, planc_files *files) {
+  const char *output = output_of(arguments), *device = planc_option_value(arguments, "deviceless");
+  char path[PLANRT_PATH_ROOM], properties[PLANRT_PATH_ROOM];
+  PLANC_TRY(planc_files_read(files, arguments->operands[0]));
+  PLANC_TRY(planc_files_write(files, output));
+  if (device) return list_described(device, files);
+  PLANC_TRY(planrt_profiling_properties(output, properties));
+  if (!*properties) return NULL;
+  PLANC_TRY(planc_files_write(files, properties));
+  if (snprintf(path, sizeof path, "%s%s", output, PLANRT_PART_SUFFIX) >= PLANRT_PATH_ROOM)
+    return planc_error(PLANC_USAGE, "%s: path too long", output);
+  return planc_files_write(files, path);
+}
+
 static planc_status read_arguments(profiling *p, const planc_arguments *arguments) {
-  const char *output = planc_option_value(arguments, "output"), *name = planc_option_value(arguments, "name");
-  p->output = output ? output : "profile.json";
+  const char *name = planc_option_value(arguments, "name");
+  p->output = output_of(arguments);
   p->name = name ? name : planc_option_value(arguments, "backend");
   if (!p->name) p->name = "host";
   const char *fault = name ? planc_label_fault(name) : NULL;
@@ -150,13 +183,13 @@ static planc_status read_graph(profiling *p, const planc_arguments *arguments) {
   PLANC_TRY(planc_graph_prepare(arguments->operands[0], planc_option_value(arguments, "optimizer"),
                                 planc_option_given(arguments, "inference"), &p->graph, &derived));
   if (derived)
-    fprintf(stderr, "planrun: note: %s has no backward ops: %s for training with %s\n", arguments->operands[0],
-            p->deviceless ? "listed" : "measured", derived);
+    planc_print_line(stderr, "planrun: note: %s has no backward ops: %s for training with %s", arguments->operands[0],
+                     p->deviceless ? "listed" : "measured", derived);
   if (p->n_batches > 0) return NULL;
   p->n_batches = 1;
   p->batches[0] = p->graph->batch > 0 ? p->graph->batch : FALLBACK_BATCH;
-  fprintf(stderr, "planrun: note: batch %lld (%s)\n", (long long)p->batches[0],
-          p->graph->batch > 0 ? "the graph's header" : "the fall-back");
+  planc_print_line(stderr, "planrun: note: batch %lld (%s)", (long long)p->batches[0],
+                   p->graph->batch > 0 ? "the graph's header" : "the fall-back");
   return NULL;
 }
 
@@ -184,7 +217,7 @@ static void tell_found(void) {
     measured += !planrt_piece_is_trial(piece);
   }
   if (cJSON_GetArraySize(kept.pieces) > 0)
-    fprintf(stderr, "planrun: note: going on from %s, which has %d measured parts\n", kept.path, measured);
+    planc_print_line(stderr, "planrun: note: going on from %s, which has %d measured parts", kept.path, measured);
 }
 
 static planc_status profile_measured(profiling *p) {
@@ -194,7 +227,7 @@ static planc_status profile_measured(profiling *p) {
   if (!interrupted) PLANC_TRY(planrt_profiling_write(p));
   if (!interrupted) return planrt_kept_remove(&kept);
   if (kept.path && access(kept.path, F_OK) == 0)
-    fprintf(stderr, "planrun: interrupted; the same command goes on from %s\n", kept.path);
+    planc_print_line(stderr, "planrun: interrupted; the same command goes on from %s", kept.path);
   return NULL;
 }
 
@@ -215,4 +248,4 @@ static planc_status run(const planc_arguments *arguments) {
 }
 
 const planc_subcommand planrt_cmd_profile = {
-    {"profile", "GRAPH", "measure ops, links and launches on this machine", options, 1, 1}, run};
+    {"profile", "GRAPH", "measure ops, links and launches on this machine", options, 1, 1}, run, list_files};

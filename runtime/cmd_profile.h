@@ -7,7 +7,7 @@
 #include "runtime/profile_file.h"
 #include "runtime/profile_part.h"
 
-enum { PLANRT_MOST_BATCHES = 64, PLANRT_MOST_LOADS = 16 };
+enum { PLANRT_MOST_BATCHES = 64, PLANRT_MOST_LOADS = 16, PLANRT_PATH_ROOM = 4096 };
 
 typedef struct planrt_profiling {
   const char *output;
@@ -33,6 +33,8 @@ static inline bool planrt_profiling_stopped(const planrt_profiling *p) {
 planc_status planrt_profiling_measure(planrt_profiling *p);
 /* Writes the profile of the pieces, and the device's properties beside it. */
 planc_status planrt_profiling_write(const planrt_profiling *p);
+/* Where the properties lie beside the profile that goes to `output`; empty where that is standard output. */
+planc_status planrt_profiling_properties(const char *output, char out[PLANRT_PATH_ROOM]);
 /* Writes the profile of a device that is not there. */
 planc_status planrt_profiling_list(const planrt_profiling *p);
 

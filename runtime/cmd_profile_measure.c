@@ -5,6 +5,7 @@
 #include "runtime/cmd_profile.h"
 #include "runtime/profile_json.h"
 #include "runtime/profile_taken.h"
+#include "util/print.h"
 #include "util/progress.h"
 
 enum { PERCENT = 10000, MS = 1000000 };
@@ -45,12 +46,10 @@ static planc_status end_with(const measuring *m, planc_status failure) {
   cJSON_AddStringToObject(m->trial, "reason", planc_status_message(failure));
   planc_status unkept = planrt_kept_mark(p->kept, m->trial, true);
   if (!unkept && p->kept->path) {
-    fprintf(stderr, "planrun: note: failed in pass %lld; the same command goes on ",
-            (long long)get_int(m->trial, "pass") + 1);
-    if (planrt_trial_has_algorithm(m->trial))
-      fprintf(stderr, "without %s\n", get_string(m->trial, "algorithm"));
-    else
-      fprintf(stderr, "with its ops one by one\n");
+    bool named = planrt_trial_has_algorithm(m->trial);
+    planc_print_line(stderr, "planrun: note: failed in pass %lld; the same command goes on %s%s",
+                     (long long)get_int(m->trial, "pass") + 1, named ? "without " : "with its ops one by one",
+                     named ? get_string(m->trial, "algorithm") : "");
   }
   planc_status_free(unkept);
   return failure;
@@ -62,16 +61,17 @@ static void tell_trials(const cJSON *pieces) {
   cJSON_ArrayForEach(piece, pieces) {
     if (!planrt_piece_is_trial(piece)) continue;
     const char *op = get_string(piece, "op"), *algorithm = get_string(piece, "algorithm");
-    const char *reason = get_string(piece, "reason");
-    fprintf(stderr, "planrun: note: ");
+    const char *reason = get_string(piece, "reason"), *colon = *reason ? ": " : "";
     if (!*algorithm)
-      fprintf(stderr, "a run before came to its end in pass %lld of batch %lld: the ops of that pass run one by one",
-              (long long)get_int(piece, "pass") + 1, (long long)get_int(piece, "batch"));
-    else if (planrt_trial_has_algorithm(piece))
-      fprintf(stderr, "op %s: a run before came to its end at %s, which is left out", op, algorithm);
+      planc_print_line(
+          stderr,
+          "planrun: note: a run before came to its end in pass %lld of batch %lld: the ops of that pass run "
+          "one by one%s%s",
+          (long long)get_int(piece, "pass") + 1, (long long)get_int(piece, "batch"), colon, reason);
     else
-      fprintf(stderr, "op %s: a run before came to its end at %s, and there is no other", op, algorithm);
-    fprintf(stderr, "%s%s\n", *reason ? ": " : "", reason);
+      planc_print_line(stderr, "planrun: note: op %s: a run before came to its end at %s, %s%s%s", op, algorithm,
+                       planrt_trial_has_algorithm(piece) ? "which is left out" : "and there is no other", colon,
+                       reason);
   }
 }
 
@@ -96,8 +96,8 @@ static void note_refused(void *user, const char *op, const char *algorithm, plan
     return;
   }
   planc_progress_end(stderr);
-  fprintf(stderr, "planrun: note: op %s: %s cannot be run and is left out: %s\n", op, algorithm,
-          planc_status_message(why));
+  planc_print_line(stderr, "planrun: note: op %s: %s cannot be run and is left out: %s", op, algorithm,
+                   planc_status_message(why));
   add_refusal(m, op, algorithm, planc_status_message(why));
 }
 

@@ -6,6 +6,7 @@
 #include "planc/cost.h"
 #include "runtime/cmd_profile.h"
 #include "util/file.h"
+#include "util/print.h"
 #include "util/progress.h"
 
 /* Only a profile that planc can read leaves. */
@@ -48,14 +49,20 @@ static planc_status add_workspaces(const planrt_profiling *p, cJSON *tree) {
   return status;
 }
 
-/* Beside the profile: by them a card's algorithms can be listed where it is not. */
+planc_status planrt_profiling_properties(const char *output, char out[PLANRT_PATH_ROOM]) {
+  size_t length = strlen(output);
+  if (length > 5 && strcmp(output + length - 5, ".json") == 0) length -= 5;
+  *out = 0;
+  if (strcmp(output, "-") == 0) return NULL;
+  if (snprintf(out, PLANRT_PATH_ROOM, "%.*s.properties.json", (int)length, output) < PLANRT_PATH_ROOM) return NULL;
+  return planc_error(PLANC_USAGE, "%s: path too long", output);
+}
+
+/* By them a card's algorithms can be listed where it is not. */
 static planc_status write_properties(const planrt_profiling *p) {
-  char *text, path[4096];
-  size_t length = strlen(p->output);
-  if (length > 5 && strcmp(p->output + length - 5, ".json") == 0) length -= 5;
-  if (!p->backend->properties || strcmp(p->output, "-") == 0) return NULL;
-  if (snprintf(path, sizeof path, "%.*s.properties.json", (int)length, p->output) >= (int)sizeof path)
-    return planc_error(PLANC_USAGE, "%s: path too long", p->output);
+  char *text, path[PLANRT_PATH_ROOM];
+  PLANC_TRY(planrt_profiling_properties(p->output, path));
+  if (!p->backend->properties || !*path) return NULL;
   PLANC_TRY(planrt_properties_print(p->backend, &text));
   planc_status status = planc_file_write(path, text, strlen(text));
   free(text);
@@ -95,7 +102,7 @@ static void show_left_out(void *user, const char *op, planc_status why) {
   if (!l->reasons || cJSON_HasObjectItem(l->reasons, reason)) return;
   cJSON_AddTrueToObject(l->reasons, reason);
   planc_progress_end(stderr);
-  fprintf(stderr, "planrun: note: op %s, and every other of which that holds, is left out: %s\n", op, reason);
+  planc_print_line(stderr, "planrun: note: op %s, and every other of which that holds, is left out: %s", op, reason);
 }
 
 planc_status planrt_profiling_list(const planrt_profiling *p) {

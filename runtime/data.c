@@ -3,9 +3,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "runtime/random.h"
+#include "util/input.h"
 #include "util/vec.h"
 
 enum {
@@ -91,12 +93,22 @@ static planc_status split(planrt_data *data) {
   return data->shuffled ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "rows");
 }
 
+static planc_status open_rows(const char *path, gzFile *out) {
+  int file;
+  PLANC_TRY(planc_input_open(path, true, &file));
+  *out = gzdopen(file, "rb");
+  if (*out) return NULL;
+  close(file);
+  return planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
+}
+
 planc_status planrt_data_read(const char *path, uint64_t seed, planrt_data **out) {
   planrt_data *data = calloc(1, sizeof *data);
   if (!data) return planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
   data->seed = seed;
-  gzFile file = gzopen(path, "rb");
-  planc_status status = file ? read_rows(data, file, path) : planc_error(PLANC_BAD_INPUT, "%s: cannot be opened", path);
+  gzFile file = NULL;
+  planc_status status = open_rows(path, &file);
+  if (!status) status = read_rows(data, file, path);
   if (file) gzclose(file);
   if (!status) status = split(data);
   if (status)

@@ -32,7 +32,7 @@ static bool inside(int64_t address, int64_t bytes, int64_t size) {
 
 static planc_status find_arenas(loader *l) {
   char *all = l->session->backend->arena(l->session->device);
-  PLANC_TRY(PLANC_NEW(&l->session->memory, &l->arenas, l->plan->n_jobs));
+  PLANC_TRY(PLANC_NEW(&l->session->loaded, &l->arenas, l->plan->n_jobs));
   for (int32_t j = 0; j < l->plan->n_jobs; j++)
     l->arenas[j] = all + planc_gpu_of_job(l->plan, j) * l->session->gpu_bytes;
   return NULL;
@@ -65,7 +65,7 @@ static planc_status locate_boundary(loader *l) {
 }
 
 static planc_status locate_all(loader *l) {
-  PLANC_TRY(PLANC_NEW(&l->session->memory, &l->places, l->plan->n_residencies));
+  PLANC_TRY(PLANC_NEW(&l->session->loaded, &l->places, l->plan->n_residencies));
   for (int32_t r = 0; r < l->plan->n_residencies; r++) l->places[r].buffer = -1;
   PLANC_TRY(locate_boundary(l));
   for (int32_t i = 0; i < l->plan->body.n; i++) {
@@ -137,8 +137,8 @@ static planc_status load_exec(loader *l, const planc_instr *instr, planrt_action
   PLANC_TRY(find_memory(l, instr, out));
 
   planrt_call *call;
-  PLANC_TRY(PLANC_NEW(&session->memory, &call, 1));
-  PLANC_TRY(planrt_call_make(&session->memory, l->trace, instr->id, l->memory, call));
+  PLANC_TRY(PLANC_NEW(&session->loaded, &call, 1));
+  PLANC_TRY(planrt_call_make(&session->loaded, l->trace, instr->id, l->memory, call));
   call->algorithm = l->plan->algorithms[instr->aux];
   call->workspace = l->arenas[l->trace->instances[instr->id].job] + instr->address;
   call->workspace_bytes = instr->bytes;
@@ -260,8 +260,8 @@ static planc_status load_instr(loader *l, const planc_instr *instr, int32_t inde
 /* Lists each stream's actions. */
 static planc_status thread(loader *l, planrt_part *part) {
   int32_t n_streams = l->plan->n_streams;
-  PLANC_TRY(PLANC_NEW(&l->session->memory, &part->first, (int64_t)n_streams + 1));
-  PLANC_TRY(PLANC_NEW(&l->session->memory, &part->by_stream, part->n));
+  PLANC_TRY(PLANC_NEW(&l->session->loaded, &part->first, (int64_t)n_streams + 1));
+  PLANC_TRY(PLANC_NEW(&l->session->loaded, &part->by_stream, part->n));
   for (int32_t i = 0; i < part->n; i++)
     if (part->actions[i].stream >= 0) part->first[part->actions[i].stream + 1]++;
   for (int32_t s = 0; s < n_streams; s++) part->first[s + 1] += part->first[s];
@@ -273,9 +273,9 @@ static planc_status thread(loader *l, planrt_part *part) {
 }
 
 static planc_status load_part(loader *l, const planc_section *section, const char *name, planrt_part *part) {
-  part->name = name;
+  *part = (planrt_part){.name = name};
   l->part = part;
-  PLANC_TRY(PLANC_NEW(&l->session->memory, &part->actions, section->n));
+  PLANC_TRY(PLANC_NEW(&l->session->loaded, &part->actions, section->n));
   for (int32_t r = 0; r < l->plan->n_residencies; r++) l->places[r].fresh = false;
   bool body = section == &l->plan->body;
   for (int32_t i = 0; i < section->n; i++)
@@ -286,8 +286,8 @@ static planc_status load_part(loader *l, const planc_section *section, const cha
 planc_status planrt_load(planrt_session *session) {
   loader l = {
       .session = session, .plan = session->plan, .trace = session->trace, .range = planc_plan_range(session->plan)};
-  PLANC_TRY(PLANC_NEW(&session->memory, &l.memory, planrt_most_accesses(l.trace)));
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->cursors, l.plan->n_streams));
+  PLANC_TRY(PLANC_NEW(&session->loaded, &l.memory, planrt_most_accesses(l.trace)));
+  PLANC_TRY(PLANC_NEW(&session->loaded, &session->cursors, l.plan->n_streams));
   PLANC_TRY(find_arenas(&l));
   PLANC_TRY(locate_all(&l));
   PLANC_TRY(load_part(&l, &l.plan->prologue, "prologue", &session->parts[PLANRT_PROLOGUE]));

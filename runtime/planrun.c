@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/cli.h"
+#include "util/print.h"
 #include "util/size.h"
 
 static const planc_subcommand *const subcommands[] = {&planrt_cmd_exec, &planrt_cmd_profile, &planrt_cmd_info};
@@ -32,7 +33,7 @@ planc_status planrt_option_rate(const planc_arguments *arguments, const char *na
 int main(int argc, char **argv) {
   planc_status status = planc_program_run(&program, argc - 1, argv + 1, stdout);
   if (!status) return 0;
-  fprintf(stderr, "planrun: %s\n", planc_status_message(status));
+  planc_print_line(stderr, "planrun: %s", planc_status_message(status));
   int code = planc_exit_code(planc_status_code(status));
   planc_status_free(status);
   return code;

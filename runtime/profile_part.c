@@ -89,10 +89,10 @@ planc_status planrt_kept_open(planrt_kept *kept, const char *output, const cJSON
   kept->pieces = cJSON_CreateArray();
   if (!kept->pieces) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
   if (!output) return NULL;
-  size_t room = strlen(output) + sizeof ".part";
+  size_t room = strlen(output) + sizeof PLANRT_PART_SUFFIX;
   kept->path = malloc(room);
   if (!kept->path) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  snprintf(kept->path, room, "%s.part", output);
+  snprintf(kept->path, room, "%s%s", output, PLANRT_PART_SUFFIX);
   return open_file(kept, head);
 }
 

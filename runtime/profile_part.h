@@ -10,6 +10,8 @@
 
 #include "planc/status.h"
 
+#define PLANRT_PART_SUFFIX ".part"
+
 typedef struct planrt_kept {
   char *path;    /* malloc'ed; NULL: in memory only */
   int file;      /* -1 where there is none */

@@ -17,7 +17,7 @@ planc_status planrt_digests_new(planrt_session *session) {
 planc_status planrt_reference_open(planrt_session *session) {
   /* As each instance's first run; recomputes come later in the body. */
   planrt_choice *choices;
-  PLANC_TRY(PLANC_NEW(&session->memory, &choices, session->trace->n_instances));
+  PLANC_TRY(PLANC_NEW(&session->loaded, &choices, session->trace->n_instances));
   const planrt_part *body = &session->parts[PLANRT_BODY];
   for (int32_t i = 0; i < body->n; i++) {
     const planrt_call *call = body->actions[i].call;

@@ -84,6 +84,15 @@ static planc_status make_call(planrt_resident *resident, const planrt_resident_o
   return prepare(resident, options, instance, call);
 }
 
+planc_status planrt_resident_bytes(const planrt_resident_options *options, int64_t *out_bytes) {
+  planc_arena memory = {0};
+  int64_t *offsets, workspace;
+  planc_status status = PLANC_NEW(&memory, &offsets, options->trace->n_buffers);
+  if (!status) status = lay_out(options, offsets, &workspace, out_bytes);
+  planc_arena_free(&memory);
+  return status;
+}
+
 static planc_status link_peers(planrt_resident *resident) {
   const planc_trace *trace = resident->trace;
   PLANC_TRY(PLANC_NEW(&resident->memory, &resident->peer, trace->n_buffers));

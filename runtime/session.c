@@ -109,7 +109,7 @@ static planc_status part_device(planrt_session *session, planrt_device_options *
   if (planc_mul_overflow(arena, plan->gpus, &out->arena_bytes) ||
       planc_mul_overflow(plan->n_mappings, plan->gpus, &arena) || arena > INT32_MAX)
     return planc_error(PLANC_DEVICE, "the arenas of %d GPUs exceed 64 bits", plan->gpus);
-  PLANC_TRY(PLANC_NEW(&session->memory, &mappings, arena));
+  PLANC_TRY(PLANC_NEW(&session->loaded, &mappings, arena));
   for (int32_t g = 0; g < plan->gpus; g++) {
     for (int32_t k = 0; k < plan->n_mappings; k++) {
       mappings[n_chunks] = plan->mappings[k];
@@ -128,8 +128,8 @@ static planc_status open_device(planrt_session *session, const planrt_device_opt
   PLANC_TRY(session->backend->open(options, &session->device));
   PLANC_TRY(session->backend->pin(session->device, session->user_memory, session->user_bytes));
   PLANC_TRY(planrt_load(session));
-  if (session->options.timeline > 0) PLANC_TRY(make_spans(session));
-  if (session->options.verify) PLANC_TRY(planrt_digests_new(session));
+  if (session->options.timeline > 0 && !session->spans) PLANC_TRY(make_spans(session));
+  if (session->options.verify && !session->digests) PLANC_TRY(planrt_digests_new(session));
   if (session->options.replay) PLANC_TRY(planrt_capture(session));
   return check_taken(session);
 }
@@ -144,21 +144,9 @@ static planc_status check_bare(const planrt_options *options) {
                      "no timeline");
 }
 
-static planc_status build(planrt_session *session) {
+/* The device with the plan on it, and the reference beside it. */
+static planc_status take_device(planrt_session *session) {
   const planc_plan *plan = session->plan;
-  const planrt_options *options = &session->options;
-  PLANC_TRY(check_bare(options));
-  if (!session->options.unchecked) {
-    planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
-    PLANC_TRY(planc_check(plan, &own, &session->report));
-  }
-  PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &session->trace));
-  PLANC_TRY(planrt_user_open(session));
-  PLANC_TRY(planc_mappings_check(plan));
-  if (plan->chunk_bytes > 0 && !session->backend->maps) {
-    return planc_error(PLANC_DEVICE, "backend %s has no virtual memory, which the plan places in",
-                       session->backend->name);
-  }
   planrt_device_options device = {.arena_bytes = plan->arena_bytes,
                                   .host_arena_bytes = plan->host_arena_bytes,
                                   .chunk_bytes = plan->chunk_bytes,
@@ -178,8 +166,34 @@ static planc_status build(planrt_session *session) {
   if (device.arena_bytes > session->device_bytes - 2 * session->before_bytes) (void)others_of(session);
   planc_status status = open_device(session, &device);
   if (status) return explain(session, status);
-  if (session->options.verify) PLANC_TRY(planrt_reference_open(session));
-  return session->options.evaluate ? planrt_inference_open(session) : NULL;
+  return session->options.verify ? planrt_reference_open(session) : NULL;
+}
+
+/* What the plan was loaded to serves what has run until then. */
+static planc_status take_device_again(planrt_session *session) {
+  planc_arena_free(&session->loaded);
+  planc_status status = take_device(session);
+  if (status) planrt_session_park(session);
+  return status;
+}
+
+static planc_status build(planrt_session *session) {
+  const planc_plan *plan = session->plan;
+  const planrt_options *options = &session->options;
+  PLANC_TRY(check_bare(options));
+  if (!session->options.unchecked) {
+    planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
+    PLANC_TRY(planc_check(plan, &own, &session->report));
+  }
+  PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &session->trace));
+  PLANC_TRY(planrt_user_open(session));
+  PLANC_TRY(planc_mappings_check(plan));
+  if (plan->chunk_bytes > 0 && !session->backend->maps) {
+    return planc_error(PLANC_DEVICE, "backend %s has no virtual memory, which the plan places in",
+                       session->backend->name);
+  }
+  if (options->evaluate) PLANC_TRY(planrt_inference_make(session));
+  return take_device(session);
 }
 
 planc_status planrt_session_new(const planc_plan *plan, const planrt_options *options, planrt_session **out) {
@@ -205,13 +219,19 @@ planc_status planrt_session_new(const planc_plan *plan, const planrt_options *op
   return status;
 }
 
-void planrt_session_park(planrt_session *session) {
+void planrt_session_give_up_device(planrt_session *session) {
   planrt_resident_free(session->reference);
-  planrt_inference_free(session->inference);
   if (session->device) session->backend->close(session->device);
   session->reference = NULL;
-  session->inference = NULL;
   session->device = NULL;
+  session->gave_up_device = true;
+}
+
+void planrt_session_park(planrt_session *session) {
+  planrt_session_give_up_device(session);
+  planrt_inference_free(session->inference);
+  session->inference = NULL;
+  session->gave_up_device = false;
 }
 
 void planrt_session_free(planrt_session *session) {
@@ -219,6 +239,7 @@ void planrt_session_free(planrt_session *session) {
   planrt_session_park(session);
   planrt_user_close(session);
   planc_trace_free(session->trace);
+  planc_arena_free(&session->loaded);
   planc_arena_free(&session->memory);
   free(session);
 }
@@ -231,6 +252,7 @@ static planc_status run(planrt_session *session, int64_t periods, const uint64_t
   if (session->options.bare && periods < 2)
     return planc_error(PLANC_USAGE, "a bare run times what comes after its first period: it takes two periods or more");
   if (!planrt_can_run(session)) return planc_error(PLANC_DEVICE, "the session has no device left");
+  if (!session->device) PLANC_TRY(take_device_again(session));
   session->period_ns = 0;
   int64_t most = session->reference ? session->window : periods;
   int64_t left = periods, now, done;

@@ -54,14 +54,16 @@ struct planrt_session {
   planc_check_report report;
   planc_trace *trace;
   const planrt_backend *backend;
-  planrt_device *device;
+  planrt_device *device; /* NULL: parked, or given up until the next run */
+  bool gave_up_device;
   int32_t n_handovers;  /* of the body */
   int64_t gpu_bytes;    /* GPU g has the g-th so many of the device's addresses */
   int64_t taken_bytes;  /* of the device beside the arena, others' not counted where they make it more than reserved */
   int64_t device_bytes; /* of memory that the device has; 0: not known */
   int64_t before_bytes; /* taken of it when the session began */
   int64_t others_bytes; /* of these, by others; -1: not asked yet */
-  planc_arena memory;   /* everything below */
+  planc_arena loaded;   /* what goes with the device: parts, calls, cursors */
+  planc_arena memory;   /* everything else below */
   planrt_part parts[PLANRT_N_PARTS];
 
   /* The user's side. home[home_of[job] + storage] is a persistent storage's value, NULL for others. */
@@ -103,6 +105,8 @@ static inline char *planrt_home(const planrt_session *session, const planc_buffe
 
 /* Gives back all of the device: what persists is still there, and nothing can be run. */
 void planrt_session_park(planrt_session *session);
+/* Gives the device back until the next run, which begins from what is at home as every run does. */
+void planrt_session_give_up_device(planrt_session *session);
 
 /* --- user.c --------------------------------------------------------------------------------------------------- */
 
@@ -164,6 +168,8 @@ typedef struct planrt_resident_options {
   planc_status (*loaded)(void *user, const char *algorithm, int64_t bytes);
   void *user;
 } planrt_resident_options;
+/* Of the device, the workspaces of twins left out. */
+planc_status planrt_resident_bytes(const planrt_resident_options *options, int64_t *out_bytes);
 planc_status planrt_resident_new(const planrt_resident_options *options, planrt_resident **out);
 void planrt_resident_free(planrt_resident *resident);
 /* What its device has taken beside the arena by now. */
@@ -203,8 +209,9 @@ planc_status planrt_reference_compare(planrt_session *session, int64_t periods);
 
 /* --- inference.c ---------------------------------------------------------------------------------------------- */
 
-/* Opens the inference pass over job 0. */
-planc_status planrt_inference_open(planrt_session *session);
+/* Makes the inference pass over job 0, in parts of the batch that the plan's budget has room for. It takes nothing of
+ * the device before planrt_evaluate. */
+planc_status planrt_inference_make(planrt_session *session);
 void planrt_inference_free(struct planrt_inference *inference);
 
 /* --- feed.c --------------------------------------------------------------------------------------------------- */

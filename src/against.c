@@ -3,6 +3,7 @@
 
 #include "cli.h"
 #include "util/math.h"
+#include "util/print.h"
 #include "util/size.h"
 
 /* Keys of what a compute stream does when nothing runs on it, and what that is called. */
@@ -27,7 +28,9 @@ static void print_row(const char *what, int64_t predicted, int64_t measured) {
 
 void planc_print_against(const planc_comparison *comparison, const planc_timeline *timeline, const char *path) {
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], name[64];
-  printf("against %s, %d period%s, %s to %s\n", path, timeline->n_periods, timeline->n_periods == 1 ? "" : "s",
+  fputs("against ", stdout);
+  planc_print_text(stdout, path);
+  printf(", %d period%s, %s to %s\n", timeline->n_periods, timeline->n_periods == 1 ? "" : "s",
          planc_time_format(comparison->least_ns, a), planc_time_format(comparison->most_ns, b));
   printf("  %-30s %16s %16s %8s\n", "", "predicted", "measured", "ratio");
   print_row("iteration", comparison->predicted_ns, comparison->measured_ns);

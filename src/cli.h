@@ -50,6 +50,8 @@ planc_status planc_setup_read(const planc_arguments *arguments, const char *grap
 void planc_setup_free(planc_setup *setup);
 /* Reads a graph and, unless it has backward ops or `inference`, derives training with `optimizer` (NULL: default). */
 planc_status planc_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out);
+/* Finds the description of a device, or the model, and reads it: a file more that the command uses. */
+planc_status planc_setup_device(const planc_arguments *arguments, const char *name, planc_profile **out);
 /* Reads a profile of a graph's ops; says on standard error when it was made for another. */
 planc_status planc_setup_measured(const char *path, const planc_graph *graph, planc_profile **out);
 /* How policies allocate that do so as they go, the window of policy window, the rate of policy tensile. */
@@ -57,8 +59,6 @@ planc_status planc_setup_policy_options(const planc_arguments *arguments, planc_
 /* USAGE when an option is given that is for other policies, or a chunk where there are none. */
 planc_status planc_setup_own_options(const planc_arguments *arguments, const planc_policy *policy,
                                      const planc_problem *problem);
-/* USAGE when `output` (NULL, "-": none) is the file that `input` (NULL: none) is read from. */
-planc_status planc_setup_output(const char *output, const char *input);
 /* An option that is a decimal fraction from 0 to `most`, in ppm. */
 planc_status planc_setup_share(const planc_arguments *arguments, const char *name, int32_t most, int64_t fallback_ppm,
                                int64_t *out_ppm);

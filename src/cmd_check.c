@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "util/print.h"
 #include "util/size.h"
 #include "verdict.h"
 
@@ -171,7 +172,7 @@ static planc_status conclude(planc_verdict *verdicts, int32_t n) {
     return refusal;
   }
   for (int32_t v = 0; v < n; v++)
-    if (verdicts[v].refusal) fprintf(stderr, "planc: %s\n", planc_status_message(verdicts[v].refusal));
+    if (verdicts[v].refusal) planc_print_line(stderr, "planc: %s", planc_status_message(verdicts[v].refusal));
   return refused ? planc_error(worst, "%d of %d checks did not pass", refused, n) : NULL;
 }
 
@@ -211,4 +212,4 @@ static const planc_option options[] = {
 };
 
 const planc_subcommand planc_cmd_check = {
-    {"check", "PLAN...", "check plans and their budgets", options, 1, PLANC_MAX_OPERANDS}, run};
+    {"check", "PLAN...", "check plans and their budgets", options, 1, PLANC_MAX_OPERANDS}, run, NULL};

@@ -354,4 +354,4 @@ static const planc_option options[] = {
 };
 
 const planc_subcommand planc_cmd_compare = {
-    {"compare", "GRAPH", "plan with several policies and compare", options, 1, 1}, run};
+    {"compare", "GRAPH", "plan with several policies and compare", options, 1, 1}, run, NULL};

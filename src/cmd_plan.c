@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "planc/check.h"
 #include "util/file.h"
+#include "util/print.h"
 #include "util/size.h"
 #include "util/vec.h"
 
@@ -89,7 +90,8 @@ planc_status planc_plan_summarize(const planc_plan *plan, const char *output, bo
     return planc_report_json(object);
   }
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT];
-  printf("%s: %s, ", output, plan->policy);
+  planc_print_text(stdout, output);
+  printf(": %s, ", plan->policy);
   planc_print_batch(plan);
   printf(" in %d round%s of %lld\n", job->n_rounds, job->n_rounds == 1 ? "" : "s", (long long)job->rounds[0]);
   printf("  peak      %s of %s, host %s\n", planc_size_format(p->peak_bytes, a),
@@ -175,8 +177,6 @@ static planc_status plan_graph(const planc_arguments *arguments, const planc_set
   PLANC_TRY(planc_setup_policy(name, name == graph_policy ? PLANC_BAD_INPUT : PLANC_USAGE, &policy));
   PLANC_TRY(planc_setup_plans(policy));
   PLANC_TRY(planc_setup_own_options(arguments, policy, &setup->problem));
-  PLANC_TRY(planc_setup_output(output, arguments->operands[0]));
-  PLANC_TRY(planc_setup_output(output, planc_option_value(arguments, "profile")));
   planc_plan *plan;
   PLANC_TRY(planc_plan_problem(&setup->problem, policy, &plan));
   if (!planc_option_given(arguments, "output")) planc_note("output %s", output);
@@ -188,15 +188,32 @@ static planc_status plan_graph(const planc_arguments *arguments, const planc_set
   return status;
 }
 
+/* Malloc'ed. */
+static planc_status find_output(const planc_arguments *arguments, char **out) {
+  const char *given = planc_option_value(arguments, "output");
+  if (!given) return default_output(arguments->operands[0], out);
+  *out = strdup(given);
+  return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+}
+
+static planc_status list_files(const planc_arguments *arguments, planc_files *files) {
+  char *output;
+  PLANC_TRY(planc_files_read(files, arguments->operands[0]));
+  PLANC_TRY(planc_files_read(files, planc_option_value(arguments, "profile")));
+  PLANC_TRY(find_output(arguments, &output));
+  planc_status status = planc_files_write(files, output);
+  free(output);
+  return status;
+}
+
 static planc_status run(const planc_arguments *arguments) {
   planc_setup setup;
-  const char *output = planc_option_value(arguments, "output");
-  char *made = NULL;
-  if (!output) PLANC_TRY(default_output(arguments->operands[0], &made));
+  char *output;
+  PLANC_TRY(find_output(arguments, &output));
   planc_status status = planc_setup_read(arguments, arguments->operands[0], &setup);
-  if (!status) status = plan_graph(arguments, &setup, output ? output : made);
+  if (!status) status = plan_graph(arguments, &setup, output);
   planc_setup_free(&setup);
-  free(made);
+  free(output);
   return status;
 }
 
@@ -209,4 +226,4 @@ static const planc_option options[] = {
 };
 
 const planc_subcommand planc_cmd_plan = {
-    {"plan", "GRAPH", "make a plan for a graph under a memory budget", options, 1, 1}, run};
+    {"plan", "GRAPH", "make a plan for a graph under a memory budget", options, 1, 1}, run, list_files};

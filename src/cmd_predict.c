@@ -8,16 +8,40 @@
 #include "util/arena.h"
 #include "util/clock.h"
 #include "util/file.h"
-#include "util/locate.h"
+#include "util/print.h"
 #include "util/size.h"
 
 enum { FALLBACK_BATCH = 32, MOST_BATCHES = 64 };
 static const char fallback_device[] = "h100";
 
-static planc_status read_device(const char *name, planc_profile **out) {
-  char path[4096];
-  PLANC_TRY(planc_locate_device(name, path, sizeof path));
-  return planc_profile_read(path, out);
+/* --- Files ---------------------------------------------------------------------------------------------------- */
+
+enum { PATH_ROOM = 4096 };
+
+/* The next path of --graphs; *at is NULL behind the last one. */
+static planc_status next_path(const char **at, char out[PATH_ROOM]) {
+  size_t length = strcspn(*at, ",");
+  if (length == 0 || length >= PATH_ROOM) return planc_error(PLANC_USAGE, "--graphs takes paths with commas");
+  memcpy(out, *at, length);
+  out[length] = '\0';
+  *at = (*at)[length] ? *at + length + 1 : NULL;
+  return NULL;
+}
+
+static const char *output_of(const planc_arguments *arguments) {
+  const char *output = planc_option_value(arguments, "output");
+  return output ? output : planc_option_given(arguments, "fit") ? "model.json" : "predicted.json";
+}
+
+static planc_status list_files(const planc_arguments *arguments, planc_files *files) {
+  for (int32_t i = 0; i < arguments->n_operands; i++) PLANC_TRY(planc_files_read(files, arguments->operands[i]));
+  PLANC_TRY(planc_files_read(files, planc_option_value(arguments, "profile")));
+  for (const char *at = planc_option_value(arguments, "graphs"); at;) {
+    char path[PATH_ROOM];
+    PLANC_TRY(next_path(&at, path));
+    PLANC_TRY(planc_files_read(files, path));
+  }
+  return planc_files_write(files, output_of(arguments));
 }
 
 /* --- Fitting -------------------------------------------------------------------------------------------------- */
@@ -42,15 +66,11 @@ static planc_status read_graphs(fitting *f) {
   bool inference = planc_option_given(arguments, "inference");
   int32_t n = 0;
   for (const char *at = list; at; n++) {
-    size_t length = strcspn(at, ",");
-    char path[4096];
-    if (n == f->n) return planc_error(PLANC_USAGE, "--graphs names more than the %d profiles", f->n);
-    if (length == 0 || length >= sizeof path) return planc_error(PLANC_USAGE, "--graphs takes paths with commas");
-    memcpy(path, at, length);
-    path[length] = '\0';
+    char path[PATH_ROOM];
     const char *derived;
+    if (n == f->n) return planc_error(PLANC_USAGE, "--graphs names more than the %d profiles", f->n);
+    PLANC_TRY(next_path(&at, path));
     PLANC_TRY(planc_graph_prepare(path, optimizer, inference, &f->graphs[n], &derived));
-    at = at[length] ? at + length + 1 : NULL;
   }
   return n == f->n ? NULL : planc_error(PLANC_USAGE, "--graphs must name the graph of each profile, in their order");
 }
@@ -67,7 +87,7 @@ static planc_status read_cases(fitting *f) {
     PLANC_TRY(planc_profile_read(arguments->operands[i], &f->profiles[i]));
     f->cases[i] = (planc_fit_case){f->graphs[i], f->profiles[i], arguments->operands[i]};
   }
-  return device ? read_device(device, &f->device) : NULL;
+  return device ? planc_setup_device(arguments, device, &f->device) : NULL;
 }
 
 static void report_error_json(cJSON *object, const char *key, const planc_fit_error *error) {
@@ -102,8 +122,9 @@ static planc_status report_fit(const fitting *f, const char *output) {
     planc_report_int(object, "fit_ns", f->took_ns);
     return planc_report_json(object);
   }
-  printf("%s: %d types and algorithms from %" PRId64 " times, fitted and judged in %s\n", output, r->n_groups,
-         r->n_times, planc_time_format(f->took_ns, text));
+  planc_print_text(stdout, output);
+  printf(": %d types and algorithms from %" PRId64 " times, fitted and judged in %s\n", r->n_groups, r->n_times,
+         planc_time_format(f->took_ns, text));
   print_error("ops held out", &r->ops);
   if (f->n > 1) print_error("graphs held out", &r->graphs);
   printf("  measurements of one shape differ by %.1f %%, median of %" PRId64 " times\n",
@@ -113,14 +134,13 @@ static planc_status report_fit(const fitting *f, const char *output) {
 
 static planc_status fit_and_write(fitting *f) {
   const planc_profile *base = f->device ? f->device : f->profiles[0];
-  const char *output = planc_option_value(f->arguments, "output");
+  const char *output = output_of(f->arguments);
   char *text;
   size_t length;
   int64_t began_ns = planc_now_ns();
   PLANC_TRY(planc_model_fit(base, f->cases, f->n, &f->model, &f->report));
   f->took_ns = planc_now_ns() - began_ns;
   PLANC_TRY(planc_model_print(base, f->model, planc_option_value(f->arguments, "name"), &text, &length));
-  output = output ? output : "model.json";
   planc_status status = planc_file_write(output, text, length);
   free(text);
   return status ? status : report_fit(f, output);
@@ -181,7 +201,7 @@ static planc_status read_problem(predicting *p) {
     device = p->graph->device ? p->graph->device : fallback_device;
     planc_note("device %s (%s)", device, p->graph->device ? "the graph's header" : "the fall-back");
   }
-  PLANC_TRY(read_device(device, &p->device));
+  PLANC_TRY(planc_setup_device(arguments, device, &p->device));
   if (!planc_profile_model(p->device))
     planc_note("device %s has no model: times are those of its constants", planc_profile_device(p->device)->name);
   if (listed) PLANC_TRY(planc_setup_measured(listed, p->graph, &p->listed));
@@ -221,7 +241,8 @@ static planc_status report_prediction(const predicting *p, const char *output) {
     return planc_report_json(object);
   }
   if (strcmp(output, "-") == 0) return NULL;
-  printf("%s: %d ops on %s, %d of them by its model, predicted in %s\n", output, p->graph->n_ops,
+  planc_print_text(stdout, output);
+  printf(": %d ops on %s, %d of them by its model, predicted in %s\n", p->graph->n_ops,
          planc_profile_device(p->device)->name, of->n_modelled, planc_time_format(p->took_ns, a));
   printf("  compute   %s at batch %" PRId64 ", with the fastest algorithms\n", planc_time_format(total_ns(of), b),
          batch);
@@ -229,14 +250,13 @@ static planc_status report_prediction(const predicting *p, const char *output) {
 }
 
 static planc_status predict_and_write(predicting *p) {
-  const char *output = planc_option_value(p->arguments, "output");
+  const char *output = output_of(p->arguments);
   char *text;
   size_t length;
   int64_t began_ns = planc_now_ns();
   PLANC_TRY(planc_predict(&p->options, &p->prediction));
   p->took_ns = planc_now_ns() - began_ns;
   PLANC_TRY(planc_prediction_print(p->prediction, &text, &length));
-  output = output ? output : "predicted.json";
   planc_status status = planc_file_write(output, text, length);
   free(text);
   return status ? status : report_prediction(p, output);
@@ -259,9 +279,6 @@ static planc_status predict(const planc_arguments *arguments) {
 }
 
 static planc_status run(const planc_arguments *arguments) {
-  const char *output = planc_option_value(arguments, "output");
-  for (int32_t i = 0; i < arguments->n_operands; i++) PLANC_TRY(planc_setup_output(output, arguments->operands[i]));
-  PLANC_TRY(planc_setup_output(output, planc_option_value(arguments, "profile")));
   return planc_option_given(arguments, "fit") ? fit(arguments) : predict(arguments);
 }
 
@@ -284,4 +301,5 @@ static const planc_option options[] = {
 const planc_subcommand planc_cmd_predict = {
     {"predict", "GRAPH | --fit PROFILE...", "predict how long ops take that were never run", options, 1,
      PLANC_MAX_OPERANDS},
-    run};
+    run,
+    list_files};

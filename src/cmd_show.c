@@ -6,6 +6,7 @@
 #include "planc/analysis.h"
 #include "util/file.h"
 #include "util/math.h"
+#include "util/print.h"
 #include "util/size.h"
 
 /* What a graph needs when one iteration runs in one round. */
@@ -91,7 +92,7 @@ static planc_status show_graph_as(const planc_graph *graph, const planc_graph *t
     return planc_report_json(object);
   }
   printf("graph %s, %s\n", graph->name, graph->layout == PLANC_LAYOUT_NCHW ? "NCHW" : "NHWC");
-  if (graph->origin) printf("origin: %s\n", graph->origin);
+  if (graph->origin) planc_print_line(stdout, "origin: %s", graph->origin);
   for (int32_t phase = 0; phase < 3; phase++) {
     if (!t.ops[phase]) continue;
     printf("%-9s %6lld ops, %.3f GFLOP at batch %lld\n", planc_phase_name((planc_phase)phase), (long long)t.ops[phase],
@@ -217,5 +218,5 @@ static const planc_option options[] = {
     {0},
 };
 
-const planc_subcommand planc_cmd_show = {{"show", "GRAPH|PLAN", "show what is in a graph or a plan", options, 1, 1},
-                                         run};
+const planc_subcommand planc_cmd_show = {
+    {"show", "GRAPH|PLAN", "show what is in a graph or a plan", options, 1, 1}, run, NULL};

@@ -7,6 +7,7 @@
 #include "passive.h"
 #include "planc/simulate.h"
 #include "util/math.h"
+#include "util/print.h"
 #include "util/size.h"
 
 /* A plan as its file has it, and as it is simulated: at its own times or, with --costs, those of a profile. */
@@ -127,8 +128,9 @@ static void print_metrics(const planc_plan *plan, const planc_simulation *s, con
   printf("throughput     %14s   samples/s, overhead %s, %s moved\n", planc_metric_format(metrics.throughput_ppm, 3, a),
          planc_percent_format(metrics.overhead_ppm, b), planc_size_format(metrics.moved_bytes, moved));
   if (!v->path) return;
-  printf("against %s: MSR %s, EOR %s", v->path, planc_metric_format(metrics.msr_ppm, 4, a),
-         planc_metric_format(metrics.eor_ppm, 4, b));
+  fputs("against ", stdout);
+  planc_print_text(stdout, v->path);
+  printf(": MSR %s, EOR %s", planc_metric_format(metrics.msr_ppm, 4, a), planc_metric_format(metrics.eor_ppm, 4, b));
   printf(" (excess %s), CBR %s\n", planc_percent_format(metrics.eor_excess_ppm, b),
          planc_metric_format(metrics.cbr_ppm, 4, c));
 }
@@ -265,4 +267,6 @@ static const planc_option options[] = {
 };
 
 const planc_subcommand planc_cmd_simulate = {
-    {"simulate", "PLAN|GRAPH", "predict a plan's time and stalls, or those of passive swapping", options, 1, 1}, run};
+    {"simulate", "PLAN|GRAPH", "predict a plan's time and stalls, or those of passive swapping", options, 1, 1},
+    run,
+    NULL};

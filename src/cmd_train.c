@@ -18,11 +18,19 @@ static planc_status convert(const planc_arguments *arguments, planc_graph **grap
   return NULL;
 }
 
+static const char *output_of(const planc_arguments *arguments) {
+  const char *output = planc_option_value(arguments, "output");
+  return output ? output : "-";
+}
+
+static planc_status list_files(const planc_arguments *arguments, planc_files *files) {
+  PLANC_TRY(planc_files_read(files, arguments->operands[0]));
+  return planc_files_write(files, output_of(arguments));
+}
+
 static planc_status run(const planc_arguments *arguments) {
   const char *path = arguments->operands[0], *name;
-  const char *output = planc_option_value(arguments, "output");
   planc_graph *graph, *train = NULL;
-  PLANC_TRY(planc_setup_output(output, path));
   PLANC_TRY(planc_graph_read(path, &graph));
   planc_optimizer optimizer = PLANC_SGD;
   planc_status status = planc_graph_optimizer(graph, planc_option_value(arguments, "optimizer"), &optimizer, &name);
@@ -33,7 +41,7 @@ static planc_status run(const planc_arguments *arguments) {
   size_t length = 0;
   if (!status) status = planc_graph_print(train, &text, &length);
   planc_graph_free(train);
-  if (!status) status = planc_file_write(output ? output : "-", text, length);
+  if (!status) status = planc_file_write(output_of(arguments), text, length);
   free(text);
   return status;
 }
@@ -46,4 +54,4 @@ static const planc_option options[] = {
 };
 
 const planc_subcommand planc_cmd_train = {
-    {"train", "GRAPH", "derive backward and optimizer ops of a forward graph", options, 1, 1}, run};
+    {"train", "GRAPH", "derive backward and optimizer ops of a forward graph", options, 1, 1}, run, list_files};

@@ -6,7 +6,6 @@
 #include "cli.h"
 #include "planc/update.h"
 #include "util/file.h"
-#include "util/locate.h"
 #include "util/size.h"
 
 typedef struct updating {
@@ -22,6 +21,16 @@ typedef struct updating {
   planc_plan *made; /* NULL: none was wanted */
 } updating;
 
+/* --- Files ---------------------------------------------------------------------------------------------------- */
+
+static planc_status list_files(const planc_arguments *arguments, planc_files *files) {
+  PLANC_TRY(planc_files_read(files, arguments->operands[0]));
+  PLANC_TRY(planc_files_read(files, planc_option_value(arguments, "trace")));
+  PLANC_TRY(planc_files_read(files, planc_option_value(arguments, "profile")));
+  PLANC_TRY(planc_files_write(files, planc_option_value(arguments, "output")));
+  return planc_files_write(files, planc_option_value(arguments, "profile-out"));
+}
+
 /* --- Inputs --------------------------------------------------------------------------------------------------- */
 
 static planc_status read_arguments(updating *u) {
@@ -30,14 +39,6 @@ static planc_status read_arguments(updating *u) {
   u->profile_output = planc_option_value(u->arguments, "profile-out");
   if (!planc_option_given(u->arguments, "trace")) return planc_error(PLANC_USAGE, "update needs --trace");
   if (!u->output && !u->profile_output) return planc_error(PLANC_USAGE, "update needs --output or --profile-out");
-  if (u->output && u->profile_output && planc_file_is_same(u->output, u->profile_output))
-    return planc_error(PLANC_USAGE, "--output and --profile-out must be two files");
-  static const char *const inputs[] = {"trace", "profile"};
-  for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
-    PLANC_TRY(planc_setup_output(u->output, planc_option_value(u->arguments, inputs[i])));
-    PLANC_TRY(planc_setup_output(u->profile_output, planc_option_value(u->arguments, inputs[i])));
-  }
-  PLANC_TRY(planc_setup_output(u->profile_output, u->arguments->operands[0]));
   PLANC_TRY(planc_setup_share(u->arguments, "weight", 1, PLANC_UPDATE_WEIGHT_PPM, &u->weight_ppm));
   return planc_setup_share(u->arguments, "threshold", MOST_THRESHOLD, PLANC_UPDATE_THRESHOLD_PPM, &u->threshold_ppm);
 }
@@ -47,10 +48,7 @@ static planc_status read_base(updating *u) {
   const char *device = planc_option_value(u->arguments, "device");
   if (measured && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
   if (measured) return planc_setup_measured(measured, u->plan->jobs[0].graph, &u->base);
-  if (!device) return NULL;
-  char path[4096];
-  PLANC_TRY(planc_locate_device(device, path, sizeof path));
-  return planc_profile_read(path, &u->base);
+  return device ? planc_setup_device(u->arguments, device, &u->base) : NULL;
 }
 
 static planc_status read_inputs(updating *u) {
@@ -242,4 +240,4 @@ static const planc_option options[] = {
 };
 
 const planc_subcommand planc_cmd_update = {
-    {"update", "PLAN", "make a plan anew from what a run of it measured", options, 1, 1}, run};
+    {"update", "PLAN", "make a plan anew from what a run of it measured", options, 1, 1}, run, list_files};

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "util/print.h"
 
 static const planc_subcommand *const subcommands[] = {
     &planc_cmd_plan, &planc_cmd_check, &planc_cmd_simulate, &planc_cmd_compare,
@@ -50,7 +51,10 @@ int main(int argc, char **argv) {
   planc_status status = take_color(&argc, argv, &color);
   if (!status) status = planc_program_run(&program, argc, argv, stdout);
   if (!status) return 0;
-  fprintf(stderr, "%splanc: %s%s\n", color ? "\033[31m" : "", planc_status_message(status), color ? "\033[0m" : "");
+  if (color) fputs("\033[31m", stderr);
+  fputs("planc: ", stderr);
+  planc_print_text(stderr, planc_status_message(status));
+  fputs(color ? "\033[0m\n" : "\n", stderr);
   int code = planc_exit_code(planc_status_code(status));
   planc_status_free(status);
   return code;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cli.h"
-#include "util/file.h"
 #include "util/locate.h"
+#include "util/print.h"
 #include "util/size.h"
 
 enum { FALLBACK_BATCH = 32, PPM = 1000000, PPM_OF_PERCENT = 10000, ALL_PERCENT = 100 };
@@ -14,8 +14,7 @@ static const char fallback_device[] = "h100";
 
 static void message(const char *kind, const char *format, va_list arguments) {
   fprintf(stderr, "planc: %s: ", kind);
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
+  planc_vprint_line(stderr, format, arguments);
 }
 
 void planc_note(const char *format, ...) {
@@ -70,6 +69,13 @@ planc_status planc_setup_measured(const char *path, const planc_graph *graph, pl
   return NULL;
 }
 
+planc_status planc_setup_device(const planc_arguments *arguments, const char *name, planc_profile **out) {
+  char path[4096];
+  PLANC_TRY(planc_locate_device(name, path, sizeof path));
+  PLANC_TRY(planc_files_read(arguments->files, path));
+  return planc_profile_read(path, out);
+}
+
 static planc_status read_profile(const planc_arguments *arguments, const planc_graph *graph, planc_profile **out) {
   const char *measured = planc_option_value(arguments, "profile"), *device = planc_option_value(arguments, "device");
   if (measured && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
@@ -78,9 +84,7 @@ static planc_status read_profile(const planc_arguments *arguments, const planc_g
     device = graph->device ? graph->device : fallback_device;
     planc_note("device %s (%s)", device, graph->device ? "the graph's header" : "the fall-back");
   }
-  char path[4096];
-  PLANC_TRY(planc_locate_device(device, path, sizeof path));
-  return planc_profile_read(path, out);
+  return planc_setup_device(arguments, device, out);
 }
 
 /* A size that stays what it is where none is given, and is not 0. */
@@ -129,11 +133,6 @@ static planc_status read_gpus(const planc_arguments *arguments, planc_problem *p
 planc_status planc_setup_policy_options(const planc_arguments *arguments, planc_problem *problem) {
   PLANC_TRY(read_placement(arguments, problem));
   return read_settings(arguments, &problem->settings);
-}
-
-planc_status planc_setup_output(const char *output, const char *input) {
-  if (!output || !input || strcmp(output, "-") == 0 || !planc_file_is_same(output, input)) return NULL;
-  return planc_error(PLANC_USAGE, "%s is read, the output must be another file", input);
 }
 
 planc_status planc_setup_own_options(const planc_arguments *arguments, const planc_policy *policy,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "util/print.h"
 #include "util/utf8.h"
 
 static const char *what_is_wrong(planc_code code) {
@@ -28,8 +29,11 @@ static bool is_first_of_plan(const planc_verdict *verdicts, int32_t v) {
 static planc_status print_text(const planc_verdict *verdicts, int32_t n) {
   for (int32_t v = 0; v < n; v++) {
     if (verdicts[v].refusal) continue;
-    if (n > 1) printf("%s: ", verdicts[v].path);
-    puts(verdicts[v].summary);
+    if (n > 1) {
+      planc_print_text(stdout, verdicts[v].path);
+      fputs(": ", stdout);
+    }
+    planc_print_line(stdout, "%s", verdicts[v].summary);
   }
   return NULL;
 }
@@ -76,6 +80,8 @@ static void put_escaped(const char *text, bool property) {
     bool special = *text == '%' || *text == '\r' || *text == '\n' || (property && (*text == ':' || *text == ','));
     if (special) {
       printf("%%%02X", (unsigned)*text);
+    } else if ((unsigned char)*text < ' ' || *text == 0x7f) {
+      printf("\\x%02x", (unsigned)*text); /* the log that shows it is a terminal's to some */
     } else {
       putchar(*text);
     }

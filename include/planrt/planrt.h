@@ -83,7 +83,7 @@ typedef struct planrt_options {
   /* Or NULL: asked by planrt_run before each period that it hands to the device, which may have some before that still
    * to run; true: the run ends before that one. */
   bool (*pause)(void *user);
-  bool evaluate; /* make planrt_evaluate possible: needs memory for a resident forward pass of job 0 */
+  bool evaluate; /* make planrt_evaluate possible */
   /* Take the plan as it is, for tests of plans the checker has judged or should reject: a wrong plan then computes
    * wrong bits or fails, but touches no memory other than the session's. */
   bool unchecked;
@@ -154,7 +154,9 @@ planc_status planrt_resume(planrt_session *session, const char *path);
 
 /* Runs the forward ops of job 0 as inference (running statistics, no dropout) on `samples` samples from `feed` (batch i
  * is its iteration i; of the last batch only what is needed counts) and gives the share of positions whose most
- * probable class is their label. USAGE without the option `evaluate`, BAD_INPUT when the graph has no softmax_xent. */
+ * probable class is their label. The pass has the device to itself, with as many samples at once as the plan's budget
+ * has room for; the next run takes the device again. USAGE without the option `evaluate`, BAD_INPUT when the graph has
+ * no softmax_xent, INFEASIBLE when there is no room for one sample. */
 planc_status planrt_evaluate(planrt_session *session, planrt_feed feed, void *user, int64_t samples,
                              double *out_accuracy);
 

@@ -270,12 +270,12 @@ static planc_status restore_home(planc_machine *m, const char *section, int32_t 
   int32_t buffer = m->plan->boundary[row].buffer;
   const planc_place *place = &m->extents.homes[row];
   int32_t last = m->section == PLANC_PROLOGUE ? 0 : m->trace->buffers[buffer].last_version;
-  const planc_content *content = place->n > 0 ? planc_memory_content(&m->memory, place->extents[0]) : NULL;
+  const planc_content *content = place->n > 0 ? planc_memory_content(&m->memory, planc_place_extent(place, 0)) : NULL;
   if (!content || content->body != m->body || content->buffer != buffer || content->version != last) {
     return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is not at home at host address %lld in version %d",
                        section, planc_buffer_label(m, buffer, label), (long long)m->plan->boundary[row].address, last);
   }
-  planc_memory_fill(&m->memory, place->extents[0], (planc_content){buffer, 0, m->body + 1});
+  planc_memory_fill(&m->memory, planc_place_extent(place, 0), (planc_content){buffer, 0, m->body + 1});
   return NULL;
 }
 
@@ -289,7 +289,7 @@ static planc_status restore_boundary(planc_machine *m) {
   for (int32_t at = planc_rank_set_above(&m->open, 0); at >= 0; at = planc_rank_set_above(&m->open, at + 1)) {
     int32_t r = m->open_at[at];
     planc_resident *resident = &m->residents[r];
-    if (at != resident->place.extents[0].lo) continue; /* another extent of the same residency */
+    if (at != planc_place_extent(&resident->place, 0).lo) continue; /* another extent of the same residency */
     const planc_buffer *buffer = &m->trace->buffers[resident->buffer];
     int32_t i = m->boundary_of[resident->buffer];
     if (i < 0 || plan->boundary[i].home || resident->address != plan->boundary[i].address) {
@@ -307,7 +307,7 @@ static planc_status restore_boundary(planc_machine *m) {
     if (r != i) {
       m->residents[i] = *resident;
       resident->open = false;
-      for (int64_t k = 0; k < resident->place.n; k++) m->open_at[resident->place.extents[k].lo] = i;
+      for (int64_t k = 0; k < resident->place.n; k++) m->open_at[planc_place_extent(&resident->place, k).lo] = i;
     }
     n_found++;
   }

@@ -53,35 +53,78 @@ static void sort_ends(interval_end *ends, interval_end *spare, int64_t n) {
   if (from != ends) memcpy(ends, from, (size_t)n * sizeof *ends);
 }
 
+/* Where a place's extents begin among all. */
+typedef struct first_extents {
+  int64_t ends, inner;
+} first_extents;
+
 /* While the ends are being collected. */
 typedef struct collecting {
   const planc_plan *plan;
   const planc_trace *trace;
   planc_translation translation;
-  int64_t range; /* of device addresses */
+  int64_t range;    /* of device addresses */
+  int64_t *mapped;  /* by arena: the extent of its first mapping, -1 = they have none yet */
+  int64_t n_pieces; /* of all places */
   VEC(interval_end) ends;
 } collecting;
 
+static planc_status add_ends(collecting *c, int32_t in, planc_piece piece) {
+  uint64_t key = (uint64_t)in << KEY_SHIFT | (uint64_t)piece.address;
+  int64_t owner = c->ends.len;
+  VEC_PUSH(&c->ends, ((interval_end){key, owner}));
+  VEC_PUSH(&c->ends, ((interval_end){key + (uint64_t)piece.bytes, owner + 1}));
+  return NULL;
+}
+
+static planc_piece whole_mapping(const planc_translation *t, int32_t mapping) {
+  return planc_translate(t, t->starts[mapping], t->starts[mapping + 1] - t->starts[mapping]);
+}
+
+/* The mappings of arena `in`, each an extent. */
+static planc_status add_mappings(collecting *c, int32_t in) {
+  if (c->mapped[in] >= 0) return NULL;
+  c->mapped[in] = c->ends.len / 2;
+  for (int32_t m = 0; m < c->translation.n; m++) PLANC_TRY(add_ends(c, in, whole_mapping(&c->translation, m)));
+  return NULL;
+}
+
+/* An interval that several mappings hold. */
+static planc_status add_mapped(collecting *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
+                               planc_place *out) {
+  enum { MOST_PIECES = 1 << 24 }; /* each takes a step of the checker, however few mappings they are of */
+  const planc_translation *t = &c->translation;
+  int32_t first = planc_translation_find(t, address), last = planc_translation_find(t, address + bytes - 1);
+  int64_t head = t->starts[first + 1] - address;
+  if (last > first + 1) {
+    PLANC_TRY(add_mappings(c, in));
+    at->inner = c->mapped[in] + first + 1;
+  }
+  at->ends = c->ends.len / 2;
+  out->n = last - first + 1;
+  c->n_pieces += out->n;
+  if (c->n_pieces > MOST_PIECES) return planc_error(PLANC_INVALID_PLAN, "too many mapped stretches");
+  for (int32_t m = first; m <= last; m++) {
+    planc_piece piece = m == first  ? planc_translate(t, address, head < bytes ? head : bytes)
+                        : m == last ? planc_translate(t, t->starts[m], address + bytes - t->starts[m])
+                                    : whole_mapping(t, m);
+    if (piece.address + piece.bytes > out->end) out->end = piece.address + piece.bytes;
+    if (m == first || m == last) PLANC_TRY(add_ends(c, in, piece));
+  }
+  return NULL;
+}
+
 /* The ends of the stretches of an interval of arena `in`. */
-static planc_status add_interval(collecting *c, int32_t in, int64_t address, int64_t bytes, planc_place *out) {
-  enum {
-    MOST_EXTENTS = 1 << 24
-  }; /* a residency has as many as it has chunks at most, no matter how many a file claims */
+static planc_status add_interval(collecting *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
+                                 planc_place *out) {
   bool host = in == c->plan->gpus;
   int64_t size = host ? c->plan->host_arena_bytes : c->range;
   if (in < 0 || address < 0 || bytes <= 0 || address > size - bytes) return NULL;
-  for (int64_t done = 0; done < bytes; out->n++) {
-    planc_piece piece = {address, bytes};
-    if (!host) piece = planc_translate(&c->translation, address + done, bytes - done);
-    done += piece.bytes;
-    if (piece.address + piece.bytes > out->end) out->end = piece.address + piece.bytes;
-    if (c->ends.len > 2 * (int64_t)MOST_EXTENTS) return planc_error(PLANC_INVALID_PLAN, "too many mapped stretches");
-    uint64_t key = (uint64_t)in << KEY_SHIFT | (uint64_t)piece.address;
-    int64_t owner = c->ends.len;
-    VEC_PUSH(&c->ends, ((interval_end){key, owner}));
-    VEC_PUSH(&c->ends, ((interval_end){key + (uint64_t)piece.bytes, owner + 1}));
-  }
-  return NULL;
+  if (!host && c->translation.n > 0) return add_mapped(c, in, address, bytes, at, out);
+  at->ends = c->ends.len / 2;
+  out->n = 1;
+  out->end = address + bytes;
+  return add_ends(c, in, (planc_piece){address, bytes});
 }
 
 /* Numbers the ends in order; `extents` has one for every two of them. */
@@ -103,7 +146,11 @@ static planc_status make(collecting *c, planc_arena *arena, planc_extents *out) 
   const planc_plan *plan = c->plan;
   int64_t n_instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n;
   int32_t *gpu_of_job;
-  planc_extent *extents, *first;
+  planc_extent *extents;
+  first_extents *at;
+  PLANC_TRY(PLANC_NEW(arena, &at, n_instrs + plan->n_boundary));
+  PLANC_TRY(PLANC_NEW(arena, &c->mapped, plan->gpus));
+  for (int32_t g = 0; g < plan->gpus; g++) c->mapped[g] = -1;
   PLANC_TRY(PLANC_NEW(arena, &out->of, n_instrs));
   PLANC_TRY(PLANC_NEW(arena, &out->homes, plan->n_boundary));
   PLANC_TRY(PLANC_NEW(arena, &gpu_of_job, plan->n_jobs));
@@ -112,18 +159,20 @@ static planc_status make(collecting *c, planc_arena *arena, planc_extents *out) 
   for (int64_t i = 0; i < n_instrs; i++) {
     const planc_instr *instr = planc_plan_instr_at(plan, i);
     int32_t in = arena_of(plan, c->trace, gpu_of_job, instr);
-    PLANC_TRY(add_interval(c, in, instr->address, instr->bytes, &out->of[i]));
+    PLANC_TRY(add_interval(c, in, instr->address, instr->bytes, &at[i], &out->of[i]));
   }
   for (int32_t b = 0; b < plan->n_boundary; b++) {
     const planc_boundary *row = &plan->boundary[b];
     int64_t bytes = c->trace->buffers[row->buffer].bytes;
-    if (row->home) PLANC_TRY(add_interval(c, plan->gpus, row->address, bytes, &out->homes[b]));
+    if (row->home) PLANC_TRY(add_interval(c, plan->gpus, row->address, bytes, &at[n_instrs + b], &out->homes[b]));
   }
   PLANC_TRY(PLANC_NEW(arena, &extents, c->ends.len / 2));
-  first = extents;
-  for (int64_t i = 0; i < n_instrs; extents += out->of[i++].n) out->of[i].extents = extents;
-  for (int32_t b = 0; b < plan->n_boundary; extents += out->homes[b++].n) out->homes[b].extents = extents;
-  return rank_ends(c, first, out);
+  for (int64_t i = 0; i < n_instrs + plan->n_boundary; i++) {
+    planc_place *place = i < n_instrs ? &out->of[i] : &out->homes[i - n_instrs];
+    place->ends = &extents[at[i].ends];
+    place->inner = &extents[at[i].inner];
+  }
+  return rank_ends(c, extents, out);
 }
 
 planc_status planc_extents_make(const planc_plan *plan, const planc_trace *trace, planc_arena *arena,

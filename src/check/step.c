@@ -95,7 +95,7 @@ static planc_status check_interval(const planc_machine *m, const char *what, int
 static planc_status open_place(planc_machine *m, const planc_place *place, int32_t residency) {
   char label[PLANC_LABEL];
   for (int64_t k = 0; k < place->n; k++) {
-    planc_extent extent = place->extents[k];
+    planc_extent extent = planc_place_extent(place, k);
     int32_t start = planc_rank_set_below(&m->open, extent.hi - 1);
     if (start >= 0 && m->open_to[start] > extent.lo) {
       int32_t id = m->open_at[start];
@@ -112,7 +112,7 @@ static planc_status open_place(planc_machine *m, const planc_place *place, int32
 }
 
 static void close_place(planc_machine *m, const planc_place *place) {
-  for (int64_t k = 0; k < place->n; k++) planc_rank_set_remove(&m->open, place->extents[k].lo);
+  for (int64_t k = 0; k < place->n; k++) planc_rank_set_remove(&m->open, planc_place_extent(place, k).lo);
 }
 
 static int32_t *clock_of(const planc_machine *m, int32_t stream) {
@@ -132,7 +132,7 @@ static planc_status access_bytes(planc_machine *m, planc_mark mark, const planc_
   const int32_t *clock = clock_of(m, mark.stream);
   if (place->end > *touched) *touched = place->end;
   for (int64_t k = 0; k < place->n && !conflict.found; k++) {
-    planc_extent extent = place->extents[k];
+    planc_extent extent = planc_place_extent(place, k);
     PLANC_TRY(writes ? planc_memory_write(&m->memory, extent, mark, clock, &conflict)
                      : planc_memory_read(&m->memory, extent, mark, clock, &conflict));
   }
@@ -304,7 +304,8 @@ static planc_status offload_to_slot(planc_machine *m, planc_mark mark, const pla
   }
   PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
   PLANC_TRY(access_bytes(m, mark, slot, true, -1, "its host slot", &m->host_touched));
-  planc_memory_fill(&m->memory, slot->extents[0], (planc_content){resident->buffer, resident->version, m->body});
+  planc_memory_fill(&m->memory, planc_place_extent(slot, 0),
+                    (planc_content){resident->buffer, resident->version, m->body});
   return NULL;
 }
 
@@ -345,7 +346,7 @@ static planc_status fetch_from_slot(planc_machine *m, planc_mark mark, const pla
   if (m->section == PLANC_PROLOGUE) return planc_machine_fault(m, "in the prologue copies come from the user only");
   const planc_place *slot = &m->extents.of[m->index];
   PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
-  const planc_content *content = planc_memory_content(&m->memory, slot->extents[0]);
+  const planc_content *content = planc_memory_content(&m->memory, planc_place_extent(slot, 0));
   if (!content || content->body != m->body) {
     return planc_machine_fault(m, "this body left no copy of it at host address %lld", (long long)m->instr->address);
   }

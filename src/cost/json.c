@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/label.h"
+
 /* --- Text ----------------------------------------------------------------------------------------------------- */
 
 static bool is_space(char c) {
@@ -177,19 +179,6 @@ planc_status planc_json_string(const planc_json *at, const char **out) {
   if (!cJSON_IsString(at->value)) return planc_json_error(at, "must be a string");
   *out = at->value->valuestring;
   return **out ? NULL : planc_json_error(at, "must not be empty");
-}
-
-const char *planc_label_fault(const char *text) {
-  enum { MOST = 255 };
-  size_t length = 0;
-  for (; text[length]; length++) {
-    char c = text[length];
-    if (c <= ' ' || c > '~' || c == '"' || c == '\\') {
-      return "must be printable ASCII without spaces, quotes and backslashes";
-    }
-  }
-  if (length == 0) return "must not be empty";
-  return length <= MOST ? NULL : "is longer than 255 characters";
 }
 
 planc_status planc_json_name(const planc_json *at, const char **out) {

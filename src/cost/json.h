@@ -45,9 +45,6 @@ planc_status planc_json_int(const planc_json *at, int64_t min, int64_t max, int6
 planc_status planc_json_bool(const planc_json *at, bool *out);
 /* A string that is not empty; it belongs to the tree. */
 planc_status planc_json_string(const planc_json *at, const char **out);
-/* What forbids a text as a name in a profile, which may come to stand in a plan: it is 1 to 255 characters of printable
- * ASCII, no space, no quote, no backslash. NULL: nothing. */
-const char *planc_label_fault(const char *text);
 /* A string that may be such a name. */
 planc_status planc_json_name(const planc_json *at, const char **out);
 /* A hash as 16 hexadecimal digits. */

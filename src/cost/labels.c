@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/label.h"
 #include "util/math.h"
 
 static int by_label(const void *a, const void *b) {

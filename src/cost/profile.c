@@ -8,6 +8,7 @@
 #include "cost/predict_model.h"
 #include "cost/profile_sections.h"
 #include "util/file.h"
+#include "util/label.h"
 #include "util/math.h"
 
 /* --- Origins -------------------------------------------------------------------------------------------------- */

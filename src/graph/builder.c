@@ -93,7 +93,8 @@ planc_status planc_graph_builder_header(planc_graph_builder *builder, const char
                                         int64_t batch, const char *device, const char *optimizer, const char *policy,
                                         const char *origin) {
   planc_graph *h = &builder->header;
-  if (batch < 0) return planc_error(PLANC_BAD_INPUT, "batch is negative");
+  if (batch < 0 || batch > INT32_MAX)
+    return planc_error(PLANC_BAD_INPUT, "batch %lld is not from 0 to %d", (long long)batch, INT32_MAX);
   if (layout != PLANC_LAYOUT_NCHW && layout != PLANC_LAYOUT_NHWC) return planc_error(PLANC_BAD_INPUT, "unknown layout");
   PLANC_TRY(copy_name(builder, "name", name, &h->name));
   if (device) PLANC_TRY(copy_name(builder, "device", device, &h->device));

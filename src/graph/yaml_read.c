@@ -358,7 +358,7 @@ static planc_status read_layout(reader *r) {
 
 static planc_status read_batch(reader *r) {
   PLANC_TRY(planc_yaml_expect(&r->yaml, YAML_SCALAR_EVENT, "an integer"));
-  return planc_yaml_integer(&r->yaml, 1, INT64_MAX, &r->batch);
+  return planc_yaml_integer(&r->yaml, 1, INT32_MAX, &r->batch);
 }
 
 static planc_status read_header_value(reader *r, int key) {

@@ -38,8 +38,7 @@ planc_status planc_translation_make(int64_t chunk_bytes, const planc_mapping *ma
   return NULL;
 }
 
-planc_piece planc_translate(const planc_translation *translation, int64_t address, int64_t bytes) {
-  if (translation->n == 0) return (planc_piece){address, bytes};
+int32_t planc_translation_find(const planc_translation *translation, int64_t address) {
   int32_t low = 0, high = translation->n; /* the mapping is in [low, high) */
   while (high - low > 1) {
     int32_t middle = low + (high - low) / 2;
@@ -49,6 +48,12 @@ planc_piece planc_translate(const planc_translation *translation, int64_t addres
       high = middle;
     }
   }
+  return low;
+}
+
+planc_piece planc_translate(const planc_translation *translation, int64_t address, int64_t bytes) {
+  if (translation->n == 0) return (planc_piece){address, bytes};
+  int32_t low = planc_translation_find(translation, address);
   int64_t left = translation->starts[low + 1] - address;
   int64_t from = translation->mappings[low].first * translation->chunk_bytes + (address - translation->starts[low]);
   return (planc_piece){from, bytes < left ? bytes : left};

@@ -21,6 +21,9 @@ typedef struct planc_translation {
 planc_status planc_translation_make(int64_t chunk_bytes, const planc_mapping *mappings, int32_t n, planc_arena *arena,
                                     planc_translation *out);
 
+/* The mapping that `address` is in; there must be one. */
+int32_t planc_translation_find(const planc_translation *translation, int64_t address);
+
 /* A stretch of the arena. */
 typedef struct planc_piece {
   int64_t address, bytes;

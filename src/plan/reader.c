@@ -3,11 +3,13 @@
  * file is checked against them, so that whoever walks a plan that was read stays inside its arrays. */
 #include <stdlib.h>
 
+#include "graph/spec.h"
 #include "plan/graph_rows.h"
 #include "plan/instr_rows.h"
 #include "plan/plan_memory.h"
 #include "plan/row.h"
 #include "util/file.h"
+#include "util/label.h"
 #include "util/vec.h"
 
 #define X(name) #name,
@@ -47,6 +49,14 @@ static planc_status read_version(planc_row *row) {
                          PLANC_PLAN_VERSION);
 }
 
+/* Names are printed: what terminals and logs would obey is none. */
+static planc_status read_name(planc_row *row, const char *(*fault_of)(const char *), const char **out) {
+  const char *place = row->at;
+  PLANC_TRY(planc_row_string(row, out));
+  const char *fault = fault_of(*out);
+  return fault ? planc_row_error(row, place, "the name %s", fault) : NULL;
+}
+
 enum { MILLION = 1000000 };
 
 static planc_status read_settings(planc_row *row, planc_settings *out) {
@@ -63,9 +73,9 @@ static planc_status read_header(reading *r) {
   int32_t n_prologue, n_body, n_epilogue;
   PLANC_TRY(read_version(row));
   PLANC_TRY(ROW_LITERAL(row, ",\"name\":"));
-  PLANC_TRY(planc_row_string(row, &plan->name));
+  PLANC_TRY(read_name(row, planc_name_fault, &plan->name));
   PLANC_TRY(ROW_LITERAL(row, ",\"policy\":"));
-  PLANC_TRY(planc_row_string(row, &plan->policy));
+  PLANC_TRY(read_name(row, planc_label_fault, &plan->policy));
   PLANC_TRY(read_settings(row, &plan->settings));
   PLANC_TRY(ROW_LITERAL(row, ",\"hash\":\""));
   PLANC_TRY(read_hash(row, &plan->graph_hash));
@@ -123,7 +133,7 @@ static planc_status check_counts(const reading *r, const char *text, size_t leng
 
 static planc_status read_device(planc_row *row, planc_device *device) {
   PLANC_TRY(ROW_LITERAL(row, "{\"device\":"));
-  PLANC_TRY(planc_row_string(row, &device->name));
+  PLANC_TRY(read_name(row, planc_label_fault, &device->name));
   PLANC_TRY(ROW_INT64(row, ",\"memory\":", 0, PLANC_ROW_MAX, &device->memory_bytes));
   PLANC_TRY(ROW_INT64(row, ",\"reserved\":", 0, PLANC_ROW_MAX, &device->reserved_bytes));
   PLANC_TRY(ROW_INT64(row, ",\"launch\":", 0, PLANC_ROW_MAX, &device->launch_ns));
@@ -264,7 +274,7 @@ static planc_status read_algorithms(reading *r) {
   r->plan->algorithms = algorithms;
   for (int32_t a = 0; a < r->plan->n_algorithms; a++) {
     PLANC_TRY(ROW_LITERAL(&r->row, "{\"algorithm\":"));
-    PLANC_TRY(planc_row_string(&r->row, &algorithms[a]));
+    PLANC_TRY(read_name(&r->row, planc_label_fault, &algorithms[a]));
     PLANC_TRY(ROW_END(&r->row, "}"));
   }
   return NULL;

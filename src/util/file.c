@@ -8,11 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "util/clock.h"
+#include "util/file_id.h"
+#include "util/input.h"
 #include "util/vec.h"
 
 static planc_status read_all(int file, const char *path, size_t limit, char **out, size_t *out_length) {
   struct stat info;
-  if (fstat(file, &info) == 0 && S_ISDIR(info.st_mode)) return planc_error(PLANC_BAD_INPUT, "%s: is a directory", path);
+  if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && (uintmax_t)info.st_size > limit)
+    return planc_error(PLANC_BAD_INPUT, "%s: larger than %zu bytes", path, limit);
   VEC(char) text = {0};
   for (;;) {
     planc_status status = VEC_RESERVE(&text, text.len + (1 << 16) + 1);
@@ -36,8 +40,8 @@ static planc_status read_all(int file, const char *path, size_t limit, char **ou
 }
 
 planc_status planc_file_read(const char *path, size_t limit, char **out, size_t *out_length) {
-  int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return planc_error(PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
+  int file;
+  PLANC_TRY(planc_input_open(path, true, &file));
   planc_status status = read_all(file, path, limit, out, out_length);
   close(file);
   return status;
@@ -70,22 +74,38 @@ static planc_status write_device(const char *path, const planc_file_part *parts,
   return status;
 }
 
-bool planc_file_is_same(const char *a, const char *b) {
-  struct stat of_a, of_b;
-  if (strcmp(a, b) == 0) return true;
-  return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+/* A new file beside the one that is to be written. */
+typedef struct aside {
+  char *target, *path; /* malloc'ed */
+  int file;
+} aside;
+
+static void free_aside(aside *a) {
+  free(a->target);
+  free(a->path);
 }
 
-/* A new file beside `path`; *out_aside is its name, malloc'ed. */
-static planc_status open_aside(const char *path, char **out_aside, int *out_file) {
-  size_t room = strlen(path) + sizeof ".XXXXXX";
-  *out_aside = malloc(room);
-  if (!*out_aside) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  snprintf(*out_aside, room, "%s.XXXXXX", path);
-  *out_file = mkstemp(*out_aside);
-  if (*out_file >= 0) return NULL;
-  planc_status status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
-  free(*out_aside);
+/* The kernel applies the umask: a process cannot read its own without setting it for all of its threads. */
+static int create(char *path, size_t room, const char *beside) {
+  enum { TRIES = 100 };
+  for (int i = 0; i < TRIES; i++) {
+    uint64_t drawn = ((uint64_t)planc_now_ns() + (uint64_t)i) * UINT64_C(0x9e3779b97f4a7c15);
+    snprintf(path, room, "%s.%06x", beside, (unsigned)(drawn >> 40));
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file >= 0 || errno != EEXIST) return file;
+  }
+  return -1;
+}
+
+static planc_status open_aside(const char *path, aside *out) {
+  *out = (aside){0};
+  PLANC_TRY(planc_link_target(path, &out->target));
+  size_t room = strlen(out->target) + sizeof ".123456";
+  out->path = malloc(room);
+  if (out->path && (out->file = create(out->path, room, out->target)) >= 0) return NULL;
+  planc_status status = out->path ? planc_error(PLANC_IO, "%s: %s", path, strerror(errno))
+                                  : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  free_aside(out);
   return status;
 }
 
@@ -98,32 +118,25 @@ planc_status planc_file_probe(const char *path) {
   struct stat info;
   if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return planc_error(PLANC_IO, "%s: %s", path, strerror(EISDIR));
   if (!is_written_aside(path)) return NULL;
-  char *aside;
-  int file;
-  PLANC_TRY(open_aside(path, &aside, &file));
-  close(file);
-  unlink(aside);
-  free(aside);
+  aside tried;
+  PLANC_TRY(open_aside(path, &tried));
+  close(tried.file);
+  unlink(tried.path);
+  free_aside(&tried);
   return NULL;
 }
 
 planc_status planc_file_write_parts(const char *path, const planc_file_part *parts, size_t n_parts) {
   if (strcmp(path, "-") == 0) return write_all(STDOUT_FILENO, "standard output", parts, n_parts);
   if (!is_written_aside(path)) return write_device(path, parts, n_parts);
-  char *aside;
-  int file;
-  PLANC_TRY(open_aside(path, &aside, &file));
-  planc_status status = write_all(file, path, parts, n_parts);
-  /* mkstemp makes files private; an output gets what the umask leaves of rw-rw-rw-. */
-  mode_t mask = umask(0);
-  umask(mask);
-  if (!status && (fchmod(file, 0666 & ~mask) || fsync(file))) {
-    status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
-  }
-  if (close(file) && !status) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
-  if (!status && rename(aside, path)) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
-  if (status) unlink(aside);
-  free(aside);
+  aside made;
+  PLANC_TRY(open_aside(path, &made));
+  planc_status status = write_all(made.file, path, parts, n_parts);
+  if (!status && fsync(made.file)) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  if (close(made.file) && !status) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  if (!status && rename(made.path, made.target)) status = planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
+  if (status) unlink(made.path);
+  free_aside(&made);
   return status;
 }
 

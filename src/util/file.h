@@ -7,14 +7,14 @@
 
 #include "planc/status.h"
 
-/* Reads a file of at most `limit` bytes; *out is malloc'ed and NUL-terminated. BAD_INPUT names the path. */
+/* Reads a file or a pipe (input.h) of at most `limit` bytes; *out is malloc'ed and NUL-terminated. BAD_INPUT names the
+ * path. */
 planc_status planc_file_read(const char *path, size_t limit, char **out, size_t *out_length);
-/* Whether two paths lead to the same file, or are the same where there is none. */
-bool planc_file_is_same(const char *a, const char *b);
 /* IO when `path`, if it is that of a regular file, cannot be written: found out before the work that it is for. */
 planc_status planc_file_probe(const char *path);
 /* Writes `parts`, one behind the other, to a temporary file beside `path` and renames it there; "-" is standard output.
- * IO names the path. */
+ * A symbolic link stays one: the file that it leads to is written, with the temporary one beside that. IO names the
+ * path. */
 typedef struct planc_file_part {
   const char *data;
   size_t length;

@@ -13,11 +13,21 @@ static void print_usage(const planc_program *program, FILE *out) {
   fprintf(out, "\n'%s COMMAND --help' tells a command's options.\n%s", program->name, program->notes);
 }
 
+/* What a command would overwrite is told before it reads anything. */
+static planc_status run_on_files(const planc_subcommand *subcommand, planc_arguments *arguments) {
+  planc_files files = {0};
+  arguments->files = &files;
+  planc_status status = subcommand->list_files ? subcommand->list_files(arguments, &files) : NULL;
+  if (!status) status = subcommand->run(arguments);
+  planc_files_free(&files);
+  return status;
+}
+
 static planc_status run_subcommand(const planc_program *program, const planc_subcommand *subcommand, int argc,
                                    char **argv, FILE *out) {
   planc_arguments arguments;
   PLANC_TRY(planc_context(planc_options_parse(&subcommand->line, argc, argv, &arguments), "%s", subcommand->line.name));
-  if (!arguments.help) return subcommand->run(&arguments);
+  if (!arguments.help) return run_on_files(subcommand, &arguments);
   planc_options_help(program->name, &subcommand->line, out);
   return NULL;
 }

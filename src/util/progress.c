@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include "util/print.h"
+
 #define ERASE_LINE "\r\033[K"
 
 void planc_progress(FILE *stream, const char *format, ...) {
@@ -10,7 +12,7 @@ void planc_progress(FILE *stream, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   fputs(ERASE_LINE, stream);
-  vfprintf(stream, format, arguments);
+  planc_vprint(stream, format, arguments);
   va_end(arguments);
   fflush(stream);
 }

@@ -26,7 +26,7 @@ planc_status planc_size_parse(const char *text, int64_t *out_bytes) {
   }
   if (*at == '.') {
     for (at++; *at >= '0' && *at <= '9'; at++, digits = true) {
-      if (scale >= 1000000000) continue; /* beyond a byte at any unit */
+      if (scale >= INT64_C(1000000000000000000)) continue; /* less than a millionth of a byte, of any unit */
       fraction = fraction * 10 + (*at - '0');
       scale *= 10;
     }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -150,6 +151,28 @@ class Exec(unittest.TestCase):
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(message, done.stderr)
                 self.assertIn("in a run without bodies", done.stderr)
+
+    def catches(self, child, number):
+        with open(f"/proc/{child.pid}/status", encoding="utf-8") as file:
+            caught = re.search(r"^SigCgt:\s*(\w+)", file.read(), re.M)
+        self.assertIsNone(child.poll())
+        return int(caught.group(1), 16) >> (number - 1) & 1
+
+    def test_a_run_without_end_takes_no_memory_for_it(self):
+        path, _ = plan(self.folder.name, "x.plan", "--policy", "none", "--batch", 2)
+        for options in ([], ["--json"]):
+            child = subprocess.Popen([os.path.join(BUILD, "planrun"), "exec", path, "--iterations", str(2**40),
+                                      "--trace", os.path.join(self.folder.name, "t.json"), *options],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            while not self.catches(child, signal.SIGINT):
+                time.sleep(0.01)
+            time.sleep(0.2)  # some iterations, or none
+            child.send_signal(signal.SIGINT)
+            out, messages = child.communicate()
+            self.assertEqual(child.returncode, -signal.SIGINT, messages)
+            if options:
+                report = json.loads(out)
+                self.assertEqual(len(report["losses"]), report["iterations"])
 
     def test_a_checkpoint_serves_other_plans_of_the_graph(self):
         small, summary = plan(self.folder.name, "small.plan", "--budget", "400K")

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "planrt/planrt.h"
+#include "runtime/backend.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -369,6 +370,114 @@ START_TEST(evaluation) {
 }
 END_TEST
 
+/* The host's backend, counting the arenas that are open at once. */
+static planrt_backend counting;
+static int64_t open_bytes, most_open_bytes;
+static VEC(struct {
+  planrt_device *device;
+  int64_t bytes;
+}) opened;
+
+static planc_status open_counted(const planrt_device_options *options, planrt_device **out) {
+  PLANC_TRY(planrt_host_backend.open(options, out));
+  PLANC_TRY(VEC_RESERVE(&opened, opened.len + 1));
+  opened.data[opened.len].device = *out;
+  opened.data[opened.len++].bytes = options->arena_bytes;
+  open_bytes += options->arena_bytes;
+  if (open_bytes > most_open_bytes) most_open_bytes = open_bytes;
+  return NULL;
+}
+
+static void close_counted(planrt_device *device) {
+  for (int64_t i = 0; i < opened.len; i++) {
+    if (opened.data[i].device != device) continue;
+    open_bytes -= opened.data[i].bytes;
+    opened.data[i] = opened.data[--opened.len];
+    break;
+  }
+  planrt_host_backend.close(device);
+}
+
+static void assert_same_state(const fixture *a, const fixture *b) {
+  char value[1024], other[1024];
+  for (int32_t s = 0; s < a->graph->n_storages; s++) {
+    int64_t bytes = planc_law_at(a->graph->storages[s].bytes, a->batch);
+    if (!planc_kind_persists(a->graph->storages[s].kind)) continue;
+    ok(planrt_read(a->session, 0, s, value, bytes));
+    ok(planrt_read(b->session, 0, s, other, bytes));
+    ck_assert_mem_eq(value, other, (size_t)bytes);
+  }
+}
+
+static void open_counted_fixture(fixture *f, planrt_options options, int64_t budget) {
+  f->graph = train(convnet, PLANC_ADAM);
+  f->batch = 4;
+  planc_job job = {.graph = f->graph, .batch = f->batch, .n_rounds = 1, .rounds = &f->batch, .iterations = 1};
+  ok(weave(&job, WEAVE_SWAP, 0, &f->w));
+  f->w.plan.budget_bytes = budget > 0 ? budget : f->w.plan.arena_bytes + f->w.plan.device.reserved_bytes;
+  counting = planrt_host_backend;
+  counting.open = open_counted;
+  counting.close = close_counted;
+  options.backend = &counting;
+  ok(planrt_session_new(&f->w.plan, &options, &f->session));
+  ok(planrt_init(f->session));
+}
+
+/* What the pass takes of the device beside what else is on it. */
+static int64_t evaluate_counted(fixture *f, double *out_accuracy) {
+  enum { SAMPLES = 10 };
+  int64_t before = open_bytes;
+  most_open_bytes = 0;
+  ok(planrt_evaluate(f->session, pictures, NULL, SAMPLES, out_accuracy));
+  int64_t others = open_bytes;
+  ck_assert_int_eq(others, before - f->w.plan.arena_bytes);
+  return most_open_bytes - others;
+}
+
+/* The pass has the device to itself and takes no more than the plan's budget, whatever part of a batch that has room
+ * for, judges the same, and leaves the run as it was. */
+START_TEST(evaluation_keeps_the_budget) {
+  planrt_options options = {.feed = pictures, .seed = 3, .evaluate = true, .unchecked = true};
+  fixture tight, wide, plain;
+  double accuracy, other;
+  opened.len = open_bytes = 0;
+  open_counted_fixture(&wide, options, INT64_C(1) << 40);
+  ok(planrt_run(wide.session, 20));
+  int64_t whole = evaluate_counted(&wide, &accuracy), room = whole * 3 / 4;
+  ok(planrt_run(wide.session, 3));
+  open_counted_fixture(&tight, options, room + wide.w.plan.device.reserved_bytes);
+  ok(planrt_run(tight.session, 20));
+  for (int again = 0; again < 2; again++) {
+    ck_assert_int_le(evaluate_counted(&tight, &other), room);
+    ck_assert_double_eq(accuracy, other);
+    ck_assert(planrt_can_run(tight.session));
+    ok(planrt_run(tight.session, 0));
+  }
+  ok(planrt_run(tight.session, 3));
+  open_counted_fixture(&plain, (planrt_options){.feed = pictures, .seed = 3}, 0);
+  ok(planrt_run(plain.session, 23));
+  assert_same_state(&tight, &plain);
+  assert_same_state(&wide, &plain);
+  close_fixture(&tight);
+  close_fixture(&wide);
+  close_fixture(&plain);
+  ck_assert_int_eq(open_bytes, 0);
+  VEC_FREE(&opened);
+}
+END_TEST
+
+START_TEST(evaluation_without_room) {
+  fixture f;
+  double accuracy;
+  open_counted_fixture(&f, (planrt_options){.feed = pictures, .evaluate = true, .unchecked = true}, 1024);
+  ok(planrt_run(f.session, 1));
+  assert_fails(planrt_evaluate(f.session, pictures, NULL, 4, &accuracy), PLANC_INFEASIBLE, "over one sample takes");
+  ok(planrt_run(f.session, 1));
+  close_fixture(&f);
+  VEC_FREE(&opened);
+}
+END_TEST
+
 START_TEST(misuse) {
   fixture f;
   float value[4];
@@ -418,6 +527,8 @@ int main(void) {
   tcase_add_test(c, initial_embeddings);
   tcase_add_test(c, runs_continue);
   tcase_add_test(c, evaluation);
+  tcase_add_test(c, evaluation_keeps_the_budget);
+  tcase_add_test(c, evaluation_without_room);
   tcase_add_test(c, misuse);
   tcase_add_test(c, failing_callbacks);
   suite_add_tcase(suite, c);

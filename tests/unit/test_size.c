@@ -30,7 +30,11 @@ static const struct parsed {
     {"0.1K", 102},
     {".5K", 512},
     {"1.K", 1024},
-    {"0.9999999999K", 1023}, /* digits beyond the ninth are below a byte or cut off */
+    {"0.9999999999K", 1023},
+    {"0.000000001T", 1099}, /* ten digits behind the point are still bytes */
+    {"0.0000000001T", 109},
+    {"0.0000000000009094947017729282379150390625T", 0}, /* a byte, but for what is beyond the eighteenth digit */
+    {"0.00000000000091T", 1},
     {"0.999B", 0},
     {"9223372036854775807", INT64_MAX},
     {"8388607T", INT64_C(8388607) << 40},

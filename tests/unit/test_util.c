@@ -1,4 +1,5 @@
 /* What everything else is built from: statuses, arithmetic, memory, tables, files. */
+#define _GNU_SOURCE /* syscall */
 #include <check.h>
 #include <fcntl.h>
 #include <stdalign.h>
@@ -6,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "planc/status.h"
@@ -311,6 +313,22 @@ START_TEST(a_file_has_the_mode_that_the_umask_leaves) {
 }
 END_TEST
 
+/* A process reads its umask by setting it, for all of its threads: this counts who does. */
+static int umask_calls;
+
+mode_t umask(mode_t mask) {
+  umask_calls++;
+  return (mode_t)syscall(SYS_umask, mask);
+}
+
+START_TEST(the_umask_of_other_threads_is_left_alone) {
+  umask_calls = 0;
+  ck_assert_ptr_null(planc_file_probe(path));
+  ck_assert_ptr_null(planc_file_write(path, "x", 1));
+  ck_assert_int_eq(umask_calls, 0);
+}
+END_TEST
+
 START_TEST(a_failed_write_names_the_path_and_leaves_nothing) {
   ck_assert_ptr_null(planc_file_write(path, "old", 3));
   char inside[80];
@@ -368,6 +386,7 @@ int main(void) {
   tcase_add_checked_fixture(files, make_folder, remove_folder);
   tcase_add_test(files, what_is_written_is_read);
   tcase_add_test(files, a_file_has_the_mode_that_the_umask_leaves);
+  tcase_add_test(files, the_umask_of_other_threads_is_left_alone);
   tcase_add_test(files, a_failed_write_names_the_path_and_leaves_nothing);
   tcase_add_test(files, what_cannot_be_read_is_bad_input);
   tcase_add_test(files, a_file_may_be_as_large_as_the_limit_and_no_larger);

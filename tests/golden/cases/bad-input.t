@@ -126,7 +126,7 @@ Data for planrun.
 
   $ planc plan graphs/lenet-digits.yaml --budget 1M -o lenet.plan >/dev/null 2>&1
   $ planrun exec lenet.plan --data nowhere.csv
-  ! planrun: nowhere.csv: cannot be opened
+  ! planrun: nowhere.csv: No such file or directory
   [3]
   $ echo 1,2,3 > data.csv; planrun exec lenet.plan --data data.csv
   ! planrun: data.csv:1: value 3 should be a pixel, an integer from 0 to 16

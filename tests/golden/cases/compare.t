@@ -112,6 +112,22 @@ Policies that choose rounds leave a batch whole that cannot be split, and say so
   ! planc: sub-batches of 1 make 2000000000 rounds of 7 ops, which are more than 16M op instances
   [2]
 
+Where the optimizer overwrites a parameter unread, that stays for what runs again with it.
+
+  ~ planc compare inputs/overwrite.yaml --policies none,superneurons,chen,cheap 2>/dev/null
+  overwrite, batch <N> on k40m, budget <size>
+  policy       least budget  round        iteration    ideal         peak          out           in  means
+  none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- best
+  superneurons <size> <N> <N> ms  +<N>% <size> <size> <size>  recomputes (checkpointing)
+  chen <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
+  cheap <size> <N> <N> ms  +<N>% <size> <size> <size>  recomputes (checkpointing)
+  against no scheduling, which takes <N> ms and <size>
+  policy            samples/s        moved      MSR      EOR   excess      CBR
+  none <N> <size> <N> <N>    +<N>% <N>
+  superneurons <N> <size>  -0.4000 <N>   +<N>%  -0.2857
+  chen <N> <size> <N> <N>    +<N>% <N>
+  cheap <N> <size>  -0.4000 <N>   +<N>%  -0.2857
+
 The search of the largest batch: none needs 1 KiB and 6 KiB a sample, naive 4 KiB a sample; in rounds any batch will do.
 
   $ planc compare inputs/tiny.yaml --budget 24K --policies none,naive,modnn --max-batch --json 2>/dev/null |

@@ -65,7 +65,7 @@ Profiles and graphs belong together.
   ! planc: --graphs names more than the 1 profiles
   [2]
   $ planc predict --fit measured.json --graphs inputs/tiny.yaml, -o x.json
-  ! planc: --graphs names more than the 1 profiles
+  ! planc: --graphs takes paths with commas
   [2]
   $ planc predict --fit measured.json --graphs inputs/tiny.yaml --load 0.5 -o x.json
   ! planc: --fit and --load exclude each other

@@ -82,7 +82,7 @@ Another budget or policy is reason enough. What is not given is the plan's.
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o rounds.plan --sub-batch 2 2>&1 | head -n 1
   planc: note: workspaces of rounds of 2 are taken to be in proportion to those of 4: planrun refuses a plan with too little; a --profile has those that were measured
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o both --profile-out both
-  ! planc: --output and --profile-out must be two files
+  ! planc: both is written twice, outputs must be two files
   [2]
 
 The profile that a plan is made with can be had as well, alone or beside it; planc plan makes the same plan with it.

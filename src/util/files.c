@@ -1,0 +1,62 @@
+/* What a command reads and writes (files.h). Files are few, so each new one is held against all others. */
+#include "util/files.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static bool is_standard_output(const char *path) {
+  return strcmp(path, "-") == 0;
+}
+
+static void find(const char *path, bool written, planc_file_id *out) {
+  if (!written || !is_standard_output(path)) {
+    planc_file_id_find(path, out);
+    return;
+  }
+  *out = (planc_file_id){0};
+  out->known = out->exists = fstat(STDOUT_FILENO, &out->file) == 0;
+}
+
+static planc_status compare(const planc_used_file *a, const planc_used_file *b) {
+  if (!a->written && !b->written) return NULL;
+  if (a->written && b->written && is_standard_output(a->path) && is_standard_output(b->path))
+    return planc_error(PLANC_USAGE, "two outputs go to standard output");
+  if (!planc_file_id_is_same(&a->id, &b->id)) return NULL;
+  if (a->written && b->written)
+    return planc_error(PLANC_USAGE, "%s is written twice, outputs must be two files", b->path);
+  return planc_error(PLANC_USAGE, "%s is read, the output must be another file", a->written ? b->path : a->path);
+}
+
+static planc_status add(planc_files *files, const char *path, bool written) {
+  planc_used_file file = {.written = written};
+  if (!path) return NULL;
+  PLANC_TRY(planc_arena_strndup(&files->memory, path, strlen(path), &file.path));
+  find(path, written, &file.id);
+  for (int64_t i = 0; i < files->used.len; i++) PLANC_TRY(compare(&files->used.data[i], &file));
+  VEC_PUSH(&files->used, file);
+  return NULL;
+}
+
+planc_status planc_files_read(planc_files *files, const char *path) {
+  return add(files, path, false);
+}
+
+planc_status planc_files_write(planc_files *files, const char *path) {
+  return add(files, path, true);
+}
+
+planc_status planc_files_renew(planc_files *files, const char *from, const char *to) {
+  planc_file_id read, written;
+  if (from && to) {
+    find(from, false, &read);
+    find(to, true, &written);
+    if (planc_file_id_is_same(&read, &written)) return planc_files_write(files, to);
+  }
+  PLANC_TRY(planc_files_read(files, from));
+  return planc_files_write(files, to);
+}
+
+void planc_files_free(planc_files *files) {
+  VEC_FREE(&files->used);
+  planc_arena_free(&files->memory);
+}
