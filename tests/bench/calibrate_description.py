@@ -38,7 +38,7 @@ def start(profile):
     profile["types"] = {}
     for section, name in SHARES:
         profile[section][name] = 700000
-    profile["rates"] = {name: fastest(profile) for _, name in RATES}
+    profile["rates"] = {name: unbound(profile) for _, name in RATES}
     for family in FAMILIES:
         profile["multiply"][family] = {"flops_ppm": 800000, "tile": 128, "depth_overhead": 32, "small_tile": 64,
                                        "small_flops_ppm": 600000}
@@ -47,6 +47,11 @@ def start(profile):
 def fastest(profile):
     """No kernel asks for more than a cache gives."""
     return CACHE_RATES[-1] * profile["compute"]["memory_bytes_per_second"]
+
+
+def unbound(profile):
+    """A rate that binds no kernel whose operands come from memory, and those that find all in a fast cache."""
+    return 2 * profile["compute"]["memory_bytes_per_second"]
 
 
 class Fit:
@@ -124,7 +129,7 @@ class Fit:
             self.profile["cache"] = {"bytes": size, "bytes_per_second":
                                      rate * self.profile["compute"]["memory_bytes_per_second"]}
             for section, name in moved:
-                self.profile[section][name] = fastest(self.profile) if section == "rates" else 800000
+                self.profile[section][name] = unbound(self.profile) if section == "rates" else 800000
             for _ in range(2):
                 for section, name in moved:
                     self.move(self.profile[section], [name], MEMORY_BOUND)
