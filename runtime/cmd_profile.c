@@ -18,6 +18,7 @@
 #include "runtime/profile_file.h"
 #include "runtime/profile_part.h"
 #include "util/file.h"
+#include "util/json_tree.h"
 #include "util/progress.h"
 #include "util/size.h"
 
@@ -57,7 +58,7 @@ typedef struct profiling {
   planrt_kept kept;
   int64_t loaded_bytes; /* of code, by this process */
   cJSON *reasons;       /* for which ops have been left out: the keys of an object */
-  cJSON *refused;       /* algorithms in the pass that runs: an array, or NULL */
+  cJSON *refused;       /* algorithms in the pass that runs: an array */
   char doing[64];
 } profiling;
 
@@ -164,19 +165,20 @@ static planc_status read_graph(profiling *p, const planc_arguments *arguments) {
 /* --- Pieces ----------------------------------------------------------------------------------------------------- */
 
 /* What pieces belong to; another line means that they were measured otherwise. Malloc'ed. */
-static char *describe_pieces(const profiling *p) {
+static planc_status describe_pieces(const profiling *p, char **out) {
+  size_t length;
   cJSON *object = cJSON_CreateObject();
-  cJSON_AddStringToObject(object, "planrun", "profile/2");
+  planc_json_add_string(object, "planrun", "profile/2");
   planrt_add_graph_hash(object, p->graph);
-  cJSON_AddStringToObject(object, "machine", p->machine);
-  cJSON_AddNumberToObject(object, "repetitions", (double)p->repetitions);
-  cJSON_AddNumberToObject(object, "most", (double)p->most);
-  cJSON_AddNumberToObject(object, "warm_up_ms", (double)p->warm_up_ms);
-  cJSON_AddNumberToObject(object, "link_bytes_per_second", (double)p->link_bytes_per_s);
-  if (p->deterministic) cJSON_AddTrueToObject(object, "deterministic");
-  char *line = cJSON_PrintUnformatted(object);
+  planc_json_add_string(object, "machine", p->machine);
+  planc_json_add_int(object, "repetitions", p->repetitions);
+  planc_json_add_int(object, "most", p->most);
+  planc_json_add_int(object, "warm_up_ms", p->warm_up_ms);
+  planc_json_add_int(object, "link_bytes_per_second", p->link_bytes_per_s);
+  if (p->deterministic) planc_json_add_bool(object, "deterministic", true);
+  planc_status status = planc_json_print(object, PLANC_JSON_LINE, out, &length);
   cJSON_Delete(object);
-  return line;
+  return status;
 }
 
 static bool has_links(const profiling *p) {
@@ -202,12 +204,11 @@ static void note_refused(void *user, const char *op, const char *algorithm, plan
   planc_progress_end(stderr);
   fprintf(stderr, "planrun: note: op %s: %s cannot be run and is left out: %s\n", op, algorithm,
           planc_status_message(why));
-  if (!m->p->refused) m->p->refused = cJSON_CreateArray();
-  cJSON_AddStringToObject(refusal, "op", op);
-  cJSON_AddStringToObject(refusal, "algorithm", algorithm);
-  cJSON_AddNumberToObject(refusal, "batch", (double)m->batch);
-  cJSON_AddStringToObject(refusal, "reason", planc_status_message(why));
-  if (!cJSON_AddItemToArray(m->p->refused, refusal)) cJSON_Delete(refusal);
+  planc_json_add_string(refusal, "op", op);
+  planc_json_add_string(refusal, "algorithm", algorithm);
+  planc_json_add_int(refusal, "batch", m->batch);
+  planc_json_add_string(refusal, "reason", planc_status_message(why));
+  planc_json_add(m->p->refused, NULL, refusal);
 }
 
 static planc_status keep_pass(void *user, const planrt_pass *pass) {
@@ -215,12 +216,9 @@ static planc_status keep_pass(void *user, const planrt_pass *pass) {
   profiling *p = m->p;
   cJSON *piece = planrt_piece_of_ops(p->graph, m->load_ppm, m->batch, pass->times, m->load_ppm > 0 ? NULL : &m->taken);
   m->taken.code.len = 0;
-  if (!planrt_piece_of_pass(piece, pass->number, pass->of, p->refused)) {
-    cJSON_Delete(piece);
-    return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  }
+  planrt_piece_of_pass(piece, pass->number, pass->of, p->refused);
   cJSON_Delete(p->refused);
-  p->refused = NULL;
+  p->refused = cJSON_CreateArray();
   return planrt_kept_add(&p->kept, piece);
 }
 
@@ -326,14 +324,14 @@ static planc_status add_workspaces(const profiling *p, cJSON *tree) {
 
 /* Only a profile that planc can read leaves. */
 static planc_status write_tree(const profiling *p, cJSON *tree) {
-  char *text = cJSON_Print(tree);
-  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  char *text;
+  size_t length;
+  PLANC_TRY(planc_json_print(tree, PLANC_JSON_LINES, &text, &length));
   planc_profile *read = NULL;
-  planc_status status = planc_profile_parse(text, strlen(text), p->output, &read);
+  planc_status status = planc_profile_parse(text, length, p->output, &read);
   planc_profile_free(read);
-  const planc_file_part parts[] = {{text, strlen(text)}, {"\n", 1}};
-  if (!status) status = planc_file_write_parts(p->output, parts, 2);
-  cJSON_free(text);
+  if (!status) status = planc_file_write(p->output, text, length);
+  free(text);
   return status;
 }
 
@@ -367,10 +365,10 @@ static planc_status write_measured(const profiling *p) {
 }
 
 static planc_status profile_measured(profiling *p) {
-  char *head = describe_pieces(p);
-  if (!head) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  char *head;
+  PLANC_TRY(describe_pieces(p, &head));
   planc_status status = planrt_kept_open(&p->kept, to_standard_output(p) ? NULL : p->output, head);
-  cJSON_free(head);
+  free(head);
   int32_t found = cJSON_GetArraySize(p->kept.pieces);
   if (!status && found > 0)
     fprintf(stderr, "planrun: note: going on from %s, which has %d measured parts\n", p->kept.path, found);
@@ -391,9 +389,8 @@ static void show_listing(void *user, int32_t done, int32_t of) {
 static void show_left_out(void *user, const char *op, planc_status why) {
   profiling *p = user;
   const char *reason = planc_status_message(why);
-  if (!p->reasons) p->reasons = cJSON_CreateObject();
-  if (!p->reasons || cJSON_HasObjectItem(p->reasons, reason)) return;
-  cJSON_AddTrueToObject(p->reasons, reason);
+  if (cJSON_HasObjectItem(p->reasons, reason)) return;
+  planc_json_add_bool(p->reasons, reason, true);
   planc_progress_end(stderr);
   fprintf(stderr, "planrun: note: op %s, and every other of which that holds, is left out: %s\n", op, reason);
 }
@@ -425,7 +422,7 @@ static planc_status profile(profiling *p, const planc_arguments *arguments) {
 }
 
 static planc_status run(const planc_arguments *arguments) {
-  profiling p = {0};
+  profiling p = {.reasons = cJSON_CreateObject(), .refused = cJSON_CreateArray()};
   struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);

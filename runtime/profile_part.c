@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "util/file.h"
+#include "util/json_tree.h"
 
 /* A run that began and measured nothing. */
 static bool is_head_only(const char *text, size_t length) {
@@ -31,9 +32,8 @@ static planc_status read_pieces(const planrt_kept *kept, const char *head, char 
                            "%s: left by a run on another machine, graph or with other options; remove it to start anew",
                            kept->path);
     } else {
-      cJSON *piece = cJSON_Parse(line);
-      if (!piece) return planc_error(PLANC_BAD_INPUT, "%s: damaged; remove it to start anew", kept->path);
-      cJSON_AddItemToArray(kept->pieces, piece);
+      if (!planc_json_add(kept->pieces, NULL, planc_json_tree(line, (size_t)(end - line), NULL)))
+        return planc_error(PLANC_BAD_INPUT, "%s: damaged; remove it to start anew", kept->path);
     }
     *out_end = (size_t)(end + 1 - text);
   }
@@ -68,14 +68,13 @@ planc_status planrt_kept_open(planrt_kept *kept, const char *output, const char 
 }
 
 planc_status planrt_kept_add(planrt_kept *kept, cJSON *piece) {
-  char *line = cJSON_PrintUnformatted(piece);
-  if (!piece || !line || !cJSON_AddItemToArray(kept->pieces, piece)) {
-    cJSON_Delete(piece);
-    cJSON_free(line);
-    return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  }
+  char *line;
+  size_t length;
+  planc_status status = planc_json_print(piece, PLANC_JSON_LINE, &line, &length);
+  planc_json_add(kept->pieces, NULL, piece);
+  PLANC_TRY(status);
   bool written = !kept->file || (fprintf(kept->file, "%s\n", line) > 0 && fflush(kept->file) == 0);
-  cJSON_free(line);
+  free(line);
   return written ? NULL : planc_error(PLANC_IO, "%s: %s", kept->path, strerror(errno));
 }
 

@@ -17,7 +17,7 @@ typedef struct planrt_kept {
 /* Reads what a run that had the same `head` has left; a line that it did not end is dropped. `output` may be NULL.
  * STALE when the head was another, BAD_INPUT when a line is damaged. To be closed after a failure too. */
 planc_status planrt_kept_open(planrt_kept *kept, const char *output, const char *head);
-/* Takes the piece; NULL says that memory was short. */
+/* Takes the piece; OUT_OF_MEMORY when it is spoilt (util/json_tree.h). */
 planc_status planrt_kept_add(planrt_kept *kept, cJSON *piece);
 planc_status planrt_kept_remove(const planrt_kept *kept);
 void planrt_kept_close(planrt_kept *kept);

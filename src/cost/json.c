@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/json_tree.h"
+
 /* --- Text ----------------------------------------------------------------------------------------------------- */
 
 static bool is_space(char c) {
@@ -21,7 +23,7 @@ static int64_t line_of(const char *text, const char *position) {
 
 planc_status planc_json_parse(const char *text, size_t length, const char *path, cJSON **out) {
   const char *end = text;
-  *out = cJSON_ParseWithLengthOpts(text, length, &end, false);
+  *out = planc_json_tree(text, length, &end);
   if (!*out) {
     return planc_error(PLANC_BAD_INPUT, "%s:%" PRId64 ": not valid JSON", path,
                        line_of(text, end <= text + length ? end : text + length));

@@ -7,6 +7,7 @@
 #include "graph/law.h"
 #include "graph/spec.h"
 #include "graph/window.h"
+#include "util/real.h"
 
 /* One operand of a pattern such as "x:NCHW w:KcRS b?:K". */
 typedef struct operand {
@@ -202,10 +203,14 @@ static planc_status check_in_place(const planc_optype *type, const planc_graph *
 
 /* --- Attributes -------------------------------------------------------------------------------------------------- */
 
+enum { SHOWN_DIGITS = 6 };
+
 static planc_status check_range(const planc_attr_rule *rule, double value) {
   if (value >= rule->min && value <= rule->max) return NULL;
-  return planc_error(PLANC_BAD_INPUT, "attribute %s is %g, should be from %g to %g", rule->key, value, rule->min,
-                     rule->max);
+  char is[PLANC_NUMBER_TEXT], min[PLANC_NUMBER_TEXT], max[PLANC_NUMBER_TEXT];
+  return planc_error(PLANC_BAD_INPUT, "attribute %s is %s, should be from %s to %s", rule->key,
+                     planc_real_rounded(value, SHOWN_DIGITS, is), planc_real_rounded(rule->min, SHOWN_DIGITS, min),
+                     planc_real_rounded(rule->max, SHOWN_DIGITS, max));
 }
 
 static planc_status check_attr(const planc_attr_rule *rule, const planc_attr *attr) {
