@@ -1,4 +1,4 @@
-# planc: see README.md. Targets: deps build cuda emulated gpu-bundle check-gpu demo check bench fuzz lint asan tsan memcheck install
+# planc: see README.md. Targets: deps build cuda emulated gpu-bundle check-gpu demo check bench fuzz faults lint asan tsan memcheck install
 # uninstall clean.
 # `build` installs nothing; `demo`, `check` and `fuzz` install what is missing.
 BUILD ?= build
@@ -32,7 +32,7 @@ LIBS = -lyaml -lcjson -lz -ldnnl -lgomp -lpthread -ldl -lm
 UNIT = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 TEST_SUPPORT = $(wildcard tests/support/*.c)
 
-.PHONY: build cuda emulated cuda-tests gpu-bundle check-gpu lib deps test-deps check demo unit fuzzers bench fuzz lint asan tsan memcheck install uninstall clean
+.PHONY: build cuda emulated cuda-tests gpu-bundle check-gpu lib deps test-deps check demo unit fuzzers bench fuzz faults lint asan tsan memcheck install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -151,7 +151,13 @@ check: test-deps
 	+@$(MAKE_ALL) build unit fuzzers $(if $(HAS_CUDA),cuda-tests)
 	@BUILD=$(BUILD) $(PYTHON) tests/run
 
-unit: $(UNIT:%=$(BUILD)/tests/%)
+unit: $(UNIT:%=$(BUILD)/tests/%) $(BUILD)/tests/faults.so
+# Refuses what programs ask of the system: tests/python/test_faults.py takes a sample of all calls, `make faults` each.
+$(BUILD)/tests/faults.so: tests/faults/faults.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 $(WARNINGS) $(CFLAGS) -fPIC -shared -o $@ $< -ldl
+faults: build $(BUILD)/tests/faults.so
+	@BUILD=$(BUILD) FAULTS=all $(PYTHON) -B tests/python/test_faults.py
 
 # Fuzz targets over given files; `make fuzz` builds them for libFuzzer and runs each for FUZZ_SECONDS.
 FUZZ = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))

@@ -136,9 +136,10 @@ static bool read_u64(const cJSON *object, const char *key, uint64_t *out) {
 static planc_status compare_jobs(const planrt_session *session, const checkpoint *c, const cJSON *object) {
   char *own_line;
   PLANC_TRY(describe(session, &own_line));
-  cJSON *own = planc_json_tree(own_line, strlen(own_line), NULL);
+  cJSON *own;
+  planc_status status = planc_json_tree(own_line, strlen(own_line), NULL, &own);
   free(own_line);
-  if (!own) return planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
+  PLANC_TRY(planc_context(status, "checkpoint"));
   bool same = cJSON_Compare(cJSON_GetObjectItemCaseSensitive(own, "jobs"),
                             cJSON_GetObjectItemCaseSensitive(object, "jobs"), true);
   cJSON_Delete(own);
@@ -150,9 +151,12 @@ static planc_status read_line(const planrt_session *session, checkpoint *c) {
   size_t room = 0;
   rewind(c->file);
   if (getline(&c->line, &room, c->file) < 0) return damaged(c, "line 1");
-  cJSON *object = planc_json_tree(c->line, strlen(c->line), NULL);
+  cJSON *object;
+  planc_status status = planc_json_tree(c->line, strlen(c->line), NULL, &object);
+  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return planc_context(status, "%s", c->path);
+  planc_status_free(status);
   const char *format = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "planrun"));
-  planc_status status = NULL;
+  status = NULL;
   if (!format || strncmp(format, "checkpoint/", 11) != 0 || !read_u64(object, "seed", &c->seed) ||
       !read_u64(object, "period", &c->period) || c->period > INT64_MAX / 2)
     status = damaged(c, "line 1");

@@ -29,11 +29,11 @@ typedef struct described {
 static planc_status read_json(const char *path, char **out_text, cJSON **out) {
   size_t length;
   PLANC_TRY(planc_file_read(path, MOST_TEXT, out_text, &length));
-  *out = planc_json_tree(*out_text, length, NULL);
-  if (*out) return NULL;
+  planc_status status = planc_json_tree(*out_text, length, NULL, out);
+  if (!status) return NULL;
   free(*out_text);
   *out_text = NULL;
-  return planc_error(PLANC_BAD_INPUT, "%s: not JSON", path);
+  return planc_context(status, "%s", path);
 }
 
 /* Of a measured profile the constants count alone. */
@@ -93,10 +93,12 @@ planc_status planrt_properties_print(const planrt_backend *backend, char **out) 
   cJSON *root = cJSON_CreateObject();
   planc_json_add_string(root, "planrun", "device-properties/1");
   planc_json_add_string(root, "origin", origin);
-  planc_json_add(root, "properties", planc_json_tree(properties, strlen(properties), NULL));
+  cJSON *tree;
+  planc_status status = planc_json_tree(properties, strlen(properties), NULL, &tree);
+  planc_json_add(root, "properties", tree);
   free(properties);
   size_t length;
-  planc_status status = planc_json_print(root, PLANC_JSON_LINES, out, &length);
+  if (!status) status = planc_json_print(root, PLANC_JSON_LINES, out, &length);
   cJSON_Delete(root);
   return status;
 }

@@ -32,8 +32,14 @@ static planc_status read_pieces(const planrt_kept *kept, const char *head, char 
                            "%s: left by a run on another machine, graph or with other options; remove it to start anew",
                            kept->path);
     } else {
-      if (!planc_json_add(kept->pieces, NULL, planc_json_tree(line, (size_t)(end - line), NULL)))
+      cJSON *piece;
+      planc_status status = planc_json_tree(line, (size_t)(end - line), NULL, &piece);
+      planc_json_add(kept->pieces, NULL, piece);
+      if (planc_status_code(status) == PLANC_BAD_INPUT) {
+        planc_status_free(status);
         return planc_error(PLANC_BAD_INPUT, "%s: damaged; remove it to start anew", kept->path);
+      }
+      PLANC_TRY(planc_context(status, "%s", kept->path));
     }
     *out_end = (size_t)(end + 1 - text);
   }

@@ -136,7 +136,7 @@ planc_status planc_plan_note_workspaces(const planc_plan *plan, const planc_prof
 /* A plan that was made and does not pass is a defect, not an answer. */
 static planc_status check_own(const planc_plan *plan) {
   planc_status failure = planc_check(plan, &(planc_check_options){.budget_bytes = -1, .host_budget_bytes = -1}, NULL);
-  if (!failure) return NULL;
+  if (!failure || planc_status_code(failure) == PLANC_OUT_OF_MEMORY) return failure;
   planc_status defect =
       planc_error(PLANC_INTERNAL, "the plan that was made fails its check: %s", planc_status_message(failure));
   planc_status_free(failure);

@@ -109,10 +109,11 @@ static planc_status show_graph(const planc_arguments *arguments, const planc_gra
   int64_t batch;
   PLANC_TRY(planc_option_int(arguments, "batch", 1, INT32_MAX, graph->batch ? graph->batch : 1, &batch));
   planc_graph *train = NULL;
-  if (!planc_graph_has_backward(graph) && graph->loss >= 0) {
-    planc_status_free(planc_graph_train(graph, PLANC_SGD, &train)); /* what cannot be trained is shown without */
-  }
-  planc_status status = show_graph_as(graph, train, batch, planc_option_given(arguments, "json"));
+  planc_status status = NULL;
+  if (!planc_graph_has_backward(graph) && graph->loss >= 0) status = planc_graph_train(graph, PLANC_SGD, &train);
+  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return status;
+  planc_status_free(status); /* what cannot be trained is shown without */
+  status = show_graph_as(graph, train, batch, planc_option_given(arguments, "json"));
   planc_graph_free(train);
   return status;
 }

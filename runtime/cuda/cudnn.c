@@ -57,8 +57,10 @@ static planc_status find_arch(planrt_cudnn *cudnn) {
   char *text;
   planc_status status = read_properties(cudnn, &text);
   if (!text) return status;
-  cJSON *properties = planc_json_tree(text, strlen(text), NULL);
+  cJSON *properties;
+  status = planc_json_tree(text, strlen(text), NULL, &properties);
   free(text);
+  PLANC_TRY(planc_context(status, "cuDNN: device properties"));
   const cJSON *version = cJSON_GetObjectItemCaseSensitive(properties, "deviceVer");
   cudnn->arch = cJSON_IsNumber(version) ? version->valueint / 10 : 0;
   cJSON_Delete(properties);

@@ -301,3 +301,20 @@ planc_status planc_op_traffic(const planc_graph *graph, const planc_op *op, plan
   }
   return overflow ? planc_error(PLANC_BAD_INPUT, "traffic does not fit 64 bits") : NULL;
 }
+
+/* Takes the failure of a cost to be derived. */
+static planc_status is_derived(planc_status status, planc_law cost, planc_law derived, bool *out) {
+  *out = !status && planc_law_equal(cost, derived);
+  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
+planc_status planc_op_costs_are_derived(const planc_graph *graph, const planc_op *op, bool *out_flops,
+                                        bool *out_traffic) {
+  planc_law derived;
+  planc_status status = planc_op_flops(graph, op, &derived);
+  PLANC_TRY(is_derived(status, op->flops, derived, out_flops));
+  status = planc_op_traffic(graph, op, &derived);
+  return is_derived(status, op->traffic, derived, out_traffic);
+}

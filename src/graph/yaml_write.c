@@ -140,13 +140,17 @@ static void emit_operands(planc_emit *emit, const char *key, const planc_graph *
   emit_names(emit, graph, tensors, count);
 }
 
-/* A cost is written where it is not what the type gives. */
-static void emit_cost(planc_emit *emit, const char *key, planc_law cost, planc_status status, planc_law derived) {
-  bool same = !status && planc_law_equal(cost, derived);
-  planc_status_free(status);
-  if (same) return;
+static void emit_cost(planc_emit *emit, const char *key, planc_law cost) {
   planc_emit_format(emit, ", %s: ", key);
   emit_law(emit, cost);
+}
+
+/* Costs are written where they are not what the type gives. */
+static void emit_costs(planc_emit *emit, const planc_graph *graph, const planc_op *op) {
+  bool flops = false, traffic = false;
+  planc_emit_fail(emit, planc_op_costs_are_derived(graph, op, &flops, &traffic));
+  if (!flops) emit_cost(emit, "flops", op->flops);
+  if (!traffic) emit_cost(emit, "traffic", op->traffic);
 }
 
 static void emit_flags(planc_emit *emit, const planc_op *op) {
@@ -162,17 +166,13 @@ static void emit_flags(planc_emit *emit, const planc_op *op) {
 }
 
 static void emit_op(planc_emit *emit, const planc_graph *graph, const planc_op *op) {
-  planc_law derived;
   planc_emit_format(emit, "  - {op: %s, type: %s", op->name, op->type);
   if (op->phase != PLANC_PHASE_forward) planc_emit_format(emit, ", phase: %s", planc_phase_name(op->phase));
   emit_operands(emit, "in", graph, op->in, op->n_in);
   emit_operands(emit, "out", graph, op->out, op->n_out);
   emit_operands(emit, "effects", graph, op->effects, op->n_effects);
   if (op->n_attrs) emit_attrs(emit, op);
-  planc_status status = planc_op_flops(graph, op, &derived);
-  emit_cost(emit, "flops", op->flops, status, derived);
-  status = planc_op_traffic(graph, op, &derived);
-  emit_cost(emit, "traffic", op->traffic, status, derived);
+  emit_costs(emit, graph, op);
   emit_flags(emit, op);
   if (op->loop) planc_emit_format(emit, ", loop: %s, step: %" PRId32, op->loop, op->loop_step);
   EMIT(emit, "}\n");

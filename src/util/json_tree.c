@@ -1,5 +1,6 @@
 #include "util/json_tree.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,9 +124,13 @@ planc_status planc_json_print(const cJSON *tree, planc_json_layout layout, char 
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
-cJSON *planc_json_tree(const char *text, size_t length, const char **out_end) {
+/* cJSON does not tell a fault in the text from a want of memory; malloc does. */
+planc_status planc_json_tree(const char *text, size_t length, const char **out_end, cJSON **out) {
   planc_c_locale locale = planc_c_locale_enter();
-  cJSON *tree = cJSON_ParseWithLengthOpts(text, length, out_end, false);
+  errno = 0;
+  *out = cJSON_ParseWithLengthOpts(text, length, out_end, false);
+  bool no_memory = errno == ENOMEM;
   planc_c_locale_leave(locale);
-  return tree;
+  if (*out) return NULL;
+  return no_memory ? planc_error(PLANC_OUT_OF_MEMORY, "out of memory") : planc_error(PLANC_BAD_INPUT, "not valid JSON");
 }

@@ -32,8 +32,8 @@ bool planc_json_is_whole(const cJSON *tree);
 typedef enum planc_json_layout { PLANC_JSON_LINE, PLANC_JSON_LINES } planc_json_layout;
 planc_status planc_json_print(const cJSON *tree, planc_json_layout layout, char **out_text, size_t *out_length);
 
-/* The tree of the JSON value that `text` begins with, or NULL. *out_end (may be NULL) is where it ends, or its fault.
- */
-cJSON *planc_json_tree(const char *text, size_t length, const char **out_end);
+/* The tree of the JSON value that `text` begins with, to be freed with cJSON_Delete; NULL after a failure. *out_end
+ * (may be NULL) is where the value ends, or where its fault is. */
+planc_status planc_json_tree(const char *text, size_t length, const char **out_end, cJSON **out);
 
 #endif

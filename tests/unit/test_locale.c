@@ -161,7 +161,8 @@ static void add_json(planc_emit *all) {
   static const char source[] = "{\"a\":[0.015,-1e-7,123456789.5,12,9007199254740993]}";
   char *text;
   size_t length;
-  cJSON *tree = planc_json_tree(source, sizeof source - 1, NULL);
+  cJSON *tree;
+  ok(planc_json_tree(source, sizeof source - 1, NULL, &tree));
   planc_json_add_real(tree, "b", 1.5);
   ok(planc_json_print(tree, PLANC_JSON_LINE, &text, &length));
   cJSON_Delete(tree);

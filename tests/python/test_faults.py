@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Memory and disks that fail: every command of planc and planrun, with one call to the system refused, or that and all
+behind it, call by call. It ends with an error and a message, each output file as it was before or right; or with exactly
+the right output. Never otherwise with exit 0, never by a signal, never without an end.
+
+FAULTS=all in the environment refuses every call in turn (`make faults`); else it is a sample, the same every time.
+"""
+
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
+LIBRARY = os.path.join(BUILD, "tests/faults.so")
+ENVIRONMENT = {**os.environ, "PLANC_PROFILES": os.path.join(ROOT, "profiles"), "OMP_NUM_THREADS": "1"}
+EVERY = os.environ.get("FAULTS") == "all"
+LENET = os.path.join(ROOT, "graphs/lenet-digits.yaml")
+TINY = os.path.join(ROOT, "tests/golden/inputs/tiny.yaml")
+DIGITS = os.path.join(ROOT, "tests/data/digits/digits.csv.gz")
+OLD = b"what was here before\n"
+TIME_LIMIT = 300
+
+# How calls fail: the kind, the error, whether all behind the first fail as well.
+MEMORY = [("alloc", "", False), ("alloc", "", True)]
+WRITES = [("write", "ENOSPC", False), ("write", "ENOSPC", True), ("write", "EIO", False), ("write", "EINTR", False),
+          ("write", "short", False)]
+# Exit codes that tell of it: an internal fault, which memory is, and an output that cannot be written.
+CODES = {"alloc": {5, 6}, "write": {3, 5}}
+
+
+def without_times(text):
+    """What is measured differs from run to run."""
+    return re.sub(rb"\d+(\.\d+)?", b"#", text)
+
+
+class Command:
+    """A command, the files it writes, and how outputs are made comparable."""
+
+    def __init__(self, *arguments, outputs=(), sample=50, timed=(), leaves=()):
+        self.arguments = arguments
+        self.outputs = outputs
+        self.sample = sample
+        self.timed = timed  # outputs with times in them, "-" the standard one
+        self.leaves = leaves  # files that an error may leave beside the outputs
+
+    def same(self, name, one, other):
+        """Whether two outputs are equal, but for times."""
+        return one == other or (name in self.timed and without_times(one) == without_times(other))
+
+    def run(self, folder, inputs, **faults):
+        """Runs it in a folder of its own; gives how it ended and what is in the folder."""
+        environment = {**ENVIRONMENT, "LD_PRELOAD": LIBRARY, "FAULTS_REPORT": folder + ".report", **faults}
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(inputs, folder)
+        for name in self.outputs:
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(OLD)
+        program, *arguments = self.arguments
+        done = subprocess.run([os.path.join(BUILD, program), *arguments], cwd=folder, env=environment,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=TIME_LIMIT, check=False)
+        files = {}
+        for name in os.listdir(folder):
+            with open(os.path.join(folder, name), "rb") as file:
+                files[name] = file.read()
+        return done, files
+
+
+def fault_in(command, expected, done, files, kind):
+    """What is wrong with a run, or None."""
+    right, right_files = expected
+    if done.returncode == 0:
+        if not command.same("-", done.stdout, right.stdout):
+            return "exit 0 with another standard output"
+        if sorted(files) != sorted(right_files):
+            return f"exit 0 and the files {sorted(files)}"
+        for name, content in files.items():
+            if not command.same(name, content, right_files[name]):
+                return f"exit 0 with another {name}"
+        return None
+    if done.returncode not in CODES[kind]:
+        return f"exit {done.returncode}"
+    if not re.search(rb"^planc: |^planrun: ", done.stderr, re.M):
+        return "an error without a message"
+    for name, content in files.items():
+        if name in command.outputs:
+            if content != OLD and not command.same(name, content, right_files[name]):
+                return f"an error and a wrong {name}"
+        elif name not in command.leaves and content != right_files.get(name):
+            return f"an error and a file {name}"
+    return None
+
+
+def strikes(total, sample):
+    """Which calls are refused."""
+    if EVERY or total <= sample:
+        return range(1, total + 1)
+    return sorted({1 + i * (total - 1) // (sample - 1) for i in range(sample)})
+
+
+class Faults(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.inputs = os.path.join(cls.folder, "inputs")
+        os.mkdir(cls.inputs)
+        for command in (["planc", "plan", LENET, "--budget", "400K", "-o", "lenet.plan"],
+                        ["planrun", "exec", "lenet.plan", "--iterations", "2", "--save", "saved", "--trace", "run.json"],
+                        ["planc", "predict", LENET, "--device", "k40m", "-o", "k40m.json"]):
+            subprocess.run([os.path.join(BUILD, command[0]), *command[1:]], cwd=cls.inputs, env=ENVIRONMENT, check=True,
+                           capture_output=True)
+
+    def refuse(self, command):
+        for number, (kind, error, stick) in enumerate(MEMORY + WRITES):
+            faults = {"FAULTS": kind, "FAULTS_ERROR": error, **({"FAULTS_STICK": "1"} if stick else {})}
+            folder = os.path.join(self.folder, f"{self.id()}-{number}")
+            expected = command.run(folder, self.inputs, **faults)
+            self.assertEqual(expected[0].returncode, 0, expected[0].stderr)
+            with open(folder + ".report", encoding="ascii") as file:
+                total = int(file.read().split()[0])
+            self.assertGreater(total, 0)
+
+            def one(at, faults=faults, folder=folder, kind=kind, expected=expected):
+                own = f"{folder}-{at}"
+                try:
+                    done, files = command.run(own, self.inputs, FAULTS_AT=str(at), **faults)
+                except subprocess.TimeoutExpired:
+                    return at, "no end", b""
+                finally:
+                    shutil.rmtree(own, ignore_errors=True)
+                return at, fault_in(command, expected, done, files, kind), done.stderr
+
+            with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+                results = list(pool.map(one, strikes(total, command.sample)))
+            for at, fault, errors in results:
+                with self.subTest(kind=kind, error=error, stick=stick, at=at):
+                    self.assertIsNone(fault, errors[-300:])
+
+    def test_plan(self):
+        self.refuse(Command("planc", "plan", LENET, "--budget", "400K", "-o", "out", outputs=["out"]))
+
+    def test_plan_json(self):
+        self.refuse(Command("planc", "plan", TINY, "--policy", "vdnn-all", "-o", "out", "--json", outputs=["out"]))
+
+    def test_plan_on_standard_output(self):
+        self.refuse(Command("planc", "plan", TINY, "-o", "-"))
+
+    def test_train(self):
+        self.refuse(Command("planc", "train", LENET, "-o", "out", outputs=["out"]))
+
+    def test_train_on_standard_output(self):
+        self.refuse(Command("planc", "train", LENET, "--precision", "bf16"))
+
+    def test_check(self):
+        for form in ("text", "json", "github", "junit"):
+            self.refuse(Command("planc", "check", "lenet.plan", "--graph", LENET, "--format", form))
+
+    def test_show(self):
+        self.refuse(Command("planc", "show", "lenet.plan", "--json"))
+        self.refuse(Command("planc", "show", LENET))
+
+    def test_simulate(self):
+        self.refuse(Command("planc", "simulate", "lenet.plan", "--against", "run.json", "--json"))
+        self.refuse(Command("planc", "simulate", LENET, "--passive", "--budget", "4M", "--json"))
+
+    def test_compare(self):
+        self.refuse(Command("planc", "compare", TINY, "--json"))
+        self.refuse(Command("planc", "compare", LENET, "--budget", "400K"))
+
+    def test_predict(self):
+        self.refuse(Command("planc", "predict", LENET, "--device", "k40m", "-o", "out", "--json", outputs=["out"],
+                            timed=["-"]))
+
+    def test_update(self):
+        self.refuse(Command("planc", "update", "lenet.plan", "--trace", "run.json", "--threshold", "0", "-o", "out",
+                            "--profile-out", "costs", outputs=["out", "costs"]))
+
+    def test_exec(self):
+        self.refuse(Command("planrun", "exec", "lenet.plan", "--iterations", "2", "--save", "out", "--trace", "trace",
+                            outputs=["out", "trace"], timed=["-", "trace"], sample=20))
+
+    def test_exec_of_data(self):
+        self.refuse(Command("planrun", "exec", "lenet.plan", "--data", DIGITS, "--iterations", "2", "--verify",
+                            timed=["-"], sample=20))
+
+    def test_exec_that_goes_on(self):
+        self.refuse(Command("planrun", "exec", "lenet.plan", "--synthetic", "--iterations", "2", "--verify", "--resume",
+                            "saved", timed=["-"], sample=20))
+
+    def test_profile(self):
+        self.refuse(Command("planrun", "profile", LENET, "-b", "2", "-r", "1", "-o", "out", outputs=["out"],
+                            timed=["-", "out"], sample=20, leaves=["out.part"]))
+
+    def test_info(self):
+        self.refuse(Command("planrun", "info", "--json", timed=["-"], sample=20))
+
+
+if __name__ == "__main__":
+    unittest.main()
