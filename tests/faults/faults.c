@@ -1,8 +1,10 @@
 /* What the system may refuse, refused on purpose: preloaded (LD_PRELOAD), it counts a program's calls of one kind from
  * main on and lets the k-th fail, or that and all behind it.
  *
- *   FAULTS         alloc (memory, threads) or write (all that changes files)
+ *   FAULTS         alloc (memory and threads), foreign (the same inside oneDNN and what it runs on, whose ways to fail
+ *                  are their own), or write (all that changes files)
  *   FAULTS_AT      which call, from 1 on; 0: none
+ *   FAULTS_FROM    instead: "rename", of writes the first of that name and all behind it
  *   FAULTS_STICK   set: that one and all behind it
  *   FAULTS_ERROR   of writes: ENOSPC, EIO, EINTR, or short, where a part is written
  *   FAULTS_REPORT  a file for the number of calls, and whether any failed
@@ -25,22 +27,36 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-typedef enum kind { NONE, ALLOC, WRITE } kind;
+typedef enum kind { NONE, ALLOC, FOREIGN, WRITE } kind;
 
 static kind failing;
-static bool stick, is_short;
+static bool stick, is_short, from_rename;
 static long at;
 static int error_number = ENOSPC;
 static atomic_long calls, failed;
 
 /* Counts a call; true when it is to fail. */
 static bool strikes(kind of) {
-  if (of != failing) return false;
+  if (of == NONE || of != failing) return false;
   long number = atomic_fetch_add(&calls, 1) + 1;
   if (at == 0 || (stick ? number < at : number != at)) return false;
   atomic_fetch_add(&failed, 1);
   return true;
 }
+
+/* Whose a call from this place is. */
+static kind kind_of(const void *caller) {
+  static const char *const foreign[] = {"libdnnl", "libstdc++", "libgcc_s", "libgomp", "ld-linux"};
+  Dl_info from;
+  if (failing != ALLOC && failing != FOREIGN) return NONE;
+  if (!dladdr(caller, &from) || !from.dli_fname) return ALLOC;
+  const char *slash = strrchr(from.dli_fname, '/'), *name = slash ? slash + 1 : from.dli_fname;
+  for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+    if (strncmp(name, foreign[i], strlen(foreign[i])) == 0) return FOREIGN;
+  return ALLOC;
+}
+
+#define REFUSED strikes(kind_of(__builtin_return_address(0)))
 
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
 
@@ -55,39 +71,40 @@ static void *no_memory(void) {
 }
 
 void *malloc(size_t size) {
-  return strikes(ALLOC) ? no_memory() : __libc_malloc(size);
+  return REFUSED ? no_memory() : __libc_malloc(size);
 }
 
 void *calloc(size_t count, size_t size) {
-  return strikes(ALLOC) ? no_memory() : __libc_calloc(count, size);
+  return REFUSED ? no_memory() : __libc_calloc(count, size);
 }
 
 void *realloc(void *old, size_t size) {
-  return strikes(ALLOC) ? no_memory() : __libc_realloc(old, size);
+  return REFUSED ? no_memory() : __libc_realloc(old, size);
 }
 
 void *reallocarray(void *old, size_t count, size_t size) {
   size_t bytes;
-  return __builtin_mul_overflow(count, size, &bytes) ? no_memory() : realloc(old, bytes);
+  bool beyond = __builtin_mul_overflow(count, size, &bytes);
+  return beyond || REFUSED ? no_memory() : __libc_realloc(old, bytes);
 }
 
 void *memalign(size_t alignment, size_t size) {
-  return strikes(ALLOC) ? no_memory() : __libc_memalign(alignment, size);
+  return REFUSED ? no_memory() : __libc_memalign(alignment, size);
 }
 
 void *aligned_alloc(size_t alignment, size_t size) {
-  return memalign(alignment, size);
+  return REFUSED ? no_memory() : __libc_memalign(alignment, size);
 }
 
 int posix_memalign(void **out, size_t alignment, size_t size) {
-  void *made = memalign(alignment, size);
+  void *made = REFUSED ? NULL : __libc_memalign(alignment, size);
   if (!made) return ENOMEM;
   *out = made;
   return 0;
 }
 
 void *mmap(void *where, size_t length, int protection, int flags, int file, off_t offset) {
-  if (strikes(ALLOC)) {
+  if (REFUSED) {
     errno = ENOMEM;
     return MAP_FAILED;
   }
@@ -96,7 +113,7 @@ void *mmap(void *where, size_t length, int protection, int flags, int file, off_
 
 int pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *), void *user) {
   static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-  if (strikes(ALLOC)) return EAGAIN;
+  if (REFUSED) return EAGAIN;
   if (!real) *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
   return real(out, attributes, run, user);
 }
@@ -138,6 +155,10 @@ int truncate(const char *path, off_t length) {
 }
 
 int rename(const char *from, const char *to) {
+  if (from_rename && at == 0) {
+    at = atomic_load(&calls) + 1;
+    stick = true;
+  }
   return refuses() ? refuse() : (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
 }
 
@@ -206,6 +227,7 @@ static void read_settings(void) {
   const char *what = getenv("FAULTS"), *where = getenv("FAULTS_AT"), *error = getenv("FAULTS_ERROR");
   at = where ? atol(where) : 0;
   stick = getenv("FAULTS_STICK") != NULL;
+  from_rename = getenv("FAULTS_FROM") != NULL;
   if (error && strcmp(error, "EIO") == 0) error_number = EIO;
   if (error && strcmp(error, "EINTR") == 0) error_number = EINTR;
   is_short = error && strcmp(error, "short") == 0;
@@ -213,7 +235,7 @@ static void read_settings(void) {
     stdout = stream_of(STDOUT_FILENO);
     failing = WRITE;
   } else if (what) {
-    failing = ALLOC;
+    failing = strcmp(what, "foreign") == 0 ? FOREIGN : ALLOC;
   }
 }
 
