@@ -1,5 +1,6 @@
-/* The C locale for what depends on one: strtod, printf of reals, cJSON. It holds for the calling thread between enter
- * and leave; the program's own locale and other threads are not touched. Between the two nothing may return. */
+/* The C locale for what depends on one: the reading and printing of reals, cJSON. It holds for the calling thread
+ * between enter and leave; the program's own locale and other threads are not touched. Between the two nothing may
+ * return. */
 #ifndef PLANC_UTIL_C_LOCALE_H
 #define PLANC_UTIL_C_LOCALE_H
 

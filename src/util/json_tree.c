@@ -84,7 +84,7 @@ static void print_object(planc_emit *emit, const cJSON *object, planc_json_layou
     print_value(emit, member, layout, depth + 1);
     if (member->next) EMIT(emit, ",");
   }
-  if (layout == PLANC_JSON_LINES) print_margin(emit, depth);
+  if (layout == PLANC_JSON_LINES && object->child) print_margin(emit, depth);
   EMIT(emit, "}");
 }
 
