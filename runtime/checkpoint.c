@@ -150,7 +150,9 @@ static planc_status compare_jobs(const planrt_session *session, const checkpoint
 static planc_status read_line(const planrt_session *session, checkpoint *c) {
   size_t room = 0;
   rewind(c->file);
-  if (getline(&c->line, &room, c->file) < 0) return damaged(c, "line 1");
+  errno = 0;
+  if (getline(&c->line, &room, c->file) < 0)
+    return errno == ENOMEM ? planc_error(PLANC_OUT_OF_MEMORY, "%s", c->path) : damaged(c, "line 1");
   cJSON *object;
   planc_status status = planc_json_tree(c->line, strlen(c->line), NULL, &object);
   if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return planc_context(status, "%s", c->path);
@@ -199,7 +201,9 @@ planc_status planrt_resume(planrt_session *session, const char *path) {
   if (!c) return planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
   c->path = path;
   c->file = fopen(path, "rb");
-  planc_status status = c->file ? resume(session, c) : planc_error(PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
+  planc_status status =
+      c->file ? resume(session, c)
+              : planc_error(errno == ENOMEM ? PLANC_OUT_OF_MEMORY : PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
   if (c->file) fclose(c->file);
   free(c->line);
   free(c);

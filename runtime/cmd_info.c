@@ -35,6 +35,14 @@ static entry look_up(const char *name) {
   return out;
 }
 
+/* A backend for which memory is short is not one that is missing. */
+static planc_status take_want_of_memory(entry *e) {
+  planc_status status = e->missing;
+  if (planc_status_code(status) != PLANC_OUT_OF_MEMORY) return NULL;
+  e->missing = NULL;
+  return status;
+}
+
 static void print_text(const entry *e) {
   if (e->missing)
     printf("backend %s: not available: %s\n", e->name, planc_status_message(e->missing));
@@ -122,7 +130,10 @@ static planc_status run(const planc_arguments *arguments) {
   entry entries[N_BACKENDS];
   planc_status status = NULL;
   for (int i = 0; i < N_BACKENDS; i++) entries[i] = look_up(names[i]);
-  if (planc_option_given(arguments, "json")) {
+  for (int i = 0; i < N_BACKENDS && !status; i++) status = take_want_of_memory(&entries[i]);
+  if (status) {
+    /* nothing is known of the backends */
+  } else if (planc_option_given(arguments, "json")) {
     status = print_json(entries);
   } else {
     printf("planrun %s, plan format %d\n", PLANC_VERSION, PLANC_PLAN_VERSION);
