@@ -197,8 +197,8 @@ class Faults(unittest.TestCase):
         self.refuse(Command("planc", "simulate", LENET, "--passive", "--budget", "4M", "--json"))
 
     def test_compare(self):
-        self.refuse(Command("planc", "compare", TINY, "--json"))
-        self.refuse(Command("planc", "compare", LENET, "--budget", "400K"))
+        self.refuse(Command("planc", "compare", TINY, "--json", sample=30))
+        self.refuse(Command("planc", "compare", LENET, "--budget", "400K", sample=12))
 
     def test_predict(self):
         self.refuse(Command("planc", "predict", LENET, "--device", "k40m", "-o", "out", "--json", outputs=["out"],
