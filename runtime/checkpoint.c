@@ -2,7 +2,6 @@
  *
  * A file is one line of JSON, the buffers' bytes in the line's order, and the CRC-32 of both in eight hex digits. What
  * it means depends on graph, batch and iterations only, so another plan may go on with it. */
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 
 #include "runtime/session.h"
 #include "util/file.h"
+#include "util/json_tree.h"
 #include "util/math.h"
 #include "util/vec.h"
 
@@ -23,7 +23,7 @@ enum { TRAILER = 8, CHUNK = 1 << 20 };
 static void add_u64(cJSON *object, const char *key, uint64_t value, const char *format) {
   char text[24];
   snprintf(text, sizeof text, format, value);
-  cJSON_AddStringToObject(object, key, text);
+  planc_json_add_string(object, key, text);
 }
 
 static cJSON *describe_job(const planrt_session *session, int32_t j) {
@@ -32,13 +32,13 @@ static cJSON *describe_job(const planrt_session *session, int32_t j) {
   add_u64(out, "graph_hash", planc_graph_hash(job->graph), "%016" PRIx64);
   add_u64(out, "batch", (uint64_t)job->batch, "%" PRIu64);
   add_u64(out, "iterations_per_period", (uint64_t)job->iterations, "%" PRIu64);
-  cJSON *buffers = cJSON_AddArrayToObject(out, "buffers");
+  cJSON *buffers = planc_json_add_array(out, "buffers");
   for (int32_t s = 0; s < job->graph->n_storages; s++) {
     if (!session->home[session->home_of[j] + s]) continue;
     cJSON *buffer = cJSON_CreateObject();
-    cJSON_AddStringToObject(buffer, "name", job->graph->tensors[job->graph->storages[s].tensor].name);
+    planc_json_add_string(buffer, "name", job->graph->tensors[job->graph->storages[s].tensor].name);
     add_u64(buffer, "bytes", (uint64_t)planc_law_at(job->graph->storages[s].bytes, job->batch), "%" PRIu64);
-    cJSON_AddItemToArray(buffers, buffer);
+    planc_json_add(buffers, NULL, buffer);
   }
   return out;
 }
@@ -46,14 +46,15 @@ static cJSON *describe_job(const planrt_session *session, int32_t j) {
 /* The line up to its newline, malloc'ed. */
 static planc_status describe(const planrt_session *session, char **out) {
   cJSON *object = cJSON_CreateObject();
-  cJSON_AddStringToObject(object, "planrun", "checkpoint/1");
+  planc_json_add_string(object, "planrun", "checkpoint/1");
   add_u64(object, "seed", session->options.seed, "%" PRIu64);
   add_u64(object, "period", (uint64_t)session->step.period, "%" PRIu64);
-  cJSON *jobs = cJSON_AddArrayToObject(object, "jobs");
-  for (int32_t j = 0; j < session->trace->n_jobs; j++) cJSON_AddItemToArray(jobs, describe_job(session, j));
-  *out = cJSON_PrintUnformatted(object);
+  cJSON *jobs = planc_json_add_array(object, "jobs");
+  for (int32_t j = 0; j < session->trace->n_jobs; j++) planc_json_add(jobs, NULL, describe_job(session, j));
+  size_t length;
+  planc_status status = planc_json_print(object, PLANC_JSON_LINE, out, &length);
   cJSON_Delete(object);
-  return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
+  return planc_context(status, "checkpoint");
 }
 
 /* --- Saving ----------------------------------------------------------------------------------------------------- */
@@ -135,9 +136,10 @@ static bool read_u64(const cJSON *object, const char *key, uint64_t *out) {
 static planc_status compare_jobs(const planrt_session *session, const checkpoint *c, const cJSON *object) {
   char *own_line;
   PLANC_TRY(describe(session, &own_line));
-  cJSON *own = cJSON_Parse(own_line);
+  cJSON *own;
+  planc_status status = planc_json_tree(own_line, strlen(own_line), NULL, &own);
   free(own_line);
-  if (!own) return planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
+  PLANC_TRY(planc_context(status, "checkpoint"));
   bool same = cJSON_Compare(cJSON_GetObjectItemCaseSensitive(own, "jobs"),
                             cJSON_GetObjectItemCaseSensitive(object, "jobs"), true);
   cJSON_Delete(own);
@@ -148,10 +150,15 @@ static planc_status compare_jobs(const planrt_session *session, const checkpoint
 static planc_status read_line(const planrt_session *session, checkpoint *c) {
   size_t room = 0;
   rewind(c->file);
-  if (getline(&c->line, &room, c->file) < 0) return damaged(c, "line 1");
-  cJSON *object = cJSON_Parse(c->line);
+  errno = 0;
+  if (getline(&c->line, &room, c->file) < 0)
+    return errno == ENOMEM ? planc_error(PLANC_OUT_OF_MEMORY, "%s", c->path) : damaged(c, "line 1");
+  cJSON *object;
+  planc_status status = planc_json_tree(c->line, strlen(c->line), NULL, &object);
+  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return planc_context(status, "%s", c->path);
+  planc_status_free(status);
   const char *format = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "planrun"));
-  planc_status status = NULL;
+  status = NULL;
   if (!format || strncmp(format, "checkpoint/", 11) != 0 || !read_u64(object, "seed", &c->seed) ||
       !read_u64(object, "period", &c->period) || c->period > INT64_MAX / 2)
     status = damaged(c, "line 1");
@@ -194,7 +201,9 @@ planc_status planrt_resume(planrt_session *session, const char *path) {
   if (!c) return planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
   c->path = path;
   c->file = fopen(path, "rb");
-  planc_status status = c->file ? resume(session, c) : planc_error(PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
+  planc_status status =
+      c->file ? resume(session, c)
+              : planc_error(errno == ENOMEM ? PLANC_OUT_OF_MEMORY : PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
   if (c->file) fclose(c->file);
   free(c->line);
   free(c);

@@ -1,6 +1,7 @@
 /* Reading labelled 8x8 images and feeding them (planrt/data.h). */
 #include "planrt/data.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -73,6 +74,7 @@ static planc_status read_rows(planrt_data *data, gzFile file, const char *path) 
   }
   int code;
   (void)gzerror(file, &code);
+  if (code == Z_MEM_ERROR) return planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
   if (code != Z_OK && code != Z_STREAM_END)
     return planc_error(PLANC_BAD_INPUT, "%s:%lld: the compressed data is damaged or cut short", path,
                        (long long)data->rows.len + 1);
@@ -96,7 +98,9 @@ planc_status planrt_data_read(const char *path, uint64_t seed, planrt_data **out
   if (!data) return planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
   data->seed = seed;
   gzFile file = gzopen(path, "rb");
-  planc_status status = file ? read_rows(data, file, path) : planc_error(PLANC_BAD_INPUT, "%s: cannot be opened", path);
+  planc_status status = file              ? read_rows(data, file, path)
+                        : errno == ENOMEM ? planc_error(PLANC_OUT_OF_MEMORY, "%s", path)
+                                          : planc_error(PLANC_BAD_INPUT, "%s: cannot be opened", path);
   if (file) gzclose(file);
   if (!status) status = split(data);
   if (status)
