@@ -1,4 +1,4 @@
-# planc: see README.md. Targets: deps build cuda emulated gpu-bundle check-gpu demo check bench fuzz lint asan tsan memcheck install
+# planc: see README.md. Targets: deps build cuda emulated gpu-bundle check-gpu demo check bench fuzz faults lint asan tsan memcheck install
 # uninstall clean.
 # `build` installs nothing; `demo`, `check` and `fuzz` install what is missing.
 BUILD ?= build
@@ -32,7 +32,7 @@ LIBS = -lyaml -lcjson -lz -ldnnl -lgomp -lpthread -ldl -lm
 UNIT = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 TEST_SUPPORT = $(wildcard tests/support/*.c)
 
-.PHONY: build cuda emulated cuda-tests gpu-bundle check-gpu lib deps test-deps check demo unit fuzzers bench fuzz lint asan tsan memcheck install uninstall clean
+.PHONY: build cuda emulated cuda-tests gpu-bundle check-gpu lib deps test-deps check demo unit fuzzers bench fuzz faults lint asan tsan memcheck install uninstall clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -151,12 +151,16 @@ check: test-deps
 	+@$(MAKE_ALL) build unit fuzzers $(if $(HAS_CUDA),cuda-tests)
 	@BUILD=$(BUILD) $(PYTHON) tests/run
 
-unit: $(UNIT:%=$(BUILD)/tests/%) $(BUILD)/preload/signal_when_kept.so
+unit: $(UNIT:%=$(BUILD)/tests/%) $(patsubst tests/%.c,$(BUILD)/%.so,$(wildcard tests/preload/*.c))
 
-# What tests load into programs before libc.
+# What tests load into programs before libc, which is before a sanitizer too.
 $(BUILD)/preload/%.so: tests/preload/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fPIC -shared -o $@ $< -ldl
+	$(CC) -std=c11 $(WARNINGS) $(CFLAGS) -fPIC -shared -o $@ $< -ldl
+
+# tests/python/test_faults.py takes a sample of all calls that the system may refuse; this takes each.
+faults: build $(BUILD)/preload/faults.so
+	@BUILD=$(BUILD) FAULTS=all $(PYTHON) -B tests/python/test_faults.py
 
 # Fuzz targets over given files; `make fuzz` builds them for libFuzzer and runs each for FUZZ_SECONDS.
 FUZZ = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))

@@ -2,7 +2,6 @@
  *
  * A file is one line of JSON, the buffers' bytes in the line's order, and the CRC-32 of both in eight hex digits. What
  * it means depends on graph, batch and iterations only, so another plan may go on with it. */
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include "runtime/session.h"
 #include "util/file.h"
 #include "util/input.h"
+#include "util/json_tree.h"
 #include "util/math.h"
 #include "util/vec.h"
 
@@ -26,7 +26,7 @@ enum { TRAILER = 8, CHUNK = 1 << 20 };
 static void add_u64(cJSON *object, const char *key, uint64_t value) {
   char text[24];
   snprintf(text, sizeof text, "%" PRIu64, value);
-  cJSON_AddStringToObject(object, key, text);
+  planc_json_add_string(object, key, text);
 }
 
 /* A graph's canonical text without what is not compared (planc_graph_equal): equal texts, equal content. */
@@ -38,9 +38,9 @@ static planc_status add_graph(cJSON *object, const planc_graph *graph) {
   char *text;
   size_t length;
   PLANC_TRY(planc_graph_print(&content, &text, &length));
-  const cJSON *added = cJSON_AddStringToObject(object, "graph", text);
+  planc_json_add_string(object, "graph", text);
   free(text);
-  return added ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  return NULL;
 }
 
 static planc_status describe_job(const planrt_session *session, int32_t j, cJSON *out) {
@@ -48,13 +48,13 @@ static planc_status describe_job(const planrt_session *session, int32_t j, cJSON
   PLANC_TRY(add_graph(out, job->graph));
   add_u64(out, "batch", (uint64_t)job->batch);
   add_u64(out, "iterations_per_period", (uint64_t)job->iterations);
-  cJSON *buffers = cJSON_AddArrayToObject(out, "buffers");
+  cJSON *buffers = planc_json_add_array(out, "buffers");
   for (int32_t s = 0; s < job->graph->n_storages; s++) {
     if (!session->home[session->home_of[j] + s]) continue;
     cJSON *buffer = cJSON_CreateObject();
-    cJSON_AddStringToObject(buffer, "name", job->graph->tensors[job->graph->storages[s].tensor].name);
+    planc_json_add_string(buffer, "name", job->graph->tensors[job->graph->storages[s].tensor].name);
     add_u64(buffer, "bytes", (uint64_t)planc_law_at(job->graph->storages[s].bytes, job->batch));
-    cJSON_AddItemToArray(buffers, buffer);
+    planc_json_add(buffers, NULL, buffer);
   }
   return NULL;
 }
@@ -62,20 +62,20 @@ static planc_status describe_job(const planrt_session *session, int32_t j, cJSON
 /* The line up to its newline, malloc'ed. */
 static planc_status describe(const planrt_session *session, char **out) {
   cJSON *object = cJSON_CreateObject();
-  cJSON_AddStringToObject(object, "planrun", FORMAT);
+  planc_json_add_string(object, "planrun", FORMAT);
   add_u64(object, "seed", session->options.seed);
   add_u64(object, "period", (uint64_t)session->step.period);
-  cJSON *jobs = cJSON_AddArrayToObject(object, "jobs");
+  cJSON *jobs = planc_json_add_array(object, "jobs");
   planc_status status = NULL;
   for (int32_t j = 0; j < session->trace->n_jobs && !status; j++) {
     cJSON *job = cJSON_CreateObject();
-    cJSON_AddItemToArray(jobs, job);
     status = describe_job(session, j, job);
+    planc_json_add(jobs, NULL, job);
   }
-  *out = status ? NULL : cJSON_PrintUnformatted(object);
+  size_t length;
+  if (!status) status = planc_json_print(object, PLANC_JSON_LINE, out, &length);
   cJSON_Delete(object);
-  if (status) return planc_context(status, "checkpoint");
-  return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
+  return planc_context(status, "checkpoint");
 }
 
 /* --- Saving ----------------------------------------------------------------------------------------------------- */
@@ -157,9 +157,10 @@ static bool read_u64(const cJSON *object, const char *key, uint64_t *out) {
 static planc_status compare_jobs(const planrt_session *session, const checkpoint *c, const cJSON *object) {
   char *own_line;
   PLANC_TRY(describe(session, &own_line));
-  cJSON *own = cJSON_Parse(own_line);
+  cJSON *own;
+  planc_status status = planc_json_tree(own_line, strlen(own_line), NULL, &own);
   free(own_line);
-  if (!own) return planc_error(PLANC_OUT_OF_MEMORY, "checkpoint");
+  PLANC_TRY(planc_context(status, "checkpoint"));
   bool same = cJSON_Compare(cJSON_GetObjectItemCaseSensitive(own, "jobs"),
                             cJSON_GetObjectItemCaseSensitive(object, "jobs"), true);
   cJSON_Delete(own);
@@ -170,10 +171,15 @@ static planc_status compare_jobs(const planrt_session *session, const checkpoint
 static planc_status read_line(const planrt_session *session, checkpoint *c) {
   size_t room = 0;
   rewind(c->file);
-  if (getline(&c->line, &room, c->file) < 0) return damaged(c, "line 1");
-  cJSON *object = cJSON_Parse(c->line);
+  errno = 0;
+  if (getline(&c->line, &room, c->file) < 0)
+    return errno == ENOMEM ? planc_error(PLANC_OUT_OF_MEMORY, "%s", c->path) : damaged(c, "line 1");
+  cJSON *object;
+  planc_status status = planc_json_tree(c->line, strlen(c->line), NULL, &object);
+  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return planc_context(status, "%s", c->path);
+  planc_status_free(status);
   const char *format = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "planrun"));
-  planc_status status = NULL;
+  status = NULL;
   if (!format || strncmp(format, "checkpoint/", 11) != 0 || !read_u64(object, "seed", &c->seed) ||
       !read_u64(object, "period", &c->period) || c->period > INT64_MAX / 2)
     status = damaged(c, "line 1");

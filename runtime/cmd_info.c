@@ -1,5 +1,4 @@
 /* `planrun info`: backends, devices, libraries, versions. */
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,6 +7,7 @@
 #include "runtime/backend.h"
 #include "runtime/cli.h"
 #include "runtime/profile_file.h"
+#include "util/json_tree.h"
 #include "util/print.h"
 
 static const planc_option options[] = {
@@ -36,6 +36,14 @@ static entry look_up(const char *name) {
   return out;
 }
 
+/* A backend for which memory is short is not one that is missing. */
+static planc_status take_want_of_memory(entry *e) {
+  planc_status status = e->missing;
+  if (planc_status_code(status) != PLANC_OUT_OF_MEMORY) return NULL;
+  e->missing = NULL;
+  return status;
+}
+
 static void print_text(const entry *e) {
   if (e->missing)
     planc_print_line(stdout, "backend %s: not available: %s", e->name, planc_status_message(e->missing));
@@ -45,36 +53,38 @@ static void print_text(const entry *e) {
 
 static void add_json(cJSON *array, const entry *e) {
   cJSON *object = cJSON_CreateObject();
-  cJSON_AddStringToObject(object, "name", e->name);
-  cJSON_AddBoolToObject(object, "available", !e->missing);
+  planc_json_add_string(object, "name", e->name);
+  planc_json_add_bool(object, "available", !e->missing);
   if (e->missing) {
-    cJSON_AddStringToObject(object, "missing", planc_status_message(e->missing));
+    planc_json_add_string(object, "missing", planc_status_message(e->missing));
   } else {
-    cJSON_AddStringToObject(object, "device", e->info.device);
-    cJSON_AddStringToObject(object, "library", e->info.versions);
-    cJSON_AddStringToObject(object, "dtype", e->info.dtypes);
-    cJSON_AddNumberToObject(object, "memory_bytes", (double)e->info.memory_bytes);
-    cJSON_AddNumberToObject(object, "processors", e->info.processors);
+    planc_json_add_string(object, "device", e->info.device);
+    planc_json_add_string(object, "library", e->info.versions);
+    planc_json_add_string(object, "dtype", e->info.dtypes);
+    planc_json_add_int(object, "memory_bytes", e->info.memory_bytes);
+    planc_json_add_int(object, "processors", e->info.processors);
   }
-  cJSON_AddItemToArray(array, object);
+  planc_json_add(array, NULL, object);
 }
 
 /* Takes `root`. */
 static planc_status print_line(cJSON *root, const char *what) {
-  char *text = cJSON_PrintUnformatted(root);
+  char *text;
+  size_t length;
+  planc_status status = planc_json_print(root, PLANC_JSON_LINE, &text, &length);
   cJSON_Delete(root);
-  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "%s", what);
+  PLANC_TRY(planc_context(status, "%s", what));
   printf("%s\n", text);
-  cJSON_free(text);
+  free(text);
   return NULL;
 }
 
 static planc_status print_json(const entry *entries) {
   cJSON *root = cJSON_CreateObject();
-  cJSON_AddStringToObject(root, "planrun", "info/1");
-  cJSON_AddStringToObject(root, "version", PLANC_VERSION);
-  cJSON_AddNumberToObject(root, "plan_format", PLANC_PLAN_VERSION);
-  cJSON *array = cJSON_AddArrayToObject(root, "backends");
+  planc_json_add_string(root, "planrun", "info/1");
+  planc_json_add_string(root, "version", PLANC_VERSION);
+  planc_json_add_int(root, "plan_format", PLANC_PLAN_VERSION);
+  cJSON *array = planc_json_add_array(root, "backends");
   for (int i = 0; i < N_BACKENDS; i++) add_json(array, &entries[i]);
   return print_line(root, "info");
 }
@@ -100,14 +110,14 @@ static planc_status print_links(const planc_arguments *arguments) {
   PLANC_TRY(backend->info(&info));
   PLANC_TRY(planrt_measure_rates(backend, 0, bytes, &rates));
   cJSON *root = cJSON_CreateObject();
-  cJSON_AddStringToObject(root, "planrun", "links/1");
-  cJSON_AddStringToObject(root, "device", info.device);
-  cJSON_AddNumberToObject(root, "bytes", (double)rates.bytes);
-  cJSON_AddNumberToObject(root, "h2d_bytes_per_second", (double)rates.alone_bytes_per_s[PLANRT_H2D]);
-  cJSON_AddNumberToObject(root, "d2h_bytes_per_second", (double)rates.alone_bytes_per_s[PLANRT_D2H]);
-  cJSON_AddNumberToObject(root, "both_bytes_per_second", (double)rates.both_bytes_per_s);
-  cJSON_AddNumberToObject(root, "memory_bytes", (double)rates.memory_bytes);
-  cJSON_AddNumberToObject(root, "memory_bytes_per_second", (double)rates.memory_bytes_per_s);
+  planc_json_add_string(root, "planrun", "links/1");
+  planc_json_add_string(root, "device", info.device);
+  planc_json_add_int(root, "bytes", rates.bytes);
+  planc_json_add_int(root, "h2d_bytes_per_second", rates.alone_bytes_per_s[PLANRT_H2D]);
+  planc_json_add_int(root, "d2h_bytes_per_second", rates.alone_bytes_per_s[PLANRT_D2H]);
+  planc_json_add_int(root, "both_bytes_per_second", rates.both_bytes_per_s);
+  planc_json_add_int(root, "memory_bytes", rates.memory_bytes);
+  planc_json_add_int(root, "memory_bytes_per_second", rates.memory_bytes_per_s);
   return print_line(root, "links");
 }
 
@@ -120,7 +130,10 @@ static planc_status run(const planc_arguments *arguments) {
   entry entries[N_BACKENDS];
   planc_status status = NULL;
   for (int i = 0; i < N_BACKENDS; i++) entries[i] = look_up(names[i]);
-  if (planc_option_given(arguments, "json")) {
+  for (int i = 0; i < N_BACKENDS && !status; i++) status = take_want_of_memory(&entries[i]);
+  if (status) {
+    /* nothing is known of the backends */
+  } else if (planc_option_given(arguments, "json")) {
     status = print_json(entries);
   } else {
     printf("planrun %s, plan format %d\n", PLANC_VERSION, PLANC_PLAN_VERSION);

@@ -18,6 +18,7 @@
 #include "runtime/cli.h"
 #include "runtime/profile_head.h"
 #include "util/file.h"
+#include "util/json_tree.h"
 #include "util/label.h"
 #include "util/locate.h"
 #include "util/print.h"
@@ -204,8 +205,9 @@ static planc_status open_kept(const profiling *p) {
                               .link_bytes_per_s = p->link_bytes_per_s,
                               .deterministic = p->deterministic};
   cJSON *head = planrt_profile_head_of(&ways);
-  if (!head) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  planc_status status = planrt_kept_open(&kept, strcmp(p->output, "-") == 0 ? NULL : p->output, head);
+  planc_status status = planc_json_is_whole(head)
+                            ? planrt_kept_open(&kept, strcmp(p->output, "-") == 0 ? NULL : p->output, head)
+                            : planc_error(PLANC_OUT_OF_MEMORY, "profile");
   cJSON_Delete(head);
   return status;
 }

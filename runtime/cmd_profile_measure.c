@@ -5,6 +5,7 @@
 #include "runtime/cmd_profile.h"
 #include "runtime/profile_json.h"
 #include "runtime/profile_taken.h"
+#include "util/json_tree.h"
 #include "util/print.h"
 #include "util/progress.h"
 
@@ -14,7 +15,7 @@ typedef struct measuring {
   planrt_profiling *p;
   int64_t load_ppm, batch;   /* that are measured now */
   planrt_memory_taken taken; /* its code is the pass's, its `loaded_bytes` the process's */
-  cJSON *refused;            /* algorithms in the pass that runs: an array, or NULL */
+  cJSON *refused;            /* algorithms in the pass that runs: an array */
   cJSON *trial;              /* what is tried now, or NULL */
   char doing[64];
 } measuring;
@@ -43,7 +44,7 @@ static planc_status end_with(const measuring *m, planc_status failure) {
     planrt_kept_unmark(p->kept);
     return failure;
   }
-  cJSON_AddStringToObject(m->trial, "reason", planc_status_message(failure));
+  planc_json_add_string(m->trial, "reason", planc_status_message(failure));
   planc_status unkept = planrt_kept_mark(p->kept, m->trial, true);
   if (!unkept && p->kept->path) {
     bool named = planrt_trial_has_algorithm(m->trial);
@@ -79,12 +80,11 @@ static void tell_trials(const cJSON *pieces) {
 
 static void add_refusal(measuring *m, const char *op, const char *algorithm, const char *why) {
   cJSON *refusal = cJSON_CreateObject();
-  if (!m->refused) m->refused = cJSON_CreateArray();
-  cJSON_AddStringToObject(refusal, "op", op);
-  cJSON_AddStringToObject(refusal, "algorithm", algorithm);
-  cJSON_AddNumberToObject(refusal, "batch", (double)m->batch);
-  cJSON_AddStringToObject(refusal, "reason", why);
-  if (!cJSON_AddItemToArray(m->refused, refusal)) cJSON_Delete(refusal);
+  planc_json_add_string(refusal, "op", op);
+  planc_json_add_string(refusal, "algorithm", algorithm);
+  planc_json_add_int(refusal, "batch", m->batch);
+  planc_json_add_string(refusal, "reason", why);
+  planc_json_add(m->refused, NULL, refusal);
 }
 
 /* What ended a process at the op itself is told of as it is. */
@@ -110,12 +110,9 @@ static planc_status keep_pass(void *user, const planrt_pass *pass) {
   const planrt_profiling *p = m->p;
   cJSON *piece = planrt_piece_of_ops(p->graph, m->load_ppm, m->batch, pass->times, m->load_ppm > 0 ? NULL : &m->taken);
   m->taken.code.len = 0;
-  if (!planrt_piece_of_pass(piece, pass->number, pass->of, m->refused)) {
-    cJSON_Delete(piece);
-    return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  }
+  planrt_piece_of_pass(piece, pass->number, pass->of, m->refused);
   cJSON_Delete(m->refused);
-  m->refused = NULL;
+  m->refused = cJSON_CreateArray();
   PLANC_TRY(planrt_kept_add(p->kept, piece));
   end_trial(m);
   return NULL;
@@ -242,7 +239,7 @@ static planc_status measure_all(measuring *m) {
 }
 
 planc_status planrt_profiling_measure(planrt_profiling *p) {
-  measuring m = {.p = p};
+  measuring m = {.p = p, .refused = cJSON_CreateArray()};
   tell_trials(p->kept->pieces);
   planc_status status = measure_all(&m);
   planc_progress_end(stderr);

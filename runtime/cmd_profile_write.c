@@ -6,19 +6,20 @@
 #include "planc/cost.h"
 #include "runtime/cmd_profile.h"
 #include "util/file.h"
+#include "util/json_tree.h"
 #include "util/print.h"
 #include "util/progress.h"
 
 /* Only a profile that planc can read leaves. */
 static planc_status write_tree(const planrt_profiling *p, cJSON *tree) {
-  char *text = cJSON_Print(tree);
-  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  char *text;
+  size_t length;
+  PLANC_TRY(planc_json_print(tree, PLANC_JSON_LINES, &text, &length));
   planc_profile *read = NULL;
-  planc_status status = planc_profile_parse(text, strlen(text), p->output, &read);
+  planc_status status = planc_profile_parse(text, length, p->output, &read);
   planc_profile_free(read);
-  const planc_file_part parts[] = {{text, strlen(text)}, {"\n", 1}};
-  if (!status) status = planc_file_write_parts(p->output, parts, 2);
-  cJSON_free(text);
+  if (!status) status = planc_file_write(p->output, text, length);
+  free(text);
   return status;
 }
 
@@ -98,15 +99,14 @@ static void show_listing(void *user, int32_t done, int32_t of) {
 static void show_left_out(void *user, const char *op, planc_status why) {
   listing *l = user;
   const char *reason = planc_status_message(why);
-  if (!l->reasons) l->reasons = cJSON_CreateObject();
-  if (!l->reasons || cJSON_HasObjectItem(l->reasons, reason)) return;
-  cJSON_AddTrueToObject(l->reasons, reason);
+  if (cJSON_HasObjectItem(l->reasons, reason)) return;
+  planc_json_add_bool(l->reasons, reason, true);
   planc_progress_end(stderr);
   planc_print_line(stderr, "planrun: note: op %s, and every other of which that holds, is left out: %s", op, reason);
 }
 
 planc_status planrt_profiling_list(const planrt_profiling *p) {
-  listing l = {.p = p};
+  listing l = {.p = p, .reasons = cJSON_CreateObject()};
   planrt_described_options how = {.backend = p->backend,
                                   .device = p->deviceless,
                                   .graph = p->graph,

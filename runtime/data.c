@@ -1,6 +1,7 @@
 /* Reading labelled 8x8 images and feeding them (planrt/data.h). */
 #include "planrt/data.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,6 +76,7 @@ static planc_status read_rows(planrt_data *data, gzFile file, const char *path) 
   }
   int code;
   (void)gzerror(file, &code);
+  if (code == Z_MEM_ERROR) return planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
   if (code != Z_OK && code != Z_STREAM_END)
     return planc_error(PLANC_BAD_INPUT, "%s:%lld: the compressed data is damaged or cut short", path,
                        (long long)data->rows.len + 1);

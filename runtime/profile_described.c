@@ -8,6 +8,7 @@
 #include "planc/version.h"
 #include "runtime/profile_file.h"
 #include "util/file.h"
+#include "util/json_tree.h"
 #include "util/locate.h"
 
 enum { PATH_ROOM = 4096, MOST_TEXT = 256 << 20, MOST_NAME = 255 };
@@ -28,11 +29,11 @@ typedef struct described {
 static planc_status read_json(const char *path, char **out_text, cJSON **out) {
   size_t length;
   PLANC_TRY(planc_file_read(path, MOST_TEXT, out_text, &length));
-  *out = cJSON_ParseWithLength(*out_text, length);
-  if (*out) return NULL;
+  planc_status status = planc_json_tree(*out_text, length, NULL, out);
+  if (!status) return NULL;
   free(*out_text);
   *out_text = NULL;
-  return planc_error(PLANC_BAD_INPUT, "%s: not JSON", path);
+  return planc_context(status, "%s", path);
 }
 
 /* Of a measured profile the constants count alone. */
@@ -74,8 +75,8 @@ static planc_status read_properties(described *d, const char *path) {
   if (!format || strcmp(format, "device-properties/1") != 0 || !origin || !cJSON_IsObject(properties)) {
     status = planc_error(PLANC_BAD_INPUT, "%s: no device-properties/1 with origin and properties", path);
   } else {
-    d->properties = cJSON_PrintUnformatted(properties);
-    if (!d->properties) status = planc_error(PLANC_OUT_OF_MEMORY, "properties");
+    size_t length;
+    status = planc_json_print(properties, PLANC_JSON_LINE, &d->properties, &length);
     snprintf(d->machine, sizeof d->machine, "%s without the device; properties %s; planrun %s", d->options->device,
              origin, PLANC_VERSION);
   }
@@ -90,17 +91,16 @@ planc_status planrt_properties_print(const planrt_backend *backend, char **out) 
   PLANC_TRY(backend->properties(&properties));
   snprintf(origin, sizeof origin, "dumped from a card: %s, %s", info.device, info.versions);
   cJSON *root = cJSON_CreateObject();
-  cJSON_AddStringToObject(root, "planrun", "device-properties/1");
-  cJSON_AddStringToObject(root, "origin", origin);
-  cJSON_AddItemToObject(root, "properties", cJSON_Parse(properties));
+  planc_json_add_string(root, "planrun", "device-properties/1");
+  planc_json_add_string(root, "origin", origin);
+  cJSON *tree;
+  planc_status status = planc_json_tree(properties, strlen(properties), NULL, &tree);
+  planc_json_add(root, "properties", tree);
   free(properties);
-  char *text = cJSON_Print(root);
+  size_t length;
+  if (!status) status = planc_json_print(root, PLANC_JSON_LINES, out, &length);
   cJSON_Delete(root);
-  size_t room = text ? strlen(text) + sizeof "\n" : 0;
-  *out = text ? malloc(room) : NULL;
-  if (*out) snprintf(*out, room, "%s\n", text);
-  cJSON_free(text);
-  return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "properties");
+  return status;
 }
 
 /* --- Listing ---------------------------------------------------------------------------------------------------- */
@@ -128,8 +128,7 @@ static planc_status list_batches(described *d, planrt_op_times *out) {
 static planc_status add_piece(described *d, int64_t size, const planrt_op_times *listed, cJSON *pieces) {
   planrt_op_times times = {0};
   planc_status status = planrt_list_again(&d->list, size, listed, &times);
-  if (!status && !cJSON_AddItemToArray(pieces, planrt_piece_of_ops(d->options->graph, 0, size, &times, NULL)))
-    status = planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  if (!status) planc_json_add(pieces, NULL, planrt_piece_of_ops(d->options->graph, 0, size, &times, NULL));
   VEC_FREE(&times);
   return status;
 }
@@ -174,7 +173,7 @@ static planc_status add_pieces(described *d, cJSON *pieces) {
 
 static planc_status compose(described *d, cJSON **out) {
   cJSON *pieces = cJSON_CreateArray();
-  planc_status status = pieces ? add_pieces(d, pieces) : planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  planc_status status = add_pieces(d, pieces);
   if (!status && !stopped(d)) {
     status = planrt_profile_compose_described(d->description, d->machine, d->options->graph, pieces, out);
     if (!status) d->description = NULL;

@@ -8,21 +8,15 @@
 #include "runtime/profile_json.h"
 #include "runtime/profile_ops.h"
 #include "runtime/profile_taken.h"
+#include "util/json_tree.h"
 #include "util/math.h"
 
 enum { PPM = 1000000, IN_FLIGHT = 1024 };
 
-/* An integer in its plain form, which cJSON does not promise for large ones. */
-static void add_int(cJSON *object, const char *key, int64_t value) {
-  char text[24];
-  snprintf(text, sizeof text, "%" PRId64, value);
-  cJSON_AddRawToObject(object, key, text);
-}
-
 void planrt_add_graph_hash(cJSON *object, const planc_graph *graph) {
   char text[24];
   snprintf(text, sizeof text, "%016" PRIx64, planc_graph_hash(graph));
-  cJSON_AddStringToObject(object, "graph_hash", text);
+  planc_json_add_string(object, "graph_hash", text);
 }
 
 /* --- Device and compute ----------------------------------------------------------------------------------------- */
@@ -59,22 +53,22 @@ static links read_links(const cJSON *piece) {
 
 static void add_device(cJSON *root, const planrt_profile_head *head, int64_t reserved, const cJSON *piece,
                        const links *l) {
-  cJSON *device = cJSON_AddObjectToObject(root, "device");
-  cJSON_AddStringToObject(device, "name", head->name);
-  add_int(device, "memory_bytes", head->memory_bytes);
-  add_int(device, "reserved_bytes", reserved);
-  add_int(device, "launch_ns", get_int(piece, "launch_ns"));
-  add_int(device, "in_flight", IN_FLIGHT);
+  cJSON *device = planc_json_add_object(root, "device");
+  planc_json_add_string(device, "name", head->name);
+  planc_json_add_int(device, "memory_bytes", head->memory_bytes);
+  planc_json_add_int(device, "reserved_bytes", reserved);
+  planc_json_add_int(device, "launch_ns", get_int(piece, "launch_ns"));
+  planc_json_add_int(device, "in_flight", IN_FLIGHT);
   int64_t duplex = PPM;
   for (int d = 0; d < 2; d++) {
-    cJSON *link = cJSON_AddObjectToObject(device, directions[d]);
-    add_int(link, "bytes_per_second", l->fitted[d].bytes_per_second);
-    add_int(link, "latency_ns", l->fitted[d].latency_ns);
+    cJSON *link = planc_json_add_object(device, directions[d]);
+    planc_json_add_int(link, "bytes_per_second", l->fitted[d].bytes_per_second);
+    planc_json_add_int(link, "latency_ns", l->fitted[d].latency_ns);
     int64_t share = planc_muldiv_floor(l->alone_ns[d][l->n_sizes - 1], PPM, l->both_ns[d]);
     if (share < duplex) duplex = share > 0 ? share : 1;
   }
-  add_int(device, "duplex_ppm", duplex);
-  add_int(device, "slowdown_ppm", get_int(piece, "slowdown_ppm"));
+  planc_json_add_int(device, "duplex_ppm", duplex);
+  planc_json_add_int(device, "slowdown_ppm", get_int(piece, "slowdown_ppm"));
 }
 
 /* The most FLOPs a second that any op reached, and the shortest time of any. */
@@ -107,62 +101,63 @@ static void add_compute(cJSON *root, const planrt_profile_head *head, const plan
   double flops;
   int64_t kernel_ns;
   find_extremes(graph, pieces, &flops, &kernel_ns);
-  cJSON *compute = cJSON_AddObjectToObject(root, "compute");
-  add_int(compute, "flops_per_second", (int64_t)flops);
-  add_int(compute, "half_flops_per_second", (int64_t)flops);
+  cJSON *compute = planc_json_add_object(root, "compute");
+  planc_json_add_int(compute, "flops_per_second", (int64_t)flops);
+  planc_json_add_int(compute, "half_flops_per_second", (int64_t)flops);
   int64_t memory = get_int(piece, "memory_bytes_per_second");
-  add_int(compute, "memory_bytes_per_second", memory > 0 ? memory : 1);
-  add_int(compute, "processors", head->processors > 0 ? head->processors : 1);
-  add_int(compute, "kernel_ns", kernel_ns);
-  add_int(compute, "split_depth", 1);
-  cJSON *efficiency = cJSON_AddObjectToObject(root, "efficiency");
-  for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) add_int(efficiency, classes[i], PPM / 2);
-  cJSON *multiply = cJSON_AddObjectToObject(root, "multiply");
+  planc_json_add_int(compute, "memory_bytes_per_second", memory > 0 ? memory : 1);
+  planc_json_add_int(compute, "processors", head->processors > 0 ? head->processors : 1);
+  planc_json_add_int(compute, "kernel_ns", kernel_ns);
+  planc_json_add_int(compute, "split_depth", 1);
+  cJSON *efficiency = planc_json_add_object(root, "efficiency");
+  for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) planc_json_add_int(efficiency, classes[i], PPM / 2);
+  cJSON *multiply = planc_json_add_object(root, "multiply");
   for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
-    cJSON *product = cJSON_AddObjectToObject(multiply, products[i]);
-    add_int(product, "flops_ppm", PPM / 2);
-    add_int(product, "tile", 16);
-    add_int(product, "depth_overhead", 0);
+    cJSON *product = planc_json_add_object(multiply, products[i]);
+    planc_json_add_int(product, "flops_ppm", PPM / 2);
+    planc_json_add_int(product, "tile", 16);
+    planc_json_add_int(product, "depth_overhead", 0);
   }
 }
 
 static void add_origin(cJSON *root, const links *l) {
   char text[160];
-  cJSON *origin = cJSON_AddObjectToObject(root, "origin");
-  cJSON_AddStringToObject(
-      origin, "device",
-      "measured by planrun profile; reserved_bytes: taken beside the ops' memory and code, and room "
-      "for what algorithms share, rounded up");
+  cJSON *origin = planc_json_add_object(root, "origin");
+  planc_json_add_string(origin, "device",
+                        "measured by planrun profile; reserved_bytes: taken beside the ops' memory and code, and room "
+                        "for what algorithms share, rounded up");
   for (int d = 0; d < 2; d++) {
     char key[16];
+    int64_t tenths = planc_muldiv_ceil(l->misfit_ppm[d], 1000, PPM); /* of a per cent */
     snprintf(key, sizeof key, "device.%s", directions[d]);
     snprintf(text, sizeof text,
-             "line through the times of section links, hand-over between streams included; off by %.1f %% at most",
-             (double)l->misfit_ppm[d] / 1e4);
-    cJSON_AddStringToObject(origin, key, text);
+             "line through the times of section links, hand-over between streams included; off by %" PRId64 ".%" PRId64
+             " %% at most",
+             tenths / 10, tenths % 10);
+    planc_json_add_string(origin, key, text);
   }
-  cJSON_AddStringToObject(origin, "compute",
-                          "the best rate and the shortest time of any op measured; memory: a large copy");
-  cJSON_AddStringToObject(origin, "efficiency", "assumed; for ops that were not measured");
-  cJSON_AddStringToObject(origin, "multiply", "assumed; for ops that were not measured");
+  planc_json_add_string(origin, "compute",
+                        "the best rate and the shortest time of any op measured; memory: a large copy");
+  planc_json_add_string(origin, "efficiency", "assumed; for ops that were not measured");
+  planc_json_add_string(origin, "multiply", "assumed; for ops that were not measured");
 }
 
 /* --- Links and loads -------------------------------------------------------------------------------------------- */
 
 static void add_transfers(cJSON *link, const char *key, const int64_t *times, int32_t first, int32_t n) {
-  cJSON *array = cJSON_AddArrayToObject(link, key);
+  cJSON *array = planc_json_add_array(link, key);
   for (int32_t s = first; s < first + n; s++) {
     cJSON *transfer = cJSON_CreateObject();
-    add_int(transfer, "bytes", planrt_link_sizes[s]);
-    add_int(transfer, "ns", times[s - first]);
-    cJSON_AddItemToArray(array, transfer);
+    planc_json_add_int(transfer, "bytes", planrt_link_sizes[s]);
+    planc_json_add_int(transfer, "ns", times[s - first]);
+    planc_json_add(array, NULL, transfer);
   }
 }
 
 static void add_links(cJSON *root, const links *l) {
-  cJSON *section = cJSON_AddObjectToObject(root, "links");
+  cJSON *section = planc_json_add_object(root, "links");
   for (int d = 0; d < 2; d++) {
-    cJSON *link = cJSON_AddObjectToObject(section, directions[d]);
+    cJSON *link = planc_json_add_object(section, directions[d]);
     add_transfers(link, "alone", l->alone_ns[d], 0, l->n_sizes);
     add_transfers(link, "both_ways", &l->both_ns[d], l->n_sizes - 1, 1);
     add_transfers(link, "under_load", &l->under_load_ns[d], l->n_sizes - 1, 1);
@@ -176,11 +171,11 @@ static void add_loads(cJSON *root, const planc_graph *graph, const cJSON *pieces
   cJSON_ArrayForEach(piece, pieces) {
     int64_t load = get_int(piece, "load_ppm");
     if (planrt_piece_is_of_links(piece) || planrt_piece_is_trial(piece) || load == last || load == 0) continue;
-    if (!loads) loads = cJSON_AddArrayToObject(root, "loads");
+    if (!loads) loads = planc_json_add_array(root, "loads");
     cJSON *entry = cJSON_CreateObject();
-    add_int(entry, "load_ppm", load);
-    cJSON_AddItemToObject(entry, "ops", planrt_profile_ops(graph, pieces, load));
-    cJSON_AddItemToArray(loads, entry);
+    planc_json_add_int(entry, "load_ppm", load);
+    planc_json_add(entry, "ops", planrt_profile_ops(graph, pieces, load));
+    planc_json_add(loads, NULL, entry);
     last = load;
   }
 }
@@ -196,23 +191,24 @@ static bool is_told(const cJSON *array, const cJSON *refusal) {
 }
 
 /* Each once: what a sitting has found another finds again. */
-static void add_refusal(cJSON *array, cJSON *refusal) {
-  if (is_told(array, refusal) || !cJSON_AddItemToArray(array, refusal)) cJSON_Delete(refusal);
+static void add_refusal(cJSON *root, cJSON *refusal) {
+  cJSON *array = cJSON_GetObjectItemCaseSensitive(root, "refused");
+  if (is_told(array, refusal)) {
+    cJSON_Delete(refusal);
+    return;
+  }
+  if (!array) array = planc_json_add_array(root, "refused");
+  planc_json_add(array, NULL, refusal);
 }
 
 static void add_refused(cJSON *root, const cJSON *pieces) {
-  cJSON *array = cJSON_CreateArray();
   const cJSON *piece, *refusal;
   cJSON_ArrayForEach(piece, pieces) {
-    if (planrt_trial_has_algorithm(piece)) add_refusal(array, planrt_trial_refusal(piece));
+    if (planrt_trial_has_algorithm(piece)) add_refusal(root, planrt_trial_refusal(piece));
     cJSON_ArrayForEach(refusal, cJSON_GetObjectItemCaseSensitive(piece, "refused")) {
-      add_refusal(array, cJSON_Duplicate(refusal, true));
+      add_refusal(root, cJSON_Duplicate(refusal, true));
     }
   }
-  if (cJSON_GetArraySize(array) > 0)
-    cJSON_AddItemToObject(root, "refused", array);
-  else
-    cJSON_Delete(array);
 }
 
 /* --- The whole -------------------------------------------------------------------------------------------------- */
@@ -224,16 +220,18 @@ planc_status planrt_profile_compose(const planrt_profile_head *head, const planc
     if (planrt_piece_is_of_links(piece)) of_links = piece;
   }
   if (!of_links) return planc_error(PLANC_INTERNAL, "profile without links");
+  int64_t reserved;
+  PLANC_TRY(planrt_profile_reserved(pieces, head->memory_bytes, &reserved));
   links l = read_links(of_links);
   cJSON *root = cJSON_CreateObject();
-  cJSON_AddNumberToObject(root, "planc-profile", 1);
-  cJSON_AddStringToObject(root, "machine", head->machine);
+  planc_json_add_int(root, "planc-profile", 1);
+  planc_json_add_string(root, "machine", head->machine);
   planrt_add_graph_hash(root, graph);
-  add_device(root, head, planrt_profile_reserved(pieces, head->memory_bytes), of_links, &l);
+  add_device(root, head, reserved, of_links, &l);
   add_compute(root, head, graph, pieces, of_links);
   add_origin(root, &l);
   planrt_profile_add_code(root, pieces);
-  cJSON_AddItemToObject(root, "ops", planrt_profile_ops(graph, pieces, 0));
+  planc_json_add(root, "ops", planrt_profile_ops(graph, pieces, 0));
   add_links(root, &l);
   add_loads(root, graph, pieces);
   add_refused(root, pieces);
@@ -244,13 +242,13 @@ planc_status planrt_profile_compose(const planrt_profile_head *head, const planc
 planc_status planrt_profile_compose_described(cJSON *description, const char *machine, const planc_graph *graph,
                                               const cJSON *pieces, cJSON **out) {
   cJSON *origin = cJSON_GetObjectItemCaseSensitive(description, "origin");
-  if (!origin) origin = cJSON_AddObjectToObject(description, "origin");
-  cJSON_AddStringToObject(origin, "ops",
-                          "algorithms, workspaces and notes: the libraries' own, asked without the device; times: "
-                          "predicted from the constants here");
-  cJSON_AddStringToObject(description, "machine", machine);
+  if (!origin) origin = planc_json_add_object(description, "origin");
+  planc_json_add_string(origin, "ops",
+                        "algorithms, workspaces and notes: the libraries' own, asked without the device; times: "
+                        "predicted from the constants here");
+  planc_json_add_string(description, "machine", machine);
   planrt_add_graph_hash(description, graph);
-  cJSON_AddItemToObject(description, "ops", planrt_profile_ops(graph, pieces, 0));
+  planc_json_add(description, "ops", planrt_profile_ops(graph, pieces, 0));
   *out = description;
   return NULL;
 }

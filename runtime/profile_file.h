@@ -9,8 +9,8 @@
 /* Adds "graph_hash", which says what a profile or its pieces are of. */
 void planrt_add_graph_hash(cJSON *object, const planc_graph *graph);
 
-/* Pieces are JSON objects, so that they can be kept in a file between two sittings. All of these return NULL when
- * memory is short. `taken` may be NULL. */
+/* Pieces are JSON objects, so that they can be kept in a file between two sittings. Where memory is short they are
+ * spoilt, or NULL (util/json_tree.h). `taken` may be NULL. */
 cJSON *planrt_piece_of_ops(const planc_graph *graph, int64_t load_ppm, int64_t batch, const planrt_op_times *times,
                            const planrt_memory_taken *taken);
 cJSON *planrt_piece_of_links(const planrt_link_times *times, const planrt_run_costs *run);
@@ -18,8 +18,8 @@ bool planrt_piece_is_of_ops(const cJSON *piece, int64_t load_ppm, int64_t batch)
 bool planrt_piece_is_of_links(const cJSON *piece);
 
 /* A piece of ops may be a pass of several that make up its batch, with the algorithms that were refused meanwhile, an
- * array of {"op", "algorithm", "batch", "reason"} or NULL. False when memory is short. */
-bool planrt_piece_of_pass(cJSON *piece, int32_t number, int32_t of, const cJSON *refused);
+ * array of {"op", "algorithm", "batch", "reason"}; NULL spoils the piece. */
+void planrt_piece_of_pass(cJSON *piece, int32_t number, int32_t of, const cJSON *refused);
 /* The first pass that is not among them; -1: the batch is whole. */
 int32_t planrt_pieces_next_pass(const cJSON *pieces, int64_t load_ppm, int64_t batch);
 /* Appends the fastest algorithm of each op at a batch, without load, in the graph's order: of equally fast ones a

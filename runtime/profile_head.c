@@ -4,16 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/json_tree.h"
+#include "util/real.h"
+
 cJSON *planrt_profile_head_of(const planrt_profile_ways *ways) {
   cJSON *head = cJSON_CreateObject();
-  cJSON_AddStringToObject(head, "planrun", "profile/2");
+  planc_json_add_string(head, "planrun", "profile/2");
   planrt_add_graph_hash(head, ways->graph);
-  cJSON_AddStringToObject(head, "machine", ways->machine);
-  cJSON_AddNumberToObject(head, "repetitions", (double)ways->repetitions);
-  cJSON_AddNumberToObject(head, "most", (double)ways->most);
-  cJSON_AddNumberToObject(head, "warm_up_ms", (double)ways->warm_up_ms);
-  cJSON_AddNumberToObject(head, "link_bytes_per_second", (double)ways->link_bytes_per_s);
-  if (ways->deterministic) cJSON_AddTrueToObject(head, "deterministic");
+  planc_json_add_string(head, "machine", ways->machine);
+  planc_json_add_int(head, "repetitions", ways->repetitions);
+  planc_json_add_int(head, "most", ways->most);
+  planc_json_add_int(head, "warm_up_ms", ways->warm_up_ms);
+  planc_json_add_int(head, "link_bytes_per_second", ways->link_bytes_per_s);
+  if (ways->deterministic) planc_json_add_bool(head, "deterministic", true);
   return head;
 }
 
@@ -32,12 +35,13 @@ static const struct {
 };
 
 static void print_value(const cJSON *value, char *out, size_t room) {
+  char number[PLANC_NUMBER_TEXT];
   if (!value)
     snprintf(out, room, "not given");
   else if (cJSON_IsString(value))
     snprintf(out, room, "%s", value->valuestring);
   else if (cJSON_IsNumber(value))
-    snprintf(out, room, "%.0f", value->valuedouble);
+    snprintf(out, room, "%s", planc_real_rounded(value->valuedouble, 15, number));
   else
     snprintf(out, room, "given");
 }
@@ -53,8 +57,11 @@ static planc_status refuse(size_t member, const cJSON *found, const cJSON *wante
 }
 
 planc_status planrt_profile_head_check(const char *line, const cJSON *head) {
-  cJSON *left = cJSON_Parse(line);
-  planc_status status = NULL;
+  cJSON *left;
+  planc_status status = planc_json_tree(line, strlen(line), NULL, &left);
+  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return status;
+  planc_status_free(status);
+  status = NULL;
   for (size_t m = 0; !status && m < sizeof members / sizeof *members; m++) {
     const cJSON *found = cJSON_GetObjectItemCaseSensitive(left, members[m].key);
     const cJSON *wanted = cJSON_GetObjectItemCaseSensitive(head, members[m].key);

@@ -14,7 +14,7 @@ typedef struct planrt_profile_ways {
   bool deterministic;
 } planrt_profile_ways;
 
-/* NULL when memory is short. */
+/* Where memory is short it is spoilt, or NULL (util/json_tree.h). */
 cJSON *planrt_profile_head_of(const planrt_profile_ways *ways);
 /* STALE when a line is not that of this head, saying what differs and what is to be done. */
 planc_status planrt_profile_head_check(const char *line, const cJSON *head);

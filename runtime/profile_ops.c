@@ -7,14 +7,16 @@
 
 #include "runtime/profile_file.h"
 #include "runtime/profile_json.h"
+#include "util/json_tree.h"
 
 enum { PPM = 1000000 };
 
 /* cJSON_InsertItemInArray refuses all places but the first and the last in a version of cJSON that Debian 12 has. */
-static void insert_at(cJSON *array, int position, cJSON *item) {
+static cJSON *insert_at(cJSON *array, int position, cJSON *item) {
   int behind = cJSON_GetArraySize(array) - position;
-  cJSON_AddItemToArray(array, item);
-  for (int i = 0; i < behind; i++) cJSON_AddItemToArray(array, cJSON_DetachItemFromArray(array, position));
+  item = planc_json_add(array, NULL, item);
+  for (int i = 0; item && i < behind; i++) planc_json_add(array, NULL, cJSON_DetachItemFromArray(array, position));
+  return item;
 }
 
 /* The variant of that name; a new one if there is none. They are in the order of their names, whatever order they were
@@ -28,9 +30,8 @@ static cJSON *find_or_add(cJSON *variants, const char *algorithm) {
     position += order < 0;
   }
   entry = cJSON_CreateObject();
-  cJSON_AddStringToObject(entry, "algorithm", algorithm);
-  insert_at(variants, position, entry);
-  return entry;
+  planc_json_add_string(entry, "algorithm", algorithm);
+  return insert_at(variants, position, entry);
 }
 
 /* What was not measured counts as all of the device. */
@@ -52,20 +53,19 @@ static void add_notes(cJSON *variant, uint32_t notes) {
       PLANRT_NOTES(X)
 #undef X
   };
-  cJSON *array = notes ? cJSON_AddArrayToObject(variant, "notes") : NULL;
+  cJSON *array = notes ? planc_json_add_array(variant, "notes") : NULL;
   for (int n = 0; array && n < PLANRT_N_NOTES; n++)
-    if (notes >> n & 1) cJSON_AddItemToArray(array, cJSON_CreateString(names[n]));
+    if (notes >> n & 1) planc_json_add_string(array, NULL, names[n]);
 }
 
 /* What holds for all points of a variant, and the largest workspace of any. */
 static cJSON *add_variant(cJSON *variant, const cJSON *time) {
-  cJSON_AddBoolToObject(variant, "deterministic",
-                        cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "deterministic")));
+  planc_json_add_bool(variant, "deterministic", cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "deterministic")));
   if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "predicted")))
-    cJSON_AddBoolToObject(variant, "predicted", true);
+    planc_json_add_bool(variant, "predicted", true);
   add_notes(variant, (uint32_t)get_int(time, "notes"));
-  cJSON_AddNumberToObject(variant, "workspace_bytes", 0);
-  return cJSON_AddArrayToObject(variant, "points");
+  planc_json_add_int(variant, "workspace_bytes", 0);
+  return planc_json_add_array(variant, "points");
 }
 
 static void raise_workspace(cJSON *variant, int64_t bytes) {
@@ -76,15 +76,15 @@ static void raise_workspace(cJSON *variant, int64_t bytes) {
 /* At batches at which an algorithm does not run it has no point. */
 static void add_absence(cJSON *variant, int64_t batch) {
   cJSON *workspaces = cJSON_GetObjectItemCaseSensitive(variant, "workspaces"), *absence = cJSON_CreateObject();
-  if (!workspaces) workspaces = cJSON_AddArrayToObject(variant, "workspaces");
-  cJSON_AddNumberToObject(absence, "batch", (double)batch);
-  cJSON_AddNumberToObject(absence, "bytes", -1);
-  cJSON_AddItemToArray(workspaces, absence);
+  if (!workspaces) workspaces = planc_json_add_array(variant, "workspaces");
+  planc_json_add_int(absence, "batch", batch);
+  planc_json_add_int(absence, "bytes", -1);
+  planc_json_add(workspaces, NULL, absence);
 }
 
 static void add_point(cJSON *op, int64_t batch, const cJSON *time) {
   cJSON *variants = cJSON_GetObjectItemCaseSensitive(op, "variants");
-  if (!variants) variants = cJSON_AddArrayToObject(op, "variants");
+  if (!variants) variants = planc_json_add_array(op, "variants");
   cJSON *variant = find_or_add(variants, get_string(time, "algorithm"));
   cJSON *points = cJSON_GetObjectItemCaseSensitive(variant, "points");
   if (!points) points = add_variant(variant, time);
@@ -94,17 +94,17 @@ static void add_point(cJSON *op, int64_t batch, const cJSON *time) {
   }
   raise_workspace(variant, get_int(time, "workspace_bytes"));
   cJSON *point = cJSON_CreateObject();
-  cJSON_AddNumberToObject(point, "batch", (double)batch);
-  cJSON_AddNumberToObject(point, "time_ns", (double)get_int(time, "time_ns"));
-  cJSON_AddNumberToObject(point, "workspace_bytes", (double)get_int(time, "workspace_bytes"));
-  cJSON_AddNumberToObject(point, "busy_ppm", (double)clamp_ppm(get_int(time, "busy_ppm")));
+  planc_json_add_int(point, "batch", batch);
+  planc_json_add_int(point, "time_ns", get_int(time, "time_ns"));
+  planc_json_add_int(point, "workspace_bytes", get_int(time, "workspace_bytes"));
+  planc_json_add_int(point, "busy_ppm", clamp_ppm(get_int(time, "busy_ppm")));
   if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "predicted")))
-    cJSON_AddNumberToObject(point, "spread_ns", (double)get_int(time, "spread_ns"));
+    planc_json_add_int(point, "spread_ns", get_int(time, "spread_ns"));
   insert_point(points, point);
 }
 
-/* The pieces of ops at one load, added to entries by op; each has its ops in the graph's order. */
-static void add_pieces(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm, cJSON **ops) {
+/* The pieces of ops at one load, added to entries by op; each has its ops in the graph's order. False: no memory. */
+static bool add_pieces(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm, cJSON **ops) {
   const cJSON *piece, *time;
   cJSON_ArrayForEach(piece, pieces) {
     if (planrt_piece_is_of_links(piece) || get_int(piece, "load_ppm") != load_ppm) continue;
@@ -115,18 +115,22 @@ static void add_pieces(const planc_graph *graph, const cJSON *pieces, int64_t lo
       if (planrt_pieces_ended_at(pieces, graph->ops[o].name, get_string(time, "algorithm"))) continue;
       if (!ops[o]) {
         ops[o] = cJSON_CreateObject();
-        cJSON_AddStringToObject(ops[o], "op", graph->ops[o].name);
+        planc_json_add_string(ops[o], "op", graph->ops[o].name);
       }
+      if (!ops[o]) return false;
       add_point(ops[o], get_int(piece, "batch"), time);
     }
   }
+  return true;
 }
 
 cJSON *planrt_profile_ops(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm) {
   cJSON **ops = calloc((size_t)graph->n_ops + 1, sizeof *ops), *array = cJSON_CreateArray();
-  if (ops) add_pieces(graph, pieces, load_ppm, ops);
+  bool merged = ops && planc_json_is_whole(pieces) && add_pieces(graph, pieces, load_ppm, ops);
   for (int32_t o = 0; ops && o < graph->n_ops; o++)
-    if (ops[o]) cJSON_AddItemToArray(array, ops[o]);
+    if (ops[o]) planc_json_add(array, NULL, ops[o]);
   free((void *)ops);
-  return array;
+  if (merged) return array;
+  cJSON_Delete(array);
+  return NULL;
 }

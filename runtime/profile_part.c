@@ -11,6 +11,7 @@
 
 #include "runtime/profile_head.h"
 #include "util/file.h"
+#include "util/json_tree.h"
 
 /* A run that began and measured nothing. */
 static bool is_head_only(const char *text, size_t length) {
@@ -30,9 +31,14 @@ static planc_status read_pieces(planrt_kept *kept, const cJSON *head, char *text
     if (line == text) {
       PLANC_TRY(planc_context(planrt_profile_head_check(line, head), "%s", kept->path));
     } else {
-      cJSON *piece = cJSON_Parse(line);
-      if (!piece) return planc_error(PLANC_BAD_INPUT, "%s: damaged; remove it to start anew", kept->path);
-      cJSON_AddItemToArray(kept->pieces, piece);
+      cJSON *piece;
+      planc_status status = planc_json_tree(line, (size_t)(end - line), NULL, &piece);
+      planc_json_add(kept->pieces, NULL, piece);
+      if (planc_status_code(status) == PLANC_BAD_INPUT) {
+        planc_status_free(status);
+        return planc_error(PLANC_BAD_INPUT, "%s: damaged; remove it to start anew", kept->path);
+      }
+      PLANC_TRY(planc_context(status, "%s", kept->path));
     }
     kept->end = end + 1 - text;
   }
@@ -55,13 +61,13 @@ static bool write_behind(const planrt_kept *kept, const char *text, size_t lengt
 /* Puts an object's line behind the pieces, in place of what is there. */
 static planc_status write_line(const planrt_kept *kept, const cJSON *object, int64_t *out_length) {
   *out_length = 0;
-  if (kept->file < 0) return NULL;
-  char *line = object ? cJSON_PrintUnformatted(object) : NULL;
-  if (!line) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  size_t length = strlen(line);
+  if (kept->file < 0) return planc_json_is_whole(object) ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  char *line;
+  size_t length;
+  PLANC_TRY(planc_json_print(object, PLANC_JSON_LINE, &line, &length));
   line[length++] = '\n'; /* in place of the zero */
   bool written = ftruncate(kept->file, (off_t)kept->end) == 0 && write_behind(kept, line, length);
-  cJSON_free(line);
+  free(line);
   *out_length = (int64_t)length;
   return written ? NULL : fail(kept);
 }
@@ -99,12 +105,9 @@ planc_status planrt_kept_open(planrt_kept *kept, const char *output, const cJSON
 planc_status planrt_kept_add(planrt_kept *kept, cJSON *piece) {
   int64_t length;
   planc_status status = write_line(kept, piece, &length);
-  if (status || !cJSON_AddItemToArray(kept->pieces, piece)) {
-    cJSON_Delete(piece);
-    return status ? status : planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  }
-  kept->end += length;
-  return NULL;
+  planc_json_add(kept->pieces, NULL, piece);
+  kept->end += status ? 0 : length;
+  return status;
 }
 
 planc_status planrt_kept_mark(const planrt_kept *kept, const cJSON *mark, bool durable) {

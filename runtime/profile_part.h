@@ -23,9 +23,9 @@ typedef struct planrt_kept {
  * be NULL. STALE, saying what differs, when the head was another, BAD_INPUT when a line is damaged. To be closed after
  * a failure too. */
 planc_status planrt_kept_open(planrt_kept *kept, const char *output, const cJSON *head);
-/* Takes the piece; NULL says that memory was short. What the process was at is over. */
+/* Takes the piece; OUT_OF_MEMORY when it is spoilt (util/json_tree.h). What the process was at is over. */
 planc_status planrt_kept_add(planrt_kept *kept, cJSON *piece);
-/* Says what the process is at, in place of what it was at before; NULL says that memory was short. The end of the
+/* Says what the process is at, in place of what it was at before; OUT_OF_MEMORY as above. The end of the
  * process leaves the line there; `durable`: that of the machine too. */
 planc_status planrt_kept_mark(const planrt_kept *kept, const cJSON *mark, bool durable);
 /* The process is at nothing. May be called in a signal handler. */

@@ -5,11 +5,12 @@
 
 #include "runtime/profile_file.h"
 #include "runtime/profile_json.h"
+#include "util/json_tree.h"
 
-bool planrt_piece_of_pass(cJSON *piece, int32_t number, int32_t of, const cJSON *refused) {
-  cJSON_AddNumberToObject(piece, "pass", number);
-  cJSON_AddNumberToObject(piece, "passes", of);
-  return !refused || cJSON_AddItemToObject(piece, "refused", cJSON_Duplicate(refused, true));
+void planrt_piece_of_pass(cJSON *piece, int32_t number, int32_t of, const cJSON *refused) {
+  planc_json_add_int(piece, "pass", number);
+  planc_json_add_int(piece, "passes", of);
+  if (!planc_json_is_whole(refused) || refused->child) planc_json_add(piece, "refused", cJSON_Duplicate(refused, true));
 }
 
 int32_t planrt_pieces_next_pass(const cJSON *pieces, int64_t load_ppm, int64_t batch) {

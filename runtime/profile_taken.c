@@ -8,6 +8,7 @@
  * reserved in every plan. */
 #include "runtime/profile_taken.h"
 
+#include "util/json_tree.h"
 #include "util/math.h"
 
 enum {
@@ -25,15 +26,15 @@ static void add_to(cJSON *object, const char *key, double bytes) {
   if (item)
     cJSON_SetNumberValue(item, item->valuedouble + bytes);
   else
-    cJSON_AddNumberToObject(object, key, bytes);
+    planc_json_add_real(object, key, bytes);
 }
 
 void planrt_piece_add_taken(cJSON *piece, const planrt_memory_taken *taken) {
   if (!taken) return;
-  cJSON_AddNumberToObject(piece, "taken_bytes", (double)taken->beside_bytes);
-  cJSON *code = cJSON_AddObjectToObject(piece, "code");
+  planc_json_add_int(piece, "taken_bytes", taken->beside_bytes);
+  cJSON *code = planc_json_add_object(piece, "code");
   for (int64_t c = 0; c < taken->code.len; c++)
-    cJSON_AddNumberToObject(code, taken->code.data[c].algorithm, (double)taken->code.data[c].bytes);
+    planc_json_add_int(code, taken->code.data[c].algorithm, taken->code.data[c].bytes);
 }
 
 /* By algorithm, over all pieces: none counts what the pieces before it have loaded, in whatever sitting. */
@@ -58,37 +59,40 @@ static int64_t largest_in(const cJSON *code) {
 }
 
 bool planrt_pieces_have_code(const cJSON *pieces) {
-  cJSON *code = sum_code(pieces);
-  bool have = largest_in(code) > 0;
-  cJSON_Delete(code);
-  return have;
+  const cJSON *piece;
+  cJSON_ArrayForEach(piece, pieces) {
+    if (largest_in(cJSON_GetObjectItemCaseSensitive(piece, "code")) > 0) return true;
+  }
+  return false;
 }
 
 /* With room for what a run has beyond a measurement: streams, events, a captured graph. */
-int64_t planrt_profile_reserved(const cJSON *pieces, int64_t memory_bytes) {
+planc_status planrt_profile_reserved(const cJSON *pieces, int64_t memory_bytes, int64_t *out) {
   int64_t most = 0;
+  *out = 0;
   const cJSON *piece;
   cJSON_ArrayForEach(piece, pieces) {
     double taken = number_in(cJSON_GetObjectItemCaseSensitive(piece, "taken_bytes"));
     if (taken > (double)most) most = (int64_t)taken;
   }
-  if (most == 0) return 0;
+  if (most == 0) return NULL;
   cJSON *code = sum_code(pieces);
+  bool whole = planc_json_is_whole(code);
   most += largest_in(code) + memory_bytes / MEMORY_PER_TABLES;
   cJSON_Delete(code);
-  return planc_align_up(most, STEP) + STEP;
+  *out = planc_align_up(most, STEP) + STEP;
+  return whole ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "profile");
 }
 
 void planrt_profile_add_code(cJSON *root, const cJSON *pieces) {
   cJSON *code = sum_code(pieces), *size;
-  if (largest_in(code) == 0) {
+  if (planc_json_is_whole(code) && largest_in(code) == 0) {
     cJSON_Delete(code);
     return;
   }
   cJSON_ArrayForEach(size, code) cJSON_SetNumberValue(size, size->valuedouble + BLOCK);
-  cJSON_AddItemToObject(root, "code", code);
-  cJSON_AddStringToObject(
-      cJSON_GetObjectItemCaseSensitive(root, "origin"), "code",
-      "measured by planrun profile: what the device took as each algorithm's calls first ran, and a "
-      "block");
+  planc_json_add(root, "code", code);
+  planc_json_add_string(cJSON_GetObjectItemCaseSensitive(root, "origin"), "code",
+                        "measured by planrun profile: what the device took as each algorithm's calls first ran, and a "
+                        "block");
 }

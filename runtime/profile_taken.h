@@ -11,7 +11,7 @@ void planrt_piece_add_taken(cJSON *piece, const planrt_memory_taken *taken);
 
 /* What a profile of these pieces is to reserve on a device of `memory_bytes`, whatever algorithms run; 0: nothing was
  * taken. */
-int64_t planrt_profile_reserved(const cJSON *pieces, int64_t memory_bytes);
+planc_status planrt_profile_reserved(const cJSON *pieces, int64_t memory_bytes, int64_t *out);
 /* Whether code was loaded. */
 bool planrt_pieces_have_code(const cJSON *pieces);
 /* Adds section "code", if code was loaded. */

@@ -5,17 +5,18 @@
 
 #include "runtime/profile_file.h"
 #include "runtime/profile_json.h"
+#include "util/json_tree.h"
 
 cJSON *planrt_piece_of_trial(int64_t load_ppm, int64_t batch, const planrt_trial *trial) {
   cJSON *piece = cJSON_CreateObject();
-  cJSON_AddStringToObject(piece, "piece", "trying");
-  cJSON_AddNumberToObject(piece, "load_ppm", (double)load_ppm);
-  cJSON_AddNumberToObject(piece, "batch", (double)batch);
-  cJSON_AddNumberToObject(piece, "pass", trial->pass);
+  planc_json_add_string(piece, "piece", "trying");
+  planc_json_add_int(piece, "load_ppm", load_ppm);
+  planc_json_add_int(piece, "batch", batch);
+  planc_json_add_int(piece, "pass", trial->pass);
   if (!trial->op) return piece;
-  cJSON_AddStringToObject(piece, "op", trial->op);
-  cJSON_AddStringToObject(piece, "algorithm", trial->algorithm);
-  if (trial->only) cJSON_AddTrueToObject(piece, "only");
+  planc_json_add_string(piece, "op", trial->op);
+  planc_json_add_string(piece, "algorithm", trial->algorithm);
+  if (trial->only) planc_json_add_bool(piece, "only", true);
   return piece;
 }
 
@@ -31,10 +32,10 @@ bool planrt_trial_has_algorithm(const cJSON *trial) {
 cJSON *planrt_trial_refusal(const cJSON *trial) {
   const char *reason = get_string(trial, "reason");
   cJSON *refusal = cJSON_CreateObject();
-  cJSON_AddStringToObject(refusal, "op", get_string(trial, "op"));
-  cJSON_AddStringToObject(refusal, "algorithm", get_string(trial, "algorithm"));
-  cJSON_AddNumberToObject(refusal, "batch", (double)get_int(trial, "batch"));
-  cJSON_AddStringToObject(refusal, "reason", *reason ? reason : "planrun came to its end while it ran");
+  planc_json_add_string(refusal, "op", get_string(trial, "op"));
+  planc_json_add_string(refusal, "algorithm", get_string(trial, "algorithm"));
+  planc_json_add_int(refusal, "batch", get_int(trial, "batch"));
+  planc_json_add_string(refusal, "reason", *reason ? reason : "planrun came to its end while it ran");
   return refusal;
 }
 

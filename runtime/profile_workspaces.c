@@ -6,6 +6,7 @@
 #include "planc/cost.h"
 #include "runtime/profile_file.h"
 #include "runtime/profile_json.h"
+#include "util/json_tree.h"
 #include "util/vec.h"
 
 /* What a backend has said of a variant. */
@@ -110,11 +111,11 @@ static planc_status ask_all(const workspaces *w, const planrt_batches *batches) 
 
 static void add_exact(cJSON *variant, const answer *given) {
   cJSON *array = cJSON_GetObjectItemCaseSensitive(variant, "workspaces");
-  if (!array) array = cJSON_AddArrayToObject(variant, "workspaces");
+  if (!array) array = planc_json_add_array(variant, "workspaces");
   cJSON *workspace = cJSON_CreateObject();
-  cJSON_AddNumberToObject(workspace, "batch", (double)given->batch);
-  cJSON_AddNumberToObject(workspace, "bytes", (double)given->bytes);
-  cJSON_AddItemToArray(array, workspace);
+  planc_json_add_int(workspace, "batch", given->batch);
+  planc_json_add_int(workspace, "bytes", given->bytes);
+  planc_json_add(array, NULL, workspace);
 }
 
 /* All answers of a variant that is not on the line and was not asked about everywhere: between them nothing is known.
@@ -123,7 +124,7 @@ static void write_answers(const asking *of) {
   bool off = of->answers.len == 0;
   for (int64_t i = 0; i < of->answers.len; i++) off = off || of->answers.data[i].off;
   bool sampled = of->skipped && off;
-  if (sampled) cJSON_AddTrueToObject(of->variant, "sampled");
+  if (sampled) planc_json_add_bool(of->variant, "sampled", true);
   for (int64_t i = 0; i < of->answers.len; i++)
     if (sampled || of->answers.data[i].off) add_exact(of->variant, &of->answers.data[i]);
 }
@@ -137,11 +138,12 @@ static planc_status add(workspaces *w, const cJSON *root, const planrt_batches *
 
 planc_status planrt_profile_add_workspaces(cJSON *root, const planrt_list_options *options,
                                            const planrt_batches *batches) {
-  char *text = cJSON_PrintUnformatted(root);
-  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  char *text;
+  size_t length;
+  PLANC_TRY(planc_json_print(root, PLANC_JSON_LINE, &text, &length));
   planc_profile *profile;
-  planc_status status = planc_profile_parse(text, strlen(text), "profile", &profile);
-  cJSON_free(text);
+  planc_status status = planc_profile_parse(text, length, "profile", &profile);
+  free(text);
   PLANC_TRY(status);
   workspaces w = {.options = options, .profile = profile};
   status = add(&w, root, batches);

@@ -5,6 +5,7 @@
 #include "runtime/bf16.h"
 #include "runtime/session.h"
 #include "util/math.h"
+#include "util/real.h"
 
 planc_status planrt_digests_new(planrt_session *session) {
   int64_t count;
@@ -36,6 +37,7 @@ planc_status planrt_reference_open(planrt_session *session) {
 
 /* Compares `got`, which the plan made of a buffer, with the reference's. */
 static planc_status compare(const planrt_session *session, int32_t buffer, const char *got, int64_t period) {
+  enum { FLOAT_DIGITS = 9 };
   const planc_trace *trace = session->trace;
   const planc_buffer *at = &trace->buffers[buffer];
   const planc_job *job = &trace->jobs[at->job];
@@ -49,8 +51,10 @@ static planc_status compare(const planrt_session *session, int32_t buffer, const
   planc_dtype dtype = job->graph->tensors[job->graph->storages[at->storage].tensor].dtype;
   if (planrt_is_real(dtype)) {
     int64_t element = byte / planc_dtype_bytes(dtype);
-    snprintf(values, sizeof values, ": %.9g instead of %.9g", (double)planrt_real_at(dtype, got, element),
-             (double)planrt_real_at(dtype, want, element));
+    char is[PLANC_NUMBER_TEXT], should[PLANC_NUMBER_TEXT];
+    planc_real_rounded((double)planrt_real_at(dtype, got, element), FLOAT_DIGITS, is);
+    planc_real_rounded((double)planrt_real_at(dtype, want, element), FLOAT_DIGITS, should);
+    snprintf(values, sizeof values, ": %s instead of %s", is, should);
   }
   int64_t iteration = period * job->iterations + (at->iteration < 0 ? 0 : at->iteration);
   char where[64] = "";

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/emit.h"
+#include "plan/values.h"
 #include "runtime/session.h"
 #include "util/file.h"
 
@@ -192,7 +192,7 @@ static planc_status print_trace(const planrt_session *session, periods kept, pla
   emit_events(emit, session, kept, buffers);
   EMIT(emit, "\n]}\n");
   free(buffers);
-  return emit->failure;
+  return NULL;
 }
 
 planc_status planrt_timeline_write(const planrt_session *session, const char *path) {
@@ -201,8 +201,11 @@ planc_status planrt_timeline_write(const planrt_session *session, const char *pa
   if (kept.first == kept.end)
     return planc_error(PLANC_USAGE, "%s: no period has been measured, or none of at most 2^42 microseconds", path);
   planc_emit emit = {0};
-  planc_status status = print_trace(session, kept, &emit);
-  if (!status) status = planc_file_write(path, emit.text, emit.length);
-  free(emit.text);
+  char *text;
+  size_t length;
+  planc_emit_fail(&emit, print_trace(session, kept, &emit));
+  PLANC_TRY(planc_emit_take(&emit, &text, &length));
+  planc_status status = planc_file_write(path, text, length);
+  free(text);
   return status;
 }

@@ -52,45 +52,45 @@ void planc_print_against(const planc_comparison *comparison, const planc_timelin
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
 static void report_times(cJSON *object, int64_t predicted, int64_t measured) {
-  planc_report_int(object, "predicted_ns", predicted);
-  planc_report_int(object, "measured_ns", measured);
+  planc_json_add_int(object, "predicted_ns", predicted);
+  planc_json_add_int(object, "measured_ns", measured);
   if (predicted > 0) {
-    planc_report_int(object, "ratio_ppm", planc_muldiv_floor(measured, 1000000, predicted));
+    planc_json_add_int(object, "ratio_ppm", planc_muldiv_floor(measured, 1000000, predicted));
   } else {
-    cJSON_AddNullToObject(object, "ratio_ppm");
+    planc_json_add_null(object, "ratio_ppm");
   }
 }
 
 static void report_stream(cJSON *object, const char *key, int64_t busy, const int64_t *times) {
-  cJSON *side = cJSON_AddObjectToObject(object, key);
-  planc_report_int(side, "busy_ns", busy);
-  for (int g = 0; g < PLANC_N_GAPS; g++) planc_report_int(side, gaps[g].key, times[g]);
+  cJSON *side = planc_json_add_object(object, key);
+  planc_json_add_int(side, "busy_ns", busy);
+  for (int g = 0; g < PLANC_N_GAPS; g++) planc_json_add_int(side, gaps[g].key, times[g]);
 }
 
 void planc_report_against(const planc_comparison *comparison, const planc_timeline *timeline, const char *path,
                           cJSON *object) {
-  cJSON *against = cJSON_AddObjectToObject(object, "against");
-  cJSON_AddStringToObject(against, "trace", path);
-  planc_report_int(against, "periods", timeline->n_periods);
+  cJSON *against = planc_json_add_object(object, "against");
+  planc_json_add_string(against, "trace", path);
+  planc_json_add_int(against, "periods", timeline->n_periods);
   report_times(against, comparison->predicted_ns, comparison->measured_ns);
-  planc_report_int(against, "least_ns", comparison->least_ns);
-  planc_report_int(against, "most_ns", comparison->most_ns);
-  planc_report_int(against, "predicted_as_measured_ns", comparison->predicted_as_measured_ns);
-  cJSON *classes = cJSON_AddArrayToObject(against, "classes");
+  planc_json_add_int(against, "least_ns", comparison->least_ns);
+  planc_json_add_int(against, "most_ns", comparison->most_ns);
+  planc_json_add_int(against, "predicted_as_measured_ns", comparison->predicted_as_measured_ns);
+  cJSON *classes = planc_json_add_array(against, "classes");
   for (int32_t c = 0; c < comparison->n_classes; c++) {
     cJSON *entry = cJSON_CreateObject();
-    cJSON_AddStringToObject(entry, "class", comparison->classes[c].name);
-    planc_report_int(entry, "count", comparison->classes[c].count);
+    planc_json_add_string(entry, "class", comparison->classes[c].name);
+    planc_json_add_int(entry, "count", comparison->classes[c].count);
     report_times(entry, comparison->classes[c].predicted_ns, comparison->classes[c].measured_ns);
-    cJSON_AddItemToArray(classes, entry);
+    planc_json_add(classes, NULL, entry);
   }
-  cJSON *streams = cJSON_AddArrayToObject(against, "streams");
+  cJSON *streams = planc_json_add_array(against, "streams");
   for (int32_t s = 0; s < comparison->n_streams; s++) {
     const planc_stream_times *times = &comparison->streams[s];
     cJSON *entry = cJSON_CreateObject();
-    planc_report_int(entry, "stream", times->stream);
+    planc_json_add_int(entry, "stream", times->stream);
     report_stream(entry, "predicted", times->predicted_busy_ns, times->predicted_gap_ns);
     report_stream(entry, "measured", times->measured_busy_ns, times->measured_gap_ns);
-    cJSON_AddItemToArray(streams, entry);
+    planc_json_add(streams, NULL, entry);
   }
 }

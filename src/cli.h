@@ -2,11 +2,11 @@
 #ifndef PLANC_CLI_H
 #define PLANC_CLI_H
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "planc/metrics.h"
+#include "util/json_tree.h"
 #include "util/program.h"
 
 extern const planc_subcommand planc_cmd_plan, planc_cmd_check, planc_cmd_simulate, planc_cmd_compare, planc_cmd_show,
@@ -83,7 +83,6 @@ void planc_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Takes ownership of `json` and prints it on standard output as one line. */
 planc_status planc_report_json(cJSON *json);
-cJSON *planc_report_int(cJSON *object, const char *key, int64_t value);
 /* Null where the value is not known. */
 void planc_report_known(cJSON *object, const char *key, bool known, int64_t value);
 /* All measures; null those that are not defined, and all of them where `metrics` is NULL. */

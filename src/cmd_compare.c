@@ -165,32 +165,32 @@ static planc_status require_supported(table *t) {
 static void report_largest(cJSON *json, const table *t, const row *r) {
   const planc_largest_batch *l = &r->largest;
   if (r->unsupported) {
-    cJSON_AddNullToObject(json, "max_batch");
+    planc_json_add_null(json, "max_batch");
     return;
   }
-  cJSON *object = cJSON_AddObjectToObject(json, "max_batch");
+  cJSON *object = planc_json_add_object(json, "max_batch");
   planc_report_known(object, "batch", !l->unbounded, whole_batch(t, l->batch));
-  cJSON_AddBoolToObject(object, "unbounded", l->unbounded);
+  planc_json_add_bool(object, "unbounded", l->unbounded);
   planc_report_known(object, "fails_at", l->fails_at > 0, whole_batch(t, l->fails_at));
-  planc_report_int(object, "tried", l->tried);
+  planc_json_add_int(object, "tried", l->tried);
 }
 
 static cJSON *row_json(const table *t, const row *r) {
   const planc_predictions *p = &r->predicted;
   cJSON *json = cJSON_CreateObject();
-  cJSON_AddStringToObject(json, "policy", r->policy->name);
-  cJSON_AddBoolToObject(json, "feasible", r->feasible);
+  planc_json_add_string(json, "policy", r->policy->name);
+  planc_json_add_bool(json, "feasible", r->feasible);
   if (r->unsupported) {
-    cJSON_AddStringToObject(json, "unsupported", planc_status_message(r->unsupported));
+    planc_json_add_string(json, "unsupported", planc_status_message(r->unsupported));
   } else {
-    cJSON_AddNullToObject(json, "unsupported");
+    planc_json_add_null(json, "unsupported");
   }
   planc_report_known(json, "least_budget", r->least_budget >= 0, r->least_budget);
-  cJSON_AddBoolToObject(json, "is_least", r->is_least);
+  planc_json_add_bool(json, "is_least", r->is_least);
   if (r->feasible) {
-    cJSON_AddStringToObject(json, "means", r->means);
+    planc_json_add_string(json, "means", r->means);
   } else {
-    cJSON_AddNullToObject(json, "means");
+    planc_json_add_null(json, "means");
   }
   planc_report_known(json, "sub_batch", r->feasible, r->sub_batch);
   planc_report_known(json, "iteration_ns", r->feasible, p->iteration_ns);
@@ -209,23 +209,23 @@ static cJSON *row_json(const table *t, const row *r) {
 static planc_status print_json(const table *t) {
   const planc_problem *problem = t->problem;
   cJSON *object = cJSON_CreateObject();
-  cJSON_AddStringToObject(object, "planc", "compare/1");
-  cJSON_AddStringToObject(object, "graph", problem->graph->name);
-  cJSON_AddStringToObject(object, "device", planc_profile_device(problem->profile)->name);
-  planc_report_int(object, "batch", whole_batch(t, problem->batch));
-  planc_report_int(object, "gpus", problem->gpus);
-  cJSON_AddBoolToObject(object, "shared_link", problem->shared_link);
-  planc_report_int(object, "budget_bytes", problem->budget_bytes);
+  planc_json_add_string(object, "planc", "compare/1");
+  planc_json_add_string(object, "graph", problem->graph->name);
+  planc_json_add_string(object, "device", planc_profile_device(problem->profile)->name);
+  planc_json_add_int(object, "batch", whole_batch(t, problem->batch));
+  planc_json_add_int(object, "gpus", problem->gpus);
+  planc_json_add_bool(object, "shared_link", problem->shared_link);
+  planc_json_add_int(object, "budget_bytes", problem->budget_bytes);
   planc_report_known(object, "vanilla_ns", t->has_vanilla, t->vanilla.iteration_ns);
   planc_report_known(object, "vanilla_bytes", t->has_vanilla, t->vanilla.peak_bytes);
   const row *best = winner(t);
   if (best) {
-    cJSON_AddStringToObject(object, "best", best->policy->name);
+    planc_json_add_string(object, "best", best->policy->name);
   } else {
-    cJSON_AddNullToObject(object, "best");
+    planc_json_add_null(object, "best");
   }
-  cJSON *array = cJSON_AddArrayToObject(object, "rows");
-  for (int32_t i = 0; i < t->n; i++) cJSON_AddItemToArray(array, row_json(t, &t->rows[i]));
+  cJSON *array = planc_json_add_array(object, "rows");
+  for (int32_t i = 0; i < t->n; i++) planc_json_add(array, NULL, row_json(t, &t->rows[i]));
   return planc_report_json(object);
 }
 

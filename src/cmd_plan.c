@@ -71,22 +71,22 @@ planc_status planc_plan_summarize(const planc_plan *plan, const char *output, bo
   const planc_job *job = &plan->jobs[0];
   if (json) {
     cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "planc", "plan/1");
-    cJSON_AddStringToObject(object, "graph", plan->name);
-    cJSON_AddStringToObject(object, "policy", plan->policy);
-    cJSON_AddStringToObject(object, "output", output);
+    planc_json_add_string(object, "planc", "plan/1");
+    planc_json_add_string(object, "graph", plan->name);
+    planc_json_add_string(object, "policy", plan->policy);
+    planc_json_add_string(object, "output", output);
     planc_report_batch(plan, object);
-    planc_report_int(object, "rounds", job->n_rounds);
-    planc_report_int(object, "sub_batch", job->rounds[0]);
-    planc_report_int(object, "budget_bytes", plan->budget_bytes);
-    planc_report_int(object, "peak_bytes", p->peak_bytes);
-    planc_report_int(object, "host_peak_bytes", p->host_peak_bytes);
-    planc_report_int(object, "iteration_ns", p->iteration_ns);
-    planc_report_int(object, "ideal_ns", p->ideal_ns);
-    planc_report_int(object, "d2h_bytes", p->d2h_bytes);
-    planc_report_int(object, "h2d_bytes", p->h2d_bytes);
-    planc_report_int(object, "recompute_ns", p->recompute_ns);
-    planc_report_int(object, "stall_ns", p->stall_ns);
+    planc_json_add_int(object, "rounds", job->n_rounds);
+    planc_json_add_int(object, "sub_batch", job->rounds[0]);
+    planc_json_add_int(object, "budget_bytes", plan->budget_bytes);
+    planc_json_add_int(object, "peak_bytes", p->peak_bytes);
+    planc_json_add_int(object, "host_peak_bytes", p->host_peak_bytes);
+    planc_json_add_int(object, "iteration_ns", p->iteration_ns);
+    planc_json_add_int(object, "ideal_ns", p->ideal_ns);
+    planc_json_add_int(object, "d2h_bytes", p->d2h_bytes);
+    planc_json_add_int(object, "h2d_bytes", p->h2d_bytes);
+    planc_json_add_int(object, "recompute_ns", p->recompute_ns);
+    planc_json_add_int(object, "stall_ns", p->stall_ns);
     return planc_report_json(object);
   }
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT];
@@ -150,7 +150,7 @@ planc_status planc_plan_note_workspaces(const planc_plan *plan, const planc_prof
 /* A plan that was made and does not pass is a defect, not an answer. */
 static planc_status check_own(const planc_plan *plan) {
   planc_status failure = planc_check(plan, &(planc_check_options){.budget_bytes = -1, .host_budget_bytes = -1}, NULL);
-  if (!failure) return NULL;
+  if (!failure || planc_status_code(failure) == PLANC_OUT_OF_MEMORY) return failure;
   planc_status defect =
       planc_error(PLANC_INTERNAL, "the plan that was made fails its check: %s", planc_status_message(failure));
   planc_status_free(failure);

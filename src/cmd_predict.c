@@ -91,12 +91,12 @@ static planc_status read_cases(fitting *f) {
 }
 
 static void report_error_json(cJSON *object, const char *key, const planc_fit_error *error) {
-  cJSON *json = cJSON_AddObjectToObject(object, key);
-  planc_report_int(json, "n", error->n);
-  planc_report_int(json, "unknown", error->n_unknown);
-  planc_report_int(json, "median_ppm", error->median_ppm);
-  planc_report_int(json, "p90_ppm", error->p90_ppm);
-  planc_report_int(json, "roofline_median_ppm", error->roofline_median_ppm);
+  cJSON *json = planc_json_add_object(object, key);
+  planc_json_add_int(json, "n", error->n);
+  planc_json_add_int(json, "unknown", error->n_unknown);
+  planc_json_add_int(json, "median_ppm", error->median_ppm);
+  planc_json_add_int(json, "p90_ppm", error->p90_ppm);
+  planc_json_add_int(json, "roofline_median_ppm", error->roofline_median_ppm);
 }
 
 static void print_error(const char *what, const planc_fit_error *error) {
@@ -112,14 +112,14 @@ static planc_status report_fit(const fitting *f, const char *output) {
   char text[PLANC_SIZE_TEXT];
   if (planc_option_given(f->arguments, "json")) {
     cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "planc", "predict-fit/1");
-    planc_report_int(object, "groups", r->n_groups);
-    planc_report_int(object, "times", r->n_times);
+    planc_json_add_string(object, "planc", "predict-fit/1");
+    planc_json_add_int(object, "groups", r->n_groups);
+    planc_json_add_int(object, "times", r->n_times);
     report_error_json(object, "held_out_ops", &r->ops);
     if (f->n > 1) report_error_json(object, "held_out_graphs", &r->graphs);
-    planc_report_int(object, "repeated", r->n_repeated);
-    planc_report_int(object, "repeat_median_ppm", r->repeat_median_ppm);
-    planc_report_int(object, "fit_ns", f->took_ns);
+    planc_json_add_int(object, "repeated", r->n_repeated);
+    planc_json_add_int(object, "repeat_median_ppm", r->repeat_median_ppm);
+    planc_json_add_int(object, "fit_ns", f->took_ns);
     return planc_report_json(object);
   }
   planc_print_text(stdout, output);
@@ -230,14 +230,14 @@ static planc_status report_prediction(const predicting *p, const char *output) {
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
   if (planc_option_given(p->arguments, "json")) {
     cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "planc", "predict/1");
-    cJSON_AddStringToObject(object, "device", planc_profile_device(p->device)->name);
-    planc_report_int(object, "ops", p->graph->n_ops);
-    planc_report_int(object, "modelled", of->n_modelled);
-    planc_report_int(object, "load_ppm", of->load_ppm);
-    planc_report_int(object, "batch", batch);
-    planc_report_int(object, "compute_ns", total_ns(of));
-    planc_report_int(object, "predict_ns", p->took_ns);
+    planc_json_add_string(object, "planc", "predict/1");
+    planc_json_add_string(object, "device", planc_profile_device(p->device)->name);
+    planc_json_add_int(object, "ops", p->graph->n_ops);
+    planc_json_add_int(object, "modelled", of->n_modelled);
+    planc_json_add_int(object, "load_ppm", of->load_ppm);
+    planc_json_add_int(object, "batch", batch);
+    planc_json_add_int(object, "compute_ns", total_ns(of));
+    planc_json_add_int(object, "predict_ns", p->took_ns);
     return planc_report_json(object);
   }
   if (strcmp(output, "-") == 0) return NULL;

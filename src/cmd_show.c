@@ -65,11 +65,11 @@ static void print_needs(const char *what, const needs *n, const planc_graph *gra
 }
 
 static void report_needs(cJSON *object, const char *key, const needs *n) {
-  cJSON *json = cJSON_AddObjectToObject(object, key);
-  planc_report_int(json, "all_data_bytes", n->memory.sum_bytes);
-  planc_report_int(json, "liveness_bytes", n->memory.liveness_bytes);
-  planc_report_int(json, "persistent_bytes", n->memory.persistent_bytes);
-  planc_report_int(json, "lower_bound_bytes", n->bound);
+  cJSON *json = planc_json_add_object(object, key);
+  planc_json_add_int(json, "all_data_bytes", n->memory.sum_bytes);
+  planc_json_add_int(json, "liveness_bytes", n->memory.liveness_bytes);
+  planc_json_add_int(json, "persistent_bytes", n->memory.persistent_bytes);
+  planc_json_add_int(json, "lower_bound_bytes", n->bound);
 }
 
 static planc_status show_graph_as(const planc_graph *graph, const planc_graph *train, int64_t batch, bool json) {
@@ -79,14 +79,14 @@ static planc_status show_graph_as(const planc_graph *graph, const planc_graph *t
   totals t = count(graph, batch);
   if (json) {
     cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "planc", "show/1");
-    cJSON_AddStringToObject(object, "graph", graph->name);
-    planc_report_int(object, "batch", batch);
-    planc_report_int(object, "ops", graph->n_ops);
-    planc_report_int(object, "storages", graph->n_storages);
-    planc_report_int(object, "parameters", t.parameters);
-    planc_report_int(object, "flops", plus(plus(t.flops[0], t.flops[1]), t.flops[2]));
-    cJSON_AddBoolToObject(object, "batch_coupled", planc_graph_is_batch_coupled(graph));
+    planc_json_add_string(object, "planc", "show/1");
+    planc_json_add_string(object, "graph", graph->name);
+    planc_json_add_int(object, "batch", batch);
+    planc_json_add_int(object, "ops", graph->n_ops);
+    planc_json_add_int(object, "storages", graph->n_storages);
+    planc_json_add_int(object, "parameters", t.parameters);
+    planc_json_add_int(object, "flops", plus(plus(t.flops[0], t.flops[1]), t.flops[2]));
+    planc_json_add_bool(object, "batch_coupled", planc_graph_is_batch_coupled(graph));
     report_needs(object, "memory", &own);
     if (train) report_needs(object, "training", &training);
     return planc_report_json(object);
@@ -110,10 +110,11 @@ static planc_status show_graph(const planc_arguments *arguments, const planc_gra
   int64_t batch;
   PLANC_TRY(planc_option_int(arguments, "batch", 1, INT32_MAX, graph->batch ? graph->batch : 1, &batch));
   planc_graph *train = NULL;
-  if (!planc_graph_has_backward(graph) && graph->loss >= 0) {
-    planc_status_free(planc_graph_train(graph, PLANC_SGD, &train)); /* what cannot be trained is shown without */
-  }
-  planc_status status = show_graph_as(graph, train, batch, planc_option_given(arguments, "json"));
+  planc_status status = NULL;
+  if (!planc_graph_has_backward(graph) && graph->loss >= 0) status = planc_graph_train(graph, PLANC_SGD, &train);
+  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return status;
+  planc_status_free(status); /* what cannot be trained is shown without */
+  status = show_graph_as(graph, train, batch, planc_option_given(arguments, "json"));
   planc_graph_free(train);
   return status;
 }
@@ -132,14 +133,14 @@ static void print_fragmentation(const planc_plan *plan, const planc_fragmentatio
 }
 
 static void report_fragmentation(const planc_plan *plan, const planc_fragmentation *f, cJSON *object) {
-  planc_report_int(object, "lost_bytes", f->lost_bytes);
+  planc_json_add_int(object, "lost_bytes", f->lost_bytes);
   if (plan->chunk_bytes == 0) return;
-  planc_report_int(object, "chunk_bytes", plan->chunk_bytes);
-  planc_report_int(object, "mappings", plan->n_mappings);
-  cJSON_AddBoolToObject(object, "paged", plan->paged);
-  planc_report_int(object, "lost_inside_bytes", f->inside_bytes);
-  planc_report_int(object, "lost_inside_bound_bytes", f->bound_bytes);
-  planc_report_int(object, "lost_shared_bytes", f->shared_bytes);
+  planc_json_add_int(object, "chunk_bytes", plan->chunk_bytes);
+  planc_json_add_int(object, "mappings", plan->n_mappings);
+  planc_json_add_bool(object, "paged", plan->paged);
+  planc_json_add_int(object, "lost_inside_bytes", f->inside_bytes);
+  planc_json_add_int(object, "lost_inside_bound_bytes", f->bound_bytes);
+  planc_json_add_int(object, "lost_shared_bytes", f->shared_bytes);
 }
 
 static planc_status show_plan(const planc_plan *plan, bool json) {
@@ -149,20 +150,20 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
   PLANC_TRY(planc_fragmentation_of(plan, &lost));
   if (json) {
     cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "planc", "show/1");
-    cJSON_AddStringToObject(object, "plan", plan->name);
-    cJSON_AddStringToObject(object, "policy", plan->policy);
-    cJSON_AddStringToObject(object, "device", plan->device.name);
+    planc_json_add_string(object, "planc", "show/1");
+    planc_json_add_string(object, "plan", plan->name);
+    planc_json_add_string(object, "policy", plan->policy);
+    planc_json_add_string(object, "device", plan->device.name);
     planc_report_batch(plan, object);
-    planc_report_int(object, "rounds", job->n_rounds);
-    planc_report_int(object, "sub_batch", job->rounds[0]);
-    planc_report_int(object, "budget_bytes", plan->budget_bytes);
-    planc_report_int(object, "arena_bytes", plan->arena_bytes);
-    planc_report_int(object, "reserved_bytes", plan->device.reserved_bytes);
-    planc_report_int(object, "host_arena_bytes", plan->host_arena_bytes);
-    planc_report_int(object, "iteration_ns", p->iteration_ns);
-    planc_report_int(object, "ideal_ns", p->ideal_ns);
-    planc_report_int(object, "instructions", plan->body.n);
+    planc_json_add_int(object, "rounds", job->n_rounds);
+    planc_json_add_int(object, "sub_batch", job->rounds[0]);
+    planc_json_add_int(object, "budget_bytes", plan->budget_bytes);
+    planc_json_add_int(object, "arena_bytes", plan->arena_bytes);
+    planc_json_add_int(object, "reserved_bytes", plan->device.reserved_bytes);
+    planc_json_add_int(object, "host_arena_bytes", plan->host_arena_bytes);
+    planc_json_add_int(object, "iteration_ns", p->iteration_ns);
+    planc_json_add_int(object, "ideal_ns", p->ideal_ns);
+    planc_json_add_int(object, "instructions", plan->body.n);
     report_fragmentation(plan, &lost, object);
     planc_status status = planc_report_peak(plan, object);
     if (!status) return planc_report_json(object);

@@ -124,25 +124,25 @@ static bool asks_for_another(const updating *u) {
 /* --- Reports -------------------------------------------------------------------------------------------------- */
 
 static void report_sum(cJSON *object, const char *key, const planc_latency_sum *sum) {
-  cJSON *json = cJSON_AddObjectToObject(object, key);
-  planc_report_int(json, "count", sum->count);
-  planc_report_int(json, "old_ns", sum->old_ns);
-  planc_report_int(json, "measured_ns", sum->measured_ns);
-  planc_report_int(json, "new_ns", sum->new_ns);
+  cJSON *json = planc_json_add_object(object, key);
+  planc_json_add_int(json, "count", sum->count);
+  planc_json_add_int(json, "old_ns", sum->old_ns);
+  planc_json_add_int(json, "measured_ns", sum->measured_ns);
+  planc_json_add_int(json, "new_ns", sum->new_ns);
 }
 
 static planc_status report_json(const updating *u, bool updated) {
   cJSON *object = cJSON_CreateObject();
-  cJSON_AddStringToObject(object, "planc", "update/1");
-  cJSON_AddStringToObject(object, "policy", u->policy->name);
-  planc_report_int(object, "periods", u->timeline->n_periods);
-  planc_report_int(object, "weight_ppm", u->weight_ppm);
-  planc_report_int(object, "threshold_ppm", u->threshold_ppm);
+  planc_json_add_string(object, "planc", "update/1");
+  planc_json_add_string(object, "policy", u->policy->name);
+  planc_json_add_int(object, "periods", u->timeline->n_periods);
+  planc_json_add_int(object, "weight_ppm", u->weight_ppm);
+  planc_json_add_int(object, "threshold_ppm", u->threshold_ppm);
   report_sum(object, "ops", &u->update->ops);
   report_sum(object, "copies_in", &u->update->copies_in);
   report_sum(object, "copies_out", &u->update->copies_out);
-  planc_report_int(object, "change_ppm", u->update->change_ppm);
-  cJSON_AddBoolToObject(object, "updated", updated);
+  planc_json_add_int(object, "change_ppm", u->update->change_ppm);
+  planc_json_add_bool(object, "updated", updated);
   planc_report_known(object, "iteration_ns", u->made, u->made ? u->made->predicted.iteration_ns : 0);
   return planc_report_json(object);
 }

@@ -43,20 +43,20 @@ static int64_t share_ppm(int64_t part_ns, const planc_passive_iteration *of) {
 
 static void report_iteration(cJSON *object, const char *key, const planc_passive_iteration *i,
                              const planc_metrics *metrics) {
-  cJSON *json = cJSON_AddObjectToObject(object, key);
-  planc_report_int(json, "iteration_ns", i->time_ns);
-  planc_report_int(json, "compute_ns", i->compute_ns);
-  planc_report_int(json, "evict_ns", i->evict_ns);
-  planc_report_int(json, "swap_in_ns", i->swap_in_ns);
-  planc_report_int(json, "user_ns", i->user_ns);
-  planc_report_int(json, "launch_ns", i->launch_ns);
-  planc_report_int(json, "evictions", i->evictions);
-  planc_report_int(json, "copied_out", i->copied_out);
-  planc_report_int(json, "swap_ins", i->swap_ins);
-  planc_report_int(json, "evicted_bytes", i->evicted_bytes);
-  planc_report_int(json, "swapped_in_bytes", i->swapped_in_bytes);
-  planc_report_int(json, "d2h_bytes", i->d2h_bytes);
-  planc_report_int(json, "h2d_bytes", i->h2d_bytes);
+  cJSON *json = planc_json_add_object(object, key);
+  planc_json_add_int(json, "iteration_ns", i->time_ns);
+  planc_json_add_int(json, "compute_ns", i->compute_ns);
+  planc_json_add_int(json, "evict_ns", i->evict_ns);
+  planc_json_add_int(json, "swap_in_ns", i->swap_in_ns);
+  planc_json_add_int(json, "user_ns", i->user_ns);
+  planc_json_add_int(json, "launch_ns", i->launch_ns);
+  planc_json_add_int(json, "evictions", i->evictions);
+  planc_json_add_int(json, "copied_out", i->copied_out);
+  planc_json_add_int(json, "swap_ins", i->swap_ins);
+  planc_json_add_int(json, "evicted_bytes", i->evicted_bytes);
+  planc_json_add_int(json, "swapped_in_bytes", i->swapped_in_bytes);
+  planc_json_add_int(json, "d2h_bytes", i->d2h_bytes);
+  planc_json_add_int(json, "h2d_bytes", i->h2d_bytes);
   planc_report_known(json, "evict_ppm", i->time_ns > 0, share_ppm(i->evict_ns, i));
   planc_report_known(json, "swap_in_ppm", i->time_ns > 0, share_ppm(i->swap_in_ns, i));
   planc_report_metrics(json, metrics);
@@ -65,17 +65,17 @@ static void report_iteration(cJSON *object, const char *key, const planc_passive
 static planc_status print_json(const answer *a) {
   const planc_problem *problem = a->problem;
   cJSON *object = cJSON_CreateObject();
-  cJSON_AddStringToObject(object, "planc", "simulate-passive/1");
-  cJSON_AddStringToObject(object, "graph", problem->graph->name);
-  cJSON_AddStringToObject(object, "device", planc_profile_device(problem->profile)->name);
-  planc_report_int(object, "batch", problem->batch);
-  planc_report_int(object, "budget_bytes", problem->budget_bytes);
-  planc_report_int(object, "peak_bytes", a->passive.peak_bytes);
-  planc_report_int(object, "host_peak_bytes", a->passive.host_peak_bytes);
-  planc_report_int(object, "prologue_ns", a->passive.prologue_ns);
-  planc_report_int(object, "ideal_ns", a->vanilla.ideal_ns);
-  planc_report_int(object, "vanilla_ns", a->vanilla.iteration_ns);
-  planc_report_int(object, "vanilla_bytes", a->vanilla.peak_bytes);
+  planc_json_add_string(object, "planc", "simulate-passive/1");
+  planc_json_add_string(object, "graph", problem->graph->name);
+  planc_json_add_string(object, "device", planc_profile_device(problem->profile)->name);
+  planc_json_add_int(object, "batch", problem->batch);
+  planc_json_add_int(object, "budget_bytes", problem->budget_bytes);
+  planc_json_add_int(object, "peak_bytes", a->passive.peak_bytes);
+  planc_json_add_int(object, "host_peak_bytes", a->passive.host_peak_bytes);
+  planc_json_add_int(object, "prologue_ns", a->passive.prologue_ns);
+  planc_json_add_int(object, "ideal_ns", a->vanilla.ideal_ns);
+  planc_json_add_int(object, "vanilla_ns", a->vanilla.iteration_ns);
+  planc_json_add_int(object, "vanilla_bytes", a->vanilla.peak_bytes);
   report_iteration(object, "first", &a->passive.first, &a->first);
   report_iteration(object, "steady", &a->passive.steady, &a->steady);
   return planc_report_json(object);

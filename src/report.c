@@ -17,24 +17,22 @@ static void make_utf8(char *text) {
 }
 
 planc_status planc_report_json(cJSON *json) {
-  char *text = json ? cJSON_PrintUnformatted(json) : NULL;
+  char *text;
+  size_t length;
+  planc_status status = planc_json_print(json, PLANC_JSON_LINE, &text, &length);
   cJSON_Delete(json);
-  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  PLANC_TRY(status);
   make_utf8(text);
   puts(text);
-  cJSON_free(text);
+  free(text);
   return NULL;
-}
-
-cJSON *planc_report_int(cJSON *object, const char *key, int64_t value) {
-  return cJSON_AddNumberToObject(object, key, (double)value);
 }
 
 void planc_report_known(cJSON *object, const char *key, bool known, int64_t value) {
   if (known) {
-    planc_report_int(object, key, value);
+    planc_json_add_int(object, key, value);
   } else {
-    cJSON_AddNullToObject(object, key);
+    planc_json_add_null(object, key);
   }
 }
 
@@ -48,9 +46,9 @@ void planc_report_metrics(cJSON *object, const planc_metrics *metrics) {
   const planc_metrics *m = metrics ? metrics : &none;
   report_metric(object, "overhead_ppm", m->overhead_ppm);
   if (m->throughput_ppm == PLANC_NO_METRIC) {
-    cJSON_AddNullToObject(object, "samples_per_s");
+    planc_json_add_null(object, "samples_per_s");
   } else {
-    cJSON_AddNumberToObject(object, "samples_per_s", (double)m->throughput_ppm / 1e6);
+    planc_json_add_real(object, "samples_per_s", (double)m->throughput_ppm / 1e6);
   }
   report_metric(object, "moved_bytes", m->moved_bytes);
   report_metric(object, "msr_ppm", m->msr_ppm);
@@ -79,9 +77,9 @@ void planc_print_batch(const planc_plan *plan) {
 }
 
 void planc_report_batch(const planc_plan *plan, cJSON *object) {
-  planc_report_int(object, "batch", planc_job_whole_batch(&plan->jobs[0]));
-  planc_report_int(object, "gpus", plan->gpus);
-  cJSON_AddBoolToObject(object, "shared_link", plan->shared_link);
+  planc_json_add_int(object, "batch", planc_job_whole_batch(&plan->jobs[0]));
+  planc_json_add_int(object, "gpus", plan->gpus);
+  planc_json_add_bool(object, "shared_link", plan->shared_link);
 }
 
 enum { NAMED = 8 };
@@ -110,15 +108,15 @@ planc_status planc_print_peak(const planc_plan *plan, planc_memory_kind memory, 
 planc_status planc_report_peak(const planc_plan *plan, cJSON *object) {
   planc_peak *peak;
   PLANC_TRY(planc_peak_of(plan, &peak));
-  cJSON *json = cJSON_AddObjectToObject(object, "peak");
-  planc_report_int(json, "live_bytes", peak->bytes);
-  if (peak->op) cJSON_AddStringToObject(json, "op", peak->op);
-  cJSON *live = cJSON_AddArrayToObject(json, "live");
+  cJSON *json = planc_json_add_object(object, "peak");
+  planc_json_add_int(json, "live_bytes", peak->bytes);
+  if (peak->op) planc_json_add_string(json, "op", peak->op);
+  cJSON *live = planc_json_add_array(json, "live");
   for (int32_t i = 0; i < peak->n && i < NAMED; i++) {
     cJSON *entry = cJSON_CreateObject();
-    cJSON_AddStringToObject(entry, "storage", peak->entries[i].name);
-    planc_report_int(entry, "bytes", peak->entries[i].bytes);
-    cJSON_AddItemToArray(live, entry);
+    planc_json_add_string(entry, "storage", peak->entries[i].name);
+    planc_json_add_int(entry, "bytes", peak->entries[i].bytes);
+    planc_json_add(live, NULL, entry);
   }
   planc_peak_free(peak);
   return NULL;

@@ -1,12 +1,12 @@
 /* From command-line options and defaults to a planning problem. */
 #include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "util/locate.h"
 #include "util/print.h"
+#include "util/real.h"
 #include "util/size.h"
 
 enum { FALLBACK_BATCH = 32, PPM = 1000000, PPM_OF_PERCENT = 10000, ALL_PERCENT = 100 };
@@ -36,9 +36,8 @@ planc_status planc_setup_share(const planc_arguments *arguments, const char *nam
   const char *text = planc_option_value(arguments, name);
   *out_ppm = fallback_ppm;
   if (!text) return NULL;
-  char *end;
-  double share = strtod(text, &end);
-  if (end == text || *end || !(share >= 0.0 && share <= most))
+  double share;
+  if (!planc_real_parse(text, &share) || !(share >= 0.0 && share <= most))
     return planc_error(PLANC_USAGE, "--%s takes a fraction from 0 to %d", name, (int)most);
   *out_ppm = llround(share * PPM);
   return NULL;

@@ -41,29 +41,29 @@ static planc_status print_text(const planc_verdict *verdicts, int32_t n) {
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
 static void report_passed(cJSON *object, const planc_check_report *report) {
-  planc_report_int(object, "peak_bytes", report->peak_bytes);
-  planc_report_int(object, "host_peak_bytes", report->host_peak_bytes);
-  planc_report_int(object, "touched_bytes", report->touched_bytes);
-  planc_report_int(object, "instances", report->instances);
-  planc_report_int(object, "instructions", report->instructions);
-  planc_report_int(object, "recomputed", report->recomputed);
+  planc_json_add_int(object, "peak_bytes", report->peak_bytes);
+  planc_json_add_int(object, "host_peak_bytes", report->host_peak_bytes);
+  planc_json_add_int(object, "touched_bytes", report->touched_bytes);
+  planc_json_add_int(object, "instances", report->instances);
+  planc_json_add_int(object, "instructions", report->instructions);
+  planc_json_add_int(object, "recomputed", report->recomputed);
 }
 
 static planc_status print_json(const planc_verdict *verdicts, int32_t n) {
   for (int32_t v = 0; v < n; v++) {
     const planc_verdict *verdict = &verdicts[v];
     cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "planc", "check/1");
-    cJSON_AddStringToObject(object, "plan", verdict->path);
-    cJSON_AddBoolToObject(object, "valid", !verdict->refusal);
+    planc_json_add_string(object, "planc", "check/1");
+    planc_json_add_string(object, "plan", verdict->path);
+    planc_json_add_bool(object, "valid", !verdict->refusal);
     if (verdict->budget_bytes >= 0) {
-      planc_report_int(object, "budget_bytes", verdict->budget_bytes);
+      planc_json_add_int(object, "budget_bytes", verdict->budget_bytes);
     } else {
-      cJSON_AddNullToObject(object, "budget_bytes");
+      planc_json_add_null(object, "budget_bytes");
     }
     if (verdict->refusal) {
-      planc_report_int(object, "exit_code", planc_exit_code(planc_status_code(verdict->refusal)));
-      cJSON_AddStringToObject(object, "message", planc_status_message(verdict->refusal));
+      planc_json_add_int(object, "exit_code", planc_exit_code(planc_status_code(verdict->refusal)));
+      planc_json_add_string(object, "message", planc_status_message(verdict->refusal));
     } else {
       report_passed(object, &verdict->report);
     }

@@ -2,7 +2,8 @@
  *
  * A status is NULL when all is well; otherwise it owns a code and a message that grows by context on its way up
  * ("graphs/x.yaml:41:7: op conv3: tensor t7 is never produced"). The library never prints, exits or aborts: whoever
- * receives a status either returns it (with more context) or frees it. */
+ * receives a status either returns it (with more context) or frees it. Nor does it look at the program's locale: what
+ * it reads and writes is the same under any. */
 #ifndef PLANC_STATUS_H
 #define PLANC_STATUS_H
 

@@ -2,7 +2,6 @@
  * and stands in the algorithm's name, "cudnn-9.19.0-sm90-e67:2=4,13=0": version, architecture, engine, knob=value. What
  * a configuration needs is asked of cuDNN through its device-property descriptor, so that all but running works for a
  * device that is described and not there. */
-#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "runtime/cuda/cudnn_graph.h"
 #include "runtime/shape.h"
+#include "util/json_tree.h"
 
 enum { MAX_CONFIGS = 256, MAX_KNOBS = 32, MAX_NOTES = 16, HEAD = 40 };
 
@@ -57,8 +57,10 @@ static planc_status find_arch(planrt_cudnn *cudnn) {
   char *text;
   planc_status status = read_properties(cudnn, &text);
   if (!text) return status;
-  cJSON *properties = cJSON_Parse(text);
+  cJSON *properties;
+  status = planc_json_tree(text, strlen(text), NULL, &properties);
   free(text);
+  PLANC_TRY(planc_context(status, "cuDNN: device properties"));
   const cJSON *version = cJSON_GetObjectItemCaseSensitive(properties, "deviceVer");
   cudnn->arch = cJSON_IsNumber(version) ? version->valueint / 10 : 0;
   cJSON_Delete(properties);

@@ -1,5 +1,6 @@
 /* The host backend: arenas of exactly the plan's sizes between guard pages; streams as threads, or work done as it is
  * enqueued. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,6 +228,7 @@ static planc_status info(planrt_device_info *out) {
   snprintf(out->device, sizeof out->device, "unknown processor");
   snprintf(out->versions, sizeof out->versions, "%s", planrt_host_library());
   FILE *file = fopen("/proc/cpuinfo", "r");
+  if (!file && errno == ENOMEM) return planc_error(PLANC_OUT_OF_MEMORY, "the processor's name");
   while (file && fgets(line, sizeof line, file)) {
     const char *value = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
     if (!value) continue;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/json_tree.h"
 #include "util/label.h"
 
 /* --- Text ----------------------------------------------------------------------------------------------------- */
@@ -23,11 +24,9 @@ static int64_t line_of(const char *text, const char *position) {
 
 planc_status planc_json_parse(const char *text, size_t length, const char *path, cJSON **out) {
   const char *end = text;
-  *out = cJSON_ParseWithLengthOpts(text, length, &end, false);
-  if (!*out) {
-    return planc_error(PLANC_BAD_INPUT, "%s:%" PRId64 ": not valid JSON", path,
-                       line_of(text, end <= text + length ? end : text + length));
-  }
+  planc_status status = planc_json_tree(text, length, &end, out);
+  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return planc_context(status, "%s", path);
+  PLANC_TRY(planc_context(status, "%s:%" PRId64, path, line_of(text, end <= text + length ? end : text + length)));
   while (end < text + length && is_space(*end)) end++;
   if (end == text + length) return NULL;
   cJSON_Delete(*out);

@@ -135,7 +135,7 @@ planc_status planc_prediction_print(const planc_prediction *prediction, char **o
   }
   EMIT(&emit, "]}\n");
   free(points);
-  return planc_profile_take(&emit, out_text, out_length);
+  return planc_emit_take(&emit, out_text, out_length);
 }
 
 /* --- Models --------------------------------------------------------------------------------------------------- */
@@ -196,5 +196,5 @@ planc_status planc_model_print(const planc_profile *base, const planc_model *mod
     emit_group(&emit, &model->groups[g]);
   }
   EMIT(&emit, "]}}\n");
-  return planc_profile_take(&emit, out_text, out_length);
+  return planc_emit_take(&emit, out_text, out_length);
 }

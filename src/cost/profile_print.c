@@ -127,17 +127,6 @@ void planc_profile_emit_graph(planc_emit *emit, uint64_t graph_hash) {
   EMIT(emit, ",\n");
 }
 
-planc_status planc_profile_take(planc_emit *emit, char **out_text, size_t *out_length) {
-  planc_emit_bytes(emit, "", 1); /* the end of the string */
-  if (emit->failure) {
-    free(emit->text);
-    return emit->failure;
-  }
-  *out_text = emit->text;
-  *out_length = emit->length - 1;
-  return NULL;
-}
-
 /* --- Measured ops --------------------------------------------------------------------------------------------- */
 
 static void emit_point(planc_emit *emit, const planc_point *point) {
@@ -203,5 +192,5 @@ planc_status planc_profile_print_ops(const planc_profile *profile, const char *o
     emit_op(&emit, &profile->measured.ops[o]);
   }
   EMIT(&emit, "]}\n");
-  return planc_profile_take(&emit, out_text, out_length);
+  return planc_emit_take(&emit, out_text, out_length);
 }

@@ -3,7 +3,7 @@
 #define PLANC_COST_PROFILE_PRINT_H
 
 #include "cost/profile.h"
-#include "plan/emit.h"
+#include "plan/values.h"
 
 /* The constants with their origins, and that of section `section`, which is to follow. The device is called `name`
  * (NULL: as it is). */
@@ -11,8 +11,6 @@ void planc_profile_emit_head(planc_emit *emit, const planc_profile *profile, con
                              const char *origin);
 /* The hash of the graph that measured ops are of. */
 void planc_profile_emit_graph(planc_emit *emit, uint64_t graph_hash);
-/* What has been emitted as a string that is malloc'ed and NUL-terminated; or the failure. */
-planc_status planc_profile_take(planc_emit *emit, char **out_text, size_t *out_length);
 
 /* A profile of constants and measured ops; sections links, loads and model are left out. `origin` is that of the ops.
  */

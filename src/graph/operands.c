@@ -7,6 +7,7 @@
 #include "graph/law.h"
 #include "graph/spec.h"
 #include "graph/window.h"
+#include "util/real.h"
 
 /* One operand of a pattern such as "x:NCHW w:KcRS b?:K". */
 typedef struct operand {
@@ -202,10 +203,14 @@ static planc_status check_in_place(const planc_optype *type, const planc_graph *
 
 /* --- Attributes -------------------------------------------------------------------------------------------------- */
 
+enum { SHOWN_DIGITS = 6 };
+
 static planc_status check_range(const planc_attr_rule *rule, double value) {
   if (value >= rule->min && value <= rule->max) return NULL;
-  return planc_error(PLANC_BAD_INPUT, "attribute %s is %g, should be from %g to %g", rule->key, value, rule->min,
-                     rule->max);
+  char is[PLANC_NUMBER_TEXT], min[PLANC_NUMBER_TEXT], max[PLANC_NUMBER_TEXT];
+  return planc_error(PLANC_BAD_INPUT, "attribute %s is %s, should be from %s to %s", rule->key,
+                     planc_real_rounded(value, SHOWN_DIGITS, is), planc_real_rounded(rule->min, SHOWN_DIGITS, min),
+                     planc_real_rounded(rule->max, SHOWN_DIGITS, max));
 }
 
 static planc_status check_attr(const planc_attr_rule *rule, const planc_attr *attr) {
@@ -295,4 +300,21 @@ planc_status planc_op_traffic(const planc_graph *graph, const planc_op *op, plan
     overflow |= bytes.fixed < 0 || planc_law_add_overflow(*out, bytes, out);
   }
   return overflow ? planc_error(PLANC_BAD_INPUT, "traffic does not fit 64 bits") : NULL;
+}
+
+/* Takes the failure of a cost to be derived. */
+static planc_status is_derived(planc_status status, planc_law cost, planc_law derived, bool *out) {
+  *out = !status && planc_law_equal(cost, derived);
+  if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
+planc_status planc_op_costs_are_derived(const planc_graph *graph, const planc_op *op, bool *out_flops,
+                                        bool *out_traffic) {
+  planc_law derived;
+  planc_status status = planc_op_flops(graph, op, &derived);
+  PLANC_TRY(is_derived(status, op->flops, derived, out_flops));
+  status = planc_op_traffic(graph, op, &derived);
+  return is_derived(status, op->traffic, derived, out_traffic);
 }

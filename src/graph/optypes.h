@@ -61,6 +61,9 @@ planc_status planc_op_check(const planc_graph *graph, const planc_op *op);
 /* FLOPs and traffic as the type gives them; for an unknown type none and each operand once. */
 planc_status planc_op_flops(const planc_graph *graph, const planc_op *op, planc_law *out);
 planc_status planc_op_traffic(const planc_graph *graph, const planc_op *op, planc_law *out);
+/* Whether an op's FLOPs and its traffic are what its type gives; where the type gives none they are not. */
+planc_status planc_op_costs_are_derived(const planc_graph *graph, const planc_op *op, bool *out_flops,
+                                        bool *out_traffic);
 /* The part of that of one operand: inputs first, then outputs and effects. A size beyond 64 bits is negative. */
 planc_law planc_operand_traffic(const planc_graph *graph, const planc_op *op, int32_t which);
 

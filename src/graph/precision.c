@@ -174,21 +174,14 @@ static planc_status allow_tf32(conversion *c, const planc_optype *type, planc_op
   return NULL;
 }
 
-/* A cost that the type gave is given again for the new operands; one that the file states stands. */
-static planc_law cost_again(planc_law cost, planc_status status, planc_law derived) {
-  bool same = !status && planc_law_equal(cost, derived);
-  planc_status_free(status);
-  return same ? (planc_law){-1, -1} : cost;
-}
-
 static planc_status convert_op(conversion *c) {
   const planc_optype *type = planc_optype_find(c->op->type);
   planc_op op = *c->op;
-  planc_law derived;
-  planc_status status = planc_op_flops(c->graph, c->op, &derived);
-  op.flops = cost_again(op.flops, status, derived);
-  status = planc_op_traffic(c->graph, c->op, &derived);
-  op.traffic = cost_again(op.traffic, status, derived);
+  bool flops, traffic;
+  PLANC_TRY(planc_op_costs_are_derived(c->graph, c->op, &flops, &traffic));
+  /* A cost that the type gave is given again for the new operands; one that the file states stands. */
+  if (flops) op.flops = (planc_law){-1, -1};
+  if (traffic) op.traffic = (planc_law){-1, -1};
   if (c->precision == PLANC_TF32) PLANC_TRY(allow_tf32(c, type, &op));
   if (c->precision == PLANC_BF16) PLANC_TRY(convert_inputs(c, type, &op));
   for (int32_t i = 0; i < op.n_out; i++) c->writes[storage_of(c, op.out[i])]++;

@@ -2,7 +2,6 @@
  * very character. */
 #include "graph/spec.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -158,40 +157,8 @@ planc_status planc_spec_parse(const char *text, planc_spec *out, const char **ou
 
 /* --- Numbers ---------------------------------------------------------------------------------------------------- */
 
-static const char *skip_digits(const char *p, bool *any) {
-  for (; isdigit((unsigned char)*p); p++) *any = true;
-  return p;
-}
-
-planc_number planc_number_kind(const char *text) {
-  bool digits = false, real = false;
-  const char *p = skip_digits(*text == '-' ? text + 1 : text, &digits);
-  if (*p == '.') {
-    real = true;
-    p = skip_digits(p + 1, &digits);
-  }
-  if (!digits) return PLANC_NUMBER_NONE;
-  if (*p == 'e' || *p == 'E') {
-    real = true;
-    digits = false;
-    p += p[1] == '-' || p[1] == '+' ? 2 : 1;
-    p = skip_digits(p, &digits);
-  }
-  if (!digits || *p) return PLANC_NUMBER_NONE;
-  return real ? PLANC_NUMBER_REAL : PLANC_NUMBER_INT;
-}
-
 bool planc_integer_parse(const char *text, int64_t *out) {
   errno = 0;
   *out = strtoll(text, NULL, 10);
   return errno == 0;
-}
-
-const char *planc_real_text(double value, char buffer[PLANC_NUMBER_TEXT]) {
-  for (int digits = 1; digits <= 17; digits++) {
-    snprintf(buffer, PLANC_NUMBER_TEXT, "%.*g", digits, value);
-    if (strtod(buffer, NULL) == value) break;
-  }
-  if (planc_number_kind(buffer) == PLANC_NUMBER_INT) memcpy(buffer + strlen(buffer), ".0", sizeof ".0");
-  return buffer;
 }

@@ -4,7 +4,7 @@
 
 #include "planc/graph.h"
 
-enum { PLANC_NAME_MAX = 255, PLANC_LAW_TEXT = 48, PLANC_NUMBER_TEXT = 32, PLANC_SHOWN_TEXT = 64 };
+enum { PLANC_NAME_MAX = 255, PLANC_LAW_TEXT = 48, PLANC_SHOWN_TEXT = 64 };
 
 /* The names of the flags PLANC_OP_..., by bit. */
 enum { PLANC_N_FLAGS = 4 };
@@ -35,12 +35,7 @@ typedef struct planc_spec {
 } planc_spec;
 planc_status planc_spec_parse(const char *text, planc_spec *out, const char **out_at);
 
-/* What a plain scalar looks like. */
-typedef enum planc_number { PLANC_NUMBER_NONE, PLANC_NUMBER_INT, PLANC_NUMBER_REAL } planc_number;
-planc_number planc_number_kind(const char *text);
-/* A number of kind INT; false when it does not fit int64. */
+/* A number of kind INT (util/real.h); false when it does not fit int64. */
 bool planc_integer_parse(const char *text, int64_t *out);
-/* The shortest text that reads back as `value`, which must be finite; always of kind REAL. */
-const char *planc_real_text(double value, char buffer[PLANC_NUMBER_TEXT]);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "graph/spec.h"
+#include "util/real.h"
 
 planc_status planc_yaml_open(planc_yaml *yaml, const char *text, size_t length, const char *path) {
   *yaml = (planc_yaml){.path = path, .text = text, .length = length};

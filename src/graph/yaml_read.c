@@ -9,6 +9,7 @@
 #include "graph/spec.h"
 #include "graph/yaml_events.h"
 #include "util/file.h"
+#include "util/real.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
@@ -95,8 +96,8 @@ static planc_status read_attr_scalar(reader *r, planc_attr *out) {
   }
   if (number == PLANC_NUMBER_REAL) {
     out->type = PLANC_ATTR_REAL;
-    out->value.real = strtod(text, NULL);
-    return isfinite(out->value.real) ? NULL : planc_yaml_error(&r->yaml, "number is too large");
+    bool read = planc_real_parse(text, &out->value.real);
+    return read && isfinite(out->value.real) ? NULL : planc_yaml_error(&r->yaml, "number is too large");
   }
   out->type = PLANC_ATTR_STRING;
   return planc_yaml_hold(&r->yaml, &out->value.string);

@@ -2,8 +2,8 @@
 #ifndef PLANC_PLAN_GRAPH_ROWS_H
 #define PLANC_PLAN_GRAPH_ROWS_H
 
-#include "plan/emit.h"
 #include "plan/row.h"
+#include "plan/values.h"
 #include "planc/graph.h"
 
 /* Rows that graphs still may take, from the header; reading takes what it uses. */

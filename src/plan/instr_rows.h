@@ -2,8 +2,8 @@
 #ifndef PLANC_PLAN_INSTR_ROWS_H
 #define PLANC_PLAN_INSTR_ROWS_H
 
-#include "plan/emit.h"
 #include "plan/row.h"
+#include "plan/values.h"
 #include "planc/plan.h"
 
 /* `n_uses` is how many residencies an exec names. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "graph/spec.h"
+#include "util/real.h"
 #include "util/utf8.h"
 
 planc_status planc_row_error(const planc_row *row, const char *place, const char *format, ...) {
@@ -138,10 +138,8 @@ planc_status planc_row_real(planc_row *row, double *out) {
     length++;
   }
   text[length] = '\0';
-  char *stop;
-  *out = strtod(text, &stop);
   /* One form only: a number is right when the writer would have written it so. */
-  if (stop == text || *stop || !isfinite(*out) || strcmp(text, planc_real_text(*out, canonical)) != 0) {
+  if (!planc_real_parse(text, out) || !isfinite(*out) || strcmp(text, planc_real_text(*out, canonical)) != 0) {
     return planc_row_error(row, row->at, "not the shortest decimal of a real number");
   }
   row->at += length;

@@ -1,10 +1,10 @@
 /* Writing plans, planc-plan(5): the header with the counts of all rows, then section after section, a row per line. */
 #include <stdlib.h>
 
-#include "plan/emit.h"
 #include "plan/graph_rows.h"
 #include "plan/instr_rows.h"
 #include "plan/layout.h"
+#include "plan/values.h"
 #include "util/hash.h"
 
 #define X(name) #name,
@@ -155,22 +155,14 @@ planc_status planc_plan_print(const planc_plan *plan, char **out_text, size_t *o
   planc_emit emit = {0};
   planc_arena scratch = {0};
   planc_plan_layout layout;
-  *out_text = NULL;
   planc_status status = planc_plan_layout_make(plan, &scratch, &layout);
   if (!status) {
     emit_plan(&emit, plan, &layout);
     emit_instrs(&emit, plan, layout.n_instrs);
-    planc_emit_bytes(&emit, "", 1);
-    status = emit.failure;
   }
   planc_arena_free(&scratch);
-  if (status) {
-    free(emit.text);
-    return status;
-  }
-  *out_text = emit.text;
-  *out_length = emit.length - 1;
-  return NULL;
+  planc_emit_fail(&emit, status);
+  return planc_emit_take(&emit, out_text, out_length);
 }
 
 planc_status planc_plan_hash(const planc_plan *plan, uint64_t *out) {

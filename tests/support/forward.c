@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/spec.h"
+#include "util/real.h"
 
 static planc_graph_builder *builder;
 

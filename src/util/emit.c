@@ -1,13 +1,12 @@
-/* Writing the values of a plan's rows (emit.h). */
-#include "plan/emit.h"
+#include "util/emit.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/spec.h"
-#include "plan/row.h"
+#include "util/real.h"
 
 void planc_emit_fail(planc_emit *emit, planc_status failure) {
   if (emit->failure) {
@@ -41,39 +40,35 @@ void planc_emit_bytes(planc_emit *emit, const char *bytes, size_t length) {
   emit->length += length;
 }
 
-void planc_emit_int(planc_emit *emit, int64_t value) {
-  enum { DIGITS = 20 };
-  if (value < -PLANC_ROW_MAX || value > PLANC_ROW_MAX) {
-    planc_emit_fail(emit,
-                    planc_error(PLANC_BAD_INPUT, "a plan cannot hold %lld, which is beyond 2^53", (long long)value));
-    return;
-  }
-  char *to = room(emit, DIGITS);
+void planc_emit_text(planc_emit *emit, const char *text) {
+  planc_emit_bytes(emit, text, strlen(text));
+}
+
+void planc_emit_format(planc_emit *emit, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(NULL, 0, format, arguments);
+  va_end(arguments);
+  char *to = length < 0 ? NULL : room(emit, (size_t)length + 1);
+  if (length < 0) planc_emit_fail(emit, planc_error(PLANC_OUT_OF_MEMORY, "out of memory"));
   if (!to) return;
+  va_start(arguments, format);
+  vsnprintf(to, (size_t)length + 1, format, arguments);
+  va_end(arguments);
+  emit->length += (size_t)length;
+}
+
+void planc_emit_integer(planc_emit *emit, int64_t value) {
+  enum { DIGITS = 20 };
   char reversed[DIGITS];
   size_t n = 0;
-  for (int64_t rest = value < 0 ? -value : value; n == 0 || rest; rest /= 10) reversed[n++] = (char)('0' + rest % 10);
+  uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+  for (; n == 0 || rest; rest /= 10) reversed[n++] = (char)('0' + rest % 10);
   if (value < 0) reversed[n++] = '-';
+  char *to = room(emit, n);
+  if (!to) return;
   for (size_t i = 0; i < n; i++) to[i] = reversed[n - 1 - i];
   emit->length += n;
-}
-
-void planc_emit_ints(planc_emit *emit, const int32_t *values, int64_t n) {
-  EMIT(emit, "[");
-  for (int64_t i = 0; i < n; i++) {
-    if (i) EMIT(emit, ",");
-    planc_emit_int(emit, values[i]);
-  }
-  EMIT(emit, "]");
-}
-
-void planc_emit_longs(planc_emit *emit, const int64_t *values, int64_t n) {
-  EMIT(emit, "[");
-  for (int64_t i = 0; i < n; i++) {
-    if (i) EMIT(emit, ",");
-    planc_emit_int(emit, values[i]);
-  }
-  EMIT(emit, "]");
 }
 
 void planc_emit_string(planc_emit *emit, const char *string) {
@@ -101,24 +96,19 @@ void planc_emit_hash(planc_emit *emit, uint64_t hash) {
 
 void planc_emit_real(planc_emit *emit, double value) {
   if (!isfinite(value)) {
-    planc_emit_fail(emit, planc_error(PLANC_BAD_INPUT, "a plan cannot hold a real number that is not finite"));
+    planc_emit_fail(emit, planc_error(PLANC_BAD_INPUT, "a real number that is not finite has no text"));
     return;
   }
   char text[PLANC_NUMBER_TEXT];
-  planc_real_text(value, text);
-  planc_emit_bytes(emit, text, strlen(text));
+  planc_emit_text(emit, planc_real_text(value, text));
 }
 
-void planc_emit_law(planc_emit *emit, planc_law law) {
-  if (law.per_sample == 0) {
-    planc_emit_int(emit, law.fixed);
-    return;
-  }
-  EMIT(emit, "\"");
-  if (law.fixed) {
-    planc_emit_int(emit, law.fixed);
-    EMIT(emit, "+");
-  }
-  if (law.per_sample != 1) planc_emit_int(emit, law.per_sample);
-  EMIT(emit, "N\"");
+planc_status planc_emit_take(planc_emit *emit, char **out_text, size_t *out_length) {
+  planc_emit_bytes(emit, "", 1);
+  planc_status failure = emit->failure;
+  if (failure) free(emit->text);
+  *out_text = failure ? NULL : emit->text;
+  *out_length = failure ? 0 : emit->length - 1;
+  *emit = (planc_emit){0};
+  return failure;
 }
