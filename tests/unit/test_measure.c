@@ -9,9 +9,11 @@
 
 #include "planc/cost.h"
 #include "runtime/profile_file.h"
+#include "runtime/profile_part.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
+#include "util/json_tree.h"
 
 /* --- Statistics ------------------------------------------------------------------------------------------------- */
 
@@ -718,6 +720,36 @@ START_TEST(passes_are_merged) {
 }
 END_TEST
 
+/* Nothing is kept of what found no memory, with a file or without: a refusal, a mark, a piece. */
+START_TEST(what_found_no_memory_is_not_kept) {
+  planc_graph *graph = net_graph();
+  cJSON *refused = cJSON_CreateArray();
+  planc_json_add(refused, NULL, NULL);
+  cJSON *piece = pass_of(graph, 0, 1, refused);
+  ck_assert(!planc_json_is_whole(piece));
+  cJSON_Delete(piece);
+  char folder[] = "/tmp/planrt-kept-XXXXXX", output[64], part[80];
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  snprintf(output, sizeof output, "%s/out", folder);
+  snprintf(part, sizeof part, "%s.part", output);
+  for (int on_disk = 0; on_disk < 2; on_disk++) {
+    planrt_kept kept = {.file = -1};
+    cJSON *head = cJSON_CreateObject();
+    ok(planrt_kept_open(&kept, on_disk ? output : NULL, head));
+    int64_t end = kept.end;
+    assert_fails(planrt_kept_mark(&kept, NULL, false), PLANC_OUT_OF_MEMORY, "");
+    assert_fails(planrt_kept_add(&kept, pass_of(graph, 0, 1, refused)), PLANC_OUT_OF_MEMORY, "");
+    ck_assert_int_eq(kept.end, end);
+    planrt_kept_close(&kept);
+    cJSON_Delete(head);
+  }
+  ck_assert_int_eq(unlink(part), 0);
+  ck_assert_int_eq(rmdir(folder), 0);
+  cJSON_Delete(refused);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* An algorithm that ended a process at an op is no variant of it, and is told as refused; one that did so at two ops is
  * tried with none. Without an algorithm, or where there was no other, nothing is left out and the pass is run with
  * care. */
@@ -851,6 +883,7 @@ int main(void) {
   tcase_add_test(c, the_best_are_kept);
   tcase_add_test(c, equals_that_are_deterministic_are_kept);
   tcase_add_test(c, passes_are_merged);
+  tcase_add_test(c, what_found_no_memory_is_not_kept);
   tcase_add_test(c, stopping_and_too_little_memory);
   tcase_add_loop_test(c, profiles_hold_what_was_measured, 0, 2);
   tcase_add_test(c, workspaces_are_exact_at_every_batch);
