@@ -7,6 +7,9 @@
 /* The physical peak that the candidate's plan would have, reserved bytes included. */
 planc_status planc_candidate_peak(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes);
 
+/* INFEASIBLE where the plan's predicted peaks are more than the problem's budgets. */
+planc_status planc_hold_to_budgets(const planc_problem *problem, const planc_plan *plan);
+
 /* moDNN's ideal (V): the sum of the ops' times, fastest algorithms, whole batch, all data resident. */
 planc_status planc_ideal_time(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t *out_ns);
 

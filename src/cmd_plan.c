@@ -25,9 +25,9 @@ static planc_status default_output(const char *graph_path, char **out) {
   return NULL;
 }
 
-/* Adds to an INFEASIBLE status what the least budget is, what binds there and what is live. */
-static planc_status explain(const planc_problem *problem, const planc_policy *policy, planc_status status) {
+planc_status planc_plan_explain(const planc_problem *problem, const planc_policy *policy, planc_status status) {
   int64_t least;
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   planc_status failed = planc_least_budget(problem, policy, &least);
   if (failed) {
     planc_status_free(failed);
@@ -46,11 +46,6 @@ static planc_status explain(const planc_problem *problem, const planc_policy *po
   }
   planc_status_free(failed);
   return planc_context(status, "does not fit %s", planc_size_format(problem->budget_bytes, text));
-}
-
-planc_status planc_plan_problem(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
-  planc_status status = planc_make_plan(problem, policy, out);
-  return planc_status_code(status) == PLANC_INFEASIBLE ? explain(problem, policy, status) : status;
 }
 
 planc_status planc_plan_summarize(const planc_plan *plan, const char *output, bool json) {
@@ -166,7 +161,7 @@ static planc_status plan_graph(const planc_arguments *arguments, const planc_set
   PLANC_TRY(planc_setup_output(output, arguments->operands[0]));
   PLANC_TRY(planc_setup_output(output, planc_option_value(arguments, "profile")));
   planc_plan *plan;
-  PLANC_TRY(planc_plan_problem(&setup->problem, policy, &plan));
+  PLANC_TRY(planc_plan_explain(&setup->problem, policy, planc_make_plan(&setup->problem, policy, &plan)));
   if (!planc_option_given(arguments, "output")) planc_note("output %s", output);
   planc_status status = planc_plan_note_workspaces(plan, setup->profile);
   if (!status) status = planc_plan_write(plan, output);
