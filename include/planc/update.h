@@ -47,8 +47,8 @@ void planc_update_free(planc_update *update);
 /* The text of the profile, planc-profile(5); malloc'ed and NUL-terminated. */
 planc_status planc_update_print(const planc_update *update, char **out_text, size_t *out_length);
 
-/* The plan to go on with: made anew or, where there is none in the budgets or only a worse one, the decisions of the plan
- * at hand, its times and predictions those of the problem's profile. */
+/* The plan to go on with: made anew or, where there is none in the budgets or only a worse one, the decisions of the
+ * plan at hand, its times and predictions those of the problem's profile. */
 typedef struct planc_replanned {
   planc_plan *made;   /* NULL: the policy has none in the budgets */
   planc_retimed kept; /* all zero where there was none to keep */

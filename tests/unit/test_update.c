@@ -610,7 +610,8 @@ static void assert_at_worst_the_old(const planc_plan *plan, const planc_problem 
   planc_replanned_free(&next);
 }
 
-/* A plan in the least budget that there is one for, run where every op and copy takes up to 20 times as long or short. */
+/* A plan in the least budget that there is one for, run where every op and copy takes up to 20 times as long or short.
+ */
 START_TEST(an_update_is_at_worst_the_old_decisions) {
   static const char *const tight[] = {"tensile", "modnn", "capuchin", "vdnn-all"};
   enum { N_GRAPHS = 24, N_TIGHT = sizeof tight / sizeof *tight };
@@ -639,8 +640,8 @@ START_TEST(an_update_is_at_worst_the_old_decisions) {
     planc_plan_free(plan);
     planc_graph_free(graph);
   }
-  ck_assert_msg(seen.anew > 0 && seen.for_room > 0 && seen.for_speed > 0, "%d anew, %d for room, %d for speed", seen.anew,
-                seen.for_room, seen.for_speed);
+  ck_assert_msg(seen.anew > 0 && seen.for_room > 0 && seen.for_speed > 0, "%d anew, %d for room, %d for speed",
+                seen.anew, seen.for_room, seen.for_speed);
 }
 END_TEST
 
