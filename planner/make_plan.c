@@ -23,20 +23,11 @@ planc_status planc_ideal_time(const planc_profile *profile, const planc_graph *g
 static planc_status predict(const planc_problem *problem, planc_plan *plan) {
   planc_simulation simulation;
   PLANC_TRY(planc_simulate(plan, NULL, NULL, &simulation));
-  planc_predictions *predicted = &plan->predicted;
-  PLANC_TRY(planc_ideal_time(problem->profile, problem->graph, problem->batch, &predicted->ideal_ns));
-  predicted->iteration_ns = simulation.iteration_ns;
-  predicted->peak_bytes = simulation.peak_bytes;
-  predicted->host_peak_bytes = plan->host_arena_bytes;
-  predicted->d2h_bytes = simulation.d2h_bytes;
-  predicted->h2d_bytes = simulation.h2d_bytes;
-  predicted->recompute_ns = simulation.recompute_ns;
-  predicted->stall_ns = 0;
-  for (int32_t i = 0; i < PLANC_N_STALLS; i++) predicted->stall_ns += simulation.stall_ns[i];
-  return NULL;
+  plan->predicted = planc_simulation_predictions(plan, &simulation);
+  return planc_ideal_time(problem->profile, problem->graph, problem->batch, &plan->predicted.ideal_ns);
 }
 
-static planc_status hold_to_budgets(const planc_problem *problem, const planc_plan *plan) {
+planc_status planc_hold_to_budgets(const planc_problem *problem, const planc_plan *plan) {
   int64_t host = problem->host_budget_bytes;
   if (plan->predicted.peak_bytes > problem->budget_bytes) {
     planc_shortage shortage = {.memory = PLANC_MEMORY_DEVICE, .bytes = plan->predicted.peak_bytes};
@@ -94,14 +85,9 @@ typedef struct best {
   planc_plan *plan; /* NULL: none fits yet */
 } best;
 
-static bool is_better(const planc_predictions *a, const planc_predictions *b) {
-  if (a->iteration_ns != b->iteration_ns) return a->iteration_ns < b->iteration_ns;
-  return a->peak_bytes < b->peak_bytes;
-}
-
 /* What does not fit is not simulated. */
 static planc_status judge(const planc_problem *problem, const planc_policy *policy, planc_plan *plan) {
-  if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(hold_to_budgets(problem, plan));
+  if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(planc_hold_to_budgets(problem, plan));
   PLANC_TRY(predict(problem, plan));
   int64_t ns = plan->predicted.iteration_ns;
   return problem->beat_ns > 0 && ns >= problem->beat_ns ? too_slow(policy, ns, problem->beat_ns) : NULL;
@@ -113,7 +99,7 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
   PLANC_TRY(make(problem, b->policy, &plan));
   *out_code = planc_code_of_plan(problem->profile, plan);
   planc_status status = judge(problem, b->policy, plan);
-  if (status || (b->plan && !is_better(&plan->predicted, &b->plan->predicted))) {
+  if (status || (b->plan && !planc_predictions_better(&plan->predicted, &b->plan->predicted))) {
     planc_plan_free(plan);
     return status;
   }

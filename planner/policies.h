@@ -13,6 +13,9 @@ planc_status planc_candidate_live(const planc_problem *problem, const planc_cand
 /* A lower bound of the candidate's iteration, of one replica: its ops one after the other, recomputes included. */
 int64_t planc_candidate_least_time(const planc_candidate *candidate);
 
+/* INFEASIBLE where the plan's predicted peaks are more than the problem's budgets. */
+planc_status planc_hold_to_budgets(const planc_problem *problem, const planc_plan *plan);
+
 /* moDNN's ideal (V): the sum of the ops' times, fastest algorithms, whole batch, all data resident. */
 planc_status planc_ideal_time(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t *out_ns);
 

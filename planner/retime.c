@@ -16,11 +16,10 @@ typedef struct retiming {
   planc_retimed *out;
 } retiming;
 
-/* The profile's figures for what an exec runs, or NULL. */
+/* The profile's figures for the op that an exec runs, or NULL. */
 static const planc_variant *listed(const retiming *r, const planc_instr *exec) {
   const planc_instance *in = &r->trace->instances[exec->id];
   const planc_costs *costs = r->costs[in->job];
-  if (in->role != PLANC_ROLE_OP) return NULL;
   if (!planc_measured_find(&r->profile->measured, costs->graph->ops[in->op].name)) return NULL;
   int32_t count;
   const planc_variant *variants = planc_costs_variants(costs, in->op, planc_costs_batch(costs, in->batch), &count);
@@ -29,17 +28,25 @@ static const planc_variant *listed(const retiming *r, const planc_instr *exec) {
   return NULL;
 }
 
+static void take(const planc_variant *variant, planc_instr *exec) {
+  exec->time_ns = variant->time_ns;
+  exec->busy_ppm = variant->busy_ppm;
+}
+
 static void retime_body(retiming *r) {
   planc_retimed *out = r->out;
   for (int32_t i = 0; i < out->plan.body.n; i++) {
     planc_instr *instr = &out->instrs[i];
     if (instr->op != PLANC_INSTR_exec) continue;
+    if (r->trace->instances[instr->id].role != PLANC_ROLE_OP) {
+      planc_variant adding = planc_adding_variant(r->trace, r->profile, instr->id);
+      take(&adding, instr);
+      continue;
+    }
     const planc_variant *variant = listed(r, instr);
     out->n_ops++;
     out->n_kept += !variant;
-    if (!variant) continue;
-    instr->time_ns = variant->time_ns;
-    instr->busy_ppm = variant->busy_ppm;
+    if (variant) take(variant, instr);
   }
 }
 

@@ -67,9 +67,9 @@ planc_status planc_setup_policy(const char *name, planc_code code, const planc_p
 /* USAGE when the policy is only simulated. */
 planc_status planc_setup_plans(const planc_policy *policy);
 
-/* Makes a plan; where there is none for the budget, says on standard error what the least one is and what binds there.
- */
-planc_status planc_plan_problem(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
+/* Returns how planning ended; where there is no plan for the budget, says before on standard error what the least one
+ * is and what binds there. Takes ownership of `status`. */
+planc_status planc_plan_explain(const planc_problem *problem, const planc_policy *policy, planc_status status);
 /* Says on standard error for which sizes of rounds workspaces of the plan are guesses, as its profile lists none. */
 planc_status planc_plan_note_workspaces(const planc_plan *plan, const planc_profile *profile);
 /* Writes a plan that was made here, once it has passed its own check. */

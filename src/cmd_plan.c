@@ -43,8 +43,8 @@ static planc_status print_least(const planc_problem *problem, const planc_policy
   return NULL;
 }
 
-/* Adds to an INFEASIBLE status which budget fails and what would do. */
-static planc_status explain(const planc_problem *problem, const planc_policy *policy, planc_status status) {
+planc_status planc_plan_explain(const planc_problem *problem, const planc_policy *policy, planc_status status) {
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   planc_least least;
   planc_problem at = *problem;
   planc_memory_kind memory = planc_status_shortage(status).memory;
@@ -59,11 +59,6 @@ static planc_status explain(const planc_problem *problem, const planc_policy *po
   char text[PLANC_SIZE_TEXT];
   return planc_context(status, "does not fit %s%s", host ? "a host budget of " : "",
                        planc_size_format(host ? problem->host_budget_bytes : problem->budget_bytes, text));
-}
-
-planc_status planc_plan_problem(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
-  planc_status status = planc_make_plan(problem, policy, out);
-  return planc_status_code(status) == PLANC_INFEASIBLE ? explain(problem, policy, status) : status;
 }
 
 planc_status planc_plan_summarize(const planc_plan *plan, const char *output, bool json) {
@@ -178,7 +173,7 @@ static planc_status plan_graph(const planc_arguments *arguments, const planc_set
   PLANC_TRY(planc_setup_plans(policy));
   PLANC_TRY(planc_setup_own_options(arguments, policy, &setup->problem));
   planc_plan *plan;
-  PLANC_TRY(planc_plan_problem(&setup->problem, policy, &plan));
+  PLANC_TRY(planc_plan_explain(&setup->problem, policy, planc_make_plan(&setup->problem, policy, &plan)));
   if (!planc_option_given(arguments, "output")) planc_note("output %s", output);
   planc_status status = planc_plan_note_workspaces(plan, setup->profile);
   if (!status) status = planc_plan_write(plan, output);

@@ -60,16 +60,6 @@ typedef struct vanilla {
   planc_predictions predicted;
 } vanilla;
 
-/* The plan's predictions as simulated here. */
-static planc_predictions predictions_of(const planc_plan *plan, const planc_simulation *s) {
-  planc_predictions predicted = plan->predicted;
-  predicted.iteration_ns = s->iteration_ns;
-  predicted.peak_bytes = s->peak_bytes;
-  predicted.d2h_bytes = s->d2h_bytes;
-  predicted.h2d_bytes = s->h2d_bytes;
-  return predicted;
-}
-
 /* Of one period, all jobs together. */
 static int64_t samples_of(const planc_plan *plan) {
   int64_t sum = 0;
@@ -81,7 +71,7 @@ static int64_t samples_of(const planc_plan *plan) {
 }
 
 static planc_metrics metrics_of(const planc_plan *plan, const planc_simulation *s, const vanilla *v) {
-  planc_predictions predicted = predictions_of(plan, s);
+  planc_predictions predicted = planc_simulation_predictions(plan, s);
   planc_metrics metrics;
   planc_metrics_of(&predicted, samples_of(plan), v->path ? &v->predicted : NULL, &metrics);
   return metrics;
@@ -199,7 +189,7 @@ static planc_status read_vanilla(const planc_arguments *arguments, const planc_p
                                                            : planc_simulate(other.plan, NULL, NULL, &simulation);
     status = planc_context(status, "%s", out->path);
   }
-  if (!status) out->predicted = predictions_of(other.plan, &simulation);
+  if (!status) out->predicted = planc_simulation_predictions(other.plan, &simulation);
   free_plan(&other);
   return status;
 }

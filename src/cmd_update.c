@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "planc/check.h"
 #include "planc/update.h"
 #include "util/file.h"
 #include "util/size.h"
@@ -18,7 +19,7 @@ typedef struct updating {
   planc_update *update;
   const planc_policy *policy;
   planc_problem problem;
-  planc_plan *made; /* NULL: none was wanted */
+  planc_replanned next; /* all zero: none was wanted */
 } updating;
 
 /* --- Files ---------------------------------------------------------------------------------------------------- */
@@ -55,6 +56,8 @@ static planc_status read_inputs(updating *u) {
   const char *path = u->arguments->operands[0];
   PLANC_TRY(read_arguments(u));
   PLANC_TRY(planc_plan_read(path, &u->plan));
+  planc_check_options as_it_says = {.budget_bytes = -1, .host_budget_bytes = -1};
+  PLANC_TRY(planc_context(planc_check(u->plan, &as_it_says, NULL), "%s", path));
   PLANC_TRY(planc_timeline_read(planc_option_value(u->arguments, "trace"), u->plan, &u->timeline));
   PLANC_TRY(read_base(u));
   planc_update_options options = {
@@ -112,13 +115,18 @@ static bool is_placed_otherwise(const planc_problem *problem, const planc_plan *
          (problem->placement != PLANC_PLACEMENT_BEST_FIT && problem->chunk_bytes != plan->chunk_bytes);
 }
 
-/* Another budget, policy, setting, placement or split is reason enough for a plan. */
-static bool asks_for_another(const updating *u) {
+/* The plan's decisions are no answer. */
+static bool asks_for_other_decisions(const updating *u) {
   const planc_problem *problem = &u->problem;
-  return problem->budget_bytes != u->plan->budget_bytes || problem->host_budget_bytes != u->plan->host_budget_bytes ||
-         strcmp(u->policy->name, u->plan->policy) != 0 || !are_same(&problem->settings, &u->plan->settings) ||
+  return strcmp(u->policy->name, u->plan->policy) != 0 || !are_same(&problem->settings, &u->plan->settings) ||
          is_placed_otherwise(problem, u->plan) ||
          (problem->sub_batch && problem->sub_batch != sub_batch_of(&u->plan->jobs[0]));
+}
+
+/* Another budget, policy, setting, placement or split is reason enough for a plan. */
+static bool asks_for_another(const updating *u) {
+  return u->problem.budget_bytes != u->plan->budget_bytes ||
+         u->problem.host_budget_bytes != u->plan->host_budget_bytes || asks_for_other_decisions(u);
 }
 
 /* --- Reports -------------------------------------------------------------------------------------------------- */
@@ -143,7 +151,13 @@ static planc_status report_json(const updating *u, bool updated) {
   report_sum(object, "copies_out", &u->update->copies_out);
   planc_json_add_int(object, "change_ppm", u->update->change_ppm);
   planc_json_add_bool(object, "updated", updated);
-  planc_report_known(object, "iteration_ns", u->made, u->made ? u->made->predicted.iteration_ns : 0);
+  const planc_plan *next = planc_replanned_plan(&u->next);
+  if (next) {
+    planc_json_add_string(object, "decisions", u->next.keeps ? "kept" : "new");
+  } else {
+    planc_json_add_null(object, "decisions");
+  }
+  planc_report_known(object, "iteration_ns", next, next ? next->predicted.iteration_ns : 0);
   return planc_report_json(object);
 }
 
@@ -152,6 +166,18 @@ static void print_sum(const char *what, const planc_latency_sum *sum) {
   if (sum->count == 0) return;
   printf("  %5" PRId32 "x %-10s %14s %16s %16s\n", sum->count, what, planc_time_format(sum->old_ns, a),
          planc_time_format(sum->measured_ns, b), planc_time_format(sum->new_ns, c));
+}
+
+static void print_decisions(const planc_replanned *next) {
+  char would[PLANC_SIZE_TEXT];
+  if (!next->keeps) {
+    printf("  planned anew\n");
+  } else if (!next->made) {
+    printf("  decisions kept: planned anew it does not fit\n");
+  } else {
+    printf("  decisions kept: planned anew an iteration takes %s\n",
+           planc_time_format(next->made->predicted.iteration_ns, would));
+  }
 }
 
 static void print_text(const updating *u) {
@@ -175,7 +201,10 @@ static planc_status report(const updating *u, bool updated) {
   if (to_standard_output(u->output) || to_standard_output(u->profile_output)) return NULL;
   if (planc_option_given(u->arguments, "json")) return report_json(u, updated);
   print_text(u);
-  return u->made ? planc_plan_summarize(u->made, u->output, false) : NULL;
+  const planc_plan *next = planc_replanned_plan(&u->next);
+  if (!next) return NULL;
+  print_decisions(&u->next);
+  return planc_plan_summarize(next, u->output, false);
 }
 
 /* --- Updating ------------------------------------------------------------------------------------------------- */
@@ -189,6 +218,14 @@ static planc_status write_profile(const updating *u) {
   return status;
 }
 
+static planc_status replan(updating *u) {
+  const planc_plan *keepable = asks_for_other_decisions(u) ? NULL : u->plan;
+  planc_status status = planc_replan(&u->problem, u->policy, keepable, &u->next);
+  PLANC_TRY(planc_plan_explain(&u->problem, u->policy, status));
+  if (!u->base || u->next.keeps) return NULL; /* what is kept has run */
+  return planc_plan_note_workspaces(u->next.made, u->update->profile);
+}
+
 static planc_status update(updating *u) {
   PLANC_TRY(read_inputs(u));
   PLANC_TRY(make_problem(u));
@@ -197,17 +234,16 @@ static planc_status update(updating *u) {
     return planc_error(PLANC_UNCHANGED, "%s: latencies have not changed by more than the threshold: nothing is written",
                        u->arguments->operands[0]);
   }
-  if (u->output) PLANC_TRY(planc_plan_problem(&u->problem, u->policy, &u->made));
-  if (u->made && u->base) PLANC_TRY(planc_plan_note_workspaces(u->made, u->update->profile));
+  if (u->output) PLANC_TRY(replan(u));
   if (u->profile_output) PLANC_TRY(write_profile(u));
-  if (u->output) PLANC_TRY(planc_plan_write(u->made, u->output));
+  if (u->output) PLANC_TRY(planc_plan_write(planc_replanned_plan(&u->next), u->output));
   return report(u, true);
 }
 
 static planc_status run(const planc_arguments *arguments) {
   updating u = {.arguments = arguments};
   planc_status status = update(&u);
-  planc_plan_free(u.made);
+  planc_replanned_free(&u.next);
   planc_update_free(u.update);
   planc_profile_free(u.base);
   planc_timeline_free(u.timeline);

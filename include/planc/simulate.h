@@ -39,16 +39,21 @@ planc_status planc_simulate_captured(const planc_plan *plan, planc_simulation *o
  */
 planc_status planc_simulate_mapping(const planc_plan *plan, int64_t chunk_ns, planc_simulation *out);
 
+/* The plan's predictions as simulated; its ideal time and bound stay. */
+planc_predictions planc_simulation_predictions(const planc_plan *plan, const planc_simulation *simulation);
+/* Whether `a` is the better of two plans of the same work: the faster one, the smaller one where both are as fast. */
+bool planc_predictions_better(const planc_predictions *a, const planc_predictions *b);
+
 /* A plan at the times of another profile: one that was measured, say, where the plan was made from predictions. */
 typedef struct planc_retimed {
   planc_plan plan;       /* borrows all but its body from the plan it was made from; not for planc_plan_free */
-  int32_t n_ops, n_kept; /* that the body runs; that keep their times */
+  int32_t n_ops, n_kept; /* that the body runs, sums of gradients left out; that keep their times */
   planc_instr *instrs;   /* the body's, owned */
 } planc_retimed;
 
-/* Gives every op of the body the time and busy share that the profile lists for its algorithm at its batch. What the
- * profile does not list keeps the plan's: ops, algorithms, and adds of gradients. Speed of links, launches and ideal
- * time are the profile's, too. STALE when it lists none of what the plan runs. */
+/* Gives every op of the body the time and busy share that the profile lists for its algorithm at its batch. An op or
+ * algorithm that it does not list keeps the plan's. Sums of gradients, speed of links, launches and ideal time are the
+ * profile's, too. STALE when it lists none of what the plan runs. */
 planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, planc_retimed *out);
 void planc_retimed_free(planc_retimed *retimed);
 

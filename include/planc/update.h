@@ -10,6 +10,8 @@
 #define PLANC_UPDATE_H
 
 #include "planc/cost.h"
+#include "planc/policy.h"
+#include "planc/simulate.h"
 #include "planc/timeline.h"
 
 enum {
@@ -44,5 +46,21 @@ planc_status planc_update_make(const planc_update_options *options, planc_update
 void planc_update_free(planc_update *update);
 /* The text of the profile, planc-profile(5); malloc'ed and NUL-terminated. */
 planc_status planc_update_print(const planc_update *update, char **out_text, size_t *out_length);
+
+/* The plan to go on with: made anew or, where there is none in the budgets or only a worse one, the decisions of the
+ * plan at hand, its times and predictions those of the problem's profile. */
+typedef struct planc_replanned {
+  planc_plan *made;   /* NULL: the policy has none in the budgets */
+  planc_retimed kept; /* all zero where there was none to keep */
+  bool keeps;         /* `kept` is the one to go on with */
+} planc_replanned;
+
+/* `old`, which must outlive the result and pass the checker, is the plan at hand; NULL where its decisions are not what
+ * is asked for. INFEASIBLE when neither fits the problem's budgets, which `old` does where they are its own. */
+planc_status planc_replan(const planc_problem *problem, const planc_policy *policy, const planc_plan *old,
+                          planc_replanned *out);
+/* The one to go on with, owned by `replanned`; NULL where nothing was planned. */
+const planc_plan *planc_replanned_plan(const planc_replanned *replanned);
+void planc_replanned_free(planc_replanned *replanned);
 
 #endif

@@ -180,7 +180,7 @@ def sit(arguments, tools, work):
     begun = time.monotonic()
     ours = environment_of(tools)
     commands = Commands(ours, begun + 60 * arguments.minutes, arguments.patience)
-    setting_up = Commands(ours, float("inf"))
+    setting_up = Commands(ours, float("inf"), arguments.patience)
     head, info = head_of(setting_up, tools)
     desk = Desk(arguments.out, arguments.source, work)
     known = desk.state.load("head.json")

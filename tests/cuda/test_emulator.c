@@ -165,7 +165,7 @@ static void CUDART_CB await_byte(void *data) {
   const struct timespec moment = {.tv_nsec = 1000000};
   awaiting *a = data;
   int before = a->others->n;
-  for (int i = 0; i < 60000 && *a->byte == 0; i++) nanosleep(&moment, NULL);
+  while (*a->byte == 0) nanosleep(&moment, NULL);
   a->alone = a->others->n == before;
 }
 

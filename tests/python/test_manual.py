@@ -48,7 +48,7 @@ def code_blocks(text):
 
 def run(command, **arguments):
     return subprocess.run(command, shell=True, env=ENVIRONMENT, capture_output=True, text=True, check=False,
-                          timeout=120, **arguments)
+                          **arguments)
 
 
 def linked_folder():

@@ -94,10 +94,9 @@ class Profile(unittest.TestCase):
         profile = self.read()
         self.assertEqual([load["load_ppm"] for load in profile["loads"]], [500000])
         self.assertEqual(len(profile["loads"][0]["ops"]), len(profile["ops"]))
-        for direction in ("h2d", "d2h"):  # a pace is never exceeded, and the line follows it
-            self.assertLess(profile["device"][direction]["bytes_per_second"], 510e6)
-        for bytes_, ns in (point.values() for point in profile["links"]["h2d"]["alone"]):
-            self.assertGreaterEqual(ns, bytes_ * 2)
+        for direction in ("h2d", "d2h"):  # a pace is never exceeded
+            for bytes_, ns in (point.values() for point in profile["links"][direction]["alone"]):
+                self.assertGreaterEqual(ns, bytes_ * 2)
 
     def test_an_interrupted_profile_goes_on(self):
         """With the pass that it was in, whatever ended it; the profile is one that no interrupt would have made otherwise."""

@@ -19,7 +19,7 @@ LENET = os.path.join(ROOT, "graphs/lenet-digits.yaml")
 
 def run(program, *arguments, folder):
     return subprocess.run([os.path.join(BUILD, program), *arguments], capture_output=True, cwd=folder, env=ENVIRONMENT,
-                          check=False, timeout=120)
+                          check=False)
 
 
 class InFolder(unittest.TestCase):
@@ -89,7 +89,7 @@ class Readme(InFolder):
         os.rename(os.path.join(self.folder, "x.plan"), os.path.join(self.folder, "memory/model.plan"))
         for command in commands:
             done = subprocess.run(command, shell=True, cwd=self.folder, env=ENVIRONMENT, capture_output=True, text=True,
-                                  check=False, timeout=120)
+                                  check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
         suites = ElementTree.parse(os.path.join(self.folder, "planc.xml")).getroot()
         self.assertEqual((suites.get("tests"), suites.get("failures")), ("2", "0"))

@@ -7,6 +7,7 @@ A run tells how long everything took. Where that differs by enough from what the
         4x copy in          0.042 ms         0.045 ms         0.044 ms
         3x copy out         0.031 ms         0.027 ms         0.027 ms
     changed by 0.246, threshold 0.200
+    planned anew
   new.plan: vdnn-all, batch 4 in 1 round of 4
     peak      21.00 KiB of 1.00 MiB, host 12.00 KiB
     iteration 0.080 ms, ideal 0.026 ms (+200.4 %)
@@ -14,7 +15,7 @@ A run tells how long everything took. Where that differs by enough from what the
   $ planc check new.plan
   valid: tiny, vdnn-all, peak 21.00 KiB of 1.00 MiB, 69 instructions
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o new.plan --threshold 0.2 --json
-  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":200000,"ops":{"count":7,"old_ns":21518,"measured_ns":27390,"new_ns":26802},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45004,"new_ns":44709},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27617,"new_ns":27978},"change_ppm":245561,"updated":true,"iteration_ns":80514}
+  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":200000,"ops":{"count":7,"old_ns":21518,"measured_ns":27390,"new_ns":26802},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45004,"new_ns":44709},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27617,"new_ns":27978},"change_ppm":245561,"updated":true,"decisions":"new","iteration_ns":80514}
 
 Otherwise nothing is written, and the exit code says so.
 
@@ -28,7 +29,7 @@ Otherwise nothing is written, and the exit code says so.
   ! planc: data/timeline/tiny.plan: latencies have not changed by more than the threshold: nothing is written
   [7]
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o other.plan --json 2>/dev/null
-  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":300000,"ops":{"count":7,"old_ns":21518,"measured_ns":27390,"new_ns":26802},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45004,"new_ns":44709},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27617,"new_ns":27978},"change_ppm":245561,"updated":false,"iteration_ns":null}
+  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":300000,"ops":{"count":7,"old_ns":21518,"measured_ns":27390,"new_ns":26802},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45004,"new_ns":44709},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27617,"new_ns":27978},"change_ppm":245561,"updated":false,"decisions":null,"iteration_ns":null}
   [7]
   $ ls
   data
@@ -51,6 +52,7 @@ Another budget or policy is reason enough. What is not given is the plan's.
         4x copy in <N> ms <N> ms <N> ms
         3x copy out <N> ms <N> ms <N> ms
     changed by <N>, threshold <N>
+    planned anew
   small.plan: vdnn-all, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
@@ -62,6 +64,7 @@ Another budget or policy is reason enough. What is not given is the plan's.
         4x copy in <N> ms <N> ms <N> ms
         3x copy out <N> ms <N> ms <N> ms
     changed by <N>, threshold <N>
+    planned anew
   small.plan: naive, batch <N> in <N> round of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
@@ -100,6 +103,32 @@ Measured times of ops that ran stand beside those that are known of others, in p
   $ grep -o '"op":"second".*' k40m.json
   "op":"second","variants":[{"algorithm":"default","deterministic":true,"points":[{"batch":1,"time_ns":3717,"workspace_bytes":0,"busy_ppm":12575},{"batch":2,"time_ns":3743,"workspace_bytes":0,"busy_ppm":25304},{"batch":4,"time_ns":3795,"workspace_bytes":0,"busy_ppm":50244}]}]},
 
+At new times there may be no room any more for what a policy would do, or it may be slower. The old decisions stay then,
+unless they are not what is asked for. Here every third copy takes 9 ms.
+
+  $ cat > invent.awk <<'END'
+  > /"instr":/ { match($0, /"instr":[0-9]+/); instr = substr($0, RSTART + 8, RLENGTH - 8)
+  >   took = /"cat":"exec"/ ? 10 : instr % 3 ? 1 : 9000
+  >   sub(/"ts":[0-9.]+,"dur":[0-9.]+/, sprintf("\"ts\":%d,\"dur\":%d", at, took)); at += took }
+  > { print }
+  > END
+  $ planc plan graphs/lenet-digits.yaml --policy modnn --budget 400K -o tight.plan >/dev/null 2>&1
+  > planrun exec tight.plan --trace fast.json >/dev/null; awk -f invent.awk fast.json > slow.json
+  ~ planc update tight.plan --trace slow.json -o kept.plan | sed '1,/changed/d'
+    decisions kept: planned anew it does not fit
+  kept.plan: modnn, batch <N> in <N> rounds of <N>
+    peak <size> of <size>, host <size>
+    iteration <N> ms, ideal <N> ms (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+  $ planc check kept.plan >/dev/null && planrun exec kept.plan --verify | tail -n 1
+  verified: every bit as in the reference
+  $ planc update tight.plan --trace slow.json -o kept.plan --json | grep -o '"decisions":"[a-z]*"'
+  "decisions":"kept"
+  $ planc update tight.plan --trace slow.json -o kept.plan --budget 399K 2>/dev/null
+  [1]
+  $ planc update tight.plan --trace slow.json -o kept.plan --policy window 2>/dev/null
+  [1]
+
 What goes wrong.
 
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json
@@ -120,6 +149,10 @@ What goes wrong.
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.plan -o x.plan
   ! planc: data/timeline/tiny.plan:2: text after the end of the JSON value
   [3]
+  $ sed 's/"lag":0/"lag":1/' data/timeline/tiny.plan > wrong.plan
+  > planc update wrong.plan --trace data/timeline/tiny.json -o x.plan
+  ! planc: wrong.plan: line 29: wait event 13: a wait with lag 1 must stand before the record of the same body
+  [1]
 
 What a policy was told stays with the plan, and is asked for anew where it is told otherwise.
 

@@ -1,0 +1,22 @@
+/* What a plan predicts of its run (simulate.h). */
+#include "planc/simulate.h"
+#include "util/math.h"
+
+planc_predictions planc_simulation_predictions(const planc_plan *plan, const planc_simulation *simulation) {
+  planc_predictions predicted = plan->predicted;
+  predicted.iteration_ns = simulation->iteration_ns;
+  predicted.peak_bytes = simulation->peak_bytes;
+  predicted.host_peak_bytes = plan->host_arena_bytes;
+  predicted.d2h_bytes = simulation->d2h_bytes;
+  predicted.h2d_bytes = simulation->h2d_bytes;
+  predicted.recompute_ns = simulation->recompute_ns;
+  predicted.stall_ns = 0;
+  for (int32_t i = 0; i < PLANC_N_STALLS; i++)
+    predicted.stall_ns = planc_add_saturate(predicted.stall_ns, simulation->stall_ns[i]);
+  return predicted;
+}
+
+bool planc_predictions_better(const planc_predictions *a, const planc_predictions *b) {
+  if (a->iteration_ns != b->iteration_ns) return a->iteration_ns < b->iteration_ns;
+  return a->peak_bytes < b->peak_bytes;
+}
