@@ -7,11 +7,11 @@ from planfile import PHASES, demand, dumps, parse_row, read_graphs
 
 
 class Buffer:
-    """`first`: version 0 is defined. `last`: the last version. `comes_from`: of what an exchange gets, the other's gradient
+    """`key`: what it is, whatever its number; it starts with the job. `first`: version 0 is defined. `last`: the last version. `comes_from`: of what an exchange gets, the other's gradient
     and which version of it."""
 
-    def __init__(self, job, size, kind, result=False):
-        self.job, self.bytes, self.kind, self.result = job, size, kind, result
+    def __init__(self, key, size, kind, result=False):
+        self.key, self.job, self.bytes, self.kind, self.result = key, key[0], size, kind, result
         self.persists = kind in ("param", "state")
         self.first = self.persists or kind in ("input", "peer")
         self.last, self.comes_from = 0, None
@@ -23,10 +23,10 @@ class Access:
 
 
 class Instance:
-    """`again`: a recompute may run it."""
+    """`key`: as a buffer's. `again`: a recompute may run it."""
 
-    def __init__(self, job, accesses, buffers):
-        self.job, self.accesses = job, accesses
+    def __init__(self, key, accesses, buffers):
+        self.key, self.job, self.accesses = key, key[0], accesses
         self.again = not any(access.write is not None and not access.effect and
                              (buffers[access.buffer].persists or buffers[access.buffer].kind == "grad")
                              for access in accesses)
@@ -148,8 +148,9 @@ class Work:
                 continue
             for storage in storages_of(job.graph, op, "in", "out", "effects"):
                 if job.kind(storage) == "grad" and storage not in job.adds_in_place and job.last_op[storage] == at:
-                    self.append(job, [(self.number(job, storage, iteration, number, samples), True, False, False),
-                                      (self.number(job, storage, iteration), True, True, False)])
+                    self.append((job.number, storage, iteration, number, "add"),
+                                [(self.number(job, storage, iteration, number, samples), True, False, False),
+                                 (self.number(job, storage, iteration), True, True, False)])
 
     def exchange(self, group, job, iteration, sent):
         for at, op in enumerate(job.round_ops):
@@ -161,10 +162,11 @@ class Work:
                     number = self.number(other, storage, iteration)
                     if other is not job:
                         version = sent[group.index(other)][storage]
-                        theirs, number = number, self.add(Buffer(job.number, self.buffers[number].bytes, "peer"))
+                        theirs, number = number, self.add(
+                            Buffer((job.number, storage, iteration, "peer", other.number), self.buffers[number].bytes, "peer"))
                         self.buffers[number].comes_from = theirs, version
                     accesses.append((number, True, other is job, False))
-                self.append(job, accesses)
+                self.append((job.number, storage, iteration, "exchange"), accesses)
 
     def add(self, buffer):
         self.buffers.append(buffer)
@@ -184,7 +186,7 @@ class Work:
         if key not in self.numbers:
             size = tensor.size(samples if len(key) == 4 else job.batch)
             kind = "temp" if temporary else tensor.kind
-            self.numbers[key] = self.add(Buffer(job.number, size, kind, storage in job.graph.results))
+            self.numbers[key] = self.add(Buffer(key, size, kind, storage in job.graph.results))
         return self.numbers[key]
 
     def run(self, job, op, iteration, number, samples):
@@ -205,9 +207,10 @@ class Work:
         for buffer, (reads, writes, effect, part) in named.items():
             keeps = writes and part and (self.version[buffer] > 0 or self.buffers[buffer].first)
             accesses.append((buffer, reads or keeps, writes, effect))
-        self.append(job, [a for a in accesses if a[1]] + [a for a in accesses if not a[1]])
+        self.append((job.number, op["op"], iteration, number),
+                    [a for a in accesses if a[1]] + [a for a in accesses if not a[1]])
 
-    def append(self, job, accesses):
+    def append(self, key, accesses):
         result = []
         for buffer, reads, writes, effect in accesses:
             version = self.version[buffer]
@@ -216,7 +219,7 @@ class Work:
             if writes:
                 self.version[buffer] += 1
             result.append(Access(buffer, version if reads else None, version + 1 if writes else None, effect))
-        self.instances.append(Instance(job.number, result, self.buffers))
+        self.instances.append(Instance(key, result, self.buffers))
 
 
 @lru_cache(maxsize=256)
