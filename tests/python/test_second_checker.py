@@ -23,17 +23,18 @@ import checker  # noqa: E402
 import compose  # noqa: E402
 import mutants  # noqa: E402
 
-TINY, ODD = "tests/golden/inputs/tiny.yaml", "tests/second/odd.yaml"
+TINY, ODD, ODDER = "tests/golden/inputs/tiny.yaml", "tests/second/odd.yaml", "tests/second/odder.yaml"
 DROPNORM, LENET = "tests/golden/inputs/dropnorm.yaml", "graphs/lenet-digits.yaml"
 WORKS = [(TINY, []), (TINY, ["--gpus", "2"]), (ODD, []), (ODD, ["--sub-batch", "2"]),
-         (ODD, ["--gpus", "2", "--sub-batch", "1"]), (DROPNORM, ["--device", "k40m", "--batch", "4"]),
+         (ODD, ["--gpus", "2", "--sub-batch", "1"]), (ODDER, ["--sub-batch", "2"]), (ODDER, ["--gpus", "2", "--sub-batch", "1"]),
+         (DROPNORM, ["--device", "k40m", "--batch", "4"]),
          (LENET, ["--batch", "8", "--optimizer", "momentum"]), (LENET, ["--batch", "8", "--sub-batch", "3"])]
 PLACEMENTS = [["--placement", "vmm", "--chunk", "1K"], ["--placement", "paged", "--chunk", "512"]]
 BUDGETS = (1, 1.15, 1.5)
 MUTANTS = int(os.environ.get("SECOND_CHECKER_MUTANTS", 4000))
 SEED = int(os.environ.get("SECOND_CHECKER_SEED", 0))
 KEEP = os.environ.get("SECOND_CHECKER_KEEP")
-AT_ONCE = 200
+AT_ONCE = 20
 
 
 def planc(*arguments):
@@ -72,7 +73,7 @@ def composed(plans):
     for same_gpu in (False, True) * 6:
         (first, one), (second, other) = random.sample(plain, 2)
         yield f"join {same_gpu} {first}, {second}", compose.join(random, one, other, same_gpu).lines()
-    for name, one in random.sample(plain, 4):
+    for name, one in random.sample([(name, one) for name, one in plain if name.startswith(ODD)], 3):
         for number, ordered in zip(range(2), compose.legal_orders(one)):
             yield f"order {number} {name}", ordered.lines()
 
@@ -103,14 +104,20 @@ def judged_by_second(lines):
 def compare(task):
     """Mutants of a plan: how many were judged each way, and what was not judged alike."""
     name, lines, seed, count = task
-    random, rows, tally, apart = Random(seed), mutants.Rows(lines), {}, []
+    random, whole, tally, apart = Random(seed), mutants.Rows(lines), {}, []
+    rows = whole
     for start in range(0, count, AT_ONCE):
         made = [mutants.mutate(random, rows) for _ in range(min(AT_ONCE, count - start))]
+        valid = []
         for (mutant, done), theirs in zip(made, judged_by_planc([text_of(mutant) for mutant, _ in made]), strict=True):
             ours = judged_by_second(mutant)
             tally[ours[0]] = tally.get(ours[0], 0) + 1
             if ours[0] != theirs[0]:
                 apart.append((f"{name}: {done}: planc: {theirs}, second: {ours}", text_of(mutant)))
+            elif ours[0] == "valid":
+                valid.append(mutant)
+        # Mutants of valid mutants get far from what planc makes.
+        rows = mutants.Rows(random.choice(valid)) if valid and random.random() < 0.9 else whole
     return tally, apart
 
 
@@ -125,7 +132,7 @@ class SecondChecker(unittest.TestCase):
     def test_plans_show_all_that_the_manual_has(self):
         text = "".join(text_of(lines) for _, lines in self.plans)
         for part in ('"re":1', '"i":"move"', '"home":', '"map":', '"replicas":2', '"rounds":[3,3,2]', '"iterations":2', '"order":',
-                     '"effects":[6]', '"job":1', '"lag":1', '"wsb":2', ',-1]', '"h":0,'):
+                     '"effects":[4]', '"job":1', '"lag":1', '"wsb":2', ',-1,', '"h":0,'):
             with self.subTest(part=part):
                 self.assertTrue(part in text)
 
@@ -156,7 +163,7 @@ class SecondChecker(unittest.TestCase):
                 file.write(text)
         self.assertFalse(apart, "\n".join(what for what, _ in apart[:20]))
         for verdict in ("valid", "over", "wrong"):
-            self.assertGreater(tally.get(verdict, 0), MUTANTS // 500)
+            self.assertGreater(tally.get(verdict, 0), MUTANTS // 1000)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,13 @@ import json
 import re
 from functools import lru_cache
 
-MOST = 2 ** 53
+MOST, MOST_COUNT = 2 ** 53, 2 ** 31 - 1
 DTYPE_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "u8": 1, "bool": 1}
 KINDS = ("input", "param", "state", "grad", "activation", "temp")
 PHASES = ("forward", "backward", "optimizer")
+
+
+ESCAPES = {"b": "\\u0008", "t": "\\u0009", "n": "\\u000a", "f": "\\u000c", "r": "\\u000d"}
 
 
 class Wrong(Exception):
@@ -25,6 +28,10 @@ def whole(value):
 
 def is_size(value):
     return whole(value) and value >= 0
+
+
+def is_count(value):
+    return is_size(value) and value <= MOST_COUNT
 
 
 def is_name(value):
@@ -54,8 +61,8 @@ def one(value):
     return type(value) is int and value == 1
 
 
-def at_least(least):
-    return lambda value: whole(value) and value >= least
+def at_least(least, most=MOST):
+    return lambda value: whole(value) and least <= value <= most
 
 
 def one_of(*words):
@@ -64,15 +71,15 @@ def one_of(*words):
 
 TENSORS = is_list_of(is_size)
 HEADER = [
-    ("planc-plan", one), ("name", is_name), ("policy", is_name), ["window", is_size], ["workspace_limit", is_size],
-    ["window_per_use", one], ["swap_rate", is_size],
+    ("planc-plan", one), ("name", is_name), ("policy", is_name), ["window", at_least(1)],
+    ["workspace_limit", at_least(1)], ["window_per_use", one], ["swap_rate", at_least(1, 1000000)],
     ("hash", lambda value: type(value) is str and re.fullmatch("[0-9a-f]{16}", value)),
     ("budget", is_size), ("host_budget", at_least(-1)), ("arena", is_size), ("host_arena", is_size),
-    ["chunk", at_least(1)], ["mappings", is_size], ["paged", one], ("gpus", at_least(1)), ["shared_link", one],
-    *((key, is_size) for key in ("graphs", "tensors", "ops", "jobs", "streams", "algorithms", "boundary", "residencies",
+    ["chunk", at_least(1)], ["mappings", is_count], ["paged", one], ("gpus", at_least(1, 256)), ["shared_link", one],
+    *((key, is_count) for key in ("graphs", "tensors", "ops", "jobs", "streams", "algorithms", "boundary", "residencies",
                                  "events", "uses", "prologue", "body", "epilogue"))]
 LINK = is_list_of(is_size)
-DEVICE = [("device", is_name), ("memory", is_size), ("reserved", is_size), ("launch", is_size), ("in_flight", is_size),
+DEVICE = [("device", is_name), ("memory", is_size), ("reserved", is_size), ("launch", is_size), ("in_flight", is_count),
           ("h2d", LINK), ("d2h", LINK), ("duplex", is_size), ("slowdown", is_size)]
 PREDICTIONS = [(key, is_size) for key in ("iteration", "ideal", "bound", "peak", "host_peak", "d2h", "h2d", "recompute",
                                           "stall")]
@@ -84,8 +91,8 @@ WINDOW = [("tensor", is_name), ("of", is_size), ("at", is_law), *TYPED]
 OP = [("op", is_name), ("type", is_name), ("phase", one_of(*PHASES)), ("in", TENSORS), ("out", TENSORS),
       ("effects", TENSORS), ("attrs", lambda value: type(value) is dict), ("flops", is_law), ("traffic", is_law),
       ("flags", lambda value: whole(value) and 0 <= value < 16), ["loop", is_name], ["step", is_size]]
-JOB = [("job", is_size), ("batch", at_least(1)), ("rounds", is_list_of(at_least(1))), ("iterations", at_least(1)),
-       ["replica", is_size], ["replicas", at_least(1)], ["order", TENSORS]]
+JOB = [("job", is_size), ("batch", at_least(1)), ("rounds", is_list_of(at_least(1))), ("iterations", at_least(1, MOST_COUNT)),
+       ["replica", is_size], ["replicas", at_least(2)], ["order", TENSORS]]
 STREAM = [("stream", one_of("compute", "h2d", "d2h")), ("job", is_size), ("gpu", is_size)]
 ALGORITHM = [("algorithm", is_name)]
 BOUNDARY = [("boundary", is_size), ("at", is_size)]
@@ -107,7 +114,9 @@ TOGETHER = (("chunk", "mappings"), ("loop", "step"), ("replica", "replicas"))
 
 
 def dumps(row):
-    return json.dumps(row, separators=(",", ":"), ensure_ascii=False)
+    """A row in the one form, but for real numbers. json's short escapes are not among those that plans have."""
+    text = json.dumps(row, separators=(",", ":"), ensure_ascii=False)
+    return re.sub(r'\\([bfnrt"\\])', lambda match: ESCAPES.get(match[1], match[0]), text)
 
 
 def holds(row, form):
@@ -119,7 +128,7 @@ def holds(row, form):
                 return False
         elif type(rule) is tuple:
             return False
-    return not keys and all((a in row) == (b in row) for a, b in TOGETHER)
+    return not keys and all((a in row) == (b in row) for a, b in TOGETHER) and ("chunk" in row or "paged" not in row)
 
 
 @lru_cache(maxsize=200000)
@@ -131,6 +140,7 @@ def parse_row(line):
         raise Wrong("not a JSON object") from None
     demand(type(row) is dict, "not a JSON object")
     reals = any(type(value) is float for value in row.get("attrs", {}).values()) if "op" in row else False
+    demand("\\u0000" not in line, "a character that is none of text")
     demand(reals or dumps(row) == line, "not in the one form")
     return row
 
@@ -232,7 +242,7 @@ class Plan:
         header = self.header
         instructions = self.prologue + self.body + self.epilogue
         demand(len(self.device["h2d"]) == len(self.device["d2h"]) == 2, "line 2: a link")
-        demand(header["gpus"] <= 256 and header["jobs"] <= 4096 and header["streams"] <= 256, "line 1: too many")
+        demand(header["jobs"] <= 4096 and header["streams"] <= 256, "line 1: too many")
         demand(max(header["residencies"], header["events"]) <= len(instructions), "line 1: too many")
         demand(sum(len(row.get("use", ())) for _, row in instructions) == header["uses"], "line 1: another number of uses")
         first = []
