@@ -352,26 +352,23 @@ def between(random, rows):
             first.append(second.pop(0)) if random.random() < 0.5 else second.insert(0, first.pop())
 
 
-STRUCTURAL = ((drop, 3), (drop_order, 6), (double, 2), (move, 5), (move_order, 8), (move_lifetime, 8), (swap, 4), (change, 8),
-              (change_order, 6), (change_place, 6), (change_host_slot, 3), (change_event, 2), (swap_streams, 3), (again, 3),
-              (add, 6), (change_list, 3), (move_boundary, 2), (change_job, 1), (between, 1))
-FREE = ((change_header, 2), (change_prediction, 0.4))
-ALL = STRUCTURAL + FREE
+CHANGES = {drop: 3, drop_order: 6, double: 2, move: 5, move_order: 8, move_lifetime: 8, swap: 4, change: 8, change_order: 6,
+           change_place: 6, change_host_slot: 3, change_event: 2, swap_streams: 3, again: 3, add: 6, change_list: 3,
+           move_boundary: 2, change_job: 1, between: 1, change_prediction: 0.4, change_header: 2}
 
 
 def mutate(random, rows):
     """A mutant's lines and what was done."""
-    mutant, done, late = rows.copy(), [], []
-    for _ in range(random.choice((1, 1, 2))):
-        change_one = random.choices([one for one, _ in ALL], [weight for _, weight in ALL])[0]
-        done.append(change_one.__name__)
-        (late if change_one is change_header else [change_one]).append(change_one)
-        if change_one is not change_header:
-            try:
-                change_one(random, mutant)
-            except (IndexError, TypeError, ValueError, KeyError):  # an empty section or list
-                done[-1] += " nothing"
-    mutant.count()
-    for change_one in late:
-        change_one(random, mutant)
-    return mutant.lines(), " ".join(done)
+    mutant = rows.copy()
+    chosen = random.choices(list(CHANGES), list(CHANGES.values()), k=random.choice((1, 1, 2)))
+    chosen.sort(key=lambda one: one is change_header)  # counts are kept right until then
+    for one in chosen:
+        if one is change_header:
+            mutant.count()
+        try:
+            one(random, mutant)
+        except (IndexError, ValueError):  # of something of which there is none
+            pass
+    if chosen[-1] is not change_header:
+        mutant.count()
+    return mutant.lines(), ", ".join(one.__name__ for one in chosen)
