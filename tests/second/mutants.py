@@ -75,14 +75,14 @@ def double(random, rows):
     section.insert(random.randint(max(0, at - 8), min(len(section), at + 8)), section[at])
 
 
-def move_from(random, rows, chosen):
+def move_from(random, rows, chosen, distances=(1, 1, 2, 4, 16, 64)):
     name, at = chosen
     section = getattr(rows, name)
     row = section.pop(at)
     if random.random() < 0.05:
         section = getattr(rows, random.choice(SECTIONS))
         at = random.randint(0, len(section))
-    far = random.choice((1, 1, 2, 4, 16, 64))
+    far = random.choice(distances)
     section.insert(random.randint(max(0, at - far), min(len(section), at + far)), row)
 
 
@@ -352,9 +352,83 @@ def between(random, rows):
             first.append(second.pop(0)) if random.random() < 0.5 else second.insert(0, first.pop())
 
 
+def drop_work(random, rows):
+    name, at = place(random, rows, ("exec", "offload", "prefetch", "move"))
+    del getattr(rows, name)[at]
+
+
+def move_work(random, rows):
+    move_from(random, rows, place(random, rows, ("exec", "offload", "prefetch", "move")), (4, 16, 64))
+
+
+def retarget(random, rows):
+    """A copy or an exec takes another residency of the same buffer, or of a buffer of the same size."""
+    acquired = {row["r"]: row for row in rows.prologue + rows.body if row["i"] == "acquire"}
+    name, at = place(random, rows, ("exec", "offload", "prefetch", "move"))
+    section = getattr(rows, name)
+    row = section[at]
+    key = random.choice([key for key in ("r", "from", "use") if key in row])
+    use = random.randrange(len(row["use"])) if key == "use" else 0
+    old = acquired.get(row["use"][use] if key == "use" else row[key])
+    if not old:
+        return
+    same = "b" if random.random() < 0.5 else "bytes"
+    new = random.choice([other["r"] for other in acquired.values() if other[same] == old[same]])
+    section[at] = {**row, key: [*row["use"][:use], new, *row["use"][use + 1:]] if key == "use" else new}
+
+
+def relocate(random, rows):
+    """A residency gives way to another one of its buffer, into which a move brings what it holds."""
+    at = random.randrange(len(rows.body))
+    before, after = rows.body[:at], rows.body[at:]
+    acquired = {row["r"]: row for row in rows.prologue + rows.body if row["i"] == "acquire"}
+    closed = {row["r"] for row in before if row["i"] == "release"}
+    began = {row["r"] for row in rows.prologue + before if row["i"] == "acquire"}
+    old = acquired[random.choice(sorted(began - closed))]
+    new = rows.header["residencies"]
+    free = max(0, rows.header["arena"] - old["bytes"]) & -256
+    to = random.choice(list(acquired.values()))["at"] if random.random() < 0.5 else free
+
+    def number(residency):
+        return new if residency == old["r"] else residency
+    for place_in_after, row in enumerate(after):
+        changed = {key: number(row[key]) for key in ("r", "from") if key in row}
+        if "use" in row:
+            changed["use"] = list(map(number, row["use"]))
+        after[place_in_after] = {**row, **changed}
+    stream = random.choice([at for at, stream in enumerate(rows.streams) if stream["stream"] == "compute"])
+    rows.body[at:] = [{**old, "r": new, "at": to},
+                      {"i": "move", "r": new, "from": old["r"], "bytes": old["bytes"], "s": stream},
+                      {"i": "release", "r": old["r"]}, *after]
+    renumber(rows)
+
+
+def share_chunk(random, rows):
+    """Virtual memory: a map row, or a residency's address, goes where others are."""
+    if not rows.maps:
+        return
+    at = random.randrange(len(rows.maps))
+    row = rows.maps[at]
+    chunks = rows.header["arena"] // rows.header["chunk"]
+    rows.maps[at] = {**row, "map": random.randrange(max(1, chunks - row["chunks"] + 1))}
+
+
+def split_map(random, rows):
+    """A map row as two, and sometimes its chunks exchanged."""
+    long = [at for at, row in enumerate(rows.maps) if row["chunks"] > 1]
+    if not long:
+        return
+    at = random.choice(long)
+    row = rows.maps[at]
+    first = random.randrange(1, row["chunks"])
+    parts = [{**row, "chunks": first}, {"map": row["map"] + first, "chunks": row["chunks"] - first}]
+    rows.maps[at:at + 1] = parts if random.random() < 0.5 else parts[::-1]
+
+
 CHANGES = {drop: 3, drop_order: 6, double: 2, move: 5, move_order: 8, move_lifetime: 8, swap: 4, change: 8, change_order: 6,
            change_place: 6, change_host_slot: 3, change_event: 2, swap_streams: 3, again: 3, add: 6, change_list: 3,
-           move_boundary: 2, change_job: 1, between: 1, change_prediction: 0.4, change_header: 2}
+           move_boundary: 2, change_job: 1, between: 1, drop_work: 3, move_work: 5, retarget: 6, relocate: 3, share_chunk: 3,
+           split_map: 2, change_prediction: 0.4, change_header: 2}
 
 
 def mutate(random, rows):
