@@ -131,8 +131,8 @@ class SecondChecker(unittest.TestCase):
 
     def test_plans_show_all_that_the_manual_has(self):
         text = "".join(text_of(lines) for _, lines in self.plans)
-        for part in ('"re":1', '"i":"move"', '"home":', '"map":', '"replicas":2', '"rounds":[3,3,2]', '"iterations":2', '"order":',
-                     '"effects":[4]', '"job":1', '"lag":1', '"wsb":2', ',-1,', '"h":0,'):
+        for part in ('"re":1', '"i":"move"', '"home":', '"map":', '"replicas":2', '"rounds":[3,3,2]', '"iterations":2',
+                     '"order":', '"effects":[4]', '"job":1', '"lag":1', '"wsb":2', ',-1,', '"h":0,'):
             with self.subTest(part=part):
                 self.assertTrue(part in text)
 

@@ -7,8 +7,8 @@ from planfile import PHASES, demand, dumps, parse_row, read_graphs
 
 
 class Buffer:
-    """`key`: what it is, whatever its number; it starts with the job. `first`: version 0 is defined. `last`: the last version. `comes_from`: of what an exchange gets, the other's gradient
-    and which version of it."""
+    """`key`: what it is, whatever its number; it starts with the job. `first`: version 0 is defined. `last`: the last version.
+    `comes_from`: of what an exchange gets, the other's gradient and which version of it."""
 
     def __init__(self, key, size, kind, result=False):
         self.key, self.job, self.bytes, self.kind, self.result = key, key[0], size, kind, result
