@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """A second checker of plans, written from planc-plan(5) alone, "What makes a plan valid". Rules are named by their numbers there.
 
 It plays runs of 0, 1, 2 and 3 bodies in file order. What orders two instructions is kept as sets: each stream knows the
