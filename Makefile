@@ -162,15 +162,19 @@ $(BUILD)/preload/%.so: tests/preload/%.c
 faults: build $(BUILD)/preload/faults.so
 	@BUILD=$(BUILD) FAULTS=all $(PYTHON) -B tests/python/test_faults.py
 
-# Fuzz targets over given files; `make fuzz` builds them for libFuzzer and runs each for FUZZ_SECONDS.
+# Fuzz targets over given files; `make fuzz` builds them for libFuzzer and runs each for FUZZ_SECONDS, and has both checkers of
+# plans judge FUZZ_MUTANTS of these.
 FUZZ = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_SECONDS ?= 60
+FUZZ_MUTANTS ?= 100000
 fuzzers: $(FUZZ:%=$(BUILD)/fuzz/%)
 $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/standalone.c $(LIBPLANRT) $(LIBPLANC)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 fuzz: test-deps
+	+@$(MAKE_ALL) build
 	@BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run $(FUZZ)
+	@BUILD=$(BUILD) SECOND_CHECKER_MUTANTS=$(FUZZ_MUTANTS) $(PYTHON) -B tests/python/test_second_checker.py
 
 # Benchmarks' own programs.
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(LIBPLANRT) $(LIBPLANC)

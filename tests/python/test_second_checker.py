@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""planc's checker against a second one, written from planc-plan(5) alone (tests/second): of plans of every policy, and of many
+mutants of them, both say the same: valid with any number of bodies, valid but over its budget, or not valid.
+
+SECOND_CHECKER_MUTANTS=N judges N mutants; SECOND_CHECKER_SEED=N other ones; SECOND_CHECKER_KEEP=FOLDER keeps the plans on which
+they disagree."""
+
+import concurrent.futures
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from random import Random
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PLANC = os.path.join(ROOT, os.environ.get("BUILD", "build"), "planc")
+sys.path.insert(0, os.path.join(ROOT, "tests/second"))
+
+import checker  # noqa: E402
+import compose  # noqa: E402
+import mutants  # noqa: E402
+
+TINY, ODD, ODDER = "tests/golden/inputs/tiny.yaml", "tests/second/odd.yaml", "tests/second/odder.yaml"
+DROPNORM, LENET = "tests/golden/inputs/dropnorm.yaml", "graphs/lenet-digits.yaml"
+WORKS = [(TINY, []), (TINY, ["--gpus", "2"]), (ODD, []), (ODD, ["--sub-batch", "2"]),
+         (ODD, ["--gpus", "2", "--sub-batch", "1"]), (ODDER, ["--sub-batch", "2"]), (ODDER, ["--gpus", "2", "--sub-batch", "1"]),
+         (DROPNORM, ["--device", "k40m", "--batch", "4"]),
+         (LENET, ["--batch", "8", "--optimizer", "momentum"]), (LENET, ["--batch", "8", "--sub-batch", "3"])]
+PLACEMENTS = [["--placement", "vmm", "--chunk", "1K"], ["--placement", "paged", "--chunk", "512"]]
+BUDGETS = (1, 1.15, 1.5)
+MUTANTS = int(os.environ.get("SECOND_CHECKER_MUTANTS", 4000))
+SEED = int(os.environ.get("SECOND_CHECKER_SEED", 0))
+KEEP = os.environ.get("SECOND_CHECKER_KEEP")
+AT_ONCE = 20
+
+
+def planc(*arguments):
+    return subprocess.run([PLANC, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def least_budgets(graph, options):
+    """Of every policy that can plan this."""
+    done = planc("compare", graph, *options, "--budget", "1", "--json")
+    return {row["policy"]: row["least_budget"] for row in json.loads(done.stdout)["rows"]
+            if row["least_budget"] and row["policy"] != "ideal"}
+
+
+def made_by_planc():
+    """Lines of plans by what they were made with, those that do the same once."""
+    plans = {}
+    for graph, options in WORKS:
+        for policy, least in least_budgets(graph, options).items():
+            for placement in [[], *PLACEMENTS] if policy == "window" else [[]]:
+                for factor in BUDGETS:
+                    budget = int(least * factor)
+                    done = planc("plan", graph, *options, *placement, "--policy", policy, "--budget", str(budget), "-o", "-")
+                    lines = done.stdout.splitlines()
+                    if not done.returncode:
+                        plans.setdefault(tuple(lines[3:]), (" ".join([graph, policy, *options, *placement, str(budget)]), lines))
+    return list(plans.values())
+
+
+def composed(plans):
+    """Plans of several jobs, several iterations, and other orders."""
+    random = Random(1)
+    rows = [(name, mutants.Rows(lines)) for name, lines in plans if len(lines) < 300]
+    for name, one in random.sample(rows, 12):
+        yield f"repeat {name}", compose.repeat(one).lines()
+    plain = [(name, one) for name, one in rows if "chunk" not in one.header]
+    for same_gpu in (False, True) * 6:
+        (first, one), (second, other) = random.sample(plain, 2)
+        yield f"join {same_gpu} {first}, {second}", compose.join(random, one, other, same_gpu).lines()
+    for name, one in random.sample([(name, one) for name, one in plain if name.startswith(ODD)], 3):
+        for number, ordered in zip(range(2), compose.legal_orders(one)):
+            yield f"order {number} {name}", ordered.lines()
+
+
+def text_of(lines):
+    return "".join(line + "\n" for line in lines)
+
+
+def judged_by_planc(texts):
+    """"valid", "over" for what is only over its budget, or "wrong", of each, with planc's words."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [os.path.join(folder, f"{number}.plan") for number in range(len(texts))]
+        for path, text in zip(paths, texts, strict=True):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        verdicts = [json.loads(line) for line in planc("check", "--json", *paths).stdout.splitlines()]
+    assert len(verdicts) == len(texts)
+    return [("valid", "") if verdict["valid"] else
+            ("over" if "budget is " in verdict["message"] else "wrong", verdict["message"].split(".plan", 1)[-1])
+            for verdict in verdicts]
+
+
+def judged_by_second(lines):
+    why = checker.why_not(lines)
+    return ("valid", "") if why is None else ("over" if why.startswith("budget") else "wrong", why)
+
+
+def compare(task):
+    """Mutants of a plan: how many were judged each way, and what was not judged alike."""
+    name, lines, seed, count = task
+    random, whole, tally, apart = Random(seed), mutants.Rows(lines), {}, []
+    rows = whole
+    for start in range(0, count, AT_ONCE):
+        made = [mutants.mutate(random, rows) for _ in range(min(AT_ONCE, count - start))]
+        valid = []
+        for (mutant, done), theirs in zip(made, judged_by_planc([text_of(mutant) for mutant, _ in made]), strict=True):
+            ours = judged_by_second(mutant)
+            tally[ours[0]] = tally.get(ours[0], 0) + 1
+            if ours[0] != theirs[0]:
+                apart.append((f"{name}: {done}: planc: {theirs}, second: {ours}", text_of(mutant)))
+            elif ours[0] == "valid":
+                valid.append(mutant)
+        # Mutants of valid mutants get far from what planc makes.
+        rows = mutants.Rows(random.choice(valid)) if valid and random.random() < 0.9 else whole
+    return tally, apart
+
+
+class SecondChecker(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.plans = made_by_planc()
+        cls.plans += composed(cls.plans)
+        folder = os.path.join(ROOT, "tests/data/plan")
+        cls.plans += [(name, checker.read_lines(os.path.join(folder, name))) for name in sorted(os.listdir(folder))]
+
+    def test_plans_show_all_that_the_manual_has(self):
+        text = "".join(text_of(lines) for _, lines in self.plans)
+        for part in ('"re":1', '"i":"move"', '"home":', '"map":', '"replicas":2', '"rounds":[3,3,2]', '"iterations":2',
+                     '"order":', '"effects":[4]', '"job":1', '"lag":1', '"wsb":2', ',-1,', '"h":0,'):
+            with self.subTest(part=part):
+                self.assertTrue(part in text)
+
+    def test_whole_plans_are_valid_to_both(self):
+        verdicts = judged_by_planc([text_of(lines) for _, lines in self.plans])
+        for (name, lines), theirs in zip(self.plans, verdicts, strict=True):
+            with self.subTest(plan=name):
+                self.assertEqual((theirs, judged_by_second(lines)), (("valid", ""), ("valid", "")))
+
+    def test_mutants_are_judged_alike(self):
+        random = Random(SEED)
+        # Small plans are judged faster, and as many things are wrong with them.
+        shares = [1 / len(lines) for _, lines in self.plans]
+        counts = [0] * len(self.plans)
+        for number in random.choices(range(len(self.plans)), shares, k=MUTANTS):
+            counts[number] += 1
+        tasks = [(name, lines, f"{SEED} {name}", count)
+                 for (name, lines), count in zip(self.plans, counts, strict=True) if count]
+        tally, apart = {}, []
+        with concurrent.futures.ProcessPoolExecutor(os.cpu_count() or 1) as pool:
+            for part, more in pool.map(compare, tasks):
+                apart += more
+                for verdict, count in part.items():
+                    tally[verdict] = tally.get(verdict, 0) + count
+        print(f"{sum(tally.values())} mutants of {len(self.plans)} plans: {tally}, judged otherwise by planc: {len(apart)}")
+        for number, (_, text) in enumerate(apart if KEEP else ()):
+            with open(os.path.join(KEEP, f"{number}.plan"), "w", encoding="utf-8") as file:
+                file.write(text)
+        self.assertFalse(apart, "\n".join(what for what, _ in apart[:20]))
+        for verdict in ("valid", "over", "wrong"):
+            self.assertTrue(tally.get(verdict), verdict)
+
+
+if __name__ == "__main__":
+    unittest.main()
