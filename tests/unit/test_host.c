@@ -205,10 +205,11 @@ static outcome run_stand_in(int32_t operand, int64_t byte, bool recompute) {
   if (operand >= 0) ((char *)inputs[operand]->data)[byte] ^= 1;
   call->workspace = workspace;
   call->workspace_bytes = sizeof workspace;
-  for (int32_t k = 0; recompute && k < one.trace->n_accesses; k++)
-    if (one.trace->accesses[k].effect) call->memory[k] = NULL;
+  void *effect = call->effects[0].data;
+  if (recompute) call->effects[0].data = NULL;
   planrt_launch launch = one_call_launch();
   one_call_run(&one, &launch);
+  call->effects[0].data = effect;
   memcpy(result.y, call->out[0].data, sizeof result.y);
   memcpy(result.z, call->out[1].data, sizeof result.z);
   memcpy(result.a, call->out[2].data, sizeof result.a);
