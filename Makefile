@@ -43,10 +43,12 @@ lib: $(LIBPLANC)
 
 $(BUILD)/planc: $(call obj,$(PLANC_SRC)) $(LIBPLANC)
 	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) $(BESIDE) -o $@ $^ -lyaml -lcjson -lm
+LINK_OPENER = $(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic $(BESIDE) -o $@ $(filter %.o,$^) \
+	-Wl,--whole-archive $(filter %.a,$^) -Wl,--no-whole-archive $(LIBS)
 $(BUILD)/planrun: $(call obj,$(PLANRUN_SRC)) $(LIBPLANRT) $(LIBPLANC)
-	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic $(BESIDE) -o $@ $^ $(LIBS)
+	$(LINK_OPENER)
 
-# The CUDA plug-in. What it takes of planc it finds in the program that opens it.
+# The CUDA plug-in. What it takes of planc it finds in the program that opens it, which therefore has all of both libraries.
 CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(shell command -v nvcc)),$(firstword $(wildcard /usr/local/cuda /opt/cuda)))
 CUDNN_HOME ?= $(CUDA_HOME)
 NVCC = $(CUDA_HOME)/bin/nvcc
@@ -102,7 +104,7 @@ $(BUILD)/cuda/test_cuda_%: $(BUILD)/tests/cuda/test_cuda_%.o $(BUILD)/tests/cuda
 $(BUILD)/cuda/compare_backends: $(call obj,tests/cuda/tolerance.c tests/cuda/tally.c tests/cuda/samples.c)
 $(CUDA_PROGRAMS:%=$(BUILD)/cuda/%): $(BUILD)/cuda/%: $(BUILD)/tests/cuda/%.o $(LIBPLANRT) $(LIBPLANC)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -rdynamic $(BESIDE) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
+	$(LINK_OPENER)
 $(EMULATED)/%.cpp.o: %.cpp
 	@mkdir -p $(@D)
 	$(CXX_EMULATED) -o $@ $<
