@@ -69,13 +69,13 @@ static planc_status describe(const planrt_session *session, char **out) {
   planc_status status = NULL;
   for (int32_t j = 0; j < session->trace->n_jobs && !status; j++) {
     cJSON *job = cJSON_CreateObject();
-    status = describe_job(session, j, job);
+    status = planc_context(describe_job(session, j, job), "checkpoint");
     planc_json_add(jobs, NULL, job);
   }
   size_t length;
-  if (!status) status = planc_json_print(object, PLANC_JSON_LINE, out, &length);
+  if (!status) status = planc_context(planc_json_print(object, PLANC_JSON_LINE, out, &length), "checkpoint");
   cJSON_Delete(object);
-  return planc_context(status, "checkpoint");
+  return status;
 }
 
 /* --- Saving ----------------------------------------------------------------------------------------------------- */
