@@ -1,0 +1,293 @@
+/* Profiles of pieces: what was measured is in them, whatever order the pieces came in. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planc/cost.h"
+#include "runtime/profile_file.h"
+#include "runtime/profile_part.h"
+#include "tests/support/passes.h"
+#include "tests/support/unit.h"
+#include "util/json_tree.h"
+
+static void add_ops(cJSON *pieces, const planc_graph *graph, int64_t load_ppm, int64_t batch) {
+  planrt_op_times times = {0};
+  passes_list(graph, batch, &times);
+  for (int64_t i = 0; i < times.len; i++) {
+    times.data[i].time = (planrt_statistic){.median_ns = 1000 * batch * batch + i, .spread_ns = 7};
+    times.data[i].predicted = false;
+  }
+  cJSON_AddItemToArray(pieces, planrt_piece_of_ops(graph, load_ppm, batch, &times, NULL));
+  VEC_FREE(&times);
+}
+
+static void add_links(cJSON *pieces) {
+  planrt_link_times times = {
+      .n_sizes = 7, .memory_bytes_per_s = 1000000000, .both_ns = {99, 98}, .under_load_ns = {97, 96}};
+  for (int d = 0; d < 2; d++)
+    for (int32_t s = 0; s < times.n_sizes; s++) times.alone_ns[d][s] = 1000 + planrt_link_sizes[s] / 10;
+  cJSON_AddItemToArray(pieces, planrt_piece_of_links(&times, &(planrt_run_costs){90, 30000}));
+}
+
+static planc_profile *parse(const cJSON *tree) {
+  char *text = cJSON_Print(tree);
+  planc_profile *profile;
+  ok(planc_profile_parse(text, strlen(text), "composed", &profile));
+  cJSON_free(text);
+  return profile;
+}
+
+/* What planc reads at measured batches is what was measured, whatever order the pieces came in. */
+START_TEST(profiles_hold_what_was_measured) {
+  planc_graph *graph = passes_graph();
+  cJSON *pieces = cJSON_CreateArray(), *tree;
+  if (_i) add_links(pieces);
+  add_ops(pieces, graph, 0, _i ? 20 : 4);
+  add_ops(pieces, graph, 500000, 4);
+  add_ops(pieces, graph, 0, _i ? 4 : 20);
+  add_ops(pieces, graph, 0, 12);
+  if (!_i) add_links(pieces);
+  planrt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+  ok(planrt_profile_compose(&head, graph, pieces, &tree));
+  ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "loads")), 1);
+  planc_profile *profile = parse(tree);
+  const cJSON *alone = cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "links"), "d2h"), "alone");
+  ck_assert_int_eq(cJSON_GetArraySize(alone), 7);
+  ck_assert_int_eq(planc_profile_device(profile)->launch_ns, 90);
+  ck_assert_int_eq(planc_profile_device(profile)->slowdown_ppm, 30000);
+  for (int64_t batch = 4; batch <= 20; batch += 8) {
+    planc_costs *costs;
+    planrt_op_times listed = {0};
+    ok(planc_costs_make(profile, graph, 1, &batch, &costs));
+    passes_list(graph, batch, &listed);
+    for (int64_t i = 0; i < listed.len; i++) {
+      int32_t count, found = 0;
+      const planc_variant *variants = planc_costs_variants(costs, listed.data[i].op, 0, &count);
+      for (int32_t v = 0; v < count; v++) {
+        if (strcmp(variants[v].algorithm, listed.data[i].variant.algorithm) != 0) continue;
+        found++;
+        ck_assert_int_eq(variants[v].time_ns, 1000 * batch * batch + i);
+        ck_assert_int_eq(variants[v].workspace_bytes, listed.data[i].variant.workspace_bytes);
+      }
+      ck_assert_int_eq(found, 1);
+    }
+    VEC_FREE(&listed);
+    planc_costs_free(costs);
+  }
+  planc_profile_free(profile);
+  cJSON_Delete(tree);
+  cJSON_Delete(pieces);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* A pass as it is kept: each op's algorithm of that number, where it has so many. */
+static cJSON *pass_of(const planc_graph *graph, int32_t number, int32_t of, const cJSON *refused) {
+  planrt_op_times all = {0}, times = {0};
+  passes_list(graph, 4, &all);
+  for (int64_t i = 0; i < all.len; i++) {
+    planrt_op_time *time = &all.data[i];
+    int64_t place = i;
+    while (place > 0 && all.data[place - 1].op == time->op) place--;
+    if (i - place != number) continue;
+    time->time = (planrt_statistic){.median_ns = 1000 - 10 * number};
+    time->predicted = false;
+    ck_assert_ptr_null(VEC_RESERVE(&times, times.len + 1));
+    times.data[times.len++] = *time;
+  }
+  cJSON *piece = planrt_piece_of_ops(graph, 0, 4, &times, 0);
+  planrt_piece_of_pass(piece, number, of, refused);
+  VEC_FREE(&all);
+  VEC_FREE(&times);
+  return piece;
+}
+
+/* Passes make the same profile in whatever order they come: that with the second algorithms lacks most ops. Each
+ * refusal is told once. */
+START_TEST(passes_are_merged) {
+  planc_graph *graph = passes_graph();
+  char *texts[2];
+  for (int turn = 0; turn < 2; turn++) {
+    cJSON *pieces = cJSON_CreateArray(), *tree;
+    cJSON *refused = cJSON_Parse("[{\"op\":\"c\",\"algorithm\":\"x\",\"batch\":4,\"reason\":\"a \\\"why\\\"\"}]");
+    ck_assert_int_eq(planrt_pieces_next_pass(pieces, 0, 4), 0);
+    for (int32_t k = 0; k < 2; k++) {
+      cJSON_AddItemToArray(pieces, pass_of(graph, turn ? 1 - k : k, 2, refused));
+      if (!turn) ck_assert_int_eq(planrt_pieces_next_pass(pieces, 0, 4), k == 0 ? 1 : -1);
+    }
+    ck_assert_int_eq(planrt_pieces_next_pass(pieces, 0, 8), 0);
+    ck_assert_int_eq(planrt_pieces_next_pass(pieces, 500000, 4), 0);
+    planrt_op_times fastest = {0};
+    ok(planrt_pieces_fastest(pieces, graph, 4, &fastest));
+    ck_assert_int_eq(fastest.len, graph->n_ops);
+    for (int64_t i = 0; i < fastest.len; i++) ck_assert_int_eq(fastest.data[i].op, i);
+    VEC_FREE(&fastest);
+    add_links(pieces);
+    planrt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+    ok(planrt_profile_compose(&head, graph, pieces, &tree));
+    planc_profile_free(parse(tree));
+    ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "refused")), 1);
+    texts[turn] = cJSON_Print(tree);
+    cJSON_Delete(refused);
+    cJSON_Delete(tree);
+    cJSON_Delete(pieces);
+  }
+  ck_assert_str_eq(texts[0], texts[1]);
+  for (int turn = 0; turn < 2; turn++) cJSON_free(texts[turn]);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* Nothing is kept of what found no memory, with a file or without: a refusal, a mark, a piece. */
+START_TEST(what_found_no_memory_is_not_kept) {
+  planc_graph *graph = passes_graph();
+  cJSON *refused = cJSON_CreateArray();
+  planc_json_add(refused, NULL, NULL);
+  cJSON *piece = pass_of(graph, 0, 1, refused);
+  ck_assert(!planc_json_is_whole(piece));
+  cJSON_Delete(piece);
+  char folder[] = "/tmp/planrt-kept-XXXXXX", output[64], part[80];
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  snprintf(output, sizeof output, "%s/out", folder);
+  snprintf(part, sizeof part, "%s.part", output);
+  for (int on_disk = 0; on_disk < 2; on_disk++) {
+    planrt_kept kept = {.file = -1};
+    cJSON *head = cJSON_CreateObject();
+    ok(planrt_kept_open(&kept, on_disk ? output : NULL, head));
+    int64_t end = kept.end;
+    assert_fails(planrt_kept_mark(&kept, NULL, false), PLANC_OUT_OF_MEMORY, "");
+    assert_fails(planrt_kept_add(&kept, pass_of(graph, 0, 1, refused)), PLANC_OUT_OF_MEMORY, "");
+    ck_assert_int_eq(kept.end, end);
+    planrt_kept_close(&kept);
+    cJSON_Delete(head);
+  }
+  ck_assert_int_eq(unlink(part), 0);
+  ck_assert_int_eq(rmdir(folder), 0);
+  cJSON_Delete(refused);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* An algorithm that ended a process at an op is no variant of it, and is told as refused; one that did so at two ops is
+ * tried with none. Without an algorithm, or where there was no other, nothing is left out and the pass is run with
+ * care. */
+START_TEST(ends_of_processes_are_pieces) {
+  static const planrt_trial trials[] = {
+      {.pass = 1, .op = "c", .algorithm = "dnnl-direct"}, {.pass = 2}, {.op = "r", .algorithm = "host", .only = true}};
+  planc_graph *graph = passes_graph();
+  cJSON *pieces = cJSON_CreateArray(), *tree;
+  add_ops(pieces, graph, 0, 4);
+  add_links(pieces);
+  for (int t = 0; t < 3; t++) cJSON_AddItemToArray(pieces, planrt_piece_of_trial(0, 4, &trials[t]));
+  ck_assert(planrt_pieces_leave_out(pieces, "c", "dnnl-direct"));
+  ck_assert(!planrt_pieces_leave_out(pieces, "z", "dnnl-direct"));
+  ck_assert(!planrt_pieces_leave_out(pieces, "r", "host"));
+  ck_assert(planrt_pieces_ended_in(pieces, 0, 4, 2) && planrt_pieces_ended_in(pieces, 0, 4, 0));
+  ck_assert(!planrt_pieces_ended_in(pieces, 0, 4, 1) && !planrt_pieces_ended_in(pieces, 0, 8, 2));
+  planrt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+  ok(planrt_profile_compose(&head, graph, pieces, &tree));
+  planc_profile_free(parse(tree));
+  const cJSON *refused = cJSON_GetObjectItem(tree, "refused"), *op, *variant;
+  ck_assert_int_eq(cJSON_GetArraySize(refused), 1);
+  ck_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(refused, 0), "op")), "c");
+  int32_t n_direct = 0;
+  cJSON_ArrayForEach(op, cJSON_GetObjectItem(tree, "ops")) {
+    cJSON_ArrayForEach(variant, cJSON_GetObjectItem(op, "variants")) {
+      bool direct = strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(variant, "algorithm")), "dnnl-direct") == 0;
+      ck_assert(!direct || strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(op, "op")), "c") != 0);
+      n_direct += direct;
+    }
+  }
+  ck_assert_int_gt(n_direct, 0);
+  cJSON_AddItemToArray(pieces,
+                       planrt_piece_of_trial(0, 4, &(planrt_trial){.op = "c.wgrad", .algorithm = "dnnl-direct"}));
+  ck_assert(planrt_pieces_leave_out(pieces, "z", "dnnl-direct"));
+  ck_assert(!planrt_pieces_ended_at(pieces, "z", "dnnl-direct"));
+  cJSON_Delete(tree);
+  cJSON_Delete(pieces);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* With one point the line gives many workspaces wrongly; afterwards every batch has the backend's. */
+START_TEST(workspaces_are_exact_at_every_batch) {
+  enum { MOST = 24 };
+  planc_graph *graph = passes_graph();
+  cJSON *pieces = cJSON_CreateArray(), *tree;
+  add_ops(pieces, graph, 0, MOST);
+  add_links(pieces);
+  planrt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+  ok(planrt_profile_compose(&head, graph, pieces, &tree));
+  planrt_batches batches;
+  planrt_device *device;
+  planrt_device_options nothing = {0};
+  ok(planrt_round_sizes(1, (int64_t[]){MOST}, &batches));
+  ok(planrt_host_backend.open(&nothing, &device));
+  planrt_list_options how = {.backend = &planrt_host_backend, .device = device, .graph = graph};
+  ok(planrt_profile_add_workspaces(tree, &how, &batches));
+  planrt_host_backend.close(device);
+  free(batches.sizes);
+  planc_profile *profile = parse(tree);
+  for (int64_t batch = 1; batch <= MOST; batch++) {
+    planc_costs *costs;
+    planrt_op_times listed = {0};
+    ok(planc_costs_make(profile, graph, 1, &batch, &costs));
+    passes_list(graph, batch, &listed);
+    int32_t compared = 0;
+    for (int32_t o = 0; o < graph->n_ops; o++) {
+      int32_t count;
+      const planc_variant *variants = planc_costs_variants(costs, o, 0, &count);
+      for (int32_t v = 0; v < count; v++)
+        for (int64_t i = 0; i < listed.len; i++) {
+          if (listed.data[i].op != o || strcmp(listed.data[i].variant.algorithm, variants[v].algorithm) != 0) continue;
+          ck_assert_int_eq(variants[v].workspace_bytes, listed.data[i].variant.workspace_bytes);
+          compared++;
+        }
+    }
+    ck_assert_int_ge(compared, graph->n_ops);
+    VEC_FREE(&listed);
+    planc_costs_free(costs);
+  }
+  planc_profile_free(profile);
+  cJSON_Delete(tree);
+  cJSON_Delete(pieces);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* Every way to cut a batch into equal rounds, evenly or with a shorter last one, has its sizes among them, and nothing
+ * is there that no cut has. */
+START_TEST(rounds_have_these_sizes) {
+  for (int64_t most = 1; most < 300; most++) {
+    planrt_batches batches;
+    bool wanted[301] = {0};
+    ok(planrt_round_sizes(2, (int64_t[]){most, 1 + most / 2}, &batches));
+    for (int64_t k = 1; k <= most; k++) wanted[(most + k - 1) / k] = wanted[most / k] = true;
+    for (int64_t k = 1, other = 1 + most / 2; k <= other; k++) wanted[(other + k - 1) / k] = wanted[other / k] = true;
+    for (int32_t i = 0; i < batches.n; i++) {
+      if (i > 0) ck_assert_int_gt(batches.sizes[i], batches.sizes[i - 1]);
+      ck_assert_int_ge(batches.sizes[i], 1);
+      ck_assert_int_le(batches.sizes[i], most);
+      wanted[batches.sizes[i]] = false;
+    }
+    for (int64_t size = 1; size <= most; size++) ck_assert_msg(!wanted[size], "%d of %d", (int)size, (int)most);
+    ck_assert_int_le(batches.n, 4 * 18 + 4 * 13);
+    free(batches.sizes);
+  }
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("profile_pieces");
+  TCase *c = tcase_create("profile_pieces");
+  tcase_set_timeout(c, 120);
+  tcase_add_test(c, ends_of_processes_are_pieces);
+  tcase_add_test(c, passes_are_merged);
+  tcase_add_test(c, what_found_no_memory_is_not_kept);
+  tcase_add_loop_test(c, profiles_hold_what_was_measured, 0, 2);
+  tcase_add_test(c, workspaces_are_exact_at_every_batch);
+  tcase_add_test(c, rounds_have_these_sizes);
+  suite_add_tcase(suite, c);
+  return run_suite(suite);
+}
