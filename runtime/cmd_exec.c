@@ -167,13 +167,14 @@ static planc_status adopt(execution *e) {
 /* --- Command line ----------------------------------------------------------------------------------------------- */
 
 /* Going on from a checkpoint and saving to it again is what checkpoints are for; a plan may be watched that runs. */
-static planc_status list_files(const planc_arguments *arguments, planc_files *files) {
+static planc_status list_files(const planc_arguments *arguments, planc_used_files *files) {
   static const char *const inputs[] = {"data", "watch"};
-  PLANC_TRY(planc_files_read(files, arguments->operands[0]));
+  PLANC_TRY(planc_used_files_read(files, arguments->operands[0]));
   for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
-    PLANC_TRY(planc_files_read(files, planc_option_value(arguments, inputs[i])));
-  PLANC_TRY(planc_files_renew(files, planc_option_value(arguments, "resume"), planc_option_value(arguments, "save")));
-  return planc_files_write(files, planc_option_value(arguments, "trace"));
+    PLANC_TRY(planc_used_files_read(files, planc_option_value(arguments, inputs[i])));
+  PLANC_TRY(
+      planc_used_files_renew(files, planc_option_value(arguments, "resume"), planc_option_value(arguments, "save")));
+  return planc_used_files_write(files, planc_option_value(arguments, "trace"));
 }
 
 static planc_status exclude(const planc_arguments *arguments, const char *one, const char *other) {

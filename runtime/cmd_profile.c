@@ -137,28 +137,28 @@ static const char *output_of(const planc_arguments *arguments) {
 }
 
 /* A device that is not known is told when it is needed. */
-static planc_status list_described(const char *device, planc_files *files) {
+static planc_status list_described(const char *device, planc_used_files *files) {
   char description[PLANRT_PATH_ROOM], properties[PLANRT_PATH_ROOM];
   planc_status unknown = planc_locate_properties(device, description, properties, PLANRT_PATH_ROOM);
   planc_status_free(unknown);
   if (unknown) return NULL;
-  PLANC_TRY(planc_files_read(files, description));
-  return planc_files_read(files, properties);
+  PLANC_TRY(planc_used_files_read(files, description));
+  return planc_used_files_read(files, properties);
 }
 
 /* A measured profile is kept in pieces while it is made, and has the device's properties beside it. */
-static planc_status list_files(const planc_arguments *arguments, planc_files *files) {
+static planc_status list_files(const planc_arguments *arguments, planc_used_files *files) {
   const char *output = output_of(arguments), *device = planc_option_value(arguments, "deviceless");
   char path[PLANRT_PATH_ROOM], properties[PLANRT_PATH_ROOM];
-  PLANC_TRY(planc_files_read(files, arguments->operands[0]));
-  PLANC_TRY(planc_files_write(files, output));
+  PLANC_TRY(planc_used_files_read(files, arguments->operands[0]));
+  PLANC_TRY(planc_used_files_write(files, output));
   if (device) return list_described(device, files);
   PLANC_TRY(planrt_profiling_properties(output, properties));
   if (!*properties) return NULL;
-  PLANC_TRY(planc_files_write(files, properties));
+  PLANC_TRY(planc_used_files_write(files, properties));
   if (snprintf(path, sizeof path, "%s%s", output, PLANRT_PART_SUFFIX) >= PLANRT_PATH_ROOM)
     return planc_error(PLANC_USAGE, "%s: path too long", output);
-  return planc_files_write(files, path);
+  return planc_used_files_write(files, path);
 }
 
 static planc_status read_arguments(profiling *p, const planc_arguments *arguments) {

@@ -191,12 +191,12 @@ static planc_status find_output(const planc_arguments *arguments, char **out) {
   return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
 }
 
-static planc_status list_files(const planc_arguments *arguments, planc_files *files) {
+static planc_status list_files(const planc_arguments *arguments, planc_used_files *files) {
   char *output;
-  PLANC_TRY(planc_files_read(files, arguments->operands[0]));
-  PLANC_TRY(planc_files_read(files, planc_option_value(arguments, "profile")));
+  PLANC_TRY(planc_used_files_read(files, arguments->operands[0]));
+  PLANC_TRY(planc_used_files_read(files, planc_option_value(arguments, "profile")));
   PLANC_TRY(find_output(arguments, &output));
-  planc_status status = planc_files_write(files, output);
+  planc_status status = planc_used_files_write(files, output);
   free(output);
   return status;
 }

@@ -33,15 +33,15 @@ static const char *output_of(const planc_arguments *arguments) {
   return output ? output : planc_option_given(arguments, "fit") ? "model.json" : "predicted.json";
 }
 
-static planc_status list_files(const planc_arguments *arguments, planc_files *files) {
-  for (int32_t i = 0; i < arguments->n_operands; i++) PLANC_TRY(planc_files_read(files, arguments->operands[i]));
-  PLANC_TRY(planc_files_read(files, planc_option_value(arguments, "profile")));
+static planc_status list_files(const planc_arguments *arguments, planc_used_files *files) {
+  for (int32_t i = 0; i < arguments->n_operands; i++) PLANC_TRY(planc_used_files_read(files, arguments->operands[i]));
+  PLANC_TRY(planc_used_files_read(files, planc_option_value(arguments, "profile")));
   for (const char *at = planc_option_value(arguments, "graphs"); at;) {
     char path[PATH_ROOM];
     PLANC_TRY(next_path(&at, path));
-    PLANC_TRY(planc_files_read(files, path));
+    PLANC_TRY(planc_used_files_read(files, path));
   }
-  return planc_files_write(files, output_of(arguments));
+  return planc_used_files_write(files, output_of(arguments));
 }
 
 /* --- Fitting -------------------------------------------------------------------------------------------------- */

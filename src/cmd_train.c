@@ -23,9 +23,9 @@ static const char *output_of(const planc_arguments *arguments) {
   return output ? output : "-";
 }
 
-static planc_status list_files(const planc_arguments *arguments, planc_files *files) {
-  PLANC_TRY(planc_files_read(files, arguments->operands[0]));
-  return planc_files_write(files, output_of(arguments));
+static planc_status list_files(const planc_arguments *arguments, planc_used_files *files) {
+  PLANC_TRY(planc_used_files_read(files, arguments->operands[0]));
+  return planc_used_files_write(files, output_of(arguments));
 }
 
 static planc_status run(const planc_arguments *arguments) {

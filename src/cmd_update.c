@@ -24,12 +24,12 @@ typedef struct updating {
 
 /* --- Files ---------------------------------------------------------------------------------------------------- */
 
-static planc_status list_files(const planc_arguments *arguments, planc_files *files) {
-  PLANC_TRY(planc_files_read(files, arguments->operands[0]));
-  PLANC_TRY(planc_files_read(files, planc_option_value(arguments, "trace")));
-  PLANC_TRY(planc_files_read(files, planc_option_value(arguments, "profile")));
-  PLANC_TRY(planc_files_write(files, planc_option_value(arguments, "output")));
-  return planc_files_write(files, planc_option_value(arguments, "profile-out"));
+static planc_status list_files(const planc_arguments *arguments, planc_used_files *files) {
+  PLANC_TRY(planc_used_files_read(files, arguments->operands[0]));
+  PLANC_TRY(planc_used_files_read(files, planc_option_value(arguments, "trace")));
+  PLANC_TRY(planc_used_files_read(files, planc_option_value(arguments, "profile")));
+  PLANC_TRY(planc_used_files_write(files, planc_option_value(arguments, "output")));
+  return planc_used_files_write(files, planc_option_value(arguments, "profile-out"));
 }
 
 /* --- Inputs --------------------------------------------------------------------------------------------------- */

@@ -71,7 +71,7 @@ planc_status planc_setup_measured(const char *path, const planc_graph *graph, pl
 planc_status planc_setup_device(const planc_arguments *arguments, const char *name, planc_profile **out) {
   char path[4096];
   PLANC_TRY(planc_locate_device(name, path, sizeof path));
-  PLANC_TRY(planc_files_read(arguments->files, path));
+  PLANC_TRY(planc_used_files_read(arguments->files, path));
   return planc_profile_read(path, out);
 }
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "planc/status.h"
-#include "util/files.h"
+#include "util/used_files.h"
 
 typedef struct planc_option {
   const char *name;  /* long name without dashes; the last entry of a table has NULL */
@@ -36,7 +36,7 @@ typedef struct planc_arguments {
   } repeated[PLANC_MAX_REPEATS];
   int32_t n_operands, n_repeated;
   bool help;
-  planc_files *files; /* what the command uses; one that turns out later is added */
+  planc_used_files *files; /* what the command uses; one that turns out later is added */
 } planc_arguments;
 
 /* Parses what follows the command's name. Every command also takes --help. USAGE names what is wrong; a value given

@@ -15,11 +15,11 @@ static void print_usage(const planc_program *program, FILE *out) {
 
 /* What a command would overwrite is told before it reads anything. */
 static planc_status run_on_files(const planc_subcommand *subcommand, planc_arguments *arguments) {
-  planc_files files = {0};
+  planc_used_files files = {0};
   arguments->files = &files;
   planc_status status = subcommand->list_files ? subcommand->list_files(arguments, &files) : NULL;
   if (!status) status = subcommand->run(arguments);
-  planc_files_free(&files);
+  planc_used_files_free(&files);
   return status;
 }
 

@@ -8,7 +8,7 @@ typedef struct planc_subcommand {
   planc_command_line line;
   planc_status (*run)(const planc_arguments *arguments);
   /* Tells every file that the command line names or implies; NULL where a command writes none. */
-  planc_status (*list_files)(const planc_arguments *arguments, planc_files *files);
+  planc_status (*list_files)(const planc_arguments *arguments, planc_used_files *files);
 } planc_subcommand;
 
 typedef struct planc_program {

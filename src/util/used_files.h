@@ -1,7 +1,7 @@
 /* The files that a command reads and those that it writes. No output may be what is read, or another output: one of the
  * two would be lost. */
-#ifndef PLANC_UTIL_FILES_H
-#define PLANC_UTIL_FILES_H
+#ifndef PLANC_UTIL_USED_FILES_H
+#define PLANC_UTIL_USED_FILES_H
 
 #include "util/arena.h"
 #include "util/file_id.h"
@@ -13,17 +13,17 @@ typedef struct planc_used_file {
   planc_file_id id;
 } planc_used_file;
 
-typedef struct planc_files {
+typedef struct planc_used_files {
   planc_arena memory;
   VEC(planc_used_file) used;
-} planc_files;
+} planc_used_files;
 
 /* Each takes a path, NULL for none, and returns USAGE where an output would overwrite an input or another output. */
-planc_status planc_files_read(planc_files *files, const char *path);
+planc_status planc_used_files_read(planc_used_files *files, const char *path);
 /* "-" is standard output. */
-planc_status planc_files_write(planc_files *files, const char *path);
+planc_status planc_used_files_write(planc_used_files *files, const char *path);
 /* The two may be one file: it is read to its end before it is written. */
-planc_status planc_files_renew(planc_files *files, const char *from, const char *to);
-void planc_files_free(planc_files *files);
+planc_status planc_used_files_renew(planc_used_files *files, const char *from, const char *to);
+void planc_used_files_free(planc_used_files *files);
 
 #endif

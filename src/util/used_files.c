@@ -1,5 +1,5 @@
 /* What a command reads and writes (files.h). Files are few, so each new one is held against all others. */
-#include "util/files.h"
+#include "util/used_files.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ static planc_status compare(const planc_used_file *a, const planc_used_file *b) 
   return planc_error(PLANC_USAGE, "%s is read, the output must be another file", a->written ? b->path : a->path);
 }
 
-static planc_status add(planc_files *files, const char *path, bool written) {
+static planc_status add(planc_used_files *files, const char *path, bool written) {
   planc_used_file file = {.written = written};
   if (!path) return NULL;
   PLANC_TRY(planc_arena_strndup(&files->memory, path, strlen(path), &file.path));
@@ -37,26 +37,26 @@ static planc_status add(planc_files *files, const char *path, bool written) {
   return NULL;
 }
 
-planc_status planc_files_read(planc_files *files, const char *path) {
+planc_status planc_used_files_read(planc_used_files *files, const char *path) {
   return add(files, path, false);
 }
 
-planc_status planc_files_write(planc_files *files, const char *path) {
+planc_status planc_used_files_write(planc_used_files *files, const char *path) {
   return add(files, path, true);
 }
 
-planc_status planc_files_renew(planc_files *files, const char *from, const char *to) {
+planc_status planc_used_files_renew(planc_used_files *files, const char *from, const char *to) {
   planc_file_id read, written;
   if (from && to) {
     find(from, false, &read);
     find(to, true, &written);
-    if (planc_file_id_is_same(&read, &written)) return planc_files_write(files, to);
+    if (planc_file_id_is_same(&read, &written)) return planc_used_files_write(files, to);
   }
-  PLANC_TRY(planc_files_read(files, from));
-  return planc_files_write(files, to);
+  PLANC_TRY(planc_used_files_read(files, from));
+  return planc_used_files_write(files, to);
 }
 
-void planc_files_free(planc_files *files) {
+void planc_used_files_free(planc_used_files *files) {
   VEC_FREE(&files->used);
   planc_arena_free(&files->memory);
 }
