@@ -3,19 +3,18 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "planc/plan.h"
 #include "planrt/data.h"
 #include "planrt/planrt.h"
 #include "runtime/cli.h"
+#include "runtime/losses.h"
 #include "runtime/watch.h"
 #include "util/clock.h"
 #include "util/file.h"
 #include "util/print.h"
 #include "util/size.h"
-#include "util/vec.h"
 
 static const planc_option options[] = {
     {"data", 'd', "FILE", "train on labelled images: CSV, gzip'ed or not (default: pseudo-random samples)"},
@@ -44,17 +43,6 @@ static const planc_option options[] = {
 
 enum { TRACED_PERIODS = 64 };
 
-/* Of job 0 in an epoch. What rounds and replicas give of an iteration is summed up; a period's are complete when
- * results of the next come. */
-typedef struct losses {
-  int64_t period, per_period; /* that of `open`; how many iterations it has */
-  double *open;               /* by iteration of the period */
-  bool any;                   /* one of them was given */
-  double sum;
-  int64_t n;
-  VEC(double) kept; /* in order, where they are to be told */
-} losses;
-
 typedef struct execution {
   planc_plan *plan;
   planrt_options options;
@@ -69,8 +57,7 @@ typedef struct execution {
   int64_t epochs;     /* in all */
   int64_t per_epoch;  /* iterations of job 0 */
   int64_t interleave; /* the seed, -1 = none */
-  bool keeps_losses;  /* every one is to be told */
-  losses losses;
+  planrt_losses losses;
   int64_t run_ns;  /* in planrt_run: prologues, bodies, epilogues */
   double loss;     /* mean of the last epoch; NaN: not known */
   double accuracy; /* NaN: not known */
@@ -88,22 +75,11 @@ static int32_t n_replicas(const execution *e) {
   return e->plan->jobs[0].replicas > 1 ? e->plan->jobs[0].replicas : 1;
 }
 
-static planc_status close_period(execution *e) {
-  losses *l = &e->losses;
-  for (int64_t i = 0; l->any && i < l->per_period; i++) {
-    if (e->keeps_losses) VEC_PUSH(&l->kept, l->open[i]);
-    l->sum += l->open[i];
-    l->open[i] = 0;
-    l->n++;
-  }
-  l->any = false;
-  return NULL;
-}
-
-/* Sums up the loss of job 0, which rounds give in parts; stand-ins have none. */
+/* The loss of job 0; stand-ins and bare runs have none. */
 static planc_status take_result(void *user, const planrt_result *result) {
   execution *e = user;
   const planc_graph *graph = e->plan->jobs[0].graph;
+  if (e->options.synthetic || e->options.bare) return NULL;
   if (result->job >= n_replicas(e) || graph->loss < 0 || graph->tensors[graph->loss].storage != result->storage)
     return NULL;
   const planc_tensor *loss = &graph->tensors[graph->loss];
@@ -111,13 +87,7 @@ static planc_status take_result(void *user, const planrt_result *result) {
   if (loss->dtype == PLANC_DTYPE_f32 && loss->bytes.per_sample == 0 && loss->bytes.fixed == sizeof value &&
       loss->offset.per_sample == 0)
     memcpy(&value, (const char *)result->data + loss->offset.fixed, sizeof value);
-  int64_t period = result->iteration / e->losses.per_period;
-  if (e->options.synthetic || e->options.bare) return NULL;
-  if (e->losses.any && period != e->losses.period) PLANC_TRY(close_period(e));
-  e->losses.any = true;
-  e->losses.period = period;
-  e->losses.open[result->iteration % e->losses.per_period] += (double)value;
-  return NULL;
+  return planrt_losses_add(&e->losses, result->iteration, (double)value);
 }
 
 static planc_status feed_data(void *user, const planrt_feed_request *request) {
@@ -222,7 +192,7 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   e->options.concurrent = e->interleave < 0 && !planc_option_given(arguments, "sequential");
   const char *backend = planc_option_value(arguments, "backend");
   if (backend) PLANC_TRY(planrt_backend_find(backend, &e->options.backend));
-  e->keeps_losses = planc_option_given(arguments, "json");
+  e->losses.keeps = planc_option_given(arguments, "json");
   e->save = planc_option_value(arguments, "save");
   e->trace = planc_option_value(arguments, "trace");
   if (e->trace) e->options.timeline = TRACED_PERIODS;
@@ -279,12 +249,6 @@ static planc_status open_session(execution *e, const planc_arguments *arguments)
   return NULL;
 }
 
-static planc_status make_losses(execution *e) {
-  e->losses.per_period = e->plan->jobs[0].iterations;
-  e->losses.open = calloc((size_t)e->losses.per_period, sizeof *e->losses.open);
-  return e->losses.open ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "%lld losses", (long long)e->losses.per_period);
-}
-
 /* Runs so many periods, with a plan or with several. */
 static planc_status run_periods(execution *e, int64_t periods, int64_t epoch) {
   int64_t left = periods;
@@ -306,18 +270,16 @@ static planc_status run_epoch(execution *e, int64_t epoch) {
   int64_t per_period = e->plan->jobs[0].iterations;
   int64_t left = (epoch + 1) * e->per_epoch - iterations_done(e);
   int64_t periods = left > 0 ? (left + per_period - 1) / per_period : 0;
-  e->losses.sum = 0;
-  e->losses.n = e->losses.kept.len = 0;
+  planrt_losses_begin(&e->losses);
   PLANC_TRY(run_periods(e, periods, epoch));
-  PLANC_TRY(close_period(e));
-  e->loss = e->losses.n == 0 ? NAN : e->losses.sum / (double)e->losses.n;
+  PLANC_TRY(planrt_losses_end(&e->losses, &e->loss));
   if (e->save) PLANC_TRY(planrt_save(e->session, e->save));
   if (e->data && isfinite(e->loss) && !interrupted) printf("epoch %lld: loss %.9g\n", (long long)epoch + 1, e->loss);
   return NULL;
 }
 
 static planc_status run_epochs(execution *e) {
-  PLANC_TRY(make_losses(e));
+  PLANC_TRY(planrt_losses_start(&e->losses, e->plan->jobs[0].iterations));
   int64_t done = iterations_done(e);
   for (int64_t epoch = e->per_epoch > 0 ? done / e->per_epoch : 0; epoch < e->epochs && !interrupted; epoch++) {
     PLANC_TRY(run_epoch(e, epoch));
@@ -404,8 +366,7 @@ static planc_status run(const planc_arguments *arguments) {
   planrt_data_free(e.data);
   planc_plan_free(e.next);
   planc_plan_free(e.plan);
-  free(e.losses.open);
-  VEC_FREE(&e.losses.kept);
+  planrt_losses_free(&e.losses);
   /* Whoever waits for the program is to see that it was interrupted. */
   if (!status && interrupted && fflush(stdout) == 0) raise(interrupted);
   return status;
