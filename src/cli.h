@@ -29,6 +29,7 @@ extern const planc_subcommand planc_cmd_plan, planc_cmd_check, planc_cmd_simulat
 #define PLANC_PROBLEM_OPTIONS                                                                                        \
   PLANC_WORK_OPTIONS, {"gpus", 0, "N", "GPUs that train together, each on an equal part of the batch (default: 1)"}, \
       {"shared-link", 0, NULL, "the GPUs share one link to the host"},                                               \
+      {"no-swap", 0, NULL, "nothing is swapped to the host"}, {"no-recompute", 0, NULL, "nothing is computed again"}, \
       {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)"}, \
       {"chunk", 0, "SIZE", "chunk of --placement vmm, page of paged (defaults: 40M, 2M)"},                           \
       {"window", 0, "SIZE", "schedule-window of policy window (default: 1.5 times the data it may hold)"},           \

@@ -174,6 +174,7 @@ static void put_op(FILE *file, const planc_graph *graph, const planc_op *op) {
   status = planc_op_traffic(graph, op, &derived);
   put_cost(file, "traffic", op->traffic, status, derived);
   put_flags(file, op);
+  if (op->has_class) (void)fprintf(file, ", class: %s", planc_class_name(op->class_));
   if (op->loop) (void)fprintf(file, ", loop: %s, step: %" PRId32, op->loop, op->loop_step);
   (void)fputs("}\n", file);
 }

@@ -380,14 +380,14 @@ static planc_graph *make_chain(int n) {
   for (int i = 1; i <= n; i++) at += snprintf(&text[at], sizeof text - (size_t)at, "  a%d: f32[N,64]\n", i);
   for (int i = 1; i <= n; i++) at += snprintf(&text[at], sizeof text - (size_t)at, "  g%d: f32[N,64]\n", i);
   at += snprintf(&text[at], sizeof text - (size_t)at,
-                 "  g%d: f32[N,64]\nops:\n  - {op: f1, type: my_op, in: [a0], out: [a1]}\n", n + 1);
+                 "  g%d: f32[N,64]\nops:\n  - {op: f1, type: my.op, in: [a0], out: [a1]}\n", n + 1);
   for (int i = 2; i <= n; i++)
-    at += snprintf(&text[at], sizeof text - (size_t)at, "  - {op: f%d, type: my_op, in: [a%d], out: [a%d]}\n", i, i - 1,
+    at += snprintf(&text[at], sizeof text - (size_t)at, "  - {op: f%d, type: my.op, in: [a%d], out: [a%d]}\n", i, i - 1,
                    i);
-  at += snprintf(&text[at], sizeof text - (size_t)at, "  - {op: top, type: my_op, in: [a%d], out: [g%d]}\n", n, n + 1);
+  at += snprintf(&text[at], sizeof text - (size_t)at, "  - {op: top, type: my.op, in: [a%d], out: [g%d]}\n", n, n + 1);
   for (int i = n; i >= 1; i--)
     at += snprintf(&text[at], sizeof text - (size_t)at,
-                   "  - {op: b%d, type: my_op, phase: backward, in: [a%d, g%d], out: [g%d]}\n", i, i, i + 1, i);
+                   "  - {op: b%d, type: my.op, phase: backward, in: [a%d, g%d], out: [g%d]}\n", i, i, i + 1, i);
   return graph_of(text);
 }
 
@@ -446,14 +446,14 @@ static const char forked[] =
     "  gc: f32[N,64]\n"
     "  gb: f32[N,64]\n"
     "ops:\n"
-    "  - {op: f1, type: my_op, in: [x], out: [a]}\n"
-    "  - {op: f2, type: my_op, in: [a], out: [b]}\n"
-    "  - {op: f3, type: my_op, in: [b], out: [c]}\n"
-    "  - {op: f4, type: my_op, in: [c], out: [d]}\n"
-    "  - {op: m1, type: my_op, in: [d], out: [big]}\n"
-    "  - {op: m2, type: my_op, in: [big], out: [e]}\n"
-    "  - {op: g3, type: my_op, phase: backward, in: [c, e], out: [gc]}\n"
-    "  - {op: g2, type: my_op, phase: backward, in: [b, gc], out: [gb]}\n";
+    "  - {op: f1, type: my.op, in: [x], out: [a]}\n"
+    "  - {op: f2, type: my.op, in: [a], out: [b]}\n"
+    "  - {op: f3, type: my.op, in: [b], out: [c]}\n"
+    "  - {op: f4, type: my.op, in: [c], out: [d]}\n"
+    "  - {op: m1, type: my.op, in: [d], out: [big]}\n"
+    "  - {op: m2, type: my.op, in: [big], out: [e]}\n"
+    "  - {op: g3, type: my.op, phase: backward, in: [c, e], out: [gc]}\n"
+    "  - {op: g2, type: my.op, phase: backward, in: [b, gc], out: [gb]}\n";
 
 /* Bit k is set when instance k runs again. */
 static int runs_again(const planc_candidate *candidate) {

@@ -6,7 +6,7 @@ A plan carries the hash of the graph that it was made from; --graph compares it 
 
 Comments and the order of keys do not matter, what the graph says does.
 
-  ~ { echo '# a comment'; sed 's/{op: first, type: my_op,/{type: my_op, op: first,/' inputs/tiny.yaml; } > same.yaml
+  ~ { echo '# a comment'; sed 's/{op: first, type: my.op,/{type: my.op, op: first,/' inputs/tiny.yaml; } > same.yaml
   > planc check tiny.plan --graph same.yaml
   valid: tiny, none, peak <size> of <size>, <N> instructions
   $ sed 's/256\]/128]/' inputs/tiny.yaml > other.yaml; planc check tiny.plan --graph other.yaml
