@@ -391,9 +391,13 @@ static planc_graph *make_chain(int n) {
   return graph_of(text);
 }
 
+/* Whatever the budget, also one that nothing fits. */
 static int times_again(const planc_problem *problem, int32_t instance) {
   planc_plan *plan;
-  ok(planc_make_plan(problem, planc_policy_find("superneurons"), &plan));
+  planc_candidate candidate = {0};
+  ok(planc_policy_superneurons(problem, &candidate));
+  ok(planc_lower(problem, planc_policy_find("superneurons"), &candidate, &plan));
+  planc_candidate_free(&candidate);
   int times = 0;
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
@@ -404,14 +408,19 @@ static int times_again(const planc_problem *problem, int32_t instance) {
 }
 
 /* A backward op touches three tensors. A segment of as many, the top's output among them, is restored once; a larger
- * one for every backward op anew. */
+ * one for every backward op anew; nothing where all fits. */
 START_TEST(superneurons_restores_large_segments_each_time) {
   static const struct { int length, times; } cases[] = {{2, 1}, {3, 3}, {6, 6}};
   for (int i = 0; i < 3; i++) {
     planc_graph *chain = make_chain(cases[i].length);
     planc_problem problem = {
-        .graph = chain, .profile = profile, .batch = 4, .budget_bytes = 1 << 20, .host_budget_bytes = -1};
+        .graph = chain, .profile = profile, .batch = 4, .budget_bytes = 1, .host_budget_bytes = -1};
     ck_assert_int_eq(times_again(&problem, 0), cases[i].times);
+    problem.settings.no_recompute = true;
+    ck_assert_int_eq(times_again(&problem, 0), 0);
+    problem.settings.no_recompute = false;
+    problem.budget_bytes = 1 << 20;
+    ck_assert_int_eq(times_again(&problem, 0), 0);
     planc_graph_free(chain);
   }
 }
