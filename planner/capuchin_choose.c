@@ -259,9 +259,9 @@ static planc_status swap_or_recompute(chooser *c) {
   while (is_short(c)) {
     candidate *recompute;
     int64_t recompute_ns;
-    while (next < c->n && (c->candidates[c->by_free[next]].chosen != CHOICE_NONE ||
-                           last_short(c, &c->candidates[c->by_free[next]]) < 0 ||
-                           !may_swap(c, &c->candidates[c->by_free[next]])))
+    while (next < c->n &&
+           (c->candidates[c->by_free[next]].chosen != CHOICE_NONE ||
+            last_short(c, &c->candidates[c->by_free[next]]) < 0 || !may_swap(c, &c->candidates[c->by_free[next]])))
       next++;
     candidate *swap = next < c->n ? &c->candidates[c->by_free[next]] : NULL;
     PLANC_TRY(best_recompute(c, &recompute, &recompute_ns));

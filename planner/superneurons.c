@@ -33,8 +33,8 @@ enum { LONGEST = 64, NEVER = INT32_MAX };
 
 typedef struct superneurons {
   const planc_trace *trace;
-  bool *keep;     /* per buffer: not computed again */
-  bool *base;     /* the same with all segments dropped, before what has to be kept as well */
+  bool *keep;       /* per buffer: not computed again */
+  bool *base;       /* the same with all segments dropped, before what has to be kept as well */
   int32_t *segment; /* per buffer: of its last write in the forward pass, from 0 */
   int32_t n_segments;
   bool *swap;     /* per buffer: may be swapped */
@@ -233,8 +233,8 @@ static planc_status fits(const planc_walk *walk, const planc_absences *absences,
   return NULL;
 }
 
-/* The fewest of the outputs, taken in their order, with which the live data fits; as many as the host has room for where
- * it never does. */
+/* The fewest of the outputs, taken in their order, with which the live data fits; as many as the host has room for
+ * where it never does. */
 static planc_status take_outputs(const planc_walk *walk, int64_t n_all, int64_t *live, planc_absences *out) {
   int64_t low = out->n, high = out->n, host = walk->swaps ? walk->host_room : -1;
   for (; high < n_all; high++) {

@@ -1,5 +1,6 @@
 /* The op table: everything the compiler knows about an op type in one entry. An op of a foreign type, PREFIX.NAME, is
- * planned like any other from the sizes, FLOPs, class and flags its file gives. The operand orders are those of planc-graph(5). */
+ * planned like any other from the sizes, FLOPs, class and flags its file gives. The operand orders are those of
+ * planc-graph(5). */
 #ifndef PLANC_GRAPH_OPTYPES_H
 #define PLANC_GRAPH_OPTYPES_H
 

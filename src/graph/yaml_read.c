@@ -139,10 +139,9 @@ static planc_status read_attrs(reader *r) {
 
 enum { OP, TYPE, PHASE, IN, OUT, EFFECTS, ATTRS, FLOPS, TRAFFIC, FLAGS, CLASS, LOOP, STEP };
 static const char *const op_keys[] = {
-    [OP] = "op",           [TYPE] = "type",       [PHASE] = "phase", [IN] = "in",
-    [OUT] = "out",         [EFFECTS] = "effects", [ATTRS] = "attrs", [FLOPS] = "flops",
-    [TRAFFIC] = "traffic", [FLAGS] = "flags",     [CLASS] = "class", [LOOP] = "loop",
-    [STEP] = "step"};
+    [OP] = "op",           [TYPE] = "type",   [PHASE] = "phase", [IN] = "in",           [OUT] = "out",
+    [EFFECTS] = "effects", [ATTRS] = "attrs", [FLOPS] = "flops", [TRAFFIC] = "traffic", [FLAGS] = "flags",
+    [CLASS] = "class",     [LOOP] = "loop",   [STEP] = "step"};
 
 /* A list of tensors, appended to r->operands. */
 static planc_status read_operands(reader *r, int32_t *out_count) {

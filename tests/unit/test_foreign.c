@@ -1,5 +1,6 @@
-/* Graphs from elsewhere: ops of foreign types whose class and whether they may run again the file says, optimizers between
- * the backward ops, and what steers the policies that may swap or recompute: both switches and the host's budget. */
+/* Graphs from elsewhere: ops of foreign types whose class and whether they may run again the file says, optimizers
+ * between the backward ops, and what steers the policies that may swap or recompute: both switches and the host's
+ * budget. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,9 +22,9 @@ static void free_profile(void) {
   planc_profile_free(profile);
 }
 
-/* A chain of layers, each a dear op and a cheap one on it. The backward op of a layer reads what both made and is followed
- * by the layer's update, so that all but the last backward op stand among the optimizer's. `of_dear` and `of_cheap` are
- * further keys of the forward ops. */
+/* A chain of layers, each a dear op and a cheap one on it. The backward op of a layer reads what both made and is
+ * followed by the layer's update, so that all but the last backward op stand among the optimizer's. `of_dear` and
+ * `of_cheap` are further keys of the forward ops. */
 static planc_graph *make_net(const char *of_dear, const char *of_cheap) {
   char text[TEXT];
   size_t at = 0;
@@ -119,7 +120,8 @@ static void is_refused(const char *op, const char *why) {
   char text[512];
   (void)snprintf(text, sizeof text,
                  "planc-graph: 1\nname: g\noutputs: [y]\ntensors:\n  x: input f32[N,4]\n  y: f32[N,4]\n"
-                 "ops:\n  - {op: o, %s, in: [x], out: [y]}\n", op);
+                 "ops:\n  - {op: o, %s, in: [x], out: [y]}\n",
+                 op);
   planc_graph *graph;
   planc_status status = planc_graph_parse(text, strlen(text), "g", &graph);
   ck_assert_int_eq(planc_status_code(status), PLANC_BAD_INPUT);
