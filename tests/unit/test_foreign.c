@@ -10,6 +10,7 @@
 #include "planc/policy.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/unit.h"
+#include "util/file.h"
 
 enum { LAYERS = 6, TEXT = 8192 };
 
@@ -244,6 +245,54 @@ START_TEST(a_policy_without_a_choice_says_so) {
 }
 END_TEST
 
+/* --- Workspaces that the profile states --------------------------------------------------------------------------- */
+
+/* The device with workspaces of different sizes for the backward ops. */
+static planc_profile *profile_with_workspaces(void) {
+  char ops[TEXT];
+  char *whole;
+  size_t at = (size_t)snprintf(ops, sizeof ops, "{\"planc-profile\": 1, \"ops\": ["), length;
+  for (int i = 1; i <= LAYERS; i++) {
+    at +=
+        (size_t)snprintf(&ops[at], sizeof ops - at,
+                         "%s{\"op\": \"back%d\", \"variants\": [{\"algorithm\": \"default\", \"deterministic\": true, "
+                         "\"points\": [{\"batch\": 8, \"time_ns\": 5000, \"workspace_bytes\": %d, \"busy_ppm\": "
+                         "1000000}]}]}",
+                         i > 1 ? ", " : "", i, (i * 300) << 10);
+  }
+  at += (size_t)snprintf(&ops[at], sizeof ops - at, "],");
+  ok(planc_file_read("profiles/k40m.json", 1 << 20, &whole, &length));
+  static const char first[] = "\"planc-profile\": 1,";
+  const char *rest = strstr(whole, first) + sizeof first - 1;
+  size_t left = length - (size_t)(rest - whole);
+  char *text = malloc(at + left);
+  ck_assert_ptr_nonnull(text);
+  memcpy(text, ops, at);
+  memcpy(text + at, rest, left);
+  planc_profile *made;
+  ok(planc_profile_parse(text, at + left, "k40m", &made));
+  free(text);
+  free(whole);
+  return made;
+}
+
+/* A workspace finds room wherever operands lie: what is left beside them is enough. */
+START_TEST(modnn_makes_room_for_workspaces) {
+  planc_graph *graph = make_net("", "");
+  planc_profile *measured = profile_with_workspaces();
+  planc_problem problem = problem_of(graph);
+  problem.profile = measured;
+  int64_t operands = 4 * (INT64_C(512) << 10), resident = LAYERS * INT64_C(256);
+  problem.budget_bytes = operands + resident + ((INT64_C(300) * LAYERS) << 10);
+  planc_plan *plan;
+  ok(planc_make_plan(&problem, planc_policy_find("modnn"), &plan));
+  ok(planc_check(plan, &(planc_check_options){.budget_bytes = problem.budget_bytes, .host_budget_bytes = -1}, NULL));
+  planc_plan_free(plan);
+  planc_profile_free(measured);
+  planc_graph_free(graph);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("foreign");
   TCase *all = tcase_create("all");
@@ -258,6 +307,7 @@ int main(void) {
   tcase_add_test(all, what_fits_is_neither_swapped_nor_recomputed);
   tcase_add_test(all, switches_and_the_host_steer);
   tcase_add_test(all, a_policy_without_a_choice_says_so);
+  tcase_add_test(all, modnn_makes_room_for_workspaces);
   suite_add_tcase(suite, all);
   return run_suite(suite);
 }
