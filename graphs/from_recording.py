@@ -141,6 +141,11 @@ def flags_of(op):
     return flags
 
 
+def class_of(op):
+    """What a planner would not take an ATen call for: a product, which is what has FLOPs, where it is a convolution."""
+    return "conv" if "convolution" in op.type and any(op.flops) else None
+
+
 class Converter:
     """The graph of a recording. `made` names the ops that each recorded op became, with their types."""
 
@@ -200,7 +205,7 @@ class Converter:
             flags.append("accumulates")  # a matrix product adds to its result at no cost: beta = 1
         inputs, outputs, effects = ([self.names[s] for s in side] for side in (inputs, outputs, effects))
         self.emit(i, op.type, inputs, outputs, effects=effects, attrs=kept_attrs(op),
-                  flops=op.flops if any(op.flops) else None, traffic=op.traffic, flags=flags, loop=loop)
+                  flops=op.flops if any(op.flops) else None, traffic=op.traffic, flags=flags, class_=class_of(op), loop=loop)
 
 
 def convert(path):

@@ -64,7 +64,7 @@ class GraphFile:
         return name
 
     def op(self, name, type, inputs, outputs, *, phase="forward", effects=(), attrs=None, flops=None, traffic=None,
-           flags=(), loop=None):
+           flags=(), class_=None, loop=None):
         """Adds an op; `flops` and `traffic` are laws, left to the op type when None, `loop` is (name, step)."""
         assert name not in self.ops, name
         fields = [f"op: {name}", f"type: {type}"]
@@ -80,6 +80,8 @@ class GraphFile:
                 fields.append(f"{key}: {law(value)}")
         if flags:
             fields.append(f"flags: [{', '.join(flags)}]")
+        if class_:
+            fields.append(f"class: {class_}")
         if loop:
             fields.append(f"loop: {loop[0]}, step: {loop[1]}")
         self.ops[name] = "{" + ", ".join(fields) + "}"

@@ -3,7 +3,7 @@ out, as no single loss leads to it.
 
 Networks and losses are those of Wang et al., CVPR 2018 (3.2: generator, discriminators and feature matching, 3.3: edges
 of instances, 4: VGG loss), as the authors' code has them for 512x1024 Cityscapes images. Ops that planc-graph(5) does
-not list have types of their own."""
+not list have types of their own, with the prefix `pix2pixhd.`."""
 
 from collections import Counter, namedtuple
 
@@ -19,7 +19,14 @@ SLOPE = 0.2  # of leaky ReLU
 ADAM = {"lr": 0.0002, "beta1": 0.5, "beta2": 0.999, "epsilon": 1e-08}
 FLOAT = 4
 
+FOREIGN = {"edges", "instance_norm", "l1", "leaky_relu", "lsgan", "one_hot", "reflect_pad", "sum", "tanh"}
+
 Op = namedtuple("Op", "name type inputs outputs attrs")
+
+
+def full_type(type):
+    """The type as the graph has it: one that planc-graph(5) does not list has a prefix."""
+    return f"pix2pixhd.{type}" if type.removesuffix("_grad") in FOREIGN else type
 
 
 class Recorded(Net):
@@ -32,7 +39,7 @@ class Recorded(Net):
         self.params = []
 
     def op(self, name, type, inputs, outputs, **fields):
-        super().op(name, type, inputs, outputs, **fields)
+        super().op(name, full_type(type), inputs, outputs, **fields)
         self.record.append(Op(name, type, inputs, outputs, fields.get("attrs", {})))
 
     def filters(self, name, shape, biases):
@@ -176,7 +183,7 @@ class Backward:
             return
         assert over is None or not self.users[self.root(over)]
         target = self.tensor(x, over and self.root(over))
-        self.net.file.op(name, type, reads, [target], phase="backward", **fields)
+        self.net.file.op(name, full_type(type), reads, [target], phase="backward", **fields)
         self.arrive(name, x, target)
 
     def tensor(self, x, over):

@@ -125,32 +125,42 @@ int32_t planc_last_instance(const planc_trace *trace, int32_t buffer) {
   return b->n_accesses ? trace->accesses[trace->by_buffer[b->first_access + b->n_accesses - 1]].instance : NONE;
 }
 
-/* Whether an instance finds, at any time before the optimizer, what this access reads. `writer` is the buffer's last
- * writer so far, `last_version` the last one that anything but the optimizer writes. */
-static bool stays_readable(const planc_trace *trace, const planc_access *access, int32_t writer, int32_t last_version,
-                           const bool *restorable) {
-  if (access->effect || access->read < 0) return true;
-  bool given = trace->buffers[access->buffer].flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED);
-  return given ? last_version <= access->read : writer >= 0 && restorable[writer];
+static bool is_given(const planc_trace *trace, int32_t buffer) {
+  return trace->buffers[buffer].flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED);
 }
 
-planc_status planc_mark_restorable(const planc_trace *trace, planc_arena *arena, bool *restorable) {
-  int32_t *writer, *last_version;
-  PLANC_TRY(PLANC_NEW(arena, &writer, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &last_version, trace->n_buffers));
-  for (int32_t b = 0; b < trace->n_buffers; b++) writer[b] = NONE;
-  for (int32_t a = 0; a < trace->n_accesses; a++) {
-    const planc_access *access = &trace->accesses[a];
-    if (access->write > last_version[access->buffer] &&
-        planc_trace_phase(trace, access->instance) != PLANC_PHASE_optimizer)
-      last_version[access->buffer] = access->write;
+/* Per access of a persistent or fed buffer: the first instance that overwrites what it reads, which may be its own; the
+ * number of instances where none does. */
+static planc_status find_changes(const planc_trace *trace, planc_arena *arena, int32_t **out) {
+  int32_t *next;
+  PLANC_TRY(PLANC_NEW(arena, &next, trace->n_buffers));
+  PLANC_TRY(PLANC_NEW(arena, out, trace->n_accesses));
+  for (int32_t b = 0; b < trace->n_buffers; b++) next[b] = trace->n_instances;
+  for (int32_t i = trace->n_instances - 1; i >= 0; i--) {
+    const planc_instance *in = &trace->instances[i];
+    for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+      if (trace->accesses[a].write >= 0) next[trace->accesses[a].buffer] = i;
+      (*out)[a] = next[trace->accesses[a].buffer];
+    }
   }
+  return NULL;
+}
+
+planc_status planc_mark_restorable(const planc_trace *trace, planc_arena *arena, int32_t *latest) {
+  int32_t *writer, *changes;
+  PLANC_TRY(PLANC_NEW(arena, &writer, trace->n_buffers));
+  PLANC_TRY(find_changes(trace, arena, &changes));
+  for (int32_t b = 0; b < trace->n_buffers; b++) writer[b] = NONE;
   for (int32_t i = 0; i < trace->n_instances; i++) {
     const planc_instance *in = &trace->instances[i];
-    restorable[i] = planc_trace_phase(trace, i) == PLANC_PHASE_forward && planc_trace_recomputable(trace, i);
-    for (int32_t a = in->first_access; restorable[i] && a < in->first_access + in->n_accesses; a++) {
-      int32_t b = trace->accesses[a].buffer;
-      restorable[i] = stays_readable(trace, &trace->accesses[a], writer[b], last_version[b], restorable);
+    bool again = planc_trace_phase(trace, i) == PLANC_PHASE_forward && planc_trace_recomputable(trace, i);
+    latest[i] = again ? trace->n_instances : NONE;
+    for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+      const planc_access *access = &trace->accesses[a];
+      if (access->effect || access->read < 0) continue;
+      int32_t from = writer[access->buffer];
+      int32_t readable = is_given(trace, access->buffer) ? changes[a] : from >= 0 ? latest[from] : NONE;
+      if (readable < latest[i]) latest[i] = readable;
     }
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
       if (trace->accesses[a].write >= 0) writer[trace->accesses[a].buffer] = i;

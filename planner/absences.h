@@ -51,9 +51,10 @@ planc_status planc_make_absences(const planc_problem *problem, const void *rule,
 /* live[i]: bytes open while instance i runs, workspace and what recomputes open on their way left out. */
 planc_status planc_absences_live(const planc_trace *trace, const planc_absences *absences, int64_t *live);
 
-/* Marks the forward instances that can be run again at any time before the optimizer: what they read of persistent and
- * fed buffers is still the same then, and of others the writer can be run again. */
-planc_status planc_mark_restorable(const planc_trace *trace, planc_arena *arena, bool *restorable);
+/* latest[i]: the last instance ahead of which instance i can be run again, one that is not forward never, which is -1:
+ * until then what it reads of persistent and fed buffers is the same, and of others the writer can be run again. The
+ * number of instances where that is so to the end. */
+planc_status planc_mark_restorable(const planc_trace *trace, planc_arena *arena, int32_t *latest);
 /* The instance that writes `version` of `buffer`; -1 if none does. */
 int32_t planc_writer_of(const planc_trace *trace, int32_t buffer, int32_t version);
 /* The instance of the buffer's last access; -1 where it is never accessed. */

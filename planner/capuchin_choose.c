@@ -49,6 +49,8 @@ typedef struct chooser {
   int32_t *visited;   /* per instance: the last chain that it was in */
   int32_t chain;
   VEC(int32_t) stack;
+  int32_t *in_slot;   /* per buffer: the version that takes room on the host and one, 0 = none does */
+  int64_t host_bytes; /* that all of them take, were they there at the same time */
 } chooser;
 
 /* --- Candidates --------------------------------------------------------------------------------------------------- */
@@ -64,6 +66,13 @@ static bool is_short(const chooser *c) {
 
 static bool fed(const chooser *c, const candidate *k) {
   return k->version == 0 && (c->trace->buffers[k->buffer].flags & PLANC_BUFFER_FED);
+}
+
+/* Whether the user and the room on the host allow a swap. What was fed is on the host anyway. */
+static bool may_swap(const chooser *c, const candidate *k) {
+  if (!c->walk->swaps) return false;
+  if (fed(c, k) || c->in_slot[k->buffer] == k->version + 1) return true;
+  return k->bytes <= c->walk->host_room - c->host_bytes;
 }
 
 static void add_candidate(chooser *c, int32_t b, int32_t position) {
@@ -217,6 +226,10 @@ static void take(chooser *c, candidate *k, choice chosen, int32_t leave, int32_t
   k->chosen = chosen;
   k->leave = leave;
   k->fetch = fetch;
+  if (chosen == CHOICE_SWAP && !fed(c, k) && c->in_slot[k->buffer] != k->version + 1) {
+    c->in_slot[k->buffer] = k->version + 1;
+    c->host_bytes = planc_add_saturate(c->host_bytes, k->bytes);
+  }
   planc_peaks_add(&c->measured.peaks, leave + 1, fetch - 1, -k->bytes);
 }
 
@@ -237,7 +250,7 @@ static void swap_hidden(chooser *c) {
     candidate *k = &c->candidates[c->by_free[i]];
     int32_t trigger = trigger_of(c, k);
     if (k->free_ns < 0) break;
-    if (k->leave + 1 < trigger && last_short(c, k) >= 0) take(c, k, CHOICE_SWAP, k->leave, trigger);
+    if (k->leave + 1 < trigger && last_short(c, k) >= 0 && may_swap(c, k)) take(c, k, CHOICE_SWAP, k->leave, trigger);
   }
 }
 
@@ -246,8 +259,9 @@ static planc_status swap_or_recompute(chooser *c) {
   while (is_short(c)) {
     candidate *recompute;
     int64_t recompute_ns;
-    while (next < c->n && (c->candidates[c->by_free[next]].chosen != CHOICE_NONE ||
-                           last_short(c, &c->candidates[c->by_free[next]]) < 0))
+    while (next < c->n &&
+           (c->candidates[c->by_free[next]].chosen != CHOICE_NONE ||
+            last_short(c, &c->candidates[c->by_free[next]]) < 0 || !may_swap(c, &c->candidates[c->by_free[next]])))
       next++;
     candidate *swap = next < c->n ? &c->candidates[c->by_free[next]] : NULL;
     PLANC_TRY(best_recompute(c, &recompute, &recompute_ns));
@@ -272,9 +286,11 @@ static void stop_hiding(chooser *c) {
 
 static planc_status choose(chooser *c) {
   if (c->walk->room == PLANC_ROOM_NONE) {
-    /* Memory alone counts: nothing takes less than swaps on demand. */
-    for (int32_t i = 0; i < c->n; i++)
-      take(c, &c->candidates[i], CHOICE_SWAP, c->candidates[i].from, c->candidates[i].to);
+    /* Memory alone counts: nothing takes less than swaps on demand and, where those may not be, recompute. */
+    for (int32_t i = 0; i < c->n; i++) {
+      candidate *k = &c->candidates[i];
+      if (may_swap(c, k) || k->saving >= 0) take(c, k, may_swap(c, k) ? CHOICE_SWAP : CHOICE_RECOMPUTE, k->from, k->to);
+    }
     return NULL;
   }
   swap_hidden(c);
@@ -304,23 +320,24 @@ static planc_status state(const chooser *c, planc_arena *arena, planc_absences *
 
 static planc_status find_candidates(chooser *c, planc_arena *arena) {
   const planc_trace *trace = c->trace;
-  bool *restorable;
+  int32_t *latest;
   rank *ranks;
   PLANC_TRY(PLANC_NEW(arena, &c->candidates, trace->n_accesses));
   PLANC_TRY(PLANC_NEW(arena, &c->of_access, trace->n_accesses));
   PLANC_TRY(PLANC_NEW(arena, &c->by_free, trace->n_accesses));
   PLANC_TRY(PLANC_NEW(arena, &c->by_saving, trace->n_accesses));
   PLANC_TRY(PLANC_NEW(arena, &ranks, trace->n_accesses));
+  PLANC_TRY(PLANC_NEW(arena, &c->in_slot, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(arena, &c->visited, trace->n_instances));
-  PLANC_TRY(PLANC_NEW(arena, &restorable, trace->n_instances));
+  PLANC_TRY(PLANC_NEW(arena, &latest, trace->n_instances));
   for (int32_t a = 0; a < trace->n_accesses; a++) c->of_access[a] = -1;
-  PLANC_TRY(planc_mark_restorable(trace, arena, restorable));
+  PLANC_TRY(planc_mark_restorable(trace, arena, latest));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     const planc_buffer *buffer = &trace->buffers[b];
     int32_t first = c->n;
     if (buffer->flags & PLANC_BUFFER_PERSISTENT) continue;
     for (int32_t i = 1; i < buffer->n_accesses; i++) add_candidate(c, b, buffer->first_access + i);
-    bool can_drop = c->n > first && planc_can_drop(trace, restorable, b);
+    bool can_drop = c->walk->recomputes && c->n > first && planc_can_drop(trace, latest, b);
     for (int32_t i = first; i < c->n; i++) {
       int64_t ns = 0;
       c->candidates[i].saving = -1;

@@ -57,6 +57,17 @@ static planc_status check_placement(const planc_problem *problem, const planc_po
                      PLANC_ALIGNMENT);
 }
 
+/* What the user rules out must leave the policy something to do. */
+static planc_status check_means(const planc_problem *problem, const planc_policy *policy) {
+  uint32_t means = policy->supports & (PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES);
+  if (problem->settings.no_swap && means == PLANC_POLICY_SWAPS)
+    return planc_error(PLANC_USAGE, "policy %s swaps and has no other choice: --no-swap leaves it none", policy->name);
+  if (problem->settings.no_recompute && means == PLANC_POLICY_RECOMPUTES)
+    return planc_error(PLANC_USAGE, "policy %s recomputes and has no other choice: --no-recompute leaves it none",
+                       policy->name);
+  return NULL;
+}
+
 static planc_status check_gpus(const planc_problem *problem) {
   enum { MOST = PLANC_PLAN_MAX_STREAMS / PLANC_N_STREAMS };
   if (problem->gpus <= MOST) return NULL;
@@ -112,6 +123,7 @@ planc_status planc_make_plan(const planc_problem *problem, const planc_policy *p
   PLANC_TRY(check_gpus(problem));
   if (policy->supports & PLANC_POLICY_CHOOSES) return planc_make_best(problem, out);
   PLANC_TRY(check_placement(problem, policy));
+  PLANC_TRY(check_means(problem, policy));
   best b = {.policy = policy};
   planc_status status = planc_with_code(problem, make_better, &b);
   if (status) {

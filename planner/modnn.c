@@ -108,13 +108,9 @@ static planc_status put_off_ns(modnn *m, int32_t task, int64_t task_ns, int64_t 
   return NULL;
 }
 
-/* Selects the algorithm of `task` by Eq. 5 and gives it its workspace. */
-static planc_status select_algorithm(modnn *m, int32_t task, int32_t *out_variant, int64_t *out_address,
-                                     int64_t *out_ns) {
-  const planc_instance *instance = &m->trace->instances[task];
-  int32_t count;
-  const planc_variant *variants =
-      planc_costs_variants(m->costs, instance->op, planc_costs_batch(m->costs, instance->batch), &count);
+/* The algorithm with the largest gain of those whose workspace finds room, -1 where none does. */
+static planc_status find_algorithm(modnn *m, int32_t task, const planc_variant *variants, int32_t count,
+                                   int32_t *out_best) {
   int32_t best = -1;
   int64_t best_gain = 0;
   for (int32_t v = 0; v < count; v++) {
@@ -132,10 +128,42 @@ static planc_status select_algorithm(modnn *m, int32_t task, int32_t *out_varian
     best = v;
     best_gain = gain;
   }
-  if (best < 0) {
-    return planc_error(PLANC_INFEASIBLE, "op %s finds no room for a workspace of %lld bytes beside its operands",
-                       planc_trace_op(m->trace, task)->name, (long long)variants[0].workspace_bytes);
+  *out_best = best;
+  return NULL;
+}
+
+/* What is missing for a workspace beside the operands, as if all else had left. */
+static planc_status no_workspace(const modnn *m, int32_t task, int64_t bytes) {
+  const planc_instance *instance = &m->trace->instances[task];
+  int64_t need = planc_align_up(bytes, PLANC_ALIGNMENT), resident = 0;
+  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+    int32_t block = m->trace->accesses[a].buffer;
+    if (!m->blocks[block].pinned) need = planc_add_saturate(need, modnn_room(m, block));
   }
+  for (int32_t b = 0; b < m->trace->n_buffers; b++) {
+    if (m->blocks[b].pinned) resident = planc_add_saturate(resident, modnn_room(m, b));
+  }
+  int64_t whole = planc_add_saturate(planc_add_saturate(need, resident), m->costs->device.reserved_bytes);
+  return planc_infeasible((planc_shortage){.bytes = whole > m->budget_bytes ? whole : 0},
+                          "op %s finds no room for a workspace of %lld bytes beside its operands",
+                          planc_trace_op(m->trace, task)->name, (long long)bytes);
+}
+
+/* Selects the algorithm of `task` by Eq. 5 and gives it its workspace. Where operands lie so that none finds one,
+ * memory is defragmented, as it is for operands. */
+static planc_status select_algorithm(modnn *m, int32_t task, int32_t *out_variant, int64_t *out_address,
+                                     int64_t *out_ns) {
+  const planc_instance *instance = &m->trace->instances[task];
+  int32_t count, best;
+  const planc_variant *variants =
+      planc_costs_variants(m->costs, instance->op, planc_costs_batch(m->costs, instance->batch), &count);
+  PLANC_TRY(find_algorithm(m, task, variants, count, &best));
+  if (best < 0) {
+    PLANC_TRY(modnn_defragment(m, &m->now));
+    PLANC_TRY(prepare_operands(m, task));
+    PLANC_TRY(find_algorithm(m, task, variants, count, &best));
+  }
+  if (best < 0) return no_workspace(m, task, variants[0].workspace_bytes);
   *out_variant = best;
   *out_ns = variants[best].time_ns;
   *out_address = 0;

@@ -4,21 +4,22 @@
 
 #include "planner/absences.h"
 
-bool planc_can_drop(const planc_trace *trace, const bool *restorable, int32_t buffer) {
+bool planc_can_drop(const planc_trace *trace, const int32_t *latest, int32_t buffer) {
+  int32_t last = planc_last_instance(trace, buffer);
   const planc_buffer *b = &trace->buffers[buffer];
   if (b->kind != PLANC_KIND_activation && b->kind != PLANC_KIND_temp) return false;
   if (b->flags & PLANC_BUFFER_RESULT) return false;
   for (int32_t i = b->first_access; i < b->first_access + b->n_accesses; i++) {
     const planc_access *access = &trace->accesses[trace->by_buffer[i]];
-    if (access->write >= 0 && !restorable[access->instance]) return false;
-    if (planc_trace_phase(trace, access->instance) == PLANC_PHASE_optimizer) return false;
+    if (access->write >= 0 && latest[access->instance] < last) return false;
   }
   return true;
 }
 
 /* An op with one output to keep keeps all: it would have to run again for the others. */
 static void keep_whole_ops(const planc_trace *trace, bool *keep) {
-  for (int32_t i = 0; i < trace->n_instances && planc_trace_phase(trace, i) != PLANC_PHASE_optimizer; i++) {
+  for (int32_t i = 0; i < trace->n_instances; i++) {
+    if (planc_trace_phase(trace, i) != PLANC_PHASE_forward) continue;
     const planc_instance *in = &trace->instances[i];
     bool any = false;
     for (int32_t pass = 0; pass < 2; pass++) {
@@ -56,11 +57,11 @@ static void mark_ends(const planc_trace *trace, const bool *keep, int32_t *until
 }
 
 planc_status planc_mark_drops(const planc_trace *trace, planc_arena *arena, bool *keep, int32_t *until) {
-  bool *restorable;
-  PLANC_TRY(PLANC_NEW(arena, &restorable, trace->n_instances));
-  PLANC_TRY(planc_mark_restorable(trace, arena, restorable));
+  int32_t *latest;
+  PLANC_TRY(PLANC_NEW(arena, &latest, trace->n_instances));
+  PLANC_TRY(planc_mark_restorable(trace, arena, latest));
   keep_whole_ops(trace, keep);
-  for (int32_t b = 0; b < trace->n_buffers; b++) keep[b] |= !planc_can_drop(trace, restorable, b);
+  for (int32_t b = 0; b < trace->n_buffers; b++) keep[b] |= !planc_can_drop(trace, latest, b);
   mark_ends(trace, keep, until);
   return NULL;
 }

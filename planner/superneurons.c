@@ -7,6 +7,9 @@
  * bottleneck; then each backward op restores what it reads, and nothing else stays (memory-centric). That takes the
  * square of a segment's ops: one of more than LONGEST is restored once, whatever its data.
  *
+ * No more segments are dropped than the budget asks for, the first ones, which are away longest: as few as leave room
+ * for the fastest algorithms, all where that does not do. Nothing is swapped before.
+ *
  * Swapping: the copy out of a convolution's output begins when the convolution ends; the data leaves behind its last
  * forward reader. It is copied back in beside the backward ops of the convolution that is nearest ahead of the op, or
  * the restore, that needs it. As in the tensor cache, which evicts what was used longest ago and only when memory runs
@@ -30,7 +33,10 @@ enum { LONGEST = 64, NEVER = INT32_MAX };
 
 typedef struct superneurons {
   const planc_trace *trace;
-  bool *keep;     /* per buffer: not computed again */
+  bool *keep;       /* per buffer: not computed again */
+  bool *base;       /* the same with all segments dropped, before what has to be kept as well */
+  int32_t *segment; /* per buffer: of its last write in the forward pass, from 0 */
+  int32_t n_segments;
   bool *swap;     /* per buffer: may be swapped */
   bool *brief;    /* per buffer: of a memory-centric segment */
   int32_t *until; /* per buffer: the instance after which it is dropped for good */
@@ -53,10 +59,9 @@ static bool is_checkpoint(const planc_trace *trace, int32_t instance) {
 /* --- Recompute ---------------------------------------------------------------------------------------------------- */
 
 /* Keeps what checkpoints write, and what a cheap op reads that was written in another segment than its own. */
-static planc_status keep_checkpoints(superneurons *s, planc_arena *arena) {
+static void keep_checkpoints(superneurons *s) {
   const planc_trace *trace = s->trace;
-  int32_t *written, segment = 0; /* written: per buffer, the segment of its last write so far, -1 = none */
-  PLANC_TRY(PLANC_NEW(arena, &written, trace->n_buffers));
+  int32_t *written = s->segment, segment = 0; /* per buffer, the segment of its last write so far, -1 = none */
   for (int32_t b = 0; b < trace->n_buffers; b++) written[b] = -1;
   for (int32_t i = 0; i < trace->n_instances; i++) {
     if (planc_trace_phase(trace, i) != PLANC_PHASE_forward) continue;
@@ -68,12 +73,12 @@ static planc_status keep_checkpoints(superneurons *s, planc_arena *arena) {
       int32_t from = written[access->buffer];
       bool crosses = !checkpoint && !access->effect && access->read >= 0 && from >= 0 && from != segment;
       bool made = checkpoint && access->write >= 0;
-      s->keep[access->buffer] |= crosses || made;
+      s->base[access->buffer] |= crosses || made;
       s->swap[access->buffer] |= crosses || (made && conv);
       if (access->write >= 0) written[access->buffer] = segment;
     }
   }
-  return NULL;
+  s->n_segments = segment + 1;
 }
 
 /* The first backward or optimizer access of every buffer; then, from the last forward op to the first, what is needed
@@ -163,9 +168,7 @@ static void find_layers_ahead(superneurons *s) {
   for (int32_t i = 0; i < trace->n_instances; i++) {
     bool conv = planc_trace_phase(trace, i) == PLANC_PHASE_backward && class_of(trace, i) == PLANC_CLASS_conv;
     if (conv) {
-      const planc_op *op = planc_trace_op(trace, i);
-      int32_t access = op->n_in > 1 ? planc_trace_access_of(trace, i, op->in[1]) : -1;
-      int32_t gradient = access < 0 ? -1 : trace->accesses[access].buffer;
+      int32_t gradient = planc_output_gradient(trace, i);
       if (layer < 0 || gradient != layer) {
         before = begin;
         begin = i;
@@ -219,23 +222,30 @@ static int64_t add_outputs(superneurons *s, int64_t first) {
 
 /* --- What the budget asks for ------------------------------------------------------------------------------------- */
 
-static planc_status fits(const planc_walk *walk, const planc_absences *absences, int64_t *live, bool *out_fits) {
+/* Whether the live data fits beside the workspace of the fastest algorithm of at most `limit`. */
+static planc_status fits(const planc_walk *walk, const planc_absences *absences, int64_t limit, int64_t *live,
+                         bool *out_fits) {
   PLANC_TRY(planc_absences_live(walk->trace, absences, live));
   *out_fits = true;
   for (int32_t i = 0; *out_fits && i < walk->trace->n_instances; i++) {
-    *out_fits = planc_add_saturate(live[i], planc_walk_variant(walk, i, 0).workspace_bytes) <= walk->room;
+    *out_fits = planc_add_saturate(live[i], planc_walk_variant(walk, i, limit).workspace_bytes) <= walk->room;
   }
   return NULL;
 }
 
-/* The fewest of the outputs, taken in their order, with which the live data fits; all where it never does. */
-static planc_status take_outputs(const planc_walk *walk, planc_arena *arena, int64_t n_all, planc_absences *out) {
-  int64_t *live, low = out->n, high = n_all;
-  PLANC_TRY(PLANC_NEW(arena, &live, walk->trace->n_instances));
+/* The fewest of the outputs, taken in their order, with which the live data fits; as many as the host has room for
+ * where it never does. */
+static planc_status take_outputs(const planc_walk *walk, int64_t n_all, int64_t *live, planc_absences *out) {
+  int64_t low = out->n, high = out->n, host = walk->swaps ? walk->host_room : -1;
+  for (; high < n_all; high++) {
+    int64_t bytes = planc_walk_room(&walk->trace->buffers[out->items[high].buffer]);
+    if (bytes > host) break;
+    host -= bytes;
+  }
   while (low < high) {
     bool fit;
     out->n = low + (high - low) / 2;
-    PLANC_TRY(fits(walk, out, live, &fit));
+    PLANC_TRY(fits(walk, out, 0, live, &fit));
     if (fit) {
       high = out->n;
     } else {
@@ -246,25 +256,61 @@ static planc_status take_outputs(const planc_walk *walk, planc_arena *arena, int
   return NULL;
 }
 
+/* Drops the first segments. */
+static planc_status drop_segments(superneurons *s, planc_arena *arena, int32_t n_dropped, planc_absences *out) {
+  const planc_trace *trace = s->trace;
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    s->keep[b] = s->base[b] || s->segment[b] >= n_dropped;
+    s->brief[b] = false;
+  }
+  PLANC_TRY(planc_mark_drops(trace, arena, s->keep, s->until));
+  find_needs(s);
+  find_memory_centric(s);
+  *out = (planc_absences){.items = s->items, .until = s->until, .brief = s->brief};
+  add_drops(s, out);
+  return NULL;
+}
+
+/* The fewest of the segments with which the live data fits beside the fastest algorithms, all where it never does. */
+static planc_status take_segments(const planc_walk *walk, superneurons *s, planc_arena *arena, int64_t *live,
+                                  planc_absences *out, bool *out_fits) {
+  int32_t low = 0, high = walk->recomputes ? s->n_segments : 0;
+  PLANC_TRY(drop_segments(s, arena, high, out));
+  PLANC_TRY(fits(walk, out, INT64_MAX, live, out_fits));
+  while (*out_fits && low < high) {
+    bool fit;
+    int32_t middle = low + (high - low) / 2;
+    PLANC_TRY(drop_segments(s, arena, middle, out));
+    PLANC_TRY(fits(walk, out, INT64_MAX, live, &fit));
+    if (fit) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return drop_segments(s, arena, high, out);
+}
+
 static planc_status choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
   (void)context;
   const planc_trace *trace = walk->trace;
   superneurons s = {.trace = trace};
+  int64_t *live;
+  bool fit;
   PLANC_TRY(PLANC_NEW(arena, &s.keep, trace->n_buffers));
+  PLANC_TRY(PLANC_NEW(arena, &s.base, trace->n_buffers));
+  PLANC_TRY(PLANC_NEW(arena, &s.segment, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(arena, &s.swap, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(arena, &s.brief, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(arena, &s.until, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(arena, &s.need, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(arena, &s.ahead, trace->n_instances));
   PLANC_TRY(PLANC_NEW(arena, &s.items, (int64_t)trace->n_accesses + trace->n_buffers));
-  PLANC_TRY(keep_checkpoints(&s, arena));
-  PLANC_TRY(planc_mark_drops(trace, arena, s.keep, s.until));
-  find_needs(&s);
-  find_memory_centric(&s);
+  PLANC_TRY(PLANC_NEW(arena, &live, trace->n_instances));
+  keep_checkpoints(&s);
   find_layers_ahead(&s);
-  *out = (planc_absences){.items = s.items, .until = s.until, .brief = s.brief};
-  add_drops(&s, out);
-  return take_outputs(walk, arena, add_outputs(&s, out->n), out);
+  PLANC_TRY(take_segments(walk, &s, arena, live, out, &fit));
+  return fit ? NULL : take_outputs(walk, add_outputs(&s, out->n), live, out);
 }
 
 planc_status planc_policy_superneurons(const planc_problem *problem, planc_candidate *out) {

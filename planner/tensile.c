@@ -139,8 +139,8 @@ planc_status tensile_choose(const void *context, const planc_walk *walk, planc_a
   t.rate_ppm = problem->settings.swap_rate_ppm ? problem->settings.swap_rate_ppm : MILLION;
   planc_status status = tensile_predict(&t, arena);
   if (!status) status = tensile_set_up_swaps(&t, arena);
-  if (!status) status = swap_all(&t);
-  if (!status) status = recompute_what_is_needed(&t, arena);
+  if (!status && walk->swaps) status = swap_all(&t);
+  if (!status && walk->recomputes) status = recompute_what_is_needed(&t, arena);
   if (!status) status = state(&t, arena, out);
   planc_free_list_free(&t.link);
   return status;

@@ -56,6 +56,7 @@ typedef struct tensile {
   int32_t n;
   int64_t rate_ppm; /* of the tensors that may be swapped */
   int64_t n_swapped, most_swapped;
+  int64_t host_bytes;     /* of what was swapped, were it on the host at the same time */
   tensile_list by_size;   /* of those that may be swapped */
   tensile_list by_saving; /* of those that may be computed again */
 } tensile;

@@ -58,22 +58,22 @@ planc_status tensile_recompute(tensile *t, int32_t peak, bool *out_taken) {
 }
 
 /* A stretch that no swap found time for may be computed again all the same. */
-static bool is_candidate(const tensile *t, const bool *restorable, const tensile_stretch *stretch) {
+static bool is_candidate(const tensile *t, const int32_t *latest, const tensile_stretch *stretch) {
   const tensile_tensor *tensor = &t->tensors[stretch->tensor];
   if (stretch->wraps || tensor->released || access_at(t, tensor->first)->write != tensor->version) return false;
-  return planc_can_drop(t->trace, restorable, tensor->buffer);
+  return planc_can_drop(t->trace, latest, tensor->buffer);
 }
 
 planc_status tensile_set_up_recomputes(tensile *t, planc_arena *arena) {
-  bool *restorable;
+  int32_t *latest;
   tensile_rank *ranks;
   int32_t n = 0;
-  PLANC_TRY(PLANC_NEW(arena, &restorable, t->trace->n_instances));
+  PLANC_TRY(PLANC_NEW(arena, &latest, t->trace->n_instances));
   PLANC_TRY(PLANC_NEW(arena, &ranks, t->n));
-  PLANC_TRY(planc_mark_restorable(t->trace, arena, restorable));
+  PLANC_TRY(planc_mark_restorable(t->trace, arena, latest));
   for (int32_t k = 0; k < t->n; k++) {
     tensile_stretch *stretch = &t->stretches[k];
-    if (stretch->state == TENSILE_TAKEN || !is_candidate(t, restorable, stretch)) continue;
+    if (stretch->state == TENSILE_TAKEN || !is_candidate(t, latest, stretch)) continue;
     int32_t writer = access_at(t, t->tensors[stretch->tensor].first)->instance;
     int64_t ns = t->predicted.start[writer + 1] - t->predicted.start[writer];
     stretch->state = TENSILE_OPEN;

@@ -125,10 +125,18 @@ static void wrap(tensile *t, const swap *s, int64_t bytes) {
   planc_peaks_add(&t->predicted.peaks, 0, s->fetch - 1, -bytes);
 }
 
+/* What the host has to hold once the tensor is swapped: nothing more where it does already, or was fed. */
+static int64_t host_bytes_of(const tensile *t, const tensile_tensor *tensor) {
+  const planc_buffer *buffer = &t->trace->buffers[tensor->buffer];
+  bool was_fed = tensor->version == 0 && (buffer->flags & PLANC_BUFFER_FED);
+  return tensor->released || was_fed ? 0 : planc_walk_room(buffer);
+}
+
 static planc_status take(tensile *t, tensile_stretch *stretch, const swap *s) {
   tensile_tensor *tensor = s->tensor;
   PLANC_TRY(reserve(t, s->in_start, stretch->in_ns));
   t->n_swapped += !tensor->released;
+  t->host_bytes = planc_add_saturate(t->host_bytes, host_bytes_of(t, tensor));
   tensor->released = true;
   if (s->copies) {
     PLANC_TRY(reserve(t, s->out_start, tensor->out_ns));
@@ -197,6 +205,11 @@ static planc_status take_swap(tensile *t, tensile_stretch *stretch, int32_t peak
   bool home = plan_home(t, stretch, &s, &in);
   *out_taken = home ? note(stretch, &in, peak) : plan(t, stretch, peak, &s);
   if (!*out_taken) return NULL;
+  if (host_bytes_of(t, s.tensor) > t->walk->host_room - t->host_bytes) {
+    stretch->state = TENSILE_HOPELESS;
+    *out_taken = false;
+    return NULL;
+  }
   if (home) stretch = &t->stretches[t->tensors[stretch->tensor].across];
   PLANC_TRY(take(t, stretch, &s));
   PLANC_TRY(take_rest(t, s.tensor));

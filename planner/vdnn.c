@@ -144,7 +144,7 @@ static const planc_access *find_prefetch(vdnn *v, int32_t task) {
       if (access->read >= 0 && v->away[access->buffer]) return access;
     }
     if (class_of(trace, i) != PLANC_CLASS_conv) continue;
-    int32_t output_gradient = trace->accesses[planc_trace_access_of(trace, i, planc_trace_op(trace, i)->in[1])].buffer;
+    int32_t output_gradient = planc_output_gradient(trace, i);
     if (layer >= 0 && output_gradient != layer) return NULL;
     layer = output_gradient;
   }

@@ -13,6 +13,9 @@ planc_status planc_walk_start(planc_walk *walk, const planc_problem *problem, in
   PLANC_TRY(planc_candidate_rounds(problem, sub_batch, out));
   PLANC_TRY(planc_schedule_new(out->trace, out->costs, &out->schedule));
   *walk = (planc_walk){.schedule = out->schedule, .trace = out->trace, .costs = out->costs, .room = room};
+  walk->swaps = !problem->settings.no_swap;
+  walk->recomputes = !problem->settings.no_recompute;
+  walk->host_room = problem->host_budget_bytes < 0 ? INT64_MAX : problem->host_budget_bytes;
   return NULL;
 }
 
@@ -146,6 +149,12 @@ planc_status planc_walk_close_dead(planc_walk *walk, int32_t instance) {
     PLANC_TRY(planc_walk_close(walk, residency));
   }
   return NULL;
+}
+
+int32_t planc_output_gradient(const planc_trace *trace, int32_t instance) {
+  const planc_op *op = planc_trace_op(trace, instance);
+  int32_t access = op->n_in > 1 ? planc_trace_access_of(trace, instance, op->in[1]) : -1;
+  return access < 0 ? -1 : trace->accesses[access].buffer;
 }
 
 int64_t planc_arena_room(const planc_problem *problem) {

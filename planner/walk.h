@@ -24,7 +24,9 @@ typedef struct planc_walk {
   const planc_costs *costs;
   int64_t room; /* bytes that live data and a workspace may fill together: PLANC_ROOM_..., or the arena */
   int64_t live;
-  planc_online *online; /* NULL: addresses stay blank */
+  bool swaps, recomputes; /* what the user allows */
+  int64_t host_room;      /* bytes that may be on the host at home or swapped out; INT64_MAX = not limited */
+  planc_online *online;   /* NULL: addresses stay blank */
 } planc_walk;
 
 #define PLANC_ROOM_UNLIMITED INT64_MAX /* fastest algorithms ("performance-optimal") */
@@ -44,6 +46,10 @@ planc_status planc_walk_close(planc_walk *walk, int32_t residency);
 planc_status planc_walk_exec(planc_walk *walk, int32_t instance, bool recompute);
 /* Closes what `instance` used last; results are delivered first. */
 planc_status planc_walk_close_dead(planc_walk *walk, int32_t instance);
+
+/* The buffer that the gradient of a convolution reads as the gradient of what the convolution made, -1 if there is
+ * none: an op of a foreign type may have other operands. */
+int32_t planc_output_gradient(const planc_trace *trace, int32_t instance);
 
 /* The fastest variant of an instance whose workspace is at most `limit`, else the baseline; 0 for other roles than OP.
  */

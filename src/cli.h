@@ -26,15 +26,16 @@ extern const planc_subcommand planc_cmd_plan, planc_cmd_check, planc_cmd_simulat
     "split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"                \
   }
 /* Options of every command that plans. */
-#define PLANC_PROBLEM_OPTIONS                                                                                        \
-  PLANC_WORK_OPTIONS, {"gpus", 0, "N", "GPUs that train together, each on an equal part of the batch (default: 1)"}, \
-      {"shared-link", 0, NULL, "the GPUs share one link to the host"},                                               \
-      {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)"}, \
-      {"chunk", 0, "SIZE", "chunk of --placement vmm, page of paged (defaults: 40M, 2M)"},                           \
-      {"window", 0, "SIZE", "schedule-window of policy window (default: 1.5 times the data it may hold)"},           \
-      {"window-per-use", 0, NULL, "let data count in the window at each use, not once"},                             \
-      {"workspace-limit", 0, "SIZE", "largest workspace of an algorithm that policy window takes (default: any)"}, { \
-    "swap-rate", 0, "PERCENT", "how many of the tensors policy tensile may swap (default: 100)"                      \
+#define PLANC_PROBLEM_OPTIONS                                                                                         \
+  PLANC_WORK_OPTIONS, {"gpus", 0, "N", "GPUs that train together, each on an equal part of the batch (default: 1)"},  \
+      {"shared-link", 0, NULL, "the GPUs share one link to the host"},                                                \
+      {"no-swap", 0, NULL, "nothing is swapped to the host"}, {"no-recompute", 0, NULL, "nothing is computed again"}, \
+      {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)"},  \
+      {"chunk", 0, "SIZE", "chunk of --placement vmm, page of paged (defaults: 40M, 2M)"},                            \
+      {"window", 0, "SIZE", "schedule-window of policy window (default: 1.5 times the data it may hold)"},            \
+      {"window-per-use", 0, NULL, "let data count in the window at each use, not once"},                              \
+      {"workspace-limit", 0, "SIZE", "largest workspace of an algorithm that policy window takes (default: any)"}, {  \
+    "swap-rate", 0, "PERCENT", "how many of the tensors policy tensile may swap (default: 100)"                       \
   }
 
 /* A planning problem with everything it borrows. */

@@ -111,6 +111,8 @@ static planc_status read_settings(const planc_arguments *arguments, planc_settin
   PLANC_TRY(read_some_bytes(arguments, "window", &settings->window_bytes));
   PLANC_TRY(read_some_bytes(arguments, "workspace-limit", &settings->workspace_limit));
   if (planc_option_given(arguments, "window-per-use")) settings->window_per_use = true;
+  if (planc_option_given(arguments, "no-swap")) settings->no_swap = true;
+  if (planc_option_given(arguments, "no-recompute")) settings->no_recompute = true;
   PLANC_TRY(planc_option_int(arguments, "swap-rate", 1, ALL_PERCENT, ALL_PERCENT, &swap_rate));
   if (planc_option_given(arguments, "swap-rate")) {
     settings->swap_rate_ppm = swap_rate < ALL_PERCENT ? swap_rate * PPM_OF_PERCENT : 0;

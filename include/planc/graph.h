@@ -79,12 +79,23 @@ typedef struct planc_attr {
   } value;
 } planc_attr;
 
+/* What an op's time is like: the efficiency classes of the device descriptions (planc-profile(5)), by which policies
+ * tell layers that are dear to run again from cheap ones. */
+#define PLANC_CLASSES(X) X(conv) X(gemm) X(elementwise) X(reduction) X(norm) X(pool) X(optimizer) X(copy)
+typedef enum planc_class {
+#define X(name) PLANC_CLASS_##name,
+  PLANC_CLASSES(X)
+#undef X
+} planc_class;
+
 /* Flags of an op; for types in the op table (optypes.h) they are set from it, for others from the file. */
 enum {
   PLANC_OP_BATCH_COUPLED = 1, /* results depend on the batch as a whole: batch norm in training */
   PLANC_OP_STOCHASTIC = 2,    /* draws random numbers, counted by global sample */
   PLANC_OP_BATCH_MEAN = 4,    /* a mean over the batch: a round scales by 1/B */
-  PLANC_OP_ACCUMULATES = 8    /* can add its result to its single grad output in place (beta = 1) */
+  PLANC_OP_ACCUMULATES = 8,   /* can add its result to its single grad output in place (beta = 1) */
+  PLANC_OP_NO_RECOMPUTE = 16, /* must not run a second time to restore what it made */
+  PLANC_OP_FLAGS = 31         /* all of them */
 };
 
 typedef struct planc_op {
@@ -100,6 +111,8 @@ typedef struct planc_op {
   planc_law traffic;       /* bytes of device memory read and written, each operand once */
   const char *loop;        /* the recurrence it came from, or NULL */
   int32_t loop_step;
+  bool has_class; /* the file states class_, and it is not what planc_op_class would say without */
+  planc_class class_;
 } planc_op;
 
 typedef enum planc_layout { PLANC_LAYOUT_NCHW, PLANC_LAYOUT_NHWC } planc_layout;

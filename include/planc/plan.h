@@ -102,6 +102,8 @@ typedef struct planc_settings {
   int64_t workspace_limit; /* window: no algorithm with a larger workspace, where there is a choice; default: any */
   bool window_per_use;     /* window: a variable counts in the window at each of its uses, not once */
   int64_t swap_rate_ppm;   /* tensile: the share of all tensors that may be swapped; default: all */
+  bool no_swap;            /* nothing is swapped, by any policy */
+  bool no_recompute;       /* nothing is computed again */
 } planc_settings;
 
 typedef struct planc_plan {

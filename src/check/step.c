@@ -158,7 +158,8 @@ static planc_status check_turn(const planc_machine *m) {
                                m->plan->algorithms[m->algorithm[instr->id]]);
   }
   if (planc_trace_recomputable(m->trace, instr->id)) return NULL;
-  return planc_machine_fault(m, "cannot be recomputed: it updates a persistent buffer or a gradient");
+  return planc_machine_fault(
+      m, "cannot be recomputed: it updates a persistent buffer or a gradient, or is marked no-recompute");
 }
 
 static planc_status run_workspace(planc_machine *m, planc_mark mark) {

@@ -266,7 +266,6 @@ static planc_status check_cost(const char *what, planc_law law) {
 }
 
 static planc_status copy_op(planc_graph_builder *builder, const planc_op *op, planc_op *out) {
-  const uint32_t all_flags = PLANC_OP_BATCH_COUPLED | PLANC_OP_STOCHASTIC | PLANC_OP_BATCH_MEAN | PLANC_OP_ACCUMULATES;
   *out = *op;
   PLANC_TRY(copy(builder, op->name, &out->name));
   PLANC_TRY(copy_name(builder, "type", op->type, &out->type));
@@ -275,7 +274,7 @@ static planc_status copy_op(planc_graph_builder *builder, const planc_op *op, pl
     return planc_error(PLANC_BAD_INPUT, op->loop ? "step is negative" : "a step needs a loop");
   }
   if (op->phase > PLANC_PHASE_optimizer) return planc_error(PLANC_BAD_INPUT, "unknown phase");
-  if (op->flags & ~all_flags) return planc_error(PLANC_BAD_INPUT, "unknown flags");
+  if (op->flags & ~(uint32_t)PLANC_OP_FLAGS) return planc_error(PLANC_BAD_INPUT, "unknown flags");
   PLANC_TRY(check_cost("FLOPs", op->flops));
   PLANC_TRY(check_cost("bytes of traffic", op->traffic));
   PLANC_TRY(copy_operands(builder, op->in, op->n_in, &out->in));

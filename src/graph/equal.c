@@ -50,7 +50,8 @@ static bool same_ops(const planc_op *a, const planc_op *b) {
     if (!same_attrs(&a->attrs[i], &b->attrs[i])) return false;
   return same_indices(a->in, a->n_in, b->in, b->n_in) && same_indices(a->out, a->n_out, b->out, b->n_out) &&
          same_indices(a->effects, a->n_effects, b->effects, b->n_effects) && planc_law_equal(a->flops, b->flops) &&
-         planc_law_equal(a->traffic, b->traffic) && same_loops(a, b);
+         planc_law_equal(a->traffic, b->traffic) && a->has_class == b->has_class &&
+         (!a->has_class || a->class_ == b->class_) && same_loops(a, b);
 }
 
 bool planc_graph_equal(const planc_graph *a, const planc_graph *b) {

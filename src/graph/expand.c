@@ -481,6 +481,7 @@ const char *planc_trace_buffer_name(const planc_trace *trace, int32_t buffer) {
 
 bool planc_trace_recomputable(const planc_trace *trace, int32_t instance) {
   const planc_instance *of = &trace->instances[instance];
+  if (planc_trace_op(trace, instance)->flags & PLANC_OP_NO_RECOMPUTE) return false;
   for (int32_t a = of->first_access; a < of->first_access + of->n_accesses; a++) {
     const planc_access *access = &trace->accesses[a];
     const planc_buffer *buffer = &trace->buffers[access->buffer];

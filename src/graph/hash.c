@@ -69,6 +69,7 @@ static void feed_op(uint64_t *hash, const planc_op *op) {
   feed(hash, op->loop != NULL);
   if (op->loop) feed_text(hash, op->loop);
   feed(hash, (uint64_t)op->loop_step);
+  if (op->has_class) feed(hash, (uint64_t)op->class_);
 }
 
 uint64_t planc_graph_hash(const planc_graph *graph) {

@@ -248,9 +248,17 @@ static planc_status check_attrs(const planc_optype *type, const planc_op *op) {
   return NULL;
 }
 
+/* A name without a prefix is one of ours or a mistake, also where a later table has it. */
+static planc_status check_foreign(const char *type) {
+  const char *point = strchr(type, '.');
+  if (point && point > type && point[1]) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "type %s is none of planc's; one of another origin has a prefix, like my.%s",
+                     type, type);
+}
+
 planc_status planc_op_check(const planc_graph *graph, const planc_op *op) {
   const planc_optype *type = planc_optype_find(op->type);
-  if (!type) return NULL;
+  if (!type) return check_foreign(op->type);
   planc_dims dims;
   PLANC_TRY(planc_operands_match(type, graph, op, &dims));
   PLANC_TRY(check_attrs(type, op));

@@ -133,10 +133,14 @@ const planc_optype *planc_optype_find(const char *name) {
   return bsearch(name, table, TABLE_SIZE, sizeof *table, compare_name);
 }
 
-planc_class planc_op_class(const planc_op *op) {
+planc_class planc_op_class_unstated(const planc_op *op) {
   const planc_optype *type = planc_optype_find(op->type);
   if (type) return type->class_;
   return op->flops.fixed || op->flops.per_sample ? PLANC_CLASS_gemm : PLANC_CLASS_elementwise;
+}
+
+planc_class planc_op_class(const planc_op *op) {
+  return op->has_class ? op->class_ : planc_op_class_unstated(op);
 }
 
 const char *planc_class_name(planc_class class_) {

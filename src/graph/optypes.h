@@ -1,17 +1,10 @@
-/* The op table: everything the compiler knows about an op type in one entry. An op whose type is not here is planned
- * like any other from the sizes, FLOPs and flags its file gives. The operand orders are those of planc-graph(5). */
+/* The op table: everything the compiler knows about an op type in one entry. An op of a foreign type, PREFIX.NAME, is
+ * planned like any other from the sizes, FLOPs, class and flags its file gives. The operand orders are those of
+ * planc-graph(5). */
 #ifndef PLANC_GRAPH_OPTYPES_H
 #define PLANC_GRAPH_OPTYPES_H
 
 #include "planc/graph.h"
-
-/* Efficiency classes of the device descriptions (planc-profile(5)). */
-#define PLANC_CLASSES(X) X(conv) X(gemm) X(elementwise) X(reduction) X(norm) X(pool) X(optimizer) X(copy)
-typedef enum planc_class {
-#define X(name) PLANC_CLASS_##name,
-  PLANC_CLASSES(X)
-#undef X
-} planc_class;
 
 /* The attribute of convolutions and matrix products that lets a device round their operands to TF32. */
 #define PLANC_TF32_KEY "tf32"
@@ -48,15 +41,17 @@ typedef struct planc_optype {
   planc_status (*check)(const planc_graph *graph, const planc_op *op, const struct planc_dims *dims);
 } planc_optype;
 
-/* The entry for `name`, or NULL for a type that is not in the table. */
+/* The entry for `name`, or NULL for a type that is not in the table. None there has a point in its name. */
 const planc_optype *planc_optype_find(const char *name);
 /* All entries, by name. */
 const planc_optype *planc_optypes(int32_t *out_count);
-/* The class of any op: its table entry's; else gemm when it has FLOPs, else elementwise. */
+/* The class of any op: its table entry's; else the one it states; else gemm when it has FLOPs, else elementwise. */
 planc_class planc_op_class(const planc_op *op);
+/* The same of an op that states none. */
+planc_class planc_op_class_unstated(const planc_op *op);
 const char *planc_class_name(planc_class class_);
 
-/* Checks operands and attributes of an op of a known type; any op of an unknown type passes. */
+/* Checks operands and attributes of an op of a known type; an op of another type passes where that is a foreign one. */
 planc_status planc_op_check(const planc_graph *graph, const planc_op *op);
 /* FLOPs and traffic as the type gives them; for an unknown type none and each operand once. */
 planc_status planc_op_flops(const planc_graph *graph, const planc_op *op, planc_law *out);

@@ -34,7 +34,13 @@ planc_status planc_graph_prepare(const char *path, const char *optimizer, bool i
     return NULL;
   }
   planc_optimizer chosen = PLANC_SGD;
-  planc_status status = planc_graph_optimizer(graph, optimizer, &chosen, out_derived);
+  planc_status status = NULL;
+  if (graph->loss < 0) {
+    status =
+        planc_error(PLANC_BAD_INPUT, "%s: graph %s has no loss to derive training from; --inference plans it as it is",
+                    path, graph->name);
+  }
+  if (!status) status = planc_graph_optimizer(graph, optimizer, &chosen, out_derived);
   if (!status) status = planc_context(planc_graph_train(graph, chosen, out), "%s", path);
   planc_graph_free(graph);
   return status;

@@ -10,7 +10,8 @@
 
 #include "util/math.h"
 
-const char *const planc_flag_names[PLANC_N_FLAGS] = {"batch-coupled", "stochastic", "batch-mean", "accumulates"};
+const char *const planc_flag_names[PLANC_N_FLAGS] = {"batch-coupled", "stochastic", "batch-mean", "accumulates",
+                                                     "no-recompute"};
 
 const char *planc_name_fault(const char *name) {
   if (!name || !*name) return "is empty";

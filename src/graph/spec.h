@@ -7,7 +7,7 @@
 enum { PLANC_NAME_MAX = 255, PLANC_LAW_TEXT = 48, PLANC_SHOWN_TEXT = 64 };
 
 /* The names of the flags PLANC_OP_..., by bit. */
-enum { PLANC_N_FLAGS = 4 };
+enum { PLANC_N_FLAGS = 5 };
 extern const char *const planc_flag_names[PLANC_N_FLAGS];
 
 /* What is wrong with a name ("is empty"), or NULL. */

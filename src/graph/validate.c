@@ -135,6 +135,16 @@ static planc_status check_gradients(validation *v) {
 
 /* --- Ops and results --------------------------------------------------------------------------------------------- */
 
+/* A class is stated where it says something. */
+static planc_status settle_class(planc_op *op, const planc_optype *type) {
+  planc_class unstated = planc_op_class_unstated(op);
+  bool same = op->has_class && op->class_ == unstated;
+  if (same) op->has_class = false;
+  if (!type || !op->has_class) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "is of class %s, which type %s is not: it is of class %s",
+                     planc_class_name(op->class_), op->type, planc_class_name(unstated));
+}
+
 static planc_status check_op(validation *v, int32_t index, planc_op *op) {
   if (index > 0 && op->phase < v->graph->ops[index - 1].phase) {
     return planc_error(PLANC_BAD_INPUT, "phase %s comes after phase %s", planc_phase_name(op->phase),
@@ -148,7 +158,7 @@ static planc_status check_op(validation *v, int32_t index, planc_op *op) {
   if (op->traffic.fixed < 0) PLANC_TRY(planc_op_traffic(v->graph, op, &op->traffic));
   const planc_optype *type = planc_optype_find(op->type);
   if (type) op->flags |= type->flags;
-  return NULL;
+  return settle_class(op, type);
 }
 
 /* A tensor that leaves for the host is made anew in every round, and leaves with all of its storage. */

@@ -138,11 +138,11 @@ static planc_status read_attrs(reader *r) {
 
 /* --- Ops --------------------------------------------------------------------------------------------------------- */
 
-enum { OP, TYPE, PHASE, IN, OUT, EFFECTS, ATTRS, FLOPS, TRAFFIC, FLAGS, LOOP, STEP };
+enum { OP, TYPE, PHASE, IN, OUT, EFFECTS, ATTRS, FLOPS, TRAFFIC, FLAGS, CLASS, LOOP, STEP };
 static const char *const op_keys[] = {
-    [OP] = "op",           [TYPE] = "type",       [PHASE] = "phase", [IN] = "in",
-    [OUT] = "out",         [EFFECTS] = "effects", [ATTRS] = "attrs", [FLOPS] = "flops",
-    [TRAFFIC] = "traffic", [FLAGS] = "flags",     [LOOP] = "loop",   [STEP] = "step"};
+    [OP] = "op",           [TYPE] = "type",   [PHASE] = "phase", [IN] = "in",           [OUT] = "out",
+    [EFFECTS] = "effects", [ATTRS] = "attrs", [FLOPS] = "flops", [TRAFFIC] = "traffic", [FLAGS] = "flags",
+    [CLASS] = "class",     [LOOP] = "loop",   [STEP] = "step"};
 
 /* A list of tensors, appended to r->operands. */
 static planc_status read_operands(reader *r, int32_t *out_count) {
@@ -196,6 +196,20 @@ static planc_status read_phase(reader *r, planc_phase *out) {
   return NULL;
 }
 
+static planc_status read_class(reader *r, planc_op *op) {
+  static const char *const classes[] = {
+#define X(name) #name,
+      PLANC_CLASSES(X)
+#undef X
+  };
+  int class_;
+  PLANC_TRY(planc_yaml_expect(&r->yaml, YAML_SCALAR_EVENT, "a class"));
+  PLANC_TRY(planc_yaml_choice(&r->yaml, "class", classes, COUNT(classes), &class_));
+  op->has_class = true;
+  op->class_ = (planc_class)class_;
+  return NULL;
+}
+
 static planc_status read_step(reader *r, int32_t *out) {
   int64_t step;
   PLANC_TRY(planc_yaml_expect(&r->yaml, YAML_SCALAR_EVENT, "an integer"));
@@ -236,6 +250,8 @@ static planc_status read_op_value(reader *r, int key, op_parts *parts) {
       return read_law(r, &op->traffic);
     case FLAGS:
       return read_flags(r, &op->flags);
+    case CLASS:
+      return read_class(r, op);
     case LOOP:
       return read_text(r, &op->loop);
     default:

@@ -174,6 +174,7 @@ static void emit_op(planc_emit *emit, const planc_graph *graph, const planc_op *
   if (op->n_attrs) emit_attrs(emit, op);
   emit_costs(emit, graph, op);
   emit_flags(emit, op);
+  if (op->has_class) planc_emit_format(emit, ", class: %s", planc_class_name(op->class_));
   if (op->loop) planc_emit_format(emit, ", loop: %s, step: %" PRId32, op->loop, op->loop_step);
   EMIT(emit, "}\n");
 }

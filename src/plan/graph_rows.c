@@ -4,10 +4,12 @@
 
 #include <stdlib.h>
 
+#include "graph/optypes.h"
 #include "util/vec.h"
 
 #define X(name) #name,
 static const char *const phases[] = {PLANC_PHASES(X)};
+static const char *const classes[] = {PLANC_CLASSES(X)};
 #undef X
 #define X(name, text) #name,
 static const char *const kinds[] = {PLANC_KINDS(X)};
@@ -15,8 +17,8 @@ static const char *const dtypes[] = {PLANC_DTYPES(X)};
 #undef X
 static const char *const layouts[] = {"NCHW", "NHWC"};
 enum { N_PHASES = sizeof phases / sizeof *phases, N_KINDS = sizeof kinds / sizeof *kinds };
+enum { N_CLASSES = sizeof classes / sizeof *classes };
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes, N_LAYOUTS = sizeof layouts / sizeof *layouts };
-enum { ALL_FLAGS = PLANC_OP_BATCH_COUPLED | PLANC_OP_STOCHASTIC | PLANC_OP_BATCH_MEAN | PLANC_OP_ACCUMULATES };
 
 /* --- Writing -------------------------------------------------------------------------------------------------- */
 
@@ -85,6 +87,10 @@ static void emit_op(planc_emit *emit, const planc_op *op) {
   EMIT(emit, ",\"traffic\":");
   planc_emit_law(emit, op->traffic);
   EMIT_INT(emit, ",\"flags\":", op->flags);
+  if (op->has_class) {
+    EMIT(emit, ",\"class\":");
+    planc_emit_string(emit, classes[op->class_]);
+  }
   if (op->loop) {
     EMIT(emit, ",\"loop\":");
     planc_emit_string(emit, op->loop);
@@ -235,7 +241,7 @@ static planc_status read_attr(reading *r, planc_attr *attr) {
 
 static planc_status read_op(reading *r) {
   planc_op op = {0};
-  int32_t phase, flags;
+  int32_t phase, flags, class_;
   r->operands.len = r->attrs.len = 0;
   PLANC_TRY(ROW_LITERAL(&r->row, "{\"op\":"));
   PLANC_TRY(planc_row_string(&r->row, &op.name));
@@ -261,7 +267,15 @@ static planc_status read_op(reading *r) {
   PLANC_TRY(planc_row_law(&r->row, &op.flops));
   PLANC_TRY(ROW_LITERAL(&r->row, ",\"traffic\":"));
   PLANC_TRY(planc_row_law(&r->row, &op.traffic));
-  PLANC_TRY(ROW_INT32(&r->row, ",\"flags\":", 0, ALL_FLAGS, &flags));
+  PLANC_TRY(ROW_INT32(&r->row, ",\"flags\":", 0, PLANC_OP_FLAGS, &flags));
+  if (ROW_ACCEPTS(&r->row, ",\"class\":")) {
+    PLANC_TRY(planc_row_word(&r->row, classes, N_CLASSES, &class_));
+    op.has_class = true;
+    op.class_ = (planc_class)class_;
+    if (op.class_ == planc_op_class_unstated(&op)) {
+      return planc_error(PLANC_BAD_INPUT, "op %s states the class that it has anyway", op.name);
+    }
+  }
   if (ROW_ACCEPTS(&r->row, ",\"loop\":")) {
     PLANC_TRY(planc_row_string(&r->row, &op.loop));
     PLANC_TRY(ROW_INT32(&r->row, ",\"step\":", INT32_MIN, INT32_MAX, &op.loop_step));

@@ -64,6 +64,8 @@ static planc_status read_settings(planc_row *row, planc_settings *out) {
   if (ROW_ACCEPTS(row, ",\"workspace_limit\":")) PLANC_TRY(planc_row_int(row, 1, PLANC_ROW_MAX, &out->workspace_limit));
   out->window_per_use = ROW_ACCEPTS(row, ",\"window_per_use\":1");
   if (ROW_ACCEPTS(row, ",\"swap_rate\":")) PLANC_TRY(planc_row_int(row, 1, MILLION, &out->swap_rate_ppm));
+  out->no_swap = ROW_ACCEPTS(row, ",\"no_swap\":1");
+  out->no_recompute = ROW_ACCEPTS(row, ",\"no_recompute\":1");
   return NULL;
 }
 

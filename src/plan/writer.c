@@ -16,6 +16,8 @@ static void emit_settings(planc_emit *emit, const planc_settings *settings) {
   if (settings->workspace_limit > 0) EMIT_INT(emit, ",\"workspace_limit\":", settings->workspace_limit);
   if (settings->window_per_use) EMIT(emit, ",\"window_per_use\":1");
   if (settings->swap_rate_ppm > 0) EMIT_INT(emit, ",\"swap_rate\":", settings->swap_rate_ppm);
+  if (settings->no_swap) EMIT(emit, ",\"no_swap\":1");
+  if (settings->no_recompute) EMIT(emit, ",\"no_recompute\":1");
 }
 
 static void emit_header(planc_emit *emit, const planc_plan *plan, const planc_plan_layout *layout) {

@@ -26,7 +26,7 @@ def run(graph, params, seed=1):
         inputs, outputs = ([graph.of(name) for name in op[key]] for key in ("in", "out"))
         attrs = {key: [int(v) for v in value] if isinstance(value, list) else float(value)
                  for key, value in op["attrs"].items()}
-        results = OPS[op["type"]](attrs, [shape(t) for t in inputs], [shape(t) for t in outputs],
+        results = OPS[op["type"].removeprefix("pix2pixhd.")](attrs, [shape(t) for t in inputs], [shape(t) for t in outputs],
                                   *(values[t.root] for t in inputs))
         for tensor, result in zip(outputs, results):
             assert len(result) == math.prod(shape(tensor)), op["op"]

@@ -188,7 +188,13 @@ class PlanFormat(unittest.TestCase):
         with open(os.path.join(ROOT, "tests/data/plan/small.plan"), encoding="utf-8") as file:
             rows = file.read().splitlines()
         with linked_folder() as folder:
-            for options in ("--policy cheap", "--policy vdnn-all", "--policy tensile --inference", "--policy tensile --swap-rate 50",
+            with open(os.path.join(ROOT, "tests/golden/inputs/tiny.yaml"), encoding="utf-8") as file:
+                graph = re.sub("type: my.op,", "type: my.op, class: norm,", file.read())
+            with open(os.path.join(folder, "classes.yaml"), "w", encoding="utf-8") as file:
+                file.write(graph)
+            rows += run("planc plan classes.yaml -o -", cwd=folder).stdout.splitlines()
+            for options in ("--policy cheap --no-swap", "--policy vdnn-all", "--policy tensile --inference",
+                            "--policy tensile --swap-rate 50 --no-recompute",
                             "--sub-batch 24 --budget 400K",
                             "--policy window --placement paged --chunk 4K --budget 2M --gpus 2 --shared-link "
                             "--window 1M --workspace-limit 1M --window-per-use"):

@@ -312,7 +312,7 @@ class ConverterTest(GraphTest):
         recording = copy.deepcopy(TINY)
         recording["ops"][5]["attrs"]["shapes"][0] = ["N", 4, 2, 2]
         graph = self.convert(recording)[2]
-        self.assertEqual(graph.ops[5]["type"], "aten.convolution_backward")
+        self.assertEqual((graph.ops[5]["type"], graph.ops[5]["class"]), ("aten.convolution_backward", "conv"))
         self.assertEqual(graph.ops[5]["attrs"]["output_mask"], ["1", "1", "1"])
 
     def test_batch_norm_updates_running_statistics_as_effects(self):

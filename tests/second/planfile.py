@@ -8,6 +8,7 @@ MOST, MOST_COUNT = 2 ** 53, 2 ** 31 - 1
 DTYPE_BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "u8": 1, "bool": 1}
 KINDS = ("input", "param", "state", "grad", "activation", "temp")
 PHASES = ("forward", "backward", "optimizer")
+CLASSES = ("conv", "gemm", "elementwise", "reduction", "norm", "pool", "optimizer", "copy")
 
 
 ESCAPES = {"b": "\\u0008", "t": "\\u0009", "n": "\\u000a", "f": "\\u000c", "r": "\\u000d"}
@@ -73,6 +74,7 @@ TENSORS = is_list_of(is_size)
 HEADER = [
     ("planc-plan", one), ("name", is_name), ("policy", is_name), ["window", at_least(1)],
     ["workspace_limit", at_least(1)], ["window_per_use", one], ["swap_rate", at_least(1, 1000000)],
+    ["no_swap", one], ["no_recompute", one],
     ("hash", lambda value: type(value) is str and re.fullmatch("[0-9a-f]{16}", value)),
     ("budget", is_size), ("host_budget", at_least(-1)), ("arena", is_size), ("host_arena", is_size),
     ["chunk", at_least(1)], ["mappings", is_count], ["paged", one], ("gpus", at_least(1, 256)), ["shared_link", one],
@@ -90,7 +92,8 @@ TENSOR = [("tensor", is_name), ("kind", one_of(*KINDS)), *TYPED]
 WINDOW = [("tensor", is_name), ("of", is_size), ("at", is_law), *TYPED]
 OP = [("op", is_name), ("type", is_name), ("phase", one_of(*PHASES)), ("in", TENSORS), ("out", TENSORS),
       ("effects", TENSORS), ("attrs", lambda value: type(value) is dict), ("flops", is_law), ("traffic", is_law),
-      ("flags", lambda value: whole(value) and 0 <= value < 16), ["loop", is_name], ["step", is_size]]
+      ("flags", lambda value: whole(value) and 0 <= value < 32),
+      ["class", one_of(*CLASSES)], ["loop", is_name], ["step", is_size]]
 JOB = [("job", is_size), ("batch", at_least(1)), ("rounds", is_list_of(at_least(1))), ("iterations", at_least(1, MOST_COUNT)),
        ["replica", is_size], ["replicas", at_least(2)], ["order", TENSORS]]
 STREAM = [("stream", one_of("compute", "h2d", "d2h")), ("job", is_size), ("gpu", is_size)]
@@ -186,6 +189,11 @@ class Graph:
         self.results = {self.tensors[t].storage for t in row["outputs"] + [row["loss"]] if t >= 0}
 
 
+def states_class(op):
+    """Whether the class of this op, which states one, is another than it would be of without."""
+    return "." in op["type"] and op["class"] != ("gemm" if any(law(op["flops"])) else "elementwise")
+
+
 @lru_cache(maxsize=64)
 def read_graphs(lines, count):
     """The graphs of these lines."""
@@ -196,7 +204,9 @@ def read_graphs(lines, count):
         tensors, ops = lines[at + 1:at + 1 + row["tensors"]], lines[at + 1 + row["tensors"]:][:row["ops"]]
         demand(len(tensors) == row["tensors"] and all(fits_form(line, "tensor") for line in tensors), "a tensor's row")
         demand(len(ops) == row["ops"] and all(fits_form(line, "op") for line in ops), "an op's row")
-        graphs.append(Graph(row, [parse_row(line) for line in tensors], [parse_row(line) for line in ops]))
+        ops = [parse_row(line) for line in ops]
+        demand(all(states_class(op) for op in ops if "class" in op), "a class of an op that has it without, or another")
+        graphs.append(Graph(row, [parse_row(line) for line in tensors], ops))
         at += 1 + len(tensors) + len(ops)
     demand(at == len(lines), "tensors or ops that no graph has")
     return graphs

@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from planfile import PHASES, demand, dumps, parse_row, read_graphs
 
+NO_RECOMPUTE = 16
 
 class Buffer:
     """`key`: what it is, whatever its number; it starts with the job. `first`: version 0 is defined. `last`: the last version.
@@ -25,11 +26,11 @@ class Access:
 class Instance:
     """`key`: as a buffer's. `again`: a recompute may run it."""
 
-    def __init__(self, key, accesses, buffers):
+    def __init__(self, key, accesses, buffers, once):
         self.key, self.job, self.accesses = key, key[0], accesses
-        self.again = not any(access.write is not None and not access.effect and
-                             (buffers[access.buffer].persists or buffers[access.buffer].kind == "grad")
-                             for access in accesses)
+        lasting = any(access.write is not None and not access.effect and
+                      (buffers[access.buffer].persists or buffers[access.buffer].kind == "grad") for access in accesses)
+        self.again = not (once or lasting)
 
 
 def storages_of(graph, op, *keys):
@@ -208,9 +209,9 @@ class Work:
             keeps = writes and part and (self.version[buffer] > 0 or self.buffers[buffer].first)
             accesses.append((buffer, reads or keeps, writes, effect))
         self.append((job.number, op["op"], iteration, number),
-                    [a for a in accesses if a[1]] + [a for a in accesses if not a[1]])
+                    [a for a in accesses if a[1]] + [a for a in accesses if not a[1]], op["flags"] & NO_RECOMPUTE)
 
-    def append(self, key, accesses):
+    def append(self, key, accesses, once=False):
         result = []
         for buffer, reads, writes, effect in accesses:
             version = self.version[buffer]
@@ -219,7 +220,7 @@ class Work:
             if writes:
                 self.version[buffer] += 1
             result.append(Access(buffer, version if reads else None, version + 1 if writes else None, effect))
-        self.instances.append(Instance(key, result, self.buffers))
+        self.instances.append(Instance(key, result, self.buffers, once))
 
 
 @lru_cache(maxsize=256)

@@ -55,16 +55,16 @@ static planc_status choose(const void *context, const planc_walk *walk, planc_ar
   uint64_t state = rule->seed;
   planc_gaps *gaps;
   planc_absence *items;
-  bool *restorable;
+  int32_t *latest;
   ok(planc_gaps_make(trace, &gaps));
   ok(PLANC_NEW(arena, &items, gaps->n));
-  ok(PLANC_NEW(arena, &restorable, trace->n_instances));
-  ok(planc_mark_restorable(trace, arena, restorable));
+  ok(PLANC_NEW(arena, &latest, trace->n_instances));
+  ok(planc_mark_restorable(trace, arena, latest));
   for (int32_t k = 0; k < gaps->n; k++) {
     const planc_gap *gap = &gaps->gaps[k];
     if (!rand_chance(&state, 60)) continue;
     bool recompute =
-        rule->recomputes && !gap->wraps && planc_can_drop(trace, restorable, gap->buffer) && rand_chance(&state, 50);
+        rule->recomputes && !gap->wraps && planc_can_drop(trace, latest, gap->buffer) && rand_chance(&state, 50);
     items[out->n++] = draw(trace, gap, recompute, &state);
   }
   out->items = items;
@@ -180,11 +180,11 @@ static const char chain[] =
     "  e: f32[N,64]\n"
     "  h: f32[N,64]\n"
     "ops:\n"
-    "  - {op: f1, type: my_op, in: [x], out: [b]}\n"
-    "  - {op: f2, type: my_op, in: [b], out: [c]}\n"
-    "  - {op: g1, type: my_op, phase: backward, in: [c], out: [d]}\n"
-    "  - {op: g2, type: my_op, phase: backward, in: [b, d], out: [e]}\n"
-    "  - {op: g3, type: my_op, phase: backward, in: [b, e], out: [h]}\n";
+    "  - {op: f1, type: my.op, in: [x], out: [b]}\n"
+    "  - {op: f2, type: my.op, in: [b], out: [c]}\n"
+    "  - {op: g1, type: my.op, phase: backward, in: [c], out: [d]}\n"
+    "  - {op: g2, type: my.op, phase: backward, in: [b, d], out: [e]}\n"
+    "  - {op: g3, type: my.op, phase: backward, in: [b, e], out: [h]}\n";
 
 static planc_status drop_all(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
   const bool *all_brief = context;

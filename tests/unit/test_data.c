@@ -17,7 +17,7 @@ static planc_graph *parse(const char *inputs) {
   planc_graph *graph;
   int length = snprintf(text, sizeof text,
                         "planc-graph: 1\nname: g\ntensors:\n%s  y: f32[N,4]\nops:\n"
-                        "  - {op: o, type: any, in: [x], out: [y]}\n",
+                        "  - {op: o, type: t.any, in: [x], out: [y]}\n",
                         inputs);
   ok(planc_graph_parse(text, (size_t)length, "g", &graph));
   return graph;

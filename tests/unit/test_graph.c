@@ -317,11 +317,11 @@ START_TEST(the_builder_names_what_is_at_fault) {
   ck_assert_int_eq(planc_graph_builder_find(builder, "z"), -1);
 
   char name[] = "a";
-  planc_op a = {.name = name, .type = "t", .n_in = 1, .in = &x, .flops = derived, .traffic = derived};
+  planc_op a = {.name = name, .type = "t.t", .n_in = 1, .in = &x, .flops = derived, .traffic = derived};
   ok(planc_graph_builder_op(builder, &a));
   assert_bad_input(planc_graph_builder_op(builder, &a), "op a is given twice");
   *name = 'b';
-  planc_op b = {.name = name, .type = "t", .n_in = 1, .in = &y, .flops = {-1, 0}, .traffic = derived};
+  planc_op b = {.name = name, .type = "t.t", .n_in = 1, .in = &y, .flops = {-1, 0}, .traffic = derived};
   assert_bad_input(planc_graph_builder_op(builder, &b), "op b: FLOPs are negative");
   planc_attr attrs[] = {{.key = "k", .type = PLANC_ATTR_REAL, .value.real = INFINITY}};
   b.flops = derived;
@@ -343,7 +343,7 @@ START_TEST(a_finished_builder_is_empty) {
   ok(planc_graph_builder_new(&builder));
   for (int i = 0; i < 2; i++) {
     int32_t y, op, tensor;
-    planc_op a = {.name = "a", .type = "t", .n_out = 1, .out = &y, .flops = {-1, -1}, .traffic = {-1, -1}};
+    planc_op a = {.name = "a", .type = "t.t", .n_out = 1, .out = &y, .flops = {-1, -1}, .traffic = {-1, -1}};
     planc_law size = {4, i};
     ok(planc_graph_builder_header(builder, "g", PLANC_LAYOUT_NCHW, 0, NULL, NULL, NULL, NULL));
     ok(planc_graph_builder_tensor(builder, "y", PLANC_KIND_temp, PLANC_DTYPE_f32, 1, &size, -1, (planc_law){0}, &y));

@@ -188,7 +188,7 @@ END_TEST
  */
 
 static const char stand_in_tensors[] = "a: state f32[N,5]\nb: param u8[7]\nr: state f32[3]\ny: f32[N,3]\nz: u8[13]\n";
-static const char stand_in_op[] = "type: unknown, in: [a, b], out: [y, z, a], effects: [r]";
+static const char stand_in_op[] = "type: t.unknown, in: [a, b], out: [y, z, a], effects: [r]";
 
 typedef struct outcome {
   char y[24], z[13], a[40], r[12];

@@ -196,9 +196,9 @@ END_TEST
 static const char pipeline_text[] =
     "planc-graph: 1\nname: pipeline\nloss: z\ntensors:\n"
     "  x: input u8[N,64]\n  w: param u8[64]\n  y: u8[N,64]\n  z: u8[N,64]\nops:\n"
-    "  - {op: a, type: t, in: [x, w], out: [y]}\n"
-    "  - {op: b, type: t, in: [y], out: [z]}\n"
-    "  - {op: u, type: t, phase: optimizer, in: [w, y], out: [w]}\n";
+    "  - {op: a, type: t.t, in: [x, w], out: [y]}\n"
+    "  - {op: b, type: t.t, in: [y], out: [z]}\n"
+    "  - {op: u, type: t.t, phase: optimizer, in: [w, y], out: [w]}\n";
 
 enum { X, W, Y, Z };                        /* buffers, as they are first accessed */
 enum { IN_W, IN_X, IN_Y, IN_Z };            /* residencies */

@@ -76,14 +76,14 @@ START_TEST(unknown_ops) {
       "  x: input f32[N,4]\n  u: param f32[4]\n  a: f32[N,4]\n  i: f32[N,4]\n  c: f32[N,4]\n"
       "  d: f32[N,4]\n  e: f32[N,4]\n  k: i32[N]\n  w: param f32[4,4]\n  z: f32[N,4]\nops:\n"
       "  - {op: a, type: gelu, in: [x], out: [a]}\n"
-      "  - {op: i, type: my_op, in: [a, u, x], out: [i, k], loop: l, step: 2}\n"
+      "  - {op: i, type: my.op, in: [a, u, x], out: [i, k], loop: l, step: 2}\n"
       "  - {op: c, type: linear, in: [i, w], out: [c]}\n"
       "  - {op: r, type: relu, in: [i], out: [i]}\n"
       "  - {op: e, type: gelu, in: [i], out: [e]}\n"
-      "  - {op: count, type: my_count, in: [a, c], effects: [w]}\n"
+      "  - {op: count, type: my.count, in: [a, c], effects: [w]}\n"
       "  - {op: a2, type: relu, in: [a], out: [a]}\n"
       "  - {op: d, type: linear, in: [c, w], out: [d]}\n"
-      "  - {op: last, type: my_op, in: [a, d, k], out: [i]}\n"
+      "  - {op: last, type: my.op, in: [a, d, k], out: [i]}\n"
       "  - {op: z, type: add, in: [i, e], out: [z]}\n",
       PLANC_BF16,
       "planc-graph: 1\nname: islands\noutputs: [z]\ntensors:\n  x: input f32[N,4]\n  u: param f32[4]\n"
@@ -94,7 +94,7 @@ START_TEST(unknown_ops) {
       "  - {op: x.bf16, type: cast, in: [x], out: [x.bf16]}\n"
       "  - {op: a, type: gelu, in: [x.bf16], out: [a]}\n"
       "  - {op: a.f32, type: cast, in: [a], out: [a.f32], loop: l, step: 2}\n"
-      "  - {op: i, type: my_op, in: [a.f32, u, x], out: [i, k], loop: l, step: 2}\n"
+      "  - {op: i, type: my.op, in: [a.f32, u, x], out: [i, k], loop: l, step: 2}\n"
       "  - {op: i.bf16, type: cast, in: [i], out: [i.bf16]}\n"
       "  - {op: w.bf16, type: cast, in: [w], out: [w.bf16]}\n"
       "  - {op: c, type: linear, in: [i.bf16, w.bf16], out: [c]}\n"
@@ -102,13 +102,13 @@ START_TEST(unknown_ops) {
       "  - {op: i.bf16.2, type: cast, in: [i], out: [i.bf16.2]}\n"
       "  - {op: e, type: gelu, in: [i.bf16.2], out: [e]}\n"
       "  - {op: c.f32, type: cast, in: [c], out: [c.f32]}\n"
-      "  - {op: count, type: my_count, in: [a.f32, c.f32], effects: [w]}\n"
+      "  - {op: count, type: my.count, in: [a.f32, c.f32], effects: [w]}\n"
       "  - {op: a2, type: relu, in: [a], out: [a]}\n"
       "  - {op: w.bf16.2, type: cast, in: [w], out: [w.bf16.2]}\n"
       "  - {op: d, type: linear, in: [c, w.bf16.2], out: [d]}\n"
       "  - {op: a.f32.2, type: cast, in: [a], out: [a.f32.2]}\n"
       "  - {op: d.f32, type: cast, in: [d], out: [d.f32]}\n"
-      "  - {op: last, type: my_op, in: [a.f32.2, d.f32, k], out: [i]}\n"
+      "  - {op: last, type: my.op, in: [a.f32.2, d.f32, k], out: [i]}\n"
       "  - {op: i.bf16.3, type: cast, in: [i], out: [i.bf16.3]}\n"
       "  - {op: z, type: add, in: [i.bf16.3, e], out: [z]}\n");
 }
@@ -122,7 +122,7 @@ START_TEST(tf32) {
       "  - {op: r, type: relu, in: [y], out: [y]}\n"
       "  - {op: l, type: linear, in: [y, v], out: [z], attrs: {tf32: 0}}\n"
       "  - {op: m, type: matmul, in: [y, z], out: [s], attrs: {scale: 2.0}}\n"
-      "  - {op: u, type: my_op, in: [s], out: [y]}\n",
+      "  - {op: u, type: my.op, in: [s], out: [y]}\n",
       PLANC_TF32,
       "planc-graph: 1\nname: g\ntensors:\n  x: input f32[N,4,8,8]\n  w: param f32[4,4,3,3]\n"
       "  y: f32[N,4,8,8]\n  z: f32[N,4,8,8]\n  v: param f32[8,8]\n  s: f32[N,4,8,8]\nops:\n"
@@ -130,7 +130,7 @@ START_TEST(tf32) {
       "  - {op: r, type: relu, in: [y], out: [y]}\n"
       "  - {op: l, type: linear, in: [y, v], out: [z], attrs: {tf32: 0}}\n"
       "  - {op: m, type: matmul, in: [y, z], out: [s], attrs: {scale: 2.0, tf32: 1}}\n"
-      "  - {op: u, type: my_op, in: [s], out: [y]}\n");
+      "  - {op: u, type: my.op, in: [s], out: [y]}\n");
 }
 END_TEST
 

@@ -178,8 +178,8 @@ END_TEST
 
 static const char small_text[] =
     "planc-graph: 1\nname: small\nloss: l\ntensors:\n  x: input u8[N,64]\n  w: param u8[64]\n  l: f32[]\nops:\n"
-    "  - {op: f, type: t, in: [x, w], out: [l]}\n"
-    "  - {op: u, type: t, phase: optimizer, in: [w], out: [w]}\n";
+    "  - {op: f, type: t.t, in: [x, w], out: [l]}\n"
+    "  - {op: u, type: t.t, phase: optimizer, in: [w], out: [w]}\n";
 
 /* Job 0 runs two iterations a period, job 1 one; they take turns at one place for samples and one for losses. */
 static const char two_jobs[] =

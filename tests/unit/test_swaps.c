@@ -380,20 +380,24 @@ static planc_graph *make_chain(int n) {
   for (int i = 1; i <= n; i++) at += snprintf(&text[at], sizeof text - (size_t)at, "  a%d: f32[N,64]\n", i);
   for (int i = 1; i <= n; i++) at += snprintf(&text[at], sizeof text - (size_t)at, "  g%d: f32[N,64]\n", i);
   at += snprintf(&text[at], sizeof text - (size_t)at,
-                 "  g%d: f32[N,64]\nops:\n  - {op: f1, type: my_op, in: [a0], out: [a1]}\n", n + 1);
+                 "  g%d: f32[N,64]\nops:\n  - {op: f1, type: my.op, in: [a0], out: [a1]}\n", n + 1);
   for (int i = 2; i <= n; i++)
-    at += snprintf(&text[at], sizeof text - (size_t)at, "  - {op: f%d, type: my_op, in: [a%d], out: [a%d]}\n", i, i - 1,
+    at += snprintf(&text[at], sizeof text - (size_t)at, "  - {op: f%d, type: my.op, in: [a%d], out: [a%d]}\n", i, i - 1,
                    i);
-  at += snprintf(&text[at], sizeof text - (size_t)at, "  - {op: top, type: my_op, in: [a%d], out: [g%d]}\n", n, n + 1);
+  at += snprintf(&text[at], sizeof text - (size_t)at, "  - {op: top, type: my.op, in: [a%d], out: [g%d]}\n", n, n + 1);
   for (int i = n; i >= 1; i--)
     at += snprintf(&text[at], sizeof text - (size_t)at,
-                   "  - {op: b%d, type: my_op, phase: backward, in: [a%d, g%d], out: [g%d]}\n", i, i, i + 1, i);
+                   "  - {op: b%d, type: my.op, phase: backward, in: [a%d, g%d], out: [g%d]}\n", i, i, i + 1, i);
   return graph_of(text);
 }
 
+/* Whatever the budget, also one that nothing fits. */
 static int times_again(const planc_problem *problem, int32_t instance) {
   planc_plan *plan;
-  ok(planc_make_plan(problem, planc_policy_find("superneurons"), &plan));
+  planc_candidate candidate = {0};
+  ok(planc_policy_superneurons(problem, &candidate));
+  ok(planc_lower(problem, planc_policy_find("superneurons"), &candidate, &plan));
+  planc_candidate_free(&candidate);
   int times = 0;
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
@@ -404,14 +408,19 @@ static int times_again(const planc_problem *problem, int32_t instance) {
 }
 
 /* A backward op touches three tensors. A segment of as many, the top's output among them, is restored once; a larger
- * one for every backward op anew. */
+ * one for every backward op anew; nothing where all fits. */
 START_TEST(superneurons_restores_large_segments_each_time) {
   static const struct { int length, times; } cases[] = {{2, 1}, {3, 3}, {6, 6}};
   for (int i = 0; i < 3; i++) {
     planc_graph *chain = make_chain(cases[i].length);
     planc_problem problem = {
-        .graph = chain, .profile = profile, .batch = 4, .budget_bytes = 1 << 20, .host_budget_bytes = -1};
+        .graph = chain, .profile = profile, .batch = 4, .budget_bytes = 1, .host_budget_bytes = -1};
     ck_assert_int_eq(times_again(&problem, 0), cases[i].times);
+    problem.settings.no_recompute = true;
+    ck_assert_int_eq(times_again(&problem, 0), 0);
+    problem.settings.no_recompute = false;
+    problem.budget_bytes = 1 << 20;
+    ck_assert_int_eq(times_again(&problem, 0), 0);
     planc_graph_free(chain);
   }
 }
@@ -446,14 +455,14 @@ static const char forked[] =
     "  gc: f32[N,64]\n"
     "  gb: f32[N,64]\n"
     "ops:\n"
-    "  - {op: f1, type: my_op, in: [x], out: [a]}\n"
-    "  - {op: f2, type: my_op, in: [a], out: [b]}\n"
-    "  - {op: f3, type: my_op, in: [b], out: [c]}\n"
-    "  - {op: f4, type: my_op, in: [c], out: [d]}\n"
-    "  - {op: m1, type: my_op, in: [d], out: [big]}\n"
-    "  - {op: m2, type: my_op, in: [big], out: [e]}\n"
-    "  - {op: g3, type: my_op, phase: backward, in: [c, e], out: [gc]}\n"
-    "  - {op: g2, type: my_op, phase: backward, in: [b, gc], out: [gb]}\n";
+    "  - {op: f1, type: my.op, in: [x], out: [a]}\n"
+    "  - {op: f2, type: my.op, in: [a], out: [b]}\n"
+    "  - {op: f3, type: my.op, in: [b], out: [c]}\n"
+    "  - {op: f4, type: my.op, in: [c], out: [d]}\n"
+    "  - {op: m1, type: my.op, in: [d], out: [big]}\n"
+    "  - {op: m2, type: my.op, in: [big], out: [e]}\n"
+    "  - {op: g3, type: my.op, phase: backward, in: [c, e], out: [gc]}\n"
+    "  - {op: g2, type: my.op, phase: backward, in: [b, gc], out: [gb]}\n";
 
 /* Bit k is set when instance k runs again. */
 static int runs_again(const planc_candidate *candidate) {

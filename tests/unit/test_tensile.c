@@ -364,14 +364,14 @@ static const char hill[] =
     "  g: f32[N,1]\n"
     "  h: f32[N,1]\n"
     "ops:\n"
-    "  - {op: f1, type: my_op, in: [x], out: [a]}\n"
-    "  - {op: f2, type: my_op, in: [a], out: [b, c1]}\n"
-    "  - {op: m1, type: my_op, in: [c1], out: [c3]}\n"
-    "  - {op: m2, type: my_op, in: [c3], out: [big]}\n"
-    "  - {op: m3, type: my_op, in: [big], out: [c2]}\n"
-    "  - {op: m4, type: my_op, in: [c2], out: [c4]}\n"
-    "  - {op: g1, type: my_op, phase: backward, in: [a, c4], out: [g]}\n"
-    "  - {op: g2, type: my_op, phase: backward, in: [b, g], out: [h]}\n";
+    "  - {op: f1, type: my.op, in: [x], out: [a]}\n"
+    "  - {op: f2, type: my.op, in: [a], out: [b, c1]}\n"
+    "  - {op: m1, type: my.op, in: [c1], out: [c3]}\n"
+    "  - {op: m2, type: my.op, in: [c3], out: [big]}\n"
+    "  - {op: m3, type: my.op, in: [big], out: [c2]}\n"
+    "  - {op: m4, type: my.op, in: [c2], out: [c4]}\n"
+    "  - {op: g1, type: my.op, phase: backward, in: [a, c4], out: [g]}\n"
+    "  - {op: g2, type: my.op, phase: backward, in: [b, g], out: [h]}\n";
 enum { HILL_OPS = 8, HILL_BATCH = 4 };
 static const char *const hill_ops[HILL_OPS] = {"f1", "f2", "m1", "m2", "m3", "m4", "g1", "g2"};
 
@@ -592,12 +592,12 @@ static int32_t count_swaps(int elements) {
     at += (size_t)snprintf(&text[at], sizeof text - at, "  t%d: f32[N,%d]\n", i, elements);
   at += (size_t)snprintf(&text[at], sizeof text - at, "ops:\n");
   for (int i = 0; i < SMALL_TENSORS; i++)
-    at += (size_t)snprintf(&text[at], sizeof text - at, "  - {op: f%d, type: my_op, in: [x], out: [t%d]}\n", i, i);
+    at += (size_t)snprintf(&text[at], sizeof text - at, "  - {op: f%d, type: my.op, in: [x], out: [t%d]}\n", i, i);
   at += (size_t)snprintf(
       &text[at], sizeof text - at,
-      "  - {op: m1, type: my_op, in: [x], out: [big]}\n  - {op: m2, type: my_op, in: [big], out: [e]}\n"
-      "  - {op: m3, type: my_op, in: [e], out: [e2]}\n"
-      "  - {op: g, type: my_op, phase: backward, out: [h], in: [e2");
+      "  - {op: m1, type: my.op, in: [x], out: [big]}\n  - {op: m2, type: my.op, in: [big], out: [e]}\n"
+      "  - {op: m3, type: my.op, in: [e], out: [e2]}\n"
+      "  - {op: g, type: my.op, phase: backward, out: [h], in: [e2");
   for (int i = 0; i < SMALL_TENSORS; i++) at += (size_t)snprintf(&text[at], sizeof text - at, ", t%d", i);
   (void)snprintf(&text[at], sizeof text - at, "]}\n");
   planc_graph *graph = graph_of(text);

@@ -118,13 +118,13 @@ Where the optimizer overwrites a parameter unread, that stays for what runs agai
   overwrite, batch <N> on k40m, budget <size>
   policy       least budget  round        iteration    ideal         peak          out           in  means
   none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- best
-  superneurons <size> <N> <N> ms  +<N>% <size> <size> <size>  recomputes (checkpointing)
+  superneurons <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   chen <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   cheap <size> <N> <N> ms  +<N>% <size> <size> <size>  recomputes (checkpointing)
   against no scheduling, which takes <N> ms and <size>
   policy            samples/s        moved      MSR      EOR   excess      CBR
   none <N> <size> <N> <N>    +<N>% <N>
-  superneurons <N> <size>  -0.4000 <N>   +<N>%  -0.2857
+  superneurons <N> <size> <N> <N>    +<N>% <N>
   chen <N> <size> <N> <N>    +<N>% <N>
   cheap <N> <size>  -0.4000 <N>   +<N>%  -0.2857
 

@@ -27,7 +27,7 @@ Any graph runs with stand-ins.
   peak <size>, host <size>
   verified: every bit as in the reference
   $ planrun exec tiny.plan
-  ! planrun: tiny.plan: body[7]: op first: default: the host has no kernel for my_op
+  ! planrun: tiny.plan: body[7]: op first: default: the host has no kernel for my.op
   [6]
 
 Recomputed dropout keeps the same elements and recomputed batch norm updates its running statistics once, with every

@@ -31,6 +31,8 @@ Help goes to standard output and is a success.
         --split-batch-norm         allow rounds although batch normalisation couples the batch
         --gpus N                   GPUs that train together, each on an equal part of the batch (default: 1)
         --shared-link              the GPUs share one link to the host
+        --no-swap                  nothing is swapped to the host
+        --no-recompute             nothing is computed again
         --placement NAME           best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)
         --chunk SIZE               chunk of --placement vmm, page of paged (defaults: 40M, 2M)
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
@@ -87,6 +89,8 @@ Help goes to standard output and is a success.
         --split-batch-norm         allow rounds although batch normalisation couples the batch
         --gpus N                   GPUs that train together, each on an equal part of the batch (default: 1)
         --shared-link              the GPUs share one link to the host
+        --no-swap                  nothing is swapped to the host
+        --no-recompute             nothing is computed again
         --placement NAME           best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)
         --chunk SIZE               chunk of --placement vmm, page of paged (defaults: 40M, 2M)
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)

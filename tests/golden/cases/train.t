@@ -28,6 +28,8 @@ A graph that cannot be trained says why.
   $ sed '/^loss:/d' graphs/lenet-digits.yaml > no-loss.yaml; planc train no-loss.yaml
   ! planc: no-loss.yaml: graph lenet-digits has no loss to derive
   [3]
-  $ sed 's/type: maxpool2d/type: my_pool/' graphs/lenet-digits.yaml > unknown.yaml; planc train unknown.yaml
-  ! planc: unknown.yaml: training: op pool2: type my_pool has no derivative
+  $ planc plan no-loss.yaml -o no-loss.plan 2>&1 | tail -n 1
+  planc: no-loss.yaml: graph lenet-digits has no loss to derive training from; --inference plans it as it is
+  $ sed 's/type: maxpool2d/type: my.pool/' graphs/lenet-digits.yaml > unknown.yaml; planc train unknown.yaml
+  ! planc: unknown.yaml: training: op pool2: type my.pool has no derivative
   [3]

@@ -103,7 +103,7 @@ Measured times of ops that ran stand beside those that are known of others, in p
   $ grep -o '"op":"second".*' k40m.json
   "op":"second","variants":[{"algorithm":"default","deterministic":true,"points":[{"batch":1,"time_ns":3717,"workspace_bytes":0,"busy_ppm":12575},{"batch":2,"time_ns":3743,"workspace_bytes":0,"busy_ppm":25304},{"batch":4,"time_ns":3795,"workspace_bytes":0,"busy_ppm":50244}]}]},
 
-At new times there may be no room any more for what a policy would do, or it may be slower. The old decisions stay then,
+At new times what a policy would do may be slower, or find no room any more. The old decisions stay then,
 unless they are not what is asked for. Here every third copy takes 9 ms.
 
   $ cat > invent.awk <<'END'
@@ -115,7 +115,7 @@ unless they are not what is asked for. Here every third copy takes 9 ms.
   $ planc plan graphs/lenet-digits.yaml --policy modnn --budget 400K -o tight.plan >/dev/null 2>&1
   > planrun exec tight.plan --trace fast.json >/dev/null; awk -f invent.awk fast.json > slow.json
   ~ planc update tight.plan --trace slow.json -o kept.plan | sed '1,/changed/d'
-    decisions kept: planned anew it does not fit
+    decisions kept: planned anew an iteration takes <N> ms
   kept.plan: modnn, batch <N> in <N> rounds of <N>
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
@@ -124,7 +124,7 @@ unless they are not what is asked for. Here every third copy takes 9 ms.
   verified: every bit as in the reference
   $ planc update tight.plan --trace slow.json -o kept.plan --json | grep -o '"decisions":"[a-z]*"'
   "decisions":"kept"
-  $ planc update tight.plan --trace slow.json -o kept.plan --budget 399K 2>/dev/null
+  $ planc update tight.plan --trace slow.json -o kept.plan --budget 100K 2>/dev/null
   [1]
   $ planc update tight.plan --trace slow.json -o kept.plan --policy window 2>/dev/null
   [1]

@@ -188,3 +188,10 @@ planrun likewise.
   $ planrun info extra
   ! planrun: info: unexpected operand extra
   [2]
+
+Switches leave a policy without a choice nothing:
+
+  $ planc plan inputs/tiny.yaml --policy vdnn-all --no-swap 2>&1 | tail -n 1
+  planc: policy vdnn-all swaps and has no other choice: --no-swap leaves it none
+  $ planc plan inputs/tiny.yaml --policy chen --no-recompute 2>&1 | tail -n 1
+  planc: policy chen recomputes and has no other choice: --no-recompute leaves it none
