@@ -24,6 +24,8 @@ typedef struct vdnn {
   vdnn_offloads offloads;
   int32_t *leaves; /* per buffer: the forward instance that offloads it, -1 = none */
   bool *away;      /* per buffer: offloaded, to be brought back */
+  int32_t *sights; /* per instance: how far a search that begins there sees, itself included */
+  int32_t missing; /* no instance behind the task and ahead of this one misses anything, to the end of the pass */
 } vdnn;
 
 /* --- What is offloaded, and by whom ------------------------------------------------------------------------------- */
@@ -76,6 +78,25 @@ static planc_status choose_leaves(vdnn *v) {
   }
   free(stays);
   return NULL;
+}
+
+/* Finds how far each search sees: to the second convolution layer. The gradients of one convolution read one buffer,
+ * its output's gradient, and are one layer. */
+static void find_sights(vdnn *v) {
+  const planc_trace *trace = v->walk.trace;
+  int32_t next_conv = -1, next_layer = -1, sight = trace->n_instances;
+  for (int32_t i = trace->n_instances - 1; i >= 0; i--) {
+    if (planc_trace_phase(trace, i) != PLANC_PHASE_backward) {
+      next_layer = -1;
+      sight = trace->n_instances;
+    } else if (class_of(trace, i) == PLANC_CLASS_conv && planc_output_gradient(trace, i) >= 0) {
+      int32_t layer = planc_output_gradient(trace, i);
+      if (next_layer >= 0 && next_layer != layer) sight = next_conv;
+      next_conv = i;
+      next_layer = layer;
+    }
+    v->sights[i] = sight;
+  }
 }
 
 /* --- Running the trace -------------------------------------------------------------------------------------------- */
@@ -131,24 +152,28 @@ static planc_status end_offloads(vdnn *v, int32_t task) {
   return NULL;
 }
 
-/* The access of the nearest instance after `task` that misses a buffer which is away, looking no further than the next
- * convolution layer that misses none; NULL if there is none. The gradients of one convolution read one buffer, its
- * output's gradient, and are one layer. */
-static const planc_access *find_prefetch(vdnn *v, int32_t task) {
-  const planc_trace *trace = v->walk.trace;
-  int32_t layer = -1;
-  for (int32_t i = task + 1; i < trace->n_instances && planc_trace_phase(trace, i) == PLANC_PHASE_backward; i++) {
-    const planc_instance *instance = &trace->instances[i];
-    for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
-      const planc_access *access = &trace->accesses[a];
-      if (access->read >= 0 && v->away[access->buffer]) return access;
-    }
-    if (class_of(trace, i) != PLANC_CLASS_conv) continue;
-    int32_t output_gradient = planc_output_gradient(trace, i);
-    if (layer >= 0 && output_gradient != layer) return NULL;
-    layer = output_gradient;
+/* What an instance reads of buffers that are away, NULL if nothing. */
+static const planc_access *missed_by(const vdnn *v, int32_t instance) {
+  const planc_instance *in = &v->walk.trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const planc_access *access = &v->walk.trace->accesses[a];
+    if (access->read >= 0 && v->away[access->buffer]) return access;
   }
   return NULL;
+}
+
+static bool is_backward(const planc_trace *trace, int32_t instance) {
+  return instance < trace->n_instances && planc_trace_phase(trace, instance) == PLANC_PHASE_backward;
+}
+
+/* The access of the nearest instance after `task` that misses a buffer which is away, looking no further than the next
+ * convolution layer that misses none; NULL if there is none. A backward pass only brings back, so that who misses
+ * nothing is not asked again. */
+static const planc_access *find_prefetch(vdnn *v, int32_t task) {
+  if (v->missing <= task) v->missing = task + 1;
+  const planc_access *missed = NULL;
+  while (is_backward(v->walk.trace, v->missing) && !(missed = missed_by(v, v->missing))) v->missing++;
+  return missed && v->missing <= v->sights[task + 1] ? missed : NULL;
 }
 
 static planc_status run_task(vdnn *v, int32_t task) {
@@ -169,8 +194,9 @@ static planc_status run_task(vdnn *v, int32_t task) {
 }
 
 static planc_status run_trace(vdnn *v) {
-  if (!v->leaves || !v->away) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  if (!v->leaves || !v->away || !v->sights) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   PLANC_TRY(choose_leaves(v));
+  find_sights(v);
   for (int32_t i = 0; i < v->walk.trace->n_instances; i++) PLANC_TRY(run_task(v, i));
   return planc_schedule_finish(v->walk.schedule);
 }
@@ -191,9 +217,11 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   PLANC_TRY(planc_walk_boundary(&v.walk, NULL));
   v.leaves = malloc(((size_t)out->trace->n_buffers + 1) * sizeof *v.leaves);
   v.away = calloc((size_t)out->trace->n_buffers + 1, sizeof *v.away);
+  v.sights = malloc(((size_t)out->trace->n_instances + 1) * sizeof *v.sights);
   planc_status status = run_trace(&v);
   free(v.leaves);
   free(v.away);
+  free(v.sights);
   return status;
 }
 
