@@ -90,11 +90,11 @@ static planc_status judge(const planc_problem *problem, const planc_candidate *c
 
 /* --- Feedback ----------------------------------------------------------------------------------------------------- */
 
-static planc_status feed_back(const planc_problem *problem, int64_t room, int64_t *leads, planc_candidate *out) {
+static planc_status feed_back(const planc_problem *problem, const capuchin *by, int64_t *leads, planc_candidate *out) {
   bool fits;
-  int64_t ns = 0, next_ns = 0;
+  int64_t ns = 0, next_ns = 0, room = *by->room;
   PLANC_TRY(judge(problem, out, leads, &fits, &ns));
-  capuchin with = {.room = &room, .leads = leads};
+  capuchin with = {.room = &room, .leads = leads, .alone = by->alone};
   planc_absence_rule rule = {.choose = capuchin_choose, .context = &with};
   for (int32_t round = 0; fits && round < MOST_ROUNDS; round++) {
     planc_candidate next = {0};
@@ -111,14 +111,21 @@ static planc_status feed_back(const planc_problem *problem, int64_t room, int64_
   return NULL;
 }
 
+/* Recompute takes memory as well, and where links are judged to be full there is more of it: what finds no room so may
+ * find it by swaps that wait for each other. */
 planc_status planc_policy_capuchin(const planc_problem *problem, planc_candidate *out) {
   int64_t room = 0;
-  capuchin first = {.room = &room};
-  planc_absence_rule rule = {.choose = capuchin_choose, .context = &first};
-  PLANC_TRY(planc_walk_fit(problem, planc_make_absences, &rule, out));
+  bool fits;
+  capuchin by = {.room = &room};
+  planc_absence_rule rule = {.choose = capuchin_choose, .context = &by};
+  PLANC_TRY(planc_walk_try(problem, planc_make_absences, &rule, PLANC_ROOM_UNLIMITED, out, &fits));
+  if (!fits) PLANC_TRY(planc_walk_try(problem, planc_make_absences, &rule, planc_arena_room(problem), out, &fits));
+  by.alone = !fits;
+  if (!fits) PLANC_TRY(planc_walk_try(problem, planc_make_absences, &rule, planc_arena_room(problem), out, &fits));
+  if (!fits) PLANC_TRY(planc_make_absences(problem, &rule, PLANC_ROOM_NONE, out));
   int64_t *leads = calloc((size_t)out->trace->n_accesses + 1, sizeof *leads);
   if (!leads) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_status status = feed_back(problem, room, leads, out);
+  planc_status status = feed_back(problem, &by, leads, out);
   free(leads);
   return status;
 }

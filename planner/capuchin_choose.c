@@ -2,20 +2,23 @@
  *
  * A candidate is the stretch between two accesses of a tensor, of which the second reads, if more than the room is live
  * within it. Its free time is what it leaves between the end of a swap-out, begun at its start, and the beginning of a
- * swap-in over at its end. First those whose free time is not negative are swapped, the longest free time first: they
- * cost nothing. They leave when the swap-out is over by the measured times, and the op that the swap-in begins beside,
- * the in-trigger, is the last one that begins early enough. When these do not suffice, of the remaining candidate with
- * the longest free time and the one with the greatest memory saving per second the one is taken that costs less: the
- * time of its swap-in, or of its recompute. That includes the chain of whatever the recompute reads that has been
- * dropped for good or is itself to be computed again, and grows as more are chosen. A swap that has to be waited for
- * leaves at once, and its in-trigger is behind the last op at which memory is short. Last, swaps that were to be hidden
- * are treated so, while memory is still short in their course.
+ * swap-in over at its end. First those are swapped that cost nothing, the longest free time first. In either direction
+ * the link is one copy's at a time (the paper's 4.4 blames late swap-ins on that, and leaves them to feedback): a swap
+ * costs nothing if its copies find time between those of the swaps chosen before. They leave when the swap-out is over
+ * by the measured times, and the op that the swap-in begins beside, the in-trigger, is the last one that begins early
+ * enough. When these do not suffice, of the remaining candidate with the longest free time and the one with the
+ * greatest memory saving per second the one is taken that costs less: the time of its swap-in and of what that waits
+ * for on the link, or of its recompute. That includes the chain of whatever the recompute reads that has been dropped
+ * for good or is itself to be computed again, and grows as more are chosen. A swap that has to be waited for leaves at
+ * once, and its in-trigger is behind the last op at which memory is short. Last, swaps that were to be hidden are
+ * treated so, while memory is still short in their course.
  *
  * Parameters and state do not take part; outputs that the user asked for, and what cannot be computed again, are only
  * swapped. Branches need no rule: a tensor's accesses are taken in the order in which they run, whoever makes them. */
 #include <stdlib.h>
 
 #include "planner/capuchin.h"
+#include "planner/link_time.h"
 #include "planner/predicted.h"
 #include "planner/recompute.h"
 #include "util/math.h"
@@ -29,7 +32,7 @@ typedef struct candidate {
   int32_t buffer, version;
   int32_t position; /* of its second access, in by_buffer */
   int32_t from, to; /* instances */
-  int64_t bytes, in_ns, free_ns;
+  int64_t bytes, in_ns, out_ns, free_ns;
   int64_t saving; /* bytes per second of recompute, -1 = cannot be computed again */
   choice chosen;
   int32_t leave, fetch;
@@ -40,6 +43,7 @@ typedef struct chooser {
   const planc_walk *walk;
   const planc_trace *trace;
   planc_predicted measured;
+  planc_link_time in, out;
   candidate *candidates;
   int32_t n;
   int32_t *by_free;   /* candidates by descending free time */
@@ -84,10 +88,8 @@ static void add_candidate(chooser *c, int32_t b, int32_t position) {
   if (to->read < 0 || last_short(c, &k) < 0) return;
   k.bytes = planc_walk_room(&trace->buffers[b]);
   k.in_ns = planc_link_ns(&device->h2d, trace->buffers[b].bytes);
-  int64_t out_ns = fed(c, &k) ? 0 : planc_link_ns(&device->d2h, trace->buffers[b].bytes);
-  k.free_ns = c->measured.start[k.to] - c->measured.start[k.from + 1] - planc_add_saturate(k.in_ns, out_ns);
-  k.leave =
-      planc_predicted_last(&c->measured, k.from, k.to, planc_add_saturate(c->measured.start[k.from + 1], out_ns - 1));
+  k.out_ns = fed(c, &k) ? 0 : planc_link_ns(&device->d2h, trace->buffers[b].bytes);
+  k.free_ns = c->measured.start[k.to] - c->measured.start[k.from + 1] - planc_add_saturate(k.in_ns, k.out_ns);
   c->of_access[position] = c->n;
   c->candidates[c->n++] = k;
 }
@@ -233,25 +235,64 @@ static void take(chooser *c, candidate *k, choice chosen, int32_t leave, int32_t
   planc_peaks_add(&c->measured.peaks, leave + 1, fetch - 1, -k->bytes);
 }
 
-/* The in-trigger by time alone. */
-static int32_t trigger_of(const chooser *c, const candidate *k) {
+/* --- Swaps -------------------------------------------------------------------------------------------------------- */
+
+/* When the copies of a swap begin. */
+typedef struct copies {
+  int64_t out_start, in_start;
+} copies;
+
+/* When the op behind the swap-in begins by what was measured, ahead of which feedback wants the swap-in to be over. */
+static int64_t due_ns(const chooser *c, const candidate *k) {
   int64_t lead = c->of->leads ? c->of->leads[c->trace->by_buffer[k->position]] : 0;
-  return planc_predicted_last(&c->measured, k->from, k->to,
-                              c->measured.start[k->to] - planc_add_saturate(k->in_ns, lead));
+  return c->measured.start[k->to] - lead;
 }
 
-static void swap_waiting(chooser *c, candidate *k) {
-  int32_t behind = last_short(c, k) + 1, trigger = trigger_of(c, k);
-  take(c, k, CHOICE_SWAP, k->from, behind > trigger ? behind : trigger);
+/* The copies of a swap that nothing waits for; false where the links have no time for them. */
+static bool hidden_copies(const chooser *c, const candidate *k, copies *out) {
+  int64_t from = c->measured.start[k->from + 1], to = due_ns(c, k);
+  return planc_link_time_earliest(&c->out, from, to, k->out_ns, &out->out_start) &&
+         planc_link_time_latest(&c->in, out->out_start + k->out_ns, to, k->in_ns, &out->in_start);
 }
 
-static void swap_hidden(chooser *c) {
+/* The copies of a swap as soon as the links have time for them, and for how long what is behind it waits. */
+static int64_t waiting_copies(const chooser *c, const candidate *k, copies *out) {
+  int64_t from = c->measured.start[k->from + 1], to = c->measured.start[k->to];
+  (void)planc_link_time_earliest(&c->out, from, INT64_MAX, k->out_ns, &out->out_start);
+  from = planc_add_saturate(out->out_start, k->out_ns);
+  if (!planc_link_time_latest(&c->in, from, to, k->in_ns, &out->in_start))
+    (void)planc_link_time_earliest(&c->in, from, INT64_MAX, k->in_ns, &out->in_start);
+  int64_t late = planc_add_saturate(out->in_start, k->in_ns) - to;
+  return late > k->in_ns ? late : k->in_ns;
+}
+
+static planc_status swap(chooser *c, candidate *k, const copies *at, int32_t leave, int32_t fetch) {
+  if (!c->of->alone) {
+    PLANC_TRY(planc_link_time_take(&c->out, at->out_start, k->out_ns));
+    PLANC_TRY(planc_link_time_take(&c->in, at->in_start, k->in_ns));
+  }
+  take(c, k, CHOICE_SWAP, leave, fetch);
+  return NULL;
+}
+
+static planc_status swap_hidden(chooser *c) {
   for (int32_t i = 0; i < c->n && is_short(c); i++) {
     candidate *k = &c->candidates[c->by_free[i]];
-    int32_t trigger = trigger_of(c, k);
+    copies at;
     if (k->free_ns < 0) break;
-    if (k->leave + 1 < trigger && last_short(c, k) >= 0 && may_swap(c, k)) take(c, k, CHOICE_SWAP, k->leave, trigger);
+    if (!hidden_copies(c, k, &at)) continue;
+    int32_t leave = planc_predicted_last(&c->measured, k->from, k->to, at.out_start + k->out_ns - 1);
+    int32_t trigger = planc_predicted_last(&c->measured, k->from, k->to, at.in_start);
+    if (leave + 1 < trigger && last_short(c, k) >= 0 && may_swap(c, k)) PLANC_TRY(swap(c, k, &at, leave, trigger));
   }
+  return NULL;
+}
+
+/* The in-trigger of a swap that has to be waited for. */
+static int32_t waiting_trigger(const chooser *c, const candidate *k) {
+  int32_t behind = last_short(c, k) + 1;
+  int32_t trigger = planc_predicted_last(&c->measured, k->from, k->to, due_ns(c, k) - k->in_ns);
+  return behind > trigger ? behind : trigger;
 }
 
 static planc_status swap_or_recompute(chooser *c) {
@@ -263,13 +304,15 @@ static planc_status swap_or_recompute(chooser *c) {
            (c->candidates[c->by_free[next]].chosen != CHOICE_NONE ||
             last_short(c, &c->candidates[c->by_free[next]]) < 0 || !may_swap(c, &c->candidates[c->by_free[next]])))
       next++;
-    candidate *swap = next < c->n ? &c->candidates[c->by_free[next]] : NULL;
+    candidate *away = next < c->n ? &c->candidates[c->by_free[next]] : NULL;
     PLANC_TRY(best_recompute(c, &recompute, &recompute_ns));
-    if (!swap && !recompute) return NULL;
-    if (recompute && (!swap || swap->in_ns >= recompute_ns)) {
+    if (!away && !recompute) return NULL;
+    copies at;
+    if (recompute && (!away || waiting_copies(c, away, &at) >= recompute_ns)) {
       take(c, recompute, CHOICE_RECOMPUTE, recompute->from, recompute->to);
     } else {
-      swap_waiting(c, swap);
+      (void)waiting_copies(c, away, &at);
+      PLANC_TRY(swap(c, away, &at, away->from, waiting_trigger(c, away)));
     }
   }
   return NULL;
@@ -280,7 +323,7 @@ static void stop_hiding(chooser *c) {
     candidate *k = &c->candidates[c->by_free[i]];
     if (k->chosen != CHOICE_SWAP || last_short(c, k) < 0) continue;
     planc_peaks_add(&c->measured.peaks, k->leave + 1, k->fetch - 1, k->bytes);
-    swap_waiting(c, k);
+    take(c, k, CHOICE_SWAP, k->from, waiting_trigger(c, k));
   }
 }
 
@@ -293,7 +336,9 @@ static planc_status choose(chooser *c) {
     }
     return NULL;
   }
-  swap_hidden(c);
+  PLANC_TRY(planc_link_time_reset(&c->out));
+  PLANC_TRY(planc_link_time_reset(&c->in));
+  PLANC_TRY(swap_hidden(c));
   PLANC_TRY(swap_or_recompute(c));
   stop_hiding(c);
   return NULL;
@@ -305,10 +350,10 @@ static planc_status state(const chooser *c, planc_arena *arena, planc_absences *
   for (int32_t i = 0; i < c->n; i++) {
     const candidate *k = &c->candidates[i];
     if (k->chosen == CHOICE_NONE || k->leave >= k->fetch) continue;
-    bool copies = k->chosen == CHOICE_SWAP && !fed(c, k);
+    bool copied = k->chosen == CHOICE_SWAP && !fed(c, k);
     items[out->n++] = (planc_absence){.buffer = k->buffer,
                                       .version = k->version,
-                                      .copy = copies ? k->from : PLANC_NO_COPY,
+                                      .copy = copied ? k->from : PLANC_NO_COPY,
                                       .leave = k->leave,
                                       .fetch = k->fetch};
   }
@@ -360,5 +405,7 @@ planc_status capuchin_choose(const void *context, const planc_walk *walk, planc_
   if (!status) status = choose(&c);
   if (!status) status = state(&c, arena, out);
   VEC_FREE(&c.stack);
+  planc_link_time_free(&c.in);
+  planc_link_time_free(&c.out);
   return status;
 }

@@ -142,7 +142,7 @@ planc_status tensile_choose(const void *context, const planc_walk *walk, planc_a
   if (!status && walk->swaps) status = swap_all(&t);
   if (!status && walk->recomputes) status = recompute_what_is_needed(&t, arena);
   if (!status) status = state(&t, arena, out);
-  planc_free_list_free(&t.link);
+  planc_link_time_free(&t.link);
   return status;
 }
 

@@ -3,7 +3,7 @@
 #define PLANC_PLANNER_TENSILE_H
 
 #include "planner/absences.h"
-#include "planner/free_list.h"
+#include "planner/link_time.h"
 #include "planner/predicted.h"
 
 /* A tensor is one version of a buffer: the paper counts an updated parameter as a new one. */
@@ -49,7 +49,7 @@ typedef struct tensile {
   const planc_walk *walk;
   const planc_trace *trace;
   planc_predicted predicted;
-  planc_free_list link;  /* times at which it is free */
+  planc_link_time link;
   int32_t *first_tensor; /* per buffer: its version 0 */
   tensile_tensor *tensors;
   tensile_stretch *stretches; /* by buffer, in time order */

@@ -27,27 +27,6 @@ static int32_t instance_at(const tensile *t, int32_t position) {
   return t->trace->accesses[t->trace->by_buffer[position]].instance;
 }
 
-/* The first time between `from` and `to` at which the link is free for `ns`. */
-static bool earliest(const tensile *t, int64_t from, int64_t to, int64_t ns, int64_t *out) {
-  if (to - from < ns) return false;
-  int64_t start = planc_free_list_first(&t->link, from, ns).start;
-  *out = start > from ? start : from;
-  return *out <= to - ns;
-}
-
-static bool latest(const tensile *t, int64_t from, int64_t to, int64_t ns, int64_t *out) {
-  bool found;
-  planc_range gap = planc_free_list_last(&t->link, to, ns, &found);
-  *out = (gap.end < to ? gap.end : to) - ns;
-  return found && *out >= from;
-}
-
-static planc_status reserve(tensile *t, int64_t start, int64_t ns) {
-  bool taken;
-  PLANC_TRY(planc_free_list_take(&t->link, (planc_range){start, start + ns}, &taken));
-  return taken ? NULL : planc_error(PLANC_INTERNAL, "two copies at a time on the link");
-}
-
 /* --- Planning a swap ---------------------------------------------------------------------------------------------- */
 
 typedef struct swap {
@@ -66,7 +45,9 @@ static bool find_out(const tensile *t, tensile_tensor *tensor, int32_t position,
   for (; tensor->search <= position; tensor->search++) {
     int32_t behind = tensor->search < tensor->first ? 0 : instance_at(t, tensor->search);
     int32_t ahead = tensor->search + 1 < end ? instance_at(t, tensor->search + 1) : t->trace->n_instances;
-    if (earliest(t, t->predicted.start[behind + 1], t->predicted.start[ahead], tensor->out_ns, out)) return true;
+    if (planc_link_time_earliest(&t->link, t->predicted.start[behind + 1], t->predicted.start[ahead], tensor->out_ns,
+                                 out))
+      return true;
   }
   return false;
 }
@@ -85,7 +66,8 @@ static bool plan_out(const tensile *t, int32_t position, int32_t from, int32_t t
 }
 
 static bool plan_in(const tensile *t, const tensile_stretch *stretch, int64_t behind_ns, swap *s) {
-  if (!latest(t, behind_ns, t->predicted.start[stretch->to], stretch->in_ns, &s->in_start)) return false;
+  if (!planc_link_time_latest(&t->link, behind_ns, t->predicted.start[stretch->to], stretch->in_ns, &s->in_start))
+    return false;
   s->fetch = planc_predicted_last(&t->predicted, 0, stretch->to, s->in_start);
   return true;
 }
@@ -134,12 +116,12 @@ static int64_t host_bytes_of(const tensile *t, const tensile_tensor *tensor) {
 
 static planc_status take(tensile *t, tensile_stretch *stretch, const swap *s) {
   tensile_tensor *tensor = s->tensor;
-  PLANC_TRY(reserve(t, s->in_start, stretch->in_ns));
+  PLANC_TRY(planc_link_time_take(&t->link, s->in_start, stretch->in_ns));
   t->n_swapped += !tensor->released;
   t->host_bytes = planc_add_saturate(t->host_bytes, host_bytes_of(t, tensor));
   tensor->released = true;
   if (s->copies) {
-    PLANC_TRY(reserve(t, s->out_start, tensor->out_ns));
+    PLANC_TRY(planc_link_time_take(&t->link, s->out_start, tensor->out_ns));
     tensor->on_host = true;
     tensor->host_ns = s->out_start + tensor->out_ns;
     tensor->copy = s->copy;
@@ -243,16 +225,18 @@ static planc_status reserve_users(tensile *t) {
     if (buffer->flags & PLANC_BUFFER_FED) {
       int64_t ns = copy_ns(&device->h2d, buffer->bytes), to = t->predicted.start[instance_at(t, buffer->first_access)];
       int64_t from = buffer->peer < 0 ? 0 : made_ns(t, buffer->peer);
-      if (latest(t, from, to > 0 ? to : end, ns, &start)) PLANC_TRY(reserve(t, start, ns));
+      if (planc_link_time_latest(&t->link, from, to > 0 ? to : end, ns, &start))
+        PLANC_TRY(planc_link_time_take(&t->link, start, ns));
     }
     if (buffer->sent >= 0) {
       int64_t ns = copy_ns(&device->d2h, buffer->bytes);
-      if (earliest(t, made_ns(t, b), end, ns, &start)) PLANC_TRY(reserve(t, start, ns));
+      if (planc_link_time_earliest(&t->link, made_ns(t, b), end, ns, &start))
+        PLANC_TRY(planc_link_time_take(&t->link, start, ns));
     }
     if (buffer->flags & PLANC_BUFFER_RESULT) {
       int64_t ns = copy_ns(&device->d2h, buffer->bytes);
-      if (earliest(t, t->predicted.start[planc_last_instance(t->trace, b) + 1], end, ns, &start))
-        PLANC_TRY(reserve(t, start, ns));
+      if (planc_link_time_earliest(&t->link, t->predicted.start[planc_last_instance(t->trace, b) + 1], end, ns, &start))
+        PLANC_TRY(planc_link_time_take(&t->link, start, ns));
     }
   }
   return NULL;
@@ -334,7 +318,7 @@ static planc_status find_stretches(tensile *t, planc_arena *arena) {
 
 planc_status tensile_set_up_swaps(tensile *t, planc_arena *arena) {
   tensile_rank *ranks;
-  PLANC_TRY(planc_free_list_reset(&t->link));
+  PLANC_TRY(planc_link_time_reset(&t->link));
   PLANC_TRY(reserve_users(t));
   PLANC_TRY(find_tensors(t, arena));
   PLANC_TRY(find_stretches(t, arena));

@@ -316,7 +316,7 @@ static void agree(const planc_walk *walk, int seed) {
     n_next += s->wraps && a->fetch > a->leave;
     n_shared += c.out_start < 0;
   }
-  planc_free_list_free(&t.link);
+  planc_link_time_free(&t.link);
   planc_arena_free(&arena);
   naive_free(&n);
 }
