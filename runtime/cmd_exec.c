@@ -13,6 +13,7 @@
 #include "runtime/watch.h"
 #include "util/clock.h"
 #include "util/file.h"
+#include "util/json_tree.h"
 #include "util/print.h"
 #include "util/size.h"
 
@@ -298,35 +299,27 @@ static planc_status run_epochs(execution *e) {
 
 /* --- Reports ---------------------------------------------------------------------------------------------------- */
 
-static void print_number(double value) {
-  if (isfinite(value))
-    printf("%.9g", value);
-  else
-    printf("null");
-}
-
-static void print_json(const execution *e, bool valid) {
+static cJSON *make_json(const execution *e, bool valid) {
   const planc_check_report *report = planrt_report(e->session);
-  printf("{\"planrun\":\"exec/1\",\"loss\":");
-  print_number(e->loss);
-  printf(",\"losses\":[");
-  for (int64_t i = 0; i < e->losses.kept.len; i++) {
-    if (i > 0) printf(",");
-    print_number(e->losses.kept.data[i]);
-  }
-  printf("],\"accuracy\":");
-  print_number(e->accuracy);
-  printf(",\"verified\":%s,\"iterations\":%lld,\"interrupted\":%s,\"peak_bytes\":%lld,\"host_peak_bytes\":%lld",
-         e->options.verify ? (valid ? "true" : "false") : "null", (long long)iterations_done(e),
-         interrupted ? "true" : "false", (long long)report->peak_bytes, (long long)report->host_peak_bytes);
-  printf(",\"taken_bytes\":%lld,\"run_ns\":%lld,\"period_ns\":", (long long)planrt_taken(e->session),
-         (long long)e->run_ns);
-  int64_t period_ns = planrt_period(e->session);
-  if (period_ns > 0)
-    printf("%lld", (long long)period_ns);
+  cJSON *root = cJSON_CreateObject();
+  planc_json_add_string(root, "planrun", "exec/1");
+  planc_json_add_finite(root, "loss", e->loss);
+  cJSON *losses = planc_json_add_array(root, "losses");
+  for (int64_t i = 0; i < e->losses.kept.len; i++) planc_json_add_finite(losses, NULL, e->losses.kept.data[i]);
+  planc_json_add_finite(root, "accuracy", e->accuracy);
+  if (e->options.verify)
+    planc_json_add_bool(root, "verified", valid);
   else
-    printf("null");
-  printf(",\"plans_adopted\":%lld}\n", (long long)e->adopted);
+    planc_json_add_null(root, "verified");
+  planc_json_add_int(root, "iterations", iterations_done(e));
+  planc_json_add_bool(root, "interrupted", interrupted != 0);
+  planc_json_add_int(root, "peak_bytes", report->peak_bytes);
+  planc_json_add_int(root, "host_peak_bytes", report->host_peak_bytes);
+  planc_json_add_int(root, "taken_bytes", planrt_taken(e->session));
+  planc_json_add_int(root, "run_ns", e->run_ns);
+  planc_json_add_known(root, "period_ns", planrt_period(e->session) > 0, planrt_period(e->session));
+  planc_json_add_int(root, "plans_adopted", e->adopted);
+  return root;
 }
 
 static void print_text(const execution *e) {
@@ -347,11 +340,14 @@ static planc_status exec_plan(execution *e, const planc_arguments *arguments) {
   planc_status status = planc_context(run_epochs(e), "%s", arguments->operands[0]);
   bool wrong = planc_status_code(status) == PLANC_INVALID_PLAN;
   if (status && !wrong) return status;
+  planc_status printed = NULL;
   if (planc_option_given(arguments, "json"))
-    print_json(e, !wrong);
+    printed = planc_print_json(stdout, make_json(e, !wrong));
   else if (!wrong)
     print_text(e);
-  return status;
+  if (!printed) return status;
+  planc_status_free(status);
+  return printed;
 }
 
 static planc_status run(const planc_arguments *arguments) {

@@ -67,18 +67,6 @@ static void add_json(cJSON *array, const entry *e) {
   planc_json_add(array, NULL, object);
 }
 
-/* Takes `root`. */
-static planc_status print_line(cJSON *root, const char *what) {
-  char *text;
-  size_t length;
-  planc_status status = planc_json_print(root, PLANC_JSON_LINE, &text, &length);
-  cJSON_Delete(root);
-  PLANC_TRY(planc_context(status, "%s", what));
-  printf("%s\n", text);
-  free(text);
-  return NULL;
-}
-
 static planc_status print_json(const entry *entries) {
   cJSON *root = cJSON_CreateObject();
   planc_json_add_string(root, "planrun", "info/1");
@@ -86,7 +74,7 @@ static planc_status print_json(const entry *entries) {
   planc_json_add_int(root, "plan_format", PLANC_PLAN_VERSION);
   cJSON *array = planc_json_add_array(root, "backends");
   for (int i = 0; i < N_BACKENDS; i++) add_json(array, &entries[i]);
-  return print_line(root, "info");
+  return planc_context(planc_print_json(stdout, root), "info");
 }
 
 static planc_status print_properties(void) {
@@ -118,7 +106,7 @@ static planc_status print_links(const planc_arguments *arguments) {
   planc_json_add_int(root, "both_bytes_per_second", rates.both_bytes_per_s);
   planc_json_add_int(root, "memory_bytes", rates.memory_bytes);
   planc_json_add_int(root, "memory_bytes_per_second", rates.memory_bytes_per_s);
-  return print_line(root, "links");
+  return planc_context(planc_print_json(stdout, root), "links");
 }
 
 static planc_status run(const planc_arguments *arguments) {

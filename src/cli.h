@@ -82,10 +82,6 @@ planc_status planc_plan_summarize(const planc_plan *plan, const char *output, bo
 void planc_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void planc_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Takes ownership of `json` and prints it on standard output as one line. */
-planc_status planc_report_json(cJSON *json);
-/* Null where the value is not known. */
-void planc_report_known(cJSON *object, const char *key, bool known, int64_t value);
 /* All measures; null those that are not defined, and all of them where `metrics` is NULL. */
 void planc_report_metrics(cJSON *object, const planc_metrics *metrics);
 /* A measure for people, "-" where it is not defined: parts per million as a number with so many digits behind the

@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "planc/analysis.h"
+#include "util/print.h"
 #include "util/progress.h"
 #include "util/size.h"
 
@@ -169,9 +170,9 @@ static void report_largest(cJSON *json, const table *t, const row *r) {
     return;
   }
   cJSON *object = planc_json_add_object(json, "max_batch");
-  planc_report_known(object, "batch", !l->unbounded, whole_batch(t, l->batch));
+  planc_json_add_known(object, "batch", !l->unbounded, whole_batch(t, l->batch));
   planc_json_add_bool(object, "unbounded", l->unbounded);
-  planc_report_known(object, "fails_at", l->fails_at > 0, whole_batch(t, l->fails_at));
+  planc_json_add_known(object, "fails_at", l->fails_at > 0, whole_batch(t, l->fails_at));
   planc_json_add_int(object, "tried", l->tried);
 }
 
@@ -185,22 +186,22 @@ static cJSON *row_json(const table *t, const row *r) {
   } else {
     planc_json_add_null(json, "unsupported");
   }
-  planc_report_known(json, "least_budget", r->least_budget >= 0, r->least_budget);
+  planc_json_add_known(json, "least_budget", r->least_budget >= 0, r->least_budget);
   planc_json_add_bool(json, "is_least", r->is_least);
   if (r->feasible) {
     planc_json_add_string(json, "means", r->means);
   } else {
     planc_json_add_null(json, "means");
   }
-  planc_report_known(json, "sub_batch", r->feasible, r->sub_batch);
-  planc_report_known(json, "iteration_ns", r->feasible, p->iteration_ns);
-  planc_report_known(json, "ideal_ns", r->feasible, p->ideal_ns);
-  planc_report_known(json, "peak_bytes", r->feasible, p->peak_bytes);
-  planc_report_known(json, "host_peak_bytes", r->feasible, p->host_peak_bytes);
-  planc_report_known(json, "d2h_bytes", r->feasible, p->d2h_bytes);
-  planc_report_known(json, "h2d_bytes", r->feasible, p->h2d_bytes);
-  planc_report_known(json, "recompute_ns", r->feasible, p->recompute_ns);
-  planc_report_known(json, "stall_ns", r->feasible, p->stall_ns);
+  planc_json_add_known(json, "sub_batch", r->feasible, r->sub_batch);
+  planc_json_add_known(json, "iteration_ns", r->feasible, p->iteration_ns);
+  planc_json_add_known(json, "ideal_ns", r->feasible, p->ideal_ns);
+  planc_json_add_known(json, "peak_bytes", r->feasible, p->peak_bytes);
+  planc_json_add_known(json, "host_peak_bytes", r->feasible, p->host_peak_bytes);
+  planc_json_add_known(json, "d2h_bytes", r->feasible, p->d2h_bytes);
+  planc_json_add_known(json, "h2d_bytes", r->feasible, p->h2d_bytes);
+  planc_json_add_known(json, "recompute_ns", r->feasible, p->recompute_ns);
+  planc_json_add_known(json, "stall_ns", r->feasible, p->stall_ns);
   planc_report_metrics(json, r->feasible ? &r->metrics : NULL);
   if (t->max_batch) report_largest(json, t, r);
   return json;
@@ -216,8 +217,8 @@ static planc_status print_json(const table *t) {
   planc_json_add_int(object, "gpus", problem->gpus);
   planc_json_add_bool(object, "shared_link", problem->shared_link);
   planc_json_add_int(object, "budget_bytes", problem->budget_bytes);
-  planc_report_known(object, "vanilla_ns", t->has_vanilla, t->vanilla.iteration_ns);
-  planc_report_known(object, "vanilla_bytes", t->has_vanilla, t->vanilla.peak_bytes);
+  planc_json_add_known(object, "vanilla_ns", t->has_vanilla, t->vanilla.iteration_ns);
+  planc_json_add_known(object, "vanilla_bytes", t->has_vanilla, t->vanilla.peak_bytes);
   const row *best = winner(t);
   if (best) {
     planc_json_add_string(object, "best", best->policy->name);
@@ -226,7 +227,7 @@ static planc_status print_json(const table *t) {
   }
   cJSON *array = planc_json_add_array(object, "rows");
   for (int32_t i = 0; i < t->n; i++) planc_json_add(array, NULL, row_json(t, &t->rows[i]));
-  return planc_report_json(object);
+  return planc_print_json(stdout, object);
 }
 
 /* --- Text -------------------------------------------------------------------------------------------------------- */

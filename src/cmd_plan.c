@@ -82,7 +82,7 @@ planc_status planc_plan_summarize(const planc_plan *plan, const char *output, bo
     planc_json_add_int(object, "h2d_bytes", p->h2d_bytes);
     planc_json_add_int(object, "recompute_ns", p->recompute_ns);
     planc_json_add_int(object, "stall_ns", p->stall_ns);
-    return planc_report_json(object);
+    return planc_print_json(stdout, object);
   }
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT];
   planc_print_text(stdout, output);

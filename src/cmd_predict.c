@@ -120,7 +120,7 @@ static planc_status report_fit(const fitting *f, const char *output) {
     planc_json_add_int(object, "repeated", r->n_repeated);
     planc_json_add_int(object, "repeat_median_ppm", r->repeat_median_ppm);
     planc_json_add_int(object, "fit_ns", f->took_ns);
-    return planc_report_json(object);
+    return planc_print_json(stdout, object);
   }
   planc_print_text(stdout, output);
   printf(": %d types and algorithms from %" PRId64 " times, fitted and judged in %s\n", r->n_groups, r->n_times,
@@ -238,7 +238,7 @@ static planc_status report_prediction(const predicting *p, const char *output) {
     planc_json_add_int(object, "batch", batch);
     planc_json_add_int(object, "compute_ns", total_ns(of));
     planc_json_add_int(object, "predict_ns", p->took_ns);
-    return planc_report_json(object);
+    return planc_print_json(stdout, object);
   }
   if (strcmp(output, "-") == 0) return NULL;
   planc_print_text(stdout, output);

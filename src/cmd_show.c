@@ -89,7 +89,7 @@ static planc_status show_graph_as(const planc_graph *graph, const planc_graph *t
     planc_json_add_bool(object, "batch_coupled", planc_graph_is_batch_coupled(graph));
     report_needs(object, "memory", &own);
     if (train) report_needs(object, "training", &training);
-    return planc_report_json(object);
+    return planc_print_json(stdout, object);
   }
   printf("graph %s, %s\n", graph->name, graph->layout == PLANC_LAYOUT_NCHW ? "NCHW" : "NHWC");
   if (graph->origin) planc_print_line(stdout, "origin: %s", graph->origin);
@@ -166,7 +166,7 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
     planc_json_add_int(object, "instructions", plan->body.n);
     report_fragmentation(plan, &lost, object);
     planc_status status = planc_report_peak(plan, object);
-    if (!status) return planc_report_json(object);
+    if (!status) return planc_print_json(stdout, object);
     cJSON_Delete(object);
     return status;
   }

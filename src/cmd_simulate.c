@@ -104,12 +104,12 @@ static planc_status print_json(const timed_plan *timed, const planc_simulation *
   if (plan->chunk_bytes > 0) planc_json_add_int(object, "mapped_chunks", s->mapped_chunks);
   planc_metrics metrics = metrics_of(plan, s, v);
   planc_report_metrics(object, &metrics);
-  planc_report_known(object, "vanilla_ns", v->path, v->predicted.iteration_ns);
-  planc_report_known(object, "vanilla_bytes", v->path, v->predicted.peak_bytes);
-  planc_report_known(object, "retimed_ops", plan != timed->file, timed->retimed.n_ops - timed->retimed.n_kept);
-  planc_report_known(object, "kept_ops", plan != timed->file, timed->retimed.n_kept);
+  planc_json_add_known(object, "vanilla_ns", v->path, v->predicted.iteration_ns);
+  planc_json_add_known(object, "vanilla_bytes", v->path, v->predicted.peak_bytes);
+  planc_json_add_known(object, "retimed_ops", plan != timed->file, timed->retimed.n_ops - timed->retimed.n_kept);
+  planc_json_add_known(object, "kept_ops", plan != timed->file, timed->retimed.n_kept);
   if (m->path) planc_report_against(m->comparison, m->timeline, m->path, object);
-  return planc_report_json(object);
+  return planc_print_json(stdout, object);
 }
 
 static void print_metrics(const planc_plan *plan, const planc_simulation *s, const vanilla *v) {

@@ -7,6 +7,7 @@
 #include "planc/check.h"
 #include "planc/update.h"
 #include "util/file.h"
+#include "util/print.h"
 #include "util/size.h"
 
 typedef struct updating {
@@ -158,8 +159,8 @@ static planc_status report_json(const updating *u, bool updated) {
   } else {
     planc_json_add_null(object, "decisions");
   }
-  planc_report_known(object, "iteration_ns", next, next ? next->predicted.iteration_ns : 0);
-  return planc_report_json(object);
+  planc_json_add_known(object, "iteration_ns", next, next ? next->predicted.iteration_ns : 0);
+  return planc_print_json(stdout, object);
 }
 
 static void print_sum(const char *what, const planc_latency_sum *sum) {

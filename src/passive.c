@@ -3,6 +3,7 @@
 
 #include "planc/passive.h"
 #include "util/math.h"
+#include "util/print.h"
 #include "util/size.h"
 
 enum { PPM = 1000000 };
@@ -57,8 +58,8 @@ static void report_iteration(cJSON *object, const char *key, const planc_passive
   planc_json_add_int(json, "swapped_in_bytes", i->swapped_in_bytes);
   planc_json_add_int(json, "d2h_bytes", i->d2h_bytes);
   planc_json_add_int(json, "h2d_bytes", i->h2d_bytes);
-  planc_report_known(json, "evict_ppm", i->time_ns > 0, share_ppm(i->evict_ns, i));
-  planc_report_known(json, "swap_in_ppm", i->time_ns > 0, share_ppm(i->swap_in_ns, i));
+  planc_json_add_known(json, "evict_ppm", i->time_ns > 0, share_ppm(i->evict_ns, i));
+  planc_json_add_known(json, "swap_in_ppm", i->time_ns > 0, share_ppm(i->swap_in_ns, i));
   planc_report_metrics(json, metrics);
 }
 
@@ -78,7 +79,7 @@ static planc_status print_json(const answer *a) {
   planc_json_add_int(object, "vanilla_bytes", a->vanilla.peak_bytes);
   report_iteration(object, "first", &a->passive.first, &a->first);
   report_iteration(object, "steady", &a->passive.steady, &a->steady);
-  return planc_report_json(object);
+  return planc_print_json(stdout, object);
 }
 
 /* --- For people --------------------------------------------------------------------------------------------------- */

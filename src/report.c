@@ -1,43 +1,13 @@
-/* Reports of the subcommands: JSON lines, measures, and what binds a plan's peak. */
+/* Reports of the subcommands: measures, and what binds a plan's peak. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "planc/analysis.h"
 #include "util/size.h"
-#include "util/utf8.h"
-
-/* A path may hold any bytes, JSON only text: what is none becomes question marks. */
-static void make_utf8(char *text) {
-  const char *end = text + strlen(text);
-  for (int length; text < end; text += length ? length : 1) {
-    length = planc_utf8_length(text, end);
-    if (!length) *text = '?';
-  }
-}
-
-planc_status planc_report_json(cJSON *json) {
-  char *text;
-  size_t length;
-  planc_status status = planc_json_print(json, PLANC_JSON_LINE, &text, &length);
-  cJSON_Delete(json);
-  PLANC_TRY(status);
-  make_utf8(text);
-  puts(text);
-  free(text);
-  return NULL;
-}
-
-void planc_report_known(cJSON *object, const char *key, bool known, int64_t value) {
-  if (known) {
-    planc_json_add_int(object, key, value);
-  } else {
-    planc_json_add_null(object, key);
-  }
-}
 
 static void report_metric(cJSON *object, const char *key, int64_t value) {
-  planc_report_known(object, key, value != PLANC_NO_METRIC, value);
+  planc_json_add_known(object, key, value != PLANC_NO_METRIC, value);
 }
 
 void planc_report_metrics(cJSON *object, const planc_metrics *metrics) {

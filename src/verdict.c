@@ -67,7 +67,7 @@ static planc_status print_json(const planc_verdict *verdicts, int32_t n) {
     } else {
       report_passed(object, &verdict->report);
     }
-    PLANC_TRY(planc_report_json(object));
+    PLANC_TRY(planc_print_json(stdout, object));
   }
   return NULL;
 }

@@ -50,6 +50,14 @@ cJSON *planc_json_add_null(cJSON *to, const char *key) {
   return planc_json_add(to, key, cJSON_CreateNull());
 }
 
+cJSON *planc_json_add_known(cJSON *to, const char *key, bool known, int64_t value) {
+  return known ? planc_json_add_int(to, key, value) : planc_json_add_null(to, key);
+}
+
+cJSON *planc_json_add_finite(cJSON *to, const char *key, double value) {
+  return isfinite(value) ? planc_json_add_real(to, key, value) : planc_json_add_null(to, key);
+}
+
 bool planc_json_is_whole(const cJSON *tree) {
   if (!tree || cJSON_IsInvalid(tree)) return false;
   for (const cJSON *child = tree->child; child; child = child->next)

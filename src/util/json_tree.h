@@ -24,6 +24,9 @@ cJSON *planc_json_add_real(cJSON *to, const char *key, double value);
 cJSON *planc_json_add_string(cJSON *to, const char *key, const char *value);
 cJSON *planc_json_add_bool(cJSON *to, const char *key, bool value);
 cJSON *planc_json_add_null(cJSON *to, const char *key);
+/* Null where the value is not known; and where a real is not finite. */
+cJSON *planc_json_add_known(cJSON *to, const char *key, bool known, int64_t value);
+cJSON *planc_json_add_finite(cJSON *to, const char *key, double value);
 
 /* Whether there is a tree and nothing in it is spoilt. */
 bool planc_json_is_whole(const cJSON *tree);

@@ -58,3 +58,23 @@ void planc_print_line(FILE *out, const char *format, ...) {
   planc_vprint_line(out, format, arguments);
   va_end(arguments);
 }
+
+static void make_utf8(char *text) {
+  const char *end = text + strlen(text);
+  for (int length; text < end; text += length ? length : 1) {
+    length = planc_utf8_length(text, end);
+    if (!length) *text = '?';
+  }
+}
+
+planc_status planc_print_json(FILE *out, cJSON *tree) {
+  char *text;
+  size_t length;
+  planc_status status = planc_json_print(tree, PLANC_JSON_LINE, &text, &length);
+  cJSON_Delete(tree);
+  PLANC_TRY(status);
+  make_utf8(text);
+  (void)fprintf(out, "%s\n", text);
+  free(text);
+  return NULL;
+}

@@ -7,11 +7,16 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "util/json_tree.h"
+
 void planc_print_text(FILE *out, const char *text);
 /* What the format and its arguments make, escaped. */
 void planc_vprint(FILE *out, const char *format, va_list arguments);
 /* The same as a line. */
 void planc_print_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void planc_vprint_line(FILE *out, const char *format, va_list arguments);
+/* A tree as a line, after which it is freed. A path may hold any bytes, JSON only text: what is none is printed as
+ * question marks. */
+planc_status planc_print_json(FILE *out, cJSON *tree);
 
 #endif
