@@ -26,6 +26,9 @@ static planc_status read_all(int file, const char *path, size_t limit, char **ou
     if (got > 0 && (size_t)(text.len + got) > limit) {
       status = planc_error(PLANC_BAD_INPUT, "%s: larger than %zu bytes", path, limit);
     }
+    if (got > 0 && !status && memchr(text.data + text.len, 0, (size_t)got)) {
+      status = planc_error(PLANC_BAD_INPUT, "%s: is no text, it has a NUL byte", path);
+    }
     if (status) {
       VEC_FREE(&text);
       return status;

@@ -7,8 +7,8 @@
 
 #include "planc/status.h"
 
-/* Reads a file or a pipe (input.h) of at most `limit` bytes; *out is malloc'ed and NUL-terminated. BAD_INPUT names the
- * path. */
+/* Reads a text, a file or a pipe (input.h) of at most `limit` bytes; *out is malloc'ed and NUL-terminated. BAD_INPUT
+ * names the path; a NUL byte ends reading, however much would follow. */
 planc_status planc_file_read(const char *path, size_t limit, char **out, size_t *out_length);
 /* IO when `path`, if it is that of a regular file, cannot be written: found out before the work that it is for. */
 planc_status planc_file_probe(const char *path);

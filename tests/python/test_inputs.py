@@ -91,6 +91,15 @@ class Inputs(unittest.TestCase):
                 self.assertRegex(done.stderr, r"is a pipe|is neither a file|is not a file|is a directory|not a device|no "
                                               r"description", (reader, path))
 
+    def test_a_large_file_without_text_is_not_read_to_its_end(self):
+        with open(os.path.join(self.folder, "sparse.json"), "wb") as file:
+            file.truncate(4 << 30)
+        for reader in READERS:
+            path = "./sparse.json" if "--device" in reader else "sparse.json"
+            code, messages, used = memory_of(self.command(reader, path), self.folder)
+            self.assertEqual(code, 3, (reader, messages))
+            self.assertLess(used, 256 << 20, reader)
+
     def test_a_pipe_that_is_written_to_is_read(self):
         path = os.path.join(self.folder, "any.plan")
         with open(path, "rb") as file:
