@@ -60,9 +60,9 @@ def in_order(nodes, order):
     for id in order:
         node = nodes[id]
         if not done.issuperset(node.inputs):
-            raise BadData(f"{node.name} comes before what it reads")
+            raise BadData(f"{legal_name(node.name)} comes before what it reads")
         if backward and not node.backward:
-            raise BadData(f"{node.name} is a forward node behind a backward one")
+            raise BadData(f"{legal_name(node.name)} is a forward node behind a backward one")
         done.add(id)
         backward = node.backward
     return [nodes[id] for id in order]

@@ -112,17 +112,18 @@ class Replay:
             raise BadData(f"{place}: {instruction} of {legal_name(name)} is expected")
         return fields, place
 
-    def made(self, name):
-        """A storage of the size that follows."""
+    def size(self, name):
         fields, place = self.next_of("MEMORY", name)
-        size = number(fields.get("MEMORY"), place)
+        return number(fields.get("MEMORY"), place)
+
+    def made(self, size):
         if not size:
             return None
         self.sizes.append(size)
         return len(self.sizes) - 1
 
     def constant(self, name):
-        storage = self.made(name)
+        storage = self.made(self.size(name))
         if storage is not None:
             self.constants.add(storage)
         self.name(name, storage, "a constant")
@@ -133,9 +134,10 @@ class Replay:
     def call(self, fields, place):
         arguments, writes = self.arguments(fields, place), []
         for name in names(fields, "RESULT", place):
-            storage = self.made(name)
+            size = self.size(name)
             alias, at = self.next_of("ALIAS", name)
             if alias.get("ALIAS") == "-1":
+                storage = self.made(size)
                 writes += [] if storage is None else [storage]
             else:
                 which = number(alias.get("ALIAS"), at)

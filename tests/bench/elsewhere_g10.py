@@ -2,8 +2,8 @@
 
 kernels.tsv has the kernels in order, tensors.tsv the tensors that they read and write. A tensor with `global` lives from
 one iteration to the next: it is a parameter where no kernel writes it, else state; a kernel that reads and writes it
-updates it, which no recompute may do again. Of the others, one of a single kernel is that kernel's workspace, unless it is
-all that the kernel makes; one that is read before it is written is fed. What loads the next batch does not run twice.
+updates it, which no recompute may do again. Of the others, one that is read before it is written is fed; one of a single
+kernel, which writes it, is its workspace unless it is all that the kernel makes. What loads the next batch does not run twice.
 
 G10's setting: 40 GiB on the device, 128 GiB on the host, 15.754 GB/s each way, cycles at 1.2 GHz; it never computes again.
 Its SSD has no counterpart here.
@@ -13,6 +13,7 @@ import csv
 import os
 
 from elsewhere_iteration import BadData, Iteration, number
+from graphfile import legal_name
 
 GIB = 2**30
 PCIE = 15_754_000_000
@@ -42,8 +43,8 @@ def rows(folder, name, columns):
 class Kernel:
     def __init__(self, place, row, tensors):
         self.type, self.id = row["name"], number(row["id"], place)
-        if not self.type.replace("_", "").isalnum():
-            raise BadData(f"{place}: a kernel's name is of letters, digits and _")
+        if not self.type.replace("_", "").isalnum() or legal_name("g10." + self.type) != "g10." + self.type:
+            raise BadData(f"{place}: a kernel's name is of up to 251 letters, digits and _")
         self.ns = round(number(row["cycles_1.2GHz"], place) / 1.2)
         self.reads, self.writes = ([number(id, place) for id in row[side].split(",") if id] for side in ("in", "out"))
         for id in self.reads + self.writes:
@@ -71,12 +72,12 @@ def read_tensors(folder):
 
 
 def workspaces(kernels, tensors):
-    """The tensors of a single kernel; the first result of one that makes nothing else is not."""
+    """The tensors of a single kernel that writes them; the first result of one that makes nothing else is not."""
     users = {}
     for kernel in kernels:
         for id in set(kernel.reads + kernel.writes):
             users.setdefault(id, []).append(kernel)
-    alone = {id for id, of in users.items() if len(of) == 1 and not tensors[id][1]}
+    alone = {id for id, of in users.items() if len(of) == 1 and id in of[0].writes and not tensors[id][1]}
     for kernel in kernels:
         if kernel.writes and alone.issuperset(kernel.writes):
             alone.remove(kernel.writes[0])
