@@ -21,7 +21,7 @@ import elsewhere
 from benchlib import GIB, PLANC, ROOT, planc, table
 
 DATA = os.path.join(ROOT, "..", "shared", "bench")
-SWAPPING = ["none", "vdnn-dyn", "modnn", "superneurons", "lms", "capuchin", "tensile", "window", "best"]
+SWAPPING = ["vdnn-dyn", "modnn", "superneurons", "lms", "capuchin", "tensile", "window", "window --placement vmm", "best"]
 RECOMPUTING = ["none", "chen", "cheap", "superneurons", "capuchin", "tensile", "best"]
 
 # Slowdown against ideal as in ../shared/bench/README.md, from G10's repository: LRU, FlashNeuron, DeepUM, G10. None: not
@@ -53,7 +53,7 @@ class Bench:
 
     def plan(self, model, policy, budget, *options):
         """The summary and the plan's file; text where there is no plan."""
-        command = [PLANC, "plan", *model, "--policy", policy, "--budget", str(budget), *options, "--json", "-o", self.output]
+        command = [PLANC, "plan", *model, "--policy", *policy.split(), "--budget", str(budget), *options, "--json", "-o", self.output]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=self.seconds)
         except subprocess.TimeoutExpired:
@@ -101,11 +101,11 @@ def g10(bench):
             by_host.append([name, host, *limited, slowdown(theirs)])
         print(f"  {name} done", file=sys.stderr, flush=True)
     table("G10: slowdown against ideal, 40 GiB, 15.754 GB/s each way",
-          ["model", *SWAPPING, "recompute too", "LRU", "FlashNeuron", "DeepUM", "G10"], rows,
+          ["model", *SWAPPING[:-2], "vmm", "best", "recompute too", "LRU", "FlashNeuron", "DeepUM", "G10"], rows,
           bench.notes("planc's columns: nothing is computed again and the host has no limit, which is faster than G10's 128 GiB and an SSD",
                       "at 3.2 GB/s for the rest; in the column 'recompute too' best may compute again and has 128 GiB and no SSD.",
-                      "planc counts whole tensors at fixed addresses, G10's simulator pages; it charges page faults and allocation.",
-                      "-: does not fit; ?: not published; inf: does not run"))
+                      "vmm is window with --placement vmm. planc counts whole tensors at fixed addresses, G10's simulator counts pages",
+                      "and charges faults and allocation. -: does not fit; ?: not published; inf: does not run"))
     table("G10: slowdown by host memory, best", ["model", "host GiB", "swap alone", "recompute too", "G10 with SSD"], by_host,
           bench.notes("G10 has its SSD beside the host's memory, planc has that memory alone"))
 
@@ -153,6 +153,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("sources", nargs="*")
     options = parser.parse_args()
+    print("# tests/bench/bench_elsewhere.py: simulated, at operator times and on the device of each source. Times are predictions.")
     for name, run in {"g10": g10, "checkmate": checkmate, "dtr": dtr}.items():
         if options.sources and name not in options.sources:
             continue

@@ -2,8 +2,10 @@
 """The readers of what others have measured (tests/bench/elsewhere.py), on small files of the same forms written here:
 what planc makes of them is as worked out by hand, and what is no such file is refused in one sentence."""
 
+import contextlib
 import copy
 import gzip
+import io
 import json
 import os
 import random
@@ -12,10 +14,12 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 from graphtest import ROOT, read as read_graph
 
 sys.path.insert(0, os.path.join(ROOT, "tests/bench"))
+import bench_elsewhere
 import elsewhere
 from elsewhere_iteration import BadData
 
@@ -290,6 +294,30 @@ class Elsewhere(unittest.TestCase):
         self.assertIn("No such file", fails(3, self.path("absent.json"), "-o", self.folder))
         self.assertIn("is expected", fails(3, self.write("x.txt", b""), "-o", self.folder))
         self.assertIn("No such file", fails(5, self.checkmate(), "-o", self.path("absent")))
+
+    def bench(self, data):
+        out = io.StringIO()
+        with mock.patch.object(bench_elsewhere, "DATA", data), mock.patch.object(sys, "argv", ["bench_elsewhere.py"]), \
+                contextlib.redirect_stdout(out):
+            bench_elsewhere.main()
+        return out.getvalue()
+
+    def test_bench_without_data(self):
+        text = self.bench(self.path("absent"))
+        for name in ("g10", "checkmate", "dtr"):
+            self.assertIn(f"{name} is skipped, ../shared/bench/{name} is absent", text)
+
+    def test_bench(self):
+        self.dtr()
+        os.makedirs(self.path("data/dtr"))
+        os.rename(self.path("small.log.gz"), self.path("data/dtr/small_2.log.gz"))
+        head = "model\tbatch\tkind\tbudget_GB\ttime_ms_mean\tgpu_time_ms_mean\ttotal_mem_MB\n"
+        self.write("data/dtr/measured.tsv", (head + "small\t2\tbaseline\t-\t50\t50\t1\nsmall\t2\tdtr\t1\t60\t60\t0\n").encode())
+        text = self.bench(self.path("data"))
+        self.assertIn("g10 is skipped", text)
+        rows = [line.split() for line in text.splitlines() if line.split()[:1] == ["small"]]
+        self.assertEqual([row[4] for row in rows], ["1.000", "-"])
+        self.assertEqual([row[-1] for row in rows], ["1", "1.200"])
 
 
 if __name__ == "__main__":
