@@ -106,7 +106,7 @@ def read(path):
     name = os.path.basename(path).removesuffix(".json")
     up, down = unit_of(sum(node.cost for node in ordered))
     has_backward = any(node.backward for node in ordered)
-    iteration = Iteration(name, f"{legal_name(name)}, by tests/bench/elsewhere.py. Times are those of the file times {up} / {down}.",
+    iteration = Iteration(name, f"{legal_name(name)}, by tests/bench/elsewhere.py. Times are the file's, times {up} / {down}.",
                           ["--no-swap"] + ([] if has_backward else ["--inference"]))
     iteration.runs_on("v100-32g", "none is stated: all outputs have room twice, and nothing is to be swapped", "checkmate",
                       2 * sum(node.bytes for node in ordered))
