@@ -146,9 +146,24 @@ static planc_status find_changes(const planc_trace *trace, planc_arena *arena, i
   return NULL;
 }
 
-planc_status planc_mark_restorable(const planc_trace *trace, planc_arena *arena, int32_t *latest) {
+bool planc_can_drop(const planc_trace *trace, const int32_t *latest, int32_t buffer) {
+  int32_t last = planc_last_instance(trace, buffer);
+  const planc_buffer *b = &trace->buffers[buffer];
+  if (b->kind != PLANC_KIND_activation && b->kind != PLANC_KIND_temp) return false;
+  if (b->flags & PLANC_BUFFER_RESULT) return false;
+  for (int32_t i = b->first_access; i < b->first_access + b->n_accesses; i++) {
+    const planc_access *access = &trace->accesses[trace->by_buffer[i]];
+    if (access->write >= 0 && latest[access->instance] < last) return false;
+  }
+  return true;
+}
+
+planc_status planc_mark_restorable(const planc_trace *trace, bool keeps, planc_arena *arena, int32_t *latest) {
+  enum { UNKNOWN, DROPPED, KEPT };
   int32_t *writer, *changes;
+  uint8_t *fate; /* per buffer, once its last version is read */
   PLANC_TRY(PLANC_NEW(arena, &writer, trace->n_buffers));
+  PLANC_TRY(PLANC_NEW(arena, &fate, trace->n_buffers));
   PLANC_TRY(find_changes(trace, arena, &changes));
   for (int32_t b = 0; b < trace->n_buffers; b++) writer[b] = NONE;
   for (int32_t i = 0; i < trace->n_instances; i++) {
@@ -160,6 +175,11 @@ planc_status planc_mark_restorable(const planc_trace *trace, planc_arena *arena,
       if (access->effect || access->read < 0) continue;
       int32_t from = writer[access->buffer];
       int32_t readable = is_given(trace, access->buffer) ? changes[a] : from >= 0 ? latest[from] : NONE;
+      if (keeps && !is_given(trace, access->buffer) && changes[a] == trace->n_instances) {
+        uint8_t *of = &fate[access->buffer];
+        if (*of == UNKNOWN) *of = planc_can_drop(trace, latest, access->buffer) ? DROPPED : KEPT;
+        if (*of == KEPT) readable = trace->n_instances;
+      }
       if (readable < latest[i]) latest[i] = readable;
     }
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {

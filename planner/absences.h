@@ -53,8 +53,12 @@ planc_status planc_absences_live(const planc_trace *trace, const planc_absences 
 
 /* latest[i]: the last instance ahead of which instance i can be run again, one that is not forward never, which is -1:
  * until then what it reads of persistent and fed buffers is the same, and of others the writer can be run again. The
- * number of instances where that is so to the end. */
-planc_status planc_mark_restorable(const planc_trace *trace, planc_arena *arena, int32_t *latest);
+ * number of instances where that is so to the end. Whoever `keeps` what it cannot drop, for as long as something is to
+ * be restored from it, can read the last version of that to the end as well. */
+planc_status planc_mark_restorable(const planc_trace *trace, bool keeps, planc_arena *arena, int32_t *latest);
+/* Whether every writer of the buffer can be run again until the last access to it, and nothing asks for it once the
+ * iteration has ended. */
+bool planc_can_drop(const planc_trace *trace, const int32_t *latest, int32_t buffer);
 /* The instance that writes `version` of `buffer`; -1 if none does. */
 int32_t planc_writer_of(const planc_trace *trace, int32_t buffer, int32_t version);
 /* The instance of the buffer's last access; -1 where it is never accessed. */

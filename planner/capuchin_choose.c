@@ -376,7 +376,7 @@ static planc_status find_candidates(chooser *c, planc_arena *arena) {
   PLANC_TRY(PLANC_NEW(arena, &c->visited, trace->n_instances));
   PLANC_TRY(PLANC_NEW(arena, &latest, trace->n_instances));
   for (int32_t a = 0; a < trace->n_accesses; a++) c->of_access[a] = -1;
-  PLANC_TRY(planc_mark_restorable(trace, arena, latest));
+  PLANC_TRY(planc_mark_restorable(trace, false, arena, latest));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     const planc_buffer *buffer = &trace->buffers[b];
     int32_t first = c->n;

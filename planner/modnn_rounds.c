@@ -4,7 +4,10 @@
  * ops and save transfers, larger ones may do with other algorithms, or leave a while. The paper leaves it at Eq. 3.
  * Here the whole batch and the powers of two below it are scheduled as well, at which kernels lose least to partly
  * filled tiles, and the simulator decides. Below Eq. 3 that goes on while it helps or there are transfers left to save;
- * it ends when MOST_INSTANCES have been scheduled. */
+ * it ends when MOST_INSTANCES have been scheduled.
+ *
+ * Algorithm 1 gives out addresses as it walks and may leave gaps that make data leave which has room when all addresses
+ * are chosen together. So the batch with all data resident, as `none` places it, is one of the candidates. */
 #include "planner/modnn.h"
 #include "planner/policies.h"
 #include "planner/sub_batch.h"
@@ -66,23 +69,55 @@ static int64_t limit_of(const planc_problem *problem, const best *b) {
   return b->candidate.schedule && b->ns < asked ? b->ns : asked;
 }
 
-/* Schedules rounds of `sub_batch` and keeps them when they beat the best. */
-static planc_status consider(const planc_problem *problem, int64_t sub_batch, best *b) {
-  planc_candidate candidate = {0};
-  int64_t ns = 0;
+/* Whether rounds of `sub_batch` could beat the best. */
+static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, const best *b, bool *out) {
+  int64_t ns;
   PLANC_TRY(least_time(problem, sub_batch, &ns));
-  if (ns >= limit_of(problem, b)) return NULL;
-  planc_status status = modnn_schedule(problem, sub_batch, &candidate);
-  if (!status) status = planc_candidate_time(problem, &candidate, &ns);
+  *out = ns < limit_of(problem, b);
+  return NULL;
+}
+
+/* Keeps the candidate when it beats the best, and frees it else. `status` is how its making ended. */
+static planc_status keep_better(const planc_problem *problem, planc_status status, planc_candidate *candidate,
+                                best *b) {
+  int64_t ns;
+  if (!status) status = planc_candidate_time(problem, candidate, &ns);
   if (!status && (!b->candidate.schedule || ns < b->ns)) {
     planc_candidate_free(&b->candidate);
-    b->candidate = candidate;
+    b->candidate = *candidate;
     b->ns = ns;
     return NULL;
   }
-  planc_candidate_free(&candidate);
+  planc_candidate_free(candidate);
+  return status;
+}
+
+/* Schedules rounds of `sub_batch` and keeps them when they beat the best. */
+static planc_status consider(const planc_problem *problem, int64_t sub_batch, best *b) {
+  planc_candidate candidate = {0};
+  bool may;
+  PLANC_TRY(may_beat(problem, sub_batch, b, &may));
+  if (!may) return NULL;
+  planc_status status = keep_better(problem, modnn_schedule(problem, sub_batch, &candidate), &candidate, b);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   note_infeasible(b, status);
+  return NULL;
+}
+
+/* The whole batch, or the user's rounds, with all data resident, if that fits. What it lacks is not what modnn lacks.
+ */
+static planc_status consider_resident(const planc_problem *problem, best *b) {
+  planc_candidate candidate = {0};
+  int64_t peak = INT64_MAX;
+  bool may;
+  PLANC_TRY(may_beat(problem, problem->sub_batch ? problem->sub_batch : problem->batch, b, &may));
+  if (!may) return NULL;
+  planc_status status = planc_policy_none(problem, &candidate);
+  if (!status) status = planc_candidate_peak(problem, &candidate, &peak);
+  if (!status && peak <= problem->budget_bytes) return keep_better(problem, NULL, &candidate, b);
+  planc_candidate_free(&candidate);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
   return NULL;
 }
 
@@ -119,6 +154,7 @@ planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *o
   PLANC_TRY(planc_may_split(problem, &may_split));
   planc_status status = consider(problem, sub_batch, &b);
   if (!status && may_split) status = consider_others(problem, sub_batch, &b);
+  if (!status) status = consider_resident(problem, &b);
   if (!status && !b.candidate.schedule) {
     if (!b.infeasible) status = planc_error(PLANC_INFEASIBLE, "modnn: no rounds are as fast as is asked for");
     if (b.infeasible) status = b.infeasible;

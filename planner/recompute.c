@@ -4,18 +4,6 @@
 
 #include "planner/absences.h"
 
-bool planc_can_drop(const planc_trace *trace, const int32_t *latest, int32_t buffer) {
-  int32_t last = planc_last_instance(trace, buffer);
-  const planc_buffer *b = &trace->buffers[buffer];
-  if (b->kind != PLANC_KIND_activation && b->kind != PLANC_KIND_temp) return false;
-  if (b->flags & PLANC_BUFFER_RESULT) return false;
-  for (int32_t i = b->first_access; i < b->first_access + b->n_accesses; i++) {
-    const planc_access *access = &trace->accesses[trace->by_buffer[i]];
-    if (access->write >= 0 && latest[access->instance] < last) return false;
-  }
-  return true;
-}
-
 /* An op with one output to keep keeps all: it would have to run again for the others. */
 static void keep_whole_ops(const planc_trace *trace, bool *keep) {
   for (int32_t i = 0; i < trace->n_instances; i++) {
@@ -59,7 +47,7 @@ static void mark_ends(const planc_trace *trace, const bool *keep, int32_t *until
 planc_status planc_mark_drops(const planc_trace *trace, planc_arena *arena, bool *keep, int32_t *until) {
   int32_t *latest;
   PLANC_TRY(PLANC_NEW(arena, &latest, trace->n_instances));
-  PLANC_TRY(planc_mark_restorable(trace, arena, latest));
+  PLANC_TRY(planc_mark_restorable(trace, true, arena, latest));
   keep_whole_ops(trace, keep);
   for (int32_t b = 0; b < trace->n_buffers; b++) keep[b] |= !planc_can_drop(trace, latest, b);
   mark_ends(trace, keep, until);

@@ -10,10 +10,6 @@
  * cannot be recomputed stay whatever it says. */
 typedef planc_status (*planc_keep_rule)(const planc_trace *trace, bool *keep);
 
-/* Whether every writer of the buffer can be run again (planc_mark_restorable), and nothing asks for it once the
- * optimizer changes what the writers read. */
-bool planc_can_drop(const planc_trace *trace, const int32_t *latest, int32_t buffer);
-
 /* Completes keep[], what a rule wants to keep, by what has to be kept, and finds per buffer the instance after which it
  * is dropped for good: its last access, or the last recompute that reads it (planc_absences). */
 planc_status planc_mark_drops(const planc_trace *trace, planc_arena *arena, bool *keep, int32_t *until);

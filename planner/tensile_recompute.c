@@ -70,7 +70,7 @@ planc_status tensile_set_up_recomputes(tensile *t, planc_arena *arena) {
   int32_t n = 0;
   PLANC_TRY(PLANC_NEW(arena, &latest, t->trace->n_instances));
   PLANC_TRY(PLANC_NEW(arena, &ranks, t->n));
-  PLANC_TRY(planc_mark_restorable(t->trace, arena, latest));
+  PLANC_TRY(planc_mark_restorable(t->trace, false, arena, latest));
   for (int32_t k = 0; k < t->n; k++) {
     tensile_stretch *stretch = &t->stretches[k];
     if (stretch->state == TENSILE_TAKEN || !is_candidate(t, latest, stretch)) continue;
