@@ -59,7 +59,7 @@ static planc_status choose(const void *context, const planc_walk *walk, planc_ar
   ok(planc_gaps_make(trace, &gaps));
   ok(PLANC_NEW(arena, &items, gaps->n));
   ok(PLANC_NEW(arena, &latest, trace->n_instances));
-  ok(planc_mark_restorable(trace, arena, latest));
+  ok(planc_mark_restorable(trace, false, arena, latest));
   for (int32_t k = 0; k < gaps->n; k++) {
     const planc_gap *gap = &gaps->gaps[k];
     if (!rand_chance(&state, 60)) continue;
