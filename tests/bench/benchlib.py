@@ -1,15 +1,75 @@
-"""What the benchmarks share: running planc, CPU time of a command, tables."""
+"""What the benchmarks share: running planc, CPU time of a command, tables, and the files of their results."""
 
+import argparse
+import contextlib
+import io
 import json
 import os
 import resource
+import shlex
 import subprocess
 import sys
+import textwrap
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 PLANC = os.path.join(BUILD, "planc")
 GIB = 2**30
+RESULTS = os.path.join(ROOT, "tests", "bench", "results")
+
+
+class Copied(io.StringIO):
+    """Text that appears on another stream as it is written here."""
+
+    def __init__(self, stream):
+        super().__init__()
+        self.stream = stream
+
+    def write(self, text):
+        self.stream.write(text)
+        self.stream.flush()
+        return super().write(text)
+
+
+def bench(about, parts, parser=None):
+    """The main function of a benchmark: prints how its results were made and then its parts, by name functions of the parsed
+    options. A file of results is what was printed, and there is none unless all of it was."""
+    main = sys.modules["__main__"]
+    parser = parser or argparse.ArgumentParser(description=main.__doc__,
+                                               formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="PART", action="append", choices=list(parts), help=", ".join(parts))
+    parser.add_argument("-o", dest="output", metavar="FILE", help="what is printed goes there, too")
+    options = parser.parse_args()
+    if options.output and options.only:
+        parser.error("a file of results has all parts")
+    printed = Copied(sys.stdout)
+    with contextlib.redirect_stdout(printed):
+        print(head(os.path.relpath(main.__file__, ROOT), sys.argv[1:], about))
+        for name, part in parts.items():
+            if name in (options.only or parts):
+                part(options)
+    if options.output:
+        with open(options.output, "w", encoding="utf-8") as file:
+            file.write(printed.getvalue())
+
+
+def head(program, arguments, about):
+    """How the results were made; where they go and which part of them is printed is left out."""
+    told = iter(arguments)
+    kept = [a for a in told if not (a in ("-o", "--only") and next(told, None))]
+    return textwrap.fill(" ".join([shlex.join([program, *kept]) + ":", about]), 120, initial_indent="# ",
+                         subsequent_indent="# ", break_long_words=False, break_on_hyphens=False)
+
+
+def simulated(description):
+    return f"simulated, device description {description} as committed. Times are predictions."
+
+
+def machine():
+    """Where times are measured, for the head of results."""
+    info = subprocess.run([os.path.join(BUILD, "planrun"), "info"], capture_output=True, text=True, check=True).stdout
+    host = next(line.split(": ", 1)[1] for line in info.splitlines() if line.startswith("backend host: "))
+    return f"measured on {os.cpu_count()} processors, {host}"
 
 
 def graph(name):

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Results of benchmarks (tests/bench/results) against what the benchmarks print: of those that take longer than seconds, a
+part. What was measured (tables whose titles say so) and what needs data or devices that may be absent is not compared."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BENCH = os.path.join(ROOT, "tests", "bench")
+sys.path.insert(0, BENCH)
+import benchlib  # noqa: E402
+
+# Benchmark, its results, and the parts that are computed again.
+COMPARED = [("modnn", "modnn-k40m", ["figure-6", "figure-7"])]
+
+
+def setUpModule():
+    for program in ("planc", "bench/sub_batch"):
+        if not os.path.exists(os.path.join(benchlib.BUILD, program)):
+            print(f"skipped: results of benchmarks: there is no {program}: make build unit comes first")
+            raise unittest.SkipTest(program)
+
+
+def blocks(text):
+    """A head, and tables, each with its notes."""
+    return text.rstrip("\n").split("\n\n")
+
+
+def results(name):
+    with open(os.path.join(benchlib.RESULTS, name + ".txt"), encoding="utf-8") as file:
+        return blocks(file.read())
+
+
+class Results(unittest.TestCase):
+    def test_files_have_what_the_benchmarks_print(self):
+        for bench, name, parts in COMPARED:
+            with self.subTest(bench=bench):
+                command = [sys.executable, "-B", os.path.join(BENCH, f"bench_{bench}.py")]
+                done = subprocess.run(command + [a for part in parts for a in ("--only", part)], capture_output=True,
+                                      text=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                written, printed = results(name), blocks(done.stdout)
+                self.assertEqual(printed[0], written[0])
+                computed = [block for block in printed[1:] if "measured" not in block.splitlines()[0]]
+                self.assertGreaterEqual(len(computed), len(parts))
+                for block in computed:
+                    self.assertIn(block, written)
+
+
+if __name__ == "__main__":
+    unittest.main()
