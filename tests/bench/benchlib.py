@@ -117,7 +117,7 @@ def table(title, head, rows, notes=()):
     widths = [max(len(str(row[i])) for row in [head, *rows]) for i in range(len(head))]
     print(f"\n{title}")
     for row in [head, *rows]:
-        print("  " + "  ".join(str(cell).rjust(width) for cell, width in zip(row, widths)))
+        print(("  " + "  ".join(str(cell).rjust(width) for cell, width in zip(row, widths))).rstrip())
     for note in notes:
         print("  " + note)
 
