@@ -9,15 +9,15 @@ import sys
 import tempfile
 import time
 
-from benchlib import BUILD, graph, planc, table
+from benchlib import BUILD, bench, graph, machine, planc, table
 
 BATCH = 256
 
 
-def main():
+def main(_):
     if not os.path.exists(os.path.join(BUILD, "libplanrt-cuda.so")):
         print("bench_deviceless: left out: there is no CUDA plug-in (make cuda)")
-        return
+        sys.exit()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         profile, plan = os.path.join(folder, "p.json"), os.path.join(folder, "x.plan")
@@ -44,4 +44,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    bench(machine(), {"all": main})

@@ -2,9 +2,10 @@
 """Every policy on every recorded PyTorch iteration (../shared/graphs), or on those named on the command line: its plan
 under 70 % of what `none` needs, or under all of that where it cannot do with less, passes the checker; the executor's
 stand-ins compute the reference's bits with random delays; and what one change makes of the plan is rejected, or computes
-them in any order too.
+them in any order too. Which policies need more than `none` does, and how much, stands in the row.
 """
 
+import argparse
 import concurrent.futures
 import glob
 import json
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchlib import BUILD, PLANC, ROOT, planc, table
+from benchlib import BUILD, PLANC, ROOT, bench, planc, table
 
 RECORDINGS = os.path.join(ROOT, "..", "shared", "graphs")
 MUTANTS = os.path.join(BUILD, "bench", "mutants")
@@ -45,7 +46,7 @@ def plan(graph, policy, budget, output, *options):
 
 def judge(recording, names):
     """The recording's row, how many plans it took, and how many of their mutants were accepted."""
-    below, plans, accepted = [], 0, 0
+    below, beyond, plans, accepted = [], [], 0, 0
     with tempfile.TemporaryDirectory() as folder:
         graph, output = os.path.join(folder, "graph.yaml"), os.path.join(folder, "x.plan")
         run(sys.executable, os.path.join(ROOT, "graphs", "from_recording.py"), recording, "-o", graph)
@@ -55,33 +56,40 @@ def judge(recording, names):
             done = plan(graph, policy, most * 7 // 10, output, *options)
             if done:
                 below.append(policy)
-            elif not plan(graph, policy, most, output, *options) and not plan(graph, policy, "1T", output, *options):
-                sys.exit(f"{recording}: {policy} has no plan")
+            elif not plan(graph, policy, most, output, *options):
+                done = plan(graph, policy, "1T", output, *options)
+                if not done:
+                    sys.exit(f"{recording}: {policy} has no plan")
+                beyond.append(f"{' '.join([policy, *options[1:2]])} {done['peak_bytes'] / most:.2f}")
             planc("check", output)
             plans += 1
             run(PLANRUN, "exec", output, "--synthetic", "--jitter", plans, "-n", 2)
             accepted += json.loads(run(MUTANTS, output, N_MUTANTS, INTERLEAVINGS))["accepted"]
     name = os.path.basename(recording)[:-len(".json")]
     print(f"  {name} done", file=sys.stderr, flush=True)
-    return [name, f"{most / 2**20:.1f}", plans, len(below)], plans, accepted
+    return [name, f"{most / 2**20:.1f}", plans, len(below), ", ".join(beyond) or "none"], plans, accepted
 
 
-def main():
+def main(options):
     if not os.path.isdir(RECORDINGS):
         print("bench_recorded: skipped, ../shared/graphs is absent")
-        return
+        sys.exit()
     recordings = [path for path in sorted(glob.glob(os.path.join(RECORDINGS, "*.json")))
-                  if not sys.argv[1:] or os.path.basename(path)[:-len(".json")] in sys.argv[1:]]
+                  if not options.recordings or os.path.basename(path)[:-len(".json")] in options.recordings]
+    if not recordings:
+        sys.exit("there is no such recording")
     names = policies()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         judged = list(pool.map(lambda recording: judge(recording, names), recordings))
     plans, accepted = (sum(column) for column in list(zip(*judged))[1:])
     mutants = plans * N_MUTANTS
-    table(f"Recorded iterations at batch {BATCH}", ["recording", "peak of none MiB", "plans", "under 70 %"],
+    table(f"Recorded iterations at batch {BATCH}", ["recording", "peak of none MiB", "plans", "under 70 %", "beyond that peak, times"],
           [row for row, _, _ in judged],
           [f"{plans} plans checked and run with random delays: every bit is the reference's",
            f"{mutants} mutants: {mutants - accepted} rejected, {accepted} compute the reference's bits"])
 
 
 if __name__ == "__main__":
-    main()
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("recordings", nargs="*", metavar="RECORDING")
+    bench("simulated, device description k40m as committed; executed on the host.", {"all": main}, arguments)

@@ -13,8 +13,10 @@ sys.path.insert(0, BENCH)
 import benchlib  # noqa: E402
 
 # Benchmark, its results, and the parts that are computed again.
-COMPARED = [("modnn", "modnn-k40m", ["figure-6", "figure-7"]),
-            ("tensile", "tensile-a6000", ["calibration", "tables-1-and-2", "table-3"])]
+COMPARED = [("gpus", "gpus-k40m", ["figure-9", "exchange", "budgets", "policies"]),
+            ("modnn", "modnn-k40m", ["figure-6", "figure-7"]),
+            ("tensile", "tensile-a6000", ["calibration", "tables-1-and-2", "table-3"]),
+            ("window", "window-v100", ["links"])]
 
 
 def setUpModule():
