@@ -44,52 +44,76 @@ def plan(graph, policy, budget, output, *options):
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
-def judge(recording, names):
-    """The recording's row, how many plans it took, and how many of their mutants were accepted."""
-    below, beyond, plans, accepted = [], [], 0, 0
+def name_of(recording):
+    return os.path.basename(recording)[:-len(".json")]
+
+
+def plans_of(recording, names):
+    """For each policy its options, the summary of its plan, which is in the file that is given last, the budget that it
+    fits, None where it needs more than `none` does, and that peak."""
     with tempfile.TemporaryDirectory() as folder:
         graph, output = os.path.join(folder, "graph.yaml"), os.path.join(folder, "x.plan")
         run(sys.executable, os.path.join(ROOT, "graphs", "from_recording.py"), recording, "-o", graph)
         most = plan(graph, "none", "1T", output)["peak_bytes"]
         for policy, *options in [*([name] for name in names), ["window", "--placement", "vmm", "--chunk", "2M"],
                                  ["window", "--placement", "paged"]]:
-            done = plan(graph, policy, most * 7 // 10, output, *options)
-            if done:
-                below.append(policy)
-            elif not plan(graph, policy, most, output, *options):
-                done = plan(graph, policy, "1T", output, *options)
-                if not done:
-                    sys.exit(f"{recording}: {policy} has no plan")
-                beyond.append(f"{' '.join([policy, *options[1:2]])} {done['peak_bytes'] / most:.2f}")
-            planc("check", output)
-            plans += 1
-            run(PLANRUN, "exec", output, "--synthetic", "--jitter", plans, "-n", 2)
-            accepted += json.loads(run(MUTANTS, output, N_MUTANTS, INTERLEAVINGS))["accepted"]
-    name = os.path.basename(recording)[:-len(".json")]
-    print(f"  {name} done", file=sys.stderr, flush=True)
-    return [name, f"{most / 2**20:.1f}", plans, len(below), ", ".join(beyond) or "none"], plans, accepted
+            for budget in (most * 7 // 10, most, None):
+                done = plan(graph, policy, budget or "1T", output, *options)
+                if done:
+                    break
+            else:
+                sys.exit(f"{recording}: {policy} has no plan")
+            yield " ".join([policy, *options[1:2]]), done, budget, most, output
 
 
-def main(options):
-    if not os.path.isdir(RECORDINGS):
-        print("bench_recorded: skipped, ../shared/graphs is absent")
-        sys.exit()
-    recordings = [path for path in sorted(glob.glob(os.path.join(RECORDINGS, "*.json")))
-                  if not options.recordings or os.path.basename(path)[:-len(".json")] in options.recordings]
-    if not recordings:
-        sys.exit("there is no such recording")
-    names = policies()
+def plans(recordings, names):
+    rows = []
+    for recording in recordings:
+        found = list(plans_of(recording, names))
+        most = found[0][3]
+        below = sum(budget is not None and budget < most for _, _, budget, _, _ in found)
+        beyond = [f"{policy} {done['peak_bytes'] / most:.2f}" for policy, done, budget, _, _ in found if budget is None]
+        rows.append([name_of(recording), f"{most / 2**20:.1f}", len(found), below, ", ".join(beyond) or "none"])
+    table(f"Recorded iterations at batch {BATCH}", ["recording", "peak of none MiB", "plans", "under 70 %",
+                                                    "with more than that peak, times"], rows)
+
+
+def judge(recording, names):
+    """How many plans a recording took, and how many of their mutants were accepted."""
+    n_plans, accepted = 0, 0
+    for _, _, _, _, output in plans_of(recording, names):
+        planc("check", output)
+        n_plans += 1
+        run(PLANRUN, "exec", output, "--synthetic", "--jitter", n_plans, "-n", 2)
+        accepted += json.loads(run(MUTANTS, output, N_MUTANTS, INTERLEAVINGS))["accepted"]
+    print(f"  {name_of(recording)} done", file=sys.stderr, flush=True)
+    return n_plans, accepted
+
+
+def runs(recordings, names):
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         judged = list(pool.map(lambda recording: judge(recording, names), recordings))
-    plans, accepted = (sum(column) for column in list(zip(*judged))[1:])
-    mutants = plans * N_MUTANTS
-    table(f"Recorded iterations at batch {BATCH}", ["recording", "peak of none MiB", "plans", "under 70 %", "beyond that peak, times"],
-          [row for row, _, _ in judged],
-          [f"{plans} plans checked and run with random delays: every bit is the reference's",
-           f"{mutants} mutants: {mutants - accepted} rejected, {accepted} compute the reference's bits"])
+    n_plans, accepted = (sum(column) for column in zip(*judged))
+    mutants = n_plans * N_MUTANTS
+    table("Their plans executed", ["plans", "mutants", "rejected", "computing the same"],
+          [[n_plans, mutants, mutants - accepted, accepted]],
+          ["plans are checked and run with random delays: every bit is the reference's, and so is every bit of the mutants that are "
+           "not rejected"])
+
+
+def chosen(options):
+    if not os.path.isdir(RECORDINGS):
+        print("bench_recorded: left out: ../shared/graphs is absent")
+        sys.exit()
+    recordings = [path for path in sorted(glob.glob(os.path.join(RECORDINGS, "*.json")))
+                  if not options.recordings or name_of(path) in options.recordings]
+    if not recordings:
+        sys.exit("there is no such recording")
+    return recordings, policies()
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("recordings", nargs="*", metavar="RECORDING")
-    bench("simulated, device description k40m as committed; executed on the host.", {"all": main}, arguments)
+    bench("simulated, device description k40m as committed, and executed on the host.",
+          {"plans": lambda options: plans(*chosen(options)), "runs": lambda options: runs(*chosen(options))}, arguments)
