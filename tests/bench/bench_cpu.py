@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchlib import ROOT, bench, cpu_seconds, graph, machine, planc, table
+from benchlib import ROOT, bench, cpu_seconds, graph, hold, machine, planc, table
 
 
 def main(_):
@@ -31,10 +31,7 @@ def main(_):
         rows.append(["check it", "", f"{checked:.3f}", "", f"{check_memory / 1e6:.0f}"])
         rows.append(["both", "", f"{planned + checked:.3f}", "3.000", f"{max(plan_memory, check_memory) / 1e6:.0f}"])
     table("CPU time (median of runs, user + system), measured", ["command", "budget", "seconds", "at most", "peak MB"], rows)
-    missed = [f"{what} took {seconds} s, {most} s at most" for what, _, seconds, most, _ in rows
-              if most and float(seconds) > float(most)]
-    if missed:
-        sys.exit("; ".join(missed))
+    hold((what, seconds, most) for what, _, seconds, most, _ in rows if most)
 
 
 if __name__ == "__main__":

@@ -122,6 +122,13 @@ def table(title, head, rows, notes=()):
         print("  " + note)
 
 
+def hold(figures):
+    """Ends the benchmark where one of several took more seconds than it may: (what, took, at most)."""
+    missed = [f"{what} took {took} s, {most} s at most" for what, took, most in figures if float(took) > float(most)]
+    if missed:
+        sys.exit("; ".join(missed))
+
+
 def overhead(row, ideal_ns):
     return row["iteration_ns"] / ideal_ns - 1
 

@@ -2,14 +2,19 @@
 """Results of benchmarks (tests/bench/results) against what the benchmarks print: of those that take longer than seconds, a
 part. What was measured (tables whose titles say so) and what needs data or devices that may be absent is not compared."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BENCH = os.path.join(ROOT, "tests", "bench")
 sys.path.insert(0, BENCH)
+import bench_cpu  # noqa: E402
 import benchlib  # noqa: E402
 
 # Benchmark, its results, and the parts that are computed again.
@@ -50,6 +55,36 @@ class Results(unittest.TestCase):
                 self.assertGreaterEqual(len(computed), len(parts))
                 for block in computed:
                     self.assertIn(block, written)
+
+    def test_planning_that_takes_too_long_fails(self):
+        shown = '{"memory": {"liveness_bytes": 1}}'
+        for seconds, code in ((0.001, None), (99.0, "took 99.000 s, 0.050 s at most")):
+            with (mock.patch.multiple(bench_cpu, cpu_seconds=lambda *_, seconds=seconds, **__: (seconds, 0),
+                                      planc=lambda *_: shown),
+                  mock.patch.object(bench_cpu.subprocess, "run"), contextlib.redirect_stdout(io.StringIO())):
+                try:
+                    bench_cpu.main(None)
+                    self.assertIsNone(code)
+                except SystemExit as end:
+                    self.assertIn(str(code), str(end.code))
+
+    def test_a_file_is_what_was_printed_and_none_where_a_benchmark_fails(self):
+        def fails(_):
+            sys.exit("missed")
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "results.txt")
+            for parts in ({"one": lambda _: print("\na table")}, {"one": lambda _: print("\nother"), "two": fails}):
+                printed = io.StringIO()
+                with mock.patch.object(sys, "argv", [__file__, "-o", path]), contextlib.redirect_stdout(printed):
+                    try:
+                        benchlib.bench("on paper", parts)
+                        with open(path, encoding="utf-8") as file:
+                            self.assertEqual(file.read(), printed.getvalue())
+                    except SystemExit:
+                        self.assertIn("two", parts)
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "# tests/python/test_results.py: on paper\n\na table\n")
 
 
 if __name__ == "__main__":

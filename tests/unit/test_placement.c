@@ -269,9 +269,9 @@ static int64_t top_of(const char *name, int64_t known) {
   return top;
 }
 
-/* What is known to do is what solvers that search have found, in seconds each (the notes beside the files); placement, which
- * does not search, is held to what it reaches. The limits are no measure of quality: they are as far above what is
- * known to do as they say. */
+/* What is known to do is what solvers that search have found, in seconds each (the notes beside the files); placement,
+ * which does not search, is held to what it reaches. The limits are no measure of quality: they are as far above what
+ * is known to do as they say. */
 START_TEST(published_instances) {
   static const struct {
     const char *name;
