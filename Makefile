@@ -187,7 +187,7 @@ $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(LIBPLANRT) $(LIBPLANC)
 $(BUILD)/bench/mutants: $(call obj,tests/support/mutate.c tests/support/randparts.c)
 
 bench: build $(BUILD)/bench/interpreter $(BUILD)/bench/mutants $(BUILD)/bench/sub_batch
-	@for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || exit 1; done
+	@failed=0; for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || failed=1; done; exit $$failed
 
 lint:
 	@tests/lint

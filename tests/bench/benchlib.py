@@ -5,7 +5,6 @@ import contextlib
 import io
 import json
 import os
-import resource
 import shlex
 import subprocess
 import sys
@@ -104,13 +103,16 @@ def plan(name, batch, budget, policy, *options, device="k40m"):
 
 def cpu_seconds(*arguments, runs=5):
     """Median of user + system CPU time of a planc command, and its peak memory in bytes."""
-    times = []
+    times, peak = [], 0
     for _ in range(runs):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        planc(*arguments)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return sorted(times)[runs // 2], after.ru_maxrss * 1024
+        child = subprocess.Popen([PLANC, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            sys.exit(f"planc {' '.join(map(str, arguments))}: exit {child.returncode}")
+        times.append(used.ru_utime + used.ru_stime)
+        peak = max(peak, used.ru_maxrss * 1024)
+    return sorted(times)[runs // 2], peak
 
 
 def table(title, head, rows, notes=()):
