@@ -72,7 +72,7 @@ def plans(recordings, names):
         found = list(plans_of(recording, names))
         most = found[0][3]
         below = sum(budget is not None and budget < most for _, _, budget, _, _ in found)
-        beyond = [f"{policy} {done['peak_bytes'] / most:.2f}" for policy, done, budget, _, _ in found if budget is None]
+        beyond = [f"{policy} {done['peak_bytes'] / most:.4f}" for policy, done, budget, _, _ in found if budget is None]
         rows.append([name_of(recording), f"{most / 2**20:.1f}", len(found), below, ", ".join(beyond) or "none"])
     table(f"Recorded iterations at batch {BATCH}", ["recording", "peak of none MiB", "plans", "under 70 %",
                                                     "with more than that peak, times"], rows)

@@ -32,18 +32,16 @@ class Copied(io.StringIO):
 
 def bench(about, parts, parser=None):
     """The main function of a benchmark: prints how its results were made and then its parts, by name functions of the parsed
-    options. A file of results is what was printed, and there is none unless all of it was."""
+    options. A file of results is what was printed, its head tells of which parts, and there is none where one failed."""
     main = sys.modules["__main__"]
     parser = parser or argparse.ArgumentParser(description=main.__doc__,
                                                formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="PART", action="append", choices=list(parts), help=", ".join(parts))
     parser.add_argument("-o", dest="output", metavar="FILE", help="what is printed goes there, too")
     options = parser.parse_args()
-    if options.output and options.only:
-        parser.error("a file of results has all parts")
     printed = Copied(sys.stdout)
     with contextlib.redirect_stdout(printed):
-        print(head(os.path.relpath(main.__file__, ROOT), sys.argv[1:], about))
+        print(head(os.path.relpath(main.__file__, ROOT), sys.argv[1:], ["-o"] if options.output else ["-o", "--only"], about))
         for name, part in parts.items():
             if name in (options.only or parts):
                 part(options)
@@ -52,10 +50,10 @@ def bench(about, parts, parser=None):
             file.write(printed.getvalue())
 
 
-def head(program, arguments, about):
-    """How the results were made; where they go and which part of them is printed is left out."""
+def head(program, arguments, untold, about):
+    """How the results were made, without options that make no difference to them."""
     told = iter(arguments)
-    kept = [a for a in told if not (a in ("-o", "--only") and next(told, None))]
+    kept = [a for a in told if not (a in untold and next(told, None))]
     return textwrap.fill(" ".join([shlex.join([program, *kept]) + ":", about]), 120, initial_indent="# ",
                          subsequent_indent="# ", break_long_words=False, break_on_hyphens=False)
 

@@ -42,23 +42,38 @@ def results(name):
         return blocks(file.read())
 
 
+def printed_by(bench, *arguments):
+    """None where data is absent."""
+    done = subprocess.run([sys.executable, "-B", os.path.join(BENCH, f"bench_{bench}.py"), *arguments], capture_output=True,
+                          text=True)
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    if "left out" in done.stdout:
+        print("skipped: results of " + done.stdout.splitlines()[-1])
+        return None
+    return blocks(done.stdout)
+
+
 class Results(unittest.TestCase):
     def test_files_have_what_the_benchmarks_print(self):
         for bench, name, parts in COMPARED:
             with self.subTest(bench=bench):
-                command = [sys.executable, "-B", os.path.join(BENCH, f"bench_{bench}.py")]
-                done = subprocess.run(command + [a for part in parts for a in ("--only", part)], capture_output=True,
-                                      text=True)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                if "left out" in done.stdout:
-                    print("skipped: results of " + done.stdout.splitlines()[-1])
+                printed = printed_by(bench, *(a for part in parts for a in ("--only", part)))
+                if not printed:
                     continue
-                written, printed = results(name), blocks(done.stdout)
+                written = results(name)
                 self.assertEqual(printed[0], written[0])
                 computed = [block for block in printed[1:] if "measured" not in block.splitlines()[0]]
                 self.assertGreaterEqual(len(computed), len(parts))
                 for block in computed:
                     self.assertIn(block, written)
+
+    def test_a_recording_has_the_plans_of_the_file(self):
+        printed = printed_by("recorded", "--only", "plans", "resnet34")
+        if printed:
+            table, written = printed[1].splitlines(), results("recorded-plans")[1].splitlines()
+            self.assertEqual([table[0], table[1].split()], [written[0], written[1].split()])
+            self.assertIn(table[2].split(), [row.split() for row in written])
 
     def test_planning_that_takes_too_long_fails(self):
         shown = '{"memory": {"liveness_bytes": 1}}'
