@@ -153,7 +153,8 @@ check: test-deps
 	+@$(MAKE_ALL) build unit fuzzers $(if $(HAS_CUDA),cuda-tests)
 	@BUILD=$(BUILD) $(PYTHON) tests/run
 
-unit: $(UNIT:%=$(BUILD)/tests/%) $(patsubst tests/%.c,$(BUILD)/%.so,$(wildcard tests/preload/*.c))
+# With what tests/python/test_results.py has benchmarks compute again.
+unit: $(UNIT:%=$(BUILD)/tests/%) $(BUILD)/bench/sub_batch $(patsubst tests/%.c,$(BUILD)/%.so,$(wildcard tests/preload/*.c))
 
 # What tests load into programs before libc, which is before a sanitizer too.
 $(BUILD)/preload/%.so: tests/preload/%.c
@@ -185,8 +186,8 @@ $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(LIBPLANRT) $(LIBPLANC)
 
 $(BUILD)/bench/mutants: $(call obj,tests/support/mutate.c tests/support/randparts.c)
 
-bench: build $(BUILD)/bench/interpreter $(BUILD)/bench/mutants
-	@for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || exit 1; done
+bench: build $(BUILD)/bench/interpreter $(BUILD)/bench/mutants $(BUILD)/bench/sub_batch
+	@failed=0; for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || failed=1; done; exit $$failed
 
 lint:
 	@tests/lint

@@ -249,7 +249,7 @@ def large(n_ops):
         graph.op(f"b{i}", "conv2d", [h, b], [maps(y, LARGE_CHANNELS)])
         graph.op(f"add{i}", "add", [y, x], [y])
     for i in range(n_probes):
-        graph.op(f"probe{i}", "probe.rms", [f"x{i % n_blocks + 1}"], [graph.tensor(f"rms{i}", "f32", [(0, 1)])])
+        graph.op(f"probe{i}", "my.rms", [f"x{i % n_blocks + 1}"], [graph.tensor(f"rms{i}", "f32", [(0, 1)])])
     last = f"x{n_blocks}"
     maps("probs", LARGE_CHANNELS)
     graph.op("loss", "softmax_xent", [last, "labels"], [graph.tensor("loss", "f32", []), "probs"])

@@ -30,7 +30,7 @@ import sys
 import tempfile
 
 import eager
-from benchlib import PLANC, ROOT, table
+from benchlib import PLANC, ROOT, bench, table
 from torch_allocator import segments_of
 
 FOLDER = os.path.join(os.path.dirname(ROOT), "shared", "bench", "neusight")
@@ -245,19 +245,12 @@ def kinds_of(ops, predicted):
     return errors
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", nargs="?", default=FOLDER)
-    parser.add_argument("--model", default="*", help="only files of this model")
-    parser.add_argument("--gpu", choices=sorted(DEVICES.values()), help="only files of this GPU")
-    parser.add_argument("--device", metavar="NAME|FILE", help="in place of the GPU's description")
-    parser.add_argument("--ops", action="store_true", help="sizes and directions apart, and the worst op of each")
-    options = parser.parse_args()
+def main(options):
     gpus = {gpu: device for gpu, device in DEVICES.items() if options.gpu in (None, device)}
     files = [m for m in files_of(options.folder, model=options.model) if m.gpu in gpus]
     if not files:
         print(f"bench_descriptions: left out: there are no measurements of these GPUs in {options.folder}")
-        return
+        sys.exit()
     iterations, kinds, worst, notes, classes = [], [], [], [], {}
     hosts, drivers = {}, {}
     for measured in files:
@@ -288,4 +281,10 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("folder", nargs="?", default=FOLDER)
+    arguments.add_argument("--model", default="*", help="only files of this model")
+    arguments.add_argument("--gpu", choices=sorted(DEVICES.values()), help="only files of this GPU")
+    arguments.add_argument("--device", metavar="NAME|FILE", help="in place of the GPU's description")
+    arguments.add_argument("--ops", action="store_true", help="sizes and directions apart, and the worst op of each")
+    bench("predicted from device descriptions as committed, beside measurements published.", {"all": main}, arguments)

@@ -9,15 +9,15 @@ import sys
 import tempfile
 import time
 
-from benchlib import BUILD, graph, planc, table
+from benchlib import BUILD, bench, graph, hold, machine, planc, table
 
 BATCH = 256
 
 
-def main():
+def main(_):
     if not os.path.exists(os.path.join(BUILD, "libplanrt-cuda.so")):
         print("bench_deviceless: left out: there is no CUDA plug-in (make cuda)")
-        return
+        sys.exit()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         profile, plan = os.path.join(folder, "p.json"), os.path.join(folder, "x.plan")
@@ -38,10 +38,11 @@ def main():
                 rows.append([name + ("*" if options else ""), f"{seconds:.1f}", 30, len(engines),
                              max(v["workspace_bytes"] for v in engines) >> 20, told["sub_batch"],
                              told["peak_bytes"] >> 20, round(told["iteration_ns"] / 1e6)])
-    table(f"cuDNN's engines for an H100 that is not there, batch {BATCH}, plans for 12G",
+    table(f"cuDNN's engines for an H100 that is not there, batch {BATCH}, plans for 12G; seconds measured",
           ["graph", "seconds", "at most", "engines", "largest workspace MiB", "sub-batch", "peak MiB", "predicted ms"],
           rows, ["* batch norm split"])
+    hold((row[0], row[1], row[2]) for row in rows)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    bench(machine(), {"all": main})

@@ -8,7 +8,7 @@ links of their own give, which is what TENSILE supposes.
 import json
 import os
 
-from benchlib import GIB, ROOT, compare, moved, plan, table
+from benchlib import GIB, ROOT, bench, compare, moved, plan, simulated, table
 
 NETS, BATCH, BUDGET = ["vgg16", "vgg19"], 256, "12G"
 POLICIES = ["none", "modnn", "lms", "capuchin", "tensile", "window", "vdnn-conv", "vdnn-all"]
@@ -36,7 +36,7 @@ def mean(values):
     return sum(values) / len(values)
 
 
-def figure_9():
+def figure_9(_):
     rows, ratios = [], {link: ([], []) for link in LINKS}
     for name in NETS:
         ideal_ns, one_ns = ideal(name), plan(name, BATCH, BUDGET, "modnn")["iteration_ns"]
@@ -53,7 +53,7 @@ def figure_9():
           ["paper: 1.5 over ideal, 1.84 over modnn, hence its modnn on one GPU 1.23 times its ideal"])
 
 
-def exchange():
+def exchange(_):
     """What the exchange takes when nothing runs beside it: all gradients out, then all in, over one link."""
     with open(os.path.join(ROOT, "profiles", "k40m.json")) as file:
         device = json.load(file)["device"]
@@ -70,7 +70,7 @@ def exchange():
                  "the last step of an iteration, alone (V-C): that by itself would bring the speed-up close to the paper's."])
 
 
-def budgets():
+def budgets(_):
     """The same memory budget on each of the two GPUs as on the one."""
     rows = []
     for budget in [12, 8, 6, 4, 3, 2]:
@@ -82,7 +82,7 @@ def budgets():
           ["budget", "modnn, 1", "one link", "own links", "moved GiB, 1", "2"], rows)
 
 
-def policies():
+def policies(_):
     """TENSILE schedules each GPU as if it were alone, and supposes links enough (IV-F): 64 samples on each."""
     rows = []
     for policy in POLICIES:
@@ -94,7 +94,4 @@ def policies():
 
 
 if __name__ == "__main__":
-    figure_9()
-    exchange()
-    budgets()
-    policies()
+    bench(simulated("k40m"), {"figure-9": figure_9, "exchange": exchange, "budgets": budgets, "policies": policies})

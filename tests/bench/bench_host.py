@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchlib import BUILD, graph, planc, table
+from benchlib import BUILD, bench, graph, machine, planc, table
 
 PLANRUN = os.path.join(BUILD, "planrun")
 
@@ -114,14 +114,7 @@ def interpreter(host):
     table(f"{host.name}: CPU time of an iteration, everything resident", ["run by", "ms", "against the loop"], rows)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--iterations", type=int, default=5)
-    parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--models", default="resnet50,vgg16")
-    parser.add_argument("--paced", default="0.2GB/s", metavar="RATE", help="link of the order of policies")
-    options = parser.parse_args()
+def main(options):
     options.link = None
     with tempfile.TemporaryDirectory() as folder:
         models = options.models.split(",")
@@ -134,4 +127,10 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--iterations", type=int, default=5)
+    arguments.add_argument("--repetitions", type=int, default=3)
+    arguments.add_argument("--batch", type=int, default=8)
+    arguments.add_argument("--models", default="resnet50,vgg16")
+    arguments.add_argument("--paced", default="0.2GB/s", metavar="RATE", help="link of the order of policies")
+    bench(machine(), {"all": main}, arguments)

@@ -7,14 +7,14 @@ import subprocess
 import sys
 import tempfile
 
-from benchlib import BUILD, ROOT, graph, planc, table
+from benchlib import BUILD, ROOT, bench, graph, machine, planc, table
 
 # Relative to f64. PyTorch in f32 is 1.1e-6 off at first and 6.9e-5 at last, as errors grow with each step; the plain
 # kernels of the host, which sum in one sequence, are a few times as far. The loss itself changes by a fifth.
 TOLERANCES = (1e-5, 1e-4, 1e-3, 1e-3)
 
 
-def main():
+def main(_):
     with open(os.path.join(ROOT, "tests/data/losses/resnet50.json"), encoding="ascii") as file:
         expected = json.load(file)
     with tempfile.TemporaryDirectory() as folder:
@@ -41,4 +41,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    bench(machine(), {"all": main})

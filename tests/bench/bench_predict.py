@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchlib import BUILD, graph, planc, table
+from benchlib import BUILD, bench, graph, machine, planc, table
 
 PLANRUN = os.path.join(BUILD, "planrun")
 MODELS = {"lenet-digits": "8,32,64", "tiny-transformer": "8,32,64", "resnet34": "2,8", "densenet121": "2,8",
@@ -142,17 +142,7 @@ def plans(name, model, measured, folder, options):
           ["least of the runs: whatever else the machine does only adds", f"all ops predicted in {took / 1e6:.0f} ms"])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--profiles", metavar="FOLDER")
-    parser.add_argument("--held-out", default="resnet50", metavar="NAME")
-    parser.add_argument("--policy", default="modnn")
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--share", type=int, default=40, metavar="PER_CENT")
-    parser.add_argument("--iterations", type=int, default=4)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--repetitions", type=int, default=3)
-    options = parser.parse_args()
+def main(options):
     options.budget = None
     with tempfile.TemporaryDirectory() as folder:
         profiles = {name: profile(options.profiles or folder, name, options) for name in MODELS}
@@ -163,4 +153,13 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--profiles", metavar="FOLDER")
+    arguments.add_argument("--held-out", default="resnet50", metavar="NAME")
+    arguments.add_argument("--policy", default="modnn")
+    arguments.add_argument("--batch", type=int, default=8)
+    arguments.add_argument("--share", type=int, default=40, metavar="PER_CENT")
+    arguments.add_argument("--iterations", type=int, default=4)
+    arguments.add_argument("--runs", type=int, default=3)
+    arguments.add_argument("--repetitions", type=int, default=3)
+    bench(machine(), {"all": main}, arguments)

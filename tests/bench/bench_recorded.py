@@ -2,9 +2,10 @@
 """Every policy on every recorded PyTorch iteration (../shared/graphs), or on those named on the command line: its plan
 under 70 % of what `none` needs, or under all of that where it cannot do with less, passes the checker; the executor's
 stand-ins compute the reference's bits with random delays; and what one change makes of the plan is rejected, or computes
-them in any order too.
+them in any order too. Which policies need more than `none` does, and how much, stands in the row.
 """
 
+import argparse
 import concurrent.futures
 import glob
 import json
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchlib import BUILD, PLANC, ROOT, planc, table
+from benchlib import BUILD, PLANC, ROOT, bench, planc, table
 
 RECORDINGS = os.path.join(ROOT, "..", "shared", "graphs")
 MUTANTS = os.path.join(BUILD, "bench", "mutants")
@@ -43,45 +44,76 @@ def plan(graph, policy, budget, output, *options):
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
-def judge(recording, names):
-    """The recording's row, how many plans it took, and how many of their mutants were accepted."""
-    below, plans, accepted = [], 0, 0
+def name_of(recording):
+    return os.path.basename(recording)[:-len(".json")]
+
+
+def plans_of(recording, names):
+    """For each policy its options, the summary of its plan, which is in the file that is given last, the budget that it
+    fits, None where it needs more than `none` does, and that peak."""
     with tempfile.TemporaryDirectory() as folder:
         graph, output = os.path.join(folder, "graph.yaml"), os.path.join(folder, "x.plan")
         run(sys.executable, os.path.join(ROOT, "graphs", "from_recording.py"), recording, "-o", graph)
         most = plan(graph, "none", "1T", output)["peak_bytes"]
         for policy, *options in [*([name] for name in names), ["window", "--placement", "vmm", "--chunk", "2M"],
                                  ["window", "--placement", "paged"]]:
-            done = plan(graph, policy, most * 7 // 10, output, *options)
-            if done:
-                below.append(policy)
-            elif not plan(graph, policy, most, output, *options) and not plan(graph, policy, "1T", output, *options):
+            for budget in (most * 7 // 10, most, None):
+                done = plan(graph, policy, budget or "1T", output, *options)
+                if done:
+                    break
+            else:
                 sys.exit(f"{recording}: {policy} has no plan")
-            planc("check", output)
-            plans += 1
-            run(PLANRUN, "exec", output, "--synthetic", "--jitter", plans, "-n", 2)
-            accepted += json.loads(run(MUTANTS, output, N_MUTANTS, INTERLEAVINGS))["accepted"]
-    name = os.path.basename(recording)[:-len(".json")]
-    print(f"  {name} done", file=sys.stderr, flush=True)
-    return [name, f"{most / 2**20:.1f}", plans, len(below)], plans, accepted
+            yield " ".join([policy, *options[1:2]]), done, budget, most, output
 
 
-def main():
-    if not os.path.isdir(RECORDINGS):
-        print("bench_recorded: skipped, ../shared/graphs is absent")
-        return
-    recordings = [path for path in sorted(glob.glob(os.path.join(RECORDINGS, "*.json")))
-                  if not sys.argv[1:] or os.path.basename(path)[:-len(".json")] in sys.argv[1:]]
-    names = policies()
+def plans(recordings, names):
+    rows = []
+    for recording in recordings:
+        found = list(plans_of(recording, names))
+        most = found[0][3]
+        below = sum(budget is not None and budget < most for _, _, budget, _, _ in found)
+        beyond = [f"{policy} {done['peak_bytes'] / most:.4f}" for policy, done, budget, _, _ in found if budget is None]
+        rows.append([name_of(recording), f"{most / 2**20:.1f}", len(found), below, ", ".join(beyond) or "none"])
+    table(f"Recorded iterations at batch {BATCH}", ["recording", "peak of none MiB", "plans", "under 70 %",
+                                                    "with more than that peak, times"], rows)
+
+
+def judge(recording, names):
+    """How many plans a recording took, and how many of their mutants were accepted."""
+    n_plans, accepted = 0, 0
+    for _, _, _, _, output in plans_of(recording, names):
+        planc("check", output)
+        n_plans += 1
+        run(PLANRUN, "exec", output, "--synthetic", "--jitter", n_plans, "-n", 2)
+        accepted += json.loads(run(MUTANTS, output, N_MUTANTS, INTERLEAVINGS))["accepted"]
+    print(f"  {name_of(recording)} done", file=sys.stderr, flush=True)
+    return n_plans, accepted
+
+
+def runs(recordings, names):
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         judged = list(pool.map(lambda recording: judge(recording, names), recordings))
-    plans, accepted = (sum(column) for column in list(zip(*judged))[1:])
-    mutants = plans * N_MUTANTS
-    table(f"Recorded iterations at batch {BATCH}", ["recording", "peak of none MiB", "plans", "under 70 %"],
-          [row for row, _, _ in judged],
-          [f"{plans} plans checked and run with random delays: every bit is the reference's",
-           f"{mutants} mutants: {mutants - accepted} rejected, {accepted} compute the reference's bits"])
+    n_plans, accepted = (sum(column) for column in zip(*judged))
+    mutants = n_plans * N_MUTANTS
+    table("Their plans executed", ["plans", "mutants", "rejected", "computing the same"],
+          [[n_plans, mutants, mutants - accepted, accepted]],
+          ["plans are checked and run with random delays: every bit is the reference's, and so is every bit of the mutants that are "
+           "not rejected"])
+
+
+def chosen(options):
+    if not os.path.isdir(RECORDINGS):
+        print("bench_recorded: left out: ../shared/graphs is absent")
+        sys.exit()
+    recordings = [path for path in sorted(glob.glob(os.path.join(RECORDINGS, "*.json")))
+                  if not options.recordings or name_of(path) in options.recordings]
+    if not recordings:
+        sys.exit("there is no such recording")
+    return recordings, policies()
 
 
 if __name__ == "__main__":
-    main()
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("recordings", nargs="*", metavar="RECORDING")
+    bench("simulated, device description k40m as committed, and executed on the host.",
+          {"plans": lambda options: plans(*chosen(options)), "runs": lambda options: runs(*chosen(options))}, arguments)

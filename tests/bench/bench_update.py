@@ -18,7 +18,7 @@ import sys
 import tempfile
 from statistics import median
 
-from benchlib import BUILD, graph, planc, table
+from benchlib import BUILD, bench, graph, machine, planc, table
 
 PLANRUN = os.path.join(BUILD, "planrun")
 WITHIN = 0.05
@@ -111,18 +111,7 @@ class Bench:
                f"{', '.join('yes' if one else 'NO' for one in met)}"])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="resnet50")
-    parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--share", type=int, default=40, help="per cent of the resident peak to plan for")
-    parser.add_argument("--policies", default="modnn,vdnn+")
-    parser.add_argument("--link", default="0.5GB/s", metavar="RATE")
-    parser.add_argument("--loads", type=int, default=os.cpu_count())
-    parser.add_argument("--iterations", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--repetitions", type=int, default=3, help="of the profile")
-    options = parser.parse_args()
+def main(options):
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(folder, options)
         idle = bench.profile("idle.json")
@@ -132,4 +121,14 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--model", default="resnet50")
+    arguments.add_argument("--batch", type=int, default=8)
+    arguments.add_argument("--share", type=int, default=40, help="per cent of the resident peak to plan for")
+    arguments.add_argument("--policies", default="modnn,vdnn+")
+    arguments.add_argument("--link", default="0.5GB/s", metavar="RATE")
+    arguments.add_argument("--loads", type=int, default=os.cpu_count())
+    arguments.add_argument("--iterations", type=int, default=8)
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--repetitions", type=int, default=3, help="of the profile")
+    bench(machine(), {"all": main}, arguments)

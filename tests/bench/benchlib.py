@@ -1,15 +1,72 @@
-"""What the benchmarks share: running planc, CPU time of a command, tables."""
+"""What the benchmarks share: running planc, CPU time of a command, tables, and the files of their results."""
 
+import argparse
+import contextlib
+import io
 import json
 import os
-import resource
+import shlex
 import subprocess
 import sys
+import textwrap
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 PLANC = os.path.join(BUILD, "planc")
 GIB = 2**30
+RESULTS = os.path.join(ROOT, "tests", "bench", "results")
+
+
+class Copied(io.StringIO):
+    """Text that appears on another stream as it is written here."""
+
+    def __init__(self, stream):
+        super().__init__()
+        self.stream = stream
+
+    def write(self, text):
+        self.stream.write(text)
+        self.stream.flush()
+        return super().write(text)
+
+
+def bench(about, parts, parser=None):
+    """The main function of a benchmark: prints how its results were made and then its parts, by name functions of the parsed
+    options. A file of results is what was printed, its head tells of which parts, and there is none where one failed."""
+    main = sys.modules["__main__"]
+    parser = parser or argparse.ArgumentParser(description=main.__doc__,
+                                               formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="PART", action="append", choices=list(parts), help=", ".join(parts))
+    parser.add_argument("-o", dest="output", metavar="FILE", help="what is printed goes there, too")
+    options = parser.parse_args()
+    printed = Copied(sys.stdout)
+    with contextlib.redirect_stdout(printed):
+        print(head(os.path.relpath(main.__file__, ROOT), sys.argv[1:], ["-o"] if options.output else ["-o", "--only"], about))
+        for name, part in parts.items():
+            if name in (options.only or parts):
+                part(options)
+    if options.output:
+        with open(options.output, "w", encoding="utf-8") as file:
+            file.write(printed.getvalue())
+
+
+def head(program, arguments, untold, about):
+    """How the results were made, without options that make no difference to them."""
+    told = iter(arguments)
+    kept = [a for a in told if not (a in untold and next(told, None))]
+    return textwrap.fill(" ".join([shlex.join([program, *kept]) + ":", about]), 120, initial_indent="# ",
+                         subsequent_indent="# ", break_long_words=False, break_on_hyphens=False)
+
+
+def simulated(description):
+    return f"simulated, device description {description} as committed. Times are predictions."
+
+
+def machine():
+    """Where times are measured, for the head of results."""
+    info = subprocess.run([os.path.join(BUILD, "planrun"), "info"], capture_output=True, text=True, check=True).stdout
+    host = next(line.split(": ", 1)[1] for line in info.splitlines() if line.startswith("backend host: "))
+    return f"measured on {os.cpu_count()} processors, {host}"
 
 
 def graph(name):
@@ -44,22 +101,32 @@ def plan(name, batch, budget, policy, *options, device="k40m"):
 
 def cpu_seconds(*arguments, runs=5):
     """Median of user + system CPU time of a planc command, and its peak memory in bytes."""
-    times = []
+    times, peak = [], 0
     for _ in range(runs):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        planc(*arguments)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return sorted(times)[runs // 2], after.ru_maxrss * 1024
+        child = subprocess.Popen([PLANC, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            sys.exit(f"planc {' '.join(map(str, arguments))}: exit {child.returncode}")
+        times.append(used.ru_utime + used.ru_stime)
+        peak = max(peak, used.ru_maxrss * 1024)
+    return sorted(times)[runs // 2], peak
 
 
 def table(title, head, rows, notes=()):
     widths = [max(len(str(row[i])) for row in [head, *rows]) for i in range(len(head))]
     print(f"\n{title}")
     for row in [head, *rows]:
-        print("  " + "  ".join(str(cell).rjust(width) for cell, width in zip(row, widths)))
+        print(("  " + "  ".join(str(cell).rjust(width) for cell, width in zip(row, widths))).rstrip())
     for note in notes:
         print("  " + note)
+
+
+def hold(figures):
+    """Ends the benchmark where one of several took more seconds than it may: (what, took, at most)."""
+    missed = [f"{what} took {took} s, {most} s at most" for what, took, most in figures if float(took) > float(most)]
+    if missed:
+        sys.exit("; ".join(missed))
 
 
 def overhead(row, ideal_ns):

@@ -338,6 +338,28 @@ class Examples(unittest.TestCase):
                     if block is tour[0]:
                         self.assertEqual(done.stdout[:len(shown[0])], shown[0])
 
+    def test_the_commands_in_the_readme_s_text_run(self):
+        """Those that name no file of their own get LeNet's."""
+        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+            text = re.sub(r"^    .*\n", "", file.read(), flags=re.M)
+        commands = [" ".join(command.split()) for command in re.findall(r"`((?:planc|planrun) [^`]+)`", text)]
+        lenet = "graphs/lenet-digits.yaml"
+        files = {"plan": f"{lenet} -o x.plan", "train": f"{lenet} -o x.yaml", "check": "x.plan", "exec": "x.plan",
+                 "predict --fit": f"lenet.json --graphs {lenet} -o model.json"}
+        self.assertTrue([command for command in commands if "--passive" in command])
+        with linked_folder() as folder:
+            made = run(f"planc plan {lenet} -o x.plan && planrun profile {lenet} --batches 2,4 --repetitions 1 -o lenet.json",
+                       cwd=folder)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            for command in commands:
+                named = command.replace("GRAPH", lenet).replace("MODEL", "model.json")
+                if "graphs/" not in named:
+                    _, name, *options = named.split()
+                    named += " " + files[name + " --fit" if "--fit" in options else name]
+                with self.subTest(command=named):
+                    done = run(named, cwd=folder)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_the_files_that_the_readme_names_are_there(self):
         with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
             named = re.findall(r"`((?:src|planner|runtime|include|man|graphs|profiles|tests)/[\w./*-]+)`", file.read())

@@ -245,8 +245,8 @@ END_TEST
 /* --- Published instances --------------------------------------------------------------------------------------------
  */
 
-/* Places `id,lower,upper,size` lines and returns top over lower bound, 0 when the file is absent. */
-static double ratio_of(const char *name) {
+/* Places `id,lower,upper,size` lines and returns the top, 0 when the file is absent. */
+static int64_t top_of(const char *name, int64_t known) {
   char path[256], line[256];
   (void)snprintf(path, sizeof path, "../shared/bench/%s", name);
   FILE *file = fopen(path, "r");
@@ -262,25 +262,35 @@ static double ratio_of(const char *name) {
   (void)fclose(file);
   int64_t top = place(items, n), bound = lower_bound(items, n);
   assert_valid(items, n, top);
-  printf("%-32s %4d items, top %11" PRId64 ", %.4f times the lower bound\n", name, n, top, (double)top / (double)bound);
-  return (double)top / (double)bound;
+  ck_assert_int_le(bound, known);
+  printf("%-32s %4d items, top %11" PRId64 ", %.4f times the lower bound, %.2f %% above %" PRId64
+         " in which they are known to fit\n",
+         name, n, top, (double)top / (double)bound, 100.0 * (double)(top - known) / (double)known, known);
+  return top;
 }
 
+/* What is known to do is what solvers that search have found, in seconds each (the notes beside the files); placement,
+ * which does not search, is held to what it reaches. The limits are no measure of quality: they are as far above what
+ * is known to do as they say. */
 START_TEST(published_instances) {
   static const struct {
     const char *name;
-    double most; /* times the lower bound */
+    int64_t known; /* bytes in which the instance is known to fit */
+    double most;   /* per cent above that */
   } cases[] = {
-      {"idealloc/somas_resnet50.csv", 1.002}, {"idealloc/G_1.csv", 1.0001},       {"minimalloc/A.1048576.csv", 1.31},
-      {"minimalloc/C.1048576.csv", 1.37},     {"minimalloc/D.1048576.csv", 1.31}, {"minimalloc/F.1048576.csv", 1.13},
-      {"minimalloc/I.1048576.csv", 1.42},     {"minimalloc/K.1048576.csv", 1.30},
+      {"idealloc/somas_resnet50.csv", 1515472556, 0.2}, {"idealloc/G_1.csv", 3030937746, 0.01},
+      {"minimalloc/A.1048576.csv", 1048576, 31},        {"minimalloc/C.1048576.csv", 1039360, 37},
+      {"minimalloc/D.1048576.csv", 1040384, 24},        {"minimalloc/F.1048576.csv", 1048576, 13},
+      {"minimalloc/I.1048576.csv", 1048576, 42},        {"minimalloc/K.1048576.csv", 1048576, 30},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    double ratio = ratio_of(cases[i].name);
-    if (ratio == 0) {
+    int64_t top = top_of(cases[i].name, cases[i].known);
+    if (top == 0) {
       printf("%-32s skipped: the file is absent\n", cases[i].name);
     } else {
-      ck_assert_msg(ratio <= cases[i].most, "%s: %f", cases[i].name, ratio);
+      double above = 100.0 * (double)(top - cases[i].known) / (double)cases[i].known;
+      ck_assert_msg(above <= cases[i].most, "%s: %.2f %% above %" PRId64 ", in which it is known to fit, %g at most",
+                    cases[i].name, above, cases[i].known, cases[i].most);
     }
   }
 }

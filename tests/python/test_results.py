@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Results of benchmarks (tests/bench/results) against what the benchmarks print: of those that take longer than seconds, a
+part. What was measured (tables whose titles say so) and what needs data or devices that may be absent is not compared."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BENCH = os.path.join(ROOT, "tests", "bench")
+sys.path.insert(0, BENCH)
+import bench_cpu  # noqa: E402
+import benchlib  # noqa: E402
+
+# Benchmark, its results, and the parts that are computed again.
+COMPARED = [("gpus", "gpus-k40m", ["figure-9", "exchange", "budgets", "policies"]),
+            ("descriptions", "descriptions", ["all"]),
+            ("modnn", "modnn-k40m", ["figure-6", "figure-7"]),
+            ("tensile", "tensile-a6000", ["calibration", "tables-1-and-2", "table-3"]),
+            ("window", "window-v100", ["links"])]
+
+
+def setUpModule():
+    for program in ("planc", "bench/sub_batch"):
+        if not os.path.exists(os.path.join(benchlib.BUILD, program)):
+            print(f"skipped: results of benchmarks: there is no {program}: make build unit comes first")
+            raise unittest.SkipTest(program)
+
+
+def blocks(text):
+    """A head, and tables, each with its notes."""
+    return text.rstrip("\n").split("\n\n")
+
+
+def results(name):
+    with open(os.path.join(benchlib.RESULTS, name + ".txt"), encoding="utf-8") as file:
+        return blocks(file.read())
+
+
+def printed_by(bench, *arguments):
+    """None where data is absent."""
+    done = subprocess.run([sys.executable, "-B", os.path.join(BENCH, f"bench_{bench}.py"), *arguments], capture_output=True,
+                          text=True)
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    if "left out" in done.stdout:
+        print("skipped: results of " + done.stdout.splitlines()[-1])
+        return None
+    return blocks(done.stdout)
+
+
+class Results(unittest.TestCase):
+    def test_files_have_what_the_benchmarks_print(self):
+        for bench, name, parts in COMPARED:
+            with self.subTest(bench=bench):
+                printed = printed_by(bench, *(a for part in parts for a in ("--only", part)))
+                if not printed:
+                    continue
+                written = results(name)
+                self.assertEqual(printed[0], written[0])
+                computed = [block for block in printed[1:] if "measured" not in block.splitlines()[0]]
+                self.assertGreaterEqual(len(computed), len(parts))
+                for block in computed:
+                    self.assertIn(block, written)
+
+    def test_a_recording_has_the_plans_of_the_file(self):
+        printed = printed_by("recorded", "--only", "plans", "resnet34")
+        if printed:
+            table, written = printed[1].splitlines(), results("recorded-plans")[1].splitlines()
+            self.assertEqual([table[0], table[1].split()], [written[0], written[1].split()])
+            self.assertIn(table[2].split(), [row.split() for row in written])
+
+    def test_planning_that_takes_too_long_fails(self):
+        shown = '{"memory": {"liveness_bytes": 1}}'
+        for seconds, code in ((0.001, None), (99.0, "took 99.000 s, 0.050 s at most")):
+            with (mock.patch.multiple(bench_cpu, cpu_seconds=lambda *_, seconds=seconds, **__: (seconds, 0),
+                                      planc=lambda *_: shown),
+                  mock.patch.object(bench_cpu.subprocess, "run"), contextlib.redirect_stdout(io.StringIO())):
+                try:
+                    bench_cpu.main(None)
+                    self.assertIsNone(code)
+                except SystemExit as end:
+                    self.assertIn(str(code), str(end.code))
+
+    def test_the_large_graph_that_is_planned_is_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            large = os.path.join(folder, "large.yaml")
+            subprocess.run([sys.executable, os.path.join(ROOT, "graphs", "generate.py"), "--large", "1000", "-o", large],
+                           check=True)
+            done = subprocess.run([benchlib.PLANC, "show", large], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_file_is_what_was_printed_and_none_where_a_benchmark_fails(self):
+        def fails(_):
+            sys.exit("missed")
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "results.txt")
+            for parts in ({"one": lambda _: print("\na table")}, {"one": lambda _: print("\nother"), "two": fails}):
+                printed = io.StringIO()
+                with mock.patch.object(sys, "argv", [__file__, "-o", path]), contextlib.redirect_stdout(printed):
+                    try:
+                        benchlib.bench("on paper", parts)
+                        with open(path, encoding="utf-8") as file:
+                            self.assertEqual(file.read(), printed.getvalue())
+                    except SystemExit:
+                        self.assertIn("two", parts)
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "# tests/python/test_results.py: on paper\n\na table\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
