@@ -3,7 +3,7 @@
 graphs with proven optima, DTR's recomputing at run time. elsewhere.py reads the data; what its readers take from it, and
 where a source's memory model differs, is told there and below each table.
 
-    bench_elsewhere.py [--seconds N] [g10] [checkmate] [dtr]
+    bench_elsewhere.py [--seconds N] [--only g10|checkmate|dtr] [-o FILE]
 
 A planning run that takes longer than N seconds (60) is cut.
 """
@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 import elsewhere
-from benchlib import GIB, PLANC, ROOT, planc, table
+from benchlib import GIB, PLANC, ROOT, bench, planc, table
 
 DATA = os.path.join(ROOT, "..", "shared", "bench")
 SWAPPING = ["vdnn-dyn", "modnn", "superneurons", "lms", "capuchin", "tensile", "window", "window --placement vmm", "best"]
@@ -94,36 +94,36 @@ def done(rows):
         print(" ", *row, file=sys.stderr, flush=True)
 
 
-def g10(bench):
+def g10(runs):
     rows, by_host = [], []
     for name, published in G10.items():
-        model = bench.convert("g10", name)
-        rows.append([name, *(bench.ratio(model, policy, 40 * GIB, "--no-recompute") for policy in SWAPPING),
-                     bench.ratio(model, "best", 40 * GIB, "--host-budget", "128G"), *map(slowdown, published)])
+        model = runs.convert("g10", name)
+        rows.append([name, *(runs.ratio(model, policy, 40 * GIB, "--no-recompute") for policy in SWAPPING),
+                     runs.ratio(model, "best", 40 * GIB, "--host-budget", "128G"), *map(slowdown, published)])
         for host, theirs in G10_BY_HOST.get(name, {}).items():
-            by_host.append([name, host, bench.ratio(model, "best", 40 * GIB, "--host-budget", f"{host}G"), slowdown(theirs)])
+            by_host.append([name, host, runs.ratio(model, "best", 40 * GIB, "--host-budget", f"{host}G"), slowdown(theirs)])
         done(rows[-1:] + [row for row in by_host if row[0] == name])
     table("G10: slowdown against ideal, 40 GiB, 15.754 GB/s each way",
           ["model", *SWAPPING[:-2], "vmm", "best", "recompute too", "LRU", "FlashNeuron", "DeepUM", "G10"], rows,
-          bench.notes("planc's columns: nothing is computed again and the host has no limit, which is faster than G10's 128 GiB and",
+          runs.notes("planc's columns: nothing is computed again and the host has no limit, which is faster than G10's 128 GiB and",
                       "an SSD at 3.2 GB/s for the rest; 'recompute too' is best when it may compute again, with 128 GiB and no SSD.",
                       "vmm is window with --placement vmm. planc counts whole tensors at fixed addresses, G10's simulator counts pages",
                       "and charges faults and allocation. -: does not fit; ?: not published; inf: does not run"))
     table("G10: slowdown by host memory, best", ["model", "host GiB", "planc", "G10 with SSD"], by_host,
-          bench.notes("G10 has its SSD beside the host's memory and computes nothing again; planc has that memory alone and may."))
+          runs.notes("G10 has its SSD beside the host's memory and computes nothing again; planc has that memory alone and may."))
 
 
-def checkmate(bench):
+def checkmate(runs):
     rows = []
     for name in sorted(os.listdir(os.path.join(DATA, "checkmate"))):
-        model, name = bench.convert("checkmate", name), name.removesuffix(".json")
+        model, name = runs.convert("checkmate", name), name.removesuffix(".json")
         options = ["--no-swap"] + (["--inference"] if name.startswith("random") else [])
-        most = bench.plan(model, "none", "16T", *options)["peak_bytes"]
+        most = runs.plan(model, "none", "16T", *options)["peak_bytes"]
         for share in CHECKMATE_SHARES:
             cells = []
             for policy in RECOMPUTING:
-                cell = bench.ratio(model, policy, int(most * share), *options, digits=5)
-                more = cell not in ("-", "cut") and bench.most_runs() > 2
+                cell = runs.ratio(model, policy, int(most * share), *options, digits=5)
+                more = cell not in ("-", "cut") and runs.most_runs() > 2
                 cells.append(cell + ("*" if more else ""))
             proven = CHECKMATE.get(name, {}).get(share, 1 if share == 1 else "")
             proven = "none fits" if proven is None else proven if proven == "" else f"{proven:.5f}"
@@ -131,40 +131,44 @@ def checkmate(bench):
         done(rows[-len(CHECKMATE_SHARES):])
     table("Checkmate's graphs: duration over that without recompute, by share of its peak",
           ["graph", "share", "GB", *RECOMPUTING, "least proven"], rows,
-          bench.notes("*: an op runs more than twice, which that problem does not allow. Sizes are rounded up to 256 bytes."))
+          runs.notes("*: an op runs more than twice, which that problem does not allow. Sizes are rounded up to 256 bytes."))
 
 
-def dtr(bench):
+def dtr(runs):
     rows = []
     with open(os.path.join(DATA, "dtr", "measured.tsv"), encoding="ascii", newline="") as file:
         measured = list(csv.DictReader(file, delimiter="\t"))
     baseline = {row["model"]: float(row["time_ms_mean"]) for row in measured if row["kind"] == "baseline"}
     for row in measured:
-        model = bench.convert("dtr", f"{row['model']}_{row['batch']}.log.gz")
+        model = runs.convert("dtr", f"{row['model']}_{row['batch']}.log.gz")
         theirs = float(row["time_ms_mean"]) / baseline[row["model"]]
         budget = int(row["total_mem_MB"]) * 10**6
         rows.append([row["model"], row["batch"], row["budget_GB"], row["total_mem_MB"],
-                     *(bench.ratio(model, policy, budget, "--no-swap") for policy in RECOMPUTING),
+                     *(runs.ratio(model, policy, budget, "--no-swap") for policy in RECOMPUTING),
                      slowdown(theirs) if row["kind"] == "dtr" else "1"])
     table("DTR: slowdown by memory that it took (MB)", ["model", "batch", "budget GB", "took MB", *RECOMPUTING, "DTR"], rows,
-          bench.notes("DTR's times are measured and contain its own bookkeeping, planc's are predicted from the log's operator times;",
+          runs.notes("DTR's times are measured and contain its own bookkeeping, planc's are predicted from the log's operator times;",
                       "budgets are what DTR took, its allocator's loss included, not what it was told (UNet does not keep to it)."))
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("sources", nargs="*")
-    options = parser.parse_args()
-    print("# tests/bench/bench_elsewhere.py: simulated, at operator times and on the device of each source. Times are predictions.")
-    for name, run in {"g10": g10, "checkmate": checkmate, "dtr": dtr}.items():
-        if options.sources and name not in options.sources:
-            continue
+def skipping(name, run):
+    """The part of the benchmark that is of this source."""
+
+    def part(options):
         if not os.path.isdir(os.path.join(DATA, name)):
             print(f"bench_elsewhere: {name} is skipped, ../shared/bench/{name} is absent")
-            continue
+            return
         with tempfile.TemporaryDirectory() as folder:
             run(Bench(folder, options.seconds))
+
+    return part
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=60)
+    bench("simulated, at operator times and on the device of each source. Times are predictions.",
+          {name: skipping(name, run) for name, run in {"g10": g10, "checkmate": checkmate, "dtr": dtr}.items()}, parser)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchlib import ROOT, cpu_seconds, plan, planc, table
+from benchlib import ROOT, bench, cpu_seconds, plan, planc, table
 
 POLICIES = ["none", "vdnn-all", "vdnn-conv", "vdnn-dyn", "vdnn+", "modnn", "naive", "prefetch-1", "lms", "capuchin", "tensile",
             "superneurons", "chen", "cheap", "window"]
@@ -40,25 +40,29 @@ def seconds_of(policy, path, live):
     sys.exit(f"{policy} finds no plan for {path}")
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--all", action="store_true", help="100,000 ops too")
-    sizes = SIZES + [LARGEST] * parser.parse_args().all
+def growth(options):
+    sizes = SIZES + [LARGEST] * options.all
     rows, slow = [], []
     with tempfile.TemporaryDirectory() as folder:
         graphs = [large(folder, n) for n in sizes]
         for policy in POLICIES:
             runs = [seconds_of(policy, *made) for made in graphs]
             times = [seconds for seconds, _ in runs]
-            growth = math.log(times[-1] / times[-2]) / math.log(sizes[-1] / sizes[-2])
-            rows.append([policy, f"{runs[-1][1]:.0%}", *(f"{seconds:.2f}" for seconds in times), f"{growth:.2f}"])
+            exponent = math.log(times[-1] / times[-2]) / math.log(sizes[-1] / sizes[-2])
+            rows.append([policy, f"{runs[-1][1]:.0%}", *(f"{seconds:.2f}" for seconds in times), f"{exponent:.2f}"])
             if times[sizes.index(JUDGED)] > MOST_SECONDS:
                 slow.append(policy)
-    table("CPU seconds of a plan (median of 3, user + system)",
+    table("measured: CPU seconds of a plan (median of 3, user + system)",
           ["policy", "budget", *(f"{n:,} ops" for n in sizes), "growth"], rows,
           ["budget: of what is live at once; growth: the exponent between the last two sizes, 1 is linear"])
     if slow:
         sys.exit(f"more than {MOST_SECONDS} s at {JUDGED:,} ops: {', '.join(slow)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true", help="100,000 ops too")
+    bench("CPU time of planning on this machine, at generated graphs.", {"growth": growth}, parser)
 
 
 if __name__ == "__main__":
