@@ -11,6 +11,7 @@ import argparse
 import itertools
 import json
 import math
+import statistics
 import sys
 
 import bench_descriptions as bench
@@ -27,7 +28,7 @@ SHARES = [("efficiency", name) for name in ("elementwise", "reduction", "gemm")]
 # Of kernels that find each element by its index, draw random numbers or reduce rows.
 RATES = [("rates", name) for name in ("aten.native_dropout", "layernorm", "aten.native_layer_norm_backward", "embedding")]
 MEMORY_BOUND = {"element-wise", "dropout", "layer norm", "softmax"}
-CACHES = (20 << 20, 30 << 20, 40 << 20, 50 << 20)
+CACHES = tuple(mib << 20 for mib in range(16, 54, 6))
 CACHE_RATES = (2, 4, 8, 16)  # times that of the memory
 KERNEL_NS = (1500, 4000)
 
@@ -55,13 +56,12 @@ def unbound(profile):
 
 
 class Fit:
-    """A description and how far its predictions are from what was measured: for each kind of op and direction the mean
-    logarithm of the ratio of an op's times, and, where `sums` says so, that of the sums over an iteration. Errors that cancel
-    out in a sum hold each constant where it is, so that sums come last."""
+    """A description and how far its predictions are from what was measured: for each kind of op the mean logarithm of the
+    ratio of an op's times, and the median one, which counts for whoever reads what bench_descriptions.py prints."""
 
     def __init__(self, profile, host, files):
         self.profile, self.host, self.files = profile, host, files
-        self.ops, self.sums = {}, False
+        self.ops = {}
 
     def of(self, kinds):
         key = frozenset(kinds or ())
@@ -76,12 +76,9 @@ class Fit:
         pairs = {}
         for of in self.of(kinds):
             for op, ns in zip(of.ops, of.predict(self.profile, self.host)):
-                pairs.setdefault((op.kind, op.direction), []).append((ns, op.ns, op.times))
-        each = [sum(abs(math.log(a / b)) for a, b, _ in of) / len(of) for of in pairs.values()]
-        if not self.sums:
-            return sum(each)
-        sums = [abs(math.log(sum(a * n for a, _, n in of) / sum(b * n for _, b, n in of))) for of in pairs.values()]
-        return sum(each) + sum(sums)
+                pairs.setdefault(op.kind, []).append((ns, op.ns))
+        errors = [[abs(math.log(a / b)) for a, b in of] for of in pairs.values()]
+        return sum(statistics.mean(of) + statistics.median(of) for of in errors)
 
     def candidates(self, holder, name):
         value = holder[name]
@@ -91,7 +88,9 @@ class Fit:
         least, most = {"kernel_ns": KERNEL_NS, "bytes": (1, 1 << 40),
                        "bytes_per_second": (rate, fastest(self.profile))}.get(name, (1, 1000000))
         if holder is self.profile["rates"]:
-            least, most = 1, fastest(self.profile)
+            # One that binds nothing has to be brought far down at once.
+            return sorted({round(min(rate * 1.25 ** step, fastest(self.profile))) for step in range(-12, 13)} |
+                          {round(value * factor) for ratio in RATIOS for factor in (ratio, 1 / ratio)})
         return sorted({max(least, min(most, round(value * factor))) for ratio in RATIOS for factor in (ratio, 1 / ratio)})
 
     def move(self, holder, names, kinds=None):
@@ -141,8 +140,7 @@ class Fit:
 def calibrate(profile, host, files):
     fit = Fit(profile, host, files)
     fit.cache()
-    for turn in range(3):
-        fit.sums = turn == 2
+    for turn in range(2):
         fit.move(profile["compute"], ["kernel_ns"])
         for section, name in SHARES + RATES:
             fit.move(profile[section], [name])
