@@ -146,15 +146,24 @@ static planc_status consider_others(const planc_problem *problem, int64_t sub_ba
   return NULL;
 }
 
-planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out) {
+static planc_status consider_all(const planc_problem *problem, best *b) {
   int64_t sub_batch;
   bool may_split;
+  planc_status status = planc_sub_batch_select(problem, &sub_batch);
+  if (planc_status_code(status) == PLANC_INFEASIBLE) {
+    b->infeasible = status;
+  } else {
+    PLANC_TRY(status);
+    PLANC_TRY(planc_may_split(problem, &may_split));
+    PLANC_TRY(consider(problem, sub_batch, b));
+    if (may_split) PLANC_TRY(consider_others(problem, sub_batch, b));
+  }
+  return consider_resident(problem, b);
+}
+
+planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out) {
   best b = {0};
-  PLANC_TRY(planc_sub_batch_select(problem, &sub_batch));
-  PLANC_TRY(planc_may_split(problem, &may_split));
-  planc_status status = consider(problem, sub_batch, &b);
-  if (!status && may_split) status = consider_others(problem, sub_batch, &b);
-  if (!status) status = consider_resident(problem, &b);
+  planc_status status = consider_all(problem, &b);
   if (!status && !b.candidate.schedule) {
     if (!b.infeasible) status = planc_error(PLANC_INFEASIBLE, "modnn: no rounds are as fast as is asked for");
     if (b.infeasible) status = b.infeasible;

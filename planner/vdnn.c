@@ -278,10 +278,24 @@ planc_status planc_policy_vdnn_dyn(const planc_problem *problem, planc_candidate
   return dynamic(problem, whole(problem), out, &fits);
 }
 
+/* The whole batch where Eq. 3 has no rounds: it counts all gradients, which come and go in a single round. */
+static planc_status without_rounds(const planc_problem *problem, planc_status reason, planc_candidate *out) {
+  bool fits = false;
+  planc_status status = dynamic(problem, whole(problem), out, &fits);
+  if (!status && !fits) planc_candidate_free(out);
+  if (status || fits) {
+    planc_status_free(reason);
+    return status;
+  }
+  return reason;
+}
+
 /* Eq. 3 makes every op fit; what vDNN keeps between ops may need smaller rounds still. */
 planc_status planc_policy_vdnn_plus(const planc_problem *problem, planc_candidate *out) {
   int64_t sub_batch;
-  PLANC_TRY(planc_sub_batch_select(problem, &sub_batch));
+  planc_status status = planc_sub_batch_select(problem, &sub_batch);
+  if (planc_status_code(status) == PLANC_INFEASIBLE) return without_rounds(problem, status, out);
+  PLANC_TRY(status);
   bool fits = false;
   PLANC_TRY(dynamic(problem, sub_batch, out, &fits));
   bool may_split;
