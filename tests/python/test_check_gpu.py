@@ -13,6 +13,8 @@ import tempfile
 import time
 import unittest
 
+from foldertest import FolderCase
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 EMULATED = os.path.join(BUILD, "emulated")
@@ -24,22 +26,7 @@ from gpucheck import archive, checklist, commands, sitting, state, summary  # no
 PYTHON = (sys.executable, "-c")
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, *parts):
-        return os.path.join(self.folder, *parts)
-
-    def put(self, name, content):
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path(name), "wb") as file:
-            file.write(content)
-
-
-class Commands(Case):
+class Commands(FolderCase):
     def setUp(self):
         super().setUp()
         self.commands = commands.Commands({"OURS": "1"}, float("inf"))
@@ -106,7 +93,7 @@ def is_running(pid):
         return False
 
 
-class Archive(Case):
+class Archive(FolderCase):
     FILES = {"results/a.json": b"{}", "plans/p.plan": bytes(range(256)) * 40, "traces/t.json": os.urandom(5000), "x": b""}
 
     def setUp(self):
@@ -183,7 +170,7 @@ def attempt(outcome, **gives):
     return {"outcome": outcome, "rows": [], "gives": gives, "seconds": 0}
 
 
-class State(Case):
+class State(FolderCase):
     def test_when_a_check_is_over(self):
         kept = state.State(self.folder)
         self.put("profiles/p.json", b"{}")
@@ -211,7 +198,7 @@ class FakePlanner:
         pass
 
 
-class Sitting(Case):
+class Sitting(FolderCase):
     """The order of checks, with checks that do nothing."""
 
     def setUp(self):
@@ -305,7 +292,7 @@ class Sitting(Case):
             self.assertIn(words, page)
 
 
-class List(Case):
+class List(FolderCase):
     class Tools:
         zoo = "zoo"
 
@@ -336,7 +323,7 @@ class List(Case):
 
 
 @unittest.skipUnless(HAS_EMULATED, "no emulated plug-in")
-class Whole(Case):
+class Whole(FolderCase):
     """On the emulated device, whose times mean nothing: what is disturbed comes to the same end."""
     undisturbed, profiles = None, None
 

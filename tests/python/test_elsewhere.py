@@ -12,10 +12,10 @@ import random
 import shlex
 import subprocess
 import sys
-import tempfile
 import unittest
 from unittest import mock
 
+from foldertest import FolderCase
 from graphtest import ROOT, read as read_graph
 
 sys.path.insert(0, os.path.join(ROOT, "tests/bench"))
@@ -75,35 +75,21 @@ def dtr_log():
             instruction("MUTATE", NAME="add_", ARGS=["w2", "dw2"], MUTATE=[0], TIME="5")]
 
 
-class Elsewhere(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, *parts):
-        return os.path.join(self.folder, *parts)
-
-    def write(self, name, content):
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path(name), "wb") as file:
-            file.write(content)
-        return self.path(name)
-
+class Elsewhere(FolderCase):
     def g10(self, kernels=G10_KERNELS, tensors=G10_TENSORS):
         head = "id\tname\tcycles_1.2GHz\tin\tout\n"
         rows = "".join("\t".join(map(str, (i, *kernel))) + "\n" for i, kernel in enumerate(kernels))
-        self.write("g10/kernels.tsv", (head + rows).encode())
+        self.put("g10/kernels.tsv", (head + rows).encode())
         rows = "".join("\t".join(map(str, tensor)) + "\n" for tensor in tensors)
-        self.write("g10/tensors.tsv", ("id\tglobal\tbytes\n" + rows).encode())
+        self.put("g10/tensors.tsv", ("id\tglobal\tbytes\n" + rows).encode())
         return self.path("g10")
 
     def checkmate(self, value=None):
-        return self.write("small.json", json.dumps(CHECKMATE if value is None else value).encode())
+        return self.put("small.json", json.dumps(CHECKMATE if value is None else value).encode())
 
     def dtr(self, lines=None):
         text = "".join(json.dumps(line) + "\n" for line in (dtr_log() if lines is None else lines))
-        return self.write("small.log.gz", gzip.compress(text.encode()))
+        return self.put("small.log.gz", gzip.compress(text.encode()))
 
     def convert(self, path):
         """The command that the converter prints, as a list, and the graph."""
@@ -171,7 +157,7 @@ class Elsewhere(unittest.TestCase):
         self.refused(self.g10(tensors=[*G10_TENSORS, (8, 0, 1)]), r"an id of its own")
         self.refused(self.g10(tensors=[(0, 0, 0)]), r"bytes are expected")
         self.refused(self.g10(kernels=[]), r"kernels .* are expected")
-        self.write("g10/kernels.tsv", b"id\tname\n")
+        self.put("g10/kernels.tsv", b"id\tname\n")
         self.refused(self.path("g10"), r"kernels.tsv:1: the columns")
 
     def test_checkmate(self):
@@ -221,7 +207,7 @@ class Elsewhere(unittest.TestCase):
         self.refused(changed(lambda v: v["graph"].update(order=[0, 0])), r"each node once")
         self.refused(changed(lambda v: v.update(nodes=[], links=[])), r"one or more")
         self.refused(self.checkmate([]), r"an object is expected")
-        self.refused(self.write("deep.json", b"[" * 100000), r"not a JSON text")
+        self.refused(self.put("deep.json", b"[" * 100000), r"not a JSON text")
 
     def test_dtr(self):
         command, graph = self.convert(self.dtr())
@@ -260,27 +246,27 @@ class Elsewhere(unittest.TestCase):
         self.refused(log(instruction("EXPLODE\n")), r"EXPLODE_ is not an instruction")
         self.refused(log([]), r"an INSTRUCTION is expected")
         self.refused(self.dtr([]), r"the log has no call")
-        self.refused(self.write("x.log", b'{"INSTRUCTION": "RELEASE"'), r"line 1: not a JSON text")
+        self.refused(self.put("x.log", b'{"INSTRUCTION": "RELEASE"'), r"line 1: not a JSON text")
 
     def test_what_is_cut_off_or_changed(self):
         """Files that are cut off anywhere, and such with a byte changed: read, or refused in one sentence."""
         draw, refusals = random.Random(15), 0
         self.g10()
         names = ["g10/kernels.tsv", "g10/tensors.tsv", os.path.basename(self.checkmate()), os.path.basename(self.dtr())]
-        plain = self.write("plain.log", "".join(json.dumps(line) + "\n" for line in dtr_log()).encode())
+        plain = self.put("plain.log", "".join(json.dumps(line) + "\n" for line in dtr_log()).encode())
         for name in [*names, os.path.basename(plain)]:
             with open(self.path(name), "rb") as file:
                 whole = file.read()
             for _ in range(150):
                 at = draw.randrange(len(whole))
                 changed = whole[:at] if draw.random() < 0.5 else whole[:at] + bytes([draw.randrange(256)]) + whole[at + 1:]
-                self.write(name, changed)
+                self.put(name, changed)
                 try:
                     elsewhere.read(self.path(name.split("/")[0]))
                 except BadData as error:
                     self.assertNotIn("\n", str(error))
                     refusals += 1
-            self.write(name, whole)
+            self.put(name, whole)
         self.assertGreater(refusals, 400)
 
     def test_refusals_of_the_command(self):
@@ -293,7 +279,7 @@ class Elsewhere(unittest.TestCase):
 
         self.assertIn("is not in tensors.tsv", fails(3, self.g10(tensors=[]), "-o", self.folder))
         self.assertIn("No such file", fails(3, self.path("absent.json"), "-o", self.folder))
-        self.assertIn("is expected", fails(3, self.write("x.txt", b""), "-o", self.folder))
+        self.assertIn("is expected", fails(3, self.put("x.txt", b""), "-o", self.folder))
         self.assertIn("No such file", fails(5, self.checkmate(), "-o", self.path("absent")))
 
     def bench(self, data):
@@ -313,7 +299,7 @@ class Elsewhere(unittest.TestCase):
         os.makedirs(self.path("data/dtr"))
         os.rename(self.path("small.log.gz"), self.path("data/dtr/small_2.log.gz"))
         head = "model\tbatch\tkind\tbudget_GB\ttime_ms_mean\tgpu_time_ms_mean\ttotal_mem_MB\n"
-        self.write("data/dtr/measured.tsv", (head + "small\t2\tbaseline\t-\t50\t50\t1\nsmall\t2\tdtr\t1\t60\t60\t0\n").encode())
+        self.put("data/dtr/measured.tsv", (head + "small\t2\tbaseline\t-\t50\t50\t1\nsmall\t2\tdtr\t1\t60\t60\t0\n").encode())
         text = self.bench(self.path("data"))
         self.assertIn("g10 is skipped", text)
         rows = [line.split() for line in text.splitlines() if line.split()[:1] == ["small"]]
