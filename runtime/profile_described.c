@@ -28,7 +28,7 @@ typedef struct described {
 
 static planc_status read_json(const char *path, char **out_text, cJSON **out) {
   size_t length;
-  PLANC_TRY(planc_file_read(path, MOST_TEXT, out_text, &length));
+  PLANC_TRY(planc_file_read_text(path, MOST_TEXT, out_text, &length));
   planc_status status = planc_json_tree(*out_text, length, NULL, out);
   if (!status) return NULL;
   free(*out_text);

@@ -241,7 +241,7 @@ planc_status planc_profile_read(const char *path, planc_profile **out) {
   *out = NULL;
   char *text = NULL;
   size_t length = 0;
-  PLANC_TRY(planc_file_read(path, MAX_FILE_BYTES, &text, &length));
+  PLANC_TRY(planc_file_read_text(path, MAX_FILE_BYTES, &text, &length));
   planc_status status = planc_profile_parse(text, length, path, out);
   free(text);
   return status;

@@ -503,7 +503,7 @@ planc_status planc_graph_read(const char *path, planc_graph **out) {
   char *text;
   size_t length;
   *out = NULL;
-  PLANC_TRY(planc_file_read(path, MAX_FILE_BYTES, &text, &length));
+  PLANC_TRY(planc_file_read_text(path, MAX_FILE_BYTES, &text, &length));
   planc_status status = planc_graph_parse(text, length, path, out);
   free(text);
   return status;

@@ -231,7 +231,7 @@ planc_status planc_timeline_read(const char *path, const planc_plan *plan, planc
   char *text;
   size_t length;
   *out = NULL;
-  PLANC_TRY(planc_file_read(path, FILE_LIMIT, &text, &length));
+  PLANC_TRY(planc_file_read_text(path, FILE_LIMIT, &text, &length));
   planc_status status = planc_timeline_parse(text, length, path, plan, out);
   free(text);
   return status;

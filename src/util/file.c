@@ -13,7 +13,7 @@
 #include "util/input.h"
 #include "util/vec.h"
 
-static planc_status read_all(int file, const char *path, size_t limit, char **out, size_t *out_length) {
+static planc_status read_all(int file, const char *path, size_t limit, bool text_only, char **out, size_t *out_length) {
   struct stat info;
   if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && (uintmax_t)info.st_size > limit)
     return planc_error(PLANC_BAD_INPUT, "%s: larger than %zu bytes", path, limit);
@@ -26,7 +26,7 @@ static planc_status read_all(int file, const char *path, size_t limit, char **ou
     if (got > 0 && (size_t)(text.len + got) > limit) {
       status = planc_error(PLANC_BAD_INPUT, "%s: larger than %zu bytes", path, limit);
     }
-    if (got > 0 && !status && memchr(text.data + text.len, 0, (size_t)got)) {
+    if (text_only && got > 0 && !status && memchr(text.data + text.len, 0, (size_t)got)) {
       status = planc_error(PLANC_BAD_INPUT, "%s: is no text, it has a NUL byte", path);
     }
     if (status) {
@@ -42,12 +42,20 @@ static planc_status read_all(int file, const char *path, size_t limit, char **ou
   return NULL;
 }
 
-planc_status planc_file_read(const char *path, size_t limit, char **out, size_t *out_length) {
+static planc_status read_file(const char *path, size_t limit, bool text_only, char **out, size_t *out_length) {
   int file;
   PLANC_TRY(planc_input_open(path, true, &file));
-  planc_status status = read_all(file, path, limit, out, out_length);
+  planc_status status = read_all(file, path, limit, text_only, out, out_length);
   close(file);
   return status;
+}
+
+planc_status planc_file_read(const char *path, size_t limit, char **out, size_t *out_length) {
+  return read_file(path, limit, false, out, out_length);
+}
+
+planc_status planc_file_read_text(const char *path, size_t limit, char **out, size_t *out_length) {
+  return read_file(path, limit, true, out, out_length);
 }
 
 static planc_status write_part(int file, const char *path, planc_file_part part) {

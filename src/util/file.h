@@ -7,9 +7,11 @@
 
 #include "planc/status.h"
 
-/* Reads a text, a file or a pipe (input.h) of at most `limit` bytes; *out is malloc'ed and NUL-terminated. BAD_INPUT
- * names the path; a NUL byte ends reading, however much would follow. */
+/* Reads a file or a pipe (input.h) of at most `limit` bytes; *out is malloc'ed and NUL-terminated. BAD_INPUT names the
+ * path. */
 planc_status planc_file_read(const char *path, size_t limit, char **out, size_t *out_length);
+/* The same for text: BAD_INPUT at the first NUL byte, however much would follow. */
+planc_status planc_file_read_text(const char *path, size_t limit, char **out, size_t *out_length);
 /* IO when `path`, if it is that of a regular file, cannot be written: found out before the work that it is for. */
 planc_status planc_file_probe(const char *path);
 /* Writes `parts`, one behind the other, to a temporary file beside `path` and renames it there; "-" is standard output.
