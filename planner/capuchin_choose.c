@@ -3,8 +3,8 @@
  * A candidate is the stretch between two accesses of a tensor, of which the second reads, if more than the room is live
  * within it. Its free time is what it leaves between the end of a swap-out, begun at its start, and the beginning of a
  * swap-in over at its end. First those are swapped that cost nothing, the longest free time first. In either direction
- * the link is one copy's at a time (the paper's 4.4 blames late swap-ins on that, and leaves them to feedback): a swap
- * costs nothing if its copies find time between those of the swaps chosen before. They leave when the swap-out is over
+ * the link is one copy's at a time: a swap costs nothing if its copies find time between those of the swaps chosen
+ * before. They leave when the swap-out is over
  * by the measured times, and the op that the swap-in begins beside, the in-trigger, is the last one that begins early
  * enough. When these do not suffice, of the remaining candidate with the longest free time and the one with the
  * greatest memory saving per second the one is taken that costs less: the time of its swap-in and of what that waits
@@ -222,7 +222,7 @@ static planc_status best_recompute(chooser *c, candidate **out, int64_t *out_ns)
   return NULL;
 }
 
-/* --- The choice --------------------------------------------------------------------------------------------------- */
+/* --- Swaps -------------------------------------------------------------------------------------------------------- */
 
 static void take(chooser *c, candidate *k, choice chosen, int32_t leave, int32_t fetch) {
   k->chosen = chosen;
@@ -234,8 +234,6 @@ static void take(chooser *c, candidate *k, choice chosen, int32_t leave, int32_t
   }
   planc_peaks_add(&c->measured.peaks, leave + 1, fetch - 1, -k->bytes);
 }
-
-/* --- Swaps -------------------------------------------------------------------------------------------------------- */
 
 /* When the copies of a swap begin. */
 typedef struct copies {
@@ -255,24 +253,23 @@ static bool hidden_copies(const chooser *c, const candidate *k, copies *out) {
          planc_link_time_latest(&c->in, out->out_start + k->out_ns, to, k->in_ns, &out->in_start);
 }
 
-/* The copies of a swap as soon as the links have time for them, and for how long what is behind it waits. */
+/* For how long what is behind a swap waits, with its copies as soon as the links have time for them; INT64_MAX where
+ * they never have. */
 static int64_t waiting_copies(const chooser *c, const candidate *k, copies *out) {
   int64_t from = c->measured.start[k->from + 1], to = c->measured.start[k->to];
-  (void)planc_link_time_earliest(&c->out, from, INT64_MAX, k->out_ns, &out->out_start);
-  from = planc_add_saturate(out->out_start, k->out_ns);
-  if (!planc_link_time_latest(&c->in, from, to, k->in_ns, &out->in_start))
-    (void)planc_link_time_earliest(&c->in, from, INT64_MAX, k->in_ns, &out->in_start);
-  int64_t late = planc_add_saturate(out->in_start, k->in_ns) - to;
+  if (!planc_link_time_earliest(&c->out, from, INT64_MAX, k->out_ns, &out->out_start)) return INT64_MAX;
+  from = out->out_start + k->out_ns;
+  if (!planc_link_time_latest(&c->in, from, to, k->in_ns, &out->in_start) &&
+      !planc_link_time_earliest(&c->in, from, INT64_MAX, k->in_ns, &out->in_start))
+    return INT64_MAX;
+  int64_t late = out->in_start + k->in_ns - to;
   return late > k->in_ns ? late : k->in_ns;
 }
 
-static planc_status swap(chooser *c, candidate *k, const copies *at, int32_t leave, int32_t fetch) {
-  if (!c->of->alone) {
-    PLANC_TRY(planc_link_time_take(&c->out, at->out_start, k->out_ns));
-    PLANC_TRY(planc_link_time_take(&c->in, at->in_start, k->in_ns));
-  }
-  take(c, k, CHOICE_SWAP, leave, fetch);
-  return NULL;
+static planc_status reserve(chooser *c, const candidate *k, const copies *at) {
+  if (c->of->alone) return NULL;
+  PLANC_TRY(planc_link_time_take(&c->out, at->out_start, k->out_ns));
+  return planc_link_time_take(&c->in, at->in_start, k->in_ns);
 }
 
 static planc_status swap_hidden(chooser *c) {
@@ -283,7 +280,9 @@ static planc_status swap_hidden(chooser *c) {
     if (!hidden_copies(c, k, &at)) continue;
     int32_t leave = planc_predicted_last(&c->measured, k->from, k->to, at.out_start + k->out_ns - 1);
     int32_t trigger = planc_predicted_last(&c->measured, k->from, k->to, at.in_start);
-    if (leave + 1 < trigger && last_short(c, k) >= 0 && may_swap(c, k)) PLANC_TRY(swap(c, k, &at, leave, trigger));
+    if (leave + 1 >= trigger || last_short(c, k) < 0 || !may_swap(c, k)) continue;
+    PLANC_TRY(reserve(c, k, &at));
+    take(c, k, CHOICE_SWAP, leave, trigger);
   }
   return NULL;
 }
@@ -294,6 +293,8 @@ static int32_t waiting_trigger(const chooser *c, const candidate *k) {
   int32_t trigger = planc_predicted_last(&c->measured, k->from, k->to, due_ns(c, k) - k->in_ns);
   return behind > trigger ? behind : trigger;
 }
+
+/* --- The choice --------------------------------------------------------------------------------------------------- */
 
 static planc_status swap_or_recompute(chooser *c) {
   int32_t next = 0;
@@ -308,11 +309,12 @@ static planc_status swap_or_recompute(chooser *c) {
     PLANC_TRY(best_recompute(c, &recompute, &recompute_ns));
     if (!away && !recompute) return NULL;
     copies at;
-    if (recompute && (!away || waiting_copies(c, away, &at) >= recompute_ns)) {
+    int64_t wait_ns = away ? waiting_copies(c, away, &at) : INT64_MAX;
+    if (recompute && wait_ns >= recompute_ns) {
       take(c, recompute, CHOICE_RECOMPUTE, recompute->from, recompute->to);
     } else {
-      (void)waiting_copies(c, away, &at);
-      PLANC_TRY(swap(c, away, &at, away->from, waiting_trigger(c, away)));
+      if (wait_ns < INT64_MAX) PLANC_TRY(reserve(c, away, &at));
+      take(c, away, CHOICE_SWAP, away->from, waiting_trigger(c, away));
     }
   }
   return NULL;
