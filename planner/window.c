@@ -14,7 +14,10 @@
  *  - a caching allocator keeps its blocks from one iteration to the next. The first iteration, in which the paper's
  *    implementation records the sequences, swaps everything out after each function; then the schedule is followed
  *    until the addresses repeat, at most for as many iterations as the paper measures (5.2), and they are the plan's.
- *    In virtual memory, where each iteration would add to what is mapped, those of one that begins with nothing are. */
+ *    In virtual memory, where each iteration would add to what is mapped, those of one that begins with nothing are;
+ *  - where caching finds no room whatever is scheduled, the paper has no answer. The schedule is known beforehand, so
+ *    its addresses can be planned: they are then those that other policies get, below the largest budget to schedule
+ *    with whose data fit. */
 #include "planner/window.h"
 
 #include "planner/allocator.h"
@@ -28,7 +31,8 @@
 typedef struct policy {
   const planc_problem *problem;
   const planc_trace *trace;
-  planc_schedule *schedule;
+  planc_candidate *candidate;
+  planc_schedule *schedule; /* the candidate's */
   planc_arena arena;
   planc_window_sequence sequence;
   int32_t *first_use;
@@ -129,7 +133,8 @@ static planc_status make_sequence(policy *p) {
 }
 
 /* Gives every instance its fastest algorithm up to the user's limit. */
-static void choose_algorithms(policy *p, const planc_costs *costs) {
+static void choose_algorithms(policy *p) {
+  const planc_costs *costs = p->candidate->costs;
   int64_t limit = p->problem->settings.workspace_limit > 0 ? p->problem->settings.workspace_limit : INT64_MAX;
   for (int32_t i = 0; i < p->trace->n_instances; i++) {
     const planc_instance *instance = &p->trace->instances[i];
@@ -219,7 +224,6 @@ static planc_status place(policy *p) {
   bool caches = p->problem->placement != PLANC_PLACEMENT_VMM, same = false;
   planc_allocator_free(&p->allocator);
   PLANC_TRY(planc_allocator_init(&p->allocator, p->problem));
-  PLANC_TRY(PLANC_NEW(&p->arena, &p->addresses, p->steps.len));
   p->homeless = -1;
   if (caches) PLANC_TRY(place_recording(p));
   for (int32_t i = 0; p->homeless < 0 && !same && i < (caches ? MOST_ITERATIONS : 1); i++) {
@@ -302,7 +306,7 @@ static planc_status state(const policy *p) {
 
 /* --- The budget to schedule with ---------------------------------------------------------------------------------- */
 
-static planc_status try_budget(policy *p, int64_t budget) {
+static planc_status schedule_within(policy *p, int64_t budget) {
   const planc_settings *settings = &p->problem->settings;
   planc_window window = {.budget_bytes = budget,
                          .window_bytes = planc_muldiv_floor(budget, 3, 2),
@@ -311,24 +315,54 @@ static planc_status try_budget(policy *p, int64_t budget) {
   if (window.window_bytes > INT64_MAX / 2) window.window_bytes = INT64_MAX / 2;
   p->steps.len = 0;
   PLANC_TRY(planc_window_schedule(&p->sequence, &window, &p->steps));
-  return place(p);
+  return PLANC_NEW(&p->arena, &p->addresses, p->steps.len);
 }
 
+/* Schedules within `budget`, at the addresses of the allocator. */
+static planc_status try_allocator(policy *p, int64_t budget, int64_t room, int64_t *out_excess) {
+  PLANC_TRY(schedule_within(p, budget));
+  PLANC_TRY(place(p));
+  *out_excess = p->top > room ? p->top - room : 0;
+  return NULL;
+}
+
+/* Schedules within `budget` and states it, for addresses to be planned. */
+static planc_status try_planned(policy *p, int64_t budget, int64_t room, int64_t *out_excess) {
+  PLANC_TRY(schedule_within(p, budget));
+  for (int64_t i = 0; i < p->steps.len; i++) p->addresses[i] = PLANC_BLANK;
+  planc_schedule_free(p->schedule);
+  p->schedule = p->candidate->schedule = NULL;
+  PLANC_TRY(planc_schedule_new(p->trace, p->candidate->costs, &p->candidate->schedule));
+  p->schedule = p->candidate->schedule;
+  PLANC_TRY(state(p));
+  PLANC_TRY(planc_candidate_peak(p->problem, p->candidate, &p->top));
+  int64_t most = planc_add_saturate(room, planc_reserved(p->problem));
+  *out_excess = p->top > most ? p->top - most : 0;
+  return NULL;
+}
+
+typedef planc_status (*attempt)(policy *p, int64_t budget, int64_t room, int64_t *out_excess);
+
 /* Leaves the schedule of the largest budget found that fits `room`, else that of the least budget. */
-static planc_status find_budget(policy *p, int64_t room, int64_t least, bool *out_fits) {
+static planc_status find_budget(policy *p, attempt try_budget, int64_t room, int64_t least, bool *out_fits) {
   planc_room_search search = planc_room_search_from(room, least, p->unit);
-  int64_t tried;
+  int64_t tried, excess;
   do {
     tried = search.room;
-    PLANC_TRY(try_budget(p, tried));
-  } while (planc_room_search_on(&search, p->top > room ? p->top - room : 0));
+    PLANC_TRY(try_budget(p, tried, room, &excess));
+  } while (planc_room_search_on(&search, excess));
   *out_fits = search.fits >= 0;
-  return *out_fits && search.fits != tried ? try_budget(p, search.fits) : NULL;
+  return *out_fits && search.fits != tried ? try_budget(p, search.fits, room, &excess) : NULL;
 }
 
 static planc_status no_place(const policy *p) {
   return planc_error(PLANC_INFEASIBLE, "op %s finds no %lld bytes in one piece: the memory is fragmented",
                      planc_trace_op(p->trace, p->homeless)->name, (long long)p->missing_bytes);
+}
+
+static planc_status does_not_fit(const policy *p) {
+  return planc_infeasible((planc_shortage){.bytes = p->top}, "policy window needs %lld bytes, the budget is %lld",
+                          (long long)p->top, (long long)p->problem->budget_bytes);
 }
 
 static planc_status too_small(const policy *p, int64_t room, int32_t function, int64_t need) {
@@ -337,25 +371,28 @@ static planc_status too_small(const policy *p, int64_t room, int32_t function, i
                           planc_trace_op(p->trace, function)->name, (long long)need, (long long)room);
 }
 
-static planc_status make(policy *p, const planc_candidate *candidate) {
+static planc_status make(policy *p) {
   int64_t room = planc_allocator_room(p->problem);
   int32_t function;
   bool fits;
   PLANC_TRY(make_sequence(p));
-  choose_algorithms(p, candidate->costs);
+  choose_algorithms(p);
   PLANC_TRY(check_chunks(p));
   int64_t least = planc_window_least(&p->sequence, &function);
   if (least > room) return too_small(p, room, function, least);
-  PLANC_TRY(find_budget(p, room, least, &fits));
-  return fits ? state(p) : no_place(p);
+  PLANC_TRY(find_budget(p, try_allocator, room, least, &fits));
+  if (fits) return state(p);
+  if (p->problem->placement != PLANC_PLACEMENT_BEST_FIT) return no_place(p);
+  PLANC_TRY(find_budget(p, try_planned, room, least, &fits));
+  return fits ? NULL : does_not_fit(p);
 }
 
 planc_status planc_policy_window(const planc_problem *problem, planc_candidate *out) {
   PLANC_TRY(planc_candidate_rounds(problem, problem->sub_batch ? problem->sub_batch : problem->batch, out));
   PLANC_TRY(planc_schedule_new(out->trace, out->costs, &out->schedule));
-  policy p = {.problem = problem, .trace = out->trace, .schedule = out->schedule};
+  policy p = {.problem = problem, .trace = out->trace, .candidate = out, .schedule = out->schedule};
   p.unit = planc_allocator_unit(problem);
-  planc_status status = make(&p, out);
+  planc_status status = make(&p);
   planc_allocator_free(&p.allocator);
   VEC_FREE(&p.steps);
   planc_arena_free(&p.arena);

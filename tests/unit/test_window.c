@@ -1,5 +1,6 @@
 /* The window schedule (papers: out-of-core, 3): each rule on a sequence small enough to follow by hand, random
- * sequences against the paper's trial and rescheduling, and what must hold of any schedule. */
+ * sequences against the paper's trial and rescheduling, and what must hold of any schedule; and the addresses of what
+ * no allocator finds room for. */
 #include <check.h>
 #include <ctype.h>
 #include <stdbool.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planc/policy.h"
 #include "planner/window.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -398,6 +400,35 @@ START_TEST(random_schedules_are_right) {
 }
 END_TEST
 
+/* --- Addresses ---------------------------------------------------------------------------------------------------- */
+
+/* VGG-16's ops differ so much in size that best fit with caching takes twice what the largest op does, whatever is
+ * scheduled. */
+START_TEST(addresses_are_planned_where_caching_finds_no_room) {
+  const planc_policy *window = planc_policy_find("window");
+  planc_problem problem = {.batch = 64, .budget_bytes = 1, .host_budget_bytes = -1};
+  planc_graph *forward, *graph;
+  planc_profile *profile;
+  planc_plan *plan;
+  ok(planc_graph_read("graphs/vgg16.yaml", &forward));
+  ok(planc_graph_train(forward, PLANC_SGD, &graph));
+  ok(planc_profile_read("profiles/k40m.json", &profile));
+  problem.graph = graph;
+  problem.profile = profile;
+  planc_status status = planc_make_plan(&problem, window, &plan);
+  ck_assert_int_eq(planc_status_code(status), PLANC_INFEASIBLE);
+  int64_t largest_op = planc_status_shortage(status).bytes;
+  planc_status_free(status);
+  problem.budget_bytes = largest_op + largest_op / 8;
+  ok(planc_make_plan(&problem, window, &plan));
+  ck_assert_int_le(plan->predicted.peak_bytes, problem.budget_bytes);
+  planc_plan_free(plan);
+  planc_profile_free(profile);
+  planc_graph_free(graph);
+  planc_graph_free(forward);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("window");
   TCase *tests = tcase_create("all");
@@ -413,6 +444,7 @@ int main(void) {
   tcase_add_test(tests, the_least_budget_is_the_largest_function);
   tcase_add_test(tests, random_sequences_are_scheduled_as_by_trial);
   tcase_add_test(tests, random_schedules_are_right);
+  tcase_add_test(tests, addresses_are_planned_where_caching_finds_no_room);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

@@ -126,7 +126,7 @@ unless they are not what is asked for. Here every third copy takes 9 ms.
   "decisions":"kept"
   $ planc update tight.plan --trace slow.json -o kept.plan --budget 100K 2>/dev/null
   [1]
-  $ planc update tight.plan --trace slow.json -o kept.plan --policy window 2>/dev/null
+  $ planc update tight.plan --trace slow.json -o kept.plan --policy none --budget 300K 2>/dev/null
   [1]
 
 What goes wrong.

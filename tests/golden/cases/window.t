@@ -85,16 +85,11 @@ Too small a budget names the op that binds it.
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch 64 (the graph's header)
-  ! planc: note: the least feasible budget of window is 1678848 bytes (1.60 MiB), as far as a few plans can tell; there:
-  ! peak: 1.14 MiB live at op conv2.dgrad; largest:
+  ! planc: note: the least feasible budget of window is 804864 bytes (786.00 KiB); there:
+  ! peak: 786.00 KiB live at op conv2.dgrad; largest:
   !     576.00 KiB  workspace
-  !     256.00 KiB  conv1.y
   !     128.00 KiB  d.conv2.y
   !      64.00 KiB  d.pool1.y
-  !      64.00 KiB  pool1.y
   !      18.00 KiB  conv2.w
-  !      18.00 KiB  conv2.w.grad
-  !      16.00 KiB  fc1.w
-  !      36.70 KiB  12 more
   ! planc: does not fit 20.00 KiB: op conv2.dgrad needs 804864 bytes, 20480 are left for data
   [1]
