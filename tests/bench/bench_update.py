@@ -87,7 +87,7 @@ class Bench:
         return {name: (runs[0]["predicted_ns"], [run["measured_ns"] for run in runs]) for name, runs in seen.items()}
 
     def compare(self, policy, idle, resident, budget):
-        """One table: the policy's plans under load."""
+        """One table: the policy's plans under load. Whether both updates are as good as a plan made for it."""
         old, _ = self.plan(policy + "-old", idle, policy, budget)
         alone = self.run(old)["measured_ns"]
         with Load(resident, self.options.loads):
@@ -109,6 +109,7 @@ class Bench:
               ["plan", "predicted ms", "measured ms", "spread", "against that for the load"], rows,
               [f"change seen {said['change_ppm'] / 1e6:.2f}; updated plans within {WITHIN:.0%}: "
                f"{', '.join('yes' if one else 'NO' for one in met)}"])
+        return all(met)
 
 
 def main(options):
@@ -116,8 +117,10 @@ def main(options):
         bench = Bench(folder, options)
         idle = bench.profile("idle.json")
         resident, summary = bench.plan("resident.plan", idle, "none", "1T")
-        for policy in options.policies.split(","):
-            bench.compare(policy, idle, resident, summary["peak_bytes"] * options.share // 100)
+        budget = summary["peak_bytes"] * options.share // 100
+        missed = [policy for policy in options.policies.split(",") if not bench.compare(policy, idle, resident, budget)]
+    if missed:
+        sys.exit(f"an updated plan is not within {WITHIN:.0%}: {', '.join(missed)}")
 
 
 if __name__ == "__main__":
