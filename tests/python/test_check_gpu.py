@@ -12,6 +12,8 @@ import sys
 import tempfile
 import time
 import unittest
+from types import SimpleNamespace
+from unittest import mock
 
 from foldertest import FolderCase
 
@@ -21,7 +23,7 @@ EMULATED = os.path.join(BUILD, "emulated")
 HAS_EMULATED = os.path.exists(os.path.join(EMULATED, "libplanrt-cuda.so"))
 sys.path.insert(0, os.path.join(ROOT, "tests", "cuda"))
 
-from gpucheck import archive, checklist, commands, sitting, state, summary  # noqa: E402
+from gpucheck import archive, checklist, clocks, commands, plans, sitting, state, steps, summary  # noqa: E402
 
 PYTHON = (sys.executable, "-c")
 
@@ -186,11 +188,73 @@ class State(FolderCase):
         kept.keep("a", attempt("failed"), [])
         self.assertIsNone(kept.outcome("a"))
 
+    def test_a_file_that_has_not_changed_is_read_once(self):
+        kept = state.State(self.folder)
+        self.put("profiles/p.json", b"{}")
+        kept.keep("a", attempt("passed"), ["profiles/p.json"])
+        with mock.patch.object(state.hashlib, "sha256", wraps=state.hashlib.sha256) as hashed:
+            self.assertEqual([kept.outcome("a") for _ in range(9)], ["passed"] * 9)
+            self.assertLessEqual(hashed.call_count, 1)
+        self.put("profiles/p.json", b"[]")
+        os.utime(self.path("profiles/p.json"), ns=(0, 0))
+        self.assertIsNone(kept.outcome("a"))
+
     def test_files_that_are_none_of_ours(self):
         kept = state.State(self.folder)
         for name, content in (("results/x.json", b"{"), ("results/y.json", b"[]"), ("results/z.json", b'{"check":"z"}')):
             self.put(name, content)
         self.assertEqual(kept.records, state.State(self.folder).records)
+
+
+class Profile(FolderCase):
+    """A profile, measured by something that fails as planrun does."""
+    MODEL = plans.Model("net", 4, "4")
+
+    class Planner:
+        def graph(self, model, commands):
+            return "graph"
+
+        def profile(self, model):
+            return "profiles/p.json"
+
+    def measure(self, *processes):
+        """Each of `processes` is Python that has `path`, of the profile."""
+        program = ("import os, signal, sys\npath, count = sys.argv[-1], sys.argv[0] + '.count'\n"
+                   "n = os.path.getsize(count) if os.path.exists(count) else 0\nopen(count, 'a').write('x')\n"
+                   "part = lambda text: open(path + '.part', 'a').write(text)\n"
+                   f"exec({list(processes)!r}[n])\n")
+        planrun = self.put("planrun", f"#!{sys.executable}\n{program}".encode())
+        self.put("planrun.count", b"")
+        os.chmod(planrun, 0o755)
+        kept = state.State(self.path("work"))
+        tools, run = SimpleNamespace(planrun=planrun), commands.Commands({}, float("inf"))
+        one = SimpleNamespace(tools=tools, state=kept, planner=self.Planner(), commands=run, device="d", described=None, times=True)
+        context = sitting.Context(sitting.Check("p", 0.1, None), one)
+        with contextlib.redirect_stdout(io.StringIO()):
+            steps.profile(context, self.MODEL)
+        return context.rows[0]["processes"]
+
+    DONE = "open(path, 'w').write('{\"device\": {\"reserved_bytes\": 1, \"launch_ns\": 1}, \"ops\": []}')"
+    LOST, KILLED = "part('a'); sys.exit(6)", "part('b'); os.kill(os.getpid(), signal.SIGKILL)"
+
+    def test_what_takes_the_device_is_left_out_at_once(self):
+        self.assertEqual(self.measure(self.DONE), 1)
+
+    def test_several_of_them(self):
+        self.assertEqual(self.measure(self.LOST, self.KILLED, self.LOST, self.DONE), 4)
+
+    def test_there_is_an_end_of_it(self):
+        with self.assertRaisesRegex(commands.Failure, "exit 6"):
+            self.measure(*[self.LOST] * steps.PROCESSES, self.DONE)
+
+    def test_what_the_next_process_would_do_again(self):
+        for failure in ("sys.exit(6)", "sys.exit(2)", "part('a'); sys.exit(4)", "part('a'); sys.exit(5)"):
+            with self.subTest(failure), self.assertRaises(commands.Failure):
+                self.measure(failure, self.DONE)
+
+    def test_a_part_of_another_profile(self):
+        self.put("work/profiles/p.json.part", b"{}")
+        self.assertEqual(self.measure("sys.exit(4)", self.DONE), 2)
 
 
 class FakePlanner:
