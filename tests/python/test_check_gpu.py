@@ -95,6 +95,28 @@ def is_running(pid):
         return False
 
 
+class Clocks(FolderCase):
+    ROW = "2026/11/22 13:00:00.000, P0, 1755, 2619, 650.10, 61, 99, 20000, 0x0000000000000004"
+
+    def test_what_was_logged_is_there_when_the_logging_is_ended(self):
+        # Like other programs this one keeps lines in a buffer, as long as they do not go to a terminal.
+        smi = self.put("nvidia-smi", f"#!/bin/sh\ncase $* in *-l*) (echo '{self.ROW}'; exec sleep 1000) | grep .; esac\n".encode())
+        os.chmod(smi, 0o755)
+        path = self.path("clocks.csv")
+        with mock.patch.dict(os.environ, PATH=self.folder + ":" + os.environ["PATH"]):
+            log = clocks.Clocks(path)
+        self.addCleanup(log.close)
+        for _ in range(2000):
+            if os.path.getsize(path):
+                break
+            time.sleep(0.05)
+        log.close()
+        self.assertIsNotNone(log.child.returncode)
+        told = clocks.tell([path])
+        for words in ("SM clock 1755 MHz", "of 1 s of work", "650 W", "61 C", "throttle reasons 0x0000000000000004"):
+            self.assertIn(words, told)
+
+
 class Archive(FolderCase):
     FILES = {"results/a.json": b"{}", "plans/p.plan": bytes(range(256)) * 40, "traces/t.json": os.urandom(5000), "x": b""}
 
