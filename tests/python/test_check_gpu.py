@@ -23,7 +23,7 @@ EMULATED = os.path.join(BUILD, "emulated")
 HAS_EMULATED = os.path.exists(os.path.join(EMULATED, "libplanrt-cuda.so"))
 sys.path.insert(0, os.path.join(ROOT, "tests", "cuda"))
 
-from gpucheck import archive, checklist, clocks, commands, plans, sitting, state, steps, summary  # noqa: E402
+from gpucheck import archive, checklist, clocks, commands, numerics, plans, sitting, state, steps, summary  # noqa: E402
 
 PYTHON = (sys.executable, "-c")
 
@@ -279,6 +279,37 @@ class Profile(FolderCase):
         self.assertEqual(self.measure("sys.exit(4)", self.DONE), 2)
 
 
+class Sanitizers(FolderCase):
+    def sanitize(self, minutes, script):
+        """What came of a sanitizer that is `script`, on three graphs."""
+        for name in ("convolutions", "elements", "rows"):
+            self.put(f"zoo/ops/{name}.yaml", b"")
+        tool = self.put("compute-sanitizer", f"#!/bin/sh\n{script}\n".encode())
+        os.chmod(tool, 0o755)
+        one = SimpleNamespace(tools=SimpleNamespace(compare="compare", zoo=self.path("zoo")), state=state.State(self.path("work")),
+                              planner=None, commands=commands.Commands({}, float("inf")), device="d", described=None, times=True)
+        context = sitting.Context(sitting.Check("memcheck", minutes, None), one)
+        path = mock.patch.dict(os.environ, PATH=self.folder + ":" + os.environ["PATH"])
+        with path, contextlib.redirect_stdout(io.StringIO()):
+            numerics.sanitize(context, "memcheck", [])
+        return context.rows
+
+    def test_each_graph(self):
+        rows = self.sanitize(100, "echo ERROR SUMMARY: 0 errors; case $* in *rows*) exit 9;; esac")
+        self.assertEqual([(row["row"], row["ok"]) for row in rows],
+                         [("memcheck elements", True), ("memcheck rows", False), ("memcheck convolutions", True)])
+        self.assertEqual(rows[0]["told"], "ERROR SUMMARY: 0 errors")
+
+    def test_the_time_of_other_checks_is_not_taken(self):
+        rows = self.sanitize(0.001, "sleep 0.1")
+        self.assertEqual([(row["row"], row["ok"]) for row in rows], [("memcheck elements", True), ("left out", None)])
+        self.assertEqual(rows[1]["why"], "no time for rows, convolutions")
+
+    def test_where_it_cannot_be(self):
+        with self.assertRaises(commands.Unfit):
+            self.sanitize(100, "echo Device not supported")
+
+
 class FakePlanner:
     def ask(self, job):
         pass
@@ -301,6 +332,8 @@ class Sitting(FolderCase):
         outcome = self.results[name].pop(0)
         if outcome == "row":
             context.row("does not hold", False)
+        elif outcome == "in part":
+            context.row("left out", None, why="no time")
         elif outcome != "passed":
             raise {"failed": commands.Failure("why"), "unfit": commands.Unfit("why"), "over": commands.Over("the time is up"),
                    "bug": KeyError("k"), "full": commands.Failure("planrun: x: No space left on device"),
@@ -368,13 +401,14 @@ class Sitting(FolderCase):
 
     def test_the_page_tells_all(self):
         checks = [self.check("held"), self.check("wrong", "failed", "failed"), self.check("dependent", needs=("wrong",)),
-                  self.check("impossible", "unfit"), self.check("later", "over")]
+                  self.check("impossible", "unfit"), self.check("partly", "in part"), self.check("later", "over")]
         left = self.go(checks)
         summary.write(self.path("summary.md"), {"device": "card", "versions": "1"}, self.state, checks, left)
         with open(self.path("summary.md"), encoding="utf-8") as file:
             page = file.read()
-        for words in ("# card", "0 rows passed, 2 failed. 1 of 5 checks are not through", "FAILED: wrong: failed why=why",
-                      "FAILED: dependent: left out, it needs wrong", "cannot be: impossible (why)", "not through: later"):
+        for words in ("# card", "0 rows passed, 2 failed. 1 of 6 checks are not through", "FAILED: wrong: failed why=why",
+                      "FAILED: dependent: left out, it needs wrong", "cannot be: impossible (why); partly in full (no time)",
+                      "not through: later"):
             self.assertIn(words, page)
 
 
