@@ -85,6 +85,17 @@ class Commands(FolderCase):
         with self.assertRaises(commands.Over):
             self.commands.run(*PYTHON, "import time; time.sleep(600)", seconds=1000)
 
+    def test_the_end_of_the_sitting_leaves_no_time_to_ask(self):
+        self.commands.deadline = time.monotonic()
+        self.give_grace(1)
+        child = self.commands.start(*PYTHON, "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                                             "print('begun', flush=True)\ntime.sleep(600)")
+        self.assertTrue(os.read(child.stdout.fileno(), 1))
+        with mock.patch.object(commands, "trace_of") as asked, self.assertRaises(commands.Over):
+            self.commands.wait(child, 1000)
+        asked.assert_not_called()
+        self.assertIn("exit -9", self.commands.log.getvalue())
+
 
 def is_running(pid):
     """Not, when nobody has fetched its exit code yet either."""
