@@ -290,6 +290,14 @@ class Profile(FolderCase):
         self.assertEqual(self.measure("sys.exit(4)", self.DONE), 2)
 
 
+class Iterations(unittest.TestCase):
+    def test_runs_last_longer_than_clocks_rise(self):
+        timed, untimed = SimpleNamespace(times=True), SimpleNamespace(times=False)
+        for ns, run, traced in ((10 ** 6, 2000, 1200), (3 * 10 ** 8, steps.LEAST, steps.FEW), (0, steps.MOST, steps.MOST)):
+            self.assertEqual((steps.iterations(timed, ns), steps.iterations(timed, ns, steps.TRACED_S, steps.FEW)), (run, traced))
+            self.assertEqual(steps.iterations(untimed, ns), 2)
+
+
 class Sanitizers(FolderCase):
     def sanitize(self, minutes, script):
         """What came of a sanitizer that is `script`, on three graphs."""

@@ -13,7 +13,8 @@ SECOND = 1e9
 NOT_OURS = (3, 4)  # exit codes of a profile whose part is damaged, or of another machine or graph
 DEVICE_FAILED = 6
 PROCESSES = 6      # of planrun that one attempt at a profile may take
-MEASURED_S, LEAST, MOST = 2, 12, 400    # what a run is to take, and iterations of it
+MEASURED_S, LEAST, MOST = 2, 12, 20000  # what a run is to take, its warming up included, and iterations of it
+TRACED_S, FEW = 1.2, 9                  # the same of a traced run, of which the last iterations count
 
 
 def share(value, of):
@@ -66,9 +67,9 @@ def goes_on(code, before, after):
 # --- One plan --------------------------------------------------------------------------------------------------------
 
 
-def iterations(context, ns):
-    """How many make a time; few where times mean nothing."""
-    return max(LEAST, min(MOST, int(MEASURED_S * SECOND / max(ns, 1)))) if context.times else 2
+def iterations(context, ns, seconds=MEASURED_S, least=LEAST):
+    """How many make a time; few where times mean nothing. Clocks rise in the first tenths of a second."""
+    return max(least, min(MOST, int(seconds * SECOND / max(ns, 1)))) if context.times else 2
 
 
 def seconds_of(told, n):
@@ -86,7 +87,7 @@ def verify(context, path, made):
 
 def eager(context, path, made, label):
     """A traced run beside what was predicted of it; the simulator's words, and what an iteration took."""
-    n = min(9, iterations(context, made["told"]["iteration_ns"]))
+    n = iterations(context, made["told"]["iteration_ns"], TRACED_S, FEW)
     trace = context.state.path("traces", label + ".json")
     context.execute(path, "--same-samples", "-n", n, "--trace", trace, seconds=seconds_of(made["told"], n))
     simulated = json.loads(context.commands.must(context.tools.planc, "simulate", path, "--against", trace, "--json",
