@@ -1,17 +1,15 @@
 /* Convolutions by cuDNN's backend API. Which engine runs one, and with which knobs, is decided when the plan is made
- * and stands in the algorithm's name, "cudnn-9.19.0-sm90-e67:2=4,13=0": version, architecture, engine, knob=value. What
- * a configuration needs is asked of cuDNN through its device-property descriptor, so that all but running works for a
- * device that is described and not there. */
-#include <ctype.h>
+ * and stands in the algorithm's name (cudnn_config.h). What a configuration needs is asked of cuDNN through its
+ * device-property descriptor, so that all but running works for a device that is described and not there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/cuda/cudnn_graph.h"
+#include "runtime/cuda/cudnn_config.h"
 #include "runtime/shape.h"
 #include "util/json_tree.h"
 
-enum { MAX_CONFIGS = 256, MAX_KNOBS = 32, MAX_NOTES = 16, HEAD = 40 };
+enum { MAX_CONFIGS = 256, HEAD = 40 };
 
 struct planrt_cudnn {
   cudnnHandle_t handle; /* NULL: the device is not there */
@@ -109,118 +107,12 @@ planc_status planrt_cudnn_properties(char **out) {
   return status;
 }
 
-/* --- Configurations --------------------------------------------------------------------------------------------- */
-
-typedef struct knob {
-  cudnnBackendKnobType_t type;
-  int64_t value;
-} knob;
-
-/* An engine with its knobs. */
-typedef struct config {
-  int64_t engine;
-  int32_t n_knobs;
-  knob knobs[MAX_KNOBS];
-} config;
-
-/* False when the name is too long for `room`. */
-static bool print_name(const planrt_cudnn *cudnn, const config *of, char *out, size_t room) {
-  int length = snprintf(out, room, "%s%lld", cudnn->head, (long long)of->engine);
-  for (int32_t k = 0; k < of->n_knobs && length > 0 && (size_t)length < room; k++)
-    length += snprintf(out + length, room - (size_t)length, "%c%d=%lld", k == 0 ? ':' : ',', (int)of->knobs[k].type,
-                       (long long)of->knobs[k].value);
-  return length > 0 && (size_t)length < room;
+/* What a device that is there tells by its handle, one that is described only tells by its properties. */
+static cudnnBackendDescriptor_t description_of(const planrt_cudnn *cudnn) {
+  return cudnn->handle ? NULL : cudnn->device;
 }
 
-static bool read_number(const char **at, int64_t *out) {
-  enum { DIGITS = 9 };
-  const char *from = *at;
-  *out = 0;
-  while (isdigit((unsigned char)**at) && *at - from < DIGITS) *out = *out * 10 + (*(*at)++ - '0');
-  return *at > from;
-}
-
-/* Knobs have negative values as well: SPLIT_K_BUF is -1 where it is left to the engine. */
-static bool read_value(const char **at, int64_t *out) {
-  bool negative = **at == '-';
-  if (negative) (*at)++;
-  if (!read_number(at, out)) return false;
-  if (negative) *out = -*out;
-  return true;
-}
-
-static bool read_name(const char *name, config *out) {
-  int64_t type;
-  *out = (config){0};
-  if (!read_number(&name, &out->engine)) return false;
-  for (char before = ':'; *name == before && out->n_knobs < MAX_KNOBS; before = ',') {
-    name++;
-    knob *at = &out->knobs[out->n_knobs++];
-    if (!read_number(&name, &type) || *name++ != '=' || !read_value(&name, &at->value)) return false;
-    at->type = (cudnnBackendKnobType_t)type;
-  }
-  return *name == 0;
-}
-
-/* The configuration that an algorithm's name stands for; who prepares a call puts that name before an error. */
-static planc_status config_of(const planrt_cudnn *cudnn, const char *algorithm, config *out) {
-  size_t length = strlen(cudnn->head);
-  if (strncmp(algorithm, cudnn->head, length) != 0)
-    return planc_error(PLANC_DEVICE, "was chosen for another cuDNN or device; here algorithms begin %s", cudnn->head);
-  if (!read_name(algorithm + length, out)) return planc_error(PLANC_DEVICE, "names no engine");
-  return NULL;
-}
-
-static planc_status get(cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                        int64_t room, void *out, int64_t *out_count) {
-  int64_t count = 0;
-  PLANC_TRY(planrt_cudnn_status(cudnnBackendGetAttribute(of, name, type, room, &count, out), "attribute"));
-  if (out_count) *out_count = count < room ? count : room;
-  return NULL;
-}
-
-/* What cuDNN says of a configuration. */
-static planc_status read_config(planrt_cudnn_pile *pile, cudnnBackendDescriptor_t from, config *out,
-                                uint32_t *out_notes, bool *out_deterministic) {
-  static const struct {
-    cudnnBackendNumericalNote_t theirs;
-    planrt_note ours;
-  } known[] = {{CUDNN_NUMERICAL_NOTE_TENSOR_CORE, PLANRT_NOTE_TENSOR_CORE},
-               {CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, PLANRT_NOTE_DOWN_CONVERT},
-               {CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, PLANRT_NOTE_REDUCED_REDUCTION},
-               {CUDNN_NUMERICAL_NOTE_FFT, PLANRT_NOTE_FFT},
-               {CUDNN_NUMERICAL_NOTE_WINOGRAD, PLANRT_NOTE_WINOGRAD}};
-  cudnnBackendDescriptor_t engine, choices[MAX_KNOBS];
-  cudnnBackendNumericalNote_t numerical[MAX_NOTES];
-  cudnnBackendBehaviorNote_t behaviour[MAX_NOTES];
-  int64_t n_choices, n_numerical, n_behaviour;
-  *out = (config){0};
-  *out_notes = 0;
-  *out_deterministic = true;
-  PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine));
-  for (int k = 0; k < MAX_KNOBS; k++)
-    PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &choices[k]));
-  PLANC_TRY(get(from, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine, NULL));
-  PLANC_TRY(get(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &out->engine, NULL));
-  PLANC_TRY(
-      get(from, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_KNOBS, choices, &n_choices));
-  for (out->n_knobs = 0; out->n_knobs < n_choices; out->n_knobs++) {
-    knob *at = &out->knobs[out->n_knobs];
-    PLANC_TRY(get(choices[out->n_knobs], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &at->type, NULL));
-    PLANC_TRY(get(choices[out->n_knobs], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &at->value, NULL));
-  }
-  PLANC_TRY(
-      get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, MAX_NOTES, numerical, &n_numerical));
-  for (int64_t i = 0; i < n_numerical; i++) {
-    if (numerical[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) *out_deterministic = false;
-    for (size_t n = 0; n < sizeof known / sizeof *known; n++)
-      if (numerical[i] == known[n].theirs) *out_notes |= 1U << known[n].ours;
-  }
-  PLANC_TRY(get(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, MAX_NOTES, behaviour, &n_behaviour));
-  for (int64_t i = 0; i < n_behaviour; i++)
-    if (behaviour[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) *out_notes |= 1U << PLANRT_NOTE_COMPILED;
-  return NULL;
-}
+/* --- Plans ------------------------------------------------------------------------------------------------------ */
 
 /* f32 means f32: engines that round operands or sums to less are for ops that ask for TF32, or have half operands. */
 static bool admits(const planrt_cudnn_filter *filter, const planrt_call *call, uint32_t notes, bool deterministic) {
@@ -228,39 +120,6 @@ static bool admits(const planrt_cudnn_filter *filter, const planrt_call *call, u
   if (notes & 1U << PLANRT_NOTE_REDUCED_REDUCTION) return false;
   bool exact = call->out[0].dtype == PLANC_DTYPE_f32 && planc_op_int(call->op, "tf32", 0, 0) == 0;
   return !exact || !(notes & (1U << PLANRT_NOTE_TENSOR_CORE | 1U << PLANRT_NOTE_DOWN_CONVERT));
-}
-
-/* What a device that is there tells by its handle, one that is described only tells by its properties. */
-static planc_status describe(const planrt_cudnn *cudnn, cudnnBackendDescriptor_t what,
-                             cudnnBackendAttributeName_t attribute) {
-  if (cudnn->handle) return NULL;
-  return planrt_cudnn_set(what, attribute, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &cudnn->device);
-}
-
-/* --- Plans ------------------------------------------------------------------------------------------------------ */
-
-static planc_status make_config(const planrt_cudnn *cudnn, planrt_cudnn_pile *pile, cudnnBackendDescriptor_t graph,
-                                const config *from, cudnnBackendDescriptor_t *out) {
-  cudnnBackendDescriptor_t engine, choices[MAX_KNOBS];
-  PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine));
-  PLANC_TRY(planrt_cudnn_set(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph));
-  PLANC_TRY(planrt_cudnn_set(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &from->engine));
-  PLANC_TRY(describe(cudnn, engine, CUDNN_ATTR_ENGINE_DEVICEPROP));
-  PLANC_TRY(planrt_cudnn_finalize(engine, "engine"));
-  for (int32_t k = 0; k < from->n_knobs; k++) {
-    PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &choices[k]));
-    PLANC_TRY(
-        planrt_cudnn_set(choices[k], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &from->knobs[k].type));
-    PLANC_TRY(
-        planrt_cudnn_set(choices[k], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &from->knobs[k].value));
-    PLANC_TRY(planrt_cudnn_finalize(choices[k], "knob"));
-  }
-  PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, out));
-  PLANC_TRY(planrt_cudnn_set(*out, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine));
-  if (from->n_knobs > 0)
-    PLANC_TRY(planrt_cudnn_set(*out, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, from->n_knobs,
-                               choices));
-  return planrt_cudnn_finalize(*out, "engine configuration");
 }
 
 static planc_status make_plan(const planrt_cudnn *cudnn, planrt_cudnn_pile *pile, cudnnBackendDescriptor_t of,
@@ -272,20 +131,20 @@ static planc_status make_plan(const planrt_cudnn *cudnn, planrt_cudnn_pile *pile
                 : planrt_cudnn_set(*out, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
                                    &cudnn->device));
   PLANC_TRY(planrt_cudnn_finalize(*out, "execution plan"));
-  return get(*out, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, out_workspace, NULL);
+  return planrt_cudnn_get(*out, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, out_workspace, NULL);
 }
 
 /* A plan by name for a graph. */
 static planc_status build(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, planrt_cudnn_pile *pile,
-                          const planrt_call *call, const config *from, bool adds, cudnnBackendDescriptor_t *out,
-                          int64_t *out_workspace) {
+                          const planrt_call *call, const planrt_cudnn_config *from, bool adds,
+                          cudnnBackendDescriptor_t *out, int64_t *out_workspace) {
   cudnnBackendDescriptor_t graph, chosen;
-  config back;
+  planrt_cudnn_config back;
   uint32_t notes;
   bool deterministic;
   PLANC_TRY(planrt_cudnn_graph_of(pile, cudnn->handle, call, adds, &graph));
-  PLANC_TRY(make_config(cudnn, pile, graph, from, &chosen));
-  PLANC_TRY(read_config(pile, chosen, &back, &notes, &deterministic));
+  PLANC_TRY(planrt_cudnn_config_make(pile, graph, description_of(cudnn), from, &chosen));
+  PLANC_TRY(planrt_cudnn_config_read(pile, chosen, &back, &notes, &deterministic));
   if (filter->deterministic && !deterministic)
     return planc_error(PLANC_DEVICE,
                        "engine %lld is not deterministic, so its bits cannot be verified: a profile of deterministic "
@@ -302,7 +161,7 @@ static bool can_add(const planrt_call *call) {
 
 /* Raises *bytes to what the call needs when it adds, or when it does not. */
 static planc_status measure_one(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
-                                const config *from, bool adds, int64_t *bytes) {
+                                const planrt_cudnn_config *from, bool adds, int64_t *bytes) {
   planrt_cudnn_pile pile = {0};
   cudnnBackendDescriptor_t plan;
   int64_t need = 0;
@@ -314,7 +173,7 @@ static planc_status measure_one(const planrt_cudnn *cudnn, const planrt_cudnn_fi
 
 /* A plan states one workspace whether or not the op adds: the larger. */
 static planc_status measure(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
-                            const config *from, int64_t *out_bytes) {
+                            const planrt_cudnn_config *from, int64_t *out_bytes) {
   *out_bytes = 0;
   PLANC_TRY(measure_one(cudnn, filter, call, from, false, out_bytes));
   return can_add(call) ? measure_one(cudnn, filter, call, from, true, out_bytes) : NULL;
@@ -341,14 +200,14 @@ static bool is_listed(const listing *l, const char *algorithm) {
 /* Adds a configuration that the heuristics have proposed, if it can be built by its name, as a plan has it. */
 static planc_status list_config(listing *l, cudnnBackendDescriptor_t from) {
   int32_t before = l->pile.n;
-  config found;
+  planrt_cudnn_config found;
   planrt_variant *variant = &l->out[l->n];
   *variant = (planrt_variant){.rank = l->n};
-  planc_status status = read_config(&l->pile, from, &found, &variant->notes, &variant->deterministic);
+  planc_status status = planrt_cudnn_config_read(&l->pile, from, &found, &variant->notes, &variant->deterministic);
   if (!status && admits(l->filter, l->call, variant->notes, variant->deterministic) &&
-      print_name(l->cudnn, &found, variant->algorithm, sizeof variant->algorithm) &&
+      planrt_cudnn_config_name(&found, l->cudnn->head, variant->algorithm, sizeof variant->algorithm) &&
       !is_listed(l, variant->algorithm)) {
-    status = config_of(l->cudnn, variant->algorithm, &found);
+    status = planrt_cudnn_config_named(variant->algorithm, l->cudnn->head, &found);
     if (!status) status = measure(l->cudnn, l->filter, l->call, &found, &variant->workspace_bytes);
     if (!status) l->n++;
   }
@@ -360,18 +219,20 @@ static planc_status list_config(listing *l, cudnnBackendDescriptor_t from) {
 
 static planc_status list_mode(listing *l, cudnnBackendHeurMode_t mode) {
   int32_t before = l->pile.n;
-  cudnnBackendDescriptor_t heuristics, configs[MAX_CONFIGS];
+  cudnnBackendDescriptor_t device = description_of(l->cudnn), heuristics, configs[MAX_CONFIGS];
   int64_t count = 0;
   PLANC_TRY(planrt_cudnn_new(&l->pile, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristics));
   PLANC_TRY(
       planrt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->graph));
   PLANC_TRY(planrt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode));
-  PLANC_TRY(describe(l->cudnn, heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP));
+  if (device)
+    PLANC_TRY(
+        planrt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device));
   PLANC_TRY(planrt_cudnn_finalize(heuristics, "heuristics"));
   for (int i = 0; i < MAX_CONFIGS; i++)
     PLANC_TRY(planrt_cudnn_new(&l->pile, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[i]));
-  PLANC_TRY(
-      get(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_CONFIGS, configs, &count));
+  PLANC_TRY(planrt_cudnn_get(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_CONFIGS,
+                             configs, &count));
   for (int64_t i = 0; i < count && l->n < l->room; i++) PLANC_TRY(list_config(l, configs[i]));
   planrt_cudnn_cut(&l->pile, before);
   return NULL;
@@ -409,7 +270,7 @@ static planc_status pack(planrt_cudnn_plan *plan, const planrt_call *call, int64
 /* What an algorithm's name leaves out, whether this op adds, is asked about the other way too: a workspace is refused
  * that would not do for both. */
 static planc_status prepare(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
-                            const config *from, planrt_cudnn_plan *plan, int64_t *out_workspace) {
+                            const planrt_cudnn_config *from, planrt_cudnn_plan *plan, int64_t *out_workspace) {
   int64_t bytes = 0;
   bool adds = call->out[0].accumulate;
   *out_workspace = 0;
@@ -424,9 +285,9 @@ static planc_status prepare(const planrt_cudnn *cudnn, const planrt_cudnn_filter
 
 planc_status planrt_cudnn_prepare(planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
                                   planrt_cudnn_plan **out, int64_t *out_workspace) {
-  config from;
+  planrt_cudnn_config from;
   if (out) *out = NULL;
-  PLANC_TRY(config_of(cudnn, call->algorithm, &from));
+  PLANC_TRY(planrt_cudnn_config_named(call->algorithm, cudnn->head, &from));
   if (!out) return measure(cudnn, filter, call, &from, out_workspace);
   planrt_cudnn_plan *plan = calloc(1, sizeof *plan);
   if (!plan) return planc_error(PLANC_OUT_OF_MEMORY, "cuDNN plan");

@@ -36,6 +36,14 @@ planc_status planrt_cudnn_set(cudnnBackendDescriptor_t of, cudnnBackendAttribute
   return planrt_cudnn_status(cudnnBackendSetAttribute(of, name, type, count, values), "attribute");
 }
 
+planc_status planrt_cudnn_get(cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+                              cudnnBackendAttributeType_t type, int64_t room, void *out, int64_t *out_count) {
+  int64_t count = 0;
+  PLANC_TRY(planrt_cudnn_status(cudnnBackendGetAttribute(of, name, type, room, &count, out), "attribute"));
+  if (out_count) *out_count = count < room ? count : room;
+  return NULL;
+}
+
 planc_status planrt_cudnn_finalize(cudnnBackendDescriptor_t descriptor, const char *what) {
   return planrt_cudnn_status(cudnnBackendFinalize(descriptor), what);
 }

@@ -25,6 +25,9 @@ planc_status planrt_cudnn_new(planrt_cudnn_pile *pile, cudnnBackendDescriptorTyp
                               cudnnBackendDescriptor_t *out);
 planc_status planrt_cudnn_set(cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
                               cudnnBackendAttributeType_t type, int64_t count, const void *values);
+/* `room` values at most; `out_count` may be NULL. */
+planc_status planrt_cudnn_get(cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+                              cudnnBackendAttributeType_t type, int64_t room, void *out, int64_t *out_count);
 planc_status planrt_cudnn_finalize(cudnnBackendDescriptor_t descriptor, const char *what);
 /* Destroys all but the first `keep`. */
 void planrt_cudnn_cut(planrt_cudnn_pile *pile, int32_t keep);

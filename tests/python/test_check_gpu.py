@@ -12,6 +12,8 @@ import sys
 import tempfile
 import time
 import unittest
+from types import SimpleNamespace
+from unittest import mock
 
 from foldertest import FolderCase
 
@@ -21,7 +23,7 @@ EMULATED = os.path.join(BUILD, "emulated")
 HAS_EMULATED = os.path.exists(os.path.join(EMULATED, "libplanrt-cuda.so"))
 sys.path.insert(0, os.path.join(ROOT, "tests", "cuda"))
 
-from gpucheck import archive, checklist, commands, sitting, state, summary  # noqa: E402
+from gpucheck import archive, checklist, clocks, commands, numerics, plans, sitting, state, steps, summary  # noqa: E402
 
 PYTHON = (sys.executable, "-c")
 
@@ -83,6 +85,17 @@ class Commands(FolderCase):
         with self.assertRaises(commands.Over):
             self.commands.run(*PYTHON, "import time; time.sleep(600)", seconds=1000)
 
+    def test_the_end_of_the_sitting_leaves_no_time_to_ask(self):
+        self.commands.deadline = time.monotonic()
+        self.give_grace(1)
+        child = self.commands.start(*PYTHON, "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+                                             "print('begun', flush=True)\ntime.sleep(600)")
+        self.assertTrue(os.read(child.stdout.fileno(), 1))
+        with mock.patch.object(commands, "trace_of") as asked, self.assertRaises(commands.Over):
+            self.commands.wait(child, 1000)
+        asked.assert_not_called()
+        self.assertIn("exit -9", self.commands.log.getvalue())
+
 
 def is_running(pid):
     """Not, when nobody has fetched its exit code yet either."""
@@ -91,6 +104,28 @@ def is_running(pid):
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+class Clocks(FolderCase):
+    ROW = "2026/11/22 13:00:00.000, P0, 1755, 2619, 650.10, 61, 99, 20000, 0x0000000000000004"
+
+    def test_what_was_logged_is_there_when_the_logging_is_ended(self):
+        # Like other programs this one keeps lines in a buffer, as long as they do not go to a terminal.
+        smi = self.put("nvidia-smi", f"#!/bin/sh\ncase $* in *-l*) (echo '{self.ROW}'; exec sleep 1000) | grep .; esac\n".encode())
+        os.chmod(smi, 0o755)
+        path = self.path("clocks.csv")
+        with mock.patch.dict(os.environ, PATH=self.folder + ":" + os.environ["PATH"]):
+            log = clocks.Clocks(path)
+        self.addCleanup(log.close)
+        for _ in range(2000):
+            if os.path.getsize(path):
+                break
+            time.sleep(0.05)
+        log.close()
+        self.assertIsNotNone(log.child.returncode)
+        told = clocks.tell([path])
+        for words in ("SM clock 1755 MHz", "of 1 s of work", "650 W", "61 C", "throttle reasons 0x0000000000000004"):
+            self.assertIn(words, told)
 
 
 class Archive(FolderCase):
@@ -186,11 +221,112 @@ class State(FolderCase):
         kept.keep("a", attempt("failed"), [])
         self.assertIsNone(kept.outcome("a"))
 
+    def test_a_file_that_has_not_changed_is_read_once(self):
+        kept = state.State(self.folder)
+        self.put("profiles/p.json", b"{}")
+        kept.keep("a", attempt("passed"), ["profiles/p.json"])
+        with mock.patch.object(state.hashlib, "sha256", wraps=state.hashlib.sha256) as hashed:
+            self.assertEqual([kept.outcome("a") for _ in range(9)], ["passed"] * 9)
+            self.assertLessEqual(hashed.call_count, 1)
+        self.put("profiles/p.json", b"[]")
+        os.utime(self.path("profiles/p.json"), ns=(0, 0))
+        self.assertIsNone(kept.outcome("a"))
+
     def test_files_that_are_none_of_ours(self):
         kept = state.State(self.folder)
         for name, content in (("results/x.json", b"{"), ("results/y.json", b"[]"), ("results/z.json", b'{"check":"z"}')):
             self.put(name, content)
         self.assertEqual(kept.records, state.State(self.folder).records)
+
+
+class Profile(FolderCase):
+    """A profile, measured by something that fails as planrun does."""
+    MODEL = plans.Model("net", 4, "4")
+
+    class Planner:
+        def graph(self, model, commands):
+            return "graph"
+
+        def profile(self, model):
+            return "profiles/p.json"
+
+    def measure(self, *processes):
+        """Each of `processes` is Python that has `path`, of the profile."""
+        program = ("import os, signal, sys\npath, count = sys.argv[-1], sys.argv[0] + '.count'\n"
+                   "n = os.path.getsize(count) if os.path.exists(count) else 0\nopen(count, 'a').write('x')\n"
+                   "part = lambda text: open(path + '.part', 'a').write(text)\n"
+                   f"exec({list(processes)!r}[n])\n")
+        planrun = self.put("planrun", f"#!{sys.executable}\n{program}".encode())
+        self.put("planrun.count", b"")
+        os.chmod(planrun, 0o755)
+        kept = state.State(self.path("work"))
+        tools, run = SimpleNamespace(planrun=planrun), commands.Commands({}, float("inf"))
+        one = SimpleNamespace(tools=tools, state=kept, planner=self.Planner(), commands=run, device="d", described=None, times=True)
+        context = sitting.Context(sitting.Check("p", 0.1, None), one)
+        with contextlib.redirect_stdout(io.StringIO()):
+            steps.profile(context, self.MODEL)
+        return context.rows[0]["processes"]
+
+    DONE = "open(path, 'w').write('{\"device\": {\"reserved_bytes\": 1, \"launch_ns\": 1}, \"ops\": []}')"
+    LOST, KILLED = "part('a'); sys.exit(6)", "part('b'); os.kill(os.getpid(), signal.SIGKILL)"
+
+    def test_what_takes_the_device_is_left_out_at_once(self):
+        self.assertEqual(self.measure(self.DONE), 1)
+
+    def test_several_of_them(self):
+        self.assertEqual(self.measure(self.LOST, self.KILLED, self.LOST, self.DONE), 4)
+
+    def test_there_is_an_end_of_it(self):
+        with self.assertRaisesRegex(commands.Failure, "exit 6"):
+            self.measure(*[self.LOST] * steps.PROCESSES, self.DONE)
+
+    def test_what_the_next_process_would_do_again(self):
+        for failure in ("sys.exit(6)", "sys.exit(2)", "part('a'); sys.exit(4)", "part('a'); sys.exit(5)"):
+            with self.subTest(failure), self.assertRaises(commands.Failure):
+                self.measure(failure, self.DONE)
+
+    def test_a_part_of_another_profile(self):
+        self.put("work/profiles/p.json.part", b"{}")
+        self.assertEqual(self.measure("sys.exit(4)", self.DONE), 2)
+
+
+class Iterations(unittest.TestCase):
+    def test_runs_last_longer_than_clocks_rise(self):
+        timed, untimed = SimpleNamespace(times=True), SimpleNamespace(times=False)
+        for ns, run, traced in ((10 ** 6, 2000, 1200), (3 * 10 ** 8, steps.LEAST, steps.FEW), (0, steps.MOST, steps.MOST)):
+            self.assertEqual((steps.iterations(timed, ns), steps.iterations(timed, ns, steps.TRACED_S, steps.FEW)), (run, traced))
+            self.assertEqual(steps.iterations(untimed, ns), 2)
+
+
+class Sanitizers(FolderCase):
+    def sanitize(self, minutes, script):
+        """What came of a sanitizer that is `script`, on three graphs."""
+        for name in ("convolutions", "elements", "rows"):
+            self.put(f"zoo/ops/{name}.yaml", b"")
+        tool = self.put("compute-sanitizer", f"#!/bin/sh\n{script}\n".encode())
+        os.chmod(tool, 0o755)
+        one = SimpleNamespace(tools=SimpleNamespace(compare="compare", zoo=self.path("zoo")), state=state.State(self.path("work")),
+                              planner=None, commands=commands.Commands({}, float("inf")), device="d", described=None, times=True)
+        context = sitting.Context(sitting.Check("memcheck", minutes, None), one)
+        path = mock.patch.dict(os.environ, PATH=self.folder + ":" + os.environ["PATH"])
+        with path, contextlib.redirect_stdout(io.StringIO()):
+            numerics.sanitize(context, "memcheck", [])
+        return context.rows
+
+    def test_each_graph(self):
+        rows = self.sanitize(100, "echo ERROR SUMMARY: 0 errors; case $* in *rows*) exit 9;; esac")
+        self.assertEqual([(row["row"], row["ok"]) for row in rows],
+                         [("memcheck elements", True), ("memcheck rows", False), ("memcheck convolutions", True)])
+        self.assertEqual(rows[0]["told"], "ERROR SUMMARY: 0 errors")
+
+    def test_the_time_of_other_checks_is_not_taken(self):
+        rows = self.sanitize(0.001, "sleep 0.1")
+        self.assertEqual([(row["row"], row["ok"]) for row in rows], [("memcheck elements", True), ("left out", None)])
+        self.assertEqual(rows[1]["why"], "no time for rows, convolutions")
+
+    def test_where_it_cannot_be(self):
+        with self.assertRaises(commands.Unfit):
+            self.sanitize(100, "echo Device not supported")
 
 
 class FakePlanner:
@@ -215,6 +351,8 @@ class Sitting(FolderCase):
         outcome = self.results[name].pop(0)
         if outcome == "row":
             context.row("does not hold", False)
+        elif outcome == "in part":
+            context.row("left out", None, why="no time")
         elif outcome != "passed":
             raise {"failed": commands.Failure("why"), "unfit": commands.Unfit("why"), "over": commands.Over("the time is up"),
                    "bug": KeyError("k"), "full": commands.Failure("planrun: x: No space left on device"),
@@ -282,13 +420,14 @@ class Sitting(FolderCase):
 
     def test_the_page_tells_all(self):
         checks = [self.check("held"), self.check("wrong", "failed", "failed"), self.check("dependent", needs=("wrong",)),
-                  self.check("impossible", "unfit"), self.check("later", "over")]
+                  self.check("impossible", "unfit"), self.check("partly", "in part"), self.check("later", "over")]
         left = self.go(checks)
         summary.write(self.path("summary.md"), {"device": "card", "versions": "1"}, self.state, checks, left)
         with open(self.path("summary.md"), encoding="utf-8") as file:
             page = file.read()
-        for words in ("# card", "0 rows passed, 2 failed. 1 of 5 checks are not through", "FAILED: wrong: failed why=why",
-                      "FAILED: dependent: left out, it needs wrong", "cannot be: impossible (why)", "not through: later"):
+        for words in ("# card", "0 rows passed, 2 failed. 1 of 6 checks are not through", "FAILED: wrong: failed why=why",
+                      "FAILED: dependent: left out, it needs wrong", "cannot be: impossible (why); partly in full (no time)",
+                      "not through: later"):
             self.assertIn(words, page)
 
 

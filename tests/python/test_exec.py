@@ -63,7 +63,8 @@ class Exec(unittest.TestCase):
             report = json.loads(run("planrun", "exec", path, "--json", *options))
             self.assertEqual(report["period_ns"] is not None, known, options)
             if known:
-                self.assertLessEqual(report["period_ns"] * (report["iterations"] - 1), report["run_ns"])
+                timed = report["iterations"] - max(1, report["iterations"] // 4)
+                self.assertLessEqual(report["period_ns"] * timed, report["run_ns"])
 
     def test_a_transformer_learns_in_half_its_memory(self):
         def planned(name, *options):

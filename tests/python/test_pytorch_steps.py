@@ -31,6 +31,31 @@ def parameters(graph):
         return int(re.search(r"([\d,]+) parameters", file.read(2000))[1].replace(",", ""))
 
 
+# Steps on a GPU that only says what it is asked for.
+ON_A_GPU = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import pytorch_steps, torch
+from types import SimpleNamespace
+said, at = [], iter(range(1, 99))
+class Event:
+    def __init__(self, enable_timing):
+        self.at = None
+    def record(self):
+        said.append("event")
+        self.at = next(at) ** 2
+    def elapsed_time(self, end):
+        said.append("elapsed")
+        return float(end.at - self.at)
+torch.cuda = SimpleNamespace(Event=Event, synchronize=lambda: said.append("synchronize"), max_memory_allocated=lambda: 5,
+                             reset_peak_memory_stats=lambda: said.append("reset"), max_memory_reserved=lambda: 6)
+model = SimpleNamespace(parameters=lambda: [])
+pytorch_steps.make_step = lambda options: (model, lambda: said.append("step") or 0.0)
+told = pytorch_steps.measure(SimpleNamespace(device="cuda", precision="f32", warm_up=2, steps=3))
+print(told["step_ms"], told["peak_bytes"], *said)
+"""
+
+
 @unittest.skipUnless(HAS_TORCH, "no PyTorch")
 class Steps(unittest.TestCase):
     def test_modes_compute_the_same(self):
@@ -41,6 +66,12 @@ class Steps(unittest.TestCase):
         self.assertGreater(plain["step_ms"], 0)
         self.assertEqual(plain["parameters"], parameters("resnet50"))
         self.assertEqual((plain["model"], plain["batch"], plain["precision"], plain["peak_bytes"]), ("resnet50", 2, "f32", None))
+
+    def test_a_gpu_is_waited_for_at_the_end_alone(self):
+        done = subprocess.run([PYTHON, "-B", "-c", ON_A_GPU, os.path.join(ROOT, "tests/cuda/gpucheck")], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.stdout.split(), ["5.0", "5", "step", "step", "reset", "event", *["step", "event"] * 3,
+                                               "synchronize", *["elapsed"] * 3], done.stderr)
 
     def test_bf16(self):
         exact, half = small("resnet50"), small("resnet50", precision="bf16")

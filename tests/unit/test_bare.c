@@ -29,7 +29,7 @@ static planc_graph *net_graph(void) {
 /* --- What reaches the backend ----------------------------------------------------------------------------------- */
 
 static int32_t n_streams, n_events, others;
-static int64_t n_launches, n_copies, n_rests;
+static int64_t n_launches, n_copies, n_rests, launched_before_rest;
 
 static planc_status open_counted(const planrt_device_options *options, planrt_device **out) {
   ck_assert(options->concurrent);
@@ -69,6 +69,7 @@ static planc_status await(planrt_device *device, int32_t stream, int32_t event, 
 }
 
 static planc_status synchronize(planrt_device *device) {
+  if (n_rests == 0) launched_before_rest = n_launches;
   n_rests++;
   return planrt_host_backend.synchronize(device);
 }
@@ -182,19 +183,20 @@ END_TEST
 
 /* --- Periods ---------------------------------------------------------------------------------------------------- */
 
-/* A period is timed between two rests of the device; a run that is not timed has none but its last. */
+/* Periods are timed between two rests of the device, behind a quarter of them; a run that is not timed has none but its
+ * last. */
 START_TEST(what_is_awaited_to_time_a_period) {
   static const int64_t rounds[] = {4};
   static const struct {
     planrt_options options;
-    int64_t periods;
-    bool timed;
-  } runs[] = {{{.concurrent = true}, 1, false},
-              {{.concurrent = true}, 2, true},
-              {{.concurrent = true}, 9, true},
-              {{.concurrent = false}, 3, true},
-              {{.concurrent = true, .timeline = 4}, 3, false},
-              {{.concurrent = true, .verify = true}, 3, false}};
+    int64_t periods, before; /* those that are not timed; 0: none is */
+  } runs[] = {{{.concurrent = true}, 1, 0},
+              {{.concurrent = true}, 2, 1},
+              {{.concurrent = true}, 9, 2},
+              {{.concurrent = true}, 12, 3},
+              {{.concurrent = false}, 3, 1},
+              {{.concurrent = true, .timeline = 4}, 3, 0},
+              {{.concurrent = true, .verify = true}, 3, 0}};
   planc_graph *graph = net_graph();
   planc_job job = {.graph = graph, .batch = 4, .n_rounds = 1, .rounds = rounds, .iterations = 1};
   woven w;
@@ -207,10 +209,12 @@ START_TEST(what_is_awaited_to_time_a_period) {
     options.backend = &backend;
     ok(planrt_session_new(&w.plan, &options, &session));
     ok(planrt_init(session));
-    n_rests = 0;
+    n_rests = n_launches = 0;
     ok(planrt_run(session, runs[i].periods));
-    ck_assert_int_eq(planrt_period(session) > 0, runs[i].timed);
-    if (!options.verify) ck_assert_int_eq(n_rests, runs[i].timed ? 3 : 1);
+    bool timed = runs[i].before > 0;
+    ck_assert_int_eq(planrt_period(session) > 0, timed);
+    if (!options.verify) ck_assert_int_eq(n_rests, timed ? 3 : 1);
+    if (timed) ck_assert_int_eq(launched_before_rest * runs[i].periods, n_launches * runs[i].before);
     /* What is known is the last run's. */
     ok(planrt_run(session, 1));
     ck_assert_int_eq(planrt_period(session), 0);

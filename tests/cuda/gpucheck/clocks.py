@@ -2,9 +2,10 @@
 
 import csv
 import shutil
-import signal
 import statistics
 import subprocess
+
+from .commands import kill
 
 FIELDS = ("timestamp", "pstate", "clocks.sm", "clocks.mem", "power.draw", "temperature.gpu", "utilization.gpu",
           "memory.used")
@@ -27,20 +28,21 @@ def is_known(field):
 
 
 class Clocks:
-    """Logs to a file until it is closed."""
+    """Logs to a file until it is closed, a line at a time: what stands in a buffer would be lost then."""
 
     def __init__(self, path):
         self.child = None
         reasons = next(filter(is_known, REASONS), None) if shutil.which("nvidia-smi") else None
+        by_line = ["stdbuf", "-oL"] if shutil.which("stdbuf") else []
         if reasons:
             with open(path, "w", encoding="utf-8") as file:
                 self.child = subprocess.Popen(
-                    ["nvidia-smi", "--query-gpu=" + ",".join([*FIELDS, reasons]), "--format=csv,nounits", "-l", "1"],
+                    [*by_line, "nvidia-smi", "--query-gpu=" + ",".join([*FIELDS, reasons]), "--format=csv,nounits", "-l", "1"],
                     stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
 
     def close(self):
         if self.child:
-            self.child.send_signal(signal.SIGKILL)
+            kill(self.child)
 
 
 def tell(paths):

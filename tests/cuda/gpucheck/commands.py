@@ -1,7 +1,8 @@
 """Running programs: every one in a process group of its own, under a limit that follows from how long it should take.
 
 A program that outlasts its limit gets SIGINT, on which planrun keeps what it has and ends. One that still runs is asked
-where it hangs, by a debugger where there is one, and then killed. All that programs print is kept in a log."""
+where it hangs, by a debugger where there is one, and then killed; at the end of a sitting there is no time to ask. All that
+programs print is kept in a log."""
 
 import os
 import shutil
@@ -75,7 +76,7 @@ class Commands:
         try:
             out, err = child.communicate(timeout=max(1, min(limit, self.remaining())))
         except subprocess.TimeoutExpired:
-            out, err = self.stop(child)
+            out, err = self.stop(child, asks=not ends_first)
             self.write(child, out, err, begun)
             if ends_first:
                 raise Over("the time is up") from None
@@ -88,13 +89,13 @@ class Commands:
         self.write(child, out, err, begun)
         return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 
-    def stop(self, child):
-        """Ends a program that does not end. What it had printed."""
+    def stop(self, child, asks):
+        """Ends a program that does not end. What it had printed, and where it hangs."""
         signal_group(child, signal.SIGINT)
         try:
             return child.communicate(timeout=GRACE)
         except subprocess.TimeoutExpired:
-            where = trace_of(child)
+            where = trace_of(child) if asks else ""
             kill(child)
             try:
                 out, err = child.communicate(timeout=GRACE)

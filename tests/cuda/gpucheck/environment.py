@@ -19,7 +19,7 @@ SOURCES = (("libcudnn", "cuDNN 9 for CUDA 13, Python's nvidia-cudnn-cu13"), ("li
            ("libnvrtc", "CUDA 13, Python's nvidia-cuda-nvrtc"), ("libcuda.", "the NVIDIA driver"))
 # What libcudnn.so.9 opens by itself, and goes on without.
 CUDNN_PARTS = ("graph", "ops", "cnn", "heuristic", "engines_precompiled", "engines_runtime_compiled")
-SECONDS = 60
+SECONDS = 180  # the first time libraries of a gigabyte are read, perhaps from afar
 
 
 # --- Where things are ------------------------------------------------------------------------------------------------

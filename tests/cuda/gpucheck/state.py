@@ -3,6 +3,7 @@
 A check is over when it passed, when it is unfit by nature, when it failed twice, or when the end of a sitting cut it off
 three times. One whose files are not all there, as after an archive that was cut off, has not passed."""
 
+import functools
 import hashlib
 import json
 import os
@@ -16,6 +17,13 @@ def slug(name):
 
 
 def digest(path):
+    """Asked of megabytes for every check that might be the next: what has not changed is not read again."""
+    found = os.stat(path)
+    return digest_of(path, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=256)
+def digest_of(path, *_):
     with open(path, "rb") as file:
         return hashlib.sha256(file.read()).hexdigest()
 

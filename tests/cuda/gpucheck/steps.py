@@ -4,14 +4,17 @@ import json
 import os
 import sys
 
-from .commands import Failure, Unfit, last_words
+from .commands import Failure, Unfit, last_words, tell
 from .plans import Job, read
 
 WITHIN, DESCRIBED_WITHIN = 0.03, 0.15  # of the time predicted with a measured profile, and with a description
 OVERHEAD = 0.01                        # of the executor over a bare loop of the same calls
 SECOND = 1e9
 NOT_OURS = (3, 4)  # exit codes of a profile whose part is damaged, or of another machine or graph
-MEASURED_S, LEAST, MOST = 2, 12, 400    # what a run is to take, and iterations of it
+DEVICE_FAILED = 6
+PROCESSES = 6      # of planrun that one attempt at a profile may take
+MEASURED_S, LEAST, MOST = 2, 12, 20000  # what a run is to take, its warming up included, and iterations of it
+TRACED_S, FEW = 1.2, 9                  # the same of a traced run, of which the last iterations count
 
 
 def share(value, of):
@@ -26,28 +29,47 @@ def ms(ns):
 
 
 def profile(context, model):
-    """Goes on from where an attempt before was cut off: planrun keeps every pass."""
+    """Goes on from where an attempt before was cut off: planrun keeps every pass. An algorithm that takes the device or the
+    process with it is left out by the next process, at once: much hangs on a profile."""
     graph = context.planner.graph(model, context.commands)
     name = context.planner.profile(model)
     path = context.state.path(name)
     command = [context.tools.planrun, "profile", graph, "--backend", "cuda", "--name", context.device, "--deterministic",
                "--batches", model.batches, "--repetitions", model.repetitions, "-o", path]
-    if os.path.exists(path + ".part") and context.commands.run(*command, seconds=context.minutes * 60).returncode in NOT_OURS:
-        os.remove(path + ".part")
-    if not os.path.exists(path):
-        context.commands.must(*command, seconds=context.minutes * 60)
+    processes = 0
+    while not os.path.exists(path):
+        before, processes = part_of(path), processes + 1
+        done = context.commands.run(*command, seconds=context.minutes * 60)
+        if done.returncode in NOT_OURS and before:
+            os.remove(path + ".part")
+        elif done.returncode and (processes == PROCESSES or not goes_on(done.returncode, before, part_of(path))):
+            raise Failure(f"{tell(command)}: exit {done.returncode}: {last_words(done.stderr)}")
     found = context.state.load(name)
     context.keep(name, model.graph)
     context.row("profile", True, reserved_bytes=found["device"]["reserved_bytes"], launch_ns=found["device"]["launch_ns"],
-                variants=sum(len(op["variants"]) for op in found["ops"]))
+                variants=sum(len(op["variants"]) for op in found["ops"]), processes=processes)
+
+
+def part_of(path):
+    """What planrun has kept of a profile, and the word that it has left of its end."""
+    try:
+        with open(path + ".part", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def goes_on(code, before, after):
+    """Whether the next process knows more of what ended this one than this one did."""
+    return (code == DEVICE_FAILED or code < 0) and after != before
 
 
 # --- One plan --------------------------------------------------------------------------------------------------------
 
 
-def iterations(context, ns):
-    """How many make a time; few where times mean nothing."""
-    return max(LEAST, min(MOST, int(MEASURED_S * SECOND / max(ns, 1)))) if context.times else 2
+def iterations(context, ns, seconds=MEASURED_S, least=LEAST):
+    """How many make a time; few where times mean nothing. Clocks rise in the first tenths of a second."""
+    return max(least, min(MOST, int(seconds * SECOND / max(ns, 1)))) if context.times else 2
 
 
 def seconds_of(told, n):
@@ -65,7 +87,7 @@ def verify(context, path, made):
 
 def eager(context, path, made, label):
     """A traced run beside what was predicted of it; the simulator's words, and what an iteration took."""
-    n = min(9, iterations(context, made["told"]["iteration_ns"]))
+    n = iterations(context, made["told"]["iteration_ns"], TRACED_S, FEW)
     trace = context.state.path("traces", label + ".json")
     context.execute(path, "--same-samples", "-n", n, "--trace", trace, seconds=seconds_of(made["told"], n))
     simulated = json.loads(context.commands.must(context.tools.planc, "simulate", path, "--against", trace, "--json",

@@ -97,6 +97,8 @@ def words(state, checks):
             unfit.append(f"{check.name} (it needs {blocked[0]})")
         elif outcome == "unfit":
             unfit.append(f"{check.name} ({state.rows(check.name)[-1]['why']})")
+        elif outcome == "passed":
+            unfit += [f"{check.name} in full ({row['why']})" for row in state.rows(check.name) if row["ok"] is None and "why" in row]
         elif not outcome:
             left.append(check.name)
         lines += [line(check, row) for row in state.rows(check.name) if is_told(state, check, row)]
