@@ -233,12 +233,14 @@ def interrupt(number, frame):
 
 
 def main():
-    signal.signal(signal.SIGTERM, interrupt)  # what is known is put away first
+    for number in (signal.SIGTERM, signal.SIGHUP):  # what is known is put away first
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, interrupt)
     arguments = arguments_of(sys.argv[1:])
-    missing = environment.missing()
-    if missing:
-        return tell_missing(missing)
     try:
+        missing = environment.missing()
+        if missing:
+            return tell_missing(missing)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
             return sit(arguments, tools_here(), work)
     except (Refused, OSError) as error:

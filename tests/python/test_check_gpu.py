@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -57,6 +58,27 @@ class Commands(FolderCase):
             self.commands.run(*PYTHON, text)
         # It may not have come to install its handler on a busy machine; it has ended at once all the same.
         self.assertNotIn("exit -9", self.commands.log.getvalue())
+
+    def test_who_interrupts_us_interrupts_what_runs(self):
+        """A profile that is killed blames what it tries."""
+        text = ("import signal, sys, time\n"
+                f"signal.signal(signal.SIGINT, lambda *_: (open({self.path('put away')!r}, 'w'), sys.exit(0)))\n"
+                f"open({self.path('begun')!r}, 'w')\ntime.sleep(600)")
+        child = self.commands.start(*PYTHON, text)
+
+        def interrupt():
+            while not os.path.exists(self.path("begun")):
+                time.sleep(0.05)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        self.give_grace(1000)
+        with self.assertRaises(KeyboardInterrupt):
+            self.commands.wait(child, 10000)
+        thread.join()
+        self.assertEqual(child.returncode, 0)
+        self.assertTrue(os.path.exists(self.path("put away")))
 
     def test_who_hangs_is_asked_where_and_killed_with_all_that_it_started(self):
         self.commands.other_limit = 1
@@ -411,18 +433,29 @@ class Whole(FolderCase):
         self.assertIn("take another folder", self.call("--minutes", "0", code=2))
 
     def test_who_is_told_to_stop_puts_away_what_is_known(self):
-        child = subprocess.Popen([sys.executable, "-B", os.path.join(ROOT, "tests/cuda/check_gpu.py"), "--small", "--no-times",
-                                  "--patience", "40", "--minutes", "1000", "--out", self.path("out")],
-                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                 env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED})
-        for line in child.stdout:
-            if "numerics tiny-transformer f32" in line:
-                break
-        child.send_signal(signal.SIGTERM)
-        child.stdout.read()
-        child.wait()
-        child.stdout.close()
-        self.assertIn("numerics lenet-digits f32", self.end())
+        """A terminal that is gone tells it as well."""
+        for number, words, known in ((signal.SIGHUP, "device: ", "device"),
+                                     (signal.SIGTERM, "numerics tiny-transformer f32", "numerics lenet-digits f32")):
+            child = subprocess.Popen([sys.executable, "-B", os.path.join(ROOT, "tests/cuda/check_gpu.py"), "--small", "--no-times",
+                                      "--patience", "40", "--minutes", "1000", "--out", self.path("out")],
+                                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                     env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED})
+            for line in child.stdout:
+                if words in line:
+                    break
+            child.send_signal(number)
+            child.stdout.read()
+            self.assertEqual(child.wait(), 3)
+            child.stdout.close()
+            self.assertIn(known, self.end())
+
+    def test_without_a_temporary_folder(self):
+        code = ("import sys, tempfile; tempfile.tempdir = '/nonexistent'; sys.path.insert(0, 'tests/cuda'); import check_gpu; "
+                "sys.exit(check_gpu.main())")
+        done = subprocess.run([sys.executable, "-B", "-c", code, "--out", self.path("out")], capture_output=True, text=True, cwd=ROOT,
+                              env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED})
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, "^check-gpu: .*/nonexistent.*\n$")
 
 
 if __name__ == "__main__":
