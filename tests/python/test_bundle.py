@@ -191,8 +191,16 @@ class Bundle(unittest.TestCase):
         self.assertEqual(self.missing(), f"{self.path('bin/planc')} cannot be run: Permission denied")
         for name in ("planc", PLUGIN):
             os.remove(self.path("bin", name))
-            self.assertIn(f"{self.path('bin')}/", self.missing())
-        self.assertEqual(self.missing(), f"{self.path('bin/planc')} is not there: the folder is not whole")
+            self.assertEqual(self.missing(), f"{self.path('bin', name)} is not there: the folder is not whole")
+
+    def test_a_folder_that_is_not_whole(self):
+        os.remove(self.path("zoo/ops/elements.yaml"))
+        self.assertEqual(self.missing(), f"{self.path('zoo/ops/elements.yaml')} is not there: the folder is not whole")
+        os.remove(self.path("files"))
+        self.assertEqual(self.missing(), f"{self.path('files')}: No such file or directory: the folder is not whole")
+        os.remove(self.path("gpucheck/plans.py"))
+        done = self.run_there(sys.executable, "-B", "check_gpu.py", code=6)
+        self.assertEqual(done.stderr, "check-gpu: No module named 'gpucheck.plans': the folder is not whole\n")
 
     def test_pythons(self):
         self.assertRegex(self.ask("__dict__.update(PYTHON=(99, 0)) or environment.missing()"),

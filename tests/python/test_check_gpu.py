@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ EMULATED = os.path.join(BUILD, "emulated")
 HAS_EMULATED = os.path.exists(os.path.join(EMULATED, "libplanrt-cuda.so"))
 sys.path.insert(0, os.path.join(ROOT, "tests", "cuda"))
 
+import check_gpu  # noqa: E402
 from gpucheck import archive, checklist, commands, sitting, state, summary  # noqa: E402
 
 PYTHON = (sys.executable, "-c")
@@ -186,6 +188,42 @@ class Archive(FolderCase):
         with self.assertRaises(OSError):
             self.packer.write()
         self.assertEqual(self.unpacked(self.path("a.tar.gz")), (True, self.FILES))
+        self.assertNotIn("a.tar.gz.part", os.listdir(self.folder))
+
+
+class Desk(FolderCase):
+    def sit_down(self, folder, source=None):
+        work = self.path("work of " + folder)
+        os.mkdir(work)
+        desk = check_gpu.Desk(self.path(folder), source, work)
+        self.addCleanup(os.close, desk.lock)
+        return desk
+
+    def put_away(self, desk):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            desk.put_away({"device": "card"}, [], 0)
+        return said.getvalue()
+
+    def test_what_the_archive_lacks_stays_and_can_be_gone_on_from(self):
+        desk = self.sit_down("first")
+        desk.state.save("head.json", {"device": "card"})
+        self.assertEqual(self.put_away(desk), "")
+        self.put("work of first/device.txt", b"all of it")
+        part = self.path("first", "check-gpu.tar.gz.part")
+        os.symlink("/dev/full", part)
+        self.assertIn("the archive could not be written", self.put_away(desk))
+        kept = re.search(r"--from (.*), which", desk.leave())[1]
+        again = self.sit_down("second", kept)
+        with open(again.state.path("device.txt"), "rb") as file:
+            self.assertEqual(file.read(), b"all of it")
+        self.assertEqual(self.put_away(again), "")
+        self.assertNotIn("work", again.leave())
+
+    def test_an_archive_of_something_else(self):
+        self.put("from/bundle/planc", b"x")
+        archive.Packer(self.path("from"), self.path("a.tar.gz"), str).write()
+        with self.assertRaisesRegex(check_gpu.Refused, "a.tar.gz is not an archive of this check"):
+            self.sit_down("out", self.path("a.tar.gz"))
 
 
 def attempt(outcome, **gives):

@@ -14,6 +14,7 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON = (3, 10)
 PROGRAMS = ("planc", "planrun", "compare_backends")
 PLUGIN = "libplanrt-cuda.so"
+LIST = "files"  # of what the bundle has
 # Where a library comes from that is not there.
 SOURCES = (("libcudnn", "cuDNN 9 for CUDA 13, Python's nvidia-cudnn-cu13"), ("libcublas", "CUDA 13, Python's nvidia-cublas"),
            ("libnvrtc", "CUDA 13, Python's nvidia-cuda-nvrtc"), ("libcuda.", "the NVIDIA driver"))
@@ -120,6 +121,20 @@ def look_at_python():
         raise Missing(f"the programs are for x86_64, and this is {platform.machine()}")
 
 
+def look_at_folder():
+    """A copy that came to its end halfway has no list, or not all that is on it."""
+    if not is_bundle():
+        return
+    try:
+        with open(os.path.join(HERE, LIST), encoding="utf-8") as file:
+            names = file.read().splitlines()
+    except OSError as error:
+        raise Missing(f"{error.filename}: {error.strerror}: the folder is not whole") from error
+    absent = next((name for name in names if not os.path.exists(os.path.join(HERE, name))), None)
+    if absent:
+        raise Missing(f"{os.path.join(HERE, absent)} is not there: the folder is not whole")
+
+
 def look_at_programs(build):
     plugin = os.path.join(os.environ.get("PLANRT_PLUGINS") or build, PLUGIN)
     for path in (*(program(build, name) for name in PROGRAMS), plugin):
@@ -165,6 +180,7 @@ def missing():
     build = build_folder()
     try:
         look_at_python()
+        look_at_folder()
         look_at_programs(build)
         cuda = backend(build)
         reason = cuda.get("missing", "")
