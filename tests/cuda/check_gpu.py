@@ -107,7 +107,8 @@ def minutes(text):
 def arguments_of(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", metavar="FOLDER", default=os.environ.get("OUT", "check-gpu"), help="where summary and archive go")
-    parser.add_argument("--from", dest="source", metavar="ARCHIVE", help="go on from this, or from a folder that was left, into one without an archive")
+    parser.add_argument("--from", dest="source", metavar="ARCHIVE",
+                        help="go on from this, or from a folder that was left, into a folder without an archive")
     parser.add_argument("--minutes", type=minutes, default=9, help="of this sitting (default 9)")
     parser.add_argument("--small", action="store_true", help="LeNet alone")
     # For this tool's own tests: times that mean nothing, limits for slow machines, faults.
