@@ -184,6 +184,11 @@ class Bundle(unittest.TestCase):
                                   ({"EMULATED_CUDNN_CUDA": "12090"}, "cuDNN is made for CUDA 12.9, and this plug-in for 13.0")):
             self.assertEqual(self.missing(**environment), said)
 
+    def test_a_device_that_others_have(self):
+        self.assertIsNone(self.missing(EMULATED_CUDA_OTHERS=str(1 << 30)))
+        self.assertRegex(self.missing(EMULATED_CUDA_OTHERS=str(8 << 30)),
+                         r"^8\.\d of the device's 16\.0 GiB are taken: other processes must end first$")
+
     def test_programs_that_are_not_there_or_do_not_start(self):
         self.program("planc", 'echo "planc: /lib/libc.so.6: version \'GLIBC_2.99\' not found" >&2; exit 127\n')
         self.assertEqual(self.missing(), "planc cannot start: planc: /lib/libc.so.6: version 'GLIBC_2.99' not found")

@@ -21,6 +21,7 @@ SOURCES = (("libcudnn", "cuDNN 9 for CUDA 13, Python's nvidia-cudnn-cu13"), ("li
 # What libcudnn.so.9 opens by itself, and goes on without.
 CUDNN_PARTS = ("graph", "ops", "cnn", "heuristic", "engines_precompiled", "engines_runtime_compiled")
 SECONDS = 60
+TAKEN = 0.1  # of the device's memory, that a context and others may have; plans are made for all of it
 
 
 # --- Where things are ------------------------------------------------------------------------------------------------
@@ -175,6 +176,14 @@ def look_at_cudnn(build):
         raise Missing(f"cuDNN is not whole: {told}{absent_parts(build)}")
 
 
+def taken_by_others(cuda):
+    """Every check would fail, and be held for tried."""
+    total, free = cuda["memory_bytes"], cuda.get("free_bytes", cuda["memory_bytes"])
+    if total - free > TAKEN * total:
+        raise Missing(f"{(total - free) / 2**30:.1f} of the device's {total / 2**30:.1f} GiB are taken: other processes must "
+                      "end first")
+
+
 def missing():
     """One line, or None."""
     build = build_folder()
@@ -187,6 +196,8 @@ def missing():
         if re.search(r"lib[\w.+-]+\.so|made for CUDA .* and this plug-in", reason):
             return explain(reason.replace("backend cuda: ", ""))
         look_at_cudnn(build)
+        if not reason:
+            taken_by_others(cuda)
         return reason or None
     except Missing as error:
         return str(error)
