@@ -25,14 +25,17 @@ enum { N_BACKENDS = sizeof names / sizeof *names };
 typedef struct entry {
   const char *name;
   planrt_device_info info;
+  int64_t free_bytes; /* of a device with memory of its own; else negative */
   planc_status missing;
 } entry;
 
 static entry look_up(const char *name) {
-  entry out = {.name = name};
+  entry out = {.name = name, .free_bytes = -1};
   const planrt_backend *backend;
+  int64_t total;
   out.missing = planrt_backend_find(name, &backend);
   if (!out.missing) out.missing = backend->info(&out.info);
+  if (!out.missing && backend->memory) out.missing = backend->memory(&total, &out.free_bytes);
   return out;
 }
 
@@ -62,6 +65,7 @@ static void add_json(cJSON *array, const entry *e) {
     planc_json_add_string(object, "library", e->info.versions);
     planc_json_add_string(object, "dtype", e->info.dtypes);
     planc_json_add_int(object, "memory_bytes", e->info.memory_bytes);
+    if (e->free_bytes >= 0) planc_json_add_int(object, "free_bytes", e->free_bytes);
     planc_json_add_int(object, "processors", e->info.processors);
   }
   planc_json_add(array, NULL, object);

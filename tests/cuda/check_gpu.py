@@ -14,8 +14,14 @@ like this, 3 call it again, 6 something is missing here. --small takes LeNet alo
 
 import sys
 
+
+def tell_missing(why):
+    print("check-gpu: " + why, file=sys.stderr)
+    return 6
+
+
 if sys.version_info < (3, 10):  # which the rest of this does not read
-    sys.exit("check-gpu: Python %d.%d is too old: 3.10 is needed" % sys.version_info[:2])
+    sys.exit(tell_missing("Python %d.%d is too old: 3.10 is needed" % sys.version_info[:2]))
 
 import argparse  # noqa: E402
 import dataclasses  # noqa: E402
@@ -23,6 +29,7 @@ import fcntl  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
 import re  # noqa: E402
+import shutil  # noqa: E402
 import signal  # noqa: E402
 import tempfile  # noqa: E402
 import time  # noqa: E402
@@ -31,11 +38,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
 
-from gpucheck import archive, checklist, clocks, environment, summary  # noqa: E402
-from gpucheck.commands import Commands  # noqa: E402
-from gpucheck.plans import Planner  # noqa: E402
-from gpucheck.sitting import Sitting  # noqa: E402
-from gpucheck.state import State  # noqa: E402
+try:
+    from gpucheck import archive, checklist, clocks, environment, summary  # noqa: E402
+    from gpucheck.commands import Commands  # noqa: E402
+    from gpucheck.plans import Planner  # noqa: E402
+    from gpucheck.sitting import Sitting  # noqa: E402
+    from gpucheck.state import State  # noqa: E402
+except ImportError as lacking:
+    sys.exit(tell_missing(f"{lacking}: the folder is not whole"))
 
 # Our descriptions by words of cards' names, and their memory in GiB at least.
 DESCRIBED = (("H100", 70, "h100"), ("H200", 130, "h200"), ("A100", 70, "a100-80g"), ("A100", 30, "a100-40g"), ("L4", 20, "l4"))
@@ -97,7 +107,8 @@ def minutes(text):
 def arguments_of(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", metavar="FOLDER", default=os.environ.get("OUT", "check-gpu"), help="where summary and archive go")
-    parser.add_argument("--from", dest="source", metavar="ARCHIVE", help="go on from this, into a folder without an archive")
+    parser.add_argument("--from", dest="source", metavar="ARCHIVE",
+                        help="go on from this, or from a folder that was left, into a folder without an archive")
     parser.add_argument("--minutes", type=minutes, default=9, help="of this sitting (default 9)")
     parser.add_argument("--small", action="store_true", help="LeNet alone")
     # For this tool's own tests: times that mean nothing, limits for slow machines, faults.
@@ -121,7 +132,7 @@ class Desk:
     """The folder that comes back, and the place where the state is meanwhile."""
 
     def __init__(self, folder, source, work):
-        self.folder = folder
+        self.folder, self.is_put_away = folder, True
         os.makedirs(folder, exist_ok=True)
         self.lock = os.open(folder, os.O_RDONLY)
         try:
@@ -132,22 +143,42 @@ class Desk:
         if source and os.path.exists(path) and not os.path.samefile(source, path):
             raise Refused(f"{folder} has an archive of its own: go on from that without --from, or take another folder")
         source = source or (path if os.path.exists(path) else None)
-        if source and not archive.unpack(source, work):
-            if not os.path.exists(os.path.join(work, "head.json")):
-                raise Refused(f"{source} is not an archive of this check")
+        if source and os.path.isdir(source):  # that was left
+            shutil.copytree(source, work, dirs_exist_ok=True)
+        elif source and not archive.unpack(source, work):
             print(f"check-gpu: {source} is cut off or damaged: what is whole of it is used", flush=True)
+        if source and not os.path.exists(os.path.join(work, "head.json")):
+            raise Refused(f"{source} is not an archive of this check")
         self.state = State(work)
         self.packer = archive.Packer(work, path, order)
 
     def put_away(self, head, checks, left):
         """After every check. A disk that is full is told, and no reason to stop."""
+        self.is_put_away = self.write("the archive", self.pack)
+        self.write("summary.md", lambda: summary.write(os.path.join(self.folder, "summary.md"), head, self.state, checks, left))
+
+    def pack(self):
+        left_out = self.packer.write()
+        if left_out:
+            print(f"       not in the archive, which is full: {', '.join(left_out[:5])} and others", flush=True)
+
+    @staticmethod
+    def write(what, how):
         try:
-            left_out = self.packer.write()
-            if left_out:
-                print(f"       not in the archive, which is full: {', '.join(left_out[:5])} and others", flush=True)
-            summary.write(os.path.join(self.folder, "summary.md"), head, self.state, checks, left)
+            how()
         except OSError as error:
-            print(f"       the archive could not be written: {error}", flush=True)
+            print(f"       {what} could not be written: {error}", flush=True)
+            return False
+        return True
+
+    def leave(self):
+        """What the archive lacks in the end stays where it is. How to go on."""
+        if self.is_put_away:
+            return "the same folder or --from its archive"
+        kept = self.state.folder + "-kept"
+        os.rename(self.state.folder, kept)
+        self.state.folder = kept
+        return f"--from {kept}, which has what the archive lacks, and another folder"
 
 
 def described_as(device, memory_bytes):
@@ -161,11 +192,6 @@ def head_of(commands, tools):
     if not info["available"]:
         sys.exit(tell_missing(info["missing"]))
     return {"device": info["device"], "versions": info["library"], "planrun": told["version"]}, info
-
-
-def tell_missing(why):
-    print(f"check-gpu: {why}", file=sys.stderr)
-    return 6
 
 
 def hold_device():
@@ -208,6 +234,8 @@ def sit(arguments, tools, work):
     held, log = hold_device(), clocks.Clocks(desk.state.path("logs", f"clocks-{sittings + 1}.csv"))
     try:
         sitting.go(checks, lambda: desk.put_away(head, checks, sitting.left(checks)))
+    except KeyboardInterrupt:
+        print("check-gpu: interrupted", file=sys.stderr)
     finally:
         planner.close()
         log.close()
@@ -215,15 +243,14 @@ def sit(arguments, tools, work):
             os.close(held)
         left = sitting.left(checks)
         desk.put_away(head, checks, left)
-    return finish(desk.state, checks, left)
+        again = desk.leave()
+    return finish(desk, checks, left, again)
 
 
-def finish(state, checks, left):
-    passed, failed = summary.count(state, checks)
-    if left:
-        print(f"{left} of {len(checks)} checks are not through: call it again with the same folder or --from its archive")
-    else:
-        print(f"all {len(checks)} checks are through")
+def finish(desk, checks, left, again):
+    passed, failed = summary.count(desk.state, checks)
+    print(f"{left} of {len(checks)} checks are not through" if left else f"all {len(checks)} checks are through", end="")
+    print(f": call it again with {again}" if left or not desk.is_put_away else "")
     print(f"{passed} passed, {failed} failed")
     return 3 if left else 1 if failed else 0
 
@@ -233,12 +260,14 @@ def interrupt(number, frame):
 
 
 def main():
-    signal.signal(signal.SIGTERM, interrupt)  # what is known is put away first
+    for number in (signal.SIGTERM, signal.SIGHUP):  # what is known is put away first
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, interrupt)
     arguments = arguments_of(sys.argv[1:])
-    missing = environment.missing()
-    if missing:
-        return tell_missing(missing)
     try:
+        missing = environment.missing()
+        if missing:
+            return tell_missing(missing)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
             return sit(arguments, tools_here(), work)
     except (Refused, OSError) as error:

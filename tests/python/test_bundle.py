@@ -184,6 +184,11 @@ class Bundle(unittest.TestCase):
                                   ({"EMULATED_CUDNN_CUDA": "12090"}, "cuDNN is made for CUDA 12.9, and this plug-in for 13.0")):
             self.assertEqual(self.missing(**environment), said)
 
+    def test_a_device_that_others_have(self):
+        self.assertIsNone(self.missing(EMULATED_CUDA_OTHERS=str(1 << 30)))
+        self.assertRegex(self.missing(EMULATED_CUDA_OTHERS=str(8 << 30)),
+                         r"^8\.\d of the device's 16\.0 GiB are taken: other processes must end first$")
+
     def test_programs_that_are_not_there_or_do_not_start(self):
         self.program("planc", 'echo "planc: /lib/libc.so.6: version \'GLIBC_2.99\' not found" >&2; exit 127\n')
         self.assertEqual(self.missing(), "planc cannot start: planc: /lib/libc.so.6: version 'GLIBC_2.99' not found")
@@ -191,8 +196,16 @@ class Bundle(unittest.TestCase):
         self.assertEqual(self.missing(), f"{self.path('bin/planc')} cannot be run: Permission denied")
         for name in ("planc", PLUGIN):
             os.remove(self.path("bin", name))
-            self.assertIn(f"{self.path('bin')}/", self.missing())
-        self.assertEqual(self.missing(), f"{self.path('bin/planc')} is not there: the folder is not whole")
+            self.assertEqual(self.missing(), f"{self.path('bin', name)} is not there: the folder is not whole")
+
+    def test_a_folder_that_is_not_whole(self):
+        os.remove(self.path("zoo/ops/elements.yaml"))
+        self.assertEqual(self.missing(), f"{self.path('zoo/ops/elements.yaml')} is not there: the folder is not whole")
+        os.remove(self.path("files"))
+        self.assertEqual(self.missing(), f"{self.path('files')}: No such file or directory: the folder is not whole")
+        os.remove(self.path("gpucheck/plans.py"))
+        done = self.run_there(sys.executable, "-B", "check_gpu.py", code=6)
+        self.assertEqual(done.stderr, "check-gpu: No module named 'gpucheck.plans': the folder is not whole\n")
 
     def test_pythons(self):
         self.assertRegex(self.ask("__dict__.update(PYTHON=(99, 0)) or environment.missing()"),

@@ -6,10 +6,12 @@ import errno
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from types import SimpleNamespace
@@ -23,6 +25,7 @@ EMULATED = os.path.join(BUILD, "emulated")
 HAS_EMULATED = os.path.exists(os.path.join(EMULATED, "libplanrt-cuda.so"))
 sys.path.insert(0, os.path.join(ROOT, "tests", "cuda"))
 
+import check_gpu  # noqa: E402
 from gpucheck import archive, checklist, clocks, commands, numerics, plans, sitting, state, steps, summary  # noqa: E402
 
 PYTHON = (sys.executable, "-c")
@@ -59,6 +62,27 @@ class Commands(FolderCase):
             self.commands.run(*PYTHON, text)
         # It may not have come to install its handler on a busy machine; it has ended at once all the same.
         self.assertNotIn("exit -9", self.commands.log.getvalue())
+
+    def test_who_interrupts_us_interrupts_what_runs(self):
+        """A profile that is killed blames what it tries."""
+        text = ("import signal, sys, time\n"
+                f"signal.signal(signal.SIGINT, lambda *_: (open({self.path('put away')!r}, 'w'), sys.exit(0)))\n"
+                f"open({self.path('begun')!r}, 'w')\ntime.sleep(600)")
+        child = self.commands.start(*PYTHON, text)
+
+        def interrupt():
+            while not os.path.exists(self.path("begun")):
+                time.sleep(0.05)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        self.give_grace(1000)
+        with self.assertRaises(KeyboardInterrupt):
+            self.commands.wait(child, 10000)
+        thread.join()
+        self.assertEqual(child.returncode, 0)
+        self.assertTrue(os.path.exists(self.path("put away")))
 
     def test_who_hangs_is_asked_where_and_killed_with_all_that_it_started(self):
         self.commands.other_limit = 1
@@ -199,6 +223,42 @@ class Archive(FolderCase):
         with self.assertRaises(OSError):
             self.packer.write()
         self.assertEqual(self.unpacked(self.path("a.tar.gz")), (True, self.FILES))
+        self.assertNotIn("a.tar.gz.part", os.listdir(self.folder))
+
+
+class Desk(FolderCase):
+    def sit_down(self, folder, source=None):
+        work = self.path("work of " + folder)
+        os.mkdir(work)
+        desk = check_gpu.Desk(self.path(folder), source, work)
+        self.addCleanup(os.close, desk.lock)
+        return desk
+
+    def put_away(self, desk):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            desk.put_away({"device": "card"}, [], 0)
+        return said.getvalue()
+
+    def test_what_the_archive_lacks_stays_and_can_be_gone_on_from(self):
+        desk = self.sit_down("first")
+        desk.state.save("head.json", {"device": "card"})
+        self.assertEqual(self.put_away(desk), "")
+        self.put("work of first/device.txt", b"all of it")
+        part = self.path("first", "check-gpu.tar.gz.part")
+        os.symlink("/dev/full", part)
+        self.assertIn("the archive could not be written", self.put_away(desk))
+        kept = re.search(r"--from (.*), which", desk.leave())[1]
+        again = self.sit_down("second", kept)
+        with open(again.state.path("device.txt"), "rb") as file:
+            self.assertEqual(file.read(), b"all of it")
+        self.assertEqual(self.put_away(again), "")
+        self.assertNotIn("work", again.leave())
+
+    def test_an_archive_of_something_else(self):
+        self.put("from/bundle/planc", b"x")
+        archive.Packer(self.path("from"), self.path("a.tar.gz"), str).write()
+        with self.assertRaisesRegex(check_gpu.Refused, "a.tar.gz is not an archive of this check"):
+            self.sit_down("out", self.path("a.tar.gz"))
 
 
 def attempt(outcome, **gives):
@@ -429,6 +489,7 @@ class Sitting(FolderCase):
                       "FAILED: dependent: left out, it needs wrong", "cannot be: impossible (why); partly in full (no time)",
                       "not through: later"):
             self.assertIn(words, page)
+        self.assertNotIn("FAILED: later", page)
 
 
 class List(FolderCase):
@@ -550,18 +611,29 @@ class Whole(FolderCase):
         self.assertIn("take another folder", self.call("--minutes", "0", code=2))
 
     def test_who_is_told_to_stop_puts_away_what_is_known(self):
-        child = subprocess.Popen([sys.executable, "-B", os.path.join(ROOT, "tests/cuda/check_gpu.py"), "--small", "--no-times",
-                                  "--patience", "40", "--minutes", "1000", "--out", self.path("out")],
-                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                 env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED})
-        for line in child.stdout:
-            if "numerics tiny-transformer f32" in line:
-                break
-        child.send_signal(signal.SIGTERM)
-        child.stdout.read()
-        child.wait()
-        child.stdout.close()
-        self.assertIn("numerics lenet-digits f32", self.end())
+        """A terminal that is gone tells it as well."""
+        for number, words, known in ((signal.SIGHUP, "numerics lenet-digits f32", "device"),
+                                     (signal.SIGTERM, "numerics tiny-transformer f32", "numerics lenet-digits f32")):
+            child = subprocess.Popen([sys.executable, "-B", os.path.join(ROOT, "tests/cuda/check_gpu.py"), "--small", "--no-times",
+                                      "--patience", "40", "--minutes", "1000", "--out", self.path("out")],
+                                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                     env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED})
+            for line in child.stdout:
+                if words in line:
+                    break
+            child.send_signal(number)
+            child.stdout.read()
+            self.assertEqual(child.wait(), 3)
+            child.stdout.close()
+            self.assertIn(known, self.end())
+
+    def test_without_a_temporary_folder(self):
+        code = ("import sys, tempfile; tempfile.tempdir = '/nonexistent'; sys.path.insert(0, 'tests/cuda'); import check_gpu; "
+                "sys.exit(check_gpu.main())")
+        done = subprocess.run([sys.executable, "-B", "-c", code, "--out", self.path("out")], capture_output=True, text=True, cwd=ROOT,
+                              env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED})
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, "^check-gpu: .*/nonexistent.*\n$")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 An entry that has not changed is not compressed again, so that the archive can be written after every check, and what
 is whole in an archive that was cut off can be read."""
 
+import contextlib
 import gzip
 import io
 import os
@@ -51,10 +52,15 @@ class Packer:
                 continue
             used[key] = packed
             room -= len(packed)
-        with open(self.path + ".part", "wb") as file:
-            for packed in used.values():
-                file.write(packed)
-            file.write(gzip.compress(bytes(2 * tarfile.BLOCKSIZE)))
+        try:
+            with open(self.path + ".part", "wb") as file:
+                for packed in used.values():
+                    file.write(packed)
+                file.write(gzip.compress(bytes(2 * tarfile.BLOCKSIZE)))
+        except OSError:  # others have the room that it took
+            with contextlib.suppress(OSError):
+                os.remove(self.path + ".part")
+            raise
         os.replace(self.path + ".part", self.path)
         self.entries = used
         return left_out

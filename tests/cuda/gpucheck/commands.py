@@ -82,7 +82,7 @@ class Commands:
                 raise Over("the time is up") from None
             raise Failure(f"{tell(child.args)}: took more than {limit:.0f} s") from None
         except BaseException:
-            kill(child)
+            interrupt(child)
             raise
         finally:
             self.children.discard(child)
@@ -90,18 +90,20 @@ class Commands:
         return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 
     def stop(self, child, asks):
-        """Ends a program that does not end. What it had printed, and where it hangs."""
-        signal_group(child, signal.SIGINT)
+        """Ends a program that does not end, even where we are interrupted meanwhile. What it had printed, and where it
+        hangs."""
         try:
+            signal_group(child, signal.SIGINT)
             return child.communicate(timeout=GRACE)
         except subprocess.TimeoutExpired:
             where = trace_of(child) if asks else ""
+        finally:
             kill(child)
-            try:
-                out, err = child.communicate(timeout=GRACE)
-            except subprocess.TimeoutExpired:
-                out, err = "", "# it does not die\n"
-            return out, err + where
+        try:
+            out, err = child.communicate(timeout=GRACE)
+        except subprocess.TimeoutExpired:
+            out, err = "", "# it does not die\n"
+        return out, err + where
 
     def write(self, child, out, err, begun):
         if not self.log:
@@ -126,6 +128,19 @@ def signal_group(child, number):
         os.killpg(child.pid, number)
     except ProcessLookupError:
         pass
+
+
+def interrupt(child):
+    """For whom we are interrupted ourselves: a profile takes being killed for the fault of the algorithm that it tries, and
+    leaves that out from then on; two interrupts it blames on nothing."""
+    for seconds in (GRACE, 1):
+        signal_group(child, signal.SIGINT)
+        try:
+            child.communicate(timeout=seconds)
+            return
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            pass
+    kill(child)
 
 
 def kill(child):

@@ -14,12 +14,14 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON = (3, 10)
 PROGRAMS = ("planc", "planrun", "compare_backends")
 PLUGIN = "libplanrt-cuda.so"
+LIST = "files"  # of what the bundle has
 # Where a library comes from that is not there.
 SOURCES = (("libcudnn", "cuDNN 9 for CUDA 13, Python's nvidia-cudnn-cu13"), ("libcublas", "CUDA 13, Python's nvidia-cublas"),
            ("libnvrtc", "CUDA 13, Python's nvidia-cuda-nvrtc"), ("libcuda.", "the NVIDIA driver"))
 # What libcudnn.so.9 opens by itself, and goes on without.
 CUDNN_PARTS = ("graph", "ops", "cnn", "heuristic", "engines_precompiled", "engines_runtime_compiled")
 SECONDS = 180  # the first time libraries of a gigabyte are read, perhaps from afar
+TAKEN = 0.1  # of the device's memory, that a context and others may have; plans are made for all of it
 
 
 # --- Where things are ------------------------------------------------------------------------------------------------
@@ -120,6 +122,20 @@ def look_at_python():
         raise Missing(f"the programs are for x86_64, and this is {platform.machine()}")
 
 
+def look_at_folder():
+    """A copy that came to its end halfway has no list, or not all that is on it."""
+    if not is_bundle():
+        return
+    try:
+        with open(os.path.join(HERE, LIST), encoding="utf-8") as file:
+            names = file.read().splitlines()
+    except OSError as error:
+        raise Missing(f"{error.filename}: {error.strerror}: the folder is not whole") from error
+    absent = next((name for name in names if not os.path.exists(os.path.join(HERE, name))), None)
+    if absent:
+        raise Missing(f"{os.path.join(HERE, absent)} is not there: the folder is not whole")
+
+
 def look_at_programs(build):
     plugin = os.path.join(os.environ.get("PLANRT_PLUGINS") or build, PLUGIN)
     for path in (*(program(build, name) for name in PROGRAMS), plugin):
@@ -160,17 +176,28 @@ def look_at_cudnn(build):
         raise Missing(f"cuDNN is not whole: {told}{absent_parts(build)}")
 
 
+def taken_by_others(cuda):
+    """Every check would fail, and be held for tried."""
+    total, free = cuda["memory_bytes"], cuda.get("free_bytes", cuda["memory_bytes"])
+    if total - free > TAKEN * total:
+        raise Missing(f"{(total - free) / 2**30:.1f} of the device's {total / 2**30:.1f} GiB are taken: other processes must "
+                      "end first")
+
+
 def missing():
     """One line, or None."""
     build = build_folder()
     try:
         look_at_python()
+        look_at_folder()
         look_at_programs(build)
         cuda = backend(build)
         reason = cuda.get("missing", "")
         if re.search(r"lib[\w.+-]+\.so|made for CUDA .* and this plug-in", reason):
             return explain(reason.replace("backend cuda: ", ""))
         look_at_cudnn(build)
+        if not reason:
+            taken_by_others(cuda)
         return reason or None
     except Missing as error:
         return str(error)

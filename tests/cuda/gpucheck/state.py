@@ -85,6 +85,11 @@ class State:
             return "failed" if over else None
         return last if self.has_files(name) else None
 
+    def is_cut_off(self, name):
+        """By the end of a sitting, and to be tried again: neither passed nor failed so far."""
+        attempts = self.attempts(name)
+        return bool(attempts) and attempts[-1]["outcome"] == "cut off" and self.outcome(name) is None
+
     def has_files(self, name):
         for file, sha256 in self.records[name]["files"].items():
             try:
