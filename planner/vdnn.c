@@ -270,6 +270,9 @@ static planc_status dynamic(const planc_problem *problem, int64_t sub_batch, pla
                                           {OFFLOAD_ALL, GREEDY},
                                           {OFFLOAD_CONV, MEMORY_OPTIMAL},
                                           {OFFLOAD_ALL, MEMORY_OPTIMAL}};
+  static const vdnn_attempt without_swaps[] = {
+      {OFFLOAD_NONE, PERFORMANCE_OPTIMAL}, {OFFLOAD_NONE, GREEDY}, {OFFLOAD_NONE, MEMORY_OPTIMAL}};
+  if (problem->settings.no_swap) return first_that_fits(problem, sub_batch, without_swaps, 3, out, out_fits);
   return first_that_fits(problem, sub_batch, attempts, 7, out, out_fits);
 }
 
