@@ -234,8 +234,7 @@ static planc_status schedule_task(modnn *m, int32_t task) {
   return finish_task(m, task);
 }
 
-/* --- Set-up and statement
- * --------------------------------------------------------------------------------------------- */
+/* --- Set-up and statement ---------------------------------------------------------------------------------------- */
 
 static void modnn_free(modnn *m) {
   planc_memory_list_free(&m->memory);

@@ -201,8 +201,7 @@ static planc_status run_trace(vdnn *v) {
   return planc_schedule_finish(v->walk.schedule);
 }
 
-/* --- Attempts
- * --------------------------------------------------------------------------------------------------------- */
+/* --- Attempts ---------------------------------------------------------------------------------------------------- */
 
 /* How a maker is to walk. */
 typedef struct vdnn_setting {
