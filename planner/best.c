@@ -36,32 +36,24 @@ static bool cannot_win(const best *b, const planc_policy *policy) {
   return b->problem.beat_ns > 0 && !splits && b->least_ns >= b->problem.beat_ns;
 }
 
-/* A host that is too small comes before a device that is: the device's budget is then met. Less is better, where it is
- * known. */
-static bool asks_for_less(planc_shortage a, planc_shortage b) {
-  if (a.memory != b.memory) return a.memory == PLANC_MEMORY_HOST;
-  return a.bytes > 0 && (b.bytes == 0 || a.bytes < b.bytes);
-}
-
-static planc_status note_infeasible(best *b, planc_status reason) {
-  bool keep = !b->infeasible || asks_for_less(planc_status_shortage(reason), planc_status_shortage(b->infeasible));
-  planc_status_free(keep ? b->infeasible : reason);
-  if (keep) b->infeasible = reason;
-  return NULL;
-}
-
-static planc_status note_unsupported(best *b, planc_status reason) {
-  planc_status_free(b->unsupported ? reason : NULL);
-  if (!b->unsupported) b->unsupported = reason;
-  return NULL;
+static void note_refusal(best *b, planc_status reason) {
+  if (planc_status_code(reason) == PLANC_INFEASIBLE) {
+    planc_keep_lesser(&b->infeasible, reason);
+  } else if (b->unsupported) {
+    planc_status_free(reason);
+  } else {
+    b->unsupported = reason;
+  }
 }
 
 static planc_status ask(best *b, const planc_policy *policy) {
   planc_plan *plan;
   planc_status status = planc_make_plan(&b->problem, policy, &plan);
   planc_code code = planc_status_code(status);
-  if (code == PLANC_INFEASIBLE) return note_infeasible(b, status);
-  if (code == PLANC_USAGE || code == PLANC_BAD_INPUT) return note_unsupported(b, status);
+  if (code == PLANC_INFEASIBLE || code == PLANC_USAGE || code == PLANC_BAD_INPUT) {
+    note_refusal(b, status);
+    return NULL;
+  }
   PLANC_TRY(status);
   planc_plan_free(b->plan);
   b->plan = plan;

@@ -4,14 +4,13 @@
  * within it. Its free time is what it leaves between the end of a swap-out, begun at its start, and the beginning of a
  * swap-in over at its end. First those are swapped that cost nothing, the longest free time first. In either direction
  * the link is one copy's at a time: a swap costs nothing if its copies find time between those of the swaps chosen
- * before. They leave when the swap-out is over
- * by the measured times, and the op that the swap-in begins beside, the in-trigger, is the last one that begins early
- * enough. When these do not suffice, of the remaining candidate with the longest free time and the one with the
- * greatest memory saving per second the one is taken that costs less: the time of its swap-in and of what that waits
- * for on the link, or of its recompute. That includes the chain of whatever the recompute reads that has been dropped
- * for good or is itself to be computed again, and grows as more are chosen. A swap that has to be waited for leaves at
- * once, and its in-trigger is behind the last op at which memory is short. Last, swaps that were to be hidden are
- * treated so, while memory is still short in their course.
+ * before. They leave when the swap-out is over by the measured times, and the op that the swap-in begins beside, the
+ * in-trigger, is the last one that begins early enough. When these do not suffice, of the remaining candidate with the
+ * longest free time and the one with the greatest memory saving per second the one is taken that costs less: the time
+ * of its swap-in and of what that waits for on the link, or of its recompute. That includes the chain of whatever the
+ * recompute reads that has been dropped for good or is itself to be computed again, and grows as more are chosen. A
+ * swap that has to be waited for leaves at once, and its in-trigger is behind the last op at which memory is short.
+ * Last, swaps that were to be hidden are treated so, while memory is still short in their course.
  *
  * Parameters and state do not take part; outputs that the user asked for, and what cannot be computed again, are only
  * swapped. Branches need no rule: a tensor's accesses are taken in the order in which they run, whoever makes them. */

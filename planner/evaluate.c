@@ -1,5 +1,5 @@
 /* What a policy may ask of a candidate while it chooses: bounds by one pass over its commands, its peak by placing it,
- * its time by simulating its plan. */
+ * its time by simulating its plan; and of two that do not fit, which is nearer to it. */
 #include <string.h>
 
 #include "planc/simulate.h"
@@ -45,6 +45,32 @@ planc_status planc_candidate_peak(const planc_problem *problem, const planc_cand
   *out_bytes = planc_add_saturate(addresses.arena_bytes, reserved);
   planc_arena_free(&arena);
   return status;
+}
+
+/* --- The host ----------------------------------------------------------------------------------------------------- */
+
+planc_status planc_candidate_host(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes) {
+  planc_plan *plan;
+  *out_bytes = 0;
+  if (problem->host_budget_bytes < 0) return NULL;
+  PLANC_TRY(planc_lower(problem, planc_policies(), candidate, &plan));
+  *out_bytes = plan->host_arena_bytes;
+  planc_plan_free(plan);
+  return NULL;
+}
+
+/* --- Reasons ------------------------------------------------------------------------------------------------------ */
+
+/* A host that is too small comes before a device that is: the device's budget is then met. */
+static bool asks_for_less(planc_shortage a, planc_shortage b) {
+  if (a.memory != b.memory) return a.memory == PLANC_MEMORY_HOST;
+  return a.bytes > 0 && (b.bytes == 0 || a.bytes < b.bytes);
+}
+
+void planc_keep_lesser(planc_status *kept, planc_status reason) {
+  bool keep = !*kept || asks_for_less(planc_status_shortage(reason), planc_status_shortage(*kept));
+  planc_status_free(keep ? *kept : reason);
+  if (keep) *kept = reason;
 }
 
 /* --- Bounds ------------------------------------------------------------------------------------------------------- */

@@ -49,9 +49,12 @@ static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t bea
 
 static planc_status check_placement(const planc_problem *problem, const planc_policy *policy) {
   if (problem->placement == PLANC_PLACEMENT_BEST_FIT || (policy->supports & PLANC_POLICY_SIMULATED)) return NULL;
-  if (!(policy->supports & PLANC_POLICY_VMM)) {
-    return planc_error(PLANC_USAGE, "policy %s does not place in virtual memory", policy->name);
-  }
+  if (policy->supports & PLANC_POLICY_VMM) return NULL;
+  return planc_error(PLANC_USAGE, "policy %s does not place in virtual memory", policy->name);
+}
+
+static planc_status check_chunks(const planc_problem *problem) {
+  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return NULL;
   if (problem->chunk_bytes >= 0 && problem->chunk_bytes % PLANC_ALIGNMENT == 0) return NULL;
   return planc_error(PLANC_USAGE, "chunks of %lld bytes: they must be multiples of %d", (long long)problem->chunk_bytes,
                      PLANC_ALIGNMENT);
@@ -59,11 +62,11 @@ static planc_status check_placement(const planc_problem *problem, const planc_po
 
 /* What the user rules out must leave the policy something to do. */
 static planc_status check_means(const planc_problem *problem, const planc_policy *policy) {
-  uint32_t means = policy->supports & (PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES);
+  uint32_t means = policy->supports & (PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES | PLANC_POLICY_ROUNDS);
   if (problem->settings.no_swap && means == PLANC_POLICY_SWAPS)
-    return planc_error(PLANC_USAGE, "policy %s swaps and has no other choice: --no-swap leaves it none", policy->name);
+    return planc_error(PLANC_USAGE, "policy %s swaps and has no other choice, and no swap is allowed", policy->name);
   if (problem->settings.no_recompute && means == PLANC_POLICY_RECOMPUTES)
-    return planc_error(PLANC_USAGE, "policy %s recomputes and has no other choice: --no-recompute leaves it none",
+    return planc_error(PLANC_USAGE, "policy %s recomputes and has no other choice, and no recompute is allowed",
                        policy->name);
   return NULL;
 }
@@ -121,6 +124,7 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
 
 planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
   PLANC_TRY(check_gpus(problem));
+  PLANC_TRY(check_chunks(problem));
   if (policy->supports & PLANC_POLICY_CHOOSES) return planc_make_best(problem, out);
   PLANC_TRY(check_placement(problem, policy));
   PLANC_TRY(check_means(problem, policy));

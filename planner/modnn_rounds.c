@@ -55,14 +55,6 @@ typedef struct best {
   planc_status infeasible; /* the reason of those that ask for least; owned */
 } best;
 
-/* Of two reasons the one that asks for less memory, if it says so; the first met of those that ask for the same. */
-static void note_infeasible(best *b, planc_status reason) {
-  int64_t now = planc_status_shortage(reason).bytes, before = planc_status_shortage(b->infeasible).bytes;
-  bool keep = !b->infeasible || (now > 0 && (before == 0 || now < before));
-  planc_status_free(keep ? b->infeasible : reason);
-  if (keep) b->infeasible = reason;
-}
-
 /* What a candidate has to beat. */
 static int64_t limit_of(const planc_problem *problem, const best *b) {
   int64_t asked = problem->beat_ns > 0 ? problem->beat_ns : INT64_MAX;
@@ -77,10 +69,20 @@ static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, co
   return NULL;
 }
 
+static planc_status hold_to_host(const planc_problem *problem, const planc_candidate *candidate) {
+  int64_t bytes, host = problem->host_budget_bytes;
+  PLANC_TRY(planc_candidate_host(problem, candidate, &bytes));
+  if (host < 0 || bytes <= host) return NULL;
+  return planc_infeasible((planc_shortage){.memory = PLANC_MEMORY_HOST, .bytes = bytes},
+                          "rounds of %lld need %lld bytes of host memory, the host budget is %lld",
+                          (long long)candidate->sub_batch, (long long)bytes, (long long)host);
+}
+
 /* Keeps the candidate when it beats the best, and frees it else. `status` is how its making ended. */
 static planc_status keep_better(const planc_problem *problem, planc_status status, planc_candidate *candidate,
                                 best *b) {
   int64_t ns;
+  if (!status) status = hold_to_host(problem, candidate);
   if (!status) status = planc_candidate_time(problem, candidate, &ns);
   if (!status && (!b->candidate.schedule || ns < b->ns)) {
     planc_candidate_free(&b->candidate);
@@ -92,7 +94,8 @@ static planc_status keep_better(const planc_problem *problem, planc_status statu
   return status;
 }
 
-/* Schedules rounds of `sub_batch` and keeps them when they beat the best. */
+/* Schedules rounds of `sub_batch` and keeps them when they beat the best; without offloading where it takes more than
+ * the host has. */
 static planc_status consider(const planc_problem *problem, int64_t sub_batch, best *b) {
   planc_candidate candidate = {0};
   bool may;
@@ -100,8 +103,12 @@ static planc_status consider(const planc_problem *problem, int64_t sub_batch, be
   if (!may) return NULL;
   planc_status status = keep_better(problem, modnn_schedule(problem, sub_batch, &candidate), &candidate, b);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  note_infeasible(b, status);
-  return NULL;
+  bool host = planc_status_shortage(status).memory == PLANC_MEMORY_HOST;
+  planc_keep_lesser(&b->infeasible, status);
+  if (!host || problem->settings.no_swap) return NULL;
+  planc_problem without = *problem;
+  without.settings.no_swap = true;
+  return consider(&without, sub_batch, b);
 }
 
 /* The whole batch, or the user's rounds, with all data resident, if that fits. What it lacks is not what modnn lacks.

@@ -13,6 +13,13 @@ planc_status planc_candidate_live(const planc_problem *problem, const planc_cand
 /* A lower bound of the candidate's iteration, of one replica: its ops one after the other, recomputes included. */
 int64_t planc_candidate_least_time(const planc_candidate *candidate);
 
+/* The bytes of host memory that the candidate's plan would take; 0 without a look where the problem limits none. */
+planc_status planc_candidate_host(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes);
+
+/* Of two reasons why something is INFEASIBLE, *kept (NULL: none yet) and a new one, keeps the one that asks for less
+ * and frees the other. Of those that ask for the same, or do not know, the first stays. */
+void planc_keep_lesser(planc_status *kept, planc_status reason);
+
 /* INFEASIBLE where the plan's predicted peaks are more than the problem's budgets. */
 planc_status planc_hold_to_budgets(const planc_problem *problem, const planc_plan *plan);
 

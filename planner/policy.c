@@ -90,10 +90,10 @@ planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_ba
   }
   bool parted = sub_batch < problem->batch || problem->gpus > 1;
   if (parted && planc_graph_is_batch_coupled(problem->graph) && !problem->split_batch_norm) {
-    return planc_error(PLANC_USAGE,
-                       "graph %s has ops that couple the samples of a batch (batch normalisation): running it in "
-                       "%s changes its results, which needs --split-batch-norm",
-                       problem->graph->name, problem->gpus > 1 ? "parts on several GPUs" : "sub-batches");
+    return planc_refusal(PLANC_USAGE, PLANC_REMEDY_SPLIT_BATCH_NORM,
+                         "graph %s has ops that couple the samples of a batch (batch normalisation): running it in %s "
+                         "changes its results",
+                         problem->graph->name, problem->gpus > 1 ? "parts on several GPUs" : "sub-batches");
   }
   int64_t n_rounds = (problem->batch + sub_batch - 1) / sub_batch;
   PLANC_TRY(check_length(problem, sub_batch, n_rounds));

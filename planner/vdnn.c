@@ -201,8 +201,7 @@ static planc_status run_trace(vdnn *v) {
   return planc_schedule_finish(v->walk.schedule);
 }
 
-/* --- Attempts
- * --------------------------------------------------------------------------------------------------------- */
+/* --- Attempts ---------------------------------------------------------------------------------------------------- */
 
 /* How a maker is to walk. */
 typedef struct vdnn_setting {
@@ -270,6 +269,9 @@ static planc_status dynamic(const planc_problem *problem, int64_t sub_batch, pla
                                           {OFFLOAD_ALL, GREEDY},
                                           {OFFLOAD_CONV, MEMORY_OPTIMAL},
                                           {OFFLOAD_ALL, MEMORY_OPTIMAL}};
+  static const vdnn_attempt without_swaps[] = {
+      {OFFLOAD_NONE, PERFORMANCE_OPTIMAL}, {OFFLOAD_NONE, GREEDY}, {OFFLOAD_NONE, MEMORY_OPTIMAL}};
+  if (problem->settings.no_swap) return first_that_fits(problem, sub_batch, without_swaps, 3, out, out_fits);
   return first_that_fits(problem, sub_batch, attempts, 7, out, out_fits);
 }
 

@@ -162,6 +162,13 @@ int64_t planc_arena_room(const planc_problem *problem) {
   return room > 0 ? room : 0;
 }
 
+static planc_status fits_host(const planc_problem *problem, const planc_candidate *candidate, bool *out) {
+  int64_t bytes;
+  PLANC_TRY(planc_candidate_host(problem, candidate, &bytes));
+  *out = problem->host_budget_bytes < 0 || bytes <= problem->host_budget_bytes;
+  return NULL;
+}
+
 enum { MOST_TRIES = 10, PLAIN_TRIES = 6, GRAIN = 32 };
 
 planc_status planc_walk_try(const planc_problem *problem, planc_walk_maker maker, const void *context, int64_t room,
@@ -175,8 +182,10 @@ planc_status planc_walk_try(const planc_problem *problem, planc_walk_maker maker
     /* By how much a room has to fall tells only the placement; whether anything else fits mostly the live data. */
     if (by_room || peak <= problem->budget_bytes) PLANC_TRY(planc_candidate_peak(problem, out, &peak));
     *out_fits = peak <= problem->budget_bytes;
+    if (*out_fits) PLANC_TRY(fits_host(problem, out, out_fits));
     if (*out_fits) return NULL;
     planc_candidate_free(out);
+    if (peak <= problem->budget_bytes) break; /* no room is one on the host */
     int64_t excess = peak - problem->budget_bytes;
     /* What is more than fragmentation, or does not follow the room, is not worth further tries. */
     bool hopeless = excess > room / GRAIN || (tries > PLAIN_TRIES && peak == before);

@@ -61,7 +61,7 @@ planc_variant planc_walk_variant(const planc_walk *walk, int32_t instance, int64
 /* Makes a whole candidate by walking with the given room; `context` is the policy's own. */
 typedef planc_status (*planc_walk_maker)(const planc_problem *problem, const void *context, int64_t room,
                                          planc_candidate *out);
-/* Makes a candidate and says whether its physical peak fits. With any other room than the two constants it starts from
+/* Makes a candidate and says whether its physical peaks fit. With any other room than the two constants it starts from
  * what the budget leaves and, where fragmentation breaks the budget, tries again with as much less as was too much,
  * and, where little is missing in the end, with a 32nd less still. Without a fit *out is empty. */
 planc_status planc_walk_try(const planc_problem *problem, planc_walk_maker maker, const void *context, int64_t room,

@@ -110,7 +110,7 @@ static planc_status measure_or_explain(const table *t, row *out) {
   planc_status status = measure(t, out);
   planc_code code = planc_status_code(status);
   if (code != PLANC_USAGE && code != PLANC_BAD_INPUT) return planc_context(status, "%s", out->policy->name);
-  out->unsupported = status;
+  out->unsupported = planc_program_remedy(status);
   out->feasible = false;
   out->least_budget = -1;
   return NULL;

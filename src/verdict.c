@@ -7,7 +7,6 @@
 
 #include "cli.h"
 #include "util/print.h"
-#include "util/utf8.h"
 
 static const char *what_is_wrong(planc_code code) {
   static const char *const texts[] = {
@@ -74,16 +73,19 @@ static planc_status print_json(const planc_verdict *verdicts, int32_t n) {
 
 /* --- GitHub Actions ----------------------------------------------------------------------------------------------- */
 
-/* A workflow command's property or message: "Workflow commands for GitHub Actions", and toolkit's command.ts. */
+/* A workflow command's property or message: "Workflow commands for GitHub Actions", and toolkit's command.ts. What of
+ * it ends up in the log must not be obeyed there. */
 static void put_escaped(const char *text, bool property) {
-  for (; *text; text++) {
-    bool special = *text == '%' || *text == '\r' || *text == '\n' || (property && (*text == ':' || *text == ','));
+  planc_character c;
+  for (const char *at = text; *at; at += c.length) {
+    c = planc_character_at(text, at);
+    bool special = *at == '%' || *at == '\r' || *at == '\n' || (property && (*at == ':' || *at == ','));
     if (special) {
-      printf("%%%02X", (unsigned)*text);
-    } else if ((unsigned char)*text < ' ' || *text == 0x7f) {
-      printf("\\x%02x", (unsigned)*text); /* the log that shows it is a terminal's to some */
+      printf("%%%02X", (unsigned)*at);
+    } else if (c.code < 0 || c.obeyed) {
+      for (int i = 0; i < c.length; i++) printf("\\x%02x", (unsigned)(unsigned char)at[i]);
     } else {
-      putchar(*text);
+      fwrite(at, 1, (size_t)c.length, stdout);
     }
   }
 }
@@ -133,22 +135,20 @@ static planc_status print_github(const planc_verdict *verdicts, int32_t n) {
 /* --- JUnit -------------------------------------------------------------------------------------------------------- */
 
 /* XML 1.0 has no way to write most control characters, U+FFFE and U+FFFF; bytes that are no UTF-8 are no characters at
- * all. Each becomes U+FFFD. Blanks other than spaces are written by number, for attributes are normalised. */
+ * all. Each becomes U+FFFD. Blanks other than spaces are written by number, for attributes are normalised, and so is
+ * what a terminal or a log obeys. */
 static void put_xml(const char *text) {
-  const char *end = text + strlen(text);
-  while (text < end) {
-    int length = planc_utf8_length(text, end);
-    bool blank = *text == '\t' || *text == '\n' || *text == '\r';
-    bool control = length == 1 && (unsigned char)*text < 0x20 && !blank;
-    bool none = length == 3 && (memcmp(text, "\xef\xbf\xbe", 3) == 0 || memcmp(text, "\xef\xbf\xbf", 3) == 0);
-    if (length == 0 || control || none) {
+  planc_character c;
+  for (const char *at = text; *at; at += c.length) {
+    c = planc_character_at(text, at);
+    bool blank = c.code == '\t' || c.code == '\n' || c.code == '\r';
+    if ((c.code < 0x20 && !blank) || c.code == 0xfffe || c.code == 0xffff) {
       fputs("\xef\xbf\xbd", stdout);
-    } else if (blank || (length == 1 && strchr("&<>\"'", *text))) {
-      printf("&#%d;", *text);
+    } else if (c.obeyed || (c.length == 1 && strchr("&<>\"'", *at))) {
+      printf("&#%d;", (int)c.code);
     } else {
-      fwrite(text, 1, (size_t)length, stdout);
+      fwrite(at, 1, (size_t)c.length, stdout);
     }
-    text += length ? length : 1;
   }
 }
 

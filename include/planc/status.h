@@ -49,6 +49,19 @@ planc_status planc_infeasible(planc_shortage shortage, const char *format, ...)
 /* Of other statuses: nothing known of the device. Contexts leave it as it is. */
 planc_shortage planc_status_shortage(planc_status status);
 
+/* What may be asked for, or allowed, so that a refusal goes away: messages do not say how, for that is a matter of who
+ * asks (a field, an argument, an option). */
+typedef enum planc_remedy {
+  PLANC_REMEDY_NONE,
+  PLANC_REMEDY_INFERENCE,       /* take a graph as it stands */
+  PLANC_REMEDY_SPLIT_BATCH_NORM /* run a batch-coupled graph in parts */
+} planc_remedy;
+/* A new status that knows it. */
+planc_status planc_refusal(planc_code code, planc_remedy remedy, const char *format, ...)
+    __attribute__((format(printf, 3, 4), returns_nonnull));
+/* Contexts leave it as it is. */
+planc_remedy planc_status_remedy(planc_status status);
+
 planc_code planc_status_code(planc_status status);
 /* The message, owned by the status; "ok" for NULL. */
 const char *planc_status_message(planc_status status);

@@ -23,12 +23,12 @@ planc_status planc_graph_prepare(const char *path, const char *optimizer, bool i
                                  const char **out_derived) {
   planc_graph *graph;
   *out_derived = NULL;
-  if (inference && optimizer) return planc_error(PLANC_USAGE, "--optimizer and --inference exclude each other");
+  if (inference && optimizer) return planc_error(PLANC_USAGE, "an optimizer and inference exclude each other");
   PLANC_TRY(planc_graph_read(path, &graph));
   if (inference || planc_graph_has_backward(graph)) {
     if (optimizer) {
       planc_graph_free(graph);
-      return planc_error(PLANC_USAGE, "%s has backward ops already, --optimizer is for graphs without", path);
+      return planc_error(PLANC_USAGE, "%s has backward ops already, an optimizer is for graphs without", path);
     }
     *out = graph;
     return NULL;
@@ -36,9 +36,8 @@ planc_status planc_graph_prepare(const char *path, const char *optimizer, bool i
   planc_optimizer chosen = PLANC_SGD;
   planc_status status = NULL;
   if (graph->loss < 0) {
-    status =
-        planc_error(PLANC_BAD_INPUT, "%s: graph %s has no loss to derive training from; --inference plans it as it is",
-                    path, graph->name);
+    status = planc_refusal(PLANC_BAD_INPUT, PLANC_REMEDY_INFERENCE, "%s: graph %s has no loss to derive training from",
+                           path, graph->name);
   }
   if (!status) status = planc_graph_optimizer(graph, optimizer, &chosen, out_derived);
   if (!status) status = planc_context(planc_graph_train(graph, chosen, out), "%s", path);

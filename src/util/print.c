@@ -1,37 +1,50 @@
 /* Text for terminals and logs (print.h). */
 #include "util/print.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "util/utf8.h"
 
-/* The character of `length` bytes at `at`. */
-static uint32_t code_point(const unsigned char *at, int length) {
+/* --- What is obeyed ----------------------------------------------------------------------------------------------- */
+
+static int32_t code_point(const unsigned char *at, int length) {
   uint32_t value = length == 1 ? at[0] : at[0] & (0xffu >> (length + 1));
   for (int i = 1; i < length; i++) value = value << 6 | (at[i] & 0x3fu);
-  return value;
+  return (int32_t)value;
 }
 
 /* C0 and C1; line and paragraph separators; marks, embeddings, overrides and isolates of direction. */
-static bool is_obeyed(uint32_t c) {
+static bool is_control(int32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || c == 0x200e || c == 0x200f ||
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
+/* Build servers look for ## anywhere, and for :: where a line begins, behind blanks of any kind: all but what shows and
+ * is ASCII may be one. */
+static bool is_command(const char *text, const char *at) {
+  unsigned char before = at > text ? (unsigned char)at[-1] : ' ';
+  return at[0] == '#' ? before == '#' : at[0] == ':' && at[1] == ':' && (before <= ' ' || before >= 0x7f);
+}
+
+planc_character planc_character_at(const char *text, const char *at) {
+  int length = planc_utf8_length(at, at + strnlen(at, 4));
+  if (length == 0) return (planc_character){.length = 1, .code = -1};
+  int32_t code = code_point((const unsigned char *)at, length);
+  return (planc_character){.length = length, .code = code, .obeyed = is_control(code) || is_command(text, at)};
+}
+
+/* --- Terminals and logs ------------------------------------------------------------------------------------------- */
+
 void planc_print_text(FILE *out, const char *text) {
-  const char *end = text + strlen(text), *begin = text;
-  while (text < end) {
-    int length = planc_utf8_length(text, end), width = length ? length : 1;
-    bool command = *text == '#' && text > begin && text[-1] == '#';
-    if (length > 0 && !command && !is_obeyed(code_point((const unsigned char *)text, length))) {
-      fwrite(text, 1, (size_t)length, out);
+  planc_character c;
+  for (const char *at = text; *at; at += c.length) {
+    c = planc_character_at(text, at);
+    if (c.code >= 0 && !c.obeyed) {
+      fwrite(at, 1, (size_t)c.length, out);
     } else {
-      for (int i = 0; i < width; i++) fprintf(out, "\\x%02x", (unsigned)(unsigned char)text[i]);
+      for (int i = 0; i < c.length; i++) fprintf(out, "\\x%02x", (unsigned)(unsigned char)at[i]);
     }
-    text += width;
   }
 }
 
@@ -59,11 +72,20 @@ void planc_print_line(FILE *out, const char *format, ...) {
   va_end(arguments);
 }
 
-static void make_utf8(char *text) {
-  const char *end = text + strlen(text);
-  for (int length; text < end; text += length ? length : 1) {
-    length = planc_utf8_length(text, end);
-    if (!length) *text = '?';
+/* --- JSON --------------------------------------------------------------------------------------------------------- */
+
+/* What is obeyed stands in strings only, where a number can stand for it. */
+static void print_json_text(FILE *out, const char *text) {
+  planc_character c;
+  for (const char *at = text; *at; at += c.length) {
+    c = planc_character_at(text, at);
+    if (c.code < 0) {
+      fputc('?', out);
+    } else if (c.obeyed) {
+      fprintf(out, "\\u%04x", (unsigned)c.code);
+    } else {
+      fwrite(at, 1, (size_t)c.length, out);
+    }
   }
 }
 
@@ -73,8 +95,8 @@ planc_status planc_print_json(FILE *out, cJSON *tree) {
   planc_status status = planc_json_print(tree, PLANC_JSON_LINE, &text, &length);
   cJSON_Delete(tree);
   PLANC_TRY(status);
-  make_utf8(text);
-  (void)fprintf(out, "%s\n", text);
+  print_json_text(out, text);
+  fputc('\n', out);
   free(text);
   return NULL;
 }

@@ -32,6 +32,18 @@ static planc_status run_subcommand(const planc_program *program, const planc_sub
   return NULL;
 }
 
+planc_status planc_program_remedy(planc_status status) {
+  static const char *const remedies[] = {
+      [PLANC_REMEDY_INFERENCE] = "--inference takes it as it stands",
+      [PLANC_REMEDY_SPLIT_BATCH_NORM] = "--split-batch-norm allows it",
+  };
+  planc_remedy remedy = planc_status_remedy(status);
+  if (remedy == PLANC_REMEDY_NONE) return status;
+  planc_status named = planc_error(planc_status_code(status), "%s; %s", planc_status_message(status), remedies[remedy]);
+  planc_status_free(status);
+  return named;
+}
+
 static planc_status dispatch(const planc_program *program, int argc, char **argv, FILE *out) {
   if (argc < 1) return planc_error(PLANC_USAGE, "no command given; '%s --help' lists them", program->name);
   if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
@@ -49,6 +61,6 @@ static planc_status dispatch(const planc_program *program, int argc, char **argv
 }
 
 planc_status planc_program_run(const planc_program *program, int argc, char **argv, FILE *out) {
-  PLANC_TRY(dispatch(program, argc, argv, out));
+  PLANC_TRY(planc_program_remedy(dispatch(program, argc, argv, out)));
   return fflush(out) || ferror(out) ? planc_error(PLANC_IO, "standard output cannot be written") : NULL;
 }

@@ -18,6 +18,9 @@ typedef struct planc_program {
   const char *notes; /* what its --help ends with: lines about its own options and its exit codes */
 } planc_program;
 
+/* Says which option lifts a refusal, where one does. Takes ownership of `status`. */
+planc_status planc_program_remedy(planc_status status);
+
 /* Runs the subcommand that the first argument names with the others, or what --help and --version stand for. Help and
  * version go to `out`; IO when what the subcommand has written there, too, cannot be. `argv` is without the program's
  * own name. */

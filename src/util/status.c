@@ -9,6 +9,7 @@
 struct planc_status_object {
   planc_code code;
   planc_shortage shortage;
+  planc_remedy remedy;
   const char *message;
   char text[];
 };
@@ -21,8 +22,7 @@ static planc_status shared_out_of_memory(void) {
 }
 
 /* "`format...``after`" in a new status; the shared one when there is no memory. */
-static planc_status compose(planc_code code, planc_shortage shortage, const char *format, va_list arguments,
-                            const char *after) {
+static planc_status compose(planc_code code, const char *format, va_list arguments, const char *after) {
   va_list again;
   va_copy(again, arguments);
   int length = vsnprintf(NULL, 0, format, again);
@@ -31,10 +31,9 @@ static planc_status compose(planc_code code, planc_shortage shortage, const char
   size_t tail = strlen(after);
   planc_status status = malloc(sizeof *status + (size_t)length + tail + 1);
   if (!status) return shared_out_of_memory();
+  *status = (struct planc_status_object){.code = code};
   vsnprintf(status->text, (size_t)length + 1, format, arguments);
   memcpy(status->text + length, after, tail + 1);
-  status->code = code;
-  status->shortage = shortage;
   status->message = status->text;
   return status;
 }
@@ -42,7 +41,7 @@ static planc_status compose(planc_code code, planc_shortage shortage, const char
 planc_status planc_error(planc_code code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  planc_status status = compose(code, (planc_shortage){0}, format, arguments, "");
+  planc_status status = compose(code, format, arguments, "");
   va_end(arguments);
   return status;
 }
@@ -50,8 +49,18 @@ planc_status planc_error(planc_code code, const char *format, ...) {
 planc_status planc_infeasible(planc_shortage shortage, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  planc_status status = compose(PLANC_INFEASIBLE, shortage, format, arguments, "");
+  planc_status status = compose(PLANC_INFEASIBLE, format, arguments, "");
   va_end(arguments);
+  if (status != shared_out_of_memory()) status->shortage = shortage;
+  return status;
+}
+
+planc_status planc_refusal(planc_code code, planc_remedy remedy, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  planc_status status = compose(code, format, arguments, "");
+  va_end(arguments);
+  if (status != shared_out_of_memory()) status->remedy = remedy;
   return status;
 }
 
@@ -60,8 +69,12 @@ planc_status planc_context(planc_status status, const char *format, ...) {
   planc_status tail = planc_error(status->code, ": %s", status->message);
   va_list arguments;
   va_start(arguments, format);
-  planc_status joined = compose(status->code, status->shortage, format, arguments, planc_status_message(tail));
+  planc_status joined = compose(status->code, format, arguments, planc_status_message(tail));
   va_end(arguments);
+  if (joined != shared_out_of_memory()) {
+    joined->shortage = status->shortage;
+    joined->remedy = status->remedy;
+  }
   planc_status_free(tail);
   planc_status_free(status);
   return joined;
@@ -73,6 +86,10 @@ planc_code planc_status_code(planc_status status) {
 
 planc_shortage planc_status_shortage(planc_status status) {
   return status ? status->shortage : (planc_shortage){0};
+}
+
+planc_remedy planc_status_remedy(planc_status status) {
+  return status ? status->remedy : PLANC_REMEDY_NONE;
 }
 
 const char *planc_status_message(planc_status status) {

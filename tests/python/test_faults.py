@@ -138,7 +138,9 @@ class Faults(unittest.TestCase):
                         ["planc", "plan", "small.yaml", "--policy", "vdnn-all", "-o", "small.plan"],
                         ["planrun", "exec", "lenet.plan", "--synthetic", "--iterations", "2", "--save", "saved",
                          "--trace", "run.json"],
-                        ["planc", "predict", LENET, "--device", "k40m", "-o", "k40m.json"]):
+                        ["planc", "predict", LENET, "--device", "k40m", "-o", "k40m.json"],
+                        ["planc", "plan", "small.yaml", "--policy", "none", "-o", "another.plan"],
+                        ["planrun", "profile", "small.yaml", "-r", "1", "-o", "measured.json"]):
             subprocess.run([os.path.join(BUILD, command[0]), *command[1:]], cwd=cls.inputs, env=ENVIRONMENT, check=True,
                            capture_output=True)
 
@@ -204,6 +206,10 @@ class Faults(unittest.TestCase):
         self.refuse(Command("planc", "predict", LENET, "--device", "k40m", "-o", "out", "--json", outputs=["out"],
                             timed=["-"]))
 
+    def test_fit(self):
+        self.refuse(Command("planc", "predict", "--fit", "measured.json", "--graphs", "small.yaml", "-o", "out",
+                            outputs=["out"], timed=["-"]))
+
     def test_update(self):
         self.refuse(Command("planc", "update", "lenet.plan", "--trace", "run.json", "--threshold", "0", "-o", "out",
                             "--profile-out", "costs", outputs=["out", "costs"]))
@@ -221,6 +227,10 @@ class Faults(unittest.TestCase):
     def test_exec_that_goes_on(self):
         self.refuse(Command("planrun", "exec", "lenet.plan", "--synthetic", "--iterations", "2", "--verify", "--resume",
                             "saved", timed=["-"], sample=20))
+
+    def test_exec_of_a_plan_that_changes(self):
+        self.refuse(Command("planrun", "exec", "small.plan", "--iterations", "3", "--watch", "another.plan", "--save",
+                            "out", outputs=["out"], timed=["-"], sample=20))
 
     def test_profile(self):
         command = Command("planrun", "profile", "small.yaml", "-b", "2", "-r", "1", "-o", "out", outputs=["out"],

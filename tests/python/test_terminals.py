@@ -7,6 +7,7 @@ import re
 import subprocess
 import tempfile
 import unittest
+import xml.etree.ElementTree
 import zlib
 
 from test_inputs import BUILD, ENVIRONMENT, LENET, READERS, ROOT, TINY
@@ -65,6 +66,32 @@ class Terminals(unittest.TestCase):
         self.run_harmless("planrun", "exec", "any.plan", "--trace", HOSTILE, code=0)
         self.run_harmless("planc", "simulate", "any.plan", "--against", HOSTILE, code=0)
         self.run_harmless("planc", "simulate", "any.plan", "--vanilla", "any.plan", code=0)
+
+    def test_names_where_a_line_begins(self):
+        for name in ("::error::forged", " ::error::forged", "\u00a0::error::forged", ":::error::forged"):
+            self.run_harmless("planc", "plan", TINY, "--policy", "none", "-o", name, code=0)
+            for form in ("text", "github"):
+                self.run_harmless("planc", "check", "--format", form, name, "any.plan", code=0)
+                self.run_harmless("planc", "check", "--format", form, "any.plan", name, code=0)
+            self.write(name, self.read("any.plan"))
+            self.run_harmless("planc", "simulate", "any.plan", "--vanilla", name, code=0)
+            self.run_harmless("planc", "predict", TINY, "-o", name, code=0)
+            self.run_harmless("planrun", "exec", "any.plan", "--trace", name, code=0)
+            self.run_harmless("planc", "simulate", "any.plan", "--against", name, code=0)
+
+    def test_forms_for_programs(self):
+        """JSON and XML say the name, in characters that nothing obeys."""
+        self.run_harmless("planc", "plan", TINY, "--policy", "none", "-o", HOSTILE, code=0)
+        for name in (HOSTILE, "missing" + HOSTILE):
+            line = self.run_harmless("planc", "check", "--format", "json", name).splitlines()[0]
+            self.assertEqual(json.loads(line)["plan"], name)
+            out = run("planc", "check", "--format", "junit", name, folder=self.folder)[1]
+            self.assert_harmless(out, name)
+            suite = xml.etree.ElementTree.fromstring(out)[0]
+            self.assertEqual(suite.get("name"), re.sub("[\0-\x08\x0b\x0c\x0e-\x1f]", "\ufffd", name))
+            self.run_harmless("planc", "check", "--format", "github", "any.plan", HOSTILE, code=0)
+        line = self.run_harmless("planc", "plan", TINY, "--policy", "none", "--json", "-o", HOSTILE).splitlines()
+        self.assertIn(HOSTILE, [json.loads(text)["output"] for text in line if text.startswith("{")])
 
     def test_annotations(self):
         _, out, messages = run("planc", "check", "--format", "github", HOSTILE, folder=self.folder)

@@ -231,6 +231,29 @@ START_TEST(switches_and_the_host_steer) {
 }
 END_TEST
 
+/* Smaller rounds need less, and no host. */
+START_TEST(switches_and_the_host_steer_to_rounds) {
+  planc_graph *graph;
+  const char *derived;
+  ok(planc_graph_prepare("graphs/lenet-digits.yaml", NULL, false, &graph, &derived));
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    if (!(policy->supports & PLANC_POLICY_ROUNDS)) continue;
+    for (int64_t host = -1; host <= 0; host++) {
+      planc_problem problem = problem_of(graph);
+      problem.batch = 64;
+      problem.settings.no_swap = host < 0;
+      problem.settings.no_recompute = true;
+      problem.host_budget_bytes = host;
+      planc_plan *plan = plan_in(problem, policy->name, 60);
+      ck_assert_int_gt(plan->jobs[0].n_rounds, 1);
+      ck_assert_int_eq(plan->host_arena_bytes, 0);
+      ck_assert_int_eq(count(plan).swapped, 0);
+    }
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
 START_TEST(a_policy_without_a_choice_says_so) {
   planc_graph *graph = make_net("", "");
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
@@ -239,7 +262,7 @@ START_TEST(a_policy_without_a_choice_says_so) {
       planc_problem problem = problem_of(graph);
       planc_plan *plan;
       problem.settings = swap ? (planc_settings){.no_swap = true} : (planc_settings){.no_recompute = true};
-      uint32_t means = policy->supports & (PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES);
+      uint32_t means = policy->supports & (PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES | PLANC_POLICY_ROUNDS);
       planc_status status = planc_make_plan(&problem, policy, &plan);
       if (means == (swap ? PLANC_POLICY_SWAPS : PLANC_POLICY_RECOMPUTES)) {
         ck_assert_int_eq(planc_status_code(status), PLANC_USAGE);
@@ -338,6 +361,7 @@ int main(void) {
   tcase_add_test(all, recompute_goes_on_among_updates);
   tcase_add_test(all, what_fits_is_neither_swapped_nor_recomputed);
   tcase_add_test(all, switches_and_the_host_steer);
+  tcase_add_test(all, switches_and_the_host_steer_to_rounds);
   tcase_add_test(all, a_policy_without_a_choice_says_so);
   tcase_add_test(all, modnn_makes_room_for_workspaces);
   tcase_add_test(all, modnn_moves_nothing_where_all_fits);

@@ -35,6 +35,22 @@ START_TEST(a_status_grows_by_context) {
 }
 END_TEST
 
+START_TEST(contexts_keep_what_a_status_knows) {
+  planc_status status = planc_refusal(PLANC_USAGE, PLANC_REMEDY_SPLIT_BATCH_NORM, "batch %d", 3);
+  ck_assert_int_eq(planc_status_remedy(status), PLANC_REMEDY_SPLIT_BATCH_NORM);
+  status = planc_context(status, "none");
+  ck_assert_int_eq(planc_status_remedy(status), PLANC_REMEDY_SPLIT_BATCH_NORM);
+  ck_assert_str_eq(planc_status_message(status), "none: batch 3");
+  planc_status_free(status);
+  planc_shortage host = {.memory = PLANC_MEMORY_HOST, .bytes = 7};
+  status = planc_context(planc_infeasible(host, "short"), "none");
+  ck_assert_int_eq(planc_status_shortage(status).memory, PLANC_MEMORY_HOST);
+  ck_assert_int_eq(planc_status_shortage(status).bytes, 7);
+  ck_assert_int_eq(planc_status_remedy(status), PLANC_REMEDY_NONE);
+  planc_status_free(status);
+}
+END_TEST
+
 START_TEST(success_is_null_and_stays_null) {
   ck_assert_ptr_null(planc_context(NULL, "no context for %s", "success"));
   ck_assert_int_eq(planc_status_code(NULL), PLANC_OK);
@@ -367,6 +383,7 @@ END_TEST
 int main(void) {
   TCase *statuses = tcase_create("status");
   tcase_add_test(statuses, a_status_grows_by_context);
+  tcase_add_test(statuses, contexts_keep_what_a_status_knows);
   tcase_add_test(statuses, success_is_null_and_stays_null);
   tcase_add_test(statuses, a_message_may_be_long_and_hold_percent_signs);
   tcase_add_test(statuses, exit_codes_are_the_documented_ones);

@@ -72,7 +72,7 @@ A policy that cannot plan a graph says why in its row, and the others have their
   $ planc compare graphs/resnet34.yaml --batch 8 --sub-batch 4 --device k40m --policies none,modnn
   ! planc: note: graphs/resnet34.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: budget 12.00 GiB (device k40m)
-  ! planc: none: graph resnet34 has ops that couple the samples of a batch (batch normalisation): running it in sub-batches changes its results, which needs --split-batch-norm
+  ! planc: none: graph resnet34 has ops that couple the samples of a batch (batch normalisation): running it in sub-batches changes its results; --split-batch-norm allows it
   [2]
 
 Policies that choose rounds leave a batch whole that cannot be split, and say so when the user wants it otherwise.

@@ -88,5 +88,5 @@ The parts are equal, and a batch that is coupled is parted only if that is asked
   $ planc plan graphs/resnet34.yaml --policy none --batch 8 --gpus 2 --budget 12G -o x.plan
   ! planc: note: graphs/resnet34.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
-  ! planc: graph resnet34 has ops that couple the samples of a batch (batch normalisation): running it in parts on several GPUs changes its results, which needs --split-batch-norm
+  ! planc: graph resnet34 has ops that couple the samples of a batch (batch normalisation): running it in parts on several GPUs changes its results; --split-batch-norm allows it
   [2]

@@ -83,7 +83,7 @@ Profiles and graphs belong together.
   ! planc: --load takes a fraction from 0 to 1
   [2]
   $ planc predict inputs/tiny.yaml --inference --optimizer sgd
-  ! planc: --optimizer and --inference exclude each other
+  ! planc: an optimizer and inference exclude each other
   [2]
   $ planc predict inputs/tiny.yaml --device missing
   ! planc: no description of device missing; known ones are listed in planc(1)

@@ -29,7 +29,7 @@ A graph that cannot be trained says why.
   ! planc: no-loss.yaml: graph lenet-digits has no loss to derive
   [3]
   $ planc plan no-loss.yaml -o no-loss.plan 2>&1 | tail -n 1
-  planc: no-loss.yaml: graph lenet-digits has no loss to derive training from; --inference plans it as it is
+  planc: no-loss.yaml: graph lenet-digits has no loss to derive training from; --inference takes it as it stands
   $ sed 's/type: maxpool2d/type: my.pool/' graphs/lenet-digits.yaml > unknown.yaml; planc train unknown.yaml
   ! planc: unknown.yaml: training: op pool2: type my.pool has no derivative
   [3]

@@ -71,13 +71,13 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   ! planc: --profile and --device exclude each other
   [2]
   $ planc plan graphs/lenet-digits.yaml --inference --optimizer sgd
-  ! planc: --optimizer and --inference exclude each other
+  ! planc: an optimizer and inference exclude each other
   [2]
   $ planc plan graphs/lenet-digits.yaml --optimizer lion
   ! planc: no optimizer is called "lion": sgd, momentum and adam are
   [2]
   $ planc train graphs/lenet-digits.yaml -o train.yaml; planc plan train.yaml --optimizer adam
-  ! planc: train.yaml has backward ops already, --optimizer is for graphs without
+  ! planc: train.yaml has backward ops already, an optimizer is for graphs without
   [2]
   $ planc plan inputs/tiny.yaml --policy none --window 1M 2>&1 | tail -n 1
   planc: policy none has no use for --window
@@ -141,7 +141,7 @@ A batch-coupled graph is not split unless the user says so.
   ! planc: note: graphs/resnet34.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: budget 12.00 GiB (device k40m)
   ! planc: note: policy best (the fall-back)
-  ! planc: graph resnet34 has ops that couple the samples of a batch (batch normalisation): running it in sub-batches changes its results, which needs --split-batch-norm
+  ! planc: graph resnet34 has ops that couple the samples of a batch (batch normalisation): running it in sub-batches changes its results; --split-batch-norm allows it
   [2]
   $ planc plan graphs/resnet34.yaml --batch 8 --sub-batch 4 --device k40m --split-batch-norm -o split.plan >split.log 2>&1
   $ head -n 1 split.log
@@ -192,6 +192,6 @@ planrun likewise.
 Switches leave a policy without a choice nothing:
 
   $ planc plan inputs/tiny.yaml --policy vdnn-all --no-swap 2>&1 | tail -n 1
-  planc: policy vdnn-all swaps and has no other choice: --no-swap leaves it none
+  planc: policy vdnn-all swaps and has no other choice, and no swap is allowed
   $ planc plan inputs/tiny.yaml --policy chen --no-recompute 2>&1 | tail -n 1
-  planc: policy chen recomputes and has no other choice: --no-recompute leaves it none
+  planc: policy chen recomputes and has no other choice, and no recompute is allowed

@@ -66,6 +66,8 @@ The window in bytes, its two ways to count, and what cannot be.
   planc: unknown placement heap: best-fit, paged or vmm
   $ planc plan inputs/tiny.yaml --policy window --placement vmm --chunk 100 2>&1 | tail -n 1
   planc: chunks of 100 bytes: they must be multiples of 256
+  $ planc plan inputs/tiny.yaml --placement vmm --chunk 100 2>&1 | tail -n 1
+  planc: chunks of 100 bytes: they must be multiples of 256
   $ planc plan inputs/tiny.yaml --policy modnn --placement vmm 2>&1 | tail -n 1
   planc: policy modnn does not place in virtual memory
   $ planc plan graphs/resnet50.yaml --policy window --placement vmm --chunk 256 --batch 64 2>&1 | tail -n 1
