@@ -1,5 +1,5 @@
-/* A segment tree: a span is at the nodes that together are its instances, in a heap at each. What a span has left stays in
- * the heaps until it comes to the top. */
+/* A segment tree: a span is at the nodes that together are its instances, in a heap at each. What a span has left stays
+ * in the heaps until it comes to the top. */
 #include "planner/covers.h"
 
 bool planc_cover_is_around(planc_cover cover, int32_t instance) {
@@ -70,8 +70,8 @@ int32_t planc_covers_first(planc_covers *covers, int32_t instance) {
   int32_t first = -1;
   for (int32_t node = covers->leaves + instance; node > 0; node /= 2) {
     planc_cover_heap *heap = &covers->nodes[node];
-    while (heap->len > 0 && !(covers->present[heap->data[0]] &&
-                              planc_cover_is_around(covers->of[heap->data[0]], instance)))
+    while (heap->len > 0 &&
+           !(covers->present[heap->data[0]] && planc_cover_is_around(covers->of[heap->data[0]], instance)))
       pop(heap);
     if (heap->len > 0 && (first < 0 || heap->data[0] < first)) first = heap->data[0];
   }

@@ -1,5 +1,5 @@
-/* Spans of instances in an order, of which the first around an instance is asked for while spans change: a tree over the
- * instances, in which a question takes logarithmic time, and a change the square of that. */
+/* Spans of instances in an order, of which the first around an instance is asked for while spans change: a tree over
+ * the instances, in which a question takes logarithmic time, and a change the square of that. */
 #ifndef PLANC_PLANNER_COVERS_H
 #define PLANC_PLANNER_COVERS_H
 

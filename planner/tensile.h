@@ -33,7 +33,7 @@ typedef struct tensile_stretch {
   planc_cover relieves; /* peaks that it may still relieve */
   int32_t place;        /* in the list that it is in */
   tensile_state state;
-  bool waits; /* as many tensors as may be are swapped, and its own is not among them */
+  bool waits;            /* as many tensors as may be are swapped, and its own is not among them */
   planc_absence absence; /* once it is taken */
   int64_t in_start;      /* of its swap-in; of a recompute, when it is needed */
 } tensile_stretch;

@@ -176,7 +176,8 @@ static bool note(tensile_stretch *stretch, const swap *s, int32_t peak) {
 static bool plan(const tensile *t, tensile_stretch *stretch, int32_t peak, swap *s) {
   bool possible = stretch->wraps ? plan_across(t, stretch, s) : plan_within(t, stretch, s);
   if (possible && note(stretch, s, peak)) return true;
-  if (stretch->wraps && plan_next(t, stretch, s)) return possible ? planc_cover_is_around(relieved(s), peak) : note(stretch, s, peak);
+  if (stretch->wraps && plan_next(t, stretch, s))
+    return possible ? planc_cover_is_around(relieved(s), peak) : note(stretch, s, peak);
   if (!possible) stretch->state = TENSILE_HOPELESS;
   return false;
 }

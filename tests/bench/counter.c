@@ -1,6 +1,6 @@
-/* Counts the work of a program that is compiled with -fsanitize-coverage=trace-pc and has these functions for libc's: one
- * for each basic block that it enters, and for each line of memory that is copied, filled or cleared. The sum goes to the
- * file that COUNTED_WORK names when the program ends. What else libraries do is not counted. */
+/* Counts the work of a program that is compiled with -fsanitize-coverage=trace-pc and has these functions for libc's:
+ * one for each basic block that it enters, and for each line of memory that is copied, filled or cleared. The sum goes
+ * to the file that COUNTED_WORK names when the program ends. What else libraries do is not counted. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,8 +15,8 @@ enum { N = 80 };
 static int32_t first_of_all(const planc_cover *covers, const bool *present, int32_t instance) {
   for (int32_t place = 0; place < N; place++) {
     int32_t behind = covers[place].behind, ahead = covers[place].ahead;
-    bool wraps = ahead <= behind, around = wraps ? instance > behind || instance < ahead
-                                                 : instance > behind && instance < ahead;
+    bool wraps = ahead <= behind,
+         around = wraps ? instance > behind || instance < ahead : instance > behind && instance < ahead;
     if (present[place] && around) return place;
   }
   return -1;
