@@ -2,7 +2,7 @@
 """How planning grows with the graph: every policy at 1,000, 4,000, 16,000 and 100,000 ops, in counted work and in CPU time.
 
 Work is counted by a build of planc (tests/bench/counter.c): basic blocks that are entered and lines of memory that are
-copied, filled or cleared. It is the same on every machine, however busy, and differs by some percent between compilers.
+copied, filled or cleared. It is the same on every machine, however busy, but not for every compiler.
 Packing addresses (planner/placement.c), which ends after so many visits for each item and is not tried for graphs as large
 as the last two, is not counted: where it is tried it is most of the work, and would hide how the rest grows.
 
@@ -101,4 +101,4 @@ def seconds(_):
 
 
 if __name__ == "__main__":
-    bench("planning, at generated graphs. Work is counted, and the same on every machine.", {"work": work, "seconds": seconds})
+    bench("planning, at generated graphs. Work is counted, by gcc's basic blocks.", {"work": work, "seconds": seconds})
