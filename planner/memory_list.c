@@ -1,7 +1,11 @@
 #include "planner/memory_list.h"
 
+#include <stdbool.h>
+
 #include "planc/schedule.h"
 #include "util/math.h"
+
+/* --- Bins -------------------------------------------------------------------------------------------------------- */
 
 /* Four bins to a power of two: a bin's sizes differ by less than a quarter. */
 static int32_t bin_of(int64_t bytes) {
@@ -30,13 +34,74 @@ static void bin_remove(planc_memory_list *list, int32_t segment) {
   }
 }
 
+/* --- The treap by size ------------------------------------------------------------------------------------------- */
+
+static bool comes_before(const planc_segment *s, int64_t bytes, int64_t address) {
+  return s->bytes != bytes ? s->bytes < bytes : s->address < address;
+}
+
+/* Ranks are pseudo-random (xorshift) from a fixed seed: the tree's shape, and nothing else, depends on them. */
+static uint32_t next_rank(planc_memory_list *list) {
+  list->seed ^= list->seed << 13;
+  list->seed ^= list->seed >> 17;
+  list->seed ^= list->seed << 5;
+  return list->seed;
+}
+
+static int32_t *child_towards(planc_segment *s, const planc_segment *key) {
+  return comes_before(s, key->bytes, key->address) ? &s->larger : &s->smaller;
+}
+
+static void tree_insert(planc_memory_list *list, int32_t segment) {
+  planc_segment *segments = list->segments.data, *key = &segments[segment];
+  int32_t *at = &list->by_size;
+  key->rank = next_rank(list);
+  while (*at >= 0 && segments[*at].rank >= key->rank) at = child_towards(&segments[*at], key);
+  int32_t n = *at, *below = &key->smaller, *above = &key->larger;
+  *at = segment;
+  while (n >= 0) {
+    bool is_below = comes_before(&segments[n], key->bytes, key->address);
+    int32_t **side = is_below ? &below : &above;
+    **side = n;
+    *side = is_below ? &segments[n].larger : &segments[n].smaller;
+    n = **side;
+  }
+  *below = *above = -1;
+}
+
+static void tree_remove(planc_memory_list *list, int32_t segment) {
+  planc_segment *segments = list->segments.data;
+  int32_t *at = &list->by_size;
+  while (*at != segment) at = child_towards(&segments[*at], &segments[segment]);
+  int32_t below = segments[segment].smaller, above = segments[segment].larger;
+  while (below >= 0 && above >= 0) {
+    bool takes_below = segments[below].rank >= segments[above].rank;
+    *at = takes_below ? below : above;
+    at = takes_below ? &segments[below].larger : &segments[above].smaller;
+    *(takes_below ? &below : &above) = *at;
+  }
+  *at = below >= 0 ? below : above;
+}
+
+/* --- Free segments ----------------------------------------------------------------------------------------------- */
+
+static void free_insert(planc_memory_list *list, int32_t segment) {
+  bin_insert(list, segment);
+  tree_insert(list, segment);
+}
+
+static void free_remove(planc_memory_list *list, int32_t segment) {
+  bin_remove(list, segment);
+  tree_remove(list, segment);
+}
+
 planc_status planc_memory_list_init(planc_memory_list *list, int64_t capacity) {
-  *list = (planc_memory_list){.first = 0};
+  *list = (planc_memory_list){.by_size = -1, .seed = 0x9e3779b9};
   for (int32_t i = 0; i < PLANC_MEMORY_BINS; i++) list->bins[i] = -1;
   list->capacity = list->free_bytes = capacity / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
   planc_segment whole = {.bytes = list->capacity, .block = PLANC_FREE_BLOCK, .prev = -1, .next = -1};
   VEC_PUSH(&list->segments, whole);
-  bin_insert(list, 0);
+  free_insert(list, 0);
   return NULL;
 }
 
@@ -46,16 +111,14 @@ void planc_memory_list_free(planc_memory_list *list) {
 }
 
 int32_t planc_memory_list_best_fit(const planc_memory_list *list, int64_t bytes) {
-  for (int32_t bin = bin_of(planc_align_up(bytes, PLANC_ALIGNMENT)); bin < PLANC_MEMORY_BINS; bin++) {
-    int32_t best = -1;
-    for (int32_t i = list->bins[bin]; i >= 0; i = list->segments.data[i].bin_next) {
-      const planc_segment *s = &list->segments.data[i], *b = best < 0 ? NULL : &list->segments.data[best];
-      if (s->bytes < bytes) continue;
-      if (!b || s->bytes < b->bytes || (s->bytes == b->bytes && s->address < b->address)) best = i;
-    }
-    if (best >= 0) return best;
+  int32_t best = -1;
+  bytes = planc_align_up(bytes, PLANC_ALIGNMENT);
+  for (int32_t n = list->by_size; n >= 0;) {
+    const planc_segment *s = &list->segments.data[n];
+    if (s->bytes >= bytes) best = n;
+    n = s->bytes >= bytes ? s->smaller : s->larger;
   }
-  return -1;
+  return best;
 }
 
 /* Puts a free segment [address, address + bytes) after `prev` (-1: first), whose successor is `next`. */
@@ -76,7 +139,7 @@ static planc_status insert_free(planc_memory_list *list, int64_t address, int64_
     list->first = slot;
   }
   if (next >= 0) list->segments.data[next].prev = slot;
-  bin_insert(list, slot);
+  free_insert(list, slot);
   *out_slot = slot;
   return NULL;
 }
@@ -88,7 +151,7 @@ planc_status planc_memory_list_take(planc_memory_list *list, int32_t segment, in
   if (was.block != PLANC_FREE_BLOCK || address < was.address || bytes > was.address + was.bytes - address) {
     return planc_error(PLANC_INTERNAL, "memory list: block %d does not fit segment %d", block, segment);
   }
-  bin_remove(list, segment);
+  free_remove(list, segment);
   planc_segment *taken = &list->segments.data[segment];
   taken->address = address;
   taken->bytes = bytes;
@@ -120,16 +183,16 @@ planc_status planc_memory_list_release(planc_memory_list *list, int32_t segment,
   s->block = PLANC_FREE_BLOCK;
   list->free_bytes += s->bytes;
   if (s->next >= 0 && list->segments.data[s->next].block == PLANC_FREE_BLOCK) {
-    bin_remove(list, s->next);
+    free_remove(list, s->next);
     PLANC_TRY(swallow_next(list, segment));
   }
   int32_t prev = list->segments.data[segment].prev;
   if (prev >= 0 && list->segments.data[prev].block == PLANC_FREE_BLOCK) {
-    bin_remove(list, prev);
+    free_remove(list, prev);
     PLANC_TRY(swallow_next(list, prev));
     segment = prev;
   }
-  bin_insert(list, segment);
+  free_insert(list, segment);
   if (out_segment) *out_segment = segment;
   return NULL;
 }
@@ -147,7 +210,7 @@ planc_status planc_memory_list_drop(planc_memory_list *list, int32_t segment) {
   }
   list->capacity -= s->bytes;
   list->free_bytes -= s->bytes;
-  bin_remove(list, segment);
+  free_remove(list, segment);
   VEC_PUSH(&list->spare, segment);
   return NULL;
 }

@@ -1,6 +1,7 @@
 /* The device memory as a list of segments in address order (moDNN, IV-B1): each is free or holds one block. Policies
  * that decide by address plan on it and state the addresses it gives. Sizes are rounded up to PLANC_ALIGNMENT. No two
- * free segments touch. Free segments are also in bins by size, so that the best fit does not walk the list. */
+ * free segments touch. Free segments are also in a treap by size and then address, in which the best fit takes
+ * logarithmic time, and in bins by size, in which those of a bin stand with the newest first. */
 #ifndef PLANC_PLANNER_MEMORY_LIST_H
 #define PLANC_PLANNER_MEMORY_LIST_H
 
@@ -15,6 +16,8 @@ typedef struct planc_segment {
   int32_t block;              /* PLANC_FREE_BLOCK or the caller's number */
   int32_t prev, next;         /* in address order, -1 at the ends */
   int32_t bin_prev, bin_next; /* free segments of one bin */
+  int32_t smaller, larger;    /* children in the treap, -1 = none; no child's rank is higher */
+  uint32_t rank;
 } planc_segment;
 
 typedef struct planc_memory_list {
@@ -22,6 +25,8 @@ typedef struct planc_memory_list {
   VEC(int32_t) spare;
   int32_t first; /* the segment at address 0 */
   int32_t bins[PLANC_MEMORY_BINS];
+  int32_t by_size; /* root of the treap, -1 = nothing is free */
+  uint32_t seed;
   int64_t capacity, free_bytes;
 } planc_memory_list;
 

@@ -19,6 +19,14 @@ typedef struct known {
   int32_t item;
 } known;
 
+/* Known items that follow each other. */
+typedef struct stretch {
+  int64_t hole; /* the most bytes between the end of one, or of the one before them, and the start of the next */
+  int64_t end;  /* the highest */
+  int32_t due;  /* the last time at which the next span of one begins; all that begins now and ends behind is in the
+                   way of all of them */
+} stretch;
+
 typedef struct sweep {
   const planc_item *items;
   int32_t n, horizon;
@@ -29,7 +37,10 @@ typedef struct sweep {
   piece *pieces; /* by start, then the largest first, then by item */
   int32_t *ends; /* pieces by end */
   planc_free_list free;
-  VEC(known) known; /* by address */
+  VEC(known) known;  /* by address */
+  int32_t *known_of; /* by item: its place among the known, -1 = none */
+  int32_t leaves;
+  stretch *stretches; /* a tree over the known, the root at 1 */
 } sweep;
 
 /* --- Events ------------------------------------------------------------------------------------------------------ */
@@ -110,6 +121,25 @@ static bool conflicts(const sweep *s, const piece *p, const known *other) {
   return false;
 }
 
+/* The first known item from `c` on that is not in the way of `p`, or behind which a hole may be large enough; *address,
+ * which is not below the end of the one before, gets behind those in between. */
+static int64_t pass(const sweep *s, const piece *p, int64_t c, int64_t *address) {
+  if (c >= s->known.len) return c;
+  for (int64_t node = c + s->leaves;;) {
+    const stretch *it = &s->stretches[node];
+    if (it->due < p->end && it->hole < p->bytes) {
+      if (it->end > *address) *address = it->end;
+      node++;
+      while (node % 2 == 0) node /= 2;
+      if (node == 1) return s->known.len;
+    } else if (node < s->leaves) {
+      node *= 2;
+    } else {
+      return node - s->leaves;
+    }
+  }
+}
+
 /* The first known item that may end above `address`. */
 static int64_t first_above(const sweep *s, int64_t address) {
   int64_t first = 0;
@@ -135,7 +165,9 @@ static int64_t lowest_fit(const sweep *s, const piece *p) {
     /* Items passed once end at or below `address` for good, or are in nobody's way. */
     for (; c < s->known.len && s->known.data[c].start < address + p->bytes; c++) {
       const known *other = &s->known.data[c];
-      if (other->end > address && conflicts(s, p, other)) address = other->end;
+      if (other->end <= address || !conflicts(s, p, other)) continue;
+      address = other->end;
+      c = pass(s, p, c + 1, &address) - 1;
     }
     if (address + p->bytes <= gap.end) return address;
   }
@@ -151,12 +183,49 @@ static void update_reaches(sweep *s, int64_t from) {
   }
 }
 
-static planc_status learn(sweep *s, int32_t item) {
+/* When an item is in the way next, at a time at which all that ends there has ended. */
+static int32_t due_at(const sweep *s, int32_t item, int32_t time) {
+  piece it;
+  int32_t due = INT32_MAX;
+  for (int32_t k = 0; k < 2; k++) {
+    if (piece_of(s, item, k, &it) && it.end > time && it.start < due) due = it.start;
+  }
+  return due;
+}
+
+static void join_stretches(sweep *s, int64_t node) {
+  for (node /= 2; node > 0; node /= 2) {
+    const stretch *a = &s->stretches[2 * node], *b = &s->stretches[2 * node + 1];
+    s->stretches[node] = (stretch){.hole = a->hole > b->hole ? a->hole : b->hole,
+                                   .end = a->end > b->end ? a->end : b->end,
+                                   .due = a->due > b->due ? a->due : b->due};
+  }
+}
+
+/* Notes where the known item at `at` is, and the one behind it, in whose hole it may be. */
+static void note_known(sweep *s, int64_t at, int32_t time) {
+  const known *it = &s->known.data[at];
+  int64_t before = at > 0 ? it[-1].end : 0;
+  s->known_of[it->item] = (int32_t)at;
+  s->stretches[s->leaves + at] = (stretch){it->start - before, it->end, due_at(s, it->item, time)};
+  join_stretches(s, s->leaves + at);
+}
+
+/* The time is at which a span of an item has ended. */
+static void note_end(sweep *s, int32_t item, int32_t time) {
+  int32_t at = s->known_of[item];
+  if (at < 0) return;
+  s->stretches[s->leaves + at].due = due_at(s, item, time);
+  join_stretches(s, s->leaves + at);
+}
+
+static planc_status learn(sweep *s, int32_t item, int32_t time) {
   int64_t start = s->addresses[item], at = s->known.len;
   VEC_PUSH(&s->known, ((known){.item = item}));
   for (; at > 0 && s->known.data[at - 1].start > start; at--) s->known.data[at] = s->known.data[at - 1];
   s->known.data[at] = (known){.start = start, .end = start + s->items[item].bytes, .item = item};
   update_reaches(s, at);
+  for (int64_t k = at; k < s->known.len; k++) note_known(s, k, time);
   return NULL;
 }
 
@@ -164,6 +233,18 @@ static int compare_known(const void *left, const void *right) {
   const known *a = left, *b = right;
   if (a->start != b->start) return a->start < b->start ? -1 : 1;
   return (a->item > b->item) - (a->item < b->item);
+}
+
+/* Room for all that are known at the end. */
+static planc_status make_stretches(sweep *s) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < s->n; i++) n += s->addresses[i] != PLANC_BLANK || has_two_spans(&s->items[i]);
+  for (s->leaves = 1; s->leaves < n;) s->leaves *= 2;
+  PLANC_TRY(PLANC_NEW(&s->arena, &s->known_of, s->n));
+  PLANC_TRY(PLANC_NEW(&s->arena, &s->stretches, 2 * (int64_t)s->leaves));
+  for (int32_t i = 0; i < s->n; i++) s->known_of[i] = -1;
+  for (int32_t node = 1; node < 2 * s->leaves; node++) s->stretches[node].due = INT32_MAX;
+  return NULL;
 }
 
 static planc_status learn_stated(sweep *s) {
@@ -176,6 +257,7 @@ static planc_status learn_stated(sweep *s) {
   for (int64_t k = 0; k < s->known.len; k++) {
     int64_t before = k > 0 ? s->known.data[k - 1].reach : 0, end = s->known.data[k].end;
     s->known.data[k].reach = end > before ? end : before;
+    note_known(s, k, 0);
   }
   return NULL;
 }
@@ -184,7 +266,7 @@ static planc_status place_piece(sweep *s, const piece *p) {
   int64_t *address = &s->addresses[p->item];
   if (*address == PLANC_BLANK) {
     *address = lowest_fit(s, p);
-    if (has_two_spans(&s->items[p->item])) PLANC_TRY(learn(s, p->item));
+    if (has_two_spans(&s->items[p->item])) PLANC_TRY(learn(s, p->item, p->start));
   }
   bool taken;
   PLANC_TRY(planc_free_list_take(&s->free, (planc_range){*address, *address + p->bytes}, &taken));
@@ -195,6 +277,7 @@ static planc_status place_piece(sweep *s, const piece *p) {
 
 static planc_status run_sweep(sweep *s) {
   PLANC_TRY(sort_events(s));
+  PLANC_TRY(make_stretches(s));
   PLANC_TRY(learn_stated(s));
   PLANC_TRY(planc_free_list_reset(&s->free));
   for (int32_t p = 0, e = 0; p < s->n_pieces; p++) {
@@ -202,6 +285,7 @@ static planc_status run_sweep(sweep *s) {
       const piece *ended = &s->pieces[s->ends[e]];
       int64_t address = s->addresses[ended->item];
       PLANC_TRY(planc_free_list_give(&s->free, (planc_range){address, address + ended->bytes}));
+      note_end(s, ended->item, s->pieces[p].start);
     }
     PLANC_TRY(place_piece(s, &s->pieces[p]));
   }

@@ -22,7 +22,7 @@
 #include "planner/policies.h"
 #include "util/math.h"
 
-enum { DROPPED = -1, PATIENCE = 100, LEAST_DROP_PPM = 500, MILLION = 1000000 };
+enum { PATIENCE = 100, LEAST_DROP_PPM = 500, MILLION = 1000000 };
 
 /* --- The predicted iteration and its peak (IV-A, IV-B) ------------------------------------------------------------ */
 
@@ -55,44 +55,28 @@ void tensile_sort(tensile_rank *ranks, int32_t n) {
 planc_status tensile_make_list(const tensile *t, planc_arena *arena, tensile_rank *ranks, int32_t n,
                                tensile_list *out) {
   tensile_sort(ranks, n);
-  PLANC_TRY(PLANC_NEW(arena, &out->entries, n));
-  for (int32_t i = 0; i < n; i++) {
-    const tensile_stretch *stretch = &t->stretches[ranks[i].stretch];
-    out->entries[i] = (struct tensile_entry){ranks[i].stretch, stretch->behind, stretch->ahead};
+  PLANC_TRY(PLANC_NEW(arena, &out->stretches, n));
+  PLANC_TRY(planc_covers_make(arena, t->trace->n_instances, n, &out->covers));
+  for (int32_t place = 0; place < n; place++) {
+    tensile_stretch *stretch = &t->stretches[ranks[place].stretch];
+    out->stretches[place] = ranks[place].stretch;
+    stretch->place = place;
+    PLANC_TRY(planc_covers_set(&out->covers, place, stretch->relieves));
   }
-  out->n = n;
   return NULL;
-}
-
-static void drop(tensile_list *list, struct tensile_entry *entry) {
-  *entry = (struct tensile_entry){DROPPED, 0, 1};
-  list->n_dropped++;
-}
-
-/* Lists are mostly passed over: what is no longer in them makes place for the rest when it is half. */
-static void compact(tensile_list *list) {
-  if (list->n_dropped <= list->n / 2) return;
-  int32_t kept = 0;
-  for (int32_t i = 0; i < list->n; i++) {
-    if (list->entries[i].stretch != DROPPED) list->entries[kept++] = list->entries[i];
-  }
-  list->n = kept;
-  list->n_dropped = 0;
 }
 
 planc_status tensile_take_first(tensile *t, tensile_list *list, int32_t peak, tensile_taker take, bool *out_taken) {
   *out_taken = false;
-  for (int32_t i = 0; i < list->n && !*out_taken; i++) {
-    struct tensile_entry *entry = &list->entries[i];
-    bool behind = entry->behind < peak, ahead = peak < entry->ahead;
-    if (entry->behind < entry->ahead ? !behind || !ahead : !behind && !ahead) continue;
-    tensile_stretch *stretch = &t->stretches[entry->stretch];
+  for (int32_t place; !*out_taken && (place = planc_covers_first(&list->covers, peak)) >= 0;) {
+    tensile_stretch *stretch = &t->stretches[list->stretches[place]];
     if (stretch->state == TENSILE_OPEN) PLANC_TRY(take(t, stretch, peak, out_taken));
-    entry->behind = stretch->behind;
-    entry->ahead = stretch->ahead;
-    if (stretch->state != TENSILE_OPEN) drop(list, entry);
+    if (stretch->state == TENSILE_OPEN && !stretch->waits) {
+      PLANC_TRY(planc_covers_set(&list->covers, place, stretch->relieves));
+    } else {
+      planc_covers_remove(&list->covers, place);
+    }
   }
-  compact(list);
   return NULL;
 }
 
@@ -142,6 +126,8 @@ planc_status tensile_choose(const void *context, const planc_walk *walk, planc_a
   if (!status && walk->swaps) status = swap_all(&t);
   if (!status && walk->recomputes) status = recompute_what_is_needed(&t, arena);
   if (!status) status = state(&t, arena, out);
+  planc_covers_free(&t.by_size.covers);
+  planc_covers_free(&t.by_saving.covers);
   planc_link_time_free(&t.link);
   return status;
 }

@@ -3,6 +3,7 @@
 #define PLANC_PLANNER_TENSILE_H
 
 #include "planner/absences.h"
+#include "planner/covers.h"
 #include "planner/link_time.h"
 #include "planner/predicted.h"
 
@@ -29,20 +30,18 @@ typedef struct tensile_stretch {
   int32_t from, to; /* instances */
   bool wraps;
   int64_t bytes, in_ns;
-  /* Peaks that it may still relieve: those between `behind` and `ahead`, or, if that is not behind `behind`, all but
-   * those from `ahead` to `behind`. */
-  int32_t behind, ahead;
+  planc_cover relieves; /* peaks that it may still relieve */
+  int32_t place;        /* in the list that it is in */
   tensile_state state;
+  bool waits;            /* as many tensors as may be are swapped, and its own is not among them */
   planc_absence absence; /* once it is taken */
   int64_t in_start;      /* of its swap-in; of a recompute, when it is needed */
 } tensile_stretch;
 
-/* Stretches in the order in which they are tried. */
+/* Stretches in the order in which they are tried, found by the peaks that they may relieve. */
 typedef struct tensile_list {
-  struct tensile_entry {
-    int32_t stretch, behind, ahead; /* as the stretch's when it was last tried */
-  } * entries;
-  int32_t n, n_dropped;
+  int32_t *stretches;
+  planc_covers covers;
 } tensile_list;
 
 typedef struct tensile {
@@ -69,7 +68,8 @@ typedef struct tensile_rank {
 void tensile_sort(tensile_rank *ranks, int32_t n);
 planc_status tensile_make_list(const tensile *t, planc_arena *arena, tensile_rank *ranks, int32_t n, tensile_list *out);
 
-/* Takes from a list the first stretch around `peak` that `take` accepts for relieving it. */
+/* Takes from a list the first stretch around `peak` that `take` accepts for relieving it. What it does not accept must
+ * wait, be hopeless, or no longer be around the peak. */
 typedef planc_status (*tensile_taker)(tensile *t, tensile_stretch *stretch, int32_t peak, bool *out_taken);
 planc_status tensile_take_first(tensile *t, tensile_list *list, int32_t peak, tensile_taker take, bool *out_taken);
 

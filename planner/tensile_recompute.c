@@ -77,8 +77,8 @@ planc_status tensile_set_up_recomputes(tensile *t, planc_arena *arena) {
     int32_t writer = access_at(t, t->tensors[stretch->tensor].first)->instance;
     int64_t ns = t->predicted.start[writer + 1] - t->predicted.start[writer];
     stretch->state = TENSILE_OPEN;
-    stretch->behind = stretch->from;
-    stretch->ahead = stretch->to;
+    stretch->waits = false;
+    stretch->relieves = (planc_cover){stretch->from, stretch->to};
     ranks[n++] = (tensile_rank){planc_muldiv_floor(stretch->bytes, SECOND, ns > 0 ? ns : 1), k};
   }
   return tensile_make_list(t, arena, ranks, n, &t->by_saving);

@@ -99,12 +99,25 @@ static bool plan_next(const tensile *t, const tensile_stretch *stretch, swap *s)
 
 /* --- Taking it ---------------------------------------------------------------------------------------------------- */
 
+/* Marks a tensor as away at some time; its stretches need not wait for that any more. */
+static planc_status release(tensile *t, tensile_tensor *tensor) {
+  tensor->released = true;
+  for (int32_t k = tensor->first_stretch; k < t->n && t->stretches[k].tensor == tensor - t->tensors; k++) {
+    tensile_stretch *stretch = &t->stretches[k];
+    if (!stretch->waits) continue;
+    stretch->waits = false;
+    PLANC_TRY(planc_covers_set(&t->by_size.covers, stretch->place, stretch->relieves));
+  }
+  return NULL;
+}
+
 /* What is away when the iteration ends is away when the next one begins, as version 0, which the host then has. */
-static void wrap(tensile *t, const swap *s, int64_t bytes) {
+static planc_status wrap(tensile *t, const swap *s, int64_t bytes) {
   tensile_tensor *next = &t->tensors[t->first_tensor[s->tensor->buffer]];
-  next->on_host = next->released = true;
+  next->on_host = true;
   planc_peaks_add(&t->predicted.peaks, s->leave + 1, t->trace->n_instances - 1, -bytes);
   planc_peaks_add(&t->predicted.peaks, 0, s->fetch - 1, -bytes);
+  return release(t, next);
 }
 
 /* What the host has to hold once the tensor is swapped: nothing more where it does already, or was fed. */
@@ -119,7 +132,7 @@ static planc_status take(tensile *t, tensile_stretch *stretch, const swap *s) {
   PLANC_TRY(planc_link_time_take(&t->link, s->in_start, stretch->in_ns));
   t->n_swapped += !tensor->released;
   t->host_bytes = planc_add_saturate(t->host_bytes, host_bytes_of(t, tensor));
-  tensor->released = true;
+  PLANC_TRY(release(t, tensor));
   if (s->copies) {
     PLANC_TRY(planc_link_time_take(&t->link, s->out_start, tensor->out_ns));
     tensor->on_host = true;
@@ -127,7 +140,7 @@ static planc_status take(tensile *t, tensile_stretch *stretch, const swap *s) {
     tensor->copy = s->copy;
   }
   if (s->fetch <= s->leave) {
-    wrap(t, s, stretch->bytes);
+    PLANC_TRY(wrap(t, s, stretch->bytes));
   } else {
     planc_peaks_add(&t->predicted.peaks, s->leave + 1, s->fetch - 1, -stretch->bytes);
   }
@@ -149,23 +162,22 @@ static planc_status take_rest(tensile *t, const tensile_tensor *tensor) {
   return NULL;
 }
 
-static bool relieves(const swap *s, int32_t peak) {
-  bool behind = s->leave < peak, ahead = peak < s->fetch;
-  return s->leave < s->fetch ? behind && ahead : behind || ahead;
+static planc_cover relieved(const swap *s) {
+  return (planc_cover){s->leave, s->fetch};
 }
 
 /* Notes which peaks a stretch could relieve. */
 static bool note(tensile_stretch *stretch, const swap *s, int32_t peak) {
-  stretch->behind = s->leave;
-  stretch->ahead = s->fetch;
-  return relieves(s, peak);
+  stretch->relieves = relieved(s);
+  return planc_cover_is_around(stretch->relieves, peak);
 }
 
 /* Plans the swap of a stretch that relieves the peak. */
 static bool plan(const tensile *t, tensile_stretch *stretch, int32_t peak, swap *s) {
   bool possible = stretch->wraps ? plan_across(t, stretch, s) : plan_within(t, stretch, s);
   if (possible && note(stretch, s, peak)) return true;
-  if (stretch->wraps && plan_next(t, stretch, s)) return possible ? relieves(s, peak) : note(stretch, s, peak);
+  if (stretch->wraps && plan_next(t, stretch, s))
+    return possible ? planc_cover_is_around(relieved(s), peak) : note(stretch, s, peak);
   if (!possible) stretch->state = TENSILE_HOPELESS;
   return false;
 }
@@ -183,7 +195,8 @@ static bool plan_home(const tensile *t, tensile_stretch *stretch, swap *home, sw
 
 static planc_status take_swap(tensile *t, tensile_stretch *stretch, int32_t peak, bool *out_taken) {
   swap s, in;
-  if (!t->tensors[stretch->tensor].released && t->n_swapped >= t->most_swapped) return NULL;
+  stretch->waits = !t->tensors[stretch->tensor].released && t->n_swapped >= t->most_swapped;
+  if (stretch->waits) return NULL;
   bool home = plan_home(t, stretch, &s, &in);
   *out_taken = home ? note(stretch, &in, peak) : plan(t, stretch, peak, &s);
   if (!*out_taken) return NULL;
@@ -292,8 +305,7 @@ static void add_stretch(tensile *t, int32_t tensor, int32_t position, int32_t to
                                            .from = instance_at(t, position),
                                            .to = to,
                                            .wraps = wraps,
-                                           .behind = instance_at(t, position),
-                                           .ahead = to,
+                                           .relieves = {instance_at(t, position), to},
                                            .bytes = planc_walk_room(buffer),
                                            .in_ns = copy_ns(&t->walk->costs->device.h2d, buffer->bytes)};
 }

@@ -4,6 +4,8 @@ part. What was measured (tables whose titles say so) and what needs data or devi
 
 import contextlib
 import io
+import json
+import math
 import os
 import subprocess
 import sys
@@ -15,6 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BENCH = os.path.join(ROOT, "tests", "bench")
 sys.path.insert(0, BENCH)
 import bench_cpu  # noqa: E402
+import bench_growth  # noqa: E402
 import benchlib  # noqa: E402
 
 # Benchmark, its results, and the parts that are computed again.
@@ -26,7 +29,7 @@ COMPARED = [("gpus", "gpus-k40m", ["figure-9", "exchange", "budgets", "policies"
 
 
 def setUpModule():
-    for program in ("planc", "bench/sub_batch"):
+    for program in ("planc", "bench/sub_batch", "counted/planc"):
         if not os.path.exists(os.path.join(benchlib.BUILD, program)):
             print(f"skipped: results of benchmarks: there is no {program}: make build unit comes first")
             raise unittest.SkipTest(program)
@@ -112,6 +115,64 @@ class Results(unittest.TestCase):
                         self.assertIn("two", parts)
             with open(path, encoding="utf-8") as file:
                 self.assertEqual(file.read(), "# tests/python/test_results.py: on paper\n\na table\n")
+
+
+class Growth(unittest.TestCase):
+    SMALL = [1000, 4000]
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+
+    def work(self, policy, n_ops):
+        return bench_growth.counted_work(policy, *bench_growth.large(self.folder.name, n_ops))
+
+    def test_work_grows_as_n_log_n_as_the_file_says(self):
+        """What is counted differs between compilers, how it grows hardly does."""
+        rows = {row.split()[0]: row.split() for row in results("growth")[1].splitlines()[2:]}
+        for policy in bench_growth.POLICIES:
+            with self.subTest(policy=policy):
+                works = {n: self.work(policy, n) for n in self.SMALL}
+                bench_growth.growth_of({policy: works})
+                written = rows[policy][2 + len(bench_growth.SIZES)]
+                self.assertAlmostEqual(bench_growth.beyond(works)[self.SMALL[-1]], float(written), delta=0.1)
+
+    def test_every_policy_is_there(self):
+        shown = subprocess.run([benchlib.PLANC, "compare", os.path.join(ROOT, "graphs", "lenet-digits.yaml"), "--json"],
+                               capture_output=True, text=True, check=True).stdout
+        self.assertLessEqual({row["policy"] for row in json.loads(shown)["rows"]}, {*bench_growth.POLICIES, "ideal"})
+
+    def test_work_is_the_same_each_time(self):
+        self.assertEqual(self.work("none", 1000), self.work("none", 1000))
+
+    def grown(self, work):
+        """How a benchmark ends in which n ops take so much work."""
+        with (mock.patch.multiple(bench_growth, large=lambda _, n: (str(n), n), POLICIES=["any"],
+                                  counted_work=lambda _, path, live: work(live)),
+              contextlib.redirect_stdout(io.StringIO())):
+            try:
+                bench_growth.work(None)
+            except SystemExit as end:
+                return str(end.code)
+        return None
+
+    def test_work_that_grows_faster_fails(self):
+        self.assertIsNone(self.grown(lambda n: n))
+        self.assertIsNone(self.grown(lambda n: int(n * math.log2(n))))
+        self.assertIn("any does 3.33 times what n log n would be at 4,000 ops, 2 times at most", self.grown(lambda n: n * n))
+        self.assertIn("at 100,000 ops", self.grown(lambda n: 40 * n + n * n // 500))
+
+    def test_planning_that_takes_too_long_fails(self):
+        for seconds, code in ((9.0, None), (11.0, "any at 16,000 ops took 11.00 s, 10 s at most")):
+            with (mock.patch.multiple(bench_growth, cpu_seconds=lambda *_, seconds=seconds, **__: (seconds, 0),
+                                      large=lambda *_: ("", 1), POLICIES=["any"]),
+                  contextlib.redirect_stdout(io.StringIO())):
+                try:
+                    bench_growth.seconds(None)
+                    self.assertIsNone(code)
+                except SystemExit as end:
+                    self.assertEqual(str(end.code), code)
 
 
 if __name__ == "__main__":

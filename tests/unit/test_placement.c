@@ -8,6 +8,7 @@
 
 #include "planc/schedule.h"
 #include "planner/placement.h"
+#include "planner/placement_sweep.h"
 #include "tests/support/unit.h"
 
 static uint64_t seed;
@@ -174,6 +175,54 @@ START_TEST(stated_addresses_stay) {
 }
 END_TEST
 
+/* Whether `a` comes before `b` in a sweep: its life begins earlier, or backwards ends later; the larger first. */
+static bool comes_before(const planc_item *a, const planc_item *b, bool backwards) {
+  int32_t end_a = a->spans[1].end > a->spans[0].end ? a->spans[1].end : a->spans[0].end;
+  int32_t end_b = b->spans[1].end > b->spans[0].end ? b->spans[1].end : b->spans[0].end;
+  int32_t at_a = backwards ? -end_a : a->spans[0].start, at_b = backwards ? -end_b : b->spans[0].start;
+  if (at_a != at_b) return at_a < at_b;
+  return a->bytes != b->bytes ? a->bytes > b->bytes : a < b;
+}
+
+/* The lowest address that is clear of all that has one and lives beside the item. */
+static int64_t lowest_of_all(planc_item *items, int32_t n, planc_item *item) {
+  item->address = 0;
+  for (int32_t j = 0; j < n; j++) {
+    if (&items[j] == item || items[j].address == PLANC_BLANK || !overlap(item, &items[j])) continue;
+    item->address = items[j].address + items[j].bytes;
+    j = -1;
+  }
+  return item->address;
+}
+
+/* Many that are away for a while, so that they are in each other's way before they are back. */
+START_TEST(sweeps_take_the_lowest_gap) {
+  enum { N = 120 };
+  seed = 100 + (uint64_t)_i;
+  bool backwards = _i % 2;
+  planc_item items[N], expected[N];
+  int64_t addresses[N];
+  for (int32_t i = 0; i < N; i++) items[i] = random_item(60, _i % 3 ? 5 : 50, draw(4) > 0);
+  if (_i % 5 == 0) (void)place(items, N);
+  for (int32_t i = 0; i < N; i++) {
+    if (draw(3)) items[i].address = PLANC_BLANK;
+    addresses[i] = items[i].address;
+    expected[i] = items[i];
+  }
+  for (;;) {
+    planc_item *next = NULL;
+    for (int32_t i = 0; i < N; i++) {
+      bool open = expected[i].address == PLANC_BLANK;
+      if (open && (!next || comes_before(&expected[i], next, backwards))) next = &expected[i];
+    }
+    if (!next) break;
+    (void)lowest_of_all(expected, N, next);
+  }
+  ok(planc_placement_sweep(items, N, 61, backwards, addresses));
+  for (int32_t i = 0; i < N; i++) ck_assert_int_eq(addresses[i], expected[i].address);
+}
+END_TEST
+
 /* Lifetimes that nest, as those of a training iteration without swapping do, meet the bound. */
 START_TEST(nested_lifetimes_meet_the_bound) {
   seed = 4;
@@ -303,6 +352,7 @@ int main(void) {
   tcase_add_test(tests, tiny_cases_are_optimal);
   tcase_add_test(tests, random_cases_are_valid);
   tcase_add_test(tests, stated_addresses_stay);
+  tcase_add_loop_test(tests, sweeps_take_the_lowest_gap, 0, 200);
   tcase_add_test(tests, nested_lifetimes_meet_the_bound);
   tcase_add_test(tests, absence_leaves_room);
   tcase_add_test(tests, many_items);
