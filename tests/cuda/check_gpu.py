@@ -34,7 +34,7 @@ sys.dont_write_bytecode = True
 from gpucheck import archive, checklist, clocks, environment, summary  # noqa: E402
 from gpucheck.commands import Commands  # noqa: E402
 from gpucheck.plans import Planner  # noqa: E402
-from gpucheck.sitting import Sitting  # noqa: E402
+from gpucheck.sitting import Sitting, say  # noqa: E402
 from gpucheck.state import State  # noqa: E402
 
 # Our descriptions by words of cards' names, and their memory in GiB at least.
@@ -135,19 +135,30 @@ class Desk:
         if source and not archive.unpack(source, work):
             if not os.path.exists(os.path.join(work, "head.json")):
                 raise Refused(f"{source} is not an archive of this check")
-            print(f"check-gpu: {source} is cut off or damaged: what is whole of it is used", flush=True)
+            say(f"check-gpu: {source} is cut off or damaged: what is whole of it is used")
         self.state = State(work)
         self.packer = archive.Packer(work, path, order)
 
     def put_away(self, head, checks, left):
-        """After every check. A disk that is full is told, and no reason to stop."""
+        """Before and after every check; False where that could not be. A disk that is full is told, and no reason to stop."""
         try:
             left_out = self.packer.write()
             if left_out:
-                print(f"       not in the archive, which is full: {', '.join(left_out[:5])} and others", flush=True)
+                say(f"       not in the archive, which is full: {', '.join(left_out[:5])}" + " and others" * (len(left_out) > 5))
             summary.write(os.path.join(self.folder, "summary.md"), head, self.state, checks, left)
         except OSError as error:
-            print(f"       the archive could not be written: {error}", flush=True)
+            say(f"       the archive could not be written: {error}")
+            return False
+        return True
+
+    def put_elsewhere(self):
+        """At the end, where it could not be put away."""
+        try:
+            self.packer.path = os.path.join(tempfile.mkdtemp(prefix="check-gpu-"), "check-gpu.tar.gz")
+            self.packer.write()
+            say(f"check-gpu: the archive is {self.packer.path}: go on with --from and it, with another folder")
+        except OSError as error:
+            say(f"check-gpu: what is new is lost: {error}")
 
 
 def described_as(device, memory_bytes):
@@ -176,20 +187,21 @@ def hold_device():
         return None
 
 
-def sit(arguments, tools, work):
-    begun = time.monotonic()
+def sit(arguments, tools, work, begun):
     ours = environment_of(tools)
     commands = Commands(ours, begun + 60 * arguments.minutes, arguments.patience)
     setting_up = Commands(ours, float("inf"), arguments.patience)
     head, info = head_of(setting_up, tools)
     desk = Desk(arguments.out, arguments.source, work)
     known = desk.state.load("head.json")
+    if known is not None and not isinstance(known, dict):
+        raise Refused("the archive's head.json is none of this check's")
     for key, value in {**head, "small": arguments.small}.items():
         if known and known.get(key) != value:
             raise Refused(f"the archive's {key} is {known.get(key)}, and here it is {value}: take another folder")
     desk.state.save("head.json", {**head, "small": arguments.small})
     desk.packer.write()  # where that cannot be, nothing need begin
-    print(", ".join(f"{key} {value}" for key, value in head.items()), flush=True)
+    say(", ".join(f"{key} {value}" for key, value in head.items()))
 
     def background(log):
         other = Commands(ours, commands.deadline, FOREVER)
@@ -214,18 +226,20 @@ def sit(arguments, tools, work):
         if held is not None:
             os.close(held)
         left = sitting.left(checks)
-        desk.put_away(head, checks, left)
-    return finish(desk.state, checks, left)
+        kept = desk.put_away(head, checks, left)
+        if not kept:
+            desk.put_elsewhere()
+    return finish(desk.state, checks, left, kept)
 
 
-def finish(state, checks, left):
+def finish(state, checks, left, kept):
     passed, failed = summary.count(state, checks)
     if left:
-        print(f"{left} of {len(checks)} checks are not through: call it again with the same folder or --from its archive")
+        say(f"{left} of {len(checks)} checks are not through: call it again with the same folder or --from its archive")
     else:
-        print(f"all {len(checks)} checks are through")
-    print(f"{passed} passed, {failed} failed")
-    return 3 if left else 1 if failed else 0
+        say(f"all {len(checks)} checks are through")
+    say(f"{passed} passed, {failed} failed")
+    return 3 if left or not kept else 1 if failed else 0
 
 
 def interrupt(number, frame):
@@ -233,14 +247,17 @@ def interrupt(number, frame):
 
 
 def main():
-    signal.signal(signal.SIGTERM, interrupt)  # what is known is put away first
+    begun = time.monotonic()
+    for number in (signal.SIGTERM, signal.SIGHUP):  # what is known is put away first
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, interrupt)
     arguments = arguments_of(sys.argv[1:])
     missing = environment.missing()
     if missing:
         return tell_missing(missing)
     try:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
-            return sit(arguments, tools_here(), work)
+            return sit(arguments, tools_here(), work, begun)
     except (Refused, OSError) as error:
         print(f"check-gpu: {error}", file=sys.stderr)
         return 2

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 from foldertest import FolderCase
 
@@ -21,7 +22,8 @@ EMULATED = os.path.join(BUILD, "emulated")
 HAS_EMULATED = os.path.exists(os.path.join(EMULATED, "libplanrt-cuda.so"))
 sys.path.insert(0, os.path.join(ROOT, "tests", "cuda"))
 
-from gpucheck import archive, checklist, commands, sitting, state, summary  # noqa: E402
+import check_gpu  # noqa: E402
+from gpucheck import archive, checklist, clocks, commands, sitting, state, summary  # noqa: E402
 
 PYTHON = (sys.executable, "-c")
 
@@ -65,18 +67,46 @@ class Commands(FolderCase):
                 f"if os.fork() == 0:\n    open({marker!r}, 'w').write(str(os.getpid()))\nwhile True: time.sleep(1)")
         self.give_grace(1)
         child = self.commands.start(*PYTHON, text)
-        while not os.path.exists(marker) or not os.path.getsize(marker):
-            time.sleep(0.05)
+        await_file(marker)
         with self.assertRaises(commands.Failure):
             self.commands.wait(child, 0)
         self.assertRegex(self.commands.log.getvalue(), "# g?db|# cuda-gdb|# where it hangs is not known")
         with open(marker, encoding="ascii") as file:
-            grandchild = int(file.read())
-        for _ in range(10000):  # what is killed ends some time
-            if not is_running(grandchild):
-                return
-            time.sleep(0.05)
-        self.fail("it runs on")
+            await_end(int(file.read()))
+
+    def test_who_left_the_group_and_holds_what_is_printed(self):
+        self.commands.other_limit = 1
+        self.give_grace(1)
+        marker = self.path("child")
+        child = self.commands.start(*PYTHON, "import os, time\nprint('words', flush=True)\nif os.fork() == 0:\n    os.setsid()\n"
+                                    f"    open({marker!r}, 'w').write(str(os.getpid()))\ntime.sleep(1000)")
+        await_file(marker)
+        with self.assertRaises(commands.Failure):
+            self.commands.wait(child, 0)
+        with open(marker, encoding="ascii") as file:
+            os.kill(int(file.read()), signal.SIGKILL)
+        self.assertRegex(self.commands.log.getvalue(), "\nwords\n(.*\n)*# it does not die\n")
+
+    def test_nobody_outlives_us(self):
+        marker = self.path("child")
+        text = (f"import os, signal, sys\nsys.path.insert(0, {os.path.join(ROOT, 'tests', 'cuda')!r})\n"
+                "from gpucheck import commands\nchild = commands.Commands({}, float('inf')).start('sleep', '1000')\n"
+                f"open({marker!r}, 'w').write(str(child.pid))\nos.kill(os.getpid(), signal.SIGKILL)")
+        subprocess.run([*PYTHON, text], check=False)
+        with open(marker, encoding="ascii") as file:
+            await_end(int(file.read()))
+
+    def test_who_begins_while_all_are_killed(self):
+        self.commands.kill_all()
+        with self.assertRaises(commands.Over):
+            self.commands.run("sleep", "1000")
+
+    def test_nobody_reads_what_is_told(self):
+        for sink in ("os.pipe()[1]", "os.open('/dev/full', os.O_WRONLY)"):
+            text = (f"import os, sys\nsys.path.insert(0, {os.path.join(ROOT, 'tests', 'cuda')!r})\nfrom gpucheck.sitting import say\n"
+                    f"os.dup2({sink}, 1)\nos.closerange(3, 100)\nsay('one')\nsay('two')")
+            done = subprocess.run([*PYTHON, text], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_the_end_of_the_sitting_is_no_failure_of_the_check(self):
         self.commands.deadline = time.monotonic() + 1
@@ -91,6 +121,20 @@ def is_running(pid):
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def await_file(path):
+    while not os.path.exists(path) or not os.path.getsize(path):
+        time.sleep(0.05)
+
+
+def await_end(pid):
+    """What is killed ends some time."""
+    for _ in range(10000):
+        if not is_running(pid):
+            return
+        time.sleep(0.05)
+    raise AssertionError("it runs on")
 
 
 class Archive(FolderCase):
@@ -144,6 +188,13 @@ class Archive(FolderCase):
         self.assertEqual(self.packer.write(), ["traces/t.json"])
         self.assertEqual(set(self.unpacked(self.path("a.tar.gz"))[1]), set(self.FILES) - {"traces/t.json"})
 
+    def test_nothing_is_compressed_twice(self):
+        self.packer.largest = 3000
+        self.assertEqual(self.packer.write(), ["traces/t.json"])
+        with mock.patch.object(archive.gzip, "compress", wraps=archive.gzip.compress) as compress:
+            self.assertEqual(self.packer.write(), ["traces/t.json"])
+            self.assertEqual(compress.call_count, 1)  # of the end
+
     def test_names_that_lead_elsewhere(self):
         import tarfile
         with tarfile.open(self.path("evil.tar.gz"), "w:gz") as file:
@@ -188,9 +239,20 @@ class State(FolderCase):
 
     def test_files_that_are_none_of_ours(self):
         kept = state.State(self.folder)
-        for name, content in (("results/x.json", b"{"), ("results/y.json", b"[]"), ("results/z.json", b'{"check":"z"}')):
-            self.put(name, content)
+        good = {"check": "z", "attempts": [attempt("passed")], "files": {}}
+        wrong = [{}, [], 7, {"check": "z"}, {**good, "check": []}, {**good, "files": []}, {**good, "attempts": 7},
+                 *({**good, "attempts": [one]} for one in ({}, 7, attempt("none"), {**attempt("passed"), "gives": 7},
+                                                           {**attempt("passed"), "rows": [{"row": 1}]}))]
+        self.put("results/x.json", b"{")
+        for number, content in enumerate(wrong):
+            self.put(f"results/{number}.json", json.dumps(content).encode())
         self.assertEqual(kept.records, state.State(self.folder).records)
+        self.put("results/z.json", json.dumps(good).encode())
+        self.assertEqual(state.State(self.folder).outcome("z"), "passed")
+
+    def test_logs_of_clocks_that_are_damaged(self):
+        self.put("c.csv", b'1, P0, 1500, 2600, 350.0, 60, 99, 1000, "0x4\n\0\n1, P0, x, \xb2, [N/A], 60, \xc2\xb2, 1, 2\n')
+        self.assertIn("1500 MHz in the median of 1 s", clocks.tell([self.path("c.csv")]))
 
 
 class FakePlanner:
@@ -206,26 +268,35 @@ class Sitting(FolderCase):
         self.state, self.ran, self.results = state.State(self.folder), [], {}
         self.commands = commands.Commands({}, float("inf"))
 
+    def kept_attempts(self, name):
+        """How those ended that are on the disk."""
+        return [one["outcome"] for one in state.State(self.folder).attempts(name)]
+
     def check(self, name, *outcomes, minutes=1.0, needs=()):
         self.results[name] = list(outcomes) or ["passed"]
         return sitting.Check(name, minutes, self.run_check, (name,), needs)
 
     def run_check(self, context, name):
         self.ran.append(name)
+        before = self.kept_attempts(name)
+        self.assertEqual((before[-1], self.put_aside[name]), ("cut off", before))  # what it is if this is the end of us
         outcome = self.results[name].pop(0)
         if outcome == "row":
             context.row("does not hold", False)
         elif outcome != "passed":
             raise {"failed": commands.Failure("why"), "unfit": commands.Unfit("why"), "over": commands.Over("the time is up"),
-                   "bug": KeyError("k"), "full": commands.Failure("planrun: x: No space left on device"),
+                   "bug": KeyError("k"), "interrupted": KeyboardInterrupt(), "full": commands.Failure("planrun: x: No space left on device"),
                    "our disk": OSError(errno.ENOSPC, "No space left on device")}[outcome]
 
     def go(self, checks, gone=False):
         one = sitting.Sitting(None, self.state, FakePlanner(), self.commands)
         one.has_device = lambda: not gone
         with contextlib.redirect_stdout(io.StringIO()):
-            one.go(checks, lambda: None)
+            one.go(checks, self.put_away)
         return one.left(checks)
+
+    def put_away(self):
+        self.put_aside = {name: self.kept_attempts(name) for name in self.results}
 
     def test_second_attempts_come_last_and_there_is_no_third(self):
         checks = [self.check("a", "failed", "failed"), self.check("b", "row", "passed"), self.check("c"), self.check("d", "bug", "passed")]
@@ -260,6 +331,22 @@ class Sitting(FolderCase):
         self.assertEqual("".join(self.ran), "abbaa")
         self.assertEqual(self.state.outcome("a"), "failed")
 
+    def test_an_attempt_that_ends_us_as_well_counts(self):
+        checks = [self.check("a"), self.check("b")]
+        for ended in range(1, 4):
+            self.state.begin("a")
+            self.state = state.State(self.folder)  # in another process
+            self.assertEqual(self.kept_attempts("a"), ["cut off"] * ended)
+            self.go(checks[1:])
+        self.assertEqual((self.go(checks), self.ran, self.state.outcome("a")), (0, ["b"], "failed"))
+
+    def test_an_interrupted_attempt_does_not_count(self):
+        checks = [self.check("a", "failed", "interrupted", "passed")]
+        with self.assertRaises(KeyboardInterrupt):
+            self.go(checks)
+        self.assertEqual(self.kept_attempts("a"), ["failed"])
+        self.assertEqual((self.go(checks), self.kept_attempts("a")), (0, ["failed", "passed"]))
+
     def test_what_does_not_fit_lets_others_go_first(self):
         self.commands.deadline = time.monotonic() + 3600
         checks = [self.check("a"), self.check("long", minutes=100), self.check("b")]
@@ -290,6 +377,33 @@ class Sitting(FolderCase):
         for words in ("# card", "0 rows passed, 2 failed. 1 of 5 checks are not through", "FAILED: wrong: failed why=why",
                       "FAILED: dependent: left out, it needs wrong", "cannot be: impossible (why)", "not through: later"):
             self.assertIn(words, page)
+
+
+class Desk(FolderCase):
+    def test_what_cannot_be_put_away_at_the_end_is_put_elsewhere(self):
+        os.mkdir(self.path("work"))
+        desk = check_gpu.Desk(self.path("out"), None, self.path("work"))
+        self.put("work/head.json", b"{}")
+        os.symlink("/dev/full", self.path("out", "check-gpu.tar.gz.part"))
+        with contextlib.redirect_stdout(io.StringIO()) as told, mock.patch.object(tempfile, "tempdir", self.folder):
+            self.assertFalse(desk.put_away({"device": "card"}, [], 0))
+            desk.put_elsewhere()
+            self.assertEqual(check_gpu.finish(desk.state, [], 0, False), 3)
+        path, = [os.path.join(top, name) for top, _, names in os.walk(self.folder) for name in names if name == "check-gpu.tar.gz"]
+        self.assertIn(path, told.getvalue())
+        os.mkdir(self.path("again"))
+        self.assertTrue(archive.unpack(path, self.path("again")))
+        self.assertTrue(os.path.exists(self.path("again", "head.json")))
+
+    def test_the_time_of_a_sitting_begins_with_the_call(self):
+        """Looking for what is missing may take most of a minute."""
+        times = []
+        with mock.patch.object(check_gpu.environment, "missing", lambda: times.append(time.monotonic())), \
+             mock.patch.object(check_gpu, "sit", lambda *sat: times.append(sat[-1])), \
+             mock.patch.object(check_gpu.signal, "signal"), mock.patch.object(sys, "argv", ["check_gpu.py"]):
+            check_gpu.main()
+        looked, begun = times
+        self.assertLessEqual(begun, looked)
 
 
 class List(FolderCase):
@@ -411,18 +525,27 @@ class Whole(FolderCase):
         self.assertIn("take another folder", self.call("--minutes", "0", code=2))
 
     def test_who_is_told_to_stop_puts_away_what_is_known(self):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+            with self.subTest(signal=number):
+                self.stop(number)
+                records = self.records()
+                self.assertEqual(records["numerics lenet-digits f32"]["attempts"][-1]["outcome"], "passed")
+                for record in records.values() if number != signal.SIGKILL else ():
+                    self.assertNotIn("cut off", [one["outcome"] for one in record["attempts"]])
+                os.remove(self.path("out", "check-gpu.tar.gz"))
+
+    def stop(self, number):
         child = subprocess.Popen([sys.executable, "-B", os.path.join(ROOT, "tests/cuda/check_gpu.py"), "--small", "--no-times",
                                   "--patience", "40", "--minutes", "1000", "--out", self.path("out")],
                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                 env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED})
+                                 env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED, "TMPDIR": self.folder})
         for line in child.stdout:
             if "numerics tiny-transformer f32" in line:
                 break
-        child.send_signal(signal.SIGTERM)
+        child.send_signal(number)
         child.stdout.read()
         child.wait()
         child.stdout.close()
-        self.assertIn("numerics lenet-digits f32", self.end())
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class Packer:
 
     def write(self):
         """The names that were left out."""
-        left_out, used, room = [], {}, self.largest
+        left_out, used, others, room = [], {}, {}, self.largest
         for name in self.files():
             try:
                 key, packed = self.entry(name)
@@ -48,6 +48,7 @@ class Packer:
                 continue
             if len(packed) > room:
                 left_out.append(name)
+                others[key] = packed
                 continue
             used[key] = packed
             room -= len(packed)
@@ -56,7 +57,7 @@ class Packer:
                 file.write(packed)
             file.write(gzip.compress(bytes(2 * tarfile.BLOCKSIZE)))
         os.replace(self.path + ".part", self.path)
-        self.entries = used
+        self.entries = {**used, **others}
         return left_out
 
 

@@ -3,6 +3,7 @@
 A program that outlasts its limit gets SIGINT, on which planrun keeps what it has and ends. One that still runs is asked
 where it hangs, by a debugger where there is one, and then killed. All that programs print is kept in a log."""
 
+import functools
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import time
 
 GRACE = 10  # seconds from SIGINT to SIGKILL
 DEBUGGERS = ("gdb", "cuda-gdb")
+LOOK, LAST_LOOK = 60, 20  # seconds for a debugger, and where the sitting's time is up
 SLACK, FACTOR = 30, 4  # of a limit: seconds beside, and times, what was predicted
 
 
@@ -61,11 +63,12 @@ class Commands:
         added = {**self.environment, **environment} if ours else environment
         child = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True, errors="backslashreplace", start_new_session=True,
-                                 env={**os.environ, **added, **self.extra})
+                                 preexec_fn=with_us(), env={**os.environ, **added, **self.extra})
         self.children.add(child)
         return child
 
     def kill_all(self):
+        self.deadline = time.monotonic()  # for those that begin meanwhile
         for child in list(self.children):
             signal_group(child, signal.SIGKILL)
 
@@ -94,12 +97,14 @@ class Commands:
         try:
             return child.communicate(timeout=GRACE)
         except subprocess.TimeoutExpired:
-            where = trace_of(child)
+            where = trace_of(child, LOOK if self.remaining() > LOOK else LAST_LOOK)
             kill(child)
             try:
                 out, err = child.communicate(timeout=GRACE)
-            except subprocess.TimeoutExpired:
-                out, err = "", "# it does not die\n"
+            except subprocess.TimeoutExpired as held:  # by a driver, or by who left its group
+                out, err = so_far(held.stdout), so_far(held.stderr) + "\n# it does not die\n"
+                child.stdout.close()
+                child.stderr.close()
             return out, err + where
 
     def write(self, child, out, err, begun):
@@ -107,6 +112,26 @@ class Commands:
             return
         self.log.write(f"$ {tell(child.args, 1000)}\n# exit {child.returncode}, {time.monotonic() - begun:.1f} s\n{out}{err}\n")
         self.log.flush()
+
+
+def with_us():
+    """What a new process does first, so that it does not outlive us on the device, however we end."""
+    try:
+        import ctypes
+    except ImportError:  # a Python without libffi
+        return None
+    return functools.partial(die_with, os.getpid(), ctypes.CDLL(None).prctl)
+
+
+def die_with(parent, prctl):
+    set_parent_death_signal = 1
+    prctl(set_parent_death_signal, signal.SIGKILL)
+    if os.getppid() != parent:  # it has died meanwhile
+        os._exit(1)
+
+
+def so_far(printed):
+    return printed.decode(errors="backslashreplace") if isinstance(printed, bytes) else printed or ""
 
 
 def tell(command, most=160):
@@ -136,13 +161,13 @@ def kill(child):
         pass
 
 
-def trace_of(child):
+def trace_of(child, seconds):
     """Where all threads of a process are, as a debugger sees it."""
     for debugger in filter(shutil.which, DEBUGGERS):
         try:
             found = subprocess.run([debugger, "-p", str(child.pid), "-batch", "-ex", "thread apply all bt"],
                                    stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="backslashreplace",
-                                   timeout=60)
+                                   timeout=seconds)
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"\n# {debugger}: {error}\n"
         return f"\n# {debugger}:\n{found.stdout}\n{last_words(found.stderr)}\n"
