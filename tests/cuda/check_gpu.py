@@ -27,7 +27,7 @@ import signal  # noqa: E402
 import tempfile  # noqa: E402
 import time  # noqa: E402
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
 
@@ -251,6 +251,7 @@ def main():
     for number in (signal.SIGTERM, signal.SIGHUP):  # what is known is put away first
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, interrupt)
+    sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text
     arguments = arguments_of(sys.argv[1:])
     missing = environment.missing()
     if missing:

@@ -283,6 +283,9 @@ class Sitting(FolderCase):
         outcome = self.results[name].pop(0)
         if outcome == "row":
             context.row("does not hold", False)
+        elif outcome == "odd":
+            context.row(context.commands.run("echo", os.fsdecode(b"\xe9")).stdout.strip(), True)
+            context.row(os.fsdecode(b"odd \xe9"), True)
         elif outcome != "passed":
             raise {"failed": commands.Failure("why"), "unfit": commands.Unfit("why"), "over": commands.Over("the time is up"),
                    "bug": KeyError("k"), "interrupted": KeyboardInterrupt(), "full": commands.Failure("planrun: x: No space left on device"),
@@ -330,6 +333,13 @@ class Sitting(FolderCase):
             self.go(checks)
         self.assertEqual("".join(self.ran), "abbaa")
         self.assertEqual(self.state.outcome("a"), "failed")
+
+    def test_names_that_are_no_text(self):
+        checks = [self.check("a", "odd")]
+        self.assertEqual((self.go(checks), self.state.outcome("a")), (0, "passed"))
+        summary.write(self.path("summary.md"), {"device": "card"}, self.state, checks, 0)
+        with open(self.path("summary.md"), encoding="utf-8") as file:
+            self.assertIn("odd \\udce9", file.read())
 
     def test_an_attempt_that_ends_us_as_well_counts(self):
         checks = [self.check("a"), self.check("b")]

@@ -10,7 +10,7 @@ import sys
 import threading
 
 from .commands import Failure, Unfit, last_words
-from .state import digest
+from .state import digest, writable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Planner:
         made, profile = self.state.load(about), None if job.device else digest(self.state.path(self.profile(job.model)))
         if made and made["profile"] == profile and ("why" in made or os.path.exists(self.state.path(made["plan"]))):
             return made
-        with open(self.state.path("logs", f"plan-{job.name}.log"), "a", encoding="utf-8") as log:
+        with writable(self.state.path("logs", f"plan-{job.name}.log"), "a") as log:
             commands = self.commands(log)
             self.running.add(commands)
             try:

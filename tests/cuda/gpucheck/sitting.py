@@ -10,7 +10,7 @@ import traceback
 import typing
 
 from .commands import Failure, Over, Unfit
-from .state import MOST, cut_off, slug
+from .state import MOST, cut_off, slug, writable
 
 FULL = os.strerror(errno.ENOSPC)
 IN_TIME = 30  # seconds for a look at the device
@@ -165,7 +165,7 @@ class Sitting:
         fault = self.faults.get(check.name)
         if fault and number == 1:
             self.commands.extra, self.commands.other_limit = fault.environment, fault.limit
-        with open(self.state.path("logs", f"{slug(check.name)}-{number}.log"), "w", encoding="utf-8") as log:
+        with writable(self.state.path("logs", f"{slug(check.name)}-{number}.log")) as log:
             self.commands.log = log
             try:
                 check.run(context, *check.arguments)

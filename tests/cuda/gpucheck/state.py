@@ -23,6 +23,11 @@ def digest(path):
         return hashlib.sha256(file.read()).hexdigest()
 
 
+def writable(path, mode="w"):
+    """For text in which there may be names of files that are no text."""
+    return open(path, mode, encoding="utf-8", errors="backslashreplace")
+
+
 def cut_off(why, seconds=0):
     return {"outcome": "cut off", "gives": {}, "seconds": seconds, "rows": [{"row": "cut off", "ok": False, "why": why}]}
 
