@@ -60,6 +60,17 @@ class Commands(FolderCase):
         # It may not have come to install its handler on a busy machine; it has ended at once all the same.
         self.assertNotIn("exit -9", self.commands.log.getvalue())
 
+    def test_an_interrupt_of_ours_is_one_of_the_program_as_well(self):
+        marker = self.path("ready")
+        child = self.commands.start(*PYTHON, "import signal, sys, time\nsignal.signal(signal.SIGINT, lambda *_: sys.exit('put away'))\n"
+                                    f"open({marker!r}, 'w').write('x')\ntime.sleep(1000)")
+        await_file(marker)
+        communicate = child.communicate
+        with mock.patch.object(child, "communicate", side_effect=[KeyboardInterrupt, mock.DEFAULT], wraps=communicate), \
+             self.assertRaises(KeyboardInterrupt):
+            self.commands.wait(child, 1000)
+        self.assertRegex(self.commands.log.getvalue(), "# exit 1, .*\nput away\n")
+
     def test_who_hangs_is_asked_where_and_killed_with_all_that_it_started(self):
         self.commands.other_limit = 1
         marker = self.path("child")

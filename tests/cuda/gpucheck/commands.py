@@ -83,21 +83,24 @@ class Commands:
             if ends_first:
                 raise Over("the time is up") from None
             raise Failure(f"{tell(child.args)}: took more than {limit:.0f} s") from None
-        except BaseException:
-            kill(child)
+        except BaseException:  # we are told to end; what a program is at when it is killed it may hold against that
+            try:
+                self.write(child, *self.stop(child, ask=False), begun)
+            finally:
+                kill(child)
             raise
         finally:
             self.children.discard(child)
         self.write(child, out, err, begun)
         return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 
-    def stop(self, child):
-        """Ends a program that does not end. What it had printed."""
+    def stop(self, child, ask=True):
+        """Ends a program that does not end, and asks where it hangs. What it had printed."""
         signal_group(child, signal.SIGINT)
         try:
             return child.communicate(timeout=GRACE)
         except subprocess.TimeoutExpired:
-            where = trace_of(child, LOOK if self.remaining() > LOOK else LAST_LOOK)
+            where = trace_of(child, LOOK if self.remaining() > LOOK else LAST_LOOK) if ask else ""
             kill(child)
             try:
                 out, err = child.communicate(timeout=GRACE)
