@@ -23,7 +23,7 @@ HAS_EMULATED = os.path.exists(os.path.join(EMULATED, "libplanrt-cuda.so"))
 sys.path.insert(0, os.path.join(ROOT, "tests", "cuda"))
 
 import check_gpu  # noqa: E402
-from gpucheck import archive, checklist, clocks, commands, sitting, state, summary  # noqa: E402
+from gpucheck import archive, checklist, clocks, commands, sitting, state, steps, summary  # noqa: E402
 
 PYTHON = (sys.executable, "-c")
 
@@ -46,6 +46,12 @@ class Commands(FolderCase):
         self.assertEqual(self.commands.run(*PYTHON, "import os; print('OURS' in os.environ)", ours=False).stdout, "False\n")
         with self.assertRaisesRegex(commands.Failure, "exit 3: no$"):
             self.commands.must(*PYTHON, "import sys; sys.exit('no') if False else (print('no', file=sys.stderr), sys.exit(3))")
+
+    def test_what_is_printed_for_ever(self):
+        self.commands.run(*PYTHON, "print('first'); print('x' * 40000000); print('last')")
+        log = self.commands.log.getvalue()
+        self.assertLess(len(log), 10 << 20)
+        self.assertRegex(log, r"\nfirst\nx+\n# \d+ characters\nx+\nlast\n")
 
     def test_limits_follow_from_what_is_predicted(self):
         self.assertGreaterEqual(self.commands.limit(100), 200)
@@ -264,6 +270,35 @@ class State(FolderCase):
     def test_logs_of_clocks_that_are_damaged(self):
         self.put("c.csv", b'1, P0, 1500, 2600, 350.0, 60, 99, 1000, "0x4\n\0\n1, P0, x, \xb2, [N/A], 60, \xc2\xb2, 1, 2\n')
         self.assertIn("1500 MHz in the median of 1 s", clocks.tell([self.path("c.csv")]))
+
+
+class Profile(FolderCase):
+    """With a program in planrun's place, which prints a line into its part and fails, until there are some."""
+    MODEL = checklist.LENET
+
+    def profile(self, script):
+        self.put("planrun", ("#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\nout=$2\n" + script).encode())
+        os.chmod(self.path("planrun"), 0o755)
+        context = mock.Mock(state=state.State(self.folder), commands=commands.Commands({}, float("inf")), minutes=1, device="card",
+                            tools=mock.Mock(planrun=self.path("planrun")))
+        context.planner.profile.return_value = "profiles/p.json"
+        steps.profile(context, self.MODEL)
+
+    def test_goes_on_without_what_ended_it(self):
+        profile = json.dumps({"device": {"reserved_bytes": 1, "launch_ns": 1}, "ops": []})
+        self.profile(f"echo x >> $out.part; test $(wc -l < $out.part) -gt 5 && echo '{profile}' > $out || exit 6")
+
+    def test_ends_where_nothing_changes(self):
+        self.put("profiles/p.json.part", b"x\n")
+        with self.assertRaisesRegex(commands.Failure, "exit 6: lost"):
+            self.profile("echo >> $out.calls; echo lost >&2; exit 6")
+        with open(self.path("profiles/p.json.calls"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "\n")
+
+    def test_begins_anew_where_its_part_is_none(self):
+        self.put("profiles/p.json.part", b"x\n")
+        profile = json.dumps({"device": {"reserved_bytes": 1, "launch_ns": 1}, "ops": []})
+        self.profile(f"test ! -e $out.part && echo '{profile}' > $out || exit 3")
 
 
 class FakePlanner:

@@ -13,6 +13,7 @@ import time
 GRACE = 10  # seconds from SIGINT to SIGKILL
 DEBUGGERS = ("gdb", "cuda-gdb")
 LOOK, LAST_LOOK = 60, 20  # seconds for a debugger, and where the sitting's time is up
+MOST_KEPT = 4 << 20  # characters of what a program prints, from its beginning and from its end
 SLACK, FACTOR = 30, 4  # of a limit: seconds beside, and times, what was predicted
 
 
@@ -113,7 +114,8 @@ class Commands:
     def write(self, child, out, err, begun):
         if not self.log:
             return
-        self.log.write(f"$ {tell(child.args, 1000)}\n# exit {child.returncode}, {time.monotonic() - begun:.1f} s\n{out}{err}\n")
+        self.log.write(f"$ {tell(child.args, 1000)}\n# exit {child.returncode}, {time.monotonic() - begun:.1f} s\n"
+                       f"{shortened(out)}{shortened(err)}\n")
         self.log.flush()
 
 
@@ -142,6 +144,12 @@ def tell(command, most=160):
     name, *rest = map(str, command)
     text = " ".join([os.path.basename(name), *rest])
     return text if len(text) <= most else text[:most] + "..."
+
+
+def shortened(text):
+    """Whoever prints the same for ever must not fill the disk."""
+    between = len(text) - 2 * MOST_KEPT
+    return text if between <= 0 else f"{text[:MOST_KEPT]}\n# {between} characters\n{text[-MOST_KEPT:]}"
 
 
 def last_words(text, most=400):

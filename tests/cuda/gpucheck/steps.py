@@ -11,6 +11,7 @@ WITHIN, DESCRIBED_WITHIN = 0.03, 0.15  # of the time predicted with a measured p
 OVERHEAD = 0.01                        # of the executor over a bare loop of the same calls
 SECOND = 1e9
 NOT_OURS = (3, 4)  # exit codes of a profile whose part is damaged, or of another machine or graph
+MOST_RUNS = 8      # of a profile in one attempt: one goes on without what ended that before
 MEASURED_S, LEAST, MOST = 2, 12, 400    # what a run is to take, and iterations of it
 
 
@@ -25,17 +26,33 @@ def ms(ns):
 # --- Profiles --------------------------------------------------------------------------------------------------------
 
 
+def contents(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
 def profile(context, model):
-    """Goes on from where an attempt before was cut off: planrun keeps every pass."""
+    """Goes on from where an attempt before was cut off: planrun keeps every pass, and what ended it. As long as that is
+    something else each time, so does the attempt."""
     graph = context.planner.graph(model, context.commands)
     name = context.planner.profile(model)
     path = context.state.path(name)
     command = [context.tools.planrun, "profile", graph, "--backend", "cuda", "--name", context.device, "--deterministic",
                "--batches", model.batches, "--repetitions", model.repetitions, "-o", path]
-    if os.path.exists(path + ".part") and context.commands.run(*command, seconds=context.minutes * 60).returncode in NOT_OURS:
-        os.remove(path + ".part")
+    for _ in range(MOST_RUNS):
+        if os.path.exists(path):
+            break
+        before = contents(path + ".part")
+        done = context.commands.run(*command, seconds=context.minutes * 60)
+        if done.returncode in NOT_OURS and before:
+            os.remove(path + ".part")
+        elif done.returncode and contents(path + ".part") == before:
+            break
     if not os.path.exists(path):
-        context.commands.must(*command, seconds=context.minutes * 60)
+        raise Failure(f"planrun profile: exit {done.returncode}: {last_words(done.stderr)}")
     found = context.state.load(name)
     context.keep(name, model.graph)
     context.row("profile", True, reserved_bytes=found["device"]["reserved_bytes"], launch_ns=found["device"]["launch_ns"],
