@@ -6,11 +6,12 @@ usage: check_gpu.py [--out FOLDER] [--from ARCHIVE] [--minutes N] [--small]
 From a checkout (`make check-gpu`) or from the bundle (`make gpu-bundle`), which stays as it is. FOLDER ($OUT, or check-gpu
 here) gets summary.md, one page, and check-gpu.tar.gz, in which everything is: results, profiles, plans, traces, and all
 that programs printed. Each call goes on from the archive that is there or from ARCHIVE, so that sittings of --minutes
-(9) make a whole; the archive is written after every check. What passed is not done again, what failed is tried once
-more after all others.
+(9) make a whole; the archive is written before and after every check. What passed is not done again, what failed is
+tried once more after all others, what the end of a sitting or of this program cut off twice more.
 
 Ends with "N passed, N failed", of rows. Exit codes: 0 all is through and passed, 1 something failed, 2 it cannot be done
-like this, 3 call it again, 6 something is missing here. --small takes LeNet alone, for trying this out."""
+like this, 3 call it again (what came before says where the archive is if FOLDER had no room for it), 6 something is
+missing here. --small takes LeNet alone, for trying this out."""
 
 import sys
 
@@ -216,8 +217,7 @@ def sit(arguments, tools, work, begun):
     planner = Planner(desk.state, tools, background, max(1, min(4, (os.cpu_count() or 1) - 2)), device)
     sitting = Sitting(tools, desk.state, planner, commands, device=device, described=described, times=not arguments.no_times,
                       faults={fault.check: fault for fault in arguments.fault})
-    sittings = sum(name.startswith("clocks-") for name in os.listdir(desk.state.path("logs")))
-    held, log = hold_device(), clocks.Clocks(desk.state.path("logs", f"clocks-{sittings + 1}.csv"))
+    held, log = hold_device(), clocks.Clocks(clocks.new_path(desk.state.path("logs")))
     try:
         sitting.go(checks, lambda: desk.put_away(head, checks, sitting.left(checks)))
     finally:

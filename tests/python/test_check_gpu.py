@@ -196,9 +196,16 @@ class Archive(FolderCase):
             self.assertGreaterEqual(len(found), most)
             most = len(found)
         self.assertGreater(most, 1)
+
+    def test_what_is_whole_in_one_that_was_damaged(self):
+        self.packer.write()
+        with open(self.path("a.tar.gz"), "rb") as file:
+            content = file.read()
         for offset in range(0, len(content), 61):  # a byte that changed on the way
             self.put("bad.tar.gz", content[:offset] + bytes([content[offset] ^ 0x55]) + content[offset + 1:])
-            self.unpacked(self.path("bad.tar.gz"))
+            found = self.unpacked(self.path("bad.tar.gz"))[1]
+            self.assertEqual(found, {name: self.FILES[name] for name in found})
+            self.assertGreaterEqual(len(found), len(self.FILES) - 1, offset)
 
     def test_what_does_not_fit_is_left_out_from_the_end(self):
         self.packer.largest = 3000
@@ -266,6 +273,12 @@ class State(FolderCase):
         self.assertEqual(kept.records, state.State(self.folder).records)
         self.put("results/z.json", json.dumps(good).encode())
         self.assertEqual(state.State(self.folder).outcome("z"), "passed")
+
+    def test_no_log_of_clocks_is_written_twice(self):
+        for missing in ("clocks-1.csv", "clocks-3.csv"):
+            self.put("clocks-2.csv", b"")
+            self.assertEqual(clocks.new_path(self.folder), self.path(missing))
+            self.put(missing, b"")
 
     def test_logs_of_clocks_that_are_damaged(self):
         self.put("c.csv", b'1, P0, 1500, 2600, 350.0, 60, 99, 1000, "0x4\n\0\n1, P0, x, \xb2, [N/A], 60, \xc2\xb2, 1, 2\n')

@@ -1,5 +1,7 @@
 """What the card does meanwhile: clocks, power, temperature and why it throttles, once a second, by nvidia-smi."""
 
+import itertools
+import os
 import shutil
 import signal
 import statistics
@@ -25,6 +27,12 @@ def is_known(field):
         return subprocess.run(["nvidia-smi", "--query-gpu=" + field, "--format=csv"], capture_output=True, timeout=20).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
+
+
+def new_path(folder):
+    """Of the next log; of those before some may be lost."""
+    paths = (os.path.join(folder, f"clocks-{number}.csv") for number in itertools.count(1))
+    return next(path for path in paths if not os.path.exists(path))
 
 
 class Clocks:
