@@ -23,7 +23,7 @@ HAS_EMULATED = os.path.exists(os.path.join(EMULATED, "libplanrt-cuda.so"))
 sys.path.insert(0, os.path.join(ROOT, "tests", "cuda"))
 
 import check_gpu  # noqa: E402
-from gpucheck import archive, checklist, clocks, commands, sitting, state, steps, summary  # noqa: E402
+from gpucheck import archive, checklist, clocks, commands, plans, sitting, state, steps, summary  # noqa: E402
 
 PYTHON = (sys.executable, "-c")
 
@@ -312,6 +312,16 @@ class Profile(FolderCase):
         self.put("profiles/p.json.part", b"x\n")
         profile = json.dumps({"device": {"reserved_bytes": 1, "launch_ns": 1}, "ops": []})
         self.profile(f"test ! -e $out.part && echo '{profile}' > $out || exit 3")
+
+
+class Planner(FolderCase):
+    def test_nothing_is_made_after_its_end(self):
+        one = commands.Commands({}, float("inf"))
+        planner = plans.Planner(state.State(self.folder), None, lambda log: one, 1, "card")
+        planner.close()
+        with mock.patch.object(planner, "make_anew", lambda job, commands: commands.must("sleep", "1000")), \
+             self.assertRaises(commands.Over):
+            planner.make(plans.Job(checklist.LENET, "none", device="h100"))
 
 
 class FakePlanner:
