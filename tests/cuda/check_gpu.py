@@ -41,6 +41,7 @@ from gpucheck.state import State  # noqa: E402
 # Our descriptions by words of cards' names, and their memory in GiB at least.
 DESCRIBED = (("H100", 70, "h100"), ("H200", 130, "h200"), ("A100", 70, "a100-80g"), ("A100", 30, "a100-40g"), ("L4", 20, "l4"))
 FOREVER = 1e9
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,14 +244,21 @@ def finish(state, checks, left, kept):
 
 
 def interrupt(number, frame):
+    """The first time; whoever is impatient must not keep us from putting away what is known."""
+    for again in ENDS:
+        signal.signal(again, signal.SIG_IGN)
     raise KeyboardInterrupt
+
+
+def heed_interrupts():
+    for number in ENDS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, interrupt)
 
 
 def main():
     begun = time.monotonic()
-    for number in (signal.SIGTERM, signal.SIGHUP):  # what is known is put away first
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, interrupt)
+    heed_interrupts()
     sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text
     arguments = arguments_of(sys.argv[1:])
     missing = environment.missing()

@@ -474,6 +474,13 @@ class Desk(FolderCase):
         self.assertTrue(archive.unpack(path, self.path("again")))
         self.assertTrue(os.path.exists(self.path("again", "head.json")))
 
+    def test_only_the_first_interrupt_counts(self):
+        text = (f"import os, signal, sys\nsys.path.insert(0, {os.path.join(ROOT, 'tests', 'cuda')!r})\nimport check_gpu\n"
+                "check_gpu.heed_interrupts()\ntry:\n    os.kill(os.getpid(), signal.SIGTERM)\nexcept KeyboardInterrupt:\n"
+                "    for number in check_gpu.ENDS: os.kill(os.getpid(), number)\n    print('put away')")
+        done = subprocess.run([*PYTHON, text], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "put away\n"), done.stderr)
+
     def test_the_time_of_a_sitting_begins_with_the_call(self):
         """Looking for what is missing may take most of a minute."""
         times = []
