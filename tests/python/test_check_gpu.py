@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 from types import SimpleNamespace
@@ -50,6 +49,12 @@ class Commands(FolderCase):
         with self.assertRaisesRegex(commands.Failure, "exit 3: no$"):
             self.commands.must(*PYTHON, "import sys; sys.exit('no') if False else (print('no', file=sys.stderr), sys.exit(3))")
 
+    def test_what_is_printed_for_ever(self):
+        self.commands.run(*PYTHON, "print('first'); print('x' * 40000000); print('last')")
+        log = self.commands.log.getvalue()
+        self.assertLess(len(log), 10 << 20)
+        self.assertRegex(log, r"\nfirst\nx+\n# \d+ characters\nx+\nlast\n")
+
     def test_limits_follow_from_what_is_predicted(self):
         self.assertGreaterEqual(self.commands.limit(100), 200)
         self.assertLess(self.commands.limit(1), 60)
@@ -63,26 +68,38 @@ class Commands(FolderCase):
         # It may not have come to install its handler on a busy machine; it has ended at once all the same.
         self.assertNotIn("exit -9", self.commands.log.getvalue())
 
-    def test_who_interrupts_us_interrupts_what_runs(self):
-        """A profile that is killed blames what it tries."""
-        text = ("import signal, sys, time\n"
-                f"signal.signal(signal.SIGINT, lambda *_: (open({self.path('put away')!r}, 'w'), sys.exit(0)))\n"
-                f"open({self.path('begun')!r}, 'w')\ntime.sleep(600)")
-        child = self.commands.start(*PYTHON, text)
+    def test_an_interrupt_of_ours_is_one_of_the_program_as_well(self):
+        marker = self.path("ready")
+        child = self.commands.start(*PYTHON, "import signal, sys, time\nsignal.signal(signal.SIGINT, lambda *_: sys.exit('put away'))\n"
+                                    f"open({marker!r}, 'w').write('x')\ntime.sleep(1000)")
+        await_file(marker)
+        communicate = child.communicate
+        with mock.patch.object(child, "communicate", side_effect=[KeyboardInterrupt, mock.DEFAULT], wraps=communicate), \
+             self.assertRaises(KeyboardInterrupt):
+            self.commands.wait(child, 1000)
+        self.assertRegex(self.commands.log.getvalue(), "# exit 1, .*\nput away\n")
 
-        def interrupt():
-            while not os.path.exists(self.path("begun")):
-                time.sleep(0.05)
-            os.kill(os.getpid(), signal.SIGINT)
-
-        thread = threading.Thread(target=interrupt)
-        thread.start()
+    def test_who_does_not_end_by_an_interrupt_is_interrupted_again(self):
+        """A profile that is killed blames what it tries; one that is interrupted twice does not."""
+        marker = self.path("ready")
+        child = self.commands.start(*PYTHON, "import signal, sys, time\n"
+                                    "def once(*_):\n    signal.signal(signal.SIGINT, lambda *_: sys.exit('at once'))\n    ready()\n"
+                                    f"def ready():\n    open({marker!r}, 'w').write('x')\n"
+                                    "signal.signal(signal.SIGINT, once)\nready()\nwhile True: time.sleep(1)")
+        self.commands.deadline = time.monotonic()
         self.give_grace(1000)
-        with self.assertRaises(KeyboardInterrupt):
-            self.commands.wait(child, 10000)
-        thread.join()
-        self.assertEqual(child.returncode, 0)
-        self.assertTrue(os.path.exists(self.path("put away")))
+        communicate, waits = child.communicate, iter((True, True, False))
+
+        def wait(timeout):
+            if not next(waits):
+                return communicate(timeout=timeout)
+            await_file(marker)
+            os.remove(marker)
+            raise subprocess.TimeoutExpired("it", timeout)
+
+        with mock.patch.object(child, "communicate", wait), self.assertRaises(commands.Over):
+            self.commands.wait(child, 1000)
+        self.assertRegex(self.commands.log.getvalue(), "# exit 1, .*\nat once\n")
 
     def test_who_hangs_is_asked_where_and_killed_with_all_that_it_started(self):
         self.commands.other_limit = 1
@@ -91,18 +108,46 @@ class Commands(FolderCase):
                 f"if os.fork() == 0:\n    open({marker!r}, 'w').write(str(os.getpid()))\nwhile True: time.sleep(1)")
         self.give_grace(1)
         child = self.commands.start(*PYTHON, text)
-        while not os.path.exists(marker) or not os.path.getsize(marker):
-            time.sleep(0.05)
+        await_file(marker)
         with self.assertRaises(commands.Failure):
             self.commands.wait(child, 0)
         self.assertRegex(self.commands.log.getvalue(), "# g?db|# cuda-gdb|# where it hangs is not known")
         with open(marker, encoding="ascii") as file:
-            grandchild = int(file.read())
-        for _ in range(10000):  # what is killed ends some time
-            if not is_running(grandchild):
-                return
-            time.sleep(0.05)
-        self.fail("it runs on")
+            await_end(int(file.read()))
+
+    def test_who_left_the_group_and_holds_what_is_printed(self):
+        self.commands.other_limit = 1
+        self.give_grace(1)
+        marker = self.path("child")
+        child = self.commands.start(*PYTHON, "import os, time\nprint('words', flush=True)\nif os.fork() == 0:\n    os.setsid()\n"
+                                    f"    open({marker!r}, 'w').write(str(os.getpid()))\ntime.sleep(1000)")
+        await_file(marker)
+        with self.assertRaises(commands.Failure):
+            self.commands.wait(child, 0)
+        with open(marker, encoding="ascii") as file:
+            os.kill(int(file.read()), signal.SIGKILL)
+        self.assertRegex(self.commands.log.getvalue(), "\nwords\n(.*\n)*# it does not die\n")
+
+    def test_nobody_outlives_us(self):
+        marker = self.path("child")
+        text = (f"import os, signal, sys\nsys.path.insert(0, {os.path.join(ROOT, 'tests', 'cuda')!r})\n"
+                "from gpucheck import commands\nchild = commands.Commands({}, float('inf')).start('sleep', '1000')\n"
+                f"open({marker!r}, 'w').write(str(child.pid))\nos.kill(os.getpid(), signal.SIGKILL)")
+        subprocess.run([*PYTHON, text], check=False)
+        with open(marker, encoding="ascii") as file:
+            await_end(int(file.read()))
+
+    def test_who_begins_while_all_are_killed(self):
+        self.commands.kill_all()
+        with self.assertRaises(commands.Over):
+            self.commands.run("sleep", "1000")
+
+    def test_nobody_reads_what_is_told(self):
+        for sink in ("os.pipe()[1]", "os.open('/dev/full', os.O_WRONLY)"):
+            text = (f"import os, sys\nsys.path.insert(0, {os.path.join(ROOT, 'tests', 'cuda')!r})\nfrom gpucheck.sitting import say\n"
+                    f"os.dup2({sink}, 1)\nos.closerange(3, 100)\nsay('one')\nsay('two')")
+            done = subprocess.run([*PYTHON, text], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_the_end_of_the_sitting_is_no_failure_of_the_check(self):
         self.commands.deadline = time.monotonic() + 1
@@ -130,6 +175,20 @@ def is_running(pid):
         return False
 
 
+def await_file(path):
+    while not os.path.exists(path) or not os.path.getsize(path):
+        time.sleep(0.05)
+
+
+def await_end(pid):
+    """What is killed ends some time."""
+    for _ in range(10000):
+        if not is_running(pid):
+            return
+        time.sleep(0.05)
+    raise AssertionError("it runs on")
+
+
 class Clocks(FolderCase):
     ROW = "2026/11/22 13:00:00.000, P0, 1755, 2619, 650.10, 61, 99, 20000, 0x0000000000000004"
 
@@ -150,6 +209,16 @@ class Clocks(FolderCase):
         told = clocks.tell([path])
         for words in ("SM clock 1755 MHz", "of 1 s of work", "650 W", "61 C", "throttle reasons 0x0000000000000004"):
             self.assertIn(words, told)
+
+    def test_no_log_of_clocks_is_written_twice(self):
+        for missing in ("clocks-1.csv", "clocks-3.csv"):
+            self.put("clocks-2.csv", b"")
+            self.assertEqual(clocks.new_path(self.folder), self.path(missing))
+            self.put(missing, b"")
+
+    def test_logs_of_clocks_that_are_damaged(self):
+        self.put("c.csv", b'1, P0, 1500, 2600, 350.0, 60, 99, 1000, "0x4\n\0\n1, P0, x, \xb2, [N/A], 60, \xc2\xb2, 1, 2\n')
+        self.assertIn("1500 MHz in the median of 1 s", clocks.tell([self.path("c.csv")]))
 
 
 class Archive(FolderCase):
@@ -194,14 +263,28 @@ class Archive(FolderCase):
             self.assertGreaterEqual(len(found), most)
             most = len(found)
         self.assertGreater(most, 1)
+
+    def test_what_is_whole_in_one_that_was_damaged(self):
+        self.packer.write()
+        with open(self.path("a.tar.gz"), "rb") as file:
+            content = file.read()
         for offset in range(0, len(content), 61):  # a byte that changed on the way
             self.put("bad.tar.gz", content[:offset] + bytes([content[offset] ^ 0x55]) + content[offset + 1:])
-            self.unpacked(self.path("bad.tar.gz"))
+            found = self.unpacked(self.path("bad.tar.gz"))[1]
+            self.assertEqual(found, {name: self.FILES[name] for name in found})
+            self.assertGreaterEqual(len(found), len(self.FILES) - 1, offset)
 
     def test_what_does_not_fit_is_left_out_from_the_end(self):
         self.packer.largest = 3000
         self.assertEqual(self.packer.write(), ["traces/t.json"])
         self.assertEqual(set(self.unpacked(self.path("a.tar.gz"))[1]), set(self.FILES) - {"traces/t.json"})
+
+    def test_nothing_is_compressed_twice(self):
+        self.packer.largest = 3000
+        self.assertEqual(self.packer.write(), ["traces/t.json"])
+        with mock.patch.object(archive.gzip, "compress", wraps=archive.gzip.compress) as compress:
+            self.assertEqual(self.packer.write(), ["traces/t.json"])
+            self.assertEqual(compress.call_count, 1)  # of the end
 
     def test_names_that_lead_elsewhere(self):
         import tarfile
@@ -224,41 +307,6 @@ class Archive(FolderCase):
             self.packer.write()
         self.assertEqual(self.unpacked(self.path("a.tar.gz")), (True, self.FILES))
         self.assertNotIn("a.tar.gz.part", os.listdir(self.folder))
-
-
-class Desk(FolderCase):
-    def sit_down(self, folder, source=None):
-        work = self.path("work of " + folder)
-        os.mkdir(work)
-        desk = check_gpu.Desk(self.path(folder), source, work)
-        self.addCleanup(os.close, desk.lock)
-        return desk
-
-    def put_away(self, desk):
-        with contextlib.redirect_stdout(io.StringIO()) as said:
-            desk.put_away({"device": "card"}, [], 0)
-        return said.getvalue()
-
-    def test_what_the_archive_lacks_stays_and_can_be_gone_on_from(self):
-        desk = self.sit_down("first")
-        desk.state.save("head.json", {"device": "card"})
-        self.assertEqual(self.put_away(desk), "")
-        self.put("work of first/device.txt", b"all of it")
-        part = self.path("first", "check-gpu.tar.gz.part")
-        os.symlink("/dev/full", part)
-        self.assertIn("the archive could not be written", self.put_away(desk))
-        kept = re.search(r"--from (.*), which", desk.leave())[1]
-        again = self.sit_down("second", kept)
-        with open(again.state.path("device.txt"), "rb") as file:
-            self.assertEqual(file.read(), b"all of it")
-        self.assertEqual(self.put_away(again), "")
-        self.assertNotIn("work", again.leave())
-
-    def test_an_archive_of_something_else(self):
-        self.put("from/bundle/planc", b"x")
-        archive.Packer(self.path("from"), self.path("a.tar.gz"), str).write()
-        with self.assertRaisesRegex(check_gpu.Refused, "a.tar.gz is not an archive of this check"):
-            self.sit_down("out", self.path("a.tar.gz"))
 
 
 def attempt(outcome, **gives):
@@ -294,9 +342,26 @@ class State(FolderCase):
 
     def test_files_that_are_none_of_ours(self):
         kept = state.State(self.folder)
-        for name, content in (("results/x.json", b"{"), ("results/y.json", b"[]"), ("results/z.json", b'{"check":"z"}')):
-            self.put(name, content)
+        good = {"check": "z", "attempts": [attempt("passed")], "files": {}}
+        wrong = [{}, [], 7, {"check": "z"}, {**good, "check": []}, {**good, "files": []}, {**good, "attempts": 7},
+                 *({**good, "attempts": [one]} for one in ({}, 7, attempt("none"), {**attempt("passed"), "gives": 7},
+                                                           {**attempt("passed"), "rows": [{"row": 1}]}))]
+        self.put("results/x.json", b"{")
+        for number, content in enumerate(wrong):
+            self.put(f"results/{number}.json", json.dumps(content).encode())
         self.assertEqual(kept.records, state.State(self.folder).records)
+        self.put("results/z.json", json.dumps(good).encode())
+        self.assertEqual(state.State(self.folder).outcome("z"), "passed")
+
+
+class Planner(FolderCase):
+    def test_nothing_is_made_after_its_end(self):
+        one = commands.Commands({}, float("inf"))
+        planner = plans.Planner(state.State(self.folder), None, lambda log: one, 1, "card")
+        planner.close()
+        with mock.patch.object(planner, "make_anew", lambda job, commands: commands.must("sleep", "1000")), \
+             self.assertRaises(commands.Over):
+            planner.make(plans.Job(checklist.LENET, "none", device="h100"))
 
 
 class Profile(FolderCase):
@@ -402,28 +467,40 @@ class Sitting(FolderCase):
         self.state, self.ran, self.results = state.State(self.folder), [], {}
         self.commands = commands.Commands({}, float("inf"))
 
+    def kept_attempts(self, name):
+        """How those ended that are on the disk."""
+        return [one["outcome"] for one in state.State(self.folder).attempts(name)]
+
     def check(self, name, *outcomes, minutes=1.0, needs=()):
         self.results[name] = list(outcomes) or ["passed"]
         return sitting.Check(name, minutes, self.run_check, (name,), needs)
 
     def run_check(self, context, name):
         self.ran.append(name)
+        before = self.kept_attempts(name)
+        self.assertEqual((before[-1], self.put_aside[name]), ("cut off", before))  # what it is if this is the end of us
         outcome = self.results[name].pop(0)
         if outcome == "row":
             context.row("does not hold", False)
         elif outcome == "in part":
             context.row("left out", None, why="no time")
+        elif outcome == "odd":
+            context.row(context.commands.run("echo", os.fsdecode(b"\xe9")).stdout.strip(), True)
+            context.row(os.fsdecode(b"odd \xe9"), True)
         elif outcome != "passed":
             raise {"failed": commands.Failure("why"), "unfit": commands.Unfit("why"), "over": commands.Over("the time is up"),
-                   "bug": KeyError("k"), "full": commands.Failure("planrun: x: No space left on device"),
+                   "bug": KeyError("k"), "interrupted": KeyboardInterrupt(), "full": commands.Failure("planrun: x: No space left on device"),
                    "our disk": OSError(errno.ENOSPC, "No space left on device")}[outcome]
 
     def go(self, checks, gone=False):
         one = sitting.Sitting(None, self.state, FakePlanner(), self.commands)
         one.has_device = lambda: not gone
         with contextlib.redirect_stdout(io.StringIO()):
-            one.go(checks, lambda: None)
+            one.go(checks, self.put_away)
         return one.left(checks)
+
+    def put_away(self):
+        self.put_aside = {name: self.kept_attempts(name) for name in self.results}
 
     def test_second_attempts_come_last_and_there_is_no_third(self):
         checks = [self.check("a", "failed", "failed"), self.check("b", "row", "passed"), self.check("c"), self.check("d", "bug", "passed")]
@@ -458,6 +535,29 @@ class Sitting(FolderCase):
         self.assertEqual("".join(self.ran), "abbaa")
         self.assertEqual(self.state.outcome("a"), "failed")
 
+    def test_names_that_are_no_text(self):
+        checks = [self.check("a", "odd")]
+        self.assertEqual((self.go(checks), self.state.outcome("a")), (0, "passed"))
+        summary.write(self.path("summary.md"), {"device": "card"}, self.state, checks, 0)
+        with open(self.path("summary.md"), encoding="utf-8") as file:
+            self.assertIn("odd \\udce9", file.read())
+
+    def test_an_attempt_that_ends_us_as_well_counts(self):
+        checks = [self.check("a"), self.check("b")]
+        for ended in range(1, 4):
+            self.state.begin("a")
+            self.state = state.State(self.folder)  # in another process
+            self.assertEqual(self.kept_attempts("a"), ["cut off"] * ended)
+            self.go(checks[1:])
+        self.assertEqual((self.go(checks), self.ran, self.state.outcome("a")), (0, ["b"], "failed"))
+
+    def test_an_interrupted_attempt_does_not_count(self):
+        checks = [self.check("a", "failed", "interrupted", "passed")]
+        with self.assertRaises(KeyboardInterrupt):
+            self.go(checks)
+        self.assertEqual(self.kept_attempts("a"), ["failed"])
+        self.assertEqual((self.go(checks), self.kept_attempts("a")), (0, ["failed", "passed"]))
+
     def test_what_does_not_fit_lets_others_go_first(self):
         self.commands.deadline = time.monotonic() + 3600
         checks = [self.check("a"), self.check("long", minutes=100), self.check("b")]
@@ -490,6 +590,68 @@ class Sitting(FolderCase):
                       "not through: later"):
             self.assertIn(words, page)
         self.assertNotIn("FAILED: later", page)
+
+
+class Desk(FolderCase):
+    def sit_down(self, folder, source=None):
+        work = self.path("work of " + folder)
+        os.mkdir(work)
+        desk = check_gpu.Desk(self.path(folder), source, work)
+        self.addCleanup(os.close, desk.lock)
+        return desk
+
+    def put_away(self, desk):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            kept = desk.put_away({"device": "card"}, [], 0)
+        return kept, said.getvalue()
+
+    def test_what_cannot_be_put_away_at_the_end_is_put_elsewhere(self):
+        desk = self.sit_down("first")
+        desk.state.save("head.json", {"device": "card"})
+        self.assertEqual(self.put_away(desk), (True, ""))
+        self.put("work of first/device.txt", b"all of it")
+        os.symlink("/dev/full", self.path("first", "check-gpu.tar.gz.part"))
+        kept, said = self.put_away(desk)
+        self.assertFalse(kept)
+        self.assertIn("the archive could not be written", said)
+        with mock.patch.object(tempfile, "tempdir", self.folder):
+            again = desk.put_elsewhere()
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(check_gpu.finish(desk.state, [], 0, again), 3)
+        second = self.sit_down("second", re.search("call it again with --from (.*) and another folder", said.getvalue())[1])
+        with open(second.state.path("device.txt"), "rb") as file:
+            self.assertEqual(file.read(), b"all of it")
+
+    def test_what_can_be_put_nowhere(self):
+        desk = self.sit_down("out")
+        with mock.patch.object(tempfile, "tempdir", self.path("nowhere")), contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(desk.put_elsewhere(), check_gpu.AGAIN)
+        self.assertIn("what is new is lost", said.getvalue())
+
+    def test_an_archive_of_something_else(self):
+        self.put("from/bundle/planc", b"x")
+        archive.Packer(self.path("from"), self.path("a.tar.gz"), str).write()
+        with self.assertRaisesRegex(check_gpu.Refused, "a.tar.gz is not an archive of this check"):
+            self.sit_down("out", self.path("a.tar.gz"))
+
+
+class Call(FolderCase):
+    def test_only_the_first_interrupt_counts(self):
+        text = (f"import os, signal, sys\nsys.path.insert(0, {os.path.join(ROOT, 'tests', 'cuda')!r})\nimport check_gpu\n"
+                "check_gpu.heed_interrupts()\ntry:\n    os.kill(os.getpid(), signal.SIGTERM)\nexcept KeyboardInterrupt:\n"
+                "    for number in check_gpu.ENDS: os.kill(os.getpid(), number)\n    print('put away')")
+        done = subprocess.run([*PYTHON, text], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "put away\n"), done.stderr)
+
+    def test_the_time_of_a_sitting_begins_with_the_call(self):
+        """Looking for what is missing may take most of a minute."""
+        times = []
+        with mock.patch.object(check_gpu.environment, "missing", lambda: times.append(time.monotonic())), \
+             mock.patch.object(check_gpu, "sit", lambda *sat: times.append(sat[-1])), \
+             mock.patch.object(check_gpu.signal, "signal"), mock.patch.object(sys, "argv", ["check_gpu.py"]):
+            check_gpu.main()
+        looked, begun = times
+        self.assertLessEqual(begun, looked)
 
 
 class List(FolderCase):
@@ -611,21 +773,30 @@ class Whole(FolderCase):
         self.assertIn("take another folder", self.call("--minutes", "0", code=2))
 
     def test_who_is_told_to_stop_puts_away_what_is_known(self):
-        """A terminal that is gone tells it as well."""
+        """A terminal that is gone tells it as well; who is killed has told nothing, and what it knew is there all the same."""
         for number, words, known in ((signal.SIGHUP, "numerics lenet-digits f32", "device"),
-                                     (signal.SIGTERM, "numerics tiny-transformer f32", "numerics lenet-digits f32")):
-            child = subprocess.Popen([sys.executable, "-B", os.path.join(ROOT, "tests/cuda/check_gpu.py"), "--small", "--no-times",
-                                      "--patience", "40", "--minutes", "1000", "--out", self.path("out")],
-                                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                     env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED})
+                                     (signal.SIGTERM, "numerics tiny-transformer f32", "numerics lenet-digits f32"),
+                                     (signal.SIGKILL, "lenet-digits-f32 profile", "links")):
+            with self.subTest(signal=number):
+                self.assertEqual(self.stop_at(words, number), -number if number == signal.SIGKILL else 3)
+                records = self.records()
+                self.assertEqual(records[known]["attempts"][-1]["outcome"], "passed")
+                if number != signal.SIGKILL:
+                    self.assertNotIn("cut off", [one["outcome"] for record in records.values() for one in record["attempts"]])
+
+    def stop_at(self, words, number):
+        """Its exit code when it got the signal as it printed the words."""
+        child = subprocess.Popen([sys.executable, "-B", os.path.join(ROOT, "tests/cuda/check_gpu.py"), "--small", "--no-times",
+                                  "--patience", "40", "--minutes", "1000", "--out", self.path("out")],
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                 env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED, "TMPDIR": self.folder})
+        with child:
             for line in child.stdout:
                 if words in line:
                     break
             child.send_signal(number)
             child.stdout.read()
-            self.assertEqual(child.wait(), 3)
-            child.stdout.close()
-            self.assertIn(known, self.end())
+        return child.returncode
 
     def test_without_a_temporary_folder(self):
         code = ("import sys, tempfile; tempfile.tempdir = '/nonexistent'; sys.path.insert(0, 'tests/cuda'); import check_gpu; "
