@@ -26,7 +26,6 @@ if sys.version_info < (3, 10):  # which the rest of this does not read
 
 import argparse  # noqa: E402
 import dataclasses  # noqa: E402
-import fcntl  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
 import re  # noqa: E402
@@ -39,18 +38,17 @@ sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
 
 try:
-    from gpucheck import archive, checklist, clocks, environment, summary  # noqa: E402
+    from gpucheck import checklist, clocks, environment, summary  # noqa: E402
     from gpucheck.commands import Commands  # noqa: E402
+    from gpucheck.desk import Desk, Refused  # noqa: E402
     from gpucheck.plans import Planner  # noqa: E402
     from gpucheck.sitting import Sitting, say  # noqa: E402
-    from gpucheck.state import State  # noqa: E402
 except ImportError as lacking:
     sys.exit(tell_missing(f"{lacking}: the folder is not whole"))
 
 # Our descriptions by words of cards' names, and their memory in GiB at least.
 DESCRIBED = (("H100", 70, "h100"), ("H200", 130, "h200"), ("A100", 70, "a100-80g"), ("A100", 30, "a100-40g"), ("L4", 20, "l4"))
 FOREVER = 1e9
-AGAIN = "the same folder or --from its archive"
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -119,70 +117,6 @@ def arguments_of(argv):
     return parser.parse_args(argv)
 
 
-def order(name):
-    """What is dear comes first into the archive: what does not fit is left out from the end."""
-    kinds = ("head.json", "results/", "device.txt", "profiles/", "graphs/", "logs/", "plans/", "traces/")
-    return next((index for index, kind in enumerate(kinds) if name.startswith(kind)), len(kinds))
-
-
-class Refused(Exception):
-    """Why the check cannot begin like this."""
-
-
-class Desk:
-    """The folder that comes back, and the place where the state is meanwhile."""
-
-    def __init__(self, folder, source, work):
-        self.folder = folder
-        os.makedirs(folder, exist_ok=True)
-        self.lock = os.open(folder, os.O_RDONLY)
-        try:
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Refused(f"another check works with {folder}") from None
-        path = os.path.join(folder, "check-gpu.tar.gz")
-        if source and os.path.exists(path) and not os.path.samefile(source, path):
-            raise Refused(f"{folder} has an archive of its own: go on from that without --from, or take another folder")
-        source = source or (path if os.path.exists(path) else None)
-        whole = not source or archive.unpack(source, work)
-        if source and not os.path.exists(os.path.join(work, "head.json")):
-            raise Refused(f"{source} is not an archive of this check")
-        if not whole:
-            say(f"check-gpu: {source} is cut off or damaged: what is whole of it is used")
-        self.state = State(work)
-        self.packer = archive.Packer(work, path, order)
-
-    def put_away(self, head, checks, left):
-        """Before and after every check; whether the archive has it all. A disk that is full is told, and no reason to stop."""
-        page = os.path.join(self.folder, "summary.md")
-        self.write("summary.md", lambda: summary.write(page, head, self.state, checks, left))
-        return self.write("the archive", self.pack)
-
-    def pack(self):
-        left_out = self.packer.write()
-        if left_out:
-            say(f"       not in the archive, which is full: {', '.join(left_out[:5])}" + " and others" * (len(left_out) > 5))
-
-    @staticmethod
-    def write(what, how):
-        try:
-            how()
-        except OSError as error:
-            say(f"       {what} could not be written: {error}")
-            return False
-        return True
-
-    def put_elsewhere(self):
-        """At the end, where it could not be put away. How to go on."""
-        try:
-            self.packer.path = os.path.join(tempfile.mkdtemp(prefix="check-gpu-"), "check-gpu.tar.gz")
-            self.packer.write()
-        except OSError as error:
-            say(f"check-gpu: what is new is lost: {error}")
-            return AGAIN
-        return f"--from {self.packer.path} and another folder"
-
-
 def described_as(device, memory_bytes):
     words = re.split(r"[ -]", device)
     return next((name for word, gib, name in DESCRIBED if word in words and memory_bytes >= gib << 30), None)
@@ -210,14 +144,7 @@ def sit(arguments, tools, work, begun):
     setting_up = Commands(ours, float("inf"), arguments.patience)
     head, info = head_of(setting_up, tools)
     desk = Desk(arguments.out, arguments.source, work)
-    known = desk.state.load("head.json")
-    if known is not None and not isinstance(known, dict):
-        raise Refused("the archive's head.json is none of this check's")
-    for key, value in {**head, "small": arguments.small}.items():
-        if known and known.get(key) != value:
-            raise Refused(f"the archive's {key} is {known.get(key)}, and here it is {value}: take another folder")
-    desk.state.save("head.json", {**head, "small": arguments.small})
-    desk.packer.write()  # where that cannot be, nothing need begin
+    desk.begin({**head, "small": arguments.small})
     say(", ".join(f"{key} {value}" for key, value in head.items()))
 
     def background(log):
@@ -244,8 +171,7 @@ def sit(arguments, tools, work, begun):
         if held is not None:
             os.close(held)
         left = sitting.left(checks)
-        kept = desk.put_away(head, checks, left)
-        again = (AGAIN if left else None) if kept else desk.put_elsewhere()
+        again = desk.leave(head, checks, left)
     return finish(desk.state, checks, left, again)
 
 
