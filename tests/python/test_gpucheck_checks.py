@@ -4,6 +4,7 @@ device."""
 import contextlib
 import errno
 import io
+import json
 import os
 import sys
 import time
@@ -217,6 +218,35 @@ class Profile(FolderCase):
     def test_a_part_of_another_profile(self):
         self.put("work/profiles/p.json.part", b"{}")
         self.assertEqual(self.measure("sys.exit(4)", self.DONE), 2)
+
+
+class Comparisons(FolderCase):
+    def compare(self, code, kinds, of_allowed=0.5):
+        """The row of a comparison that tells of these kinds."""
+        count = {key: sum(kind[key] for kind in kinds) for key in ("failures", "not_run")}
+        told = {"calls": 3, "algorithms": 2, "left_out": 1, "of_allowed": of_allowed, **count, "kinds": kinds}
+        program = self.put("compare", f"#!/bin/sh\necho '{json.dumps(told)}'; exit {code}\n".encode())
+        os.chmod(program, 0o755)
+        context = mock.Mock(tools=SimpleNamespace(compare=program), commands=commands.Commands({}, float("inf")))
+        numerics.compare(context, "g.yaml")
+        return context.row.call_args
+
+    def kind(self, type, failures, not_run):
+        return {"type": type, "dtypes": "f32>f32", "failures": failures, "not_run": not_run}
+
+    def test_what_holds(self):
+        (name, ok), figures = self.compare(0, [self.kind("relu", 0, 0)])
+        self.assertEqual((name, ok), ("g", True))
+        self.assertEqual(figures, {"calls": 3, "algorithms": 2, "left_out": 1, "failures": 0, "of_allowed": 0.5})
+
+    def test_what_cannot_be_run_is_not_called_wrong(self):
+        (_, ok), figures = self.compare(1, [self.kind("relu", 2, 0), self.kind("conv2d", 1, 1), self.kind("linear", 2, 1)])
+        self.assertFalse(ok)
+        self.assertEqual((figures["wrong"], figures["cannot_run"]),
+                         ("relu f32>f32, linear f32>f32", "conv2d f32>f32, linear f32>f32"))
+
+    def test_what_is_not_finite(self):
+        self.assertEqual(self.compare(1, [self.kind("relu", 1, 0)], None)[1]["of_allowed"], "infinite")
 
 
 class Iterations(unittest.TestCase):
