@@ -6,11 +6,12 @@ usage: check_gpu.py [--out FOLDER] [--from ARCHIVE] [--minutes N] [--small]
 From a checkout (`make check-gpu`) or from the bundle (`make gpu-bundle`), which stays as it is. FOLDER ($OUT, or check-gpu
 here) gets summary.md, one page, and check-gpu.tar.gz, in which everything is: results, profiles, plans, traces, and all
 that programs printed. Each call goes on from the archive that is there or from ARCHIVE, so that sittings of --minutes
-(9) make a whole; the archive is written after every check. What passed is not done again, what failed is tried once
-more after all others.
+(9) make a whole; the archive is written before and after every check. What passed is not done again, what failed is
+tried once more after all others, what the end of a sitting or of this program cut off twice more.
 
 Ends with "N passed, N failed", of rows. Exit codes: 0 all is through and passed, 1 something failed, 2 it cannot be done
-like this, 3 call it again, 6 something is missing here. --small takes LeNet alone, for trying this out."""
+like this, 3 call it again (it says with which archive if FOLDER had no room for it), 6 something is missing here.
+--small takes LeNet alone, for trying this out."""
 
 import sys
 
@@ -25,31 +26,30 @@ if sys.version_info < (3, 10):  # which the rest of this does not read
 
 import argparse  # noqa: E402
 import dataclasses  # noqa: E402
-import fcntl  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
 import re  # noqa: E402
-import shutil  # noqa: E402
 import signal  # noqa: E402
 import tempfile  # noqa: E402
 import time  # noqa: E402
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
 
 try:
-    from gpucheck import archive, checklist, clocks, environment, summary  # noqa: E402
+    from gpucheck import checklist, clocks, environment, summary  # noqa: E402
     from gpucheck.commands import Commands  # noqa: E402
+    from gpucheck.desk import Desk, Refused  # noqa: E402
     from gpucheck.plans import Planner  # noqa: E402
-    from gpucheck.sitting import Sitting  # noqa: E402
-    from gpucheck.state import State  # noqa: E402
+    from gpucheck.sitting import Sitting, say  # noqa: E402
 except ImportError as lacking:
     sys.exit(tell_missing(f"{lacking}: the folder is not whole"))
 
 # Our descriptions by words of cards' names, and their memory in GiB at least.
 DESCRIBED = (("H100", 70, "h100"), ("H200", 130, "h200"), ("A100", 70, "a100-80g"), ("A100", 30, "a100-40g"), ("L4", 20, "l4"))
 FOREVER = 1e9
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,8 +107,7 @@ def minutes(text):
 def arguments_of(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", metavar="FOLDER", default=os.environ.get("OUT", "check-gpu"), help="where summary and archive go")
-    parser.add_argument("--from", dest="source", metavar="ARCHIVE",
-                        help="go on from this, or from a folder that was left, into a folder without an archive")
+    parser.add_argument("--from", dest="source", metavar="ARCHIVE", help="go on from this, into a folder without an archive")
     parser.add_argument("--minutes", type=minutes, default=9, help="of this sitting (default 9)")
     parser.add_argument("--small", action="store_true", help="LeNet alone")
     # For this tool's own tests: times that mean nothing, limits for slow machines, faults.
@@ -116,69 +115,6 @@ def arguments_of(argv):
     parser.add_argument("--patience", type=float, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--fault", type=Fault.read, action="append", default=[], help=argparse.SUPPRESS)
     return parser.parse_args(argv)
-
-
-def order(name):
-    """What is dear comes first into the archive: what does not fit is left out from the end."""
-    kinds = ("head.json", "results/", "device.txt", "profiles/", "graphs/", "logs/", "plans/", "traces/")
-    return next((index for index, kind in enumerate(kinds) if name.startswith(kind)), len(kinds))
-
-
-class Refused(Exception):
-    """Why the check cannot begin like this."""
-
-
-class Desk:
-    """The folder that comes back, and the place where the state is meanwhile."""
-
-    def __init__(self, folder, source, work):
-        self.folder, self.is_put_away = folder, True
-        os.makedirs(folder, exist_ok=True)
-        self.lock = os.open(folder, os.O_RDONLY)
-        try:
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Refused(f"another check works with {folder}") from None
-        path = os.path.join(folder, "check-gpu.tar.gz")
-        if source and os.path.exists(path) and not os.path.samefile(source, path):
-            raise Refused(f"{folder} has an archive of its own: go on from that without --from, or take another folder")
-        source = source or (path if os.path.exists(path) else None)
-        if source and os.path.isdir(source):  # that was left
-            shutil.copytree(source, work, dirs_exist_ok=True)
-        elif source and not archive.unpack(source, work):
-            print(f"check-gpu: {source} is cut off or damaged: what is whole of it is used", flush=True)
-        if source and not os.path.exists(os.path.join(work, "head.json")):
-            raise Refused(f"{source} is not an archive of this check")
-        self.state = State(work)
-        self.packer = archive.Packer(work, path, order)
-
-    def put_away(self, head, checks, left):
-        """After every check. A disk that is full is told, and no reason to stop."""
-        self.is_put_away = self.write("the archive", self.pack)
-        self.write("summary.md", lambda: summary.write(os.path.join(self.folder, "summary.md"), head, self.state, checks, left))
-
-    def pack(self):
-        left_out = self.packer.write()
-        if left_out:
-            print(f"       not in the archive, which is full: {', '.join(left_out[:5])} and others", flush=True)
-
-    @staticmethod
-    def write(what, how):
-        try:
-            how()
-        except OSError as error:
-            print(f"       {what} could not be written: {error}", flush=True)
-            return False
-        return True
-
-    def leave(self):
-        """What the archive lacks in the end stays where it is. How to go on."""
-        if self.is_put_away:
-            return "the same folder or --from its archive"
-        kept = self.state.folder + "-kept"
-        os.rename(self.state.folder, kept)
-        self.state.folder = kept
-        return f"--from {kept}, which has what the archive lacks, and another folder"
 
 
 def described_as(device, memory_bytes):
@@ -202,20 +138,14 @@ def hold_device():
         return None
 
 
-def sit(arguments, tools, work):
-    begun = time.monotonic()
+def sit(arguments, tools, work, begun):
     ours = environment_of(tools)
     commands = Commands(ours, begun + 60 * arguments.minutes, arguments.patience)
     setting_up = Commands(ours, float("inf"), arguments.patience)
     head, info = head_of(setting_up, tools)
     desk = Desk(arguments.out, arguments.source, work)
-    known = desk.state.load("head.json")
-    for key, value in {**head, "small": arguments.small}.items():
-        if known and known.get(key) != value:
-            raise Refused(f"the archive's {key} is {known.get(key)}, and here it is {value}: take another folder")
-    desk.state.save("head.json", {**head, "small": arguments.small})
-    desk.packer.write()  # where that cannot be, nothing need begin
-    print(", ".join(f"{key} {value}" for key, value in head.items()), flush=True)
+    desk.begin({**head, "small": arguments.small})
+    say(", ".join(f"{key} {value}" for key, value in head.items()))
 
     def background(log):
         other = Commands(ours, commands.deadline, FOREVER)
@@ -230,46 +160,54 @@ def sit(arguments, tools, work):
     planner = Planner(desk.state, tools, background, max(1, min(4, (os.cpu_count() or 1) - 2)), device)
     sitting = Sitting(tools, desk.state, planner, commands, device=device, described=described, times=not arguments.no_times,
                       faults={fault.check: fault for fault in arguments.fault})
-    sittings = sum(name.startswith("clocks-") for name in os.listdir(desk.state.path("logs")))
-    held, log = hold_device(), clocks.Clocks(desk.state.path("logs", f"clocks-{sittings + 1}.csv"))
+    held, log = hold_device(), clocks.Clocks(clocks.new_path(desk.state.path("logs")))
     try:
         sitting.go(checks, lambda: desk.put_away(head, checks, sitting.left(checks)))
     except KeyboardInterrupt:
-        print("check-gpu: interrupted", file=sys.stderr)
+        say("check-gpu: interrupted")
     finally:
         planner.close()
         log.close()
         if held is not None:
             os.close(held)
         left = sitting.left(checks)
-        desk.put_away(head, checks, left)
-        again = desk.leave()
-    return finish(desk, checks, left, again)
+        again = desk.leave(head, checks, left)
+    return finish(desk.state, checks, left, again)
 
 
-def finish(desk, checks, left, again):
-    passed, failed = summary.count(desk.state, checks)
-    print(f"{left} of {len(checks)} checks are not through" if left else f"all {len(checks)} checks are through", end="")
-    print(f": call it again with {again}" if left or not desk.is_put_away else "")
-    print(f"{passed} passed, {failed} failed")
-    return 3 if left else 1 if failed else 0
+def finish(state, checks, left, again):
+    """`again`: how to go on, if that is needed."""
+    passed, failed = summary.count(state, checks)
+    say((f"{left} of {len(checks)} checks are not through" if left else f"all {len(checks)} checks are through") +
+        (f": call it again with {again}" if again else ""))
+    say(f"{passed} passed, {failed} failed")
+    return 3 if again else 1 if failed else 0
 
 
 def interrupt(number, frame):
+    """The first time; whoever is impatient must not keep us from putting away what is known."""
+    for again in ENDS:
+        signal.signal(again, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
-def main():
-    for number in (signal.SIGTERM, signal.SIGHUP):  # what is known is put away first
+def heed_interrupts():
+    for number in ENDS:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, interrupt)
+
+
+def main():
+    begun = time.monotonic()
+    heed_interrupts()
+    sys.stdout.reconfigure(errors="backslashreplace")  # names of files may be no text
     arguments = arguments_of(sys.argv[1:])
     try:
         missing = environment.missing()
         if missing:
             return tell_missing(missing)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
-            return sit(arguments, tools_here(), work)
+            return sit(arguments, tools_here(), work, begun)
     except (Refused, OSError) as error:
         print(f"check-gpu: {error}", file=sys.stderr)
         return 2

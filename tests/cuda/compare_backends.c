@@ -211,11 +211,12 @@ static void compare_results(const comparison *c, const pair *p, const planrt_var
   }
 }
 
-/* What a library lists may fail when it is run. */
+/* What a library lists may fail when it is run, or find no memory. */
 static planc_status prepare(comparison *c, pair *p, bool *out_ready) {
   planc_status status = c->backend->prepare(c->device, &p->device);
+  planc_code code = planc_status_code(status);
   *out_ready = !status;
-  if (planc_status_code(status) != PLANC_DEVICE)
+  if (code != PLANC_DEVICE && code != PLANC_OUT_OF_MEMORY)
     return planc_context(status, "%s by %s", p->device.op->name, p->device.algorithm);
   fprintf(stderr, "%s (%s) by %s: left out: %s\n", p->host.op->name, p->kind->type, p->device.algorithm,
           planc_status_message(status));
@@ -287,6 +288,7 @@ static planc_status compare_instance(comparison *c, int32_t instance) {
   p.kind->calls++;
   if (n_run == 0) {
     p.kind->failures++;
+    p.kind->not_run++;
     printf("%s (%s): no algorithm can be run%s%s\n", p.host.op->name, p.kind->type, none ? ": " : "",
            none ? planc_status_message(none) : "");
   }

@@ -58,6 +58,7 @@ tally_kind tally_sum(const tally *all) {
     sum.algorithms += of->algorithms;
     sum.left_out += of->left_out;
     sum.failures += of->failures;
+    sum.not_run += of->not_run;
     sum.worst.error = fmax(sum.worst.error, of->worst.error);
     sum.worst.allowed = fmax(sum.worst.allowed, of->worst.allowed);
   }
@@ -76,6 +77,7 @@ static void add_counts(cJSON *to, const tally_kind *of) {
   cJSON_AddNumberToObject(to, "algorithms", (double)of->algorithms);
   cJSON_AddNumberToObject(to, "left_out", (double)of->left_out);
   cJSON_AddNumberToObject(to, "failures", (double)of->failures);
+  cJSON_AddNumberToObject(to, "not_run", (double)of->not_run);
   /* JSON has no infinity: cJSON writes null. */
   cJSON_AddNumberToObject(to, "error", of->worst.error);
   cJSON_AddNumberToObject(to, "of_allowed", of->worst.allowed);

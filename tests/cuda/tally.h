@@ -12,6 +12,7 @@ typedef struct tally_kind {
   char dtypes[TALLY_NAME]; /* "f32,f32>f32", side effects behind a second ">" */
   bool accumulates, in_place, tf32;
   int64_t calls, algorithms, left_out, failures;
+  int64_t not_run; /* of the failures: calls that no algorithm could be run for */
   difference worst;
 } tally_kind;
 

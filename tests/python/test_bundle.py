@@ -129,6 +129,25 @@ class Bundle(unittest.TestCase):
         self.assertEqual(sorted(glob.glob(self.path("**"), recursive=True)), before)
         self.assertTrue(os.listdir(out))
 
+    def move(self, name):
+        elsewhere = os.path.join(self.folder, os.fsdecode(name), "bundle")
+        shutil.copytree(self.bundle, elsewhere, copy_function=os.link)
+        self.bundle = elsewhere
+
+    def test_folders_of_odd_names(self):
+        self.move(b"a b $'\xe9")
+        self.assertIsNone(self.missing())
+        for mark in ":;":
+            self.move(f"a{mark}b".encode())
+            self.assertEqual(self.missing(), f"{self.bundle} has a '{mark}', at which the loader parts the names of folders: "
+                                             "move it elsewhere")
+
+    def test_the_check_called_by_a_link(self):
+        link = os.path.join(self.folder, "link.py")
+        os.symlink(self.path("check_gpu.py"), link)
+        code = f"import runpy; print(runpy.run_path({link!r})['tools_here']().zoo)"
+        self.assertEqual(self.run_there(sys.executable, "-B", "-c", code).stdout, self.path("zoo") + "\n")
+
     # --- What is not in it
 
     def test_nothing_is_missing(self):

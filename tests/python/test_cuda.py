@@ -614,6 +614,15 @@ class Emulated(Case):
         command[2] = graph("lenet-digits")  # whose first convolution has no other
         self.assertIn("op conv1: cudnn-9.", emulated(*command, code=6, EMULATED_CUDNN_FAILS=0).stderr)
 
+    def test_ops_for_which_the_device_has_no_memory(self):
+        run("planc", "train", graph("lenet-digits"), "-o", self.path("g.yaml"))
+        done = emulated("cuda/compare_backends", "--json", "cuda", self.path("g.yaml"), 1, code=1, EMULATED_CUDA_MEMORY=260 << 20)
+        told = json.loads(done.stdout.splitlines()[-1])
+        self.assertRegex(done.stderr, r"by cublaslt-\d+: left out: ")
+        self.assertGreater(told["algorithms"], 0)
+        self.assertEqual(told["failures"], len(re.findall("no algorithm can be run", done.stdout)))
+        self.assertEqual(told["failures"], told["not_run"])
+
     def test_what_is_refused(self):
         self.plan("lenet-digits", "--batch", 8, "--budget", "900M")
         for options, code, said in ((["--link", "1GB/s"], 2, "cannot be paced"),

@@ -1,7 +1,7 @@
 """One file for a folder: tar, each entry compressed on its own.
 
 An entry that has not changed is not compressed again, so that the archive can be written after every check, and what
-is whole in an archive that was cut off can be read."""
+is whole in an archive that was cut off or damaged can be read."""
 
 import contextlib
 import gzip
@@ -12,6 +12,7 @@ import tarfile
 import zlib
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*(/[A-Za-z0-9_][A-Za-z0-9._+-]*)*")
+BEGIN = b"\x1f\x8b\x08"  # of gzip's output
 LARGEST = 15 << 20  # bytes of an archive: what comes back from a remote machine is limited
 
 
@@ -41,7 +42,7 @@ class Packer:
 
     def write(self):
         """The names that were left out."""
-        left_out, used, room = [], {}, self.largest
+        left_out, used, others, room = [], {}, {}, self.largest
         for name in self.files():
             try:
                 key, packed = self.entry(name)
@@ -49,6 +50,7 @@ class Packer:
                 continue
             if len(packed) > room:
                 left_out.append(name)
+                others[key] = packed
                 continue
             used[key] = packed
             room -= len(packed)
@@ -62,7 +64,7 @@ class Packer:
                 os.remove(self.path + ".part")
             raise
         os.replace(self.path + ".part", self.path)
-        self.entries = used
+        self.entries = {**used, **others}
         return left_out
 
 
@@ -85,17 +87,18 @@ def unpack(path, folder):
 
 def decompress(packed):
     """As much as can be, and whether that is all. The end of a tar file is two empty blocks."""
-    out = bytearray()
-    while packed:
-        reader = zlib.decompressobj(wbits=31)
-        try:
-            out += reader.decompress(packed)
-        except zlib.error:
-            return bytes(out), False
-        if not reader.eof:
-            return bytes(out), False
-        packed = reader.unused_data
-    return bytes(out), out.endswith(bytes(2 * tarfile.BLOCKSIZE))
+    out, whole, at = bytearray(), True, 0
+    while 0 <= at < len(packed):
+        reader, content = zlib.decompressobj(wbits=31), b""
+        with contextlib.suppress(zlib.error):
+            content = reader.decompress(memoryview(packed)[at:])
+        if reader.eof:
+            at = len(packed) - len(reader.unused_data)
+        else:
+            whole, at = False, packed.find(BEGIN, at + 1)
+        if reader.eof or at < 0:  # the beginning of an entry has its place at the end alone
+            out += content
+    return bytes(out), whole and out.endswith(bytes(2 * tarfile.BLOCKSIZE))
 
 
 def put(path, content):

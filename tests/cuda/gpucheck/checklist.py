@@ -7,6 +7,7 @@ import os
 from . import clocks, links, numerics, steps
 from .plans import Job, Model
 from .sitting import Check
+from .state import writable
 
 RESNET = Model("resnet50", 256, "256")
 RESNET_BF16 = Model("resnet50", 256, "256", precision="bf16", nhwc=True)
@@ -34,11 +35,11 @@ def policies(commands, tools):
 def device(context):
     told = context.commands.must(context.tools.planrun, "info")
     properties = context.commands.run(context.tools.planrun, "info", "--properties")
-    with open(context.state.path("device.txt"), "w", encoding="utf-8") as file:
+    with writable(context.state.path("device.txt")) as file:
         print(told, clocks.facts(context.commands), sep="\n", file=file)
     if properties.returncode == 0:
         name = os.path.join("profiles", context.device + ".properties.json")
-        with open(context.state.path(name), "w", encoding="utf-8") as file:
+        with writable(context.state.path(name)) as file:
             file.write(properties.stdout)
         context.keep(name)
     context.row("properties dumped", properties.returncode == 0)

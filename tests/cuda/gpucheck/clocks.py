@@ -1,11 +1,12 @@
 """What the card does meanwhile: clocks, power, temperature and why it throttles, once a second, by nvidia-smi."""
 
-import csv
+import itertools
+import os
 import shutil
 import statistics
 import subprocess
 
-from .commands import kill
+from .commands import kill, with_us
 
 FIELDS = ("timestamp", "pstate", "clocks.sm", "clocks.mem", "power.draw", "temperature.gpu", "utilization.gpu",
           "memory.used")
@@ -27,6 +28,12 @@ def is_known(field):
         return False
 
 
+def new_path(folder):
+    """Of the next log; of those before some may be lost."""
+    paths = (os.path.join(folder, f"clocks-{number}.csv") for number in itertools.count(1))
+    return next(path for path in paths if not os.path.exists(path))
+
+
 class Clocks:
     """Logs to a file until it is closed, a line at a time: what stands in a buffer would be lost then."""
 
@@ -38,7 +45,7 @@ class Clocks:
             with open(path, "w", encoding="utf-8") as file:
                 self.child = subprocess.Popen(
                     [*by_line, "nvidia-smi", "--query-gpu=" + ",".join([*FIELDS, reasons]), "--format=csv,nounits", "-l", "1"],
-                    stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+                    stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=with_us())
 
     def close(self):
         if self.child:
@@ -50,13 +57,14 @@ def tell(paths):
     rows = []
     for path in paths:
         with open(path, encoding="utf-8", errors="replace") as file:
-            rows += [[cell.strip() for cell in row] for row in csv.reader(file) if len(row) == len(FIELDS) + 1]
-    busy = [row for row in rows if row[6].isdigit() and int(row[6]) >= BUSY]
+            lines = [[cell.strip() for cell in line.split(",")] for line in file]
+        rows += [line for line in lines if len(line) == len(FIELDS) + 1]
+    busy = [row for row in rows if row[6].isdecimal() and int(row[6]) >= BUSY]
     if not busy:
         return "no clocks were logged"
 
     def column(index):
-        return [float(row[index]) for row in busy if row[index].replace(".", "", 1).isdigit()] or [0.0]
+        return [float(row[index]) for row in busy if row[index].replace(".", "", 1).isdecimal()] or [0.0]
 
     return (f"SM clock {statistics.median(column(2)):.0f} MHz in the median of {len(busy)} s of work, {min(column(2)):.0f} to "
             f"{max(column(2)):.0f}; memory {statistics.median(column(3)):.0f} MHz; {statistics.median(column(4)):.0f} W, at "

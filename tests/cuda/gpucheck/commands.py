@@ -4,14 +4,18 @@ A program that outlasts its limit gets SIGINT, on which planrun keeps what it ha
 where it hangs, by a debugger where there is one, and then killed; at the end of a sitting there is no time to ask. All that
 programs print is kept in a log."""
 
+import contextlib
+import functools
 import os
 import shutil
 import signal
 import subprocess
 import time
 
-GRACE = 10  # seconds from SIGINT to SIGKILL
+GRACE = 10  # seconds from one signal to the next
 DEBUGGERS = ("gdb", "cuda-gdb")
+LOOK, LAST_LOOK = 60, 20  # seconds for a debugger, and where the sitting has fewer left
+MOST_KEPT = 4 << 20  # characters of what a program prints, from its beginning and from its end
 SLACK, FACTOR = 30, 4  # of a limit: seconds beside, and times, what was predicted
 
 
@@ -62,11 +66,12 @@ class Commands:
         added = {**self.environment, **environment} if ours else environment
         child = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True, errors="backslashreplace", start_new_session=True,
-                                 env={**os.environ, **added, **self.extra})
+                                 preexec_fn=with_us(), env={**os.environ, **added, **self.extra})
         self.children.add(child)
         return child
 
     def kill_all(self):
+        self.deadline = time.monotonic()  # for those that begin meanwhile
         for child in list(self.children):
             signal_group(child, signal.SIGKILL)
 
@@ -81,8 +86,8 @@ class Commands:
             if ends_first:
                 raise Over("the time is up") from None
             raise Failure(f"{tell(child.args)}: took more than {limit:.0f} s") from None
-        except BaseException:
-            interrupt(child)
+        except BaseException:  # we are told to end
+            self.write(child, *self.stop(child, asks=False), begun)
             raise
         finally:
             self.children.discard(child)
@@ -91,25 +96,53 @@ class Commands:
 
     def stop(self, child, asks):
         """Ends a program that does not end, even where we are interrupted meanwhile. What it had printed, and where it
-        hangs."""
+        hangs. A profile takes being killed for the fault of the algorithm that it tries, and leaves that out from then on;
+        two interrupts it blames on nothing."""
+        where = ""
         try:
-            signal_group(child, signal.SIGINT)
-            return child.communicate(timeout=GRACE)
+            return interrupt(child)
         except subprocess.TimeoutExpired:
-            where = trace_of(child) if asks else ""
+            if asks:
+                where = trace_of(child, LOOK if self.remaining() > LOOK else LAST_LOOK)
+            else:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return interrupt(child)
         finally:
             kill(child)
         try:
             out, err = child.communicate(timeout=GRACE)
-        except subprocess.TimeoutExpired:
-            out, err = "", "# it does not die\n"
+        except subprocess.TimeoutExpired as held:  # by a driver, or by who left its group
+            out, err = so_far(held.stdout), so_far(held.stderr) + "\n# it does not die\n"
+            child.stdout.close()
+            child.stderr.close()
         return out, err + where
 
     def write(self, child, out, err, begun):
         if not self.log:
             return
-        self.log.write(f"$ {tell(child.args, 1000)}\n# exit {child.returncode}, {time.monotonic() - begun:.1f} s\n{out}{err}\n")
+        self.log.write(f"$ {tell(child.args, 1000)}\n# exit {child.returncode}, {time.monotonic() - begun:.1f} s\n"
+                       f"{shortened(out)}{shortened(err)}\n")
         self.log.flush()
+
+
+def with_us():
+    """What a new process does first, so that it does not outlive us on the device, however we end."""
+    try:
+        import ctypes
+    except ImportError:  # a Python without libffi
+        return None
+    return functools.partial(die_with, os.getpid(), ctypes.CDLL(None).prctl)
+
+
+def die_with(parent, prctl):
+    set_parent_death_signal = 1
+    prctl(set_parent_death_signal, signal.SIGKILL)
+    if os.getppid() != parent:  # it has died meanwhile
+        os._exit(1)
+
+
+def so_far(printed):
+    return printed.decode(errors="backslashreplace") if isinstance(printed, bytes) else printed or ""
 
 
 def tell(command, most=160):
@@ -117,6 +150,12 @@ def tell(command, most=160):
     name, *rest = map(str, command)
     text = " ".join([os.path.basename(name), *rest])
     return text if len(text) <= most else text[:most] + "..."
+
+
+def shortened(text):
+    """Whoever prints the same for ever must not fill the disk."""
+    between = len(text) - 2 * MOST_KEPT
+    return text if between <= 0 else f"{text[:MOST_KEPT]}\n# {between} characters\n{text[-MOST_KEPT:]}"
 
 
 def last_words(text, most=400):
@@ -131,16 +170,9 @@ def signal_group(child, number):
 
 
 def interrupt(child):
-    """For whom we are interrupted ourselves: a profile takes being killed for the fault of the algorithm that it tries, and
-    leaves that out from then on; two interrupts it blames on nothing."""
-    for seconds in (GRACE, 1):
-        signal_group(child, signal.SIGINT)
-        try:
-            child.communicate(timeout=seconds)
-            return
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
-            pass
-    kill(child)
+    """What it had printed, if it ends by that."""
+    signal_group(child, signal.SIGINT)
+    return child.communicate(timeout=GRACE)
 
 
 def kill(child):
@@ -152,13 +184,13 @@ def kill(child):
         pass
 
 
-def trace_of(child):
+def trace_of(child, seconds):
     """Where all threads of a process are, as a debugger sees it."""
     for debugger in filter(shutil.which, DEBUGGERS):
         try:
             found = subprocess.run([debugger, "-p", str(child.pid), "-batch", "-ex", "thread apply all bt"],
                                    stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="backslashreplace",
-                                   timeout=60)
+                                   timeout=seconds)
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"\n# {debugger}: {error}\n"
         return f"\n# {debugger}:\n{found.stdout}\n{last_words(found.stderr)}\n"

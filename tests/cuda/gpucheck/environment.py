@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 PYTHON = (3, 10)
 PROGRAMS = ("planc", "planrun", "compare_backends")
 PLUGIN = "libplanrt-cuda.so"
@@ -94,7 +94,7 @@ def run(build, name, *arguments):
                    "PLANC_PROFILES": os.path.join(root_folder(), "profiles")}
     try:
         return subprocess.run([program(build, name), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              universal_newlines=True, env=environment, timeout=SECONDS)
+                              text=True, errors="backslashreplace", env=environment, timeout=SECONDS)
     except OSError as error:
         raise Missing(f"{program(build, name)} cannot be run: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
@@ -118,6 +118,9 @@ def explain(told):
 def look_at_python():
     if sys.version_info < PYTHON:
         raise Missing("Python %d.%d is too old: %d.%d is needed" % (*sys.version_info[:2], *PYTHON))
+    apart = next((mark for mark in ":;" if mark in HERE), None)
+    if apart:
+        raise Missing(f"{HERE} has a '{apart}', at which the loader parts the names of folders: move it elsewhere")
     if platform.machine() != "x86_64":
         raise Missing(f"the programs are for x86_64, and this is {platform.machine()}")
 

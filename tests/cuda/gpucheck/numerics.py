@@ -31,11 +31,13 @@ def compare(context, path, *sizes, options=(), seconds=30):
     told = read(done.stdout) if done.returncode in (0, 1) and done.stdout.strip() else {"calls": 0}
     if told["calls"] == 0:
         raise Failure(f"compare_backends: exit {done.returncode}: {last_words(done.stderr)}")
-    wrong = [f"{kind['type']} {kind['dtypes']}" for kind in told["kinds"] if kind["failures"]]
+    named = {"wrong": [kind for kind in told["kinds"] if kind["failures"] > kind["not_run"]],
+             "cannot_run": [kind for kind in told["kinds"] if kind["not_run"]]}
+    off = told["of_allowed"]
     context.row(name_of(path), done.returncode == 0,
                 **{key: told[key] for key in ("calls", "algorithms", "left_out", "failures")},
-                of_allowed=round(told["of_allowed"], 3),
-                **({"wrong": ", ".join(wrong)} if wrong else {}))
+                of_allowed="infinite" if off is None else round(off, 3),  # JSON has no infinity
+                **{word: ", ".join(f"{kind['type']} {kind['dtypes']}" for kind in kinds) for word, kinds in named.items() if kinds})
 
 
 def model(context, source, precision, *sizes, seconds=30):

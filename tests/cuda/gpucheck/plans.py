@@ -10,7 +10,7 @@ import sys
 import threading
 
 from .commands import Failure, Unfit, last_words
-from .state import digest
+from .state import digest, writable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,11 +57,12 @@ class Planner:
     def __init__(self, state, tools, commands, workers, device):
         self.state, self.tools, self.commands, self.device = state, tools, commands, device
         self.pool = concurrent.futures.ThreadPoolExecutor(workers)
-        self.lock, self.asked, self.graphs, self.least, self.running = (threading.Lock(), {}, threading.Lock(),
-                                                                            threading.Lock(), set())
+        self.lock, self.asked, self.graphs, self.least = threading.Lock(), {}, threading.Lock(), threading.Lock()
+        self.running, self.closed = set(), False
 
     def close(self):
         """Ends what is still being made."""
+        self.closed = True  # for what has begun and does not run yet
         self.pool.shutdown(wait=False, cancel_futures=True)
         for commands in list(self.running):
             commands.kill_all()
@@ -115,9 +116,11 @@ class Planner:
         made, profile = self.state.load(about), None if job.device else digest(self.state.path(self.profile(job.model)))
         if made and made["profile"] == profile and ("why" in made or os.path.exists(self.state.path(made["plan"]))):
             return made
-        with open(self.state.path("logs", f"plan-{job.name}.log"), "a", encoding="utf-8") as log:
+        with writable(self.state.path("logs", f"plan-{job.name}.log"), "a") as log:
             commands = self.commands(log)
             self.running.add(commands)
+            if self.closed:
+                commands.kill_all()
             try:
                 made = {**self.make_anew(job, commands), "profile": profile}
             finally:

@@ -4,16 +4,26 @@ import dataclasses
 import errno
 import json
 import os
+import sys
 import time
 import traceback
 import typing
 
 from .commands import Failure, Over, Unfit
-from .state import MOST, slug
+from .state import MOST, cut_off, slug, writable
 
 FULL = os.strerror(errno.ENOSPC)
 IN_TIME = 30  # seconds for a look at the device
 MARKS = {True: "ok    ", False: "FAILED", None: "      "}
+
+
+def say(text):
+    """Where nobody reads it any more, or a disk is full: all is in the archive."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +50,7 @@ class Context:
         """A line of the results; `ok` None: for information."""
         self.rows.append({"row": name, "ok": ok, **figures})
         told = " ".join(f"{key}={value}" for key, value in figures.items())
-        print(f"{MARKS[ok]} {self.check.name}: {name} {told}".rstrip(), flush=True)
+        say(f"{MARKS[ok]} {self.check.name}: {name} {told}".rstrip())
 
     def timed(self, ok):
         """What a time says is for information on a device whose times mean nothing."""
@@ -67,28 +77,29 @@ class Sitting:
         self.device, self.described, self.times = device, described, times
         self.faults = faults or {}  # what goes wrong in the first attempt of a check; for tests
 
-    def go(self, checks, after_each):
-        """First attempts in order, then second ones. What the sitting's end cut off comes behind all others in the next."""
-        begun, cut_off = False, set()
+    def go(self, checks, put_away):
+        """First attempts in order, then second ones. What the sitting's end cut off comes behind all others in the next.
+        What is known is put away before each and behind it."""
+        begun, over = False, set()
         self.ask_ahead(checks)
-        while check := self.next(checks, begun, cut_off):
+        while check := self.next(checks, begun, over):
             try:
-                self.attempt(check)
-            except Over as over:
-                print(f"       {check.name}: {over}", flush=True)
-                cut_off.add(check.name)
+                self.attempt(check, put_away)
+            except Over as reason:
+                say(f"       {check.name}: {reason}")
+                over.add(check.name)
                 begun = True
-                after_each()
+                put_away()
                 continue
             except OSError as error:  # ours, not the check's: nothing can be kept any more
-                print(f"       {check.name}: {error}: the sitting ends", flush=True)
+                say(f"       {check.name}: {error}: the sitting ends")
                 return
             begun = True
             self.ask_ahead(checks)
-            after_each()
+            put_away()
             failed = self.state.attempts(check.name)[-1]["outcome"] == "failed"
             if failed and self.commands.remaining() > IN_TIME and not self.has_device():
-                print("       the device is gone: the sitting ends", flush=True)
+                say("       the device is gone: the sitting ends")
                 return
 
     def left(self, checks):
@@ -116,9 +127,9 @@ class Sitting:
     def is_ready(self, check):
         return not self.is_over(check) and all(self.state.outcome(need) == "passed" for need in check.needs)
 
-    def next(self, checks, begun, cut_off):
+    def next(self, checks, begun, over):
         """The first that fits into what is left of the sitting; of a sitting that has just begun, the first."""
-        ready = [check for check in checks if self.is_ready(check) and check.name not in cut_off]
+        ready = [check for check in checks if self.is_ready(check) and check.name not in over]
         for attempt in range(sum(MOST.values()) + 1):
             for check in ready:
                 enough = self.commands.remaining() >= 60 * check.minutes
@@ -135,24 +146,33 @@ class Sitting:
 
     # --- One attempt
 
-    def attempt(self, check):
+    def attempt(self, check, put_away):
         """Over when it came to no end: the sitting's time is up, or the disk is full."""
+        try:
+            self.state.begin(check.name)
+            put_away()
+            self.try_once(check)
+        except BaseException:
+            if self.state.going_on == check.name:
+                self.state.withdraw(check.name)
+            raise
+
+    def try_once(self, check):
         context, begun = Context(check, self), time.monotonic()
-        number = len(self.state.attempts(check.name)) + 1
+        number = len(self.state.attempts(check.name))
         outcome, why = "passed", None
         self.commands.extra, self.commands.other_limit = {}, None
         fault = self.faults.get(check.name)
         if fault and number == 1:
             self.commands.extra, self.commands.other_limit = fault.environment, fault.limit
-        with open(self.state.path("logs", f"{slug(check.name)}-{number}.log"), "w", encoding="utf-8") as log:
+        with writable(self.state.path("logs", f"{slug(check.name)}-{number}.log")) as log:
             self.commands.log = log
             try:
                 check.run(context, *check.arguments)
                 if any(row["ok"] is False for row in context.rows):
                     outcome = "failed"
             except Over as over:
-                self.state.keep(check.name, {"outcome": "cut off", "gives": {}, "seconds": round(time.monotonic() - begun, 1),
-                                             "rows": [{"row": "cut off", "ok": False, "why": str(over)}]}, [])
+                self.state.keep(check.name, cut_off(str(over), round(time.monotonic() - begun, 1)), [])
                 raise
             except Unfit as unfit:
                 outcome, why = "unfit", str(unfit)

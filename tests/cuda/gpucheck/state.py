@@ -1,8 +1,10 @@
 """What is known of the checks: a file for each with its attempts, beside the files that it made.
 
-A check is over when it passed, when it is unfit by nature, when it failed twice, or when the end of a sitting cut it off
-three times. One whose files are not all there, as after an archive that was cut off, has not passed."""
+A check is over when it passed, when it is unfit by nature, when it failed twice, or when it was cut off three times: by
+the end of a sitting, or by what ended us as well. One whose files are not all there, as after an archive that was cut
+off, has not passed."""
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -10,6 +12,7 @@ import os
 import re
 
 MOST = {"failed": 2, "cut off": 3}  # attempts that ended so
+OUTCOMES = ("passed", "unfit", *MOST)
 
 
 def slug(name):
@@ -28,16 +31,38 @@ def digest_of(path, *_):
         return hashlib.sha256(file.read()).hexdigest()
 
 
+def writable(path, mode="w"):
+    """For text in which there may be names of files that are no text."""
+    return open(path, mode, encoding="utf-8", errors="backslashreplace")
+
+
+def cut_off(why, seconds=0):
+    return {"outcome": "cut off", "gives": {}, "seconds": seconds, "rows": [{"row": "cut off", "ok": False, "why": why}]}
+
+
+def is_record(what):
+    """Whatever a file of that name holds."""
+    if not (isinstance(what, dict) and isinstance(what.get("check"), str) and isinstance(what.get("files"), dict)):
+        return False
+    return isinstance(what.get("attempts"), list) and all(map(is_attempt, what["attempts"]))
+
+
+def is_attempt(what):
+    if not (isinstance(what, dict) and what.get("outcome") in OUTCOMES and isinstance(what.get("gives"), dict)):
+        return False
+    return isinstance(what.get("rows"), list) and all(isinstance(row, dict) and {"row", "ok"} <= row.keys() for row in what["rows"])
+
+
 class State:
     def __init__(self, folder):
         self.folder = folder
         for name in ("results", "logs", "plans", "graphs", "traces", "profiles"):
             os.makedirs(os.path.join(folder, name), exist_ok=True)
-        self.records = {}
+        self.records, self.going_on = {}, None  # the check whose last attempt has begun
         for name in sorted(os.listdir(self.path("results"))):
             if name.endswith(".json"):
                 record = self.load(os.path.join("results", name))
-                if isinstance(record, dict) and {"check", "attempts", "files"} <= record.keys():
+                if is_record(record):
                     self.records[record["check"]] = record
 
     def path(self, *parts):
@@ -67,12 +92,25 @@ class State:
     def attempts(self, name):
         return self.records.get(name, {}).get("attempts", [])
 
+    def begin(self, name):
+        """Of an attempt that ends us as well nobody else would know: it would be made again and again."""
+        self.keep(name, cut_off("the check came to its end meanwhile"), [])
+        self.going_on = name
+
     def keep(self, name, attempt, files):
         """An attempt that came to an end, and the files that others need of it."""
-        record = self.records.setdefault(name, {"check": name, "attempts": [], "files": {}})
-        record["attempts"].append(attempt)
-        record["files"] = {file: digest(self.path(file)) for file in files}
+        attempts = self.attempts(name)[:-1] if self.going_on == name else self.attempts(name)
+        self.put(name, [*attempts, attempt], {file: digest(self.path(file)) for file in files})
+
+    def withdraw(self, name):
+        """The attempt that has begun counts for nothing; where that cannot be written it stays cut off."""
+        with contextlib.suppress(OSError):
+            self.put(name, self.attempts(name)[:-1], {})
+
+    def put(self, name, attempts, files):
+        record = {"check": name, "attempts": attempts, "files": files}
         self.save(os.path.join("results", slug(name) + ".json"), record)
+        self.records[name], self.going_on = record, None
 
     def outcome(self, name):
         """passed, unfit, failed or None: not known, or to be tried again."""

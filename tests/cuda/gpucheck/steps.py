@@ -12,7 +12,7 @@ OVERHEAD = 0.01                        # of the executor over a bare loop of the
 SECOND = 1e9
 NOT_OURS = (3, 4)  # exit codes of a profile whose part is damaged, or of another machine or graph
 DEVICE_FAILED = 6
-PROCESSES = 6      # of planrun that one attempt at a profile may take
+PROCESSES = 8      # of planrun that one attempt at a profile may take
 MEASURED_S, LEAST, MOST = 2, 12, 20000  # what a run is to take, its warming up included, and iterations of it
 TRACED_S, FEW = 1.2, 9                  # the same of a traced run, of which the last iterations count
 
@@ -42,7 +42,7 @@ def profile(context, model):
         done = context.commands.run(*command, seconds=context.minutes * 60)
         if done.returncode in NOT_OURS and before:
             os.remove(path + ".part")
-        elif done.returncode and (processes == PROCESSES or not goes_on(done.returncode, before, part_of(path))):
+        elif done.returncode and (processes >= PROCESSES or not goes_on(done.returncode, before, part_of(path))):
             raise Failure(f"{tell(command)}: exit {done.returncode}: {last_words(done.stderr)}")
     found = context.state.load(name)
     context.keep(name, model.graph)

@@ -3,6 +3,7 @@
 import os
 
 from . import clocks
+from .state import writable
 
 GIB = 1 << 30
 LEGEND = ("Times are ms a step. Predicted: by the simulator with the profile measured here, and by the device's description. Off: "
@@ -12,7 +13,7 @@ LEGEND = ("Times are ms a step. Predicted: by the simulator with the profile mea
 
 
 def write(path, head, state, checks, left):
-    with open(path + ".part", "w", encoding="utf-8") as file:
+    with writable(path + ".part") as file:
         print(f"# {head['device']}", "", *(f"{key}: {value}  " for key, value in head.items()), "", sep="\n", file=file)
         for line in lines_of(state, checks, left):
             print(line, file=file)
