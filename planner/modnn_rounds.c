@@ -55,10 +55,12 @@ typedef struct best {
   planc_status infeasible; /* the reason of those that ask for least; owned */
 } best;
 
-/* Of two reasons the one that asks for less memory, if it says so; the first met of those that ask for the same. */
+/* Of two reasons the one that asks for less memory, if it says so; the first met of those that ask for the same. A host
+ * that is too small comes first: the device's budget is then met. */
 static void note_infeasible(best *b, planc_status reason) {
-  int64_t now = planc_status_shortage(reason).bytes, before = planc_status_shortage(b->infeasible).bytes;
-  bool keep = !b->infeasible || (now > 0 && (before == 0 || now < before));
+  planc_shortage now = planc_status_shortage(reason), before = planc_status_shortage(b->infeasible);
+  bool less = now.bytes > 0 && (before.bytes == 0 || now.bytes < before.bytes);
+  bool keep = !b->infeasible || (now.memory == before.memory ? less : now.memory == PLANC_MEMORY_HOST);
   planc_status_free(keep ? b->infeasible : reason);
   if (keep) b->infeasible = reason;
 }
@@ -81,6 +83,7 @@ static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, co
 static planc_status keep_better(const planc_problem *problem, planc_status status, planc_candidate *candidate,
                                 best *b) {
   int64_t ns;
+  if (!status) status = planc_candidate_hold_to_host(problem, candidate);
   if (!status) status = planc_candidate_time(problem, candidate, &ns);
   if (!status && (!b->candidate.schedule || ns < b->ns)) {
     planc_candidate_free(&b->candidate);
@@ -92,6 +95,24 @@ static planc_status keep_better(const planc_problem *problem, planc_status statu
   return status;
 }
 
+/* Rounds of `sub_batch`, with all data resident, if that fits. What it lacks is not what modnn lacks. */
+static planc_status consider_resident(const planc_problem *problem, int64_t sub_batch, best *b) {
+  planc_problem rounds = *problem;
+  planc_candidate candidate = {0};
+  int64_t peak = INT64_MAX;
+  bool may;
+  PLANC_TRY(may_beat(problem, sub_batch, b, &may));
+  if (!may) return NULL;
+  rounds.sub_batch = sub_batch;
+  planc_status status = planc_policy_none(&rounds, &candidate);
+  if (!status) status = planc_candidate_peak(problem, &candidate, &peak);
+  if (!status && peak <= problem->budget_bytes) return keep_better(problem, NULL, &candidate, b);
+  planc_candidate_free(&candidate);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
 /* Schedules rounds of `sub_batch` and keeps them when they beat the best. */
 static planc_status consider(const planc_problem *problem, int64_t sub_batch, best *b) {
   planc_candidate candidate = {0};
@@ -100,25 +121,9 @@ static planc_status consider(const planc_problem *problem, int64_t sub_batch, be
   if (!may) return NULL;
   planc_status status = keep_better(problem, modnn_schedule(problem, sub_batch, &candidate), &candidate, b);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  bool host = planc_status_shortage(status).memory == PLANC_MEMORY_HOST;
   note_infeasible(b, status);
-  return NULL;
-}
-
-/* The whole batch, or the user's rounds, with all data resident, if that fits. What it lacks is not what modnn lacks.
- */
-static planc_status consider_resident(const planc_problem *problem, best *b) {
-  planc_candidate candidate = {0};
-  int64_t peak = INT64_MAX;
-  bool may;
-  PLANC_TRY(may_beat(problem, problem->sub_batch ? problem->sub_batch : problem->batch, b, &may));
-  if (!may) return NULL;
-  planc_status status = planc_policy_none(problem, &candidate);
-  if (!status) status = planc_candidate_peak(problem, &candidate, &peak);
-  if (!status && peak <= problem->budget_bytes) return keep_better(problem, NULL, &candidate, b);
-  planc_candidate_free(&candidate);
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_status_free(status);
-  return NULL;
+  return host ? consider_resident(problem, sub_batch, b) : NULL;
 }
 
 /* The largest power of two below `size`; 0 below 1. */
@@ -158,7 +163,7 @@ static planc_status consider_all(const planc_problem *problem, best *b) {
     PLANC_TRY(consider(problem, sub_batch, b));
     if (may_split) PLANC_TRY(consider_others(problem, sub_batch, b));
   }
-  return consider_resident(problem, b);
+  return consider_resident(problem, problem->sub_batch ? problem->sub_batch : problem->batch, b);
 }
 
 planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out) {

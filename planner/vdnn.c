@@ -232,6 +232,15 @@ typedef struct vdnn_attempt {
   vdnn_algorithms algorithms;
 } vdnn_attempt;
 
+/* Whether what the candidate swaps out finds room on the host. */
+static planc_status fits_host(const planc_problem *problem, const planc_candidate *candidate, bool *out) {
+  planc_status status = planc_candidate_hold_to_host(problem, candidate);
+  *out = !status;
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
 /* The first attempt that fits; where none does, the last: its plan tells what it needs and what binds. */
 static planc_status first_that_fits(const planc_problem *problem, int64_t sub_batch, const vdnn_attempt *attempts,
                                     int32_t n_attempts, planc_candidate *out, bool *out_fits) {
@@ -239,7 +248,10 @@ static planc_status first_that_fits(const planc_problem *problem, int64_t sub_ba
   for (int32_t i = 0; i < n_attempts; i++) {
     vdnn_setting setting = {.offloads = attempts[i].offloads, .sub_batch = sub_batch};
     PLANC_TRY(planc_walk_try(problem, make, &setting, rooms[attempts[i].algorithms], out, out_fits));
+    if (!*out_fits) continue;
+    PLANC_TRY(fits_host(problem, out, out_fits));
     if (*out_fits) return NULL;
+    planc_candidate_free(out);
   }
   vdnn_setting setting = {.offloads = attempts[n_attempts - 1].offloads, .sub_batch = sub_batch};
   return make(problem, &setting, PLANC_ROOM_NONE, out);
