@@ -59,10 +59,9 @@ planc_status planc_candidate_hold_to_host(const planc_problem *problem, const pl
   int64_t budget = problem->host_budget_bytes, arena, host;
   if (budget < 0) return NULL;
   PLANC_TRY(place(candidate, &arena, &host));
-  if (problem->gpus > 1) host = planc_muldiv_ceil(host, problem->gpus, 1);
   if (host <= budget) return NULL;
   return planc_infeasible((planc_shortage){.memory = PLANC_MEMORY_HOST, .bytes = host},
-                          "rounds of %lld swap out %lld bytes at a time, the host budget is %lld",
+                          "rounds of %lld need %lld bytes of host memory, the host budget is %lld",
                           (long long)candidate->sub_batch, (long long)host, (long long)budget);
 }
 

@@ -7,8 +7,8 @@
 /* The physical peak that the candidate's plan would have, reserved bytes included. */
 planc_status planc_candidate_peak(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes);
 
-/* INFEASIBLE where the candidate swaps out more than the host has room for, exchanged gradients aside. For policies
- * that can choose another one. */
+/* INFEASIBLE where what a GPU swaps out alone is more than the host has room for: for policies that can choose another
+ * candidate. */
 planc_status planc_candidate_hold_to_host(const planc_problem *problem, const planc_candidate *candidate);
 
 /* A lower bound of that peak, in linear time: what is open at a time, without gaps between. */

@@ -242,6 +242,29 @@ START_TEST(a_host_budget_steers_to_rounds) {
 }
 END_TEST
 
+/* Of two GPUs as well: what a plan takes of the host when that is not limited is enough. */
+START_TEST(a_host_that_suffices_is_enough) {
+  static const char *const choosing[] = {"vdnn-dyn", "vdnn+", "modnn"};
+  planc_graph *graph = random_graph(_i);
+  planc_problem problem = problem_of(graph, _i);
+  problem.batch *= 2;
+  problem.gpus = 2;
+  bool may_split;
+  int64_t none;
+  ok(planc_may_split(&problem, &may_split));
+  if (may_split) ok(planc_least_budget(&problem, planc_policy_find("none"), &none));
+  for (int i = 0; may_split && i < 3; i++) {
+    planc_plan *plan = plan_at(problem, choosing[i], none * 3 / 4, -1);
+    if (!plan) continue;
+    planc_plan *again = plan_at(problem, choosing[i], none * 3 / 4, plan->host_arena_bytes);
+    ck_assert_msg(again != NULL, "%s", choosing[i]);
+    planc_plan_free(again);
+    planc_plan_free(plan);
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
 START_TEST(ties_go_to_what_keeps_everything) {
   ck_assert(!planc_is_preferred(MILLION, "none", MILLION));
   ck_assert(!planc_is_preferred(MILLION - 1000, "none", MILLION));
@@ -265,6 +288,7 @@ int main(void) {
   tcase_add_loop_test(best, what_cannot_win_is_not_made, 0, GRAPHS);
   tcase_add_loop_test(best, a_host_budget_steers_best, 0, GRAPHS);
   tcase_add_loop_test(best, a_host_budget_steers_to_rounds, 0, GRAPHS);
+  tcase_add_loop_test(best, a_host_that_suffices_is_enough, 0, GRAPHS);
   tcase_add_test(best, ties_go_to_what_keeps_everything);
   suite_add_tcase(suite, least);
   suite_add_tcase(suite, best);
