@@ -83,11 +83,19 @@ def place(model, optimizer, device):
     return model, optimizer
 
 
+def check_tensors(batch, what):
+    """The batch, which has to be a tuple of tensors; a tensor alone would be taken for its samples."""
+    if not isinstance(batch, (tuple, list)) or not all(isinstance(t, torch.Tensor) for t in batch):
+        raise CannotExport(f"{what} a tuple of tensors, not {type(batch).__name__}")
+    return batch
+
+
 def batch_of(batch, size, device):
     """A batch of `size` samples: made by the user's function, or of the example's samples, repeated as needed."""
     if callable(batch):
-        return [t.to(device) for t in batch(size)]
-    if any(not isinstance(t, torch.Tensor) or t.dim() == 0 or len(t) != len(batch[0]) for t in batch):
+        return [t.to(device) for t in check_tensors(batch(size), "what makes a batch is to give")]
+    check_tensors(batch, "the batch is to be")
+    if any(t.dim() == 0 or len(t) != len(batch[0]) for t in batch):
         raise CannotExport("the batch is to be a tuple of tensors whose first dimensions agree")
     return [t[torch.arange(size) % len(t)].to(device) for t in batch]
 
@@ -252,6 +260,16 @@ def record(model, batch, loss_fn, optimizer, *, name=None, device="meta", batche
     return recording_of(recorders, batches, name, optimizer), [[c.cost for c in r.calls] for r in recorders]
 
 
+def check_parts(made):
+    """What the user's function has given, which has to be all that is exported."""
+    parts = made if isinstance(made, (tuple, list)) and len(made) == 4 else (None,) * 4
+    model, _, loss_fn, optimizer = parts
+    if not isinstance(model, torch.nn.Module) or not callable(loss_fn) or not (
+            callable(optimizer) or isinstance(optimizer, torch.optim.Optimizer)):
+        raise CannotExport("the function is to give a module, a batch, a loss function and an optimizer, see --help")
+    return parts
+
+
 def export(model, batch, loss_fn, optimizer, path, *, profile=None, base=None, batches=BATCHES, **options):
     """Writes the graph of one iteration to `path`, and what its ops take to `profile`; see the heading. `options` are
     those of record()."""
@@ -313,7 +331,7 @@ def main(arguments=None):
     try:
         with noting_precision():
             make = load_function(parser, options.function)
-            export(*make(), options.o, name=options.name, device=options.device, batches=options.batches,
+            export(*check_parts(make()), options.o, name=options.name, device=options.device, batches=options.batches,
                    profile=options.profile, base=options.base)
     except (CannotExport, BadRecording) as error:
         print(f"export_torch.py: {options.function}: {error}", file=sys.stderr)

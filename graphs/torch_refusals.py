@@ -13,6 +13,7 @@ import os
 import sys
 import sysconfig
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 
 import torch
 
@@ -142,6 +143,7 @@ def replaced(owner, name, make):
 
 def noting(init):
     """A constructor that keeps whether its object was asked to be enabled. PyTorch forgets that where it has no GPU."""
+    @wraps(init)  # keeps the signature where this one is noted in turn
     def noting_init(self, *args, **kwargs):
         called = inspect.signature(init).bind(self, *args, **kwargs)
         called.apply_defaults()

@@ -35,28 +35,39 @@ static planc_status reserved_of(const planc_problem *problem, const planc_candid
   return status;
 }
 
-planc_status planc_candidate_peak(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes) {
+/* What placing the candidate takes, of the device and of the host. */
+static planc_status place(const planc_candidate *candidate, int64_t *out_arena, int64_t *out_host) {
   planc_arena arena = {0};
   planc_addresses addresses = {0};
-  int64_t reserved;
-  PLANC_TRY(reserved_of(problem, candidate, &reserved));
   planc_status status = planc_schedule_finish(candidate->schedule);
   if (!status) status = planc_assign_addresses(&arena, candidate->schedule, &addresses);
-  *out_bytes = planc_add_saturate(addresses.arena_bytes, reserved);
+  *out_arena = addresses.arena_bytes;
+  *out_host = addresses.host_arena_bytes;
   planc_arena_free(&arena);
   return status;
 }
 
-/* --- The host ----------------------------------------------------------------------------------------------------- */
+planc_status planc_candidate_peak(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes) {
+  int64_t reserved, arena, host;
+  PLANC_TRY(reserved_of(problem, candidate, &reserved));
+  PLANC_TRY(place(candidate, &arena, &host));
+  *out_bytes = planc_add_saturate(arena, reserved);
+  return NULL;
+}
 
 planc_status planc_candidate_host(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes) {
-  planc_plan *plan;
+  int64_t arena;
   *out_bytes = 0;
-  if (problem->host_budget_bytes < 0) return NULL;
-  PLANC_TRY(planc_lower(problem, planc_policies(), candidate, &plan));
-  *out_bytes = plan->host_arena_bytes;
-  planc_plan_free(plan);
-  return NULL;
+  return problem->host_budget_bytes < 0 ? NULL : place(candidate, &arena, out_bytes);
+}
+
+planc_status planc_candidate_hold_to_host(const planc_problem *problem, const planc_candidate *candidate) {
+  int64_t budget = problem->host_budget_bytes, bytes;
+  PLANC_TRY(planc_candidate_host(problem, candidate, &bytes));
+  if (budget < 0 || bytes <= budget) return NULL;
+  return planc_infeasible((planc_shortage){.memory = PLANC_MEMORY_HOST, .bytes = bytes},
+                          "rounds of %lld need %lld bytes of host memory, the host budget is %lld",
+                          (long long)candidate->sub_batch, (long long)bytes, (long long)budget);
 }
 
 /* --- Reasons ------------------------------------------------------------------------------------------------------ */

@@ -275,7 +275,6 @@ static planc_status set_up(modnn *m, const planc_problem *problem, const planc_c
   m->trace = trace;
   m->costs = candidate->costs;
   m->budget_bytes = problem->budget_bytes;
-  m->swaps = !problem->settings.no_swap;
   m->last_anchor = -1;
   m->searched = -1;
   m->blocks = calloc((size_t)trace->n_buffers + 1, sizeof *m->blocks);

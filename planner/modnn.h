@@ -58,7 +58,6 @@ typedef struct modnn {
   int64_t *earliest;    /* sum of the fastest times of all instances before i, for EST */
   int32_t *position;    /* of an access within trace->by_buffer */
   int64_t budget_bytes; /* the problem's */
-  bool swaps;           /* the user allows it */
   planc_memory_list memory;
   int32_t task;                   /* the instance that is scheduled */
   int64_t now, out_free, in_free; /* current time; when the copy engines are done */

@@ -46,14 +46,9 @@ static int64_t reload_delay(const modnn *m, int32_t block) {
   return back > use ? back - use : 0;
 }
 
-/* Whether the user wants the block's content to stay. */
-static bool must_stay(const modnn *m, int32_t block) {
-  return m->blocks[block].pinned || (!m->swaps && m->blocks[block].filled && modnn_needed(m, block));
-}
-
 /* Criteria (a) and (b). */
 static bool may_leave(const modnn *m, int32_t block, int32_t horizon) {
-  return block >= 0 && !must_stay(m, block) && m->blocks[block].used && modnn_next_use(m, block) > horizon;
+  return block >= 0 && !m->blocks[block].pinned && m->blocks[block].used && modnn_next_use(m, block) > horizon;
 }
 
 /* Less delay, then fewer bytes moved, then the lower address. */
@@ -215,7 +210,7 @@ planc_status modnn_defragment(modnn *m, int64_t *out_when) {
   m->leaving.len = 0;
   for (int32_t i = m->memory.first; i >= 0; i = m->memory.segments.data[i].next) {
     int32_t block = m->memory.segments.data[i].block;
-    if (block != PLANC_FREE_BLOCK && !must_stay(m, block)) VEC_PUSH(&m->leaving, block);
+    if (block != PLANC_FREE_BLOCK && !m->blocks[block].pinned) VEC_PUSH(&m->leaving, block);
   }
   for (int64_t i = 0; i < m->leaving.len; i++) PLANC_TRY(evict(m, m->leaving.data[i], out_when));
   return NULL;

@@ -69,20 +69,10 @@ static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, co
   return NULL;
 }
 
-static planc_status hold_to_host(const planc_problem *problem, const planc_candidate *candidate) {
-  int64_t bytes, host = problem->host_budget_bytes;
-  PLANC_TRY(planc_candidate_host(problem, candidate, &bytes));
-  if (host < 0 || bytes <= host) return NULL;
-  return planc_infeasible((planc_shortage){.memory = PLANC_MEMORY_HOST, .bytes = bytes},
-                          "rounds of %lld need %lld bytes of host memory, the host budget is %lld",
-                          (long long)candidate->sub_batch, (long long)bytes, (long long)host);
-}
-
 /* Keeps the candidate when it beats the best, and frees it else. `status` is how its making ended. */
 static planc_status keep_better(const planc_problem *problem, planc_status status, planc_candidate *candidate,
                                 best *b) {
   int64_t ns;
-  if (!status) status = hold_to_host(problem, candidate);
   if (!status) status = planc_candidate_time(problem, candidate, &ns);
   if (!status && (!b->candidate.schedule || ns < b->ns)) {
     planc_candidate_free(&b->candidate);
@@ -94,35 +84,58 @@ static planc_status keep_better(const planc_problem *problem, planc_status statu
   return status;
 }
 
-/* Schedules rounds of `sub_batch` and keeps them when they beat the best; without offloading where it takes more than
- * the host has. */
-static planc_status consider(const planc_problem *problem, int64_t sub_batch, best *b) {
+/* Keeps the reason of rounds that do not fit. */
+static planc_status unless_infeasible(planc_status status, best *b) {
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_keep_lesser(&b->infeasible, status);
+  return NULL;
+}
+
+/* Rounds of `sub_batch` as Algorithm 1 schedules them. */
+static planc_status consider_scheduled(const planc_problem *problem, int64_t sub_batch, best *b) {
+  planc_candidate candidate = {0};
+  planc_status status = modnn_schedule(problem, sub_batch, &candidate);
+  if (!status) status = planc_candidate_hold_to_host(problem, &candidate);
+  return keep_better(problem, status, &candidate, b);
+}
+
+static planc_status hold_to_device(const planc_problem *problem, const planc_candidate *candidate) {
+  int64_t peak;
+  PLANC_TRY(planc_candidate_peak(problem, candidate, &peak));
+  if (peak <= problem->budget_bytes) return NULL;
+  return planc_infeasible((planc_shortage){.bytes = peak}, "rounds of %lld need %lld bytes without swapping",
+                          (long long)candidate->sub_batch, (long long)peak);
+}
+
+/* Rounds of `sub_batch` with all data resident. */
+static planc_status consider_resident(const planc_problem *problem, int64_t sub_batch, best *b) {
   planc_candidate candidate = {0};
   bool may;
   PLANC_TRY(may_beat(problem, sub_batch, b, &may));
   if (!may) return NULL;
-  planc_status status = keep_better(problem, modnn_schedule(problem, sub_batch, &candidate), &candidate, b);
-  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  bool host = planc_status_shortage(status).memory == PLANC_MEMORY_HOST;
-  planc_keep_lesser(&b->infeasible, status);
-  if (!host || problem->settings.no_swap) return NULL;
-  planc_problem without = *problem;
-  without.settings.no_swap = true;
-  return consider(&without, sub_batch, b);
+  planc_status status = planc_make_resident(problem, sub_batch, &candidate);
+  if (!status) status = hold_to_device(problem, &candidate);
+  return keep_better(problem, status, &candidate, b);
 }
 
-/* The whole batch, or the user's rounds, with all data resident, if that fits. What it lacks is not what modnn lacks.
- */
-static planc_status consider_resident(const planc_problem *problem, best *b) {
-  planc_candidate candidate = {0};
-  int64_t peak = INT64_MAX;
+/* Keeps rounds of `sub_batch` when they beat the best. Where the user limits swapping, and they swap more, those that
+ * swap nothing are asked for. */
+static planc_status consider(const planc_problem *problem, int64_t sub_batch, best *b) {
   bool may;
-  PLANC_TRY(may_beat(problem, problem->sub_batch ? problem->sub_batch : problem->batch, b, &may));
+  PLANC_TRY(may_beat(problem, sub_batch, b, &may));
   if (!may) return NULL;
-  planc_status status = planc_policy_none(problem, &candidate);
-  if (!status) status = planc_candidate_peak(problem, &candidate, &peak);
-  if (!status && peak <= problem->budget_bytes) return keep_better(problem, NULL, &candidate, b);
-  planc_candidate_free(&candidate);
+  if (!problem->settings.no_swap) {
+    planc_status status = consider_scheduled(problem, sub_batch, b);
+    bool host = planc_status_shortage(status).memory == PLANC_MEMORY_HOST;
+    PLANC_TRY(unless_infeasible(status, b));
+    if (!host) return NULL;
+  }
+  return unless_infeasible(consider_resident(problem, sub_batch, b), b);
+}
+
+/* The whole batch, or the user's rounds, with all data resident. What it lacks is not what modnn lacks. */
+static planc_status consider_whole(const planc_problem *problem, best *b) {
+  planc_status status = consider_resident(problem, problem->sub_batch ? problem->sub_batch : problem->batch, b);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   planc_status_free(status);
   return NULL;
@@ -165,7 +178,7 @@ static planc_status consider_all(const planc_problem *problem, best *b) {
     PLANC_TRY(consider(problem, sub_batch, b));
     if (may_split) PLANC_TRY(consider_others(problem, sub_batch, b));
   }
-  return consider_resident(problem, b);
+  return consider_whole(problem, b);
 }
 
 planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out) {

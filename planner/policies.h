@@ -13,8 +13,11 @@ planc_status planc_candidate_live(const planc_problem *problem, const planc_cand
 /* A lower bound of the candidate's iteration, of one replica: its ops one after the other, recomputes included. */
 int64_t planc_candidate_least_time(const planc_candidate *candidate);
 
-/* The bytes of host memory that the candidate's plan would take; 0 without a look where the problem limits none. */
+/* The bytes of host memory that a GPU of the candidate's plan would take by itself; 0 without a look where the problem
+ * limits none. */
 planc_status planc_candidate_host(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes);
+/* INFEASIBLE where these are more than the problem's budget: for policies that can choose another candidate. */
+planc_status planc_candidate_hold_to_host(const planc_problem *problem, const planc_candidate *candidate);
 
 /* Of two reasons why something is INFEASIBLE, *kept (NULL: none yet) and a new one, keeps the one that asks for less
  * and frees the other. Of those that ask for the same, or do not know, the first stays. */
@@ -22,6 +25,9 @@ void planc_keep_lesser(planc_status *kept, planc_status reason);
 
 /* INFEASIBLE where the plan's predicted peaks are more than the problem's budgets. */
 planc_status planc_hold_to_budgets(const planc_problem *problem, const planc_plan *plan);
+
+/* Rounds of `sub_batch` with all data on the device; where that does not fit, the plan that needs least. */
+planc_status planc_make_resident(const planc_problem *problem, int64_t sub_batch, planc_candidate *out);
 
 /* moDNN's ideal (V): the sum of the ops' times, fastest algorithms, whole batch, all data resident. */
 planc_status planc_ideal_time(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t *out_ns);

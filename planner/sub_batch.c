@@ -93,7 +93,7 @@ static planc_status infeasible(const planc_problem *problem, int64_t batch, cons
   if (reserved > 0) snprintf(context, sizeof context, " and %lld bytes reserved by the device", (long long)reserved);
   return planc_infeasible((planc_shortage){.bytes = least},
                           "op %s alone needs %lld bytes at %lld sample%s, beside %lld bytes of parameters, state and "
-                          "gradients%s: no budget below %lld bytes will do",
+                          "gradients that stay%s: %lld bytes at the least",
                           op->name, (long long)need->baseline, (long long)batch, batch == 1 ? "" : "s",
                           (long long)resident, context, (long long)least);
 }

@@ -260,6 +260,27 @@ planc_status planc_policy_vdnn_conv(const planc_problem *problem, planc_candidat
   return first_that_fits(problem, whole(problem), attempts, 2, out, &fits);
 }
 
+static bool limits_swaps(const planc_problem *problem) {
+  return problem->settings.no_swap || problem->host_budget_bytes >= 0;
+}
+
+/* Everything stays, if that fits; else *out remains what it is, if it is anything. */
+static planc_status without_swaps(const planc_problem *problem, int64_t sub_batch, planc_candidate *out,
+                                  bool *out_fits) {
+  static const vdnn_attempt attempts[] = {
+      {OFFLOAD_NONE, PERFORMANCE_OPTIMAL}, {OFFLOAD_NONE, GREEDY}, {OFFLOAD_NONE, MEMORY_OPTIMAL}};
+  planc_candidate swapping = *out;
+  *out = (planc_candidate){0};
+  planc_status status = first_that_fits(problem, sub_batch, attempts, 3, out, out_fits);
+  if (!status && !*out_fits && swapping.schedule) {
+    planc_candidate resident = *out;
+    *out = swapping;
+    swapping = resident;
+  }
+  planc_candidate_free(&swapping);
+  return status;
+}
+
 /* vDNN_dyn: the order in which its implementation tries. */
 static planc_status dynamic(const planc_problem *problem, int64_t sub_batch, planc_candidate *out, bool *out_fits) {
   static const vdnn_attempt attempts[] = {{OFFLOAD_NONE, PERFORMANCE_OPTIMAL},
@@ -269,10 +290,10 @@ static planc_status dynamic(const planc_problem *problem, int64_t sub_batch, pla
                                           {OFFLOAD_ALL, GREEDY},
                                           {OFFLOAD_CONV, MEMORY_OPTIMAL},
                                           {OFFLOAD_ALL, MEMORY_OPTIMAL}};
-  static const vdnn_attempt without_swaps[] = {
-      {OFFLOAD_NONE, PERFORMANCE_OPTIMAL}, {OFFLOAD_NONE, GREEDY}, {OFFLOAD_NONE, MEMORY_OPTIMAL}};
-  if (problem->settings.no_swap) return first_that_fits(problem, sub_batch, without_swaps, 3, out, out_fits);
-  return first_that_fits(problem, sub_batch, attempts, 7, out, out_fits);
+  *out_fits = false;
+  if (!problem->settings.no_swap) PLANC_TRY(first_that_fits(problem, sub_batch, attempts, 7, out, out_fits));
+  if (*out_fits || !limits_swaps(problem)) return NULL;
+  return without_swaps(problem, sub_batch, out, out_fits);
 }
 
 planc_status planc_policy_vdnn_dyn(const planc_problem *problem, planc_candidate *out) {

@@ -471,6 +471,18 @@ def make():
 def bad():
     model, _, loss, optimizer = make()
     return model, (torch.zeros(()),), loss, optimizer
+def alone():
+    return make()[0]
+def without_loss():
+    model, batch, _, optimizer = make()
+    return model, batch, None, optimizer
+def with_batch(batch):
+    model, _, loss, optimizer = make()
+    return model, batch, loss, optimizer
+def of_a_tensor():
+    return with_batch(torch.zeros(2, 4))
+def of_a_maker():
+    return with_batch(lambda n: torch.zeros(n, 4))
 """
 
     def setUp(self):
@@ -498,6 +510,10 @@ def bad():
                 ((place, "-o", self.graph, "--profile", "p.json", "--base", "b.json"), 2, "needs --device cuda"),
                 ((place, "-o", self.graph, "--batches", "4,2,7"), 3, "three ascending"),
                 ((f"{self.module}:bad", "-o", self.graph), 3, "first dimensions"),
+                ((f"{self.module}:alone", "-o", self.graph), 3, "a module, a batch, a loss function"),
+                ((f"{self.module}:without_loss", "-o", self.graph), 3, "a module, a batch, a loss function"),
+                ((f"{self.module}:of_a_tensor", "-o", self.graph), 3, "a tuple of tensors, not Tensor"),
+                ((f"{self.module}:of_a_maker", "-o", self.graph), 3, "a tuple of tensors, not Tensor"),
                 ((place, "-o", "/nonexistent/graph.yaml"), 5, "No such file")):
             with self.subTest(arguments):
                 code_found, message = run(export_torch, *arguments)

@@ -284,7 +284,7 @@ class RefusalTest(GraphTest):
 
 
 class CommandLineTest(unittest.TestCase):
-    def test_a_file_that_makes_its_scaler(self):
+    def test_a_file_that_mixes_precisions(self):
         """The file is loaded by the exporter, which then knows what was asked for."""
         source = inspect.cleandoc("""
             import torch
@@ -296,6 +296,12 @@ class CommandLineTest(unittest.TestCase):
                         return scaler.scale(model(x).sum())
                 return (torch.nn.Linear(4, 4), (torch.zeros(2, 4),), loss,
                         lambda parameters: torch.optim.SGD(parameters, lr=0.1))
+            def inside():
+                model, batch, _, optimizer = given(False)
+                def loss(model, x):
+                    with torch.autocast("cuda", dtype=torch.bfloat16):
+                        return model(x).sum()
+                return model, batch, loss, optimizer
             on, off = lambda: given(True), lambda: given(False)
             """)
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -305,10 +311,11 @@ class CommandLineTest(unittest.TestCase):
                 file.write(source)
             self.assertEqual(run(export_torch, f"{module}:off", "-o", graph), (0, ""))
             os.remove(graph)
-            code, message = run(export_torch, f"{module}:on", "-o", graph)
-            self.assertEqual((code, os.path.exists(graph)), (3, False))
-            self.assertEqual(message.count("\n"), 1)
-            self.assertTrue(message.startswith(f"export_torch.py: {module}:on: {module}:6: autocast of cuda"), message)
+            for name, line in (("on", 6), ("inside", 13)):
+                code, message = run(export_torch, f"{module}:{name}", "-o", graph)
+                self.assertEqual((code, os.path.exists(graph)), (3, False))
+                self.assertEqual(message.count("\n"), 1)
+                self.assertIn(f"export_torch.py: {module}:{name}: {module}:{line}: autocast of cuda", message)
 
 
 if __name__ == "__main__":

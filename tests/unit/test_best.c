@@ -6,6 +6,7 @@
 #include "planc/analysis.h"
 #include "planc/metrics.h"
 #include "planc/policy.h"
+#include "planner/sub_batch.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -220,6 +221,50 @@ START_TEST(a_host_budget_steers_best) {
 }
 END_TEST
 
+/* Rounds are a choice as well: where those of one sample fit with all data resident, who splits the batch needs no
+ * host. */
+START_TEST(a_host_budget_steers_to_rounds) {
+  static const char *const splitting[] = {"modnn", "vdnn+"};
+  planc_graph *graph = random_graph(_i);
+  planc_problem problem = problem_of(graph, _i), single = problem;
+  single.sub_batch = 1;
+  bool may_split;
+  int64_t resident;
+  ok(planc_may_split(&problem, &may_split));
+  if (may_split) ok(planc_least_budget(&single, planc_policy_find("none"), &resident));
+  for (int i = 0; may_split && i < 2; i++) {
+    planc_plan *plan = plan_at(problem, splitting[i], resident, 0);
+    ck_assert_msg(plan != NULL, "%s", splitting[i]);
+    ck_assert_int_eq(plan->host_arena_bytes, 0);
+    planc_plan_free(plan);
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* Of two GPUs as well: what a plan takes of the host when that is not limited is enough. */
+START_TEST(a_host_that_suffices_is_enough) {
+  static const char *const choosing[] = {"vdnn-dyn", "vdnn+", "modnn"};
+  planc_graph *graph = random_graph(_i);
+  planc_problem problem = problem_of(graph, _i);
+  problem.batch *= 2;
+  problem.gpus = 2;
+  bool may_split;
+  int64_t none;
+  ok(planc_may_split(&problem, &may_split));
+  if (may_split) ok(planc_least_budget(&problem, planc_policy_find("none"), &none));
+  for (int i = 0; may_split && i < 3; i++) {
+    planc_plan *plan = plan_at(problem, choosing[i], none * 3 / 4, -1);
+    if (!plan) continue;
+    planc_plan *again = plan_at(problem, choosing[i], none * 3 / 4, plan->host_arena_bytes);
+    ck_assert_msg(again != NULL, "%s", choosing[i]);
+    planc_plan_free(again);
+    planc_plan_free(plan);
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
 START_TEST(ties_go_to_what_keeps_everything) {
   ck_assert(!planc_is_preferred(MILLION, "none", MILLION));
   ck_assert(!planc_is_preferred(MILLION - 1000, "none", MILLION));
@@ -242,6 +287,8 @@ int main(void) {
   tcase_add_loop_test(best, no_policy_beats_best, 0, GRAPHS);
   tcase_add_loop_test(best, what_cannot_win_is_not_made, 0, GRAPHS);
   tcase_add_loop_test(best, a_host_budget_steers_best, 0, GRAPHS);
+  tcase_add_loop_test(best, a_host_budget_steers_to_rounds, 0, GRAPHS);
+  tcase_add_loop_test(best, a_host_that_suffices_is_enough, 0, GRAPHS);
   tcase_add_test(best, ties_go_to_what_keeps_everything);
   suite_add_tcase(suite, least);
   suite_add_tcase(suite, best);

@@ -34,7 +34,7 @@ Parameters, gradients and data of inputs/tiny.yaml are of round sizes.
   !       1.00 KiB  w
   !       1.00 KiB  w.grad
   !       1.00 KiB  x
-  ! planc: does not fit 1.00 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients: no budget below 6144 bytes will do
+  ! planc: does not fit 1.00 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients that stay: 6144 bytes at the least
   [1]
   $ ls *.plan
   ! ls: cannot access '*.plan': No such file or directory
@@ -52,13 +52,13 @@ The least budget is feasible and no smaller one is.
   $ planc plan inputs/tiny.yaml --policy modnn --budget 6144 -o least.plan 2>/dev/null | sed -n 2p
     peak      6.00 KiB of 6.00 KiB, host 3.00 KiB
   $ planc plan inputs/tiny.yaml --policy modnn --budget 6143 2>&1 | tail -n 1
-  planc: does not fit 5.99 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients: no budget below 6144 bytes will do
+  planc: does not fit 5.99 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients that stay: 6144 bytes at the least
 
 What the device reserves for itself counts too, and is named.
 
   $ sed 's/"reserved_bytes": 0,/"reserved_bytes": 1024,/' "$PLANC_PROFILES/k40m.json" > reserving.json
   $ planc plan inputs/tiny.yaml --policy modnn --device reserving.json --budget 7167 2>&1 | tail -n 1
-  planc: does not fit 6.99 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients and 1024 bytes reserved by the device: no budget below 7168 bytes will do
+  planc: does not fit 6.99 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients that stay and 1024 bytes reserved by the device: 7168 bytes at the least
   $ planc plan inputs/tiny.yaml --policy modnn --device reserving.json --budget 7168 -o least.plan 2>/dev/null | sed -n 2p
     peak      7.00 KiB of 7.00 KiB, host 3.00 KiB
 
@@ -99,7 +99,7 @@ Of the fastest policy the least budget is that of whichever needs least. What bi
   !       1.00 KiB  w
   !       1.00 KiB  w.grad
   !       1.00 KiB  x
-  ! planc: does not fit 1.00 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients: no budget below 6144 bytes will do
+  ! planc: does not fit 1.00 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients that stay: 6144 bytes at the least
   [1]
   $ planc plan inputs/tiny.yaml --budget 6400 -o least.plan 2>/dev/null | sed -n 1,2p
   least.plan: modnn, batch 4 in 4 rounds of 1
