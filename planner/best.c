@@ -36,15 +36,14 @@ static bool cannot_win(const best *b, const planc_policy *policy) {
   return b->problem.beat_ns > 0 && !splits && b->least_ns >= b->problem.beat_ns;
 }
 
-/* A host that is too small comes before a device that is: the device's budget is then met. Less is better, where it is
- * known. */
-static bool asks_for_less(planc_shortage a, planc_shortage b) {
+bool planc_asks_for_less(planc_shortage a, planc_shortage b) {
   if (a.memory != b.memory) return a.memory == PLANC_MEMORY_HOST;
   return a.bytes > 0 && (b.bytes == 0 || a.bytes < b.bytes);
 }
 
 static planc_status note_infeasible(best *b, planc_status reason) {
-  bool keep = !b->infeasible || asks_for_less(planc_status_shortage(reason), planc_status_shortage(b->infeasible));
+  bool keep =
+      !b->infeasible || planc_asks_for_less(planc_status_shortage(reason), planc_status_shortage(b->infeasible));
   planc_status_free(keep ? b->infeasible : reason);
   if (keep) b->infeasible = reason;
   return NULL;

@@ -47,6 +47,20 @@ planc_status planc_candidate_peak(const planc_problem *problem, const planc_cand
   return status;
 }
 
+planc_status planc_candidate_hold_to_host(const planc_problem *problem, const planc_candidate *candidate) {
+  planc_arena arena = {0};
+  planc_addresses addresses = {0};
+  int64_t budget = problem->host_budget_bytes;
+  if (budget < 0) return NULL;
+  planc_status status = planc_schedule_finish(candidate->schedule);
+  if (!status) status = planc_assign_addresses(&arena, candidate->schedule, &addresses);
+  planc_arena_free(&arena);
+  if (status || addresses.host_arena_bytes <= budget) return status;
+  planc_shortage shortage = {.memory = PLANC_MEMORY_HOST, .bytes = addresses.host_arena_bytes};
+  return planc_infeasible(shortage, "rounds of %lld need %lld bytes of host memory, the host budget is %lld",
+                          (long long)candidate->sub_batch, (long long)shortage.bytes, (long long)budget);
+}
+
 /* --- Bounds ------------------------------------------------------------------------------------------------------- */
 
 static int64_t size_of(const planc_schedule *schedule, int32_t residency) {

@@ -57,10 +57,10 @@ static planc_status check_placement(const planc_problem *problem, const planc_po
                      PLANC_ALIGNMENT);
 }
 
-/* What the user rules out must leave the policy something to do. */
+/* What the user rules out must leave the policy something to do, if only rounds. */
 static planc_status check_means(const planc_problem *problem, const planc_policy *policy) {
   uint32_t means = policy->supports & (PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES);
-  if (problem->settings.no_swap && means == PLANC_POLICY_SWAPS)
+  if (problem->settings.no_swap && means == PLANC_POLICY_SWAPS && !(policy->supports & PLANC_POLICY_ROUNDS))
     return planc_error(PLANC_USAGE, "policy %s swaps and has no other choice: --no-swap leaves it none", policy->name);
   if (problem->settings.no_recompute && means == PLANC_POLICY_RECOMPUTES)
     return planc_error(PLANC_USAGE, "policy %s recomputes and has no other choice: --no-recompute leaves it none",

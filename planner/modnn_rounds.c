@@ -57,8 +57,8 @@ typedef struct best {
 
 /* Of two reasons the one that asks for less memory, if it says so; the first met of those that ask for the same. */
 static void note_infeasible(best *b, planc_status reason) {
-  int64_t now = planc_status_shortage(reason).bytes, before = planc_status_shortage(b->infeasible).bytes;
-  bool keep = !b->infeasible || (now > 0 && (before == 0 || now < before));
+  bool keep =
+      !b->infeasible || planc_asks_for_less(planc_status_shortage(reason), planc_status_shortage(b->infeasible));
   planc_status_free(keep ? b->infeasible : reason);
   if (keep) b->infeasible = reason;
 }
@@ -92,30 +92,54 @@ static planc_status keep_better(const planc_problem *problem, planc_status statu
   return status;
 }
 
-/* Schedules rounds of `sub_batch` and keeps them when they beat the best. */
-static planc_status consider(const planc_problem *problem, int64_t sub_batch, best *b) {
-  planc_candidate candidate = {0};
-  bool may;
-  PLANC_TRY(may_beat(problem, sub_batch, b, &may));
-  if (!may) return NULL;
-  planc_status status = keep_better(problem, modnn_schedule(problem, sub_batch, &candidate), &candidate, b);
+/* Keeps the reason of rounds that do not fit. */
+static planc_status unless_infeasible(planc_status status, best *b) {
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   note_infeasible(b, status);
   return NULL;
 }
 
-/* The whole batch, or the user's rounds, with all data resident, if that fits. What it lacks is not what modnn lacks.
- */
-static planc_status consider_resident(const planc_problem *problem, best *b) {
+/* Rounds of `sub_batch` as Algorithm 1 schedules them. */
+static planc_status consider_scheduled(const planc_problem *problem, int64_t sub_batch, best *b) {
   planc_candidate candidate = {0};
-  int64_t peak = INT64_MAX;
+  planc_status status = modnn_schedule(problem, sub_batch, &candidate);
+  if (!status) status = planc_candidate_hold_to_host(problem, &candidate);
+  return keep_better(problem, status, &candidate, b);
+}
+
+static planc_status hold_to_device(const planc_problem *problem, const planc_candidate *candidate) {
+  int64_t peak;
+  PLANC_TRY(planc_candidate_peak(problem, candidate, &peak));
+  if (peak <= problem->budget_bytes) return NULL;
+  return planc_infeasible((planc_shortage){.bytes = peak}, "rounds of %lld need %lld bytes without swapping",
+                          (long long)candidate->sub_batch, (long long)peak);
+}
+
+/* Rounds of `sub_batch` with all data resident. */
+static planc_status consider_resident(const planc_problem *problem, int64_t sub_batch, best *b) {
+  planc_candidate candidate = {0};
   bool may;
-  PLANC_TRY(may_beat(problem, problem->sub_batch ? problem->sub_batch : problem->batch, b, &may));
+  PLANC_TRY(may_beat(problem, sub_batch, b, &may));
   if (!may) return NULL;
-  planc_status status = planc_policy_none(problem, &candidate);
-  if (!status) status = planc_candidate_peak(problem, &candidate, &peak);
-  if (!status && peak <= problem->budget_bytes) return keep_better(problem, NULL, &candidate, b);
-  planc_candidate_free(&candidate);
+  planc_status status = planc_make_resident(problem, sub_batch, &candidate);
+  if (!status) status = hold_to_device(problem, &candidate);
+  return keep_better(problem, status, &candidate, b);
+}
+
+/* Keeps rounds of `sub_batch` when they beat the best. Where the user limits what may be swapped, those that swap
+ * nothing are asked for as well. */
+static planc_status consider(const planc_problem *problem, int64_t sub_batch, best *b) {
+  bool may, swaps = !problem->settings.no_swap;
+  PLANC_TRY(may_beat(problem, sub_batch, b, &may));
+  if (!may) return NULL;
+  if (swaps) PLANC_TRY(unless_infeasible(consider_scheduled(problem, sub_batch, b), b));
+  if (swaps && problem->host_budget_bytes < 0) return NULL;
+  return unless_infeasible(consider_resident(problem, sub_batch, b), b);
+}
+
+/* The whole batch, or the user's rounds, with all data resident. What it lacks is not what modnn lacks. */
+static planc_status consider_whole(const planc_problem *problem, best *b) {
+  planc_status status = consider_resident(problem, problem->sub_batch ? problem->sub_batch : problem->batch, b);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   planc_status_free(status);
   return NULL;
@@ -158,7 +182,7 @@ static planc_status consider_all(const planc_problem *problem, best *b) {
     PLANC_TRY(consider(problem, sub_batch, b));
     if (may_split) PLANC_TRY(consider_others(problem, sub_batch, b));
   }
-  return consider_resident(problem, b);
+  return consider_whole(problem, b);
 }
 
 planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out) {

@@ -16,6 +16,16 @@ int64_t planc_candidate_least_time(const planc_candidate *candidate);
 /* INFEASIBLE where the plan's predicted peaks are more than the problem's budgets. */
 planc_status planc_hold_to_budgets(const planc_problem *problem, const planc_plan *plan);
 
+/* INFEASIBLE where the candidate, of one replica, takes more of the host than the problem's budget. */
+planc_status planc_candidate_hold_to_host(const planc_problem *problem, const planc_candidate *candidate);
+
+/* Whether `a` is the better thing to ask for: a host that is too small comes before a device that is, as the device's
+ * budget is then met. Less is better, where it is known. */
+bool planc_asks_for_less(planc_shortage a, planc_shortage b);
+
+/* Rounds of `sub_batch` with all data on the device; where that does not fit, the plan that needs least. */
+planc_status planc_make_resident(const planc_problem *problem, int64_t sub_batch, planc_candidate *out);
+
 /* moDNN's ideal (V): the sum of the ops' times, fastest algorithms, whole batch, all data resident. */
 planc_status planc_ideal_time(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t *out_ns);
 

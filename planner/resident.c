@@ -15,9 +15,9 @@ static planc_status open_operands(planc_walk *walk, const planc_instance *instan
 }
 
 static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
-  (void)context;
+  const int64_t *sub_batch = context;
   planc_walk walk;
-  PLANC_TRY(planc_walk_start(&walk, problem, problem->sub_batch ? problem->sub_batch : problem->batch, room, out));
+  PLANC_TRY(planc_walk_start(&walk, problem, *sub_batch, room, out));
   PLANC_TRY(planc_walk_boundary(&walk, NULL));
   for (int32_t i = 0; i < walk.trace->n_instances; i++) {
     PLANC_TRY(open_operands(&walk, &walk.trace->instances[i]));
@@ -27,10 +27,19 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   return planc_schedule_finish(walk.schedule);
 }
 
+planc_status planc_make_resident(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
+  return planc_walk_fit(problem, make, &sub_batch, out);
+}
+
+static int64_t whole(const planc_problem *problem) {
+  return problem->sub_batch ? problem->sub_batch : problem->batch;
+}
+
 planc_status planc_policy_none(const planc_problem *problem, planc_candidate *out) {
-  return planc_walk_fit(problem, make, NULL, out);
+  return planc_make_resident(problem, whole(problem), out);
 }
 
 planc_status planc_policy_ideal(const planc_problem *problem, planc_candidate *out) {
-  return make(problem, NULL, PLANC_ROOM_UNLIMITED, out);
+  int64_t sub_batch = whole(problem);
+  return make(problem, &sub_batch, PLANC_ROOM_UNLIMITED, out);
 }

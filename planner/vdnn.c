@@ -273,15 +273,49 @@ static planc_status dynamic(const planc_problem *problem, int64_t sub_batch, pla
   return first_that_fits(problem, sub_batch, attempts, 7, out, out_fits);
 }
 
+/* What is left where the user limits swapping. */
+static planc_status resident(const planc_problem *problem, int64_t sub_batch, planc_candidate *out, bool *out_fits) {
+  static const vdnn_attempt attempts[] = {
+      {OFFLOAD_NONE, PERFORMANCE_OPTIMAL}, {OFFLOAD_NONE, GREEDY}, {OFFLOAD_NONE, MEMORY_OPTIMAL}};
+  return first_that_fits(problem, sub_batch, attempts, 3, out, out_fits);
+}
+
 planc_status planc_policy_vdnn_dyn(const planc_problem *problem, planc_candidate *out) {
   bool fits;
   return dynamic(problem, whole(problem), out, &fits);
 }
 
+static planc_status fits_host(const planc_problem *problem, const planc_candidate *candidate, bool *out) {
+  planc_status status = planc_candidate_hold_to_host(problem, candidate);
+  *out = !status;
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
+/* Rounds as vdnn-dyn has them; with all data resident where nothing may leave, or more would than the host has room
+ * for. */
+static planc_status in_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out, bool *out_fits) {
+  if (problem->settings.no_swap) return resident(problem, sub_batch, out, out_fits);
+  bool held, stays;
+  PLANC_TRY(dynamic(problem, sub_batch, out, out_fits));
+  PLANC_TRY(fits_host(problem, out, &held));
+  if (!*out_fits || held) return NULL;
+  planc_candidate other = {0};
+  planc_status status = resident(problem, sub_batch, &other, &stays);
+  if (!status && stays) {
+    planc_candidate swapping = *out;
+    *out = other;
+    other = swapping;
+  }
+  planc_candidate_free(&other);
+  return status;
+}
+
 /* The whole batch where Eq. 3 has no rounds: it counts all gradients, which come and go in a single round. */
 static planc_status without_rounds(const planc_problem *problem, planc_status reason, planc_candidate *out) {
   bool fits = false;
-  planc_status status = dynamic(problem, whole(problem), out, &fits);
+  planc_status status = in_rounds(problem, whole(problem), out, &fits);
   if (!status && !fits) planc_candidate_free(out);
   if (status || fits) {
     planc_status_free(reason);
@@ -296,13 +330,14 @@ planc_status planc_policy_vdnn_plus(const planc_problem *problem, planc_candidat
   planc_status status = planc_sub_batch_select(problem, &sub_batch);
   if (planc_status_code(status) == PLANC_INFEASIBLE) return without_rounds(problem, status, out);
   PLANC_TRY(status);
-  bool fits = false;
-  PLANC_TRY(dynamic(problem, sub_batch, out, &fits));
-  bool may_split;
+  bool fits, held, may_split;
+  PLANC_TRY(in_rounds(problem, sub_batch, out, &fits));
+  PLANC_TRY(fits_host(problem, out, &held));
   PLANC_TRY(planc_may_split(problem, &may_split));
-  for (sub_batch /= 2; !fits && may_split && sub_batch >= 1; sub_batch /= 2) {
+  for (sub_batch /= 2; !(fits && held) && may_split && sub_batch >= 1; sub_batch /= 2) {
     planc_candidate_free(out);
-    PLANC_TRY(dynamic(problem, sub_batch, out, &fits));
+    PLANC_TRY(in_rounds(problem, sub_batch, out, &fits));
+    PLANC_TRY(fits_host(problem, out, &held));
   }
   return NULL;
 }
