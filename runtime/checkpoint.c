@@ -18,6 +18,7 @@
 #include "util/vec.h"
 
 #define FORMAT "checkpoint/2"
+#define HEAD "{\"planrun\":\"checkpoint/" /* what every format begins with */
 enum { TRAILER = 8, CHUNK = 1 << 20 };
 
 /* --- What a session's checkpoint begins with -------------------------------------------------------------------- */
@@ -125,6 +126,15 @@ static planc_status damaged(const checkpoint *c, const char *what) {
   return planc_error(PLANC_BAD_INPUT, "%s: %s: not a checkpoint, or a damaged one", c->path, what);
 }
 
+/* What is none, however long, is not read to its end to find its sum. */
+static planc_status look_at_head(checkpoint *c) {
+  char head[sizeof HEAD - 1];
+  size_t got = fread(head, 1, sizeof head, c->file);
+  if (ferror(c->file)) return planc_error(PLANC_BAD_INPUT, "%s: %s", c->path, strerror(errno));
+  rewind(c->file);
+  return got == sizeof head && memcmp(head, HEAD, sizeof head) == 0 ? NULL : damaged(c, "line 1");
+}
+
 /* Goes through the whole file once: nothing in it is believed before its sum is right. */
 static planc_status verify(checkpoint *c) {
   uLong sum = crc32(0, NULL, 0);
@@ -208,6 +218,7 @@ static bool right_length(const planrt_session *session, const checkpoint *c) {
 }
 
 static planc_status resume(planrt_session *session, checkpoint *c) {
+  PLANC_TRY(look_at_head(c));
   PLANC_TRY(verify(c));
   PLANC_TRY(read_line(session, c));
   if (!right_length(session, c)) return damaged(c, "wrong length");

@@ -265,6 +265,53 @@ START_TEST(a_host_that_suffices_is_enough) {
 }
 END_TEST
 
+static planc_graph *trained(const char *path) {
+  planc_graph *forward, *graph;
+  ok(planc_graph_read(path, &forward));
+  ok(planc_graph_train(forward, PLANC_SGD, &graph));
+  planc_graph_free(forward);
+  return graph;
+}
+
+static void swaps_nothing(planc_problem problem, const char *policy) {
+  planc_plan *plan;
+  ok_in(planc_make_plan(&problem, planc_policy_find(policy), &plan), policy);
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    bool copies = instr->op == PLANC_INSTR_offload || instr->op == PLANC_INSTR_prefetch;
+    ck_assert_msg(!copies || instr->address == PLANC_USER, "%s at %lld swaps", policy, (long long)problem.budget_bytes);
+  }
+  planc_plan_free(plan);
+}
+
+/* Where they may not swap, or not to the host, policies that split the batch have smaller rounds: each fits what rounds
+ * of one sample with everything resident fit, and so does best. */
+START_TEST(rounds_are_a_choice) {
+  static const char *const splitting[] = {"modnn", "vdnn+", "best"};
+  planc_graph *graph = trained("graphs/lenet-digits.yaml");
+  planc_problem problem = problem_of(graph, 7);
+  problem.batch = 16;
+  int64_t single, all;
+  ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
+  problem.sub_batch = 1;
+  ok(planc_least_budget(&problem, planc_policy_find("none"), &single));
+  problem.sub_batch = 0;
+  ck_assert_int_lt(single, all);
+  for (int p = 0; p < 3; p++) {
+    for (int quarter = 0; quarter < 4; quarter++) {
+      problem.budget_bytes = single + (all - single) / 4 * quarter;
+      problem.host_budget_bytes = -1;
+      problem.settings.no_swap = true;
+      swaps_nothing(problem, splitting[p]);
+      problem.settings.no_swap = false;
+      problem.host_budget_bytes = 0;
+      swaps_nothing(problem, splitting[p]);
+    }
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
 START_TEST(ties_go_to_what_keeps_everything) {
   ck_assert(!planc_is_preferred(MILLION, "none", MILLION));
   ck_assert(!planc_is_preferred(MILLION - 1000, "none", MILLION));
@@ -289,6 +336,7 @@ int main(void) {
   tcase_add_loop_test(best, a_host_budget_steers_best, 0, GRAPHS);
   tcase_add_loop_test(best, a_host_budget_steers_to_rounds, 0, GRAPHS);
   tcase_add_loop_test(best, a_host_that_suffices_is_enough, 0, GRAPHS);
+  tcase_add_test(best, rounds_are_a_choice);
   tcase_add_test(best, ties_go_to_what_keeps_everything);
   suite_add_tcase(suite, least);
   suite_add_tcase(suite, best);

@@ -156,6 +156,17 @@ START_TEST(damaged_files_are_refused) {
 }
 END_TEST
 
+/* Such as a large file given by mistake: it is refused by how it begins, not by a sum over all of it. */
+START_TEST(what_is_no_checkpoint_is_not_summed) {
+  fixture f;
+  char zeros[4096] = {0};
+  open_fixture(&f, PLANC_SGD, WEAVE_RESIDENT, 4, 3);
+  write_file(zeros, sizeof zeros);
+  assert_fails(planrt_resume(f.session, path), PLANC_BAD_INPUT, "line 1: not a checkpoint");
+  close_fixture(&f);
+}
+END_TEST
+
 START_TEST(other_graphs_are_refused) {
   fixture f;
   open_fixture(&f, PLANC_ADAM, WEAVE_RESIDENT, 4, 3);
@@ -218,6 +229,7 @@ int main(void) {
   tcase_add_checked_fixture(c, name_file, remove_file);
   tcase_add_loop_test(c, resumed_runs_go_on, 0, 3);
   tcase_add_test(c, damaged_files_are_refused);
+  tcase_add_test(c, what_is_no_checkpoint_is_not_summed);
   tcase_add_test(c, other_graphs_are_refused);
   tcase_add_test(c, forged_graphs_are_refused);
   tcase_add_test(c, other_headers_are_no_other_graphs);
