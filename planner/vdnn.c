@@ -231,12 +231,24 @@ typedef struct vdnn_attempt {
   vdnn_algorithms algorithms;
 } vdnn_attempt;
 
+/* The least that any algorithms leave live at a time. */
+static planc_status least_live(const planc_problem *problem, const vdnn_setting *setting, int64_t *out_bytes) {
+  planc_candidate candidate = {0};
+  planc_status status = make(problem, setting, PLANC_ROOM_NONE, &candidate);
+  if (!status) status = planc_candidate_live(problem, &candidate, out_bytes);
+  planc_candidate_free(&candidate);
+  return status;
+}
+
 /* The first attempt that fits; where none does, the last: its plan tells what it needs and what binds. */
 static planc_status first_that_fits(const planc_problem *problem, int64_t sub_batch, const vdnn_attempt *attempts,
                                     int32_t n_attempts, planc_candidate *out, bool *out_fits) {
   const int64_t rooms[] = {PLANC_ROOM_UNLIMITED, planc_arena_room(problem), PLANC_ROOM_NONE};
   for (int32_t i = 0; i < n_attempts; i++) {
     vdnn_setting setting = {.offloads = attempts[i].offloads, .sub_batch = sub_batch};
+    int64_t live = 0;
+    if (attempts[i].algorithms == GREEDY) PLANC_TRY(least_live(problem, &setting, &live));
+    if (live > problem->budget_bytes) continue;
     PLANC_TRY(planc_walk_try(problem, make, &setting, rooms[attempts[i].algorithms], out, out_fits));
     if (*out_fits) return NULL;
   }
@@ -301,8 +313,50 @@ planc_status planc_policy_vdnn_dyn(const planc_problem *problem, planc_candidate
   return dynamic(problem, whole(problem), out, &fits);
 }
 
-/* The whole batch where Eq. 3 has no rounds: it counts all gradients, which come and go in a single round. */
-static planc_status without_rounds(const planc_problem *problem, planc_status reason, planc_candidate *out) {
+/* Why the candidate does not fit. */
+static planc_status reason_of(const planc_problem *problem, const planc_candidate *candidate) {
+  int64_t peak;
+  PLANC_TRY(planc_candidate_peak(problem, candidate, &peak));
+  if (peak <= problem->budget_bytes) return planc_candidate_hold_to_host(problem, candidate);
+  return planc_infeasible((planc_shortage){.bytes = peak}, "rounds of %lld need %lld bytes, the budget is %lld",
+                          (long long)candidate->sub_batch, (long long)peak, (long long)problem->budget_bytes);
+}
+
+/* The last of vdnn-dyn's attempts at rounds of `sub_batch`, which has least live at a time, in two rounds, which have
+ * as much as many. *out_reason says why it does not fit, if it does not: then no attempt at more rounds does. */
+static planc_status try_two_rounds(const planc_problem *problem, int64_t sub_batch, planc_status *out_reason) {
+  planc_problem two = *problem;
+  planc_candidate candidate = {0};
+  int64_t live;
+  vdnn_setting setting = {.offloads = problem->settings.no_swap ? OFFLOAD_NONE : OFFLOAD_ALL, .sub_batch = sub_batch};
+  if (two.batch - sub_batch > sub_batch) two.batch = 2 * sub_batch;
+  planc_status status = make(&two, &setting, PLANC_ROOM_NONE, &candidate);
+  if (!status) status = planc_candidate_live(problem, &candidate, &live);
+  if (!status && live > problem->budget_bytes) status = reason_of(problem, &candidate);
+  planc_candidate_free(&candidate);
+  *out_reason = NULL;
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  *out_reason = status;
+  return NULL;
+}
+
+/* vdnn-dyn at rounds of `sub_batch`; *out_reason says why nothing fits. */
+static planc_status in_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out,
+                              planc_status *out_reason) {
+  bool fits;
+  PLANC_TRY(try_two_rounds(problem, sub_batch, out_reason));
+  if (*out_reason) return NULL;
+  PLANC_TRY(dynamic(problem, sub_batch, out, &fits));
+  if (fits) return NULL;
+  planc_status status = reason_of(problem, out);
+  planc_candidate_free(out);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  *out_reason = status;
+  return NULL;
+}
+
+/* The whole batch in a single round: Eq. 3, which has no rounds for it, counts all gradients, which come and go. */
+static planc_status in_one_round(const planc_problem *problem, planc_status reason, planc_candidate *out) {
   bool fits = false;
   planc_status status = dynamic(problem, whole(problem), out, &fits);
   if (!status && !fits) planc_candidate_free(out);
@@ -316,16 +370,15 @@ static planc_status without_rounds(const planc_problem *problem, planc_status re
 /* Eq. 3 makes every op fit; what vDNN keeps between ops may need smaller rounds still. */
 planc_status planc_policy_vdnn_plus(const planc_problem *problem, planc_candidate *out) {
   int64_t sub_batch;
-  planc_status status = planc_sub_batch_select(problem, &sub_batch);
-  if (planc_status_code(status) == PLANC_INFEASIBLE) return without_rounds(problem, status, out);
-  PLANC_TRY(status);
-  bool fits = false;
-  PLANC_TRY(dynamic(problem, sub_batch, out, &fits));
   bool may_split;
+  planc_status reason = planc_sub_batch_select(problem, &sub_batch);
+  if (planc_status_code(reason) == PLANC_INFEASIBLE) return in_one_round(problem, reason, out);
+  PLANC_TRY(reason);
   PLANC_TRY(planc_may_split(problem, &may_split));
-  for (sub_batch /= 2; !fits && may_split && sub_batch >= 1; sub_batch /= 2) {
-    planc_candidate_free(out);
-    PLANC_TRY(dynamic(problem, sub_batch, out, &fits));
+  PLANC_TRY(in_rounds(problem, sub_batch, out, &reason));
+  for (sub_batch /= 2; reason && may_split && sub_batch >= 1; sub_batch /= 2) {
+    planc_status_free(reason);
+    PLANC_TRY(in_rounds(problem, sub_batch, out, &reason));
   }
-  return NULL;
+  return reason ? in_one_round(problem, reason, out) : NULL;
 }
