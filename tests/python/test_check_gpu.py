@@ -157,7 +157,8 @@ class Whole(FolderCase):
         child = subprocess.Popen([sys.executable, "-B", os.path.join(CUDA_TESTS, "check_gpu.py"), "--small", "--no-times",
                                   "--patience", "40", "--minutes", "1000", "--out", self.path("out")],
                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                                 env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED, "TMPDIR": self.folder})
+                                 env={**os.environ, "BUILD": BUILD, "PLANRT_PLUGINS": EMULATED, "TMPDIR": self.folder},
+                                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # nohup may run this test
         with child:
             for line in child.stdout:
                 if words in line:

@@ -12,9 +12,10 @@ typedef struct expected_calls expected_calls;
 expected_calls *expected_new(const planc_plan *plan, const planrt_options *options);
 void expected_free(expected_calls *e);
 
-/* Appends what planrt_session_new calls, or what a run of `periods` periods from `step` on does. */
+/* Appends what planrt_session_new calls, or what a run from `step` on does that is stopped after `periods` of the
+ * periods that it was asked for. */
 void expected_opening(expected_calls *e);
-void expected_run(expected_calls *e, planrt_step step, int64_t periods);
+void expected_run(expected_calls *e, planrt_step step, int64_t asked, int64_t periods);
 /* The same, when streams may run in any order that the events allow. */
 void expected_interleaved(expected_calls *e, planrt_step step, int64_t periods);
 

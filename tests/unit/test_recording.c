@@ -64,11 +64,11 @@ static void run_one_way(const planc_plan *plan, const planrt_options *options, c
   expected_compare(expected, what);
   ok_in(planrt_init(session), what);
   ck_assert(isnan(planrt_get_step(session).learning_rate));
-  expected_run(expected, planrt_get_step(session), 3);
+  expected_run(expected, planrt_get_step(session), 3, 3);
   ok_in(planrt_run(session, 3), what);
   expected_compare(expected, what);
   planrt_set_step(session, (planrt_step){.learning_rate = 0.25, .period = 7});
-  expected_run(expected, planrt_get_step(session), 1);
+  expected_run(expected, planrt_get_step(session), 1, 1);
   ok_in(planrt_run(session, 1), what);
   expected_compare(expected, what);
   if (!options->concurrent) {
@@ -258,7 +258,7 @@ START_TEST(long_runs) {
   for (int r = 0; r < 4; r++) {
     planrt_step step = planrt_get_step(t.session);
     ck_assert_int_eq(step.period, period);
-    expected_run(t.expected, step, runs[r]);
+    expected_run(t.expected, step, runs[r], runs[r]);
     ok(planrt_run(t.session, runs[r]));
     expected_compare(t.expected, "long run");
     period += runs[r];
@@ -291,11 +291,11 @@ START_TEST(stopped_runs) {
   t.options.user = &s;
   t.options.stop = &s.stop;
   ok(open_two(&t, NULL));
-  expected_run(t.expected, planrt_get_step(t.session), LAST + 1);
+  expected_run(t.expected, planrt_get_step(t.session), 12, LAST + 1);
   ok(planrt_run(t.session, 12));
   ck_assert_int_eq(planrt_get_step(t.session).period, LAST + 1);
   expected_compare(t.expected, "stopped run");
-  expected_run(t.expected, planrt_get_step(t.session), 0);
+  expected_run(t.expected, planrt_get_step(t.session), 12, 0);
   ok(planrt_run(t.session, 12));
   ck_assert_int_eq(planrt_get_step(t.session).period, LAST + 1);
   expected_compare(t.expected, "stopped before it starts");
@@ -507,7 +507,7 @@ static planc_status run_again(two *t, const recording_options *how, int64_t *out
   *out_calls = recording_fallible();
   if (status && t->session) {
     expected_skip(t->expected);
-    expected_run(t->expected, planrt_get_step(t->session), 2);
+    expected_run(t->expected, planrt_get_step(t->session), 2, 2);
     ok_in(planrt_run(t->session, 2), planc_status_message(status));
     expected_compare(t->expected, planc_status_message(status));
   }
