@@ -18,10 +18,12 @@
 
 enum { VISITS_PER_ITEM = 8192, MAX_PACKED = 8192, MAX_REPAIRS = 256 };
 
-/* An item that packing has placed. */
+/* An item that packing has placed. Most pairs that it looks at do not live at the same time: their hulls tell. */
 typedef struct placed {
   int64_t start, end; /* addresses */
-  planc_span spans[2];
+  planc_span hull;    /* of the item's spans */
+  int32_t item;
+  bool is_parted; /* it has two spans */
 } placed;
 
 /* Sorts items by descending first, then second, then ascending item. */
@@ -71,19 +73,40 @@ static bool spans_meet(planc_span a, planc_span b) {
   return a.start < b.end && b.start < a.end;
 }
 
-static bool lives_beside(const placed *other, const planc_item *item) {
-  return spans_meet(other->spans[0], item->spans[0]) || spans_meet(other->spans[1], item->spans[1]) ||
-         spans_meet(other->spans[0], item->spans[1]) || spans_meet(other->spans[1], item->spans[0]);
+static bool is_empty(planc_span span) {
+  return span.start >= span.end;
+}
+
+static planc_span hull_of(const planc_item *item) {
+  planc_span a = item->spans[0], b = item->spans[1];
+  if (is_empty(a) || is_empty(b)) return is_empty(a) ? b : a;
+  return (planc_span){a.start < b.start ? a.start : b.start, a.end > b.end ? a.end : b.end};
+}
+
+static bool is_parted(const planc_item *item) {
+  return !is_empty(item->spans[0]) && !is_empty(item->spans[1]);
+}
+
+static placed placed_at(const planc_item *item, int32_t index, int64_t address) {
+  return (placed){address, address + item->bytes, hull_of(item), index, is_parted(item)};
+}
+
+/* Of two items whose hulls meet. */
+static bool live_together(const planc_item *a, const planc_item *b) {
+  return spans_meet(a->spans[0], b->spans[0]) || spans_meet(a->spans[1], b->spans[1]) ||
+         spans_meet(a->spans[0], b->spans[1]) || spans_meet(a->spans[1], b->spans[0]);
 }
 
 /* The lowest address that is clear of all placed items beside which `item` lives; with `tightest`, the one in the
  * smallest gap that holds it. */
 static int64_t find_gap(placement *p, const planc_item *item, bool tightest) {
   int64_t address = 0, found = PLANC_BLANK, found_gap = INT64_MAX;
+  placed it = placed_at(item, 0, 0);
   int32_t k = 0;
   for (; k < p->n_placed; k++) {
     const placed *other = &p->placed[k];
-    if (!lives_beside(other, item)) continue;
+    if (!spans_meet(other->hull, it.hull)) continue;
+    if ((other->is_parted || it.is_parted) && !live_together(&p->items[other->item], item)) continue;
     int64_t gap = other->start - address;
     if (gap >= item->bytes && gap < found_gap) {
       found = address;
@@ -96,7 +119,7 @@ static int64_t find_gap(placement *p, const planc_item *item, bool tightest) {
   return found == PLANC_BLANK ? address : found;
 }
 
-static void insert_placed(placement *p, const planc_item *item, int64_t address) {
+static void insert_placed(placement *p, int32_t item, int64_t address) {
   int32_t first = 0;
   for (int32_t last = p->n_placed; first < last;) {
     int32_t middle = first + (last - first) / 2;
@@ -107,7 +130,7 @@ static void insert_placed(placement *p, const planc_item *item, int64_t address)
     }
   }
   memmove(&p->placed[first + 1], &p->placed[first], (size_t)(p->n_placed - first) * sizeof *p->placed);
-  p->placed[first] = (placed){address, address + item->bytes, {item->spans[0], item->spans[1]}};
+  p->placed[first] = placed_at(&p->items[item], item, address);
   p->n_placed++;
 }
 
@@ -119,7 +142,7 @@ static bool try_packing(placement *p, bool tightest) {
     if (p->visits >= (int64_t)VISITS_PER_ITEM * p->n) return false;
     int32_t i = p->order[k];
     p->addresses[i] = find_gap(p, &p->items[i], tightest);
-    insert_placed(p, &p->items[i], p->addresses[i]);
+    insert_placed(p, i, p->addresses[i]);
   }
   keep_if_best(p);
   return true;
@@ -253,7 +276,10 @@ static planc_status take_items(placement *p, const planc_item *items, int32_t n,
     } else {
       int64_t end = planc_add_saturate(it.address, it.bytes);
       if (end > stated_top) stated_top = end;
-      p->stated[p->n_stated++] = (placed){it.address, end, {it.spans[0], it.spans[1]}};
+      placed stated = placed_at(&it, p->n, 0);
+      stated.start = it.address;
+      stated.end = end;
+      p->stated[p->n_stated++] = stated;
     }
     source[p->n] = i;
     p->items[p->n++] = it;
