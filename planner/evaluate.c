@@ -55,19 +55,28 @@ planc_status planc_candidate_peak(const planc_problem *problem, const planc_cand
   return NULL;
 }
 
-planc_status planc_candidate_host(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes) {
-  int64_t arena;
-  *out_bytes = 0;
-  return problem->host_budget_bytes < 0 ? NULL : place(candidate, &arena, out_bytes);
+static planc_status hold_host(const planc_problem *problem, const planc_candidate *candidate, int64_t bytes) {
+  if (problem->host_budget_bytes < 0 || bytes <= problem->host_budget_bytes) return NULL;
+  return planc_infeasible((planc_shortage){.memory = PLANC_MEMORY_HOST, .bytes = bytes},
+                          "rounds of %lld need %lld bytes of host memory, the host budget is %lld",
+                          (long long)candidate->sub_batch, (long long)bytes, (long long)problem->host_budget_bytes);
 }
 
 planc_status planc_candidate_hold_to_host(const planc_problem *problem, const planc_candidate *candidate) {
-  int64_t budget = problem->host_budget_bytes, bytes;
-  PLANC_TRY(planc_candidate_host(problem, candidate, &bytes));
-  if (budget < 0 || bytes <= budget) return NULL;
-  return planc_infeasible((planc_shortage){.memory = PLANC_MEMORY_HOST, .bytes = bytes},
-                          "rounds of %lld need %lld bytes of host memory, the host budget is %lld",
-                          (long long)candidate->sub_batch, (long long)bytes, (long long)budget);
+  int64_t arena, host;
+  if (problem->host_budget_bytes < 0) return NULL;
+  PLANC_TRY(place(candidate, &arena, &host));
+  return hold_host(problem, candidate, host);
+}
+
+planc_status planc_candidate_hold(const planc_problem *problem, const planc_candidate *candidate) {
+  int64_t reserved, arena, host;
+  PLANC_TRY(reserved_of(problem, candidate, &reserved));
+  PLANC_TRY(place(candidate, &arena, &host));
+  int64_t peak = planc_add_saturate(arena, reserved);
+  if (peak <= problem->budget_bytes) return hold_host(problem, candidate, host);
+  return planc_infeasible((planc_shortage){.bytes = peak}, "rounds of %lld need %lld bytes, the budget is %lld",
+                          (long long)candidate->sub_batch, (long long)peak, (long long)problem->budget_bytes);
 }
 
 /* --- Reasons ------------------------------------------------------------------------------------------------------ */

@@ -91,39 +91,30 @@ static planc_status unless_infeasible(planc_status status, best *b) {
   return NULL;
 }
 
-/* Rounds of `sub_batch` as Algorithm 1 schedules them. */
+/* Keeps rounds of `sub_batch`, as Algorithm 1 schedules them, when they beat the best. */
 static planc_status consider_scheduled(const planc_problem *problem, int64_t sub_batch, best *b) {
   planc_candidate candidate = {0};
+  bool may;
+  PLANC_TRY(may_beat(problem, sub_batch, b, &may));
+  if (!may) return NULL;
   planc_status status = modnn_schedule(problem, sub_batch, &candidate);
   if (!status) status = planc_candidate_hold_to_host(problem, &candidate);
   return keep_better(problem, status, &candidate, b);
 }
 
-static planc_status hold_to_device(const planc_problem *problem, const planc_candidate *candidate) {
-  int64_t peak;
-  PLANC_TRY(planc_candidate_peak(problem, candidate, &peak));
-  if (peak <= problem->budget_bytes) return NULL;
-  return planc_infeasible((planc_shortage){.bytes = peak}, "rounds of %lld need %lld bytes without swapping",
-                          (long long)candidate->sub_batch, (long long)peak);
-}
-
-/* Rounds of `sub_batch` with all data resident. */
+/* The same with all data resident. */
 static planc_status consider_resident(const planc_problem *problem, int64_t sub_batch, best *b) {
   planc_candidate candidate = {0};
   bool may;
   PLANC_TRY(may_beat(problem, sub_batch, b, &may));
   if (!may) return NULL;
   planc_status status = planc_make_resident(problem, sub_batch, &candidate);
-  if (!status) status = hold_to_device(problem, &candidate);
+  if (!status) status = planc_candidate_hold(problem, &candidate);
   return keep_better(problem, status, &candidate, b);
 }
 
-/* Keeps rounds of `sub_batch` when they beat the best. Where the user limits swapping, and they swap more, those that
- * swap nothing are asked for. */
+/* Where the user limits swapping, and rounds swap more, those that swap nothing are asked for. */
 static planc_status consider(const planc_problem *problem, int64_t sub_batch, best *b) {
-  bool may;
-  PLANC_TRY(may_beat(problem, sub_batch, b, &may));
-  if (!may) return NULL;
   if (!problem->settings.no_swap) {
     planc_status status = consider_scheduled(problem, sub_batch, b);
     bool host = planc_status_shortage(status).memory == PLANC_MEMORY_HOST;

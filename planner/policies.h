@@ -13,10 +13,9 @@ planc_status planc_candidate_live(const planc_problem *problem, const planc_cand
 /* A lower bound of the candidate's iteration, of one replica: its ops one after the other, recomputes included. */
 int64_t planc_candidate_least_time(const planc_candidate *candidate);
 
-/* The bytes of host memory that a GPU of the candidate's plan would take by itself; 0 without a look where the problem
- * limits none. */
-planc_status planc_candidate_host(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes);
-/* INFEASIBLE where these are more than the problem's budget: for policies that can choose another candidate. */
+/* INFEASIBLE where what a GPU of the candidate's plan takes by itself is more than the problem's budgets, or than that
+ * of the host: for policies that can choose another candidate. */
+planc_status planc_candidate_hold(const planc_problem *problem, const planc_candidate *candidate);
 planc_status planc_candidate_hold_to_host(const planc_problem *problem, const planc_candidate *candidate);
 
 /* Of two reasons why something is INFEASIBLE, *kept (NULL: none yet) and a new one, keeps the one that asks for less

@@ -313,15 +313,6 @@ planc_status planc_policy_vdnn_dyn(const planc_problem *problem, planc_candidate
   return dynamic(problem, whole(problem), out, &fits);
 }
 
-/* Why the candidate does not fit. */
-static planc_status reason_of(const planc_problem *problem, const planc_candidate *candidate) {
-  int64_t peak;
-  PLANC_TRY(planc_candidate_peak(problem, candidate, &peak));
-  if (peak <= problem->budget_bytes) return planc_candidate_hold_to_host(problem, candidate);
-  return planc_infeasible((planc_shortage){.bytes = peak}, "rounds of %lld need %lld bytes, the budget is %lld",
-                          (long long)candidate->sub_batch, (long long)peak, (long long)problem->budget_bytes);
-}
-
 /* The last of vdnn-dyn's attempts at rounds of `sub_batch`, which has least live at a time, in two rounds, which have
  * as much as many. *out_reason says why it does not fit, if it does not: then no attempt at more rounds does. */
 static planc_status try_two_rounds(const planc_problem *problem, int64_t sub_batch, planc_status *out_reason) {
@@ -332,7 +323,7 @@ static planc_status try_two_rounds(const planc_problem *problem, int64_t sub_bat
   if (two.batch - sub_batch > sub_batch) two.batch = 2 * sub_batch;
   planc_status status = make(&two, &setting, PLANC_ROOM_NONE, &candidate);
   if (!status) status = planc_candidate_live(problem, &candidate, &live);
-  if (!status && live > problem->budget_bytes) status = reason_of(problem, &candidate);
+  if (!status && live > problem->budget_bytes) status = planc_candidate_hold(problem, &candidate);
   planc_candidate_free(&candidate);
   *out_reason = NULL;
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
@@ -348,7 +339,7 @@ static planc_status in_rounds(const planc_problem *problem, int64_t sub_batch, p
   if (*out_reason) return NULL;
   PLANC_TRY(dynamic(problem, sub_batch, out, &fits));
   if (fits) return NULL;
-  planc_status status = reason_of(problem, out);
+  planc_status status = planc_candidate_hold(problem, out);
   planc_candidate_free(out);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   *out_reason = status;
@@ -369,16 +360,16 @@ static planc_status in_one_round(const planc_problem *problem, planc_status reas
 
 /* Eq. 3 makes every op fit; what vDNN keeps between ops may need smaller rounds still. */
 planc_status planc_policy_vdnn_plus(const planc_problem *problem, planc_candidate *out) {
-  int64_t sub_batch;
+  int64_t largest;
   bool may_split;
-  planc_status reason = planc_sub_batch_select(problem, &sub_batch);
+  planc_status reason = planc_sub_batch_select(problem, &largest);
   if (planc_status_code(reason) == PLANC_INFEASIBLE) return in_one_round(problem, reason, out);
   PLANC_TRY(reason);
   PLANC_TRY(planc_may_split(problem, &may_split));
-  PLANC_TRY(in_rounds(problem, sub_batch, out, &reason));
-  for (sub_batch /= 2; reason && may_split && sub_batch >= 1; sub_batch /= 2) {
+  PLANC_TRY(in_rounds(problem, largest, out, &reason));
+  for (int64_t sub_batch = largest / 2; reason && may_split && sub_batch >= 1; sub_batch /= 2) {
     planc_status_free(reason);
     PLANC_TRY(in_rounds(problem, sub_batch, out, &reason));
   }
-  return reason ? in_one_round(problem, reason, out) : NULL;
+  return reason && largest < whole(problem) ? in_one_round(problem, reason, out) : reason;
 }

@@ -163,9 +163,10 @@ int64_t planc_arena_room(const planc_problem *problem) {
 }
 
 static planc_status fits_host(const planc_problem *problem, const planc_candidate *candidate, bool *out) {
-  int64_t bytes;
-  PLANC_TRY(planc_candidate_host(problem, candidate, &bytes));
-  *out = problem->host_budget_bytes < 0 || bytes <= problem->host_budget_bytes;
+  planc_status status = planc_candidate_hold_to_host(problem, candidate);
+  *out = !status;
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
   return NULL;
 }
 

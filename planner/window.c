@@ -32,7 +32,6 @@ typedef struct policy {
   const planc_problem *problem;
   const planc_trace *trace;
   planc_candidate *candidate;
-  planc_schedule *schedule; /* the candidate's */
   planc_arena arena;
   planc_window_sequence sequence;
   int32_t *first_use;
@@ -239,36 +238,38 @@ static planc_status place(policy *p) {
 static planc_status state_take(const policy *p, int64_t step) {
   const planc_access *access = &p->trace->accesses[p->access_of_use[p->steps.data[step].use]];
   int32_t residency;
-  PLANC_TRY(planc_schedule_acquire(p->schedule, access->buffer, p->addresses[step], &residency));
+  PLANC_TRY(planc_schedule_acquire(p->candidate->schedule, access->buffer, p->addresses[step], &residency));
   if (p->steps.data[step].kind != PLANC_WINDOW_SWAP_IN && !is_sent(p, access->buffer)) return NULL;
-  return planc_schedule_prefetch(p->schedule, residency, access->read);
+  return planc_schedule_prefetch(p->candidate->schedule, residency, access->read);
 }
 
 /* Delivers a result behind its last access. */
 static planc_status state_result(const policy *p, int32_t access, int32_t residency) {
   const planc_buffer *buffer = &p->trace->buffers[p->trace->accesses[access].buffer];
   bool last = p->trace->by_buffer[buffer->first_access + buffer->n_accesses - 1] == access;
-  return last && (buffer->flags & PLANC_BUFFER_RESULT) ? planc_schedule_deliver(p->schedule, residency) : NULL;
+  return last && (buffer->flags & PLANC_BUFFER_RESULT) ? planc_schedule_deliver(p->candidate->schedule, residency)
+                                                       : NULL;
 }
 
 static planc_status state_swap_out(const policy *p, int32_t access) {
-  int32_t buffer = p->trace->accesses[access].buffer, residency = planc_schedule_open(p->schedule, buffer);
+  int32_t buffer = p->trace->accesses[access].buffer, residency = planc_schedule_open(p->candidate->schedule, buffer);
   PLANC_TRY(state_result(p, access, residency));
-  if (planc_schedule_on_host(p->schedule, buffer, planc_schedule_content(p->schedule, residency))) return NULL;
-  return planc_schedule_offload(p->schedule, residency);
+  if (planc_schedule_on_host(p->candidate->schedule, buffer, planc_schedule_content(p->candidate->schedule, residency)))
+    return NULL;
+  return planc_schedule_offload(p->candidate->schedule, residency);
 }
 
 static planc_status state_clear(const policy *p, int32_t access) {
-  int32_t residency = planc_schedule_open(p->schedule, p->trace->accesses[access].buffer);
+  int32_t residency = planc_schedule_open(p->candidate->schedule, p->trace->accesses[access].buffer);
   PLANC_TRY(state_result(p, access, residency));
-  return planc_schedule_release(p->schedule, residency);
+  return planc_schedule_release(p->candidate->schedule, residency);
 }
 
 /* States one step; *workspace is where the workspace of the next call lies. */
 static planc_status state_step(const policy *p, int64_t index, int64_t *workspace) {
   const planc_window_step *step = &p->steps.data[index];
   if (step->kind == PLANC_WINDOW_CALL) {
-    return planc_schedule_exec(p->schedule, step->use, p->variants[step->use], *workspace, false);
+    return planc_schedule_exec(p->candidate->schedule, step->use, p->variants[step->use], *workspace, false);
   }
   int32_t access = p->access_of_use[step->use];
   if (access < 0) {
@@ -283,7 +284,7 @@ static planc_status state_step(const policy *p, int64_t index, int64_t *workspac
     case PLANC_WINDOW_SWAP_OUT:
       return state_swap_out(p, access);
     case PLANC_WINDOW_COMPLETE:
-      return planc_schedule_release(p->schedule, planc_schedule_open(p->schedule, buffer));
+      return planc_schedule_release(p->candidate->schedule, planc_schedule_open(p->candidate->schedule, buffer));
     case PLANC_WINDOW_CLEAR:
       return state_clear(p, access);
     default:
@@ -296,12 +297,12 @@ static planc_status state(const policy *p) {
   int32_t residency;
   for (int32_t b = 0; b < p->trace->n_buffers; b++) {
     if (persists(p, b) && p->trace->buffers[b].n_accesses > 0) {
-      PLANC_TRY(planc_schedule_home(p->schedule, b, &residency));
+      PLANC_TRY(planc_schedule_home(p->candidate->schedule, b, &residency));
     }
   }
   for (int64_t i = 0; i < p->steps.len; i++) PLANC_TRY(state_step(p, i, &workspace));
-  PLANC_TRY(planc_allocator_map(&p->allocator, p->schedule));
-  return planc_schedule_finish(p->schedule);
+  PLANC_TRY(planc_allocator_map(&p->allocator, p->candidate->schedule));
+  return planc_schedule_finish(p->candidate->schedule);
 }
 
 /* --- The budget to schedule with ---------------------------------------------------------------------------------- */
@@ -318,51 +319,51 @@ static planc_status schedule_within(policy *p, int64_t budget) {
   return PLANC_NEW(&p->arena, &p->addresses, p->steps.len);
 }
 
-/* Schedules within `budget`, at the addresses of the allocator. */
-static planc_status try_allocator(policy *p, int64_t budget, int64_t room, int64_t *out_excess) {
+/* Schedules within `budget`, and by how much it is too much for the device. */
+typedef planc_status (*attempt)(policy *p, int64_t budget, int64_t *out_excess);
+
+static int64_t excess_of(int64_t bytes, int64_t most) {
+  return bytes > most ? bytes - most : 0;
+}
+
+/* At the addresses of the allocator. */
+static planc_status try_allocator(policy *p, int64_t budget, int64_t *out_excess) {
   PLANC_TRY(schedule_within(p, budget));
   PLANC_TRY(place(p));
-  *out_excess = p->top > room ? p->top - room : 0;
+  *out_excess = excess_of(p->top, planc_allocator_room(p->problem));
   return NULL;
 }
 
-/* Schedules within `budget` and states it, for addresses to be planned. */
-static planc_status try_planned(policy *p, int64_t budget, int64_t room, int64_t *out_excess) {
+/* States the schedule, for addresses to be planned. */
+static planc_status try_planned(policy *p, int64_t budget, int64_t *out_excess) {
+  int64_t peak;
+  planc_schedule **schedule = &p->candidate->schedule;
   PLANC_TRY(schedule_within(p, budget));
   for (int64_t i = 0; i < p->steps.len; i++) p->addresses[i] = PLANC_BLANK;
-  planc_schedule_free(p->schedule);
-  p->schedule = p->candidate->schedule = NULL;
-  PLANC_TRY(planc_schedule_new(p->trace, p->candidate->costs, &p->candidate->schedule));
-  p->schedule = p->candidate->schedule;
+  planc_schedule_free(*schedule);
+  *schedule = NULL;
+  PLANC_TRY(planc_schedule_new(p->trace, p->candidate->costs, schedule));
   PLANC_TRY(state(p));
-  PLANC_TRY(planc_candidate_peak(p->problem, p->candidate, &p->top));
-  int64_t most = planc_add_saturate(room, planc_reserved(p->problem));
-  *out_excess = p->top > most ? p->top - most : 0;
+  PLANC_TRY(planc_candidate_peak(p->problem, p->candidate, &peak));
+  *out_excess = excess_of(peak, p->problem->budget_bytes);
   return NULL;
 }
 
-typedef planc_status (*attempt)(policy *p, int64_t budget, int64_t room, int64_t *out_excess);
-
-/* Leaves the schedule of the largest budget found that fits `room`, else that of the least budget. */
+/* Leaves the schedule of the largest budget found that fits the device, else that of the least budget. */
 static planc_status find_budget(policy *p, attempt try_budget, int64_t room, int64_t least, bool *out_fits) {
   planc_room_search search = planc_room_search_from(room, least, p->unit);
   int64_t tried, excess;
   do {
     tried = search.room;
-    PLANC_TRY(try_budget(p, tried, room, &excess));
+    PLANC_TRY(try_budget(p, tried, &excess));
   } while (planc_room_search_on(&search, excess));
   *out_fits = search.fits >= 0;
-  return *out_fits && search.fits != tried ? try_budget(p, search.fits, room, &excess) : NULL;
+  return *out_fits && search.fits != tried ? try_budget(p, search.fits, &excess) : NULL;
 }
 
 static planc_status no_place(const policy *p) {
   return planc_error(PLANC_INFEASIBLE, "op %s finds no %lld bytes in one piece: the memory is fragmented",
                      planc_trace_op(p->trace, p->homeless)->name, (long long)p->missing_bytes);
-}
-
-static planc_status does_not_fit(const policy *p) {
-  return planc_infeasible((planc_shortage){.bytes = p->top}, "policy window needs %lld bytes, the budget is %lld",
-                          (long long)p->top, (long long)p->problem->budget_bytes);
 }
 
 static planc_status too_small(const policy *p, int64_t room, int32_t function, int64_t need) {
@@ -383,14 +384,13 @@ static planc_status make(policy *p) {
   PLANC_TRY(find_budget(p, try_allocator, room, least, &fits));
   if (fits) return state(p);
   if (p->problem->placement != PLANC_PLACEMENT_BEST_FIT) return no_place(p);
-  PLANC_TRY(find_budget(p, try_planned, room, least, &fits));
-  return fits ? NULL : does_not_fit(p);
+  return find_budget(p, try_planned, room, least, &fits); /* if nothing fits, the plan tells what it needs */
 }
 
 planc_status planc_policy_window(const planc_problem *problem, planc_candidate *out) {
   PLANC_TRY(planc_candidate_rounds(problem, problem->sub_batch ? problem->sub_batch : problem->batch, out));
   PLANC_TRY(planc_schedule_new(out->trace, out->costs, &out->schedule));
-  policy p = {.problem = problem, .trace = out->trace, .candidate = out, .schedule = out->schedule};
+  policy p = {.problem = problem, .trace = out->trace, .candidate = out};
   p.unit = planc_allocator_unit(problem);
   planc_status status = make(&p);
   planc_allocator_free(&p.allocator);
