@@ -368,8 +368,9 @@ static planc_status no_place(const policy *p) {
 
 static planc_status too_small(const policy *p, int64_t room, int32_t function, int64_t need) {
   int64_t least = planc_add_saturate(planc_reserved(p->problem), need);
-  return planc_infeasible((planc_shortage){.bytes = least}, "op %s needs %lld bytes, %lld are left for data",
-                          planc_trace_op(p->trace, function)->name, (long long)need, (long long)room);
+  return planc_infeasible((planc_shortage){.bytes = least}, "op %s needs %lld bytes%s, %lld are left for data",
+                          planc_trace_op(p->trace, function)->name, (long long)need,
+                          planc_allocator_chunk(p->problem) > 0 ? " in whole chunks" : "", (long long)room);
 }
 
 static planc_status make(policy *p) {

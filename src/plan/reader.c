@@ -40,8 +40,10 @@ static planc_status read_hash(planc_row *row, uint64_t *out) {
 }
 
 static planc_status read_version(planc_row *row) {
+  static const char beginning[] = "{\"planc-plan\":";
   int64_t version;
-  PLANC_TRY(ROW_LITERAL(row, "{\"planc-plan\":"));
+  if (!planc_row_accepts(row, beginning, sizeof beginning - 1))
+    return planc_row_error(row, row->at, "no plan: it does not begin with %s", beginning);
   const char *place = row->at;
   PLANC_TRY(planc_row_int(row, 0, PLANC_ROW_MAX, &version));
   if (version == PLANC_PLAN_VERSION) return NULL;

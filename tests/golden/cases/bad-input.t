@@ -26,8 +26,8 @@ Every malformed input ends in one line that names the place, exit code 3 and no 
   [3]
   $ : > empty; planc plan empty; planc check empty; planc simulate empty; planc show empty
   ! planc: empty:1:1: expected a graph, found an empty file
-  ! planc: empty:1:1: expected {"planc-plan":
-  ! planc: empty:1:1: expected {"planc-plan":
+  ! planc: empty:1:1: no plan: it does not begin with {"planc-plan":
+  ! planc: empty:1:1: no plan: it does not begin with {"planc-plan":
   ! planc: empty:1:1: expected a graph, found an empty file
   [3]
 
@@ -113,7 +113,7 @@ Plans: cut off at the end of a line, not JSON, a row too many, another version o
   ! planrun: broken.plan:3:1: expected {"iteration":
   [3]
   $ planc check inputs/tiny.yaml
-  ! planc: inputs/tiny.yaml:1:1: expected {"planc-plan":
+  ! planc: inputs/tiny.yaml:1:1: no plan: it does not begin with {"planc-plan":
   [3]
   $ ls *.plan
   broken.plan

@@ -81,5 +81,5 @@ It has no plan, and a plan is not passive.
   ! planc: --passive and --costs exclude each other
   [2]
   $ planc simulate inputs/tiny.yaml
-  ! planc: inputs/tiny.yaml:1:1: expected {"planc-plan":
+  ! planc: inputs/tiny.yaml:1:1: no plan: it does not begin with {"planc-plan":
   [3]

@@ -52,5 +52,5 @@ It has to be the same: graph, batch, device.
   ! planc: nowhere.plan: No such file or directory
   [3]
   $ planc simulate naive.plan --vanilla inputs/tiny.yaml
-  ! planc: inputs/tiny.yaml:1:1: expected {"planc-plan":
+  ! planc: inputs/tiny.yaml:1:1: no plan: it does not begin with {"planc-plan":
   [3]
