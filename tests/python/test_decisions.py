@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""What policies decide does not change by itself: plans of every graph here, by every policy, are those of
+tests/data/decisions.txt.
+
+usage: tests/python/test_decisions.py [--update]
+
+A row is a graph, a policy, the share of the data of `none` that the budget holds, and of the plan: a digest of what runs
+and is copied in which order, a digest of where everything lies, the peaks of device and host and the iteration's
+predicted time. Where there is no plan there is no row. Neither digest depends on a plan's form: events, streams and the
+numbers of residencies are not in them."""
+
+import concurrent.futures
+import glob
+import hashlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PLANC = os.path.join(ROOT, os.environ.get("BUILD", "build"), "planc")
+FILE = os.path.join(ROOT, "tests", "data", "decisions.txt")
+POLICIES = ("none", "vdnn-all", "vdnn-conv", "vdnn-dyn", "vdnn+", "modnn", "naive", "prefetch-1", "lms", "capuchin",
+            "tensile", "superneurons", "chen", "cheap", "window")
+DEVICE, BATCH, SHARES = "v100-32g", "64", (80, 55)
+DOES_NOT_FIT = 1
+
+
+def plan(graph, policy, budget, path):
+    """The plan's summary; None where it does not fit."""
+    done = subprocess.run([PLANC, "plan", graph, "-d", DEVICE, "-b", BATCH, "--policy", policy, "-m", str(budget), "--json",
+                           "-o", path], capture_output=True, text=True,
+                          env={**os.environ, "PLANC_PROFILES": os.path.join(ROOT, "profiles")})
+    assert done.returncode in (0, DOES_NOT_FIT), (graph, policy, budget, done.stderr)
+    return None if done.returncode else json.loads(done.stdout)
+
+
+def body(path):
+    """The instructions of a plan's body as (word, what it is done to, where)."""
+    with open(path, encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    algorithms = [row["algorithm"] for row in rows if "algorithm" in row]
+    buffers = [row["boundary"] for row in rows if "boundary" in row]  # by residency
+    first = len(rows) - rows[0]["epilogue"] - rows[0]["body"]
+    for row in rows[first:first + rows[0]["body"]]:
+        word = row["i"]
+        if word == "acquire":
+            buffers += [row["b"]] if row["r"] == len(buffers) else []
+            yield word, row["b"], row["at"]
+        elif word == "release":
+            yield word, buffers[row["r"]], None
+        elif word == "exec":
+            yield word + (" again" if "re" in row else ""), (row["n"], algorithms[row["a"]]), row["ws"]
+        elif word in ("offload", "prefetch"):
+            yield word + (" user" if row["h"] < 0 else ""), buffers[row["r"]], row["h"]
+        elif word == "move":
+            yield word, buffers[row["r"]], None
+
+
+def digest(lines):
+    return hashlib.sha256("\n".join(map(str, lines)).encode()).hexdigest()[:16]
+
+
+def decisions(graph, policy, share, budget):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "a.plan")
+        summary = plan(os.path.join(ROOT, "graphs", graph + ".yaml"), policy, budget, path)
+        if not summary:
+            return f"{graph} {policy} {share} does not fit"
+        done = list(body(path))
+    order = digest((word, what) for word, what, _ in done if word not in ("acquire", "release"))
+    return " ".join(map(str, (graph, policy, share, order, digest(done), summary["peak_bytes"],
+                              summary["host_peak_bytes"], summary["iteration_ns"])))
+
+
+def of_graph(graph, asked):
+    """The rows of a graph for (policy, share)."""
+    with open(os.path.join(ROOT, "profiles", f"{DEVICE}.json"), encoding="utf-8") as file:
+        reserved = json.load(file)["device"]["reserved_bytes"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(ROOT, "graphs", graph + ".yaml")
+        data = plan(path, "none", 1 << 50, os.path.join(folder, "a.plan"))["peak_bytes"] - reserved
+    return [decisions(graph, policy, share, reserved + data * share // 100) for policy, share in asked]
+
+
+def of_graphs(asked):
+    """The rows of {graph: [(policy, share), ...]}."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [line for lines in pool.map(of_graph, asked, asked.values()) for line in lines]
+
+
+def everything():
+    paths = sorted(glob.glob(os.path.join(ROOT, "graphs", "**", "*.yaml"), recursive=True))
+    graphs = [os.path.relpath(path, os.path.join(ROOT, "graphs"))[:-len(".yaml")] for path in paths]
+    return {graph: list(itertools.product(POLICIES, SHARES)) for graph in graphs}
+
+
+class Decisions(unittest.TestCase):
+    maxDiff = None
+
+    def test_policies_decide_as_before(self):
+        with open(FILE, encoding="utf-8") as file:
+            before = file.read().splitlines()
+        asked = {}
+        for graph, policy, share, *_ in map(str.split, before):
+            asked.setdefault(graph, []).append((policy, int(share)))
+        self.assertEqual(of_graphs(asked), before)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--update"]:
+        rows = [row for row in of_graphs(everything()) if not row.endswith("does not fit")]
+        with open(FILE, "w", encoding="utf-8") as output:
+            output.write("\n".join(rows) + "\n")
+    else:
+        unittest.main()
