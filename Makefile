@@ -17,8 +17,8 @@ $(BUILD)/runtime/%.o $(BUILD)/src/cost/%.o $(BUILD)/counted/src/cost/%.o: ALL_CF
 $(BUILD)/runtime/host/%.o: ALL_CFLAGS += -O3
 
 SHARED_SRC = $(wildcard src/util/*.c src/graph/*.c src/cost/*.c src/plan/*.c src/check/*.c)
-PLANC_LIB_SRC = $(SHARED_SRC) $(wildcard planner/*.c)
-PLANC_SRC = $(wildcard src/*.c)
+PLANC_LIB_SRC = $(SHARED_SRC) $(wildcard planner/*.c planner/*/*.c)
+PLANC_SRC = $(wildcard src/*.c src/cli/*.c)
 CUDA_C = $(wildcard runtime/cuda/*.c)
 CUDA_CU = $(wildcard runtime/cuda/kernels/*.cu)
 PLANRUN_SRC = runtime/planrun.c $(wildcard runtime/cmd_*.c)
@@ -96,7 +96,7 @@ $(BUILD)/cuda/test_emulator: $(BUILD)/tests/cuda/test_emulator.o \
 $(BUILD)/cuda/test_cuda_division: $(EMULATED)/tests/cuda/test_cuda_division.cpp.o $(EMULATED)/tests/cuda/immediate.cpp.o \
 		$(EMULATED)/tests/cuda/emulator/kernels.cpp.o $(BUILD)/tests/support/unit.o $(LIBPLANC)
 	$(LINK_CUDA_TEST)
-$(EMULATED)/tests/cuda/test_cuda_division.cpp.o: CXX_EMULATED += -include tests/cuda/emulator/kernels.h
+$(EMULATED)/tests/cuda/test_cuda_division.cpp.o: CXX_EMULATED += -include tests/cuda/emulator/emulated_kernels.h
 $(BUILD)/cuda/test_cuda_tolerance: $(BUILD)/tests/cuda/tolerance.o
 $(BUILD)/cuda/test_cuda_%: $(BUILD)/tests/cuda/test_cuda_%.o $(BUILD)/tests/cuda/kernel_call.o \
 		$(EMULATED)/tests/cuda/immediate.cpp.o $(CUDA_KERNELS) $(call obj,$(wildcard runtime/cuda/ops*.c) $(TEST_SUPPORT)) $(LIBPLANRT) $(LIBPLANC)
@@ -110,7 +110,7 @@ $(EMULATED)/%.cpp.o: %.cpp
 	$(CXX_EMULATED) -o $@ $<
 $(EMULATED)/%.cu.o: %.cu
 	@mkdir -p $(@D)
-	$(CXX_EMULATED) -include tests/cuda/emulator/kernels.h -x c++ -o $@ $<
+	$(CXX_EMULATED) -include tests/cuda/emulator/emulated_kernels.h -x c++ -o $@ $<
 $(EMULATED_PLUGIN): $(call obj,$(CUDA_C)) $(CUDA_CU:%=$(EMULATED)/%.o) $(EMULATOR_SRC:%=$(EMULATED)/%.o)
 	$(CXX) -shared $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $^ -lcjson -lpthread -ldl -lrt -lm
 
@@ -154,7 +154,7 @@ check: test-deps
 	@BUILD=$(BUILD) $(PYTHON) tests/run
 
 # With what tests/python/test_results.py has benchmarks compute again.
-unit: $(UNIT:%=$(BUILD)/tests/%) $(BUILD)/bench/sub_batch $(BUILD)/counted/planc $(patsubst tests/%.c,$(BUILD)/%.so,$(wildcard tests/preload/*.c))
+unit: $(UNIT:%=$(BUILD)/tests/%) $(BUILD)/bench/eq3_rounds $(BUILD)/counted/planc $(patsubst tests/%.c,$(BUILD)/%.so,$(wildcard tests/preload/*.c))
 
 # What tests load into programs before libc, which is before a sanitizer too.
 $(BUILD)/preload/%.so: tests/preload/%.c
@@ -184,20 +184,20 @@ $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(LIBPLANRT) $(LIBPLANC)
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $^ $(LIBS)
 
-# planc that counts its work, but for packing in planner/placement.c: that has a limit of its own, so many visits for each item, and
+# planc that counts its work, but for packing in planner/memory/placement.c: that has a limit of its own, so many visits for each item, and
 # below the limit it would hide how the rest grows.
 COUNTED = $(BUILD)/counted
 COUNTED_CALLS = memcpy memmove memset calloc realloc
 $(COUNTED)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(foreach f,$(COUNTED_CALLS),-D$(f)=counted_$(f)) -fsanitize-coverage=trace-pc -MMD -MP -c -o $@ $<
-$(COUNTED)/planc: $(patsubst %.c,$(COUNTED)/%.o,$(filter-out planner/placement.c,$(PLANC_SRC) $(PLANC_LIB_SRC))) \
-		$(call obj,planner/placement.c tests/bench/counter.c)
+$(COUNTED)/planc: $(patsubst %.c,$(COUNTED)/%.o,$(filter-out planner/memory/placement.c,$(PLANC_SRC) $(PLANC_LIB_SRC))) \
+		$(call obj,planner/memory/placement.c tests/bench/counter.c)
 	$(CC) $(LDFLAGS) $(EXTRA_CFLAGS) -o $@ $^ -lyaml -lcjson -lm
 
 $(BUILD)/bench/mutants: $(call obj,tests/support/mutate.c tests/support/randparts.c)
 
-bench: build $(BUILD)/bench/interpreter $(BUILD)/bench/mutants $(BUILD)/bench/sub_batch $(COUNTED)/planc
+bench: build $(BUILD)/bench/interpreter_cost $(BUILD)/bench/mutants $(BUILD)/bench/eq3_rounds $(COUNTED)/planc
 	@failed=0; for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || failed=1; done; exit $$failed
 
 lint:

@@ -7,7 +7,8 @@
  * it needs no copy to be in time. What is only simulated is never taken. */
 #include <string.h>
 
-#include "planner/policies.h"
+#include "planner/evaluate.h"
+#include "planner/make_plan.h"
 #include "util/math.h"
 
 enum { WORTH = 1000 };
@@ -48,7 +49,7 @@ static void note_refusal(best *b, planc_status reason) {
 
 static planc_status ask(best *b, const planc_policy *policy) {
   planc_plan *plan;
-  planc_status status = planc_make_plan(&b->problem, policy, &plan);
+  planc_status status = planc_make_one(&b->problem, policy, &plan);
   planc_code code = planc_status_code(status);
   if (code == PLANC_INFEASIBLE || code == PLANC_USAGE || code == PLANC_BAD_INPUT) {
     note_refusal(b, status);

@@ -10,6 +10,11 @@ int64_t planc_reserved(const planc_problem *problem) {
   return planc_add_saturate(planc_profile_device(problem->profile)->reserved_bytes, problem->code_bytes);
 }
 
+int64_t planc_arena_room(const planc_problem *problem) {
+  int64_t room = problem->budget_bytes - planc_reserved(problem);
+  return room > 0 ? room : 0;
+}
+
 int64_t planc_code_of_plan(const planc_profile *profile, const planc_plan *plan) {
   int64_t sum = 0;
   for (int32_t a = 0; a < plan->n_algorithms; a++)

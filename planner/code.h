@@ -8,6 +8,8 @@
 
 /* What the problem is planned with: what the profile reserves, and the code that is assumed. */
 int64_t planc_reserved(const planc_problem *problem);
+/* What the budget leaves for the arena. */
+int64_t planc_arena_room(const planc_problem *problem);
 
 /* Replaces what is reserved in the plan's header, and predicted of its peak, by the profile's and the code of the
  * plan's algorithms. */
@@ -20,10 +22,9 @@ int64_t planc_code_of_plan(const planc_profile *profile, const planc_plan *plan)
 typedef planc_status (*planc_code_maker)(void *user, const planc_problem *problem, int64_t *out_code);
 
 /* Calls `make` with no code, then a few times with the code of the time before, until what fits leaves none of it to
- * spare. Where nothing
- * fits it goes on with the code of all algorithms, which no plan exceeds; and then as in the beginning, each op with
- * its baseline as the only algorithm, so that no faster ones are why there is no plan. The last failure when that does
- * not fit either. Once, as it is, for a profile that lists no code. */
+ * spare. Where nothing fits it goes on with the code of all algorithms, which no plan exceeds; and then as in the
+ * beginning, each op with its baseline as the only algorithm, so that no faster ones are why there is no plan. The last
+ * failure when that does not fit either. Once, as it is, for a profile that lists no code. */
 planc_status planc_with_code(const planc_problem *problem, planc_code_maker make, void *user);
 
 #endif

@@ -1,11 +1,12 @@
 /* What a policy may ask of a candidate while it chooses: bounds by one pass over its commands, its peak by placing it,
  * its time by simulating its plan; and of two that do not fit, which is nearer to it. */
+#include "planner/evaluate.h"
+
 #include <string.h>
 
 #include "planc/simulate.h"
-#include "planner/addresses.h"
 #include "planner/code.h"
-#include "planner/policies.h"
+#include "planner/lower/addresses.h"
 #include "util/map.h"
 #include "util/math.h"
 
@@ -134,7 +135,7 @@ int64_t planc_candidate_least_time(const planc_candidate *candidate) {
 planc_status planc_candidate_time(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_ns) {
   planc_plan *plan;
   planc_simulation simulation = {0};
-  PLANC_TRY(planc_lower(problem, planc_policies(), candidate, &plan));
+  PLANC_TRY(planc_lower(problem, "", candidate, &plan));
   planc_status status = planc_simulate(plan, NULL, NULL, &simulation);
   planc_plan_free(plan);
   *out_ns = simulation.iteration_ns;

@@ -7,7 +7,7 @@
  *
  * A policy that chooses asks for as much as that of the others which asks for least, and is settled when all have been
  * asked for a unit less: what one asks for may be less than it can do with. */
-#include "planner/policies.h"
+#include "planc/policy.h"
 #include "util/math.h"
 
 enum { FIRST_GROWTH = 16, WORTH_IT = 16 }; /* parts of a budget; of an interval */

@@ -20,10 +20,6 @@ planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *p
   return session->options.unchecked ? NULL : planc_check(plan, &budgets, NULL);
 }
 
-bool planrt_can_run(const planrt_session *session) {
-  return session->device != NULL || session->gave_up_device;
-}
-
 /* --- Doing it --------------------------------------------------------------------------------------------------- */
 
 /* Both have the same homes: those depend on the graphs alone. */

@@ -5,7 +5,7 @@
 #include "planc/plan.h"
 #include "planc/version.h"
 #include "runtime/backend.h"
-#include "runtime/cli.h"
+#include "runtime/planrun.h"
 #include "runtime/profile_file.h"
 #include "util/json_tree.h"
 #include "util/print.h"

@@ -15,7 +15,7 @@
 #include "cost/json.h"
 #include "planc/cost.h"
 #include "planc/version.h"
-#include "runtime/cli.h"
+#include "runtime/planrun.h"
 #include "runtime/profile_head.h"
 #include "util/file.h"
 #include "util/json_tree.h"

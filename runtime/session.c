@@ -246,6 +246,10 @@ void planrt_session_free(planrt_session *session) {
 
 /* --- Running -------------------------------------------------------------------------------------------------- */
 
+bool planrt_can_run(const planrt_session *session) {
+  return session->device != NULL || session->gave_up_device;
+}
+
 static planc_status run(planrt_session *session, int64_t periods, const uint64_t *seed) {
   if (periods < 0 || session->step.period < 0 || session->step.period > INT64_MAX - periods)
     return planc_error(PLANC_USAGE, "%lld periods from %lld on", (long long)periods, (long long)session->step.period);

@@ -3,12 +3,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 #include "util/print.h"
 
 static const planc_subcommand *const subcommands[] = {
-    &planc_cmd_plan, &planc_cmd_check, &planc_cmd_simulate, &planc_cmd_compare,
-    &planc_cmd_show, &planc_cmd_train, &planc_cmd_predict,  &planc_cmd_update,
+    &cli_cmd_plan, &cli_cmd_check, &cli_cmd_simulate, &cli_cmd_compare,
+    &cli_cmd_show, &cli_cmd_train, &cli_cmd_predict,  &cli_cmd_update,
 };
 
 static const planc_program program = {

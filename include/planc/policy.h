@@ -105,8 +105,9 @@ typedef void (*planc_batch_visitor)(void *user, int64_t batch);
 planc_status planc_find_largest_batch(const planc_problem *problem, const planc_policy *policy,
                                       planc_batch_visitor visitor, void *user, planc_largest_batch *out);
 
-/* Fills the blanks of a schedule: addresses (offline placement), host slots, streams, events. */
-planc_status planc_lower(const planc_problem *problem, const planc_policy *policy, const planc_candidate *candidate,
+/* Fills the blanks of a schedule: addresses (offline placement), host slots, streams, events. `policy` is the name in
+ * the plan. */
+planc_status planc_lower(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
                          planc_plan **out);
 
 #endif

@@ -10,28 +10,6 @@
 #include "runtime/cuda/cuda.h"
 #include "util/math.h"
 
-planc_status planrt_cuda_status(cudaError_t code, const char *what) {
-  size_t left, total;
-  if (code == cudaSuccess) return NULL;
-  /* Errors that are not the context's end would be told again by the next call. */
-  (void)cudaGetLastError();
-  if (code == cudaErrorMemoryAllocation && cudaMemGetInfo(&left, &total) == cudaSuccess)
-    return planc_error(PLANC_DEVICE, "CUDA: %s: %s; the device has %zu of %zu bytes free", what,
-                       cudaGetErrorString(code), left, total);
-  return planc_error(PLANC_DEVICE, "CUDA: %s: %s", what, cudaGetErrorString(code));
-}
-
-planc_status planrt_cuda_driver(const char *name, void *out) {
-  enum { SINCE = 10020 };
-  void *found = NULL;
-  enum cudaDriverEntryPointQueryResult result;
-  CUDA_TRY(cudaGetDriverEntryPointByVersion(name, &found, SINCE, cudaEnableDefault, &result));
-  if (result != cudaDriverEntryPointSuccess || !found)
-    return planc_error(PLANC_DEVICE, "CUDA: this driver has no %s", name);
-  memcpy(out, &found, sizeof found);
-  return NULL;
-}
-
 /* --- What there is ---------------------------------------------------------------------------------------------- */
 
 static planc_status find_device(void) {
@@ -158,22 +136,6 @@ static planc_status open_arena(planrt_device *device) {
   return planrt_cuda_status(cudaStreamSynchronize(device->streams[0]), "arena");
 }
 
-planc_status planrt_cuda_pin(planrt_device *device, void *memory, int64_t bytes) {
-  if (bytes == 0) return NULL;
-  if (device->n_pinned == device->pinned_room) {
-    int32_t room = device->pinned_room ? 2 * device->pinned_room : 4;
-    void *grown = realloc(device->pinned, (size_t)room * sizeof *device->pinned);
-    if (!grown) return planc_error(PLANC_OUT_OF_MEMORY, "pinned memory");
-    device->pinned = grown;
-    device->pinned_room = room;
-  }
-  PLANC_TRY(planc_context(
-      planrt_cuda_status(cudaHostRegister(memory, (size_t)bytes, cudaHostRegisterDefault), "cudaHostRegister"),
-      "%lld bytes", (long long)bytes));
-  device->pinned[device->n_pinned++] = memory;
-  return NULL;
-}
-
 planc_status planrt_cuda_memory(int64_t *out_total, int64_t *out_free) {
   size_t free_bytes, total;
   PLANC_TRY(find_device());
@@ -200,16 +162,6 @@ planc_status planrt_cuda_context_bytes(int64_t *out_bytes) {
   if (destroy(context) != CUDA_SUCCESS) return planc_error(PLANC_DEVICE, "CUDA: a context cannot be given back");
   *out_bytes = before > (int64_t)left ? before - (int64_t)left : 0;
   return planrt_cuda_status(code, "cudaMemGetInfo");
-}
-
-/* The host's own allocation: it can be given back after any error. */
-planc_status planrt_cuda_pinned_new(planrt_device *device, int64_t bytes, uint64_t **out) {
-  int64_t page = sysconf(_SC_PAGESIZE), whole = planc_align_up(bytes, page);
-  void *memory = NULL;
-  if (posix_memalign(&memory, (size_t)page, (size_t)whole) != 0)
-    return planc_error(PLANC_OUT_OF_MEMORY, "%lld bytes to be pinned", (long long)bytes);
-  *out = memset(memory, 0, (size_t)whole);
-  return planrt_cuda_pin(device, memory, whole);
 }
 
 planc_status planrt_cuda_taken(const planrt_device *device, int64_t *out_bytes) {

@@ -1,10 +1,10 @@
-/* Ops that run on the backend's own kernels: one entry per op type, as runtime/host/kernels.h has them for the host.
- * Convolutions and matrix products are the libraries' (cudnn.h, cublaslt.h). */
+/* Ops that run on the backend's own kernels: one entry per op type, as runtime/host/host_kernels.h has them for the
+ * host. Convolutions and matrix products are the libraries' (cudnn.h, cublaslt.h). */
 #ifndef PLANRT_CUDA_OPS_H
 #define PLANRT_CUDA_OPS_H
 
 #include "runtime/call.h"
-#include "runtime/cuda/kernels.h"
+#include "runtime/cuda/cuda_kernels.h"
 
 typedef struct planrt_cuda_launch {
   cudaStream_t stream;
@@ -35,6 +35,6 @@ bool planrt_cuda_op_takes(const planrt_cuda_op *op, const planrt_call *call);
  * last: inner is 1. */
 cudaError_t planrt_cuda_add_bias(cudaStream_t stream, planc_dtype dtype, void *y, const void *bias,
                                  planc_dtype bias_dtype, int64_t outer, int64_t channels, int64_t inner);
-/* Digests, delays and the step: runtime/cuda/kernels.h. */
+/* Digests, delays and the step: runtime/cuda/cuda_kernels.h. */
 
 #endif

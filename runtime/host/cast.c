@@ -1,6 +1,6 @@
 /* Casts between f32 and bf16. */
 #include "runtime/bf16.h"
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 
 void planrt_cast(const planrt_call *call, const planrt_launch *launch) {
   (void)launch;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "graph/optypes.h"
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 
 enum { TILE = 8 };
 

@@ -9,7 +9,7 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include "runtime/host/dnnl.h"
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 
 enum { PLANRT_DNNL_MAX_BUFFERS = 14, PLANRT_DNNL_MAX_STEPS = 5, PLANRT_DNNL_MAX_DESCS = 6, PLANRT_DNNL_MAX_ARGS = 10 };
 

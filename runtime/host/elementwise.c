@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 #include "runtime/random.h"
 
 void planrt_relu(const planrt_call *call, const planrt_launch *launch) {

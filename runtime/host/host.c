@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "runtime/host/digest.h"
-#include "runtime/host/memory.h"
-#include "runtime/host/prepare.h"
+#include "runtime/host/host_memory.h"
+#include "runtime/host/host_prepare.h"
 #include "runtime/host/work.h"
 #include "runtime/random.h"
 #include "util/clock.h"

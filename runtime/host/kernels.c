@@ -1,8 +1,8 @@
 /* The table of kernels. */
-#include "runtime/host/kernels.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "runtime/host/host_kernels.h"
 
 /* Sorted by type. */
 static const planrt_kernel table[] = {

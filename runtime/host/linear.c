@@ -1,6 +1,6 @@
 /* Matrix products: fully connected layers, whose leading dimensions are rows, and batched products of activations. */
 #include "graph/optypes.h"
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 
 enum { TILE = 8 };
 

@@ -1,7 +1,7 @@
 /* Batch normalisation over all positions of a channel; sums in double. */
 #include <math.h>
 
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 
 /* Every element of channel c, by its index i. */
 #define FOR_CHANNEL(shape, c, i)                             \

@@ -1,7 +1,7 @@
 /* Optimizer steps, in place on weights and state. */
 #include <math.h>
 
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 
 static float learning_rate(const planrt_call *call, const planrt_launch *launch, double fallback) {
   if (!isnan(launch->step.learning_rate)) return (float)launch->step.learning_rate;

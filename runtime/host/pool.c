@@ -1,7 +1,7 @@
 /* Max and average pooling over windows of a padded image. */
 #include <string.h>
 
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 
 typedef struct pooling {
   int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;

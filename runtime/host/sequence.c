@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "graph/optypes.h"
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 
 /* An operand as rows of its last dimension. */
 typedef struct rows {

@@ -2,7 +2,7 @@
  * add up. A label outside the classes is ignored: no loss, no gradient. */
 #include <math.h>
 
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 
 /* 1 / positions in the whole batch: N, or N * H * W. */
 static double mean_scale(const planrt_call *call, const planrt_operand *labels) {

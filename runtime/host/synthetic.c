@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "runtime/host/digest.h"
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 #include "runtime/random.h"
 
 static void draw_bytes(uint64_t key, char *out, int64_t bytes) {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "graph/optypes.h"
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 
 /* One axis: an output is (1 - share) * in[low] + share * in[high]. */
 typedef struct blend {

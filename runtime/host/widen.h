@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #include "runtime/backend.h"
-#include "runtime/host/memory.h"
+#include "runtime/host/host_memory.h"
 
 typedef struct planrt_widened planrt_widened;
 

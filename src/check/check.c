@@ -268,7 +268,7 @@ static planc_status end_body(planc_machine *m) {
 static planc_status restore_home(planc_machine *m, const char *section, int32_t row) {
   char label[PLANC_LABEL];
   int32_t buffer = m->plan->boundary[row].buffer;
-  const planc_place *place = &m->extents.homes[row];
+  const planc_interval_place *place = &m->extents.homes[row];
   int32_t last = m->section == PLANC_PROLOGUE ? 0 : m->trace->buffers[buffer].last_version;
   const planc_content *content = place->n > 0 ? planc_memory_content(&m->memory, planc_place_extent(place, 0)) : NULL;
   if (!content || content->body != m->body || content->buffer != buffer || content->version != last) {

@@ -91,7 +91,7 @@ static planc_status add_mappings(collecting *c, int32_t in) {
 
 /* An interval that several mappings hold. */
 static planc_status add_mapped(collecting *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
-                               planc_place *out) {
+                               planc_interval_place *out) {
   enum { MOST_PIECES = 1 << 24 }; /* each takes a step of the checker, however few mappings they are of */
   const planc_translation *t = &c->translation;
   int32_t first = planc_translation_find(t, address), last = planc_translation_find(t, address + bytes - 1);
@@ -116,7 +116,7 @@ static planc_status add_mapped(collecting *c, int32_t in, int64_t address, int64
 
 /* The ends of the stretches of an interval of arena `in`. */
 static planc_status add_interval(collecting *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
-                                 planc_place *out) {
+                                 planc_interval_place *out) {
   bool host = in == c->plan->gpus;
   int64_t size = host ? c->plan->host_arena_bytes : c->range;
   if (in < 0 || address < 0 || bytes <= 0 || address > size - bytes) return NULL;
@@ -168,7 +168,7 @@ static planc_status make(collecting *c, planc_arena *arena, planc_extents *out) 
   }
   PLANC_TRY(PLANC_NEW(arena, &extents, c->ends.len / 2));
   for (int64_t i = 0; i < n_instrs + plan->n_boundary; i++) {
-    planc_place *place = i < n_instrs ? &out->of[i] : &out->homes[i - n_instrs];
+    planc_interval_place *place = i < n_instrs ? &out->of[i] : &out->homes[i - n_instrs];
     place->ends = &extents[at[i].ends];
     place->inner = &extents[at[i].inner];
   }

@@ -18,21 +18,22 @@ typedef struct planc_extent {
 /* Where one interval is: one extent, or with virtual memory one for each stretch of the arena that it is mapped to. All
  * but the first and the last are whole mappings, which all intervals share: a plan of many intervals over many mappings
  * would else take the product of both. */
-typedef struct planc_place {
+typedef struct planc_interval_place {
   const planc_extent *ends;  /* the first, and the last where there are several */
   const planc_extent *inner; /* those between them */
   int64_t n;                 /* 0: there is no interval, or it does not lie inside its arena */
   int64_t end;               /* the highest byte of the arena, and one more */
-} planc_place;
+} planc_interval_place;
 
-static inline planc_extent planc_place_extent(const planc_place *place, int64_t k) {
+static inline planc_extent planc_place_extent(const planc_interval_place *place, int64_t k) {
   return k == 0 ? place->ends[0] : k + 1 == place->n ? place->ends[1] : place->inner[k - 1];
 }
 
 typedef struct planc_extents {
   int32_t n_ranks;
-  planc_place *of;    /* by instruction in file order: acquire's residency, exec's workspace, a copy's host side */
-  planc_place *homes; /* by boundary row: the host bytes of what is at home */
+  planc_interval_place
+      *of; /* by instruction in file order: acquire's residency, exec's workspace, a copy's host side */
+  planc_interval_place *homes; /* by boundary row: the host bytes of what is at home */
 } planc_extents;
 
 planc_status planc_extents_make(const planc_plan *plan, const planc_trace *trace, planc_arena *arena,

@@ -15,7 +15,7 @@ enum { PLANC_BODY_OF_PROLOGUE = -1, PLANC_NEVER = -2 };
 typedef struct planc_resident {
   int32_t buffer;
   int32_t version; /* -1: nothing defined */
-  planc_place place;
+  planc_interval_place place;
   int64_t address;
   bool open;
 } planc_resident;

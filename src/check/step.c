@@ -92,7 +92,7 @@ static planc_status check_interval(const planc_machine *m, const char *what, int
 }
 
 /* Opens the bytes of `place`, of which no open residency may have one, for a residency or (-1) a workspace. */
-static planc_status open_place(planc_machine *m, const planc_place *place, int32_t residency) {
+static planc_status open_place(planc_machine *m, const planc_interval_place *place, int32_t residency) {
   char label[PLANC_LABEL];
   for (int64_t k = 0; k < place->n; k++) {
     planc_extent extent = planc_place_extent(place, k);
@@ -111,7 +111,7 @@ static planc_status open_place(planc_machine *m, const planc_place *place, int32
   return NULL;
 }
 
-static void close_place(planc_machine *m, const planc_place *place) {
+static void close_place(planc_machine *m, const planc_interval_place *place) {
   for (int64_t k = 0; k < place->n; k++) planc_rank_set_remove(&m->open, planc_place_extent(place, k).lo);
 }
 
@@ -126,7 +126,7 @@ static planc_mark new_mark(planc_machine *m) {
 }
 
 /* An access to the bytes of `place`, which are a residency's buffer or `name`; notes how high it goes. */
-static planc_status access_bytes(planc_machine *m, planc_mark mark, const planc_place *place, bool writes,
+static planc_status access_bytes(planc_machine *m, planc_mark mark, const planc_interval_place *place, bool writes,
                                  int32_t buffer, const char *name, int64_t *touched) {
   planc_conflict conflict = {0};
   const int32_t *clock = clock_of(m, mark.stream);
@@ -164,7 +164,7 @@ static planc_status check_turn(const planc_machine *m) {
 
 static planc_status run_workspace(planc_machine *m, planc_mark mark) {
   const planc_instr *instr = m->instr;
-  const planc_place *place = &m->extents.of[m->index];
+  const planc_interval_place *place = &m->extents.of[m->index];
   if (instr->bytes == 0 && instr->address == 0) return NULL;
   if (instr->bytes <= 0) return planc_machine_fault(m, "the workspace has an address but no bytes");
   PLANC_TRY(check_interval(m, "workspace address", m->range));
@@ -261,7 +261,7 @@ static planc_status step_acquire(planc_machine *m) {
   }
   PLANC_TRY(check_bytes(m, instr->aux));
   PLANC_TRY(check_interval(m, "address", m->range));
-  const planc_place *place = &m->extents.of[m->index];
+  const planc_interval_place *place = &m->extents.of[m->index];
   PLANC_TRY(open_place(m, place, instr->id));
   if (around) PLANC_TRY(check_boundary_row(m));
   m->residents[instr->id] =
@@ -298,7 +298,7 @@ static planc_status deliver(planc_machine *m, const planc_resident *resident) {
 }
 
 static planc_status offload_to_slot(planc_machine *m, planc_mark mark, const planc_resident *resident) {
-  const planc_place *slot = &m->extents.of[m->index];
+  const planc_interval_place *slot = &m->extents.of[m->index];
   if (m->section == PLANC_EPILOGUE) return planc_machine_fault(m, "in the epilogue copies go to the user only");
   if (m->section == PLANC_PROLOGUE && !m->plan->boundary[m->instr->id].home) {
     return planc_machine_fault(m, "only what is at home goes to the host in the prologue");
@@ -345,7 +345,7 @@ static planc_status fetch_from_peer(const planc_machine *m, const planc_content 
 static planc_status fetch_from_slot(planc_machine *m, planc_mark mark, const planc_resident *resident,
                                     int32_t *out_version) {
   if (m->section == PLANC_PROLOGUE) return planc_machine_fault(m, "in the prologue copies come from the user only");
-  const planc_place *slot = &m->extents.of[m->index];
+  const planc_interval_place *slot = &m->extents.of[m->index];
   PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
   const planc_content *content = planc_memory_content(&m->memory, planc_place_extent(slot, 0));
   if (!content || content->body != m->body) {

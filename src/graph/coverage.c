@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
+#include "graph/byte_window.h"
 #include "graph/law.h"
-#include "graph/window.h"
 
 /* One end of a tensor's window. */
 typedef struct window_end {

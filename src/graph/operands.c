@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "graph/byte_window.h"
 #include "graph/law.h"
 #include "graph/spec.h"
-#include "graph/window.h"
 #include "util/real.h"
 
 /* One operand of a pattern such as "x:NCHW w:KcRS b?:K". */

@@ -125,27 +125,6 @@ static planc_status find_wanted(planc_derivation *d) {
 
 /* --- Backwards -------------------------------------------------------------------------------------------------- */
 
-planc_status planc_train_emit(planc_derivation *d, const char *type, const char *suffix, const int32_t *in,
-                              int32_t n_in, const int32_t *out, int32_t n_out, const planc_attr *attrs,
-                              int32_t n_attrs) {
-  char name[512];
-  (void)snprintf(name, sizeof name, "%s.%s", d->op->name, suffix);
-  planc_op op = {.name = name,
-                 .type = type,
-                 .phase = PLANC_PHASE_backward,
-                 .n_in = n_in,
-                 .in = in,
-                 .n_out = n_out,
-                 .out = out,
-                 .n_attrs = n_attrs,
-                 .attrs = attrs,
-                 .flops = {-1, -1},
-                 .traffic = {-1, -1},
-                 .loop = d->op->loop,
-                 .loop_step = d->op->loop_step};
-  return planc_graph_builder_op(d->builder, &op);
-}
-
 /* Going backwards, notes that before the current op its storages held something else. */
 static planc_status note_overwrites(planc_derivation *d) {
   const planc_op *op = d->op;

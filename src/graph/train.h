@@ -3,7 +3,7 @@
 #ifndef PLANC_GRAPH_TRAIN_H
 #define PLANC_GRAPH_TRAIN_H
 
-#include "graph/window.h"
+#include "graph/byte_window.h"
 
 /* A storage of the derived graph that holds gradients. */
 typedef struct planc_grad_store {

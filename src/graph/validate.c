@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "graph/builder.h"
+#include "graph/byte_window.h"
 #include "graph/coverage.h"
 #include "graph/optypes.h"
-#include "graph/window.h"
 
 typedef struct output {
   const planc_tensor *tensor;

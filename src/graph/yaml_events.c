@@ -29,20 +29,20 @@ static int32_t from_one(size_t count) {
   return count < INT32_MAX ? (int32_t)count + 1 : INT32_MAX;
 }
 
-static planc_place place_of(yaml_mark_t mark) {
-  return (planc_place){from_one(mark.line), from_one(mark.column)};
+static planc_text_place place_of(yaml_mark_t mark) {
+  return (planc_text_place){from_one(mark.line), from_one(mark.column)};
 }
 
-planc_place planc_yaml_here(const planc_yaml *yaml) {
+planc_text_place planc_yaml_here(const planc_yaml *yaml) {
   return place_of(yaml->event.start_mark);
 }
 
-planc_status planc_yaml_at(const planc_yaml *yaml, planc_place place, planc_status status) {
+planc_status planc_yaml_at(const planc_yaml *yaml, planc_text_place place, planc_status status) {
   return planc_context(status, "%s:%" PRId32 ":%" PRId32, yaml->path, place.line, place.column);
 }
 
 planc_status planc_yaml_within(const planc_yaml *yaml, const char *at, planc_status status) {
-  planc_place place = planc_yaml_here(yaml);
+  planc_text_place place = planc_yaml_here(yaml);
   bool one_line = yaml->event.start_mark.line == yaml->event.end_mark.line;
   if (planc_yaml_is_plain(yaml) && one_line) place.column += (int32_t)(at - planc_yaml_text(yaml));
   return planc_yaml_at(yaml, place, status);
@@ -60,7 +60,7 @@ planc_status planc_yaml_error(const planc_yaml *yaml, const char *format, ...) {
 /* --- Events ------------------------------------------------------------------------------------------------------ */
 
 /* libyaml tells the place of what it cannot decode as an offset only. */
-static planc_place place_of_offset(const planc_yaml *yaml, size_t offset) {
+static planc_text_place place_of_offset(const planc_yaml *yaml, size_t offset) {
   yaml_mark_t mark = {0};
   for (size_t i = 0; i < offset && i < yaml->length; i++) {
     mark.line += yaml->text[i] == '\n';
@@ -72,8 +72,8 @@ static planc_place place_of_offset(const planc_yaml *yaml, size_t offset) {
 static planc_status parser_fault(const planc_yaml *yaml) {
   const yaml_parser_t *parser = &yaml->parser;
   if (parser->error == YAML_MEMORY_ERROR) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_place place = parser->error == YAML_READER_ERROR ? place_of_offset(yaml, parser->problem_offset)
-                                                         : place_of(parser->problem_mark);
+  planc_text_place place = parser->error == YAML_READER_ERROR ? place_of_offset(yaml, parser->problem_offset)
+                                                              : place_of(parser->problem_mark);
   return planc_yaml_at(yaml, place, planc_error(PLANC_BAD_INPUT, "%s", parser->problem));
 }
 

@@ -18,9 +18,9 @@ typedef struct planc_yaml {
   VEC(yaml_event_t) held;
 } planc_yaml;
 
-typedef struct planc_place {
+typedef struct planc_text_place {
   int32_t line, column;
-} planc_place;
+} planc_text_place;
 
 planc_status planc_yaml_open(planc_yaml *yaml, const char *text, size_t length, const char *path);
 void planc_yaml_close(planc_yaml *yaml);
@@ -30,7 +30,7 @@ planc_status planc_yaml_next(planc_yaml *yaml);
 planc_status planc_yaml_expect(planc_yaml *yaml, yaml_event_type_t type, const char *what);
 
 /* Where the current event starts, and the current scalar's text. */
-planc_place planc_yaml_here(const planc_yaml *yaml);
+planc_text_place planc_yaml_here(const planc_yaml *yaml);
 static inline const char *planc_yaml_text(const planc_yaml *yaml) {
   return (const char *)yaml->event.data.scalar.value;
 }
@@ -43,7 +43,7 @@ planc_status planc_yaml_hold(planc_yaml *yaml, const char **out_text);
 void planc_yaml_release(planc_yaml *yaml);
 
 /* Puts a place before the message of `status`; OK stays OK. */
-planc_status planc_yaml_at(const planc_yaml *yaml, planc_place place, planc_status status);
+planc_status planc_yaml_at(const planc_yaml *yaml, planc_text_place place, planc_status status);
 /* The same for a fault at `at` inside the current scalar's text. */
 planc_status planc_yaml_within(const planc_yaml *yaml, const char *at, planc_status status);
 /* A BAD_INPUT status at the current event. */

@@ -18,15 +18,15 @@ enum { MAX_FILE_BYTES = 1 << 30 };
 /* A scalar of the header. */
 typedef struct header_text {
   const char *text;
-  planc_place place;
+  planc_text_place place;
 } header_text;
 
 typedef struct reader {
   planc_yaml yaml;
   planc_graph_builder *builder;
   planc_arena arena; /* the header's texts */
-  planc_place start;
-  VEC(planc_place) ops;
+  planc_text_place start;
+  VEC(planc_text_place) ops;
   bool has_tensors;
   planc_layout layout;
   int64_t batch;
@@ -46,7 +46,7 @@ static planc_status unknown_tensor(const char *name) {
 }
 
 /* Adds the tensor `name`; the current event is its spec. */
-static planc_status add_tensor(reader *r, const char *name, planc_place place) {
+static planc_status add_tensor(reader *r, const char *name, planc_text_place place) {
   planc_spec spec;
   const char *at;
   int32_t of = -1;
@@ -74,7 +74,7 @@ static planc_status read_tensors(reader *r) {
     PLANC_TRY(planc_yaml_next(&r->yaml));
     if (r->yaml.event.type == YAML_MAPPING_END_EVENT) break;
     if (r->yaml.event.type != YAML_SCALAR_EVENT) return planc_yaml_error(&r->yaml, "expected a tensor's name");
-    planc_place place = planc_yaml_here(&r->yaml);
+    planc_text_place place = planc_yaml_here(&r->yaml);
     PLANC_TRY(planc_yaml_hold(&r->yaml, &name));
     PLANC_TRY(planc_yaml_expect(&r->yaml, YAML_SCALAR_EVENT, "a tensor's spec, like \"param f32[8,3]\""));
     PLANC_TRY(add_tensor(r, name, place));
@@ -279,7 +279,7 @@ static void assemble(reader *r, op_parts *parts) {
 /* The current event starts the op's mapping. */
 static planc_status read_op(reader *r) {
   op_parts parts = {.op = {.flops = {-1, -1}, .traffic = {-1, -1}}};
-  planc_place place = planc_yaml_here(&r->yaml);
+  planc_text_place place = planc_yaml_here(&r->yaml);
   uint32_t seen = 0;
   r->operands.len = r->attrs.len = r->ints.len = 0;
   for (;;) {
@@ -464,7 +464,7 @@ static planc_status finish(reader *r, planc_graph **out) {
                          r->ops.data[fault.later_op].line);
     planc_status_free(plain);
   }
-  planc_place place = r->start;
+  planc_text_place place = r->start;
   if (fault.op >= 0) {
     place = r->ops.data[fault.op];
   } else if (fault.output >= 0) {

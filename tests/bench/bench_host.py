@@ -107,7 +107,7 @@ def order(host):
 
 def interpreter(host):
     path, _ = host.plan("none", "1T")
-    out = json.loads(subprocess.run([os.path.join(BUILD, "bench/interpreter"), path, "1", "5"], capture_output=True,
+    out = json.loads(subprocess.run([os.path.join(BUILD, "bench/interpreter_cost"), path, "1", "5"], capture_output=True,
                                     text=True, check=True).stdout)
     rows = [[kind, f"{out[kind + '_ns'] / 1e6:.2f}", f"{out[kind + '_ns'] / out['loop_ns'] - 1:+.2%}"]
             for kind in ("loop", "sequential", "concurrent")]

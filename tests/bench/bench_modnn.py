@@ -45,7 +45,7 @@ def mean(by_net):
 
 def equation_3(name, batch, budget):
     """The paper's sub-batch, 0 where no rounds will do."""
-    out = subprocess.run([os.path.join(BUILD, "bench", "sub_batch"), graph(name), K40M, str(batch), str(budget)],
+    out = subprocess.run([os.path.join(BUILD, "bench", "eq3_rounds"), graph(name), K40M, str(batch), str(budget)],
                          capture_output=True, text=True, check=True).stdout
     return int(out)
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 #include "runtime/random.h"
 
 enum { GUARD = 64, GUARD_BYTE = 0x5b };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 #include "runtime/random.h"
 #include "tests/cuda/kernel_call.h"
 

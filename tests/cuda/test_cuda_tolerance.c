@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "runtime/bf16.h"
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 #include "tests/cuda/tolerance.h"
 #include "tests/support/one_call.h"
 

@@ -29,7 +29,7 @@ COMPARED = [("gpus", "gpus-k40m", ["figure-9", "exchange", "budgets", "policies"
 
 
 def setUpModule():
-    for program in ("planc", "bench/sub_batch", "counted/planc"):
+    for program in ("planc", "bench/eq3_rounds", "counted/planc"):
         if not os.path.exists(os.path.join(benchlib.BUILD, program)):
             print(f"skipped: results of benchmarks: there is no {program}: make build unit comes first")
             raise unittest.SkipTest(program)

@@ -3,7 +3,7 @@
 #ifndef PLANC_TESTS_RIVAL_H
 #define PLANC_TESTS_RIVAL_H
 
-#include "runtime/host/memory.h"
+#include "runtime/host/host_memory.h"
 #include "tests/support/one_call.h"
 
 enum { RIVAL_MAX_OPERANDS = 5, RIVAL_MAX_EFFECTS = 2 };

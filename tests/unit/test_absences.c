@@ -6,9 +6,9 @@
 #include "planc/analysis.h"
 #include "planc/check.h"
 #include "planc/policy.h"
-#include "planner/absences.h"
-#include "planner/peaks.h"
-#include "planner/recompute.h"
+#include "planner/choose/absences.h"
+#include "planner/choose/peaks.h"
+#include "planner/choose/recompute.h"
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
@@ -143,7 +143,7 @@ START_TEST(random_absences_are_right) {
   planc_candidate candidate = {0};
   planc_plan *plan;
   make(&problem, &rule, &candidate);
-  ok(planc_lower(&problem, planc_policy_find("none"), &candidate, &plan));
+  ok(planc_lower(&problem, "none", &candidate, &plan));
   planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
   plan->budget_bytes = plan->arena_bytes + plan->device.reserved_bytes;
   ok(planc_check(plan, &own, NULL));

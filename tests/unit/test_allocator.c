@@ -3,7 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "planner/allocator.h"
+#include "planner/memory/allocator.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 

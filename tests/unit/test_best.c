@@ -6,7 +6,7 @@
 #include "planc/analysis.h"
 #include "planc/metrics.h"
 #include "planc/policy.h"
-#include "planner/sub_batch.h"
+#include "planner/choose/sub_batch.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 

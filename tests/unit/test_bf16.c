@@ -7,7 +7,7 @@
 
 #include "graph/optypes.h"
 #include "runtime/bf16.h"
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 #include "runtime/random.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/rival.h"

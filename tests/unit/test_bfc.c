@@ -3,7 +3,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "planner/bfc.h"
+#include "planner/memory/bfc.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 

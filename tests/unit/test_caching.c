@@ -3,7 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "planner/caching.h"
+#include "planner/memory/caching.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 

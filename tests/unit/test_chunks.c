@@ -3,7 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "planner/chunks.h"
+#include "planner/memory/chunks.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 

@@ -1,7 +1,7 @@
 /* The first span of an order around an instance, against passing over all of them. */
 #include <check.h>
 
-#include "planner/covers.h"
+#include "planner/choose/covers.h"
 #include "tests/support/unit.h"
 
 static uint64_t seed;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "graph/optypes.h"
-#include "runtime/host/kernels.h"
+#include "runtime/host/host_kernels.h"
 #include "tests/support/formulas.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/one_call.h"

@@ -2,7 +2,7 @@
 #include <check.h>
 
 #include "planc/schedule.h"
-#include "planner/memory_list.h"
+#include "planner/memory/memory_list.h"
 #include "tests/support/unit.h"
 
 static uint64_t seed;

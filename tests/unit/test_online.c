@@ -5,8 +5,8 @@
 
 #include "planc/analysis.h"
 #include "planc/policy.h"
-#include "planner/allocator.h"
-#include "planner/bfc.h"
+#include "planner/memory/allocator.h"
+#include "planner/memory/bfc.h"
 #include "tests/support/unit.h"
 
 enum { BATCH = 16, MOST_PERIODS = 100 };

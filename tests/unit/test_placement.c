@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "planc/schedule.h"
-#include "planner/placement.h"
-#include "planner/placement_sweep.h"
+#include "planner/memory/placement.h"
+#include "planner/memory/placement_sweep.h"
 #include "tests/support/unit.h"
 
 static uint64_t seed;
@@ -17,7 +17,7 @@ static uint32_t draw(uint32_t below) {
   return (uint32_t)((seed >> 33) % below);
 }
 
-static bool spans_meet(planc_span a, planc_span b) {
+static bool spans_meet(planc_lifetime a, planc_lifetime b) {
   int32_t start = a.start > b.start ? a.start : b.start, end = a.end < b.end ? a.end : b.end;
   return start < end;
 }
@@ -50,7 +50,7 @@ static int64_t lower_bound(const planc_item *items, int32_t n) {
   int64_t bound = 0;
   for (int32_t i = 0; i < n; i++) {
     for (int k = 0; k < 2; k++) {
-      planc_span now = {items[i].spans[k].start, items[i].spans[k].start + 1};
+      planc_lifetime now = {items[i].spans[k].start, items[i].spans[k].start + 1};
       if (items[i].spans[k].start >= items[i].spans[k].end) continue;
       int64_t live = 0;
       for (int32_t j = 0; j < n; j++) {
@@ -80,8 +80,8 @@ static planc_item random_item(int32_t horizon, uint32_t most, bool two_spans) {
     }
   }
   planc_item item = {.bytes = (int64_t)(1 + draw(most)) * PLANC_ALIGNMENT, .address = PLANC_BLANK};
-  item.spans[0] = (planc_span){points[0], points[1] + 1};
-  if (two_spans && points[2] > points[1]) item.spans[1] = (planc_span){points[2], points[3] + 1};
+  item.spans[0] = (planc_lifetime){points[0], points[1] + 1};
+  if (two_spans && points[2] > points[1]) item.spans[1] = (planc_lifetime){points[2], points[3] + 1};
   return item;
 }
 

@@ -254,7 +254,7 @@ static const struct {
     /* Header. */
     {1, "\"planc-plan\":1", "\"planc-plan\":2", "x.plan:1:15: plan format 2 is not known; this planc reads format 1"},
     {1, "\"name\"", "\"Name\"", "x.plan:1:18: expected ...name\""},
-    {1, "{\"planc", "{ \"planc", "x.plan:1:2: expected ..."},
+    {1, "{\"planc", "{ \"planc", "x.plan:1:1: no plan"},
     {1, "71786e", "71786E", "x.plan:1:62: expected 16 hexadecimal digits"},
     {1, "71786e", "71786f", "x.plan:1:1: the header's hash 71786f"},
     {1, "\"budget\":2560", "\"budget\":-1", "x.plan:1:84: -1 is not between 0 and 9007199254740992"},

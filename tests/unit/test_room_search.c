@@ -2,7 +2,7 @@
  * largest that fits; what does not follow the room still ends with the least. */
 #include <check.h>
 
-#include "planner/room_search.h"
+#include "planner/choose/room_search.h"
 #include "tests/support/unit.h"
 
 enum { ROOM = 1 << 20, UNIT = 16 };

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/backend.h"
-#include "runtime/host/memory.h"
+#include "runtime/host/host_memory.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/unit.h"
 

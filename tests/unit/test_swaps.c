@@ -7,9 +7,11 @@
 #include "cost/profile.h"
 #include "graph/optypes.h"
 #include "planc/policy.h"
-#include "planner/absences.h"
-#include "planner/capuchin.h"
-#include "planner/policies.h"
+#include "planner/choose/absences.h"
+#include "planner/code.h"
+#include "planner/evaluate.h"
+#include "planner/policies/capuchin.h"
+#include "planner/policies/policies.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/judge.h"
 #include "tests/support/unit.h"
@@ -397,7 +399,7 @@ static int times_again(const planc_problem *problem, int32_t instance) {
   planc_plan *plan;
   planc_candidate candidate = {0};
   ok(planc_policy_superneurons(problem, &candidate));
-  ok(planc_lower(problem, planc_policy_find("superneurons"), &candidate, &plan));
+  ok(planc_lower(problem, "superneurons", &candidate, &plan));
   planc_candidate_free(&candidate);
   int times = 0;
   for (int32_t i = 0; i < plan->body.n; i++) {

@@ -8,8 +8,8 @@
 #include "cost/profile.h"
 #include "planc/analysis.h"
 #include "planc/check.h"
-#include "planner/policies.h"
-#include "planner/tensile.h"
+#include "planc/policy.h"
+#include "planner/policies/tensile.h"
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/judge.h"
@@ -316,7 +316,7 @@ static void agree(const planc_walk *walk, int seed) {
     n_next += s->wraps && a->fetch > a->leave;
     n_shared += c.out_start < 0;
   }
-  planc_link_time_free(&t.link);
+  tensile_free(&t);
   planc_arena_free(&arena);
   naive_free(&n);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "planc/policy.h"
-#include "planner/window.h"
+#include "planner/policies/adaptive_window.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -69,7 +69,7 @@ static void print(const sequence *s, const planc_window_steps *steps, char *text
   }
 }
 
-static void expect(const char *functions, const char *large, planc_window window, const char *expected) {
+static void expect(const char *functions, const char *large, planc_schedule_window window, const char *expected) {
   sequence s;
   planc_window_steps steps = {0};
   char text[4 * 1024];
@@ -83,13 +83,13 @@ static void expect(const char *functions, const char *large, planc_window window
 /* --- The rules ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(all_stays_where_window_and_budget_hold_all) {
-  expect("A|aB|bC|ac", "", (planc_window){.budget_bytes = 9, .window_bytes = 9}, "A(0)B(1)C(2)!b(3)!a!c");
+  expect("A|aB|bC|ac", "", (planc_schedule_window){.budget_bytes = 9, .window_bytes = 9}, "A(0)B(1)C(2)!b(3)!a!c");
 }
 END_TEST
 
 /* (a) What comes into the window is swapped in, as far as its bytes go; a function's own operands always come in. */
 START_TEST(the_window_is_counted_in_bytes) {
-  planc_window window = {.budget_bytes = 40, .window_bytes = 2};
+  planc_schedule_window window = {.budget_bytes = 40, .window_bytes = 2};
   expect("a|b|c|d", "", window, "+a+b(0)!a+c(1)!b+d(2)!c(3)!d");
   window.window_bytes = 3;
   expect("a|b|c|d", "", window, "+a+b+c(0)!a+d(1)!b(2)!c(3)!d");
@@ -102,7 +102,7 @@ END_TEST
 
 /* What is in the window counts once, or for each of its uses. */
 START_TEST(the_window_counts_variables_or_uses) {
-  planc_window window = {.budget_bytes = 40, .window_bytes = 2};
+  planc_schedule_window window = {.budget_bytes = 40, .window_bytes = 2};
   expect("a|a|a|b", "", window, "+a+b(0)(1)(2)!a(3)!b");
   window.per_occurrence = true;
   expect("a|a|a|b", "", window, "+a(0)(1)+b(2)!a(3)!b");
@@ -111,20 +111,20 @@ END_TEST
 
 /* What a function only makes is no prefetch: it gets its memory at the function. */
 START_TEST(what_is_made_is_reserved_at_its_function) {
-  expect("A|B|ab", "", (planc_window){.budget_bytes = 40, .window_bytes = 40}, "A(0)B(1)(2)!a!b");
+  expect("A|B|ab", "", (planc_schedule_window){.budget_bytes = 40, .window_bytes = 40}, "A(0)B(1)(2)!a!b");
 }
 END_TEST
 
 /* (b) Oldest first, and only as many as are needed. (c) Swapped out where the window holds no further use. */
 START_TEST(the_oldest_swap_outs_are_completed_first) {
-  planc_window window = {.budget_bytes = 3, .window_bytes = 1};
+  planc_schedule_window window = {.budget_bytes = 3, .window_bytes = 1};
   expect("A|B|C|D|a|b|c|d", "", window, "A(0)-aB(1)-bC(2)~c.aD(3)~d.b+a(4)!a+b(5)!b(6)!c(7)!d");
 }
 END_TEST
 
 /* (d) A variable that comes back into the window before its swap-out was awaited has never left. */
 START_TEST(a_swap_out_is_cancelled) {
-  planc_window window = {.budget_bytes = 3, .window_bytes = 1};
+  planc_schedule_window window = {.budget_bytes = 3, .window_bytes = 1};
   expect("A|B|a|b", "", window, "A(0)~aB(1)~b(2)!a(3)!b");
   window.budget_bytes = 1;
   expect("A|B|a|b", "", window, "A(0)-a.aB(1)-b.b+a(2)!a+b(3)!b");
@@ -133,7 +133,7 @@ END_TEST
 
 /* PRECLEAR: what nobody reads again is not copied, even where it is made anew within the window. */
 START_TEST(what_nobody_reads_is_cleared) {
-  planc_window window = {.budget_bytes = 2, .window_bytes = 9};
+  planc_schedule_window window = {.budget_bytes = 2, .window_bytes = 9};
   expect("A|a|B|A|ab", "", window, "A(0)(1)!aB(2)A(3)(4)!a!b");
 }
 END_TEST
@@ -141,7 +141,7 @@ END_TEST
 /* Backtracking: x would fit when it comes into the window, but not beside what f2 makes. It waits until f2 is over,
  * and so does all behind it. */
 START_TEST(prefetches_leave_room_for_what_is_made) {
-  planc_window window = {.budget_bytes = 11, .window_bytes = 30};
+  planc_schedule_window window = {.budget_bytes = 11, .window_bytes = 30};
   expect("a|B|C|xd", "cx", window, "+a(0)!aB(1)!bC(2)!c+x+d(3)!x!d");
   window.budget_bytes = 12;
   expect("a|B|C|dx", "cx", window, "+a+d(0)!aB(1)!bC(2)!c+x(3)!d!x");
@@ -157,7 +157,7 @@ START_TEST(the_least_budget_is_the_largest_function) {
   ck_assert_int_eq(planc_window_least(&s.it, &function), 12);
   ck_assert_int_eq(function, 1);
   planc_window_steps steps = {0};
-  planc_window window = {.budget_bytes = 11, .window_bytes = 11};
+  planc_schedule_window window = {.budget_bytes = 11, .window_bytes = 11};
   assert_fails(planc_window_schedule(&s.it, &window, &steps), PLANC_INTERNAL, "function 1");
   VEC_FREE(&steps);
 }
@@ -171,7 +171,7 @@ typedef enum rival_state { R_AWAY, R_EXPECTED, R_IN, R_OUT } rival_state;
 
 typedef struct rival {
   const sequence *s;
-  const planc_window *window;
+  const planc_schedule_window *window;
   rival_state state[MAX_VARIABLES];
   int32_t count[MAX_VARIABLES], left_at[MAX_VARIABLES];
   int32_t stopper[MAX_USES]; /* the use must not enter the window before this function */
@@ -319,9 +319,9 @@ START_TEST(random_sequences_are_scheduled_as_by_trial) {
     int32_t function;
     make_random(&s, &state);
     int64_t least = planc_window_least(&s.it, &function);
-    planc_window window = {.budget_bytes = least + rand_below(&state, 40),
-                           .window_bytes = 1 + rand_below(&state, 60),
-                           .per_occurrence = rand_chance(&state, 30)};
+    planc_schedule_window window = {.budget_bytes = least + rand_below(&state, 40),
+                                    .window_bytes = 1 + rand_below(&state, 60),
+                                    .per_occurrence = rand_chance(&state, 30)};
     planc_window_steps steps = {0};
     ok(planc_window_schedule(&s.it, &window, &steps));
     char text[4 * 1024] = "";
@@ -339,7 +339,8 @@ END_TEST
 /* --- What must hold ----------------------------------------------------------------------------------------------- */
 
 /* Follows a schedule: memory within the budget, operands there when they are used, content never lost. */
-static void follow(const sequence *s, const planc_window *window, const planc_window_steps *steps, uint64_t seed) {
+static void follow(const sequence *s, const planc_schedule_window *window, const planc_window_steps *steps,
+                   uint64_t seed) {
   bool held[MAX_VARIABLES] = {false}, filled[MAX_VARIABLES] = {false}, saved[MAX_VARIABLES];
   int64_t bytes = 0;
   int32_t calls = 0;
@@ -390,8 +391,8 @@ START_TEST(random_schedules_are_right) {
     sequence s;
     int32_t function;
     make_random(&s, &state);
-    planc_window window = {.budget_bytes = planc_window_least(&s.it, &function) + rand_below(&state, 30),
-                           .window_bytes = 1 + rand_below(&state, 60)};
+    planc_schedule_window window = {.budget_bytes = planc_window_least(&s.it, &function) + rand_below(&state, 30),
+                                    .window_bytes = 1 + rand_below(&state, 60)};
     planc_window_steps steps = {0};
     ok(planc_window_schedule(&s.it, &window, &steps));
     follow(&s, &window, &steps, seed);

@@ -9,7 +9,7 @@
 
 #include <type_traits>
 
-#include "runtime/cuda/kernels.h"
+#include "runtime/cuda/cuda_kernels.h"
 
 namespace planrt {
 

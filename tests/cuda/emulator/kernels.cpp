@@ -1,7 +1,7 @@
 /* Runs the threads of a block. A fiber runs threads one after the other until one has to wait; then another fiber takes
  * the threads that have not begun. So a block without barriers needs a single fiber, and one with barriers a fiber per
  * thread. */
-#include "kernels.h"
+#include "emulated_kernels.h"
 
 #include <stdio.h>
 #include <stdlib.h>

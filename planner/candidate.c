@@ -1,0 +1,59 @@
+/* What every policy starts from: the trace and the costs of rounds. */
+#include <stdlib.h>
+
+#include "planc/policy.h"
+
+void planc_candidate_free(planc_candidate *candidate) {
+  planc_schedule_free(candidate->schedule);
+  planc_costs_free(candidate->costs);
+  planc_trace_free(candidate->trace);
+  *candidate = (planc_candidate){0};
+}
+
+/* A trace that no plan file could hold; and the longest of those that policies choose among, of which they make many:
+ * longer ones have rounds without number for a batch without measure. */
+enum { MOST_INSTANCES = 16 << 20, MOST_CHOSEN = 1 << 20 };
+
+/* Rounds that the user asked for are his mistake; those of a policy come from a budget that allows no larger ones. */
+static planc_status check_length(const planc_problem *problem, int64_t sub_batch, int64_t n_rounds) {
+  int32_t most = problem->sub_batch ? MOST_INSTANCES : MOST_CHOSEN;
+  if (n_rounds <= most / problem->graph->n_ops || n_rounds == 1) return NULL;
+  return planc_error(problem->sub_batch ? PLANC_USAGE : PLANC_INFEASIBLE,
+                     "sub-batches of %lld make %lld rounds of %d ops, which are more than %dM op instances",
+                     (long long)sub_batch, (long long)n_rounds, problem->graph->n_ops, most >> 20);
+}
+
+static planc_status expand_rounds(const planc_problem *problem, int64_t sub_batch, int64_t *rounds, int32_t n_rounds,
+                                  planc_candidate *out) {
+  for (int32_t r = 0; r < n_rounds; r++) rounds[r] = sub_batch;
+  int64_t last = problem->batch - sub_batch * (n_rounds - 1);
+  rounds[n_rounds - 1] = last;
+  planc_job job = {
+      .graph = problem->graph, .batch = problem->batch, .n_rounds = n_rounds, .rounds = rounds, .iterations = 1};
+  job.replicas = problem->gpus;
+  PLANC_TRY(problem->gpus > 1 ? planc_expand_replica(&job, &out->trace) : planc_expand(&job, 1, &out->trace));
+  int64_t batches[] = {sub_batch, last, problem->batch};
+  return planc_costs_make(problem->profile, problem->graph, 3, batches, &out->costs);
+}
+
+planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
+  if (sub_batch < 1 || sub_batch > problem->batch) {
+    return planc_error(PLANC_USAGE, "a sub-batch of %lld does not divide a batch of %lld into rounds",
+                       (long long)sub_batch, (long long)problem->batch);
+  }
+  bool parted = sub_batch < problem->batch || problem->gpus > 1;
+  if (parted && planc_graph_is_batch_coupled(problem->graph) && !problem->split_batch_norm) {
+    return planc_refusal(PLANC_USAGE, PLANC_REMEDY_SPLIT_BATCH_NORM,
+                         "graph %s has ops that couple the samples of a batch (batch normalisation): running it in %s "
+                         "changes its results",
+                         problem->graph->name, problem->gpus > 1 ? "parts on several GPUs" : "sub-batches");
+  }
+  int64_t n_rounds = (problem->batch + sub_batch - 1) / sub_batch;
+  PLANC_TRY(check_length(problem, sub_batch, n_rounds));
+  int64_t *rounds = malloc((size_t)n_rounds * sizeof *rounds);
+  if (!rounds) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  out->sub_batch = sub_batch;
+  planc_status status = expand_rounds(problem, sub_batch, rounds, (int32_t)n_rounds, out);
+  free(rounds);
+  return status;
+}

@@ -1,0 +1,79 @@
+/* A segment tree: a span is at the nodes that together are its instances, in a heap at each. What a span has left stays
+ * in the heaps until it comes to the top. */
+#include "planner/choose/covers.h"
+
+bool planc_cover_is_around(planc_cover cover, int32_t instance) {
+  bool behind = cover.behind < instance, ahead = instance < cover.ahead;
+  return cover.behind < cover.ahead ? behind && ahead : behind || ahead;
+}
+
+planc_status planc_covers_make(planc_arena *arena, int32_t n_instances, int32_t n, planc_covers *covers) {
+  *covers = (planc_covers){.n_instances = n_instances, .leaves = 1};
+  while (covers->leaves < n_instances) covers->leaves *= 2;
+  PLANC_TRY(PLANC_NEW(arena, &covers->of, n));
+  PLANC_TRY(PLANC_NEW(arena, &covers->present, n));
+  return PLANC_NEW(arena, &covers->nodes, 2 * (int64_t)covers->leaves);
+}
+
+void planc_covers_free(planc_covers *covers) {
+  for (int32_t node = 0; covers->nodes && node < 2 * covers->leaves; node++) VEC_FREE(&covers->nodes[node]);
+}
+
+/* --- Heaps -------------------------------------------------------------------------------------------------------- */
+
+static planc_status push(planc_cover_heap *heap, int32_t place) {
+  int64_t i = heap->len;
+  VEC_PUSH(heap, place);
+  for (; i > 0 && place < heap->data[(i - 1) / 2]; i = (i - 1) / 2) heap->data[i] = heap->data[(i - 1) / 2];
+  heap->data[i] = place;
+  return NULL;
+}
+
+static void pop(planc_cover_heap *heap) {
+  int32_t last = heap->data[--heap->len];
+  int64_t i = 0;
+  for (int64_t child = 1; child < heap->len; child = 2 * i + 1) {
+    if (child + 1 < heap->len && heap->data[child + 1] < heap->data[child]) child++;
+    if (last <= heap->data[child]) break;
+    heap->data[i] = heap->data[child];
+    i = child;
+  }
+  heap->data[i] = last;
+}
+
+/* --- Spans -------------------------------------------------------------------------------------------------------- */
+
+static planc_status add_span(planc_covers *covers, int32_t place, int32_t first, int32_t last) {
+  int32_t low = first + covers->leaves, high = last + covers->leaves + 1;
+  for (; low < high; low /= 2, high /= 2) {
+    if (low % 2) PLANC_TRY(push(&covers->nodes[low++], place));
+    if (high % 2) PLANC_TRY(push(&covers->nodes[--high], place));
+  }
+  return NULL;
+}
+
+planc_status planc_covers_set(planc_covers *covers, int32_t place, planc_cover cover) {
+  planc_cover *was = &covers->of[place];
+  if (covers->present[place] && was->behind == cover.behind && was->ahead == cover.ahead) return NULL;
+  covers->present[place] = true;
+  *was = cover;
+  if (cover.behind < cover.ahead) return add_span(covers, place, cover.behind + 1, cover.ahead - 1);
+  PLANC_TRY(add_span(covers, place, 0, cover.ahead - 1));
+  return add_span(covers, place, cover.behind + 1, covers->n_instances - 1);
+}
+
+void planc_covers_remove(planc_covers *covers, int32_t place) {
+  covers->present[place] = false;
+}
+
+int32_t planc_covers_first(planc_covers *covers, int32_t instance) {
+  int32_t first = -1;
+  for (int32_t node = covers->leaves + instance; node > 0; node /= 2) {
+    planc_cover_heap *heap = &covers->nodes[node];
+    while (heap->len > 0 &&
+           !(covers->present[heap->data[0]] && planc_cover_is_around(covers->of[heap->data[0]], instance)))
+      pop(heap);
+    if (heap->len > 0 && (first < 0 || heap->data[0] < first)) first = heap->data[0];
+  }
+  return first;
+}

@@ -1,0 +1,24 @@
+#include "planner/choose/room_search.h"
+
+enum { MOST_FALLS = 8, MOST_RISES = 7 };
+
+planc_room_search planc_room_search_from(int64_t room, int64_t least, int64_t unit) {
+  return (planc_room_search){.room = room, .least = least, .unit = unit, .fits = -1, .fails = INT64_MAX};
+}
+
+bool planc_room_search_on(planc_room_search *search, int64_t excess) {
+  int64_t tried = search->room, lower = tried - excess;
+  bool rises = search->fits >= 0;
+  if (excess > 0) {
+    search->fails = tried;
+  } else {
+    search->fits = tried;
+  }
+  if (search->fits < 0) {
+    search->room = ++search->falls < MOST_FALLS && lower > search->least ? lower : search->least;
+  } else if (search->fails < INT64_MAX) {
+    search->room = search->fits + (search->fails - search->fits) / 2 / search->unit * search->unit;
+  }
+  search->rises += rises;
+  return search->room != tried && search->rises < MOST_RISES;
+}

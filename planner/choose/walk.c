@@ -1,0 +1,203 @@
+#include "planner/choose/walk.h"
+
+#include "planner/code.h"
+#include "planner/evaluate.h"
+#include "util/math.h"
+
+int64_t planc_walk_room(const planc_buffer *buffer) {
+  return planc_align_up(buffer->bytes, PLANC_ALIGNMENT);
+}
+
+planc_status planc_walk_start(planc_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
+                              planc_candidate *out) {
+  PLANC_TRY(planc_candidate_rounds(problem, sub_batch, out));
+  PLANC_TRY(planc_schedule_new(out->trace, out->costs, &out->schedule));
+  *walk = (planc_walk){.schedule = out->schedule, .trace = out->trace, .costs = out->costs, .room = room};
+  walk->swaps = !problem->settings.no_swap;
+  walk->recomputes = !problem->settings.no_recompute;
+  walk->host_room = problem->host_budget_bytes < 0 ? INT64_MAX : problem->host_budget_bytes;
+  return NULL;
+}
+
+/* --- Addresses ---------------------------------------------------------------------------------------------------- */
+
+planc_status planc_online_init(planc_online *online, const planc_problem *problem) {
+  *online = (planc_online){.handles = {0}};
+  return planc_bfc_init(&online->memory, planc_arena_room(problem));
+}
+
+void planc_online_free(planc_online *online) {
+  planc_bfc_free(&online->memory);
+  VEC_FREE(&online->handles);
+  VEC_FREE(&online->addresses);
+}
+
+static bool persists(const planc_walk *walk, int32_t buffer) {
+  return walk->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT;
+}
+
+/* The address of the residency of `buffer` that is stated next. */
+static planc_status find_address(const planc_walk *walk, int32_t buffer, int64_t *out_address) {
+  planc_online *online = walk->online;
+  *out_address = PLANC_BLANK;
+  if (!online) return NULL;
+  while (online->addresses.len < walk->trace->n_buffers) VEC_PUSH(&online->addresses, PLANC_BLANK);
+  while (online->handles.len <= planc_schedule_n_residencies(walk->schedule)) VEC_PUSH(&online->handles, -1);
+  if (online->addresses.data[buffer] != PLANC_BLANK) {
+    *out_address = online->addresses.data[buffer];
+    return NULL;
+  }
+  int32_t *handle = &online->handles.data[online->handles.len - 1];
+  PLANC_TRY(planc_bfc_take(&online->memory, walk->trace->buffers[buffer].bytes, handle, out_address));
+  if (persists(walk, buffer)) online->addresses.data[buffer] = *out_address;
+  return NULL;
+}
+
+static planc_status give_back(const planc_walk *walk, int32_t residency, int32_t buffer) {
+  if (!walk->online || persists(walk, buffer)) return NULL;
+  return planc_bfc_give(&walk->online->memory, walk->online->handles.data[residency]);
+}
+
+/* --- Statement ---------------------------------------------------------------------------------------------------- */
+
+planc_status planc_walk_boundary(planc_walk *walk, const bool *home) {
+  int32_t residency;
+  int64_t address;
+  for (int32_t b = 0; home && b < walk->trace->n_buffers; b++) {
+    if (home[b]) PLANC_TRY(planc_schedule_home(walk->schedule, b, &residency));
+  }
+  for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &walk->trace->buffers[b];
+    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || (home && home[b])) continue;
+    PLANC_TRY(find_address(walk, b, &address));
+    PLANC_TRY(planc_schedule_boundary(walk->schedule, b, address, &residency));
+    walk->live = planc_add_saturate(walk->live, planc_walk_room(buffer));
+  }
+  return NULL;
+}
+
+planc_status planc_walk_open(planc_walk *walk, int32_t buffer, int32_t *out_residency) {
+  int64_t address;
+  walk->live = planc_add_saturate(walk->live, planc_walk_room(&walk->trace->buffers[buffer]));
+  PLANC_TRY(find_address(walk, buffer, &address));
+  return planc_schedule_acquire(walk->schedule, buffer, address, out_residency);
+}
+
+planc_status planc_walk_close(planc_walk *walk, int32_t residency) {
+  int32_t buffer = planc_schedule_residencies(walk->schedule)[residency].buffer;
+  walk->live -= planc_walk_room(&walk->trace->buffers[buffer]);
+  PLANC_TRY(give_back(walk, residency, buffer));
+  return planc_schedule_release(walk->schedule, residency);
+}
+
+int32_t planc_fastest_variant(const planc_costs *costs, const planc_instance *instance, int64_t limit) {
+  if (instance->role != PLANC_ROLE_OP) return 0;
+  int32_t count;
+  const planc_variant *variants =
+      planc_costs_variants(costs, instance->op, planc_costs_batch(costs, instance->batch), &count);
+  int32_t best = planc_variant_fastest(variants, count, limit);
+  return best < 0 ? 0 : best;
+}
+
+planc_variant planc_walk_variant(const planc_walk *walk, int32_t instance, int64_t limit) {
+  int32_t variant = planc_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
+  return planc_schedule_variant(walk->schedule, &(planc_command){.instance = instance, .variant = variant});
+}
+
+/* The fastest variant up to `limit` whose workspace finds a place, else the baseline. */
+static int32_t fastest_with_place(const planc_walk *walk, int32_t instance, int64_t limit) {
+  for (;;) {
+    int64_t bytes = planc_walk_variant(walk, instance, limit).workspace_bytes;
+    if (bytes == 0 || bytes > limit || planc_bfc_fits(&walk->online->memory, bytes)) break;
+    limit = bytes - 1;
+  }
+  return planc_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
+}
+
+/* Runs an instance with its workspace where the allocator puts it. */
+static planc_status exec_placed(const planc_walk *walk, int32_t instance, int32_t variant, bool recompute) {
+  planc_command command = {.instance = instance, .variant = variant};
+  int64_t bytes = planc_schedule_variant(walk->schedule, &command).workspace_bytes, address = PLANC_BLANK;
+  int32_t handle;
+  if (bytes > 0) {
+    PLANC_TRY(planc_bfc_take(&walk->online->memory, bytes, &handle, &address));
+    PLANC_TRY(planc_bfc_give(&walk->online->memory, handle));
+  }
+  return planc_schedule_exec(walk->schedule, instance, variant, address, recompute);
+}
+
+planc_status planc_walk_exec(planc_walk *walk, int32_t instance, bool recompute) {
+  int64_t limit = walk->room;
+  if (limit != PLANC_ROOM_UNLIMITED) limit = limit > walk->live ? limit - walk->live : 0;
+  int32_t variant = recompute      ? planc_schedule_ran(walk->schedule, instance)
+                    : walk->online ? fastest_with_place(walk, instance, limit)
+                                   : planc_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
+  if (walk->online) return exec_placed(walk, instance, variant, recompute);
+  return planc_schedule_exec(walk->schedule, instance, variant, PLANC_BLANK, recompute);
+}
+
+planc_status planc_walk_close_dead(planc_walk *walk, int32_t instance) {
+  const planc_trace *trace = walk->trace;
+  const planc_instance *in = &trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const planc_buffer *buffer = &trace->buffers[trace->accesses[a].buffer];
+    if (buffer->flags & PLANC_BUFFER_PERSISTENT) continue;
+    if (trace->by_buffer[buffer->first_access + buffer->n_accesses - 1] != a) continue;
+    int32_t residency = planc_schedule_open(walk->schedule, trace->accesses[a].buffer);
+    if (residency < 0) continue;
+    if (buffer->flags & PLANC_BUFFER_RESULT) PLANC_TRY(planc_schedule_deliver(walk->schedule, residency));
+    PLANC_TRY(planc_walk_close(walk, residency));
+  }
+  return NULL;
+}
+
+int32_t planc_output_gradient(const planc_trace *trace, int32_t instance) {
+  const planc_op *op = planc_trace_op(trace, instance);
+  int32_t access = op->n_in > 1 ? planc_trace_access_of(trace, instance, op->in[1]) : -1;
+  return access < 0 ? -1 : trace->accesses[access].buffer;
+}
+
+static planc_status fits_host(const planc_problem *problem, const planc_candidate *candidate, bool *out) {
+  planc_status status = planc_candidate_hold_to_host(problem, candidate);
+  *out = !status;
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
+enum { MOST_TRIES = 10, PLAIN_TRIES = 6, GRAIN = 32 };
+
+planc_status planc_walk_try(const planc_problem *problem, planc_walk_maker maker, const void *context, int64_t room,
+                            planc_candidate *out, bool *out_fits) {
+  bool by_room = room != PLANC_ROOM_UNLIMITED && room != PLANC_ROOM_NONE;
+  int64_t peak = 0;
+  for (int32_t tries = 1; room >= 0; tries++) {
+    int64_t before = peak;
+    PLANC_TRY(maker(problem, context, room, out));
+    PLANC_TRY(planc_candidate_live(problem, out, &peak));
+    /* By how much a room has to fall tells only the placement; whether anything else fits mostly the live data. */
+    if (by_room || peak <= problem->budget_bytes) PLANC_TRY(planc_candidate_peak(problem, out, &peak));
+    *out_fits = peak <= problem->budget_bytes;
+    if (*out_fits) PLANC_TRY(fits_host(problem, out, out_fits));
+    if (*out_fits) return NULL;
+    planc_candidate_free(out);
+    if (peak <= problem->budget_bytes) break; /* no room is one on the host */
+    int64_t excess = peak - problem->budget_bytes;
+    /* What is more than fragmentation, or does not follow the room, is not worth further tries. */
+    bool hopeless = excess > room / GRAIN || (tries > PLAIN_TRIES && peak == before);
+    if (!by_room || tries == MOST_TRIES || (tries >= PLAIN_TRIES && hopeless)) break;
+    room -= tries < PLAIN_TRIES ? excess : excess + room / GRAIN;
+  }
+  *out_fits = false;
+  return NULL;
+}
+
+planc_status planc_walk_fit(const planc_problem *problem, planc_walk_maker maker, const void *context,
+                            planc_candidate *out) {
+  bool fits;
+  PLANC_TRY(planc_walk_try(problem, maker, context, PLANC_ROOM_UNLIMITED, out, &fits));
+  if (fits) return NULL;
+  PLANC_TRY(planc_walk_try(problem, maker, context, planc_arena_room(problem), out, &fits));
+  if (fits) return NULL;
+  return maker(problem, context, PLANC_ROOM_NONE, out);
+}

@@ -1,0 +1,252 @@
+/* Placement of residencies, workspaces and host slots, each alive for a stretch of the command list.
+ *
+ * Command c stands at position c + 1; at position 0 the boundary is resident, and stays so to the last position. What
+ * is at home has its host slot at both positions, and passes through the place of its first residency. Each GPU is
+ * placed by itself and counts its own commands only: so replicas that do the same have the same addresses. */
+#include "planner/lower/addresses.h"
+
+#include "planc/plan.h"
+#include "planner/memory/placement.h"
+
+enum { NO_SLOT = -1 };
+
+/* --- Device --------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct device_items {
+  int32_t gpu;
+  planc_item *items; /* that of a residency of another GPU has no bytes */
+  int32_t n;
+  int32_t *of_residency;
+  int32_t *of_command; /* execs with a workspace; else -1 */
+} device_items;
+
+static int32_t gpu_of_residency(const planc_schedule *s, int32_t residency) {
+  const planc_trace *trace = planc_schedule_trace(s);
+  return planc_gpu_of(trace, trace->buffers[planc_schedule_residencies(s)[residency].buffer].job);
+}
+
+static int32_t gpu_of_command(const planc_schedule *s, const planc_command *command) {
+  const planc_trace *trace = planc_schedule_trace(s);
+  if (command->kind != PLANC_CMD_EXEC) return gpu_of_residency(s, command->residency);
+  return planc_gpu_of(trace, trace->instances[command->instance].job);
+}
+
+/* A boundary buffer that was away holds its place twice: up to its first release and from its last acquire. */
+static planc_status tie_boundary(const planc_schedule *s, device_items *device) {
+  const planc_residency *residencies = planc_schedule_residencies(s);
+  for (int32_t first = planc_schedule_n_homes(s); first < planc_schedule_n_boundary(s); first++) {
+    int32_t buffer = residencies[first].buffer, last = planc_schedule_open(s, buffer);
+    if (last == first || gpu_of_residency(s, first) != device->gpu) continue;
+    planc_item *item = &device->items[device->of_residency[first]];
+    int64_t address = device->items[device->of_residency[last]].address;
+    if (item->address == PLANC_BLANK) item->address = address;
+    if (address != PLANC_BLANK && address != item->address) {
+      return planc_error(PLANC_INTERNAL, "buffer %s: starts the period at address %lld and ends it at %lld",
+                         planc_trace_buffer_name(planc_schedule_trace(s), buffer), (long long)item->address,
+                         (long long)address);
+    }
+    item->spans[1] = device->items[device->of_residency[last]].spans[0];
+    device->items[device->of_residency[last]].bytes = 0;
+    device->of_residency[last] = device->of_residency[first];
+  }
+  return NULL;
+}
+
+static planc_status make_device_items(planc_arena *arena, const planc_schedule *s, device_items *device) {
+  int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
+  PLANC_TRY(PLANC_NEW(arena, &device->items, (int64_t)n_residencies + n_commands));
+  PLANC_TRY(PLANC_NEW(arena, &device->of_residency, n_residencies));
+  return PLANC_NEW(arena, &device->of_command, n_commands);
+}
+
+static planc_status collect_device_items(const planc_schedule *s, device_items *device) {
+  const planc_trace *trace = planc_schedule_trace(s);
+  const planc_residency *residencies = planc_schedule_residencies(s);
+  int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s), at = 0, own = 0;
+  for (int32_t c = 0; c < n_commands; c++) own += gpu_of_command(s, &planc_schedule_commands(s)[c]) == device->gpu;
+  for (int32_t r = 0; r < n_residencies; r++) {
+    bool here = gpu_of_residency(s, r) == device->gpu && r >= planc_schedule_n_homes(s);
+    device->of_residency[r] = r;
+    device->items[r] = (planc_item){.bytes = here ? trace->buffers[residencies[r].buffer].bytes : 0,
+                                    .address = residencies[r].address,
+                                    .spans = {{0, own + 2}, {0, 0}}};
+  }
+  device->n = n_residencies;
+  for (int32_t c = 0; c < n_commands; c++) {
+    const planc_command *command = &planc_schedule_commands(s)[c];
+    device->of_command[c] = -1;
+    if (gpu_of_command(s, command) != device->gpu) continue;
+    at++;
+    if (command->kind == PLANC_CMD_ACQUIRE) device->items[command->residency].spans[0].start = at;
+    if (command->kind == PLANC_CMD_RELEASE) device->items[command->residency].spans[0].end = at;
+    if (command->kind != PLANC_CMD_EXEC) continue;
+    int64_t workspace = planc_schedule_variant(s, command).workspace_bytes;
+    if (workspace <= 0) continue;
+    device->of_command[c] = device->n;
+    device->items[device->n++] =
+        (planc_item){.bytes = workspace, .address = command->address, .spans = {{at, at + 1}, {0, 0}}};
+  }
+  return tie_boundary(s, device);
+}
+
+/* Two addresses of virtual memory may be the same byte: only whoever mapped them knows which are free. */
+static planc_status require_stated(const device_items *device) {
+  for (int32_t i = 0; i < device->n; i++) {
+    if (device->items[i].bytes > 0 && device->items[i].address == PLANC_BLANK) {
+      return planc_error(PLANC_INTERNAL, "an address of virtual memory is not stated");
+    }
+  }
+  return NULL;
+}
+
+/* Places what is on one GPU. */
+static planc_status place_device(const planc_schedule *s, device_items *device, const int32_t *home_of,
+                                 int64_t *of_residency, int64_t *of_command, planc_addresses *out) {
+  int64_t top;
+  const planc_virtual_memory *memory = planc_schedule_memory(s);
+  PLANC_TRY(collect_device_items(s, device));
+  if (memory->chunk_bytes > 0) PLANC_TRY(require_stated(device));
+  PLANC_TRY(planc_context(planc_place(device->items, device->n, &top), "device addresses"));
+  if (memory->chunk_bytes > 0) top = memory->arena_bytes;
+  if (top > out->arena_bytes) out->arena_bytes = top;
+  for (int32_t r = planc_schedule_n_residencies(s) - 1; r >= planc_schedule_n_homes(s); r--) {
+    if (gpu_of_residency(s, r) != device->gpu) continue;
+    of_residency[r] = device->items[device->of_residency[r]].address;
+    int32_t home = home_of[planc_schedule_residencies(s)[r].buffer];
+    if (home != NO_SLOT) of_residency[home] = of_residency[r];
+  }
+  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
+    if (device->of_command[c] >= 0) of_command[c] = device->items[device->of_command[c]].address;
+  }
+  return NULL;
+}
+
+static planc_status assign_devices(planc_arena *arena, const planc_schedule *s, const int32_t *home_of,
+                                   int64_t *of_command, planc_addresses *out) {
+  const planc_trace *trace = planc_schedule_trace(s);
+  device_items device = {0};
+  int64_t *of_residency;
+  PLANC_TRY(PLANC_NEW(arena, &of_residency, planc_schedule_n_residencies(s)));
+  PLANC_TRY(make_device_items(arena, s, &device));
+  out->gpus = 1;
+  for (int32_t j = 0; j < trace->n_jobs; j++) {
+    if (planc_gpu_of(trace, j) >= out->gpus) out->gpus = planc_gpu_of(trace, j) + 1;
+  }
+  for (; device.gpu < out->gpus; device.gpu++) {
+    PLANC_TRY(place_device(s, &device, home_of, of_residency, of_command, out));
+  }
+  out->residencies = of_residency;
+  return NULL;
+}
+
+/* --- Host ----------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct host_slots {
+  planc_item *items; /* those at home first, by residency */
+  int32_t n;
+  int32_t *of_command;    /* by offload, NO_SLOT where nothing reads the copy */
+  int32_t *last_prefetch; /* by offload command; 0 = none */
+  const int32_t *home_of; /* by buffer: its residency of the boundary if it is at home, else NO_SLOT */
+} host_slots;
+
+/* At home: up to the last prefetch of what the period before left, and from the offload of the last version on. */
+static void add_homes(const planc_schedule *s, host_slots *slots) {
+  const planc_trace *trace = planc_schedule_trace(s);
+  const planc_command *commands = planc_schedule_commands(s);
+  int32_t n_commands = planc_schedule_n_commands(s);
+  for (int32_t h = 0; h < planc_schedule_n_homes(s); h++) {
+    int32_t buffer = planc_schedule_residencies(s)[h].buffer, back = planc_schedule_going_home(s, buffer);
+    planc_item *item = &slots->items[slots->n++];
+    *item = (planc_item){.bytes = trace->buffers[buffer].bytes, .address = PLANC_BLANK};
+    item->spans[0] = (planc_lifetime){0, back == PLANC_HOME ? n_commands + 2 : 1};
+    item->spans[1] = (planc_lifetime){back == PLANC_HOME ? 0 : back + 1, back == PLANC_HOME ? 0 : n_commands + 2};
+    if (back != PLANC_HOME) slots->of_command[back] = h;
+  }
+  for (int32_t c = 0; c < n_commands; c++) {
+    if (commands[c].kind != PLANC_CMD_PREFETCH || commands[c].source != PLANC_HOME) continue;
+    planc_lifetime *span =
+        &slots->items[slots->home_of[planc_schedule_residencies(s)[commands[c].residency].buffer]].spans[0];
+    if (span->end < c + 2) span->end = c + 2;
+  }
+}
+
+/* Elsewhere a version occupies host bytes from its offload to its last prefetch. */
+static void add_slots(const planc_schedule *s, host_slots *slots) {
+  const planc_command *commands = planc_schedule_commands(s);
+  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
+    if (commands[c].kind != PLANC_CMD_OFFLOAD || slots->last_prefetch[c] == 0 || slots->of_command[c] != NO_SLOT) {
+      continue;
+    }
+    int32_t buffer = planc_schedule_residencies(s)[commands[c].residency].buffer;
+    slots->of_command[c] = slots->n;
+    slots->items[slots->n++] = (planc_item){.bytes = planc_schedule_trace(s)->buffers[buffer].bytes,
+                                            .address = PLANC_BLANK,
+                                            .spans = {{c + 1, slots->last_prefetch[c] + 2}, {0, 0}}};
+  }
+}
+
+static planc_status collect_host_slots(planc_arena *arena, const planc_schedule *s, const int32_t *home_of,
+                                       host_slots *slots) {
+  int32_t n_commands = planc_schedule_n_commands(s);
+  const planc_command *commands = planc_schedule_commands(s);
+  PLANC_TRY(PLANC_NEW(arena, &slots->last_prefetch, n_commands));
+  PLANC_TRY(PLANC_NEW(arena, &slots->of_command, n_commands));
+  PLANC_TRY(PLANC_NEW(arena, &slots->items, (int64_t)n_commands + planc_schedule_n_homes(s)));
+  slots->home_of = home_of;
+  for (int32_t c = 0; c < n_commands; c++) {
+    slots->of_command[c] = NO_SLOT;
+    bool stored = commands[c].kind == PLANC_CMD_PREFETCH && !commands[c].user && commands[c].source != PLANC_HOME;
+    if (stored) slots->last_prefetch[commands[c].source] = c;
+  }
+  add_homes(s, slots);
+  add_slots(s, slots);
+  return NULL;
+}
+
+static planc_status assign_host(planc_arena *arena, const planc_schedule *s, const int32_t *home_of,
+                                int64_t *of_command, planc_addresses *out) {
+  const planc_command *commands = planc_schedule_commands(s);
+  int32_t n_homes = planc_schedule_n_homes(s);
+  host_slots slots = {0};
+  int64_t *homes;
+  PLANC_TRY(PLANC_NEW(arena, &homes, n_homes));
+  PLANC_TRY(collect_host_slots(arena, s, home_of, &slots));
+  PLANC_TRY(planc_context(planc_place(slots.items, slots.n, &out->host_arena_bytes), "host slots"));
+  for (int32_t h = 0; h < n_homes; h++) homes[h] = slots.items[h].address;
+  out->homes = homes;
+  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
+    bool offload = commands[c].kind == PLANC_CMD_OFFLOAD;
+    if (!offload && commands[c].kind != PLANC_CMD_PREFETCH) continue;
+    if (commands[c].user) {
+      of_command[c] = PLANC_USER;
+      continue;
+    }
+    int32_t origin = offload ? c : commands[c].source;
+    int32_t slot = origin == PLANC_HOME ? home_of[planc_schedule_residencies(s)[commands[c].residency].buffer]
+                                        : slots.of_command[origin];
+    of_command[c] = slot == NO_SLOT ? PLANC_DROPPED : slots.items[slot].address;
+  }
+  return NULL;
+}
+
+/* --- Both --------------------------------------------------------------------------------------------------------- */
+
+static planc_status find_homes(planc_arena *arena, const planc_schedule *s, int32_t **out) {
+  PLANC_TRY(PLANC_NEW(arena, out, planc_schedule_trace(s)->n_buffers));
+  for (int32_t b = 0; b < planc_schedule_trace(s)->n_buffers; b++) (*out)[b] = NO_SLOT;
+  for (int32_t h = 0; h < planc_schedule_n_homes(s); h++) (*out)[planc_schedule_residencies(s)[h].buffer] = h;
+  return NULL;
+}
+
+planc_status planc_assign_addresses(planc_arena *arena, const planc_schedule *schedule, planc_addresses *out) {
+  int64_t *of_command;
+  int32_t *home_of; /* by buffer: its residency of the boundary if it is at home */
+  PLANC_TRY(find_homes(arena, schedule, &home_of));
+  PLANC_TRY(PLANC_NEW(arena, &of_command, planc_schedule_n_commands(schedule)));
+  PLANC_TRY(assign_devices(arena, schedule, home_of, of_command, out));
+  PLANC_TRY(assign_host(arena, schedule, home_of, of_command, out));
+  out->commands = of_command;
+  return NULL;
+}

@@ -1,0 +1,33 @@
+/* Which waits make a body of instructions safe under any timing (hazards on bytes become waits on events). */
+#ifndef PLANC_LOWER_EVENTS_H
+#define PLANC_LOWER_EVENTS_H
+
+#include "planner/memory/access_map.h"
+
+/* Something that runs on a stream. Device and host bytes are one space of ranges. */
+typedef struct planc_step {
+  int32_t stream;
+  int32_t first_touch, n_touches; /* slice of the touches */
+  int32_t await;                  /* only waits: the end of this earlier step; -1 = an ordinary step */
+} planc_step;
+
+typedef struct planc_hazards {
+  int32_t n_ranges;
+  const planc_range *ranges;
+  const planc_range_touch *touches;
+  int32_t n_streams, n_body, n_steps;
+  const planc_step *steps; /* the body's, and from n_body on those that come once after the last body */
+} planc_hazards;
+
+typedef struct planc_wait {
+  int32_t step, producer; /* before `step`, its stream waits for the end of `producer` */
+  int32_t lag;            /* 0: in this body, or after all bodies; 1: in the body before (the last one, after all) */
+} planc_wait;
+
+typedef VEC(planc_wait) planc_waits;
+
+/* Appends the waits in order of `step`. Each stream runs its steps in order. A wait that follows from others is left
+ * out. */
+planc_status planc_find_waits(const planc_hazards *work, planc_waits *out);
+
+#endif

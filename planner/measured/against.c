@@ -1,0 +1,333 @@
+/* Predicted against measured: what the simulator says of a plan's body beside a timeline of it.
+ *
+ * Both sides are spans of the same instructions and are summed up by the same code: the simulator's steady period is
+ * one before which the same has run. A gap on a compute stream is put down to what it waited for by walking back from
+ * the instruction after it: to the last to end of what that one awaits (its stream's instruction before it, and those
+ * before the records of the events that it waits for), from there to what that one awaited, up to the gap's start.
+ * Streams do one thing at a time, so the walks of one stream's gaps meet each instruction about once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/plan_trace.h"
+#include "planc/simulate.h"
+#include "planc/timeline.h"
+#include "planner/measured/alone.h"
+#include "planner/measured/awaited.h"
+#include "util/arena.h"
+#include "util/map.h"
+#include "util/math.h"
+#include "util/median.h"
+
+typedef planc_awaited_node node;
+
+typedef struct made {
+  planc_comparison comparison; /* first: what is given out */
+  planc_arena arena;
+  planc_class_times *classes;
+  planc_stream_times *streams;
+} made;
+
+/* What is summed up of a period is a row of numbers: a column for each class, then for each compute stream the time
+ * that it was busy and its gaps by cause. */
+enum { STREAM_COLUMNS = 1 + PLANC_N_GAPS };
+
+typedef struct work {
+  const planc_plan *plan;
+  const planc_timeline *timeline;
+  made *made;
+  planc_arena arena;
+  int32_t *timed_of; /* by instruction of the body, -1 where it is not timed */
+  planc_awaited awaited;
+  int32_t *class_of;  /* by timed instruction */
+  int32_t *column_of; /* by stream: where its columns start, -1 where it does not compute */
+  int32_t n_columns;
+  planc_span *predicted; /* by timed instruction */
+} work;
+
+/* The spans of a period, and those of the one before, from which `shift` is to be taken off. NULL: not known. */
+typedef struct period {
+  const planc_span *spans, *before;
+  int64_t shift;
+} period;
+
+static const planc_instr *instr_at(const work *w, int32_t timed) {
+  return &w->plan->body.instrs[w->timeline->instrs[timed]];
+}
+
+/* --- Classes and streams ------------------------------------------------------------------------------------------ */
+
+static planc_status class_name(const planc_instr *instr, const planc_trace *trace, const char **out) {
+  if (instr->op != PLANC_INSTR_exec) {
+    *out = instr->op == PLANC_INSTR_move ? "move" : instr->op == PLANC_INSTR_prefetch ? "copy in" : "copy out";
+    return NULL;
+  }
+  if (instr->id < 0 || instr->id >= trace->n_instances)
+    return planc_error(PLANC_INVALID_PLAN, "there is no instance %d", instr->id);
+  *out = planc_trace_type(trace, instr->id);
+  return NULL;
+}
+
+static planc_status classify(work *w, const planc_trace *trace, planc_map *map) {
+  planc_comparison *c = &w->made->comparison;
+  int32_t n = w->timeline->n_timed;
+  PLANC_TRY(PLANC_NEW(&w->arena, &w->class_of, n));
+  PLANC_TRY(PLANC_NEW(&w->made->arena, &w->made->classes, n));
+  for (int32_t k = 0; k < n; k++) {
+    const char *name = "";
+    PLANC_TRY(class_name(instr_at(w, k), trace, &name));
+    int32_t class_ = planc_map_get(map, name, strlen(name));
+    if (class_ < 0) {
+      class_ = c->n_classes++;
+      w->made->classes[class_].name = name;
+      PLANC_TRY(planc_map_put(map, name, strlen(name), class_));
+    }
+    w->made->classes[class_].count++;
+    w->class_of[k] = class_;
+  }
+  return NULL;
+}
+
+static planc_status find_classes(work *w) {
+  planc_trace *trace;
+  planc_map map = {0};
+  PLANC_TRY(planc_plan_expand(w->plan, &trace));
+  planc_status status = classify(w, trace, &map);
+  planc_map_free(&map);
+  planc_trace_free(trace);
+  return status;
+}
+
+static planc_status find_columns(work *w) {
+  const planc_plan *plan = w->plan;
+  planc_comparison *c = &w->made->comparison;
+  w->n_columns = c->n_classes;
+  PLANC_TRY(PLANC_NEW(&w->arena, &w->column_of, plan->n_streams));
+  PLANC_TRY(PLANC_NEW(&w->made->arena, &w->made->streams, plan->n_streams));
+  for (int32_t s = 0; s < plan->n_streams; s++) {
+    w->column_of[s] = plan->streams[s].kind == PLANC_STREAM_KIND_compute ? w->n_columns : -1;
+    if (w->column_of[s] < 0) continue;
+    w->made->streams[c->n_streams++].stream = s;
+    w->n_columns += STREAM_COLUMNS;
+  }
+  return NULL;
+}
+
+/* --- A period ----------------------------------------------------------------------------------------------------- */
+
+/* False when the node's span is not known. */
+static bool span_of(const period *p, node of, planc_span *out) {
+  const planc_span *spans = of.back ? p->before : p->spans;
+  if (of.timed < 0 || !spans) return false;
+  *out = spans[of.timed];
+  if (!of.back) return true;
+  out->begin_ns -= p->shift;
+  out->end_ns -= p->shift;
+  return true;
+}
+
+/* The last to end of what a node awaits, and its span. What a node of the period before awaited in the one before that
+ * is not known. */
+static node last_awaited(const work *w, const period *p, node of, planc_span *out) {
+  node last = {.timed = -1};
+  *out = (planc_span){0, 0};
+  for (int64_t i = w->awaited.first[of.timed]; i < w->awaited.first[of.timed + 1]; i++) {
+    node candidate = {w->awaited.nodes.data[i].timed, w->awaited.nodes.data[i].back + of.back};
+    planc_span span;
+    if (candidate.back > 1 || !span_of(p, candidate, &span)) continue;
+    if (last.timed >= 0 && span.end_ns <= out->end_ns) continue;
+    last = candidate;
+    *out = span;
+  }
+  return last;
+}
+
+static planc_gap_cause cause_of(const work *w, node at) {
+  const planc_instr *instr = instr_at(w, at.timed);
+  if (instr->op == PLANC_INSTR_prefetch) return PLANC_GAP_IN;
+  return instr->op == PLANC_INSTR_offload ? PLANC_GAP_OUT : PLANC_GAP_COMPUTE;
+}
+
+/* Adds the time from `start` on until `timed` begins to what it was spent on. */
+static void explain_gap(const work *w, const period *p, int64_t start, int32_t timed, int64_t *gaps) {
+  node at = {timed, 0};
+  int64_t until = p->spans[timed].begin_ns;
+  while (until > start) {
+    planc_span span;
+    at = last_awaited(w, p, at, &span);
+    if (at.timed < 0 || span.end_ns <= start) break;
+    int64_t end = span.end_ns < until ? span.end_ns : until;
+    int64_t begin = span.begin_ns > end ? end : span.begin_ns > start ? span.begin_ns : start;
+    gaps[PLANC_GAP_OTHER] += until - end;
+    gaps[cause_of(w, at)] += end - begin;
+    until = begin;
+  }
+  gaps[PLANC_GAP_OTHER] += until > start ? until - start : 0;
+}
+
+static void sum_up(const work *w, const period *p, int64_t *row) {
+  for (int32_t k = 0; k < w->timeline->n_timed; k++) {
+    const planc_instr *instr = instr_at(w, k);
+    int64_t busy = p->spans[k].end_ns - p->spans[k].begin_ns, *of_class = &row[w->class_of[k]];
+    *of_class = planc_add_saturate(*of_class, busy);
+    if (w->column_of[instr->stream] < 0) continue;
+    int64_t *of_stream = &row[w->column_of[instr->stream]];
+    of_stream[0] = planc_add_saturate(of_stream[0], busy);
+    planc_span before;
+    if (span_of(p, w->awaited.nodes.data[w->awaited.first[k]], &before))
+      explain_gap(w, p, before.end_ns, k, &of_stream[1]);
+  }
+}
+
+/* --- Predicted ---------------------------------------------------------------------------------------------------- */
+
+static void take_span(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns) {
+  work *w = user;
+  w->predicted[w->timed_of[instr - plan->body.instrs]] = (planc_span){start_ns, end_ns};
+}
+
+static planc_status predict(work *w) {
+  planc_simulation simulation;
+  PLANC_TRY(PLANC_NEW(&w->arena, &w->predicted, w->timeline->n_timed));
+  PLANC_TRY(planc_simulate(w->plan, take_span, w, &simulation));
+  w->made->comparison.predicted_ns = simulation.iteration_ns;
+  return NULL;
+}
+
+/* What a period takes if its ops take what they took in the run: the rest of the difference is not theirs. */
+static planc_status predict_as_measured(work *w) {
+  planc_plan plan = *w->plan;
+  planc_instr *instrs;
+  int64_t *times_ns;
+  planc_simulation simulation;
+  PLANC_TRY(PLANC_NEW(&w->arena, &times_ns, w->timeline->n_timed));
+  PLANC_TRY(PLANC_NEW(&w->arena, &instrs, plan.body.n));
+  memcpy(instrs, plan.body.instrs, (size_t)plan.body.n * sizeof *instrs);
+  PLANC_TRY(planc_alone_times(w->timeline, w->plan, times_ns));
+  for (int32_t k = 0; k < w->timeline->n_timed; k++) instrs[w->timeline->instrs[k]].time_ns = times_ns[k];
+  plan.body.instrs = instrs;
+  PLANC_TRY(planc_simulate(&plan, NULL, NULL, &simulation));
+  w->made->comparison.predicted_as_measured_ns = simulation.iteration_ns;
+  return NULL;
+}
+
+/* --- Measured ----------------------------------------------------------------------------------------------------- */
+
+static const planc_span *spans_of(const work *w, int32_t p) {
+  return &w->timeline->spans[(int64_t)p * w->timeline->n_timed];
+}
+
+/* When the period's first work on a compute stream begins; where there is none, on any. */
+static int64_t start_of(const work *w, int32_t p) {
+  int64_t compute = INT64_MAX, any = INT64_MAX;
+  for (int32_t k = 0; k < w->timeline->n_timed; k++) {
+    int64_t begin = spans_of(w, p)[k].begin_ns;
+    if (begin < any) any = begin;
+    if (begin < compute && w->column_of[instr_at(w, k)->stream] >= 0) compute = begin;
+  }
+  return compute < INT64_MAX ? compute : any;
+}
+
+static int64_t end_of(const work *w, int32_t p) {
+  int64_t end = 0;
+  for (int32_t k = 0; k < w->timeline->n_timed; k++)
+    if (spans_of(w, p)[k].end_ns > end) end = spans_of(w, p)[k].end_ns;
+  return end;
+}
+
+static void measure_periods(const work *w, int64_t *values) {
+  planc_comparison *c = &w->made->comparison;
+  int32_t n = w->timeline->n_periods - 1;
+  for (int32_t p = 0; p < n; p++) values[p] = start_of(w, p + 1) - start_of(w, p);
+  if (n == 0) values[n++] = end_of(w, 0) - start_of(w, 0);
+  c->measured_ns = planc_median(values, n);
+  c->least_ns = values[0];
+  c->most_ns = values[n - 1];
+}
+
+/* Medians of all columns over the periods whose predecessor is known, or over the only one. */
+static planc_status measure(work *w, int64_t *medians) {
+  int32_t first = w->timeline->n_periods > 1, n = w->timeline->n_periods - first;
+  int64_t *rows, *values, size;
+  if (planc_mul_overflow(n, w->n_columns, &size)) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  PLANC_TRY(PLANC_NEW(&w->arena, &rows, size));
+  PLANC_TRY(PLANC_NEW(&w->arena, &values, n));
+  for (int32_t p = 0; p < n; p++) {
+    period now = {.spans = spans_of(w, first + p), .before = first + p > 0 ? spans_of(w, first + p - 1) : NULL};
+    sum_up(w, &now, &rows[(int64_t)p * w->n_columns]);
+  }
+  for (int32_t c = 0; c < w->n_columns; c++) {
+    for (int32_t p = 0; p < n; p++) values[p] = rows[(int64_t)p * w->n_columns + c];
+    medians[c] = planc_median(values, n);
+  }
+  measure_periods(w, values);
+  return NULL;
+}
+
+/* --- All ---------------------------------------------------------------------------------------------------------- */
+
+/* Longest predicted first; equal ones by name. */
+static int compare_classes(const void *a, const void *b) {
+  const planc_class_times *x = a, *y = b;
+  if (x->predicted_ns != y->predicted_ns) return x->predicted_ns < y->predicted_ns ? 1 : -1;
+  return strcmp(x->name, y->name);
+}
+
+static void fill(const work *w, const int64_t *predicted, const int64_t *measured) {
+  made *m = w->made;
+  planc_comparison *c = &m->comparison;
+  for (int32_t k = 0; k < c->n_classes; k++) {
+    m->classes[k].predicted_ns = predicted[k];
+    m->classes[k].measured_ns = measured[k];
+  }
+  for (int32_t s = 0; s < c->n_streams; s++) {
+    planc_stream_times *stream = &m->streams[s];
+    int32_t column = w->column_of[stream->stream];
+    stream->predicted_busy_ns = predicted[column];
+    stream->measured_busy_ns = measured[column];
+    memcpy(stream->predicted_gap_ns, &predicted[column + 1], sizeof stream->predicted_gap_ns);
+    memcpy(stream->measured_gap_ns, &measured[column + 1], sizeof stream->measured_gap_ns);
+  }
+  qsort(m->classes, (size_t)c->n_classes, sizeof *m->classes, compare_classes);
+  c->classes = m->classes;
+  c->streams = m->streams;
+}
+
+static planc_status compare(work *w) {
+  int64_t *predicted, *measured;
+  PLANC_TRY(planc_timed_of(w->plan, w->timeline, &w->arena, &w->timed_of));
+  PLANC_TRY(predict(w)); /* which checks streams and events */
+  PLANC_TRY(predict_as_measured(w));
+  PLANC_TRY(planc_awaited_find(w->plan, w->timeline, w->timed_of, &w->awaited));
+  PLANC_TRY(find_classes(w));
+  PLANC_TRY(find_columns(w));
+  PLANC_TRY(PLANC_NEW(&w->arena, &predicted, w->n_columns));
+  PLANC_TRY(PLANC_NEW(&w->arena, &measured, w->n_columns));
+  int64_t period_ns = w->made->comparison.predicted_ns;
+  sum_up(w, &(period){.spans = w->predicted, .before = w->predicted, .shift = period_ns}, predicted);
+  PLANC_TRY(measure(w, measured));
+  fill(w, predicted, measured);
+  return NULL;
+}
+
+planc_status planc_timeline_compare(const planc_plan *plan, const planc_timeline *timeline, planc_comparison **out) {
+  *out = NULL;
+  made *memory = calloc(1, sizeof *memory);
+  if (!memory) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  work w = {.plan = plan, .timeline = timeline, .made = memory};
+  planc_status status = compare(&w);
+  planc_awaited_free(&w.awaited);
+  planc_arena_free(&w.arena);
+  if (status) {
+    planc_comparison_free(&memory->comparison);
+  } else {
+    *out = &memory->comparison;
+  }
+  return status;
+}
+
+void planc_comparison_free(planc_comparison *comparison) {
+  if (!comparison) return;
+  made *memory = (made *)comparison;
+  planc_arena_free(&memory->arena);
+  free(memory);
+}

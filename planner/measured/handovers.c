@@ -1,0 +1,77 @@
+/* Hand-overs between streams around copies (handovers.h). */
+#include "planner/measured/handovers.h"
+
+#include "planner/measured/awaited.h"
+#include "planner/simulate/launch_queue.h"
+#include "util/median.h"
+
+typedef VEC(int64_t) time_list;
+
+typedef struct search {
+  const planc_timeline *timeline;
+  const planc_plan *plan;
+  planc_awaited awaited;
+  planc_arena scratch;
+  time_list before[2], after[2]; /* by direction */
+} search;
+
+static const planc_instr *instr_at(const search *s, int32_t timed) {
+  return &s->plan->body.instrs[s->timeline->instrs[timed]];
+}
+
+/* The last to end of what an instruction of a period awaits, and when that is; -1 where it is not known. */
+static int32_t last_awaited(const search *s, int32_t period, int32_t timed, int64_t *out_ns) {
+  int32_t last = -1;
+  for (int64_t i = s->awaited.first[timed]; i < s->awaited.first[timed + 1]; i++) {
+    planc_awaited_node node = s->awaited.nodes.data[i];
+    if (node.timed < 0 || node.back > period) continue;
+    int64_t end_ns = s->timeline->spans[(int64_t)(period - node.back) * s->timeline->n_timed + node.timed].end_ns;
+    if (last >= 0 && end_ns <= *out_ns) continue;
+    last = node.timed;
+    *out_ns = end_ns;
+  }
+  return last;
+}
+
+/* Before a copy from the user's memory its samples are made, which is no matter of the link. */
+static planc_status take(search *s, int32_t period, int32_t timed) {
+  const planc_instr *instr = instr_at(s, timed);
+  int64_t ready_ns = 0;
+  int32_t last = last_awaited(s, period, timed, &ready_ns);
+  if (last < 0) return NULL;
+  int64_t gap_ns = s->timeline->spans[(int64_t)period * s->timeline->n_timed + timed].begin_ns - ready_ns;
+  if (gap_ns < 0) gap_ns = 0;
+  if (planc_instr_is_copy(instr)) {
+    bool fed = instr->op == PLANC_INSTR_prefetch && instr->address == PLANC_USER;
+    if (!fed) VEC_PUSH(&s->before[planc_instr_direction(instr)], gap_ns);
+  } else if (planc_instr_is_copy(instr_at(s, last))) {
+    VEC_PUSH(&s->after[planc_instr_direction(instr_at(s, last))], gap_ns);
+  }
+  return NULL;
+}
+
+static int64_t median_of(time_list *times) {
+  return times->len > 0 ? planc_median(times->data, (int32_t)times->len) : 0;
+}
+
+static planc_status find(search *s, int64_t out_ns[2]) {
+  int32_t *timed_of, first = s->timeline->n_periods > 1;
+  PLANC_TRY(planc_timed_of(s->plan, s->timeline, &s->scratch, &timed_of));
+  PLANC_TRY(planc_awaited_find(s->plan, s->timeline, timed_of, &s->awaited));
+  for (int32_t p = first; p < s->timeline->n_periods; p++)
+    for (int32_t k = 0; k < s->timeline->n_timed; k++) PLANC_TRY(take(s, p, k));
+  for (int d = 0; d < 2; d++) out_ns[d] = median_of(&s->before[d]) + median_of(&s->after[d]);
+  return NULL;
+}
+
+planc_status planc_handovers_find(const planc_timeline *timeline, const planc_plan *plan, int64_t out_ns[2]) {
+  search s = {.timeline = timeline, .plan = plan};
+  planc_status status = find(&s, out_ns);
+  for (int d = 0; d < 2; d++) {
+    VEC_FREE(&s.before[d]);
+    VEC_FREE(&s.after[d]);
+  }
+  planc_awaited_free(&s.awaited);
+  planc_arena_free(&s.scratch);
+  return status;
+}

@@ -1,0 +1,59 @@
+/* The plan after an update (planc/update.h). Decisions that fitted once fit at any times, so there is always one in the
+ * budgets that they were made for: what measured times suggest instead, other algorithms with their workspaces or other
+ * swaps, may have no room, or cost more than it saves. */
+#include "planc/update.h"
+#include "planner/make_plan.h"
+
+/* The plan at hand, as if it had been made for this problem. */
+static planc_status keep(const planc_problem *problem, const planc_plan *old, planc_retimed *out) {
+  planc_simulation simulation;
+  PLANC_TRY(planc_retime(old, problem->profile, out));
+  planc_plan *plan = &out->plan;
+  plan->budget_bytes = problem->budget_bytes;
+  plan->host_budget_bytes = problem->host_budget_bytes;
+  plan->predicted.bound_ns = 0; /* it was one for other times */
+  PLANC_TRY(planc_simulate(plan, NULL, NULL, &simulation));
+  plan->predicted = planc_simulation_predictions(plan, &simulation);
+  return planc_hold_to_budgets(problem, plan);
+}
+
+/* Unlike other failures, that something does not fit leaves the other plan. */
+static planc_status if_it_fits(planc_status status, bool *out_fits, planc_status *infeasible) {
+  *out_fits = !status;
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(*infeasible);
+  *infeasible = status;
+  return NULL;
+}
+
+static planc_status choose(const planc_problem *problem, const planc_policy *policy, const planc_plan *old,
+                           planc_replanned *out, planc_status *infeasible) {
+  bool has_kept = false, has_made;
+  if (old) PLANC_TRY(if_it_fits(keep(problem, old, &out->kept), &has_kept, infeasible));
+  PLANC_TRY(if_it_fits(planc_make_plan(problem, policy, &out->made), &has_made, infeasible));
+  out->keeps = has_kept && (!has_made || planc_predictions_better(&out->kept.plan.predicted, &out->made->predicted));
+  if (has_kept || has_made) return NULL;
+  planc_status status = *infeasible;
+  *infeasible = NULL;
+  return status;
+}
+
+planc_status planc_replan(const planc_problem *problem, const planc_policy *policy, const planc_plan *old,
+                          planc_replanned *out) {
+  planc_status infeasible = NULL;
+  *out = (planc_replanned){0};
+  planc_status status = choose(problem, policy, old, out, &infeasible);
+  planc_status_free(infeasible);
+  if (status) planc_replanned_free(out);
+  return status;
+}
+
+const planc_plan *planc_replanned_plan(const planc_replanned *replanned) {
+  return replanned->keeps ? &replanned->kept.plan : replanned->made;
+}
+
+void planc_replanned_free(planc_replanned *replanned) {
+  planc_plan_free(replanned->made);
+  planc_retimed_free(&replanned->kept);
+  *replanned = (planc_replanned){0};
+}

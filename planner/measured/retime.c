@@ -1,0 +1,105 @@
+/* A plan at the times of another profile (simulate.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost/profile.h"
+#include "plan/plan_trace.h"
+#include "planc/simulate.h"
+#include "planner/make_plan.h"
+#include "planner/simulate/plan_totals.h"
+#include "util/math.h"
+
+typedef struct retiming {
+  const planc_profile *profile;
+  const planc_trace *trace;
+  planc_costs **costs; /* by job */
+  planc_retimed *out;
+} retiming;
+
+/* The profile's figures for the op that an exec runs, or NULL. */
+static const planc_variant *listed(const retiming *r, const planc_instr *exec) {
+  const planc_instance *in = &r->trace->instances[exec->id];
+  const planc_costs *costs = r->costs[in->job];
+  if (!planc_measured_find(&r->profile->measured, costs->graph->ops[in->op].name)) return NULL;
+  int32_t count;
+  const planc_variant *variants = planc_costs_variants(costs, in->op, planc_costs_batch(costs, in->batch), &count);
+  for (int32_t v = 0; v < count; v++)
+    if (strcmp(variants[v].algorithm, r->out->plan.algorithms[exec->aux]) == 0) return &variants[v];
+  return NULL;
+}
+
+static void take(const planc_variant *variant, planc_instr *exec) {
+  exec->time_ns = variant->time_ns;
+  exec->busy_ppm = variant->busy_ppm;
+}
+
+static void retime_body(retiming *r) {
+  planc_retimed *out = r->out;
+  for (int32_t i = 0; i < out->plan.body.n; i++) {
+    planc_instr *instr = &out->instrs[i];
+    if (instr->op != PLANC_INSTR_exec) continue;
+    if (r->trace->instances[instr->id].role != PLANC_ROLE_OP) {
+      planc_variant adding = planc_adding_variant(r->trace, r->profile, instr->id);
+      take(&adding, instr);
+      continue;
+    }
+    const planc_variant *variant = listed(r, instr);
+    out->n_ops++;
+    out->n_kept += !variant;
+    if (variant) take(variant, instr);
+  }
+}
+
+static planc_status retime_device(retiming *r) {
+  planc_plan *plan = &r->out->plan;
+  plan->device = planc_device_for(planc_profile_device(r->profile), &plan->device);
+  plan->predicted.ideal_ns = 0;
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    const planc_job *job = &plan->jobs[j];
+    int64_t ns;
+    if (job->replica > 0) continue; /* replicas work at the same time */
+    PLANC_TRY(planc_ideal_time(r->profile, job->graph, job->batch, &ns));
+    plan->predicted.ideal_ns = planc_add_saturate(plan->predicted.ideal_ns, planc_muldiv_floor(ns, job->iterations, 1));
+  }
+  return NULL;
+}
+
+/* At the batches of its rounds, and at the whole one, which its optimizer has. */
+static planc_status make_costs(const planc_profile *profile, const planc_job *job, planc_costs **out) {
+  int64_t *batches = malloc(((size_t)job->n_rounds + 1) * sizeof *batches);
+  if (!batches) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  memcpy(batches, job->rounds, (size_t)job->n_rounds * sizeof *batches);
+  batches[job->n_rounds] = job->batch;
+  planc_status status = planc_costs_make(profile, job->graph, job->n_rounds + 1, batches, out);
+  free(batches);
+  return status;
+}
+
+static planc_status retime(retiming *r, const planc_plan *plan) {
+  PLANC_TRY(planc_plan_check_names(plan, r->trace));
+  for (int32_t j = 0; j < plan->n_jobs; j++) PLANC_TRY(make_costs(r->profile, &plan->jobs[j], &r->costs[j]));
+  memcpy(r->out->instrs, plan->body.instrs, (size_t)plan->body.n * sizeof *plan->body.instrs);
+  retime_body(r);
+  if (r->out->n_kept < r->out->n_ops) return retime_device(r);
+  return planc_error(PLANC_STALE, "the profile has no times for the plan's ops with the plan's algorithms");
+}
+
+planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, planc_retimed *out) {
+  planc_trace *trace;
+  *out = (planc_retimed){.plan = *plan};
+  PLANC_TRY(planc_plan_expand(plan, &trace));
+  retiming r = {.profile = profile, .trace = trace, .out = out};
+  r.costs = calloc((size_t)plan->n_jobs + 1, sizeof *r.costs);
+  out->plan.body.instrs = out->instrs = calloc((size_t)plan->body.n + 1, sizeof *out->instrs);
+  planc_status status = r.costs && out->instrs ? retime(&r, plan) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t j = 0; r.costs && j < plan->n_jobs; j++) planc_costs_free(r.costs[j]);
+  free(r.costs);
+  planc_trace_free(trace);
+  if (status) planc_retimed_free(out);
+  return status;
+}
+
+void planc_retimed_free(planc_retimed *retimed) {
+  free(retimed->instrs);
+  *retimed = (planc_retimed){0};
+}

@@ -1,0 +1,26 @@
+/* Best fit with coalescing, TensorFlow's allocator: one region, which is the whole memory, and requests met one by one
+ * as they come. Sizes are rounded up to 256 bytes; the smallest free chunk that is large enough is taken (ties: lowest
+ * address), and is split only where it is at least twice the request or 128 MiB would be left of it; what is given back
+ * merges with its free neighbours (tensorflow/core/common_runtime/bfc_allocator.cc, 1.15: RoundedBytes, FindChunkPtr,
+ * TryToCoalesce; its bins by powers of two hold their chunks in order of size, so that they do not change which is
+ * taken). */
+#ifndef PLANC_MEMORY_BFC_H
+#define PLANC_MEMORY_BFC_H
+
+#include <stdbool.h>
+
+#include "planner/memory/memory_list.h"
+
+typedef struct planc_bfc {
+  planc_memory_list region, beyond; /* `beyond` begins where the region ends */
+} planc_bfc;
+
+planc_status planc_bfc_init(planc_bfc *bfc, int64_t capacity);
+void planc_bfc_free(planc_bfc *bfc);
+/* Whether a request would find a chunk. */
+bool planc_bfc_fits(const planc_bfc *bfc, int64_t bytes);
+/* A request that finds none gets memory beyond the region, by the same rules, which says how much is missing. */
+planc_status planc_bfc_take(planc_bfc *bfc, int64_t bytes, int32_t *out_handle, int64_t *out_address);
+planc_status planc_bfc_give(planc_bfc *bfc, int32_t handle);
+
+#endif

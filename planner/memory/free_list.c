@@ -1,0 +1,196 @@
+#include "planner/memory/free_list.h"
+
+#include "util/math.h"
+
+enum { NONE = -1 };
+
+typedef struct planc_gap_node node;
+
+static int64_t longest_of(const planc_free_list *list, int32_t n) {
+  return n == NONE ? 0 : list->nodes.data[n].longest;
+}
+
+static void update_longest(planc_free_list *list, int32_t n) {
+  node *it = &list->nodes.data[n];
+  int64_t longest = it->gap.end - it->gap.start;
+  if (longest_of(list, it->left) > longest) longest = longest_of(list, it->left);
+  if (longest_of(list, it->right) > longest) longest = longest_of(list, it->right);
+  it->longest = longest;
+}
+
+/* --- The treap: nodes by address, heap by rank ------------------------------------------------------------------- */
+
+/* Cuts tree `n` into gaps that begin below `address` and the others. */
+static void split(planc_free_list *list, int32_t n, int64_t address, int32_t *out_below, int32_t *out_above) {
+  if (n == NONE) {
+    *out_below = *out_above = NONE;
+    return;
+  }
+  node *it = &list->nodes.data[n];
+  if (it->gap.start < address) {
+    split(list, it->right, address, &it->right, out_above);
+    *out_below = n;
+  } else {
+    split(list, it->left, address, out_below, &it->left);
+    *out_above = n;
+  }
+  update_longest(list, n);
+}
+
+/* Joins two trees, all of `below` before all of `above`. */
+static int32_t join(planc_free_list *list, int32_t below, int32_t above) {
+  if (below == NONE) return above;
+  if (above == NONE) return below;
+  node *a = &list->nodes.data[below], *b = &list->nodes.data[above];
+  int32_t top = a->rank >= b->rank ? below : above;
+  if (top == below) {
+    a->right = join(list, a->right, above);
+  } else {
+    b->left = join(list, below, b->left);
+  }
+  update_longest(list, top);
+  return top;
+}
+
+/* Ranks are pseudo-random (xorshift) from a fixed seed: the tree's shape, and nothing else, depends on them. */
+static uint32_t next_rank(planc_free_list *list) {
+  list->seed ^= list->seed << 13;
+  list->seed ^= list->seed >> 17;
+  list->seed ^= list->seed << 5;
+  return list->seed;
+}
+
+static int32_t insert_node(planc_free_list *list, int32_t n, int32_t fresh) {
+  node *it = &list->nodes.data[fresh];
+  if (n == NONE || list->nodes.data[n].rank < it->rank) {
+    split(list, n, it->gap.start, &it->left, &it->right);
+    n = fresh;
+  } else {
+    node *parent = &list->nodes.data[n];
+    int32_t *side = it->gap.start < parent->gap.start ? &parent->left : &parent->right;
+    *side = insert_node(list, *side, fresh);
+  }
+  update_longest(list, n);
+  return n;
+}
+
+static planc_status insert_gap(planc_free_list *list, planc_range gap) {
+  int32_t fresh = (int32_t)list->nodes.len;
+  if (list->spare.len > 0) {
+    fresh = list->spare.data[--list->spare.len];
+  } else {
+    VEC_PUSH(&list->nodes, (node){0});
+    /* Room for every node, so that removing one needs no memory. */
+    PLANC_TRY(VEC_RESERVE(&list->spare, list->nodes.len));
+  }
+  list->nodes.data[fresh] = (node){.gap = gap, .left = NONE, .right = NONE, .rank = next_rank(list)};
+  list->root = insert_node(list, list->root, fresh);
+  return NULL;
+}
+
+/* Makes the gap that begins at `start` into `gap`, which keeps its place in the order; an empty one goes. */
+static int32_t change_gap(planc_free_list *list, int32_t n, int64_t start, planc_range gap) {
+  node *it = &list->nodes.data[n];
+  if (start < it->gap.start) {
+    it->left = change_gap(list, it->left, start, gap);
+  } else if (start > it->gap.start) {
+    it->right = change_gap(list, it->right, start, gap);
+  } else if (gap.start == gap.end) {
+    list->spare.data[list->spare.len++] = n;
+    return join(list, it->left, it->right);
+  } else {
+    it->gap = gap;
+  }
+  update_longest(list, n);
+  return n;
+}
+
+/* The node of the last gap that begins at or below `address`, or NONE. */
+static int32_t find_at(const planc_free_list *list, int64_t address) {
+  int32_t found = NONE;
+  for (int32_t n = list->root; n != NONE;) {
+    if (list->nodes.data[n].gap.start <= address) {
+      found = n;
+      n = list->nodes.data[n].right;
+    } else {
+      n = list->nodes.data[n].left;
+    }
+  }
+  return found;
+}
+
+/* --- Calls ------------------------------------------------------------------------------------------------------- */
+
+planc_status planc_free_list_reset(planc_free_list *list) {
+  list->nodes.len = 0;
+  list->spare.len = 0;
+  list->root = NONE;
+  list->seed = 0x9e3779b9;
+  return insert_gap(list, (planc_range){0, INT64_MAX});
+}
+
+void planc_free_list_free(planc_free_list *list) {
+  VEC_FREE(&list->nodes);
+  VEC_FREE(&list->spare);
+}
+
+static int32_t find_first(const planc_free_list *list, int32_t n, int64_t address, int64_t bytes) {
+  if (longest_of(list, n) < bytes) return NONE;
+  const node *it = &list->nodes.data[n];
+  if (it->gap.end <= address) return find_first(list, it->right, address, bytes);
+  int32_t found = it->gap.start > address ? find_first(list, it->left, address, bytes) : NONE;
+  if (found != NONE) return found;
+  int64_t start = it->gap.start > address ? it->gap.start : address;
+  if (it->gap.end - start >= bytes) return n;
+  return find_first(list, it->right, address, bytes);
+}
+
+planc_range planc_free_list_first(const planc_free_list *list, int64_t address, int64_t bytes) {
+  int32_t found = find_first(list, list->root, address, bytes > 0 ? bytes : 1);
+  return found == NONE ? (planc_range){INT64_MAX, INT64_MAX} : list->nodes.data[found].gap;
+}
+
+static int32_t find_last(const planc_free_list *list, int32_t n, int64_t address, int64_t bytes) {
+  if (longest_of(list, n) < bytes) return NONE;
+  const node *it = &list->nodes.data[n];
+  if (it->gap.start >= address) return find_last(list, it->left, address, bytes);
+  int32_t found = it->gap.end < address ? find_last(list, it->right, address, bytes) : NONE;
+  if (found != NONE) return found;
+  int64_t end = it->gap.end < address ? it->gap.end : address;
+  if (end - it->gap.start >= bytes) return n;
+  return find_last(list, it->left, address, bytes);
+}
+
+planc_range planc_free_list_last(const planc_free_list *list, int64_t address, int64_t bytes, bool *out_found) {
+  int32_t found = find_last(list, list->root, address, bytes > 0 ? bytes : 1);
+  *out_found = found != NONE;
+  return found == NONE ? (planc_range){0, 0} : list->nodes.data[found].gap;
+}
+
+planc_status planc_free_list_take(planc_free_list *list, planc_range range, bool *out_taken) {
+  int32_t found = find_at(list, range.start);
+  *out_taken = found != NONE && list->nodes.data[found].gap.end >= range.end;
+  if (!*out_taken) return NULL;
+  planc_range gap = list->nodes.data[found].gap;
+  planc_range below = {gap.start, range.start}, above = {range.end, gap.end};
+  bool keeps_below = below.start < below.end;
+  list->root = change_gap(list, list->root, gap.start, keeps_below ? below : above);
+  return keeps_below && above.start < above.end ? insert_gap(list, above) : NULL;
+}
+
+planc_status planc_free_list_give(planc_free_list *list, planc_range range) {
+  int32_t below = find_at(list, range.start), above = find_at(list, range.end);
+  bool joins_below = below != NONE && list->nodes.data[below].gap.end == range.start;
+  bool joins_above = above != NONE && list->nodes.data[above].gap.start == range.end;
+  planc_range low = joins_below ? list->nodes.data[below].gap : range;
+  planc_range high = joins_above ? list->nodes.data[above].gap : range;
+  if (joins_below && joins_above) list->root = change_gap(list, list->root, high.start, (planc_range){0, 0});
+  if (joins_below) {
+    list->root = change_gap(list, list->root, low.start, (planc_range){low.start, high.end});
+  } else if (joins_above) {
+    list->root = change_gap(list, list->root, high.start, (planc_range){range.start, high.end});
+  } else {
+    return insert_gap(list, range);
+  }
+  return NULL;
+}

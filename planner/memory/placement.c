@@ -1,0 +1,340 @@
+/* Placement by several greedy orders, the best result kept.
+ *
+ * Two sweeps over time (placement_sweep.h) take n log n and always run. Packing items one by one into the lowest or the
+ * tightest gap between those already placed, in orders such as by size, looks at up to n^2 / 2 pairs: it is tried for
+ * up to MAX_PACKED items and ends for good once VISITS_PER_ITEM * n pairs have been looked at. What is left of those
+ * visits goes to repairing the best order: items that ended above the lower bound (most bytes live at a time) are
+ * packed first the next time. All of it ends early when the lower bound is met. */
+#include "planner/memory/placement.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planc/schedule.h"
+#include "planner/memory/placement_sweep.h"
+#include "util/arena.h"
+#include "util/math.h"
+
+enum { VISITS_PER_ITEM = 8192, MAX_PACKED = 8192, MAX_REPAIRS = 256 };
+
+/* An item that packing has placed. Most pairs that it looks at do not live at the same time: their hulls tell. */
+typedef struct placed {
+  int64_t start, end;  /* addresses */
+  planc_lifetime hull; /* of the item's spans */
+  int32_t item;
+  bool is_parted; /* it has two spans */
+} placed;
+
+/* Sorts items by descending first, then second, then ascending item. */
+typedef struct sort_key {
+  int64_t first, second;
+  int32_t item;
+} sort_key;
+
+typedef struct placement {
+  planc_arena arena;
+  planc_item *items; /* those with bytes; sizes rounded up to the alignment */
+  int32_t n, horizon;
+  int64_t bound; /* no placement's top, rounded up, is below */
+  int64_t *addresses, *best;
+  int64_t best_top;
+  int32_t n_order;
+  int32_t *order; /* of the items to place */
+  int32_t *spare;
+  sort_key *keys;
+  placed *placed, *stated; /* by address; stated: items whose address is given */
+  int32_t n_placed, n_stated;
+  int64_t visits;
+} placement;
+
+/* --- Keeping the best -------------------------------------------------------------------------------------------- */
+
+static void keep_if_best(placement *p) {
+  int64_t top = 0;
+  for (int32_t i = 0; i < p->n; i++) {
+    if (p->addresses[i] + p->items[i].bytes > top) top = p->addresses[i] + p->items[i].bytes;
+  }
+  if (top >= p->best_top) return;
+  p->best_top = top;
+  memcpy(p->best, p->addresses, (size_t)p->n * sizeof *p->best);
+}
+
+static planc_status try_sweep(placement *p, bool backwards) {
+  for (int32_t i = 0; i < p->n; i++) p->addresses[i] = p->items[i].address;
+  PLANC_TRY(planc_placement_sweep(p->items, p->n, p->horizon, backwards, p->addresses));
+  keep_if_best(p);
+  return NULL;
+}
+
+/* --- Packing in an order ----------------------------------------------------------------------------------------- */
+
+static bool spans_meet(planc_lifetime a, planc_lifetime b) {
+  return a.start < b.end && b.start < a.end;
+}
+
+static bool is_empty(planc_lifetime span) {
+  return span.start >= span.end;
+}
+
+static planc_lifetime hull_of(const planc_item *item) {
+  planc_lifetime a = item->spans[0], b = item->spans[1];
+  if (is_empty(a) || is_empty(b)) return is_empty(a) ? b : a;
+  return (planc_lifetime){a.start < b.start ? a.start : b.start, a.end > b.end ? a.end : b.end};
+}
+
+static bool is_parted(const planc_item *item) {
+  return !is_empty(item->spans[0]) && !is_empty(item->spans[1]);
+}
+
+static placed placed_at(const planc_item *item, int32_t index, int64_t address) {
+  return (placed){address, address + item->bytes, hull_of(item), index, is_parted(item)};
+}
+
+/* Of two items whose hulls meet. */
+static bool live_together(const planc_item *a, const planc_item *b) {
+  return spans_meet(a->spans[0], b->spans[0]) || spans_meet(a->spans[1], b->spans[1]) ||
+         spans_meet(a->spans[0], b->spans[1]) || spans_meet(a->spans[1], b->spans[0]);
+}
+
+/* The lowest address that is clear of all placed items beside which `item` lives; with `tightest`, the one in the
+ * smallest gap that holds it. */
+static int64_t find_gap(placement *p, const planc_item *item, bool tightest) {
+  int64_t address = 0, found = PLANC_BLANK, found_gap = INT64_MAX;
+  placed it = placed_at(item, 0, 0);
+  int32_t k = 0;
+  for (; k < p->n_placed; k++) {
+    const placed *other = &p->placed[k];
+    if (!spans_meet(other->hull, it.hull)) continue;
+    if ((other->is_parted || it.is_parted) && !live_together(&p->items[other->item], item)) continue;
+    int64_t gap = other->start - address;
+    if (gap >= item->bytes && gap < found_gap) {
+      found = address;
+      found_gap = gap;
+      if (!tightest) break;
+    }
+    if (other->end > address) address = other->end;
+  }
+  p->visits += k;
+  return found == PLANC_BLANK ? address : found;
+}
+
+static void insert_placed(placement *p, int32_t item, int64_t address) {
+  int32_t first = 0;
+  for (int32_t last = p->n_placed; first < last;) {
+    int32_t middle = first + (last - first) / 2;
+    if (p->placed[middle].start < address) {
+      first = middle + 1;
+    } else {
+      last = middle;
+    }
+  }
+  memmove(&p->placed[first + 1], &p->placed[first], (size_t)(p->n_placed - first) * sizeof *p->placed);
+  p->placed[first] = placed_at(&p->items[item], item, address);
+  p->n_placed++;
+}
+
+/* Packs the items in p->order; false when the visits are used up. */
+static bool try_packing(placement *p, bool tightest) {
+  p->n_placed = p->n_stated;
+  memcpy(p->placed, p->stated, (size_t)p->n_stated * sizeof *p->placed);
+  for (int32_t k = 0; k < p->n_order; k++) {
+    if (p->visits >= (int64_t)VISITS_PER_ITEM * p->n) return false;
+    int32_t i = p->order[k];
+    p->addresses[i] = find_gap(p, &p->items[i], tightest);
+    insert_placed(p, i, p->addresses[i]);
+  }
+  keep_if_best(p);
+  return true;
+}
+
+/* --- Orders ------------------------------------------------------------------------------------------------------ */
+
+static int compare_keys(const void *left, const void *right) {
+  const sort_key *a = left, *b = right;
+  if (a->first != b->first) return a->first > b->first ? -1 : 1;
+  if (a->second != b->second) return a->second > b->second ? -1 : 1;
+  return (a->item > b->item) - (a->item < b->item);
+}
+
+typedef enum order_rule { BY_SIZE, BY_AREA, BY_LIFETIME, BY_START, BY_END, N_RULES } order_rule;
+
+static int64_t lifetime_of(const planc_item *item) {
+  int64_t lifetime = 0;
+  for (int32_t k = 0; k < 2; k++) {
+    if (item->spans[k].start < item->spans[k].end) lifetime += item->spans[k].end - item->spans[k].start;
+  }
+  return lifetime;
+}
+
+static bool takes_no_room(const planc_item *item) {
+  return item->bytes <= 0 || lifetime_of(item) == 0;
+}
+
+static sort_key key_of(const planc_item *item, int32_t index, order_rule rule) {
+  int64_t lifetime = lifetime_of(item), area;
+  switch (rule) {
+    case BY_AREA:
+      if (planc_mul_overflow(item->bytes, lifetime, &area)) area = INT64_MAX;
+      return (sort_key){area, item->bytes, index};
+    case BY_LIFETIME:
+      return (sort_key){lifetime, item->bytes, index};
+    case BY_START:
+      return (sort_key){-(int64_t)item->spans[0].start, item->bytes, index};
+    case BY_END:
+      return (sort_key){item->spans[0].end, item->bytes, index};
+    default:
+      return (sort_key){item->bytes, lifetime, index};
+  }
+}
+
+static void sort_order(placement *p) {
+  qsort(p->keys, (size_t)p->n_order, sizeof *p->keys, compare_keys);
+  for (int32_t k = 0; k < p->n_order; k++) p->order[k] = p->keys[k].item;
+}
+
+static bool met_bound(const placement *p) {
+  return p->best_top <= p->bound;
+}
+
+static void try_packings(placement *p) {
+  for (int32_t rule = 0; rule < N_RULES; rule++) {
+    for (int32_t k = 0; k < p->n_order; k++) {
+      p->keys[k] = key_of(&p->items[p->order[k]], p->order[k], (order_rule)rule);
+    }
+    sort_order(p);
+    for (int32_t tightest = 0; tightest < 2; tightest++) {
+      if (met_bound(p) || !try_packing(p, tightest)) return;
+    }
+  }
+}
+
+/* Moves the items that ended above the bound to the front of the order; false when they are there already. */
+static bool repair_order(placement *p) {
+  int32_t n_front = 0, n_back = 0;
+  bool changed = false;
+  for (int32_t k = 0; k < p->n_order; k++) {
+    int32_t i = p->order[k];
+    if (p->addresses[i] + p->items[i].bytes > p->bound) {
+      changed |= k != n_front;
+      p->order[n_front++] = i;
+    } else {
+      p->spare[n_back++] = i;
+    }
+  }
+  memcpy(&p->order[n_front], p->spare, (size_t)n_back * sizeof *p->order);
+  return changed;
+}
+
+/* Starts from the best placement: packed by ascending address no item ends higher than there. */
+static void try_repairs(placement *p) {
+  for (int32_t k = 0; k < p->n_order; k++) {
+    int32_t i = p->order[k];
+    p->keys[k] = (sort_key){-p->best[i], 0, i};
+  }
+  sort_order(p);
+  for (int32_t k = 0; k < MAX_REPAIRS && !met_bound(p); k++) {
+    if (!try_packing(p, false) || !repair_order(p)) return;
+  }
+}
+
+/* --- The whole --------------------------------------------------------------------------------------------------- */
+
+/* The most bytes that live at one time, and the highest stated end. */
+static planc_status find_bound(placement *p) {
+  int64_t *change, live = 0;
+  PLANC_TRY(PLANC_NEW(&p->arena, &change, (int64_t)p->horizon + 1));
+  for (int32_t i = 0; i < p->n; i++) {
+    const planc_item *item = &p->items[i];
+    for (int32_t k = 0; k < 2; k++) {
+      if (item->spans[k].start >= item->spans[k].end) continue;
+      change[item->spans[k].start] += item->bytes;
+      change[item->spans[k].end] -= item->bytes;
+    }
+    if (item->address != PLANC_BLANK && item->address + item->bytes > p->bound) p->bound = item->address + item->bytes;
+  }
+  for (int32_t t = 0; t <= p->horizon; t++) {
+    live += change[t];
+    if (live > p->bound) p->bound = live;
+  }
+  return NULL;
+}
+
+/* Takes over the items that have bytes, and makes sure that no sum of addresses and sizes can overflow. */
+static planc_status take_items(placement *p, const planc_item *items, int32_t n, int32_t *source) {
+  int64_t total = 0, stated_top = 0;
+  for (int32_t i = 0; i < n; i++) {
+    if (takes_no_room(&items[i])) continue;
+    planc_item it = items[i];
+    it.bytes = planc_align_up(it.bytes, PLANC_ALIGNMENT);
+    total = planc_add_saturate(total, it.bytes);
+    for (int32_t k = 0; k < 2; k++) {
+      if (it.spans[k].start < it.spans[k].end && it.spans[k].end > p->horizon) p->horizon = it.spans[k].end;
+    }
+    if (it.address == PLANC_BLANK) {
+      p->order[p->n_order++] = p->n;
+    } else {
+      int64_t end = planc_add_saturate(it.address, it.bytes);
+      if (end > stated_top) stated_top = end;
+      placed stated = placed_at(&it, p->n, 0);
+      stated.start = it.address;
+      stated.end = end;
+      p->stated[p->n_stated++] = stated;
+    }
+    source[p->n] = i;
+    p->items[p->n++] = it;
+  }
+  /* No choice ends above everything stacked on what is stated. */
+  if (planc_add_saturate(total, stated_top) > INT64_MAX / 2) {
+    return planc_error(PLANC_BAD_INPUT, "the addresses needed exceed 64 bits");
+  }
+  return NULL;
+}
+
+static int compare_placed(const void *left, const void *right) {
+  const placed *a = left, *b = right;
+  if (a->start != b->start) return a->start < b->start ? -1 : 1;
+  return (a->end > b->end) - (a->end < b->end);
+}
+
+static planc_status place_items(placement *p, planc_item *items, int32_t n, int64_t *out_top) {
+  int32_t *source; /* index in `items` */
+  PLANC_TRY(PLANC_NEW(&p->arena, &source, n));
+  PLANC_TRY(PLANC_NEW(&p->arena, &p->items, n));
+  PLANC_TRY(PLANC_NEW(&p->arena, &p->addresses, n));
+  PLANC_TRY(PLANC_NEW(&p->arena, &p->best, n));
+  PLANC_TRY(PLANC_NEW(&p->arena, &p->order, n));
+  PLANC_TRY(PLANC_NEW(&p->arena, &p->spare, n));
+  PLANC_TRY(PLANC_NEW(&p->arena, &p->keys, n));
+  PLANC_TRY(PLANC_NEW(&p->arena, &p->placed, n));
+  PLANC_TRY(PLANC_NEW(&p->arena, &p->stated, n));
+  PLANC_TRY(take_items(p, items, n, source));
+  PLANC_TRY(find_bound(p));
+  qsort(p->stated, (size_t)p->n_stated, sizeof *p->stated, compare_placed);
+
+  p->best_top = INT64_MAX;
+  PLANC_TRY(try_sweep(p, false));
+  if (!met_bound(p)) PLANC_TRY(try_sweep(p, true));
+  if (!met_bound(p) && p->n_order <= MAX_PACKED) {
+    try_packings(p);
+    try_repairs(p);
+  }
+
+  *out_top = 0;
+  for (int32_t i = 0; i < n; i++) {
+    if (takes_no_room(&items[i])) items[i].address = 0;
+  }
+  for (int32_t k = 0; k < p->n; k++) {
+    planc_item *item = &items[source[k]];
+    item->address = p->best[k];
+    if (item->address + item->bytes > *out_top) *out_top = item->address + item->bytes;
+  }
+  return NULL;
+}
+
+planc_status planc_place(planc_item *items, int32_t n, int64_t *out_top) {
+  placement p = {0};
+  planc_status status = place_items(&p, items, n, out_top);
+  planc_arena_free(&p.arena);
+  return status;
+}

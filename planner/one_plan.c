@@ -1,0 +1,124 @@
+/* A plan by one policy: its candidate, lowering, simulation, budgets. */
+#include "planc/policy.h"
+#include "planc/simulate.h"
+#include "planner/code.h"
+#include "planner/evaluate.h"
+#include "planner/lower/replicas.h"
+#include "planner/make_plan.h"
+#include "util/math.h"
+
+planc_status planc_ideal_time(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t *out_ns) {
+  planc_costs *costs;
+  PLANC_TRY(planc_costs_make(profile, graph, 1, &batch, &costs));
+  int64_t sum = 0;
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    int32_t count;
+    const planc_variant *variants = planc_costs_variants(costs, o, 0, &count);
+    sum = planc_add_saturate(sum, variants[planc_variant_fastest(variants, count, INT64_MAX)].time_ns);
+  }
+  planc_costs_free(costs);
+  *out_ns = sum;
+  return NULL;
+}
+
+static planc_status predict(const planc_problem *problem, planc_plan *plan) {
+  planc_simulation simulation;
+  PLANC_TRY(planc_simulate(plan, NULL, NULL, &simulation));
+  plan->predicted = planc_simulation_predictions(plan, &simulation);
+  return planc_ideal_time(problem->profile, problem->graph, problem->batch, &plan->predicted.ideal_ns);
+}
+
+planc_status planc_hold_to_budgets(const planc_problem *problem, const planc_plan *plan) {
+  int64_t host = problem->host_budget_bytes;
+  if (plan->predicted.peak_bytes > problem->budget_bytes) {
+    planc_shortage shortage = {.memory = PLANC_MEMORY_DEVICE, .bytes = plan->predicted.peak_bytes};
+    return planc_infeasible(shortage, "policy %s needs %lld bytes of device memory, the budget is %lld", plan->policy,
+                            (long long)plan->predicted.peak_bytes, (long long)problem->budget_bytes);
+  }
+  if (host >= 0 && plan->host_arena_bytes > host) {
+    planc_shortage shortage = {.memory = PLANC_MEMORY_HOST, .bytes = plan->host_arena_bytes};
+    return planc_infeasible(shortage, "policy %s needs %lld bytes of host memory, the host budget is %lld",
+                            plan->policy, (long long)plan->host_arena_bytes, (long long)host);
+  }
+  return NULL;
+}
+
+static planc_status too_slow(const planc_policy *policy, int64_t ns, int64_t beat_ns) {
+  return planc_error(PLANC_INFEASIBLE, "policy %s takes %lld ns, asked is for less than %lld", policy->name,
+                     (long long)ns, (long long)beat_ns);
+}
+
+static planc_status check_placement(const planc_problem *problem, const planc_policy *policy) {
+  if (problem->placement == PLANC_PLACEMENT_BEST_FIT || (policy->supports & PLANC_POLICY_SIMULATED)) return NULL;
+  if (policy->supports & PLANC_POLICY_VMM) return NULL;
+  return planc_error(PLANC_USAGE, "policy %s does not place in virtual memory", policy->name);
+}
+
+/* What the user rules out must leave the policy something to do. */
+static planc_status check_means(const planc_problem *problem, const planc_policy *policy) {
+  uint32_t means = policy->supports & (PLANC_POLICY_SWAPS | PLANC_POLICY_RECOMPUTES | PLANC_POLICY_ROUNDS);
+  if (problem->settings.no_swap && means == PLANC_POLICY_SWAPS)
+    return planc_error(PLANC_USAGE, "policy %s swaps and has no other choice, and no swap is allowed", policy->name);
+  if (problem->settings.no_recompute && means == PLANC_POLICY_RECOMPUTES)
+    return planc_error(PLANC_USAGE, "policy %s recomputes and has no other choice, and no recompute is allowed",
+                       policy->name);
+  return NULL;
+}
+
+/* The candidate of a policy, of all GPUs, unless its ops alone take too long. */
+static planc_status make_candidate(const planc_problem *problem, const planc_policy *policy, planc_candidate *out) {
+  PLANC_TRY(policy->make(problem, out));
+  int64_t ns = problem->beat_ns > 0 ? planc_candidate_least_time(out) : -1;
+  return ns >= problem->beat_ns ? too_slow(policy, ns, problem->beat_ns) : planc_replicate(out);
+}
+
+/* The plan, but for its predictions. */
+static planc_status make(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
+  planc_candidate candidate = {0};
+  *out = NULL;
+  planc_status status = make_candidate(problem, policy, &candidate);
+  if (!status) status = planc_lower(problem, policy->name, &candidate, out);
+  planc_candidate_free(&candidate);
+  return status;
+}
+
+typedef struct best {
+  const planc_policy *policy;
+  planc_plan *plan; /* NULL: none fits yet */
+} best;
+
+/* What does not fit is not simulated. */
+static planc_status judge(const planc_problem *problem, const planc_policy *policy, planc_plan *plan) {
+  if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(planc_hold_to_budgets(problem, plan));
+  PLANC_TRY(predict(problem, plan));
+  int64_t ns = plan->predicted.iteration_ns;
+  return problem->beat_ns > 0 && ns >= problem->beat_ns ? too_slow(policy, ns, problem->beat_ns) : NULL;
+}
+
+static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code) {
+  best *b = user;
+  planc_plan *plan;
+  PLANC_TRY(make(problem, b->policy, &plan));
+  *out_code = planc_code_of_plan(problem->profile, plan);
+  planc_status status = judge(problem, b->policy, plan);
+  if (status || (b->plan && !planc_predictions_better(&plan->predicted, &b->plan->predicted))) {
+    planc_plan_free(plan);
+    return status;
+  }
+  planc_plan_free(b->plan);
+  b->plan = plan;
+  return NULL;
+}
+
+planc_status planc_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
+  PLANC_TRY(check_placement(problem, policy));
+  PLANC_TRY(check_means(problem, policy));
+  best b = {.policy = policy};
+  planc_status status = planc_with_code(problem, make_better, &b);
+  if (status) {
+    planc_plan_free(b.plan);
+    return status;
+  }
+  *out = b.plan;
+  return NULL;
+}

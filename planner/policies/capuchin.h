@@ -1,0 +1,17 @@
+/* What the two parts of `capuchin` share. */
+#ifndef PLANC_POLICIES_CAPUCHIN_H
+#define PLANC_POLICIES_CAPUCHIN_H
+
+#include "planner/choose/absences.h"
+
+typedef struct capuchin {
+  int64_t *room; /* where the room goes for which was chosen last */
+  /* Per access: by how much the swap-in for it begins earlier than its own time asks for; NULL = nowhere. */
+  const int64_t *leads;
+  bool alone; /* each swap is judged as if the link were its own */
+} capuchin;
+
+/* The choice between swapping and recompute (planc_absence_rule); `context` is a capuchin. */
+planc_status capuchin_choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out);
+
+#endif

@@ -1,0 +1,303 @@
+/* `lms`: Large Model Support for TensorFlow (Le et al., ISMM 2019, as Out-of-core training, 2, describes it), its
+ * second version, whose code settles what the descriptions leave open.
+ *
+ * Distances are between levels: an op is one level above the highest writer of what it reads. A tensor is swapped out
+ * as soon as it is made when a reader is more than `threshold` levels away; readers up to there use what is on the
+ * device. A reader farther away has it swapped back in, sharing that with the one before when the two are at most
+ * `groupby` levels apart. The swap-in begins when an op has run that leads to the reader and is more than `ahead`
+ * levels below it; a synchronised one when the reader's other inputs have been made, though other ops may run before
+ * the reader. Parameters, state, inputs and vectors are not swapped.
+ *
+ * The four parameters are tuned by playing the iteration through as far as memory is concerned, in nine tenths of what
+ * parameters leave: no swapping, if that fits; else the first way to synchronise under which threshold 1 fits, and then
+ * by bisection the greatest threshold, the greatest `ahead`, and a `groupby`: all of the graph, or the first that fits
+ * on the way of a bisection.
+ *
+ * Where the code takes any op of a level, the one on the longest path to the reader is taken here; there always is one,
+ * which branches do not change. A swap-in that would begin before the swap-out has left the device makes the tensor
+ * stay. Where no parameters fit in nine tenths, the least ones are taken (threshold and `ahead` 1, all synchronised).
+ *
+ * Addresses are those of TensorFlow's allocator as data comes and goes (bfc.h); what persists comes first. A
+ * convolution whose workspace finds no place there takes the next algorithm, as in TensorFlow. Playing through counts
+ * bytes and not addresses, so that what passes may still be out of memory: then it is tuned again for less, as its
+ * users would. A copy out that nobody waits for has the time of the next op to end in, if memory suffices; where it
+ * does not, TensorFlow's allocator waits, and here the next op does.
+ */
+
+#include "planner/choose/absences.h"
+#include "planner/choose/room_search.h"
+#include "planner/code.h"
+#include "planner/evaluate.h"
+#include "planner/policies/policies.h"
+#include "util/math.h"
+
+typedef enum lms_sync { SYNC_NONE, SYNC_OUT, SYNC_IN, SYNC_BOTH, N_SYNCS } lms_sync;
+
+typedef struct lms_parameters {
+  int32_t threshold, ahead, groupby;
+  lms_sync sync;
+} lms_parameters;
+
+typedef struct lms {
+  const planc_trace *trace;
+  int32_t n_levels;
+  int32_t *level; /* per instance */
+  /* The longest path to every instance: the instance before it there, and one farther back, so that any level of the
+   * path is found in logarithmic time. Both are the instance itself at level 0. */
+  int32_t *below, *far_below;
+  int32_t *last, *before_last; /* per instance: of the writers of what it reads those that run last; -1 = none */
+  int64_t *workspace;          /* per instance, of the baseline algorithm */
+  int64_t *live;               /* per instance, scratch */
+  int64_t room;                /* to play in */
+  bool lag;                    /* copies out that nobody waits for leave memory one op later */
+  planc_absence *items;
+} lms;
+
+/* --- Levels ------------------------------------------------------------------------------------------------------- */
+
+static void put_on_path(lms *l, int32_t instance, int32_t below) {
+  if (below < 0) {
+    l->below[instance] = l->far_below[instance] = instance;
+    return;
+  }
+  int32_t far = l->far_below[below];
+  bool even = l->level[below] - l->level[far] == l->level[far] - l->level[l->far_below[far]];
+  l->level[instance] = l->level[below] + 1;
+  l->below[instance] = below;
+  l->far_below[instance] = even ? l->far_below[far] : below;
+  if (l->level[instance] >= l->n_levels) l->n_levels = l->level[instance] + 1;
+}
+
+static bool is_higher(const lms *l, int32_t writer, int32_t than) {
+  return than < 0 || l->level[writer] > l->level[than] || (l->level[writer] == l->level[than] && writer > than);
+}
+
+static void note_input(lms *l, int32_t instance, int32_t writer) {
+  if (writer > l->last[instance]) {
+    l->before_last[instance] = l->last[instance];
+    l->last[instance] = writer;
+  } else if (writer > l->before_last[instance] && writer < l->last[instance]) {
+    l->before_last[instance] = writer;
+  }
+}
+
+/* Of several highest writers the one that runs last is on the path. */
+static planc_status find_levels(lms *l, planc_arena *arena) {
+  const planc_trace *trace = l->trace;
+  int32_t *writer; /* per buffer, so far */
+  PLANC_TRY(PLANC_NEW(arena, &writer, trace->n_buffers));
+  for (int32_t b = 0; b < trace->n_buffers; b++) writer[b] = -1;
+  l->n_levels = 1;
+  for (int32_t i = 0; i < trace->n_instances; i++) {
+    const planc_access *accesses = &trace->accesses[trace->instances[i].first_access];
+    int32_t highest = -1;
+    l->last[i] = l->before_last[i] = -1;
+    for (int32_t a = 0; a < trace->instances[i].n_accesses; a++) {
+      int32_t input = accesses[a].read >= 0 ? writer[accesses[a].buffer] : -1;
+      if (input < 0) continue;
+      note_input(l, i, input);
+      if (is_higher(l, input, highest)) highest = input;
+    }
+    put_on_path(l, i, highest);
+    for (int32_t a = 0; a < trace->instances[i].n_accesses; a++) {
+      if (accesses[a].write >= 0) writer[accesses[a].buffer] = i;
+    }
+  }
+  return NULL;
+}
+
+/* The instance at `level` on the longest path to `instance`, whose level is not below. */
+static int32_t path_at(const lms *l, int32_t instance, int32_t level) {
+  while (l->level[instance] > level) {
+    int32_t far = l->far_below[instance];
+    instance = l->level[far] >= level ? far : l->below[instance];
+  }
+  return instance;
+}
+
+/* --- Swaps -------------------------------------------------------------------------------------------------------- */
+
+static bool is_candidate(const lms *l, const planc_buffer *buffer) {
+  const planc_graph *graph = l->trace->jobs[buffer->job].graph;
+  return !planc_kind_exists_before(buffer->kind) && graph->tensors[graph->storages[buffer->storage].tensor].rank > 1;
+}
+
+/* The instance ahead of which the swap-in for reader `to` of what `writer` made begins. */
+static int32_t fetch_of(const lms *l, const lms_parameters *p, int32_t writer, int32_t to) {
+  if (p->sync >= SYNC_IN) {
+    int32_t latest = l->last[to] == writer ? l->before_last[to] : l->last[to];
+    return latest > writer ? latest + 1 : to;
+  }
+  int32_t trigger_level = l->level[to] - p->ahead - 1;
+  if (trigger_level <= l->level[writer]) return writer + 1;
+  return path_at(l, to, trigger_level) + 1;
+}
+
+static bool share_swap_in(const lms *l, const lms_parameters *p, int32_t writer, int32_t from, int32_t to) {
+  if (from == writer || l->level[from] - l->level[writer] <= p->threshold) return false;
+  int32_t apart = l->level[to] - l->level[from];
+  return p->groupby > 0 && apart <= p->groupby && -apart <= p->groupby;
+}
+
+static void swap_buffer(const lms *l, const lms_parameters *p, int32_t b, planc_absences *out) {
+  const planc_trace *trace = l->trace;
+  const planc_buffer *buffer = &trace->buffers[b];
+  int32_t writer = -1;
+  bool out_already = false;
+  for (int32_t i = buffer->first_access; i + 1 < buffer->first_access + buffer->n_accesses; i++) {
+    const planc_access *from = &trace->accesses[trace->by_buffer[i]], *to = &trace->accesses[trace->by_buffer[i + 1]];
+    if (from->write >= 0) {
+      writer = from->instance;
+      out_already = false;
+    }
+    if (to->read < 0 || writer < 0 || l->level[to->instance] - l->level[writer] <= p->threshold) continue;
+    if (share_swap_in(l, p, writer, from->instance, to->instance)) continue;
+    bool delayed = l->lag && !out_already && (p->sync == SYNC_NONE || p->sync == SYNC_IN);
+    planc_absence absence = {.buffer = b,
+                             .version = to->read,
+                             .copy = writer,
+                             .leave = from->instance + delayed,
+                             .fetch = fetch_of(l, p, writer, to->instance),
+                             .wait = p->sync == SYNC_OUT || p->sync == SYNC_BOTH};
+    if (absence.leave >= absence.fetch) continue;
+    l->items[out->n++] = absence;
+    out_already = true;
+  }
+}
+
+static planc_absences swaps_of(const lms *l, const lms_parameters *p) {
+  planc_absences out = {.items = l->items};
+  for (int32_t b = 0; b < l->trace->n_buffers; b++) {
+    if (is_candidate(l, &l->trace->buffers[b])) swap_buffer(l, p, b, &out);
+  }
+  return out;
+}
+
+/* --- Tuning ------------------------------------------------------------------------------------------------------- */
+
+static planc_status play(const lms *l, const lms_parameters *p, bool *out_passed) {
+  planc_absences absences = swaps_of(l, p);
+  PLANC_TRY(planc_absences_live(l->trace, &absences, l->live));
+  *out_passed = true;
+  for (int32_t i = 0; *out_passed && i < l->trace->n_instances; i++) {
+    *out_passed = planc_add_saturate(l->live[i], l->workspace[i]) <= l->room;
+  }
+  return NULL;
+}
+
+/* Bisects *value, a member of *p, for the greatest up to the number of levels that passes, as if all below one that
+ * passes did; with `first`, for any that does. Keeps what it was where none passes. */
+static planc_status bisect(const lms *l, lms_parameters *p, int32_t *value, int32_t low, bool first) {
+  int32_t high = l->n_levels, best = *value;
+  while (low <= high) {
+    bool passed;
+    *value = low + (high - low) / 2;
+    PLANC_TRY(play(l, p, &passed));
+    if (passed) {
+      best = *value;
+      if (first) break;
+      low = best + 1;
+    } else {
+      high = *value - 1;
+    }
+  }
+  *value = best;
+  return NULL;
+}
+
+static planc_status tune(const lms *l, lms_parameters *p) {
+  bool passed;
+  *p = (lms_parameters){.threshold = l->n_levels, .ahead = 1};
+  PLANC_TRY(play(l, p, &passed));
+  if (passed) return NULL;
+  p->threshold = 1;
+  for (int32_t sync = SYNC_NONE; sync < N_SYNCS && !passed; sync++) {
+    p->sync = (lms_sync)sync;
+    PLANC_TRY(play(l, p, &passed));
+  }
+  if (!passed) return NULL;
+  PLANC_TRY(bisect(l, p, &p->threshold, 1, false));
+  if (p->sync >= SYNC_IN) return NULL;
+  PLANC_TRY(bisect(l, p, &p->ahead, 1, false));
+  p->groupby = l->n_levels;
+  PLANC_TRY(play(l, p, &passed));
+  if (passed) return NULL;
+  p->groupby = 0;
+  return bisect(l, p, &p->groupby, 0, true);
+}
+
+/* --- The policy --------------------------------------------------------------------------------------------------- */
+
+/* Nine tenths of what parameters leave, and they. */
+static int64_t room_to_play(const planc_walk *walk) {
+  int64_t parameters = 0;
+  for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &walk->trace->buffers[b];
+    if (buffer->kind == PLANC_KIND_param) parameters = planc_add_saturate(parameters, planc_walk_room(buffer));
+  }
+  return walk->room <= parameters ? walk->room : parameters + (walk->room - parameters) / 10 * 9;
+}
+
+static planc_status set_up(lms *l, const planc_walk *walk, planc_arena *arena) {
+  int32_t n = walk->trace->n_instances;
+  *l = (lms){.trace = walk->trace, .room = room_to_play(walk)};
+  PLANC_TRY(PLANC_NEW(arena, &l->level, n));
+  PLANC_TRY(PLANC_NEW(arena, &l->below, n));
+  PLANC_TRY(PLANC_NEW(arena, &l->far_below, n));
+  PLANC_TRY(PLANC_NEW(arena, &l->last, n));
+  PLANC_TRY(PLANC_NEW(arena, &l->before_last, n));
+  PLANC_TRY(PLANC_NEW(arena, &l->workspace, n));
+  PLANC_TRY(PLANC_NEW(arena, &l->live, n));
+  PLANC_TRY(PLANC_NEW(arena, &l->items, walk->trace->n_accesses));
+  for (int32_t i = 0; i < n; i++) l->workspace[i] = planc_walk_variant(walk, i, 0).workspace_bytes;
+  return find_levels(l, arena);
+}
+
+static planc_status choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
+  const bool *lag = context;
+  lms l;
+  PLANC_TRY(set_up(&l, walk, arena));
+  lms_parameters p = {.threshold = 1, .ahead = 1, .sync = SYNC_BOTH};
+  if (walk->room != PLANC_ROOM_NONE) PLANC_TRY(tune(&l, &p));
+  l.lag = *lag;
+  *out = swaps_of(&l, &p);
+  return NULL;
+}
+
+/* Tunes for a room; *out_excess is what the result takes beyond the budget. */
+static planc_status try_room(const planc_problem *problem, int64_t room, planc_candidate *out, int64_t *out_excess) {
+  for (int lags = 1; lags >= 0; lags--) {
+    bool lag = lags;
+    planc_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
+    int64_t peak;
+    PLANC_TRY(planc_make_absences(problem, &rule, room, out));
+    PLANC_TRY(planc_candidate_peak(problem, out, &peak));
+    *out_excess = peak > problem->budget_bytes ? peak - problem->budget_bytes : 0;
+    if (*out_excess == 0 || !lag) break;
+    planc_candidate_free(out);
+    *out = (planc_candidate){0};
+  }
+  return NULL;
+}
+
+/* Leaves the candidate of the largest room found that fits the budget, else that of the least parameters. */
+static planc_status find_room(const planc_problem *problem, planc_candidate *out) {
+  planc_room_search search = planc_room_search_from(planc_arena_room(problem), PLANC_ROOM_NONE, PLANC_ALIGNMENT);
+  int64_t excess;
+  do {
+    planc_candidate tried = {0};
+    planc_status status = try_room(problem, search.room, &tried, &excess);
+    bool keep = !status && (excess == 0 || search.fits < 0);
+    planc_candidate_free(keep ? out : &tried);
+    if (keep) *out = tried;
+    PLANC_TRY(status);
+  } while (planc_room_search_on(&search, excess));
+  return NULL;
+}
+
+planc_status planc_policy_lms(const planc_problem *problem, planc_candidate *out) {
+  bool fits, lag = true;
+  planc_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
+  PLANC_TRY(planc_walk_try(problem, planc_make_absences, &rule, PLANC_ROOM_UNLIMITED, out, &fits));
+  return fits ? NULL : find_room(problem, out);
+}

@@ -1,0 +1,217 @@
+/* moDNN's offloading (IV-B1): finding contiguous segments to clear, and clearing them. */
+#include "planc/schedule.h"
+#include "planner/policies/modnn.h"
+#include "util/math.h"
+
+int64_t modnn_room(const modnn *m, int32_t block) {
+  int64_t bytes = m->trace->buffers[block].bytes;
+  return planc_align_up(bytes > 0 ? bytes : 1, PLANC_ALIGNMENT);
+}
+
+/* The next access, or NULL when there is none. */
+static const planc_access *next_access(const modnn *m, int32_t block) {
+  const planc_buffer *buffer = &m->trace->buffers[block];
+  int32_t next = m->blocks[block].next;
+  if (next >= buffer->first_access + buffer->n_accesses) return NULL;
+  return &m->trace->accesses[m->trace->by_buffer[next]];
+}
+
+int32_t modnn_next_use(const modnn *m, int32_t block) {
+  const planc_access *access = next_access(m, block);
+  return access ? access->instance : INT32_MAX;
+}
+
+bool modnn_needed(const modnn *m, int32_t block) {
+  const planc_access *access = next_access(m, block);
+  return access && access->read >= 0;
+}
+
+static bool must_transfer(const modnn *m, int32_t block) {
+  return m->blocks[block].filled && !m->blocks[block].on_host && modnn_needed(m, block);
+}
+
+/* When a transfer to the host that is next in line ends. */
+static int64_t offload_end(const modnn *m, int32_t block, int64_t engine_free) {
+  int64_t start = engine_free > m->blocks[block].ready ? engine_free : m->blocks[block].ready;
+  return planc_add_saturate(start, planc_link_ns(&m->costs->device.d2h, m->trace->buffers[block].bytes));
+}
+
+/* How late the block would be for its next use if it left now: a delay to a future task (IV-B1), also where the host
+ * has a copy and leaving itself is free. */
+static int64_t reload_delay(const modnn *m, int32_t block) {
+  if (!m->blocks[block].filled || !modnn_needed(m, block)) return 0;
+  int64_t start = m->now > m->in_free ? m->now : m->in_free;
+  int64_t back = planc_add_saturate(start, planc_link_ns(&m->costs->device.h2d, m->trace->buffers[block].bytes));
+  int64_t use = planc_add_saturate(m->now, m->earliest[modnn_next_use(m, block)] - m->earliest[m->task]);
+  return back > use ? back - use : 0;
+}
+
+/* Criteria (a) and (b). */
+static bool may_leave(const modnn *m, int32_t block, int32_t horizon) {
+  return block >= 0 && !m->blocks[block].pinned && m->blocks[block].used && modnn_next_use(m, block) > horizon;
+}
+
+/* Less delay, then fewer bytes moved, then the lower address. */
+static bool better(const modnn *m, const modnn_scheme *a, const modnn_scheme *b) {
+  const planc_segment *segments = m->memory.segments.data;
+  if (b->first < 0) return true;
+  if (a->end != b->end) return a->end < b->end;
+  if (a->moved != b->moved) return a->moved < b->moved;
+  return segments[a->first].address < segments[b->first].address;
+}
+
+/* The scheme that starts at `first`; none when it runs into a block that must stay or is worse than `best`. */
+static modnn_scheme scheme_from(const modnn *m, int32_t first, int64_t bytes, int32_t horizon,
+                                const modnn_scheme *best) {
+  const planc_segment *segments = m->memory.segments.data;
+  modnn_scheme scheme = {.first = first, .last = -1, .end = m->now};
+  int64_t engine_free = m->out_free, found = 0, late = 0, done = m->now;
+  for (int32_t i = first; i >= 0; i = segments[i].next) {
+    int32_t block = segments[i].block;
+    if (block != PLANC_FREE_BLOCK) {
+      if (!may_leave(m, block, horizon)) break;
+      if (must_transfer(m, block)) {
+        engine_free = offload_end(m, block, engine_free);
+        if (engine_free > done) done = engine_free;
+        scheme.moved += m->trace->buffers[block].bytes;
+      }
+      late = planc_add_saturate(late, reload_delay(m, block));
+      scheme.end = planc_add_saturate(done, late);
+      if (best->first >= 0 && (scheme.end > best->end || (scheme.end == best->end && scheme.moved > best->moved)))
+        break;
+    }
+    found += segments[i].bytes;
+    if (found >= bytes) {
+      scheme.last = i;
+      return scheme;
+    }
+  }
+  scheme.first = -1;
+  return scheme;
+}
+
+/* Looking at all schemes is quadratic over an iteration: on 100,000 ops it took 19 s where this bound takes under one.
+ * Networks of hundreds of layers have fewer segments than this and are searched whole. */
+enum { MOST_SCHEMES = 128 };
+
+modnn_scheme modnn_find_scheme(const modnn *m, int64_t bytes, int32_t horizon) {
+  const planc_segment *segments = m->memory.segments.data;
+  modnn_scheme best = {.first = -1};
+  /* Once around the memory, from where the last search has left off. */
+  int32_t start = m->searched < 0 ? -1 : m->blocks[m->searched].segment;
+  if (start < 0) start = m->memory.first;
+  int32_t looked_at = 0, i = start;
+  do {
+    int32_t block = segments[i].block;
+    if (block == PLANC_FREE_BLOCK || may_leave(m, block, horizon)) {
+      modnn_scheme scheme = scheme_from(m, i, bytes, horizon, &best);
+      if (scheme.first >= 0 && better(m, &scheme, &best)) best = scheme;
+      if (best.first >= 0 && ((best.moved == 0 && best.end == m->now) || ++looked_at >= MOST_SCHEMES)) break;
+    }
+    i = segments[i].next < 0 ? m->memory.first : segments[i].next;
+  } while (i != start);
+  return best;
+}
+
+planc_status modnn_drop(modnn *m, int32_t block) {
+  modnn_block *b = &m->blocks[block];
+  PLANC_TRY(planc_memory_list_release(&m->memory, b->segment, NULL));
+  b->segment = -1;
+  b->filled = false;
+  VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_RELEASE, .subject = block}));
+  return NULL;
+}
+
+/* Offloads a block if the host lacks its content and takes it off the device; raises *end to the transfer's end. */
+static planc_status evict(modnn *m, int32_t block, int64_t *end) {
+  modnn_block *b = &m->blocks[block];
+  if (must_transfer(m, block)) {
+    m->out_free = offload_end(m, block, m->out_free);
+    if (m->out_free > *end) *end = m->out_free;
+    if (b->made > m->last_anchor) m->last_anchor = b->made;
+    VEC_PUSH(&m->offloads, ((modnn_offload){.block = block, .after = m->last_anchor}));
+    b->on_host = true;
+  }
+  bool needed = b->filled && modnn_needed(m, block);
+  PLANC_TRY(modnn_drop(m, block));
+  return needed ? modnn_want(m, block, modnn_next_use(m, block)) : NULL;
+}
+
+planc_status modnn_note_scheme(modnn *m, const modnn_scheme *scheme) {
+  m->leaving.len = 0;
+  for (int32_t i = scheme->first;; i = m->memory.segments.data[i].next) {
+    int32_t block = m->memory.segments.data[i].block;
+    if (block != PLANC_FREE_BLOCK) VEC_PUSH(&m->leaving, block);
+    if (i == scheme->last) return NULL;
+  }
+}
+
+/* A free segment of at least `bytes`, offloading where it must; -1 when there is none. */
+static planc_status vacate(modnn *m, int64_t bytes, int32_t horizon, int32_t *out_segment, int64_t *out_when) {
+  *out_when = m->now;
+  *out_segment = planc_memory_list_best_fit(&m->memory, bytes);
+  if (*out_segment >= 0) return NULL;
+  /* What the very next task uses would have to come straight back: it leaves only if nothing else can. */
+  modnn_scheme scheme = modnn_find_scheme(m, bytes, horizon < INT32_MAX ? horizon + 1 : horizon);
+  if (scheme.first < 0) scheme = modnn_find_scheme(m, bytes, horizon);
+  if (scheme.first < 0) return NULL;
+  PLANC_TRY(modnn_note_scheme(m, &scheme));
+  for (int64_t i = 0; i < m->leaving.len; i++) PLANC_TRY(evict(m, m->leaving.data[i], out_when));
+  *out_segment = planc_memory_list_best_fit(&m->memory, bytes);
+  return NULL;
+}
+
+static void reach(modnn *m, int64_t address, int64_t bytes) {
+  if (address + bytes > m->reached) m->reached = address + bytes;
+}
+
+/* At the segment's end: what is prefetched beside it goes to the beginning, and no hole stays between the two. But no
+ * higher than anything has been: a workspace is no reason to use more memory. */
+static int64_t workspace_address(const modnn *m, const planc_segment *at, int64_t bytes) {
+  int64_t end = at->address + at->bytes;
+  if (m->reached < end) end = m->reached;
+  return end - bytes > at->address ? (end - bytes) / PLANC_ALIGNMENT * PLANC_ALIGNMENT : at->address;
+}
+
+planc_status modnn_allocate(modnn *m, int32_t block, int32_t horizon, int64_t *out_when, bool *out_found) {
+  int32_t segment;
+  PLANC_TRY(vacate(m, modnn_room(m, block), horizon, &segment, out_when));
+  *out_found = segment >= 0;
+  if (segment < 0) return NULL;
+  int64_t address = m->memory.segments.data[segment].address;
+  modnn_block *b = &m->blocks[block];
+  m->searched = block;
+  reach(m, address, modnn_room(m, block));
+  PLANC_TRY(planc_memory_list_take(&m->memory, segment, address, modnn_room(m, block), block, &b->segment));
+  VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_ACQUIRE, .subject = block, .address = address}));
+  return NULL;
+}
+
+planc_status modnn_allocate_workspace(modnn *m, int64_t bytes, int32_t horizon, int64_t *out_address, int64_t *out_when,
+                                      bool *out_found) {
+  int32_t segment, workspace = m->trace->n_buffers;
+  PLANC_TRY(vacate(m, bytes, horizon, &segment, out_when));
+  *out_found = segment >= 0;
+  if (segment < 0) return NULL;
+  *out_address = workspace_address(m, &m->memory.segments.data[segment], planc_align_up(bytes, PLANC_ALIGNMENT));
+  reach(m, *out_address, bytes);
+  return planc_memory_list_take(&m->memory, segment, *out_address, bytes, workspace, &m->blocks[workspace].segment);
+}
+
+planc_status modnn_free_workspace(modnn *m) {
+  modnn_block *workspace = &m->blocks[m->trace->n_buffers];
+  PLANC_TRY(planc_memory_list_release(&m->memory, workspace->segment, NULL));
+  workspace->segment = -1;
+  return NULL;
+}
+
+planc_status modnn_defragment(modnn *m, int64_t *out_when) {
+  *out_when = m->now;
+  m->leaving.len = 0;
+  for (int32_t i = m->memory.first; i >= 0; i = m->memory.segments.data[i].next) {
+    int32_t block = m->memory.segments.data[i].block;
+    if (block != PLANC_FREE_BLOCK && !m->blocks[block].pinned) VEC_PUSH(&m->leaving, block);
+  }
+  for (int64_t i = 0; i < m->leaving.len; i++) PLANC_TRY(evict(m, m->leaving.data[i], out_when));
+  return NULL;
+}

@@ -1,0 +1,190 @@
+/* `modnn`: how many rounds (papers: moDNN, IV-A). Each number of rounds is scheduled by Algorithm 1 (modnn.c).
+ *
+ * Eq. 3 says how large a round may be so that every op fits with its fastest algorithm; smaller rounds cost time on the
+ * ops and save transfers, larger ones may do with other algorithms, or leave a while. The paper leaves it at Eq. 3.
+ * Here the whole batch and the powers of two below it are scheduled as well, at which kernels lose least to partly
+ * filled tiles, and the simulator decides. Below Eq. 3 that goes on while it helps or there are transfers left to save;
+ * it ends when MOST_INSTANCES have been scheduled.
+ *
+ * Algorithm 1 gives out addresses as it walks and may leave gaps that make data leave which has room when all addresses
+ * are chosen together. So the batch with all data resident, as `none` places it, is one of the candidates. */
+#include "planner/choose/sub_batch.h"
+#include "planner/choose/walk.h"
+#include "planner/evaluate.h"
+#include "planner/policies/modnn.h"
+#include "planner/policies/policies.h"
+#include "util/math.h"
+
+enum { MOST_INSTANCES = 200000 };
+
+/* The op's fastest algorithm at a batch. */
+static int64_t fastest_ns(const planc_costs *costs, int32_t op, int64_t batch) {
+  int32_t count;
+  const planc_variant *variants = planc_costs_variants(costs, op, planc_costs_batch(costs, batch), &count);
+  return variants[planc_variant_fastest(variants, count, INT64_MAX)].time_ns;
+}
+
+/* What the ops take in rounds of `sub_batch` with the fastest algorithms, launches and transfers left out. */
+static planc_status least_time(const planc_problem *problem, int64_t sub_batch, int64_t *out_ns) {
+  int64_t whole = problem->batch, full = (whole - 1) / sub_batch, last = whole - sub_batch * full;
+  const int64_t batches[] = {sub_batch, last, whole};
+  planc_costs *costs;
+  PLANC_TRY(planc_costs_make(problem->profile, problem->graph, 3, batches, &costs));
+  *out_ns = 0;
+  for (int32_t o = 0; o < problem->graph->n_ops; o++) {
+    bool once = problem->graph->ops[o].phase == PLANC_PHASE_optimizer;
+    int64_t ns = fastest_ns(costs, o, once ? whole : last);
+    if (!once && full > 0) ns = planc_add_saturate(ns, planc_muldiv_floor(fastest_ns(costs, o, sub_batch), full, 1));
+    *out_ns = planc_add_saturate(*out_ns, ns);
+  }
+  planc_costs_free(costs);
+  return NULL;
+}
+
+static bool offloads(const planc_candidate *candidate) {
+  const planc_command *commands = planc_schedule_commands(candidate->schedule);
+  for (int32_t i = 0; i < planc_schedule_n_commands(candidate->schedule); i++) {
+    if (commands[i].kind == PLANC_CMD_OFFLOAD && !commands[i].user) return true;
+  }
+  return false;
+}
+
+/* The best so far; without a schedule, why there is none. */
+typedef struct best {
+  planc_candidate candidate;
+  int64_t ns;
+  planc_status infeasible; /* the reason of those that ask for least; owned */
+} best;
+
+/* What a candidate has to beat. */
+static int64_t limit_of(const planc_problem *problem, const best *b) {
+  int64_t asked = problem->beat_ns > 0 ? problem->beat_ns : INT64_MAX;
+  return b->candidate.schedule && b->ns < asked ? b->ns : asked;
+}
+
+/* Whether rounds of `sub_batch` could beat the best. */
+static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, const best *b, bool *out) {
+  int64_t ns;
+  PLANC_TRY(least_time(problem, sub_batch, &ns));
+  *out = ns < limit_of(problem, b);
+  return NULL;
+}
+
+/* Keeps the candidate when it beats the best, and frees it else. `status` is how its making ended. */
+static planc_status keep_better(const planc_problem *problem, planc_status status, planc_candidate *candidate,
+                                best *b) {
+  int64_t ns;
+  if (!status) status = planc_candidate_time(problem, candidate, &ns);
+  if (!status && (!b->candidate.schedule || ns < b->ns)) {
+    planc_candidate_free(&b->candidate);
+    b->candidate = *candidate;
+    b->ns = ns;
+    return NULL;
+  }
+  planc_candidate_free(candidate);
+  return status;
+}
+
+/* Keeps the reason of rounds that do not fit. */
+static planc_status unless_infeasible(planc_status status, best *b) {
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_keep_lesser(&b->infeasible, status);
+  return NULL;
+}
+
+/* Keeps rounds of `sub_batch`, as Algorithm 1 schedules them, when they beat the best. */
+static planc_status consider_scheduled(const planc_problem *problem, int64_t sub_batch, best *b) {
+  planc_candidate candidate = {0};
+  bool may;
+  PLANC_TRY(may_beat(problem, sub_batch, b, &may));
+  if (!may) return NULL;
+  planc_status status = modnn_schedule(problem, sub_batch, &candidate);
+  if (!status) status = planc_candidate_hold_to_host(problem, &candidate);
+  return keep_better(problem, status, &candidate, b);
+}
+
+/* The same with all data resident. */
+static planc_status consider_resident(const planc_problem *problem, int64_t sub_batch, best *b) {
+  planc_candidate candidate = {0};
+  bool may;
+  PLANC_TRY(may_beat(problem, sub_batch, b, &may));
+  if (!may) return NULL;
+  planc_status status = planc_make_resident(problem, sub_batch, &candidate);
+  if (!status) status = planc_candidate_hold(problem, &candidate);
+  return keep_better(problem, status, &candidate, b);
+}
+
+/* Where the user limits swapping, and rounds swap more, those that swap nothing are asked for. */
+static planc_status consider(const planc_problem *problem, int64_t sub_batch, best *b) {
+  if (!problem->settings.no_swap) {
+    planc_status status = consider_scheduled(problem, sub_batch, b);
+    bool host = planc_status_shortage(status).memory == PLANC_MEMORY_HOST;
+    PLANC_TRY(unless_infeasible(status, b));
+    if (!host) return NULL;
+  }
+  return unless_infeasible(consider_resident(problem, sub_batch, b), b);
+}
+
+/* The whole batch, or the user's rounds, with all data resident. What it lacks is not what modnn lacks. */
+static planc_status consider_whole(const planc_problem *problem, best *b) {
+  planc_status status = consider_resident(problem, problem->sub_batch ? problem->sub_batch : problem->batch, b);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
+/* The largest power of two below `size`; 0 below 1. */
+static int64_t next_smaller(int64_t size) {
+  int64_t power = size > 1 ? 1 : 0;
+  while (power * 2 < size && power > 0) power *= 2;
+  return power;
+}
+
+/* Whether smaller rounds than these can still be worth a try. */
+static bool may_help(const best *b, bool helped) {
+  return helped || !b->candidate.schedule || offloads(&b->candidate);
+}
+
+static planc_status consider_others(const planc_problem *problem, int64_t sub_batch, best *b) {
+  int64_t instances = 0;
+  for (int64_t size = problem->batch; size >= 1; size = next_smaller(size)) {
+    if (size == sub_batch) continue;
+    int64_t rounds = (problem->batch + size - 1) / size, before_ns = b->ns;
+    instances += rounds * problem->graph->n_ops;
+    if (instances > MOST_INSTANCES && b->candidate.schedule) break;
+    PLANC_TRY(consider(problem, (problem->batch + rounds - 1) / rounds, b));
+    if (size < sub_batch && !may_help(b, b->ns != before_ns)) break;
+  }
+  return NULL;
+}
+
+static planc_status consider_all(const planc_problem *problem, best *b) {
+  int64_t sub_batch;
+  bool may_split;
+  planc_status status = planc_sub_batch_select(problem, &sub_batch);
+  if (planc_status_code(status) == PLANC_INFEASIBLE) {
+    b->infeasible = status;
+  } else {
+    PLANC_TRY(status);
+    PLANC_TRY(planc_may_split(problem, &may_split));
+    PLANC_TRY(consider(problem, sub_batch, b));
+    if (may_split) PLANC_TRY(consider_others(problem, sub_batch, b));
+  }
+  return consider_whole(problem, b);
+}
+
+planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out) {
+  best b = {0};
+  planc_status status = consider_all(problem, &b);
+  if (!status && !b.candidate.schedule) {
+    if (!b.infeasible) status = planc_error(PLANC_INFEASIBLE, "modnn: no rounds are as fast as is asked for");
+    if (b.infeasible) status = b.infeasible;
+    b.infeasible = NULL;
+  }
+  planc_status_free(b.infeasible);
+  if (status)
+    planc_candidate_free(&b.candidate);
+  else
+    *out = b.candidate;
+  return status;
+}

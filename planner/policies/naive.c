@@ -1,0 +1,36 @@
+/* `naive`: everything is swapped around every op (Out-of-core training, 1: the naive strategy; its implementation runs
+ * the first iteration so). Ahead of an op what it reads comes in, behind it what it touched goes out, and the op next
+ * in line waits for both. It needs the least memory of all that only swap, and the most time.
+ *
+ * What the host has already, since nothing has written it, is dropped without a copy; what the user feeds, too.
+ * Parameters and state are swapped as well, but are on the device when a period begins and ends. A gradient that is
+ * written anew is dropped as well. Branches need no rule: every access is treated alike. */
+#include "planc/analysis.h"
+#include "planner/choose/absences.h"
+#include "planner/policies/policies.h"
+
+static planc_status choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
+  (void)context;
+  planc_gaps *gaps;
+  planc_absence *items;
+  PLANC_TRY(planc_gaps_make(walk->trace, &gaps));
+  planc_status status = PLANC_NEW(arena, &items, gaps->n);
+  for (int32_t k = 0; !status && k < gaps->n; k++) {
+    const planc_gap *gap = &gaps->gaps[k];
+    if (gap->wraps) continue;
+    items[out->n++] = (planc_absence){.buffer = gap->buffer,
+                                      .version = gap->version,
+                                      .copy = gap->from,
+                                      .leave = gap->from,
+                                      .fetch = gap->to,
+                                      .wait = true};
+  }
+  if (!status) out->items = items;
+  planc_gaps_free(gaps);
+  return status;
+}
+
+planc_status planc_policy_naive(const planc_problem *problem, planc_candidate *out) {
+  planc_absence_rule rule = {.choose = choose};
+  return planc_walk_fit(problem, planc_make_absences, &rule, out);
+}

@@ -1,0 +1,41 @@
+/* `prefetch-1`: what the backward pass reads of the forward pass is swapped out at its last forward use, and back in
+ * one op ahead (Out-of-core training, 2, on vDNN, SuperNeurons and layer-centric reuse, which it compares with).
+ *
+ * The copy out begins when the last forward reader, or the writer where nothing reads, has ended. It runs beside the op
+ * that follows and is over, and the place free, when that has ended. The copy in runs beside the op ahead of the first
+ * backward reader; from then on the data stays until its last use. All that is made in the forward pass takes part, and
+ * what is fed, which needs no copy out; parameters, state and gradients stay. Branches: a tensor that several forward
+ * ops read, as the input of a residual block, stays until the last of them has run. */
+#include "planc/analysis.h"
+#include "planner/choose/absences.h"
+#include "planner/policies/policies.h"
+
+static bool crosses(const planc_trace *trace, const planc_gap *gap) {
+  planc_kind kind = trace->buffers[gap->buffer].kind;
+  bool data = kind == PLANC_KIND_activation || kind == PLANC_KIND_temp || kind == PLANC_KIND_input;
+  return data && planc_trace_op(trace, gap->from)->phase == PLANC_PHASE_forward &&
+         planc_trace_op(trace, gap->to)->phase != PLANC_PHASE_forward;
+}
+
+static planc_status choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
+  (void)context;
+  planc_gaps *gaps;
+  planc_absence *items;
+  PLANC_TRY(planc_gaps_make(walk->trace, &gaps));
+  planc_status status = PLANC_NEW(arena, &items, gaps->n);
+  for (int32_t k = 0; !status && k < gaps->n; k++) {
+    const planc_gap *gap = &gaps->gaps[k];
+    int32_t leave = gap->from + 1, fetch = gap->to - 1;
+    if (!crosses(walk->trace, gap) || leave >= fetch) continue;
+    items[out->n++] = (planc_absence){
+        .buffer = gap->buffer, .version = gap->version, .copy = gap->from, .leave = leave, .fetch = fetch};
+  }
+  if (!status) out->items = items;
+  planc_gaps_free(gaps);
+  return status;
+}
+
+planc_status planc_policy_prefetch_one(const planc_problem *problem, planc_candidate *out) {
+  planc_absence_rule rule = {.choose = choose};
+  return planc_walk_fit(problem, planc_make_absences, &rule, out);
+}

@@ -1,0 +1,377 @@
+/* vDNN (Rhu et al., MICRO 2016) as moDNN compares with it: `vdnn-all`, `vdnn-conv`, `vdnn-dyn`, and moDNN's extension
+ * `vdnn+` (V-B), which runs `vdnn-dyn` in moDNN's sub-batches.
+ *
+ * A layer is a forward op. In the forward pass a layer's input is offloaded while the layer runs and freed at its end,
+ * when both streams have been waited for. In the backward pass, while an op runs, the nearest offloaded input still to
+ * come is prefetched, but not beyond the next convolution that misses none; both streams are waited for again.
+ *
+ * vDNN is stated for linear networks. Rules for graphs with branches: a tensor that several forward ops read is
+ * offloaded while the last of them runs; under `vdnn-conv` it is offloaded when any of them is a convolution. Ops that
+ * work in place (activations) offload nothing: their storage is offloaded by its last forward reader. What the last
+ * convolution or matrix product of the forward pass reads stays, since the backward pass begins with it. What is fed
+ * from the host is dropped without a transfer. */
+#include <stdlib.h>
+
+#include "graph/optypes.h"
+#include "planner/choose/sub_batch.h"
+#include "planner/choose/walk.h"
+#include "planner/code.h"
+#include "planner/evaluate.h"
+#include "planner/policies/policies.h"
+
+typedef enum vdnn_offloads { OFFLOAD_NONE, OFFLOAD_CONV, OFFLOAD_ALL } vdnn_offloads;
+
+typedef struct vdnn {
+  planc_walk walk;
+  vdnn_offloads offloads;
+  int32_t *leaves; /* per buffer: the forward instance that offloads it, -1 = none */
+  bool *away;      /* per buffer: offloaded, to be brought back */
+  int32_t *sights; /* per instance: how far a search that begins there sees, itself included */
+  int32_t missing; /* no instance behind the task and ahead of this one misses anything, to the end of the pass */
+} vdnn;
+
+/* --- What is offloaded, and by whom ------------------------------------------------------------------------------- */
+
+static planc_class class_of(const planc_trace *trace, int32_t instance) {
+  if (trace->instances[instance].role != PLANC_ROLE_OP) return PLANC_CLASS_elementwise;
+  return planc_op_class(planc_trace_op(trace, instance));
+}
+
+/* The last convolution or matrix product of the forward pass in the round of `instance`. */
+static void mark_last_layers(const planc_trace *trace, bool *stays) {
+  int32_t last = -1;
+  for (int32_t i = 0; i <= trace->n_instances; i++) {
+    bool forward = i < trace->n_instances && planc_trace_phase(trace, i) == PLANC_PHASE_forward;
+    planc_class class_ = forward ? class_of(trace, i) : PLANC_CLASS_elementwise;
+    if (class_ == PLANC_CLASS_conv || class_ == PLANC_CLASS_gemm) last = i;
+    if (forward || last < 0) continue;
+    const planc_instance *instance = &trace->instances[last];
+    for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+      stays[trace->accesses[a].buffer] = true;
+    }
+    last = -1;
+  }
+}
+
+/* Finds the forward instance during which each buffer leaves: its last forward reader, when a later op needs it. */
+static planc_status choose_leaves(vdnn *v) {
+  const planc_trace *trace = v->walk.trace;
+  bool *stays = calloc((size_t)trace->n_buffers + 1, sizeof *stays);
+  if (!stays) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  mark_last_layers(trace, stays);
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    const planc_buffer *buffer = &trace->buffers[b];
+    v->leaves[b] = -1;
+    bool data = buffer->kind == PLANC_KIND_activation || buffer->kind == PLANC_KIND_input;
+    if (!data || stays[b] || v->offloads == OFFLOAD_NONE) continue;
+    int32_t last_reader = -1;
+    bool by_conv = false, needed_later = false;
+    for (int32_t i = buffer->first_access; i < buffer->first_access + buffer->n_accesses; i++) {
+      const planc_access *access = &trace->accesses[trace->by_buffer[i]];
+      if (planc_trace_phase(trace, access->instance) == PLANC_PHASE_forward) {
+        last_reader = access->write < 0 ? access->instance : -1;
+        by_conv |= access->write < 0 && class_of(trace, access->instance) == PLANC_CLASS_conv;
+      } else {
+        needed_later = access->read >= 0;
+        break;
+      }
+    }
+    if (needed_later && (by_conv || v->offloads == OFFLOAD_ALL)) v->leaves[b] = last_reader;
+  }
+  free(stays);
+  return NULL;
+}
+
+/* Finds how far each search sees: to the second convolution layer. The gradients of one convolution read one buffer,
+ * its output's gradient, and are one layer. */
+static void find_sights(vdnn *v) {
+  const planc_trace *trace = v->walk.trace;
+  int32_t next_conv = -1, next_layer = -1, sight = trace->n_instances;
+  for (int32_t i = trace->n_instances - 1; i >= 0; i--) {
+    if (planc_trace_phase(trace, i) != PLANC_PHASE_backward) {
+      next_layer = -1;
+      sight = trace->n_instances;
+    } else if (class_of(trace, i) == PLANC_CLASS_conv && planc_output_gradient(trace, i) >= 0) {
+      int32_t layer = planc_output_gradient(trace, i);
+      if (next_layer >= 0 && next_layer != layer) sight = next_conv;
+      next_conv = i;
+      next_layer = layer;
+    }
+    v->sights[i] = sight;
+  }
+}
+
+/* --- Running the trace -------------------------------------------------------------------------------------------- */
+
+static planc_status fetch(vdnn *v, const planc_access *access) {
+  int32_t residency;
+  PLANC_TRY(planc_walk_open(&v->walk, access->buffer, &residency));
+  v->away[access->buffer] = false;
+  return planc_schedule_prefetch(v->walk.schedule, residency, access->read);
+}
+
+static planc_status open_operands(vdnn *v, const planc_instance *instance) {
+  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+    const planc_access *access = &v->walk.trace->accesses[a];
+    int32_t residency;
+    if (planc_schedule_open(v->walk.schedule, access->buffer) >= 0) continue;
+    if (access->read >= 0) {
+      PLANC_TRY(fetch(v, access));
+    } else {
+      PLANC_TRY(planc_walk_open(&v->walk, access->buffer, &residency));
+    }
+  }
+  return NULL;
+}
+
+static bool leaves_now(const vdnn *v, int32_t task, int32_t buffer) {
+  return v->leaves[buffer] == task;
+}
+
+/* Starts the offloads of the layer's inputs; they run beside it. */
+static planc_status start_offloads(vdnn *v, int32_t task) {
+  const planc_instance *instance = &v->walk.trace->instances[task];
+  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+    int32_t buffer = v->walk.trace->accesses[a].buffer;
+    if (!leaves_now(v, task, buffer) || (v->walk.trace->buffers[buffer].flags & PLANC_BUFFER_FED)) continue;
+    PLANC_TRY(planc_schedule_offload(v->walk.schedule, planc_schedule_open(v->walk.schedule, buffer)));
+  }
+  return NULL;
+}
+
+static planc_status end_offloads(vdnn *v, int32_t task) {
+  const planc_instance *instance = &v->walk.trace->instances[task];
+  for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+    int32_t buffer = v->walk.trace->accesses[a].buffer;
+    if (!leaves_now(v, task, buffer)) continue;
+    int32_t residency = planc_schedule_open(v->walk.schedule, buffer);
+    if (!(v->walk.trace->buffers[buffer].flags & PLANC_BUFFER_FED)) {
+      PLANC_TRY(planc_schedule_await(v->walk.schedule, PLANC_STREAM_COMPUTE, residency));
+    }
+    PLANC_TRY(planc_walk_close(&v->walk, residency));
+    v->away[buffer] = true;
+  }
+  return NULL;
+}
+
+/* What an instance reads of buffers that are away, NULL if nothing. */
+static const planc_access *missed_by(const vdnn *v, int32_t instance) {
+  const planc_instance *in = &v->walk.trace->instances[instance];
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const planc_access *access = &v->walk.trace->accesses[a];
+    if (access->read >= 0 && v->away[access->buffer]) return access;
+  }
+  return NULL;
+}
+
+static bool is_backward(const planc_trace *trace, int32_t instance) {
+  return instance < trace->n_instances && planc_trace_phase(trace, instance) == PLANC_PHASE_backward;
+}
+
+/* The access of the nearest instance after `task` that misses a buffer which is away, looking no further than the next
+ * convolution layer that misses none; NULL if there is none. A backward pass only brings back, so that who misses
+ * nothing is not asked again. */
+static const planc_access *find_prefetch(vdnn *v, int32_t task) {
+  if (v->missing <= task) v->missing = task + 1;
+  const planc_access *missed = NULL;
+  while (is_backward(v->walk.trace, v->missing) && !(missed = missed_by(v, v->missing))) v->missing++;
+  return missed && v->missing <= v->sights[task + 1] ? missed : NULL;
+}
+
+static planc_status run_task(vdnn *v, int32_t task) {
+  const planc_instance *instance = &v->walk.trace->instances[task];
+  bool backward = planc_trace_phase(v->walk.trace, task) == PLANC_PHASE_backward;
+  PLANC_TRY(open_operands(v, instance));
+  PLANC_TRY(start_offloads(v, task));
+  int32_t prefetched = -1;
+  const planc_access *wanted = backward ? find_prefetch(v, task) : NULL;
+  if (wanted) {
+    PLANC_TRY(fetch(v, wanted));
+    prefetched = planc_schedule_open(v->walk.schedule, wanted->buffer);
+  }
+  PLANC_TRY(planc_walk_exec(&v->walk, task, false));
+  if (prefetched >= 0) PLANC_TRY(planc_schedule_await(v->walk.schedule, PLANC_STREAM_COMPUTE, prefetched));
+  PLANC_TRY(end_offloads(v, task));
+  return planc_walk_close_dead(&v->walk, task);
+}
+
+static planc_status run_trace(vdnn *v) {
+  if (!v->leaves || !v->away || !v->sights) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  PLANC_TRY(choose_leaves(v));
+  find_sights(v);
+  for (int32_t i = 0; i < v->walk.trace->n_instances; i++) PLANC_TRY(run_task(v, i));
+  return planc_schedule_finish(v->walk.schedule);
+}
+
+/* --- Attempts ---------------------------------------------------------------------------------------------------- */
+
+/* How a maker is to walk. */
+typedef struct vdnn_setting {
+  vdnn_offloads offloads;
+  int64_t sub_batch;
+} vdnn_setting;
+
+static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
+  const vdnn_setting *setting = context;
+  vdnn v = {.offloads = setting->offloads};
+  PLANC_TRY(planc_walk_start(&v.walk, problem, setting->sub_batch, room, out));
+  PLANC_TRY(planc_walk_boundary(&v.walk, NULL));
+  v.leaves = malloc(((size_t)out->trace->n_buffers + 1) * sizeof *v.leaves);
+  v.away = calloc((size_t)out->trace->n_buffers + 1, sizeof *v.away);
+  v.sights = malloc(((size_t)out->trace->n_instances + 1) * sizeof *v.sights);
+  planc_status status = run_trace(&v);
+  free(v.leaves);
+  free(v.away);
+  free(v.sights);
+  return status;
+}
+
+typedef enum vdnn_algorithms { PERFORMANCE_OPTIMAL, GREEDY, MEMORY_OPTIMAL } vdnn_algorithms;
+
+typedef struct vdnn_attempt {
+  vdnn_offloads offloads;
+  vdnn_algorithms algorithms;
+} vdnn_attempt;
+
+/* The least that any algorithms leave live at a time. */
+static planc_status least_live(const planc_problem *problem, const vdnn_setting *setting, int64_t *out_bytes) {
+  planc_candidate candidate = {0};
+  planc_status status = make(problem, setting, PLANC_ROOM_NONE, &candidate);
+  if (!status) status = planc_candidate_live(problem, &candidate, out_bytes);
+  planc_candidate_free(&candidate);
+  return status;
+}
+
+/* The first attempt that fits; where none does, the last: its plan tells what it needs and what binds. */
+static planc_status first_that_fits(const planc_problem *problem, int64_t sub_batch, const vdnn_attempt *attempts,
+                                    int32_t n_attempts, planc_candidate *out, bool *out_fits) {
+  const int64_t rooms[] = {PLANC_ROOM_UNLIMITED, planc_arena_room(problem), PLANC_ROOM_NONE};
+  for (int32_t i = 0; i < n_attempts; i++) {
+    vdnn_setting setting = {.offloads = attempts[i].offloads, .sub_batch = sub_batch};
+    int64_t live = 0;
+    if (attempts[i].algorithms == GREEDY) PLANC_TRY(least_live(problem, &setting, &live));
+    if (live > problem->budget_bytes) continue;
+    PLANC_TRY(planc_walk_try(problem, make, &setting, rooms[attempts[i].algorithms], out, out_fits));
+    if (*out_fits) return NULL;
+  }
+  vdnn_setting setting = {.offloads = attempts[n_attempts - 1].offloads, .sub_batch = sub_batch};
+  return make(problem, &setting, PLANC_ROOM_NONE, out);
+}
+
+static int64_t whole(const planc_problem *problem) {
+  return problem->sub_batch ? problem->sub_batch : problem->batch;
+}
+
+planc_status planc_policy_vdnn_all(const planc_problem *problem, planc_candidate *out) {
+  static const vdnn_attempt attempts[] = {{OFFLOAD_ALL, PERFORMANCE_OPTIMAL}, {OFFLOAD_ALL, MEMORY_OPTIMAL}};
+  bool fits;
+  return first_that_fits(problem, whole(problem), attempts, 2, out, &fits);
+}
+
+planc_status planc_policy_vdnn_conv(const planc_problem *problem, planc_candidate *out) {
+  static const vdnn_attempt attempts[] = {{OFFLOAD_CONV, PERFORMANCE_OPTIMAL}, {OFFLOAD_CONV, MEMORY_OPTIMAL}};
+  bool fits;
+  return first_that_fits(problem, whole(problem), attempts, 2, out, &fits);
+}
+
+static bool limits_swaps(const planc_problem *problem) {
+  return problem->settings.no_swap || problem->host_budget_bytes >= 0;
+}
+
+/* Everything stays, if that fits; else *out remains what it is, if it is anything. */
+static planc_status without_swaps(const planc_problem *problem, int64_t sub_batch, planc_candidate *out,
+                                  bool *out_fits) {
+  static const vdnn_attempt attempts[] = {
+      {OFFLOAD_NONE, PERFORMANCE_OPTIMAL}, {OFFLOAD_NONE, GREEDY}, {OFFLOAD_NONE, MEMORY_OPTIMAL}};
+  planc_candidate swapping = *out;
+  *out = (planc_candidate){0};
+  planc_status status = first_that_fits(problem, sub_batch, attempts, 3, out, out_fits);
+  if (!status && !*out_fits && swapping.schedule) {
+    planc_candidate resident = *out;
+    *out = swapping;
+    swapping = resident;
+  }
+  planc_candidate_free(&swapping);
+  return status;
+}
+
+/* vDNN_dyn: the order in which its implementation tries. */
+static planc_status dynamic(const planc_problem *problem, int64_t sub_batch, planc_candidate *out, bool *out_fits) {
+  static const vdnn_attempt attempts[] = {{OFFLOAD_NONE, PERFORMANCE_OPTIMAL},
+                                          {OFFLOAD_CONV, PERFORMANCE_OPTIMAL},
+                                          {OFFLOAD_ALL, PERFORMANCE_OPTIMAL},
+                                          {OFFLOAD_CONV, GREEDY},
+                                          {OFFLOAD_ALL, GREEDY},
+                                          {OFFLOAD_CONV, MEMORY_OPTIMAL},
+                                          {OFFLOAD_ALL, MEMORY_OPTIMAL}};
+  *out_fits = false;
+  if (!problem->settings.no_swap) PLANC_TRY(first_that_fits(problem, sub_batch, attempts, 7, out, out_fits));
+  if (*out_fits || !limits_swaps(problem)) return NULL;
+  return without_swaps(problem, sub_batch, out, out_fits);
+}
+
+planc_status planc_policy_vdnn_dyn(const planc_problem *problem, planc_candidate *out) {
+  bool fits;
+  return dynamic(problem, whole(problem), out, &fits);
+}
+
+/* The last of vdnn-dyn's attempts at rounds of `sub_batch`, which has least live at a time, in two rounds, which have
+ * as much as many. *out_reason says why it does not fit, if it does not: then no attempt at more rounds does. */
+static planc_status try_two_rounds(const planc_problem *problem, int64_t sub_batch, planc_status *out_reason) {
+  planc_problem two = *problem;
+  planc_candidate candidate = {0};
+  int64_t live;
+  vdnn_setting setting = {.offloads = problem->settings.no_swap ? OFFLOAD_NONE : OFFLOAD_ALL, .sub_batch = sub_batch};
+  if (two.batch - sub_batch > sub_batch) two.batch = 2 * sub_batch;
+  planc_status status = make(&two, &setting, PLANC_ROOM_NONE, &candidate);
+  if (!status) status = planc_candidate_live(problem, &candidate, &live);
+  if (!status && live > problem->budget_bytes) status = planc_candidate_hold(problem, &candidate);
+  planc_candidate_free(&candidate);
+  *out_reason = NULL;
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  *out_reason = status;
+  return NULL;
+}
+
+/* vdnn-dyn at rounds of `sub_batch`; *out_reason says why nothing fits. */
+static planc_status in_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out,
+                              planc_status *out_reason) {
+  bool fits;
+  PLANC_TRY(try_two_rounds(problem, sub_batch, out_reason));
+  if (*out_reason) return NULL;
+  PLANC_TRY(dynamic(problem, sub_batch, out, &fits));
+  if (fits) return NULL;
+  planc_status status = planc_candidate_hold(problem, out);
+  planc_candidate_free(out);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  *out_reason = status;
+  return NULL;
+}
+
+/* The whole batch in a single round: Eq. 3, which has no rounds for it, counts all gradients, which come and go. */
+static planc_status in_one_round(const planc_problem *problem, planc_status reason, planc_candidate *out) {
+  bool fits = false;
+  planc_status status = dynamic(problem, whole(problem), out, &fits);
+  if (!status && !fits) planc_candidate_free(out);
+  if (status || fits) {
+    planc_status_free(reason);
+    return status;
+  }
+  return reason;
+}
+
+/* Eq. 3 makes every op fit; what vDNN keeps between ops may need smaller rounds still. */
+planc_status planc_policy_vdnn_plus(const planc_problem *problem, planc_candidate *out) {
+  int64_t largest;
+  bool may_split;
+  planc_status reason = planc_sub_batch_select(problem, &largest);
+  if (planc_status_code(reason) == PLANC_INFEASIBLE) return in_one_round(problem, reason, out);
+  PLANC_TRY(reason);
+  PLANC_TRY(planc_may_split(problem, &may_split));
+  PLANC_TRY(in_rounds(problem, largest, out, &reason));
+  for (int64_t sub_batch = largest / 2; reason && may_split && sub_batch >= 1; sub_batch /= 2) {
+    planc_status_free(reason);
+    PLANC_TRY(in_rounds(problem, sub_batch, out, &reason));
+  }
+  return reason && largest < whole(problem) ? in_one_round(problem, reason, out) : reason;
+}

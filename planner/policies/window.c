@@ -1,0 +1,401 @@
+/* `window`: out-of-core training with adaptive-window scheduling (papers: out-of-core, 3) and best fit with caching,
+ * the paper's rows "Schedule", or virtual memory (4), its rows "Schedule + VA".
+ *
+ * Functions are the trace's instances, variables its buffers and workspaces. Choices where the paper is silent:
+ *  - nothing stays on the device from one iteration to the next, as in the paper's implementation: params and state are
+ *    at home on the host and are swapped like all else;
+ *  - what the host has a copy of is swapped out without a transfer, but is waited for like any other swap-out;
+ *  - every op takes its fastest algorithm whatever its workspace, unless the user sets a limit, as in the
+ * implementation (nnabla-ext-cuda, NNABLA_CUDNN_WORKSPACE_LIMIT, by default none);
+ *  - the budget that is scheduled with is not the device's: fragmentation comes on top. The paper's users find the
+ *    largest budget that works (5.1, Fig. 3); here it is lowered by what is too much and then raised by bisection.
+ *    Virtual memory has it only where data of at most one chunk shares chunks (allocator.h): what is larger is rounded
+ *    up to chunks, and then all of them can be used;
+ *  - a caching allocator keeps its blocks from one iteration to the next. The first iteration, in which the paper's
+ *    implementation records the sequences, swaps everything out after each function; then the schedule is followed
+ *    until the addresses repeat, at most for as many iterations as the paper measures (5.2), and they are the plan's.
+ *    In virtual memory, where each iteration would add to what is mapped, those of one that begins with nothing are;
+ *  - where caching finds no room whatever is scheduled, the paper has no answer. The schedule is known beforehand, so
+ *    its addresses can be planned: they are then those that other policies get, below the largest budget to schedule
+ *    with whose data fit. */
+#include "planner/choose/room_search.h"
+#include "planner/choose/walk.h"
+#include "planner/code.h"
+#include "planner/evaluate.h"
+#include "planner/memory/allocator.h"
+#include "planner/policies/adaptive_window.h"
+#include "planner/policies/policies.h"
+#include "util/math.h"
+
+/* Variables are the trace's buffers, then a workspace for each instance. */
+typedef struct policy {
+  const planc_problem *problem;
+  const planc_trace *trace;
+  planc_candidate *candidate;
+  planc_arena arena;
+  planc_window_sequence sequence;
+  int32_t *first_use;
+  planc_window_use *uses;
+  int32_t *access_of_use; /* -1: a workspace */
+  int64_t *bytes;         /* by variable */
+  int32_t *variants;      /* by instance */
+  int64_t unit;           /* of the arena */
+  planc_window_steps steps;
+  planc_allocator allocator;
+  int32_t *handles;      /* by variable that has memory */
+  int64_t *addresses;    /* by step that takes memory */
+  int64_t top;           /* bytes of the arena that are needed; beyond its size if `homeless` >= 0 */
+  int32_t homeless;      /* the function that found no room, -1 = none, */
+  int64_t missing_bytes; /* for so many */
+} policy;
+
+static bool persists(const policy *p, int32_t buffer) {
+  return p->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT;
+}
+
+/* What another replica sends cannot come long before it is needed: it gets its memory and is fetched where it would be
+ * made. */
+static bool is_sent(const policy *p, int32_t buffer) {
+  return p->trace->buffers[buffer].peer >= 0;
+}
+
+static int32_t workspace_of(const policy *p, int32_t instance) {
+  return p->trace->n_buffers + instance;
+}
+
+/* --- The variable-sequence ---------------------------------------------------------------------------------------- */
+
+/* No sum of sizes may overflow. */
+static planc_status size_buffers(policy *p) {
+  int64_t total = 0;
+  for (int32_t b = 0; b < p->trace->n_buffers; b++) {
+    int64_t bytes = p->trace->buffers[b].bytes;
+    p->bytes[b] = planc_allocator_size(p->problem, bytes > 0 ? bytes : 1);
+    total = planc_add_saturate(total, p->bytes[b]);
+  }
+  if (total < INT64_MAX / 4) return NULL;
+  return planc_error(PLANC_BAD_INPUT, "the data of graph %s exceeds 64 bits", p->problem->graph->name);
+}
+
+static void append_use(policy *p, int32_t *n, int32_t variable, int32_t access, bool reads, bool keeps) {
+  p->uses[*n] = (planc_window_use){.variable = variable, .reads = reads, .keeps = keeps};
+  p->access_of_use[(*n)++] = access;
+}
+
+/* The uses of every instance, its workspace last. */
+static planc_status list_uses(policy *p) {
+  const planc_trace *trace = p->trace;
+  bool *keeps;
+  PLANC_TRY(PLANC_NEW(&p->arena, &keeps, trace->n_accesses));
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    const planc_buffer *buffer = &trace->buffers[b];
+    for (int32_t i = buffer->first_access; i + 1 < buffer->first_access + buffer->n_accesses; i++) {
+      keeps[trace->by_buffer[i]] = trace->accesses[trace->by_buffer[i + 1]].read >= 0;
+    }
+    if (persists(p, b) && buffer->n_accesses > 0)
+      keeps[trace->by_buffer[buffer->first_access + buffer->n_accesses - 1]] = true;
+  }
+  int32_t n = 0;
+  for (int32_t i = 0; i < trace->n_instances; i++) {
+    const planc_instance *instance = &trace->instances[i];
+    p->first_use[i] = n;
+    for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
+      const planc_access *access = &trace->accesses[a];
+      bool reads = access->read >= 0 && !is_sent(p, access->buffer);
+      append_use(p, &n, access->buffer, a, reads, keeps[a]);
+    }
+    append_use(p, &n, workspace_of(p, i), -1, false, false);
+  }
+  p->first_use[trace->n_instances] = n;
+  return NULL;
+}
+
+static planc_status make_sequence(policy *p) {
+  int32_t n_instances = p->trace->n_instances;
+  int64_t most_uses = (int64_t)p->trace->n_accesses + n_instances,
+          n_variables = (int64_t)p->trace->n_buffers + n_instances;
+  PLANC_TRY(PLANC_NEW(&p->arena, &p->bytes, n_variables));
+  PLANC_TRY(PLANC_NEW(&p->arena, &p->first_use, (int64_t)n_instances + 1));
+  PLANC_TRY(PLANC_NEW(&p->arena, &p->uses, most_uses));
+  PLANC_TRY(PLANC_NEW(&p->arena, &p->access_of_use, most_uses));
+  PLANC_TRY(PLANC_NEW(&p->arena, &p->variants, n_instances));
+  PLANC_TRY(PLANC_NEW(&p->arena, &p->handles, n_variables));
+  if (most_uses > INT32_MAX || n_variables > INT32_MAX) return planc_error(PLANC_INTERNAL, "window: too many accesses");
+  PLANC_TRY(size_buffers(p));
+  PLANC_TRY(list_uses(p));
+  p->sequence = (planc_window_sequence){.n_functions = n_instances,
+                                        .n_variables = (int32_t)n_variables,
+                                        .first_use = p->first_use,
+                                        .uses = p->uses,
+                                        .bytes = p->bytes};
+  return NULL;
+}
+
+/* Gives every instance its fastest algorithm up to the user's limit. */
+static void choose_algorithms(policy *p) {
+  const planc_costs *costs = p->candidate->costs;
+  int64_t limit = p->problem->settings.workspace_limit > 0 ? p->problem->settings.workspace_limit : INT64_MAX;
+  for (int32_t i = 0; i < p->trace->n_instances; i++) {
+    const planc_instance *instance = &p->trace->instances[i];
+    int64_t workspace = 0;
+    if (instance->role == PLANC_ROLE_OP) {
+      int32_t count;
+      p->variants[i] = planc_fastest_variant(costs, instance, limit);
+      workspace =
+          planc_costs_variants(costs, instance->op, planc_costs_batch(costs, instance->batch), &count)[p->variants[i]]
+              .workspace_bytes;
+    }
+    p->bytes[workspace_of(p, i)] = planc_allocator_size(p->problem, workspace);
+  }
+}
+
+/* Chunks for all data at once and the largest workspace. */
+static planc_status check_chunks(const policy *p) {
+  enum { MOST_CHUNKS = 1 << 22 };
+  int64_t total = 0, largest = 0, chunk_bytes = planc_allocator_chunk(p->problem);
+  if (chunk_bytes == 0) return NULL;
+  for (int32_t b = 0; b < p->trace->n_buffers; b++) total += p->bytes[b];
+  for (int32_t i = 0; i < p->trace->n_instances; i++) {
+    if (p->bytes[workspace_of(p, i)] > largest) largest = p->bytes[workspace_of(p, i)];
+  }
+  int64_t chunks = planc_add_saturate(total, largest) / chunk_bytes;
+  if (chunks <= MOST_CHUNKS) return NULL;
+  return planc_error(PLANC_USAGE, "chunks of %lld bytes would be %lld for the data of graph %s, at most %d are planned",
+                     (long long)chunk_bytes, (long long)chunks, p->problem->graph->name, MOST_CHUNKS);
+}
+
+/* --- Addresses ---------------------------------------------------------------------------------------------------- */
+
+enum { MOST_ITERATIONS = 100 };
+
+/* Memory for a variable of `function`. */
+static planc_status take(policy *p, int32_t function, int32_t variable, int64_t *out_address) {
+  if (p->bytes[variable] == 0) return NULL;
+  PLANC_TRY(planc_allocator_take(&p->allocator, p->bytes[variable], &p->handles[variable], out_address));
+  if (p->handles[variable] >= 0) return NULL;
+  p->homeless = function;
+  p->missing_bytes = p->bytes[variable];
+  return NULL;
+}
+
+static planc_status give(policy *p, int32_t variable) {
+  return p->bytes[variable] > 0 ? planc_allocator_give(&p->allocator, p->handles[variable]) : NULL;
+}
+
+/* The first iteration, up to a function that finds no room: each has its own variables and no others. */
+static planc_status place_recording(policy *p) {
+  for (int32_t f = 0; f < p->sequence.n_functions; f++) {
+    for (int32_t u = p->first_use[f]; u < p->first_use[f + 1]; u++) {
+      int64_t address;
+      PLANC_TRY(take(p, f, p->uses[u].variable, &address));
+      if (p->homeless >= 0) return NULL;
+    }
+    for (int32_t u = p->first_use[f]; u < p->first_use[f + 1]; u++) PLANC_TRY(give(p, p->uses[u].variable));
+  }
+  return NULL;
+}
+
+/* Gives addresses as the allocator would that sees the steps one by one, up to one that finds no room; *out_same says
+ * whether they are what they were. */
+static planc_status place_steps(policy *p, bool *out_same) {
+  int32_t function = 0;
+  *out_same = true;
+  for (int64_t i = 0; i < p->steps.len; i++) {
+    const planc_window_step *step = &p->steps.data[i];
+    if (step->kind == PLANC_WINDOW_CALL) {
+      function = step->use + 1;
+      continue;
+    }
+    int32_t v = p->uses[step->use].variable;
+    int64_t was = p->addresses[i];
+    if (step->kind == PLANC_WINDOW_SWAP_IN || step->kind == PLANC_WINDOW_RESERVE) {
+      PLANC_TRY(take(p, function, v, &p->addresses[i]));
+    } else if (step->kind == PLANC_WINDOW_COMPLETE || step->kind == PLANC_WINDOW_CLEAR) {
+      PLANC_TRY(give(p, v));
+    }
+    if (p->homeless >= 0) return NULL;
+    *out_same = *out_same && was == p->addresses[i];
+  }
+  return NULL;
+}
+
+static planc_status place(policy *p) {
+  bool caches = p->problem->placement != PLANC_PLACEMENT_VMM, same = false;
+  planc_allocator_free(&p->allocator);
+  PLANC_TRY(planc_allocator_init(&p->allocator, p->problem));
+  p->homeless = -1;
+  if (caches) PLANC_TRY(place_recording(p));
+  for (int32_t i = 0; p->homeless < 0 && !same && i < (caches ? MOST_ITERATIONS : 1); i++) {
+    PLANC_TRY(place_steps(p, &same));
+  }
+  p->top = planc_allocator_arena(&p->allocator);
+  if (p->homeless >= 0) p->top = planc_allocator_room(p->problem) + p->missing_bytes;
+  return NULL;
+}
+
+/* --- Statement ---------------------------------------------------------------------------------------------------- */
+
+static planc_status state_take(const policy *p, int64_t step) {
+  const planc_access *access = &p->trace->accesses[p->access_of_use[p->steps.data[step].use]];
+  int32_t residency;
+  PLANC_TRY(planc_schedule_acquire(p->candidate->schedule, access->buffer, p->addresses[step], &residency));
+  if (p->steps.data[step].kind != PLANC_WINDOW_SWAP_IN && !is_sent(p, access->buffer)) return NULL;
+  return planc_schedule_prefetch(p->candidate->schedule, residency, access->read);
+}
+
+/* Delivers a result behind its last access. */
+static planc_status state_result(const policy *p, int32_t access, int32_t residency) {
+  const planc_buffer *buffer = &p->trace->buffers[p->trace->accesses[access].buffer];
+  bool last = p->trace->by_buffer[buffer->first_access + buffer->n_accesses - 1] == access;
+  return last && (buffer->flags & PLANC_BUFFER_RESULT) ? planc_schedule_deliver(p->candidate->schedule, residency)
+                                                       : NULL;
+}
+
+static planc_status state_swap_out(const policy *p, int32_t access) {
+  int32_t buffer = p->trace->accesses[access].buffer, residency = planc_schedule_open(p->candidate->schedule, buffer);
+  PLANC_TRY(state_result(p, access, residency));
+  if (planc_schedule_on_host(p->candidate->schedule, buffer, planc_schedule_content(p->candidate->schedule, residency)))
+    return NULL;
+  return planc_schedule_offload(p->candidate->schedule, residency);
+}
+
+static planc_status state_clear(const policy *p, int32_t access) {
+  int32_t residency = planc_schedule_open(p->candidate->schedule, p->trace->accesses[access].buffer);
+  PLANC_TRY(state_result(p, access, residency));
+  return planc_schedule_release(p->candidate->schedule, residency);
+}
+
+/* States one step; *workspace is where the workspace of the next call lies. */
+static planc_status state_step(const policy *p, int64_t index, int64_t *workspace) {
+  const planc_window_step *step = &p->steps.data[index];
+  if (step->kind == PLANC_WINDOW_CALL) {
+    return planc_schedule_exec(p->candidate->schedule, step->use, p->variants[step->use], *workspace, false);
+  }
+  int32_t access = p->access_of_use[step->use];
+  if (access < 0) {
+    if (step->kind == PLANC_WINDOW_RESERVE) *workspace = p->addresses[index];
+    return NULL;
+  }
+  int32_t buffer = p->trace->accesses[access].buffer;
+  switch (step->kind) {
+    case PLANC_WINDOW_SWAP_IN:
+    case PLANC_WINDOW_RESERVE:
+      return state_take(p, index);
+    case PLANC_WINDOW_SWAP_OUT:
+      return state_swap_out(p, access);
+    case PLANC_WINDOW_COMPLETE:
+      return planc_schedule_release(p->candidate->schedule, planc_schedule_open(p->candidate->schedule, buffer));
+    case PLANC_WINDOW_CLEAR:
+      return state_clear(p, access);
+    default:
+      return NULL;
+  }
+}
+
+static planc_status state(const policy *p) {
+  int64_t workspace = 0;
+  int32_t residency;
+  for (int32_t b = 0; b < p->trace->n_buffers; b++) {
+    if (persists(p, b) && p->trace->buffers[b].n_accesses > 0) {
+      PLANC_TRY(planc_schedule_home(p->candidate->schedule, b, &residency));
+    }
+  }
+  for (int64_t i = 0; i < p->steps.len; i++) PLANC_TRY(state_step(p, i, &workspace));
+  PLANC_TRY(planc_allocator_map(&p->allocator, p->candidate->schedule));
+  return planc_schedule_finish(p->candidate->schedule);
+}
+
+/* --- The budget to schedule with ---------------------------------------------------------------------------------- */
+
+static planc_status schedule_within(policy *p, int64_t budget) {
+  const planc_settings *settings = &p->problem->settings;
+  planc_schedule_window window = {.budget_bytes = budget,
+                                  .window_bytes = planc_muldiv_floor(budget, 3, 2),
+                                  .per_occurrence = settings->window_per_use};
+  if (settings->window_bytes > 0) window.window_bytes = settings->window_bytes;
+  if (window.window_bytes > INT64_MAX / 2) window.window_bytes = INT64_MAX / 2;
+  p->steps.len = 0;
+  PLANC_TRY(planc_window_schedule(&p->sequence, &window, &p->steps));
+  return PLANC_NEW(&p->arena, &p->addresses, p->steps.len);
+}
+
+/* Schedules within `budget`, and by how much it is too much for the device. */
+typedef planc_status (*attempt)(policy *p, int64_t budget, int64_t *out_excess);
+
+static int64_t excess_of(int64_t bytes, int64_t most) {
+  return bytes > most ? bytes - most : 0;
+}
+
+/* At the addresses of the allocator. */
+static planc_status try_allocator(policy *p, int64_t budget, int64_t *out_excess) {
+  PLANC_TRY(schedule_within(p, budget));
+  PLANC_TRY(place(p));
+  *out_excess = excess_of(p->top, planc_allocator_room(p->problem));
+  return NULL;
+}
+
+/* States the schedule, for addresses to be planned. */
+static planc_status try_planned(policy *p, int64_t budget, int64_t *out_excess) {
+  int64_t peak;
+  planc_schedule **schedule = &p->candidate->schedule;
+  PLANC_TRY(schedule_within(p, budget));
+  for (int64_t i = 0; i < p->steps.len; i++) p->addresses[i] = PLANC_BLANK;
+  planc_schedule_free(*schedule);
+  *schedule = NULL;
+  PLANC_TRY(planc_schedule_new(p->trace, p->candidate->costs, schedule));
+  PLANC_TRY(state(p));
+  PLANC_TRY(planc_candidate_peak(p->problem, p->candidate, &peak));
+  *out_excess = excess_of(peak, p->problem->budget_bytes);
+  return NULL;
+}
+
+/* Leaves the schedule of the largest budget found that fits the device, else that of the least budget. */
+static planc_status find_budget(policy *p, attempt try_budget, int64_t room, int64_t least, bool *out_fits) {
+  planc_room_search search = planc_room_search_from(room, least, p->unit);
+  int64_t tried, excess;
+  do {
+    tried = search.room;
+    PLANC_TRY(try_budget(p, tried, &excess));
+  } while (planc_room_search_on(&search, excess));
+  *out_fits = search.fits >= 0;
+  return *out_fits && search.fits != tried ? try_budget(p, search.fits, &excess) : NULL;
+}
+
+static planc_status no_place(const policy *p) {
+  return planc_error(PLANC_INFEASIBLE, "op %s finds no %lld bytes in one piece: the memory is fragmented",
+                     planc_trace_op(p->trace, p->homeless)->name, (long long)p->missing_bytes);
+}
+
+static planc_status too_small(const policy *p, int64_t room, int32_t function, int64_t need) {
+  int64_t least = planc_add_saturate(planc_reserved(p->problem), need);
+  return planc_infeasible((planc_shortage){.bytes = least}, "op %s needs %lld bytes%s, %lld are left for data",
+                          planc_trace_op(p->trace, function)->name, (long long)need,
+                          planc_allocator_chunk(p->problem) > 0 ? " in whole chunks" : "", (long long)room);
+}
+
+static planc_status make(policy *p) {
+  int64_t room = planc_allocator_room(p->problem);
+  int32_t function;
+  bool fits;
+  PLANC_TRY(make_sequence(p));
+  choose_algorithms(p);
+  PLANC_TRY(check_chunks(p));
+  int64_t least = planc_window_least(&p->sequence, &function);
+  if (least > room) return too_small(p, room, function, least);
+  PLANC_TRY(find_budget(p, try_allocator, room, least, &fits));
+  if (fits) return state(p);
+  if (p->problem->placement != PLANC_PLACEMENT_BEST_FIT) return no_place(p);
+  return find_budget(p, try_planned, room, least, &fits); /* if nothing fits, the plan tells what it needs */
+}
+
+planc_status planc_policy_window(const planc_problem *problem, planc_candidate *out) {
+  PLANC_TRY(planc_candidate_rounds(problem, problem->sub_batch ? problem->sub_batch : problem->batch, out));
+  PLANC_TRY(planc_schedule_new(out->trace, out->costs, &out->schedule));
+  policy p = {.problem = problem, .trace = out->trace, .candidate = out};
+  p.unit = planc_allocator_unit(problem);
+  planc_status status = make(&p);
+  planc_allocator_free(&p.allocator);
+  VEC_FREE(&p.steps);
+  planc_arena_free(&p.arena);
+  return status;
+}

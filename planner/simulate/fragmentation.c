@@ -1,0 +1,213 @@
+/* What of an arena is lost: best fit leaves gaps, in its pages too; virtual memory loses the ends of last chunks, and
+ * what is free in the chunks that data of at most one chunk shares. */
+#include <stdlib.h>
+
+#include "plan/plan_trace.h"
+#include "planc/analysis.h"
+#include "planner/simulate/plan_totals.h"
+#include "util/arena.h"
+#include "util/math.h"
+
+typedef struct piece {
+  int64_t address, bytes;
+  bool keeps_chunks; /* when it is released */
+} piece;
+
+/* What is open at a time. */
+typedef struct level {
+  int64_t bytes;                     /* asked for */
+  int64_t n_own, own_bytes, own_end; /* pieces with chunks of their own: asked for; with the ends of last chunks */
+  int64_t shared_bytes, n_shared;    /* the rest: asked for; chunks that hold any of it */
+} level;
+
+typedef struct following {
+  const planc_plan *plan;
+  const planc_trace *trace;
+  planc_fragmentation *out;
+  planc_arena arena;
+  planc_gpus gpus;
+  int32_t gpu; /* the one that is followed */
+  piece *open; /* by residency; no bytes: not open */
+  level now;
+  int64_t between;         /* bytes asked for that lie between the boundary's buffers */
+  int64_t n_chunks;        /* that data may share */
+  int64_t *chunks, *users; /* in order of addresses; how many pieces each has now */
+} following;
+
+/* --- Shared chunks ------------------------------------------------------------------------------------------------ */
+
+/* Chunks that data has of its own or shares; 0 = there are none. */
+static int64_t chunk_of(const planc_plan *plan) {
+  return plan->paged ? 0 : plan->chunk_bytes;
+}
+
+/* The plan does not say which data shares chunks; the size decides, as it did there. */
+static bool shares(const planc_plan *plan, int64_t bytes) {
+  return bytes <= chunk_of(plan);
+}
+
+static int compare(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* The second one of a piece that lies in two, which none does that caching placed. */
+static int64_t last_chunk(const planc_plan *plan, piece it) {
+  return planc_add_saturate(it.address, it.bytes - 1) / plan->chunk_bytes;
+}
+
+static planc_status list_chunks(following *f) {
+  const planc_plan *plan = f->plan;
+  int64_t n = 0;
+  PLANC_TRY(PLANC_NEW(&f->arena, &f->chunks, 2 * (int64_t)plan->body.n));
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_exec) continue;
+    if (instr->bytes <= 0 || !shares(plan, instr->bytes)) continue;
+    f->chunks[n++] = instr->address / plan->chunk_bytes;
+    f->chunks[n++] = last_chunk(plan, (piece){instr->address, instr->bytes, false});
+  }
+  if (n > 0) qsort(f->chunks, (size_t)n, sizeof *f->chunks, compare);
+  for (int64_t i = 0; i < n; i++) {
+    if (i == 0 || f->chunks[i] != f->chunks[i - 1]) f->chunks[f->n_chunks++] = f->chunks[i];
+  }
+  return PLANC_NEW(&f->arena, &f->users, f->n_chunks);
+}
+
+/* `sign` more pieces in a chunk. */
+static void use_chunk(following *f, int64_t chunk, int sign) {
+  const int64_t *found = bsearch(&chunk, f->chunks, (size_t)f->n_chunks, sizeof chunk, compare);
+  int64_t *users = &f->users[found - f->chunks];
+  f->now.n_shared -= *users > 0;
+  *users += sign;
+  f->now.n_shared += *users > 0;
+}
+
+/* --- Levels ------------------------------------------------------------------------------------------------------- */
+
+static void note(following *f) {
+  const level *now = &f->now;
+  planc_fragmentation *out = f->out;
+  int64_t shared = planc_muldiv_floor(now->n_shared, chunk_of(f->plan), 1) - now->shared_bytes;
+  if (now->bytes - f->between > out->live_bytes) out->live_bytes = now->bytes - f->between;
+  if (now->own_end - now->own_bytes > out->inside_bytes) out->inside_bytes = now->own_end - now->own_bytes;
+  if (shared > out->shared_bytes) out->shared_bytes = shared;
+  if (now->n_own > out->most_at_once) out->most_at_once = now->n_own;
+}
+
+static void add(following *f, piece it, int sign) {
+  level *now = &f->now;
+  int64_t chunk_bytes = chunk_of(f->plan);
+  if (it.bytes <= 0) return;
+  now->bytes += sign * it.bytes;
+  if (shares(f->plan, it.bytes)) {
+    now->shared_bytes += sign * it.bytes;
+    int64_t first = it.address / chunk_bytes, last = last_chunk(f->plan, it);
+    use_chunk(f, first, sign);
+    if (last != first) use_chunk(f, last, sign);
+  } else if (chunk_bytes > 0) {
+    now->n_own += sign;
+    now->own_bytes += sign * it.bytes;
+    now->own_end += sign * planc_align_up(it.bytes, chunk_bytes);
+  }
+}
+
+/* Sums of a piece and what is open already fit. */
+static const int64_t MOST = INT64_MAX / 4;
+
+static planc_status beyond(void) {
+  return planc_error(PLANC_INVALID_PLAN, "what is open at a time exceeds 64 bits");
+}
+
+static planc_status open_piece(following *f, piece it) {
+  if (it.bytes > MOST || f->now.bytes > MOST - it.bytes || f->now.own_end > MOST) return beyond();
+  add(f, it, 1);
+  note(f);
+  return NULL;
+}
+
+/* In virtual memory the boundary is one block, and what lies between its buffers is asked for too. */
+static planc_status open_boundary(following *f) {
+  const planc_plan *plan = f->plan;
+  int64_t end = 0, n = 0;
+  level *now = &f->now;
+  for (int32_t r = 0; r < plan->n_boundary; r++) {
+    const planc_boundary *it = &plan->boundary[r];
+    if (it->home || f->gpus.of_residency[r] != f->gpu) continue;
+    n = 1;
+    f->open[r] = (piece){it->address, f->trace->buffers[it->buffer].bytes, chunk_of(plan) > 0};
+    now->bytes = planc_add_saturate(now->bytes, f->open[r].bytes);
+    int64_t behind = planc_add_saturate(it->address, f->open[r].bytes);
+    if (behind > end) end = behind;
+  }
+  if (now->bytes > MOST || end > MOST) return beyond();
+  if (chunk_of(plan) > 0 && n > 0) {
+    f->between = end > now->bytes ? end - now->bytes : 0;
+    now->bytes += f->between;
+    now->n_own = n;
+    now->own_bytes = now->bytes;
+    now->own_end = planc_align_up(end, plan->chunk_bytes);
+  }
+  note(f);
+  return NULL;
+}
+
+static void close_piece(following *f, int32_t residency) {
+  piece *it = &f->open[residency];
+  if (it->keeps_chunks) {
+    f->now.bytes -= it->bytes;
+    f->now.own_bytes -= it->bytes;
+  } else {
+    add(f, *it, -1);
+  }
+  *it = (piece){0};
+}
+
+static planc_status follow_gpu(following *f) {
+  const planc_plan *plan = f->plan;
+  f->now = (level){0};
+  f->between = 0;
+  PLANC_TRY(open_boundary(f));
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    piece it = {instr->address, instr->bytes, false};
+    if (planc_gpus_at(&f->gpus, instr) != f->gpu) continue;
+    if (instr->op == PLANC_INSTR_acquire) {
+      f->open[instr->id] = it;
+      PLANC_TRY(open_piece(f, it));
+    } else if (instr->op == PLANC_INSTR_release) {
+      close_piece(f, instr->id);
+    } else if (instr->op == PLANC_INSTR_exec) {
+      PLANC_TRY(open_piece(f, it));
+      add(f, it, -1);
+    }
+  }
+  return NULL;
+}
+
+static planc_status follow(following *f) {
+  const planc_plan *plan = f->plan;
+  PLANC_TRY(planc_plan_check_names(plan, f->trace));
+  PLANC_TRY(planc_gpus_find(plan, &f->arena, &f->gpus));
+  PLANC_TRY(PLANC_NEW(&f->arena, &f->open, plan->n_residencies));
+  PLANC_TRY(list_chunks(f));
+  for (f->gpu = 0; f->gpu < f->gpus.n; f->gpu++) {
+    for (int64_t c = 0; c < f->n_chunks; c++) f->users[c] = 0;
+    PLANC_TRY(follow_gpu(f));
+  }
+  planc_fragmentation *out = f->out;
+  out->lost_bytes = plan->arena_bytes > out->live_bytes ? plan->arena_bytes - out->live_bytes : 0;
+  out->bound_bytes = planc_muldiv_floor(chunk_of(plan), out->most_at_once, 1);
+  return NULL;
+}
+
+planc_status planc_fragmentation_of(const planc_plan *plan, planc_fragmentation *out) {
+  planc_trace *trace;
+  *out = (planc_fragmentation){0};
+  PLANC_TRY(planc_plan_expand(plan, &trace));
+  following f = {.plan = plan, .trace = trace, .out = out};
+  planc_status status = follow(&f);
+  planc_arena_free(&f.arena);
+  planc_trace_free(trace);
+  return status;
+}

@@ -1,0 +1,86 @@
+/* Evaluation: the inference pass over held-out samples. Between two runs all that persists is at home, so the pass has
+ * the device to itself: the plan's memory is given up for it and taken again by the next run. */
+#include "runtime/bf16.h"
+#include "runtime/inference.h"
+#include "util/size.h"
+
+/* Counts the positions of the first `samples` samples whose most probable class (the first of equals) is their label.
+ */
+static void count_correct(const struct planrt_inference *inference, int64_t samples, int64_t *positions,
+                          int64_t *correct) {
+  const planc_job *job = &inference->trace->jobs[0];
+  const planc_tensor *tensor = &job->graph->tensors[inference->probs];
+  const planc_tensor *label_tensor = &job->graph->tensors[inference->labels];
+  const char *probs = inference->probs_copy + planc_law_at(tensor->offset, job->batch);
+  const int64_t *labels = (const int64_t *)(inference->labels_copy + planc_law_at(label_tensor->offset, job->batch));
+  bool channels_last = tensor->rank == 2 || job->graph->layout == PLANC_LAYOUT_NHWC;
+  int64_t classes = planc_law_at(tensor->dims[channels_last ? tensor->rank - 1 : 1], job->batch);
+  int64_t per_sample = planc_law_at(label_tensor->bytes, job->batch) / (int64_t)sizeof *labels / job->batch;
+  int64_t class_stride = channels_last ? 1 : per_sample;
+  for (int64_t i = 0; i < samples * per_sample; i++) {
+    int64_t first = channels_last ? i * classes : i / per_sample * classes * per_sample + i % per_sample, best = 0;
+    float highest = planrt_real_at(tensor->dtype, probs, first);
+    for (int64_t c = 1; c < classes; c++) {
+      float p = planrt_real_at(tensor->dtype, probs, first + c * class_stride);
+      if (p > highest) {
+        highest = p;
+        best = c;
+      }
+    }
+    *correct += best == labels[i];
+    ++*positions;
+  }
+}
+
+/* A feed that gives parts of its batches. */
+typedef struct part_feed {
+  planrt_feed feed;
+  void *user;
+  int64_t batch, first; /* the first sample of the part, from the feed's first on */
+} part_feed;
+
+static planc_status feed_part(void *user, const planrt_feed_request *request) {
+  const part_feed *part = user;
+  planrt_feed_request asked = *request;
+  asked.iteration = part->first / part->batch;
+  asked.offset = part->first % part->batch;
+  return part->feed(part->user, &asked);
+}
+
+/* What the session's run has left is at home, and the pass is all that is on the device. */
+static planc_status evaluate(planrt_session *session, planrt_feed feed, void *user, int64_t samples,
+                             double *out_accuracy) {
+  struct planrt_inference *inference = session->inference;
+  int64_t batch = inference->trace->jobs[0].batch, positions = 0, correct = 0;
+  planrt_launch launch = {.step = session->step, .seed = session->options.seed, .inference = true};
+  planrt_resident_options options = planrt_inference_options(session);
+  PLANC_TRY(planc_context(planrt_resident_new(&options, &inference->resident), "inference"));
+  PLANC_TRY(planrt_resident_load(inference->resident, session));
+  for (int64_t done = 0; done < samples; done += batch) {
+    part_feed part = {.feed = feed, .user = user, .batch = inference->batch, .first = done};
+    launch.step.period = done / inference->batch;
+    PLANC_TRY(planrt_resident_run(inference->resident, session, &launch, feed_part, &part, NULL, NULL));
+    PLANC_TRY(planrt_resident_read(inference->resident, inference->probs_buffer, inference->probs_copy));
+    PLANC_TRY(planrt_resident_read(inference->resident, inference->labels_buffer, inference->labels_copy));
+    count_correct(inference, samples - done < batch ? samples - done : batch, &positions, &correct);
+  }
+  *out_accuracy = positions > 0 ? (double)correct / (double)positions : 0.0;
+  return NULL;
+}
+
+planc_status planrt_evaluate(planrt_session *session, planrt_feed feed, void *user, int64_t samples,
+                             double *out_accuracy) {
+  struct planrt_inference *inference = session->inference;
+  char needs[PLANC_SIZE_TEXT], room[PLANC_SIZE_TEXT];
+  if (!inference) return planc_error(PLANC_USAGE, "the session was not made for evaluation");
+  if (inference->probs < 0) return planc_error(PLANC_BAD_INPUT, "the graph has no softmax_xent to judge");
+  if (inference->bytes > planrt_inference_room(session))
+    return planc_error(
+        PLANC_INFEASIBLE, "an inference pass over one sample takes %s, the plan's budget has room for %s",
+        planc_size_format(inference->bytes, needs), planc_size_format(planrt_inference_room(session), room));
+  planrt_session_give_up_device(session);
+  planc_status status = evaluate(session, feed, user, samples, out_accuracy);
+  planrt_resident_free(inference->resident);
+  inference->resident = NULL;
+  return status;
+}

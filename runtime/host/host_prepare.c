@@ -1,0 +1,130 @@
+/* Which kernel runs a call: one of oneDNN's where the plan names one, else a plain one. */
+#include "runtime/host/host_prepare.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/bf16.h"
+
+static const char plain_algorithm[] = "plain";
+
+static bool has_dtypes(const planrt_operand *operands, int32_t count) {
+  for (int32_t i = 0; i < count; i++)
+    if (!planrt_is_real(operands[i].dtype) && operands[i].dtype != PLANC_DTYPE_i64) return false;
+  return true;
+}
+
+/* The plain kernel for a call: any algorithm's, in one order of summation and without workspace. */
+static planc_status find_plain(const planrt_preparer *preparer, const planrt_call *call, const planrt_kernel **out) {
+  *out = call->role == PLANC_ROLE_EXCHANGE ? &planrt_exchange_kernel : &planrt_accumulate_kernel;
+  if (preparer->synthetic) {
+    *out = &planrt_synthetic_kernel;
+    return NULL;
+  }
+  if (call->role == PLANC_ROLE_OP) *out = planrt_kernel_find(call->op->type);
+  if (!*out) return planc_error(PLANC_DEVICE, "the host has no kernel for %s", call->op->type);
+  if (has_dtypes(call->in, call->n_in) && has_dtypes(call->out, call->n_out) &&
+      has_dtypes(call->effects, call->n_effects))
+    return NULL;
+  return planc_error(PLANC_DEVICE, "the host has a kernel for %s in f32 and bf16 only", call->op->type);
+}
+
+/* True for what looks at the types of its operands itself; for others bf16 operands are widened. */
+static bool takes_bf16(const planrt_kernel *kernel) {
+  return kernel->run == planrt_cast || kernel == &planrt_synthetic_kernel;
+}
+
+/* The algorithms for a call on f32 operands. */
+static planc_status list_variants(planrt_preparer *preparer, const planrt_call *call, planrt_variant *out,
+                                  int32_t *out_count) {
+  *out_count = 0;
+  if (!preparer->synthetic) PLANC_TRY(planrt_dnnl_variants(preparer->engine, call, out, out_count));
+  if (*out_count > 0) return NULL;
+  *out_count = 1;
+  out[0] = (planrt_variant){.deterministic = true};
+  snprintf(out[0].algorithm, sizeof out[0].algorithm, "%s", plain_algorithm);
+  return NULL;
+}
+
+planc_status planrt_host_variants(planrt_preparer *preparer, const planrt_call *call, planrt_variant *out,
+                                  int32_t *out_count) {
+  const planrt_kernel *plain;
+  planrt_widened *widened = NULL;
+  PLANC_TRY(find_plain(preparer, call, &plain));
+  if (!takes_bf16(plain)) PLANC_TRY(planrt_widen(call, &widened));
+  planc_status status = list_variants(preparer, widened ? planrt_widened_call(widened) : call, out, out_count);
+  for (int32_t v = 0; widened && !status && v < *out_count; v++)
+    out[v].workspace_bytes = planrt_widened_workspace(widened, out[v].workspace_bytes);
+  planrt_widened_free(widened);
+  return status;
+}
+
+static void free_prepared(planrt_prepared *prepared) {
+  planrt_dnnl_free(prepared->dnnl);
+  planrt_widened_free(prepared->widened);
+  free(prepared);
+}
+
+/* A plan made for another device states no workspace for what only the host needs; one of the host's algorithms comes
+ * with its workspace. */
+static planc_status prepare_widened(planrt_preparer *preparer, const planrt_call *call, planrt_prepared *out) {
+  bool fits;
+  PLANC_TRY(planrt_widened_bind(out->widened, call, &preparer->spare, &fits));
+  PLANC_TRY(planrt_dnnl_prepare(preparer->engine, planrt_widened_call(out->widened), &out->dnnl));
+  if (fits || (!out->dnnl && strcmp(call->algorithm, plain_algorithm) != 0)) return NULL;
+  return planc_error(PLANC_DEVICE, "%s: needs a workspace of %lld bytes for bf16 operands, has %lld", call->algorithm,
+                     (long long)planrt_widened_workspace(out->widened, 0), (long long)call->workspace_bytes);
+}
+
+static planc_status fill_prepared(planrt_preparer *preparer, const planrt_call *call, planrt_prepared *out) {
+  PLANC_TRY(find_plain(preparer, call, &out->kernel));
+  if (!takes_bf16(out->kernel)) PLANC_TRY(planrt_widen(call, &out->widened));
+  if (out->widened) return prepare_widened(preparer, call, out);
+  return preparer->synthetic ? NULL : planrt_dnnl_prepare(preparer->engine, call, &out->dnnl);
+}
+
+planc_status planrt_host_prepare(planrt_preparer *preparer, planrt_call *call) {
+  planrt_prepared *prepared = calloc(1, sizeof *prepared);
+  if (!prepared) return planc_error(PLANC_OUT_OF_MEMORY, "prepared call");
+  planc_status status = fill_prepared(preparer, call, prepared);
+  if (status) {
+    free_prepared(prepared);
+    return status;
+  }
+  prepared->next = preparer->all;
+  preparer->all = prepared;
+  call->handle = prepared;
+  return NULL;
+}
+
+static planc_status run(const planrt_prepared *prepared, const planrt_call *call, const planrt_launch *launch) {
+  if (prepared->dnnl) return planrt_dnnl_run(prepared->dnnl, launch);
+  prepared->kernel->run(call, launch);
+  return NULL;
+}
+
+planc_status planrt_prepared_run(const planrt_call *call, const planrt_launch *launch) {
+  const planrt_prepared *prepared = call->handle;
+  if (!prepared->widened) return run(prepared, call, launch);
+  planrt_widened_begin(prepared->widened);
+  planc_status status = run(prepared, planrt_widened_call(prepared->widened), launch);
+  planrt_widened_end(prepared->widened);
+  return status;
+}
+
+planc_status planrt_preparer_open(bool synthetic, planrt_preparer *out) {
+  *out = (planrt_preparer){.synthetic = synthetic};
+  planrt_spare_open(&out->spare);
+  return planrt_dnnl_engine_new(&out->engine);
+}
+
+void planrt_preparer_close(planrt_preparer *preparer) {
+  while (preparer->all) {
+    planrt_prepared *next = preparer->all->next;
+    free_prepared(preparer->all);
+    preparer->all = next;
+  }
+  planrt_dnnl_engine_free(preparer->engine);
+  planrt_spare_close(&preparer->spare);
+}

@@ -1,0 +1,13 @@
+/* What the subcommands of planrun share. */
+#ifndef PLANRT_PLANRUN_H
+#define PLANRT_PLANRUN_H
+
+#include "planc/status.h"
+#include "util/program.h"
+
+extern const planc_subcommand planrt_cmd_exec, planrt_cmd_profile, planrt_cmd_info;
+
+/* An option that is a rate, "0.2GB/s", in bytes per second; 0 where it is not given. */
+planc_status planrt_option_rate(const planc_arguments *arguments, const char *name, int64_t *out);
+
+#endif

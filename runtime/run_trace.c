@@ -1,0 +1,210 @@
+/* Writing run traces: Chrome's trace-event JSON, which Perfetto and chrome://tracing open (planrun(1), RUN TRACE). One
+ * complete event for each timed instruction and period kept; streams are threads, GPUs are processes. Times count from
+ * the first one written. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/values.h"
+#include "planc/timeline.h"
+#include "runtime/session.h"
+#include "util/file.h"
+
+#define X(name) #name,
+static const char *const categories[] = {PLANC_INSTRS(X)};
+static const char *const stream_kinds[] = {PLANC_STREAM_KINDS(X)};
+#undef X
+
+typedef struct periods {
+  int64_t first, end;
+} periods;
+
+static const planc_instr *instr_of(const planrt_session *session, const planrt_action *action) {
+  return &session->plan->body.instrs[action->instr];
+}
+
+/* Actions other than these are not measured. */
+static bool is_measured(const planrt_action *action) {
+  return action->kind == PLANRT_CALL || action->kind == PLANRT_COPY || action->kind == PLANRT_FEED ||
+         action->kind == PLANRT_DELIVER;
+}
+
+static const planrt_span *span_of(const planrt_session *session, int64_t period, int32_t action) {
+  return &session->spans[period % session->options.timeline * session->parts[PLANRT_BODY].n + action];
+}
+
+/* --- What has been kept ----------------------------------------------------------------------------------------- */
+
+/* Whether the period's spans are there and, unless it is the last one, lie before those of the next: periods of an
+ * earlier run, or of one that failed, do not. */
+static bool was_kept(const planrt_session *session, int64_t period, bool last) {
+  const planrt_part *body = &session->parts[PLANRT_BODY];
+  bool any = false;
+  for (int32_t i = 0; i < body->n; i++) {
+    if (!is_measured(&body->actions[i])) continue;
+    const planrt_span *span = span_of(session, period, i);
+    if (span->end_ns == 0 || (!last && span->end_ns > span_of(session, period + 1, i)->begin_ns)) return false;
+    any = true;
+  }
+  return any;
+}
+
+/* From when to when the period's work ran. */
+static planc_span extent_of(const planrt_session *session, int64_t period) {
+  const planrt_part *body = &session->parts[PLANRT_BODY];
+  planc_span extent = {.begin_ns = INT64_MAX, .end_ns = INT64_MIN};
+  for (int32_t i = 0; i < body->n; i++) {
+    if (!is_measured(&body->actions[i])) continue;
+    const planrt_span *span = span_of(session, period, i);
+    if (span->begin_ns < extent.begin_ns) extent.begin_ns = span->begin_ns;
+    if (span->end_ns > extent.end_ns) extent.end_ns = span->end_ns;
+  }
+  return extent;
+}
+
+/* Whether the periods from `first` to before `end` are over soon enough. */
+static bool fits(const planrt_session *session, int64_t first, int64_t end) {
+  return extent_of(session, end - 1).end_ns - extent_of(session, first).begin_ns <= PLANC_TIMELINE_LONGEST_NS;
+}
+
+static periods find_periods(const planrt_session *session) {
+  int64_t end = session->step.period, first = end;
+  while (first > 0 && end - first < session->options.timeline && was_kept(session, first - 1, first == end) &&
+         fits(session, first - 1, end))
+    first--;
+  return (periods){first, end};
+}
+
+/* --- Events ----------------------------------------------------------------------------------------------------- */
+
+/* Nanoseconds as microseconds, exactly. */
+static void emit_us(planc_emit *emit, int64_t ns) {
+  char fraction[] = {'.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10), (char)('0' + ns % 10)};
+  planc_emit_int(emit, ns / 1000);
+  planc_emit_bytes(emit, fraction, sizeof fraction);
+}
+
+static void emit_place(planc_emit *emit, const planrt_session *session, int32_t stream) {
+  EMIT_INT(emit, ",\"pid\":", session->plan->streams[stream].gpu + 1);
+  EMIT_INT(emit, ",\"tid\":", stream + 1);
+}
+
+static void emit_names(planc_emit *emit, const planrt_session *session) {
+  for (int32_t s = 0; s < session->plan->n_streams; s++) {
+    const planc_stream *stream = &session->plan->streams[s];
+    EMIT(emit, "{\"name\":\"thread_name\",\"ph\":\"M\"");
+    emit_place(emit, session, s);
+    EMIT_INT(emit, ",\"args\":{\"name\":\"stream ", s);
+    EMIT(emit, ": ");
+    planc_emit_bytes(emit, stream_kinds[stream->kind], strlen(stream_kinds[stream->kind]));
+    EMIT_INT(emit, ", job ", stream->job);
+    EMIT(emit, "\"}},\n");
+  }
+}
+
+/* The buffer of every residency that the body may copy; malloc'ed, NULL when memory is out. */
+static int32_t *find_buffers(const planc_plan *plan) {
+  int32_t *buffers = calloc((size_t)plan->n_residencies + 1, sizeof *buffers);
+  if (!buffers) return NULL;
+  for (int32_t b = 0; b < plan->n_boundary; b++) buffers[b] = plan->boundary[b].buffer;
+  for (int32_t i = 0; i < plan->body.n; i++)
+    if (plan->body.instrs[i].op == PLANC_INSTR_acquire) buffers[plan->body.instrs[i].id] = plan->body.instrs[i].aux;
+  return buffers;
+}
+
+/* An exec is called by its op, a copy by what it copies. */
+static const char *name_of(const planrt_session *session, const planc_instr *instr, const int32_t *buffers) {
+  if (instr->op == PLANC_INSTR_exec) return planc_trace_op(session->trace, instr->id)->name;
+  return planc_trace_buffer_name(session->trace, buffers[instr->id]);
+}
+
+static void emit_arguments(planc_emit *emit, const planrt_session *session, const planrt_action *action,
+                           int64_t period) {
+  const planc_instr *instr = instr_of(session, action);
+  EMIT_INT(emit, ",\"args\":{\"instr\":", action->instr);
+  EMIT_INT(emit, ",\"period\":", period);
+  if (instr->op == PLANC_INSTR_exec) {
+    EMIT(emit, ",\"type\":");
+    planc_emit_string(emit, planc_trace_type(session->trace, instr->id));
+  } else {
+    EMIT_INT(emit, ",\"bytes\":", instr->bytes);
+  }
+  EMIT(emit, "}");
+}
+
+static void emit_event(planc_emit *emit, const planrt_session *session, const planrt_action *action,
+                       const planrt_span *span, int64_t origin, int64_t period, const int32_t *buffers) {
+  const planc_instr *instr = instr_of(session, action);
+  EMIT(emit, "{\"name\":");
+  planc_emit_string(emit, name_of(session, instr, buffers));
+  EMIT(emit, ",\"cat\":");
+  planc_emit_string(emit, categories[instr->op]);
+  EMIT(emit, ",\"ph\":\"X\",\"ts\":");
+  emit_us(emit, span->begin_ns - origin);
+  EMIT(emit, ",\"dur\":");
+  emit_us(emit, span->end_ns - span->begin_ns);
+  emit_place(emit, session, action->stream);
+  emit_arguments(emit, session, action, period);
+  EMIT(emit, "}");
+}
+
+static void emit_events(planc_emit *emit, const planrt_session *session, periods kept, const int32_t *buffers) {
+  const planrt_part *body = &session->parts[PLANRT_BODY];
+  int64_t origin = extent_of(session, kept.first).begin_ns;
+  const char *separator = "";
+  for (int64_t period = kept.first; period < kept.end; period++) {
+    for (int32_t i = 0; i < body->n; i++) {
+      if (!is_measured(&body->actions[i])) continue;
+      planc_emit_bytes(emit, separator, strlen(separator));
+      emit_event(emit, session, &body->actions[i], span_of(session, period, i), origin, period, buffers);
+      separator = ",\n";
+    }
+  }
+}
+
+/* --- The file --------------------------------------------------------------------------------------------------- */
+
+static void emit_header(planc_emit *emit, const planrt_session *session, periods kept, uint64_t plan_hash) {
+  EMIT(emit, "\"otherData\":{\"planrun\":\"trace/1\",\"plan\":");
+  planc_emit_string(emit, session->plan->name);
+  EMIT(emit, ",\"policy\":");
+  planc_emit_string(emit, session->plan->policy);
+  EMIT(emit, ",\"graph_hash\":");
+  planc_emit_hash(emit, session->plan->graph_hash);
+  EMIT(emit, ",\"plan_hash\":");
+  planc_emit_hash(emit, plan_hash);
+  EMIT(emit, ",\"backend\":");
+  planc_emit_string(emit, session->backend->name);
+  EMIT_INT(emit, ",\"first_period\":", kept.first);
+  EMIT_INT(emit, ",\"periods\":", kept.end - kept.first);
+  EMIT(emit, "}");
+}
+
+static planc_status print_trace(const planrt_session *session, periods kept, planc_emit *emit) {
+  uint64_t plan_hash;
+  PLANC_TRY(planc_plan_hash(session->plan, &plan_hash));
+  int32_t *buffers = find_buffers(session->plan);
+  if (!buffers) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  EMIT(emit, "{");
+  emit_header(emit, session, kept, plan_hash);
+  EMIT(emit, ",\n\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[\n");
+  emit_names(emit, session);
+  emit_events(emit, session, kept, buffers);
+  EMIT(emit, "\n]}\n");
+  free(buffers);
+  return NULL;
+}
+
+planc_status planrt_timeline_write(const planrt_session *session, const char *path) {
+  if (!session->spans) return planc_error(PLANC_USAGE, "the session keeps no timeline");
+  periods kept = find_periods(session);
+  if (kept.first == kept.end)
+    return planc_error(PLANC_USAGE, "%s: no period has been measured, or none of at most 2^42 microseconds", path);
+  planc_emit emit = {0};
+  char *text;
+  size_t length;
+  planc_emit_fail(&emit, print_trace(session, kept, &emit));
+  PLANC_TRY(planc_emit_take(&emit, &text, &length));
+  planc_status status = planc_file_write(path, text, length);
+  free(text);
+  return status;
+}

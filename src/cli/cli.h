@@ -1,0 +1,102 @@
+/* What the subcommands of planc share: inputs with defaults, reports. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "planc/metrics.h"
+#include "util/json_tree.h"
+#include "util/program.h"
+
+extern const planc_subcommand cli_cmd_plan, cli_cmd_check, cli_cmd_simulate, cli_cmd_compare, cli_cmd_show,
+    cli_cmd_train, cli_cmd_predict, cli_cmd_update;
+
+/* Options of every command that is to run a graph under a budget. */
+#define CLI_WORK_OPTIONS                                                                                      \
+  {"batch", 'b', "N", "samples per iteration (default: the graph's header, else 32)"},                        \
+      {"device", 'd', "NAME|FILE", "device description (default: the graph's header, else h100)"},            \
+      {"profile", 'p', "FILE", "measured profile to plan with, instead of --device"},                         \
+      {"budget", 'm', "SIZE", "device memory, reserved bytes included (default: the device's)"},              \
+      {"host-budget", 0, "SIZE", "host memory for offloaded data (default: not limited)"},                    \
+      {"optimizer", 0, "NAME",                                                                                \
+       "sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)"}, \
+      {"inference", 0, NULL, "plan the graph as it stands, without deriving training"},                       \
+      {"sub-batch", 0, "N", "samples per round, for policies that split (default: they choose)"}, {           \
+    "split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"                \
+  }
+/* Options of every command that plans. */
+#define CLI_PROBLEM_OPTIONS                                                                                           \
+  CLI_WORK_OPTIONS, {"gpus", 0, "N", "GPUs that train together, each on an equal part of the batch (default: 1)"},    \
+      {"shared-link", 0, NULL, "the GPUs share one link to the host"},                                                \
+      {"no-swap", 0, NULL, "nothing is swapped to the host"}, {"no-recompute", 0, NULL, "nothing is computed again"}, \
+      {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)"},  \
+      {"chunk", 0, "SIZE", "chunk of --placement vmm, page of paged (defaults: 40M, 2M)"},                            \
+      {"window", 0, "SIZE", "schedule-window of policy window (default: 1.5 times the data it may hold)"},            \
+      {"window-per-use", 0, NULL, "let data count in the window at each use, not once"},                              \
+      {"workspace-limit", 0, "SIZE", "largest workspace of an algorithm that policy window takes (default: any)"}, {  \
+    "swap-rate", 0, "PERCENT", "how many of the tensors policy tensile may swap (default: 100)"                       \
+  }
+
+/* A planning problem with everything it borrows. */
+typedef struct cli_setup {
+  planc_graph *graph;
+  planc_profile *profile;
+  planc_problem problem;
+} cli_setup;
+
+/* Reads graph and profile and fills the problem from options and defaults; says on standard error which defaults it
+ * took. Free with cli_setup_free, also after a failure. */
+planc_status cli_setup_read(const planc_arguments *arguments, const char *graph_path, cli_setup *out);
+void cli_setup_free(cli_setup *setup);
+/* Reads a graph and, unless it has backward ops or `inference`, derives training with `optimizer` (NULL: default). */
+planc_status cli_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out);
+/* Finds the description of a device, or the model, and reads it: a file more that the command uses. */
+planc_status cli_setup_device(const planc_arguments *arguments, const char *name, planc_profile **out);
+/* Reads a profile of a graph's ops; says on standard error when it was made for another. */
+planc_status cli_setup_measured(const char *path, const planc_graph *graph, planc_profile **out);
+/* How policies allocate that do so as they go, the window of policy window, the rate of policy tensile. */
+planc_status cli_setup_policy_options(const planc_arguments *arguments, planc_problem *problem);
+/* USAGE when an option is given that is for other policies, or a chunk where there are none. */
+planc_status cli_setup_own_options(const planc_arguments *arguments, const planc_policy *policy,
+                                   const planc_problem *problem);
+/* An option that is a decimal fraction from 0 to `most`, in ppm. */
+planc_status cli_setup_share(const planc_arguments *arguments, const char *name, int32_t most, int64_t fallback_ppm,
+                             int64_t *out_ppm);
+/* The policy called `name`; one that there is not fails with `code`. */
+planc_status cli_setup_policy(const char *name, planc_code code, const planc_policy **out);
+/* USAGE when the policy is only simulated. */
+planc_status cli_setup_plans(const planc_policy *policy);
+
+/* Returns how planning ended; where there is no plan for the budget, says before on standard error what the least one
+ * is and what binds there. Takes ownership of `status`. */
+planc_status cli_explain(const planc_problem *problem, const planc_policy *policy, planc_status status);
+/* Says on standard error for which sizes of rounds workspaces of the plan are guesses, as its profile lists none. */
+planc_status cli_note_workspaces(const planc_plan *plan, const planc_profile *profile);
+/* Writes a plan that was made here, once it has passed its own check. */
+planc_status cli_write_plan(const planc_plan *plan, const char *output);
+/* What is in a plan that was written, on standard output. */
+planc_status cli_summarize(const planc_plan *plan, const char *output, bool json);
+
+/* A line on standard error: "planc: note: ...". */
+void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* All measures; null those that are not defined, and all of them where `metrics` is NULL. */
+void cli_report_metrics(cJSON *object, const planc_metrics *metrics);
+/* A measure for people, "-" where it is not defined: parts per million as a number with so many digits behind the
+ * point, or as "+2.3%". Both return `buffer`. */
+enum { CLI_METRIC_TEXT = 32 };
+const char *cli_metric_format(int64_t ppm, int digits, char buffer[CLI_METRIC_TEXT]);
+const char *cli_percent_format(int64_t ppm, char buffer[CLI_METRIC_TEXT]);
+
+/* The batch and how GPUs part it, for people: "batch 64", "batch 64 on 2 GPUs, 32 each". */
+void cli_print_batch(const planc_plan *plan);
+/* The batch and the GPUs. */
+void cli_report_batch(const planc_plan *plan, cJSON *object);
+
+/* What binds the peak of a plan in a memory, for people: the op there and the largest live buffers. */
+planc_status cli_print_peak(const planc_plan *plan, planc_memory_kind memory, FILE *out);
+planc_status cli_report_peak(const planc_plan *plan, cJSON *object);
+
+#endif

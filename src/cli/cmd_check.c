@@ -1,0 +1,214 @@
+/* `planc check`: are plans valid, do they fit budgets, were they made from these graphs? */
+#define _GNU_SOURCE /* asprintf */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/verdict.h"
+#include "util/print.h"
+#include "util/size.h"
+
+enum { MOST_BUDGETS = 64, MOST_FORMS = 1 + PLANC_ADAM + 1 };
+
+/* A graph's file, and what a plan may have been made of: the graph as it stands or with training derived. */
+typedef struct source {
+  const char *path;
+  int32_t n_forms;
+  planc_graph *forms[MOST_FORMS];
+} source;
+
+/* What plans are held against. */
+typedef struct expectations {
+  int32_t n_sources; /* 0: any graph will do */
+  source sources[PLANC_MAX_REPEATS];
+  int64_t host_budget_bytes;
+  int32_t n_budgets;
+  char names[MOST_BUDGETS][PLANC_SIZE_TEXT]; /* as the user wrote them; empty: the plan's own */
+  int64_t budgets[MOST_BUDGETS];             /* -1: the plan's own */
+} expectations;
+
+/* --- The command line --------------------------------------------------------------------------------------------- */
+
+/* Training may have been derived by any optimizer. */
+static planc_status read_source(const char *path, source *out) {
+  *out = (source){.path = path};
+  PLANC_TRY(planc_graph_read(path, &out->forms[0]));
+  out->n_forms = 1;
+  for (int optimizer = PLANC_SGD; optimizer <= PLANC_ADAM && !planc_graph_has_backward(out->forms[0]); optimizer++) {
+    planc_status status = planc_graph_train(out->forms[0], (planc_optimizer)optimizer, &out->forms[out->n_forms]);
+    if (planc_status_code(status) == PLANC_BAD_INPUT) { /* it cannot be trained: no plan was made from that */
+      planc_status_free(status);
+      return NULL;
+    }
+    PLANC_TRY(status);
+    out->n_forms++;
+  }
+  return NULL;
+}
+
+static planc_status read_sources(expectations *e, const planc_arguments *arguments) {
+  const char *path;
+  while ((path = planc_option_repeated(arguments, "graph", e->n_sources)))
+    PLANC_TRY(read_source(path, &e->sources[e->n_sources++]));
+  return NULL;
+}
+
+static void free_sources(const expectations *e) {
+  for (int32_t s = 0; s < e->n_sources; s++)
+    for (int32_t f = 0; f < e->sources[s].n_forms; f++) planc_graph_free(e->sources[s].forms[f]);
+}
+
+/* "12G,8G" */
+static planc_status read_budgets(expectations *e, const char *list) {
+  for (bool more = true; more;) {
+    int length = (int)strcspn(list, ",");
+    if (e->n_budgets == MOST_BUDGETS) return planc_error(PLANC_USAGE, "--budget: more than %d", MOST_BUDGETS);
+    char *name = e->names[e->n_budgets];
+    if (length >= PLANC_SIZE_TEXT) return planc_error(PLANC_USAGE, "--budget: %.*s is not a size", length, list);
+    snprintf(name, PLANC_SIZE_TEXT, "%.*s", length, list);
+    PLANC_TRY(planc_context(planc_size_parse(name, &e->budgets[e->n_budgets++]), "--budget"));
+    more = list[length] == ',';
+    list += length + more;
+  }
+  return NULL;
+}
+
+static planc_status read_expectations(const planc_arguments *arguments, expectations *e) {
+  const char *budgets = planc_option_value(arguments, "budget");
+  PLANC_TRY(planc_option_size(arguments, "host-budget", -1, &e->host_budget_bytes));
+  if (budgets) {
+    PLANC_TRY(read_budgets(e, budgets));
+  } else {
+    e->budgets[e->n_budgets++] = -1;
+  }
+  return read_sources(e, arguments);
+}
+
+static planc_status choose_form(const planc_arguments *arguments, cli_verdict_form *out) {
+  const char *format = planc_option_value(arguments, "format");
+  bool json = planc_option_given(arguments, "json");
+  if (json && format) return planc_error(PLANC_USAGE, "--json and --format exclude each other");
+  return cli_verdict_form_parse(json ? "json" : format ? format : "text", out);
+}
+
+/* --- Checking ----------------------------------------------------------------------------------------------------- */
+
+static bool is_made_from(const planc_graph *graph, const source *from) {
+  for (int32_t f = 0; f < from->n_forms; f++)
+    if (planc_graph_equal(graph, from->forms[f])) return true;
+  return false;
+}
+
+/* Every job must have been made from one of the files, and every file must be of some job. */
+static planc_status compare_graphs(const expectations *e, const planc_plan *plan) {
+  bool used[PLANC_MAX_REPEATS] = {false};
+  for (int32_t j = 0; j < plan->n_jobs && e->n_sources > 0; j++) {
+    const planc_graph *graph = plan->jobs[j].graph;
+    if (j > 0 && graph == plan->jobs[j - 1].graph) continue;
+    bool found = false;
+    for (int32_t s = 0; s < e->n_sources; s++) {
+      if (!is_made_from(graph, &e->sources[s])) continue;
+      used[s] = found = true;
+    }
+    if (found) continue;
+    if (plan->n_jobs == 1 && e->n_sources == 1)
+      return planc_error(PLANC_STALE, "the plan was made from another graph than %s", e->sources[0].path);
+    return planc_error(PLANC_STALE, "job %d: its graph, %s, is none of those given", j, graph->name);
+  }
+  for (int32_t s = 0; s < e->n_sources; s++)
+    if (!used[s]) return planc_error(PLANC_STALE, "no job of the plan was made from %s", e->sources[s].path);
+  return NULL;
+}
+
+static planc_status summarize(const planc_plan *plan, cli_verdict *verdict) {
+  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
+  int length = asprintf(&verdict->summary, "valid: %s, %s, peak %s of %s, %d instructions", plan->name, plan->policy,
+                        planc_size_format(verdict->report.peak_bytes, a), planc_size_format(verdict->budget_bytes, b),
+                        verdict->report.instructions);
+  if (length >= 0) return NULL;
+  verdict->summary = NULL;
+  return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+}
+
+static planc_status judge(const expectations *e, const planc_plan *plan, int64_t budget, cli_verdict *verdict) {
+  planc_check_options options = {.budget_bytes = budget, .host_budget_bytes = e->host_budget_bytes};
+  verdict->budget_bytes = budget < 0 ? plan->budget_bytes : budget;
+  PLANC_TRY(compare_graphs(e, plan));
+  PLANC_TRY(planc_check(plan, &options, &verdict->report));
+  return summarize(plan, verdict);
+}
+
+static void check_plan(const expectations *e, const char *path, cli_verdict *verdicts) {
+  planc_plan *plan;
+  planc_status unreadable = planc_plan_read(path, &plan);
+  for (int32_t b = 0; b < e->n_budgets; b++) {
+    cli_verdict *verdict = &verdicts[b];
+    *verdict = (cli_verdict){.path = path, .budget = *e->names[b] ? e->names[b] : NULL, .budget_bytes = e->budgets[b]};
+    if (unreadable) {
+      verdict->refusal = planc_error(planc_status_code(unreadable), "%s", planc_status_message(unreadable));
+    } else {
+      verdict->refusal = planc_context(judge(e, plan, e->budgets[b], verdict), "%s", path);
+    }
+  }
+  if (!unreadable) planc_plan_free(plan);
+  planc_status_free(unreadable);
+}
+
+/* Several refusals are told one by one as the program would tell a single one; the worst decides how it ends. */
+static planc_status conclude(cli_verdict *verdicts, int32_t n) {
+  int32_t refused = 0, last = 0;
+  planc_code worst = PLANC_OK;
+  for (int32_t v = 0; v < n; v++) {
+    planc_code code = planc_status_code(verdicts[v].refusal);
+    if (planc_exit_code(code) > planc_exit_code(worst)) worst = code;
+    if (code == PLANC_OK) continue;
+    refused++;
+    last = v;
+  }
+  if (n == 1) {
+    planc_status refusal = verdicts[last].refusal;
+    verdicts[last].refusal = NULL;
+    return refusal;
+  }
+  for (int32_t v = 0; v < n; v++)
+    if (verdicts[v].refusal) planc_print_line(stderr, "planc: %s", planc_status_message(verdicts[v].refusal));
+  return refused ? planc_error(worst, "%d of %d checks did not pass", refused, n) : NULL;
+}
+
+static planc_status check_plans(const planc_arguments *arguments, const expectations *e, cli_verdict_form form) {
+  int32_t n = arguments->n_operands * e->n_budgets;
+  cli_verdict *verdicts = calloc((size_t)n, sizeof *verdicts);
+  if (!verdicts) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t p = 0; p < arguments->n_operands; p++)
+    check_plan(e, arguments->operands[p], &verdicts[(size_t)p * (size_t)e->n_budgets]);
+  planc_status status = cli_verdicts_print(form, verdicts, n);
+  if (!status) status = conclude(verdicts, n);
+  for (int32_t v = 0; v < n; v++) {
+    planc_status_free(verdicts[v].refusal);
+    free(verdicts[v].summary);
+  }
+  free(verdicts);
+  return status;
+}
+
+static planc_status run(const planc_arguments *arguments) {
+  expectations e = {0};
+  cli_verdict_form form = CLI_VERDICT_text;
+  PLANC_TRY(choose_form(arguments, &form));
+  planc_status status = read_expectations(arguments, &e);
+  if (!status) status = check_plans(arguments, &e, form);
+  free_sources(&e);
+  return status;
+}
+
+static const planc_option options[] = {
+    {"budget", 'm', "SIZE,...", "device memory they must fit (default: each plan's own budget)"},
+    {"host-budget", 0, "SIZE", "host memory they must fit (default: each plan's own)"},
+    {"graph", 'g', "FILE ...", "the graph they must have been made from; of several, each in turn"},
+    {"format", 0, "FORM", "text, json, github (workflow annotations) or junit (XML); default: text"},
+    {"json", 0, NULL, "as --format=json: one line of JSON for each plan and budget"},
+    {0},
+};
+
+const planc_subcommand cli_cmd_check = {
+    {"check", "PLAN...", "check plans and their budgets", options, 1, PLANC_MAX_OPERANDS}, run, NULL};

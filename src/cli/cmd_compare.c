@@ -1,0 +1,358 @@
+/* `planc compare`: every policy side by side on one problem. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "planc/analysis.h"
+#include "util/print.h"
+#include "util/progress.h"
+#include "util/size.h"
+
+enum { MOST_POLICIES = 64 };
+
+typedef struct row {
+  const planc_policy *policy;
+  planc_status unsupported; /* why the policy cannot plan this graph under any budget; owned */
+  bool feasible;
+  int64_t least_budget, sub_batch;
+  bool is_least;     /* one unit less was tried and fails */
+  const char *means; /* in words */
+  planc_predictions predicted;
+  planc_metrics metrics;
+  planc_largest_batch largest; /* with --max-batch */
+} row;
+
+/* The whole answer. */
+typedef struct table {
+  const planc_problem *problem;
+  planc_predictions vanilla; /* without scheduling: what the measures of all rows compare with */
+  bool has_vanilla, max_batch;
+  int32_t n;
+  row rows[MOST_POLICIES];
+} table;
+
+/* A graph that is too large to simulate without scheduling has no such measures. */
+static planc_status find_vanilla(table *t) {
+  planc_status status = planc_vanilla_of(t->problem, &t->vanilla);
+  t->has_vanilla = !status;
+  planc_code code = planc_status_code(status);
+  if (code != PLANC_USAGE && code != PLANC_BAD_INPUT && code != PLANC_INFEASIBLE) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
+/* `ideal` is a device on which everything fits: its peak is the liveness peak plus `reserved`, its plan's. */
+static planc_status ideal_memory(const planc_problem *problem, int64_t reserved, row *out) {
+  planc_candidate whole = {0};
+  planc_memory_needs needs;
+  planc_status status = planc_candidate_rounds(problem, problem->batch, &whole);
+  if (!status) status = planc_memory_needs_of(whole.trace, &needs);
+  planc_candidate_free(&whole);
+  if (status) return status;
+  out->predicted.peak_bytes = needs.liveness_bytes + reserved;
+  out->least_budget = out->predicted.peak_bytes;
+  out->is_least = true;
+  return NULL;
+}
+
+/* Problems and searches count the batch of each GPU. */
+static int64_t whole_batch(const table *t, int64_t batch) {
+  return batch * t->problem->gpus;
+}
+
+/* `failed` is why the row's policy does not fit the problem, NULL where it does. A host that is too small leaves the
+ * device's least budget as it is without one. */
+static planc_status find_least(const planc_problem *problem, planc_status failed, row *out) {
+  planc_least least;
+  planc_problem at = *problem;
+  at.host_budget_bytes = -1;
+  bool device = planc_status_shortage(failed).memory == PLANC_MEMORY_DEVICE;
+  planc_status status = planc_find_least(&at, out->policy, PLANC_MEMORY_DEVICE, device ? failed : NULL, &least);
+  out->least_budget = -1;
+  if (status) {
+    if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+    planc_status_free(status);
+    return NULL;
+  }
+  out->least_budget = least.bytes;
+  out->is_least = least.is_least;
+  planc_plan_free(least.plan);
+  return NULL;
+}
+
+static planc_status read_plan(const table *t, const planc_plan *plan, row *out) {
+  out->feasible = true;
+  out->predicted = plan->predicted;
+  out->sub_batch = plan->jobs[0].rounds[0];
+  planc_metrics_of(&plan->predicted, whole_batch(t, t->problem->batch), t->has_vanilla ? &t->vanilla : NULL,
+                   &out->metrics);
+  return planc_plan_means(plan, &out->means);
+}
+
+static planc_status measure(const table *t, row *out) {
+  const planc_problem *problem = t->problem;
+  planc_plan *plan = NULL;
+  planc_status failed = planc_make_plan(problem, out->policy, &plan), status = NULL;
+  if (failed && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
+  if (!failed) status = read_plan(t, plan, out);
+  if (!status && (out->policy->supports & PLANC_POLICY_SIMULATED)) {
+    status = ideal_memory(problem, plan->device.reserved_bytes, out);
+  } else if (!status) {
+    status = find_least(problem, failed, out);
+  }
+  planc_plan_free(plan);
+  planc_status_free(failed);
+  return status;
+}
+
+/* What fails here after the problem was read is the policy's: no sub-batches for a batch-coupled graph, say. */
+static planc_status measure_or_explain(const table *t, row *out) {
+  planc_status status = measure(t, out);
+  planc_code code = planc_status_code(status);
+  if (code != PLANC_USAGE && code != PLANC_BAD_INPUT) return planc_context(status, "%s", out->policy->name);
+  out->unsupported = planc_program_remedy(status);
+  out->feasible = false;
+  out->least_budget = -1;
+  return NULL;
+}
+
+typedef struct progress {
+  const table *table;
+  int32_t at;
+} progress;
+
+static void show_batch(void *user, int64_t batch) {
+  const progress *p = user;
+  planc_progress(stderr, "%s (%d of %d): batch %lld", p->table->rows[p->at].policy->name, p->at + 1, p->table->n,
+                 (long long)whole_batch(p->table, batch));
+}
+
+static planc_status fill_row(table *t, int32_t i) {
+  row *r = &t->rows[i];
+  planc_progress(stderr, "%s (%d of %d)", r->policy->name, i + 1, t->n);
+  PLANC_TRY(measure_or_explain(t, r));
+  if (!t->max_batch || r->unsupported) return NULL;
+  progress user = {t, i};
+  return planc_context(planc_find_largest_batch(t->problem, r->policy, show_batch, &user, &r->largest), "%s",
+                       r->policy->name);
+}
+
+/* The row that policy `best` would take, NULL where none has a plan. */
+static const row *winner(const table *t) {
+  const row *best = NULL;
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    for (int32_t i = 0; i < t->n; i++) {
+      const row *r = &t->rows[i];
+      if (r->policy != policy || !r->feasible || (policy->supports & PLANC_POLICY_SIMULATED)) continue;
+      int64_t ns = r->predicted.iteration_ns;
+      if (!best || planc_is_preferred(ns, best->policy->name, best->predicted.iteration_ns)) best = r;
+    }
+  }
+  return best;
+}
+
+/* A graph that no policy can plan makes no table: the first reason is the error. */
+static planc_status require_supported(table *t) {
+  int32_t supported = 0;
+  for (int32_t i = 0; i < t->n; i++) supported += !t->rows[i].unsupported;
+  if (supported) return NULL;
+  planc_status first = t->rows[0].unsupported;
+  t->rows[0].unsupported = NULL;
+  return planc_context(first, "%s", t->rows[0].policy->name);
+}
+
+/* --- JSON -------------------------------------------------------------------------------------------------------- */
+
+static void report_largest(cJSON *json, const table *t, const row *r) {
+  const planc_largest_batch *l = &r->largest;
+  if (r->unsupported) {
+    planc_json_add_null(json, "max_batch");
+    return;
+  }
+  cJSON *object = planc_json_add_object(json, "max_batch");
+  planc_json_add_known(object, "batch", !l->unbounded, whole_batch(t, l->batch));
+  planc_json_add_bool(object, "unbounded", l->unbounded);
+  planc_json_add_known(object, "fails_at", l->fails_at > 0, whole_batch(t, l->fails_at));
+  planc_json_add_int(object, "tried", l->tried);
+}
+
+static cJSON *row_json(const table *t, const row *r) {
+  const planc_predictions *p = &r->predicted;
+  cJSON *json = cJSON_CreateObject();
+  planc_json_add_string(json, "policy", r->policy->name);
+  planc_json_add_bool(json, "feasible", r->feasible);
+  if (r->unsupported) {
+    planc_json_add_string(json, "unsupported", planc_status_message(r->unsupported));
+  } else {
+    planc_json_add_null(json, "unsupported");
+  }
+  planc_json_add_known(json, "least_budget", r->least_budget >= 0, r->least_budget);
+  planc_json_add_bool(json, "is_least", r->is_least);
+  if (r->feasible) {
+    planc_json_add_string(json, "means", r->means);
+  } else {
+    planc_json_add_null(json, "means");
+  }
+  planc_json_add_known(json, "sub_batch", r->feasible, r->sub_batch);
+  planc_json_add_known(json, "iteration_ns", r->feasible, p->iteration_ns);
+  planc_json_add_known(json, "ideal_ns", r->feasible, p->ideal_ns);
+  planc_json_add_known(json, "peak_bytes", r->feasible, p->peak_bytes);
+  planc_json_add_known(json, "host_peak_bytes", r->feasible, p->host_peak_bytes);
+  planc_json_add_known(json, "d2h_bytes", r->feasible, p->d2h_bytes);
+  planc_json_add_known(json, "h2d_bytes", r->feasible, p->h2d_bytes);
+  planc_json_add_known(json, "recompute_ns", r->feasible, p->recompute_ns);
+  planc_json_add_known(json, "stall_ns", r->feasible, p->stall_ns);
+  cli_report_metrics(json, r->feasible ? &r->metrics : NULL);
+  if (t->max_batch) report_largest(json, t, r);
+  return json;
+}
+
+static planc_status print_json(const table *t) {
+  const planc_problem *problem = t->problem;
+  cJSON *object = cJSON_CreateObject();
+  planc_json_add_string(object, "planc", "compare/1");
+  planc_json_add_string(object, "graph", problem->graph->name);
+  planc_json_add_string(object, "device", planc_profile_device(problem->profile)->name);
+  planc_json_add_int(object, "batch", whole_batch(t, problem->batch));
+  planc_json_add_int(object, "gpus", problem->gpus);
+  planc_json_add_bool(object, "shared_link", problem->shared_link);
+  planc_json_add_int(object, "budget_bytes", problem->budget_bytes);
+  planc_json_add_known(object, "vanilla_ns", t->has_vanilla, t->vanilla.iteration_ns);
+  planc_json_add_known(object, "vanilla_bytes", t->has_vanilla, t->vanilla.peak_bytes);
+  const row *best = winner(t);
+  if (best) {
+    planc_json_add_string(object, "best", best->policy->name);
+  } else {
+    planc_json_add_null(object, "best");
+  }
+  cJSON *array = planc_json_add_array(object, "rows");
+  for (int32_t i = 0; i < t->n; i++) planc_json_add(array, NULL, row_json(t, &t->rows[i]));
+  return planc_print_json(stdout, object);
+}
+
+/* --- Text -------------------------------------------------------------------------------------------------------- */
+
+static const char *largest_text(const table *t, const row *r, char buffer[PLANC_SIZE_TEXT]) {
+  if (r->unsupported) return "-";
+  if (r->largest.unbounded) return "any";
+  snprintf(buffer, PLANC_SIZE_TEXT, "%lld", (long long)whole_batch(t, r->largest.batch));
+  return buffer;
+}
+
+static void print_cost(const table *t, const row *r, bool best) {
+  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT], d[CLI_METRIC_TEXT];
+  const planc_predictions *p = &r->predicted;
+  printf("%-12s %c%11s", r->policy->name, r->least_budget < 0 || r->is_least ? ' ' : '<',
+         r->least_budget < 0 ? "-" : planc_size_format(r->least_budget, a));
+  if (t->max_batch) printf(" %9s", largest_text(t, r, a));
+  if (r->unsupported) {
+    printf("   unsupported: %s\n", planc_status_message(r->unsupported));
+    return;
+  }
+  if (!r->feasible) {
+    puts("   does not fit");
+    return;
+  }
+  printf(" %6lld %16s %8s", (long long)r->sub_batch, planc_time_format(p->iteration_ns, a),
+         cli_percent_format(r->metrics.overhead_ppm, d));
+  printf(" %12s %12s %12s  %s%s\n", planc_size_format(p->peak_bytes, a), planc_size_format(p->d2h_bytes, b),
+         planc_size_format(p->h2d_bytes, c), r->means, best ? " <- best" : "");
+}
+
+static void print_metrics(const row *r) {
+  char a[CLI_METRIC_TEXT], b[CLI_METRIC_TEXT], c[CLI_METRIC_TEXT], d[CLI_METRIC_TEXT], e[CLI_METRIC_TEXT];
+  char moved[PLANC_SIZE_TEXT];
+  const planc_metrics *m = &r->metrics;
+  printf("%-12s %14s %12s %8s %8s %8s %8s\n", r->policy->name, cli_metric_format(m->throughput_ppm, 3, a),
+         planc_size_format(m->moved_bytes, moved), cli_metric_format(m->msr_ppm, 4, b),
+         cli_metric_format(m->eor_ppm, 4, c), cli_percent_format(m->eor_excess_ppm, d),
+         cli_metric_format(m->cbr_ppm, 4, e));
+}
+
+static planc_status print_table(const table *t) {
+  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
+  printf("%s, batch %lld on ", t->problem->graph->name, (long long)whole_batch(t, t->problem->batch));
+  if (t->problem->gpus > 1) printf("%d ", t->problem->gpus);
+  printf("%s%s, budget %s\n", planc_profile_device(t->problem->profile)->name,
+         t->problem->gpus > 1 && t->problem->shared_link ? " with one link" : "",
+         planc_size_format(t->problem->budget_bytes, a));
+  printf("%-12s %12s", "policy", "least budget");
+  if (t->max_batch) printf(" %9s", "max batch");
+  printf(" %6s %16s %8s %12s %12s %12s  %s\n", "round", "iteration", "ideal", "peak", "out", "in", "means");
+  int32_t feasible = 0;
+  const row *best = winner(t);
+  for (int32_t i = 0; i < t->n; i++) {
+    print_cost(t, &t->rows[i], &t->rows[i] == best);
+    feasible += t->rows[i].feasible;
+  }
+  for (int32_t i = 0; i < t->n; i++) {
+    if (!t->rows[i].largest.fails_at) continue;
+    printf("%s: not monotone in the batch: %lld does not fit, %lld does\n", t->rows[i].policy->name,
+           (long long)whole_batch(t, t->rows[i].largest.fails_at), (long long)whole_batch(t, t->rows[i].largest.batch));
+  }
+  if (feasible == 0) return NULL;
+  puts("");
+  if (t->has_vanilla) {
+    printf("against no scheduling, which takes %s and %s\n", planc_time_format(t->vanilla.iteration_ns, a),
+           planc_size_format(t->vanilla.peak_bytes, b));
+  }
+  printf("%-12s %14s %12s %8s %8s %8s %8s\n", "policy", "samples/s", "moved", "MSR", "EOR", "excess", "CBR");
+  for (int32_t i = 0; i < t->n; i++) {
+    if (t->rows[i].feasible) print_metrics(&t->rows[i]);
+  }
+  return NULL;
+}
+
+/* --- Which policies ---------------------------------------------------------------------------------------------- */
+
+/* Splits "a,b,c" in place. */
+static planc_status parse_policies(char *names, row *rows, int32_t *n) {
+  char *save = NULL;
+  for (char *name = strtok_r(names, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
+    if (*n == MOST_POLICIES) return planc_error(PLANC_USAGE, "too many policies");
+    PLANC_TRY(cli_setup_policy(name, PLANC_USAGE, &rows[*n].policy));
+    ++*n;
+  }
+  return *n ? NULL : planc_error(PLANC_USAGE, "--policies names none");
+}
+
+static planc_status choose_policies(const char *names, row *rows, int32_t *n) {
+  *n = 0;
+  if (!names) {
+    for (const planc_policy *policy = planc_policies(); policy->name && *n < MOST_POLICIES; policy++) {
+      if (!(policy->supports & PLANC_POLICY_CHOOSES)) rows[(*n)++].policy = policy;
+    }
+    return NULL;
+  }
+  char *copy = strdup(names);
+  if (!copy) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  planc_status status = parse_policies(copy, rows, n);
+  free(copy);
+  return status;
+}
+
+static planc_status run(const planc_arguments *arguments) {
+  cli_setup setup;
+  table t = {.problem = &setup.problem, .max_batch = planc_option_given(arguments, "max-batch")};
+  PLANC_TRY(choose_policies(planc_option_value(arguments, "policies"), t.rows, &t.n));
+  planc_status status = cli_setup_read(arguments, arguments->operands[0], &setup);
+  if (!status) status = find_vanilla(&t);
+  for (int32_t i = 0; !status && i < t.n; i++) status = fill_row(&t, i);
+  planc_progress_end(stderr);
+  if (!status) status = require_supported(&t);
+  if (!status) status = planc_option_given(arguments, "json") ? print_json(&t) : print_table(&t);
+  for (int32_t i = 0; i < t.n; i++) planc_status_free(t.rows[i].unsupported);
+  cli_setup_free(&setup);
+  return status;
+}
+
+static const planc_option options[] = {
+    CLI_PROBLEM_OPTIONS,
+    {"policies", 0, "A,B,...", "which policies (default: all but best)"},
+    {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
+    {"json", 0, NULL, "the table as one line of JSON"},
+    {0},
+};
+
+const planc_subcommand cli_cmd_compare = {
+    {"compare", "GRAPH", "plan with several policies and compare", options, 1, 1}, run, NULL};

@@ -1,0 +1,223 @@
+/* `planc plan`: from a graph and a budget to a checked plan file. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "planc/check.h"
+#include "util/file.h"
+#include "util/print.h"
+#include "util/size.h"
+#include "util/vec.h"
+
+static const char fallback_policy[] = "best";
+
+typedef VEC(int64_t) int64_list;
+
+/* GRAPH with its folder and ending cut off and ".plan" put on. */
+static planc_status default_output(const char *graph_path, char **out) {
+  const char *base = strrchr(graph_path, '/');
+  base = base ? base + 1 : graph_path;
+  const char *dot = strrchr(base, '.');
+  size_t stem = dot && dot != base ? (size_t)(dot - base) : strlen(base);
+  *out = malloc(stem + sizeof ".plan");
+  if (!*out) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  memcpy(*out, base, stem);
+  memcpy(*out + stem, ".plan", sizeof ".plan");
+  return NULL;
+}
+
+/* Says what the least budget is, what binds there and what is live. */
+static planc_status print_least(const planc_problem *problem, const planc_policy *policy, planc_memory_kind memory,
+                                const planc_least *least) {
+  char text[PLANC_SIZE_TEXT];
+  bool chosen = strcmp(policy->name, least->plan->policy) != 0;
+  cli_note("the least feasible %s of %s is %lld bytes (%s)%s%s%s; there:",
+           memory == PLANC_MEMORY_HOST ? "host budget" : "budget", policy->name, (long long)least->bytes,
+           planc_size_format(least->bytes, text), chosen ? ", with policy " : "", chosen ? least->plan->policy : "",
+           least->is_least ? "" : ", as far as a few plans can tell");
+  PLANC_TRY(cli_print_peak(least->plan, memory, stderr));
+  if (problem->host_budget_bytes >= 0 && least->plan->host_arena_bytes > problem->host_budget_bytes &&
+      memory == PLANC_MEMORY_DEVICE)
+    cli_note("it needs a host budget of %lld bytes (%s) as well", (long long)least->plan->host_arena_bytes,
+             planc_size_format(least->plan->host_arena_bytes, text));
+  return NULL;
+}
+
+planc_status cli_explain(const planc_problem *problem, const planc_policy *policy, planc_status status) {
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  planc_least least;
+  planc_problem at = *problem;
+  planc_memory_kind memory = planc_status_shortage(status).memory;
+  bool host = memory == PLANC_MEMORY_HOST;
+  if (!host) at.host_budget_bytes = -1;
+  planc_status failed = planc_find_least(&at, policy, memory, status, &least);
+  if (!failed) {
+    failed = print_least(problem, policy, memory, &least);
+    planc_plan_free(least.plan);
+  }
+  planc_status_free(failed);
+  char text[PLANC_SIZE_TEXT];
+  return planc_context(status, "does not fit %s%s", host ? "a host budget of " : "",
+                       planc_size_format(host ? problem->host_budget_bytes : problem->budget_bytes, text));
+}
+
+planc_status cli_summarize(const planc_plan *plan, const char *output, bool json) {
+  const planc_predictions *p = &plan->predicted;
+  const planc_job *job = &plan->jobs[0];
+  if (json) {
+    cJSON *object = cJSON_CreateObject();
+    planc_json_add_string(object, "planc", "plan/1");
+    planc_json_add_string(object, "graph", plan->name);
+    planc_json_add_string(object, "policy", plan->policy);
+    planc_json_add_string(object, "output", output);
+    cli_report_batch(plan, object);
+    planc_json_add_int(object, "rounds", job->n_rounds);
+    planc_json_add_int(object, "sub_batch", job->rounds[0]);
+    planc_json_add_int(object, "budget_bytes", plan->budget_bytes);
+    planc_json_add_int(object, "peak_bytes", p->peak_bytes);
+    planc_json_add_int(object, "host_peak_bytes", p->host_peak_bytes);
+    planc_json_add_int(object, "iteration_ns", p->iteration_ns);
+    planc_json_add_int(object, "ideal_ns", p->ideal_ns);
+    planc_json_add_int(object, "d2h_bytes", p->d2h_bytes);
+    planc_json_add_int(object, "h2d_bytes", p->h2d_bytes);
+    planc_json_add_int(object, "recompute_ns", p->recompute_ns);
+    planc_json_add_int(object, "stall_ns", p->stall_ns);
+    return planc_print_json(stdout, object);
+  }
+  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT];
+  planc_print_text(stdout, output);
+  printf(": %s, ", plan->policy);
+  cli_print_batch(plan);
+  printf(" in %d round%s of %lld\n", job->n_rounds, job->n_rounds == 1 ? "" : "s", (long long)job->rounds[0]);
+  printf("  peak      %s of %s, host %s\n", planc_size_format(p->peak_bytes, a),
+         planc_size_format(plan->budget_bytes, b), planc_size_format(p->host_peak_bytes, c));
+  printf("  iteration %s, ideal %s (%+.1f %%)\n", planc_time_format(p->iteration_ns, a),
+         planc_time_format(p->ideal_ns, b),
+         p->ideal_ns ? 100.0 * (double)(p->iteration_ns - p->ideal_ns) / (double)p->ideal_ns : 0.0);
+  printf("  moved     %s out, %s in; recomputed %s\n", planc_size_format(p->d2h_bytes, a),
+         planc_size_format(p->h2d_bytes, b), planc_time_format(p->recompute_ns, c));
+  return NULL;
+}
+
+/* Notes the sizes of rounds at which a profile that lists workspaces has none: the plan's are then guesses. */
+static planc_status add_unlisted(const planc_plan *plan, const planc_trace *trace, const planc_profile *profile,
+                                 int64_list *sizes) {
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op != PLANC_INSTR_exec || instr->bytes == 0) continue;
+    int64_t size = trace->instances[instr->id].batch, s = 0;
+    const char *op = planc_trace_op(trace, instr->id)->name;
+    if (planc_profile_lists_workspace(profile, op, plan->algorithms[instr->aux], size)) continue;
+    while (s < sizes->len && sizes->data[s] != size) s++;
+    if (s == sizes->len) VEC_PUSH(sizes, size);
+  }
+  return NULL;
+}
+
+static void note_unlisted(const int64_list *sizes) {
+  enum { MOST = 4 };
+  char text[128] = "";
+  size_t length = 0;
+  for (int64_t s = 0; s < sizes->len && s < MOST; s++)
+    length +=
+        (size_t)snprintf(text + length, sizeof text - length, "%s%lld", s == 0 ? "" : ", ", (long long)sizes->data[s]);
+  if (sizes->len > 0)
+    cli_note(
+        "the profile lists no workspaces for rounds of %s%s: they are taken from others, and planrun refuses a "
+        "plan with too little",
+        text, sizes->len > MOST ? ", ..." : "");
+}
+
+planc_status cli_note_workspaces(const planc_plan *plan, const planc_profile *profile) {
+  planc_trace *trace;
+  int64_list sizes = {0};
+  int32_t listed;
+  (void)planc_profile_is_of(profile, plan->jobs[0].graph, &listed);
+  if (listed == 0) return NULL; /* the constants of a device: they have workspaces for any size */
+  PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &trace));
+  planc_status status = add_unlisted(plan, trace, profile, &sizes);
+  if (!status) note_unlisted(&sizes);
+  VEC_FREE(&sizes);
+  planc_trace_free(trace);
+  return status;
+}
+
+/* A plan that was made and does not pass is a defect, not an answer. */
+static planc_status check_own(const planc_plan *plan) {
+  planc_status failure = planc_check(plan, &(planc_check_options){.budget_bytes = -1, .host_budget_bytes = -1}, NULL);
+  if (!failure || planc_status_code(failure) == PLANC_OUT_OF_MEMORY) return failure;
+  planc_status defect =
+      planc_error(PLANC_INTERNAL, "the plan that was made fails its check: %s", planc_status_message(failure));
+  planc_status_free(failure);
+  return defect;
+}
+
+planc_status cli_write_plan(const planc_plan *plan, const char *output) {
+  char *text;
+  size_t length;
+  PLANC_TRY(check_own(plan));
+  PLANC_TRY(planc_plan_print(plan, &text, &length));
+  planc_status status = planc_file_write(output, text, length);
+  free(text);
+  return status;
+}
+
+static planc_status plan_graph(const planc_arguments *arguments, const cli_setup *setup, const char *output) {
+  const char *name = planc_option_value(arguments, "policy"), *graph_policy = setup->problem.graph->policy;
+  if (!name) {
+    name = graph_policy ? graph_policy : fallback_policy;
+    cli_note("policy %s (%s)", name, graph_policy ? "the graph's header" : "the fall-back");
+  }
+  const planc_policy *policy;
+  PLANC_TRY(cli_setup_policy(name, name == graph_policy ? PLANC_BAD_INPUT : PLANC_USAGE, &policy));
+  PLANC_TRY(cli_setup_plans(policy));
+  PLANC_TRY(cli_setup_own_options(arguments, policy, &setup->problem));
+  planc_plan *plan;
+  PLANC_TRY(cli_explain(&setup->problem, policy, planc_make_plan(&setup->problem, policy, &plan)));
+  if (!planc_option_given(arguments, "output")) cli_note("output %s", output);
+  planc_status status = cli_note_workspaces(plan, setup->profile);
+  if (!status) status = cli_write_plan(plan, output);
+  if (!status && strcmp(output, "-") != 0) status = cli_summarize(plan, output, planc_option_given(arguments, "json"));
+  planc_plan_free(plan);
+  return status;
+}
+
+/* Malloc'ed. */
+static planc_status find_output(const planc_arguments *arguments, char **out) {
+  const char *given = planc_option_value(arguments, "output");
+  if (!given) return default_output(arguments->operands[0], out);
+  *out = strdup(given);
+  return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+}
+
+static planc_status list_files(const planc_arguments *arguments, planc_used_files *files) {
+  char *output;
+  PLANC_TRY(planc_used_files_read(files, arguments->operands[0]));
+  PLANC_TRY(planc_used_files_read(files, planc_option_value(arguments, "profile")));
+  PLANC_TRY(find_output(arguments, &output));
+  planc_status status = planc_used_files_write(files, output);
+  free(output);
+  return status;
+}
+
+static planc_status run(const planc_arguments *arguments) {
+  cli_setup setup;
+  char *output;
+  PLANC_TRY(find_output(arguments, &output));
+  planc_status status = cli_setup_read(arguments, arguments->operands[0], &setup);
+  if (!status) status = plan_graph(arguments, &setup, output);
+  cli_setup_free(&setup);
+  free(output);
+  return status;
+}
+
+static const planc_option options[] = {
+    CLI_PROBLEM_OPTIONS,
+    {"policy", 0, "NAME", "how to plan (default: the graph's header, else best)"},
+    {"output", 'o', "FILE", "the plan, - for standard output (default: GRAPH's name with .plan, here)"},
+    {"json", 0, NULL, "the summary as one line of JSON"},
+    {0},
+};
+
+const planc_subcommand cli_cmd_plan = {
+    {"plan", "GRAPH", "make a plan for a graph under a memory budget", options, 1, 1}, run, list_files};

@@ -1,0 +1,283 @@
+/* `planc update`: from a plan and a run of it to a plan for what the run measured. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "planc/check.h"
+#include "planc/update.h"
+#include "util/file.h"
+#include "util/print.h"
+#include "util/size.h"
+
+typedef struct updating {
+  const planc_arguments *arguments;
+  const char *output, *profile_output; /* or NULL */
+  int64_t weight_ppm, threshold_ppm;
+  planc_plan *plan;
+  planc_timeline *timeline;
+  planc_profile *base; /* or NULL */
+  planc_update *update;
+  const planc_policy *policy;
+  planc_problem problem;
+  planc_replanned next; /* all zero: none was wanted */
+} updating;
+
+/* --- Files ---------------------------------------------------------------------------------------------------- */
+
+static planc_status list_files(const planc_arguments *arguments, planc_used_files *files) {
+  PLANC_TRY(planc_used_files_read(files, arguments->operands[0]));
+  PLANC_TRY(planc_used_files_read(files, planc_option_value(arguments, "trace")));
+  PLANC_TRY(planc_used_files_read(files, planc_option_value(arguments, "profile")));
+  PLANC_TRY(planc_used_files_write(files, planc_option_value(arguments, "output")));
+  return planc_used_files_write(files, planc_option_value(arguments, "profile-out"));
+}
+
+/* --- Inputs --------------------------------------------------------------------------------------------------- */
+
+static planc_status read_arguments(updating *u) {
+  enum { MOST_THRESHOLD = 1000 };
+  u->output = planc_option_value(u->arguments, "output");
+  u->profile_output = planc_option_value(u->arguments, "profile-out");
+  if (!planc_option_given(u->arguments, "trace")) return planc_error(PLANC_USAGE, "update needs --trace");
+  if (!u->output && !u->profile_output) return planc_error(PLANC_USAGE, "update needs --output or --profile-out");
+  PLANC_TRY(cli_setup_share(u->arguments, "weight", 1, PLANC_UPDATE_WEIGHT_PPM, &u->weight_ppm));
+  return cli_setup_share(u->arguments, "threshold", MOST_THRESHOLD, PLANC_UPDATE_THRESHOLD_PPM, &u->threshold_ppm);
+}
+
+static planc_status read_base(updating *u) {
+  const char *measured = planc_option_value(u->arguments, "profile");
+  const char *device = planc_option_value(u->arguments, "device");
+  if (measured && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
+  if (measured) return cli_setup_measured(measured, u->plan->jobs[0].graph, &u->base);
+  return device ? cli_setup_device(u->arguments, device, &u->base) : NULL;
+}
+
+static planc_status read_inputs(updating *u) {
+  const char *path = u->arguments->operands[0];
+  PLANC_TRY(read_arguments(u));
+  PLANC_TRY(planc_plan_read(path, &u->plan));
+  planc_check_options as_it_says = {.budget_bytes = -1, .host_budget_bytes = -1};
+  PLANC_TRY(planc_context(planc_check(u->plan, &as_it_says, NULL), "%s", path));
+  PLANC_TRY(planc_timeline_read(planc_option_value(u->arguments, "trace"), u->plan, &u->timeline));
+  PLANC_TRY(read_base(u));
+  planc_update_options options = {
+      .plan = u->plan, .timeline = u->timeline, .profile = u->base, .weight_ppm = u->weight_ppm};
+  return planc_context(planc_update_make(&options, &u->update), "%s", path);
+}
+
+/* --- The next problem ----------------------------------------------------------------------------------------- */
+
+/* Samples of a full round. */
+static int64_t sub_batch_of(const planc_job *job) {
+  return job->rounds[0];
+}
+
+static planc_placement placement_of(const planc_plan *plan) {
+  if (plan->chunk_bytes == 0) return PLANC_PLACEMENT_BEST_FIT;
+  return plan->paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
+}
+
+/* The plan's problem again, as far as the plan tells, with the options given. */
+static planc_status make_problem(updating *u) {
+  const planc_plan *plan = u->plan;
+  const planc_job *job = &plan->jobs[0];
+  const char *policy = planc_option_value(u->arguments, "policy");
+  planc_problem *problem = &u->problem;
+  *problem = (planc_problem){.graph = job->graph, .profile = u->update->profile, .batch = job->batch};
+  PLANC_TRY(cli_setup_policy(policy ? policy : plan->policy, policy ? PLANC_USAGE : PLANC_BAD_INPUT, &u->policy));
+  if (strcmp(u->policy->name, plan->policy) == 0) problem->settings = plan->settings;
+  PLANC_TRY(cli_setup_plans(u->policy));
+  PLANC_TRY(planc_option_size(u->arguments, "budget", plan->budget_bytes, &problem->budget_bytes));
+  PLANC_TRY(planc_option_size(u->arguments, "host-budget", plan->host_budget_bytes, &problem->host_budget_bytes));
+  /* Other rounds would rest on times that nobody measured. */
+  int64_t rounds = u->base ? 0 : sub_batch_of(job);
+  PLANC_TRY(planc_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->sub_batch));
+  if (!u->base && problem->sub_batch != rounds) {
+    cli_note("workspaces of rounds of %" PRId64 " are taken to be in proportion to those of %" PRId64
+             ": planrun refuses a plan with too little; a --profile has those that were measured",
+             problem->sub_batch, rounds);
+  }
+  problem->split_batch_norm = job->n_rounds > 1 || planc_option_given(u->arguments, "split-batch-norm");
+  PLANC_TRY(cli_setup_policy_options(u->arguments, problem));
+  if (!planc_option_given(u->arguments, "placement") && (u->policy->supports & PLANC_POLICY_VMM))
+    problem->placement = placement_of(plan);
+  if (problem->placement == placement_of(plan) && problem->chunk_bytes == 0) problem->chunk_bytes = plan->chunk_bytes;
+  return cli_setup_own_options(u->arguments, u->policy, problem);
+}
+
+static bool are_same(const planc_settings *a, const planc_settings *b) {
+  return a->window_bytes == b->window_bytes && a->workspace_limit == b->workspace_limit &&
+         a->window_per_use == b->window_per_use && a->swap_rate_ppm == b->swap_rate_ppm && a->no_swap == b->no_swap &&
+         a->no_recompute == b->no_recompute;
+}
+
+static bool is_placed_otherwise(const planc_problem *problem, const planc_plan *plan) {
+  return problem->placement != placement_of(plan) ||
+         (problem->placement != PLANC_PLACEMENT_BEST_FIT && problem->chunk_bytes != plan->chunk_bytes);
+}
+
+/* The plan's decisions are no answer. */
+static bool asks_for_other_decisions(const updating *u) {
+  const planc_problem *problem = &u->problem;
+  return strcmp(u->policy->name, u->plan->policy) != 0 || !are_same(&problem->settings, &u->plan->settings) ||
+         is_placed_otherwise(problem, u->plan) ||
+         (problem->sub_batch && problem->sub_batch != sub_batch_of(&u->plan->jobs[0]));
+}
+
+/* Another budget, policy, setting, placement or split is reason enough for a plan. */
+static bool asks_for_another(const updating *u) {
+  return u->problem.budget_bytes != u->plan->budget_bytes ||
+         u->problem.host_budget_bytes != u->plan->host_budget_bytes || asks_for_other_decisions(u);
+}
+
+/* --- Reports -------------------------------------------------------------------------------------------------- */
+
+static void report_sum(cJSON *object, const char *key, const planc_latency_sum *sum) {
+  cJSON *json = planc_json_add_object(object, key);
+  planc_json_add_int(json, "count", sum->count);
+  planc_json_add_int(json, "old_ns", sum->old_ns);
+  planc_json_add_int(json, "measured_ns", sum->measured_ns);
+  planc_json_add_int(json, "new_ns", sum->new_ns);
+}
+
+static planc_status report_json(const updating *u, bool updated) {
+  cJSON *object = cJSON_CreateObject();
+  planc_json_add_string(object, "planc", "update/1");
+  planc_json_add_string(object, "policy", u->policy->name);
+  planc_json_add_int(object, "periods", u->timeline->n_periods);
+  planc_json_add_int(object, "weight_ppm", u->weight_ppm);
+  planc_json_add_int(object, "threshold_ppm", u->threshold_ppm);
+  report_sum(object, "ops", &u->update->ops);
+  report_sum(object, "copies_in", &u->update->copies_in);
+  report_sum(object, "copies_out", &u->update->copies_out);
+  planc_json_add_int(object, "change_ppm", u->update->change_ppm);
+  planc_json_add_bool(object, "updated", updated);
+  const planc_plan *next = planc_replanned_plan(&u->next);
+  if (next) {
+    planc_json_add_string(object, "decisions", u->next.keeps ? "kept" : "new");
+  } else {
+    planc_json_add_null(object, "decisions");
+  }
+  planc_json_add_known(object, "iteration_ns", next, next ? next->predicted.iteration_ns : 0);
+  return planc_print_json(stdout, object);
+}
+
+static void print_sum(const char *what, const planc_latency_sum *sum) {
+  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT];
+  if (sum->count == 0) return;
+  printf("  %5" PRId32 "x %-10s %14s %16s %16s\n", sum->count, what, planc_time_format(sum->old_ns, a),
+         planc_time_format(sum->measured_ns, b), planc_time_format(sum->new_ns, c));
+}
+
+static void print_decisions(const planc_replanned *next) {
+  char would[PLANC_SIZE_TEXT];
+  if (!next->keeps) {
+    printf("  planned anew\n");
+  } else if (!next->made) {
+    printf("  decisions kept: planned anew it does not fit\n");
+  } else {
+    printf("  decisions kept: planned anew an iteration takes %s\n",
+           planc_time_format(next->made->predicted.iteration_ns, would));
+  }
+}
+
+static void print_text(const updating *u) {
+  const planc_update *update = u->update;
+  printf("%s, %" PRId32 " period%s measured\n", u->plan->name, u->timeline->n_periods,
+         u->timeline->n_periods == 1 ? "" : "s");
+  printf("  %-17s %14s %16s %16s\n", "", "planned with", "measured", "from now on");
+  print_sum("op", &update->ops);
+  print_sum("copy in", &update->copies_in);
+  print_sum("copy out", &update->copies_out);
+  char change[CLI_METRIC_TEXT], threshold[CLI_METRIC_TEXT];
+  printf("  changed by %s, threshold %s\n", cli_metric_format(update->change_ppm, 3, change),
+         cli_metric_format(u->threshold_ppm, 3, threshold));
+}
+
+static bool to_standard_output(const char *path) {
+  return path && strcmp(path, "-") == 0;
+}
+
+static planc_status report(const updating *u, bool updated) {
+  if (to_standard_output(u->output) || to_standard_output(u->profile_output)) return NULL;
+  if (planc_option_given(u->arguments, "json")) return report_json(u, updated);
+  print_text(u);
+  const planc_plan *next = planc_replanned_plan(&u->next);
+  if (!next) return NULL;
+  print_decisions(&u->next);
+  return cli_summarize(next, u->output, false);
+}
+
+/* --- Updating ------------------------------------------------------------------------------------------------- */
+
+static planc_status write_profile(const updating *u) {
+  char *text;
+  size_t length;
+  PLANC_TRY(planc_update_print(u->update, &text, &length));
+  planc_status status = planc_file_write(u->profile_output, text, length);
+  free(text);
+  return status;
+}
+
+static planc_status replan(updating *u) {
+  const planc_plan *keepable = asks_for_other_decisions(u) ? NULL : u->plan;
+  planc_status status = planc_replan(&u->problem, u->policy, keepable, &u->next);
+  PLANC_TRY(cli_explain(&u->problem, u->policy, status));
+  if (!u->base || u->next.keeps) return NULL; /* what is kept has run */
+  return cli_note_workspaces(u->next.made, u->update->profile);
+}
+
+static planc_status update(updating *u) {
+  PLANC_TRY(read_inputs(u));
+  PLANC_TRY(make_problem(u));
+  if (u->update->change_ppm <= u->threshold_ppm && !asks_for_another(u)) {
+    PLANC_TRY(report(u, false));
+    return planc_error(PLANC_UNCHANGED, "%s: latencies have not changed by more than the threshold: nothing is written",
+                       u->arguments->operands[0]);
+  }
+  if (u->output) PLANC_TRY(replan(u));
+  if (u->profile_output) PLANC_TRY(write_profile(u));
+  if (u->output) PLANC_TRY(cli_write_plan(planc_replanned_plan(&u->next), u->output));
+  return report(u, true);
+}
+
+static planc_status run(const planc_arguments *arguments) {
+  updating u = {.arguments = arguments};
+  planc_status status = update(&u);
+  planc_replanned_free(&u.next);
+  planc_update_free(u.update);
+  planc_profile_free(u.base);
+  planc_timeline_free(u.timeline);
+  planc_plan_free(u.plan);
+  return status;
+}
+
+static const planc_option options[] = {
+    {"trace", 't', "FILE", "what `planrun exec --trace` measured of the plan"},
+    {"output", 'o', "FILE", "the new plan, - for standard output"},
+    {"profile-out", 0, "FILE", "the profile that it is made with"},
+    {"weight", 0, "SHARE", "of what was measured against what the plan was made with, 0 to 1 (default: 0.9)"},
+    {"threshold", 0, "SHARE", "change of the sum of latencies up to which nothing is written (default: 0.3)"},
+    {"profile", 'p', "FILE",
+     "other algorithms and batches, in proportion to what was measured (default: the plan's only)"},
+    {"device", 'd', "NAME|FILE", "the same, from a device description"},
+    {"policy", 0, "NAME", "how to plan (default: the plan's)"},
+    {"budget", 'm', "SIZE", "device memory, reserved bytes included (default: the plan's)"},
+    {"host-budget", 0, "SIZE", "host memory for offloaded data (default: the plan's)"},
+    {"sub-batch", 0, "N", "samples per round (default: the plan's; with --profile or --device the policy chooses)"},
+    {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},
+    {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: the plan's)"},
+    {"chunk", 0, "SIZE", "chunk of --placement vmm or page of paged (default: the plan's, else 40M or 2M)"},
+    {"window", 0, "SIZE", "schedule-window of policy window (default: the plan's)"},
+    {"window-per-use", 0, NULL, "let data count in the window at each use, not once (default: as in the plan)"},
+    {"workspace-limit", 0, "SIZE", "largest workspace of an algorithm that policy window takes (default: the plan's)"},
+    {"no-swap", 0, NULL, "nothing is swapped to the host"},
+    {"no-recompute", 0, NULL, "nothing is computed again"},
+    {"swap-rate", 0, "PERCENT", "how many of the tensors policy tensile may swap (default: the plan's)"},
+    {"json", 0, NULL, "what was done as one line of JSON"},
+    {0},
+};
+
+const planc_subcommand cli_cmd_update = {
+    {"update", "PLAN", "make a plan anew from what a run of it measured", options, 1, 1}, run, list_files};

@@ -1,0 +1,96 @@
+/* A comparison of predicted and measured times, for people and as JSON (against.h). */
+#include "cli/report_against.h"
+
+#include "cli/cli.h"
+#include "util/math.h"
+#include "util/print.h"
+#include "util/size.h"
+
+/* Keys of what a compute stream does when nothing runs on it, and what that is called. */
+static const struct {
+  const char *key, *text;
+} gaps[] = {[PLANC_GAP_IN] = {"wait_in_ns", "waits for copies in"},
+            [PLANC_GAP_OUT] = {"wait_out_ns", "waits for copies out"},
+            [PLANC_GAP_COMPUTE] = {"wait_compute_ns", "waits for other streams"},
+            [PLANC_GAP_OTHER] = {"other_ns", "launches and hand-overs"}};
+
+/* --- Text --------------------------------------------------------------------------------------------------------- */
+
+static void print_row(const char *what, int64_t predicted, int64_t measured) {
+  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
+  printf("  %-30s %16s %16s", what, planc_time_format(predicted, a), planc_time_format(measured, b));
+  if (predicted > 0) {
+    printf(" %8.3f\n", (double)measured / (double)predicted);
+  } else {
+    printf(" %8s\n", "-");
+  }
+}
+
+void cli_print_against(const planc_comparison *comparison, const planc_timeline *timeline, const char *path) {
+  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], name[64];
+  fputs("against ", stdout);
+  planc_print_text(stdout, path);
+  printf(", %d period%s, %s to %s\n", timeline->n_periods, timeline->n_periods == 1 ? "" : "s",
+         planc_time_format(comparison->least_ns, a), planc_time_format(comparison->most_ns, b));
+  printf("  %-30s %16s %16s %8s\n", "", "predicted", "measured", "ratio");
+  print_row("iteration", comparison->predicted_ns, comparison->measured_ns);
+  print_row("  with its ops as measured", comparison->predicted_as_measured_ns, comparison->measured_ns);
+  for (int32_t c = 0; c < comparison->n_classes; c++) {
+    const planc_class_times *times = &comparison->classes[c];
+    snprintf(name, sizeof name, "%dx %s", times->count, times->name);
+    print_row(name, times->predicted_ns, times->measured_ns);
+  }
+  for (int32_t s = 0; s < comparison->n_streams; s++) {
+    const planc_stream_times *times = &comparison->streams[s];
+    printf("compute stream %d\n", times->stream);
+    print_row("busy", times->predicted_busy_ns, times->measured_busy_ns);
+    for (int g = 0; g < PLANC_N_GAPS; g++)
+      print_row(gaps[g].text, times->predicted_gap_ns[g], times->measured_gap_ns[g]);
+  }
+}
+
+/* --- JSON --------------------------------------------------------------------------------------------------------- */
+
+static void report_times(cJSON *object, int64_t predicted, int64_t measured) {
+  planc_json_add_int(object, "predicted_ns", predicted);
+  planc_json_add_int(object, "measured_ns", measured);
+  if (predicted > 0) {
+    planc_json_add_int(object, "ratio_ppm", planc_muldiv_floor(measured, 1000000, predicted));
+  } else {
+    planc_json_add_null(object, "ratio_ppm");
+  }
+}
+
+static void report_stream(cJSON *object, const char *key, int64_t busy, const int64_t *times) {
+  cJSON *side = planc_json_add_object(object, key);
+  planc_json_add_int(side, "busy_ns", busy);
+  for (int g = 0; g < PLANC_N_GAPS; g++) planc_json_add_int(side, gaps[g].key, times[g]);
+}
+
+void cli_report_against(const planc_comparison *comparison, const planc_timeline *timeline, const char *path,
+                        cJSON *object) {
+  cJSON *against = planc_json_add_object(object, "against");
+  planc_json_add_string(against, "trace", path);
+  planc_json_add_int(against, "periods", timeline->n_periods);
+  report_times(against, comparison->predicted_ns, comparison->measured_ns);
+  planc_json_add_int(against, "least_ns", comparison->least_ns);
+  planc_json_add_int(against, "most_ns", comparison->most_ns);
+  planc_json_add_int(against, "predicted_as_measured_ns", comparison->predicted_as_measured_ns);
+  cJSON *classes = planc_json_add_array(against, "classes");
+  for (int32_t c = 0; c < comparison->n_classes; c++) {
+    cJSON *entry = cJSON_CreateObject();
+    planc_json_add_string(entry, "class", comparison->classes[c].name);
+    planc_json_add_int(entry, "count", comparison->classes[c].count);
+    report_times(entry, comparison->classes[c].predicted_ns, comparison->classes[c].measured_ns);
+    planc_json_add(classes, NULL, entry);
+  }
+  cJSON *streams = planc_json_add_array(against, "streams");
+  for (int32_t s = 0; s < comparison->n_streams; s++) {
+    const planc_stream_times *times = &comparison->streams[s];
+    cJSON *entry = cJSON_CreateObject();
+    planc_json_add_int(entry, "stream", times->stream);
+    report_stream(entry, "predicted", times->predicted_busy_ns, times->predicted_gap_ns);
+    report_stream(entry, "measured", times->measured_busy_ns, times->measured_gap_ns);
+    planc_json_add(streams, NULL, entry);
+  }
+}

@@ -1,0 +1,205 @@
+/* From command-line options and defaults to a planning problem. */
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "util/locate.h"
+#include "util/print.h"
+#include "util/real.h"
+#include "util/size.h"
+
+enum { FALLBACK_BATCH = 32, PPM = 1000000, PPM_OF_PERCENT = 10000, ALL_PERCENT = 100 };
+static const char fallback_device[] = "h100";
+
+static void message(const char *kind, const char *format, va_list arguments) {
+  fprintf(stderr, "planc: %s: ", kind);
+  planc_vprint_line(stderr, format, arguments);
+}
+
+void cli_note(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  message("note", format, arguments);
+  va_end(arguments);
+}
+
+void cli_warn(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  message("warning", format, arguments);
+  va_end(arguments);
+}
+
+planc_status cli_setup_share(const planc_arguments *arguments, const char *name, int32_t most, int64_t fallback_ppm,
+                             int64_t *out_ppm) {
+  const char *text = planc_option_value(arguments, name);
+  *out_ppm = fallback_ppm;
+  if (!text) return NULL;
+  double share;
+  if (!planc_real_parse(text, &share) || !(share >= 0.0 && share <= most))
+    return planc_error(PLANC_USAGE, "--%s takes a fraction from 0 to %d", name, (int)most);
+  *out_ppm = llround(share * PPM);
+  return NULL;
+}
+
+planc_status cli_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out) {
+  const char *derived;
+  PLANC_TRY(planc_graph_prepare(path, optimizer, inference, out, &derived));
+  if (derived)
+    cli_note("%s has no backward ops: planned for training with %s (--inference plans it as it is)", path, derived);
+  return NULL;
+}
+
+planc_status cli_setup_measured(const char *path, const planc_graph *graph, planc_profile **out) {
+  int32_t listed;
+  PLANC_TRY(planc_profile_read(path, out));
+  switch (planc_profile_is_of(*out, graph, &listed)) {
+    case PLANC_OF_ANOTHER:
+      cli_note("%s was made for another graph: %d of %d ops are in it by name", path, (int)listed, (int)graph->n_ops);
+      break;
+    case PLANC_OF_UNKNOWN:
+      if (listed == 0)
+        cli_note("%s lists none of the graph's %d ops: their costs are predicted", path, (int)graph->n_ops);
+      break;
+    case PLANC_OF_THIS:
+      break;
+  }
+  return NULL;
+}
+
+planc_status cli_setup_device(const planc_arguments *arguments, const char *name, planc_profile **out) {
+  char path[4096];
+  PLANC_TRY(planc_locate_device(name, path, sizeof path));
+  PLANC_TRY(planc_used_files_read(arguments->files, path));
+  return planc_profile_read(path, out);
+}
+
+static planc_status read_profile(const planc_arguments *arguments, const planc_graph *graph, planc_profile **out) {
+  const char *measured = planc_option_value(arguments, "profile"), *device = planc_option_value(arguments, "device");
+  if (measured && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
+  if (measured) return cli_setup_measured(measured, graph, out);
+  if (!device) {
+    device = graph->device ? graph->device : fallback_device;
+    cli_note("device %s (%s)", device, graph->device ? "the graph's header" : "the fall-back");
+  }
+  return cli_setup_device(arguments, device, out);
+}
+
+/* A size that stays what it is where none is given, and is not 0. */
+static planc_status read_some_bytes(const planc_arguments *arguments, const char *name, int64_t *out) {
+  PLANC_TRY(planc_option_size(arguments, name, *out, out));
+  if (!planc_option_given(arguments, name) || *out > 0) return NULL;
+  return planc_error(PLANC_USAGE, "--%s: at least one byte", name);
+}
+
+/* How policies allocate that do so as they go. */
+static planc_status read_placement(const planc_arguments *arguments, planc_problem *problem) {
+  const char *placement = planc_option_value(arguments, "placement");
+  if (placement && strcmp(placement, "vmm") == 0) {
+    problem->placement = PLANC_PLACEMENT_VMM;
+  } else if (placement && strcmp(placement, "paged") == 0) {
+    problem->placement = PLANC_PLACEMENT_PAGED;
+  } else if (placement && strcmp(placement, "best-fit") != 0) {
+    return planc_error(PLANC_USAGE, "unknown placement %s: best-fit, paged or vmm", placement);
+  }
+  return read_some_bytes(arguments, "chunk", &problem->chunk_bytes);
+}
+
+static planc_status read_settings(const planc_arguments *arguments, planc_settings *settings) {
+  int64_t swap_rate;
+  PLANC_TRY(read_some_bytes(arguments, "window", &settings->window_bytes));
+  PLANC_TRY(read_some_bytes(arguments, "workspace-limit", &settings->workspace_limit));
+  if (planc_option_given(arguments, "window-per-use")) settings->window_per_use = true;
+  if (planc_option_given(arguments, "no-swap")) settings->no_swap = true;
+  if (planc_option_given(arguments, "no-recompute")) settings->no_recompute = true;
+  PLANC_TRY(planc_option_int(arguments, "swap-rate", 1, ALL_PERCENT, ALL_PERCENT, &swap_rate));
+  if (planc_option_given(arguments, "swap-rate")) {
+    settings->swap_rate_ppm = swap_rate < ALL_PERCENT ? swap_rate * PPM_OF_PERCENT : 0;
+  }
+  return NULL;
+}
+
+/* The batch becomes that of each GPU. */
+static planc_status read_gpus(const planc_arguments *arguments, planc_problem *problem) {
+  int64_t gpus, batch = problem->batch;
+  PLANC_TRY(planc_option_int(arguments, "gpus", 1, INT32_MAX, 1, &gpus));
+  problem->gpus = (int32_t)gpus;
+  problem->shared_link = planc_option_given(arguments, "shared-link");
+  problem->batch = batch / gpus;
+  if (batch % gpus == 0) return NULL;
+  return planc_error(PLANC_USAGE, "a batch of %lld has no %lld equal parts", (long long)batch, (long long)gpus);
+}
+
+planc_status cli_setup_policy_options(const planc_arguments *arguments, planc_problem *problem) {
+  PLANC_TRY(read_placement(arguments, problem));
+  return read_settings(arguments, &problem->settings);
+}
+
+planc_status cli_setup_own_options(const planc_arguments *arguments, const planc_policy *policy,
+                                   const planc_problem *problem) {
+  static const struct {
+    const char *name;
+    int flag;
+  } options[] = {{"window", PLANC_POLICY_WINDOW},
+                 {"window-per-use", PLANC_POLICY_WINDOW},
+                 {"workspace-limit", PLANC_POLICY_WINDOW},
+                 {"swap-rate", PLANC_POLICY_SWAP_RATE}};
+  for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+    if (planc_option_given(arguments, options[i].name) && !(policy->supports & options[i].flag))
+      return planc_error(PLANC_USAGE, "policy %s has no use for --%s", policy->name, options[i].name);
+  }
+  if (!planc_option_given(arguments, "chunk") || problem->placement != PLANC_PLACEMENT_BEST_FIT) return NULL;
+  return planc_error(PLANC_USAGE, "--chunk is for --placement vmm and paged");
+}
+
+static planc_status read_problem(const planc_arguments *arguments, cli_setup *out) {
+  const planc_graph *graph = out->graph;
+  const planc_device *device = planc_profile_device(out->profile);
+  planc_problem *problem = &out->problem;
+  problem->graph = graph;
+  problem->profile = out->profile;
+  PLANC_TRY(planc_option_int(arguments, "batch", 1, INT32_MAX, 0, &problem->batch));
+  if (!problem->batch) {
+    problem->batch = graph->batch ? graph->batch : FALLBACK_BATCH;
+    cli_note("batch %lld (%s)", (long long)problem->batch, graph->batch ? "the graph's header" : "the fall-back");
+  }
+  PLANC_TRY(read_gpus(arguments, problem));
+  PLANC_TRY(planc_option_size(arguments, "budget", device->memory_bytes, &problem->budget_bytes));
+  PLANC_TRY(planc_option_size(arguments, "host-budget", -1, &problem->host_budget_bytes));
+  PLANC_TRY(planc_option_int(arguments, "sub-batch", 1, problem->batch, 0, &problem->sub_batch));
+  problem->split_batch_norm = planc_option_given(arguments, "split-batch-norm");
+  PLANC_TRY(cli_setup_policy_options(arguments, problem));
+  char text[PLANC_SIZE_TEXT];
+  if (!planc_option_given(arguments, "budget")) {
+    cli_note("budget %s (device %s)", planc_size_format(problem->budget_bytes, text), device->name);
+  } else if (problem->budget_bytes > device->memory_bytes) {
+    char memory[PLANC_SIZE_TEXT];
+    cli_warn("the budget of %s is beyond device %s with %s", planc_size_format(problem->budget_bytes, text),
+             device->name, planc_size_format(device->memory_bytes, memory));
+  }
+  return NULL;
+}
+
+planc_status cli_setup_read(const planc_arguments *arguments, const char *graph_path, cli_setup *out) {
+  *out = (cli_setup){0};
+  bool inference = planc_option_given(arguments, "inference");
+  PLANC_TRY(cli_setup_graph(graph_path, planc_option_value(arguments, "optimizer"), inference, &out->graph));
+  PLANC_TRY(read_profile(arguments, out->graph, &out->profile));
+  return read_problem(arguments, out);
+}
+
+void cli_setup_free(cli_setup *setup) {
+  planc_profile_free(setup->profile);
+  planc_graph_free(setup->graph);
+}
+
+planc_status cli_setup_policy(const char *name, planc_code code, const planc_policy **out) {
+  *out = planc_policy_find(name);
+  return *out ? NULL : planc_error(code, "unknown policy %s; planc(1) lists them", name);
+}
+
+planc_status cli_setup_plans(const planc_policy *policy) {
+  if (!(policy->supports & PLANC_POLICY_SIMULATED)) return NULL;
+  return planc_error(PLANC_USAGE, "policy %s is only simulated and has no plan; see planc compare", policy->name);
+}
