@@ -1,8 +1,6 @@
 /* Runs the threads of a block. A fiber runs threads one after the other until one has to wait; then another fiber takes
  * the threads that have not begun. So a block without barriers needs a single fiber, and one with barriers a fiber per
  * thread. */
-#include "emulated_kernels.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
@@ -10,6 +8,8 @@
 #include <chrono>
 #include <memory>
 #include <vector>
+
+#include "emulated_kernels.h"
 
 namespace emulator {
 
