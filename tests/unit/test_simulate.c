@@ -202,6 +202,36 @@ START_TEST(every_job_has_its_own_host) {
 }
 END_TEST
 
+/* Two jobs of which each would fill the GPU: a period takes what both have to do together, however unequal that is, and
+ * whichever of them comes first. */
+START_TEST(unequal_jobs_stay_together) {
+  static const char script[] =
+      "body\nacquire 0 x#0 0\nacquire 1 y#0 8192\nacquire 2 z#0 9216\nacquire 3 x#1 16384\nacquire 4 y#1 24576\n"
+      "acquire 5 z#1 25600\nexec a#0 use 0 1\nexec b#0 use 1 2\nexec a#1 on 3 use 3 4\nexec b#1 on 3 use 4 5\n" CLOSE
+      "release 3\nrelease 4\nrelease 5\n";
+  static const int64_t pairs[][2] = {{1000, 700}, {1000, 100}, {1000, 1}, {1000, 950}, {300, 1000}, {1000, 1000}};
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  const planc_job jobs[] = {job, job};
+  for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+    planc_plan *plan;
+    planc_simulation s;
+    ok(script_make(script, jobs, 2, 1 << 20, 1 << 20, &plan));
+    plan->device.h2d = plan->device.d2h = (planc_link){.bytes_per_second = 1000000000};
+    plan->device.duplex_ppm = 1000000;
+    plan->device.in_flight = 1000;
+    for (int32_t i = 0, n = 0; i < plan->body.n; i++) {
+      planc_instr *instr = (planc_instr *)&plan->body.instrs[i];
+      if (instr->op != PLANC_INSTR_exec) continue;
+      instr->time_ns = pairs[k][n++ / 2];
+      instr->busy_ppm = 1000000;
+    }
+    ok(planc_simulate(plan, NULL, NULL, &s));
+    ck_assert_int_eq(s.iteration_ns, 2 * (pairs[k][0] + pairs[k][1]));
+    planc_plan_free(plan);
+  }
+}
+END_TEST
+
 /* In a period x gets two of the three chunks of the last workspace (3 unmapped, 2 mapped), and the workspace gets them
  * back with the third (1 mapped). y and z share a chunk, which is mapped in the first period only. The host waits for
  * the execs before each of these. */
@@ -257,6 +287,7 @@ int main(void) {
   tcase_add_test(tests, captured_bodies_do_not_overlap);
   tcase_add_test(tests, a_captured_body_is_launched_once);
   tcase_add_test(tests, every_job_has_its_own_host);
+  tcase_add_test(tests, unequal_jobs_stay_together);
   tcase_add_test(tests, chunks_are_mapped_in_the_step);
   tcase_add_test(tests, live_bytes);
   suite_add_tcase(suite, tests);

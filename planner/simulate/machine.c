@@ -1,0 +1,351 @@
+/* Stepping the machine (machine.h): hosts launch, streams begin what is launched and awaited, the next to end ends. */
+#include "planner/simulate/machine.h"
+
+#include <string.h>
+
+#include "util/math.h"
+
+/* So many bodies behind the last one that has ended hosts launch: of one job more than ever bind it. */
+enum { PPM = 1000000, TOGETHER = 1, AHEAD = 4 };
+
+/* A machine with a program on it. */
+typedef struct machine {
+  const sim_program *program;
+  sim_state *state;
+  sim_observer observer;
+  void *user;
+  bool again; /* streams are looked at again: an event was recorded */
+} machine;
+
+static void begin_all(machine *m);
+static planc_status set_rates(const machine *m);
+static void close_phases(const machine *m);
+static void run_hosts(const machine *m);
+static int64_t next_end(const machine *m);
+static void count_stalls(const machine *m, int64_t until);
+static void end_lane(const machine *m, int32_t stream);
+static planc_status check_ended(const machine *m);
+
+planc_status sim_advance(const sim_program *program, sim_state *state, sim_observer observer, void *user,
+                         bool *out_over) {
+  machine m = {.program = program, .state = state, .observer = observer, .user = user};
+  run_hosts(&m);
+  begin_all(&m);
+  if (state->changed) PLANC_TRY(set_rates(&m));
+  int64_t next = next_end(&m);
+  *out_over = next == INT64_MAX;
+  if (*out_over) return check_ended(&m);
+  count_stalls(&m, next);
+  state->now = next;
+  for (int32_t s = 0; s < program->n_streams; s++)
+    if (state->lanes[s].running >= 0 && state->lanes[s].end == next) end_lane(&m, s);
+  close_phases(&m);
+  return NULL;
+}
+
+/* --- Phases ------------------------------------------------------------------------------------------------------- */
+
+static const sim_section *section_of(const machine *m, int32_t phase) {
+  int kind = phase == 0 ? SIM_PROLOGUE : phase == m->state->epilogue_phase ? SIM_EPILOGUE : SIM_BODY;
+  return &m->program->sections[kind];
+}
+
+static bool is_captured(const machine *m, int32_t phase) {
+  return m->program->captured && phase > 0 && phase != m->state->epilogue_phase;
+}
+
+/* Closes the phases that have ended, in order. One without kernels or copies ends with the one before. */
+static void close_phases(const machine *m) {
+  sim_state *s = m->state;
+  for (; s->n_closed < s->n_entered; s->n_closed++) {
+    sim_phase *p = &s->phases[s->n_closed];
+    if (p->n_ended < section_of(m, s->n_closed)->n_timed) return;
+    if (s->n_closed == 0) continue;
+    if (p->end < p[-1].end) p->end = p[-1].end;
+    if (p->compute_end >= p[-1].compute_end) continue;
+    p->compute_end = p[-1].compute_end;
+    memcpy(p->stall_ns, p[-1].stall_ns, sizeof p->stall_ns);
+  }
+}
+
+/* --- Hosts -------------------------------------------------------------------------------------------------------- */
+
+static int32_t next_launch(const machine *m, int32_t job) {
+  const sim_host *h = &m->state->hosts[job];
+  const sim_section *section = section_of(m, h->phase);
+  return h->launched < 0 ? section->first_launch[job] : section->next_launch[h->launched];
+}
+
+/* The host goes on to the next phase, if it may. The first one there decides whether it is another body. */
+static bool enter_next_phase(const machine *m, sim_host *h) {
+  sim_state *s = m->state;
+  int32_t phase = h->phase + 1;
+  if (h->phase == s->epilogue_phase) {
+    h->done = true;
+    return true;
+  }
+  if (phase > s->n_closed + (m->program->n_launchers > 1 ? TOGETHER : AHEAD)) return false;
+  if (phase == s->n_entered) {
+    if (phase > s->last_body) s->epilogue_phase = phase;
+    s->phases[phase].start = -1;
+    s->n_entered++;
+  }
+  h->phase = phase;
+  h->launched = -1;
+  return true;
+}
+
+/* Chunks that are mapped for a launch, and the host's time for it. */
+static int64_t n_chunks(const machine *m, const sim_host *h, int32_t step) {
+  return section_of(m, h->phase)->steps[step].chunks;
+}
+static int64_t launch_ns(const machine *m, const sim_host *h, int32_t step) {
+  if (is_captured(m, h->phase) && h->launched >= 0) return 0;
+  int64_t mapping = planc_muldiv_floor(n_chunks(m, h, step), m->program->chunk_ns, 1);
+  return planc_add_saturate(m->program->device.launch_ns, mapping);
+}
+
+static bool is_full(const machine *m, const sim_host *h, int32_t step) {
+  if (h->in_flight == 0) return false;
+  if (n_chunks(m, h, step) > 0) return true;
+  bool kernel = section_of(m, h->phase)->steps[step].kind == SIM_KERNEL;
+  return kernel && !is_captured(m, h->phase) && h->in_flight >= m->program->device.in_flight;
+}
+
+/* Launches what can be launched by now. */
+static void run_host(const machine *m, int32_t job) {
+  sim_host *h = &m->state->hosts[job];
+  if (h->launching && h->free_at > m->state->now) return;
+  while (!h->done) {
+    const sim_section *section = section_of(m, h->phase);
+    for (int32_t step; (step = next_launch(m, job)) < section->n; h->launched = step, h->n_launched++) {
+      if (!h->launching) {
+        if (is_full(m, h, step)) return;
+        h->in_flight += section->steps[step].kind == SIM_KERNEL;
+        h->free_at = planc_add_saturate(m->state->now, launch_ns(m, h, step));
+        h->launching = h->free_at > m->state->now;
+        if (h->launching) return;
+      }
+      h->launching = false;
+    }
+    if (!enter_next_phase(m, h)) return;
+  }
+}
+
+/* What ends without having begun may let hosts go on. */
+static void run_hosts(const machine *m) {
+  int32_t closed;
+  do {
+    closed = m->state->n_closed;
+    for (int32_t i = 0; i < m->program->n_launchers; i++) run_host(m, m->program->launchers[i]);
+    close_phases(m);
+  } while (m->state->n_closed > closed);
+}
+
+/* --- Streams ------------------------------------------------------------------------------------------------------ */
+
+/* The step that is a stream's next, -1 when that has not been launched. */
+static int32_t head(const machine *m, int32_t stream) {
+  const sim_stream *of = &m->program->streams[stream];
+  const sim_host *h = &m->state->hosts[of->job];
+  sim_lane *l = &m->state->lanes[stream];
+  for (;;) {
+    const sim_section *section = section_of(m, l->phase);
+    int32_t step = l->ended < 0 ? section->first[stream] : section->next[l->ended];
+    if (step < section->n) return l->phase < h->phase || h->done || step < next_launch(m, of->job) ? step : -1;
+    if (l->phase >= h->phase) return -1;
+    if ((is_captured(m, l->phase) || is_captured(m, l->phase + 1)) && m->state->n_closed <= l->phase) return -1;
+    l->phase++;
+    l->ended = -1;
+  }
+}
+
+static void begin(const machine *m, int32_t stream, int32_t index, const sim_step *step) {
+  sim_state *s = m->state;
+  sim_lane *l = &s->lanes[stream];
+  sim_gpu *g = &s->gpus[m->program->streams[stream].gpu];
+  int64_t unit = PPM;
+  if (sim_is_copy(step)) {
+    g->copying[sim_direction(step)] = true;
+    s->n_copying[sim_direction(step)]++;
+  } else {
+    unit += m->program->device.slowdown_ppm;
+    g->load += step->busy_ppm;
+    g->n_computing++;
+    s->phases[l->phase].misses += step->op && g->awaited_until == s->now;
+  }
+  if (s->phases[l->phase].start < 0) s->phases[l->phase].start = s->now;
+  l->running = index;
+  l->start = l->since = s->now;
+  l->work = step->time_ns * unit;
+  l->rate = 0;
+  l->beside = l->crowded = false;
+  l->beside_ns = 0;
+  s->changed = true;
+}
+
+/* Lets the stream do what it can at this time. */
+static void begin_lane(machine *m, int32_t stream) {
+  sim_state *s = m->state;
+  sim_lane *l = &s->lanes[stream];
+  while (l->running < 0) {
+    int32_t index = head(m, stream);
+    if (index < 0) return;
+    const sim_step *step = &section_of(m, l->phase)->steps[index];
+    if (step->kind == SIM_WAIT) {
+      if (s->recorded[step->event] < l->phase - step->lag) return;
+    } else if (step->kind == SIM_RECORD) {
+      s->recorded[step->event] = l->phase;
+      m->again = true;
+    } else {
+      if (sim_is_copy(step) && s->gpus[m->program->streams[stream].gpu].copying[sim_direction(step)]) return;
+      begin(m, stream, index, step);
+      return;
+    }
+    l->ended = index;
+  }
+}
+
+static void begin_all(machine *m) {
+  do {
+    m->again = false;
+    for (int32_t i = 0; i < m->program->n_streams; i++) begin_lane(m, i);
+  } while (m->again);
+}
+
+static const sim_step *running_of(const machine *m, const sim_lane *l) {
+  return &section_of(m, l->phase)->steps[l->running];
+}
+
+/* What kernels lose to copies beside them. */
+static int64_t lost_ns(const machine *m, const sim_lane *l) {
+  int64_t slowdown = m->program->device.slowdown_ppm;
+  if (!l->crowded) return m->state->now - l->start - running_of(m, l)->time_ns;
+  return planc_muldiv_ceil(l->beside_ns, slowdown, PPM + slowdown);
+}
+
+static void end_lane(const machine *m, int32_t stream) {
+  sim_state *s = m->state;
+  const sim_stream *of = &m->program->streams[stream];
+  sim_lane *l = &s->lanes[stream];
+  sim_gpu *g = &s->gpus[of->gpu];
+  sim_phase *p = &s->phases[l->phase];
+  const sim_step *step = running_of(m, l);
+  p->n_ended++;
+  p->end = s->now;
+  if (sim_is_copy(step)) {
+    g->copying[sim_direction(step)] = false;
+    s->n_copying[sim_direction(step)]--;
+    p->copy_ns[sim_direction(step)] += s->now - l->start;
+  } else {
+    if (l->beside) l->beside_ns += s->now - l->since;
+    g->load -= step->busy_ppm;
+    g->n_computing--;
+    s->hosts[of->job].in_flight--;
+    p->compute_end = s->now;
+    p->lost_ns += lost_ns(m, l);
+    memcpy(p->stall_ns, s->stall_ns, sizeof p->stall_ns);
+  }
+  if (m->observer) m->observer(m->user, l->phase, l->running, l->start, s->now);
+  l->ended = l->running;
+  l->running = -1;
+  s->changed = true;
+}
+
+static planc_status check_ended(const machine *m) {
+  for (int32_t i = 0; i < m->program->n_streams; i++) {
+    int32_t step = head(m, i);
+    if (step < 0) continue;
+    int32_t event = section_of(m, m->state->lanes[i].phase)->steps[step].event;
+    return planc_error(PLANC_INVALID_PLAN, "stream %d waits for ever for event %d", i, event);
+  }
+  return NULL;
+}
+
+/* --- Rates -------------------------------------------------------------------------------------------------------- */
+
+static int64_t copy_rate(const machine *m, const sim_gpu *g, int direction) {
+  const sim_program *p = m->program;
+  const int32_t *all = m->state->n_copying;
+  bool duplex = p->shared_link ? all[!direction] > 0 : g->copying[!direction];
+  int64_t rate = (duplex ? p->device.duplex_ppm : PPM) / (p->shared_link ? all[direction] : 1);
+  return rate > 0 ? rate : 1;
+}
+
+static int64_t rate_of(const machine *m, sim_lane *l, const sim_gpu *g) {
+  const sim_step *step = running_of(m, l);
+  if (sim_is_copy(step)) return copy_rate(m, g, sim_direction(step));
+  int64_t rate = g->copying[0] || g->copying[1] ? PPM : PPM + m->program->device.slowdown_ppm;
+  if (g->load <= PPM) return rate;
+  l->crowded = true;
+  return rate * PPM / g->load;
+}
+
+static planc_status set_rates(const machine *m) {
+  int64_t now = m->state->now;
+  for (int32_t i = 0; i < m->program->n_streams; i++) {
+    sim_lane *l = &m->state->lanes[i];
+    if (l->running < 0) continue;
+    const sim_gpu *g = &m->state->gpus[m->program->streams[i].gpu];
+    bool beside = g->copying[0] || g->copying[1];
+    int64_t rate = rate_of(m, l, g);
+    if (rate == l->rate && beside == l->beside) continue;
+    l->work -= l->rate * (now - l->since);
+    if (l->beside) l->beside_ns += now - l->since;
+    l->beside = beside;
+    l->rate = rate;
+    l->since = now;
+    if (planc_add_overflow(now, l->work / rate + (l->work % rate > 0), &l->end))
+      return planc_error(PLANC_BAD_INPUT, "it takes too long to simulate");
+  }
+  m->state->changed = false;
+  return NULL;
+}
+
+static int64_t next_end(const machine *m) {
+  int64_t next = INT64_MAX;
+  for (int32_t i = 0; i < m->program->n_launchers; i++) {
+    const sim_host *h = &m->state->hosts[m->program->launchers[i]];
+    if (h->launching && h->free_at < next) next = h->free_at;
+  }
+  for (int32_t i = 0; i < m->program->n_streams; i++) {
+    const sim_lane *l = &m->state->lanes[i];
+    if (l->running >= 0 && l->end < next) next = l->end;
+  }
+  return next;
+}
+
+/* --- Stalls ------------------------------------------------------------------------------------------------------- */
+
+/* What an idle stream waits for in the end: follows waits to the stream that will record. */
+static planc_stall cause(const machine *m, int32_t stream) {
+  for (int32_t depth = 0; depth <= m->program->n_streams; depth++) {
+    const sim_lane *l = &m->state->lanes[stream];
+    int32_t index = l->running >= 0 ? l->running : head(m, stream);
+    if (index < 0) return PLANC_STALL_LAUNCH;
+    const sim_step *step = &section_of(m, l->phase)->steps[index];
+    if (sim_is_copy(step)) return sim_direction(step) ? PLANC_STALL_D2H : PLANC_STALL_H2D;
+    if (step->kind != SIM_WAIT || m->program->recorder[step->event] < 0) return PLANC_STALL_LAUNCH;
+    stream = m->program->recorder[step->event];
+  }
+  return PLANC_STALL_LAUNCH;
+}
+
+/* Nothing computes on a GPU until `until`: its first compute stream that waits for an event says why, else it is the
+ * host. */
+static void count_stall(const machine *m, int32_t g, int64_t until) {
+  planc_stall why = PLANC_STALL_LAUNCH;
+  for (int32_t i = 0; i < m->program->n_streams; i++) {
+    const sim_stream *stream = &m->program->streams[i];
+    if (!stream->computes || stream->gpu != g || head(m, i) < 0) continue;
+    why = cause(m, i);
+    break;
+  }
+  m->state->stall_ns[why] += until - m->state->now;
+  if (why == PLANC_STALL_H2D) m->state->gpus[g].awaited_until = until;
+}
+
+static void count_stalls(const machine *m, int64_t until) {
+  for (int32_t g = 0; g < m->program->n_gpus; g++)
+    if (m->state->gpus[g].n_computing == 0) count_stall(m, g, until);
+}

@@ -1,0 +1,97 @@
+/* The machine on which programs are timed: discrete events.
+ *
+ * Every job has a host that launches its kernels and copies in order. Launching takes launch_ns, and waits while
+ * in_flight kernels are launched and not finished. Streams are queues. A GPU has one copy engine per direction; of
+ * several streams that want it at one time the lowest gets it. The prologue runs, then bodies until the caller ends
+ * them, then the epilogue; nothing is awaited in between but what the program awaits. Several jobs stay together, as
+ * one executor enqueues them: none is launched for a body before all have ended the last but one before it.
+ *
+ * Rates are exact. A kernel of time t is t * (1,000,000 + slowdown_ppm) of work, done at 1,000,000 + slowdown_ppm per
+ * ns alone and at 1,000,000 beside a copy; where the busy shares of the GPU's kernels sum to more than 1,000,000, at
+ * that much less in proportion, rounded down. A copy is its time alone * 1,000,000 of work, done at 1,000,000 per ns,
+ * and at duplex_ppm beside a copy in the other direction. Where the GPUs share the host link, copies of others count as
+ * beside it, and those of one direction run at equal parts of that, rounded down. Ends are rounded up to whole ns.
+ *
+ * A captured body is launched as a whole: one launch_ns, nothing of it waits in a queue, and what follows it begins
+ * when all of it has ended. Where chunks of virtual memory are mapped in the step, the host waits for the kernels that
+ * it has launched, since what was freed may still be in use, and then takes its time for each chunk.
+ *
+ * The state is a value: it can be copied, and run on from the copy. It knows steps by their numbers, and which come
+ * next it asks the program: so what comes behind all that a state has launched or run may be edited, and the state run
+ * on. */
+#ifndef PLANC_SIMULATE_MACHINE_H
+#define PLANC_SIMULATE_MACHINE_H
+
+#include "planc/simulate.h"
+#include "planner/simulate/program.h"
+
+/* Phase 0 is the prologue, phase k body k, the epilogue comes after the last body. */
+enum { SIM_MAX_BODIES = 64, SIM_MAX_PHASES = SIM_MAX_BODIES + 2 };
+
+typedef struct sim_phase {
+  int32_t n_ended;                  /* timed steps */
+  int64_t start, end, compute_end;  /* start: -1 before the first timed step begins */
+  int64_t stall_ns[PLANC_N_STALLS]; /* since the beginning of time, at compute_end */
+  int64_t lost_ns;                  /* by kernels, to copies */
+  int64_t misses;
+  int64_t copy_ns[2];
+} sim_phase;
+
+typedef struct sim_host {
+  int32_t phase, launched; /* its last launch in the phase, -1 before the first */
+  int32_t in_flight;
+  bool launching, done;
+  int64_t free_at;    /* where launching */
+  int64_t n_launched; /* in all phases */
+} sim_host;
+
+typedef struct sim_lane {
+  int32_t phase, ended;                  /* the stream's last step that has ended in the phase, -1 before the first */
+  int32_t running;                       /* the step that runs, -1 = none */
+  int64_t start, work, rate, since, end; /* `work` is what was left at `since` */
+  bool beside, crowded;                  /* a copy runs as well; other kernels ever took from its share */
+  int64_t beside_ns;
+} sim_lane;
+
+typedef struct sim_gpu {
+  int64_t load;          /* busy shares of the kernels that run */
+  int32_t n_computing;   /* kernels that run */
+  bool copying[2];       /* by direction */
+  int64_t awaited_until; /* the end of the last wait for a copy in */
+} sim_gpu;
+
+typedef struct sim_state {
+  int64_t now;
+  int32_t last_body;           /* asked for by the caller; SIM_MAX_BODIES while it is open how many run */
+  int32_t epilogue_phase;      /* SIM_MAX_PHASES while no host has come to it */
+  int32_t n_entered, n_closed; /* phases that hosts have come to; that have ended */
+  int32_t n_copying[2];        /* by direction, on all GPUs */
+  bool changed;                /* rates must be set anew */
+  int64_t stall_ns[PLANC_N_STALLS];
+  sim_phase phases[SIM_MAX_PHASES];
+  sim_host *hosts; /* by job */
+  sim_lane *lanes; /* by stream */
+  sim_gpu *gpus;
+  int32_t *recorded; /* by event: the last phase that recorded it, -1 if none */
+} sim_state;
+
+/* Told of every timed step that ends. */
+typedef void (*sim_observer)(void *user, int32_t phase, int32_t step, int64_t start, int64_t end);
+
+/* A state at the beginning of time. It must not outlive `arena`. */
+planc_status sim_state_make(const sim_program *program, planc_arena *arena, sim_state *out);
+void sim_state_begin(const sim_program *program, sim_state *state);
+/* Both were made for programs with as many jobs, streams, GPUs and events. */
+void sim_state_copy(const sim_program *program, sim_state *to, const sim_state *from);
+
+/* Goes on to the next time at which something ends; *out_over says that nothing is left. `observer` may be NULL.
+ * INVALID_PLAN when streams wait for ever, BAD_INPUT when it takes too long to simulate. */
+planc_status sim_advance(const sim_program *program, sim_state *state, sim_observer observer, void *user,
+                         bool *out_over);
+
+/* Whether the states, one at the end of body `a_body`, the other of `b_body` later on, are the same but for that: then
+ * what has happened between them happens again for ever. A host that has come further ahead since is the same. */
+bool sim_is_repeated(const sim_program *program, const sim_state *a, int32_t a_body, const sim_state *b,
+                     int32_t b_body);
+
+#endif

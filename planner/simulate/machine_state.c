@@ -1,0 +1,82 @@
+/* The machine's state as a value (machine.h): begun, copied, compared. */
+#include <string.h>
+
+#include "planner/simulate/machine.h"
+
+planc_status sim_state_make(const sim_program *program, planc_arena *arena, sim_state *out) {
+  *out = (sim_state){0};
+  PLANC_TRY(PLANC_NEW(arena, &out->hosts, program->n_jobs));
+  PLANC_TRY(PLANC_NEW(arena, &out->lanes, program->n_streams));
+  PLANC_TRY(PLANC_NEW(arena, &out->gpus, program->n_gpus));
+  PLANC_TRY(PLANC_NEW(arena, &out->recorded, program->n_events));
+  sim_state_begin(program, out);
+  return NULL;
+}
+
+void sim_state_begin(const sim_program *program, sim_state *state) {
+  sim_state begun = {.last_body = SIM_MAX_BODIES, .epilogue_phase = SIM_MAX_PHASES, .n_entered = 1};
+  begun.hosts = state->hosts;
+  begun.lanes = state->lanes;
+  begun.gpus = state->gpus;
+  begun.recorded = state->recorded;
+  begun.phases[0].start = -1;
+  *state = begun;
+  for (int32_t j = 0; j < program->n_jobs; j++) state->hosts[j] = (sim_host){.launched = -1};
+  for (int32_t i = 0; i < program->n_streams; i++) state->lanes[i] = (sim_lane){.ended = -1, .running = -1};
+  for (int32_t g = 0; g < program->n_gpus; g++) state->gpus[g] = (sim_gpu){.awaited_until = -1};
+  for (int32_t e = 0; e < program->n_events; e++) state->recorded[e] = -1;
+}
+
+void sim_state_copy(const sim_program *program, sim_state *to, const sim_state *from) {
+  sim_state copied = *from;
+  copied.hosts = to->hosts;
+  copied.lanes = to->lanes;
+  copied.gpus = to->gpus;
+  copied.recorded = to->recorded;
+  *to = copied;
+  memcpy(to->hosts, from->hosts, (size_t)program->n_jobs * sizeof *to->hosts);
+  memcpy(to->lanes, from->lanes, (size_t)program->n_streams * sizeof *to->lanes);
+  memcpy(to->gpus, from->gpus, (size_t)program->n_gpus * sizeof *to->gpus);
+  memcpy(to->recorded, from->recorded, (size_t)program->n_events * sizeof *to->recorded);
+}
+
+/* --- Repetition --------------------------------------------------------------------------------------------------- */
+
+/* What is left of the step that runs. Where nothing runs, nothing. */
+static int64_t work_left(const sim_state *s, const sim_lane *l) {
+  return l->running < 0 ? 0 : l->work - l->rate * (s->now - l->since);
+}
+
+static bool is_same_lane(const sim_state *a, const sim_lane *x, const sim_state *b, const sim_lane *y, int32_t apart) {
+  return y->phase - x->phase == apart && x->ended == y->ended && x->running == y->running &&
+         work_left(a, x) == work_left(b, y);
+}
+
+/* Launches happen at one pace: who is further ahead, or as far and is free as soon, is never later. A host that has
+ * launched the last body is. */
+static bool is_ahead(const sim_state *a, const sim_host *x, const sim_state *b, const sim_host *y, int64_t launches) {
+  int64_t more = y->n_launched - x->n_launched - launches;
+  int64_t x_left = x->launching ? x->free_at - a->now : 0, y_left = y->launching ? y->free_at - b->now : 0;
+  return more > 0 || (more == 0 && y_left <= x_left);
+}
+
+/* A wait looks one phase back at most, and streams are at most as far behind as the phase that has ended last. */
+static int32_t relevant(int32_t recorded, int32_t body) {
+  return recorded < body - 1 ? -2 : recorded - body;
+}
+
+bool sim_is_repeated(const sim_program *program, const sim_state *a, int32_t a_body, const sim_state *b,
+                     int32_t b_body) {
+  int32_t apart = b_body - a_body;
+  for (int32_t i = 0; i < program->n_streams; i++)
+    if (!is_same_lane(a, &a->lanes[i], b, &b->lanes[i], apart)) return false;
+  for (int32_t k = 0; k < program->n_launchers; k++) {
+    int32_t job = program->launchers[k];
+    int64_t launches = (int64_t)apart * program->sections[SIM_BODY].n_launches[job];
+    bool at_end = b->hosts[job].phase == b->epilogue_phase;
+    if (!at_end && !is_ahead(a, &a->hosts[job], b, &b->hosts[job], launches)) return false;
+  }
+  for (int32_t e = 0; e < program->n_events; e++)
+    if (relevant(a->recorded[e], a_body) != relevant(b->recorded[e], b_body)) return false;
+  return true;
+}

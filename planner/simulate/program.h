@@ -1,0 +1,73 @@
+/* What the machine runs (machine.h): steps on streams, launched by the hosts of jobs, ordered by events. A plan is one
+ * producer of it (program_of_plan.c). */
+#ifndef PLANC_SIMULATE_PROGRAM_H
+#define PLANC_SIMULATE_PROGRAM_H
+
+#include "planc/plan.h"
+#include "util/arena.h"
+
+typedef enum sim_step_kind { SIM_WAIT, SIM_RECORD, SIM_KERNEL, SIM_COPY_IN, SIM_COPY_OUT } sim_step_kind;
+
+typedef struct sim_step {
+  sim_step_kind kind;
+  uint8_t lag;      /* of a wait: 0 = the record of this body, 1 = of the one before */
+  bool op;          /* of a kernel: it is missed when a copy in comes late for it */
+  int32_t stream;   /* negative: nothing that takes part in time */
+  int32_t event;    /* of a wait or a record */
+  int32_t busy_ppm; /* of a kernel, at most 1,000,000: the share of the GPU that it keeps busy */
+  int64_t time_ns;  /* alone */
+  int64_t chunks;   /* of virtual memory that its host maps and unmaps before it launches it */
+} sim_step;
+
+/* Steps in the order in which hosts launch them. */
+typedef struct sim_section {
+  const sim_step *steps;
+  int32_t n;
+  int32_t *first, *next;               /* by stream its first step, by step the stream's next one; n = none */
+  int32_t *first_launch, *next_launch; /* by job its first kernel or copy, by step the job's next one; n = none */
+  int32_t *n_launches;                 /* by job */
+  int32_t n_timed;                     /* kernels and copies */
+} sim_section;
+
+typedef struct sim_stream {
+  bool computes;
+  int32_t job, gpu; /* GPUs are numbered without gaps */
+} sim_stream;
+
+enum { SIM_PROLOGUE, SIM_BODY, SIM_EPILOGUE, SIM_N_SECTIONS };
+
+typedef struct sim_program {
+  planc_device device;
+  bool shared_link; /* the GPUs' copies share one link to the host */
+  bool captured;    /* a body is launched as a whole, and none overlaps another */
+  int64_t chunk_ns; /* to map or unmap a chunk */
+  int32_t n_streams, n_jobs, n_gpus, n_events;
+  const sim_stream *streams;
+  sim_section sections[SIM_N_SECTIONS];
+  int32_t *recorder;  /* by event: the stream that records it in the body, -1 if none */
+  int32_t *launchers; /* the jobs that have streams */
+  int32_t n_launchers;
+} sim_program;
+
+static inline bool sim_is_copy(const sim_step *step) {
+  return step->kind == SIM_COPY_IN || step->kind == SIM_COPY_OUT;
+}
+static inline bool sim_is_timed(const sim_step *step) {
+  return step->kind == SIM_KERNEL || sim_is_copy(step);
+}
+/* Of a copy: 0 to the device, 1 to the host. */
+static inline int sim_direction(const sim_step *step) {
+  return step->kind == SIM_COPY_OUT;
+}
+
+/* Makes what follows from the steps of a section, all in `arena`: again, where they were edited. */
+planc_status sim_link(const sim_program *program, planc_arena *arena, sim_section *section);
+/* The rest of a program whose device, streams and sections' steps are set. */
+planc_status sim_prepare(sim_program *program, planc_arena *arena);
+
+/* The program of a plan; `mapped`, where it is given, has by instruction of the body the chunks that are mapped for it.
+ * Step i of a section is its instruction i. INVALID_PLAN when a stream belongs to no job, an instruction names a stream
+ * or an event that there is not, or a number is out of range; BAD_INPUT when a time is too long to simulate. */
+planc_status sim_program_of_plan(const planc_plan *plan, const int64_t *mapped, planc_arena *arena, sim_program *out);
+
+#endif
