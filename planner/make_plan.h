@@ -7,9 +7,6 @@
 /* INFEASIBLE where the plan's predicted peaks are more than the problem's budgets. */
 planc_status planc_hold_to_budgets(const planc_problem *problem, const planc_plan *plan);
 
-/* moDNN's ideal (V): the sum of the ops' times, fastest algorithms, whole batch, all data resident. */
-planc_status planc_ideal_time(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t *out_ns);
-
 /* The plan of one policy, which does not CHOOSE (one_plan.c). */
 planc_status planc_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
 

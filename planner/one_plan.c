@@ -7,20 +7,6 @@
 #include "planner/make_plan.h"
 #include "util/math.h"
 
-planc_status planc_ideal_time(const planc_profile *profile, const planc_graph *graph, int64_t batch, int64_t *out_ns) {
-  planc_costs *costs;
-  PLANC_TRY(planc_costs_make(profile, graph, 1, &batch, &costs));
-  int64_t sum = 0;
-  for (int32_t o = 0; o < graph->n_ops; o++) {
-    int32_t count;
-    const planc_variant *variants = planc_costs_variants(costs, o, 0, &count);
-    sum = planc_add_saturate(sum, variants[planc_variant_fastest(variants, count, INT64_MAX)].time_ns);
-  }
-  planc_costs_free(costs);
-  *out_ns = sum;
-  return NULL;
-}
-
 static planc_status predict(const planc_problem *problem, planc_plan *plan) {
   planc_simulation simulation;
   PLANC_TRY(planc_simulate(plan, NULL, NULL, &simulation));

@@ -72,20 +72,6 @@ static planc_status copy_uses(const filling *f) {
                           (void *)&f->plan->uses);
 }
 
-/* Every op once on the whole batch with its fastest variant; 0 when the costs do not know that batch. */
-static int64_t ideal_time(const planc_problem *problem, const planc_schedule *schedule) {
-  const planc_costs *costs = planc_schedule_costs(schedule);
-  int32_t batch = planc_costs_batch(costs, problem->batch);
-  int64_t sum = 0;
-  for (int32_t op = 0; batch >= 0 && op < problem->graph->n_ops; op++) {
-    int32_t count;
-    const planc_variant *variants = planc_costs_variants(costs, op, batch, &count);
-    int32_t fastest = planc_variant_fastest(variants, count, INT64_MAX);
-    if (fastest >= 0) sum = planc_add_saturate(sum, variants[fastest].time_ns);
-  }
-  return sum;
-}
-
 static planc_status fill(const filling *f, const char *policy) {
   const planc_problem *problem = f->problem;
   planc_plan *plan = f->plan;
@@ -107,7 +93,7 @@ static planc_status fill(const filling *f, const char *policy) {
   plan->gpus = f->addresses->gpus;
   plan->shared_link = problem->shared_link;
   plan->graph_hash = planc_graph_hash(problem->graph);
-  plan->predicted.ideal_ns = ideal_time(problem, f->schedule);
+  plan->predicted.ideal_ns = planc_costs_ideal(planc_schedule_costs(f->schedule), problem->graph, problem->batch);
   plan->predicted.host_peak_bytes = plan->host_arena_bytes;
   PLANC_TRY(copy_jobs(f));
   PLANC_TRY(make_streams(f));

@@ -4,8 +4,8 @@
 
 #include "cost/profile.h"
 #include "plan/plan_trace.h"
+#include "planc/schedule.h"
 #include "planc/simulate.h"
-#include "planner/make_plan.h"
 #include "planner/simulate/plan_totals.h"
 #include "util/math.h"
 

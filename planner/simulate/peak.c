@@ -9,43 +9,6 @@
 #include "util/math.h"
 #include "util/vec.h"
 
-/* The fullest moment so far, and on which GPU. */
-typedef struct live {
-  int64_t peak;
-  int32_t peak_at, gpu;
-} live;
-
-static void note(live *l, int32_t gpu, int64_t bytes, int32_t instr) {
-  if (bytes <= l->peak) return;
-  *l = (live){bytes, instr, gpu};
-}
-
-/* Bytes of every residency and, in the end, of what is open on each GPU; finds the fullest moment. */
-static live find_peak(const planc_plan *plan, const planc_trace *trace, const planc_gpus *gpus, int64_t *bytes,
-                      int64_t *open) {
-  live l = {0};
-  for (int32_t i = 0; i < plan->n_boundary; i++) {
-    int32_t gpu = gpus->of_residency[i];
-    bytes[i] = plan->boundary[i].home ? 0 : trace->buffers[plan->boundary[i].buffer].bytes;
-    open[gpu] = planc_add_saturate(open[gpu], bytes[i]);
-  }
-  for (int32_t g = 0; g < gpus->n; g++) note(&l, g, open[g], 0);
-  for (int32_t i = 0; i < plan->body.n; i++) {
-    const planc_instr *instr = &plan->body.instrs[i];
-    int32_t gpu = planc_gpus_at(gpus, instr);
-    if (instr->op == PLANC_INSTR_acquire) {
-      bytes[instr->id] = instr->bytes;
-      open[gpu] = planc_add_saturate(open[gpu], instr->bytes);
-      note(&l, gpu, open[gpu], i);
-    } else if (instr->op == PLANC_INSTR_release) {
-      open[gpu] -= bytes[instr->id];
-    } else if (instr->op == PLANC_INSTR_exec) {
-      note(&l, gpu, planc_add_saturate(open[gpu], instr->bytes), i);
-    }
-  }
-  return l;
-}
-
 static int by_name(const void *a, const void *b) {
   const planc_peak_entry *x = a, *y = b;
   return strcmp(x->name, y->name);
@@ -79,8 +42,8 @@ static void merge(planc_peak_entry *entries, int32_t n, planc_peak *peak) {
   peak->entries = entries;
 }
 
-static planc_status collect(const planc_plan *plan, const planc_trace *trace, const planc_gpus *gpus, const live *l,
-                            bool *open, planc_arena *arena, planc_peak *peak) {
+static planc_status collect(const planc_plan *plan, const planc_trace *trace, const planc_gpus *gpus,
+                            const planc_fullest *fullest, bool *open, planc_arena *arena, planc_peak *peak) {
   int32_t n_open = 0;
   int32_t *buffer_of;
   PLANC_TRY(PLANC_NEW(arena, &buffer_of, plan->n_residencies + 1));
@@ -88,7 +51,7 @@ static planc_status collect(const planc_plan *plan, const planc_trace *trace, co
     open[i] = !plan->boundary[i].home;
     buffer_of[i] = plan->boundary[i].buffer;
   }
-  for (int32_t i = 0; i <= l->peak_at && i < plan->body.n; i++) {
+  for (int32_t i = 0; i <= fullest->instr && i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     if (instr->op == PLANC_INSTR_acquire) buffer_of[instr->id] = instr->aux;
     if (instr->op == PLANC_INSTR_acquire || instr->op == PLANC_INSTR_release) {
@@ -96,7 +59,7 @@ static planc_status collect(const planc_plan *plan, const planc_trace *trace, co
     }
   }
   for (int32_t r = 0; r < plan->n_residencies; r++) {
-    open[r] &= gpus->of_residency[r] == l->gpu;
+    open[r] &= gpus->of_residency[r] == fullest->gpu;
     n_open += open[r];
   }
   planc_peak_entry *entries;
@@ -108,12 +71,12 @@ static planc_status collect(const planc_plan *plan, const planc_trace *trace, co
                                       .bytes = trace->buffers[buffer_of[r]].bytes};
   }
   planc_instr at = {.op = PLANC_INSTR_acquire};
-  if (l->peak_at < plan->body.n) at = plan->body.instrs[l->peak_at];
+  if (fullest->instr < plan->body.n) at = plan->body.instrs[fullest->instr];
   if (at.op == PLANC_INSTR_exec && at.bytes) {
     entries[n++] = (planc_peak_entry){.name = "workspace", .bytes = at.bytes};
   }
   merge(entries, n, peak);
-  peak->op = next_op(plan, trace, l->peak_at);
+  peak->op = next_op(plan, trace, fullest->instr);
   return NULL;
 }
 
@@ -200,17 +163,15 @@ typedef struct owned_peak {
 typedef planc_status (*peak_finder)(const planc_plan *plan, const planc_trace *trace, owned_peak *out);
 
 static planc_status find_on_device(const planc_plan *plan, const planc_trace *trace, owned_peak *out) {
-  int64_t *bytes, *live_bytes;
   bool *open;
   planc_gpus gpus;
+  planc_fullest fullest;
   PLANC_TRY(planc_gpus_find(plan, &out->arena, &gpus));
-  PLANC_TRY(PLANC_NEW(&out->arena, &live_bytes, gpus.n));
-  PLANC_TRY(PLANC_NEW(&out->arena, &bytes, plan->n_residencies + 1));
+  PLANC_TRY(planc_find_fullest(plan, &gpus, &out->arena, &fullest));
   PLANC_TRY(PLANC_NEW(&out->arena, &open, plan->n_residencies + 1));
-  live l = find_peak(plan, trace, &gpus, bytes, live_bytes);
-  out->peak.bytes = l.peak;
-  out->peak.instr = l.peak_at;
-  return collect(plan, trace, &gpus, &l, open, &out->arena, &out->peak);
+  out->peak.bytes = fullest.bytes;
+  out->peak.instr = fullest.instr;
+  return collect(plan, trace, &gpus, &fullest, open, &out->arena, &out->peak);
 }
 
 static planc_status find_on_host(const planc_plan *plan, const planc_trace *trace, owned_peak *out) {

@@ -34,31 +34,40 @@ int32_t planc_gpus_at(const planc_gpus *gpus, const planc_instr *instr) {
   return gpu >= 0 && gpu < gpus->n ? gpu : 0;
 }
 
-/* Follows the acquires and releases of each GPU, from the boundary on. */
-static planc_status find_live_peak(const planc_plan *plan, planc_arena *arena, planc_simulation *out) {
+/* The prologue leads to what is live at the boundary. */
+planc_status planc_find_fullest(const planc_plan *plan, const planc_gpus *gpus, planc_arena *arena,
+                                planc_fullest *out) {
   int64_t *bytes, *live; /* by residency; by GPU */
-  planc_gpus gpus;
-  PLANC_TRY(planc_gpus_find(plan, arena, &gpus));
+  *out = (planc_fullest){0};
   PLANC_TRY(PLANC_NEW(arena, &bytes, plan->n_residencies));
-  PLANC_TRY(PLANC_NEW(arena, &live, gpus.n));
+  PLANC_TRY(PLANC_NEW(arena, &live, gpus->n));
   const planc_section *sections[] = {&plan->prologue, &plan->body};
   for (int32_t k = 0; k < 2; k++) {
     for (int32_t i = 0; i < sections[k]->n; i++) {
       const planc_instr *instr = &sections[k]->instrs[i];
-      int64_t *here = &live[planc_gpus_at(&gpus, instr)], now = *here;
+      int32_t gpu = planc_gpus_at(gpus, instr);
+      int64_t *here = &live[gpu], now = *here;
       if (instr->op == PLANC_INSTR_exec) now = planc_add_saturate(now, instr->bytes);
       if ((instr->op == PLANC_INSTR_acquire || instr->op == PLANC_INSTR_release) && instr->id >= 0 &&
           instr->id < plan->n_residencies) {
         if (instr->op == PLANC_INSTR_acquire) bytes[instr->id] = instr->bytes;
         now = *here = instr->op == PLANC_INSTR_acquire ? planc_add_saturate(now, instr->bytes) : now - bytes[instr->id];
       }
-      if (k == 0 || now <= out->live_peak_bytes) continue;
-      out->live_peak_bytes = now;
-      out->live_peak_instr = i;
+      if (k == 1 && now > out->bytes) *out = (planc_fullest){.bytes = now, .instr = i, .gpu = gpu};
     }
-    for (int32_t g = 0; g < gpus.n && k == 0; g++)
-      if (live[g] > out->live_peak_bytes) out->live_peak_bytes = live[g];
+    for (int32_t g = 0; g < gpus->n && k == 0; g++)
+      if (live[g] > out->bytes) *out = (planc_fullest){.bytes = live[g], .gpu = g};
   }
+  return NULL;
+}
+
+static planc_status find_live_peak(const planc_plan *plan, planc_arena *arena, planc_simulation *out) {
+  planc_gpus gpus;
+  planc_fullest fullest;
+  PLANC_TRY(planc_gpus_find(plan, arena, &gpus));
+  PLANC_TRY(planc_find_fullest(plan, &gpus, arena, &fullest));
+  out->live_peak_bytes = fullest.bytes;
+  out->live_peak_instr = fullest.instr;
   return NULL;
 }
 

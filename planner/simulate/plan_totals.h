@@ -14,6 +14,13 @@ typedef struct planc_gpus {
 planc_status planc_gpus_find(const planc_plan *plan, planc_arena *arena, planc_gpus *out);
 int32_t planc_gpus_at(const planc_gpus *gpus, const planc_instr *instr);
 
+/* The fullest moment of the body: most bytes of open residencies and workspace at one time, on one GPU. */
+typedef struct planc_fullest {
+  int64_t bytes;
+  int32_t instr, gpu; /* an instruction of the body, 0 also where the boundary is fullest */
+} planc_fullest;
+planc_status planc_find_fullest(const planc_plan *plan, const planc_gpus *gpus, planc_arena *arena, planc_fullest *out);
+
 /* Sets peaks, bytes moved, compute and recompute time of *out. */
 planc_status planc_plan_totals(const planc_plan *plan, planc_simulation *out);
 
