@@ -6,6 +6,10 @@
 #include "planc/plan.h"
 #include "planc/trace.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The stretch between two consecutive accesses of a buffer of which the second reads: before one that only writes no
  * version has to survive. For a persistent buffer the last one wraps around to the next period's first access, whatever
  * that does: the user keeps the last version. */
@@ -71,5 +75,9 @@ typedef struct planc_fragmentation {
   int64_t shared_bytes; /* the most that is lost at a time in chunks that hold something smaller */
 } planc_fragmentation;
 planc_status planc_fragmentation_of(const planc_plan *plan, planc_fragmentation *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

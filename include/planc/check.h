@@ -9,6 +9,10 @@
 
 #include "planc/plan.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct planc_check_report {
   int64_t peak_bytes, host_peak_bytes;       /* arena plus reserved; host arena */
   int64_t touched_bytes, host_touched_bytes; /* highest byte touched + 1 */
@@ -23,5 +27,9 @@ typedef struct planc_check_options {
 /* OK when the plan is valid and within its budgets; INVALID_PLAN (message: "line N: instruction: storage: what") when
  * it is not; INFEASIBLE when it is valid but over a budget. `report` may be NULL. */
 planc_status planc_check(const planc_plan *plan, const planc_check_options *options, planc_check_report *report);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

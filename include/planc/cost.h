@@ -12,6 +12,10 @@
 
 #include "planc/graph.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A copy engine of the host link: time = latency + bytes / bandwidth. */
 typedef struct planc_link {
   int64_t bytes_per_second, latency_ns;
@@ -112,5 +116,9 @@ int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes);
 
 /* Time of a copy of `bytes` alone on its engine. */
 int64_t planc_link_ns(const planc_link *link, int64_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

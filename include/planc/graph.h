@@ -13,6 +13,10 @@
 
 #include "planc/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A size law in the batch size: fixed + per_sample * N; both parts are non-negative. */
 typedef struct planc_law {
   int64_t fixed, per_sample;
@@ -225,5 +229,9 @@ planc_status planc_graph_optimizer(const planc_graph *graph, const char *name, p
  * and nothing is derived. */
 planc_status planc_graph_prepare(const char *path, const char *optimizer, bool inference, planc_graph **out,
                                  const char **out_derived);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -5,6 +5,10 @@
 
 #include "planc/policy.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define PLANC_NO_METRIC INT64_MIN /* of a measure that is not defined: what it divides by is 0, or is not there */
 
 typedef struct planc_metrics {
@@ -29,5 +33,9 @@ planc_status planc_plan_means(const planc_plan *plan, const char **out);
 /* Without scheduling: the whole batch at once, each tensor on the device from its first access to its last, with the
  * fastest algorithms, on a device without limit. */
 planc_status planc_vanilla_of(const planc_problem *problem, planc_predictions *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -5,6 +5,10 @@
 
 #include "planc/policy.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Where the time of an iteration goes, which is all of it: time_ns is the sum of the other times. */
 typedef struct planc_passive_iteration {
   int64_t time_ns;
@@ -30,5 +34,9 @@ typedef struct planc_passive {
  * not placed: nothing is lost to fragmentation. INFEASIBLE where an op's own operands do not fit, with the op and the
  * least budget, or the host budget does not suffice. */
 planc_status planc_simulate_passive(const planc_problem *problem, planc_passive *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -17,6 +17,10 @@
 #include "planc/cost.h"
 #include "planc/trace.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum {
   PLANC_PLAN_VERSION = 1,
   PLANC_PLAN_ALIGNMENT = 256, /* of every device and host address */
@@ -148,5 +152,9 @@ planc_status planc_plan_print(const planc_plan *plan, char **out_text, size_t *o
 /* A 64-bit hash of these bytes: what was measured with a plan names it by this. */
 planc_status planc_plan_hash(const planc_plan *plan, uint64_t *out);
 void planc_plan_free(planc_plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

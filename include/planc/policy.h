@@ -6,6 +6,10 @@
 #include "planc/plan.h"
 #include "planc/schedule.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Who gives out addresses. */
 typedef enum planc_placement {
   PLANC_PLACEMENT_BEST_FIT, /* with caching; what policies leave blank is placed offline */
@@ -109,5 +113,9 @@ planc_status planc_find_largest_batch(const planc_problem *problem, const planc_
  * the plan. */
 planc_status planc_lower(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
                          planc_plan **out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -8,6 +8,10 @@
 
 #include "planc/cost.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct planc_model planc_model;
 
 /* A graph and the profile in which its ops were measured; sections loads count as well. */
@@ -77,5 +81,9 @@ planc_status planc_prediction_print(const planc_prediction *prediction, char **o
 /* The same with a model instead of ops, its device called `name` (NULL: as it is). */
 planc_status planc_model_print(const planc_profile *base, const planc_model *model, const char *name, char **out_text,
                                size_t *out_length);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -18,6 +18,10 @@
 #include "planc/plan.h"
 #include "planc/trace.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define PLANC_BLANK (-1) /* an address that lowering chooses */
 
 #define PLANC_HOME (-2) /* in place of an offload command: the copy that the period before left */
@@ -138,5 +142,9 @@ planc_status planc_schedule_finish(planc_schedule *s);
 planc_variant planc_schedule_variant(const planc_schedule *s, const planc_command *command);
 /* How an instance runs that only adds gradients (of another role than OP): made from the device's memory bandwidth. */
 planc_variant planc_adding_variant(const planc_trace *trace, const planc_profile *profile, int32_t instance);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

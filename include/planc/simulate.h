@@ -6,6 +6,10 @@
 
 #include "planc/plan.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum planc_stall { PLANC_STALL_H2D, PLANC_STALL_D2H, PLANC_STALL_LAUNCH, PLANC_N_STALLS } planc_stall;
 
 /* Of several GPUs, bytes are those of all, but for peaks, and times that are spent on each GPU are means. */
@@ -56,5 +60,9 @@ typedef struct planc_retimed {
  * profile's, too. STALE when it lists none of what the plan runs. */
 planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, planc_retimed *out);
 void planc_retimed_free(planc_retimed *retimed);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

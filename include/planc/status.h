@@ -9,6 +9,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* X(name, exit code of the programs, text) */
 #define PLANC_CODES(X)                                            \
   X(OK, 0, "ok")                                                  \
@@ -75,5 +79,9 @@ void planc_status_free(planc_status status);
     planc_status planc_try_status = (expression);  \
     if (planc_try_status) return planc_try_status; \
   } while (0)
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

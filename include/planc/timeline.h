@@ -5,6 +5,10 @@
 
 #include "planc/plan.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 static inline bool planc_instr_is_timed(const planc_instr *instr) {
   return instr->op == PLANC_INSTR_exec || instr->op == PLANC_INSTR_move || instr->op == PLANC_INSTR_offload ||
          instr->op == PLANC_INSTR_prefetch;
@@ -71,5 +75,9 @@ typedef struct planc_comparison {
 
 planc_status planc_timeline_compare(const planc_plan *plan, const planc_timeline *timeline, planc_comparison **out);
 void planc_comparison_free(planc_comparison *comparison);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

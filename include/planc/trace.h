@@ -13,6 +13,10 @@
 
 #include "planc/graph.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A job: a graph, its batch, how the batch is cut into rounds (sub-batches), and its iterations per period.
  *
  * Jobs that are replicas train together (data parallelism): each works on an equal part of the samples, and before the
@@ -119,5 +123,9 @@ const char *planc_trace_buffer_name(const planc_trace *trace, int32_t buffer);
 /* True when running the instance again restores what it wrote: it writes no persistent or gradient buffer other than
  * as a side effect, and its op may run twice. */
 bool planc_trace_recomputable(const planc_trace *trace, int32_t instance);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

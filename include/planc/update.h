@@ -14,6 +14,10 @@
 #include "planc/simulate.h"
 #include "planc/timeline.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum {
   PLANC_UPDATE_WEIGHT_PPM = 900000,   /* of what was measured, where nothing else is said */
   PLANC_UPDATE_THRESHOLD_PPM = 300000 /* the change up to which a plan is as good as a new one */
@@ -62,5 +66,9 @@ planc_status planc_replan(const planc_problem *problem, const planc_policy *poli
 /* The one to go on with, owned by `replanned`; NULL where nothing was planned. */
 const planc_plan *planc_replanned_plan(const planc_replanned *replanned);
 void planc_replanned_free(planc_replanned *replanned);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

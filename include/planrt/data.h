@@ -5,6 +5,10 @@
 
 #include "planrt/planrt.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct planrt_data planrt_data;
 
 /* Reads `path`; BAD_INPUT ("path:line: what") when it is malformed. `seed` is that of the shuffles. */
@@ -26,5 +30,9 @@ int64_t planrt_data_held_out(const planrt_data *data);
 planc_status planrt_data_feed(void *data, const planrt_feed_request *request);
 /* The same over the held-out rows in file order, starting again after the last. */
 planc_status planrt_data_feed_held_out(void *data, const planrt_feed_request *request);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -20,6 +20,10 @@
 #include "planc/check.h"
 #include "planc/plan.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct planrt_session planrt_session;
 
 /* What executes: "host", or a plug-in such as "cuda" (libplanrt-cuda.so), looked for in $PLANRT_PLUGINS, or else beside
@@ -180,5 +184,9 @@ void planrt_streams_of(const planrt_session *session, int32_t *out_streams, int3
 
 /* The host backend's library of kernels and the instruction set it uses here: "oneDNN 2.6.3, avx512_core". Static. */
 const char *planrt_host_library(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -12,11 +12,6 @@ BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 ENVIRONMENT = {name: value for name, value in os.environ.items()
                if name not in ("PLANC_PROFILES", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
 EMBEDDER = """
-#include <planc/check.h>
-#include <planc/policy.h>
-#include <planc/simulate.h>
-#include <planrt/data.h>
-#include <planrt/planrt.h>
 int main(int argc, char **argv) {
   planc_graph *graph;
   planc_status status = planc_graph_read(argv[argc - 1], &graph);
@@ -51,14 +46,21 @@ class Install(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_program_can_embed_the_libraries(self):
-        source, program = (os.path.join(self.folder.name, name) for name in ("embed.c", "embed"))
+        for compiler, suffix in (("gcc -std=c11", "c"), ("g++ -std=c++17", "cpp")):
+            with self.subTest(compiler):
+                self.embed(compiler.split(), suffix)
+
+    def embed(self, compiler, suffix):
+        source, program = (os.path.join(self.folder.name, name) for name in (f"embed.{suffix}", "embed"))
+        include = os.path.join(self.to, "include")
+        headers = sorted(os.path.relpath(path, include) for path in glob.glob(include + "/*/*.h"))
         with open(source, "w", encoding="utf-8") as file:
-            file.write(EMBEDDER)
+            file.write("".join(f"#include <{header}>\n" for header in headers) + EMBEDDER)
         flags = run("pkg-config", "--cflags", "--libs", "--static", "planc",
                     PKG_CONFIG_PATH=os.path.join(self.to, "lib/pkgconfig"), PKG_CONFIG_SYSROOT_DIR=self.folder.name,
                     PKG_CONFIG_ALLOW_SYSTEM_CFLAGS="1", PKG_CONFIG_ALLOW_SYSTEM_LIBS="1")
         self.assertEqual(flags.returncode, 0, flags.stderr)
-        built = run("gcc", "-std=c11", "-Wall", "-Werror", "-o", program, source, *flags.stdout.split())
+        built = run(*compiler, "-Wall", "-Werror", "-o", program, source, *flags.stdout.split())
         self.assertEqual(built.returncode, 0, built.stderr)
         self.assertEqual(run(program, os.path.join(ROOT, "graphs/vgg16.yaml")).returncode, 0)
         self.assertEqual(run(program, source).returncode, 3)
