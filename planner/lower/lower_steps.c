@@ -1,0 +1,155 @@
+/* What runs in a body, which bytes it touches, and what it therefore has to wait for (lowering.h). */
+#include "plan/mapping.h"
+#include "planner/lower/lowering.h"
+#include "util/math.h"
+
+/* --- Steps and what they touch ------------------------------------------------------------------------------------ */
+
+/* Appends the stretches of its GPU's arena that [address, address + bytes) of the job's device is in. */
+static planc_status add_ranges(lowering *l, const planc_translation *translation, int32_t job, int64_t address,
+                               int64_t bytes) {
+  int64_t arena = planc_gpu_of(l->trace, job) * planc_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT);
+  while (bytes > 0) {
+    planc_piece piece = planc_translate(translation, address, bytes);
+    VEC_PUSH(&l->ranges, ((planc_range){arena + piece.address, arena + piece.address + piece.bytes}));
+    address += piece.bytes;
+    bytes -= piece.bytes;
+  }
+  return NULL;
+}
+
+/* The arenas follow each other, the host's is the last. */
+planc_status lowering_make_ranges(lowering *l) {
+  int32_t n_residencies = planc_schedule_n_residencies(l->schedule), n_homes = planc_schedule_n_homes(l->schedule);
+  int64_t host = planc_muldiv_ceil(planc_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT), l->addresses.gpus, 1);
+  if (planc_add_saturate(host, l->addresses.host_arena_bytes) == INT64_MAX) {
+    return planc_error(PLANC_BAD_INPUT, "device and host addresses together exceed 64 bits");
+  }
+  const planc_virtual_memory *memory = planc_schedule_memory(l->schedule);
+  planc_translation translation;
+  PLANC_TRY(planc_translation_make(memory->chunk_bytes, memory->mappings, memory->n, &l->arena, &translation));
+  PLANC_TRY(PLANC_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + n_homes + 1));
+  for (int32_t r = 0; r < n_residencies; r++) {
+    PLANC_TRY(add_ranges(l, &translation, job_of(l, r), l->addresses.residencies[r], bytes_of(l, r)));
+    l->first_range[r + 1] = (int32_t)l->ranges.len;
+  }
+  for (int32_t c = 0; c < l->n_commands; c++) {
+    const planc_command *command = &l->commands[c];
+    int64_t address = l->addresses.commands[c];
+    if (command->kind == PLANC_CMD_EXEC) {
+      PLANC_TRY(add_ranges(l, &translation, l->trace->instances[command->instance].job, address,
+                           planc_schedule_variant(l->schedule, command).workspace_bytes));
+    }
+    if ((command->kind == PLANC_CMD_OFFLOAD || command->kind == PLANC_CMD_PREFETCH) && address >= 0) {
+      VEC_PUSH(&l->ranges, ((planc_range){host + address, host + address + bytes_of(l, command->residency)}));
+    }
+    l->first_range[n_residencies + c + 1] = (int32_t)l->ranges.len;
+  }
+  for (int32_t h = 0; h < n_homes; h++) {
+    int64_t address = host + l->addresses.homes[h];
+    VEC_PUSH(&l->ranges, ((planc_range){address, address + bytes_of(l, h)}));
+    l->first_range[n_residencies + l->n_commands + h + 1] = (int32_t)l->ranges.len;
+  }
+  if (l->ranges.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many address ranges");
+  l->work.ranges = l->ranges.data;
+  l->work.n_ranges = (int32_t)l->ranges.len;
+  return NULL;
+}
+
+planc_status lowering_touch(lowering *l, int32_t what, bool writes) {
+  for (int32_t k = l->first_range[what]; k < l->first_range[what + 1]; k++) {
+    VEC_PUSH(&l->touches, ((planc_range_touch){k, writes}));
+  }
+  return NULL;
+}
+
+/* Appends what command c touches. */
+static planc_status touch_all(lowering *l, int32_t c) {
+  const planc_command *command = &l->commands[c];
+  int32_t own = planc_schedule_n_residencies(l->schedule) + c;
+  switch (command->kind) {
+    case PLANC_CMD_EXEC: {
+      const planc_instance *instance = &l->trace->instances[command->instance];
+      const int32_t *uses = &planc_schedule_uses(l->schedule)[command->first_use];
+      for (int32_t k = 0; k < instance->n_accesses; k++) {
+        bool writes = l->trace->accesses[instance->first_access + k].write >= 0;
+        if (uses[k] != NONE) PLANC_TRY(lowering_touch(l, uses[k], writes));
+      }
+      return lowering_touch(l, own, true);
+    }
+    case PLANC_CMD_OFFLOAD:
+    case PLANC_CMD_PREFETCH:
+      PLANC_TRY(lowering_touch(l, command->residency, command->kind == PLANC_CMD_PREFETCH));
+      return lowering_touch(l, own, command->kind != PLANC_CMD_PREFETCH);
+    case PLANC_CMD_MOVE:
+      PLANC_TRY(lowering_touch(l, command->source, false));
+      return lowering_touch(l, command->residency, true);
+    default:
+      return NULL;
+  }
+}
+
+bool lowering_runs(const lowering *l, int32_t c) {
+  const planc_command *command = &l->commands[c];
+  if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE) return false;
+  return command->kind != PLANC_CMD_OFFLOAD || l->addresses.commands[c] != PLANC_DROPPED;
+}
+
+planc_status lowering_end_step(lowering *l, planc_step step) {
+  if (l->touches.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many accesses");
+  step.n_touches = (int32_t)l->touches.len - step.first_touch;
+  l->steps[l->n_steps++] = step;
+  return NULL;
+}
+
+planc_status lowering_make_steps(lowering *l) {
+  int32_t *last_copy; /* step of the copy last started, by residency */
+  PLANC_TRY(PLANC_NEW(&l->arena, &last_copy, planc_schedule_n_residencies(l->schedule)));
+  PLANC_TRY(PLANC_NEW(&l->arena, &l->step_of_command, l->n_commands));
+  for (int32_t c = 0; c < l->n_commands; c++) {
+    const planc_command *command = &l->commands[c];
+    l->step_of_command[c] = NONE;
+    if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_OFFLOAD) last_copy[command->residency] = NONE;
+    if (!lowering_runs(l, c) || (command->kind == PLANC_CMD_AWAIT && last_copy[command->residency] == NONE)) continue;
+    planc_step step = {.stream = command->stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
+    PLANC_TRY(touch_all(l, c));
+    if (command->kind == PLANC_CMD_AWAIT) {
+      step.await = last_copy[command->residency];
+    } else if (command->kind != PLANC_CMD_EXEC) {
+      last_copy[command->residency] = l->n_steps;
+    }
+    l->step_of_command[c] = l->n_steps;
+    PLANC_TRY(lowering_end_step(l, step));
+  }
+  l->work.n_body = l->n_steps;
+  return NULL;
+}
+
+/* --- Events ------------------------------------------------------------------------------------------------------- */
+
+planc_status lowering_find_waits(lowering *l) {
+  l->work.steps = l->steps;
+  l->work.touches = l->touches.data;
+  l->work.n_steps = l->first_before;
+  l->work.n_streams = l->trace->n_jobs * PLANC_N_STREAMS;
+  PLANC_TRY(planc_find_waits(&l->work, &l->waits));
+  planc_hazards before = l->work;
+  before.steps = l->steps + l->first_before;
+  before.n_body = 0;
+  before.n_steps = l->n_steps - l->first_before;
+  return planc_find_waits(&before, &l->waits_before);
+}
+
+/* In the order of the body, then the epilogue's and the prologue's. */
+planc_status lowering_number_events(lowering *l) {
+  PLANC_TRY(PLANC_NEW(&l->arena, &l->event_of_step, l->n_steps));
+  for (int32_t i = 0; i < l->n_steps; i++) l->event_of_step[i] = NONE;
+  for (int64_t w = 0; w < l->waits.len; w++) l->event_of_step[l->waits.data[w].producer] = 0;
+  for (int64_t w = 0; w < l->waits_before.len; w++) {
+    l->event_of_step[l->first_before + l->waits_before.data[w].producer] = 0;
+  }
+  for (int32_t i = 0; i < l->n_steps; i++) {
+    if (l->event_of_step[i] != NONE) l->event_of_step[i] = l->plan->n_events++;
+  }
+  return NULL;
+}

@@ -1,0 +1,112 @@
+/* Lowering between its files: what it works on, and the instructions that more than one of them makes. */
+#ifndef PLANC_LOWER_LOWERING_H
+#define PLANC_LOWER_LOWERING_H
+
+#include "planc/policy.h"
+#include "planner/lower/addresses.h"
+#include "planner/lower/events.h"
+#include "util/map.h"
+
+enum { NONE = -1 };
+
+/* An instruction of the prologue or epilogue. Several in a row on one stream can be one step. */
+typedef struct around {
+  planc_instr instr;
+  int32_t begins, ends; /* the step that begins before it, and that which ends after it; NONE */
+} around;
+typedef VEC(around) arounds;
+
+typedef struct lowering {
+  const planc_problem *problem;
+  const planc_schedule *schedule;
+  const planc_trace *trace;
+  const planc_residency *residencies;
+  const planc_command *commands;
+  int32_t n_commands;
+  planc_plan *plan;
+  planc_arena *memory; /* the plan's */
+  planc_arena arena;   /* lowering's own */
+  planc_addresses addresses;
+  /* Steps: what runs on a stream, in order; acquires, releases and dropped offloads are none. Behind those of the body
+   * stand the epilogue's, then the prologue's. */
+  planc_step *steps;
+  int32_t n_steps, first_before; /* all; the prologue's first */
+  int32_t *step_of_command;
+  arounds before, after;
+  int32_t *first_range; /* by residency, by command for its workspace or host slot, by home, and one more */
+  VEC(planc_range) ranges;
+  VEC(planc_range_touch) touches;
+  planc_hazards work;
+  planc_waits waits, waits_before; /* the prologue's */
+  int32_t *event_of_step;          /* NONE where nobody waits */
+  planc_map algorithm_index;
+  VEC(const char *) algorithms;
+} lowering;
+
+static inline int16_t stream_of(int32_t job, int32_t stream) {
+  return (int16_t)(job * PLANC_N_STREAMS + stream);
+}
+
+static inline int32_t job_of(const lowering *l, int32_t residency) {
+  return l->trace->buffers[l->residencies[residency].buffer].job;
+}
+
+static inline int64_t bytes_of(const lowering *l, int32_t residency) {
+  return l->trace->buffers[l->residencies[residency].buffer].bytes;
+}
+
+static inline planc_instr acquire_of(const lowering *l, int32_t residency) {
+  return (planc_instr){.op = PLANC_INSTR_acquire,
+                       .id = residency,
+                       .aux = l->residencies[residency].buffer,
+                       .address = l->addresses.residencies[residency],
+                       .bytes = bytes_of(l, residency)};
+}
+
+static inline planc_instr release_of(int32_t residency) {
+  return (planc_instr){.op = PLANC_INSTR_release, .id = residency};
+}
+
+static inline planc_instr copy_of(const lowering *l, planc_instr_op op, int16_t stream, int32_t residency,
+                                  int64_t host) {
+  return (planc_instr){
+      .op = (uint8_t)op, .stream = stream, .id = residency, .address = host, .bytes = bytes_of(l, residency)};
+}
+
+static inline planc_instr record_of(const lowering *l, int32_t step) {
+  return (planc_instr){
+      .op = PLANC_INSTR_record, .stream = (int16_t)l->steps[step].stream, .id = l->event_of_step[step]};
+}
+
+/* The wait's steps are counted from `first_step` on. */
+static inline planc_instr wait_of(const lowering *l, const planc_wait *wait, int32_t first_step) {
+  return (planc_instr){.op = PLANC_INSTR_wait,
+                       .lag = (uint8_t)wait->lag,
+                       .stream = (int16_t)l->steps[first_step + wait->step].stream,
+                       .id = l->event_of_step[first_step + wait->producer]};
+}
+
+/* --- lower_steps.c: what runs, what it touches, what it has to wait for ------------------------------------------- */
+
+/* The bytes that each residency and command touches. */
+planc_status lowering_make_ranges(lowering *l);
+/* Whether a command runs on a stream. */
+bool lowering_runs(const lowering *l, int32_t command);
+/* Appends the touches of a residency or, counted on from there, a command or a home. */
+planc_status lowering_touch(lowering *l, int32_t what, bool writes);
+/* Appends a step that makes the touches from its first one on. */
+planc_status lowering_end_step(lowering *l, planc_step step);
+/* The steps of the body. */
+planc_status lowering_make_steps(lowering *l);
+/* Which steps wait for which, and the events of those that are waited for. */
+planc_status lowering_find_waits(lowering *l);
+planc_status lowering_number_events(lowering *l);
+
+/* --- lower_around.c: prologue and epilogue ------------------------------------------------------------------------ */
+
+/* Their steps, behind those of the body, and then their instructions. */
+planc_status lowering_make_around(lowering *l);
+planc_status lowering_make_prologue(lowering *l);
+planc_status lowering_make_epilogue(lowering *l);
+
+#endif
