@@ -1,6 +1,6 @@
-/* A plan's instructions as steps of the machine (program.h). */
+/* A plan's instructions as steps of the machine (sim_program.h). */
 #include "planner/simulate/launch_queue.h"
-#include "planner/simulate/program.h"
+#include "planner/simulate/sim_program.h"
 #include "util/math.h"
 
 enum { PPM = 1000000 };
@@ -23,7 +23,7 @@ static planc_status check_instr(const planc_plan *plan, const planc_instr *instr
   return NULL;
 }
 
-/* Work is time in parts per million, faster alone than beside a copy (machine.c). */
+/* Work is time in parts per million, faster alone than beside a copy (sim_machine.c). */
 static planc_status check_time(const planc_device *device, const sim_step *step) {
   int64_t work;
   if (!planc_mul_overflow(step->time_ns, PPM + device->slowdown_ppm, &work)) return NULL;

@@ -1,15 +1,15 @@
 /* The simulator: a plan's program on the machine until its bodies repeat themselves, and what that says of the plan.
  *
  * Bodies repeat themselves when the machine is at the end of one in the state that it was in at the end of one before
- * (machine.h). Where it never is, within so many bodies, the second half of them is averaged. */
+ * (sim_machine.h). Where it never is, within so many bodies, the second half of them is averaged. */
 #include "planc/simulate.h"
 
 #include <stdlib.h>
 
 #include "planner/simulate/launch_queue.h"
-#include "planner/simulate/machine.h"
 #include "planner/simulate/plan_totals.h"
 #include "planner/simulate/remap.h"
+#include "planner/simulate/sim_machine.h"
 
 /* Jobs that share a GPU may take long to fall into step; at the end one may have it for itself. */
 enum { MOST_BODIES = 8, MOST_OF_SEVERAL = SIM_MAX_BODIES, END_OF_SEVERAL = 2 };

@@ -3,7 +3,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "planner/simulate/machine.h"
+#include "planner/simulate/sim_machine.h"
 #include "runtime/random.h"
 #include "tests/support/unit.h"
 

@@ -1,5 +1,6 @@
-/* Stepping the machine (machine.h): hosts launch, streams begin what is launched and awaited, the next to end ends. */
-#include "planner/simulate/machine.h"
+/* Stepping the machine (sim_machine.h): hosts launch, streams begin what is launched and awaited, the next to end ends.
+ */
+#include "planner/simulate/sim_machine.h"
 
 #include <string.h>
 

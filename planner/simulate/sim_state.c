@@ -1,7 +1,7 @@
-/* The machine's state as a value (machine.h): begun, copied, compared. */
+/* The machine's state as a value (sim_machine.h): begun, copied, compared. */
 #include <string.h>
 
-#include "planner/simulate/machine.h"
+#include "planner/simulate/sim_machine.h"
 
 planc_status sim_state_make(const sim_program *program, planc_arena *arena, sim_state *out) {
   *out = (sim_state){0};

@@ -1,7 +1,7 @@
-/* What the machine runs (machine.h): steps on streams, launched by the hosts of jobs, ordered by events. A plan is one
- * producer of it (program_of_plan.c). */
-#ifndef PLANC_SIMULATE_PROGRAM_H
-#define PLANC_SIMULATE_PROGRAM_H
+/* What the machine runs (sim_machine.h): steps on streams, launched by the hosts of jobs, ordered by events. A plan is
+ * one producer of it (program_of_plan.c). */
+#ifndef PLANC_SIMULATE_SIM_PROGRAM_H
+#define PLANC_SIMULATE_SIM_PROGRAM_H
 
 #include "planc/plan.h"
 #include "util/arena.h"

@@ -1,5 +1,5 @@
-/* Sorting a program's steps by stream and by job (program.h). */
-#include "planner/simulate/program.h"
+/* Sorting a program's steps by stream and by job (sim_program.h). */
+#include "planner/simulate/sim_program.h"
 
 /* Backwards: the last one seen comes next. */
 static void link_steps(const sim_program *program, sim_section *section) {

@@ -19,11 +19,11 @@
  * The state is a value: it can be copied, and run on from the copy. It knows steps by their numbers, and which come
  * next it asks the program: so what comes behind all that a state has launched or run may be edited, and the state run
  * on. */
-#ifndef PLANC_SIMULATE_MACHINE_H
-#define PLANC_SIMULATE_MACHINE_H
+#ifndef PLANC_SIMULATE_SIM_MACHINE_H
+#define PLANC_SIMULATE_SIM_MACHINE_H
 
 #include "planc/simulate.h"
-#include "planner/simulate/program.h"
+#include "planner/simulate/sim_program.h"
 
 /* Phase 0 is the prologue, phase k body k, the epilogue comes after the last body. */
 enum { SIM_MAX_BODIES = 64, SIM_MAX_PHASES = SIM_MAX_BODIES + 2 };
