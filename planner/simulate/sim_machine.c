@@ -119,7 +119,7 @@ static void run_host(const machine *m, int32_t job) {
   if (h->launching && h->free_at > m->state->now) return;
   while (!h->done) {
     const sim_section *section = section_of(m, h->phase);
-    for (int32_t step; (step = next_launch(m, job)) < section->n; h->launched = step, h->n_launched++) {
+    for (int32_t step; (step = next_launch(m, job)) < section->n; h->launched = step) {
       if (!h->launching) {
         if (is_full(m, h, step)) return;
         h->in_flight += section->steps[step].kind == SIM_KERNEL;

@@ -41,8 +41,7 @@ typedef struct sim_host {
   int32_t phase, launched; /* its last launch in the phase, -1 before the first */
   int32_t in_flight;
   bool launching, done;
-  int64_t free_at;    /* where launching */
-  int64_t n_launched; /* in all phases */
+  int64_t free_at; /* where launching */
 } sim_host;
 
 typedef struct sim_lane {
@@ -90,7 +89,7 @@ planc_status sim_advance(const sim_program *program, sim_state *state, sim_obser
                          bool *out_over);
 
 /* Whether the states, one at the end of body `a_body`, the other of `b_body` later on, are the same but for that: then
- * what has happened between them happens again for ever. A host that has come further ahead since is the same. */
+ * what has happened between them happens again for ever. */
 bool sim_is_repeated(const sim_program *program, const sim_state *a, int32_t a_body, const sim_state *b,
                      int32_t b_body);
 

@@ -12,7 +12,6 @@ static void link_steps(const sim_program *program, sim_section *section) {
     if (!sim_is_timed(step)) continue;
     section->next_launch[i] = section->first_launch[job];
     section->first_launch[job] = i;
-    section->n_launches[job]++;
     section->n_timed++;
   }
 }
@@ -23,7 +22,6 @@ planc_status sim_link(const sim_program *program, planc_arena *arena, sim_sectio
   PLANC_TRY(PLANC_NEW(arena, &section->next, section->n));
   PLANC_TRY(PLANC_NEW(arena, &section->first_launch, program->n_jobs));
   PLANC_TRY(PLANC_NEW(arena, &section->next_launch, section->n));
-  PLANC_TRY(PLANC_NEW(arena, &section->n_launches, program->n_jobs));
   for (int32_t s = 0; s < program->n_streams; s++) section->first[s] = section->n;
   for (int32_t j = 0; j < program->n_jobs; j++) section->first_launch[j] = section->n;
   link_steps(program, section);

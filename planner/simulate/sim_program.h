@@ -25,7 +25,6 @@ typedef struct sim_section {
   int32_t n;
   int32_t *first, *next;               /* by stream its first step, by step the stream's next one; n = none */
   int32_t *first_launch, *next_launch; /* by job its first kernel or copy, by step the job's next one; n = none */
-  int32_t *n_launches;                 /* by job */
   int32_t n_timed;                     /* kernels and copies */
 } sim_section;
 

@@ -52,12 +52,10 @@ static bool is_same_lane(const sim_state *a, const sim_lane *x, const sim_state 
          work_left(a, x) == work_left(b, y);
 }
 
-/* Launches happen at one pace: who is further ahead, or as far and is free as soon, is never later. A host that has
- * launched the last body is. */
-static bool is_ahead(const sim_state *a, const sim_host *x, const sim_state *b, const sim_host *y, int64_t launches) {
-  int64_t more = y->n_launched - x->n_launched - launches;
-  int64_t x_left = x->launching ? x->free_at - a->now : 0, y_left = y->launching ? y->free_at - b->now : 0;
-  return more > 0 || (more == 0 && y_left <= x_left);
+static bool is_same_host(const sim_state *a, const sim_host *x, const sim_state *b, const sim_host *y, int32_t apart) {
+  if (x->done || y->done || x->launching != y->launching) return false;
+  if (x->launching && x->free_at - a->now != y->free_at - b->now) return false;
+  return y->phase - x->phase == apart && x->launched == y->launched && x->in_flight == y->in_flight;
 }
 
 /* A wait looks one phase back at most, and streams are at most as far behind as the phase that has ended last. */
@@ -72,9 +70,7 @@ bool sim_is_repeated(const sim_program *program, const sim_state *a, int32_t a_b
     if (!is_same_lane(a, &a->lanes[i], b, &b->lanes[i], apart)) return false;
   for (int32_t k = 0; k < program->n_launchers; k++) {
     int32_t job = program->launchers[k];
-    int64_t launches = (int64_t)apart * program->sections[SIM_BODY].n_launches[job];
-    bool at_end = b->hosts[job].phase == b->epilogue_phase;
-    if (!at_end && !is_ahead(a, &a->hosts[job], b, &b->hosts[job], launches)) return false;
+    if (!is_same_host(a, &a->hosts[job], b, &b->hosts[job], apart)) return false;
   }
   for (int32_t e = 0; e < program->n_events; e++)
     if (relevant(a->recorded[e], a_body) != relevant(b->recorded[e], b_body)) return false;

@@ -11,8 +11,9 @@
 #include "planner/simulate/remap.h"
 #include "planner/simulate/sim_machine.h"
 
-/* Jobs that share a GPU may take long to fall into step; at the end one may have it for itself. */
-enum { MOST_BODIES = 8, MOST_OF_SEVERAL = SIM_MAX_BODIES, END_OF_SEVERAL = 2 };
+/* Jobs that share a GPU may take long to fall into step. The last bodies are not like others: nothing comes behind
+ * them, and one of several jobs may have the GPU for itself. */
+enum { MOST_BODIES = 8, MOST_OF_SEVERAL = SIM_MAX_BODIES, LAST_BODIES = 2 };
 
 typedef struct simulation {
   const planc_plan *plan;
@@ -46,8 +47,7 @@ static planc_status note_end(simulation *s, int32_t body) {
 
 static planc_status run_until_repeated(simulation *s) {
   bool over = false;
-  bool several = s->program.n_launchers > 1;
-  int32_t most = several ? MOST_OF_SEVERAL : MOST_BODIES;
+  int32_t most = s->program.n_launchers > 1 ? MOST_OF_SEVERAL : MOST_BODIES;
   s->state.last_body = most;
   PLANC_TRY(PLANC_NEW(&s->arena, &s->ends, (int64_t)most + 1));
   while (!over) {
@@ -59,7 +59,7 @@ static planc_status run_until_repeated(simulation *s) {
   }
   if (s->repeats) return NULL;
   s->from = most / 2;
-  s->until = several ? most - END_OF_SEVERAL : most;
+  s->until = most - LAST_BODIES;
   return NULL;
 }
 

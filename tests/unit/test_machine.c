@@ -160,6 +160,43 @@ START_TEST(everything_runs_once_in_its_order) {
 }
 END_TEST
 
+enum { MANY = 48, NEAR_END = 8 };
+
+/* Where the ends of two bodies are alike, what lay between them comes again until hosts come to the end. */
+START_TEST(what_is_alike_repeats_itself) {
+  int32_t n_alike = 0, n_late = 0;
+  for (uint64_t seed = 0; seed < 600; seed++) {
+    fixture f;
+    sim_state ends[MANY + 1];
+    bool over = false;
+    make_random(&f, seed);
+    sim_state state = begun(&f);
+    for (int32_t k = 0; k <= MANY; k++) ends[k] = begun(&f);
+    state.last_body = MANY;
+    while (!over) {
+      int32_t closed = state.n_closed;
+      ok(sim_advance(&f.program, &state, NULL, NULL, &over));
+      for (int32_t k = closed; k < state.n_closed && k <= MANY; k++) sim_state_copy(&f.program, &ends[k], &state);
+    }
+    int32_t from = 0, until = 1;
+    bool alike = false;
+    while (!alike && ++until < MANY - NEAR_END)
+      for (from = until - 1; from > 0; from--)
+        if ((alike = sim_is_repeated(&f.program, &ends[from], from, &ends[until], until))) break;
+    n_alike += alike;
+    n_late += alike && until > 4;
+    int64_t cycle = state.phases[until].end - state.phases[from].end;
+    for (int32_t k = from; alike && k + until - from < MANY - NEAR_END; k++)
+      ck_assert_msg(state.phases[k + until - from].end - state.phases[k].end == cycle,
+                    "program %d: %d to %d take %lld, %d to %d %lld", (int)seed, from, until, (long long)cycle, k,
+                    k + until - from, (long long)(state.phases[k + until - from].end - state.phases[k].end));
+    planc_arena_free(&f.arena);
+  }
+  ck_assert_int_gt(n_alike, 500);
+  ck_assert_int_gt(n_late, 20);
+}
+END_TEST
+
 enum { CHAIN = 1000, KEPT = 900, QUEUE = 8 };
 
 /* A chain of kernels, each other one behind a copy. */
@@ -214,6 +251,7 @@ int main(void) {
   TCase *tests = tcase_create("all");
   tcase_add_test(tests, a_copy_goes_on_as_its_origin);
   tcase_add_test(tests, everything_runs_once_in_its_order);
+  tcase_add_test(tests, what_is_alike_repeats_itself);
   tcase_add_test(tests, a_tenth_costs_a_tenth);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
