@@ -46,9 +46,15 @@ planc_status sim_advance(const sim_program *program, sim_state *state, sim_obser
 
 /* --- Phases ------------------------------------------------------------------------------------------------------- */
 
-static const sim_section *section_of(const machine *m, int32_t phase) {
-  int kind = phase == 0 ? SIM_PROLOGUE : phase == m->state->epilogue_phase ? SIM_EPILOGUE : SIM_BODY;
-  return &m->program->sections[kind];
+static int32_t section_at(const machine *m, int32_t phase) {
+  return phase == 0 ? SIM_PROLOGUE : phase == m->state->epilogue_phase ? SIM_EPILOGUE : SIM_BODY;
+}
+
+static const sim_section *of_host(const machine *m, const sim_host *h) {
+  return &m->program->sections[h->section];
+}
+static const sim_section *of_lane(const machine *m, const sim_lane *l) {
+  return &m->program->sections[l->section];
 }
 
 static bool is_captured(const machine *m, int32_t phase) {
@@ -60,7 +66,7 @@ static void close_phases(const machine *m) {
   sim_state *s = m->state;
   for (; s->n_closed < s->n_entered; s->n_closed++) {
     sim_phase *p = &s->phases[s->n_closed];
-    if (p->n_ended < section_of(m, s->n_closed)->n_timed) return;
+    if (p->n_ended < m->program->sections[section_at(m, s->n_closed)].n_timed) return;
     if (s->n_closed == 0) continue;
     if (p->end < p[-1].end) p->end = p[-1].end;
     if (p->compute_end >= p[-1].compute_end) continue;
@@ -73,7 +79,7 @@ static void close_phases(const machine *m) {
 
 static int32_t next_launch(const machine *m, int32_t job) {
   const sim_host *h = &m->state->hosts[job];
-  const sim_section *section = section_of(m, h->phase);
+  const sim_section *section = of_host(m, h);
   return h->launched < 0 ? section->first_launch[job] : section->next_launch[h->launched];
 }
 
@@ -92,13 +98,14 @@ static bool enter_next_phase(const machine *m, sim_host *h) {
     s->n_entered++;
   }
   h->phase = phase;
+  h->section = section_at(m, phase);
   h->launched = -1;
   return true;
 }
 
 /* Chunks that are mapped for a launch, and the host's time for it. */
 static int64_t n_chunks(const machine *m, const sim_host *h, int32_t step) {
-  return section_of(m, h->phase)->steps[step].chunks;
+  return of_host(m, h)->steps[step].chunks;
 }
 static int64_t launch_ns(const machine *m, const sim_host *h, int32_t step) {
   if (is_captured(m, h->phase) && h->launched >= 0) return 0;
@@ -109,7 +116,7 @@ static int64_t launch_ns(const machine *m, const sim_host *h, int32_t step) {
 static bool is_full(const machine *m, const sim_host *h, int32_t step) {
   if (h->in_flight == 0) return false;
   if (n_chunks(m, h, step) > 0) return true;
-  bool kernel = section_of(m, h->phase)->steps[step].kind == SIM_KERNEL;
+  bool kernel = of_host(m, h)->steps[step].kind == SIM_KERNEL;
   return kernel && !is_captured(m, h->phase) && h->in_flight >= m->program->device.in_flight;
 }
 
@@ -118,7 +125,7 @@ static void run_host(const machine *m, int32_t job) {
   sim_host *h = &m->state->hosts[job];
   if (h->launching && h->free_at > m->state->now) return;
   while (!h->done) {
-    const sim_section *section = section_of(m, h->phase);
+    const sim_section *section = of_host(m, h);
     for (int32_t step; (step = next_launch(m, job)) < section->n; h->launched = step) {
       if (!h->launching) {
         if (is_full(m, h, step)) return;
@@ -151,12 +158,13 @@ static int32_t head(const machine *m, int32_t stream) {
   const sim_host *h = &m->state->hosts[of->job];
   sim_lane *l = &m->state->lanes[stream];
   for (;;) {
-    const sim_section *section = section_of(m, l->phase);
+    const sim_section *section = of_lane(m, l);
     int32_t step = l->ended < 0 ? section->first[stream] : section->next[l->ended];
     if (step < section->n) return l->phase < h->phase || h->done || step < next_launch(m, of->job) ? step : -1;
     if (l->phase >= h->phase) return -1;
     if ((is_captured(m, l->phase) || is_captured(m, l->phase + 1)) && m->state->n_closed <= l->phase) return -1;
     l->phase++;
+    l->section = section_at(m, l->phase);
     l->ended = -1;
   }
 }
@@ -192,7 +200,7 @@ static void begin_lane(machine *m, int32_t stream) {
   while (l->running < 0) {
     int32_t index = head(m, stream);
     if (index < 0) return;
-    const sim_step *step = &section_of(m, l->phase)->steps[index];
+    const sim_step *step = &of_lane(m, l)->steps[index];
     if (step->kind == SIM_WAIT) {
       if (s->recorded[step->event] < l->phase - step->lag) return;
     } else if (step->kind == SIM_RECORD) {
@@ -215,7 +223,7 @@ static void begin_all(machine *m) {
 }
 
 static const sim_step *running_of(const machine *m, const sim_lane *l) {
-  return &section_of(m, l->phase)->steps[l->running];
+  return &of_lane(m, l)->steps[l->running];
 }
 
 /* What kernels lose to copies beside them. */
@@ -257,7 +265,7 @@ static planc_status check_ended(const machine *m) {
   for (int32_t i = 0; i < m->program->n_streams; i++) {
     int32_t step = head(m, i);
     if (step < 0) continue;
-    int32_t event = section_of(m, m->state->lanes[i].phase)->steps[step].event;
+    int32_t event = of_lane(m, &m->state->lanes[i])->steps[step].event;
     return planc_error(PLANC_INVALID_PLAN, "stream %d waits for ever for event %d", i, event);
   }
   return NULL;
@@ -324,7 +332,7 @@ static planc_stall cause(const machine *m, int32_t stream) {
     const sim_lane *l = &m->state->lanes[stream];
     int32_t index = l->running >= 0 ? l->running : head(m, stream);
     if (index < 0) return PLANC_STALL_LAUNCH;
-    const sim_step *step = &section_of(m, l->phase)->steps[index];
+    const sim_step *step = &of_lane(m, l)->steps[index];
     if (sim_is_copy(step)) return sim_direction(step) ? PLANC_STALL_D2H : PLANC_STALL_H2D;
     if (step->kind != SIM_WAIT || m->program->recorder[step->event] < 0) return PLANC_STALL_LAUNCH;
     stream = m->program->recorder[step->event];

@@ -39,12 +39,14 @@ typedef struct sim_phase {
 
 typedef struct sim_host {
   int32_t phase, launched; /* its last launch in the phase, -1 before the first */
+  int32_t section;         /* of the phase */
   int32_t in_flight;
   bool launching, done;
   int64_t free_at; /* where launching */
 } sim_host;
 
 typedef struct sim_lane {
+  int32_t section;                       /* of the phase */
   int32_t phase, ended;                  /* the stream's last step that has ended in the phase, -1 before the first */
   int32_t running;                       /* the step that runs, -1 = none */
   int64_t start, work, rate, since, end; /* `work` is what was left at `since` */
