@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "planc/cost.h"
+#include "planc/settings.h"
 #include "planc/trace.h"
 
 #ifdef __cplusplus
@@ -99,16 +100,6 @@ typedef struct planc_predictions {
   int64_t peak_bytes, host_peak_bytes; /* arena plus reserved; host arena */
   int64_t d2h_bytes, h2d_bytes, recompute_ns, stall_ns;
 } planc_predictions;
-
-/* What the user asked of a policy. 0: its default. */
-typedef struct planc_settings {
-  int64_t window_bytes;    /* window: its schedule-window; default: one and a half times what it schedules with */
-  int64_t workspace_limit; /* window: no algorithm with a larger workspace, where there is a choice; default: any */
-  bool window_per_use;     /* window: a variable counts in the window at each of its uses, not once */
-  int64_t swap_rate_ppm;   /* tensile: the share of all tensors that may be swapped; default: all */
-  bool no_swap;            /* nothing is swapped, by any policy */
-  bool no_recompute;       /* nothing is computed again */
-} planc_settings;
 
 typedef struct planc_plan {
   const char *name, *policy;

@@ -86,7 +86,7 @@ void tensile_free(tensile *t) {
 planc_status tensile_choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
   const planc_problem *problem = context;
   tensile t = {.walk = walk, .trace = walk->trace};
-  t.rate_ppm = problem->settings.swap_rate_ppm ? problem->settings.swap_rate_ppm : MILLION;
+  t.rate_ppm = problem->settings.swap_rate ? problem->settings.swap_rate : MILLION;
   planc_status status = tensile_predict(&t, arena);
   if (!status) status = tensile_set_up_swaps(&t, arena);
   if (!status && walk->swaps) status = swap_all(&t);

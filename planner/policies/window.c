@@ -312,7 +312,7 @@ static planc_status schedule_within(policy *p, int64_t budget) {
   planc_schedule_window window = {.budget_bytes = budget,
                                   .window_bytes = planc_muldiv_floor(budget, 3, 2),
                                   .per_occurrence = settings->window_per_use};
-  if (settings->window_bytes > 0) window.window_bytes = settings->window_bytes;
+  if (settings->window > 0) window.window_bytes = settings->window;
   if (window.window_bytes > INT64_MAX / 2) window.window_bytes = INT64_MAX / 2;
   p->steps.len = 0;
   PLANC_TRY(planc_window_schedule(&p->sequence, &window, &p->steps));

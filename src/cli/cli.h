@@ -25,18 +25,22 @@ extern const planc_subcommand cli_cmd_plan, cli_cmd_check, cli_cmd_simulate, cli
       {"sub-batch", 0, "N", "samples per round, for policies that split (default: they choose)"}, {           \
     "split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"                \
   }
+/* The option of a setting, with a comma behind it. */
+#define CLI_SETTING(option, kind, help, fallback) {option, 0, CLI_ARGUMENT_##kind, CLI_HELP_##kind(help, fallback)},
+#define CLI_OWN_SETTING(name, option, kind, users, fallback, help) CLI_SETTING(option, kind, help, fallback)
+#define CLI_ARGUMENT_bytes "SIZE"
+#define CLI_ARGUMENT_share "PERCENT"
+#define CLI_ARGUMENT_flag NULL
+#define CLI_HELP_bytes(help, fallback) help " (default: " fallback ")"
+#define CLI_HELP_share(help, fallback) help " (default: " fallback ")"
+#define CLI_HELP_flag(help, fallback) help
 /* Options of every command that plans. */
-#define CLI_PROBLEM_OPTIONS                                                                                           \
-  CLI_WORK_OPTIONS, {"gpus", 0, "N", "GPUs that train together, each on an equal part of the batch (default: 1)"},    \
-      {"shared-link", 0, NULL, "the GPUs share one link to the host"},                                                \
-      {"no-swap", 0, NULL, "nothing is swapped to the host"}, {"no-recompute", 0, NULL, "nothing is computed again"}, \
-      {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)"},  \
-      {"chunk", 0, "SIZE", "chunk of --placement vmm, page of paged (defaults: 40M, 2M)"},                            \
-      {"window", 0, "SIZE", "schedule-window of policy window (default: 1.5 times the data it may hold)"},            \
-      {"window-per-use", 0, NULL, "let data count in the window at each use, not once"},                              \
-      {"workspace-limit", 0, "SIZE", "largest workspace of an algorithm that policy window takes (default: any)"}, {  \
-    "swap-rate", 0, "PERCENT", "how many of the tensors policy tensile may swap (default: 100)"                       \
-  }
+#define CLI_PROBLEM_OPTIONS                                                                                          \
+  CLI_WORK_OPTIONS, {"gpus", 0, "N", "GPUs that train together, each on an equal part of the batch (default: 1)"},   \
+      {"shared-link", 0, NULL, "the GPUs share one link to the host"},                                               \
+      {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)"}, \
+      {"chunk", 0, "SIZE", "chunk of --placement vmm, page of paged (defaults: 40M, 2M)"},                           \
+      PLANC_SETTINGS(CLI_OWN_SETTING)
 
 /* A planning problem with everything it borrows. */
 typedef struct cli_setup {

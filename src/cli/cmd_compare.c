@@ -347,8 +347,7 @@ static planc_status run(const planc_arguments *arguments) {
 }
 
 static const planc_option options[] = {
-    CLI_PROBLEM_OPTIONS,
-    {"policies", 0, "A,B,...", "which policies (default: all but best)"},
+    CLI_PROBLEM_OPTIONS{"policies", 0, "A,B,...", "which policies (default: all but best)"},
     {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
     {"json", 0, NULL, "the table as one line of JSON"},
     {0},

@@ -212,8 +212,7 @@ static planc_status run(const planc_arguments *arguments) {
 }
 
 static const planc_option options[] = {
-    CLI_PROBLEM_OPTIONS,
-    {"policy", 0, "NAME", "how to plan (default: the graph's header, else best)"},
+    CLI_PROBLEM_OPTIONS{"policy", 0, "NAME", "how to plan (default: the graph's header, else best)"},
     {"output", 'o', "FILE", "the plan, - for standard output (default: GRAPH's name with .plan, here)"},
     {"json", 0, NULL, "the summary as one line of JSON"},
     {0},

@@ -107,9 +107,11 @@ static planc_status make_problem(updating *u) {
 }
 
 static bool are_same(const planc_settings *a, const planc_settings *b) {
-  return a->window_bytes == b->window_bytes && a->workspace_limit == b->workspace_limit &&
-         a->window_per_use == b->window_per_use && a->swap_rate_ppm == b->swap_rate_ppm && a->no_swap == b->no_swap &&
-         a->no_recompute == b->no_recompute;
+  bool same = true;
+#define X(name, option, kind, users, fallback, help) same &= a->name == b->name;
+  PLANC_SETTINGS(X)
+#undef X
+  return same;
 }
 
 static bool is_placed_otherwise(const planc_problem *problem, const planc_plan *plan) {
@@ -269,13 +271,10 @@ static const planc_option options[] = {
     {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},
     {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: the plan's)"},
     {"chunk", 0, "SIZE", "chunk of --placement vmm or page of paged (default: the plan's, else 40M or 2M)"},
-    {"window", 0, "SIZE", "schedule-window of policy window (default: the plan's)"},
-    {"window-per-use", 0, NULL, "let data count in the window at each use, not once (default: as in the plan)"},
-    {"workspace-limit", 0, "SIZE", "largest workspace of an algorithm that policy window takes (default: the plan's)"},
-    {"no-swap", 0, NULL, "nothing is swapped to the host"},
-    {"no-recompute", 0, NULL, "nothing is computed again"},
-    {"swap-rate", 0, "PERCENT", "how many of the tensors policy tensile may swap (default: the plan's)"},
-    {"json", 0, NULL, "what was done as one line of JSON"},
+#define X(name, option, kind, users, fallback, help) CLI_SETTING(option, kind, help, "the plan's")
+    PLANC_SETTINGS(X)
+#undef X
+        {"json", 0, NULL, "what was done as one line of JSON"},
     {0},
 };
 

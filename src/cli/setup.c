@@ -87,7 +87,7 @@ static planc_status read_profile(const planc_arguments *arguments, const planc_g
 }
 
 /* A size that stays what it is where none is given, and is not 0. */
-static planc_status read_some_bytes(const planc_arguments *arguments, const char *name, int64_t *out) {
+static planc_status read_bytes(const planc_arguments *arguments, const char *name, int64_t *out) {
   PLANC_TRY(planc_option_size(arguments, name, *out, out));
   if (!planc_option_given(arguments, name) || *out > 0) return NULL;
   return planc_error(PLANC_USAGE, "--%s: at least one byte", name);
@@ -103,20 +103,26 @@ static planc_status read_placement(const planc_arguments *arguments, planc_probl
   } else if (placement && strcmp(placement, "best-fit") != 0) {
     return planc_error(PLANC_USAGE, "unknown placement %s: best-fit, paged or vmm", placement);
   }
-  return read_some_bytes(arguments, "chunk", &problem->chunk_bytes);
+  return read_bytes(arguments, "chunk", &problem->chunk_bytes);
 }
 
+static planc_status read_share(const planc_arguments *arguments, const char *name, int64_t *out) {
+  int64_t percent;
+  PLANC_TRY(planc_option_int(arguments, name, 1, ALL_PERCENT, ALL_PERCENT, &percent));
+  if (planc_option_given(arguments, name)) *out = percent < ALL_PERCENT ? percent * PPM_OF_PERCENT : 0;
+  return NULL;
+}
+
+static planc_status read_flag(const planc_arguments *arguments, const char *name, int64_t *out) {
+  if (planc_option_given(arguments, name)) *out = 1;
+  return NULL;
+}
+
+/* Those that are not given stay what they are. */
 static planc_status read_settings(const planc_arguments *arguments, planc_settings *settings) {
-  int64_t swap_rate;
-  PLANC_TRY(read_some_bytes(arguments, "window", &settings->window_bytes));
-  PLANC_TRY(read_some_bytes(arguments, "workspace-limit", &settings->workspace_limit));
-  if (planc_option_given(arguments, "window-per-use")) settings->window_per_use = true;
-  if (planc_option_given(arguments, "no-swap")) settings->no_swap = true;
-  if (planc_option_given(arguments, "no-recompute")) settings->no_recompute = true;
-  PLANC_TRY(planc_option_int(arguments, "swap-rate", 1, ALL_PERCENT, ALL_PERCENT, &swap_rate));
-  if (planc_option_given(arguments, "swap-rate")) {
-    settings->swap_rate_ppm = swap_rate < ALL_PERCENT ? swap_rate * PPM_OF_PERCENT : 0;
-  }
+#define X(name, option, kind, users, fallback, help) PLANC_TRY(read_##kind(arguments, option, &settings->name));
+  PLANC_SETTINGS(X)
+#undef X
   return NULL;
 }
 
@@ -139,15 +145,17 @@ planc_status cli_setup_policy_options(const planc_arguments *arguments, planc_pr
 planc_status cli_setup_own_options(const planc_arguments *arguments, const planc_policy *policy,
                                    const planc_problem *problem) {
   static const struct {
-    const char *name;
-    int flag;
-  } options[] = {{"window", PLANC_POLICY_WINDOW},
-                 {"window-per-use", PLANC_POLICY_WINDOW},
-                 {"workspace-limit", PLANC_POLICY_WINDOW},
-                 {"swap-rate", PLANC_POLICY_SWAP_RATE}};
-  for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-    if (planc_option_given(arguments, options[i].name) && !(policy->supports & options[i].flag))
-      return planc_error(PLANC_USAGE, "policy %s has no use for --%s", policy->name, options[i].name);
+    const char *option;
+    uint32_t users;
+  } settings[] = {
+#define X(name, option, kind, users, fallback, help) {option, users},
+      PLANC_SETTINGS(X)
+#undef X
+  };
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    bool used = settings[i].users == 0 || (policy->supports & settings[i].users);
+    if (!used && planc_option_given(arguments, settings[i].option))
+      return planc_error(PLANC_USAGE, "policy %s has no use for --%s", policy->name, settings[i].option);
   }
   if (!planc_option_given(arguments, "chunk") || problem->placement != PLANC_PLACEMENT_BEST_FIT) return NULL;
   return planc_error(PLANC_USAGE, "--chunk is for --placement vmm and paged");

@@ -59,15 +59,12 @@ static planc_status read_name(planc_row *row, const char *(*fault_of)(const char
   return fault ? planc_row_error(row, place, "the name %s", fault) : NULL;
 }
 
-enum { MILLION = 1000000 };
-
 static planc_status read_settings(planc_row *row, planc_settings *out) {
-  if (ROW_ACCEPTS(row, ",\"window\":")) PLANC_TRY(planc_row_int(row, 1, PLANC_ROW_MAX, &out->window_bytes));
-  if (ROW_ACCEPTS(row, ",\"workspace_limit\":")) PLANC_TRY(planc_row_int(row, 1, PLANC_ROW_MAX, &out->workspace_limit));
-  out->window_per_use = ROW_ACCEPTS(row, ",\"window_per_use\":1");
-  if (ROW_ACCEPTS(row, ",\"swap_rate\":")) PLANC_TRY(planc_row_int(row, 1, MILLION, &out->swap_rate_ppm));
-  out->no_swap = ROW_ACCEPTS(row, ",\"no_swap\":1");
-  out->no_recompute = ROW_ACCEPTS(row, ",\"no_recompute\":1");
+  static const int64_t most_bytes = PLANC_ROW_MAX, most_share = 1000000, most_flag = 1;
+#define X(name, option, kind, users, fallback, help) \
+  if (ROW_ACCEPTS(row, ",\"" #name "\":")) PLANC_TRY(planc_row_int(row, 1, most_##kind, &out->name));
+  PLANC_SETTINGS(X)
+#undef X
   return NULL;
 }
 

@@ -12,12 +12,10 @@ static const char *const stream_kinds[] = {PLANC_STREAM_KINDS(X)};
 #undef X
 
 static void emit_settings(planc_emit *emit, const planc_settings *settings) {
-  if (settings->window_bytes > 0) EMIT_INT(emit, ",\"window\":", settings->window_bytes);
-  if (settings->workspace_limit > 0) EMIT_INT(emit, ",\"workspace_limit\":", settings->workspace_limit);
-  if (settings->window_per_use) EMIT(emit, ",\"window_per_use\":1");
-  if (settings->swap_rate_ppm > 0) EMIT_INT(emit, ",\"swap_rate\":", settings->swap_rate_ppm);
-  if (settings->no_swap) EMIT(emit, ",\"no_swap\":1");
-  if (settings->no_recompute) EMIT(emit, ",\"no_recompute\":1");
+#define X(name, option, kind, users, fallback, help) \
+  if (settings->name > 0) EMIT_INT(emit, ",\"" #name "\":", settings->name);
+  PLANC_SETTINGS(X)
+#undef X
 }
 
 static void emit_header(planc_emit *emit, const planc_plan *plan, const planc_plan_layout *layout) {

@@ -199,10 +199,10 @@ START_TEST(plans_of_random_graphs_come_back) {
     planc_plan_free(plan);
   }
   problem.chunk_bytes = 256;
-  problem.settings = (planc_settings){.window_bytes = 4096,
+  problem.settings = (planc_settings){.window = 4096,
                                       .workspace_limit = 1,
                                       .window_per_use = true,
-                                      .swap_rate_ppm = 1 + _i % 1000000,
+                                      .swap_rate = 1 + _i % 1000000,
                                       .no_recompute = _i % 2 == 0};
   for (int paged = 0; paged < 2; paged++) {
     planc_plan *mapped;

@@ -461,10 +461,10 @@ START_TEST(the_rate_limits_tensors) {
   planc_graph *graph = graph_of(hill);
   planc_problem problem = {.graph = graph, .batch = HILL_BATCH, .host_budget_bytes = -1};
   problem.profile = timed((int64_t[]){4000, 4000, 2048, 1024, 1024, 4000, 6000, 1000});
-  problem.settings.swap_rate_ppm = 100000;
+  problem.settings.swap_rate = 100000;
   expect(&problem, PLANC_ROOM_UNLIMITED, "b", (swapped){.copy = 1, .leave = 2, .fetch = 6});
   expect(&problem, PLANC_ROOM_UNLIMITED, "a", stays);
-  problem.settings.swap_rate_ppm = 99999;
+  problem.settings.swap_rate = 99999;
   expect(&problem, PLANC_ROOM_UNLIMITED, "b", stays);
   expect(&problem, PLANC_ROOM_UNLIMITED, "a", stays);
   planc_profile_free((planc_profile *)problem.profile);
@@ -477,14 +477,14 @@ END_TEST
 START_TEST(recompute_is_the_last_resort) {
   char *text = judge_edited(hill, "in: [b, g]", "in: [a, b, g]");
   planc_graph *graph = graph_of(text);
-  planc_problem problem = {.graph = graph, .batch = HILL_BATCH, .host_budget_bytes = -1, .settings.swap_rate_ppm = 1};
+  planc_problem problem = {.graph = graph, .batch = HILL_BATCH, .host_budget_bytes = -1, .settings.swap_rate = 1};
   problem.profile = timed((int64_t[]){4000, 4000, 500, 1000, 1024, 4000, 6000, 1000});
   int64_t peak = INT64_C(1024) * (8 + 1 + 1 + 2); /* at m3 */
   expect(&problem, PLANC_ROOM_UNLIMITED, "b", stays);
   expect(&problem, peak, "b", stays);
   expect(&problem, peak - 1, "b", (swapped){.copy = PLANC_NO_COPY, .leave = 1, .fetch = 7, .again = true});
   expect(&problem, peak - 1, "a", stays);
-  problem.settings.swap_rate_ppm = 0;
+  problem.settings.swap_rate = 0;
   swapped a = {.copy = 1, .leave = 3, .fetch = 5};
   expect(&problem, peak, "a", a);
   expect(&problem, peak - 1024 - 1, "a", a);

@@ -31,14 +31,14 @@ Help goes to standard output and is a success.
         --split-batch-norm         allow rounds although batch normalisation couples the batch
         --gpus N                   GPUs that train together, each on an equal part of the batch (default: 1)
         --shared-link              the GPUs share one link to the host
-        --no-swap                  nothing is swapped to the host
-        --no-recompute             nothing is computed again
         --placement NAME           best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)
         --chunk SIZE               chunk of --placement vmm, page of paged (defaults: 40M, 2M)
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
-        --window-per-use           let data count in the window at each use, not once
         --workspace-limit SIZE     largest workspace of an algorithm that policy window takes (default: any)
+        --window-per-use           let data count in the window at each use, not once
         --swap-rate PERCENT        how many of the tensors policy tensile may swap (default: 100)
+        --no-swap                  nothing is swapped to the host
+        --no-recompute             nothing is computed again
         --policy NAME              how to plan (default: the graph's header, else best)
     -o, --output FILE              the plan, - for standard output (default: GRAPH's name with .plan, here)
         --json                     the summary as one line of JSON
@@ -89,14 +89,14 @@ Help goes to standard output and is a success.
         --split-batch-norm         allow rounds although batch normalisation couples the batch
         --gpus N                   GPUs that train together, each on an equal part of the batch (default: 1)
         --shared-link              the GPUs share one link to the host
-        --no-swap                  nothing is swapped to the host
-        --no-recompute             nothing is computed again
         --placement NAME           best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)
         --chunk SIZE               chunk of --placement vmm, page of paged (defaults: 40M, 2M)
         --window SIZE              schedule-window of policy window (default: 1.5 times the data it may hold)
-        --window-per-use           let data count in the window at each use, not once
         --workspace-limit SIZE     largest workspace of an algorithm that policy window takes (default: any)
+        --window-per-use           let data count in the window at each use, not once
         --swap-rate PERCENT        how many of the tensors policy tensile may swap (default: 100)
+        --no-swap                  nothing is swapped to the host
+        --no-recompute             nothing is computed again
         --policies A,B,...         which policies (default: all but best)
         --max-batch                search the largest batch that each policy can plan for
         --json                     the table as one line of JSON
