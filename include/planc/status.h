@@ -3,7 +3,13 @@
  * A status is NULL when all is well; otherwise it owns a code and a message that grows by context on its way up
  * ("graphs/x.yaml:41:7: op conv3: tensor t7 is never produced"). The library never prints, exits or aborts: whoever
  * receives a status either returns it (with more context) or frees it. Nor does it look at the program's locale: what
- * it reads and writes is the same under any. */
+ * it reads and writes is the same under any.
+ *
+ * Threads: there is no state but in objects. What is only read, any number of threads may use at once; what one changes
+ * or frees, no other uses meanwhile.
+ *
+ * Growth: structs that a caller fills may get further fields, in which 0 means what there was before: fill them by
+ * initializers that name fields. Enums and tables may get further entries behind those they have. */
 #ifndef PLANC_STATUS_H
 #define PLANC_STATUS_H
 
