@@ -1,14 +1,14 @@
-/* Walking a trace in order while stating its schedule, addresses blank or as an allocator gives them that sees what
- * comes and goes: what the policies share that decide per tensor and not per address (`none`, vDNN's, the recomputing
- * ones). A walk follows how many bytes are live, so that algorithms can be chosen by the room that is left for their
- * workspace. */
+/* A walk goes through a trace in order and states its schedule. Policies that decide per tensor and not per address use
+ * it: `none`, vDNN's, and those that recompute. The walk leaves addresses blank, or asks an allocator for them that
+ * sees data come and go. It counts the live bytes, so that it can choose algorithms by the room left for a workspace.
+ */
 #ifndef PLANC_CHOOSE_WALK_H
 #define PLANC_CHOOSE_WALK_H
 
 #include "planc/policy.h"
 #include "planner/memory/bfc.h"
 
-/* Addresses that are given as data comes and goes, not by lowering. What persists keeps its place. */
+/* Gives out addresses as data comes and goes, instead of lowering. A persistent buffer keeps its address. */
 typedef struct planc_online {
   planc_bfc memory;
   VEC(int32_t) handles;   /* by residency */
@@ -35,8 +35,8 @@ typedef struct planc_walk {
 /* Starts a walk over rounds of `sub_batch` samples: trace, costs and schedule in `out`. */
 planc_status planc_walk_start(planc_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
                               planc_candidate *out);
-/* Comes next: persistent buffers are open but for those that are at home between periods; home[b] says so of buffer b,
- * NULL of none. */
+/* Call this next. It opens the persistent buffers, but not those that are at home between periods: buffer b is if
+ * home[b]; `home` may be NULL. */
 planc_status planc_walk_boundary(planc_walk *walk, const bool *home);
 /* The bytes that a residency of the buffer takes, its alignment included. */
 int64_t planc_walk_room(const planc_buffer *buffer);
@@ -44,29 +44,30 @@ planc_status planc_walk_open(planc_walk *walk, int32_t buffer, int32_t *out_resi
 planc_status planc_walk_close(planc_walk *walk, int32_t residency);
 /* Runs an instance with the fastest variant whose workspace finds room, else the baseline. */
 planc_status planc_walk_exec(planc_walk *walk, int32_t instance, bool recompute);
-/* Closes what `instance` used last; results are delivered first. */
+/* Closes every buffer whose last access `instance` makes. Results are delivered before. */
 planc_status planc_walk_close_dead(planc_walk *walk, int32_t instance);
 
-/* The buffer that the gradient of a convolution reads as the gradient of what the convolution made, -1 if there is
- * none: an op of a foreign type may have other operands. */
+/* Returns the buffer from which the gradient op of a convolution reads the gradient of the convolution's output, or -1:
+ * an op of a foreign type may have other operands. */
 int32_t planc_output_gradient(const planc_trace *trace, int32_t instance);
 
-/* The fastest variant of an instance whose workspace is at most `limit`, else the baseline; 0 for other roles than OP.
- */
+/* Returns the fastest variant of an instance whose workspace is at most `limit`, else the baseline; 0 for instances
+ * that are no ops. */
 int32_t planc_fastest_variant(const planc_costs *costs, const planc_instance *instance, int64_t limit);
 
-/* That variant of an instance. */
+/* Returns that variant itself. */
 planc_variant planc_walk_variant(const planc_walk *walk, int32_t instance, int64_t limit);
 
 /* Makes a whole candidate by walking with the given room; `context` is the policy's own. */
 typedef planc_status (*planc_walk_maker)(const planc_problem *problem, const void *context, int64_t room,
                                          planc_candidate *out);
-/* Makes a candidate and says whether its physical peaks fit. With any other room than the two constants it starts from
- * what the budget leaves and, where fragmentation breaks the budget, tries again with as much less as was too much,
- * and, where little is missing in the end, with a 32nd less still. Without a fit *out is empty. */
+/* Makes a candidate and says whether it fits both budgets; if not, *out is empty. With PLANC_ROOM_UNLIMITED and
+ * PLANC_ROOM_NONE it tries once. With any other room it tries again where fragmentation breaks the budget: each time
+ * with less room by as much as was too much, and in the end by a 32nd more. */
 planc_status planc_walk_try(const planc_problem *problem, planc_walk_maker maker, const void *context, int64_t room,
                             planc_candidate *out, bool *out_fits);
-/* The first of fastest algorithms, algorithms by room, and baseline algorithms that fits; the last if none does. */
+/* Tries the fastest algorithms, then algorithms by room, then baseline algorithms. Gives out the first candidate that
+ * fits, or the last one if none does. */
 planc_status planc_walk_fit(const planc_problem *problem, planc_walk_maker maker, const void *context,
                             planc_candidate *out);
 

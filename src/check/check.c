@@ -1,5 +1,5 @@
-/* The checker (check.h): runs of the plan on an abstract machine (machine.h, step.c). `runs` says which, and why these
- * stand for all. */
+/* The checker (check.h). It runs the plan on an abstract machine (machine.h, step.c). The table `runs` lists the runs
+ * that it judges and says why they stand for all others. */
 #include "planc/check.h"
 
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static planc_status check_streams(const planc_plan *plan) {
   return NULL;
 }
 
-/* What the machine's tables rely on. A plan that was read from a file has it in part by its form. */
+/* The machine's tables rely on these ranges. The reader of plan files checks only some of them. */
 static planc_status check_shape(const planc_plan *plan) {
   enum { MAX_INSTRS = 1 << 29 }; /* so that ranks and epochs fit */
   const char *what = NULL;
@@ -124,7 +124,7 @@ static planc_status index_boundary(planc_machine *m) {
   return NULL;
 }
 
-/* Derives the trace and makes the tables that all runs share. */
+/* Derives the trace from the plan's own graph and makes the tables that all runs share. */
 static planc_status start(planc_machine *m) {
   const planc_plan *plan = m->plan;
   planc_arena *arena = &m->arena;
@@ -264,7 +264,7 @@ static planc_status end_body(planc_machine *m) {
   return NULL;
 }
 
-/* What is at home must be there in its last version, which is version 0 of what comes. */
+/* A buffer at home must be in the host arena in its last version. The next section calls that its version 0. */
 static planc_status restore_home(planc_machine *m, const char *section, int32_t row) {
   char label[PLANC_LABEL];
   int32_t buffer = m->plan->boundary[row].buffer;
@@ -279,8 +279,8 @@ static planc_status restore_home(planc_machine *m, const char *section, int32_t 
   return NULL;
 }
 
-/* Between sections: what is open must be the boundary's buffers, each at its address with its last version; that is
- * version 0 of what comes, in residencies 0, 1, ... */
+/* Between two sections the open residencies must be those of the boundary: each boundary buffer at its address, in its
+ * last version. The next section calls that version 0, and the residency of row i residency i. */
 static planc_status restore_boundary(planc_machine *m) {
   const planc_plan *plan = m->plan;
   const char *section = m->section == PLANC_PROLOGUE ? "prologue" : "body";
@@ -289,7 +289,7 @@ static planc_status restore_boundary(planc_machine *m) {
   for (int32_t at = planc_rank_set_above(&m->open, 0); at >= 0; at = planc_rank_set_above(&m->open, at + 1)) {
     int32_t r = m->open_at[at];
     planc_resident *resident = &m->residents[r];
-    if (at != planc_place_extent(&resident->place, 0).lo) continue; /* another extent of the same residency */
+    if (at != planc_place_extent(&resident->place, 0).lo) continue; /* only a residency's first extent counts */
     const planc_buffer *buffer = &m->trace->buffers[resident->buffer];
     int32_t i = m->boundary_of[resident->buffer];
     if (i < 0 || plan->boundary[i].home || resident->address != plan->boundary[i].address) {
@@ -342,7 +342,7 @@ static planc_status end_epilogue(const planc_machine *m) {
 
 /* --- Peaks and budgets -------------------------------------------------------------------------------------------- */
 
-/* What the predictions say of memory is no prediction, and others go by it. */
+/* The predicted peaks follow from the plan itself, and reports rely on them: so they must be right. */
 static planc_status check_peaks(const planc_plan *plan, const planc_check_report *report) {
   enum { PREDICTIONS_LINE = 3 };
   const planc_predictions *predicted = &plan->predicted;

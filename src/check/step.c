@@ -1,7 +1,7 @@
-/* What each instruction demands and does (planc-plan(5), "What makes a plan valid").
+/* The rules of planc-plan(5), "What makes a plan valid", instruction by instruction.
  *
- * Every rule is stated where its instruction is run: first what must hold of the instruction itself, then of what it
- * reads, then that it is ordered after the accesses it conflicts with. */
+ * Each instruction has a function that runs it. The function first checks the instruction itself, then the versions
+ * that it reads, and then that events order it behind every access that it conflicts with. */
 #include "check/machine.h"
 #include "plan/layout.h"
 
@@ -16,7 +16,7 @@ static planc_status step_wait(planc_machine *m);
 
 enum { IN_PROLOGUE = 1, IN_BODY = 2, IN_EPILOGUE = 4 };
 
-/* Where an instruction may stand, and how it is run. */
+/* By instruction: the sections in which it may stand, and the function that runs it. */
 static const struct {
   uint32_t sections;
   bool on_stream;
@@ -52,7 +52,7 @@ static const planc_buffer *buffer_of(const planc_machine *m, const planc_residen
   return &m->trace->buffers[resident->buffer];
 }
 
-/* The residency if it is open, else NULL. */
+/* Returns the residency if it is open, else NULL. */
 static planc_resident *open_residency(const planc_machine *m, int32_t id) {
   bool open = id >= 0 && id < m->plan->n_residencies && m->residents[id].open;
   return open ? &m->residents[id] : NULL;
@@ -62,7 +62,7 @@ static planc_status not_open(const planc_machine *m, int32_t id) {
   return planc_machine_fault(m, "residency %d is not open", id);
 }
 
-/* The instruction's stream must be of the kind that can run it, and of the job whose data it touches. */
+/* The instruction's stream must have the right kind and belong to the job whose data the instruction touches. */
 static planc_status check_stream(const planc_machine *m, planc_stream_kind kind, int32_t job) {
   static const char *const kinds[] = {"a compute stream", "a host-to-device stream", "a device-to-host stream"};
   const planc_stream *stream = &m->plan->streams[m->instr->stream];
@@ -79,7 +79,7 @@ static planc_status check_bytes(const planc_machine *m, int32_t buffer) {
                              planc_buffer_label(m, buffer, label), (long long)bytes);
 }
 
-/* The interval that the instruction's address starts must be aligned and inside its arena. */
+/* The instruction's address must be aligned, and its bytes must lie inside their arena. */
 static planc_status check_interval(const planc_machine *m, const char *what, int64_t size) {
   const planc_instr *instr = m->instr;
   if (instr->address % PLANC_PLAN_ALIGNMENT != 0) {
@@ -91,7 +91,7 @@ static planc_status check_interval(const planc_machine *m, const char *what, int
                              (long long)instr->bytes, what, (long long)instr->address, (long long)size);
 }
 
-/* Opens the bytes of `place`, of which no open residency may have one, for a residency or (-1) a workspace. */
+/* Opens the bytes of `place` for a residency, or for a workspace (-1). No open residency may have any of them. */
 static planc_status open_place(planc_machine *m, const planc_interval_place *place, int32_t residency) {
   char label[PLANC_LABEL];
   for (int64_t k = 0; k < place->n; k++) {
@@ -119,13 +119,14 @@ static int32_t *clock_of(const planc_machine *m, int32_t stream) {
   return &m->clocks[(int64_t)stream * m->plan->n_streams];
 }
 
-/* The next command of the instruction's stream. */
+/* Starts a new epoch of the instruction's stream: each access of the instruction belongs to it. */
 static planc_mark new_mark(planc_machine *m) {
   int32_t stream = m->instr->stream, epoch = ++clock_of(m, stream)[stream];
   return (planc_mark){.instr = (int32_t)m->index, .epoch = epoch, .stream = stream};
 }
 
-/* An access to the bytes of `place`, which are a residency's buffer or `name`; notes how high it goes. */
+/* Records an access to the bytes of `place` and fails if no event orders it behind an earlier access that it conflicts
+ * with. The message calls the bytes `name`, or by their buffer. *touched is raised to the end of the bytes. */
 static planc_status access_bytes(planc_machine *m, planc_mark mark, const planc_interval_place *place, bool writes,
                                  int32_t buffer, const char *name, int64_t *touched) {
   planc_conflict conflict = {0};
@@ -147,7 +148,7 @@ static planc_status access_resident(planc_machine *m, planc_mark mark, const pla
 
 /* --- exec ------------------------------------------------------------------------------------------------------- */
 
-/* Every instance runs once a body, and again only to restore what it made, bit for bit. */
+/* Every instance runs once in a body. It may run again only to restore what it made, so with the same algorithm. */
 static planc_status check_turn(const planc_machine *m) {
   const planc_instr *instr = m->instr;
   bool ran = m->executed[instr->id] == m->body;
@@ -239,7 +240,7 @@ static planc_status step_exec(planc_machine *m) {
 
 /* --- acquire, release --------------------------------------------------------------------------------------------- */
 
-/* Prologue and epilogue open residencies of the boundary: the prologue all, the epilogue those of what is at home. */
+/* The prologue opens the residency of every boundary row, the epilogue only those of buffers at home. */
 static planc_status check_boundary_row(const planc_machine *m) {
   const planc_boundary *row = &m->plan->boundary[m->instr->id];
   bool right = m->instr->aux == row->buffer && (row->home || m->instr->address == row->address);
@@ -280,7 +281,7 @@ static planc_status step_release(planc_machine *m) {
 
 /* --- Copies ------------------------------------------------------------------------------------------------------- */
 
-/* What leaves for the user: in a body the last version of a result, in the epilogue what persists. */
+/* The body sends results to the user, each in its last version. The epilogue sends persistent buffers. */
 static planc_status deliver(planc_machine *m, const planc_resident *resident) {
   const planc_buffer *buffer = buffer_of(m, resident);
   if (m->section == PLANC_PROLOGUE) return planc_machine_fault(m, "nothing leaves for the user in the prologue");
@@ -322,7 +323,7 @@ static planc_status step_offload(planc_machine *m) {
   return access_resident(m, mark, resident, false);
 }
 
-/* What comes from the user: in the prologue what persists, in a body what is fed. Both are version 0. */
+/* The prologue gets persistent buffers from the user, the body gets its inputs. Both arrive as version 0. */
 static planc_status fetch_from_user(const planc_machine *m, const planc_resident *resident) {
   if (m->section == PLANC_EPILOGUE) return planc_machine_fault(m, "nothing comes from the user in the epilogue");
   bool home = m->section == PLANC_PROLOGUE;
@@ -332,7 +333,7 @@ static planc_status fetch_from_user(const planc_machine *m, const planc_resident
   return planc_machine_fault(m, "is not %s", home ? "a persistent buffer" : "a buffer that the user feeds");
 }
 
-/* What a replica gets of another one: the gradient in the version that all of its rounds made. */
+/* A replica gets another one's gradient in the version that all rounds of the other have made. */
 static planc_status fetch_from_peer(const planc_machine *m, const planc_content *content, int32_t *out_version) {
   int32_t sent = m->trace->buffers[content->buffer].sent;
   char label[PLANC_LABEL];
@@ -421,8 +422,8 @@ static planc_status step_record(planc_machine *m) {
   return NULL;
 }
 
-/* Lag 0 is a record earlier in this body, lag 1 one in the body before. That a lag-1 wait stands before this body's
- * record follows: after it the event is of this body. */
+/* A wait with lag 0 needs a record earlier in this body, one with lag 1 a record in the body before. A lag-1 wait
+ * behind this body's record fails here as well: the record has made the event one of this body. */
 static planc_status step_wait(planc_machine *m) {
   const planc_instr *instr = m->instr;
   PLANC_TRY(check_event(m));
