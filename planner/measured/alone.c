@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "planner/simulate/launch_queue.h"
+#include "planner/simulate/plan_streams.h"
 #include "util/arena.h"
 #include "util/math.h"
 #include "util/median.h"

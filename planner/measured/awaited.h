@@ -22,7 +22,7 @@ typedef struct planc_awaited {
 
 /* By instruction of the body: its index among the timed ones, -1 for others. */
 planc_status planc_timed_of(const planc_plan *plan, const planc_timeline *timeline, planc_arena *arena, int32_t **out);
-/* Of a plan whose streams and events are right, which planc_launch_queue_make checks. */
+/* Of a plan whose streams and events are right, which planc_section_check checks. */
 planc_status planc_awaited_find(const planc_plan *plan, const planc_timeline *timeline, const int32_t *timed_of,
                                 planc_awaited *out);
 void planc_awaited_free(planc_awaited *awaited);

@@ -2,7 +2,7 @@
 #include "planner/measured/handovers.h"
 
 #include "planner/measured/awaited.h"
-#include "planner/simulate/launch_queue.h"
+#include "planner/simulate/plan_streams.h"
 #include "util/median.h"
 
 typedef VEC(int64_t) time_list;

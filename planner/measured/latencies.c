@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "plan/plan_trace.h"
-#include "planner/simulate/launch_queue.h"
+#include "planner/simulate/plan_streams.h"
 #include "util/math.h"
 
 enum { PPM = 1000000 };

@@ -11,7 +11,7 @@
 #include "planner/measured/alone.h"
 #include "planner/measured/handovers.h"
 #include "planner/measured/update_tables.h"
-#include "planner/simulate/launch_queue.h"
+#include "planner/simulate/plan_streams.h"
 #include "util/math.h"
 
 typedef struct made {
@@ -187,18 +187,11 @@ static planc_status fill(const planc_update_options *options, const planc_latenc
   return make_origins(base, latencies, out);
 }
 
-static planc_status check_streams(const planc_plan *plan) {
-  planc_launch_queue queue = {0};
-  planc_status status = planc_launch_queue_make(plan, &plan->body, &queue);
-  planc_launch_queue_free(&queue);
-  return status;
-}
-
 /* Medians over the periods, by timed instruction: without what ran beside it, and copies with their hand-overs. */
 static planc_status find_times(const planc_update_options *options, int64_t *out_ns) {
   const planc_timeline *timeline = options->timeline;
   int64_t handover_ns[2] = {0};
-  PLANC_TRY(check_streams(options->plan));
+  PLANC_TRY(planc_section_check(options->plan, &options->plan->body));
   PLANC_TRY(planc_alone_times(timeline, options->plan, out_ns));
   PLANC_TRY(planc_handovers_find(timeline, options->plan, handover_ns));
   for (int32_t k = 0; k < timeline->n_timed; k++) {

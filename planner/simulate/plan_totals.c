@@ -2,7 +2,7 @@
 #include "planner/simulate/plan_totals.h"
 
 #include "plan/layout.h"
-#include "planner/simulate/launch_queue.h"
+#include "planner/simulate/plan_streams.h"
 #include "util/math.h"
 
 planc_status planc_gpus_find(const planc_plan *plan, planc_arena *arena, planc_gpus *out) {

@@ -1,5 +1,5 @@
 /* A plan's instructions as steps of the machine (sim_program.h). */
-#include "planner/simulate/launch_queue.h"
+#include "planner/simulate/plan_streams.h"
 #include "planner/simulate/sim_program.h"
 #include "util/math.h"
 
@@ -10,16 +10,6 @@ static planc_status check_device(const planc_device *device) {
       device->slowdown_ppm > INT32_MAX || device->h2d.bytes_per_second <= 0 || device->d2h.bytes_per_second <= 0 ||
       device->h2d.latency_ns < 0 || device->d2h.latency_ns < 0)
     return planc_error(PLANC_INVALID_PLAN, "the device's constants are out of range");
-  return NULL;
-}
-
-static planc_status check_instr(const planc_plan *plan, const planc_instr *instr) {
-  bool event = instr->op == PLANC_INSTR_record || instr->op == PLANC_INSTR_wait;
-  if (instr->stream < 0 || instr->stream >= plan->n_streams)
-    return planc_error(PLANC_INVALID_PLAN, "there is no stream %d", instr->stream);
-  if (event && (instr->id < 0 || instr->id >= plan->n_events))
-    return planc_error(PLANC_INVALID_PLAN, "there is no event %d", instr->id);
-  if (instr->time_ns < 0 || instr->bytes < 0) return planc_error(PLANC_INVALID_PLAN, "a time or a size is negative");
   return NULL;
 }
 
@@ -57,7 +47,7 @@ static planc_status make_steps(const planc_plan *plan, const planc_section *from
       steps[i].stream = -1;
       continue;
     }
-    PLANC_TRY(check_instr(plan, &from->instrs[i]));
+    PLANC_TRY(planc_stream_instr_check(plan, &from->instrs[i]));
     steps[i] = step_of(plan, &from->instrs[i]);
     if (mapped) steps[i].chunks = mapped[i];
     PLANC_TRY(check_time(&plan->device, &steps[i]));
@@ -69,12 +59,11 @@ static planc_status make_steps(const planc_plan *plan, const planc_section *from
 /* Streams name their GPUs by numbers of the plan's; here they have those of their first appearance. */
 static planc_status make_streams(const planc_plan *plan, planc_arena *arena, sim_program *out) {
   sim_stream *streams;
+  PLANC_TRY(planc_streams_check(plan));
   PLANC_TRY(PLANC_NEW(arena, &streams, plan->n_streams));
   for (int32_t s = 0; s < plan->n_streams; s++) {
     const planc_stream *stream = &plan->streams[s];
     int32_t twin = 0;
-    if (stream->job < 0 || stream->job >= plan->n_jobs)
-      return planc_error(PLANC_INVALID_PLAN, "stream %d: there is no job %d", s, stream->job);
     while (plan->streams[twin].gpu != stream->gpu) twin++;
     streams[s] = (sim_stream){.computes = stream->kind == PLANC_STREAM_KIND_compute, .job = stream->job};
     streams[s].gpu = twin < s ? streams[twin].gpu : out->n_gpus++;

@@ -4,7 +4,7 @@
 
 #include "plan/mapping.h"
 #include "planner/memory/allocator.h"
-#include "planner/simulate/launch_queue.h"
+#include "planner/simulate/plan_streams.h"
 #include "util/arena.h"
 
 typedef struct remapping {

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#include "planner/simulate/launch_queue.h"
 #include "planner/simulate/plan_totals.h"
 #include "planner/simulate/remap.h"
 #include "planner/simulate/sim_machine.h"
