@@ -2,6 +2,7 @@
 #include "planner/code.h"
 
 #include "cost/profile.h"
+#include "plan/layout.h"
 #include "util/math.h"
 
 enum { MOST_ATTEMPTS = 4, UNKNOWN = -1 };
@@ -24,8 +25,9 @@ int64_t planc_code_of_plan(const planc_profile *profile, const planc_plan *plan)
 
 void planc_charge_code(const planc_profile *profile, planc_plan *plan) {
   int64_t reserved = planc_profile_device(profile)->reserved_bytes;
-  plan->device.reserved_bytes = planc_add_saturate(reserved, planc_code_of_plan(profile, plan));
-  plan->predicted.peak_bytes = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes);
+  reserved = planc_add_saturate(reserved, planc_code_of_plan(profile, plan));
+  for (int32_t m = 0; m < planc_plan_gpus(plan); m++) plan->memories[m].reserved_bytes = reserved;
+  planc_plan_find_peaks(plan);
 }
 
 /* Attempts so far, and how the last one ended. */

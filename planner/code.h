@@ -11,8 +11,8 @@ int64_t planc_reserved(const planc_problem *problem);
 /* What the budget leaves for the arena. */
 int64_t planc_arena_room(const planc_problem *problem);
 
-/* Replaces what is reserved in the plan's header, and predicted of its peak, by the profile's and the code of the
- * plan's algorithms. */
+/* Replaces what is reserved of the plan's devices by the profile's and the code of the plan's algorithms, and sets the
+ * predicted peaks. */
 void planc_charge_code(const planc_profile *profile, planc_plan *plan);
 /* The code of the plan's algorithms. */
 int64_t planc_code_of_plan(const planc_profile *profile, const planc_plan *plan);

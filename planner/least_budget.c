@@ -30,7 +30,8 @@ static int64_t whole_units(const search *s, int64_t bytes) {
 
 /* What the plan takes of the memory that is searched. */
 static int64_t taken(const search *s, const planc_plan *plan) {
-  return whole_units(s, s->memory == PLANC_MEMORY_HOST ? plan->host_arena_bytes : plan->predicted.peak_bytes);
+  const planc_predictions *p = &plan->predicted;
+  return whole_units(s, s->memory == PLANC_MEMORY_HOST ? p->host_peak_bytes : p->peak_bytes);
 }
 
 static int64_t middle(const search *s) {

@@ -21,10 +21,11 @@ planc_status planc_hold_to_budgets(const planc_problem *problem, const planc_pla
     return planc_infeasible(shortage, "policy %s needs %lld bytes of device memory, the budget is %lld", plan->policy,
                             (long long)plan->predicted.peak_bytes, (long long)problem->budget_bytes);
   }
-  if (host >= 0 && plan->host_arena_bytes > host) {
-    planc_shortage shortage = {.memory = PLANC_MEMORY_HOST, .bytes = plan->host_arena_bytes};
+  int64_t host_peak = plan->predicted.host_peak_bytes;
+  if (host >= 0 && host_peak > host) {
+    planc_shortage shortage = {.memory = PLANC_MEMORY_HOST, .bytes = host_peak};
     return planc_infeasible(shortage, "policy %s needs %lld bytes of host memory, the host budget is %lld",
-                            plan->policy, (long long)plan->host_arena_bytes, (long long)host);
+                            plan->policy, (long long)host_peak, (long long)host);
   }
   return NULL;
 }

@@ -16,7 +16,7 @@ planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *p
   bool same = plan->n_jobs == own->n_jobs;
   for (int32_t j = 0; same && j < plan->n_jobs; j++) same = is_same_work(&plan->jobs[j], &own->jobs[j]);
   if (!same) return planc_error(PLANC_STALE, "the plan is of another graph, batch or number of iterations per period");
-  planc_check_options budgets = {.budget_bytes = -1, .host_budget_bytes = -1};
+  planc_check_options budgets = {.budget_bytes = -1, .host_budget_bytes = -1, .storage_budget_bytes = -1};
   return session->options.unchecked ? NULL : planc_check(plan, &budgets, NULL);
 }
 

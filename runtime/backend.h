@@ -20,8 +20,8 @@ typedef struct planrt_device planrt_device;
 
 typedef struct planrt_device_options {
   int64_t arena_bytes, host_arena_bytes; /* allocated exactly; first byte at a multiple of PLANRT_ALIGNMENT */
-  /* Virtual memory as in planc_plan: chunk_bytes 0 or, on a backend that maps, the arena's chunks are mapped to a range
-   * of addresses before `open` returns. */
+  /* Virtual memory as in planc_memory: chunk_bytes 0 or, on a backend that maps, the arena's chunks are mapped to a
+   * range of addresses before `open` returns. */
   int64_t chunk_bytes;
   int32_t n_mappings;
   const planc_mapping *mappings;
@@ -76,7 +76,9 @@ typedef struct planrt_span {
   int64_t begin_ns, end_ns;
 } planrt_span;
 
-typedef enum planrt_direction { PLANRT_H2D, PLANRT_D2H, PLANRT_D2D } planrt_direction;
+/* Host memory that a copy goes to or comes from is the host arena or has been pinned. A copy within it may wait for
+ * host work of any stream, and whatever is behind it then does. */
+typedef enum planrt_direction { PLANRT_H2D, PLANRT_D2H, PLANRT_D2D, PLANRT_H2H } planrt_direction;
 
 /* Work of the user's side, run in stream order by a thread of the backend, never two at once: whatever is behind one on
  * its stream waits for it, and other host work may; other streams' work does not. */
@@ -134,7 +136,8 @@ struct planrt_backend {
   /* Hashes what the call that was launched last on the stream has put out, side effects left out: equal bytes give
    * equal digests on every device of a backend. */
   planc_status (*digest)(planrt_device *device, int32_t stream, const planrt_call *call, uint64_t *out);
-  /* Fills with NaNs of every float type. */
+  /* Fills memory of an arena, the device's or the host's, with NaNs of every float type; the host's as a copy within
+   * host memory does. */
   planc_status (*poison)(planrt_device *device, int32_t stream, void *to, int64_t bytes);
 
   /* Events count generations: generation b is the record of body b, -1 the prologue's. `forget` makes all unrecorded,
@@ -165,7 +168,7 @@ bool planrt_backend_is_lost(const planrt_backend *backend);
 
 /* A plug-in is a shared object, libplanrt-NAME.so, with this function, which gives NULL when it was built for another
  * version of this interface. */
-enum { PLANRT_BACKEND_VERSION = 3 };
+enum { PLANRT_BACKEND_VERSION = 4 };
 #define PLANRT_PLUGIN_SYMBOL "planrt_plugin"
 typedef const planrt_backend *(*planrt_plugin_function)(int32_t backend_version, const char *planc_version);
 

@@ -12,7 +12,9 @@ planrt_resident_options planrt_inference_options(const planrt_session *session) 
 }
 
 int64_t planrt_inference_room(const planrt_session *session) {
-  return session->plan->budget_bytes - session->plan->device.reserved_bytes;
+  const planc_memory *memory = planc_plan_memory(session->plan, PLANC_MEMORY_DEVICE);
+  int64_t most = memory->budget_bytes >= 0 ? memory->budget_bytes : memory->bytes;
+  return most >= 0 ? most - memory->reserved_bytes : INT64_MAX;
 }
 
 static planc_status find_classifier(planrt_session *session, struct planrt_inference *inference) {

@@ -80,7 +80,8 @@ static planc_status enqueue_feed(planrt_session *session, const planrt_action *a
   PLANC_TRY(backend->host(device, lane, feed, session, action, session->step.period + body));
   PLANC_TRY(backend->record(device, lane, ready, body));
   PLANC_TRY(backend->wait(device, action->stream, ready, body));
-  PLANC_TRY(backend->copy(device, action->stream, PLANRT_H2D, action->to, action->from, action->bytes, span));
+  PLANC_TRY(backend->copy(device, action->stream, (planrt_direction)action->direction, action->to, action->from,
+                          action->bytes, span));
   return backend->record(device, action->stream, taken_event(session, action, body), body);
 }
 
@@ -95,8 +96,8 @@ static planc_status enqueue_delivery(planrt_session *session, const planrt_actio
   bool delivers = session->options.sink != NULL;
   if (delivers && before >= 0)
     PLANC_TRY(backend->wait(device, action->stream, taken_event(session, action, before), before));
-  PLANC_TRY(backend->copy(device, action->stream, PLANRT_D2H, result_slot(session, action, period), action->from,
-                          action->bytes, span));
+  PLANC_TRY(backend->copy(device, action->stream, (planrt_direction)action->direction,
+                          result_slot(session, action, period), action->from, action->bytes, span));
   if (!delivers) return NULL;
   PLANC_TRY(backend->record(device, action->stream, ready, body));
   PLANC_TRY(backend->wait(device, lane, ready, body));

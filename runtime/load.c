@@ -1,15 +1,22 @@
 /* Loading: the plan's instructions become actions whose addresses are resolved once, before the first run. A plan that
  * the checker has passed cannot fail here but for want of a kernel; the range checks keep an unchecked one inside the
  * session's memory. */
-#include "plan/layout.h"
 #include "plan/mapping.h"
 #include "runtime/session.h"
 #include "util/math.h"
 
+/* Where a memory of the plan is, and how many bytes its addresses range over. */
+typedef struct region {
+  char *data;
+  int64_t bytes; /* -1: nothing lies there */
+  bool on_device;
+} region;
+
 /* Where a residency is. */
 typedef struct place {
   int32_t buffer; /* -1: never acquired */
-  char *memory;
+  int32_t memory;
+  char *data;
   bool fresh; /* acquired, and nothing loaded since uses it */
 } place;
 
@@ -17,8 +24,7 @@ typedef struct loader {
   planrt_session *session;
   const planc_plan *plan;
   const planc_trace *trace;
-  int64_t range;     /* of device addresses */
-  char **arenas;     /* by job, on its GPU */
+  region *regions;   /* by memory */
   place *places;     /* by residency */
   void **memory;     /* scratch: of one instance's accesses */
   planrt_part *part; /* being loaded */
@@ -30,12 +36,29 @@ static bool inside(int64_t address, int64_t bytes, int64_t size) {
   return address >= 0 && bytes >= 0 && !planc_add_overflow(address, bytes, &end) && end <= size;
 }
 
-static planc_status find_arenas(loader *l) {
-  char *all = l->session->backend->arena(l->session->device);
-  PLANC_TRY(PLANC_NEW(&l->session->loaded, &l->arenas, l->plan->n_jobs));
-  for (int32_t j = 0; j < l->plan->n_jobs; j++)
-    l->arenas[j] = all + planc_gpu_of_job(l->plan, j) * l->session->gpu_bytes;
+/* The GPUs' parts of the device's memory follow each other, and the host's arena is all of its own. */
+static planc_status find_regions(loader *l) {
+  const planrt_session *session = l->session;
+  char *device = session->backend->arena(session->device);
+  const planc_memory *host = planc_plan_memory(l->plan, PLANC_MEMORY_HOST);
+  int32_t gpus = planc_plan_gpus(l->plan);
+  int64_t at = 0;
+  PLANC_TRY(PLANC_NEW(&l->session->loaded, &l->regions, l->plan->n_memories));
+  for (int32_t m = 0; m < l->plan->n_memories; m++) {
+    l->regions[m] = (region){.bytes = -1};
+    if (m < gpus) {
+      l->regions[m] = (region){device + at, planc_memory_range(l->plan, m), true};
+      at += planc_align_up(l->regions[m].bytes, PLANRT_ALIGNMENT);
+    } else if (&l->plan->memories[m] == host) {
+      l->regions[m] = (region){session->backend->host_arena(session->device), host->arena_bytes, false};
+    }
+  }
   return NULL;
+}
+
+/* The region of a memory; NULL when there is none. */
+static const region *region_of(const loader *l, int32_t memory) {
+  return memory >= 0 && memory < l->plan->n_memories ? &l->regions[memory] : NULL;
 }
 
 /* --- Residencies ---------------------------------------------------------------------------------------------- */
@@ -44,36 +67,32 @@ static planc_status no_residency(int32_t residency) {
   return planc_error(PLANC_INVALID_PLAN, "no residency %d", residency);
 }
 
-static planc_status locate(loader *l, int32_t residency, int32_t buffer, int64_t address) {
+static planc_status locate(loader *l, int32_t residency, int32_t buffer, int32_t memory, int64_t address) {
+  const region *in = region_of(l, memory);
   if (buffer < 0 || buffer >= l->trace->n_buffers)
     return planc_error(PLANC_INVALID_PLAN, "residency %d: no buffer %d", residency, buffer);
   if (residency < 0 || residency >= l->plan->n_residencies) return no_residency(residency);
-  if (!inside(address, l->trace->buffers[buffer].bytes, l->range))
+  if (!in) return planc_error(PLANC_INVALID_PLAN, "residency %d: no memory %d", residency, memory);
+  if (!inside(address, l->trace->buffers[buffer].bytes, in->bytes))
     return planc_error(PLANC_INVALID_PLAN, "residency %d of %s: address %lld is outside the arena", residency,
                        planc_trace_buffer_name(l->trace, buffer), (long long)address);
-  l->places[residency] = (place){.buffer = buffer, .memory = l->arenas[l->trace->buffers[buffer].job] + address};
-  return NULL;
-}
-
-/* What is at home has a place where the prologue or the epilogue acquires one to pass through. */
-static planc_status locate_boundary(loader *l) {
-  for (int32_t b = 0; b < l->plan->n_boundary; b++) {
-    const planc_boundary *row = &l->plan->boundary[b];
-    if (!row->home) PLANC_TRY(locate(l, b, row->buffer, row->address));
-  }
+  l->places[residency] = (place){.buffer = buffer, .memory = memory, .data = in->data + address};
   return NULL;
 }
 
 static planc_status locate_all(loader *l) {
   PLANC_TRY(PLANC_NEW(&l->session->loaded, &l->places, l->plan->n_residencies));
   for (int32_t r = 0; r < l->plan->n_residencies; r++) l->places[r].buffer = -1;
-  PLANC_TRY(locate_boundary(l));
+  for (int32_t b = 0; b < l->plan->n_boundary; b++) {
+    const planc_boundary *row = &l->plan->boundary[b];
+    PLANC_TRY(locate(l, b, row->buffer, row->memory, row->address));
+  }
   for (int32_t i = 0; i < l->plan->body.n; i++) {
     const planc_instr *instr = &l->plan->body.instrs[i];
     if (instr->op != PLANC_INSTR_acquire) continue;
     if (instr->id < l->plan->n_boundary)
       return planc_error(PLANC_INVALID_PLAN, "body[%d]: acquires residency %d of the boundary", i, instr->id);
-    PLANC_TRY(planc_context(locate(l, instr->id, instr->aux, instr->address), "body[%d]", i));
+    PLANC_TRY(planc_context(locate(l, instr->id, instr->aux, instr->memory, instr->address), "body[%d]", i));
   }
   return NULL;
 }
@@ -97,15 +116,24 @@ static void use(loader *l, place *at, const planrt_action *by) {
   planrt_action action = {.kind = PLANRT_POISON,
                           .stream = by->stream,
                           .instr = by->instr,
-                          .to = at->memory,
+                          .to = at->data,
                           .bytes = l->trace->buffers[at->buffer].bytes};
   if (l->session->options.poison) emit(l, &action);
 }
 
 /* --- Instructions --------------------------------------------------------------------------------------------- */
 
+/* The memory that the ops of a stream work in. */
+static planc_status find_workplace(const loader *l, int32_t stream, int32_t *out_memory) {
+  const planc_stream *on = &l->plan->streams[stream];
+  const region *in = on->kind == PLANC_STREAM_KIND_compute ? region_of(l, on->on) : NULL;
+  if (!in || !in->on_device) return planc_error(PLANC_INVALID_PLAN, "stream %d is not one that runs ops", stream);
+  *out_memory = on->on;
+  return NULL;
+}
+
 /* The residencies an exec uses become the memory of its accesses. */
-static planc_status find_memory(loader *l, const planc_instr *instr, const planrt_action *action) {
+static planc_status find_operands(loader *l, const planc_instr *instr, int32_t memory, const planrt_action *action) {
   const planc_instance *instance = &l->trace->instances[instr->id];
   if (instr->first_use < 0 || instr->first_use > l->plan->n_uses - instance->n_accesses)
     return planc_error(PLANC_INVALID_PLAN, "uses %d.. are not in the plan", instr->first_use);
@@ -120,7 +148,10 @@ static planc_status find_memory(loader *l, const planc_instr *instr, const planr
       return planc_error(PLANC_INVALID_PLAN, "residency %d holds %s, not %s", residency,
                          planc_trace_buffer_name(l->trace, at->buffer),
                          planc_trace_buffer_name(l->trace, access->buffer));
-    l->memory[k] = at->memory;
+    if (at->memory != memory)
+      return planc_error(PLANC_INVALID_PLAN, "residency %d of %s is not in memory %d", residency,
+                         planc_trace_buffer_name(l->trace, at->buffer), memory);
+    l->memory[k] = at->data;
     use(l, at, action);
   }
   return NULL;
@@ -128,19 +159,21 @@ static planc_status find_memory(loader *l, const planc_instr *instr, const planr
 
 static planc_status load_exec(loader *l, const planc_instr *instr, planrt_action *out) {
   planrt_session *session = l->session;
+  int32_t memory;
   if (instr->id < 0 || instr->id >= l->trace->n_instances)
     return planc_error(PLANC_INVALID_PLAN, "no instance %d", instr->id);
   if (instr->aux < 0 || instr->aux >= l->plan->n_algorithms)
     return planc_error(PLANC_INVALID_PLAN, "no algorithm %d", instr->aux);
-  if (!inside(instr->address, instr->bytes, l->range))
+  PLANC_TRY(find_workplace(l, instr->stream, &memory));
+  if (!inside(instr->address, instr->bytes, l->regions[memory].bytes))
     return planc_error(PLANC_INVALID_PLAN, "the workspace is outside the arena");
-  PLANC_TRY(find_memory(l, instr, out));
+  PLANC_TRY(find_operands(l, instr, memory, out));
 
   planrt_call *call;
   PLANC_TRY(PLANC_NEW(&session->loaded, &call, 1));
   PLANC_TRY(planrt_call_make(&session->loaded, l->trace, instr->id, l->memory, call));
   call->algorithm = l->plan->algorithms[instr->aux];
-  call->workspace = l->arenas[l->trace->instances[instr->id].job] + instr->address;
+  call->workspace = l->regions[memory].data + instr->address;
   call->workspace_bytes = instr->bytes;
   out->kind = PLANRT_CALL;
   out->call = call;
@@ -148,14 +181,13 @@ static planc_status load_exec(loader *l, const planc_instr *instr, planrt_action
 }
 
 /* The user's side of a copy: in the body samples come and results leave, around it persistent buffers come from and go
- * to their home. */
-static planc_status load_user(loader *l, const planc_instr *instr, bool body, const place *at, planrt_action *out) {
+ * to their home. `at` is the other side. */
+static planc_status load_user(loader *l, const place *at, bool delivers, bool body, planrt_action *out) {
   const planc_buffer *buffer = &l->trace->buffers[at->buffer];
-  bool offload = instr->op == PLANC_INSTR_offload;
-  uint32_t needed = !body ? PLANC_BUFFER_PERSISTENT : offload ? PLANC_BUFFER_RESULT : PLANC_BUFFER_FED;
+  uint32_t needed = !body ? PLANC_BUFFER_PERSISTENT : delivers ? PLANC_BUFFER_RESULT : PLANC_BUFFER_FED;
   if (!(buffer->flags & needed) || buffer->peer >= 0)
     return planc_error(PLANC_INVALID_PLAN, "%s is not the user's", planc_trace_buffer_name(l->trace, at->buffer));
-  out->kind = !body ? PLANRT_COPY : offload ? PLANRT_DELIVER : PLANRT_FEED;
+  out->kind = !body ? PLANRT_COPY : delivers ? PLANRT_DELIVER : PLANRT_FEED;
   if (body) out->handover = l->handovers++;
   char *user = body ? NULL : planrt_home(l->session, buffer);
   if (out->kind == PLANRT_FEED && l->session->options.same_samples) {
@@ -163,47 +195,46 @@ static planc_status load_user(loader *l, const planc_instr *instr, bool body, co
     user = l->session->samples[at->buffer];
   }
   if (out->kind == PLANRT_FEED) user = l->session->samples[out->handover];
-  out->to = offload ? user : at->memory;
-  out->from = offload ? at->memory : user;
+  if (delivers)
+    out->to = user;
+  else
+    out->from = user;
   return NULL;
 }
 
-static planc_status load_transfer(loader *l, const planc_instr *instr, bool body, planrt_action *out) {
-  bool offload = instr->op == PLANC_INSTR_offload;
-  place *at = place_of(l, instr->id);
-  if (!at) return no_residency(instr->id);
-  const planc_buffer *buffer = &l->trace->buffers[at->buffer];
-  use(l, at, out);
-  if (instr->bytes != buffer->bytes)
-    return planc_error(PLANC_INVALID_PLAN, "%s has %lld bytes, not %lld", planc_trace_buffer_name(l->trace, at->buffer),
-                       (long long)buffer->bytes, (long long)instr->bytes);
-  out->id = at->buffer;
-  out->bytes = instr->bytes;
-  out->direction = offload ? PLANRT_D2H : PLANRT_H2D;
-  if (instr->address == PLANC_USER) return load_user(l, instr, body, at, out);
-
-  if (!inside(instr->address, instr->bytes, l->plan->host_arena_bytes))
-    return planc_error(PLANC_INVALID_PLAN, "host address %lld is outside the host arena", (long long)instr->address);
-  char *slot = l->session->backend->host_arena(l->session->device) + instr->address;
-  out->kind = PLANRT_COPY;
-  out->to = offload ? slot : at->memory;
-  out->from = offload ? at->memory : slot;
-  return NULL;
+/* One side of a copy; NULL where that is the user. */
+static planc_status find_side(loader *l, const planc_instr *instr, int32_t residency, place **out) {
+  place *at = *out = place_of(l, residency);
+  if (!at) return residency == PLANC_USER ? NULL : no_residency(residency);
+  int64_t bytes = l->trace->buffers[at->buffer].bytes;
+  if (instr->bytes == bytes) return NULL;
+  return planc_error(PLANC_INVALID_PLAN, "%s has %lld bytes, not %lld", planc_trace_buffer_name(l->trace, at->buffer),
+                     (long long)bytes, (long long)instr->bytes);
 }
 
-static planc_status load_move(loader *l, const planc_instr *instr, planrt_action *out) {
-  place *to = place_of(l, instr->id), *from = place_of(l, instr->aux);
-  if (!to || !from) return no_residency(to ? instr->aux : instr->id);
-  use(l, from, out);
-  use(l, to, out);
-  if (to->buffer != from->buffer || instr->bytes != l->trace->buffers[to->buffer].bytes)
+/* Another replica's gradient is copied to the buffer that an exchange has for it. */
+static bool may_be_copied(const loader *l, const place *from, const place *to) {
+  return to->buffer == from->buffer || l->trace->buffers[to->buffer].peer == from->buffer;
+}
+
+static planc_status load_copy(loader *l, const planc_instr *instr, bool body, planrt_action *out) {
+  static const planrt_direction directions[2][2] = {{PLANRT_H2H, PLANRT_H2D}, {PLANRT_D2H, PLANRT_D2D}};
+  place *to, *from;
+  PLANC_TRY(find_side(l, instr, instr->aux, &from));
+  PLANC_TRY(find_side(l, instr, instr->id, &to));
+  if (!to && !from) return planc_error(PLANC_INVALID_PLAN, "a copy from the user to the user");
+  if (from) use(l, from, out);
+  if (to) use(l, to, out);
+  if (to && from && !may_be_copied(l, from, to))
     return planc_error(PLANC_INVALID_PLAN, "residencies %d and %d hold different buffers", instr->id, instr->aux);
   out->kind = PLANRT_COPY;
-  out->direction = PLANRT_D2D;
-  out->to = to->memory;
-  out->from = from->memory;
+  out->direction =
+      (uint8_t)directions[from && l->regions[from->memory].on_device][to && l->regions[to->memory].on_device];
+  out->id = to ? to->buffer : from->buffer;
+  out->to = to ? to->data : NULL;
+  out->from = from ? from->data : NULL;
   out->bytes = instr->bytes;
-  return NULL;
+  return to && from ? NULL : load_user(l, to ? to : from, !to, body, out);
 }
 
 /* In file order a residency is poisoned when it is released as well; among streams that run at once no place in the
@@ -212,7 +243,7 @@ static planc_status load_release(loader *l, const planc_instr *instr, planrt_act
   place *at = place_of(l, instr->id);
   if (!at) return no_residency(instr->id);
   out->kind = PLANRT_POISON;
-  out->to = at->memory;
+  out->to = at->data;
   out->bytes = l->trace->buffers[at->buffer].bytes;
   if (l->session->options.poison && !l->session->options.concurrent) emit(l, out);
   return NULL;
@@ -224,11 +255,8 @@ static planc_status load_on_stream(loader *l, const planc_instr *instr, bool bod
   switch ((planc_instr_op)instr->op) {
     case PLANC_INSTR_exec:
       return load_exec(l, instr, out);
-    case PLANC_INSTR_offload:
-    case PLANC_INSTR_prefetch:
-      return load_transfer(l, instr, body, out);
-    case PLANC_INSTR_move:
-      return load_move(l, instr, out);
+    case PLANC_INSTR_copy:
+      return load_copy(l, instr, body, out);
     default:
       if (instr->id < 0 || instr->id >= l->plan->n_events)
         return planc_error(PLANC_INVALID_PLAN, "no event %d", instr->id);
@@ -240,7 +268,7 @@ static planc_status load_on_stream(loader *l, const planc_instr *instr, bool bod
 static planc_status load_instr(loader *l, const planc_instr *instr, int32_t index, bool body) {
   planrt_action action = {.stream = -1, .lag = instr->lag, .instr = index, .id = instr->id};
   if (instr->op == PLANC_INSTR_acquire) {
-    if (!body) PLANC_TRY(locate(l, instr->id, instr->aux, instr->address));
+    if (!body) PLANC_TRY(locate(l, instr->id, instr->aux, instr->memory, instr->address));
     place *at = place_of(l, instr->id);
     if (!at) return no_residency(instr->id);
     at->fresh = true;
@@ -284,11 +312,10 @@ static planc_status load_part(loader *l, const planc_section *section, const cha
 }
 
 planc_status planrt_load(planrt_session *session) {
-  loader l = {
-      .session = session, .plan = session->plan, .trace = session->trace, .range = planc_plan_range(session->plan)};
+  loader l = {.session = session, .plan = session->plan, .trace = session->trace};
   PLANC_TRY(PLANC_NEW(&session->loaded, &l.memory, planrt_most_accesses(l.trace)));
   PLANC_TRY(PLANC_NEW(&session->loaded, &session->cursors, l.plan->n_streams));
-  PLANC_TRY(find_arenas(&l));
+  PLANC_TRY(find_regions(&l));
   PLANC_TRY(locate_all(&l));
   PLANC_TRY(load_part(&l, &l.plan->prologue, "prologue", &session->parts[PLANRT_PROLOGUE]));
   PLANC_TRY(load_part(&l, &l.plan->body, "body", &session->parts[PLANRT_BODY]));

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/layout.h"
 #include "plan/values.h"
 #include "planc/timeline.h"
 #include "runtime/session.h"
 #include "util/file.h"
 
-#define X(name) #name,
-static const char *const categories[] = {PLANC_INSTRS(X)};
-static const char *const stream_kinds[] = {PLANC_STREAM_KINDS(X)};
-#undef X
+/* What streams are called, by the way that their copies go. */
+static const char *const stream_words[PLANC_N_COPY_WAYS] = {
+    [PLANC_COPY_IN] = "h2d", [PLANC_COPY_OUT] = "d2h", [PLANC_COPY_WITHIN] = "compute", [PLANC_COPY_PAST] = "copy"};
 
 typedef struct periods {
   int64_t first, end;
@@ -84,37 +84,33 @@ static void emit_us(planc_emit *emit, int64_t ns) {
 }
 
 static void emit_place(planc_emit *emit, const planrt_session *session, int32_t stream) {
-  EMIT_INT(emit, ",\"pid\":", session->plan->streams[stream].gpu + 1);
+  EMIT_INT(emit, ",\"pid\":", planc_gpu_of_stream(session->plan, stream) + 1);
   EMIT_INT(emit, ",\"tid\":", stream + 1);
 }
 
 static void emit_names(planc_emit *emit, const planrt_session *session) {
   for (int32_t s = 0; s < session->plan->n_streams; s++) {
-    const planc_stream *stream = &session->plan->streams[s];
+    const char *word = stream_words[planc_way_of_stream(session->plan, s)];
     EMIT(emit, "{\"name\":\"thread_name\",\"ph\":\"M\"");
     emit_place(emit, session, s);
     EMIT_INT(emit, ",\"args\":{\"name\":\"stream ", s);
     EMIT(emit, ": ");
-    planc_emit_bytes(emit, stream_kinds[stream->kind], strlen(stream_kinds[stream->kind]));
-    EMIT_INT(emit, ", job ", stream->job);
+    planc_emit_bytes(emit, word, strlen(word));
+    EMIT_INT(emit, ", job ", session->plan->streams[s].job);
     EMIT(emit, "\"}},\n");
   }
 }
 
-/* The buffer of every residency that the body may copy; malloc'ed, NULL when memory is out. */
-static int32_t *find_buffers(const planc_plan *plan) {
-  int32_t *buffers = calloc((size_t)plan->n_residencies + 1, sizeof *buffers);
-  if (!buffers) return NULL;
-  for (int32_t b = 0; b < plan->n_boundary; b++) buffers[b] = plan->boundary[b].buffer;
-  for (int32_t i = 0; i < plan->body.n; i++)
-    if (plan->body.instrs[i].op == PLANC_INSTR_acquire) buffers[plan->body.instrs[i].id] = plan->body.instrs[i].aux;
-  return buffers;
+/* An exec is called by its op, a copy by what it copies. */
+static const char *name_of(const planrt_session *session, const planc_instr *instr, const planc_acquired *acquired) {
+  if (instr->op == PLANC_INSTR_exec) return planc_trace_op(session->trace, instr->id)->name;
+  int32_t residency = instr->id == PLANC_USER ? instr->aux : instr->id;
+  return planc_trace_buffer_name(session->trace, acquired[residency].buffer);
 }
 
-/* An exec is called by its op, a copy by what it copies. */
-static const char *name_of(const planrt_session *session, const planc_instr *instr, const int32_t *buffers) {
-  if (instr->op == PLANC_INSTR_exec) return planc_trace_op(session->trace, instr->id)->name;
-  return planc_trace_buffer_name(session->trace, buffers[instr->id]);
+static const char *category_of(const planrt_session *session, const planc_instr *instr) {
+  if (instr->op == PLANC_INSTR_exec) return "exec";
+  return planc_copy_word(planc_way_of_stream(session->plan, instr->stream));
 }
 
 static void emit_arguments(planc_emit *emit, const planrt_session *session, const planrt_action *action,
@@ -132,12 +128,12 @@ static void emit_arguments(planc_emit *emit, const planrt_session *session, cons
 }
 
 static void emit_event(planc_emit *emit, const planrt_session *session, const planrt_action *action,
-                       const planrt_span *span, int64_t origin, int64_t period, const int32_t *buffers) {
+                       const planrt_span *span, int64_t origin, int64_t period, const planc_acquired *acquired) {
   const planc_instr *instr = instr_of(session, action);
   EMIT(emit, "{\"name\":");
-  planc_emit_string(emit, name_of(session, instr, buffers));
+  planc_emit_string(emit, name_of(session, instr, acquired));
   EMIT(emit, ",\"cat\":");
-  planc_emit_string(emit, categories[instr->op]);
+  planc_emit_string(emit, category_of(session, instr));
   EMIT(emit, ",\"ph\":\"X\",\"ts\":");
   emit_us(emit, span->begin_ns - origin);
   EMIT(emit, ",\"dur\":");
@@ -147,7 +143,7 @@ static void emit_event(planc_emit *emit, const planrt_session *session, const pl
   EMIT(emit, "}");
 }
 
-static void emit_events(planc_emit *emit, const planrt_session *session, periods kept, const int32_t *buffers) {
+static void emit_events(planc_emit *emit, const planrt_session *session, periods kept, const planc_acquired *acquired) {
   const planrt_part *body = &session->parts[PLANRT_BODY];
   int64_t origin = extent_of(session, kept.first).begin_ns;
   const char *separator = "";
@@ -155,7 +151,7 @@ static void emit_events(planc_emit *emit, const planrt_session *session, periods
     for (int32_t i = 0; i < body->n; i++) {
       if (!is_measured(&body->actions[i])) continue;
       planc_emit_bytes(emit, separator, strlen(separator));
-      emit_event(emit, session, &body->actions[i], span_of(session, period, i), origin, period, buffers);
+      emit_event(emit, session, &body->actions[i], span_of(session, period, i), origin, period, acquired);
       separator = ",\n";
     }
   }
@@ -179,18 +175,17 @@ static void emit_header(planc_emit *emit, const planrt_session *session, periods
   EMIT(emit, "}");
 }
 
-static planc_status print_trace(const planrt_session *session, periods kept, planc_emit *emit) {
+static planc_status print_trace(const planrt_session *session, periods kept, planc_arena *arena, planc_emit *emit) {
   uint64_t plan_hash;
+  planc_acquired *acquired;
   PLANC_TRY(planc_plan_hash(session->plan, &plan_hash));
-  int32_t *buffers = find_buffers(session->plan);
-  if (!buffers) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  PLANC_TRY(planc_plan_acquired(session->plan, arena, &acquired));
   EMIT(emit, "{");
   emit_header(emit, session, kept, plan_hash);
   EMIT(emit, ",\n\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[\n");
   emit_names(emit, session);
-  emit_events(emit, session, kept, buffers);
+  emit_events(emit, session, kept, acquired);
   EMIT(emit, "\n]}\n");
-  free(buffers);
   return NULL;
 }
 
@@ -200,9 +195,11 @@ planc_status planrt_timeline_write(const planrt_session *session, const char *pa
   if (kept.first == kept.end)
     return planc_error(PLANC_USAGE, "%s: no period has been measured, or none of at most 2^42 microseconds", path);
   planc_emit emit = {0};
+  planc_arena arena = {0};
   char *text;
   size_t length;
-  planc_emit_fail(&emit, print_trace(session, kept, &emit));
+  planc_emit_fail(&emit, print_trace(session, kept, &arena, &emit));
+  planc_arena_free(&arena);
   PLANC_TRY(planc_emit_take(&emit, &text, &length));
   planc_status status = planc_file_write(path, text, length);
   free(text);

@@ -44,20 +44,21 @@ static int64_t others_of(planrt_session *session) {
 
 /* The largest budget that the device has memory for, on it an arena for each GPU of the plan. */
 static int64_t most_budget(planrt_session *session) {
-  int64_t reserved = session->plan->device.reserved_bytes, left = session->device_bytes - others_of(session) - reserved;
-  int32_t gpus = session->plan->gpus > 1 ? session->plan->gpus : 1;
-  return left > 0 ? left / gpus + reserved : 0;
+  int64_t reserved = planc_plan_memory(session->plan, PLANC_MEMORY_DEVICE)->reserved_bytes;
+  int64_t left = session->device_bytes - others_of(session) - reserved;
+  int32_t gpus = planc_plan_gpus(session->plan);
+  return left > 0 ? left / (gpus > 1 ? gpus : 1) + reserved : 0;
 }
 
 /* Where the plan needs more than the device has for it: how much that is. */
 static planc_status explain(planrt_session *session, planc_status failure) {
   enum { MIB = 1 << 20 };
-  const planc_plan *plan = session->plan;
+  const planc_memory *memory = planc_plan_memory(session->plan, PLANC_MEMORY_DEVICE);
   planc_code code = planc_status_code(failure);
   if (session->device_bytes == 0 || (code != PLANC_DEVICE && code != PLANC_OUT_OF_MEMORY)) return failure;
   planrt_session_park(session);
   char needs[PLANC_SIZE_TEXT], all[PLANC_SIZE_TEXT], others[PLANC_SIZE_TEXT], advice[96] = "no budget will do";
-  int64_t most = most_budget(session), peak = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes);
+  int64_t most = most_budget(session), peak = planc_add_saturate(memory->arena_bytes, memory->reserved_bytes);
   if (peak <= most) return failure;
   if (most > 0) snprintf(advice, sizeof advice, "plan for a budget of %lldM", (long long)(most / MIB));
   return planc_context(failure, "the plan takes %s of a device with %s, %s of them taken already: %s",
@@ -67,7 +68,7 @@ static planc_status explain(planrt_session *session, planc_status failure) {
 
 /* What context, libraries and code take on the device is charged to the plan; more would make a plan that fits fail. */
 static planc_status check_taken(planrt_session *session) {
-  int64_t reserved = session->plan->device.reserved_bytes;
+  int64_t reserved = planc_plan_memory(session->plan, PLANC_MEMORY_DEVICE)->reserved_bytes;
   PLANC_TRY(session->backend->taken(session->device, &session->taken_bytes));
   if (session->taken_bytes > reserved) session->taken_bytes -= others_of(session);
   if (session->taken_bytes <= reserved) return NULL;
@@ -93,31 +94,30 @@ static planc_status add_lanes(const planrt_session *session, planrt_device_optio
   return NULL;
 }
 
-/* Each GPU of the plan is a part of the device: its arena, and with virtual memory its range of addresses. */
+/* Each GPU of the plan is a part of the device: its arena, and with virtual memory its range of addresses, behind those
+ * of the GPUs before. */
 static planc_status part_device(planrt_session *session, planrt_device_options *out) {
   const planc_plan *plan = session->plan;
-  int32_t n_chunks = 0;
+  int32_t gpus = planc_plan_gpus(plan);
   planc_mapping *mappings;
-  if (plan->gpus > 1 && !session->backend->parts) {
-    return planc_error(PLANC_DEVICE, "the plan is for %d GPUs, backend %s runs on one", plan->gpus,
-                       session->backend->name);
-  }
-  bool mapped = plan->chunk_bytes > 0;
-  int64_t arena = mapped ? plan->arena_bytes : planc_align_up(plan->arena_bytes, PLANRT_ALIGNMENT);
-  session->gpu_bytes = mapped ? planc_plan_range(plan) : arena;
-  if (plan->gpus < 2) return NULL;
-  if (planc_mul_overflow(arena, plan->gpus, &out->arena_bytes) ||
-      planc_mul_overflow(plan->n_mappings, plan->gpus, &arena) || arena > INT32_MAX)
-    return planc_error(PLANC_DEVICE, "the arenas of %d GPUs exceed 64 bits", plan->gpus);
-  PLANC_TRY(PLANC_NEW(&session->loaded, &mappings, arena));
-  for (int32_t g = 0; g < plan->gpus; g++) {
-    for (int32_t k = 0; k < plan->n_mappings; k++) {
-      mappings[n_chunks] = plan->mappings[k];
-      mappings[n_chunks++].first += g * (plan->arena_bytes / plan->chunk_bytes);
-    }
-  }
+  if (gpus < 2) return NULL;
+  if (!session->backend->parts)
+    return planc_error(PLANC_DEVICE, "the plan is for %d GPUs, backend %s runs on one", gpus, session->backend->name);
+  PLANC_TRY(PLANC_NEW(&session->loaded, &mappings, plan->n_mappings));
   out->mappings = mappings;
-  out->n_mappings = n_chunks;
+  out->arena_bytes = out->n_mappings = 0;
+  for (int32_t g = 0; g < gpus; g++) {
+    const planc_memory *memory = &plan->memories[g];
+    if (memory->chunk_bytes != out->chunk_bytes)
+      return planc_error(PLANC_DEVICE, "backend %s has no chunks of several sizes", session->backend->name);
+    for (int32_t k = 0; k < memory->n_mappings; k++) {
+      mappings[out->n_mappings] = plan->mappings[memory->first_mapping + k];
+      mappings[out->n_mappings++].first += out->arena_bytes / memory->chunk_bytes;
+    }
+    int64_t arena = planc_align_up(memory->arena_bytes, PLANRT_ALIGNMENT);
+    if (planc_add_overflow(out->arena_bytes, arena, &out->arena_bytes))
+      return planc_error(PLANC_DEVICE, "the arenas of %d GPUs exceed 64 bits", gpus);
+  }
   return NULL;
 }
 
@@ -147,10 +147,11 @@ static planc_status check_bare(const planrt_options *options) {
 /* The device with the plan on it, and the reference beside it. */
 static planc_status take_device(planrt_session *session) {
   const planc_plan *plan = session->plan;
-  planrt_device_options device = {.arena_bytes = plan->arena_bytes,
-                                  .host_arena_bytes = plan->host_arena_bytes,
-                                  .chunk_bytes = plan->chunk_bytes,
-                                  .n_mappings = plan->n_mappings,
+  const planc_memory *memory = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
+  planrt_device_options device = {.arena_bytes = memory->arena_bytes,
+                                  .host_arena_bytes = planc_plan_memory(plan, PLANC_MEMORY_HOST)->arena_bytes,
+                                  .chunk_bytes = memory->chunk_bytes,
+                                  .n_mappings = memory->n_mappings,
                                   .mappings = plan->mappings,
                                   .n_streams = session->options.bare ? 1 : plan->n_streams,
                                   .n_events = session->options.bare ? 0 : plan->n_events,
@@ -177,21 +178,31 @@ static planc_status take_device_again(planrt_session *session) {
   return status;
 }
 
+/* What the plan's memories ask of the backend. */
+static planc_status check_memories(const planrt_session *session) {
+  const planrt_backend *backend = session->backend;
+  for (int32_t m = 0; m < session->plan->n_memories; m++) {
+    const planc_memory *memory = &session->plan->memories[m];
+    if (memory->kind == PLANC_MEMORY_STORAGE)
+      return planc_error(PLANC_DEVICE, "backend %s has no storage, which the plan keeps data in", backend->name);
+    if (memory->chunk_bytes > 0 && !backend->maps)
+      return planc_error(PLANC_DEVICE, "backend %s has no virtual memory, which the plan places in", backend->name);
+  }
+  return NULL;
+}
+
 static planc_status build(planrt_session *session) {
   const planc_plan *plan = session->plan;
   const planrt_options *options = &session->options;
   PLANC_TRY(check_bare(options));
   if (!session->options.unchecked) {
-    planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
+    planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1, .storage_budget_bytes = -1};
     PLANC_TRY(planc_check(plan, &own, &session->report));
   }
   PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &session->trace));
   PLANC_TRY(planrt_user_open(session));
   PLANC_TRY(planc_mappings_check(plan));
-  if (plan->chunk_bytes > 0 && !session->backend->maps) {
-    return planc_error(PLANC_DEVICE, "backend %s has no virtual memory, which the plan places in",
-                       session->backend->name);
-  }
+  PLANC_TRY(check_memories(session));
   if (options->evaluate) PLANC_TRY(planrt_inference_make(session));
   return take_device(session);
 }

@@ -57,7 +57,6 @@ struct planrt_session {
   planrt_device *device; /* NULL: parked, or given up until the next run */
   bool gave_up_device;
   int32_t n_handovers;  /* of the body */
-  int64_t gpu_bytes;    /* GPU g has the g-th so many of the device's addresses */
   int64_t taken_bytes;  /* of the device beside the arena, others' not counted where they make it more than reserved */
   int64_t device_bytes; /* of memory that the device has; 0: not known */
   int64_t before_bytes; /* taken of it when the session began */

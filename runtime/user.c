@@ -68,7 +68,7 @@ static planc_status measure(planrt_session *session) {
 }
 
 static bool is_handover(const planc_instr *instr) {
-  return (instr->op == PLANC_INSTR_prefetch || instr->op == PLANC_INSTR_offload) && instr->address == PLANC_USER;
+  return instr->op == PLANC_INSTR_copy && (instr->id == PLANC_USER || instr->aux == PLANC_USER);
 }
 
 static void count_handovers(planrt_session *session) {
@@ -105,7 +105,7 @@ static void carve_samples(planrt_session *session, carving *c) {
     if (!is_handover(instr)) continue;
     /* Whatever a plan says: its loader holds it against the buffer. */
     bool honest = instr->bytes >= 0 && instr->bytes <= session->staging_bytes;
-    if (instr->op == PLANC_INSTR_prefetch) session->samples[handover] = carve(c, honest ? instr->bytes : 0);
+    if (instr->aux == PLANC_USER) session->samples[handover] = carve(c, honest ? instr->bytes : 0);
     handover++;
   }
 }

@@ -50,7 +50,8 @@ typedef struct planc_peak_entry {
   int64_t bytes;
 } planc_peak_entry;
 
-/* The moment of the body at which open residencies and workspace are largest. Names are borrowed from the plan. */
+/* The moment of the body at which open residencies and workspace are largest, in a memory of a kind. Names are borrowed
+ * from the plan. */
 typedef struct planc_peak {
   int64_t bytes;
   int32_t instr;  /* index into the body */
@@ -58,9 +59,7 @@ typedef struct planc_peak {
   int32_t n;
   const planc_peak_entry *entries; /* largest first; equal names summed */
 } planc_peak;
-planc_status planc_peak_of(const planc_plan *plan, planc_peak **out);
-/* The same of host memory: the moment at which most bytes are swapped out, or at home. */
-planc_status planc_host_peak_of(const planc_plan *plan, planc_peak **out);
+planc_status planc_peak_of(const planc_plan *plan, planc_memory_kind memory, planc_peak **out);
 void planc_peak_free(planc_peak *peak);
 
 /* --- What of the arena is lost ------------------------------------------------------------------------------------ */

@@ -2,7 +2,7 @@
  * (planc-plan(5), "What makes a plan valid").
  *
  * It derives the trace anew from the plan's own graph and jobs and shares no decision or simulation code with the
- * planner. Every byte interval of device and host holds a version with a last-write epoch and per-stream read epochs;
+ * planner. Every residency holds a version, every byte interval has a last-write epoch and per-stream read epochs;
  * vector clocks are snapshotted at records and joined at waits. */
 #ifndef PLANC_CHECK_H
 #define PLANC_CHECK_H
@@ -14,14 +14,14 @@ extern "C" {
 #endif
 
 typedef struct planc_check_report {
-  int64_t peak_bytes, host_peak_bytes;       /* arena plus reserved; host arena */
-  int64_t touched_bytes, host_touched_bytes; /* highest byte touched + 1 */
+  int64_t peak_bytes, host_peak_bytes, storage_peak_bytes;          /* arena plus reserved; of GPUs the largest */
+  int64_t touched_bytes, host_touched_bytes, storage_touched_bytes; /* highest byte touched + 1 */
   int32_t instances, instructions, recomputed;
 } planc_check_report;
 
 typedef struct planc_check_options {
-  int64_t budget_bytes;      /* device, reserved included; -1 = the plan's own */
-  int64_t host_budget_bytes; /* -1 = the plan's own */
+  /* Of each device, of the host and of the storage, reserved memory included; -1 = the plan's own. */
+  int64_t budget_bytes, host_budget_bytes, storage_budget_bytes;
 } planc_check_options;
 
 /* OK when the plan is valid and within its budgets; INVALID_PLAN (message: "line N: instruction: storage: what") when

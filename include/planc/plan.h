@@ -1,12 +1,14 @@
 /* The plan: the file between planc and planrun, planc-plan(5). A lowered schedule with addresses, streams and events,
- * self-contained: graph, jobs, device, predictions. Times are nanoseconds, sizes and addresses bytes.
+ * self-contained: memories, links, graphs, jobs, predictions. Times are nanoseconds, sizes and addresses bytes.
  *
- * It has a boundary state (where each persistent buffer lives when the body starts), a prologue that leads there from
- * everything in the user's memory, the periodic body, and an epilogue that leads back. File order is a legal sequential
- * execution. An event is recorded once per body; wait(event, lag) means its record in this body (0) or the one before
- * (1); lag-1 waits stand before the record. The prologue records, as body -1, every event waited on with lag 1; the
- * epilogue is the body after the last: its waits all have lag 1, or lag 0 on events it records itself. A run may have
- * no body at all: the epilogue's waits with lag 1 then mean the prologue's records. */
+ * Data are in residencies: stretches of time in which a buffer has a place in a memory. One instruction copies from a
+ * residency to another, in whichever memories. A plan has a boundary state (where each persistent buffer is parked when
+ * the body starts), a prologue that leads there from everything in the user's memory, the periodic body, and an
+ * epilogue that leads back. File order is a legal sequential execution. An event is recorded once per body; wait(event,
+ * lag) means its record in this body (0) or the one before (1); lag-1 waits stand before the record. The prologue
+ * records, as body -1, every event waited on with lag 1; the epilogue is the body after the last: its waits all have
+ * lag 1, or lag 0 on events it records itself. A run may have no body at all: the epilogue's waits with lag 1 then mean
+ * the prologue's records. */
 #ifndef PLANC_PLAN_H
 #define PLANC_PLAN_H
 
@@ -23,13 +25,60 @@ extern "C" {
 #endif
 
 enum {
-  PLANC_PLAN_VERSION = 1,
-  PLANC_PLAN_ALIGNMENT = 256, /* of every device and host address */
+  PLANC_PLAN_VERSION = 2,
+  PLANC_PLAN_ALIGNMENT = 256, /* the least of a memory; each is a multiple of it */
   PLANC_PLAN_MAX_JOBS = 4096,
-  PLANC_PLAN_MAX_STREAMS = 256
+  PLANC_PLAN_MAX_STREAMS = 256,
+  PLANC_PLAN_MAX_MEMORIES = 512,
+  PLANC_PLAN_MAX_LINKS = 4096
 };
 
-#define PLANC_STREAM_KINDS(X) X(compute) X(h2d) X(d2h)
+/* --- Memories and links ------------------------------------------------------------------------------------------- */
+
+/* What a plan has of a memory. All data of it lie in one piece, the arena, but in the user's, which has none. */
+typedef struct planc_memory {
+  planc_memory_kind kind;
+  int32_t gpu;            /* of a device: its GPU; else -1 */
+  int64_t bytes;          /* that the machine has; -1 = not known */
+  int64_t budget_bytes;   /* for arena and reserved memory; -1 = not limited */
+  int64_t reserved_bytes; /* taken beside the arena: of a device by context, libraries and the code of algorithms */
+  int64_t arena_bytes;
+  int64_t alignment; /* of addresses */
+  /* Virtual memory: addresses are in a range of their own, whose chunks are mapped to those of the arena, one or
+   * several to each, once and before the prologue. 0: there is no such range, addresses are the arena's. */
+  int64_t chunk_bytes;
+  bool paged;            /* chunks are pages of an allocator's blocks, and data lies anywhere in these */
+  int32_t first_mapping; /* of plan->mappings, which cover the range from its beginning to its end */
+  int32_t n_mappings;
+} planc_memory;
+
+/* Consecutive chunks of the range that addresses are in, and where they are in the arena: chunks `first` up to, not
+ * including, `first` + n of it. */
+typedef struct planc_mapping {
+  int64_t first, n;
+} planc_mapping;
+
+/* Copies from one memory to another take latency + bytes / bandwidth and are made by a copy engine, one at a time. An
+ * engine may serve several links: its links have a bus in common, too. */
+typedef struct planc_plan_link {
+  int32_t from, to; /* memories */
+  int32_t engine;   /* numbered from 0 on, without gaps */
+  int32_t bus;      /* copies of all engines on it share the bandwidth in equal parts; -1 = none */
+  planc_link cost;
+} planc_plan_link;
+
+/* What the GPUs have in common. */
+typedef struct planc_plan_device {
+  const char *name;
+  int64_t launch_ns;    /* host time to launch one op */
+  int32_t in_flight;    /* launched ops that may wait on the device */
+  int64_t duplex_ppm;   /* a copy's speed while an engine copies the other way */
+  int64_t slowdown_ppm; /* how much longer compute takes while an engine copies to or from its GPU */
+} planc_plan_device;
+
+/* --- Instructions ------------------------------------------------------------------------------------------------- */
+
+#define PLANC_STREAM_KINDS(X) X(compute) X(copy)
 typedef enum planc_stream_kind {
 #define X(name) PLANC_STREAM_KIND_##name,
   PLANC_STREAM_KINDS(X)
@@ -38,54 +87,48 @@ typedef enum planc_stream_kind {
 
 typedef struct planc_stream {
   planc_stream_kind kind;
-  int32_t job, gpu;
+  int32_t job;
+  int32_t on; /* compute: the device's memory; copy: the engine */
 } planc_stream;
 
 /* X(name) of every instruction, as in the file. */
-#define PLANC_INSTRS(X) X(exec) X(acquire) X(release) X(offload) X(prefetch) X(move) X(record) X(wait)
+#define PLANC_INSTRS(X) X(exec) X(acquire) X(release) X(copy) X(record) X(wait)
 typedef enum planc_instr_op {
 #define X(name) PLANC_INSTR_##name,
   PLANC_INSTRS(X)
 #undef X
 } planc_instr_op;
 
-#define PLANC_USER                                                                                   \
-  (-1) /* host address of the user's own memory: feeds, results, persistent buffers before and after \
-        */
+/* In place of a copy's residency: the user's own memory, where feeds come from, results go to and what persists is
+ * before and after a run. */
+#define PLANC_USER (-1)
 
 typedef struct planc_instr {
   uint8_t op;        /* planc_instr_op */
   uint8_t lag;       /* wait */
   uint8_t recompute; /* exec */
   int16_t stream;    /* all but acquire and release */
-  int32_t id;        /* exec: instance; acquire, release, offload, prefetch, move: residency; record, wait: event */
-  int32_t aux;       /* acquire: buffer; move: source residency; exec: index into plan->algorithms */
+  int16_t memory;    /* acquire */
+  int32_t id;  /* exec: instance; acquire, release: residency; copy: the one that it goes to; record, wait: event */
+  int32_t aux; /* acquire: buffer; copy: the residency that it comes from; exec: index into plan->algorithms */
   int32_t first_use; /* exec: plan->uses[first_use + k] is the residency of the k-th access, -1 = skipped; the execs'
                         uses follow each other in file order without gaps and fill `uses` */
-  int64_t address;   /* acquire: device; offload, prefetch: host address or PLANC_USER; exec: workspace's */
-  int64_t bytes;     /* acquire, offload, prefetch, move: the buffer's; exec: workspace bytes (0: address is 0) */
+  int64_t address;   /* acquire: in its memory; exec: the workspace's, in the memory of its stream */
+  int64_t bytes;     /* acquire, copy: the buffer's; exec: workspace bytes (0: address is 0) */
   int64_t time_ns;   /* exec: predicted */
   int64_t busy_ppm;  /* exec */
 } planc_instr;
 
-/* A persistent buffer at the boundary: resident on the device, or at home in the host arena.
+/* Where a persistent buffer is parked at the boundary.
  *
  * Residency i of the plan is boundary[i]; ids of acquires in the body go on from n_boundary, in order. The prologue
  * acquires residencies 0 .. n_boundary-1, the epilogue releases those that it finds open. At the end of the body every
- * buffer that is resident must again be so at the same address; its residency is then renumbered i. One that is at home
- * passes through its residency i in the prologue, on its way from the user to the host arena, and in the epilogue, on
- * its way back; at the end of the body its last version must be in the host arena again, and nowhere on the device. */
+ * buffer must be in its memory at the same address again, and nothing else; its residency is then renumbered i. */
 typedef struct planc_boundary {
   int32_t buffer;
-  bool home;       /* in the host arena */
-  int64_t address; /* there, or on the device */
+  int32_t memory;
+  int64_t address;
 } planc_boundary;
-
-/* Consecutive chunks of the range that device addresses are in, and where they are in the arena: chunks `first` up to,
- * not including, `first` + n of it. */
-typedef struct planc_mapping {
-  int64_t first, n;
-} planc_mapping;
 
 typedef struct planc_section {
   int32_t n;
@@ -97,18 +140,19 @@ typedef struct planc_predictions {
   int64_t iteration_ns; /* steady state, per period */
   int64_t ideal_ns;     /* sum of the ops' times with the fastest algorithms, whole batch (of each GPU), all resident */
   int64_t bound_ns;     /* certified lower bound on the iteration, 0 = none */
-  int64_t peak_bytes, host_peak_bytes; /* arena plus reserved; host arena */
   int64_t d2h_bytes, h2d_bytes, recompute_ns, stall_ns;
+  /* Arena plus reserved, of a device and of the host. They follow from the memories and are not in the file. */
+  int64_t peak_bytes, host_peak_bytes;
 } planc_predictions;
 
 typedef struct planc_plan {
   const char *name, *policy;
   planc_settings settings;
-  planc_device device;
-  int64_t budget_bytes, host_budget_bytes; /* host: -1 = none given */
-  int64_t arena_bytes, host_arena_bytes;
-  int32_t gpus;
-  bool shared_link;    /* the GPUs' copies of a direction share the bandwidth of one link */
+  planc_plan_device device;
+  /* The devices in the order of their GPUs, the host, the storage if there is one, the user's. */
+  int32_t n_memories, n_links;
+  planc_memory *memories;
+  planc_plan_link *links;
   uint64_t graph_hash; /* of job 0's graph */
   int32_t n_jobs;
   const planc_job *jobs;
@@ -117,14 +161,9 @@ typedef struct planc_plan {
   int32_t n_events;
   int32_t n_algorithms;
   const char *const *algorithms;
-  int32_t n_boundary;
+  int32_t n_boundary, n_mappings;
   const planc_boundary *boundary;
-  /* Virtual memory: device addresses are in a range of their own, whose chunks are mapped to those of the arena, one or
-   * several to each, once and before the prologue. 0: there is no such range, addresses are the arena's. */
-  int64_t chunk_bytes;
-  bool paged; /* chunks are pages of an allocator's blocks, and data lies anywhere in these */
-  int32_t n_mappings;
-  const planc_mapping *mappings; /* cover the range from its beginning to its end */
+  const planc_mapping *mappings; /* memory after memory */
   int32_t n_residencies;         /* boundary and body */
   planc_section prologue, body, epilogue;
   int32_t n_uses;
@@ -132,6 +171,19 @@ typedef struct planc_plan {
   planc_predictions predicted;
   struct planc_plan_memory *memory; /* what the plan owns: its arena, graphs it read */
 } planc_plan;
+
+/* The first memory of a kind; one of no bytes without a limit where there is none. */
+const planc_memory *planc_plan_memory(const planc_plan *plan, planc_memory_kind kind);
+/* How many GPUs there are: their memories are the first. */
+int32_t planc_plan_gpus(const planc_plan *plan);
+/* Which way a copy goes, as far as the GPUs are concerned. */
+typedef enum planc_copy_way {
+  PLANC_COPY_IN,
+  PLANC_COPY_OUT,
+  PLANC_COPY_WITHIN,
+  PLANC_COPY_PAST,
+  PLANC_N_COPY_WAYS
+} planc_copy_way;
 
 /* Reads planc-plan(5). Checks the form only (rows, keys, ranges that make memory unsafe to use); whether the plan is
  * right is planc_check's. Errors are BAD_INPUT: "path:line:column: what". */

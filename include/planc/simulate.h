@@ -1,6 +1,6 @@
 /* The simulator: one for every policy. Discrete events over a plan's instructions: a dispatch engine (launch cost,
- * in-flight limit), compute streams, one copy engine per direction and GPU; copies slow compute, duplex slows copies,
- * and so does a host link that GPUs share. */
+ * in-flight limit), compute streams, the copy engines of the plan; copies slow compute, duplex slows copies, and so
+ * does a bus that engines share. */
 #ifndef PLANC_SIMULATE_H
 #define PLANC_SIMULATE_H
 
@@ -50,9 +50,12 @@ bool planc_predictions_better(const planc_predictions *a, const planc_prediction
 
 /* A plan at the times of another profile: one that was measured, say, where the plan was made from predictions. */
 typedef struct planc_retimed {
-  planc_plan plan;       /* borrows all but its body from the plan it was made from; not for planc_plan_free */
+  /* Borrows all but memories, links and body from the plan it was made from; not for planc_plan_free. */
+  planc_plan plan;
   int32_t n_ops, n_kept; /* that the body runs, sums of gradients left out; that keep their times */
-  planc_instr *instrs;   /* the body's, owned */
+  planc_memory *memories;
+  planc_plan_link *links;
+  planc_instr *instrs; /* the body's; all three owned */
 } planc_retimed;
 
 /* Gives every op of the body the time and busy share that the profile lists for its algorithm at its batch. An op or

@@ -47,8 +47,16 @@ planc_status planc_error(planc_code code, const char *format, ...)
 /* Puts "context: " before the message of `status` and returns it; NULL stays NULL. Takes ownership of `status`. */
 planc_status planc_context(planc_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Kinds of memory, by their names in plans. */
+#define PLANC_MEMORY_KINDS(X) X(DEVICE, "device") X(HOST, "host") X(STORAGE, "storage") X(USER, "user")
+typedef enum planc_memory_kind {
+#define X(id, name) PLANC_MEMORY_##id,
+  PLANC_MEMORY_KINDS(X)
+#undef X
+      PLANC_N_MEMORY_KINDS
+} planc_memory_kind;
+
 /* What an INFEASIBLE status knows of what is missing. */
-typedef enum planc_memory_kind { PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST } planc_memory_kind;
 typedef struct planc_shortage {
   planc_memory_kind memory; /* whose budget is too small */
   int64_t bytes;            /* the budget to try next: what was made needs so many, or no less will do; 0 = not known */

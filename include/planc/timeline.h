@@ -1,4 +1,4 @@
-/* Timelines: when each timed instruction of a plan's body (exec, move, offload, prefetch) ran in several periods that
+/* Timelines: when each timed instruction of a plan's body (exec, copy) ran in several periods that
  * planrun measured, and how that compares with what the simulator predicts. Form of the file: planrun(1), RUN TRACE. */
 #ifndef PLANC_TIMELINE_H
 #define PLANC_TIMELINE_H
@@ -10,8 +10,7 @@ extern "C" {
 #endif
 
 static inline bool planc_instr_is_timed(const planc_instr *instr) {
-  return instr->op == PLANC_INSTR_exec || instr->op == PLANC_INSTR_move || instr->op == PLANC_INSTR_offload ||
-         instr->op == PLANC_INSTR_prefetch;
+  return instr->op == PLANC_INSTR_exec || instr->op == PLANC_INSTR_copy;
 }
 
 typedef struct planc_span {

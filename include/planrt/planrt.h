@@ -95,7 +95,8 @@ typedef struct planrt_options {
 
 /* Checks the plan (planc_check with its own budgets), opens a device of the backend with arenas of exactly the plan's
  * sizes and prepares every op. `plan` is borrowed until the session is freed; `options` is copied. DEVICE when an op
- * has no kernel or memory is short; INVALID_PLAN or INFEASIBLE from the checker. */
+ * has no kernel, memory is short or the backend has none of a kind that the plan has; INVALID_PLAN or INFEASIBLE from
+ * the checker. */
 planc_status planrt_session_new(const planc_plan *plan, const planrt_options *options, planrt_session **out);
 void planrt_session_free(planrt_session *session);
 

@@ -1,14 +1,12 @@
 /* Placement of residencies, workspaces and host slots, each alive for a stretch of the command list.
  *
- * Command c stands at position c + 1; at position 0 the boundary is resident, and stays so to the last position. What
- * is at home has its host slot at both positions, and passes through the place of its first residency. Each GPU is
- * placed by itself and counts its own commands only: so replicas that do the same have the same addresses. */
+ * Command c stands at position c + 1; at position 0 the boundary is there, and stays so to the last position. What is
+ * parked on the host has its slot at both positions. Each GPU is placed by itself and counts its own commands only: so
+ * replicas that do the same have the same addresses. */
 #include "planner/lower/addresses.h"
 
 #include "planc/plan.h"
 #include "planner/memory/placement.h"
-
-enum { NO_SLOT = -1 };
 
 /* --- Device --------------------------------------------------------------------------------------------------------
  */
@@ -101,8 +99,8 @@ static planc_status require_stated(const device_items *device) {
 }
 
 /* Places what is on one GPU. */
-static planc_status place_device(const planc_schedule *s, device_items *device, const int32_t *home_of,
-                                 int64_t *of_residency, int64_t *of_command, planc_addresses *out) {
+static planc_status place_device(const planc_schedule *s, device_items *device, int64_t *of_residency,
+                                 int64_t *of_command, planc_addresses *out) {
   int64_t top;
   const planc_virtual_memory *memory = planc_schedule_memory(s);
   PLANC_TRY(collect_device_items(s, device));
@@ -110,11 +108,9 @@ static planc_status place_device(const planc_schedule *s, device_items *device, 
   PLANC_TRY(planc_context(planc_place(device->items, device->n, &top), "device addresses"));
   if (memory->chunk_bytes > 0) top = memory->arena_bytes;
   if (top > out->arena_bytes) out->arena_bytes = top;
-  for (int32_t r = planc_schedule_n_residencies(s) - 1; r >= planc_schedule_n_homes(s); r--) {
+  for (int32_t r = planc_schedule_n_homes(s); r < planc_schedule_n_residencies(s); r++) {
     if (gpu_of_residency(s, r) != device->gpu) continue;
     of_residency[r] = device->items[device->of_residency[r]].address;
-    int32_t home = home_of[planc_schedule_residencies(s)[r].buffer];
-    if (home != NO_SLOT) of_residency[home] = of_residency[r];
   }
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
     if (device->of_command[c] >= 0) of_command[c] = device->items[device->of_command[c]].address;
@@ -122,11 +118,11 @@ static planc_status place_device(const planc_schedule *s, device_items *device, 
   return NULL;
 }
 
-static planc_status assign_devices(planc_arena *arena, const planc_schedule *s, const int32_t *home_of,
-                                   int64_t *of_command, planc_addresses *out) {
+static planc_status assign_devices(planc_arena *arena, const planc_schedule *s, planc_addresses *out) {
   const planc_trace *trace = planc_schedule_trace(s);
   device_items device = {0};
-  int64_t *of_residency;
+  int64_t *of_residency, *of_command;
+  PLANC_TRY(PLANC_NEW(arena, &of_command, planc_schedule_n_commands(s)));
   PLANC_TRY(PLANC_NEW(arena, &of_residency, planc_schedule_n_residencies(s)));
   PLANC_TRY(make_device_items(arena, s, &device));
   out->gpus = 1;
@@ -134,9 +130,10 @@ static planc_status assign_devices(planc_arena *arena, const planc_schedule *s, 
     if (planc_gpu_of(trace, j) >= out->gpus) out->gpus = planc_gpu_of(trace, j) + 1;
   }
   for (; device.gpu < out->gpus; device.gpu++) {
-    PLANC_TRY(place_device(s, &device, home_of, of_residency, of_command, out));
+    PLANC_TRY(place_device(s, &device, of_residency, of_command, out));
   }
   out->residencies = of_residency;
+  out->workspaces = of_command;
   return NULL;
 }
 
@@ -144,59 +141,78 @@ static planc_status assign_devices(planc_arena *arena, const planc_schedule *s, 
  */
 
 typedef struct host_slots {
-  planc_item *items; /* those at home first, by residency */
+  planc_item *items; /* those of what is parked first, by residency */
+  int32_t n_items;
+  planc_host_slot *slots; /* as items; behind them those that what is parked comes back to */
+  int32_t *item_of;       /* by slot */
   int32_t n;
-  int32_t *of_command;    /* by offload, NO_SLOT where nothing reads the copy */
+  int32_t *of_command;    /* by offload */
   int32_t *last_prefetch; /* by offload command; 0 = none */
-  const int32_t *home_of; /* by buffer: its residency of the boundary if it is at home, else NO_SLOT */
+  const int32_t *home_of; /* by buffer: its residency of the boundary if it is parked, else PLANC_NO_SLOT */
 } host_slots;
 
-/* At home: up to the last prefetch of what the period before left, and from the offload of the last version on. */
+static void add_slot(host_slots *slots, int32_t item, planc_host_slot slot) {
+  slots->item_of[slots->n] = item;
+  slots->slots[slots->n++] = slot;
+}
+
+/* Parked: up to the last prefetch of what the period before left, and from the offload of the last version on. */
 static void add_homes(const planc_schedule *s, host_slots *slots) {
   const planc_trace *trace = planc_schedule_trace(s);
   const planc_command *commands = planc_schedule_commands(s);
   int32_t n_commands = planc_schedule_n_commands(s);
   for (int32_t h = 0; h < planc_schedule_n_homes(s); h++) {
-    int32_t buffer = planc_schedule_residencies(s)[h].buffer, back = planc_schedule_going_home(s, buffer);
-    planc_item *item = &slots->items[slots->n++];
-    *item = (planc_item){.bytes = trace->buffers[buffer].bytes, .address = PLANC_BLANK};
-    item->spans[0] = (planc_lifetime){0, back == PLANC_HOME ? n_commands + 2 : 1};
-    item->spans[1] = (planc_lifetime){back == PLANC_HOME ? 0 : back + 1, back == PLANC_HOME ? 0 : n_commands + 2};
-    if (back != PLANC_HOME) slots->of_command[back] = h;
+    int32_t buffer = planc_schedule_residencies(s)[h].buffer;
+    bool stays = planc_schedule_going_home(s, buffer) == PLANC_HOME;
+    slots->items[slots->n_items++] = (planc_item){.bytes = trace->buffers[buffer].bytes,
+                                                  .address = PLANC_BLANK,
+                                                  .spans = {{0, stays ? n_commands + 2 : 1}, {0, 0}}};
+    add_slot(slots, h, (planc_host_slot){buffer, 0, PLANC_AT_BOUNDARY, stays ? PLANC_STAYS : PLANC_AT_BOUNDARY});
   }
   for (int32_t c = 0; c < n_commands; c++) {
     if (commands[c].kind != PLANC_CMD_PREFETCH || commands[c].source != PLANC_HOME) continue;
-    planc_lifetime *span =
-        &slots->items[slots->home_of[planc_schedule_residencies(s)[commands[c].residency].buffer]].spans[0];
-    if (span->end < c + 2) span->end = c + 2;
+    int32_t h = slots->home_of[planc_schedule_residencies(s)[commands[c].residency].buffer];
+    if (slots->slots[h].closes == PLANC_STAYS) continue;
+    slots->items[h].spans[0].end = c + 2;
+    slots->slots[h].closes = c;
   }
 }
 
 /* Elsewhere a version occupies host bytes from its offload to its last prefetch. */
 static void add_slots(const planc_schedule *s, host_slots *slots) {
   const planc_command *commands = planc_schedule_commands(s);
-  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
-    if (commands[c].kind != PLANC_CMD_OFFLOAD || slots->last_prefetch[c] == 0 || slots->of_command[c] != NO_SLOT) {
+  int32_t n_commands = planc_schedule_n_commands(s);
+  for (int32_t c = 0; c < n_commands; c++) {
+    if (commands[c].kind != PLANC_CMD_OFFLOAD || commands[c].user) continue;
+    int32_t buffer = planc_schedule_residencies(s)[commands[c].residency].buffer, h = slots->home_of[buffer];
+    bool parks = h != PLANC_NO_SLOT && planc_schedule_going_home(s, buffer) == c;
+    if (!parks && slots->last_prefetch[c] == 0) continue;
+    slots->of_command[c] = slots->n;
+    if (parks) {
+      slots->items[h].spans[1] = (planc_lifetime){c + 1, n_commands + 2};
+      add_slot(slots, h, (planc_host_slot){buffer, 0, c, PLANC_STAYS});
       continue;
     }
-    int32_t buffer = planc_schedule_residencies(s)[commands[c].residency].buffer;
-    slots->of_command[c] = slots->n;
-    slots->items[slots->n++] = (planc_item){.bytes = planc_schedule_trace(s)->buffers[buffer].bytes,
-                                            .address = PLANC_BLANK,
-                                            .spans = {{c + 1, slots->last_prefetch[c] + 2}, {0, 0}}};
+    add_slot(slots, slots->n_items, (planc_host_slot){buffer, 0, c, slots->last_prefetch[c]});
+    slots->items[slots->n_items++] = (planc_item){.bytes = planc_schedule_trace(s)->buffers[buffer].bytes,
+                                                  .address = PLANC_BLANK,
+                                                  .spans = {{c + 1, slots->last_prefetch[c] + 2}, {0, 0}}};
   }
 }
 
 static planc_status collect_host_slots(planc_arena *arena, const planc_schedule *s, const int32_t *home_of,
                                        host_slots *slots) {
   int32_t n_commands = planc_schedule_n_commands(s);
+  int64_t most = (int64_t)n_commands + planc_schedule_n_homes(s);
   const planc_command *commands = planc_schedule_commands(s);
   PLANC_TRY(PLANC_NEW(arena, &slots->last_prefetch, n_commands));
   PLANC_TRY(PLANC_NEW(arena, &slots->of_command, n_commands));
-  PLANC_TRY(PLANC_NEW(arena, &slots->items, (int64_t)n_commands + planc_schedule_n_homes(s)));
+  PLANC_TRY(PLANC_NEW(arena, &slots->items, most));
+  PLANC_TRY(PLANC_NEW(arena, &slots->slots, most));
+  PLANC_TRY(PLANC_NEW(arena, &slots->item_of, most));
   slots->home_of = home_of;
   for (int32_t c = 0; c < n_commands; c++) {
-    slots->of_command[c] = NO_SLOT;
+    slots->of_command[c] = PLANC_NO_SLOT;
     bool stored = commands[c].kind == PLANC_CMD_PREFETCH && !commands[c].user && commands[c].source != PLANC_HOME;
     if (stored) slots->last_prefetch[commands[c].source] = c;
   }
@@ -205,48 +221,37 @@ static planc_status collect_host_slots(planc_arena *arena, const planc_schedule 
   return NULL;
 }
 
-static planc_status assign_host(planc_arena *arena, const planc_schedule *s, const int32_t *home_of,
-                                int64_t *of_command, planc_addresses *out) {
+/* By buffer. */
+static planc_status find_homes(planc_arena *arena, const planc_schedule *s, int32_t **out) {
+  PLANC_TRY(PLANC_NEW(arena, out, planc_schedule_trace(s)->n_buffers));
+  for (int32_t b = 0; b < planc_schedule_trace(s)->n_buffers; b++) (*out)[b] = PLANC_NO_SLOT;
+  for (int32_t h = 0; h < planc_schedule_n_homes(s); h++) (*out)[planc_schedule_residencies(s)[h].buffer] = h;
+  return NULL;
+}
+
+static planc_status assign_host(planc_arena *arena, const planc_schedule *s, planc_addresses *out) {
   const planc_command *commands = planc_schedule_commands(s);
-  int32_t n_homes = planc_schedule_n_homes(s);
   host_slots slots = {0};
-  int64_t *homes;
-  PLANC_TRY(PLANC_NEW(arena, &homes, n_homes));
+  int32_t *home_of;
+  PLANC_TRY(find_homes(arena, s, &home_of));
   PLANC_TRY(collect_host_slots(arena, s, home_of, &slots));
-  PLANC_TRY(planc_context(planc_place(slots.items, slots.n, &out->host_arena_bytes), "host slots"));
-  for (int32_t h = 0; h < n_homes; h++) homes[h] = slots.items[h].address;
-  out->homes = homes;
+  PLANC_TRY(planc_context(planc_place(slots.items, slots.n_items, &out->host_arena_bytes), "host slots"));
+  for (int32_t k = 0; k < slots.n; k++) slots.slots[k].address = slots.items[slots.item_of[k]].address;
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
-    bool offload = commands[c].kind == PLANC_CMD_OFFLOAD;
-    if (!offload && commands[c].kind != PLANC_CMD_PREFETCH) continue;
-    if (commands[c].user) {
-      of_command[c] = PLANC_USER;
-      continue;
-    }
-    int32_t origin = offload ? c : commands[c].source;
-    int32_t slot = origin == PLANC_HOME ? home_of[planc_schedule_residencies(s)[commands[c].residency].buffer]
-                                        : slots.of_command[origin];
-    of_command[c] = slot == NO_SLOT ? PLANC_DROPPED : slots.items[slot].address;
+    if (commands[c].kind != PLANC_CMD_PREFETCH || commands[c].user) continue;
+    bool home = commands[c].source == PLANC_HOME;
+    slots.of_command[c] = home ? home_of[planc_schedule_residencies(s)[commands[c].residency].buffer]
+                               : slots.of_command[commands[c].source];
   }
+  out->slots = slots.slots;
+  out->n_slots = slots.n;
+  out->slot_of = slots.of_command;
   return NULL;
 }
 
 /* --- Both --------------------------------------------------------------------------------------------------------- */
 
-static planc_status find_homes(planc_arena *arena, const planc_schedule *s, int32_t **out) {
-  PLANC_TRY(PLANC_NEW(arena, out, planc_schedule_trace(s)->n_buffers));
-  for (int32_t b = 0; b < planc_schedule_trace(s)->n_buffers; b++) (*out)[b] = NO_SLOT;
-  for (int32_t h = 0; h < planc_schedule_n_homes(s); h++) (*out)[planc_schedule_residencies(s)[h].buffer] = h;
-  return NULL;
-}
-
 planc_status planc_assign_addresses(planc_arena *arena, const planc_schedule *schedule, planc_addresses *out) {
-  int64_t *of_command;
-  int32_t *home_of; /* by buffer: its residency of the boundary if it is at home */
-  PLANC_TRY(find_homes(arena, schedule, &home_of));
-  PLANC_TRY(PLANC_NEW(arena, &of_command, planc_schedule_n_commands(schedule)));
-  PLANC_TRY(assign_devices(arena, schedule, home_of, of_command, out));
-  PLANC_TRY(assign_host(arena, schedule, home_of, of_command, out));
-  out->commands = of_command;
-  return NULL;
+  PLANC_TRY(assign_devices(arena, schedule, out));
+  return assign_host(arena, schedule, out);
 }

@@ -10,18 +10,27 @@ static inline int32_t planc_gpu_of(const planc_trace *trace, int32_t job) {
   return trace->jobs[job].replica;
 }
 
-typedef struct planc_addresses {
-  /* Device address by residency; of what is at home on the host, that of its first residency in the period. */
-  const int64_t *residencies;
-  const int64_t *homes; /* host address by residency of what is at home */
-  /* By command: the workspace of an exec on the device; the slot of an offload or prefetch on the host, PLANC_USER for
-   * the user's memory, PLANC_DROPPED for an offload that nothing reads. 0 for others. */
-  const int64_t *commands;
-  int32_t gpus;
-  int64_t arena_bytes, host_arena_bytes; /* of each GPU */
-} planc_addresses;
+/* A place on the host for a copy, from one command to another. */
+typedef struct planc_host_slot {
+  int32_t buffer;
+  int64_t address;
+  int32_t opens;  /* before this command; PLANC_AT_BOUNDARY: it is there when the period starts */
+  int32_t closes; /* after this command; PLANC_AT_BOUNDARY: at once, PLANC_STAYS: it is there when the period ends */
+} planc_host_slot;
 
-enum { PLANC_DROPPED = -2 };
+enum { PLANC_AT_BOUNDARY = -1, PLANC_STAYS = INT32_MAX, PLANC_NO_SLOT = -1 };
+
+typedef struct planc_addresses {
+  const int64_t *residencies; /* device address by residency; 0 for what is parked on the host */
+  const int64_t *workspaces;  /* by command, of execs */
+  /* Those of what is parked on the host come first, by residency. */
+  const planc_host_slot *slots;
+  int32_t n_slots;
+  const int32_t
+      *slot_of; /* by command: of an offload or prefetch, PLANC_NO_SLOT with the user or where nothing reads it */
+  int32_t gpus;
+  int64_t arena_bytes, host_arena_bytes; /* of each GPU; of the host */
+} planc_addresses;
 
 /* Everything is allocated in `arena`. INTERNAL when addresses that the policy stated overlap or a boundary buffer does
  * not come back to its place. */

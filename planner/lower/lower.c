@@ -10,6 +10,7 @@
 #include "planner/lower/plan_header.h"
 
 static planc_status lower(lowering *l, const char *policy);
+static planc_status number_residencies(lowering *l);
 static planc_status make_body(lowering *l);
 
 planc_status planc_lower(const planc_problem *problem, const char *policy, const planc_candidate *candidate,
@@ -48,11 +49,11 @@ planc_status planc_lower(const planc_problem *problem, const char *policy, const
 static planc_status lower(lowering *l, const char *policy) {
   PLANC_TRY(planc_assign_addresses(&l->arena, l->schedule, &l->addresses));
   PLANC_TRY(lowering_make_ranges(l));
-  int64_t edges = 4 * (int64_t)planc_schedule_n_homes(l->schedule) + 2 * (int64_t)l->trace->n_jobs;
-  int64_t most = l->n_commands + edges;
+  int64_t most = l->n_commands + 2 * (int64_t)l->trace->n_jobs;
   if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many commands");
   PLANC_TRY(PLANC_NEW(&l->arena, &l->steps, most));
   PLANC_TRY(lowering_make_steps(l));
+  PLANC_TRY(number_residencies(l));
   PLANC_TRY(lowering_make_around(l));
   PLANC_TRY(lowering_find_waits(l));
   PLANC_TRY(lowering_number_events(l));
@@ -64,6 +65,25 @@ static planc_status lower(lowering *l, const char *policy) {
   PLANC_TRY(planc_arena_copy(l->memory, l->algorithms.data, l->algorithms.len, sizeof(const char *),
                              (void *)&l->plan->algorithms));
   planc_charge_code(l->problem->profile, l->plan);
+  return NULL;
+}
+
+/* --- Residencies -------------------------------------------------------------------------------------------------- */
+
+/* The boundary's have their numbers, those of the body go on in the order of their acquires. */
+static planc_status number_residencies(lowering *l) {
+  int32_t n = planc_schedule_n_boundary(l->schedule), n_homes = planc_schedule_n_homes(l->schedule);
+  PLANC_TRY(PLANC_NEW(&l->arena, &l->id_of, planc_schedule_n_residencies(l->schedule)));
+  PLANC_TRY(PLANC_NEW(&l->arena, &l->id_of_slot, l->addresses.n_slots));
+  for (int32_t r = 0; r < n; r++) l->id_of[r] = r;
+  for (int32_t h = 0; h < n_homes; h++) l->id_of_slot[h] = h;
+  for (int32_t c = 0; c < l->n_commands; c++) {
+    const planc_command *command = &l->commands[c];
+    int32_t slot = l->addresses.slot_of[c];
+    if (slot != PLANC_NO_SLOT && l->addresses.slots[slot].opens == c) l->id_of_slot[slot] = n++;
+    if (command->kind == PLANC_CMD_ACQUIRE) l->id_of[command->residency] = n++;
+  }
+  l->plan->n_residencies = n;
   return NULL;
 }
 
@@ -79,7 +99,7 @@ static planc_status index_algorithm(lowering *l, const char *name, int32_t *out)
   return planc_map_put(&l->algorithm_index, copy, strlen(copy), *out);
 }
 
-static planc_status exec_of(lowering *l, int32_t c, planc_instr *out) {
+static planc_status exec_of(lowering *l, int32_t c, int32_t *uses, planc_instr *out) {
   const planc_command *command = &l->commands[c];
   planc_variant variant = planc_schedule_variant(l->schedule, command);
   *out = (planc_instr){.op = PLANC_INSTR_exec,
@@ -87,36 +107,48 @@ static planc_status exec_of(lowering *l, int32_t c, planc_instr *out) {
                        .stream = command->stream,
                        .id = command->instance,
                        .first_use = command->first_use,
-                       .address = l->addresses.commands[c],
+                       .address = l->addresses.workspaces[c],
                        .bytes = variant.workspace_bytes,
                        .time_ns = variant.time_ns,
                        .busy_ppm = variant.busy_ppm};
+  int32_t end = command->first_use + l->trace->instances[command->instance].n_accesses;
+  for (int32_t k = command->first_use; k < end; k++) {
+    int32_t residency = planc_schedule_uses(l->schedule)[k];
+    uses[k] = residency == NONE ? NONE : l->id_of[residency];
+  }
   return index_algorithm(l, variant.algorithm, &out->aux);
 }
 
+/* The copy that a command makes between the device and the user or a host slot. */
+static planc_instr transfer_of(const lowering *l, int32_t c) {
+  const planc_command *command = &l->commands[c];
+  int32_t own = l->id_of[command->residency], slot = l->addresses.slot_of[c];
+  int32_t other = slot == PLANC_NO_SLOT ? PLANC_USER : l->id_of_slot[slot];
+  bool in = command->kind == PLANC_CMD_PREFETCH;
+  return copy_of(command->stream, in ? own : other, in ? other : own, bytes_of(l, command->residency));
+}
+
 /* The instruction of a command; false when it has none of its own. */
-static planc_status instr_of(lowering *l, int32_t c, planc_instr *out, bool *out_any) {
+static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr *out, bool *out_any) {
   const planc_command *command = &l->commands[c];
   *out_any = true;
   switch (command->kind) {
     case PLANC_CMD_EXEC:
-      return exec_of(l, c, out);
+      return exec_of(l, c, uses, out);
     case PLANC_CMD_ACQUIRE:
       *out = acquire_of(l, command->residency);
       return NULL;
     case PLANC_CMD_RELEASE:
-      *out = release_of(command->residency);
+      *out = release_of(l->id_of[command->residency]);
       return NULL;
     case PLANC_CMD_OFFLOAD:
-    case PLANC_CMD_PREFETCH: {
-      planc_instr_op op = command->kind == PLANC_CMD_OFFLOAD ? PLANC_INSTR_offload : PLANC_INSTR_prefetch;
-      *out = copy_of(l, op, command->stream, command->residency, l->addresses.commands[c]);
+    case PLANC_CMD_PREFETCH:
+      *out = transfer_of(l, c);
       *out_any = lowering_runs(l, c);
       return NULL;
-    }
     case PLANC_CMD_MOVE:
-      *out = copy_of(l, PLANC_INSTR_move, command->stream, command->residency, 0);
-      out->aux = command->source;
+      *out = copy_of(command->stream, l->id_of[command->residency], l->id_of[command->source],
+                     bytes_of(l, command->residency));
       return NULL;
     default: /* an await is the waits before its step */
       *out_any = false;
@@ -124,22 +156,47 @@ static planc_status instr_of(lowering *l, int32_t c, planc_instr *out, bool *out
   }
 }
 
-static planc_status make_body(lowering *l) {
-  planc_instr *instrs;
-  int32_t n = 0;
-  int64_t w = 0, most = (int64_t)l->n_commands + l->waits.len + l->plan->n_events;
-  if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many instructions");
-  PLANC_TRY(PLANC_NEW(l->memory, &instrs, most));
+/* A host slot is acquired before the offload that opens it and released after the last prefetch from it. */
+static planc_status make_instrs(lowering *l, int32_t *uses, planc_instr *instrs, int32_t *n) {
+  int64_t w = 0;
+  for (int32_t h = 0; h < planc_schedule_n_homes(l->schedule); h++)
+    if (l->addresses.slots[h].closes == PLANC_AT_BOUNDARY) instrs[(*n)++] = release_of(h);
   for (int32_t c = 0; c < l->n_commands; c++) {
-    int32_t step = l->step_of_command[c];
+    int32_t step = l->step_of_command[c], number = l->addresses.slot_of[c];
+    const planc_host_slot *slot = number == PLANC_NO_SLOT ? NULL : &l->addresses.slots[number];
+    if (slot && slot->opens == c) instrs[(*n)++] = acquire_slot(l, number);
     for (; step != NONE && w < l->waits.len && l->waits.data[w].step == step; w++) {
-      instrs[n++] = wait_of(l, &l->waits.data[w], 0);
+      instrs[(*n)++] = wait_of(l, &l->waits.data[w], 0);
     }
     bool any;
-    PLANC_TRY(instr_of(l, c, &instrs[n], &any));
-    n += any;
-    if (step != NONE && l->event_of_step[step] != NONE) instrs[n++] = record_of(l, step);
+    PLANC_TRY(instr_of(l, c, uses, &instrs[*n], &any));
+    *n += any;
+    if (step != NONE && l->event_of_step[step] != NONE) instrs[(*n)++] = record_of(l, step);
+    if (slot && slot->closes == c) instrs[(*n)++] = release_of(l->id_of_slot[number]);
   }
+  return NULL;
+}
+
+static int32_t count_uses(const lowering *l) {
+  int32_t n = 0;
+  for (int32_t c = 0; c < l->n_commands; c++) {
+    const planc_command *command = &l->commands[c];
+    if (command->kind != PLANC_CMD_EXEC) continue;
+    n = command->first_use + l->trace->instances[command->instance].n_accesses;
+  }
+  return n;
+}
+
+static planc_status make_body(lowering *l) {
+  planc_instr *instrs;
+  int32_t n = 0, *uses;
+  int64_t most = (int64_t)l->n_commands + l->waits.len + l->plan->n_events + 2 * (int64_t)l->addresses.n_slots;
+  if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many instructions");
+  l->plan->n_uses = count_uses(l);
+  PLANC_TRY(PLANC_NEW(l->memory, &uses, l->plan->n_uses));
+  PLANC_TRY(PLANC_NEW(l->memory, &instrs, most + 1));
+  PLANC_TRY(make_instrs(l, uses, instrs, &n));
+  l->plan->uses = uses;
   l->plan->body = (planc_section){n, instrs};
   return NULL;
 }

@@ -1,68 +1,42 @@
 /* What comes before and after all bodies (lowering.h).
  *
- * The prologue copies the boundary in, what is at home on the host through the device, and makes every stream wait for
- * the others' copies; only then does it record, as body -1, what body and epilogue wait on with lag 1, so that no
- * stream touches the boundary before it is there. The epilogue waits for the last body's writes, or where there was no
- * body for the prologue's, and copies the boundary back. */
+ * The prologue copies in what persists, to where it is parked, and makes every stream wait for the others' copies; only
+ * then does it record, as body -1, what body and epilogue wait on with lag 1, so that no stream touches the boundary
+ * before it is there. The epilogue waits for the last body's writes, or where there was no body for the prologue's, and
+ * copies the boundary back. */
 #include "planner/lower/lowering.h"
 
 /* --- Steps -------------------------------------------------------------------------------------------------------- */
 
-static planc_status add_around(arounds *edge, planc_instr instr, int32_t step) {
-  VEC_PUSH(edge, ((around){instr, step, step}));
+static planc_status add_around(arounds *edge, planc_instr instr) {
+  VEC_PUSH(edge, ((around){instr, NONE, NONE}));
   return NULL;
 }
 
-/* What a job has resident at the boundary is copied in, or back, in one step. */
-static planc_status copy_residents(lowering *l, arounds *edge, planc_instr_op op, int32_t job) {
-  int32_t n = planc_schedule_n_boundary(l->schedule);
+/* What a job has at the boundary is copied in, or back, in one step. */
+static planc_status copy_boundary(lowering *l, arounds *edge, bool in, int32_t job) {
   int64_t first = edge->len;
-  int16_t stream = stream_of(job, op == PLANC_INSTR_prefetch ? PLANC_STREAM_H2D : PLANC_STREAM_D2H);
+  int16_t stream = stream_of(job, in ? PLANC_STREAM_H2D : PLANC_STREAM_D2H);
   planc_step step = {.stream = stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
-  for (int32_t r = planc_schedule_n_homes(l->schedule); r < n; r++) {
+  for (int32_t r = 0; r < planc_schedule_n_boundary(l->schedule); r++) {
     if (job_of(l, r) != job) continue;
-    PLANC_TRY(lowering_touch(l, r, op == PLANC_INSTR_prefetch));
-    VEC_PUSH(edge, ((around){copy_of(l, op, stream, r, PLANC_USER), NONE, NONE}));
+    PLANC_TRY(lowering_touch(l, r, in));
+    PLANC_TRY(add_around(edge, copy_of(stream, in ? r : PLANC_USER, in ? PLANC_USER : r, bytes_of(l, r))));
   }
   if (first == edge->len) return NULL;
   edge->data[first].begins = edge->data[edge->len - 1].ends = l->n_steps;
   return lowering_end_step(l, step);
 }
 
-/* One copy of a way from one side of the host to the other through the device. */
-static planc_status copy_home(lowering *l, arounds *edge, planc_instr_op op, int32_t home, int64_t address) {
-  bool in = op == PLANC_INSTR_prefetch;
-  int16_t stream = stream_of(job_of(l, home), in ? PLANC_STREAM_H2D : PLANC_STREAM_D2H);
-  planc_step step = {.stream = stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
-  PLANC_TRY(lowering_touch(l, home, in));
-  if (address != PLANC_USER) {
-    PLANC_TRY(lowering_touch(l, planc_schedule_n_residencies(l->schedule) + l->n_commands + home, !in));
-  }
-  PLANC_TRY(add_around(edge, copy_of(l, op, stream, home, address), l->n_steps));
-  return lowering_end_step(l, step);
-}
-
-static planc_status pass_through(lowering *l, arounds *edge, int32_t home, int64_t from, int64_t to) {
-  PLANC_TRY(add_around(edge, acquire_of(l, home), NONE));
-  PLANC_TRY(copy_home(l, edge, PLANC_INSTR_prefetch, home, from));
-  PLANC_TRY(copy_home(l, edge, PLANC_INSTR_offload, home, to));
-  return add_around(edge, release_of(home), NONE);
-}
-
 planc_status lowering_make_around(lowering *l) {
   int32_t n_homes = planc_schedule_n_homes(l->schedule), n_boundary = planc_schedule_n_boundary(l->schedule);
   int32_t n_jobs = l->trace->n_jobs;
-  for (int32_t j = 0; j < n_jobs; j++) PLANC_TRY(copy_residents(l, &l->after, PLANC_INSTR_offload, j));
-  for (int32_t r = n_homes; r < n_boundary; r++) PLANC_TRY(add_around(&l->after, release_of(r), NONE));
-  for (int32_t h = 0; h < n_homes; h++) {
-    PLANC_TRY(pass_through(l, &l->after, h, l->addresses.homes[h], PLANC_USER));
-  }
+  for (int32_t j = 0; j < n_jobs; j++) PLANC_TRY(copy_boundary(l, &l->after, false, j));
+  for (int32_t r = 0; r < n_boundary; r++) PLANC_TRY(add_around(&l->after, release_of(r)));
   l->first_before = l->n_steps;
-  for (int32_t h = 0; h < n_homes; h++) {
-    PLANC_TRY(pass_through(l, &l->before, h, PLANC_USER, l->addresses.homes[h]));
-  }
-  for (int32_t r = n_homes; r < n_boundary; r++) PLANC_TRY(add_around(&l->before, acquire_of(l, r), NONE));
-  for (int32_t j = 0; j < n_jobs; j++) PLANC_TRY(copy_residents(l, &l->before, PLANC_INSTR_prefetch, j));
+  for (int32_t r = 0; r < n_boundary; r++)
+    PLANC_TRY(add_around(&l->before, r < n_homes ? acquire_slot(l, r) : acquire_of(l, r)));
+  for (int32_t j = 0; j < n_jobs; j++) PLANC_TRY(copy_boundary(l, &l->before, true, j));
   return NULL;
 }
 
@@ -84,21 +58,19 @@ static void emit_around(const lowering *l, const arounds *edge, const planc_wait
 /* Every stream waits for what the streams that copied the boundary in have done, also those of other jobs: what it
  * learns of the body before may have come by way of them. */
 static void join_streams(lowering *l, planc_instr *instrs, int32_t *n) {
-  static const int32_t copying[] = {PLANC_STREAM_H2D, PLANC_STREAM_D2H};
-  int32_t n_copying = planc_schedule_n_homes(l->schedule) > 0 ? 2 : 1, n_streams = l->plan->n_streams;
-  int32_t n_events = l->trace->n_jobs * n_copying;
+  int32_t n_jobs = l->trace->n_jobs, n_streams = l->plan->n_streams;
   if (planc_schedule_n_boundary(l->schedule) == 0) return;
-  for (int32_t e = 0; e < n_events; e++) {
-    int16_t stream = stream_of(e / n_copying, copying[e % n_copying]);
-    instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_record, .stream = stream, .id = l->plan->n_events + e};
+  for (int32_t j = 0; j < n_jobs; j++) {
+    int16_t stream = stream_of(j, PLANC_STREAM_H2D);
+    instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_record, .stream = stream, .id = l->plan->n_events + j};
   }
-  for (int32_t e = 0; e < n_events; e++) {
+  for (int32_t j = 0; j < n_jobs; j++) {
     for (int32_t t = 0; t < n_streams; t++) {
-      if (t == stream_of(e / n_copying, copying[e % n_copying])) continue;
-      instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_wait, .stream = (int16_t)t, .id = l->plan->n_events + e};
+      if (t == stream_of(j, PLANC_STREAM_H2D)) continue;
+      instrs[(*n)++] = (planc_instr){.op = PLANC_INSTR_wait, .stream = (int16_t)t, .id = l->plan->n_events + j};
     }
   }
-  l->plan->n_events += n_events;
+  l->plan->n_events += n_jobs;
 }
 
 planc_status lowering_make_prologue(lowering *l) {
@@ -107,7 +79,7 @@ planc_status lowering_make_prologue(lowering *l) {
   int32_t n = 0;
   PLANC_TRY(PLANC_NEW(&l->arena, &awaited, l->n_steps));
   for (int64_t w = 0; w < l->waits.len; w++) awaited[l->waits.data[w].producer] |= l->waits.data[w].lag > 0;
-  int64_t joins = 2 * (int64_t)l->trace->n_jobs * l->plan->n_streams;
+  int64_t joins = (int64_t)l->trace->n_jobs * l->plan->n_streams;
   int64_t most = l->before.len + l->waits_before.len + joins + l->plan->n_events;
   PLANC_TRY(PLANC_NEW(l->memory, &instrs, most));
   emit_around(l, &l->before, &l->waits_before, 0, l->first_before, instrs, &n);

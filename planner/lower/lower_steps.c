@@ -18,6 +18,13 @@ static planc_status add_ranges(lowering *l, const planc_translation *translation
   return NULL;
 }
 
+static planc_status add_host_range(lowering *l, int64_t host, int32_t slot) {
+  const planc_host_slot *of = &l->addresses.slots[slot];
+  int64_t first = host + of->address;
+  VEC_PUSH(&l->ranges, ((planc_range){first, first + l->trace->buffers[of->buffer].bytes}));
+  return NULL;
+}
+
 /* The arenas follow each other, the host's is the last. */
 planc_status lowering_make_ranges(lowering *l) {
   int32_t n_residencies = planc_schedule_n_residencies(l->schedule), n_homes = planc_schedule_n_homes(l->schedule);
@@ -28,27 +35,21 @@ planc_status lowering_make_ranges(lowering *l) {
   const planc_virtual_memory *memory = planc_schedule_memory(l->schedule);
   planc_translation translation;
   PLANC_TRY(planc_translation_make(memory->chunk_bytes, memory->mappings, memory->n, &l->arena, &translation));
-  PLANC_TRY(PLANC_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + n_homes + 1));
+  PLANC_TRY(PLANC_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + 1));
   for (int32_t r = 0; r < n_residencies; r++) {
-    PLANC_TRY(add_ranges(l, &translation, job_of(l, r), l->addresses.residencies[r], bytes_of(l, r)));
+    PLANC_TRY(r < n_homes ? add_host_range(l, host, r)
+                          : add_ranges(l, &translation, job_of(l, r), l->addresses.residencies[r], bytes_of(l, r)));
     l->first_range[r + 1] = (int32_t)l->ranges.len;
   }
   for (int32_t c = 0; c < l->n_commands; c++) {
     const planc_command *command = &l->commands[c];
-    int64_t address = l->addresses.commands[c];
     if (command->kind == PLANC_CMD_EXEC) {
-      PLANC_TRY(add_ranges(l, &translation, l->trace->instances[command->instance].job, address,
+      PLANC_TRY(add_ranges(l, &translation, l->trace->instances[command->instance].job, l->addresses.workspaces[c],
                            planc_schedule_variant(l->schedule, command).workspace_bytes));
     }
-    if ((command->kind == PLANC_CMD_OFFLOAD || command->kind == PLANC_CMD_PREFETCH) && address >= 0) {
-      VEC_PUSH(&l->ranges, ((planc_range){host + address, host + address + bytes_of(l, command->residency)}));
-    }
+    int32_t slot = l->addresses.slot_of[c];
+    if (slot != PLANC_NO_SLOT) PLANC_TRY(add_host_range(l, host, slot));
     l->first_range[n_residencies + c + 1] = (int32_t)l->ranges.len;
-  }
-  for (int32_t h = 0; h < n_homes; h++) {
-    int64_t address = host + l->addresses.homes[h];
-    VEC_PUSH(&l->ranges, ((planc_range){address, address + bytes_of(l, h)}));
-    l->first_range[n_residencies + l->n_commands + h + 1] = (int32_t)l->ranges.len;
   }
   if (l->ranges.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many address ranges");
   l->work.ranges = l->ranges.data;
@@ -92,7 +93,7 @@ static planc_status touch_all(lowering *l, int32_t c) {
 bool lowering_runs(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
   if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE) return false;
-  return command->kind != PLANC_CMD_OFFLOAD || l->addresses.commands[c] != PLANC_DROPPED;
+  return command->kind != PLANC_CMD_OFFLOAD || command->user || l->addresses.slot_of[c] != PLANC_NO_SLOT;
 }
 
 planc_status lowering_end_step(lowering *l, planc_step step) {

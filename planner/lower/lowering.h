@@ -24,16 +24,18 @@ typedef struct lowering {
   const planc_command *commands;
   int32_t n_commands;
   planc_plan *plan;
-  planc_arena *memory; /* the plan's */
-  planc_arena arena;   /* lowering's own */
-  planc_addresses addresses;
+  planc_arena *memory;       /* the plan's */
+  planc_arena arena;         /* lowering's own */
+  planc_addresses addresses; /* residencies that are parked on the host have slots of the same number */
   /* Steps: what runs on a stream, in order; acquires, releases and dropped offloads are none. Behind those of the body
    * stand the epilogue's, then the prologue's. */
   planc_step *steps;
   int32_t n_steps, first_before; /* all; the prologue's first */
   int32_t *step_of_command;
   arounds before, after;
-  int32_t *first_range; /* by residency, by command for its workspace or host slot, by home, and one more */
+  int32_t *first_range; /* by residency, by command for its workspace or host slot, and one more */
+  int32_t *id_of;       /* by residency: its number in the plan */
+  int32_t *id_of_slot;  /* by host slot */
   VEC(planc_range) ranges;
   VEC(planc_range_touch) touches;
   planc_hazards work;
@@ -55,22 +57,41 @@ static inline int64_t bytes_of(const lowering *l, int32_t residency) {
   return l->trace->buffers[l->residencies[residency].buffer].bytes;
 }
 
+static inline int16_t device_of(const lowering *l, int32_t job) {
+  return (int16_t)planc_gpu_of(l->trace, job);
+}
+
+/* The memories of the GPUs come first, then the host's. */
+static inline int16_t host_of(const lowering *l) {
+  return (int16_t)l->addresses.gpus;
+}
+
 static inline planc_instr acquire_of(const lowering *l, int32_t residency) {
   return (planc_instr){.op = PLANC_INSTR_acquire,
-                       .id = residency,
+                       .memory = device_of(l, job_of(l, residency)),
+                       .id = l->id_of[residency],
                        .aux = l->residencies[residency].buffer,
                        .address = l->addresses.residencies[residency],
                        .bytes = bytes_of(l, residency)};
 }
 
-static inline planc_instr release_of(int32_t residency) {
-  return (planc_instr){.op = PLANC_INSTR_release, .id = residency};
+static inline planc_instr acquire_slot(const lowering *l, int32_t slot) {
+  const planc_host_slot *of = &l->addresses.slots[slot];
+  return (planc_instr){.op = PLANC_INSTR_acquire,
+                       .memory = host_of(l),
+                       .id = l->id_of_slot[slot],
+                       .aux = of->buffer,
+                       .address = of->address,
+                       .bytes = l->trace->buffers[of->buffer].bytes};
 }
 
-static inline planc_instr copy_of(const lowering *l, planc_instr_op op, int16_t stream, int32_t residency,
-                                  int64_t host) {
-  return (planc_instr){
-      .op = (uint8_t)op, .stream = stream, .id = residency, .address = host, .bytes = bytes_of(l, residency)};
+static inline planc_instr release_of(int32_t id) {
+  return (planc_instr){.op = PLANC_INSTR_release, .id = id};
+}
+
+/* `to` and `from` are numbers in the plan. */
+static inline planc_instr copy_of(int16_t stream, int32_t to, int32_t from, int64_t bytes) {
+  return (planc_instr){.op = PLANC_INSTR_copy, .stream = stream, .id = to, .aux = from, .bytes = bytes};
 }
 
 static inline planc_instr record_of(const lowering *l, int32_t step) {
@@ -92,7 +113,7 @@ static inline planc_instr wait_of(const lowering *l, const planc_wait *wait, int
 planc_status lowering_make_ranges(lowering *l);
 /* Whether a command runs on a stream. */
 bool lowering_runs(const lowering *l, int32_t command);
-/* Appends the touches of a residency or, counted on from there, a command or a home. */
+/* Appends the touches of a residency or, counted on from there, a command. */
 planc_status lowering_touch(lowering *l, int32_t what, bool writes);
 /* Appends a step that makes the touches from its first one on. */
 planc_status lowering_end_step(lowering *l, planc_step step);

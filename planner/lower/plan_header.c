@@ -1,10 +1,10 @@
-/* What of a plan its schedule and addresses say without any order: header, jobs, streams, boundary, uses. */
+/* What of a plan its schedule and addresses say without any order: header, memories, links, jobs, streams, boundary. */
 #include "planner/lower/plan_header.h"
 
 #include <string.h>
 
+#include "plan/layout.h"
 #include "plan/plan_memory.h"
-#include "util/math.h"
 
 typedef struct filling {
   const planc_problem *problem;
@@ -30,16 +30,95 @@ static planc_status copy_jobs(const filling *f) {
   return NULL;
 }
 
+/* --- Memories and links ------------------------------------------------------------------------------------------- */
+
+/* Every GPU has a memory of its own, all the same; then come the host's and the user's. */
+static planc_status make_memories(const filling *f) {
+  const planc_device *device = planc_profile_device(f->problem->profile);
+  const planc_virtual_memory *virtual = planc_schedule_memory(f->schedule);
+  int32_t gpus = f->addresses->gpus, n = 0;
+  planc_memory *memories;
+  PLANC_TRY(PLANC_NEW(f->memory, &memories, (int64_t)gpus + 2));
+  for (int32_t g = 0; g < gpus; g++) {
+    memories[n++] = (planc_memory){.kind = PLANC_MEMORY_DEVICE,
+                                   .gpu = g,
+                                   .bytes = device->memory_bytes,
+                                   .budget_bytes = f->problem->budget_bytes,
+                                   .reserved_bytes = device->reserved_bytes,
+                                   .arena_bytes = f->addresses->arena_bytes,
+                                   .alignment = PLANC_PLAN_ALIGNMENT,
+                                   .chunk_bytes = virtual->chunk_bytes,
+                                   .paged = virtual->paged,
+                                   .first_mapping = g * virtual->n,
+                                   .n_mappings = virtual->n};
+  }
+  memories[n++] = (planc_memory){.kind = PLANC_MEMORY_HOST,
+                                 .gpu = -1,
+                                 .bytes = -1,
+                                 .budget_bytes = f->problem->host_budget_bytes,
+                                 .arena_bytes = f->addresses->host_arena_bytes,
+                                 .alignment = PLANC_PLAN_ALIGNMENT,
+                                 .first_mapping = gpus * virtual->n};
+  memories[n++] = (planc_memory){.kind = PLANC_MEMORY_USER,
+                                 .gpu = -1,
+                                 .bytes = -1,
+                                 .budget_bytes = -1,
+                                 .alignment = PLANC_PLAN_ALIGNMENT,
+                                 .first_mapping = gpus * virtual->n};
+  f->plan->memories = memories;
+  f->plan->n_memories = n;
+  return NULL;
+}
+
+static planc_status copy_mappings(const filling *f) {
+  const planc_virtual_memory *virtual = planc_schedule_memory(f->schedule);
+  int64_t n = (int64_t) virtual->n * f->addresses->gpus;
+  planc_mapping *mappings;
+  if (n > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "too many mappings");
+  PLANC_TRY(PLANC_NEW(f->memory, &mappings, n));
+  for (int64_t k = 0; k < n; k++) mappings[k] = virtual->mappings[k % virtual->n];
+  f->plan->mappings = mappings;
+  f->plan->n_mappings = (int32_t)n;
+  return NULL;
+}
+
+enum { ENGINES_OF_GPU = 2, LINKS_OF_GPU = 6 };
+
+/* Each GPU has an engine for each direction, which copies between its memory, the host's and the user's. */
+static planc_status make_links(const filling *f) {
+  const planc_device *device = planc_profile_device(f->problem->profile);
+  int32_t gpus = f->addresses->gpus, host = gpus, user = gpus + 1, n = 0;
+  planc_plan_link *links;
+  PLANC_TRY(PLANC_NEW(f->memory, &links, (int64_t)gpus * LINKS_OF_GPU));
+  for (int32_t g = 0; g < gpus; g++) {
+    const int32_t ends[LINKS_OF_GPU / 2][2] = {{host, g}, {user, g}, {user, host}};
+    for (int32_t out = 0; out < ENGINES_OF_GPU; out++) {
+      for (int32_t k = 0; k < LINKS_OF_GPU / 2; k++) {
+        links[n++] = (planc_plan_link){.from = ends[k][out],
+                                       .to = ends[k][!out],
+                                       .engine = g * ENGINES_OF_GPU + out,
+                                       .bus = f->problem->shared_link ? out : -1,
+                                       .cost = out ? device->d2h : device->h2d};
+      }
+    }
+  }
+  f->plan->links = links;
+  f->plan->n_links = n;
+  return NULL;
+}
+
+/* --- Streams and boundary ----------------------------------------------------------------------------------------- */
+
 static planc_status make_streams(const filling *f) {
-  static const planc_stream_kind kinds[PLANC_N_STREAMS] = {[PLANC_STREAM_COMPUTE] = PLANC_STREAM_KIND_compute,
-                                                           [PLANC_STREAM_H2D] = PLANC_STREAM_KIND_h2d,
-                                                           [PLANC_STREAM_D2H] = PLANC_STREAM_KIND_d2h};
   planc_stream *streams;
   int32_t n = f->trace->n_jobs * PLANC_N_STREAMS;
   PLANC_TRY(PLANC_NEW(f->memory, &streams, n));
-  for (int32_t t = 0; t < n; t++) {
-    int32_t job = t / PLANC_N_STREAMS;
-    streams[t] = (planc_stream){.kind = kinds[t % PLANC_N_STREAMS], .job = job, .gpu = planc_gpu_of(f->trace, job)};
+  for (int32_t j = 0; j < f->trace->n_jobs; j++) {
+    int32_t gpu = planc_gpu_of(f->trace, j);
+    planc_stream *own = &streams[(int64_t)j * PLANC_N_STREAMS];
+    own[PLANC_STREAM_COMPUTE] = (planc_stream){PLANC_STREAM_KIND_compute, j, gpu};
+    own[PLANC_STREAM_H2D] = (planc_stream){PLANC_STREAM_KIND_copy, j, gpu * ENGINES_OF_GPU};
+    own[PLANC_STREAM_D2H] = (planc_stream){PLANC_STREAM_KIND_copy, j, gpu * ENGINES_OF_GPU + 1};
   }
   f->plan->n_streams = n;
   f->plan->streams = streams;
@@ -51,54 +130,42 @@ static planc_status fill_boundary(const filling *f) {
   planc_boundary *boundary;
   PLANC_TRY(PLANC_NEW(f->memory, &boundary, n));
   for (int32_t r = 0; r < n; r++) {
-    bool home = r < planc_schedule_n_homes(f->schedule);
-    boundary[r] = (planc_boundary){.buffer = planc_schedule_residencies(f->schedule)[r].buffer,
-                                   .home = home,
-                                   .address = home ? f->addresses->homes[r] : f->addresses->residencies[r]};
+    int32_t buffer = planc_schedule_residencies(f->schedule)[r].buffer;
+    bool parked = r < planc_schedule_n_homes(f->schedule);
+    boundary[r] =
+        (planc_boundary){.buffer = buffer,
+                         .memory = parked ? f->addresses->gpus : planc_gpu_of(f->trace, f->trace->buffers[buffer].job),
+                         .address = parked ? f->addresses->slots[r].address : f->addresses->residencies[r]};
   }
   f->plan->n_boundary = n;
   f->plan->boundary = boundary;
-  f->plan->n_residencies = planc_schedule_n_residencies(f->schedule);
   return NULL;
 }
 
-static planc_status copy_uses(const filling *f) {
-  for (int32_t c = 0; c < planc_schedule_n_commands(f->schedule); c++) {
-    const planc_command *command = &planc_schedule_commands(f->schedule)[c];
-    if (command->kind != PLANC_CMD_EXEC) continue;
-    f->plan->n_uses = command->first_use + f->trace->instances[command->instance].n_accesses;
-  }
-  return planc_arena_copy(f->memory, planc_schedule_uses(f->schedule), f->plan->n_uses, sizeof(int32_t),
-                          (void *)&f->plan->uses);
-}
+/* --- All ---------------------------------------------------------------------------------------------------------- */
 
 static planc_status fill(const filling *f, const char *policy) {
   const planc_problem *problem = f->problem;
+  const planc_device *device = planc_profile_device(problem->profile);
   planc_plan *plan = f->plan;
-  plan->device = *planc_profile_device(problem->profile);
-  PLANC_TRY(planc_arena_strndup(f->memory, plan->device.name, strlen(plan->device.name), &plan->device.name));
+  plan->device = (planc_plan_device){.launch_ns = device->launch_ns,
+                                     .in_flight = device->in_flight,
+                                     .duplex_ppm = device->duplex_ppm,
+                                     .slowdown_ppm = device->slowdown_ppm};
+  PLANC_TRY(planc_arena_strndup(f->memory, device->name, strlen(device->name), &plan->device.name));
   PLANC_TRY(planc_arena_strndup(f->memory, problem->graph->name, strlen(problem->graph->name), &plan->name));
   PLANC_TRY(planc_arena_strndup(f->memory, policy, strlen(policy), &plan->policy));
   plan->settings = problem->settings;
-  plan->budget_bytes = problem->budget_bytes;
-  plan->host_budget_bytes = problem->host_budget_bytes;
-  plan->arena_bytes = f->addresses->arena_bytes;
-  plan->host_arena_bytes = f->addresses->host_arena_bytes;
-  const planc_virtual_memory *memory = planc_schedule_memory(f->schedule);
-  plan->chunk_bytes = memory->chunk_bytes;
-  plan->paged = memory->paged;
-  plan->n_mappings = memory->n;
-  PLANC_TRY(
-      planc_arena_copy(f->memory, memory->mappings, memory->n, sizeof *memory->mappings, (void *)&plan->mappings));
-  plan->gpus = f->addresses->gpus;
-  plan->shared_link = problem->shared_link;
   plan->graph_hash = planc_graph_hash(problem->graph);
   plan->predicted.ideal_ns = planc_costs_ideal(planc_schedule_costs(f->schedule), problem->graph, problem->batch);
-  plan->predicted.host_peak_bytes = plan->host_arena_bytes;
+  PLANC_TRY(make_memories(f));
+  PLANC_TRY(copy_mappings(f));
+  PLANC_TRY(make_links(f));
   PLANC_TRY(copy_jobs(f));
   PLANC_TRY(make_streams(f));
   PLANC_TRY(fill_boundary(f));
-  return copy_uses(f);
+  planc_plan_find_peaks(plan);
+  return NULL;
 }
 
 planc_status planc_fill_header(const planc_problem *problem, const char *policy, const planc_schedule *schedule,

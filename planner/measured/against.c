@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/layout.h"
 #include "plan/plan_trace.h"
 #include "planc/simulate.h"
 #include "planc/timeline.h"
 #include "planner/measured/alone.h"
 #include "planner/measured/awaited.h"
-#include "util/arena.h"
 #include "util/map.h"
 #include "util/math.h"
 #include "util/median.h"
@@ -56,9 +56,17 @@ static const planc_instr *instr_at(const work *w, int32_t timed) {
 
 /* --- Classes and streams ------------------------------------------------------------------------------------------ */
 
-static planc_status class_name(const planc_instr *instr, const planc_trace *trace, const char **out) {
+static planc_copy_way way_of(const work *w, const planc_instr *instr) {
+  return planc_way_of_stream(w->plan, instr->stream);
+}
+
+static planc_status class_name(const work *w, const planc_instr *instr, const planc_trace *trace, const char **out) {
+  static const char *const copies[PLANC_N_COPY_WAYS] = {[PLANC_COPY_IN] = "copy in",
+                                                        [PLANC_COPY_OUT] = "copy out",
+                                                        [PLANC_COPY_WITHIN] = "move",
+                                                        [PLANC_COPY_PAST] = "copy past"};
   if (instr->op != PLANC_INSTR_exec) {
-    *out = instr->op == PLANC_INSTR_move ? "move" : instr->op == PLANC_INSTR_prefetch ? "copy in" : "copy out";
+    *out = copies[way_of(w, instr)];
     return NULL;
   }
   if (instr->id < 0 || instr->id >= trace->n_instances)
@@ -74,7 +82,7 @@ static planc_status classify(work *w, const planc_trace *trace, planc_map *map) 
   PLANC_TRY(PLANC_NEW(&w->made->arena, &w->made->classes, n));
   for (int32_t k = 0; k < n; k++) {
     const char *name = "";
-    PLANC_TRY(class_name(instr_at(w, k), trace, &name));
+    PLANC_TRY(class_name(w, instr_at(w, k), trace, &name));
     int32_t class_ = planc_map_get(map, name, strlen(name));
     if (class_ < 0) {
       class_ = c->n_classes++;
@@ -143,8 +151,9 @@ static node last_awaited(const work *w, const period *p, node of, planc_span *ou
 
 static planc_gap_cause cause_of(const work *w, node at) {
   const planc_instr *instr = instr_at(w, at.timed);
-  if (instr->op == PLANC_INSTR_prefetch) return PLANC_GAP_IN;
-  return instr->op == PLANC_INSTR_offload ? PLANC_GAP_OUT : PLANC_GAP_COMPUTE;
+  planc_copy_way way = instr->op == PLANC_INSTR_copy ? way_of(w, instr) : PLANC_COPY_WITHIN;
+  if (way == PLANC_COPY_WITHIN) return PLANC_GAP_COMPUTE;
+  return way == PLANC_COPY_OUT ? PLANC_GAP_OUT : PLANC_GAP_IN;
 }
 
 /* Adds the time from `start` on until `timed` begins to what it was spent on. */

@@ -19,7 +19,8 @@ typedef struct cover {
   VEC(int64_t) before;
 } cover;
 
-enum { IN, OUT, ANY, N_COVERS };
+/* Of copies in each direction, and of all these. */
+enum { ANY = 2, N_COVERS };
 
 /* --- Covers --------------------------------------------------------------------------------------------------- */
 
@@ -68,9 +69,10 @@ static planc_status cover_copies(const planc_timeline *timeline, const planc_pla
   for (int64_t p = 0; p < timeline->n_periods; p++) {
     for (int32_t k = 0; k < timeline->n_timed; k++) {
       const planc_instr *instr = &plan->body.instrs[timeline->instrs[k]];
-      if (!planc_instr_is_copy(instr)) continue;
+      int direction = planc_instr_direction(plan, instr);
+      if (direction < 0) continue;
       planc_span span = timeline->spans[p * timeline->n_timed + k];
-      VEC_PUSH(&covers[planc_instr_direction(instr) ? OUT : IN].parts, span);
+      VEC_PUSH(&covers[direction].parts, span);
       VEC_PUSH(&covers[ANY].parts, span);
     }
   }
@@ -80,13 +82,15 @@ static planc_status cover_copies(const planc_timeline *timeline, const planc_pla
 
 /* --- Times ---------------------------------------------------------------------------------------------------- */
 
-static int64_t alone(const planc_device *device, const planc_instr *instr, planc_span span,
-                     const cover covers[N_COVERS]) {
-  bool copy = planc_instr_is_copy(instr);
-  const cover *beside = &covers[!copy ? ANY : planc_instr_direction(instr) ? IN : OUT];
+/* Copies that are neither to nor from a GPU are slowed by nothing that is known here. */
+static int64_t alone(const planc_plan *plan, const planc_instr *instr, planc_span span, const cover covers[N_COVERS]) {
+  bool copy = planc_instr_is_copy(plan, instr);
+  int direction = planc_instr_direction(plan, instr);
+  if (copy && direction < 0) return span.end_ns - span.begin_ns;
+  const cover *beside = &covers[copy ? !direction : ANY];
   int64_t both = covered_before(beside, span.end_ns) - covered_before(beside, span.begin_ns);
-  int64_t worth = copy ? planc_muldiv_floor(both, device->duplex_ppm, PPM)
-                       : planc_muldiv_floor(both, PPM, PPM + device->slowdown_ppm);
+  int64_t worth = copy ? planc_muldiv_floor(both, plan->device.duplex_ppm, PPM)
+                       : planc_muldiv_floor(both, PPM, PPM + plan->device.slowdown_ppm);
   return span.end_ns - span.begin_ns - both + worth;
 }
 
@@ -98,7 +102,7 @@ static planc_status find_times(const planc_timeline *timeline, const planc_plan 
   for (int32_t k = 0; k < timeline->n_timed; k++) {
     const planc_instr *instr = &plan->body.instrs[timeline->instrs[k]];
     for (int64_t p = 0; p < timeline->n_periods; p++)
-      values[p] = alone(&plan->device, instr, timeline->spans[p * timeline->n_timed + k], covers);
+      values[p] = alone(plan, instr, timeline->spans[p * timeline->n_timed + k], covers);
     out_ns[k] = planc_median(values, timeline->n_periods);
   }
   return NULL;

@@ -41,12 +41,10 @@ static planc_status take(search *s, int32_t period, int32_t timed) {
   if (last < 0) return NULL;
   int64_t gap_ns = s->timeline->spans[(int64_t)period * s->timeline->n_timed + timed].begin_ns - ready_ns;
   if (gap_ns < 0) gap_ns = 0;
-  if (planc_instr_is_copy(instr)) {
-    bool fed = instr->op == PLANC_INSTR_prefetch && instr->address == PLANC_USER;
-    if (!fed) VEC_PUSH(&s->before[planc_instr_direction(instr)], gap_ns);
-  } else if (planc_instr_is_copy(instr_at(s, last))) {
-    VEC_PUSH(&s->after[planc_instr_direction(instr_at(s, last))], gap_ns);
-  }
+  int own = planc_instr_direction(s->plan, instr), awaited = planc_instr_direction(s->plan, instr_at(s, last));
+  bool fed = own >= 0 && instr->aux == PLANC_USER;
+  if (own >= 0 && !fed) VEC_PUSH(&s->before[own], gap_ns);
+  if (awaited >= 0 && own < 0) VEC_PUSH(&s->after[awaited], gap_ns);
   return NULL;
 }
 

@@ -58,11 +58,12 @@ static planc_status take_exec(const planc_plan *plan, const planc_trace *trace, 
 static planc_status take_all(const planc_update_options *options, const planc_trace *trace, const int64_t *times_ns,
                              planc_latencies *out) {
   const planc_plan *plan = options->plan;
+  const planc_device device = planc_plan_describe(plan);
   for (int32_t k = 0; k < options->timeline->n_timed; k++) {
     const planc_instr *instr = &plan->body.instrs[options->timeline->instrs[k]];
-    if (planc_instr_is_copy(instr)) {
-      int direction = planc_instr_direction(instr);
-      int64_t old_ns = planc_link_ns(direction ? &plan->device.d2h : &plan->device.h2d, instr->bytes);
+    int direction = planc_instr_direction(plan, instr);
+    if (direction >= 0) {
+      int64_t old_ns = planc_link_ns(direction == PLANC_COPY_OUT ? &device.d2h : &device.h2d, instr->bytes);
       planc_latency_sum sum = sum_of(old_ns, times_ns[k], options->weight_ppm);
       add(&out->copies[direction], &sum);
     } else if (instr->op == PLANC_INSTR_exec) {

@@ -9,8 +9,11 @@ static planc_status keep(const planc_problem *problem, const planc_plan *old, pl
   planc_simulation simulation;
   PLANC_TRY(planc_retime(old, problem->profile, out));
   planc_plan *plan = &out->plan;
-  plan->budget_bytes = problem->budget_bytes;
-  plan->host_budget_bytes = problem->host_budget_bytes;
+  for (int32_t m = 0; m < plan->n_memories; m++) {
+    planc_memory *memory = &plan->memories[m];
+    if (memory->kind == PLANC_MEMORY_DEVICE) memory->budget_bytes = problem->budget_bytes;
+    if (memory->kind == PLANC_MEMORY_HOST) memory->budget_bytes = problem->host_budget_bytes;
+  }
   plan->predicted.bound_ns = 0; /* it was one for other times */
   PLANC_TRY(planc_simulate(plan, NULL, NULL, &simulation));
   plan->predicted = planc_simulation_predictions(plan, &simulation);

@@ -50,9 +50,24 @@ static void retime_body(retiming *r) {
   }
 }
 
+/* A profile tells of the links between GPUs, host and user, and those that bypass the GPUs go the same way. */
+static void retime_links(const planc_device *device, planc_retimed *out) {
+  for (int32_t l = 0; l < out->plan.n_links; l++) {
+    planc_plan_link *link = &out->links[l];
+    planc_memory_kind from = out->plan.memories[link->from].kind, to = out->plan.memories[link->to].kind;
+    if (from == PLANC_MEMORY_STORAGE || to == PLANC_MEMORY_STORAGE) continue;
+    link->cost = from == PLANC_MEMORY_DEVICE || to == PLANC_MEMORY_USER ? device->d2h : device->h2d;
+  }
+}
+
 static planc_status retime_device(retiming *r) {
   planc_plan *plan = &r->out->plan;
-  plan->device = planc_device_for(planc_profile_device(r->profile), &plan->device);
+  const planc_device *device = planc_profile_device(r->profile);
+  plan->device.launch_ns = device->launch_ns;
+  plan->device.in_flight = device->in_flight;
+  plan->device.duplex_ppm = device->duplex_ppm;
+  plan->device.slowdown_ppm = device->slowdown_ppm;
+  retime_links(device, r->out);
   plan->predicted.ideal_ns = 0;
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     const planc_job *job = &plan->jobs[j];
@@ -75,10 +90,29 @@ static planc_status make_costs(const planc_profile *profile, const planc_job *jo
   return status;
 }
 
+/* NULL when out of memory. */
+static void *copy_of(const void *from, int32_t n, size_t size) {
+  void *copy = calloc((size_t)n + 1, size);
+  if (copy && n > 0) memcpy(copy, from, (size_t)n * size);
+  return copy;
+}
+
+/* What is changed of the plan, as it was. */
+static planc_status copy_tables(const planc_plan *plan, planc_retimed *out) {
+  out->instrs = copy_of(plan->body.instrs, plan->body.n, sizeof *out->instrs);
+  out->memories = copy_of(plan->memories, plan->n_memories, sizeof *out->memories);
+  out->links = copy_of(plan->links, plan->n_links, sizeof *out->links);
+  if (!out->instrs || !out->memories || !out->links) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  out->plan.body.instrs = out->instrs;
+  out->plan.memories = out->memories;
+  out->plan.links = out->links;
+  return NULL;
+}
+
 static planc_status retime(retiming *r, const planc_plan *plan) {
   PLANC_TRY(planc_plan_check_names(plan, r->trace));
   for (int32_t j = 0; j < plan->n_jobs; j++) PLANC_TRY(make_costs(r->profile, &plan->jobs[j], &r->costs[j]));
-  memcpy(r->out->instrs, plan->body.instrs, (size_t)plan->body.n * sizeof *plan->body.instrs);
+  PLANC_TRY(copy_tables(plan, r->out));
   retime_body(r);
   if (r->out->n_kept < r->out->n_ops) return retime_device(r);
   return planc_error(PLANC_STALE, "the profile has no times for the plan's ops with the plan's algorithms");
@@ -90,8 +124,7 @@ planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, 
   PLANC_TRY(planc_plan_expand(plan, &trace));
   retiming r = {.profile = profile, .trace = trace, .out = out};
   r.costs = calloc((size_t)plan->n_jobs + 1, sizeof *r.costs);
-  out->plan.body.instrs = out->instrs = calloc((size_t)plan->body.n + 1, sizeof *out->instrs);
-  planc_status status = r.costs && out->instrs ? retime(&r, plan) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  planc_status status = r.costs ? retime(&r, plan) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (int32_t j = 0; r.costs && j < plan->n_jobs; j++) planc_costs_free(r.costs[j]);
   free(r.costs);
   planc_trace_free(trace);
@@ -101,5 +134,7 @@ planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, 
 
 void planc_retimed_free(planc_retimed *retimed) {
   free(retimed->instrs);
+  free(retimed->memories);
+  free(retimed->links);
   *retimed = (planc_retimed){0};
 }

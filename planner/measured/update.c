@@ -35,9 +35,10 @@ static planc_status check_plan(const planc_update_options *options) {
   const planc_plan *plan = options->plan;
   if (options->weight_ppm < 0 || options->weight_ppm > PLANC_PPM)
     return planc_error(PLANC_USAGE, "a weight of %" PRId64 " ppm", options->weight_ppm);
-  if (!is_describable(&plan->device))
+  const planc_device device = planc_plan_describe(plan);
+  if (!is_describable(&device))
     return planc_error(PLANC_INVALID_PLAN, "device %s: no profile can describe it", plan->device.name);
-  if (plan->n_jobs == 1 && plan->gpus == 1 && plan->jobs[0].iterations == 1) return NULL;
+  if (plan->n_jobs == 1 && planc_plan_gpus(plan) == 1 && plan->jobs[0].iterations == 1) return NULL;
   return planc_error(PLANC_USAGE, "only plans of one job on one GPU, with one iteration a period, are updated");
 }
 
@@ -69,7 +70,7 @@ static int64_t copies_take(const planc_plan *plan, int direction, const planc_li
   int64_t sum = 0;
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    if (planc_instr_is_copy(instr) && planc_instr_direction(instr) == direction)
+    if (planc_instr_direction(plan, instr) == direction)
       sum = planc_add_saturate(sum, planc_link_ns(link, instr->bytes));
   }
   return sum;
@@ -160,8 +161,9 @@ static planc_status make_origins(const planc_profile *base, const planc_latencie
 /* The plan's reserved memory is that of the device and the code of the algorithms that it runs. */
 static planc_status keep_code(const planc_profile *base, const planc_plan *plan, planc_profile *out) {
   int64_t ran = planc_code_of_plan(base, plan);
+  int64_t reserved = planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->reserved_bytes;
   if (base->code.n == 0) return NULL;
-  out->device.reserved_bytes = plan->device.reserved_bytes > ran ? plan->device.reserved_bytes - ran : 0;
+  out->device.reserved_bytes = reserved > ran ? reserved - ran : 0;
   return planc_labels_copy(&out->arena, &base->code, &out->code);
 }
 
@@ -169,10 +171,11 @@ static planc_status fill(const planc_update_options *options, const planc_latenc
   const planc_profile *base = options->profile;
   planc_profile *out = m->profile;
   planc_update_ratio elementwise = {0};
+  const planc_device made_for = planc_plan_describe(options->plan);
   take_sums(latencies, &m->update);
   out->has_graph_hash = true;
   out->graph_hash = planc_graph_hash(options->plan->jobs[0].graph);
-  out->device = base ? planc_device_for(&base->device, &options->plan->device) : options->plan->device;
+  out->device = base ? planc_device_for(&base->device, &made_for) : made_for;
   PLANC_TRY(planc_arena_strndup(&out->arena, out->device.name, strlen(out->device.name), &out->device.name));
   scale_link(options->plan, 0, &latencies->copies[0], &out->device.h2d);
   scale_link(options->plan, 1, &latencies->copies[1], &out->device.d2h);
@@ -196,7 +199,8 @@ static planc_status find_times(const planc_update_options *options, int64_t *out
   PLANC_TRY(planc_handovers_find(timeline, options->plan, handover_ns));
   for (int32_t k = 0; k < timeline->n_timed; k++) {
     const planc_instr *instr = &options->plan->body.instrs[timeline->instrs[k]];
-    if (planc_instr_is_copy(instr)) out_ns[k] += handover_ns[planc_instr_direction(instr)];
+    int direction = planc_instr_direction(options->plan, instr);
+    if (direction >= 0) out_ns[k] += handover_ns[direction];
   }
   return NULL;
 }

@@ -50,52 +50,6 @@ static planc_status number_slots(planc_arena *arena, const planc_range *ranges, 
   return NULL;
 }
 
-/* --- The set of slots at which runs begin --------------------------------------------------------------------------
- */
-
-static void add_begin(planc_access_map *map, int32_t slot) {
-  for (int32_t k = 0; k < map->n_levels; k++, slot /= 64) map->begins[k][slot / 64] |= UINT64_C(1) << slot % 64;
-}
-
-static void remove_begin(planc_access_map *map, int32_t slot) {
-  for (int32_t k = 0; k < map->n_levels; k++, slot /= 64) {
-    map->begins[k][slot / 64] &= ~(UINT64_C(1) << slot % 64);
-    if (map->begins[k][slot / 64]) return;
-  }
-}
-
-/* The first slot of the run that holds `slot`; slot 0 always begins one. */
-static int32_t run_of(const planc_access_map *map, int32_t slot) {
-  int32_t k = 0;
-  uint64_t word = map->begins[0][slot / 64] & (UINT64_MAX >> (63 - slot % 64));
-  while (!word) {
-    slot /= 64;
-    word = map->begins[++k][slot / 64] & ((UINT64_C(1) << slot % 64) - 1);
-  }
-  for (;; k--) {
-    slot = slot / 64 * 64 + 63 - __builtin_clzll(word);
-    if (k == 0) return slot;
-    word = map->begins[k - 1][slot];
-    slot *= 64;
-  }
-}
-
-/* The first slot of the run after the one that begins at `slot`; the slot after the last begins one, too. */
-static int32_t next_run(const planc_access_map *map, int32_t slot) {
-  int32_t k = 0;
-  uint64_t word = 0;
-  for (;; k++, slot /= 64) {
-    if (slot % 64 < 63) word = map->begins[k][slot / 64] & (UINT64_MAX << (slot % 64 + 1));
-    if (word) break;
-  }
-  for (;; k--) {
-    slot = slot / 64 * 64 + __builtin_ctzll(word);
-    if (k == 0) return slot;
-    word = map->begins[k - 1][slot];
-    slot *= 64;
-  }
-}
-
 /* --- Touching ------------------------------------------------------------------------------------------------------
  */
 
@@ -114,26 +68,21 @@ planc_status planc_access_map_make(planc_arena *arena, const planc_range *ranges
   PLANC_TRY(number_slots(arena, ranges, n_ranges, out));
   PLANC_TRY(PLANC_NEW(arena, &out->runs, out->n_slots));
   PLANC_TRY(PLANC_NEW(arena, &out->reads, (int64_t)out->n_slots * n_streams));
-  /* One slot more: a run begins where the last slot ends, which stops every search. */
-  int64_t bits = (int64_t)out->n_slots + 1;
-  do {
-    bits = (bits + 63) / 64;
-    PLANC_TRY(PLANC_NEW(arena, &out->begins[out->n_levels], bits));
-    out->n_levels++;
-  } while (bits > 1);
+  PLANC_TRY(planc_number_set_make(arena, out->n_slots + 1, &out->begins));
   clear_run(out, 0);
-  add_begin(out, 0);
-  add_begin(out, out->n_slots);
+  /* A run begins where the last slot ends, which stops every search. */
+  planc_number_set_add(&out->begins, 0);
+  planc_number_set_add(&out->begins, out->n_slots);
   return NULL;
 }
 
 /* Makes a run begin at `slot`. */
 static void split_run(planc_access_map *map, int32_t slot) {
-  int32_t run = run_of(map, slot);
+  int32_t run = planc_number_set_below(&map->begins, slot);
   if (run == slot) return;
   map->runs[slot] = map->runs[run];
   memcpy(reads_of(map, slot), reads_of(map, run), (size_t)map->n_streams * sizeof *map->reads);
-  add_begin(map, slot);
+  planc_number_set_add(&map->begins, slot);
 }
 
 static void raise(int32_t *need, int32_t step) {
@@ -147,7 +96,7 @@ void planc_access_map_touch(planc_access_map *map, planc_range_touch touch, int3
   split_run(map, slots.first);
   if (slots.last < map->n_slots) split_run(map, slots.last);
   for (int32_t slot = slots.first, next; slot < slots.last; slot = next) {
-    next = next_run(map, slot);
+    next = planc_number_set_above(&map->begins, slot + 1);
     const planc_touched *run = &map->runs[slot];
     int32_t *reads = reads_of(map, slot);
     if (run->write >= 0) raise(&needs[run->write_stream], run->write);
@@ -155,7 +104,7 @@ void planc_access_map_touch(planc_access_map *map, planc_range_touch touch, int3
     if (!touch.write) {
       reads[stream] = step;
     } else if (slot != slots.first) {
-      remove_begin(map, slot);
+      planc_number_set_remove(&map->begins, slot);
     }
   }
   if (touch.write) {

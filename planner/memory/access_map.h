@@ -1,13 +1,13 @@
 /* Who touched which bytes last: a map from bytes to their last write and, per stream, their last read since. All ranges
  * are known beforehand, so bytes are numbered as slots between the ranges' ends; slots with one history form a run. A
- * touch costs one search in a tree of 64 branches for every run it meets, and a write makes one run of all it covers.
- */
+ * touch costs one search for every run it meets, and a write makes one run of all it covers. */
 #ifndef PLANC_MEMORY_ACCESS_MAP_H
 #define PLANC_MEMORY_ACCESS_MAP_H
 
 #include "planc/schedule.h"
 #include "planner/memory/free_list.h"
 #include "util/arena.h"
+#include "util/number_set.h"
 
 /* By steps, which are counted up; -1 = none. */
 typedef struct planc_touched {
@@ -18,15 +18,12 @@ typedef struct planc_slots {
   int32_t first, last; /* half open */
 } planc_slots;
 
-enum { PLANC_SLOT_LEVELS = 6 }; /* 64^6 exceeds every int32 */
-
 typedef struct planc_access_map {
   planc_slots *ranges;
   planc_touched *runs; /* by a run's first slot */
   int32_t *reads;      /* since the write; by a run's first slot, n_streams each */
   int32_t n_slots, n_streams;
-  int32_t n_levels;
-  uint64_t *begins[PLANC_SLOT_LEVELS]; /* level 0: bit s: a run begins at slot s; above: bit w: word w below is not 0 */
+  planc_number_set begins; /* slots at which runs begin, and the one behind the last slot */
 } planc_access_map;
 
 typedef struct planc_range_touch {

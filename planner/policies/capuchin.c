@@ -15,6 +15,7 @@
 #include "planc/simulate.h"
 #include "planner/code.h"
 #include "planner/policies/policies.h"
+#include "planner/simulate/plan_streams.h"
 #include "util/math.h"
 
 enum { STEPS = 20, MOST_ROUNDS = 4 };
@@ -23,7 +24,7 @@ enum { STEPS = 20, MOST_ROUNDS = 4 };
 
 typedef struct times {
   int64_t *end;     /* per instruction of the body */
-  int32_t *pending; /* per residency: the prefetch that nothing has read yet, -1 = none */
+  int32_t *pending; /* per residency: the copy to it that nothing has read yet, -1 = none */
 } times;
 
 static void note(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns) {
@@ -42,7 +43,7 @@ static void move_ahead(const planc_plan *plan, const planc_candidate *candidate,
     int32_t prefetch = residency < 0 ? -1 : t->pending[residency];
     if (prefetch < 0) continue;
     t->pending[residency] = -1;
-    int64_t step = planc_link_ns(&plan->device.h2d, plan->body.instrs[prefetch].bytes) / STEPS + 1;
+    int64_t step = planc_link_ns(&candidate->costs->device.h2d, plan->body.instrs[prefetch].bytes) / STEPS + 1;
     int64_t late = t->end[prefetch] - free_ns;
     if (late <= 0 || at->recompute) continue;
     int64_t steps = late / step + 1;
@@ -55,7 +56,7 @@ static void correct(const planc_plan *plan, const planc_candidate *candidate, co
   for (int32_t r = 0; r < plan->n_residencies; r++) t->pending[r] = -1;
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    if (instr->op == PLANC_INSTR_prefetch) t->pending[instr->id] = i;
+    if (planc_instr_direction(plan, instr) == PLANC_COPY_IN) t->pending[instr->id] = i;
     if (instr->op != PLANC_INSTR_exec) continue;
     move_ahead(plan, candidate, t, instr, free_ns, leads);
     free_ns = t->end[i];
@@ -83,7 +84,7 @@ static planc_status judge(const planc_problem *problem, const planc_candidate *c
                           bool *out_fits, int64_t *out_ns) {
   planc_plan *plan;
   PLANC_TRY(planc_lower(problem, "capuchin", candidate, &plan));
-  *out_fits = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes) <= problem->budget_bytes;
+  *out_fits = plan->predicted.peak_bytes <= problem->budget_bytes;
   planc_status status = *out_fits ? simulate(plan, candidate, leads, out_ns) : NULL;
   planc_plan_free(plan);
   return status;

@@ -5,7 +5,6 @@
 #include "plan/plan_trace.h"
 #include "planc/analysis.h"
 #include "planner/simulate/plan_totals.h"
-#include "util/arena.h"
 #include "util/math.h"
 
 typedef struct piece {
@@ -25,9 +24,10 @@ typedef struct following {
   const planc_trace *trace;
   planc_fragmentation *out;
   planc_arena arena;
-  planc_gpus gpus;
-  int32_t gpu; /* the one that is followed */
-  piece *open; /* by residency; no bytes: not open */
+  planc_acquired *acquired;
+  const planc_memory *device; /* the first: all have one arena */
+  int32_t memory;             /* the one that is followed */
+  piece *open;                /* by residency; no bytes: not open */
   level now;
   int64_t between;         /* bytes asked for that lie between the boundary's buffers */
   int64_t n_chunks;        /* that data may share */
@@ -37,13 +37,17 @@ typedef struct following {
 /* --- Shared chunks ------------------------------------------------------------------------------------------------ */
 
 /* Chunks that data has of its own or shares; 0 = there are none. */
-static int64_t chunk_of(const planc_plan *plan) {
-  return plan->paged ? 0 : plan->chunk_bytes;
+static int64_t chunk_of(const following *f) {
+  return f->device->paged ? 0 : f->device->chunk_bytes;
 }
 
 /* The plan does not say which data shares chunks; the size decides, as it did there. */
-static bool shares(const planc_plan *plan, int64_t bytes) {
-  return bytes <= chunk_of(plan);
+static bool shares(const following *f, int64_t bytes) {
+  return bytes <= chunk_of(f);
+}
+
+static bool is_on_gpu(const following *f, int32_t memory) {
+  return memory >= 0 && f->plan->memories[memory].kind == PLANC_MEMORY_DEVICE;
 }
 
 static int compare(const void *a, const void *b) {
@@ -52,8 +56,8 @@ static int compare(const void *a, const void *b) {
 }
 
 /* The second one of a piece that lies in two, which none does that caching placed. */
-static int64_t last_chunk(const planc_plan *plan, piece it) {
-  return planc_add_saturate(it.address, it.bytes - 1) / plan->chunk_bytes;
+static int64_t last_chunk(const following *f, piece it) {
+  return planc_add_saturate(it.address, it.bytes - 1) / f->device->chunk_bytes;
 }
 
 static planc_status list_chunks(following *f) {
@@ -63,9 +67,10 @@ static planc_status list_chunks(following *f) {
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     if (instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_exec) continue;
-    if (instr->bytes <= 0 || !shares(plan, instr->bytes)) continue;
-    f->chunks[n++] = instr->address / plan->chunk_bytes;
-    f->chunks[n++] = last_chunk(plan, (piece){instr->address, instr->bytes, false});
+    if (!is_on_gpu(f, planc_memory_at(plan, f->acquired, instr))) continue;
+    if (instr->bytes <= 0 || !shares(f, instr->bytes)) continue;
+    f->chunks[n++] = instr->address / f->device->chunk_bytes;
+    f->chunks[n++] = last_chunk(f, (piece){instr->address, instr->bytes, false});
   }
   if (n > 0) qsort(f->chunks, (size_t)n, sizeof *f->chunks, compare);
   for (int64_t i = 0; i < n; i++) {
@@ -88,7 +93,7 @@ static void use_chunk(following *f, int64_t chunk, int sign) {
 static void note(following *f) {
   const level *now = &f->now;
   planc_fragmentation *out = f->out;
-  int64_t shared = planc_muldiv_floor(now->n_shared, chunk_of(f->plan), 1) - now->shared_bytes;
+  int64_t shared = planc_muldiv_floor(now->n_shared, chunk_of(f), 1) - now->shared_bytes;
   if (now->bytes - f->between > out->live_bytes) out->live_bytes = now->bytes - f->between;
   if (now->own_end - now->own_bytes > out->inside_bytes) out->inside_bytes = now->own_end - now->own_bytes;
   if (shared > out->shared_bytes) out->shared_bytes = shared;
@@ -97,12 +102,12 @@ static void note(following *f) {
 
 static void add(following *f, piece it, int sign) {
   level *now = &f->now;
-  int64_t chunk_bytes = chunk_of(f->plan);
+  int64_t chunk_bytes = chunk_of(f);
   if (it.bytes <= 0) return;
   now->bytes += sign * it.bytes;
-  if (shares(f->plan, it.bytes)) {
+  if (shares(f, it.bytes)) {
     now->shared_bytes += sign * it.bytes;
-    int64_t first = it.address / chunk_bytes, last = last_chunk(f->plan, it);
+    int64_t first = it.address / chunk_bytes, last = last_chunk(f, it);
     use_chunk(f, first, sign);
     if (last != first) use_chunk(f, last, sign);
   } else if (chunk_bytes > 0) {
@@ -133,20 +138,20 @@ static planc_status open_boundary(following *f) {
   level *now = &f->now;
   for (int32_t r = 0; r < plan->n_boundary; r++) {
     const planc_boundary *it = &plan->boundary[r];
-    if (it->home || f->gpus.of_residency[r] != f->gpu) continue;
+    if (it->memory != f->memory) continue;
     n = 1;
-    f->open[r] = (piece){it->address, f->trace->buffers[it->buffer].bytes, chunk_of(plan) > 0};
+    f->open[r] = (piece){it->address, f->trace->buffers[it->buffer].bytes, chunk_of(f) > 0};
     now->bytes = planc_add_saturate(now->bytes, f->open[r].bytes);
     int64_t behind = planc_add_saturate(it->address, f->open[r].bytes);
     if (behind > end) end = behind;
   }
   if (now->bytes > MOST || end > MOST) return beyond();
-  if (chunk_of(plan) > 0 && n > 0) {
+  if (chunk_of(f) > 0 && n > 0) {
     f->between = end > now->bytes ? end - now->bytes : 0;
     now->bytes += f->between;
     now->n_own = n;
     now->own_bytes = now->bytes;
-    now->own_end = planc_align_up(end, plan->chunk_bytes);
+    now->own_end = planc_align_up(end, f->device->chunk_bytes);
   }
   note(f);
   return NULL;
@@ -163,7 +168,7 @@ static void close_piece(following *f, int32_t residency) {
   *it = (piece){0};
 }
 
-static planc_status follow_gpu(following *f) {
+static planc_status follow_memory(following *f) {
   const planc_plan *plan = f->plan;
   f->now = (level){0};
   f->between = 0;
@@ -171,7 +176,7 @@ static planc_status follow_gpu(following *f) {
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     piece it = {instr->address, instr->bytes, false};
-    if (planc_gpus_at(&f->gpus, instr) != f->gpu) continue;
+    if (planc_memory_at(plan, f->acquired, instr) != f->memory) continue;
     if (instr->op == PLANC_INSTR_acquire) {
       f->open[instr->id] = it;
       PLANC_TRY(open_piece(f, it));
@@ -188,16 +193,17 @@ static planc_status follow_gpu(following *f) {
 static planc_status follow(following *f) {
   const planc_plan *plan = f->plan;
   PLANC_TRY(planc_plan_check_names(plan, f->trace));
-  PLANC_TRY(planc_gpus_find(plan, &f->arena, &f->gpus));
+  PLANC_TRY(planc_plan_acquired(plan, &f->arena, &f->acquired));
   PLANC_TRY(PLANC_NEW(&f->arena, &f->open, plan->n_residencies));
   PLANC_TRY(list_chunks(f));
-  for (f->gpu = 0; f->gpu < f->gpus.n; f->gpu++) {
+  for (f->memory = 0; f->memory < plan->n_memories; f->memory++) {
+    if (!is_on_gpu(f, f->memory)) continue;
     for (int64_t c = 0; c < f->n_chunks; c++) f->users[c] = 0;
-    PLANC_TRY(follow_gpu(f));
+    PLANC_TRY(follow_memory(f));
   }
   planc_fragmentation *out = f->out;
-  out->lost_bytes = plan->arena_bytes > out->live_bytes ? plan->arena_bytes - out->live_bytes : 0;
-  out->bound_bytes = planc_muldiv_floor(chunk_of(plan), out->most_at_once, 1);
+  out->lost_bytes = f->device->arena_bytes > out->live_bytes ? f->device->arena_bytes - out->live_bytes : 0;
+  out->bound_bytes = planc_muldiv_floor(chunk_of(f), out->most_at_once, 1);
   return NULL;
 }
 
@@ -206,6 +212,7 @@ planc_status planc_fragmentation_of(const planc_plan *plan, planc_fragmentation 
   *out = (planc_fragmentation){0};
   PLANC_TRY(planc_plan_expand(plan, &trace));
   following f = {.plan = plan, .trace = trace, .out = out};
+  f.device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
   planc_status status = follow(&f);
   planc_arena_free(&f.arena);
   planc_trace_free(trace);

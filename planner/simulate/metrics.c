@@ -1,8 +1,8 @@
 /* The papers' measures of a schedule (metrics.h). */
 #include "planc/metrics.h"
 
+#include "plan/layout.h"
 #include "plan/plan_trace.h"
-#include "util/arena.h"
 #include "util/math.h"
 
 enum { PPM = 1000000 };
@@ -49,17 +49,17 @@ void planc_metrics_of(const planc_predictions *run, int64_t samples, const planc
   out->cbr_ppm = benefit(out->msr_ppm, out->eor_ppm);
 }
 
-/* Whether the body fetches anything from host memory but what other GPUs sent there. */
+/* Whether the body fetches anything from another memory but what other GPUs sent there. */
 static planc_status find_swaps(const planc_plan *plan, const planc_trace *trace, planc_arena *arena, bool *out) {
-  int32_t *buffer_of; /* by residency */
-  PLANC_TRY(PLANC_NEW(arena, &buffer_of, plan->n_residencies + 1));
-  for (int32_t r = 0; r < plan->n_boundary; r++) buffer_of[r] = plan->boundary[r].buffer;
+  planc_acquired *acquired;
+  PLANC_TRY(planc_plan_acquired(plan, arena, &acquired));
   *out = false;
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    if (instr->op == PLANC_INSTR_acquire) buffer_of[instr->id] = instr->aux;
-    if (instr->op != PLANC_INSTR_prefetch || instr->address < 0) continue;
-    *out |= trace->buffers[buffer_of[instr->id]].peer < 0;
+    if (instr->op != PLANC_INSTR_copy || instr->id == PLANC_USER || instr->aux == PLANC_USER) continue;
+    const planc_acquired *to = &acquired[instr->id];
+    bool fetches = plan->memories[to->memory].kind == PLANC_MEMORY_DEVICE && to->memory != acquired[instr->aux].memory;
+    *out |= fetches && trace->buffers[to->buffer].peer < 0;
   }
   return NULL;
 }

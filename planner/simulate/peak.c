@@ -1,13 +1,11 @@
-/* What binds a plan's peak: the fullest moment of the body and what is live there, on the device or on the host. */
+/* What binds a plan's peak: the fullest moment of the body and what is live there, in a memory. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/plan_trace.h"
 #include "planc/analysis.h"
 #include "planner/simulate/plan_totals.h"
-#include "util/arena.h"
 #include "util/math.h"
-#include "util/vec.h"
 
 static int by_name(const void *a, const void *b) {
   const planc_peak_entry *x = a, *y = b;
@@ -42,114 +40,57 @@ static void merge(planc_peak_entry *entries, int32_t n, planc_peak *peak) {
   peak->entries = entries;
 }
 
-static planc_status collect(const planc_plan *plan, const planc_trace *trace, const planc_gpus *gpus,
-                            const planc_fullest *fullest, bool *open, planc_arena *arena, planc_peak *peak) {
-  int32_t n_open = 0;
-  int32_t *buffer_of;
-  PLANC_TRY(PLANC_NEW(arena, &buffer_of, plan->n_residencies + 1));
-  for (int32_t i = 0; i < plan->n_boundary; i++) {
-    open[i] = !plan->boundary[i].home;
-    buffer_of[i] = plan->boundary[i].buffer;
+/* By residency: whether it is open at the fullest moment, and its buffer. */
+typedef struct opened {
+  bool *is_open;
+  int32_t *buffer_of, n;
+} opened;
+
+/* Whether an instruction is about the memory that is fullest. */
+static bool is_there(const planc_plan *plan, const planc_acquired *acquired, const planc_fullest *fullest,
+                     const planc_instr *instr) {
+  int32_t memory = planc_memory_at(plan, acquired, instr);
+  return memory >= 0 && memory == fullest->memory;
+}
+
+/* Where the boundary is fullest, the instruction that is named may release some of it. */
+static planc_status find_open(const planc_plan *plan, const planc_acquired *acquired, const planc_fullest *fullest,
+                              planc_arena *arena, opened *out) {
+  PLANC_TRY(PLANC_NEW(arena, &out->is_open, plan->n_residencies + 1));
+  PLANC_TRY(PLANC_NEW(arena, &out->buffer_of, plan->n_residencies + 1));
+  for (int32_t r = 0; r < plan->n_boundary; r++) {
+    out->is_open[r] = acquired[r].memory == fullest->memory;
+    out->buffer_of[r] = plan->boundary[r].buffer;
   }
   for (int32_t i = 0; i <= fullest->instr && i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    if (instr->op == PLANC_INSTR_acquire) buffer_of[instr->id] = instr->aux;
-    if (instr->op == PLANC_INSTR_acquire || instr->op == PLANC_INSTR_release) {
-      open[instr->id] = instr->op == PLANC_INSTR_acquire;
-    }
+    if (instr->op == PLANC_INSTR_exec || !is_there(plan, acquired, fullest, instr)) continue;
+    bool acquires = instr->op == PLANC_INSTR_acquire;
+    if (acquires) out->buffer_of[instr->id] = instr->aux;
+    if (acquires || i < fullest->instr) out->is_open[instr->id] = acquires;
   }
-  for (int32_t r = 0; r < plan->n_residencies; r++) {
-    open[r] &= gpus->of_residency[r] == fullest->gpu;
-    n_open += open[r];
-  }
+  for (int32_t r = 0; r < plan->n_residencies; r++) out->n += out->is_open[r];
+  return NULL;
+}
+
+static planc_status collect(const planc_plan *plan, const planc_trace *trace, const planc_acquired *acquired,
+                            const planc_fullest *fullest, planc_arena *arena, planc_peak *peak) {
+  opened open = {0};
   planc_peak_entry *entries;
-  PLANC_TRY(PLANC_NEW(arena, &entries, n_open + 1));
   int32_t n = 0;
+  PLANC_TRY(find_open(plan, acquired, fullest, arena, &open));
+  PLANC_TRY(PLANC_NEW(arena, &entries, open.n + 1));
   for (int32_t r = 0; r < plan->n_residencies; r++) {
-    if (!open[r]) continue;
-    entries[n++] = (planc_peak_entry){.name = planc_trace_buffer_name(trace, buffer_of[r]),
-                                      .bytes = trace->buffers[buffer_of[r]].bytes};
+    if (!open.is_open[r]) continue;
+    entries[n++] = (planc_peak_entry){.name = planc_trace_buffer_name(trace, open.buffer_of[r]),
+                                      .bytes = trace->buffers[open.buffer_of[r]].bytes};
   }
   planc_instr at = {.op = PLANC_INSTR_acquire};
   if (fullest->instr < plan->body.n) at = plan->body.instrs[fullest->instr];
-  if (at.op == PLANC_INSTR_exec && at.bytes) {
+  if (at.op == PLANC_INSTR_exec && at.bytes && is_there(plan, acquired, fullest, &at))
     entries[n++] = (planc_peak_entry){.name = "workspace", .bytes = at.bytes};
-  }
   merge(entries, n, peak);
   peak->op = next_op(plan, trace, fullest->instr);
-  return NULL;
-}
-
-/* --- Host --------------------------------------------------------------------------------------------------------- */
-
-/* A copy on the host, from the instruction that makes it to the last that reads it. */
-typedef struct copy {
-  int32_t buffer, from, to;
-} copy;
-
-/* The copies of the body; what is at home is there before it, and behind it again. */
-static planc_status find_copies(const planc_plan *plan, int32_t n_buffers, planc_arena *arena, copy **out,
-                                int32_t *out_n) {
-  int32_t *buffer_of, *newest, n = 0; /* newest: by buffer, its last copy so far, -1 = none */
-  bool *home;                         /* by buffer */
-  PLANC_TRY(PLANC_NEW(arena, &buffer_of, plan->n_residencies + 1));
-  PLANC_TRY(PLANC_NEW(arena, &newest, n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &home, n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, out, (int64_t)plan->n_boundary + plan->body.n));
-  for (int32_t b = 0; b < n_buffers; b++) newest[b] = -1;
-  for (int32_t i = 0; i < plan->n_boundary; i++) {
-    int32_t b = buffer_of[i] = plan->boundary[i].buffer;
-    if (!plan->boundary[i].home) continue;
-    home[b] = true;
-    newest[b] = n;
-    (*out)[n++] = (copy){b, 0, 0};
-  }
-  for (int32_t i = 0; i < plan->body.n; i++) {
-    const planc_instr *instr = &plan->body.instrs[i];
-    if (instr->op == PLANC_INSTR_acquire) buffer_of[instr->id] = instr->aux;
-    bool offload = instr->op == PLANC_INSTR_offload, prefetch = instr->op == PLANC_INSTR_prefetch;
-    if ((!offload && !prefetch) || instr->address < 0) continue;
-    int32_t b = buffer_of[instr->id];
-    if (offload) {
-      newest[b] = n;
-      (*out)[n++] = (copy){b, i, i};
-    } else if (newest[b] >= 0) {
-      (*out)[newest[b]].to = i;
-    }
-  }
-  for (int32_t b = 0; b < n_buffers; b++) {
-    if (home[b]) (*out)[newest[b]].to = plan->body.n - 1;
-  }
-  *out_n = n;
-  return NULL;
-}
-
-static planc_status collect_copies(const planc_plan *plan, const planc_trace *trace, planc_arena *arena,
-                                   planc_peak *peak) {
-  copy *copies;
-  int32_t n, n_live = 0;
-  int64_t *change, bytes = 0;
-  planc_peak_entry *entries;
-  PLANC_TRY(find_copies(plan, trace->n_buffers, arena, &copies, &n));
-  PLANC_TRY(PLANC_NEW(arena, &change, (int64_t)plan->body.n + 1));
-  PLANC_TRY(PLANC_NEW(arena, &entries, n));
-  for (int32_t k = 0; k < n; k++) {
-    change[copies[k].from] += trace->buffers[copies[k].buffer].bytes;
-    change[copies[k].to + 1] -= trace->buffers[copies[k].buffer].bytes;
-  }
-  for (int32_t i = 0; i < plan->body.n; i++) {
-    bytes += change[i];
-    if (bytes <= peak->bytes) continue;
-    peak->bytes = bytes;
-    peak->instr = i;
-  }
-  for (int32_t k = 0; k < n; k++) {
-    if (peak->instr < copies[k].from || copies[k].to < peak->instr) continue;
-    entries[n_live++] = (planc_peak_entry){.name = planc_trace_buffer_name(trace, copies[k].buffer),
-                                           .bytes = trace->buffers[copies[k].buffer].bytes};
-  }
-  merge(entries, n_live, peak);
-  peak->op = next_op(plan, trace, peak->instr);
   return NULL;
 }
 
@@ -160,32 +101,24 @@ typedef struct owned_peak {
   planc_arena arena;
 } owned_peak;
 
-typedef planc_status (*peak_finder)(const planc_plan *plan, const planc_trace *trace, owned_peak *out);
-
-static planc_status find_on_device(const planc_plan *plan, const planc_trace *trace, owned_peak *out) {
-  bool *open;
-  planc_gpus gpus;
+static planc_status find(const planc_plan *plan, const planc_trace *trace, planc_memory_kind memory, owned_peak *out) {
+  planc_acquired *acquired;
   planc_fullest fullest;
-  PLANC_TRY(planc_gpus_find(plan, &out->arena, &gpus));
-  PLANC_TRY(planc_find_fullest(plan, &gpus, &out->arena, &fullest));
-  PLANC_TRY(PLANC_NEW(&out->arena, &open, plan->n_residencies + 1));
+  PLANC_TRY(planc_plan_check_names(plan, trace));
+  PLANC_TRY(planc_plan_acquired(plan, &out->arena, &acquired));
+  PLANC_TRY(planc_find_fullest(plan, memory, acquired, &out->arena, &fullest));
   out->peak.bytes = fullest.bytes;
   out->peak.instr = fullest.instr;
-  return collect(plan, trace, &gpus, &fullest, open, &out->arena, &out->peak);
+  return collect(plan, trace, acquired, &fullest, &out->arena, &out->peak);
 }
 
-static planc_status find_on_host(const planc_plan *plan, const planc_trace *trace, owned_peak *out) {
-  return collect_copies(plan, trace, &out->arena, &out->peak);
-}
-
-static planc_status find(const planc_plan *plan, peak_finder finder, planc_peak **out) {
+planc_status planc_peak_of(const planc_plan *plan, planc_memory_kind memory, planc_peak **out) {
   planc_trace *trace;
   owned_peak *owned = calloc(1, sizeof *owned);
   if (!owned) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   planc_status status = planc_plan_expand(plan, &trace);
   if (!status) {
-    status = planc_plan_check_names(plan, trace);
-    if (!status) status = finder(plan, trace, owned);
+    status = find(plan, trace, memory, owned);
     planc_trace_free(trace);
   }
   if (status) {
@@ -194,14 +127,6 @@ static planc_status find(const planc_plan *plan, peak_finder finder, planc_peak 
   }
   *out = &owned->peak;
   return NULL;
-}
-
-planc_status planc_peak_of(const planc_plan *plan, planc_peak **out) {
-  return find(plan, find_on_device, out);
-}
-
-planc_status planc_host_peak_of(const planc_plan *plan, planc_peak **out) {
-  return find(plan, find_on_host, out);
 }
 
 void planc_peak_free(planc_peak *peak) {

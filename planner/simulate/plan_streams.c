@@ -1,11 +1,10 @@
-/* Whether a plan's streams, and what instructions say of them, can be gone by (plan_streams.h). */
+/* Whether what instructions say of a plan's streams can be gone by (plan_streams.h). */
 #include "planner/simulate/plan_streams.h"
 
-planc_status planc_streams_check(const planc_plan *plan) {
-  for (int32_t s = 0; s < plan->n_streams; s++)
-    if (plan->streams[s].job < 0 || plan->streams[s].job >= plan->n_jobs)
-      return planc_error(PLANC_INVALID_PLAN, "stream %d: there is no job %d", s, plan->streams[s].job);
-  return NULL;
+#include "check/tables.h"
+
+static bool is_place(const planc_plan *plan, int32_t residency) {
+  return residency == PLANC_USER || (residency >= 0 && residency < plan->n_residencies);
 }
 
 planc_status planc_stream_instr_check(const planc_plan *plan, const planc_instr *instr) {
@@ -14,12 +13,24 @@ planc_status planc_stream_instr_check(const planc_plan *plan, const planc_instr 
     return planc_error(PLANC_INVALID_PLAN, "there is no stream %d", instr->stream);
   if (event && (instr->id < 0 || instr->id >= plan->n_events))
     return planc_error(PLANC_INVALID_PLAN, "there is no event %d", instr->id);
+  if (instr->op == PLANC_INSTR_copy && (!is_place(plan, instr->id) || !is_place(plan, instr->aux)))
+    return planc_error(PLANC_INVALID_PLAN, "there is no residency %d, or none %d", instr->id, instr->aux);
+  if (instr->op == PLANC_INSTR_exec && plan->streams[instr->stream].kind != PLANC_STREAM_KIND_compute)
+    return planc_error(PLANC_INVALID_PLAN, "stream %d runs no ops", instr->stream);
   if (instr->time_ns < 0 || instr->bytes < 0) return planc_error(PLANC_INVALID_PLAN, "a time or a size is negative");
   return NULL;
 }
 
+static planc_status check_tables(const planc_plan *plan) {
+  planc_arena arena = {0};
+  planc_tables tables;
+  planc_status status = planc_tables_make(plan, &arena, &tables);
+  planc_arena_free(&arena);
+  return status;
+}
+
 planc_status planc_section_check(const planc_plan *plan, const planc_section *section) {
-  PLANC_TRY(planc_streams_check(plan));
+  PLANC_TRY(check_tables(plan));
   for (int32_t i = 0; i < section->n; i++)
     if (planc_instr_has_stream(&section->instrs[i])) PLANC_TRY(planc_stream_instr_check(plan, &section->instrs[i]));
   return NULL;

@@ -2,28 +2,28 @@
 #ifndef PLANC_SIMULATE_PLAN_STREAMS_H
 #define PLANC_SIMULATE_PLAN_STREAMS_H
 
-#include "planc/plan.h"
+#include "plan/layout.h"
 
-static inline bool planc_instr_is_copy(const planc_instr *instr) {
-  return instr->op == PLANC_INSTR_offload || instr->op == PLANC_INSTR_prefetch;
-}
-static inline bool planc_instr_is_kernel(const planc_instr *instr) {
-  return instr->op == PLANC_INSTR_exec || instr->op == PLANC_INSTR_move;
-}
 static inline bool planc_instr_has_stream(const planc_instr *instr) {
   return instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_release;
 }
-/* Of a copy: 0 to the device, 1 to the host. */
-static inline int planc_instr_direction(const planc_instr *instr) {
-  return instr->op == PLANC_INSTR_offload;
+/* A copy that an engine makes, from a memory to another. Those inside a memory are kernels. */
+static inline bool planc_instr_is_copy(const planc_plan *plan, const planc_instr *instr) {
+  return instr->op == PLANC_INSTR_copy && plan->streams[instr->stream].kind == PLANC_STREAM_KIND_copy;
+}
+static inline bool planc_instr_is_kernel(const planc_plan *plan, const planc_instr *instr) {
+  return instr->op == PLANC_INSTR_exec || (instr->op == PLANC_INSTR_copy && !planc_instr_is_copy(plan, instr));
+}
+/* Of a copy to a GPU PLANC_COPY_IN, of one from a GPU PLANC_COPY_OUT; -1 of all else. */
+static inline int planc_instr_direction(const planc_plan *plan, const planc_instr *instr) {
+  planc_copy_way way = planc_instr_is_copy(plan, instr) ? planc_way_of_stream(plan, instr->stream) : PLANC_COPY_WITHIN;
+  return way == PLANC_COPY_IN || way == PLANC_COPY_OUT ? (int)way : -1;
 }
 
-/* INVALID_PLAN when a stream belongs to no job. */
-planc_status planc_streams_check(const planc_plan *plan);
-/* INVALID_PLAN when an instruction with a stream names a stream or an event that there is not, or states a negative
- * time or size. */
+/* INVALID_PLAN when an instruction with a stream names a stream, an event or a residency that there is not, runs an op
+ * on a stream for copies, or states a negative time or size. Of a plan whose streams are right. */
 planc_status planc_stream_instr_check(const planc_plan *plan, const planc_instr *instr);
-/* Both, of all instructions of a section. */
+/* The same of all instructions of a section, and whether the plan's memories, links and streams are right. */
 planc_status planc_section_check(const planc_plan *plan, const planc_section *section);
 
 #endif

@@ -1,12 +1,13 @@
 /* What a plan predicts of its run (simulate.h). */
+#include "plan/layout.h"
 #include "planc/simulate.h"
 #include "util/math.h"
 
 planc_predictions planc_simulation_predictions(const planc_plan *plan, const planc_simulation *simulation) {
-  planc_predictions predicted = plan->predicted;
+  planc_plan whole = *plan;
+  planc_plan_find_peaks(&whole);
+  planc_predictions predicted = whole.predicted;
   predicted.iteration_ns = simulation->iteration_ns;
-  predicted.peak_bytes = simulation->peak_bytes;
-  predicted.host_peak_bytes = plan->host_arena_bytes;
   predicted.d2h_bytes = simulation->d2h_bytes;
   predicted.h2d_bytes = simulation->h2d_bytes;
   predicted.recompute_ns = simulation->recompute_ns;

@@ -4,19 +4,19 @@
 
 #include "plan/mapping.h"
 #include "planner/memory/allocator.h"
-#include "planner/simulate/plan_streams.h"
-#include "util/arena.h"
+#include "planner/simulate/plan_totals.h"
 
 typedef struct remapping {
   const planc_plan *plan;
-  int64_t range; /* of device addresses */
+  planc_acquired *acquired;
+  int64_t range; /* of the device's addresses */
   planc_allocator allocator;
   planc_arena arena;
   int32_t *held; /* by residency: its handle, -1 = none */
   int64_t seen;  /* chunks mapped and unmapped that have been counted */
 } remapping;
 
-enum { MOST_CHUNKS = 1 << 24 };
+enum { DEVICE = 0, MOST_CHUNKS = 1 << 24 };
 
 /* The plan's addresses fit its arena, but those that the allocator gives in later periods may leave other gaps where
  * data shares chunks: then it gets as many chunks more as it needs. */
@@ -36,13 +36,11 @@ static planc_status take(remapping *r, int64_t bytes, int32_t *out_handle) {
 
 static planc_status follow_instr(remapping *r, const planc_instr *instr) {
   int32_t handle;
-  if (instr->op == PLANC_INSTR_exec && instr->bytes > 0) {
+  if (planc_memory_at(r->plan, r->acquired, instr) != DEVICE) return NULL;
+  if (instr->op == PLANC_INSTR_exec) {
+    if (instr->bytes <= 0) return NULL;
     PLANC_TRY(take(r, instr->bytes, &handle));
     return planc_allocator_give(&r->allocator, handle);
-  }
-  if (instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_release) return NULL;
-  if (instr->id < 0 || instr->id >= r->plan->n_residencies) {
-    return planc_error(PLANC_INVALID_PLAN, "there is no residency %d", instr->id);
   }
   handle = r->held[instr->id];
   r->held[instr->id] = -1;
@@ -55,7 +53,7 @@ static planc_status follow_body(remapping *r, int64_t *out) {
   for (int32_t i = 0; i < r->plan->body.n; i++) {
     const planc_instr *instr = &r->plan->body.instrs[i];
     PLANC_TRY(follow_instr(r, instr));
-    if (!planc_instr_is_copy(instr) && !planc_instr_is_kernel(instr)) continue;
+    if (instr->op != PLANC_INSTR_exec && instr->op != PLANC_INSTR_copy) continue;
     int64_t now = r->allocator.chunks.n_mapped + r->allocator.chunks.n_unmapped;
     if (out) out[i] = now - r->seen;
     r->seen = now;
@@ -67,10 +65,12 @@ static planc_status follow_body(remapping *r, int64_t *out) {
 static planc_status follow(remapping *r, int64_t *out) {
   int64_t end = 0;
   int32_t block;
+  PLANC_TRY(planc_plan_acquired(r->plan, &r->arena, &r->acquired));
   PLANC_TRY(PLANC_NEW(&r->arena, &r->held, r->plan->n_residencies));
   for (int32_t i = 0; i < r->plan->n_residencies; i++) r->held[i] = -1;
   for (int32_t b = 0; b < r->plan->n_boundary; b++) {
-    if (!r->plan->boundary[b].home && r->plan->boundary[b].address >= end) end = r->plan->boundary[b].address + 1;
+    const planc_boundary *it = &r->plan->boundary[b];
+    if (it->memory == DEVICE && it->address >= end) end = it->address + 1;
   }
   if (end > 0) PLANC_TRY(take(r, end, &block));
   PLANC_TRY(follow_body(r, NULL));
@@ -80,16 +80,17 @@ static planc_status follow(remapping *r, int64_t *out) {
 planc_status planc_count_mappings(const planc_plan *plan, int64_t **out_mapped, int64_t *out_sum) {
   *out_mapped = NULL;
   *out_sum = 0;
-  if (plan->chunk_bytes == 0 || plan->paged) {
-    return planc_error(PLANC_USAGE, "the plan has no virtual memory%s", plan->paged ? " but its blocks' pages" : "");
+  const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
+  if (device->chunk_bytes == 0 || device->paged) {
+    return planc_error(PLANC_USAGE, "the plan has no virtual memory%s", device->paged ? " but its blocks' pages" : "");
   }
   PLANC_TRY(planc_mappings_check(plan));
-  remapping r = {.plan = plan, .range = planc_plan_range(plan)};
-  if (r.range / plan->chunk_bytes > MOST_CHUNKS) return planc_error(PLANC_INVALID_PLAN, "too many chunks");
+  remapping r = {.plan = plan, .range = planc_memory_range(plan, DEVICE)};
+  if (r.range / device->chunk_bytes > MOST_CHUNKS) return planc_error(PLANC_INVALID_PLAN, "too many chunks");
   int64_t *mapped = calloc((size_t)plan->body.n + 1, sizeof *mapped);
   if (!mapped) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   planc_status status =
-      planc_allocator_init_vmm(&r.allocator, plan->chunk_bytes, plan->arena_bytes / plan->chunk_bytes);
+      planc_allocator_init_vmm(&r.allocator, device->chunk_bytes, device->arena_bytes / device->chunk_bytes);
   if (!status) status = follow(&r, mapped);
   planc_allocator_free(&r.allocator);
   planc_arena_free(&r.arena);

@@ -169,15 +169,25 @@ static int32_t head(const machine *m, int32_t stream) {
   }
 }
 
+/* An engine begins a copy, or ends it. */
+static void turn(const machine *m, int32_t engine, bool copies) {
+  sim_state *s = m->state;
+  const sim_engine *e = &m->program->engines[engine];
+  int32_t more = copies ? 1 : -1;
+  s->copiers[engine].copies = copies;
+  s->copiers[e->bus].n_on_bus += more;
+  for (int32_t k = 0; k < e->n_gpus; k++) s->gpus[e->gpus[k]].n_copying += more;
+}
+
 static void begin(const machine *m, int32_t stream, int32_t index, const sim_step *step) {
   sim_state *s = m->state;
   sim_lane *l = &s->lanes[stream];
-  sim_gpu *g = &s->gpus[m->program->streams[stream].gpu];
+  int32_t on = m->program->streams[stream].on;
   int64_t unit = PPM;
   if (sim_is_copy(step)) {
-    g->copying[sim_direction(step)] = true;
-    s->n_copying[sim_direction(step)]++;
+    turn(m, on, true);
   } else {
+    sim_gpu *g = &s->gpus[on];
     unit += m->program->device.slowdown_ppm;
     g->load += step->busy_ppm;
     g->n_computing++;
@@ -207,7 +217,7 @@ static void begin_lane(machine *m, int32_t stream) {
       s->recorded[step->event] = l->phase;
       m->again = true;
     } else {
-      if (sim_is_copy(step) && s->gpus[m->program->streams[stream].gpu].copying[sim_direction(step)]) return;
+      if (sim_is_copy(step) && s->copiers[m->program->streams[stream].on].copies) return;
       begin(m, stream, index, step);
       return;
     }
@@ -237,16 +247,15 @@ static void end_lane(const machine *m, int32_t stream) {
   sim_state *s = m->state;
   const sim_stream *of = &m->program->streams[stream];
   sim_lane *l = &s->lanes[stream];
-  sim_gpu *g = &s->gpus[of->gpu];
   sim_phase *p = &s->phases[l->phase];
   const sim_step *step = running_of(m, l);
   p->n_ended++;
   p->end = s->now;
   if (sim_is_copy(step)) {
-    g->copying[sim_direction(step)] = false;
-    s->n_copying[sim_direction(step)]--;
-    p->copy_ns[sim_direction(step)] += s->now - l->start;
+    turn(m, of->on, false);
+    p->copy_ns[m->program->engines[of->on].way] += s->now - l->start;
   } else {
+    sim_gpu *g = &s->gpus[of->on];
     if (l->beside) l->beside_ns += s->now - l->since;
     g->load -= step->busy_ppm;
     g->n_computing--;
@@ -273,18 +282,18 @@ static planc_status check_ended(const machine *m) {
 
 /* --- Rates -------------------------------------------------------------------------------------------------------- */
 
-static int64_t copy_rate(const machine *m, const sim_gpu *g, int direction) {
-  const sim_program *p = m->program;
-  const int32_t *all = m->state->n_copying;
-  bool duplex = p->shared_link ? all[!direction] > 0 : g->copying[!direction];
-  int64_t rate = (duplex ? p->device.duplex_ppm : PPM) / (p->shared_link ? all[direction] : 1);
+static int64_t copy_rate(const machine *m, int32_t engine) {
+  const sim_engine *e = &m->program->engines[engine];
+  const sim_copier *copiers = m->state->copiers;
+  bool duplex = false;
+  for (int32_t k = 0; k < e->n_against; k++) /* not against itself on a bus that goes both ways */
+    duplex |= copiers[e->against[k]].n_on_bus > (e->against[k] == e->bus);
+  int64_t rate = (duplex ? m->program->device.duplex_ppm : PPM) / copiers[e->bus].n_on_bus;
   return rate > 0 ? rate : 1;
 }
 
-static int64_t rate_of(const machine *m, sim_lane *l, const sim_gpu *g) {
-  const sim_step *step = running_of(m, l);
-  if (sim_is_copy(step)) return copy_rate(m, g, sim_direction(step));
-  int64_t rate = g->copying[0] || g->copying[1] ? PPM : PPM + m->program->device.slowdown_ppm;
+static int64_t kernel_rate(const machine *m, sim_lane *l, const sim_gpu *g) {
+  int64_t rate = g->n_copying > 0 ? PPM : PPM + m->program->device.slowdown_ppm;
   if (g->load <= PPM) return rate;
   l->crowded = true;
   return rate * PPM / g->load;
@@ -295,9 +304,10 @@ static planc_status set_rates(const machine *m) {
   for (int32_t i = 0; i < m->program->n_streams; i++) {
     sim_lane *l = &m->state->lanes[i];
     if (l->running < 0) continue;
-    const sim_gpu *g = &m->state->gpus[m->program->streams[i].gpu];
-    bool beside = g->copying[0] || g->copying[1];
-    int64_t rate = rate_of(m, l, g);
+    const sim_stream *of = &m->program->streams[i];
+    const sim_gpu *g = of->computes ? &m->state->gpus[of->on] : NULL;
+    bool beside = g && g->n_copying > 0;
+    int64_t rate = g ? kernel_rate(m, l, g) : copy_rate(m, of->on);
     if (rate == l->rate && beside == l->beside) continue;
     l->work -= l->rate * (now - l->since);
     if (l->beside) l->beside_ns += now - l->since;
@@ -326,6 +336,12 @@ static int64_t next_end(const machine *m) {
 
 /* --- Stalls ------------------------------------------------------------------------------------------------------- */
 
+/* What it is to wait for a copy on the stream. */
+static planc_stall stall_of(const machine *m, int32_t stream) {
+  bool out = m->program->engines[m->program->streams[stream].on].way == PLANC_COPY_OUT;
+  return out ? PLANC_STALL_D2H : PLANC_STALL_H2D;
+}
+
 /* What an idle stream waits for in the end: follows waits to the stream that will record. */
 static planc_stall cause(const machine *m, int32_t stream) {
   for (int32_t depth = 0; depth <= m->program->n_streams; depth++) {
@@ -333,7 +349,7 @@ static planc_stall cause(const machine *m, int32_t stream) {
     int32_t index = l->running >= 0 ? l->running : head(m, stream);
     if (index < 0) return PLANC_STALL_LAUNCH;
     const sim_step *step = &of_lane(m, l)->steps[index];
-    if (sim_is_copy(step)) return sim_direction(step) ? PLANC_STALL_D2H : PLANC_STALL_H2D;
+    if (sim_is_copy(step)) return stall_of(m, stream);
     if (step->kind != SIM_WAIT || m->program->recorder[step->event] < 0) return PLANC_STALL_LAUNCH;
     stream = m->program->recorder[step->event];
   }
@@ -346,7 +362,7 @@ static void count_stall(const machine *m, int32_t g, int64_t until) {
   planc_stall why = PLANC_STALL_LAUNCH;
   for (int32_t i = 0; i < m->program->n_streams; i++) {
     const sim_stream *stream = &m->program->streams[i];
-    if (!stream->computes || stream->gpu != g || head(m, i) < 0) continue;
+    if (!stream->computes || stream->on != g || head(m, i) < 0) continue;
     why = cause(m, i);
     break;
   }

@@ -1,16 +1,16 @@
 /* The machine on which programs are timed: discrete events.
  *
  * Every job has a host that launches its kernels and copies in order. Launching takes launch_ns, and waits while
- * in_flight kernels are launched and not finished. Streams are queues. A GPU has one copy engine per direction; of
- * several streams that want it at one time the lowest gets it. The prologue runs, then bodies until the caller ends
- * them, then the epilogue; nothing is awaited in between but what the program awaits. Several jobs stay together, as
- * one executor enqueues them: none is launched for a body before all have ended the last but one before it.
+ * in_flight kernels are launched and not finished. Streams are queues. An engine makes one copy at a time; of several
+ * streams that want it at one time the lowest gets it. The prologue runs, then bodies until the caller ends them, then
+ * the epilogue; nothing is awaited in between but what the program awaits. Several jobs stay together, as one executor
+ * enqueues them: none is launched for a body before all have ended the last but one before it.
  *
  * Rates are exact. A kernel of time t is t * (1,000,000 + slowdown_ppm) of work, done at 1,000,000 + slowdown_ppm per
- * ns alone and at 1,000,000 beside a copy; where the busy shares of the GPU's kernels sum to more than 1,000,000, at
- * that much less in proportion, rounded down. A copy is its time alone * 1,000,000 of work, done at 1,000,000 per ns,
- * and at duplex_ppm beside a copy in the other direction. Where the GPUs share the host link, copies of others count as
- * beside it, and those of one direction run at equal parts of that, rounded down. Ends are rounded up to whole ns.
+ * ns alone and at 1,000,000 while an engine of its GPU copies; where the busy shares of the GPU's kernels sum to more
+ * than 1,000,000, at that much less in proportion, rounded down. A copy is its time alone * 1,000,000 of work, done at
+ * 1,000,000 per ns, and at duplex_ppm while there are copies on a bus against it. Copies on one bus run at equal parts
+ * of that, rounded down. Ends are rounded up to whole ns.
  *
  * A captured body is launched as a whole: one launch_ns, nothing of it waits in a queue, and what follows it begins
  * when all of it has ended. Where chunks of virtual memory are mapped in the step, the host waits for the kernels that
@@ -34,7 +34,7 @@ typedef struct sim_phase {
   int64_t stall_ns[PLANC_N_STALLS]; /* since the beginning of time, at compute_end */
   int64_t lost_ns;                  /* by kernels, to copies */
   int64_t misses;
-  int64_t copy_ns[2];
+  int64_t copy_ns[PLANC_N_COPY_WAYS];
 } sim_phase;
 
 typedef struct sim_host {
@@ -57,23 +57,28 @@ typedef struct sim_lane {
 typedef struct sim_gpu {
   int64_t load;          /* busy shares of the kernels that run */
   int32_t n_computing;   /* kernels that run */
-  bool copying[2];       /* by direction */
+  int32_t n_copying;     /* engines of it that copy */
   int64_t awaited_until; /* the end of the last wait for a copy in */
 } sim_gpu;
+
+typedef struct sim_copier {
+  bool copies;
+  int32_t n_on_bus; /* of the bus that goes by this engine's number: engines on it that copy */
+} sim_copier;
 
 typedef struct sim_state {
   int64_t now;
   int32_t last_body;           /* asked for by the caller; SIM_MAX_BODIES while it is open how many run */
   int32_t epilogue_phase;      /* SIM_MAX_PHASES while no host has come to it */
   int32_t n_entered, n_closed; /* phases that hosts have come to; that have ended */
-  int32_t n_copying[2];        /* by direction, on all GPUs */
   bool changed;                /* rates must be set anew */
   int64_t stall_ns[PLANC_N_STALLS];
   sim_phase phases[SIM_MAX_PHASES];
   sim_host *hosts; /* by job */
   sim_lane *lanes; /* by stream */
   sim_gpu *gpus;
-  int32_t *recorded; /* by event: the last phase that recorded it, -1 if none */
+  sim_copier *copiers; /* by engine */
+  int32_t *recorded;   /* by event: the last phase that recorded it, -1 if none */
 } sim_state;
 
 /* Told of every timed step that ends. */
@@ -82,7 +87,7 @@ typedef void (*sim_observer)(void *user, int32_t phase, int32_t step, int64_t st
 /* A state at the beginning of time. It must not outlive `arena`. */
 planc_status sim_state_make(const sim_program *program, planc_arena *arena, sim_state *out);
 void sim_state_begin(const sim_program *program, sim_state *state);
-/* Both were made for programs with as many jobs, streams, GPUs and events. */
+/* Both were made for programs with as many jobs, streams, GPUs, engines and events. */
 void sim_state_copy(const sim_program *program, sim_state *to, const sim_state *from);
 
 /* Goes on to the next time at which something ends; *out_over says that nothing is left. `observer` may be NULL.

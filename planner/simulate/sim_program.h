@@ -3,10 +3,9 @@
 #ifndef PLANC_SIMULATE_SIM_PROGRAM_H
 #define PLANC_SIMULATE_SIM_PROGRAM_H
 
-#include "planc/plan.h"
-#include "util/arena.h"
+#include "plan/layout.h"
 
-typedef enum sim_step_kind { SIM_WAIT, SIM_RECORD, SIM_KERNEL, SIM_COPY_IN, SIM_COPY_OUT } sim_step_kind;
+typedef enum sim_step_kind { SIM_WAIT, SIM_RECORD, SIM_KERNEL, SIM_COPY } sim_step_kind;
 
 typedef struct sim_step {
   sim_step_kind kind;
@@ -29,19 +28,30 @@ typedef struct sim_section {
 } sim_section;
 
 typedef struct sim_stream {
-  bool computes;
-  int32_t job, gpu; /* GPUs are numbered without gaps */
+  bool computes; /* it runs kernels; else copies */
+  int32_t job;
+  int32_t on; /* a GPU; of copies an engine */
 } sim_stream;
+
+/* Engines that share a bandwidth go by the number of the lowest of them: their bus. One that shares none is its own. */
+typedef struct sim_engine {
+  planc_copy_way way; /* in, out or past */
+  int32_t bus;
+  int32_t n_gpus; /* whose kernels its copies slow */
+  const int32_t *gpus;
+  int32_t n_against; /* buses on which an engine copies the other way */
+  const int32_t *against;
+} sim_engine;
 
 enum { SIM_PROLOGUE, SIM_BODY, SIM_EPILOGUE, SIM_N_SECTIONS };
 
 typedef struct sim_program {
-  planc_device device;
-  bool shared_link; /* the GPUs' copies share one link to the host */
+  planc_plan_device device;
   bool captured;    /* a body is launched as a whole, and none overlaps another */
   int64_t chunk_ns; /* to map or unmap a chunk */
-  int32_t n_streams, n_jobs, n_gpus, n_events;
+  int32_t n_streams, n_jobs, n_gpus, n_engines, n_events;
   const sim_stream *streams;
+  const sim_engine *engines;
   sim_section sections[SIM_N_SECTIONS];
   int32_t *recorder;  /* by event: the stream that records it in the body, -1 if none */
   int32_t *launchers; /* the jobs that have streams */
@@ -49,24 +59,25 @@ typedef struct sim_program {
 } sim_program;
 
 static inline bool sim_is_copy(const sim_step *step) {
-  return step->kind == SIM_COPY_IN || step->kind == SIM_COPY_OUT;
+  return step->kind == SIM_COPY;
 }
 static inline bool sim_is_timed(const sim_step *step) {
   return step->kind == SIM_KERNEL || sim_is_copy(step);
 }
-/* Of a copy: 0 to the device, 1 to the host. */
-static inline int sim_direction(const sim_step *step) {
-  return step->kind == SIM_COPY_OUT;
-}
 
 /* Makes what follows from the steps of a section, all in `arena`: again, where they were edited. */
 planc_status sim_link(const sim_program *program, planc_arena *arena, sim_section *section);
-/* The rest of a program whose device, streams and sections' steps are set. */
+/* The rest of a program whose device, streams, engines and sections' steps are set. */
 planc_status sim_prepare(sim_program *program, planc_arena *arena);
 
-/* The program of a plan; `mapped`, where it is given, has by instruction of the body the chunks that are mapped for it.
- * Step i of a section is its instruction i. INVALID_PLAN when a stream belongs to no job, an instruction names a stream
- * or an event that there is not, or a number is out of range; BAD_INPUT when a time is too long to simulate. */
-planc_status sim_program_of_plan(const planc_plan *plan, const int64_t *mapped, planc_arena *arena, sim_program *out);
+/* The program of a plan, whose residencies were acquired as `acquired` says; `mapped`, where it is given, has by
+ * instruction of the body the chunks that are mapped for it. Step i of a section is its instruction i. INVALID_PLAN
+ * when a stream is not of a job of the plan or not on a device or an engine of it, an instruction names a stream or an
+ * event that there is not or does what its stream does not, a copy has no link, or a number is out of range; BAD_INPUT
+ * when a time is too long to simulate. */
+planc_status sim_program_of_plan(const planc_plan *plan, const planc_acquired *acquired, const int64_t *mapped,
+                                 planc_arena *arena, sim_program *out);
+/* The engines of a plan (engines_of_plan.c), whose streams and links are right. */
+planc_status sim_engines_of_plan(const planc_plan *plan, planc_arena *arena, sim_program *out);
 
 #endif

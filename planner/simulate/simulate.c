@@ -88,14 +88,14 @@ static void report(const simulation *s, planc_simulation *out) {
   out->slowdown_ns = last->lost_ns / n_gpus;
   out->misses = last->misses;
   for (int i = 0; i < PLANC_N_STALLS; i++) out->stall_ns[i] = (last->stall_ns[i] - last[-1].stall_ns[i]) / n_gpus;
-  out->h2d_ns = last->copy_ns[0] / n_gpus;
-  out->d2h_ns = last->copy_ns[1] / n_gpus;
+  out->h2d_ns = last->copy_ns[PLANC_COPY_IN] / n_gpus;
+  out->d2h_ns = last->copy_ns[PLANC_COPY_OUT] / n_gpus;
 }
 
-static planc_status make_program(simulation *s, planc_simulation *out) {
+static planc_status make_program(simulation *s, const planc_acquired *acquired, planc_simulation *out) {
   int64_t *mapped = NULL;
   if (s->chunk_ns >= 0) PLANC_TRY(planc_count_mappings(s->plan, &mapped, &out->mapped_chunks));
-  planc_status status = sim_program_of_plan(s->plan, mapped, &s->arena, &s->program);
+  planc_status status = sim_program_of_plan(s->plan, acquired, mapped, &s->arena, &s->program);
   free(mapped);
   s->program.captured = s->captured;
   s->program.chunk_ns = s->chunk_ns > 0 ? s->chunk_ns : 0;
@@ -103,8 +103,10 @@ static planc_status make_program(simulation *s, planc_simulation *out) {
 }
 
 static planc_status simulate(simulation *s, planc_simulation *out) {
-  PLANC_TRY(make_program(s, out));
-  PLANC_TRY(planc_plan_totals(s->plan, out));
+  planc_acquired *acquired;
+  PLANC_TRY(planc_plan_acquired(s->plan, &s->arena, &acquired));
+  PLANC_TRY(make_program(s, acquired, out));
+  PLANC_TRY(planc_plan_totals(s->plan, acquired, out));
   PLANC_TRY(sim_state_make(&s->program, &s->arena, &s->state));
   PLANC_TRY(run_until_repeated(s));
   report(s, out);
@@ -129,6 +131,6 @@ planc_status planc_simulate_captured(const planc_plan *plan, planc_simulation *o
 
 planc_status planc_simulate_mapping(const planc_plan *plan, int64_t chunk_ns, planc_simulation *out) {
   *out = (planc_simulation){0};
-  if (plan->gpus > 1) return planc_error(PLANC_USAGE, "mapping in the step is simulated on one GPU only");
+  if (planc_plan_gpus(plan) > 1) return planc_error(PLANC_USAGE, "mapping in the step is simulated on one GPU only");
   return simulate_as((simulation){.plan = plan, .chunk_ns = chunk_ns}, out);
 }

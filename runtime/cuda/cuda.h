@@ -60,13 +60,16 @@ typedef struct planrt_completion {
 
 enum { PLANRT_COMPLETIONS = 4096, PLANRT_HOST_WORKS = 1024 };
 
-/* Host work on its way. A captured one stays. */
+/* Host work on its way: the user's, or what the backend itself does in host memory. A captured one stays. */
 typedef struct planrt_cuda_host_work {
   planrt_device *device;
   planrt_host_work work;
   void *user;
   const void *what;
   int64_t period; /* of captured work that of its next run */
+  void *to;
+  const void *from; /* NULL: poison */
+  int64_t bytes;
   bool captured;
   struct planrt_cuda_host_work *next; /* of the free ones, or of the captured ones */
 } planrt_cuda_host_work;

@@ -1,5 +1,6 @@
 /* Enqueueing work: streams, events and copies as the plan has them. */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "runtime/cuda/cuda.h"
@@ -72,30 +73,6 @@ planc_status planrt_cuda_digest_call(planrt_device *device, int32_t stream, cons
     if (call->out[i].data)
       CUDA_TRY(planrt_cuda_digest(on, (uint64_t)i + 1, call->out[i].data, call->out[i].bytes, sum));
   return captured ? NULL : planrt_digest_end(device, on);
-}
-
-/* --- Memory ----------------------------------------------------------------------------------------------------- */
-
-planc_status planrt_cuda_copy(planrt_device *device, int32_t stream, planrt_direction direction, void *to,
-                              const void *from, int64_t bytes, planrt_span *span) {
-  static const enum cudaMemcpyKind kinds[] = {[PLANRT_H2D] = cudaMemcpyHostToDevice,
-                                              [PLANRT_D2H] = cudaMemcpyDeviceToHost,
-                                              [PLANRT_D2D] = cudaMemcpyDeviceToDevice};
-  cudaStream_t on = planrt_cuda_stream(device, stream);
-  if (planrt_cuda_drops(device)) return NULL;
-  PLANC_TRY(begin(device, stream));
-  if (span) PLANC_TRY(begin_timed(device, stream, false, span));
-  if (bytes > 0) CUDA_TRY(cudaMemcpyAsync(to, from, (size_t)bytes, kinds[direction], on));
-  if (span) PLANC_TRY(planrt_span_end(device, stream));
-  /* Without streams of their own the two sides take turns. */
-  if (device->options.concurrent || direction == PLANRT_D2D) return NULL;
-  return planrt_cuda_status(cudaStreamSynchronize(on), "copy");
-}
-
-planc_status planrt_cuda_poison(planrt_device *device, int32_t stream, void *to, int64_t bytes) {
-  if (bytes == 0 || planrt_cuda_drops(device)) return NULL;
-  PLANC_TRY(begin(device, stream));
-  return planrt_cuda_status(cudaMemsetAsync(to, 0xff, (size_t)bytes, planrt_cuda_stream(device, stream)), "poison");
 }
 
 /* --- Host work -------------------------------------------------------------------------------------------------- */
@@ -176,6 +153,11 @@ static planc_status take_captured(planrt_device *device, planrt_cuda_host_work *
   return NULL;
 }
 
+static planc_status take(planrt_device *device, planrt_cuda_host_work **out) {
+  *out = NULL;
+  return device->capture.recording ? take_captured(device, out) : take_free(device, out);
+}
+
 planc_status planrt_cuda_host(planrt_device *device, int32_t stream, planrt_host_work work, void *user,
                               const void *what, int64_t period) {
   cudaStream_t on = planrt_cuda_stream(device, stream);
@@ -185,13 +167,75 @@ planc_status planrt_cuda_host(planrt_device *device, int32_t stream, planrt_host
     CUDA_TRY(cudaStreamSynchronize(on));
     return work(user, what, period);
   }
-  planrt_cuda_host_work *item = NULL;
-  PLANC_TRY(device->capture.recording ? take_captured(device, &item) : take_free(device, &item));
+  planrt_cuda_host_work *item;
+  PLANC_TRY(take(device, &item));
   item->work = work;
   item->user = user;
   item->what = what;
   item->period = period;
   return planrt_cuda_status(cudaLaunchHostFunc(on, run_host_work, item), "host work");
+}
+
+/* --- Memory ----------------------------------------------------------------------------------------------------- */
+
+/* On a thread of CUDA's, in stream order. */
+static void CUDART_CB run_in_host_memory(void *argument) {
+  planrt_cuda_host_work *work = argument;
+  bool runs = begin_host_work(work->device);
+  if (runs && work->from)
+    memmove(work->to, work->from, (size_t)work->bytes);
+  else if (runs)
+    memset(work->to, 0xff, (size_t)work->bytes);
+  end_host_work(work->device, work, runs, NULL);
+}
+
+/* CUDA's own copies within host memory are over when the call returns (CUDA Runtime API, "API synchronization
+ * behavior"), which would hold up whoever enqueues. */
+static planc_status enqueue_in_host_memory(planrt_device *device, cudaStream_t on, void *to, const void *from,
+                                           int64_t bytes) {
+  planrt_cuda_host_work *item;
+  PLANC_TRY(take(device, &item));
+  item->to = to;
+  item->from = from;
+  item->bytes = bytes;
+  return planrt_cuda_status(cudaLaunchHostFunc(on, run_in_host_memory, item), "host memory");
+}
+
+static planc_status enqueue_copy(planrt_device *device, cudaStream_t on, planrt_direction direction, void *to,
+                                 const void *from, int64_t bytes) {
+  static const enum cudaMemcpyKind kinds[] = {[PLANRT_H2D] = cudaMemcpyHostToDevice,
+                                              [PLANRT_D2H] = cudaMemcpyDeviceToHost,
+                                              [PLANRT_D2D] = cudaMemcpyDeviceToDevice};
+  if (bytes == 0) return NULL;
+  if (direction == PLANRT_H2H) return enqueue_in_host_memory(device, on, to, from, bytes);
+  CUDA_TRY(cudaMemcpyAsync(to, from, (size_t)bytes, kinds[direction], on));
+  return NULL;
+}
+
+planc_status planrt_cuda_copy(planrt_device *device, int32_t stream, planrt_direction direction, void *to,
+                              const void *from, int64_t bytes, planrt_span *span) {
+  cudaStream_t on = planrt_cuda_stream(device, stream);
+  if (planrt_cuda_drops(device)) return NULL;
+  PLANC_TRY(begin(device, stream));
+  if (span) PLANC_TRY(begin_timed(device, stream, false, span));
+  PLANC_TRY(enqueue_copy(device, on, direction, to, from, bytes));
+  if (span) PLANC_TRY(planrt_span_end(device, stream));
+  /* Without streams of their own the two sides take turns. */
+  if (device->options.concurrent || direction == PLANRT_D2D) return NULL;
+  return planrt_cuda_status(cudaStreamSynchronize(on), "copy");
+}
+
+static bool in_host_arena(const planrt_device *device, const void *at) {
+  uintptr_t begin = (uintptr_t)device->host_arena;
+  return (uintptr_t)at >= begin && (uintptr_t)at - begin < (uintptr_t)device->host_map_bytes;
+}
+
+planc_status planrt_cuda_poison(planrt_device *device, int32_t stream, void *to, int64_t bytes) {
+  cudaStream_t on = planrt_cuda_stream(device, stream);
+  if (bytes == 0 || planrt_cuda_drops(device)) return NULL;
+  PLANC_TRY(begin(device, stream));
+  if (in_host_arena(device, to)) return enqueue_in_host_memory(device, on, to, NULL, bytes);
+  return planrt_cuda_status(cudaMemsetAsync(to, 0xff, (size_t)bytes, on), "poison");
 }
 
 /* --- Events ----------------------------------------------------------------------------------------------------- */

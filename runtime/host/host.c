@@ -46,7 +46,7 @@ static void jitter(planrt_device *device, int32_t stream) {
 static void copy_now(const planrt_device *device, const planrt_work *work, int64_t begin_ns) {
   if (work->bytes > 0) memmove(work->to, work->from, (size_t)work->bytes);
   int64_t rate = device->options.link_bytes_per_s;
-  if (rate > 0 && work->direction != PLANRT_D2D)
+  if (rate > 0 && (work->direction == PLANRT_H2D || work->direction == PLANRT_D2H))
     sleep_until(begin_ns + (int64_t)((double)work->bytes * 1e9 / (double)rate));
 }
 

@@ -7,7 +7,6 @@
 
 #include "check/machine.h"
 #include "plan/layout.h"
-#include "plan/mapping.h"
 #include "plan/plan_trace.h"
 #include "plan/row.h"
 #include "util/math.h"
@@ -16,9 +15,8 @@ static planc_status check_shape(const planc_plan *plan);
 static planc_status start(planc_machine *m);
 static planc_status judge_runs(planc_machine *m);
 static void stop(planc_machine *m);
-static planc_status check_peaks(const planc_plan *plan, const planc_check_report *report);
-static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options,
-                                  const planc_check_report *report);
+static void report_on(const planc_machine *m, planc_check_report *report);
+static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options);
 
 planc_status planc_check(const planc_plan *plan, const planc_check_options *options, planc_check_report *report) {
   planc_check_report own;
@@ -28,35 +26,12 @@ planc_status planc_check(const planc_plan *plan, const planc_check_options *opti
   planc_machine m = {.plan = plan};
   planc_status status = start(&m);
   if (!status) status = judge_runs(&m);
-  if (!status) {
-    report->peak_bytes = planc_add_saturate(plan->arena_bytes, plan->device.reserved_bytes);
-    report->host_peak_bytes = plan->host_arena_bytes;
-    report->touched_bytes = m.touched;
-    report->host_touched_bytes = m.host_touched;
-    report->instances = m.trace->n_instances;
-    report->instructions = (int32_t)((int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n);
-    report->recomputed = m.n_recomputed;
-  }
+  if (!status) report_on(&m, report);
   stop(&m);
-  if (!status) status = check_peaks(plan, report);
-  return status ? status : check_budgets(plan, options, report);
+  return status ? status : check_budgets(plan, options);
 }
 
 /* --- Before the run ----------------------------------------------------------------------------------------------- */
-
-static planc_status check_streams(const planc_plan *plan) {
-  for (int32_t s = 0; s < plan->n_streams; s++) {
-    const planc_stream *stream = &plan->streams[s];
-    if (stream->kind > PLANC_STREAM_KIND_d2h || stream->job < 0 || stream->job >= plan->n_jobs || stream->gpu < 0 ||
-        stream->gpu >= plan->gpus) {
-      return planc_error(PLANC_INVALID_PLAN, "stream %d: no such job or GPU", s);
-    }
-    if (stream->gpu != planc_gpu_of_job(plan, stream->job)) {
-      return planc_error(PLANC_INVALID_PLAN, "stream %d: job %d has streams on two GPUs", s, stream->job);
-    }
-  }
-  return NULL;
-}
 
 /* The machine's tables rely on these ranges. The reader of plan files checks only some of them. */
 static planc_status check_shape(const planc_plan *plan) {
@@ -67,8 +42,6 @@ static planc_status check_shape(const planc_plan *plan) {
     what = "jobs";
   } else if (plan->n_streams < 0 || plan->n_streams > PLANC_PLAN_MAX_STREAMS) {
     what = "streams";
-  } else if (plan->gpus < 1 || plan->gpus > PLANC_PLAN_MAX_STREAMS) {
-    what = "GPUs";
   } else if (plan->prologue.n < 0 || plan->body.n < 0 || plan->epilogue.n < 0 || n_instrs > MAX_INSTRS) {
     what = "instructions";
   } else if (plan->n_events < 0 || plan->n_events > n_instrs) {
@@ -78,15 +51,7 @@ static planc_status check_shape(const planc_plan *plan) {
   } else if (plan->n_uses < 0 || plan->n_algorithms < 0) {
     what = "uses or algorithms";
   }
-  if (what) return planc_error(PLANC_INVALID_PLAN, "the number of %s is out of range", what);
-  const int64_t sizes[] = {plan->arena_bytes, plan->host_arena_bytes, plan->device.reserved_bytes};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    if (sizes[i] < 0 || sizes[i] > PLANC_ROW_MAX) {
-      return planc_error(PLANC_INVALID_PLAN, "an arena or the reserved memory of %lld bytes", (long long)sizes[i]);
-    }
-  }
-  PLANC_TRY(planc_mappings_check(plan));
-  return check_streams(plan);
+  return what ? planc_error(PLANC_INVALID_PLAN, "the number of %s is out of range", what) : NULL;
 }
 
 static planc_status check_hash(const planc_plan *plan) {
@@ -115,12 +80,6 @@ static planc_status index_boundary(planc_machine *m) {
     if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || buffer->n_accesses == 0 || m->boundary_of[b] >= 0) continue;
     return planc_error(PLANC_INVALID_PLAN, "boundary: %s persists and is not there", planc_buffer_label(m, b, label));
   }
-  for (int32_t i = 0; i < plan->n_boundary; i++) {
-    const planc_boundary *row = &plan->boundary[i];
-    if (!row->home || row->address % PLANC_PLAN_ALIGNMENT == 0) continue;
-    return planc_error(PLANC_INVALID_PLAN, "boundary: row %d: host address %lld is not a multiple of %d", i,
-                       (long long)row->address, PLANC_PLAN_ALIGNMENT);
-  }
   return NULL;
 }
 
@@ -131,12 +90,12 @@ static planc_status start(planc_machine *m) {
   planc_plan_layout layout;
   PLANC_TRY(planc_plan_layout_make(plan, arena, &layout));
   m->first_instr_line = layout.first_instr_line;
+  PLANC_TRY(planc_tables_make(plan, arena, &m->tables));
   PLANC_TRY(check_hash(plan));
   PLANC_TRY(planc_plan_expand(plan, &m->trace));
   PLANC_TRY(PLANC_NEW(arena, &m->boundary_of, m->trace->n_buffers));
   PLANC_TRY(index_boundary(m));
-  m->range = planc_plan_range(plan);
-  return planc_extents_make(plan, m->trace, arena, &m->extents);
+  return planc_extents_make(plan, arena, &m->extents);
 }
 
 static void stop(planc_machine *m) {
@@ -186,8 +145,8 @@ static void fill_int32(int32_t *values, int64_t n, int32_t value) {
 static planc_status start_run(planc_machine *m) {
   const planc_plan *plan = m->plan;
   planc_arena *arena = &m->run_arena;
-  PLANC_TRY(planc_memory_make(arena, m->extents.n_ranks, &m->memory));
-  PLANC_TRY(planc_rank_set_make(arena, m->extents.n_ranks, &m->open));
+  PLANC_TRY(planc_histories_make(arena, m->extents.n_ranks, &m->histories));
+  PLANC_TRY(planc_number_set_make(arena, m->extents.n_ranks, &m->open));
   PLANC_TRY(PLANC_NEW(arena, &m->open_at, m->extents.n_ranks));
   PLANC_TRY(PLANC_NEW(arena, &m->open_to, m->extents.n_ranks));
   PLANC_TRY(PLANC_NEW(arena, &m->residents, plan->n_residencies));
@@ -206,7 +165,7 @@ static planc_status start_run(planc_machine *m) {
 }
 
 static void end_run(planc_machine *m) {
-  planc_memory_free(&m->memory);
+  planc_histories_free(&m->histories);
   planc_arena_free(&m->run_arena);
 }
 
@@ -264,39 +223,25 @@ static planc_status end_body(planc_machine *m) {
   return NULL;
 }
 
-/* A buffer at home must be in the host arena in its last version. The next section calls that its version 0. */
-static planc_status restore_home(planc_machine *m, const char *section, int32_t row) {
-  char label[PLANC_LABEL];
-  int32_t buffer = m->plan->boundary[row].buffer;
-  const planc_interval_place *place = &m->extents.homes[row];
-  int32_t last = m->section == PLANC_PROLOGUE ? 0 : m->trace->buffers[buffer].last_version;
-  const planc_content *content = place->n > 0 ? planc_memory_content(&m->memory, planc_place_extent(place, 0)) : NULL;
-  if (!content || content->body != m->body || content->buffer != buffer || content->version != last) {
-    return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is not at home at host address %lld in version %d",
-                       section, planc_buffer_label(m, buffer, label), (long long)m->plan->boundary[row].address, last);
-  }
-  planc_memory_fill(&m->memory, planc_place_extent(place, 0), (planc_content){buffer, 0, m->body + 1});
-  return NULL;
-}
-
 /* Between two sections the open residencies must be those of the boundary: each boundary buffer at its address, in its
  * last version. The next section calls that version 0, and the residency of row i residency i. */
 static planc_status restore_boundary(planc_machine *m) {
   const planc_plan *plan = m->plan;
   const char *section = m->section == PLANC_PROLOGUE ? "prologue" : "body";
   char label[PLANC_LABEL];
-  int32_t n_found = 0, n_resident = 0;
-  for (int32_t at = planc_rank_set_above(&m->open, 0); at >= 0; at = planc_rank_set_above(&m->open, at + 1)) {
+  int32_t n_found = 0;
+  for (int32_t at = planc_number_set_above(&m->open, 0); at >= 0; at = planc_number_set_above(&m->open, at + 1)) {
     int32_t r = m->open_at[at];
     planc_resident *resident = &m->residents[r];
     if (at != planc_place_extent(&resident->place, 0).lo) continue; /* only a residency's first extent counts */
     const planc_buffer *buffer = &m->trace->buffers[resident->buffer];
     int32_t i = m->boundary_of[resident->buffer];
-    if (i < 0 || plan->boundary[i].home || resident->address != plan->boundary[i].address) {
+    if (i < 0 || resident->memory != plan->boundary[i].memory || resident->address != plan->boundary[i].address) {
       return planc_error(PLANC_INVALID_PLAN,
-                         "%s: at its end residency %d of %s is open at %lld, which the boundary "
+                         "%s: at its end residency %d of %s is open at %lld of memory %d, which the boundary "
                          "does not say",
-                         section, r, planc_buffer_label(m, resident->buffer, label), (long long)resident->address);
+                         section, r, planc_buffer_label(m, resident->buffer, label), (long long)resident->address,
+                         resident->memory);
     }
     int32_t last = m->section == PLANC_PROLOGUE ? 0 : buffer->last_version;
     if (resident->version != last) {
@@ -311,13 +256,9 @@ static planc_status restore_boundary(planc_machine *m) {
     }
     n_found++;
   }
-  for (int32_t i = 0; i < plan->n_boundary; i++) {
-    n_resident += !plan->boundary[i].home;
-    if (plan->boundary[i].home) PLANC_TRY(restore_home(m, section, i));
-  }
   /* Open residencies do not overlap, so none of those found are of the same buffer. */
-  for (int32_t i = 0; n_found < n_resident && i < plan->n_boundary; i++) {
-    if (m->residents[i].open || plan->boundary[i].home) continue;
+  for (int32_t i = 0; n_found < plan->n_boundary && i < plan->n_boundary; i++) {
+    if (m->residents[i].open) continue;
     return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is not resident", section,
                        planc_buffer_label(m, plan->boundary[i].buffer, label));
   }
@@ -342,38 +283,54 @@ static planc_status end_epilogue(const planc_machine *m) {
 
 /* --- Peaks and budgets -------------------------------------------------------------------------------------------- */
 
-/* The predicted peaks follow from the plan itself, and reports rely on them: so they must be right. */
-static planc_status check_peaks(const planc_plan *plan, const planc_check_report *report) {
-  enum { PREDICTIONS_LINE = 3 };
-  const planc_predictions *predicted = &plan->predicted;
-  if (predicted->peak_bytes != report->peak_bytes) {
-    return planc_error(PLANC_INVALID_PLAN,
-                       "line %d: predictions: a peak of %lld bytes, but arena and reserved memory are %lld",
-                       PREDICTIONS_LINE, (long long)predicted->peak_bytes, (long long)report->peak_bytes);
+/* The most that is taken of a memory of a kind, reserved memory included. */
+static int64_t peak_of(const planc_plan *plan, planc_memory_kind kind) {
+  int64_t peak = 0;
+  for (int32_t i = 0; i < plan->n_memories; i++) {
+    const planc_memory *memory = &plan->memories[i];
+    int64_t own = planc_add_saturate(memory->arena_bytes, memory->reserved_bytes);
+    if (memory->kind == kind && own > peak) peak = own;
   }
-  if (predicted->host_peak_bytes != report->host_peak_bytes) {
-    return planc_error(PLANC_INVALID_PLAN,
-                       "line %d: predictions: a host peak of %lld bytes, but the host arena has %lld", PREDICTIONS_LINE,
-                       (long long)predicted->host_peak_bytes, (long long)report->host_peak_bytes);
-  }
-  return NULL;
+  return peak;
 }
 
-static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options,
-                                  const planc_check_report *report) {
-  int64_t budget = options && options->budget_bytes >= 0 ? options->budget_bytes : plan->budget_bytes;
-  int64_t host = options && options->host_budget_bytes >= 0 ? options->host_budget_bytes : plan->host_budget_bytes;
-  if (report->peak_bytes > budget) {
+static void report_on(const planc_machine *m, planc_check_report *report) {
+  const planc_plan *plan = m->plan;
+  report->peak_bytes = peak_of(plan, PLANC_MEMORY_DEVICE);
+  report->host_peak_bytes = peak_of(plan, PLANC_MEMORY_HOST);
+  report->storage_peak_bytes = peak_of(plan, PLANC_MEMORY_STORAGE);
+  report->touched_bytes = m->touched[PLANC_MEMORY_DEVICE];
+  report->host_touched_bytes = m->touched[PLANC_MEMORY_HOST];
+  report->storage_touched_bytes = m->touched[PLANC_MEMORY_STORAGE];
+  report->instances = m->trace->n_instances;
+  report->instructions = (int32_t)((int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n);
+  report->recomputed = m->n_recomputed;
+}
+
+static planc_status check_budget(const planc_memory *memory, int64_t asked) {
+  int64_t budget = asked >= 0 ? asked : memory->budget_bytes;
+  int64_t peak = planc_add_saturate(memory->arena_bytes, memory->reserved_bytes);
+  if (budget < 0 || peak <= budget) return NULL;
+  if (memory->kind == PLANC_MEMORY_DEVICE) {
     return planc_error(PLANC_INFEASIBLE,
                        "needs %lld bytes on the device (arena %lld, reserved %lld), the budget is %lld, %lld too few",
-                       (long long)report->peak_bytes, (long long)plan->arena_bytes,
-                       (long long)plan->device.reserved_bytes, (long long)budget,
-                       (long long)(report->peak_bytes - budget));
+                       (long long)peak, (long long)memory->arena_bytes, (long long)memory->reserved_bytes,
+                       (long long)budget, (long long)(peak - budget));
   }
-  if (host >= 0 && report->host_peak_bytes > host) {
-    return planc_error(
-        PLANC_INFEASIBLE, "needs %lld bytes of pinned host memory, the host budget is %lld, %lld too few",
-        (long long)report->host_peak_bytes, (long long)host, (long long)(report->host_peak_bytes - host));
+  bool host = memory->kind == PLANC_MEMORY_HOST;
+  return planc_error(PLANC_INFEASIBLE, "needs %lld bytes of %s, the %s budget is %lld, %lld too few", (long long)peak,
+                     host ? "pinned host memory" : "storage", host ? "host" : "storage", (long long)budget,
+                     (long long)(peak - budget));
+}
+
+static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options) {
+  int64_t asked[PLANC_N_MEMORY_KINDS] = {-1, -1, -1, -1};
+  if (options) {
+    asked[PLANC_MEMORY_DEVICE] = options->budget_bytes;
+    asked[PLANC_MEMORY_HOST] = options->host_budget_bytes;
+    asked[PLANC_MEMORY_STORAGE] = options->storage_budget_bytes;
   }
+  for (int32_t m = 0; m < plan->n_memories; m++)
+    PLANC_TRY(check_budget(&plan->memories[m], asked[plan->memories[m].kind]));
   return NULL;
 }

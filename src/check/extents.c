@@ -8,7 +8,7 @@
 #include "plan/mapping.h"
 #include "util/vec.h"
 
-/* One end of an instruction's interval. A key is the arena's number above the address, so that arenas do not mix. */
+/* One end of an instruction's interval. A key is the memory's number above the address, so that arenas do not mix. */
 typedef struct interval_end {
   uint64_t key;
   int64_t owner; /* extent * 2, plus 1 for the upper end */
@@ -16,20 +16,14 @@ typedef struct interval_end {
 
 enum { KEY_SHIFT = 54, DIGIT_BITS = 11, N_DIGITS = 1 << DIGIT_BITS };
 
-/* The interval's arena, -1 where the instruction names no interval. */
-static int32_t arena_of(const planc_plan *plan, const planc_trace *trace, const int32_t *gpu_of_job,
-                        const planc_instr *instr) {
-  switch (instr->op) {
-    case PLANC_INSTR_acquire:
-      return instr->aux < 0 || instr->aux >= trace->n_buffers ? -1 : gpu_of_job[trace->buffers[instr->aux].job];
-    case PLANC_INSTR_exec:
-      return instr->stream < 0 || instr->stream >= plan->n_streams ? -1 : plan->streams[instr->stream].gpu;
-    case PLANC_INSTR_offload:
-    case PLANC_INSTR_prefetch:
-      return plan->gpus;
-    default:
-      return -1;
-  }
+/* The interval's memory, -1 where the instruction names no interval. */
+static int32_t memory_of(const planc_plan *plan, const planc_instr *instr) {
+  int32_t memory = -1;
+  if (instr->op == PLANC_INSTR_acquire) memory = instr->memory;
+  if (instr->op == PLANC_INSTR_exec && instr->stream >= 0 && instr->stream < plan->n_streams &&
+      plan->streams[instr->stream].kind == PLANC_STREAM_KIND_compute)
+    memory = plan->streams[instr->stream].on;
+  return memory >= 0 && memory < plan->n_memories ? memory : -1;
 }
 
 /* Sorts by key, a digit at a time from the lowest; digits that all keys share cost a pass of counting only. */
@@ -61,10 +55,11 @@ typedef struct first_extents {
 /* While the ends are being collected. */
 typedef struct collecting {
   const planc_plan *plan;
-  const planc_trace *trace;
-  planc_translation translation;
-  int64_t range;    /* of device addresses */
-  int64_t *mapped;  /* by arena: the extent of its first mapping, -1 = they have none yet */
+  /* By memory. */
+  planc_translation *translations;
+  int64_t *ranges; /* of addresses */
+  int64_t *mapped; /* the extent of its first mapping, -1 = they have none yet */
+
   int64_t n_pieces; /* of all places */
   VEC(interval_end) ends;
 } collecting;
@@ -81,11 +76,12 @@ static planc_piece whole_mapping(const planc_translation *t, int32_t mapping) {
   return planc_translate(t, t->starts[mapping], t->starts[mapping + 1] - t->starts[mapping]);
 }
 
-/* The mappings of arena `in`, each an extent. */
+/* The mappings of memory `in`, each an extent. */
 static planc_status add_mappings(collecting *c, int32_t in) {
+  const planc_translation *t = &c->translations[in];
   if (c->mapped[in] >= 0) return NULL;
   c->mapped[in] = c->ends.len / 2;
-  for (int32_t m = 0; m < c->translation.n; m++) PLANC_TRY(add_ends(c, in, whole_mapping(&c->translation, m)));
+  for (int32_t m = 0; m < t->n; m++) PLANC_TRY(add_ends(c, in, whole_mapping(t, m)));
   return NULL;
 }
 
@@ -93,7 +89,7 @@ static planc_status add_mappings(collecting *c, int32_t in) {
 static planc_status add_mapped(collecting *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
                                planc_interval_place *out) {
   enum { MOST_PIECES = 1 << 24 }; /* each takes a step of the checker, however few mappings they are of */
-  const planc_translation *t = &c->translation;
+  const planc_translation *t = &c->translations[in];
   int32_t first = planc_translation_find(t, address), last = planc_translation_find(t, address + bytes - 1);
   int64_t head = t->starts[first + 1] - address;
   if (last > first + 1) {
@@ -114,13 +110,11 @@ static planc_status add_mapped(collecting *c, int32_t in, int64_t address, int64
   return NULL;
 }
 
-/* The ends of the stretches of an interval of arena `in`. */
+/* The ends of the stretches of an interval of memory `in`. */
 static planc_status add_interval(collecting *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
                                  planc_interval_place *out) {
-  bool host = in == c->plan->gpus;
-  int64_t size = host ? c->plan->host_arena_bytes : c->range;
-  if (in < 0 || address < 0 || bytes <= 0 || address > size - bytes) return NULL;
-  if (!host && c->translation.n > 0) return add_mapped(c, in, address, bytes, at, out);
+  if (in < 0 || address < 0 || bytes <= 0 || address > c->ranges[in] - bytes) return NULL;
+  if (c->translations[in].n > 0) return add_mapped(c, in, address, bytes, at, out);
   at->ends = c->ends.len / 2;
   out->n = 1;
   out->end = address + bytes;
@@ -142,42 +136,43 @@ static planc_status rank_ends(collecting *c, planc_extent *extents, planc_extent
   return NULL;
 }
 
+static planc_status describe_memories(collecting *c, planc_arena *arena) {
+  const planc_plan *plan = c->plan;
+  PLANC_TRY(PLANC_NEW(arena, &c->translations, plan->n_memories));
+  PLANC_TRY(PLANC_NEW(arena, &c->ranges, plan->n_memories));
+  PLANC_TRY(PLANC_NEW(arena, &c->mapped, plan->n_memories));
+  for (int32_t m = 0; m < plan->n_memories; m++) {
+    const planc_memory *memory = &plan->memories[m];
+    c->ranges[m] = planc_memory_range(plan, m);
+    c->mapped[m] = -1;
+    PLANC_TRY(planc_translation_make(memory->chunk_bytes, &plan->mappings[memory->first_mapping], memory->n_mappings,
+                                     arena, &c->translations[m]));
+  }
+  return NULL;
+}
+
 static planc_status make(collecting *c, planc_arena *arena, planc_extents *out) {
   const planc_plan *plan = c->plan;
   int64_t n_instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n;
-  int32_t *gpu_of_job;
   planc_extent *extents;
   first_extents *at;
-  PLANC_TRY(PLANC_NEW(arena, &at, n_instrs + plan->n_boundary));
-  PLANC_TRY(PLANC_NEW(arena, &c->mapped, plan->gpus));
-  for (int32_t g = 0; g < plan->gpus; g++) c->mapped[g] = -1;
+  PLANC_TRY(describe_memories(c, arena));
+  PLANC_TRY(PLANC_NEW(arena, &at, n_instrs));
   PLANC_TRY(PLANC_NEW(arena, &out->of, n_instrs));
-  PLANC_TRY(PLANC_NEW(arena, &out->homes, plan->n_boundary));
-  PLANC_TRY(PLANC_NEW(arena, &gpu_of_job, plan->n_jobs));
-  for (int32_t j = 0; j < plan->n_jobs; j++) gpu_of_job[j] = planc_gpu_of_job(plan, j);
-  PLANC_TRY(planc_translation_make(plan->chunk_bytes, plan->mappings, plan->n_mappings, arena, &c->translation));
   for (int64_t i = 0; i < n_instrs; i++) {
     const planc_instr *instr = planc_plan_instr_at(plan, i);
-    int32_t in = arena_of(plan, c->trace, gpu_of_job, instr);
-    PLANC_TRY(add_interval(c, in, instr->address, instr->bytes, &at[i], &out->of[i]));
-  }
-  for (int32_t b = 0; b < plan->n_boundary; b++) {
-    const planc_boundary *row = &plan->boundary[b];
-    int64_t bytes = c->trace->buffers[row->buffer].bytes;
-    if (row->home) PLANC_TRY(add_interval(c, plan->gpus, row->address, bytes, &at[n_instrs + b], &out->homes[b]));
+    PLANC_TRY(add_interval(c, memory_of(plan, instr), instr->address, instr->bytes, &at[i], &out->of[i]));
   }
   PLANC_TRY(PLANC_NEW(arena, &extents, c->ends.len / 2));
-  for (int64_t i = 0; i < n_instrs + plan->n_boundary; i++) {
-    planc_interval_place *place = i < n_instrs ? &out->of[i] : &out->homes[i - n_instrs];
-    place->ends = &extents[at[i].ends];
-    place->inner = &extents[at[i].inner];
+  for (int64_t i = 0; i < n_instrs; i++) {
+    out->of[i].ends = &extents[at[i].ends];
+    out->of[i].inner = &extents[at[i].inner];
   }
   return rank_ends(c, extents, out);
 }
 
-planc_status planc_extents_make(const planc_plan *plan, const planc_trace *trace, planc_arena *arena,
-                                planc_extents *out) {
-  collecting c = {.plan = plan, .trace = trace, .range = planc_plan_range(plan)};
+planc_status planc_extents_make(const planc_plan *plan, planc_arena *arena, planc_extents *out) {
+  collecting c = {.plan = plan};
   *out = (planc_extents){0};
   planc_status status = make(&c, arena, out);
   VEC_FREE(&c.ends);

@@ -2,12 +2,11 @@
  *
  * All intervals are known before the run. Their ends, sorted and without repetitions, cut the memories into pieces that
  * no interval divides; the checker works on the pieces' numbers ("ranks") and needs neither addresses nor a balanced
- * tree. The devices' and the host's arenas lie one after the other in the same sequence of ranks. */
+ * tree. The arenas lie one after the other in the same sequence of ranks. */
 #ifndef PLANC_CHECK_EXTENTS_H
 #define PLANC_CHECK_EXTENTS_H
 
 #include "planc/plan.h"
-#include "planc/trace.h"
 #include "util/arena.h"
 
 /* Ranks lo .. hi-1. */
@@ -31,12 +30,9 @@ static inline planc_extent planc_place_extent(const planc_interval_place *place,
 
 typedef struct planc_extents {
   int32_t n_ranks;
-  planc_interval_place
-      *of; /* by instruction in file order: acquire's residency, exec's workspace, a copy's host side */
-  planc_interval_place *homes; /* by boundary row: the host bytes of what is at home */
+  planc_interval_place *of; /* by instruction in file order: an acquire's residency, an exec's workspace */
 } planc_extents;
 
-planc_status planc_extents_make(const planc_plan *plan, const planc_trace *trace, planc_arena *arena,
-                                planc_extents *out);
+planc_status planc_extents_make(const planc_plan *plan, planc_arena *arena, planc_extents *out);
 
 #endif

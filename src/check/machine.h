@@ -3,9 +3,10 @@
 #define PLANC_CHECK_MACHINE_H
 
 #include "check/extents.h"
-#include "check/memory.h"
-#include "check/rank_set.h"
+#include "check/histories.h"
+#include "check/tables.h"
 #include "planc/check.h"
+#include "util/number_set.h"
 
 typedef enum planc_section_kind { PLANC_PROLOGUE, PLANC_BODY, PLANC_EPILOGUE } planc_section_kind;
 
@@ -15,6 +16,7 @@ enum { PLANC_BODY_OF_PROLOGUE = -1, PLANC_NEVER = -2 };
 typedef struct planc_resident {
   int32_t buffer;
   int32_t version; /* -1: nothing defined */
+  int32_t memory;
   planc_interval_place place;
   int64_t address;
   bool open;
@@ -28,16 +30,16 @@ typedef struct planc_event {
 typedef struct planc_machine {
   const planc_plan *plan;
   planc_trace *trace;
+  planc_tables tables;
   planc_extents extents;
-  int64_t range; /* of device addresses */
   int64_t first_instr_line;
   int32_t *boundary_of; /* by buffer: its index in plan->boundary, -1 = none */
   planc_arena arena;
 
   /* The present run's, made anew for each. */
-  planc_memory memory;
+  planc_histories histories;
   planc_resident *residents; /* by residency */
-  planc_rank_set open;       /* lower ends of open residencies' extents */
+  planc_number_set open;     /* lower ends of open residencies' extents */
   int32_t *open_at;          /* by lower end: the residency, -1 = a workspace */
   int32_t *open_to;          /* by lower end: the extent's upper end */
 
@@ -58,8 +60,8 @@ typedef struct planc_machine {
   int32_t next_residency, next_use;
   planc_arena run_arena;
 
-  int32_t n_executed, n_recomputed; /* in the last body */
-  int64_t touched, host_touched;    /* highest byte + 1 */
+  int32_t n_executed, n_recomputed;      /* in the last body */
+  int64_t touched[PLANC_N_MEMORY_KINDS]; /* highest byte + 1 */
 } planc_machine;
 
 /* Runs machine->instr. */

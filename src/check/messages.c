@@ -8,7 +8,6 @@
 
 #define X(name) #name,
 static const char *const instr_names[] = {PLANC_INSTRS(X)};
-static const char *const stream_kinds[] = {PLANC_STREAM_KINDS(X)};
 #undef X
 
 static void append(char label[PLANC_LABEL], const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -58,6 +57,28 @@ const char *planc_instance_label(const planc_machine *machine, int32_t instance,
   return label;
 }
 
+/* The name that people read; a copy's says which way it goes. */
+static const char *instr_name(const planc_plan *plan, const planc_instr *instr) {
+  bool has_stream = instr->stream >= 0 && instr->stream < plan->n_streams;
+  if (instr->op == PLANC_INSTR_copy && has_stream) return planc_copy_word(planc_way_of_stream(plan, instr->stream));
+  return instr->op < sizeof instr_names / sizeof *instr_names ? instr_names[instr->op] : "?";
+}
+
+static const char *stream_name(const planc_plan *plan, int32_t stream) {
+  static const char *const names[PLANC_N_COPY_WAYS] = {
+      [PLANC_COPY_IN] = "h2d", [PLANC_COPY_OUT] = "d2h", [PLANC_COPY_WITHIN] = "compute", [PLANC_COPY_PAST] = "copy"};
+  return names[planc_way_of_stream(plan, stream)];
+}
+
+/* The buffer of a residency, as far as it is known. */
+static void append_residency(const planc_machine *machine, int32_t id, char what[PLANC_LABEL]) {
+  if (id >= 0 && id < machine->plan->n_residencies && machine->residents[id].buffer >= 0) {
+    planc_buffer_label(machine, machine->residents[id].buffer, what);
+  } else {
+    append(what, "residency %d", id);
+  }
+}
+
 /* "exec conv1", "offload relu2.y", "record event 3". */
 static const char *instr_label(const planc_machine *machine, const planc_instr *instr, char label[PLANC_LABEL]) {
   char what[PLANC_LABEL] = "";
@@ -73,14 +94,10 @@ static const char *instr_label(const planc_machine *machine, const planc_instr *
       append(what, "event %d", instr->id);
       break;
     default:
-      if (instr->id >= 0 && instr->id < machine->plan->n_residencies && machine->residents[instr->id].buffer >= 0) {
-        planc_buffer_label(machine, machine->residents[instr->id].buffer, what);
-      } else {
-        append(what, "residency %d", instr->id);
-      }
+      append_residency(machine, instr->id == PLANC_USER ? instr->aux : instr->id, what);
   }
   label[0] = '\0';
-  append(label, "%s %s", instr->op < sizeof instr_names / sizeof *instr_names ? instr_names[instr->op] : "?", what);
+  append(label, "%s %s", instr_name(machine->plan, instr), what);
   return label;
 }
 
@@ -99,19 +116,19 @@ planc_status planc_machine_race(const planc_machine *machine, const planc_confli
                                 const char *what) {
   const planc_plan *plan = machine->plan;
   planc_mark with = conflict->with;
-  const planc_stream *stream = &plan->streams[with.stream];
+  const char *stream = stream_name(plan, with.stream);
   long long line = machine->first_instr_line + with.instr;
   char on[64];
   if (plan->n_jobs > 1) {
-    snprintf(on, sizeof on, "%s of job %d", stream_kinds[stream->kind], stream->job);
+    snprintf(on, sizeof on, "%s of job %d", stream, plan->streams[with.stream].job);
   } else {
-    snprintf(on, sizeof on, "%s", stream_kinds[stream->kind]);
+    snprintf(on, sizeof on, "%s", stream);
   }
   /* An access of the body before may stand on a later line than this one. */
   bool before = machine->section == PLANC_BODY && with.instr >= plan->prologue.n &&
                 with.epoch <= machine->epochs_before[with.stream];
   return planc_machine_fault(machine, "%s %s, %s %s at line %lld%s on stream %s may still be %s",
                              writes ? "writes" : "reads", what, writes ? "whose bytes" : "which",
-                             instr_names[planc_plan_instr_at(plan, with.instr)->op], line,
+                             instr_name(plan, planc_plan_instr_at(plan, with.instr)), line,
                              before ? " of the body before" : "", on, conflict->with_write ? "writing" : "reading");
 }

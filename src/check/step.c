@@ -4,13 +4,12 @@
  * that it reads, and then that events order it behind every access that it conflicts with. */
 #include "check/machine.h"
 #include "plan/layout.h"
+#include "plan/mapping.h"
 
 static planc_status step_exec(planc_machine *m);
 static planc_status step_acquire(planc_machine *m);
 static planc_status step_release(planc_machine *m);
-static planc_status step_offload(planc_machine *m);
-static planc_status step_prefetch(planc_machine *m);
-static planc_status step_move(planc_machine *m);
+static planc_status step_copy(planc_machine *m);
 static planc_status step_record(planc_machine *m);
 static planc_status step_wait(planc_machine *m);
 
@@ -23,11 +22,9 @@ static const struct {
   planc_status (*step)(planc_machine *m);
 } rules[] = {
     [PLANC_INSTR_exec] = {IN_BODY, true, step_exec},
-    [PLANC_INSTR_acquire] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, false, step_acquire},
+    [PLANC_INSTR_acquire] = {IN_PROLOGUE | IN_BODY, false, step_acquire},
     [PLANC_INSTR_release] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, false, step_release},
-    [PLANC_INSTR_offload] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, true, step_offload},
-    [PLANC_INSTR_prefetch] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, true, step_prefetch},
-    [PLANC_INSTR_move] = {IN_BODY, true, step_move},
+    [PLANC_INSTR_copy] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, true, step_copy},
     [PLANC_INSTR_record] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, true, step_record},
     [PLANC_INSTR_wait] = {IN_PROLOGUE | IN_BODY | IN_EPILOGUE, true, step_wait},
 };
@@ -62,11 +59,9 @@ static planc_status not_open(const planc_machine *m, int32_t id) {
   return planc_machine_fault(m, "residency %d is not open", id);
 }
 
-/* The instruction's stream must have the right kind and belong to the job whose data the instruction touches. */
-static planc_status check_stream(const planc_machine *m, planc_stream_kind kind, int32_t job) {
-  static const char *const kinds[] = {"a compute stream", "a host-to-device stream", "a device-to-host stream"};
+/* The instruction's stream must belong to the job whose data the instruction touches. */
+static planc_status check_job(const planc_machine *m, int32_t job) {
   const planc_stream *stream = &m->plan->streams[m->instr->stream];
-  if (stream->kind != kind) return planc_machine_fault(m, "stream %d is not %s", m->instr->stream, kinds[kind]);
   if (stream->job == job) return NULL;
   return planc_machine_fault(m, "stream %d belongs to job %d, the data to job %d", m->instr->stream, stream->job, job);
 }
@@ -79,16 +74,18 @@ static planc_status check_bytes(const planc_machine *m, int32_t buffer) {
                              planc_buffer_label(m, buffer, label), (long long)bytes);
 }
 
-/* The instruction's address must be aligned, and its bytes must lie inside their arena. */
-static planc_status check_interval(const planc_machine *m, const char *what, int64_t size) {
+/* The instruction's address must be aligned, and its bytes must lie inside the arena of `memory`. */
+static planc_status check_interval(const planc_machine *m, const char *what, int32_t memory) {
   const planc_instr *instr = m->instr;
-  if (instr->address % PLANC_PLAN_ALIGNMENT != 0) {
-    return planc_machine_fault(m, "%s %lld is not a multiple of %d", what, (long long)instr->address,
-                               PLANC_PLAN_ALIGNMENT);
+  int64_t alignment = m->plan->memories[memory].alignment;
+  if (instr->address % alignment != 0) {
+    return planc_machine_fault(m, "%s %lld is not a multiple of %lld", what, (long long)instr->address,
+                               (long long)alignment);
   }
   if (m->extents.of[m->index].n > 0) return NULL;
   return planc_machine_fault(m, "%lld bytes from %s %lld on are not inside the arena of %lld bytes",
-                             (long long)instr->bytes, what, (long long)instr->address, (long long)size);
+                             (long long)instr->bytes, what, (long long)instr->address,
+                             (long long)planc_memory_range(m->plan, memory));
 }
 
 /* Opens the bytes of `place` for a residency, or for a workspace (-1). No open residency may have any of them. */
@@ -96,7 +93,7 @@ static planc_status open_place(planc_machine *m, const planc_interval_place *pla
   char label[PLANC_LABEL];
   for (int64_t k = 0; k < place->n; k++) {
     planc_extent extent = planc_place_extent(place, k);
-    int32_t start = planc_rank_set_below(&m->open, extent.hi - 1);
+    int32_t start = planc_number_set_below(&m->open, extent.hi - 1);
     if (start >= 0 && m->open_to[start] > extent.lo) {
       int32_t id = m->open_at[start];
       if (id == residency) return planc_machine_fault(m, "lies twice on the same bytes of the arena");
@@ -106,13 +103,13 @@ static planc_status open_place(planc_machine *m, const planc_interval_place *pla
     }
     m->open_at[extent.lo] = residency;
     m->open_to[extent.lo] = extent.hi;
-    planc_rank_set_add(&m->open, extent.lo);
+    planc_number_set_add(&m->open, extent.lo);
   }
   return NULL;
 }
 
 static void close_place(planc_machine *m, const planc_interval_place *place) {
-  for (int64_t k = 0; k < place->n; k++) planc_rank_set_remove(&m->open, planc_place_extent(place, k).lo);
+  for (int64_t k = 0; k < place->n; k++) planc_number_set_remove(&m->open, planc_place_extent(place, k).lo);
 }
 
 static int32_t *clock_of(const planc_machine *m, int32_t stream) {
@@ -125,17 +122,18 @@ static planc_mark new_mark(planc_machine *m) {
   return (planc_mark){.instr = (int32_t)m->index, .epoch = epoch, .stream = stream};
 }
 
-/* Records an access to the bytes of `place` and fails if no event orders it behind an earlier access that it conflicts
- * with. The message calls the bytes `name`, or by their buffer. *touched is raised to the end of the bytes. */
-static planc_status access_bytes(planc_machine *m, planc_mark mark, const planc_interval_place *place, bool writes,
-                                 int32_t buffer, const char *name, int64_t *touched) {
+/* Records an access to the bytes of `place` in `memory` and fails if no event orders it behind an earlier access that
+ * it conflicts with. The message calls the bytes `name`, or by their buffer. */
+static planc_status access_bytes(planc_machine *m, planc_mark mark, int32_t memory, const planc_interval_place *place,
+                                 bool writes, int32_t buffer, const char *name) {
   planc_conflict conflict = {0};
   const int32_t *clock = clock_of(m, mark.stream);
+  int64_t *touched = &m->touched[m->plan->memories[memory].kind];
   if (place->end > *touched) *touched = place->end;
   for (int64_t k = 0; k < place->n && !conflict.found; k++) {
     planc_extent extent = planc_place_extent(place, k);
-    PLANC_TRY(writes ? planc_memory_write(&m->memory, extent, mark, clock, &conflict)
-                     : planc_memory_read(&m->memory, extent, mark, clock, &conflict));
+    PLANC_TRY(writes ? planc_histories_write(&m->histories, extent, mark, clock, &conflict)
+                     : planc_histories_read(&m->histories, extent, mark, clock, &conflict));
   }
   if (!conflict.found) return NULL;
   char label[PLANC_LABEL];
@@ -143,7 +141,7 @@ static planc_status access_bytes(planc_machine *m, planc_mark mark, const planc_
 }
 
 static planc_status access_resident(planc_machine *m, planc_mark mark, const planc_resident *resident, bool writes) {
-  return access_bytes(m, mark, &resident->place, writes, resident->buffer, NULL, &m->touched);
+  return access_bytes(m, mark, resident->memory, &resident->place, writes, resident->buffer, NULL);
 }
 
 /* --- exec ------------------------------------------------------------------------------------------------------- */
@@ -168,10 +166,11 @@ static planc_status run_workspace(planc_machine *m, planc_mark mark) {
   const planc_interval_place *place = &m->extents.of[m->index];
   if (instr->bytes == 0 && instr->address == 0) return NULL;
   if (instr->bytes <= 0) return planc_machine_fault(m, "the workspace has an address but no bytes");
-  PLANC_TRY(check_interval(m, "workspace address", m->range));
+  int32_t memory = m->plan->streams[instr->stream].on;
+  PLANC_TRY(check_interval(m, "workspace address", memory));
   PLANC_TRY(open_place(m, place, -1));
   close_place(m, place);
-  return access_bytes(m, mark, place, true, -1, "its workspace", &m->touched);
+  return access_bytes(m, mark, memory, place, true, -1, "its workspace");
 }
 
 static planc_status run_access(planc_machine *m, planc_mark mark, const planc_access *access, int32_t residency) {
@@ -190,6 +189,10 @@ static planc_status run_access(planc_machine *m, planc_mark mark, const planc_ac
     char other[PLANC_LABEL];
     return planc_machine_fault(m, "wants %s, but residency %d is of %s", planc_buffer_label(m, access->buffer, label),
                                residency, planc_buffer_label(m, resident->buffer, other));
+  }
+  if (resident->memory != m->plan->streams[m->instr->stream].on) {
+    return planc_machine_fault(m, "wants %s, but residency %d is in memory %d",
+                               planc_buffer_label(m, access->buffer, label), residency, resident->memory);
   }
   if (access->read >= 0 && resident->version != access->read) {
     planc_buffer_label(m, access->buffer, label);
@@ -210,7 +213,9 @@ static planc_status step_exec(planc_machine *m) {
     return planc_machine_fault(m, "the jobs have %d instances", m->trace->n_instances);
   }
   const planc_instance *instance = &m->trace->instances[instr->id];
-  PLANC_TRY(check_stream(m, PLANC_STREAM_KIND_compute, instance->job));
+  if (m->plan->streams[instr->stream].kind != PLANC_STREAM_KIND_compute)
+    return planc_machine_fault(m, "stream %d is not a compute stream", instr->stream);
+  PLANC_TRY(check_job(m, instance->job));
   if (instr->aux < 0 || instr->aux >= m->plan->n_algorithms) {
     return planc_machine_fault(m, "there is no algorithm %d", instr->aux);
   }
@@ -240,33 +245,35 @@ static planc_status step_exec(planc_machine *m) {
 
 /* --- acquire, release --------------------------------------------------------------------------------------------- */
 
-/* The prologue opens the residency of every boundary row, the epilogue only those of buffers at home. */
 static planc_status check_boundary_row(const planc_machine *m) {
   const planc_boundary *row = &m->plan->boundary[m->instr->id];
-  bool right = m->instr->aux == row->buffer && (row->home || m->instr->address == row->address);
+  bool right = m->instr->aux == row->buffer && m->instr->memory == row->memory && m->instr->address == row->address;
   return right ? NULL : planc_machine_fault(m, "is not what row %d of the boundary says", m->instr->id);
 }
 
 static planc_status step_acquire(planc_machine *m) {
   const planc_instr *instr = m->instr;
-  bool around = m->section == PLANC_PROLOGUE || m->section == PLANC_EPILOGUE;
-  int32_t limit = around ? m->plan->n_boundary : m->plan->n_residencies;
-  while (m->section == PLANC_EPILOGUE && m->next_residency < limit && !m->plan->boundary[m->next_residency].home) {
-    m->next_residency++;
-  }
+  int32_t limit = m->section == PLANC_PROLOGUE ? m->plan->n_boundary : m->plan->n_residencies;
   if (instr->id != m->next_residency || instr->id >= limit) {
     return planc_machine_fault(m, "residency %d comes where %d is due, of %d", instr->id, m->next_residency, limit);
   }
   if (instr->aux < 0 || instr->aux >= m->trace->n_buffers) {
     return planc_machine_fault(m, "the jobs have %d buffers", m->trace->n_buffers);
   }
+  if (instr->memory < 0 || instr->memory >= m->plan->n_memories ||
+      m->plan->memories[instr->memory].kind == PLANC_MEMORY_USER)
+    return planc_machine_fault(m, "memory %d has no arena", instr->memory);
   PLANC_TRY(check_bytes(m, instr->aux));
-  PLANC_TRY(check_interval(m, "address", m->range));
+  PLANC_TRY(check_interval(m, "address", instr->memory));
   const planc_interval_place *place = &m->extents.of[m->index];
   PLANC_TRY(open_place(m, place, instr->id));
-  if (around) PLANC_TRY(check_boundary_row(m));
-  m->residents[instr->id] =
-      (planc_resident){.buffer = instr->aux, .version = -1, .place = *place, .address = instr->address, .open = true};
+  if (m->section == PLANC_PROLOGUE) PLANC_TRY(check_boundary_row(m));
+  m->residents[instr->id] = (planc_resident){.buffer = instr->aux,
+                                             .version = -1,
+                                             .memory = instr->memory,
+                                             .place = *place,
+                                             .address = instr->address,
+                                             .open = true};
   m->next_residency++;
   return NULL;
 }
@@ -279,120 +286,92 @@ static planc_status step_release(planc_machine *m) {
   return NULL;
 }
 
-/* --- Copies ------------------------------------------------------------------------------------------------------- */
+/* --- copy --------------------------------------------------------------------------------------------------------- */
 
-/* The body sends results to the user, each in its last version. The epilogue sends persistent buffers. */
-static planc_status deliver(planc_machine *m, const planc_resident *resident) {
-  const planc_buffer *buffer = buffer_of(m, resident);
+/* A copy inside a memory runs where ops do; between two memories an engine must have a link for it. */
+static planc_status check_way(const planc_machine *m, int32_t from, int32_t to) {
+  const planc_stream *stream = &m->plan->streams[m->instr->stream];
+  if (from == to) {
+    bool there = stream->kind == PLANC_STREAM_KIND_compute && stream->on == to;
+    return there ? NULL : planc_machine_fault(m, "stream %d does not compute in memory %d", m->instr->stream, to);
+  }
+  bool linked = stream->kind == PLANC_STREAM_KIND_copy && planc_tables_link(&m->tables, stream->on, from, to);
+  if (linked) return NULL;
+  return planc_machine_fault(m, "stream %d does not copy from memory %d to memory %d", m->instr->stream, from, to);
+}
+
+/* The body sends results to the user, each in its last version. The epilogue sends what persists. */
+static planc_status give_to_user(planc_machine *m, const planc_resident *from) {
+  const planc_buffer *buffer = buffer_of(m, from);
   if (m->section == PLANC_PROLOGUE) return planc_machine_fault(m, "nothing leaves for the user in the prologue");
-  bool home = m->section == PLANC_EPILOGUE;
-  if (!(buffer->flags & (home ? PLANC_BUFFER_PERSISTENT : PLANC_BUFFER_RESULT))) {
-    return planc_machine_fault(m, "is not %s", home ? "a persistent buffer" : "a result that leaves for the user");
+  bool persists = m->section == PLANC_EPILOGUE;
+  if (!(buffer->flags & (persists ? PLANC_BUFFER_PERSISTENT : PLANC_BUFFER_RESULT))) {
+    return planc_machine_fault(m, "is not %s", persists ? "a persistent buffer" : "a result that leaves for the user");
   }
-  int32_t last = home ? 0 : buffer->last_version;
-  if (resident->version != last) {
-    return planc_machine_fault(m, "leaves as version %d, not as its last, %d", resident->version, last);
+  int32_t last = persists ? 0 : buffer->last_version;
+  if (from->version != last) {
+    return planc_machine_fault(m, "leaves as version %d, not as its last, %d", from->version, last);
   }
-  if (m->delivered[resident->buffer] == m->body) return planc_machine_fault(m, "leaves twice");
-  m->delivered[resident->buffer] = m->body;
+  if (m->delivered[from->buffer] == m->body) return planc_machine_fault(m, "leaves twice");
+  m->delivered[from->buffer] = m->body;
   return NULL;
-}
-
-static planc_status offload_to_slot(planc_machine *m, planc_mark mark, const planc_resident *resident) {
-  const planc_interval_place *slot = &m->extents.of[m->index];
-  if (m->section == PLANC_EPILOGUE) return planc_machine_fault(m, "in the epilogue copies go to the user only");
-  if (m->section == PLANC_PROLOGUE && !m->plan->boundary[m->instr->id].home) {
-    return planc_machine_fault(m, "only what is at home goes to the host in the prologue");
-  }
-  PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
-  PLANC_TRY(access_bytes(m, mark, slot, true, -1, "its host slot", &m->host_touched));
-  planc_memory_fill(&m->memory, planc_place_extent(slot, 0),
-                    (planc_content){resident->buffer, resident->version, m->body});
-  return NULL;
-}
-
-static planc_status step_offload(planc_machine *m) {
-  const planc_instr *instr = m->instr;
-  planc_resident *resident = open_residency(m, instr->id);
-  if (!resident) return not_open(m, instr->id);
-  PLANC_TRY(check_stream(m, PLANC_STREAM_KIND_d2h, buffer_of(m, resident)->job));
-  PLANC_TRY(check_bytes(m, resident->buffer));
-  if (resident->version < 0) return planc_machine_fault(m, "residency %d holds nothing yet", instr->id);
-  planc_mark mark = new_mark(m);
-  PLANC_TRY(instr->address == PLANC_USER ? deliver(m, resident) : offload_to_slot(m, mark, resident));
-  return access_resident(m, mark, resident, false);
 }
 
 /* The prologue gets persistent buffers from the user, the body gets its inputs. Both arrive as version 0. */
-static planc_status fetch_from_user(const planc_machine *m, const planc_resident *resident) {
+static planc_status get_from_user(const planc_machine *m, const planc_resident *to) {
   if (m->section == PLANC_EPILOGUE) return planc_machine_fault(m, "nothing comes from the user in the epilogue");
-  bool home = m->section == PLANC_PROLOGUE;
-  const planc_buffer *buffer = buffer_of(m, resident);
+  bool persists = m->section == PLANC_PROLOGUE;
+  const planc_buffer *buffer = buffer_of(m, to);
   bool fed = (buffer->flags & PLANC_BUFFER_FED) && buffer->peer < 0;
-  if (home ? (buffer->flags & PLANC_BUFFER_PERSISTENT) != 0 : fed) return NULL;
-  return planc_machine_fault(m, "is not %s", home ? "a persistent buffer" : "a buffer that the user feeds");
+  if (persists ? (buffer->flags & PLANC_BUFFER_PERSISTENT) != 0 : fed) return NULL;
+  return planc_machine_fault(m, "is not %s", persists ? "a persistent buffer" : "a buffer that the user feeds");
 }
 
-/* A replica gets another one's gradient in the version that all rounds of the other have made. */
-static planc_status fetch_from_peer(const planc_machine *m, const planc_content *content, int32_t *out_version) {
-  int32_t sent = m->trace->buffers[content->buffer].sent;
+/* Of its own buffer a residency gets the version that is copied. A replica gets another one's gradient in the version
+ * that all rounds of the other have made. */
+static planc_status check_content(const planc_machine *m, const planc_resident *from, const planc_resident *to,
+                                  int32_t *out_version) {
   char label[PLANC_LABEL];
+  *out_version = from->version;
+  if (m->section != PLANC_BODY) return planc_machine_fault(m, "prologue and epilogue copy from and to the user only");
+  if (from->buffer == to->buffer) return NULL;
+  if (from->buffer != buffer_of(m, to)->peer) {
+    return planc_machine_fault(m, "residency %d is of %s", m->instr->aux, planc_buffer_label(m, from->buffer, label));
+  }
+  int32_t sent = buffer_of(m, from)->sent;
   *out_version = 0;
-  if (content->version == sent) return NULL;
-  return planc_machine_fault(m, "gets version %d of %s, not what is sent, version %d", content->version,
-                             planc_buffer_label(m, content->buffer, label), sent);
+  if (from->version == sent) return NULL;
+  return planc_machine_fault(m, "gets version %d of %s, not what is sent, version %d", from->version,
+                             planc_buffer_label(m, from->buffer, label), sent);
 }
 
-static planc_status fetch_from_slot(planc_machine *m, planc_mark mark, const planc_resident *resident,
-                                    int32_t *out_version) {
-  if (m->section == PLANC_PROLOGUE) return planc_machine_fault(m, "in the prologue copies come from the user only");
-  const planc_interval_place *slot = &m->extents.of[m->index];
-  PLANC_TRY(check_interval(m, "host address", m->plan->host_arena_bytes));
-  const planc_content *content = planc_memory_content(&m->memory, planc_place_extent(slot, 0));
-  if (!content || content->body != m->body) {
-    return planc_machine_fault(m, "this body left no copy of it at host address %lld", (long long)m->instr->address);
-  }
-  if (content->buffer == resident->buffer) {
-    *out_version = content->version;
-  } else if (content->buffer == buffer_of(m, resident)->peer) {
-    PLANC_TRY(fetch_from_peer(m, content, out_version));
-  } else {
-    char label[PLANC_LABEL];
-    return planc_machine_fault(m, "host address %lld holds %s", (long long)m->instr->address,
-                               planc_buffer_label(m, content->buffer, label));
-  }
-  return access_bytes(m, mark, slot, false, -1, "its host slot", &m->host_touched);
+/* Whether this may be copied, and which version that makes there. */
+static planc_status check_copied(planc_machine *m, const planc_resident *from, const planc_resident *to,
+                                 int32_t *out_version) {
+  *out_version = 0;
+  if (from && from->version < 0) return planc_machine_fault(m, "residency %d holds nothing yet", m->instr->aux);
+  if (!to) return give_to_user(m, from);
+  return from ? check_content(m, from, to, out_version) : get_from_user(m, to);
 }
 
-static planc_status step_prefetch(planc_machine *m) {
-  const planc_instr *instr = m->instr;
-  planc_resident *resident = open_residency(m, instr->id);
-  int32_t version = 0;
-  if (!resident) return not_open(m, instr->id);
-  PLANC_TRY(check_stream(m, PLANC_STREAM_KIND_h2d, buffer_of(m, resident)->job));
-  PLANC_TRY(check_bytes(m, resident->buffer));
-  planc_mark mark = new_mark(m);
-  PLANC_TRY(instr->address == PLANC_USER ? fetch_from_user(m, resident) : fetch_from_slot(m, mark, resident, &version));
-  PLANC_TRY(access_resident(m, mark, resident, true));
-  resident->version = version;
-  return NULL;
-}
-
-static planc_status step_move(planc_machine *m) {
+static planc_status step_copy(planc_machine *m) {
   const planc_instr *instr = m->instr;
   planc_resident *to = open_residency(m, instr->id), *from = open_residency(m, instr->aux);
-  if (!to) return not_open(m, instr->id);
-  if (!from) return not_open(m, instr->aux);
-  PLANC_TRY(check_stream(m, PLANC_STREAM_KIND_compute, buffer_of(m, to)->job));
-  PLANC_TRY(check_bytes(m, to->buffer));
-  if (to == from || to->buffer != from->buffer) {
-    return planc_machine_fault(m, "residency %d is not another one of the same buffer", instr->aux);
-  }
-  if (from->version < 0) return planc_machine_fault(m, "residency %d holds nothing yet", instr->aux);
+  int32_t user = m->plan->n_memories - 1, version;
+  if (!to && instr->id != PLANC_USER) return not_open(m, instr->id);
+  if (!from && instr->aux != PLANC_USER) return not_open(m, instr->aux);
+  if (to == from)
+    return from ? planc_machine_fault(m, "copies residency %d to itself", instr->id)
+                : planc_machine_fault(m, "copies from the user to the user");
+  PLANC_TRY(check_way(m, from ? from->memory : user, to ? to->memory : user));
+  PLANC_TRY(check_job(m, buffer_of(m, to ? to : from)->job));
+  PLANC_TRY(check_bytes(m, (to ? to : from)->buffer));
+  PLANC_TRY(check_copied(m, from, to, &version));
   planc_mark mark = new_mark(m);
-  PLANC_TRY(access_resident(m, mark, from, false));
+  if (from) PLANC_TRY(access_resident(m, mark, from, false));
+  if (!to) return NULL;
   PLANC_TRY(access_resident(m, mark, to, true));
-  to->version = from->version;
+  to->version = version;
   return NULL;
 }
 

@@ -8,6 +8,7 @@
 #include "planc/metrics.h"
 #include "util/json_tree.h"
 #include "util/program.h"
+#include "util/size.h"
 
 extern const planc_subcommand cli_cmd_plan, cli_cmd_check, cli_cmd_simulate, cli_cmd_compare, cli_cmd_show,
     cli_cmd_train, cli_cmd_predict, cli_cmd_update;
@@ -93,6 +94,9 @@ void cli_report_metrics(cJSON *object, const planc_metrics *metrics);
 enum { CLI_METRIC_TEXT = 32 };
 const char *cli_metric_format(int64_t ppm, int digits, char buffer[CLI_METRIC_TEXT]);
 const char *cli_percent_format(int64_t ppm, char buffer[CLI_METRIC_TEXT]);
+
+/* A budget for people, of which there is none where it is negative. Returns `buffer`, or a static string. */
+const char *cli_budget_format(int64_t bytes, char buffer[PLANC_SIZE_TEXT]);
 
 /* The batch and how GPUs part it, for people: "batch 64", "batch 64 on 2 GPUs, 32 each". */
 void cli_print_batch(const planc_plan *plan);

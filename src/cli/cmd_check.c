@@ -123,7 +123,7 @@ static planc_status compare_graphs(const expectations *e, const planc_plan *plan
 static planc_status summarize(const planc_plan *plan, cli_verdict *verdict) {
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
   int length = asprintf(&verdict->summary, "valid: %s, %s, peak %s of %s, %d instructions", plan->name, plan->policy,
-                        planc_size_format(verdict->report.peak_bytes, a), planc_size_format(verdict->budget_bytes, b),
+                        planc_size_format(verdict->report.peak_bytes, a), cli_budget_format(verdict->budget_bytes, b),
                         verdict->report.instructions);
   if (length >= 0) return NULL;
   verdict->summary = NULL;
@@ -131,8 +131,9 @@ static planc_status summarize(const planc_plan *plan, cli_verdict *verdict) {
 }
 
 static planc_status judge(const expectations *e, const planc_plan *plan, int64_t budget, cli_verdict *verdict) {
-  planc_check_options options = {.budget_bytes = budget, .host_budget_bytes = e->host_budget_bytes};
-  verdict->budget_bytes = budget < 0 ? plan->budget_bytes : budget;
+  planc_check_options options = {
+      .budget_bytes = budget, .host_budget_bytes = e->host_budget_bytes, .storage_budget_bytes = -1};
+  verdict->budget_bytes = budget < 0 ? planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes : budget;
   PLANC_TRY(compare_graphs(e, plan));
   PLANC_TRY(planc_check(plan, &options, &verdict->report));
   return summarize(plan, verdict);

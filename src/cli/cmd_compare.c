@@ -96,7 +96,7 @@ static planc_status measure(const table *t, row *out) {
   if (failed && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
   if (!failed) status = read_plan(t, plan, out);
   if (!status && (out->policy->supports & PLANC_POLICY_SIMULATED)) {
-    status = ideal_memory(problem, plan->device.reserved_bytes, out);
+    status = ideal_memory(problem, planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->reserved_bytes, out);
   } else if (!status) {
     status = find_least(problem, failed, out);
   }

@@ -36,10 +36,10 @@ static planc_status print_least(const planc_problem *problem, const planc_policy
            planc_size_format(least->bytes, text), chosen ? ", with policy " : "", chosen ? least->plan->policy : "",
            least->is_least ? "" : ", as far as a few plans can tell");
   PLANC_TRY(cli_print_peak(least->plan, memory, stderr));
-  if (problem->host_budget_bytes >= 0 && least->plan->host_arena_bytes > problem->host_budget_bytes &&
-      memory == PLANC_MEMORY_DEVICE)
-    cli_note("it needs a host budget of %lld bytes (%s) as well", (long long)least->plan->host_arena_bytes,
-             planc_size_format(least->plan->host_arena_bytes, text));
+  int64_t host_bytes = least->plan->predicted.host_peak_bytes;
+  if (problem->host_budget_bytes >= 0 && host_bytes > problem->host_budget_bytes && memory == PLANC_MEMORY_DEVICE)
+    cli_note("it needs a host budget of %lld bytes (%s) as well", (long long)host_bytes,
+             planc_size_format(host_bytes, text));
   return NULL;
 }
 
@@ -64,6 +64,7 @@ planc_status cli_explain(const planc_problem *problem, const planc_policy *polic
 planc_status cli_summarize(const planc_plan *plan, const char *output, bool json) {
   const planc_predictions *p = &plan->predicted;
   const planc_job *job = &plan->jobs[0];
+  int64_t budget = planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes;
   if (json) {
     cJSON *object = cJSON_CreateObject();
     planc_json_add_string(object, "planc", "plan/1");
@@ -73,7 +74,7 @@ planc_status cli_summarize(const planc_plan *plan, const char *output, bool json
     cli_report_batch(plan, object);
     planc_json_add_int(object, "rounds", job->n_rounds);
     planc_json_add_int(object, "sub_batch", job->rounds[0]);
-    planc_json_add_int(object, "budget_bytes", plan->budget_bytes);
+    planc_json_add_int(object, "budget_bytes", budget);
     planc_json_add_int(object, "peak_bytes", p->peak_bytes);
     planc_json_add_int(object, "host_peak_bytes", p->host_peak_bytes);
     planc_json_add_int(object, "iteration_ns", p->iteration_ns);
@@ -89,8 +90,8 @@ planc_status cli_summarize(const planc_plan *plan, const char *output, bool json
   printf(": %s, ", plan->policy);
   cli_print_batch(plan);
   printf(" in %d round%s of %lld\n", job->n_rounds, job->n_rounds == 1 ? "" : "s", (long long)job->rounds[0]);
-  printf("  peak      %s of %s, host %s\n", planc_size_format(p->peak_bytes, a),
-         planc_size_format(plan->budget_bytes, b), planc_size_format(p->host_peak_bytes, c));
+  printf("  peak      %s of %s, host %s\n", planc_size_format(p->peak_bytes, a), planc_size_format(budget, b),
+         planc_size_format(p->host_peak_bytes, c));
   printf("  iteration %s, ideal %s (%+.1f %%)\n", planc_time_format(p->iteration_ns, a),
          planc_time_format(p->ideal_ns, b),
          p->ideal_ns ? 100.0 * (double)(p->iteration_ns - p->ideal_ns) / (double)p->ideal_ns : 0.0);
@@ -144,7 +145,8 @@ planc_status cli_note_workspaces(const planc_plan *plan, const planc_profile *pr
 
 /* A plan that was made and does not pass is a defect, not an answer. */
 static planc_status check_own(const planc_plan *plan) {
-  planc_status failure = planc_check(plan, &(planc_check_options){.budget_bytes = -1, .host_budget_bytes = -1}, NULL);
+  static const planc_check_options as_it_says = {-1, -1, -1};
+  planc_status failure = planc_check(plan, &as_it_says, NULL);
   if (!failure || planc_status_code(failure) == PLANC_OUT_OF_MEMORY) return failure;
   planc_status defect =
       planc_error(PLANC_INTERNAL, "the plan that was made fails its check: %s", planc_status_message(failure));

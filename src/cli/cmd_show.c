@@ -121,23 +121,26 @@ static planc_status show_graph(const planc_arguments *arguments, const planc_gra
 
 static void print_fragmentation(const planc_plan *plan, const planc_fragmentation *f) {
   char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
-  if (plan->chunk_bytes == 0) return;
-  if (plan->paged) {
-    printf("blocks of pages of %s, %d mappings\n", planc_size_format(plan->chunk_bytes, a), plan->n_mappings);
+  const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
+  if (device->chunk_bytes == 0) return;
+  if (device->paged) {
+    printf("blocks of pages of %s, %d mappings\n", planc_size_format(device->chunk_bytes, a), device->n_mappings);
     return;
   }
-  printf("virtual memory in chunks of %s, %d mappings; ", planc_size_format(plan->chunk_bytes, a), plan->n_mappings);
+  printf("virtual memory in chunks of %s, %d mappings; ", planc_size_format(device->chunk_bytes, a),
+         device->n_mappings);
   printf("at most %s lost inside chunks, bound %s of %lld chunks, ", planc_size_format(f->inside_bytes, a),
          planc_size_format(f->bound_bytes, b), (long long)f->most_at_once);
   printf("and %s in shared ones\n", planc_size_format(f->shared_bytes, a));
 }
 
 static void report_fragmentation(const planc_plan *plan, const planc_fragmentation *f, cJSON *object) {
+  const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
   planc_json_add_int(object, "lost_bytes", f->lost_bytes);
-  if (plan->chunk_bytes == 0) return;
-  planc_json_add_int(object, "chunk_bytes", plan->chunk_bytes);
-  planc_json_add_int(object, "mappings", plan->n_mappings);
-  planc_json_add_bool(object, "paged", plan->paged);
+  if (device->chunk_bytes == 0) return;
+  planc_json_add_int(object, "chunk_bytes", device->chunk_bytes);
+  planc_json_add_int(object, "mappings", device->n_mappings);
+  planc_json_add_bool(object, "paged", device->paged);
   planc_json_add_int(object, "lost_inside_bytes", f->inside_bytes);
   planc_json_add_int(object, "lost_inside_bound_bytes", f->bound_bytes);
   planc_json_add_int(object, "lost_shared_bytes", f->shared_bytes);
@@ -146,6 +149,8 @@ static void report_fragmentation(const planc_plan *plan, const planc_fragmentati
 static planc_status show_plan(const planc_plan *plan, bool json) {
   const planc_job *job = &plan->jobs[0];
   const planc_predictions *p = &plan->predicted;
+  const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
+  const planc_memory *host = planc_plan_memory(plan, PLANC_MEMORY_HOST);
   planc_fragmentation lost;
   PLANC_TRY(planc_fragmentation_of(plan, &lost));
   if (json) {
@@ -157,10 +162,10 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
     cli_report_batch(plan, object);
     planc_json_add_int(object, "rounds", job->n_rounds);
     planc_json_add_int(object, "sub_batch", job->rounds[0]);
-    planc_json_add_int(object, "budget_bytes", plan->budget_bytes);
-    planc_json_add_int(object, "arena_bytes", plan->arena_bytes);
-    planc_json_add_int(object, "reserved_bytes", plan->device.reserved_bytes);
-    planc_json_add_int(object, "host_arena_bytes", plan->host_arena_bytes);
+    planc_json_add_known(object, "budget_bytes", device->budget_bytes >= 0, device->budget_bytes);
+    planc_json_add_int(object, "arena_bytes", device->arena_bytes);
+    planc_json_add_int(object, "reserved_bytes", device->reserved_bytes);
+    planc_json_add_int(object, "host_arena_bytes", host->arena_bytes);
     planc_json_add_int(object, "iteration_ns", p->iteration_ns);
     planc_json_add_int(object, "ideal_ns", p->ideal_ns);
     planc_json_add_int(object, "instructions", plan->body.n);
@@ -176,9 +181,9 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
   printf(" in %d round%s of %lld; %d op%s in the graph, %d instructions in the body\n", job->n_rounds,
          job->n_rounds == 1 ? "" : "s", (long long)job->rounds[0], job->graph->n_ops, job->graph->n_ops == 1 ? "" : "s",
          plan->body.n);
-  printf("budget %s: arena %s, reserved %s", planc_size_format(plan->budget_bytes, a),
-         planc_size_format(plan->arena_bytes, b), planc_size_format(plan->device.reserved_bytes, c));
-  printf("; host %s\n", planc_size_format(plan->host_arena_bytes, a));
+  printf("budget %s: arena %s, reserved %s", cli_budget_format(device->budget_bytes, a),
+         planc_size_format(device->arena_bytes, b), planc_size_format(device->reserved_bytes, c));
+  printf("; host %s\n", planc_size_format(host->arena_bytes, a));
   printf("predicted iteration %s, ideal %s\n", planc_time_format(p->iteration_ns, a),
          planc_time_format(p->ideal_ns, b));
   print_fragmentation(plan, &lost);

@@ -101,7 +101,8 @@ static planc_status print_json(const timed_plan *timed, const planc_simulation *
   planc_json_add_int(object, "d2h_ns", s->d2h_ns);
   planc_json_add_int(object, "peak_bytes", s->peak_bytes);
   planc_json_add_int(object, "live_peak_bytes", s->live_peak_bytes);
-  if (plan->chunk_bytes > 0) planc_json_add_int(object, "mapped_chunks", s->mapped_chunks);
+  if (planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->chunk_bytes > 0)
+    planc_json_add_int(object, "mapped_chunks", s->mapped_chunks);
   planc_metrics metrics = metrics_of(plan, s, v);
   cli_report_metrics(object, &metrics);
   planc_json_add_known(object, "vanilla_ns", v->path, v->predicted.iteration_ns);
@@ -168,7 +169,8 @@ static planc_status simulate(const planc_arguments *arguments, const planc_plan 
 static planc_status check_same_work(const planc_plan *plan, const planc_plan *other, const char *path) {
   const char *differs = NULL;
   if (strcmp(plan->device.name, other->device.name) != 0) differs = "is for another device";
-  if (samples_of(plan) != samples_of(other) || plan->gpus != other->gpus) differs = "has another batch";
+  if (samples_of(plan) != samples_of(other) || planc_plan_gpus(plan) != planc_plan_gpus(other))
+    differs = "has another batch";
   if (plan->n_jobs != other->n_jobs) differs = "has other jobs";
   for (int32_t j = 0; !differs && j < plan->n_jobs; j++) {
     if (!planc_graph_equal(plan->jobs[j].graph, other->jobs[j].graph)) differs = "has another graph";

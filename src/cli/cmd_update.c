@@ -57,7 +57,7 @@ static planc_status read_inputs(updating *u) {
   const char *path = u->arguments->operands[0];
   PLANC_TRY(read_arguments(u));
   PLANC_TRY(planc_plan_read(path, &u->plan));
-  planc_check_options as_it_says = {.budget_bytes = -1, .host_budget_bytes = -1};
+  static const planc_check_options as_it_says = {-1, -1, -1};
   PLANC_TRY(planc_context(planc_check(u->plan, &as_it_says, NULL), "%s", path));
   PLANC_TRY(planc_timeline_read(planc_option_value(u->arguments, "trace"), u->plan, &u->timeline));
   PLANC_TRY(read_base(u));
@@ -73,23 +73,26 @@ static int64_t sub_batch_of(const planc_job *job) {
   return job->rounds[0];
 }
 
-static planc_placement placement_of(const planc_plan *plan) {
-  if (plan->chunk_bytes == 0) return PLANC_PLACEMENT_BEST_FIT;
-  return plan->paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
+static planc_placement placement_of(const planc_memory *device) {
+  if (device->chunk_bytes == 0) return PLANC_PLACEMENT_BEST_FIT;
+  return device->paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
 }
 
 /* The plan's problem again, as far as the plan tells, with the options given. */
 static planc_status make_problem(updating *u) {
   const planc_plan *plan = u->plan;
   const planc_job *job = &plan->jobs[0];
+  const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
+  int64_t budget = device->budget_bytes < 0 ? device->bytes : device->budget_bytes;
+  int64_t host_budget = planc_plan_memory(plan, PLANC_MEMORY_HOST)->budget_bytes;
   const char *policy = planc_option_value(u->arguments, "policy");
   planc_problem *problem = &u->problem;
   *problem = (planc_problem){.graph = job->graph, .profile = u->update->profile, .batch = job->batch};
   PLANC_TRY(cli_setup_policy(policy ? policy : plan->policy, policy ? PLANC_USAGE : PLANC_BAD_INPUT, &u->policy));
   if (strcmp(u->policy->name, plan->policy) == 0) problem->settings = plan->settings;
   PLANC_TRY(cli_setup_plans(u->policy));
-  PLANC_TRY(planc_option_size(u->arguments, "budget", plan->budget_bytes, &problem->budget_bytes));
-  PLANC_TRY(planc_option_size(u->arguments, "host-budget", plan->host_budget_bytes, &problem->host_budget_bytes));
+  PLANC_TRY(planc_option_size(u->arguments, "budget", budget, &problem->budget_bytes));
+  PLANC_TRY(planc_option_size(u->arguments, "host-budget", host_budget, &problem->host_budget_bytes));
   /* Other rounds would rest on times that nobody measured. */
   int64_t rounds = u->base ? 0 : sub_batch_of(job);
   PLANC_TRY(planc_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->sub_batch));
@@ -101,8 +104,9 @@ static planc_status make_problem(updating *u) {
   problem->split_batch_norm = job->n_rounds > 1 || planc_option_given(u->arguments, "split-batch-norm");
   PLANC_TRY(cli_setup_policy_options(u->arguments, problem));
   if (!planc_option_given(u->arguments, "placement") && (u->policy->supports & PLANC_POLICY_VMM))
-    problem->placement = placement_of(plan);
-  if (problem->placement == placement_of(plan) && problem->chunk_bytes == 0) problem->chunk_bytes = plan->chunk_bytes;
+    problem->placement = placement_of(device);
+  if (problem->placement == placement_of(device) && problem->chunk_bytes == 0)
+    problem->chunk_bytes = device->chunk_bytes;
   return cli_setup_own_options(u->arguments, u->policy, problem);
 }
 
@@ -114,23 +118,24 @@ static bool are_same(const planc_settings *a, const planc_settings *b) {
   return same;
 }
 
-static bool is_placed_otherwise(const planc_problem *problem, const planc_plan *plan) {
-  return problem->placement != placement_of(plan) ||
-         (problem->placement != PLANC_PLACEMENT_BEST_FIT && problem->chunk_bytes != plan->chunk_bytes);
+static bool is_placed_otherwise(const planc_problem *problem, const planc_memory *device) {
+  return problem->placement != placement_of(device) ||
+         (problem->placement != PLANC_PLACEMENT_BEST_FIT && problem->chunk_bytes != device->chunk_bytes);
 }
 
 /* The plan's decisions are no answer. */
 static bool asks_for_other_decisions(const updating *u) {
   const planc_problem *problem = &u->problem;
   return strcmp(u->policy->name, u->plan->policy) != 0 || !are_same(&problem->settings, &u->plan->settings) ||
-         is_placed_otherwise(problem, u->plan) ||
+         is_placed_otherwise(problem, planc_plan_memory(u->plan, PLANC_MEMORY_DEVICE)) ||
          (problem->sub_batch && problem->sub_batch != sub_batch_of(&u->plan->jobs[0]));
 }
 
 /* Another budget, policy, setting, placement or split is reason enough for a plan. */
 static bool asks_for_another(const updating *u) {
-  return u->problem.budget_bytes != u->plan->budget_bytes ||
-         u->problem.host_budget_bytes != u->plan->host_budget_bytes || asks_for_other_decisions(u);
+  return u->problem.budget_bytes != planc_plan_memory(u->plan, PLANC_MEMORY_DEVICE)->budget_bytes ||
+         u->problem.host_budget_bytes != planc_plan_memory(u->plan, PLANC_MEMORY_HOST)->budget_bytes ||
+         asks_for_other_decisions(u);
 }
 
 /* --- Reports -------------------------------------------------------------------------------------------------- */

@@ -39,27 +39,37 @@ const char *cli_percent_format(int64_t ppm, char buffer[CLI_METRIC_TEXT]) {
   return buffer;
 }
 
+const char *cli_budget_format(int64_t bytes, char buffer[PLANC_SIZE_TEXT]) {
+  return bytes < 0 ? "no limit" : planc_size_format(bytes, buffer);
+}
+
+/* Whether GPUs share the bandwidth of one link. */
+static bool shares_link(const planc_plan *plan) {
+  for (int32_t l = 0; l < plan->n_links; l++)
+    if (plan->links[l].bus >= 0) return true;
+  return false;
+}
+
 void cli_print_batch(const planc_plan *plan) {
   const planc_job *job = &plan->jobs[0];
   printf("batch %lld", (long long)planc_job_whole_batch(job));
   if (job->replicas < 2) return;
-  printf(" on %d GPUs%s, %lld each", job->replicas, plan->shared_link ? " with one link" : "", (long long)job->batch);
+  printf(" on %d GPUs%s, %lld each", job->replicas, shares_link(plan) ? " with one link" : "", (long long)job->batch);
 }
 
 void cli_report_batch(const planc_plan *plan, cJSON *object) {
   planc_json_add_int(object, "batch", planc_job_whole_batch(&plan->jobs[0]));
-  planc_json_add_int(object, "gpus", plan->gpus);
-  planc_json_add_bool(object, "shared_link", plan->shared_link);
+  planc_json_add_int(object, "gpus", planc_plan_gpus(plan));
+  planc_json_add_bool(object, "shared_link", shares_link(plan));
 }
 
 enum { NAMED = 8 };
 
 planc_status cli_print_peak(const planc_plan *plan, planc_memory_kind memory, FILE *out) {
   planc_peak *peak;
-  bool host = memory == PLANC_MEMORY_HOST;
-  PLANC_TRY(host ? planc_host_peak_of(plan, &peak) : planc_peak_of(plan, &peak));
+  PLANC_TRY(planc_peak_of(plan, memory, &peak));
   char text[PLANC_SIZE_TEXT];
-  fprintf(out, "%s: %s live", host ? "host peak" : "peak", planc_size_format(peak->bytes, text));
+  fprintf(out, "%s: %s live", memory == PLANC_MEMORY_HOST ? "host peak" : "peak", planc_size_format(peak->bytes, text));
   if (peak->op) fprintf(out, " at op %s", peak->op);
   fprintf(out, "; largest:\n");
   int64_t rest = 0;
@@ -77,7 +87,7 @@ planc_status cli_print_peak(const planc_plan *plan, planc_memory_kind memory, FI
 
 planc_status cli_report_peak(const planc_plan *plan, cJSON *object) {
   planc_peak *peak;
-  PLANC_TRY(planc_peak_of(plan, &peak));
+  PLANC_TRY(planc_peak_of(plan, PLANC_MEMORY_DEVICE, &peak));
   cJSON *json = planc_json_add_object(object, "peak");
   planc_json_add_int(json, "live_bytes", peak->bytes);
   if (peak->op) planc_json_add_string(json, "op", peak->op);

@@ -58,15 +58,19 @@ static planc_status read_residency(planc_row *row, const planc_plan *plan, planc
 static void emit_acquire(planc_emit *emit, const planc_instr *instr) {
   EMIT_INT(emit, "{\"i\":\"acquire\",\"r\":", instr->id);
   EMIT_INT(emit, ",\"b\":", instr->aux);
+  EMIT_INT(emit, ",\"m\":", instr->memory);
   EMIT_INT(emit, ",\"at\":", instr->address);
   EMIT_INT(emit, ",\"bytes\":", instr->bytes);
   EMIT(emit, "}\n");
 }
 
 static planc_status read_acquire(planc_row *row, const planc_plan *plan, planc_instr *out) {
+  int32_t memory;
   out->op = PLANC_INSTR_acquire;
   PLANC_TRY(read_residency(row, plan, out));
   PLANC_TRY(ROW_INT32(row, ",\"b\":", 0, INT32_MAX, &out->aux));
+  PLANC_TRY(ROW_INT32(row, ",\"m\":", 0, plan->n_memories - 1, &memory));
+  out->memory = (int16_t)memory;
   PLANC_TRY(ROW_INT64(row, ",\"at\":", 0, PLANC_ROW_MAX, &out->address));
   return ROW_INT64(row, ",\"bytes\":", 0, PLANC_ROW_MAX, &out->bytes);
 }
@@ -83,38 +87,18 @@ static planc_status read_release(planc_row *row, const planc_plan *plan, planc_i
 
 /* --- Copies --------------------------------------------------------------------------------------------------- */
 
-static void emit_transfer(planc_emit *emit, const planc_instr *instr) {
-  if (instr->op == PLANC_INSTR_offload) {
-    EMIT_INT(emit, "{\"i\":\"offload\",\"r\":", instr->id);
-  } else {
-    EMIT_INT(emit, "{\"i\":\"prefetch\",\"r\":", instr->id);
-  }
-  EMIT_INT(emit, ",\"h\":", instr->address);
-  EMIT_INT(emit, ",\"bytes\":", instr->bytes);
-  EMIT_INT(emit, ",\"s\":", instr->stream);
-  EMIT(emit, "}\n");
-}
-
-static planc_status read_transfer(planc_row *row, const planc_plan *plan, planc_instr_op op, planc_instr *out) {
-  out->op = (uint8_t)op;
-  PLANC_TRY(read_residency(row, plan, out));
-  PLANC_TRY(ROW_INT64(row, ",\"h\":", PLANC_USER, PLANC_ROW_MAX, &out->address));
-  PLANC_TRY(ROW_INT64(row, ",\"bytes\":", 0, PLANC_ROW_MAX, &out->bytes));
-  return read_stream(row, plan, out);
-}
-
-static void emit_move(planc_emit *emit, const planc_instr *instr) {
-  EMIT_INT(emit, "{\"i\":\"move\",\"r\":", instr->id);
+static void emit_copy(planc_emit *emit, const planc_instr *instr) {
+  EMIT_INT(emit, "{\"i\":\"copy\",\"r\":", instr->id);
   EMIT_INT(emit, ",\"from\":", instr->aux);
   EMIT_INT(emit, ",\"bytes\":", instr->bytes);
   EMIT_INT(emit, ",\"s\":", instr->stream);
   EMIT(emit, "}\n");
 }
 
-static planc_status read_move(planc_row *row, const planc_plan *plan, planc_instr *out) {
-  out->op = PLANC_INSTR_move;
-  PLANC_TRY(read_residency(row, plan, out));
-  PLANC_TRY(ROW_INT32(row, ",\"from\":", 0, plan->n_residencies - 1, &out->aux));
+static planc_status read_copy(planc_row *row, const planc_plan *plan, planc_instr *out) {
+  out->op = PLANC_INSTR_copy;
+  PLANC_TRY(ROW_INT32(row, ",\"r\":", PLANC_USER, plan->n_residencies - 1, &out->id));
+  PLANC_TRY(ROW_INT32(row, ",\"from\":", PLANC_USER, plan->n_residencies - 1, &out->aux));
   PLANC_TRY(ROW_INT64(row, ",\"bytes\":", 0, PLANC_ROW_MAX, &out->bytes));
   return read_stream(row, plan, out);
 }
@@ -162,12 +146,8 @@ void planc_instr_emit(planc_emit *emit, const planc_plan *plan, const planc_inst
     case PLANC_INSTR_release:
       emit_release(emit, instr);
       return;
-    case PLANC_INSTR_offload:
-    case PLANC_INSTR_prefetch:
-      emit_transfer(emit, instr);
-      return;
-    case PLANC_INSTR_move:
-      emit_move(emit, instr);
+    case PLANC_INSTR_copy:
+      emit_copy(emit, instr);
       return;
     case PLANC_INSTR_record:
       emit_record(emit, instr);
@@ -194,12 +174,8 @@ planc_status planc_instr_read(planc_row *row, const planc_plan *plan, int32_t *u
     status = read_wait(row, plan, out);
   } else if (ROW_ACCEPTS(row, "record\"")) {
     status = read_record(row, plan, out);
-  } else if (ROW_ACCEPTS(row, "prefetch\"")) {
-    status = read_transfer(row, plan, PLANC_INSTR_prefetch, out);
-  } else if (ROW_ACCEPTS(row, "offload\"")) {
-    status = read_transfer(row, plan, PLANC_INSTR_offload, out);
-  } else if (ROW_ACCEPTS(row, "move\"")) {
-    status = read_move(row, plan, out);
+  } else if (ROW_ACCEPTS(row, "copy\"")) {
+    status = read_copy(row, plan, out);
   } else {
     status = planc_row_error(row, row->at, "not an instruction");
   }

@@ -1,7 +1,9 @@
 /* What stands where in a plan's file (layout.h). */
 #include "plan/layout.h"
 
-enum { ROWS_BEFORE_GRAPHS = 3 }; /* header, device, predictions */
+#include "util/math.h"
+
+enum { SINGLE_ROWS = 3 }; /* header, device, predictions */
 
 planc_status planc_plan_layout_make(const planc_plan *plan, planc_arena *arena, planc_plan_layout *out) {
   *out = (planc_plan_layout){0};
@@ -21,16 +23,130 @@ planc_status planc_plan_layout_make(const planc_plan *plan, planc_arena *arena, 
     out->n_ops += graph->n_ops;
   }
   out->n_instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n;
-  out->first_instr_line = 1 + ROWS_BEFORE_GRAPHS + out->n_graphs + out->n_tensors + out->n_ops + plan->n_jobs +
-                          plan->n_streams + plan->n_algorithms + plan->n_boundary + plan->n_mappings;
+  out->first_instr_line = 1 + SINGLE_ROWS + plan->n_memories + plan->n_links + out->n_graphs + out->n_tensors +
+                          out->n_ops + plan->n_jobs + plan->n_streams + plan->n_algorithms + plan->n_boundary +
+                          plan->n_mappings;
   return NULL;
+}
+
+/* --- Memories and links ------------------------------------------------------------------------------------------- */
+
+const planc_memory *planc_plan_memory(const planc_plan *plan, planc_memory_kind kind) {
+  static const planc_memory none = {.gpu = -1, .bytes = -1, .budget_bytes = -1, .alignment = PLANC_PLAN_ALIGNMENT};
+  for (int32_t m = 0; m < plan->n_memories; m++)
+    if (plan->memories[m].kind == kind) return &plan->memories[m];
+  return &none;
+}
+
+int32_t planc_plan_gpus(const planc_plan *plan) {
+  int32_t n = 0;
+  while (n < plan->n_memories && plan->memories[n].kind == PLANC_MEMORY_DEVICE) n++;
+  return n;
+}
+
+int32_t planc_plan_link_of(const planc_plan *plan, int32_t engine, int32_t from, int32_t to) {
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    const planc_plan_link *link = &plan->links[l];
+    if (link->engine == engine && link->from == from && link->to == to) return l;
+  }
+  return -1;
+}
+
+static int32_t gpu_of_memory(const planc_plan *plan, int32_t memory) {
+  return memory >= 0 && memory < plan->n_memories ? plan->memories[memory].gpu : -1;
+}
+
+int32_t planc_gpu_of_stream(const planc_plan *plan, int32_t stream) {
+  const planc_stream *of = &plan->streams[stream];
+  if (of->kind == PLANC_STREAM_KIND_compute) return gpu_of_memory(plan, of->on);
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    const planc_plan_link *link = &plan->links[l];
+    if (link->engine != of->on) continue;
+    if (gpu_of_memory(plan, link->from) >= 0) return gpu_of_memory(plan, link->from);
+    if (gpu_of_memory(plan, link->to) >= 0) return gpu_of_memory(plan, link->to);
+  }
+  return -1;
 }
 
 int32_t planc_gpu_of_job(const planc_plan *plan, int32_t job) {
   for (int32_t s = 0; s < plan->n_streams; s++) {
-    if (plan->streams[s].job == job) return plan->streams[s].gpu;
+    bool computes = plan->streams[s].kind == PLANC_STREAM_KIND_compute;
+    if (computes && plan->streams[s].job == job) return planc_gpu_of_stream(plan, s);
   }
   return 0;
+}
+
+planc_copy_way planc_way_of_stream(const planc_plan *plan, int32_t stream) {
+  const planc_stream *of = &plan->streams[stream];
+  if (of->kind == PLANC_STREAM_KIND_compute) return PLANC_COPY_WITHIN;
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    const planc_plan_link *link = &plan->links[l];
+    if (link->engine != of->on) continue;
+    if (gpu_of_memory(plan, link->to) >= 0) return PLANC_COPY_IN;
+    if (gpu_of_memory(plan, link->from) >= 0) return PLANC_COPY_OUT;
+  }
+  return PLANC_COPY_PAST;
+}
+
+const char *planc_copy_word(planc_copy_way way) {
+  static const char *const words[PLANC_N_COPY_WAYS] = {[PLANC_COPY_IN] = "prefetch",
+                                                       [PLANC_COPY_OUT] = "offload",
+                                                       [PLANC_COPY_WITHIN] = "move",
+                                                       [PLANC_COPY_PAST] = "copy"};
+  return words[way];
+}
+
+void planc_plan_find_peaks(planc_plan *plan) {
+  plan->predicted.peak_bytes = plan->predicted.host_peak_bytes = 0;
+  for (int32_t m = 0; m < plan->n_memories; m++) {
+    const planc_memory *memory = &plan->memories[m];
+    int64_t peak = planc_add_saturate(memory->arena_bytes, memory->reserved_bytes), *of = NULL;
+    if (memory->kind == PLANC_MEMORY_DEVICE) of = &plan->predicted.peak_bytes;
+    if (memory->kind == PLANC_MEMORY_HOST) of = &plan->predicted.host_peak_bytes;
+    if (of && peak > *of) *of = peak;
+  }
+}
+
+/* The first link between the memories of the two kinds. */
+static planc_link cost_of(const planc_plan *plan, planc_memory_kind from, planc_memory_kind to) {
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    const planc_plan_link *link = &plan->links[l];
+    if (plan->memories[link->from].kind == from && plan->memories[link->to].kind == to) return link->cost;
+  }
+  return (planc_link){0};
+}
+
+planc_device planc_plan_describe(const planc_plan *plan) {
+  const planc_memory *memory = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
+  return (planc_device){.name = plan->device.name,
+                        .memory_bytes = memory->bytes,
+                        .reserved_bytes = memory->reserved_bytes,
+                        .launch_ns = plan->device.launch_ns,
+                        .in_flight = plan->device.in_flight,
+                        .h2d = cost_of(plan, PLANC_MEMORY_HOST, PLANC_MEMORY_DEVICE),
+                        .d2h = cost_of(plan, PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST),
+                        .duplex_ppm = plan->device.duplex_ppm,
+                        .slowdown_ppm = plan->device.slowdown_ppm};
+}
+
+/* --- Instructions ------------------------------------------------------------------------------------------------- */
+
+planc_status planc_plan_acquired(const planc_plan *plan, planc_arena *arena, planc_acquired **out) {
+  planc_acquired *all;
+  PLANC_TRY(PLANC_NEW(arena, &all, plan->n_residencies));
+  for (int32_t r = 0; r < plan->n_residencies; r++) all[r] = (planc_acquired){.buffer = -1, .memory = -1};
+  for (int32_t b = 0; b < plan->n_boundary && b < plan->n_residencies; b++) {
+    const planc_boundary *row = &plan->boundary[b];
+    all[b] = (planc_acquired){.buffer = row->buffer, .memory = row->memory, .address = row->address};
+  }
+  int64_t n = (int64_t)plan->prologue.n + plan->body.n;
+  for (int64_t i = 0; i < n; i++) {
+    const planc_instr *instr = planc_plan_instr_at(plan, i);
+    if (instr->op != PLANC_INSTR_acquire || instr->id < 0 || instr->id >= plan->n_residencies) continue;
+    all[instr->id] = (planc_acquired){instr->aux, instr->memory, instr->address, instr->bytes};
+  }
+  *out = all;
+  return NULL;
 }
 
 const planc_instr *planc_plan_instr_at(const planc_plan *plan, int64_t index) {

@@ -2,32 +2,47 @@
 
 #include "plan/row.h"
 
-planc_status planc_mappings_check(const planc_plan *plan) {
-  int64_t chunk = plan->chunk_bytes, n_chunks = 0;
-  if (chunk == 0 && plan->n_mappings == 0) return NULL;
-  if (chunk <= 0 || chunk % PLANC_PLAN_ALIGNMENT != 0 || plan->arena_bytes % chunk != 0) {
-    return planc_error(PLANC_INVALID_PLAN, "chunks of %lld bytes, which do not make up the arena of %lld",
-                       (long long)chunk, (long long)plan->arena_bytes);
+static planc_status check_memory(const planc_plan *plan, int32_t m) {
+  const planc_memory *memory = &plan->memories[m];
+  int64_t chunk = memory->chunk_bytes, n_chunks = 0;
+  if (chunk == 0 && memory->n_mappings == 0) return NULL;
+  if (chunk <= 0 || chunk % memory->alignment != 0 || memory->arena_bytes % chunk != 0) {
+    return planc_error(PLANC_INVALID_PLAN, "memory %d: chunks of %lld bytes, which do not make up the arena of %lld", m,
+                       (long long)chunk, (long long)memory->arena_bytes);
   }
-  for (int32_t m = 0; m < plan->n_mappings; m++) {
-    const planc_mapping *mapping = &plan->mappings[m];
-    if (mapping->first < 0 || mapping->n < 1 || mapping->n > plan->arena_bytes / chunk ||
-        mapping->first > plan->arena_bytes / chunk - mapping->n) {
-      return planc_error(PLANC_INVALID_PLAN, "mapping %d: %lld chunks from %lld on, of %lld in the arena", m,
-                         (long long)mapping->n, (long long)mapping->first, (long long)(plan->arena_bytes / chunk));
+  for (int32_t k = 0; k < memory->n_mappings; k++) {
+    const planc_mapping *mapping = &plan->mappings[memory->first_mapping + k];
+    if (mapping->first < 0 || mapping->n < 1 || mapping->n > memory->arena_bytes / chunk ||
+        mapping->first > memory->arena_bytes / chunk - mapping->n) {
+      return planc_error(PLANC_INVALID_PLAN, "mapping %d: %lld chunks from %lld on, of %lld in the arena", k,
+                         (long long)mapping->n, (long long)mapping->first, (long long)(memory->arena_bytes / chunk));
     }
     n_chunks += mapping->n;
     if (n_chunks <= PLANC_ROW_MAX / chunk) continue;
-    return planc_error(PLANC_INVALID_PLAN, "mapping %d: the range of addresses is too large", m);
+    return planc_error(PLANC_INVALID_PLAN, "mapping %d: the range of addresses is too large", k);
   }
   return NULL;
 }
 
-int64_t planc_plan_range(const planc_plan *plan) {
+planc_status planc_mappings_check(const planc_plan *plan) {
+  int32_t n = 0;
+  for (int32_t m = 0; m < plan->n_memories; m++) {
+    const planc_memory *memory = &plan->memories[m];
+    if (memory->first_mapping != n || memory->n_mappings < 0 || memory->n_mappings > plan->n_mappings - n)
+      return planc_error(PLANC_INVALID_PLAN, "memory %d: its mappings do not follow those of the memory before", m);
+    n += memory->n_mappings;
+    PLANC_TRY(check_memory(plan, m));
+  }
+  if (n == plan->n_mappings) return NULL;
+  return planc_error(PLANC_INVALID_PLAN, "%d mappings, of which memories have %d", plan->n_mappings, n);
+}
+
+int64_t planc_memory_range(const planc_plan *plan, int32_t m) {
+  const planc_memory *memory = &plan->memories[m];
   int64_t n_chunks = 0;
-  if (plan->chunk_bytes == 0) return plan->arena_bytes;
-  for (int32_t m = 0; m < plan->n_mappings; m++) n_chunks += plan->mappings[m].n;
-  return n_chunks * plan->chunk_bytes;
+  if (memory->chunk_bytes == 0) return memory->arena_bytes;
+  for (int32_t k = 0; k < memory->n_mappings; k++) n_chunks += plan->mappings[memory->first_mapping + k].n;
+  return n_chunks * memory->chunk_bytes;
 }
 
 planc_status planc_translation_make(int64_t chunk_bytes, const planc_mapping *mappings, int32_t n, planc_arena *arena,

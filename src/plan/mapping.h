@@ -5,10 +5,10 @@
 #include "planc/plan.h"
 #include "util/arena.h"
 
-/* INVALID_PLAN when the plan's mappings do not map whole chunks of the range to whole chunks of the arena. */
+/* INVALID_PLAN when a memory's mappings do not map whole chunks of its range to whole chunks of its arena. */
 planc_status planc_mappings_check(const planc_plan *plan);
-/* How many bytes device addresses range over; of a plan whose mappings are right. */
-int64_t planc_plan_range(const planc_plan *plan);
+/* How many bytes the addresses of a memory range over; its mappings are right. */
+int64_t planc_memory_range(const planc_plan *plan, int32_t memory);
 
 typedef struct planc_translation {
   int64_t chunk_bytes;

@@ -6,6 +6,7 @@
 #include "graph/spec.h"
 #include "plan/graph_rows.h"
 #include "plan/instr_rows.h"
+#include "plan/layout.h"
 #include "plan/plan_memory.h"
 #include "plan/row.h"
 #include "util/file.h"
@@ -15,8 +16,11 @@
 #define X(name) #name,
 static const char *const stream_kinds[] = {PLANC_STREAM_KINDS(X)};
 #undef X
+#define X(id, name) name,
+static const char *const memory_kinds[] = {PLANC_MEMORY_KINDS(X)};
+#undef X
 
-/* No row is shorter: {"algorithm":""} and the line's end. */
+/* No row is shorter: {"memory":"user"} and the line's end. */
 enum { SHORTEST_ROW = 17, SHORTEST_USE = 2 };
 
 typedef struct reading {
@@ -47,8 +51,8 @@ static planc_status read_version(planc_row *row) {
   const char *place = row->at;
   PLANC_TRY(planc_row_int(row, 0, PLANC_ROW_MAX, &version));
   if (version == PLANC_PLAN_VERSION) return NULL;
-  return planc_row_error(row, place, "plan format %lld is not known; this planc reads format %d", (long long)version,
-                         PLANC_PLAN_VERSION);
+  return planc_row_error(row, place, "plan format %lld is not read, only format %d: plan again with this planc",
+                         (long long)version, PLANC_PLAN_VERSION);
 }
 
 /* Names are printed: what terminals and logs would obey is none. */
@@ -80,17 +84,8 @@ static planc_status read_header(reading *r) {
   PLANC_TRY(read_settings(row, &plan->settings));
   PLANC_TRY(ROW_LITERAL(row, ",\"hash\":\""));
   PLANC_TRY(read_hash(row, &plan->graph_hash));
-  PLANC_TRY(ROW_INT64(row, "\",\"budget\":", 0, PLANC_ROW_MAX, &plan->budget_bytes));
-  PLANC_TRY(ROW_INT64(row, ",\"host_budget\":", -1, PLANC_ROW_MAX, &plan->host_budget_bytes));
-  PLANC_TRY(ROW_INT64(row, ",\"arena\":", 0, PLANC_ROW_MAX, &plan->arena_bytes));
-  PLANC_TRY(ROW_INT64(row, ",\"host_arena\":", 0, PLANC_ROW_MAX, &plan->host_arena_bytes));
-  if (ROW_ACCEPTS(row, ",\"chunk\":")) {
-    PLANC_TRY(planc_row_int(row, 1, PLANC_ROW_MAX, &plan->chunk_bytes));
-    PLANC_TRY(ROW_INT32(row, ",\"mappings\":", 0, INT32_MAX, &plan->n_mappings));
-    plan->paged = ROW_ACCEPTS(row, ",\"paged\":1");
-  }
-  PLANC_TRY(ROW_INT32(row, ",\"gpus\":", 1, PLANC_PLAN_MAX_STREAMS, &plan->gpus));
-  plan->shared_link = ROW_ACCEPTS(row, ",\"shared_link\":1");
+  PLANC_TRY(ROW_INT32(row, "\",\"memories\":", 3, PLANC_PLAN_MAX_MEMORIES, &plan->n_memories));
+  PLANC_TRY(ROW_INT32(row, ",\"links\":", 0, PLANC_PLAN_MAX_LINKS, &plan->n_links));
   PLANC_TRY(ROW_INT32(row, ",\"graphs\":", 1, PLANC_PLAN_MAX_JOBS, &r->n_graphs));
   PLANC_TRY(ROW_INT32(row, ",\"tensors\":", 0, INT32_MAX, &r->left.tensors));
   PLANC_TRY(ROW_INT32(row, ",\"ops\":", 0, INT32_MAX, &r->left.ops));
@@ -98,6 +93,7 @@ static planc_status read_header(reading *r) {
   PLANC_TRY(ROW_INT32(row, ",\"streams\":", 0, PLANC_PLAN_MAX_STREAMS, &plan->n_streams));
   PLANC_TRY(ROW_INT32(row, ",\"algorithms\":", 0, INT32_MAX, &plan->n_algorithms));
   PLANC_TRY(ROW_INT32(row, ",\"boundary\":", 0, INT32_MAX, &plan->n_boundary));
+  PLANC_TRY(ROW_INT32(row, ",\"maps\":", 0, INT32_MAX, &plan->n_mappings));
   PLANC_TRY(ROW_INT32(row, ",\"residencies\":", 0, INT32_MAX, &plan->n_residencies));
   PLANC_TRY(ROW_INT32(row, ",\"events\":", 0, INT32_MAX, &plan->n_events));
   PLANC_TRY(ROW_INT32(row, ",\"uses\":", 0, INT32_MAX, &plan->n_uses));
@@ -114,8 +110,8 @@ static planc_status read_header(reading *r) {
 static planc_status check_counts(const reading *r, const char *text, size_t length) {
   const planc_plan *plan = r->plan;
   int64_t lines = 0, instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n;
-  int64_t rows = 3 + (int64_t)r->n_graphs + r->left.tensors + r->left.ops + plan->n_jobs + plan->n_streams +
-                 plan->n_algorithms + plan->n_boundary + plan->n_mappings + instrs;
+  int64_t rows = 3 + (int64_t)plan->n_memories + plan->n_links + r->n_graphs + r->left.tensors + r->left.ops +
+                 plan->n_jobs + plan->n_streams + plan->n_algorithms + plan->n_boundary + plan->n_mappings + instrs;
   for (const char *at = text; (at = memchr(at, '\n', (size_t)(text + length - at))) != NULL; at++) lines++;
   const char *what = NULL;
   if (lines != rows) {
@@ -132,28 +128,100 @@ static planc_status check_counts(const reading *r, const char *text, size_t leng
   return what ? planc_error(PLANC_BAD_INPUT, "%s:1:1: %s", r->row.path, what) : NULL;
 }
 
-static planc_status read_device(planc_row *row, planc_device *device) {
+/* --- Device, memories, links, predictions --------------------------------------------------------------------- */
+
+static planc_status read_device(planc_row *row, planc_plan_device *device) {
   PLANC_TRY(ROW_LITERAL(row, "{\"device\":"));
   PLANC_TRY(read_name(row, planc_label_fault, &device->name));
-  PLANC_TRY(ROW_INT64(row, ",\"memory\":", 0, PLANC_ROW_MAX, &device->memory_bytes));
-  PLANC_TRY(ROW_INT64(row, ",\"reserved\":", 0, PLANC_ROW_MAX, &device->reserved_bytes));
   PLANC_TRY(ROW_INT64(row, ",\"launch\":", 0, PLANC_ROW_MAX, &device->launch_ns));
   PLANC_TRY(ROW_INT32(row, ",\"in_flight\":", 0, INT32_MAX, &device->in_flight));
-  PLANC_TRY(ROW_INT64(row, ",\"h2d\":[", 0, PLANC_ROW_MAX, &device->h2d.bytes_per_second));
-  PLANC_TRY(ROW_INT64(row, ",", 0, PLANC_ROW_MAX, &device->h2d.latency_ns));
-  PLANC_TRY(ROW_INT64(row, "],\"d2h\":[", 0, PLANC_ROW_MAX, &device->d2h.bytes_per_second));
-  PLANC_TRY(ROW_INT64(row, ",", 0, PLANC_ROW_MAX, &device->d2h.latency_ns));
-  PLANC_TRY(ROW_INT64(row, "],\"duplex\":", 0, PLANC_ROW_MAX, &device->duplex_ppm));
+  PLANC_TRY(ROW_INT64(row, ",\"duplex\":", 0, PLANC_ROW_MAX, &device->duplex_ppm));
   PLANC_TRY(ROW_INT64(row, ",\"slowdown\":", 0, PLANC_ROW_MAX, &device->slowdown_ppm));
   return ROW_END(row, "}");
+}
+
+/* Which kinds may follow a memory: devices, the host, the storage or none, the user's. */
+static bool may_follow(const planc_memory *before, planc_memory_kind kind) {
+  if (!before || before->kind == PLANC_MEMORY_DEVICE)
+    return kind == PLANC_MEMORY_DEVICE || (before && kind == PLANC_MEMORY_HOST);
+  return before->kind < kind;
+}
+
+static planc_status read_sizes(reading *r, planc_memory *memory) {
+  enum { MOST_ALIGNMENT = 1 << 30 };
+  planc_row *row = &r->row;
+  PLANC_TRY(ROW_INT64(row, ",\"bytes\":", -1, PLANC_ROW_MAX, &memory->bytes));
+  PLANC_TRY(ROW_INT64(row, ",\"budget\":", -1, PLANC_ROW_MAX, &memory->budget_bytes));
+  PLANC_TRY(ROW_INT64(row, ",\"reserved\":", 0, PLANC_ROW_MAX, &memory->reserved_bytes));
+  PLANC_TRY(ROW_INT64(row, ",\"arena\":", 0, PLANC_ROW_MAX, &memory->arena_bytes));
+  PLANC_TRY(ROW_INT64(row, ",\"align\":", PLANC_PLAN_ALIGNMENT, MOST_ALIGNMENT, &memory->alignment));
+  if (memory->alignment % PLANC_PLAN_ALIGNMENT != 0)
+    return planc_row_error(row, row->at, "an alignment that is not a multiple of %d", PLANC_PLAN_ALIGNMENT);
+  if (memory->kind != PLANC_MEMORY_DEVICE || !ROW_ACCEPTS(row, ",\"chunk\":")) return NULL;
+  PLANC_TRY(planc_row_int(row, 1, PLANC_ROW_MAX, &memory->chunk_bytes));
+  PLANC_TRY(ROW_INT32(row, ",\"maps\":", 0, r->plan->n_mappings - memory->first_mapping, &memory->n_mappings));
+  memory->paged = ROW_ACCEPTS(row, ",\"paged\":1");
+  return NULL;
+}
+
+static planc_status read_memory(reading *r, int32_t m, int32_t first_mapping) {
+  planc_row *row = &r->row;
+  planc_memory *memory = &r->plan->memories[m];
+  int32_t kind;
+  *memory = (planc_memory){
+      .gpu = -1, .bytes = -1, .budget_bytes = -1, .alignment = PLANC_PLAN_ALIGNMENT, .first_mapping = first_mapping};
+  PLANC_TRY(ROW_LITERAL(row, "{\"memory\":"));
+  const char *place = row->at;
+  PLANC_TRY(planc_row_word(row, memory_kinds, PLANC_N_MEMORY_KINDS, &kind));
+  memory->kind = (planc_memory_kind)kind;
+  if (!may_follow(m > 0 ? memory - 1 : NULL, memory->kind))
+    return planc_row_error(row, place, "memories come in the order of devices, host, storage, user");
+  if (memory->kind == PLANC_MEMORY_DEVICE) PLANC_TRY(ROW_INT32(row, ",\"gpu\":", m, m, &memory->gpu));
+  if (memory->kind != PLANC_MEMORY_USER) PLANC_TRY(read_sizes(r, memory));
+  return ROW_END(row, "}");
+}
+
+static planc_status read_memories(reading *r) {
+  planc_plan *plan = r->plan;
+  int32_t n_mappings = 0;
+  PLANC_TRY(PLANC_NEW(r->row.arena, &plan->memories, plan->n_memories));
+  for (int32_t m = 0; m < plan->n_memories; m++) {
+    PLANC_TRY(read_memory(r, m, n_mappings));
+    n_mappings += plan->memories[m].n_mappings;
+  }
+  if (plan->memories[plan->n_memories - 1].kind != PLANC_MEMORY_USER)
+    return planc_row_error(&r->row, r->row.at, "the user's memory is missing");
+  if (n_mappings == plan->n_mappings) return NULL;
+  return planc_row_error(&r->row, r->row.at, "the memories have %d map rows, the header counts %d", n_mappings,
+                         plan->n_mappings);
+}
+
+static planc_status read_links(reading *r) {
+  planc_row *row = &r->row;
+  planc_plan *plan = r->plan;
+  PLANC_TRY(PLANC_NEW(row->arena, &plan->links, plan->n_links));
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    planc_plan_link *link = &plan->links[l];
+    link->bus = -1;
+    PLANC_TRY(ROW_INT32(row, "{\"link\":[", 0, plan->n_memories - 1, &link->from));
+    PLANC_TRY(ROW_INT32(row, ",", 0, plan->n_memories - 1, &link->to));
+    PLANC_TRY(ROW_INT32(row, "],\"engine\":", 0, plan->n_links - 1, &link->engine));
+    PLANC_TRY(ROW_INT64(row, ",\"rate\":", 1, PLANC_ROW_MAX, &link->cost.bytes_per_second));
+    PLANC_TRY(ROW_INT64(row, ",\"latency\":", 0, PLANC_ROW_MAX, &link->cost.latency_ns));
+    if (ROW_ACCEPTS(row, ",\"bus\":")) {
+      int64_t bus;
+      PLANC_TRY(planc_row_int(row, 0, (int64_t)plan->n_links - 1, &bus));
+      link->bus = (int32_t)bus;
+    }
+    PLANC_TRY(ROW_END(row, "}"));
+  }
+  return NULL;
 }
 
 static planc_status read_predictions(planc_row *row, planc_predictions *predicted) {
   PLANC_TRY(ROW_INT64(row, "{\"iteration\":", 0, PLANC_ROW_MAX, &predicted->iteration_ns));
   PLANC_TRY(ROW_INT64(row, ",\"ideal\":", 0, PLANC_ROW_MAX, &predicted->ideal_ns));
   PLANC_TRY(ROW_INT64(row, ",\"bound\":", 0, PLANC_ROW_MAX, &predicted->bound_ns));
-  PLANC_TRY(ROW_INT64(row, ",\"peak\":", 0, PLANC_ROW_MAX, &predicted->peak_bytes));
-  PLANC_TRY(ROW_INT64(row, ",\"host_peak\":", 0, PLANC_ROW_MAX, &predicted->host_peak_bytes));
   PLANC_TRY(ROW_INT64(row, ",\"d2h\":", 0, PLANC_ROW_MAX, &predicted->d2h_bytes));
   PLANC_TRY(ROW_INT64(row, ",\"h2d\":", 0, PLANC_ROW_MAX, &predicted->h2d_bytes));
   PLANC_TRY(ROW_INT64(row, ",\"recompute\":", 0, PLANC_ROW_MAX, &predicted->recompute_ns));
@@ -263,7 +331,11 @@ static planc_status read_streams(reading *r) {
     PLANC_TRY(planc_row_word(&r->row, stream_kinds, sizeof stream_kinds / sizeof *stream_kinds, &kind));
     streams[s].kind = (planc_stream_kind)kind;
     PLANC_TRY(ROW_INT32(&r->row, ",\"job\":", 0, r->plan->n_jobs - 1, &streams[s].job));
-    PLANC_TRY(ROW_INT32(&r->row, ",\"gpu\":", 0, r->plan->gpus - 1, &streams[s].gpu));
+    if (streams[s].kind == PLANC_STREAM_KIND_compute) {
+      PLANC_TRY(ROW_INT32(&r->row, ",\"memory\":", 0, r->plan->n_memories - 1, &streams[s].on));
+    } else {
+      PLANC_TRY(ROW_INT32(&r->row, ",\"engine\":", 0, r->plan->n_links - 1, &streams[s].on));
+    }
     PLANC_TRY(ROW_END(&r->row, "}"));
   }
   return NULL;
@@ -287,9 +359,8 @@ static planc_status read_boundary(reading *r) {
   r->plan->boundary = boundary;
   for (int32_t b = 0; b < r->plan->n_boundary; b++) {
     PLANC_TRY(ROW_INT32(&r->row, "{\"boundary\":", 0, INT32_MAX, &boundary[b].buffer));
-    boundary[b].home = ROW_ACCEPTS(&r->row, ",\"home\":");
-    if (!boundary[b].home) PLANC_TRY(ROW_LITERAL(&r->row, ",\"at\":"));
-    PLANC_TRY(planc_row_int(&r->row, 0, PLANC_ROW_MAX, &boundary[b].address));
+    PLANC_TRY(ROW_INT32(&r->row, ",\"m\":", 0, r->plan->n_memories - 1, &boundary[b].memory));
+    PLANC_TRY(ROW_INT64(&r->row, ",\"at\":", 0, PLANC_ROW_MAX, &boundary[b].address));
     PLANC_TRY(ROW_END(&r->row, "}"));
   }
   return NULL;
@@ -332,7 +403,10 @@ static planc_status read_plan(reading *r, const char *text, size_t length) {
   PLANC_TRY(read_header(r));
   PLANC_TRY(check_counts(r, text, length));
   PLANC_TRY(read_device(&r->row, &r->plan->device));
+  PLANC_TRY(read_memories(r));
+  PLANC_TRY(read_links(r));
   PLANC_TRY(read_predictions(&r->row, &r->plan->predicted));
+  planc_plan_find_peaks(r->plan);
   PLANC_TRY(read_graphs(r));
   PLANC_TRY(read_jobs(r));
   PLANC_TRY(read_streams(r));

@@ -8,15 +8,11 @@
 #include <string.h>
 
 #include "cost/json.h"
-#include "util/arena.h"
+#include "plan/layout.h"
 #include "util/file.h"
 #include "util/math.h"
 
 enum { FILE_LIMIT = 1 << 28 };
-
-#define X(name) #name,
-static const char *const categories[] = {PLANC_INSTRS(X)};
-#undef X
 
 typedef struct owned {
   planc_timeline timeline; /* first: what is given out */
@@ -100,16 +96,17 @@ static planc_status read_time(const planc_json *at, int64_t *out) {
 static planc_status check_place(const reading *r, int32_t instr, const planc_json *category, const planc_json *pid,
                                 const planc_json *tid) {
   const planc_instr *at = &r->plan->body.instrs[instr];
-  const char *name;
+  const char *name, *kind = "exec";
+  int32_t gpu = planc_gpu_of_stream(r->plan, at->stream);
+  if (at->op == PLANC_INSTR_copy) kind = planc_copy_word(planc_way_of_stream(r->plan, at->stream));
   int64_t process, thread;
   PLANC_TRY(planc_json_string(category, &name));
-  if (strcmp(name, categories[at->op]) != 0)
-    return planc_json_error(category, "instruction %" PRId32 " is of another kind: %s", instr, categories[at->op]);
+  if (strcmp(name, kind) != 0)
+    return planc_json_error(category, "instruction %" PRId32 " is of another kind: %s", instr, kind);
   PLANC_TRY(planc_json_int(pid, 0, INT32_MAX, &process));
   PLANC_TRY(planc_json_int(tid, 0, INT32_MAX, &thread));
-  if (process != r->plan->streams[at->stream].gpu + 1 || thread != at->stream + 1)
-    return planc_json_error(tid, "instruction %" PRId32 " is of stream %d on GPU %" PRId32, instr, at->stream,
-                            r->plan->streams[at->stream].gpu);
+  if (process != gpu + 1 || thread != at->stream + 1)
+    return planc_json_error(tid, "instruction %" PRId32 " is of stream %d on GPU %" PRId32, instr, at->stream, gpu);
   return NULL;
 }
 

@@ -10,6 +10,9 @@
 #define X(name) #name,
 static const char *const stream_kinds[] = {PLANC_STREAM_KINDS(X)};
 #undef X
+#define X(id, name) name,
+static const char *const memory_kinds[] = {PLANC_MEMORY_KINDS(X)};
+#undef X
 
 static void emit_settings(planc_emit *emit, const planc_settings *settings) {
 #define X(name, option, kind, users, fallback, help) \
@@ -27,17 +30,8 @@ static void emit_header(planc_emit *emit, const planc_plan *plan, const planc_pl
   emit_settings(emit, &plan->settings);
   EMIT(emit, ",\"hash\":");
   planc_emit_hash(emit, plan->graph_hash);
-  EMIT_INT(emit, ",\"budget\":", plan->budget_bytes);
-  EMIT_INT(emit, ",\"host_budget\":", plan->host_budget_bytes);
-  EMIT_INT(emit, ",\"arena\":", plan->arena_bytes);
-  EMIT_INT(emit, ",\"host_arena\":", plan->host_arena_bytes);
-  if (plan->chunk_bytes > 0) {
-    EMIT_INT(emit, ",\"chunk\":", plan->chunk_bytes);
-    EMIT_INT(emit, ",\"mappings\":", plan->n_mappings);
-    if (plan->paged) EMIT(emit, ",\"paged\":1");
-  }
-  EMIT_INT(emit, ",\"gpus\":", plan->gpus);
-  if (plan->shared_link) EMIT(emit, ",\"shared_link\":1");
+  EMIT_INT(emit, ",\"memories\":", plan->n_memories);
+  EMIT_INT(emit, ",\"links\":", plan->n_links);
   EMIT_INT(emit, ",\"graphs\":", layout->n_graphs);
   EMIT_INT(emit, ",\"tensors\":", layout->n_tensors);
   EMIT_INT(emit, ",\"ops\":", layout->n_ops);
@@ -45,6 +39,7 @@ static void emit_header(planc_emit *emit, const planc_plan *plan, const planc_pl
   EMIT_INT(emit, ",\"streams\":", plan->n_streams);
   EMIT_INT(emit, ",\"algorithms\":", plan->n_algorithms);
   EMIT_INT(emit, ",\"boundary\":", plan->n_boundary);
+  EMIT_INT(emit, ",\"maps\":", plan->n_mappings);
   EMIT_INT(emit, ",\"residencies\":", plan->n_residencies);
   EMIT_INT(emit, ",\"events\":", plan->n_events);
   EMIT_INT(emit, ",\"uses\":", plan->n_uses);
@@ -54,19 +49,42 @@ static void emit_header(planc_emit *emit, const planc_plan *plan, const planc_pl
   EMIT(emit, "}\n");
 }
 
-static void emit_device(planc_emit *emit, const planc_device *device) {
+static void emit_device(planc_emit *emit, const planc_plan_device *device) {
   EMIT(emit, "{\"device\":");
   planc_emit_string(emit, device->name);
-  EMIT_INT(emit, ",\"memory\":", device->memory_bytes);
-  EMIT_INT(emit, ",\"reserved\":", device->reserved_bytes);
   EMIT_INT(emit, ",\"launch\":", device->launch_ns);
   EMIT_INT(emit, ",\"in_flight\":", device->in_flight);
-  EMIT_INT(emit, ",\"h2d\":[", device->h2d.bytes_per_second);
-  EMIT_INT(emit, ",", device->h2d.latency_ns);
-  EMIT_INT(emit, "],\"d2h\":[", device->d2h.bytes_per_second);
-  EMIT_INT(emit, ",", device->d2h.latency_ns);
-  EMIT_INT(emit, "],\"duplex\":", device->duplex_ppm);
+  EMIT_INT(emit, ",\"duplex\":", device->duplex_ppm);
   EMIT_INT(emit, ",\"slowdown\":", device->slowdown_ppm);
+  EMIT(emit, "}\n");
+}
+
+static void emit_memory(planc_emit *emit, const planc_memory *memory) {
+  EMIT(emit, "{\"memory\":");
+  planc_emit_string(emit, memory_kinds[memory->kind]);
+  if (memory->kind == PLANC_MEMORY_DEVICE) EMIT_INT(emit, ",\"gpu\":", memory->gpu);
+  if (memory->kind != PLANC_MEMORY_USER) {
+    EMIT_INT(emit, ",\"bytes\":", memory->bytes);
+    EMIT_INT(emit, ",\"budget\":", memory->budget_bytes);
+    EMIT_INT(emit, ",\"reserved\":", memory->reserved_bytes);
+    EMIT_INT(emit, ",\"arena\":", memory->arena_bytes);
+    EMIT_INT(emit, ",\"align\":", memory->alignment);
+  }
+  if (memory->chunk_bytes > 0) {
+    EMIT_INT(emit, ",\"chunk\":", memory->chunk_bytes);
+    EMIT_INT(emit, ",\"maps\":", memory->n_mappings);
+    if (memory->paged) EMIT(emit, ",\"paged\":1");
+  }
+  EMIT(emit, "}\n");
+}
+
+static void emit_link(planc_emit *emit, const planc_plan_link *link) {
+  EMIT_INT(emit, "{\"link\":[", link->from);
+  EMIT_INT(emit, ",", link->to);
+  EMIT_INT(emit, "],\"engine\":", link->engine);
+  EMIT_INT(emit, ",\"rate\":", link->cost.bytes_per_second);
+  EMIT_INT(emit, ",\"latency\":", link->cost.latency_ns);
+  if (link->bus >= 0) EMIT_INT(emit, ",\"bus\":", link->bus);
   EMIT(emit, "}\n");
 }
 
@@ -74,8 +92,6 @@ static void emit_predictions(planc_emit *emit, const planc_predictions *predicte
   EMIT_INT(emit, "{\"iteration\":", predicted->iteration_ns);
   EMIT_INT(emit, ",\"ideal\":", predicted->ideal_ns);
   EMIT_INT(emit, ",\"bound\":", predicted->bound_ns);
-  EMIT_INT(emit, ",\"peak\":", predicted->peak_bytes);
-  EMIT_INT(emit, ",\"host_peak\":", predicted->host_peak_bytes);
   EMIT_INT(emit, ",\"d2h\":", predicted->d2h_bytes);
   EMIT_INT(emit, ",\"h2d\":", predicted->h2d_bytes);
   EMIT_INT(emit, ",\"recompute\":", predicted->recompute_ns);
@@ -117,19 +133,27 @@ static void emit_instrs(planc_emit *emit, const planc_plan *plan, int64_t n_inst
   planc_emit_fail(emit, planc_error(PLANC_INTERNAL, "a plan whose uses are not in the order of its execs"));
 }
 
+static void emit_stream(planc_emit *emit, const planc_stream *stream) {
+  EMIT(emit, "{\"stream\":");
+  planc_emit_string(emit, stream_kinds[stream->kind]);
+  EMIT_INT(emit, ",\"job\":", stream->job);
+  if (stream->kind == PLANC_STREAM_KIND_compute) {
+    EMIT_INT(emit, ",\"memory\":", stream->on);
+  } else {
+    EMIT_INT(emit, ",\"engine\":", stream->on);
+  }
+  EMIT(emit, "}\n");
+}
+
 static void emit_plan(planc_emit *emit, const planc_plan *plan, const planc_plan_layout *layout) {
   emit_header(emit, plan, layout);
   emit_device(emit, &plan->device);
+  for (int32_t m = 0; m < plan->n_memories; m++) emit_memory(emit, &plan->memories[m]);
+  for (int32_t l = 0; l < plan->n_links; l++) emit_link(emit, &plan->links[l]);
   emit_predictions(emit, &plan->predicted);
   for (int32_t g = 0; g < layout->n_graphs; g++) planc_graph_rows_emit(emit, layout->graphs[g]);
   for (int32_t j = 0; j < plan->n_jobs; j++) emit_job(emit, &plan->jobs[j], layout->graph_of_job[j]);
-  for (int32_t s = 0; s < plan->n_streams; s++) {
-    EMIT(emit, "{\"stream\":");
-    planc_emit_string(emit, stream_kinds[plan->streams[s].kind]);
-    EMIT_INT(emit, ",\"job\":", plan->streams[s].job);
-    EMIT_INT(emit, ",\"gpu\":", plan->streams[s].gpu);
-    EMIT(emit, "}\n");
-  }
+  for (int32_t s = 0; s < plan->n_streams; s++) emit_stream(emit, &plan->streams[s]);
   for (int32_t a = 0; a < plan->n_algorithms; a++) {
     EMIT(emit, "{\"algorithm\":");
     planc_emit_string(emit, plan->algorithms[a]);
@@ -137,11 +161,8 @@ static void emit_plan(planc_emit *emit, const planc_plan *plan, const planc_plan
   }
   for (int32_t b = 0; b < plan->n_boundary; b++) {
     EMIT_INT(emit, "{\"boundary\":", plan->boundary[b].buffer);
-    if (plan->boundary[b].home) {
-      EMIT_INT(emit, ",\"home\":", plan->boundary[b].address);
-    } else {
-      EMIT_INT(emit, ",\"at\":", plan->boundary[b].address);
-    }
+    EMIT_INT(emit, ",\"m\":", plan->boundary[b].memory);
+    EMIT_INT(emit, ",\"at\":", plan->boundary[b].address);
     EMIT(emit, "}\n");
   }
   for (int32_t m = 0; m < plan->n_mappings; m++) {

@@ -86,10 +86,10 @@ def predictions(host):
 
 
 def at_home(path):
-    """How many of a plan's persistent buffers leave the device between iterations, and how many there are."""
+    """How many of a plan's persistent buffers leave the device, memory 0, between iterations, and how many there are."""
     with open(path, encoding="ascii") as file:
         rows = [line for line in file if line.startswith('{"boundary":')]
-    return sum('"home":' in row for row in rows), len(rows)
+    return sum('"m":0,' not in row for row in rows), len(rows)
 
 
 def order(host):

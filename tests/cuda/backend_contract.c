@@ -1,7 +1,8 @@
 /* What a backend promises (runtime/backend.h) where something goes wrong, or where the user is slow.
  *
- * usage: backend_contract BACKEND dropping | losing | feeding PLAN | replaying PLAN
+ * usage: backend_contract BACKEND copying | dropping | losing | feeding PLAN | replaying PLAN
  *
+ * copying    within host memory: in stream order, and nobody who enqueues it is held up
  * dropping   host work fails: what was behind it, and what comes later, is dropped, and the device goes on after that
  * losing     the device is lost with more host work enqueued than it holds: nothing waits for ever
  * feeding    samples that come no sooner than a result that is copied out behind another one
@@ -17,6 +18,8 @@
 #include <unistd.h>
 
 #include "runtime/session.h"
+
+enum { BYTES = 4096, MOST_WAITS = 60000 };
 
 static atomic_int counted;
 static atomic_bool released;
@@ -47,10 +50,10 @@ static planc_status count(void *user, const void *what, int64_t period) {
   return NULL;
 }
 
-/* Ends when it is released. */
+/* Ends when it is released, or so late that whoever has waited for it sees that. */
 static planc_status hold(void *user, const void *what, int64_t period) {
   (void)user, (void)what, (void)period;
-  while (!released) pause_for(1000000);
+  for (int waits = 0; !released && waits < MOST_WAITS; waits++) pause_for(1000000);
   return NULL;
 }
 
@@ -59,16 +62,45 @@ static planc_status fail(void *user, const void *what, int64_t period) {
   return planc_error(PLANC_BAD_INPUT, "failure %lld", (long long)period);
 }
 
-/* --- Dropping --------------------------------------------------------------------------------------------------- */
-
-enum { BYTES = 4096, MOST_WAITS = 60000 };
-
 static planc_status read_first(const planrt_backend *backend, planrt_device *device, char *out) {
   PLANC_TRY(backend->copy(device, 0, PLANRT_D2H, backend->host_arena(device), backend->arena(device), BYTES, NULL));
   PLANC_TRY(backend->synchronize(device));
   *out = *backend->host_arena(device);
   return NULL;
 }
+
+/* --- Copying ---------------------------------------------------------------------------------------------------- */
+
+/* Behind host work that is not over, and before another stream's copy of what comes there, which then is poisoned. */
+static planc_status enqueue_copies(const planrt_backend *backend, planrt_device *device, char *to, const char *from,
+                                   planrt_span *span) {
+  PLANC_TRY(backend->host(device, 0, hold, NULL, NULL, 0));
+  PLANC_TRY(backend->copy(device, 0, PLANRT_H2H, to, from, BYTES, span));
+  PLANC_TRY(backend->record(device, 0, 0, 0));
+  PLANC_TRY(backend->wait(device, 1, 0, 0));
+  PLANC_TRY(backend->copy(device, 1, PLANRT_H2D, backend->arena(device), to, BYTES, NULL));
+  return backend->poison(device, 1, to, BYTES);
+}
+
+static planc_status check_copying(const planrt_backend *backend, planrt_device *device) {
+  char *from = backend->host_arena(device), *to = from + BYTES, poison[BYTES], value;
+  planrt_span span = {0};
+  memset(from, 1, BYTES);
+  memset(to, 2, BYTES);
+  memset(poison, 0xff, BYTES);
+  planc_status status = enqueue_copies(backend, device, to, from, &span);
+  bool in_order = *to == 2;
+  released = true;
+  PLANC_TRY(status);
+  if (!in_order) return wrong("a copy within host memory is not left to its stream");
+  PLANC_TRY(backend->synchronize(device));
+  if (memcmp(to, poison, BYTES) != 0) return wrong("host memory is not poisoned");
+  if (span.begin_ns <= 0 || span.end_ns < span.begin_ns) return wrong("a copy within host memory is not timed");
+  PLANC_TRY(read_first(backend, device, &value));
+  return value == 1 ? NULL : wrong("a copy within host memory is not waited for");
+}
+
+/* --- Dropping --------------------------------------------------------------------------------------------------- */
 
 /* Two host works fail, one behind the other; more is behind them. */
 static planc_status enqueue_failures(const planrt_backend *backend, planrt_device *device) {
@@ -251,7 +283,9 @@ int main(int argc, char **argv) {
   const planrt_backend *backend;
   const char *what = argc > 2 ? argv[2] : "", *path = argc > 3 ? argv[3] : NULL;
   planc_status status = argc > 2 ? planrt_backend_find(argv[1], &backend) : wrong("usage");
-  if (!status && strcmp(what, "dropping") == 0)
+  if (!status && strcmp(what, "copying") == 0)
+    status = with_device(backend, check_copying);
+  else if (!status && strcmp(what, "dropping") == 0)
     status = with_device(backend, check_dropping);
   else if (!status && strcmp(what, "losing") == 0)
     status = with_device(backend, check_losing);

@@ -44,6 +44,23 @@ START_TEST(pageable_sources_are_read_at_once_pinned_ones_later) {
 }
 END_TEST
 
+START_TEST(copies_within_host_memory_are_over_at_once) {
+  char *pinned, *to;
+  cuda_ok(cudaMallocHost((void **)&pinned, 2 * BYTES));
+  to = pinned + BYTES;
+  memset(pinned, 1, BYTES);
+  for (int i = 0; i < SEEDS; i++) {
+    seed(i);
+    cudaStream_t stream = new_stream();
+    memset(to, 0, BYTES);
+    cuda_ok(cudaMemcpyAsync(to, pinned, BYTES, cudaMemcpyHostToHost, stream));
+    ck_assert_int_eq(memcmp(to, pinned, BYTES), 0);
+    free_stream(stream);
+  }
+  cuda_ok(cudaFreeHost(pinned));
+}
+END_TEST
+
 START_TEST(copies_keep_to_memory_that_there_is) {
   static char host[2 * BYTES], other[BYTES];
   cudaStream_t stream = new_stream();
@@ -190,6 +207,7 @@ int main(void) {
   TCase *memory = tcase_create("memory");
   tcase_add_checked_fixture(memory, small_memory, NULL);
   tcase_add_test(memory, pageable_sources_are_read_at_once_pinned_ones_later);
+  tcase_add_test(memory, copies_within_host_memory_are_over_at_once);
   tcase_add_test(memory, copies_keep_to_memory_that_there_is);
   tcase_add_test(memory, memory_that_goes_too_early_is_told);
   tcase_add_test(memory, memory_is_finite_and_accounted);

@@ -7,14 +7,16 @@
 #include "planrt/planrt.h"
 #include "util/math.h"
 
-enum { MOST_BYTES = 1 << 24, MOST_INSTANCES = 4096, MOST_GPUS = 8, MOST_BODIES = 2 };
+enum { MOST_BYTES = 1 << 24, MOST_INSTANCES = 4096, MOST_GPUS = 8, MOST_STREAMS = 256, MOST_BODIES = 2 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Whether a run is over soon. */
 static bool is_small(const planc_plan *plan) {
-  int64_t instances = 0, bytes = planc_add_saturate(plan->arena_bytes, plan->host_arena_bytes);
-  if (plan->gpus > MOST_GPUS || plan->n_jobs > MOST_INSTANCES / MOST_GPUS) return false;
+  int64_t instances = 0, bytes = 0;
+  if (planc_plan_gpus(plan) > MOST_GPUS || plan->n_jobs > MOST_INSTANCES / MOST_GPUS) return false;
+  if (plan->n_streams > MOST_STREAMS) return false;
+  for (int32_t m = 0; m < plan->n_memories; m++) bytes = planc_add_saturate(bytes, plan->memories[m].arena_bytes);
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     const planc_job *job = &plan->jobs[j];
     if (job->n_rounds < 1 || job->iterations < 1 || job->batch < 1 || job->iterations > MOST_INSTANCES) return false;

@@ -27,6 +27,7 @@ POLICIES = ("none", "vdnn-all", "vdnn-conv", "vdnn-dyn", "vdnn+", "modnn", "naiv
             "tensile", "superneurons", "chen", "cheap", "window")
 DEVICE, BATCH, SHARES = "v100-32g", "64", (80, 55)
 DOES_NOT_FIT = 1
+DEVICES_MEMORY = 0
 
 
 def plan(graph, policy, budget, path):
@@ -39,25 +40,40 @@ def plan(graph, policy, budget, path):
 
 
 def body(path):
-    """The instructions of a plan's body as (word, what it is done to, where)."""
+    """The instructions of the body of a plan for one device as (word, what it is done to, where). What a place in another
+    memory is taken for is told by the copies to it and from it; theirs is the address there, -1 of the user's."""
     with open(path, encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
     algorithms = [row["algorithm"] for row in rows if "algorithm" in row]
-    buffers = [row["boundary"] for row in rows if "boundary" in row]  # by residency
+    # By residency: what the digests call it, whether it is on the device, and where. They call it by its buffer, but the
+    # boundary's, and the body's first on the device, by the buffer of the one before; the very first by how many these are.
+    boundary = [row for row in rows[1:] if "boundary" in row]
+    names = [len(boundary), *(row["boundary"] for row in boundary)]
+    residencies = [(name, row["m"] == DEVICES_MEMORY, row["at"]) for name, row in zip(names, boundary)]
+    names, users = names[-1:], (None, False, -1)
     first = len(rows) - rows[0]["epilogue"] - rows[0]["body"]
     for row in rows[first:first + rows[0]["body"]]:
         word = row["i"]
         if word == "acquire":
-            buffers += [row["b"]] if row["r"] == len(buffers) else []
-            yield word, row["b"], row["at"]
+            on_device = row["m"] == DEVICES_MEMORY
+            residencies.append((names.pop() if on_device and names else row["b"], on_device, row["at"]))
+            if on_device:
+                yield word, row["b"], row["at"]
         elif word == "release":
-            yield word, buffers[row["r"]], None
+            name, on_device, _ = residencies[row["r"]]
+            if on_device:
+                yield word, name, None
         elif word == "exec":
             yield word + (" again" if "re" in row else ""), (row["n"], algorithms[row["a"]]), row["ws"]
-        elif word in ("offload", "prefetch"):
-            yield word + (" user" if row["h"] < 0 else ""), buffers[row["r"]], row["h"]
-        elif word == "move":
-            yield word, buffers[row["r"]], None
+        elif word == "copy":
+            (source, leaves, start), (target, arrives, end) = (residencies[r] if r >= 0 else users
+                                                               for r in (row["from"], row["r"]))
+            if leaves and arrives:
+                yield "move", target, None
+            elif leaves:
+                yield "offload" + (" user" if row["r"] < 0 else ""), source, end
+            else:
+                yield "prefetch" + (" user" if row["from"] < 0 else ""), target, start
 
 
 def digest(lines):

@@ -145,14 +145,16 @@ class Inputs(unittest.TestCase):
         mapped = [i for i, line in enumerate(lines) if line.startswith('{"map"')]
         counts = {key: int(value) for key, value in re.findall(r'"(\w+)":(\d+)', lines[0])}
         rows = [f'{{"map":{i * 7 % mappings},"chunks":1}}' for i in range(mappings)]
-        opened = [f'{{"i":"acquire","r":{i + 1},"b":2,"at":{i % 2 * 256},"bytes":{512 * mappings - 512}}}'
+        opened = [f'{{"i":"acquire","r":{i + 1},"b":2,"m":0,"at":{i % 2 * 256},"bytes":{512 * mappings - 512}}}'
                   for i in range(acquires)]
         lines = lines[:mapped[0]] + rows + lines[mapped[-1] + 1:]
         body = mapped[0] + mappings + counts["prologue"]
         lines[body:body] = opened
-        for key, value in (("mappings", mappings), ("arena", 512 * mappings),
-                           ("residencies", counts["residencies"] + acquires), ("body", counts["body"] + acquires)):
-            lines[0] = re.sub(f'"{key}":\\d+', f'"{key}":{value}', lines[0])
+        device = next(i for i, line in enumerate(lines) if line.startswith('{"memory":"device"'))
+        for at, key, value in ((0, "maps", mappings), (0, "residencies", counts["residencies"] + acquires),
+                               (0, "body", counts["body"] + acquires), (device, "maps", mappings),
+                               (device, "arena", 512 * mappings)):
+            lines[at] = re.sub(f'"{key}":\\d+', f'"{key}":{value}', lines[at])
         with open(os.path.join(self.folder, "hostile.plan"), "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
         for command in ("check", "show", "simulate"):

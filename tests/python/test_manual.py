@@ -177,11 +177,18 @@ class PlanFormat(unittest.TestCase):
         allowed = {}
         for form in block.replace("\n ", "").splitlines():
             form = re.sub(r":\[[^][]*\]", ":0", form)  # lists, so that the brackets left hold optional keys
-            parts = re.split(r"\[([^][]*)\]", form)  # every other one is optional
-            for chosen in itertools.product(*(["", part] if i % 2 else [part] for i, part in enumerate(parts))):
-                kind, keys = self.kind_and_keys("".join(chosen))
+            for row in self.without_brackets(form):
+                kind, keys = self.kind_and_keys(row)
                 allowed.setdefault(kind, set()).add(tuple(keys))
         return allowed
+
+    def without_brackets(self, form):
+        """With what is in brackets and without, the innermost first."""
+        optional = re.search(r"\[([^][]*)\]", form)
+        if not optional:
+            return {form}
+        before, after = form[:optional.start()], form[optional.end():]
+        return self.without_brackets(before + after) | self.without_brackets(before + optional[1] + after)
 
     def test_rows(self):
         seen = {}

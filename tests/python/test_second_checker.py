@@ -48,6 +48,12 @@ def least_budgets(graph, options):
             if row["least_budget"] and row["policy"] != "ideal"}
 
 
+def behind_tables(lines):
+    """What a plan does: not what it is for."""
+    header = json.loads(lines[0])
+    return lines[3 + header["memories"] + header["links"]:]
+
+
 def made_by_planc():
     """Lines of plans by what they were made with, those that do the same once."""
     plans = {}
@@ -57,19 +63,37 @@ def made_by_planc():
                 for factor in BUDGETS:
                     budget = int(least * factor)
                     done = planc("plan", graph, *options, *placement, "--policy", policy, "--budget", str(budget), "-o", "-")
-                    lines = done.stdout.splitlines()
                     if not done.returncode:
-                        plans.setdefault(tuple(lines[3:]), (" ".join([graph, policy, *options, *placement, str(budget)]), lines))
+                        lines = done.stdout.splitlines()
+                        name = " ".join([graph, policy, *options, *placement, str(budget)])
+                        plans.setdefault(tuple(behind_tables(lines)), (name, lines))
     return list(plans.values())
 
 
+def holds_in_host(rows):
+    return any(row["m"] == mutants.devices(rows) for row in mutants.acquired(rows).values())
+
+
+def kinds_of_copies(lines):
+    """Of a plan, each as what it leads from and to."""
+    rows = mutants.Rows(lines)
+    kind = {number: rows.memories[row["m"]]["memory"] for number, row in mutants.acquired(rows).items()}
+    copies = [row for name in mutants.SECTIONS for row in getattr(rows, name) if row["i"] == "copy"]
+    return {(kind.get(row["from"], "user"), kind.get(row["r"], "user")) for row in copies}
+
+
 def composed(plans):
-    """Plans of several jobs, several iterations, and other orders."""
+    """Plans of several jobs, several iterations, other orders, other memories and more links."""
     random = Random(1)
     rows = [(name, mutants.Rows(lines)) for name, lines in plans if len(lines) < 300]
     for name, one in random.sample(rows, 12):
         yield f"repeat {name}", compose.repeat(one).lines()
-    plain = [(name, one) for name, one in rows if "chunk" not in one.header]
+    for name, one in random.sample(rows, 12):
+        yield f"link_all {name}", compose.link_all(one).lines()
+        yield f"emigrate {name}", compose.emigrate(random, one).lines()
+    for name, one in random.sample([(name, one) for name, one in rows if holds_in_host(one)], 12):
+        yield f"store {name}", compose.store(random, one).lines()
+    plain = [(name, one) for name, one in rows if not one.maps]
     for same_gpu in (False, True) * 6:
         (first, one), (second, other) = random.sample(plain, 2)
         yield f"join {same_gpu} {first}, {second}", compose.join(random, one, other, same_gpu).lines()
@@ -131,10 +155,15 @@ class SecondChecker(unittest.TestCase):
 
     def test_plans_show_all_that_the_manual_has(self):
         text = "".join(text_of(lines) for _, lines in self.plans)
-        for part in ('"re":1', '"i":"move"', '"home":', '"map":', '"replicas":2', '"rounds":[3,3,2]', '"iterations":2',
-                     '"order":', '"effects":[4]', '"job":1', '"lag":1', '"wsb":2', ',-1,', '"h":0,'):
+        for part in ('"re":1', '"map":', '"replicas":2', '"rounds":[3,3,2]', '"iterations":2', '"order":', '"effects":[4]',
+                     '"job":1', '"lag":1', '"wsb":2', ',-1,', '"gpu":2', '"bus":1', '"memory":"storage"'):
             with self.subTest(part=part):
                 self.assertTrue(part in text)
+        copies = set().union(*(kinds_of_copies(lines) for _, lines in self.plans))
+        for ways in (("user", "device"), ("device", "user"), ("device", "device"), ("device", "host"), ("host", "device"),
+                     ("user", "host"), ("host", "user"), ("device", "storage"), ("storage", "device"), ("user", "storage")):
+            with self.subTest(ways=ways):
+                self.assertIn(ways, copies)
 
     def test_whole_plans_are_valid_to_both(self):
         verdicts = judged_by_planc([text_of(lines) for _, lines in self.plans])

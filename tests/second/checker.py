@@ -14,72 +14,37 @@ from bisect import bisect_left
 from planfile import Plan, Wrong, demand
 from work import expand
 
-ALIGNMENT = 256
 MOST_BODIES = 3
 
 
-class Memory:
-    """Bytes as segments between all addresses that the plan names: which instructions wrote and which touched each."""
-
-    def __init__(self, ends):
-        self.ends = sorted(set(ends))
-        self.wrote, self.touched = [0] * len(self.ends), [0] * len(self.ends)
-
-    def segments(self, start, end):
-        return range(bisect_left(self.ends, start), bisect_left(self.ends, end))
-
-    def copy(self):
-        result = object.__new__(Memory)
-        result.ends, result.wrote, result.touched = self.ends, self.wrote[:], self.touched[:]
-        return result
-
-
 class Place:
-    """Where something lies: its memory, the segments, and these as a set of bits."""
+    """Where something lies: its memory, its address there, the segments of the arena, and these as a set of bits."""
 
-    def __init__(self, memory, number, pieces):
-        self.memory, self.segments, self.bits = number, [], 0
-        for start, end in pieces:
-            for segment in memory.segments(start, end):
-                demand(not self.bits >> segment & 1, "two of its bytes are the same")
-                self.bits |= 1 << segment
-                self.segments.append(segment)
+    def __init__(self, memory, address, segments):
+        self.memory, self.address, self.segments, self.bits = memory, address, [], 0
+        for segment in segments:
+            demand(not self.bits >> segment & 1, "two of its bytes are the same")
+            self.bits |= 1 << segment
+            self.segments.append(segment)
 
 
-class Layout:
-    """Device addresses as bytes of the arenas, one for each GPU, and the host arena behind these."""
+class Arena:
+    """Addresses of a memory as bytes of its arena, in segments between all that the plan names of it."""
 
-    def __init__(self, plan, work):
-        header = plan.header
-        self.arena, self.host_arena, self.gpus = header["arena"], header["host_arena"], header["gpus"]
-        self.chunk = header.get("chunk", 0)
-        self.gpu_of_job = [None] * header["jobs"]
-        for stream in plan.streams:
-            known = self.gpu_of_job[stream["job"]]
-            demand(known in (None, stream["gpu"]), "rule 2: streams of a job on several GPUs")
-            self.gpu_of_job[stream["job"]] = stream["gpu"]
-        self.map_chunks(plan.maps)
-        ends, self.known = {}, {}
-        for memory, start, size in self.named(plan, work):
-            pieces = self.host_pieces(start, size) if memory == self.gpus else self.pieces(start, size)
-            for piece in pieces or ():
-                ends.setdefault(memory, []).extend(piece)
-        self.memories = [Memory(ends.get(memory, ())) for memory in range(self.gpus + 1)]
-
-    def map_chunks(self, maps):
-        self.chunks = []
-        if not self.chunk:
-            self.range = self.arena
-            return
-        demand(self.chunk % ALIGNMENT == 0 and self.arena % self.chunk == 0, "rule 2: chunks")
-        for row in maps:
-            demand(row["map"] + row["chunks"] <= self.arena // self.chunk, "rule 2: a map row leaves the arena")
-            self.chunks.extend(range(row["map"], row["map"] + row["chunks"]))
-        self.range = len(self.chunks) * self.chunk
+    def __init__(self, number, row, maps):
+        self.number, self.align, self.chunk, self.chunks = number, row["align"], row.get("chunk", 0), []
+        self.range = row["arena"]
+        self.ends, self.known = [], {}
+        if self.chunk:
+            demand(self.chunk % self.align == 0 and row["arena"] % self.chunk == 0, "rule 2: chunks")
+            for part in maps:
+                demand(part["map"] + part["chunks"] <= row["arena"] // self.chunk, "rule 2: a map row leaves the arena")
+                self.chunks.extend(range(part["map"], part["map"] + part["chunks"]))
+            self.range = len(self.chunks) * self.chunk
 
     def pieces(self, start, size):
-        """Of the arena; None where it is not inside."""
-        if start < 0 or start + size > self.range or start % ALIGNMENT:
+        """Of the arena; None where it is misaligned or not inside."""
+        if start + size > self.range or start % self.align:
             return None
         if not self.chunk:
             return [(start, start + size)]
@@ -95,57 +60,80 @@ class Layout:
             start += part
         return result
 
-    def host_pieces(self, start, size):
-        inside = start >= 0 and start + size <= self.host_arena and start % ALIGNMENT == 0
-        return [(start, start + size)] if inside else None
-
-    def named(self, plan, work):
-        """All stretches of memory that rows name."""
-        for row in plan.boundary:
-            if "home" in row and row["boundary"] < len(work.buffers):
-                yield self.gpus, row["home"], work.buffers[row["boundary"]].bytes
-        for section in (plan.prologue, plan.body, plan.epilogue):
-            for _, row in section:
-                if row["i"] == "acquire" and row["b"] < len(work.buffers):
-                    yield self.gpu_of_job[work.buffers[row["b"]].job], row["at"], row["bytes"]
-                elif row["i"] == "exec" and row["wsb"]:
-                    yield plan.streams[row["s"]]["gpu"], row["ws"], row["wsb"]
-                elif row["i"] in ("offload", "prefetch") and row["h"] >= 0:
-                    yield self.gpus, row["h"], row["bytes"]
-
-    def place(self, memory, start, size):
-        key = memory, start, size
+    def place(self, start, size):
+        key = start, size
         if key not in self.known:
-            demand(memory is not None, "a job without streams is on no GPU")
-            pieces = self.host_pieces(start, size) if memory == self.gpus else self.pieces(start, size)
+            pieces = self.pieces(start, size)
             demand(pieces is not None, "misaligned, or not inside the arena")
-            self.known[key] = Place(self.memories[memory], memory, pieces)
+            self.known[key] = Place(self.number, start, (
+                segment for first, end in pieces
+                for segment in range(bisect_left(self.ends, first), bisect_left(self.ends, end))))
         return self.known[key]
+
+
+def named(plan):
+    """All stretches of memories that rows name."""
+    for section in (plan.prologue, plan.body, plan.epilogue):
+        for _, row in section:
+            if row["i"] == "acquire":
+                yield row["m"], row["at"], row["bytes"]
+            elif row["i"] == "exec" and row["wsb"]:
+                yield plan.streams[row["s"]].get("memory", plan.user), row["ws"], row["wsb"]
+
+
+def arenas_of(plan):
+    """The arena of every memory but the user's."""
+    result, at = [], 0
+    for number, row in enumerate(plan.memories[:plan.user]):
+        result.append(Arena(number, row, plan.maps[at:at + row.get("maps", 0)]))
+        at += row.get("maps", 0)
+    ends = [set() for _ in result]
+    for memory, start, size in named(plan):
+        if memory != plan.user:
+            for piece in result[memory].pieces(start, size) or ():
+                ends[memory].update(piece)
+    for arena, known in zip(result, ends, strict=True):
+        arena.ends = sorted(known)
+    return result
+
+
+class Memory:
+    """Of each segment of an arena which instructions wrote and which touched it, and which segments are taken."""
+
+    def __init__(self, segments):
+        self.wrote, self.touched, self.occupied = [0] * segments, [0] * segments, 0
+
+    def copy(self):
+        result = object.__new__(Memory)
+        result.wrote, result.touched, result.occupied = self.wrote[:], self.touched[:], self.occupied
+        return result
 
 
 class Run:
     """A run as far as it has come. `open`: the buffer and place of each open residency; `content`: the version in it, None
-    where undefined. `host`: by address, buffer, version and place of what an offload left. `knows`: by stream, the
-    instructions that have ended; `recorded`: by event, the same when it was recorded in this section, and the one before."""
+    where undefined. `knows`: by stream, the instructions that have ended; `recorded`: by event, the same when it was recorded
+    in this section, and the one before."""
 
-    def __init__(self, plan, work, layout):
-        self.plan, self.work, self.layout = plan, work, layout
-        self.memories = [memory.copy() for memory in layout.memories]
-        self.open, self.content, self.host = {}, {}, {}
-        self.occupied = [0] * (layout.gpus + 1)
+    def __init__(self, plan, work):
+        self.plan, self.work, self.arenas = plan, work, arenas_of(plan)
+        self.memories = [Memory(len(arena.ends)) for arena in self.arenas]
+        self.links = {(*row["link"], row["engine"]) for row in plan.links}
+        self.open, self.content = {}, {}
         self.knows, self.count = [0] * len(plan.streams), 0
         self.recorded, self.before = {}, None
-        self.do = {name: getattr(self, name) for name in ("acquire", "release", "exec", "offload", "prefetch", "move",
-                                                          "record", "wait")}
+        self.take_part()
+
+    def take_part(self):
+        self.do = {name: getattr(self, name) for name in ("acquire", "release", "exec", "copy", "record", "wait")}
 
     def fork(self):
         result = Run.__new__(Run)
         result.__dict__.update(self.__dict__)
         result.memories = [memory.copy() for memory in self.memories]
-        for name in ("open", "content", "host", "recorded"):
+        for name in ("open", "content", "recorded"):
             setattr(result, name, dict(getattr(self, name)))
-        result.occupied, result.knows = self.occupied[:], self.knows[:]
-        result.do = {name: getattr(result, name) for name in self.do}
+        result.knows = self.knows[:]
+        result.take_part()
         return result
 
     def section(self, name, rows):
@@ -167,26 +155,24 @@ class Run:
     # --- Residencies ----------------------------------------------------------------------------------------------
 
     def acquire(self, line, row):
-        number, buffer = row["r"], row["b"]
-        boundary = self.plan.boundary
+        number, buffer, memory = row["r"], row["b"], row["m"]
         demand(buffer < len(self.work.buffers), "no such buffer")
-        if self.name == "epilogue":
-            while self.next < len(boundary) and "home" not in boundary[self.next]:
-                self.next += 1
-        demand(number == self.next and (self.name == "body" or number < len(boundary)), "rule 3: out of order")
+        demand(self.name != "epilogue" and number == self.next, "rule 3: out of order")
         self.next += 1
-        if self.name != "body":
-            demand(buffer == boundary[number]["boundary"], "rule 3: not its boundary row's buffer")
-            demand("home" in boundary[number] or row["at"] == boundary[number]["at"], "rule 3: not at the row's address")
+        if self.name == "prologue":
+            demand(number < len(self.plan.boundary), "rule 3: not the boundary's")
+            demand(self.plan.boundary[number] == {"boundary": buffer, "m": memory, "at": row["at"]},
+                   "rule 3: not as its boundary row says")
+        demand(memory != self.plan.user, "rule 4: in the user's memory")
         demand(row["bytes"] == self.work.buffers[buffer].bytes, "rule 4: not the buffer's size")
-        place = self.layout.place(self.layout.gpu_of_job[self.work.buffers[buffer].job], row["at"], row["bytes"])
-        demand(not place.bits & self.occupied[place.memory], "rule 4: overlaps an open residency")
-        self.occupied[place.memory] |= place.bits
-        self.open[number], self.content[number] = (buffer, place, row["at"]), None
+        place = self.arenas[memory].place(row["at"], row["bytes"])
+        demand(not place.bits & self.memories[memory].occupied, "rule 4: overlaps an open residency")
+        self.memories[memory].occupied |= place.bits
+        self.open[number], self.content[number] = (buffer, place), None
 
     def release(self, line, row):
-        place = self.residency(row["r"])[1]
-        self.occupied[place.memory] &= ~place.bits
+        _, place = self.residency(row["r"])
+        self.memories[place.memory].occupied &= ~place.bits
         del self.open[row["r"]]
 
     def residency(self, number):
@@ -218,15 +204,12 @@ class Run:
                     if written:
                         memory.wrote[segment] |= bit
 
-    def on_stream(self, row, kind, job, rule):
-        stream = self.plan.streams[row["s"]]
-        demand(stream["stream"] == kind and stream["job"] == job, f"rule {rule}: on a stream of another kind or job")
-
     def exec(self, line, row):
         demand(self.name == "body", "rule 7: not in the body")
         demand(row["n"] < len(self.work.instances), "no such instance")
         instance, again = self.work.instances[row["n"]], "re" in row
-        self.on_stream(row, "compute", instance.job, 7)
+        stream = self.plan.streams[row["s"]]
+        demand(stream["stream"] == "compute" and stream["job"] == instance.job, "rule 7: on a stream of another kind or job")
         demand(row["busy"] <= 1000000, "rule 7: busy")
         if again:
             demand(self.ran.get(row["n"]) == row["a"], "rule 8: has not run with this algorithm")
@@ -240,8 +223,9 @@ class Run:
             if again and access.effect:
                 demand(number == -1, "rule 9: a side effect in a recompute")
                 continue
-            buffer, place, _ = self.residency(number)
+            buffer, place = self.residency(number)
             demand(buffer == access.buffer, "rule 9: a residency of another buffer")
+            demand(place.memory == stream["memory"], "rule 9: a residency in another memory")
             if access.read is not None:
                 demand(self.content[number] == access.read, "rule 10: reads another version")
             if access.write is not None:
@@ -249,70 +233,56 @@ class Run:
             (reads if access.write is None else writes).append(place)
         if row["wsb"]:
             try:
-                place = self.layout.place(self.plan.streams[row["s"]]["gpu"], row["ws"], row["wsb"])
+                place = self.arenas[stream["memory"]].place(row["ws"], row["wsb"])
             except Wrong as wrong:
                 raise Wrong(f"rule 11: {wrong}") from None
-            demand(not place.bits & self.occupied[place.memory], "rule 11: the workspace overlaps an open residency")
+            demand(not place.bits & self.memories[place.memory].occupied, "rule 11: the workspace overlaps an open residency")
             writes.append(place)
         else:
             demand(not row["ws"], "address of no workspace")
         self.touch(row["s"], reads, writes)
 
-    def copy(self, row, kind):
-        buffer, place, _ = self.residency(row["r"])
-        self.on_stream(row, kind, self.work.buffers[buffer].job, 12)
-        demand(row["bytes"] == self.work.buffers[buffer].bytes, "rule 12: bytes")
-        host = self.layout.place(self.layout.gpus, row["h"], row["bytes"]) if row.get("h", -1) >= 0 else None
-        return buffer, place, host
-
-    def offload(self, line, row):
-        buffer, place, host = self.copy(row, "d2h")
-        version = self.content[row["r"]]
-        demand(version is not None, "rule 13: holds no version")
-        if host:
-            demand(self.name != "epilogue", "rule 16: the epilogue offloads to the user")
-            demand(self.name == "body" or "home" in self.plan.boundary[row["r"]], "rule 16: not at home")
-            for address in [address for address, (_, _, other) in self.host.items() if other.bits & host.bits]:
-                del self.host[address]
-            self.host[row["h"]] = buffer, version, host
+    def copy(self, line, row):
+        number, origin, version = row["r"], row["from"], 0
+        demand(number != origin, "rule 12: to itself, or from the user to the user")
+        target, source = (self.residency(end) if end >= 0 else None for end in (number, origin))
+        buffer = (target or source)[0]
+        self.check_way(self.plan.streams[row["s"]], buffer, source, target)
+        demand(all(row["bytes"] == self.work.buffers[end[0]].bytes for end in (target, source) if end), "rule 12: bytes")
+        if source:
+            demand(self.name != "prologue", "rule 16: not from the user")
+            version = self.content[origin]
+            demand(version is not None, "rule 13: holds no version")
         else:
-            demand(self.name != "prologue", "rule 16: the prologue offloads to the host arena")
-            demand(buffer not in self.delivered, "rule 16: goes to the user twice")
-            self.delivered.add(buffer)
-            if self.name == "body":
-                demand(self.work.buffers[buffer].result, "rule 16: no result")
-                demand(version == self.work.buffers[buffer].last, "rule 16: not the last version")
-            else:
-                demand(version == 0, "rule 16: not version 0")
-        self.touch(row["s"], [place], [host] if host else [])
-
-    def prefetch(self, line, row):
-        number = row["r"]
-        buffer, place, host = self.copy(row, "h2d")
-        about = self.work.buffers[buffer]
-        if not host:
-            demand(self.name != "epilogue", "rule 16: the epilogue prefetches from the host arena")
-            demand(self.name == "prologue" or about.kind == "input", "rule 15: no input")
-            self.content[number] = 0
+            demand(self.name == "prologue" or self.name == "body" and self.work.buffers[buffer].kind == "input",
+                   "rule 15: nothing that comes from the user here")
+        if not target:
+            self.deliver(buffer, version)
         else:
-            demand(self.name != "prologue", "rule 16: the prologue prefetches from the user")
-            demand(self.name == "body" or "home" in self.plan.boundary[number], "rule 16: not at home")
-            left = self.host.get(row["h"])
-            demand(left and left[0] in (buffer, about.comes_from and about.comes_from[0]), "rule 14: nothing of it there")
-            if left[0] != buffer:
-                demand(left[1] == about.comes_from[1], "rule 14: not the version that is exchanged")
-            self.content[number] = left[1] if left[0] == buffer else 0
-        self.touch(row["s"], [host] if host else [], [place])
+            demand(self.name != "epilogue", "rule 16: not to the user")
+            if source and source[0] != buffer:
+                demand(self.work.buffers[buffer].comes_from == (source[0], version), "rule 14: of another buffer")
+                version = 0
+            self.content[number] = version
+        self.touch(row["s"], [source[1]] if source else [], [target[1]] if target else [])
 
-    def move(self, line, row):
-        demand(self.name == "body", "rule 17: not in the body")
-        buffer, place, _ = self.copy(row, "compute")
-        other, origin, _ = self.residency(row["from"])
-        demand(other == buffer, "rule 12: another buffer")
-        demand(row["from"] != row["r"], "a move to itself")
-        demand(self.content[row["from"]] is not None, "rule 13: holds no version")
-        self.content[row["r"]] = self.content[row["from"]]
-        self.touch(row["s"], [origin], [place])
+    def check_way(self, stream, buffer, source, target):
+        """Rule 12's stream."""
+        start, end = (side[1].memory if side else self.plan.user for side in (source, target))
+        demand(stream["job"] == self.work.buffers[buffer].job, "rule 12: on a stream of another job")
+        if start == end:
+            demand(stream.get("memory") == start, "rule 12: on no compute stream of this memory")
+        else:
+            demand((start, end, stream.get("engine")) in self.links, "rule 12: on no copy stream of an engine that links these")
+
+    def deliver(self, buffer, version):
+        demand(buffer not in self.delivered, "rule 16: goes to the user twice")
+        self.delivered.add(buffer)
+        if self.name == "body":
+            demand(self.work.buffers[buffer].result, "rule 16: no result")
+            demand(version == self.work.buffers[buffer].last, "rule 16: not the last version")
+        else:
+            demand(version == 0, "rule 16: not version 0")
 
     def record(self, line, row):
         self.recorded[row["e"]] = self.knows[row["s"]]
@@ -332,21 +302,16 @@ class Run:
 
     def at_boundary(self, after_body):
         """Rule 6; what is there is version 0 then."""
-        resident, homes = {}, {}
+        parked = {}
         for number, row in enumerate(self.plan.boundary):
-            buffer = row["boundary"]
-            last = self.work.buffers[buffer].last if after_body else 0
-            if "home" in row:
-                left = self.host.get(row["home"])
-                demand(left and left[:2] == (buffer, last), f"rule 6: buffer {buffer} is not at home")
-                homes[row["home"]] = buffer, 0, left[2]
-                continue
-            there = [r for r, (other, _, at) in self.open.items() if other == buffer and at == row["at"]]
-            demand(there, f"rule 6: buffer {buffer} is not resident at its address")
-            demand(self.content[there[0]] == last, f"rule 6: buffer {buffer} has another version")
-            resident[number] = self.open[there[0]]
-        demand(len(resident) == len(self.open), "rule 6: more is resident than the boundary's")
-        self.open, self.host, self.content = resident, homes, dict.fromkeys(resident, 0)
+            last = self.work.buffers[row["boundary"]].last if after_body else 0
+            there = [r for r, (buffer, place) in self.open.items()
+                     if (buffer, place.memory, place.address) == (row["boundary"], row["m"], row["at"])]
+            demand(there, f"rule 6: buffer {row['boundary']} is not in its place")
+            demand(self.content[there[0]] == last, f"rule 6: buffer {row['boundary']} has another version")
+            parked[number] = self.open[there[0]]
+        demand(len(parked) == len(self.open), "rule 6: more is open than the boundary's")
+        self.open, self.content = parked, dict.fromkeys(parked, 0)
 
     def end_prologue(self):
         demand(self.next == len(self.plan.boundary), "rule 3: the boundary's residencies are not all acquired")
@@ -366,9 +331,6 @@ class Run:
 
 def static_rules(plan, work):
     """What no run needs to show: the rest of rules 1, 6 and 18."""
-    header = plan.header
-    demand(plan.predictions["peak"] == header["arena"] + plan.device["reserved"], "rule 1: predicted peak")
-    demand(plan.predictions["host_peak"] == header["host_arena"], "rule 1: predicted host peak")
     persistent = [number for number, buffer in enumerate(work.buffers) if buffer.persists]
     demand(sorted(row["boundary"] for row in plan.boundary) == persistent, "rule 6: not each persistent buffer once")
     stream = {}
@@ -379,9 +341,8 @@ def static_rules(plan, work):
 
 def budget(plan):
     """Rule 21."""
-    header = plan.header
-    demand(header["arena"] + plan.device["reserved"] <= header["budget"], "budget: the device's")
-    demand(header["host_budget"] == -1 or header["host_arena"] <= header["host_budget"], "budget: the host's")
+    for row in plan.memories[:plan.user]:
+        demand(row["budget"] == -1 or row["arena"] + row["reserved"] <= row["budget"], f"budget: {row['memory']}'s")
 
 
 def why_not(lines, bodies=range(MOST_BODIES + 1)):
@@ -393,7 +354,7 @@ def why_not(lines, bodies=range(MOST_BODIES + 1)):
         demand(all(job["iterations"] <= work_bound for job in plan.jobs), "rule 8: more iterations than instructions")
         work = expand(plan)
         static_rules(plan, work)
-        run = Run(plan, work, Layout(plan, work))
+        run = Run(plan, work)
         run.section("prologue", plan.prologue)
         for count in range(max(bodies) + 1):
             if count:

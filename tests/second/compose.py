@@ -17,7 +17,7 @@ def renamed(rows, section, **changes):
         new = dict(row)
         for key, change in changes.items():
             for name in ("r", "from") if key == "r" else (key,):
-                if name in new:
+                if new.get(name, -1) >= 0:
                     new[name] = change(new[name])
         if "use" in new and "r" in changes:
             new["use"] = [use if use < 0 else changes["r"](use) for use in new["use"]]
@@ -78,64 +78,119 @@ def repeat(rows):
 
 
 def residencies_at_end(rows):
-    """Of each boundary row that is resident, the residency that a body leaves."""
-    open_now = {number: row["boundary"] for number, row in enumerate(rows.boundary) if "at" in row}
+    """Of each boundary row, the residency that a body leaves."""
+    open_now = {number: row["boundary"] for number, row in enumerate(rows.boundary)}
     for row in rows.body:
         if row["i"] == "acquire":
             open_now[row["r"]] = row["b"]
         elif row["i"] == "release":
             del open_now[row["r"]]
     left = {buffer: number for number, buffer in open_now.items()}
-    return {number: left[row["boundary"]] for number, row in enumerate(rows.boundary) if "at" in row}
+    return {number: left[row["boundary"]] for number, row in enumerate(rows.boundary)}
 
 
-def up(size):
-    return -(-size // 256) * 256
+def in_memories(rows, numbers, starts=None):
+    """The same plan with other numbers for its memories, and what lies in each so far behind its start. The rows of memories
+    are left as they are."""
+    result = rows.copy()
+    result.links = [{**row, "link": [numbers[end] for end in row["link"]]} for row in rows.links]
+    result.streams = [{**row, "memory": numbers[row["memory"]]} if "memory" in row else row for row in rows.streams]
+
+    def changed(row):
+        if "m" in row:
+            return {**row, "m": numbers[row["m"]], "at": row["at"] + (starts[row["m"]] if starts else 0)}
+        if row.get("wsb") and starts:
+            return {**row, "ws": row["ws"] + starts[rows.streams[row["s"]]["memory"]]}
+        return row
+    for name in ("boundary", *mutants.SECTIONS):
+        setattr(result, name, list(map(changed, getattr(rows, name))))
+    return result
+
+
+def store(random, rows):
+    """The same plan with a memory of storage, in which half of what the host's held lies, at the same addresses. The storage
+    has the host's links."""
+    host, user = len(rows.memories) - 2, len(rows.memories) - 1
+    result = in_memories(rows, [*range(user), user + 1])
+    storage = user
+    result.memories.insert(storage, {**rows.memories[host], "memory": "storage"})
+    result.links += [{**row, "link": [storage if end == host else end for end in row["link"]]}
+                     for row in result.links if host in row["link"]]
+    slots = sorted({row["at"] for row in mutants.acquired(rows).values() if row["m"] == host})
+    moved = {(host, at) for at in slots if random.random() < 0.5}
+    for name in ("boundary", *mutants.SECTIONS):
+        section = getattr(result, name)
+        section[:] = [{**row, "m": storage} if (row.get("m"), row.get("at")) in moved else row for row in section]
+    result.count()
+    return result
+
+
+def link_all(rows):
+    """The same plan where every engine links every memory to every other."""
+    result = rows.copy()
+    first, memories = {}, range(len(rows.memories))
+    for row in rows.links:
+        first.setdefault(row["engine"], row)
+    result.links = [{**row, "link": [start, end]} for row in first.values()
+                    for start in memories for end in memories if start != end]
+    result.count()
+    return result
+
+
+def behind(one, other):
+    """A memory with the arena of the other behind its own, and where that starts."""
+    align = max(one["align"], other["align"])
+    start = -(-one["arena"] // align) * align
+    arena = start + other["arena"]
+    budget = -1 if one["budget"] == -1 else max(one["budget"], arena + one["reserved"])
+    return {**one, "budget": budget, "arena": arena, "align": align}, start
+
+
+def join_memories(one, other, same_gpu):
+    """The memories of both: the rows, and for each plan the number and the start of each of its memories."""
+    mine, theirs = mutants.devices(one), mutants.devices(other)
+    first = 0 if same_gpu else mine
+    result = one.memories[:mine] + [{**row, "gpu": number + first} for number, row in enumerate(other.memories[:theirs])
+                                    if number + first >= mine]
+    count = len(result)
+    result += one.memories[mine:]
+    numbers = [[*range(mine), count, count + 1], [*range(first, first + theirs), count, count + 1]]
+    starts = [0] * (theirs + 2)
+    for memory, row in enumerate(other.memories[:-1]):
+        if numbers[1][memory] < mine or numbers[1][memory] == count:
+            result[numbers[1][memory]], starts[memory] = behind(result[numbers[1][memory]], row)
+    return result, numbers, starts
 
 
 def join(random, one, other, same_gpu):
-    """A plan of the jobs of both, their bodies woven into each other at random."""
-    result = one.copy()
-    head, tail = one.header, other.header
+    """A plan of the jobs of both, their bodies woven into each other at random. The other's engines are further ones."""
     works = work_of(one), work_of(other)
     n, b = len(works[0].instances), len(works[0].buffers)
-    arena, host = up(head["arena"]) if same_gpu else 0, up(head["host_arena"])
-    gpus = 0 if same_gpu else head["gpus"]
+    memories, numbers, starts = join_memories(one, other, same_gpu)
+    one, other = in_memories(one, numbers[0]), in_memories(other, numbers[1], starts)
+    result = one.copy()
+    result.memories = memories
+    head, tail = one.header, other.header
     first, second = len(one.boundary), len(other.boundary)
     same_graph = one.graph_lines == other.graph_lines
     for key in ("events", *(() if same_graph else ("graphs", "tensors", "ops"))):
         result.header[key] = head[key] + tail[key]
-    result.header["gpus"] = max(head["gpus"], tail["gpus"] + gpus)
-    result.header["arena"] = tail["arena"] + arena if same_gpu else max(head["arena"], tail["arena"])
-    result.header["host_arena"] = host + tail["host_arena"]
-    result.header["budget"] = result.header["arena"] + one.device["reserved"]
-    result.predictions = {**one.predictions, "peak": result.header["budget"], "host_peak": result.header["host_arena"]}
     if not same_graph:
         result.graph_lines = one.graph_lines + other.graph_lines
-    graph = 0 if same_graph else head["graphs"]
+    graph, engines = 0 if same_graph else head["graphs"], 1 + max(row["engine"] for row in one.links)
+    result.links = one.links + [{**row, "engine": row["engine"] + engines} for row in other.links]
     result.jobs = one.jobs + [{**row, "job": row["job"] + graph} for row in other.jobs]
-    result.streams = one.streams + [{**row, "job": row["job"] + len(one.jobs), "gpu": row["gpu"] + gpus}
-                                    for row in other.streams]
+    result.streams = one.streams + [
+        {**row, "job": row["job"] + len(one.jobs), **({"engine": row["engine"] + engines} if "engine" in row else {})}
+        for row in other.streams]
     result.algorithms = one.algorithms + other.algorithms
-    result.boundary = one.boundary + [
-        {"boundary": row["boundary"] + b, **({"at": row["at"] + arena} if "at" in row else {"home": row["home"] + host})}
-        for row in other.boundary]
-
-    def shifted(name):
-        for row in renamed(other, name, n=lambda x: x + n, b=lambda x: x + b, e=lambda x: x + head["events"],
-                           r=lambda r: r + first if r < second else r + head["residencies"] + first):
-            for key, by in (("s", len(one.streams)), ("a", len(one.algorithms)), ("at", arena)):
-                if key in row:
-                    row[key] += by
-            if row.get("h", -1) >= 0:
-                row["h"] += host
-            if row.get("wsb"):
-                row["ws"] += arena
-            yield row
-
+    result.boundary = one.boundary + [{**row, "boundary": row["boundary"] + b} for row in other.boundary]
     for name in mutants.SECTIONS:
         mine = renamed(one, name, r=lambda r: r if r < first else r + second)
-        theirs, woven = list(shifted(name)), []
+        theirs = renamed(other, name, n=lambda x: x + n, b=lambda x: x + b, e=lambda x: x + head["events"],
+                         r=lambda r: r + first if r < second else r + head["residencies"] + first,
+                         s=lambda s: s + len(one.streams), a=lambda a: a + len(one.algorithms))
+        woven = []
         while mine or theirs:
             from_mine = mine and (not theirs or name != "body" or random.random() < 0.5)
             woven.append((mine if from_mine else theirs).pop(0))
@@ -144,3 +199,42 @@ def join(random, one, other, same_gpu):
     result.count()
     return result
 
+
+def emigrate(random, rows):
+    """The same plan where one op of the body runs on a further GPU: what it reads is copied there, and back what it writes, by
+    an engine in between."""
+    new = mutants.devices(rows)
+    result = in_memories(rows, [m + (m >= new) for m in range(len(rows.memories))])
+    at = random.choice([at for at, row in enumerate(rows.body) if row["i"] == "exec"])
+    row, known, end = rows.body[at], mutants.acquired(rows), 0
+    home, engine = rows.streams[row["s"]], 1 + max(link["engine"] for link in rows.links)
+    result.links += [{"link": ends, "engine": engine, "rate": 1, "latency": 0}
+                     for ends in ([home["memory"], new], [new, home["memory"]])]
+    there, copier = len(rows.streams), len(rows.streams) + 1
+    result.streams += [{"stream": "compute", "job": home["job"], "memory": new},
+                       {"stream": "copy", "job": home["job"], "engine": engine}]
+    opened, brought, returned, closed, use = [], [], [], [], list(row["use"])
+    for number, access in enumerate(work_of(rows).instances[row["n"]].accesses):
+        if use[number] < 0:
+            continue
+        old, use[number] = known[use[number]], rows.header["residencies"] + number
+        ends = {"r": use[number], "from": old["r"]}, {"r": old["r"], "from": use[number]}
+        copies = [{"i": "copy", **ways, "bytes": old["bytes"], "s": copier} for ways in ends]
+        opened.append({**old, "r": use[number], "m": new, "at": end})
+        brought += copies[:access.read is not None]
+        returned += copies[1:] if access.write is not None else []
+        closed.append({"i": "release", "r": use[number]})
+        end += -(-old["bytes"] // 256) * 256
+
+    def after(first, then):
+        event = result.header["events"]
+        result.header["events"] += 1
+        return [{"i": "record", "e": event, "s": first}, {"i": "wait", "e": event, "lag": 0, "s": then}]
+    moved = {**row, "s": there, "ws": end if row["wsb"] else 0, "use": use}
+    result.memories.insert(new, {"memory": "device", "gpu": new, "bytes": -1, "budget": -1, "reserved": 0,
+                                 "arena": end + row["wsb"], "align": 256})
+    result.body[at:at + 1] = [*opened, *after(row["s"], copier), *brought, *after(copier, there), moved,
+                              *after(there, copier), *returned, *after(copier, row["s"]), *closed]
+    mutants.renumber(result)
+    result.count()
+    return result

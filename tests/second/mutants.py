@@ -4,8 +4,11 @@ unless that is the change. The same random numbers give the same mutants."""
 from planfile import dumps, parse_row
 
 SECTIONS = ("prologue", "body", "epilogue")
-LISTS = ("streams", "algorithms", "boundary", "maps")
-COUNTS = ("budget", "host_budget", "arena", "host_arena", "chunk", "gpus", "residencies", "events", "uses", *SECTIONS)
+LISTS = ("memories", "links", "streams", "algorithms", "boundary", "maps")
+KINDS = ("memories", "links", "predictions", "graphs", "jobs", "streams", "algorithms", "boundary", "maps", *SECTIONS)
+COUNTS = ("residencies", "events", "uses", *LISTS, *SECTIONS)
+WORKING, ORDERING = ("exec", "copy"), ("wait", "record")
+SIZES = ("bytes", "budget", "reserved", "arena", "chunk")
 STEPS = (64, 128, 256, 512, 1024, 2048, 4096)
 
 
@@ -13,16 +16,18 @@ class Rows:
     """A plan's rows by kind. A copy shares the rows, which are never changed in place."""
 
     def __init__(self, lines):
-        header = parse_row(lines[0])
-        self.header, self.device, self.predictions = (parse_row(line) for line in lines[:3])
-        graphs = header["graphs"] + header["tensors"] + header["ops"]
-        self.graph_lines, self.text, at = lines[3:3 + graphs], {}, 3 + graphs
-        for name, count in (("jobs", header["jobs"]), *((name, header[name]) for name in LISTS[:3]),
-                            ("maps", header.get("mappings", 0)), *((name, header[name]) for name in SECTIONS)):
-            rows = [parse_row(line) for line in lines[at:at + count]]
-            self.text.update((id(row), (line, row)) for row, line in zip(rows, lines[at:at + count], strict=True))
-            setattr(self, name, rows)
-            at += count
+        header, self.device = map(parse_row, lines[:2])
+        counts = {**header, "predictions": 1, "graphs": sum(header[key] for key in ("graphs", "tensors", "ops"))}
+        self.header, self.text, at = header, {}, 2
+        for name in KINDS:
+            part = lines[at:at + counts[name]]
+            if name == "graphs":
+                self.graph_lines = part
+            else:
+                rows = list(map(parse_row, part))
+                self.text.update((id(row), (line, row)) for row, line in zip(rows, part, strict=True))
+                setattr(self, name, rows)
+            at += counts[name]
 
     def copy(self):
         result = object.__new__(Rows)
@@ -33,10 +38,8 @@ class Rows:
         return result
 
     def count(self):
-        for name in ("jobs", *LISTS[:3], *SECTIONS):
+        for name in ("jobs", *LISTS, *SECTIONS):
             self.header[name] = len(getattr(self, name))
-        if "mappings" in self.header:
-            self.header["mappings"] = len(self.maps)
         self.header["uses"] = sum(len(row.get("use", ())) for name in SECTIONS for row in getattr(self, name))
 
     def line(self, row):
@@ -44,13 +47,34 @@ class Rows:
         return known[0] if known and known[1] is row else dumps(row)
 
     def lines(self):
-        rows = [row for name in ("jobs", *LISTS, *SECTIONS) for row in getattr(self, name)]
-        return [dumps(self.header), dumps(self.device), dumps(self.predictions), *self.graph_lines, *map(self.line, rows)]
+        lines = [dumps(self.header), dumps(self.device)]
+        for name in KINDS:
+            lines += self.graph_lines if name == "graphs" else map(self.line, getattr(self, name))
+        return lines
 
 
-def place(random, rows, kinds=None):
-    """A section and an index in it, of any instruction or of one of these kinds."""
-    places = [(name, at) for name in SECTIONS for at, row in enumerate(getattr(rows, name)) if not kinds or row["i"] in kinds]
+def devices(rows):
+    return sum(row["memory"] == "device" for row in rows.memories)
+
+
+def acquired(rows):
+    """The acquire of every residency."""
+    return {row["r"]: row for row in rows.prologue + rows.body if row["i"] == "acquire"}
+
+
+def owner(rows, at):
+    """The memory whose map row this is."""
+    for number, row in enumerate(rows.memories):
+        at -= row.get("maps", 0)
+        if at < 0:
+            return number
+    raise IndexError
+
+
+def place(random, rows, kinds=None, residencies=None):
+    """A section and an index in it, of any instruction or of one of these kinds and residencies."""
+    places = [(name, at) for name in SECTIONS for at, row in enumerate(getattr(rows, name))
+              if (not kinds or row["i"] in kinds) and (residencies is None or row["r"] in residencies)]
     if not places:
         return None
     if random.random() < 0.3:  # the ends of a run are short
@@ -64,7 +88,7 @@ def drop(random, rows):
 
 
 def drop_order(random, rows):
-    chosen = place(random, rows, ("wait", "record"))
+    chosen = place(random, rows, ORDERING)
     if chosen:
         del getattr(rows, chosen[0])[chosen[1]]
 
@@ -91,15 +115,15 @@ def move(random, rows):
 
 
 def move_order(random, rows):
-    move_from(random, rows, place(random, rows, ("wait", "record")) or place(random, rows))
+    move_from(random, rows, place(random, rows, ORDERING) or place(random, rows))
 
 
 def renumber(rows):
     """Numbers the body's residencies by the order of its acquires."""
     first = len(rows.boundary)
-    acquired = [row["r"] for row in rows.body if row["i"] == "acquire"]
-    number = {**{r: r for r in range(first)}, -1: -1, **{r: first + k for k, r in enumerate(acquired)}}
-    rows.header["residencies"] = first + len(acquired)
+    opened = [row["r"] for row in rows.body if row["i"] == "acquire"]
+    number = {**{r: r for r in range(first)}, -1: -1, **{r: first + k for k, r in enumerate(opened)}}
+    rows.header["residencies"] = first + len(opened)
     for at, row in enumerate(rows.body):
         changed = {key: number.get(row[key], row[key]) for key in ("r", "from") if key in row}
         if "use" in row:
@@ -108,12 +132,18 @@ def renumber(rows):
             rows.body[at] = {**row, **changed}
 
 
-def move_lifetime(random, rows):
+def move_lifetime(random, rows, residencies=None):
     """Moves an acquire or a release; residencies keep the order of their numbers."""
-    chosen = place(random, rows, ("acquire", "release"))
+    chosen = place(random, rows, ("acquire", "release"), residencies)
     if chosen:
         move_from(random, rows, chosen)
         renumber(rows)
+
+
+def move_parked(random, rows):
+    """Moves an acquire or a release in a memory that is no device's."""
+    first = devices(rows)
+    move_lifetime(random, rows, {number for number, row in acquired(rows).items() if row["m"] >= first})
 
 
 def swap(random, rows):
@@ -126,11 +156,11 @@ def swap(random, rows):
 def other_value(random, rows, row, key):
     """Of this key of an instruction."""
     value, header = row[key], rows.header
-    if key in ("at", "ws", "h", "bytes", "wsb"):
-        if key in ("ws", "at", "h") and random.random() < 0.3:
+    if key in ("at", "ws", "bytes", "wsb"):
+        if key in ("ws", "at") and random.random() < 0.3:
             rivals = [other[key] for name in SECTIONS for other in getattr(rows, name) if key in other]
             return random.choice(rivals)
-        return max(-1 if key == "h" else 0, value + random.choice((-1, 1)) * random.choice(STEPS))
+        return stepped(random, value)
     if key == "lag":
         return 1 - value
     if key == "use":
@@ -146,8 +176,12 @@ def other_value(random, rows, row, key):
                 result[at] = near(random, result[at], header["residencies"], -1)
         return result
     most = {"r": header["residencies"], "from": header["residencies"], "e": header["events"], "s": header["streams"],
-            "a": header["algorithms"], "busy": 2000000}.get(key, value + 4)
-    return near(random, value, most, 0)
+            "a": header["algorithms"], "m": len(rows.memories), "busy": 2000000}.get(key, value + 4)
+    return near(random, value, most, -1 if row["i"] == "copy" and key in ("r", "from") else 0)
+
+
+def stepped(random, value, least=0):
+    return max(least, value + random.choice((-1, 1)) * random.choice(STEPS))
 
 
 def near(random, value, most, least):
@@ -165,7 +199,7 @@ def change(random, rows):
 
 
 def change_order(random, rows):
-    chosen = place(random, rows, ("wait", "record"))
+    chosen = place(random, rows, ORDERING)
     if chosen:
         section, at = getattr(rows, chosen[0]), chosen[1]
         key = random.choice([key for key in section[at] if key != "i"])
@@ -173,23 +207,27 @@ def change_order(random, rows):
 
 
 def change_place(random, rows):
-    chosen = place(random, rows, ("acquire", "exec", "offload", "prefetch"))
+    chosen = place(random, rows, ("acquire", "exec"))
     if chosen:
         section, at = getattr(rows, chosen[0]), chosen[1]
-        key = {"acquire": "at", "exec": "ws"}.get(section[at]["i"], "h")
+        key = "ws" if section[at]["i"] == "exec" else random.choice(("at", "at", "m"))
         section[at] = {**section[at], key: other_value(random, rows, section[at], key)}
 
 
-def change_host_slot(random, rows):
-    """Everything that is at one host address gets another."""
-    slots = sorted({row["h"] for name in SECTIONS for row in getattr(rows, name) if row.get("h", -1) >= 0})
-    if not slots:
-        return
-    old = random.choice(slots)
-    new = random.choice(slots) if random.random() < 0.3 else max(0, old + random.choice((-1, 1)) * random.choice(STEPS))
-    for name in SECTIONS:
+def change_slot(random, rows, slots=None):
+    """Everything in one place of a memory gets another place, sometimes in another memory, in all sections."""
+    slots = slots or sorted({(row["m"], row["at"]) for row in acquired(rows).values()})
+    memory, old = random.choice(slots)
+    changed = {"m": random.randrange(len(rows.memories)) if random.random() < 0.2 else memory,
+               "at": random.choice(slots)[1] if random.random() < 0.3 else stepped(random, old)}
+    for name in ("boundary", *SECTIONS):
         section = getattr(rows, name)
-        section[:] = [{**row, "h": new} if row.get("h") == old else row for row in section]
+        section[:] = [{**row, **changed} if "at" in row and (row["m"], row["at"]) == (memory, old) else row for row in section]
+
+
+def move_boundary(random, rows):
+    """A boundary buffer to another place."""
+    change_slot(random, rows, [(row["m"], row["at"]) for row in rows.boundary])
 
 
 def change_event(random, rows):
@@ -208,7 +246,7 @@ def swap_streams(random, rows):
     if random.random() < 0.2:
         change_list(random, rows, "streams")
         return
-    one, other = (place(random, rows, ("exec", "offload", "prefetch", "move", "record", "wait")) for _ in range(2))
+    one, other = (place(random, rows, WORKING + ORDERING) for _ in range(2))
     first, second = getattr(rows, one[0])[one[1]], getattr(rows, other[0])[other[1]]
     getattr(rows, one[0])[one[1]] = {**first, "s": second["s"]}
     getattr(rows, other[0])[other[1]] = {**second, "s": first["s"]}
@@ -235,71 +273,114 @@ def add(random, rows):
     name, at = place(random, rows)
     section, header = getattr(rows, name), rows.header
     residency, stream = random.randrange(max(1, header["residencies"])), random.randrange(header["streams"])
-    size = next((row["bytes"] for row in rows.prologue + rows.body if row["i"] == "acquire" and row["r"] == residency), 256)
-    slot = random.choice([-1] + [row["h"] for row in rows.body if "h" in row])
+    size = acquired(rows).get(residency, {"bytes": 256})["bytes"]
+    other = random.randrange(-1, header["residencies"])
     event = random.randrange(max(1, header["events"]))
-    kind = random.randrange(7)
+    kind = random.randrange(6)
     if kind < 2:
         row = {"i": "wait", "e": event, "lag": kind, "s": stream}
     elif kind == 2:
         row = {"i": "record", "e": header["events"], "s": stream}
         header["events"] += 1
     elif kind == 3:
-        row = {"i": "offload", "r": residency, "h": slot, "bytes": size, "s": stream}
+        row = {"i": "copy", "r": residency, "from": other, "bytes": size, "s": stream}
     elif kind == 4:
-        row = {"i": "prefetch", "r": residency, "h": slot, "bytes": size, "s": stream}
-    elif kind == 5:
-        origin = residency if random.random() < 0.5 else random.randrange(max(1, header["residencies"]))
-        row = {"i": "move", "r": residency, "from": origin, "bytes": size, "s": stream}
+        row = {"i": "copy", "r": other, "from": residency, "bytes": size, "s": stream}
     else:
         row = {"i": "release", "r": residency}
     section.insert(at, row)
 
 
 def change_list(random, rows, name=None):
-    """A row of streams, boundary, mappings or algorithms: changed, dropped, doubled, or swapped with another."""
+    """A row of memories, links, streams, algorithms, boundary or mappings: changed, dropped, doubled, or swapped with
+    another."""
     name = name or random.choice([name for name in LISTS if getattr(rows, name)])
     section = getattr(rows, name)
     at, what = random.randrange(len(section)), random.random()
     row = section[at]
-    if what < 0.1:
-        del section[at]
-    elif what < 0.2:
-        section.insert(at, row)
+    if what < 0.2:
+        if name == "maps" and random.random() < 0.8:
+            count_maps(rows, at, -1 if what < 0.1 else 1)
+        section[at:at + 1] = [] if what < 0.1 else [row, row]
     elif what < 0.4:
         other = random.randrange(len(section))
         section[at], section[other] = section[other], section[at]
-    elif name == "streams":
-        key = random.choice(("stream", "job", "gpu"))
-        value = {"stream": random.choice(("compute", "h2d", "d2h")), "job": random.randrange(rows.header["jobs"]),
-                 "gpu": random.randrange(rows.header["gpus"])}[key]
-        section[at] = {**row, key: value}
-    elif name == "boundary":
-        key = random.choice([key for key in row])
-        if key == "boundary":
-            section[at] = {**row, key: near(random, row[key], row[key] + 4, 0)}
-        elif random.random() < 0.2:
-            section[at] = {"boundary": row["boundary"], "home" if key == "at" else "at": row[key]}
-        else:
-            section[at] = {**row, key: max(0, row[key] + random.choice((-1, 1)) * random.choice(STEPS))}
-    elif name == "maps":
-        key = random.choice(("map", "chunks"))
-        section[at] = {**row, key: max(0, row[key] + random.choice((-1, 1)))}
+    else:
+        section[at] = {"memories": other_memory, "links": other_link, "streams": other_stream,
+                       "algorithms": lambda *_: row, "boundary": other_boundary, "maps": other_map}[name](random, rows, row)
 
 
-def move_boundary(random, rows):
-    """A boundary buffer to another address, in all sections."""
-    if not rows.boundary:
-        return
-    at = random.randrange(len(rows.boundary))
-    row = rows.boundary[at]
-    key = "at" if "at" in row else "home"
-    new = max(0, row[key] + random.choice((-1, 1)) * random.choice(STEPS))
-    rows.boundary[at] = {**row, key: new}
-    field = "at" if key == "at" else "h"
-    for name in SECTIONS:
-        section = getattr(rows, name)
-        section[:] = [{**other, field: new} if other.get(field) == row[key] else other for other in section]
+def count_maps(rows, at, more):
+    """There are to be so many more map rows of the memory whose this one is."""
+    number = owner(rows, at)
+    rows.memories[number] = {**rows.memories[number], "maps": rows.memories[number]["maps"] + more}
+
+
+def other_memory(random, rows, row):
+    key = "budget" if random.random() < 0.2 and "budget" in row else random.choice(list(row))
+    if key == "memory":
+        return {**row, key: random.choice(("device", "host", "storage", "user"))}
+    if key == "align":
+        return {**row, key: random.choice((0, 64, 128, 256, 512, 768, 1024, 4096, 2 ** 30, 2 ** 31))}
+    if key == "budget" and random.random() < 0.7:
+        return {**row, key: row["arena"] + row["reserved"] + random.choice((-256, -1, 0, 1))}
+    if key in SIZES:
+        return {**row, key: stepped(random, row[key], -2)}
+    return {**row, key: near(random, row[key], row[key] + 4, -1)}
+
+
+def other_link(random, rows, row):
+    key, (start, end) = random.choice(("link", "engine", "rate", "latency", "bus")), row["link"]
+    if key == "link":
+        ends = near(random, start, len(rows.memories), -1), near(random, end, len(rows.memories), -1)
+        return {**row, key: random.choice(([end, start], [ends[0], end], [start, ends[1]]))}
+    if key == "bus" and key in row and random.random() < 0.5:
+        return {other: row[other] for other in row if other != key}
+    if key == "engine":
+        return {**row, key: near(random, row[key], 1 + max(link[key] for link in rows.links), -1)}
+    return {**row, key: near(random, row.get(key, 0), len(rows.links), -1)}
+
+
+def other_stream(random, rows, row):
+    key = random.choice(list(row))
+    if key == "job":
+        return {**row, key: near(random, row[key], len(rows.jobs), 0)}
+    engines = 1 + max(link["engine"] for link in rows.links)
+    if (row["stream"] == "copy") == (key == "stream"):
+        return {"stream": "compute", "job": row["job"], "memory": random.randint(0, devices(rows))}
+    return {"stream": "copy", "job": row["job"], "engine": random.randint(0, engines)}
+
+
+def other_boundary(random, rows, row):
+    key = random.choice(list(row))
+    most = row[key] + 4 if key == "boundary" else len(rows.memories)
+    return {**row, key: stepped(random, row[key]) if key == "at" else near(random, row[key], most, 0)}
+
+
+def other_map(random, rows, row):
+    key = random.choice(list(row))
+    return {**row, key: max(0, row[key] + random.choice((-1, 1)))}
+
+
+def change_memory(random, rows):
+    at = random.randrange(len(rows.memories) - 1)
+    rows.memories[at] = other_memory(random, rows, rows.memories[at])
+
+
+def add_link(random, rows):
+    """A link more, of an engine that there is or of a new one."""
+    row = other_link(random, rows, random.choice(rows.links))
+    engine = random.randint(0, 1 + max(link["engine"] for link in rows.links))
+    rows.links.append({**row, "link": random.sample(range(len(rows.memories)), 2), "engine": engine})
+
+
+def change_bus(random, rows):
+    """Of all links of an engine."""
+    engine = random.choice(rows.links)["engine"]
+    bus = random.choice((None, 0, 1, random.randint(0, len(rows.links))))
+    for at, row in enumerate(rows.links):
+        if row["engine"] == engine:
+            rows.links[at] = {**{key: row[key] for key in row if key != "bus"}, **({} if bus is None else {"bus": bus})}
 
 
 def change_job(random, rows):
@@ -327,22 +408,18 @@ def change_job(random, rows):
 
 
 def change_header(random, rows):
-    key = random.choice([key for key in COUNTS if key in rows.header])
-    step = random.choice(STEPS) if key in ("budget", "host_budget", "arena", "host_arena", "chunk") else 1
-    rows.header[key] = max(0, rows.header[key] + random.choice((-1, 1)) * step)
-    if key in ("arena", "host_arena") and random.random() < 0.8:
-        peak = "peak" if key == "arena" else "host_peak"
-        base = rows.device["reserved"] if key == "arena" else 0
-        rows.predictions = {**rows.predictions, peak: rows.header[key] + base}
+    key = random.choice(COUNTS)
+    rows.header[key] = max(0, rows.header[key] + random.choice((-1, 1)))
 
 
 def change_prediction(random, rows):
+    predicted = rows.predictions[0]
     if random.random() < 0.5:
-        key = random.choice(list(rows.predictions))
-        rows.predictions = {**rows.predictions, key: rows.predictions[key] + 1}
+        key = random.choice(list(predicted))
+        rows.predictions = [{**predicted, key: predicted[key] + random.choice((1, -1, -predicted[key] - 1))}]
     else:
         key = random.choice([key for key, value in rows.device.items() if type(value) is int])
-        rows.device = {**rows.device, key: rows.device[key] + 1}
+        rows.device = {**rows.device, key: rows.device[key] + random.choice((1, -1, -rows.device[key] - 1))}
 
 
 def between(random, rows):
@@ -353,53 +430,100 @@ def between(random, rows):
 
 
 def drop_work(random, rows):
-    name, at = place(random, rows, ("exec", "offload", "prefetch", "move"))
+    name, at = place(random, rows, WORKING)
     del getattr(rows, name)[at]
 
 
 def move_work(random, rows):
-    move_from(random, rows, place(random, rows, ("exec", "offload", "prefetch", "move")), (4, 16, 64))
+    move_from(random, rows, place(random, rows, WORKING), (4, 16, 64))
 
 
 def retarget(random, rows):
-    """A copy or an exec takes another residency of the same buffer, or of a buffer of the same size."""
-    acquired = {row["r"]: row for row in rows.prologue + rows.body if row["i"] == "acquire"}
-    name, at = place(random, rows, ("exec", "offload", "prefetch", "move"))
+    """A copy or an exec takes another residency of the same buffer, in this memory or another, or of a buffer of the same
+    size."""
+    known = acquired(rows)
+    name, at = place(random, rows, WORKING)
     section = getattr(rows, name)
     row = section[at]
     key = random.choice([key for key in ("r", "from", "use") if key in row])
     use = random.randrange(len(row["use"])) if key == "use" else 0
-    old = acquired.get(row["use"][use] if key == "use" else row[key])
+    old = known.get(row["use"][use] if key == "use" else row[key])
     if not old:
         return
     same = "b" if random.random() < 0.5 else "bytes"
-    new = random.choice([other["r"] for other in acquired.values() if other[same] == old[same]])
+    new = random.choice([other["r"] for other in known.values() if other[same] == old[same]])
     section[at] = {**row, key: [*row["use"][:use], new, *row["use"][use + 1:]] if key == "use" else new}
 
 
+def shortcut(random, rows):
+    """A copy takes what it copies from where that was copied from."""
+    origin, found = {}, []
+    for at, row in enumerate(rows.body):
+        if row["i"] == "copy":
+            found += [(at, origin[row["from"]])] if row["from"] in origin else []
+            origin[row["r"]] = row["from"]
+    at, start = random.choice(found)
+    rows.body[at] = {**rows.body[at], "from": start}
+
+
+def stream_between(random, rows, start, end):
+    """A stream for copies from one memory to another, if there is one."""
+    engines = {link["engine"] for link in rows.links if link["link"] == [start, end]}
+    fit = [number for number, row in enumerate(rows.streams) if row.get("engine", -1) in engines or
+           start == end == row.get("memory", -1)]
+    return random.choice(fit or range(len(rows.streams)))
+
+
+def twin(random, rows, old):
+    """Another residency of what one holds, somewhere, and the copy to it."""
+    memory = old["m"] if random.random() < 0.5 else random.randrange(len(rows.memories) - 1)
+    align, arena = rows.memories[memory]["align"], rows.memories[memory]["arena"]
+    new = {**old, "r": rows.header["residencies"], "m": memory, "at": max(0, arena - old["bytes"]) // align * align}
+    if random.random() < 0.3:
+        new["at"] = random.choice(list(acquired(rows).values()))["at"]
+    elif random.random() < 0.5:  # where there is surely nothing
+        new["at"] = -(-arena // align) * align
+        rows.memories[memory] = {**rows.memories[memory], "arena": new["at"] + old["bytes"], "budget": -1}
+    return [new, {"i": "copy", "r": new["r"], "from": old["r"], "bytes": old["bytes"],
+                  "s": stream_between(random, rows, old["m"], memory)}]
+
+
+def residency_at(random, rows, at):
+    """The acquire of one that is open at this place in the body."""
+    closed = {row["r"] for row in rows.body[:at] if row["i"] == "release"}
+    return random.choice([row for row in rows.prologue + rows.body[:at] if row["i"] == "acquire" and row["r"] not in closed])
+
+
 def relocate(random, rows):
-    """A residency gives way to another one of its buffer, into which a move brings what it holds."""
+    """A residency gives way to another one of its buffer, in this memory or another, into which a copy brings what it
+    holds."""
     at = random.randrange(len(rows.body))
-    before, after = rows.body[:at], rows.body[at:]
-    acquired = {row["r"]: row for row in rows.prologue + rows.body if row["i"] == "acquire"}
-    closed = {row["r"] for row in before if row["i"] == "release"}
-    began = {row["r"] for row in rows.prologue + before if row["i"] == "acquire"}
-    old = acquired[random.choice(sorted(began - closed))]
-    new = rows.header["residencies"]
-    free = max(0, rows.header["arena"] - old["bytes"]) & -256
-    to = random.choice(list(acquired.values()))["at"] if random.random() < 0.5 else free
+    old = residency_at(random, rows, at)
+    rows.body[at:] = [*twin(random, rows, old), {"i": "release", "r": old["r"]}, *rows.body[at:]]
+    new = rows.body[at]["r"]
 
     def number(residency):
         return new if residency == old["r"] else residency
-    for place_in_after, row in enumerate(after):
+    for later in range(at + 3, len(rows.body)):
+        row = rows.body[later]
         changed = {key: number(row[key]) for key in ("r", "from") if key in row}
         if "use" in row:
             changed["use"] = list(map(number, row["use"]))
-        after[place_in_after] = {**row, **changed}
-    stream = random.choice([at for at, stream in enumerate(rows.streams) if stream["stream"] == "compute"])
-    rows.body[at:] = [{**old, "r": new, "at": to},
-                      {"i": "move", "r": new, "from": old["r"], "bytes": old["bytes"], "s": stream},
-                      {"i": "release", "r": old["r"]}, *after]
+        rows.body[later] = {**row, **changed}
+    renumber(rows)
+
+
+def visit(random, rows):
+    """A second residency of a buffer, for a while, of which others may copy."""
+    at = random.randrange(len(rows.body))
+    until = min(len(rows.body), at + random.choice((0, 2, 8, 32)))
+    old = residency_at(random, rows, at)
+    added = twin(random, rows, old)
+    rows.body.insert(until, {"i": "release", "r": added[0]["r"]})
+    rows.body[at:at] = added
+    if random.random() < 0.3:
+        rows.body.insert(until + 2, {**added[1], "r": old["r"], "from": added[0]["r"],
+                                     "s": stream_between(random, rows, added[0]["m"], old["m"])})
     renumber(rows)
 
 
@@ -409,7 +533,8 @@ def share_chunk(random, rows):
         return
     at = random.randrange(len(rows.maps))
     row = rows.maps[at]
-    chunks = rows.header["arena"] // rows.header["chunk"]
+    memory = rows.memories[owner(rows, at)]
+    chunks = memory["arena"] // memory["chunk"]
     rows.maps[at] = {**row, "map": random.randrange(max(1, chunks - row["chunks"] + 1))}
 
 
@@ -422,12 +547,14 @@ def split_map(random, rows):
     row = rows.maps[at]
     first = random.randrange(1, row["chunks"])
     parts = [{**row, "chunks": first}, {"map": row["map"] + first, "chunks": row["chunks"] - first}]
+    count_maps(rows, at, 1)
     rows.maps[at:at + 1] = parts if random.random() < 0.5 else parts[::-1]
 
 
-CHANGES = {drop: 3, drop_order: 6, double: 2, move: 5, move_order: 8, move_lifetime: 8, swap: 4, change: 8, change_order: 6,
-           change_place: 6, change_host_slot: 3, change_event: 2, swap_streams: 3, again: 3, add: 6, change_list: 3,
-           move_boundary: 2, change_job: 1, between: 1, drop_work: 3, move_work: 5, retarget: 6, relocate: 3, share_chunk: 3,
+CHANGES = {drop: 3, drop_order: 6, double: 2, move: 5, move_order: 8, move_lifetime: 6, move_parked: 4, swap: 4,
+           change: 8, change_order: 6, change_place: 6, change_slot: 3, change_event: 2, swap_streams: 3, again: 3,
+           add: 6, change_list: 5, change_memory: 3, add_link: 1, change_bus: 1, move_boundary: 2, change_job: 1,
+           between: 1, drop_work: 3, move_work: 5, retarget: 6, shortcut: 2, relocate: 4, visit: 4, share_chunk: 3,
            split_map: 2, change_prediction: 0.4, change_header: 2}
 
 
@@ -441,7 +568,7 @@ def mutate(random, rows):
             mutant.count()
         try:
             one(random, mutant)
-        except (IndexError, ValueError):  # of something of which there is none
+        except (LookupError, ValueError):  # of something of which there is none
             pass
     if chosen[-1] is not change_header:
         mutant.count()

@@ -67,53 +67,60 @@ def at_least(least, most=MOST):
 
 
 def one_of(*words):
-    return lambda value: type(value) is str and value in words
+    return lambda value: type(value) is type(words[0]) and value in words
 
 
 TENSORS = is_list_of(is_size)
+OR_NONE = at_least(-1)
+# What a row has, in order: (key, test), and lists of these for what is optional together.
 HEADER = [
-    ("planc-plan", one), ("name", is_name), ("policy", is_name), ["window", at_least(1)],
-    ["workspace_limit", at_least(1)], ["window_per_use", one], ["swap_rate", at_least(1, 1000000)],
-    ["no_swap", one], ["no_recompute", one],
+    ("planc-plan", one_of(2)), ("name", is_name), ("policy", is_name), [("window", at_least(1))],
+    [("workspace_limit", at_least(1))], [("window_per_use", one)], [("swap_rate", at_least(1, 1000000))],
+    [("no_swap", one)], [("no_recompute", one)],
     ("hash", lambda value: type(value) is str and re.fullmatch("[0-9a-f]{16}", value)),
-    ("budget", is_size), ("host_budget", at_least(-1)), ("arena", is_size), ("host_arena", is_size),
-    ["chunk", at_least(1)], ["mappings", is_count], ["paged", one], ("gpus", at_least(1, 256)), ["shared_link", one],
-    *((key, is_count) for key in ("graphs", "tensors", "ops", "jobs", "streams", "algorithms", "boundary", "residencies",
-                                 "events", "uses", "prologue", "body", "epilogue"))]
-LINK = is_list_of(is_size)
-DEVICE = [("device", is_name), ("memory", is_size), ("reserved", is_size), ("launch", is_size), ("in_flight", is_count),
-          ("h2d", LINK), ("d2h", LINK), ("duplex", is_size), ("slowdown", is_size)]
-PREDICTIONS = [(key, is_size) for key in ("iteration", "ideal", "bound", "peak", "host_peak", "d2h", "h2d", "recompute",
-                                          "stall")]
+    ("memories", at_least(3, 512)), ("links", at_least(0, 4096)), ("graphs", is_count), ("tensors", is_count),
+    ("ops", is_count), ("jobs", at_least(0, 4096)), ("streams", at_least(0, 256)),
+    *((key, is_count) for key in ("algorithms", "boundary", "maps", "residencies", "events", "uses", "prologue", "body",
+                                 "epilogue"))]
+DEVICE = [("device", is_name), ("launch", is_size), ("in_flight", is_count), ("duplex", is_size), ("slowdown", is_size)]
+STORE = [("bytes", OR_NONE), ("budget", OR_NONE), ("reserved", is_size), ("arena", is_size),
+         ("align", lambda value: at_least(256, 2 ** 30)(value) and value % 256 == 0)]
+MEMORIES = {
+    "device": [("memory", is_name), ("gpu", is_count), *STORE, [("chunk", at_least(1)), ("maps", is_count), [("paged", one)]]],
+    "host": [("memory", is_name), *STORE],
+    "storage": [("memory", is_name), *STORE],
+    "user": [("memory", is_name)]}
+LINK = [("link", lambda value: is_list_of(is_size)(value) and len(value) == 2), ("engine", is_count), ("rate", at_least(1)),
+        ("latency", is_size), [("bus", is_count)]]
+PREDICTIONS = [(key, is_size) for key in ("iteration", "ideal", "bound", "d2h", "h2d", "recompute", "stall")]
 GRAPH = [("graph", is_name), ("layout", one_of("NCHW", "NHWC")), ("tensors", is_size), ("ops", is_size),
-         ("loss", at_least(-1)), ("outputs", TENSORS)]
+         ("loss", OR_NONE), ("outputs", TENSORS)]
 TYPED = [("dtype", one_of(*DTYPE_BYTES)), ("shape", is_list_of(is_law))]
 TENSOR = [("tensor", is_name), ("kind", one_of(*KINDS)), *TYPED]
 WINDOW = [("tensor", is_name), ("of", is_size), ("at", is_law), *TYPED]
 OP = [("op", is_name), ("type", is_name), ("phase", one_of(*PHASES)), ("in", TENSORS), ("out", TENSORS),
       ("effects", TENSORS), ("attrs", lambda value: type(value) is dict), ("flops", is_law), ("traffic", is_law),
-      ("flags", lambda value: whole(value) and 0 <= value < 32),
-      ["class", one_of(*CLASSES)], ["loop", is_name], ["step", is_size]]
+      ("flags", at_least(0, 31)), [("class", one_of(*CLASSES))], [("loop", is_name), ("step", is_size)]]
 JOB = [("job", is_size), ("batch", at_least(1)), ("rounds", is_list_of(at_least(1))), ("iterations", at_least(1, MOST_COUNT)),
-       ["replica", is_size], ["replicas", at_least(2)], ["order", TENSORS]]
-STREAM = [("stream", one_of("compute", "h2d", "d2h")), ("job", is_size), ("gpu", is_size)]
+       [("replica", is_size), ("replicas", at_least(2))], [("order", TENSORS)]]
+STREAMS = {"compute": [("stream", is_name), ("job", is_size), ("memory", is_size)],
+           "copy": [("stream", is_name), ("job", is_size), ("engine", is_size)]}
 ALGORITHM = [("algorithm", is_name)]
-BOUNDARY = [("boundary", is_size), ("at", is_size)]
-HOME = [("boundary", is_size), ("home", is_size)]
+BOUNDARY = [("boundary", is_size), ("m", is_size), ("at", is_size)]
 MAP = [("map", is_size), ("chunks", at_least(1))]
-RESIDENCY, BYTES, ON = ("r", is_size), ("bytes", is_size), ("s", is_size)
+WHICH, RESIDENCY, BYTES, ON = ("i", is_name), ("r", is_size), ("bytes", is_size), ("s", is_size)
 INSTRUCTIONS = {
-    "acquire": [RESIDENCY, ("b", is_size), ("at", is_size), BYTES],
-    "release": [RESIDENCY],
-    "exec": [("n", is_size), ["re", one], ("a", is_size), ON, ("ws", is_size), ("wsb", is_size), ("t", is_size),
-             ("busy", is_size), ("use", is_list_of(at_least(-1)))],
-    "offload": [RESIDENCY, ("h", at_least(-1)), BYTES, ON],
-    "prefetch": [RESIDENCY, ("h", at_least(-1)), BYTES, ON],
-    "move": [RESIDENCY, ("from", is_size), BYTES, ON],
-    "record": [("e", is_size), ON],
-    "wait": [("e", is_size), ("lag", lambda value: type(value) is int and value in (0, 1)), ON]}
-FORM_OF_INSTRUCTION = {name: [("i", is_name), *form] for name, form in INSTRUCTIONS.items()}
-TOGETHER = (("chunk", "mappings"), ("loop", "step"), ("replica", "replicas"))
+    "acquire": [WHICH, RESIDENCY, ("b", is_size), ("m", is_size), ("at", is_size), BYTES],
+    "release": [WHICH, RESIDENCY],
+    "exec": [WHICH, ("n", is_size), [("re", one)], ("a", is_size), ON, ("ws", is_size), ("wsb", is_size), ("t", is_size),
+             ("busy", is_size), ("use", is_list_of(OR_NONE))],
+    "copy": [WHICH, ("r", OR_NONE), ("from", OR_NONE), BYTES, ON],
+    "record": [WHICH, ("e", is_size), ON],
+    "wait": [WHICH, ("e", is_size), ("lag", at_least(0, 1)), ON]}
+# Of rows of several kinds, the key that says of which one is, and the form of each.
+KINDS_OF = {"memory": ("memory", MEMORIES), "stream": ("stream", STREAMS), "instruction": ("i", INSTRUCTIONS)}
+FORMS = {"header": HEADER, "device": DEVICE, "link": LINK, "predictions": PREDICTIONS, "graph": GRAPH, "op": OP, "job": JOB,
+         "algorithm": ALGORITHM, "boundary": BOUNDARY, "map": MAP}
 
 
 def dumps(row):
@@ -122,16 +129,20 @@ def dumps(row):
     return re.sub(r'\\([bfnrt"\\])', lambda match: ESCAPES.get(match[1], match[0]), text)
 
 
-def holds(row, form):
-    """Optional keys, the lists among the form's rows, may be left out."""
-    keys = list(row)
+def takes(row, keys, form):
+    """Takes the form's keys from these, in order."""
     for rule in form:
-        if keys and keys[0] == rule[0]:
-            if not rule[1](row[keys.pop(0)]):
+        if type(rule) is list:
+            if keys and keys[0] == rule[0][0] and not takes(row, keys, rule):
                 return False
-        elif type(rule) is tuple:
+        elif not keys or keys[0] != rule[0] or not rule[1](row[keys.pop(0)]):
             return False
-    return not keys and all((a in row) == (b in row) for a, b in TOGETHER) and ("chunk" in row or "paged" not in row)
+    return True
+
+
+def holds(row, form):
+    keys = list(row)
+    return takes(row, keys, form) and not keys
 
 
 @lru_cache(maxsize=200000)
@@ -151,14 +162,12 @@ def parse_row(line):
 @lru_cache(maxsize=200000)
 def fits_form(line, name):
     row = parse_row(line)
-    if name == "instruction":
-        return row.get("i") in FORM_OF_INSTRUCTION and holds(row, FORM_OF_INSTRUCTION[row["i"]])
+    if name in KINDS_OF:
+        key, forms = KINDS_OF[name]
+        return is_name(row.get(key)) and row[key] in forms and holds(row, forms[row[key]])
     if name == "tensor":
         return holds(row, TENSOR) or holds(row, WINDOW)
-    if name == "boundary":
-        return holds(row, BOUNDARY) or holds(row, HOME)
-    return holds(row, {"header": HEADER, "device": DEVICE, "predictions": PREDICTIONS, "graph": GRAPH, "op": OP,
-                       "job": JOB, "stream": STREAM, "algorithm": ALGORITHM, "map": MAP}[name])
+    return holds(row, FORMS[name])
 
 
 class Tensor:
@@ -213,34 +222,38 @@ def read_graphs(lines, count):
 
 
 class Plan:
-    """The rows of a plan: of the header, the device, the predictions, and lists of the others by kind. Sections are lists
-    of (line in the file, row)."""
+    """The rows of a plan: the header, and lists of those that bear on its rules. Sections are lists of (line in the file,
+    row). `devices`: how many memories are devices'. `user`: the number of the user's memory."""
 
     def __init__(self, lines):
         self.lines = lines
         demand(lines and fits_form(lines[0], "header"), "line 1: no header")
         self.header = header = parse_row(lines[0])
-        counts = [1, 1, 1, header["graphs"] + header["tensors"] + header["ops"],
-                  *(header[key] for key in ("jobs", "streams", "algorithms", "boundary")), header.get("mappings", 0),
-                  *(header[key] for key in ("prologue", "body", "epilogue"))]
+        counts = [1, 1, header["memories"], header["links"], 1, header["graphs"] + header["tensors"] + header["ops"],
+                  *(header[key] for key in ("jobs", "streams", "algorithms", "boundary", "maps", "prologue", "body",
+                                            "epilogue"))]
         demand(len(lines) == sum(counts), "line 1: other rows than the header counts")
         parts, at = [], 0
         for count in counts:
             parts.append(range(at, at + count))
             at += count
-        self.first_job_line = parts[4].start
-        self.device, self.predictions = (self.rows(parts[k], name)[0] for k, name in ((1, "device"), (2, "predictions")))
-        self.graph_lines = tuple(lines[parts[3].start:parts[3].stop])
+        self.rows(parts[1], "device")
+        self.memories = self.rows(parts[2], "memory")
+        self.links = self.rows(parts[3], "link")
+        self.rows(parts[4], "predictions")
+        self.graph_lines = tuple(lines[parts[5].start:parts[5].stop])
         self.graphs = read_graphs(self.graph_lines, header["graphs"])
         demand(sum(len(graph.tensors) for graph in self.graphs) == header["tensors"], "another number of tensors")
-        self.jobs = self.rows(parts[4], "job")
-        self.streams = self.rows(parts[5], "stream")
-        self.algorithms = self.rows(parts[6], "algorithm")
-        self.boundary = self.rows(parts[7], "boundary")
-        self.maps = self.rows(parts[8], "map")
+        self.jobs = self.rows(parts[6], "job")
+        self.streams = self.rows(parts[7], "stream")
+        self.rows(parts[8], "algorithm")
+        self.boundary = self.rows(parts[9], "boundary")
+        self.maps = self.rows(parts[10], "map")
         self.prologue, self.body, self.epilogue = (
             list(zip(range(part.start + 1, part.stop + 1), self.rows(part, "instruction"), strict=True))
-            for part in parts[9:])
+            for part in parts[11:])
+        self.check_memories()
+        self.check_links()
         self.check_counts()
 
     def rows(self, part, name):
@@ -248,11 +261,30 @@ class Plan:
             demand(fits_form(self.lines[line], name), f"line {line + 1}: no {name} row")
         return [parse_row(self.lines[line]) for line in part]
 
+    def check_memories(self):
+        kinds = [row["memory"] for row in self.memories]
+        self.devices, self.user = kinds.count("device"), len(kinds) - 1
+        others = kinds[self.devices:]
+        demand(self.devices and kinds[:self.devices] == ["device"] * self.devices and
+               others in (["host", "user"], ["host", "storage", "user"]), "other memories, or another order")
+        demand(all(row["gpu"] == at for at, row in enumerate(self.memories[:self.devices])), "GPUs in another order")
+        demand(sum(row.get("maps", 0) for row in self.memories) == len(self.maps), "another number of map rows")
+
+    def check_links(self):
+        buses, ways = {}, set()
+        for row in self.links:
+            way = *row["link"], row["engine"]
+            demand(max(row["link"]) <= self.user, "a link of a memory that there is not")
+            demand(way[0] != way[1] and way not in ways, "a link from a memory to itself, or one that there is already")
+            demand(row.get("bus", 0) < len(self.links), "a bus with a number beyond those of links")
+            demand(buses.setdefault(row["engine"], row.get("bus")) == row.get("bus"), "an engine on several buses")
+            ways.add(way)
+        self.engines = len(buses)
+        demand(set(buses) == set(range(self.engines)), "engines with gaps")
+
     def check_counts(self):
         header = self.header
         instructions = self.prologue + self.body + self.epilogue
-        demand(len(self.device["h2d"]) == len(self.device["d2h"]) == 2, "line 2: a link")
-        demand(header["jobs"] <= 4096 and header["streams"] <= 256, "line 1: too many")
         demand(max(header["residencies"], header["events"]) <= len(instructions), "line 1: too many")
         demand(sum(len(row.get("use", ())) for _, row in instructions) == header["uses"], "line 1: another number of uses")
         first = []
@@ -262,9 +294,12 @@ class Plan:
                 first.append(job["job"])
         demand(first == list(range(header["graphs"])), "graphs are numbered as jobs first name them")
         for stream in self.streams:
-            demand(stream["job"] < header["jobs"] and stream["gpu"] < header["gpus"], "a stream of no job or GPU")
+            demand(stream["job"] < header["jobs"], "a stream of no job")
+            demand(stream.get("memory", 0) < self.devices, "a compute stream of no device")
+            demand(stream.get("engine", -1) < self.engines, "a copy stream of no engine")
+        demand(all(row["m"] < header["memories"] for row in self.boundary), "a boundary row's memory")
         most = {"r": header["residencies"], "from": header["residencies"], "e": header["events"], "s": header["streams"],
-                "a": header["algorithms"]}
+                "a": header["algorithms"], "m": header["memories"]}
         for line, row in instructions:
             for key, bound in most.items():
                 demand(row.get(key, -1) < bound, f"line {line}: {key} is not within what the header counts")

@@ -15,7 +15,7 @@ static int32_t result_of(const expected_calls *e, int32_t buffer, int64_t row) {
 }
 
 static bool is_handover(const planc_instr *instr) {
-  return (instr->op == PLANC_INSTR_offload || instr->op == PLANC_INSTR_prefetch) && instr->address == PLANC_USER;
+  return instr->op == PLANC_INSTR_copy && (instr->id == PLANC_USER || instr->aux == PLANC_USER);
 }
 
 static void *allocate(int64_t count, size_t size) {
@@ -28,11 +28,8 @@ static void read_residencies(expected_calls *e) {
   const planc_plan *plan = e->plan;
   for (int32_t i = 0; i < plan->n_boundary; i++) {
     e->buffer[i] = plan->boundary[i].buffer;
+    e->memory[i] = plan->boundary[i].memory;
     e->address[i] = plan->boundary[i].address;
-  }
-  for (int32_t i = 0; i < plan->prologue.n; i++) { /* what is at home passes through where the prologue acquires it */
-    const planc_instr *instr = &plan->prologue.instrs[i];
-    if (instr->op == PLANC_INSTR_acquire) e->address[instr->id] = instr->address;
   }
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
@@ -40,6 +37,7 @@ static void read_residencies(expected_calls *e) {
     e->n_handovers += is_handover(instr);
     if (instr->op != PLANC_INSTR_acquire) continue;
     e->buffer[instr->id] = instr->aux;
+    e->memory[instr->id] = instr->memory;
     e->address[instr->id] = instr->address;
   }
 }
@@ -50,12 +48,14 @@ expected_calls *expected_new(const planc_plan *plan, const planrt_options *optio
   e->options = options;
   ok(planc_expand(plan->jobs, plan->n_jobs, &e->trace));
   e->buffer = allocate(plan->n_residencies, sizeof *e->buffer);
+  e->memory = allocate(plan->n_residencies, sizeof *e->memory);
   e->address = allocate(plan->n_residencies, sizeof *e->address);
   e->fresh = allocate(plan->n_residencies, sizeof *e->fresh);
   e->execs = allocate(plan->body.n, sizeof(planc_instr *));
   e->prepared = allocate(plan->body.n, sizeof(planrt_call *));
-  e->arena = recording_backend.arena(recording_device(0));
-  e->host_arena = recording_backend.host_arena(recording_device(0));
+  ck_assert_int_eq(planc_plan_gpus(plan), 1);
+  e->arenas[DEVICE] = recording_backend.arena(recording_device(0));
+  e->arenas[HOST] = recording_backend.host_arena(recording_device(0));
   read_residencies(e);
   e->n_places = result_of(e, e->trace->n_buffers, 0);
   e->places = allocate(e->n_places, sizeof *e->places);
@@ -65,6 +65,7 @@ expected_calls *expected_new(const planc_plan *plan, const planrt_options *optio
 void expected_free(expected_calls *e) {
   VEC_FREE(&e->calls);
   free(e->buffer);
+  free(e->memory);
   free(e->address);
   free(e->fresh);
   free((void *)e->execs);
@@ -122,7 +123,7 @@ static void use(expected_calls *e, const now *at, int32_t stream, int32_t reside
 static void expect_exec(expected_calls *e, const now *at, const planc_instr *instr, int32_t exec) {
   const planc_instance *instance = &e->trace->instances[instr->id];
   for (int32_t k = 0; k < instance->n_accesses; k++) use(e, at, instr->stream, e->plan->uses[instr->first_use + k]);
-  const char *workspace = e->arena + instr->address;
+  const char *workspace = e->arenas[DEVICE] + instr->address;
   recorded_call call = {.kind = RECORDED_LAUNCH,
                         .stream = instr->stream,
                         .id = instr->id,
@@ -198,40 +199,33 @@ static void expect_delivery(expected_calls *e, const now *at, const planc_buffer
   expect_handover_event(e, at, RECORDED_RECORD, lane, TAKEN, at->body);
 }
 
-static void expect_transfer(expected_calls *e, const now *at, const planc_instr *instr) {
-  bool out = instr->op == PLANC_INSTR_offload, user = instr->address == PLANC_USER;
-  int32_t buffer = e->buffer[instr->id];
+static bool on_device(const expected_calls *e, int32_t residency) {
+  return residency != PLANC_USER && e->memory[residency] == DEVICE;
+}
+
+static void expect_copy(expected_calls *e, const now *at, const planc_instr *instr) {
+  static const planrt_direction directions[2][2] = {{PLANRT_H2H, PLANRT_H2D}, {PLANRT_D2H, PLANRT_D2D}};
+  int32_t to = instr->id, from = instr->aux, buffer = e->buffer[to == PLANC_USER ? from : to];
   const planc_buffer *of = &e->trace->buffers[buffer];
-  const char *device = expected_residency(e, instr->id), *host = user ? NULL : e->host_arena + instr->address;
+  planrt_direction direction = directions[on_device(e, from)][on_device(e, to)];
   recorded_call copy = {.kind = RECORDED_COPY,
                         .stream = instr->stream,
-                        .id = out ? PLANRT_D2H : PLANRT_H2D,
-                        .to = out ? host : device,
-                        .from = out ? device : host,
+                        .id = (int32_t)direction,
+                        .to = to == PLANC_USER ? NULL : expected_residency(e, to),
+                        .from = from == PLANC_USER ? NULL : expected_residency(e, from),
                         .bytes = of->bytes,
-                        .pinned = true};
-  use(e, at, instr->stream, instr->id);
-  if (!user)
+                        .pinned = direction != PLANRT_D2D};
+  use(e, at, instr->stream, from);
+  use(e, at, instr->stream, to);
+  if (!is_handover(instr))
     expect(e, at, copy, -1, -1);
   else if (!at->inside)
     expect(e, at, copy, buffer, -1);
-  else if (out)
+  else if (to == PLANC_USER)
     expect_delivery(e, at, of, copy);
   else
     expect_feed(e, at, of, copy);
-  e->handover += user;
-}
-
-static void expect_move(expected_calls *e, const now *at, const planc_instr *instr) {
-  use(e, at, instr->stream, instr->aux);
-  use(e, at, instr->stream, instr->id);
-  recorded_call copy = {.kind = RECORDED_COPY,
-                        .stream = instr->stream,
-                        .id = PLANRT_D2D,
-                        .to = expected_residency(e, instr->id),
-                        .from = expected_residency(e, instr->aux),
-                        .bytes = e->trace->buffers[e->buffer[instr->id]].bytes};
-  expect(e, at, copy, -1, -1);
+  e->handover += is_handover(instr);
 }
 
 static void expect_event(expected_calls *e, const now *at, const planc_instr *instr) {
@@ -259,12 +253,8 @@ static void expect_section(expected_calls *e, const now *at, const planc_section
       case PLANC_INSTR_release:
         expect_poison(e, at, -1, expected_residency(e, instr->id), e->trace->buffers[e->buffer[instr->id]].bytes);
         break;
-      case PLANC_INSTR_offload:
-      case PLANC_INSTR_prefetch:
-        expect_transfer(e, at, instr);
-        break;
-      case PLANC_INSTR_move:
-        expect_move(e, at, instr);
+      case PLANC_INSTR_copy:
+        expect_copy(e, at, instr);
         break;
       case PLANC_INSTR_record:
       case PLANC_INSTR_wait:
@@ -281,8 +271,8 @@ void expected_opening(expected_calls *e) {
   expect(e, NULL,
          (recorded_call){.kind = RECORDED_OPEN,
                          .stream = -1,
-                         .options = {.arena_bytes = e->plan->arena_bytes,
-                                     .host_arena_bytes = e->plan->host_arena_bytes,
+                         .options = {.arena_bytes = e->plan->memories[DEVICE].arena_bytes,
+                                     .host_arena_bytes = e->plan->memories[HOST].arena_bytes,
                                      .n_streams = e->plan->n_streams + (e->n_handovers > 0 ? N_LANES : 0),
                                      .n_events = e->plan->n_events + e->n_handovers * N_HANDOVER_EVENTS,
                                      .concurrent = o->concurrent,
@@ -298,7 +288,7 @@ void expected_opening(expected_calls *e) {
            (recorded_call){.kind = RECORDED_PREPARE,
                            .stream = -1,
                            .id = exec->id,
-                           .to = e->arena + exec->address,
+                           .to = e->arenas[DEVICE] + exec->address,
                            .bytes = exec->bytes,
                            .algorithm = e->plan->algorithms[exec->aux]},
            -1, i);

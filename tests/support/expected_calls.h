@@ -7,8 +7,8 @@
 
 typedef struct expected_calls expected_calls;
 
-/* For a session just made over `plan` with `options`: with recording_feed, and with recording_sink or none, on the
- * recording's first device. Both are borrowed. */
+/* For a session just made over `plan`, which is for one GPU, with `options`: with recording_feed, and with
+ * recording_sink or none, on the recording's first device. Both are borrowed. */
 expected_calls *expected_new(const planc_plan *plan, const planrt_options *options);
 void expected_free(expected_calls *e);
 

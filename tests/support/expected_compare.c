@@ -33,7 +33,7 @@ static bool same_launch(const planrt_launch *a, const planrt_launch *b, bool kep
 
 /* The addresses of a call; NULL, or which of them differs. */
 static const char *other_address(expected_calls *e, const expected_call *want, const recorded_call *got) {
-  bool into = got->kind == RECORDED_ASKED || (got->kind == RECORDED_COPY && got->id == PLANRT_D2H);
+  bool into = got->kind == RECORDED_ASKED || (got->kind == RECORDED_COPY && !want->call.to);
   bool users = want->place >= 0; /* one side is the user's memory */
   if (users && into ? !same_place(e, want->place, got->to, got->bytes) : got->to != want->call.to) return "to";
   if (users && !into ? !same_place(e, want->place, got->from, got->bytes) : got->from != want->call.from) return "from";

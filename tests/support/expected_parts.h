@@ -5,6 +5,8 @@
 #include "tests/support/expected_calls.h"
 #include "util/vec.h"
 
+/* Memories of the plan. */
+enum { DEVICE, HOST };
 /* Results wait in one row for each period that may be compared at once, and one more of a captured body. */
 enum { CAPTURED_ROW = PLANRT_VERIFY_PERIODS, ROWS };
 /* Without comparison they wait in so many rows, in turn. */
@@ -37,7 +39,7 @@ struct expected_calls {
   bool interleaved; /* what was appended last */
   int64_t compared; /* so many of the recording */
   /* By residency. */
-  int32_t *buffer;
+  int32_t *buffer, *memory;
   int64_t *address;
   bool *fresh; /* acquired, and not used since */
   /* By exec of the body. */
@@ -46,14 +48,15 @@ struct expected_calls {
   int32_t n_execs;
   piece *places; /* homes by buffer, samples by copy from the user, results by buffer and row */
   int32_t n_places, n_handovers;
-  int32_t handover; /* of the section being expanded: how many of its copies from and to the user are behind us */
-  const char *arena, *host_arena, *pinned;
+  int32_t handover;      /* of the section being expanded: how many of its copies from and to the user are behind us */
+  const char *arenas[2]; /* by memory */
+  const char *pinned;
   int64_t pinned_bytes;
 };
 
 /* Where a residency is. */
 static inline const char *expected_residency(const expected_calls *e, int32_t residency) {
-  return e->arena + e->address[residency];
+  return e->arenas[e->memory[residency]] + e->address[residency];
 }
 
 /* What differs between an exec's call and the plan's instruction; NULL if nothing does. */

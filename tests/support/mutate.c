@@ -1,43 +1,13 @@
 /* Mutants of plans (mutate.h). */
-#include "tests/support/mutate.h"
-
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "plan/layout.h"
-#include "plan/plan_memory.h"
-#include "tests/support/randgraph.h"
-#include "util/vec.h"
+#include "tests/support/mutate_parts.h"
 
 #define X(name) #name,
 static const char *const instr_names[] = {PLANC_INSTRS(X)};
 #undef X
-
-/* An instruction that carries its uses with it wherever it goes. */
-typedef struct loose_instr {
-  planc_instr instr;
-  int32_t n_uses;
-  const int32_t *uses;
-} loose_instr;
-
-typedef VEC(loose_instr) loose_section;
-
-typedef struct mutation {
-  uint64_t random;
-  planc_plan *plan; /* the mutant */
-  loose_section sections[3];
-  char *description;
-  size_t size;
-} mutation;
-
-static planc_arena *arena_of(mutation *m) {
-  return &m->plan->memory->arena;
-}
-
-static int64_t below(mutation *m, int64_t n) {
-  return rand_below(&m->random, n);
-}
 
 /* --- Taking apart and putting together ------------------------------------------------------------------------- */
 
@@ -143,24 +113,6 @@ static planc_status change_place(mutation *m, int s) {
 
 /* --- Changes of numbers ------------------------------------------------------------------------------------------- */
 
-static int32_t other_id(mutation *m, int32_t id, int32_t n) {
-  return below(m, 2) ? id + (below(m, 2) ? 1 : -1) : (int32_t)below(m, (int64_t)n + 1);
-}
-
-/* An address or size near the old one, of another instruction, or out of all bounds. */
-static int64_t other_number(mutation *m, int64_t number, const loose_section *section) {
-  static const int64_t steps[] = {-256, 256, -512, 512, -1, 1, -4, 4, INT64_C(1) << 40};
-  const planc_instr *other = &section->data[below(m, section->len)].instr;
-  switch (below(m, 3)) {
-    case 0:
-      return number + steps[below(m, sizeof steps / sizeof *steps)];
-    case 1:
-      return below(m, 2) ? other->address : other->bytes;
-    default:
-      return number / 512 * 256;
-  }
-}
-
 static planc_status change_use(mutation *m, loose_instr *loose) {
   int32_t *uses;
   PLANC_TRY(PLANC_NEW(arena_of(m), &uses, (int64_t)loose->n_uses + 1));
@@ -201,6 +153,40 @@ static planc_status change_exec(mutation *m, loose_instr *loose, const loose_sec
   }
 }
 
+static void change_acquire(mutation *m, planc_instr *instr, const loose_section *section) {
+  switch (below(m, 5)) {
+    case 0:
+      instr->id = other_id(m, instr->id, m->plan->n_residencies);
+      return;
+    case 1:
+      instr->aux = other_id(m, instr->aux, instr->aux + 1);
+      return;
+    case 2:
+      instr->memory = (int16_t)other_id(m, instr->memory, m->plan->n_memories);
+      return;
+    case 3:
+      instr->address = other_number(m, instr->address, section);
+      return;
+    default:
+      instr->bytes = other_number(m, instr->bytes, section);
+  }
+}
+
+/* Either side may be another residency, or the user. */
+static void change_copy(mutation *m, planc_instr *instr, const loose_section *section) {
+  int32_t *side = below(m, 2) ? &instr->id : &instr->aux;
+  int64_t draw = below(m, 5);
+  if (draw == 0) {
+    instr->bytes = other_number(m, instr->bytes, section);
+  } else if (draw == 1) {
+    int32_t to = instr->id;
+    instr->id = instr->aux;
+    instr->aux = to;
+  } else {
+    *side = draw == 2 ? PLANC_USER : other_id(m, *side, m->plan->n_residencies);
+  }
+}
+
 static planc_status change_numbers(mutation *m, int s) {
   loose_section *section = &m->sections[s];
   loose_instr *loose = &section->data[below(m, section->len)];
@@ -209,9 +195,18 @@ static planc_status change_numbers(mutation *m, int s) {
   if (on_stream && below(m, 5) == 0) {
     instr->stream = (int16_t)other_id(m, instr->stream, m->plan->n_streams);
   } else {
-    switch (instr->op) {
+    switch ((planc_instr_op)instr->op) {
       case PLANC_INSTR_exec:
         PLANC_TRY(change_exec(m, loose, section));
+        break;
+      case PLANC_INSTR_acquire:
+        change_acquire(m, instr, section);
+        break;
+      case PLANC_INSTR_release:
+        instr->id = other_id(m, instr->id, m->plan->n_residencies);
+        break;
+      case PLANC_INSTR_copy:
+        change_copy(m, instr, section);
         break;
       case PLANC_INSTR_record:
         instr->id = other_id(m, instr->id, m->plan->n_events);
@@ -223,128 +218,14 @@ static planc_status change_numbers(mutation *m, int s) {
           instr->id = other_id(m, instr->id, m->plan->n_events);
         }
         break;
-      default: {
-        int64_t which = below(m, 4);
-        if (which == 0 || instr->op == PLANC_INSTR_release) {
-          instr->id = other_id(m, instr->id, m->plan->n_residencies);
-        } else if (which == 1) {
-          instr->aux = other_id(m, instr->aux, instr->aux + 1);
-        } else if (which == 2) {
-          instr->address = below(m, 4) ? other_number(m, instr->address, section) : PLANC_USER;
-        } else {
-          instr->bytes = other_number(m, instr->bytes, section);
-        }
-      }
     }
   }
-  snprintf(
-      m->description, m->size,
-      "change %s %d: id %d to %d, aux %d to %d, stream %d to %d, lag %d to %d, address %lld to %lld, bytes %lld to "
-      "%lld",
-      instr_names[instr->op], before.id, before.id, instr->id, before.aux, instr->aux, before.stream, instr->stream,
-      before.lag, instr->lag, (long long)before.address, (long long)instr->address, (long long)before.bytes,
-      (long long)instr->bytes);
-  return NULL;
-}
-
-static planc_status change_boundary(mutation *m) {
-  planc_boundary *boundary;
-  PLANC_TRY(PLANC_NEW(arena_of(m), &boundary, m->plan->n_boundary));
-  memcpy(boundary, m->plan->boundary, (size_t)m->plan->n_boundary * sizeof *boundary);
-  planc_boundary *row = &boundary[below(m, m->plan->n_boundary)];
-  int64_t draw = below(m, 5);
-  if (draw == 0) {
-    row->home = !row->home;
-  } else if (draw <= 2) {
-    row->address = other_number(m, row->address, &m->sections[0]);
-  } else {
-    row->buffer = other_id(m, row->buffer, row->buffer + 1);
-  }
-  m->plan->boundary = boundary;
-  snprintf(m->description, m->size, "change the boundary: buffer %d %s %lld", row->buffer,
-           row->home ? "at home at" : "at", (long long)row->address);
-  return NULL;
-}
-
-static planc_status change_mapping(mutation *m) {
-  planc_mapping *mappings;
-  PLANC_TRY(PLANC_NEW(arena_of(m), &mappings, m->plan->n_mappings));
-  memcpy(mappings, m->plan->mappings, (size_t)m->plan->n_mappings * sizeof *mappings);
-  planc_mapping *row = &mappings[below(m, m->plan->n_mappings)];
-  if (below(m, 3)) {
-    row->first = below(m, m->plan->arena_bytes / m->plan->chunk_bytes + 1);
-  } else {
-    row->n += below(m, 2) ? 1 : -1;
-  }
-  m->plan->mappings = mappings;
-  snprintf(m->description, m->size, "change mapping %d: %lld chunks from %lld on", (int)(row - mappings),
-           (long long)row->n, (long long)row->first);
-  return NULL;
-}
-
-/* Which replica of how many a job is, or the GPU of a stream. */
-static planc_status change_replicas(mutation *m) {
-  planc_job *jobs;
-  planc_stream *streams;
-  int64_t j = below(m, m->plan->n_jobs), s = below(m, m->plan->n_streams);
-  PLANC_TRY(PLANC_NEW(arena_of(m), &jobs, m->plan->n_jobs));
-  PLANC_TRY(PLANC_NEW(arena_of(m), &streams, m->plan->n_streams));
-  memcpy(jobs, m->plan->jobs, (size_t)m->plan->n_jobs * sizeof *jobs);
-  memcpy(streams, m->plan->streams, (size_t)m->plan->n_streams * sizeof *streams);
-  m->plan->jobs = jobs;
-  m->plan->streams = streams;
-  int64_t draw = below(m, 4);
-  if (draw == 0) {
-    jobs[j].replica = other_id(m, jobs[j].replica, m->plan->n_jobs);
-  } else if (draw == 1) {
-    jobs[j].replicas = other_id(m, jobs[j].replicas, m->plan->n_jobs);
-  } else if (draw == 2) {
-    for (int32_t k = 0; k < m->plan->n_jobs; k++) jobs[k].replica = jobs[k].replicas = 0;
-  } else {
-    streams[s].gpu = other_id(m, streams[s].gpu, m->plan->gpus);
-  }
-  snprintf(m->description, m->size, "change job %d to replica %d of %d, stream %d to GPU %d", (int)j, jobs[j].replica,
-           jobs[j].replicas, (int)s, streams[s].gpu);
-  return NULL;
-}
-
-static bool has_home(const planc_plan *plan) {
-  for (int32_t b = 0; b < plan->n_boundary; b++) {
-    if (plan->boundary[b].home) return true;
-  }
-  return false;
-}
-
-static planc_status change_plan(mutation *m) {
-  if (m->plan->n_mappings > 0 && below(m, 4)) return change_mapping(m);
-  if (m->plan->gpus > 1 && below(m, 3) == 0) return change_replicas(m);
-  if (has_home(m->plan) && below(m, 4)) return change_boundary(m);
-  switch (below(m, 6)) {
-    case 0:
-      m->plan->arena_bytes -= 1 + below(m, 256);
-      m->plan->predicted.peak_bytes = m->plan->arena_bytes + m->plan->device.reserved_bytes;
-      break;
-    case 1:
-      m->plan->host_arena_bytes -= 1 + below(m, 256);
-      m->plan->predicted.host_peak_bytes = m->plan->host_arena_bytes;
-      break;
-    case 2:
-      m->plan->n_residencies += below(m, 2) ? 1 : -1;
-      break;
-    case 3:
-      m->plan->n_events -= 1;
-      break;
-    case 4:
-      m->plan->predicted.peak_bytes -= 1;
-      break;
-    default:
-      if (m->plan->n_boundary > 0) return change_boundary(m);
-      m->plan->n_jobs = 0;
-  }
   snprintf(m->description, m->size,
-           "change the header: arena %lld, host arena %lld, peak %lld, %d residencies, %d events",
-           (long long)m->plan->arena_bytes, (long long)m->plan->host_arena_bytes,
-           (long long)m->plan->predicted.peak_bytes, m->plan->n_residencies, m->plan->n_events);
+           "change %s %d: id %d to %d, aux %d to %d, memory %d to %d, stream %d to %d, lag %d to %d, address %lld to "
+           "%lld, bytes %lld to %lld",
+           instr_names[instr->op], before.id, before.id, instr->id, before.aux, instr->aux, before.memory,
+           instr->memory, before.stream, instr->stream, before.lag, instr->lag, (long long)before.address,
+           (long long)instr->address, (long long)before.bytes, (long long)instr->bytes);
   return NULL;
 }
 
@@ -356,7 +237,7 @@ static planc_status mutate(mutation *m, const planc_plan *plan) {
   int s = below(m, 4) ? 1 : (int)below(m, 3);
   if (m->sections[s].len == 0) s = 1;
   int64_t what = m->sections[s].len ? below(m, 16) : 0;
-  PLANC_TRY(what == 0 ? change_plan(m) : what < 8 ? change_place(m, s) : change_numbers(m, s));
+  PLANC_TRY(what < 2 ? mutate_tables(m) : what < 9 ? change_place(m, s) : change_numbers(m, s));
   return put_together(m);
 }
 
@@ -370,99 +251,5 @@ planc_status mutate_plan(const planc_plan *plan, uint64_t seed, planc_plan **out
     return status;
   }
   *out = m.plan;
-  return NULL;
-}
-
-/* --- Text --------------------------------------------------------------------------------------------------------- */
-
-typedef VEC(char) buffer;
-
-static planc_status append(buffer *to, const char *from, size_t n) {
-  PLANC_TRY(VEC_RESERVE(to, to->len + (int64_t)n + 1));
-  memcpy(to->data + to->len, from, n);
-  to->len += (int64_t)n;
-  to->data[to->len] = '\0';
-  return NULL;
-}
-
-static size_t line_start(const char *text, size_t at) {
-  while (at > 0 && text[at - 1] != '\n') at--;
-  return at;
-}
-
-static size_t line_end(const char *text, size_t length, size_t at) {
-  while (at < length && text[at] != '\n') at++;
-  return at < length ? at + 1 : length;
-}
-
-/* Puts `middle` in the place of text[from .. to). */
-static planc_status splice(const char *text, size_t length, size_t from, size_t to, const char *middle, size_t n,
-                           buffer *out) {
-  PLANC_TRY(append(out, text, from));
-  PLANC_TRY(append(out, middle, n));
-  return append(out, text + to, length - to);
-}
-
-static planc_status change_digits(uint64_t *random, const char *text, size_t length, size_t at, buffer *out) {
-  while (at < length && (text[at] < '0' || text[at] > '9')) at++;
-  size_t to = at;
-  while (to < length && text[to] >= '0' && text[to] <= '9') to++;
-  char number[32];
-  static const char *const odd[] = {"0", "-1", "1", "9007199254740993", "99999999999999999999", "07", "1.5", "1e9"};
-  if (rand_below(random, 2)) {
-    snprintf(number, sizeof number, "%s", odd[rand_below(random, sizeof odd / sizeof *odd)]);
-  } else {
-    snprintf(number, sizeof number, "%lld", strtoll(text + at, NULL, 10) + (rand_below(random, 2) ? 1 : -1));
-  }
-  return splice(text, length, at, to, number, strlen(number), out);
-}
-
-static planc_status change_text(uint64_t *random, const char *text, size_t length, buffer *out, const char **what) {
-  size_t at = (size_t)rand_below(random, (int64_t)length);
-  size_t start = line_start(text, at), end = line_end(text, length, at), next = line_end(text, length, end);
-  switch (rand_below(random, 7)) {
-    case 0:
-      *what = "cut at a line's end";
-      return append(out, text, start);
-    case 1:
-      *what = "cut";
-      return append(out, text, at);
-    case 2:
-      *what = "line dropped";
-      return splice(text, length, start, end, "", 0, out);
-    case 3:
-      *what = "line doubled";
-      return splice(text, length, end, end, text + start, end - start, out);
-    case 4:
-      *what = "lines swapped";
-      PLANC_TRY(append(out, text, start));
-      PLANC_TRY(append(out, text + end, next - end));
-      PLANC_TRY(append(out, text + start, end - start));
-      return append(out, text + next, length - next);
-    case 5:
-      *what = "number changed";
-      return change_digits(random, text, length, at, out);
-    default: {
-      *what = "byte changed";
-      char byte = (char)rand_below(random, 256);
-      return splice(text, length, at, at + 1, &byte, 1, out);
-    }
-  }
-}
-
-planc_status mutate_text(const char *text, size_t length, uint64_t seed, char **out, size_t *out_length,
-                         char *description, size_t size) {
-  buffer made = {0};
-  const char *what = "";
-  *out = NULL;
-  if (length == 0) return planc_error(PLANC_INTERNAL, "no text");
-  planc_status status = change_text(&seed, text, length, &made, &what);
-  if (status) {
-    VEC_FREE(&made);
-    return status;
-  }
-  snprintf(description, size, "%s", what);
-  *out = made.data;
-  *out_length = (size_t)made.len;
   return NULL;
 }

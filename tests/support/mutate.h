@@ -5,9 +5,10 @@
 #include "planc/plan.h"
 
 /* A copy of `plan` with one change: an instruction is moved, dropped, swapped or doubled, or one of its numbers (event,
- * lag, stream, address, size, use, id) or one of the plan's (arena, boundary, counts) is another. It shares with `plan`
- * what did not change and must not outlive it. `description` says what was done. What a plan may state freely
- * (predictions, budgets, which of its algorithms an exec takes) stays. */
+ * lag, stream, memory, address, size, use, id) or one of the plan's tables (memories, links, streams, boundary,
+ * mappings, jobs) or counts is another. It shares with `plan` what did not change and must not outlive it.
+ * `description` says what was done. What a plan may state freely (predictions, what copies cost, which of its
+ * algorithms an exec takes) stays. */
 planc_status mutate_plan(const planc_plan *plan, uint64_t seed, planc_plan **out, char *description, size_t size);
 
 /* A plan's text with one change: cut at a line's end or anywhere, a line dropped, doubled or swapped with the next, a

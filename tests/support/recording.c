@@ -265,9 +265,22 @@ static bool inside(const void *at, int64_t bytes, const char *memory, int64_t si
   return begin >= first && bytes <= size && begin - first <= (uintptr_t)(size - bytes);
 }
 
+static bool in_arena(const planrt_device *device, const void *at, int64_t bytes) {
+  return inside(at, bytes, device->arena, device->options.arena_bytes);
+}
+
+static bool in_host_arena(const planrt_device *device, const void *at, int64_t bytes) {
+  return inside(at, bytes, device->host_arena, device->options.host_arena_bytes);
+}
+
+static bool is_pinned(const planrt_device *device, const void *at, int64_t bytes) {
+  return inside(at, bytes, device->pinned, device->pinned_bytes) || in_host_arena(device, at, bytes);
+}
+
 static planc_status copy(planrt_device *device, int32_t stream, planrt_direction direction, void *to, const void *from,
                          int64_t bytes, planrt_span *span) {
-  const void *host = direction == PLANRT_H2D ? from : direction == PLANRT_D2H ? to : NULL;
+  bool from_host = direction == PLANRT_H2D || direction == PLANRT_H2H;
+  bool to_host = direction == PLANRT_D2H || direction == PLANRT_H2H;
   recorded_call work = {.kind = RECORDED_COPY,
                         .stream = stream,
                         .id = (int32_t)direction,
@@ -275,12 +288,10 @@ static planc_status copy(planrt_device *device, int32_t stream, planrt_direction
                         .from = from,
                         .bytes = bytes,
                         .span = span};
-  work.pinned = host && (inside(host, bytes, device->pinned, device->pinned_bytes) ||
-                         inside(host, bytes, device->host_arena, device->options.host_arena_bytes));
-  if (direction != PLANRT_D2H && !inside(to, bytes, device->arena, device->options.arena_bytes))
-    return broken(device, "a copy to outside the arena");
-  if (direction != PLANRT_H2D && !inside(from, bytes, device->arena, device->options.arena_bytes))
-    return broken(device, "a copy from outside the arena");
+  work.pinned = (from_host || to_host) && (!from_host || is_pinned(device, from, bytes)) &&
+                (!to_host || is_pinned(device, to, bytes));
+  if (!to_host && !in_arena(device, to, bytes)) return broken(device, "a copy to outside the arena");
+  if (!from_host && !in_arena(device, from, bytes)) return broken(device, "a copy from outside the arena");
   return enqueue(device, &work);
 }
 
@@ -298,7 +309,8 @@ static planc_status digest(planrt_device *device, int32_t stream, const planrt_c
 }
 
 static planc_status poison(planrt_device *device, int32_t stream, void *to, int64_t bytes) {
-  if (!inside(to, bytes, device->arena, device->options.arena_bytes)) return broken(device, "poison outside the arena");
+  if (!in_arena(device, to, bytes) && !in_host_arena(device, to, bytes))
+    return broken(device, "poison outside the arenas");
   return enqueue(device, &(recorded_call){.kind = RECORDED_POISON, .stream = stream, .to = to, .bytes = bytes});
 }
 

@@ -41,7 +41,7 @@ typedef struct recorded_call {
   const void *to, *from; /* copy; pin, poison, asked: to; given: from; prepare, launch: workspace in `to` */
   int64_t bytes;         /* of these */
   int64_t number;        /* record, wait: generation; host, replay: period; taken: bytes */
-  bool pinned;           /* copy: the host's side lies in pinned memory or the host arena */
+  bool pinned;           /* copy: what of it is the host's lies in pinned memory or the host arena */
   bool kept;             /* captured, not run */
   const planrt_call *call;
   const char *algorithm; /* prepare, launch */

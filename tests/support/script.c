@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/layout.h"
 #include "plan/plan_memory.h"
+#include "tests/support/tables.h"
 #include "util/vec.h"
 
 typedef VEC(planc_instr) instr_list;
@@ -17,6 +19,7 @@ typedef struct script {
   VEC(planc_boundary) boundary;
   int section; /* of the present line */
   char *rest;  /* of the present line */
+  char *next;  /* the lines behind it */
 } script;
 
 /* --- Words -------------------------------------------------------------------------------------------------------- */
@@ -36,6 +39,17 @@ static bool accepts(script *s, const char *expected) {
   size_t length = strlen(expected);
   if (strncmp(s->rest, expected, length) != 0 || (s->rest[length] && s->rest[length] != ' ')) return false;
   s->rest += length;
+  return true;
+}
+
+/* Goes to the next line that is not empty; false if there is none. */
+static bool next_line(script *s) {
+  do {
+    if (!*s->next) return false;
+    s->rest = s->next + strspn(s->next, " ");
+    s->next += strcspn(s->next, "\n");
+    if (*s->next) *s->next++ = '\0';
+  } while (!*s->rest);
   return true;
 }
 
@@ -84,6 +98,20 @@ static int64_t residency_bytes(const script *s, int32_t residency) {
   return 0;
 }
 
+/* The memory that is named, or that of the buffer's job. */
+static int32_t read_memory(script *s, int32_t buffer) {
+  if (accepts(s, "host")) return tables_memory(s->plan, PLANC_MEMORY_HOST);
+  if (accepts(s, "storage")) return tables_memory(s->plan, PLANC_MEMORY_STORAGE);
+  if (accepts(s, "user")) return tables_memory(s->plan, PLANC_MEMORY_USER);
+  if (accepts(s, "in")) return (int32_t)number(s);
+  if (buffer < 0 || buffer >= s->trace->n_buffers) return 0;
+  return planc_gpu_of_job(s->plan, s->trace->buffers[buffer].job);
+}
+
+static int32_t read_side(script *s) {
+  return accepts(s, "user") ? PLANC_USER : (int32_t)number(s);
+}
+
 static planc_status read_exec(script *s, planc_instr *instr) {
   instr->op = PLANC_INSTR_exec;
   instr->first_use = (int32_t)s->uses.len;
@@ -108,15 +136,16 @@ static planc_status read_instr(script *s, planc_instr *instr) {
     instr->id = (int32_t)number(s);
     PLANC_TRY(look_up_buffer(s, &instr->aux));
     instr->address = number(s);
+    instr->memory = (int16_t)read_memory(s, instr->aux);
     instr->bytes = buffer_bytes(s, instr->aux);
   } else if (accepts(s, "release")) {
     instr->op = PLANC_INSTR_release;
     instr->id = (int32_t)number(s);
-  } else if (accepts(s, "move")) {
-    instr->op = PLANC_INSTR_move;
-    instr->id = (int32_t)number(s);
-    instr->aux = (int32_t)number(s);
-    instr->bytes = residency_bytes(s, instr->id);
+  } else if (accepts(s, "copy")) {
+    instr->op = PLANC_INSTR_copy;
+    instr->id = read_side(s);
+    instr->aux = read_side(s);
+    instr->bytes = residency_bytes(s, instr->id == PLANC_USER ? instr->aux : instr->id);
   } else if (accepts(s, "record")) {
     instr->op = PLANC_INSTR_record;
     instr->id = (int32_t)number(s);
@@ -125,12 +154,7 @@ static planc_status read_instr(script *s, planc_instr *instr) {
     instr->id = (int32_t)number(s);
     if (accepts(s, "lag")) instr->lag = (uint8_t)number(s);
   } else {
-    bool offload = accepts(s, "offload");
-    if (!offload && !accepts(s, "prefetch")) return planc_error(PLANC_INTERNAL, "script: not a line: %s", s->rest);
-    instr->op = offload ? PLANC_INSTR_offload : PLANC_INSTR_prefetch;
-    instr->id = (int32_t)number(s);
-    instr->address = accepts(s, "user") ? PLANC_USER : number(s);
-    instr->bytes = residency_bytes(s, instr->id);
+    return planc_error(PLANC_INTERNAL, "script: not a line: %s", s->rest);
   }
   if (accepts(s, "on")) instr->stream = (int16_t)number(s);
   if (accepts(s, "bytes")) instr->bytes = number(s);
@@ -144,11 +168,11 @@ static planc_status read_line(script *s) {
     s->section = k;
     return NULL;
   }
-  bool home = accepts(s, "home");
-  if (home || accepts(s, "boundary")) {
-    planc_boundary row = {.home = home};
+  if (accepts(s, "boundary")) {
+    planc_boundary row;
     PLANC_TRY(look_up_buffer(s, &row.buffer));
     row.address = number(s);
+    row.memory = read_memory(s, row.buffer);
     VEC_PUSH(&s->boundary, row);
     return NULL;
   }
@@ -160,28 +184,40 @@ static planc_status read_line(script *s) {
 
 /* --- The plan ----------------------------------------------------------------------------------------------------- */
 
-static planc_status make_tables(script *s, const planc_job *jobs, int32_t n_jobs) {
+static planc_status read_gpus(script *s, int32_t n_jobs, const int32_t **out) {
+  int32_t *gpus;
+  PLANC_TRY(PLANC_NEW(&s->plan->memory->arena, &gpus, n_jobs));
+  for (int32_t j = 0; j < n_jobs; j++) gpus[j] = (int32_t)number(s);
+  *out = gpus;
+  return NULL;
+}
+
+/* Reads the lines that tables are made by, and goes to the next, if there are *more. */
+static planc_status make_tables(script *s, const planc_job *jobs, int32_t n_jobs, bool *more) {
   static const char *const algorithms[] = {"default", "gemm"};
   planc_plan *plan = s->plan;
   planc_arena *arena = &plan->memory->arena;
-  planc_stream *streams;
-  PLANC_TRY(PLANC_NEW(arena, &streams, (int64_t)n_jobs * 3));
-  for (int32_t t = 0; t < n_jobs * 3; t++) {
-    static const planc_stream_kind kinds[] = {PLANC_STREAM_KIND_compute, PLANC_STREAM_KIND_h2d, PLANC_STREAM_KIND_d2h};
-    streams[t] = (planc_stream){.kind = kinds[t % 3], .job = t / 3, .gpu = jobs[t / 3].replica};
-    if (streams[t].gpu >= plan->gpus) plan->gpus = streams[t].gpu + 1;
-  }
-  plan->streams = streams;
-  plan->n_streams = n_jobs * 3;
+  const int32_t *gpus = NULL;
+  int64_t storage = -1;
   plan->name = "script";
   plan->policy = "hand";
-  plan->device = (planc_device){.name = "none"};
-  plan->host_budget_bytes = -1;
+  plan->device.name = "none";
   plan->graph_hash = planc_graph_hash(jobs[0].graph);
   plan->n_jobs = n_jobs;
   PLANC_TRY(planc_arena_copy(arena, jobs, n_jobs, sizeof *jobs, (void *)&plan->jobs));
   plan->algorithms = algorithms;
   plan->n_algorithms = 2;
+  for (*more = next_line(s); *more; *more = next_line(s)) {
+    if (accepts(s, "gpus")) {
+      PLANC_TRY(read_gpus(s, n_jobs, &gpus));
+    } else if (accepts(s, "storage")) {
+      storage = number(s);
+    } else {
+      break;
+    }
+  }
+  PLANC_TRY(tables_make(plan, arena, gpus, storage >= 0));
+  if (storage >= 0) plan->memories[tables_memory(plan, PLANC_MEMORY_STORAGE)].arena_bytes = storage;
   return NULL;
 }
 
@@ -195,7 +231,7 @@ static planc_status fill(script *s) {
                                (void *)&sections[k]->instrs));
     for (int32_t i = 0; i < sections[k]->n; i++) {
       const planc_instr *instr = &sections[k]->instrs[i];
-      plan->n_residencies += instr->op == PLANC_INSTR_acquire && k != 2; /* the epilogue opens the boundary again */
+      plan->n_residencies += instr->op == PLANC_INSTR_acquire && k != 2; /* the epilogue has none to number */
       bool event = instr->op == PLANC_INSTR_record || instr->op == PLANC_INSTR_wait;
       if (event && instr->id >= plan->n_events) plan->n_events = instr->id + 1;
     }
@@ -208,18 +244,12 @@ static planc_status fill(script *s) {
 
 static planc_status read_script(script *s, const char *text, const planc_job *jobs, int32_t n_jobs) {
   PLANC_TRY(planc_expand(jobs, n_jobs, &s->trace));
-  PLANC_TRY(make_tables(s, jobs, n_jobs));
-  char *line;
-  PLANC_TRY(planc_arena_alloc(&s->plan->memory->arena, (int64_t)strlen(text) + 1, 1, (void *)&line));
-  memcpy(line, text, strlen(text) + 1);
-  while (*line) {
-    char *end = line + strcspn(line, "\n");
-    bool last = !*end;
-    *end = '\0';
-    s->rest = line + strspn(line, " ");
-    if (*s->rest) PLANC_TRY(read_line(s));
-    line = last ? end : end + 1;
-  }
+  char *copy;
+  PLANC_TRY(planc_arena_alloc(&s->plan->memory->arena, (int64_t)strlen(text) + 1, 1, (void *)&copy));
+  s->next = memcpy(copy, text, strlen(text) + 1);
+  bool more;
+  PLANC_TRY(make_tables(s, jobs, n_jobs, &more));
+  for (; more; more = next_line(s)) PLANC_TRY(read_line(s));
   return fill(s);
 }
 
@@ -236,10 +266,8 @@ planc_status script_make(const char *text, const planc_job *jobs, int32_t n_jobs
     planc_plan_free(s.plan);
     return status;
   }
-  s.plan->arena_bytes = s.plan->budget_bytes = arena;
-  s.plan->host_arena_bytes = host;
-  s.plan->predicted.peak_bytes = arena;
-  s.plan->predicted.host_peak_bytes = host;
+  tables_arenas(s.plan, arena, host);
+  tables_budgets(s.plan, arena, -1);
   *out = s.plan;
   return NULL;
 }

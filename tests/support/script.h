@@ -1,24 +1,26 @@
 /* Hand-made plans: a plan from a few lines of text that can be read and changed in a test.
  *
- *   boundary BUFFER ADDRESS                             bodies start with it resident there
- *   home BUFFER ADDRESS                                 or at home in the host arena
+ *   gpus GPU...                                         of each job; else that of its replica's number
+ *   storage BYTES                                       there is one, of so many
+ *   boundary BUFFER ADDRESS [MEMORY]                    parked there when bodies start
  *   prologue | body | epilogue                          what follows belongs to that section
- *   acquire RESIDENCY BUFFER ADDRESS [bytes BYTES]
+ *   acquire RESIDENCY BUFFER ADDRESS [MEMORY] [bytes BYTES]
  *   release RESIDENCY
  *   exec OP [re] [ws ADDRESS BYTES] [on STREAM] use RESIDENCY...
- *   offload|prefetch RESIDENCY HOST|user on STREAM [bytes BYTES]
- *   move RESIDENCY SOURCE on STREAM
+ *   copy TO FROM on STREAM [bytes BYTES]                residencies, or user
  *   record EVENT on STREAM
  *   wait EVENT [lag LAG] on STREAM
  *
- * BUFFER is a storage's name and OP an op's; NAME#2 is the third of that name in the trace, a number is an index. Of
- * each job J there are three streams: 3J compute, 3J+1 h2d, 3J+2 d2h, on GPU R where the job is replica R. */
+ * BUFFER is a storage's name and OP an op's; NAME#2 is the third of that name in the trace, a number is an index.
+ * MEMORY is host, storage, user or in NUMBER; without it it is the device of the buffer's job. Streams are those of
+ * tables.h. What is said of jobs and storage comes first. */
 #ifndef PLANC_TESTS_SCRIPT_H
 #define PLANC_TESTS_SCRIPT_H
 
 #include "planc/plan.h"
 
-/* The jobs' graphs are borrowed. Arenas and budgets are `arena` and `host` bytes. INTERNAL when the text is wrong. */
+/* The jobs' graphs are borrowed. Devices' arenas and budgets are `arena` bytes, that of the host is `host` bytes,
+ * without a budget. INTERNAL when the text is wrong. */
 planc_status script_make(const char *text, const planc_job *jobs, int32_t n_jobs, int64_t arena, int64_t host,
                          planc_plan **out);
 

@@ -19,49 +19,44 @@ static void add_touch(unrolled *u, int32_t memory, int64_t from, int64_t bytes, 
   u->touches.data[u->touches.len++] = (unroll_touch){memory, from, from + bytes, writes};
 }
 
-/* Where in the arena chunk `chunk` of the device's addresses is. */
-static int64_t mapped_to(const planc_plan *plan, int64_t chunk) {
-  for (int32_t m = 0; m < plan->n_mappings; chunk -= plan->mappings[m++].n)
-    if (chunk < plan->mappings[m].n) return plan->mappings[m].first + chunk;
+/* Where in its arena chunk `chunk` of a memory's addresses is. */
+static int64_t mapped_to(const planc_plan *plan, const planc_memory *memory, int64_t chunk) {
+  const planc_mapping *mappings = &plan->mappings[memory->first_mapping];
+  for (int32_t m = 0; m < memory->n_mappings; chunk -= mappings[m++].n)
+    if (chunk < mappings[m].n) return mappings[m].first + chunk;
   ck_abort_msg("an address that is not mapped");
 }
 
-static void touch_device(unrolled *u, int32_t gpu, int64_t from, int64_t bytes, bool writes) {
-  int64_t chunk = u->plan->chunk_bytes;
-  if (chunk == 0) add_touch(u, gpu, from, bytes, writes);
+static void touch(unrolled *u, int32_t memory, int64_t from, int64_t bytes, bool writes) {
+  const planc_memory *of = &u->plan->memories[memory];
+  int64_t chunk = of->chunk_bytes;
+  if (chunk == 0) add_touch(u, memory, from, bytes, writes);
   while (chunk > 0 && bytes > 0) {
     int64_t part = chunk - from % chunk < bytes ? chunk - from % chunk : bytes;
-    add_touch(u, gpu, mapped_to(u->plan, from / chunk) * chunk + from % chunk, part, writes);
+    add_touch(u, memory, mapped_to(u->plan, of, from / chunk) * chunk + from % chunk, part, writes);
     from += part;
     bytes -= part;
   }
 }
 
-static void touch_residency(unrolled *u, int32_t gpu, int32_t residency, bool writes) {
-  touch_device(u, gpu, u->address[residency], u->bytes[residency], writes);
+/* What the user holds is nobody's bytes. */
+static void touch_residency(unrolled *u, int32_t residency, bool writes) {
+  const planc_instr *acquired = residency == PLANC_USER ? NULL : u->acquired[residency];
+  if (acquired) touch(u, acquired->memory, acquired->address, acquired->bytes, writes);
 }
 
 static void touch_all(unrolled *u, const planc_instr *it) {
-  if (it->op == PLANC_INSTR_acquire) {
-    u->address[it->id] = it->address;
-    u->bytes[it->id] = it->bytes;
-  }
-  if (it->op == PLANC_INSTR_acquire || it->op == PLANC_INSTR_release) return;
-  int32_t gpu = u->plan->streams[it->stream].gpu;
-  bool offload = it->op == PLANC_INSTR_offload;
+  if (it->op == PLANC_INSTR_acquire) u->acquired[it->id] = it;
   if (it->op == PLANC_INSTR_exec) {
     const planc_instance *instance = &u->trace->instances[it->id];
     for (int32_t k = 0; k < instance->n_accesses; k++) {
       int32_t use = u->plan->uses[it->first_use + k];
-      if (use >= 0) touch_residency(u, gpu, use, u->trace->accesses[instance->first_access + k].write >= 0);
+      if (use >= 0) touch_residency(u, use, u->trace->accesses[instance->first_access + k].write >= 0);
     }
-    touch_device(u, gpu, it->address, it->bytes, true);
-  } else if (it->op == PLANC_INSTR_move) {
-    touch_residency(u, gpu, it->aux, false);
-    touch_residency(u, gpu, it->id, true);
-  } else if (offload || it->op == PLANC_INSTR_prefetch) {
-    touch_residency(u, gpu, it->id, !offload);
-    if (it->address != PLANC_USER) add_touch(u, UNROLL_HOST, it->address, it->bytes, offload);
+    touch(u, u->plan->streams[it->stream].on, it->address, it->bytes, true);
+  } else if (it->op == PLANC_INSTR_copy) {
+    touch_residency(u, it->aux, false);
+    touch_residency(u, it->id, true);
   }
 }
 
@@ -78,8 +73,7 @@ void unroll(const planc_plan *plan, const planc_trace *trace, int32_t bodies, un
   *out = (unrolled){.plan = plan, .trace = trace, .bodies = bodies};
   int64_t n = (int64_t)plan->prologue.n + (int64_t)bodies * plan->body.n + plan->epilogue.n;
   if (VEC_RESERVE(&out->nodes, n + 1)) ck_abort_msg("out of memory");
-  out->address = filled(plan->n_residencies, sizeof *out->address, 0);
-  out->bytes = filled(plan->n_residencies, sizeof *out->bytes, 0);
+  out->acquired = filled(plan->n_residencies, sizeof *out->acquired, 0);
   out->words = n / 64 + 1;
   out->before = filled(n * out->words, sizeof *out->before, 0);
   unroll_section(out, &plan->prologue, -1);
@@ -90,8 +84,7 @@ void unroll(const planc_plan *plan, const planc_trace *trace, int32_t bodies, un
 void unrolled_free(unrolled *u) {
   VEC_FREE(&u->nodes);
   VEC_FREE(&u->touches);
-  free(u->address);
-  free(u->bytes);
+  free((void *)u->acquired);
   free(u->before);
 }
 

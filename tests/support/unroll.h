@@ -8,10 +8,9 @@
 #include "planc/trace.h"
 #include "util/vec.h"
 
-/* Bytes of a GPU's arena, or of the host's. */
-enum { UNROLL_HOST = -1 };
+/* Bytes of a memory's arena. */
 typedef struct unroll_touch {
-  int32_t memory; /* the GPU, or UNROLL_HOST */
+  int32_t memory;
   int64_t from, to;
   bool writes;
 } unroll_touch;
@@ -28,7 +27,7 @@ typedef struct unrolled {
   int32_t bodies;
   VEC(unroll_node) nodes; /* in file order */
   VEC(unroll_touch) touches;
-  int64_t *address, *bytes; /* by residency, as it was acquired last */
+  const planc_instr **acquired; /* by residency: its last acquire */
   int64_t words;
   uint64_t *before; /* bit j of row i: node j has ended when node i starts; by unrolled_order */
 } unrolled;

@@ -1,8 +1,10 @@
 #include "tests/support/weave.h"
 
+#include "tests/support/tables.h"
 #include "util/math.h"
 
 enum { PROLOGUE, BODY, EPILOGUE };
+enum { DEVICE, HOST }; /* memories */
 
 /* A piece of device memory in use. */
 typedef struct piece {
@@ -14,8 +16,9 @@ typedef struct loom {
   weave_mode mode;
   VEC(piece) used; /* by address */
   int32_t section, last_stream, n_events, n_residencies;
-  int32_t *residency; /* by buffer: the open one, -1 = none */
-  int64_t *slot;      /* by buffer: host address of its copy, -1 = none */
+  int32_t *residency; /* by buffer: the open one on the device, -1 = none */
+  int32_t *on_host;   /* by buffer: the open one on the host, -1 = none */
+  int64_t *slot;      /* by buffer: where on the host it lies whenever it is there, -1 = nowhere yet */
   int64_t *address;   /* by residency */
   int32_t *left;      /* by buffer: accesses still to come */
 } loom;
@@ -45,7 +48,8 @@ static planc_status take(loom *l, int64_t bytes, int64_t *out_address) {
   VEC_PUSH(&l->used, ((piece){0}));
   for (int64_t i = l->used.len - 1; i > at; i--) l->used.data[i] = l->used.data[i - 1];
   l->used.data[at] = (piece){address, bytes};
-  if (address + bytes > l->w->plan.arena_bytes) l->w->plan.arena_bytes = address + bytes;
+  planc_memory *device = &l->w->plan.memories[DEVICE];
+  if (address + bytes > device->arena_bytes) device->arena_bytes = address + bytes;
   *out_address = address;
   return NULL;
 }
@@ -56,30 +60,68 @@ static void give(loom *l, int64_t address) {
   for (l->used.len--; at < l->used.len; at++) l->used.data[at] = l->used.data[at + 1];
 }
 
-static planc_status acquire(loom *l, int32_t buffer) {
-  int64_t address, bytes = l->w->trace->buffers[buffer].bytes;
-  int32_t id = l->n_residencies++;
-  PLANC_TRY(take(l, bytes, &address));
-  l->residency[buffer] = id;
-  l->address[id] = address;
-  return emit(l, (planc_instr){.op = PLANC_INSTR_acquire, .id = id, .aux = buffer, .address = address, .bytes = bytes});
+static planc_status open_at(loom *l, int32_t buffer, int32_t memory, int64_t address, int32_t *out) {
+  *out = l->n_residencies++;
+  l->address[*out] = address;
+  return emit(l, (planc_instr){.op = PLANC_INSTR_acquire,
+                               .id = *out,
+                               .aux = buffer,
+                               .memory = (int16_t)memory,
+                               .address = address,
+                               .bytes = l->w->trace->buffers[buffer].bytes});
 }
 
-static planc_status release(loom *l, int32_t buffer) {
-  int32_t id = l->residency[buffer];
-  give(l, l->address[id]);
-  l->residency[buffer] = -1;
+static planc_status acquire(loom *l, int32_t buffer) {
+  int64_t address;
+  PLANC_TRY(take(l, l->w->trace->buffers[buffer].bytes, &address));
+  return open_at(l, buffer, DEVICE, address, &l->residency[buffer]);
+}
+
+static planc_status acquire_on_host(loom *l, int32_t buffer) {
+  planc_memory *host = &l->w->plan.memories[HOST];
+  if (l->slot[buffer] < 0) {
+    l->slot[buffer] = host->arena_bytes;
+    host->arena_bytes += planc_align_up(l->w->trace->buffers[buffer].bytes, PLANC_PLAN_ALIGNMENT);
+  }
+  return open_at(l, buffer, HOST, l->slot[buffer], &l->on_host[buffer]);
+}
+
+static planc_status close_at(loom *l, int32_t *residency) {
+  int32_t id = *residency;
+  *residency = -1;
   return emit(l, (planc_instr){.op = PLANC_INSTR_release, .id = id});
 }
 
-static planc_status transfer(loom *l, planc_instr_op op, int32_t buffer, int64_t host) {
-  int32_t stream = op == PLANC_INSTR_offload ? WEAVE_D2H : WEAVE_H2D;
+static planc_status release(loom *l, int32_t buffer) {
+  give(l, l->address[l->residency[buffer]]);
+  return close_at(l, &l->residency[buffer]);
+}
+
+static planc_status copy(loom *l, int32_t stream, int32_t buffer, int32_t to, int32_t from) {
   PLANC_TRY(hand_over(l, stream));
-  return emit(l, (planc_instr){.op = (uint8_t)op,
+  return emit(l, (planc_instr){.op = PLANC_INSTR_copy,
                                .stream = (int16_t)stream,
-                               .id = l->residency[buffer],
-                               .address = host,
+                               .id = to,
+                               .aux = from,
                                .bytes = l->w->trace->buffers[buffer].bytes});
+}
+
+static planc_status feed(loom *l, int32_t buffer) {
+  return copy(l, WEAVE_H2D, buffer, l->residency[buffer], PLANC_USER);
+}
+
+static planc_status deliver(loom *l, int32_t buffer) {
+  return copy(l, WEAVE_D2H, buffer, PLANC_USER, l->residency[buffer]);
+}
+
+static planc_status offload(loom *l, int32_t buffer) {
+  PLANC_TRY(acquire_on_host(l, buffer));
+  return copy(l, WEAVE_D2H, buffer, l->on_host[buffer], l->residency[buffer]);
+}
+
+static planc_status prefetch(loom *l, int32_t buffer) {
+  PLANC_TRY(copy(l, WEAVE_H2D, buffer, l->residency[buffer], l->on_host[buffer]));
+  return close_at(l, &l->on_host[buffer]);
 }
 
 /* --- Ops -------------------------------------------------------------------------------------------------------- */
@@ -89,24 +131,18 @@ static planc_status bring(loom *l, int32_t buffer) {
   const planc_buffer *of = &l->w->trace->buffers[buffer];
   if (l->residency[buffer] >= 0) return NULL;
   PLANC_TRY(acquire(l, buffer));
-  if (l->slot[buffer] >= 0) return transfer(l, PLANC_INSTR_prefetch, buffer, l->slot[buffer]);
+  if (l->on_host[buffer] >= 0) return prefetch(l, buffer);
   bool fresh = l->left[buffer] == of->n_accesses;
-  return fresh && (of->flags & PLANC_BUFFER_FED) ? transfer(l, PLANC_INSTR_prefetch, buffer, PLANC_USER) : NULL;
+  return fresh && (of->flags & PLANC_BUFFER_FED) ? feed(l, buffer) : NULL;
 }
 
 /* What follows an access: results leave after the last, and all but persistent buffers go. */
 static planc_status dismiss(loom *l, int32_t buffer) {
   const planc_buffer *of = &l->w->trace->buffers[buffer];
   bool last = --l->left[buffer] == 0;
-  if (last && (of->flags & PLANC_BUFFER_RESULT)) PLANC_TRY(transfer(l, PLANC_INSTR_offload, buffer, PLANC_USER));
+  if (last && (of->flags & PLANC_BUFFER_RESULT)) PLANC_TRY(deliver(l, buffer));
   if (of->flags & PLANC_BUFFER_PERSISTENT || (!last && l->mode == WEAVE_RESIDENT)) return NULL;
-  if (!last) {
-    if (l->slot[buffer] < 0) {
-      l->slot[buffer] = l->w->plan.host_arena_bytes;
-      l->w->plan.host_arena_bytes += planc_align_up(of->bytes, PLANC_PLAN_ALIGNMENT);
-    }
-    PLANC_TRY(transfer(l, PLANC_INSTR_offload, buffer, l->slot[buffer]));
-  }
+  if (!last) PLANC_TRY(offload(l, buffer));
   return release(l, buffer);
 }
 
@@ -155,8 +191,9 @@ static planc_status weave_sections(loom *l) {
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     if (!(trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT)) continue;
     PLANC_TRY(acquire(l, b));
-    PLANC_TRY(transfer(l, PLANC_INSTR_prefetch, b, PLANC_USER));
-    boundary[l->w->plan.n_boundary++] = (planc_boundary){.buffer = b, .address = l->address[l->residency[b]]};
+    PLANC_TRY(feed(l, b));
+    boundary[l->w->plan.n_boundary++] =
+        (planc_boundary){.buffer = b, .memory = DEVICE, .address = l->address[l->residency[b]]};
   }
   PLANC_TRY(close_section(l));
   PLANC_TRY(open_section(l, BODY));
@@ -165,7 +202,7 @@ static planc_status weave_sections(loom *l) {
   PLANC_TRY(open_section(l, EPILOGUE));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     if (l->residency[b] < 0) continue;
-    PLANC_TRY(transfer(l, PLANC_INSTR_offload, b, PLANC_USER));
+    PLANC_TRY(deliver(l, b));
     PLANC_TRY(release(l, b));
   }
   return close_section(l);
@@ -176,11 +213,12 @@ static planc_status start(loom *l) {
   planc_arena *arena = &l->w->arena;
   l->n_events = 1;
   PLANC_TRY(PLANC_NEW(arena, &l->residency, trace->n_buffers));
+  PLANC_TRY(PLANC_NEW(arena, &l->on_host, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(arena, &l->slot, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(arena, &l->left, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &l->address, (int64_t)trace->n_accesses + trace->n_buffers));
+  PLANC_TRY(PLANC_NEW(arena, &l->address, 2 * (int64_t)trace->n_accesses + trace->n_buffers));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
-    l->residency[b] = -1;
+    l->residency[b] = l->on_host[b] = -1;
     l->slot[b] = -1;
     l->left[b] = trace->buffers[b].n_accesses;
   }
@@ -188,8 +226,6 @@ static planc_status start(loom *l) {
 }
 
 static const char *const algorithms[] = {"default"};
-static const planc_stream streams[] = {
-    {PLANC_STREAM_KIND_compute, 0, 0}, {PLANC_STREAM_KIND_h2d, 0, 0}, {PLANC_STREAM_KIND_d2h, 0, 0}};
 
 planc_status weave(const planc_job *job, weave_mode mode, int64_t workspace, woven *out) {
   *out = (woven){.workspace = workspace};
@@ -198,23 +234,19 @@ planc_status weave(const planc_job *job, weave_mode mode, int64_t workspace, wov
   plan->name = "woven";
   plan->policy = "none";
   plan->device.name = "host";
-  plan->gpus = 1;
   plan->graph_hash = planc_graph_hash(job->graph);
   plan->n_jobs = 1;
   plan->jobs = out->trace->jobs;
-  plan->n_streams = WEAVE_STREAMS;
-  plan->streams = streams;
   plan->n_algorithms = 1;
   plan->algorithms = algorithms;
+  PLANC_TRY(tables_make(plan, &out->arena, NULL, false));
   loom l = {.w = out, .mode = mode};
   planc_status status = start(&l);
   if (!status) status = weave_sections(&l);
   VEC_FREE(&l.used);
   if (status) return status;
-  plan->budget_bytes = plan->arena_bytes;
-  plan->host_budget_bytes = -1;
-  plan->predicted.peak_bytes = plan->arena_bytes;
-  plan->predicted.host_peak_bytes = plan->host_arena_bytes;
+  tables_arenas(plan, plan->memories[DEVICE].arena_bytes, plan->memories[HOST].arena_bytes);
+  tables_budgets(plan, plan->memories[DEVICE].arena_bytes, -1);
   plan->n_events = l.n_events;
   plan->n_residencies = l.n_residencies;
   plan->n_uses = (int32_t)out->uses.len;

@@ -14,7 +14,7 @@ typedef enum weave_mode {
   WEAVE_SWAP /* every buffer of an iteration is offloaded after each access and comes back, elsewhere, for the next */
 } weave_mode;
 
-enum { WEAVE_COMPUTE, WEAVE_H2D, WEAVE_D2H, WEAVE_STREAMS };
+enum { WEAVE_COMPUTE, WEAVE_H2D, WEAVE_D2H }; /* streams */
 
 typedef struct woven {
   planc_plan plan; /* not to be freed by planc_plan_free */

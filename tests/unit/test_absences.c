@@ -11,6 +11,7 @@
 #include "planner/choose/recompute.h"
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -145,7 +146,7 @@ START_TEST(random_absences_are_right) {
   make(&problem, &rule, &candidate);
   ok(planc_lower(&problem, "none", &candidate, &plan));
   planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
-  plan->budget_bytes = plan->arena_bytes + plan->device.reserved_bytes;
+  device_of(plan)->budget_bytes = device_of(plan)->arena_bytes + device_of(plan)->reserved_bytes;
   ok(planc_check(plan, &own, NULL));
   planrt_options options = {.seed = (uint64_t)_i, .synthetic = true, .verify = true, .poison = true};
   planrt_session *session;

@@ -12,6 +12,7 @@
 #include "runtime/watch.h"
 #include "tests/support/forge.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 #include "tests/support/weave.h"
@@ -243,10 +244,10 @@ START_TEST(others_are_refused) {
   planc_graph_free(forward);
 
   weave_plan(WEAVE_RESIDENT, 4, &other);
-  other.plan.budget_bytes = 16;
+  device_of(&other.plan)->budget_bytes = 16;
   run_on(&own.plan, &other.plan, PLANC_INFEASIBLE, "budget", &tried);
   assert_same(&whole, &tried);
-  other.plan.budget_bytes = INT64_C(1) << 60;
+  device_of(&other.plan)->budget_bytes = INT64_C(1) << 60;
   other.plan.body.n--;
   run_on(&own.plan, &other.plan, PLANC_INVALID_PLAN, "", &tried);
   assert_same(&whole, &tried);
@@ -261,9 +262,9 @@ START_TEST(the_old_plan_comes_back) {
   woven own, huge;
   weave_plan(WEAVE_SWAP, 4, &own);
   weave_plan(WEAVE_RESIDENT, 4, &huge);
-  huge.plan.arena_bytes = INT64_C(1) << 50;
-  huge.plan.budget_bytes = INT64_C(1) << 51;
-  huge.plan.predicted.peak_bytes = huge.plan.arena_bytes + huge.plan.device.reserved_bytes;
+  device_of(&huge.plan)->arena_bytes = INT64_C(1) << 50;
+  device_of(&huge.plan)->budget_bytes = INT64_C(1) << 51;
+  huge.plan.predicted.peak_bytes = device_of(&huge.plan)->arena_bytes + device_of(&huge.plan)->reserved_bytes;
   run_on(&own.plan, NULL, PLANC_OK, NULL, &whole);
   planrt_session *session = open_session(&own.plan, &tried, true);
   ok(planrt_run(session, 3));
@@ -407,7 +408,7 @@ START_TEST(bad_files_are_told_once) {
     assert_told_once(&watch, session, PLANC_BAD_INPUT);
   }
   free(printed);
-  other.plan.budget_bytes = 16;
+  device_of(&other.plan)->budget_bytes = 16;
   put_plan(&other.plan);
   assert_told_once(&watch, session, PLANC_INFEASIBLE);
   woven_free(&other);

@@ -10,6 +10,7 @@
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/script.h"
+#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 
 enum { MOST_TIMED = 4096, MOST_PERIODS = 8 };
@@ -44,10 +45,10 @@ static const char graph_text[] =
 
 /* x comes in, a reads it; y leaves and comes back, b reads it. The next body's x does not wait. */
 static const char script[] =
-    "body\nacquire 0 x 0\nacquire 1 y 8192\nacquire 2 z 9216\nacquire 3 y 12288\n"
-    "prefetch 0 user on 1\nrecord 0 on 1\nwait 0 on 0\nexec a use 0 1\nrecord 1 on 0\n"
-    "wait 1 on 2\noffload 1 0 on 2\nrecord 2 on 2\nwait 2 on 1\nprefetch 3 0 on 1\nrecord 3 on 1\n"
-    "wait 3 on 0\nexec b use 3 2\nrelease 0\nrelease 1\nrelease 2\nrelease 3\n";
+    "body\nacquire 0 x 0\nacquire 1 y 8192\nacquire 2 z 9216\nacquire 3 y 12288\nacquire 4 y 0 host\n"
+    "copy 0 user on 1\nrecord 0 on 1\nwait 0 on 0\nexec a use 0 1\nrecord 1 on 0\n"
+    "wait 1 on 2\ncopy 4 1 on 2\nrecord 2 on 2\nwait 2 on 1\ncopy 3 4 on 1\nrecord 3 on 1\n"
+    "wait 3 on 0\nexec b use 3 2\nrelease 0\nrelease 1\nrelease 2\nrelease 3\nrelease 4\n";
 
 static const int64_t one[] = {1};
 static planc_graph *graph;
@@ -61,7 +62,8 @@ static void set_up(void) {
   plan->device.in_flight = 1000;
   plan->device.slowdown_ppm = 0;
   plan->device.duplex_ppm = 1000000;
-  plan->device.h2d = plan->device.d2h = (planc_link){.bytes_per_second = 1000000000, .latency_ns = 100};
+  const planc_link link = {.bytes_per_second = 1000000000, .latency_ns = 100};
+  tables_links(plan, link, link);
   for (int32_t i = 0; i < plan->body.n; i++)
     if (plan->body.instrs[i].op == PLANC_INSTR_exec) ((planc_instr *)&plan->body.instrs[i])->time_ns = 1000;
 }

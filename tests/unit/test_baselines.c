@@ -6,6 +6,7 @@
 
 #include "graph/optypes.h"
 #include "planc/policy.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/unit.h"
 
 static planc_profile *profile;
@@ -72,12 +73,12 @@ static void find_offloads(const planc_plan *plan, int32_t *during) {
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     if (instr->op == PLANC_INSTR_acquire) buffer_of[instr->id] = instr->aux;
-    if (instr->op != PLANC_INSTR_offload || instr->address == PLANC_USER) continue;
-    int32_t buffer = buffer_of[instr->id], execs = 0;
+    if (!swaps_out(plan, instr)) continue;
+    int32_t buffer = buffer_of[instr->aux], execs = 0;
     ck_assert_msg(during[buffer] == -1, "%s is offloaded twice", planc_trace_buffer_name(trace, buffer));
     for (int32_t k = i + 1; execs < 2; k++) {
       const planc_instr *next = &plan->body.instrs[k];
-      if (next->op == PLANC_INSTR_release && next->id == instr->id) break;
+      if (next->op == PLANC_INSTR_release && next->id == instr->aux) break;
       if (next->op != PLANC_INSTR_exec) continue;
       if (++execs == 1) during[buffer] = next->id;
     }
@@ -158,7 +159,7 @@ START_TEST(chen_keeps_what_crosses_a_cut) {
     if (kept && u.in_backward && trace->buffers[b].kind == PLANC_KIND_activation) {
       int32_t times = 0;
       for (int32_t i = 0; i < plan->body.n; i++) {
-        times += plan->body.instrs[i].op == PLANC_INSTR_acquire && plan->body.instrs[i].aux == b;
+        times += acquires_on_device(plan, &plan->body.instrs[i]) && plan->body.instrs[i].aux == b;
       }
       ck_assert_msg(times == 1, "%s crosses a cut and is acquired %d times", planc_trace_buffer_name(trace, b), times);
     }

@@ -7,6 +7,7 @@
 #include "planc/metrics.h"
 #include "planc/policy.h"
 #include "planner/choose/sub_batch.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -110,9 +111,9 @@ START_TEST(the_host_has_a_least_budget) {
   const planc_policy *naive = planc_policy_find("naive");
   planc_least least;
   ok(planc_find_least(&problem, naive, PLANC_MEMORY_DEVICE, NULL, &least));
-  int64_t device = least.bytes, host = least.plan->host_arena_bytes;
+  int64_t device = least.bytes, host = host_of(least.plan)->arena_bytes;
   planc_peak *peak;
-  ok(planc_host_peak_of(least.plan, &peak));
+  ok(planc_peak_of(least.plan, PLANC_MEMORY_HOST, &peak));
   int64_t sum = 0;
   for (int32_t i = 0; i < peak->n; i++) sum += peak->entries[i].bytes;
   ck_assert_int_eq(sum, peak->bytes);
@@ -212,7 +213,7 @@ START_TEST(a_host_budget_steers_best) {
   ok(planc_least_budget(&problem, planc_policy_find("chen"), &chen));
   planc_plan *plan = plan_at(problem, "best", chen, 0);
   ck_assert_ptr_nonnull(plan);
-  ck_assert_int_eq(plan->host_arena_bytes, 0);
+  ck_assert_int_eq(host_of(plan)->arena_bytes, 0);
   const char *means;
   ok(planc_plan_means(plan, &means));
   ck_assert_ptr_null(strstr(means, "swaps"));
@@ -235,7 +236,7 @@ START_TEST(a_host_budget_steers_to_rounds) {
   for (int i = 0; may_split && i < 2; i++) {
     planc_plan *plan = plan_at(problem, splitting[i], resident, 0);
     ck_assert_msg(plan != NULL, "%s", splitting[i]);
-    ck_assert_int_eq(plan->host_arena_bytes, 0);
+    ck_assert_int_eq(host_of(plan)->arena_bytes, 0);
     planc_plan_free(plan);
   }
   planc_graph_free(graph);
@@ -256,7 +257,7 @@ START_TEST(a_host_that_suffices_is_enough) {
   for (int i = 0; may_split && i < 3; i++) {
     planc_plan *plan = plan_at(problem, choosing[i], none * 3 / 4, -1);
     if (!plan) continue;
-    planc_plan *again = plan_at(problem, choosing[i], none * 3 / 4, plan->host_arena_bytes);
+    planc_plan *again = plan_at(problem, choosing[i], none * 3 / 4, host_of(plan)->arena_bytes);
     ck_assert_msg(again != NULL, "%s", choosing[i]);
     planc_plan_free(again);
     planc_plan_free(plan);
@@ -278,8 +279,8 @@ static void swaps_nothing(planc_problem problem, const char *policy) {
   ok_in(planc_make_plan(&problem, planc_policy_find(policy), &plan), policy);
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    bool copies = instr->op == PLANC_INSTR_offload || instr->op == PLANC_INSTR_prefetch;
-    ck_assert_msg(!copies || instr->address == PLANC_USER, "%s at %lld swaps", policy, (long long)problem.budget_bytes);
+    ck_assert_msg(!swaps_out(plan, instr) && !swaps_in(plan, instr), "%s at %lld swaps", policy,
+                  (long long)problem.budget_bytes);
   }
   planc_plan_free(plan);
 }

@@ -12,6 +12,7 @@
 #include "planrt/planrt.h"
 #include "tests/support/brute.h"
 #include "tests/support/forward.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 #include "util/math.h"
@@ -138,7 +139,7 @@ static point plan_is_right(const oracle *o, int32_t size, const brute_choice *ch
   ok(planc_lower(&o->problem, "none", &candidate, &plan));
   ok(planc_check(plan, &own, &report));
   ok(planc_simulate(plan, NULL, NULL, &simulation));
-  int64_t live = brute_peak(space, choice), arena = planc_align_up(plan->arena_bytes, PLANC_ALIGNMENT);
+  int64_t live = brute_peak(space, choice), arena = planc_align_up(device_of(plan)->arena_bytes, PLANC_ALIGNMENT);
   int64_t bound = brute_bound_ns(space, choice, arena);
   ck_assert_int_eq(report.peak_bytes, simulation.peak_bytes);
   ck_assert_msg(arena >= live, "graph %d: %lld live bytes in an arena of %lld", o->index, (long long)live,
@@ -263,7 +264,7 @@ static void is_possible_at(const oracle *o, const planc_policy *policy, int64_t 
     return;
   }
   ok(status);
-  int64_t peak = reserved() + planc_align_up(plan->arena_bytes, PLANC_ALIGNMENT);
+  int64_t peak = reserved() + planc_align_up(device_of(plan)->arena_bytes, PLANC_ALIGNMENT);
   ck_assert_msg(peak >= least, "%s, graph %d: peak %lld below %lld", policy->name, o->index, (long long)peak,
                 (long long)least);
   if (!(policy->supports & PLANC_POLICY_RECOMPUTES) && !is_outside(policy)) is_no_faster(o, policy, plan, budget);

@@ -37,13 +37,13 @@ static const char in_place_script[] =
     "body\n"
     "wait 0 lag 1 on 1\n"
     "acquire 0 x 0\n"
-    "prefetch 0 user on 1\n"
+    "copy 0 user on 1\n"
     "record 1 on 1\n"
     "wait 1 on 0\n"
     "acquire 1 a 256\n"
     "exec make use 0 1\n"
     "acquire 2 a 512\n"
-    "move 2 1 on 0\n"
+    "copy 2 1 on 0\n"
     "acquire 3 b 768\n"
     "exec old use 1 3\n"
     "exec plus use 1\n"
@@ -51,8 +51,8 @@ static const char in_place_script[] =
     "exec new use 1 4\n"
     "record 2 on 0\n"
     "wait 2 on 2\n"
-    "offload 3 user on 2\n"
-    "offload 4 user on 2\n"
+    "copy user 3 on 2\n"
+    "copy user 4 on 2\n"
     "record 0 on 2\n"
     "release 0\n"
     "release 1\n"
@@ -115,27 +115,27 @@ static const char two_jobs[] =
     "body\n"
     "wait 5 lag 1 on 1\n"
     "acquire 0 x#0 0\n"
-    "prefetch 0 user on 1\n"
+    "copy 0 user on 1\n"
     "record 0 on 1\n"
     "wait 0 on 0\n"
     "acquire 1 l#0 256\n"
     "exec f#0 use 0 1\n"
     "record 1 on 0\n"
     "wait 1 on 2\n"
-    "offload 1 user on 2\n"
+    "copy user 1 on 2\n"
     "record 2 on 2\n"
     "release 0\n"
     "release 1\n"
     "wait 2 on 4\n"
     "acquire 2 x#1 0\n"
-    "prefetch 2 user on 4\n"
+    "copy 2 user on 4\n"
     "record 3 on 4\n"
     "wait 3 on 3\n"
     "acquire 3 l#1 256\n"
     "exec f#1 on 3 use 2 3\n"
     "record 4 on 3\n"
     "wait 4 on 5\n"
-    "offload 3 user on 5\n"
+    "copy user 3 on 5\n"
     "record 5 on 5\n"
     "release 2\n"
     "release 3\n"
@@ -145,14 +145,14 @@ static const struct {
   const char *find, *replace, *message;
 } shared[] = {
     {"wait 2 on 4\n", "",
-     "prefetch x of job 1: writes x of job 1, whose bytes prefetch at line 21 on stream h2d of job 0 may still be "
+     "prefetch x of job 1: writes x of job 1, whose bytes prefetch at line 30 on stream h2d of job 0 may still be "
      "writing"},
     {"wait 5 lag 1 on 1\n", "",
-     "prefetch x of job 0: writes x of job 0, whose bytes prefetch at line 33 of the body before on stream h2d of job "
+     "prefetch x of job 0: writes x of job 0, whose bytes prefetch at line 42 of the body before on stream h2d of job "
      "1 may "
      "still be writing"},
     {"exec f#1 on 3", "exec f#1 on 0", "exec f of job 1: stream 0 belongs to job 0, the data to job 1"},
-    {"prefetch 2 user on 4\n", "prefetch 2 user on 1\n", "stream 1 belongs to job 0, the data to job 1"},
+    {"copy 2 user on 4\n", "copy 2 user on 1\n", "stream 1 belongs to job 0, the data to job 1"},
 };
 
 START_TEST(jobs_share_memory_in_order_only) {
@@ -172,26 +172,40 @@ START_TEST(jobs_share_memory_in_order_only) {
 }
 END_TEST
 
-/* On two GPUs the same addresses are different bytes, and nothing need be ordered between the jobs. */
+/* On two GPUs the same addresses are different bytes, and nothing need be ordered between the jobs: each waits for
+ * itself alone. */
+static const struct {
+  const char *find, *replace, *message; /* message NULL: still valid */
+} apart[] = {
+    {"body\n", "body\n", NULL},
+    {"wait 5 lag 1 on 4\n", "", "prefetch x of job 1: writes x of job 1, whose bytes exec at line"},
+    {"wait 2 lag 1 on 1\n", "", "prefetch x of job 0: writes x of job 0, whose bytes exec at line"},
+    {"acquire 2 x#1 0\n", "acquire 2 x#1 256 in 0\n",
+     "prefetch x of job 1: stream 4 does not copy from memory 3 to memory 0"},
+    {"acquire 3 l#1 256\n", "acquire 3 l#1 256 in 0\n",
+     "exec f of job 1: wants l of job 1, but residency 3 is in memory 0"},
+    {"acquire 3 l#1 256\n", "acquire 3 l#1 0\n", "acquire l of job 1: overlaps x of job 1 in residency 2"},
+    {"copy 2 user on 4\n", "copy 2 user on 1\n", "stream 1 does not copy from memory 3 to memory 1"},
+    {"copy user 3 on 5\n", "copy user 3 on 2\n", "stream 2 does not copy from memory 1 to memory 3"},
+    {"exec f#1 on 3", "exec f#1 on 0", "exec f of job 1: stream 0 belongs to job 0, the data to job 1"},
+};
+
 START_TEST(every_gpu_has_its_own_memory) {
   planc_graph *own = judge_graph(forward);
   planc_job job = {.graph = own, .batch = 2, .n_rounds = 1, .rounds = one_round, .iterations = 1};
   const planc_job jobs[] = {job, job};
   char *halfway = judge_edited(two_jobs, "wait 2 on 4\n", "wait 5 lag 1 on 4\n");
-  char *text = judge_edited(halfway, "body\nwait 5 lag 1 on 1\n", "record 2 on 2\nbody\nwait 2 lag 1 on 1\n");
-  free(halfway);
-  planc_stream streams[6];
+  char *base = judge_edited(halfway, "prologue\nrecord 5 on 5\nbody\nwait 5 lag 1 on 1\n",
+                            "gpus 0 1\nprologue\nrecord 5 on 5\nrecord 2 on 2\nbody\nwait 2 lag 1 on 1\n");
+  char *text = judge_edited(base, apart[_i].find, apart[_i].replace);
   planc_plan *plan;
   ok(script_make(text, jobs, 2, 512, 0, &plan));
-  memcpy(streams, plan->streams, sizeof streams);
-  for (int s = 3; s < 6; s++) streams[s].gpu = 1;
-  plan->streams = streams;
-  plan->gpus = 2;
-  ok(planc_check(plan, NULL, NULL));
-  streams[5].gpu = 0;
-  judge_expect(plan, PLANC_INVALID_PLAN, "stream 5: job 1 has streams on two GPUs", "a job on two GPUs");
+  judge_expect(plan, apart[_i].message ? PLANC_INVALID_PLAN : PLANC_OK, apart[_i].message ? apart[_i].message : "ok",
+               apart[_i].replace);
   planc_plan_free(plan);
   free(text);
+  free(base);
+  free(halfway);
   planc_graph_free(own);
 }
 END_TEST
@@ -221,9 +235,13 @@ START_TEST(a_crowded_graph_is_read_once_for_all_its_jobs) {
     jobs[j] = (planc_job){.graph = own, .batch = 2, .n_rounds = 1, .rounds = one_round, .iterations = 1};
     if (j % 2) jobs[j].order = order;
   }
+  planc_memory memories[] = {{.kind = PLANC_MEMORY_DEVICE, .gpu = 0, .alignment = PLANC_PLAN_ALIGNMENT},
+                             {.kind = PLANC_MEMORY_HOST, .gpu = -1, .alignment = PLANC_PLAN_ALIGNMENT},
+                             {.kind = PLANC_MEMORY_USER, .gpu = -1, .alignment = PLANC_PLAN_ALIGNMENT}};
   planc_plan plan = {.name = "crowded",
                      .policy = "hand",
-                     .gpus = 1,
+                     .n_memories = 3,
+                     .memories = memories,
                      .graph_hash = planc_graph_hash(own),
                      .n_jobs = PLANC_PLAN_MAX_JOBS,
                      .jobs = jobs,
@@ -231,7 +249,7 @@ START_TEST(a_crowded_graph_is_read_once_for_all_its_jobs) {
                      .n_uses = 2 * PLANC_PLAN_MAX_JOBS,
                      .uses = uses};
   planc_status status = planc_check(&plan, NULL, NULL);
-  ck_assert_str_eq(planc_status_message(status), "line 54104: exec f of job 0: there is no stream 0");
+  ck_assert_str_eq(planc_status_message(status), "line 54107: exec f of job 0: there is no stream 0");
   planc_status_free(status);
   plan.n_uses--;
   status = planc_check(&plan, NULL, NULL);
@@ -249,7 +267,7 @@ int main(void) {
   TCase *cases = tcase_create("all");
   tcase_add_loop_test(cases, versions_are_followed, 0, sizeof versions / sizeof *versions);
   tcase_add_loop_test(cases, jobs_share_memory_in_order_only, 0, sizeof shared / sizeof *shared);
-  tcase_add_test(cases, every_gpu_has_its_own_memory);
+  tcase_add_loop_test(cases, every_gpu_has_its_own_memory, 0, sizeof apart / sizeof *apart);
   tcase_add_test(cases, a_crowded_graph_is_read_once_for_all_its_jobs);
   suite_add_tcase(suite, cases);
   return run_suite(suite);

@@ -189,12 +189,12 @@ START_TEST(few_bodies_must_be_safe_too) {
       "acquire 0 w 0\n"
       "record 0 on 0\n"
       "record 2 on 1\n"
-      "prefetch 0 user on 1\n"
+      "copy 0 user on 1\n"
       "body\n"
       "WAIT\n"
       "wait 0 lag 1 on 1\n"
       "acquire 1 x 256\n"
-      "prefetch 1 user on 1\n"
+      "copy 1 user on 1\n"
       "record 1 on 1\n"
       "record 2 on 1\n"
       "wait 1 on 0\n"
@@ -204,15 +204,15 @@ START_TEST(few_bodies_must_be_safe_too) {
       "release 1\n"
       "release 2\n"
       "epilogue\n"
-      "offload 0 user on 2\n"
+      "copy user 0 on 2\n"
       "release 0\n";
   graph = judge_graph(text);
   char epilogue[64];
   snprintf(epilogue, sizeof epilogue, "epilogue\n%s", by_two_bodies[_i]);
   char *two = judge_edited(script, "WAIT\n", by_two_bodies[_i]);
   char *one = judge_edited(two, "epilogue\n", epilogue);
-  char *none = judge_edited(one, "record 0 on 0\nrecord 2 on 1\nprefetch 0 user on 1\n",
-                            "prefetch 0 user on 1\nrecord 2 on 1\nwait 2 on 0\nrecord 0 on 0\n");
+  char *none = judge_edited(one, "record 0 on 0\nrecord 2 on 1\ncopy 0 user on 1\n",
+                            "copy 0 user on 1\nrecord 2 on 1\nwait 2 on 0\nrecord 0 on 0\n");
   expect_races(two, (bool[]){true, true, false}, "the epilogue does not wait");
   expect_races(one, (bool[]){true, false, false}, "the prologue records too early");
   expect_races(none, (bool[]){false, false, false}, "the prologue records what the epilogue waits for");

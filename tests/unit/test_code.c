@@ -10,6 +10,7 @@
 #include "planc/passive.h"
 #include "planc/policy.h"
 #include "tests/support/forward.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 #include "util/file.h"
@@ -84,8 +85,8 @@ static void checks(const planc_plan *plan) {
   planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
   ok(planc_check(plan, &own, &report));
   ck_assert_int_eq(report.peak_bytes, plan->predicted.peak_bytes);
-  ck_assert_int_le(report.peak_bytes, plan->budget_bytes);
-  ck_assert_int_eq(plan->predicted.peak_bytes, plan->arena_bytes + plan->device.reserved_bytes);
+  ck_assert_int_le(report.peak_bytes, device_of(plan)->budget_bytes);
+  ck_assert_int_eq(plan->predicted.peak_bytes, device_of(plan)->arena_bytes + device_of(plan)->reserved_bytes);
 }
 
 /* A plan at the budget runs one of the two, is charged with that one's code, and gives its peak. */
@@ -94,7 +95,7 @@ static int64_t peak_at(const planc_profile *profile, int64_t budget, const char 
   planc_plan *plan;
   ok_in(planc_make_plan(&problem, planc_policy_find("none"), &plan), with);
   ck_assert(runs(plan, with) && !runs(plan, without));
-  ck_assert_int_eq(plan->device.reserved_bytes, RESERVED + planc_profile_code(profile, with));
+  ck_assert_int_eq(device_of(plan)->reserved_bytes, RESERVED + planc_profile_code(profile, with));
   checks(plan);
   int64_t peak = plan->predicted.peak_bytes;
   planc_plan_free(plan);
@@ -149,8 +150,8 @@ START_TEST(what_is_only_simulated_has_code) {
   planc_problem problem = problem_of(profile, 1);
   planc_plan *plan;
   ok(planc_make_plan(&problem, planc_policy_find("ideal"), &plan));
-  ck_assert_int_eq(plan->device.reserved_bytes, RESERVED + fast_codes[_i]);
-  ck_assert_int_eq(plan->predicted.peak_bytes, plan->arena_bytes + plan->device.reserved_bytes);
+  ck_assert_int_eq(device_of(plan)->reserved_bytes, RESERVED + fast_codes[_i]);
+  ck_assert_int_eq(plan->predicted.peak_bytes, device_of(plan)->arena_bytes + device_of(plan)->reserved_bytes);
   planc_plan_free(plan);
   planc_profile_free(profile);
 }
@@ -190,7 +191,7 @@ static bool plan_is_right(planc_problem problem, int64_t budget, const planc_pol
   ok_in(status, policy->name);
   int64_t code = 0;
   for (int32_t a = 0; a < plan->n_algorithms; a++) code += planc_profile_code(problem.profile, plan->algorithms[a]);
-  ck_assert_int_eq(plan->device.reserved_bytes, planc_profile_device(problem.profile)->reserved_bytes + code);
+  ck_assert_int_eq(device_of(plan)->reserved_bytes, planc_profile_device(problem.profile)->reserved_bytes + code);
   checks(plan);
   ok_in(planc_make_plan(&problem, policy, &again), policy->name);
   char *a = print(plan), *b = print(again);

@@ -11,6 +11,7 @@
 #include "planrt/planrt.h"
 #include "tests/support/accesses.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 #include "tests/support/weave.h"
@@ -300,7 +301,7 @@ START_TEST(what_a_part_leaves_must_be_there) {
   for (int32_t i = 0; i < w.plan.body.n && part < 0; i++) {
     const planc_instr *at = &w.sections[1].data[i];
     if (at->op != PLANC_INSTR_exec || strcmp(planc_trace_op(w.trace, at->id)->name, "3") != 0) continue;
-    for (part = i; w.sections[1].data[part].op != PLANC_INSTR_prefetch;) part--;
+    for (part = i; !swaps_in(&w.plan, &w.sections[1].data[part]);) part--;
   }
   ck_assert_int_ge(part, 0);
   memmove(&w.sections[1].data[part], &w.sections[1].data[part + 1],

@@ -1,13 +1,14 @@
 /* What a run touches is what its plan says, to the byte: in the arena the plan's residencies and workspaces, in host
- * memory its slots. Stand-ins write every byte of their results and workspaces, and arenas are run from two patterns,
- * so that a byte that was written differs from one of them. Where a storage is written in parts, a residency that has
- * only some of them may be touched in less. */
+ * memory its residencies there. Stand-ins write every byte of their results and workspaces, and arenas are run from two
+ * patterns, so that a byte that was written differs from one of them. Where a storage is written in parts, a residency
+ * that has only some of them may be touched in less. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "planc/policy.h"
 #include "runtime/session.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -17,19 +18,17 @@ static void mark(char *map, int64_t size, int64_t address, int64_t bytes) {
   if (bytes > 0) memset(map + address, 1, (size_t)bytes);
 }
 
-/* Marks what the instructions of a plan name. */
-static void mark_planned(const planc_plan *plan, const planc_trace *trace, char *device, char *host) {
+/* Marks what the instructions of a plan name; `maps` are those of the device and the host. */
+static void mark_planned(const planc_plan *plan, const planc_trace *trace, char *const maps[2]) {
   for (int32_t b = 0; b < plan->n_boundary; b++) {
     const planc_boundary *row = &plan->boundary[b];
-    mark(row->home ? host : device, row->home ? plan->host_arena_bytes : plan->arena_bytes, row->address,
-         trace->buffers[row->buffer].bytes);
+    mark(maps[row->memory], plan->memories[row->memory].arena_bytes, row->address, trace->buffers[row->buffer].bytes);
   }
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    bool copy = instr->op == PLANC_INSTR_offload || instr->op == PLANC_INSTR_prefetch;
+    int32_t memory = instr->op == PLANC_INSTR_acquire ? instr->memory : 0;
     if (instr->op == PLANC_INSTR_acquire || instr->op == PLANC_INSTR_exec)
-      mark(device, plan->arena_bytes, instr->address, instr->bytes);
-    if (copy && instr->address != PLANC_USER) mark(host, plan->host_arena_bytes, instr->address, instr->bytes);
+      mark(maps[memory], plan->memories[memory].arena_bytes, instr->address, instr->bytes);
   }
 }
 
@@ -44,11 +43,11 @@ static void run_from(const planc_plan *plan, int pattern, char *device, char *ho
   ok(planrt_session_new(plan, &options, &session));
   ok(planrt_init(session));
   char *arena = session->backend->arena(session->device), *slots = session->backend->host_arena(session->device);
-  memset(arena, pattern, (size_t)plan->arena_bytes);
-  memset(slots, pattern, (size_t)plan->host_arena_bytes);
+  memset(arena, pattern, (size_t)device_of(plan)->arena_bytes);
+  memset(slots, pattern, (size_t)host_of(plan)->arena_bytes);
   ok(planrt_run(session, 2));
-  mark_written(arena, plan->arena_bytes, pattern, device);
-  mark_written(slots, plan->host_arena_bytes, pattern, host);
+  mark_written(arena, device_of(plan)->arena_bytes, pattern, device);
+  mark_written(slots, host_of(plan)->arena_bytes, pattern, host);
   planrt_session_free(session);
 }
 
@@ -61,9 +60,10 @@ static char *map_of(int64_t bytes) {
 static void assert_touched_as_planned(const planc_plan *plan, bool whole) {
   planc_trace *trace;
   ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
-  int64_t arena = plan->arena_bytes, host = plan->host_arena_bytes;
+  int64_t arena = device_of(plan)->arena_bytes, host = host_of(plan)->arena_bytes;
   char *planned[] = {map_of(arena), map_of(host)}, *touched[] = {map_of(arena), map_of(host)};
-  mark_planned(plan, trace, planned[0], planned[1]);
+  ck_assert_int_eq(plan->n_memories, 3);
+  mark_planned(plan, trace, planned);
   run_from(plan, 0x00, touched[0], touched[1]);
   run_from(plan, 0xff, touched[0], touched[1]);
   for (int64_t i = 0; i < arena; i++)

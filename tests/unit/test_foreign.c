@@ -9,6 +9,7 @@
 #include "planc/check.h"
 #include "planc/policy.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/unit.h"
 #include "util/file.h"
 
@@ -75,7 +76,7 @@ static counts count(planc_plan *plan) {
   counts out = {0};
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    out.swapped += instr->op == PLANC_INSTR_offload && instr->address != PLANC_USER;
+    out.swapped += swaps_out(plan, instr);
     if (instr->op != PLANC_INSTR_exec || !instr->recompute) continue;
     out.recomputed++;
     out.recomputed_dear += instr->id % 2 == 0 && instr->id < 2 * LAYERS;
@@ -246,7 +247,7 @@ START_TEST(switches_and_the_host_steer_to_rounds) {
       problem.host_budget_bytes = host;
       planc_plan *plan = plan_in(problem, policy->name, 60);
       ck_assert_int_gt(plan->jobs[0].n_rounds, 1);
-      ck_assert_int_eq(plan->host_arena_bytes, 0);
+      ck_assert_int_eq(host_of(plan)->arena_bytes, 0);
       ck_assert_int_eq(count(plan).swapped, 0);
     }
   }

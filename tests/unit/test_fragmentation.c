@@ -6,6 +6,7 @@
 #include "planc/analysis.h"
 #include "planner/simulate/remap.h"
 #include "tests/support/script.h"
+#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 
 static const char graph_text[] =
@@ -46,9 +47,7 @@ static planc_fragmentation lost_by(const char *script, int64_t chunk_bytes) {
   planc_mapping whole = {0, ARENA / CHUNK};
   planc_fragmentation lost;
   planc_plan *plan = plan_of(script, ARENA);
-  plan->chunk_bytes = chunk_bytes;
-  plan->n_mappings = chunk_bytes > 0;
-  plan->mappings = &whole;
+  tables_map(plan, chunk_bytes, &whole, chunk_bytes > 0);
   ok(planc_fragmentation_of(plan, &lost));
   planc_plan_free(plan);
   return lost;
@@ -128,9 +127,7 @@ START_TEST(chunks_are_not_mapped_without_end) {
   for (int k = 3; k < TIMES; k++) sprintf(script + strlen(script), "acquire %d x %d\n", k, 32768 * k);
   planc_plan *plan = plan_of(script, arena);
   int64_t *mapped, sum;
-  plan->chunk_bytes = 256;
-  plan->n_mappings = 1;
-  plan->mappings = &whole;
+  tables_map(plan, 256, &whole, 1);
   for (int32_t i = 0; i < plan->body.n; i++)
     if (plan->body.instrs[i].op == PLANC_INSTR_acquire) ((planc_instr *)&plan->body.instrs[i])->bytes = arena;
   assert_fails(planc_count_mappings(plan, &mapped, &sum), PLANC_INVALID_PLAN, "mapped too often");

@@ -15,6 +15,7 @@
 #include "tests/support/judge.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/script.h"
+#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 
 static const int64_t two[] = {2}, one_and_one[] = {1, 1};
@@ -262,8 +263,8 @@ static const char exchange[] =
     "prologue\n"
     "acquire 0 w#0 0\n"
     "acquire 1 w#1 0\n"
-    "prefetch 0 user on 1\n"
-    "prefetch 1 user on 4\n"
+    "copy 0 user on 1\n"
+    "copy 1 user on 4\n"
     "record 10 on 1\n"
     "record 11 on 4\n"
     "wait 10 on 0\n"
@@ -275,7 +276,7 @@ static const char exchange[] =
     "body\n"
     "wait 8 lag 1 on 1\n"
     "acquire 2 x#0 256\n"
-    "prefetch 2 user on 1\n"
+    "copy 2 user on 1\n"
     "record 0 on 1\n"
     "wait 0 on 0\n"
     "acquire 3 dw#0 512\n"
@@ -283,37 +284,39 @@ static const char exchange[] =
     "record 2 on 0\n"
     "wait 2 on 2\n"
     "wait 7 lag 1 on 2\n"
-    "offload 3 0 on 2\n"
+    "acquire 4 dw#0 0 host\n"
+    "copy 4 3 on 2\n"
     "record 4 on 2\n"
     "wait 9 lag 1 on 4\n"
-    "acquire 4 x#1 256\n"
-    "prefetch 4 user on 4\n"
+    "acquire 5 x#1 256\n"
+    "copy 5 user on 4\n"
     "record 1 on 4\n"
     "wait 1 on 3\n"
-    "acquire 5 dw#1 512\n"
-    "exec g#1 on 3 use 4 5\n"
+    "acquire 6 dw#1 512\n"
+    "exec g#1 on 3 use 5 6\n"
     "record 3 on 3\n"
     "wait 3 on 5\n"
     "wait 6 lag 1 on 5\n"
-    "offload 5 256 on 5\n"
+    "acquire 7 dw#1 256 host\n"
+    "copy 7 6 on 5\n"
     "record 5 on 5\n"
-    "acquire 6 dw#2 768\n"
+    "acquire 8 dw#2 768\n"
     "wait 5 on 1\n"
-    "prefetch 6 256 on 1\n"
+    "copy 8 7 on 1\n"
     "record 6 on 1\n"
     "wait 6 on 0\n"
     "wait 4 on 0\n"
-    "exec g#2 use 3 6\n"
+    "exec g#2 use 3 8\n"
     "exec u#0 use 0 3\n"
     "record 8 on 0\n"
-    "acquire 7 dw#3 768\n"
+    "acquire 9 dw#3 768\n"
     "wait 4 on 4\n"
-    "prefetch 7 0 on 4\n"
+    "copy 9 4 on 4\n"
     "record 7 on 4\n"
     "wait 7 on 3\n"
     "wait 5 on 3\n"
-    "exec g#3 on 3 use 7 5\n"
-    "exec u#1 on 3 use 1 5\n"
+    "exec g#3 on 3 use 9 6\n"
+    "exec u#1 on 3 use 1 6\n"
     "record 9 on 3\n"
     "release 2\n"
     "release 3\n"
@@ -321,41 +324,48 @@ static const char exchange[] =
     "release 5\n"
     "release 6\n"
     "release 7\n"
+    "release 8\n"
+    "release 9\n"
     "epilogue\n"
     "wait 8 lag 1 on 2\n"
     "wait 9 lag 1 on 5\n"
-    "offload 0 user on 2\n"
-    "offload 1 user on 5\n"
+    "copy user 0 on 2\n"
+    "copy user 1 on 5\n"
     "release 0\n"
     "release 1\n";
 
 static const struct {
   const char *find, *replace, *message;
 } exchanges[] = {
-    {"exec g#2 use 3 6\n", "", "the jobs have at least 6 instances and 12 accesses"},
-    {"exec g#2 use 3 6\nexec u#0 use 0 3\n", "exec u#0 use 0 3\nexec g#2 use 3 6\n",
+    {"exec g#2 use 3 8\n", "", "the jobs have at least 6 instances and 12 accesses"},
+    {"exec g#2 use 3 8\nexec u#0 use 0 3\n", "exec u#0 use 0 3\nexec g#2 use 3 8\n",
      "exec u of job 0: reads version 2 of dw of job 0, but residency 3 holds version 1"},
-    {"exec g#2 use 3 6\n", "exec g#2 use 6 3\n",
-     "exec the exchange of g of job 0: wants dw of job 0, but residency 6 is of the copy in job 0 of dw of job 1"},
-    {"exec g#2 use 3 6\n", "exec g#2 use 3 3\n", "wants the copy in job 0 of dw of job 1, but residency 3 is of dw of"},
-    {"exec g#2 use 3 6\n", "exec g#2 use 3 6\nexec g#2 re use 3 6\n", "cannot be recomputed"},
-    {"exec g#2 use 3 6\n", "exec g#2 on 3 use 3 6\n", "stream 3 belongs to job 1, the data to job 0"},
-    {"wait 5 on 1\n", "", "prefetch the copy in job 0 of dw of job 1: reads its host slot, which offload at line "},
-    {"wait 6 lag 1 on 5\n", "", "offload dw of job 1: writes its host slot, whose bytes prefetch at line "},
+    {"exec g#2 use 3 8\n", "exec g#2 use 8 3\n",
+     "exec the exchange of g of job 0: wants dw of job 0, but residency 8 is of the copy in job 0 of dw of job 1"},
+    {"exec g#2 use 3 8\n", "exec g#2 use 3 3\n", "wants the copy in job 0 of dw of job 1, but residency 3 is of dw of"},
+    {"exec g#2 use 3 8\n", "exec g#2 use 3 8\nexec g#2 re use 3 8\n", "cannot be recomputed"},
+    {"exec g#2 use 3 8\n", "exec g#2 on 3 use 3 8\n", "stream 3 belongs to job 1, the data to job 0"},
+    {"wait 5 on 1\n", "", "prefetch the copy in job 0 of dw of job 1: reads dw of job 1, which offload at line "},
+    {"wait 6 lag 1 on 5\n", "", "offload dw of job 1: writes dw of job 1, whose bytes prefetch at line "},
     {"wait 4 on 0\n", "", "exec the exchange of g of job 0: writes dw of job 0, whose bytes offload at line "},
     {"wait 6 on 0\n", "",
      "exec the exchange of g of job 0: reads the copy in job 0 of dw of job 1, which prefetch at line"},
-    {"prefetch 6 256 on 1\n", "prefetch 6 0 on 1\n", "host address 0 holds dw of job 0"},
-    {"prefetch 6 256 on 1\n", "prefetch 6 user on 1\n", "is not a buffer that the user feeds"},
-    {"prefetch 6 256 on 1\n", "prefetch 6 512 on 1\n", "are not inside the arena of 512 bytes"},
-    {"prefetch 6 256 on 1\n", "prefetch 6 256 on 4\n", "stream 4 belongs to job 1, the data to job 0"},
-    {"offload 5 256 on 5\n", "", "this body left no copy of it at host address 256"},
-    {"offload 5 256 on 5\n", "offload 4 256 on 5\n", "host address 256 holds x of job 1"},
+    {"copy 8 7 on 1\n", "copy 8 4 on 1\n", "prefetch the copy in job 0 of dw of job 1: residency 4 is of dw of job 0"},
+    {"copy 8 7 on 1\n", "copy 8 user on 1\n", "is not a buffer that the user feeds"},
+    {"copy 8 7 on 1\n", "copy 8 7 on 4\n", "stream 4 does not copy from memory 2 to memory 0"},
+    {"copy 8 7 on 1\n", "copy 8 6 on 1\n", "stream 1 does not copy from memory 1 to memory 0"},
+    {"copy 8 7 on 1\n", "copy 8 6 on 0\n", "stream 0 does not copy from memory 1 to memory 0"},
+    {"acquire 7 dw#1 256 host\n", "acquire 7 dw#1 512 host\n", "are not inside the arena of 512 bytes"},
+    {"acquire 7 dw#1 256 host\n", "acquire 7 dw#1 0 host\n", "overlaps dw of job 0 in residency 4"},
+    {"acquire 8 dw#2 768\n", "acquire 8 dw#2 768 in 1\n", "stream 1 does not copy from memory 2 to memory 1"},
+    {"copy 7 6 on 5\n", "", "residency 7 holds nothing yet"},
+    {"copy 7 6 on 5\n", "copy 7 5 on 5\n", "residency 5 is of x of job 1"},
+    {"copy 7 6 on 5\n", "copy 7 6 on 2\n", "stream 2 does not copy from memory 1 to memory 2"},
     /* What was sent once more after the exchange is another version, and the copy of a copy is none of the gradient. */
-    {"wait 4 on 4\n", "wait 8 on 2\noffload 3 0 on 2\nrecord 12 on 2\nwait 12 on 4\n",
+    {"wait 4 on 4\n", "wait 8 on 2\ncopy 4 3 on 2\nrecord 12 on 2\nwait 12 on 4\n",
      "prefetch the copy in job 1 of dw of job 0: gets version 2 of dw of job 0, not what is sent, version 1"},
-    {"wait 4 on 4\n", "wait 6 on 2\noffload 6 0 on 2\nrecord 12 on 2\nwait 12 on 4\n",
-     "host address 0 holds the copy in job 0 of dw of job 1"},
+    {"wait 4 on 4\n", "wait 6 on 2\ncopy 4 8 on 2\nrecord 12 on 2\nwait 12 on 4\n",
+     "offload dw of job 0: residency 8 is of the copy in job 0 of dw of job 1"},
 };
 
 static planc_plan *exchange_plan(const planc_graph *graph, const char *text) {
@@ -369,7 +379,7 @@ START_TEST(an_exchange_is_whole_and_in_order) {
   planc_graph *graph = judge_graph(pair_text);
   char *text = judge_edited(exchange, exchanges[_i].find, exchanges[_i].replace);
   planc_plan *plan = exchange_plan(graph, exchange);
-  ck_assert_int_eq(plan->gpus, 2);
+  ck_assert_int_eq(planc_plan_gpus(plan), 2);
   judge_expect(plan, PLANC_OK, "ok", "before the change");
   planc_plan_free(plan);
   plan = exchange_plan(graph, text);
@@ -400,18 +410,24 @@ START_TEST(jobs_beyond_the_plan_are_refused_early) {
 }
 END_TEST
 
-/* The form of jobs and of the header: what is written is read again, and twice the same. */
+/* The GPUs' engines of one way share a bus. */
+static void share_links(planc_plan *plan) {
+  for (int32_t l = 0; l < plan->n_links; l++) plan->links[l].bus = plan->links[l].engine % 2;
+}
+
+/* The form of jobs and of the tables: what is written is read again, and twice the same. */
 START_TEST(plans_of_several_gpus_are_read_as_written) {
   planc_graph *graph = judge_graph(pair_text);
   planc_plan *plan = exchange_plan(graph, exchange), *again;
   char *text, *text_again;
   size_t length, length_again;
-  plan->shared_link = true;
+  share_links(plan);
   ok(planc_plan_print(plan, &text, &length));
-  ck_assert_ptr_nonnull(strstr(text, "\"gpus\":2,\"shared_link\":1,\"graphs\":1"));
+  ck_assert_ptr_nonnull(strstr(text, "\"memories\":4,\"links\":12,\"graphs\":1"));
+  ck_assert_ptr_nonnull(strstr(text, "{\"link\":[2,1],\"engine\":2,\"rate\":1000000000,\"latency\":0,\"bus\":0}\n"));
   ck_assert_ptr_nonnull(strstr(text, "\"iterations\":1,\"replica\":1,\"replicas\":2}\n"));
   ok(planc_plan_parse(text, length, "x.plan", &again));
-  ck_assert(again->shared_link);
+  for (int32_t l = 0; l < plan->n_links; l++) ck_assert_int_eq(again->links[l].bus, plan->links[l].bus);
   ck_assert_int_eq(again->jobs[1].replica, 1);
   ck_assert_int_eq(again->jobs[1].replicas, 2);
   ok(planc_plan_print(again, &text_again, &length_again));
@@ -469,7 +485,7 @@ static void run_net(const planc_graph *graph, const planc_profile *profile, cons
                            .host_budget_bytes = -1};
   planc_plan *plan;
   ok_in(planc_make_plan(&problem, planc_policy_find(policy), &plan), policy);
-  ck_assert_int_eq(plan->gpus, gpus);
+  ck_assert_int_eq(planc_plan_gpus(plan), gpus);
   ok_in(planc_check(plan, NULL, NULL), policy);
   *out = (outcome){0};
   planrt_options options = {.sink = add_loss, .user = out, .verify = true, .poison = true};
@@ -531,8 +547,9 @@ static planc_simulation simulate_copies(const planc_graph *graph, const char *te
   planc_plan *plan = exchange_plan(graph, text);
   plan->device.in_flight = 1000;
   plan->device.duplex_ppm = duplex_ppm;
-  plan->device.h2d = plan->device.d2h = (planc_link){.bytes_per_second = 1000000000, .latency_ns = 100};
-  plan->shared_link = shared;
+  const planc_link link = {.bytes_per_second = 1000000000, .latency_ns = 100};
+  tables_links(plan, link, link);
+  if (shared) share_links(plan);
   planc_simulation s;
   ok(planc_simulate(plan, NULL, NULL, &s));
   planc_plan_free(plan);
@@ -541,8 +558,9 @@ static planc_simulation simulate_copies(const planc_graph *graph, const char *te
 
 START_TEST(gpus_share_a_link_or_do_not) {
   planc_graph *graph = judge_graph(pair_text);
-  static const char in[] = "body\nacquire 0 x#0 0\nacquire 1 x#1 0\nprefetch 0 user on 1\nprefetch 1 user on 4\n";
-  static const char both[] = "body\nacquire 0 x#0 0\nacquire 1 x#1 0\nprefetch 0 user on 1\noffload 1 0 on 5\n";
+  static const char in[] = "body\nacquire 0 x#0 0\nacquire 1 x#1 0\ncopy 0 user on 1\ncopy 1 user on 4\n";
+  static const char both[] =
+      "body\nacquire 0 x#0 0\nacquire 1 x#1 0\nacquire 2 x#1 0 host\ncopy 0 user on 1\ncopy 2 1 on 5\n";
   planc_simulation s = simulate_copies(graph, in, false, 1000000);
   ck_assert_int_eq(s.iteration_ns, 356);
   ck_assert_int_eq(s.h2d_bytes, 512);
@@ -564,8 +582,7 @@ START_TEST(times_are_means_over_gpus) {
                                    "body\nacquire 0 x#0 0\nacquire 1 dw#0 256\nacquire 2 x#1 0\nacquire 3 dw#1 256\n"
                                    "exec g#0 use 0 1\nexec g#1 on 3 use 2 3\n"
                                    "release 0\nrelease 1\nrelease 2\nrelease 3\n");
-  plan->device = (planc_device){.duplex_ppm = 1000000, .in_flight = 1000};
-  plan->device.h2d = plan->device.d2h = (planc_link){.bytes_per_second = 1000000000};
+  plan->device = (planc_plan_device){.duplex_ppm = 1000000, .in_flight = 1000};
   planc_instr *instrs = (planc_instr *)plan->body.instrs;
   instrs[4].time_ns = 3000;
   instrs[5].time_ns = 1000;

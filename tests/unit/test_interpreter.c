@@ -7,6 +7,7 @@
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 #include "tests/support/weave.h"
 
@@ -54,13 +55,13 @@ START_TEST(random_graphs) {
 }
 END_TEST
 
-/* An instruction that does nothing, on the same stream: a residency moved onto itself. */
+/* An instruction that does nothing, on the same stream: a residency copied onto itself. */
 static planc_instr nothing(const planc_plan *plan, int16_t stream) {
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *acquire = &plan->body.instrs[i];
     if (acquire->op == PLANC_INSTR_acquire)
       return (planc_instr){
-          .op = PLANC_INSTR_move, .stream = stream, .id = acquire->id, .aux = acquire->id, .bytes = acquire->bytes};
+          .op = PLANC_INSTR_copy, .stream = stream, .id = acquire->id, .aux = acquire->id, .bytes = acquire->bytes};
   }
   ck_abort_msg("the body acquires nothing");
   return (planc_instr){0};
@@ -89,23 +90,25 @@ static bool *find_needed(const planc_trace *trace) {
   return needed;
 }
 
+static bool copies_in(const planc_instr *instr) {
+  return instr->op == PLANC_INSTR_copy && instr->stream == WEAVE_H2D;
+}
+
 /* Whether a woven body computes something else without its instruction `at`. */
 static bool matters(const woven *w, int64_t at, const bool *needed) {
   const planc_trace *trace = w->trace;
   const planc_instr *instrs = w->sections[1].data, *instr = &instrs[at];
-  int64_t exec = at; /* the one it serves */
-  while (instrs[exec].op != PLANC_INSTR_exec) exec += instr->op == PLANC_INSTR_prefetch ? 1 : -1;
+  int32_t on_device = copies_in(instr) ? instr->id : instr->aux; /* of a copy the residency there */
+  int64_t exec = at;                                             /* the one it serves */
+  while (instrs[exec].op != PLANC_INSTR_exec) exec += copies_in(instr) ? 1 : -1;
   const planc_instance *instance = &trace->instances[instrs[exec].id];
   const bool *before = &needed[(ptrdiff_t)instrs[exec].id * trace->n_buffers], *after = before + trace->n_buffers;
   bool live = false;
   for (int32_t k = 0; k < instance->n_accesses; k++) {
     const planc_access *access = &trace->accesses[instance->first_access + k];
     live = live || (access->write >= 0 && after[access->buffer]);
-    if (instr->op == PLANC_INSTR_exec || w->uses.data[instrs[exec].first_use + k] != instr->id) continue;
-    if (instr->op == PLANC_INSTR_prefetch) return before[access->buffer];
-    /* The copy of the access before serves as well if this one has changed nothing. */
-    bool first = trace->by_buffer[trace->buffers[access->buffer].first_access] == instance->first_access + k;
-    return instr->address == PLANC_USER || (after[access->buffer] && (first || access->write >= 0));
+    if (instr->op == PLANC_INSTR_exec || w->uses.data[instrs[exec].first_use + k] != on_device) continue;
+    return copies_in(instr) ? before[access->buffer] : instr->id == PLANC_USER || after[access->buffer];
   }
   return live;
 }
@@ -113,13 +116,13 @@ static bool matters(const woven *w, int64_t at, const bool *needed) {
 /* Without one of its copies or execs a plan is found wrong exactly if that one matters. */
 START_TEST(dropped_instructions) {
   int dropped[2] = {0};
-  for (uint64_t seed = 0; seed < 12; seed++) {
+  for (uint64_t seed = 0; seed < 16; seed++) {
     random_plan r;
     make_random(&r, seed);
     bool *needed = find_needed(r.w.trace);
     for (int64_t i = 0; i < r.w.sections[1].len; i++) {
       planc_instr *instr = &r.w.sections[1].data[i], kept = *instr;
-      if (kept.op != PLANC_INSTR_exec && kept.op != PLANC_INSTR_offload && kept.op != PLANC_INSTR_prefetch) continue;
+      if (kept.op != PLANC_INSTR_exec && kept.op != PLANC_INSTR_copy) continue;
       bool wrong = matters(&r.w, i, needed);
       *instr = nothing(&r.w.plan, kept.stream);
       planc_status status = run_synthetic(&r.w.plan, true, -1, 2);
@@ -148,7 +151,7 @@ START_TEST(garbled_plans) {
       planc_instr *instr = &r.w.sections[section].data[rand_below(&state, r.w.sections[section].len)], kept = *instr;
       int64_t values[] = {-1, 0, 1, 256, INT32_MAX, INT32_MIN, rand_below(&state, 4096), rand_below(&state, 64)};
       int64_t value = values[rand_below(&state, 8)];
-      switch (rand_below(&state, 8)) {
+      switch (rand_below(&state, 9)) {
         case 0:
           instr->op = (uint8_t)(value & 15);
           break;
@@ -162,12 +165,15 @@ START_TEST(garbled_plans) {
           instr->aux = (int32_t)value;
           break;
         case 4:
-          instr->first_use = (int32_t)value;
+          instr->memory = (int16_t)value;
           break;
         case 5:
-          instr->address = value == INT32_MAX ? INT64_MAX : value;
+          instr->first_use = (int32_t)value;
           break;
         case 6:
+          instr->address = value == INT32_MAX ? INT64_MAX : value;
+          break;
+        case 7:
           instr->bytes = value == INT32_MAX ? INT64_MAX : value;
           break;
         default:
@@ -209,10 +215,10 @@ enum { C = WEAVE_COMPUTE, I = WEAVE_H2D, O = WEAVE_D2H };
   { .op = PLANC_INSTR_acquire, .id = (r), .aux = (b), .address = (a), .bytes = 64 }
 #define RELEASE(r) \
   { .op = PLANC_INSTR_release, .id = (r) }
-#define PREFETCH(r) \
-  { .op = PLANC_INSTR_prefetch, .stream = I, .id = (r), .address = PLANC_USER, .bytes = 64 }
-#define OFFLOAD(r) \
-  { .op = PLANC_INSTR_offload, .stream = O, .id = (r), .address = PLANC_USER, .bytes = 64 }
+#define FEED(r) \
+  { .op = PLANC_INSTR_copy, .stream = I, .id = (r), .aux = PLANC_USER, .bytes = 64 }
+#define DELIVER(r) \
+  { .op = PLANC_INSTR_copy, .stream = O, .id = PLANC_USER, .aux = (r), .bytes = 64 }
 #define EXEC(i, u) \
   { .op = PLANC_INSTR_exec, .stream = C, .id = (i), .first_use = (u) }
 #define RECORD(s, e) \
@@ -222,19 +228,19 @@ enum { C = WEAVE_COMPUTE, I = WEAVE_H2D, O = WEAVE_D2H };
 
 /* What the body waits for tells the epilogue that w is there, too: compute knows it when it records DONE. */
 static const planc_instr pipeline_prologue[] = {
-    ACQUIRE(IN_W, W, 0), PREFETCH(IN_W),    RECORD(I, FED),  WAIT(C, FED, 0),
+    ACQUIRE(IN_W, W, 0), FEED(IN_W),        RECORD(I, FED),  WAIT(C, FED, 0),
     RECORD(C, USED_X),   RECORD(O, LEFT_Z), RECORD(C, DONE),
 };
 static const planc_instr pipeline_body[] = {
-    WAIT(I, USED_X, 1), ACQUIRE(IN_X, X, 256), PREFETCH(IN_X),
+    WAIT(I, USED_X, 1), ACQUIRE(IN_X, X, 256), FEED(IN_X),
     RECORD(I, FED),     WAIT(C, FED, 0),       ACQUIRE(IN_Y, Y, 512),
     EXEC(0, 0),         RECORD(C, USED_X),     RELEASE(IN_X),
     WAIT(C, LEFT_Z, 1), ACQUIRE(IN_Z, Z, 768), EXEC(1, 3),
-    RECORD(C, MADE_Z),  WAIT(O, MADE_Z, 0),    OFFLOAD(IN_Z),
+    RECORD(C, MADE_Z),  WAIT(O, MADE_Z, 0),    DELIVER(IN_Z),
     RECORD(O, LEFT_Z),  RELEASE(IN_Z),         EXEC(2, 5),
     RECORD(C, DONE),    RELEASE(IN_Y),
 };
-static const planc_instr pipeline_epilogue[] = {WAIT(O, DONE, 1), OFFLOAD(IN_W), RELEASE(IN_W)};
+static const planc_instr pipeline_epilogue[] = {WAIT(O, DONE, 1), DELIVER(IN_W), RELEASE(IN_W)};
 static const int32_t pipeline_uses[] = {IN_X, IN_W, IN_Y, IN_Y, IN_Z, IN_W, IN_Y};
 enum { PROLOGUE_LENGTH = 7, BODY_LENGTH = 20, EPILOGUE_LENGTH = 3 };
 
@@ -245,14 +251,13 @@ typedef struct pipeline {
   planc_job job;
   int64_t rounds[1];
   planc_boundary boundary;
+  planc_arena arena;
 } pipeline;
 
-static const planc_stream pipeline_streams[] = {
-    {PLANC_STREAM_KIND_compute, 0, 0}, {PLANC_STREAM_KIND_h2d, 0, 0}, {PLANC_STREAM_KIND_d2h, 0, 0}};
 static const char *const pipeline_algorithms[] = {"default"};
 
 static void make_pipeline(pipeline *p) {
-  *p = (pipeline){.graph = graph_of(pipeline_text), .rounds = {1}, .boundary = {W, 0}};
+  *p = (pipeline){.graph = graph_of(pipeline_text), .rounds = {1}, .boundary = {.buffer = W}};
   memcpy(p->prologue, pipeline_prologue, sizeof p->prologue);
   memcpy(p->body, pipeline_body, sizeof p->body);
   memcpy(p->epilogue, pipeline_epilogue, sizeof p->epilogue);
@@ -260,16 +265,9 @@ static void make_pipeline(pipeline *p) {
   p->plan = (planc_plan){.name = "pipeline",
                          .policy = "none",
                          .device = {.name = "host"},
-                         .budget_bytes = 1024,
-                         .host_budget_bytes = -1,
-                         .arena_bytes = 768 + 64,
-                         .predicted = {.peak_bytes = 768 + 64},
-                         .gpus = 1,
                          .graph_hash = planc_graph_hash(p->graph),
                          .n_jobs = 1,
                          .jobs = &p->job,
-                         .n_streams = 3,
-                         .streams = pipeline_streams,
                          .n_events = DONE + 1,
                          .n_algorithms = 1,
                          .algorithms = pipeline_algorithms,
@@ -281,6 +279,13 @@ static void make_pipeline(pipeline *p) {
                          .epilogue = {EPILOGUE_LENGTH, p->epilogue},
                          .n_uses = sizeof pipeline_uses / sizeof *pipeline_uses,
                          .uses = pipeline_uses};
+  ok(tables_make(&p->plan, &p->arena, NULL, false));
+  tables_arenas(&p->plan, 768 + 64, 0);
+}
+
+static void free_pipeline(pipeline *p) {
+  planc_arena_free(&p->arena);
+  planc_graph_free(p->graph);
 }
 
 enum { SEEDS = 200 };
@@ -290,7 +295,7 @@ START_TEST(overlapping_bodies) {
   make_pipeline(&p);
   ok(run_synthetic(&p.plan, false, -1, 5));
   for (int64_t seed = 0; seed < SEEDS; seed++) ok(run_synthetic(&p.plan, false, seed, 5));
-  planc_graph_free(p.graph);
+  free_pipeline(&p);
 }
 END_TEST
 
@@ -335,7 +340,7 @@ START_TEST(streams_run_ahead) {
   }
   ck_assert_int_ge(lead, 1);
   ck_assert_int_le(lead, 2);
-  planc_graph_free(p.graph);
+  free_pipeline(&p);
 }
 END_TEST
 
@@ -370,7 +375,7 @@ START_TEST(missing_waits) {
       *instr = kept;
     }
   ck_assert_int_eq(waits, 6);
-  planc_graph_free(p.graph);
+  free_pipeline(&p);
 }
 END_TEST
 
@@ -386,7 +391,7 @@ START_TEST(missing_records) {
     assert_fails(run_synthetic(&p.plan, true, 3, 3), PLANC_INVALID_PLAN, "deadlock");
     p.body[i] = kept;
   }
-  planc_graph_free(p.graph);
+  free_pipeline(&p);
 }
 END_TEST
 

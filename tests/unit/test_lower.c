@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "planc/policy.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randschedule.h"
 #include "tests/support/unit.h"
@@ -84,22 +85,23 @@ typedef struct content {
 } content;
 
 typedef struct memory {
-  content *device, *host;
-  int64_t n_device, n_host; /* units */
+  content *units;
+  int64_t n;
 } memory;
 
-static void set_content(content *units, int64_t n, int64_t address, int64_t bytes, content value) {
+static void set_content(memory *m, int64_t address, int64_t bytes, content value) {
   for (int64_t u = address / UNIT; u < (address + bytes + UNIT - 1) / UNIT; u++) {
-    ck_assert_int_lt(u, n);
-    units[u] = value;
+    ck_assert_int_lt(u, m->n);
+    m->units[u] = value;
   }
 }
 
-static void assert_content(const content *units, int64_t address, int64_t bytes, content value) {
+static void assert_content(const memory *m, int64_t address, int64_t bytes, content value) {
   for (int64_t u = address / UNIT; u < (address + bytes + UNIT - 1) / UNIT; u++) {
-    ck_assert_msg(units[u].buffer == value.buffer && units[u].version == value.version && units[u].body == value.body,
+    const content *found = &m->units[u];
+    ck_assert_msg(found->buffer == value.buffer && found->version == value.version && found->body == value.body,
                   "buffer %d version %d expected, buffer %d version %d found", value.buffer, value.version,
-                  units[u].buffer, units[u].version);
+                  found->buffer, found->version);
   }
 }
 
@@ -110,86 +112,112 @@ static content content_of(const planc_trace *trace, int32_t buffer, int32_t vers
   return (content){buffer, b->last_version * (body < 0 ? 0 : body) + version, 0};
 }
 
+/* What a run has done so far, and what lies where, by memory. */
+typedef struct machine {
+  const unrolled *r;
+  memory *memories;
+  int32_t *delivered, *executed; /* by buffer and by instance, of each body */
+} machine;
+
+static void fill(const machine *m, int32_t residency, content value) {
+  const planc_instr *at = m->r->acquired[residency];
+  if (at->bytes > 0) set_content(&m->memories[at->memory], at->address, at->bytes, value);
+}
+
+static void assert_holds(const machine *m, int32_t residency, content value) {
+  const planc_instr *at = m->r->acquired[residency];
+  if (at->bytes > 0) assert_content(&m->memories[at->memory], at->address, at->bytes, value);
+}
+
+static void run_exec(machine *m, const unroll_node *e) {
+  const planc_trace *trace = m->r->trace;
+  const planc_instr *it = e->instr;
+  const planc_instance *instance = &trace->instances[it->id];
+  const planc_access *accesses = &trace->accesses[instance->first_access];
+  const int32_t *uses = &m->r->plan->uses[it->first_use];
+  int32_t on = m->r->plan->streams[it->stream].on;
+  for (int32_t k = 0; k < instance->n_accesses; k++) {
+    ck_assert(uses[k] >= 0 || (it->recompute && accesses[k].effect));
+    if (uses[k] < 0) continue;
+    ck_assert_int_eq(m->r->acquired[uses[k]]->memory, on);
+    if (accesses[k].read >= 0)
+      assert_holds(m, uses[k], content_of(trace, accesses[k].buffer, accesses[k].read, e->body));
+  }
+  set_content(&m->memories[on], it->address, it->bytes, (content){-1, -1, -1});
+  for (int32_t k = 0; k < instance->n_accesses; k++) {
+    if (uses[k] >= 0 && accesses[k].write >= 0)
+      fill(m, uses[k], content_of(trace, accesses[k].buffer, accesses[k].write, e->body));
+  }
+  if (!it->recompute) m->executed[it->id * MOST_BODIES + e->body]++;
+}
+
+static void run_copy(machine *m, const unroll_node *e) {
+  const planc_trace *trace = m->r->trace;
+  const planc_instr *it = e->instr;
+  if (it->bytes == 0) return;
+  if (it->aux == PLANC_USER) {
+    fill(m, it->id, content_of(trace, m->r->acquired[it->id]->aux, 0, e->body));
+    return;
+  }
+  const planc_instr *from = m->r->acquired[it->aux];
+  content value = m->memories[from->memory].units[from->address / UNIT];
+  if (it->id == PLANC_USER) {
+    bool result = e->body < m->r->bodies;
+    value = content_of(trace, from->aux, result ? trace->buffers[from->aux].last_version : 0, e->body);
+    if (result) m->delivered[from->aux * MOST_BODIES + e->body]++;
+  }
+  assert_holds(m, it->aux, value);
+  if (it->id != PLANC_USER) fill(m, it->id, value);
+}
+
 /* Runs the nodes in file order. */
-static void assert_contents(const unrolled *r, const planc_residency *residencies) {
+static void assert_contents(const unrolled *r) {
   const planc_trace *trace = r->trace;
-  const planc_plan *plan = r->plan;
-  memory m = {.n_device = plan->arena_bytes / UNIT + 1, .n_host = plan->host_arena_bytes / UNIT + 1};
-  m.device = malloc((size_t)m.n_device * sizeof *m.device);
-  m.host = malloc((size_t)m.n_host * sizeof *m.host);
-  int32_t *delivered = calloc((size_t)trace->n_buffers * MOST_BODIES + 1, sizeof *delivered);
-  int32_t *executed = calloc((size_t)trace->n_instances * MOST_BODIES + 1, sizeof *executed);
-  ck_assert(m.device && m.host && delivered && executed);
-  memset(m.device, -1, (size_t)m.n_device * sizeof *m.device);
-  memset(m.host, -1, (size_t)m.n_host * sizeof *m.host);
+  machine m = {.r = r,
+               .memories = calloc((size_t)r->plan->n_memories, sizeof *m.memories),
+               .delivered = calloc((size_t)trace->n_buffers * MOST_BODIES + 1, sizeof *m.delivered),
+               .executed = calloc((size_t)trace->n_instances * MOST_BODIES + 1, sizeof *m.executed)};
+  ck_assert(m.memories && m.delivered && m.executed);
+  for (int32_t k = 0; k < r->plan->n_memories; k++) {
+    memory *at = &m.memories[k];
+    at->n = r->plan->memories[k].arena_bytes / UNIT + 1;
+    at->units = malloc((size_t)at->n * sizeof *at->units);
+    ck_assert_ptr_nonnull(at->units);
+    memset(at->units, -1, (size_t)at->n * sizeof *at->units);
+  }
   for (int64_t i = 0; i < r->nodes.len; i++) {
     const unroll_node *e = &r->nodes.data[i];
-    const planc_instr *it = e->instr;
-    if (it->op == PLANC_INSTR_exec) {
-      const planc_instance *instance = &trace->instances[it->id];
-      const planc_access *accesses = &trace->accesses[instance->first_access];
-      const int32_t *uses = &plan->uses[it->first_use];
-      for (int32_t k = 0; k < instance->n_accesses; k++) {
-        ck_assert(uses[k] >= 0 || (it->recompute && accesses[k].effect));
-        if (uses[k] < 0 || accesses[k].read < 0) continue;
-        assert_content(m.device, r->address[uses[k]], r->bytes[uses[k]],
-                       content_of(trace, accesses[k].buffer, accesses[k].read, e->body));
-      }
-      set_content(m.device, m.n_device, it->address, it->bytes, (content){-1, -1, -1});
-      for (int32_t k = 0; k < instance->n_accesses; k++) {
-        if (uses[k] < 0 || accesses[k].write < 0) continue;
-        set_content(m.device, m.n_device, r->address[uses[k]], r->bytes[uses[k]],
-                    content_of(trace, accesses[k].buffer, accesses[k].write, e->body));
-      }
-      if (!it->recompute) executed[it->id * MOST_BODIES + e->body]++;
-    } else if (it->op == PLANC_INSTR_move && it->bytes > 0) {
-      set_content(m.device, m.n_device, r->address[it->id], it->bytes, m.device[r->address[it->aux] / UNIT]);
-    } else if (it->op == PLANC_INSTR_prefetch && it->bytes > 0) {
-      content value = it->address == PLANC_USER ? content_of(trace, residencies[it->id].buffer, 0, e->body)
-                                                : m.host[it->address / UNIT];
-      if (it->address != PLANC_USER) assert_content(m.host, it->address, it->bytes, value);
-      set_content(m.device, m.n_device, r->address[it->id], it->bytes, value);
-    } else if (it->op == PLANC_INSTR_offload && it->bytes > 0) {
-      int32_t buffer = residencies[it->id].buffer;
-      if (it->address != PLANC_USER) {
-        set_content(m.host, m.n_host, it->address, it->bytes, m.device[r->address[it->id] / UNIT]);
-      } else if (e->body == r->bodies) {
-        assert_content(m.device, r->address[it->id], it->bytes, content_of(trace, buffer, 0, e->body));
-      } else {
-        delivered[buffer * MOST_BODIES + e->body]++;
-        assert_content(m.device, r->address[it->id], it->bytes,
-                       content_of(trace, buffer, trace->buffers[buffer].last_version, e->body));
-      }
-    }
+    if (e->instr->op == PLANC_INSTR_exec) run_exec(&m, e);
+    if (e->instr->op == PLANC_INSTR_copy) run_copy(&m, e);
   }
   for (int32_t k = 0; k < r->bodies; k++) {
-    for (int32_t i = 0; i < trace->n_instances; i++) ck_assert_int_eq(executed[i * MOST_BODIES + k], 1);
+    for (int32_t i = 0; i < trace->n_instances; i++) ck_assert_int_eq(m.executed[i * MOST_BODIES + k], 1);
     for (int32_t b = 0; b < trace->n_buffers; b++) {
       bool leaves = trace->buffers[b].flags & PLANC_BUFFER_RESULT && trace->buffers[b].bytes > 0;
-      ck_assert_int_eq(delivered[b * MOST_BODIES + k], leaves);
+      ck_assert_int_eq(m.delivered[b * MOST_BODIES + k], leaves);
     }
   }
-  free(m.device);
-  free(m.host);
-  free(delivered);
-  free(executed);
+  for (int32_t k = 0; k < r->plan->n_memories; k++) free(m.memories[k].units);
+  free(m.memories);
+  free(m.delivered);
+  free(m.executed);
 }
 
 /* Each arena is as long as its highest touch needs. */
 static void assert_arenas(const unrolled *r) {
-  int64_t top[2] = {0, 0};
+  int64_t top[3] = {0};
+  ck_assert_int_eq(r->plan->n_memories, 3);
   for (int64_t i = 0; i < r->touches.len; i++) {
     const unroll_touch *touch = &r->touches.data[i];
-    bool host = touch->memory == UNROLL_HOST;
-    if (touch->to > top[host]) top[host] = touch->to;
+    if (touch->to > top[touch->memory]) top[touch->memory] = touch->to;
   }
   for (int32_t k = 0; k < r->plan->n_residencies; k++) {
-    ck_assert_int_eq(r->address[k] % PLANC_ALIGNMENT, 0);
-    if (r->address[k] + r->bytes[k] > top[0]) top[0] = r->address[k] + r->bytes[k];
+    const planc_instr *at = r->acquired[k];
+    ck_assert_int_eq(at->address % PLANC_ALIGNMENT, 0);
+    if (at->address + at->bytes > top[at->memory]) top[at->memory] = at->address + at->bytes;
   }
-  ck_assert_int_eq(top[0], r->plan->arena_bytes);
-  ck_assert_int_eq(top[1], r->plan->host_arena_bytes);
-  ck_assert_int_eq(r->plan->predicted.host_peak_bytes, top[1]);
+  for (int32_t k = 0; k < 3; k++) ck_assert_int_eq(top[k], r->plan->memories[k].arena_bytes);
+  ck_assert_int_eq(r->plan->predicted.host_peak_bytes, host_of(r->plan)->arena_bytes);
 }
 
 /* --- Tests
@@ -203,9 +231,9 @@ static void count_kinds(const planc_plan *plan, tally *t) {
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *it = &plan->body.instrs[i];
     t->recomputes += it->op == PLANC_INSTR_exec && it->recompute;
-    t->offloads += it->op == PLANC_INSTR_offload && it->address != PLANC_USER;
-    t->prefetches += it->op == PLANC_INSTR_prefetch && it->address != PLANC_USER;
-    t->moves += it->op == PLANC_INSTR_move;
+    t->offloads += swaps_out(plan, it);
+    t->prefetches += swaps_in(plan, it);
+    t->moves += copies_own(plan, it, PLANC_COPY_WITHIN);
     t->waits += it->op == PLANC_INSTR_wait;
     t->lags += it->op == PLANC_INSTR_wait && it->lag;
   }
@@ -216,13 +244,24 @@ static void make_case(int32_t seed, const randgraph_options *options, planc_grap
   ck_ok(randcase_make((uint64_t)seed, *graph, profile, 1 + seed % 3, c));
 }
 
+/* The schedule's number of what is acquired on the device: it knows of no others but those parked on the host, which
+ * come first. -1 for others. */
+static void number_as_scheduled(const planc_plan *plan, int32_t *out) {
+  int32_t n = plan->n_boundary;
+  for (int32_t r = 0; r < plan->n_boundary; r++) out[r] = is_parked(plan, &plan->boundary[r]) ? -1 : r;
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *it = &plan->body.instrs[i];
+    if (it->op == PLANC_INSTR_acquire) out[it->id] = acquires_on_device(plan, it) ? n++ : -1;
+  }
+}
+
 static void assert_plan(const planc_plan *plan, const randcase *c) {
   assert_events(plan);
   for (int32_t bodies = 0; bodies <= MOST_BODIES; bodies++) {
     unrolled r;
     unroll(plan, c->candidate.trace, bodies, &r);
     assert_ordered(&r);
-    assert_contents(&r, planc_schedule_residencies(c->candidate.schedule));
+    assert_contents(&r);
     if (bodies > 0) assert_arenas(&r);
     unrolled_free(&r);
   }
@@ -243,14 +282,16 @@ START_TEST(random_schedules_are_safe) {
 
     /* Half of the addresses stated: they stay, and the rest is placed around them. */
     int64_t *addresses = malloc((size_t)plan->n_residencies * sizeof *addresses);
-    ck_assert_ptr_nonnull(addresses);
+    int32_t *number = malloc((size_t)plan->n_residencies * sizeof *number);
+    ck_assert(addresses && number);
     uint64_t state = (uint64_t)seed;
+    number_as_scheduled(plan, number);
     for (int32_t k = 0; k < plan->n_residencies; k++) addresses[k] = PLANC_BLANK;
     for (int32_t s = 0; s < 2; s++) {
       planc_section section = s == 0 ? plan->prologue : plan->body;
       for (int32_t i = 0; i < section.n; i++) {
         const planc_instr *it = &section.instrs[i];
-        if (it->op == PLANC_INSTR_acquire && rand_chance(&state, 50)) addresses[it->id] = it->address;
+        if (acquires_on_device(plan, it) && rand_chance(&state, 50)) addresses[number[it->id]] = it->address;
       }
     }
     planc_plan_free(plan);
@@ -262,11 +303,11 @@ START_TEST(random_schedules_are_safe) {
       planc_section section = s == 0 ? plan->prologue : plan->body;
       for (int32_t i = 0; i < section.n; i++) {
         const planc_instr *it = &section.instrs[i];
-        bool passes = it->id < plan->n_boundary && plan->boundary[it->id].home;
-        if (it->op != PLANC_INSTR_acquire || addresses[it->id] == PLANC_BLANK || it->bytes == 0 || passes) continue;
-        ck_assert_int_eq(it->address, addresses[it->id]);
+        if (!acquires_on_device(plan, it) || addresses[number[it->id]] == PLANC_BLANK || it->bytes == 0) continue;
+        ck_assert_int_eq(it->address, addresses[number[it->id]]);
       }
     }
+    free(number);
     free(addresses);
     planc_plan_free(plan);
     randcase_free(&c);

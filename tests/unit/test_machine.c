@@ -33,6 +33,18 @@ typedef struct fixture {
   sim_stream streams[2 * STREAMS];
 } fixture;
 
+/* Of one GPU: what copies in and what copies out, against each other. */
+static const int32_t gpu_0[] = {0}, against_in[] = {1}, against_out[] = {0};
+static const sim_engine engines[] = {
+    {.way = PLANC_COPY_IN, .bus = 0, .n_gpus = 1, .gpus = gpu_0, .n_against = 1, .against = against_in},
+    {.way = PLANC_COPY_OUT, .bus = 1, .n_gpus = 1, .gpus = gpu_0, .n_against = 1, .against = against_out}};
+
+/* A job's streams: one for kernels, one on each engine. */
+static sim_stream stream_of(int32_t s) {
+  int32_t kind = s % STREAMS;
+  return (sim_stream){.computes = kind == 0, .job = s / STREAMS, .on = kind == 0 ? 0 : kind - 1};
+}
+
 static uint64_t draw(uint64_t seed, uint64_t *n, uint64_t below) {
   return planrt_random(seed, (*n)++) % below;
 }
@@ -43,14 +55,14 @@ static void make_random(fixture *f, uint64_t seed) {
   uint64_t n = 0;
   int32_t jobs = 1 + (int32_t)draw(seed, &n, 2), n_body = 1 + (int32_t)draw(seed, &n, MOST_STEPS), n_events = 0;
   sim_step *prologue;
-  *f = (fixture){.program = {.n_jobs = jobs, .n_streams = STREAMS * jobs, .n_gpus = 1}};
-  f->program.device = (planc_device){.launch_ns = (int64_t)draw(seed, &n, 3) * 40,
-                                     .in_flight = 1 + (int32_t)draw(seed, &n, 12),
-                                     .duplex_ppm = 700000,
-                                     .slowdown_ppm = 50000};
+  *f = (fixture){
+      .program = {.n_jobs = jobs, .n_streams = STREAMS * jobs, .n_gpus = 1, .n_engines = 2, .engines = engines}};
+  f->program.device = (planc_plan_device){.launch_ns = (int64_t)draw(seed, &n, 3) * 40,
+                                          .in_flight = 1 + (int32_t)draw(seed, &n, 12),
+                                          .duplex_ppm = 700000,
+                                          .slowdown_ppm = 50000};
   f->program.captured = draw(seed, &n, 4) == 0;
-  for (int32_t s = 0; s < f->program.n_streams; s++)
-    f->streams[s] = (sim_stream){.computes = s % STREAMS == 0, .job = s / STREAMS};
+  for (int32_t s = 0; s < f->program.n_streams; s++) f->streams[s] = stream_of(s);
   f->program.streams = f->streams;
   ok(PLANC_NEW(&f->arena, &f->body, n_body));
   ok(PLANC_NEW(&f->arena, &prologue, n_body));
@@ -67,7 +79,7 @@ static void make_random(fixture *f, uint64_t seed) {
       step->event = (int32_t)draw(seed, &n, (uint64_t)n_events);
     } else {
       int32_t kind = step->stream % STREAMS;
-      step->kind = kind == 0 ? SIM_KERNEL : kind == 1 ? SIM_COPY_IN : SIM_COPY_OUT;
+      step->kind = kind == 0 ? SIM_KERNEL : SIM_COPY;
       step->time_ns = (int64_t)draw(seed, &n, 300);
       step->busy_ppm = kind == 0 ? 300000 + (int32_t)draw(seed, &n, 700001) : 0;
       step->op = kind == 0;
@@ -202,14 +214,17 @@ enum { CHAIN = 1000, KEPT = 900, QUEUE = 8 };
 /* A chain of kernels, each other one behind a copy. */
 static void make_chain(fixture *f) {
   uint64_t n = 0;
-  *f = (fixture){.program = {.n_jobs = 1, .n_streams = STREAMS, .n_gpus = 1, .n_events = CHAIN}};
-  f->program.device = (planc_device){.launch_ns = 10, .in_flight = QUEUE, .duplex_ppm = 700000, .slowdown_ppm = 50000};
-  for (int32_t s = 0; s < STREAMS; s++) f->streams[s] = (sim_stream){.computes = s == 0};
+  *f = (fixture){
+      .program = {
+          .n_jobs = 1, .n_streams = STREAMS, .n_gpus = 1, .n_engines = 2, .engines = engines, .n_events = CHAIN}};
+  f->program.device =
+      (planc_plan_device){.launch_ns = 10, .in_flight = QUEUE, .duplex_ppm = 700000, .slowdown_ppm = 50000};
+  for (int32_t s = 0; s < STREAMS; s++) f->streams[s] = stream_of(s);
   f->program.streams = f->streams;
   ok(PLANC_NEW(&f->arena, &f->body, 4 * CHAIN));
   for (int32_t i = 0; i < CHAIN; i++) {
     int64_t time_ns = 100 + (int64_t)draw(7, &n, 200);
-    f->body[4 * i] = (sim_step){.kind = SIM_COPY_IN, .stream = i % 2 ? -1 : 1, .time_ns = time_ns};
+    f->body[4 * i] = (sim_step){.kind = SIM_COPY, .stream = i % 2 ? -1 : 1, .time_ns = time_ns};
     f->body[4 * i + 1] = (sim_step){.kind = SIM_RECORD, .stream = 1, .event = i};
     f->body[4 * i + 2] = (sim_step){.kind = SIM_WAIT, .stream = 0, .event = i};
     f->body[4 * i + 3] = (sim_step){.kind = SIM_KERNEL, .stream = 0, .time_ns = time_ns, .busy_ppm = 1000000};

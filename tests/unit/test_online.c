@@ -7,6 +7,7 @@
 #include "planc/policy.h"
 #include "planner/memory/allocator.h"
 #include "planner/memory/bfc.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/unit.h"
 
 enum { BATCH = 16, MOST_PERIODS = 100 };
@@ -47,26 +48,34 @@ static planc_plan *make(const char *policy, int64_t percent) {
   return make_in(policy, percent, PLANC_PLACEMENT_BEST_FIT, 0);
 }
 
+/* By residency: its handle, -1 for one that is not on the device. */
+static int32_t *no_handles(const planc_plan *plan) {
+  int32_t *handles = calloc((size_t)plan->n_residencies, sizeof *handles);
+  for (int32_t r = 0; r < plan->n_residencies; r++) handles[r] = -1;
+  return handles;
+}
+
 START_TEST(lms_lies_where_tensorflow_puts_it) {
   static const int64_t percents[] = {72, 80, 90, 130};
   for (int k = 0; k < 4; k++) {
     planc_plan *plan = make("lms", percents[k]);
     planc_trace *trace;
     planc_bfc bfc;
-    int32_t *handles = calloc((size_t)plan->n_residencies, sizeof *handles), handle;
+    int32_t *handles = no_handles(plan), handle;
     int64_t address;
     ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
     ok(planc_bfc_init(&bfc, room));
     for (int32_t r = 0; r < plan->n_boundary; r++) {
+      ck_assert(!is_parked(plan, &plan->boundary[r]));
       ok(planc_bfc_take(&bfc, trace->buffers[plan->boundary[r].buffer].bytes, &handles[r], &address));
       ck_assert_int_eq(plan->boundary[r].address, address);
     }
     for (int32_t i = 0; i < plan->body.n; i++) {
       const planc_instr *instr = &plan->body.instrs[i];
-      if (instr->op == PLANC_INSTR_acquire) {
+      if (acquires_on_device(plan, instr)) {
         ok(planc_bfc_take(&bfc, instr->bytes, &handles[instr->id], &address));
         ck_assert_int_eq(instr->address, address);
-      } else if (instr->op == PLANC_INSTR_release) {
+      } else if (instr->op == PLANC_INSTR_release && handles[instr->id] >= 0) {
         ok(planc_bfc_give(&bfc, handles[instr->id]));
       } else if (instr->op == PLANC_INSTR_exec && instr->bytes > 0) {
         ok(planc_bfc_take(&bfc, instr->bytes, &handle, &address));
@@ -88,11 +97,11 @@ static bool follow(const planc_plan *plan, planc_caching *c, int32_t *handles) {
   int64_t address;
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    if (instr->op == PLANC_INSTR_acquire) {
+    if (acquires_on_device(plan, instr)) {
       ok(planc_caching_take(c, instr->bytes, &handles[instr->id], &address));
       ck_assert_int_ge(handles[instr->id], 0);
       same = same && address == instr->address;
-    } else if (instr->op == PLANC_INSTR_release) {
+    } else if (instr->op == PLANC_INSTR_release && handles[instr->id] >= 0) {
       ok(planc_caching_give(c, handles[instr->id]));
     } else if (instr->op == PLANC_INSTR_exec && instr->bytes > 0) {
       int32_t handle;
@@ -130,10 +139,10 @@ static void settle(int64_t percent, int64_t page_bytes) {
   planc_trace *trace;
   planc_caching c;
   planc_chunks pages = {.chunk_bytes = page_bytes};
-  int32_t *handles = calloc((size_t)plan->n_residencies, sizeof *handles);
+  int32_t *handles = no_handles(plan);
   bool same = false;
   ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
-  for (int32_t r = 0; r < plan->n_boundary; r++) ck_assert(plan->boundary[r].home);
+  for (int32_t r = 0; r < plan->n_boundary; r++) ck_assert(is_parked(plan, &plan->boundary[r]));
   if (paged) {
     pages.most = room / page_bytes;
     ok(planc_caching_init_pages(&c, &pages));
@@ -144,12 +153,12 @@ static void settle(int64_t percent, int64_t page_bytes) {
   for (int period = 0; period < MOST_PERIODS && !same; period++) same = follow(plan, &c, handles);
   ck_assert_msg(same, "at %d %% the allocator does not come to the plan's addresses", (int)percent);
   ck_assert_msg(follow(plan, &c, handles), "at %d %% the next period has other addresses", (int)percent);
-  if (paged) ck_assert_int_eq(pages.n_chunks * page_bytes, plan->arena_bytes);
+  if (paged) ck_assert_int_eq(pages.n_chunks * page_bytes, device_of(plan)->arena_bytes);
   /* Of pages nothing is lost inside: what is lost lies between data, as in one piece. */
   planc_fragmentation lost;
   ok(planc_fragmentation_of(plan, &lost));
   ck_assert_int_eq(lost.inside_bytes + lost.shared_bytes + lost.bound_bytes, 0);
-  ck_assert_int_eq(lost.lost_bytes, plan->arena_bytes - lost.live_bytes);
+  ck_assert_int_eq(lost.lost_bytes, device_of(plan)->arena_bytes - lost.live_bytes);
   planc_caching_free(&c);
   planc_chunks_free(&pages);
   free(handles);
@@ -176,14 +185,14 @@ START_TEST(window_lies_where_chunks_are_given) {
     int64_t chunk_bytes = chunks[k % 4], address;
     planc_plan *plan = make_in("window", percents[k / 4], PLANC_PLACEMENT_VMM, chunk_bytes);
     planc_allocator a;
-    int32_t *handles = calloc((size_t)plan->n_residencies, sizeof *handles), handle;
+    int32_t *handles = no_handles(plan), handle;
     ok(planc_allocator_init_vmm(&a, chunk_bytes, room / chunk_bytes));
     for (int32_t i = 0; i < plan->body.n; i++) {
       const planc_instr *instr = &plan->body.instrs[i];
-      if (instr->op == PLANC_INSTR_acquire) {
+      if (acquires_on_device(plan, instr)) {
         ok(planc_allocator_take(&a, instr->bytes, &handles[instr->id], &address));
         ck_assert_int_eq(instr->address, address);
-      } else if (instr->op == PLANC_INSTR_release) {
+      } else if (instr->op == PLANC_INSTR_release && handles[instr->id] >= 0) {
         ok(planc_allocator_give(&a, handles[instr->id]));
       } else if (instr->op == PLANC_INSTR_exec && instr->bytes > 0) {
         ok(planc_allocator_take(&a, instr->bytes, &handle, &address));
@@ -191,7 +200,7 @@ START_TEST(window_lies_where_chunks_are_given) {
         ok(planc_allocator_give(&a, handle));
       }
     }
-    ck_assert_int_eq(planc_allocator_arena(&a), plan->arena_bytes);
+    ck_assert_int_eq(planc_allocator_arena(&a), device_of(plan)->arena_bytes);
     planc_allocator_free(&a);
     free(handles);
     planc_plan_free(plan);

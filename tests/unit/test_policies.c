@@ -11,6 +11,7 @@
 #include "planc/check.h"
 #include "planc/policy.h"
 #include "planrt/planrt.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
@@ -71,9 +72,9 @@ static void is_deterministic(const planc_problem *problem, const planc_policy *p
 static void loses_less_than_the_bound(const planc_plan *plan, const planc_policy *policy, int seed) {
   planc_fragmentation lost;
   ok_for(planc_fragmentation_of(plan, &lost), "fragmentation", policy->name, seed);
-  ck_assert_int_eq(lost.live_bytes + lost.lost_bytes, plan->arena_bytes);
-  if (plan->chunk_bytes == 0) return;
-  ck_assert_int_le(lost.shared_bytes, plan->arena_bytes);
+  ck_assert_int_eq(lost.live_bytes + lost.lost_bytes, device_of(plan)->arena_bytes);
+  if (device_of(plan)->chunk_bytes == 0) return;
+  ck_assert_int_le(lost.shared_bytes, device_of(plan)->arena_bytes);
   if (lost.most_at_once == 0) ck_assert_int_eq(lost.inside_bytes, 0);
   if (lost.most_at_once == 0) return;
   ck_assert_msg(lost.inside_bytes < lost.bound_bytes, "%s, graph %d: %lld bytes lost inside chunks, the bound is %lld",

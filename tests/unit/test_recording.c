@@ -8,6 +8,7 @@
 #include "planc/policy.h"
 #include "tests/support/expected_calls.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/randschedule.h"
 #include "tests/support/script.h"
@@ -117,6 +118,18 @@ static int32_t count_instrs(const planc_plan *plan, planc_instr_op op) {
   return n;
 }
 
+static int32_t count_moves(const planc_plan *plan) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < plan->body.n; i++) n += copies_own(plan, &plan->body.instrs[i], PLANC_COPY_WITHIN);
+  return n;
+}
+
+static int32_t count_parked(const planc_plan *plan) {
+  int32_t n = 0;
+  for (int32_t b = 0; b < plan->n_boundary; b++) n += is_parked(plan, &plan->boundary[b]);
+  return n;
+}
+
 static int32_t count_skipped(const planc_plan *plan) {
   int32_t n = 0;
   for (int32_t u = 0; u < plan->n_uses; u++) n += plan->uses[u] < 0;
@@ -124,7 +137,7 @@ static int32_t count_skipped(const planc_plan *plan) {
 }
 
 START_TEST(random_schedules) {
-  int32_t moves = 0, skipped = 0;
+  int32_t moves = 0, parked = 0, skipped = 0;
   for (uint64_t seed = 0; seed < 60; seed++) {
     planc_graph *graph;
     planc_plan *plan;
@@ -135,7 +148,8 @@ START_TEST(random_schedules) {
     ok(randcase_make(seed, graph, profile, 1 + (int32_t)(seed % 3), &c));
     ok(randschedule_make(seed, NULL, &c));
     ok(planc_lower(&c.problem, "random", &c.candidate, &plan));
-    moves += count_instrs(plan, PLANC_INSTR_move);
+    moves += count_moves(plan);
+    parked += count_parked(plan);
     skipped += count_skipped(plan);
     run_every_way(plan, what);
     planc_plan_free(plan);
@@ -143,6 +157,7 @@ START_TEST(random_schedules) {
     planc_graph_free(graph);
   }
   ck_assert_int_gt(moves, 3);
+  ck_assert_int_gt(parked, 10);
   ck_assert_int_gt(skipped, 3);
 }
 END_TEST
@@ -183,17 +198,17 @@ static const char small_text[] =
 /* Job 0 runs two iterations a period, job 1 one; they take turns at one place for samples and one for losses. */
 static const char two_jobs[] =
     "boundary w#0 0\nboundary w#1 256\n"
-    "prologue\nacquire 0 w#0 0\nprefetch 0 user on 1\nrecord 9 on 1\nacquire 1 w#1 256\nprefetch 1 user on 4\n"
+    "prologue\nacquire 0 w#0 0\ncopy 0 user on 1\nrecord 9 on 1\nacquire 1 w#1 256\ncopy 1 user on 4\n"
     "record 10 on 4\nwait 9 on 0\nwait 10 on 3\nwait 9 on 5\nwait 10 on 5\nrecord 0 on 5\n"
     "body\n"
-    "wait 0 lag 1 on 1\nacquire 2 x#0 512\nprefetch 2 user on 1\nrecord 1 on 1\nwait 1 on 0\nacquire 3 l#0 1024\n"
-    "exec f#0 use 2 0 3\nexec u#0 use 0\nrecord 2 on 0\nwait 2 on 2\noffload 3 user on 2\nrecord 3 on 2\nrelease 2\n"
-    "release 3\nwait 3 on 1\nacquire 4 x#1 512\nprefetch 4 user on 1\nrecord 4 on 1\nwait 4 on 0\nacquire 5 l#1 1024\n"
-    "exec f#1 use 4 0 5\nexec u#1 ws 1280 64 use 0\nrecord 5 on 0\nwait 5 on 2\noffload 5 user on 2\nrecord 6 on 2\n"
-    "release 4\nrelease 5\nwait 6 on 4\nacquire 6 x#2 512\nprefetch 6 user on 4\nrecord 7 on 4\nwait 7 on 3\n"
+    "wait 0 lag 1 on 1\nacquire 2 x#0 512\ncopy 2 user on 1\nrecord 1 on 1\nwait 1 on 0\nacquire 3 l#0 1024\n"
+    "exec f#0 use 2 0 3\nexec u#0 use 0\nrecord 2 on 0\nwait 2 on 2\ncopy user 3 on 2\nrecord 3 on 2\nrelease 2\n"
+    "release 3\nwait 3 on 1\nacquire 4 x#1 512\ncopy 4 user on 1\nrecord 4 on 1\nwait 4 on 0\nacquire 5 l#1 1024\n"
+    "exec f#1 use 4 0 5\nexec u#1 ws 1280 64 use 0\nrecord 5 on 0\nwait 5 on 2\ncopy user 5 on 2\nrecord 6 on 2\n"
+    "release 4\nrelease 5\nwait 6 on 4\nacquire 6 x#2 512\ncopy 6 user on 4\nrecord 7 on 4\nwait 7 on 3\n"
     "acquire 7 l#2 1024\nexec f#2 on 3 use 6 1 7\nexec u#2 on 3 use 1\nrecord 8 on 3\nwait 8 on 5\n"
-    "offload 7 user on 5\nrecord 0 on 5\nrelease 6\nrelease 7\n"
-    "epilogue\nwait 0 lag 1 on 2\nwait 0 lag 1 on 5\noffload 0 user on 2\noffload 1 user on 5\nrelease 0\nrelease 1\n";
+    "copy user 7 on 5\nrecord 0 on 5\nrelease 6\nrelease 7\n"
+    "epilogue\nwait 0 lag 1 on 2\nwait 0 lag 1 on 5\ncopy user 0 on 2\ncopy user 1 on 5\nrelease 0\nrelease 1\n";
 
 typedef struct two {
   planc_graph *graph;
@@ -313,8 +328,7 @@ START_TEST(spans_of_the_last_periods) {
   t.options.timeline = TIMELINE;
   ok(open_two(&t, NULL));
   ok(planrt_run(t.session, PERIODS));
-  each = count_instrs(t.plan, PLANC_INSTR_exec) + count_instrs(t.plan, PLANC_INSTR_prefetch) +
-         count_instrs(t.plan, PLANC_INSTR_offload);
+  each = count_instrs(t.plan, PLANC_INSTR_exec) + count_instrs(t.plan, PLANC_INSTR_copy);
   for (int64_t i = 0; i < recording_length(); i++) {
     if (!recording_at(i)->span) continue;
     ck_assert_int_lt(n, MOST);
@@ -406,8 +420,8 @@ START_TEST(more_taken_than_reserved) {
   enum { RESERVED = 1000 };
   two t;
   make_two(&t, _i);
-  t.plan->device.reserved_bytes = RESERVED;
-  t.plan->budget_bytes += RESERVED;
+  device_of(t.plan)->reserved_bytes = RESERVED;
+  device_of(t.plan)->budget_bytes += RESERVED;
   t.plan->predicted.peak_bytes += RESERVED;
   ok(open_two(&t, &(recording_options){.taken_bytes = RESERVED}));
   ck_assert_int_eq(planrt_taken(t.session), RESERVED);
@@ -426,8 +440,8 @@ START_TEST(what_others_take_does_not_count) {
   recording_options how = {.device_bytes = DEVICE, .before_bytes = CONTEXT + OTHERS, .context_bytes = CONTEXT};
   two t;
   make_two(&t, _i);
-  t.plan->device.reserved_bytes = RESERVED;
-  t.plan->budget_bytes += RESERVED;
+  device_of(t.plan)->reserved_bytes = RESERVED;
+  device_of(t.plan)->budget_bytes += RESERVED;
   t.plan->predicted.peak_bytes += RESERVED;
   how.taken_bytes = RESERVED + OTHERS;
   ok(open_two(&t, &how));
@@ -449,8 +463,8 @@ START_TEST(too_little_memory_is_told_as_a_budget) {
   enum { MIB = 1 << 20, RESERVED = 3 * MIB, CONTEXT = MIB };
   two t;
   make_two(&t, 0);
-  t.plan->device.reserved_bytes = RESERVED;
-  t.plan->budget_bytes += RESERVED;
+  device_of(t.plan)->reserved_bytes = RESERVED;
+  device_of(t.plan)->budget_bytes += RESERVED;
   t.plan->predicted.peak_bytes += RESERVED;
   recording_options how = {
       .device_bytes = 6 * MIB, .before_bytes = CONTEXT + 3 * MIB - 100, .context_bytes = CONTEXT, .fail_at = 1};

@@ -8,6 +8,7 @@
 #include "planrt/planrt.h"
 #include "runtime/backend.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 #include "tests/support/weave.h"
@@ -414,7 +415,8 @@ static void open_counted_fixture(fixture *f, planrt_options options, int64_t bud
   f->batch = 4;
   planc_job job = {.graph = f->graph, .batch = f->batch, .n_rounds = 1, .rounds = &f->batch, .iterations = 1};
   ok(weave(&job, WEAVE_SWAP, 0, &f->w));
-  f->w.plan.budget_bytes = budget > 0 ? budget : f->w.plan.arena_bytes + f->w.plan.device.reserved_bytes;
+  device_of(&f->w.plan)->budget_bytes =
+      budget > 0 ? budget : device_of(&f->w.plan)->arena_bytes + device_of(&f->w.plan)->reserved_bytes;
   counting = planrt_host_backend;
   counting.open = open_counted;
   counting.close = close_counted;
@@ -430,7 +432,7 @@ static int64_t evaluate_counted(fixture *f, double *out_accuracy) {
   most_open_bytes = 0;
   ok(planrt_evaluate(f->session, pictures, NULL, SAMPLES, out_accuracy));
   int64_t others = open_bytes;
-  ck_assert_int_eq(others, before - f->w.plan.arena_bytes);
+  ck_assert_int_eq(others, before - device_of(&f->w.plan)->arena_bytes);
   return most_open_bytes - others;
 }
 
@@ -445,7 +447,7 @@ START_TEST(evaluation_keeps_the_budget) {
   ok(planrt_run(wide.session, 20));
   int64_t whole = evaluate_counted(&wide, &accuracy), room = whole * 3 / 4;
   ok(planrt_run(wide.session, 3));
-  open_counted_fixture(&tight, options, room + wide.w.plan.device.reserved_bytes);
+  open_counted_fixture(&tight, options, room + device_of(&wide.w.plan)->reserved_bytes);
   ok(planrt_run(tight.session, 20));
   for (int again = 0; again < 2; again++) {
     ck_assert_int_le(evaluate_counted(&tight, &other), room);

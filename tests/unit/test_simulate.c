@@ -5,6 +5,7 @@
 
 #include "planc/simulate.h"
 #include "tests/support/script.h"
+#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 
 static const char graph_text[] =
@@ -46,7 +47,8 @@ static planc_simulation simulate_as(bool captured, int32_t n_jobs, const char *s
   plan->device.slowdown_ppm = d.slowdown_ppm;
   plan->device.duplex_ppm = d.duplex_ppm ? d.duplex_ppm : 1000000;
   plan->device.in_flight = d.in_flight ? d.in_flight : 1000;
-  plan->device.h2d = plan->device.d2h = (planc_link){.bytes_per_second = 1000000000, .latency_ns = 100};
+  const planc_link link = {.bytes_per_second = 1000000000, .latency_ns = 100};
+  tables_links(plan, link, link);
   for (int32_t i = 0; i < plan->body.n; i++) {
     planc_instr *instr = (planc_instr *)&plan->body.instrs[i];
     if (instr->op == PLANC_INSTR_exec) {
@@ -85,7 +87,7 @@ END_TEST
 /* The copy of the next body runs beside this one's ops: the slower of the two engines sets the pace. */
 START_TEST(copies_overlap_and_back_up) {
   static const char script[] =
-      OPERANDS "prefetch 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n" CLOSE;
+      OPERANDS "copy 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n" CLOSE;
   planc_simulation s = simulate(script, (device){0}, 1000, 2000);
   ck_assert_int_eq(s.iteration_ns, 5000);
   ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 2000);
@@ -102,7 +104,7 @@ END_TEST
 START_TEST(lag_one_holds_a_copy_back) {
   planc_simulation s =
       simulate("prologue\nrecord 1 on 0\n" OPERANDS
-               "wait 1 lag 1 on 1\nprefetch 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n"
+               "wait 1 lag 1 on 1\ncopy 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n"
                "record 1 on 0\n" CLOSE,
                (device){0}, 1000, 2000);
   ck_assert_int_eq(s.iteration_ns, 5000 + 2000);
@@ -114,7 +116,7 @@ END_TEST
 START_TEST(copies_slow_ops) {
   static const char script[] =
       "prologue\nrecord 1 on 0\n" OPERANDS
-      "wait 1 lag 1 on 1\nprefetch 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n"
+      "wait 1 lag 1 on 1\ncopy 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n"
       "record 1 on 0\n" CLOSE;
   device d = {.slowdown_ppm = 100000};
   /* 5,000 ns beside the copy do the work of 5,000 / 1.1 ns; the rest runs at full speed. */
@@ -128,8 +130,9 @@ END_TEST
 START_TEST(duplex_slows_copies) {
   static const char script[] =
       "prologue\nrecord 2 on 0\n" OPERANDS
-      "wait 2 lag 1 on 1\nwait 2 lag 1 on 2\nprefetch 0 user on 1\nrecord 0 on 1\noffload 0 0 on 2\nrecord 1 on 2\n"
-      "wait 0 on 0\nwait 1 on 0\nexec a use 0 1\nexec b use 1 2\nrecord 2 on 0\n" CLOSE;
+      "wait 2 lag 1 on 1\nwait 2 lag 1 on 2\ncopy 0 user on 1\nrecord 0 on 1\nacquire 3 x 0 host\ncopy 3 0 on "
+      "2\nrecord 1 on 2\n"
+      "wait 0 on 0\nwait 1 on 0\nexec a use 0 1\nexec b use 1 2\nrecord 2 on 0\nrelease 3\n" CLOSE;
   ck_assert_int_eq(simulate(script, (device){.duplex_ppm = 500000}, 1000, 2000).iteration_ns, 10000 + 3000);
   ck_assert_int_eq(simulate(script, (device){0}, 1000, 2000).iteration_ns, 5000 + 3000);
 }
@@ -140,12 +143,14 @@ END_TEST
 START_TEST(a_copy_that_is_awaited_last_is_missed) {
   static const char in_last[] =
       "prologue\nrecord 2 on 0\n" OPERANDS
-      "wait 2 lag 1 on 1\nwait 2 lag 1 on 2\nprefetch 0 user on 1\nrecord 0 on 1\noffload 0 0 on 2 bytes 900\n"
-      "record 1 on 2\nwait 0 on 0\nwait 1 on 0\nexec a use 0 1\nexec b use 1 2\nrecord 2 on 0\n" CLOSE;
+      "wait 2 lag 1 on 1\nwait 2 lag 1 on 2\ncopy 0 user on 1\nrecord 0 on 1\nacquire 3 x 0 host\ncopy 3 0 on 2 bytes "
+      "900\n"
+      "record 1 on 2\nwait 0 on 0\nwait 1 on 0\nexec a use 0 1\nexec b use 1 2\nrecord 2 on 0\nrelease 3\n" CLOSE;
   static const char out_last[] =
       "prologue\nrecord 2 on 0\n" OPERANDS
-      "wait 2 lag 1 on 1\nwait 2 lag 1 on 2\nprefetch 0 user on 1 bytes 900\nrecord 0 on 1\noffload 0 0 on 2\n"
-      "record 1 on 2\nwait 0 on 0\nwait 1 on 0\nexec a use 0 1\nexec b use 1 2\nrecord 2 on 0\n" CLOSE;
+      "wait 2 lag 1 on 1\nwait 2 lag 1 on 2\ncopy 0 user on 1 bytes 900\nrecord 0 on 1\nacquire 3 x 0 host\ncopy 3 0 "
+      "on 2\n"
+      "record 1 on 2\nwait 0 on 0\nwait 1 on 0\nexec a use 0 1\nexec b use 1 2\nrecord 2 on 0\nrelease 3\n" CLOSE;
   ck_assert_int_eq(simulate(in_last, (device){0}, 1000, 2000).misses, 1);
   planc_simulation s = simulate(out_last, (device){0}, 1000, 2000);
   ck_assert_int_eq(s.misses, 0);
@@ -167,10 +172,10 @@ END_TEST
 /* A captured body begins when the one before has ended: no copy runs ahead, and waits for that body are over. */
 START_TEST(captured_bodies_do_not_overlap) {
   static const char ahead[] =
-      OPERANDS "prefetch 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n" CLOSE;
+      OPERANDS "copy 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n" CLOSE;
   static const char behind[] =
       "prologue\nrecord 1 on 0\n" OPERANDS
-      "wait 1 lag 1 on 1\nprefetch 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n"
+      "wait 1 lag 1 on 1\ncopy 0 user on 1\nrecord 0 on 1\nexec a use 0 1\nwait 0 on 0\nexec b use 1 2\n"
       "record 1 on 0\n" CLOSE;
   ck_assert_int_eq(simulate(ahead, (device){0}, 1000, 2000).iteration_ns, 5000);
   ck_assert_int_eq(simulate_captured(ahead, (device){0}, 1000, 2000).iteration_ns, 5000 + 2000);
@@ -216,7 +221,6 @@ START_TEST(unequal_jobs_stay_together) {
     planc_plan *plan;
     planc_simulation s;
     ok(script_make(script, jobs, 2, 1 << 20, 1 << 20, &plan));
-    plan->device.h2d = plan->device.d2h = (planc_link){.bytes_per_second = 1000000000};
     plan->device.duplex_ppm = 1000000;
     plan->device.in_flight = 1000;
     for (int32_t i = 0, n = 0; i < plan->body.n; i++) {
@@ -242,16 +246,13 @@ START_TEST(chunks_are_mapped_in_the_step) {
   planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
   planc_plan *plan;
   ok(script_make(script, &job, 1, 1 << 20, 0, &plan));
-  plan->device.h2d = plan->device.d2h = (planc_link){.bytes_per_second = 1000000000};
   plan->device.duplex_ppm = 1000000;
   plan->device.in_flight = 1000;
   for (int32_t i = 0; i < plan->body.n; i++) ((planc_instr *)&plan->body.instrs[i])->time_ns = 500;
   planc_simulation s;
   assert_fails(planc_simulate_mapping(plan, 1000, &s), PLANC_USAGE, "no virtual memory");
   planc_mapping mappings[] = {{0, 7}};
-  plan->chunk_bytes = 4096;
-  plan->n_mappings = 1;
-  plan->mappings = mappings;
+  tables_map(plan, 4096, mappings, 1);
   ok(planc_simulate_mapping(plan, 0, &s));
   int64_t chunks = s.mapped_chunks;
   ck_assert_int_eq(s.iteration_ns, 1000);

@@ -14,6 +14,7 @@
 #include "planner/policies/policies.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/judge.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/unit.h"
 #include "util/file.h"
 
@@ -68,9 +69,11 @@ static const planc_access *access_at(const planc_buffer *buffer, int32_t k) {
 
 /* --- What a plan does --------------------------------------------------------------------------------------------- */
 
-/* A residency of the body. Times are instances: something happens at t behind instance t - 1 and ahead of t. */
+/* A residency of the body on the device. Times are instances: something happens at t behind instance t - 1 and ahead of
+ * t. */
 typedef struct stay {
-  int32_t buffer, opened, closed;
+  int32_t buffer; /* -1: it is not on the device */
+  int32_t opened, closed;
   int32_t offloaded, fetched; /* -1 = not */
 } stay;
 
@@ -87,18 +90,15 @@ static stays read_stays(const planc_plan *plan) {
   for (int32_t r = 0; r < s.n; r++) s.all[r] = (stay){-1, 0, trace->n_instances, -1, -1};
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    stay *of = &s.all[instr->op == PLANC_INSTR_exec || instr->op == PLANC_INSTR_record || instr->op == PLANC_INSTR_wait
-                          ? 0
-                          : instr->id];
-    if (instr->op == PLANC_INSTR_acquire) {
-      of->buffer = instr->aux;
-      of->opened = now;
+    if (acquires_on_device(plan, instr)) {
+      s.all[instr->id].buffer = instr->aux;
+      s.all[instr->id].opened = now;
     } else if (instr->op == PLANC_INSTR_release) {
-      of->closed = now;
-    } else if (instr->op == PLANC_INSTR_offload && instr->address != PLANC_USER) {
-      of->offloaded = now;
-    } else if (instr->op == PLANC_INSTR_prefetch) {
-      of->fetched = now;
+      s.all[instr->id].closed = now;
+    } else if (swaps_out(plan, instr)) {
+      s.all[instr->aux].offloaded = now;
+    } else if (instr->op == PLANC_INSTR_copy && planc_way_of_stream(plan, instr->stream) == PLANC_COPY_IN) {
+      s.all[instr->id].fetched = now;
     } else if (instr->op == PLANC_INSTR_exec && instr->recompute) {
       s.again[instr->id] = true;
     } else if (instr->op == PLANC_INSTR_exec) {
@@ -142,7 +142,7 @@ START_TEST(naive_swaps_around_every_op) {
   stays s = read_stays(plan);
   int32_t n = 0;
   for (int32_t r = plan->n_boundary; r < s.n; r++) {
-    if (trace->buffers[s.all[r].buffer].flags & PLANC_BUFFER_PERSISTENT) continue;
+    if (s.all[r].buffer < 0 || trace->buffers[s.all[r].buffer].flags & PLANC_BUFFER_PERSISTENT) continue;
     ck_assert_msg(s.all[r].closed == s.all[r].opened + 1, "%s stays from %d to %d",
                   planc_trace_buffer_name(trace, s.all[r].buffer), s.all[r].opened, s.all[r].closed);
     n++;
@@ -635,7 +635,7 @@ START_TEST(capuchin_learns_from_waiting) {
   int32_t shorter = 0;
   for (int64_t percent = 40; percent <= 48; percent += 4) {
     planc_plan *plan = make("capuchin", percent);
-    planc_problem problem = problem_of(plan->budget_bytes);
+    planc_problem problem = problem_of(device_of(plan)->budget_bytes);
     int64_t room, ns;
     bool fits;
     capuchin of = {.room = &room, .alone = true};

@@ -13,6 +13,7 @@
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/judge.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 #include "util/file.h"
@@ -512,7 +513,7 @@ static int32_t plan_is_right(const planc_problem *problem, uint64_t seed) {
   for (uint64_t order = 0; order < 5; order++) ok(planrt_run_interleaved(session, 2, order));
   planrt_session_free(session);
   int32_t homes = 0;
-  for (int32_t b = 0; b < plan->n_boundary; b++) homes += plan->boundary[b].home;
+  for (int32_t b = 0; b < plan->n_boundary; b++) homes += is_parked(plan, &plan->boundary[b]);
   planc_plan_free(plan);
   return homes;
 }
@@ -563,12 +564,12 @@ START_TEST(parameters_leave_between_iterations) {
   planc_plan *plan, *none, *other;
   ok(planc_make_plan(&problem, planc_policy_find("tensile"), &plan));
   ok(planc_make_plan(&problem, planc_policy_find("none"), &none));
-  ck_assert_int_lt(plan->arena_bytes, none->arena_bytes / 4 * 3);
+  ck_assert_int_lt(device_of(plan)->arena_bytes, device_of(none)->arena_bytes / 4 * 3);
   ck_assert_int_lt(plan->predicted.iteration_ns, none->predicted.iteration_ns / 100 * 103);
-  problem.budget_bytes = plan->arena_bytes;
+  problem.budget_bytes = device_of(plan)->arena_bytes;
   ok(planc_make_plan(&problem, planc_policy_find("tensile"), &other));
   ck_assert_int_eq(plan->body.n, other->body.n);
-  ck_assert_int_eq(plan->arena_bytes, other->arena_bytes);
+  ck_assert_int_eq(device_of(plan)->arena_bytes, device_of(other)->arena_bytes);
   planc_plan_free(plan);
   planc_plan_free(none);
   planc_plan_free(other);

@@ -11,6 +11,7 @@
 #include "runtime/session.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/mutate.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 #include "util/file.h"
@@ -281,7 +282,7 @@ START_TEST(a_trace_of_another_plan_is_stale) {
   planc_timeline *timeline;
   assert_fails(planc_timeline_parse(w.text, w.length, "t", other.plan, &timeline), PLANC_STALE,
                "t was measured with another plan");
-  w.plan->budget_bytes++;
+  device_of(w.plan)->budget_bytes++;
   assert_fails(planc_timeline_parse(w.text, w.length, "t", w.plan, &timeline), PLANC_STALE,
                "t was measured with another plan of the same graph");
   drop(&w);

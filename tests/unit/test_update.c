@@ -11,7 +11,9 @@
 #include "planc/policy.h"
 #include "planc/simulate.h"
 #include "planc/update.h"
+#include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
+#include "tests/support/tables.h"
 #include "tests/support/unit.h"
 
 enum { MOST_TIMED = 8192, MOST_PERIODS = 4, PPM = 1000000 };
@@ -120,13 +122,21 @@ static planc_plan *on_another_machine(const planc_plan *plan, const int64_t *per
     const planc_instance *instance = &trace->instances[instr->id];
     instr->time_ns = instr->time_ns * percent[instance->role == PLANC_ROLE_OP ? instance->op : n_ops] / 100;
   }
-  planc_link *links[] = {&out->device.h2d, &out->device.d2h};
-  for (int d = 0; d < 2; d++) {
-    links[d]->bytes_per_second = links[d]->bytes_per_second * 100 / percent[n_ops + 1 + d];
-    links[d]->latency_ns = links[d]->latency_ns * percent[n_ops + 1 + d] / 100;
+  for (int32_t l = 0; l < out->n_links; l++) {
+    planc_link *link = &out->links[l].cost;
+    int64_t takes = percent[n_ops + 1 + out->links[l].engine % 2];
+    link->bytes_per_second = link->bytes_per_second * 100 / takes;
+    link->latency_ns = link->latency_ns * takes / 100;
   }
   planc_trace_free(trace);
   return out;
+}
+
+/* What copies to the device cost, and those from it. */
+static const planc_link *link_of(const planc_plan *plan, planc_copy_way way) {
+  int32_t l = 0;
+  while (plan->links[l].engine != (way == PLANC_COPY_OUT)) l++;
+  return &plan->links[l].cost;
 }
 
 static int64_t *draw_percents(uint64_t *state, const planc_graph *graph, int64_t least, int64_t most) {
@@ -172,10 +182,10 @@ static void assert_sums(const planc_plan *plan, const sheet *s, const int64_t *d
   planc_latency_sum ops = {0}, in = {0}, out = {0};
   for (int32_t k = 0; k < s->timeline.n_timed; k++) {
     const planc_instr *instr = &plan->body.instrs[s->instrs[k]];
+    planc_copy_way way = planc_way_of_stream(plan, instr->stream);
     bool exec = instr->op == PLANC_INSTR_exec;
-    planc_latency_sum *sum = exec ? &ops : instr->op == PLANC_INSTR_prefetch ? &in : &out;
-    const planc_link *link = instr->op == PLANC_INSTR_prefetch ? &plan->device.h2d : &plan->device.d2h;
-    int64_t old_ns = exec ? instr->time_ns : planc_link_ns(link, instr->bytes);
+    planc_latency_sum *sum = exec ? &ops : way == PLANC_COPY_IN ? &in : &out;
+    int64_t old_ns = exec ? instr->time_ns : planc_link_ns(link_of(plan, way), instr->bytes);
     sum->count++;
     sum->old_ns += old_ns;
     sum->measured_ns += durations[k];
@@ -275,7 +285,8 @@ static void assert_found(const planc_plan *other, const planc_update *update) {
   }
   assert_near(adds_ns, wanted_ns, 1e-3, 3 * adds);
   const planc_device *device = planc_profile_device(update->profile);
-  const planc_link *got[] = {&device->h2d, &device->d2h}, *want[] = {&other->device.h2d, &other->device.d2h};
+  const planc_link *got[] = {&device->h2d, &device->d2h},
+                   *want[] = {link_of(other, PLANC_COPY_IN), link_of(other, PLANC_COPY_OUT)};
   const planc_latency_sum *copies[] = {&update->copies_in, &update->copies_out};
   for (int d = 0; d < 2; d++) {
     if (copies[d]->count == 0) continue;
@@ -413,10 +424,10 @@ START_TEST(the_memory_is_that_of_the_plan) {
   planc_update *update = update_of(plan, run, k40m, PLANC_UPDATE_WEIGHT_PPM);
   const planc_device *device = planc_profile_device(update->profile);
   ck_assert_str_eq(device->name, plan->device.name);
-  ck_assert_int_gt(plan->device.reserved_bytes, 0);
-  ck_assert_int_ne(plan->device.reserved_bytes, planc_profile_device(k40m)->reserved_bytes);
-  ck_assert_int_eq(device->reserved_bytes, plan->device.reserved_bytes);
-  ck_assert_int_eq(device->memory_bytes, plan->device.memory_bytes);
+  ck_assert_int_gt(device_of(plan)->reserved_bytes, 0);
+  ck_assert_int_ne(device_of(plan)->reserved_bytes, planc_profile_device(k40m)->reserved_bytes);
+  ck_assert_int_eq(device->reserved_bytes, device_of(plan)->reserved_bytes);
+  ck_assert_int_eq(device->memory_bytes, device_of(plan)->bytes);
   ck_assert_int_eq(device->in_flight, planc_profile_device(k40m)->in_flight);
   planc_update_free(update);
   free(run);
@@ -436,7 +447,7 @@ START_TEST(code_stays_with_its_algorithms) {
   with.code = (planc_labels){3, code};
   planc_problem problem = problem_of(graph, &with, 64);
   planc_plan *plan = plan_of(&problem, "none"), *next;
-  ck_assert_int_ge(plan->device.reserved_bytes, 12345 + 4096);
+  ck_assert_int_ge(device_of(plan)->reserved_bytes, 12345 + 4096);
   sheet *run = run_of(plan);
   planc_update *update = update_of(plan, run, &with, PLANC_UPDATE_WEIGHT_PPM);
   ck_assert_int_eq(planc_profile_device(update->profile)->reserved_bytes, 12345);
@@ -450,12 +461,12 @@ START_TEST(code_stays_with_its_algorithms) {
   free(text);
   problem.profile = read;
   ok(planc_make_plan(&problem, planc_policy_find("none"), &next));
-  ck_assert_int_eq(next->device.reserved_bytes, plan->device.reserved_bytes);
+  ck_assert_int_eq(device_of(next)->reserved_bytes, device_of(plan)->reserved_bytes);
   planc_plan_free(next);
   planc_profile_free(read);
   planc_update_free(update);
   update = update_of(plan, run, NULL, PLANC_UPDATE_WEIGHT_PPM);
-  ck_assert_int_eq(planc_profile_device(update->profile)->reserved_bytes, plan->device.reserved_bytes);
+  ck_assert_int_eq(planc_profile_device(update->profile)->reserved_bytes, device_of(plan)->reserved_bytes);
   ck_assert_int_eq(planc_profile_code_of_all(update->profile), 0);
   planc_update_free(update);
   free(run);
@@ -512,12 +523,25 @@ START_TEST(other_plans_are_refused) {
   planc_update_options options = {.plan = plan, .timeline = &run->timeline, .weight_ppm = PPM + 1};
   assert_fails(planc_update_make(&options, &update), PLANC_USAGE, "weight");
   options.weight_ppm = PPM;
-  plan->gpus = 2;
+  planc_plan two = *plan;
+  planc_memory memories[] = {plan->memories[0], plan->memories[0], plan->memories[1], plan->memories[2]};
+  planc_plan_link links[6];
+  ck_assert_int_eq(plan->n_links, 6);
+  for (int32_t l = 0; l < 6; l++) {
+    links[l] = plan->links[l];
+    links[l].from += links[l].from > 0;
+    links[l].to += links[l].to > 0;
+  }
+  two.n_memories = 4;
+  two.memories = memories;
+  two.links = links;
+  ck_assert_int_eq(planc_plan_gpus(&two), 2);
+  options.plan = &two;
   assert_fails(planc_update_make(&options, &update), PLANC_USAGE, "one job");
-  plan->gpus = 1;
-  plan->device.h2d.bytes_per_second = 0;
+  options.plan = plan;
+  tables_links(plan, (planc_link){0}, *link_of(plan, PLANC_COPY_OUT));
   assert_fails(planc_update_make(&options, &update), PLANC_INVALID_PLAN, "k40m");
-  plan->device.h2d.bytes_per_second = 1;
+  tables_links(plan, (planc_link){.bytes_per_second = 1}, *link_of(plan, PLANC_COPY_OUT));
   for (int32_t i = 0; i < plan->body.n; i++)
     if (plan->body.instrs[i].op == PLANC_INSTR_exec) ((planc_instr *)&plan->body.instrs[i])->id = 1 << 20;
   assert_fails(planc_update_make(&options, &update), PLANC_INVALID_PLAN, "no instance");
@@ -537,7 +561,7 @@ START_TEST(extremes_stay_within_the_format) {
   for (int32_t i = 0; i < plan->body.n; i++)
     if (plan->body.instrs[i].op == PLANC_INSTR_exec && rand_chance(&state, 50))
       ((planc_instr *)&plan->body.instrs[i])->time_ns = (INT64_C(1) << 53) - rand_below(&state, 2);
-  if (rand_chance(&state, 30)) plan->device.h2d = (planc_link){1, INT64_C(1) << 53};
+  if (rand_chance(&state, 30)) tables_links(plan, (planc_link){1, INT64_C(1) << 53}, *link_of(plan, PLANC_COPY_OUT));
   if (rand_chance(&state, 30)) plan->device.slowdown_ppm = 1000 * (int64_t)PPM;
   sheet *s = sheet_of(plan, MOST_PERIODS);
   for (int32_t i = 0; i < MOST_PERIODS * s->timeline.n_timed; i++) {
@@ -591,8 +615,8 @@ static void assert_at_worst_the_old(const planc_plan *plan, const planc_problem 
   ok_in(planc_replan(problem, policy, plan, &next), policy->name);
   const planc_plan *chosen = planc_replanned_plan(&next);
   assert_valid(chosen);
-  ck_assert_int_eq(chosen->budget_bytes, plan->budget_bytes);
-  ck_assert_int_le(chosen->predicted.peak_bytes, plan->budget_bytes);
+  ck_assert_int_eq(device_of(chosen)->budget_bytes, device_of(plan)->budget_bytes);
+  ck_assert_int_le(chosen->predicted.peak_bytes, device_of(plan)->budget_bytes);
   ok(planc_retime(plan, problem->profile, &retimed));
   ok(planc_simulate(&retimed.plan, NULL, NULL, &old_simulated));
   ok(planc_simulate(chosen, NULL, NULL, &next_simulated));
@@ -657,16 +681,16 @@ START_TEST(old_decisions_answer_their_own_budgets) {
   planc_update *update = update_of(plan, run, NULL, PPM);
   problem.profile = update->profile;
   /* Another policy that is slower; the host budget is the new one. */
-  problem.host_budget_bytes = plan->host_arena_bytes;
+  problem.host_budget_bytes = host_of(plan)->arena_bytes;
   ok(planc_replan(&problem, planc_policy_find("naive"), plan, &next));
   ck_assert(next.keeps);
-  ck_assert_int_eq(planc_replanned_plan(&next)->host_budget_bytes, plan->host_arena_bytes);
+  ck_assert_int_eq(host_of(planc_replanned_plan(&next))->budget_bytes, host_of(plan)->arena_bytes);
   assert_valid(planc_replanned_plan(&next));
   planc_replanned_free(&next);
   ok(planc_replan(&problem, policy, NULL, &next));
   ck_assert(!next.keeps && next.made);
   planc_replanned_free(&next);
-  ck_assert_int_gt(plan->host_arena_bytes, 0);
+  ck_assert_int_gt(host_of(plan)->arena_bytes, 0);
   problem.host_budget_bytes = 0;
   assert_fails(planc_replan(&problem, policy, plan, &next), PLANC_INFEASIBLE, "host memory");
   ck_assert_ptr_null(planc_replanned_plan(&next));

@@ -285,7 +285,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t to, cudaHostFn_t function, void *use
   return call.end(submit(call, *stream, Work{"host function", {[=] { function(user); }}, Kind::callback}));
 }
 
-/* Pageable memory: a source is read before the call returns, and a destination has been written then. */
+/* Pageable memory: a source is read before the call returns, and a destination has been written then. A copy within
+ * host memory is over then, pinned or not (CUDA Runtime API, "API synchronization behavior"). */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t handle) {
   EMULATOR_CALL();
   auto stream = stream_of(handle);
@@ -299,7 +300,9 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
   if (pageable && stream->capture != nullptr) return call.end(unsupported_in_capture(*stream));
   if (copy.from_where == Where::pageable) copy.staged = std::make_shared<std::string>(copy.from, bytes);
   error = submit(call, *stream, copy_work(copy));
-  if (error == cudaSuccess && copy.to_where == Where::pageable) error = finish(call, stream->last);
+  bool within_host = copy.to_where != Where::device && copy.from_where != Where::device;
+  bool waits = copy.to_where == Where::pageable || (within_host && stream->capture == nullptr);
+  if (error == cudaSuccess && waits) error = finish(call, stream->last);
   return call.end(error);
 }
 

@@ -35,7 +35,7 @@ A trace belongs to one plan.
   > planc simulate tiny.plan --against data/timeline/tiny.json
   ! planc: data/timeline/tiny.json was measured with another plan of the same graph
   [4]
-  $ sed '1s/"budget":1048576/"budget":1048577/' data/timeline/tiny.plan > other.plan
+  $ sed '3s/"budget":1048576/"budget":1048577/' data/timeline/tiny.plan > other.plan
   > planc simulate other.plan --against data/timeline/tiny.json --json
   ! planc: data/timeline/tiny.json was measured with another plan of the same graph
   [4]
@@ -71,5 +71,5 @@ What is wrong with a trace is named with its place.
   > planc simulate data/timeline/tiny.plan --against y.json
     waits for other streams                0.000 ms         0.000 ms        -
     launches and hand-overs                0.000 ms         0.004 ms        -
-  ! planc: y.json: traceEvents: period 5: instruction 13 begins before stream 0 is free
+  ! planc: y.json: traceEvents: period 5: instruction 14 begins before stream 0 is free
   [3]

@@ -94,23 +94,23 @@ Plans: cut off at the end of a line, not JSON, a row too many, another version o
 
   $ planc plan inputs/tiny.yaml --policy none -o tiny.plan >/dev/null 2>&1
   $ for n in 1 2 20; do head -n $n tiny.plan > cut.plan; planc check cut.plan; done
-  ! planc: cut.plan:1:1: the header counts 67 rows, the file has 1 lines
-  ! planc: cut.plan:1:1: the header counts 67 rows, the file has 2 lines
-  ! planc: cut.plan:1:1: the header counts 67 rows, the file has 20 lines
+  ! planc: cut.plan:1:1: the header counts 76 rows, the file has 1 lines
+  ! planc: cut.plan:1:1: the header counts 76 rows, the file has 2 lines
+  ! planc: cut.plan:1:1: the header counts 76 rows, the file has 20 lines
   [3]
   $ sed '$d' tiny.plan > cut.plan; planc check cut.plan
-  ! planc: cut.plan:1:1: the header counts 67 rows, the file has 66 lines
+  ! planc: cut.plan:1:1: the header counts 76 rows, the file has 75 lines
   [3]
   $ { cat tiny.plan; sed -n '$p' tiny.plan; } > long.plan; planc check long.plan
-  ! planc: long.plan:1:1: the header counts 67 rows, the file has 68 lines
+  ! planc: long.plan:1:1: the header counts 76 rows, the file has 77 lines
   [3]
-  $ sed '1s/"planc-plan":1/"planc-plan":99/' tiny.plan > new.plan; planc check new.plan; planc simulate new.plan
-  ! planc: new.plan:1:15: plan format 99 is not known; this planc reads format 1
-  ! planc: new.plan:1:15: plan format 99 is not known; this planc reads format 1
+  $ sed '1s/"planc-plan":2/"planc-plan":1/' tiny.plan > new.plan; planc check new.plan; planc simulate new.plan
+  ! planc: new.plan:1:15: plan format 1 is not read, only format 2: plan again with this planc
+  ! planc: new.plan:1:15: plan format 1 is not read, only format 2: plan again with this planc
   [3]
   $ sed '3s/./[/' tiny.plan > broken.plan; planc check broken.plan; planrun exec broken.plan
-  ! planc: broken.plan:3:1: expected {"iteration":
-  ! planrun: broken.plan:3:1: expected {"iteration":
+  ! planc: broken.plan:3:1: expected {"memory":
+  ! planrun: broken.plan:3:1: expected {"memory":
   [3]
   $ planc check inputs/tiny.yaml
   ! planc: inputs/tiny.yaml:1:1: no plan: it does not begin with {"planc-plan":

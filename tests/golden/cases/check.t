@@ -17,24 +17,24 @@ comes too late, memory is used twice, an op's input is not there, the stated pea
 
   $ planc plan inputs/tiny.yaml --policy none -o tiny.plan >/dev/null 2>&1
   $ sed 's/"exec","n":1/"exec","n":0/' tiny.plan > wrong.plan; planc check wrong.plan
-  ! planc: wrong.plan: line 41: exec first: runs twice, and not to recompute
+  ! planc: wrong.plan: line 50: exec first: runs twice, and not to recompute
   [1]
   $ sed '0,/"lag":0,"s":0/s//"lag":1,"s":0/' tiny.plan > wrong.plan; planc check wrong.plan
-  ! planc: wrong.plan: line 29: wait event 5: a wait with lag 1 must stand before the record of the same body
+  ! planc: wrong.plan: line 38: wait event 5: a wait with lag 1 must stand before the record of the same body
   [1]
   $ sed 's/"at":5120/"at":4096/' tiny.plan > wrong.plan; planc check wrong.plan
-  ! planc: wrong.plan: line 37: acquire a: overlaps x in residency 1, which is open at 1024
+  ! planc: wrong.plan: line 46: acquire a: overlaps x in residency 1, which is open at 1024
   [1]
   $ sed 's/"use":\[1,0,2\]/"use":[1,0,1]/' tiny.plan > wrong.plan; planc check wrong.plan
-  ! planc: wrong.plan: line 39: exec first: wants a, but residency 1 is of x
+  ! planc: wrong.plan: line 48: exec first: wants a, but residency 1 is of x
   [1]
-  $ sed '1s/"arena":25600/"arena":25599/' tiny.plan > wrong.plan; planc check wrong.plan
-  ! planc: wrong.plan: line 49: acquire b.grad: 8192 bytes from address 17408 on are not inside the arena of 25599 bytes
+  $ sed '3s/"arena":25600/"arena":25599/' tiny.plan > wrong.plan; planc check wrong.plan
+  ! planc: wrong.plan: line 58: acquire b.grad: 8192 bytes from address 17408 on are not inside the arena of 25599 bytes
   [1]
-  $ sed '3s/"peak":25600/"peak":20480/' tiny.plan > wrong.plan; planc check wrong.plan
-  ! planc: wrong.plan: line 3: predictions: a peak of 20480 bytes, but arena and reserved memory are 25600
+  $ sed '7s/"engine":0/"engine":1/' tiny.plan > wrong.plan; planc check wrong.plan
+  ! planc: wrong.plan: line 36: prefetch w: stream 1 does not copy from memory 2 to memory 0
   [1]
-  $ sed '1s/"budget":[0-9]*/"budget":1024/' tiny.plan > wrong.plan; planc check wrong.plan
+  $ sed '3s/"budget":[0-9]*/"budget":1024/' tiny.plan > wrong.plan; planc check wrong.plan
   ! planc: wrong.plan: needs 25600 bytes on the device (arena 25600, reserved 0), the budget is 1024, 24576 too few
   [1]
   $ planc check wrong.plan --json

@@ -29,17 +29,30 @@ On several GPUs each trains on an equal part of the batch; gradients are exchang
     waits launch <N> ms
   first iteration <N> ms, prologue <N> ms, epilogue <N> ms
   throughput <N>   samples/s, overhead +<N>%, <size> moved
-  $ head -n 1 two.plan | grep -o '"gpus":.*,"graphs"'
-  "gpus":2,"graphs"
+  $ grep -o '^{"memory":"device","gpu":.\|^{"link".*"engine":.' two.plan
+  {"memory":"device","gpu":0
+  {"memory":"device","gpu":1
+  {"link":[2,0],"engine":0
+  {"link":[3,0],"engine":0
+  {"link":[3,2],"engine":0
+  {"link":[0,2],"engine":1
+  {"link":[0,3],"engine":1
+  {"link":[2,3],"engine":1
+  {"link":[2,1],"engine":2
+  {"link":[3,1],"engine":2
+  {"link":[3,2],"engine":2
+  {"link":[1,2],"engine":3
+  {"link":[1,3],"engine":3
+  {"link":[2,3],"engine":3
   $ grep '^{"job"\|^{"stream"' two.plan
   {"job":0,"batch":4,"rounds":[4],"iterations":1,"replica":0,"replicas":2}
   {"job":0,"batch":4,"rounds":[4],"iterations":1,"replica":1,"replicas":2}
-  {"stream":"compute","job":0,"gpu":0}
-  {"stream":"h2d","job":0,"gpu":0}
-  {"stream":"d2h","job":0,"gpu":0}
-  {"stream":"compute","job":1,"gpu":1}
-  {"stream":"h2d","job":1,"gpu":1}
-  {"stream":"d2h","job":1,"gpu":1}
+  {"stream":"compute","job":0,"memory":0}
+  {"stream":"copy","job":0,"engine":0}
+  {"stream":"copy","job":0,"engine":1}
+  {"stream":"compute","job":1,"memory":1}
+  {"stream":"copy","job":1,"engine":2}
+  {"stream":"copy","job":1,"engine":3}
   $ planc show two.plan --json | tr ',' '\n' | grep 'batch\|gpus\|link'
   "batch":8
   "gpus":2
@@ -58,8 +71,19 @@ The link to the host may be one for all of them.
 
   $ planc plan inputs/tiny.yaml --policy none --budget 1G --batch 8 --gpus 2 --shared-link -o one.plan 2>/dev/null | head -n 1
   one.plan: none, batch 8 on 2 GPUs with one link, 4 each in 1 round of 4
-  $ head -n 1 one.plan | grep -o '"gpus":.*,"graphs"'
-  "gpus":2,"shared_link":1,"graphs"
+  $ grep -o '^{"link":\[[0-3],[0-3]\]\|"bus":.' one.plan | paste - -
+  {"link":[2,0]	"bus":0
+  {"link":[3,0]	"bus":0
+  {"link":[3,2]	"bus":0
+  {"link":[0,2]	"bus":1
+  {"link":[0,3]	"bus":1
+  {"link":[2,3]	"bus":1
+  {"link":[2,1]	"bus":0
+  {"link":[3,1]	"bus":0
+  {"link":[3,2]	"bus":0
+  {"link":[1,2]	"bus":1
+  {"link":[1,3]	"bus":1
+  {"link":[2,3]	"bus":1
   $ ns() { planc simulate "$1" --json | tr ',' '\n' | sed -n 's/"iteration_ns"://p'; }
   > test "$(ns one.plan)" -gt "$(ns two.plan)" && echo slower
   slower

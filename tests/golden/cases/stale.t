@@ -49,7 +49,7 @@ Of a plan with several jobs every graph is compared, whichever the order. Here a
   >   -e '1s/"body":32/"body":33/' -e '/^{"job":0/i {"graph":"nop","layout":"NCHW","tensors":1,"ops":1,"loss":-1,"outputs":[]}' \
   >   -e '/^{"job":0/i {"tensor":"x","kind":"input","dtype":"f32","shape":["N"]}' \
   >   -e '/^{"job":0/i {"op":"nop","type":"my.nop","phase":"forward","in":[],"out":[],"effects":[],"attrs":{},"flops":0,"traffic":0,"flags":0}' \
-  >   -e '/^{"job":0/a {"job":1,"batch":4,"rounds":[4],"iterations":1}' -e '/"stream":"d2h"/a {"stream":"compute","job":1,"gpu":0}' \
+  >   -e '/^{"job":0/a {"job":1,"batch":4,"rounds":[4],"iterations":1}' -e '/"stream":"copy","job":0,"engine":1/a {"stream":"compute","job":1,"memory":0}' \
   >   -e '0,/"i":"exec"/{/"i":"exec"/i {"i":"exec","n":7,"a":0,"s":3,"ws":0,"wsb":0,"t":1,"busy":0,"use":[]}' -e '}' tiny.plan > two.plan
   ~ planc check two.plan --graph inputs/tiny.yaml --graph nop.yaml
   valid: tiny, none, peak <size> of <size>, <N> instructions

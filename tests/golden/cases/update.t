@@ -13,7 +13,7 @@ A run tells how long everything took. Where that differs by enough from what the
     iteration 0.080 ms, ideal 0.026 ms (+200.4 %)
     moved     12.00 KiB out, 20.00 KiB in; recomputed 0.000 ms
   $ planc check new.plan
-  valid: tiny, vdnn-all, peak 21.00 KiB of 1.00 MiB, 69 instructions
+  valid: tiny, vdnn-all, peak 21.00 KiB of 1.00 MiB, 73 instructions
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o new.plan --threshold 0.2 --json
   {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":200000,"ops":{"count":7,"old_ns":21518,"measured_ns":27390,"new_ns":26802},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45004,"new_ns":44709},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27617,"new_ns":27978},"change_ppm":245561,"updated":true,"decisions":"new","iteration_ns":80514}
 
@@ -151,7 +151,7 @@ What goes wrong.
   [3]
   $ sed 's/"lag":0/"lag":1/' data/timeline/tiny.plan > wrong.plan
   > planc update wrong.plan --trace data/timeline/tiny.json -o x.plan
-  ! planc: wrong.plan: line 29: wait event 13: a wait with lag 1 must stand before the record of the same body
+  ! planc: wrong.plan: line 38: wait event 13: a wait with lag 1 must stand before the record of the same body
   [1]
 
 What a policy was told stays with the plan, and is asked for anew where it is told otherwise.

@@ -1,27 +1,26 @@
-/* Who touched which bytes when (memory.h). */
-#include "check/memory.h"
+/* Who touched which bytes when (histories.h). */
+#include "check/histories.h"
 
-static const planc_history untouched = {
-    .write = {.stream = -1}, .readers = -1, .content = {.buffer = -1, .version = -1, .body = -1}};
+static const planc_history untouched = {.write = {.stream = -1}, .readers = -1};
 
-planc_status planc_memory_make(planc_arena *arena, int32_t n_ranks, planc_memory *out) {
-  *out = (planc_memory){.n_ranks = n_ranks, .free_readers = -1};
-  PLANC_TRY(planc_rank_set_make(arena, n_ranks + 1, &out->starts));
+planc_status planc_histories_make(planc_arena *arena, int32_t n_ranks, planc_histories *out) {
+  *out = (planc_histories){.n_ranks = n_ranks, .free_readers = -1};
+  PLANC_TRY(planc_number_set_make(arena, n_ranks + 1, &out->starts));
   PLANC_TRY(PLANC_NEW(arena, &out->histories, (int64_t)n_ranks + 1));
   /* An interval from the start to the end, and one behind the end, so that every interval has a next one. */
   out->histories[0] = out->histories[n_ranks] = untouched;
-  planc_rank_set_add(&out->starts, 0);
-  planc_rank_set_add(&out->starts, n_ranks);
+  planc_number_set_add(&out->starts, 0);
+  planc_number_set_add(&out->starts, n_ranks);
   return NULL;
 }
 
-void planc_memory_free(planc_memory *memory) {
+void planc_histories_free(planc_histories *memory) {
   VEC_FREE(&memory->readers);
 }
 
 /* --- Readers -------------------------------------------------------------------------------------------------- */
 
-static planc_status add_reader(planc_memory *memory, int32_t *list, planc_mark mark) {
+static planc_status add_reader(planc_histories *memory, int32_t *list, planc_mark mark) {
   int32_t node = memory->free_readers;
   if (node >= 0) {
     memory->free_readers = memory->readers.data[node].next;
@@ -34,7 +33,7 @@ static planc_status add_reader(planc_memory *memory, int32_t *list, planc_mark m
   return NULL;
 }
 
-static void drop_readers(planc_memory *memory, planc_history *history) {
+static void drop_readers(planc_histories *memory, planc_history *history) {
   int32_t node = history->readers;
   while (node >= 0) {
     int32_t next = memory->readers.data[node].next;
@@ -48,8 +47,8 @@ static void drop_readers(planc_memory *memory, planc_history *history) {
 /* --- Intervals ------------------------------------------------------------------------------------------------ */
 
 /* Makes an interval start at `rank`: the upper part of the one that holds it. */
-static planc_status split(planc_memory *memory, int32_t rank) {
-  int32_t start = planc_rank_set_below(&memory->starts, rank);
+static planc_status split(planc_histories *memory, int32_t rank) {
+  int32_t start = planc_number_set_below(&memory->starts, rank);
   if (start == rank) return NULL;
   planc_history copy = memory->histories[start];
   copy.readers = -1;
@@ -57,12 +56,12 @@ static planc_status split(planc_memory *memory, int32_t rank) {
     PLANC_TRY(add_reader(memory, &copy.readers, memory->readers.data[node].mark));
   }
   memory->histories[rank] = copy;
-  planc_rank_set_add(&memory->starts, rank);
+  planc_number_set_add(&memory->starts, rank);
   return NULL;
 }
 
-static int32_t next_start(const planc_memory *memory, int32_t rank) {
-  return planc_rank_set_above(&memory->starts, rank + 1);
+static int32_t next_start(const planc_histories *memory, int32_t rank) {
+  return planc_number_set_above(&memory->starts, rank + 1);
 }
 
 /* True when the stream that `clock` belongs to has seen the end of `mark`. */
@@ -71,7 +70,7 @@ static bool ordered(planc_mark mark, const int32_t *clock) {
 }
 
 /* Looks for an access in `extent`, whose ends are starts, that is not ordered before the present one. */
-static bool conflicts(const planc_memory *memory, planc_extent extent, bool writes, const int32_t *clock,
+static bool conflicts(const planc_histories *memory, planc_extent extent, bool writes, const int32_t *clock,
                       planc_conflict *out) {
   *out = (planc_conflict){0};
   for (int32_t start = extent.lo; start < extent.hi; start = next_start(memory, start)) {
@@ -89,8 +88,8 @@ static bool conflicts(const planc_memory *memory, planc_extent extent, bool writ
   return false;
 }
 
-planc_status planc_memory_read(planc_memory *memory, planc_extent extent, planc_mark mark, const int32_t *clock,
-                               planc_conflict *out) {
+planc_status planc_histories_read(planc_histories *memory, planc_extent extent, planc_mark mark, const int32_t *clock,
+                                  planc_conflict *out) {
   PLANC_TRY(split(memory, extent.lo));
   PLANC_TRY(split(memory, extent.hi));
   if (conflicts(memory, extent, false, clock, out)) return NULL;
@@ -107,8 +106,8 @@ planc_status planc_memory_read(planc_memory *memory, planc_extent extent, planc_
   return NULL;
 }
 
-planc_status planc_memory_write(planc_memory *memory, planc_extent extent, planc_mark mark, const int32_t *clock,
-                                planc_conflict *out) {
+planc_status planc_histories_write(planc_histories *memory, planc_extent extent, planc_mark mark, const int32_t *clock,
+                                   planc_conflict *out) {
   PLANC_TRY(split(memory, extent.lo));
   PLANC_TRY(split(memory, extent.hi));
   if (conflicts(memory, extent, true, clock, out)) return NULL;
@@ -116,23 +115,10 @@ planc_status planc_memory_write(planc_memory *memory, planc_extent extent, planc
   while (start < extent.hi) {
     int32_t next = next_start(memory, start);
     drop_readers(memory, &memory->histories[start]);
-    if (start > extent.lo) planc_rank_set_remove(&memory->starts, start);
+    if (start > extent.lo) planc_number_set_remove(&memory->starts, start);
     start = next;
   }
   memory->histories[extent.lo] = untouched;
   memory->histories[extent.lo].write = mark;
   return NULL;
-}
-
-/* --- Content -------------------------------------------------------------------------------------------------- */
-
-void planc_memory_fill(planc_memory *memory, planc_extent extent, planc_content content) {
-  memory->histories[extent.lo].content = content;
-}
-
-/* What is left of a larger content after a write over a part of it is an interval, too; whoever asks compares its
- * buffer's size with the extent's, which tells them apart. */
-const planc_content *planc_memory_content(const planc_memory *memory, planc_extent extent) {
-  if (planc_rank_set_below(&memory->starts, extent.lo) != extent.lo) return NULL;
-  return next_start(memory, extent.lo) == extent.hi ? &memory->histories[extent.lo].content : NULL;
 }

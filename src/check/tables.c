@@ -1,0 +1,130 @@
+/* Memories, links and streams of a plan (tables.h). The reader of plan files checks some of this as well, but plans
+ * also come from elsewhere. */
+#include "check/tables.h"
+
+#include <stdlib.h>
+
+#include "plan/mapping.h"
+#include "plan/row.h"
+
+/* --- Memories ----------------------------------------------------------------------------------------------------- */
+
+/* Devices, the host, the storage or none, the user's. */
+static bool is_in_order(const planc_plan *plan) {
+  int32_t m = planc_plan_gpus(plan), n = plan->n_memories;
+  if (m == 0 || m >= n || plan->memories[m++].kind != PLANC_MEMORY_HOST) return false;
+  if (m < n && plan->memories[m].kind == PLANC_MEMORY_STORAGE) m++;
+  return m == n - 1 && plan->memories[m].kind == PLANC_MEMORY_USER;
+}
+
+static planc_status check_memory(const planc_plan *plan, int32_t m) {
+  const planc_memory *memory = &plan->memories[m];
+  const int64_t sizes[] = {memory->arena_bytes, memory->reserved_bytes};
+  bool device = memory->kind == PLANC_MEMORY_DEVICE;
+  for (int i = 0; i < 2; i++) {
+    if (sizes[i] >= 0 && sizes[i] <= PLANC_ROW_MAX) continue;
+    return planc_error(PLANC_INVALID_PLAN, "memory %d: an arena or reserved memory of %lld bytes", m,
+                       (long long)sizes[i]);
+  }
+  if (memory->alignment < PLANC_PLAN_ALIGNMENT || memory->alignment % PLANC_PLAN_ALIGNMENT != 0)
+    return planc_error(PLANC_INVALID_PLAN, "memory %d: an alignment of %lld", m, (long long)memory->alignment);
+  if (memory->gpu != (device ? m : -1))
+    return planc_error(PLANC_INVALID_PLAN, "memory %d: it belongs to GPU %d", m, memory->gpu);
+  bool bare = memory->kind != PLANC_MEMORY_USER || (memory->arena_bytes == 0 && memory->reserved_bytes == 0);
+  if (bare && (device || memory->chunk_bytes == 0)) return NULL;
+  return planc_error(PLANC_INVALID_PLAN, "memory %d: it has what only others have", m);
+}
+
+static planc_status check_memories(const planc_plan *plan) {
+  if (plan->n_memories < 1 || plan->n_memories > PLANC_PLAN_MAX_MEMORIES || !is_in_order(plan))
+    return planc_error(PLANC_INVALID_PLAN, "the memories are not those of devices, host, storage and user in order");
+  for (int32_t m = 0; m < plan->n_memories; m++) PLANC_TRY(check_memory(plan, m));
+  return planc_mappings_check(plan);
+}
+
+/* --- Links -------------------------------------------------------------------------------------------------------- */
+
+static uint64_t key_of(int32_t engine, int32_t from, int32_t to) {
+  enum { BITS = 16 };
+  return (uint64_t)engine << (2 * BITS) | (uint64_t)from << BITS | (uint64_t)to;
+}
+
+static int compare(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+static planc_status check_link(const planc_plan *plan, int32_t l) {
+  const planc_plan_link *link = &plan->links[l];
+  const char *what = NULL;
+  if (link->from < 0 || link->from >= plan->n_memories || link->to < 0 || link->to >= plan->n_memories) {
+    what = "it leads from or to a memory that there is not";
+  } else if (link->from == link->to) {
+    what = "it leads from a memory to itself";
+  } else if (link->engine < 0 || link->engine >= plan->n_links || link->bus < -1 || link->bus >= plan->n_links) {
+    what = "engine or bus are out of range";
+  } else if (link->cost.bytes_per_second < 1 || link->cost.latency_ns < 0) {
+    what = "its rate or latency is out of range";
+  }
+  return what ? planc_error(PLANC_INVALID_PLAN, "link %d: %s", l, what) : NULL;
+}
+
+/* Engines are numbered without gaps, and all links of one have the same bus. */
+static planc_status check_engines(const planc_plan *plan, planc_arena *arena) {
+  int32_t *first, n_engines = 0; /* first: by engine, its first link + 1 */
+  PLANC_TRY(PLANC_NEW(arena, &first, plan->n_links));
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    const planc_plan_link *link = &plan->links[l];
+    PLANC_TRY(check_link(plan, l));
+    if (link->engine >= n_engines) n_engines = link->engine + 1;
+    if (first[link->engine] == 0) first[link->engine] = l + 1;
+    if (plan->links[first[link->engine] - 1].bus != link->bus)
+      return planc_error(PLANC_INVALID_PLAN, "link %d: another link of its engine is on another bus", l);
+  }
+  for (int32_t e = 0; e < n_engines; e++)
+    if (first[e] == 0) return planc_error(PLANC_INVALID_PLAN, "engine %d has no link, engine %d has", e, n_engines - 1);
+  return NULL;
+}
+
+static planc_status index_links(const planc_plan *plan, planc_arena *arena, planc_tables *out) {
+  PLANC_TRY(PLANC_NEW(arena, &out->links, plan->n_links));
+  out->n_links = plan->n_links;
+  for (int32_t l = 0; l < plan->n_links; l++)
+    out->links[l] = key_of(plan->links[l].engine, plan->links[l].from, plan->links[l].to);
+  if (plan->n_links > 0) qsort(out->links, (size_t)plan->n_links, sizeof *out->links, compare);
+  for (int32_t l = 1; l < plan->n_links; l++)
+    if (out->links[l] == out->links[l - 1]) return planc_error(PLANC_INVALID_PLAN, "a link stands twice");
+  return NULL;
+}
+
+bool planc_tables_link(const planc_tables *tables, int32_t engine, int32_t from, int32_t to) {
+  uint64_t key = key_of(engine, from, to);
+  return tables->n_links > 0 &&
+         bsearch(&key, tables->links, (size_t)tables->n_links, sizeof *tables->links, compare) != NULL;
+}
+
+/* --- Streams ------------------------------------------------------------------------------------------------------ */
+
+static planc_status check_stream(const planc_plan *plan, int32_t s) {
+  const planc_stream *stream = &plan->streams[s];
+  if (stream->job < 0 || stream->job >= plan->n_jobs)
+    return planc_error(PLANC_INVALID_PLAN, "stream %d: there is no job %d", s, stream->job);
+  if (stream->kind == PLANC_STREAM_KIND_compute) {
+    if (stream->on >= 0 && stream->on < planc_plan_gpus(plan)) return NULL;
+    return planc_error(PLANC_INVALID_PLAN, "stream %d: memory %d is not a device's", s, stream->on);
+  }
+  for (int32_t l = 0; stream->kind == PLANC_STREAM_KIND_copy && l < plan->n_links; l++)
+    if (plan->links[l].engine == stream->on) return NULL;
+  return planc_error(PLANC_INVALID_PLAN, "stream %d: there is no engine %d", s, stream->on);
+}
+
+planc_status planc_tables_make(const planc_plan *plan, planc_arena *arena, planc_tables *out) {
+  *out = (planc_tables){0};
+  if (plan->n_links < 0 || plan->n_links > PLANC_PLAN_MAX_LINKS)
+    return planc_error(PLANC_INVALID_PLAN, "the number of links is out of range");
+  PLANC_TRY(check_memories(plan));
+  PLANC_TRY(check_engines(plan, arena));
+  PLANC_TRY(index_links(plan, arena, out));
+  for (int32_t s = 0; s < plan->n_streams; s++) PLANC_TRY(check_stream(plan, s));
+  return NULL;
+}
