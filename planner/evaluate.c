@@ -106,7 +106,7 @@ planc_status planc_candidate_live(const planc_problem *problem, const planc_cand
   const planc_command *commands = planc_schedule_commands(s);
   int64_t live = 0, most, reserved;
   PLANC_TRY(reserved_of(problem, candidate, &reserved));
-  for (int32_t r = planc_schedule_n_homes(s); r < planc_schedule_n_boundary(s); r++)
+  for (int32_t r = planc_schedule_n_parked(s); r < planc_schedule_n_boundary(s); r++)
     live = planc_add_saturate(live, size_of(s, r));
   most = live;
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {

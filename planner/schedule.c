@@ -22,13 +22,13 @@ typedef struct residency_state {
 } residency_state;
 
 typedef struct host_copy {
-  int32_t version, command; /* the offload that made it, or PLANC_HOME */
+  int32_t version, command; /* the offload that made it, or PLANC_PARKED */
   int32_t older;
 } host_copy;
 
 typedef struct buffer_state {
   int32_t newest_open, newest_copy;
-  bool boundary, home, delivered;
+  bool boundary, parked, delivered;
 } buffer_state;
 
 struct planc_schedule {
@@ -41,7 +41,7 @@ struct planc_schedule {
   VEC(int32_t) uses;
   planc_virtual_memory memory;
   VEC(planc_mapping) mappings;
-  int32_t n_boundary, n_homes;
+  int32_t n_boundary, n_parked;
   int32_t n_open;
   int32_t n_executed;
   buffer_state *buffers; /* by buffer */
@@ -181,18 +181,18 @@ static planc_status require_persistent(const planc_schedule *s, const char *verb
   return s->buffers[buffer].boundary ? refuse_buffer(s, verb, buffer, "stated twice") : NULL;
 }
 
-planc_status planc_schedule_home(planc_schedule *s, int32_t buffer, int32_t *out_residency) {
-  PLANC_TRY(require_persistent(s, "home", buffer));
-  if (s->n_homes < s->n_boundary) return refuse_buffer(s, "home", buffer, "stated after what is resident");
-  if (s->trace->buffers[buffer].n_accesses == 0) return refuse_buffer(s, "home", buffer, "nothing asks for it");
+planc_status planc_schedule_park(planc_schedule *s, int32_t buffer, int32_t *out_residency) {
+  PLANC_TRY(require_persistent(s, "park", buffer));
+  if (s->n_parked < s->n_boundary) return refuse_buffer(s, "park", buffer, "stated after what is resident");
+  if (s->trace->buffers[buffer].n_accesses == 0) return refuse_buffer(s, "park", buffer, "nothing asks for it");
   *out_residency = (int32_t)s->residencies.len;
   VEC_PUSH(&s->residencies, ((planc_residency){.buffer = buffer, .address = PLANC_BLANK}));
   VEC_PUSH(&s->states, ((residency_state){.content = EMPTY, .older = NONE, .newer = NONE}));
-  VEC_PUSH(&s->copies, ((host_copy){0, PLANC_HOME, NONE}));
+  VEC_PUSH(&s->copies, ((host_copy){0, PLANC_PARKED, NONE}));
   s->buffers[buffer].newest_copy = (int32_t)s->copies.len - 1;
-  s->buffers[buffer].boundary = s->buffers[buffer].home = true;
+  s->buffers[buffer].boundary = s->buffers[buffer].parked = true;
   s->n_boundary++;
-  s->n_homes++;
+  s->n_parked++;
   return NULL;
 }
 
@@ -316,10 +316,10 @@ static int32_t find_host_copy(const planc_schedule *s, int32_t buffer, int32_t v
   return copy;
 }
 
-/* Whether a host copy can still be read: version 0 has its slot at home only until the last version takes it over. */
+/* Whether a host copy can still be read: version 0 has its slot only until the last version takes it over. */
 static bool is_there(const planc_schedule *s, int32_t buffer, int32_t copy) {
   if (copy == NONE) return false;
-  return s->copies.data[copy].command != PLANC_HOME || planc_schedule_going_home(s, buffer) == PLANC_HOME;
+  return s->copies.data[copy].command != PLANC_PARKED || planc_schedule_parking(s, buffer) == PLANC_PARKED;
 }
 
 /* The host copy that `version` comes from, perhaps another replica's gradient, or NONE. */
@@ -459,13 +459,13 @@ const planc_residency *planc_schedule_residencies(const planc_schedule *s) {
 int32_t planc_schedule_n_boundary(const planc_schedule *s) {
   return s->n_boundary;
 }
-int32_t planc_schedule_n_homes(const planc_schedule *s) {
-  return s->n_homes;
+int32_t planc_schedule_n_parked(const planc_schedule *s) {
+  return s->n_parked;
 }
-int32_t planc_schedule_going_home(const planc_schedule *s, int32_t buffer) {
+int32_t planc_schedule_parking(const planc_schedule *s, int32_t buffer) {
   int32_t last = s->trace->buffers[buffer].last_version;
   int32_t copy = last > 0 ? find_host_copy(s, buffer, last) : NONE;
-  return copy == NONE ? PLANC_HOME : s->copies.data[copy].command;
+  return copy == NONE ? PLANC_PARKED : s->copies.data[copy].command;
 }
 const int32_t *planc_schedule_uses(const planc_schedule *s) {
   return s->uses.data;
@@ -502,10 +502,10 @@ static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
     return refuse_buffer(s, "finish", buffer, "it persists and is not in the boundary");
   }
   int32_t open = state->newest_open;
-  if (state->home && find_host_copy(s, buffer, it->last_version) == NONE) {
-    return refuse_buffer(s, "finish", buffer, "its last version, %d, is not at home", it->last_version);
+  if (state->parked && find_host_copy(s, buffer, it->last_version) == NONE) {
+    return refuse_buffer(s, "finish", buffer, "its last version, %d, is not parked", it->last_version);
   }
-  if (!state->boundary || state->home) {
+  if (!state->boundary || state->parked) {
     return open == NONE ? NULL : refuse_buffer(s, "finish", buffer, "residency %d is not released", open);
   }
   if (open == NONE || s->states.data[open].content != it->last_version) {

@@ -24,7 +24,7 @@ extern "C" {
 
 #define PLANC_BLANK (-1) /* an address that lowering chooses */
 
-#define PLANC_HOME (-2) /* in place of an offload command: the copy that the period before left */
+#define PLANC_PARKED (-2) /* in place of an offload command: the copy that the period before left */
 
 /* Device addresses and host addresses are multiples of this. */
 enum { PLANC_ALIGNMENT = PLANC_PLAN_ALIGNMENT };
@@ -49,7 +49,7 @@ typedef struct planc_command {
   bool sends;        /* offload: what the exec before made, for the other replicas; it was not stated */
   bool user;         /* offload, prefetch: the other side is the user's memory, not a host slot */
   int32_t residency; /* all but exec; move: the destination */
-  int32_t source;    /* move: the origin; prefetch: the offload command that made the host copy, or PLANC_HOME; -1 =
+  int32_t source;    /* move: the origin; prefetch: the offload command that made the host copy, or PLANC_PARKED; -1 =
                         user */
   int32_t instance;  /* exec */
   int32_t variant;   /* exec: index among the op's variants at its batch; 0 for other roles than OP */
@@ -83,11 +83,11 @@ planc_status planc_schedule_map(planc_schedule *s, const planc_virtual_memory *m
 
 /* --- Stating commands; every one appends to the list ----------------------------------------------------------- */
 
-/* Persistent `buffer` is at home on the host when the period starts: a copy of version 0 is there, in a slot that it
+/* Persistent `buffer` is parked on the host when the period starts: a copy of version 0 is there, in a slot that it
  * has for all time. At the end of the schedule a copy of its last version must be there, which takes over the slot, and
- * the buffer must not be resident. Only before the first planc_schedule_boundary; *out_residency is where lowering lets
- * the buffer pass through the device before and after all periods, closed for the schedule. */
-planc_status planc_schedule_home(planc_schedule *s, int32_t buffer, int32_t *out_residency);
+ * the buffer must not be resident. Only before the first planc_schedule_boundary; *out_residency stands for the slot,
+ * and is closed for the schedule. */
+planc_status planc_schedule_park(planc_schedule *s, int32_t buffer, int32_t *out_residency);
 /* Opens the residency that holds persistent `buffer` when the period starts. Only before the first command. At the end
  * of the schedule the same buffers must be resident, holding their last version. */
 planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency);
@@ -132,9 +132,9 @@ const planc_command *planc_schedule_commands(const planc_schedule *s);
 int32_t planc_schedule_n_residencies(const planc_schedule *s);
 const planc_residency *planc_schedule_residencies(const planc_schedule *s);
 int32_t planc_schedule_n_boundary(const planc_schedule *s); /* residencies 0 .. n-1 are the boundary's */
-int32_t planc_schedule_n_homes(const planc_schedule *s);    /* the first of these are of buffers at home on the host */
-/* The offload command that takes the buffer's last version home; PLANC_HOME when no period changes the buffer. */
-int32_t planc_schedule_going_home(const planc_schedule *s, int32_t buffer);
+int32_t planc_schedule_n_parked(const planc_schedule *s);   /* the first of these are of buffers parked on the host */
+/* The offload command that parks the buffer in its last version; PLANC_PARKED when no period changes the buffer. */
+int32_t planc_schedule_parking(const planc_schedule *s, int32_t buffer);
 const int32_t *planc_schedule_uses(const planc_schedule *s);
 /* Checks that the schedule is whole: every instance ran, every result was delivered, the boundary is restored. */
 planc_status planc_schedule_finish(planc_schedule *s);

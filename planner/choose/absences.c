@@ -406,12 +406,12 @@ static planc_status make_agendas(run *r, planc_arena *arena) {
 }
 
 static planc_status open_boundary(run *r, planc_arena *arena) {
-  bool *home;
-  PLANC_TRY(PLANC_NEW(arena, &home, r->trace->n_buffers));
+  bool *parked;
+  PLANC_TRY(PLANC_NEW(arena, &parked, r->trace->n_buffers));
   for (int64_t k = 0; k < r->absences->n; k++) {
-    if (planc_absence_wraps(&r->absences->items[k])) home[r->absences->items[k].buffer] = true;
+    if (planc_absence_wraps(&r->absences->items[k])) parked[r->absences->items[k].buffer] = true;
   }
-  return planc_walk_boundary(r->walk, home);
+  return planc_walk_boundary(r->walk, parked);
 }
 
 static planc_status run_trace(run *r, planc_arena *arena) {

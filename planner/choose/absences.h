@@ -9,12 +9,12 @@
 #include "util/arena.h"
 
 /* `version` of `buffer` is away behind instance `leave` and before instance `fetch`. Where `fetch` is not behind
- * `leave` the absence wraps around the period: a persistent buffer's last version is away behind its last access, at
- * home on the host at the boundary, and back, as version 0, for the next period's `fetch`. */
+ * `leave` the absence wraps around the period: a persistent buffer's last version is away behind its last access,
+ * parked on the host at the boundary, and back, as version 0, for the next period's `fetch`. */
 typedef struct planc_absence {
   int32_t buffer, version;
   int32_t copy;  /* the instance behind which it is copied to the host, from its writer to `leave`; PLANC_NO_COPY where
-                    the host has it, or its writer is to run again. Version 0 of what is at home is there */
+                    the host has it, or its writer is to run again. Version 0 of what is parked is there */
   int32_t leave; /* not before the last access ahead of the absence */
   int32_t
       fetch; /* copying in begins ahead of this instance; the next reader itself where nothing is to be ahead of it */

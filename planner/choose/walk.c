@@ -60,15 +60,15 @@ static planc_status give_back(const planc_walk *walk, int32_t residency, int32_t
 
 /* --- Statement ---------------------------------------------------------------------------------------------------- */
 
-planc_status planc_walk_boundary(planc_walk *walk, const bool *home) {
+planc_status planc_walk_boundary(planc_walk *walk, const bool *parked) {
   int32_t residency;
   int64_t address;
-  for (int32_t b = 0; home && b < walk->trace->n_buffers; b++) {
-    if (home[b]) PLANC_TRY(planc_schedule_home(walk->schedule, b, &residency));
+  for (int32_t b = 0; parked && b < walk->trace->n_buffers; b++) {
+    if (parked[b]) PLANC_TRY(planc_schedule_park(walk->schedule, b, &residency));
   }
   for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
     const planc_buffer *buffer = &walk->trace->buffers[b];
-    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || (home && home[b])) continue;
+    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || (parked && parked[b])) continue;
     PLANC_TRY(find_address(walk, b, &address));
     PLANC_TRY(planc_schedule_boundary(walk->schedule, b, address, &residency));
     walk->live = planc_add_saturate(walk->live, planc_walk_room(buffer));

@@ -25,7 +25,7 @@ typedef struct planc_walk {
   int64_t room; /* bytes that live data and a workspace may fill together: PLANC_ROOM_..., or the arena */
   int64_t live;
   bool swaps, recomputes; /* what the user allows */
-  int64_t host_room;      /* bytes that may be on the host at home or swapped out; INT64_MAX = not limited */
+  int64_t host_room;      /* bytes that may be parked on the host or swapped out; INT64_MAX = not limited */
   planc_online *online;   /* NULL: addresses stay blank */
 } planc_walk;
 
@@ -35,9 +35,9 @@ typedef struct planc_walk {
 /* Starts a walk over rounds of `sub_batch` samples: trace, costs and schedule in `out`. */
 planc_status planc_walk_start(planc_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
                               planc_candidate *out);
-/* Call this next. It opens the persistent buffers, but not those that are at home between periods: buffer b is if
- * home[b]; `home` may be NULL. */
-planc_status planc_walk_boundary(planc_walk *walk, const bool *home);
+/* Call this next. It opens the persistent buffers, but not those that are parked on the host between periods: buffer b
+ * is if parked[b]; `parked` may be NULL. */
+planc_status planc_walk_boundary(planc_walk *walk, const bool *parked);
 /* The bytes that a residency of the buffer takes, its alignment included. */
 int64_t planc_walk_room(const planc_buffer *buffer);
 planc_status planc_walk_open(planc_walk *walk, int32_t buffer, int32_t *out_residency);

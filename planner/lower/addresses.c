@@ -33,7 +33,7 @@ static int32_t gpu_of_command(const planc_schedule *s, const planc_command *comm
 /* A boundary buffer that was away holds its place twice: up to its first release and from its last acquire. */
 static planc_status tie_boundary(const planc_schedule *s, device_items *device) {
   const planc_residency *residencies = planc_schedule_residencies(s);
-  for (int32_t first = planc_schedule_n_homes(s); first < planc_schedule_n_boundary(s); first++) {
+  for (int32_t first = planc_schedule_n_parked(s); first < planc_schedule_n_boundary(s); first++) {
     int32_t buffer = residencies[first].buffer, last = planc_schedule_open(s, buffer);
     if (last == first || gpu_of_residency(s, first) != device->gpu) continue;
     planc_item *item = &device->items[device->of_residency[first]];
@@ -64,7 +64,7 @@ static planc_status collect_device_items(const planc_schedule *s, device_items *
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s), at = 0, own = 0;
   for (int32_t c = 0; c < n_commands; c++) own += gpu_of_command(s, &planc_schedule_commands(s)[c]) == device->gpu;
   for (int32_t r = 0; r < n_residencies; r++) {
-    bool here = gpu_of_residency(s, r) == device->gpu && r >= planc_schedule_n_homes(s);
+    bool here = gpu_of_residency(s, r) == device->gpu && r >= planc_schedule_n_parked(s);
     device->of_residency[r] = r;
     device->items[r] = (planc_item){.bytes = here ? trace->buffers[residencies[r].buffer].bytes : 0,
                                     .address = residencies[r].address,
@@ -108,7 +108,7 @@ static planc_status place_device(const planc_schedule *s, device_items *device, 
   PLANC_TRY(planc_context(planc_place(device->items, device->n, &top), "device addresses"));
   if (memory->chunk_bytes > 0) top = memory->arena_bytes;
   if (top > out->arena_bytes) out->arena_bytes = top;
-  for (int32_t r = planc_schedule_n_homes(s); r < planc_schedule_n_residencies(s); r++) {
+  for (int32_t r = planc_schedule_n_parked(s); r < planc_schedule_n_residencies(s); r++) {
     if (gpu_of_residency(s, r) != device->gpu) continue;
     of_residency[r] = device->items[device->of_residency[r]].address;
   }
@@ -146,9 +146,9 @@ typedef struct host_slots {
   planc_host_slot *slots; /* as items; behind them those that what is parked comes back to */
   int32_t *item_of;       /* by slot */
   int32_t n;
-  int32_t *of_command;    /* by offload */
-  int32_t *last_prefetch; /* by offload command; 0 = none */
-  const int32_t *home_of; /* by buffer: its residency of the boundary if it is parked, else PLANC_NO_SLOT */
+  int32_t *of_command;      /* by offload */
+  int32_t *last_prefetch;   /* by offload command; 0 = none */
+  const int32_t *parked_of; /* by buffer: its residency of the boundary if it is parked, else PLANC_NO_SLOT */
 } host_slots;
 
 static void add_slot(host_slots *slots, int32_t item, planc_host_slot slot) {
@@ -157,21 +157,21 @@ static void add_slot(host_slots *slots, int32_t item, planc_host_slot slot) {
 }
 
 /* Parked: up to the last prefetch of what the period before left, and from the offload of the last version on. */
-static void add_homes(const planc_schedule *s, host_slots *slots) {
+static void add_parked(const planc_schedule *s, host_slots *slots) {
   const planc_trace *trace = planc_schedule_trace(s);
   const planc_command *commands = planc_schedule_commands(s);
   int32_t n_commands = planc_schedule_n_commands(s);
-  for (int32_t h = 0; h < planc_schedule_n_homes(s); h++) {
+  for (int32_t h = 0; h < planc_schedule_n_parked(s); h++) {
     int32_t buffer = planc_schedule_residencies(s)[h].buffer;
-    bool stays = planc_schedule_going_home(s, buffer) == PLANC_HOME;
+    bool stays = planc_schedule_parking(s, buffer) == PLANC_PARKED;
     slots->items[slots->n_items++] = (planc_item){.bytes = trace->buffers[buffer].bytes,
                                                   .address = PLANC_BLANK,
                                                   .spans = {{0, stays ? n_commands + 2 : 1}, {0, 0}}};
     add_slot(slots, h, (planc_host_slot){buffer, 0, PLANC_AT_BOUNDARY, stays ? PLANC_STAYS : PLANC_AT_BOUNDARY});
   }
   for (int32_t c = 0; c < n_commands; c++) {
-    if (commands[c].kind != PLANC_CMD_PREFETCH || commands[c].source != PLANC_HOME) continue;
-    int32_t h = slots->home_of[planc_schedule_residencies(s)[commands[c].residency].buffer];
+    if (commands[c].kind != PLANC_CMD_PREFETCH || commands[c].source != PLANC_PARKED) continue;
+    int32_t h = slots->parked_of[planc_schedule_residencies(s)[commands[c].residency].buffer];
     if (slots->slots[h].closes == PLANC_STAYS) continue;
     slots->items[h].spans[0].end = c + 2;
     slots->slots[h].closes = c;
@@ -184,8 +184,8 @@ static void add_slots(const planc_schedule *s, host_slots *slots) {
   int32_t n_commands = planc_schedule_n_commands(s);
   for (int32_t c = 0; c < n_commands; c++) {
     if (commands[c].kind != PLANC_CMD_OFFLOAD || commands[c].user) continue;
-    int32_t buffer = planc_schedule_residencies(s)[commands[c].residency].buffer, h = slots->home_of[buffer];
-    bool parks = h != PLANC_NO_SLOT && planc_schedule_going_home(s, buffer) == c;
+    int32_t buffer = planc_schedule_residencies(s)[commands[c].residency].buffer, h = slots->parked_of[buffer];
+    bool parks = h != PLANC_NO_SLOT && planc_schedule_parking(s, buffer) == c;
     if (!parks && slots->last_prefetch[c] == 0) continue;
     slots->of_command[c] = slots->n;
     if (parks) {
@@ -200,48 +200,48 @@ static void add_slots(const planc_schedule *s, host_slots *slots) {
   }
 }
 
-static planc_status collect_host_slots(planc_arena *arena, const planc_schedule *s, const int32_t *home_of,
+static planc_status collect_host_slots(planc_arena *arena, const planc_schedule *s, const int32_t *parked_of,
                                        host_slots *slots) {
   int32_t n_commands = planc_schedule_n_commands(s);
-  int64_t most = (int64_t)n_commands + planc_schedule_n_homes(s);
+  int64_t most = (int64_t)n_commands + planc_schedule_n_parked(s);
   const planc_command *commands = planc_schedule_commands(s);
   PLANC_TRY(PLANC_NEW(arena, &slots->last_prefetch, n_commands));
   PLANC_TRY(PLANC_NEW(arena, &slots->of_command, n_commands));
   PLANC_TRY(PLANC_NEW(arena, &slots->items, most));
   PLANC_TRY(PLANC_NEW(arena, &slots->slots, most));
   PLANC_TRY(PLANC_NEW(arena, &slots->item_of, most));
-  slots->home_of = home_of;
+  slots->parked_of = parked_of;
   for (int32_t c = 0; c < n_commands; c++) {
     slots->of_command[c] = PLANC_NO_SLOT;
-    bool stored = commands[c].kind == PLANC_CMD_PREFETCH && !commands[c].user && commands[c].source != PLANC_HOME;
+    bool stored = commands[c].kind == PLANC_CMD_PREFETCH && !commands[c].user && commands[c].source != PLANC_PARKED;
     if (stored) slots->last_prefetch[commands[c].source] = c;
   }
-  add_homes(s, slots);
+  add_parked(s, slots);
   add_slots(s, slots);
   return NULL;
 }
 
 /* By buffer. */
-static planc_status find_homes(planc_arena *arena, const planc_schedule *s, int32_t **out) {
+static planc_status find_parked(planc_arena *arena, const planc_schedule *s, int32_t **out) {
   PLANC_TRY(PLANC_NEW(arena, out, planc_schedule_trace(s)->n_buffers));
   for (int32_t b = 0; b < planc_schedule_trace(s)->n_buffers; b++) (*out)[b] = PLANC_NO_SLOT;
-  for (int32_t h = 0; h < planc_schedule_n_homes(s); h++) (*out)[planc_schedule_residencies(s)[h].buffer] = h;
+  for (int32_t h = 0; h < planc_schedule_n_parked(s); h++) (*out)[planc_schedule_residencies(s)[h].buffer] = h;
   return NULL;
 }
 
 static planc_status assign_host(planc_arena *arena, const planc_schedule *s, planc_addresses *out) {
   const planc_command *commands = planc_schedule_commands(s);
   host_slots slots = {0};
-  int32_t *home_of;
-  PLANC_TRY(find_homes(arena, s, &home_of));
-  PLANC_TRY(collect_host_slots(arena, s, home_of, &slots));
+  int32_t *parked_of;
+  PLANC_TRY(find_parked(arena, s, &parked_of));
+  PLANC_TRY(collect_host_slots(arena, s, parked_of, &slots));
   PLANC_TRY(planc_context(planc_place(slots.items, slots.n_items, &out->host_arena_bytes), "host slots"));
   for (int32_t k = 0; k < slots.n; k++) slots.slots[k].address = slots.items[slots.item_of[k]].address;
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
     if (commands[c].kind != PLANC_CMD_PREFETCH || commands[c].user) continue;
-    bool home = commands[c].source == PLANC_HOME;
-    slots.of_command[c] = home ? home_of[planc_schedule_residencies(s)[commands[c].residency].buffer]
-                               : slots.of_command[commands[c].source];
+    bool parked = commands[c].source == PLANC_PARKED;
+    slots.of_command[c] = parked ? parked_of[planc_schedule_residencies(s)[commands[c].residency].buffer]
+                                 : slots.of_command[commands[c].source];
   }
   out->slots = slots.slots;
   out->n_slots = slots.n;

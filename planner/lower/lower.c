@@ -72,11 +72,11 @@ static planc_status lower(lowering *l, const char *policy) {
 
 /* The boundary's have their numbers, those of the body go on in the order of their acquires. */
 static planc_status number_residencies(lowering *l) {
-  int32_t n = planc_schedule_n_boundary(l->schedule), n_homes = planc_schedule_n_homes(l->schedule);
+  int32_t n = planc_schedule_n_boundary(l->schedule), n_parked = planc_schedule_n_parked(l->schedule);
   PLANC_TRY(PLANC_NEW(&l->arena, &l->id_of, planc_schedule_n_residencies(l->schedule)));
   PLANC_TRY(PLANC_NEW(&l->arena, &l->id_of_slot, l->addresses.n_slots));
   for (int32_t r = 0; r < n; r++) l->id_of[r] = r;
-  for (int32_t h = 0; h < n_homes; h++) l->id_of_slot[h] = h;
+  for (int32_t h = 0; h < n_parked; h++) l->id_of_slot[h] = h;
   for (int32_t c = 0; c < l->n_commands; c++) {
     const planc_command *command = &l->commands[c];
     int32_t slot = l->addresses.slot_of[c];
@@ -159,7 +159,7 @@ static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr 
 /* A host slot is acquired before the offload that opens it and released after the last prefetch from it. */
 static planc_status make_instrs(lowering *l, int32_t *uses, planc_instr *instrs, int32_t *n) {
   int64_t w = 0;
-  for (int32_t h = 0; h < planc_schedule_n_homes(l->schedule); h++)
+  for (int32_t h = 0; h < planc_schedule_n_parked(l->schedule); h++)
     if (l->addresses.slots[h].closes == PLANC_AT_BOUNDARY) instrs[(*n)++] = release_of(h);
   for (int32_t c = 0; c < l->n_commands; c++) {
     int32_t step = l->step_of_command[c], number = l->addresses.slot_of[c];

@@ -29,13 +29,13 @@ static planc_status copy_boundary(lowering *l, arounds *edge, bool in, int32_t j
 }
 
 planc_status lowering_make_around(lowering *l) {
-  int32_t n_homes = planc_schedule_n_homes(l->schedule), n_boundary = planc_schedule_n_boundary(l->schedule);
+  int32_t n_parked = planc_schedule_n_parked(l->schedule), n_boundary = planc_schedule_n_boundary(l->schedule);
   int32_t n_jobs = l->trace->n_jobs;
   for (int32_t j = 0; j < n_jobs; j++) PLANC_TRY(copy_boundary(l, &l->after, false, j));
   for (int32_t r = 0; r < n_boundary; r++) PLANC_TRY(add_around(&l->after, release_of(r)));
   l->first_before = l->n_steps;
   for (int32_t r = 0; r < n_boundary; r++)
-    PLANC_TRY(add_around(&l->before, r < n_homes ? acquire_slot(l, r) : acquire_of(l, r)));
+    PLANC_TRY(add_around(&l->before, r < n_parked ? acquire_slot(l, r) : acquire_of(l, r)));
   for (int32_t j = 0; j < n_jobs; j++) PLANC_TRY(copy_boundary(l, &l->before, true, j));
   return NULL;
 }

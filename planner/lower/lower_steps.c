@@ -27,7 +27,7 @@ static planc_status add_host_range(lowering *l, int64_t host, int32_t slot) {
 
 /* The arenas follow each other, the host's is the last. */
 planc_status lowering_make_ranges(lowering *l) {
-  int32_t n_residencies = planc_schedule_n_residencies(l->schedule), n_homes = planc_schedule_n_homes(l->schedule);
+  int32_t n_residencies = planc_schedule_n_residencies(l->schedule), n_parked = planc_schedule_n_parked(l->schedule);
   int64_t host = planc_muldiv_ceil(planc_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT), l->addresses.gpus, 1);
   if (planc_add_saturate(host, l->addresses.host_arena_bytes) == INT64_MAX) {
     return planc_error(PLANC_BAD_INPUT, "device and host addresses together exceed 64 bits");
@@ -37,8 +37,8 @@ planc_status lowering_make_ranges(lowering *l) {
   PLANC_TRY(planc_translation_make(memory->chunk_bytes, memory->mappings, memory->n, &l->arena, &translation));
   PLANC_TRY(PLANC_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + 1));
   for (int32_t r = 0; r < n_residencies; r++) {
-    PLANC_TRY(r < n_homes ? add_host_range(l, host, r)
-                          : add_ranges(l, &translation, job_of(l, r), l->addresses.residencies[r], bytes_of(l, r)));
+    PLANC_TRY(r < n_parked ? add_host_range(l, host, r)
+                           : add_ranges(l, &translation, job_of(l, r), l->addresses.residencies[r], bytes_of(l, r)));
     l->first_range[r + 1] = (int32_t)l->ranges.len;
   }
   for (int32_t c = 0; c < l->n_commands; c++) {

@@ -131,7 +131,7 @@ static planc_status fill_boundary(const filling *f) {
   PLANC_TRY(PLANC_NEW(f->memory, &boundary, n));
   for (int32_t r = 0; r < n; r++) {
     int32_t buffer = planc_schedule_residencies(f->schedule)[r].buffer;
-    bool parked = r < planc_schedule_n_homes(f->schedule);
+    bool parked = r < planc_schedule_n_parked(f->schedule);
     boundary[r] =
         (planc_boundary){.buffer = buffer,
                          .memory = parked ? f->addresses->gpus : planc_gpu_of(f->trace, f->trace->buffers[buffer].job),

@@ -89,11 +89,11 @@ static planc_status state_all(replication *m) {
   PLANC_TRY(make_maps(m));
   PLANC_TRY(planc_schedule_map(m->all, planc_schedule_memory(m->one)));
   for (int32_t b = 0; b < planc_schedule_n_boundary(m->one); b++) {
-    bool home = b < planc_schedule_n_homes(m->one);
+    bool parked = b < planc_schedule_n_parked(m->one);
     for (int32_t r = 0; r < m->n; r++) {
       int32_t buffer = buffer_at(m, r, b), *out = residency_at(m, r, b);
-      PLANC_TRY(home ? planc_schedule_home(m->all, buffer, out)
-                     : planc_schedule_boundary(m->all, buffer, residencies[b].address, out));
+      PLANC_TRY(parked ? planc_schedule_park(m->all, buffer, out)
+                       : planc_schedule_boundary(m->all, buffer, residencies[b].address, out));
     }
   }
   for (int32_t c = 0; c < planc_schedule_n_commands(m->one); c++) {

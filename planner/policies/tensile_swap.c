@@ -184,12 +184,12 @@ static bool plan(const tensile *t, tensile_stretch *stretch, int32_t peak, swap 
 
 /* Where a swap across iterations makes the stretch need a swap-in alone: plans that one. False when there is none and
  * never will be. */
-static bool plan_home(const tensile *t, tensile_stretch *stretch, swap *home, swap *in) {
+static bool plan_parking(const tensile *t, tensile_stretch *stretch, swap *park, swap *in) {
   const tensile_tensor *tensor = &t->tensors[stretch->tensor];
   if (stretch->wraps || tensor->on_host || tensor->across < 0) return false;
   const tensile_stretch *across = &t->stretches[tensor->across];
   *in = (swap){.leave = stretch->from};
-  return across->state == TENSILE_OPEN && plan_across(t, across, home) &&
+  return across->state == TENSILE_OPEN && plan_across(t, across, park) &&
          plan_in(t, stretch, t->predicted.start[stretch->from + 1], in) && in->fetch > in->leave + 1;
 }
 
@@ -197,15 +197,15 @@ static planc_status take_swap(tensile *t, tensile_stretch *stretch, int32_t peak
   swap s, in;
   stretch->waits = !t->tensors[stretch->tensor].released && t->n_swapped >= t->most_swapped;
   if (stretch->waits) return NULL;
-  bool home = plan_home(t, stretch, &s, &in);
-  *out_taken = home ? note(stretch, &in, peak) : plan(t, stretch, peak, &s);
+  bool parks = plan_parking(t, stretch, &s, &in);
+  *out_taken = parks ? note(stretch, &in, peak) : plan(t, stretch, peak, &s);
   if (!*out_taken) return NULL;
   if (host_bytes_of(t, s.tensor) > t->walk->host_room - t->host_bytes) {
     stretch->state = TENSILE_HOPELESS;
     *out_taken = false;
     return NULL;
   }
-  if (home) stretch = &t->stretches[t->tensors[stretch->tensor].across];
+  if (parks) stretch = &t->stretches[t->tensors[stretch->tensor].across];
   PLANC_TRY(take(t, stretch, &s));
   PLANC_TRY(take_rest(t, s.tensor));
   return stretch->wraps ? take_rest(t, &t->tensors[t->first_tensor[s.tensor->buffer]]) : NULL;

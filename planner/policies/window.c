@@ -3,7 +3,7 @@
  *
  * Functions are the trace's instances, variables its buffers and workspaces. Choices where the paper is silent:
  *  - nothing stays on the device from one iteration to the next, as in the paper's implementation: params and state are
- *    at home on the host and are swapped like all else;
+ *    parked on the host and are swapped like all else;
  *  - what the host has a copy of is swapped out without a transfer, but is waited for like any other swap-out;
  *  - every op takes its fastest algorithm whatever its workspace, unless the user sets a limit, as in the
  * implementation (nnabla-ext-cuda, NNABLA_CUDNN_WORKSPACE_LIMIT, by default none);
@@ -297,7 +297,7 @@ static planc_status state(const policy *p) {
   int32_t residency;
   for (int32_t b = 0; b < p->trace->n_buffers; b++) {
     if (persists(p, b) && p->trace->buffers[b].n_accesses > 0) {
-      PLANC_TRY(planc_schedule_home(p->candidate->schedule, b, &residency));
+      PLANC_TRY(planc_schedule_park(p->candidate->schedule, b, &residency));
     }
   }
   for (int64_t i = 0; i < p->steps.len; i++) PLANC_TRY(state_step(p, i, &workspace));

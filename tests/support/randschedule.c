@@ -84,7 +84,7 @@ typedef struct maker {
   planc_schedule *s;
   int32_t *current;  /* version by buffer */
   bool *delivered;   /* by buffer */
-  bool *home;        /* by buffer: on the host between periods */
+  bool *parked;      /* by buffer: on the host between periods */
   VEC(int32_t) open; /* residencies */
 } maker;
 
@@ -201,8 +201,8 @@ static planc_status disturb(maker *m, int64_t index, int32_t instance) {
       rand_chance(&m->seed, 50)) {
     PLANC_TRY(deliver(m, buffer));
   }
-  /* At home the last version takes the place of what a recompute may still need. */
-  bool replaces = m->home[buffer] && content == b->last_version && content > 0;
+  /* Parked the last version takes the place of what a recompute may still need. */
+  bool replaces = m->parked[buffer] && content == b->last_version && content > 0;
   if (content >= 0 && rand_chance(&m->seed, 30) && !replaces) {
     PLANC_TRY(planc_schedule_offload(m->s, residency));
     PLANC_TRY(maybe_await(m, residency));
@@ -233,7 +233,7 @@ static planc_status run_instance(maker *m, int32_t instance) {
   return NULL;
 }
 
-static planc_status go_home(maker *m, int32_t buffer) {
+static planc_status park_again(maker *m, int32_t buffer) {
   int32_t last = m->trace->buffers[buffer].last_version;
   return last > 0 ? planc_schedule_offload(m->s, planc_schedule_resident(m->s, buffer, last)) : NULL;
 }
@@ -246,26 +246,26 @@ static planc_status tidy(maker *m) {
     if (trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT) PLANC_TRY(ensure(m, b, trace->buffers[b].last_version));
   }
   for (int32_t b = 0; b < trace->n_buffers; b++) {
-    if (m->home[b]) PLANC_TRY(go_home(m, b));
+    if (m->parked[b]) PLANC_TRY(park_again(m, b));
   }
   for (int64_t k = m->open.len - 1; k >= 0; k--) {
     int32_t buffer = planc_schedule_residencies(m->s)[m->open.data[k]].buffer;
     const planc_buffer *b = &trace->buffers[buffer];
-    bool kept = (b->flags & PLANC_BUFFER_PERSISTENT) && !m->home[buffer] &&
+    bool kept = (b->flags & PLANC_BUFFER_PERSISTENT) && !m->parked[buffer] &&
                 planc_schedule_resident(m->s, buffer, b->last_version) == m->open.data[k];
     if (!kept) PLANC_TRY(release(m, k));
   }
   return planc_schedule_finish(m->s);
 }
 
-/* A third of what persists is at home on the host. */
+/* A third of what persists is parked on the host. */
 static planc_status choose_homes(maker *m) {
   for (int32_t b = 0; b < m->trace->n_buffers; b++) {
     const planc_buffer *buffer = &m->trace->buffers[b];
     bool may = (buffer->flags & PLANC_BUFFER_PERSISTENT) && buffer->n_accesses > 0;
-    m->home[b] = may && rand_chance(&m->seed, 33);
+    m->parked[b] = may && rand_chance(&m->seed, 33);
     int32_t residency;
-    if (m->home[b]) PLANC_TRY(planc_schedule_home(m->s, b, &residency));
+    if (m->parked[b]) PLANC_TRY(planc_schedule_park(m->s, b, &residency));
   }
   return NULL;
 }
@@ -273,7 +273,7 @@ static planc_status choose_homes(maker *m) {
 static planc_status make_schedule(maker *m) {
   PLANC_TRY(choose_homes(m));
   for (int32_t b = 0; b < m->trace->n_buffers; b++) {
-    if (!(m->trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT) || m->home[b]) continue;
+    if (!(m->trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT) || m->parked[b]) continue;
     int32_t residency;
     PLANC_TRY(planc_schedule_boundary(m->s, b, address_of(m, planc_schedule_n_residencies(m->s)), &residency));
     VEC_PUSH(&m->open, residency);
@@ -293,12 +293,12 @@ planc_status randschedule_make(uint64_t seed, const randschedule_options *option
   m.s = c->candidate.schedule;
   m.current = calloc((size_t)m.trace->n_buffers + 1, sizeof *m.current);
   m.delivered = calloc((size_t)m.trace->n_buffers + 1, sizeof *m.delivered);
-  m.home = calloc((size_t)m.trace->n_buffers + 1, sizeof *m.home);
+  m.parked = calloc((size_t)m.trace->n_buffers + 1, sizeof *m.parked);
   planc_status status =
-      m.current && m.delivered && m.home ? make_schedule(&m) : planc_error(PLANC_OUT_OF_MEMORY, "schedule");
+      m.current && m.delivered && m.parked ? make_schedule(&m) : planc_error(PLANC_OUT_OF_MEMORY, "schedule");
   free(m.current);
   free(m.delivered);
-  free(m.home);
+  free(m.parked);
   VEC_FREE(&m.open);
   return status;
 }

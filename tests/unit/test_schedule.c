@@ -84,16 +84,16 @@ START_TEST(a_whole_schedule_is_taken) {
 }
 END_TEST
 
-/* w never changes here: its copy at home stays good. */
+/* w never changes here: its parked copy stays good. */
 START_TEST(what_is_at_home_comes_from_there) {
-  refused(planc_schedule_home(s, X, &r[X]), "x"); /* does not persist */
-  ok(planc_schedule_home(s, W, &r[W]));
-  refused(planc_schedule_home(s, W, &r[W]), "w");
+  refused(planc_schedule_park(s, X, &r[X]), "x"); /* does not persist */
+  ok(planc_schedule_park(s, W, &r[W]));
+  refused(planc_schedule_park(s, W, &r[W]), "w");
   refused(planc_schedule_boundary(s, W, PLANC_BLANK, &r[W]), "w");
-  ck_assert_int_eq(planc_schedule_n_homes(s), 1);
+  ck_assert_int_eq(planc_schedule_n_parked(s), 1);
   ck_assert_int_eq(planc_schedule_resident(s, W, 0), -1);
   ck_assert(planc_schedule_on_host(s, W, 0));
-  ck_assert_int_eq(planc_schedule_going_home(s, W), PLANC_HOME);
+  ck_assert_int_eq(planc_schedule_parking(s, W), PLANC_PARKED);
   ok(planc_schedule_acquire(s, X, PLANC_BLANK, &r[X]));
   ok(planc_schedule_prefetch(s, r[X], 0));
   ok(planc_schedule_acquire(s, Y, PLANC_BLANK, &r[Y]));
