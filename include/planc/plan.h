@@ -27,6 +27,7 @@ extern "C" {
 enum {
   PLANC_PLAN_VERSION = 2,
   PLANC_PLAN_ALIGNMENT = 256, /* the least of a memory; each is a multiple of it */
+  PLANC_PLAN_MAX_ALIGNMENT = 1 << 30,
   PLANC_PLAN_MAX_JOBS = 4096,
   PLANC_PLAN_MAX_STREAMS = 256,
   PLANC_PLAN_MAX_MEMORIES = 512,

@@ -26,7 +26,8 @@ static planc_status check_memory(const planc_plan *plan, int32_t m) {
     return planc_error(PLANC_INVALID_PLAN, "memory %d: an arena or reserved memory of %lld bytes", m,
                        (long long)sizes[i]);
   }
-  if (memory->alignment < PLANC_PLAN_ALIGNMENT || memory->alignment % PLANC_PLAN_ALIGNMENT != 0)
+  if (memory->alignment < PLANC_PLAN_ALIGNMENT || memory->alignment > PLANC_PLAN_MAX_ALIGNMENT ||
+      memory->alignment % PLANC_PLAN_ALIGNMENT != 0)
     return planc_error(PLANC_INVALID_PLAN, "memory %d: an alignment of %lld", m, (long long)memory->alignment);
   if (memory->gpu != (device ? m : -1))
     return planc_error(PLANC_INVALID_PLAN, "memory %d: it belongs to GPU %d", m, memory->gpu);

@@ -148,13 +148,12 @@ static bool may_follow(const planc_memory *before, planc_memory_kind kind) {
 }
 
 static planc_status read_sizes(reading *r, planc_memory *memory) {
-  enum { MOST_ALIGNMENT = 1 << 30 };
   planc_row *row = &r->row;
   PLANC_TRY(ROW_INT64(row, ",\"bytes\":", -1, PLANC_ROW_MAX, &memory->bytes));
   PLANC_TRY(ROW_INT64(row, ",\"budget\":", -1, PLANC_ROW_MAX, &memory->budget_bytes));
   PLANC_TRY(ROW_INT64(row, ",\"reserved\":", 0, PLANC_ROW_MAX, &memory->reserved_bytes));
   PLANC_TRY(ROW_INT64(row, ",\"arena\":", 0, PLANC_ROW_MAX, &memory->arena_bytes));
-  PLANC_TRY(ROW_INT64(row, ",\"align\":", PLANC_PLAN_ALIGNMENT, MOST_ALIGNMENT, &memory->alignment));
+  PLANC_TRY(ROW_INT64(row, ",\"align\":", PLANC_PLAN_ALIGNMENT, PLANC_PLAN_MAX_ALIGNMENT, &memory->alignment));
   if (memory->alignment % PLANC_PLAN_ALIGNMENT != 0)
     return planc_row_error(row, row->at, "an alignment that is not a multiple of %d", PLANC_PLAN_ALIGNMENT);
   if (memory->kind != PLANC_MEMORY_DEVICE || !ROW_ACCEPTS(row, ",\"chunk\":")) return NULL;

@@ -172,11 +172,22 @@ static void emit_plan(planc_emit *emit, const planc_plan *plan, const planc_plan
   }
 }
 
+static planc_status check_kinds(const planc_plan *plan) {
+  for (int32_t m = 0; m < plan->n_memories; m++)
+    if ((uint32_t)plan->memories[m].kind >= PLANC_N_MEMORY_KINDS)
+      return planc_error(PLANC_INVALID_PLAN, "memory %d is of no known kind", m);
+  for (int32_t s = 0; s < plan->n_streams; s++)
+    if ((uint32_t)plan->streams[s].kind > PLANC_STREAM_KIND_copy)
+      return planc_error(PLANC_INVALID_PLAN, "stream %d is of no known kind", s);
+  return NULL;
+}
+
 planc_status planc_plan_print(const planc_plan *plan, char **out_text, size_t *out_length) {
   planc_emit emit = {0};
   planc_arena scratch = {0};
   planc_plan_layout layout;
-  planc_status status = planc_plan_layout_make(plan, &scratch, &layout);
+  planc_status status = check_kinds(plan);
+  if (!status) status = planc_plan_layout_make(plan, &scratch, &layout);
   if (!status) {
     emit_plan(&emit, plan, &layout);
     emit_instrs(&emit, plan, layout.n_instrs);

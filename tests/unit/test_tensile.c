@@ -512,26 +512,26 @@ static int32_t plan_is_right(const planc_problem *problem, uint64_t seed) {
   ok(planrt_run(session, 2));
   for (uint64_t order = 0; order < 5; order++) ok(planrt_run_interleaved(session, 2, order));
   planrt_session_free(session);
-  int32_t homes = 0;
-  for (int32_t b = 0; b < plan->n_boundary; b++) homes += is_parked(plan, &plan->boundary[b]);
+  int32_t parked = 0;
+  for (int32_t b = 0; b < plan->n_boundary; b++) parked += is_parked(plan, &plan->boundary[b]);
   planc_plan_free(plan);
-  return homes;
+  return parked;
 }
 
 START_TEST(plans_of_random_graphs_are_right) {
-  int32_t homes = 0;
+  int32_t parking = 0;
   for (int seed = 0; seed < 100; seed++) {
     planc_graph *graph;
     randgraph_options options = {.max_ops = 30, .max_elements = seed % 2 ? 512 : 0, .inference = seed % 10 == 9};
     ok(randgraph_make(UINT64_C(9500) + (uint64_t)seed, &options, &graph));
     planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + seed % 5, .host_budget_bytes = -1};
     problem.budget_bytes = INT64_C(1) << 40;
-    homes += plan_is_right(&problem, (uint64_t)seed) > 0;
+    parking += plan_is_right(&problem, (uint64_t)seed) > 0;
     ok(planc_least_budget(&problem, planc_policy_find("tensile"), &problem.budget_bytes));
-    homes += plan_is_right(&problem, (uint64_t)seed) > 0;
+    parking += plan_is_right(&problem, (uint64_t)seed) > 0;
     planc_graph_free(graph);
   }
-  ck_assert_int_gt(homes, 20);
+  ck_assert_int_gt(parking, 20);
 }
 END_TEST
 

@@ -268,7 +268,7 @@ int main(void) {
   tcase_add_loop_test(all, a_broken_rule_is_named, 0, (int)(sizeof broken / sizeof *broken));
   tcase_add_test(all, data_may_pass_through_any_memory);
   tcase_add_loop_test(all, a_broken_rule_of_several_memories_is_named, 0, sizeof broken_deep / sizeof *broken_deep);
-  Suite *suite = suite_create("check_home");
+  Suite *suite = suite_create("check_parked");
   suite_add_tcase(suite, all);
   return run_suite(suite);
 }
