@@ -36,14 +36,19 @@ static planc_status reserved_of(const planc_problem *problem, const planc_candid
   return status;
 }
 
-/* What placing the candidate takes, of the device and of the host. */
+int64_t planc_away_budget(const planc_problem *problem) {
+  if (problem->host_budget_bytes < 0) return -1;
+  return planc_add_saturate(problem->host_budget_bytes, problem->storage_budget_bytes);
+}
+
+/* What placing the candidate takes, of the device and, with what storage would take over, of the host. */
 static planc_status place(const planc_candidate *candidate, int64_t *out_arena, int64_t *out_host) {
   planc_arena arena = {0};
   planc_addresses addresses = {0};
   planc_status status = planc_schedule_finish(candidate->schedule);
-  if (!status) status = planc_assign_addresses(&arena, candidate->schedule, &addresses);
+  if (!status) status = planc_assign_addresses(&arena, candidate->schedule, NULL, &addresses);
   *out_arena = addresses.arena_bytes;
-  *out_host = addresses.host_arena_bytes;
+  *out_host = addresses.away.host_bytes;
   planc_arena_free(&arena);
   return status;
 }
@@ -57,10 +62,11 @@ planc_status planc_candidate_peak(const planc_problem *problem, const planc_cand
 }
 
 static planc_status hold_host(const planc_problem *problem, const planc_candidate *candidate, int64_t bytes) {
-  if (problem->host_budget_bytes < 0 || bytes <= problem->host_budget_bytes) return NULL;
+  int64_t budget = planc_away_budget(problem);
+  if (budget < 0 || bytes <= budget) return NULL;
   return planc_infeasible((planc_shortage){.memory = PLANC_MEMORY_HOST, .bytes = bytes},
                           "rounds of %lld need %lld bytes of host memory, the host budget is %lld",
-                          (long long)candidate->sub_batch, (long long)bytes, (long long)problem->host_budget_bytes);
+                          (long long)candidate->sub_batch, (long long)bytes, (long long)budget);
 }
 
 planc_status planc_candidate_hold_to_host(const planc_problem *problem, const planc_candidate *candidate) {

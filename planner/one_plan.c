@@ -27,6 +27,12 @@ planc_status planc_hold_to_budgets(const planc_problem *problem, const planc_pla
     return planc_infeasible(shortage, "policy %s needs %lld bytes of host memory, the host budget is %lld",
                             plan->policy, (long long)host_peak, (long long)host);
   }
+  int64_t stored = planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes;
+  if (stored > problem->storage_budget_bytes) {
+    planc_shortage shortage = {.memory = PLANC_MEMORY_STORAGE, .bytes = stored};
+    return planc_infeasible(shortage, "policy %s needs %lld bytes of storage, its budget is %lld", plan->policy,
+                            (long long)stored, (long long)problem->storage_budget_bytes);
+  }
   return NULL;
 }
 

@@ -20,6 +20,8 @@ typedef struct planrt_device planrt_device;
 
 typedef struct planrt_device_options {
   int64_t arena_bytes, host_arena_bytes; /* allocated exactly; first byte at a multiple of PLANRT_ALIGNMENT */
+  int64_t storage_bytes;                 /* 0, or on a backend that has storage all of them taken by `open` */
+  const char *storage_path;              /* the directory where; borrowed until the device is closed */
   /* Virtual memory as in planc_memory: chunk_bytes 0 or, on a backend that maps, the arena's chunks are mapped to a
    * range of addresses before `open` returns. */
   int64_t chunk_bytes;
@@ -77,8 +79,16 @@ typedef struct planrt_span {
 } planrt_span;
 
 /* Host memory that a copy goes to or comes from is the host arena or has been pinned. A copy within it may wait for
- * host work of any stream, and whatever is behind it then does. */
-typedef enum planrt_direction { PLANRT_H2D, PLANRT_D2H, PLANRT_D2D, PLANRT_H2H } planrt_direction;
+ * host work of any stream, and whatever is behind it then does. What is copied to storage, or from it, takes no host
+ * memory of its own once that is over. */
+typedef enum planrt_direction {
+  PLANRT_H2D,
+  PLANRT_D2H,
+  PLANRT_D2D,
+  PLANRT_H2H,
+  PLANRT_H2S,
+  PLANRT_S2H
+} planrt_direction;
 
 /* Work of the user's side, run in stream order by a thread of the backend, never two at once: whatever is behind one on
  * its stream waits for it, and other host work may; other streams' work does not. */
@@ -100,6 +110,9 @@ struct planrt_backend {
   /* First byte of device memory, or of the range that it is mapped to; and of the host memory that copies go to. */
   char *(*arena)(const planrt_device *device);
   char *(*host_arena)(const planrt_device *device);
+  /* The address of the first byte of storage, for copies and poison alone: nothing can be read or written there
+   * otherwise. NULL: it has none. */
+  char *(*storage)(const planrt_device *device);
   /* The machine's device memory and what is free of it, this process's context taken off. NULL: it has none of its own.
    */
   planc_status (*memory)(int64_t *out_total, int64_t *out_free);
@@ -136,8 +149,8 @@ struct planrt_backend {
   /* Hashes what the call that was launched last on the stream has put out, side effects left out: equal bytes give
    * equal digests on every device of a backend. */
   planc_status (*digest)(planrt_device *device, int32_t stream, const planrt_call *call, uint64_t *out);
-  /* Fills memory of an arena, the device's or the host's, with NaNs of every float type; the host's as a copy within
-   * host memory does. */
+  /* Fills memory of an arena, the device's or the host's, or storage with NaNs of every float type; the host's as a
+   * copy within host memory does. */
   planc_status (*poison)(planrt_device *device, int32_t stream, void *to, int64_t bytes);
 
   /* Events count generations: generation b is the record of body b, -1 the prologue's. `forget` makes all unrecorded,
@@ -168,7 +181,7 @@ bool planrt_backend_is_lost(const planrt_backend *backend);
 
 /* A plug-in is a shared object, libplanrt-NAME.so, with this function, which gives NULL when it was built for another
  * version of this interface. */
-enum { PLANRT_BACKEND_VERSION = 4 };
+enum { PLANRT_BACKEND_VERSION = 5 };
 #define PLANRT_PLUGIN_SYMBOL "planrt_plugin"
 typedef const planrt_backend *(*planrt_plugin_function)(int32_t backend_version, const char *planc_version);
 

@@ -32,6 +32,7 @@ static const planc_option options[] = {
     {"watch", 0, "FILE", "change to the plan in FILE whenever a new one is put there"},
     {"trace", 0, "FILE", "write when everything in the last periods ran, for Perfetto and planc simulate --against"},
     {"link", 0, "RATE", "pace copies between host and device, e.g. 0.2GB/s (default: as fast as they go)"},
+    {"storage", 0, "DIR", "where what a plan keeps in storage goes: a file without a name in this directory"},
     {"verify", 0, NULL, "run the reference beside the plan and compare every bit"},
     {"synthetic", 0, NULL, "stand-ins for all ops, verified: any graph runs"},
     {"sequential", 0, NULL, "one thread, in file order (default: a thread for each stream)"},
@@ -194,6 +195,7 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   const char *backend = planc_option_value(arguments, "backend");
   if (backend) PLANC_TRY(planrt_backend_find(backend, &e->options.backend));
   e->losses.keeps = planc_option_given(arguments, "json");
+  e->options.storage_path = planc_option_value(arguments, "storage");
   e->save = planc_option_value(arguments, "save");
   e->trace = planc_option_value(arguments, "trace");
   if (e->trace) e->options.timeline = TRACED_PERIODS;
@@ -315,6 +317,7 @@ static cJSON *make_json(const execution *e, bool valid) {
   planc_json_add_bool(root, "interrupted", interrupted != 0);
   planc_json_add_int(root, "peak_bytes", report->peak_bytes);
   planc_json_add_int(root, "host_peak_bytes", report->host_peak_bytes);
+  planc_json_add_int(root, "storage_peak_bytes", report->storage_peak_bytes);
   planc_json_add_int(root, "taken_bytes", planrt_taken(e->session));
   planc_json_add_int(root, "run_ns", e->run_ns);
   planc_json_add_known(root, "period_ns", planrt_period(e->session) > 0, planrt_period(e->session));
@@ -324,12 +327,14 @@ static cJSON *make_json(const execution *e, bool valid) {
 
 static void print_text(const execution *e) {
   const planc_check_report *report = planrt_report(e->session);
-  char peak[PLANC_SIZE_TEXT], host[PLANC_SIZE_TEXT];
+  char peak[PLANC_SIZE_TEXT], host[PLANC_SIZE_TEXT], storage[PLANC_SIZE_TEXT];
   printf("iterations %lld%s\n", (long long)iterations_done(e), interrupted ? " (interrupted)" : "");
   if (isfinite(e->loss)) printf("loss %.9g\n", e->loss);
   if (isfinite(e->accuracy)) printf("accuracy %.4f\n", e->accuracy);
-  printf("peak %s, host %s\n", planc_size_format(report->peak_bytes, peak),
+  printf("peak %s, host %s", planc_size_format(report->peak_bytes, peak),
          planc_size_format(report->host_peak_bytes, host));
+  if (report->storage_peak_bytes > 0) printf(", storage %s", planc_size_format(report->storage_peak_bytes, storage));
+  printf("\n");
   int64_t period_ns = planrt_period(e->session);
   if (e->options.bare && period_ns > 0) printf("period %.3f ms\n", (double)period_ns / 1e6);
   if (e->options.verify) printf("verified: every bit as in the reference\n");

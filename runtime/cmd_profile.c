@@ -37,6 +37,7 @@ static const planc_option options[] = {
     {"repetitions", 'r', "N", "iterations measured with each algorithm (default 5)"},
     {"warm-up", 0, "MS", "run iterations for so long before those that are measured (default 1000, host 0)"},
     {"link", 0, "RATE", "pace copies between host and device, as exec does"},
+    {"storage", 0, "DIR", "measure storage, too, by a file in this directory"},
     {"loads", 0, "N,N,...", "measure ops also while every processor is kept busy for this many per cent of the time"},
     {0},
 };
@@ -96,11 +97,14 @@ static planc_status read_list(const planc_arguments *arguments, const char *name
   return NULL;
 }
 
-/* A link that cannot be paced is told before anything is measured. */
-static planc_status try_link(const profiling *p) {
+/* A link that cannot be paced, or storage that cannot be had, is told before anything is measured. */
+static planc_status try_links(const profiling *p) {
   planrt_device *device;
-  planrt_device_options how = {.link_bytes_per_s = p->link_bytes_per_s};
-  if (p->link_bytes_per_s == 0) return NULL;
+  planrt_device_options how = {
+      .link_bytes_per_s = p->link_bytes_per_s, .storage_bytes = p->storage ? 1 : 0, .storage_path = p->storage};
+  if (p->link_bytes_per_s == 0 && !p->storage) return NULL;
+  if (p->storage && !p->backend->storage)
+    return planc_error(PLANC_USAGE, "--storage: backend %s has no storage", p->backend->name);
   PLANC_TRY(p->backend->open(&how, &device));
   p->backend->close(device);
   return NULL;
@@ -116,7 +120,7 @@ static planc_status describe_machine(profiling *p) {
 
 /* A described device is the CUDA libraries'; nothing on it is measured. */
 static planc_status find_backend(profiling *p, const planc_arguments *arguments) {
-  static const char *const measuring[] = {"backend", "name", "repetitions", "warm-up", "link", "loads"};
+  static const char *const measuring[] = {"backend", "name", "repetitions", "warm-up", "link", "storage", "loads"};
   const char *name = planc_option_value(arguments, "backend");
   p->deviceless = planc_option_value(arguments, "deviceless");
   for (size_t i = 0; p->deviceless && i < sizeof measuring / sizeof *measuring; i++)
@@ -127,7 +131,8 @@ static planc_status find_backend(profiling *p, const planc_arguments *arguments)
   PLANC_TRY(planc_option_int(arguments, "most", 0, INT32_MAX, p->deviceless ? 0 : MOST_MEASURED, &p->most));
   PLANC_TRY(planc_option_int(arguments, "warm-up", 0, 60000, host ? 0 : WARM_UP_MS, &p->warm_up_ms));
   if (p->deviceless) return NULL;
-  PLANC_TRY(try_link(p));
+  p->storage = planc_option_value(arguments, "storage");
+  PLANC_TRY(try_links(p));
   return describe_machine(p);
 }
 
@@ -203,6 +208,7 @@ static planc_status open_kept(const profiling *p) {
                               .most = p->most,
                               .warm_up_ms = p->warm_up_ms,
                               .link_bytes_per_s = p->link_bytes_per_s,
+                              .storage = p->storage,
                               .deterministic = p->deterministic};
   cJSON *head = planrt_profile_head_of(&ways);
   planc_status status = planc_json_is_whole(head)

@@ -17,6 +17,7 @@ typedef struct planrt_profiling {
   int64_t repetitions, most, warm_up_ms, link_bytes_per_s;
   const planrt_backend *backend;
   const char *deviceless; /* the device that is described, or NULL */
+  const char *storage;    /* a directory to measure it in, or NULL */
   bool deterministic;
   planrt_device_info info;
   char machine[512];

@@ -195,7 +195,7 @@ static planc_status measure_load(measuring *m, int64_t load_ppm) {
   return NULL;
 }
 
-/* --- Links ------------------------------------------------------------------------------------------------------ */
+/* --- Links and storage ------------------------------------------------------------------------------------------ */
 
 /* What a run of the smallest batch costs beside its ops, each by its fastest algorithm, as plans without want of memory
  * have them. */
@@ -222,12 +222,19 @@ static planc_status measure_links(const planrt_profiling *p) {
   return planrt_profiling_stopped(p) ? NULL : planrt_kept_add(p->kept, planrt_piece_of_links(&times, &run));
 }
 
-static bool has_links(const planrt_profiling *p) {
+static planc_status measure_storage(const planrt_profiling *p) {
+  planrt_storage_times times;
+  planc_progress(stderr, "storage");
+  PLANC_TRY(planrt_measure_storage(p->backend, p->storage, &times));
+  return planrt_profiling_stopped(p) ? NULL : planrt_kept_add(p->kept, planrt_piece_of_storage(&times));
+}
+
+static bool lacks(const planrt_profiling *p, bool (*is_of)(const cJSON *piece)) {
   const cJSON *piece;
   cJSON_ArrayForEach(piece, p->kept->pieces) {
-    if (planrt_piece_is_of_links(piece)) return true;
+    if (is_of(piece)) return false;
   }
-  return false;
+  return !planrt_profiling_stopped(p);
 }
 
 /* --- All -------------------------------------------------------------------------------------------------------- */
@@ -235,7 +242,8 @@ static bool has_links(const planrt_profiling *p) {
 static planc_status measure_all(measuring *m) {
   const planrt_profiling *p = m->p;
   for (int32_t l = 0; l < p->n_loads && !planrt_profiling_stopped(p); l++) PLANC_TRY(measure_load(m, p->loads[l]));
-  return planrt_profiling_stopped(p) || has_links(p) ? NULL : measure_links(p);
+  if (lacks(p, planrt_piece_is_of_links)) PLANC_TRY(measure_links(p));
+  return p->storage && lacks(p, planrt_piece_is_of_storage) ? measure_storage(p) : NULL;
 }
 
 planc_status planrt_profiling_measure(planrt_profiling *p) {

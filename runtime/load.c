@@ -7,9 +7,9 @@
 
 /* Where a memory of the plan is, and how many bytes its addresses range over. */
 typedef struct region {
+  planc_memory_kind kind;
   char *data;
   int64_t bytes; /* -1: nothing lies there */
-  bool on_device;
 } region;
 
 /* Where a residency is. */
@@ -36,21 +36,23 @@ static bool inside(int64_t address, int64_t bytes, int64_t size) {
   return address >= 0 && bytes >= 0 && !planc_add_overflow(address, bytes, &end) && end <= size;
 }
 
-/* The GPUs' parts of the device's memory follow each other, and the host's arena is all of its own. */
+/* The GPUs' parts of the device's memory follow each other, and the arenas of host and storage are all of their own. */
 static planc_status find_regions(loader *l) {
   const planrt_session *session = l->session;
   char *device = session->backend->arena(session->device);
-  const planc_memory *host = planc_plan_memory(l->plan, PLANC_MEMORY_HOST);
   int32_t gpus = planc_plan_gpus(l->plan);
   int64_t at = 0;
   PLANC_TRY(PLANC_NEW(&l->session->loaded, &l->regions, l->plan->n_memories));
   for (int32_t m = 0; m < l->plan->n_memories; m++) {
-    l->regions[m] = (region){.bytes = -1};
+    const planc_memory *memory = &l->plan->memories[m];
+    l->regions[m] = (region){.kind = memory->kind, .bytes = -1};
     if (m < gpus) {
-      l->regions[m] = (region){device + at, planc_memory_range(l->plan, m), true};
+      l->regions[m] = (region){PLANC_MEMORY_DEVICE, device + at, planc_memory_range(l->plan, m)};
       at += planc_align_up(l->regions[m].bytes, PLANRT_ALIGNMENT);
-    } else if (&l->plan->memories[m] == host) {
-      l->regions[m] = (region){session->backend->host_arena(session->device), host->arena_bytes, false};
+    } else if (memory == planc_plan_memory(l->plan, PLANC_MEMORY_HOST)) {
+      l->regions[m] = (region){PLANC_MEMORY_HOST, session->backend->host_arena(session->device), memory->arena_bytes};
+    } else if (memory == planc_plan_memory(l->plan, PLANC_MEMORY_STORAGE) && memory->arena_bytes > 0) {
+      l->regions[m] = (region){PLANC_MEMORY_STORAGE, session->backend->storage(session->device), memory->arena_bytes};
     }
   }
   return NULL;
@@ -127,7 +129,8 @@ static void use(loader *l, place *at, const planrt_action *by) {
 static planc_status find_workplace(const loader *l, int32_t stream, int32_t *out_memory) {
   const planc_stream *on = &l->plan->streams[stream];
   const region *in = on->kind == PLANC_STREAM_KIND_compute ? region_of(l, on->on) : NULL;
-  if (!in || !in->on_device) return planc_error(PLANC_INVALID_PLAN, "stream %d is not one that runs ops", stream);
+  if (!in || in->kind != PLANC_MEMORY_DEVICE)
+    return planc_error(PLANC_INVALID_PLAN, "stream %d is not one that runs ops", stream);
   *out_memory = on->on;
   return NULL;
 }
@@ -217,8 +220,21 @@ static bool may_be_copied(const loader *l, const place *from, const place *to) {
   return to->buffer == from->buffer || l->trace->buffers[to->buffer].peer == from->buffer;
 }
 
+/* What the user has is host memory, too. */
+static planc_status find_direction(const loader *l, const place *from, const place *to, uint8_t *out) {
+  enum { NONE = UINT8_MAX };
+  static const uint8_t directions[3][3] = {
+      [PLANC_MEMORY_DEVICE] = {PLANRT_D2D, PLANRT_D2H, NONE},
+      [PLANC_MEMORY_HOST] = {PLANRT_H2D, PLANRT_H2H, PLANRT_H2S},
+      [PLANC_MEMORY_STORAGE] = {NONE, PLANRT_S2H, NONE},
+  };
+  *out = directions[from ? l->regions[from->memory].kind : PLANC_MEMORY_HOST]
+                   [to ? l->regions[to->memory].kind : PLANC_MEMORY_HOST];
+  if (*out != NONE) return NULL;
+  return planc_error(PLANC_DEVICE, "no backend copies to or from storage but by way of the host");
+}
+
 static planc_status load_copy(loader *l, const planc_instr *instr, bool body, planrt_action *out) {
-  static const planrt_direction directions[2][2] = {{PLANRT_H2H, PLANRT_H2D}, {PLANRT_D2H, PLANRT_D2D}};
   place *to, *from;
   PLANC_TRY(find_side(l, instr, instr->aux, &from));
   PLANC_TRY(find_side(l, instr, instr->id, &to));
@@ -228,8 +244,7 @@ static planc_status load_copy(loader *l, const planc_instr *instr, bool body, pl
   if (to && from && !may_be_copied(l, from, to))
     return planc_error(PLANC_INVALID_PLAN, "residencies %d and %d hold different buffers", instr->id, instr->aux);
   out->kind = PLANRT_COPY;
-  out->direction =
-      (uint8_t)directions[from && l->regions[from->memory].on_device][to && l->regions[to->memory].on_device];
+  PLANC_TRY(find_direction(l, from, to, &out->direction));
   out->id = to ? to->buffer : from->buffer;
   out->to = to ? to->data : NULL;
   out->from = from ? from->data : NULL;

@@ -166,9 +166,21 @@ typedef struct planrt_link_times {
 
 planc_status planrt_measure_links(const planrt_backend *backend, int64_t link_bytes_per_s, planrt_link_times *out);
 
-/* latency and bandwidth with the least sum of squared relative errors over the first n sizes; *out_misfit_ppm is the
- * largest relative error left. */
-planc_link planrt_fit_link(int32_t n, const int64_t *times_ns, int64_t *out_misfit_ppm);
+/* latency and bandwidth with the least sum of squared relative errors over n sizes; *out_misfit_ppm is the largest
+ * relative error left. */
+planc_link planrt_fit_link(int32_t n, const int64_t *sizes, const int64_t *times_ns, int64_t *out_misfit_ppm);
+
+/* Sizes of copies to storage and from it: those of planrt_link_sizes from PLANRT_FIRST_STORED on. */
+enum { PLANRT_STORED_SIZES = 6, PLANRT_FIRST_STORED = 2 };
+enum { PLANRT_STORE, PLANRT_LOAD };
+typedef struct planrt_storage_times {
+  int32_t n_sizes;
+  int64_t ns[2][PLANRT_STORED_SIZES]; /* of PLANRT_STORE and PLANRT_LOAD, by size; as of links */
+} planrt_storage_times;
+
+/* In a file in the directory, as large as it has room for up to four of the largest copies; DEVICE where that is not
+ * enough for two sizes, or the backend has no storage. */
+planc_status planrt_measure_storage(const planrt_backend *backend, const char *directory, planrt_storage_times *out);
 
 typedef struct planrt_link_rates {
   int64_t bytes;                            /* copied in each direction */

@@ -1,8 +1,10 @@
 /* Times of copies (measure.h). */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "runtime/measure.h"
+#include "runtime/random.h"
 #include "util/size.h"
 
 const int64_t planrt_link_sizes[PLANRT_LINK_SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20,
@@ -18,6 +20,8 @@ typedef struct bench {
   int64_t memory_bytes; /* the device's or the host's, whichever is less */
   int32_t n_sizes;
   int64_t largest; /* of them: a block */
+  int64_t stored;  /* bytes of storage */
+  int64_t place;   /* in it, of the next copy */
 } bench;
 
 /* A block so many times as large as a cache leaves next to nothing of itself there for the block behind it. It must be
@@ -54,17 +58,37 @@ static planc_status open_device(bench *b, int32_t host_blocks, int64_t link_byte
 
 /* --- Copies ----------------------------------------------------------------------------------------------------- */
 
+typedef struct ends {
+  void *to;
+  const void *from;
+} ends;
+
+/* Each copy has another place in storage than the one before, which the disk may still have at hand. */
+static char *next_place(bench *b, int64_t bytes) {
+  if (b->place + bytes > b->stored) b->place = 0;
+  char *place = b->backend->storage(b->device) + b->place;
+  b->place += bytes;
+  return place;
+}
+
+static ends ends_of(bench *b, planrt_direction direction, int64_t bytes) {
+  char *arena = b->backend->arena(b->device), *slot = b->backend->host_arena(b->device);
+  if (direction == PLANRT_H2S) return (ends){next_place(b, bytes), slot};
+  if (direction == PLANRT_S2H) return (ends){slot, next_place(b, bytes)};
+  return direction == PLANRT_H2D ? (ends){arena, slot} : (ends){slot, arena};
+}
+
 /* A copy as a plan has it: behind work on the compute stream, and awaited there. The empty copies on the compute stream
  * are those two pieces of work. */
 static planc_status hand_over(bench *b, planrt_direction direction, int64_t bytes, int64_t *out_ns) {
   const planrt_backend *on = b->backend;
-  char *arena = on->arena(b->device), *slot = on->host_arena(b->device);
+  char *arena = on->arena(b->device);
   planrt_span before, after;
-  bool in = direction == PLANRT_H2D;
+  ends copied = ends_of(b, direction, bytes);
   PLANC_TRY(on->copy(b->device, COMPUTE, PLANRT_D2D, arena, arena, 0, &before));
   PLANC_TRY(on->record(b->device, COMPUTE, READY, b->generation));
   PLANC_TRY(on->wait(b->device, COPY, READY, b->generation));
-  PLANC_TRY(on->copy(b->device, COPY, direction, in ? arena : slot, in ? slot : arena, bytes, NULL));
+  PLANC_TRY(on->copy(b->device, COPY, direction, copied.to, copied.from, bytes, NULL));
   PLANC_TRY(on->record(b->device, COPY, COPIED, b->generation));
   PLANC_TRY(on->wait(b->device, COMPUTE, COPIED, b->generation));
   PLANC_TRY(on->copy(b->device, COMPUTE, PLANRT_D2D, arena, arena, 0, &after));
@@ -141,6 +165,69 @@ planc_status planrt_measure_links(const planrt_backend *backend, int64_t link_by
   return planc_context(status, "links");
 }
 
+/* --- Storage ---------------------------------------------------------------------------------------------------- */
+
+enum { PLACES = 4 };
+
+static planc_status open_storage(bench *b, const char *directory) {
+  b->largest = planrt_link_sizes[PLANRT_FIRST_STORED + b->n_sizes - 1];
+  b->stored = PLACES * b->largest;
+  planrt_device_options options = {.host_arena_bytes = b->largest,
+                                   .storage_bytes = b->stored,
+                                   .storage_path = directory,
+                                   .n_streams = N_STREAMS,
+                                   .n_events = N_EVENTS,
+                                   .concurrent = true};
+  return b->backend->open(&options, &b->device);
+}
+
+/* With less in a directory that has no room for all. */
+static planc_status find_room(bench *b, const char *directory) {
+  enum { PART = 16, LEAST = 2 };
+  b->n_sizes = PLANRT_STORED_SIZES;
+  while (b->n_sizes > LEAST && planrt_link_sizes[PLANRT_FIRST_STORED + b->n_sizes - 1] > b->memory_bytes / PART)
+    b->n_sizes--;
+  planc_status status = open_storage(b, directory);
+  while (planc_status_code(status) == PLANC_DEVICE && b->n_sizes > LEAST) {
+    planc_status_free(status);
+    b->n_sizes--;
+    status = open_storage(b, directory);
+  }
+  return status;
+}
+
+/* Bytes that no disk makes short work of, and in all of the file: what was never written is not read from the disk. */
+static planc_status fill_storage(bench *b) {
+  char *slot = b->backend->host_arena(b->device);
+  int64_t unused;
+  for (int64_t i = 0; i < b->largest / (int64_t)sizeof(uint64_t); i++) {
+    uint64_t draw = planrt_random(0, (uint64_t)i);
+    memcpy(slot + i * (int64_t)sizeof draw, &draw, sizeof draw);
+  }
+  for (int k = 0; k < PLACES; k++) PLANC_TRY(hand_over(b, PLANRT_H2S, b->largest, &unused));
+  return NULL;
+}
+
+static planc_status measure_storage(bench *b, planrt_storage_times *out) {
+  static const planrt_direction directions[] = {[PLANRT_STORE] = PLANRT_H2S, [PLANRT_LOAD] = PLANRT_S2H};
+  out->n_sizes = b->n_sizes;
+  PLANC_TRY(fill_storage(b));
+  for (int d = 0; d < 2; d++)
+    for (int32_t s = 0; s < b->n_sizes; s++)
+      PLANC_TRY(time_copy(b, directions[d], planrt_link_sizes[PLANRT_FIRST_STORED + s], &out->ns[d][s]));
+  return NULL;
+}
+
+planc_status planrt_measure_storage(const planrt_backend *backend, const char *directory, planrt_storage_times *out) {
+  bench b = {.backend = backend};
+  if (!backend->storage) return planc_error(PLANC_DEVICE, "backend %s has no storage", backend->name);
+  planc_status status = look_up(&b);
+  if (!status) status = find_room(&b, directory);
+  if (!status) status = measure_storage(&b, out);
+  if (b.device) backend->close(b.device);
+  return planc_context(status, "storage");
+}
+
 /* --- Rates ------------------------------------------------------------------------------------------------------ */
 
 /* Enqueues blocks in the directions of `which`, a stream each, which begin together, and gives from when to when each
@@ -208,11 +295,11 @@ planc_status planrt_measure_rates(const planrt_backend *backend, int64_t link_by
 
 /* --- The line through them -------------------------------------------------------------------------------------- */
 
-planc_link planrt_fit_link(int32_t n, const int64_t *times_ns, int64_t *out_misfit_ppm) {
+planc_link planrt_fit_link(int32_t n, const int64_t *sizes, const int64_t *times_ns, int64_t *out_misfit_ppm) {
   /* t = a + c x with weights 1 / t^2. */
   double w = 0, wx = 0, wxx = 0, wt = 0, wxt = 0;
   for (int32_t s = 0; s < n; s++) {
-    double x = (double)planrt_link_sizes[s], t = times_ns[s] > 0 ? (double)times_ns[s] : 1.0, weight = 1 / (t * t);
+    double x = (double)sizes[s], t = times_ns[s] > 0 ? (double)times_ns[s] : 1.0, weight = 1 / (t * t);
     w += weight, wx += weight * x, wxx += weight * x * x, wt += weight * t, wxt += weight * x * t;
   }
   double slope = (w * wxt - wx * wt) / (w * wxx - wx * wx), start = (wt - slope * wx) / w;
@@ -224,7 +311,7 @@ planc_link planrt_fit_link(int32_t n, const int64_t *times_ns, int64_t *out_misf
   planc_link link = {.bytes_per_second = (int64_t)(1e9 / slope), .latency_ns = (int64_t)start};
   *out_misfit_ppm = 0;
   for (int32_t s = 0; s < n; s++) {
-    int64_t t = times_ns[s] > 0 ? times_ns[s] : 1, off = llabs(planc_link_ns(&link, planrt_link_sizes[s]) - t);
+    int64_t t = times_ns[s] > 0 ? times_ns[s] : 1, off = llabs(planc_link_ns(&link, sizes[s]) - t);
     int64_t ppm = (int64_t)(1e6 * (double)off / (double)t);
     if (ppm > *out_misfit_ppm) *out_misfit_ppm = ppm;
   }

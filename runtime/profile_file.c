@@ -47,12 +47,43 @@ static links read_links(const cJSON *piece) {
   read_times(piece, "d2h_ns", out.alone_ns[PLANRT_D2H], out.n_sizes);
   read_times(piece, "both_ns", out.both_ns, 2);
   read_times(piece, "under_load_ns", out.under_load_ns, 2);
-  for (int d = 0; d < 2; d++) out.fitted[d] = planrt_fit_link(out.n_sizes, out.alone_ns[d], &out.misfit_ppm[d]);
+  for (int d = 0; d < 2; d++)
+    out.fitted[d] = planrt_fit_link(out.n_sizes, planrt_link_sizes, out.alone_ns[d], &out.misfit_ppm[d]);
   return out;
 }
 
+/* Storage of a piece, likewise. */
+typedef struct storage {
+  int32_t n_sizes; /* 0: there is none */
+  int64_t ns[2][PLANRT_STORED_SIZES];
+  planc_link fitted[2];
+  int64_t misfit_ppm[2];
+} storage;
+
+static const char *const accesses[] = {[PLANRT_STORE] = "write", [PLANRT_LOAD] = "read"};
+
+static storage read_storage(const cJSON *piece) {
+  static const char *const keys[] = {[PLANRT_STORE] = "write_ns", [PLANRT_LOAD] = "read_ns"};
+  storage out = {0};
+  if (!piece) return out;
+  int n = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(piece, keys[0]));
+  out.n_sizes = n < 2 ? 2 : n > PLANRT_STORED_SIZES ? PLANRT_STORED_SIZES : n;
+  for (int d = 0; d < 2; d++) {
+    read_times(piece, keys[d], out.ns[d], out.n_sizes);
+    out.fitted[d] =
+        planrt_fit_link(out.n_sizes, planrt_link_sizes + PLANRT_FIRST_STORED, out.ns[d], &out.misfit_ppm[d]);
+  }
+  return out;
+}
+
+static void add_link(cJSON *object, const char *key, const planc_link *fitted) {
+  cJSON *link = planc_json_add_object(object, key);
+  planc_json_add_int(link, "bytes_per_second", fitted->bytes_per_second);
+  planc_json_add_int(link, "latency_ns", fitted->latency_ns);
+}
+
 static void add_device(cJSON *root, const planrt_profile_head *head, int64_t reserved, const cJSON *piece,
-                       const links *l) {
+                       const links *l, const storage *s) {
   cJSON *device = planc_json_add_object(root, "device");
   planc_json_add_string(device, "name", head->name);
   planc_json_add_int(device, "memory_bytes", head->memory_bytes);
@@ -61,12 +92,12 @@ static void add_device(cJSON *root, const planrt_profile_head *head, int64_t res
   planc_json_add_int(device, "in_flight", IN_FLIGHT);
   int64_t duplex = PPM;
   for (int d = 0; d < 2; d++) {
-    cJSON *link = planc_json_add_object(device, directions[d]);
-    planc_json_add_int(link, "bytes_per_second", l->fitted[d].bytes_per_second);
-    planc_json_add_int(link, "latency_ns", l->fitted[d].latency_ns);
+    add_link(device, directions[d], &l->fitted[d]);
     int64_t share = planc_muldiv_floor(l->alone_ns[d][l->n_sizes - 1], PPM, l->both_ns[d]);
     if (share < duplex) duplex = share > 0 ? share : 1;
   }
+  cJSON *tier = s->n_sizes > 0 ? planc_json_add_object(device, "storage") : NULL;
+  for (int d = 0; tier && d < 2; d++) add_link(tier, accesses[d], &s->fitted[d]);
   planc_json_add_int(device, "duplex_ppm", duplex);
   planc_json_add_int(device, "slowdown_ppm", get_int(piece, "slowdown_ppm"));
 }
@@ -120,7 +151,23 @@ static void add_compute(cJSON *root, const planrt_profile_head *head, const plan
   }
 }
 
-static void add_origin(cJSON *root, const links *l) {
+enum { TENTHS = 10 }; /* of a per cent */
+
+static int64_t tenths_of(int64_t misfit_ppm) {
+  return planc_muldiv_ceil(misfit_ppm, (int64_t)100 * TENTHS, PPM);
+}
+
+static void add_origin_of_storage(cJSON *origin, const storage *s) {
+  char text[240];
+  int64_t write = tenths_of(s->misfit_ppm[PLANRT_STORE]), read = tenths_of(s->misfit_ppm[PLANRT_LOAD]);
+  snprintf(text, sizeof text,
+           "measured by planrun profile --storage: lines through the times of section links, written back and not from "
+           "the page cache; off by %" PRId64 ".%" PRId64 " %% and %" PRId64 ".%" PRId64 " %% at most",
+           write / TENTHS, write % TENTHS, read / TENTHS, read % TENTHS);
+  planc_json_add_string(origin, "device.storage", text);
+}
+
+static void add_origin(cJSON *root, const links *l, const storage *s) {
   char text[160];
   cJSON *origin = planc_json_add_object(root, "origin");
   planc_json_add_string(origin, "device",
@@ -128,14 +175,15 @@ static void add_origin(cJSON *root, const links *l) {
                         "for what algorithms share, rounded up");
   for (int d = 0; d < 2; d++) {
     char key[16];
-    int64_t tenths = planc_muldiv_ceil(l->misfit_ppm[d], 1000, PPM); /* of a per cent */
+    int64_t tenths = tenths_of(l->misfit_ppm[d]);
     snprintf(key, sizeof key, "device.%s", directions[d]);
     snprintf(text, sizeof text,
              "line through the times of section links, hand-over between streams included; off by %" PRId64 ".%" PRId64
              " %% at most",
-             tenths / 10, tenths % 10);
+             tenths / TENTHS, tenths % TENTHS);
     planc_json_add_string(origin, key, text);
   }
+  if (s->n_sizes > 0) add_origin_of_storage(origin, s);
   planc_json_add_string(origin, "compute",
                         "the best rate and the shortest time of any op measured; memory: a large copy");
   planc_json_add_string(origin, "efficiency", "assumed; for ops that were not measured");
@@ -154,7 +202,7 @@ static void add_transfers(cJSON *link, const char *key, const int64_t *times, in
   }
 }
 
-static void add_links(cJSON *root, const links *l) {
+static void add_links(cJSON *root, const links *l, const storage *s) {
   cJSON *section = planc_json_add_object(root, "links");
   for (int d = 0; d < 2; d++) {
     cJSON *link = planc_json_add_object(section, directions[d]);
@@ -162,6 +210,8 @@ static void add_links(cJSON *root, const links *l) {
     add_transfers(link, "both_ways", &l->both_ns[d], l->n_sizes - 1, 1);
     add_transfers(link, "under_load", &l->under_load_ns[d], l->n_sizes - 1, 1);
   }
+  cJSON *tier = s->n_sizes > 0 ? planc_json_add_object(section, "storage") : NULL;
+  for (int d = 0; tier && d < 2; d++) add_transfers(tier, accesses[d], s->ns[d], PLANRT_FIRST_STORED, s->n_sizes);
 }
 
 static void add_loads(cJSON *root, const planc_graph *graph, const cJSON *pieces) {
@@ -215,24 +265,26 @@ static void add_refused(cJSON *root, const cJSON *pieces) {
 
 planc_status planrt_profile_compose(const planrt_profile_head *head, const planc_graph *graph, const cJSON *pieces,
                                     cJSON **out) {
-  const cJSON *piece, *of_links = NULL;
+  const cJSON *piece, *of_links = NULL, *of_storage = NULL;
   cJSON_ArrayForEach(piece, pieces) {
     if (planrt_piece_is_of_links(piece)) of_links = piece;
+    if (planrt_piece_is_of_storage(piece)) of_storage = piece;
   }
   if (!of_links) return planc_error(PLANC_INTERNAL, "profile without links");
   int64_t reserved;
   PLANC_TRY(planrt_profile_reserved(pieces, head->memory_bytes, &reserved));
   links l = read_links(of_links);
+  storage s = read_storage(of_storage);
   cJSON *root = cJSON_CreateObject();
   planc_json_add_int(root, "planc-profile", 1);
   planc_json_add_string(root, "machine", head->machine);
   planrt_add_graph_hash(root, graph);
-  add_device(root, head, reserved, of_links, &l);
+  add_device(root, head, reserved, of_links, &l, &s);
   add_compute(root, head, graph, pieces, of_links);
-  add_origin(root, &l);
+  add_origin(root, &l, &s);
   planrt_profile_add_code(root, pieces);
   planc_json_add(root, "ops", planrt_profile_ops(graph, pieces, 0));
-  add_links(root, &l);
+  add_links(root, &l, &s);
   add_loads(root, graph, pieces);
   add_refused(root, pieces);
   *out = root;

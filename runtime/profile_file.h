@@ -14,8 +14,10 @@ void planrt_add_graph_hash(cJSON *object, const planc_graph *graph);
 cJSON *planrt_piece_of_ops(const planc_graph *graph, int64_t load_ppm, int64_t batch, const planrt_op_times *times,
                            const planrt_memory_taken *taken);
 cJSON *planrt_piece_of_links(const planrt_link_times *times, const planrt_run_costs *run);
+cJSON *planrt_piece_of_storage(const planrt_storage_times *times);
 bool planrt_piece_is_of_ops(const cJSON *piece, int64_t load_ppm, int64_t batch);
 bool planrt_piece_is_of_links(const cJSON *piece);
+bool planrt_piece_is_of_storage(const cJSON *piece);
 
 /* A piece of ops may be a pass of several that make up its batch, with the algorithms that were refused meanwhile, an
  * array of {"op", "algorithm", "batch", "reason"}; NULL spoils the piece. */
@@ -48,7 +50,7 @@ typedef struct planrt_profile_head {
   int32_t processors;
 } planrt_profile_head;
 
-/* The profile of an array of pieces that has one of links and at least one of ops without load.
+/* The profile of an array of pieces that has one of links, at least one of ops without load and perhaps one of storage.
  * INTERNAL when a piece is not as the functions above make it. */
 planc_status planrt_profile_compose(const planrt_profile_head *head, const planc_graph *graph, const cJSON *pieces,
                                     cJSON **out);

@@ -16,6 +16,7 @@ cJSON *planrt_profile_head_of(const planrt_profile_ways *ways) {
   planc_json_add_int(head, "most", ways->most);
   planc_json_add_int(head, "warm_up_ms", ways->warm_up_ms);
   planc_json_add_int(head, "link_bytes_per_second", ways->link_bytes_per_s);
+  if (ways->storage) planc_json_add_string(head, "storage", ways->storage);
   if (ways->deterministic) planc_json_add_bool(head, "deterministic", true);
   return head;
 }
@@ -31,6 +32,7 @@ static const struct {
     {"most", "--most"},
     {"warm_up_ms", "--warm-up"},
     {"link_bytes_per_second", "--link"},
+    {"storage", "--storage"},
     {"deterministic", "--deterministic"},
 };
 

@@ -11,6 +11,7 @@ typedef struct planrt_profile_ways {
   const planc_graph *graph;
   const char *machine;
   int64_t repetitions, most, warm_up_ms, link_bytes_per_s;
+  const char *storage; /* the directory, or NULL */
   bool deterministic;
 } planrt_profile_ways;
 

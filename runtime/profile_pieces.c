@@ -52,10 +52,21 @@ cJSON *planrt_piece_of_links(const planrt_link_times *times, const planrt_run_co
   return piece;
 }
 
+cJSON *planrt_piece_of_storage(const planrt_storage_times *times) {
+  cJSON *piece = cJSON_CreateObject();
+  planc_json_add_string(piece, "piece", "storage");
+  add_times(piece, "write_ns", times->ns[PLANRT_STORE], times->n_sizes);
+  add_times(piece, "read_ns", times->ns[PLANRT_LOAD], times->n_sizes);
+  return piece;
+}
+
 bool planrt_piece_is_of_ops(const cJSON *piece, int64_t load_ppm, int64_t batch) {
   return strcmp(get_string(piece, "piece"), "ops") == 0 && get_int(piece, "load_ppm") == load_ppm &&
          get_int(piece, "batch") == batch;
 }
 bool planrt_piece_is_of_links(const cJSON *piece) {
   return strcmp(get_string(piece, "piece"), "links") == 0;
+}
+bool planrt_piece_is_of_storage(const cJSON *piece) {
+  return strcmp(get_string(piece, "piece"), "storage") == 0;
 }

@@ -150,6 +150,8 @@ static planc_status take_device(planrt_session *session) {
   const planc_memory *memory = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
   planrt_device_options device = {.arena_bytes = memory->arena_bytes,
                                   .host_arena_bytes = planc_plan_memory(plan, PLANC_MEMORY_HOST)->arena_bytes,
+                                  .storage_bytes = planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes,
+                                  .storage_path = session->options.storage_path,
                                   .chunk_bytes = memory->chunk_bytes,
                                   .n_mappings = memory->n_mappings,
                                   .mappings = plan->mappings,
@@ -181,10 +183,15 @@ static planc_status take_device_again(planrt_session *session) {
 /* What the plan's memories ask of the backend. */
 static planc_status check_memories(const planrt_session *session) {
   const planrt_backend *backend = session->backend;
+  char text[PLANC_SIZE_TEXT];
   for (int32_t m = 0; m < session->plan->n_memories; m++) {
     const planc_memory *memory = &session->plan->memories[m];
-    if (memory->kind == PLANC_MEMORY_STORAGE)
+    bool stored = memory->kind == PLANC_MEMORY_STORAGE && memory->arena_bytes > 0;
+    if (stored && !backend->storage)
       return planc_error(PLANC_DEVICE, "backend %s has no storage, which the plan keeps data in", backend->name);
+    if (stored && !session->options.storage_path)
+      return planc_error(PLANC_USAGE, "the plan keeps %s in storage: give a directory that has room for it, --storage",
+                         planc_size_format(memory->arena_bytes, text));
     if (memory->chunk_bytes > 0 && !backend->maps)
       return planc_error(PLANC_DEVICE, "backend %s has no virtual memory, which the plan places in", backend->name);
   }

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* A copy engine of the host link: time = latency + bytes / bandwidth. */
+/* A copy engine: time = latency + bytes / bandwidth. */
 typedef struct planc_link {
   int64_t bytes_per_second, latency_ns;
 } planc_link;
@@ -28,8 +28,9 @@ typedef struct planc_device {
   int64_t launch_ns;      /* host time to launch one op */
   int32_t in_flight;      /* launched ops that may wait on the device */
   planc_link h2d, d2h;
-  int64_t duplex_ppm;   /* a copy's speed while the other direction copies too */
-  int64_t slowdown_ppm; /* how much longer compute takes while copies run, in one direction or both */
+  planc_link store, load; /* from host memory to storage and back; a rate of 0: there is no storage */
+  int64_t duplex_ppm;     /* a copy's speed while the other direction copies too */
+  int64_t slowdown_ppm;   /* how much longer compute takes while copies run, in one direction or both */
 } planc_device;
 
 /* One way to run an op at one batch. */

@@ -80,7 +80,8 @@ typedef struct planrt_options {
   bool deterministic; /* refuse algorithms that do not give the same bits every time */
   /* Paces the link between host and device, in each direction; 0 = as fast as copies go. */
   int64_t link_bytes_per_s;
-  uint64_t jitter; /* not 0: seed of random delays before the work of every stream */
+  const char *storage_path; /* the directory for a plan's storage, borrowed as the plan is; or NULL */
+  uint64_t jitter;          /* not 0: seed of random delays before the work of every stream */
   /* When each instruction of the body ran is kept of the last `timeline` periods, for planrt_timeline_write. */
   int32_t timeline;
   const volatile sig_atomic_t *stop; /* or NULL: when it is not 0, planrt_run ends after the period it is in */
@@ -95,8 +96,8 @@ typedef struct planrt_options {
 
 /* Checks the plan (planc_check with its own budgets), opens a device of the backend with arenas of exactly the plan's
  * sizes and prepares every op. `plan` is borrowed until the session is freed; `options` is copied. DEVICE when an op
- * has no kernel, memory is short or the backend has none of a kind that the plan has; INVALID_PLAN or INFEASIBLE from
- * the checker. */
+ * has no kernel, memory is short or the backend has none of a kind that the plan has; USAGE when the plan keeps data in
+ * storage and no directory is given for it; INVALID_PLAN or INFEASIBLE from the checker. */
 planc_status planrt_session_new(const planc_plan *plan, const planrt_options *options, planrt_session **out);
 void planrt_session_free(planrt_session *session);
 

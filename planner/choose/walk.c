@@ -15,7 +15,7 @@ planc_status planc_walk_start(planc_walk *walk, const planc_problem *problem, in
   *walk = (planc_walk){.schedule = out->schedule, .trace = out->trace, .costs = out->costs, .room = room};
   walk->swaps = !problem->settings.no_swap;
   walk->recomputes = !problem->settings.no_recompute;
-  walk->host_room = problem->host_budget_bytes < 0 ? INT64_MAX : problem->host_budget_bytes;
+  walk->host_room = problem->host_budget_bytes < 0 ? INT64_MAX : planc_away_budget(problem);
   return NULL;
 }
 

@@ -1,14 +1,13 @@
-/* Placement of residencies, workspaces and host slots, each alive for a stretch of the command list.
+/* Placement of residencies and workspaces, each alive for a stretch of the command list; slots.c places what is away.
  *
- * Command c stands at position c + 1; at position 0 the boundary is there, and stays so to the last position. What is
- * parked on the host has its slot at both positions. Each GPU is placed by itself and counts its own commands only: so
- * replicas that do the same have the same addresses. */
+ * Command c stands at position c + 1; at position 0 the boundary is there, and stays so to the last position. Each GPU
+ * is placed by itself and counts its own commands only: so replicas that do the same have the same addresses. */
 #include "planner/lower/addresses.h"
 
 #include "planc/plan.h"
 #include "planner/memory/placement.h"
 
-/* --- Device --------------------------------------------------------------------------------------------------------
+/* --- Devices -------------------------------------------------------------------------------------------------------
  */
 
 typedef struct device_items {
@@ -137,121 +136,11 @@ static planc_status assign_devices(planc_arena *arena, const planc_schedule *s, 
   return NULL;
 }
 
-/* --- Host ----------------------------------------------------------------------------------------------------------
+/* --- All -----------------------------------------------------------------------------------------------------------
  */
 
-typedef struct host_slots {
-  planc_item *items; /* those of what is parked first, by residency */
-  int32_t n_items;
-  planc_host_slot *slots; /* as items; behind them those that what is parked comes back to */
-  int32_t *item_of;       /* by slot */
-  int32_t n;
-  int32_t *of_command;      /* by offload */
-  int32_t *last_prefetch;   /* by offload command; 0 = none */
-  const int32_t *parked_of; /* by buffer: its residency of the boundary if it is parked, else PLANC_NO_SLOT */
-} host_slots;
-
-static void add_slot(host_slots *slots, int32_t item, planc_host_slot slot) {
-  slots->item_of[slots->n] = item;
-  slots->slots[slots->n++] = slot;
-}
-
-/* Parked: up to the last prefetch of what the period before left, and from the offload of the last version on. */
-static void add_parked(const planc_schedule *s, host_slots *slots) {
-  const planc_trace *trace = planc_schedule_trace(s);
-  const planc_command *commands = planc_schedule_commands(s);
-  int32_t n_commands = planc_schedule_n_commands(s);
-  for (int32_t h = 0; h < planc_schedule_n_parked(s); h++) {
-    int32_t buffer = planc_schedule_residencies(s)[h].buffer;
-    bool stays = planc_schedule_parking(s, buffer) == PLANC_PARKED;
-    slots->items[slots->n_items++] = (planc_item){.bytes = trace->buffers[buffer].bytes,
-                                                  .address = PLANC_BLANK,
-                                                  .spans = {{0, stays ? n_commands + 2 : 1}, {0, 0}}};
-    add_slot(slots, h, (planc_host_slot){buffer, 0, PLANC_AT_BOUNDARY, stays ? PLANC_STAYS : PLANC_AT_BOUNDARY});
-  }
-  for (int32_t c = 0; c < n_commands; c++) {
-    if (commands[c].kind != PLANC_CMD_PREFETCH || commands[c].source != PLANC_PARKED) continue;
-    int32_t h = slots->parked_of[planc_schedule_residencies(s)[commands[c].residency].buffer];
-    if (slots->slots[h].closes == PLANC_STAYS) continue;
-    slots->items[h].spans[0].end = c + 2;
-    slots->slots[h].closes = c;
-  }
-}
-
-/* Elsewhere a version occupies host bytes from its offload to its last prefetch. */
-static void add_slots(const planc_schedule *s, host_slots *slots) {
-  const planc_command *commands = planc_schedule_commands(s);
-  int32_t n_commands = planc_schedule_n_commands(s);
-  for (int32_t c = 0; c < n_commands; c++) {
-    if (commands[c].kind != PLANC_CMD_OFFLOAD || commands[c].user) continue;
-    int32_t buffer = planc_schedule_residencies(s)[commands[c].residency].buffer, h = slots->parked_of[buffer];
-    bool parks = h != PLANC_NO_SLOT && planc_schedule_parking(s, buffer) == c;
-    if (!parks && slots->last_prefetch[c] == 0) continue;
-    slots->of_command[c] = slots->n;
-    if (parks) {
-      slots->items[h].spans[1] = (planc_lifetime){c + 1, n_commands + 2};
-      add_slot(slots, h, (planc_host_slot){buffer, 0, c, PLANC_STAYS});
-      continue;
-    }
-    add_slot(slots, slots->n_items, (planc_host_slot){buffer, 0, c, slots->last_prefetch[c]});
-    slots->items[slots->n_items++] = (planc_item){.bytes = planc_schedule_trace(s)->buffers[buffer].bytes,
-                                                  .address = PLANC_BLANK,
-                                                  .spans = {{c + 1, slots->last_prefetch[c] + 2}, {0, 0}}};
-  }
-}
-
-static planc_status collect_host_slots(planc_arena *arena, const planc_schedule *s, const int32_t *parked_of,
-                                       host_slots *slots) {
-  int32_t n_commands = planc_schedule_n_commands(s);
-  int64_t most = (int64_t)n_commands + planc_schedule_n_parked(s);
-  const planc_command *commands = planc_schedule_commands(s);
-  PLANC_TRY(PLANC_NEW(arena, &slots->last_prefetch, n_commands));
-  PLANC_TRY(PLANC_NEW(arena, &slots->of_command, n_commands));
-  PLANC_TRY(PLANC_NEW(arena, &slots->items, most));
-  PLANC_TRY(PLANC_NEW(arena, &slots->slots, most));
-  PLANC_TRY(PLANC_NEW(arena, &slots->item_of, most));
-  slots->parked_of = parked_of;
-  for (int32_t c = 0; c < n_commands; c++) {
-    slots->of_command[c] = PLANC_NO_SLOT;
-    bool stored = commands[c].kind == PLANC_CMD_PREFETCH && !commands[c].user && commands[c].source != PLANC_PARKED;
-    if (stored) slots->last_prefetch[commands[c].source] = c;
-  }
-  add_parked(s, slots);
-  add_slots(s, slots);
-  return NULL;
-}
-
-/* By buffer. */
-static planc_status find_parked(planc_arena *arena, const planc_schedule *s, int32_t **out) {
-  PLANC_TRY(PLANC_NEW(arena, out, planc_schedule_trace(s)->n_buffers));
-  for (int32_t b = 0; b < planc_schedule_trace(s)->n_buffers; b++) (*out)[b] = PLANC_NO_SLOT;
-  for (int32_t h = 0; h < planc_schedule_n_parked(s); h++) (*out)[planc_schedule_residencies(s)[h].buffer] = h;
-  return NULL;
-}
-
-static planc_status assign_host(planc_arena *arena, const planc_schedule *s, planc_addresses *out) {
-  const planc_command *commands = planc_schedule_commands(s);
-  host_slots slots = {0};
-  int32_t *parked_of;
-  PLANC_TRY(find_parked(arena, s, &parked_of));
-  PLANC_TRY(collect_host_slots(arena, s, parked_of, &slots));
-  PLANC_TRY(planc_context(planc_place(slots.items, slots.n_items, &out->host_arena_bytes), "host slots"));
-  for (int32_t k = 0; k < slots.n; k++) slots.slots[k].address = slots.items[slots.item_of[k]].address;
-  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
-    if (commands[c].kind != PLANC_CMD_PREFETCH || commands[c].user) continue;
-    bool parked = commands[c].source == PLANC_PARKED;
-    slots.of_command[c] = parked ? parked_of[planc_schedule_residencies(s)[commands[c].residency].buffer]
-                                 : slots.of_command[commands[c].source];
-  }
-  out->slots = slots.slots;
-  out->n_slots = slots.n;
-  out->slot_of = slots.of_command;
-  return NULL;
-}
-
-/* --- Both --------------------------------------------------------------------------------------------------------- */
-
-planc_status planc_assign_addresses(planc_arena *arena, const planc_schedule *schedule, planc_addresses *out) {
+planc_status planc_assign_addresses(planc_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
+                                    planc_addresses *out) {
   PLANC_TRY(assign_devices(arena, schedule, out));
-  return assign_host(arena, schedule, out);
+  return planc_slots_make(arena, schedule, problem, &out->away);
 }

@@ -2,7 +2,7 @@
 #ifndef PLANC_LOWER_ADDRESSES_H
 #define PLANC_LOWER_ADDRESSES_H
 
-#include "planc/schedule.h"
+#include "planner/lower/slots.h"
 #include "util/arena.h"
 
 /* The GPU that a job runs on: each replica has its own. */
@@ -10,30 +10,25 @@ static inline int32_t planc_gpu_of(const planc_trace *trace, int32_t job) {
   return trace->jobs[job].replica;
 }
 
-/* A place on the host for a copy, from one command to another. */
-typedef struct planc_host_slot {
-  int32_t buffer;
-  int64_t address;
-  int32_t opens;  /* before this command; PLANC_AT_BOUNDARY: it is there when the period starts */
-  int32_t closes; /* after this command; PLANC_AT_BOUNDARY: at once, PLANC_STAYS: it is there when the period ends */
-} planc_host_slot;
-
-enum { PLANC_AT_BOUNDARY = -1, PLANC_STAYS = INT32_MAX, PLANC_NO_SLOT = -1 };
-
 typedef struct planc_addresses {
-  const int64_t *residencies; /* device address by residency; 0 for what is parked on the host */
+  const int64_t *residencies; /* device address by residency; 0 for what is parked */
   const int64_t *workspaces;  /* by command, of execs */
-  /* Those of what is parked on the host come first, by residency. */
-  const planc_host_slot *slots;
-  int32_t n_slots;
-  const int32_t
-      *slot_of; /* by command: of an offload or prefetch, PLANC_NO_SLOT with the user or where nothing reads it */
+  planc_slots away;           /* what is parked has the slots of its residencies' numbers */
   int32_t gpus;
-  int64_t arena_bytes, host_arena_bytes; /* of each GPU; of the host */
+  int64_t arena_bytes; /* of each GPU */
 } planc_addresses;
 
-/* Everything is allocated in `arena`. INTERNAL when addresses that the policy stated overlap or a boundary buffer does
- * not come back to its place. */
-planc_status planc_assign_addresses(planc_arena *arena, const planc_schedule *schedule, planc_addresses *out);
+/* The memories of the GPUs come first, then the host's, then the storage's. */
+static inline int32_t planc_memory_of_slot(const planc_addresses *addresses, int32_t slot) {
+  return addresses->gpus + addresses->away.slots[slot].stored;
+}
+
+enum { PLANC_N_STORAGE_STREAMS = 2 }; /* of a job: to the storage, and from it */
+
+/* Everything is allocated in `arena`. Where `problem` is given and has a storage, what is more than the host's budget
+ * is kept there. INTERNAL when addresses that the policy stated overlap or a boundary buffer does not come back to its
+ * place. */
+planc_status planc_assign_addresses(planc_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
+                                    planc_addresses *out);
 
 #endif

@@ -47,9 +47,9 @@ planc_status planc_lower(const planc_problem *problem, const char *policy, const
 }
 
 static planc_status lower(lowering *l, const char *policy) {
-  PLANC_TRY(planc_assign_addresses(&l->arena, l->schedule, &l->addresses));
+  PLANC_TRY(planc_assign_addresses(&l->arena, l->schedule, l->problem, &l->addresses));
   PLANC_TRY(lowering_make_ranges(l));
-  int64_t most = l->n_commands + 2 * (int64_t)l->trace->n_jobs;
+  int64_t most = (int64_t)l->n_commands + l->addresses.away.n_copies + 4 * (int64_t)l->trace->n_jobs;
   if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many commands");
   PLANC_TRY(PLANC_NEW(&l->arena, &l->steps, most));
   PLANC_TRY(lowering_make_steps(l));
@@ -72,19 +72,23 @@ static planc_status lower(lowering *l, const char *policy) {
 
 /* The boundary's have their numbers, those of the body go on in the order of their acquires. */
 static planc_status number_residencies(lowering *l) {
-  int32_t n = planc_schedule_n_boundary(l->schedule), n_parked = planc_schedule_n_parked(l->schedule);
+  int32_t n = planc_schedule_n_boundary(l->schedule);
   PLANC_TRY(PLANC_NEW(&l->arena, &l->id_of, planc_schedule_n_residencies(l->schedule)));
-  PLANC_TRY(PLANC_NEW(&l->arena, &l->id_of_slot, l->addresses.n_slots));
+  PLANC_TRY(PLANC_NEW(&l->arena, &l->id_of_slot, l->addresses.away.n));
   for (int32_t r = 0; r < n; r++) l->id_of[r] = r;
-  for (int32_t h = 0; h < n_parked; h++) l->id_of_slot[h] = h;
-  for (int32_t c = 0; c < l->n_commands; c++) {
-    const planc_command *command = &l->commands[c];
-    int32_t slot = l->addresses.slot_of[c];
-    if (slot != PLANC_NO_SLOT && l->addresses.slots[slot].opens == c) l->id_of_slot[slot] = n++;
-    if (command->kind == PLANC_CMD_ACQUIRE) l->id_of[command->residency] = n++;
-  }
+  for (int32_t h = 0; h < planc_schedule_n_parked(l->schedule); h++) l->id_of_slot[h] = h;
   l->plan->n_residencies = n;
   return NULL;
+}
+
+static planc_instr open_residency(lowering *l, int32_t residency) {
+  l->id_of[residency] = l->plan->n_residencies++;
+  return acquire_of(l, residency);
+}
+
+static planc_instr open_slot(lowering *l, int32_t slot) {
+  l->id_of_slot[slot] = l->plan->n_residencies++;
+  return acquire_slot(l, slot);
 }
 
 /* --- The body ----------------------------------------------------------------------------------------------------- */
@@ -122,7 +126,7 @@ static planc_status exec_of(lowering *l, int32_t c, int32_t *uses, planc_instr *
 /* The copy that a command makes between the device and the user or a host slot. */
 static planc_instr transfer_of(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
-  int32_t own = l->id_of[command->residency], slot = l->addresses.slot_of[c];
+  int32_t own = l->id_of[command->residency], slot = l->addresses.away.of_command[c];
   int32_t other = slot == PLANC_NO_SLOT ? PLANC_USER : l->id_of_slot[slot];
   bool in = command->kind == PLANC_CMD_PREFETCH;
   return copy_of(command->stream, in ? own : other, in ? other : own, bytes_of(l, command->residency));
@@ -136,7 +140,7 @@ static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr 
     case PLANC_CMD_EXEC:
       return exec_of(l, c, uses, out);
     case PLANC_CMD_ACQUIRE:
-      *out = acquire_of(l, command->residency);
+      *out = open_residency(l, command->residency);
       return NULL;
     case PLANC_CMD_RELEASE:
       *out = release_of(l->id_of[command->residency]);
@@ -156,23 +160,75 @@ static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr 
   }
 }
 
-/* A host slot is acquired before the offload that opens it and released after the last prefetch from it. */
-static planc_status make_instrs(lowering *l, int32_t *uses, planc_instr *instrs, int32_t *n) {
-  int64_t w = 0;
+typedef struct emission {
+  planc_instr *instrs;
+  int32_t n;
+  int64_t wait; /* the next one */
+  int32_t copy; /* the next one between host and storage */
+  int32_t *uses;
+  int32_t *first_closed; /* by command: the first slot that closes behind it, -1 = none */
+  int32_t *next_closed;  /* by slot: the next one at the same command */
+} emission;
+
+static void emit_waits(const lowering *l, int32_t step, emission *e) {
+  for (; step != NONE && e->wait < l->waits.len && l->waits.data[e->wait].step == step; e->wait++)
+    e->instrs[e->n++] = wait_of(l, &l->waits.data[e->wait], 0);
+}
+
+static void emit_record(const lowering *l, int32_t step, emission *e) {
+  if (step != NONE && l->event_of_step[step] != NONE) e->instrs[e->n++] = record_of(l, step);
+}
+
+/* What is copied between host and storage at a command gets its slot right before. */
+static void emit_tier_copies(lowering *l, int32_t command, bool load, emission *e) {
+  const planc_slots *away = &l->addresses.away;
+  for (; e->copy < away->n_copies; e->copy++) {
+    const planc_tier_copy *copy = &away->copies[e->copy];
+    if (copy->command != command || copy->load != load) return;
+    int32_t step = l->step_of_copy[e->copy];
+    e->instrs[e->n++] = open_slot(l, copy->to);
+    emit_waits(l, step, e);
+    e->instrs[e->n++] = copy_of((int16_t)l->steps[step].stream, l->id_of_slot[copy->to], l->id_of_slot[copy->from],
+                                l->trace->buffers[slot_at(l, copy->from)->buffer].bytes);
+    emit_record(l, step, e);
+  }
+}
+
+static planc_status emit_command(lowering *l, int32_t c, emission *e) {
+  int32_t step = l->step_of_command[c], slot = l->addresses.away.of_command[c];
+  bool any;
+  if (l->commands[c].kind == PLANC_CMD_OFFLOAD && slot != PLANC_NO_SLOT) e->instrs[e->n++] = open_slot(l, slot);
+  emit_waits(l, step, e);
+  PLANC_TRY(instr_of(l, c, e->uses, &e->instrs[e->n], &any));
+  e->n += any;
+  emit_record(l, step, e);
+  return NULL;
+}
+
+static planc_status list_closed(lowering *l, emission *e) {
+  const planc_slots *away = &l->addresses.away;
+  PLANC_TRY(PLANC_NEW(&l->arena, &e->first_closed, l->n_commands));
+  PLANC_TRY(PLANC_NEW(&l->arena, &e->next_closed, away->n));
+  for (int32_t c = 0; c < l->n_commands; c++) e->first_closed[c] = NONE;
+  for (int32_t s = away->n - 1; s >= 0; s--) {
+    int32_t closes = away->slots[s].closes;
+    if (closes == PLANC_AT_BOUNDARY || closes == PLANC_STAYS) continue;
+    e->next_closed[s] = e->first_closed[closes];
+    e->first_closed[closes] = s;
+  }
+  return NULL;
+}
+
+static planc_status make_instrs(lowering *l, emission *e) {
+  PLANC_TRY(list_closed(l, e));
   for (int32_t h = 0; h < planc_schedule_n_parked(l->schedule); h++)
-    if (l->addresses.slots[h].closes == PLANC_AT_BOUNDARY) instrs[(*n)++] = release_of(h);
+    if (slot_at(l, h)->closes == PLANC_AT_BOUNDARY) e->instrs[e->n++] = release_of(h);
   for (int32_t c = 0; c < l->n_commands; c++) {
-    int32_t step = l->step_of_command[c], number = l->addresses.slot_of[c];
-    const planc_host_slot *slot = number == PLANC_NO_SLOT ? NULL : &l->addresses.slots[number];
-    if (slot && slot->opens == c) instrs[(*n)++] = acquire_slot(l, number);
-    for (; step != NONE && w < l->waits.len && l->waits.data[w].step == step; w++) {
-      instrs[(*n)++] = wait_of(l, &l->waits.data[w], 0);
-    }
-    bool any;
-    PLANC_TRY(instr_of(l, c, uses, &instrs[*n], &any));
-    *n += any;
-    if (step != NONE && l->event_of_step[step] != NONE) instrs[(*n)++] = record_of(l, step);
-    if (slot && slot->closes == c) instrs[(*n)++] = release_of(l->id_of_slot[number]);
+    emit_tier_copies(l, c, true, e);
+    PLANC_TRY(emit_command(l, c, e));
+    emit_tier_copies(l, c, false, e);
+    for (int32_t s = e->first_closed[c]; s != NONE; s = e->next_closed[s])
+      e->instrs[e->n++] = release_of(l->id_of_slot[s]);
   }
   return NULL;
 }
@@ -188,15 +244,15 @@ static int32_t count_uses(const lowering *l) {
 }
 
 static planc_status make_body(lowering *l) {
-  planc_instr *instrs;
-  int32_t n = 0, *uses;
-  int64_t most = (int64_t)l->n_commands + l->waits.len + l->plan->n_events + 2 * (int64_t)l->addresses.n_slots;
+  emission e = {0};
+  const planc_slots *away = &l->addresses.away;
+  int64_t most = (int64_t)l->n_commands + l->waits.len + l->plan->n_events + 2 * (int64_t)away->n + away->n_copies;
   if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many instructions");
   l->plan->n_uses = count_uses(l);
-  PLANC_TRY(PLANC_NEW(l->memory, &uses, l->plan->n_uses));
-  PLANC_TRY(PLANC_NEW(l->memory, &instrs, most + 1));
-  PLANC_TRY(make_instrs(l, uses, instrs, &n));
-  l->plan->uses = uses;
-  l->plan->body = (planc_section){n, instrs};
+  PLANC_TRY(PLANC_NEW(l->memory, &e.uses, l->plan->n_uses));
+  PLANC_TRY(PLANC_NEW(l->memory, &e.instrs, most + 1));
+  PLANC_TRY(make_instrs(l, &e));
+  l->plan->uses = e.uses;
+  l->plan->body = (planc_section){e.n, e.instrs};
   return NULL;
 }

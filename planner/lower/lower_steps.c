@@ -18,27 +18,29 @@ static planc_status add_ranges(lowering *l, const planc_translation *translation
   return NULL;
 }
 
-static planc_status add_host_range(lowering *l, int64_t host, int32_t slot) {
-  const planc_host_slot *of = &l->addresses.slots[slot];
-  int64_t first = host + of->address;
+/* The arenas follow each other, the host's behind the devices', the storage's behind the host's. */
+static planc_status add_slot_range(lowering *l, int64_t host, int32_t slot) {
+  const planc_slot *of = slot_at(l, slot);
+  int64_t storage = host + planc_align_up(l->addresses.away.host_bytes, PLANC_ALIGNMENT);
+  int64_t first = (of->stored ? storage : host) + of->address;
   VEC_PUSH(&l->ranges, ((planc_range){first, first + l->trace->buffers[of->buffer].bytes}));
   return NULL;
 }
 
-/* The arenas follow each other, the host's is the last. */
 planc_status lowering_make_ranges(lowering *l) {
   int32_t n_residencies = planc_schedule_n_residencies(l->schedule), n_parked = planc_schedule_n_parked(l->schedule);
+  const planc_slots *away = &l->addresses.away;
   int64_t host = planc_muldiv_ceil(planc_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT), l->addresses.gpus, 1);
-  if (planc_add_saturate(host, l->addresses.host_arena_bytes) == INT64_MAX) {
-    return planc_error(PLANC_BAD_INPUT, "device and host addresses together exceed 64 bits");
-  }
+  int64_t end = planc_add_saturate(planc_add_saturate(host, away->host_bytes), away->storage_bytes);
+  if (end > INT64_MAX - PLANC_ALIGNMENT)
+    return planc_error(PLANC_BAD_INPUT, "the addresses of all memories together exceed 64 bits");
   const planc_virtual_memory *memory = planc_schedule_memory(l->schedule);
   planc_translation translation;
   PLANC_TRY(planc_translation_make(memory->chunk_bytes, memory->mappings, memory->n, &l->arena, &translation));
-  PLANC_TRY(PLANC_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + 1));
+  PLANC_TRY(PLANC_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + away->n + 1));
   for (int32_t r = 0; r < n_residencies; r++) {
-    PLANC_TRY(r < n_parked ? add_host_range(l, host, r)
-                           : add_ranges(l, &translation, job_of(l, r), l->addresses.residencies[r], bytes_of(l, r)));
+    if (r >= n_parked)
+      PLANC_TRY(add_ranges(l, &translation, job_of(l, r), l->addresses.residencies[r], bytes_of(l, r)));
     l->first_range[r + 1] = (int32_t)l->ranges.len;
   }
   for (int32_t c = 0; c < l->n_commands; c++) {
@@ -47,9 +49,11 @@ planc_status lowering_make_ranges(lowering *l) {
       PLANC_TRY(add_ranges(l, &translation, l->trace->instances[command->instance].job, l->addresses.workspaces[c],
                            planc_schedule_variant(l->schedule, command).workspace_bytes));
     }
-    int32_t slot = l->addresses.slot_of[c];
-    if (slot != PLANC_NO_SLOT) PLANC_TRY(add_host_range(l, host, slot));
     l->first_range[n_residencies + c + 1] = (int32_t)l->ranges.len;
+  }
+  for (int32_t k = 0; k < away->n; k++) {
+    PLANC_TRY(add_slot_range(l, host, k));
+    l->first_range[touched_slot(l, k) + 1] = (int32_t)l->ranges.len;
   }
   if (l->ranges.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many address ranges");
   l->work.ranges = l->ranges.data;
@@ -79,9 +83,12 @@ static planc_status touch_all(lowering *l, int32_t c) {
       return lowering_touch(l, own, true);
     }
     case PLANC_CMD_OFFLOAD:
-    case PLANC_CMD_PREFETCH:
-      PLANC_TRY(lowering_touch(l, command->residency, command->kind == PLANC_CMD_PREFETCH));
-      return lowering_touch(l, own, command->kind != PLANC_CMD_PREFETCH);
+    case PLANC_CMD_PREFETCH: {
+      int32_t slot = l->addresses.away.of_command[c];
+      bool in = command->kind == PLANC_CMD_PREFETCH;
+      PLANC_TRY(lowering_touch(l, command->residency, in));
+      return slot == PLANC_NO_SLOT ? NULL : lowering_touch(l, touched_slot(l, slot), !in);
+    }
     case PLANC_CMD_MOVE:
       PLANC_TRY(lowering_touch(l, command->source, false));
       return lowering_touch(l, command->residency, true);
@@ -93,7 +100,7 @@ static planc_status touch_all(lowering *l, int32_t c) {
 bool lowering_runs(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
   if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE) return false;
-  return command->kind != PLANC_CMD_OFFLOAD || command->user || l->addresses.slot_of[c] != PLANC_NO_SLOT;
+  return command->kind != PLANC_CMD_OFFLOAD || command->user || l->addresses.away.of_command[c] != PLANC_NO_SLOT;
 }
 
 planc_status lowering_end_step(lowering *l, planc_step step) {
@@ -103,24 +110,47 @@ planc_status lowering_end_step(lowering *l, planc_step step) {
   return NULL;
 }
 
+/* The steps of the copies between host and storage at a command, those ahead of it or behind it. */
+static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int32_t *k) {
+  const planc_slots *away = &l->addresses.away;
+  for (; *k < away->n_copies && away->copies[*k].command == command && away->copies[*k].load == load; ++*k) {
+    const planc_tier_copy *copy = &away->copies[*k];
+    int32_t job = l->trace->buffers[slot_at(l, copy->from)->buffer].job;
+    planc_step step = {
+        .stream = storage_stream_of(l, job, load), .first_touch = (int32_t)l->touches.len, .await = NONE};
+    PLANC_TRY(lowering_touch(l, touched_slot(l, copy->from), false));
+    PLANC_TRY(lowering_touch(l, touched_slot(l, copy->to), true));
+    l->step_of_copy[*k] = l->n_steps;
+    PLANC_TRY(lowering_end_step(l, step));
+  }
+  return NULL;
+}
+
+static planc_status add_command_step(lowering *l, int32_t c, int32_t *last_copy) {
+  const planc_command *command = &l->commands[c];
+  l->step_of_command[c] = NONE;
+  if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_OFFLOAD) last_copy[command->residency] = NONE;
+  if (!lowering_runs(l, c) || (command->kind == PLANC_CMD_AWAIT && last_copy[command->residency] == NONE)) return NULL;
+  planc_step step = {.stream = command->stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
+  PLANC_TRY(touch_all(l, c));
+  if (command->kind == PLANC_CMD_AWAIT) {
+    step.await = last_copy[command->residency];
+  } else if (command->kind != PLANC_CMD_EXEC) {
+    last_copy[command->residency] = l->n_steps;
+  }
+  l->step_of_command[c] = l->n_steps;
+  return lowering_end_step(l, step);
+}
+
 planc_status lowering_make_steps(lowering *l) {
-  int32_t *last_copy; /* step of the copy last started, by residency */
+  int32_t *last_copy, k = 0; /* step of the copy last started, by residency */
   PLANC_TRY(PLANC_NEW(&l->arena, &last_copy, planc_schedule_n_residencies(l->schedule)));
   PLANC_TRY(PLANC_NEW(&l->arena, &l->step_of_command, l->n_commands));
+  PLANC_TRY(PLANC_NEW(&l->arena, &l->step_of_copy, l->addresses.away.n_copies));
   for (int32_t c = 0; c < l->n_commands; c++) {
-    const planc_command *command = &l->commands[c];
-    l->step_of_command[c] = NONE;
-    if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_OFFLOAD) last_copy[command->residency] = NONE;
-    if (!lowering_runs(l, c) || (command->kind == PLANC_CMD_AWAIT && last_copy[command->residency] == NONE)) continue;
-    planc_step step = {.stream = command->stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
-    PLANC_TRY(touch_all(l, c));
-    if (command->kind == PLANC_CMD_AWAIT) {
-      step.await = last_copy[command->residency];
-    } else if (command->kind != PLANC_CMD_EXEC) {
-      last_copy[command->residency] = l->n_steps;
-    }
-    l->step_of_command[c] = l->n_steps;
-    PLANC_TRY(lowering_end_step(l, step));
+    PLANC_TRY(add_tier_steps(l, c, true, &k));
+    PLANC_TRY(add_command_step(l, c, last_copy));
+    PLANC_TRY(add_tier_steps(l, c, false, &k));
   }
   l->work.n_body = l->n_steps;
   return NULL;
@@ -132,7 +162,7 @@ planc_status lowering_find_waits(lowering *l) {
   l->work.steps = l->steps;
   l->work.touches = l->touches.data;
   l->work.n_steps = l->first_before;
-  l->work.n_streams = l->trace->n_jobs * PLANC_N_STREAMS;
+  l->work.n_streams = l->trace->n_jobs * (PLANC_N_STREAMS + (has_storage(l) ? PLANC_N_STORAGE_STREAMS : 0));
   PLANC_TRY(planc_find_waits(&l->work, &l->waits));
   planc_hazards before = l->work;
   before.steps = l->steps + l->first_before;

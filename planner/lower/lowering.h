@@ -26,16 +26,16 @@ typedef struct lowering {
   planc_plan *plan;
   planc_arena *memory;       /* the plan's */
   planc_arena arena;         /* lowering's own */
-  planc_addresses addresses; /* residencies that are parked on the host have slots of the same number */
+  planc_addresses addresses; /* residencies that are parked have slots of the same number */
   /* Steps: what runs on a stream, in order; acquires, releases and dropped offloads are none. Behind those of the body
    * stand the epilogue's, then the prologue's. */
   planc_step *steps;
-  int32_t n_steps, first_before; /* all; the prologue's first */
-  int32_t *step_of_command;
+  int32_t n_steps, first_before;           /* all; the prologue's first */
+  int32_t *step_of_command, *step_of_copy; /* between host and storage */
   arounds before, after;
-  int32_t *first_range; /* by residency, by command for its workspace or host slot, and one more */
+  int32_t *first_range; /* by residency, none for what is parked; by command for its workspace; by slot; and one more */
   int32_t *id_of;       /* by residency: its number in the plan */
-  int32_t *id_of_slot;  /* by host slot */
+  int32_t *id_of_slot;
   VEC(planc_range) ranges;
   VEC(planc_range_touch) touches;
   planc_hazards work;
@@ -47,6 +47,23 @@ typedef struct lowering {
 
 static inline int16_t stream_of(int32_t job, int32_t stream) {
   return (int16_t)(job * PLANC_N_STREAMS + stream);
+}
+
+/* Where there is a storage every job has a stream to it and one from it, behind all others. */
+static inline bool has_storage(const lowering *l) {
+  return l->addresses.away.storage_bytes > 0;
+}
+static inline int16_t storage_stream_of(const lowering *l, int32_t job, bool load) {
+  return (int16_t)(l->trace->n_jobs * PLANC_N_STREAMS + job * PLANC_N_STORAGE_STREAMS + load);
+}
+
+static inline const planc_slot *slot_at(const lowering *l, int32_t slot) {
+  return &l->addresses.away.slots[slot];
+}
+
+/* What lowering_touch calls a slot. */
+static inline int32_t touched_slot(const lowering *l, int32_t slot) {
+  return planc_schedule_n_residencies(l->schedule) + l->n_commands + slot;
 }
 
 static inline int32_t job_of(const lowering *l, int32_t residency) {
@@ -61,11 +78,6 @@ static inline int16_t device_of(const lowering *l, int32_t job) {
   return (int16_t)planc_gpu_of(l->trace, job);
 }
 
-/* The memories of the GPUs come first, then the host's. */
-static inline int16_t host_of(const lowering *l) {
-  return (int16_t)l->addresses.gpus;
-}
-
 static inline planc_instr acquire_of(const lowering *l, int32_t residency) {
   return (planc_instr){.op = PLANC_INSTR_acquire,
                        .memory = device_of(l, job_of(l, residency)),
@@ -76,9 +88,9 @@ static inline planc_instr acquire_of(const lowering *l, int32_t residency) {
 }
 
 static inline planc_instr acquire_slot(const lowering *l, int32_t slot) {
-  const planc_host_slot *of = &l->addresses.slots[slot];
+  const planc_slot *of = slot_at(l, slot);
   return (planc_instr){.op = PLANC_INSTR_acquire,
-                       .memory = host_of(l),
+                       .memory = (int16_t)planc_memory_of_slot(&l->addresses, slot),
                        .id = l->id_of_slot[slot],
                        .aux = of->buffer,
                        .address = of->address,
@@ -113,7 +125,7 @@ static inline planc_instr wait_of(const lowering *l, const planc_wait *wait, int
 planc_status lowering_make_ranges(lowering *l);
 /* Whether a command runs on a stream. */
 bool lowering_runs(const lowering *l, int32_t command);
-/* Appends the touches of a residency or, counted on from there, a command. */
+/* Appends the touches of a residency, of the workspace of a command (counted on from there), or of a slot. */
 planc_status lowering_touch(lowering *l, int32_t what, bool writes);
 /* Appends a step that makes the touches from its first one on. */
 planc_status lowering_end_step(lowering *l, planc_step step);

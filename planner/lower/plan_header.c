@@ -32,13 +32,17 @@ static planc_status copy_jobs(const filling *f) {
 
 /* --- Memories and links ------------------------------------------------------------------------------------------- */
 
-/* Every GPU has a memory of its own, all the same; then come the host's and the user's. */
+static bool has_storage(const filling *f) {
+  return f->addresses->away.storage_bytes > 0;
+}
+
+/* Every GPU has a memory of its own, all the same; then come the host's, the storage's where it is used, the user's. */
 static planc_status make_memories(const filling *f) {
   const planc_device *device = planc_profile_device(f->problem->profile);
   const planc_virtual_memory *virtual = planc_schedule_memory(f->schedule);
   int32_t gpus = f->addresses->gpus, n = 0;
   planc_memory *memories;
-  PLANC_TRY(PLANC_NEW(f->memory, &memories, (int64_t)gpus + 2));
+  PLANC_TRY(PLANC_NEW(f->memory, &memories, (int64_t)gpus + 3));
   for (int32_t g = 0; g < gpus; g++) {
     memories[n++] = (planc_memory){.kind = PLANC_MEMORY_DEVICE,
                                    .gpu = g,
@@ -56,9 +60,18 @@ static planc_status make_memories(const filling *f) {
                                  .gpu = -1,
                                  .bytes = -1,
                                  .budget_bytes = f->problem->host_budget_bytes,
-                                 .arena_bytes = f->addresses->host_arena_bytes,
+                                 .arena_bytes = f->addresses->away.host_bytes,
                                  .alignment = PLANC_PLAN_ALIGNMENT,
                                  .first_mapping = gpus * virtual->n};
+  if (has_storage(f)) {
+    memories[n++] = (planc_memory){.kind = PLANC_MEMORY_STORAGE,
+                                   .gpu = -1,
+                                   .bytes = -1,
+                                   .budget_bytes = f->problem->storage_budget_bytes,
+                                   .arena_bytes = f->addresses->away.storage_bytes,
+                                   .alignment = PLANC_STORAGE_ALIGNMENT,
+                                   .first_mapping = gpus * virtual->n};
+  }
   memories[n++] = (planc_memory){.kind = PLANC_MEMORY_USER,
                                  .gpu = -1,
                                  .bytes = -1,
@@ -82,14 +95,31 @@ static planc_status copy_mappings(const filling *f) {
   return NULL;
 }
 
-enum { ENGINES_OF_GPU = 2, LINKS_OF_GPU = 6 };
+enum { ENGINES_OF_GPU = 2, LINKS_OF_GPU = 6, LINKS_OF_STORAGE = 4 };
+
+/* The storage has an engine for each direction, too, which copies between it, the host's memory and the user's. */
+static int32_t link_storage(const filling *f, planc_plan_link *links) {
+  const planc_device *device = planc_profile_device(f->problem->profile);
+  int32_t gpus = f->addresses->gpus, n = 0;
+  const int32_t storage = gpus + 1, others[] = {gpus, gpus + 2};
+  for (int32_t load = 0; load < ENGINES_OF_GPU; load++) {
+    for (int32_t k = 0; k < LINKS_OF_STORAGE / 2; k++) {
+      links[n++] = (planc_plan_link){.from = load ? storage : others[k],
+                                     .to = load ? others[k] : storage,
+                                     .engine = gpus * ENGINES_OF_GPU + load,
+                                     .bus = -1,
+                                     .cost = load ? device->load : device->store};
+    }
+  }
+  return n;
+}
 
 /* Each GPU has an engine for each direction, which copies between its memory, the host's and the user's. */
 static planc_status make_links(const filling *f) {
   const planc_device *device = planc_profile_device(f->problem->profile);
-  int32_t gpus = f->addresses->gpus, host = gpus, user = gpus + 1, n = 0;
+  int32_t gpus = f->addresses->gpus, host = gpus, user = f->plan->n_memories - 1, n = 0;
   planc_plan_link *links;
-  PLANC_TRY(PLANC_NEW(f->memory, &links, (int64_t)gpus * LINKS_OF_GPU));
+  PLANC_TRY(PLANC_NEW(f->memory, &links, (int64_t)gpus * LINKS_OF_GPU + LINKS_OF_STORAGE));
   for (int32_t g = 0; g < gpus; g++) {
     const int32_t ends[LINKS_OF_GPU / 2][2] = {{host, g}, {user, g}, {user, host}};
     for (int32_t out = 0; out < ENGINES_OF_GPU; out++) {
@@ -102,6 +132,7 @@ static planc_status make_links(const filling *f) {
       }
     }
   }
+  if (has_storage(f)) n += link_storage(f, &links[n]);
   f->plan->links = links;
   f->plan->n_links = n;
   return NULL;
@@ -111,14 +142,18 @@ static planc_status make_links(const filling *f) {
 
 static planc_status make_streams(const filling *f) {
   planc_stream *streams;
-  int32_t n = f->trace->n_jobs * PLANC_N_STREAMS;
-  PLANC_TRY(PLANC_NEW(f->memory, &streams, n));
-  for (int32_t j = 0; j < f->trace->n_jobs; j++) {
+  int32_t n_jobs = f->trace->n_jobs, n = n_jobs * PLANC_N_STREAMS;
+  PLANC_TRY(PLANC_NEW(f->memory, &streams, (int64_t)n_jobs * (PLANC_N_STREAMS + PLANC_N_STORAGE_STREAMS)));
+  for (int32_t j = 0; j < n_jobs; j++) {
     int32_t gpu = planc_gpu_of(f->trace, j);
     planc_stream *own = &streams[(int64_t)j * PLANC_N_STREAMS];
     own[PLANC_STREAM_COMPUTE] = (planc_stream){PLANC_STREAM_KIND_compute, j, gpu};
     own[PLANC_STREAM_H2D] = (planc_stream){PLANC_STREAM_KIND_copy, j, gpu * ENGINES_OF_GPU};
     own[PLANC_STREAM_D2H] = (planc_stream){PLANC_STREAM_KIND_copy, j, gpu * ENGINES_OF_GPU + 1};
+  }
+  for (int32_t k = 0; has_storage(f) && k < n_jobs * PLANC_N_STORAGE_STREAMS; k++) {
+    int32_t engine = f->addresses->gpus * ENGINES_OF_GPU + k % PLANC_N_STORAGE_STREAMS;
+    streams[n++] = (planc_stream){PLANC_STREAM_KIND_copy, k / PLANC_N_STORAGE_STREAMS, engine};
   }
   f->plan->n_streams = n;
   f->plan->streams = streams;
@@ -132,10 +167,11 @@ static planc_status fill_boundary(const filling *f) {
   for (int32_t r = 0; r < n; r++) {
     int32_t buffer = planc_schedule_residencies(f->schedule)[r].buffer;
     bool parked = r < planc_schedule_n_parked(f->schedule);
+    int32_t gpu = planc_gpu_of(f->trace, f->trace->buffers[buffer].job);
     boundary[r] =
         (planc_boundary){.buffer = buffer,
-                         .memory = parked ? f->addresses->gpus : planc_gpu_of(f->trace, f->trace->buffers[buffer].job),
-                         .address = parked ? f->addresses->slots[r].address : f->addresses->residencies[r]};
+                         .memory = parked ? planc_memory_of_slot(f->addresses, r) : gpu,
+                         .address = parked ? f->addresses->away.slots[r].address : f->addresses->residencies[r]};
   }
   f->plan->n_boundary = n;
   f->plan->boundary = boundary;

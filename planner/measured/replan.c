@@ -13,6 +13,7 @@ static planc_status keep(const planc_problem *problem, const planc_plan *old, pl
     planc_memory *memory = &plan->memories[m];
     if (memory->kind == PLANC_MEMORY_DEVICE) memory->budget_bytes = problem->budget_bytes;
     if (memory->kind == PLANC_MEMORY_HOST) memory->budget_bytes = problem->host_budget_bytes;
+    if (memory->kind == PLANC_MEMORY_STORAGE) memory->budget_bytes = problem->storage_budget_bytes;
   }
   plan->predicted.bound_ns = 0; /* it was one for other times */
   PLANC_TRY(planc_simulate(plan, NULL, NULL, &simulation));

@@ -50,13 +50,19 @@ static void retime_body(retiming *r) {
   }
 }
 
-/* A profile tells of the links between GPUs, host and user, and those that bypass the GPUs go the same way. */
+/* A profile tells of the links between GPUs, host and user, and those that bypass the GPUs go the same way; it may tell
+ * of those to storage and back. */
+static planc_link cost_of(const planc_device *device, planc_memory_kind from, planc_memory_kind to) {
+  if (to == PLANC_MEMORY_STORAGE) return device->store;
+  if (from == PLANC_MEMORY_STORAGE) return device->load;
+  return from == PLANC_MEMORY_DEVICE || to == PLANC_MEMORY_USER ? device->d2h : device->h2d;
+}
+
 static void retime_links(const planc_device *device, planc_retimed *out) {
   for (int32_t l = 0; l < out->plan.n_links; l++) {
     planc_plan_link *link = &out->links[l];
-    planc_memory_kind from = out->plan.memories[link->from].kind, to = out->plan.memories[link->to].kind;
-    if (from == PLANC_MEMORY_STORAGE || to == PLANC_MEMORY_STORAGE) continue;
-    link->cost = from == PLANC_MEMORY_DEVICE || to == PLANC_MEMORY_USER ? device->d2h : device->h2d;
+    planc_link cost = cost_of(device, out->plan.memories[link->from].kind, out->plan.memories[link->to].kind);
+    if (cost.bytes_per_second > 0) link->cost = cost;
   }
 }
 

@@ -43,7 +43,7 @@ static planc_status number_slots(planc_arena *arena, const planc_range *ranges, 
   int32_t slot = 0;
   for (int64_t i = 0; i < n; i++) {
     if (i > 0 && ends[i].address != ends[i - 1].address) slot++;
-    planc_slots *slots = &map->ranges[ends[i].id / 2];
+    planc_slot_span *slots = &map->ranges[ends[i].id / 2];
     *(ends[i].id % 2 ? &slots->last : &slots->first) = slot;
   }
   map->n_slots = slot + 1;
@@ -91,7 +91,7 @@ static void raise(int32_t *need, int32_t step) {
 
 void planc_access_map_touch(planc_access_map *map, planc_range_touch touch, int32_t stream, int32_t step,
                             int32_t *needs) {
-  planc_slots slots = map->ranges[touch.range];
+  planc_slot_span slots = map->ranges[touch.range];
   if (slots.first == slots.last) return;
   split_run(map, slots.first);
   if (slots.last < map->n_slots) split_run(map, slots.last);

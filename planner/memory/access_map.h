@@ -14,12 +14,12 @@ typedef struct planc_touched {
   int32_t write, write_stream;
 } planc_touched;
 
-typedef struct planc_slots {
+typedef struct planc_slot_span {
   int32_t first, last; /* half open */
-} planc_slots;
+} planc_slot_span;
 
 typedef struct planc_access_map {
-  planc_slots *ranges;
+  planc_slot_span *ranges;
   planc_touched *runs; /* by a run's first slot */
   int32_t *reads;      /* since the write; by a run's first slot, n_streams each */
   int32_t n_slots, n_streams;

@@ -11,6 +11,7 @@
 #include "runtime/host/digest.h"
 #include "runtime/host/host_memory.h"
 #include "runtime/host/host_prepare.h"
+#include "runtime/host/host_storage.h"
 #include "runtime/host/work.h"
 #include "runtime/random.h"
 #include "util/clock.h"
@@ -20,6 +21,7 @@ enum { UNRECORDED = -2 };
 struct planrt_device {
   planrt_device_options options;
   planrt_block arena, host_arena;
+  planrt_storage storage;
   planrt_preparer preparer;
   pthread_mutex_t user_lock; /* held during host work */
   planrt_streams *streams;   /* NULL: one thread */
@@ -43,11 +45,23 @@ static void jitter(planrt_device *device, int32_t stream) {
 
 /* --- Work ----------------------------------------------------------------------------------------------------- */
 
-static void copy_now(const planrt_device *device, const planrt_work *work, int64_t begin_ns) {
+/* Storage has a pace of its own. */
+static planc_status copy_now(const planrt_device *device, const planrt_work *work, int64_t begin_ns) {
+  if (work->direction == PLANRT_H2S) return planrt_storage_write(&device->storage, work->to, work->from, work->bytes);
+  if (work->direction == PLANRT_S2H) return planrt_storage_read(&device->storage, work->to, work->from, work->bytes);
   if (work->bytes > 0) memmove(work->to, work->from, (size_t)work->bytes);
   int64_t rate = device->options.link_bytes_per_s;
   if (rate > 0 && (work->direction == PLANRT_H2D || work->direction == PLANRT_D2H))
     sleep_until(begin_ns + (int64_t)((double)work->bytes * 1e9 / (double)rate));
+  return NULL;
+}
+
+static planc_status poison_now(const planrt_device *device, const planrt_work *work) {
+  enum { POISON = 0xff };
+  if (planrt_storage_has(&device->storage, work->to))
+    return planrt_storage_fill(&device->storage, work->to, POISON, work->bytes);
+  if (work->bytes > 0) memset(work->to, POISON, (size_t)work->bytes);
+  return NULL;
 }
 
 static planc_status perform(void *user, int32_t stream, const planrt_work *work) {
@@ -60,7 +74,7 @@ static planc_status perform(void *user, int32_t stream, const planrt_work *work)
       status = planc_context(planrt_prepared_run(work->call, &work->launch), "op %s", work->call->op->name);
       break;
     case PLANRT_WORK_COPY:
-      copy_now(device, work, begin);
+      status = copy_now(device, work, begin);
       break;
     case PLANRT_WORK_HOST:
       pthread_mutex_lock(&device->user_lock);
@@ -71,7 +85,7 @@ static planc_status perform(void *user, int32_t stream, const planrt_work *work)
       *(uint64_t *)work->to = planrt_digest_of(work->call);
       break;
     case PLANRT_WORK_POISON:
-      if (work->bytes > 0) memset(work->to, 0xff, (size_t)work->bytes);
+      status = poison_now(device, work);
       break;
     case PLANRT_WORK_RECORD:
     case PLANRT_WORK_WAIT:
@@ -163,6 +177,8 @@ static planc_status fill_device(planrt_device *device) {
     PLANC_TRY(planrt_block_new(options->arena_bytes, "an arena", &device->arena));
   }
   PLANC_TRY(planrt_block_new(options->host_arena_bytes, "a host arena", &device->host_arena));
+  if (options->storage_bytes > 0)
+    PLANC_TRY(planrt_storage_new(options->storage_bytes, options->storage_path, &device->storage));
   device->generations = calloc((size_t)options->n_events + 1, sizeof *device->generations);
   device->draws = calloc((size_t)options->n_streams + 1, sizeof *device->draws);
   if (!device->generations || !device->draws) return planc_error(PLANC_OUT_OF_MEMORY, "events");
@@ -177,6 +193,7 @@ static void close_device(planrt_device *device) {
   planrt_preparer_close(&device->preparer);
   planrt_block_free(&device->arena);
   planrt_block_free(&device->host_arena);
+  planrt_storage_free(&device->storage);
   pthread_mutex_destroy(&device->user_lock);
   free(device->generations);
   free(device->draws);
@@ -201,6 +218,9 @@ static char *arena(const planrt_device *device) {
 }
 static char *host_arena(const planrt_device *device) {
   return device->host_arena.data;
+}
+static char *storage(const planrt_device *device) {
+  return device->storage.data;
 }
 static planc_status variants(planrt_device *device, const planrt_call *call, planrt_variant *out, int32_t *out_count) {
   return planrt_host_variants(&device->preparer, call, out, out_count);
@@ -260,6 +280,7 @@ const planrt_backend planrt_host_backend = {
     .parts = true,
     .arena = arena,
     .host_arena = host_arena,
+    .storage = storage,
     .pin = pin,
     .taken = taken,
     .variants = variants,

@@ -20,6 +20,7 @@ extern const planc_subcommand cli_cmd_plan, cli_cmd_check, cli_cmd_simulate, cli
       {"profile", 'p', "FILE", "measured profile to plan with, instead of --device"},                         \
       {"budget", 'm', "SIZE", "device memory, reserved bytes included (default: the device's)"},              \
       {"host-budget", 0, "SIZE", "host memory for offloaded data (default: not limited)"},                    \
+      {"storage", 0, "SIZE", "storage for what the host budget has no room for (default: none)"},             \
       {"optimizer", 0, "NAME",                                                                                \
        "sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)"}, \
       {"inference", 0, NULL, "plan the graph as it stands, without deriving training"},                       \
@@ -103,6 +104,8 @@ void cli_print_batch(const planc_plan *plan);
 /* The batch and the GPUs. */
 void cli_report_batch(const planc_plan *plan, cJSON *object);
 
+/* The storage that a plan uses, behind `separator`; nothing where it uses none. */
+void cli_print_storage(const planc_plan *plan, const char *separator);
 /* What binds the peak of a plan in a memory, for people: the op there and the largest live buffers. */
 planc_status cli_print_peak(const planc_plan *plan, planc_memory_kind memory, FILE *out);
 planc_status cli_report_peak(const planc_plan *plan, cJSON *object);

@@ -49,6 +49,10 @@ planc_status cli_explain(const planc_problem *problem, const planc_policy *polic
   planc_problem at = *problem;
   planc_memory_kind memory = planc_status_shortage(status).memory;
   bool host = memory == PLANC_MEMORY_HOST;
+  char text[PLANC_SIZE_TEXT];
+  if (memory == PLANC_MEMORY_STORAGE)
+    return planc_context(status, "does not fit a storage of %s",
+                         planc_size_format(problem->storage_budget_bytes, text));
   if (!host) at.host_budget_bytes = -1;
   planc_status failed = planc_find_least(&at, policy, memory, status, &least);
   if (!failed) {
@@ -56,7 +60,6 @@ planc_status cli_explain(const planc_problem *problem, const planc_policy *polic
     planc_plan_free(least.plan);
   }
   planc_status_free(failed);
-  char text[PLANC_SIZE_TEXT];
   return planc_context(status, "does not fit %s%s", host ? "a host budget of " : "",
                        planc_size_format(host ? problem->host_budget_bytes : problem->budget_bytes, text));
 }
@@ -77,6 +80,7 @@ planc_status cli_summarize(const planc_plan *plan, const char *output, bool json
     planc_json_add_int(object, "budget_bytes", budget);
     planc_json_add_int(object, "peak_bytes", p->peak_bytes);
     planc_json_add_int(object, "host_peak_bytes", p->host_peak_bytes);
+    planc_json_add_int(object, "storage_peak_bytes", planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes);
     planc_json_add_int(object, "iteration_ns", p->iteration_ns);
     planc_json_add_int(object, "ideal_ns", p->ideal_ns);
     planc_json_add_int(object, "d2h_bytes", p->d2h_bytes);
@@ -90,8 +94,10 @@ planc_status cli_summarize(const planc_plan *plan, const char *output, bool json
   printf(": %s, ", plan->policy);
   cli_print_batch(plan);
   printf(" in %d round%s of %lld\n", job->n_rounds, job->n_rounds == 1 ? "" : "s", (long long)job->rounds[0]);
-  printf("  peak      %s of %s, host %s\n", planc_size_format(p->peak_bytes, a), planc_size_format(budget, b),
+  printf("  peak      %s of %s, host %s", planc_size_format(p->peak_bytes, a), planc_size_format(budget, b),
          planc_size_format(p->host_peak_bytes, c));
+  cli_print_storage(plan, ", ");
+  printf("\n");
   printf("  iteration %s, ideal %s (%+.1f %%)\n", planc_time_format(p->iteration_ns, a),
          planc_time_format(p->ideal_ns, b),
          p->ideal_ns ? 100.0 * (double)(p->iteration_ns - p->ideal_ns) / (double)p->ideal_ns : 0.0);

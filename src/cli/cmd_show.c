@@ -166,6 +166,7 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
     planc_json_add_int(object, "arena_bytes", device->arena_bytes);
     planc_json_add_int(object, "reserved_bytes", device->reserved_bytes);
     planc_json_add_int(object, "host_arena_bytes", host->arena_bytes);
+    planc_json_add_int(object, "storage_arena_bytes", planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes);
     planc_json_add_int(object, "iteration_ns", p->iteration_ns);
     planc_json_add_int(object, "ideal_ns", p->ideal_ns);
     planc_json_add_int(object, "instructions", plan->body.n);
@@ -183,7 +184,9 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
          plan->body.n);
   printf("budget %s: arena %s, reserved %s", cli_budget_format(device->budget_bytes, a),
          planc_size_format(device->arena_bytes, b), planc_size_format(device->reserved_bytes, c));
-  printf("; host %s\n", planc_size_format(host->arena_bytes, a));
+  printf("; host %s", planc_size_format(host->arena_bytes, a));
+  cli_print_storage(plan, "; ");
+  printf("\n");
   printf("predicted iteration %s, ideal %s\n", planc_time_format(p->iteration_ns, a),
          planc_time_format(p->ideal_ns, b));
   print_fragmentation(plan, &lost);

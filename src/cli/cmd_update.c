@@ -78,6 +78,12 @@ static planc_placement placement_of(const planc_memory *device) {
   return device->paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
 }
 
+/* How much storage the plan was made for. */
+static int64_t storage_of(const planc_plan *plan) {
+  int64_t budget = planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->budget_bytes;
+  return budget > 0 ? budget : 0;
+}
+
 /* The plan's problem again, as far as the plan tells, with the options given. */
 static planc_status make_problem(updating *u) {
   const planc_plan *plan = u->plan;
@@ -93,6 +99,7 @@ static planc_status make_problem(updating *u) {
   PLANC_TRY(cli_setup_plans(u->policy));
   PLANC_TRY(planc_option_size(u->arguments, "budget", budget, &problem->budget_bytes));
   PLANC_TRY(planc_option_size(u->arguments, "host-budget", host_budget, &problem->host_budget_bytes));
+  PLANC_TRY(planc_option_size(u->arguments, "storage", storage_of(plan), &problem->storage_budget_bytes));
   /* Other rounds would rest on times that nobody measured. */
   int64_t rounds = u->base ? 0 : sub_batch_of(job);
   PLANC_TRY(planc_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->sub_batch));
@@ -135,7 +142,7 @@ static bool asks_for_other_decisions(const updating *u) {
 static bool asks_for_another(const updating *u) {
   return u->problem.budget_bytes != planc_plan_memory(u->plan, PLANC_MEMORY_DEVICE)->budget_bytes ||
          u->problem.host_budget_bytes != planc_plan_memory(u->plan, PLANC_MEMORY_HOST)->budget_bytes ||
-         asks_for_other_decisions(u);
+         u->problem.storage_budget_bytes != storage_of(u->plan) || asks_for_other_decisions(u);
 }
 
 /* --- Reports -------------------------------------------------------------------------------------------------- */
@@ -272,6 +279,7 @@ static const planc_option options[] = {
     {"policy", 0, "NAME", "how to plan (default: the plan's)"},
     {"budget", 'm', "SIZE", "device memory, reserved bytes included (default: the plan's)"},
     {"host-budget", 0, "SIZE", "host memory for offloaded data (default: the plan's)"},
+    {"storage", 0, "SIZE", "storage for what the host budget has no room for (default: the plan's)"},
     {"sub-batch", 0, "N", "samples per round (default: the plan's; with --profile or --device the policy chooses)"},
     {"split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"},
     {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: the plan's)"},

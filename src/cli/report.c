@@ -63,6 +63,12 @@ void cli_report_batch(const planc_plan *plan, cJSON *object) {
   planc_json_add_bool(object, "shared_link", shares_link(plan));
 }
 
+void cli_print_storage(const planc_plan *plan, const char *separator) {
+  char text[PLANC_SIZE_TEXT];
+  int64_t bytes = planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes;
+  if (bytes > 0) printf("%sstorage %s", separator, planc_size_format(bytes, text));
+}
+
 enum { NAMED = 8 };
 
 planc_status cli_print_peak(const planc_plan *plan, planc_memory_kind memory, FILE *out) {

@@ -161,6 +161,19 @@ planc_status cli_setup_own_options(const planc_arguments *arguments, const planc
   return planc_error(PLANC_USAGE, "--chunk is for --placement vmm and paged");
 }
 
+/* Storage takes what is beyond the host's budget, so there must be one, and the device must know a storage. */
+static planc_status read_storage(const planc_arguments *arguments, planc_problem *problem) {
+  const planc_device *device = planc_profile_device(problem->profile);
+  PLANC_TRY(planc_option_size(arguments, "storage", 0, &problem->storage_budget_bytes));
+  if (problem->storage_budget_bytes == 0) return NULL;
+  if (problem->host_budget_bytes < 0)
+    return planc_error(PLANC_USAGE, "--storage takes what --host-budget has no room for: give that, too");
+  if (device->store.bytes_per_second > 0 && device->load.bytes_per_second > 0) return NULL;
+  return planc_error(PLANC_USAGE,
+                     "the profile of device %s says nothing of storage: planrun profile --storage measures it",
+                     device->name);
+}
+
 static planc_status read_problem(const planc_arguments *arguments, cli_setup *out) {
   const planc_graph *graph = out->graph;
   const planc_device *device = planc_profile_device(out->profile);
@@ -175,6 +188,7 @@ static planc_status read_problem(const planc_arguments *arguments, cli_setup *ou
   PLANC_TRY(read_gpus(arguments, problem));
   PLANC_TRY(planc_option_size(arguments, "budget", device->memory_bytes, &problem->budget_bytes));
   PLANC_TRY(planc_option_size(arguments, "host-budget", -1, &problem->host_budget_bytes));
+  PLANC_TRY(read_storage(arguments, problem));
   PLANC_TRY(planc_option_int(arguments, "sub-batch", 1, problem->batch, 0, &problem->sub_batch));
   problem->split_batch_norm = planc_option_given(arguments, "split-batch-norm");
   PLANC_TRY(cli_setup_policy_options(arguments, problem));

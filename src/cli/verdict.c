@@ -42,6 +42,7 @@ static planc_status print_text(const cli_verdict *verdicts, int32_t n) {
 static void report_passed(cJSON *object, const planc_check_report *report) {
   planc_json_add_int(object, "peak_bytes", report->peak_bytes);
   planc_json_add_int(object, "host_peak_bytes", report->host_peak_bytes);
+  planc_json_add_int(object, "storage_peak_bytes", report->storage_peak_bytes);
   planc_json_add_int(object, "touched_bytes", report->touched_bytes);
   planc_json_add_int(object, "instances", report->instances);
   planc_json_add_int(object, "instructions", report->instructions);

@@ -14,12 +14,28 @@ static planc_status read_link(const planc_json *at, planc_link *out) {
   return planc_json_struct(at, fields, COUNT(fields), out);
 }
 
+/* The tier below the host's memory. */
+static planc_status read_storage(const planc_json *at, planc_device *out) {
+  static const planc_json_key keys[] = {{"write", false}, {"read", false}};
+  planc_json members[COUNT(keys)];
+  PLANC_TRY(planc_json_members(at, keys, COUNT(keys), members));
+  PLANC_TRY(read_link(&members[0], &out->store));
+  return read_link(&members[1], &out->load);
+}
+
 planc_status planc_read_device(const planc_json *at, planc_arena *arena, planc_device *out) {
-  enum { NAME, MEMORY, RESERVED, LAUNCH, IN_FLIGHT, H2D, D2H, DUPLEX, SLOWDOWN, N };
+  enum { NAME, MEMORY, RESERVED, LAUNCH, IN_FLIGHT, H2D, D2H, STORAGE, DUPLEX, SLOWDOWN, N };
   static const planc_json_key keys[N] = {
-      [NAME] = {"name", false},        [MEMORY] = {"memory_bytes", false}, [RESERVED] = {"reserved_bytes", false},
-      [LAUNCH] = {"launch_ns", false}, [IN_FLIGHT] = {"in_flight", false}, [H2D] = {"h2d", false},
-      [D2H] = {"d2h", false},          [DUPLEX] = {"duplex_ppm", false},   [SLOWDOWN] = {"slowdown_ppm", false},
+      [NAME] = {"name", false},
+      [MEMORY] = {"memory_bytes", false},
+      [RESERVED] = {"reserved_bytes", false},
+      [LAUNCH] = {"launch_ns", false},
+      [IN_FLIGHT] = {"in_flight", false},
+      [H2D] = {"h2d", false},
+      [D2H] = {"d2h", false},
+      [STORAGE] = {"storage", true},
+      [DUPLEX] = {"duplex_ppm", false},
+      [SLOWDOWN] = {"slowdown_ppm", false},
   };
   planc_json members[N];
   PLANC_TRY(planc_json_members(at, keys, N, members));
@@ -34,6 +50,7 @@ planc_status planc_read_device(const planc_json *at, planc_arena *arena, planc_d
   out->in_flight = (int32_t)in_flight;
   PLANC_TRY(read_link(&members[H2D], &out->h2d));
   PLANC_TRY(read_link(&members[D2H], &out->d2h));
+  if (members[STORAGE].value) PLANC_TRY(read_storage(&members[STORAGE], out));
   PLANC_TRY(planc_json_int(&members[DUPLEX], 1, PLANC_PPM, &out->duplex_ppm));
   return planc_json_int(&members[SLOWDOWN], 0, (int64_t)1000 * PLANC_PPM, &out->slowdown_ppm);
 }

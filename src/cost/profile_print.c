@@ -23,6 +23,13 @@ static void emit_device(planc_emit *emit, const planc_device *device, const char
   emit_link(emit, &device->h2d);
   EMIT(emit, ",\"d2h\":");
   emit_link(emit, &device->d2h);
+  if (device->store.bytes_per_second > 0) {
+    EMIT(emit, ",\"storage\":{\"write\":");
+    emit_link(emit, &device->store);
+    EMIT(emit, ",\"read\":");
+    emit_link(emit, &device->load);
+    EMIT(emit, "}");
+  }
   EMIT_INT(emit, ",\"duplex_ppm\":", device->duplex_ppm);
   EMIT_INT(emit, ",\"slowdown_ppm\":", device->slowdown_ppm);
   EMIT(emit, "},\n");

@@ -31,12 +31,22 @@ static planc_status check_link(const planc_json *at) {
   return NULL;
 }
 
-planc_status planc_check_links(const planc_json *at) {
-  static const planc_json_key keys[] = {{"h2d", false}, {"d2h", false}};
+static planc_status check_storage(const planc_json *at) {
+  static const planc_json_key keys[] = {{"write", false}, {"read", false}};
   planc_json members[COUNT(keys)];
   PLANC_TRY(planc_json_members(at, keys, COUNT(keys), members));
-  PLANC_TRY(check_link(&members[0]));
-  return check_link(&members[1]);
+  PLANC_TRY(check_transfers(&members[0]));
+  return check_transfers(&members[1]);
+}
+
+planc_status planc_check_links(const planc_json *at) {
+  enum { H2D, D2H, STORAGE, N };
+  static const planc_json_key keys[N] = {{"h2d", false}, {"d2h", false}, {"storage", true}};
+  planc_json members[N];
+  PLANC_TRY(planc_json_members(at, keys, N, members));
+  PLANC_TRY(check_link(&members[H2D]));
+  PLANC_TRY(check_link(&members[D2H]));
+  return members[STORAGE].value ? check_storage(&members[STORAGE]) : NULL;
 }
 
 /* Algorithms that the device did not run. */

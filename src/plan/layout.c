@@ -118,6 +118,9 @@ static planc_link cost_of(const planc_plan *plan, planc_memory_kind from, planc_
 
 planc_device planc_plan_describe(const planc_plan *plan) {
   const planc_memory *memory = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
+  planc_link store = cost_of(plan, PLANC_MEMORY_HOST, PLANC_MEMORY_STORAGE);
+  planc_link load = cost_of(plan, PLANC_MEMORY_STORAGE, PLANC_MEMORY_HOST);
+  bool both = store.bytes_per_second > 0 && load.bytes_per_second > 0;
   return (planc_device){.name = plan->device.name,
                         .memory_bytes = memory->bytes,
                         .reserved_bytes = memory->reserved_bytes,
@@ -125,6 +128,8 @@ planc_device planc_plan_describe(const planc_plan *plan) {
                         .in_flight = plan->device.in_flight,
                         .h2d = cost_of(plan, PLANC_MEMORY_HOST, PLANC_MEMORY_DEVICE),
                         .d2h = cost_of(plan, PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST),
+                        .store = both ? store : (planc_link){0},
+                        .load = both ? load : (planc_link){0},
                         .duplex_ppm = plan->device.duplex_ppm,
                         .slowdown_ppm = plan->device.slowdown_ppm};
 }

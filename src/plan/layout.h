@@ -31,7 +31,7 @@ planc_copy_way planc_way_of_stream(const planc_plan *plan, int32_t stream);
 const char *planc_copy_word(planc_copy_way way);
 /* Sets the predicted peaks, which follow from the memories: arena and reserved memory, the most of any GPU. */
 void planc_plan_find_peaks(planc_plan *plan);
-/* How a profile describes the plan's first GPU and its links to the host. */
+/* How a profile describes the plan's first GPU and its links to the host; the storage if links lead there and back. */
 planc_device planc_plan_describe(const planc_plan *plan);
 
 /* --- Instructions ------------------------------------------------------------------------------------------------- */

@@ -32,7 +32,8 @@ static bool is_small(const planc_plan *plan) {
 }
 
 static planc_status run(const planc_plan *plan, bool valid, bool interleaved) {
-  planrt_options options = {.synthetic = true, .verify = valid, .poison = true, .unchecked = !valid};
+  planrt_options options = {
+      .synthetic = true, .verify = valid, .poison = true, .unchecked = !valid, .storage_path = "/tmp"};
   planrt_session *session;
   PLANC_TRY(planrt_session_new(plan, &options, &session));
   planc_status status = planrt_init(session);
@@ -56,7 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     planc_status_free(status);
     for (int interleaved = 0; interleaved < 2; interleaved++) {
       status = run(plan, valid, interleaved);
-      if (valid && status) abort();
+      /* The host backend has all that a plan may ask for, but for copies between a device and storage. */
+      if (valid && status && planc_status_code(status) != PLANC_DEVICE) abort();
       planc_status_free(status);
     }
   }

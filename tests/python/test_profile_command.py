@@ -98,6 +98,27 @@ class Profile(unittest.TestCase):
             for bytes_, ns in (point.values() for point in profile["links"][direction]["alone"]):
                 self.assertGreaterEqual(ns, bytes_ * 2)
 
+    def test_storage(self):
+        """Is measured in a file that leaves nothing behind, and a device has it only then."""
+        folder = os.path.dirname(self.output)
+        self.profile("--batches", 8, "-r", 1, "--storage", folder)
+        self.assertEqual(os.listdir(folder), [os.path.basename(self.output)])
+        profile = self.read()
+        self.assertEqual(set(profile["device"]["storage"]), {"write", "read"})
+        self.assertIn("off by ", profile["origin"]["device.storage"])
+        for way in ("write", "read"):
+            self.assertGreater(profile["device"]["storage"][way]["bytes_per_second"], 0)
+            sizes = [point["bytes"] for point in profile["links"]["storage"][way]]
+            self.assertEqual(sizes, [65536 << 2 * k for k in range(len(sizes))])
+            self.assertGreaterEqual(len(sizes), 2)
+        done = run("planc", "plan", GRAPH, "--profile", self.output, "--batch", 8, "-o", self.plan)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.profile("--batches", 8, "-r", 1)
+        self.assertNotIn("storage", self.read()["device"])
+        for where, told in ((os.path.join(folder, "none"), "No such file or directory"), (self.output, "Not a directory")):
+            self.assertIn(f"{where}: {told}", self.profile("--batches", 8, "--storage", where, code=6).stderr)
+        self.profile("--deviceless", "h100", "--storage", folder, code=2)
+
     def test_an_interrupted_profile_goes_on(self):
         """With the pass that it was in, whatever ended it; the profile is one that no interrupt would have made otherwise."""
         command = [os.path.join(BUILD, "planrun"), "profile", GRAPH, "-o", self.output, "--batches", "8,16,24,32", "--loads",
@@ -145,6 +166,7 @@ class Profile(unittest.TestCase):
                               (["-r", 5, "--most", 2], "another --most, which is 8 there and 2 here"),
                               (["-r", 5, "--warm-up", 1], "another --warm-up, which is 0 there and 1 here"),
                               (["-r", 5, "--link", "1GB/s"], "another --link, which is 0 there and 1000000000 here"),
+                              (["-r", 5, "--storage", "."], "another --storage, which is not given there and . here"),
                               (["-r", 5, "--optimizer", "adam"], "another graph"),
                               (["-r", 5, "--deterministic"], "--deterministic, which is not given there and given here")):
             told_now = self.profile("--batches", "8,16", *options, code=4).stderr

@@ -161,7 +161,8 @@ class SecondChecker(unittest.TestCase):
                 self.assertTrue(part in text)
         copies = set().union(*(kinds_of_copies(lines) for _, lines in self.plans))
         for ways in (("user", "device"), ("device", "user"), ("device", "device"), ("device", "host"), ("host", "device"),
-                     ("user", "host"), ("host", "user"), ("device", "storage"), ("storage", "device"), ("user", "storage")):
+                     ("user", "host"), ("host", "user"), ("device", "storage"), ("storage", "device"), ("user", "storage"),
+                     ("host", "storage"), ("storage", "host")):
             with self.subTest(ways=ways):
                 self.assertIn(ways, copies)
 

@@ -3,7 +3,7 @@
 
 #include "plan/layout.h"
 
-enum { ENGINES_OF_GPU = 2, STREAMS_OF_JOB = 3 };
+enum { ENGINES_OF_GPU = 2, STREAMS_OF_JOB = 3, STORAGE_STREAMS_OF_JOB = 2 };
 
 static int32_t gpu_of(const planc_plan *plan, const int32_t *gpus, int32_t job) {
   return gpus ? gpus[job] : plan->jobs[job].replica;
@@ -23,31 +23,41 @@ static planc_status make_memories(planc_plan *plan, planc_arena *arena, int32_t 
   return NULL;
 }
 
-static planc_status make_links(planc_plan *plan, planc_arena *arena, int32_t n_gpus) {
+static void add_link(planc_plan *plan, int32_t from, int32_t to, int32_t engine) {
   static const planc_link byte_in_a_nanosecond = {.bytes_per_second = 1000000000};
-  int32_t n_others = plan->n_memories - n_gpus, n_ways = n_others * (n_others + 1) / 2;
-  PLANC_TRY(PLANC_NEW(arena, &plan->links, (int64_t)n_gpus * ENGINES_OF_GPU * n_ways));
-  for (int32_t engine = 0; engine < n_gpus * ENGINES_OF_GPU; engine++) {
-    for (int32_t far = plan->n_memories - 1; far >= n_gpus; far--) {
-      for (int32_t to = n_gpus - 1; to < far; to++) {
-        int32_t near = to < n_gpus ? engine / ENGINES_OF_GPU : to;
-        bool back = engine % ENGINES_OF_GPU;
-        plan->links[plan->n_links++] = (planc_plan_link){.from = back ? near : far,
-                                                         .to = back ? far : near,
-                                                         .engine = engine,
-                                                         .bus = -1,
-                                                         .cost = byte_in_a_nanosecond};
-      }
-    }
+  plan->links[plan->n_links++] =
+      (planc_plan_link){.from = from, .to = to, .engine = engine, .bus = -1, .cost = byte_in_a_nanosecond};
+}
+
+static planc_status make_links(planc_plan *plan, planc_arena *arena, int32_t n_gpus) {
+  enum { WAYS = 3, STORAGE_LINKS = 4 };
+  int32_t host = n_gpus, user = plan->n_memories - 1, n_engines = n_gpus * ENGINES_OF_GPU;
+  int32_t storage = tables_memory(plan, PLANC_MEMORY_STORAGE);
+  PLANC_TRY(PLANC_NEW(arena, &plan->links, (int64_t)n_engines * WAYS + STORAGE_LINKS));
+  for (int32_t engine = 0; engine < n_engines; engine++) {
+    int32_t gpu = engine / ENGINES_OF_GPU;
+    int32_t ways[WAYS][2] = {{user, gpu}, {user, host}, {host, gpu}};
+    bool back = engine % ENGINES_OF_GPU;
+    for (int w = 0; w < WAYS; w++) add_link(plan, ways[w][back], ways[w][!back], engine);
+  }
+  for (int back = 0; storage >= 0 && back < 2; back++) {
+    int32_t ways[][2] = {{user, storage}, {host, storage}};
+    for (int w = 0; w < 2; w++) add_link(plan, ways[w][back], ways[w][!back], n_engines + back);
   }
   return NULL;
 }
 
-static planc_status make_streams(planc_plan *plan, planc_arena *arena, const int32_t *gpus) {
+static planc_status make_streams(planc_plan *plan, planc_arena *arena, const int32_t *gpus, int32_t n_gpus,
+                                 bool storage) {
   planc_stream *streams;
-  plan->n_streams = plan->n_jobs * STREAMS_OF_JOB;
+  int32_t n = plan->n_jobs * STREAMS_OF_JOB;
+  plan->n_streams = n + (storage ? plan->n_jobs * STORAGE_STREAMS_OF_JOB : 0);
   PLANC_TRY(PLANC_NEW(arena, &streams, plan->n_streams));
-  for (int32_t s = 0; s < plan->n_streams; s++) {
+  for (int32_t s = n; s < plan->n_streams; s++) {
+    int32_t job = (s - n) / STORAGE_STREAMS_OF_JOB, kind = (s - n) % STORAGE_STREAMS_OF_JOB;
+    streams[s] = (planc_stream){PLANC_STREAM_KIND_copy, job, n_gpus * ENGINES_OF_GPU + kind};
+  }
+  for (int32_t s = 0; s < n; s++) {
     int32_t job = s / STREAMS_OF_JOB, kind = s % STREAMS_OF_JOB, gpu = gpu_of(plan, gpus, job);
     streams[s] = kind == 0 ? (planc_stream){PLANC_STREAM_KIND_compute, job, gpu}
                            : (planc_stream){PLANC_STREAM_KIND_copy, job, gpu * ENGINES_OF_GPU + kind - 1};
@@ -62,7 +72,7 @@ planc_status tables_make(planc_plan *plan, planc_arena *arena, const int32_t *gp
     if (gpu_of(plan, gpus, j) >= n_gpus) n_gpus = gpu_of(plan, gpus, j) + 1;
   PLANC_TRY(make_memories(plan, arena, n_gpus, storage));
   PLANC_TRY(make_links(plan, arena, n_gpus));
-  return make_streams(plan, arena, gpus);
+  return make_streams(plan, arena, gpus, n_gpus, storage);
 }
 
 int32_t tables_memory(const planc_plan *plan, planc_memory_kind kind) {
@@ -105,6 +115,8 @@ void tables_map(planc_plan *plan, int64_t chunk_bytes, const planc_mapping *mapp
 }
 
 void tables_links(planc_plan *plan, planc_link h2d, planc_link d2h) {
+  int32_t n_engines = planc_plan_gpus(plan) * ENGINES_OF_GPU;
   for (int32_t l = 0; l < plan->n_links; l++)
-    plan->links[l].cost = plan->links[l].engine % ENGINES_OF_GPU == 0 ? h2d : d2h;
+    if (plan->links[l].engine < n_engines)
+      plan->links[l].cost = plan->links[l].engine % ENGINES_OF_GPU == 0 ? h2d : d2h;
 }

@@ -1,7 +1,8 @@
 /* Memories, links and streams of plans that tests make, numbered as planc numbers them: the devices, the host, the
- * storage if there is one, the user. Of GPU g engine 2g copies from each of these to all that are nearer to the GPU,
- * engine 2g+1 the same ways back. Of job j stream 3j computes, stream 3j+1 is a queue of the one engine, 3j+2 of the
- * other. */
+ * storage if there is one, the user. Of GPU g engine 2g copies from the user to the GPU and the host, and from the host
+ * to the GPU, engine 2g+1 the same ways back. Of job j stream 3j computes, stream 3j+1 is a queue of the one engine,
+ * 3j+2 of the other. Of storage, behind all others, an engine copies there from user and host, the next one the same
+ * ways back; of J jobs streams 3J+2j and 3J+2j+1 are queues of them. */
 #ifndef PLANC_TESTS_TABLES_H
 #define PLANC_TESTS_TABLES_H
 
@@ -19,7 +20,8 @@ void tables_arenas(planc_plan *plan, int64_t device, int64_t host);
 void tables_budgets(planc_plan *plan, int64_t device, int64_t host);
 /* Gives the first device virtual memory, and no other memory; the mappings are borrowed. */
 void tables_map(planc_plan *plan, int64_t chunk_bytes, const planc_mapping *mappings, int32_t n);
-/* Sets what copies cost, with the engines that copy to devices and with those that copy from them. */
+/* Sets what copies cost, with the engines that copy to devices and with those that copy from them; storage stays as
+ * it is. */
 void tables_links(planc_plan *plan, planc_link h2d, planc_link d2h);
 
 #endif

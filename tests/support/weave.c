@@ -4,7 +4,7 @@
 #include "util/math.h"
 
 enum { PROLOGUE, BODY, EPILOGUE };
-enum { DEVICE, HOST }; /* memories */
+enum { DEVICE, HOST, STORAGE, N_MEMORIES }; /* of which the last may be the user's */
 
 /* A piece of device memory in use. */
 typedef struct piece {
@@ -16,11 +16,11 @@ typedef struct loom {
   weave_mode mode;
   VEC(piece) used; /* by address */
   int32_t section, last_stream, n_events, n_residencies;
-  int32_t *residency; /* by buffer: the open one on the device, -1 = none */
-  int32_t *on_host;   /* by buffer: the open one on the host, -1 = none */
-  int64_t *slot;      /* by buffer: where on the host it lies whenever it is there, -1 = nowhere yet */
-  int64_t *address;   /* by residency */
-  int32_t *left;      /* by buffer: accesses still to come */
+  int32_t *residency;        /* by buffer: the open one on the device, -1 = none */
+  int32_t *away[N_MEMORIES]; /* by buffer: the open one on the host, and in storage, -1 = none */
+  int64_t *slot[N_MEMORIES]; /* by buffer: where it lies whenever it is there, -1 = nowhere yet */
+  int64_t *address;          /* by residency */
+  int32_t *left;             /* by buffer: accesses still to come */
 } loom;
 
 static planc_status emit(loom *l, planc_instr instr) {
@@ -77,13 +77,14 @@ static planc_status acquire(loom *l, int32_t buffer) {
   return open_at(l, buffer, DEVICE, address, &l->residency[buffer]);
 }
 
-static planc_status acquire_on_host(loom *l, int32_t buffer) {
-  planc_memory *host = &l->w->plan.memories[HOST];
-  if (l->slot[buffer] < 0) {
-    l->slot[buffer] = host->arena_bytes;
-    host->arena_bytes += planc_align_up(l->w->trace->buffers[buffer].bytes, PLANC_PLAN_ALIGNMENT);
+static planc_status acquire_away(loom *l, int32_t buffer, int32_t memory) {
+  planc_memory *of = &l->w->plan.memories[memory];
+  int64_t *slot = &l->slot[memory][buffer];
+  if (*slot < 0) {
+    *slot = of->arena_bytes;
+    of->arena_bytes += planc_align_up(l->w->trace->buffers[buffer].bytes, PLANC_PLAN_ALIGNMENT);
   }
-  return open_at(l, buffer, HOST, l->slot[buffer], &l->on_host[buffer]);
+  return open_at(l, buffer, memory, *slot, &l->away[memory][buffer]);
 }
 
 static planc_status close_at(loom *l, int32_t *residency) {
@@ -115,13 +116,44 @@ static planc_status deliver(loom *l, int32_t buffer) {
 }
 
 static planc_status offload(loom *l, int32_t buffer) {
-  PLANC_TRY(acquire_on_host(l, buffer));
-  return copy(l, WEAVE_D2H, buffer, l->on_host[buffer], l->residency[buffer]);
+  int32_t *on_host = &l->away[HOST][buffer];
+  PLANC_TRY(acquire_away(l, buffer, HOST));
+  PLANC_TRY(copy(l, WEAVE_D2H, buffer, *on_host, l->residency[buffer]));
+  if (l->mode != WEAVE_STORE) return NULL;
+  PLANC_TRY(acquire_away(l, buffer, STORAGE));
+  PLANC_TRY(copy(l, WEAVE_H2S, buffer, l->away[STORAGE][buffer], *on_host));
+  return close_at(l, on_host);
 }
 
 static planc_status prefetch(loom *l, int32_t buffer) {
-  PLANC_TRY(copy(l, WEAVE_H2D, buffer, l->residency[buffer], l->on_host[buffer]));
-  return close_at(l, &l->on_host[buffer]);
+  int32_t *on_host = &l->away[HOST][buffer], *stored = &l->away[STORAGE][buffer];
+  if (*stored >= 0) {
+    PLANC_TRY(acquire_away(l, buffer, HOST));
+    PLANC_TRY(copy(l, WEAVE_S2H, buffer, *on_host, *stored));
+    PLANC_TRY(close_at(l, stored));
+  }
+  PLANC_TRY(copy(l, WEAVE_H2D, buffer, l->residency[buffer], *on_host));
+  return close_at(l, on_host);
+}
+
+/* Where what persists waits, from the prologue on. */
+static planc_status park(loom *l, int32_t buffer, planc_boundary *out) {
+  bool stored = l->mode == WEAVE_STORE;
+  int32_t *residency = stored ? &l->away[STORAGE][buffer] : &l->residency[buffer];
+  PLANC_TRY(stored ? acquire_away(l, buffer, STORAGE) : acquire(l, buffer));
+  *out = (planc_boundary){.buffer = buffer, .memory = stored ? STORAGE : DEVICE, .address = l->address[*residency]};
+  return copy(l, stored ? WEAVE_H2S : WEAVE_H2D, buffer, *residency, PLANC_USER);
+}
+
+/* Takes it home. What ends the body where it is parked has the number that the prologue gave it. */
+static planc_status take_home(loom *l, int32_t row) {
+  int32_t buffer = l->w->plan.boundary[row].buffer;
+  if (l->mode == WEAVE_STORE) {
+    PLANC_TRY(copy(l, WEAVE_S2H, buffer, PLANC_USER, row));
+    return emit(l, (planc_instr){.op = PLANC_INSTR_release, .id = row});
+  }
+  PLANC_TRY(deliver(l, buffer));
+  return release(l, buffer);
 }
 
 /* --- Ops -------------------------------------------------------------------------------------------------------- */
@@ -131,7 +163,7 @@ static planc_status bring(loom *l, int32_t buffer) {
   const planc_buffer *of = &l->w->trace->buffers[buffer];
   if (l->residency[buffer] >= 0) return NULL;
   PLANC_TRY(acquire(l, buffer));
-  if (l->on_host[buffer] >= 0) return prefetch(l, buffer);
+  if (l->away[HOST][buffer] >= 0 || l->away[STORAGE][buffer] >= 0) return prefetch(l, buffer);
   bool fresh = l->left[buffer] == of->n_accesses;
   return fresh && (of->flags & PLANC_BUFFER_FED) ? feed(l, buffer) : NULL;
 }
@@ -141,8 +173,9 @@ static planc_status dismiss(loom *l, int32_t buffer) {
   const planc_buffer *of = &l->w->trace->buffers[buffer];
   bool last = --l->left[buffer] == 0;
   if (last && (of->flags & PLANC_BUFFER_RESULT)) PLANC_TRY(deliver(l, buffer));
-  if (of->flags & PLANC_BUFFER_PERSISTENT || (!last && l->mode == WEAVE_RESIDENT)) return NULL;
-  if (!last) PLANC_TRY(offload(l, buffer));
+  bool persists = of->flags & PLANC_BUFFER_PERSISTENT;
+  if ((persists && l->mode != WEAVE_STORE) || (!last && l->mode == WEAVE_RESIDENT)) return NULL;
+  if (!last || persists) PLANC_TRY(offload(l, buffer));
   return release(l, buffer);
 }
 
@@ -190,21 +223,14 @@ static planc_status weave_sections(loom *l) {
   PLANC_TRY(open_section(l, PROLOGUE));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     if (!(trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT)) continue;
-    PLANC_TRY(acquire(l, b));
-    PLANC_TRY(feed(l, b));
-    boundary[l->w->plan.n_boundary++] =
-        (planc_boundary){.buffer = b, .memory = DEVICE, .address = l->address[l->residency[b]]};
+    PLANC_TRY(park(l, b, &boundary[l->w->plan.n_boundary++]));
   }
   PLANC_TRY(close_section(l));
   PLANC_TRY(open_section(l, BODY));
   for (int32_t i = 0; i < trace->n_instances; i++) PLANC_TRY(run(l, i));
   PLANC_TRY(close_section(l));
   PLANC_TRY(open_section(l, EPILOGUE));
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    if (l->residency[b] < 0) continue;
-    PLANC_TRY(deliver(l, b));
-    PLANC_TRY(release(l, b));
-  }
+  for (int32_t row = 0; row < l->w->plan.n_boundary; row++) PLANC_TRY(take_home(l, row));
   return close_section(l);
 }
 
@@ -213,13 +239,15 @@ static planc_status start(loom *l) {
   planc_arena *arena = &l->w->arena;
   l->n_events = 1;
   PLANC_TRY(PLANC_NEW(arena, &l->residency, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &l->on_host, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &l->slot, trace->n_buffers));
+  for (int32_t m = HOST; m < N_MEMORIES; m++) {
+    PLANC_TRY(PLANC_NEW(arena, &l->away[m], trace->n_buffers));
+    PLANC_TRY(PLANC_NEW(arena, &l->slot[m], trace->n_buffers));
+  }
   PLANC_TRY(PLANC_NEW(arena, &l->left, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &l->address, 2 * (int64_t)trace->n_accesses + trace->n_buffers));
+  PLANC_TRY(PLANC_NEW(arena, &l->address, 4 * (int64_t)trace->n_accesses + trace->n_buffers));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
-    l->residency[b] = l->on_host[b] = -1;
-    l->slot[b] = -1;
+    l->residency[b] = -1;
+    for (int32_t m = HOST; m < N_MEMORIES; m++) l->slot[m][b] = l->away[m][b] = -1;
     l->left[b] = trace->buffers[b].n_accesses;
   }
   return NULL;
@@ -239,7 +267,7 @@ planc_status weave(const planc_job *job, weave_mode mode, int64_t workspace, wov
   plan->jobs = out->trace->jobs;
   plan->n_algorithms = 1;
   plan->algorithms = algorithms;
-  PLANC_TRY(tables_make(plan, &out->arena, NULL, false));
+  PLANC_TRY(tables_make(plan, &out->arena, NULL, mode == WEAVE_STORE));
   loom l = {.w = out, .mode = mode};
   planc_status status = start(&l);
   if (!status) status = weave_sections(&l);

@@ -11,10 +11,11 @@
 
 typedef enum weave_mode {
   WEAVE_RESIDENT, /* every buffer stays from its first access to its last */
-  WEAVE_SWAP /* every buffer of an iteration is offloaded after each access and comes back, elsewhere, for the next */
+  WEAVE_SWAP, /* every buffer of an iteration is offloaded after each access and comes back, elsewhere, for the next */
+  WEAVE_STORE /* the same with all buffers and by way of the host: between accesses, and periods, all is in storage */
 } weave_mode;
 
-enum { WEAVE_COMPUTE, WEAVE_H2D, WEAVE_D2H }; /* streams */
+enum { WEAVE_COMPUTE, WEAVE_H2D, WEAVE_D2H, WEAVE_H2S, WEAVE_S2H }; /* streams */
 
 typedef struct woven {
   planc_plan plan; /* not to be freed by planc_plan_free */

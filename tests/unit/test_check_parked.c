@@ -182,14 +182,18 @@ static const char deep[] =
     "acquire 0 w 0\n"
     "acquire 1 c 512 storage\n"
     "copy 0 user on 1\n"
-    "copy 1 user on 1\n"
+    "copy 1 user on 3\n"
     "record 0 on 1\n"
-    "wait 0 on 2\n"
+    "wait 0 on 3\n"
+    "record 4 on 3\n"
+    "wait 4 on 2\n"
     "record 1 on 2\n"
     "body\n"
-    "wait 1 lag 1 on 1\n"
+    "wait 1 lag 1 on 4\n"
     "acquire 2 c 0 host\n"
-    "copy 2 1 on 1\n"
+    "copy 2 1 on 4\n"
+    "record 5 on 4\n"
+    "wait 5 on 1\n"
     "acquire 3 c 256\n"
     "copy 3 2 on 1\n"
     "release 2\n"
@@ -217,8 +221,9 @@ static const char deep[] =
     "release 7\n"
     "release 8\n"
     "epilogue\n"
+    "wait 1 lag 1 on 4\n"
     "copy user 0 on 2\n"
-    "copy user 1 on 2\n"
+    "copy user 1 on 4\n"
     "release 0\n"
     "release 1\n";
 
@@ -244,7 +249,7 @@ static const struct {
     {"acquire 3 c 256\ncopy 3 2 on 1\n", "acquire 3 c 256\ncopy 3 1 on 2\n",
      "offload c: stream 2 does not copy from memory 2 to memory 0"},
     {"acquire 2 c 0 host\n", "acquire 2 c 512 storage\n", "acquire c: overlaps c in residency 1, which is open at 512"},
-    {"acquire 2 c 0 host\n", "acquire 2 c 0 storage\n", "prefetch c: stream 1 does not compute in memory 2"},
+    {"acquire 2 c 0 host\n", "acquire 2 c 0 storage\n", "copy c: stream 4 does not compute in memory 2"},
     {"acquire 2 c 0 host\n", "acquire 2 c 768 storage\n", "are not inside the arena of 768 bytes"},
     {"copy 4 user on 1\n", "", "prefetch x: residency 4 holds nothing yet"},
     {"copy 8 6 on 2\n", "", "offload loss: residency 8 holds nothing yet"},

@@ -39,7 +39,7 @@ START_TEST(a_line_is_found_again) {
   static const planc_link links[] = {{1000000000, 20000}, {12000000000, 5000}, {200000000, 0}, {90000000, 3000000}};
   int64_t times[PLANRT_LINK_SIZES], misfit;
   for (int32_t s = 0; s < PLANRT_LINK_SIZES; s++) times[s] = planc_link_ns(&links[_i % 4], planrt_link_sizes[s]);
-  planc_link got = planrt_fit_link(_i < 4 ? PLANRT_LINK_SIZES : 5, times, &misfit);
+  planc_link got = planrt_fit_link(_i < 4 ? PLANRT_LINK_SIZES : 5, planrt_link_sizes, times, &misfit);
   ck_assert_int_le(misfit, 1000);
   ck_assert_int_le(llabs(got.bytes_per_second - links[_i % 4].bytes_per_second), links[_i % 4].bytes_per_second / 1000);
   ck_assert_int_le(llabs(got.latency_ns - links[_i % 4].latency_ns), 10 + links[_i % 4].latency_ns / 1000);
@@ -51,7 +51,7 @@ START_TEST(any_times_make_a_link) {
   uint64_t state = (uint64_t)_i;
   int64_t times[PLANRT_LINK_SIZES], misfit;
   for (int32_t s = 0; s < PLANRT_LINK_SIZES; s++) times[s] = rand_below(&state, INT64_C(1) << (1 + _i % 40));
-  planc_link got = planrt_fit_link(2 + _i % (PLANRT_LINK_SIZES - 1), times, &misfit);
+  planc_link got = planrt_fit_link(2 + _i % (PLANRT_LINK_SIZES - 1), planrt_link_sizes, times, &misfit);
   ck_assert_int_ge(got.bytes_per_second, 1);
   ck_assert_int_ge(got.latency_ns, 0);
   ck_assert_int_ge(misfit, 0);

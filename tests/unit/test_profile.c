@@ -64,6 +64,8 @@ START_TEST(malformed_file_is_rejected) {
 }
 END_TEST
 
+#define A_LINK "{\"bytes_per_second\": 7, \"latency_ns\": 3}"
+
 /* The toy profile with one piece of text replaced. */
 static const struct {
   const char *find, *replace, *message;
@@ -123,6 +125,15 @@ static const struct {
     {"{\"bytes_per_second\": 1000000000, \"latency_ns\": 100}", "[]", "f: device.h2d: must be an object"},
     {"\"bytes_per_second\": 1000000000", "\"bytes_per_second\": 0",
      "f: device.h2d.bytes_per_second: is 0, must be at least 1"},
+    {"\"duplex_ppm\": 900000", "\"storage\": 5, \"duplex_ppm\": 900000", "f: device.storage: must be an object"},
+    {"\"duplex_ppm\": 900000", "\"storage\": {\"write\": " A_LINK "}, \"duplex_ppm\": 900000",
+     "f: device.storage.read: is missing"},
+    {"\"duplex_ppm\": 900000", "\"storage\": {\"read\": " A_LINK "}, \"duplex_ppm\": 900000",
+     "f: device.storage.write: is missing"},
+    {"\"duplex_ppm\": 900000",
+     "\"storage\": {\"write\": " A_LINK
+     ", \"read\": {\"bytes_per_second\": 0, \"latency_ns\": 0}}, \"duplex_ppm\": 900000",
+     "f: device.storage.read.bytes_per_second: is 0, must be at least 1"},
     {"\"duplex_ppm\": 900000", "\"duplex_ppm\": 1000001", "f: device.duplex_ppm: is 1000001, must be at most 1000000"},
     {"\"conv\": 1000000", "\"conv\": 0", "f: efficiency.conv: is 0, must be at least 1"},
     {"\"copy\": 1000000", "\"paste\": 1000000", "f: efficiency.paste: unknown key"},
@@ -164,14 +175,18 @@ static const struct {
      "f: ops[1].op: must be printable ASCII without spaces, quotes and backslashes"},
 };
 
-static char *mutant_of_toy(const char *find, const char *replace) {
-  char *text = read_text(toy_path);
+static char *mutant_of(const char *text, const char *find, const char *replace) {
   const char *at = strstr(text, find);
   ck_assert_ptr_nonnull(at);
   size_t size = strlen(text) + strlen(replace) + 1;
   char *mutant = malloc(size);
   ck_assert_ptr_nonnull(mutant);
   snprintf(mutant, size, "%.*s%s%s", (int)(at - text), text, replace, at + strlen(find));
+  return mutant;
+}
+
+static char *mutant_of_toy(const char *find, const char *replace) {
+  char *text = read_text(toy_path), *mutant = mutant_of(text, find, replace);
   free(text);
   return mutant;
 }
@@ -229,6 +244,8 @@ START_TEST(sections_are_read_where_they_belong) {
   ck_assert_int_eq(device->h2d.latency_ns, 100);
   ck_assert_int_eq(device->d2h.bytes_per_second, 2000000000);
   ck_assert_int_eq(device->d2h.latency_ns, 200);
+  ck_assert_int_eq(device->store.bytes_per_second, 0);
+  ck_assert_int_eq(device->load.bytes_per_second, 0);
   ck_assert_int_eq(device->duplex_ppm, 900000);
   ck_assert_int_eq(device->slowdown_ppm, 50000);
   ck_assert_int_eq(profile->efficiency_ppm[PLANC_CLASS_elementwise], 500000);
@@ -236,6 +253,40 @@ START_TEST(sections_are_read_where_they_belong) {
   ck_assert_int_eq(profile->multiply[PLANC_MULTIPLY_IMPLICIT_GEMM].depth_overhead, 16);
   ck_assert_int_eq(profile->multiply[PLANC_MULTIPLY_LINEAR].flops_ppm, 500000);
   planc_profile_free(profile);
+}
+END_TEST
+
+static planc_profile *parse(const char *text, size_t length) {
+  planc_profile *profile;
+  planc_status status = planc_profile_parse(text, length, "f", &profile);
+  ck_assert_msg(!status, "%s", planc_status_message(status));
+  return profile;
+}
+
+/* And stays in profiles that are made of one, with its origin. */
+START_TEST(storage_is_part_of_a_device) {
+  char *text = mutant_of_toy("\"duplex_ppm\": 900000", "\"storage\": {\"write\": " A_LINK
+                                                       ", \"read\": {\"bytes_per_second\": 11, "
+                                                       "\"latency_ns\": 5}}, \"duplex_ppm\": 900000");
+  char *told = mutant_of(text, "\"origin\": {", "\"origin\": {\"device.storage\": \"a drum\", "), *printed;
+  size_t length;
+  planc_profile *profile = parse(told, strlen(told));
+  planc_status status = planc_profile_print_ops(profile, "x", &printed, &length);
+  ck_assert_msg(!status, "%s", planc_status_message(status));
+  ck_assert_ptr_nonnull(strstr(printed, "\"device.storage\":\"a drum\""));
+  planc_profile *again = parse(printed, length);
+  for (int k = 0; k < 2; k++) {
+    const planc_device *device = planc_profile_device(k ? again : profile);
+    ck_assert_int_eq(device->store.bytes_per_second, 7);
+    ck_assert_int_eq(device->store.latency_ns, 3);
+    ck_assert_int_eq(device->load.bytes_per_second, 11);
+    ck_assert_int_eq(device->load.latency_ns, 5);
+  }
+  planc_profile_free(profile);
+  planc_profile_free(again);
+  free(printed);
+  free(told);
+  free(text);
 }
 END_TEST
 
@@ -456,6 +507,7 @@ int main(void) {
   tcase_add_test(reading, every_truncation_is_rejected);
   tcase_add_test(reading, unreadable_file_is_bad_input);
   tcase_add_test(reading, sections_are_read_where_they_belong);
+  tcase_add_test(reading, storage_is_part_of_a_device);
   tcase_add_test(reading, code_is_found_by_algorithm);
   tcase_add_test(reading, optional_constants_are_read_and_printed);
   TCase *descriptions = tcase_create("devices");

@@ -83,6 +83,38 @@ START_TEST(profiles_hold_what_was_measured) {
 }
 END_TEST
 
+/* Storage is in the profile where it was measured: the line, the times, and where both are from. */
+START_TEST(storage_is_told_where_it_was_measured) {
+  static const planc_link want[2] = {[PLANRT_STORE] = {500000000, 40000}, [PLANRT_LOAD] = {2000000000, 9000}};
+  planc_graph *graph = passes_graph();
+  cJSON *pieces = cJSON_CreateArray(), *tree;
+  planrt_storage_times times = {.n_sizes = _i == 2 ? 2 : PLANRT_STORED_SIZES};
+  for (int d = 0; d < 2; d++)
+    for (int32_t s = 0; s < times.n_sizes; s++)
+      times.ns[d][s] = planc_link_ns(&want[d], planrt_link_sizes[PLANRT_FIRST_STORED + s]);
+  if (_i) cJSON_AddItemToArray(pieces, planrt_piece_of_storage(&times));
+  add_ops(pieces, graph, 0, 4);
+  add_links(pieces);
+  planrt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+  ok(planrt_profile_compose(&head, graph, pieces, &tree));
+  planc_profile *profile = parse(tree);
+  const planc_link *got[2] = {
+      [PLANRT_STORE] = &planc_profile_device(profile)->store, [PLANRT_LOAD] = &planc_profile_device(profile)->load};
+  for (int d = 0; d < 2; d++) {
+    int64_t rate = _i ? want[d].bytes_per_second : 0, latency = _i ? want[d].latency_ns : 0, off = _i ? 10 : 0;
+    ck_assert_int_le(llabs(got[d]->bytes_per_second - rate), rate / 1000);
+    ck_assert_int_le(llabs(got[d]->latency_ns - latency), latency / 1000 + off);
+  }
+  const cJSON *told = cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "links"), "storage");
+  ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(told, "read")), _i ? times.n_sizes : 0);
+  ck_assert_int_eq(cJSON_HasObjectItem(cJSON_GetObjectItem(tree, "origin"), "device.storage"), _i != 0);
+  planc_profile_free(profile);
+  cJSON_Delete(tree);
+  cJSON_Delete(pieces);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* A pass as it is kept: each op's algorithm of that number, where it has so many. */
 static cJSON *pass_of(const planc_graph *graph, int32_t number, int32_t of, const cJSON *refused) {
   planrt_op_times all = {0}, times = {0};
@@ -284,6 +316,7 @@ int main(void) {
   TCase *c = tcase_create("profile_pieces");
   tcase_set_timeout(c, 120);
   tcase_add_test(c, ends_of_processes_are_pieces);
+  tcase_add_loop_test(c, storage_is_told_where_it_was_measured, 0, 3);
   tcase_add_test(c, passes_are_merged);
   tcase_add_test(c, what_found_no_memory_is_not_kept);
   tcase_add_loop_test(c, profiles_hold_what_was_measured, 0, 2);

@@ -27,7 +27,7 @@ Several plans are held against several budgets, and each pair has a verdict. The
 One line of JSON for each; --json means the same.
 
   $ planc check small.plan nowhere.plan large.plan --budget 21K --format=json 2>/dev/null
-  {"planc":"check/1","plan":"small.plan","valid":true,"budget_bytes":21504,"peak_bytes":21504,"host_peak_bytes":12288,"touched_bytes":21504,"instances":7,"instructions":73,"recomputed":0}
+  {"planc":"check/1","plan":"small.plan","valid":true,"budget_bytes":21504,"peak_bytes":21504,"host_peak_bytes":12288,"storage_peak_bytes":0,"touched_bytes":21504,"instances":7,"instructions":73,"recomputed":0}
   {"planc":"check/1","plan":"nowhere.plan","valid":false,"budget_bytes":21504,"exit_code":3,"message":"nowhere.plan: No such file or directory"}
   {"planc":"check/1","plan":"large.plan","valid":false,"budget_bytes":21504,"exit_code":1,"message":"large.plan: needs 25600 bytes on the device (arena 25600, reserved 0), the budget is 21504, 4096 too few"}
   [3]

@@ -54,3 +54,19 @@ is every loss.
   $ planrun exec infer.plan --same-samples --data data/digits/digits.csv.gz
   ! planrun: --data and --same-samples exclude each other
   [2]
+
+What a plan keeps in storage needs a directory, in which nothing is left.
+
+  $ planrun exec data/plan/storage.plan --synthetic
+  ! planrun: data/plan/storage.plan: the plan keeps 512 B in storage: give a directory that has room for it, --storage
+  [2]
+  $ mkdir disk && planrun exec data/plan/storage.plan --synthetic --iterations 3 --jitter 3 --poison --storage disk && rmdir disk
+  iterations 3
+  peak 1.50 KiB, host 512 B, storage 512 B
+  verified: every bit as in the reference
+  $ planrun exec data/plan/storage.plan --synthetic --storage disk
+  ! planrun: data/plan/storage.plan: host: no storage of 512 bytes in disk: No such file or directory
+  [6]
+  $ planrun exec data/plan/storage.plan --synthetic --storage data/plan/storage.plan
+  ! planrun: data/plan/storage.plan: host: no storage of 512 bytes in data/plan/storage.plan: Not a directory
+  [6]

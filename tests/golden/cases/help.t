@@ -25,6 +25,7 @@ Help goes to standard output and is a success.
     -p, --profile FILE             measured profile to plan with, instead of --device
     -m, --budget SIZE              device memory, reserved bytes included (default: the device's)
         --host-budget SIZE         host memory for offloaded data (default: not limited)
+        --storage SIZE             storage for what the host budget has no room for (default: none)
         --optimizer NAME           sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)
         --inference                plan the graph as it stands, without deriving training
         --sub-batch N              samples per round, for policies that split (default: they choose)
@@ -69,6 +70,7 @@ Help goes to standard output and is a success.
     -p, --profile FILE             measured profile to plan with, instead of --device
     -m, --budget SIZE              device memory, reserved bytes included (default: the device's)
         --host-budget SIZE         host memory for offloaded data (default: not limited)
+        --storage SIZE             storage for what the host budget has no room for (default: none)
         --optimizer NAME           sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)
         --inference                plan the graph as it stands, without deriving training
         --sub-batch N              samples per round, for policies that split (default: they choose)
@@ -83,6 +85,7 @@ Help goes to standard output and is a success.
     -p, --profile FILE             measured profile to plan with, instead of --device
     -m, --budget SIZE              device memory, reserved bytes included (default: the device's)
         --host-budget SIZE         host memory for offloaded data (default: not limited)
+        --storage SIZE             storage for what the host budget has no room for (default: none)
         --optimizer NAME           sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)
         --inference                plan the graph as it stands, without deriving training
         --sub-batch N              samples per round, for policies that split (default: they choose)
@@ -159,6 +162,7 @@ Help goes to standard output and is a success.
         --watch FILE               change to the plan in FILE whenever a new one is put there
         --trace FILE               write when everything in the last periods ran, for Perfetto and planc simulate --against
         --link RATE                pace copies between host and device, e.g. 0.2GB/s (default: as fast as they go)
+        --storage DIR              where what a plan keeps in storage goes: a file without a name in this directory
         --verify                   run the reference beside the plan and compare every bit
         --synthetic                stand-ins for all ops, verified: any graph runs
         --sequential               one thread, in file order (default: a thread for each stream)

@@ -1,0 +1,180 @@
+/* Storage as a file (host_storage.h). Large copies are made in pieces: what is written back, or read ahead, is the
+ * piece beside the one that is copied, and no more of them is in memory. */
+#define _GNU_SOURCE /* O_TMPFILE, sync_file_range */
+#include "runtime/host/host_storage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "util/math.h"
+
+enum {
+  PIECE = 8 << 20,  /* pieces end at multiples of it, so that no page is in two */
+  AHEAD = 512 << 10 /* as much as a system reads ahead when it is asked once */
+};
+
+/* --- Opening ---------------------------------------------------------------------------------------------------- */
+
+static planc_status no_storage(const char *directory, int64_t bytes, const char *why) {
+  return planc_error(PLANC_DEVICE, "host: no storage of %lld bytes in %s: %s", (long long)bytes, directory, why);
+}
+
+/* A file without a name, or one that loses it at once. -1: errno tells why there is none. */
+static int create(const char *directory) {
+  enum { OWNERS = 0600 };
+  char path[PATH_MAX];
+  int file = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, OWNERS);
+  if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return file;
+  if (snprintf(path, sizeof path, "%s/planrun-XXXXXX", directory) >= (int)sizeof path) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  file = mkostemp(path, O_CLOEXEC);
+  if (file >= 0) unlink(path);
+  return file;
+}
+
+/* An error number. Growing beyond the process's limit is a signal; it is not tried. */
+static int take_blocks(int file, int64_t bytes) {
+  struct rlimit limit;
+  int error;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && (rlim_t)bytes > limit.rlim_cur)
+    return EFBIG;
+  do error = posix_fallocate(file, 0, (off_t)bytes);
+  while (error == EINTR);
+  return error;
+}
+
+static planc_status fill_storage(planrt_storage *storage) {
+  storage->file = create(storage->directory);
+  if (storage->file < 0) return no_storage(storage->directory, storage->bytes, strerror(errno));
+  int error = take_blocks(storage->file, storage->bytes);
+  if (error) return no_storage(storage->directory, storage->bytes, strerror(error));
+  storage->map_bytes = planc_align_up(storage->bytes, sysconf(_SC_PAGESIZE));
+  void *map = mmap(NULL, (size_t)storage->map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED) return no_storage(storage->directory, storage->bytes, strerror(errno));
+  storage->data = map;
+  return NULL;
+}
+
+planc_status planrt_storage_new(int64_t bytes, const char *directory, planrt_storage *out) {
+  planrt_storage storage = {.bytes = bytes, .file = -1, .directory = directory};
+  planc_status status = fill_storage(&storage);
+  if (status)
+    planrt_storage_free(&storage);
+  else
+    *out = storage;
+  return status;
+}
+
+void planrt_storage_free(planrt_storage *storage) {
+  if (storage->data) munmap(storage->data, (size_t)storage->map_bytes);
+  if (storage->bytes > 0 && storage->file >= 0) close(storage->file);
+  *storage = (planrt_storage){.file = -1};
+}
+
+/* --- Copies ----------------------------------------------------------------------------------------------------- */
+
+bool planrt_storage_has(const planrt_storage *storage, const void *at) {
+  uintptr_t address = (uintptr_t)at, first = (uintptr_t)storage->data;
+  return storage->data && address >= first && address - first < (uintptr_t)storage->bytes;
+}
+
+static int64_t offset_of(const planrt_storage *storage, const void *at) {
+  return (const char *)at - storage->data;
+}
+
+static int64_t end_of_piece(int64_t at, int64_t end) {
+  int64_t piece_end = at - at % PIECE + PIECE;
+  return piece_end < end ? piece_end : end;
+}
+
+static planc_status fail(const planrt_storage *storage, const char *doing, const char *why) {
+  return planc_error(PLANC_DEVICE, "host: %s storage in %s: %s", doing, storage->directory, why);
+}
+
+/* Drops what is not to be written any more. Nothing depends on it but how much memory is left. */
+static void drop(const planrt_storage *storage, int64_t at, int64_t end) {
+  (void)posix_fadvise(storage->file, (off_t)at, (off_t)(end - at), POSIX_FADV_DONTNEED);
+}
+
+static planc_status write_back(const planrt_storage *storage, int64_t at, int64_t end, unsigned how) {
+  if (sync_file_range(storage->file, at, end - at, how) == 0) return NULL;
+  return fail(storage, "writing back", strerror(errno));
+}
+
+static planc_status write_bytes(const planrt_storage *storage, int64_t at, const char *from, int64_t bytes) {
+  for (int64_t done = 0; done < bytes;) {
+    ssize_t n = pwrite(storage->file, from + done, (size_t)(bytes - done), (off_t)(at + done));
+    if (n < 0 && errno != EINTR) return fail(storage, "writing", strerror(errno));
+    if (n > 0) done += n;
+  }
+  return NULL;
+}
+
+static planc_status read_bytes(const planrt_storage *storage, int64_t at, char *to, int64_t bytes) {
+  for (int64_t done = 0; done < bytes;) {
+    ssize_t n = pread(storage->file, to + done, (size_t)(bytes - done), (off_t)(at + done));
+    if (n == 0) return fail(storage, "reading", "its file has become shorter");
+    if (n < 0 && errno != EINTR) return fail(storage, "reading", strerror(errno));
+    if (n > 0) done += n;
+  }
+  return NULL;
+}
+
+static planc_status put_away(const planrt_storage *storage, int64_t at, int64_t end) {
+  enum { ALL = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER };
+  if (at == end) return NULL;
+  PLANC_TRY(write_back(storage, at, end, ALL));
+  drop(storage, at, end);
+  return NULL;
+}
+
+/* A piece is on its way to the disk while the next one is copied. */
+planc_status planrt_storage_write(const planrt_storage *storage, const void *to, const void *from, int64_t bytes) {
+  int64_t first = offset_of(storage, to), end = first + bytes, before = first;
+  for (int64_t at = first, next; at < end; at = next) {
+    next = end_of_piece(at, end);
+    PLANC_TRY(write_bytes(storage, at, (const char *)from + (at - first), next - at));
+    PLANC_TRY(write_back(storage, at, next, SYNC_FILE_RANGE_WRITE));
+    PLANC_TRY(put_away(storage, before, at));
+    before = at;
+  }
+  return put_away(storage, before, end);
+}
+
+static void read_ahead(const planrt_storage *storage, int64_t at, int64_t end) {
+  for (; at < end; at += AHEAD) {
+    int64_t bytes = end - at < AHEAD ? end - at : AHEAD;
+    (void)posix_fadvise(storage->file, (off_t)at, (off_t)bytes, POSIX_FADV_WILLNEED);
+  }
+}
+
+planc_status planrt_storage_read(const planrt_storage *storage, void *to, const void *from, int64_t bytes) {
+  int64_t first = offset_of(storage, from), end = first + bytes;
+  if (bytes > 0) read_ahead(storage, first, end_of_piece(first, end));
+  for (int64_t at = first, next; at < end; at = next) {
+    next = end_of_piece(at, end);
+    if (next < end) read_ahead(storage, next, end_of_piece(next, end));
+    PLANC_TRY(read_bytes(storage, at, (char *)to + (at - first), next - at));
+    drop(storage, at, next);
+  }
+  return NULL;
+}
+
+planc_status planrt_storage_fill(const planrt_storage *storage, const void *to, int byte, int64_t bytes) {
+  enum { BLOCK = 64 << 10 };
+  char block[BLOCK];
+  int64_t first = offset_of(storage, to), end = first + bytes;
+  memset(block, byte, sizeof block);
+  for (int64_t at = first; at < end; at += BLOCK)
+    PLANC_TRY(write_bytes(storage, at, block, end - at < BLOCK ? end - at : BLOCK));
+  return put_away(storage, first, end);
+}

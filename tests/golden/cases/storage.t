@@ -1,0 +1,47 @@
+What the host budget has no room for goes on to storage, where the device's profile knows one, and comes back.
+
+  $ planc plan inputs/tiny.yaml --policy vdnn-all --budget 1M --storage 1G
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: --storage takes what --host-budget has no room for: give that, too
+  [2]
+  $ planc plan inputs/tiny.yaml --policy vdnn-all --budget 1M --host-budget 8K --storage 1G
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: the profile of device k40m says nothing of storage: planrun profile --storage measures it
+  [2]
+  $ planc plan inputs/tiny.yaml --policy vdnn-all --budget 1M --host-budget 8K
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: note: the least feasible host budget of vdnn-all is 12288 bytes (12.00 KiB); there:
+  ! host peak: 12.00 KiB live at op last; largest:
+  !       8.00 KiB  b
+  !       4.00 KiB  a
+  ! planc: does not fit a host budget of 8.00 KiB: policy vdnn-all needs 12288 bytes of host memory, the host budget is 8192
+  [1]
+  $ sed 's/"duplex_ppm"/"storage": {"write": {"bytes_per_second": 1000000000, "latency_ns": 1000}, "read": {"bytes_per_second": 1000000000, "latency_ns": 1000}}, &/' data/profile/toy.json > p.json
+  ~ planc plan inputs/tiny.yaml --policy vdnn-all --budget 1M --host-budget 8K --storage 1G --profile p.json -o x.plan
+  x.plan: vdnn-all, batch <N> in <N> round of <N>
+    peak <size> of <size>, host <size>, storage <size>
+    iteration <N> ms, ideal <N> ms (+<N> %)
+    moved <size> out, <size> in; recomputed <N> ms
+  ! planc: note: p.json lists none of the graph's <N> ops: their costs are predicted
+  ! planc: note: batch <N> (the graph's header)
+  ~ planc check x.plan && planc show x.plan | grep storage
+  valid: tiny, vdnn-all, peak <size> of <size>, <N> instructions
+  budget <size>: arena <size>, reserved <size>; host <size>; storage <size>
+  $ grep '^{"memory"\|^{"stream"' x.plan
+  {"memory":"device","gpu":0,"bytes":1000000000,"budget":1048576,"reserved":1000,"arena":21504,"align":256}
+  {"memory":"host","bytes":-1,"budget":8192,"reserved":0,"arena":8192,"align":256}
+  {"memory":"storage","bytes":-1,"budget":1073741824,"reserved":0,"arena":4096,"align":4096}
+  {"memory":"user"}
+  {"stream":"compute","job":0,"memory":0}
+  {"stream":"copy","job":0,"engine":0}
+  {"stream":"copy","job":0,"engine":1}
+  {"stream":"copy","job":0,"engine":2}
+  {"stream":"copy","job":0,"engine":3}
+  $ planc plan inputs/tiny.yaml --policy vdnn-all --budget 1M --host-budget 8K --storage 1K --profile p.json -o x.plan
+  ! planc: note: p.json lists none of the graph's 7 ops: their costs are predicted
+  ! planc: note: batch 4 (the graph's header)
+  ! planc: does not fit a storage of 1.00 KiB: policy vdnn-all needs 4096 bytes of storage, its budget is 1024
+  [1]
