@@ -5,14 +5,10 @@
 #include <string.h>
 
 #include "plan/layout.h"
-#include "plan/values.h"
 #include "planc/timeline.h"
 #include "runtime/session.h"
+#include "util/emit.h"
 #include "util/file.h"
-
-/* What streams are called, by the way that their copies go. */
-static const char *const stream_words[PLANC_N_COPY_WAYS] = {
-    [PLANC_COPY_IN] = "h2d", [PLANC_COPY_OUT] = "d2h", [PLANC_COPY_WITHIN] = "compute", [PLANC_COPY_PAST] = "copy"};
 
 typedef struct periods {
   int64_t first, end;
@@ -90,7 +86,7 @@ static void emit_place(planc_emit *emit, const planrt_session *session, int32_t 
 
 static void emit_names(planc_emit *emit, const planrt_session *session) {
   for (int32_t s = 0; s < session->plan->n_streams; s++) {
-    const char *word = stream_words[planc_way_of_stream(session->plan, s)];
+    const char *word = planc_stream_word(planc_way_of_stream(session->plan, s));
     EMIT(emit, "{\"name\":\"thread_name\",\"ph\":\"M\"");
     emit_place(emit, session, s);
     EMIT_INT(emit, ",\"args\":{\"name\":\"stream ", s);

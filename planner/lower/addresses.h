@@ -18,6 +18,10 @@ typedef struct planc_addresses {
   int64_t arena_bytes; /* of each GPU */
 } planc_addresses;
 
+static inline bool planc_has_storage(const planc_addresses *addresses) {
+  return addresses->away.storage_bytes > 0;
+}
+
 /* The memories of the GPUs come first, then the host's, then the storage's. */
 static inline int32_t planc_memory_of_slot(const planc_addresses *addresses, int32_t slot) {
   return addresses->gpus + addresses->away.slots[slot].stored;

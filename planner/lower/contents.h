@@ -7,7 +7,7 @@
 /* A read of a content by a prefetch. */
 typedef struct planc_read {
   int32_t command;
-  int32_t load; /* of what is stored: it is copied to the host ahead of this command */
+  int32_t load; /* of what is stored: it is copied to the host ahead of this command, behind the read before */
 } planc_read;
 
 typedef struct planc_content {

@@ -73,7 +73,7 @@ static int16_t copying_stream(const lowering *l, int32_t e) {
 /* Every stream waits for what the streams that copied the boundary in have done, also those of other jobs: what it
  * learns of the body before may have come by way of them. */
 static void join_streams(lowering *l, planc_instr *instrs, int32_t *n) {
-  int32_t n_jobs = l->trace->n_jobs, n_copying = has_storage(l) ? 2 * n_jobs : n_jobs;
+  int32_t n_jobs = l->trace->n_jobs, n_copying = planc_has_storage(&l->addresses) ? 2 * n_jobs : n_jobs;
   if (planc_schedule_n_boundary(l->schedule) == 0) return;
   for (int32_t e = 0; e < n_copying; e++) {
     instrs[(*n)++] =

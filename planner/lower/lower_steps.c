@@ -162,7 +162,8 @@ planc_status lowering_find_waits(lowering *l) {
   l->work.steps = l->steps;
   l->work.touches = l->touches.data;
   l->work.n_steps = l->first_before;
-  l->work.n_streams = l->trace->n_jobs * (PLANC_N_STREAMS + (has_storage(l) ? PLANC_N_STORAGE_STREAMS : 0));
+  l->work.n_streams =
+      l->trace->n_jobs * (PLANC_N_STREAMS + (planc_has_storage(&l->addresses) ? PLANC_N_STORAGE_STREAMS : 0));
   PLANC_TRY(planc_find_waits(&l->work, &l->waits));
   planc_hazards before = l->work;
   before.steps = l->steps + l->first_before;

@@ -50,9 +50,6 @@ static inline int16_t stream_of(int32_t job, int32_t stream) {
 }
 
 /* Where there is a storage every job has a stream to it and one from it, behind all others. */
-static inline bool has_storage(const lowering *l) {
-  return l->addresses.away.storage_bytes > 0;
-}
 static inline int16_t storage_stream_of(const lowering *l, int32_t job, bool load) {
   return (int16_t)(l->trace->n_jobs * PLANC_N_STREAMS + job * PLANC_N_STORAGE_STREAMS + load);
 }

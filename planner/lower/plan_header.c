@@ -32,10 +32,6 @@ static planc_status copy_jobs(const filling *f) {
 
 /* --- Memories and links ------------------------------------------------------------------------------------------- */
 
-static bool has_storage(const filling *f) {
-  return f->addresses->away.storage_bytes > 0;
-}
-
 /* Every GPU has a memory of its own, all the same; then come the host's, the storage's where it is used, the user's. */
 static planc_status make_memories(const filling *f) {
   const planc_device *device = planc_profile_device(f->problem->profile);
@@ -63,7 +59,7 @@ static planc_status make_memories(const filling *f) {
                                  .arena_bytes = f->addresses->away.host_bytes,
                                  .alignment = PLANC_PLAN_ALIGNMENT,
                                  .first_mapping = gpus * virtual->n};
-  if (has_storage(f)) {
+  if (planc_has_storage(f->addresses)) {
     memories[n++] = (planc_memory){.kind = PLANC_MEMORY_STORAGE,
                                    .gpu = -1,
                                    .bytes = -1,
@@ -132,7 +128,7 @@ static planc_status make_links(const filling *f) {
       }
     }
   }
-  if (has_storage(f)) n += link_storage(f, &links[n]);
+  if (planc_has_storage(f->addresses)) n += link_storage(f, &links[n]);
   f->plan->links = links;
   f->plan->n_links = n;
   return NULL;
@@ -151,7 +147,7 @@ static planc_status make_streams(const filling *f) {
     own[PLANC_STREAM_H2D] = (planc_stream){PLANC_STREAM_KIND_copy, j, gpu * ENGINES_OF_GPU};
     own[PLANC_STREAM_D2H] = (planc_stream){PLANC_STREAM_KIND_copy, j, gpu * ENGINES_OF_GPU + 1};
   }
-  for (int32_t k = 0; has_storage(f) && k < n_jobs * PLANC_N_STORAGE_STREAMS; k++) {
+  for (int32_t k = 0; planc_has_storage(f->addresses) && k < n_jobs * PLANC_N_STORAGE_STREAMS; k++) {
     int32_t engine = f->addresses->gpus * ENGINES_OF_GPU + k % PLANC_N_STORAGE_STREAMS;
     streams[n++] = (planc_stream){PLANC_STREAM_KIND_copy, k / PLANC_N_STORAGE_STREAMS, engine};
   }

@@ -47,7 +47,7 @@ static int32_t add_item(making *m, bool stored, int32_t buffer, planc_lifetime s
 
 /* The slot in which a content lives: that of what is parked has the number of its residency and the place of its twin.
  */
-static int32_t add_home(making *m, int32_t k) {
+static int32_t add_place(making *m, int32_t k) {
   const planc_content *it = &m->contents.all[k];
   planc_lifetime span = lifetime_of(m, it->written, it->until);
   int32_t item = it->twin < k ? m->item_of_content[it->twin] : -1;
@@ -70,24 +70,22 @@ static int32_t add_stop(making *m, const planc_content *it, int32_t opens, int32
 static void add_stored(making *m, int32_t k) {
   const planc_content *it = &m->contents.all[k];
   const planc_read *reads = &m->contents.reads[it->first_read];
-  int32_t home = add_home(m, k);
+  int32_t home = add_place(m, k);
   if (it->written != PLANC_AT_BOUNDARY) {
     int32_t stop = add_stop(m, it, it->written, it->stored_by);
     m->of_command[it->written] = stop;
     m->copies[m->n_copies++] = (planc_tier_copy){stop, home, it->written, false};
   }
-  for (int32_t r = 0; r < it->n_reads;) {
-    int32_t last = r;
-    while (last + 1 < it->n_reads && reads[last + 1].load <= reads[last].command) last++;
-    int32_t stop = add_stop(m, it, reads[r].load, reads[last].command);
+  for (int32_t r = 0; r < it->n_reads; r++) {
+    int32_t stop = add_stop(m, it, reads[r].load, reads[r].command);
     m->copies[m->n_copies++] = (planc_tier_copy){home, stop, reads[r].load, true};
-    for (; r <= last; r++) m->of_command[reads[r].command] = stop;
+    m->of_command[reads[r].command] = stop;
   }
 }
 
 static void add_kept(making *m, int32_t k) {
   const planc_content *it = &m->contents.all[k];
-  int32_t slot = add_home(m, k);
+  int32_t slot = add_place(m, k);
   if (it->written != PLANC_AT_BOUNDARY) m->of_command[it->written] = slot;
   for (int32_t r = 0; r < it->n_reads; r++) m->of_command[m->contents.reads[it->first_read + r].command] = slot;
 }

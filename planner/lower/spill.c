@@ -15,13 +15,17 @@ typedef struct candidate {
   int32_t content;
 } candidate;
 
+typedef struct reader {
+  int32_t content, read; /* -1: none */
+} reader;
+
 typedef struct spilling {
   const planc_schedule *schedule;
   const planc_device *device;
   planc_contents *contents;
   int32_t n_commands;
   int64_t *now;     /* by command: when the ops before it have ended; and one more */
-  int32_t *readers; /* by command: the content that it reads, -1 = none */
+  reader *readers;  /* by command: what it reads */
   int32_t *done_by; /* by content: the command by whose end it would be stored if nobody waited */
   int32_t *load_at; /* by read: the command ahead of which it would be loaded so that nobody waits */
   int64_t *live;    /* by position: bytes on the host */
@@ -41,10 +45,11 @@ static void find_times(const spilling *s) {
 }
 
 static void find_readers(const spilling *s) {
-  for (int32_t c = 0; c < s->n_commands; c++) s->readers[c] = -1;
+  for (int32_t c = 0; c < s->n_commands; c++) s->readers[c] = (reader){-1, -1};
   for (int32_t k = 0; k < s->contents->n; k++) {
     const planc_content *content = &s->contents->all[k];
-    for (int32_t r = 0; r < content->n_reads; r++) s->readers[s->contents->reads[content->first_read + r].command] = k;
+    for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++)
+      s->readers[s->contents->reads[r].command] = (reader){k, r};
   }
 }
 
@@ -91,19 +96,12 @@ static void time_stores(const spilling *s) {
   }
 }
 
-static int32_t read_at(const spilling *s, int32_t command) {
-  const planc_content *content = &s->contents->all[s->readers[command]];
-  int32_t r = content->first_read;
-  while (s->contents->reads[r].command != command) r++;
-  return r;
-}
-
 static void time_loads(const spilling *s) {
   int64_t next = INT64_MAX;
   for (int32_t c = s->n_commands - 1; c >= 0; c--) {
-    if (s->readers[c] < 0) continue;
-    const planc_content *content = &s->contents->all[s->readers[c]];
-    int32_t r = read_at(s, c);
+    int32_t r = s->readers[c].read;
+    if (r < 0) continue;
+    const planc_content *content = &s->contents->all[s->readers[c].content];
     s->contents->reads[r].load = s->load_at[r] = c;
     if (!content->stored) continue;
     int64_t end = s->now[c] < next ? s->now[c] : next, ns = planc_link_ns(&s->device->load, bytes_of(s, content));
@@ -125,12 +123,7 @@ static void note_stored(const spilling *s, const planc_content *content) {
   const planc_read *reads = &s->contents->reads[content->first_read];
   int64_t bytes = bytes_of(s, content);
   if (content->written != PLANC_AT_BOUNDARY) note(s, content->written, content->stored_by, bytes);
-  for (int32_t r = 0; r < content->n_reads;) {
-    int32_t last = r;
-    while (last + 1 < content->n_reads && reads[last + 1].load <= reads[last].command) last++;
-    note(s, reads[r].load, reads[last].command, bytes);
-    r = last + 1;
-  }
+  for (int32_t r = 0; r < content->n_reads; r++) note(s, reads[r].load, reads[r].command, bytes);
 }
 
 /* The position at which most lives, and how much that is. */
@@ -169,10 +162,11 @@ static void delay_releases(const spilling *s, int64_t room) {
 /* Loads stored contents ahead of their reads. */
 static void advance_loads(const spilling *s, int64_t room) {
   for (int32_t c = 0; c < s->n_commands; c++) {
-    if (s->readers[c] < 0 || !s->contents->all[s->readers[c]].stored) continue;
-    const planc_content *content = &s->contents->all[s->readers[c]];
+    int32_t r = s->readers[c].read;
+    if (r < 0 || !s->contents->all[s->readers[c].content].stored) continue;
+    const planc_content *content = &s->contents->all[s->readers[c].content];
     int64_t bytes = bytes_of(s, content);
-    int32_t r = read_at(s, c), first = content->stored_by + 1;
+    int32_t first = content->stored_by + 1;
     planc_read *read = &s->contents->reads[r];
     if (r > content->first_read && read[-1].command + 1 > first) first = read[-1].command + 1;
     if (first < s->load_at[r]) first = s->load_at[r];

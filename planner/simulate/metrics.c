@@ -1,8 +1,9 @@
 /* The papers' measures of a schedule (metrics.h). */
 #include "planc/metrics.h"
 
-#include "plan/layout.h"
 #include "plan/plan_trace.h"
+#include "planner/simulate/plan_streams.h"
+#include "planner/simulate/plan_totals.h"
 #include "util/math.h"
 
 enum { PPM = 1000000 };
@@ -52,14 +53,15 @@ void planc_metrics_of(const planc_predictions *run, int64_t samples, const planc
 /* Whether the body fetches anything from another memory but what other GPUs sent there. */
 static planc_status find_swaps(const planc_plan *plan, const planc_trace *trace, planc_arena *arena, bool *out) {
   planc_acquired *acquired;
+  PLANC_TRY(planc_plan_check_names(plan, trace));
   PLANC_TRY(planc_plan_acquired(plan, arena, &acquired));
   *out = false;
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     if (instr->op != PLANC_INSTR_copy || instr->id == PLANC_USER || instr->aux == PLANC_USER) continue;
-    const planc_acquired *to = &acquired[instr->id];
-    bool fetches = plan->memories[to->memory].kind == PLANC_MEMORY_DEVICE && to->memory != acquired[instr->aux].memory;
-    *out |= fetches && trace->buffers[to->buffer].peer < 0;
+    PLANC_TRY(planc_stream_instr_check(plan, instr));
+    bool fetches = planc_instr_direction(plan, instr) == PLANC_COPY_IN && acquired[instr->id].buffer >= 0;
+    *out |= fetches && trace->buffers[acquired[instr->id].buffer].peer < 0;
   }
   return NULL;
 }

@@ -40,12 +40,6 @@ static void merge(planc_peak_entry *entries, int32_t n, planc_peak *peak) {
   peak->entries = entries;
 }
 
-/* By residency: whether it is open at the fullest moment, and its buffer. */
-typedef struct opened {
-  bool *is_open;
-  int32_t *buffer_of, n;
-} opened;
-
 /* Whether an instruction is about the memory that is fullest. */
 static bool is_there(const planc_plan *plan, const planc_acquired *acquired, const planc_fullest *fullest,
                      const planc_instr *instr) {
@@ -53,37 +47,33 @@ static bool is_there(const planc_plan *plan, const planc_acquired *acquired, con
   return memory >= 0 && memory == fullest->memory;
 }
 
-/* Where the boundary is fullest, the instruction that is named may release some of it. */
-static planc_status find_open(const planc_plan *plan, const planc_acquired *acquired, const planc_fullest *fullest,
-                              planc_arena *arena, opened *out) {
-  PLANC_TRY(PLANC_NEW(arena, &out->is_open, plan->n_residencies + 1));
-  PLANC_TRY(PLANC_NEW(arena, &out->buffer_of, plan->n_residencies + 1));
-  for (int32_t r = 0; r < plan->n_boundary; r++) {
-    out->is_open[r] = acquired[r].memory == fullest->memory;
-    out->buffer_of[r] = plan->boundary[r].buffer;
-  }
+/* By residency, whether it is open at the fullest moment. Where the boundary is fullest, the instruction that is named
+ * may release some of it. */
+static void find_open(const planc_plan *plan, const planc_acquired *acquired, const planc_fullest *fullest,
+                      bool *is_open) {
+  for (int32_t r = 0; r < plan->n_boundary; r++) is_open[r] = acquired[r].memory == fullest->memory;
   for (int32_t i = 0; i <= fullest->instr && i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     if (instr->op == PLANC_INSTR_exec || !is_there(plan, acquired, fullest, instr)) continue;
     bool acquires = instr->op == PLANC_INSTR_acquire;
-    if (acquires) out->buffer_of[instr->id] = instr->aux;
-    if (acquires || i < fullest->instr) out->is_open[instr->id] = acquires;
+    if (acquires || i < fullest->instr) is_open[instr->id] = acquires;
   }
-  for (int32_t r = 0; r < plan->n_residencies; r++) out->n += out->is_open[r];
-  return NULL;
 }
 
 static planc_status collect(const planc_plan *plan, const planc_trace *trace, const planc_acquired *acquired,
                             const planc_fullest *fullest, planc_arena *arena, planc_peak *peak) {
-  opened open = {0};
+  bool *is_open;
   planc_peak_entry *entries;
   int32_t n = 0;
-  PLANC_TRY(find_open(plan, acquired, fullest, arena, &open));
-  PLANC_TRY(PLANC_NEW(arena, &entries, open.n + 1));
+  PLANC_TRY(PLANC_NEW(arena, &is_open, plan->n_residencies));
+  find_open(plan, acquired, fullest, is_open);
+  for (int32_t r = 0; r < plan->n_residencies; r++) n += is_open[r];
+  PLANC_TRY(PLANC_NEW(arena, &entries, (int64_t)n + 1));
+  n = 0;
   for (int32_t r = 0; r < plan->n_residencies; r++) {
-    if (!open.is_open[r]) continue;
-    entries[n++] = (planc_peak_entry){.name = planc_trace_buffer_name(trace, open.buffer_of[r]),
-                                      .bytes = trace->buffers[open.buffer_of[r]].bytes};
+    if (!is_open[r]) continue;
+    entries[n++] = (planc_peak_entry){.name = planc_trace_buffer_name(trace, acquired[r].buffer),
+                                      .bytes = trace->buffers[acquired[r].buffer].bytes};
   }
   planc_instr at = {.op = PLANC_INSTR_acquire};
   if (fullest->instr < plan->body.n) at = plan->body.instrs[fullest->instr];

@@ -1,7 +1,7 @@
 /* Whether what instructions say of a plan's streams can be gone by (plan_streams.h). */
 #include "planner/simulate/plan_streams.h"
 
-#include "check/tables.h"
+#include "plan/tables.h"
 
 static bool is_place(const planc_plan *plan, int32_t residency) {
   return residency == PLANC_USER || (residency >= 0 && residency < plan->n_residencies);

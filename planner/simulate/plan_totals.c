@@ -87,9 +87,7 @@ static planc_status find_live_peak(const planc_plan *plan, const planc_acquired 
 
 planc_status planc_plan_totals(const planc_plan *plan, const planc_acquired *acquired, planc_simulation *out) {
   planc_arena arena = {0};
-  planc_plan whole = *plan;
-  planc_plan_find_peaks(&whole);
-  out->peak_bytes = whole.predicted.peak_bytes;
+  out->peak_bytes = planc_plan_peak(plan, PLANC_MEMORY_DEVICE);
   count_body(plan, acquired, out);
   planc_status status = find_live_peak(plan, acquired, &arena, out);
   planc_arena_free(&arena);

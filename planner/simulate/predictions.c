@@ -4,9 +4,9 @@
 #include "util/math.h"
 
 planc_predictions planc_simulation_predictions(const planc_plan *plan, const planc_simulation *simulation) {
-  planc_plan whole = *plan;
-  planc_plan_find_peaks(&whole);
-  planc_predictions predicted = whole.predicted;
+  planc_predictions predicted = plan->predicted;
+  predicted.peak_bytes = planc_plan_peak(plan, PLANC_MEMORY_DEVICE);
+  predicted.host_peak_bytes = planc_plan_peak(plan, PLANC_MEMORY_HOST);
   predicted.iteration_ns = simulation->iteration_ns;
   predicted.d2h_bytes = simulation->d2h_bytes;
   predicted.h2d_bytes = simulation->h2d_bytes;

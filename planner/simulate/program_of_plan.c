@@ -1,5 +1,5 @@
 /* A plan's instructions as steps of the machine (sim_program.h). */
-#include "check/tables.h"
+#include "plan/tables.h"
 #include "planner/simulate/plan_streams.h"
 #include "planner/simulate/sim_program.h"
 #include "util/math.h"
@@ -25,6 +25,7 @@ static planc_status check_time(const planc_plan_device *device, const sim_step *
 typedef struct making {
   const planc_plan *plan;
   const planc_acquired *acquired;
+  planc_tables tables;
   int32_t user; /* the memory that stands for PLANC_USER */
   planc_arena *arena;
 } making;
@@ -35,7 +36,7 @@ static int32_t memory_of(const making *m, int32_t residency) {
 
 static planc_status copy_of(const making *m, const planc_instr *instr, int64_t *out_ns) {
   int32_t from = memory_of(m, instr->aux), to = memory_of(m, instr->id);
-  int32_t link = planc_plan_link_of(m->plan, m->plan->streams[instr->stream].on, from, to);
+  int32_t link = planc_tables_link(&m->tables, m->plan->streams[instr->stream].on, from, to);
   if (link < 0)
     return planc_error(PLANC_INVALID_PLAN, "stream %d has no link from memory %d to memory %d", instr->stream, from,
                        to);
@@ -97,12 +98,11 @@ planc_status sim_program_of_plan(const planc_plan *plan, const planc_acquired *a
                                  planc_arena *arena, sim_program *out) {
   const planc_section *from[] = {&plan->prologue, &plan->body, &plan->epilogue};
   making m = {.plan = plan, .acquired = acquired, .user = plan->n_memories - 1, .arena = arena};
-  planc_tables tables;
   *out = (sim_program){.device = plan->device, .n_streams = plan->n_streams};
   out->n_jobs = plan->n_jobs;
   out->n_events = plan->n_events;
   PLANC_TRY(check_device(&plan->device));
-  PLANC_TRY(planc_tables_make(plan, arena, &tables));
+  PLANC_TRY(planc_tables_make(plan, arena, &m.tables));
   PLANC_TRY(make_streams(plan, arena, out));
   for (int k = 0; k < SIM_N_SECTIONS; k++)
     PLANC_TRY(make_steps(&m, from[k], k == SIM_BODY ? mapped : NULL, &out->sections[k]));

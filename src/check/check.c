@@ -2,13 +2,9 @@
  * that it judges and says why they stand for all others. */
 #include "planc/check.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "check/machine.h"
 #include "plan/layout.h"
 #include "plan/plan_trace.h"
-#include "plan/row.h"
 #include "util/math.h"
 
 static planc_status check_shape(const planc_plan *plan);
@@ -283,22 +279,11 @@ static planc_status end_epilogue(const planc_machine *m) {
 
 /* --- Peaks and budgets -------------------------------------------------------------------------------------------- */
 
-/* The most that is taken of a memory of a kind, reserved memory included. */
-static int64_t peak_of(const planc_plan *plan, planc_memory_kind kind) {
-  int64_t peak = 0;
-  for (int32_t i = 0; i < plan->n_memories; i++) {
-    const planc_memory *memory = &plan->memories[i];
-    int64_t own = planc_add_saturate(memory->arena_bytes, memory->reserved_bytes);
-    if (memory->kind == kind && own > peak) peak = own;
-  }
-  return peak;
-}
-
 static void report_on(const planc_machine *m, planc_check_report *report) {
   const planc_plan *plan = m->plan;
-  report->peak_bytes = peak_of(plan, PLANC_MEMORY_DEVICE);
-  report->host_peak_bytes = peak_of(plan, PLANC_MEMORY_HOST);
-  report->storage_peak_bytes = peak_of(plan, PLANC_MEMORY_STORAGE);
+  report->peak_bytes = planc_plan_peak(plan, PLANC_MEMORY_DEVICE);
+  report->host_peak_bytes = planc_plan_peak(plan, PLANC_MEMORY_HOST);
+  report->storage_peak_bytes = planc_plan_peak(plan, PLANC_MEMORY_STORAGE);
   report->touched_bytes = m->touched[PLANC_MEMORY_DEVICE];
   report->host_touched_bytes = m->touched[PLANC_MEMORY_HOST];
   report->storage_touched_bytes = m->touched[PLANC_MEMORY_STORAGE];

@@ -4,7 +4,7 @@
 
 #include "check/extents.h"
 #include "check/histories.h"
-#include "check/tables.h"
+#include "plan/tables.h"
 #include "planc/check.h"
 #include "util/number_set.h"
 

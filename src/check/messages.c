@@ -64,12 +64,6 @@ static const char *instr_name(const planc_plan *plan, const planc_instr *instr) 
   return instr->op < sizeof instr_names / sizeof *instr_names ? instr_names[instr->op] : "?";
 }
 
-static const char *stream_name(const planc_plan *plan, int32_t stream) {
-  static const char *const names[PLANC_N_COPY_WAYS] = {
-      [PLANC_COPY_IN] = "h2d", [PLANC_COPY_OUT] = "d2h", [PLANC_COPY_WITHIN] = "compute", [PLANC_COPY_PAST] = "copy"};
-  return names[planc_way_of_stream(plan, stream)];
-}
-
 /* The buffer of a residency, as far as it is known. */
 static void append_residency(const planc_machine *machine, int32_t id, char what[PLANC_LABEL]) {
   if (id >= 0 && id < machine->plan->n_residencies && machine->residents[id].buffer >= 0) {
@@ -116,7 +110,7 @@ planc_status planc_machine_race(const planc_machine *machine, const planc_confli
                                 const char *what) {
   const planc_plan *plan = machine->plan;
   planc_mark with = conflict->with;
-  const char *stream = stream_name(plan, with.stream);
+  const char *stream = planc_stream_word(planc_way_of_stream(plan, with.stream));
   long long line = machine->first_instr_line + with.instr;
   char on[64];
   if (plan->n_jobs > 1) {

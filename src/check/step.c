@@ -295,7 +295,7 @@ static planc_status check_way(const planc_machine *m, int32_t from, int32_t to) 
     bool there = stream->kind == PLANC_STREAM_KIND_compute && stream->on == to;
     return there ? NULL : planc_machine_fault(m, "stream %d does not compute in memory %d", m->instr->stream, to);
   }
-  bool linked = stream->kind == PLANC_STREAM_KIND_copy && planc_tables_link(&m->tables, stream->on, from, to);
+  bool linked = stream->kind == PLANC_STREAM_KIND_copy && planc_tables_link(&m->tables, stream->on, from, to) >= 0;
   if (linked) return NULL;
   return planc_machine_fault(m, "stream %d does not copy from memory %d to memory %d", m->instr->stream, from, to);
 }

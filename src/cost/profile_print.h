@@ -3,7 +3,7 @@
 #define PLANC_COST_PROFILE_PRINT_H
 
 #include "cost/profile.h"
-#include "plan/values.h"
+#include "util/emit.h"
 
 /* The constants with their origins, and that of section `section`, which is to follow. The device is called `name`
  * (NULL: as it is). */

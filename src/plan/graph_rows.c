@@ -8,6 +8,20 @@
 #include "util/vec.h"
 
 #define X(name) #name,
+static void emit_law(planc_emit *emit, planc_law law) {
+  if (law.per_sample == 0) {
+    planc_emit_int(emit, law.fixed);
+    return;
+  }
+  EMIT(emit, "\"");
+  if (law.fixed) {
+    planc_emit_int(emit, law.fixed);
+    EMIT(emit, "+");
+  }
+  if (law.per_sample != 1) planc_emit_int(emit, law.per_sample);
+  EMIT(emit, "N\"");
+}
+
 static const char *const phases[] = {PLANC_PHASES(X)};
 static const char *const classes[] = {PLANC_CLASSES(X)};
 #undef X
@@ -33,14 +47,14 @@ static void emit_tensor(planc_emit *emit, const planc_graph *graph, int32_t inde
   } else {
     EMIT_INT(emit, ",\"of\":", storage->tensor);
     EMIT(emit, ",\"at\":");
-    planc_emit_law(emit, tensor->offset);
+    emit_law(emit, tensor->offset);
   }
   EMIT(emit, ",\"dtype\":");
   planc_emit_string(emit, dtypes[tensor->dtype]);
   EMIT(emit, ",\"shape\":[");
   for (int32_t d = 0; d < tensor->rank; d++) {
     if (d) EMIT(emit, ",");
-    planc_emit_law(emit, tensor->dims[d]);
+    emit_law(emit, tensor->dims[d]);
   }
   EMIT(emit, "]}\n");
 }
@@ -83,9 +97,9 @@ static void emit_op(planc_emit *emit, const planc_op *op) {
     emit_attr(emit, &op->attrs[a]);
   }
   EMIT(emit, "},\"flops\":");
-  planc_emit_law(emit, op->flops);
+  emit_law(emit, op->flops);
   EMIT(emit, ",\"traffic\":");
-  planc_emit_law(emit, op->traffic);
+  emit_law(emit, op->traffic);
   EMIT_INT(emit, ",\"flags\":", op->flags);
   if (op->has_class) {
     EMIT(emit, ",\"class\":");

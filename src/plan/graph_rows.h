@@ -3,8 +3,8 @@
 #define PLANC_PLAN_GRAPH_ROWS_H
 
 #include "plan/row.h"
-#include "plan/values.h"
 #include "planc/graph.h"
+#include "util/emit.h"
 
 /* Rows that graphs still may take, from the header; reading takes what it uses. */
 typedef struct planc_graph_budget {

@@ -3,8 +3,8 @@
 #define PLANC_PLAN_INSTR_ROWS_H
 
 #include "plan/row.h"
-#include "plan/values.h"
 #include "planc/plan.h"
+#include "util/emit.h"
 
 /* `n_uses` is how many residencies an exec names. */
 void planc_instr_emit(planc_emit *emit, const planc_plan *plan, const planc_instr *instr, int32_t n_uses);

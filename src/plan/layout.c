@@ -44,14 +44,6 @@ int32_t planc_plan_gpus(const planc_plan *plan) {
   return n;
 }
 
-int32_t planc_plan_link_of(const planc_plan *plan, int32_t engine, int32_t from, int32_t to) {
-  for (int32_t l = 0; l < plan->n_links; l++) {
-    const planc_plan_link *link = &plan->links[l];
-    if (link->engine == engine && link->from == from && link->to == to) return l;
-  }
-  return -1;
-}
-
 static int32_t gpu_of_memory(const planc_plan *plan, int32_t memory) {
   return memory >= 0 && memory < plan->n_memories ? plan->memories[memory].gpu : -1;
 }
@@ -66,14 +58,6 @@ int32_t planc_gpu_of_stream(const planc_plan *plan, int32_t stream) {
     if (gpu_of_memory(plan, link->to) >= 0) return gpu_of_memory(plan, link->to);
   }
   return -1;
-}
-
-int32_t planc_gpu_of_job(const planc_plan *plan, int32_t job) {
-  for (int32_t s = 0; s < plan->n_streams; s++) {
-    bool computes = plan->streams[s].kind == PLANC_STREAM_KIND_compute;
-    if (computes && plan->streams[s].job == job) return planc_gpu_of_stream(plan, s);
-  }
-  return 0;
 }
 
 planc_copy_way planc_way_of_stream(const planc_plan *plan, int32_t stream) {
@@ -96,15 +80,25 @@ const char *planc_copy_word(planc_copy_way way) {
   return words[way];
 }
 
-void planc_plan_find_peaks(planc_plan *plan) {
-  plan->predicted.peak_bytes = plan->predicted.host_peak_bytes = 0;
+const char *planc_stream_word(planc_copy_way way) {
+  static const char *const words[PLANC_N_COPY_WAYS] = {
+      [PLANC_COPY_IN] = "h2d", [PLANC_COPY_OUT] = "d2h", [PLANC_COPY_WITHIN] = "compute", [PLANC_COPY_PAST] = "copy"};
+  return words[way];
+}
+
+int64_t planc_plan_peak(const planc_plan *plan, planc_memory_kind kind) {
+  int64_t peak = 0;
   for (int32_t m = 0; m < plan->n_memories; m++) {
     const planc_memory *memory = &plan->memories[m];
-    int64_t peak = planc_add_saturate(memory->arena_bytes, memory->reserved_bytes), *of = NULL;
-    if (memory->kind == PLANC_MEMORY_DEVICE) of = &plan->predicted.peak_bytes;
-    if (memory->kind == PLANC_MEMORY_HOST) of = &plan->predicted.host_peak_bytes;
-    if (of && peak > *of) *of = peak;
+    int64_t own = planc_add_saturate(memory->arena_bytes, memory->reserved_bytes);
+    if (memory->kind == kind && own > peak) peak = own;
   }
+  return peak;
+}
+
+void planc_plan_find_peaks(planc_plan *plan) {
+  plan->predicted.peak_bytes = planc_plan_peak(plan, PLANC_MEMORY_DEVICE);
+  plan->predicted.host_peak_bytes = planc_plan_peak(plan, PLANC_MEMORY_HOST);
 }
 
 /* The first link between the memories of the two kinds. */
@@ -140,15 +134,12 @@ planc_status planc_plan_acquired(const planc_plan *plan, planc_arena *arena, pla
   planc_acquired *all;
   PLANC_TRY(PLANC_NEW(arena, &all, plan->n_residencies));
   for (int32_t r = 0; r < plan->n_residencies; r++) all[r] = (planc_acquired){.buffer = -1, .memory = -1};
-  for (int32_t b = 0; b < plan->n_boundary && b < plan->n_residencies; b++) {
-    const planc_boundary *row = &plan->boundary[b];
-    all[b] = (planc_acquired){.buffer = row->buffer, .memory = row->memory, .address = row->address};
-  }
-  int64_t n = (int64_t)plan->prologue.n + plan->body.n;
-  for (int64_t i = 0; i < n; i++) {
-    const planc_instr *instr = planc_plan_instr_at(plan, i);
-    if (instr->op != PLANC_INSTR_acquire || instr->id < 0 || instr->id >= plan->n_residencies) continue;
-    all[instr->id] = (planc_acquired){instr->aux, instr->memory, instr->address, instr->bytes};
+  for (int32_t b = 0; b < plan->n_boundary && b < plan->n_residencies; b++)
+    all[b] = (planc_acquired){plan->boundary[b].buffer, plan->boundary[b].memory};
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    bool acquires = instr->op == PLANC_INSTR_acquire && instr->id >= 0 && instr->id < plan->n_residencies;
+    if (acquires) all[instr->id] = (planc_acquired){instr->aux, instr->memory};
   }
   *out = all;
   return NULL;

@@ -19,27 +19,26 @@ planc_status planc_plan_layout_make(const planc_plan *plan, planc_arena *arena, 
 
 /* --- Memories and links ------------------------------------------------------------------------------------------- */
 
-/* The link by which an engine copies between two memories, -1 = there is none. */
-int32_t planc_plan_link_of(const planc_plan *plan, int32_t engine, int32_t from, int32_t to);
 /* The GPU that a stream works for: of a copy stream the one that its engine's links lead to or from. -1 = none. */
 int32_t planc_gpu_of_stream(const planc_plan *plan, int32_t stream);
-/* The GPU of a job's first compute stream; 0 for a job without one. */
-int32_t planc_gpu_of_job(const planc_plan *plan, int32_t job);
 /* Which way copies on a stream go. */
 planc_copy_way planc_way_of_stream(const planc_plan *plan, int32_t stream);
-/* The word that people read for a copy: "prefetch", "offload", "move", "copy". */
+/* The words that people read for a copy ("prefetch", "offload", "move", "copy"), and for a stream by the way that its
+ * copies go ("h2d", "d2h", "compute", "copy"). */
 const char *planc_copy_word(planc_copy_way way);
-/* Sets the predicted peaks, which follow from the memories: arena and reserved memory, the most of any GPU. */
+const char *planc_stream_word(planc_copy_way way);
+/* Arena and reserved memory, the most of any memory of the kind. */
+int64_t planc_plan_peak(const planc_plan *plan, planc_memory_kind kind);
+/* Sets the predicted peaks to these. */
 void planc_plan_find_peaks(planc_plan *plan);
 /* How a profile describes the plan's first GPU and its links to the host; the storage if links lead there and back. */
 planc_device planc_plan_describe(const planc_plan *plan);
 
 /* --- Instructions ------------------------------------------------------------------------------------------------- */
 
-/* What the acquires of a plan say of a residency. */
+/* What the boundary and the body's acquires say of a residency. */
 typedef struct planc_acquired {
   int32_t buffer, memory; /* -1: it is never acquired */
-  int64_t address, bytes; /* those of the boundary have no bytes unless the prologue acquires them */
 } planc_acquired;
 /* By residency, in `arena`; of a plan that nobody has checked. */
 planc_status planc_plan_acquired(const planc_plan *plan, planc_arena *arena, planc_acquired **out);

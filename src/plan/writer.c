@@ -4,7 +4,6 @@
 #include "plan/graph_rows.h"
 #include "plan/instr_rows.h"
 #include "plan/layout.h"
-#include "plan/values.h"
 #include "util/hash.h"
 
 #define X(name) #name,

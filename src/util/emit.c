@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/math.h"
 #include "util/real.h"
 
 void planc_emit_fail(planc_emit *emit, planc_status failure) {
@@ -58,7 +59,11 @@ void planc_emit_format(planc_emit *emit, const char *format, ...) {
   emit->length += (size_t)length;
 }
 
-void planc_emit_integer(planc_emit *emit, int64_t value) {
+void planc_emit_int(planc_emit *emit, int64_t value) {
+  if (value < -PLANC_EXACT_MAX || value > PLANC_EXACT_MAX) {
+    planc_emit_fail(emit, planc_error(PLANC_BAD_INPUT, "%lld cannot be written: it is beyond 2^53", (long long)value));
+    return;
+  }
   enum { DIGITS = 20 };
   char reversed[DIGITS];
   size_t n = 0;
@@ -69,6 +74,24 @@ void planc_emit_integer(planc_emit *emit, int64_t value) {
   if (!to) return;
   for (size_t i = 0; i < n; i++) to[i] = reversed[n - 1 - i];
   emit->length += n;
+}
+
+void planc_emit_ints(planc_emit *emit, const int32_t *values, int64_t n) {
+  EMIT(emit, "[");
+  for (int64_t i = 0; i < n; i++) {
+    if (i) EMIT(emit, ",");
+    planc_emit_int(emit, values[i]);
+  }
+  EMIT(emit, "]");
+}
+
+void planc_emit_longs(planc_emit *emit, const int64_t *values, int64_t n) {
+  EMIT(emit, "[");
+  for (int64_t i = 0; i < n; i++) {
+    if (i) EMIT(emit, ",");
+    planc_emit_int(emit, values[i]);
+  }
+  EMIT(emit, "]");
 }
 
 void planc_emit_string(planc_emit *emit, const char *string) {

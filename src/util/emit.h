@@ -20,7 +20,10 @@ void planc_emit_bytes(planc_emit *emit, const char *bytes, size_t length);
 void planc_emit_text(planc_emit *emit, const char *text);
 /* printf's, for integers and strings: reals would take the locale's point. */
 void planc_emit_format(planc_emit *emit, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void planc_emit_integer(planc_emit *emit, int64_t value);
+/* Integers as every reader of ours and of JSON takes them: beyond 2^53 on either side they fail. */
+void planc_emit_int(planc_emit *emit, int64_t value);
+void planc_emit_ints(planc_emit *emit, const int32_t *values, int64_t n);
+void planc_emit_longs(planc_emit *emit, const int64_t *values, int64_t n);
 /* In its shortest decimals; one that is not finite fails. */
 void planc_emit_real(planc_emit *emit, double value);
 /* As JSON has it, quoted and escaped; NULL is the empty string. */
@@ -33,5 +36,7 @@ void planc_emit_fail(planc_emit *emit, planc_status failure);
 planc_status planc_emit_take(planc_emit *emit, char **out_text, size_t *out_length);
 
 #define EMIT(emit, literal) planc_emit_bytes((emit), "" literal, sizeof literal - 1)
+/* A key with its punctuation and the integer after it. */
+#define EMIT_INT(emit, key, value) (EMIT((emit), key), planc_emit_int((emit), (value)))
 
 #endif

@@ -70,7 +70,7 @@ bool planc_json_is_whole(const cJSON *tree) {
 static void print_number(planc_emit *emit, double value) {
   static const double exact = 9007199254740992.0; /* 2^53 */
   if (fabs(value) <= exact && value == trunc(value)) {
-    planc_emit_integer(emit, (int64_t)value);
+    planc_emit_int(emit, (int64_t)value);
   } else {
     planc_emit_real(emit, value);
   }

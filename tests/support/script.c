@@ -6,6 +6,7 @@
 
 #include "plan/layout.h"
 #include "plan/plan_memory.h"
+#include "planc/schedule.h"
 #include "tests/support/tables.h"
 #include "util/vec.h"
 
@@ -105,7 +106,7 @@ static int32_t read_memory(script *s, int32_t buffer) {
   if (accepts(s, "user")) return tables_memory(s->plan, PLANC_MEMORY_USER);
   if (accepts(s, "in")) return (int32_t)number(s);
   if (buffer < 0 || buffer >= s->trace->n_buffers) return 0;
-  return planc_gpu_of_job(s->plan, s->trace->buffers[buffer].job);
+  return planc_gpu_of_stream(s->plan, s->trace->buffers[buffer].job * PLANC_N_STREAMS);
 }
 
 static int32_t read_side(script *s) {

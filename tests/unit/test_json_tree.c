@@ -20,11 +20,11 @@ static void assert_text(planc_emit *emit, const char *expected) {
 
 START_TEST(values_have_their_text) {
   planc_emit emit = {0};
-  planc_emit_integer(&emit, INT64_MIN);
+  planc_emit_int(&emit, -(INT64_C(1) << 53));
   EMIT(&emit, " ");
-  planc_emit_integer(&emit, INT64_MAX);
+  planc_emit_int(&emit, INT64_C(1) << 53);
   EMIT(&emit, " ");
-  planc_emit_integer(&emit, 0);
+  planc_emit_int(&emit, 0);
   EMIT(&emit, " ");
   planc_emit_real(&emit, 0.1);
   planc_emit_format(&emit, " %s=%d ", "n", -3);
@@ -32,9 +32,22 @@ START_TEST(values_have_their_text) {
   planc_emit_string(&emit, NULL);
   planc_emit_hash(&emit, 0xABC);
   assert_text(&emit,
-              "-9223372036854775808 9223372036854775807 0 0.1 n=-3 \"a\\\"b\\\\c\\u000a\xc3\xa9\"\"\""
+              "-9007199254740992 9007199254740992 0 0.1 n=-3 \"a\\\"b\\\\c\\u000a\xc3\xa9\"\"\""
               "\"0000000000000abc\"");
   assert_text(&emit, "");
+}
+END_TEST
+
+START_TEST(integers_that_readers_would_lose_fail) {
+  static const int64_t beyond[] = {INT64_MIN, -(INT64_C(1) << 53) - 1, (INT64_C(1) << 53) + 1, INT64_MAX};
+  for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+    planc_emit emit = {0};
+    char *text;
+    size_t length;
+    planc_emit_int(&emit, beyond[i]);
+    assert_fails(planc_emit_take(&emit, &text, &length), PLANC_BAD_INPUT, "beyond 2^53");
+    ck_assert_ptr_null(text);
+  }
 }
 END_TEST
 
@@ -152,6 +165,7 @@ int main(void) {
   Suite *suite = suite_create("json_tree");
   TCase *tests = tcase_create("json_tree");
   tcase_add_test(tests, values_have_their_text);
+  tcase_add_test(tests, integers_that_readers_would_lose_fail);
   tcase_add_test(tests, text_grows);
   tcase_add_test(tests, the_first_failure_is_kept);
   tcase_add_loop_test(tests, trees_are_printed, PLANC_JSON_LINE, PLANC_JSON_LINES + 1);

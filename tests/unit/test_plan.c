@@ -366,9 +366,9 @@ START_TEST(what_has_no_form_is_not_written) {
   planc_instr *instr = (planc_instr *)&plan->body.instrs[7];
   int64_t *budget = &plan->memories[0].budget_bytes;
   *budget = (INT64_C(1) << 53) + 1;
-  unprintable(plan, PLANC_BAD_INPUT, "a plan cannot hold 9007199254740993, which is beyond 2^53");
+  unprintable(plan, PLANC_BAD_INPUT, "9007199254740993 cannot be written: it is beyond 2^53");
   *budget = INT64_MIN;
-  unprintable(plan, PLANC_BAD_INPUT, "a plan cannot hold -9223372036854775808");
+  unprintable(plan, PLANC_BAD_INPUT, "-9223372036854775808 cannot be written: it is beyond 2^53");
   *budget = 0;
   instr->first_use = -1;
   unprintable(plan, PLANC_INTERNAL, "a plan whose uses are not in the order of its execs");

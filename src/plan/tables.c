@@ -1,6 +1,6 @@
 /* Memories, links and streams of a plan (tables.h). The reader of plan files checks some of this as well, but plans
  * also come from elsewhere. */
-#include "check/tables.h"
+#include "plan/tables.h"
 
 #include <stdlib.h>
 
@@ -45,14 +45,11 @@ static planc_status check_memories(const planc_plan *plan) {
 
 /* --- Links -------------------------------------------------------------------------------------------------------- */
 
-static uint64_t key_of(int32_t engine, int32_t from, int32_t to) {
-  enum { BITS = 16 };
-  return (uint64_t)engine << (2 * BITS) | (uint64_t)from << BITS | (uint64_t)to;
-}
-
 static int compare(const void *a, const void *b) {
-  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
+  const planc_link_key *x = a, *y = b;
+  if (x->engine != y->engine) return x->engine < y->engine ? -1 : 1;
+  if (x->from != y->from) return x->from < y->from ? -1 : 1;
+  return (x->to > y->to) - (x->to < y->to);
 }
 
 static planc_status check_link(const planc_plan *plan, int32_t l) {
@@ -90,18 +87,21 @@ static planc_status check_engines(const planc_plan *plan, planc_arena *arena) {
 static planc_status index_links(const planc_plan *plan, planc_arena *arena, planc_tables *out) {
   PLANC_TRY(PLANC_NEW(arena, &out->links, plan->n_links));
   out->n_links = plan->n_links;
-  for (int32_t l = 0; l < plan->n_links; l++)
-    out->links[l] = key_of(plan->links[l].engine, plan->links[l].from, plan->links[l].to);
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    const planc_plan_link *link = &plan->links[l];
+    out->links[l] = (planc_link_key){link->engine, link->from, link->to, l};
+  }
   if (plan->n_links > 0) qsort(out->links, (size_t)plan->n_links, sizeof *out->links, compare);
   for (int32_t l = 1; l < plan->n_links; l++)
-    if (out->links[l] == out->links[l - 1]) return planc_error(PLANC_INVALID_PLAN, "a link stands twice");
+    if (compare(&out->links[l], &out->links[l - 1]) == 0) return planc_error(PLANC_INVALID_PLAN, "a link stands twice");
   return NULL;
 }
 
-bool planc_tables_link(const planc_tables *tables, int32_t engine, int32_t from, int32_t to) {
-  uint64_t key = key_of(engine, from, to);
-  return tables->n_links > 0 &&
-         bsearch(&key, tables->links, (size_t)tables->n_links, sizeof *tables->links, compare) != NULL;
+int32_t planc_tables_link(const planc_tables *tables, int32_t engine, int32_t from, int32_t to) {
+  planc_link_key key = {.engine = engine, .from = from, .to = to};
+  if (tables->n_links == 0) return -1;
+  const planc_link_key *found = bsearch(&key, tables->links, (size_t)tables->n_links, sizeof *tables->links, compare);
+  return found ? found->link : -1;
 }
 
 /* --- Streams ------------------------------------------------------------------------------------------------------ */
