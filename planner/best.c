@@ -7,7 +7,7 @@
  * it needs no copy to be in time. What is only simulated is never taken. */
 #include <string.h>
 
-#include "planner/evaluate.h"
+#include "planner/choose/reasons.h"
 #include "planner/make_plan.h"
 #include "util/math.h"
 

@@ -1,13 +1,26 @@
-/* What every policy starts from: the trace and the costs of rounds. */
+/* What every policy starts from: the trace and the costs of rounds, and what memory there is beside the device's. */
 #include <stdlib.h>
 
 #include "planc/policy.h"
+#include "util/math.h"
+
+int64_t planc_away_budget(const planc_problem *problem) {
+  if (problem->host_budget_bytes < 0) return -1;
+  return planc_add_saturate(problem->host_budget_bytes, problem->storage_budget_bytes);
+}
 
 void planc_candidate_free(planc_candidate *candidate) {
+  free(candidate->explanation);
   planc_schedule_free(candidate->schedule);
   planc_costs_free(candidate->costs);
   planc_trace_free(candidate->trace);
   *candidate = (planc_candidate){0};
+}
+
+planc_status planc_candidate_schedule(planc_candidate *candidate) {
+  const planc_costs *costs[] = {candidate->costs};
+  planc_schedule_free(candidate->schedule);
+  return planc_schedule_new(candidate->trace, costs, &candidate->schedule);
 }
 
 /* A trace that no plan file could hold; and the longest of those that policies choose among, of which they make many:
@@ -31,7 +44,7 @@ static planc_status expand_rounds(const planc_problem *problem, int64_t sub_batc
   planc_job job = {
       .graph = problem->graph, .batch = problem->batch, .n_rounds = n_rounds, .rounds = rounds, .iterations = 1};
   job.replicas = problem->gpus;
-  PLANC_TRY(problem->gpus > 1 ? planc_expand_replica(&job, &out->trace) : planc_expand(&job, 1, &out->trace));
+  PLANC_TRY(planc_expand(&job, 1, &out->trace));
   int64_t batches[] = {sub_batch, last, problem->batch};
   return planc_costs_make(problem->profile, problem->graph, 3, batches, &out->costs);
 }

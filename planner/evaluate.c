@@ -1,5 +1,5 @@
 /* What a policy may ask of a candidate while it chooses: bounds by one pass over its commands, its peak by placing it,
- * its time by simulating its plan; and of two that do not fit, which is nearer to it. */
+ * its time by simulating its plan. */
 #include "planner/evaluate.h"
 
 #include <string.h>
@@ -36,11 +36,6 @@ static planc_status reserved_of(const planc_problem *problem, const planc_candid
   return status;
 }
 
-int64_t planc_away_budget(const planc_problem *problem) {
-  if (problem->host_budget_bytes < 0) return -1;
-  return planc_add_saturate(problem->host_budget_bytes, problem->storage_budget_bytes);
-}
-
 /* What placing the candidate takes, of the device and, with what storage would take over, of the host. */
 static planc_status place(const planc_candidate *candidate, int64_t *out_arena, int64_t *out_host) {
   planc_arena arena = {0};
@@ -48,14 +43,14 @@ static planc_status place(const planc_candidate *candidate, int64_t *out_arena, 
   planc_status status = planc_schedule_finish(candidate->schedule);
   if (!status) status = planc_assign_addresses(&arena, candidate->schedule, NULL, &addresses);
   *out_arena = addresses.arena_bytes;
-  *out_host = addresses.away.host_bytes;
+  *out_host = planc_muldiv_ceil(addresses.away.host_bytes, planc_trace_replicas(candidate->trace), 1);
   planc_arena_free(&arena);
   return status;
 }
 
-planc_status planc_candidate_peak(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes) {
+static planc_status peak(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
   int64_t reserved, arena, host;
-  PLANC_TRY(reserved_of(problem, candidate, &reserved));
+  PLANC_TRY(reserved_of(evaluator->problem, candidate, &reserved));
   PLANC_TRY(place(candidate, &arena, &host));
   *out_bytes = planc_add_saturate(arena, reserved);
   return NULL;
@@ -69,35 +64,22 @@ static planc_status hold_host(const planc_problem *problem, const planc_candidat
                           (long long)candidate->sub_batch, (long long)bytes, (long long)budget);
 }
 
-planc_status planc_candidate_hold_to_host(const planc_problem *problem, const planc_candidate *candidate) {
+static planc_status hold_to_host(const planc_evaluator *evaluator, const planc_candidate *candidate) {
   int64_t arena, host;
-  if (problem->host_budget_bytes < 0) return NULL;
+  if (evaluator->problem->host_budget_bytes < 0) return NULL;
   PLANC_TRY(place(candidate, &arena, &host));
-  return hold_host(problem, candidate, host);
+  return hold_host(evaluator->problem, candidate, host);
 }
 
-planc_status planc_candidate_hold(const planc_problem *problem, const planc_candidate *candidate) {
+static planc_status hold(const planc_evaluator *evaluator, const planc_candidate *candidate) {
+  const planc_problem *problem = evaluator->problem;
   int64_t reserved, arena, host;
   PLANC_TRY(reserved_of(problem, candidate, &reserved));
   PLANC_TRY(place(candidate, &arena, &host));
-  int64_t peak = planc_add_saturate(arena, reserved);
-  if (peak <= problem->budget_bytes) return hold_host(problem, candidate, host);
-  return planc_infeasible((planc_shortage){.bytes = peak}, "rounds of %lld need %lld bytes, the budget is %lld",
-                          (long long)candidate->sub_batch, (long long)peak, (long long)problem->budget_bytes);
-}
-
-/* --- Reasons ------------------------------------------------------------------------------------------------------ */
-
-/* A host that is too small comes before a device that is: the device's budget is then met. */
-static bool asks_for_less(planc_shortage a, planc_shortage b) {
-  if (a.memory != b.memory) return a.memory == PLANC_MEMORY_HOST;
-  return a.bytes > 0 && (b.bytes == 0 || a.bytes < b.bytes);
-}
-
-void planc_keep_lesser(planc_status *kept, planc_status reason) {
-  bool keep = !*kept || asks_for_less(planc_status_shortage(reason), planc_status_shortage(*kept));
-  planc_status_free(keep ? *kept : reason);
-  if (keep) *kept = reason;
+  int64_t bytes = planc_add_saturate(arena, reserved);
+  if (bytes <= problem->budget_bytes) return hold_host(problem, candidate, host);
+  return planc_infeasible((planc_shortage){.bytes = bytes}, "rounds of %lld need %lld bytes, the budget is %lld",
+                          (long long)candidate->sub_batch, (long long)bytes, (long long)problem->budget_bytes);
 }
 
 /* --- Bounds ------------------------------------------------------------------------------------------------------- */
@@ -107,20 +89,20 @@ static int64_t size_of(const planc_schedule *schedule, int32_t residency) {
   return planc_schedule_trace(schedule)->buffers[buffer].bytes;
 }
 
-planc_status planc_candidate_live(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes) {
+static planc_status live(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
   const planc_schedule *s = candidate->schedule;
   const planc_command *commands = planc_schedule_commands(s);
-  int64_t live = 0, most, reserved;
-  PLANC_TRY(reserved_of(problem, candidate, &reserved));
+  int64_t open = 0, most, reserved;
+  PLANC_TRY(reserved_of(evaluator->problem, candidate, &reserved));
   for (int32_t r = planc_schedule_n_parked(s); r < planc_schedule_n_boundary(s); r++)
-    live = planc_add_saturate(live, size_of(s, r));
-  most = live;
+    open = planc_add_saturate(open, size_of(s, r));
+  most = open;
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
     int64_t workspace = 0;
-    if (commands[c].kind == PLANC_CMD_ACQUIRE) live = planc_add_saturate(live, size_of(s, commands[c].residency));
-    if (commands[c].kind == PLANC_CMD_RELEASE) live -= size_of(s, commands[c].residency);
+    if (commands[c].kind == PLANC_CMD_ACQUIRE) open = planc_add_saturate(open, size_of(s, commands[c].residency));
+    if (commands[c].kind == PLANC_CMD_RELEASE) open -= size_of(s, commands[c].residency);
     if (commands[c].kind == PLANC_CMD_EXEC) workspace = planc_schedule_variant(s, &commands[c]).workspace_bytes;
-    if (planc_add_saturate(live, workspace) > most) most = planc_add_saturate(live, workspace);
+    if (planc_add_saturate(open, workspace) > most) most = planc_add_saturate(open, workspace);
   }
   *out_bytes = planc_add_saturate(most, reserved);
   return NULL;
@@ -138,12 +120,51 @@ int64_t planc_candidate_least_time(const planc_candidate *candidate) {
 
 /* --- Time --------------------------------------------------------------------------------------------------------- */
 
-planc_status planc_candidate_time(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_ns) {
+static planc_status iteration_time(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                   int64_t *out_ns) {
   planc_plan *plan;
   planc_simulation simulation = {0};
-  PLANC_TRY(planc_lower(problem, "", candidate, &plan));
+  PLANC_TRY(planc_lower(evaluator->problem, "", candidate, &plan));
   planc_status status = planc_simulate(plan, NULL, NULL, &simulation);
   planc_plan_free(plan);
   *out_ns = simulation.iteration_ns;
   return status;
+}
+
+static void note_end(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns) {
+  (void)start_ns;
+  int64_t *ends = user;
+  if (instr >= plan->body.instrs && instr < plan->body.instrs + plan->body.n) ends[instr - plan->body.instrs] = end_ns;
+}
+
+static planc_status show(const planc_plan *plan, planc_candidate_visitor visitor, void *user, int64_t *out_ns) {
+  planc_simulation simulation;
+  planc_arena arena = {0};
+  int64_t *ends;
+  planc_status status = PLANC_NEW(&arena, &ends, plan->body.n);
+  if (!status) status = planc_simulate(plan, note_end, ends, &simulation);
+  if (!status) *out_ns = simulation.iteration_ns;
+  if (!status) status = visitor(user, plan, ends);
+  planc_arena_free(&arena);
+  return status;
+}
+
+static planc_status follow(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                           planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns) {
+  planc_plan *plan;
+  PLANC_TRY(planc_lower(evaluator->problem, "", candidate, &plan));
+  *out_fits = plan->predicted.peak_bytes <= evaluator->problem->budget_bytes;
+  planc_status status = *out_fits ? show(plan, visitor, user, out_ns) : NULL;
+  planc_plan_free(plan);
+  return status;
+}
+
+planc_evaluator planc_evaluator_of(const planc_problem *problem) {
+  return (planc_evaluator){.problem = problem,
+                           .live = live,
+                           .peak = peak,
+                           .hold = hold,
+                           .hold_to_host = hold_to_host,
+                           .time = iteration_time,
+                           .follow = follow};
 }

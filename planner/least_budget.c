@@ -5,9 +5,14 @@
  * less fails. A policy that knows nothing gets more and more; one whose plans follow the budget is closed in on by
  * bisection, from the peak of the smallest that fits. The search ends with the last plan that it may make.
  *
+ * A host or storage whose failure tells nothing of it, as where the device is what is then too small, is first tried
+ * without limit.
+ *
  * A policy that chooses asks for as much as that of the others which asks for least, and is settled when all have been
  * asked for a unit less: what one asks for may be less than it can do with. */
+#include "plan/layout.h"
 #include "planc/policy.h"
+#include "planner/memory/allocator.h"
 #include "util/math.h"
 
 enum { FIRST_GROWTH = 16, WORTH_IT = 16 }; /* parts of a budget; of an interval */
@@ -19,6 +24,7 @@ typedef struct search {
   int64_t floor;  /* what is reserved: all budgets tried are whole units above it */
   int64_t asked;  /* the problem's own */
   int64_t fails;  /* the largest budget known to fail */
+  int64_t step;   /* budgets that differ by less, above what fails, are the same to the policy */
   int64_t growth; /* the part of a budget that comes on top where what was asked for did not do */
   bool misled;    /* a budget that was asked for has failed */
   planc_least *found;
@@ -28,10 +34,14 @@ static int64_t whole_units(const search *s, int64_t bytes) {
   return bytes <= s->floor ? s->floor : s->floor + planc_align_up(bytes - s->floor, PLANC_ALIGNMENT);
 }
 
+static int64_t *budget_of(planc_problem *problem, planc_memory_kind memory) {
+  if (memory == PLANC_MEMORY_HOST) return &problem->host_budget_bytes;
+  return memory == PLANC_MEMORY_STORAGE ? &problem->storage_budget_bytes : &problem->budget_bytes;
+}
+
 /* What the plan takes of the memory that is searched. */
 static int64_t taken(const search *s, const planc_plan *plan) {
-  const planc_predictions *p = &plan->predicted;
-  return whole_units(s, s->memory == PLANC_MEMORY_HOST ? p->host_peak_bytes : p->peak_bytes);
+  return whole_units(s, planc_plan_peak(plan, s->memory));
 }
 
 static int64_t middle(const search *s) {
@@ -40,7 +50,7 @@ static int64_t middle(const search *s) {
 
 /* More than what fails by a part that doubles each time. */
 static int64_t more(search *s) {
-  int64_t part = planc_align_up((s->fails - s->floor) / s->growth + 1, PLANC_ALIGNMENT);
+  int64_t part = planc_align_up((s->fails - s->floor) / s->growth + 1, s->step);
   if (s->growth > 1) s->growth /= 2;
   return planc_add_saturate(s->fails, part);
 }
@@ -81,7 +91,7 @@ static bool is_settled(const search *s) {
 static planc_status try_budget(search *s, int64_t budget, int64_t *out_next) {
   planc_plan *plan;
   s->found->tried++;
-  *(s->memory == PLANC_MEMORY_HOST ? &s->problem.host_budget_bytes : &s->problem.budget_bytes) = budget;
+  *budget_of(&s->problem, s->memory) = budget;
   planc_status status = planc_make_plan(&s->problem, s->policy, &plan);
   if (!status) {
     keep(s, budget, plan);
@@ -98,9 +108,10 @@ static planc_status try_budget(search *s, int64_t budget, int64_t *out_next) {
 /* What is known from a failure at the problem's own budget, and the budget to begin with. */
 static int64_t begin(search *s, planc_status failed) {
   planc_shortage shortage = planc_status_shortage(failed);
-  if (!failed || shortage.memory != s->memory) return s->floor;
+  bool tells = shortage.memory == s->memory;
+  if (!failed || (!tells && s->memory == PLANC_MEMORY_DEVICE)) return s->floor;
   if (s->asked > s->fails) s->fails = whole_units(s, s->asked + 1) - PLANC_ALIGNMENT;
-  return next_above(s, shortage);
+  return tells ? next_above(s, shortage) : PLANC_EXACT_MAX;
 }
 
 static planc_status run(search *s, planc_status failed) {
@@ -114,13 +125,15 @@ static planc_status run(search *s, planc_status failed) {
 
 planc_status planc_find_least(const planc_problem *problem, const planc_policy *policy, planc_memory_kind memory,
                               planc_status failed, planc_least *out) {
-  bool host = memory == PLANC_MEMORY_HOST;
+  bool device = memory == PLANC_MEMORY_DEVICE;
   *out = (planc_least){0};
   search s = {.problem = *problem, .policy = policy, .memory = memory, .growth = FIRST_GROWTH};
   s.found = out;
   s.problem.first_will_do = true;
-  s.floor = host ? 0 : planc_profile_device(problem->profile)->reserved_bytes;
-  s.asked = host ? problem->host_budget_bytes : problem->budget_bytes;
+  s.floor = device ? planc_profile_device(problem->profile)->reserved_bytes : 0;
+  s.asked = *budget_of(&s.problem, memory);
+  int64_t chunk_bytes = planc_allocator_chunk(problem);
+  s.step = device && chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
   if (s.asked > INT64_MAX / 2) s.asked = INT64_MAX / 2;
   s.fails = s.floor - PLANC_ALIGNMENT;
   planc_status status = run(&s, failed);

@@ -9,9 +9,8 @@ static planc_status check_chunks(const planc_problem *problem) {
 }
 
 static planc_status check_gpus(const planc_problem *problem) {
-  enum { MOST = PLANC_PLAN_MAX_STREAMS / PLANC_N_STREAMS };
-  if (problem->gpus <= MOST) return NULL;
-  return planc_error(PLANC_USAGE, "%d GPUs: a plan has streams for at most %d", problem->gpus, (int)MOST);
+  if (problem->gpus <= PLANC_PLAN_MAX_REPLICAS) return NULL;
+  return planc_error(PLANC_USAGE, "%d GPUs: a plan is for at most %d", problem->gpus, (int)PLANC_PLAN_MAX_REPLICAS);
 }
 
 planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {

@@ -1,17 +1,17 @@
 /* A plan by one policy: its candidate, lowering, simulation, budgets. */
+#include "plan/layout.h"
 #include "planc/policy.h"
 #include "planc/simulate.h"
 #include "planner/code.h"
 #include "planner/evaluate.h"
-#include "planner/lower/replicas.h"
 #include "planner/make_plan.h"
 #include "util/math.h"
 
-static planc_status predict(const planc_problem *problem, planc_plan *plan) {
+static planc_status predict(planc_plan *plan) {
   planc_simulation simulation;
   PLANC_TRY(planc_simulate(plan, NULL, NULL, &simulation));
   plan->predicted = planc_simulation_predictions(plan, &simulation);
-  return planc_ideal_time(problem->profile, problem->graph, problem->batch, &plan->predicted.ideal_ns);
+  return NULL;
 }
 
 planc_status planc_hold_to_budgets(const planc_problem *problem, const planc_plan *plan) {
@@ -27,7 +27,7 @@ planc_status planc_hold_to_budgets(const planc_problem *problem, const planc_pla
     return planc_infeasible(shortage, "policy %s needs %lld bytes of host memory, the host budget is %lld",
                             plan->policy, (long long)host_peak, (long long)host);
   }
-  int64_t stored = planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes;
+  int64_t stored = planc_plan_peak(plan, PLANC_MEMORY_STORAGE);
   if (stored > problem->storage_budget_bytes) {
     planc_shortage shortage = {.memory = PLANC_MEMORY_STORAGE, .bytes = stored};
     return planc_infeasible(shortage, "policy %s needs %lld bytes of storage, its budget is %lld", plan->policy,
@@ -58,32 +58,37 @@ static planc_status check_means(const planc_problem *problem, const planc_policy
   return NULL;
 }
 
-/* The candidate of a policy, of all GPUs, unless its ops alone take too long. */
-static planc_status make_candidate(const planc_problem *problem, const planc_policy *policy, planc_candidate *out) {
-  PLANC_TRY(policy->make(problem, out));
+typedef struct best {
+  const planc_policy *policy;
+  bool stores;      /* the policy may count on storage */
+  planc_plan *plan; /* NULL: none fits yet */
+} best;
+
+/* The candidate of the policy, unless its ops alone take too long. */
+static planc_status make_candidate(const planc_problem *problem, const best *b, planc_candidate *out) {
+  planc_problem asked = *problem;
+  if (!b->stores) asked.storage_budget_bytes = 0;
+  planc_evaluator evaluator = planc_evaluator_of(&asked);
+  PLANC_TRY(b->policy->make(&evaluator, out));
   int64_t ns = problem->beat_ns > 0 ? planc_candidate_least_time(out) : -1;
-  return ns >= problem->beat_ns ? too_slow(policy, ns, problem->beat_ns) : planc_replicate(out);
+  return ns >= problem->beat_ns ? too_slow(b->policy, ns, problem->beat_ns) : NULL;
 }
 
 /* The plan, but for its predictions. */
-static planc_status make(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
+static planc_status make(const planc_problem *problem, const best *b, planc_plan **out) {
   planc_candidate candidate = {0};
   *out = NULL;
-  planc_status status = make_candidate(problem, policy, &candidate);
-  if (!status) status = planc_lower(problem, policy->name, &candidate, out);
+  planc_status status = make_candidate(problem, b, &candidate);
+  if (!status) status = planc_lower(problem, b->policy->name, &candidate, out);
+  if (!status) (*out)->predicted.bound_ns = candidate.bound_ns;
   planc_candidate_free(&candidate);
   return status;
 }
 
-typedef struct best {
-  const planc_policy *policy;
-  planc_plan *plan; /* NULL: none fits yet */
-} best;
-
 /* What does not fit is not simulated. */
 static planc_status judge(const planc_problem *problem, const planc_policy *policy, planc_plan *plan) {
   if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(planc_hold_to_budgets(problem, plan));
-  PLANC_TRY(predict(problem, plan));
+  PLANC_TRY(predict(plan));
   int64_t ns = plan->predicted.iteration_ns;
   return problem->beat_ns > 0 && ns >= problem->beat_ns ? too_slow(policy, ns, problem->beat_ns) : NULL;
 }
@@ -91,7 +96,7 @@ static planc_status judge(const planc_problem *problem, const planc_policy *poli
 static planc_status make_better(void *user, const planc_problem *problem, int64_t *out_code) {
   best *b = user;
   planc_plan *plan;
-  PLANC_TRY(make(problem, b->policy, &plan));
+  PLANC_TRY(make(problem, b, &plan));
   *out_code = planc_code_of_plan(problem->profile, plan);
   planc_status status = judge(problem, b->policy, plan);
   if (status || (b->plan && !planc_predictions_better(&plan->predicted, &b->plan->predicted))) {
@@ -103,10 +108,8 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
   return NULL;
 }
 
-planc_status planc_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
-  PLANC_TRY(check_placement(problem, policy));
-  PLANC_TRY(check_means(problem, policy));
-  best b = {.policy = policy};
+static planc_status make_best(const planc_problem *problem, const planc_policy *policy, bool stores, planc_plan **out) {
+  best b = {.policy = policy, .stores = stores};
   planc_status status = planc_with_code(problem, make_better, &b);
   if (status) {
     planc_plan_free(b.plan);
@@ -114,4 +117,34 @@ planc_status planc_make_one(const planc_problem *problem, const planc_policy *po
   }
   *out = b.plan;
   return NULL;
+}
+
+/* What a policy sends away because there is storage may be slow to come back, or have no room on its way: without it
+ * the policy may do better. *plan (NULL: none) and `status` are what it has made of it. */
+static planc_status or_without_storage(const planc_problem *problem, const planc_policy *policy, planc_status status,
+                                       planc_plan **plan) {
+  bool stores = *plan && planc_plan_peak(*plan, PLANC_MEMORY_STORAGE) > 0;
+  if (problem->storage_budget_bytes <= 0 || (!stores && planc_status_code(status) != PLANC_INFEASIBLE)) return status;
+  planc_plan *other;
+  planc_status failed = make_best(problem, policy, false, &other);
+  if (planc_status_code(failed) == PLANC_INFEASIBLE) {
+    planc_status_free(failed);
+    return status;
+  }
+  planc_status_free(status);
+  if (!failed && *plan && !planc_predictions_better(&other->predicted, &(*plan)->predicted)) {
+    planc_plan_free(other);
+    return NULL;
+  }
+  planc_plan_free(*plan);
+  *plan = failed ? NULL : other;
+  return failed;
+}
+
+planc_status planc_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
+  *out = NULL;
+  PLANC_TRY(check_placement(problem, policy));
+  PLANC_TRY(check_means(problem, policy));
+  planc_status status = make_best(problem, policy, true, out);
+  return or_without_storage(problem, policy, status, out);
 }

@@ -33,7 +33,7 @@ typedef struct buffer_state {
 
 struct planc_schedule {
   const planc_trace *trace;
-  const planc_costs *costs;
+  const planc_costs **costs; /* by job */
   VEC(planc_command) commands;
   VEC(planc_residency) residencies;
   VEC(residency_state) states; /* by residency */
@@ -48,19 +48,20 @@ struct planc_schedule {
   int32_t *ran;          /* by instance: the variant of its first run, NONE = it has not run */
 };
 
-planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *costs, planc_schedule **out) {
+planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *const *costs, planc_schedule **out) {
   *out = NULL;
   planc_schedule *s = calloc(1, sizeof *s);
   if (s) {
     s->trace = trace;
-    s->costs = costs;
+    s->costs = malloc((size_t)trace->n_jobs * sizeof *s->costs);
     s->buffers = malloc(((size_t)trace->n_buffers + 1) * sizeof *s->buffers);
     s->ran = malloc(((size_t)trace->n_instances + 1) * sizeof *s->ran);
   }
-  if (!s || !s->buffers || !s->ran) {
+  if (!s || !s->costs || !s->buffers || !s->ran) {
     planc_schedule_free(s);
     return planc_error(PLANC_OUT_OF_MEMORY, "schedule of %d instances", trace->n_instances);
   }
+  for (int32_t j = 0; j < trace->n_jobs; j++) s->costs[j] = costs[j];
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     s->buffers[b] = (buffer_state){.newest_open = NONE, .newest_copy = NONE};
   }
@@ -71,6 +72,7 @@ planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *cos
 
 void planc_schedule_free(planc_schedule *schedule) {
   if (!schedule) return;
+  free(schedule->costs);
   VEC_FREE(&schedule->commands);
   VEC_FREE(&schedule->residencies);
   VEC_FREE(&schedule->states);
@@ -246,9 +248,10 @@ static planc_status require_variant(const planc_schedule *s, int32_t instance, i
   const planc_instance *it = &s->trace->instances[instance];
   int32_t count = 1;
   if (it->role == PLANC_ROLE_OP) {
-    int32_t batch = planc_costs_batch(s->costs, it->batch);
+    const planc_costs *costs = s->costs[it->job];
+    int32_t batch = planc_costs_batch(costs, it->batch);
     if (batch < 0) return refuse_instance(s, instance, "the costs lack its batch");
-    (void)planc_costs_variants(s->costs, it->op, batch, &count);
+    (void)planc_costs_variants(costs, it->op, batch, &count);
   }
   if (variant >= 0 && variant < count) return NULL;
   return refuse_instance(s, instance, "no such variant");
@@ -322,7 +325,7 @@ static bool is_there(const planc_schedule *s, int32_t buffer, int32_t copy) {
   return s->copies.data[copy].command != PLANC_PARKED || planc_schedule_parking(s, buffer) == PLANC_PARKED;
 }
 
-/* The host copy that `version` comes from, perhaps another replica's gradient, or NONE. */
+/* The host copy that `version` comes from, or NONE: for the gradients of other replicas, that of the own one. */
 static int32_t find_source(const planc_schedule *s, int32_t buffer, int32_t version) {
   int32_t copy = find_host_copy(s, buffer, version), peer = s->trace->buffers[buffer].peer;
   if (is_there(s, buffer, copy)) return copy;
@@ -441,8 +444,8 @@ const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s) {
 const planc_trace *planc_schedule_trace(const planc_schedule *s) {
   return s->trace;
 }
-const planc_costs *planc_schedule_costs(const planc_schedule *s) {
-  return s->costs;
+const planc_costs *planc_schedule_costs(const planc_schedule *s, int32_t job) {
+  return s->costs[job];
 }
 int32_t planc_schedule_n_commands(const planc_schedule *s) {
   return (int32_t)s->commands.len;
@@ -477,17 +480,17 @@ int32_t planc_schedule_ran(const planc_schedule *s, int32_t instance) {
 planc_variant planc_adding_variant(const planc_trace *trace, const planc_profile *profile, int32_t instance) {
   const planc_instance *it = &trace->instances[instance];
   int64_t add_ns = planc_costs_add_ns(profile, trace->buffers[trace->accesses[it->first_access].buffer].bytes);
-  return (planc_variant){.algorithm = "add",
-                         .time_ns = planc_muldiv_ceil(add_ns, it->n_accesses - 1, 1),
-                         .busy_ppm = 1000000,
-                         .deterministic = true};
+  int32_t n_added = it->role == PLANC_ROLE_EXCHANGE ? planc_trace_replicas(trace) - 1 : 1;
+  return (planc_variant){
+      .algorithm = "add", .time_ns = planc_muldiv_ceil(add_ns, n_added, 1), .busy_ppm = 1000000, .deterministic = true};
 }
 
 planc_variant planc_schedule_variant(const planc_schedule *s, const planc_command *command) {
   const planc_instance *it = &s->trace->instances[command->instance];
-  if (it->role != PLANC_ROLE_OP) return planc_adding_variant(s->trace, s->costs->profile, command->instance);
+  const planc_costs *costs = s->costs[it->job];
+  if (it->role != PLANC_ROLE_OP) return planc_adding_variant(s->trace, costs->profile, command->instance);
   int32_t count;
-  return planc_costs_variants(s->costs, it->op, planc_costs_batch(s->costs, it->batch), &count)[command->variant];
+  return planc_costs_variants(costs, it->op, planc_costs_batch(costs, it->batch), &count)[command->variant];
 }
 
 /* --- The whole -------------------------------------------------------------------------------------------------- */

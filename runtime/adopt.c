@@ -7,7 +7,7 @@
 /* --- Whether it can be done ------------------------------------------------------------------------------------- */
 
 static bool is_same_work(const planc_job *a, const planc_job *b) {
-  return a->batch == b->batch && a->iterations == b->iterations && a->replica == b->replica &&
+  return a->batch == b->batch && a->iterations == b->iterations &&
          planc_job_whole_batch(a) == planc_job_whole_batch(b) && planc_graph_equal(a->graph, b->graph);
 }
 
@@ -16,8 +16,7 @@ planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *p
   bool same = plan->n_jobs == own->n_jobs;
   for (int32_t j = 0; same && j < plan->n_jobs; j++) same = is_same_work(&plan->jobs[j], &own->jobs[j]);
   if (!same) return planc_error(PLANC_STALE, "the plan is of another graph, batch or number of iterations per period");
-  planc_check_options budgets = {.budget_bytes = -1, .host_budget_bytes = -1, .storage_budget_bytes = -1};
-  return session->options.unchecked ? NULL : planc_check(plan, &budgets, NULL);
+  return session->options.unchecked ? NULL : planc_check(plan, NULL, NULL);
 }
 
 /* --- Doing it --------------------------------------------------------------------------------------------------- */

@@ -181,7 +181,7 @@ bool planrt_backend_is_lost(const planrt_backend *backend);
 
 /* A plug-in is a shared object, libplanrt-NAME.so, with this function, which gives NULL when it was built for another
  * version of this interface. */
-enum { PLANRT_BACKEND_VERSION = 5 };
+enum { PLANRT_BACKEND_VERSION = 6 };
 #define PLANRT_PLUGIN_SYMBOL "planrt_plugin"
 typedef const planrt_backend *(*planrt_plugin_function)(int32_t backend_version, const char *planc_version);
 

@@ -58,8 +58,10 @@ static planc_status open_plugin(const char *path, const planrt_backend **out) {
   return *out ? NULL : planc_error(PLANC_DEVICE, "%s: not a plug-in of planrt " PLANC_VERSION, path);
 }
 
+/* Of a name that is nobody's the folders say nothing. */
 static planc_status no_plugin(const char *name) {
   const char *given = given_folder();
+  if (strcmp(name, "cuda") != 0) return planc_error(PLANC_USAGE, "no backend %s: there are host and cuda", name);
   if (given)
     return planc_error(PLANC_DEVICE, "no backend %s: $PLANRT_PLUGINS has no %s/libplanrt-%s.so", name, given, name);
   return planc_error(

@@ -41,32 +41,59 @@ static planc_status describe_all(planc_arena *arena, const planc_trace *trace, c
   return NULL;
 }
 
-/* Whole buffers of a gradient's storage as vectors: those that are added, and the one that gets the sum. */
-static planc_status describe_sum(planc_arena *arena, const planc_trace *trace, planrt_call *call) {
-  const planc_instance *instance = &trace->instances[call->instance];
-  int32_t n = instance->n_accesses, sum = -1;
-  planrt_operand *operands;
-  PLANC_TRY(PLANC_NEW(arena, &operands, (int64_t)n + 1));
-  for (int32_t i = 0; i < n; i++) {
-    const planc_access *access = &trace->accesses[instance->first_access + i];
-    const planc_buffer *buffer = &trace->buffers[access->buffer];
-    planc_dtype dtype = call->graph->tensors[call->graph->storages[buffer->storage].tensor].dtype;
-    operands[i] = (planrt_operand){.data = call->memory[i], .dtype = dtype, .rank = 1, .bytes = buffer->bytes};
-    operands[i].elements = operands[i].dims[0] = buffer->bytes / planc_dtype_bytes(dtype);
-    if (operands[i].bytes != operands[0].bytes || dtype != operands[0].dtype)
-      return planc_error(PLANC_INTERNAL, "op %s: accumulation of unlike buffers", call->op->name);
-    if (access->write >= 0) sum = i;
+/* --- Sums ------------------------------------------------------------------------------------------------------- */
+
+/* A gradient's storage, whole, as a vector. */
+static planrt_operand flat(const planrt_call *call, const planc_buffer *gradient, void *data) {
+  planc_dtype dtype = call->graph->tensors[call->graph->storages[gradient->storage].tensor].dtype;
+  planrt_operand out = {.data = data, .dtype = dtype, .rank = 1, .bytes = gradient->bytes};
+  out.elements = out.dims[0] = gradient->bytes / planc_dtype_bytes(dtype);
+  return out;
+}
+
+/* Of the buffers of an access that reads and of one that writes. */
+static planc_status describe_accumulation(planc_arena *arena, const planc_buffer *from, const planc_buffer *to,
+                                          planrt_call *call) {
+  PLANC_TRY(PLANC_NEW(arena, &call->in, 1));
+  PLANC_TRY(PLANC_NEW(arena, &call->out, 1));
+  *call->in = flat(call, from, call->memory[0]);
+  *call->out = flat(call, to, call->memory[1]);
+  call->out->accumulate = true;
+  if (call->in->bytes == call->out->bytes && call->in->dtype == call->out->dtype) return NULL;
+  return planc_error(PLANC_INTERNAL, "op %s: accumulation of unlike buffers", call->op->name);
+}
+
+/* The gradients of all replicas in their order: the own one at its place, around it the others', which lie behind each
+ * other. */
+static planc_status describe_exchange(planc_arena *arena, int32_t replicas, const planc_buffer *gradient,
+                                      const planc_buffer *others, planrt_call *call) {
+  int64_t stride = planc_other_stride(gradient->bytes);
+  char *other = call->memory[1];
+  if (others->peer < 0 || others->bytes != (replicas - 1) * stride)
+    return planc_error(PLANC_INTERNAL, "op %s: an exchange that is none of %d replicas", call->op->name, replicas);
+  PLANC_TRY(PLANC_NEW(arena, &call->in, replicas));
+  PLANC_TRY(PLANC_NEW(arena, &call->out, 1));
+  for (int32_t r = 0; r < replicas; r++) {
+    void *data = r == call->replica ? call->memory[0] : other;
+    call->in[r] = flat(call, gradient, data);
+    if (r != call->replica && other) other += stride;
   }
-  if (sum < 0) return planc_error(PLANC_INTERNAL, "op %s: accumulation into no buffer", call->op->name);
-  bool adds = call->role == PLANC_ROLE_ACCUMULATE;
-  operands[n] = operands[sum];
-  operands[n].accumulate = adds;
-  call->in = operands;
-  call->n_in = adds ? 1 : n;
-  call->out = &operands[n];
-  call->n_out = 1;
+  *call->out = call->in[call->replica];
   return NULL;
 }
+
+static planc_status describe_sum(planc_arena *arena, const planc_trace *trace, planrt_call *call) {
+  const planc_instance *instance = &trace->instances[call->instance];
+  const planc_access *accesses = &trace->accesses[instance->first_access];
+  if (instance->n_accesses != 2) return planc_error(PLANC_INTERNAL, "op %s: a sum of no two buffers", call->op->name);
+  const planc_buffer *first = &trace->buffers[accesses[0].buffer], *second = &trace->buffers[accesses[1].buffer];
+  call->n_out = 1;
+  call->n_in = call->role == PLANC_ROLE_ACCUMULATE ? 1 : planc_trace_replicas(trace);
+  if (call->role == PLANC_ROLE_ACCUMULATE) return describe_accumulation(arena, first, second, call);
+  return describe_exchange(arena, call->n_in, first, second, call);
+}
+
+/* --- All -------------------------------------------------------------------------------------------------------- */
 
 int32_t planrt_most_accesses(const planc_trace *trace) {
   int32_t most = 0;
@@ -75,18 +102,19 @@ int32_t planrt_most_accesses(const planc_trace *trace) {
   return most;
 }
 
-planc_status planrt_call_make(planc_arena *arena, const planc_trace *trace, int32_t instance, void *const *memory,
-                              planrt_call *out) {
+planc_status planrt_call_make(planc_arena *arena, const planc_trace *trace, int32_t replica, int32_t instance,
+                              void *const *memory, planrt_call *out) {
   const planc_instance *at = &trace->instances[instance];
   const planc_job *job = &trace->jobs[at->job];
   *out = (planrt_call){.trace = trace,
                        .graph = job->graph,
                        .op = planc_trace_op(trace, instance),
+                       .replica = replica,
                        .instance = instance,
                        .role = at->role,
                        .batch = at->batch,
                        .job_batch = planc_job_whole_batch(job),
-                       .sample_offset = at->sample_offset,
+                       .sample_offset = replica * job->batch + at->sample_offset,
                        .iteration = at->iteration,
                        .iterations = job->iterations};
   PLANC_TRY(PLANC_NEW(arena, &out->memory, at->n_accesses));

@@ -20,9 +20,10 @@ typedef struct planrt_operand {
 typedef struct planrt_call {
   const planc_trace *trace;
   const planc_graph *graph;
-  const planc_op *op; /* its operand lists are those below, but for other roles than OP */
-  int32_t instance;
-  planc_role role; /* ACCUMULATE: in[0] is added to out[0]; EXCHANGE: out[0], one of in[], is their sum; all flat */
+  const planc_op *op;        /* its operand lists are those below, but for other roles than OP */
+  int32_t replica, instance; /* whose call it is; 0 where the job trains alone */
+  /* ACCUMULATE: in[0] is added to out[0]; EXCHANGE: out[0], which is in[replica], is the sum of in[]; all flat */
+  planc_role role;
   int64_t batch, job_batch, sample_offset; /* samples of the round, of the whole iteration; the round's first */
   int32_t iteration, iterations;           /* within the period; per period */
   int32_t n_in, n_out, n_effects;
@@ -36,10 +37,10 @@ typedef struct planrt_call {
 
 /* The most accesses that an instance has: room for `memory` below. */
 int32_t planrt_most_accesses(const planc_trace *trace);
-/* Makes the call of `instance` with the buffer of its k-th access at memory[k]. Workspace, algorithm and handle are
- * left to the caller. INTERNAL when an operand does not lie inside its buffer. */
-planc_status planrt_call_make(planc_arena *arena, const planc_trace *trace, int32_t instance, void *const *memory,
-                              planrt_call *out);
+/* Makes a replica's call of `instance` with the buffer of its k-th access at memory[k]. Workspace, algorithm and handle
+ * are left to the caller. INTERNAL when an operand does not lie inside its buffer. */
+planc_status planrt_call_make(planc_arena *arena, const planc_trace *trace, int32_t replica, int32_t instance,
+                              void *const *memory, planrt_call *out);
 
 /* What changes from one launch of a call to the next. */
 typedef struct planrt_launch {

@@ -1,7 +1,8 @@
 /* Checkpoints: the persistent buffers at an iteration's boundary, where the epilogue has brought them home.
  *
- * A file is one line of JSON, the buffers' bytes in the line's order, and the CRC-32 of both in eight hex digits. What
- * it means depends on graph, batch and iterations only, so another plan may go on with it. */
+ * A file is one line of JSON, the buffers' bytes in the line's order, all of them for each replica, and the CRC-32 of
+ * both in eight hex digits. What it means depends on graph, batch, iterations and replicas only, so another plan may go
+ * on with it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,9 +50,10 @@ static planc_status describe_job(const planrt_session *session, int32_t j, cJSON
   PLANC_TRY(add_graph(out, job->graph));
   add_u64(out, "batch", (uint64_t)job->batch);
   add_u64(out, "iterations_per_period", (uint64_t)job->iterations);
+  if (job->replicas > 1) add_u64(out, "replicas", (uint64_t)job->replicas);
   cJSON *buffers = planc_json_add_array(out, "buffers");
   for (int32_t s = 0; s < job->graph->n_storages; s++) {
-    if (!session->home[session->home_of[j] + s]) continue;
+    if (!planrt_home(session, 0, j, s)) continue;
     cJSON *buffer = cJSON_CreateObject();
     planc_json_add_string(buffer, "name", job->graph->tensors[job->graph->storages[s].tensor].name);
     add_u64(buffer, "bytes", (uint64_t)planc_law_at(job->graph->storages[s].bytes, job->batch));

@@ -1,19 +1,24 @@
 /* `planrun exec`: runs a plan. */
 #define _DEFAULT_SOURCE /* SA_RESTART */
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "planc/plan.h"
 #include "planrt/data.h"
 #include "planrt/planrt.h"
+#include "runtime/backend.h"
+#include "runtime/foreign.h"
 #include "runtime/losses.h"
 #include "runtime/planrun.h"
 #include "runtime/watch.h"
 #include "util/clock.h"
 #include "util/file.h"
 #include "util/json_tree.h"
+#include "util/math.h"
 #include "util/print.h"
 #include "util/size.h"
 
@@ -69,21 +74,19 @@ typedef struct execution {
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int number) {
+  static const char text[] = "planrun: ending after this period; again to end at once\n";
+  int error = errno;
   interrupted = number;
+  if (write(STDERR_FILENO, text, sizeof text - 1) < 0) errno = 0; /* who cannot be told is ended all the same */
+  errno = error;
 }
 
-/* The jobs of the first training. */
-static int32_t n_replicas(const execution *e) {
-  return e->plan->jobs[0].replicas > 1 ? e->plan->jobs[0].replicas : 1;
-}
-
-/* The loss of job 0; stand-ins and bare runs have none. */
+/* The loss of job 0, of all its replicas; stand-ins and bare runs have none. */
 static planc_status take_result(void *user, const planrt_result *result) {
   execution *e = user;
   const planc_graph *graph = e->plan->jobs[0].graph;
   if (e->options.synthetic || e->options.bare) return NULL;
-  if (result->job >= n_replicas(e) || graph->loss < 0 || graph->tensors[graph->loss].storage != result->storage)
-    return NULL;
+  if (result->job != 0 || graph->loss < 0 || graph->tensors[graph->loss].storage != result->storage) return NULL;
   const planc_tensor *loss = &graph->tensors[graph->loss];
   float value = NAN;
   if (loss->dtype == PLANC_DTYPE_f32 && loss->bytes.per_sample == 0 && loss->bytes.fixed == sizeof value &&
@@ -182,6 +185,8 @@ static planc_status read_arguments(execution *e, const planc_arguments *argument
   PLANC_TRY(exclude_from_bare(arguments));
   if (planc_option_given(arguments, "epochs") && !planc_option_given(arguments, "data"))
     return planc_error(PLANC_USAGE, "--epochs goes with --data");
+  if (planc_option_given(arguments, "trace") && e->per_epoch == 0)
+    return planc_error(PLANC_USAGE, "--trace: no iteration runs, so there is nothing to write");
   e->options.seed = (uint64_t)seed;
   e->options.jitter = (uint64_t)jitter;
   e->options.synthetic = planc_option_given(arguments, "synthetic");
@@ -217,7 +222,7 @@ static bool classifies(const planc_graph *graph) {
 }
 
 static planc_status open_data(execution *e, const planc_arguments *arguments, const char *path) {
-  if (e->plan->n_jobs > n_replicas(e)) return planc_error(PLANC_USAGE, "--data feeds plans of one job");
+  if (e->plan->n_jobs > 1) return planc_error(PLANC_USAGE, "--data feeds plans of one job");
   PLANC_TRY(planrt_data_read(path, e->options.seed, &e->data));
   PLANC_TRY(planc_context(planrt_data_bind(e->data, &e->plan->jobs[0]), "%s", path));
   e->options.feed = feed_data;
@@ -238,6 +243,25 @@ static void note_streams(const execution *e) {
       streams, queues);
 }
 
+/* A plan made from a description, say, names algorithms that no library has. */
+static planc_status note_foreign(const execution *e) {
+  enum { MOST = 4 };
+  planrt_names names = {0};
+  char text[256] = "";
+  size_t length = 0;
+  planc_status status = planrt_foreign_find(e->session, &names);
+  for (int64_t i = 0; i < names.len && i < MOST && length < sizeof text; i++)
+    length += (size_t)snprintf(text + length, sizeof text - length, "%s%s", i == 0 ? "" : ", ", names.data[i]);
+  if (!status && names.len > 0)
+    planc_print_line(
+        stderr,
+        "planrun: note: backend %s does not have the plan's algorithms %s%s: plain ones stand in, which may "
+        "take far longer; a profile of planrun profile has its own to plan with",
+        e->options.backend ? e->options.backend->name : "host", text, names.len > MOST ? ", ..." : "");
+  VEC_FREE(&names);
+  return status;
+}
+
 static planc_status open_session(execution *e, const planc_arguments *arguments) {
   const char *path = planc_option_value(arguments, "data"), *resume = planc_option_value(arguments, "resume");
   e->options.user = e;
@@ -246,6 +270,7 @@ static planc_status open_session(execution *e, const planc_arguments *arguments)
   if (path) PLANC_TRY(open_data(e, arguments, path));
   PLANC_TRY(planc_context(planrt_session_new(e->plan, &e->options, &e->session), "%s", arguments->operands[0]));
   note_streams(e);
+  PLANC_TRY(note_foreign(e));
   if (!resume) return planrt_init(e->session);
   PLANC_TRY(planrt_resume(e->session, resume));
   if (e->data) planrt_data_reseed(e->data, planrt_seed(e->session));
@@ -281,15 +306,32 @@ static planc_status run_epoch(execution *e, int64_t epoch) {
   return NULL;
 }
 
+/* Where nothing has run with the plan there is nothing to write: a file that is there already is of another run. */
+static planc_status write_trace(const execution *e) {
+  if (!e->trace) return NULL;
+  if (e->periods > 0) return planrt_timeline_write(e->session, e->trace);
+  planc_print_line(stderr, "planrun: note: no period has run with the plan: %s is not written", e->trace);
+  return NULL;
+}
+
+/* Iterations count from the start of training, those before the checkpoint included. */
+static void note_what_is_left(const execution *e) {
+  int64_t done = iterations_done(e), in_all;
+  if (planc_mul_overflow(e->per_epoch, e->epochs, &in_all) || done == 0 || done < in_all) return;
+  planc_print_line(stderr,
+                   "planrun: note: the checkpoint is of iteration %lld, and %lld in all are asked for: none is left",
+                   (long long)done, (long long)in_all);
+}
+
 static planc_status run_epochs(execution *e) {
   PLANC_TRY(planrt_losses_start(&e->losses, e->plan->jobs[0].iterations));
   int64_t done = iterations_done(e);
+  note_what_is_left(e);
   for (int64_t epoch = e->per_epoch > 0 ? done / e->per_epoch : 0; epoch < e->epochs && !interrupted; epoch++) {
     PLANC_TRY(run_epoch(e, epoch));
     fflush(stdout);
   }
-  bool measured = e->adopted ? e->periods > 0 : planrt_get_step(e->session).period > 0;
-  if (e->trace && measured) PLANC_TRY(planrt_timeline_write(e->session, e->trace));
+  PLANC_TRY(write_trace(e));
   if (!e->options.evaluate) return NULL;
   planc_status status =
       planrt_evaluate(e->session, planrt_data_feed_held_out, e->data, planrt_data_held_out(e->data), &e->accuracy);

@@ -60,8 +60,8 @@ static planc_status evaluate(planrt_session *session, planrt_feed feed, void *us
     part_feed part = {.feed = feed, .user = user, .batch = inference->batch, .first = done};
     launch.step.period = done / inference->batch;
     PLANC_TRY(planrt_resident_run(inference->resident, session, &launch, feed_part, &part, NULL, NULL));
-    PLANC_TRY(planrt_resident_read(inference->resident, inference->probs_buffer, inference->probs_copy));
-    PLANC_TRY(planrt_resident_read(inference->resident, inference->labels_buffer, inference->labels_copy));
+    PLANC_TRY(planrt_resident_read(inference->resident, 0, inference->probs_buffer, inference->probs_copy));
+    PLANC_TRY(planrt_resident_read(inference->resident, 0, inference->labels_buffer, inference->labels_copy));
     count_correct(inference, samples - done < batch ? samples - done : batch, &positions, &correct);
   }
   *out_accuracy = positions > 0 ? (double)correct / (double)positions : 0.0;

@@ -5,14 +5,14 @@
 #include "runtime/random.h"
 #include "runtime/session.h"
 
-planc_status planrt_ask(planrt_feed feed, void *user, const planc_trace *trace, int32_t buffer, int64_t period,
-                        void *out) {
+planc_status planrt_ask(planrt_feed feed, void *user, const planc_trace *trace, int32_t replica, int32_t buffer,
+                        int64_t period, void *out) {
   const planc_buffer *fed = &trace->buffers[buffer];
   const planc_job *job = &trace->jobs[fed->job];
-  planrt_feed_request request = {.job = fed->job - job->replica,
+  planrt_feed_request request = {.job = fed->job,
                                  .storage = fed->storage,
                                  .iteration = period * job->iterations + (fed->iteration < 0 ? 0 : fed->iteration),
-                                 .offset = job->replica * job->batch,
+                                 .offset = replica * job->batch,
                                  .count = job->batch,
                                  .out = out,
                                  .bytes = fed->bytes};

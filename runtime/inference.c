@@ -40,7 +40,7 @@ static planc_status take_at_once(planrt_session *session, int64_t samples) {
   planc_trace_free(inference->trace);
   inference->trace = NULL;
   job.batch = inference->rounds[0] = samples;
-  job.replica = job.replicas = 0;
+  job.replicas = 0;
   job.n_rounds = 1;
   job.rounds = inference->rounds;
   job.iterations = 1;

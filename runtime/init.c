@@ -86,7 +86,7 @@ static void init_operand(planrt_session *session, int32_t job, const int32_t *ca
   const planc_job *of = &session->trace->jobs[job];
   int32_t operand = input < 0 ? op->effects[-1 - input] : op->in[input];
   const planc_tensor *tensor = &of->graph->tensors[cast_from[operand] >= 0 ? cast_from[operand] : operand];
-  char *home = session->home[session->home_of[job] + tensor->storage];
+  char *home = planrt_home(session, 0, job, tensor->storage);
   if (!home || !planrt_is_real(tensor->dtype)) return;
   for (size_t r = 0; r < sizeof roles / sizeof *roles; r++)
     if (roles[r].input == input && strcmp(roles[r].type, op->type) == 0)
@@ -108,15 +108,23 @@ static planc_status init_job(planrt_session *session, int32_t job) {
   return NULL;
 }
 
+/* From the first replica to the others. */
+static void spread(const planrt_session *session) {
+  planrt_homes at = {.storage = -1};
+  while (planrt_next_home(session, &at))
+    if (at.replica > 0) memcpy(at.home, planrt_home(session, 0, at.job, at.storage), (size_t)at.bytes);
+}
+
 planc_status planrt_init(planrt_session *session) {
   for (int32_t b = 0; b < session->trace->n_buffers; b++) {
     const planc_buffer *buffer = &session->trace->buffers[b];
     const planc_graph *graph = session->trace->jobs[buffer->job].graph;
-    char *home = planrt_home(session, buffer);
+    char *home = planrt_home(session, 0, buffer->job, buffer->storage);
     if (home)
       assign_unknown(&graph->tensors[graph->storages[buffer->storage].tensor], buffer->bytes, session->options.seed,
                      home);
   }
   for (int32_t j = 0; j < session->trace->n_jobs; j++) PLANC_TRY(init_job(session, j));
+  spread(session);
   return NULL;
 }

@@ -9,7 +9,8 @@
 static planc_status feed(void *user, const void *what, int64_t period) {
   const planrt_session *session = user;
   const planrt_action *action = what;
-  return planrt_ask(session->feed, session->feed_user, session->trace, action->id, period, (void *)action->from);
+  return planrt_ask(session->feed, session->feed_user, session->trace, action->replica, action->id, period,
+                    (void *)action->from);
 }
 
 /* The row of a period's results and digests: a captured body has one of its own. */
@@ -18,7 +19,7 @@ static int64_t row_of(const planrt_session *session, int64_t period) {
 }
 
 static char *result_slot(const planrt_session *session, const planrt_action *action, int64_t period) {
-  return session->results + row_of(session, period) * session->result_bytes + session->result_at[action->id];
+  return planrt_result_slot(session, row_of(session, period), action->replica, action->id);
 }
 
 /* Host work: a result that has arrived goes to the user. */
@@ -27,7 +28,8 @@ static planc_status deliver(void *user, const void *what, int64_t period) {
   const planrt_action *action = what;
   const planc_buffer *buffer = &session->trace->buffers[action->id];
   int32_t iterations = session->trace->jobs[buffer->job].iterations;
-  planrt_result result = {.job = buffer->job,
+  planrt_result result = {.replica = action->replica,
+                          .job = buffer->job,
                           .storage = buffer->storage,
                           .iteration = period * iterations + (buffer->iteration < 0 ? 0 : buffer->iteration),
                           .round = buffer->round,
@@ -63,7 +65,7 @@ static uint64_t *digest_slot(const planrt_session *session, const planrt_action 
  * bodies as there are rows: each row has an event for it. A captured body always has the first row's, since bodies do
  * not overlap then. */
 static int32_t ready_event(const planrt_session *session, const planrt_action *action) {
-  return session->plan->n_events + action->handover * PLANRT_HANDOVER_EVENTS;
+  return session->n_events + action->handover * PLANRT_HANDOVER_EVENTS;
 }
 static int32_t taken_event(const planrt_session *session, const planrt_action *action, int64_t body) {
   return ready_event(session, action) + 1 + (int32_t)(body % PLANRT_ROWS);
@@ -75,7 +77,7 @@ static planc_status enqueue_feed(planrt_session *session, const planrt_action *a
                                  planrt_span *span) {
   const planrt_backend *backend = session->backend;
   planrt_device *device = session->device;
-  int32_t lane = session->plan->n_streams + PLANRT_LANE_IN, ready = ready_event(session, action);
+  int32_t lane = session->n_streams + PLANRT_LANE_IN, ready = ready_event(session, action);
   if (body > 0) PLANC_TRY(backend->wait(device, lane, taken_event(session, action, body - 1), body - 1));
   PLANC_TRY(backend->host(device, lane, feed, session, action, session->step.period + body));
   PLANC_TRY(backend->record(device, lane, ready, body));
@@ -92,7 +94,7 @@ static planc_status enqueue_delivery(planrt_session *session, const planrt_actio
   const planrt_backend *backend = session->backend;
   planrt_device *device = session->device;
   int64_t period = session->step.period + body, before = body - PLANRT_ROWS;
-  int32_t lane = session->plan->n_streams + PLANRT_LANE_OUT, ready = ready_event(session, action);
+  int32_t lane = session->n_streams + PLANRT_LANE_OUT, ready = ready_event(session, action);
   bool delivers = session->options.sink != NULL;
   if (delivers && before >= 0)
     PLANC_TRY(backend->wait(device, action->stream, taken_event(session, action, before), before));
@@ -139,15 +141,24 @@ static const planrt_part *part_of(const planrt_session *session, int64_t body, i
 static planrt_span *spans_of(const planrt_session *session, int64_t body, int64_t periods) {
   if (!session->spans || body < 0 || body >= periods) return NULL;
   int64_t period = session->step.period + body;
-  return session->spans + period % session->options.timeline * session->parts[PLANRT_BODY].n;
+  return session->spans + period % session->options.timeline * session->n_spans;
+}
+
+/* Says which action failed. */
+static planc_status say_where(const planrt_session *session, const planrt_part *part, const planrt_action *action,
+                              planc_status status) {
+  if (planc_trace_replicas(session->trace) == 1) return planc_context(status, "%s[%d]", part->name, action->instr);
+  return planc_context(status, "%s[%d], replica %d", part->name, action->instr, action->replica);
 }
 
 static planc_status enqueue_part(planrt_session *session, int64_t body, int64_t periods) {
   const planrt_part *part = part_of(session, body, periods);
   planrt_span *spans = spans_of(session, body, periods);
-  for (int32_t i = 0; i < part->n; i++)
-    PLANC_TRY(planc_context(enqueue(session, &part->actions[i], body, spans ? &spans[i] : NULL), "%s[%d]", part->name,
-                            part->actions[i].instr));
+  for (int32_t i = 0; i < part->n; i++) {
+    const planrt_action *action = &part->actions[i];
+    planrt_span *span = spans && action->span >= 0 ? &spans[action->span] : NULL;
+    PLANC_TRY(say_where(session, part, action, enqueue(session, action, body, span)));
+  }
   return NULL;
 }
 
@@ -263,14 +274,25 @@ static bool runnable(const planrt_session *session, int32_t stream, int64_t peri
 
 /* The first stream from `from` on, cyclically, that can go on; -1 if none can. */
 static int32_t next_runnable(const planrt_session *session, int32_t from, int64_t periods) {
-  int32_t n = session->plan->n_streams;
+  int32_t n = session->n_streams;
   for (int32_t k = 0; k < n; k++)
     if (runnable(session, (from + k) % n, periods)) return (from + k) % n;
   return -1;
 }
 
+/* A stream waits for what never comes. */
+static planc_status deadlock(const planrt_session *session, int32_t stream, int64_t periods) {
+  const planrt_cursor *cursor = &session->cursors[stream];
+  const planrt_part *part = part_of(session, cursor->body, periods);
+  const planrt_action *action = &part->actions[part->by_stream[cursor->position]];
+  planc_status status =
+      planc_error(PLANC_INVALID_PLAN, "deadlock: stream %d waits at %s[%d] for event %d",
+                  stream % session->plan->n_streams, part->name, action->instr, action->id % session->plan->n_events);
+  return planc_trace_replicas(session->trace) == 1 ? status : planc_context(status, "replica %d", action->replica);
+}
+
 planc_status planrt_interleave(planrt_session *session, int64_t periods, uint64_t seed) {
-  int32_t n = session->plan->n_streams, favourite = 0;
+  int32_t n = session->n_streams, favourite = 0;
   uint64_t draws = 0;
   session->backend->forget(session->device);
   for (int32_t s = 0; s < n; s++)
@@ -289,16 +311,10 @@ planc_status planrt_interleave(planrt_session *session, int64_t periods, uint64_
     if (n == 0 || stream < 0) break;
     planrt_cursor *cursor = &session->cursors[stream];
     const planrt_part *part = part_of(session, cursor->body, periods);
-    int32_t index = part->by_stream[cursor->position++];
-    PLANC_TRY(planc_context(enqueue(session, &part->actions[index], cursor->body, NULL), "%s[%d]", part->name,
-                            part->actions[index].instr));
+    const planrt_action *action = &part->actions[part->by_stream[cursor->position++]];
+    PLANC_TRY(say_where(session, part, action, enqueue(session, action, cursor->body, NULL)));
   }
   for (int32_t s = 0; s < n; s++)
-    if (settle(session, s, periods)) {
-      const planrt_part *part = part_of(session, session->cursors[s].body, periods);
-      int32_t index = part->by_stream[session->cursors[s].position];
-      return planc_error(PLANC_INVALID_PLAN, "deadlock: stream %d waits at %s[%d] for event %d", s, part->name,
-                         part->actions[index].instr, part->actions[index].id);
-    }
+    if (settle(session, s, periods)) return deadlock(session, s, periods);
   return session->backend->synchronize(session->device);
 }

@@ -90,7 +90,7 @@ static planc_status list_op(const listing *l, planc_arena *memory, int32_t insta
   const planrt_list_options *options = l->options;
   planrt_call call;
   int32_t count, op = l->calls.trace->instances[instance].op;
-  PLANC_TRY(planrt_call_make(memory, l->calls.trace, instance, l->calls.nowhere, &call));
+  PLANC_TRY(planrt_call_make(memory, l->calls.trace, 0, instance, l->calls.nowhere, &call));
   planc_status status = options->backend->variants(options->device, &call, l->found, &count);
   if (status) return refuse(options, &call, status);
   count = planrt_shortlist(l->found, count, options->most);
@@ -172,7 +172,7 @@ static planc_status list_others(const listing *l, const planrt_op_times *listed,
     int64_t first = out->len;
     planrt_call call;
     if (at == listed->len || listed->data[at].op != op) continue;
-    status = planrt_call_make(&memory, l->calls.trace, i, l->calls.nowhere, &call);
+    status = planrt_call_make(&memory, l->calls.trace, 0, i, l->calls.nowhere, &call);
     while (!status && at < listed->len && listed->data[at].op == op) {
       const planrt_op_time *from;
       at = choose(listed, at, l->batch, &from);
@@ -217,7 +217,7 @@ static planc_status all_workspaces(const planrt_list_options *options, const pla
   planc_status status = NULL;
   for (int32_t i = 0; !status && i < c->trace->n_instances && !stopped(options); i++) {
     planrt_call call;
-    status = planrt_call_make(&memory, c->trace, i, c->nowhere, &call);
+    status = planrt_call_make(&memory, c->trace, 0, i, c->nowhere, &call);
     if (!status)
       status = planc_context(op_workspaces(options, costs, slow, &call, c->trace->instances[i].op, out), "op %s",
                              call.op->name);

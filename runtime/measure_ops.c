@@ -66,7 +66,7 @@ static planc_status find_on(bench *b, planrt_device *device, planrt_variant *fou
   for (int32_t i = 0; i < trace->n_instances; i++) {
     planrt_call call;
     int32_t count;
-    PLANC_TRY(planrt_call_make(&b->memory, trace, i, nowhere, &call));
+    PLANC_TRY(planrt_call_make(&b->memory, trace, 0, i, nowhere, &call));
     PLANC_TRY(planc_context(b->options->backend->variants(device, &call, found, &count), "op %s", call.op->name));
     PLANC_TRY(keep_candidates(b, found, planrt_shortlist(found, count, b->options->most), &b->ops[i]));
     leave_out(b, call.op->name, &b->ops[i]);

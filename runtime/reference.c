@@ -12,11 +12,12 @@ planc_status planrt_digests_new(planrt_session *session) {
   if (planc_mul_overflow(session->window + 1, session->parts[PLANRT_BODY].n, &count))
     return planc_error(PLANC_OUT_OF_MEMORY, "digests");
   PLANC_TRY(PLANC_NEW(&session->memory, &session->digests, count));
-  return PLANC_NEW(&session->memory, &session->wanted_digests, session->trace->n_instances);
+  return PLANC_NEW(&session->memory, &session->wanted_digests,
+                   (int64_t)planc_trace_replicas(session->trace) * session->trace->n_instances);
 }
 
 planc_status planrt_reference_open(planrt_session *session) {
-  /* As each instance's first run; recomputes come later in the body. */
+  /* As each instance's first run; recomputes come later in the body, and replicas choose alike. */
   planrt_choice *choices;
   PLANC_TRY(PLANC_NEW(&session->loaded, &choices, session->trace->n_instances));
   const planrt_part *body = &session->parts[PLANRT_BODY];
@@ -35,14 +36,25 @@ planc_status planrt_reference_open(planrt_session *session) {
   return planc_context(planrt_resident_new(&options, &session->reference), "reference");
 }
 
-/* Compares `got`, which the plan made of a buffer, with the reference's. */
-static planc_status compare(const planrt_session *session, int32_t buffer, const char *got, int64_t period) {
+/* " replica 1," where there are several. */
+typedef struct whose {
+  char text[24];
+} whose;
+static whose whose_of(const planrt_session *session, int32_t replica) {
+  whose out = {""};
+  if (planc_trace_replicas(session->trace) > 1) snprintf(out.text, sizeof out.text, " replica %d,", replica);
+  return out;
+}
+
+/* Compares `got`, which the plan made of a replica's buffer, with the reference's. */
+static planc_status compare(const planrt_session *session, int32_t replica, int32_t buffer, const char *got,
+                            int64_t period) {
   enum { FLOAT_DIGITS = 9 };
   const planc_trace *trace = session->trace;
   const planc_buffer *at = &trace->buffers[buffer];
   const planc_job *job = &trace->jobs[at->job];
   const char *want = session->staging;
-  PLANC_TRY(planrt_resident_read(session->reference, buffer, session->staging));
+  PLANC_TRY(planrt_resident_read(session->reference, replica, buffer, session->staging));
   if (memcmp(got, want, (size_t)at->bytes) == 0) return NULL;
 
   int64_t byte = 0;
@@ -59,8 +71,9 @@ static planc_status compare(const planrt_session *session, int32_t buffer, const
   int64_t iteration = period * job->iterations + (at->iteration < 0 ? 0 : at->iteration);
   char where[64] = "";
   if (at->round >= 0) snprintf(where, sizeof where, " round %d,", at->round);
-  return planc_error(PLANC_INVALID_PLAN, "iteration %lld,%s %s differs from the reference at byte %lld%s",
-                     (long long)iteration, where, planc_trace_buffer_name(trace, buffer), (long long)byte, values);
+  return planc_error(PLANC_INVALID_PLAN, "iteration %lld,%s%s %s differs from the reference at byte %lld%s",
+                     (long long)iteration, whose_of(session, replica).text, where,
+                     planc_trace_buffer_name(trace, buffer), (long long)byte, values);
 }
 
 /* Compares what every op of a period has put out, recomputes included. */
@@ -69,30 +82,48 @@ static planc_status compare_digests(const planrt_session *session, int64_t perio
   const uint64_t *digests = session->digests + period % session->window * body->n;
   for (int32_t a = 0; a < body->n; a++) {
     const planrt_call *call = body->actions[a].call;
-    if (!call || digests[a] == session->wanted_digests[call->instance]) continue;
+    if (!call) continue;
+    int64_t which = (int64_t)call->replica * session->trace->n_instances + call->instance;
+    if (digests[a] == session->wanted_digests[which]) continue;
     const planc_instance *at = &session->trace->instances[call->instance];
     int64_t iteration = period * session->trace->jobs[at->job].iterations + at->iteration;
-    return planc_error(PLANC_INVALID_PLAN, "body[%d], iteration %lld: what op %s puts out differs from the reference's",
-                       body->actions[a].instr, (long long)iteration, call->op->name);
+    return planc_error(
+        PLANC_INVALID_PLAN, "body[%d],%s iteration %lld: what op %s puts out differs from the reference's",
+        body->actions[a].instr, whose_of(session, call->replica).text, (long long)iteration, call->op->name);
+  }
+  return NULL;
+}
+
+/* Compares a replica's results of a period. */
+static planc_status compare_results(const planrt_session *session, int32_t replica, int64_t period) {
+  for (int32_t b = 0; b < session->trace->n_buffers; b++) {
+    if (session->result_at[b] < 0) continue;
+    const char *result = planrt_result_slot(session, period % session->window, replica, b);
+    PLANC_TRY(compare(session, replica, b, result, period));
+  }
+  return NULL;
+}
+
+/* Compares what of a replica persists. */
+static planc_status compare_homes(const planrt_session *session, int32_t replica, int64_t period) {
+  for (int32_t b = 0; b < session->trace->n_buffers; b++) {
+    const planc_buffer *buffer = &session->trace->buffers[b];
+    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT)) continue;
+    PLANC_TRY(compare(session, replica, b, planrt_home(session, replica, buffer->job, buffer->storage), period));
   }
   return NULL;
 }
 
 planc_status planrt_reference_compare(planrt_session *session, int64_t periods) {
-  const planc_trace *trace = session->trace;
+  int32_t replicas = planc_trace_replicas(session->trace);
   planrt_launch launch = {.step = session->step, .seed = session->options.seed};
   for (int64_t p = 0; p < periods; p++, launch.step.period++) {
     PLANC_TRY(planc_context(planrt_resident_run(session->reference, session, &launch, session->feed, session->feed_user,
                                                 NULL, session->wanted_digests),
                             "reference"));
     PLANC_TRY(compare_digests(session, launch.step.period));
-    const char *results = session->results + launch.step.period % session->window * session->result_bytes;
-    for (int32_t b = 0; b < trace->n_buffers; b++)
-      if (session->result_at[b] >= 0)
-        PLANC_TRY(compare(session, b, results + session->result_at[b], launch.step.period));
+    for (int32_t r = 0; r < replicas; r++) PLANC_TRY(compare_results(session, r, launch.step.period));
   }
-  for (int32_t b = 0; b < trace->n_buffers; b++)
-    if (trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT)
-      PLANC_TRY(compare(session, b, planrt_home(session, &trace->buffers[b]), launch.step.period - 1));
+  for (int32_t r = 0; r < replicas; r++) PLANC_TRY(compare_homes(session, r, launch.step.period - 1));
   return NULL;
 }

@@ -12,14 +12,29 @@ struct planrt_resident {
   planc_arena memory;
   char *workspaces; /* one for each stream that instances may run on at once */
   int64_t workspace_bytes;
-  char **at;     /* by buffer; NULL: nothing that runs touches it */
-  int32_t *peer; /* of a gradient: the first buffer in which another replica gets it; of that: the next; -1: none */
-  planrt_call **calls; /* by instance; NULL: not run */
+  int32_t n_replicas;
+  char **at;           /* by replica and buffer; NULL: nothing that runs touches it */
+  int32_t *others;     /* of a gradient: the buffer in which an exchange gets the other replicas'; -1: none */
+  planrt_call **calls; /* by replica and instance; NULL: not run */
 };
 
-/* Lays the buffers that running instances touch one behind the other, and behind them the largest workspace. */
-static planc_status lay_out(const planrt_resident_options *options, int64_t *offsets, int64_t *out_workspace,
-                            int64_t *out_bytes) {
+static char *at(const planrt_resident *resident, int32_t replica, int32_t buffer) {
+  return resident->at[(int64_t)replica * resident->trace->n_buffers + buffer];
+}
+
+static planrt_call *call_of(const planrt_resident *resident, int32_t replica, int32_t instance) {
+  return resident->calls[(int64_t)replica * resident->trace->n_instances + instance];
+}
+
+/* How a resident executor's memory is used. */
+typedef struct layout {
+  int64_t stride; /* from a replica's buffers to the next one's */
+  int64_t workspace, bytes;
+} layout;
+
+/* Lays the buffers that running instances touch one behind the other, replica by replica, and behind them the largest
+ * workspace. `offsets` are the first replica's, by buffer; -1: nothing that runs touches it. */
+static planc_status lay_out(const planrt_resident_options *options, int64_t *offsets, layout *out) {
   const planc_trace *trace = options->trace;
   int64_t total = 0, workspace = options->workspace_bytes;
   for (int32_t b = 0; b < trace->n_buffers; b++) offsets[b] = -1;
@@ -35,8 +50,9 @@ static planc_status lay_out(const planrt_resident_options *options, int64_t *off
         return planc_error(PLANC_DEVICE, "a resident run needs more than 2^63 bytes");
     }
   }
-  *out_workspace = total;
-  if (planc_add_overflow(total, workspace, out_bytes))
+  *out = (layout){.stride = total};
+  if (planc_mul_overflow(total, planc_trace_replicas(trace), &out->workspace) ||
+      planc_add_overflow(out->workspace, workspace, &out->bytes))
     return planc_error(PLANC_DEVICE, "a resident run needs more than 2^63 bytes");
   return NULL;
 }
@@ -66,57 +82,73 @@ static planc_status prepare(planrt_resident *resident, const planrt_resident_opt
     planc_status status = prepare_counted(resident, options, call);
     if (planc_status_code(status) != PLANC_DEVICE || !options->instead || planrt_backend_is_lost(resident->backend) ||
         !options->instead(options->user, instance, status, &choice))
-      return planc_context(status, "op %s: %s", call->op->name, call->algorithm);
+      return planc_context(status, "op %s, algorithm %s", call->op->name, call->algorithm);
     planc_status_free(status);
   }
 }
 
-static planc_status make_call(planrt_resident *resident, const planrt_resident_options *options, int32_t instance,
-                              char *workspace, void **memory) {
-  const planc_instance *at = &resident->trace->instances[instance];
-  for (int32_t k = 0; k < at->n_accesses; k++)
-    memory[k] = resident->at[resident->trace->accesses[at->first_access + k].buffer];
+static planc_status make_call(planrt_resident *resident, const planrt_resident_options *options, int32_t replica,
+                              int32_t instance, void **memory) {
+  const planc_trace *trace = resident->trace;
+  const planc_instance *of = &trace->instances[instance];
+  for (int32_t k = 0; k < of->n_accesses; k++)
+    memory[k] = at(resident, replica, trace->accesses[of->first_access + k].buffer);
   planrt_call *call;
   PLANC_TRY(PLANC_NEW(&resident->memory, &call, 1));
-  PLANC_TRY(planrt_call_make(&resident->memory, resident->trace, instance, memory, call));
-  call->workspace = workspace;
-  resident->calls[instance] = call;
+  PLANC_TRY(planrt_call_make(&resident->memory, trace, replica, instance, memory, call));
+  call->workspace = resident->workspaces;
+  resident->calls[(int64_t)replica * trace->n_instances + instance] = call;
   return prepare(resident, options, instance, call);
+}
+
+static planc_status make_calls(planrt_resident *resident, const planrt_resident_options *options) {
+  void **memory;
+  PLANC_TRY(PLANC_NEW(&resident->memory, &memory, planrt_most_accesses(resident->trace)));
+  for (int32_t i = 0; i < resident->trace->n_instances; i++)
+    for (int32_t r = 0; r < resident->n_replicas && options->choices[i].algorithm; r++)
+      PLANC_TRY(make_call(resident, options, r, i, memory));
+  return NULL;
 }
 
 planc_status planrt_resident_bytes(const planrt_resident_options *options, int64_t *out_bytes) {
   planc_arena memory = {0};
-  int64_t *offsets, workspace;
+  int64_t *offsets;
+  layout of = {0};
   planc_status status = PLANC_NEW(&memory, &offsets, options->trace->n_buffers);
-  if (!status) status = lay_out(options, offsets, &workspace, out_bytes);
+  if (!status) status = lay_out(options, offsets, &of);
+  *out_bytes = of.bytes;
   planc_arena_free(&memory);
   return status;
 }
 
-static planc_status link_peers(planrt_resident *resident) {
+static planc_status find_others(planrt_resident *resident) {
   const planc_trace *trace = resident->trace;
-  PLANC_TRY(PLANC_NEW(&resident->memory, &resident->peer, trace->n_buffers));
-  for (int32_t b = 0; b < trace->n_buffers; b++) resident->peer[b] = -1;
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    int32_t gradient = trace->buffers[b].peer;
-    if (gradient < 0) continue;
-    resident->peer[b] = resident->peer[gradient];
-    resident->peer[gradient] = b;
-  }
+  PLANC_TRY(PLANC_NEW(&resident->memory, &resident->others, trace->n_buffers));
+  for (int32_t b = 0; b < trace->n_buffers; b++) resident->others[b] = -1;
+  for (int32_t b = 0; b < trace->n_buffers; b++)
+    if (trace->buffers[b].peer >= 0) resident->others[trace->buffers[b].peer] = b;
+  return NULL;
+}
+
+static planc_status place_buffers(planrt_resident *resident, const int64_t *offsets, int64_t stride, char *arena) {
+  int32_t n = resident->trace->n_buffers;
+  PLANC_TRY(PLANC_NEW(&resident->memory, &resident->at, (int64_t)resident->n_replicas * n));
+  for (int32_t r = 0; r < resident->n_replicas; r++)
+    for (int32_t b = 0; b < n; b++)
+      if (offsets[b] >= 0) resident->at[(int64_t)r * n + b] = arena + r * stride + offsets[b];
   return NULL;
 }
 
 static planc_status build(planrt_resident *resident, const planrt_resident_options *options) {
-  const planc_trace *trace = options->trace;
-  int64_t *offsets, workspace = 0, bytes = 0;
-  void **memory;
-  PLANC_TRY(PLANC_NEW(&resident->memory, &resident->at, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(&resident->memory, &resident->calls, trace->n_instances));
-  PLANC_TRY(link_peers(resident));
-  PLANC_TRY(PLANC_NEW(&resident->memory, &offsets, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(&resident->memory, &memory, planrt_most_accesses(trace)));
-  PLANC_TRY(lay_out(options, offsets, &workspace, &bytes));
-  resident->workspace_bytes = bytes - workspace < PLANRT_MOST_TOGETHER ? bytes - workspace : PLANRT_MOST_TOGETHER;
+  int64_t *offsets;
+  layout of = {0};
+  PLANC_TRY(
+      PLANC_NEW(&resident->memory, &resident->calls, (int64_t)resident->n_replicas * options->trace->n_instances));
+  PLANC_TRY(find_others(resident));
+  PLANC_TRY(PLANC_NEW(&resident->memory, &offsets, options->trace->n_buffers));
+  PLANC_TRY(lay_out(options, offsets, &of));
+  int64_t bytes = of.bytes, workspace = of.bytes - of.workspace;
+  resident->workspace_bytes = workspace < PLANRT_MOST_TOGETHER ? workspace : PLANRT_MOST_TOGETHER;
   if (options->streams > 1)
     bytes = planc_align_up(bytes, PLANRT_ALIGNMENT) +
             (options->streams - 1) * planc_align_up(resident->workspace_bytes, PLANRT_ALIGNMENT);
@@ -129,12 +161,9 @@ static planc_status build(planrt_resident *resident, const planrt_resident_optio
                                   .deterministic = options->deterministic};
   PLANC_TRY(resident->backend->open(&device, &resident->device));
   char *arena = resident->backend->arena(resident->device);
-  resident->workspaces = arena + workspace;
-  for (int32_t b = 0; b < trace->n_buffers; b++)
-    if (offsets[b] >= 0) resident->at[b] = arena + offsets[b];
-  for (int32_t i = 0; i < trace->n_instances; i++)
-    if (options->choices[i].algorithm) PLANC_TRY(make_call(resident, options, i, arena + workspace, memory));
-  return NULL;
+  resident->workspaces = arena + of.workspace;
+  PLANC_TRY(place_buffers(resident, offsets, of.stride, arena));
+  return make_calls(resident, options);
 }
 
 planc_status planrt_resident_new(const planrt_resident_options *options, planrt_resident **out) {
@@ -142,6 +171,7 @@ planc_status planrt_resident_new(const planrt_resident_options *options, planrt_
   if (!resident) return planc_error(PLANC_OUT_OF_MEMORY, "resident executor");
   resident->backend = options->backend;
   resident->trace = options->trace;
+  resident->n_replicas = planc_trace_replicas(options->trace);
   planc_status status = build(resident, options);
   if (status)
     planrt_resident_free(resident);
@@ -162,57 +192,77 @@ planc_status planrt_resident_taken(const planrt_resident *resident, int64_t *out
 }
 
 planc_status planrt_resident_load(planrt_resident *resident, const planrt_session *session) {
-  for (int32_t b = 0; b < resident->trace->n_buffers; b++) {
-    const planc_buffer *buffer = &resident->trace->buffers[b];
-    if (resident->at[b] && (buffer->flags & PLANC_BUFFER_PERSISTENT))
-      PLANC_TRY(resident->backend->copy(resident->device, 0, PLANRT_H2D, resident->at[b], planrt_home(session, buffer),
-                                        buffer->bytes, NULL));
+  const planrt_backend *backend = resident->backend;
+  for (int32_t r = 0; r < resident->n_replicas; r++)
+    for (int32_t b = 0; b < resident->trace->n_buffers; b++) {
+      const planc_buffer *buffer = &resident->trace->buffers[b];
+      if (at(resident, r, b) && (buffer->flags & PLANC_BUFFER_PERSISTENT))
+        PLANC_TRY(backend->copy(resident->device, 0, PLANRT_H2D, at(resident, r, b),
+                                planrt_home(session, r, buffer->job, buffer->storage), buffer->bytes, NULL));
+    }
+  return NULL;
+}
+
+static planc_status run_instance(planrt_resident *resident, int32_t replica, int32_t i, const planrt_launch *launch,
+                                 planrt_span *spans, uint64_t *digests) {
+  const planrt_backend *backend = resident->backend;
+  const planrt_call *call = call_of(resident, replica, i);
+  int64_t which = (int64_t)replica * resident->trace->n_instances + i;
+  PLANC_TRY(backend->launch(resident->device, 0, call, launch, spans ? &spans[which] : NULL));
+  return digests ? backend->digest(resident->device, 0, call, &digests[which]) : NULL;
+}
+
+/* Copies a replica's gradient to its place with each of the others. */
+static planc_status send(planrt_resident *resident, int32_t replica, int32_t gradient) {
+  int64_t bytes = resident->trace->buffers[gradient].bytes;
+  for (int32_t r = 0; r < resident->n_replicas; r++) {
+    if (r == replica) continue;
+    int32_t place = replica < r ? replica : replica - 1;
+    char *to = at(resident, r, resident->others[gradient]) + place * planc_other_stride(bytes);
+    PLANC_TRY(
+        resident->backend->copy(resident->device, 0, PLANRT_D2D, to, at(resident, replica, gradient), bytes, NULL));
   }
   return NULL;
 }
 
-static planc_status run_instance(planrt_resident *resident, int32_t i, const planrt_launch *launch, planrt_span *spans,
-                                 uint64_t *digests) {
-  const planrt_backend *backend = resident->backend;
-  PLANC_TRY(backend->launch(resident->device, 0, resident->calls[i], launch, spans ? &spans[i] : NULL));
-  return digests ? backend->digest(resident->device, 0, resident->calls[i], &digests[i]) : NULL;
-}
-
-/* Copies what an instance made for other replicas to where they get it. */
-static planc_status send_all(planrt_resident *resident, int32_t i) {
+/* Sends what an instance made for other replicas. */
+static planc_status send_all(planrt_resident *resident, int32_t replica, int32_t i) {
   const planc_trace *trace = resident->trace;
   const planc_instance *instance = &trace->instances[i];
   for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
-    const planc_buffer *gradient = &trace->buffers[trace->accesses[a].buffer];
-    if (trace->accesses[a].write < 0 || trace->accesses[a].write != gradient->sent) continue;
-    for (int32_t b = resident->peer[trace->accesses[a].buffer]; b >= 0; b = resident->peer[b])
-      PLANC_TRY(resident->backend->copy(resident->device, 0, PLANRT_D2D, resident->at[b],
-                                        resident->at[trace->accesses[a].buffer], gradient->bytes, NULL));
+    int32_t buffer = trace->accesses[a].buffer;
+    bool sent = trace->accesses[a].write >= 0 && trace->accesses[a].write == trace->buffers[buffer].sent;
+    if (sent && resident->others[buffer] >= 0) PLANC_TRY(send(resident, replica, buffer));
   }
   return NULL;
 }
 
 planc_status planrt_resident_bring(planrt_resident *resident, const planrt_session *session) {
-  for (int32_t b = 0; b < resident->trace->n_buffers; b++)
-    if (resident->at[b] && session->samples[b])
-      PLANC_TRY(resident->backend->copy(resident->device, 0, PLANRT_H2D, resident->at[b], session->samples[b],
-                                        resident->trace->buffers[b].bytes, NULL));
+  int32_t n = resident->trace->n_buffers;
+  for (int32_t r = 0; r < resident->n_replicas; r++)
+    for (int32_t b = 0; b < n; b++) {
+      const char *samples = session->samples[(int64_t)r * n + b];
+      if (at(resident, r, b) && samples)
+        PLANC_TRY(resident->backend->copy(resident->device, 0, PLANRT_H2D, at(resident, r, b), samples,
+                                          resident->trace->buffers[b].bytes, NULL));
+    }
   return NULL;
 }
 
 planc_status planrt_resident_enqueue(planrt_resident *resident, int32_t first, int32_t n, const planrt_launch *launch,
                                      planrt_span *spans, uint64_t *digests) {
-  for (int32_t i = first; i < first + n; i++) {
-    if (!resident->calls[i]) continue;
-    PLANC_TRY(run_instance(resident, i, launch, spans, digests));
-    PLANC_TRY(send_all(resident, i));
-  }
+  for (int32_t i = first; i < first + n; i++)
+    for (int32_t r = 0; r < resident->n_replicas; r++) {
+      if (!call_of(resident, r, i)) continue;
+      PLANC_TRY(run_instance(resident, r, i, launch, spans, digests));
+      PLANC_TRY(send_all(resident, r, i));
+    }
   return NULL;
 }
 
 planc_status planrt_resident_run_one(planrt_resident *resident, int32_t i, const planrt_launch *launch,
                                      planrt_span *spans) {
-  const planrt_call *call = resident->calls[i];
+  const planrt_call *call = call_of(resident, 0, i);
   if (!call) return NULL;
   planc_status status = planrt_resident_enqueue(resident, i, 1, launch, spans, NULL);
   if (!status) status = planc_context(planrt_resident_synchronize(resident), "op %s", call->op->name);
@@ -223,19 +273,26 @@ planc_status planrt_resident_synchronize(planrt_resident *resident) {
   return resident->backend->synchronize(resident->device);
 }
 
-planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
-                                 planrt_feed feed, void *user, planrt_span *spans, uint64_t *digests) {
+/* Brings a replica's samples of a period. */
+static planc_status ask(planrt_resident *resident, const planrt_session *session, int32_t replica, int64_t period,
+                        planrt_feed feed, void *user) {
   const planc_trace *trace = resident->trace;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
-    if (!resident->at[b] || !(trace->buffers[b].flags & PLANC_BUFFER_FED) || trace->buffers[b].peer >= 0) continue;
-    PLANC_TRY(
-        planrt_ask(feed, user, trace, b, session->options.same_samples ? 0 : launch->step.period, session->staging));
-    PLANC_TRY(resident->backend->copy(resident->device, 0, PLANRT_H2D, resident->at[b], session->staging,
+    if (!at(resident, replica, b) || !planrt_is_asked_for(&trace->buffers[b])) continue;
+    PLANC_TRY(planrt_ask(feed, user, trace, replica, b, period, session->staging));
+    PLANC_TRY(resident->backend->copy(resident->device, 0, PLANRT_H2D, at(resident, replica, b), session->staging,
                                       trace->buffers[b].bytes, NULL));
     /* The staging is needed again, and may be read until then. */
     PLANC_TRY(resident->backend->synchronize(resident->device));
   }
-  PLANC_TRY(planrt_resident_enqueue(resident, 0, trace->n_instances, launch, spans, digests));
+  return NULL;
+}
+
+planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
+                                 planrt_feed feed, void *user, planrt_span *spans, uint64_t *digests) {
+  int64_t period = session->options.same_samples ? 0 : launch->step.period;
+  for (int32_t r = 0; r < resident->n_replicas; r++) PLANC_TRY(ask(resident, session, r, period, feed, user));
+  PLANC_TRY(planrt_resident_enqueue(resident, 0, resident->trace->n_instances, launch, spans, digests));
   return resident->backend->synchronize(resident->device);
 }
 
@@ -260,8 +317,9 @@ planc_status planrt_resident_together(planrt_resident *resident, int32_t instanc
   planrt_call twins[PLANRT_MAX_TOGETHER];
   planrt_span gate = {0}, last[PLANRT_MAX_TOGETHER] = {{0}};
   *out_ns = 0;
-  if (resident->calls[instance]->workspace_bytes > resident->workspace_bytes) return NULL;
-  PLANC_TRY(make_twins(resident, resident->calls[instance], n, twins));
+  const planrt_call *call = call_of(resident, 0, instance);
+  if (call->workspace_bytes > resident->workspace_bytes) return NULL;
+  PLANC_TRY(make_twins(resident, call, n, twins));
   /* All streams begin where the first one's timed piece of nothing ends: by then there is something in every queue. */
   PLANC_TRY(backend->copy(device, 0, PLANRT_D2D, twins[0].workspace, twins[0].workspace, 0, &gate));
   PLANC_TRY(backend->record(device, 0, 0, 0));
@@ -275,9 +333,9 @@ planc_status planrt_resident_together(planrt_resident *resident, int32_t instanc
   return NULL;
 }
 
-planc_status planrt_resident_read(const planrt_resident *resident, int32_t buffer, void *out) {
-  if (!resident->at[buffer])
-    return planc_error(PLANC_INTERNAL, "%s is not resident", planc_trace_buffer_name(resident->trace, buffer));
-  return resident->backend->copy(resident->device, 0, PLANRT_D2H, out, resident->at[buffer],
-                                 resident->trace->buffers[buffer].bytes, NULL);
+planc_status planrt_resident_read(const planrt_resident *resident, int32_t replica, int32_t buffer, void *out) {
+  const char *from = at(resident, replica, buffer);
+  if (!from) return planc_error(PLANC_INTERNAL, "%s is not resident", planc_trace_buffer_name(resident->trace, buffer));
+  return resident->backend->copy(resident->device, 0, PLANRT_D2H, out, from, resident->trace->buffers[buffer].bytes,
+                                 NULL);
 }

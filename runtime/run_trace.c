@@ -1,10 +1,10 @@
 /* Writing run traces: Chrome's trace-event JSON, which Perfetto and chrome://tracing open (planrun(1), RUN TRACE). One
- * complete event for each timed instruction and period kept; streams are threads, GPUs are processes. Times count from
- * the first one written. */
+ * complete event for each timed instruction and period kept; streams are threads, GPUs are processes. Of replicas, who
+ * all do the same, they are of the first one. Times count from the first one written. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/layout.h"
+#include "plan/copies.h"
 #include "planc/timeline.h"
 #include "runtime/session.h"
 #include "util/emit.h"
@@ -18,14 +18,8 @@ static const planc_instr *instr_of(const planrt_session *session, const planrt_a
   return &session->plan->body.instrs[action->instr];
 }
 
-/* Actions other than these are not measured. */
-static bool is_measured(const planrt_action *action) {
-  return action->kind == PLANRT_CALL || action->kind == PLANRT_COPY || action->kind == PLANRT_FEED ||
-         action->kind == PLANRT_DELIVER;
-}
-
-static const planrt_span *span_of(const planrt_session *session, int64_t period, int32_t action) {
-  return &session->spans[period % session->options.timeline * session->parts[PLANRT_BODY].n + action];
+static const planrt_span *span_of(const planrt_session *session, int64_t period, const planrt_action *action) {
+  return &session->spans[period % session->options.timeline * session->n_spans + action->span];
 }
 
 /* --- What has been kept ----------------------------------------------------------------------------------------- */
@@ -36,9 +30,10 @@ static bool was_kept(const planrt_session *session, int64_t period, bool last) {
   const planrt_part *body = &session->parts[PLANRT_BODY];
   bool any = false;
   for (int32_t i = 0; i < body->n; i++) {
-    if (!is_measured(&body->actions[i])) continue;
-    const planrt_span *span = span_of(session, period, i);
-    if (span->end_ns == 0 || (!last && span->end_ns > span_of(session, period + 1, i)->begin_ns)) return false;
+    const planrt_action *action = &body->actions[i];
+    if (action->span < 0) continue;
+    const planrt_span *span = span_of(session, period, action);
+    if (span->end_ns == 0 || (!last && span->end_ns > span_of(session, period + 1, action)->begin_ns)) return false;
     any = true;
   }
   return any;
@@ -49,8 +44,8 @@ static planc_span extent_of(const planrt_session *session, int64_t period) {
   const planrt_part *body = &session->parts[PLANRT_BODY];
   planc_span extent = {.begin_ns = INT64_MAX, .end_ns = INT64_MIN};
   for (int32_t i = 0; i < body->n; i++) {
-    if (!is_measured(&body->actions[i])) continue;
-    const planrt_span *span = span_of(session, period, i);
+    if (body->actions[i].span < 0) continue;
+    const planrt_span *span = span_of(session, period, &body->actions[i]);
     if (span->begin_ns < extent.begin_ns) extent.begin_ns = span->begin_ns;
     if (span->end_ns > extent.end_ns) extent.end_ns = span->end_ns;
   }
@@ -86,7 +81,7 @@ static void emit_place(planc_emit *emit, const planrt_session *session, int32_t 
 
 static void emit_names(planc_emit *emit, const planrt_session *session) {
   for (int32_t s = 0; s < session->plan->n_streams; s++) {
-    const char *word = planc_stream_word(planc_way_of_stream(session->plan, s));
+    const char *word = planc_stream_word(session->plan, s);
     EMIT(emit, "{\"name\":\"thread_name\",\"ph\":\"M\"");
     emit_place(emit, session, s);
     EMIT_INT(emit, ",\"args\":{\"name\":\"stream ", s);
@@ -104,9 +99,10 @@ static const char *name_of(const planrt_session *session, const planc_instr *ins
   return planc_trace_buffer_name(session->trace, acquired[residency].buffer);
 }
 
-static const char *category_of(const planrt_session *session, const planc_instr *instr) {
+static const char *category_of(const planrt_session *session, const planc_instr *instr,
+                               const planc_acquired *acquired) {
   if (instr->op == PLANC_INSTR_exec) return "exec";
-  return planc_copy_word(planc_way_of_stream(session->plan, instr->stream));
+  return planc_copy_word(planc_way_of_copy(session->plan, acquired, instr));
 }
 
 static void emit_arguments(planc_emit *emit, const planrt_session *session, const planrt_action *action,
@@ -129,7 +125,7 @@ static void emit_event(planc_emit *emit, const planrt_session *session, const pl
   EMIT(emit, "{\"name\":");
   planc_emit_string(emit, name_of(session, instr, acquired));
   EMIT(emit, ",\"cat\":");
-  planc_emit_string(emit, category_of(session, instr));
+  planc_emit_string(emit, category_of(session, instr, acquired));
   EMIT(emit, ",\"ph\":\"X\",\"ts\":");
   emit_us(emit, span->begin_ns - origin);
   EMIT(emit, ",\"dur\":");
@@ -139,15 +135,28 @@ static void emit_event(planc_emit *emit, const planrt_session *session, const pl
   EMIT(emit, "}");
 }
 
+/* The copies from other replicas that one instruction makes follow each other: they are one event. */
+static int32_t last_of(const planrt_part *body, int32_t first) {
+  int32_t last = first;
+  while (last + 1 < body->n && body->actions[last + 1].span >= 0 &&
+         body->actions[last + 1].instr == body->actions[first].instr)
+    last++;
+  return last;
+}
+
 static void emit_events(planc_emit *emit, const planrt_session *session, periods kept, const planc_acquired *acquired) {
   const planrt_part *body = &session->parts[PLANRT_BODY];
   int64_t origin = extent_of(session, kept.first).begin_ns;
   const char *separator = "";
   for (int64_t period = kept.first; period < kept.end; period++) {
     for (int32_t i = 0; i < body->n; i++) {
-      if (!is_measured(&body->actions[i])) continue;
+      const planrt_action *action = &body->actions[i];
+      if (action->span < 0) continue;
+      planrt_span span = *span_of(session, period, action);
+      i = last_of(body, i);
+      span.end_ns = span_of(session, period, &body->actions[i])->end_ns;
       planc_emit_bytes(emit, separator, strlen(separator));
-      emit_event(emit, session, &body->actions[i], span_of(session, period, i), origin, period, acquired);
+      emit_event(emit, session, action, &span, origin, period, acquired);
       separator = ",\n";
     }
   }

@@ -13,7 +13,7 @@
 
 static planc_status make_spans(planrt_session *session) {
   int64_t count;
-  if (planc_mul_overflow(session->options.timeline, session->parts[PLANRT_BODY].n, &count))
+  if (planc_mul_overflow(session->options.timeline, session->n_spans, &count))
     return planc_error(PLANC_OUT_OF_MEMORY, "timeline");
   return PLANC_NEW(&session->memory, &session->spans, count);
 }
@@ -42,12 +42,17 @@ static int64_t others_of(planrt_session *session) {
   return session->others_bytes;
 }
 
-/* The largest budget that the device has memory for, on it an arena for each GPU of the plan. */
+/* How many GPUs the device stands for: those of each replica. */
+static int32_t count_parts(const planrt_session *session) {
+  int32_t gpus = planc_plan_gpus(session->plan);
+  return (gpus > 1 ? gpus : 1) * planc_trace_replicas(session->trace);
+}
+
+/* The largest budget that the device has memory for, on it an arena for each GPU. */
 static int64_t most_budget(planrt_session *session) {
   int64_t reserved = planc_plan_memory(session->plan, PLANC_MEMORY_DEVICE)->reserved_bytes;
   int64_t left = session->device_bytes - others_of(session) - reserved;
-  int32_t gpus = planc_plan_gpus(session->plan);
-  return left > 0 ? left / (gpus > 1 ? gpus : 1) + reserved : 0;
+  return left > 0 ? left / count_parts(session) + reserved : 0;
 }
 
 /* Where the plan needs more than the device has for it: how much that is. */
@@ -83,42 +88,67 @@ static bool has_lanes(const planrt_session *session) {
   return session->n_handovers > 0 && !session->options.bare;
 }
 
-/* Behind the plan's streams and events those of the lanes. */
-static planc_status add_lanes(const planrt_session *session, planrt_device_options *out) {
-  int64_t events = out->n_events + (int64_t)session->n_handovers * PLANRT_HANDOVER_EVENTS;
-  if (!has_lanes(session)) return NULL;
-  if (events > INT32_MAX || out->n_streams > INT32_MAX - PLANRT_N_LANES)
+/* The streams and events of all replicas, and behind them those of the lanes. */
+static planc_status count_streams(planrt_session *session, planrt_device_options *out) {
+  int64_t replicas = planc_trace_replicas(session->trace);
+  int64_t streams = replicas * session->plan->n_streams, events = replicas * session->plan->n_events;
+  int64_t all_streams = streams, all_events = events;
+  if (has_lanes(session)) {
+    all_streams += PLANRT_N_LANES;
+    all_events += (int64_t)session->n_handovers * PLANRT_HANDOVER_EVENTS;
+  }
+  if (all_streams > INT32_MAX || all_events > INT32_MAX)
     return planc_error(PLANC_DEVICE, "more than 2^31 events or streams");
-  out->n_events = (int32_t)events;
-  out->n_streams += PLANRT_N_LANES;
+  session->n_streams = (int32_t)streams;
+  session->n_events = (int32_t)events;
+  out->n_streams = session->options.bare ? 1 : (int32_t)all_streams;
+  out->n_events = session->options.bare ? 0 : (int32_t)all_events;
   return NULL;
 }
 
-/* Each GPU of the plan is a part of the device: its arena, and with virtual memory its range of addresses, behind those
- * of the GPUs before. */
+/* An arena of each replica, each at an aligned address. */
+static planc_status repeat_arena(const planrt_session *session, int64_t *bytes) {
+  int64_t before, replicas = planc_trace_replicas(session->trace);
+  if (*bytes == 0) return NULL;
+  if (planc_mul_overflow(planc_align_up(*bytes, PLANRT_ALIGNMENT), replicas - 1, &before) ||
+      planc_add_overflow(before, *bytes, bytes))
+    return planc_error(PLANC_DEVICE, "the arenas of %lld replicas exceed 64 bits", (long long)replicas);
+  return NULL;
+}
+
+/* Puts the arena of a GPU, and with virtual memory its range of addresses, behind those of the GPUs before. */
+static planc_status add_part(const planc_plan *plan, int32_t gpu, planc_mapping *mappings, planrt_device_options *out) {
+  const planc_memory *memory = &plan->memories[gpu];
+  for (int32_t k = 0; k < memory->n_mappings; k++) {
+    mappings[out->n_mappings] = plan->mappings[memory->first_mapping + k];
+    mappings[out->n_mappings++].first += out->arena_bytes / memory->chunk_bytes;
+  }
+  int64_t arena = planc_align_up(memory->arena_bytes, PLANRT_ALIGNMENT);
+  if (!planc_add_overflow(out->arena_bytes, arena, &out->arena_bytes)) return NULL;
+  return planc_error(PLANC_DEVICE, "the arenas of all GPUs exceed 64 bits");
+}
+
+/* Each GPU is a part of the device: those of the first replica, then those of the next. */
 static planc_status part_device(planrt_session *session, planrt_device_options *out) {
   const planc_plan *plan = session->plan;
-  int32_t gpus = planc_plan_gpus(plan);
+  int32_t gpus = planc_plan_gpus(plan), replicas = planc_trace_replicas(session->trace);
+  int64_t n_mappings = (int64_t)replicas * plan->n_mappings;
   planc_mapping *mappings;
-  if (gpus < 2) return NULL;
+  if (count_parts(session) < 2) return NULL;
   if (!session->backend->parts)
-    return planc_error(PLANC_DEVICE, "the plan is for %d GPUs, backend %s runs on one", gpus, session->backend->name);
-  PLANC_TRY(PLANC_NEW(&session->loaded, &mappings, plan->n_mappings));
+    return planc_error(PLANC_DEVICE, "the plan is for %d GPUs, backend %s runs on one", count_parts(session),
+                       session->backend->name);
+  for (int32_t g = 1; g < gpus; g++)
+    if (plan->memories[g].chunk_bytes != plan->memories[0].chunk_bytes)
+      return planc_error(PLANC_DEVICE, "backend %s has no chunks of several sizes", session->backend->name);
+  if (n_mappings > INT32_MAX) return planc_error(PLANC_DEVICE, "more than 2^31 mappings");
+  PLANC_TRY(PLANC_NEW(&session->loaded, &mappings, n_mappings));
   out->mappings = mappings;
   out->arena_bytes = out->n_mappings = 0;
-  for (int32_t g = 0; g < gpus; g++) {
-    const planc_memory *memory = &plan->memories[g];
-    if (memory->chunk_bytes != out->chunk_bytes)
-      return planc_error(PLANC_DEVICE, "backend %s has no chunks of several sizes", session->backend->name);
-    for (int32_t k = 0; k < memory->n_mappings; k++) {
-      mappings[out->n_mappings] = plan->mappings[memory->first_mapping + k];
-      mappings[out->n_mappings++].first += out->arena_bytes / memory->chunk_bytes;
-    }
-    int64_t arena = planc_align_up(memory->arena_bytes, PLANRT_ALIGNMENT);
-    if (planc_add_overflow(out->arena_bytes, arena, &out->arena_bytes))
-      return planc_error(PLANC_DEVICE, "the arenas of %d GPUs exceed 64 bits", gpus);
-  }
-  return NULL;
+  for (int32_t r = 0; r < replicas; r++)
+    for (int32_t g = 0; g < gpus; g++) PLANC_TRY(add_part(plan, g, mappings, out));
+  PLANC_TRY(repeat_arena(session, &out->host_arena_bytes));
+  return repeat_arena(session, &out->storage_bytes);
 }
 
 /* --- Making --------------------------------------------------------------------------------------------------- */
@@ -155,14 +185,12 @@ static planc_status take_device(planrt_session *session) {
                                   .chunk_bytes = memory->chunk_bytes,
                                   .n_mappings = memory->n_mappings,
                                   .mappings = plan->mappings,
-                                  .n_streams = session->options.bare ? 1 : plan->n_streams,
-                                  .n_events = session->options.bare ? 0 : plan->n_events,
                                   .concurrent = session->options.concurrent,
                                   .synthetic = session->options.synthetic,
                                   .deterministic = session->options.deterministic,
                                   .link_bytes_per_s = session->options.link_bytes_per_s,
                                   .jitter = session->options.jitter};
-  PLANC_TRY(add_lanes(session, &device));
+  PLANC_TRY(count_streams(session, &device));
   PLANC_TRY(part_device(session, &device));
   PLANC_TRY(find_memory(session));
   /* A context can be measured while there is room for another one. */
@@ -203,8 +231,7 @@ static planc_status build(planrt_session *session) {
   const planrt_options *options = &session->options;
   PLANC_TRY(check_bare(options));
   if (!session->options.unchecked) {
-    planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1, .storage_budget_bytes = -1};
-    PLANC_TRY(planc_check(plan, &own, &session->report));
+    PLANC_TRY(planc_check(plan, NULL, &session->report));
   }
   PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &session->trace));
   PLANC_TRY(planrt_user_open(session));
@@ -316,7 +343,7 @@ void planrt_streams_of(const planrt_session *session, int32_t *out_streams, int3
   const planrt_backend *backend = session->backend;
   const planrt_options *options = &session->options;
   int32_t lanes = has_lanes(session) ? PLANRT_N_LANES : 0;
-  *out_streams = options->concurrent && !options->bare ? session->plan->n_streams + lanes : 1;
+  *out_streams = options->concurrent && !options->bare ? session->n_streams + lanes : 1;
   *out_told_apart = backend->queues ? backend->queues() : *out_streams;
 }
 uint64_t planrt_seed(const planrt_session *session) {

@@ -18,31 +18,35 @@ typedef enum planrt_action_kind {
 
 typedef struct planrt_action {
   uint8_t kind, lag;
-  int16_t stream;    /* -1: none */
   uint8_t direction; /* copy: planrt_direction */
+  int16_t replica;   /* whose it is */
+  int32_t stream;    /* the session's; -1: none */
   int32_t instr;     /* which instruction of its part */
-  int32_t id;        /* feed, deliver: buffer; record, wait: event */
+  int32_t id;        /* feed, deliver: buffer; record, wait: the session's event */
   int32_t handover;  /* feed, deliver: which of the body's */
+  int32_t span;      /* of the body's first replica: which of a period's spans it has; -1: none */
   void *to;
   const void *from;
   int64_t bytes;
   const planrt_call *call;
 } planrt_action;
 
-/* Prologue, body or epilogue. */
+/* Prologue, body or epilogue: what each instruction is for every replica, before the next instruction. */
 typedef struct planrt_part {
   const char *name;
   int32_t n;
   planrt_action *actions;
-  /* Actions of each stream, those without a stream left out: by_stream[first[s]] up to, not including, first[s + 1]. */
+  /* Actions of each of the session's streams, those without one left out: by_stream[first[s]] up to, not including,
+   * first[s + 1]. */
   int32_t *first, *by_stream;
 } planrt_part;
 
 enum { PLANRT_PROLOGUE, PLANRT_BODY, PLANRT_EPILOGUE, PLANRT_N_PARTS };
 
-/* Beside the plan's streams a session has lanes, one for what the user brings and one for what he gets: the plan's
- * copies go on while he is slow. Each handover, a feed or a delivery, has events of its own behind the plan's: `ready`
- * when there is something to take, and, by row, `taken` when its place is free again. */
+/* Every replica has the plan's streams and events for itself, one behind the other's. Beside them a session has lanes,
+ * one for what the user brings and one for what he gets: the plan's copies go on while he is slow. Each handover, a
+ * feed or a delivery, has events of its own behind theirs: `ready` when there is something to take, and, by row,
+ * `taken` when its place is free again. */
 enum { PLANRT_LANE_IN, PLANRT_LANE_OUT, PLANRT_N_LANES };
 enum { PLANRT_ROWS = 2, PLANRT_HANDOVER_EVENTS = 1 + PLANRT_ROWS };
 
@@ -56,7 +60,8 @@ struct planrt_session {
   const planrt_backend *backend;
   planrt_device *device; /* NULL: parked, or given up until the next run */
   bool gave_up_device;
-  int32_t n_handovers;  /* of the body */
+  int32_t n_streams, n_events; /* of all replicas; lanes and handovers not counted */
+  int32_t n_handovers;         /* of the body, of all replicas */
   int64_t taken_bytes;  /* of the device beside the arena, others' not counted where they make it more than reserved */
   int64_t device_bytes; /* of memory that the device has; 0: not known */
   int64_t before_bytes; /* taken of it when the session began */
@@ -65,27 +70,30 @@ struct planrt_session {
   planc_arena memory;   /* everything else below */
   planrt_part parts[PLANRT_N_PARTS];
 
-  /* The user's side. home[home_of[job] + storage] is a persistent storage's value, NULL for others. */
-  int32_t *home_of;
+  /* The user's side. home[replica * n_homes + home_of[job] + storage] is a persistent storage's value, NULL for others.
+   */
+  int32_t n_homes, *home_of;
   char **home;
   char *user_memory; /* homes, staging, samples and results: one block, whole pages */
   int64_t user_bytes;
   char *staging; /* for samples and comparisons, as large as the largest buffer of the user's */
   int64_t staging_bytes;
-  /* Where samples wait for their copy: by handover, or by buffer where the same ones are taken again. */
+  /* Where samples wait for their copy: by handover, or by replica and buffer where the same ones are taken again. */
   char **samples;
-  int64_t *result_at;   /* by buffer: offset in a period's results, -1 for others */
-  int64_t result_bytes; /* of one period */
+  int64_t *result_at;           /* by buffer: offset in a period's results of a replica, -1 for others */
+  int64_t replica_result_bytes; /* of one period and replica */
+  int64_t result_bytes;         /* of one period */
   /* Of the last `window` periods, period p at (p % window) * result_bytes, and behind them of the one that a captured
    * body runs, whichever that is. */
   char *results;
   int64_t window;
   uint64_t *digests;        /* verify: as results, each row as many as the body has actions; or NULL */
-  uint64_t *wanted_digests; /* of the reference, by instance */
-  planrt_span *spans;       /* of the last options.timeline periods, each as many as the body has actions; or NULL */
+  uint64_t *wanted_digests; /* of the reference, by replica and instance */
+  int32_t n_spans;          /* of a period */
+  planrt_span *spans;       /* of the last options.timeline periods; or NULL */
   planrt_feed feed;         /* the options', or the default */
   void *feed_user;
-  int64_t *classes; /* as home: of integer inputs, the number of values they may have; 0: any */
+  int64_t *classes; /* by home_of[job] + storage: of integer inputs, the number of values they may have; 0: any */
 
   struct planrt_cursor *cursors; /* by stream, for interleaved runs */
   planrt_step step;
@@ -95,9 +103,9 @@ struct planrt_session {
   struct planrt_inference *inference;
 };
 
-/* The home of a buffer's storage; NULL unless it persists. */
-static inline char *planrt_home(const planrt_session *session, const planc_buffer *buffer) {
-  return session->home[session->home_of[buffer->job] + buffer->storage];
+/* The home of a replica's value of a storage; NULL unless that persists. */
+static inline char *planrt_home(const planrt_session *session, int32_t replica, int32_t job, int32_t storage) {
+  return session->home[(int64_t)replica * session->n_homes + session->home_of[job] + storage];
 }
 
 /* --- session.c ------------------------------------------------------------------------------------------------ */
@@ -112,14 +120,19 @@ void planrt_session_give_up_device(planrt_session *session);
 /* Makes homes, staging, samples and results for the session's trace. */
 planc_status planrt_user_open(planrt_session *session);
 void planrt_user_close(planrt_session *session);
-/* The homes one after the other, by job and storage: planrt_homes at = {.storage = -1}; while (planrt_next_home(...)).
- */
+/* The homes one after the other, by replica, job and storage:
+ * planrt_homes at = {.storage = -1}; while (planrt_next_home(...)). */
 typedef struct planrt_homes {
-  int32_t job, storage;
+  int32_t replica, job, storage;
   char *home;
   int64_t bytes;
 } planrt_homes;
 bool planrt_next_home(const planrt_session *session, planrt_homes *at);
+/* Where a replica's result of a period is, in a row of `results`. */
+static inline char *planrt_result_slot(const planrt_session *session, int64_t row, int32_t replica, int32_t buffer) {
+  return session->results + row * session->result_bytes + replica * session->replica_result_bytes +
+         session->result_at[buffer];
+}
 
 /* --- load.c --------------------------------------------------------------------------------------------------- */
 
@@ -149,7 +162,8 @@ typedef struct planrt_choice {
   int64_t workspace_bytes;
 } planrt_choice;
 
-/* An executor with every buffer resident at an address of its own: the reference, and the inference pass. */
+/* An executor with every buffer of every replica resident at an address of its own: the reference, and the inference
+ * pass. What is said by instance holds for all replicas; a trace without replicas has one. */
 typedef struct planrt_resident_options {
   const planrt_backend *backend;
   const planc_trace *trace;     /* borrowed */
@@ -175,8 +189,9 @@ void planrt_resident_free(planrt_resident *resident);
 planc_status planrt_resident_taken(const planrt_resident *resident, int64_t *out_bytes);
 /* Copies the persistent buffers in from the session's home. */
 planc_status planrt_resident_load(planrt_resident *resident, const planrt_session *session);
-/* Runs one period; inputs are asked of `feed` through the session's staging. spans[i] is when instance i ran and
- * digests[i] the hash of what it put out; either may be NULL. */
+/* Runs one period, each instance for all replicas before the next; inputs are asked of `feed` through the session's
+ * staging. Of replica r and n instances spans[r * n + i] is when instance i ran and digests[r * n + i] the hash of what
+ * it put out; either may be NULL. */
 planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
                                  planrt_feed feed, void *user, planrt_span *spans, uint64_t *digests);
 /* The parts of that. Samples may also be brought once, of a session that has them all (same_samples) and the same
@@ -189,12 +204,13 @@ planc_status planrt_resident_synchronize(planrt_resident *resident);
 planc_status planrt_resident_run_one(planrt_resident *resident, int32_t i, const planrt_launch *launch,
                                      planrt_span *spans);
 enum { PLANRT_MAX_TOGETHER = 8, PLANRT_MOST_TOGETHER = 64 << 20 };
-/* Runs an instance `times` times on each of the first `n` streams at once; *out_ns is how long all of it takes, 0 where
- * it was not run since its workspace is beyond PLANRT_MOST_TOGETHER. What it puts out is then undefined. */
+/* Runs an instance of the first replica `times` times on each of the first `n` streams at once; *out_ns is how long all
+ * of it takes, 0 where it was not run since its workspace is beyond PLANRT_MOST_TOGETHER. What it puts out is then
+ * undefined. */
 planc_status planrt_resident_together(planrt_resident *resident, int32_t instance, int32_t n, int32_t times,
                                       int64_t *out_ns);
-/* Copies a buffer's content to `out`. */
-planc_status planrt_resident_read(const planrt_resident *resident, int32_t buffer, void *out);
+/* Copies the content of a replica's buffer to `out`. */
+planc_status planrt_resident_read(const planrt_resident *resident, int32_t replica, int32_t buffer, void *out);
 
 /* --- reference.c ---------------------------------------------------------------------------------------------- */
 
@@ -208,16 +224,20 @@ planc_status planrt_reference_compare(planrt_session *session, int64_t periods);
 
 /* --- inference.c ---------------------------------------------------------------------------------------------- */
 
-/* Makes the inference pass over job 0, in parts of the batch that the plan's budget has room for. It takes nothing of
- * the device before planrt_evaluate. */
+/* Makes the inference pass over job 0, with what its first replica has trained, in parts of the whole batch that the
+ * plan's budget has room for. It takes nothing of the device before planrt_evaluate. */
 planc_status planrt_inference_make(planrt_session *session);
 void planrt_inference_free(struct planrt_inference *inference);
 
 /* --- feed.c --------------------------------------------------------------------------------------------------- */
 
-/* Asks `feed` for a fed buffer's samples of a period. */
-planc_status planrt_ask(planrt_feed feed, void *user, const planc_trace *trace, int32_t buffer, int64_t period,
-                        void *out);
+/* Asks `feed` for the samples of a replica's fed buffer of a period. */
+planc_status planrt_ask(planrt_feed feed, void *user, const planc_trace *trace, int32_t replica, int32_t buffer,
+                        int64_t period, void *out);
+/* Whether samples are asked for a buffer: those of other replicas are not. */
+static inline bool planrt_is_asked_for(const planc_buffer *buffer) {
+  return (buffer->flags & PLANC_BUFFER_FED) && buffer->peer < 0;
+}
 /* The default feed: pseudo-random samples for the session given as `user`. */
 planc_status planrt_random_feed(void *user, const planrt_feed_request *request);
 

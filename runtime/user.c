@@ -38,7 +38,8 @@ static planc_status number_homes(planrt_session *session) {
     session->home_of[j] = (int32_t)storages;
     storages += trace->jobs[j].graph->n_storages;
   }
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->home, storages));
+  session->n_homes = (int32_t)storages;
+  PLANC_TRY(PLANC_NEW(&session->memory, &session->home, storages * planc_trace_replicas(trace)));
   PLANC_TRY(PLANC_NEW(&session->memory, &session->classes, storages));
   for (int32_t j = 0; j < trace->n_jobs; j++) find_limits(session, j);
   return NULL;
@@ -51,18 +52,21 @@ static planc_status measure(planrt_session *session) {
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     const planc_buffer *buffer = &trace->buffers[b];
     session->result_at[b] = -1;
-    if (buffer->flags && buffer->bytes > session->staging_bytes) session->staging_bytes = buffer->bytes;
+    bool of_user = buffer->flags && buffer->peer < 0;
+    if (of_user && buffer->bytes > session->staging_bytes) session->staging_bytes = buffer->bytes;
     /* An inference pass takes the whole batch at once. */
     const planc_job *job = &trace->jobs[buffer->job];
     int64_t whole = planc_law_at(job->graph->storages[buffer->storage].bytes, planc_job_whole_batch(job));
-    if (session->options.evaluate && (buffer->flags & PLANC_BUFFER_FED) && whole > session->staging_bytes)
+    if (session->options.evaluate && planrt_is_asked_for(buffer) && whole > session->staging_bytes)
       session->staging_bytes = whole;
     if (!(buffer->flags & PLANC_BUFFER_RESULT)) continue;
-    session->result_at[b] = session->result_bytes;
-    if (planc_add_overflow(session->result_bytes, planc_align_up(buffer->bytes, PLANRT_ALIGNMENT),
-                           &session->result_bytes))
+    session->result_at[b] = session->replica_result_bytes;
+    if (planc_add_overflow(session->replica_result_bytes, planc_align_up(buffer->bytes, PLANRT_ALIGNMENT),
+                           &session->replica_result_bytes))
       return planc_error(PLANC_DEVICE, "results need more than 2^63 bytes");
   }
+  if (planc_mul_overflow(session->replica_result_bytes, planc_trace_replicas(trace), &session->result_bytes))
+    return planc_error(PLANC_DEVICE, "results need more than 2^63 bytes");
   session->window = session->options.verify ? PLANRT_VERIFY_PERIODS : PLANRT_ROWS;
   return NULL;
 }
@@ -71,9 +75,14 @@ static bool is_handover(const planc_instr *instr) {
   return instr->op == PLANC_INSTR_copy && (instr->id == PLANC_USER || instr->aux == PLANC_USER);
 }
 
-static void count_handovers(planrt_session *session) {
+static planc_status count_handovers(planrt_session *session) {
   const planc_plan *plan = session->plan;
-  for (int32_t i = 0; plan && i < plan->body.n; i++) session->n_handovers += is_handover(&plan->body.instrs[i]);
+  int64_t n = 0;
+  for (int32_t i = 0; plan && i < plan->body.n; i++) n += is_handover(&plan->body.instrs[i]);
+  n *= planc_trace_replicas(session->trace);
+  if (n > INT32_MAX) return planc_error(PLANC_DEVICE, "more than 2^31 inputs and results");
+  session->n_handovers = (int32_t)n;
+  return NULL;
 }
 
 /* --- The block -------------------------------------------------------------------------------------------------- */
@@ -96,32 +105,44 @@ static char *carve(carving *c, int64_t bytes) {
   return at;
 }
 
-/* Places for the samples that each feed of the body brings. */
+/* Places for the samples that each feed of the body brings, in the order of actions. */
 static void carve_samples(planrt_session *session, carving *c) {
   const planc_plan *plan = session->plan;
-  int32_t handover = 0;
+  int32_t handover = 0, replicas = planc_trace_replicas(session->trace);
   for (int32_t i = 0; plan && i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     if (!is_handover(instr)) continue;
     /* Whatever a plan says: its loader holds it against the buffer. */
     bool honest = instr->bytes >= 0 && instr->bytes <= session->staging_bytes;
-    if (instr->aux == PLANC_USER) session->samples[handover] = carve(c, honest ? instr->bytes : 0);
-    handover++;
+    for (int32_t r = 0; r < replicas; r++, handover++)
+      if (instr->aux == PLANC_USER) session->samples[handover] = carve(c, honest ? instr->bytes : 0);
   }
 }
 
-static void carve_all(planrt_session *session, carving *c) {
+static void carve_homes(planrt_session *session, int32_t replica, carving *c) {
   const planc_trace *trace = session->trace;
+  char **homes = session->home + (int64_t)replica * session->n_homes;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     const planc_buffer *buffer = &trace->buffers[b];
     if (buffer->flags & PLANC_BUFFER_PERSISTENT)
-      session->home[session->home_of[buffer->job] + buffer->storage] = carve(c, buffer->bytes);
+      homes[session->home_of[buffer->job] + buffer->storage] = carve(c, buffer->bytes);
   }
+}
+
+/* Places for samples that are taken again and again. */
+static void carve_same_samples(planrt_session *session, int32_t replica, carving *c) {
+  const planc_trace *trace = session->trace;
+  char **samples = session->samples + (int64_t)replica * trace->n_buffers;
+  for (int32_t b = 0; b < trace->n_buffers; b++)
+    if (planrt_is_asked_for(&trace->buffers[b])) samples[b] = carve(c, trace->buffers[b].bytes);
+}
+
+static void carve_all(planrt_session *session, carving *c) {
+  int32_t replicas = planc_trace_replicas(session->trace);
+  for (int32_t r = 0; r < replicas; r++) carve_homes(session, r, c);
   session->staging = carve(c, session->staging_bytes);
   if (!session->options.same_samples) carve_samples(session, c);
-  for (int32_t b = 0; b < trace->n_buffers && session->options.same_samples; b++)
-    if ((trace->buffers[b].flags & PLANC_BUFFER_FED) && trace->buffers[b].peer < 0)
-      session->samples[b] = carve(c, trace->buffers[b].bytes);
+  for (int32_t r = 0; r < replicas && session->options.same_samples; r++) carve_same_samples(session, r, c);
   session->results = carve(c, 0);
   for (int64_t row = 0; row <= session->window; row++) carve(c, session->result_bytes);
 }
@@ -144,16 +165,24 @@ static planc_status make_block(planrt_session *session) {
   return NULL;
 }
 
+static planc_status ask_for_same_samples(planrt_session *session, int32_t replica) {
+  const planc_trace *trace = session->trace;
+  char **samples = session->samples + (int64_t)replica * trace->n_buffers;
+  for (int32_t b = 0; b < trace->n_buffers; b++)
+    if (samples[b]) PLANC_TRY(planrt_ask(session->feed, session->feed_user, trace, replica, b, 0, samples[b]));
+  return NULL;
+}
+
 planc_status planrt_user_open(planrt_session *session) {
+  int32_t replicas = planc_trace_replicas(session->trace);
+  bool same = session->options.same_samples;
   PLANC_TRY(number_homes(session));
   PLANC_TRY(measure(session));
-  count_handovers(session);
-  int64_t places = session->options.same_samples ? session->trace->n_buffers : session->n_handovers;
+  PLANC_TRY(count_handovers(session));
+  int64_t places = same ? (int64_t)replicas * session->trace->n_buffers : session->n_handovers;
   PLANC_TRY(PLANC_NEW(&session->memory, &session->samples, places));
   PLANC_TRY(make_block(session));
-  for (int32_t b = 0; b < session->trace->n_buffers && session->options.same_samples; b++)
-    if (session->samples[b])
-      PLANC_TRY(planrt_ask(session->feed, session->feed_user, session->trace, b, 0, session->samples[b]));
+  for (int32_t r = 0; r < replicas && same; r++) PLANC_TRY(ask_for_same_samples(session, r));
   return NULL;
 }
 
@@ -164,10 +193,11 @@ void planrt_user_close(planrt_session *session) {
 
 bool planrt_next_home(const planrt_session *session, planrt_homes *at) {
   for (;; at->job++, at->storage = -1) {
-    if (at->job >= session->trace->n_jobs) return false;
+    if (at->job >= session->trace->n_jobs) *at = (planrt_homes){.replica = at->replica + 1, .storage = -1};
+    if (at->replica >= planc_trace_replicas(session->trace)) return false;
     const planc_job *job = &session->trace->jobs[at->job];
     while (++at->storage < job->graph->n_storages) {
-      at->home = session->home[session->home_of[at->job] + at->storage];
+      at->home = planrt_home(session, at->replica, at->job, at->storage);
       at->bytes = planc_law_at(job->graph->storages[at->storage].bytes, job->batch);
       if (at->home) return true;
     }
@@ -177,8 +207,12 @@ bool planrt_next_home(const planrt_session *session, planrt_homes *at) {
 /* --- Persistent values ---------------------------------------------------------------------------------------- */
 
 /* The home of a persistent storage of `bytes` bytes; NULL, and why in *out_status, if there is none. */
-static char *find_home(const planrt_session *session, int32_t job, int32_t storage, int64_t bytes,
+static char *find_home(const planrt_session *session, int32_t replica, int32_t job, int32_t storage, int64_t bytes,
                        planc_status *out_status) {
+  if (replica < 0 || replica >= planc_trace_replicas(session->trace)) {
+    *out_status = planc_error(PLANC_USAGE, "there is no replica %d", replica);
+    return NULL;
+  }
   if (job < 0 || job >= session->trace->n_jobs || storage < 0 ||
       storage >= session->trace->jobs[job].graph->n_storages) {
     *out_status = planc_error(PLANC_USAGE, "job %d has no storage %d", job, storage);
@@ -186,7 +220,7 @@ static char *find_home(const planrt_session *session, int32_t job, int32_t stora
   }
   const planc_graph *graph = session->trace->jobs[job].graph;
   const char *name = graph->tensors[graph->storages[storage].tensor].name;
-  char *home = session->home[session->home_of[job] + storage];
+  char *home = planrt_home(session, replica, job, storage);
   int64_t size = planc_law_at(graph->storages[storage].bytes, session->trace->jobs[job].batch);
   if (home && bytes == size) return home;
   *out_status = home ? planc_error(PLANC_USAGE, "%s has %lld bytes, not %lld", name, (long long)size, (long long)bytes)
@@ -194,16 +228,18 @@ static char *find_home(const planrt_session *session, int32_t job, int32_t stora
   return NULL;
 }
 
-planc_status planrt_read(const planrt_session *session, int32_t job, int32_t storage, void *out, int64_t bytes) {
+planc_status planrt_read(const planrt_session *session, int32_t replica, int32_t job, int32_t storage, void *out,
+                         int64_t bytes) {
   planc_status status = NULL;
-  const char *home = find_home(session, job, storage, bytes, &status);
+  const char *home = find_home(session, replica, job, storage, bytes, &status);
   if (home) memcpy(out, home, (size_t)bytes);
   return status;
 }
 
-planc_status planrt_write(planrt_session *session, int32_t job, int32_t storage, const void *data, int64_t bytes) {
+planc_status planrt_write(planrt_session *session, int32_t replica, int32_t job, int32_t storage, const void *data,
+                          int64_t bytes) {
   planc_status status = NULL;
-  char *home = find_home(session, job, storage, bytes, &status);
+  char *home = find_home(session, replica, job, storage, bytes, &status);
   if (home) memcpy(home, data, (size_t)bytes);
   return status;
 }

@@ -14,8 +14,9 @@ extern "C" {
 #endif
 
 typedef struct planc_check_report {
-  int64_t peak_bytes, host_peak_bytes, storage_peak_bytes;          /* arena plus reserved; of GPUs the largest */
-  int64_t touched_bytes, host_touched_bytes, storage_touched_bytes; /* highest byte touched + 1 */
+  int64_t peak_bytes, host_peak_bytes, storage_peak_bytes;          /* arena plus reserved; of GPUs the largest, of host
+                                                                       and storage with the arenas of all replicas */
+  int64_t touched_bytes, host_touched_bytes, storage_touched_bytes; /* highest byte touched + 1, of one replica */
   int32_t instances, instructions, recomputed;
 } planc_check_report;
 
@@ -24,8 +25,9 @@ typedef struct planc_check_options {
   int64_t budget_bytes, host_budget_bytes, storage_budget_bytes;
 } planc_check_options;
 
-/* OK when the plan is valid and within its budgets; INVALID_PLAN (message: "line N: instruction: storage: what") when
- * it is not; INFEASIBLE when it is valid but over a budget. `report` may be NULL. */
+/* OK when the plan is valid and within its budgets, or those of `options` (NULL: its own); INVALID_PLAN (message: "line
+ * N: instruction: storage: what") when it is not; INFEASIBLE when it is valid but over a budget. `report` may be NULL.
+ */
 planc_status planc_check(const planc_plan *plan, const planc_check_options *options, planc_check_report *report);
 
 #ifdef __cplusplus

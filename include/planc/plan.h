@@ -8,7 +8,11 @@
  * lag) means its record in this body (0) or the one before (1); lag-1 waits stand before the record. The prologue
  * records, as body -1, every event waited on with lag 1; the epilogue is the body after the last: its waits all have
  * lag 1, or lag 0 on events it records itself. A run may have no body at all: the epilogue's waits with lag 1 then mean
- * the prologue's records. */
+ * the prologue's records.
+ *
+ * A plan with replicas (planc_plan_replicas) states one of them, whichever: each has all of this for itself, memories,
+ * engines, streams and events, and all carry out every instruction before any does the next. A wait or copy with
+ * `peers` looks at all the others: it waits for the event of each, or copies from that residency of each. */
 #ifndef PLANC_PLAN_H
 #define PLANC_PLAN_H
 
@@ -31,12 +35,16 @@ enum {
   PLANC_PLAN_MAX_JOBS = 4096,
   PLANC_PLAN_MAX_STREAMS = 256,
   PLANC_PLAN_MAX_MEMORIES = 512,
-  PLANC_PLAN_MAX_LINKS = 4096
+  PLANC_PLAN_MAX_LINKS = 4096,
+  PLANC_PLAN_MAX_REPLICAS = 4096,
+  PLANC_PLAN_MAX_SLOWDOWN = INT32_MAX
 };
 
 /* --- Memories and links ------------------------------------------------------------------------------------------- */
 
-/* What a plan has of a memory. All data of it lie in one piece, the arena, but in the user's, which has none. */
+/* What a plan has of a memory. All data of it lie in one piece, the arena, but in the user's, which has none. With
+ * replicas each has devices of its own and an arena in each memory; host, storage and their budgets are there for all.
+ */
 typedef struct planc_memory {
   planc_memory_kind kind;
   int32_t gpu;            /* of a device: its GPU; else -1 */
@@ -108,6 +116,7 @@ typedef struct planc_instr {
   uint8_t op;        /* planc_instr_op */
   uint8_t lag;       /* wait */
   uint8_t recompute; /* exec */
+  uint8_t peers;     /* copy, wait: of each other replica; such a copy goes to its buffer for the others' gradients */
   int16_t stream;    /* all but acquire and release */
   int16_t memory;    /* acquire */
   int32_t id;  /* exec: instance; acquire, release: residency; copy: the one that it goes to; record, wait: event */
@@ -115,9 +124,9 @@ typedef struct planc_instr {
   int32_t first_use; /* exec: plan->uses[first_use + k] is the residency of the k-th access, -1 = skipped; the execs'
                         uses follow each other in file order without gaps and fill `uses` */
   int64_t address;   /* acquire: in its memory; exec: the workspace's, in the memory of its stream */
-  int64_t bytes;     /* acquire, copy: the buffer's; exec: workspace bytes (0: address is 0) */
-  int64_t time_ns;   /* exec: predicted */
-  int64_t busy_ppm;  /* exec */
+  int64_t bytes; /* acquire, copy: the buffer's, of `peers` that copied from; exec: workspace bytes (0: address is 0) */
+  int64_t time_ns;  /* exec: predicted */
+  int64_t busy_ppm; /* exec */
 } planc_instr;
 
 /* Where a persistent buffer is parked at the boundary.
@@ -136,7 +145,7 @@ typedef struct planc_section {
   const planc_instr *instrs;
 } planc_section;
 
-/* Of several GPUs as in planc_simulation. */
+/* Of replicas as in planc_simulation. */
 typedef struct planc_predictions {
   int64_t iteration_ns; /* steady state, per period */
   int64_t ideal_ns;     /* sum of the ops' times with the fastest algorithms, whole batch (of each GPU), all resident */
@@ -175,16 +184,10 @@ typedef struct planc_plan {
 
 /* The first memory of a kind; one of no bytes without a limit where there is none. */
 const planc_memory *planc_plan_memory(const planc_plan *plan, planc_memory_kind kind);
-/* How many GPUs there are: their memories are the first. */
+/* How many GPUs a replica has: their memories are the first. */
 int32_t planc_plan_gpus(const planc_plan *plan);
-/* Which way a copy goes, as far as the GPUs are concerned. */
-typedef enum planc_copy_way {
-  PLANC_COPY_IN,
-  PLANC_COPY_OUT,
-  PLANC_COPY_WITHIN,
-  PLANC_COPY_PAST,
-  PLANC_N_COPY_WAYS
-} planc_copy_way;
+/* How many replicas the plan stands for, at least 1. */
+int32_t planc_plan_replicas(const planc_plan *plan);
 
 /* Reads planc-plan(5). Checks the form only (rows, keys, ranges that make memory unsafe to use); whether the plan is
  * right is planc_check's. Errors are BAD_INPUT: "path:line:column: what". */

@@ -39,18 +39,54 @@ typedef struct planc_problem {
 /* How many bytes may be away from the devices, on the host and in storage; -1 = not limited. */
 int64_t planc_away_budget(const planc_problem *problem);
 
-/* What a policy gives out; freed with planc_candidate_free. Of several GPUs it plans the first as a replica without the
- * others (planc_expand_replica), who do the same. */
+/* What each GPU has of memory that is there for all of them; -1, not limited, stays so. */
+static inline int64_t planc_share(const planc_problem *problem, int64_t bytes) {
+  return problem->gpus > 1 && bytes > 0 ? bytes / problem->gpus : bytes;
+}
+
+/* What a policy gives out; freed with planc_candidate_free. Of several GPUs it plans one, and whatever it does the
+ * others do as well. */
 typedef struct planc_candidate {
   planc_trace *trace;
   planc_costs *costs;
   planc_schedule *schedule;
   int64_t sub_batch; /* samples of a full round */
+  int64_t bound_ns;  /* certified lower bound on its iteration, 0 = none */
+  char *explanation; /* for people: why it was chosen; malloc'ed, NULL = none */
 } planc_candidate;
 void planc_candidate_free(planc_candidate *candidate);
 
 /* Makes trace and costs for rounds of `sub_batch` samples, the last one smaller. */
 planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out);
+/* Begins the schedule of a candidate that has trace and costs, anew if it has one. */
+planc_status planc_candidate_schedule(planc_candidate *candidate);
+
+/* The plan of a candidate, and by instruction of its body when that ends in a steady period, from the period's start:
+ * of execs and copies, others have 0. Both are borrowed for the time of the call. */
+typedef planc_status (*planc_candidate_visitor)(void *user, const planc_plan *plan, const int64_t *end_ns);
+
+/* Judges candidates of one problem for the policy that makes them and chooses among them. Bytes are those of one GPU,
+ * with what is reserved on it; times are nanoseconds. A candidate must have its whole schedule, and stays the caller's.
+ * Calls may run at the same time, but not for the same candidate. Outputs are set on success; only the two that hold a
+ * candidate to budgets return INFEASIBLE, and every other failure ends the planning. */
+typedef struct planc_evaluator planc_evaluator;
+struct planc_evaluator {
+  const planc_problem *problem; /* borrowed; outlives the evaluator */
+  /* A lower bound of its peak, in linear time: what is open at a time, without gaps between. */
+  planc_status (*live)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes);
+  /* The physical peak that its plan would have, which takes a placement. */
+  planc_status (*peak)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes);
+  /* INFEASIBLE, with what it needs, where it takes more than the device's budget or the host's, or than that of the
+   * host alone: for policies that can choose another candidate. */
+  planc_status (*hold)(const planc_evaluator *evaluator, const planc_candidate *candidate);
+  planc_status (*hold_to_host)(const planc_evaluator *evaluator, const planc_candidate *candidate);
+  /* How long its iteration takes by the simulator, whether it fits or not. */
+  planc_status (*time)(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns);
+  /* The same, and calls `visitor` once. Where its peak is more than the device's budget, *out_fits is false and nothing
+   * else is done. */
+  planc_status (*follow)(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                         planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns);
+};
 
 enum {
   PLANC_POLICY_ROUNDS = 1,     /* splits the batch */
@@ -66,8 +102,9 @@ enum {
 typedef struct planc_policy {
   const char *name, *summary;
   uint32_t supports;
-  /* A schedule for the budget, or INFEASIBLE with a message naming the op that binds and what is live there. */
-  planc_status (*make)(const planc_problem *problem, planc_candidate *out);
+  /* A schedule for the budget of the evaluator's problem, or INFEASIBLE with a message naming the op that binds and
+   * what is live there. *out is empty; the caller frees it, whatever the outcome. */
+  planc_status (*make)(const planc_evaluator *evaluator, planc_candidate *out);
 } planc_policy;
 
 /* All policies, ended by one without a name. */

@@ -66,8 +66,8 @@ typedef struct planc_residency {
 
 typedef struct planc_schedule planc_schedule;
 
-/* A schedule over `trace` and `costs` (of the trace's single job, or its replicas); both are borrowed. */
-planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *costs, planc_schedule **out);
+/* A schedule over `trace`; costs[j] are those of its job j. The trace and all costs are borrowed, the array is not. */
+planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *const *costs, planc_schedule **out);
 void planc_schedule_free(planc_schedule *schedule);
 
 /* Virtual memory: device addresses are in a range of their own, which `mappings` cover from its beginning to its end,
@@ -103,7 +103,7 @@ planc_status planc_schedule_offload(planc_schedule *s, int32_t residency);
 /* Copies a result's last version to the user. */
 planc_status planc_schedule_deliver(planc_schedule *s, int32_t residency);
 /* Fills an open, empty residency with `version` from its host copy or, for version 0 of a fed buffer, from the user or
- * the host copy of the other replica's gradient. */
+ * the host copies of the other replicas' gradients: they are where the own one is. */
 planc_status planc_schedule_prefetch(planc_schedule *s, int32_t residency, int32_t version);
 /* Makes `stream` of the buffer's job (PLANC_STREAM_...) wait until the copy last started on `residency` (which may be
  * closed) has ended. */
@@ -126,7 +126,7 @@ bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t ver
 
 const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s);
 const planc_trace *planc_schedule_trace(const planc_schedule *s);
-const planc_costs *planc_schedule_costs(const planc_schedule *s);
+const planc_costs *planc_schedule_costs(const planc_schedule *s, int32_t job);
 int32_t planc_schedule_n_commands(const planc_schedule *s);
 const planc_command *planc_schedule_commands(const planc_schedule *s);
 int32_t planc_schedule_n_residencies(const planc_schedule *s);

@@ -40,7 +40,8 @@ void planc_timeline_free(planc_timeline *timeline);
 
 /* Ops of a type, or copies of a direction: the sum over a period. */
 typedef struct planc_class_times {
-  const char *name; /* of the op type, borrowed from the plan; or "accumulate", "move", "copy in", "copy out" */
+  const char *name; /* of the op type, borrowed from the plan; or "accumulate", "move", "copy in", "copy out",
+                       "copy to storage", "copy from storage", "copy" */
   int32_t count;    /* instructions of a period */
   int64_t predicted_ns, measured_ns;
 } planc_class_times;

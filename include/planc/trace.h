@@ -19,9 +19,9 @@ extern "C" {
 
 /* A job: a graph, its batch, how the batch is cut into rounds (sub-batches), and its iterations per period.
  *
- * Jobs that are replicas train together (data parallelism): each works on an equal part of the samples, and before the
- * optimizer every gradient is summed over all of them. Replicas 0 .. n-1 of a training follow each other among the
- * jobs, with the same graph, batch and iterations. */
+ * A job with replicas is trained by all of them together (data parallelism): each does what the job says, on an equal
+ * part of the samples, and before the optimizer every gradient is summed over all of them. A trace is that of one
+ * replica, whichever: all jobs of a trace have equally many. */
 typedef struct planc_job {
   const planc_graph *graph;
   int64_t batch; /* samples of an iteration; of a replica: of its part */
@@ -29,7 +29,6 @@ typedef struct planc_job {
   const int64_t *rounds; /* samples of each round, all positive, summing to batch */
   int32_t iterations;    /* per period, at least 1 */
   const int32_t *order;  /* op order of a round, a legal permutation; NULL = the graph's */
-  int32_t replica;       /* which of the replicas it is, from 0 on */
   int32_t replicas;      /* how many train together; 0 and 1: the job trains alone */
 } planc_job;
 
@@ -40,7 +39,7 @@ static inline int64_t planc_job_whole_batch(const planc_job *job) {
 
 enum {
   PLANC_BUFFER_PERSISTENT = 1, /* param or state: survives the period */
-  PLANC_BUFFER_FED = 2,        /* version 0 comes from outside: an input batch, or the gradient of another replica */
+  PLANC_BUFFER_FED = 2,        /* version 0 comes from outside: an input batch, or the other replicas' gradients */
   PLANC_BUFFER_RESULT = 4      /* its last version leaves for the user's memory once per period: loss, outputs */
 };
 
@@ -50,11 +49,17 @@ typedef struct planc_buffer {
   planc_kind kind;
   uint32_t flags;
   int64_t bytes;
-  int32_t last_version;             /* versions 0 .. last_version */
-  int32_t sent;                     /* a replica's gradient: the version that the others get; else -1 */
-  int32_t peer;                     /* fed: the gradient whose `sent` version is this one's version 0; -1: the user */
+  int32_t last_version; /* versions 0 .. last_version */
+  int32_t sent;         /* a replica's gradient: the version that the others get; else -1 */
+  int32_t peer; /* fed by the other replicas: the gradient of which it gets theirs, in version `sent`; else -1 */
   int32_t first_access, n_accesses; /* slice of trace->by_buffer */
 } planc_buffer;
+
+/* Where the gradients of other replicas lie behind each other. */
+enum { PLANC_OTHER_ALIGNMENT = 256 };
+static inline int64_t planc_other_stride(int64_t gradient_bytes) {
+  return (gradient_bytes + PLANC_OTHER_ALIGNMENT - 1) / PLANC_OTHER_ALIGNMENT * PLANC_OTHER_ALIGNMENT;
+}
 
 /* What one instance does with one buffer; an instance has at most one access per buffer. */
 typedef struct planc_access {
@@ -67,7 +72,8 @@ typedef struct planc_access {
 typedef enum planc_role {
   PLANC_ROLE_OP,         /* runs the graph's op */
   PLANC_ROLE_ACCUMULATE, /* adds a round's temporary gradient (first access, read) to the gradient (second, in place) */
-  PLANC_ROLE_EXCHANGE /* sums the replicas' gradients, access k the k-th one's, from the first on; its own in place */
+  PLANC_ROLE_EXCHANGE    /* adds the other replicas' gradients (second access, read) to its own (first, in place); the
+                            sum is taken in the order of the replicas, so that it is the same everywhere */
 } planc_role;
 
 typedef struct planc_instance {
@@ -76,7 +82,7 @@ typedef struct planc_instance {
   planc_role role;
   bool accumulates;                 /* adds to its gradient (beta = 1) */
   int64_t batch;                    /* samples of its round; the job's batch where there is no round */
-  int64_t sample_offset;            /* of its round within the batch of the whole training */
+  int64_t sample_offset;            /* of its round within the replica's batch */
   int32_t first_access, n_accesses; /* slice of trace->accesses */
 } planc_instance;
 
@@ -89,22 +95,25 @@ typedef struct planc_trace {
   const planc_buffer *buffers;
 } planc_trace;
 
+/* How many replicas train together, at least 1. */
+static inline int32_t planc_trace_replicas(const planc_trace *trace) {
+  return trace->n_jobs > 0 && trace->jobs[0].replicas > 1 ? trace->jobs[0].replicas : 1;
+}
+
 /* Expands jobs (one after the other) into a trace.
  *  - a round's ops run forward and backward; optimizer ops run once per iteration, after the last round;
  *  - a gradient spans the rounds of its iteration: in rounds after the first its single writer adds in place where its
  *    type can and nothing else in the round touches the gradient; else the round works on a temporary buffer (kind
  *    temp), and an ACCUMULATE instance adds that after the round's last access;
  *  - input buffers are per round and fed; loss and outputs are per round and leave;
- *  - replicas run their rounds one after the other; then each in turn has an EXCHANGE instance for every gradient that
- *    its rounds made, in the order in which they were done with them, and its optimizer ops. What it gets of another
- *    replica is a fed buffer of its own (kind temp).
- * Fails with BAD_INPUT on overflow, on rounds that do not sum to the batch, on an order that is no permutation or lets
- * an op see another version than the graph's order does, and, while there are several rounds, where an optimizer op
- * touches a buffer of a round or rounds share a buffer whose size depends on the batch. What several rounds may not
- * do, replicas may not either. */
+ *  - with replicas an EXCHANGE instance for every gradient that the rounds made stands behind them, in the order in
+ * which they were done with them, before the optimizer ops. What the other replicas' gradients arrive in is one fed
+ * buffer (kind temp): that of the k-th other one, counted in the order of all, is k * planc_other_stride of the
+ * gradient's bytes from its beginning. Fails with BAD_INPUT on overflow, on rounds that do not sum to the batch, on an
+ * order that is no permutation or lets an op see another version than the graph's order does, and, while there are
+ * several rounds, where an optimizer op touches a buffer of a round or rounds share a buffer whose size depends on the
+ * batch. What several rounds may not do, replicas may not either. */
 planc_status planc_expand(const planc_job *jobs, int32_t n_jobs, planc_trace **out);
-/* Replica 0 without the others, who do the same at the same time: its own gradients stand for theirs. */
-planc_status planc_expand_replica(const planc_job *job, planc_trace **out);
 /* Fails with BAD_INPUT, as planc_expand would, when the graph cannot run in several rounds. */
 planc_status planc_check_rounds(const planc_graph *graph);
 void planc_trace_free(planc_trace *trace);

@@ -4,7 +4,7 @@
  *   planrt_session_new(plan, &options, &session);   checks the plan, allocates everything
  *   planrt_init(session);                           parameters and state as a fresh training run has them
  *   planrt_run(session, 100);                       prologue, 100 periods, epilogue
- *   planrt_read(session, 0, storage, out, bytes);   what has been trained
+ *   planrt_read(session, 0, 0, storage, out, bytes);   what has been trained
  *   planrt_session_free(session);
  *
  * A session is used by one thread at a time; `feed` and `sink` may be called by others, but never two at once. After
@@ -28,13 +28,14 @@ typedef struct planrt_session planrt_session;
 
 /* What executes: "host", or a plug-in such as "cuda" (libplanrt-cuda.so), looked for in $PLANRT_PLUGINS, or else beside
  * the program and in ../lib/planrt. A program that opens plug-ins exports libplanc's symbols to them (-rdynamic).
- * Static. DEVICE when the plug-in or something that it needs is missing. */
+ * Static. DEVICE when cuda's plug-in, or something that a plug-in needs, is missing; USAGE for a name of none. */
 typedef struct planrt_backend planrt_backend;
 planc_status planrt_backend_find(const char *name, const planrt_backend **out);
 
-/* Asks for samples [offset, offset + count) of the batch of one iteration of an input. */
+/* Asks for samples [offset, offset + count) of the batch of one iteration of an input. With replicas the batch is that
+ * of them all, and of each replica's part the first sample's offset is the replica's number times the job's batch. */
 typedef struct planrt_feed_request {
-  int32_t job;       /* of replicas the first, which stands for all */
+  int32_t job;
   int32_t storage;   /* of the job's graph, an input */
   int64_t iteration; /* of the job, counted from 0 over all runs */
   int64_t offset, count;
@@ -47,6 +48,7 @@ typedef planc_status (*planrt_feed)(void *user, const planrt_feed_request *reque
 
 /* A round's result: the loss or another output. `data` is valid during the call. */
 typedef struct planrt_result {
+  int32_t replica; /* 0 where the job trains alone */
   int32_t job;
   int32_t storage;
   int64_t iteration; /* of the job, counted from 0 over all runs */
@@ -82,7 +84,8 @@ typedef struct planrt_options {
   int64_t link_bytes_per_s;
   const char *storage_path; /* the directory for a plan's storage, borrowed as the plan is; or NULL */
   uint64_t jitter;          /* not 0: seed of random delays before the work of every stream */
-  /* When each instruction of the body ran is kept of the last `timeline` periods, for planrt_timeline_write. */
+  /* When each instruction of the body ran, of replicas of the first one's, is kept of the last `timeline` periods, for
+   * planrt_timeline_write. */
   int32_t timeline;
   const volatile sig_atomic_t *stop; /* or NULL: when it is not 0, planrt_run ends after the period it is in */
   /* Or NULL: asked by planrt_run before each period that it hands to the device, which may have some before that still
@@ -101,8 +104,8 @@ typedef struct planrt_options {
 planc_status planrt_session_new(const planc_plan *plan, const planrt_options *options, planrt_session **out);
 void planrt_session_free(planrt_session *session);
 
-/* Whether the session could go on with `plan`: STALE where that is of other graphs (by hash), batches or iterations per
- * period; INVALID_PLAN or INFEASIBLE from the checker. Touches nothing. */
+/* Whether the session could go on with `plan`: STALE where that is of other graphs (by hash), batches, iterations per
+ * period or numbers of replicas; INVALID_PLAN or INFEASIBLE from the checker. Touches nothing. */
 planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *plan);
 /* Changes plans between two runs: *session becomes one for `plan`, with the same options, seed, step, params and state.
  * What it then runs is what the old one would have run, bit for bit where rounds and algorithms are the same. Both are
@@ -112,7 +115,8 @@ planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *p
 planc_status planrt_adopt(planrt_session **session, const planc_plan *plan);
 bool planrt_can_run(const planrt_session *session);
 
-/* Sets params and state to what a fresh training run starts from, in functions of `seed` and each tensor's name:
+/* Sets params and state, of every replica alike, to what a fresh training run starts from, in functions of `seed` and
+ * each tensor's name:
  * weights of convolutions and linear layers He-uniform by fan-in, embeddings and positions normal with standard
  * deviation 0.02, biases 0, scales of normalisations 1 and shifts 0, running mean 0 and variance 1, optimizer state 0;
  * whatever only ops of unknown type use is small and uniform. */
@@ -141,28 +145,33 @@ planc_status planrt_run(planrt_session *session, int64_t periods);
  * stream can go on. */
 planc_status planrt_run_interleaved(planrt_session *session, int64_t periods, uint64_t seed);
 
-/* Writes when each instruction of the body ran in the last periods (the option `timeline` says how many at most) to
- * `path`, written aside and renamed: Chrome's trace-event JSON, for Perfetto and `planc simulate --against`, in the
- * form of planrun(1). USAGE without that option, and when planrt_run has run no period or the last took
- * longer than PLANC_TIMELINE_LONGEST_NS. */
+/* Writes when each instruction of the body, of replicas of the first one's, ran in the last periods (the option
+ * `timeline` says how many at most) to `path`, written aside and renamed: Chrome's trace-event JSON, for Perfetto and
+ * `planc simulate --against`, in the form of planrun(1). USAGE without that option, and when planrt_run has run no
+ * period or the last took longer than PLANC_TIMELINE_LONGEST_NS. */
 planc_status planrt_timeline_write(const planrt_session *session, const char *path);
 
-/* Copies a param's or state's value out of, or into, the session's home memory; `bytes` must be its size. */
-planc_status planrt_read(const planrt_session *session, int32_t job, int32_t storage, void *out, int64_t bytes);
-planc_status planrt_write(planrt_session *session, int32_t job, int32_t storage, const void *data, int64_t bytes);
+/* Copies a param's or state's value out of, or into, the session's home memory; `bytes` must be its size. Every replica
+ * has values of its own, `replica` is 0 where the job trains alone: of what the optimizer trains all have the same,
+ * unless different ones were written, and of running statistics each those of its samples. */
+planc_status planrt_read(const planrt_session *session, int32_t replica, int32_t job, int32_t storage, void *out,
+                         int64_t bytes);
+planc_status planrt_write(planrt_session *session, int32_t replica, int32_t job, int32_t storage, const void *data,
+                          int64_t bytes);
 
-/* Writes all params and state, the seed and how many iterations have been run to `path` (written aside and renamed). */
+/* Writes all params and state, of every replica, the seed and how many iterations have been run to `path` (written
+ * aside and renamed). */
 planc_status planrt_save(const planrt_session *session, const char *path);
 /* Puts a session where the saved one was, seed included: what it then runs is what the saved one would have run, bit
- * for bit. The plan may be another one, but of the same graphs (by hash), batches and iterations per period. BAD_INPUT
- * when the file is damaged, STALE when it belongs to other graphs; the session is then as it was. */
+ * for bit. The plan may be another one, but of the same graphs (by hash), batches, iterations per period and replicas.
+ * BAD_INPUT when the file is damaged, STALE when it belongs to other graphs; the session is then as it was. */
 planc_status planrt_resume(planrt_session *session, const char *path);
 
-/* Runs the forward ops of job 0 as inference (running statistics, no dropout) on `samples` samples from `feed` (batch i
- * is its iteration i; of the last batch only what is needed counts) and gives the share of positions whose most
- * probable class is their label. The pass has the device to itself, with as many samples at once as the plan's budget
- * has room for; the next run takes the device again. USAGE without the option `evaluate`, BAD_INPUT when the graph has
- * no softmax_xent, INFEASIBLE when there is no room for one sample. */
+/* Runs the forward ops of job 0, with its first replica's values, as inference (running statistics, no dropout) on
+ * `samples` samples from `feed` (batch i is its iteration i; of the last batch only what is needed counts) and gives
+ * the share of positions whose most probable class is their label. The pass has the device to itself, with as many
+ * samples at once as the plan's budget has room for; the next run takes the device again. USAGE without the option
+ * `evaluate`, BAD_INPUT when the graph has no softmax_xent, INFEASIBLE when there is no room for one sample. */
 planc_status planrt_evaluate(planrt_session *session, planrt_feed feed, void *user, int64_t samples,
                              double *out_accuracy);
 

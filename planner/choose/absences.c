@@ -3,8 +3,8 @@
  * stays when the rest of the iteration reads it, and goes as soon as the recompute is done when it was only a stepping
  * stone.
  *
- * A buffer whose next access only writes holds nothing worth its place, and leaves until then; but what it was given
- * and no instance wrote stays where restores may read it, as nothing would bring it back. */
+ * A buffer whose next access only writes holds nothing worth its place, and leaves until then; but where restores may
+ * read it what it was given stays, and whatever a persistent buffer holds, as no recompute would bring them back. */
 #include "planner/choose/absences.h"
 
 #include "util/math.h"
@@ -56,8 +56,10 @@ static bool are_restored(const planc_absences *absences) {
 static bool leaves_until_written(const planc_trace *trace, bool restores, const planc_access *from,
                                  const planc_access *next) {
   if (!next || next->read >= 0) return false;
+  if (!restores) return true;
   int32_t version = from->write >= 0 ? from->write : from->read;
-  return !restores || planc_writer_of(trace, from->buffer, version) != NONE;
+  bool persistent = trace->buffers[from->buffer].flags & PLANC_BUFFER_PERSISTENT;
+  return !persistent && planc_writer_of(trace, from->buffer, version) != NONE;
 }
 
 static void add_buffer(const planc_trace *trace, int32_t b, const int32_t *until, bool restores, int64_t *live) {

@@ -1,6 +1,8 @@
 /* The time of a link (link_time.h). */
 #include "planner/choose/link_time.h"
 
+#include "util/math.h"
+
 planc_status planc_link_time_reset(planc_link_time *link) {
   return planc_free_list_reset(&link->open);
 }
@@ -32,4 +34,10 @@ planc_status planc_link_time_take(planc_link_time *link, int64_t start, int64_t 
   if (ns == 0) return NULL;
   PLANC_TRY(planc_free_list_take(&link->open, (planc_range){start, start + ns}, &taken));
   return taken ? NULL : planc_error(PLANC_INTERNAL, "two copies at a time on one link");
+}
+
+int64_t planc_fetch_ns(const planc_link *h2d, const planc_trace *trace, int32_t buffer) {
+  const planc_buffer *it = &trace->buffers[buffer];
+  if (it->peer < 0) return planc_link_ns(h2d, it->bytes);
+  return planc_muldiv_ceil(planc_link_ns(h2d, trace->buffers[it->peer].bytes), trace->jobs[it->job].replicas - 1, 1);
 }

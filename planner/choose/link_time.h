@@ -3,6 +3,8 @@
 #ifndef PLANC_CHOOSE_LINK_TIME_H
 #define PLANC_CHOOSE_LINK_TIME_H
 
+#include "planc/cost.h"
+#include "planc/trace.h"
 #include "planner/memory/free_list.h"
 
 typedef struct planc_link_time {
@@ -19,5 +21,8 @@ bool planc_link_time_earliest(const planc_link_time *link, int64_t from, int64_t
 bool planc_link_time_latest(const planc_link_time *link, int64_t from, int64_t to, int64_t ns, int64_t *out_start);
 /* Takes a stretch that was found so. */
 planc_status planc_link_time_take(planc_link_time *link, int64_t start, int64_t ns);
+
+/* How long it takes to bring in what a buffer holds, one copy for each other replica's part of it. */
+int64_t planc_fetch_ns(const planc_link *h2d, const planc_trace *trace, int32_t buffer);
 
 #endif

@@ -21,36 +21,81 @@ static void keep_whole_ops(const planc_trace *trace, bool *keep) {
   }
 }
 
-/* A kept buffer lives until its last access, and until the last access of whatever is dropped and restored from it. */
-static void mark_ends(const planc_trace *trace, const bool *keep, int32_t *until) {
-  for (int32_t b = 0; b < trace->n_buffers; b++) until[b] = planc_last_instance(trace, b);
+/* Going back from the end, what is known of the version that a buffer holds there. */
+typedef struct present {
+  int32_t there;       /* the instance up to which it is there, if it is kept */
+  int32_t first, last; /* ahead of which it may have to be restored, `first` behind the forward pass */
+} present;
+
+static const present unread = {.there = -1, .first = PLANC_NEVER, .last = -1};
+
+/* Something asks for the version ahead of the instances `first` to `last`. */
+static void ask(present *version, int32_t first, int32_t last) {
+  if (last <= version->there) return;
+  if (first <= version->there) first = version->there + 1;
+  if (first < version->first) version->first = first;
+  if (last > version->last) version->last = last;
+}
+
+/* When an instance runs again. */
+static present reruns(const planc_trace *trace, const present *versions, int32_t instance) {
+  const planc_instance *in = &trace->instances[instance];
+  present all = unread;
+  if (planc_trace_phase(trace, instance) != PLANC_PHASE_forward || !planc_trace_recomputable(trace, instance))
+    return all;
+  for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
+    const planc_access *access = &trace->accesses[a];
+    const present *made = &versions[access->buffer];
+    if (access->write >= 0 && !access->effect) ask(&all, made->first, made->last);
+  }
+  return all;
+}
+
+/* A kept buffer lives until its last access, and until the last recompute that reads its last version. Of its earlier
+ * versions nothing is left behind their last readers: they are restored like what is dropped. */
+static void mark_ends(const planc_trace *trace, present *versions, planc_drops *drops) {
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    drops->until[b] = planc_last_instance(trace, b);
+    versions[b] = unread;
+    if (drops->keep[b]) versions[b].there = trace->n_instances;
+  }
   for (int32_t i = trace->n_instances - 1; i >= 0; i--) {
     const planc_instance *in = &trace->instances[i];
-    if (planc_trace_phase(trace, i) != PLANC_PHASE_forward) continue;
-    int32_t needed = -1;
+    bool forward = planc_trace_phase(trace, i) == PLANC_PHASE_forward;
+    present again = reruns(trace, versions, i);
+    drops->again[i] = again.first;
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
       const planc_access *access = &trace->accesses[a];
-      bool dropped = access->write >= 0 && !access->effect && !keep[access->buffer];
-      if (dropped && until[access->buffer] > needed) needed = until[access->buffer];
+      present *version = &versions[access->buffer];
+      int32_t *until = &drops->until[access->buffer];
+      bool kept = drops->keep[access->buffer];
+      if (access->write >= 0) *version = unread;
+      if (access->read < 0) continue;
+      if (kept && version->there < i) version->there = i;
+      ask(version, forward ? PLANC_NEVER : i, i);
+      if (access->effect) continue;
+      ask(version, again.first, again.last);
+      bool last = access->read == trace->buffers[access->buffer].last_version;
+      if (kept && last && *until < again.last) *until = again.last;
     }
-    for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-      const planc_access *access = &trace->accesses[a];
-      bool read = access->read >= 0 && !access->effect;
-      if (read && needed > until[access->buffer]) until[access->buffer] = needed;
-    }
-  }
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    if (!keep[b]) until[b] = planc_last_instance(trace, b);
   }
 }
 
-planc_status planc_mark_drops(const planc_trace *trace, planc_arena *arena, bool *keep, int32_t *until) {
+planc_status planc_drops_new(const planc_trace *trace, planc_arena *arena, planc_drops *out) {
+  PLANC_TRY(PLANC_NEW(arena, &out->keep, trace->n_buffers));
+  PLANC_TRY(PLANC_NEW(arena, &out->until, trace->n_buffers));
+  return PLANC_NEW(arena, &out->again, trace->n_instances);
+}
+
+planc_status planc_mark_drops(const planc_trace *trace, planc_arena *arena, planc_drops *drops) {
   int32_t *latest;
+  present *versions;
   PLANC_TRY(PLANC_NEW(arena, &latest, trace->n_instances));
+  PLANC_TRY(PLANC_NEW(arena, &versions, trace->n_buffers));
   PLANC_TRY(planc_mark_restorable(trace, true, arena, latest));
-  keep_whole_ops(trace, keep);
-  for (int32_t b = 0; b < trace->n_buffers; b++) keep[b] |= !planc_can_drop(trace, latest, b);
-  mark_ends(trace, keep, until);
+  keep_whole_ops(trace, drops->keep);
+  for (int32_t b = 0; b < trace->n_buffers; b++) drops->keep[b] |= !planc_can_drop(trace, latest, b);
+  mark_ends(trace, versions, drops);
   return NULL;
 }
 
@@ -75,17 +120,15 @@ static planc_status drop(const planc_trace *trace, const bool *keep, planc_arena
 
 static planc_status choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
   const planc_keep_rule *rule = context;
-  bool *keep;
-  int32_t *until;
-  PLANC_TRY(PLANC_NEW(arena, &keep, walk->trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &until, walk->trace->n_buffers));
-  PLANC_TRY((*rule)(walk->trace, keep));
-  PLANC_TRY(planc_mark_drops(walk->trace, arena, keep, until));
-  out->until = until;
-  return drop(walk->trace, keep, arena, out);
+  planc_drops drops;
+  PLANC_TRY(planc_drops_new(walk->trace, arena, &drops));
+  PLANC_TRY((*rule)(walk->trace, drops.keep));
+  PLANC_TRY(planc_mark_drops(walk->trace, arena, &drops));
+  out->until = drops.until;
+  return drop(walk->trace, drops.keep, arena, out);
 }
 
-planc_status planc_recompute_plan(const planc_problem *problem, planc_keep_rule rule, planc_candidate *out) {
+planc_status planc_recompute_plan(const planc_evaluator *evaluator, planc_keep_rule rule, planc_candidate *out) {
   planc_absence_rule absence_rule = {.choose = choose, .context = &rule};
-  return planc_walk_fit(problem, planc_make_absences, &absence_rule, out);
+  return planc_walk_fit(evaluator, planc_make_absences, &absence_rule, out);
 }

@@ -1,6 +1,7 @@
 #include "planner/choose/room_search.h"
 
-enum { MOST_FALLS = 8, MOST_RISES = 7 };
+enum { MOST_FALLS = 8, MOST_RISES = 7 };               /* to the largest */
+enum { PLAIN_FALLS = 6, MOST_TRIES = 10, GRAIN = 32 }; /* to the first */
 
 planc_room_search planc_room_search_from(int64_t room, int64_t least, int64_t unit) {
   return (planc_room_search){.room = room, .least = least, .unit = unit, .fits = -1, .fails = INT64_MAX};
@@ -21,4 +22,15 @@ bool planc_room_search_on(planc_room_search *search, int64_t excess) {
   }
   search->rises += rises;
   return search->room != tried && search->rises < MOST_RISES;
+}
+
+bool planc_room_search_down(planc_room_search *search, int64_t excess) {
+  int32_t tries = ++search->falls;
+  bool plain = tries < PLAIN_FALLS;
+  bool same = tries > PLAIN_FALLS && excess == search->excess;
+  int64_t grain = search->room / GRAIN;
+  search->excess = excess;
+  if (tries == MOST_TRIES || (!plain && (excess > grain || same))) return false;
+  search->room -= plain ? excess : excess + grain;
+  return search->room >= search->least;
 }

@@ -1,7 +1,7 @@
 #include "planner/choose/walk.h"
 
+#include "planner/choose/room_search.h"
 #include "planner/code.h"
-#include "planner/evaluate.h"
 #include "util/math.h"
 
 int64_t planc_walk_room(const planc_buffer *buffer) {
@@ -11,11 +11,11 @@ int64_t planc_walk_room(const planc_buffer *buffer) {
 planc_status planc_walk_start(planc_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
                               planc_candidate *out) {
   PLANC_TRY(planc_candidate_rounds(problem, sub_batch, out));
-  PLANC_TRY(planc_schedule_new(out->trace, out->costs, &out->schedule));
+  PLANC_TRY(planc_candidate_schedule(out));
   *walk = (planc_walk){.schedule = out->schedule, .trace = out->trace, .costs = out->costs, .room = room};
   walk->swaps = !problem->settings.no_swap;
   walk->recomputes = !problem->settings.no_recompute;
-  walk->host_room = problem->host_budget_bytes < 0 ? INT64_MAX : planc_away_budget(problem);
+  walk->host_room = problem->host_budget_bytes < 0 ? INT64_MAX : planc_share(problem, planc_away_budget(problem));
   return NULL;
 }
 
@@ -157,47 +157,63 @@ int32_t planc_output_gradient(const planc_trace *trace, int32_t instance) {
   return access < 0 ? -1 : trace->accesses[access].buffer;
 }
 
-static planc_status fits_host(const planc_problem *problem, const planc_candidate *candidate, bool *out) {
-  planc_status status = planc_candidate_hold_to_host(problem, candidate);
+/* --- Candidates that fit ------------------------------------------------------------------------------------------ */
+
+static planc_status fits_host(const planc_evaluator *evaluator, const planc_candidate *candidate, bool *out) {
+  planc_status status = evaluator->hold_to_host(evaluator, candidate);
   *out = !status;
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   planc_status_free(status);
   return NULL;
 }
 
-enum { MOST_TRIES = 10, PLAIN_TRIES = 6, GRAIN = 32 };
-
-planc_status planc_walk_try(const planc_problem *problem, planc_walk_maker maker, const void *context, int64_t room,
+planc_status planc_walk_try(const planc_evaluator *evaluator, planc_walk_maker maker, const void *context, int64_t room,
                             planc_candidate *out, bool *out_fits) {
   bool by_room = room != PLANC_ROOM_UNLIMITED && room != PLANC_ROOM_NONE;
-  int64_t peak = 0;
-  for (int32_t tries = 1; room >= 0; tries++) {
-    int64_t before = peak;
-    PLANC_TRY(maker(problem, context, room, out));
-    PLANC_TRY(planc_candidate_live(problem, out, &peak));
+  int64_t budget = evaluator->problem->budget_bytes, peak;
+  planc_room_search search = planc_room_search_from(room, 0, 1);
+  do {
+    PLANC_TRY(maker(evaluator->problem, context, search.room, out));
+    PLANC_TRY(evaluator->live(evaluator, out, &peak));
     /* By how much a room has to fall tells only the placement; whether anything else fits mostly the live data. */
-    if (by_room || peak <= problem->budget_bytes) PLANC_TRY(planc_candidate_peak(problem, out, &peak));
-    *out_fits = peak <= problem->budget_bytes;
-    if (*out_fits) PLANC_TRY(fits_host(problem, out, out_fits));
+    if (by_room || peak <= budget) PLANC_TRY(evaluator->peak(evaluator, out, &peak));
+    *out_fits = peak <= budget;
+    if (*out_fits) PLANC_TRY(fits_host(evaluator, out, out_fits));
     if (*out_fits) return NULL;
     planc_candidate_free(out);
-    if (peak <= problem->budget_bytes) break; /* no room is one on the host */
-    int64_t excess = peak - problem->budget_bytes;
-    /* What is more than fragmentation, or does not follow the room, is not worth further tries. */
-    bool hopeless = excess > room / GRAIN || (tries > PLAIN_TRIES && peak == before);
-    if (!by_room || tries == MOST_TRIES || (tries >= PLAIN_TRIES && hopeless)) break;
-    room -= tries < PLAIN_TRIES ? excess : excess + room / GRAIN;
-  }
-  *out_fits = false;
+    /* No room is one on the host. */
+  } while (by_room && peak > budget && planc_room_search_down(&search, peak - budget));
   return NULL;
 }
 
-planc_status planc_walk_fit(const planc_problem *problem, planc_walk_maker maker, const void *context,
+static planc_status live_without_room(const planc_evaluator *evaluator, planc_walk_maker maker, const void *context,
+                                      int64_t *out_bytes) {
+  planc_candidate candidate = {0};
+  planc_status status = maker(evaluator->problem, context, PLANC_ROOM_NONE, &candidate);
+  if (!status) status = evaluator->live(evaluator, &candidate, out_bytes);
+  planc_candidate_free(&candidate);
+  return status;
+}
+
+planc_status planc_walk_first(const planc_evaluator *evaluator, planc_walk_maker maker,
+                              const planc_walk_attempt *attempts, int32_t n, planc_candidate *out,
+                              int32_t *out_number) {
+  for (*out_number = 0; *out_number < n; ++*out_number) {
+    const planc_walk_attempt *attempt = &attempts[*out_number];
+    int64_t least = 0;
+    bool fits;
+    if (attempt->least_without_room) PLANC_TRY(live_without_room(evaluator, maker, attempt->context, &least));
+    if (least > evaluator->problem->budget_bytes) continue;
+    PLANC_TRY(planc_walk_try(evaluator, maker, attempt->context, attempt->room, out, &fits));
+    if (fits) return NULL;
+  }
+  return maker(evaluator->problem, attempts[n - 1].context, PLANC_ROOM_NONE, out);
+}
+
+planc_status planc_walk_fit(const planc_evaluator *evaluator, planc_walk_maker maker, const void *context,
                             planc_candidate *out) {
-  bool fits;
-  PLANC_TRY(planc_walk_try(problem, maker, context, PLANC_ROOM_UNLIMITED, out, &fits));
-  if (fits) return NULL;
-  PLANC_TRY(planc_walk_try(problem, maker, context, planc_arena_room(problem), out, &fits));
-  if (fits) return NULL;
-  return maker(problem, context, PLANC_ROOM_NONE, out);
+  const planc_walk_attempt attempts[] = {{.context = context, .room = PLANC_ROOM_UNLIMITED},
+                                         {.context = context, .room = planc_arena_room(evaluator->problem)}};
+  int32_t number;
+  return planc_walk_first(evaluator, maker, attempts, 2, out, &number);
 }

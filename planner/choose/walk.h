@@ -62,13 +62,24 @@ planc_variant planc_walk_variant(const planc_walk *walk, int32_t instance, int64
 typedef planc_status (*planc_walk_maker)(const planc_problem *problem, const void *context, int64_t room,
                                          planc_candidate *out);
 /* Makes a candidate and says whether it fits both budgets; if not, *out is empty. With PLANC_ROOM_UNLIMITED and
- * PLANC_ROOM_NONE it tries once. With any other room it tries again where fragmentation breaks the budget: each time
- * with less room by as much as was too much, and in the end by a 32nd more. */
-planc_status planc_walk_try(const planc_problem *problem, planc_walk_maker maker, const void *context, int64_t room,
+ * PLANC_ROOM_NONE it tries once. With any other room it tries again with less where fragmentation breaks the budget
+ * (planc_room_search_down). */
+planc_status planc_walk_try(const planc_evaluator *evaluator, planc_walk_maker maker, const void *context, int64_t room,
                             planc_candidate *out, bool *out_fits);
+
+typedef struct planc_walk_attempt {
+  const void *context;
+  int64_t room;
+  bool
+      least_without_room; /* no room leaves less live than none, with which it is seen beforehand whether all is lost */
+} planc_walk_attempt;
+/* Gives out the first attempt that fits, and its number. Where none does, that is `n`, and the candidate is that of the
+ * last attempt's context without room: its plan tells what it needs and what binds. */
+planc_status planc_walk_first(const planc_evaluator *evaluator, planc_walk_maker maker,
+                              const planc_walk_attempt *attempts, int32_t n, planc_candidate *out, int32_t *out_number);
 /* Tries the fastest algorithms, then algorithms by room, then baseline algorithms. Gives out the first candidate that
  * fits, or the last one if none does. */
-planc_status planc_walk_fit(const planc_problem *problem, planc_walk_maker maker, const void *context,
+planc_status planc_walk_fit(const planc_evaluator *evaluator, planc_walk_maker maker, const void *context,
                             planc_candidate *out);
 
 #endif

@@ -5,26 +5,21 @@
 #include "planner/lower/slots.h"
 #include "util/arena.h"
 
-/* The GPU that a job runs on: each replica has its own. */
-static inline int32_t planc_gpu_of(const planc_trace *trace, int32_t job) {
-  return trace->jobs[job].replica;
-}
-
 typedef struct planc_addresses {
   const int64_t *residencies; /* device address by residency; 0 for what is parked */
   const int64_t *workspaces;  /* by command, of execs */
   planc_slots away;           /* what is parked has the slots of its residencies' numbers */
-  int32_t gpus;
-  int64_t arena_bytes; /* of each GPU */
+  int64_t arena_bytes;
 } planc_addresses;
 
 static inline bool planc_has_storage(const planc_addresses *addresses) {
   return addresses->away.storage_bytes > 0;
 }
 
-/* The memories of the GPUs come first, then the host's, then the storage's. */
+/* Memories in the order of the plan's table; behind them the user's. */
+enum { PLANC_IN_DEVICE, PLANC_IN_HOST, PLANC_IN_STORAGE };
 static inline int32_t planc_memory_of_slot(const planc_addresses *addresses, int32_t slot) {
-  return addresses->gpus + addresses->away.slots[slot].stored;
+  return addresses->away.slots[slot].stored ? PLANC_IN_STORAGE : PLANC_IN_HOST;
 }
 
 enum { PLANC_N_STORAGE_STREAMS = 2 }; /* of a job: to the storage, and from it */

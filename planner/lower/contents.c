@@ -68,7 +68,7 @@ static planc_status list_reads(const finding *f, planc_arena *arena) {
     int32_t k = content_read(f, &f->commands[c]);
     if (k < 0) continue;
     planc_content *content = &out->all[k];
-    out->reads[content->first_read + content->n_reads++] = (planc_read){c, c};
+    out->reads[content->first_read + content->n_reads++] = (planc_read){.command = c, .load = c};
     if (content->until != PLANC_STAYS) content->until = c;
   }
   return NULL;

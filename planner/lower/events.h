@@ -15,12 +15,14 @@ typedef struct planc_hazards {
   int32_t n_ranges;
   const planc_range *ranges;
   const planc_range_touch *touches;
+  int32_t replicas; /* that do the same, each with streams and bytes of its own */
   int32_t n_streams, n_body, n_steps;
   const planc_step *steps; /* the body's, and from n_body on those that come once after the last body */
 } planc_hazards;
 
 typedef struct planc_wait {
   int32_t step, producer; /* before `step`, its stream waits for the end of `producer` */
+  bool peers;             /* it is the end of the other replicas' producers */
   int32_t lag;            /* 0: in this body, or after all bodies; 1: in the body before (the last one, after all) */
 } planc_wait;
 

@@ -123,13 +123,17 @@ static planc_status exec_of(lowering *l, int32_t c, int32_t *uses, planc_instr *
   return index_algorithm(l, variant.algorithm, &out->aux);
 }
 
-/* The copy that a command makes between the device and the user or a host slot. */
+/* The copy that a command makes between the device and the user or a host slot: of what other replicas sent, from slots
+ * like that of the own gradient. */
 static planc_instr transfer_of(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
   int32_t own = l->id_of[command->residency], slot = l->addresses.away.of_command[c];
   int32_t other = slot == PLANC_NO_SLOT ? PLANC_USER : l->id_of_slot[slot];
   bool in = command->kind == PLANC_CMD_PREFETCH;
-  return copy_of(command->stream, in ? own : other, in ? other : own, bytes_of(l, command->residency));
+  planc_instr copy = copy_of(command->stream, in ? own : other, in ? other : own, bytes_of(l, command->residency));
+  copy.peers = lowering_is_from_peers(l, c);
+  if (copy.peers) copy.bytes = l->trace->buffers[slot_at(l, slot)->buffer].bytes;
+  return copy;
 }
 
 /* The instruction of a command; false when it has none of its own. */

@@ -5,20 +5,18 @@
 
 /* --- Steps and what they touch ------------------------------------------------------------------------------------ */
 
-/* Appends the stretches of its GPU's arena that [address, address + bytes) of the job's device is in. */
-static planc_status add_ranges(lowering *l, const planc_translation *translation, int32_t job, int64_t address,
-                               int64_t bytes) {
-  int64_t arena = planc_gpu_of(l->trace, job) * planc_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT);
+/* Appends the stretches of the arena that [address, address + bytes) of the device is in. */
+static planc_status add_ranges(lowering *l, const planc_translation *translation, int64_t address, int64_t bytes) {
   while (bytes > 0) {
     planc_piece piece = planc_translate(translation, address, bytes);
-    VEC_PUSH(&l->ranges, ((planc_range){arena + piece.address, arena + piece.address + piece.bytes}));
+    VEC_PUSH(&l->ranges, ((planc_range){piece.address, piece.address + piece.bytes}));
     address += piece.bytes;
     bytes -= piece.bytes;
   }
   return NULL;
 }
 
-/* The arenas follow each other, the host's behind the devices', the storage's behind the host's. */
+/* The arenas follow each other, the host's behind the device's, the storage's behind the host's. */
 static planc_status add_slot_range(lowering *l, int64_t host, int32_t slot) {
   const planc_slot *of = slot_at(l, slot);
   int64_t storage = host + planc_align_up(l->addresses.away.host_bytes, PLANC_ALIGNMENT);
@@ -30,7 +28,7 @@ static planc_status add_slot_range(lowering *l, int64_t host, int32_t slot) {
 planc_status lowering_make_ranges(lowering *l) {
   int32_t n_residencies = planc_schedule_n_residencies(l->schedule), n_parked = planc_schedule_n_parked(l->schedule);
   const planc_slots *away = &l->addresses.away;
-  int64_t host = planc_muldiv_ceil(planc_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT), l->addresses.gpus, 1);
+  int64_t host = planc_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT);
   int64_t end = planc_add_saturate(planc_add_saturate(host, away->host_bytes), away->storage_bytes);
   if (end > INT64_MAX - PLANC_ALIGNMENT)
     return planc_error(PLANC_BAD_INPUT, "the addresses of all memories together exceed 64 bits");
@@ -39,14 +37,13 @@ planc_status lowering_make_ranges(lowering *l) {
   PLANC_TRY(planc_translation_make(memory->chunk_bytes, memory->mappings, memory->n, &l->arena, &translation));
   PLANC_TRY(PLANC_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + away->n + 1));
   for (int32_t r = 0; r < n_residencies; r++) {
-    if (r >= n_parked)
-      PLANC_TRY(add_ranges(l, &translation, job_of(l, r), l->addresses.residencies[r], bytes_of(l, r)));
+    if (r >= n_parked) PLANC_TRY(add_ranges(l, &translation, l->addresses.residencies[r], bytes_of(l, r)));
     l->first_range[r + 1] = (int32_t)l->ranges.len;
   }
   for (int32_t c = 0; c < l->n_commands; c++) {
     const planc_command *command = &l->commands[c];
     if (command->kind == PLANC_CMD_EXEC) {
-      PLANC_TRY(add_ranges(l, &translation, l->trace->instances[command->instance].job, l->addresses.workspaces[c],
+      PLANC_TRY(add_ranges(l, &translation, l->addresses.workspaces[c],
                            planc_schedule_variant(l->schedule, command).workspace_bytes));
     }
     l->first_range[n_residencies + c + 1] = (int32_t)l->ranges.len;
@@ -61,11 +58,19 @@ planc_status lowering_make_ranges(lowering *l) {
   return NULL;
 }
 
-planc_status lowering_touch(lowering *l, int32_t what, bool writes) {
-  for (int32_t k = l->first_range[what]; k < l->first_range[what + 1]; k++) {
-    VEC_PUSH(&l->touches, ((planc_range_touch){k, writes}));
-  }
+static planc_status touch(lowering *l, int32_t what, planc_range_touch how) {
+  for (how.range = l->first_range[what]; how.range < l->first_range[what + 1]; how.range++) VEC_PUSH(&l->touches, how);
   return NULL;
+}
+
+planc_status lowering_touch(lowering *l, int32_t what, bool writes) {
+  return touch(l, what, (planc_range_touch){.write = writes});
+}
+
+bool lowering_is_from_peers(const lowering *l, int32_t c) {
+  const planc_command *command = &l->commands[c];
+  return command->kind == PLANC_CMD_PREFETCH && !command->user &&
+         l->trace->buffers[l->residencies[command->residency].buffer].peer >= 0;
 }
 
 /* Appends what command c touches. */
@@ -87,7 +92,8 @@ static planc_status touch_all(lowering *l, int32_t c) {
       int32_t slot = l->addresses.away.of_command[c];
       bool in = command->kind == PLANC_CMD_PREFETCH;
       PLANC_TRY(lowering_touch(l, command->residency, in));
-      return slot == PLANC_NO_SLOT ? NULL : lowering_touch(l, touched_slot(l, slot), !in);
+      if (slot == PLANC_NO_SLOT) return NULL;
+      return touch(l, touched_slot(l, slot), (planc_range_touch){.write = !in, .peers = lowering_is_from_peers(l, c)});
     }
     case PLANC_CMD_MOVE:
       PLANC_TRY(lowering_touch(l, command->source, false));
@@ -162,6 +168,7 @@ planc_status lowering_find_waits(lowering *l) {
   l->work.steps = l->steps;
   l->work.touches = l->touches.data;
   l->work.n_steps = l->first_before;
+  l->work.replicas = planc_trace_replicas(l->trace);
   l->work.n_streams =
       l->trace->n_jobs * (PLANC_N_STREAMS + (planc_has_storage(&l->addresses) ? PLANC_N_STORAGE_STREAMS : 0));
   PLANC_TRY(planc_find_waits(&l->work, &l->waits));

@@ -71,13 +71,9 @@ static inline int64_t bytes_of(const lowering *l, int32_t residency) {
   return l->trace->buffers[l->residencies[residency].buffer].bytes;
 }
 
-static inline int16_t device_of(const lowering *l, int32_t job) {
-  return (int16_t)planc_gpu_of(l->trace, job);
-}
-
 static inline planc_instr acquire_of(const lowering *l, int32_t residency) {
   return (planc_instr){.op = PLANC_INSTR_acquire,
-                       .memory = device_of(l, job_of(l, residency)),
+                       .memory = PLANC_IN_DEVICE,
                        .id = l->id_of[residency],
                        .aux = l->residencies[residency].buffer,
                        .address = l->addresses.residencies[residency],
@@ -112,6 +108,7 @@ static inline planc_instr record_of(const lowering *l, int32_t step) {
 static inline planc_instr wait_of(const lowering *l, const planc_wait *wait, int32_t first_step) {
   return (planc_instr){.op = PLANC_INSTR_wait,
                        .lag = (uint8_t)wait->lag,
+                       .peers = wait->peers,
                        .stream = (int16_t)l->steps[first_step + wait->step].stream,
                        .id = l->event_of_step[first_step + wait->producer]};
 }
@@ -124,6 +121,8 @@ planc_status lowering_make_ranges(lowering *l);
 bool lowering_runs(const lowering *l, int32_t command);
 /* Appends the touches of a residency, of the workspace of a command (counted on from there), or of a slot. */
 planc_status lowering_touch(lowering *l, int32_t what, bool writes);
+/* Whether a command fetches what the other replicas sent. */
+bool lowering_is_from_peers(const lowering *l, int32_t command);
 /* Appends a step that makes the touches from its first one on. */
 planc_status lowering_end_step(lowering *l, planc_step step);
 /* The steps of the body. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/layout.h"
+#include "plan/copies.h"
 #include "plan/plan_trace.h"
 #include "planc/simulate.h"
 #include "planc/timeline.h"
@@ -36,6 +36,7 @@ typedef struct work {
   const planc_timeline *timeline;
   made *made;
   planc_arena arena;
+  planc_acquired *acquired;
   int32_t *timed_of; /* by instruction of the body, -1 where it is not timed */
   planc_awaited awaited;
   int32_t *class_of;  /* by timed instruction */
@@ -57,16 +58,28 @@ static const planc_instr *instr_at(const work *w, int32_t timed) {
 /* --- Classes and streams ------------------------------------------------------------------------------------------ */
 
 static planc_copy_way way_of(const work *w, const planc_instr *instr) {
-  return planc_way_of_stream(w->plan, instr->stream);
+  return planc_way_of_copy(w->plan, w->acquired, instr);
+}
+
+static bool is_to(const work *w, const planc_instr *instr, planc_memory_kind kind) {
+  int32_t to = planc_memory_of_side(w->plan, w->acquired, instr->id);
+  return to >= 0 && to < w->plan->n_memories && w->plan->memories[to].kind == kind;
+}
+
+static const char *copy_name(const work *w, const planc_instr *instr) {
+  static const char *const names[PLANC_N_COPY_WAYS] = {[PLANC_COPY_IN] = "copy in",
+                                                       [PLANC_COPY_OUT] = "copy out",
+                                                       [PLANC_COPY_WITHIN] = "move",
+                                                       [PLANC_COPY_PAST] = "copy"};
+  planc_copy_way way = way_of(w, instr);
+  if (way != PLANC_COPY_PAST || !planc_copy_touches(w->plan, w->acquired, instr, PLANC_MEMORY_STORAGE))
+    return names[way];
+  return is_to(w, instr, PLANC_MEMORY_STORAGE) ? "copy to storage" : "copy from storage";
 }
 
 static planc_status class_name(const work *w, const planc_instr *instr, const planc_trace *trace, const char **out) {
-  static const char *const copies[PLANC_N_COPY_WAYS] = {[PLANC_COPY_IN] = "copy in",
-                                                        [PLANC_COPY_OUT] = "copy out",
-                                                        [PLANC_COPY_WITHIN] = "move",
-                                                        [PLANC_COPY_PAST] = "copy past"};
   if (instr->op != PLANC_INSTR_exec) {
-    *out = copies[way_of(w, instr)];
+    *out = copy_name(w, instr);
     return NULL;
   }
   if (instr->id < 0 || instr->id >= trace->n_instances)
@@ -153,7 +166,8 @@ static planc_gap_cause cause_of(const work *w, node at) {
   const planc_instr *instr = instr_at(w, at.timed);
   planc_copy_way way = instr->op == PLANC_INSTR_copy ? way_of(w, instr) : PLANC_COPY_WITHIN;
   if (way == PLANC_COPY_WITHIN) return PLANC_GAP_COMPUTE;
-  return way == PLANC_COPY_OUT ? PLANC_GAP_OUT : PLANC_GAP_IN;
+  bool out = way == PLANC_COPY_OUT || is_to(w, instr, PLANC_MEMORY_STORAGE) || is_to(w, instr, PLANC_MEMORY_USER);
+  return out ? PLANC_GAP_OUT : PLANC_GAP_IN;
 }
 
 /* Adds the time from `start` on until `timed` begins to what it was spent on. */
@@ -187,6 +201,11 @@ static void sum_up(const work *w, const period *p, int64_t *row) {
   }
 }
 
+/* Of several periods the first counts only as the one before the second. */
+static int32_t first_counted(const work *w) {
+  return w->timeline->n_periods > 1;
+}
+
 /* --- Predicted ---------------------------------------------------------------------------------------------------- */
 
 static void take_span(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns) {
@@ -211,7 +230,7 @@ static planc_status predict_as_measured(work *w) {
   PLANC_TRY(PLANC_NEW(&w->arena, &times_ns, w->timeline->n_timed));
   PLANC_TRY(PLANC_NEW(&w->arena, &instrs, plan.body.n));
   memcpy(instrs, plan.body.instrs, (size_t)plan.body.n * sizeof *instrs);
-  PLANC_TRY(planc_alone_times(w->timeline, w->plan, times_ns));
+  PLANC_TRY(planc_alone_times(w->timeline, w->plan, first_counted(w), times_ns));
   for (int32_t k = 0; k < w->timeline->n_timed; k++) instrs[w->timeline->instrs[k]].time_ns = times_ns[k];
   plan.body.instrs = instrs;
   PLANC_TRY(planc_simulate(&plan, NULL, NULL, &simulation));
@@ -255,7 +274,7 @@ static void measure_periods(const work *w, int64_t *values) {
 
 /* Medians of all columns over the periods whose predecessor is known, or over the only one. */
 static planc_status measure(work *w, int64_t *medians) {
-  int32_t first = w->timeline->n_periods > 1, n = w->timeline->n_periods - first;
+  int32_t first = first_counted(w), n = w->timeline->n_periods - first;
   int64_t *rows, *values, size;
   if (planc_mul_overflow(n, w->n_columns, &size)) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   PLANC_TRY(PLANC_NEW(&w->arena, &rows, size));
@@ -303,6 +322,7 @@ static void fill(const work *w, const int64_t *predicted, const int64_t *measure
 
 static planc_status compare(work *w) {
   int64_t *predicted, *measured;
+  PLANC_TRY(planc_plan_acquired(w->plan, &w->arena, &w->acquired));
   PLANC_TRY(planc_timed_of(w->plan, w->timeline, &w->arena, &w->timed_of));
   PLANC_TRY(predict(w)); /* which checks streams and events */
   PLANC_TRY(predict_as_measured(w));

@@ -65,11 +65,12 @@ static int64_t covered_before(const cover *c, int64_t at) {
   return c->before.data[low - 1] + (at < last->end_ns ? at : last->end_ns) - last->begin_ns;
 }
 
-static planc_status cover_copies(const planc_timeline *timeline, const planc_plan *plan, cover covers[N_COVERS]) {
+static planc_status cover_copies(const planc_timeline *timeline, const planc_plan *plan, const planc_acquired *acquired,
+                                 cover covers[N_COVERS]) {
   for (int64_t p = 0; p < timeline->n_periods; p++) {
     for (int32_t k = 0; k < timeline->n_timed; k++) {
       const planc_instr *instr = &plan->body.instrs[timeline->instrs[k]];
-      int direction = planc_instr_direction(plan, instr);
+      int direction = planc_instr_direction(plan, acquired, instr);
       if (direction < 0) continue;
       planc_span span = timeline->spans[p * timeline->n_timed + k];
       VEC_PUSH(&covers[direction].parts, span);
@@ -83,9 +84,10 @@ static planc_status cover_copies(const planc_timeline *timeline, const planc_pla
 /* --- Times ---------------------------------------------------------------------------------------------------- */
 
 /* Copies that are neither to nor from a GPU are slowed by nothing that is known here. */
-static int64_t alone(const planc_plan *plan, const planc_instr *instr, planc_span span, const cover covers[N_COVERS]) {
+static int64_t alone(const planc_plan *plan, const planc_acquired *acquired, const planc_instr *instr, planc_span span,
+                     const cover covers[N_COVERS]) {
   bool copy = planc_instr_is_copy(plan, instr);
-  int direction = planc_instr_direction(plan, instr);
+  int direction = planc_instr_direction(plan, acquired, instr);
   if (copy && direction < 0) return span.end_ns - span.begin_ns;
   const cover *beside = &covers[copy ? !direction : ANY];
   int64_t both = covered_before(beside, span.end_ns) - covered_before(beside, span.begin_ns);
@@ -94,24 +96,26 @@ static int64_t alone(const planc_plan *plan, const planc_instr *instr, planc_spa
   return span.end_ns - span.begin_ns - both + worth;
 }
 
-static planc_status find_times(const planc_timeline *timeline, const planc_plan *plan, cover covers[N_COVERS],
-                               planc_arena *scratch, int64_t *out_ns) {
+static planc_status find_times(const planc_timeline *timeline, const planc_plan *plan, int32_t first,
+                               cover covers[N_COVERS], planc_arena *scratch, int64_t *out_ns) {
+  planc_acquired *acquired;
   int64_t *values;
+  PLANC_TRY(planc_plan_acquired(plan, scratch, &acquired));
   PLANC_TRY(PLANC_NEW(scratch, &values, timeline->n_periods));
-  PLANC_TRY(cover_copies(timeline, plan, covers));
+  PLANC_TRY(cover_copies(timeline, plan, acquired, covers));
   for (int32_t k = 0; k < timeline->n_timed; k++) {
     const planc_instr *instr = &plan->body.instrs[timeline->instrs[k]];
-    for (int64_t p = 0; p < timeline->n_periods; p++)
-      values[p] = alone(plan, instr, timeline->spans[p * timeline->n_timed + k], covers);
-    out_ns[k] = planc_median(values, timeline->n_periods);
+    for (int64_t p = first; p < timeline->n_periods; p++)
+      values[p - first] = alone(plan, acquired, instr, timeline->spans[p * timeline->n_timed + k], covers);
+    out_ns[k] = planc_median(values, timeline->n_periods - first);
   }
   return NULL;
 }
 
-planc_status planc_alone_times(const planc_timeline *timeline, const planc_plan *plan, int64_t *out_ns) {
+planc_status planc_alone_times(const planc_timeline *timeline, const planc_plan *plan, int32_t first, int64_t *out_ns) {
   cover covers[N_COVERS] = {0};
   planc_arena scratch = {0};
-  planc_status status = find_times(timeline, plan, covers, &scratch, out_ns);
+  planc_status status = find_times(timeline, plan, first, covers, &scratch, out_ns);
   for (int32_t c = 0; c < N_COVERS; c++) {
     VEC_FREE(&covers[c].parts);
     VEC_FREE(&covers[c].before);

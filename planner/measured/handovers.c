@@ -11,6 +11,7 @@ typedef struct search {
   const planc_timeline *timeline;
   const planc_plan *plan;
   planc_awaited awaited;
+  planc_acquired *acquired;
   planc_arena scratch;
   time_list before[2], after[2]; /* by direction */
 } search;
@@ -41,7 +42,8 @@ static planc_status take(search *s, int32_t period, int32_t timed) {
   if (last < 0) return NULL;
   int64_t gap_ns = s->timeline->spans[(int64_t)period * s->timeline->n_timed + timed].begin_ns - ready_ns;
   if (gap_ns < 0) gap_ns = 0;
-  int own = planc_instr_direction(s->plan, instr), awaited = planc_instr_direction(s->plan, instr_at(s, last));
+  int own = planc_instr_direction(s->plan, s->acquired, instr);
+  int awaited = planc_instr_direction(s->plan, s->acquired, instr_at(s, last));
   bool fed = own >= 0 && instr->aux == PLANC_USER;
   if (own >= 0 && !fed) VEC_PUSH(&s->before[own], gap_ns);
   if (awaited >= 0 && own < 0) VEC_PUSH(&s->after[awaited], gap_ns);
@@ -54,6 +56,7 @@ static int64_t median_of(time_list *times) {
 
 static planc_status find(search *s, int64_t out_ns[2]) {
   int32_t *timed_of, first = s->timeline->n_periods > 1;
+  PLANC_TRY(planc_plan_acquired(s->plan, &s->scratch, &s->acquired));
   PLANC_TRY(planc_timed_of(s->plan, s->timeline, &s->scratch, &timed_of));
   PLANC_TRY(planc_awaited_find(s->plan, s->timeline, timed_of, &s->awaited));
   for (int32_t p = first; p < s->timeline->n_periods; p++)

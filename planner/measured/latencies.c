@@ -55,13 +55,13 @@ static planc_status take_exec(const planc_plan *plan, const planc_trace *trace, 
   return NULL;
 }
 
-static planc_status take_all(const planc_update_options *options, const planc_trace *trace, const int64_t *times_ns,
-                             planc_latencies *out) {
+static planc_status take_all(const planc_update_options *options, const planc_trace *trace,
+                             const planc_acquired *acquired, const int64_t *times_ns, planc_latencies *out) {
   const planc_plan *plan = options->plan;
   const planc_device device = planc_plan_describe(plan);
   for (int32_t k = 0; k < options->timeline->n_timed; k++) {
     const planc_instr *instr = &plan->body.instrs[options->timeline->instrs[k]];
-    int direction = planc_instr_direction(plan, instr);
+    int direction = planc_instr_direction(plan, acquired, instr);
     if (direction >= 0) {
       int64_t old_ns = planc_link_ns(direction == PLANC_COPY_OUT ? &device.d2h : &device.h2d, instr->bytes);
       planc_latency_sum sum = sum_of(old_ns, times_ns[k], options->weight_ppm);
@@ -106,11 +106,12 @@ static void join(planc_latencies *l) {
   }
 }
 
-planc_status planc_latencies_find(const planc_update_options *options, const int64_t *times_ns, planc_latencies *out) {
+planc_status planc_latencies_find(const planc_update_options *options, const planc_acquired *acquired,
+                                  const int64_t *times_ns, planc_latencies *out) {
   planc_trace *trace;
   out->least_ns = INT64_MAX;
   PLANC_TRY(planc_plan_expand(options->plan, &trace));
-  planc_status status = take_all(options, trace, times_ns, out);
+  planc_status status = take_all(options, trace, acquired, times_ns, out);
   planc_trace_free(trace);
   join(out);
   return status;

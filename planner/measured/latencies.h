@@ -2,6 +2,7 @@
 #ifndef PLANC_MEASURED_LATENCIES_H
 #define PLANC_MEASURED_LATENCIES_H
 
+#include "plan/layout.h"
 #include "planc/update.h"
 #include "util/vec.h"
 
@@ -23,9 +24,10 @@ typedef struct planc_latencies {
   planc_latency_sum copies[2]; /* to the device, to the host */
 } planc_latencies;
 
-/* `times_ns` is what was measured, by timed instruction of the timeline. *out is freed by planc_latencies_free, also
- * after a failure. */
-planc_status planc_latencies_find(const planc_update_options *options, const int64_t *times_ns, planc_latencies *out);
+/* `acquired` is the plan's; `times_ns` what was measured, by timed instruction of the timeline. *out is freed by
+ * planc_latencies_free, also after a failure. */
+planc_status planc_latencies_find(const planc_update_options *options, const planc_acquired *acquired,
+                                  const int64_t *times_ns, planc_latencies *out);
 void planc_latencies_free(planc_latencies *latencies);
 
 #endif

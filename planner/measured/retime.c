@@ -16,11 +16,16 @@ typedef struct retiming {
   planc_retimed *out;
 } retiming;
 
+/* Whether the profile knows the op of a job at all; constants give figures to any. */
+static bool is_listed(const retiming *r, int32_t job, int32_t op) {
+  return planc_measured_find(&r->profile->measured, r->costs[job]->graph->ops[op].name) != NULL;
+}
+
 /* The profile's figures for the op that an exec runs, or NULL. */
 static const planc_variant *listed(const retiming *r, const planc_instr *exec) {
   const planc_instance *in = &r->trace->instances[exec->id];
   const planc_costs *costs = r->costs[in->job];
-  if (!planc_measured_find(&r->profile->measured, costs->graph->ops[in->op].name)) return NULL;
+  if (!is_listed(r, in->job, in->op)) return NULL;
   int32_t count;
   const planc_variant *variants = planc_costs_variants(costs, in->op, planc_costs_batch(costs, in->batch), &count);
   for (int32_t v = 0; v < count; v++)
@@ -66,7 +71,52 @@ static void retime_links(const planc_device *device, planc_retimed *out) {
   }
 }
 
-static planc_status retime_device(retiming *r) {
+/* --- The ideal ------------------------------------------------------------------------------------------------ */
+
+/* Of the ops that the profile lists, each once at the whole batch. */
+static int64_t listed_ideal(const retiming *r, int32_t j) {
+  const planc_job *job = &r->out->plan.jobs[j];
+  const planc_costs *costs = r->costs[j];
+  int32_t at = planc_costs_batch(costs, job->batch);
+  int64_t sum = 0;
+  for (int32_t op = 0; op < job->graph->n_ops; op++) {
+    int32_t count;
+    const planc_variant *variants = planc_costs_variants(costs, op, at, &count);
+    int32_t fastest = planc_variant_fastest(variants, count, INT64_MAX);
+    if (fastest >= 0 && is_listed(r, j, op)) sum = planc_add_saturate(sum, variants[fastest].time_ns);
+  }
+  return planc_muldiv_floor(sum, job->iterations, 1);
+}
+
+/* Of the others, what the plan's rounds take, but for recomputes: nothing else is known of them. */
+static planc_status kept_ideal(const retiming *r, int64_t *out_ns) {
+  const planc_section *body = &r->out->plan.body;
+  bool *ran = calloc((size_t)r->trace->n_instances + 1, sizeof *ran);
+  *out_ns = 0;
+  if (!ran) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t i = 0; i < body->n; i++) {
+    const planc_instr *instr = &body->instrs[i];
+    if (instr->op != PLANC_INSTR_exec || ran[instr->id]) continue;
+    const planc_instance *in = &r->trace->instances[instr->id];
+    ran[instr->id] = true;
+    if (in->role == PLANC_ROLE_OP && !is_listed(r, in->job, in->op))
+      *out_ns = planc_add_saturate(*out_ns, instr->time_ns);
+  }
+  free(ran);
+  return NULL;
+}
+
+static planc_status retime_ideal(retiming *r, const planc_plan *plan) {
+  int64_t sum;
+  PLANC_TRY(kept_ideal(r, &sum));
+  for (int32_t j = 0; j < plan->n_jobs; j++) sum = planc_add_saturate(sum, listed_ideal(r, j));
+  r->out->plan.predicted.ideal_ns = sum;
+  return NULL;
+}
+
+/* --- All ------------------------------------------------------------------------------------------------------ */
+
+static void retime_device(retiming *r) {
   planc_plan *plan = &r->out->plan;
   const planc_device *device = planc_profile_device(r->profile);
   plan->device.launch_ns = device->launch_ns;
@@ -74,15 +124,6 @@ static planc_status retime_device(retiming *r) {
   plan->device.duplex_ppm = device->duplex_ppm;
   plan->device.slowdown_ppm = device->slowdown_ppm;
   retime_links(device, r->out);
-  plan->predicted.ideal_ns = 0;
-  for (int32_t j = 0; j < plan->n_jobs; j++) {
-    const planc_job *job = &plan->jobs[j];
-    int64_t ns;
-    if (job->replica > 0) continue; /* replicas work at the same time */
-    PLANC_TRY(planc_ideal_time(r->profile, job->graph, job->batch, &ns));
-    plan->predicted.ideal_ns = planc_add_saturate(plan->predicted.ideal_ns, planc_muldiv_floor(ns, job->iterations, 1));
-  }
-  return NULL;
 }
 
 /* At the batches of its rounds, and at the whole one, which its optimizer has. */
@@ -120,8 +161,10 @@ static planc_status retime(retiming *r, const planc_plan *plan) {
   for (int32_t j = 0; j < plan->n_jobs; j++) PLANC_TRY(make_costs(r->profile, &plan->jobs[j], &r->costs[j]));
   PLANC_TRY(copy_tables(plan, r->out));
   retime_body(r);
-  if (r->out->n_kept < r->out->n_ops) return retime_device(r);
-  return planc_error(PLANC_STALE, "the profile has no times for the plan's ops with the plan's algorithms");
+  if (r->out->n_kept == r->out->n_ops)
+    return planc_error(PLANC_STALE, "the profile has no times for the plan's ops with the plan's algorithms");
+  retime_device(r);
+  return retime_ideal(r, plan);
 }
 
 planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, planc_retimed *out) {

@@ -38,7 +38,9 @@ static planc_status check_plan(const planc_update_options *options) {
   const planc_device device = planc_plan_describe(plan);
   if (!is_describable(&device))
     return planc_error(PLANC_INVALID_PLAN, "device %s: no profile can describe it", plan->device.name);
-  if (plan->n_jobs == 1 && planc_plan_gpus(plan) == 1 && plan->jobs[0].iterations == 1) return NULL;
+  if (plan->n_jobs == 1 && planc_plan_gpus(plan) == 1 && planc_plan_replicas(plan) == 1 &&
+      plan->jobs[0].iterations == 1)
+    return NULL;
   return planc_error(PLANC_USAGE, "only plans of one job on one GPU, with one iteration a period, are updated");
 }
 
@@ -66,19 +68,21 @@ static void take_sums(const planc_latencies *latencies, planc_update *out) {
 
 /* --- Links ---------------------------------------------------------------------------------------------------- */
 
-static int64_t copies_take(const planc_plan *plan, int direction, const planc_link *link) {
+static int64_t copies_take(const planc_plan *plan, const planc_acquired *acquired, int direction,
+                           const planc_link *link) {
   int64_t sum = 0;
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    if (planc_instr_direction(plan, instr) == direction)
+    if (planc_instr_direction(plan, acquired, instr) == direction)
       sum = planc_add_saturate(sum, planc_link_ns(link, instr->bytes));
   }
   return sum;
 }
 
 /* Latency and time per byte in proportion: a plan's copies are too much alike to fit both. */
-static void scale_link(const planc_plan *plan, int direction, const planc_latency_sum *copies, planc_link *link) {
-  planc_update_ratio slower = {copies->new_ns, copies_take(plan, direction, link)};
+static void scale_link(const planc_plan *plan, const planc_acquired *acquired, int direction,
+                       const planc_latency_sum *copies, planc_link *link) {
+  planc_update_ratio slower = {copies->new_ns, copies_take(plan, acquired, direction, link)};
   if (slower.new_ns <= 0 || slower.base_ns <= 0) return;
   planc_update_ratio faster = {slower.base_ns, slower.new_ns};
   int64_t rate = planc_update_scale(link->bytes_per_second, faster);
@@ -167,7 +171,8 @@ static planc_status keep_code(const planc_profile *base, const planc_plan *plan,
   return planc_labels_copy(&out->arena, &base->code, &out->code);
 }
 
-static planc_status fill(const planc_update_options *options, const planc_latencies *latencies, made *m) {
+static planc_status fill(const planc_update_options *options, const planc_acquired *acquired,
+                         const planc_latencies *latencies, made *m) {
   const planc_profile *base = options->profile;
   planc_profile *out = m->profile;
   planc_update_ratio elementwise = {0};
@@ -177,8 +182,8 @@ static planc_status fill(const planc_update_options *options, const planc_latenc
   out->graph_hash = planc_graph_hash(options->plan->jobs[0].graph);
   out->device = base ? planc_device_for(&base->device, &made_for) : made_for;
   PLANC_TRY(planc_arena_strndup(&out->arena, out->device.name, strlen(out->device.name), &out->device.name));
-  scale_link(options->plan, 0, &latencies->copies[0], &out->device.h2d);
-  scale_link(options->plan, 1, &latencies->copies[1], &out->device.d2h);
+  scale_link(options->plan, acquired, 0, &latencies->copies[0], &out->device.h2d);
+  scale_link(options->plan, acquired, 1, &latencies->copies[1], &out->device.d2h);
   if (base) {
     PLANC_TRY(keep_code(base, options->plan, out));
     PLANC_TRY(planc_profile_take_rates(out, base));
@@ -191,15 +196,15 @@ static planc_status fill(const planc_update_options *options, const planc_latenc
 }
 
 /* Medians over the periods, by timed instruction: without what ran beside it, and copies with their hand-overs. */
-static planc_status find_times(const planc_update_options *options, int64_t *out_ns) {
+static planc_status find_times(const planc_update_options *options, const planc_acquired *acquired, int64_t *out_ns) {
   const planc_timeline *timeline = options->timeline;
   int64_t handover_ns[2] = {0};
   PLANC_TRY(planc_section_check(options->plan, &options->plan->body));
-  PLANC_TRY(planc_alone_times(timeline, options->plan, out_ns));
+  PLANC_TRY(planc_alone_times(timeline, options->plan, 0, out_ns));
   PLANC_TRY(planc_handovers_find(timeline, options->plan, handover_ns));
   for (int32_t k = 0; k < timeline->n_timed; k++) {
     const planc_instr *instr = &options->plan->body.instrs[timeline->instrs[k]];
-    int direction = planc_instr_direction(options->plan, instr);
+    int direction = planc_instr_direction(options->plan, acquired, instr);
     if (direction >= 0) out_ns[k] += handover_ns[direction];
   }
   return NULL;
@@ -208,11 +213,13 @@ static planc_status find_times(const planc_update_options *options, int64_t *out
 static planc_status make(const planc_update_options *options, made *m) {
   planc_arena scratch = {0};
   planc_latencies latencies = {0};
+  planc_acquired *acquired;
   int64_t *times_ns;
   planc_status status = PLANC_NEW(&scratch, &times_ns, options->timeline->n_timed);
-  if (!status) status = find_times(options, times_ns);
-  if (!status) status = planc_latencies_find(options, times_ns, &latencies);
-  if (!status) status = fill(options, &latencies, m);
+  if (!status) status = planc_plan_acquired(options->plan, &scratch, &acquired);
+  if (!status) status = find_times(options, acquired, times_ns);
+  if (!status) status = planc_latencies_find(options, acquired, times_ns, &latencies);
+  if (!status) status = fill(options, acquired, &latencies, m);
   planc_latencies_free(&latencies);
   planc_arena_free(&scratch);
   return status;

@@ -29,6 +29,7 @@ typedef struct planc_access_map {
 typedef struct planc_range_touch {
   int32_t range; /* index into the ranges the map was made with */
   bool write;
+  bool peers; /* of a read: of the range that each other replica has */
 } planc_range_touch;
 
 /* A map of untouched bytes, allocated in `arena`. */

@@ -12,96 +12,81 @@
 
 #include <stdlib.h>
 
-#include "planc/simulate.h"
+#include "plan/layout.h"
 #include "planner/code.h"
 #include "planner/policies/policies.h"
-#include "planner/simulate/plan_streams.h"
 #include "util/math.h"
 
 enum { STEPS = 20, MOST_ROUNDS = 4 };
 
 /* --- One run of the simulator ------------------------------------------------------------------------------------- */
 
-typedef struct times {
-  int64_t *end;     /* per instruction of the body */
-  int32_t *pending; /* per residency: the copy to it that nothing has read yet, -1 = none */
-} times;
+typedef struct correction {
+  const planc_candidate *candidate;
+  int64_t *leads;
+} correction;
 
-static void note(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns) {
-  (void)start_ns;
-  const times *t = user;
-  if (instr >= plan->body.instrs && instr < plan->body.instrs + plan->body.n)
-    t->end[instr - plan->body.instrs] = end_ns;
-}
-
-/* Moves ahead what exec `at` had to wait for when compute was free at `free_ns`. */
-static void move_ahead(const planc_plan *plan, const planc_candidate *candidate, const times *t, const planc_instr *at,
-                       int64_t free_ns, int64_t *leads) {
-  const planc_instance *instance = &candidate->trace->instances[at->id];
+/* Moves ahead what exec `at` had to wait for when compute was free at `free_ns`; `pending` is by residency the copy to
+ * it that nothing has read yet, -1 = none. */
+static void move_ahead(const correction *c, const planc_plan *plan, const int64_t *end_ns, int32_t *pending,
+                       const planc_instr *at, int64_t free_ns) {
+  const planc_instance *instance = &c->candidate->trace->instances[at->id];
   for (int32_t k = 0; k < instance->n_accesses; k++) {
     int32_t residency = plan->uses[at->first_use + k];
-    int32_t prefetch = residency < 0 ? -1 : t->pending[residency];
+    int32_t prefetch = residency < 0 ? -1 : pending[residency];
     if (prefetch < 0) continue;
-    t->pending[residency] = -1;
-    int64_t step = planc_link_ns(&candidate->costs->device.h2d, plan->body.instrs[prefetch].bytes) / STEPS + 1;
-    int64_t late = t->end[prefetch] - free_ns;
+    pending[residency] = -1;
+    int64_t step = planc_link_ns(&c->candidate->costs->device.h2d, plan->body.instrs[prefetch].bytes) / STEPS + 1;
+    int64_t late = end_ns[prefetch] - free_ns;
     if (late <= 0 || at->recompute) continue;
     int64_t steps = late / step + 1;
-    leads[instance->first_access + k] += (steps > STEPS ? STEPS : steps) * step;
+    c->leads[instance->first_access + k] += (steps > STEPS ? STEPS : steps) * step;
   }
 }
 
-static void correct(const planc_plan *plan, const planc_candidate *candidate, const times *t, int64_t *leads) {
+/* By an engine, to where an op may read it: those to other memories are of no op. */
+static bool comes_in(const planc_plan *plan, const planc_instr *instr) {
+  return instr->op == PLANC_INSTR_copy && instr->id != PLANC_USER &&
+         plan->streams[instr->stream].kind == PLANC_STREAM_KIND_copy;
+}
+
+static planc_status correct(void *user, const planc_plan *plan, const int64_t *end_ns) {
+  const correction *c = user;
   int64_t free_ns = 0;
-  for (int32_t r = 0; r < plan->n_residencies; r++) t->pending[r] = -1;
+  int32_t *pending = malloc(((size_t)plan->n_residencies + 1) * sizeof *pending);
+  if (!pending) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t r = 0; r < plan->n_residencies; r++) pending[r] = -1;
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    if (planc_instr_direction(plan, instr) == PLANC_COPY_IN) t->pending[instr->id] = i;
+    if (comes_in(plan, instr)) pending[instr->id] = i;
     if (instr->op != PLANC_INSTR_exec) continue;
-    move_ahead(plan, candidate, t, instr, free_ns, leads);
-    free_ns = t->end[i];
+    move_ahead(c, plan, end_ns, pending, instr, free_ns);
+    free_ns = end_ns[i];
   }
-}
-
-static planc_status simulate(const planc_plan *plan, const planc_candidate *candidate, int64_t *leads,
-                             int64_t *out_ns) {
-  planc_simulation simulation;
-  planc_arena arena = {0};
-  times t = {0};
-  planc_status status = PLANC_NEW(&arena, &t.end, plan->body.n);
-  if (!status) status = PLANC_NEW(&arena, &t.pending, plan->n_residencies);
-  if (!status) status = planc_simulate(plan, note, &t, &simulation);
-  if (!status) {
-    *out_ns = simulation.iteration_ns;
-    correct(plan, candidate, &t, leads);
-  }
-  planc_arena_free(&arena);
-  return status;
+  free(pending);
+  return NULL;
 }
 
 /* Whether the candidate fits, how long it takes, and what to move ahead. */
-static planc_status judge(const planc_problem *problem, const planc_candidate *candidate, int64_t *leads,
+static planc_status judge(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *leads,
                           bool *out_fits, int64_t *out_ns) {
-  planc_plan *plan;
-  PLANC_TRY(planc_lower(problem, "capuchin", candidate, &plan));
-  *out_fits = plan->predicted.peak_bytes <= problem->budget_bytes;
-  planc_status status = *out_fits ? simulate(plan, candidate, leads, out_ns) : NULL;
-  planc_plan_free(plan);
-  return status;
+  correction c = {candidate, leads};
+  return evaluator->follow(evaluator, candidate, correct, &c, out_fits, out_ns);
 }
 
 /* --- Feedback ----------------------------------------------------------------------------------------------------- */
 
-static planc_status feed_back(const planc_problem *problem, const capuchin *by, int64_t *leads, planc_candidate *out) {
+static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *by, int64_t *leads,
+                              planc_candidate *out) {
   bool fits;
   int64_t ns = 0, next_ns = 0, room = *by->room;
-  PLANC_TRY(judge(problem, out, leads, &fits, &ns));
+  PLANC_TRY(judge(evaluator, out, leads, &fits, &ns));
   capuchin with = {.room = &room, .leads = leads, .alone = by->alone};
   planc_absence_rule rule = {.choose = capuchin_choose, .context = &with};
   for (int32_t round = 0; fits && round < MOST_ROUNDS; round++) {
     planc_candidate next = {0};
-    planc_status status = planc_make_absences(problem, &rule, room, &next);
-    if (!status) status = judge(problem, &next, leads, &fits, &next_ns);
+    planc_status status = planc_make_absences(evaluator->problem, &rule, room, &next);
+    if (!status) status = judge(evaluator, &next, leads, &fits, &next_ns);
     if (status || !fits || next_ns >= ns) {
       planc_candidate_free(&next);
       return status;
@@ -115,19 +100,18 @@ static planc_status feed_back(const planc_problem *problem, const capuchin *by, 
 
 /* Recompute takes memory as well, and where links are judged to be full there is more of it: what finds no room so may
  * find it by swaps that wait for each other. */
-planc_status planc_policy_capuchin(const planc_problem *problem, planc_candidate *out) {
-  int64_t room = 0;
-  bool fits;
-  capuchin by = {.room = &room};
-  planc_absence_rule rule = {.choose = capuchin_choose, .context = &by};
-  PLANC_TRY(planc_walk_try(problem, planc_make_absences, &rule, PLANC_ROOM_UNLIMITED, out, &fits));
-  if (!fits) PLANC_TRY(planc_walk_try(problem, planc_make_absences, &rule, planc_arena_room(problem), out, &fits));
-  by.alone = !fits;
-  if (!fits) PLANC_TRY(planc_walk_try(problem, planc_make_absences, &rule, planc_arena_room(problem), out, &fits));
-  if (!fits) PLANC_TRY(planc_make_absences(problem, &rule, PLANC_ROOM_NONE, out));
+planc_status planc_policy_capuchin(const planc_evaluator *evaluator, planc_candidate *out) {
+  int64_t room = 0, whole = planc_arena_room(evaluator->problem);
+  capuchin by[] = {{.room = &room}, {.room = &room, .alone = true}};
+  planc_absence_rule rules[] = {{.choose = capuchin_choose, .context = &by[0]},
+                                {.choose = capuchin_choose, .context = &by[1]}};
+  const planc_walk_attempt attempts[] = {
+      {&rules[0], PLANC_ROOM_UNLIMITED, false}, {&rules[0], whole, false}, {&rules[1], whole, false}};
+  int32_t number;
+  PLANC_TRY(planc_walk_first(evaluator, planc_make_absences, attempts, 3, out, &number));
   int64_t *leads = calloc((size_t)out->trace->n_accesses + 1, sizeof *leads);
   if (!leads) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_status status = feed_back(problem, &by, leads, out);
+  planc_status status = feed_back(evaluator, &by[number > 1], leads, out);
   free(leads);
   return status;
 }

@@ -17,6 +17,6 @@ static planc_status keep_dear(const planc_trace *trace, bool *keep) {
   return NULL;
 }
 
-planc_status planc_policy_cheap(const planc_problem *problem, planc_candidate *out) {
-  return planc_recompute_plan(problem, keep_dear, out);
+planc_status planc_policy_cheap(const planc_evaluator *evaluator, planc_candidate *out) {
+  return planc_recompute_plan(evaluator, keep_dear, out);
 }

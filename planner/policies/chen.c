@@ -48,6 +48,6 @@ static planc_status keep_checkpoints(const planc_trace *trace, bool *keep) {
   return NULL;
 }
 
-planc_status planc_policy_chen(const planc_problem *problem, planc_candidate *out) {
-  return planc_recompute_plan(problem, keep_checkpoints, out);
+planc_status planc_policy_chen(const planc_evaluator *evaluator, planc_candidate *out) {
+  return planc_recompute_plan(evaluator, keep_checkpoints, out);
 }

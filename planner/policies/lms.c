@@ -27,7 +27,6 @@
 #include "planner/choose/absences.h"
 #include "planner/choose/room_search.h"
 #include "planner/code.h"
-#include "planner/evaluate.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
 
@@ -265,13 +264,15 @@ static planc_status choose(const void *context, const planc_walk *walk, planc_ar
 }
 
 /* Tunes for a room; *out_excess is what the result takes beyond the budget. */
-static planc_status try_room(const planc_problem *problem, int64_t room, planc_candidate *out, int64_t *out_excess) {
+static planc_status try_room(const planc_evaluator *evaluator, int64_t room, planc_candidate *out,
+                             int64_t *out_excess) {
+  const planc_problem *problem = evaluator->problem;
   for (int lags = 1; lags >= 0; lags--) {
     bool lag = lags;
     planc_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
     int64_t peak;
     PLANC_TRY(planc_make_absences(problem, &rule, room, out));
-    PLANC_TRY(planc_candidate_peak(problem, out, &peak));
+    PLANC_TRY(evaluator->peak(evaluator, out, &peak));
     *out_excess = peak > problem->budget_bytes ? peak - problem->budget_bytes : 0;
     if (*out_excess == 0 || !lag) break;
     planc_candidate_free(out);
@@ -281,12 +282,13 @@ static planc_status try_room(const planc_problem *problem, int64_t room, planc_c
 }
 
 /* Leaves the candidate of the largest room found that fits the budget, else that of the least parameters. */
-static planc_status find_room(const planc_problem *problem, planc_candidate *out) {
-  planc_room_search search = planc_room_search_from(planc_arena_room(problem), PLANC_ROOM_NONE, PLANC_ALIGNMENT);
+static planc_status find_room(const planc_evaluator *evaluator, planc_candidate *out) {
+  int64_t room = planc_arena_room(evaluator->problem);
+  planc_room_search search = planc_room_search_from(room, PLANC_ROOM_NONE, PLANC_ALIGNMENT);
   int64_t excess;
   do {
     planc_candidate tried = {0};
-    planc_status status = try_room(problem, search.room, &tried, &excess);
+    planc_status status = try_room(evaluator, search.room, &tried, &excess);
     bool keep = !status && (excess == 0 || search.fits < 0);
     planc_candidate_free(keep ? out : &tried);
     if (keep) *out = tried;
@@ -295,9 +297,9 @@ static planc_status find_room(const planc_problem *problem, planc_candidate *out
   return NULL;
 }
 
-planc_status planc_policy_lms(const planc_problem *problem, planc_candidate *out) {
+planc_status planc_policy_lms(const planc_evaluator *evaluator, planc_candidate *out) {
   bool fits, lag = true;
   planc_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
-  PLANC_TRY(planc_walk_try(problem, planc_make_absences, &rule, PLANC_ROOM_UNLIMITED, out, &fits));
-  return fits ? NULL : find_room(problem, out);
+  PLANC_TRY(planc_walk_try(evaluator, planc_make_absences, &rule, PLANC_ROOM_UNLIMITED, out, &fits));
+  return fits ? NULL : find_room(evaluator, out);
 }

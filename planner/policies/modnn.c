@@ -183,12 +183,10 @@ static planc_status select_algorithm(modnn *m, int32_t task, int32_t *out_varian
 static planc_status send(modnn *m, int32_t gradient) {
   int64_t start = m->now > m->out_free ? m->now : m->out_free;
   m->out_free = planc_add_saturate(start, planc_link_ns(&m->costs->device.d2h, m->trace->buffers[gradient].bytes));
-  for (int32_t b = m->blocks[gradient].peer; b >= 0; b = m->blocks[b].peer) {
-    m->blocks[b].on_host = true;
-    m->blocks[b].ready = m->out_free;
-    PLANC_TRY(modnn_want(m, b, modnn_next_use(m, b)));
-  }
-  return NULL;
+  int32_t others = m->blocks[gradient].others;
+  m->blocks[others].on_host = true;
+  m->blocks[others].ready = m->out_free;
+  return modnn_want(m, others, modnn_next_use(m, others));
 }
 
 static planc_status finish_task(modnn *m, int32_t task) {
@@ -283,14 +281,11 @@ static planc_status set_up(modnn *m, const planc_problem *problem, const planc_c
   m->position = calloc((size_t)trace->n_accesses + 1, sizeof *m->position);
   if (!m->blocks || !m->earliest || !m->position) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (int32_t b = 0; b <= trace->n_buffers; b++) {
-    m->blocks[b] = (modnn_block){.segment = -1, .made = -1, .peer = -1, .pinned = b == trace->n_buffers};
+    m->blocks[b] = (modnn_block){.segment = -1, .made = -1, .others = -1, .pinned = b == trace->n_buffers};
     if (b < trace->n_buffers) m->blocks[b].next = trace->buffers[b].first_access;
   }
   for (int32_t b = 0; b < trace->n_buffers; b++) {
-    int32_t gradient = trace->buffers[b].peer;
-    if (gradient < 0) continue;
-    m->blocks[b].peer = m->blocks[gradient].peer;
-    m->blocks[gradient].peer = b;
+    if (trace->buffers[b].peer >= 0) m->blocks[trace->buffers[b].peer].others = b;
   }
   for (int32_t i = 0; i < trace->n_accesses; i++) m->position[trace->by_buffer[i]] = i;
   PLANC_TRY(planc_memory_list_init(&m->memory, planc_arena_room(problem)));
@@ -373,7 +368,7 @@ static planc_status state(const modnn *m, planc_schedule *schedule) {
 
 planc_status modnn_schedule(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
   PLANC_TRY(planc_candidate_rounds(problem, sub_batch, out));
-  PLANC_TRY(planc_schedule_new(out->trace, out->costs, &out->schedule));
+  PLANC_TRY(planc_candidate_schedule(out));
   modnn m = {0};
   planc_status status = set_up(&m, problem, out);
   for (int32_t task = 0; !status && task < out->trace->n_instances; task++) status = schedule_task(&m, task);

@@ -10,12 +10,12 @@ typedef struct modnn_block {
   int32_t segment; /* -1: not on the device */
   int32_t next;    /* its next access: index into trace->by_buffer */
   int32_t made;    /* instance that wrote the content, -1 if none did */
-  int32_t peer;  /* of a gradient: the first block that other replicas' are fetched to; of that: the next; -1 = none */
-  int64_t ready; /* when the content is complete on the device, or sent: no copy of it starts earlier */
-  bool pinned;   /* params, state and gradients never leave (II.2) */
-  bool filled;   /* holds content on the device */
-  bool on_host;  /* the host has the latest content: it can be dropped without a transfer (IV-B1) */
-  bool used;     /* read since it was made or prefetched: criterion (b) */
+  int32_t others;  /* of a gradient that is sent: the block that the other replicas' are fetched to; -1 = none */
+  int64_t ready;   /* when the content is complete on the device, or sent: no copy of it starts earlier */
+  bool pinned;     /* params, state and gradients never leave (II.2) */
+  bool filled;     /* holds content on the device */
+  bool on_host;    /* the host has the latest content: it can be dropped without a transfer (IV-B1) */
+  bool used;       /* read since it was made or prefetched: criterion (b) */
 } modnn_block;
 
 typedef enum modnn_decision_kind {

@@ -1,12 +1,14 @@
 /* moDNN's prefetching (IV-B2): when to start (Eq. 4, with the backlog of the copy engine) and whether it is of use. */
 #include "planc/schedule.h"
+#include "planner/choose/link_time.h"
 #include "planner/policies/modnn.h"
 #include "util/math.h"
 
-/* True when the block's content is on the host alone and `access` reads it. */
+/* True when the block's content is on the host alone and `access` reads it: that, not what overwrites it until then. */
 static bool missing(const modnn *m, const planc_access *access) {
   const modnn_block *b = &m->blocks[access->buffer];
-  return access->read >= 0 && b->segment < 0 && b->on_host;
+  if (access->read < 0 || b->segment >= 0 || !b->on_host) return false;
+  return m->trace->accesses[m->trace->by_buffer[b->next]].read >= 0;
 }
 
 int32_t modnn_next_wanting(modnn *m, int64_t *out_transfer_ns) {
@@ -22,8 +24,8 @@ int32_t modnn_next_wanting(modnn *m, int64_t *out_transfer_ns) {
   for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
     const planc_access *access = &m->trace->accesses[a];
     if (!missing(m, access)) continue;
-    int64_t bytes = m->trace->buffers[access->buffer].bytes;
-    *out_transfer_ns = planc_add_saturate(*out_transfer_ns, planc_link_ns(&m->costs->device.h2d, bytes));
+    int64_t ns = planc_fetch_ns(&m->costs->device.h2d, m->trace, access->buffer);
+    *out_transfer_ns = planc_add_saturate(*out_transfer_ns, ns);
   }
   return m->wanted.data[0].use;
 }
@@ -32,7 +34,7 @@ planc_status modnn_load(modnn *m, int32_t block, int64_t when) {
   modnn_block *b = &m->blocks[block];
   int64_t start = when > m->in_free ? when : m->in_free;
   if (b->ready > start) start = b->ready;
-  m->in_free = planc_add_saturate(start, planc_link_ns(&m->costs->device.h2d, m->trace->buffers[block].bytes));
+  m->in_free = planc_add_saturate(start, planc_fetch_ns(&m->costs->device.h2d, m->trace, block));
   b->ready = m->in_free;
   b->filled = true;
   b->used = false;
@@ -137,8 +139,7 @@ planc_status modnn_fitting_ns(modnn *m, int32_t wanting, int64_t *out_ns) {
     int32_t *taken = &m->blocks[access->buffer].segment;
     PLANC_TRY(planc_memory_list_take(&m->memory, segment, address, bytes, access->buffer, taken));
     VEC_PUSH(&m->journal, ((modnn_step){.block = access->buffer, .took = true}));
-    *out_ns =
-        planc_add_saturate(*out_ns, planc_link_ns(&m->costs->device.h2d, m->trace->buffers[access->buffer].bytes));
+    *out_ns = planc_add_saturate(*out_ns, planc_fetch_ns(&m->costs->device.h2d, m->trace, access->buffer));
   }
   return undo(m);
 }

@@ -8,12 +8,13 @@
  *
  * Algorithm 1 gives out addresses as it walks and may leave gaps that make data leave which has room when all addresses
  * are chosen together. So the batch with all data resident, as `none` places it, is one of the candidates. */
+#include "planner/choose/reasons.h"
 #include "planner/choose/sub_batch.h"
-#include "planner/choose/walk.h"
-#include "planner/evaluate.h"
 #include "planner/policies/modnn.h"
 #include "planner/policies/policies.h"
+#include "util/emit.h"
 #include "util/math.h"
+#include "util/size.h"
 
 enum { MOST_INSTANCES = 200000 };
 
@@ -54,6 +55,7 @@ typedef struct best {
   planc_candidate candidate;
   int64_t ns;
   planc_status infeasible; /* the reason of those that ask for least; owned */
+  planc_emit tried;        /* rounds, and their times */
 } best;
 
 /* What a candidate has to beat. */
@@ -70,11 +72,19 @@ static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, co
   return NULL;
 }
 
+static void note_tried(best *b, const planc_candidate *candidate, int64_t ns) {
+  char time[PLANC_SIZE_TEXT];
+  planc_emit_format(&b->tried, "%s%lld%s in %s", b->tried.length ? ", " : "the fastest of rounds of ",
+                    (long long)candidate->sub_batch, offloads(candidate) ? "" : " without offloading",
+                    planc_time_format(ns, time));
+}
+
 /* Keeps the candidate when it beats the best, and frees it else. `status` is how its making ended. */
-static planc_status keep_better(const planc_problem *problem, planc_status status, planc_candidate *candidate,
+static planc_status keep_better(const planc_evaluator *evaluator, planc_status status, planc_candidate *candidate,
                                 best *b) {
   int64_t ns;
-  if (!status) status = planc_candidate_time(problem, candidate, &ns);
+  if (!status) status = evaluator->time(evaluator, candidate, &ns);
+  if (!status) note_tried(b, candidate, ns);
   if (!status && (!b->candidate.schedule || ns < b->ns)) {
     planc_candidate_free(&b->candidate);
     b->candidate = *candidate;
@@ -93,41 +103,42 @@ static planc_status unless_infeasible(planc_status status, best *b) {
 }
 
 /* Keeps rounds of `sub_batch`, as Algorithm 1 schedules them, when they beat the best. */
-static planc_status consider_scheduled(const planc_problem *problem, int64_t sub_batch, best *b) {
+static planc_status consider_scheduled(const planc_evaluator *evaluator, int64_t sub_batch, best *b) {
   planc_candidate candidate = {0};
   bool may;
-  PLANC_TRY(may_beat(problem, sub_batch, b, &may));
+  PLANC_TRY(may_beat(evaluator->problem, sub_batch, b, &may));
   if (!may) return NULL;
-  planc_status status = modnn_schedule(problem, sub_batch, &candidate);
-  if (!status) status = planc_candidate_hold_to_host(problem, &candidate);
-  return keep_better(problem, status, &candidate, b);
+  planc_status status = modnn_schedule(evaluator->problem, sub_batch, &candidate);
+  if (!status) status = evaluator->hold_to_host(evaluator, &candidate);
+  return keep_better(evaluator, status, &candidate, b);
 }
 
 /* The same with all data resident. */
-static planc_status consider_resident(const planc_problem *problem, int64_t sub_batch, best *b) {
+static planc_status consider_resident(const planc_evaluator *evaluator, int64_t sub_batch, best *b) {
   planc_candidate candidate = {0};
   bool may;
-  PLANC_TRY(may_beat(problem, sub_batch, b, &may));
+  PLANC_TRY(may_beat(evaluator->problem, sub_batch, b, &may));
   if (!may) return NULL;
-  planc_status status = planc_make_resident(problem, sub_batch, &candidate);
-  if (!status) status = planc_candidate_hold(problem, &candidate);
-  return keep_better(problem, status, &candidate, b);
+  planc_status status = planc_make_resident(evaluator, sub_batch, &candidate);
+  if (!status) status = evaluator->hold(evaluator, &candidate);
+  return keep_better(evaluator, status, &candidate, b);
 }
 
 /* Where the user limits swapping, and rounds swap more, those that swap nothing are asked for. */
-static planc_status consider(const planc_problem *problem, int64_t sub_batch, best *b) {
-  if (!problem->settings.no_swap) {
-    planc_status status = consider_scheduled(problem, sub_batch, b);
+static planc_status consider(const planc_evaluator *evaluator, int64_t sub_batch, best *b) {
+  if (!evaluator->problem->settings.no_swap) {
+    planc_status status = consider_scheduled(evaluator, sub_batch, b);
     bool host = planc_status_shortage(status).memory == PLANC_MEMORY_HOST;
     PLANC_TRY(unless_infeasible(status, b));
     if (!host) return NULL;
   }
-  return unless_infeasible(consider_resident(problem, sub_batch, b), b);
+  return unless_infeasible(consider_resident(evaluator, sub_batch, b), b);
 }
 
 /* The whole batch, or the user's rounds, with all data resident. What it lacks is not what modnn lacks. */
-static planc_status consider_whole(const planc_problem *problem, best *b) {
-  planc_status status = consider_resident(problem, problem->sub_batch ? problem->sub_batch : problem->batch, b);
+static planc_status consider_whole(const planc_evaluator *evaluator, best *b) {
+  const planc_problem *problem = evaluator->problem;
+  planc_status status = consider_resident(evaluator, problem->sub_batch ? problem->sub_batch : problem->batch, b);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   planc_status_free(status);
   return NULL;
@@ -145,46 +156,47 @@ static bool may_help(const best *b, bool helped) {
   return helped || !b->candidate.schedule || offloads(&b->candidate);
 }
 
-static planc_status consider_others(const planc_problem *problem, int64_t sub_batch, best *b) {
+static planc_status consider_others(const planc_evaluator *evaluator, int64_t sub_batch, best *b) {
+  const planc_problem *problem = evaluator->problem;
   int64_t instances = 0;
   for (int64_t size = problem->batch; size >= 1; size = next_smaller(size)) {
     if (size == sub_batch) continue;
     int64_t rounds = (problem->batch + size - 1) / size, before_ns = b->ns;
     instances += rounds * problem->graph->n_ops;
     if (instances > MOST_INSTANCES && b->candidate.schedule) break;
-    PLANC_TRY(consider(problem, (problem->batch + rounds - 1) / rounds, b));
+    PLANC_TRY(consider(evaluator, (problem->batch + rounds - 1) / rounds, b));
     if (size < sub_batch && !may_help(b, b->ns != before_ns)) break;
   }
   return NULL;
 }
 
-static planc_status consider_all(const planc_problem *problem, best *b) {
+static planc_status consider_all(const planc_evaluator *evaluator, best *b) {
   int64_t sub_batch;
   bool may_split;
-  planc_status status = planc_sub_batch_select(problem, &sub_batch);
+  planc_status status = planc_sub_batch_select(evaluator->problem, &sub_batch);
   if (planc_status_code(status) == PLANC_INFEASIBLE) {
     b->infeasible = status;
   } else {
     PLANC_TRY(status);
-    PLANC_TRY(planc_may_split(problem, &may_split));
-    PLANC_TRY(consider(problem, sub_batch, b));
-    if (may_split) PLANC_TRY(consider_others(problem, sub_batch, b));
+    PLANC_TRY(planc_may_split(evaluator->problem, &may_split));
+    PLANC_TRY(consider(evaluator, sub_batch, b));
+    if (may_split) PLANC_TRY(consider_others(evaluator, sub_batch, b));
   }
-  return consider_whole(problem, b);
+  return consider_whole(evaluator, b);
 }
 
-planc_status planc_policy_modnn(const planc_problem *problem, planc_candidate *out) {
+planc_status planc_policy_modnn(const planc_evaluator *evaluator, planc_candidate *out) {
   best b = {0};
-  planc_status status = consider_all(problem, &b);
+  size_t length;
+  planc_status status = consider_all(evaluator, &b);
   if (!status && !b.candidate.schedule) {
     if (!b.infeasible) status = planc_error(PLANC_INFEASIBLE, "modnn: no rounds are as fast as is asked for");
     if (b.infeasible) status = b.infeasible;
     b.infeasible = NULL;
   }
   planc_status_free(b.infeasible);
-  if (status)
-    planc_candidate_free(&b.candidate);
-  else
-    *out = b.candidate;
-  return status;
+  *out = b.candidate;
+  planc_status untold = planc_emit_take(&b.tried, &out->explanation, &length);
+  if (status) planc_status_free(untold);
+  return status ? status : untold;
 }

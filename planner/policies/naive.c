@@ -30,7 +30,7 @@ static planc_status choose(const void *context, const planc_walk *walk, planc_ar
   return status;
 }
 
-planc_status planc_policy_naive(const planc_problem *problem, planc_candidate *out) {
+planc_status planc_policy_naive(const planc_evaluator *evaluator, planc_candidate *out) {
   planc_absence_rule rule = {.choose = choose};
-  return planc_walk_fit(problem, planc_make_absences, &rule, out);
+  return planc_walk_fit(evaluator, planc_make_absences, &rule, out);
 }

@@ -27,19 +27,19 @@ static planc_status make(const planc_problem *problem, const void *context, int6
   return planc_schedule_finish(walk.schedule);
 }
 
-planc_status planc_make_resident(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {
-  return planc_walk_fit(problem, make, &sub_batch, out);
+planc_status planc_make_resident(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out) {
+  return planc_walk_fit(evaluator, make, &sub_batch, out);
 }
 
 static int64_t whole(const planc_problem *problem) {
   return problem->sub_batch ? problem->sub_batch : problem->batch;
 }
 
-planc_status planc_policy_none(const planc_problem *problem, planc_candidate *out) {
-  return planc_make_resident(problem, whole(problem), out);
+planc_status planc_policy_none(const planc_evaluator *evaluator, planc_candidate *out) {
+  return planc_make_resident(evaluator, whole(evaluator->problem), out);
 }
 
-planc_status planc_policy_ideal(const planc_problem *problem, planc_candidate *out) {
-  int64_t sub_batch = whole(problem);
-  return make(problem, &sub_batch, PLANC_ROOM_UNLIMITED, out);
+planc_status planc_policy_ideal(const planc_evaluator *evaluator, planc_candidate *out) {
+  int64_t sub_batch = whole(evaluator->problem);
+  return make(evaluator->problem, &sub_batch, PLANC_ROOM_UNLIMITED, out);
 }

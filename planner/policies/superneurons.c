@@ -29,19 +29,17 @@
 #include "planner/policies/policies.h"
 #include "util/math.h"
 
-enum { LONGEST = 64, NEVER = INT32_MAX };
+enum { LONGEST = 64 };
 
 typedef struct superneurons {
   const planc_trace *trace;
-  bool *keep;       /* per buffer: not computed again */
+  planc_drops drops;
   bool *base;       /* the same with all segments dropped, before what has to be kept as well */
   int32_t *segment; /* per buffer: of its last write in the forward pass, from 0 */
   int32_t n_segments;
   bool *swap;     /* per buffer: may be swapped */
   bool *brief;    /* per buffer: of a memory-centric segment */
-  int32_t *until; /* per buffer: the instance after which it is dropped for good */
-  int32_t
-      *need; /* per buffer: the first instance behind the forward pass that reads it or something restored from it */
+  int32_t *need;  /* per buffer: find_need */
   int32_t *ahead; /* per instance: the first backward op of the convolution nearest ahead, -1 = there is none */
   planc_absence *items;
 } superneurons;
@@ -81,25 +79,22 @@ static void keep_checkpoints(superneurons *s) {
   s->n_segments = segment + 1;
 }
 
-/* The first backward or optimizer access of every buffer; then, from the last forward op to the first, what is needed
- * to restore a dropped buffer is needed no later than that. */
-static void find_needs(superneurons *s) {
+/* The first instance behind the forward pass that reads what that left in a buffer, or something restored from it;
+ * PLANC_NEVER where that is overwritten first. */
+static int32_t find_need(const superneurons *s, int32_t b) {
   const planc_trace *trace = s->trace;
-  for (int32_t b = 0; b < trace->n_buffers; b++) s->need[b] = NEVER;
-  for (int32_t i = trace->n_instances - 1; i >= 0; i--) {
-    const planc_instance *in = &trace->instances[i];
-    const planc_access *accesses = &trace->accesses[in->first_access];
-    bool forward = planc_trace_phase(trace, i) == PLANC_PHASE_forward;
-    int32_t need = forward ? NEVER : i;
-    for (int32_t a = 0; forward && a < in->n_accesses; a++) {
-      int32_t b = accesses[a].buffer;
-      if (accesses[a].write >= 0 && !accesses[a].effect && !s->keep[b] && s->need[b] < need) need = s->need[b];
-    }
-    for (int32_t a = 0; a < in->n_accesses; a++) {
-      bool reads = accesses[a].read >= 0 && !(forward && accesses[a].effect);
-      if (reads && need < s->need[accesses[a].buffer]) s->need[accesses[a].buffer] = need;
-    }
+  const planc_buffer *buffer = &trace->buffers[b];
+  int32_t need = PLANC_NEVER;
+  for (int32_t i = buffer->first_access; i < buffer->first_access + buffer->n_accesses; i++) {
+    const planc_access *access = &trace->accesses[trace->by_buffer[i]];
+    bool forward = planc_trace_phase(trace, access->instance) == PLANC_PHASE_forward;
+    if (!forward && access->read < 0) return PLANC_NEVER;
+    int32_t reads = forward ? s->drops.again[access->instance] : access->instance;
+    if (forward && access->write >= 0) need = PLANC_NEVER;
+    if ((!forward || (access->write < 0 && !access->effect)) && reads < need) need = reads;
+    if (!forward) break;
   }
+  return need;
 }
 
 static int64_t bottleneck(const planc_trace *trace) {
@@ -117,7 +112,7 @@ static int64_t dropped_bytes(superneurons *s, int32_t instance, bool brief) {
   int64_t bytes = 0;
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     const planc_access *access = &s->trace->accesses[a];
-    if (access->write < 0 || access->read >= 0 || s->keep[access->buffer]) continue;
+    if (access->write < 0 || access->read >= 0 || s->drops.keep[access->buffer]) continue;
     bytes = planc_add_saturate(bytes, s->trace->buffers[access->buffer].bytes);
     s->brief[access->buffer] |= brief;
   }
@@ -145,7 +140,8 @@ static void add_drops(superneurons *s, planc_absences *out) {
   const planc_trace *trace = s->trace;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     const planc_buffer *buffer = &trace->buffers[b];
-    for (int32_t i = buffer->first_access + 1; !s->keep[b] && i < buffer->first_access + buffer->n_accesses; i++) {
+    for (int32_t i = buffer->first_access + 1; !s->drops.keep[b] && i < buffer->first_access + buffer->n_accesses;
+         i++) {
       const planc_access *from = &trace->accesses[trace->by_buffer[i - 1]], *to = &trace->accesses[trace->by_buffer[i]];
       bool first = planc_trace_phase(trace, from->instance) == PLANC_PHASE_forward;
       if (to->read < 0 || planc_trace_phase(trace, to->instance) == PLANC_PHASE_forward || !(first || s->brief[b]))
@@ -186,7 +182,7 @@ static bool find_output(const superneurons *s, int32_t b, planc_absence *out) {
   const planc_buffer *buffer = &trace->buffers[b];
   *out = (planc_absence){.buffer = b, .version = -1};
   if (buffer->kind != PLANC_KIND_activation || (buffer->flags & PLANC_BUFFER_RESULT)) return false;
-  if (!s->swap[b] || !s->keep[b] || s->need[b] == NEVER) return false;
+  if (!s->swap[b] || !s->drops.keep[b] || s->need[b] == PLANC_NEVER) return false;
   for (int32_t i = buffer->first_access; i < buffer->first_access + buffer->n_accesses; i++) {
     const planc_access *access = &trace->accesses[trace->by_buffer[i]];
     if (planc_trace_phase(trace, access->instance) != PLANC_PHASE_forward) break;
@@ -260,13 +256,13 @@ static planc_status take_outputs(const planc_walk *walk, int64_t n_all, int64_t 
 static planc_status drop_segments(superneurons *s, planc_arena *arena, int32_t n_dropped, planc_absences *out) {
   const planc_trace *trace = s->trace;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
-    s->keep[b] = s->base[b] || s->segment[b] >= n_dropped;
+    s->drops.keep[b] = s->base[b] || s->segment[b] >= n_dropped;
     s->brief[b] = false;
   }
-  PLANC_TRY(planc_mark_drops(trace, arena, s->keep, s->until));
-  find_needs(s);
+  PLANC_TRY(planc_mark_drops(trace, arena, &s->drops));
+  for (int32_t b = 0; b < trace->n_buffers; b++) s->need[b] = find_need(s, b);
   find_memory_centric(s);
-  *out = (planc_absences){.items = s->items, .until = s->until, .brief = s->brief};
+  *out = (planc_absences){.items = s->items, .until = s->drops.until, .brief = s->brief};
   add_drops(s, out);
   return NULL;
 }
@@ -297,12 +293,11 @@ static planc_status choose(const void *context, const planc_walk *walk, planc_ar
   superneurons s = {.trace = trace};
   int64_t *live;
   bool fit;
-  PLANC_TRY(PLANC_NEW(arena, &s.keep, trace->n_buffers));
+  PLANC_TRY(planc_drops_new(trace, arena, &s.drops));
   PLANC_TRY(PLANC_NEW(arena, &s.base, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(arena, &s.segment, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(arena, &s.swap, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(arena, &s.brief, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &s.until, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(arena, &s.need, trace->n_buffers));
   PLANC_TRY(PLANC_NEW(arena, &s.ahead, trace->n_instances));
   PLANC_TRY(PLANC_NEW(arena, &s.items, (int64_t)trace->n_accesses + trace->n_buffers));
@@ -313,7 +308,7 @@ static planc_status choose(const void *context, const planc_walk *walk, planc_ar
   return fit ? NULL : take_outputs(walk, add_outputs(&s, out->n), live, out);
 }
 
-planc_status planc_policy_superneurons(const planc_problem *problem, planc_candidate *out) {
+planc_status planc_policy_superneurons(const planc_evaluator *evaluator, planc_candidate *out) {
   planc_absence_rule rule = {.choose = choose};
-  return planc_walk_fit(problem, planc_make_absences, &rule, out);
+  return planc_walk_fit(evaluator, planc_make_absences, &rule, out);
 }

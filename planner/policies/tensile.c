@@ -96,7 +96,7 @@ planc_status tensile_choose(const void *context, const planc_walk *walk, planc_a
   return status;
 }
 
-planc_status planc_policy_tensile(const planc_problem *problem, planc_candidate *out) {
-  planc_absence_rule rule = {.choose = tensile_choose, .context = problem};
-  return planc_walk_fit(problem, planc_make_absences, &rule, out);
+planc_status planc_policy_tensile(const planc_evaluator *evaluator, planc_candidate *out) {
+  planc_absence_rule rule = {.choose = tensile_choose, .context = evaluator->problem};
+  return planc_walk_fit(evaluator, planc_make_absences, &rule, out);
 }

@@ -236,7 +236,8 @@ static planc_status reserve_users(tensile *t) {
     const planc_buffer *buffer = &t->trace->buffers[b];
     if (buffer->n_accesses == 0) continue;
     if (buffer->flags & PLANC_BUFFER_FED) {
-      int64_t ns = copy_ns(&device->h2d, buffer->bytes), to = t->predicted.start[instance_at(t, buffer->first_access)];
+      int64_t ns = planc_fetch_ns(&device->h2d, t->trace, b),
+              to = t->predicted.start[instance_at(t, buffer->first_access)];
       int64_t from = buffer->peer < 0 ? 0 : made_ns(t, buffer->peer);
       if (planc_link_time_latest(&t->link, from, to > 0 ? to : end, ns, &start))
         PLANC_TRY(planc_link_time_take(&t->link, start, ns));

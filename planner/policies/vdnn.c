@@ -16,8 +16,8 @@
 #include "planner/choose/sub_batch.h"
 #include "planner/choose/walk.h"
 #include "planner/code.h"
-#include "planner/evaluate.h"
 #include "planner/policies/policies.h"
+#include "util/emit.h"
 
 typedef enum vdnn_offloads { OFFLOAD_NONE, OFFLOAD_CONV, OFFLOAD_ALL } vdnn_offloads;
 
@@ -227,51 +227,53 @@ static planc_status make(const planc_problem *problem, const void *context, int6
 }
 
 typedef enum vdnn_algorithms { PERFORMANCE_OPTIMAL, GREEDY, MEMORY_OPTIMAL } vdnn_algorithms;
+enum { MOST_ATTEMPTS = 7 };
 
 typedef struct vdnn_attempt {
   vdnn_offloads offloads;
   vdnn_algorithms algorithms;
 } vdnn_attempt;
 
-/* The least that any algorithms leave live at a time. */
-static planc_status least_live(const planc_problem *problem, const vdnn_setting *setting, int64_t *out_bytes) {
-  planc_candidate candidate = {0};
-  planc_status status = make(problem, setting, PLANC_ROOM_NONE, &candidate);
-  if (!status) status = planc_candidate_live(problem, &candidate, out_bytes);
-  planc_candidate_free(&candidate);
-  return status;
+static planc_status explain(const vdnn_attempt *attempt, int32_t number, int32_t n_attempts, planc_candidate *out) {
+  static const char *const offloads[] = {"offloads nothing", "offloads inputs of convolutions", "offloads all inputs"};
+  static const char *const algorithms[] = {"the fastest algorithms", "algorithms by room", "baseline algorithms"};
+  planc_emit text = {0};
+  size_t length;
+  planc_emit_format(&text, "attempt %d of %d is the first that fits: it %s and takes %s", number + 1, n_attempts,
+                    offloads[attempt->offloads], algorithms[attempt->algorithms]);
+  return planc_emit_take(&text, &out->explanation, &length);
 }
 
 /* The first attempt that fits; where none does, the last: its plan tells what it needs and what binds. */
-static planc_status first_that_fits(const planc_problem *problem, int64_t sub_batch, const vdnn_attempt *attempts,
+static planc_status first_that_fits(const planc_evaluator *evaluator, int64_t sub_batch, const vdnn_attempt *attempts,
                                     int32_t n_attempts, planc_candidate *out, bool *out_fits) {
-  const int64_t rooms[] = {PLANC_ROOM_UNLIMITED, planc_arena_room(problem), PLANC_ROOM_NONE};
+  const int64_t rooms[] = {PLANC_ROOM_UNLIMITED, planc_arena_room(evaluator->problem), PLANC_ROOM_NONE};
+  vdnn_setting settings[MOST_ATTEMPTS];
+  planc_walk_attempt walks[MOST_ATTEMPTS];
+  int32_t number;
   for (int32_t i = 0; i < n_attempts; i++) {
-    vdnn_setting setting = {.offloads = attempts[i].offloads, .sub_batch = sub_batch};
-    int64_t live = 0;
-    if (attempts[i].algorithms == GREEDY) PLANC_TRY(least_live(problem, &setting, &live));
-    if (live > problem->budget_bytes) continue;
-    PLANC_TRY(planc_walk_try(problem, make, &setting, rooms[attempts[i].algorithms], out, out_fits));
-    if (*out_fits) return NULL;
+    settings[i] = (vdnn_setting){.offloads = attempts[i].offloads, .sub_batch = sub_batch};
+    walks[i] = (planc_walk_attempt){&settings[i], rooms[attempts[i].algorithms], attempts[i].algorithms == GREEDY};
   }
-  vdnn_setting setting = {.offloads = attempts[n_attempts - 1].offloads, .sub_batch = sub_batch};
-  return make(problem, &setting, PLANC_ROOM_NONE, out);
+  PLANC_TRY(planc_walk_first(evaluator, make, walks, n_attempts, out, &number));
+  *out_fits = number < n_attempts;
+  return *out_fits ? explain(&attempts[number], number, n_attempts, out) : NULL;
 }
 
 static int64_t whole(const planc_problem *problem) {
   return problem->sub_batch ? problem->sub_batch : problem->batch;
 }
 
-planc_status planc_policy_vdnn_all(const planc_problem *problem, planc_candidate *out) {
+planc_status planc_policy_vdnn_all(const planc_evaluator *evaluator, planc_candidate *out) {
   static const vdnn_attempt attempts[] = {{OFFLOAD_ALL, PERFORMANCE_OPTIMAL}, {OFFLOAD_ALL, MEMORY_OPTIMAL}};
   bool fits;
-  return first_that_fits(problem, whole(problem), attempts, 2, out, &fits);
+  return first_that_fits(evaluator, whole(evaluator->problem), attempts, 2, out, &fits);
 }
 
-planc_status planc_policy_vdnn_conv(const planc_problem *problem, planc_candidate *out) {
+planc_status planc_policy_vdnn_conv(const planc_evaluator *evaluator, planc_candidate *out) {
   static const vdnn_attempt attempts[] = {{OFFLOAD_CONV, PERFORMANCE_OPTIMAL}, {OFFLOAD_CONV, MEMORY_OPTIMAL}};
   bool fits;
-  return first_that_fits(problem, whole(problem), attempts, 2, out, &fits);
+  return first_that_fits(evaluator, whole(evaluator->problem), attempts, 2, out, &fits);
 }
 
 static bool limits_swaps(const planc_problem *problem) {
@@ -279,13 +281,13 @@ static bool limits_swaps(const planc_problem *problem) {
 }
 
 /* Everything stays, if that fits; else *out remains what it is, if it is anything. */
-static planc_status without_swaps(const planc_problem *problem, int64_t sub_batch, planc_candidate *out,
+static planc_status without_swaps(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out,
                                   bool *out_fits) {
   static const vdnn_attempt attempts[] = {
       {OFFLOAD_NONE, PERFORMANCE_OPTIMAL}, {OFFLOAD_NONE, GREEDY}, {OFFLOAD_NONE, MEMORY_OPTIMAL}};
   planc_candidate swapping = *out;
   *out = (planc_candidate){0};
-  planc_status status = first_that_fits(problem, sub_batch, attempts, 3, out, out_fits);
+  planc_status status = first_that_fits(evaluator, sub_batch, attempts, 3, out, out_fits);
   if (!status && !*out_fits && swapping.schedule) {
     planc_candidate resident = *out;
     *out = swapping;
@@ -296,7 +298,7 @@ static planc_status without_swaps(const planc_problem *problem, int64_t sub_batc
 }
 
 /* vDNN_dyn: the order in which its implementation tries. */
-static planc_status dynamic(const planc_problem *problem, int64_t sub_batch, planc_candidate *out, bool *out_fits) {
+static planc_status dynamic(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out, bool *out_fits) {
   static const vdnn_attempt attempts[] = {{OFFLOAD_NONE, PERFORMANCE_OPTIMAL},
                                           {OFFLOAD_CONV, PERFORMANCE_OPTIMAL},
                                           {OFFLOAD_ALL, PERFORMANCE_OPTIMAL},
@@ -305,27 +307,29 @@ static planc_status dynamic(const planc_problem *problem, int64_t sub_batch, pla
                                           {OFFLOAD_CONV, MEMORY_OPTIMAL},
                                           {OFFLOAD_ALL, MEMORY_OPTIMAL}};
   *out_fits = false;
-  if (!problem->settings.no_swap) PLANC_TRY(first_that_fits(problem, sub_batch, attempts, 7, out, out_fits));
-  if (*out_fits || !limits_swaps(problem)) return NULL;
-  return without_swaps(problem, sub_batch, out, out_fits);
+  if (!evaluator->problem->settings.no_swap)
+    PLANC_TRY(first_that_fits(evaluator, sub_batch, attempts, MOST_ATTEMPTS, out, out_fits));
+  if (*out_fits || !limits_swaps(evaluator->problem)) return NULL;
+  return without_swaps(evaluator, sub_batch, out, out_fits);
 }
 
-planc_status planc_policy_vdnn_dyn(const planc_problem *problem, planc_candidate *out) {
+planc_status planc_policy_vdnn_dyn(const planc_evaluator *evaluator, planc_candidate *out) {
   bool fits;
-  return dynamic(problem, whole(problem), out, &fits);
+  return dynamic(evaluator, whole(evaluator->problem), out, &fits);
 }
 
 /* The last of vdnn-dyn's attempts at rounds of `sub_batch`, which has least live at a time, in two rounds, which have
  * as much as many. *out_reason says why it does not fit, if it does not: then no attempt at more rounds does. */
-static planc_status try_two_rounds(const planc_problem *problem, int64_t sub_batch, planc_status *out_reason) {
+static planc_status try_two_rounds(const planc_evaluator *evaluator, int64_t sub_batch, planc_status *out_reason) {
+  const planc_problem *problem = evaluator->problem;
   planc_problem two = *problem;
   planc_candidate candidate = {0};
   int64_t live;
   vdnn_setting setting = {.offloads = problem->settings.no_swap ? OFFLOAD_NONE : OFFLOAD_ALL, .sub_batch = sub_batch};
   if (two.batch - sub_batch > sub_batch) two.batch = 2 * sub_batch;
   planc_status status = make(&two, &setting, PLANC_ROOM_NONE, &candidate);
-  if (!status) status = planc_candidate_live(problem, &candidate, &live);
-  if (!status && live > problem->budget_bytes) status = planc_candidate_hold(problem, &candidate);
+  if (!status) status = evaluator->live(evaluator, &candidate, &live);
+  if (!status && live > problem->budget_bytes) status = evaluator->hold(evaluator, &candidate);
   planc_candidate_free(&candidate);
   *out_reason = NULL;
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
@@ -334,14 +338,14 @@ static planc_status try_two_rounds(const planc_problem *problem, int64_t sub_bat
 }
 
 /* vdnn-dyn at rounds of `sub_batch`; *out_reason says why nothing fits. */
-static planc_status in_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out,
+static planc_status in_rounds(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out,
                               planc_status *out_reason) {
   bool fits;
-  PLANC_TRY(try_two_rounds(problem, sub_batch, out_reason));
+  PLANC_TRY(try_two_rounds(evaluator, sub_batch, out_reason));
   if (*out_reason) return NULL;
-  PLANC_TRY(dynamic(problem, sub_batch, out, &fits));
+  PLANC_TRY(dynamic(evaluator, sub_batch, out, &fits));
   if (fits) return NULL;
-  planc_status status = planc_candidate_hold(problem, out);
+  planc_status status = evaluator->hold(evaluator, out);
   planc_candidate_free(out);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
   *out_reason = status;
@@ -349,9 +353,9 @@ static planc_status in_rounds(const planc_problem *problem, int64_t sub_batch, p
 }
 
 /* The whole batch in a single round: Eq. 3, which has no rounds for it, counts all gradients, which come and go. */
-static planc_status in_one_round(const planc_problem *problem, planc_status reason, planc_candidate *out) {
+static planc_status in_one_round(const planc_evaluator *evaluator, planc_status reason, planc_candidate *out) {
   bool fits = false;
-  planc_status status = dynamic(problem, whole(problem), out, &fits);
+  planc_status status = dynamic(evaluator, whole(evaluator->problem), out, &fits);
   if (!status && !fits) planc_candidate_free(out);
   if (status || fits) {
     planc_status_free(reason);
@@ -361,17 +365,18 @@ static planc_status in_one_round(const planc_problem *problem, planc_status reas
 }
 
 /* Eq. 3 makes every op fit; what vDNN keeps between ops may need smaller rounds still. */
-planc_status planc_policy_vdnn_plus(const planc_problem *problem, planc_candidate *out) {
+planc_status planc_policy_vdnn_plus(const planc_evaluator *evaluator, planc_candidate *out) {
+  const planc_problem *problem = evaluator->problem;
   int64_t largest;
   bool may_split;
   planc_status reason = planc_sub_batch_select(problem, &largest);
-  if (planc_status_code(reason) == PLANC_INFEASIBLE) return in_one_round(problem, reason, out);
+  if (planc_status_code(reason) == PLANC_INFEASIBLE) return in_one_round(evaluator, reason, out);
   PLANC_TRY(reason);
   PLANC_TRY(planc_may_split(problem, &may_split));
-  PLANC_TRY(in_rounds(problem, largest, out, &reason));
+  PLANC_TRY(in_rounds(evaluator, largest, out, &reason));
   for (int64_t sub_batch = largest / 2; reason && may_split && sub_batch >= 1; sub_batch /= 2) {
     planc_status_free(reason);
-    PLANC_TRY(in_rounds(problem, sub_batch, out, &reason));
+    PLANC_TRY(in_rounds(evaluator, sub_batch, out, &reason));
   }
-  return reason && largest < whole(problem) ? in_one_round(problem, reason, out) : reason;
+  return reason && largest < whole(problem) ? in_one_round(evaluator, reason, out) : reason;
 }

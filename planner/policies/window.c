@@ -21,7 +21,6 @@
 #include "planner/choose/room_search.h"
 #include "planner/choose/walk.h"
 #include "planner/code.h"
-#include "planner/evaluate.h"
 #include "planner/memory/allocator.h"
 #include "planner/policies/adaptive_window.h"
 #include "planner/policies/policies.h"
@@ -29,6 +28,7 @@
 
 /* Variables are the trace's buffers, then a workspace for each instance. */
 typedef struct policy {
+  const planc_evaluator *evaluator;
   const planc_problem *problem;
   const planc_trace *trace;
   planc_candidate *candidate;
@@ -53,7 +53,7 @@ static bool persists(const policy *p, int32_t buffer) {
   return p->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT;
 }
 
-/* What another replica sends cannot come long before it is needed: it gets its memory and is fetched where it would be
+/* What other replicas send cannot come long before it is needed: it gets its memory and is fetched where it would be
  * made. */
 static bool is_sent(const policy *p, int32_t buffer) {
   return p->trace->buffers[buffer].peer >= 0;
@@ -337,14 +337,11 @@ static planc_status try_allocator(policy *p, int64_t budget, int64_t *out_excess
 /* States the schedule, for addresses to be planned. */
 static planc_status try_planned(policy *p, int64_t budget, int64_t *out_excess) {
   int64_t peak;
-  planc_schedule **schedule = &p->candidate->schedule;
   PLANC_TRY(schedule_within(p, budget));
   for (int64_t i = 0; i < p->steps.len; i++) p->addresses[i] = PLANC_BLANK;
-  planc_schedule_free(*schedule);
-  *schedule = NULL;
-  PLANC_TRY(planc_schedule_new(p->trace, p->candidate->costs, schedule));
+  PLANC_TRY(planc_candidate_schedule(p->candidate));
   PLANC_TRY(state(p));
-  PLANC_TRY(planc_candidate_peak(p->problem, p->candidate, &peak));
+  PLANC_TRY(p->evaluator->peak(p->evaluator, p->candidate, &peak));
   *out_excess = excess_of(peak, p->problem->budget_bytes);
   return NULL;
 }
@@ -367,10 +364,12 @@ static planc_status no_place(const policy *p) {
 }
 
 static planc_status too_small(const policy *p, int64_t room, int32_t function, int64_t need) {
-  int64_t least = planc_add_saturate(planc_reserved(p->problem), need);
+  int64_t chunk_bytes = planc_allocator_chunk(p->problem);
+  int64_t whole = planc_align_up(need, chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT);
+  int64_t least = planc_add_saturate(planc_reserved(p->problem), whole);
   return planc_infeasible((planc_shortage){.bytes = least}, "op %s needs %lld bytes%s, %lld are left for data",
-                          planc_trace_op(p->trace, function)->name, (long long)need,
-                          planc_allocator_chunk(p->problem) > 0 ? " in whole chunks" : "", (long long)room);
+                          planc_trace_op(p->trace, function)->name, (long long)whole,
+                          chunk_bytes > 0 ? " in whole chunks" : "", (long long)room);
 }
 
 static planc_status make(policy *p) {
@@ -388,10 +387,11 @@ static planc_status make(policy *p) {
   return find_budget(p, try_planned, room, least, &fits); /* if nothing fits, the plan tells what it needs */
 }
 
-planc_status planc_policy_window(const planc_problem *problem, planc_candidate *out) {
+planc_status planc_policy_window(const planc_evaluator *evaluator, planc_candidate *out) {
+  const planc_problem *problem = evaluator->problem;
   PLANC_TRY(planc_candidate_rounds(problem, problem->sub_batch ? problem->sub_batch : problem->batch, out));
-  PLANC_TRY(planc_schedule_new(out->trace, out->costs, &out->schedule));
-  policy p = {.problem = problem, .trace = out->trace, .candidate = out};
+  PLANC_TRY(planc_candidate_schedule(out));
+  policy p = {.evaluator = evaluator, .problem = problem, .trace = out->trace, .candidate = out};
   p.unit = planc_allocator_unit(problem);
   planc_status status = make(&p);
   planc_allocator_free(&p.allocator);

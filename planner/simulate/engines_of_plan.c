@@ -1,5 +1,6 @@
-/* What a plan's links say of its engines (sim_program.h): which way each copies, whose GPUs' it is, what it shares its
- * bandwidth with, and which copy the other way. */
+/* What a plan's links say of its engines (sim_program.h): whose GPUs' each is, what it shares its
+ * bandwidth with, and which copy the other way. Replicas do the same at the same time, so the opposites of another
+ * replica copy when an engine's own do. */
 #include "planner/simulate/sim_program.h"
 
 enum { NONE = -1 };
@@ -9,7 +10,7 @@ typedef struct making {
   planc_arena *arena;
   sim_engine *engines;
   int32_t n;
-  int32_t *found; /* GPUs or buses of the engine that is looked at */
+  int32_t *found; /* GPUs or opposites of the engine that is looked at */
   int32_t *seen;  /* by GPU or engine: the last engine that it was found for */
 } making;
 
@@ -55,7 +56,7 @@ static planc_status find_against(making *m, int32_t engine) {
     for (int32_t b = 0; b < plan->n_links; b++) {
       const planc_plan_link *back = &plan->links[b];
       bool leads_back = back->from == link->to && back->to == link->from && back->engine != engine;
-      if (leads_back && counts(m, back)) note(m, engine, m->engines[back->engine].bus, &of->n_against);
+      if (leads_back && counts(m, back)) note(m, engine, back->engine, &of->n_against);
     }
   }
   return planc_arena_copy(m->arena, m->found, of->n_against, sizeof *m->found, (void *)&of->against);
@@ -72,9 +73,15 @@ static planc_status find_buses(making *m) {
     const planc_plan_link *link = &plan->links[l];
     if (link->bus >= 0 && link->engine < lowest[link->bus]) lowest[link->bus] = link->engine;
   }
-  for (int32_t e = 0; e < m->n; e++) m->engines[e].bus = e;
-  for (int32_t l = 0; l < plan->n_links; l++)
-    if (plan->links[l].bus >= 0) m->engines[plan->links[l].engine].bus = lowest[plan->links[l].bus];
+  for (int32_t e = 0; e < m->n; e++) {
+    m->engines[e].bus = e;
+    m->engines[e].sharers = 1;
+  }
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    if (plan->links[l].bus < 0) continue;
+    m->engines[plan->links[l].engine].bus = lowest[plan->links[l].bus];
+    m->engines[plan->links[l].engine].sharers = planc_plan_replicas(plan);
+  }
   return NULL;
 }
 
@@ -86,9 +93,6 @@ planc_status sim_engines_of_plan(const planc_plan *plan, planc_arena *arena, sim
   PLANC_TRY(PLANC_NEW(arena, &m.engines, m.n));
   PLANC_TRY(PLANC_NEW(arena, &m.found, most));
   PLANC_TRY(PLANC_NEW(arena, &m.seen, most));
-  for (int32_t s = 0; s < plan->n_streams; s++)
-    if (plan->streams[s].kind == PLANC_STREAM_KIND_copy)
-      m.engines[plan->streams[s].on].way = planc_way_of_stream(plan, s);
   PLANC_TRY(find_buses(&m));
   forget(&m, most);
   for (int32_t e = 0; e < m.n; e++) PLANC_TRY(find_gpus(&m, e));

@@ -60,7 +60,7 @@ static planc_status find_swaps(const planc_plan *plan, const planc_trace *trace,
     const planc_instr *instr = &plan->body.instrs[i];
     if (instr->op != PLANC_INSTR_copy || instr->id == PLANC_USER || instr->aux == PLANC_USER) continue;
     PLANC_TRY(planc_stream_instr_check(plan, instr));
-    bool fetches = planc_instr_direction(plan, instr) == PLANC_COPY_IN && acquired[instr->id].buffer >= 0;
+    bool fetches = planc_instr_direction(plan, acquired, instr) == PLANC_COPY_IN && acquired[instr->id].buffer >= 0;
     *out |= fetches && trace->buffers[acquired[instr->id].buffer].peer < 0;
   }
   return NULL;

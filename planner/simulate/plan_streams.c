@@ -21,16 +21,8 @@ planc_status planc_stream_instr_check(const planc_plan *plan, const planc_instr 
   return NULL;
 }
 
-static planc_status check_tables(const planc_plan *plan) {
-  planc_arena arena = {0};
-  planc_tables tables;
-  planc_status status = planc_tables_make(plan, &arena, &tables);
-  planc_arena_free(&arena);
-  return status;
-}
-
 planc_status planc_section_check(const planc_plan *plan, const planc_section *section) {
-  PLANC_TRY(check_tables(plan));
+  PLANC_TRY(planc_tables_check(plan));
   for (int32_t i = 0; i < section->n; i++)
     if (planc_instr_has_stream(&section->instrs[i])) PLANC_TRY(planc_stream_instr_check(plan, &section->instrs[i]));
   return NULL;

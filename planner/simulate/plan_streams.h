@@ -2,7 +2,7 @@
 #ifndef PLANC_SIMULATE_PLAN_STREAMS_H
 #define PLANC_SIMULATE_PLAN_STREAMS_H
 
-#include "plan/layout.h"
+#include "plan/copies.h"
 
 static inline bool planc_instr_has_stream(const planc_instr *instr) {
   return instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_release;
@@ -15,8 +15,9 @@ static inline bool planc_instr_is_kernel(const planc_plan *plan, const planc_ins
   return instr->op == PLANC_INSTR_exec || (instr->op == PLANC_INSTR_copy && !planc_instr_is_copy(plan, instr));
 }
 /* Of a copy to a GPU PLANC_COPY_IN, of one from a GPU PLANC_COPY_OUT; -1 of all else. */
-static inline int planc_instr_direction(const planc_plan *plan, const planc_instr *instr) {
-  planc_copy_way way = planc_instr_is_copy(plan, instr) ? planc_way_of_stream(plan, instr->stream) : PLANC_COPY_WITHIN;
+static inline int planc_instr_direction(const planc_plan *plan, const planc_acquired *acquired,
+                                        const planc_instr *instr) {
+  planc_copy_way way = instr->op == PLANC_INSTR_copy ? planc_way_of_copy(plan, acquired, instr) : PLANC_COPY_WITHIN;
   return way == PLANC_COPY_IN || way == PLANC_COPY_OUT ? (int)way : -1;
 }
 

@@ -55,7 +55,9 @@ static bool is_of_gpu(const planc_plan *plan, const planc_acquired *acquired, in
   return memory >= 0 && memory < plan->n_memories && plan->memories[memory].kind == PLANC_MEMORY_DEVICE;
 }
 
+/* Times are of one GPU, bytes of all. */
 static void count_body(const planc_plan *plan, const planc_acquired *acquired, planc_simulation *out) {
+  int32_t replicas = planc_plan_replicas(plan), gpus = planc_plan_gpus(plan);
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     if (instr->op == PLANC_INSTR_exec && instr->recompute)
@@ -63,13 +65,15 @@ static void count_body(const planc_plan *plan, const planc_acquired *acquired, p
     if (planc_instr_is_kernel(plan, instr)) {
       out->compute_ns = planc_add_saturate(out->compute_ns, instr->time_ns);
     } else if (instr->op == PLANC_INSTR_copy) {
-      int64_t out_bytes = is_of_gpu(plan, acquired, instr->aux) ? instr->bytes : 0;
-      int64_t in_bytes = is_of_gpu(plan, acquired, instr->id) ? instr->bytes : 0;
+      int64_t bytes = planc_muldiv_ceil(instr->bytes, instr->peers ? replicas - 1 : 1, 1);
+      int64_t out_bytes = is_of_gpu(plan, acquired, instr->aux) ? bytes : 0;
+      int64_t in_bytes = is_of_gpu(plan, acquired, instr->id) ? bytes : 0;
       out->d2h_bytes = planc_add_saturate(out->d2h_bytes, out_bytes);
       out->h2d_bytes = planc_add_saturate(out->h2d_bytes, in_bytes);
     }
   }
-  int32_t gpus = planc_plan_gpus(plan);
+  out->d2h_bytes = planc_muldiv_ceil(out->d2h_bytes, replicas, 1);
+  out->h2d_bytes = planc_muldiv_ceil(out->h2d_bytes, replicas, 1);
   if (gpus > 1) {
     out->compute_ns /= gpus;
     out->recompute_ns /= gpus;

@@ -1,17 +1,11 @@
-/* A plan's instructions as steps of the machine (sim_program.h). */
+/* A plan's instructions as steps of the machine (sim_program.h). Replicas do the same at the same time, so one of them
+ * is run: the others' records happen when its own do. */
 #include "plan/tables.h"
 #include "planner/simulate/plan_streams.h"
 #include "planner/simulate/sim_program.h"
 #include "util/math.h"
 
 enum { PPM = 1000000 };
-
-static planc_status check_device(const planc_plan_device *device) {
-  if (device->launch_ns < 0 || device->duplex_ppm <= 0 || device->duplex_ppm > PPM || device->slowdown_ppm < 0 ||
-      device->slowdown_ppm > INT32_MAX)
-    return planc_error(PLANC_INVALID_PLAN, "the device's constants are out of range");
-  return NULL;
-}
 
 /* Work is time in parts per million, faster alone than beside a copy (sim_machine.c). */
 static planc_status check_time(const planc_plan_device *device, const sim_step *step) {
@@ -26,21 +20,18 @@ typedef struct making {
   const planc_plan *plan;
   const planc_acquired *acquired;
   planc_tables tables;
-  int32_t user; /* the memory that stands for PLANC_USER */
   planc_arena *arena;
 } making;
 
-static int32_t memory_of(const making *m, int32_t residency) {
-  return residency == PLANC_USER ? m->user : m->acquired[residency].memory;
-}
-
 static planc_status copy_of(const making *m, const planc_instr *instr, int64_t *out_ns) {
-  int32_t from = memory_of(m, instr->aux), to = memory_of(m, instr->id);
+  int32_t from = planc_memory_of_side(m->plan, m->acquired, instr->aux);
+  int32_t to = planc_memory_of_side(m->plan, m->acquired, instr->id);
   int32_t link = planc_tables_link(&m->tables, m->plan->streams[instr->stream].on, from, to);
   if (link < 0)
     return planc_error(PLANC_INVALID_PLAN, "stream %d has no link from memory %d to memory %d", instr->stream, from,
                        to);
   *out_ns = planc_link_ns(&m->plan->links[link].cost, instr->bytes);
+  if (instr->peers) *out_ns = planc_muldiv_ceil(*out_ns, planc_plan_replicas(m->plan) - 1, 1);
   return NULL;
 }
 
@@ -52,6 +43,7 @@ static planc_status make_step(const making *m, const planc_instr *instr, sim_ste
     step->event = instr->id;
   } else if (planc_instr_is_copy(m->plan, instr)) {
     step->kind = SIM_COPY;
+    step->way = planc_way_of_copy(m->plan, m->acquired, instr);
     PLANC_TRY(copy_of(m, instr, &step->time_ns));
   } else {
     step->kind = SIM_KERNEL;
@@ -97,11 +89,10 @@ static planc_status make_streams(const planc_plan *plan, planc_arena *arena, sim
 planc_status sim_program_of_plan(const planc_plan *plan, const planc_acquired *acquired, const int64_t *mapped,
                                  planc_arena *arena, sim_program *out) {
   const planc_section *from[] = {&plan->prologue, &plan->body, &plan->epilogue};
-  making m = {.plan = plan, .acquired = acquired, .user = plan->n_memories - 1, .arena = arena};
+  making m = {.plan = plan, .acquired = acquired, .arena = arena};
   *out = (sim_program){.device = plan->device, .n_streams = plan->n_streams};
   out->n_jobs = plan->n_jobs;
   out->n_events = plan->n_events;
-  PLANC_TRY(check_device(&plan->device));
   PLANC_TRY(planc_tables_make(plan, arena, &m.tables));
   PLANC_TRY(make_streams(plan, arena, out));
   for (int k = 0; k < SIM_N_SECTIONS; k++)

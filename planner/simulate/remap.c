@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "plan/mapping.h"
+#include "plan/tables.h"
 #include "planner/memory/allocator.h"
 #include "planner/simulate/plan_totals.h"
 
@@ -84,7 +85,7 @@ planc_status planc_count_mappings(const planc_plan *plan, int64_t **out_mapped, 
   if (device->chunk_bytes == 0 || device->paged) {
     return planc_error(PLANC_USAGE, "the plan has no virtual memory%s", device->paged ? " but its blocks' pages" : "");
   }
-  PLANC_TRY(planc_mappings_check(plan));
+  PLANC_TRY(planc_tables_check(plan));
   remapping r = {.plan = plan, .range = planc_memory_range(plan, DEVICE)};
   if (r.range / device->chunk_bytes > MOST_CHUNKS) return planc_error(PLANC_INVALID_PLAN, "too many chunks");
   int64_t *mapped = calloc((size_t)plan->body.n + 1, sizeof *mapped);

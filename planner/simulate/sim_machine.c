@@ -21,8 +21,8 @@ typedef struct machine {
 static void begin_all(machine *m);
 static planc_status set_rates(const machine *m);
 static void close_phases(const machine *m);
-static void run_hosts(const machine *m);
-static int64_t next_end(const machine *m);
+static planc_status run_hosts(const machine *m);
+static bool find_next_end(const machine *m, int64_t *out);
 static void count_stalls(const machine *m, int64_t until);
 static void end_lane(const machine *m, int32_t stream);
 static planc_status check_ended(const machine *m);
@@ -30,11 +30,11 @@ static planc_status check_ended(const machine *m);
 planc_status sim_advance(const sim_program *program, sim_state *state, sim_observer observer, void *user,
                          bool *out_over) {
   machine m = {.program = program, .state = state, .observer = observer, .user = user};
-  run_hosts(&m);
+  PLANC_TRY(run_hosts(&m));
   begin_all(&m);
   if (state->changed) PLANC_TRY(set_rates(&m));
-  int64_t next = next_end(&m);
-  *out_over = next == INT64_MAX;
+  int64_t next;
+  *out_over = !find_next_end(&m, &next);
   if (*out_over) return check_ended(&m);
   count_stalls(&m, next);
   state->now = next;
@@ -42,6 +42,10 @@ planc_status sim_advance(const sim_program *program, sim_state *state, sim_obser
     if (state->lanes[s].running >= 0 && state->lanes[s].end == next) end_lane(&m, s);
   close_phases(&m);
   return NULL;
+}
+
+static planc_status too_long(void) {
+  return planc_error(PLANC_BAD_INPUT, "it takes too long to simulate");
 }
 
 /* --- Phases ------------------------------------------------------------------------------------------------------- */
@@ -121,33 +125,35 @@ static bool is_full(const machine *m, const sim_host *h, int32_t step) {
 }
 
 /* Launches what can be launched by now. */
-static void run_host(const machine *m, int32_t job) {
+static planc_status run_host(const machine *m, int32_t job) {
   sim_host *h = &m->state->hosts[job];
-  if (h->launching && h->free_at > m->state->now) return;
+  if (h->launching && h->free_at > m->state->now) return NULL;
   while (!h->done) {
     const sim_section *section = of_host(m, h);
     for (int32_t step; (step = next_launch(m, job)) < section->n; h->launched = step) {
       if (!h->launching) {
-        if (is_full(m, h, step)) return;
+        if (is_full(m, h, step)) return NULL;
         h->in_flight += section->steps[step].kind == SIM_KERNEL;
-        h->free_at = planc_add_saturate(m->state->now, launch_ns(m, h, step));
+        if (planc_add_overflow(m->state->now, launch_ns(m, h, step), &h->free_at)) return too_long();
         h->launching = h->free_at > m->state->now;
-        if (h->launching) return;
+        if (h->launching) return NULL;
       }
       h->launching = false;
     }
-    if (!enter_next_phase(m, h)) return;
+    if (!enter_next_phase(m, h)) return NULL;
   }
+  return NULL;
 }
 
 /* What ends without having begun may let hosts go on. */
-static void run_hosts(const machine *m) {
+static planc_status run_hosts(const machine *m) {
   int32_t closed;
   do {
     closed = m->state->n_closed;
-    for (int32_t i = 0; i < m->program->n_launchers; i++) run_host(m, m->program->launchers[i]);
+    for (int32_t i = 0; i < m->program->n_launchers; i++) PLANC_TRY(run_host(m, m->program->launchers[i]));
     close_phases(m);
   } while (m->state->n_closed > closed);
+  return NULL;
 }
 
 /* --- Streams ------------------------------------------------------------------------------------------------------ */
@@ -253,7 +259,8 @@ static void end_lane(const machine *m, int32_t stream) {
   p->end = s->now;
   if (sim_is_copy(step)) {
     turn(m, of->on, false);
-    p->copy_ns[m->program->engines[of->on].way] += s->now - l->start;
+    int64_t *copy_ns = &p->copy_ns[step->way];
+    *copy_ns = planc_add_saturate(*copy_ns, s->now - l->start);
   } else {
     sim_gpu *g = &s->gpus[of->on];
     if (l->beside) l->beside_ns += s->now - l->since;
@@ -261,7 +268,7 @@ static void end_lane(const machine *m, int32_t stream) {
     g->n_computing--;
     s->hosts[of->job].in_flight--;
     p->compute_end = s->now;
-    p->lost_ns += lost_ns(m, l);
+    p->lost_ns = planc_add_saturate(p->lost_ns, lost_ns(m, l));
     memcpy(p->stall_ns, s->stall_ns, sizeof p->stall_ns);
   }
   if (m->observer) m->observer(m->user, l->phase, l->running, l->start, s->now);
@@ -286,9 +293,8 @@ static int64_t copy_rate(const machine *m, int32_t engine) {
   const sim_engine *e = &m->program->engines[engine];
   const sim_copier *copiers = m->state->copiers;
   bool duplex = false;
-  for (int32_t k = 0; k < e->n_against; k++) /* not against itself on a bus that goes both ways */
-    duplex |= copiers[e->against[k]].n_on_bus > (e->against[k] == e->bus);
-  int64_t rate = (duplex ? m->program->device.duplex_ppm : PPM) / copiers[e->bus].n_on_bus;
+  for (int32_t k = 0; k < e->n_against; k++) duplex |= copiers[e->against[k]].copies;
+  int64_t rate = (duplex ? m->program->device.duplex_ppm : PPM) / ((int64_t)copiers[e->bus].n_on_bus * e->sharers);
   return rate > 0 ? rate : 1;
 }
 
@@ -314,33 +320,32 @@ static planc_status set_rates(const machine *m) {
     l->beside = beside;
     l->rate = rate;
     l->since = now;
-    if (planc_add_overflow(now, l->work / rate + (l->work % rate > 0), &l->end))
-      return planc_error(PLANC_BAD_INPUT, "it takes too long to simulate");
+    if (planc_add_overflow(now, l->work / rate + (l->work % rate > 0), &l->end)) return too_long();
   }
   m->state->changed = false;
   return NULL;
 }
 
-static int64_t next_end(const machine *m) {
-  int64_t next = INT64_MAX;
+/* Whether anything will end, and when the first of it does. */
+static bool find_next_end(const machine *m, int64_t *out) {
+  bool found = false;
+  *out = INT64_MAX;
   for (int32_t i = 0; i < m->program->n_launchers; i++) {
     const sim_host *h = &m->state->hosts[m->program->launchers[i]];
-    if (h->launching && h->free_at < next) next = h->free_at;
+    if (!h->launching) continue;
+    found = true;
+    if (h->free_at < *out) *out = h->free_at;
   }
   for (int32_t i = 0; i < m->program->n_streams; i++) {
     const sim_lane *l = &m->state->lanes[i];
-    if (l->running >= 0 && l->end < next) next = l->end;
+    if (l->running < 0) continue;
+    found = true;
+    if (l->end < *out) *out = l->end;
   }
-  return next;
+  return found;
 }
 
 /* --- Stalls ------------------------------------------------------------------------------------------------------- */
-
-/* What it is to wait for a copy on the stream. */
-static planc_stall stall_of(const machine *m, int32_t stream) {
-  bool out = m->program->engines[m->program->streams[stream].on].way == PLANC_COPY_OUT;
-  return out ? PLANC_STALL_D2H : PLANC_STALL_H2D;
-}
 
 /* What an idle stream waits for in the end: follows waits to the stream that will record. */
 static planc_stall cause(const machine *m, int32_t stream) {
@@ -349,7 +354,7 @@ static planc_stall cause(const machine *m, int32_t stream) {
     int32_t index = l->running >= 0 ? l->running : head(m, stream);
     if (index < 0) return PLANC_STALL_LAUNCH;
     const sim_step *step = &of_lane(m, l)->steps[index];
-    if (sim_is_copy(step)) return stall_of(m, stream);
+    if (sim_is_copy(step)) return step->way == PLANC_COPY_OUT ? PLANC_STALL_D2H : PLANC_STALL_H2D;
     if (step->kind != SIM_WAIT || m->program->recorder[step->event] < 0) return PLANC_STALL_LAUNCH;
     stream = m->program->recorder[step->event];
   }
@@ -366,7 +371,7 @@ static void count_stall(const machine *m, int32_t g, int64_t until) {
     why = cause(m, i);
     break;
   }
-  m->state->stall_ns[why] += until - m->state->now;
+  m->state->stall_ns[why] = planc_add_saturate(m->state->stall_ns[why], until - m->state->now);
   if (why == PLANC_STALL_H2D) m->state->gpus[g].awaited_until = until;
 }
 

@@ -3,19 +3,20 @@
 #ifndef PLANC_SIMULATE_SIM_PROGRAM_H
 #define PLANC_SIMULATE_SIM_PROGRAM_H
 
-#include "plan/layout.h"
+#include "plan/copies.h"
 
 typedef enum sim_step_kind { SIM_WAIT, SIM_RECORD, SIM_KERNEL, SIM_COPY } sim_step_kind;
 
 typedef struct sim_step {
   sim_step_kind kind;
-  uint8_t lag;      /* of a wait: 0 = the record of this body, 1 = of the one before */
-  bool op;          /* of a kernel: it is missed when a copy in comes late for it */
-  int32_t stream;   /* negative: nothing that takes part in time */
-  int32_t event;    /* of a wait or a record */
-  int32_t busy_ppm; /* of a kernel, at most 1,000,000: the share of the GPU that it keeps busy */
-  int64_t time_ns;  /* alone */
-  int64_t chunks;   /* of virtual memory that its host maps and unmaps before it launches it */
+  uint8_t lag;        /* of a wait: 0 = the record of this body, 1 = of the one before */
+  bool op;            /* of a kernel: it is missed when a copy in comes late for it */
+  planc_copy_way way; /* of a copy */
+  int32_t stream;     /* negative: nothing that takes part in time */
+  int32_t event;      /* of a wait or a record */
+  int32_t busy_ppm;   /* of a kernel, at most 1,000,000: the share of the GPU that it keeps busy */
+  int64_t time_ns;    /* alone */
+  int64_t chunks;     /* of virtual memory that its host maps and unmaps before it launches it */
 } sim_step;
 
 /* Steps in the order in which hosts launch them. */
@@ -35,11 +36,11 @@ typedef struct sim_stream {
 
 /* Engines that share a bandwidth go by the number of the lowest of them: their bus. One that shares none is its own. */
 typedef struct sim_engine {
-  planc_copy_way way; /* in, out or past */
   int32_t bus;
-  int32_t n_gpus; /* whose kernels its copies slow */
+  int32_t sharers; /* replicas whose engines of this number are on the bus, too: 1 = it is alone */
+  int32_t n_gpus;  /* whose kernels its copies slow */
   const int32_t *gpus;
-  int32_t n_against; /* buses on which an engine copies the other way */
+  int32_t n_against; /* engines that copy the other way */
   const int32_t *against;
 } sim_engine;
 

@@ -28,8 +28,9 @@ static library library_of(const planrt_device *device, const planrt_call *call, 
 }
 
 static planc_status no_kernel(const planrt_call *call) {
-  return planc_error(PLANC_DEVICE, "the CUDA backend has no kernel for %s with these operands",
-                     planc_trace_type(call->trace, call->instance));
+  return planc_refusal(PLANC_DEVICE, PLANC_REMEDY_SYNTHETIC,
+                       "the CUDA backend has no kernel for %s with these operands",
+                       planc_trace_type(call->trace, call->instance));
 }
 
 static planc_status no_engine(const planrt_device *device, const planrt_call *call) {

@@ -5,18 +5,18 @@
 #include "runtime/cuda/op_families.h"
 #include "runtime/random.h"
 
-/* Which op it is, whatever it reads. */
-static uint64_t identity_of(const planc_instance *of) {
+/* Which op it is, and of which replica, whatever it reads. */
+static uint64_t identity_of(const planrt_call *call) {
+  const planc_instance *of = &call->trace->instances[call->instance];
   const int64_t parts[] = {of->job, of->op, of->round, of->role, of->accumulates};
-  uint64_t hash = 0;
+  uint64_t hash = (uint64_t)call->replica;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) hash = planrt_random(hash, (uint64_t)parts[i]);
   return hash;
 }
 
 /* Adds up in *scratch a hash of the op and of what it reads: its inputs, and outputs that it adds to. */
 static cudaError_t hash_inputs(const planrt_call *call, const planrt_cuda_launch *launch) {
-  uint64_t identity = identity_of(&call->trace->instances[call->instance]);
-  cudaError_t code = planrt_cuda_set_word(launch->stream, launch->scratch, identity);
+  cudaError_t code = planrt_cuda_set_word(launch->stream, launch->scratch, identity_of(call));
   for (int32_t k = 0; k < call->n_in + call->n_out && code == cudaSuccess; k++) {
     const planrt_operand *from = k < call->n_in ? &call->in[k] : &call->out[k - call->n_in];
     if (k >= call->n_in && !from->accumulate) continue;

@@ -23,11 +23,13 @@ static planc_status find_plain(const planrt_preparer *preparer, const planrt_cal
     return NULL;
   }
   if (call->role == PLANC_ROLE_OP) *out = planrt_kernel_find(call->op->type);
-  if (!*out) return planc_error(PLANC_DEVICE, "the host has no kernel for %s", call->op->type);
+  if (!*out)
+    return planc_refusal(PLANC_DEVICE, PLANC_REMEDY_SYNTHETIC, "the host has no kernel for %s", call->op->type);
   if (has_dtypes(call->in, call->n_in) && has_dtypes(call->out, call->n_out) &&
       has_dtypes(call->effects, call->n_effects))
     return NULL;
-  return planc_error(PLANC_DEVICE, "the host has a kernel for %s in f32 and bf16 only", call->op->type);
+  return planc_refusal(PLANC_DEVICE, PLANC_REMEDY_SYNTHETIC, "the host has a kernel for %s in f32 and bf16 only",
+                       call->op->type);
 }
 
 /* True for what looks at the types of its operands itself; for others bf16 operands are widened. */

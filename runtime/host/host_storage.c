@@ -22,6 +22,10 @@ enum {
 
 /* --- Opening ---------------------------------------------------------------------------------------------------- */
 
+static planc_status no_file(const char *directory, const char *why) {
+  return planc_error(PLANC_DEVICE, "host: no storage in %s: %s", directory, why);
+}
+
 static planc_status no_storage(const char *directory, int64_t bytes, const char *why) {
   return planc_error(PLANC_DEVICE, "host: no storage of %lld bytes in %s: %s", (long long)bytes, directory, why);
 }
@@ -54,7 +58,7 @@ static int take_blocks(int file, int64_t bytes) {
 
 static planc_status fill_storage(planrt_storage *storage) {
   storage->file = create(storage->directory);
-  if (storage->file < 0) return no_storage(storage->directory, storage->bytes, strerror(errno));
+  if (storage->file < 0) return no_file(storage->directory, strerror(errno));
   int error = take_blocks(storage->file, storage->bytes);
   if (error) return no_storage(storage->directory, storage->bytes, strerror(error));
   storage->map_bytes = planc_align_up(storage->bytes, sysconf(_SC_PAGESIZE));

@@ -89,6 +89,7 @@ static planc_status start(planc_machine *m) {
   PLANC_TRY(planc_tables_make(plan, arena, &m->tables));
   PLANC_TRY(check_hash(plan));
   PLANC_TRY(planc_plan_expand(plan, &m->trace));
+  PLANC_TRY(planc_plan_acquired(plan, arena, &m->acquired));
   PLANC_TRY(PLANC_NEW(arena, &m->boundary_of, m->trace->n_buffers));
   PLANC_TRY(index_boundary(m));
   return planc_extents_make(plan, arena, &m->extents);
@@ -110,7 +111,9 @@ static void stop(planc_machine *m) {
  *              further apart have the same instruction in a body between them, which its stream orders.
  *   0 bodies - the epilogue against the prologue. What streams and events know to have happened of the prologue only
  *              grows from body to body, for an event is always recorded on one stream. So what is ordered without
- *              bodies is ordered with any number; with bodies there may be an order, or a record, that they bring. */
+ *              bodies is ordered with any number; with bodies there may be an order, or a record, that they bring.
+ *
+ * Replicas are so many more streams, and change nothing of this. */
 static const struct {
   int32_t bodies;
   const char *which; /* said at the end of what only this one finds */
@@ -146,15 +149,12 @@ static planc_status start_run(planc_machine *m) {
   PLANC_TRY(PLANC_NEW(arena, &m->open_at, m->extents.n_ranks));
   PLANC_TRY(PLANC_NEW(arena, &m->open_to, m->extents.n_ranks));
   PLANC_TRY(PLANC_NEW(arena, &m->residents, plan->n_residencies));
-  PLANC_TRY(PLANC_NEW(arena, &m->clocks, (int64_t)plan->n_streams * plan->n_streams));
-  PLANC_TRY(PLANC_NEW(arena, &m->recorded, (int64_t)plan->n_events * plan->n_streams));
-  PLANC_TRY(PLANC_NEW(arena, &m->events, plan->n_events));
+  PLANC_TRY(planc_clocks_make(arena, plan, &m->clocks));
   PLANC_TRY(PLANC_NEW(arena, &m->epochs_before, plan->n_streams));
   PLANC_TRY(PLANC_NEW(arena, &m->executed, m->trace->n_instances));
   PLANC_TRY(PLANC_NEW(arena, &m->algorithm, m->trace->n_instances));
   PLANC_TRY(PLANC_NEW(arena, &m->delivered, m->trace->n_buffers));
   for (int32_t r = 0; r < plan->n_residencies; r++) m->residents[r].buffer = -1;
-  for (int32_t e = 0; e < plan->n_events; e++) m->events[e].body = PLANC_NEVER;
   fill_int32(m->executed, m->trace->n_instances, PLANC_NEVER);
   fill_int32(m->delivered, m->trace->n_buffers, PLANC_NEVER);
   return NULL;
@@ -162,6 +162,7 @@ static planc_status start_run(planc_machine *m) {
 
 static void end_run(planc_machine *m) {
   planc_histories_free(&m->histories);
+  planc_clocks_free(&m->clocks);
   planc_arena_free(&m->run_arena);
 }
 
@@ -191,7 +192,8 @@ static planc_status run_section(planc_machine *m, planc_section_kind section, in
   m->next_residency = section == PLANC_BODY ? plan->n_boundary : 0;
   m->next_use = 0;
   if (section == PLANC_BODY) m->n_executed = m->n_recomputed = 0;
-  for (int32_t s = 0; s < plan->n_streams; s++) m->epochs_before[s] = m->clocks[(int64_t)s * plan->n_streams + s];
+  for (int32_t s = 0; s < plan->n_streams; s++) m->epochs_before[s] = planc_clock_of(&m->clocks, s)[s];
+  planc_clocks_enter(&m->clocks, sections[section]);
   for (int32_t i = 0; i < sections[section]->n; i++) {
     m->instr = &sections[section]->instrs[i];
     m->index = firsts[section] + i;
@@ -292,9 +294,9 @@ static void report_on(const planc_machine *m, planc_check_report *report) {
   report->recomputed = m->n_recomputed;
 }
 
-static planc_status check_budget(const planc_memory *memory, int64_t asked) {
+static planc_status check_budget(const planc_plan *plan, const planc_memory *memory, int64_t asked) {
   int64_t budget = asked >= 0 ? asked : memory->budget_bytes;
-  int64_t peak = planc_add_saturate(memory->arena_bytes, memory->reserved_bytes);
+  int64_t peak = planc_memory_peak(plan, memory);
   if (budget < 0 || peak <= budget) return NULL;
   if (memory->kind == PLANC_MEMORY_DEVICE) {
     return planc_error(PLANC_INFEASIBLE,
@@ -316,6 +318,6 @@ static planc_status check_budgets(const planc_plan *plan, const planc_check_opti
     asked[PLANC_MEMORY_STORAGE] = options->storage_budget_bytes;
   }
   for (int32_t m = 0; m < plan->n_memories; m++)
-    PLANC_TRY(check_budget(&plan->memories[m], asked[plan->memories[m].kind]));
+    PLANC_TRY(check_budget(plan, &plan->memories[m], asked[plan->memories[m].kind]));
   return NULL;
 }

@@ -12,7 +12,8 @@
 #include "util/number_set.h"
 #include "util/vec.h"
 
-/* An access: the epoch-th command on its stream, in file order `instr`. */
+/* An access: the epoch-th command on its stream, in file order `instr`. Streams of other replicas are numbered from the
+ * plan's number of streams on. */
 typedef struct planc_mark {
   int32_t instr, epoch, stream; /* stream -1: none */
 } planc_mark;

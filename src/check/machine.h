@@ -2,16 +2,15 @@
 #ifndef PLANC_CHECK_MACHINE_H
 #define PLANC_CHECK_MACHINE_H
 
+#include "check/clocks.h"
 #include "check/extents.h"
 #include "check/histories.h"
+#include "plan/layout.h"
 #include "plan/tables.h"
 #include "planc/check.h"
 #include "util/number_set.h"
 
 typedef enum planc_section_kind { PLANC_PROLOGUE, PLANC_BODY, PLANC_EPILOGUE } planc_section_kind;
-
-/* A run's sections are counted as bodies: the prologue is body -1, the epilogue the one after the last. */
-enum { PLANC_BODY_OF_PROLOGUE = -1, PLANC_NEVER = -2 };
 
 typedef struct planc_resident {
   int32_t buffer;
@@ -22,18 +21,14 @@ typedef struct planc_resident {
   bool open;
 } planc_resident;
 
-typedef struct planc_event {
-  int32_t body;   /* in which it was recorded last */
-  int32_t stream; /* on which */
-} planc_event;
-
 typedef struct planc_machine {
   const planc_plan *plan;
   planc_trace *trace;
   planc_tables tables;
   planc_extents extents;
   int64_t first_instr_line;
-  int32_t *boundary_of; /* by buffer: its index in plan->boundary, -1 = none */
+  planc_acquired *acquired; /* by residency */
+  int32_t *boundary_of;     /* by buffer: its index in plan->boundary, -1 = none */
   planc_arena arena;
 
   /* The present run's, made anew for each. */
@@ -43,9 +38,7 @@ typedef struct planc_machine {
   int32_t *open_at;          /* by lower end: the residency, -1 = a workspace */
   int32_t *open_to;          /* by lower end: the extent's upper end */
 
-  int32_t *clocks;   /* row s: the epochs of all streams that stream s has seen the end of; its own: commands so far */
-  int32_t *recorded; /* row e: the clock of event e's stream when it was recorded */
-  planc_event *events;
+  planc_clocks clocks;
   int32_t *epochs_before; /* by stream: its epoch when the present section started */
 
   int32_t *executed;  /* by instance: the body in which it ran last */

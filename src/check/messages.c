@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "check/machine.h"
-#include "plan/layout.h"
+#include "plan/copies.h"
 
 #define X(name) #name,
 static const char *const instr_names[] = {PLANC_INSTRS(X)};
@@ -35,7 +35,7 @@ const char *planc_buffer_label(const planc_machine *machine, int32_t buffer, cha
   }
   const planc_buffer *of = &machine->trace->buffers[buffer];
   if (of->peer >= 0) {
-    append(label, "the copy in job %d of ", of->job);
+    append(label, "the other replicas' ");
     of = &machine->trace->buffers[of->peer];
   }
   append(label, "%s", planc_trace_buffer_name(machine->trace, buffer));
@@ -58,9 +58,8 @@ const char *planc_instance_label(const planc_machine *machine, int32_t instance,
 }
 
 /* The name that people read; a copy's says which way it goes. */
-static const char *instr_name(const planc_plan *plan, const planc_instr *instr) {
-  bool has_stream = instr->stream >= 0 && instr->stream < plan->n_streams;
-  if (instr->op == PLANC_INSTR_copy && has_stream) return planc_copy_word(planc_way_of_stream(plan, instr->stream));
+static const char *instr_name(const planc_machine *machine, const planc_instr *instr) {
+  if (instr->op == PLANC_INSTR_copy) return planc_copy_word(planc_way_of_copy(machine->plan, machine->acquired, instr));
   return instr->op < sizeof instr_names / sizeof *instr_names ? instr_names[instr->op] : "?";
 }
 
@@ -91,7 +90,7 @@ static const char *instr_label(const planc_machine *machine, const planc_instr *
       append_residency(machine, instr->id == PLANC_USER ? instr->aux : instr->id, what);
   }
   label[0] = '\0';
-  append(label, "%s %s", instr_name(machine->plan, instr), what);
+  append(label, "%s %s", instr_name(machine, instr), what);
   return label;
 }
 
@@ -110,19 +109,22 @@ planc_status planc_machine_race(const planc_machine *machine, const planc_confli
                                 const char *what) {
   const planc_plan *plan = machine->plan;
   planc_mark with = conflict->with;
-  const char *stream = planc_stream_word(planc_way_of_stream(plan, with.stream));
+  bool of_other = with.stream >= plan->n_streams;
+  int32_t with_stream = of_other ? with.stream - plan->n_streams : with.stream;
+  const char *stream = planc_stream_word(plan, with_stream);
   long long line = machine->first_instr_line + with.instr;
   char on[64];
   if (plan->n_jobs > 1) {
-    snprintf(on, sizeof on, "%s of job %d", stream, plan->streams[with.stream].job);
+    snprintf(on, sizeof on, "%s of job %d", stream, plan->streams[with_stream].job);
   } else {
     snprintf(on, sizeof on, "%s", stream);
   }
   /* An access of the body before may stand on a later line than this one. */
   bool before = machine->section == PLANC_BODY && with.instr >= plan->prologue.n &&
-                with.epoch <= machine->epochs_before[with.stream];
-  return planc_machine_fault(machine, "%s %s, %s %s at line %lld%s on stream %s may still be %s",
+                with.epoch <= machine->epochs_before[with_stream];
+  return planc_machine_fault(machine, "%s %s, %s %s at line %lld%s on stream %s%s may still be %s",
                              writes ? "writes" : "reads", what, writes ? "whose bytes" : "which",
-                             instr_name(plan, planc_plan_instr_at(plan, with.instr)), line,
-                             before ? " of the body before" : "", on, conflict->with_write ? "writing" : "reading");
+                             instr_name(machine, planc_plan_instr_at(plan, with.instr)), line,
+                             before ? " of the body before" : "", on, of_other ? " of another replica" : "",
+                             conflict->with_write ? "writing" : "reading");
 }

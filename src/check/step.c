@@ -2,6 +2,8 @@
  *
  * Each instruction has a function that runs it. The function first checks the instruction itself, then the versions
  * that it reads, and then that events order it behind every access that it conflicts with. */
+#include <stdio.h>
+
 #include "check/machine.h"
 #include "plan/layout.h"
 #include "plan/mapping.h"
@@ -112,13 +114,9 @@ static void close_place(planc_machine *m, const planc_interval_place *place) {
   for (int64_t k = 0; k < place->n; k++) planc_number_set_remove(&m->open, planc_place_extent(place, k).lo);
 }
 
-static int32_t *clock_of(const planc_machine *m, int32_t stream) {
-  return &m->clocks[(int64_t)stream * m->plan->n_streams];
-}
-
 /* Starts a new epoch of the instruction's stream: each access of the instruction belongs to it. */
 static planc_mark new_mark(planc_machine *m) {
-  int32_t stream = m->instr->stream, epoch = ++clock_of(m, stream)[stream];
+  int32_t stream = m->instr->stream, epoch = ++planc_clock_of(&m->clocks, stream)[stream];
   return (planc_mark){.instr = (int32_t)m->index, .epoch = epoch, .stream = stream};
 }
 
@@ -127,7 +125,7 @@ static planc_mark new_mark(planc_machine *m) {
 static planc_status access_bytes(planc_machine *m, planc_mark mark, int32_t memory, const planc_interval_place *place,
                                  bool writes, int32_t buffer, const char *name) {
   planc_conflict conflict = {0};
-  const int32_t *clock = clock_of(m, mark.stream);
+  const int32_t *clock = planc_clock_about_us(&m->clocks, mark.stream);
   int64_t *touched = &m->touched[m->plan->memories[memory].kind];
   if (place->end > *touched) *touched = place->end;
   for (int64_t k = 0; k < place->n && !conflict.found; k++) {
@@ -142,6 +140,12 @@ static planc_status access_bytes(planc_machine *m, planc_mark mark, int32_t memo
 
 static planc_status access_resident(planc_machine *m, planc_mark mark, const planc_resident *resident, bool writes) {
   return access_bytes(m, mark, resident->memory, &resident->place, writes, resident->buffer, NULL);
+}
+
+/* Where a plan speaks of the others there must be some. */
+static planc_status check_peers(const planc_machine *m, const char *does) {
+  if (planc_plan_replicas(m->plan) > 1) return NULL;
+  return planc_machine_fault(m, "%s peers, but the plan has no other replicas", does);
 }
 
 /* --- exec ------------------------------------------------------------------------------------------------------- */
@@ -327,22 +331,30 @@ static planc_status get_from_user(const planc_machine *m, const planc_resident *
   return planc_machine_fault(m, "is not %s", persists ? "a persistent buffer" : "a buffer that the user feeds");
 }
 
-/* Of its own buffer a residency gets the version that is copied. A replica gets another one's gradient in the version
- * that all rounds of the other have made. */
+/* Inside a replica a residency gets the version of its own buffer that is copied. */
 static planc_status check_content(const planc_machine *m, const planc_resident *from, const planc_resident *to,
                                   int32_t *out_version) {
   char label[PLANC_LABEL];
   *out_version = from->version;
   if (m->section != PLANC_BODY) return planc_machine_fault(m, "prologue and epilogue copy from and to the user only");
   if (from->buffer == to->buffer) return NULL;
-  if (from->buffer != buffer_of(m, to)->peer) {
-    return planc_machine_fault(m, "residency %d is of %s", m->instr->aux, planc_buffer_label(m, from->buffer, label));
+  return planc_machine_fault(m, "residency %d is of %s", m->instr->aux, planc_buffer_label(m, from->buffer, label));
+}
+
+/* From the others comes the gradient that the exchange adds up, in the version that all their rounds have made, and out
+ * of memory that is there for all. */
+static planc_status check_sent(const planc_machine *m, const planc_resident *from, const planc_resident *to) {
+  char label[PLANC_LABEL];
+  planc_buffer_label(m, from->buffer, label);
+  if (buffer_of(m, to)->peer != from->buffer) {
+    return planc_machine_fault(m, "is not what %s of other replicas goes to", label);
+  }
+  if (m->plan->memories[from->memory].kind == PLANC_MEMORY_DEVICE) {
+    return planc_machine_fault(m, "gets %s out of memory %d, which is another replica's own", label, from->memory);
   }
   int32_t sent = buffer_of(m, from)->sent;
-  *out_version = 0;
   if (from->version == sent) return NULL;
-  return planc_machine_fault(m, "gets version %d of %s, not what is sent, version %d", from->version,
-                             planc_buffer_label(m, from->buffer, label), sent);
+  return planc_machine_fault(m, "gets version %d of %s, not what is sent, version %d", from->version, label, sent);
 }
 
 /* Whether this may be copied, and which version that makes there. */
@@ -350,14 +362,26 @@ static planc_status check_copied(planc_machine *m, const planc_resident *from, c
                                  int32_t *out_version) {
   *out_version = 0;
   if (from && from->version < 0) return planc_machine_fault(m, "residency %d holds nothing yet", m->instr->aux);
+  if (m->instr->peers) return check_sent(m, from, to);
   if (!to) return give_to_user(m, from);
   return from ? check_content(m, from, to, out_version) : get_from_user(m, to);
+}
+
+/* What we read of the others they read of us, by the same streams of theirs. */
+static planc_status read_peers(planc_machine *m, planc_mark mark, const planc_resident *from) {
+  char label[PLANC_LABEL], name[PLANC_LABEL + sizeof " of another replica"];
+  mark.stream += m->plan->n_streams;
+  snprintf(name, sizeof name, "%s of another replica", planc_buffer_label(m, from->buffer, label));
+  return access_bytes(m, mark, from->memory, &from->place, false, from->buffer, name);
 }
 
 static planc_status step_copy(planc_machine *m) {
   const planc_instr *instr = m->instr;
   planc_resident *to = open_residency(m, instr->id), *from = open_residency(m, instr->aux);
   int32_t user = m->plan->n_memories - 1, version;
+  if (instr->peers) PLANC_TRY(check_peers(m, "copies from"));
+  if (instr->peers && (instr->id == PLANC_USER || instr->aux == PLANC_USER))
+    return planc_machine_fault(m, "copies between peers and the user");
   if (!to && instr->id != PLANC_USER) return not_open(m, instr->id);
   if (!from && instr->aux != PLANC_USER) return not_open(m, instr->aux);
   if (to == from)
@@ -365,10 +389,10 @@ static planc_status step_copy(planc_machine *m) {
                 : planc_machine_fault(m, "copies from the user to the user");
   PLANC_TRY(check_way(m, from ? from->memory : user, to ? to->memory : user));
   PLANC_TRY(check_job(m, buffer_of(m, to ? to : from)->job));
-  PLANC_TRY(check_bytes(m, (to ? to : from)->buffer));
+  PLANC_TRY(check_bytes(m, (to && !instr->peers ? to : from)->buffer));
   PLANC_TRY(check_copied(m, from, to, &version));
   planc_mark mark = new_mark(m);
-  if (from) PLANC_TRY(access_resident(m, mark, from, false));
+  if (from) PLANC_TRY(instr->peers ? read_peers(m, mark, from) : access_resident(m, mark, from, false));
   if (!to) return NULL;
   PLANC_TRY(access_resident(m, mark, to, true));
   to->version = version;
@@ -382,23 +406,16 @@ static planc_status check_event(const planc_machine *m) {
   return planc_machine_fault(m, "there are %d events", m->plan->n_events);
 }
 
-static int32_t *recorded(const planc_machine *m) {
-  return &m->recorded[(int64_t)m->instr->id * m->plan->n_streams];
-}
-
 static planc_status step_record(planc_machine *m) {
   const planc_instr *instr = m->instr;
   PLANC_TRY(check_event(m));
-  planc_event *event = &m->events[instr->id];
+  const planc_event *event = &m->clocks.events[instr->id];
   if (event->body == m->body) return planc_machine_fault(m, "is recorded twice");
   if (event->body != PLANC_NEVER && event->stream != instr->stream) {
     return planc_machine_fault(m, "is recorded on stream %d here and on stream %d before", instr->stream,
                                event->stream);
   }
-  *event = (planc_event){.body = m->body, .stream = instr->stream};
-  const int32_t *clock = clock_of(m, instr->stream);
-  for (int32_t s = 0; s < m->plan->n_streams; s++) recorded(m)[s] = clock[s];
-  return NULL;
+  return planc_clocks_record(&m->clocks, instr->id, instr->stream, m->body);
 }
 
 /* A wait with lag 0 needs a record earlier in this body, one with lag 1 a record in the body before. A lag-1 wait
@@ -407,7 +424,9 @@ static planc_status step_wait(planc_machine *m) {
   const planc_instr *instr = m->instr;
   PLANC_TRY(check_event(m));
   if (instr->lag > 1) return planc_machine_fault(m, "a lag is 0 or 1");
-  int32_t was = m->events[instr->id].body, due = m->body - instr->lag;
+  if (instr->peers) PLANC_TRY(check_peers(m, "waits for"));
+  const planc_event *event = &m->clocks.events[instr->id];
+  int32_t was = event->body, due = m->body - instr->lag;
   if (was != due || due == PLANC_NEVER) {
     if (instr->lag == 0) return planc_machine_fault(m, "nothing before this line records it");
     if (was == m->body) {
@@ -417,9 +436,6 @@ static planc_status step_wait(planc_machine *m) {
                                       ? "the prologue does not record it, as the body before would"
                                       : "the body before does not record it");
   }
-  int32_t *clock = clock_of(m, instr->stream);
-  for (int32_t s = 0; s < m->plan->n_streams; s++) {
-    if (recorded(m)[s] > clock[s]) clock[s] = recorded(m)[s];
-  }
+  planc_clocks_wait(&m->clocks, instr);
   return NULL;
 }

@@ -61,6 +61,9 @@ planc_status cli_setup_graph(const char *path, const char *optimizer, bool infer
 planc_status cli_setup_device(const planc_arguments *arguments, const char *name, planc_profile **out);
 /* Reads a profile of a graph's ops; says on standard error when it was made for another. */
 planc_status cli_setup_measured(const char *path, const planc_graph *graph, planc_profile **out);
+/* Storage takes what is beyond the host's budget, so there must be one, and the device must know a storage: else USAGE.
+ */
+planc_status cli_setup_storage(const planc_problem *problem);
 /* How policies allocate that do so as they go, the window of policy window, the rate of policy tensile. */
 planc_status cli_setup_policy_options(const planc_arguments *arguments, planc_problem *problem);
 /* USAGE when an option is given that is for other policies, or a chunk where there are none. */

@@ -21,7 +21,7 @@ typedef struct source {
 typedef struct expectations {
   int32_t n_sources; /* 0: any graph will do */
   source sources[PLANC_MAX_REPEATS];
-  int64_t host_budget_bytes;
+  int64_t host_budget_bytes, storage_budget_bytes; /* -1: the plan's own */
   int32_t n_budgets;
   char names[MOST_BUDGETS][PLANC_SIZE_TEXT]; /* as the user wrote them; empty: the plan's own */
   int64_t budgets[MOST_BUDGETS];             /* -1: the plan's own */
@@ -76,6 +76,7 @@ static planc_status read_budgets(expectations *e, const char *list) {
 static planc_status read_expectations(const planc_arguments *arguments, expectations *e) {
   const char *budgets = planc_option_value(arguments, "budget");
   PLANC_TRY(planc_option_size(arguments, "host-budget", -1, &e->host_budget_bytes));
+  PLANC_TRY(planc_option_size(arguments, "storage", -1, &e->storage_budget_bytes));
   if (budgets) {
     PLANC_TRY(read_budgets(e, budgets));
   } else {
@@ -131,8 +132,9 @@ static planc_status summarize(const planc_plan *plan, cli_verdict *verdict) {
 }
 
 static planc_status judge(const expectations *e, const planc_plan *plan, int64_t budget, cli_verdict *verdict) {
-  planc_check_options options = {
-      .budget_bytes = budget, .host_budget_bytes = e->host_budget_bytes, .storage_budget_bytes = -1};
+  planc_check_options options = {.budget_bytes = budget,
+                                 .host_budget_bytes = e->host_budget_bytes,
+                                 .storage_budget_bytes = e->storage_budget_bytes};
   verdict->budget_bytes = budget < 0 ? planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes : budget;
   PLANC_TRY(compare_graphs(e, plan));
   PLANC_TRY(planc_check(plan, &options, &verdict->report));
@@ -205,6 +207,7 @@ static planc_status run(const planc_arguments *arguments) {
 static const planc_option options[] = {
     {"budget", 'm', "SIZE,...", "device memory they must fit (default: each plan's own budget)"},
     {"host-budget", 0, "SIZE", "host memory they must fit (default: each plan's own)"},
+    {"storage", 0, "SIZE", "storage they must fit (default: each plan's own)"},
     {"graph", 'g', "FILE ...", "the graph they must have been made from; of several, each in turn"},
     {"format", 0, "FORM", "text, json, github (workflow annotations) or junit (XML); default: text"},
     {"json", 0, NULL, "as --format=json: one line of JSON for each plan and budget"},

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "plan/copies.h"
 #include "planc/analysis.h"
+#include "util/math.h"
 #include "util/print.h"
 #include "util/progress.h"
 #include "util/size.h"
@@ -18,6 +20,7 @@ typedef struct row {
   bool is_least;     /* one unit less was tried and fails */
   const char *means; /* in words */
   planc_predictions predicted;
+  int64_t storage_peak_bytes, storage_moved_bytes; /* moved to it and from it */
   planc_metrics metrics;
   planc_largest_batch largest; /* with --max-batch */
 } row;
@@ -60,14 +63,15 @@ static int64_t whole_batch(const table *t, int64_t batch) {
   return batch * t->problem->gpus;
 }
 
-/* `failed` is why the row's policy does not fit the problem, NULL where it does. A host that is too small leaves the
- * device's least budget as it is without one. */
+/* `failed` is why the row's policy does not fit the problem, NULL where it does. The device's least budget is looked
+ * for with a host that has enough, where a failure with less tells nothing. */
 static planc_status find_least(const planc_problem *problem, planc_status failed, row *out) {
   planc_least least;
   planc_problem at = *problem;
   at.host_budget_bytes = -1;
-  bool device = planc_status_shortage(failed).memory == PLANC_MEMORY_DEVICE;
-  planc_status status = planc_find_least(&at, out->policy, PLANC_MEMORY_DEVICE, device ? failed : NULL, &least);
+  at.storage_budget_bytes = 0;
+  planc_status same = problem->host_budget_bytes < 0 ? failed : NULL;
+  planc_status status = planc_find_least(&at, out->policy, PLANC_MEMORY_DEVICE, same, &least);
   out->least_budget = -1;
   if (status) {
     if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
@@ -80,8 +84,26 @@ static planc_status find_least(const planc_problem *problem, planc_status failed
   return NULL;
 }
 
+/* What goes to storage and comes from it in an iteration. */
+static planc_status find_moved_past(const planc_plan *plan, int64_t *out) {
+  planc_arena arena = {0};
+  planc_acquired *acquired;
+  int64_t sum = 0;
+  planc_status status = planc_plan_acquired(plan, &arena, &acquired);
+  for (int32_t i = 0; i < plan->body.n && !status; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op == PLANC_INSTR_copy && planc_copy_touches(plan, acquired, instr, PLANC_MEMORY_STORAGE))
+      sum = planc_add_saturate(sum, instr->bytes);
+  }
+  planc_arena_free(&arena);
+  *out = planc_muldiv_floor(sum, planc_plan_replicas(plan), 1);
+  return status;
+}
+
 static planc_status read_plan(const table *t, const planc_plan *plan, row *out) {
   out->feasible = true;
+  out->storage_peak_bytes = planc_plan_peak(plan, PLANC_MEMORY_STORAGE);
+  PLANC_TRY(find_moved_past(plan, &out->storage_moved_bytes));
   out->predicted = plan->predicted;
   out->sub_batch = plan->jobs[0].rounds[0];
   planc_metrics_of(&plan->predicted, whole_batch(t, t->problem->batch), t->has_vanilla ? &t->vanilla : NULL,
@@ -198,6 +220,8 @@ static cJSON *row_json(const table *t, const row *r) {
   planc_json_add_known(json, "ideal_ns", r->feasible, p->ideal_ns);
   planc_json_add_known(json, "peak_bytes", r->feasible, p->peak_bytes);
   planc_json_add_known(json, "host_peak_bytes", r->feasible, p->host_peak_bytes);
+  planc_json_add_known(json, "storage_peak_bytes", r->feasible, r->storage_peak_bytes);
+  planc_json_add_known(json, "storage_moved_bytes", r->feasible, r->storage_moved_bytes);
   planc_json_add_known(json, "d2h_bytes", r->feasible, p->d2h_bytes);
   planc_json_add_known(json, "h2d_bytes", r->feasible, p->h2d_bytes);
   planc_json_add_known(json, "recompute_ns", r->feasible, p->recompute_ns);

@@ -26,43 +26,84 @@ static planc_status default_output(const char *graph_path, char **out) {
   return NULL;
 }
 
+/* --- What would do where nothing fits ----------------------------------------------------------------------------- */
+
+/* A plan that does not fit, and why. */
+typedef struct misfit {
+  const planc_problem *problem;
+  const planc_policy *policy;
+  planc_status status;      /* of the problem */
+  planc_memory_kind memory; /* whose budget is too small */
+  planc_problem at;         /* the problem in which that one is looked for */
+  planc_status failed;      /* of `at`, owned; NULL: it is `status` */
+} misfit;
+
+/* What a policy has no room for on the host stays on the device: that its plan does not fit there is the host's matter
+ * where one without limit would do. */
+static planc_status find_memory(misfit *m) {
+  planc_plan *plan;
+  m->memory = planc_status_shortage(m->status).memory;
+  m->at = *m->problem;
+  if (m->memory != PLANC_MEMORY_DEVICE || m->problem->host_budget_bytes < 0) return NULL;
+  m->at.host_budget_bytes = -1;
+  m->at.storage_budget_bytes = 0;
+  m->at.first_will_do = true;
+  planc_status failed = planc_make_plan(&m->at, m->policy, &plan);
+  if (planc_status_code(failed) == PLANC_INFEASIBLE) {
+    m->failed = failed;
+    return NULL;
+  }
+  PLANC_TRY(failed);
+  planc_plan_free(plan);
+  m->memory = PLANC_MEMORY_HOST;
+  m->at = *m->problem;
+  return NULL;
+}
+
 /* Says what the least budget is, what binds there and what is live. */
-static planc_status print_least(const planc_problem *problem, const planc_policy *policy, planc_memory_kind memory,
-                                const planc_least *least) {
+static planc_status print_least(const misfit *m, const planc_least *least) {
+  static const char *const names[PLANC_N_MEMORY_KINDS] = {
+      [PLANC_MEMORY_DEVICE] = "budget", [PLANC_MEMORY_HOST] = "host budget", [PLANC_MEMORY_STORAGE] = "storage"};
   char text[PLANC_SIZE_TEXT];
-  bool chosen = strcmp(policy->name, least->plan->policy) != 0;
-  cli_note("the least feasible %s of %s is %lld bytes (%s)%s%s%s; there:",
-           memory == PLANC_MEMORY_HOST ? "host budget" : "budget", policy->name, (long long)least->bytes,
-           planc_size_format(least->bytes, text), chosen ? ", with policy " : "", chosen ? least->plan->policy : "",
-           least->is_least ? "" : ", as far as a few plans can tell");
-  PLANC_TRY(cli_print_peak(least->plan, memory, stderr));
-  int64_t host_bytes = least->plan->predicted.host_peak_bytes;
-  if (problem->host_budget_bytes >= 0 && host_bytes > problem->host_budget_bytes && memory == PLANC_MEMORY_DEVICE)
+  bool chosen = strcmp(m->policy->name, least->plan->policy) != 0;
+  cli_note("the least feasible %s of %s is %lld bytes (%s)%s%s%s; there:", names[m->memory], m->policy->name,
+           (long long)least->bytes, planc_size_format(least->bytes, text), chosen ? ", with policy " : "",
+           chosen ? least->plan->policy : "", least->is_least ? "" : ", as far as a few plans can tell");
+  PLANC_TRY(cli_print_peak(least->plan, m->memory, stderr));
+  int64_t host_bytes = least->plan->predicted.host_peak_bytes, host_budget = m->problem->host_budget_bytes;
+  if (host_budget >= 0 && host_bytes > host_budget && m->memory == PLANC_MEMORY_DEVICE)
     cli_note("it needs a host budget of %lld bytes (%s) as well", (long long)host_bytes,
              planc_size_format(host_bytes, text));
   return NULL;
 }
 
+static planc_status explain(misfit *m) {
+  planc_least least;
+  PLANC_TRY(find_memory(m));
+  PLANC_TRY(planc_find_least(&m->at, m->policy, m->memory, m->failed ? m->failed : m->status, &least));
+  planc_status status = print_least(m, &least);
+  planc_plan_free(least.plan);
+  return status;
+}
+
 planc_status cli_explain(const planc_problem *problem, const planc_policy *policy, planc_status status) {
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_least least;
-  planc_problem at = *problem;
-  planc_memory_kind memory = planc_status_shortage(status).memory;
-  bool host = memory == PLANC_MEMORY_HOST;
-  char text[PLANC_SIZE_TEXT];
-  if (memory == PLANC_MEMORY_STORAGE)
+  char budget[PLANC_SIZE_TEXT], text[PLANC_SIZE_TEXT];
+  misfit m = {.problem = problem, .policy = policy, .status = status};
+  planc_status_free(explain(&m)); /* what cannot be told is left out */
+  planc_status_free(m.failed);
+  planc_size_format(problem->budget_bytes, budget);
+  if (m.memory == PLANC_MEMORY_STORAGE)
     return planc_context(status, "does not fit a storage of %s",
                          planc_size_format(problem->storage_budget_bytes, text));
-  if (!host) at.host_budget_bytes = -1;
-  planc_status failed = planc_find_least(&at, policy, memory, status, &least);
-  if (!failed) {
-    failed = print_least(problem, policy, memory, &least);
-    planc_plan_free(least.plan);
-  }
-  planc_status_free(failed);
-  return planc_context(status, "does not fit %s%s", host ? "a host budget of " : "",
-                       planc_size_format(host ? problem->host_budget_bytes : problem->budget_bytes, text));
+  if (m.memory == PLANC_MEMORY_DEVICE) return planc_context(status, "does not fit %s", budget);
+  planc_size_format(problem->host_budget_bytes, text);
+  if (planc_status_shortage(status).memory == PLANC_MEMORY_HOST)
+    return planc_context(status, "does not fit a host budget of %s", text);
+  return planc_context(status, "fits %s, but not with a host budget of %s", budget, text);
 }
+
+/* --- The plan ----------------------------------------------------------------------------------------------------- */
 
 planc_status cli_summarize(const planc_plan *plan, const char *output, bool json) {
   const planc_predictions *p = &plan->predicted;
@@ -151,8 +192,7 @@ planc_status cli_note_workspaces(const planc_plan *plan, const planc_profile *pr
 
 /* A plan that was made and does not pass is a defect, not an answer. */
 static planc_status check_own(const planc_plan *plan) {
-  static const planc_check_options as_it_says = {-1, -1, -1};
-  planc_status failure = planc_check(plan, &as_it_says, NULL);
+  planc_status failure = planc_check(plan, NULL, NULL);
   if (!failure || planc_status_code(failure) == PLANC_OUT_OF_MEMORY) return failure;
   planc_status defect =
       planc_error(PLANC_INTERNAL, "the plan that was made fails its check: %s", planc_status_message(failure));
@@ -177,7 +217,7 @@ static planc_status plan_graph(const planc_arguments *arguments, const cli_setup
     cli_note("policy %s (%s)", name, graph_policy ? "the graph's header" : "the fall-back");
   }
   const planc_policy *policy;
-  PLANC_TRY(cli_setup_policy(name, name == graph_policy ? PLANC_BAD_INPUT : PLANC_USAGE, &policy));
+  PLANC_TRY(cli_setup_policy(name, PLANC_BAD_INPUT, &policy)); /* the graph's */
   PLANC_TRY(cli_setup_plans(policy));
   PLANC_TRY(cli_setup_own_options(arguments, policy, &setup->problem));
   planc_plan *plan;
@@ -208,9 +248,19 @@ static planc_status list_files(const planc_arguments *arguments, planc_used_file
   return status;
 }
 
+/* A policy that cannot be meant is told before anything is read. */
+static planc_status check_policy(const planc_arguments *arguments) {
+  const char *name = planc_option_value(arguments, "policy");
+  const planc_policy *policy;
+  if (!name) return NULL;
+  PLANC_TRY(cli_setup_policy(name, PLANC_USAGE, &policy));
+  return cli_setup_plans(policy);
+}
+
 static planc_status run(const planc_arguments *arguments) {
   cli_setup setup;
   char *output;
+  PLANC_TRY(check_policy(arguments));
   PLANC_TRY(find_output(arguments, &output));
   planc_status status = cli_setup_read(arguments, arguments->operands[0], &setup);
   if (!status) status = plan_graph(arguments, &setup, output);

@@ -59,7 +59,8 @@ static void print_needs(const char *what, const needs *n, const planc_graph *gra
   printf("%s: all data %s, most live at once %s", what, planc_size_format(n->memory.sum_bytes, a),
          planc_size_format(n->memory.liveness_bytes, b));
   if (n->liveness_op) printf(" at op %s", n->liveness_op);
-  printf("; lower bound in rounds of one sample %s", planc_size_format(n->bound, a));
+  printf("; with parameters, state and gradients kept, in rounds of one sample at least %s",
+         planc_size_format(n->bound, a));
   if (n->bound_op >= 0) printf(" at op %s", graph->ops[n->bound_op].name);
   printf("\n");
 }
@@ -195,6 +196,7 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
 
 static planc_status show_plan_text(const planc_arguments *arguments, const char *text, size_t length) {
   planc_plan *plan;
+  if (planc_option_given(arguments, "batch")) return planc_error(PLANC_USAGE, "--batch: a plan has its own");
   PLANC_TRY(planc_plan_parse(text, length, arguments->operands[0], &plan));
   planc_status status = show_plan(plan, planc_option_given(arguments, "json"));
   planc_plan_free(plan);

@@ -169,7 +169,8 @@ static planc_status simulate(const planc_arguments *arguments, const planc_plan 
 static planc_status check_same_work(const planc_plan *plan, const planc_plan *other, const char *path) {
   const char *differs = NULL;
   if (strcmp(plan->device.name, other->device.name) != 0) differs = "is for another device";
-  if (samples_of(plan) != samples_of(other) || planc_plan_gpus(plan) != planc_plan_gpus(other))
+  if (samples_of(plan) != samples_of(other) || planc_plan_gpus(plan) != planc_plan_gpus(other) ||
+      planc_plan_replicas(plan) != planc_plan_replicas(other))
     differs = "has another batch";
   if (plan->n_jobs != other->n_jobs) differs = "has other jobs";
   for (int32_t j = 0; !differs && j < plan->n_jobs; j++) {

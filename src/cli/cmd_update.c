@@ -57,8 +57,7 @@ static planc_status read_inputs(updating *u) {
   const char *path = u->arguments->operands[0];
   PLANC_TRY(read_arguments(u));
   PLANC_TRY(planc_plan_read(path, &u->plan));
-  static const planc_check_options as_it_says = {-1, -1, -1};
-  PLANC_TRY(planc_context(planc_check(u->plan, &as_it_says, NULL), "%s", path));
+  PLANC_TRY(planc_context(planc_check(u->plan, NULL, NULL), "%s", path));
   PLANC_TRY(planc_timeline_read(planc_option_value(u->arguments, "trace"), u->plan, &u->timeline));
   PLANC_TRY(read_base(u));
   planc_update_options options = {
@@ -100,6 +99,7 @@ static planc_status make_problem(updating *u) {
   PLANC_TRY(planc_option_size(u->arguments, "budget", budget, &problem->budget_bytes));
   PLANC_TRY(planc_option_size(u->arguments, "host-budget", host_budget, &problem->host_budget_bytes));
   PLANC_TRY(planc_option_size(u->arguments, "storage", storage_of(plan), &problem->storage_budget_bytes));
+  PLANC_TRY(cli_setup_storage(problem));
   /* Other rounds would rest on times that nobody measured. */
   int64_t rounds = u->base ? 0 : sub_batch_of(job);
   PLANC_TRY(planc_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->sub_batch));

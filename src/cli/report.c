@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "plan/layout.h"
 #include "planc/analysis.h"
 #include "util/size.h"
 
@@ -45,8 +46,10 @@ const char *cli_budget_format(int64_t bytes, char buffer[PLANC_SIZE_TEXT]) {
 
 /* Whether GPUs share the bandwidth of one link. */
 static bool shares_link(const planc_plan *plan) {
-  for (int32_t l = 0; l < plan->n_links; l++)
-    if (plan->links[l].bus >= 0) return true;
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    const planc_plan_link *link = &plan->links[l];
+    if (link->bus >= 0 && (link->from < planc_plan_gpus(plan) || link->to < planc_plan_gpus(plan))) return true;
+  }
   return false;
 }
 
@@ -59,13 +62,13 @@ void cli_print_batch(const planc_plan *plan) {
 
 void cli_report_batch(const planc_plan *plan, cJSON *object) {
   planc_json_add_int(object, "batch", planc_job_whole_batch(&plan->jobs[0]));
-  planc_json_add_int(object, "gpus", planc_plan_gpus(plan));
+  planc_json_add_int(object, "gpus", (int64_t)planc_plan_gpus(plan) * planc_plan_replicas(plan));
   planc_json_add_bool(object, "shared_link", shares_link(plan));
 }
 
 void cli_print_storage(const planc_plan *plan, const char *separator) {
   char text[PLANC_SIZE_TEXT];
-  int64_t bytes = planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes;
+  int64_t bytes = planc_plan_peak(plan, PLANC_MEMORY_STORAGE);
   if (bytes > 0) printf("%sstorage %s", separator, planc_size_format(bytes, text));
 }
 
@@ -75,7 +78,8 @@ planc_status cli_print_peak(const planc_plan *plan, planc_memory_kind memory, FI
   planc_peak *peak;
   PLANC_TRY(planc_peak_of(plan, memory, &peak));
   char text[PLANC_SIZE_TEXT];
-  fprintf(out, "%s: %s live", memory == PLANC_MEMORY_HOST ? "host peak" : "peak", planc_size_format(peak->bytes, text));
+  if (memory != PLANC_MEMORY_DEVICE) fprintf(out, "%s ", memory == PLANC_MEMORY_HOST ? "host" : "storage");
+  fprintf(out, "peak: %s live", planc_size_format(peak->bytes, text));
   if (peak->op) fprintf(out, " at op %s", peak->op);
   fprintf(out, "; largest:\n");
   int64_t rest = 0;

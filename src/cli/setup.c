@@ -77,7 +77,6 @@ planc_status cli_setup_device(const planc_arguments *arguments, const char *name
 
 static planc_status read_profile(const planc_arguments *arguments, const planc_graph *graph, planc_profile **out) {
   const char *measured = planc_option_value(arguments, "profile"), *device = planc_option_value(arguments, "device");
-  if (measured && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
   if (measured) return cli_setup_measured(measured, graph, out);
   if (!device) {
     device = graph->device ? graph->device : fallback_device;
@@ -126,17 +125,6 @@ static planc_status read_settings(const planc_arguments *arguments, planc_settin
   return NULL;
 }
 
-/* The batch becomes that of each GPU. */
-static planc_status read_gpus(const planc_arguments *arguments, planc_problem *problem) {
-  int64_t gpus, batch = problem->batch;
-  PLANC_TRY(planc_option_int(arguments, "gpus", 1, INT32_MAX, 1, &gpus));
-  problem->gpus = (int32_t)gpus;
-  problem->shared_link = planc_option_given(arguments, "shared-link");
-  problem->batch = batch / gpus;
-  if (batch % gpus == 0) return NULL;
-  return planc_error(PLANC_USAGE, "a batch of %lld has no %lld equal parts", (long long)batch, (long long)gpus);
-}
-
 planc_status cli_setup_policy_options(const planc_arguments *arguments, planc_problem *problem) {
   PLANC_TRY(read_placement(arguments, problem));
   return read_settings(arguments, &problem->settings);
@@ -161,10 +149,8 @@ planc_status cli_setup_own_options(const planc_arguments *arguments, const planc
   return planc_error(PLANC_USAGE, "--chunk is for --placement vmm and paged");
 }
 
-/* Storage takes what is beyond the host's budget, so there must be one, and the device must know a storage. */
-static planc_status read_storage(const planc_arguments *arguments, planc_problem *problem) {
+planc_status cli_setup_storage(const planc_problem *problem) {
   const planc_device *device = planc_profile_device(problem->profile);
-  PLANC_TRY(planc_option_size(arguments, "storage", 0, &problem->storage_budget_bytes));
   if (problem->storage_budget_bytes == 0) return NULL;
   if (problem->host_budget_bytes < 0)
     return planc_error(PLANC_USAGE, "--storage takes what --host-budget has no room for: give that, too");
@@ -174,41 +160,64 @@ static planc_status read_storage(const planc_arguments *arguments, planc_problem
                      device->name);
 }
 
-static planc_status read_problem(const planc_arguments *arguments, cli_setup *out) {
-  const planc_graph *graph = out->graph;
-  const planc_device *device = planc_profile_device(out->profile);
-  planc_problem *problem = &out->problem;
-  problem->graph = graph;
-  problem->profile = out->profile;
+/* What the command line alone says, of a batch or budget that it leaves open 0 or -1: what is wrong there is told
+ * before the defaults are. */
+static planc_status read_options(const planc_arguments *arguments, planc_problem *problem) {
+  int64_t gpus;
+  if (planc_option_given(arguments, "profile") && planc_option_given(arguments, "device"))
+    return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
   PLANC_TRY(planc_option_int(arguments, "batch", 1, INT32_MAX, 0, &problem->batch));
+  PLANC_TRY(planc_option_int(arguments, "gpus", 1, INT32_MAX, 1, &gpus));
+  PLANC_TRY(planc_option_size(arguments, "budget", -1, &problem->budget_bytes));
+  PLANC_TRY(planc_option_size(arguments, "host-budget", -1, &problem->host_budget_bytes));
+  PLANC_TRY(planc_option_size(arguments, "storage", 0, &problem->storage_budget_bytes));
+  PLANC_TRY(planc_option_int(arguments, "sub-batch", 1, INT32_MAX, 0, &problem->sub_batch));
+  problem->gpus = (int32_t)gpus;
+  problem->shared_link = planc_option_given(arguments, "shared-link");
+  problem->split_batch_norm = planc_option_given(arguments, "split-batch-norm");
+  return cli_setup_policy_options(arguments, problem);
+}
+
+/* The batch becomes that of each GPU. */
+static planc_status set_batch(planc_problem *problem) {
+  const planc_graph *graph = problem->graph;
   if (!problem->batch) {
     problem->batch = graph->batch ? graph->batch : FALLBACK_BATCH;
     cli_note("batch %lld (%s)", (long long)problem->batch, graph->batch ? "the graph's header" : "the fall-back");
   }
-  PLANC_TRY(read_gpus(arguments, problem));
-  PLANC_TRY(planc_option_size(arguments, "budget", device->memory_bytes, &problem->budget_bytes));
-  PLANC_TRY(planc_option_size(arguments, "host-budget", -1, &problem->host_budget_bytes));
-  PLANC_TRY(read_storage(arguments, problem));
-  PLANC_TRY(planc_option_int(arguments, "sub-batch", 1, problem->batch, 0, &problem->sub_batch));
-  problem->split_batch_norm = planc_option_given(arguments, "split-batch-norm");
-  PLANC_TRY(cli_setup_policy_options(arguments, problem));
-  char text[PLANC_SIZE_TEXT];
-  if (!planc_option_given(arguments, "budget")) {
+  if (problem->batch % problem->gpus != 0)
+    return planc_error(PLANC_USAGE, "a batch of %lld has no %d equal parts", (long long)problem->batch, problem->gpus);
+  problem->batch /= problem->gpus;
+  if (problem->sub_batch <= problem->batch) return NULL;
+  return planc_error(PLANC_USAGE, "--sub-batch %lld: not an integer from 1 to %lld", (long long)problem->sub_batch,
+                     (long long)problem->batch);
+}
+
+static void set_budget(planc_problem *problem) {
+  const planc_device *device = planc_profile_device(problem->profile);
+  char text[PLANC_SIZE_TEXT], memory[PLANC_SIZE_TEXT];
+  if (problem->budget_bytes < 0) {
+    problem->budget_bytes = device->memory_bytes;
     cli_note("budget %s (device %s)", planc_size_format(problem->budget_bytes, text), device->name);
   } else if (problem->budget_bytes > device->memory_bytes) {
-    char memory[PLANC_SIZE_TEXT];
     cli_warn("the budget of %s is beyond device %s with %s", planc_size_format(problem->budget_bytes, text),
              device->name, planc_size_format(device->memory_bytes, memory));
   }
-  return NULL;
 }
 
 planc_status cli_setup_read(const planc_arguments *arguments, const char *graph_path, cli_setup *out) {
   *out = (cli_setup){0};
+  planc_problem *problem = &out->problem;
   bool inference = planc_option_given(arguments, "inference");
+  PLANC_TRY(read_options(arguments, problem));
   PLANC_TRY(cli_setup_graph(graph_path, planc_option_value(arguments, "optimizer"), inference, &out->graph));
   PLANC_TRY(read_profile(arguments, out->graph, &out->profile));
-  return read_problem(arguments, out);
+  problem->graph = out->graph;
+  problem->profile = out->profile;
+  PLANC_TRY(set_batch(problem));
+  PLANC_TRY(cli_setup_storage(problem));
+  set_budget(problem);
+  return NULL;
 }
 
 void cli_setup_free(cli_setup *setup) {
@@ -217,8 +226,12 @@ void cli_setup_free(cli_setup *setup) {
 }
 
 planc_status cli_setup_policy(const char *name, planc_code code, const planc_policy **out) {
+  char known[512] = "";
+  size_t length = 0;
   *out = planc_policy_find(name);
-  return *out ? NULL : planc_error(code, "unknown policy %s; planc(1) lists them", name);
+  for (const planc_policy *policy = planc_policies(); !*out && policy->name && length < sizeof known; policy++)
+    length += (size_t)snprintf(known + length, sizeof known - length, "%s%s", length > 0 ? ", " : "", policy->name);
+  return *out ? NULL : planc_error(code, "unknown policy %s: %s", name, known);
 }
 
 planc_status cli_setup_plans(const planc_policy *policy) {

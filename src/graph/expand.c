@@ -1,9 +1,8 @@
 /* Expands jobs into a trace (trace.h).
  *
  * What the jobs of a graph, and the rounds of a job, have in common is worked out once (jobplan.h). Then the rounds are
- * played one after the other, and the version of every buffer is counted along; replicas take turns at the end of each
- * iteration's rounds. The sizes of all arrays are known before the play, so everything is linear in the graphs and the
- * trace's length. */
+ * played one after the other, and the version of every buffer is counted along. The sizes of all arrays are known
+ * before the play, so everything is linear in the graphs and the trace's length. */
 #include <stdlib.h>
 
 #include "graph/jobplan.h"
@@ -17,19 +16,13 @@ typedef struct trace_memory {
   planc_arena arena;
 } trace_memory;
 
-/* Of a job that is being played. */
-typedef struct player {
-  int32_t *newest, *newest_temporary; /* by slot: the buffer made last, -1 if none yet */
-} player;
-
 typedef struct expansion {
   planc_arena scratch;
-  bool lone; /* a single replica, whose gradients stand for those of the others */
   trace_memory *memory;
   planc_touches *graphs; /* of the distinct graphs */
   int32_t n_graphs;
-  planc_job_plan *plans; /* of the jobs */
-  player *players;       /* of the jobs */
+  planc_job_plan *plans;              /* of the jobs */
+  int32_t *newest, *newest_temporary; /* by slot of the job that is played: the buffer made last, -1 if none yet */
   planc_instance *instances;
   planc_access *accesses;
   planc_buffer *buffers;
@@ -43,16 +36,16 @@ typedef struct place {
 } place;
 
 static planc_status expand(expansion *e, const planc_job *jobs, int32_t n_jobs);
-static planc_status check_replicas(const planc_job *jobs, int32_t n_jobs, int32_t j);
 static planc_status copy_job(planc_arena *arena, const planc_job *job, planc_job *out);
 static planc_status plan_job(expansion *e, const planc_job *job, planc_job_plan *out);
 static planc_status allocate(expansion *e);
-static planc_status play(expansion *e, int32_t first, int32_t n_replicas);
+static planc_status play(expansion *e, int32_t job);
 static planc_status index_buffers(expansion *e);
 
-static planc_status expand_as(expansion e, const planc_job *jobs, int32_t n_jobs, planc_trace **out) {
+planc_status planc_expand(const planc_job *jobs, int32_t n_jobs, planc_trace **out) {
+  expansion e = {0};
   *out = NULL;
-  e.memory = calloc(1, sizeof(trace_memory));
+  e.memory = calloc(1, sizeof *e.memory);
   if (!e.memory) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   planc_status status = expand(&e, jobs, n_jobs);
   planc_arena_free(&e.scratch);
@@ -62,14 +55,6 @@ static planc_status expand_as(expansion e, const planc_job *jobs, int32_t n_jobs
   }
   *out = &e.memory->trace;
   return NULL;
-}
-
-planc_status planc_expand(const planc_job *jobs, int32_t n_jobs, planc_trace **out) {
-  return expand_as((expansion){0}, jobs, n_jobs, out);
-}
-
-planc_status planc_expand_replica(const planc_job *job, planc_trace **out) {
-  return expand_as((expansion){.lone = true}, job, 1, out);
 }
 
 void planc_trace_free(planc_trace *trace) {
@@ -91,6 +76,20 @@ planc_status planc_check_rounds(const planc_graph *graph) {
   return status;
 }
 
+static int32_t replicas_of(const planc_job *job) {
+  return job->replicas > 1 ? job->replicas : 1;
+}
+
+static planc_status check_replicas(const planc_job *jobs, int32_t j) {
+  int64_t samples;
+  if (replicas_of(&jobs[j]) != replicas_of(&jobs[0]))
+    return planc_error(PLANC_BAD_INPUT, "%d replicas train it, and %d job 0", replicas_of(&jobs[j]),
+                       replicas_of(&jobs[0]));
+  if (planc_mul_overflow(jobs[j].batch, replicas_of(&jobs[j]), &samples))
+    return planc_error(PLANC_BAD_INPUT, "%d replicas have more than 2^63 samples", jobs[j].replicas);
+  return NULL;
+}
+
 static planc_status expand(expansion *e, const planc_job *jobs, int32_t n_jobs) {
   if (n_jobs < 1) return planc_error(PLANC_BAD_INPUT, "there is no job");
   planc_job *copies;
@@ -99,39 +98,18 @@ static planc_status expand(expansion *e, const planc_job *jobs, int32_t n_jobs) 
   e->memory->trace.n_jobs = n_jobs;
   PLANC_TRY(PLANC_NEW(&e->scratch, &e->graphs, n_jobs));
   PLANC_TRY(PLANC_NEW(&e->scratch, &e->plans, n_jobs));
-  PLANC_TRY(PLANC_NEW(&e->scratch, &e->players, n_jobs));
   for (int32_t j = 0; j < n_jobs; j++) {
-    planc_status status = e->lone ? NULL : check_replicas(jobs, n_jobs, j);
+    planc_status status = check_replicas(jobs, j);
     if (!status) status = copy_job(&e->memory->arena, &jobs[j], &copies[j]);
     if (!status) status = plan_job(e, &copies[j], &e->plans[j]);
     if (status) return n_jobs > 1 ? planc_context(status, "job %d", j) : status;
   }
   PLANC_TRY(allocate(e));
-  for (int32_t j = 0, n; j < n_jobs; j += n) {
-    n = e->lone || copies[j].replicas < 1 ? 1 : copies[j].replicas;
-    planc_status status = play(e, j, n);
+  for (int32_t j = 0; j < n_jobs; j++) {
+    planc_status status = play(e, j);
     if (status) return n_jobs > 1 ? planc_context(status, "job %d", j) : status;
   }
   return index_buffers(e);
-}
-
-/* Whether job j is replica `index` of `n`. */
-static bool is_replica(const planc_job *jobs, int32_t n_jobs, int32_t j, int32_t index, int32_t n) {
-  return j >= 0 && j < n_jobs && jobs[j].replica == index && (jobs[j].replicas < 1 ? 1 : jobs[j].replicas) == n;
-}
-
-/* A replica stands between the one before it and the one after it. */
-static planc_status check_replicas(const planc_job *jobs, int32_t n_jobs, int32_t j) {
-  const planc_job *job = &jobs[j];
-  int32_t n = job->replicas < 1 ? 1 : job->replicas;
-  bool first = job->replica == 0, last = job->replica == n - 1;
-  if (job->replica < 0 || job->replica >= n || (!first && !is_replica(jobs, n_jobs, j - 1, job->replica - 1, n)) ||
-      (!last && !is_replica(jobs, n_jobs, j + 1, job->replica + 1, n)))
-    return planc_error(PLANC_BAD_INPUT, "it is replica %d of %d, and the others are not beside it", job->replica, n);
-  if (first || (job->graph == job[-1].graph && job->batch == job[-1].batch && job->iterations == job[-1].iterations))
-    return NULL;
-  return planc_error(PLANC_BAD_INPUT, "replica %d of %d differs from the one before in more than its rounds",
-                     job->replica, n);
 }
 
 /* Copies a job after checking its numbers. */
@@ -147,8 +125,6 @@ static planc_status copy_job(planc_arena *arena, const planc_job *job, planc_job
   if (samples != job->batch)
     return planc_error(PLANC_BAD_INPUT, "the rounds have %lld samples, the batch %lld", (long long)samples,
                        (long long)job->batch);
-  if (planc_mul_overflow(job->batch, job->replicas, &samples))
-    return planc_error(PLANC_BAD_INPUT, "%d replicas have more than 2^63 samples", job->replicas);
   *out = *job;
   int64_t *rounds;
   PLANC_TRY(PLANC_NEW(arena, &rounds, job->n_rounds));
@@ -194,17 +170,17 @@ static void add_size(const planc_job_plan *plan, trace_size *size) {
     int32_t o = plan->order[position];
     round_touches += of->first_touch[o + 1] - of->first_touch[o];
   }
-  int64_t exchanged = 0, replicas = plan->job->replicas > 1 ? plan->job->replicas : 1;
+  int64_t exchanged = 0;
   for (int32_t slot = 0; slot < of->n_slots; slot++) {
     in_scope[plan->uses[slot].scope]++;
-    exchanged += replicas > 1 && plan->uses[slot].n_touches > 0;
+    exchanged += plan->job->replicas > 1 && plan->uses[slot].n_touches > 0;
   }
   int64_t adds = times(rounds - 1, plan->n_redirected);
   int64_t instances = plus(plus(times(rounds, of->n_round_ops), adds), n_ops - of->n_round_ops + exchanged);
   int64_t accesses = plus(plus(times(rounds, round_touches), times(2, adds)), of->n_touches - round_touches);
   int64_t buffers = plus(plus(times(rounds, in_scope[PLANC_SCOPE_ROUND]), adds), in_scope[PLANC_SCOPE_ITERATION]);
-  accesses = plus(accesses, times(exchanged, replicas));
-  buffers = plus(buffers, times(exchanged, replicas - 1));
+  accesses = plus(accesses, times(2, exchanged));
+  buffers = plus(buffers, exchanged);
   size->instances = plus(size->instances, times(iterations, instances));
   size->accesses = plus(size->accesses, times(iterations, accesses));
   size->buffers = plus(size->buffers, plus(times(iterations, buffers), in_scope[PLANC_SCOPE_PERIOD]));
@@ -226,20 +202,19 @@ static planc_status allocate(expansion *e) {
 
 static planc_status run_op(expansion *e, int32_t o, const place *at);
 static planc_status add_gradients(expansion *e, int32_t o, int32_t position, const place *at);
-static planc_status exchange_gradients(expansion *e, const place *at, bool send);
+static planc_status exchange_gradients(expansion *e, const place *at);
 
 static planc_status start_job(expansion *e, int32_t job) {
   int32_t n_slots = e->plans[job].of->n_slots;
-  player *p = &e->players[job];
-  PLANC_TRY(PLANC_NEW(&e->scratch, &p->newest, n_slots));
-  PLANC_TRY(PLANC_NEW(&e->scratch, &p->newest_temporary, n_slots));
-  for (int32_t s = 0; s < n_slots; s++) p->newest[s] = p->newest_temporary[s] = -1;
+  PLANC_TRY(PLANC_NEW(&e->scratch, &e->newest, n_slots));
+  PLANC_TRY(PLANC_NEW(&e->scratch, &e->newest_temporary, n_slots));
+  for (int32_t s = 0; s < n_slots; s++) e->newest[s] = e->newest_temporary[s] = -1;
   return NULL;
 }
 
 static planc_status play_rounds(expansion *e, int32_t job, int32_t iteration) {
   const planc_job_plan *plan = &e->plans[job];
-  place at = {.job = job, .iteration = iteration, .sample_offset = plan->job->replica * plan->job->batch};
+  place at = {.job = job, .iteration = iteration};
   for (; at.round < plan->job->n_rounds; at.round++) {
     at.batch = plan->job->rounds[at.round];
     for (int32_t position = 0; position < plan->of->n_round_ops; position++) {
@@ -258,19 +233,13 @@ static planc_status play_optimizer(expansion *e, const place *at) {
   return NULL;
 }
 
-/* Plays a job that trains alone, or the replicas of a training. */
-static planc_status play(expansion *e, int32_t first, int32_t n_replicas) {
-  int32_t end = first + n_replicas;
-  for (int32_t job = first; job < end; job++) PLANC_TRY(start_job(e, job));
-  for (int32_t iteration = 0; iteration < e->plans[first].job->iterations; iteration++) {
-    for (int32_t job = first; job < end; job++) PLANC_TRY(play_rounds(e, job, iteration));
-    place at = {.job = first, .iteration = iteration, .round = -1, .batch = e->plans[first].job->batch};
-    for (; at.job < end; at.job++) PLANC_TRY(exchange_gradients(e, &at, true));
-    for (at.job = first; at.job < end; at.job++) {
-      at.sample_offset = e->plans[at.job].job->replica * at.batch;
-      PLANC_TRY(exchange_gradients(e, &at, false));
-      PLANC_TRY(play_optimizer(e, &at));
-    }
+static planc_status play(expansion *e, int32_t job) {
+  PLANC_TRY(start_job(e, job));
+  for (int32_t iteration = 0; iteration < e->plans[job].job->iterations; iteration++) {
+    place behind_rounds = {.job = job, .iteration = iteration, .round = -1, .batch = e->plans[job].job->batch};
+    PLANC_TRY(play_rounds(e, job, iteration));
+    if (e->plans[job].job->replicas > 1) PLANC_TRY(exchange_gradients(e, &behind_rounds));
+    PLANC_TRY(play_optimizer(e, &behind_rounds));
   }
   return NULL;
 }
@@ -284,8 +253,7 @@ static planc_status buffer_at(expansion *e, int32_t slot, const place *at, bool 
   int32_t iteration = use->scope == PLANC_SCOPE_PERIOD ? -1 : at->iteration;
   int32_t round = -1;
   if (redirect || use->scope == PLANC_SCOPE_ROUND) round = at->round < 0 ? 0 : at->round;
-  const player *p = &e->players[at->job];
-  int32_t *newest = redirect ? &p->newest_temporary[slot] : &p->newest[slot];
+  int32_t *newest = redirect ? &e->newest_temporary[slot] : &e->newest[slot];
   *out = *newest;
   if (*newest >= 0 && e->buffers[*newest].iteration == iteration && e->buffers[*newest].round == round) return NULL;
 
@@ -379,43 +347,47 @@ static planc_status add_gradients(expansion *e, int32_t o, int32_t position, con
   return NULL;
 }
 
-/* The replica's gradient in `slot` becomes the sum over all replicas. */
-static planc_status exchange(expansion *e, int32_t slot, const place *at) {
-  const planc_job *job = e->plans[at->job].job;
-  int32_t gradient;
-  PLANC_TRY(buffer_at(e, slot, at, false, &gradient));
-  new_instance(e, e->plans[at->job].uses[slot].last_writer, PLANC_ROLE_EXCHANGE, at);
-  for (int32_t r = 0; r < job->replicas; r++) {
-    int32_t buffer = gradient;
-    if (r != job->replica) {
-      buffer = e->n_buffers++;
-      e->buffers[buffer] = e->buffers[gradient];
-      e->buffers[buffer].kind = PLANC_KIND_temp;
-      e->buffers[buffer].flags = PLANC_BUFFER_FED;
-      e->buffers[buffer].last_version = 0;
-      e->buffers[buffer].sent = -1;
-      e->buffers[buffer].peer = e->lone ? gradient : e->players[at->job - job->replica + r].newest[slot];
-    }
-    add_access(e, buffer, true, r == job->replica, false);
-  }
+/* The buffer that the other replicas' gradients arrive in. */
+static planc_status others_of(expansion *e, int32_t gradient, int32_t replicas, int32_t *out) {
+  const planc_buffer *own = &e->buffers[gradient];
+  planc_buffer others = {.job = own->job,
+                         .storage = own->storage,
+                         .iteration = own->iteration,
+                         .round = own->round,
+                         .kind = PLANC_KIND_temp,
+                         .flags = PLANC_BUFFER_FED,
+                         .sent = -1,
+                         .peer = gradient};
+  if (own->bytes > INT64_MAX - PLANC_OTHER_ALIGNMENT ||
+      planc_mul_overflow(planc_other_stride(own->bytes), replicas - 1, &others.bytes))
+    return planc_error(PLANC_BAD_INPUT, "the size of what %d other replicas send overflows", replicas - 1);
+  *out = e->n_buffers;
+  e->buffers[e->n_buffers++] = others;
   return NULL;
 }
 
-/* Goes over the gradients that the rounds made, in the order in which they were done with them: marks what is sent to
- * the other replicas or, once all have, adds what they sent. */
-static planc_status exchange_gradients(expansion *e, const place *at, bool send) {
+/* The gradient in `slot` becomes the sum over all replicas. */
+static planc_status exchange(expansion *e, int32_t slot, const place *at) {
   const planc_job_plan *plan = &e->plans[at->job];
-  if (plan->job->replicas < 2) return NULL;
+  int32_t gradient, others;
+  PLANC_TRY(buffer_at(e, slot, at, false, &gradient));
+  PLANC_TRY(others_of(e, gradient, plan->job->replicas, &others));
+  e->buffers[gradient].sent = e->buffers[gradient].last_version;
+  new_instance(e, plan->uses[slot].last_writer, PLANC_ROLE_EXCHANGE, at);
+  add_access(e, gradient, true, true, false);
+  add_access(e, others, true, false, false);
+  return NULL;
+}
+
+/* Of each gradient that the rounds made, in the order in which they were done with them. */
+static planc_status exchange_gradients(expansion *e, const place *at) {
+  const planc_job_plan *plan = &e->plans[at->job];
   for (int32_t position = 0; position < plan->of->n_round_ops; position++) {
     int32_t o = plan->order[position];
     for (int32_t t = plan->of->first_touch[o]; t < plan->of->first_touch[o + 1]; t++) {
-      int32_t slot = plan->of->touches[t].slot, gradient;
-      if (plan->uses[slot].n_touches == 0 || plan->uses[slot].last_position != position) continue;
-      PLANC_TRY(buffer_at(e, slot, at, false, &gradient));
-      if (send)
-        e->buffers[gradient].sent = e->buffers[gradient].last_version;
-      else
-        PLANC_TRY(exchange(e, slot, at));
+      int32_t slot = plan->of->touches[t].slot;
+      const planc_storage_use *use = &plan->uses[slot];
+      if (use->n_touches > 0 && use->last_position == position) PLANC_TRY(exchange(e, slot, at));
     }
   }
   return NULL;

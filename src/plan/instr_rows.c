@@ -90,6 +90,7 @@ static planc_status read_release(planc_row *row, const planc_plan *plan, planc_i
 static void emit_copy(planc_emit *emit, const planc_instr *instr) {
   EMIT_INT(emit, "{\"i\":\"copy\",\"r\":", instr->id);
   EMIT_INT(emit, ",\"from\":", instr->aux);
+  if (instr->peers) EMIT(emit, ",\"peers\":1");
   EMIT_INT(emit, ",\"bytes\":", instr->bytes);
   EMIT_INT(emit, ",\"s\":", instr->stream);
   EMIT(emit, "}\n");
@@ -99,6 +100,7 @@ static planc_status read_copy(planc_row *row, const planc_plan *plan, planc_inst
   out->op = PLANC_INSTR_copy;
   PLANC_TRY(ROW_INT32(row, ",\"r\":", PLANC_USER, plan->n_residencies - 1, &out->id));
   PLANC_TRY(ROW_INT32(row, ",\"from\":", PLANC_USER, plan->n_residencies - 1, &out->aux));
+  out->peers = ROW_ACCEPTS(row, ",\"peers\":1");
   PLANC_TRY(ROW_INT64(row, ",\"bytes\":", 0, PLANC_ROW_MAX, &out->bytes));
   return read_stream(row, plan, out);
 }
@@ -120,6 +122,7 @@ static planc_status read_record(planc_row *row, const planc_plan *plan, planc_in
 static void emit_wait(planc_emit *emit, const planc_instr *instr) {
   EMIT_INT(emit, "{\"i\":\"wait\",\"e\":", instr->id);
   EMIT_INT(emit, ",\"lag\":", instr->lag);
+  if (instr->peers) EMIT(emit, ",\"peers\":1");
   EMIT_INT(emit, ",\"s\":", instr->stream);
   EMIT(emit, "}\n");
 }
@@ -130,6 +133,7 @@ static planc_status read_wait(planc_row *row, const planc_plan *plan, planc_inst
   PLANC_TRY(ROW_INT32(row, ",\"e\":", 0, plan->n_events - 1, &out->id));
   PLANC_TRY(ROW_INT32(row, ",\"lag\":", 0, 1, &lag));
   out->lag = (uint8_t)lag;
+  out->peers = ROW_ACCEPTS(row, ",\"peers\":1");
   return read_stream(row, plan, out);
 }
 

@@ -5,6 +5,18 @@
 
 enum { SINGLE_ROWS = 3 }; /* header, device, predictions */
 
+/* The header states how many there are of all jobs. */
+static planc_status check_replicas(const planc_plan *plan) {
+  int32_t n = planc_plan_replicas(plan);
+  if (n > PLANC_PLAN_MAX_REPLICAS)
+    return planc_error(PLANC_INVALID_PLAN, "%d replicas, at most %d are allowed", n, PLANC_PLAN_MAX_REPLICAS);
+  for (int32_t j = 1; j < plan->n_jobs; j++) {
+    int32_t of_job = plan->jobs[j].replicas > 1 ? plan->jobs[j].replicas : 1;
+    if (of_job != n) return planc_error(PLANC_INVALID_PLAN, "job %d has %d replicas, job 0 has %d", j, of_job, n);
+  }
+  return NULL;
+}
+
 planc_status planc_plan_layout_make(const planc_plan *plan, planc_arena *arena, planc_plan_layout *out) {
   *out = (planc_plan_layout){0};
   if (plan->n_jobs < 0 || plan->n_jobs > PLANC_PLAN_MAX_JOBS) {
@@ -12,6 +24,7 @@ planc_status planc_plan_layout_make(const planc_plan *plan, planc_arena *arena, 
   }
   PLANC_TRY(PLANC_NEW(arena, &out->graphs, plan->n_jobs));
   PLANC_TRY(PLANC_NEW(arena, &out->graph_of_job, plan->n_jobs));
+  PLANC_TRY(check_replicas(plan));
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     const planc_graph *graph = plan->jobs[j].graph;
     int32_t g = 0;
@@ -44,6 +57,10 @@ int32_t planc_plan_gpus(const planc_plan *plan) {
   return n;
 }
 
+int32_t planc_plan_replicas(const planc_plan *plan) {
+  return plan->n_jobs > 0 && plan->jobs[0].replicas > 1 ? plan->jobs[0].replicas : 1;
+}
+
 static int32_t gpu_of_memory(const planc_plan *plan, int32_t memory) {
   return memory >= 0 && memory < plan->n_memories ? plan->memories[memory].gpu : -1;
 }
@@ -60,37 +77,16 @@ int32_t planc_gpu_of_stream(const planc_plan *plan, int32_t stream) {
   return -1;
 }
 
-planc_copy_way planc_way_of_stream(const planc_plan *plan, int32_t stream) {
-  const planc_stream *of = &plan->streams[stream];
-  if (of->kind == PLANC_STREAM_KIND_compute) return PLANC_COPY_WITHIN;
-  for (int32_t l = 0; l < plan->n_links; l++) {
-    const planc_plan_link *link = &plan->links[l];
-    if (link->engine != of->on) continue;
-    if (gpu_of_memory(plan, link->to) >= 0) return PLANC_COPY_IN;
-    if (gpu_of_memory(plan, link->from) >= 0) return PLANC_COPY_OUT;
-  }
-  return PLANC_COPY_PAST;
-}
-
-const char *planc_copy_word(planc_copy_way way) {
-  static const char *const words[PLANC_N_COPY_WAYS] = {[PLANC_COPY_IN] = "prefetch",
-                                                       [PLANC_COPY_OUT] = "offload",
-                                                       [PLANC_COPY_WITHIN] = "move",
-                                                       [PLANC_COPY_PAST] = "copy"};
-  return words[way];
-}
-
-const char *planc_stream_word(planc_copy_way way) {
-  static const char *const words[PLANC_N_COPY_WAYS] = {
-      [PLANC_COPY_IN] = "h2d", [PLANC_COPY_OUT] = "d2h", [PLANC_COPY_WITHIN] = "compute", [PLANC_COPY_PAST] = "copy"};
-  return words[way];
+int64_t planc_memory_peak(const planc_plan *plan, const planc_memory *memory) {
+  int64_t arenas = memory->kind == PLANC_MEMORY_DEVICE ? 1 : planc_plan_replicas(plan);
+  return planc_add_saturate(planc_muldiv_ceil(memory->arena_bytes, arenas, 1), memory->reserved_bytes);
 }
 
 int64_t planc_plan_peak(const planc_plan *plan, planc_memory_kind kind) {
   int64_t peak = 0;
   for (int32_t m = 0; m < plan->n_memories; m++) {
     const planc_memory *memory = &plan->memories[m];
-    int64_t own = planc_add_saturate(memory->arena_bytes, memory->reserved_bytes);
+    int64_t own = planc_memory_peak(plan, memory);
     if (memory->kind == kind && own > peak) peak = own;
   }
   return peak;

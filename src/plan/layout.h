@@ -14,20 +14,16 @@ typedef struct planc_plan_layout {
   int64_t first_instr_line;   /* of the prologue's first instruction; the others follow, section after section */
 } planc_plan_layout;
 
-/* Fails when there are more jobs than a plan may have. */
+/* Fails when there are more jobs or replicas than a plan may have, and when not all jobs have as many replicas. */
 planc_status planc_plan_layout_make(const planc_plan *plan, planc_arena *arena, planc_plan_layout *out);
 
 /* --- Memories and links ------------------------------------------------------------------------------------------- */
 
 /* The GPU that a stream works for: of a copy stream the one that its engine's links lead to or from. -1 = none. */
 int32_t planc_gpu_of_stream(const planc_plan *plan, int32_t stream);
-/* Which way copies on a stream go. */
-planc_copy_way planc_way_of_stream(const planc_plan *plan, int32_t stream);
-/* The words that people read for a copy ("prefetch", "offload", "move", "copy"), and for a stream by the way that its
- * copies go ("h2d", "d2h", "compute", "copy"). */
-const char *planc_copy_word(planc_copy_way way);
-const char *planc_stream_word(planc_copy_way way);
-/* Arena and reserved memory, the most of any memory of the kind. */
+/* Arena and reserved memory; of host and storage with the arenas of all replicas. */
+int64_t planc_memory_peak(const planc_plan *plan, const planc_memory *memory);
+/* That, the most of any memory of the kind. */
 int64_t planc_plan_peak(const planc_plan *plan, planc_memory_kind kind);
 /* Sets the predicted peaks to these. */
 void planc_plan_find_peaks(planc_plan *plan);

@@ -14,12 +14,12 @@ static planc_status check_memory(const planc_plan *plan, int32_t m) {
     const planc_mapping *mapping = &plan->mappings[memory->first_mapping + k];
     if (mapping->first < 0 || mapping->n < 1 || mapping->n > memory->arena_bytes / chunk ||
         mapping->first > memory->arena_bytes / chunk - mapping->n) {
-      return planc_error(PLANC_INVALID_PLAN, "mapping %d: %lld chunks from %lld on, of %lld in the arena", k,
-                         (long long)mapping->n, (long long)mapping->first, (long long)(memory->arena_bytes / chunk));
+      return planc_error(PLANC_INVALID_PLAN, "memory %d: mapping %d: %lld chunks from %lld on, of %lld in the arena", m,
+                         k, (long long)mapping->n, (long long)mapping->first, (long long)(memory->arena_bytes / chunk));
     }
     n_chunks += mapping->n;
     if (n_chunks <= PLANC_ROW_MAX / chunk) continue;
-    return planc_error(PLANC_INVALID_PLAN, "mapping %d: the range of addresses is too large", k);
+    return planc_error(PLANC_INVALID_PLAN, "memory %d: mapping %d: the range of addresses is too large", m, k);
   }
   return NULL;
 }

@@ -78,7 +78,7 @@ static planc_status bound_trace(const planc_plan *plan, planc_arena *scratch) {
     if (job->replicas > 1) {
       int64_t exchanges = planc_muldiv_ceil(need->gradients, job->iterations, 1);
       instances = planc_add_saturate(instances, exchanges);
-      accesses = planc_add_saturate(accesses, planc_muldiv_ceil(exchanges, job->replicas, 1));
+      accesses = planc_add_saturate(accesses, planc_muldiv_ceil(exchanges, 2, 1));
     }
     if (instances > plan->body.n || accesses > plan->n_uses) {
       return planc_error(PLANC_INVALID_PLAN,

@@ -26,7 +26,7 @@ enum { SHORTEST_ROW = 17, SHORTEST_USE = 2 };
 typedef struct reading {
   planc_row row;
   planc_plan *plan;
-  int32_t n_graphs;
+  int32_t n_graphs, n_replicas;
   planc_graph_budget left; /* tensor and op rows that graphs still may take */
   int64_t first_graph_line;
 } reading;
@@ -72,6 +72,13 @@ static planc_status read_settings(planc_row *row, planc_settings *out) {
   return NULL;
 }
 
+static planc_status read_replicas(planc_row *row, int32_t *out) {
+  int64_t n = 0;
+  if (ROW_ACCEPTS(row, ",\"replicas\":")) PLANC_TRY(planc_row_int(row, 2, PLANC_PLAN_MAX_REPLICAS, &n));
+  *out = (int32_t)n;
+  return NULL;
+}
+
 static planc_status read_header(reading *r) {
   planc_row *row = &r->row;
   planc_plan *plan = r->plan;
@@ -82,6 +89,7 @@ static planc_status read_header(reading *r) {
   PLANC_TRY(ROW_LITERAL(row, ",\"policy\":"));
   PLANC_TRY(read_name(row, planc_label_fault, &plan->policy));
   PLANC_TRY(read_settings(row, &plan->settings));
+  PLANC_TRY(read_replicas(row, &r->n_replicas));
   PLANC_TRY(ROW_LITERAL(row, ",\"hash\":\""));
   PLANC_TRY(read_hash(row, &plan->graph_hash));
   PLANC_TRY(ROW_INT32(row, "\",\"memories\":", 3, PLANC_PLAN_MAX_MEMORIES, &plan->n_memories));
@@ -135,8 +143,8 @@ static planc_status read_device(planc_row *row, planc_plan_device *device) {
   PLANC_TRY(read_name(row, planc_label_fault, &device->name));
   PLANC_TRY(ROW_INT64(row, ",\"launch\":", 0, PLANC_ROW_MAX, &device->launch_ns));
   PLANC_TRY(ROW_INT32(row, ",\"in_flight\":", 0, INT32_MAX, &device->in_flight));
-  PLANC_TRY(ROW_INT64(row, ",\"duplex\":", 0, PLANC_ROW_MAX, &device->duplex_ppm));
-  PLANC_TRY(ROW_INT64(row, ",\"slowdown\":", 0, PLANC_ROW_MAX, &device->slowdown_ppm));
+  PLANC_TRY(ROW_INT64(row, ",\"duplex\":", 1, 1000000, &device->duplex_ppm));
+  PLANC_TRY(ROW_INT64(row, ",\"slowdown\":", 0, PLANC_PLAN_MAX_SLOWDOWN, &device->slowdown_ppm));
   return ROW_END(row, "}");
 }
 
@@ -307,12 +315,7 @@ static planc_status read_jobs(reading *r) {
     PLANC_TRY(ROW_INT64(&r->row, ",\"batch\":", 1, PLANC_ROW_MAX, &job->batch));
     PLANC_TRY(read_rounds(r, job));
     PLANC_TRY(ROW_INT32(&r->row, ",\"iterations\":", 1, INT32_MAX, &job->iterations));
-    if (ROW_ACCEPTS(&r->row, ",\"replica\":")) {
-      int64_t replica;
-      PLANC_TRY(planc_row_int(&r->row, 0, PLANC_PLAN_MAX_JOBS - 1, &replica));
-      job->replica = (int32_t)replica;
-      PLANC_TRY(ROW_INT32(&r->row, ",\"replicas\":", 2, PLANC_PLAN_MAX_JOBS, &job->replicas));
-    }
+    job->replicas = r->n_replicas;
     if (ROW_ACCEPTS(&r->row, ",\"order\":[")) PLANC_TRY(read_order(r, job));
     PLANC_TRY(ROW_END(&r->row, "}"));
   }
@@ -405,9 +408,9 @@ static planc_status read_plan(reading *r, const char *text, size_t length) {
   PLANC_TRY(read_memories(r));
   PLANC_TRY(read_links(r));
   PLANC_TRY(read_predictions(&r->row, &r->plan->predicted));
-  planc_plan_find_peaks(r->plan);
   PLANC_TRY(read_graphs(r));
   PLANC_TRY(read_jobs(r));
+  planc_plan_find_peaks(r->plan);
   PLANC_TRY(read_streams(r));
   PLANC_TRY(read_algorithms(r));
   PLANC_TRY(read_boundary(r));

@@ -7,6 +7,34 @@
 #include "plan/mapping.h"
 #include "plan/row.h"
 
+enum { PPM = 1000000 };
+
+static bool is_within(int64_t value, int64_t least, int64_t most) {
+  return value >= least && value <= most;
+}
+
+/* --- Device, predictions ------------------------------------------------------------------------------------------ */
+
+static planc_status check_device(const planc_plan_device *device) {
+  if (!is_within(device->launch_ns, 0, PLANC_ROW_MAX) || device->in_flight < 0)
+    return planc_error(PLANC_INVALID_PLAN, "device: launch or in_flight are out of range");
+  if (!is_within(device->duplex_ppm, 1, PPM))
+    return planc_error(PLANC_INVALID_PLAN, "device: a duplex of %lld", (long long)device->duplex_ppm);
+  if (is_within(device->slowdown_ppm, 0, PLANC_PLAN_MAX_SLOWDOWN)) return NULL;
+  return planc_error(PLANC_INVALID_PLAN, "device: a slowdown of %lld", (long long)device->slowdown_ppm);
+}
+
+static planc_status check_predictions(const planc_predictions *predicted) {
+  const int64_t numbers[] = {predicted->iteration_ns, predicted->ideal_ns,  predicted->bound_ns,
+                             predicted->d2h_bytes,    predicted->h2d_bytes, predicted->recompute_ns,
+                             predicted->stall_ns};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    if (is_within(numbers[i], 0, PLANC_ROW_MAX)) continue;
+    return planc_error(PLANC_INVALID_PLAN, "predictions: %lld is out of range", (long long)numbers[i]);
+  }
+  return NULL;
+}
+
 /* --- Memories ----------------------------------------------------------------------------------------------------- */
 
 /* Devices, the host, the storage or none, the user's. */
@@ -22,11 +50,13 @@ static planc_status check_memory(const planc_plan *plan, int32_t m) {
   const int64_t sizes[] = {memory->arena_bytes, memory->reserved_bytes};
   bool device = memory->kind == PLANC_MEMORY_DEVICE;
   for (int i = 0; i < 2; i++) {
-    if (sizes[i] >= 0 && sizes[i] <= PLANC_ROW_MAX) continue;
+    if (is_within(sizes[i], 0, PLANC_ROW_MAX)) continue;
     return planc_error(PLANC_INVALID_PLAN, "memory %d: an arena or reserved memory of %lld bytes", m,
                        (long long)sizes[i]);
   }
-  if (memory->alignment < PLANC_PLAN_ALIGNMENT || memory->alignment > PLANC_PLAN_MAX_ALIGNMENT ||
+  if (!is_within(memory->bytes, -1, PLANC_ROW_MAX) || !is_within(memory->budget_bytes, -1, PLANC_ROW_MAX))
+    return planc_error(PLANC_INVALID_PLAN, "memory %d: its bytes or budget are out of range", m);
+  if (!is_within(memory->alignment, PLANC_PLAN_ALIGNMENT, PLANC_PLAN_MAX_ALIGNMENT) ||
       memory->alignment % PLANC_PLAN_ALIGNMENT != 0)
     return planc_error(PLANC_INVALID_PLAN, "memory %d: an alignment of %lld", m, (long long)memory->alignment);
   if (memory->gpu != (device ? m : -1))
@@ -40,7 +70,7 @@ static planc_status check_memories(const planc_plan *plan) {
   if (plan->n_memories < 1 || plan->n_memories > PLANC_PLAN_MAX_MEMORIES || !is_in_order(plan))
     return planc_error(PLANC_INVALID_PLAN, "the memories are not those of devices, host, storage and user in order");
   for (int32_t m = 0; m < plan->n_memories; m++) PLANC_TRY(check_memory(plan, m));
-  return planc_mappings_check(plan);
+  return NULL;
 }
 
 /* --- Links -------------------------------------------------------------------------------------------------------- */
@@ -57,11 +87,10 @@ static planc_status check_link(const planc_plan *plan, int32_t l) {
   const char *what = NULL;
   if (link->from < 0 || link->from >= plan->n_memories || link->to < 0 || link->to >= plan->n_memories) {
     what = "it leads from or to a memory that there is not";
-  } else if (link->from == link->to) {
-    what = "it leads from a memory to itself";
   } else if (link->engine < 0 || link->engine >= plan->n_links || link->bus < -1 || link->bus >= plan->n_links) {
     what = "engine or bus are out of range";
-  } else if (link->cost.bytes_per_second < 1 || link->cost.latency_ns < 0) {
+  } else if (!is_within(link->cost.bytes_per_second, 1, PLANC_ROW_MAX) ||
+             !is_within(link->cost.latency_ns, 0, PLANC_ROW_MAX)) {
     what = "its rate or latency is out of range";
   }
   return what ? planc_error(PLANC_INVALID_PLAN, "link %d: %s", l, what) : NULL;
@@ -73,7 +102,7 @@ static planc_status check_engines(const planc_plan *plan, planc_arena *arena) {
   PLANC_TRY(PLANC_NEW(arena, &first, plan->n_links));
   for (int32_t l = 0; l < plan->n_links; l++) {
     const planc_plan_link *link = &plan->links[l];
-    PLANC_TRY(check_link(plan, l));
+    if (link->from == link->to) return planc_error(PLANC_INVALID_PLAN, "link %d: it leads from a memory to itself", l);
     if (link->engine >= n_engines) n_engines = link->engine + 1;
     if (first[link->engine] == 0) first[link->engine] = l + 1;
     if (plan->links[first[link->engine] - 1].bus != link->bus)
@@ -119,13 +148,31 @@ static planc_status check_stream(const planc_plan *plan, int32_t s) {
   return planc_error(PLANC_INVALID_PLAN, "stream %d: there is no engine %d", s, stream->on);
 }
 
+/* --- All ---------------------------------------------------------------------------------------------------------- */
+
+planc_status planc_tables_check_ranges(const planc_plan *plan) {
+  if (!is_within(plan->n_links, 0, PLANC_PLAN_MAX_LINKS))
+    return planc_error(PLANC_INVALID_PLAN, "the number of links is out of range");
+  PLANC_TRY(check_device(&plan->device));
+  PLANC_TRY(check_memories(plan));
+  for (int32_t l = 0; l < plan->n_links; l++) PLANC_TRY(check_link(plan, l));
+  return check_predictions(&plan->predicted);
+}
+
 planc_status planc_tables_make(const planc_plan *plan, planc_arena *arena, planc_tables *out) {
   *out = (planc_tables){0};
-  if (plan->n_links < 0 || plan->n_links > PLANC_PLAN_MAX_LINKS)
-    return planc_error(PLANC_INVALID_PLAN, "the number of links is out of range");
-  PLANC_TRY(check_memories(plan));
+  PLANC_TRY(planc_tables_check_ranges(plan));
+  PLANC_TRY(planc_mappings_check(plan));
   PLANC_TRY(check_engines(plan, arena));
   PLANC_TRY(index_links(plan, arena, out));
   for (int32_t s = 0; s < plan->n_streams; s++) PLANC_TRY(check_stream(plan, s));
   return NULL;
+}
+
+planc_status planc_tables_check(const planc_plan *plan) {
+  planc_arena arena = {0};
+  planc_tables tables;
+  planc_status status = planc_tables_make(plan, &arena, &tables);
+  planc_arena_free(&arena);
+  return status;
 }

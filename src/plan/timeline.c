@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cost/json.h"
-#include "plan/layout.h"
+#include "plan/copies.h"
 #include "util/file.h"
 #include "util/math.h"
 
@@ -22,6 +22,7 @@ typedef struct owned {
 typedef struct reading {
   const planc_plan *plan;
   planc_timeline *timeline;
+  planc_acquired *acquired;
   int32_t *timed_of; /* by instruction of the body: its index among the timed ones, -1 for others */
   planc_span *spans; /* end_ns is -1 until it is read */
 } reading;
@@ -34,6 +35,7 @@ static planc_status find_timed(reading *r, planc_arena *arena) {
   PLANC_TRY(PLANC_NEW(arena, &r->timed_of, body->n));
   PLANC_TRY(PLANC_NEW(arena, &instrs, body->n));
   r->timeline->instrs = instrs;
+  PLANC_TRY(planc_plan_acquired(r->plan, arena, &r->acquired));
   for (int32_t i = 0; i < body->n; i++) {
     r->timed_of[i] = -1;
     if (!planc_instr_is_timed(&body->instrs[i])) continue;
@@ -98,7 +100,7 @@ static planc_status check_place(const reading *r, int32_t instr, const planc_jso
   const planc_instr *at = &r->plan->body.instrs[instr];
   const char *name, *kind = "exec";
   int32_t gpu = planc_gpu_of_stream(r->plan, at->stream);
-  if (at->op == PLANC_INSTR_copy) kind = planc_copy_word(planc_way_of_stream(r->plan, at->stream));
+  if (at->op == PLANC_INSTR_copy) kind = planc_copy_word(planc_way_of_copy(r->plan, r->acquired, at));
   int64_t process, thread;
   PLANC_TRY(planc_json_string(category, &name));
   if (strcmp(name, kind) != 0)

@@ -4,6 +4,7 @@
 #include "plan/graph_rows.h"
 #include "plan/instr_rows.h"
 #include "plan/layout.h"
+#include "plan/tables.h"
 #include "util/hash.h"
 
 #define X(name) #name,
@@ -27,6 +28,7 @@ static void emit_header(planc_emit *emit, const planc_plan *plan, const planc_pl
   EMIT(emit, ",\"policy\":");
   planc_emit_string(emit, plan->policy);
   emit_settings(emit, &plan->settings);
+  if (planc_plan_replicas(plan) > 1) EMIT_INT(emit, ",\"replicas\":", planc_plan_replicas(plan));
   EMIT(emit, ",\"hash\":");
   planc_emit_hash(emit, plan->graph_hash);
   EMIT_INT(emit, ",\"memories\":", plan->n_memories);
@@ -104,10 +106,6 @@ static void emit_job(planc_emit *emit, const planc_job *job, int32_t graph) {
   EMIT(emit, ",\"rounds\":");
   planc_emit_longs(emit, job->rounds, job->n_rounds);
   EMIT_INT(emit, ",\"iterations\":", job->iterations);
-  if (job->replicas > 1) {
-    EMIT_INT(emit, ",\"replica\":", job->replica);
-    EMIT_INT(emit, ",\"replicas\":", job->replicas);
-  }
   if (job->order) {
     EMIT(emit, ",\"order\":");
     planc_emit_ints(emit, job->order, job->graph->n_ops);
@@ -186,6 +184,7 @@ planc_status planc_plan_print(const planc_plan *plan, char **out_text, size_t *o
   planc_arena scratch = {0};
   planc_plan_layout layout;
   planc_status status = check_kinds(plan);
+  if (!status) status = planc_tables_check_ranges(plan);
   if (!status) status = planc_plan_layout_make(plan, &scratch, &layout);
   if (!status) {
     emit_plan(&emit, plan, &layout);

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* Sorts the values, of which there is at least one; of an even number the lower of the middle ones. */
+/* Sorts the values, of which there is at least one; of an even number the middle of the middle two,
+ * rounded down. */
 int64_t planc_median(int64_t *values, int32_t n);
 
 #endif

@@ -36,6 +36,7 @@ planc_status planc_program_remedy(planc_status status) {
   static const char *const remedies[] = {
       [PLANC_REMEDY_INFERENCE] = "--inference takes it as it stands",
       [PLANC_REMEDY_SPLIT_BATCH_NORM] = "--split-batch-norm allows it",
+      [PLANC_REMEDY_SYNTHETIC] = "planrun exec --synthetic runs any graph, with stand-ins",
   };
   planc_remedy remedy = planc_status_remedy(status);
   if (remedy == PLANC_REMEDY_NONE) return status;

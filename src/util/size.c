@@ -53,7 +53,11 @@ const char *planc_size_format(int64_t bytes, char buffer[PLANC_SIZE_TEXT]) {
     size *= 1024;
     unit++;
   }
-  int64_t hundredths = planc_muldiv_floor(bytes, 100, size);
+  int64_t hundredths = (planc_muldiv_floor(bytes, 200, size) + 1) / 2;
+  if (hundredths == 102400 && unit < 3) { /* what rounds up to the next unit is one of it */
+    hundredths = 100;
+    unit++;
+  }
   snprintf(buffer, PLANC_SIZE_TEXT, "%lld.%02lld %s", (long long)(hundredths / 100), (long long)(hundredths % 100),
            units[unit]);
   return buffer;

@@ -7,7 +7,8 @@ Packing addresses (planner/memory/placement.c), which ends after so many visits 
 as the last two, is not counted: where it is tried it is most of the work, and would hide how the rest grows.
 
 The graphs are those of generate.py --large. Budgets are 60 % of what the graph has live at once, so that the same share of
-it has to move at every size; policies that cannot do with that have what all data needs.
+it has to move at every size; policies that cannot do with that have what all data needs. POLICY+storage has half of what it
+needs on the host, and storage for the rest.
 
 Exit 1 where the work for n ops, divided by n log n, is more than LIMIT of what it is for the smallest graph: all policies
 are n log n for each whole plan that they try, and of these not every graph needs as many. Exit 1, too, where a plan for
@@ -23,12 +24,14 @@ import tempfile
 from benchlib import BUILD, ROOT, bench, cpu_seconds, hold, planc, table
 
 POLICIES = ["none", "vdnn-all", "vdnn-conv", "vdnn-dyn", "vdnn+", "modnn", "naive", "prefetch-1", "lms", "capuchin", "tensile",
-            "superneurons", "chen", "cheap", "window", "best"]
+            "superneurons", "chen", "cheap", "window", "best", "vdnn-all+storage", "naive+storage", "lms+storage"]
 SIZES = [1000, 4000, 16000, 100000]
 LIMIT = 2
 JUDGED, MOST_SECONDS = 16000, 10
 SHARE, WHOLE = 0.6, 1.2
 NEED_WHOLE = ["none", "cheap"]
+STORED, HOST_SHARE = "+storage", 0.5
+STORAGE = {"write": {"bytes_per_second": 10**9, "latency_ns": 20000}, "read": {"bytes_per_second": 2 * 10**9, "latency_ns": 10000}}
 COUNTED = os.path.join(BUILD, "counted", "planc")
 
 
@@ -45,9 +48,24 @@ def share_of(policy):
     return WHOLE if policy in NEED_WHOLE else SHARE
 
 
+def with_storage(folder):
+    """The device's description, with a storage."""
+    path = os.path.join(folder, "k40m-storage.json")
+    with open(os.path.join(ROOT, "profiles", "k40m.json"), encoding="utf-8") as file:
+        description = json.load(file)
+    description["device"]["storage"] = STORAGE
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(description, file)
+    return path
+
+
 def command(policy, path, live):
-    return ["plan", path, "--device", "k40m", "--policy", policy, "--budget", str(int(live * share_of(policy))),
-            "-o", os.devnull]
+    plain = ["plan", path, "--policy", policy.removesuffix(STORED), "--budget", str(int(live * share_of(policy))), "-o", os.devnull]
+    if not policy.endswith(STORED):
+        return [*plain, "--device", "k40m"]
+    needs = json.loads(planc(*plain, "--device", "k40m", "--json"))["host_peak_bytes"]
+    return [*plain, "--device", with_storage(os.path.dirname(path)), "--host-budget", str(int(needs * HOST_SHARE)),
+            "--storage", str(2**50)]
 
 
 def counted_work(policy, path, live):
@@ -84,6 +102,7 @@ def work(_):
     table("Work of a plan, counted", ["policy", "budget", *(f"{n:,} ops" for n in SIZES),
                                       *(f"of n log n at {n:,}" for n in SIZES[1:])], rows,
           ["budget: of what is live at once; work: millions",
+           f"{STORED}: the host has {HOST_SHARE:.0%} of what the policy needs there",
            f"of n log n: work over n log n, {SIZES[0]:,} ops as 1; {LIMIT} at most"])
     growth_of(works)
 

@@ -70,8 +70,8 @@ static planc_status make_call(comparison *c, int32_t instance, planrt_call *host
     c->host_memory[k] = planrt_host_backend.arena(c->host) + offset;
     c->device_memory[k] = (c->device ? c->backend->arena(c->device) : NULL) + offset;
   }
-  PLANC_TRY(planrt_call_make(&c->memory, trace, instance, c->host_memory, host));
-  return planrt_call_make(&c->memory, trace, instance, c->device_memory, device);
+  PLANC_TRY(planrt_call_make(&c->memory, trace, 0, instance, c->host_memory, host));
+  return planrt_call_make(&c->memory, trace, 0, instance, c->device_memory, device);
 }
 
 /* The backend's algorithms for a call; none where it has none, and why. */

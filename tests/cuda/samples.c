@@ -32,11 +32,11 @@ planc_status samples_fill(planrt_session *session, const int64_t *offsets, char 
     char *at = arena + offsets[b];
     memset(at, 0, (size_t)buffer->bytes);
     if (buffer->flags & PLANC_BUFFER_PERSISTENT) {
-      memcpy(at, planrt_home(session, buffer), (size_t)buffer->bytes);
+      memcpy(at, planrt_home(session, 0, buffer->job, buffer->storage), (size_t)buffer->bytes);
       fill_zeros(tensor, at, buffer->bytes);
     }
     if (buffer->flags & PLANC_BUFFER_FED) {
-      PLANC_TRY(planrt_ask(planrt_random_feed, session, trace, b, 0, at));
+      PLANC_TRY(planrt_ask(planrt_random_feed, session, trace, 0, b, 0, at));
       spread(tensor->dtype, at, buffer->bytes);
     }
   }

@@ -370,7 +370,7 @@ class Emulated(Case):
         emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda")
         for options in (["--deterministic"], ["--verify"], ["--verify", "--json"], ["--verify", "--graph"]):
             done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", *options, code=6)
-            self.assertRegex(done.stderr, r"op \w+\.[dw]grad: cudnn-\S+: engine 4 is not deterministic, so its bits cannot be "
+            self.assertRegex(done.stderr, r"op \w+\.[dw]grad, algorithm cudnn-\S+: engine 4 is not deterministic, so its bits cannot be "
                              r"verified: a profile of deterministic algorithms alone makes plans with others\n$")
             self.assertEqual(done.stdout, "")
         emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", "--synthetic")
@@ -517,7 +517,7 @@ class Emulated(Case):
         self.assertEqual(set(profile["code"]), {v["algorithm"] for op in profile["ops"] for v in op["variants"]})
 
         done, shown, names = self.plan_with(profile, "--policy", "none")
-        self.assertIn("note: budget 1.99 GiB (device cuda)", done.stderr)
+        self.assertIn("note: budget 2.00 GiB (device cuda)", done.stderr)
         self.assertEqual(shown["budget_bytes"], memory)
         self.assertLess(sum(profile["code"][name] for name in names), sum(profile["code"].values()))
         self.runs_within(shown, EMULATED_CUDA_MEMORY=memory)
@@ -615,7 +615,7 @@ class Emulated(Case):
         left = {op["op"]: [variant["algorithm"] for variant in op["variants"]] for op in profile["ops"]}
         self.assertTrue(all(left[name] and algorithm not in left[name] for name, algorithm in refused))
         command[2] = graph("lenet-digits")  # whose first convolution has no other
-        self.assertIn("op conv1: cudnn-9.", emulated(*command, code=6, EMULATED_CUDNN_FAILS=0).stderr)
+        self.assertIn("op conv1, algorithm cudnn-9.", emulated(*command, code=6, EMULATED_CUDNN_FAILS=0).stderr)
 
     def test_ops_for_which_the_device_has_no_memory(self):
         run("planc", "train", graph("lenet-digits"), "-o", self.path("g.yaml"))
@@ -644,7 +644,7 @@ class Emulated(Case):
         run("planc", "plan", graph("lenet-digits"), "--profile", self.path("p.json"), "--batch", 4, "--budget", "4G",
             "-o", self.path("x.plan"))
         done = emulated("planrun", "exec", self.path("x.plan"), "--backend", "cuda", code=6, EMULATED_CUDA_ARCH=80)
-        self.assertRegex(done.stderr, r"op \w+: cudnn-[^ ]*: was chosen for another cuDNN or device")
+        self.assertRegex(done.stderr, r"op \w+, algorithm cudnn-[^ ]*: was chosen for another cuDNN or device")
         with open(self.path("x.plan"), encoding="utf-8") as file:
             text = file.read()
         with open(self.path("y.plan"), "w", encoding="utf-8") as file:
@@ -740,7 +740,7 @@ class EndedProfiles(Case):
         self.assertEqual({(refusal["op"], refusal["algorithm"]) for refusal in profile["refused"]}, ending)
         for text, refusal in zip(told, profile["refused"]):
             self.assertIn("an illegal memory access was encountered", refusal["reason"])
-            self.assertIn(f"op {refusal['op']}: {refusal['algorithm']}: CUDA: ", text)
+            self.assertIn(f"op {refusal['op']}, algorithm {refusal['algorithm']}: CUDA: ", text)
             self.assertNotIn("cannot be run", text)
         gone = {algorithm for _, algorithm in ending}
         self.assertEqual(profile["code"], {name: size for name, size in self.whole["code"].items() if name not in gone})

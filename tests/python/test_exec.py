@@ -243,6 +243,7 @@ class Exec(unittest.TestCase):
         child = subprocess.Popen([os.path.join(BUILD, "planrun"), "exec", path, "--data", DIGITS, "--json", "--watch",
                                   watched, *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  text=True, env=ENVIRONMENT)
+        self.assertIn("plain ones stand in", child.stderr.readline())  # for those of the plan's device
         lines, told = [], []
         for step in steps:
             lines.append(child.stdout.readline())

@@ -26,7 +26,9 @@ import mutants  # noqa: E402
 TINY, ODD, ODDER = "tests/golden/inputs/tiny.yaml", "tests/second/odd.yaml", "tests/second/odder.yaml"
 DROPNORM, LENET = "tests/golden/inputs/dropnorm.yaml", "graphs/lenet-digits.yaml"
 WORKS = [(TINY, []), (TINY, ["--gpus", "2"]), (ODD, []), (ODD, ["--sub-batch", "2"]),
-         (ODD, ["--gpus", "2", "--sub-batch", "1"]), (ODDER, ["--sub-batch", "2"]), (ODDER, ["--gpus", "2", "--sub-batch", "1"]),
+         (ODD, ["--gpus", "2", "--sub-batch", "1"]), (ODDER, ["--sub-batch", "2"]),
+         (ODDER, ["--gpus", "2", "--sub-batch", "1"]), (TINY, ["--gpus", "3", "--batch", "6", "--shared-link"]),
+         (ODDER, ["--gpus", "5", "--batch", "10", "--sub-batch", "1"]),
          (DROPNORM, ["--device", "k40m", "--batch", "4"]),
          (LENET, ["--batch", "8", "--optimizer", "momentum"]), (LENET, ["--batch", "8", "--sub-batch", "3"])]
 PLACEMENTS = [["--placement", "vmm", "--chunk", "1K"], ["--placement", "paged", "--chunk", "512"]]
@@ -74,6 +76,10 @@ def holds_in_host(rows):
     return any(row["m"] == mutants.devices(rows) for row in mutants.acquired(rows).values())
 
 
+def replicas(rows):
+    return rows.header.get("replicas")
+
+
 def kinds_of_copies(lines):
     """Of a plan, each as what it leads from and to."""
     rows = mutants.Rows(lines)
@@ -90,12 +96,15 @@ def composed(plans):
         yield f"repeat {name}", compose.repeat(one).lines()
     for name, one in random.sample(rows, 12):
         yield f"link_all {name}", compose.link_all(one).lines()
-        yield f"emigrate {name}", compose.emigrate(random, one).lines()
+        there = compose.emigrate(random, one)
+        yield f"emigrate {name}", there.lines()
+        yield f"emigrate twice {name}", compose.emigrate(random, there).lines()
     for name, one in random.sample([(name, one) for name, one in rows if holds_in_host(one)], 12):
         yield f"store {name}", compose.store(random, one).lines()
     plain = [(name, one) for name, one in rows if not one.maps]
     for same_gpu in (False, True) * 6:
-        (first, one), (second, other) = random.sample(plain, 2)
+        first, one = random.choice(plain)
+        second, other = random.choice([another for another in plain if replicas(another[1]) == replicas(one)])
         yield f"join {same_gpu} {first}, {second}", compose.join(random, one, other, same_gpu).lines()
     for name, one in random.sample([(name, one) for name, one in plain if name.startswith(ODD)], 3):
         for number, ordered in zip(range(2), compose.legal_orders(one)):
@@ -155,8 +164,9 @@ class SecondChecker(unittest.TestCase):
 
     def test_plans_show_all_that_the_manual_has(self):
         text = "".join(text_of(lines) for _, lines in self.plans)
-        for part in ('"re":1', '"map":', '"replicas":2', '"rounds":[3,3,2]', '"iterations":2', '"order":', '"effects":[4]',
-                     '"job":1', '"lag":1', '"wsb":2', ',-1,', '"gpu":2', '"bus":1', '"memory":"storage"'):
+        for part in ('"re":1', '"map":', '"replicas":2', '"replicas":3', '"replicas":5', '"lag":0,"peers":1',
+                     '"lag":1,"peers":1', '"rounds":[3,3,2]', '"iterations":2', '"order":', '"effects":[4]', '"job":1', '"lag":1,"s"', '"wsb":2',
+                     ',-1,', '"gpu":2', '"bus":1', '"memory":"storage"'):
             with self.subTest(part=part):
                 self.assertTrue(part in text)
         copies = set().union(*(kinds_of_copies(lines) for _, lines in self.plans))

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""A second checker of plans, written from planc-plan(5) alone, "What makes a plan valid". Rules are named by their numbers there.
+"""A second checker of plans, written from planc-plan(5) alone, "What makes a plan valid". Rules are named by their numbers
+there.
 
-It plays runs of 0, 1, 2 and 3 bodies in file order. What orders two instructions is kept as sets: each stream knows the
+It plays runs of 0, 1, 2 and 3 bodies in file order, with all replicas, each with memories, residencies and events of its own.
+What orders two instructions is kept as sets: each stream knows the
 instructions of the run that have ended before what it does next, each byte the instructions that touched it. Two that
 conflict are then found one by one, with nothing left out because something between them orders it.
 
@@ -15,6 +17,7 @@ from planfile import Plan, Wrong, demand
 from work import expand
 
 MOST_BODIES = 3
+MOST_REPLICAS = 6  # that are played: a further one does to these what they do to each other
 
 
 class Place:
@@ -109,18 +112,41 @@ class Memory:
         return result
 
 
+class Replica:
+    """What a replica has as far as the run has come. `open`: the buffer and place of each open residency; `content`: the
+    version in it, None where undefined. `knows`: by stream, the instructions that have ended; `recorded`: by event, the same
+    when it was recorded in this section, and the one before. `ran`, `delivered`, `next`: of this section, the algorithms of the
+    instances that ran, what went to the user, and the next residency."""
+
+    def __init__(self, arenas, streams):
+        self.memories = [Memory(len(arena.ends)) for arena in arenas]
+        self.open, self.content = {}, {}
+        self.knows, self.recorded, self.before = [0] * streams, {}, None
+
+    def copy(self):
+        result = object.__new__(Replica)
+        result.memories = [memory.copy() for memory in self.memories]
+        result.open, result.content = dict(self.open), dict(self.content)
+        result.knows, result.recorded, result.before = self.knows[:], self.recorded, self.before
+        return result
+
+    def enter(self, section, first):
+        self.before, self.recorded = self.recorded if section != "prologue" else None, {}
+        self.ran, self.delivered, self.next = {}, set(), first
+
+    def residency(self, number):
+        demand(number in self.open, f"rule 5: residency {number} is not open")
+        return self.open[number]
+
+
 class Run:
-    """A run as far as it has come. `open`: the buffer and place of each open residency; `content`: the version in it, None
-    where undefined. `knows`: by stream, the instructions that have ended; `recorded`: by event, the same when it was recorded
-    in this section, and the one before."""
+    """A run of all replicas as far as it has come: each row is carried out by all of them before the next one."""
 
     def __init__(self, plan, work):
         self.plan, self.work, self.arenas = plan, work, arenas_of(plan)
-        self.memories = [Memory(len(arena.ends)) for arena in self.arenas]
         self.links = {(*row["link"], row["engine"]) for row in plan.links}
-        self.open, self.content = {}, {}
-        self.knows, self.count = [0] * len(plan.streams), 0
-        self.recorded, self.before = {}, None
+        self.replicas = [Replica(self.arenas, len(plan.streams)) for _ in range(min(plan.replicas, MOST_REPLICAS))]
+        self.count = 0
         self.take_part()
 
     def take_part(self):
@@ -129,36 +155,39 @@ class Run:
     def fork(self):
         result = Run.__new__(Run)
         result.__dict__.update(self.__dict__)
-        result.memories = [memory.copy() for memory in self.memories]
-        for name in ("open", "content", "recorded"):
-            setattr(result, name, dict(getattr(self, name)))
-        result.knows = self.knows[:]
+        result.replicas = [replica.copy() for replica in self.replicas]
         result.take_part()
         return result
 
     def section(self, name, rows):
-        self.name, self.before, self.recorded = name, self.recorded if name != "prologue" else None, {}
-        self.events = {}
+        self.name = name
+        recorded = set()
         for line, row in rows:
             if row["i"] == "record":
-                demand(row["e"] not in self.events, f"line {line}: rule 18: recorded twice")
-                self.events[row["e"]] = line
-        self.ran, self.delivered = {}, set()
-        self.next = 0 if name != "body" else len(self.plan.boundary)
+                demand(row["e"] not in recorded, f"line {line}: rule 18: recorded twice")
+                recorded.add(row["e"])
+        for replica in self.replicas:
+            replica.enter(name, len(self.plan.boundary) if name == "body" else 0)
         for line, row in rows:
+            do = self.do[row["i"]]
             try:
-                self.do[row["i"]](line, row)
+                for replica in self.replicas:
+                    do(replica, row)
             except Wrong as wrong:
                 raise Wrong(f"line {line}: {row['i']}: {wrong}") from None
-        getattr(self, f"end_{name}")()
+        for replica in self.replicas:
+            getattr(self, f"end_{name}")(replica)
+
+    def others(self, replica):
+        return [other for other in self.replicas if other is not replica]
 
     # --- Residencies ----------------------------------------------------------------------------------------------
 
-    def acquire(self, line, row):
+    def acquire(self, mine, row):
         number, buffer, memory = row["r"], row["b"], row["m"]
         demand(buffer < len(self.work.buffers), "no such buffer")
-        demand(self.name != "epilogue" and number == self.next, "rule 3: out of order")
-        self.next += 1
+        demand(self.name != "epilogue" and number == mine.next, "rule 3: out of order")
+        mine.next += 1
         if self.name == "prologue":
             demand(number < len(self.plan.boundary), "rule 3: not the boundary's")
             demand(self.plan.boundary[number] == {"boundary": buffer, "m": memory, "at": row["at"]},
@@ -166,45 +195,41 @@ class Run:
         demand(memory != self.plan.user, "rule 4: in the user's memory")
         demand(row["bytes"] == self.work.buffers[buffer].bytes, "rule 4: not the buffer's size")
         place = self.arenas[memory].place(row["at"], row["bytes"])
-        demand(not place.bits & self.memories[memory].occupied, "rule 4: overlaps an open residency")
-        self.memories[memory].occupied |= place.bits
-        self.open[number], self.content[number] = (buffer, place), None
+        demand(not place.bits & mine.memories[memory].occupied, "rule 4: overlaps an open residency")
+        mine.memories[memory].occupied |= place.bits
+        mine.open[number], mine.content[number] = (buffer, place), None
 
-    def release(self, line, row):
-        _, place = self.residency(row["r"])
-        self.memories[place.memory].occupied &= ~place.bits
-        del self.open[row["r"]]
-
-    def residency(self, number):
-        demand(number in self.open, f"rule 5: residency {number} is not open")
-        return self.open[number]
+    def release(self, mine, row):
+        _, place = mine.residency(row["r"])
+        mine.memories[place.memory].occupied &= ~place.bits
+        del mine.open[row["r"]]
 
     # --- What runs ------------------------------------------------------------------------------------------------
 
-    def touch(self, stream, reads, writes):
-        """Rule 20, for an instruction that reads and writes these places."""
+    def touch(self, mine, stream, reads, writes):
+        """Rule 20, for an instruction that reads and writes these places, each of a replica."""
         conflicting = 0
-        for place in writes:
-            touched = self.memories[place.memory].touched
+        for replica, place in writes:
+            touched = replica.memories[place.memory].touched
             for segment in place.segments:
                 conflicting |= touched[segment]
-        for place in reads:
-            wrote = self.memories[place.memory].wrote
+        for replica, place in reads:
+            wrote = replica.memories[place.memory].wrote
             for segment in place.segments:
                 conflicting |= wrote[segment]
-        demand(not conflicting & ~self.knows[stream], "rule 20: not ordered after what it conflicts with")
+        demand(not conflicting & ~mine.knows[stream], "rule 20: not ordered after what it conflicts with")
         bit = 1 << self.count
         self.count += 1
-        self.knows[stream] |= bit
+        mine.knows[stream] |= bit
         for places, written in ((reads, False), (writes, True)):
-            for place in places:
-                memory = self.memories[place.memory]
+            for replica, place in places:
+                memory = replica.memories[place.memory]
                 for segment in place.segments:
                     memory.touched[segment] |= bit
                     if written:
                         memory.wrote[segment] |= bit
 
-    def exec(self, line, row):
+    def exec(self, mine, row):
         demand(self.name == "body", "rule 7: not in the body")
         demand(row["n"] < len(self.work.instances), "no such instance")
         instance, again = self.work.instances[row["n"]], "re" in row
@@ -212,59 +237,77 @@ class Run:
         demand(stream["stream"] == "compute" and stream["job"] == instance.job, "rule 7: on a stream of another kind or job")
         demand(row["busy"] <= 1000000, "rule 7: busy")
         if again:
-            demand(self.ran.get(row["n"]) == row["a"], "rule 8: has not run with this algorithm")
+            demand(mine.ran.get(row["n"]) == row["a"], "rule 8: has not run with this algorithm")
             demand(instance.again, "rule 8: must not run again")
         else:
-            demand(row["n"] not in self.ran, "rule 8: runs twice")
-            self.ran[row["n"]] = row["a"]
+            demand(row["n"] not in mine.ran, "rule 8: runs twice")
+            mine.ran[row["n"]] = row["a"]
         demand(len(row["use"]) == len(instance.accesses), "rule 9: not one use for each access")
         reads, writes = [], []
         for access, number in zip(instance.accesses, row["use"], strict=True):
             if again and access.effect:
                 demand(number == -1, "rule 9: a side effect in a recompute")
                 continue
-            buffer, place = self.residency(number)
+            buffer, place = mine.residency(number)
             demand(buffer == access.buffer, "rule 9: a residency of another buffer")
             demand(place.memory == stream["memory"], "rule 9: a residency in another memory")
             if access.read is not None:
-                demand(self.content[number] == access.read, "rule 10: reads another version")
+                demand(mine.content[number] == access.read, "rule 10: reads another version")
             if access.write is not None:
-                self.content[number] = access.write
-            (reads if access.write is None else writes).append(place)
+                mine.content[number] = access.write
+            (reads if access.write is None else writes).append((mine, place))
         if row["wsb"]:
             try:
                 place = self.arenas[stream["memory"]].place(row["ws"], row["wsb"])
             except Wrong as wrong:
                 raise Wrong(f"rule 11: {wrong}") from None
-            demand(not place.bits & self.memories[place.memory].occupied, "rule 11: the workspace overlaps an open residency")
-            writes.append(place)
+            demand(not place.bits & mine.memories[place.memory].occupied, "rule 11: the workspace overlaps an open residency")
+            writes.append((mine, place))
         else:
             demand(not row["ws"], "address of no workspace")
-        self.touch(row["s"], reads, writes)
+        self.touch(mine, row["s"], reads, writes)
 
-    def copy(self, line, row):
+    def copy(self, mine, row):
+        if "peers" in row:
+            self.gather(mine, row)
+            return
         number, origin, version = row["r"], row["from"], 0
         demand(number != origin, "rule 12: to itself, or from the user to the user")
-        target, source = (self.residency(end) if end >= 0 else None for end in (number, origin))
+        target, source = (mine.residency(end) if end >= 0 else None for end in (number, origin))
         buffer = (target or source)[0]
         self.check_way(self.plan.streams[row["s"]], buffer, source, target)
-        demand(all(row["bytes"] == self.work.buffers[end[0]].bytes for end in (target, source) if end), "rule 12: bytes")
+        demand(row["bytes"] == self.work.buffers[buffer].bytes, "rule 12: bytes")
         if source:
             demand(self.name != "prologue", "rule 16: not from the user")
-            version = self.content[origin]
+            version = mine.content[origin]
             demand(version is not None, "rule 13: holds no version")
         else:
             demand(self.name == "prologue" or self.name == "body" and self.work.buffers[buffer].kind == "input",
                    "rule 15: nothing that comes from the user here")
         if not target:
-            self.deliver(buffer, version)
+            self.deliver(mine, buffer, version)
         else:
             demand(self.name != "epilogue", "rule 16: not to the user")
-            if source and source[0] != buffer:
-                demand(self.work.buffers[buffer].comes_from == (source[0], version), "rule 14: of another buffer")
-                version = 0
-            self.content[number] = version
-        self.touch(row["s"], [source[1]] if source else [], [target[1]] if target else [])
+            demand(not source or source[0] == buffer, "rule 14: of another buffer")
+            mine.content[number] = version
+        self.touch(mine, row["s"], [(mine, source[1])] if source else [], [(mine, target[1])] if target else [])
+
+    def gather(self, mine, row):
+        """A copy of what the other replicas have."""
+        number, origin = row["r"], row["from"]
+        demand(self.name == "body", "rule 14: not in the body")
+        demand(min(number, origin) >= 0, "rule 14: of the user")
+        buffer, place = mine.residency(number)
+        wanted = self.work.buffers[buffer].comes_from
+        demand(wanted, "rule 14: to no buffer for the others' gradients")
+        sources = [(other, other.residency(origin)) for other in self.others(mine)]
+        for other, (gradient, there) in sources:
+            self.check_way(self.plan.streams[row["s"]], buffer, (gradient, there), (buffer, place))
+            demand(row["bytes"] == self.work.buffers[gradient].bytes, "rule 12: bytes")
+            demand(there.memory >= self.plan.devices, "rule 14: from a device")
+            demand((gradient, other.content[origin]) == wanted, "rule 14: not what the exchange is of")
+        mine.content[number] = 0
+        self.touch(mine, row["s"], [(other, there) for other, (_, there) in sources], [(mine, place)])
 
     def check_way(self, stream, buffer, source, target):
         """Rule 12's stream."""
@@ -275,58 +318,56 @@ class Run:
         else:
             demand((start, end, stream.get("engine")) in self.links, "rule 12: on no copy stream of an engine that links these")
 
-    def deliver(self, buffer, version):
-        demand(buffer not in self.delivered, "rule 16: goes to the user twice")
-        self.delivered.add(buffer)
+    def deliver(self, mine, buffer, version):
+        demand(buffer not in mine.delivered, "rule 16: goes to the user twice")
+        mine.delivered.add(buffer)
         if self.name == "body":
             demand(self.work.buffers[buffer].result, "rule 16: no result")
             demand(version == self.work.buffers[buffer].last, "rule 16: not the last version")
         else:
             demand(version == 0, "rule 16: not version 0")
 
-    def record(self, line, row):
-        self.recorded[row["e"]] = self.knows[row["s"]]
+    def record(self, mine, row):
+        mine.recorded[row["e"]] = mine.knows[row["s"]]
 
-    def wait(self, line, row):
+    def wait(self, mine, row):
         event = row["e"]
-        if row["lag"]:
-            demand(self.name != "prologue", "rule 19: lag 1 in the prologue")
-            demand(event in self.before, "rule 19: not recorded by the section before")
-            demand(event not in self.recorded, "rule 19: behind its own section's record")
-            self.knows[row["s"]] |= self.before[event]
-        else:
-            demand(event in self.recorded, "rule 19: before the record")
-            self.knows[row["s"]] |= self.recorded[event]
+        demand(not row["lag"] or self.name != "prologue", "rule 19: lag 1 in the prologue")
+        demand(not row["lag"] or event not in mine.recorded, "rule 19: behind its own section's record")
+        for replica in self.others(mine) if "peers" in row else [mine]:
+            records = replica.before if row["lag"] else replica.recorded
+            demand(event in records, "rule 19: no record of this or the section before")
+            mine.knows[row["s"]] |= records[event]
 
     # --- Ends of sections -----------------------------------------------------------------------------------------
 
-    def at_boundary(self, after_body):
+    def at_boundary(self, mine, after_body):
         """Rule 6; what is there is version 0 then."""
         parked = {}
         for number, row in enumerate(self.plan.boundary):
             last = self.work.buffers[row["boundary"]].last if after_body else 0
-            there = [r for r, (buffer, place) in self.open.items()
+            there = [r for r, (buffer, place) in mine.open.items()
                      if (buffer, place.memory, place.address) == (row["boundary"], row["m"], row["at"])]
             demand(there, f"rule 6: buffer {row['boundary']} is not in its place")
-            demand(self.content[there[0]] == last, f"rule 6: buffer {row['boundary']} has another version")
-            parked[number] = self.open[there[0]]
-        demand(len(parked) == len(self.open), "rule 6: more is open than the boundary's")
-        self.open, self.content = parked, dict.fromkeys(parked, 0)
+            demand(mine.content[there[0]] == last, f"rule 6: buffer {row['boundary']} has another version")
+            parked[number] = mine.open[there[0]]
+        demand(len(parked) == len(mine.open), "rule 6: more is open than the boundary's")
+        mine.open, mine.content = parked, dict.fromkeys(parked, 0)
 
-    def end_prologue(self):
-        demand(self.next == len(self.plan.boundary), "rule 3: the boundary's residencies are not all acquired")
-        self.at_boundary(False)
+    def end_prologue(self, mine):
+        demand(mine.next == len(self.plan.boundary), "rule 3: the boundary's residencies are not all acquired")
+        self.at_boundary(mine, False)
 
-    def end_body(self):
-        demand(self.next == self.plan.header["residencies"], "rule 3: another number of residencies")
-        demand(len(self.ran) == len(self.work.instances), "rule 8: an instance does not run")
+    def end_body(self, mine):
+        demand(mine.next == self.plan.header["residencies"], "rule 3: another number of residencies")
+        demand(len(mine.ran) == len(self.work.instances), "rule 8: an instance does not run")
         results = {number for number, buffer in enumerate(self.work.buffers) if buffer.result}
-        demand(self.delivered == results, "rule 16: a result does not go to the user")
-        self.at_boundary(True)
+        demand(mine.delivered == results, "rule 16: a result does not go to the user")
+        self.at_boundary(mine, True)
 
-    def end_epilogue(self):
-        demand(not self.open, "rule 17: the epilogue leaves something open")
-        demand(self.delivered == {row["boundary"] for row in self.plan.boundary}, "rule 16: not all go back to the user")
+    def end_epilogue(self, mine):
+        demand(not mine.open, "rule 17: the epilogue leaves something open")
+        demand(mine.delivered == {row["boundary"] for row in self.plan.boundary}, "rule 16: not all go back to the user")
 
 
 def static_rules(plan, work):
@@ -342,7 +383,8 @@ def static_rules(plan, work):
 def budget(plan):
     """Rule 21."""
     for row in plan.memories[:plan.user]:
-        demand(row["budget"] == -1 or row["arena"] + row["reserved"] <= row["budget"], f"budget: {row['memory']}'s")
+        arenas = row["arena"] * (1 if row["memory"] == "device" else plan.replicas)
+        demand(row["budget"] == -1 or arenas + row["reserved"] <= row["budget"], f"budget: {row['memory']}'s")
 
 
 def why_not(lines, bodies=range(MOST_BODIES + 1)):

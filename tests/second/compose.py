@@ -7,7 +7,8 @@ from work import expand_rows
 
 
 def work_of(rows):
-    return expand_rows(tuple(rows.graph_lines), rows.header["graphs"], tuple(map(dumps, rows.jobs)))
+    return expand_rows(tuple(rows.graph_lines), rows.header["graphs"], tuple(map(dumps, rows.jobs)),
+                       rows.header.get("replicas", 1))
 
 
 def renamed(rows, section, **changes):

@@ -155,6 +155,8 @@ def swap(random, rows):
 
 def other_value(random, rows, row, key):
     """Of this key of an instruction."""
+    if key == "peers":
+        return random.choice((0, 2, -1))
     value, header = row[key], rows.header
     if key in ("at", "ws", "bytes", "wsb"):
         if key in ("ws", "at") and random.random() < 0.3:
@@ -202,7 +204,7 @@ def change_order(random, rows):
     chosen = place(random, rows, ORDERING)
     if chosen:
         section, at = getattr(rows, chosen[0]), chosen[1]
-        key = random.choice([key for key in section[at] if key != "i"])
+        key = random.choice([key for key in section[at] if key not in ("i", "peers")])
         section[at] = {**section[at], key: other_value(random, rows, section[at], key)}
 
 
@@ -277,15 +279,16 @@ def add(random, rows):
     other = random.randrange(-1, header["residencies"])
     event = random.randrange(max(1, header["events"]))
     kind = random.randrange(6)
+    peers = {"peers": 1} if random.random() < (0.5 if header.get("replicas") else 0.02) else {}
     if kind < 2:
-        row = {"i": "wait", "e": event, "lag": kind, "s": stream}
+        row = {"i": "wait", "e": event, "lag": kind, **peers, "s": stream}
     elif kind == 2:
         row = {"i": "record", "e": header["events"], "s": stream}
         header["events"] += 1
     elif kind == 3:
-        row = {"i": "copy", "r": residency, "from": other, "bytes": size, "s": stream}
+        row = {"i": "copy", "r": residency, "from": other, **peers, "bytes": size, "s": stream}
     elif kind == 4:
-        row = {"i": "copy", "r": other, "from": residency, "bytes": size, "s": stream}
+        row = {"i": "copy", "r": other, "from": residency, **peers, "bytes": size, "s": stream}
     else:
         row = {"i": "release", "r": residency}
     section.insert(at, row)
@@ -387,7 +390,7 @@ def change_job(random, rows):
     at = random.randrange(len(rows.jobs))
     row, rounds = rows.jobs[at], list(rows.jobs[at]["rounds"])
     ops = [parse_row(line) for line in rows.graph_lines if line.startswith('{"op"')]
-    what = random.randrange(6)
+    what = random.randrange(5)
     if what == 0 and len(rounds) > 1:
         one, other = random.sample(range(len(rounds)), 2)
         rounds[one], rounds[other] = rounds[one] + 1, rounds[other] - 1
@@ -398,13 +401,244 @@ def change_job(random, rows):
         rows.jobs[at] = {**row, "batch": row["batch"] + 1, "rounds": rounds[:-1] + [rounds[-1] + 1]}
     elif what == 3:
         rows.jobs[at] = {**row, "iterations": row["iterations"] + random.choice((-1, 1))}
-    elif what == 4 and "replica" in row:
-        key = random.choice(("replica", "replicas"))
-        rows.jobs[at] = {**row, key: max(0, row[key] + random.choice((-1, 1)))}
     elif rows.header["graphs"] == 1 and len(ops) > 1:
         order, first = list(row.get("order", range(len(ops)))), random.randrange(len(ops) - 1)
         order[first], order[first + 1] = order[first + 1], order[first]
         rows.jobs[at] = {**row, "order": order}
+
+
+# --- Replicas ---------------------------------------------------------------------------------------------------------
+
+def with_peers(row, there):
+    """The instruction with its peers, or without."""
+    bare = {key: value for key, value in row.items() if key != "peers"}
+    if not there or row["i"] not in ("copy", "wait"):
+        return bare
+    before = "bytes" if row["i"] == "copy" else "s"
+    result = {}
+    for key, value in bare.items():
+        result.update({"peers": 1} if key == before else {})
+        result[key] = value
+    return result
+
+
+def of_peers(random, rows, *kinds):
+    """A section and an index in it of an instruction that looks at the other replicas, or of one that has to do with one: a
+    record of an event that they wait on, what is done with a residency that they copy from, or with one that they copy to."""
+    instructions = [(name, at, row) for name in SECTIONS for at, row in enumerate(getattr(rows, name))]
+    looking = [(name, at, row) for name, at, row in instructions if "peers" in row]
+    if kinds == ("near",):
+        events = {row["e"] for _, _, row in looking if row["i"] == "wait"}
+        ends = {row[key] for _, _, row in looking if row["i"] == "copy" for key in ("r", "from")}
+        looking = [(name, at, row) for name, at, row in instructions
+                   if row.get("e") in events or row.get("r") in ends or row.get("from") in ends or
+                   ends.intersection(row.get("use", ()))]
+    elif kinds:
+        looking = [one for one in looking if one[2]["i"] in kinds]
+    name, at, _ = random.choice(looking)
+    return name, at
+
+
+def toggle_peers(random, rows):
+    """An instruction that looks at the other replicas looks at its own, or the other way round."""
+    name, at = of_peers(random, rows) if random.random() < 0.5 else place(random, rows, ("copy", "wait"))
+    section = getattr(rows, name)
+    section[at] = with_peers(section[at], "peers" not in section[at])
+
+
+def drop_peers(random, rows):
+    name, at = of_peers(random, rows)
+    del getattr(rows, name)[at]
+
+
+def move_peers(random, rows):
+    kinds = random.choice(((), ("near",)))
+    name, at = of_peers(random, rows, *kinds)
+    alone = getattr(rows, name)[at]["i"] in ("acquire", "release")
+    move_from(random, rows, (name, at), (1, 2, 4, 8, 16, 64))
+    if alone:
+        renumber(rows)
+
+
+def change_peers(random, rows):
+    """A key of an instruction that looks at the other replicas, or of one that has to do with one."""
+    name, at = of_peers(random, rows, *random.choice(((), ("near",))))
+    section = getattr(rows, name)
+    row = section[at]
+    key = random.choice([key for key in row if key not in ("i", "re", "peers", "t", "busy")])
+    section[at] = {**row, key: other_value(random, rows, row, key)}
+
+
+def add_peers_wait(random, rows):
+    """A wait on the others next to one on the own, or the other way round, or somewhere else."""
+    waits = [(name, at) for name in SECTIONS for at, row in enumerate(getattr(rows, name)) if row["i"] == "wait"]
+    name, at = of_peers(random, rows, "wait") if random.random() < 0.3 else random.choice(waits)
+    section = getattr(rows, name)
+    row = section[at]
+    added = with_peers(row, "peers" not in row or random.random() < 0.3)
+    if random.random() < 0.3:
+        added = {**added, "lag": 1 - added["lag"]}
+    section.insert(at + random.choice((0, 0, 0, 1, -8, 8)), added)
+
+
+def peers_event(random, rows):
+    """A wait on the others gets an event of its own, recorded where it likes."""
+    name, at = of_peers(random, rows, "wait")
+    section = getattr(rows, name)
+    wait, event = section[at], rows.header["events"]
+    rows.header["events"] += 1
+    section[at] = {**wait, "e": event}
+    stream = random.choice([row["s"] for part in SECTIONS for row in getattr(rows, part)
+                            if row["i"] == "record" and row["e"] == wait["e"]] + [random.randrange(rows.header["streams"])])
+    sections = [name] if not wait["lag"] else ["prologue", "body"]
+    for part in sections:
+        there = getattr(rows, part)
+        there.insert(random.randint(0, len(there)), {"i": "record", "e": event, "s": stream})
+
+
+def double_gather(random, rows):
+    """The others' gradients are brought twice, or elsewhere."""
+    name, at = of_peers(random, rows, "copy")
+    section = getattr(rows, name)
+    if random.random() < 0.5:
+        section.insert(random.randint(max(0, at - 16), min(len(section), at + 16)), section[at])
+    else:
+        known = acquired(rows)
+        key = random.choice(("r", "from"))
+        same = random.choice(("b", "bytes", "m"))
+        old = known[section[at][key]]
+        new = random.choice([other["r"] for other in known.values() if other[same] == old[same]])
+        section[at] = {**section[at], key: new}
+
+
+def fence(rows, at):
+    """Before this row of the body, all streams of all replicas wait for each other."""
+    event, streams = rows.header["events"], range(1, rows.header["streams"])
+    own, others = event + len(streams), event + len(streams) + 1
+    rows.header["events"] = others + 1
+    rows.body[at:at] = [
+        *({"i": "record", "e": event + k, "s": stream} for k, stream in enumerate(streams)),
+        *({"i": "wait", "e": event + k, "lag": 0, "s": 0} for k in range(len(streams))),
+        {"i": "record", "e": own, "s": 0}, {"i": "wait", "e": own, "lag": 0, "peers": 1, "s": 0},
+        {"i": "record", "e": others, "s": 0}, *({"i": "wait", "e": others, "lag": 0, "s": stream} for stream in streams)]
+
+
+def fence_peers(random, rows):
+    """A copy of the others' gradients, now surely in order, is made somewhere else or twice, from or to elsewhere."""
+    name, at = of_peers(random, rows, "copy")
+    row, known = rows.body[at], acquired(rows)
+    what = random.randrange(6)
+    if what < 3:
+        same = random.choice(("b", "b", "m", "bytes"))
+        key = "from" if what < 2 else "r"
+        old = known[row[key]]
+        row = {**row, key: random.choice([other["r"] for other in known.values() if other[same] == old[same]])}
+        start, end = known[row["from"]], known[row["r"]]
+        row = {**row, "bytes": start["bytes"], "s": stream_between(random, rows, start["m"], end["m"])}
+    if random.random() < 0.8:
+        del rows.body[at]
+    if what > 1:
+        at = random.randint(max(0, at - 64), min(len(rows.body), at + 64))
+    fence(rows, at)
+    after = len(rows.body)
+    fence(rows, at)
+    rows.body.insert(at + len(rows.body) - after, row)
+
+
+def detour(random, rows):
+    """The others' gradients are copied to another memory first, or to another place, and from there on."""
+    name, at = of_peers(random, rows, "copy")
+    row, known = rows.body[at], acquired(rows)
+    old, origin = known[row["r"]], known[row["from"]]
+    opened, onwards = twin(random, rows, old)
+    onwards = {**with_peers(onwards, False), "r": old["r"], "from": opened["r"],
+               "s": stream_between(random, rows, opened["m"], old["m"])}
+    row = {**row, "r": opened["r"], "s": stream_between(random, rows, origin["m"], opened["m"])}
+    rows.body[at:at + 1] = [opened, row, onwards, {"i": "release", "r": opened["r"]}]
+    for place in (at + 3, at + 2, at + 1) if random.random() < 0.8 else ():
+        fence(rows, place)
+    renumber(rows)
+
+
+def bytes_of_peers(random, rows):
+    """Of a copy of the others' gradients: those of one of its ends, or near that."""
+    name, at = of_peers(random, rows, "copy")
+    section, known = getattr(rows, name), acquired(rows)
+    row = section[at]
+    sizes = [known[row[key]]["bytes"] for key in ("r", "from")] + [0, row["bytes"] * 2, -(-row["bytes"] // 256) * 256]
+    section[at] = {**row, "bytes": max(0, random.choice(sizes) + random.choice((0, 0, 0, -1, 1, 256)))}
+
+
+def gathered(rows):
+    """The buffers for the others' gradients, by what is copied to them."""
+    known = acquired(rows)
+    return {known[row["r"]]["b"] for row in rows.body if "peers" in row and row["i"] == "copy" and row["r"] in known}
+
+
+def size_of_peers(random, rows):
+    """A buffer for the others' gradients gets another size."""
+    buffer = random.choice(sorted(gathered(rows)))
+    least = random.choice((-256, 256, 1, -1))
+    resize(rows, {buffer}, lambda row: max(0, row["bytes"] + least))
+
+
+def resize(rows, buffers, size):
+    """All residencies of these buffers, and copies between them."""
+    known = acquired(rows)
+    numbers = {number for number, row in known.items() if row["b"] in buffers}
+    for at, row in enumerate(rows.body):
+        if row["i"] == "acquire" and row["r"] in numbers:
+            rows.body[at] = {**row, "bytes": size(row)}
+        elif row["i"] == "copy" and "peers" not in row and row["r"] in numbers | {-1} and row["from"] in numbers:
+            rows.body[at] = {**row, "bytes": size(known[row["from"]])}
+
+
+def set_replicas(rows, count):
+    header = {key: value for key, value in rows.header.items() if key != "replicas"}
+    rows.header = {}
+    for key, value in header.items():
+        if key == "hash" and count is not None:
+            rows.header["replicas"] = count
+        rows.header[key] = value
+
+
+def change_replicas(random, rows):
+    """There are more replicas or fewer, or of a plan without, some."""
+    now = rows.header.get("replicas")
+    if now is None:
+        set_replicas(rows, random.choice((0, 1, 2, 2, 3, 4096)))
+    else:
+        set_replicas(rows, random.choice((None, now - 1, now - 1, now + 1, now + 1, 2, 4096, 4097)))
+
+
+def other_replicas(random, rows):
+    """There are more replicas or fewer, and the buffers for the others' gradients have the size for that; when they get larger,
+    places of their own behind all others."""
+    now = rows.header["replicas"]
+    new = random.choice((2, 3, 4, 5, now + 1, max(2, now - 1), 7, 4096))
+    set_replicas(rows, new)
+    buffers = gathered(rows)
+    resize(rows, buffers, lambda row: row["bytes"] // (now - 1) * (new - 1))
+    if new > now and random.random() < 0.9:
+        for at, row in enumerate(rows.body):
+            if row["i"] == "acquire" and row["b"] in buffers:
+                memory = rows.memories[row["m"]]
+                start = -(-memory["arena"] // memory["align"]) * memory["align"]
+                rows.body[at] = {**row, "at": start}
+                rows.memories[row["m"]] = {**memory, "arena": start + row["bytes"], "budget": -1}
+    if random.random() < 0.3:
+        budget_of_replicas(random, rows)
+
+
+def budget_of_replicas(random, rows):
+    """The host's or the storage's budget is near what its arenas take."""
+    at = random.randrange(devices(rows), len(rows.memories) - 1)
+    row = rows.memories[at]
+    count = rows.header.get("replicas", 1) + random.choice((-1, 0, 0, 0, 1))
+    arena = random.choice((row["arena"], row["arena"] + 256))
+    rows.memories[at] = {**row, "budget": max(-1, arena * count + row["reserved"] + random.choice((-1, 0, 0, 1)))}
+    if random.random() < 0.2:
+        rows.memories[at] = {**row, "arena": random.choice((2 ** 51, 2 ** 52, 2 ** 53)), "budget": 2 ** 53}
 
 
 def change_header(random, rows):
@@ -484,7 +718,8 @@ def twin(random, rows, old):
     elif random.random() < 0.5:  # where there is surely nothing
         new["at"] = -(-arena // align) * align
         rows.memories[memory] = {**rows.memories[memory], "arena": new["at"] + old["bytes"], "budget": -1}
-    return [new, {"i": "copy", "r": new["r"], "from": old["r"], "bytes": old["bytes"],
+    peers = {"peers": 1} if rows.header.get("replicas") and random.random() < 0.05 else {}
+    return [new, {"i": "copy", "r": new["r"], "from": old["r"], **peers, "bytes": old["bytes"],
                   "s": stream_between(random, rows, old["m"], memory)}]
 
 
@@ -555,13 +790,18 @@ CHANGES = {drop: 3, drop_order: 6, double: 2, move: 5, move_order: 8, move_lifet
            change: 8, change_order: 6, change_place: 6, change_slot: 3, change_event: 2, swap_streams: 3, again: 3,
            add: 6, change_list: 5, change_memory: 3, add_link: 1, change_bus: 1, move_boundary: 2, change_job: 1,
            between: 1, drop_work: 3, move_work: 5, retarget: 6, shortcut: 2, relocate: 4, visit: 4, share_chunk: 3,
-           split_map: 2, change_prediction: 0.4, change_header: 2}
+           split_map: 2, change_prediction: 0.4, change_header: 2, change_replicas: 0.5}
+# Of plans with replicas, beside these:
+OF_REPLICAS = {toggle_peers: 8, drop_peers: 4, move_peers: 10, change_peers: 8, add_peers_wait: 5, peers_event: 3,
+               double_gather: 4, fence_peers: 6, detour: 3, bytes_of_peers: 3, size_of_peers: 1, change_replicas: 1,
+               other_replicas: 5, budget_of_replicas: 2}
 
 
 def mutate(random, rows):
     """A mutant's lines and what was done."""
     mutant = rows.copy()
-    chosen = random.choices(list(CHANGES), list(CHANGES.values()), k=random.choice((1, 1, 2)))
+    changes = {**CHANGES, **OF_REPLICAS} if "replicas" in rows.header else CHANGES
+    chosen = random.choices(list(changes), list(changes.values()), k=random.choice((1, 1, 2)))
     chosen.sort(key=lambda one: one is change_header)  # counts are kept right until then
     for one in chosen:
         if one is change_header:

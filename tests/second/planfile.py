@@ -76,13 +76,14 @@ OR_NONE = at_least(-1)
 HEADER = [
     ("planc-plan", one_of(2)), ("name", is_name), ("policy", is_name), [("window", at_least(1))],
     [("workspace_limit", at_least(1))], [("window_per_use", one)], [("swap_rate", at_least(1, 1000000))],
-    [("no_swap", one)], [("no_recompute", one)],
+    [("no_swap", one)], [("no_recompute", one)], [("replicas", at_least(2, 4096))],
     ("hash", lambda value: type(value) is str and re.fullmatch("[0-9a-f]{16}", value)),
     ("memories", at_least(3, 512)), ("links", at_least(0, 4096)), ("graphs", is_count), ("tensors", is_count),
     ("ops", is_count), ("jobs", at_least(0, 4096)), ("streams", at_least(0, 256)),
     *((key, is_count) for key in ("algorithms", "boundary", "maps", "residencies", "events", "uses", "prologue", "body",
                                  "epilogue"))]
-DEVICE = [("device", is_name), ("launch", is_size), ("in_flight", is_count), ("duplex", is_size), ("slowdown", is_size)]
+DEVICE = [("device", is_name), ("launch", is_size), ("in_flight", is_count),
+          ("duplex", at_least(1, 1000000)), ("slowdown", is_count)]
 STORE = [("bytes", OR_NONE), ("budget", OR_NONE), ("reserved", is_size), ("arena", is_size),
          ("align", lambda value: at_least(256, 2 ** 30)(value) and value % 256 == 0)]
 MEMORIES = {
@@ -102,7 +103,7 @@ OP = [("op", is_name), ("type", is_name), ("phase", one_of(*PHASES)), ("in", TEN
       ("effects", TENSORS), ("attrs", lambda value: type(value) is dict), ("flops", is_law), ("traffic", is_law),
       ("flags", at_least(0, 31)), [("class", one_of(*CLASSES))], [("loop", is_name), ("step", is_size)]]
 JOB = [("job", is_size), ("batch", at_least(1)), ("rounds", is_list_of(at_least(1))), ("iterations", at_least(1, MOST_COUNT)),
-       [("replica", is_size), ("replicas", at_least(2))], [("order", TENSORS)]]
+       [("order", TENSORS)]]
 STREAMS = {"compute": [("stream", is_name), ("job", is_size), ("memory", is_size)],
            "copy": [("stream", is_name), ("job", is_size), ("engine", is_size)]}
 ALGORITHM = [("algorithm", is_name)]
@@ -114,9 +115,9 @@ INSTRUCTIONS = {
     "release": [WHICH, RESIDENCY],
     "exec": [WHICH, ("n", is_size), [("re", one)], ("a", is_size), ON, ("ws", is_size), ("wsb", is_size), ("t", is_size),
              ("busy", is_size), ("use", is_list_of(OR_NONE))],
-    "copy": [WHICH, ("r", OR_NONE), ("from", OR_NONE), BYTES, ON],
+    "copy": [WHICH, ("r", OR_NONE), ("from", OR_NONE), [("peers", one)], BYTES, ON],
     "record": [WHICH, ("e", is_size), ON],
-    "wait": [WHICH, ("e", is_size), ("lag", at_least(0, 1)), ON]}
+    "wait": [WHICH, ("e", is_size), ("lag", at_least(0, 1)), [("peers", one)], ON]}
 # Of rows of several kinds, the key that says of which one is, and the form of each.
 KINDS_OF = {"memory": ("memory", MEMORIES), "stream": ("stream", STREAMS), "instruction": ("i", INSTRUCTIONS)}
 FORMS = {"header": HEADER, "device": DEVICE, "link": LINK, "predictions": PREDICTIONS, "graph": GRAPH, "op": OP, "job": JOB,
@@ -223,12 +224,13 @@ def read_graphs(lines, count):
 
 class Plan:
     """The rows of a plan: the header, and lists of those that bear on its rules. Sections are lists of (line in the file,
-    row). `devices`: how many memories are devices'. `user`: the number of the user's memory."""
+    row). `devices`: how many memories are devices'. `user`: the number of the user's memory. `replicas`: 1 without."""
 
     def __init__(self, lines):
         self.lines = lines
         demand(lines and fits_form(lines[0], "header"), "line 1: no header")
         self.header = header = parse_row(lines[0])
+        self.replicas = header.get("replicas", 1)
         counts = [1, 1, header["memories"], header["links"], 1, header["graphs"] + header["tensors"] + header["ops"],
                   *(header[key] for key in ("jobs", "streams", "algorithms", "boundary", "maps", "prologue", "body",
                                             "epilogue"))]
@@ -301,6 +303,7 @@ class Plan:
         most = {"r": header["residencies"], "from": header["residencies"], "e": header["events"], "s": header["streams"],
                 "a": header["algorithms"], "m": header["memories"]}
         for line, row in instructions:
+            demand(self.replicas > 1 or "peers" not in row, f"line {line}: rule 1: peers without replicas")
             for key, bound in most.items():
                 demand(row.get(key, -1) < bound, f"line {line}: {key} is not within what the header counts")
             demand(all(use < header["residencies"] for use in row.get("use", ())), f"line {line}: use")

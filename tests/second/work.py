@@ -9,12 +9,12 @@ NO_RECOMPUTE = 16
 
 class Buffer:
     """`key`: what it is, whatever its number; it starts with the job. `first`: version 0 is defined. `last`: the last version.
-    `comes_from`: of what an exchange gets, the other's gradient and which version of it."""
+    `comes_from`: of what an exchange gets, the gradient and which version of it."""
 
     def __init__(self, key, size, kind, result=False):
         self.key, self.job, self.bytes, self.kind, self.result = key, key[0], size, kind, result
         self.persists = kind in ("param", "state")
-        self.first = self.persists or kind in ("input", "peer")
+        self.first = self.persists or kind in ("input", "peers")
         self.last, self.comes_from = 0, None
 
 
@@ -41,8 +41,8 @@ def storages_of(graph, op, *keys):
 class Training:
     """A job: what its rounds share and how it adds up gradients."""
 
-    def __init__(self, number, row, graph):
-        self.number, self.graph, self.row = number, graph, row
+    def __init__(self, number, row, graph, replicas):
+        self.number, self.graph = number, graph
         self.batch, self.rounds = row["batch"], row["rounds"]
         demand(sum(self.rounds) == self.batch, "rounds do not sum to the batch")
         order = self.legal_order(row.get("order"))
@@ -56,7 +56,8 @@ class Training:
         self.optimized = {s for op in self.optimizer_ops for s in storages_of(graph, op, "in", "out", "effects")}
         self.adds_in_place = self.accumulators()
         self.made = {s for op in self.round_ops for s in storages_of(graph, op, "out") if self.kind(s) == "grad"}
-        self.check_rounds()
+        if len(self.rounds) > 1 or replicas > 1:
+            self.check_shared()
 
     def kind(self, storage):
         return self.graph.tensors[storage].kind
@@ -97,9 +98,7 @@ class Training:
                 result.update(made)
         return result
 
-    def check_rounds(self):
-        if len(self.rounds) == 1 and self.row.get("replicas", 1) == 1:
-            return
+    def check_shared(self):
         demand(all(map(self.shared, self.optimized)), "an optimizer op touches what each round has anew")
         touched = self.optimized | self.in_rounds.keys()
         demand(not any(self.shared(s) and self.graph.tensors[s].bytes[1] for s in touched),
@@ -109,38 +108,18 @@ class Training:
 class Work:
     """Instances, and buffers in the order of their numbers."""
 
-    def __init__(self, graphs, rows):
+    def __init__(self, graphs, rows, replicas):
         self.instances, self.buffers, self.numbers, self.version = [], [], {}, []
-        jobs = [Training(number, row, graphs[row["job"]]) for number, row in enumerate(rows)]
-        at = 0
-        while at < len(jobs):
-            group = jobs[at:at + rows[at].get("replicas", 1)]
-            self.check_replicas(group)
-            self.train(group)
-            at += len(group)
-        for buffer, version in zip(self.buffers, self.version, strict=True):
-            buffer.last = version
-
-    @staticmethod
-    def check_replicas(group):
-        first = group[0].row
-        demand(len(group) == first.get("replicas", 1), "replicas are missing")
-        for number, job in enumerate(group):
-            demand(job.row.get("replica", 0) == number and job.row.get("replicas", 1) == len(group),
-                   "replicas do not follow each other")
-            demand(all(job.row[key] == first[key] for key in ("job", "batch", "iterations")), "replicas differ")
-
-    def train(self, group):
-        for iteration in range(group[0].row["iterations"]):
-            for job in group:
+        for job in [Training(number, row, graphs[row["job"]], replicas) for number, row in enumerate(rows)]:
+            for iteration in range(rows[job.number]["iterations"]):
                 for number, samples in enumerate(job.rounds):
                     self.run_round(job, iteration, number, samples)
-            sent = [{s: self.version[self.number(job, s, iteration)] for s in job.made} for job in group]
-            for job in group:
-                if len(group) > 1:
-                    self.exchange(group, job, iteration, sent)
+                if replicas > 1:
+                    self.exchange(job, iteration, replicas - 1)
                 for op in job.optimizer_ops:
                     self.run(job, op, iteration, 0, job.batch)
+        for buffer, version in zip(self.buffers, self.version, strict=True):
+            buffer.last = version
 
     def run_round(self, job, iteration, number, samples):
         for at, op in enumerate(job.round_ops):
@@ -153,21 +132,17 @@ class Work:
                                 [(self.number(job, storage, iteration, number, samples), True, False, False),
                                  (self.number(job, storage, iteration), True, True, False)])
 
-    def exchange(self, group, job, iteration, sent):
+    def exchange(self, job, iteration, others):
         for at, op in enumerate(job.round_ops):
             for storage in storages_of(job.graph, op, "in", "out", "effects"):
                 if storage not in job.made or job.last_op[storage] != at:
                     continue
-                accesses = []
-                for other in group:
-                    number = self.number(other, storage, iteration)
-                    if other is not job:
-                        version = sent[group.index(other)][storage]
-                        theirs, number = number, self.add(
-                            Buffer((job.number, storage, iteration, "peer", other.number), self.buffers[number].bytes, "peer"))
-                        self.buffers[number].comes_from = theirs, version
-                    accesses.append((number, True, other is job, False))
-                self.append((job.number, storage, iteration, "exchange"), accesses)
+                gradient = self.number(job, storage, iteration)
+                size = -(-self.buffers[gradient].bytes // 256) * 256 * others
+                theirs = self.add(Buffer((job.number, storage, iteration, "peers"), size, "peers"))
+                self.buffers[theirs].comes_from = gradient, self.version[gradient]
+                self.append((job.number, storage, iteration, "exchange"),
+                            [(gradient, True, True, False), (theirs, True, False, False)])
 
     def add(self, buffer):
         self.buffers.append(buffer)
@@ -224,10 +199,10 @@ class Work:
 
 
 @lru_cache(maxsize=256)
-def expand_rows(graph_lines, count, job_lines):
-    return Work(read_graphs(graph_lines, count), [parse_row(line) for line in job_lines])
+def expand_rows(graph_lines, count, job_lines, replicas):
+    return Work(read_graphs(graph_lines, count), [parse_row(line) for line in job_lines], replicas)
 
 
 def expand(plan):
     """The plan's work."""
-    return expand_rows(plan.graph_lines, len(plan.graphs), tuple(map(dumps, plan.jobs)))
+    return expand_rows(plan.graph_lines, len(plan.graphs), tuple(map(dumps, plan.jobs)), plan.replicas)

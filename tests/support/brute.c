@@ -422,7 +422,7 @@ static planc_status state(stater *st) {
 }
 
 planc_status brute_schedule(const brute_space *space, const brute_choice *choice, bool apart, planc_schedule **out) {
-  PLANC_TRY(planc_schedule_new(space->trace, space->costs, out));
+  PLANC_TRY(planc_schedule_new(space->trace, (const planc_costs *const[]){space->costs}, out));
   stater st = {.space = space, .choice = choice, .s = *out, .apart = apart};
   planc_status status = state(&st);
   if (!status) return NULL;

@@ -149,7 +149,7 @@ void expected_places(const expected_calls *e, const planrt_session *session) {
     if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || !e->places[b].at) continue;
     char *value = malloc((size_t)buffer->bytes + 1);
     ck_assert(value);
-    ok(planrt_read(session, buffer->job, buffer->storage, value, buffer->bytes));
+    ok(planrt_read(session, 0, buffer->job, buffer->storage, value, buffer->bytes));
     ck_assert_mem_eq(value, e->places[b].at, (size_t)buffer->bytes);
     free(value);
   }

@@ -175,15 +175,30 @@ static void change_acquire(mutation *m, planc_instr *instr, const loose_section 
 /* Either side may be another residency, or the user. */
 static void change_copy(mutation *m, planc_instr *instr, const loose_section *section) {
   int32_t *side = below(m, 2) ? &instr->id : &instr->aux;
-  int64_t draw = below(m, 5);
+  int64_t draw = below(m, 6);
   if (draw == 0) {
     instr->bytes = other_number(m, instr->bytes, section);
   } else if (draw == 1) {
     int32_t to = instr->id;
     instr->id = instr->aux;
     instr->aux = to;
+  } else if (draw == 2) {
+    instr->peers = !instr->peers;
   } else {
-    *side = draw == 2 ? PLANC_USER : other_id(m, *side, m->plan->n_residencies);
+    *side = draw == 3 ? PLANC_USER : other_id(m, *side, m->plan->n_residencies);
+  }
+}
+
+static void change_wait(mutation *m, planc_instr *instr) {
+  switch (below(m, 3)) {
+    case 0:
+      instr->lag = !instr->lag;
+      return;
+    case 1:
+      instr->peers = !instr->peers;
+      return;
+    default:
+      instr->id = other_id(m, instr->id, m->plan->n_events);
   }
 }
 
@@ -212,20 +227,16 @@ static planc_status change_numbers(mutation *m, int s) {
         instr->id = other_id(m, instr->id, m->plan->n_events);
         break;
       case PLANC_INSTR_wait:
-        if (below(m, 2)) {
-          instr->lag = !instr->lag;
-        } else {
-          instr->id = other_id(m, instr->id, m->plan->n_events);
-        }
+        change_wait(m, instr);
         break;
     }
   }
   snprintf(m->description, m->size,
-           "change %s %d: id %d to %d, aux %d to %d, memory %d to %d, stream %d to %d, lag %d to %d, address %lld to "
-           "%lld, bytes %lld to %lld",
+           "change %s %d: id %d to %d, aux %d to %d, memory %d to %d, stream %d to %d, lag %d to %d, peers %d to "
+           "%d, address %lld to %lld, bytes %lld to %lld",
            instr_names[instr->op], before.id, before.id, instr->id, before.aux, instr->aux, before.memory,
-           instr->memory, before.stream, instr->stream, before.lag, instr->lag, (long long)before.address,
-           (long long)instr->address, (long long)before.bytes, (long long)instr->bytes);
+           instr->memory, before.stream, instr->stream, before.lag, instr->lag, before.peers, instr->peers,
+           (long long)before.address, (long long)instr->address, (long long)before.bytes, (long long)instr->bytes);
   return NULL;
 }
 

@@ -5,7 +5,7 @@
 #include "planc/plan.h"
 
 /* A copy of `plan` with one change: an instruction is moved, dropped, swapped or doubled, or one of its numbers (event,
- * lag, stream, memory, address, size, use, id) or one of the plan's tables (memories, links, streams, boundary,
+ * lag, peers, stream, memory, address, size, use, id) or one of the plan's tables (memories, links, streams, boundary,
  * mappings, jobs) or counts is another. It shares with `plan` what did not change and must not outlive it.
  * `description` says what was done. What a plan may state freely (predictions, what copies cost, which of its
  * algorithms an exec takes) stays. */

@@ -148,21 +148,15 @@ static planc_status change_stream(mutation *m) {
   return NULL;
 }
 
-/* Which replica of how many a job is. */
+/* How many replicas there are, of one job or of all. */
 static planc_status change_replicas(mutation *m) {
   planc_job *jobs;
   int64_t j = below(m, m->plan->n_jobs);
   PLANC_TRY(planc_arena_copy(arena_of(m), m->plan->jobs, m->plan->n_jobs, sizeof *jobs, (void *)&jobs));
   m->plan->jobs = jobs;
-  int64_t draw = below(m, 3);
-  if (draw == 0) {
-    jobs[j].replica = other_id(m, jobs[j].replica, m->plan->n_jobs);
-  } else if (draw == 1) {
-    jobs[j].replicas = other_id(m, jobs[j].replicas, m->plan->n_jobs);
-  } else {
-    for (int32_t k = 0; k < m->plan->n_jobs; k++) jobs[k].replica = jobs[k].replicas = 0;
-  }
-  snprintf(m->description, m->size, "change job %d to replica %d of %d", (int)j, jobs[j].replica, jobs[j].replicas);
+  jobs[j].replicas = other_id(m, jobs[j].replicas, 4);
+  for (int32_t k = 0; below(m, 2) && k < m->plan->n_jobs; k++) jobs[k].replicas = jobs[j].replicas;
+  snprintf(m->description, m->size, "change job %d to %d replicas", (int)j, jobs[j].replicas);
   return NULL;
 }
 
@@ -200,7 +194,7 @@ static planc_status change_counts(mutation *m) {
 
 planc_status mutate_tables(mutation *m) {
   if (m->plan->n_mappings > 0 && below(m, 2)) return change_mapping(m);
-  if (planc_plan_gpus(m->plan) > 1 && below(m, 4) == 0) return change_replicas(m);
+  if (planc_plan_replicas(m->plan) > 1 && below(m, 4) == 0) return change_replicas(m);
   switch (below(m, 6)) {
     case 0:
       return change_memory(m);

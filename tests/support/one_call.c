@@ -29,7 +29,7 @@ void one_call_open(one_call *one, const char *layout, const char *tensors, const
     one->memory[a] = calloc(1, (size_t)one->trace->buffers[one->trace->accesses[a].buffer].bytes);
     ck_assert(one->memory[a]);
   }
-  ok(planrt_call_make(&one->arena, one->trace, 0, one->memory, &one->call));
+  ok(planrt_call_make(&one->arena, one->trace, 0, 0, one->memory, &one->call));
   one->call.algorithm = "default";
   ok(planrt_host_backend.prepare(one->device, &one->call));
 }

@@ -169,6 +169,7 @@ static planc_status make_forward_op(rand_maker *m) {
     if (rand_yes(m, 90)) VEC_PUSH(&m->data, tensor); /* else nobody ever reads it forward */
   }
   if (rand_yes(m, 10)) op.flags |= PLANC_OP_STOCHASTIC;
+  if (m->options.once_percent > 0 && rand_yes(m, m->options.once_percent)) op.flags |= PLANC_OP_NO_RECOMPUTE;
   PLANC_TRY(rand_add_op(m, &op));
   VEC_PUSH(&m->saved, saved);
   return NULL;

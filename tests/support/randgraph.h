@@ -34,6 +34,7 @@ typedef struct randgraph_options {
   bool inference;           /* forward ops only */
   bool allow_batch_coupled; /* some graphs then are */
   bool whole;               /* the first write of every storage is of all its bytes */
+  int32_t once_percent;     /* of the forward ops may not run again */
   bool unsplittable;        /* an optimizer op may read what a round made: more than one round is then BAD_INPUT */
 } randgraph_options;
 

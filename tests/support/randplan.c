@@ -41,7 +41,7 @@ static void make_of_policy(int number, const planc_profile *profile, planc_graph
                            .host_budget_bytes = -1,
                            .placement = kinds[which].placement,
                            .chunk_bytes = CHUNK,
-                           .gpus = number >= RANDPLANS_OF_ONE ? 2 : 1};
+                           .gpus = number >= RANDPLANS_OF_ONE ? 2 + number % 3 / 2 : 1};
   ok_in(planc_least_budget(&problem, policy, &problem.budget_bytes), "least budget");
   ok_in(planc_make_plan(&problem, policy, out), "plan");
 }

@@ -1,5 +1,5 @@
-/* Plans of small random graphs: of every kind of policy, in virtual memory, for two GPUs, and of random schedules that
- * have a third of what persists parked on the host. */
+/* Plans of small random graphs: of every kind of policy, in virtual memory, for two or three GPUs, and of random
+ * schedules that have a third of what persists parked on the host. */
 #ifndef PLANC_TESTS_RANDPLAN_H
 #define PLANC_TESTS_RANDPLAN_H
 
@@ -8,8 +8,8 @@
 
 enum { RANDPLANS_OF_ONE = 64, RANDPLANS_OF_POLICIES = RANDPLANS_OF_ONE + 16, RANDPLANS = RANDPLANS_OF_POLICIES + 24 };
 
-/* Plan 0 .. RANDPLANS-1: up to RANDPLANS_OF_ONE a policy's for one GPU, up to RANDPLANS_OF_POLICIES one for two, then
- * random schedules. Policies take turns of 16. Both are freed by the caller. */
+/* Plan 0 .. RANDPLANS-1: up to RANDPLANS_OF_ONE a policy's for one GPU, up to RANDPLANS_OF_POLICIES one for two or
+ * three, then random schedules. Policies take turns of 16. Both are freed by the caller. */
 void randplan_make(int number, const planc_profile *profile, planc_graph **out_graph, planc_plan **out);
 
 #endif

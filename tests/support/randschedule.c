@@ -142,7 +142,7 @@ static bool recoverable(const maker *m, int32_t buffer, int32_t version, int32_t
 static int32_t random_variant(maker *m, int32_t instance) {
   const planc_instance *it = &m->trace->instances[instance];
   if (it->role == PLANC_ROLE_ACCUMULATE) return 0;
-  const planc_costs *costs = planc_schedule_costs(m->s);
+  const planc_costs *costs = planc_schedule_costs(m->s, it->job);
   int32_t count;
   (void)planc_costs_variants(costs, it->op, planc_costs_batch(costs, it->batch), &count);
   return (int32_t)rand_below(&m->seed, count);
@@ -287,9 +287,7 @@ static planc_status make_schedule(maker *m) {
 
 planc_status randschedule_make(uint64_t seed, const randschedule_options *options, randcase *c) {
   maker m = {.seed = seed, .options = options, .trace = c->candidate.trace};
-  planc_schedule_free(c->candidate.schedule);
-  c->candidate.schedule = NULL;
-  PLANC_TRY(planc_schedule_new(c->candidate.trace, c->candidate.costs, &c->candidate.schedule));
+  PLANC_TRY(planc_candidate_schedule(&c->candidate));
   m.s = c->candidate.schedule;
   m.current = calloc((size_t)m.trace->n_buffers + 1, sizeof *m.current);
   m.delivered = calloc((size_t)m.trace->n_buffers + 1, sizeof *m.delivered);

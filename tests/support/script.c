@@ -146,7 +146,8 @@ static planc_status read_instr(script *s, planc_instr *instr) {
     instr->op = PLANC_INSTR_copy;
     instr->id = read_side(s);
     instr->aux = read_side(s);
-    instr->bytes = residency_bytes(s, instr->id == PLANC_USER ? instr->aux : instr->id);
+    instr->peers = accepts(s, "peers");
+    instr->bytes = residency_bytes(s, instr->id == PLANC_USER || instr->peers ? instr->aux : instr->id);
   } else if (accepts(s, "record")) {
     instr->op = PLANC_INSTR_record;
     instr->id = (int32_t)number(s);
@@ -154,6 +155,7 @@ static planc_status read_instr(script *s, planc_instr *instr) {
     instr->op = PLANC_INSTR_wait;
     instr->id = (int32_t)number(s);
     if (accepts(s, "lag")) instr->lag = (uint8_t)number(s);
+    instr->peers = accepts(s, "peers");
   } else {
     return planc_error(PLANC_INTERNAL, "script: not a line: %s", s->rest);
   }

@@ -1,15 +1,15 @@
 /* Hand-made plans: a plan from a few lines of text that can be read and changed in a test.
  *
- *   gpus GPU...                                         of each job; else that of its replica's number
+ *   gpus GPU...                                         of each job; else GPU 0
  *   storage BYTES                                       there is one, of so many
  *   boundary BUFFER ADDRESS [MEMORY]                    parked there when bodies start
  *   prologue | body | epilogue                          what follows belongs to that section
  *   acquire RESIDENCY BUFFER ADDRESS [MEMORY] [bytes BYTES]
  *   release RESIDENCY
  *   exec OP [re] [ws ADDRESS BYTES] [on STREAM] use RESIDENCY...
- *   copy TO FROM on STREAM [bytes BYTES]                residencies, or user
+ *   copy TO FROM [peers] on STREAM [bytes BYTES]        residencies, or user
  *   record EVENT on STREAM
- *   wait EVENT [lag LAG] on STREAM
+ *   wait EVENT [lag LAG] [peers] on STREAM
  *
  * BUFFER is a storage's name and OP an op's; NAME#2 is the third of that name in the trace, a number is an index.
  * MEMORY is host, storage, user or in NUMBER; without it it is the device of the buffer's job. Streams are those of

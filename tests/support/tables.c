@@ -5,8 +5,8 @@
 
 enum { ENGINES_OF_GPU = 2, STREAMS_OF_JOB = 3, STORAGE_STREAMS_OF_JOB = 2 };
 
-static int32_t gpu_of(const planc_plan *plan, const int32_t *gpus, int32_t job) {
-  return gpus ? gpus[job] : plan->jobs[job].replica;
+static int32_t gpu_of(const int32_t *gpus, int32_t job) {
+  return gpus ? gpus[job] : 0;
 }
 
 static planc_status make_memories(planc_plan *plan, planc_arena *arena, int32_t n_gpus, bool storage) {
@@ -58,7 +58,7 @@ static planc_status make_streams(planc_plan *plan, planc_arena *arena, const int
     streams[s] = (planc_stream){PLANC_STREAM_KIND_copy, job, n_gpus * ENGINES_OF_GPU + kind};
   }
   for (int32_t s = 0; s < n; s++) {
-    int32_t job = s / STREAMS_OF_JOB, kind = s % STREAMS_OF_JOB, gpu = gpu_of(plan, gpus, job);
+    int32_t job = s / STREAMS_OF_JOB, kind = s % STREAMS_OF_JOB, gpu = gpu_of(gpus, job);
     streams[s] = kind == 0 ? (planc_stream){PLANC_STREAM_KIND_compute, job, gpu}
                            : (planc_stream){PLANC_STREAM_KIND_copy, job, gpu * ENGINES_OF_GPU + kind - 1};
   }
@@ -69,9 +69,10 @@ static planc_status make_streams(planc_plan *plan, planc_arena *arena, const int
 planc_status tables_make(planc_plan *plan, planc_arena *arena, const int32_t *gpus, bool storage) {
   int32_t n_gpus = 1;
   for (int32_t j = 0; j < plan->n_jobs; j++)
-    if (gpu_of(plan, gpus, j) >= n_gpus) n_gpus = gpu_of(plan, gpus, j) + 1;
+    if (gpu_of(gpus, j) >= n_gpus) n_gpus = gpu_of(gpus, j) + 1;
   PLANC_TRY(make_memories(plan, arena, n_gpus, storage));
   PLANC_TRY(make_links(plan, arena, n_gpus));
+  plan->device.duplex_ppm = 1000000;
   return make_streams(plan, arena, gpus, n_gpus, storage);
 }
 

@@ -1,6 +1,6 @@
-/* A run of a plan, written out: prologue, so many bodies, epilogue, with the bytes that every instruction touches and
- * the full relation of what has ended before what starts, taken from streams and events alone. An oracle for whatever
- * orders or judges plans; time and memory grow with the square of the run's length. */
+/* A run of a plan, written out: prologue, so many bodies, epilogue, by all its replicas, with the bytes that every
+ * instruction touches and the full relation of what has ended before what starts, taken from streams and events alone.
+ * An oracle for whatever orders or judges plans; time and memory grow with the square of the run's length. */
 #ifndef PLANC_TESTS_UNROLL_H
 #define PLANC_TESTS_UNROLL_H
 
@@ -8,7 +8,7 @@
 #include "planc/trace.h"
 #include "util/vec.h"
 
-/* Bytes of a memory's arena. */
+/* Bytes of a memory's arena. Memory m of replica r is r * n_memories + m. */
 typedef struct unroll_touch {
   int32_t memory;
   int64_t from, to;
@@ -18,14 +18,15 @@ typedef struct unroll_touch {
 typedef struct unroll_node {
   const planc_instr *instr;
   int32_t body; /* -1: the prologue; the one after the last: the epilogue */
+  int32_t replica;
   int64_t first_touch, n_touches;
 } unroll_node;
 
 typedef struct unrolled {
   const planc_plan *plan;
   const planc_trace *trace;
-  int32_t bodies;
-  VEC(unroll_node) nodes; /* in file order */
+  int32_t bodies, replicas;
+  VEC(unroll_node) nodes; /* in file order; an instruction's by replica */
   VEC(unroll_touch) touches;
   const planc_instr **acquired; /* by residency: its last acquire */
   int64_t words;

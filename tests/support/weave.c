@@ -107,6 +107,26 @@ static planc_status copy(loom *l, int32_t stream, int32_t buffer, int32_t to, in
                                .bytes = l->w->trace->buffers[buffer].bytes});
 }
 
+/* The same behind the last one of every replica. */
+static planc_status hand_over_all(loom *l, int32_t stream) {
+  PLANC_TRY(hand_over(l, stream));
+  return emit(l,
+              (planc_instr){.op = PLANC_INSTR_wait, .stream = (int16_t)stream, .id = l->n_events - 1, .peers = true});
+}
+
+/* The gradient that all exchange is sent to the host. From there each gets the others', before any of it is written
+ * again. */
+static planc_status receive(loom *l, int32_t buffer) {
+  int32_t gradient = l->w->trace->buffers[buffer].peer, *sent = &l->away[HOST][gradient];
+  PLANC_TRY(acquire_away(l, gradient, HOST));
+  PLANC_TRY(copy(l, WEAVE_D2H, gradient, *sent, l->residency[gradient]));
+  PLANC_TRY(hand_over_all(l, WEAVE_H2D));
+  PLANC_TRY(copy(l, WEAVE_H2D, gradient, l->residency[buffer], *sent));
+  l->w->sections[l->section].data[l->w->sections[l->section].len - 1].peers = true;
+  PLANC_TRY(hand_over_all(l, WEAVE_D2H));
+  return close_at(l, sent);
+}
+
 static planc_status feed(loom *l, int32_t buffer) {
   return copy(l, WEAVE_H2D, buffer, l->residency[buffer], PLANC_USER);
 }
@@ -165,6 +185,7 @@ static planc_status bring(loom *l, int32_t buffer) {
   PLANC_TRY(acquire(l, buffer));
   if (l->away[HOST][buffer] >= 0 || l->away[STORAGE][buffer] >= 0) return prefetch(l, buffer);
   bool fresh = l->left[buffer] == of->n_accesses;
+  if (fresh && of->peer >= 0) return receive(l, buffer);
   return fresh && (of->flags & PLANC_BUFFER_FED) ? feed(l, buffer) : NULL;
 }
 

@@ -1,7 +1,8 @@
 /* Plans woven by simple rules from any job, independent of the planner, for tests of what runs or judges plans.
  *
  * All instructions form one chain: an event hands over wherever the stream changes, so there is one order in which a
- * woven plan can run. Addresses are first fit. */
+ * woven plan can run. With replicas each has a chain, which meets the others' around what it gets of them. Addresses
+ * are first fit. */
 #ifndef PLANC_TESTS_WEAVE_H
 #define PLANC_TESTS_WEAVE_H
 

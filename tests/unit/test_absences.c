@@ -145,9 +145,8 @@ START_TEST(random_absences_are_right) {
   planc_plan *plan;
   make(&problem, &rule, &candidate);
   ok(planc_lower(&problem, "none", &candidate, &plan));
-  planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
   device_of(plan)->budget_bytes = device_of(plan)->arena_bytes + device_of(plan)->reserved_bytes;
-  ok(planc_check(plan, &own, NULL));
+  ok(planc_check(plan, NULL, NULL));
   planrt_options options = {.seed = (uint64_t)_i, .synthetic = true, .verify = true, .poison = true};
   planrt_session *session;
   ok(planrt_session_new(plan, &options, &session));

@@ -85,7 +85,7 @@ static void read_values(const planrt_session *session, run *r) {
     const planc_storage *storage = &graph->storages[s];
     if (storage->kind != PLANC_KIND_param && storage->kind != PLANC_KIND_state) continue;
     ck_assert_int_le(at + storage->bytes.fixed, MOST_VALUES);
-    ok(planrt_read(session, 0, s, r->values + at, storage->bytes.fixed));
+    ok(planrt_read(session, 0, 0, s, r->values + at, storage->bytes.fixed));
     at += storage->bytes.fixed;
   }
   ck_assert_int_gt(at, 300);

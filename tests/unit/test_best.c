@@ -53,9 +53,9 @@ static planc_plan *plan_at(planc_problem problem, const char *policy, int64_t bu
 static const planc_policy *counted;
 static int made;
 
-static planc_status count(const planc_problem *problem, planc_candidate *out) {
+static planc_status count(const planc_evaluator *evaluator, planc_candidate *out) {
   made++;
-  return counted->make(problem, out);
+  return counted->make(evaluator, out);
 }
 
 /* Whatever the policy: whole plans are counted where they are made, not where the search says so. */
@@ -138,6 +138,32 @@ START_TEST(the_host_has_a_least_budget) {
     planc_plan_free(least.plan);
   }
   planc_graph_free(graph);
+}
+END_TEST
+
+/* A policy that swaps as much as the host holds keeps the rest, so that its plan does not fit the device: that tells
+ * nothing of the host, which is tried without limit first. */
+START_TEST(a_host_is_found_where_the_device_fails) {
+  planc_graph *forward, *graph;
+  planc_plan *plan;
+  planc_least least;
+  ok(planc_graph_read("graphs/lenet-digits.yaml", &forward));
+  ok(planc_graph_train(forward, PLANC_SGD, &graph));
+  planc_problem problem = {.graph = graph, .profile = profile, .batch = 64, .budget_bytes = 690 << 10};
+  const planc_policy *tensile = planc_policy_find("tensile");
+  planc_status failed = planc_make_plan(&problem, tensile, &plan);
+  ck_assert_int_eq(planc_status_code(failed), PLANC_INFEASIBLE);
+  ck_assert_int_eq(planc_status_shortage(failed).memory, PLANC_MEMORY_DEVICE);
+  ok(planc_find_least(&problem, tensile, PLANC_MEMORY_HOST, failed, &least));
+  ck_assert_int_gt(least.bytes, 0);
+  ck_assert_int_lt(least.bytes, 690 << 10);
+  ck_assert_int_le(least.tried, PLANC_LEAST_PLANS);
+  ck_assert_int_le(host_of(least.plan)->arena_bytes, least.bytes);
+  ck_assert_int_le(least.plan->predicted.peak_bytes, problem.budget_bytes);
+  planc_status_free(failed);
+  planc_plan_free(least.plan);
+  planc_graph_free(graph);
+  planc_graph_free(forward);
 }
 END_TEST
 
@@ -257,7 +283,7 @@ START_TEST(a_host_that_suffices_is_enough) {
   for (int i = 0; may_split && i < 3; i++) {
     planc_plan *plan = plan_at(problem, choosing[i], none * 3 / 4, -1);
     if (!plan) continue;
-    planc_plan *again = plan_at(problem, choosing[i], none * 3 / 4, host_of(plan)->arena_bytes);
+    planc_plan *again = plan_at(problem, choosing[i], none * 3 / 4, 2 * host_of(plan)->arena_bytes);
     ck_assert_msg(again != NULL, "%s", choosing[i]);
     planc_plan_free(again);
     planc_plan_free(plan);
@@ -331,6 +357,7 @@ int main(void) {
   tcase_add_loop_test(least, a_search_makes_few_plans, 0, GRAPHS);
   tcase_add_loop_test(least, a_search_goes_on_from_a_failure, 0, GRAPHS);
   tcase_add_loop_test(least, the_host_has_a_least_budget, 0, GRAPHS);
+  tcase_add_test(least, a_host_is_found_where_the_device_fails);
   tcase_add_unchecked_fixture(best, read_profile, free_profile);
   tcase_add_loop_test(best, no_policy_beats_best, 0, GRAPHS);
   tcase_add_loop_test(best, what_cannot_win_is_not_made, 0, GRAPHS);

@@ -333,7 +333,7 @@ START_TEST(gradients_add_up) {
   planc_arena arena = {0};
   planrt_launch launch = one_call_launch();
   ok(planrt_host_backend.open(&options, &device));
-  ok(planrt_call_make(&arena, trace, at, (void *[]){round, sum}, &call));
+  ok(planrt_call_make(&arena, trace, 0, at, (void *[]){round, sum}, &call));
   call.algorithm = "default";
   ok(planrt_host_backend.prepare(device, &call));
   ok(planrt_host_backend.launch(device, 0, &call, &launch, NULL));
@@ -387,7 +387,7 @@ static void train_once(const planc_graph *forward, planc_precision precision, tr
     ck_assert_int_eq(out->graph->tensors[storage->tensor].dtype, PLANC_DTYPE_f32);
     out->elements[out->n] = storage->bytes.fixed / (int64_t)sizeof(float);
     out->state[out->n] = malloc((size_t)storage->bytes.fixed);
-    ok(planrt_read(session, 0, s, out->state[out->n++], storage->bytes.fixed));
+    ok(planrt_read(session, 0, 0, s, out->state[out->n++], storage->bytes.fixed));
   }
   planrt_session_free(session);
   woven_free(&w);

@@ -134,10 +134,9 @@ static point plan_is_right(const oracle *o, int32_t size, const brute_choice *ch
   planc_plan *plan;
   planc_simulation simulation;
   planc_check_report report;
-  planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
   ok(brute_schedule(space, choice, apart, &candidate.schedule));
   ok(planc_lower(&o->problem, "none", &candidate, &plan));
-  ok(planc_check(plan, &own, &report));
+  ok(planc_check(plan, NULL, &report));
   ok(planc_simulate(plan, NULL, NULL, &simulation));
   int64_t live = brute_peak(space, choice), arena = planc_align_up(device_of(plan)->arena_bytes, PLANC_ALIGNMENT);
   int64_t bound = brute_bound_ns(space, choice, arena);

@@ -37,6 +37,10 @@ END_TEST
 static const struct {
   const char *find, *replace, *message;
 } broken[] = {
+    /* There are no others. */
+    {"wait 1 lag 1 on 1\n", "wait 1 lag 1 peers on 1\n",
+     "line 45: wait event 1: waits for peers, but the plan has no other replicas"},
+    {"copy 8 4 on 1\n", "copy 8 4 peers on 1\n", "prefetch y: copies from peers, but the plan has no other replicas"},
     /* Races: an order taken away, or bytes used too early. */
     {"wait 2 on 0\n", "", "exec f1: reads x, which prefetch at line 46 on stream h2d may still be writing"},
     {"wait 3 on 2\n", "", "offload y: reads y, which exec at line 50 on stream compute may still be writing"},
@@ -118,17 +122,17 @@ static const struct {
     {"acquire 2 x 512\n", "exec b1 use 5 7\nacquire 2 x 512\n", "exec b1: residency 5 is not open"},
 
     /* Copies: the way. */
-    {"copy 2 user on 1\n", "copy 2 user on 2\n", "offload x: stream 2 does not copy from memory 2 to memory 0"},
-    {"copy 2 user on 1\n", "copy 2 user on 0\n", "move x: stream 0 does not copy from memory 2 to memory 0"},
+    {"copy 2 user on 1\n", "copy 2 user on 2\n", "prefetch x: stream 2 does not copy from memory 2 to memory 0"},
+    {"copy 2 user on 1\n", "copy 2 user on 0\n", "prefetch x: stream 0 does not copy from memory 2 to memory 0"},
     {"copy 2 user on 1\n", "copy 2 user on 7\n", "there is no stream 7"},
     {"copy 2 user on 1\n", "copy user user on 1\n", "copies from the user to the user"},
-    {"copy 4 3 on 2\n", "copy 4 3 on 1\n", "prefetch y: stream 1 does not copy from memory 0 to memory 1"},
-    {"copy 4 3 on 2\n", "copy 4 3 on 0\n", "move y: stream 0 does not copy from memory 0 to memory 1"},
-    {"copy user 6 on 2\n", "copy user 6 on 1\n", "prefetch loss: stream 1 does not copy from memory 0 to memory 2"},
-    {"copy 8 4 on 1\n", "copy 8 4 on 2\n", "offload y: stream 2 does not copy from memory 1 to memory 0"},
-    {"copy 10 8 on 0\n", "copy 10 8 on 1\n", "prefetch y: stream 1 does not compute in memory 0"},
+    {"copy 4 3 on 2\n", "copy 4 3 on 1\n", "offload y: stream 1 does not copy from memory 0 to memory 1"},
+    {"copy 4 3 on 2\n", "copy 4 3 on 0\n", "offload y: stream 0 does not copy from memory 0 to memory 1"},
+    {"copy user 6 on 2\n", "copy user 6 on 1\n", "offload loss: stream 1 does not copy from memory 0 to memory 2"},
+    {"copy 8 4 on 1\n", "copy 8 4 on 2\n", "prefetch y: stream 2 does not copy from memory 1 to memory 0"},
+    {"copy 10 8 on 0\n", "copy 10 8 on 1\n", "move y: stream 1 does not compute in memory 0"},
     {"acquire 5 z 1024\n", "acquire 5 y 256 host\ncopy 5 4 on 0\n", "move y: stream 0 does not compute in memory 1"},
-    {"acquire 5 z 1024\n", "acquire 5 y 256 host\ncopy 5 4 on 2\n", "offload y: stream 2 does not compute in memory 1"},
+    {"acquire 5 z 1024\n", "acquire 5 y 256 host\ncopy 5 4 on 2\n", "move y: stream 2 does not compute in memory 1"},
 
     /* Copies: the data. */
     {"copy 2 user on 1\n", "", "exec f1: reads x in residency 2, which holds nothing yet"},
@@ -139,9 +143,9 @@ static const struct {
     {"copy 4 3 on 2\n", "", "prefetch y: residency 4 holds nothing yet"},
     {"copy 4 3 on 2\n", "copy 4 2 on 2\n", "offload y: residency 2 is of x"},
     {"copy 4 3 on 2\n", "copy 4 5 on 2\n", "offload y: residency 5 is not open"},
-    {"copy 4 3 on 2\n", "copy 5 3 on 2\n", "offload residency 5: residency 5 is not open"},
+    {"copy 4 3 on 2\n", "copy 5 3 on 2\n", "move residency 5: residency 5 is not open"},
     {"copy 4 3 on 2\n", "copy 77 3 on 2\n", "offload residency 77: residency 77 is not open"},
-    {"copy 4 3 on 2\n", "copy 4 -2 on 2\n", "offload y: residency -2 is not open"},
+    {"copy 4 3 on 2\n", "copy 4 -2 on 2\n", "copy y: residency -2 is not open"},
     {"copy 4 3 on 2\n", "copy 4 3 on 2 bytes 4\n", "offload y: says 4 bytes, but y has 256"},
     {"acquire 4 y 0 host\ncopy 4 3 on 2\nrecord 4 on 2\nacquire 5 z 1024\n",
      "acquire 4 z 0 host\nrecord 4 on 2\nacquire 5 z 1024\ncopy 4 5 on 2\n",

@@ -239,6 +239,7 @@ START_TEST(a_crowded_graph_is_read_once_for_all_its_jobs) {
                              {.kind = PLANC_MEMORY_HOST, .gpu = -1, .alignment = PLANC_PLAN_ALIGNMENT},
                              {.kind = PLANC_MEMORY_USER, .gpu = -1, .alignment = PLANC_PLAN_ALIGNMENT}};
   planc_plan plan = {.name = "crowded",
+                     .device = {.duplex_ppm = 1},
                      .policy = "hand",
                      .n_memories = 3,
                      .memories = memories,

@@ -118,13 +118,13 @@ static const struct {
     {"acquire 1 c 256 host\n", "acquire 1 c 0 host\n", "acquire c: overlaps w in residency 0, which is open at 0"},
     /* The way there. */
     {"copy 0 user on 1\n", "", "prologue: at its end w is resident in version -1 instead of 0"},
-    {"copy 0 user on 1\n", "copy user 0 on 2\n", "offload w: residency 0 holds nothing yet"},
-    {"copy 0 user on 1\n", "copy 0 user on 2\n", "offload w: stream 2 does not copy from memory 2 to memory 1"},
-    {"copy 1 user on 1\n", "copy 1 0 on 1\n", "prefetch c: stream 1 does not compute in memory 1"},
+    {"copy 0 user on 1\n", "copy user 0 on 2\n", "copy w: residency 0 holds nothing yet"},
+    {"copy 0 user on 1\n", "copy 0 user on 2\n", "copy w: stream 2 does not copy from memory 2 to memory 1"},
+    {"copy 1 user on 1\n", "copy 1 0 on 1\n", "move c: stream 1 does not compute in memory 1"},
     {"copy 1 user on 1\n", "copy 1 user on 1\ncopy user 1 on 2\n",
-     "offload c: nothing leaves for the user in the prologue"},
+     "copy c: nothing leaves for the user in the prologue"},
     {"wait 0 on 2\n", "",
-     "offload w: reads w, which prefetch at line 31 on stream h2d may still be writing, in a run without bodies"},
+     "copy w: reads w, which copy at line 31 on stream h2d may still be writing, in a run without bodies"},
     {"record 0 on 1\n", "release 1\nrecord 0 on 1\n", "prologue: at its end c is not resident"},
     /* In the body. */
     {"copy 3 0 on 1\n", "copy 3 1 on 1\n", "prefetch w: residency 1 is of c"},
@@ -153,10 +153,10 @@ static const struct {
      "body: at its end residency 4 of c is open at 256 of memory 0, which the boundary does not say"},
     /* The way back. */
     {"copy user 0 on 2\n", "", "epilogue: w is never offloaded to the user"},
-    {"copy user 0 on 2\n", "copy 0 user on 1\n", "prefetch w: nothing comes from the user in the epilogue"},
-    {"copy user 0 on 2\n", "copy user 0 on 1\n", "prefetch w: stream 1 does not copy from memory 1 to memory 2"},
+    {"copy user 0 on 2\n", "copy 0 user on 1\n", "copy w: nothing comes from the user in the epilogue"},
+    {"copy user 0 on 2\n", "copy user 0 on 1\n", "copy w: stream 1 does not copy from memory 1 to memory 2"},
     {"copy user 1 on 2\n", "", "epilogue: c is never offloaded to the user"},
-    {"copy user 1 on 2\n", "copy user 1 on 2\ncopy user 1 on 2\n", "offload c: leaves twice"},
+    {"copy user 1 on 2\n", "copy user 1 on 2\ncopy user 1 on 2\n", "copy c: leaves twice"},
     {"copy user 1 on 2\n", "acquire 7 c 512\ncopy 7 1 on 1\n", "acquire c: must not stand in the epilogue"},
     {"copy user 1 on 2\nrelease 1\n", "copy user 1 on 2\n", "epilogue: it does not release residency 1 of c"},
 };
@@ -247,12 +247,12 @@ static const struct {
   const char *find, *replace, *message;
 } broken_deep[] = {
     {"acquire 3 c 256\ncopy 3 2 on 1\n", "acquire 3 c 256\ncopy 3 1 on 2\n",
-     "offload c: stream 2 does not copy from memory 2 to memory 0"},
+     "prefetch c: stream 2 does not copy from memory 2 to memory 0"},
     {"acquire 2 c 0 host\n", "acquire 2 c 512 storage\n", "acquire c: overlaps c in residency 1, which is open at 512"},
-    {"acquire 2 c 0 host\n", "acquire 2 c 0 storage\n", "copy c: stream 4 does not compute in memory 2"},
+    {"acquire 2 c 0 host\n", "acquire 2 c 0 storage\n", "move c: stream 4 does not compute in memory 2"},
     {"acquire 2 c 0 host\n", "acquire 2 c 768 storage\n", "are not inside the arena of 768 bytes"},
     {"copy 4 user on 1\n", "", "prefetch x: residency 4 holds nothing yet"},
-    {"copy 8 6 on 2\n", "", "offload loss: residency 8 holds nothing yet"},
+    {"copy 8 6 on 2\n", "", "copy loss: residency 8 holds nothing yet"},
     {"copy user 8 on 2\n", "copy user 8 on 2\ncopy user 6 on 2\n", "offload loss: leaves twice"},
     {"copy user 8 on 2\n", "copy user 8 on 2\nrelease 1\n", "body: at its end c is not resident"},
 };

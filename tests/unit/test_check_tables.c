@@ -35,6 +35,9 @@ typedef struct wrong_number {
 #define OF_LINK(l, member) LINKS, l, MEMBER(planc_plan_link, member)
 #define OF_STREAM(s, member) STREAMS, s, MEMBER(planc_stream, member)
 
+/* What no file can say. */
+#define BEYOND ((INT64_C(1) << 53) + 1)
+
 /* Links 0 to 2, of engine 0, lead from the user to the device and the host, and from the host to the device; links 3 to
  * 5, of engine 1, back. */
 static const wrong_number broken[] = {
@@ -48,6 +51,16 @@ static const wrong_number broken[] = {
     {OF_PLAN(n_algorithms), 0, "exec f1: there is no algorithm 0"},
     {OF_PLAN(n_links), 0, "stream 1: there is no engine 0"},
 
+    {OF_PLAN(device.launch_ns), -1, "device: launch or in_flight are out of range"},
+    {OF_PLAN(device.launch_ns), BEYOND, "device: launch or in_flight are out of range"},
+    {OF_PLAN(device.in_flight), -1, "device: launch or in_flight are out of range"},
+    {OF_PLAN(device.duplex_ppm), 0, "device: a duplex of 0"},
+    {OF_PLAN(device.duplex_ppm), 1000001, "device: a duplex of 1000001"},
+    {OF_PLAN(device.slowdown_ppm), -1, "device: a slowdown of -1"},
+    {OF_PLAN(device.slowdown_ppm), INT64_C(1) << 31, "device: a slowdown of 2147483648"},
+    {OF_PLAN(predicted.iteration_ns), -1, "predictions: -1 is out of range"},
+    {OF_PLAN(predicted.stall_ns), BEYOND, "predictions: 9007199254740993 is out of range"},
+
     {OF_PLAN(n_memories), 0, "the memories are not those of devices, host, storage and user in order"},
     {OF_PLAN(n_memories), 2, "the memories are not those of devices, host, storage and user in order"},
     {OF_MEMORY(DEVICE, kind), PLANC_MEMORY_HOST, "the memories are not those of devices, host, storage and user"},
@@ -59,10 +72,13 @@ static const wrong_number broken[] = {
     {OF_MEMORY(DEVICE, arena_bytes), 3072, "512 bytes from workspace address 3072 on are not inside the arena of 3072"},
     {OF_MEMORY(DEVICE, arena_bytes), -1, "memory 0: an arena or reserved memory of -1 bytes"},
     {OF_MEMORY(HOST, arena_bytes), 0, "acquire y: 256 bytes from address 0 on are not inside the arena of 0 bytes"},
-    {OF_MEMORY(HOST, arena_bytes), (INT64_C(1) << 53) + 1,
-     "memory 1: an arena or reserved memory of 9007199254740993 bytes"},
+    {OF_MEMORY(HOST, arena_bytes), BEYOND, "memory 1: an arena or reserved memory of 9007199254740993 bytes"},
     {OF_MEMORY(DEVICE, reserved_bytes), -1, "memory 0: an arena or reserved memory of -1 bytes"},
     {OF_MEMORY(HOST, reserved_bytes), -1, "memory 1: an arena or reserved memory of -1 bytes"},
+    {OF_MEMORY(DEVICE, bytes), -2, "memory 0: its bytes or budget are out of range"},
+    {OF_MEMORY(HOST, bytes), BEYOND, "memory 1: its bytes or budget are out of range"},
+    {OF_MEMORY(HOST, budget_bytes), -2, "memory 1: its bytes or budget are out of range"},
+    {OF_MEMORY(DEVICE, budget_bytes), BEYOND, "memory 0: its bytes or budget are out of range"},
     {OF_MEMORY(DEVICE, alignment), 300, "memory 0: an alignment of 300"},
     {OF_MEMORY(HOST, alignment), 0, "memory 1: an alignment of 0"},
     {OF_MEMORY(HOST, alignment), -256, "memory 1: an alignment of -256"},
@@ -79,6 +95,8 @@ static const wrong_number broken[] = {
     {OF_LINK(0, bus), 1, "link 1: another link of its engine is on another bus"},
     {OF_LINK(0, cost.bytes_per_second), 0, "link 0: its rate or latency is out of range"},
     {OF_LINK(0, cost.latency_ns), -1, "link 0: its rate or latency is out of range"},
+    {OF_LINK(0, cost.bytes_per_second), BEYOND, "link 0: its rate or latency is out of range"},
+    {OF_LINK(0, cost.latency_ns), BEYOND, "link 0: its rate or latency is out of range"},
     {OF_LINK(1, to), DEVICE, "a link stands twice"},
     {OF_LINK(0, engine), 1, "prefetch w: stream 1 does not copy from memory 2 to memory 0"},
     {OF_LINK(5, from), USER, "offload y: stream 2 does not copy from memory 0 to memory 1"},
@@ -88,7 +106,7 @@ static const wrong_number broken[] = {
     {OF_STREAM(0, on), HOST, "stream 0: memory 1 is not a device's"},
     {OF_STREAM(0, on), -1, "stream 0: memory -1 is not a device's"},
     {OF_STREAM(2, on), 2, "stream 2: there is no engine 2"},
-    {OF_STREAM(2, on), 0, "prefetch y: stream 2 does not copy from memory 0 to memory 1"},
+    {OF_STREAM(2, on), 0, "offload y: stream 2 does not copy from memory 0 to memory 1"},
     {OF_STREAM(0, kind), PLANC_STREAM_KIND_copy, "exec f1: stream 0 is not a compute stream"},
 };
 
@@ -325,9 +343,10 @@ START_TEST(mappings_are_whole_chunks_of_the_arena) {
   planc_plan *plan = make_mapped(mappings);
   planc_memory *device = &plan->memories[DEVICE];
   mappings[7].first = CHUNKS;
-  judge_expect(plan, PLANC_INVALID_PLAN, "mapping 7: 1 chunks from 16 on, of 16 in the arena", "beyond the arena");
+  judge_expect(plan, PLANC_INVALID_PLAN, "memory 0: mapping 7: 1 chunks from 16 on, of 16 in the arena",
+               "beyond the arena");
   mappings[7] = (planc_mapping){CHUNKS - 1, 2};
-  judge_expect(plan, PLANC_INVALID_PLAN, "mapping 7", "its end beyond the arena");
+  judge_expect(plan, PLANC_INVALID_PLAN, "memory 0: mapping 7", "its end beyond the arena");
   mappings[7] = (planc_mapping){8, 1};
   tables_map(plan, CHUNK, mappings, 13);
   judge_expect(plan, PLANC_INVALID_PLAN, "workspace address 3072 on are not inside", "addresses that are not mapped");

@@ -67,7 +67,7 @@ static int64_t read_all(const fixture *f, char *out) {
     if (storage->kind != PLANC_KIND_param && storage->kind != PLANC_KIND_state) continue;
     int64_t bytes = storage->bytes.fixed;
     ck_assert_int_le(at + bytes, ROOM);
-    ok(planrt_read(f->session, 0, s, out + at, bytes));
+    ok(planrt_read(f->session, 0, 0, s, out + at, bytes));
     at += bytes;
   }
   return at;

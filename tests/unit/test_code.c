@@ -82,8 +82,7 @@ static bool runs(const planc_plan *plan, const char *algorithm) {
 
 static void checks(const planc_plan *plan) {
   planc_check_report report;
-  planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
-  ok(planc_check(plan, &own, &report));
+  ok(planc_check(plan, NULL, &report));
   ck_assert_int_eq(report.peak_bytes, plan->predicted.peak_bytes);
   ck_assert_int_le(report.peak_bytes, device_of(plan)->budget_bytes);
   ck_assert_int_eq(plan->predicted.peak_bytes, device_of(plan)->arena_bytes + device_of(plan)->reserved_bytes);

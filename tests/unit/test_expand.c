@@ -245,6 +245,23 @@ START_TEST(a_graph_that_rounds_would_break_is_not_split) {
 }
 END_TEST
 
+/* Of a gradient of 2^60 bytes seven other replicas' have room in 2^63, eight others' have not. */
+START_TEST(what_the_others_send_does_not_overflow) {
+  planc_graph *graph = parse(
+      "planc-graph: 1\nname: large\ntensors:\n  x: input f32[N]\n  g: grad f32[1073741824,268435456]\nops:\n"
+      "  - {op: b, type: t.b, phase: backward, in: [x], out: [g]}\n");
+  static const int64_t rounds[] = {1};
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = rounds, .iterations = 1, .replicas = 8};
+  planc_trace *trace;
+  ok(planc_expand(&job, 1, &trace));
+  ck_assert_int_eq(trace->buffers[2].bytes, INT64_C(7) << 60);
+  planc_trace_free(trace);
+  job.replicas = 9;
+  assert_fails(planc_expand(&job, 1, &trace), PLANC_BAD_INPUT, "the size of what 8 other replicas send overflows");
+  planc_graph_free(graph);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("expand");
   TCase *cases = tcase_create("all");
@@ -258,6 +275,7 @@ int main(void) {
   tcase_add_test(cases, buffers_last_as_long_as_their_kind_says);
   tcase_add_test(cases, jobs_that_make_no_sense_are_refused);
   tcase_add_test(cases, a_graph_that_rounds_would_break_is_not_split);
+  tcase_add_test(cases, what_the_others_send_does_not_overflow);
   suite_add_tcase(suite, cases);
   return run_suite(suite);
 }

@@ -1,5 +1,5 @@
-/* Several GPUs: replicas in the trace, the gradient exchange in hand-made plans, numerics against one GPU, a shared
- * link. What policies make for several GPUs is tested with the policies. */
+/* Several GPUs: replicas in the trace and in the file, numerics against one GPU, a shared link. What the checker makes
+ * of replicas is tested with its rules, what policies make for several GPUs with the policies. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -53,189 +53,136 @@ static const char *line(const planc_trace *trace) {
   return text;
 }
 
-static planc_job replica(const planc_graph *graph, int32_t index, int32_t of) {
-  return (planc_job){
-      .graph = graph, .batch = 2, .n_rounds = 1, .rounds = two, .iterations = 1, .replica = index, .replicas = of};
+static planc_job replicated(const planc_graph *graph, int32_t replicas) {
+  return (planc_job){.graph = graph, .batch = 2, .n_rounds = 1, .rounds = two, .iterations = 1, .replicas = replicas};
 }
 
-/* Replica 1 in two rounds, the other in one: rounds are each replica's own. Buffers: 0 x, 1 dw of job 0; 2 x, 3 dw, 4 x
- * of job 1; 5 is 3 as job 0 gets it, 6 w; 7 is 1 as job 1 gets it, 8 w. */
-START_TEST(replicas_run_their_rounds_then_exchange) {
+/* Buffers: 0 x of round 0, 1 dw, 2 x of round 1; 3 is 1 of the other two, 4 w. */
+START_TEST(gradients_are_exchanged_behind_the_rounds) {
   planc_graph *graph = judge_graph(pair_text);
-  planc_job jobs[] = {replica(graph, 0, 2), replica(graph, 1, 2)};
-  jobs[1].n_rounds = 2;
-  jobs[1].rounds = one_and_one;
+  planc_job job = replicated(graph, 3);
+  job.n_rounds = 2;
+  job.rounds = one_and_one;
   planc_trace *trace;
-  ok(planc_expand(jobs, 2, &trace));
-  ck_assert_str_eq(line(trace),
-                   "g0(0 0)(1 -1>1) g1(2 0)(3 -1>1) g1(4 0)(3 1>2) =g0(1 1>2)(5 0) u0(6 0>1)(1 2) =g1(7 0)(3 2>3) u1(8 "
-                   "0>1)(3 3)");
-  ck_assert_int_eq(trace->buffers[1].sent, 1);
-  ck_assert_int_eq(trace->buffers[3].sent, 2);
-  ck_assert_int_eq(trace->buffers[5].peer, 3);
-  ck_assert_int_eq(trace->buffers[7].peer, 1);
-  ck_assert_int_eq(trace->buffers[5].flags, PLANC_BUFFER_FED);
-  ck_assert_int_eq(trace->buffers[5].kind, PLANC_KIND_temp);
-  static const int64_t offsets[] = {0, 2, 3, 0, 0, 2, 2};
-  for (int32_t i = 0; i < 7; i++) {
-    ck_assert_int_eq(trace->instances[i].sample_offset, offsets[i]);
-    ck_assert_int_eq(planc_trace_recomputable(trace, i), 0);
-  }
-  ck_assert_int_eq(planc_job_whole_batch(&trace->jobs[1]), 4);
+  ok(planc_expand(&job, 1, &trace));
+  ck_assert_str_eq(line(trace), "g0(0 0)(1 -1>1) g0(2 0)(1 1>2) =g0(1 2>3)(3 0) u0(4 0>1)(1 3)");
+  ck_assert_int_eq(trace->buffers[1].sent, 2);
+  ck_assert_int_eq(trace->buffers[1].peer, -1);
+  ck_assert_int_eq(trace->buffers[3].peer, 1);
+  ck_assert_int_eq(trace->buffers[3].sent, -1);
+  ck_assert_int_eq(trace->buffers[3].flags, PLANC_BUFFER_FED);
+  ck_assert_int_eq(trace->buffers[3].kind, PLANC_KIND_temp);
+  ck_assert_int_eq(trace->buffers[3].bytes, 2 * 256);
+  for (int32_t i = 0; i < trace->n_instances; i++) ck_assert(!planc_trace_recomputable(trace, i));
+  ck_assert_str_eq(planc_trace_type(trace, 2), "exchange");
+  ck_assert_int_eq(trace->instances[1].sample_offset, 1);
+  ck_assert_int_eq(planc_trace_replicas(trace), 3);
+  ck_assert_int_eq(planc_job_whole_batch(&trace->jobs[0]), 6);
   planc_trace_free(trace);
   planc_graph_free(graph);
 }
 END_TEST
 
-/* Two iterations, three replicas, and a job beside them that trains alone. */
+/* The others' gradients begin at multiples of 256 bytes, whatever their size. */
+START_TEST(others_lie_apart) {
+  planc_graph *graph = judge_graph(
+      "planc-graph: 1\nname: odd\ntensors:\n  x: input f32[N,32]\n  w: param f32[65]\n  dw: grad f32[65]\nops:\n"
+      "  - {op: g, type: t.g, phase: backward, in: [x], out: [dw], flags: [accumulates]}\n"
+      "  - {op: u, type: t.u, phase: optimizer, in: [w, dw], out: [w]}\n");
+  planc_job job = replicated(graph, 4);
+  planc_trace *trace;
+  ok(planc_expand(&job, 1, &trace));
+  ck_assert_int_eq(planc_other_stride(260), 512);
+  ck_assert_int_eq(trace->buffers[2].bytes, 3 * 512);
+  planc_trace_free(trace);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* Two jobs beside each other, in two iterations each. */
 START_TEST(every_iteration_has_its_exchange) {
   planc_graph *graph = judge_graph(pair_text);
-  planc_job jobs[] = {replica(graph, 0, 0), replica(graph, 0, 3), replica(graph, 1, 3), replica(graph, 2, 3)};
-  for (int j = 1; j < 4; j++) jobs[j].iterations = 2;
+  planc_job jobs[] = {replicated(graph, 3), replicated(graph, 3)};
+  jobs[0].iterations = jobs[1].iterations = 2;
   planc_trace *trace;
-  ok(planc_expand(jobs, 4, &trace));
-  ck_assert_int_eq(trace->n_instances, 2 + 2 * 3 * 3);
+  ok(planc_expand(jobs, 2, &trace));
+  ck_assert_int_eq(trace->n_instances, 2 * 2 * 3);
   int32_t n = 0;
   for (int32_t i = 0; i < trace->n_instances; i++) {
     const planc_instance *instance = &trace->instances[i];
     if (instance->role != PLANC_ROLE_EXCHANGE) continue;
     n++;
-    ck_assert_str_eq(planc_trace_type(trace, i), "exchange");
-    ck_assert_int_eq(instance->n_accesses, 3);
-    for (int32_t k = 0; k < 3; k++) {
-      const planc_access *access = &trace->accesses[instance->first_access + k];
-      const planc_buffer *buffer = &trace->buffers[access->buffer];
-      ck_assert_int_eq(buffer->job, instance->job);
-      ck_assert_int_eq(access->write >= 0, k + 1 == instance->job);
-      if (k + 1 == instance->job) continue;
-      ck_assert_int_eq(trace->buffers[buffer->peer].job, k + 1);
-      ck_assert_int_eq(trace->buffers[buffer->peer].iteration, instance->iteration);
+    ck_assert_int_eq(instance->n_accesses, 2);
+    const planc_access *own = &trace->accesses[instance->first_access], *others = own + 1;
+    ck_assert_int_eq(trace->buffers[others->buffer].peer, own->buffer);
+    ck_assert_int_eq(trace->buffers[own->buffer].sent, own->read);
+    for (int32_t k = 0; k < 2; k++) {
+      ck_assert_int_eq(trace->buffers[own[k].buffer].job, instance->job);
+      ck_assert_int_eq(trace->buffers[own[k].buffer].iteration, instance->iteration);
     }
   }
-  ck_assert_int_eq(n, 6);
+  ck_assert_int_eq(n, 4);
   planc_trace_free(trace);
   planc_graph_free(graph);
 }
 END_TEST
 
-START_TEST(a_lone_replica_stands_for_the_others) {
+START_TEST(all_jobs_have_equally_many_replicas) {
   planc_graph *graph = judge_graph(pair_text);
-  planc_job job = replica(graph, 0, 3);
-  planc_trace *trace;
-  ok(planc_expand_replica(&job, &trace));
-  ck_assert_str_eq(line(trace), "g0(0 0)(1 -1>1) =g0(1 1>2)(2 0)(3 0) u0(4 0>1)(1 2)");
-  ck_assert_int_eq(trace->buffers[2].peer, 1);
-  ck_assert_int_eq(trace->buffers[3].peer, 1);
-  planc_trace_free(trace);
-  planc_graph_free(graph);
-}
-END_TEST
-
-START_TEST(replicas_stand_together) {
-  planc_graph *graph = judge_graph(pair_text), *other = judge_graph(pair_text);
-  static const struct {
-    int32_t replica[3], replicas[3];
-    const char *message;
-  } cases[] = {
-      {{0, 0, 0}, {2, 2, 0}, "job 0: it is replica 0 of 2, and the others are not beside it"},
-      {{0, 1, 0}, {2, 3, 0}, "job 0: it is replica 0 of 2"},
-      {{0, 1, 0}, {3, 3, 3}, "job 1: it is replica 1 of 3"},
-      {{0, 1, 0}, {2, 2, 2}, "job 2: it is replica 0 of 2"},
-      {{1, 0, 1}, {2, 2, 2}, "job 0: it is replica 1 of 2"},
-      {{0, 0, 1}, {0, 3, 3}, "job 2: it is replica 1 of 3"},
-      {{0, 1, 2}, {2, 2, 2}, "job 2: it is replica 2 of 2"},
-      {{0, 0, -1}, {0, 0, 0}, "job 2: it is replica -1"},
-      {{3, 0, 0}, {INT32_MAX, 0, 0}, "job 0: it is replica 3"},
-  };
+  static const int32_t cases[][2] = {{2, 3}, {2, 1}, {0, 2}, {3, 0}};
   planc_trace *trace;
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    planc_job jobs[3];
-    for (int j = 0; j < 3; j++) jobs[j] = replica(graph, cases[c].replica[j], cases[c].replicas[j]);
-    assert_fails(planc_expand(jobs, 3, &trace), PLANC_BAD_INPUT, cases[c].message);
+    planc_job jobs[] = {replicated(graph, cases[c][0]), replicated(graph, cases[c][1])};
+    assert_fails(planc_expand(jobs, 2, &trace), PLANC_BAD_INPUT, "job 1: ");
   }
-  for (int field = 0; field < 3; field++) {
-    planc_job jobs[] = {replica(graph, 0, 2), replica(graph, 1, 2)};
-    static const int64_t three[] = {3};
-    if (field == 0) jobs[1].graph = other;
-    if (field == 1) jobs[1].iterations = 2;
-    if (field == 2) jobs[1].batch = 3, jobs[1].rounds = three;
-    assert_fails(planc_expand(jobs, 2, &trace), PLANC_BAD_INPUT, "job 1: replica 1 of 2 differs");
-  }
+  planc_job one = replicated(graph, INT32_MAX);
+  one.batch = INT64_MAX / 2;
+  one.rounds = &one.batch;
+  assert_fails(planc_expand(&one, 1, &trace), PLANC_BAD_INPUT, "more than 2^63 samples");
   planc_graph_free(graph);
-  planc_graph_free(other);
 }
 END_TEST
 
-/* Where among the buffers of its job a buffer comes. */
-static int32_t place_of(const planc_trace *trace, int32_t buffer) {
-  int32_t place = 0;
-  for (int32_t b = 0; b < buffer; b++) place += trace->buffers[b].job == trace->buffers[buffer].job;
-  return place;
-}
-
-/* Instance i of a replica does what instance k of a lone one does; an exchange has its own gradient where it comes. */
-static void is_alike(const planc_trace *all, int32_t i, const planc_trace *lone, int32_t k) {
-  const planc_instance *a = &all->instances[i], *b = &lone->instances[k];
-  int32_t own = a->role == PLANC_ROLE_EXCHANGE ? a->job : 0;
-  ck_assert_int_eq(a->op, b->op);
-  ck_assert_int_eq(a->role, b->role);
-  ck_assert_int_eq(a->iteration, b->iteration);
-  ck_assert_int_eq(a->round, b->round);
-  ck_assert_int_eq(a->batch, b->batch);
-  ck_assert_int_eq(a->sample_offset, b->sample_offset + a->job * all->jobs[0].batch);
-  ck_assert_int_eq(a->accumulates, b->accumulates);
-  ck_assert_int_eq(a->n_accesses, b->n_accesses);
-  for (int32_t n = 0; n < a->n_accesses; n++) {
-    int32_t same = n < own ? n + 1 : n == own ? 0 : n; /* the lone one's comes first */
-    if (a->role != PLANC_ROLE_EXCHANGE) same = n;
-    const planc_access *x = &all->accesses[a->first_access + n], *y = &lone->accesses[b->first_access + same];
-    const planc_buffer *of = &all->buffers[x->buffer];
-    ck_assert_int_eq(x->read, y->read);
-    ck_assert_int_eq(x->write, y->write);
-    ck_assert_int_eq(x->effect, y->effect);
-    ck_assert_int_eq(place_of(all, x->buffer), y->buffer);
-    ck_assert_int_eq(of->sent, lone->buffers[y->buffer].sent);
-    ck_assert_int_eq(of->bytes, lone->buffers[y->buffer].bytes);
-    ck_assert_int_eq(of->flags, lone->buffers[y->buffer].flags);
-    if (of->peer < 0) continue;
-    ck_assert_int_eq(place_of(all, of->peer), lone->buffers[y->buffer].peer);
-    ck_assert_int_eq(all->buffers[of->peer].job, n);
-  }
-}
-
-/* That one replica is planned for all rests on this. What is read of another must have been made before. */
-START_TEST(replicas_are_alike) {
+/* But for the exchanges a replica does what a job does that trains alone: they make one version more of each gradient.
+ */
+START_TEST(a_replica_does_what_a_job_does_alone) {
   static const int64_t rounds[] = {3, 2};
   planc_graph *graph;
   ok(randgraph_make(UINT64_C(9000) + (uint64_t)_i, NULL, &graph));
-  planc_job jobs[3];
-  int32_t n = 2 + _i % 2, at[3] = {0};
-  for (int32_t j = 0; j < n; j++) {
-    jobs[j] = (planc_job){.graph = graph, .rounds = rounds, .replica = j, .replicas = n};
-    jobs[j].n_rounds = 1 + _i / 2 % 2;
-    jobs[j].batch = jobs[j].n_rounds == 1 ? 3 : 5;
-    jobs[j].iterations = 1 + _i / 4 % 2;
-  }
-  planc_trace *all, *lone;
-  ok(planc_expand(jobs, n, &all));
-  ok(planc_expand_replica(&jobs[0], &lone));
-  ck_assert_int_eq(all->n_instances, n * lone->n_instances);
-  ck_assert_int_eq(all->n_buffers, n * lone->n_buffers);
-  int32_t *made = calloc((size_t)all->n_buffers + 1, sizeof *made); /* the newest version so far */
-  ck_assert_ptr_nonnull(made);
-  for (int32_t i = 0; i < all->n_instances; i++) {
-    const planc_instance *instance = &all->instances[i];
-    is_alike(all, i, lone, at[instance->job]++);
-    for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
-      const planc_access *access = &all->accesses[a];
-      int32_t peer = all->buffers[access->buffer].peer;
-      if (peer >= 0) ck_assert_int_ge(made[peer], all->buffers[peer].sent);
-      if (access->write >= 0) made[access->buffer] = access->write;
+  planc_job job = {.graph = graph, .rounds = rounds, .n_rounds = 1 + _i / 2 % 2, .iterations = 1 + _i / 4 % 2};
+  job.batch = job.n_rounds == 1 ? 3 : 5;
+  planc_trace *alone, *replica;
+  ok(planc_expand(&job, 1, &alone));
+  job.replicas = 2 + _i % 2;
+  ok(planc_expand(&job, 1, &replica));
+  int32_t k = 0, n_exchanges = 0;
+  for (int32_t i = 0; i < replica->n_instances; i++) {
+    const planc_instance *a = &replica->instances[i], *b = &alone->instances[k];
+    n_exchanges += a->role == PLANC_ROLE_EXCHANGE;
+    if (a->role == PLANC_ROLE_EXCHANGE) continue;
+    ck_assert_int_lt(k++, alone->n_instances);
+    ck_assert_int_eq(a->op, b->op);
+    ck_assert_int_eq(a->role, b->role);
+    ck_assert_int_eq(a->iteration, b->iteration);
+    ck_assert_int_eq(a->round, b->round);
+    ck_assert_int_eq(a->batch, b->batch);
+    ck_assert_int_eq(a->sample_offset, b->sample_offset);
+    ck_assert_int_eq(a->accumulates, b->accumulates);
+    ck_assert_int_eq(a->n_accesses, b->n_accesses);
+    for (int32_t n = 0; n < a->n_accesses; n++) {
+      const planc_access *x = &replica->accesses[a->first_access + n], *y = &alone->accesses[b->first_access + n];
+      const planc_buffer *of = &replica->buffers[x->buffer];
+      int32_t behind = of->sent >= 0 && x->read >= 0 && x->read > of->sent;
+      ck_assert_int_eq(of->storage, alone->buffers[y->buffer].storage);
+      ck_assert_int_eq(of->bytes, alone->buffers[y->buffer].bytes);
+      ck_assert_int_eq(x->read, y->read < 0 ? -1 : y->read + behind);
+      ck_assert_int_eq(x->effect, y->effect);
     }
   }
-  free(made);
-  planc_trace_free(lone);
-  planc_trace_free(all);
+  ck_assert_int_eq(k, alone->n_instances);
+  ck_assert_int_eq(replica->n_buffers, alone->n_buffers + n_exchanges);
+  planc_trace_free(replica);
+  planc_trace_free(alone);
   planc_graph_free(graph);
 }
 END_TEST
@@ -246,197 +193,89 @@ START_TEST(what_cannot_be_split_has_no_replicas) {
       "planc-graph: 1\nname: part\ntensors:\n  x: input f32[N,4]\n  g: grad f32[4]\n  y: f32[N,4]\nops:\n"
       "  - {op: b, type: t.b, phase: backward, in: [x], out: [g, y]}\n"
       "  - {op: s, type: t.s, phase: optimizer, in: [g, y]}\n");
-  planc_job jobs[] = {replica(graph, 0, 2), replica(graph, 1, 2)};
+  planc_job job = replicated(graph, 2);
   planc_trace *trace;
-  assert_fails(planc_expand(jobs, 2, &trace), PLANC_BAD_INPUT, "op s runs once for all rounds but touches y");
+  assert_fails(planc_expand(&job, 1, &trace), PLANC_BAD_INPUT, "op s runs once for all rounds but touches y");
   planc_graph_free(graph);
 }
 END_TEST
 
-/* --- The checker -------------------------------------------------------------------------------------------------- */
+/* --- The file ----------------------------------------------------------------------------------------------------- */
 
-/* Both replicas of the graph above. Events: 0, 1 the input is there; 2, 3 the gradient is made; 4, 5 it is sent; 6, 7
- * the other's has come; 8, 9 the optimizer has run; 10, 11 the boundary is there. */
+/* Events: 0 the input is there; 1 the gradient is made; 2 it is sent; 3 the others' have come; 4 the optimizer has run;
+ * 5 the boundary is there. */
 static const char exchange[] =
     "boundary w#0 0\n"
-    "boundary w#1 0\n"
     "prologue\n"
     "acquire 0 w#0 0\n"
-    "acquire 1 w#1 0\n"
     "copy 0 user on 1\n"
-    "copy 1 user on 4\n"
-    "record 10 on 1\n"
-    "record 11 on 4\n"
-    "wait 10 on 0\n"
-    "wait 11 on 3\n"
-    "record 6 on 1\n"
-    "record 7 on 4\n"
-    "record 8 on 0\n"
-    "record 9 on 3\n"
+    "record 5 on 1\n"
+    "wait 5 on 0\n"
+    "record 3 on 1\n"
+    "record 4 on 0\n"
     "body\n"
-    "wait 8 lag 1 on 1\n"
-    "acquire 2 x#0 256\n"
-    "copy 2 user on 1\n"
+    "wait 4 lag 1 on 1\n"
+    "acquire 1 x#0 256\n"
+    "copy 1 user on 1\n"
     "record 0 on 1\n"
     "wait 0 on 0\n"
-    "acquire 3 dw#0 512\n"
-    "exec g#0 use 2 3\n"
-    "record 2 on 0\n"
-    "wait 2 on 2\n"
-    "wait 7 lag 1 on 2\n"
-    "acquire 4 dw#0 0 host\n"
-    "copy 4 3 on 2\n"
-    "record 4 on 2\n"
-    "wait 9 lag 1 on 4\n"
-    "acquire 5 x#1 256\n"
-    "copy 5 user on 4\n"
-    "record 1 on 4\n"
-    "wait 1 on 3\n"
-    "acquire 6 dw#1 512\n"
-    "exec g#1 on 3 use 5 6\n"
-    "record 3 on 3\n"
-    "wait 3 on 5\n"
-    "wait 6 lag 1 on 5\n"
-    "acquire 7 dw#1 256 host\n"
-    "copy 7 6 on 5\n"
-    "record 5 on 5\n"
-    "acquire 8 dw#2 768\n"
-    "wait 5 on 1\n"
-    "copy 8 7 on 1\n"
-    "record 6 on 1\n"
-    "wait 6 on 0\n"
-    "wait 4 on 0\n"
-    "exec g#2 use 3 8\n"
-    "exec u#0 use 0 3\n"
-    "record 8 on 0\n"
-    "acquire 9 dw#3 768\n"
-    "wait 4 on 4\n"
-    "copy 9 4 on 4\n"
-    "record 7 on 4\n"
-    "wait 7 on 3\n"
-    "wait 5 on 3\n"
-    "exec g#3 on 3 use 9 6\n"
-    "exec u#1 on 3 use 1 6\n"
-    "record 9 on 3\n"
+    "acquire 2 dw#0 512\n"
+    "exec g#0 use 1 2\n"
+    "record 1 on 0\n"
+    "wait 1 on 2\n"
+    "wait 3 lag 1 peers on 2\n"
+    "acquire 3 dw#0 0 host\n"
+    "copy 3 2 on 2\n"
+    "record 2 on 2\n"
+    "acquire 4 dw#1 768\n"
+    "wait 2 peers on 1\n"
+    "copy 4 3 peers on 1\n"
+    "record 3 on 1\n"
+    "wait 3 on 0\n"
+    "wait 2 on 0\n"
+    "exec g#1 use 2 4\n"
+    "exec u#0 use 0 2\n"
+    "record 4 on 0\n"
+    "release 1\n"
     "release 2\n"
     "release 3\n"
     "release 4\n"
-    "release 5\n"
-    "release 6\n"
-    "release 7\n"
-    "release 8\n"
-    "release 9\n"
     "epilogue\n"
-    "wait 8 lag 1 on 2\n"
-    "wait 9 lag 1 on 5\n"
+    "wait 4 lag 1 on 2\n"
     "copy user 0 on 2\n"
-    "copy user 1 on 5\n"
-    "release 0\n"
-    "release 1\n";
-
-static const struct {
-  const char *find, *replace, *message;
-} exchanges[] = {
-    {"exec g#2 use 3 8\n", "", "the jobs have at least 6 instances and 12 accesses"},
-    {"exec g#2 use 3 8\nexec u#0 use 0 3\n", "exec u#0 use 0 3\nexec g#2 use 3 8\n",
-     "exec u of job 0: reads version 2 of dw of job 0, but residency 3 holds version 1"},
-    {"exec g#2 use 3 8\n", "exec g#2 use 8 3\n",
-     "exec the exchange of g of job 0: wants dw of job 0, but residency 8 is of the copy in job 0 of dw of job 1"},
-    {"exec g#2 use 3 8\n", "exec g#2 use 3 3\n", "wants the copy in job 0 of dw of job 1, but residency 3 is of dw of"},
-    {"exec g#2 use 3 8\n", "exec g#2 use 3 8\nexec g#2 re use 3 8\n", "cannot be recomputed"},
-    {"exec g#2 use 3 8\n", "exec g#2 on 3 use 3 8\n", "stream 3 belongs to job 1, the data to job 0"},
-    {"wait 5 on 1\n", "", "prefetch the copy in job 0 of dw of job 1: reads dw of job 1, which offload at line "},
-    {"wait 6 lag 1 on 5\n", "", "offload dw of job 1: writes dw of job 1, whose bytes prefetch at line "},
-    {"wait 4 on 0\n", "", "exec the exchange of g of job 0: writes dw of job 0, whose bytes offload at line "},
-    {"wait 6 on 0\n", "",
-     "exec the exchange of g of job 0: reads the copy in job 0 of dw of job 1, which prefetch at line"},
-    {"copy 8 7 on 1\n", "copy 8 4 on 1\n", "prefetch the copy in job 0 of dw of job 1: residency 4 is of dw of job 0"},
-    {"copy 8 7 on 1\n", "copy 8 user on 1\n", "is not a buffer that the user feeds"},
-    {"copy 8 7 on 1\n", "copy 8 7 on 4\n", "stream 4 does not copy from memory 2 to memory 0"},
-    {"copy 8 7 on 1\n", "copy 8 6 on 1\n", "stream 1 does not copy from memory 1 to memory 0"},
-    {"copy 8 7 on 1\n", "copy 8 6 on 0\n", "stream 0 does not copy from memory 1 to memory 0"},
-    {"acquire 7 dw#1 256 host\n", "acquire 7 dw#1 512 host\n", "are not inside the arena of 512 bytes"},
-    {"acquire 7 dw#1 256 host\n", "acquire 7 dw#1 0 host\n", "overlaps dw of job 0 in residency 4"},
-    {"acquire 8 dw#2 768\n", "acquire 8 dw#2 768 in 1\n", "stream 1 does not copy from memory 2 to memory 1"},
-    {"copy 7 6 on 5\n", "", "residency 7 holds nothing yet"},
-    {"copy 7 6 on 5\n", "copy 7 5 on 5\n", "residency 5 is of x of job 1"},
-    {"copy 7 6 on 5\n", "copy 7 6 on 2\n", "stream 2 does not copy from memory 1 to memory 2"},
-    /* What was sent once more after the exchange is another version, and the copy of a copy is none of the gradient. */
-    {"wait 4 on 4\n", "wait 8 on 2\ncopy 4 3 on 2\nrecord 12 on 2\nwait 12 on 4\n",
-     "prefetch the copy in job 1 of dw of job 0: gets version 2 of dw of job 0, not what is sent, version 1"},
-    {"wait 4 on 4\n", "wait 6 on 2\ncopy 4 8 on 2\nrecord 12 on 2\nwait 12 on 4\n",
-     "offload dw of job 0: residency 8 is of the copy in job 0 of dw of job 1"},
-};
+    "release 0\n";
 
 static planc_plan *exchange_plan(const planc_graph *graph, const char *text) {
-  const planc_job jobs[] = {replica(graph, 0, 2), replica(graph, 1, 2)};
+  const planc_job job = replicated(graph, 2);
   planc_plan *plan;
-  ok(script_make(text, jobs, 2, 1024, 512, &plan));
+  ok(script_make(text, &job, 1, 1024, 256, &plan));
   return plan;
 }
 
-START_TEST(an_exchange_is_whole_and_in_order) {
-  planc_graph *graph = judge_graph(pair_text);
-  char *text = judge_edited(exchange, exchanges[_i].find, exchanges[_i].replace);
-  planc_plan *plan = exchange_plan(graph, exchange);
-  ck_assert_int_eq(planc_plan_gpus(plan), 2);
-  judge_expect(plan, PLANC_OK, "ok", "before the change");
-  planc_plan_free(plan);
-  plan = exchange_plan(graph, text);
-  judge_expect(plan, PLANC_INVALID_PLAN, exchanges[_i].message, exchanges[_i].find);
-  planc_plan_free(plan);
-  free(text);
-  planc_graph_free(graph);
-}
-END_TEST
-
-/* A few numbers stand for a trace that no memory holds: refused before it is made. */
-START_TEST(jobs_beyond_the_plan_are_refused_early) {
-  planc_graph *graph = judge_graph(pair_text);
-  planc_plan *plan = exchange_plan(graph, exchange);
-  static planc_job jobs[PLANC_PLAN_MAX_JOBS];
-  for (int32_t j = 0; j < PLANC_PLAN_MAX_JOBS; j++) jobs[j] = replica(graph, j, PLANC_PLAN_MAX_JOBS);
-  plan->jobs = jobs;
-  plan->n_jobs = PLANC_PLAN_MAX_JOBS;
-  assert_fails(planc_check(plan, NULL, NULL), PLANC_INVALID_PLAN, "the jobs have at least");
-  /* Of two replicas, the exchanges are counted as well: four instances without, of two more than stand there. */
-  plan->n_jobs = 2;
-  jobs[0] = replica(graph, 0, 2);
-  jobs[1] = replica(graph, 1, 2);
-  plan->n_uses = 11;
-  assert_fails(planc_check(plan, NULL, NULL), PLANC_INVALID_PLAN, "at least 6 instances and 12 accesses");
-  planc_plan_free(plan);
-  planc_graph_free(graph);
-}
-END_TEST
-
-/* The GPUs' engines of one way share a bus. */
-static void share_links(planc_plan *plan) {
-  for (int32_t l = 0; l < plan->n_links; l++) plan->links[l].bus = plan->links[l].engine % 2;
-}
-
-/* The form of jobs and of the tables: what is written is read again, and twice the same. */
-START_TEST(plans_of_several_gpus_are_read_as_written) {
+/* What is written is read again, and twice the same. */
+START_TEST(plans_of_replicas_are_read_as_written) {
   planc_graph *graph = judge_graph(pair_text);
   planc_plan *plan = exchange_plan(graph, exchange), *again;
   char *text, *text_again;
   size_t length, length_again;
-  share_links(plan);
+  judge_expect(plan, PLANC_OK, "ok", "the exchange");
   ok(planc_plan_print(plan, &text, &length));
-  ck_assert_ptr_nonnull(strstr(text, "\"memories\":4,\"links\":12,\"graphs\":1"));
-  ck_assert_ptr_nonnull(strstr(text, "{\"link\":[2,1],\"engine\":2,\"rate\":1000000000,\"latency\":0,\"bus\":0}\n"));
-  ck_assert_ptr_nonnull(strstr(text, "\"iterations\":1,\"replica\":1,\"replicas\":2}\n"));
+  ck_assert_ptr_nonnull(strstr(text, ",\"replicas\":2,\"hash\":"));
+  ck_assert_ptr_nonnull(strstr(text, "{\"i\":\"copy\",\"r\":4,\"from\":3,\"peers\":1,\"bytes\":256,\"s\":1}\n"));
+  ck_assert_ptr_nonnull(strstr(text, "{\"i\":\"wait\",\"e\":3,\"lag\":1,\"peers\":1,\"s\":2}\n"));
   ok(planc_plan_parse(text, length, "x.plan", &again));
-  for (int32_t l = 0; l < plan->n_links; l++) ck_assert_int_eq(again->links[l].bus, plan->links[l].bus);
-  ck_assert_int_eq(again->jobs[1].replica, 1);
-  ck_assert_int_eq(again->jobs[1].replicas, 2);
+  ck_assert_int_eq(planc_plan_replicas(again), 2);
+  ck_assert_int_eq(planc_plan_gpus(again), 1);
   ok(planc_plan_print(again, &text_again, &length_again));
   ck_assert_str_eq(text, text_again);
   planc_plan_free(again);
   free(text_again);
-  char *other = judge_edited(text, "\"replicas\":2", "\"replicas\":1");
-  assert_fails(planc_plan_parse(other, length, "x.plan", &again), PLANC_BAD_INPUT, "1 is not between 2 and 4096");
-  free(other);
+  static const char *const refused[] = {"\"replicas\":0", "\"replicas\":1", "\"replicas\":4097"};
+  for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
+    char *other = judge_edited(text, "\"replicas\":2", refused[k]);
+    assert_fails(planc_plan_parse(other, strlen(other), "x.plan", &again), PLANC_BAD_INPUT, "not between 2 and 4096");
+    free(other);
+  }
   free(text);
   planc_plan_free(plan);
   planc_graph_free(graph);
@@ -485,7 +324,8 @@ static void run_net(const planc_graph *graph, const planc_profile *profile, cons
                            .host_budget_bytes = -1};
   planc_plan *plan;
   ok_in(planc_make_plan(&problem, planc_policy_find(policy), &plan), policy);
-  ck_assert_int_eq(planc_plan_gpus(plan), gpus);
+  ck_assert_int_eq(planc_plan_gpus(plan), 1);
+  ck_assert_int_eq(planc_plan_replicas(plan), gpus);
   ok_in(planc_check(plan, NULL, NULL), policy);
   *out = (outcome){0};
   planrt_options options = {.sink = add_loss, .user = out, .verify = true, .poison = true};
@@ -497,7 +337,7 @@ static void run_net(const planc_graph *graph, const planc_profile *profile, cons
   for (int32_t t = 0; t < graph->n_tensors; t++) {
     if (strcmp(graph->tensors[t].name, "f.w") != 0) continue;
     for (int32_t j = 0; j < gpus; j++)
-      ok(planrt_read(session, j, graph->tensors[t].storage, out->weights[j], sizeof out->weights[j]));
+      ok(planrt_read(session, j, 0, graph->tensors[t].storage, out->weights[j], sizeof out->weights[j]));
   }
   planrt_session_free(session);
   planc_plan_free(plan);
@@ -542,46 +382,93 @@ END_TEST
 
 /* --- The simulator ------------------------------------------------------------------------------------------------ */
 
-/* Both GPUs copy in at once, 256 bytes in 256 + 100 ns. */
-static planc_simulation simulate_copies(const planc_graph *graph, const char *text, bool shared, int64_t duplex_ppm) {
+/* 256 bytes in 256 + 100 ns. */
+static planc_simulation simulate_copies(const planc_graph *graph, const char *text, int32_t replicas, bool shared,
+                                        int64_t duplex_ppm) {
   planc_plan *plan = exchange_plan(graph, text);
+  ((planc_job *)plan->jobs)[0].replicas = replicas;
   plan->device.in_flight = 1000;
   plan->device.duplex_ppm = duplex_ppm;
   const planc_link link = {.bytes_per_second = 1000000000, .latency_ns = 100};
   tables_links(plan, link, link);
-  if (shared) share_links(plan);
+  for (int32_t l = 0; shared && l < plan->n_links; l++) plan->links[l].bus = plan->links[l].engine % 2;
   planc_simulation s;
   ok(planc_simulate(plan, NULL, NULL, &s));
   planc_plan_free(plan);
   return s;
 }
 
+/* All GPUs copy at once: in on a link of their own, or in turns on one; and out in the same way beside that. */
 START_TEST(gpus_share_a_link_or_do_not) {
   planc_graph *graph = judge_graph(pair_text);
-  static const char in[] = "body\nacquire 0 x#0 0\nacquire 1 x#1 0\ncopy 0 user on 1\ncopy 1 user on 4\n";
+  static const char in[] = "body\nacquire 0 x#0 0\ncopy 0 user on 1\n";
   static const char both[] =
-      "body\nacquire 0 x#0 0\nacquire 1 x#1 0\nacquire 2 x#1 0 host\ncopy 0 user on 1\ncopy 2 1 on 5\n";
-  planc_simulation s = simulate_copies(graph, in, false, 1000000);
-  ck_assert_int_eq(s.iteration_ns, 356);
-  ck_assert_int_eq(s.h2d_bytes, 512);
-  ck_assert_int_eq(s.h2d_ns, 356); /* the mean of both engines */
-  s = simulate_copies(graph, in, true, 1000000);
-  ck_assert_int_eq(s.iteration_ns, 2 * 356);
-  ck_assert_int_eq(s.h2d_ns, 2 * 356);
-  /* Copies in the other direction slow down those of the same link only. */
-  ck_assert_int_eq(simulate_copies(graph, both, false, 500000).iteration_ns, 356);
-  ck_assert_int_eq(simulate_copies(graph, both, true, 500000).iteration_ns, 2 * 356);
+      "body\nacquire 0 x#0 0\nacquire 1 x#0 256\nacquire 2 x#0 0 host\ncopy 0 user on 1\ncopy 2 1 on 2\n";
+  for (int32_t n = 2; n <= 4; n += 2) { /* rates are rounded down, and these are whole */
+    planc_simulation s = simulate_copies(graph, in, n, false, 1000000);
+    ck_assert_int_eq(s.iteration_ns, 356);
+    ck_assert_int_eq(s.h2d_bytes, n * 256);
+    ck_assert_int_eq(s.h2d_ns, 356); /* of each engine */
+    s = simulate_copies(graph, in, n, true, 1000000);
+    ck_assert_int_eq(s.iteration_ns, n * 356);
+    ck_assert_int_eq(s.h2d_ns, n * 356);
+    ck_assert_int_eq(simulate_copies(graph, both, n, false, 500000).iteration_ns, 2 * 356);
+    ck_assert_int_eq(simulate_copies(graph, both, n, true, 500000).iteration_ns, n * 2 * 356);
+  }
   planc_graph_free(graph);
 }
 END_TEST
 
-/* GPU 0 computes 3000 ns, GPU 1 1000: times on a GPU are means, and what is live is counted on each. */
+/* On one bus for both ways copies the same way share it, and only one the other way slows them further. */
+START_TEST(a_bus_both_ways_is_not_against_itself) {
+  planc_graph *graph = judge_graph(pair_text);
+  static const char *const scripts[] = {
+      "gpus 0 1\nbody\nacquire 0 x#0 0\nacquire 1 x#1 0\ncopy 0 user on 1\ncopy 1 user on 4\n",
+      "gpus 0 1\nbody\nacquire 0 x#0 0\nacquire 1 x#0 256\nacquire 2 x#0 0 host\ncopy 0 user on 1\ncopy 2 1 on 2\n"};
+  static const int64_t ns[] = {2 * 356, 4 * 356};
+  for (int k = 0; k < 2; k++) {
+    const planc_job jobs[] = {replicated(graph, 0), replicated(graph, 0)};
+    const planc_link link = {.bytes_per_second = 1000000000, .latency_ns = 100};
+    planc_plan *plan;
+    planc_simulation s;
+    ok(script_make(scripts[k], jobs, 2, 1024, 512, &plan));
+    plan->device.in_flight = 1000;
+    plan->device.duplex_ppm = 500000;
+    tables_links(plan, link, link);
+    for (int32_t l = 0; l < plan->n_links; l++) plan->links[l].bus = 0;
+    ok(planc_simulate(plan, NULL, NULL, &s));
+    ck_assert_int_eq(s.iteration_ns, ns[k]);
+    planc_plan_free(plan);
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* What comes from the others is one copy from each. */
+START_TEST(peers_are_copied_from_in_turn) {
+  planc_graph *graph = judge_graph(pair_text);
+  static const char fetch[] = "body\nacquire 0 dw#0 0 host\nacquire 1 dw#1 0\ncopy 1 0 peers on 1\n";
+  for (int32_t n = 2; n <= 4; n += 2) { /* rates are rounded down, and these are whole */
+    planc_simulation s = simulate_copies(graph, fetch, n, false, 1000000);
+    ck_assert_int_eq(s.iteration_ns, (n - 1) * 356);
+    ck_assert_int_eq(s.h2d_bytes, n * (n - 1) * 256);
+    ck_assert_int_eq(simulate_copies(graph, fetch, n, true, 1000000).iteration_ns, n * (n - 1) * 356);
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* Two jobs, each on a GPU of its own: GPU 0 computes 3000 ns, GPU 1 1000. Times on a GPU are means, and what is live is
+ * counted on each. */
 START_TEST(times_are_means_over_gpus) {
   planc_graph *graph = judge_graph(pair_text);
-  planc_plan *plan = exchange_plan(graph,
-                                   "body\nacquire 0 x#0 0\nacquire 1 dw#0 256\nacquire 2 x#1 0\nacquire 3 dw#1 256\n"
-                                   "exec g#0 use 0 1\nexec g#1 on 3 use 2 3\n"
-                                   "release 0\nrelease 1\nrelease 2\nrelease 3\n");
+  const planc_job jobs[] = {replicated(graph, 0), replicated(graph, 0)};
+  planc_plan *plan;
+  ok(
+      script_make("gpus 0 1\nbody\nacquire 0 x#0 0\nacquire 1 dw#0 256\nacquire 2 x#1 0\nacquire 3 dw#1 256\n"
+                  "exec g#0 use 0 1\nexec g#1 on 3 use 2 3\n"
+                  "release 0\nrelease 1\nrelease 2\nrelease 3\n",
+                  jobs, 2, 1024, 512, &plan));
   plan->device = (planc_plan_device){.duplex_ppm = 1000000, .in_flight = 1000};
   planc_instr *instrs = (planc_instr *)plan->body.instrs;
   instrs[4].time_ns = 3000;
@@ -600,18 +487,18 @@ int main(void) {
   Suite *suite = suite_create("gpus");
   TCase *tests = tcase_create("all");
   tcase_set_timeout(tests, 60);
-  tcase_add_test(tests, replicas_run_their_rounds_then_exchange);
+  tcase_add_test(tests, gradients_are_exchanged_behind_the_rounds);
+  tcase_add_test(tests, others_lie_apart);
   tcase_add_test(tests, every_iteration_has_its_exchange);
-  tcase_add_test(tests, a_lone_replica_stands_for_the_others);
-  tcase_add_loop_test(tests, replicas_are_alike, 0, 40);
-  tcase_add_test(tests, replicas_stand_together);
+  tcase_add_test(tests, all_jobs_have_equally_many_replicas);
+  tcase_add_loop_test(tests, a_replica_does_what_a_job_does_alone, 0, 40);
   tcase_add_test(tests, what_cannot_be_split_has_no_replicas);
-  tcase_add_loop_test(tests, an_exchange_is_whole_and_in_order, 0, sizeof exchanges / sizeof *exchanges);
-  tcase_add_test(tests, jobs_beyond_the_plan_are_refused_early);
-  tcase_add_test(tests, plans_of_several_gpus_are_read_as_written);
+  tcase_add_test(tests, plans_of_replicas_are_read_as_written);
   tcase_add_loop_test(tests, several_gpus_train_as_one_does, 0, 5);
   tcase_add_test(tests, one_device_is_not_several);
   tcase_add_test(tests, gpus_share_a_link_or_do_not);
+  tcase_add_test(tests, a_bus_both_ways_is_not_against_itself);
+  tcase_add_test(tests, peers_are_copied_from_in_turn);
   tcase_add_test(tests, times_are_means_over_gpus);
   suite_add_tcase(suite, tests);
   return run_suite(suite);

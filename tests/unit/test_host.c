@@ -272,7 +272,7 @@ START_TEST(only_f32) {
   planc_arena arena = {0};
   planrt_call call;
   void *memory[2] = {0};
-  ok(planrt_call_make(&arena, trace, 0, memory, &call));
+  ok(planrt_call_make(&arena, trace, 0, 0, memory, &call));
   planc_status status = planrt_host_backend.prepare(device, &call);
   ck_assert_int_eq(planc_status_code(status), PLANC_DEVICE);
   planc_status_free(status);

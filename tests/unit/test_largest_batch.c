@@ -35,48 +35,51 @@ static planc_largest_batch search(const planc_problem *problem, const planc_poli
  */
 
 /* Plans one sample whatever the batch is, which is all that the search asks about. */
-static planc_status plan_one(const planc_problem *problem, planc_candidate *out) {
-  planc_problem one = *problem;
+static planc_status plan_one(const planc_evaluator *evaluator, planc_candidate *out) {
+  planc_problem one = *evaluator->problem;
+  planc_evaluator of_one = *evaluator;
   one.batch = 1;
-  return planc_policy_find("none")->make(&one, out);
+  of_one.problem = &one;
+  return planc_policy_find("none")->make(&of_one, out);
 }
 
 static planc_status too_large(void) {
   return planc_error(PLANC_INFEASIBLE, "too large");
 }
 
-static planc_status make_up_to_1000(const planc_problem *problem, planc_candidate *out) {
-  return problem->batch <= 1000 ? plan_one(problem, out) : too_large();
+static planc_status make_up_to_1000(const planc_evaluator *evaluator, planc_candidate *out) {
+  return evaluator->problem->batch <= 1000 ? plan_one(evaluator, out) : too_large();
 }
-static planc_status make_none(const planc_problem *problem, planc_candidate *out) {
-  (void)problem;
+static planc_status make_none(const planc_evaluator *evaluator, planc_candidate *out) {
+  (void)evaluator;
   (void)out;
   return too_large();
 }
-static planc_status make_any(const planc_problem *problem, planc_candidate *out) {
-  return plan_one(problem, out);
+static planc_status make_any(const planc_evaluator *evaluator, planc_candidate *out) {
+  return plan_one(evaluator, out);
 }
 /* 25 .. 30 beyond a border of 20. */
-static planc_status make_with_island(const planc_problem *problem, planc_candidate *out) {
-  bool fits = problem->batch <= 20 || (problem->batch >= 25 && problem->batch <= 30);
-  return fits ? plan_one(problem, out) : too_large();
+static planc_status make_with_island(const planc_evaluator *evaluator, planc_candidate *out) {
+  bool fits = evaluator->problem->batch <= 20 || (evaluator->problem->batch >= 25 && evaluator->problem->batch <= 30);
+  return fits ? plan_one(evaluator, out) : too_large();
 }
 /* None of 10 .. 14. */
-static planc_status make_with_hole(const planc_problem *problem, planc_candidate *out) {
-  bool fits = problem->batch <= 100 && (problem->batch < 10 || problem->batch > 14);
-  return fits ? plan_one(problem, out) : too_large();
+static planc_status make_with_hole(const planc_evaluator *evaluator, planc_candidate *out) {
+  bool fits = evaluator->problem->batch <= 100 && (evaluator->problem->batch < 10 || evaluator->problem->batch > 14);
+  return fits ? plan_one(evaluator, out) : too_large();
 }
 /* Not one or two samples at a time but four. */
-static planc_status make_even(const planc_problem *problem, planc_candidate *out) {
-  bool fits = problem->batch <= 50 && problem->batch != 2;
-  return fits ? plan_one(problem, out) : too_large();
+static planc_status make_even(const planc_evaluator *evaluator, planc_candidate *out) {
+  bool fits = evaluator->problem->batch <= 50 && evaluator->problem->batch != 2;
+  return fits ? plan_one(evaluator, out) : too_large();
 }
 /* Beyond 5 sizes overflow. */
-static planc_status make_overflowing(const planc_problem *problem, planc_candidate *out) {
-  return problem->batch <= 5 ? plan_one(problem, out) : planc_error(PLANC_BAD_INPUT, "more bytes than there are");
+static planc_status make_overflowing(const planc_evaluator *evaluator, planc_candidate *out) {
+  return evaluator->problem->batch <= 5 ? plan_one(evaluator, out)
+                                        : planc_error(PLANC_BAD_INPUT, "more bytes than there are");
 }
-static planc_status make_broken(const planc_problem *problem, planc_candidate *out) {
-  return problem->batch < 8 ? plan_one(problem, out) : planc_error(PLANC_INTERNAL, "a defect");
+static planc_status make_broken(const planc_evaluator *evaluator, planc_candidate *out) {
+  return evaluator->problem->batch < 8 ? plan_one(evaluator, out) : planc_error(PLANC_INTERNAL, "a defect");
 }
 
 START_TEST(borders_that_are_known) {

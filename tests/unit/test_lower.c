@@ -233,7 +233,7 @@ static void count_kinds(const planc_plan *plan, tally *t) {
     t->recomputes += it->op == PLANC_INSTR_exec && it->recompute;
     t->offloads += swaps_out(plan, it);
     t->prefetches += swaps_in(plan, it);
-    t->moves += copies_own(plan, it, PLANC_COPY_WITHIN);
+    t->moves += copies_own(plan, it, "compute");
     t->waits += it->op == PLANC_INSTR_wait;
     t->lags += it->op == PLANC_INSTR_wait && it->lag;
   }

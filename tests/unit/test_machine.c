@@ -36,8 +36,8 @@ typedef struct fixture {
 /* Of one GPU: what copies in and what copies out, against each other. */
 static const int32_t gpu_0[] = {0}, against_in[] = {1}, against_out[] = {0};
 static const sim_engine engines[] = {
-    {.way = PLANC_COPY_IN, .bus = 0, .n_gpus = 1, .gpus = gpu_0, .n_against = 1, .against = against_in},
-    {.way = PLANC_COPY_OUT, .bus = 1, .n_gpus = 1, .gpus = gpu_0, .n_against = 1, .against = against_out}};
+    {.bus = 0, .sharers = 1, .n_gpus = 1, .gpus = gpu_0, .n_against = 1, .against = against_in},
+    {.bus = 1, .sharers = 1, .n_gpus = 1, .gpus = gpu_0, .n_against = 1, .against = against_out}};
 
 /* A job's streams: one for kernels, one on each engine. */
 static sim_stream stream_of(int32_t s) {
@@ -80,6 +80,7 @@ static void make_random(fixture *f, uint64_t seed) {
     } else {
       int32_t kind = step->stream % STREAMS;
       step->kind = kind == 0 ? SIM_KERNEL : SIM_COPY;
+      step->way = kind == 1 ? PLANC_COPY_IN : PLANC_COPY_OUT;
       step->time_ns = (int64_t)draw(seed, &n, 300);
       step->busy_ppm = kind == 0 ? 300000 + (int32_t)draw(seed, &n, 700001) : 0;
       step->op = kind == 0;

@@ -36,6 +36,7 @@ static void same_instrs(const planc_section *a, const planc_section *b) {
     ck_assert_int_eq(x->op, y->op);
     ck_assert_int_eq(x->id, y->id);
     ck_assert_int_eq(x->lag, y->lag);
+    ck_assert_int_eq(x->peers, y->peers);
     ck_assert_int_eq(x->recompute, y->recompute);
     ck_assert_int_eq(x->stream, y->stream);
     ck_assert_int_eq(x->memory, y->memory);
@@ -111,7 +112,6 @@ static void same_jobs(const planc_plan *a, const planc_plan *b) {
     }
     ck_assert_int_eq(x->batch, y->batch);
     ck_assert_int_eq(x->iterations, y->iterations);
-    ck_assert_int_eq(x->replica, y->replica);
     ck_assert_int_eq(x->replicas, y->replicas);
     ck_assert_int_eq(x->n_rounds, y->n_rounds);
     ck_assert_mem_eq(x->rounds, y->rounds, (size_t)x->n_rounds * sizeof *x->rounds);
@@ -306,6 +306,29 @@ START_TEST(jobs_and_names_come_back) {
 }
 END_TEST
 
+/* Of all jobs, whatever their graphs are; and the others in rows. */
+START_TEST(replicas_come_back) {
+  static const int64_t whole[] = {2};
+  planc_graph *graph;
+  ok(randgraph_make(3, NULL, &graph));
+  planc_job job = {.graph = graph, .batch = 2, .n_rounds = 1, .rounds = whole, .iterations = 1};
+  for (int32_t replicas = 0; replicas <= PLANC_PLAN_MAX_REPLICAS; replicas += PLANC_PLAN_MAX_REPLICAS / 4) {
+    job.replicas = replicas;
+    const planc_job jobs[] = {job, job};
+    planc_plan *plan;
+    ok(
+        script_make("prologue\nwait 0 peers on 0\nbody\nacquire 0 0 0\nwait 0 lag 1 peers on 1\ncopy 0 0 peers on 2\n"
+                    "copy 0 user on 1\n",
+                    jobs, 2, 2048, 1024, &plan));
+    ck_assert_int_eq(planc_plan_replicas(plan), replicas ? replicas : 1);
+    ck_assert_int_eq(plan->predicted.host_peak_bytes, 1024 * (replicas ? replicas : 1));
+    round_trip(plan);
+    planc_plan_free(plan);
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* Several GPUs, each with chunks of its own, storage, buses, and other alignments. */
 START_TEST(memories_and_links_come_back) {
   static const int64_t whole[] = {2};
@@ -314,11 +337,10 @@ START_TEST(memories_and_links_come_back) {
   ok(randgraph_make(3, NULL, &graph));
   planc_job jobs[2];
   for (int32_t j = 0; j < 2; j++)
-    jobs[j] = (planc_job){
-        .graph = graph, .batch = 2, .n_rounds = 1, .rounds = whole, .iterations = 1, .replica = j, .replicas = 2};
+    jobs[j] = (planc_job){.graph = graph, .batch = 2, .n_rounds = 1, .rounds = whole, .iterations = 1};
   planc_plan *plan;
   ok(
-      script_make("storage 512\nboundary 0 256 storage\nboundary 1 512 host\nboundary 2 0 in 1\nprologue\n"
+      script_make("gpus 0 1\nstorage 512\nboundary 0 256 storage\nboundary 1 512 host\nboundary 2 0 in 1\nprologue\n"
                   "acquire 0 0 256 storage\nacquire 1 1 512 host\nacquire 2 2 0 in 1\ncopy 0 user on 4\nbody\n",
                   jobs, 2, 2048, 1024, &plan));
   round_trip(plan);
@@ -366,14 +388,27 @@ START_TEST(what_has_no_form_is_not_written) {
   planc_instr *instr = (planc_instr *)&plan->body.instrs[7];
   int64_t *budget = &plan->memories[0].budget_bytes;
   *budget = (INT64_C(1) << 53) + 1;
-  unprintable(plan, PLANC_BAD_INPUT, "9007199254740993 cannot be written: it is beyond 2^53");
+  unprintable(plan, PLANC_INVALID_PLAN, "memory 0: its bytes or budget are out of range");
   *budget = INT64_MIN;
-  unprintable(plan, PLANC_BAD_INPUT, "-9223372036854775808 cannot be written: it is beyond 2^53");
+  unprintable(plan, PLANC_INVALID_PLAN, "memory 0: its bytes or budget are out of range");
   *budget = 0;
+  plan->device.duplex_ppm = 0;
+  unprintable(plan, PLANC_INVALID_PLAN, "device: a duplex of 0");
+  plan->device.duplex_ppm = 1;
+  instr->time_ns = (INT64_C(1) << 53) + 1;
+  unprintable(plan, PLANC_BAD_INPUT, "9007199254740993 cannot be written: it is beyond 2^53");
+  instr->time_ns = 0;
   instr->first_use = -1;
   unprintable(plan, PLANC_INTERNAL, "a plan whose uses are not in the order of its execs");
   instr->first_use = INT32_MAX;
   unprintable(plan, PLANC_INTERNAL, "a plan whose uses are not in the order of its execs");
+  planc_job jobs[] = {plan->jobs[0], plan->jobs[0]};
+  plan->jobs = jobs;
+  plan->n_jobs = 2;
+  jobs[1].replicas = 3;
+  unprintable(plan, PLANC_INVALID_PLAN, "job 1 has 3 replicas, job 0 has 1");
+  jobs[0].replicas = jobs[1].replicas = PLANC_PLAN_MAX_REPLICAS + 1;
+  unprintable(plan, PLANC_INVALID_PLAN, "4097 replicas, at most 4096 are allowed");
   planc_plan_free(plan);
   free(text);
 }
@@ -398,6 +433,7 @@ int main(void) {
   tcase_add_test(cases, a_file_is_read_as_what_it_says);
   tcase_add_loop_test(cases, plans_of_random_graphs_come_back, 0, 40);
   tcase_add_test(cases, jobs_and_names_come_back);
+  tcase_add_test(cases, replicas_come_back);
   tcase_add_test(cases, memories_and_links_come_back);
   tcase_add_test(cases, what_has_no_form_is_not_written);
   tcase_add_test(cases, reals_that_are_not_finite_are_not_written);

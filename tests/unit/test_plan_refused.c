@@ -28,6 +28,9 @@ static const struct {
     {1, "{\"planc", "{ \"planc", "x.plan:1:1: no plan"},
     {1, "71786e", "71786E", "x.plan:1:62: expected 16 hexadecimal digits"},
     {1, "71786e", "71786f", "x.plan:1:1: the header's hash 71786f"},
+    {1, ",\"hash\"", ",\"replicas\":1,\"hash\"", "x.plan:1:60: 1 is not between 2 and 4096"},
+    {1, ",\"hash\"", ",\"replicas\":4097,\"hash\"", "x.plan:1:60: 4097 is not between 2 and 4096"},
+    {1, "\"name\"", "\"replicas\":2,\"name\"", "expected ...name\""},
     {1, "\"memories\":3", "\"memories\":2", "x.plan:1:86: 2 is not between 3 and 512"},
     {1, "\"memories\":3", "\"memories\":513", "x.plan:1:86: 513 is not between 3 and 512"},
     {1, "\"memories\":3", "\"memories\":4", "x.plan:1:1: the header counts 76 rows, the file has 75 lines"},
@@ -68,6 +71,9 @@ static const struct {
     {2, "\"in_flight\":2", "\"in_flight\":2147483648", "x.plan:2:"},
     {2, "\"launch\":5", "\"memory\":4096,\"launch\":5", "expected ...launch\":"},
     {2, "30000}", "30000,\"more\":1}", "expected }"},
+    {2, "\"duplex\":900000", "\"duplex\":0", "0 is not between 1 and 1000000"},
+    {2, "\"duplex\":900000", "\"duplex\":1000001", "1000001 is not between 1 and 1000000"},
+    {2, "30000}", "2147483648}", "2147483648 is not between 0 and 2147483647"},
     /* Memories. */
     {3, "\"budget\":2560", "\"budget\":-2", "x.plan:3:50: -2 is not between -1 and 9007199254740992"},
     {3, "\"budget\":2560", "\"budget\":9007199254740993", "x.plan:3:50: the number is beyond 2^53"},
@@ -175,8 +181,12 @@ static const struct {
     {49, "\"from\":3", "\"from\":8", "x.plan:49:26: 8 is not between -1 and 7"},
     {49, "\"from\":3", "\"from\":-2", "x.plan:49:26: -2 is not between -1 and 7"},
     {49, "\"from\":3", "\"h\":0", "expected ...from\":"},
+    {49, "\"bytes\"", "\"peers\":0,\"bytes\"", "expected ...bytes\":"},
+    {49, "\"from\"", "\"peers\":1,\"from\"", "expected ...from\":"},
     {49, "\"s\":2", "\"s\":3", "3 is not between 0 and 2"},
     {38, "\"lag\":1", "\"lag\":2", "2 is not between 0 and 1"},
+    {38, "\"lag\":1", "\"lag\":1,\"peers\":2", "expected ...s\":"},
+    {22, "\"iterations\":1", "\"iterations\":1,\"replicas\":2", "expected }"},
     {75, "{\"i\"", "\n{\"i\"", "x.plan:1:1: the header counts 75 rows, the file has 76 lines"},
 };
 

@@ -92,8 +92,7 @@ static bool plan_is_right(planc_problem problem, int64_t budget, const planc_pol
   }
   ok_for(status, "plan", policy->name, seed);
   planc_check_report report;
-  planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
-  ok_for(planc_check(plan, &own, &report), "check", policy->name, seed);
+  ok_for(planc_check(plan, NULL, &report), "check", policy->name, seed);
   ck_assert_int_le(report.peak_bytes, budget);
   ck_assert_int_eq(report.peak_bytes, plan->predicted.peak_bytes);
   loses_less_than_the_bound(plan, policy, seed);

@@ -111,6 +111,7 @@ START_TEST(what_is_not_listed_stays) {
   ok(planc_simulate(&retimed.plan, NULL, NULL, &s));
   ck_assert_int_eq(retimed.n_kept, 2);
   ck_assert_int_eq(s.compute_ns, 20000 + kept_ns);
+  ck_assert_int_eq(retimed.plan.predicted.ideal_ns, s.compute_ns); /* nothing runs twice, or slower than it could */
   planc_retimed_free(&retimed);
 
   /* Another algorithm of an op says nothing of the one that the plan runs. */

@@ -1,5 +1,6 @@
 /* The search for the largest room whose result fits: on made-up results that grow with the room, it ends near the
- * largest that fits; what does not follow the room still ends with the least. */
+ * largest that fits; what does not follow the room still ends with the least. The search for the first that fits: it
+ * follows fragmentation and gives up where there is more to it. */
 #include <check.h>
 
 #include "planner/choose/room_search.h"
@@ -65,6 +66,54 @@ START_TEST(the_least_is_tried_before_giving_up) {
 }
 END_TEST
 
+/* --- The first that fits ------------------------------------------------------------------------------------------ */
+
+/* What is made for a room takes `more` bytes, and a thousandth of the room, beyond it. Returns the tries. */
+static int go_down(int64_t room, int64_t budget, int64_t more, int64_t *out_room) {
+  planc_room_search s = planc_room_search_from(room, 0, UNIT);
+  for (int tries = 1;; tries++) {
+    int64_t excess = s.room + s.room / 1000 + more - budget;
+    *out_room = s.room;
+    if (excess <= 0 || !planc_room_search_down(&s, excess)) return excess <= 0 ? tries : -tries;
+    ck_assert_int_ge(s.room, 0);
+    ck_assert_int_le(s.room, *out_room - excess);
+  }
+}
+
+START_TEST(fragmentation_is_followed_to_the_first_room_that_fits) {
+  for (int64_t more = 0; more < ROOM / 2; more += ROOM / 16) {
+    int64_t room;
+    ck_assert_int_gt(go_down(ROOM, ROOM, more, &room), 0);
+    ck_assert_int_gt(room, ROOM - more - ROOM / 500);
+  }
+}
+END_TEST
+
+/* What is always too much by as much ends after seven tries where that is little, after six where it is more than a
+ * 32nd of the room; and no room is below the least. */
+START_TEST(what_does_not_follow_the_room_is_given_up) {
+  static const struct {
+    int64_t excess;
+    int tries;
+  } cases[] = {{UNIT, 7}, {ROOM / 20, 6}, {ROOM / 2, 3}, {ROOM + 1, 1}};
+  for (int i = 0; i < 4; i++) {
+    planc_room_search s = planc_room_search_from(ROOM, 0, UNIT);
+    int tries = 1;
+    while (planc_room_search_down(&s, cases[i].excess)) tries++;
+    ck_assert_int_eq(tries, cases[i].tries);
+  }
+}
+END_TEST
+
+/* What always gets a little less is tried ten times. */
+START_TEST(what_follows_slowly_is_given_up) {
+  planc_room_search s = planc_room_search_from(ROOM, 0, UNIT);
+  int tries = 1;
+  while (planc_room_search_down(&s, 1000 - tries)) tries++;
+  ck_assert_int_eq(tries, 10);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("room search");
   TCase *tests = tcase_create("all");
@@ -72,6 +121,9 @@ int main(void) {
   tcase_add_test(tests, an_excess_that_says_all_is_followed);
   tcase_add_test(tests, bisection_raises_what_fits);
   tcase_add_test(tests, the_least_is_tried_before_giving_up);
+  tcase_add_test(tests, fragmentation_is_followed_to_the_first_room_that_fits);
+  tcase_add_test(tests, what_does_not_follow_the_room_is_given_up);
+  tcase_add_test(tests, what_follows_slowly_is_given_up);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

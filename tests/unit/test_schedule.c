@@ -34,7 +34,7 @@ static void set_up(void) {
   planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = rounds, .iterations = 1};
   ok(planc_expand(&job, 1, &trace));
   ok(planc_costs_make(profile, graph, 1, rounds, &costs));
-  ok(planc_schedule_new(trace, costs, &s));
+  ok(planc_schedule_new(trace, (const planc_costs *const[]){costs}, &s));
   static const char *const names[] = {"x", "w", "y", "z"};
   for (int32_t b = 0; b < 4; b++) ck_assert_str_eq(planc_trace_buffer_name(trace, b), names[b]);
 }

@@ -84,12 +84,12 @@ enum { MOST = 64 };
 static int64_t read_param(const net *on, int32_t storage, float *out) {
   int64_t bytes = on->graph->storages[storage].bytes.fixed;
   ck_assert_int_le(bytes, MOST * (int64_t)sizeof(float));
-  ok(planrt_read(on->session, 0, storage, out, bytes));
+  ok(planrt_read(on->session, 0, 0, storage, out, bytes));
   return bytes / (int64_t)sizeof(float);
 }
 
 static void write_param(net *on, int32_t storage, const float *values, int64_t count) {
-  ok(planrt_write(on->session, 0, storage, values, count * (int64_t)sizeof(float)));
+  ok(planrt_write(on->session, 0, 0, storage, values, count * (int64_t)sizeof(float)));
 }
 
 /* Large enough values that no gradient is lost in rounding. */

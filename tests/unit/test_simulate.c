@@ -2,6 +2,7 @@
  * and slow-down, launches. Plans made here need not be valid: the simulator only follows streams and events. */
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "planc/simulate.h"
 #include "tests/support/script.h"
@@ -123,6 +124,27 @@ START_TEST(copies_slow_ops) {
   planc_simulation s = simulate(script, d, 10000, 2000);
   ck_assert_int_eq(s.iteration_ns, 5000 + (10000 - 4545) + 2000);
   ck_assert_int_le(llabs(s.slowdown_ns - 455), 1);
+}
+END_TEST
+
+/* Launches until all of time is over. */
+START_TEST(what_takes_too_long_is_refused) {
+  enum { OPS = 600 };
+  static const char op[] = "exec a use 0 1\n";
+  static char script[sizeof OPERANDS + OPS * sizeof op + sizeof CLOSE] = OPERANDS;
+  for (int i = 0; i < OPS; i++) strcat(script, op);
+  strcat(script, CLOSE);
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  planc_plan *plan;
+  planc_simulation s;
+  ok(script_make(script, &job, 1, 1 << 20, 1 << 20, &plan));
+  plan->device.in_flight = 1;
+  plan->device.launch_ns = INT64_C(1) << 53;
+  assert_fails(planc_simulate(plan, NULL, NULL, &s), PLANC_BAD_INPUT, "it takes too long to simulate");
+  plan->device.launch_ns = 1000;
+  ok(planc_simulate(plan, NULL, NULL, &s));
+  ck_assert_int_eq(s.iteration_ns, OPS * (1000 + 1000)); /* each op is awaited */
+  planc_plan_free(plan);
 }
 END_TEST
 
@@ -260,7 +282,42 @@ START_TEST(chunks_are_mapped_in_the_step) {
   ck_assert_int_eq(s.mapped_chunks, chunks);
   ck_assert_int_eq(s.iteration_ns, 1000 + chunks * 1000);
   ck_assert_int_eq(chunks, 6);
+  plan->memories[0].alignment = 0;
+  assert_fails(planc_simulate_mapping(plan, 1000, &s), PLANC_INVALID_PLAN, "memory 0: an alignment of 0");
   planc_plan_free(plan);
+}
+END_TEST
+
+/* What a copy is called follows from its memories: not from the engine, nor from the order of that one's links. */
+START_TEST(an_engine_may_copy_both_ways) {
+  static const char script[] = OPERANDS
+      "acquire 3 x 0 host\nexec a use 0 1\nrecord 0 on 0\nwait 0 on 2\ncopy 3 0 on 2\nrecord 1 on 2\n"
+      "wait 1 on 0\nexec b use 1 2\nrelease 3\n" CLOSE;
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  const planc_link link = {.bytes_per_second = 1000000000, .latency_ns = 100};
+  for (int turned = 0; turned < 2; turned++) {
+    planc_plan *plan;
+    planc_simulation s;
+    ok(script_make(script, &job, 1, 1 << 20, 1 << 20, &plan));
+    plan->device.in_flight = 1000;
+    tables_links(plan, link, link);
+    for (int32_t l = 0; l < plan->n_links; l++) {
+      planc_plan_link *it = &plan->links[l];
+      int32_t from = it->from;
+      it->engine = 0;
+      if (!turned) continue;
+      it->from = it->to;
+      it->to = from;
+    }
+    ((planc_stream *)plan->streams)[2].on = 0;
+    ok(planc_simulate(plan, NULL, NULL, &s));
+    ck_assert_int_eq(s.stall_ns[PLANC_STALL_D2H], 5000);
+    ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 0);
+    ck_assert_int_eq(s.d2h_ns, 5000);
+    ck_assert_int_eq(s.h2d_ns, 0);
+    ck_assert_int_eq(s.misses, 0);
+    planc_plan_free(plan);
+  }
 }
 END_TEST
 
@@ -282,6 +339,7 @@ int main(void) {
   tcase_add_test(tests, copies_overlap_and_back_up);
   tcase_add_test(tests, lag_one_holds_a_copy_back);
   tcase_add_test(tests, copies_slow_ops);
+  tcase_add_test(tests, what_takes_too_long_is_refused);
   tcase_add_test(tests, duplex_slows_copies);
   tcase_add_test(tests, a_copy_that_is_awaited_last_is_missed);
   tcase_add_test(tests, launches_bind);
@@ -290,6 +348,7 @@ int main(void) {
   tcase_add_test(tests, every_job_has_its_own_host);
   tcase_add_test(tests, unequal_jobs_stay_together);
   tcase_add_test(tests, chunks_are_mapped_in_the_step);
+  tcase_add_test(tests, an_engine_may_copy_both_ways);
   tcase_add_test(tests, live_bytes);
   suite_add_tcase(suite, tests);
   return run_suite(suite);

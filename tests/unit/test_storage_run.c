@@ -278,12 +278,12 @@ START_TEST(a_place_that_will_not_do_is_named) {
   planrt_options options = stand_ins();
   snprintf(path, sizeof path, "%s/none", folder);
   options.storage_path = path;
-  snprintf(wanted, sizeof wanted, "no storage of 512 bytes in %s: No such file or directory", path);
+  snprintf(wanted, sizeof wanted, "no storage in %s: No such file or directory", path);
   expect_refused(script, &options, PLANC_DEVICE, wanted);
   FILE *file = fopen(path, "w");
   ck_assert_ptr_nonnull(file);
   fclose(file);
-  snprintf(wanted, sizeof wanted, "no storage of 512 bytes in %s: Not a directory", path);
+  snprintf(wanted, sizeof wanted, "no storage in %s: Not a directory", path);
   expect_refused(script, &options, PLANC_DEVICE, wanted);
   unlink(path);
 }

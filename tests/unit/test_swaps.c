@@ -97,7 +97,7 @@ static stays read_stays(const planc_plan *plan) {
       s.all[instr->id].closed = now;
     } else if (swaps_out(plan, instr)) {
       s.all[instr->aux].offloaded = now;
-    } else if (instr->op == PLANC_INSTR_copy && planc_way_of_stream(plan, instr->stream) == PLANC_COPY_IN) {
+    } else if (copies_on(plan, instr, "h2d")) {
       s.all[instr->id].fetched = now;
     } else if (instr->op == PLANC_INSTR_exec && instr->recompute) {
       s.again[instr->id] = true;
@@ -398,7 +398,8 @@ static planc_graph *make_chain(int n) {
 static int times_again(const planc_problem *problem, int32_t instance) {
   planc_plan *plan;
   planc_candidate candidate = {0};
-  ok(planc_policy_superneurons(problem, &candidate));
+  planc_evaluator evaluator = planc_evaluator_of(problem);
+  ok(planc_policy_superneurons(&evaluator, &candidate));
   ok(planc_lower(problem, "superneurons", &candidate, &plan));
   planc_candidate_free(&candidate);
   int times = 0;
@@ -641,9 +642,10 @@ START_TEST(capuchin_learns_from_waiting) {
     capuchin of = {.room = &room, .alone = true};
     planc_absence_rule rule = {.choose = capuchin_choose, .context = &of};
     planc_candidate candidate = {0};
-    ok(planc_walk_try(&problem, planc_make_absences, &rule, planc_arena_room(&problem), &candidate, &fits));
+    planc_evaluator evaluator = planc_evaluator_of(&problem);
+    ok(planc_walk_try(&evaluator, planc_make_absences, &rule, planc_arena_room(&problem), &candidate, &fits));
     ck_assert(fits);
-    ok(planc_candidate_time(&problem, &candidate, &ns));
+    ok(evaluator.time(&evaluator, &candidate, &ns));
     ck_assert_int_le(plan->predicted.iteration_ns, ns);
     shorter += plan->predicted.iteration_ns < ns;
     planc_candidate_free(&candidate);

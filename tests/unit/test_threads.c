@@ -23,7 +23,6 @@ static planc_status plan(work *w, int32_t k, const planc_policy *policy) {
   planc_plan *plan;
   planc_simulation simulation;
   size_t length;
-  planc_check_options own = {.budget_bytes = -1, .host_budget_bytes = -1};
   planc_status status = planc_make_plan(w->problem, policy, &plan);
   if (planc_status_code(status) == PLANC_INFEASIBLE) {
     planc_status_free(status);
@@ -31,7 +30,7 @@ static planc_status plan(work *w, int32_t k, const planc_policy *policy) {
   }
   PLANC_TRY(status);
   status = planc_plan_print(plan, &w->plans[k], &length);
-  if (!status && !(policy->supports & PLANC_POLICY_SIMULATED)) status = planc_check(plan, &own, NULL);
+  if (!status && !(policy->supports & PLANC_POLICY_SIMULATED)) status = planc_check(plan, NULL, NULL);
   if (!status) status = planc_simulate(plan, NULL, NULL, &simulation);
   if (!status) w->iteration_ns[k] = simulation.iteration_ns;
   planc_plan_free(plan);

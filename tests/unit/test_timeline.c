@@ -70,15 +70,16 @@ static void assert_same(const planrt_session *session, const planc_timeline *tim
   for (int pass = 0; pass < 2; pass++) {
     for (int32_t p = 0; p < n_periods; p++) {
       int32_t timed = 0;
-      const planrt_span *spans = &session->spans[(first + p) % session->options.timeline * body->n];
+      const planrt_span *spans = &session->spans[(first + p) % session->options.timeline * session->n_spans];
       for (int32_t i = 0; i < body->n; i++) {
         if (!is_measured(&body->actions[i])) continue;
-        if (pass == 0 && spans[i].begin_ns < origin) origin = spans[i].begin_ns;
+        ck_assert_int_eq(body->actions[i].span, timed);
+        if (pass == 0 && spans[timed].begin_ns < origin) origin = spans[timed].begin_ns;
         const planc_span *span = &timeline->spans[(int64_t)p * timeline->n_timed + timed];
-        ck_assert_int_eq(timeline->instrs[timed++], body->actions[i].instr);
-        if (pass == 0) continue;
-        ck_assert_int_eq(span->begin_ns, spans[i].begin_ns - origin);
-        ck_assert_int_eq(span->end_ns, spans[i].end_ns - origin);
+        ck_assert_int_eq(timeline->instrs[timed], body->actions[i].instr);
+        if (pass > 0) ck_assert_int_eq(span->begin_ns, spans[timed].begin_ns - origin);
+        if (pass > 0) ck_assert_int_eq(span->end_ns, spans[timed].end_ns - origin);
+        timed++;
       }
       ck_assert_int_eq(timed, timeline->n_timed);
     }
@@ -113,26 +114,18 @@ END_TEST
 
 /* Spans of random lengths, one after the other on all streams together, that start far from 0. */
 static void invent_spans(const planrt_session *session, uint64_t seed, int64_t longest) {
-  const planrt_part *body = &session->parts[PLANRT_BODY];
   int64_t now = INT64_C(1) << 61;
-  for (int32_t p = 0; p < session->options.timeline; p++) {
-    for (int32_t i = 0; i < body->n; i++) {
-      if (!is_measured(&body->actions[i])) continue;
-      planrt_span *span = &session->spans[(int64_t)p * body->n + i];
-      span->begin_ns = now += rand_below(&seed, longest);
-      span->end_ns = now += rand_below(&seed, longest);
-    }
+  for (int64_t k = 0; k < (int64_t)session->options.timeline * session->n_spans; k++) {
+    session->spans[k].begin_ns = now += rand_below(&seed, longest);
+    session->spans[k].end_ns = now += rand_below(&seed, longest);
   }
 }
 
 /* The first of `n` periods of invented spans from which on all is in a trace; `n` if none is. */
 static int32_t first_that_fits(const planrt_session *session, int32_t n) {
-  const planrt_part *body = &session->parts[PLANRT_BODY];
-  int32_t earliest = 0, latest = body->n - 1, first = 0;
-  while (!is_measured(&body->actions[earliest])) earliest++;
-  while (!is_measured(&body->actions[latest])) latest--;
-  int64_t end_ns = session->spans[(int64_t)(n - 1) * body->n + latest].end_ns;
-  while (first < n && end_ns - session->spans[(int64_t)first * body->n + earliest].begin_ns > PLANC_TIMELINE_LONGEST_NS)
+  int32_t first = 0;
+  int64_t end_ns = session->spans[(int64_t)n * session->n_spans - 1].end_ns;
+  while (first < n && end_ns - session->spans[(int64_t)first * session->n_spans].begin_ns > PLANC_TIMELINE_LONGEST_NS)
     first++;
   return first;
 }

@@ -182,7 +182,7 @@ static void assert_sums(const planc_plan *plan, const sheet *s, const int64_t *d
   planc_latency_sum ops = {0}, in = {0}, out = {0};
   for (int32_t k = 0; k < s->timeline.n_timed; k++) {
     const planc_instr *instr = &plan->body.instrs[s->instrs[k]];
-    planc_copy_way way = planc_way_of_stream(plan, instr->stream);
+    planc_copy_way way = copies_on(plan, instr, "h2d") ? PLANC_COPY_IN : PLANC_COPY_OUT;
     bool exec = instr->op == PLANC_INSTR_exec;
     planc_latency_sum *sum = exec ? &ops : way == PLANC_COPY_IN ? &in : &out;
     int64_t old_ns = exec ? instr->time_ns : planc_link_ns(link_of(plan, way), instr->bytes);
@@ -588,7 +588,7 @@ END_TEST
 /* --- The plan to go on with ----------------------------------------------------------------------------------- */
 
 static void assert_valid(const planc_plan *plan) {
-  ok(planc_check(plan, &(planc_check_options){.budget_bytes = -1, .host_budget_bytes = -1}, NULL));
+  ok(planc_check(plan, NULL, NULL));
 }
 
 /* Where each instruction's data is, is what it was: only times may differ. */

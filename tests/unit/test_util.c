@@ -16,6 +16,7 @@
 #include "util/file.h"
 #include "util/map.h"
 #include "util/math.h"
+#include "util/median.h"
 #include "util/vec.h"
 
 static uint64_t next_random(uint64_t *state) {
@@ -148,6 +149,16 @@ START_TEST(sums_products_and_alignment_end_at_the_limit) {
 END_TEST
 
 /* --- Arena ---------------------------------------------------------------------------------------------------- */
+
+START_TEST(a_median_is_in_the_middle) {
+  ck_assert_int_eq(planc_median((int64_t[]){7}, 1), 7);
+  ck_assert_int_eq(planc_median((int64_t[]){1825, 1119}, 2), 1472);
+  ck_assert_int_eq(planc_median((int64_t[]){9, 2, 100}, 3), 9);
+  ck_assert_int_eq(planc_median((int64_t[]){40, 10, 31, 20}, 4), 25);
+  ck_assert_int_eq(planc_median((int64_t[]){-4, -7}, 2), -6); /* rounded down */
+  ck_assert_int_eq(planc_median((int64_t[]){INT64_MIN, INT64_MAX}, 2), -1);
+}
+END_TEST
 
 START_TEST(arena_memory_is_zeroed_aligned_and_apart) {
   enum { N = 2000 };
@@ -391,6 +402,7 @@ int main(void) {
   TCase *math = tcase_create("math");
   tcase_add_test(math, muldiv_is_exact);
   tcase_add_test(math, sums_products_and_alignment_end_at_the_limit);
+  tcase_add_test(math, a_median_is_in_the_middle);
   TCase *memory = tcase_create("memory");
   tcase_add_test(memory, arena_memory_is_zeroed_aligned_and_apart);
   tcase_add_test(memory, arena_refuses_what_cannot_be);

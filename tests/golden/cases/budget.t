@@ -25,71 +25,31 @@ Anything else is refused.
   $ for size in '' G 12Q 12g 12GIB 12Gib -1 +1 1e9 12,5G '12 G' ' 12G' 0x10 1.5.5G nan 12GG .; do
   >   planc plan inputs/tiny.yaml --budget "$size"
   > done
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget:  is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: G is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: 12Q is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: 12g is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: 12GIB is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: 12Gib is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: -1 is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: +1 is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: 1e9 is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: 12,5G is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: 12 G is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget:  12G is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: 0x10 is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: 1.5.5G is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: nan is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: 12GG is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: . is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
   [2]
   $ planc plan inputs/tiny.yaml --budget 9999999T
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: 9999999T is beyond the largest size
   [2]
   $ planc plan inputs/tiny.yaml --budget 9223372036854775808
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --budget: 9223372036854775808 is beyond the largest size
   [2]
   $ planc plan inputs/tiny.yaml --host-budget lots
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
   ! planc: --host-budget: lots is not a size (examples: 12G, 12GiB, 12GB, 400K, 1.5G)
   [2]
   $ planc check inputs/tiny.yaml --budget lots

@@ -59,7 +59,7 @@ A policy that cannot plan a graph says why in its row, and the others have their
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device k40m)
   ~ planc compare inputs/vast.yaml --policies none,vdnn-all --json
-  {"planc":"compare/1","graph":"vast","device":"k40m","batch":<N>,"gpus":<N>,"shared_link":false,"budget_bytes":<N>,"vanilla_ns":<N>,"vanilla_bytes":<N>,"best":null,"rows":[{"policy":"none","feasible":false,"unsupported":null,"least_budget":<N>,"is_least":true,"means":null,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null,"overhead_ppm":null,"samples_per_s":null,"moved_bytes":null,"msr_ppm":null,"eor_ppm":null,"eor_excess_ppm":null,"cbr_ppm":null},{"policy":"vdnn-all","feasible":false,"unsupported":"simulation: a time of <N> ns is too long to simulate","least_budget":null,"is_least":false,"means":null,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null,"overhead_ppm":null,"samples_per_s":null,"moved_bytes":null,"msr_ppm":null,"eor_ppm":null,"eor_excess_ppm":null,"cbr_ppm":null}]}
+  {"planc":"compare/1","graph":"vast","device":"k40m","batch":<N>,"gpus":<N>,"shared_link":false,"budget_bytes":<N>,"vanilla_ns":<N>,"vanilla_bytes":<N>,"best":null,"rows":[{"policy":"none","feasible":false,"unsupported":null,"least_budget":<N>,"is_least":true,"means":null,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"storage_peak_bytes":null,"storage_moved_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null,"overhead_ppm":null,"samples_per_s":null,"moved_bytes":null,"msr_ppm":null,"eor_ppm":null,"eor_excess_ppm":null,"cbr_ppm":null},{"policy":"vdnn-all","feasible":false,"unsupported":"simulation: a time of <N> ns is too long to simulate","least_budget":null,"is_least":false,"means":null,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"storage_peak_bytes":null,"storage_moved_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null,"overhead_ppm":null,"samples_per_s":null,"moved_bytes":null,"msr_ppm":null,"eor_ppm":null,"eor_excess_ppm":null,"cbr_ppm":null}]}
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device k40m)
@@ -163,9 +163,11 @@ What was not scheduled saves nothing and costs nothing; a policy's measures comp
   > grep 'vanilla_bytes\|"policy\|moved\|msr\|eor_ppm.*00000$'
   "vanilla_bytes":25600
   "rows":[{"policy":"none"
+  "storage_moved_bytes":0
   "moved_bytes":4100
   "msr_ppm":0
   "eor_ppm":1000000
   {"policy":"naive"
+  "storage_moved_bytes":0
   "moved_bytes":73732
   "msr_ppm":360000

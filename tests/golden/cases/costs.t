@@ -20,6 +20,13 @@ A plan at other times than it was planned with: those that a profile lists for i
   "retimed_ops":2
   "kept_ops":5}
 
+The ideal has the times that are kept, too: nothing of this plan is far from it.
+
+  $ planc simulate tiny.plan --costs slow.json --json | tr ',' '\n' | grep '"ideal_ns\|compute_ns'
+  "ideal_ns":3015397
+  "compute_ns":3015397
+  "recompute_ns":0
+
 The plan without scheduling that it is compared with runs at these times, too.
 
   $ planc simulate tiny.plan --costs slow.json --vanilla tiny.plan | tail -n 1

@@ -7,6 +7,7 @@ A plan under a third of the resident peak computes the resident plan's bits.
   loss <N>
   peak <size>, host <size>
   verified: every bit as in the reference
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   ~ planrun exec lenet.plan --data data/digits/digits.csv.gz --iterations 2 --verify
   epoch <N>: loss <N>
   iterations <N>
@@ -14,10 +15,13 @@ A plan under a third of the resident peak computes the resident plan's bits.
   accuracy <N>
   peak <size>, host <size>
   verified: every bit as in the reference
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   $ planrun exec lenet.plan --data data/digits/digits.csv.gz --iterations 2 | grep loss > one
   > planrun exec lenet.plan --data data/digits/digits.csv.gz --iterations 2 --interleave 5 | grep loss > two
   > cmp one two && echo same
   same
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
 
 Any graph runs with stand-ins.
 
@@ -27,8 +31,26 @@ Any graph runs with stand-ins.
   peak <size>, host <size>
   verified: every bit as in the reference
   $ planrun exec tiny.plan
-  ! planrun: tiny.plan: body[7]: op first: default: the host has no kernel for my.op
+  ! planrun: tiny.plan: body[7]: op first, algorithm default: the host has no kernel for my.op; planrun exec --synthetic runs any graph, with stand-ins
   [6]
+
+A trace needs something that runs.
+
+  $ planrun exec tiny.plan --synthetic --iterations 0 --trace none.json; ls none.json
+  ! planrun: --trace: no iteration runs, so there is nothing to write
+  ! ls: cannot access 'none.json': No such file or directory
+  [2]
+  $ planrun exec tiny.plan --synthetic --iterations 2 --save at.checkpoint >/dev/null && planrun exec tiny.plan --synthetic --iterations 2 --resume at.checkpoint --trace none.json >/dev/null; ls none.json
+  ! planrun: note: the checkpoint is of iteration 2, and 2 in all are asked for: none is left
+  ! planrun: note: no period has run with the plan: none.json is not written
+  ! ls: cannot access 'none.json': No such file or directory
+  [2]
+
+Backends are those of planrun, and plug-ins that are there.
+
+  $ planrun exec tiny.plan --backend foo
+  ! planrun: no backend foo: there are host and cuda
+  [2]
 
 Recomputed dropout keeps the same elements and recomputed batch norm updates its running statistics once, with every
 stream on its own and delayed at random.
@@ -42,6 +64,8 @@ stream on its own and delayed at random.
   verified: every bit as in the reference
   2
   verified: every bit as in the reference
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default, winograd: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default, winograd: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
 
 Samples that are made once are the first period's in every period: with the parameters kept as they are (inference), so
 is every loss.
@@ -49,8 +73,10 @@ is every loss.
   $ planc plan graphs/lenet-digits.yaml --inference --device k40m --batch 4 --budget 4M -o infer.plan >/dev/null 2>&1
   $ planrun exec infer.plan --same-samples --iterations 3 --verify --json | sed 's/.*"losses":\[\([^]]*\)\].*/\1/' | tr ',' '\n' | sort -u | wc -l
   1
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   $ planrun exec infer.plan --iterations 3 --json | sed 's/.*"losses":\[\([^]]*\)\].*/\1/' | tr ',' '\n' | sort -u | wc -l
   3
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   $ planrun exec infer.plan --same-samples --data data/digits/digits.csv.gz
   ! planrun: --data and --same-samples exclude each other
   [2]
@@ -65,8 +91,8 @@ What a plan keeps in storage needs a directory, in which nothing is left.
   peak 1.50 KiB, host 512 B, storage 512 B
   verified: every bit as in the reference
   $ planrun exec data/plan/storage.plan --synthetic --storage disk
-  ! planrun: data/plan/storage.plan: host: no storage of 512 bytes in disk: No such file or directory
+  ! planrun: data/plan/storage.plan: host: no storage in disk: No such file or directory
   [6]
   $ planrun exec data/plan/storage.plan --synthetic --storage data/plan/storage.plan
-  ! planrun: data/plan/storage.plan: host: no storage of 512 bytes in data/plan/storage.plan: Not a directory
+  ! planrun: data/plan/storage.plan: host: no storage in data/plan/storage.plan: Not a directory
   [6]

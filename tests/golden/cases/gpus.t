@@ -31,28 +31,19 @@ On several GPUs each trains on an equal part of the batch; gradients are exchang
   throughput <N>   samples/s, overhead +<N>%, <size> moved
   $ grep -o '^{"memory":"device","gpu":.\|^{"link".*"engine":.' two.plan
   {"memory":"device","gpu":0
-  {"memory":"device","gpu":1
+  {"link":[1,0],"engine":0
   {"link":[2,0],"engine":0
-  {"link":[3,0],"engine":0
-  {"link":[3,2],"engine":0
+  {"link":[2,1],"engine":0
+  {"link":[0,1],"engine":1
   {"link":[0,2],"engine":1
-  {"link":[0,3],"engine":1
-  {"link":[2,3],"engine":1
-  {"link":[2,1],"engine":2
-  {"link":[3,1],"engine":2
-  {"link":[3,2],"engine":2
-  {"link":[1,2],"engine":3
-  {"link":[1,3],"engine":3
-  {"link":[2,3],"engine":3
+  {"link":[1,2],"engine":1
+  $ grep -o '"replicas":.' two.plan
+  "replicas":2
   $ grep '^{"job"\|^{"stream"' two.plan
-  {"job":0,"batch":4,"rounds":[4],"iterations":1,"replica":0,"replicas":2}
-  {"job":0,"batch":4,"rounds":[4],"iterations":1,"replica":1,"replicas":2}
+  {"job":0,"batch":4,"rounds":[4],"iterations":1}
   {"stream":"compute","job":0,"memory":0}
   {"stream":"copy","job":0,"engine":0}
   {"stream":"copy","job":0,"engine":1}
-  {"stream":"compute","job":1,"memory":1}
-  {"stream":"copy","job":1,"engine":2}
-  {"stream":"copy","job":1,"engine":3}
   $ planc show two.plan --json | tr ',' '\n' | grep 'batch\|gpus\|link'
   "batch":8
   "gpus":2
@@ -64,6 +55,7 @@ The host runs the GPUs as parts of its arena, each gradient summed to the same b
   $ planc plan graphs/lenet-digits.yaml --policy modnn --budget 450K --batch 64 --gpus 2 -o digits.plan >/dev/null 2>&1
   $ planrun exec digits.plan --data data/digits/digits.csv.gz --iterations 3 --verify | tail -n 1
   verified: every bit as in the reference
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default, winograd: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   $ planrun exec digits.plan --iterations 2 --synthetic | tail -n 1
   verified: every bit as in the reference
 
@@ -72,18 +64,12 @@ The link to the host may be one for all of them.
   $ planc plan inputs/tiny.yaml --policy none --budget 1G --batch 8 --gpus 2 --shared-link -o one.plan 2>/dev/null | head -n 1
   one.plan: none, batch 8 on 2 GPUs with one link, 4 each in 1 round of 4
   $ grep -o '^{"link":\[[0-3],[0-3]\]\|"bus":.' one.plan | paste - -
+  {"link":[1,0]	"bus":0
   {"link":[2,0]	"bus":0
-  {"link":[3,0]	"bus":0
-  {"link":[3,2]	"bus":0
-  {"link":[0,2]	"bus":1
-  {"link":[0,3]	"bus":1
-  {"link":[2,3]	"bus":1
   {"link":[2,1]	"bus":0
-  {"link":[3,1]	"bus":0
-  {"link":[3,2]	"bus":0
+  {"link":[0,1]	"bus":1
+  {"link":[0,2]	"bus":1
   {"link":[1,2]	"bus":1
-  {"link":[1,3]	"bus":1
-  {"link":[2,3]	"bus":1
   $ ns() { planc simulate "$1" --json | tr ',' '\n' | sed -n 's/"iteration_ns"://p'; }
   > test "$(ns one.plan)" -gt "$(ns two.plan)" && echo slower
   slower
@@ -105,9 +91,9 @@ The parts are equal, and a batch that is coupled is parted only if that is asked
   ! planc: note: device k40m (the graph's header)
   ! planc: a batch of 9 has no 2 equal parts
   [2]
-  $ planc plan inputs/tiny.yaml --policy none --batch 1000 --gpus 1000 --device k40m -o x.plan
+  $ planc plan inputs/tiny.yaml --policy none --batch 5000 --gpus 5000 --device k40m -o x.plan
   ! planc: note: budget 12.00 GiB (device k40m)
-  ! planc: 1000 GPUs: a plan has streams for at most 85
+  ! planc: 5000 GPUs: a plan is for at most 4096
   [2]
   $ planc plan graphs/resnet34.yaml --policy none --batch 8 --gpus 2 --budget 12G -o x.plan
   ! planc: note: graphs/resnet34.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)

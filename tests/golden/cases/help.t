@@ -50,6 +50,7 @@ Help goes to standard output and is a success.
   options:
     -m, --budget SIZE,...          device memory they must fit (default: each plan's own budget)
         --host-budget SIZE         host memory they must fit (default: each plan's own)
+        --storage SIZE             storage they must fit (default: each plan's own)
     -g, --graph FILE ...           the graph they must have been made from; of several, each in turn
         --format FORM              text, json, github (workflow annotations) or junit (XML); default: text
         --json                     as --format=json: one line of JSON for each plan and budget

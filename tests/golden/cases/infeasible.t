@@ -48,17 +48,17 @@ The least budget is feasible and no smaller one is.
     iteration 0.045 ms, ideal 0.021 ms (+109.1 %)
     moved     4 B out, 4.00 KiB in; recomputed 0.000 ms
   $ planc plan inputs/tiny.yaml --policy none --budget 25599 2>&1 | tail -n 1
-  planc: does not fit 24.99 KiB: policy none needs 25600 bytes of device memory, the budget is 25599
+  planc: does not fit 25.00 KiB: policy none needs 25600 bytes of device memory, the budget is 25599
   $ planc plan inputs/tiny.yaml --policy modnn --budget 6144 -o least.plan 2>/dev/null | sed -n 2p
     peak      6.00 KiB of 6.00 KiB, host 3.00 KiB
   $ planc plan inputs/tiny.yaml --policy modnn --budget 6143 2>&1 | tail -n 1
-  planc: does not fit 5.99 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients that stay: 6144 bytes at the least
+  planc: does not fit 6.00 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients that stay: 6144 bytes at the least
 
 What the device reserves for itself counts too, and is named.
 
   $ sed 's/"reserved_bytes": 0,/"reserved_bytes": 1024,/' "$PLANC_PROFILES/k40m.json" > reserving.json
   $ planc plan inputs/tiny.yaml --policy modnn --device reserving.json --budget 7167 2>&1 | tail -n 1
-  planc: does not fit 6.99 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients that stay and 1024 bytes reserved by the device: 7168 bytes at the least
+  planc: does not fit 7.00 KiB: op last.grad alone needs 4096 bytes at 1 sample, beside 2048 bytes of parameters, state and gradients that stay and 1024 bytes reserved by the device: 7168 bytes at the least
   $ planc plan inputs/tiny.yaml --policy modnn --device reserving.json --budget 7168 -o least.plan 2>/dev/null | sed -n 2p
     peak      7.00 KiB of 7.00 KiB, host 3.00 KiB
 
@@ -124,3 +124,14 @@ Of the fastest policy the least budget is that of whichever needs least. What bi
   ! planc: note: it needs a host budget of 13312 bytes (13.00 KiB) as well
   ! planc: does not fit 1.00 KiB: policy naive needs 16384 bytes of device memory, the budget is 1024
   [1]
+
+A policy swaps no more than the host has room for, and keeps the rest: then the host's budget is what fails, not the
+device's, of which less would do with a larger host.
+
+  ~ planc plan graphs/lenet-digits.yaml --policy tensile --budget 690K --host-budget 0 2>&1 | grep 'least\|planc: fits'
+  planc: note: the least feasible host budget of tensile is <N> bytes (<size>), as far as a few plans can tell; there:
+  planc: fits <size>, but not with a host budget of <size>: policy tensile needs <N> bytes of device memory, the budget is <N>
+  $ planc plan graphs/lenet-digits.yaml --policy tensile --budget 690K --host-budget 24K -o less.plan >/dev/null 2>&1 && planc plan graphs/lenet-digits.yaml --policy tensile --budget 680K --host-budget 400K -o less.plan >/dev/null 2>&1 && echo both
+  both
+  $ planc compare graphs/lenet-digits.yaml --policies tensile --budget 690K --host-budget 0 --json 2>/dev/null | grep -o '"least_budget":[0-9]*' > least; planc compare graphs/lenet-digits.yaml --policies tensile --budget 690K --json 2>/dev/null | grep -o '"least_budget":[0-9]*' | cmp - least && echo as without a limit
+  as without a limit

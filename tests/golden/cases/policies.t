@@ -1,9 +1,6 @@
 Every policy's plan passes the checker under the budget it was made for. `ideal` is only simulated.
 
   $ planc plan inputs/tiny.yaml --policy ideal
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
-  ! planc: note: budget 12.00 GiB (device k40m)
   ! planc: policy ideal is only simulated and has no plan; see planc compare
   [2]
   $ ls *.plan

@@ -18,7 +18,7 @@ Training in mixed precision: bf16 activations, f32 weights, and casts between th
   backward      21 ops, 0.023 GFLOP at batch 64
   optimizer      8 ops, 0.000 GFLOP at batch 64
   46 tensors in 41 storages, 9514 parameters
-  memory: all data 628.64 KiB, most live at once 400.70 KiB at op pool1.grad; lower bound in rounds of one sample 84.82 KiB at op conv2
+  memory: all data 628.64 KiB, most live at once 400.70 KiB at op pool1.grad; with parameters, state and gradients kept, in rounds of one sample at least 84.83 KiB at op conv2
   $ planc train graphs/lenet-digits.yaml -o f32.yaml
   $ planc train graphs/lenet-digits.yaml --precision f32 | cmp - f32.yaml && echo same
   same
@@ -41,9 +41,13 @@ as well as one made with the host's own profile, whose workspaces hold what is w
   verified: every bit as in the reference
   verified: every bit as in the reference
   verified: every bit as in the reference
+  ! planrun: note: backend host does not have the plan's algorithms default, gemm: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
+  ! planrun: note: backend host does not have the plan's algorithms default, gemm: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
+  ! planrun: note: backend host does not have the plan's algorithms default, gemm: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   $ planc plan bf16.yaml --sub-batch 24 --budget 340K -o rounds.plan >/dev/null 2>&1
   $ planrun exec rounds.plan --iterations 3 --verify --poison | tail -1
   verified: every bit as in the reference
+  ! planrun: note: backend host does not have the plan's algorithms default, gemm: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   $ planrun profile bf16.yaml --batches 64 -o host.json --repetitions 1 >/dev/null 2>&1
   $ planc plan bf16.yaml --profile host.json --policy none -o host.plan >/dev/null 2>&1
   $ planrun exec host.plan --iterations 3 --verify --poison | tail -1
@@ -57,6 +61,7 @@ A graph may be bf16 through and through, gradients that are added up over rounds
   iterations <N>
   peak <size>, host <size>
   verified: every bit as in the reference
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default, winograd: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   $ planc train all.yaml --precision bf16
   ! planc: all.yaml: precision: graph lenet-digits has its own mixed precision: tensor images is bf16
   [3]

@@ -6,21 +6,21 @@ What is in a graph, and in a plan with what binds its peak. Sizes of inputs/tiny
   backward       3 ops, 0.000 GFLOP at batch 4
   optimizer      1 ops, 0.000 GFLOP at batch 4
   8 tensors in 8 storages, 256 parameters
-  memory: all data 30.00 KiB, most live at once 25.00 KiB at op last.grad; lower bound in rounds of one sample 6.00 KiB at op last.grad
+  memory: all data 30.00 KiB, most live at once 25.00 KiB at op last.grad; with parameters, state and gradients kept, in rounds of one sample at least 6.00 KiB at op last.grad
   $ planc show inputs/tiny.yaml --batch 1
   graph tiny, NCHW
   forward        3 ops, 0.000 GFLOP at batch 1
   backward       3 ops, 0.000 GFLOP at batch 1
   optimizer      1 ops, 0.000 GFLOP at batch 1
   8 tensors in 8 storages, 256 parameters
-  memory: all data 9.00 KiB, most live at once 7.00 KiB at op last.grad; lower bound in rounds of one sample 6.00 KiB at op last.grad
+  memory: all data 9.00 KiB, most live at once 7.00 KiB at op last.grad; with parameters, state and gradients kept, in rounds of one sample at least 6.00 KiB at op last.grad
   ~ planc show graphs/lenet-digits.yaml
   graph lenet-digits, NCHW
   origin: after LeCun et al., Gradient-based learning applied to document recognition, Proc. IEEE, <N>
   forward <N> ops, <N> GFLOP at batch <N>
   <N> tensors in <N> storages, <N> parameters
-  memory: all data <size>, most live at once <size> at op pool1; lower bound in rounds of one sample <size> at op pool1
-  trained with sgd: all data <size>, most live at once <size> at op pool1.grad; lower bound in rounds of one sample <size> at op pool1.grad
+  memory: all data <size>, most live at once <size> at op pool1; with parameters, state and gradients kept, in rounds of one sample at least <size> at op pool1
+  trained with sgd: all data <size>, most live at once <size> at op pool1.grad; with parameters, state and gradients kept, in rounds of one sample at least <size> at op pool1.grad
   $ planc plan inputs/tiny.yaml --policy none -o tiny.plan >/dev/null 2>&1
   ~ planc show tiny.plan
   plan of tiny, policy none, device k40m
@@ -43,6 +43,12 @@ What is in a graph, and in a plan with what binds its peak. Sizes of inputs/tiny
         4.00 KiB  a
         4.00 KiB  x
         1.00 KiB  w
+
+A plan has its own batch.
+
+  $ planc show tiny.plan -b 3
+  ! planc: --batch: a plan has its own
+  [2]
 
 Sums end at the largest number.
 

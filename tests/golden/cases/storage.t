@@ -43,5 +43,26 @@ What the host budget has no room for goes on to storage, where the device's prof
   $ planc plan inputs/tiny.yaml --policy vdnn-all --budget 1M --host-budget 8K --storage 1K --profile p.json -o x.plan
   ! planc: note: p.json lists none of the graph's 7 ops: their costs are predicted
   ! planc: note: batch 4 (the graph's header)
+  ! planc: note: the least feasible storage of vdnn-all is 4096 bytes (4.00 KiB); there:
+  ! storage peak: 4.00 KiB live at op second; largest:
+  !       4.00 KiB  a
   ! planc: does not fit a storage of 1.00 KiB: policy vdnn-all needs 4096 bytes of storage, its budget is 1024
   [1]
+
+It is a budget of check like the others, and compare tells what goes there.
+
+  $ planc check x.plan --storage 4095
+  ! planc: x.plan: needs 4096 bytes of storage, the storage budget is 4095, 1 too few
+  [1]
+  $ planc compare inputs/tiny.yaml --policies vdnn-all --budget 1M --host-budget 8K --storage 1G --profile p.json --json 2>/dev/null | grep -o '"storage_[a-z_]*":[0-9]*'
+  "storage_peak_bytes":4096
+  "storage_moved_bytes":8192
+
+A run's copies there and back are rows of their own, and an update with another device keeps the storage.
+
+  $ planrun exec x.plan --synthetic --iterations 3 --storage . --trace x.json >/dev/null
+  $ planc simulate x.plan --against x.json | grep -o '[0-9]*x copy.*storage'
+  1x copy from storage
+  1x copy to storage
+  $ planc update x.plan --trace x.json --device k40m --threshold 0 -o y.plan >/dev/null && grep '"memory":"storage"' y.plan
+  {"memory":"storage","bytes":-1,"budget":1073741824,"reserved":0,"arena":4096,"align":4096}

@@ -17,6 +17,12 @@ Baselines that swap, or swap and recompute, run a transformer in two thirds of i
   verified: every bit as in the reference
   valid: tiny-transformer, superneurons
   verified: every bit as in the reference
+  ! planrun: note: backend host does not have the plan's algorithms default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
+  ! planrun: note: backend host does not have the plan's algorithms default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
+  ! planrun: note: backend host does not have the plan's algorithms default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
+  ! planrun: note: backend host does not have the plan's algorithms default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
+  ! planrun: note: backend host does not have the plan's algorithms default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
+  ! planrun: note: backend host does not have the plan's algorithms default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
 
 A budget that cannot be met is an answer as with other policies: the least one, and what is live there.
 

@@ -114,6 +114,7 @@ unless they are not what is asked for. Here every third copy takes 9 ms.
   > END
   $ planc plan graphs/lenet-digits.yaml --policy modnn --budget 400K -o tight.plan >/dev/null 2>&1
   > planrun exec tight.plan --trace fast.json >/dev/null; awk -f invent.awk fast.json > slow.json
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default, implicit-gemm: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   ~ planc update tight.plan --trace slow.json -o kept.plan | sed '1,/changed/d'
     decisions kept: planned anew an iteration takes <N> ms
   kept.plan: modnn, batch <N> in <N> rounds of <N>
@@ -122,6 +123,7 @@ unless they are not what is asked for. Here every third copy takes 9 ms.
     moved <size> out, <size> in; recomputed <N> ms
   $ planc check kept.plan >/dev/null && planrun exec kept.plan --verify | tail -n 1
   verified: every bit as in the reference
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default, implicit-gemm: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   $ planc update tight.plan --trace slow.json -o kept.plan --json | grep -o '"decisions":"[a-z]*"'
   "decisions":"kept"
   $ planc update tight.plan --trace slow.json -o kept.plan --budget 100K 2>/dev/null

@@ -31,35 +31,24 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   ! planc: plan: --policy is given twice
   [2]
   $ planc plan inputs/tiny.yaml --policy fastest
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
-  ! planc: note: budget 12.00 GiB (device k40m)
-  ! planc: unknown policy fastest; planc(1) lists them
+  ! planc: unknown policy fastest: ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window
   [2]
   $ planc plan inputs/tiny.yaml --policy ''
-  ! planc: note: device k40m (the graph's header)
-  ! planc: note: batch 4 (the graph's header)
-  ! planc: note: budget 12.00 GiB (device k40m)
-  ! planc: unknown policy ; planc(1) lists them
+  ! planc: unknown policy : ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window
   [2]
   $ planc plan inputs/tiny.yaml --batch 0
-  ! planc: note: device k40m (the graph's header)
   ! planc: --batch 0: not an integer from 1 to 2147483647
   [2]
   $ planc plan inputs/tiny.yaml --batch -4
-  ! planc: note: device k40m (the graph's header)
   ! planc: --batch -4: not an integer from 1 to 2147483647
   [2]
   $ planc plan inputs/tiny.yaml --batch 4.5
-  ! planc: note: device k40m (the graph's header)
   ! planc: --batch 4.5: not an integer from 1 to 2147483647
   [2]
   $ planc plan inputs/tiny.yaml --batch 99999999999999999999
-  ! planc: note: device k40m (the graph's header)
   ! planc: --batch 99999999999999999999: not an integer from 1 to 2147483647
   [2]
   $ planc plan inputs/tiny.yaml --batch ''
-  ! planc: note: device k40m (the graph's header)
   ! planc: --batch : not an integer from 1 to 2147483647
   [2]
   $ planc plan inputs/tiny.yaml --sub-batch 5
@@ -94,7 +83,7 @@ Wrong use of the command line ends in one line that says what is wrong, and exit
   ! planc: --batch 0: not an integer from 1 to 2147483647
   [2]
   $ planc compare inputs/tiny.yaml --policies none,fastest
-  ! planc: unknown policy fastest; planc(1) lists them
+  ! planc: unknown policy fastest: ideal, best, none, vdnn-all, vdnn-conv, vdnn-dyn, vdnn+, modnn, naive, prefetch-1, lms, capuchin, tensile, superneurons, chen, cheap, window
   [2]
   $ planc compare inputs/tiny.yaml --policies ,
   ! planc: --policies names none

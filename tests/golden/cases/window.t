@@ -31,6 +31,9 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
   verified: every bit as in the reference
   valid: lenet-digits, window
   verified: every bit as in the reference
+  ! planrun: note: backend host does not have the plan's algorithms implicit-gemm, default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default, winograd: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
+  ! planrun: note: backend host does not have the plan's algorithms implicit-gemm, default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   ~ planc show vmm.plan | grep virtual
   virtual memory in chunks of <size>, <N> mappings; at most <size> lost inside chunks, bound <size> of <N> chunks, and <size> in shared ones
   $ planc show best-fit.plan | grep virtual
@@ -95,3 +98,13 @@ Too small a budget names the op that binds it.
   !      18.00 KiB  conv2.w
   ! planc: does not fit 20.00 KiB: op conv2.dgrad needs 804864 bytes, 20480 are left for data
   [1]
+
+Where no chunk fits, the least budget has whole ones, however much larger that is than what was asked for.
+
+  $ for policy in window best; do planc plan graphs/lenet-digits.yaml --policy $policy --placement vmm --budget 800K 2>&1 | grep 'least\|does not'; done
+  planc: note: the least feasible budget of window is 41943040 bytes (40.00 MiB); there:
+  planc: does not fit 800.00 KiB: op conv2.dgrad needs 41943040 bytes in whole chunks, 0 are left for data
+  planc: note: the least feasible budget of best is 41943040 bytes (40.00 MiB), with policy window; there:
+  planc: does not fit 800.00 KiB: op conv2.dgrad needs 41943040 bytes in whole chunks, 0 are left for data
+  $ planc compare graphs/lenet-digits.yaml --policies window --placement vmm --budget 800K 2>/dev/null | tail -n 1
+  window          40.00 MiB   does not fit

@@ -1,0 +1,275 @@
+/* How what is stored passes through the host (staging.h).
+ *
+ * Copies of a direction run one at a time: to storage in the order of the offloads, back in the order of the reads. So
+ * the host is a queue: what came first leaves first, when its copy has ended and some time has passed or, where
+ * something else needs its room, at once: where its copy has not ended, all wait. Seen from the end of the period loads
+ * are the same: what is read last leaves first, and each is copied as late as will do. */
+#include "planner/lower/staging.h"
+
+#include "planc/schedule.h"
+#include "util/math.h"
+
+/* Something on its way through the host. */
+typedef struct planc_passage {
+  int64_t bytes;
+  int64_t done, spare; /* when its copy has ended; a copy's time after that, in case that others take longer */
+  int32_t what;        /* the content, or the read */
+} passage;
+
+/* A run through the period in one direction. */
+typedef struct passing {
+  planc_staging *staging;
+  bool loads; /* from the end to the beginning */
+  int32_t step, head, tail;
+  int64_t bytes; /* of the queue */
+  int64_t clock; /* ops and waiting */
+  int64_t idle;  /* when the last copy ends */
+} passing;
+
+static const planc_content *content_at(const planc_staging *s, int32_t k) {
+  return &s->contents->all[k];
+}
+
+int32_t planc_staging_stay(const planc_contents *contents, const planc_content *content, int32_t read) {
+  const planc_read *reads = &contents->reads[content->first_read];
+  int32_t last = read < 0 ? content->written : reads[read].command;
+  for (int32_t r = read + 1; r < content->n_reads && !reads[r].loaded; r++) last = reads[r].command;
+  return last;
+}
+
+int64_t planc_staging_bytes(const planc_staging *s, int32_t content) {
+  int32_t buffer = content_at(s, content)->buffer;
+  return planc_align_up(planc_schedule_trace(s->schedule)->buffers[buffer].bytes, PLANC_ALIGNMENT);
+}
+
+/* --- Times ----------------------------------------------------------------------------------------------------------
+ */
+
+/* What a residency was last used for has ended by then. */
+typedef struct last_uses {
+  int64_t filled, used, copied;
+} last_uses;
+
+typedef struct timing {
+  planc_staging *staging;
+  int64_t *clocks; /* by stream */
+  last_uses *last; /* by residency */
+} timing;
+
+static int64_t later(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static void time_exec(const timing *t, const planc_command *command) {
+  const planc_schedule *schedule = t->staging->schedule;
+  const planc_trace *trace = planc_schedule_trace(schedule);
+  const planc_instance *instance = &trace->instances[command->instance];
+  const int32_t *uses = &planc_schedule_uses(schedule)[command->first_use];
+  int64_t end = t->clocks[command->stream];
+  for (int32_t k = 0; k < instance->n_accesses; k++) {
+    if (uses[k] < 0) continue;
+    bool writes = trace->accesses[instance->first_access + k].write >= 0;
+    end = later(end, writes ? t->last[uses[k]].used : t->last[uses[k]].filled);
+  }
+  end = planc_add_saturate(end, planc_schedule_variant(schedule, command).time_ns);
+  t->clocks[command->stream] = end;
+  for (int32_t k = 0; k < instance->n_accesses; k++) {
+    if (uses[k] < 0) continue;
+    last_uses *last = &t->last[uses[k]];
+    last->used = later(last->used, end);
+    if (trace->accesses[instance->first_access + k].write >= 0) last->filled = end;
+  }
+}
+
+static void time_copy(const timing *t, int32_t c) {
+  planc_staging *s = t->staging;
+  const planc_command *command = &planc_schedule_commands(s->schedule)[c];
+  bool in = command->kind == PLANC_CMD_PREFETCH;
+  last_uses *last = &t->last[command->residency];
+  int32_t buffer = planc_schedule_residencies(s->schedule)[command->residency].buffer;
+  int64_t bytes = planc_schedule_trace(s->schedule)->buffers[buffer].bytes;
+  int64_t begin = later(later(t->clocks[command->stream], s->now[c]), in ? last->used : last->filled);
+  int64_t end = planc_add_saturate(begin, planc_link_ns(in ? &s->device->h2d : &s->device->d2h, bytes));
+  s->ended[c] = end;
+  t->clocks[command->stream] = last->copied = last->used = end;
+  if (in) last->filled = end;
+}
+
+/* When the ops come to each command, with copies between device and host but without storage. */
+static planc_status find_times(planc_staging *s) {
+  const planc_trace *trace = planc_schedule_trace(s->schedule);
+  planc_arena arena = {0};
+  timing t = {.staging = s};
+  planc_status status = PLANC_NEW(&arena, &t.clocks, (int64_t)trace->n_jobs * PLANC_N_STREAMS);
+  if (!status) status = PLANC_NEW(&arena, &t.last, planc_schedule_n_residencies(s->schedule));
+  for (int32_t c = 0; !status && c < s->n_commands; c++) {
+    const planc_command *command = &planc_schedule_commands(s->schedule)[c];
+    if (command->kind == PLANC_CMD_EXEC) {
+      time_exec(&t, command);
+    } else if (command->kind == PLANC_CMD_OFFLOAD || command->kind == PLANC_CMD_PREFETCH) {
+      time_copy(&t, c);
+    } else if (command->kind == PLANC_CMD_AWAIT) {
+      t.clocks[command->stream] = later(t.clocks[command->stream], t.last[command->residency].copied);
+    }
+    s->now[c + 1] = s->now[c];
+    for (int32_t j = 0; j < trace->n_jobs; j++)
+      s->now[c + 1] = later(s->now[c + 1], t.clocks[j * PLANC_N_STREAMS + PLANC_STREAM_COMPUTE]);
+  }
+  planc_arena_free(&arena);
+  return status;
+}
+
+/* --- What lives on the host -----------------------------------------------------------------------------------------
+ */
+
+static void note(const planc_staging *s, int32_t opens, int32_t closes, int64_t bytes) {
+  s->live[opens == PLANC_AT_BOUNDARY ? 0 : opens + 1] += bytes;
+  if (closes != PLANC_STAYS) s->live[closes == PLANC_AT_BOUNDARY ? 1 : closes + 2] -= bytes;
+}
+
+/* As slots.c makes them. */
+static void note_stored(const planc_staging *s, int32_t k) {
+  const planc_content *content = content_at(s, k);
+  const planc_read *reads = &s->contents->reads[content->first_read];
+  int64_t bytes = planc_staging_bytes(s, k);
+  if (content->written != PLANC_AT_BOUNDARY) note(s, content->written, content->stored_by, bytes);
+  for (int32_t r = 0; r < content->n_reads; r++)
+    if (reads[r].loaded) note(s, reads[r].load, planc_staging_stay(s->contents, content, r), bytes);
+}
+
+static void find_live(const planc_staging *s) {
+  for (int32_t p = 0; p < s->n_commands + 2; p++) s->live[p] = 0;
+  for (int32_t k = 0; k < s->contents->n; k++) {
+    const planc_content *content = content_at(s, k);
+    if (content->stored) {
+      note_stored(s, k);
+    } else {
+      note(s, content->written, content->until, planc_staging_bytes(s, k));
+    }
+  }
+  for (int32_t p = 1; p < s->n_commands + 2; p++) s->live[p] += s->live[p - 1];
+}
+
+/* --- One direction --------------------------------------------------------------------------------------------------
+ */
+
+static int32_t command_at(const passing *p, int32_t step) {
+  return p->loads ? p->staging->n_commands - 1 - step : step;
+}
+
+/* The first of the queue is there up to the step before. */
+static void leave(passing *p) {
+  const passage *first = &p->staging->queue[p->head++];
+  int32_t last = command_at(p, p->step - 1);
+  if (p->loads) {
+    p->staging->contents->reads[first->what].load = last;
+  } else {
+    p->staging->contents->all[first->what].stored_by = last;
+  }
+  p->bytes -= first->bytes;
+}
+
+static int64_t copy_ns(const passing *p, int32_t content) {
+  const planc_staging *s = p->staging;
+  int64_t bytes = planc_schedule_trace(s->schedule)->buffers[content_at(s, content)->buffer].bytes;
+  return planc_link_ns(p->loads ? &s->device->load : &s->device->store, bytes);
+}
+
+/* Copies one after the other; returns when this one has ended. */
+static int64_t copy(passing *p, int32_t content, int64_t ready) {
+  p->idle = planc_add_saturate(later(ready, p->idle), copy_ns(p, content));
+  return p->idle;
+}
+
+/* `limit`: the command at which it has to have left. */
+static void enter(passing *p, int32_t content, int32_t what, int64_t done, int32_t limit) {
+  planc_staging *s = p->staging;
+  int64_t bytes = planc_staging_bytes(s, content);
+  s->queue[p->tail++] = (passage){bytes, done, planc_add_saturate(done, copy_ns(p, content)), what};
+  p->bytes += bytes;
+  s->due[p->loads ? s->n_commands - 1 - limit : limit] = p->tail;
+}
+
+/* What is offloaded is copied, and enters when it would leave the host if it needed no copy. */
+static void enter_store(passing *p, int32_t c) {
+  planc_staging *s = p->staging;
+  int32_t k = s->contents->of_offload[c] >= 0 ? s->contents->of_offload[c] : s->content_of[c];
+  if (k < 0 || !content_at(s, k)->stored || content_at(s, k)->written == PLANC_AT_BOUNDARY) return;
+  const planc_content *content = content_at(s, k);
+  if (content->written == c) s->done[k] = copy(p, k, planc_add_saturate(p->clock, s->ended[c] - s->now[c]));
+  if (content->stored_by != c) return;
+  int32_t next = content->first_read;
+  while (next < content->first_read + content->n_reads && s->contents->reads[next].command <= c) next++;
+  bool none = next == content->first_read + content->n_reads;
+  enter(p, k, k, s->done[k], none ? s->n_commands : s->contents->reads[next].command);
+}
+
+static void enter_load(passing *p, int32_t c) {
+  planc_staging *s = p->staging;
+  int32_t r = s->read_of[c], k = s->content_of[c];
+  if (r < 0 || !content_at(s, k)->stored || !s->contents->reads[r].loaded) return;
+  const planc_content *content = content_at(s, k);
+  int32_t limit = content->stored_by;
+  if (r > content->first_read) limit = (int32_t)later(limit, s->contents->reads[r - 1].command);
+  enter(p, k, r, copy(p, k, p->clock), limit);
+}
+
+static int64_t pass(planc_staging *s, bool loads, int64_t room) {
+  passing p = {.staging = s, .loads = loads};
+  for (int32_t step = 0; step <= s->n_commands; step++) s->due[step] = 0;
+  for (; p.step < s->n_commands; p.step++) {
+    int32_t c = command_at(&p, p.step);
+    while (p.head < p.tail && s->queue[p.head].spare <= p.clock) leave(&p);
+    while (p.head < p.tail && (p.head < s->due[p.step] || s->live[c + 1] > room - p.bytes)) {
+      if (s->queue[p.head].done > p.clock) p.clock = s->queue[p.head].done;
+      leave(&p);
+    }
+    if (loads) {
+      enter_load(&p, c);
+    } else {
+      enter_store(&p, c);
+    }
+    p.clock = planc_add_saturate(p.clock, s->now[c + 1] - s->now[c]);
+  }
+  while (p.head < p.tail) leave(&p);
+  return p.clock > p.idle ? p.clock : p.idle;
+}
+
+/* --- All ------------------------------------------------------------------------------------------------------------
+ */
+
+planc_status planc_staging_make(planc_arena *arena, const planc_schedule *schedule, const planc_device *device,
+                                planc_contents *contents, planc_staging *out) {
+  *out = (planc_staging){
+      .schedule = schedule, .device = device, .contents = contents, .n_commands = planc_schedule_n_commands(schedule)};
+  PLANC_TRY(PLANC_NEW(arena, &out->content_of, out->n_commands));
+  PLANC_TRY(PLANC_NEW(arena, &out->read_of, out->n_commands));
+  PLANC_TRY(PLANC_NEW(arena, &out->now, (int64_t)out->n_commands + 1));
+  PLANC_TRY(PLANC_NEW(arena, &out->ended, out->n_commands));
+  PLANC_TRY(PLANC_NEW(arena, &out->live, (int64_t)out->n_commands + 3));
+  PLANC_TRY(PLANC_NEW(arena, &out->done, contents->n));
+  PLANC_TRY(PLANC_NEW(arena, &out->queue, out->n_commands));
+  PLANC_TRY(PLANC_NEW(arena, &out->due, (int64_t)out->n_commands + 1));
+  for (int32_t c = 0; c < out->n_commands; c++) out->content_of[c] = out->read_of[c] = -1;
+  for (int32_t k = 0; k < contents->n; k++) {
+    const planc_content *content = &contents->all[k];
+    for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++) {
+      out->content_of[contents->reads[r].command] = k;
+      out->read_of[contents->reads[r].command] = r;
+    }
+  }
+  return find_times(out);
+}
+
+int64_t planc_staging_pass(planc_staging *s, int64_t room_bytes) {
+  for (int32_t k = 0; k < s->contents->n; k++) {
+    planc_content *content = &s->contents->all[k];
+    content->stored_by = planc_staging_stay(s->contents, content, -1);
+    for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++)
+      s->contents->reads[r].load = s->contents->reads[r].command;
+  }
+  find_live(s);
+  int64_t stores = pass(s, false, room_bytes);
+  find_live(s);
+  return planc_add_saturate(stores - s->now[s->n_commands], pass(s, true, room_bytes));
+}

@@ -1,0 +1,395 @@
+/* Policies know candidates by their evaluator alone. The planner's own says of a candidate what lowering and the
+ * simulator say of its plan; and what others say, evaluators of a test's own, decides what policies choose. */
+#include <check.h>
+#include <string.h>
+
+#include "planc/policy.h"
+#include "planc/simulate.h"
+#include "planner/evaluate.h"
+#include "planner/policies/policies.h"
+#include "tests/support/randgraph.h"
+#include "tests/support/unit.h"
+
+enum { GRAPHS = 12, BATCH = 8 };
+
+static planc_profile *profile;
+static planc_graph *graph; /* LeNet */
+static planc_problem problem;
+
+static void set_up(void) {
+  planc_graph *forward;
+  ok(planc_profile_read("profiles/k40m.json", &profile));
+  ok(planc_graph_read("graphs/lenet-digits.yaml", &forward));
+  ok(planc_graph_train(forward, PLANC_SGD, &graph));
+  planc_graph_free(forward);
+  problem = (planc_problem){
+      .graph = graph, .profile = profile, .batch = BATCH, .budget_bytes = 1 << 30, .host_budget_bytes = -1};
+}
+
+static void tear_down(void) {
+  planc_graph_free(graph);
+  planc_profile_free(profile);
+}
+
+/* --- The planner's own -------------------------------------------------------------------------------------------- */
+
+typedef struct seen {
+  const planc_plan *plan; /* the same candidate's, lowered here */
+  int64_t ends[1 << 12];
+  int calls;
+} seen;
+
+static void note(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns) {
+  (void)start_ns;
+  seen *s = user;
+  if (instr >= plan->body.instrs && instr < plan->body.instrs + plan->body.n)
+    s->ends[instr - plan->body.instrs] = end_ns;
+}
+
+static planc_status compare(void *user, const planc_plan *plan, const int64_t *end_ns) {
+  seen *s = user;
+  s->calls++;
+  ck_assert_int_eq(plan->body.n, s->plan->body.n);
+  ck_assert(memcmp(end_ns, s->ends, (size_t)plan->body.n * sizeof *end_ns) == 0);
+  return NULL;
+}
+
+static planc_status refuse(void *user, const planc_plan *plan, const int64_t *end_ns) {
+  (void)user;
+  (void)plan;
+  (void)end_ns;
+  return planc_error(PLANC_INTERNAL, "refused");
+}
+
+/* Holding succeeds or says what is too small. */
+static void held(planc_status status, bool fits, planc_memory_kind memory, int64_t bytes, const char *what) {
+  ck_assert_msg(fits == !status, "%s", what);
+  if (status) {
+    ck_assert_int_eq(planc_status_code(status), PLANC_INFEASIBLE);
+    ck_assert_int_eq(planc_status_shortage(status).memory, memory);
+    ck_assert_int_eq(planc_status_shortage(status).bytes, bytes);
+  }
+  planc_status_free(status);
+}
+
+static void check_against_plan(planc_problem *of, const planc_candidate *candidate, const char *what) {
+  planc_evaluator evaluator = planc_evaluator_of(of);
+  planc_simulation simulation;
+  planc_plan *plan;
+  seen s = {0};
+  int64_t live, peak, ns, followed_ns;
+  bool fits;
+  ok_in(planc_lower(of, "", candidate, &plan), what);
+  s.plan = plan;
+  ck_assert_int_le(plan->body.n, 1 << 12);
+  ok_in(planc_simulate(plan, note, &s, &simulation), what);
+  int64_t host = plan->predicted.host_peak_bytes;
+  ok_in(evaluator.live(&evaluator, candidate, &live), what);
+  ok_in(evaluator.peak(&evaluator, candidate, &peak), what);
+  ok_in(evaluator.time(&evaluator, candidate, &ns), what);
+  ck_assert_int_le(live, peak);
+  ck_assert_int_eq(peak, plan->predicted.peak_bytes);
+  ck_assert_int_eq(ns, simulation.iteration_ns);
+  for (int64_t short_of = 0; short_of < 2; short_of++) {
+    of->budget_bytes = peak - short_of;
+    s.calls = 0;
+    ok_in(evaluator.follow(&evaluator, candidate, compare, &s, &fits, &followed_ns), what);
+    ck_assert_int_eq(fits, !short_of);
+    ck_assert_int_eq(s.calls, !short_of);
+    if (fits) ck_assert_int_eq(followed_ns, ns);
+    held(evaluator.hold(&evaluator, candidate), !short_of, PLANC_MEMORY_DEVICE, peak, what);
+    if (!short_of) assert_fails(evaluator.follow(&evaluator, candidate, refuse, NULL, &fits, &ns), PLANC_INTERNAL, "");
+    if (host == 0) continue;
+    of->budget_bytes = peak;
+    of->host_budget_bytes = host - short_of;
+    held(evaluator.hold(&evaluator, candidate), !short_of, PLANC_MEMORY_HOST, host, what);
+    held(evaluator.hold_to_host(&evaluator, candidate), !short_of, PLANC_MEMORY_HOST, host, what);
+    of->host_budget_bytes = -1;
+  }
+  planc_plan_free(plan);
+}
+
+START_TEST(it_says_what_plans_say) {
+  planc_graph *random;
+  int64_t most;
+  randgraph_options options = {.max_ops = 20, .max_elements = 2048};
+  ok(randgraph_make(7700 + (uint64_t)_i, &options, &random));
+  planc_problem of = {.graph = random, .profile = profile, .batch = 1 + _i % 5, .host_budget_bytes = -1};
+  ok(planc_least_budget(&of, planc_policy_find("none"), &most));
+  for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+    if (policy->supports & PLANC_POLICY_CHOOSES) continue;
+    planc_candidate candidate = {0};
+    of.budget_bytes = most / 100 * (60 + 10 * (_i % 5));
+    planc_evaluator evaluator = planc_evaluator_of(&of);
+    planc_status status = policy->make(&evaluator, &candidate);
+    if (status) {
+      ck_assert_int_eq(planc_status_code(status), PLANC_INFEASIBLE);
+      planc_status_free(status);
+    } else {
+      check_against_plan(&of, &candidate, policy->name);
+    }
+    planc_candidate_free(&candidate);
+  }
+  planc_graph_free(random);
+}
+END_TEST
+
+/* --- Others ------------------------------------------------------------------------------------------------------- */
+
+/* What an evaluator that knows no plans answers. */
+static struct {
+  bool (*fits)(const planc_candidate *candidate);
+  int64_t (*ns)(const planc_candidate *candidate);
+  int n_followed;
+} says;
+
+static planc_status say_live(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
+  (void)evaluator;
+  (void)candidate;
+  *out_bytes = 0;
+  return NULL;
+}
+
+static planc_status say_peak(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
+  *out_bytes = evaluator->problem->budget_bytes + !says.fits(candidate);
+  return NULL;
+}
+
+static planc_status say_held(const planc_evaluator *evaluator, const planc_candidate *candidate) {
+  (void)evaluator;
+  planc_shortage shortage = {.memory = PLANC_MEMORY_HOST, .bytes = 1};
+  return says.fits(candidate) ? NULL : planc_infeasible(shortage, "does not fit");
+}
+
+static planc_status say_time(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_ns) {
+  (void)evaluator;
+  *out_ns = says.ns(candidate);
+  return NULL;
+}
+
+static planc_status say_followed(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                 planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns) {
+  (void)visitor;
+  (void)user;
+  says.n_followed++;
+  *out_fits = says.fits(candidate);
+  return say_time(evaluator, candidate, out_ns);
+}
+
+static const planc_evaluator sayer = {.problem = &problem,
+                                      .live = say_live,
+                                      .peak = say_peak,
+                                      .hold = say_held,
+                                      .hold_to_host = say_held,
+                                      .time = say_time,
+                                      .follow = say_followed};
+
+static bool any_fits(const planc_candidate *candidate) {
+  (void)candidate;
+  return true;
+}
+
+/* Longer than LeNet's ops take, and more the farther rounds are from the favourite's. */
+static int64_t favourite;
+static int64_t by_rounds(const planc_candidate *candidate) {
+  int64_t apart = candidate->sub_batch - favourite;
+  return (INT64_C(1) << 50) + (apart < 0 ? -apart : apart);
+}
+static bool favourite_fits(const planc_candidate *candidate) {
+  return candidate->sub_batch == favourite;
+}
+
+START_TEST(modnn_takes_the_rounds_that_are_said_to_be_fastest) {
+  for (favourite = 1; favourite <= BATCH; favourite *= 2) {
+    planc_candidate candidate = {0};
+    says.fits = any_fits;
+    says.ns = by_rounds;
+    ok(planc_policy_modnn(&sayer, &candidate));
+    ck_assert_int_eq(candidate.sub_batch, favourite);
+    ck_assert_ptr_eq(strstr(candidate.explanation, "the fastest of rounds of 8"), candidate.explanation);
+    planc_candidate_free(&candidate);
+    says.fits = favourite_fits;
+    ok(planc_policy_modnn(&sayer, &candidate));
+    ck_assert_int_eq(candidate.sub_batch, favourite);
+    planc_candidate_free(&candidate);
+  }
+}
+END_TEST
+
+static int offloads_of(const planc_candidate *candidate) {
+  const planc_command *commands = planc_schedule_commands(candidate->schedule);
+  int n = 0;
+  for (int32_t i = 0; i < planc_schedule_n_commands(candidate->schedule); i++)
+    n += commands[i].kind == PLANC_CMD_OFFLOAD && !commands[i].user;
+  return n;
+}
+
+static bool has_workspaces(const planc_candidate *candidate) {
+  const planc_schedule *s = candidate->schedule;
+  for (int32_t i = 0; i < planc_schedule_n_commands(s); i++) {
+    const planc_command *command = &planc_schedule_commands(s)[i];
+    if (command->kind == PLANC_CMD_EXEC && planc_schedule_variant(s, command).workspace_bytes > 0) return true;
+  }
+  return false;
+}
+
+static int asked_offloads;
+static bool asked_workspaces;
+static bool as_asked(const planc_candidate *candidate) {
+  return offloads_of(candidate) == asked_offloads && has_workspaces(candidate) == asked_workspaces;
+}
+
+static int first_offloads(planc_status (*policy)(const planc_evaluator *, planc_candidate *)) {
+  planc_candidate candidate = {0};
+  says.fits = any_fits;
+  ok(policy(&sayer, &candidate));
+  int n = offloads_of(&candidate);
+  planc_candidate_free(&candidate);
+  return n;
+}
+
+START_TEST(vdnn_dyn_takes_the_first_attempt_that_is_said_to_fit) {
+  int convs = first_offloads(planc_policy_vdnn_conv), all = first_offloads(planc_policy_vdnn_all);
+  ck_assert_int_gt(convs, 0);
+  ck_assert_int_gt(all, convs);
+  const struct {
+    int offloads;
+    bool workspaces;
+    const char *attempt;
+  } cases[] = {{0, true, "attempt 1 of 7"},
+               {convs, true, "attempt 2 of 7"},
+               {all, true, "attempt 3 of 7"},
+               {convs, false, "attempt 6 of 7"},
+               {all, false, "attempt 7 of 7"}};
+  for (int i = 0; i < 5; i++) {
+    planc_candidate candidate = {0};
+    asked_offloads = cases[i].offloads;
+    asked_workspaces = cases[i].workspaces;
+    says.fits = as_asked;
+    ok(planc_policy_vdnn_dyn(&sayer, &candidate));
+    ck_assert(as_asked(&candidate));
+    ck_assert_ptr_nonnull(strstr(candidate.explanation, cases[i].attempt));
+    planc_candidate_free(&candidate);
+  }
+}
+END_TEST
+
+static const int64_t *turns;
+static int64_t by_turns(const planc_candidate *candidate) {
+  (void)candidate;
+  return turns[says.n_followed - 1];
+}
+
+/* Feedback goes on while the iteration is said to get shorter, and no more than four times. */
+START_TEST(capuchin_learns_while_it_is_said_to_help) {
+  static const struct {
+    int64_t ns[8];
+    int followed;
+  } cases[] = {{{5, 5}, 2}, {{5, 4, 4}, 3}, {{5, 4, 3, 6}, 4}, {{8, 7, 6, 5, 4, 3, 2}, 5}};
+  for (int i = 0; i < 4; i++) {
+    planc_candidate candidate = {0};
+    says.fits = any_fits;
+    says.ns = by_turns;
+    says.n_followed = 0;
+    turns = cases[i].ns;
+    ok(planc_policy_capuchin(&sayer, &candidate));
+    ck_assert_int_eq(says.n_followed, cases[i].followed);
+    planc_candidate_free(&candidate);
+  }
+}
+END_TEST
+
+/* --- What goes wrong, and what plans are told --------------------------------------------------------------------- */
+
+static planc_evaluator own;
+static int failures;
+
+static planc_status break_down(void) {
+  failures++;
+  return planc_error(PLANC_INTERNAL, "broken");
+}
+static planc_status no_bytes(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
+  (void)evaluator;
+  (void)candidate;
+  (void)out_bytes;
+  return break_down();
+}
+static planc_status no_hold(const planc_evaluator *evaluator, const planc_candidate *candidate) {
+  (void)evaluator;
+  (void)candidate;
+  return break_down();
+}
+static planc_status not_followed(const planc_evaluator *evaluator, const planc_candidate *candidate,
+                                 planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns) {
+  (void)evaluator;
+  (void)candidate;
+  (void)visitor;
+  (void)user;
+  (void)out_fits;
+  (void)out_ns;
+  return break_down();
+}
+
+/* Whichever of an evaluator's functions fails: a policy that calls it fails with that, and calls it once. */
+START_TEST(failures_are_passed_on) {
+  int used = 0;
+  int64_t all;
+  ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
+  problem.budget_bytes = all / 4 * 3;
+  for (int broken = 0; broken < 6; broken++) {
+    own = planc_evaluator_of(&problem);
+    if (broken == 0) own.live = no_bytes;
+    if (broken == 1) own.peak = no_bytes;
+    if (broken == 2) own.hold = no_hold;
+    if (broken == 3) own.hold_to_host = no_hold;
+    if (broken == 4) own.time = no_bytes;
+    if (broken == 5) own.follow = not_followed;
+    int before = used;
+    for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
+      if (policy->supports & PLANC_POLICY_CHOOSES) continue;
+      planc_candidate candidate = {0};
+      failures = 0;
+      planc_status status = policy->make(&own, &candidate);
+      ck_assert_msg((planc_status_code(status) == PLANC_INTERNAL) == (failures > 0), "%s", policy->name);
+      ck_assert_int_le(failures, 1);
+      used += failures;
+      planc_status_free(status);
+      planc_candidate_free(&candidate);
+    }
+    ck_assert_msg(used > before, "nobody asks for %d", broken);
+  }
+}
+END_TEST
+
+enum { BOUND_NS = 123 };
+static planc_status make_bounded(const planc_evaluator *evaluator, planc_candidate *out) {
+  out->bound_ns = BOUND_NS;
+  return planc_policy_none(evaluator, out);
+}
+
+START_TEST(plans_have_the_bounds_of_their_candidates) {
+  const planc_policy bounded = {.name = "bounded", .make = make_bounded};
+  planc_plan *plan;
+  ok(planc_make_plan(&problem, &bounded, &plan));
+  ck_assert_int_eq(plan->predicted.bound_ns, BOUND_NS);
+  planc_plan_free(plan);
+  ok(planc_make_plan(&problem, planc_policy_find("none"), &plan));
+  ck_assert_int_eq(plan->predicted.bound_ns, 0);
+  planc_plan_free(plan);
+}
+END_TEST
+
+int main(void) {
+  Suite *suite = suite_create("evaluator");
+  TCase *tests = tcase_create("all");
+  tcase_set_timeout(tests, 60);
+  tcase_add_checked_fixture(tests, set_up, tear_down);
+  tcase_add_loop_test(tests, it_says_what_plans_say, 0, GRAPHS);
+  tcase_add_test(tests, modnn_takes_the_rounds_that_are_said_to_be_fastest);
+  tcase_add_test(tests, vdnn_dyn_takes_the_first_attempt_that_is_said_to_fit);
+  tcase_add_test(tests, capuchin_learns_while_it_is_said_to_help);
+  tcase_add_test(tests, failures_are_passed_on);
+  tcase_add_test(tests, plans_have_the_bounds_of_their_candidates);
+  suite_add_tcase(suite, tests);
+  return run_suite(suite);
+}
