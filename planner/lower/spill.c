@@ -18,23 +18,23 @@ typedef planc_spilling spilling;
 /* --- Gaps --------------------------------------------------------------------------------------------------------- */
 
 static int32_t last_asked(const spilling *s, const planc_content *content) {
-  return content->n_reads > 0 ? s->contents->reads[content->first_read + content->n_reads - 1].command
+  return content->n_reads > 0 ? s->staging.contents->reads[content->first_read + content->n_reads - 1].command
                               : content->written;
 }
 
 /* How long nobody asks for a content from the last one who does to the end of the period, or from its beginning to the
  * first. */
 static int64_t idle_at_end(const spilling *s, int32_t k) {
-  const planc_content *content = &s->contents->all[k];
+  const planc_content *content = &s->staging.contents->all[k];
   int32_t last = last_asked(s, content);
   if (content->until != PLANC_STAYS) return 0;
   return s->staging.now[s->staging.n_commands] - s->staging.now[last == PLANC_AT_BOUNDARY ? 0 : last];
 }
 
 static int64_t idle_at_start(const spilling *s, int32_t k) {
-  const planc_content *content = &s->contents->all[k];
+  const planc_content *content = &s->staging.contents->all[k];
   if (content->written != PLANC_AT_BOUNDARY || content->n_reads == 0) return 0;
-  return s->staging.now[s->contents->reads[content->first_read].command];
+  return s->staging.now[s->staging.contents->reads[content->first_read].command];
 }
 
 static void add_gap(spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t last, int32_t read) {
@@ -43,10 +43,10 @@ static void add_gap(spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t
 }
 
 static void add_gaps(spilling *s, int32_t k) {
-  const planc_content *content = &s->contents->all[k];
+  const planc_content *content = &s->staging.contents->all[k];
   int32_t asked = content->written;
   for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++) {
-    int32_t next = s->contents->reads[r].command;
+    int32_t next = s->staging.contents->reads[r].command;
     int64_t idle = asked == PLANC_AT_BOUNDARY ? idle_at_start(s, k) + idle_at_end(s, content->twin)
                                               : s->staging.now[next] - s->staging.now[asked];
     add_gap(s, k, idle, asked, next, r);
@@ -109,8 +109,8 @@ static void drop(spilling *s, int32_t k, int32_t asked, int32_t next) {
 }
 
 static void drop_before(spilling *s, int32_t k, int32_t r) {
-  const planc_content *content = &s->contents->all[k];
-  planc_read *read = &s->contents->reads[r];
+  const planc_content *content = &s->staging.contents->all[k];
+  planc_read *read = &s->staging.contents->reads[r];
   if (read->loaded) return;
   read->loaded = true;
   drop(s, k, r > content->first_read ? read[-1].command : content->written, read->command);
@@ -118,7 +118,7 @@ static void drop_before(spilling *s, int32_t k, int32_t r) {
 
 /* What is stored when the period begins or ends is not on the host then. */
 static void store(spilling *s, int32_t k) {
-  planc_content *content = &s->contents->all[k];
+  planc_content *content = &s->staging.contents->all[k];
   if (content->stored) return;
   content->stored = true;
   if (content->written == PLANC_AT_BOUNDARY && content->n_reads > 0) drop_before(s, k, content->first_read);
@@ -129,7 +129,7 @@ static void store(spilling *s, int32_t k) {
 /* A parked buffer is stored at both ends of the period. */
 static void drop_gap(spilling *s, const gap *it) {
   store(s, it->content);
-  store(s, s->contents->all[it->content].twin);
+  store(s, s->staging.contents->all[it->content].twin);
   if (it->read >= 0) drop_before(s, it->content, it->read);
 }
 
@@ -140,13 +140,13 @@ static void choose(spilling *s, int64_t aim) {
   s->position = -1;
   s->live = 0;
   for (int32_t p = 0; p < s->staging.n_commands + 2; p++) s->change[p] = 0;
-  for (int32_t k = 0; k < s->contents->n; k++) {
-    planc_content *content = &s->contents->all[k];
+  for (int32_t k = 0; k < s->staging.contents->n; k++) {
+    planc_content *content = &s->staging.contents->all[k];
     int64_t bytes = planc_staging_bytes(&s->staging, k);
     content->stored = false;
     change(s, content->written == PLANC_AT_BOUNDARY ? 0 : content->written + 1, bytes);
     if (content->until != PLANC_STAYS) change(s, content->until == PLANC_AT_BOUNDARY ? 1 : content->until + 2, -bytes);
-    for (int32_t r = 0; r < content->n_reads; r++) s->contents->reads[content->first_read + r].loaded = false;
+    for (int32_t r = 0; r < content->n_reads; r++) s->staging.contents->reads[content->first_read + r].loaded = false;
   }
   for (int32_t p = 0; p < s->staging.n_commands + 2; p++) {
     s->position = p;
@@ -166,7 +166,7 @@ planc_status planc_spilling_make(planc_arena *arena, const planc_schedule *sched
                                  planc_contents *contents, planc_spilling *out) {
   int64_t most = contents->n;
   for (int32_t k = 0; k < contents->n; k++) most += contents->all[k].n_reads;
-  *out = (planc_spilling){.contents = contents};
+  *out = (planc_spilling){0};
   PLANC_TRY(planc_staging_make(arena, schedule, device, contents, &out->staging));
   PLANC_TRY(PLANC_NEW(arena, &out->gaps, most));
   PLANC_TRY(PLANC_NEW(arena, &out->heap, most));

@@ -6,7 +6,6 @@
 
 typedef struct planc_spilling {
   planc_staging staging;
-  planc_contents *contents;
   struct planc_stay *gaps; /* by first position */
   int32_t n_gaps;
   int32_t *heap; /* of gaps: the first is the one to be stored first */

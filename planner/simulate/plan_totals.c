@@ -1,6 +1,7 @@
 /* Sums over a plan's instructions (plan_totals.h). */
 #include "planner/simulate/plan_totals.h"
 
+#include "plan/copies.h"
 #include "planner/simulate/plan_streams.h"
 #include "util/math.h"
 
@@ -50,11 +51,6 @@ planc_status planc_find_fullest(const planc_plan *plan, planc_memory_kind kind, 
 
 /* --- Sums --------------------------------------------------------------------------------------------------------- */
 
-static bool is_of_gpu(const planc_plan *plan, const planc_acquired *acquired, int32_t residency) {
-  int32_t memory = is_known(plan, residency) ? acquired[residency].memory : -1;
-  return memory >= 0 && memory < plan->n_memories && plan->memories[memory].kind == PLANC_MEMORY_DEVICE;
-}
-
 /* Times are of one GPU, bytes of all. */
 static void count_body(const planc_plan *plan, const planc_acquired *acquired, planc_simulation *out) {
   int32_t replicas = planc_plan_replicas(plan), gpus = planc_plan_gpus(plan);
@@ -66,8 +62,8 @@ static void count_body(const planc_plan *plan, const planc_acquired *acquired, p
       out->compute_ns = planc_add_saturate(out->compute_ns, instr->time_ns);
     } else if (instr->op == PLANC_INSTR_copy) {
       int64_t bytes = planc_muldiv_ceil(instr->bytes, instr->peers ? replicas - 1 : 1, 1);
-      int64_t out_bytes = is_of_gpu(plan, acquired, instr->aux) ? bytes : 0;
-      int64_t in_bytes = is_of_gpu(plan, acquired, instr->id) ? bytes : 0;
+      int64_t out_bytes = planc_side_is_in(plan, acquired, instr->aux, PLANC_MEMORY_DEVICE) ? bytes : 0;
+      int64_t in_bytes = planc_side_is_in(plan, acquired, instr->id, PLANC_MEMORY_DEVICE) ? bytes : 0;
       out->d2h_bytes = planc_add_saturate(out->d2h_bytes, out_bytes);
       out->h2d_bytes = planc_add_saturate(out->h2d_bytes, in_bytes);
     }

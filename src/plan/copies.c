@@ -17,10 +17,13 @@ planc_copy_way planc_way_of_copy(const planc_plan *plan, const planc_acquired *a
   return is_of_kind(plan, from, PLANC_MEMORY_DEVICE) ? PLANC_COPY_OUT : PLANC_COPY_PAST;
 }
 
+bool planc_side_is_in(const planc_plan *plan, const planc_acquired *acquired, int32_t side, planc_memory_kind kind) {
+  return is_of_kind(plan, planc_memory_of_side(plan, acquired, side), kind);
+}
+
 bool planc_copy_touches(const planc_plan *plan, const planc_acquired *acquired, const planc_instr *instr,
                         planc_memory_kind kind) {
-  return is_of_kind(plan, planc_memory_of_side(plan, acquired, instr->aux), kind) ||
-         is_of_kind(plan, planc_memory_of_side(plan, acquired, instr->id), kind);
+  return planc_side_is_in(plan, acquired, instr->aux, kind) || planc_side_is_in(plan, acquired, instr->id, kind);
 }
 
 const char *planc_copy_word(planc_copy_way way) {

@@ -16,7 +16,8 @@ typedef enum planc_copy_way {
 int32_t planc_memory_of_side(const planc_plan *plan, const planc_acquired *acquired, int32_t side);
 /* By the memories of its two sides, whatever stream it is on; of a plan that nobody need have checked. */
 planc_copy_way planc_way_of_copy(const planc_plan *plan, const planc_acquired *acquired, const planc_instr *instr);
-/* Whether one side of it is in a memory of that kind. */
+/* Whether a side of a copy, or either side of it, is in a memory of that kind. */
+bool planc_side_is_in(const planc_plan *plan, const planc_acquired *acquired, int32_t side, planc_memory_kind kind);
 bool planc_copy_touches(const planc_plan *plan, const planc_acquired *acquired, const planc_instr *instr,
                         planc_memory_kind kind);
 
