@@ -10,7 +10,7 @@ ops keep their names as types, so they are planned from the recorded sizes, FLOP
 What changes:
 - aten.convolution becomes conv2d, and its fused backward the data, bias and weight gradients, each an op that can have
   its own algorithm. In this order everything the fused op held is live at the weight gradient, so the peak is the
-  recorded one. A convolution whose operand is a slice of a storage stays the ATen op: a slice of channels is no window.
+  recorded one. A convolution whose operand is a slice of a storage stays the ATen op: a slice of channels is no view.
   A file does not say how the operands of other ops lie in their storages; export_torch.py knows, and gives more ops a
   type of planc's (aten_types.py).
 - The running statistics of a batch norm are effects: a recompute leaves them alone.
@@ -154,7 +154,7 @@ class Converter:
         self.tensor_names, self.op_names = Names(), Names()
         self.names = [self.tensor_names.give(f"t{i}" if s.name is None else s.name + ":grad" * (s.kind == "grad"))
                       for i, s in enumerate(recording.storages)]
-        self.windows = {}
+        self.views = {}
         self.made = [[] for _ in recording.ops]
         header = {"name": legal_name(recording.model), "layout": "NCHW"}
         header["origin"] = json.dumps(f"one training iteration recorded from {recording.source}, {recording.optimizer}")
@@ -183,14 +183,14 @@ class Converter:
         self.graph.op(name, type, inputs, outputs, phase=op.phase, **rest)
 
     def operand(self, view):
-        """The tensor that a view is: the storage's own, or a window on it."""
+        """The tensor that a view is: the storage's own, or one that has `of`."""
         storage, root = self.recording.storages[view.storage], self.names[view.storage]
         if list(view.dims) == storage.dims:
             return root
-        if view not in self.windows:
+        if view not in self.views:
             name = self.tensor_names.give(f"{root}.view")
-            self.windows[view] = self.graph.tensor(name, storage.dtype, view.dims, of=root, offset=view.offset)
-        return self.windows[view]
+            self.views[view] = self.graph.tensor(name, storage.dtype, view.dims, of=root, offset=view.offset)
+        return self.views[view]
 
     def aten(self, i, op, loop):
         inputs, outputs, effects = op.inputs, op.outputs, []

@@ -54,7 +54,7 @@ class GraphFile:
         self.ops = {}
 
     def tensor(self, name, dtype, dims, kind="activation", of=None, offset=(0, 0)):
-        """Adds a tensor of `dims` (laws), with storage of its own or as a window on that of tensor `of`, `offset` bytes
+        """Adds a tensor of `dims` (laws), with storage of its own or as a view of that of tensor `of`, `offset` bytes
         (a law) from its start."""
         assert name not in self.tensors, name
         shape = f"{dtype}[{','.join(law(d) for d in dims)}]"

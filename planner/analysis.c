@@ -1,26 +1,29 @@
-/* Analysis of a trace: lifetimes, gaps, memory needs, moDNN's lower bound (analysis.h). */
+/* Analysis of an order: gaps, what is live; moDNN's lower bound (analysis.h). */
 #include "planc/analysis.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "util/arena.h"
 #include "util/math.h"
+
+enum { NONE = -1 };
 
 /* --- Gaps ------------------------------------------------------------------------------------------------------- */
 
 /* Gaps with the memory they own. */
 typedef struct gaps_memory {
   planc_gaps gaps;
-  planc_arena arena;
+  pl_arena arena;
 } gaps_memory;
 
-static planc_status find_gaps(const planc_trace *trace, gaps_memory *memory);
+static planc_status find_gaps(const planc_order *order, gaps_memory *memory);
 
-planc_status planc_gaps_make(const planc_trace *trace, planc_gaps **out) {
+planc_status planc_gaps_make(const planc_order *order, planc_gaps **out) {
   *out = NULL;
   gaps_memory *memory = calloc(1, sizeof *memory);
   if (!memory) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_status status = find_gaps(trace, memory);
+  planc_status status = find_gaps(order, memory);
   if (status) {
     planc_gaps_free(&memory->gaps);
     return status;
@@ -32,87 +35,83 @@ planc_status planc_gaps_make(const planc_trace *trace, planc_gaps **out) {
 void planc_gaps_free(planc_gaps *gaps) {
   if (!gaps) return;
   gaps_memory *memory = (gaps_memory *)gaps;
-  planc_arena_free(&memory->arena);
+  pl_arena_free(&memory->arena);
   free(memory);
 }
 
-static planc_status find_gaps(const planc_trace *trace, gaps_memory *memory) {
-  planc_gap *gaps;
-  int32_t n = 0;
-  /* A buffer has at most as many gaps as accesses, the one that wraps included. */
-  PLANC_TRY(PLANC_NEW(&memory->arena, &gaps, trace->n_accesses));
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    const planc_buffer *buffer = &trace->buffers[b];
-    if (buffer->n_accesses == 0) continue;
-    const int32_t *accesses = &trace->by_buffer[buffer->first_access];
-    for (int32_t k = 1; k < buffer->n_accesses; k++) {
-      const planc_access *from = &trace->accesses[accesses[k - 1]], *to = &trace->accesses[accesses[k]];
-      if (to->read < 0) continue;
-      gaps[n++] = (planc_gap){.buffer = b, .version = to->read, .from = from->instance, .to = to->instance};
-    }
-    if (!(buffer->flags & PLANC_BUFFER_PERSISTENT)) continue;
-    gaps[n++] = (planc_gap){.buffer = b,
-                            .version = buffer->last_version,
-                            .from = trace->accesses[accesses[buffer->n_accesses - 1]].instance,
-                            .to = trace->accesses[accesses[0]].instance,
-                            .wraps = true};
+/* The gaps of a buffer go behind the first *n. last[v] is where version v was used last, if it was. */
+static void find_gaps_of(const planc_order *order, int32_t b, int32_t *last, planc_gap *gaps, int32_t *n) {
+  const planc_buffer *buffer = &order->trace->buffers[b];
+  for (int32_t v = 0; v <= buffer->last_version; v++) last[v] = NONE;
+  for (int32_t u = order->first_use[b]; u < order->first_use[b + 1]; u++) {
+    const planc_access *access = planc_order_access(order, u);
+    int32_t at = order->uses[u].position, version = access->read;
+    if (version >= 0 && last[version] != NONE)
+      gaps[(*n)++] = (planc_gap){.buffer = b, .version = version, .from = last[version], .to = at};
+    if (version >= 0) last[version] = at;
+    if (access->write >= 0) last[access->write] = at;
   }
+  if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || planc_order_first(order, b) == NONE) return;
+  assert(last[buffer->last_version] != NONE);
+  gaps[(*n)++] = (planc_gap){.buffer = b,
+                             .version = buffer->last_version,
+                             .from = last[buffer->last_version],
+                             .to = planc_order_first(order, b),
+                             .wraps = true};
+}
+
+static planc_status find_gaps(const planc_order *order, gaps_memory *memory) {
+  const planc_trace *trace = order->trace;
+  planc_gap *gaps;
+  int32_t *last, n = 0, most_versions = 0;
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    if (trace->buffers[b].last_version >= most_versions) most_versions = trace->buffers[b].last_version + 1;
+  }
+  PLANC_TRY(PL_NEW(&memory->arena, &last, most_versions));
+  /* A use ends one gap at most, a buffer's first one that which wraps. */
+  PLANC_TRY(PL_NEW(&memory->arena, &gaps, order->first_use[trace->n_buffers]));
+  for (int32_t b = 0; b < trace->n_buffers; b++) find_gaps_of(order, b, last, gaps, &n);
   memory->gaps = (planc_gaps){.n = n, .gaps = gaps};
   return NULL;
 }
 
 /* --- What is live ----------------------------------------------------------------------------------------------- */
 
-/* The instances between which a buffer is live, both included; of one that is never accessed the last is before the
- * first. */
-static void lifetime(const planc_trace *trace, int32_t buffer, int32_t *first, int32_t *last) {
-  const planc_buffer *of = &trace->buffers[buffer];
-  *first = 0;
-  *last = trace->n_instances - 1;
-  if (of->flags & PLANC_BUFFER_PERSISTENT) return;
-  *last = -1;
-  if (of->n_accesses == 0) return;
-  *first = trace->accesses[trace->by_buffer[of->first_access]].instance;
-  *last = trace->accesses[trace->by_buffer[of->first_access + of->n_accesses - 1]].instance;
-}
+static planc_status measure(const planc_order *order, pl_arena *scratch, planc_memory_needs *needs);
 
-static planc_status measure(const planc_trace *trace, planc_arena *scratch, planc_memory_needs *needs);
-
-planc_status planc_memory_needs_of(const planc_trace *trace, planc_memory_needs *out) {
-  *out = (planc_memory_needs){.liveness_instance = -1};
-  planc_arena scratch = {0};
-  planc_status status = measure(trace, &scratch, out);
-  planc_arena_free(&scratch);
+planc_status planc_memory_needs_of(const planc_order *order, planc_memory_needs *out) {
+  *out = (planc_memory_needs){.liveness_instance = NONE};
+  pl_arena scratch = {0};
+  planc_status status = measure(order, &scratch, out);
+  pl_arena_free(&scratch);
   return status;
 }
 
-static planc_status measure(const planc_trace *trace, planc_arena *scratch, planc_memory_needs *needs) {
-  int64_t *born, *dead; /* by instance: bytes of the buffers whose life begins there, ends there */
-  PLANC_TRY(PLANC_NEW(scratch, &born, trace->n_instances));
-  PLANC_TRY(PLANC_NEW(scratch, &dead, trace->n_instances));
+static planc_status measure(const planc_order *order, pl_arena *scratch, planc_memory_needs *needs) {
+  const planc_trace *trace = order->trace;
+  int64_t *born, *dead; /* by position: bytes of the buffers whose life begins there, ends there */
+  PLANC_TRY(PL_NEW(scratch, &born, order->n));
+  PLANC_TRY(PL_NEW(scratch, &dead, order->n));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     const planc_buffer *buffer = &trace->buffers[b];
-    if (planc_add_overflow(needs->sum_bytes, buffer->bytes, &needs->sum_bytes))
+    if (pl_add_overflow(needs->sum_bytes, buffer->bytes, &needs->sum_bytes))
       return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
     if (buffer->flags & PLANC_BUFFER_PERSISTENT) {
       needs->persistent_bytes += buffer->bytes;
-      continue;
+    } else if (planc_order_first(order, b) != NONE) {
+      born[planc_order_first(order, b)] += buffer->bytes;
+      dead[planc_order_last(order, b)] += buffer->bytes;
     }
-    int32_t first, last;
-    lifetime(trace, b, &first, &last);
-    if (last < first) continue;
-    born[first] += buffer->bytes;
-    dead[last] += buffer->bytes;
   }
   needs->liveness_bytes = needs->persistent_bytes;
   int64_t live = needs->persistent_bytes;
-  for (int32_t i = 0; i < trace->n_instances; i++) {
-    live += born[i];
-    if (live > needs->liveness_bytes || i == 0) {
+  for (int32_t p = 0; p < order->n; p++) {
+    live += born[p];
+    if (live > needs->liveness_bytes || p == 0) {
       needs->liveness_bytes = live;
-      needs->liveness_instance = i;
+      needs->liveness_instance = order->runs[p].instance;
     }
-    live -= dead[i];
+    live -= dead[p];
   }
   return NULL;
 }
@@ -128,7 +127,7 @@ int64_t planc_instance_bytes(const planc_trace *trace, int32_t instance) {
   int64_t bytes = 0;
   for (int32_t a = of->first_access; a < of->first_access + of->n_accesses; a++) {
     const planc_buffer *buffer = &trace->buffers[trace->accesses[a].buffer];
-    if (!always_resident(buffer)) bytes = planc_add_saturate(bytes, buffer->bytes);
+    if (!always_resident(buffer)) bytes = pl_add_saturate(bytes, buffer->bytes);
   }
   return bytes;
 }
@@ -138,7 +137,7 @@ int64_t planc_resident_bytes(const planc_trace *trace) {
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     const planc_buffer *buffer = &trace->buffers[b];
     /* The gradients of one iteration take the place of those of the one before. */
-    if (always_resident(buffer) && buffer->iteration <= 0) bytes = planc_add_saturate(bytes, buffer->bytes);
+    if (always_resident(buffer) && buffer->iteration <= 0) bytes = pl_add_saturate(bytes, buffer->bytes);
   }
   return bytes;
 }
@@ -157,7 +156,7 @@ planc_status planc_lower_bound(const planc_graph *graph, int64_t *out_bytes, int
     most = bytes;
     *out_op = trace->instances[i].op;
   }
-  bool overflow = planc_add_overflow(planc_resident_bytes(trace), most, out_bytes);
+  bool overflow = pl_add_overflow(planc_resident_bytes(trace), most, out_bytes);
   planc_trace_free(trace);
   return overflow || *out_bytes == INT64_MAX
              ? planc_error(PLANC_BAD_INPUT, "the least memory to run the graph overflows")

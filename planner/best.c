@@ -5,11 +5,15 @@
  * Of two that take equally long the one that stands first in the table is taken. `none`, which keeps everything on the
  * device, is taken where nothing is faster by more than a thousandth: less than that no prediction can tell apart, and
  * it needs no copy to be in time. What is only simulated is never taken. */
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "planner/choose/reasons.h"
 #include "planner/make_plan.h"
+#include "util/emit.h"
 #include "util/math.h"
+#include "util/size.h"
 
 enum { WORTH = 1000 };
 
@@ -27,6 +31,8 @@ typedef struct best {
   planc_problem problem; /* with what is to be beaten */
   int64_t least_ns;      /* of any plan in one round */
   planc_plan *plan;
+  const char *slower;       /* the policy that was the fastest before, NULL = none fitted; */
+  int64_t slower_ns;        /* its plan's iteration */
   planc_status infeasible;  /* of the policy that asks for least; owned */
   planc_status unsupported; /* the first reason why a policy cannot plan this; owned */
 } best;
@@ -39,7 +45,7 @@ static bool cannot_win(const best *b, const planc_policy *policy) {
 
 static void note_refusal(best *b, planc_status reason) {
   if (planc_status_code(reason) == PLANC_INFEASIBLE) {
-    planc_keep_lesser(&b->infeasible, reason);
+    pl_keep_lesser(&b->infeasible, reason);
   } else if (b->unsupported) {
     planc_status_free(reason);
   } else {
@@ -49,13 +55,15 @@ static void note_refusal(best *b, planc_status reason) {
 
 static planc_status ask(best *b, const planc_policy *policy) {
   planc_plan *plan;
-  planc_status status = planc_make_one(&b->problem, policy, &plan);
+  planc_status status = pl_make_one(&b->problem, policy, &plan);
   planc_code code = planc_status_code(status);
   if (code == PLANC_INFEASIBLE || code == PLANC_USAGE || code == PLANC_BAD_INPUT) {
     note_refusal(b, status);
     return NULL;
   }
   PLANC_TRY(status);
+  b->slower = b->plan ? planc_policy_find(b->plan->policy)->name : NULL;
+  b->slower_ns = b->plan ? b->plan->predicted.iteration_ns : 0;
   planc_plan_free(b->plan);
   b->plan = plan;
   b->problem.beat_ns = beat_of(policy->name, plan->predicted.iteration_ns);
@@ -71,6 +79,23 @@ static planc_status ask_all(best *b) {
   return NULL;
 }
 
+/* Why the plan is the best, ahead of why its policy chose it. */
+static planc_status explain(const best *b) {
+  planc_plan *plan = b->plan;
+  assert(plan);
+  bool all_stays = strcmp(plan->policy, "none") == 0;
+  char time[PL_SIZE_TEXT], *text;
+  size_t length;
+  pl_emit emit = {0};
+  pl_emit_format(&emit, "no other policy that fits is faster%s", all_stays ? " by more than a thousandth" : "");
+  if (b->slower) pl_emit_format(&emit, ", %s takes %s", b->slower, pl_time_format(b->slower_ns, time));
+  if (plan->explanation) pl_emit_format(&emit, "; %s: %s", plan->policy, plan->explanation);
+  PLANC_TRY(pl_emit_take(&emit, &text, &length));
+  planc_status status = pl_explain_plan(plan, text);
+  free(text);
+  return status;
+}
+
 /* What there is to say without a plan. */
 static planc_status no_plan(best *b) {
   planc_status status = b->infeasible ? b->infeasible : b->unsupported;
@@ -82,11 +107,12 @@ static planc_status no_plan(best *b) {
   return status;
 }
 
-planc_status planc_make_best(const planc_problem *problem, planc_plan **out) {
+planc_status pl_make_best(const planc_problem *problem, planc_plan **out) {
   best b = {.problem = *problem};
   planc_status status = planc_ideal_time(problem->profile, problem->graph, problem->batch, &b.least_ns);
   if (!status) status = ask_all(&b);
   if (!status && !b.plan) status = no_plan(&b);
+  if (!status && !problem->first_will_do) status = explain(&b);
   if (status) planc_plan_free(b.plan);
   if (!status) *out = b.plan;
   planc_status_free(b.infeasible);

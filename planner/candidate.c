@@ -1,26 +1,47 @@
 /* What every policy starts from: the trace and the costs of rounds, and what memory there is beside the device's. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "planc/policy.h"
 #include "util/math.h"
 
 int64_t planc_away_budget(const planc_problem *problem) {
   if (problem->host_budget_bytes < 0) return -1;
-  return planc_add_saturate(problem->host_budget_bytes, problem->storage_budget_bytes);
+  return pl_add_saturate(problem->host_budget_bytes, problem->storage_budget_bytes);
 }
 
 void planc_candidate_free(planc_candidate *candidate) {
   free(candidate->explanation);
   planc_schedule_free(candidate->schedule);
-  planc_costs_free(candidate->costs);
+  for (int32_t j = 0; candidate->costs && j < candidate->trace->n_jobs; j++)
+    planc_costs_free((planc_costs *)candidate->costs[j]);
+  free(candidate->costs);
+  planc_order_free(candidate->order);
   planc_trace_free(candidate->trace);
   *candidate = (planc_candidate){0};
 }
 
+planc_status planc_candidate_explain(planc_candidate *candidate, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  int length = vsnprintf(NULL, 0, format, args);
+  va_end(args);
+  size_t said = candidate->explanation ? strlen(candidate->explanation) : 0;
+  char *text = length < 0 ? NULL : realloc(candidate->explanation, said + sizeof "; " + (size_t)length);
+  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  candidate->explanation = text;
+  if (said > 0) said += (size_t)sprintf(text + said, "; ");
+  va_start(args, format);
+  (void)vsnprintf(text + said, (size_t)length + 1, format, args);
+  va_end(args);
+  return NULL;
+}
+
 planc_status planc_candidate_schedule(planc_candidate *candidate) {
-  const planc_costs *costs[] = {candidate->costs};
   planc_schedule_free(candidate->schedule);
-  return planc_schedule_new(candidate->trace, costs, &candidate->schedule);
+  return planc_schedule_new(candidate->trace, candidate->costs, &candidate->schedule);
 }
 
 /* A trace that no plan file could hold; and the longest of those that policies choose among, of which they make many:
@@ -36,17 +57,26 @@ static planc_status check_length(const planc_problem *problem, int64_t sub_batch
                      (long long)sub_batch, (long long)n_rounds, problem->graph->n_ops, most >> 20);
 }
 
+static planc_status make_costs(const planc_problem *problem, const planc_job *job, planc_candidate *out) {
+  const int64_t batches[] = {job->rounds[0], job->rounds[job->n_rounds - 1], job->batch};
+  planc_costs *costs;
+  out->costs = calloc(1, sizeof *out->costs);
+  if (!out->costs) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  PLANC_TRY(planc_costs_make(problem->profile, job->graph, 3, batches, &costs));
+  out->costs[0] = costs;
+  return NULL;
+}
+
 static planc_status expand_rounds(const planc_problem *problem, int64_t sub_batch, int64_t *rounds, int32_t n_rounds,
                                   planc_candidate *out) {
   for (int32_t r = 0; r < n_rounds; r++) rounds[r] = sub_batch;
-  int64_t last = problem->batch - sub_batch * (n_rounds - 1);
-  rounds[n_rounds - 1] = last;
+  rounds[n_rounds - 1] = problem->batch - sub_batch * (n_rounds - 1);
   planc_job job = {
       .graph = problem->graph, .batch = problem->batch, .n_rounds = n_rounds, .rounds = rounds, .iterations = 1};
   job.replicas = problem->gpus;
   PLANC_TRY(planc_expand(&job, 1, &out->trace));
-  int64_t batches[] = {sub_batch, last, problem->batch};
-  return planc_costs_make(problem->profile, problem->graph, 3, batches, &out->costs);
+  PLANC_TRY(planc_order_of_trace(out->trace, &out->order));
+  return make_costs(problem, &job, out);
 }
 
 planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out) {

@@ -2,37 +2,37 @@
 #include "planner/code.h"
 
 #include "cost/profile.h"
-#include "plan/layout.h"
+#include "plan/derived.h"
 #include "util/math.h"
 
 enum { MOST_ATTEMPTS = 4, UNKNOWN = -1 };
 
-int64_t planc_reserved(const planc_problem *problem) {
-  return planc_add_saturate(planc_profile_device(problem->profile)->reserved_bytes, problem->code_bytes);
+int64_t pl_reserved(const planc_problem *problem) {
+  return pl_add_saturate(planc_profile_device(problem->profile)->reserved_bytes, problem->code_bytes);
 }
 
-int64_t planc_arena_room(const planc_problem *problem) {
-  int64_t room = problem->budget_bytes - planc_reserved(problem);
+int64_t pl_arena_room(const planc_problem *problem) {
+  int64_t room = problem->budget_bytes - pl_reserved(problem);
   return room > 0 ? room : 0;
 }
 
-int64_t planc_code_of_plan(const planc_profile *profile, const planc_plan *plan) {
+int64_t pl_code_of_plan(const planc_profile *profile, const planc_plan *plan) {
   int64_t sum = 0;
   for (int32_t a = 0; a < plan->n_algorithms; a++)
-    sum = planc_add_saturate(sum, planc_profile_code(profile, plan->algorithms[a]));
+    sum = pl_add_saturate(sum, planc_profile_code(profile, plan->algorithms[a]));
   return sum;
 }
 
-void planc_charge_code(const planc_profile *profile, planc_plan *plan) {
+void pl_charge_code(const planc_profile *profile, planc_plan *plan) {
   int64_t reserved = planc_profile_device(profile)->reserved_bytes;
-  reserved = planc_add_saturate(reserved, planc_code_of_plan(profile, plan));
+  reserved = pl_add_saturate(reserved, pl_code_of_plan(profile, plan));
   for (int32_t m = 0; m < planc_plan_gpus(plan); m++) plan->memories[m].reserved_bytes = reserved;
-  planc_plan_find_peaks(plan);
+  pl_plan_find_peaks(plan);
 }
 
 /* Attempts so far, and how the last one ended. */
 typedef struct attempts {
-  planc_code_maker make;
+  pl_code_maker make;
   void *user;
   int64_t assumed[MOST_ATTEMPTS + 1];
   int32_t n;
@@ -79,7 +79,7 @@ static planc_status attempt_baselines(attempts *a, const planc_problem *problem)
   return attempt_upwards(a, &plain);
 }
 
-planc_status planc_with_code(const planc_problem *problem, planc_code_maker make, void *user) {
+planc_status pl_with_code(const planc_problem *problem, pl_code_maker make, void *user) {
   int64_t all = planc_profile_code_of_all(problem->profile), unused;
   if (all == 0) return make(user, problem, &unused);
   attempts a = {.make = make, .user = user};

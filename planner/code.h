@@ -7,24 +7,24 @@
 #include "planc/policy.h"
 
 /* What the problem is planned with: what the profile reserves, and the code that is assumed. */
-int64_t planc_reserved(const planc_problem *problem);
+int64_t pl_reserved(const planc_problem *problem);
 /* What the budget leaves for the arena. */
-int64_t planc_arena_room(const planc_problem *problem);
+int64_t pl_arena_room(const planc_problem *problem);
 
 /* Replaces what is reserved of the plan's devices by the profile's and the code of the plan's algorithms, and sets the
  * predicted peaks. */
-void planc_charge_code(const planc_profile *profile, planc_plan *plan);
+void pl_charge_code(const planc_profile *profile, planc_plan *plan);
 /* The code of the plan's algorithms. */
-int64_t planc_code_of_plan(const planc_profile *profile, const planc_plan *plan);
+int64_t pl_code_of_plan(const planc_profile *profile, const planc_plan *plan);
 
 /* Makes something for the problem with its code_bytes, and keeps it if it is the best that fits so far. INFEASIBLE when
  * it does not fit; *out_code, where that is known, is what the code of the algorithms that it runs takes. */
-typedef planc_status (*planc_code_maker)(void *user, const planc_problem *problem, int64_t *out_code);
+typedef planc_status (*pl_code_maker)(void *user, const planc_problem *problem, int64_t *out_code);
 
 /* Calls `make` with no code, then a few times with the code of the time before, until what fits leaves none of it to
  * spare. Where nothing fits it goes on with the code of all algorithms, which no plan exceeds; and then as in the
  * beginning, each op with its baseline as the only algorithm, so that no faster ones are why there is no plan. The last
  * failure when that does not fit either. Once, as it is, for a profile that lists no code. */
-planc_status planc_with_code(const planc_problem *problem, planc_code_maker make, void *user);
+planc_status pl_with_code(const planc_problem *problem, pl_code_maker make, void *user);
 
 #endif

@@ -2,18 +2,20 @@
  * its time by simulating its plan. */
 #include "planner/evaluate.h"
 
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "planc/simulate.h"
 #include "planner/code.h"
-#include "planner/lower/addresses.h"
+#include "planner/lower/occupants.h"
 #include "util/map.h"
 #include "util/math.h"
 
 /* --- Peak --------------------------------------------------------------------------------------------------------- */
 
 /* What lowering charges the candidate's plan for: the code of each algorithm that it runs, once. */
-static planc_status code_of(const planc_problem *problem, const planc_schedule *schedule, planc_map *seen,
+static planc_status code_of(const planc_problem *problem, const planc_schedule *schedule, pl_map *seen,
                             int64_t *out_bytes) {
   const planc_command *commands = planc_schedule_commands(schedule);
   *out_bytes = 0;
@@ -21,65 +23,91 @@ static planc_status code_of(const planc_problem *problem, const planc_schedule *
   for (int32_t c = 0; c < planc_schedule_n_commands(schedule); c++) {
     if (commands[c].kind != PLANC_CMD_EXEC) continue;
     const char *algorithm = planc_schedule_variant(schedule, &commands[c]).algorithm;
-    if (planc_map_get(seen, algorithm, strlen(algorithm)) >= 0) continue;
-    PLANC_TRY(planc_map_put(seen, algorithm, strlen(algorithm), 0));
-    *out_bytes = planc_add_saturate(*out_bytes, planc_profile_code(problem->profile, algorithm));
+    if (pl_map_get(seen, algorithm, strlen(algorithm)) >= 0) continue;
+    PLANC_TRY(pl_map_put(seen, algorithm, strlen(algorithm), 0));
+    *out_bytes = pl_add_saturate(*out_bytes, planc_profile_code(problem->profile, algorithm));
   }
   return NULL;
 }
 
 static planc_status reserved_of(const planc_problem *problem, const planc_candidate *candidate, int64_t *out_bytes) {
-  planc_map seen = {0};
+  pl_map seen = {0};
   planc_status status = code_of(problem, candidate->schedule, &seen, out_bytes);
-  planc_map_free(&seen);
-  *out_bytes = planc_add_saturate(*out_bytes, planc_profile_device(problem->profile)->reserved_bytes);
+  pl_map_free(&seen);
+  *out_bytes = pl_add_saturate(*out_bytes, planc_profile_device(problem->profile)->reserved_bytes);
   return status;
 }
 
 /* What placing the candidate takes, of the device and, with what storage would take over, of the host. */
-static planc_status place(const planc_candidate *candidate, int64_t *out_arena, int64_t *out_host) {
-  planc_arena arena = {0};
-  planc_addresses addresses = {0};
-  planc_status status = planc_schedule_finish(candidate->schedule);
-  if (!status) status = planc_assign_addresses(&arena, candidate->schedule, NULL, &addresses);
-  *out_arena = addresses.arena_bytes;
-  *out_host = planc_muldiv_ceil(addresses.away.host_bytes, planc_trace_replicas(candidate->trace), 1);
-  planc_arena_free(&arena);
-  return status;
-}
+typedef struct places {
+  pl_arena arena;
+  pl_addresses addresses;
+  int64_t arena_bytes, host_bytes;
+} places;
 
-static planc_status peak(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
-  int64_t reserved, arena, host;
-  PLANC_TRY(reserved_of(evaluator->problem, candidate, &reserved));
-  PLANC_TRY(place(candidate, &arena, &host));
-  *out_bytes = planc_add_saturate(arena, reserved);
+/* The caller frees out->arena, whatever the outcome. */
+static planc_status place(const planc_candidate *candidate, places *out) {
+  *out = (places){0};
+  PLANC_TRY(planc_schedule_finish(candidate->schedule));
+  PLANC_TRY(pl_assign_addresses(&out->arena, candidate->schedule, NULL, &out->addresses));
+  out->arena_bytes = out->addresses.arena_bytes;
+  out->host_bytes = pl_muldiv_ceil(out->addresses.away.host_bytes, planc_trace_replicas(candidate->trace), 1);
   return NULL;
 }
 
-static planc_status hold_host(const planc_problem *problem, const planc_candidate *candidate, int64_t bytes) {
+static planc_status peak(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
+  int64_t reserved;
+  places placed;
+  PLANC_TRY(reserved_of(evaluator->problem, candidate, &reserved));
+  planc_status status = place(candidate, &placed);
+  *out_bytes = pl_add_saturate(placed.arena_bytes, reserved);
+  pl_arena_free(&placed.arena);
+  return status;
+}
+
+/* Says who has no place in `room` bytes of a memory. */
+static planc_status too_much(const planc_candidate *candidate, const places *placed, planc_shortage shortage,
+                             int64_t budget, int64_t room) {
+  bool host = shortage.memory == PLANC_MEMORY_HOST;
+  char *why;
+  PLANC_TRY(pl_schedule_no_place(candidate->schedule, &placed->addresses, shortage.memory, room, &why));
+  planc_status status = planc_infeasible(shortage, "rounds of %lld need %lld bytes%s, the %sbudget is %lld%s",
+                                         (long long)candidate->sub_batch, (long long)shortage.bytes,
+                                         host ? " of host memory" : "", host ? "host " : "", (long long)budget, why);
+  free(why);
+  return status;
+}
+
+static planc_status hold_host(const planc_problem *problem, const planc_candidate *candidate, const places *placed) {
   int64_t budget = planc_away_budget(problem);
-  if (budget < 0 || bytes <= budget) return NULL;
-  return planc_infeasible((planc_shortage){.memory = PLANC_MEMORY_HOST, .bytes = bytes},
-                          "rounds of %lld need %lld bytes of host memory, the host budget is %lld",
-                          (long long)candidate->sub_batch, (long long)bytes, (long long)budget);
+  if (budget < 0 || placed->host_bytes <= budget) return NULL;
+  planc_shortage shortage = {.memory = PLANC_MEMORY_HOST, .bytes = placed->host_bytes};
+  return too_much(candidate, placed, shortage, budget, budget / planc_trace_replicas(candidate->trace));
 }
 
 static planc_status hold_to_host(const planc_evaluator *evaluator, const planc_candidate *candidate) {
-  int64_t arena, host;
+  places placed;
   if (evaluator->problem->host_budget_bytes < 0) return NULL;
-  PLANC_TRY(place(candidate, &arena, &host));
-  return hold_host(evaluator->problem, candidate, host);
+  planc_status status = place(candidate, &placed);
+  if (!status) status = hold_host(evaluator->problem, candidate, &placed);
+  pl_arena_free(&placed.arena);
+  return status;
 }
 
 static planc_status hold(const planc_evaluator *evaluator, const planc_candidate *candidate) {
   const planc_problem *problem = evaluator->problem;
-  int64_t reserved, arena, host;
+  int64_t reserved;
+  places placed;
   PLANC_TRY(reserved_of(problem, candidate, &reserved));
-  PLANC_TRY(place(candidate, &arena, &host));
-  int64_t bytes = planc_add_saturate(arena, reserved);
-  if (bytes <= problem->budget_bytes) return hold_host(problem, candidate, host);
-  return planc_infeasible((planc_shortage){.bytes = bytes}, "rounds of %lld need %lld bytes, the budget is %lld",
-                          (long long)candidate->sub_batch, (long long)bytes, (long long)problem->budget_bytes);
+  planc_status status = place(candidate, &placed);
+  planc_shortage shortage = {.bytes = pl_add_saturate(placed.arena_bytes, reserved)};
+  if (!status && shortage.bytes > problem->budget_bytes) {
+    status = too_much(candidate, &placed, shortage, problem->budget_bytes, problem->budget_bytes - reserved);
+  } else if (!status) {
+    status = hold_host(problem, candidate, &placed);
+  }
+  pl_arena_free(&placed.arena);
+  return status;
 }
 
 /* --- Bounds ------------------------------------------------------------------------------------------------------- */
@@ -95,25 +123,25 @@ static planc_status live(const planc_evaluator *evaluator, const planc_candidate
   int64_t open = 0, most, reserved;
   PLANC_TRY(reserved_of(evaluator->problem, candidate, &reserved));
   for (int32_t r = planc_schedule_n_parked(s); r < planc_schedule_n_boundary(s); r++)
-    open = planc_add_saturate(open, size_of(s, r));
+    open = pl_add_saturate(open, size_of(s, r));
   most = open;
   for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
     int64_t workspace = 0;
-    if (commands[c].kind == PLANC_CMD_ACQUIRE) open = planc_add_saturate(open, size_of(s, commands[c].residency));
+    if (commands[c].kind == PLANC_CMD_ACQUIRE) open = pl_add_saturate(open, size_of(s, commands[c].residency));
     if (commands[c].kind == PLANC_CMD_RELEASE) open -= size_of(s, commands[c].residency);
     if (commands[c].kind == PLANC_CMD_EXEC) workspace = planc_schedule_variant(s, &commands[c]).workspace_bytes;
-    if (planc_add_saturate(open, workspace) > most) most = planc_add_saturate(open, workspace);
+    if (pl_add_saturate(open, workspace) > most) most = pl_add_saturate(open, workspace);
   }
-  *out_bytes = planc_add_saturate(most, reserved);
+  *out_bytes = pl_add_saturate(most, reserved);
   return NULL;
 }
 
-int64_t planc_candidate_least_time(const planc_candidate *candidate) {
+int64_t pl_candidate_least_time(const planc_candidate *candidate) {
   const planc_command *commands = planc_schedule_commands(candidate->schedule);
   int64_t sum = 0;
   for (int32_t c = 0; c < planc_schedule_n_commands(candidate->schedule); c++) {
     if (commands[c].kind == PLANC_CMD_EXEC)
-      sum = planc_add_saturate(sum, planc_schedule_variant(candidate->schedule, &commands[c]).time_ns);
+      sum = pl_add_saturate(sum, planc_schedule_variant(candidate->schedule, &commands[c]).time_ns);
   }
   return sum;
 }
@@ -125,27 +153,53 @@ static planc_status iteration_time(const planc_evaluator *evaluator, const planc
   planc_plan *plan;
   planc_simulation simulation = {0};
   PLANC_TRY(planc_lower(evaluator->problem, "", candidate, &plan));
-  planc_status status = planc_simulate(plan, NULL, NULL, &simulation);
+  planc_status status = planc_simulate(plan, NULL, &simulation);
   planc_plan_free(plan);
   *out_ns = simulation.iteration_ns;
   return status;
 }
 
-static void note_end(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns) {
-  (void)start_ns;
-  int64_t *ends = user;
-  if (instr >= plan->body.instrs && instr < plan->body.instrs + plan->body.n) ends[instr - plan->body.instrs] = end_ns;
+/* By instruction of a plan's body. */
+typedef struct body_times {
+  int64_t *start_ns, *end_ns;
+} body_times;
+
+static void note_times(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns) {
+  const body_times *of = user;
+  if (instr < plan->body.instrs || instr >= plan->body.instrs + plan->body.n) return;
+  of->start_ns[instr - plan->body.instrs] = start_ns;
+  of->end_ns[instr - plan->body.instrs] = end_ns;
 }
 
-static planc_status show(const planc_plan *plan, planc_candidate_visitor visitor, void *user, int64_t *out_ns) {
+/* Lowering leaves execs in the order of their commands. */
+static void time_runs(const planc_plan *plan, const planc_order *order, const body_times *of, planc_run_time *times) {
+  int32_t position = 0;
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    if (instr->op != PLANC_INSTR_exec) continue;
+    assert(position < order->n && order->runs[position].instance == instr->id);
+    times[position++] = (planc_run_time){.instr = i, .start_ns = of->start_ns[i], .end_ns = of->end_ns[i]};
+  }
+  assert(position == order->n);
+}
+
+static planc_status show(const planc_plan *plan, const planc_order *order, planc_candidate_visitor visitor, void *user,
+                         int64_t *out_ns) {
   planc_simulation simulation;
-  planc_arena arena = {0};
-  int64_t *ends;
-  planc_status status = PLANC_NEW(&arena, &ends, plan->body.n);
-  if (!status) status = planc_simulate(plan, note_end, ends, &simulation);
-  if (!status) *out_ns = simulation.iteration_ns;
-  if (!status) status = visitor(user, plan, ends);
-  planc_arena_free(&arena);
+  pl_arena arena = {0};
+  body_times of = {0};
+  planc_run_time *times = NULL;
+  planc_status status = PL_NEW(&arena, &of.start_ns, plan->body.n);
+  if (!status) status = PL_NEW(&arena, &of.end_ns, plan->body.n);
+  if (!status) status = PL_NEW(&arena, &times, order->n);
+  if (!status)
+    status = planc_simulate(plan, &(planc_simulate_options){.visitor = note_times, .user = &of}, &simulation);
+  if (!status) {
+    *out_ns = simulation.iteration_ns;
+    time_runs(plan, order, &of, times);
+    status = visitor(user, &(planc_followed){.plan = plan, .end_ns = of.end_ns, .order = order, .times = times});
+  }
+  pl_arena_free(&arena);
   return status;
 }
 
@@ -153,13 +207,16 @@ static planc_status follow(const planc_evaluator *evaluator, const planc_candida
                            planc_candidate_visitor visitor, void *user, bool *out_fits, int64_t *out_ns) {
   planc_plan *plan;
   PLANC_TRY(planc_lower(evaluator->problem, "", candidate, &plan));
-  *out_fits = plan->predicted.peak_bytes <= evaluator->problem->budget_bytes;
-  planc_status status = *out_fits ? show(plan, visitor, user, out_ns) : NULL;
+  *out_fits = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] <= evaluator->problem->budget_bytes;
+  planc_order *order = NULL;
+  planc_status status = *out_fits ? planc_order_of_schedule(candidate->schedule, &order) : NULL;
+  if (order) status = show(plan, order, visitor, user, out_ns);
+  planc_order_free(order);
   planc_plan_free(plan);
   return status;
 }
 
-planc_evaluator planc_evaluator_of(const planc_problem *problem) {
+planc_evaluator pl_evaluator_of(const planc_problem *problem) {
   return (planc_evaluator){.problem = problem,
                            .live = live,
                            .peak = peak,

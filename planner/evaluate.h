@@ -5,9 +5,9 @@
 #include "planc/policy.h"
 
 /* There is nothing to free. */
-planc_evaluator planc_evaluator_of(const planc_problem *problem);
+planc_evaluator pl_evaluator_of(const planc_problem *problem);
 
 /* A lower bound of the candidate's iteration, of one replica: its ops one after the other, recomputes included. */
-int64_t planc_candidate_least_time(const planc_candidate *candidate);
+int64_t pl_candidate_least_time(const planc_candidate *candidate);
 
 #endif

@@ -10,7 +10,7 @@
  *
  * A policy that chooses asks for as much as that of the others which asks for least, and is settled when all have been
  * asked for a unit less: what one asks for may be less than it can do with. */
-#include "plan/layout.h"
+#include "plan/memories.h"
 #include "planc/policy.h"
 #include "planner/memory/allocator.h"
 #include "util/math.h"
@@ -31,7 +31,7 @@ typedef struct search {
 } search;
 
 static int64_t whole_units(const search *s, int64_t bytes) {
-  return bytes <= s->floor ? s->floor : s->floor + planc_align_up(bytes - s->floor, PLANC_ALIGNMENT);
+  return bytes <= s->floor ? s->floor : s->floor + pl_align_up(bytes - s->floor, PLANC_ALIGNMENT);
 }
 
 static int64_t *budget_of(planc_problem *problem, planc_memory_kind memory) {
@@ -41,7 +41,7 @@ static int64_t *budget_of(planc_problem *problem, planc_memory_kind memory) {
 
 /* What the plan takes of the memory that is searched. */
 static int64_t taken(const search *s, const planc_plan *plan) {
-  return whole_units(s, planc_plan_peak(plan, s->memory));
+  return whole_units(s, pl_plan_peak(plan, s->memory));
 }
 
 static int64_t middle(const search *s) {
@@ -50,9 +50,9 @@ static int64_t middle(const search *s) {
 
 /* More than what fails by a part that doubles each time. */
 static int64_t more(search *s) {
-  int64_t part = planc_align_up((s->fails - s->floor) / s->growth + 1, s->step);
+  int64_t part = pl_align_up((s->fails - s->floor) / s->growth + 1, s->step);
   if (s->growth > 1) s->growth /= 2;
-  return planc_add_saturate(s->fails, part);
+  return pl_add_saturate(s->fails, part);
 }
 
 /* The budget to try after one that failed. Where nothing fits yet, that is what the failure asks for, or more once that
@@ -111,7 +111,7 @@ static int64_t begin(search *s, planc_status failed) {
   bool tells = shortage.memory == s->memory;
   if (!failed || (!tells && s->memory == PLANC_MEMORY_DEVICE)) return s->floor;
   if (s->asked > s->fails) s->fails = whole_units(s, s->asked + 1) - PLANC_ALIGNMENT;
-  return tells ? next_above(s, shortage) : PLANC_EXACT_MAX;
+  return tells ? next_above(s, shortage) : PL_EXACT_MAX;
 }
 
 static planc_status run(search *s, planc_status failed) {
@@ -132,7 +132,7 @@ planc_status planc_find_least(const planc_problem *problem, const planc_policy *
   s.problem.first_will_do = true;
   s.floor = device ? planc_profile_device(problem->profile)->reserved_bytes : 0;
   s.asked = *budget_of(&s.problem, memory);
-  int64_t chunk_bytes = planc_allocator_chunk(problem);
+  int64_t chunk_bytes = pl_allocator_chunk(problem);
   s.step = device && chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
   if (s.asked > INT64_MAX / 2) s.asked = INT64_MAX / 2;
   s.fails = s.floor - PLANC_ALIGNMENT;

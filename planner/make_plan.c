@@ -17,5 +17,5 @@ planc_status planc_make_plan(const planc_problem *problem, const planc_policy *p
   PLANC_TRY(check_gpus(problem));
   PLANC_TRY(check_chunks(problem));
   bool chooses = policy->supports & PLANC_POLICY_CHOOSES;
-  return chooses ? planc_make_best(problem, out) : planc_make_one(problem, policy, out);
+  return chooses ? pl_make_best(problem, out) : pl_make_one(problem, policy, out);
 }

@@ -5,12 +5,15 @@
 #include "planc/policy.h"
 
 /* INFEASIBLE where the plan's predicted peaks are more than the problem's budgets. */
-planc_status planc_hold_to_budgets(const planc_problem *problem, const planc_plan *plan);
+planc_status pl_hold_to_budgets(const planc_problem *problem, const planc_plan *plan);
 
 /* The plan of one policy, which does not CHOOSE (one_plan.c). */
-planc_status planc_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
+planc_status pl_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
 
 /* The plan of the fastest policy that fits (best.c). */
-planc_status planc_make_best(const planc_problem *problem, planc_plan **out);
+planc_status pl_make_best(const planc_problem *problem, planc_plan **out);
+
+/* Gives a plan a copy of `text` for its explanation. */
+planc_status pl_explain_plan(planc_plan *plan, const char *text);
 
 #endif

@@ -1,38 +1,38 @@
 /* A plan by one policy: its candidate, lowering, simulation, budgets. */
-#include "plan/layout.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/owned.h"
 #include "planc/policy.h"
 #include "planc/simulate.h"
 #include "planner/code.h"
 #include "planner/evaluate.h"
+#include "planner/lower/occupants.h"
 #include "planner/make_plan.h"
 #include "util/math.h"
 
-static planc_status predict(planc_plan *plan) {
-  planc_simulation simulation;
-  PLANC_TRY(planc_simulate(plan, NULL, NULL, &simulation));
-  plan->predicted = planc_simulation_predictions(plan, &simulation);
-  return NULL;
+/* Says of a memory with a budget too small for the plan who has no place there. */
+static planc_status too_much(const planc_plan *plan, planc_memory_kind memory, int64_t budget) {
+  static const char *const names[PLANC_N_MEMORY_KINDS] = {[PLANC_MEMORY_DEVICE] = "device memory, the budget",
+                                                          [PLANC_MEMORY_HOST] = "host memory, the host budget",
+                                                          [PLANC_MEMORY_STORAGE] = "storage, its budget"};
+  planc_shortage shortage = {.memory = memory, .bytes = plan->predicted.peak_bytes[memory]};
+  int64_t reserved = planc_plan_memory(plan, memory)->reserved_bytes;
+  int64_t room = memory == PLANC_MEMORY_DEVICE ? budget - reserved : budget / planc_plan_replicas(plan);
+  char *why;
+  PLANC_TRY(pl_plan_no_place(plan, memory, room, &why));
+  planc_status status = planc_infeasible(shortage, "policy %s needs %lld bytes of %s is %lld%s", plan->policy,
+                                         (long long)shortage.bytes, names[memory], (long long)budget, why);
+  free(why);
+  return status;
 }
 
-planc_status planc_hold_to_budgets(const planc_problem *problem, const planc_plan *plan) {
-  int64_t host = problem->host_budget_bytes;
-  if (plan->predicted.peak_bytes > problem->budget_bytes) {
-    planc_shortage shortage = {.memory = PLANC_MEMORY_DEVICE, .bytes = plan->predicted.peak_bytes};
-    return planc_infeasible(shortage, "policy %s needs %lld bytes of device memory, the budget is %lld", plan->policy,
-                            (long long)plan->predicted.peak_bytes, (long long)problem->budget_bytes);
-  }
-  int64_t host_peak = plan->predicted.host_peak_bytes;
-  if (host >= 0 && host_peak > host) {
-    planc_shortage shortage = {.memory = PLANC_MEMORY_HOST, .bytes = host_peak};
-    return planc_infeasible(shortage, "policy %s needs %lld bytes of host memory, the host budget is %lld",
-                            plan->policy, (long long)host_peak, (long long)host);
-  }
-  int64_t stored = planc_plan_peak(plan, PLANC_MEMORY_STORAGE);
-  if (stored > problem->storage_budget_bytes) {
-    planc_shortage shortage = {.memory = PLANC_MEMORY_STORAGE, .bytes = stored};
-    return planc_infeasible(shortage, "policy %s needs %lld bytes of storage, its budget is %lld", plan->policy,
-                            (long long)stored, (long long)problem->storage_budget_bytes);
-  }
+planc_status pl_hold_to_budgets(const planc_problem *problem, const planc_plan *plan) {
+  const int64_t *peaks = plan->predicted.peak_bytes;
+  int64_t device = problem->budget_bytes, host = problem->host_budget_bytes, storage = problem->storage_budget_bytes;
+  if (peaks[PLANC_MEMORY_DEVICE] > device) return too_much(plan, PLANC_MEMORY_DEVICE, device);
+  if (host >= 0 && peaks[PLANC_MEMORY_HOST] > host) return too_much(plan, PLANC_MEMORY_HOST, host);
+  if (peaks[PLANC_MEMORY_STORAGE] > storage) return too_much(plan, PLANC_MEMORY_STORAGE, storage);
   return NULL;
 }
 
@@ -68,10 +68,20 @@ typedef struct best {
 static planc_status make_candidate(const planc_problem *problem, const best *b, planc_candidate *out) {
   planc_problem asked = *problem;
   if (!b->stores) asked.storage_budget_bytes = 0;
-  planc_evaluator evaluator = planc_evaluator_of(&asked);
+  planc_evaluator evaluator = pl_evaluator_of(&asked);
   PLANC_TRY(b->policy->make(&evaluator, out));
-  int64_t ns = problem->beat_ns > 0 ? planc_candidate_least_time(out) : -1;
+  int64_t ns = problem->beat_ns > 0 ? pl_candidate_least_time(out) : -1;
   return ns >= problem->beat_ns ? too_slow(b->policy, ns, problem->beat_ns) : NULL;
+}
+
+planc_status pl_explain_plan(planc_plan *plan, const char *text) {
+  return pl_arena_strndup(&plan->owned->arena, text, strlen(text), &plan->explanation);
+}
+
+/* What the candidate knows of itself. */
+static planc_status tell(const planc_candidate *candidate, planc_plan *plan) {
+  plan->predicted.bound_ns = candidate->bound_ns;
+  return candidate->explanation ? pl_explain_plan(plan, candidate->explanation) : NULL;
 }
 
 /* The plan, but for its predictions. */
@@ -80,15 +90,18 @@ static planc_status make(const planc_problem *problem, const best *b, planc_plan
   *out = NULL;
   planc_status status = make_candidate(problem, b, &candidate);
   if (!status) status = planc_lower(problem, b->policy->name, &candidate, out);
-  if (!status) (*out)->predicted.bound_ns = candidate.bound_ns;
+  if (!status) status = tell(&candidate, *out);
   planc_candidate_free(&candidate);
+  if (!status) return NULL;
+  planc_plan_free(*out);
+  *out = NULL;
   return status;
 }
 
 /* What does not fit is not simulated. */
 static planc_status judge(const planc_problem *problem, const planc_policy *policy, planc_plan *plan) {
-  if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(planc_hold_to_budgets(problem, plan));
-  PLANC_TRY(predict(plan));
+  if (!(policy->supports & PLANC_POLICY_SIMULATED)) PLANC_TRY(pl_hold_to_budgets(problem, plan));
+  PLANC_TRY(planc_simulate_predictions(plan));
   int64_t ns = plan->predicted.iteration_ns;
   return problem->beat_ns > 0 && ns >= problem->beat_ns ? too_slow(policy, ns, problem->beat_ns) : NULL;
 }
@@ -97,7 +110,7 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
   best *b = user;
   planc_plan *plan;
   PLANC_TRY(make(problem, b, &plan));
-  *out_code = planc_code_of_plan(problem->profile, plan);
+  *out_code = pl_code_of_plan(problem->profile, plan);
   planc_status status = judge(problem, b->policy, plan);
   if (status || (b->plan && !planc_predictions_better(&plan->predicted, &b->plan->predicted))) {
     planc_plan_free(plan);
@@ -110,7 +123,7 @@ static planc_status make_better(void *user, const planc_problem *problem, int64_
 
 static planc_status make_best(const planc_problem *problem, const planc_policy *policy, bool stores, planc_plan **out) {
   best b = {.policy = policy, .stores = stores};
-  planc_status status = planc_with_code(problem, make_better, &b);
+  planc_status status = pl_with_code(problem, make_better, &b);
   if (status) {
     planc_plan_free(b.plan);
     return status;
@@ -123,7 +136,7 @@ static planc_status make_best(const planc_problem *problem, const planc_policy *
  * the policy may do better. *plan (NULL: none) and `status` are what it has made of it. */
 static planc_status or_without_storage(const planc_problem *problem, const planc_policy *policy, planc_status status,
                                        planc_plan **plan) {
-  bool stores = *plan && planc_plan_peak(*plan, PLANC_MEMORY_STORAGE) > 0;
+  bool stores = *plan && (*plan)->predicted.peak_bytes[PLANC_MEMORY_STORAGE] > 0;
   if (problem->storage_budget_bytes <= 0 || (!stores && planc_status_code(status) != PLANC_INFEASIBLE)) return status;
   planc_plan *other;
   planc_status failed = make_best(problem, policy, false, &other);
@@ -141,7 +154,7 @@ static planc_status or_without_storage(const planc_problem *problem, const planc
   return failed;
 }
 
-planc_status planc_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
+planc_status pl_make_one(const planc_problem *problem, const planc_policy *policy, planc_plan **out) {
   *out = NULL;
   PLANC_TRY(check_placement(problem, policy));
   PLANC_TRY(check_means(problem, policy));

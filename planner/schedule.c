@@ -1,96 +1,9 @@
-/* The schedule's builder: a state machine that follows what every residency and host copy holds, so that a command that
- * would read a wrong version is refused where it is stated.
- *
- * A buffer's open residencies form a list, the one opened last in front, and so do its host copies; both are short
- * (rarely more than two), which makes every command constant time. */
-#include "planc/schedule.h"
-
+/* The schedule's builder: every command is held against what residencies and host copies hold when it is stated, so
+ * that one that would read a wrong version is refused, and then changes it. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "util/math.h"
-#include "util/vec.h"
-
-enum { NONE = -1, EMPTY = -1 };
-
-/* What a residency holds, beside planc_residency. */
-typedef struct residency_state {
-  int32_t content;      /* version, or EMPTY */
-  int32_t older, newer; /* neighbours in the buffer's list of open residencies */
-  bool open, copied;    /* copied: a copy was started on it */
-} residency_state;
-
-typedef struct host_copy {
-  int32_t version, command; /* the offload that made it, or PLANC_PARKED */
-  int32_t older;
-} host_copy;
-
-typedef struct buffer_state {
-  int32_t newest_open, newest_copy;
-  bool boundary, parked, delivered;
-} buffer_state;
-
-struct planc_schedule {
-  const planc_trace *trace;
-  const planc_costs **costs; /* by job */
-  VEC(planc_command) commands;
-  VEC(planc_residency) residencies;
-  VEC(residency_state) states; /* by residency */
-  VEC(host_copy) copies;
-  VEC(int32_t) uses;
-  planc_virtual_memory memory;
-  VEC(planc_mapping) mappings;
-  int32_t n_boundary, n_parked;
-  int32_t n_open;
-  int32_t n_executed;
-  buffer_state *buffers; /* by buffer */
-  int32_t *ran;          /* by instance: the variant of its first run, NONE = it has not run */
-};
-
-planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *const *costs, planc_schedule **out) {
-  *out = NULL;
-  planc_schedule *s = calloc(1, sizeof *s);
-  if (s) {
-    s->trace = trace;
-    s->costs = malloc((size_t)trace->n_jobs * sizeof *s->costs);
-    s->buffers = malloc(((size_t)trace->n_buffers + 1) * sizeof *s->buffers);
-    s->ran = malloc(((size_t)trace->n_instances + 1) * sizeof *s->ran);
-  }
-  if (!s || !s->costs || !s->buffers || !s->ran) {
-    planc_schedule_free(s);
-    return planc_error(PLANC_OUT_OF_MEMORY, "schedule of %d instances", trace->n_instances);
-  }
-  for (int32_t j = 0; j < trace->n_jobs; j++) s->costs[j] = costs[j];
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    s->buffers[b] = (buffer_state){.newest_open = NONE, .newest_copy = NONE};
-  }
-  for (int32_t i = 0; i < trace->n_instances; i++) s->ran[i] = NONE;
-  *out = s;
-  return NULL;
-}
-
-void planc_schedule_free(planc_schedule *schedule) {
-  if (!schedule) return;
-  free(schedule->costs);
-  VEC_FREE(&schedule->commands);
-  VEC_FREE(&schedule->residencies);
-  VEC_FREE(&schedule->states);
-  VEC_FREE(&schedule->copies);
-  VEC_FREE(&schedule->uses);
-  VEC_FREE(&schedule->mappings);
-  free(schedule->buffers);
-  free(schedule->ran);
-  free(schedule);
-}
-
-planc_status planc_schedule_map(planc_schedule *s, const planc_virtual_memory *memory) {
-  s->mappings.len = 0;
-  for (int32_t m = 0; m < memory->n; m++) VEC_PUSH(&s->mappings, memory->mappings[m]);
-  s->memory = *memory;
-  s->memory.mappings = s->mappings.data;
-  return NULL;
-}
+#include "planner/schedule_state.h"
 
 static int16_t stream_of(const planc_schedule *s, int32_t buffer, int32_t stream) {
   return (int16_t)(s->trace->buffers[buffer].job * PLANC_N_STREAMS + stream);
@@ -169,7 +82,6 @@ static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t ad
   VEC_PUSH(&s->states, ((residency_state){.content = content, .older = older, .newer = NONE, .open = true}));
   if (older != NONE) s->states.data[older].newer = id;
   s->buffers[buffer].newest_open = id;
-  s->n_open++;
   *out = id;
   return NULL;
 }
@@ -225,7 +137,6 @@ planc_status planc_schedule_release(planc_schedule *s, int32_t residency) {
   if (state->older != NONE) s->states.data[state->older].newer = state->newer;
   state->open = false;
   state->content = EMPTY;
-  s->n_open--;
   return state_command(s, (planc_command){.kind = PLANC_CMD_RELEASE, .residency = residency});
 }
 
@@ -312,37 +223,12 @@ planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t va
 
 /* --- Copies ----------------------------------------------------------------------------------------------------- */
 
-/* The newest host copy of `version`, or NONE. */
-static int32_t find_host_copy(const planc_schedule *s, int32_t buffer, int32_t version) {
-  int32_t copy = s->buffers[buffer].newest_copy;
-  while (copy != NONE && s->copies.data[copy].version != version) copy = s->copies.data[copy].older;
-  return copy;
-}
-
-/* Whether a host copy can still be read: version 0 has its slot only until the last version takes it over. */
-static bool is_there(const planc_schedule *s, int32_t buffer, int32_t copy) {
-  if (copy == NONE) return false;
-  return s->copies.data[copy].command != PLANC_PARKED || planc_schedule_parking(s, buffer) == PLANC_PARKED;
-}
-
-/* The host copy that `version` comes from, or NONE: for the gradients of other replicas, that of the own one. */
-static int32_t find_source(const planc_schedule *s, int32_t buffer, int32_t version) {
-  int32_t copy = find_host_copy(s, buffer, version), peer = s->trace->buffers[buffer].peer;
-  if (is_there(s, buffer, copy)) return copy;
-  return peer >= 0 && version == 0 ? find_host_copy(s, peer, s->trace->buffers[peer].sent) : NONE;
-}
-
-static bool user_holds(const planc_schedule *s, int32_t buffer, int32_t version) {
-  const planc_buffer *it = &s->trace->buffers[buffer];
-  return version == 0 && (it->flags & PLANC_BUFFER_FED) && it->peer < 0;
-}
-
 planc_status planc_schedule_offload(planc_schedule *s, int32_t residency) {
   PLANC_TRY(require_content(s, "offload", residency));
   int32_t buffer = s->residencies.data[residency].buffer;
   int32_t version = s->states.data[residency].content;
   int32_t command = (int32_t)s->commands.len;
-  int32_t copy = find_host_copy(s, buffer, version);
+  int32_t copy = schedule_find_host_copy(s, buffer, version);
   if (copy != NONE) {
     s->copies.data[copy].command = command;
   } else {
@@ -379,8 +265,8 @@ planc_status planc_schedule_deliver(planc_schedule *s, int32_t residency) {
 planc_status planc_schedule_prefetch(planc_schedule *s, int32_t residency, int32_t version) {
   PLANC_TRY(require_empty(s, "prefetch", residency));
   int32_t buffer = s->residencies.data[residency].buffer;
-  bool user = user_holds(s, buffer, version);
-  int32_t copy = user ? NONE : find_source(s, buffer, version);
+  bool user = schedule_user_holds(s, buffer, version);
+  int32_t copy = user ? NONE : schedule_find_source(s, buffer, version);
   if (!user && copy == NONE) return refuse_buffer(s, "prefetch", buffer, "version %d is not on the host", version);
   s->states.data[residency].content = version;
   s->states.data[residency].copied = true;
@@ -418,81 +304,6 @@ planc_status planc_schedule_move(planc_schedule *s, int32_t destination, int32_t
                                           .source = source});
 }
 
-/* --- Looking ---------------------------------------------------------------------------------------------------- */
-
-int32_t planc_schedule_resident(const planc_schedule *s, int32_t buffer, int32_t version) {
-  int32_t r = s->buffers[buffer].newest_open;
-  while (r != NONE && s->states.data[r].content != version) r = s->states.data[r].older;
-  return r;
-}
-
-int32_t planc_schedule_open(const planc_schedule *s, int32_t buffer) {
-  return s->buffers[buffer].newest_open;
-}
-
-int32_t planc_schedule_content(const planc_schedule *s, int32_t residency) {
-  return s->states.data[residency].content;
-}
-
-bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t version) {
-  return user_holds(s, buffer, version) || find_source(s, buffer, version) != NONE;
-}
-
-const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s) {
-  return &s->memory;
-}
-const planc_trace *planc_schedule_trace(const planc_schedule *s) {
-  return s->trace;
-}
-const planc_costs *planc_schedule_costs(const planc_schedule *s, int32_t job) {
-  return s->costs[job];
-}
-int32_t planc_schedule_n_commands(const planc_schedule *s) {
-  return (int32_t)s->commands.len;
-}
-const planc_command *planc_schedule_commands(const planc_schedule *s) {
-  return s->commands.data;
-}
-int32_t planc_schedule_n_residencies(const planc_schedule *s) {
-  return (int32_t)s->residencies.len;
-}
-const planc_residency *planc_schedule_residencies(const planc_schedule *s) {
-  return s->residencies.data;
-}
-int32_t planc_schedule_n_boundary(const planc_schedule *s) {
-  return s->n_boundary;
-}
-int32_t planc_schedule_n_parked(const planc_schedule *s) {
-  return s->n_parked;
-}
-int32_t planc_schedule_parking(const planc_schedule *s, int32_t buffer) {
-  int32_t last = s->trace->buffers[buffer].last_version;
-  int32_t copy = last > 0 ? find_host_copy(s, buffer, last) : NONE;
-  return copy == NONE ? PLANC_PARKED : s->copies.data[copy].command;
-}
-const int32_t *planc_schedule_uses(const planc_schedule *s) {
-  return s->uses.data;
-}
-
-int32_t planc_schedule_ran(const planc_schedule *s, int32_t instance) {
-  return s->ran[instance];
-}
-planc_variant planc_adding_variant(const planc_trace *trace, const planc_profile *profile, int32_t instance) {
-  const planc_instance *it = &trace->instances[instance];
-  int64_t add_ns = planc_costs_add_ns(profile, trace->buffers[trace->accesses[it->first_access].buffer].bytes);
-  int32_t n_added = it->role == PLANC_ROLE_EXCHANGE ? planc_trace_replicas(trace) - 1 : 1;
-  return (planc_variant){
-      .algorithm = "add", .time_ns = planc_muldiv_ceil(add_ns, n_added, 1), .busy_ppm = 1000000, .deterministic = true};
-}
-
-planc_variant planc_schedule_variant(const planc_schedule *s, const planc_command *command) {
-  const planc_instance *it = &s->trace->instances[command->instance];
-  const planc_costs *costs = s->costs[it->job];
-  if (it->role != PLANC_ROLE_OP) return planc_adding_variant(s->trace, costs->profile, command->instance);
-  int32_t count;
-  return planc_costs_variants(costs, it->op, planc_costs_batch(costs, it->batch), &count)[command->variant];
-}
-
 /* --- The whole -------------------------------------------------------------------------------------------------- */
 
 static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
@@ -505,7 +316,7 @@ static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
     return refuse_buffer(s, "finish", buffer, "it persists and is not in the boundary");
   }
   int32_t open = state->newest_open;
-  if (state->parked && find_host_copy(s, buffer, it->last_version) == NONE) {
+  if (state->parked && schedule_find_host_copy(s, buffer, it->last_version) == NONE) {
     return refuse_buffer(s, "finish", buffer, "its last version, %d, is not parked", it->last_version);
   }
   if (!state->boundary || state->parked) {

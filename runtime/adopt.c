@@ -23,8 +23,8 @@ planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *p
 
 /* Both have the same homes: those depend on the graphs alone. */
 static void hand_over(const planrt_session *from, planrt_session *to) {
-  planrt_homes old = {.storage = -1}, new = {.storage = -1};
-  while (planrt_next_home(from, &old) && planrt_next_home(to, &new)) memcpy(new.home, old.home, (size_t) new.bytes);
+  rt_homes old = {.storage = -1}, new = {.storage = -1};
+  while (rt_next_home(from, &old) && rt_next_home(to, &new)) memcpy(new.home, old.home, (size_t) new.bytes);
   to->step = from->step;
 }
 
@@ -38,7 +38,7 @@ static planc_status take_over(const planrt_session *parked, const planc_plan *pl
 planc_status planrt_adopt(planrt_session **session, const planc_plan *plan) {
   planrt_session *old = *session, *next = NULL;
   PLANC_TRY(planrt_can_adopt(old, plan));
-  planrt_session_park(old);
+  rt_session_park(old);
   planc_status status = take_over(old, plan, &next);
   if (status) {
     planc_status again = take_over(old, old->plan, &next);

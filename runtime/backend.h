@@ -16,10 +16,10 @@
 
 #include "runtime/call.h"
 
-typedef struct planrt_device planrt_device;
+typedef struct rt_device rt_device;
 
-typedef struct planrt_device_options {
-  int64_t arena_bytes, host_arena_bytes; /* allocated exactly; first byte at a multiple of PLANRT_ALIGNMENT */
+typedef struct rt_device_options {
+  int64_t arena_bytes, host_arena_bytes; /* allocated exactly; first byte at a multiple of RT_ALIGNMENT */
   int64_t storage_bytes;                 /* 0, or on a backend that has storage all of them taken by `open` */
   const char *storage_path;              /* the directory where; borrowed until the device is closed */
   /* Virtual memory as in planc_memory: chunk_bytes 0 or, on a backend that maps, the arena's chunks are mapped to a
@@ -35,84 +35,77 @@ typedef struct planrt_device_options {
                                there: `variants` and `workspace` work; NULL: the machine's own */
   int64_t link_bytes_per_s; /* paces copies between host and device, each direction; 0 = as fast as they go */
   uint64_t jitter;          /* not 0: seed of random delays before each piece of work; for tests */
-} planrt_device_options;
+} rt_device_options;
 
-enum { PLANRT_ALIGNMENT = 256, PLANRT_MAX_VARIANTS = 256 };
+enum { RT_ALIGNMENT = 256, RT_MAX_VARIANTS = 256 };
 
 /* What a library says of an algorithm. */
-#define PLANRT_NOTES(X)                         \
+#define RT_NOTES(X)                             \
   X(TENSOR_CORE, "tensor-core")                 \
   X(DOWN_CONVERT, "down-convert")               \
   X(REDUCED_REDUCTION, "reduced-precision-sum") \
   X(FFT, "fft")                                 \
   X(WINOGRAD, "winograd")                       \
   X(COMPILED, "compiled-at-run-time")
-typedef enum planrt_note {
-#define X(id, name) PLANRT_NOTE_##id,
-  PLANRT_NOTES(X)
+typedef enum rt_note {
+#define X(id, name) RT_NOTE_##id,
+  RT_NOTES(X)
 #undef X
-      PLANRT_N_NOTES
-} planrt_note;
+      RT_N_NOTES
+} rt_note;
 
 /* An algorithm for a call, at the call's shapes. */
-typedef struct planrt_variant {
+typedef struct rt_variant {
   char algorithm[128];
   int64_t workspace_bytes; /* exact: `prepare` refuses less and touches no more */
   bool deterministic;
-  uint32_t notes; /* bit 1 << planrt_note */
+  uint32_t notes; /* bit 1 << rt_note */
   int32_t rank;   /* its place in the library's own order by expected speed, from 0; 0 where it has none */
-} planrt_variant;
+} rt_variant;
 
 /* What there is to run on. */
-typedef struct planrt_device_info {
+typedef struct rt_device_info {
   char device[128];   /* name of the device */
   char versions[192]; /* libraries and driver; with the device what a profile holds for */
   char dtypes[32];    /* of float operands */
   int64_t memory_bytes;
   int64_t cache_bytes; /* that its memory is read and written through; 0: not told */
   int32_t processors;  /* multiprocessors; of the host its processors */
-} planrt_device_info;
+} rt_device_info;
 
 /* When a piece of work ran, on the device's clock. */
-typedef struct planrt_span {
+typedef struct rt_span {
   int64_t begin_ns, end_ns;
-} planrt_span;
+} rt_span;
 
 /* Host memory that a copy goes to or comes from is the host arena or has been pinned. A copy within it may wait for
  * host work of any stream, and whatever is behind it then does. What is copied to storage, or from it, takes no host
  * memory of its own once that is over. */
-typedef enum planrt_direction {
-  PLANRT_H2D,
-  PLANRT_D2H,
-  PLANRT_D2D,
-  PLANRT_H2H,
-  PLANRT_H2S,
-  PLANRT_S2H
-} planrt_direction;
+typedef enum rt_direction { RT_H2D, RT_D2H, RT_D2D, RT_H2H, RT_H2S, RT_S2H } rt_direction;
 
 /* Work of the user's side, run in stream order by a thread of the backend, never two at once: whatever is behind one on
  * its stream waits for it, and other host work may; other streams' work does not. */
-typedef planc_status (*planrt_host_work)(void *user, const void *what, int64_t period);
+typedef planc_status (*rt_host_work)(void *user, const void *what, int64_t period);
 
 struct planrt_backend {
   const char *name;
   /* DEVICE, saying what is missing, where there is nothing to run on. */
-  planc_status (*info)(planrt_device_info *out);
-  /* The device as `properties` of planrt_device_options describes it. Malloc'ed. NULL: such a device cannot be
+  planc_status (*info)(rt_device_info *out);
+  /* The device as `properties` of rt_device_options describes it. Malloc'ed. NULL: such a device cannot be
    * described. */
   planc_status (*properties)(char **out);
-  planc_status (*open)(const planrt_device_options *options, planrt_device **out);
-  void (*close)(planrt_device *device); /* after a failure too; drops what has not begun */
+  planc_status (*open)(const rt_device_options *options, rt_device **out);
+  void (*close)(rt_device *device); /* after a failure too; drops what has not begun */
   /* How many streams the device tells apart; beyond them some wait for each other without need. NULL: all. */
   int32_t (*queues)(void);
   bool maps;  /* has virtual memory */
   bool parts; /* stands for several GPUs, each with a part of the arena */
   /* First byte of device memory, or of the range that it is mapped to; and of the host memory that copies go to. */
-  char *(*arena)(const planrt_device *device);
-  char *(*host_arena)(const planrt_device *device);
+  char *(*arena)(const rt_device *device);
+  char *(*host_arena)(const rt_device *device);
   /* The address of the first byte of storage, for copies and poison alone: nothing can be read or written there
    * otherwise. NULL: it has none. */
-  char *(*storage)(const planrt_device *device);
+  char *(*storage)(const rt_device *device);
   /* The machine's device memory and what is free of it, this process's context taken off. NULL: it has none of its own.
    */
   planc_status (*memory)(int64_t *out_total, int64_t *out_free);
@@ -120,69 +113,69 @@ struct planrt_backend {
   planc_status (*context_bytes)(int64_t *out_bytes);
   /* Makes host memory, whole pages of it, one that copies and host work may use while they run; until the device is
    * closed. */
-  planc_status (*pin)(planrt_device *device, void *memory, int64_t bytes);
+  planc_status (*pin)(rt_device *device, void *memory, int64_t bytes);
   /* Device memory taken beside the arena: context, libraries, code, captured graphs; and by others on the device. */
-  planc_status (*taken)(const planrt_device *device, int64_t *out_bytes);
+  planc_status (*taken)(const rt_device *device, int64_t *out_bytes);
 
   /* The algorithms that the backend has for a call: first the one with the least workspace, of several one that is
-   * deterministic, of several of those the library's first; at most PLANRT_MAX_VARIANTS. `algorithm`, `workspace` and
+   * deterministic, of several of those the library's first; at most RT_MAX_VARIANTS. `algorithm`, `workspace` and
    * `handle` of the call are not looked at, nor is its memory. DEVICE when there is none. */
-  planc_status (*variants)(planrt_device *device, const planrt_call *call, planrt_variant *out, int32_t *out_count);
+  planc_status (*variants)(rt_device *device, const rt_call *call, rt_variant *out, int32_t *out_count);
   /* The workspace of the call's algorithm at the call's shapes, without looking for others; -1 when it does not run
    * there. */
-  planc_status (*workspace)(planrt_device *device, const planrt_call *call, int64_t *out_bytes);
+  planc_status (*workspace)(rt_device *device, const rt_call *call, int64_t *out_bytes);
   /* Whether that takes long, as a library has to build something first: a call is then asked about at few batches only.
    * NULL: it never does. */
-  bool (*slow_workspace)(const planrt_device *device, const planrt_call *call);
+  bool (*slow_workspace)(const rt_device *device, const rt_call *call);
   /* Finds how to run a call with its algorithm and sets its handle, which lives as long as the device. An algorithm
    * that the backend does not know (a plan made for another device) runs as the backend's plainest one. DEVICE when the
    * backend cannot run the call, or the workspace is too small. */
-  planc_status (*prepare)(planrt_device *device, planrt_call *call);
+  planc_status (*prepare)(rt_device *device, rt_call *call);
 
   /* `span`, where not NULL, is filled when the work has ended. */
-  planc_status (*launch)(planrt_device *device, int32_t stream, const planrt_call *call, const planrt_launch *launch,
-                         planrt_span *span);
-  planc_status (*copy)(planrt_device *device, int32_t stream, planrt_direction direction, void *to, const void *from,
-                       int64_t bytes, planrt_span *span);
-  planc_status (*host)(planrt_device *device, int32_t stream, planrt_host_work work, void *user, const void *what,
+  planc_status (*launch)(rt_device *device, int32_t stream, const rt_call *call, const rt_launch *launch,
+                         rt_span *span);
+  planc_status (*copy)(rt_device *device, int32_t stream, rt_direction direction, void *to, const void *from,
+                       int64_t bytes, rt_span *span);
+  planc_status (*host)(rt_device *device, int32_t stream, rt_host_work work, void *user, const void *what,
                        int64_t period);
   /* Hashes what the call that was launched last on the stream has put out, side effects left out: equal bytes give
    * equal digests on every device of a backend. */
-  planc_status (*digest)(planrt_device *device, int32_t stream, const planrt_call *call, uint64_t *out);
+  planc_status (*digest)(rt_device *device, int32_t stream, const rt_call *call, uint64_t *out);
   /* Fills memory of an arena, the device's or the host's, or storage with NaNs of every float type; the host's as a
    * copy within host memory does. */
-  planc_status (*poison)(planrt_device *device, int32_t stream, void *to, int64_t bytes);
+  planc_status (*poison)(rt_device *device, int32_t stream, void *to, int64_t bytes);
 
   /* Events count generations: generation b is the record of body b, -1 the prologue's. `forget` makes all unrecorded,
    * on a device that is synchronised. */
-  planc_status (*record)(planrt_device *device, int32_t stream, int32_t event, int64_t generation);
+  planc_status (*record)(rt_device *device, int32_t stream, int32_t event, int64_t generation);
   /* Makes the stream wait until the event has reached `generation`. Where nothing can reach it any more (one thread,
    * not yet recorded) the status is INVALID_PLAN. */
-  planc_status (*wait)(planrt_device *device, int32_t stream, int32_t event, int64_t generation);
-  bool (*reached)(const planrt_device *device, int32_t event, int64_t generation);
-  void (*forget)(planrt_device *device);
+  planc_status (*wait)(rt_device *device, int32_t stream, int32_t event, int64_t generation);
+  bool (*reached)(const rt_device *device, int32_t event, int64_t generation);
+  void (*forget)(rt_device *device);
 
   /* What is enqueued between the two is not run but kept; `replay` enqueues all of it at once, behind everything before
    * it and before everything after, with the step and the period it is given in place of those of the capture. Waits
    * for events recorded before the capture are then over and are left out. A device keeps one capture. NULL: the
    * backend has none. */
-  planc_status (*capture)(planrt_device *device);
-  planc_status (*captured)(planrt_device *device);
-  planc_status (*replay)(planrt_device *device, const planrt_launch *launch, int64_t period);
+  planc_status (*capture)(rt_device *device);
+  planc_status (*captured)(rt_device *device);
+  planc_status (*replay)(rt_device *device, const rt_launch *launch, int64_t period);
 
   /* Returns when all that was enqueued has run, or been dropped after a failure. */
-  planc_status (*synchronize)(planrt_device *device);
+  planc_status (*synchronize)(rt_device *device);
 };
 
-extern const planrt_backend planrt_host_backend;
+extern const planrt_backend rt_host_backend;
 
 /* Whether this process has lost the backend's device: no call that it makes there will succeed. */
-bool planrt_backend_is_lost(const planrt_backend *backend);
+bool rt_backend_is_lost(const planrt_backend *backend);
 
 /* A plug-in is a shared object, libplanrt-NAME.so, with this function, which gives NULL when it was built for another
  * version of this interface. */
-enum { PLANRT_BACKEND_VERSION = 6 };
-#define PLANRT_PLUGIN_SYMBOL "planrt_plugin"
-typedef const planrt_backend *(*planrt_plugin_function)(int32_t backend_version, const char *planc_version);
+enum { RT_BACKEND_VERSION = 7 };
+#define RT_PLUGIN_SYMBOL "planrt_plugin"
+typedef const planrt_backend *(*rt_plugin_function)(int32_t backend_version, const char *version_of_planc);
 
 #endif

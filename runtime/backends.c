@@ -50,10 +50,10 @@ static planc_status open_plugin(const char *path, const planrt_backend **out) {
     return planc_error(PLANC_DEVICE, "%s", why ? why : path);
   }
   /* ISO C has no conversion from an object's to a function's address; POSIX does. */
-  planrt_plugin_function function = NULL;
-  void *symbol = dlsym(library, PLANRT_PLUGIN_SYMBOL);
+  rt_plugin_function function = NULL;
+  void *symbol = dlsym(library, RT_PLUGIN_SYMBOL);
   memcpy(&function, &symbol, sizeof function);
-  *out = function ? function(PLANRT_BACKEND_VERSION, PLANC_VERSION) : NULL;
+  *out = function ? function(RT_BACKEND_VERSION, PLANC_VERSION) : NULL;
   if (!*out) dlclose(library);
   return *out ? NULL : planc_error(PLANC_DEVICE, "%s: not a plug-in of planrt " PLANC_VERSION, path);
 }
@@ -71,7 +71,7 @@ static planc_status no_plugin(const char *name) {
       name, name);
 }
 
-bool planrt_backend_is_lost(const planrt_backend *backend) {
+bool rt_backend_is_lost(const planrt_backend *backend) {
   int64_t total, left;
   planc_status status = backend->memory ? backend->memory(&total, &left) : NULL;
   planc_status_free(status);
@@ -80,8 +80,8 @@ bool planrt_backend_is_lost(const planrt_backend *backend) {
 
 planc_status planrt_backend_find(const char *name, const planrt_backend **out) {
   char path[PATH_MAX + 32];
-  *out = &planrt_host_backend;
-  if (strcmp(name, planrt_host_backend.name) == 0) return NULL;
+  *out = &rt_host_backend;
+  if (strcmp(name, rt_host_backend.name) == 0) return NULL;
   if (!*name || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(name))
     return planc_error(PLANC_USAGE, "%s is not the name of a backend", name);
   if (!find_plugin(name, path, sizeof path)) return no_plugin(name);

@@ -7,7 +7,7 @@
 
 #include "planc/graph.h"
 
-static inline float planrt_from_bf16(uint16_t number) {
+static inline float rt_from_bf16(uint16_t number) {
   uint32_t bits = (uint32_t)number << 16;
   float value;
   memcpy(&value, &bits, sizeof value);
@@ -15,7 +15,7 @@ static inline float planrt_from_bf16(uint16_t number) {
 }
 
 /* To the nearest, of two equally near the even one; a NaN stays one. */
-static inline uint16_t planrt_to_bf16(float value) {
+static inline uint16_t rt_to_bf16(float value) {
   enum { QUIET = 0x40, HALF = 0x7fff };
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -24,18 +24,18 @@ static inline uint16_t planrt_to_bf16(float value) {
 }
 
 /* True for the two types that the functions below take. */
-static inline bool planrt_is_real(planc_dtype dtype) {
+static inline bool rt_is_real(planc_dtype dtype) {
   return dtype == PLANC_DTYPE_f32 || dtype == PLANC_DTYPE_bf16;
 }
 
-static inline float planrt_real_at(planc_dtype dtype, const void *data, int64_t index) {
-  if (dtype == PLANC_DTYPE_bf16) return planrt_from_bf16(((const uint16_t *)data)[index]);
+static inline float rt_real_at(planc_dtype dtype, const void *data, int64_t index) {
+  if (dtype == PLANC_DTYPE_bf16) return rt_from_bf16(((const uint16_t *)data)[index]);
   return ((const float *)data)[index];
 }
 
-static inline void planrt_real_put(planc_dtype dtype, void *data, int64_t index, float value) {
+static inline void rt_real_put(planc_dtype dtype, void *data, int64_t index, float value) {
   if (dtype == PLANC_DTYPE_bf16)
-    ((uint16_t *)data)[index] = planrt_to_bf16(value);
+    ((uint16_t *)data)[index] = rt_to_bf16(value);
   else
     ((float *)data)[index] = value;
 }

@@ -6,7 +6,7 @@
 #include "util/math.h"
 
 static planc_status describe(const planc_trace *trace, int32_t access, int32_t tensor, void *const *memory,
-                             planrt_operand *out) {
+                             rt_operand *out) {
   const planc_access *with = &trace->accesses[access];
   const planc_instance *of = &trace->instances[with->instance];
   const planc_tensor *window = &trace->jobs[of->job].graph->tensors[tensor];
@@ -18,7 +18,7 @@ static planc_status describe(const planc_trace *trace, int32_t access, int32_t t
   out->elements = out->bytes / planc_dtype_bytes(window->dtype);
   out->offset = offset;
   for (int32_t d = 0; d < window->rank; d++) out->dims[d] = planc_law_at(window->dims[d], batch);
-  if (offset < 0 || out->bytes < 0 || planc_add_overflow(offset, out->bytes, &end) ||
+  if (offset < 0 || out->bytes < 0 || pl_add_overflow(offset, out->bytes, &end) ||
       end > trace->buffers[with->buffer].bytes)
     return planc_error(PLANC_INTERNAL, "tensor %s does not lie inside its buffer", window->name);
   /* A round's later gradients are added in place, but for those that go through a temporary. */
@@ -28,9 +28,9 @@ static planc_status describe(const planc_trace *trace, int32_t access, int32_t t
   return NULL;
 }
 
-static planc_status describe_all(planc_arena *arena, const planc_trace *trace, const planrt_call *call,
-                                 const int32_t *tensors, int32_t count, planrt_operand **out) {
-  PLANC_TRY(PLANC_NEW(arena, out, count));
+static planc_status describe_all(pl_arena *arena, const planc_trace *trace, const rt_call *call, const int32_t *tensors,
+                                 int32_t count, rt_operand **out) {
+  PLANC_TRY(PL_NEW(arena, out, count));
   for (int32_t i = 0; i < count; i++) {
     int32_t access = planc_trace_access_of(trace, call->instance, tensors[i]);
     if (access < 0)
@@ -44,18 +44,18 @@ static planc_status describe_all(planc_arena *arena, const planc_trace *trace, c
 /* --- Sums ------------------------------------------------------------------------------------------------------- */
 
 /* A gradient's storage, whole, as a vector. */
-static planrt_operand flat(const planrt_call *call, const planc_buffer *gradient, void *data) {
+static rt_operand flat(const rt_call *call, const planc_buffer *gradient, void *data) {
   planc_dtype dtype = call->graph->tensors[call->graph->storages[gradient->storage].tensor].dtype;
-  planrt_operand out = {.data = data, .dtype = dtype, .rank = 1, .bytes = gradient->bytes};
+  rt_operand out = {.data = data, .dtype = dtype, .rank = 1, .bytes = gradient->bytes};
   out.elements = out.dims[0] = gradient->bytes / planc_dtype_bytes(dtype);
   return out;
 }
 
 /* Of the buffers of an access that reads and of one that writes. */
-static planc_status describe_accumulation(planc_arena *arena, const planc_buffer *from, const planc_buffer *to,
-                                          planrt_call *call) {
-  PLANC_TRY(PLANC_NEW(arena, &call->in, 1));
-  PLANC_TRY(PLANC_NEW(arena, &call->out, 1));
+static planc_status describe_accumulation(pl_arena *arena, const planc_buffer *from, const planc_buffer *to,
+                                          rt_call *call) {
+  PLANC_TRY(PL_NEW(arena, &call->in, 1));
+  PLANC_TRY(PL_NEW(arena, &call->out, 1));
   *call->in = flat(call, from, call->memory[0]);
   *call->out = flat(call, to, call->memory[1]);
   call->out->accumulate = true;
@@ -65,14 +65,14 @@ static planc_status describe_accumulation(planc_arena *arena, const planc_buffer
 
 /* The gradients of all replicas in their order: the own one at its place, around it the others', which lie behind each
  * other. */
-static planc_status describe_exchange(planc_arena *arena, int32_t replicas, const planc_buffer *gradient,
-                                      const planc_buffer *others, planrt_call *call) {
+static planc_status describe_exchange(pl_arena *arena, int32_t replicas, const planc_buffer *gradient,
+                                      const planc_buffer *others, rt_call *call) {
   int64_t stride = planc_other_stride(gradient->bytes);
   char *other = call->memory[1];
   if (others->peer < 0 || others->bytes != (replicas - 1) * stride)
     return planc_error(PLANC_INTERNAL, "op %s: an exchange that is none of %d replicas", call->op->name, replicas);
-  PLANC_TRY(PLANC_NEW(arena, &call->in, replicas));
-  PLANC_TRY(PLANC_NEW(arena, &call->out, 1));
+  PLANC_TRY(PL_NEW(arena, &call->in, replicas));
+  PLANC_TRY(PL_NEW(arena, &call->out, 1));
   for (int32_t r = 0; r < replicas; r++) {
     void *data = r == call->replica ? call->memory[0] : other;
     call->in[r] = flat(call, gradient, data);
@@ -82,7 +82,7 @@ static planc_status describe_exchange(planc_arena *arena, int32_t replicas, cons
   return NULL;
 }
 
-static planc_status describe_sum(planc_arena *arena, const planc_trace *trace, planrt_call *call) {
+static planc_status describe_sum(pl_arena *arena, const planc_trace *trace, rt_call *call) {
   const planc_instance *instance = &trace->instances[call->instance];
   const planc_access *accesses = &trace->accesses[instance->first_access];
   if (instance->n_accesses != 2) return planc_error(PLANC_INTERNAL, "op %s: a sum of no two buffers", call->op->name);
@@ -95,29 +95,29 @@ static planc_status describe_sum(planc_arena *arena, const planc_trace *trace, p
 
 /* --- All -------------------------------------------------------------------------------------------------------- */
 
-int32_t planrt_most_accesses(const planc_trace *trace) {
+int32_t rt_most_accesses(const planc_trace *trace) {
   int32_t most = 0;
   for (int32_t i = 0; i < trace->n_instances; i++)
     if (trace->instances[i].n_accesses > most) most = trace->instances[i].n_accesses;
   return most;
 }
 
-planc_status planrt_call_make(planc_arena *arena, const planc_trace *trace, int32_t replica, int32_t instance,
-                              void *const *memory, planrt_call *out) {
+planc_status rt_call_make(pl_arena *arena, const planc_trace *trace, int32_t replica, int32_t instance,
+                          void *const *memory, rt_call *out) {
   const planc_instance *at = &trace->instances[instance];
   const planc_job *job = &trace->jobs[at->job];
-  *out = (planrt_call){.trace = trace,
-                       .graph = job->graph,
-                       .op = planc_trace_op(trace, instance),
-                       .replica = replica,
-                       .instance = instance,
-                       .role = at->role,
-                       .batch = at->batch,
-                       .job_batch = planc_job_whole_batch(job),
-                       .sample_offset = replica * job->batch + at->sample_offset,
-                       .iteration = at->iteration,
-                       .iterations = job->iterations};
-  PLANC_TRY(PLANC_NEW(arena, &out->memory, at->n_accesses));
+  *out = (rt_call){.trace = trace,
+                   .graph = job->graph,
+                   .op = planc_trace_op(trace, instance),
+                   .replica = replica,
+                   .instance = instance,
+                   .role = at->role,
+                   .batch = at->batch,
+                   .job_batch = planc_job_whole_batch(job),
+                   .sample_offset = replica * job->batch + at->sample_offset,
+                   .iteration = at->iteration,
+                   .iterations = job->iterations};
+  PLANC_TRY(PL_NEW(arena, &out->memory, at->n_accesses));
   if (at->n_accesses > 0) memcpy(out->memory, memory, (size_t)at->n_accesses * sizeof *memory);
   if (at->role != PLANC_ROLE_OP) return describe_sum(arena, trace, out);
 

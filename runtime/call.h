@@ -7,7 +7,7 @@
 #include "planrt/planrt.h"
 #include "util/arena.h"
 
-typedef struct planrt_operand {
+typedef struct rt_operand {
   void *data; /* NULL: a side effect that a recompute skips */
   planc_dtype dtype;
   int32_t rank;
@@ -15,9 +15,9 @@ typedef struct planrt_operand {
   int64_t elements, bytes;
   int64_t offset;  /* within its buffer */
   bool accumulate; /* of an output: added to what is there (beta = 1) */
-} planrt_operand;
+} rt_operand;
 
-typedef struct planrt_call {
+typedef struct rt_call {
   const planc_trace *trace;
   const planc_graph *graph;
   const planc_op *op;        /* its operand lists are those below, but for other roles than OP */
@@ -27,32 +27,32 @@ typedef struct planrt_call {
   int64_t batch, job_batch, sample_offset; /* samples of the round, of the whole iteration; the round's first */
   int32_t iteration, iterations;           /* within the period; per period */
   int32_t n_in, n_out, n_effects;
-  planrt_operand *in, *out, *effects;
+  rt_operand *in, *out, *effects;
   void **memory; /* of the instance's k-th access: its whole buffer; NULL: skipped */
   const char *algorithm;
   void *workspace;
   int64_t workspace_bytes;
   const void *handle; /* the backend's, set by its `prepare` */
-} planrt_call;
+} rt_call;
 
 /* The most accesses that an instance has: room for `memory` below. */
-int32_t planrt_most_accesses(const planc_trace *trace);
+int32_t rt_most_accesses(const planc_trace *trace);
 /* Makes a replica's call of `instance` with the buffer of its k-th access at memory[k]. Workspace, algorithm and handle
  * are left to the caller. INTERNAL when an operand does not lie inside its buffer. */
-planc_status planrt_call_make(planc_arena *arena, const planc_trace *trace, int32_t replica, int32_t instance,
-                              void *const *memory, planrt_call *out);
+planc_status rt_call_make(pl_arena *arena, const planc_trace *trace, int32_t replica, int32_t instance,
+                          void *const *memory, rt_call *out);
 
 /* What changes from one launch of a call to the next. */
-typedef struct planrt_launch {
+typedef struct rt_launch {
   planrt_step step; /* of the body the launch belongs to */
   uint64_t seed;
   bool inference; /* running statistics, no dropout */
   bool
       measured; /* its own time is wanted, whatever it takes to launch it: it may be held back until more is enqueued */
-} planrt_launch;
+} rt_launch;
 
 /* The iteration of its job that a launch belongs to, counted over all runs. */
-static inline int64_t planrt_iteration(const planrt_call *call, const planrt_launch *launch) {
+static inline int64_t rt_iteration(const rt_call *call, const rt_launch *launch) {
   return launch->step.period * call->iterations + call->iteration;
 }
 

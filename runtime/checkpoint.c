@@ -28,7 +28,7 @@ enum { TRAILER = 8, CHUNK = 1 << 20 };
 static void add_u64(cJSON *object, const char *key, uint64_t value) {
   char text[24];
   snprintf(text, sizeof text, "%" PRIu64, value);
-  planc_json_add_string(object, key, text);
+  pl_json_add_string(object, key, text);
 }
 
 /* A graph's canonical text without what is not compared (planc_graph_equal): equal texts, equal content. */
@@ -40,7 +40,7 @@ static planc_status add_graph(cJSON *object, const planc_graph *graph) {
   char *text;
   size_t length;
   PLANC_TRY(planc_graph_print(&content, &text, &length));
-  planc_json_add_string(object, "graph", text);
+  pl_json_add_string(object, "graph", text);
   free(text);
   return NULL;
 }
@@ -51,57 +51,63 @@ static planc_status describe_job(const planrt_session *session, int32_t j, cJSON
   add_u64(out, "batch", (uint64_t)job->batch);
   add_u64(out, "iterations_per_period", (uint64_t)job->iterations);
   if (job->replicas > 1) add_u64(out, "replicas", (uint64_t)job->replicas);
-  cJSON *buffers = planc_json_add_array(out, "buffers");
+  cJSON *buffers = pl_json_add_array(out, "buffers");
   for (int32_t s = 0; s < job->graph->n_storages; s++) {
-    if (!planrt_home(session, 0, j, s)) continue;
+    if (!rt_home(session, 0, j, s)) continue;
     cJSON *buffer = cJSON_CreateObject();
-    planc_json_add_string(buffer, "name", job->graph->tensors[job->graph->storages[s].tensor].name);
+    pl_json_add_string(buffer, "name", job->graph->tensors[job->graph->storages[s].tensor].name);
     add_u64(buffer, "bytes", (uint64_t)planc_law_at(job->graph->storages[s].bytes, job->batch));
-    planc_json_add(buffers, NULL, buffer);
+    pl_json_add(buffers, NULL, buffer);
   }
   return NULL;
+}
+
+/* Whether samples are the user's. */
+static bool has_feed(const planrt_session *session) {
+  return session->options.feed != NULL;
 }
 
 /* The line up to its newline, malloc'ed. */
 static planc_status describe(const planrt_session *session, char **out) {
   cJSON *object = cJSON_CreateObject();
-  planc_json_add_string(object, "planrun", FORMAT);
+  pl_json_add_string(object, "planrun", FORMAT);
+  pl_json_add_bool(object, "feed", has_feed(session));
   add_u64(object, "seed", session->options.seed);
   add_u64(object, "period", (uint64_t)session->step.period);
-  cJSON *jobs = planc_json_add_array(object, "jobs");
+  cJSON *jobs = pl_json_add_array(object, "jobs");
   planc_status status = NULL;
   for (int32_t j = 0; j < session->trace->n_jobs && !status; j++) {
     cJSON *job = cJSON_CreateObject();
     status = planc_context(describe_job(session, j, job), "checkpoint");
-    planc_json_add(jobs, NULL, job);
+    pl_json_add(jobs, NULL, job);
   }
   size_t length;
-  if (!status) status = planc_context(planc_json_print(object, PLANC_JSON_LINE, out, &length), "checkpoint");
+  if (!status) status = planc_context(pl_json_print(object, PL_JSON_LINE, out, &length), "checkpoint");
   cJSON_Delete(object);
   return status;
 }
 
 /* --- Saving ----------------------------------------------------------------------------------------------------- */
 
-typedef VEC(planc_file_part) part_list;
+typedef VEC(pl_file_part) part_list;
 
 static planc_status list_homes(const planrt_session *session, part_list *parts) {
-  planrt_homes at = {.storage = -1};
-  while (planrt_next_home(session, &at)) VEC_PUSH(parts, ((planc_file_part){at.home, (size_t)at.bytes}));
+  rt_homes at = {.storage = -1};
+  while (rt_next_home(session, &at)) VEC_PUSH(parts, ((pl_file_part){at.home, (size_t)at.bytes}));
   return NULL;
 }
 
 static planc_status save(const planrt_session *session, const char *path, const char *line, part_list *parts) {
-  VEC_PUSH(parts, ((planc_file_part){line, strlen(line)}));
-  VEC_PUSH(parts, ((planc_file_part){"\n", 1}));
+  VEC_PUSH(parts, ((pl_file_part){line, strlen(line)}));
+  VEC_PUSH(parts, ((pl_file_part){"\n", 1}));
   PLANC_TRY(list_homes(session, parts));
   uLong sum = crc32(0, NULL, 0);
   for (int64_t i = 0; i < parts->len; i++)
     sum = crc32_z(sum, (const Bytef *)parts->data[i].data, parts->data[i].length);
   char trailer[TRAILER + 1];
   snprintf(trailer, sizeof trailer, "%08lx", sum);
-  VEC_PUSH(parts, ((planc_file_part){trailer, TRAILER}));
-  return planc_file_write_parts(path, parts->data, (size_t)parts->len);
+  VEC_PUSH(parts, ((pl_file_part){trailer, TRAILER}));
+  return pl_file_write_parts(path, parts->data, (size_t)parts->len);
 }
 
 planc_status planrt_save(const planrt_session *session, const char *path) {
@@ -121,6 +127,7 @@ typedef struct checkpoint {
   FILE *file;
   char *line; /* malloc'ed */
   uint64_t seed, period;
+  bool other_feed; /* planrt_resumed_other_feed */
   char chunk[CHUNK];
 } checkpoint;
 
@@ -165,12 +172,30 @@ static bool read_u64(const cJSON *object, const char *key, uint64_t *out) {
   return errno == 0;
 }
 
-/* The line must be the one that this session would write, but for seed and period. */
+/* How many samples each job has had by then is counted in 64 bits. */
+static bool is_countable(const planrt_session *session, uint64_t period) {
+  for (int32_t j = 0; j < session->trace->n_jobs; j++) {
+    const planc_job *job = &session->trace->jobs[j];
+    int64_t iterations, samples;
+    if (period > INT64_MAX / 2 || pl_mul_overflow((int64_t)period, job->iterations, &iterations) ||
+        pl_mul_overflow(iterations, planc_job_whole_batch(job), &samples) || samples > INT64_MAX / 2)
+      return false;
+  }
+  return true;
+}
+
+/* A checkpoint of before may not say whose the samples were. */
+static bool is_of_other_feed(const planrt_session *session, const cJSON *object) {
+  const cJSON *feed = cJSON_GetObjectItemCaseSensitive(object, "feed");
+  return cJSON_IsBool(feed) && (bool)cJSON_IsTrue(feed) != has_feed(session);
+}
+
+/* The jobs must be those that this session would write. */
 static planc_status compare_jobs(const planrt_session *session, const checkpoint *c, const cJSON *object) {
   char *own_line;
   PLANC_TRY(describe(session, &own_line));
   cJSON *own;
-  planc_status status = planc_json_tree(own_line, strlen(own_line), NULL, &own);
+  planc_status status = pl_json_tree(own_line, strlen(own_line), NULL, &own);
   free(own_line);
   PLANC_TRY(planc_context(status, "checkpoint"));
   bool same = cJSON_Compare(cJSON_GetObjectItemCaseSensitive(own, "jobs"),
@@ -187,25 +212,26 @@ static planc_status read_line(const planrt_session *session, checkpoint *c) {
   if (getline(&c->line, &room, c->file) < 0)
     return errno == ENOMEM ? planc_error(PLANC_OUT_OF_MEMORY, "%s", c->path) : damaged(c, "line 1");
   cJSON *object;
-  planc_status status = planc_json_tree(c->line, strlen(c->line), NULL, &object);
+  planc_status status = pl_json_tree(c->line, strlen(c->line), NULL, &object);
   if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return planc_context(status, "%s", c->path);
   planc_status_free(status);
   const char *format = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "planrun"));
   status = NULL;
   if (!format || strncmp(format, "checkpoint/", 11) != 0 || !read_u64(object, "seed", &c->seed) ||
-      !read_u64(object, "period", &c->period) || c->period > INT64_MAX / 2)
+      !read_u64(object, "period", &c->period) || !is_countable(session, c->period))
     status = damaged(c, "line 1");
   else if (strcmp(format, FORMAT) != 0)
     status = planc_error(PLANC_BAD_INPUT, "%s: %s is not known; this planrun reads " FORMAT, c->path, format);
   else
     status = compare_jobs(session, c, object);
+  c->other_feed = is_of_other_feed(session, object);
   cJSON_Delete(object);
   return status;
 }
 
 static bool read_homes(const planrt_session *session, checkpoint *c) {
-  planrt_homes at = {.storage = -1};
-  while (planrt_next_home(session, &at))
+  rt_homes at = {.storage = -1};
+  while (rt_next_home(session, &at))
     if (fread(at.home, 1, (size_t)at.bytes, c->file) != (size_t)at.bytes) return false;
   return true;
 }
@@ -213,8 +239,8 @@ static bool read_homes(const planrt_session *session, checkpoint *c) {
 /* Whether the file ends where the session's buffers do: asked before any of them is overwritten. */
 static bool right_length(const planrt_session *session, const checkpoint *c) {
   int64_t bytes = (int64_t)strlen(c->line) + TRAILER;
-  planrt_homes homes = {.storage = -1};
-  while (planrt_next_home(session, &homes)) bytes = planc_add_saturate(bytes, homes.bytes);
+  rt_homes homes = {.storage = -1};
+  while (rt_next_home(session, &homes)) bytes = pl_add_saturate(bytes, homes.bytes);
   off_t at = ftello(c->file);
   return fseeko(c->file, 0, SEEK_END) == 0 && ftello(c->file) == bytes && fseeko(c->file, at, SEEK_SET) == 0;
 }
@@ -227,12 +253,13 @@ static planc_status resume(planrt_session *session, checkpoint *c) {
   if (!read_homes(session, c)) return damaged(c, "changed while it was read");
   session->options.seed = c->seed;
   session->step.period = (int64_t)c->period;
+  session->other_feed = c->other_feed;
   return NULL;
 }
 
 static planc_status open_checkpoint(checkpoint *c) {
   int file;
-  PLANC_TRY(planc_input_open(c->path, false, &file));
+  PLANC_TRY(pl_input_open(c->path, false, &file));
   c->file = fdopen(file, "rb");
   if (c->file) return NULL;
   close(file);
@@ -249,4 +276,8 @@ planc_status planrt_resume(planrt_session *session, const char *path) {
   free(c->line);
   free(c);
   return status;
+}
+
+bool planrt_resumed_other_feed(const planrt_session *session) {
+  return session->other_feed;
 }

@@ -10,7 +10,7 @@
 #include "util/json_tree.h"
 #include "util/print.h"
 
-static const planc_option options[] = {
+static const pl_option options[] = {
     {"json", 0, NULL, "one line of JSON"},
     {"properties", 0, NULL, "the GPU's properties, for --deviceless elsewhere"},
     {"links", 0, "SIZE", "copy so much each way between host and device, and tell the rates in one line of JSON"},
@@ -24,7 +24,7 @@ enum { N_BACKENDS = sizeof names / sizeof *names };
 /* A backend, and what it runs on or why it cannot. */
 typedef struct entry {
   const char *name;
-  planrt_device_info info;
+  rt_device_info info;
   int64_t free_bytes; /* of a device with memory of its own; else negative */
   planc_status missing;
 } entry;
@@ -49,83 +49,83 @@ static planc_status take_want_of_memory(entry *e) {
 
 static void print_text(const entry *e) {
   if (e->missing)
-    planc_print_line(stdout, "backend %s: not available: %s", e->name, planc_status_message(e->missing));
+    pl_print_line(stdout, "backend %s: not available: %s", e->name, planc_status_message(e->missing));
   else
-    planc_print_line(stdout, "backend %s: %s, %s; %s", e->name, e->info.device, e->info.versions, e->info.dtypes);
+    pl_print_line(stdout, "backend %s: %s, %s; %s", e->name, e->info.device, e->info.versions, e->info.dtypes);
 }
 
 static void add_json(cJSON *array, const entry *e) {
   cJSON *object = cJSON_CreateObject();
-  planc_json_add_string(object, "name", e->name);
-  planc_json_add_bool(object, "available", !e->missing);
+  pl_json_add_string(object, "name", e->name);
+  pl_json_add_bool(object, "available", !e->missing);
   if (e->missing) {
-    planc_json_add_string(object, "missing", planc_status_message(e->missing));
+    pl_json_add_string(object, "missing", planc_status_message(e->missing));
   } else {
-    planc_json_add_string(object, "device", e->info.device);
-    planc_json_add_string(object, "library", e->info.versions);
-    planc_json_add_string(object, "dtype", e->info.dtypes);
-    planc_json_add_int(object, "memory_bytes", e->info.memory_bytes);
-    if (e->free_bytes >= 0) planc_json_add_int(object, "free_bytes", e->free_bytes);
-    planc_json_add_int(object, "processors", e->info.processors);
+    pl_json_add_string(object, "device", e->info.device);
+    pl_json_add_string(object, "library", e->info.versions);
+    pl_json_add_string(object, "dtype", e->info.dtypes);
+    pl_json_add_int(object, "memory_bytes", e->info.memory_bytes);
+    if (e->free_bytes >= 0) pl_json_add_int(object, "free_bytes", e->free_bytes);
+    pl_json_add_int(object, "processors", e->info.processors);
   }
-  planc_json_add(array, NULL, object);
+  pl_json_add(array, NULL, object);
 }
 
 static planc_status print_json(const entry *entries) {
   cJSON *root = cJSON_CreateObject();
-  planc_json_add_string(root, "planrun", "info/1");
-  planc_json_add_string(root, "version", PLANC_VERSION);
-  planc_json_add_int(root, "plan_format", PLANC_PLAN_VERSION);
-  cJSON *array = planc_json_add_array(root, "backends");
+  pl_json_add_string(root, "planrun", "info/1");
+  pl_json_add_string(root, "version", PLANC_VERSION);
+  pl_json_add_int(root, "plan_format", PLANC_PLAN_VERSION);
+  cJSON *array = pl_json_add_array(root, "backends");
   for (int i = 0; i < N_BACKENDS; i++) add_json(array, &entries[i]);
-  return planc_context(planc_print_json(stdout, root), "info");
+  return planc_context(pl_print_json(stdout, root), "info");
 }
 
 static planc_status print_properties(void) {
   const planrt_backend *backend;
   char *text;
   PLANC_TRY(planrt_backend_find("cuda", &backend));
-  PLANC_TRY(planrt_properties_print(backend, &text));
+  PLANC_TRY(rt_properties_print(backend, &text));
   printf("%s", text);
   free(text);
   return NULL;
 }
 
-static planc_status print_links(const planc_arguments *arguments) {
-  const char *name = planc_option_value(arguments, "backend");
+static planc_status print_links(const pl_arguments *arguments) {
+  const char *name = pl_option_value(arguments, "backend");
   const planrt_backend *backend;
-  planrt_device_info info;
-  planrt_link_rates rates;
+  rt_device_info info;
+  rt_link_rates rates;
   int64_t bytes;
-  PLANC_TRY(planc_option_size(arguments, "links", 1, &bytes));
-  PLANC_TRY(planrt_backend_find(name ? name : planrt_host_backend.name, &backend));
+  PLANC_TRY(pl_option_size(arguments, "links", 1, &bytes));
+  PLANC_TRY(planrt_backend_find(name ? name : rt_host_backend.name, &backend));
   PLANC_TRY(backend->info(&info));
-  PLANC_TRY(planrt_measure_rates(backend, 0, bytes, &rates));
+  PLANC_TRY(rt_measure_rates(backend, 0, bytes, &rates));
   cJSON *root = cJSON_CreateObject();
-  planc_json_add_string(root, "planrun", "links/1");
-  planc_json_add_string(root, "device", info.device);
-  planc_json_add_int(root, "bytes", rates.bytes);
-  planc_json_add_int(root, "h2d_bytes_per_second", rates.alone_bytes_per_s[PLANRT_H2D]);
-  planc_json_add_int(root, "d2h_bytes_per_second", rates.alone_bytes_per_s[PLANRT_D2H]);
-  planc_json_add_int(root, "both_bytes_per_second", rates.both_bytes_per_s);
-  planc_json_add_int(root, "memory_bytes", rates.memory_bytes);
-  planc_json_add_int(root, "memory_bytes_per_second", rates.memory_bytes_per_s);
-  return planc_context(planc_print_json(stdout, root), "links");
+  pl_json_add_string(root, "planrun", "links/1");
+  pl_json_add_string(root, "device", info.device);
+  pl_json_add_int(root, "bytes", rates.bytes);
+  pl_json_add_int(root, "h2d_bytes_per_second", rates.alone_bytes_per_s[RT_H2D]);
+  pl_json_add_int(root, "d2h_bytes_per_second", rates.alone_bytes_per_s[RT_D2H]);
+  pl_json_add_int(root, "both_bytes_per_second", rates.both_bytes_per_s);
+  pl_json_add_int(root, "memory_bytes", rates.memory_bytes);
+  pl_json_add_int(root, "memory_bytes_per_second", rates.memory_bytes_per_s);
+  return planc_context(pl_print_json(stdout, root), "links");
 }
 
-static planc_status run(const planc_arguments *arguments) {
-  if (planc_option_given(arguments, "links") && planc_option_given(arguments, "properties"))
+static planc_status run(const pl_arguments *arguments) {
+  if (pl_option_given(arguments, "links") && pl_option_given(arguments, "properties"))
     return planc_error(PLANC_USAGE, "--links and --properties exclude each other");
-  if (planc_option_given(arguments, "links")) return print_links(arguments);
-  if (planc_option_given(arguments, "backend")) return planc_error(PLANC_USAGE, "--backend goes with --links");
-  if (planc_option_given(arguments, "properties")) return print_properties();
+  if (pl_option_given(arguments, "links")) return print_links(arguments);
+  if (pl_option_given(arguments, "backend")) return planc_error(PLANC_USAGE, "--backend goes with --links");
+  if (pl_option_given(arguments, "properties")) return print_properties();
   entry entries[N_BACKENDS];
   planc_status status = NULL;
   for (int i = 0; i < N_BACKENDS; i++) entries[i] = look_up(names[i]);
   for (int i = 0; i < N_BACKENDS && !status; i++) status = take_want_of_memory(&entries[i]);
   if (status) {
     /* nothing is known of the backends */
-  } else if (planc_option_given(arguments, "json")) {
+  } else if (pl_option_given(arguments, "json")) {
     status = print_json(entries);
   } else {
     printf("planrun %s, plan format %d\n", PLANC_VERSION, PLANC_PLAN_VERSION);
@@ -135,4 +135,4 @@ static planc_status run(const planc_arguments *arguments) {
   return status;
 }
 
-const planc_subcommand planrt_cmd_info = {{"info", "", "backends, devices and versions", options, 0, 0}, run, NULL};
+const pl_subcommand rt_cmd_info = {{"info", "", "backends, devices and versions", options, 0, 0}, run, NULL};

@@ -4,16 +4,16 @@
 #include "runtime/planrun.h"
 #include "util/size.h"
 
-planc_status planrt_option_rate(const planc_arguments *arguments, const char *name, int64_t *out) {
-  const char *text = planc_option_value(arguments, name);
+planc_status rt_option_rate(const pl_arguments *arguments, const char *name, int64_t *out) {
+  const char *text = pl_option_value(arguments, name);
   size_t length = text ? strlen(text) : 0;
-  char size[PLANC_SIZE_TEXT];
+  char size[PL_SIZE_TEXT];
   *out = 0;
   if (!text) return NULL;
   if (length < 3 || length - 2 >= sizeof size || strcmp(text + length - 2, "/s") != 0)
     return planc_error(PLANC_USAGE, "--%s takes a rate such as 0.2GB/s, not %s", name, text);
   memcpy(size, text, length - 2);
   size[length - 2] = 0;
-  PLANC_TRY(planc_context(planc_size_parse(size, out), "--%s", name));
+  PLANC_TRY(planc_context(pl_size_parse(size, out), "--%s", name));
   return *out > 0 ? NULL : planc_error(PLANC_USAGE, "--%s takes a rate above 0", name);
 }

@@ -24,7 +24,7 @@
 #include "util/print.h"
 #include "util/size.h"
 
-static const planc_option options[] = {
+static const pl_option options[] = {
     {"batches", 'b', "N,N,...", "batches to measure (default: the graph's header, else 32)"},
     {"output", 'o', "FILE", "the profile, - for standard output (default: profile.json)"},
     {"name", 0, "NAME", "of the device in the profile (default: the backend's name)"},
@@ -46,21 +46,25 @@ enum { FALLBACK_BATCH = 32, PERCENT = 10000 };
 /* A GPU's clocks rise within some tenths of a second of work, and settle where power and heat allow. */
 enum { MOST_MEASURED = 8, WARM_UP_MS = 1000 };
 
-typedef planrt_profiling profiling;
+typedef rt_profiling profiling;
 
 /* --- Interrupts ------------------------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t interrupted;
-static planrt_kept kept = {.file = -1};
+static rt_kept kept = {.file = -1};
 
 /* Who interrupts twice does not wait; that blames nothing of what is being tried. */
 static void interrupt(int number) {
+  static const char text[] = "planrun: ending after the iteration or op that it is at; again to end at once\n";
+  int error = errno;
   if (interrupted) {
-    planrt_kept_unmark(&kept);
+    rt_kept_unmark(&kept);
     signal(number, SIG_DFL);
     raise(number);
   }
   interrupted = number;
+  if (write(STDERR_FILENO, text, sizeof text - 1) < 0) errno = 0; /* who cannot be told is ended all the same */
+  errno = error;
 }
 
 static void catch_interrupts(void) {
@@ -77,9 +81,9 @@ static void end_interrupted(void) {
 
 /* --- Command line ----------------------------------------------------------------------------------------------- */
 
-static planc_status read_list(const planc_arguments *arguments, const char *name, int64_t most, int32_t room,
-                              int64_t *out, int32_t *out_count) {
-  const char *text = planc_option_value(arguments, name);
+static planc_status read_list(const pl_arguments *arguments, const char *name, int64_t most, int32_t room, int64_t *out,
+                              int32_t *out_count) {
+  const char *text = pl_option_value(arguments, name);
   *out_count = 0;
   while (text) {
     char *end;
@@ -99,8 +103,8 @@ static planc_status read_list(const planc_arguments *arguments, const char *name
 
 /* A link that cannot be paced, or storage that cannot be had, is told before anything is measured. */
 static planc_status try_links(const profiling *p) {
-  planrt_device *device;
-  planrt_device_options how = {
+  rt_device *device;
+  rt_device_options how = {
       .link_bytes_per_s = p->link_bytes_per_s, .storage_bytes = p->storage ? 1 : 0, .storage_path = p->storage};
   if (p->link_bytes_per_s == 0 && !p->storage) return NULL;
   if (p->storage && !p->backend->storage)
@@ -119,100 +123,100 @@ static planc_status describe_machine(profiling *p) {
 }
 
 /* A described device is the CUDA libraries'; nothing on it is measured. */
-static planc_status find_backend(profiling *p, const planc_arguments *arguments) {
+static planc_status find_backend(profiling *p, const pl_arguments *arguments) {
   static const char *const measuring[] = {"backend", "name", "repetitions", "warm-up", "link", "storage", "loads"};
-  const char *name = planc_option_value(arguments, "backend");
-  p->deviceless = planc_option_value(arguments, "deviceless");
+  const char *name = pl_option_value(arguments, "backend");
+  p->deviceless = pl_option_value(arguments, "deviceless");
   for (size_t i = 0; p->deviceless && i < sizeof measuring / sizeof *measuring; i++)
-    if (planc_option_given(arguments, measuring[i]))
+    if (pl_option_given(arguments, measuring[i]))
       return planc_error(PLANC_USAGE, "--deviceless and --%s exclude each other", measuring[i]);
   PLANC_TRY(planrt_backend_find(p->deviceless ? "cuda" : name ? name : "host", &p->backend));
-  bool host = p->backend == &planrt_host_backend;
-  PLANC_TRY(planc_option_int(arguments, "most", 0, INT32_MAX, p->deviceless ? 0 : MOST_MEASURED, &p->most));
-  PLANC_TRY(planc_option_int(arguments, "warm-up", 0, 60000, host ? 0 : WARM_UP_MS, &p->warm_up_ms));
+  bool host = p->backend == &rt_host_backend;
+  PLANC_TRY(pl_option_int(arguments, "most", 0, INT32_MAX, p->deviceless ? 0 : MOST_MEASURED, &p->most));
+  PLANC_TRY(pl_option_int(arguments, "warm-up", 0, 60000, host ? 0 : WARM_UP_MS, &p->warm_up_ms));
   if (p->deviceless) return NULL;
-  p->storage = planc_option_value(arguments, "storage");
+  p->storage = pl_option_value(arguments, "storage");
   PLANC_TRY(try_links(p));
   return describe_machine(p);
 }
 
-static const char *output_of(const planc_arguments *arguments) {
-  const char *output = planc_option_value(arguments, "output");
+static const char *output_of(const pl_arguments *arguments) {
+  const char *output = pl_option_value(arguments, "output");
   return output ? output : "profile.json";
 }
 
 /* A device that is not known is told when it is needed. */
-static planc_status list_described(const char *device, planc_used_files *files) {
-  char description[PLANRT_PATH_ROOM], properties[PLANRT_PATH_ROOM];
-  planc_status unknown = planc_locate_properties(device, description, properties, PLANRT_PATH_ROOM);
+static planc_status list_described(const char *device, pl_used_files *files) {
+  char description[RT_PATH_ROOM], properties[RT_PATH_ROOM];
+  planc_status unknown = pl_locate_properties(device, description, properties, RT_PATH_ROOM);
   planc_status_free(unknown);
   if (unknown) return NULL;
-  PLANC_TRY(planc_used_files_read(files, description));
-  return planc_used_files_read(files, properties);
+  PLANC_TRY(pl_used_files_read(files, description));
+  return pl_used_files_read(files, properties);
 }
 
 /* A measured profile is kept in pieces while it is made, and has the device's properties beside it. */
-static planc_status list_files(const planc_arguments *arguments, planc_used_files *files) {
-  const char *output = output_of(arguments), *device = planc_option_value(arguments, "deviceless");
-  char path[PLANRT_PATH_ROOM], properties[PLANRT_PATH_ROOM];
-  PLANC_TRY(planc_used_files_read(files, arguments->operands[0]));
-  PLANC_TRY(planc_used_files_write(files, output));
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
+  const char *output = output_of(arguments), *device = pl_option_value(arguments, "deviceless");
+  char path[RT_PATH_ROOM], properties[RT_PATH_ROOM];
+  PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
+  PLANC_TRY(pl_used_files_write(files, output));
   if (device) return list_described(device, files);
-  PLANC_TRY(planrt_profiling_properties(output, properties));
+  PLANC_TRY(rt_profiling_properties(output, properties));
   if (!*properties) return NULL;
-  PLANC_TRY(planc_used_files_write(files, properties));
-  if (snprintf(path, sizeof path, "%s%s", output, PLANRT_PART_SUFFIX) >= PLANRT_PATH_ROOM)
+  PLANC_TRY(pl_used_files_write(files, properties));
+  if (snprintf(path, sizeof path, "%s%s", output, RT_PART_SUFFIX) >= RT_PATH_ROOM)
     return planc_error(PLANC_USAGE, "%s: path too long", output);
-  return planc_used_files_write(files, path);
+  return pl_used_files_write(files, path);
 }
 
-static planc_status read_arguments(profiling *p, const planc_arguments *arguments) {
-  const char *name = planc_option_value(arguments, "name");
+static planc_status read_arguments(profiling *p, const pl_arguments *arguments) {
+  const char *name = pl_option_value(arguments, "name");
   p->output = output_of(arguments);
-  p->name = name ? name : planc_option_value(arguments, "backend");
+  p->name = name ? name : pl_option_value(arguments, "backend");
   if (!p->name) p->name = "host";
-  const char *fault = name ? planc_label_fault(name) : NULL;
+  const char *fault = name ? pl_label_fault(name) : NULL;
   if (fault) return planc_error(PLANC_USAGE, "--name: %s", fault);
-  PLANC_TRY(planc_file_probe(p->output));
-  PLANC_TRY(read_list(arguments, "batches", INT32_MAX, PLANRT_MOST_BATCHES, p->batches, &p->n_batches));
-  PLANC_TRY(read_list(arguments, "loads", 100, PLANRT_MOST_LOADS, p->loads + 1, &p->n_loads));
+  PLANC_TRY(pl_file_probe(p->output));
+  PLANC_TRY(read_list(arguments, "batches", INT32_MAX, RT_MOST_BATCHES, p->batches, &p->n_batches));
+  PLANC_TRY(read_list(arguments, "loads", 100, RT_MOST_LOADS, p->loads + 1, &p->n_loads));
   for (int32_t i = 1; i <= p->n_loads; i++) p->loads[i] *= PERCENT;
   p->n_loads++;
-  PLANC_TRY(planc_option_int(arguments, "repetitions", 1, 1000, 5, &p->repetitions));
-  PLANC_TRY(planrt_option_rate(arguments, "link", &p->link_bytes_per_s));
-  p->deterministic = planc_option_given(arguments, "deterministic");
+  PLANC_TRY(pl_option_int(arguments, "repetitions", 1, 1000, 5, &p->repetitions));
+  PLANC_TRY(rt_option_rate(arguments, "link", &p->link_bytes_per_s));
+  p->deterministic = pl_option_given(arguments, "deterministic");
   return find_backend(p, arguments);
 }
 
-static planc_status read_graph(profiling *p, const planc_arguments *arguments) {
+static planc_status read_graph(profiling *p, const pl_arguments *arguments) {
   const char *derived;
-  PLANC_TRY(planc_graph_prepare(arguments->operands[0], planc_option_value(arguments, "optimizer"),
-                                planc_option_given(arguments, "inference"), &p->graph, &derived));
+  PLANC_TRY(planc_graph_prepare(arguments->operands[0], pl_option_value(arguments, "optimizer"),
+                                pl_option_given(arguments, "inference"), &p->graph, &derived));
   if (derived)
-    planc_print_line(stderr, "planrun: note: %s has no backward ops: %s for training with %s", arguments->operands[0],
-                     p->deviceless ? "listed" : "measured", derived);
+    pl_print_line(stderr, "planrun: note: %s has no backward ops: %s for training with %s", arguments->operands[0],
+                  p->deviceless ? "listed" : "measured", derived);
   if (p->n_batches > 0) return NULL;
   p->n_batches = 1;
   p->batches[0] = p->graph->batch > 0 ? p->graph->batch : FALLBACK_BATCH;
-  planc_print_line(stderr, "planrun: note: batch %lld (%s)", (long long)p->batches[0],
-                   p->graph->batch > 0 ? "the graph's header" : "the fall-back");
+  pl_print_line(stderr, "planrun: note: batch %lld (%s)", (long long)p->batches[0],
+                p->graph->batch > 0 ? "the graph's header" : "the fall-back");
   return NULL;
 }
 
 /* --- Profiling -------------------------------------------------------------------------------------------------- */
 
 static planc_status open_kept(const profiling *p) {
-  planrt_profile_ways ways = {.graph = p->graph,
-                              .machine = p->machine,
-                              .repetitions = p->repetitions,
-                              .most = p->most,
-                              .warm_up_ms = p->warm_up_ms,
-                              .link_bytes_per_s = p->link_bytes_per_s,
-                              .storage = p->storage,
-                              .deterministic = p->deterministic};
-  cJSON *head = planrt_profile_head_of(&ways);
-  planc_status status = planc_json_is_whole(head)
-                            ? planrt_kept_open(&kept, strcmp(p->output, "-") == 0 ? NULL : p->output, head)
+  rt_profile_ways ways = {.graph = p->graph,
+                          .machine = p->machine,
+                          .repetitions = p->repetitions,
+                          .most = p->most,
+                          .warm_up_ms = p->warm_up_ms,
+                          .link_bytes_per_s = p->link_bytes_per_s,
+                          .storage = p->storage,
+                          .deterministic = p->deterministic};
+  cJSON *head = rt_profile_head_of(&ways);
+  planc_status status = pl_json_is_whole(head)
+                            ? rt_kept_open(&kept, strcmp(p->output, "-") == 0 ? NULL : p->output, head)
                             : planc_error(PLANC_OUT_OF_MEMORY, "profile");
   cJSON_Delete(head);
   return status;
@@ -222,38 +226,47 @@ static void tell_found(void) {
   int32_t measured = 0;
   const cJSON *piece;
   cJSON_ArrayForEach(piece, kept.pieces) {
-    measured += !planrt_piece_is_trial(piece);
+    measured += !rt_piece_is_trial(piece);
   }
   if (cJSON_GetArraySize(kept.pieces) > 0)
-    planc_print_line(stderr, "planrun: note: going on from %s, which has %d measured parts", kept.path, measured);
+    pl_print_line(stderr, "planrun: note: going on from %s, which has %d measured parts", kept.path, measured);
 }
 
-static planc_status profile_measured(profiling *p) {
+static planc_status profile_measured(profiling *p, bool *out_written) {
   PLANC_TRY(open_kept(p));
   tell_found();
-  PLANC_TRY(planrt_profiling_measure(p));
-  if (!interrupted) PLANC_TRY(planrt_profiling_write(p));
-  if (!interrupted) return planrt_kept_remove(&kept);
+  PLANC_TRY(rt_profiling_measure(p));
+  PLANC_TRY(rt_profiling_write(p, out_written));
+  return *out_written ? rt_kept_remove(&kept) : NULL;
+}
+
+/* Without a failure there is a profile, or it was interrupted before there was. */
+static void tell_what_is_kept(bool written) {
+  if (written) return;
   if (kept.path && access(kept.path, F_OK) == 0)
-    planc_print_line(stderr, "planrun: interrupted; the same command goes on from %s", kept.path);
+    pl_print_line(stderr, "planrun: interrupted; the same command goes on from %s", kept.path);
+  else
+    pl_print_line(stderr, "planrun: interrupted; nothing is kept: the same command begins anew");
+}
+
+static planc_status profile(profiling *p, const pl_arguments *arguments) {
+  bool written = false;
+  PLANC_TRY(read_arguments(p, arguments));
+  PLANC_TRY(read_graph(p, arguments));
+  PLANC_TRY(p->deviceless ? rt_profiling_list(p, &written) : profile_measured(p, &written));
+  tell_what_is_kept(written);
   return NULL;
 }
 
-static planc_status profile(profiling *p, const planc_arguments *arguments) {
-  PLANC_TRY(read_arguments(p, arguments));
-  PLANC_TRY(read_graph(p, arguments));
-  return p->deviceless ? planrt_profiling_list(p) : profile_measured(p);
-}
-
-static planc_status run(const planc_arguments *arguments) {
+static planc_status run(const pl_arguments *arguments) {
   profiling p = {.stop = &interrupted, .kept = &kept};
   catch_interrupts();
   planc_status status = profile(&p, arguments);
-  planrt_kept_close(&kept);
+  rt_kept_close(&kept);
   planc_graph_free(p.graph);
   if (!status && interrupted) end_interrupted();
   return status;
 }
 
-const planc_subcommand planrt_cmd_profile = {
+const pl_subcommand rt_cmd_profile = {
     {"profile", "GRAPH", "measure ops, links and launches on this machine", options, 1, 1}, run, list_files};

@@ -11,14 +11,14 @@
 #include "util/progress.h"
 
 /* Only a profile that planc can read leaves. */
-static planc_status write_tree(const planrt_profiling *p, cJSON *tree) {
+static planc_status write_tree(const rt_profiling *p, cJSON *tree) {
   char *text;
   size_t length;
-  PLANC_TRY(planc_json_print(tree, PLANC_JSON_LINES, &text, &length));
+  PLANC_TRY(pl_json_print(tree, PL_JSON_LINES, &text, &length));
   planc_profile *read = NULL;
   planc_status status = planc_profile_parse(text, length, p->output, &read);
   planc_profile_free(read);
-  if (!status) status = planc_file_write(p->output, text, length);
+  if (!status) status = pl_file_write(p->output, text, length);
   free(text);
   return status;
 }
@@ -27,72 +27,81 @@ static planc_status write_tree(const planrt_profiling *p, cJSON *tree) {
 
 static void show_workspaces(void *user, int32_t done, int32_t of) {
   (void)user;
-  planc_progress(stderr, "workspaces: batch %d of %d", done + 1, of);
+  pl_progress(stderr, "workspaces: batch %d of %d", done + 1, of);
 }
 
-static planc_status ask_workspaces(const planrt_profiling *p, cJSON *tree, const planrt_batches *batches) {
-  planrt_device *device;
-  PLANC_TRY(planrt_list_open(p->backend, p->deterministic, &device));
-  planrt_list_options how = {.backend = p->backend, .device = device, .graph = p->graph, .stop = p->stop};
-  planc_status status = planrt_profile_add_workspaces(tree, &how, batches);
+static planc_status ask_workspaces(const rt_profiling *p, cJSON *tree, const rt_batches *batches) {
+  rt_device *device;
+  PLANC_TRY(rt_list_open(p->backend, p->deterministic, &device));
+  rt_list_options how = {.backend = p->backend, .device = device, .graph = p->graph, .stop = p->stop};
+  planc_status status = rt_profile_add_workspaces(tree, &how, batches);
   p->backend->close(device);
   return status;
 }
 
-static planc_status add_workspaces(const planrt_profiling *p, cJSON *tree) {
-  planrt_batches batches;
-  planc_status status = planrt_round_sizes(p->n_batches, p->batches, &batches);
+static planc_status add_workspaces(const rt_profiling *p, cJSON *tree) {
+  rt_batches batches;
+  planc_status status = rt_round_sizes(p->n_batches, p->batches, &batches);
   batches.slow = true;
   batches.progress = show_workspaces;
   if (!status) status = ask_workspaces(p, tree, &batches);
   free(batches.sizes);
-  planc_progress_end(stderr);
+  pl_progress_end(stderr);
   return status;
 }
 
-planc_status planrt_profiling_properties(const char *output, char out[PLANRT_PATH_ROOM]) {
+planc_status rt_profiling_properties(const char *output, char out[RT_PATH_ROOM]) {
   size_t length = strlen(output);
   if (length > 5 && strcmp(output + length - 5, ".json") == 0) length -= 5;
   *out = 0;
   if (strcmp(output, "-") == 0) return NULL;
-  if (snprintf(out, PLANRT_PATH_ROOM, "%.*s.properties.json", (int)length, output) < PLANRT_PATH_ROOM) return NULL;
+  if (snprintf(out, RT_PATH_ROOM, "%.*s.properties.json", (int)length, output) < RT_PATH_ROOM) return NULL;
   return planc_error(PLANC_USAGE, "%s: path too long", output);
 }
 
 /* By them a card's algorithms can be listed where it is not. */
-static planc_status write_properties(const planrt_profiling *p) {
-  char *text, path[PLANRT_PATH_ROOM];
-  PLANC_TRY(planrt_profiling_properties(p->output, path));
+static planc_status write_properties(const rt_profiling *p) {
+  char *text, path[RT_PATH_ROOM];
+  PLANC_TRY(rt_profiling_properties(p->output, path));
   if (!p->backend->properties || !*path) return NULL;
-  PLANC_TRY(planrt_properties_print(p->backend, &text));
-  planc_status status = planc_file_write(path, text, strlen(text));
+  PLANC_TRY(rt_properties_print(p->backend, &text));
+  planc_status status = pl_file_write(path, text, strlen(text));
   free(text);
   return status;
 }
 
-planc_status planrt_profiling_write(const planrt_profiling *p) {
-  planrt_profile_head head = {.name = p->name,
-                              .machine = p->machine,
-                              .memory_bytes = p->info.memory_bytes,
-                              .processors = p->backend == &planrt_host_backend ? 1 : p->info.processors};
+static planc_status write_measured(const rt_profiling *p) {
+  rt_profile_head head = {.name = p->name,
+                          .machine = p->machine,
+                          .memory_bytes = p->info.memory_bytes,
+                          .processors = p->backend == &rt_host_backend ? 1 : p->info.processors};
   cJSON *tree;
-  PLANC_TRY(planrt_profile_compose(&head, p->graph, p->kept->pieces, &tree));
+  PLANC_TRY(rt_profile_compose(&head, p->graph, p->kept->pieces, &tree));
   planc_status status = add_workspaces(p, tree);
-  if (!status && !planrt_profiling_stopped(p)) status = write_tree(p, tree);
+  if (!status && !rt_profiling_stopped(p)) status = write_tree(p, tree);
   cJSON_Delete(tree);
-  return status || planrt_profiling_stopped(p) ? status : write_properties(p);
+  return status;
+}
+
+planc_status rt_profiling_write(const rt_profiling *p, bool *out_written) {
+  *out_written = false;
+  if (!rt_profiling_stopped(p)) PLANC_TRY(write_measured(p));
+  if (rt_profiling_stopped(p)) return NULL;
+  PLANC_TRY(write_properties(p));
+  *out_written = true;
+  return NULL;
 }
 
 /* --- Described -------------------------------------------------------------------------------------------------- */
 
 /* What is told of a device that is not there. */
 typedef struct listing {
-  const planrt_profiling *p;
+  const rt_profiling *p;
   cJSON *reasons; /* for which ops have been left out: the keys of an object */
 } listing;
 
 static void show_listing(void *user, int32_t done, int32_t of) {
-  planc_progress(stderr, "%s: batch %d of %d", ((const listing *)user)->p->deviceless, done + 1, of);
+  pl_progress(stderr, "%s: batch %d of %d", ((const listing *)user)->p->deviceless, done + 1, of);
 }
 
 /* Once for each reason: what holds for one convolution holds for all. */
@@ -100,28 +109,29 @@ static void show_left_out(void *user, const char *op, planc_status why) {
   listing *l = user;
   const char *reason = planc_status_message(why);
   if (cJSON_HasObjectItem(l->reasons, reason)) return;
-  planc_json_add_bool(l->reasons, reason, true);
-  planc_progress_end(stderr);
-  planc_print_line(stderr, "planrun: note: op %s, and every other of which that holds, is left out: %s", op, reason);
+  pl_json_add_bool(l->reasons, reason, true);
+  pl_progress_end(stderr);
+  pl_print_line(stderr, "planrun: note: op %s, and every other of which that holds, is left out: %s", op, reason);
 }
 
-planc_status planrt_profiling_list(const planrt_profiling *p) {
+planc_status rt_profiling_list(const rt_profiling *p, bool *out_written) {
   listing l = {.p = p, .reasons = cJSON_CreateObject()};
-  planrt_described_options how = {.backend = p->backend,
-                                  .device = p->deviceless,
-                                  .graph = p->graph,
-                                  .n_batches = p->n_batches,
-                                  .batches = p->batches,
-                                  .deterministic = p->deterministic,
-                                  .most = (int32_t)p->most,
-                                  .stop = p->stop,
-                                  .progress = show_listing,
-                                  .refused = show_left_out,
-                                  .user = &l};
+  rt_described_options how = {.backend = p->backend,
+                              .device = p->deviceless,
+                              .graph = p->graph,
+                              .n_batches = p->n_batches,
+                              .batches = p->batches,
+                              .deterministic = p->deterministic,
+                              .most = (int32_t)p->most,
+                              .stop = p->stop,
+                              .progress = show_listing,
+                              .refused = show_left_out,
+                              .user = &l};
   cJSON *tree;
-  planc_status status = planrt_profile_described(&how, &tree);
-  planc_progress_end(stderr);
-  if (!status && tree) status = write_tree(p, tree);
+  planc_status status = rt_profile_described(&how, &tree);
+  pl_progress_end(stderr);
+  *out_written = !status && tree;
+  if (*out_written) status = write_tree(p, tree);
   cJSON_Delete(tree);
   cJSON_Delete(l.reasons);
   return status;

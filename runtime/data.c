@@ -30,7 +30,8 @@ struct planrt_data {
   uint64_t seed;
   int64_t epoch; /* whose order `shuffled` is, -1 = none */
   int32_t *shuffled;
-  planc_job job;     /* once bound */
+  int32_t number; /* of the job, once bound */
+  planc_job job;
   int32_t x, labels; /* the inputs' storages */
   bool ids;          /* x is of integers */
 };
@@ -97,7 +98,7 @@ static planc_status split(planrt_data *data) {
 
 static planc_status open_rows(const char *path, gzFile *out) {
   int file;
-  PLANC_TRY(planc_input_open(path, true, &file));
+  PLANC_TRY(pl_input_open(path, true, &file));
   *out = gzdopen(file, "rb");
   if (*out) return NULL;
   close(file);
@@ -136,8 +137,9 @@ void planrt_data_reseed(planrt_data *data, uint64_t seed) {
 
 /* --- Binding -------------------------------------------------------------------------------------------------- */
 
-planc_status planrt_data_bind(planrt_data *data, const planc_job *job) {
+planc_status planrt_data_bind(planrt_data *data, int32_t number, const planc_job *job) {
   const planc_graph *graph = job->graph;
+  data->number = number;
   data->x = data->labels = -1;
   for (int32_t s = 0; s < graph->n_storages; s++) {
     const planc_tensor *tensor = &graph->tensors[graph->storages[s].tensor];
@@ -174,10 +176,10 @@ int64_t planrt_data_held_out(const planrt_data *data) {
 /* Fisher and Yates, by a counter of the epoch. */
 static void shuffle(planrt_data *data, int64_t epoch) {
   if (data->epoch == epoch) return;
-  uint64_t key = planrt_random(data->seed, (uint64_t)epoch);
+  uint64_t key = rt_random(data->seed, (uint64_t)epoch);
   memcpy(data->shuffled, data->train.data, (size_t)data->train.len * sizeof *data->shuffled);
   for (int64_t i = data->train.len - 1; i > 0; i--) {
-    int64_t other = (int64_t)(planrt_random(key, (uint64_t)i) % (uint64_t)(i + 1));
+    int64_t other = (int64_t)(rt_random(key, (uint64_t)i) % (uint64_t)(i + 1));
     int32_t row_index = data->shuffled[i];
     data->shuffled[i] = data->shuffled[other];
     data->shuffled[other] = row_index;
@@ -191,7 +193,8 @@ static planc_status fill(const planrt_data *data, const planrt_feed_request *req
   int64_t size = !pixels     ? (int64_t)sizeof(int64_t)
                  : data->ids ? PIXELS * (int64_t)sizeof(int64_t)
                              : PIXELS * (int64_t)sizeof(float);
-  if (request->job != 0 || (!pixels && request->storage != data->labels) || request->bytes != request->count * size)
+  if (request->job != data->number || (!pixels && request->storage != data->labels) ||
+      request->bytes != request->count * size)
     return planc_error(PLANC_INTERNAL, "a request that the data was not bound to");
   float *x = request->out;
   int64_t *integers = request->out;

@@ -6,9 +6,8 @@
 
 /* Counts the positions of the first `samples` samples whose most probable class (the first of equals) is their label.
  */
-static void count_correct(const struct planrt_inference *inference, int64_t samples, int64_t *positions,
-                          int64_t *correct) {
-  const planc_job *job = &inference->trace->jobs[0];
+static void count_correct(const struct rt_inference *inference, int64_t samples, int64_t *positions, int64_t *correct) {
+  const planc_job *job = inference->trace->jobs; /* the only one */
   const planc_tensor *tensor = &job->graph->tensors[inference->probs];
   const planc_tensor *label_tensor = &job->graph->tensors[inference->labels];
   const char *probs = inference->probs_copy + planc_law_at(tensor->offset, job->batch);
@@ -19,9 +18,9 @@ static void count_correct(const struct planrt_inference *inference, int64_t samp
   int64_t class_stride = channels_last ? 1 : per_sample;
   for (int64_t i = 0; i < samples * per_sample; i++) {
     int64_t first = channels_last ? i * classes : i / per_sample * classes * per_sample + i % per_sample, best = 0;
-    float highest = planrt_real_at(tensor->dtype, probs, first);
+    float highest = rt_real_at(tensor->dtype, probs, first);
     for (int64_t c = 1; c < classes; c++) {
-      float p = planrt_real_at(tensor->dtype, probs, first + c * class_stride);
+      float p = rt_real_at(tensor->dtype, probs, first + c * class_stride);
       if (p > highest) {
         highest = p;
         best = c;
@@ -32,55 +31,57 @@ static void count_correct(const struct planrt_inference *inference, int64_t samp
   }
 }
 
-/* A feed that gives parts of its batches. */
+/* A feed that gives parts of its batches, and knows the job by the session's number. */
 typedef struct part_feed {
   planrt_feed feed;
   void *user;
+  int32_t job;
   int64_t batch, first; /* the first sample of the part, from the feed's first on */
 } part_feed;
 
 static planc_status feed_part(void *user, const planrt_feed_request *request) {
   const part_feed *part = user;
   planrt_feed_request asked = *request;
+  asked.job = part->job;
   asked.iteration = part->first / part->batch;
   asked.offset = part->first % part->batch;
   return part->feed(part->user, &asked);
 }
 
 /* What the session's run has left is at home, and the pass is all that is on the device. */
-static planc_status evaluate(planrt_session *session, planrt_feed feed, void *user, int64_t samples,
-                             double *out_accuracy) {
-  struct planrt_inference *inference = session->inference;
-  int64_t batch = inference->trace->jobs[0].batch, positions = 0, correct = 0;
-  planrt_launch launch = {.step = session->step, .seed = session->options.seed, .inference = true};
-  planrt_resident_options options = planrt_inference_options(session);
-  PLANC_TRY(planc_context(planrt_resident_new(&options, &inference->resident), "inference"));
-  PLANC_TRY(planrt_resident_load(inference->resident, session));
+static planc_status evaluate(planrt_session *session, struct rt_inference *inference, planrt_feed feed, void *user,
+                             int64_t samples, double *out_accuracy) {
+  int64_t batch = inference->rounds[0], positions = 0, correct = 0;
+  rt_launch launch = {.step = session->step, .seed = session->options.seed, .inference = true};
+  rt_resident_options options = rt_inference_options(session, inference);
+  PLANC_TRY(planc_context(rt_resident_new(&options, &inference->resident), "inference"));
+  PLANC_TRY(rt_resident_load(inference->resident, session));
   for (int64_t done = 0; done < samples; done += batch) {
-    part_feed part = {.feed = feed, .user = user, .batch = inference->batch, .first = done};
+    part_feed part = {.feed = feed, .user = user, .job = inference->job, .batch = inference->batch, .first = done};
     launch.step.period = done / inference->batch;
-    PLANC_TRY(planrt_resident_run(inference->resident, session, &launch, feed_part, &part, NULL, NULL));
-    PLANC_TRY(planrt_resident_read(inference->resident, 0, inference->probs_buffer, inference->probs_copy));
-    PLANC_TRY(planrt_resident_read(inference->resident, 0, inference->labels_buffer, inference->labels_copy));
+    PLANC_TRY(rt_resident_run(inference->resident, session, &launch, feed_part, &part, NULL, NULL));
+    PLANC_TRY(rt_resident_read(inference->resident, 0, inference->probs_buffer, inference->probs_copy));
+    PLANC_TRY(rt_resident_read(inference->resident, 0, inference->labels_buffer, inference->labels_copy));
     count_correct(inference, samples - done < batch ? samples - done : batch, &positions, &correct);
   }
   *out_accuracy = positions > 0 ? (double)correct / (double)positions : 0.0;
   return NULL;
 }
 
-planc_status planrt_evaluate(planrt_session *session, planrt_feed feed, void *user, int64_t samples,
+planc_status planrt_evaluate(planrt_session *session, int32_t job, planrt_feed feed, void *user, int64_t samples,
                              double *out_accuracy) {
-  struct planrt_inference *inference = session->inference;
-  char needs[PLANC_SIZE_TEXT], room[PLANC_SIZE_TEXT];
-  if (!inference) return planc_error(PLANC_USAGE, "the session was not made for evaluation");
+  char needs[PL_SIZE_TEXT], room[PL_SIZE_TEXT];
+  if (!session->inferences) return planc_error(PLANC_USAGE, "the session was not made for evaluation");
+  if (job < 0 || job >= session->trace->n_jobs) return planc_error(PLANC_USAGE, "there is no job %d", job);
+  struct rt_inference *inference = &session->inferences[job];
   if (inference->probs < 0) return planc_error(PLANC_BAD_INPUT, "the graph has no softmax_xent to judge");
-  if (inference->bytes > planrt_inference_room(session))
-    return planc_error(
-        PLANC_INFEASIBLE, "an inference pass over one sample takes %s, the plan's budget has room for %s",
-        planc_size_format(inference->bytes, needs), planc_size_format(planrt_inference_room(session), room));
-  planrt_session_give_up_device(session);
-  planc_status status = evaluate(session, feed, user, samples, out_accuracy);
-  planrt_resident_free(inference->resident);
+  if (inference->bytes > rt_inference_room(session))
+    return planc_error(PLANC_INFEASIBLE,
+                       "an inference pass over one sample takes %s, the plan's budget has room for %s",
+                       pl_size_format(inference->bytes, needs), pl_size_format(rt_inference_room(session), room));
+  rt_session_give_up_device(session);
+  planc_status status = evaluate(session, inference, feed, user, samples, out_accuracy);
+  rt_resident_free(inference->resident);
   inference->resident = NULL;
   return status;
 }

@@ -5,8 +5,8 @@
 #include "runtime/random.h"
 #include "runtime/session.h"
 
-planc_status planrt_ask(planrt_feed feed, void *user, const planc_trace *trace, int32_t replica, int32_t buffer,
-                        int64_t period, void *out) {
+planc_status rt_ask(planrt_feed feed, void *user, const planc_trace *trace, int32_t replica, int32_t buffer,
+                    int64_t period, void *out) {
   const planc_buffer *fed = &trace->buffers[buffer];
   const planc_job *job = &trace->jobs[fed->job];
   planrt_feed_request request = {.job = fed->job,
@@ -25,22 +25,22 @@ planc_status planrt_ask(planrt_feed feed, void *user, const planc_trace *trace, 
 }
 
 /* f32 and bf16 are uniform in [0, 1), labels are below their number of classes, all else is random bytes. */
-planc_status planrt_random_feed(void *user, const planrt_feed_request *request) {
+planc_status rt_random_feed(void *user, const planrt_feed_request *request) {
   const planrt_session *session = user;
   const planc_job *job = &session->trace->jobs[request->job];
   const planc_tensor *tensor = &job->graph->tensors[job->graph->storages[request->storage].tensor];
   int64_t classes = session->classes[session->home_of[request->job] + request->storage];
   int64_t size = planc_dtype_bytes(tensor->dtype), elements = request->bytes / size;
-  uint64_t key = planrt_key(session->options.seed + (uint64_t)request->job, tensor->name);
+  uint64_t key = rt_key(session->options.seed + (uint64_t)request->job, tensor->name);
   int64_t first = request->iteration * planc_job_whole_batch(job);
   if (tensor->bytes.per_sample > 0) first += request->offset;
   uint64_t counter = (uint64_t)(first * (elements / (request->count > 0 ? request->count : 1)));
 
   char *out = request->out;
   for (int64_t i = 0; i < elements; i++, counter++, out += size) {
-    uint64_t bits = planrt_random(key, counter);
-    if (planrt_is_real(tensor->dtype))
-      planrt_real_put(tensor->dtype, out, 0, planrt_uniform(key, counter));
+    uint64_t bits = rt_random(key, counter);
+    if (rt_is_real(tensor->dtype))
+      rt_real_put(tensor->dtype, out, 0, rt_uniform(key, counter));
     else if (tensor->dtype == PLANC_DTYPE_i64 && classes > 0)
       memcpy(out, &(int64_t){(int64_t)(bits % (uint64_t)classes)}, sizeof(int64_t));
     else

@@ -3,7 +3,7 @@
 
 #include "runtime/session.h"
 
-static planc_status is_foreign(const planrt_session *session, const planrt_call *call, bool *out) {
+static planc_status is_foreign(const planrt_session *session, const rt_call *call, bool *out) {
   const planrt_backend *backend = session->backend;
   int64_t bytes = 0;
   bool slow = backend->slow_workspace && backend->slow_workspace(session->device, call);
@@ -13,11 +13,11 @@ static planc_status is_foreign(const planrt_session *session, const planrt_call 
 }
 
 /* Every algorithm is asked about at its first call alone: that may take as long as preparing it. */
-static planc_status find(const planrt_session *session, bool *asked, planrt_names *out) {
-  const planrt_part *body = &session->parts[PLANRT_BODY];
+static planc_status find(const planrt_session *session, bool *asked, rt_names *out) {
+  const rt_part *body = &session->parts[RT_BODY];
   for (int32_t i = 0; i < body->n; i++) {
-    const planrt_action *action = &body->actions[i];
-    if (action->kind != PLANRT_CALL || action->call->role != PLANC_ROLE_OP) continue;
+    const rt_action *action = &body->actions[i];
+    if (action->kind != RT_CALL || action->call->role != PLANC_ROLE_OP) continue;
     int32_t algorithm = session->plan->body.instrs[action->instr].aux;
     bool foreign;
     if (asked[algorithm]) continue;
@@ -28,12 +28,12 @@ static planc_status find(const planrt_session *session, bool *asked, planrt_name
   return NULL;
 }
 
-planc_status planrt_foreign_find(const planrt_session *session, planrt_names *out) {
+planc_status rt_foreign_find(const planrt_session *session, rt_names *out) {
   if (!session->device || session->options.synthetic) return NULL;
-  planc_arena scratch = {0};
+  pl_arena scratch = {0};
   bool *asked;
-  planc_status status = PLANC_NEW(&scratch, &asked, (int64_t)session->plan->n_algorithms + 1);
+  planc_status status = PL_NEW(&scratch, &asked, (int64_t)session->plan->n_algorithms + 1);
   if (!status) status = find(session, asked, out);
-  planc_arena_free(&scratch);
+  pl_arena_free(&scratch);
   return status;
 }

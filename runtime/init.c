@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/optypes.h"
 #include "runtime/bf16.h"
 #include "runtime/random.h"
 #include "runtime/session.h"
@@ -10,47 +11,47 @@ typedef enum value { ZERO, ONE, HE_UNIFORM, SMALL_NORMAL } value;
 
 /* What the k-th input of an op type starts as; of side effects `input` is -1 - k. */
 static const struct role {
-  const char *type;
+  pl_optype_id type;
   int32_t input;
   value value;
 } roles[] = {
-    {"conv2d", 1, HE_UNIFORM},
-    {"conv2d", 2, ZERO},
-    {"linear", 1, HE_UNIFORM},
-    {"linear", 2, ZERO},
-    {"bias", 1, ZERO},
-    {"batchnorm", 1, ONE},
-    {"batchnorm", 2, ZERO},
-    {"batchnorm", -1, ZERO},
-    {"batchnorm", -2, ONE},
-    {"batchnorm_infer", 1, ONE},
-    {"batchnorm_infer", 2, ZERO},
-    {"batchnorm_infer", 3, ZERO},
-    {"batchnorm_infer", 4, ONE},
-    {"layernorm", 1, ONE},
-    {"layernorm", 2, ZERO},
-    {"embedding", 1, SMALL_NORMAL},
-    {"position", 1, SMALL_NORMAL},
-    {"momentum", 2, ZERO},
-    {"adam", 2, ZERO},
-    {"adam", 3, ZERO},
+    {PL_OPTYPE_conv2d, 1, HE_UNIFORM},
+    {PL_OPTYPE_conv2d, 2, ZERO},
+    {PL_OPTYPE_linear, 1, HE_UNIFORM},
+    {PL_OPTYPE_linear, 2, ZERO},
+    {PL_OPTYPE_bias, 1, ZERO},
+    {PL_OPTYPE_batchnorm, 1, ONE},
+    {PL_OPTYPE_batchnorm, 2, ZERO},
+    {PL_OPTYPE_batchnorm, -1, ZERO},
+    {PL_OPTYPE_batchnorm, -2, ONE},
+    {PL_OPTYPE_batchnorm_infer, 1, ONE},
+    {PL_OPTYPE_batchnorm_infer, 2, ZERO},
+    {PL_OPTYPE_batchnorm_infer, 3, ZERO},
+    {PL_OPTYPE_batchnorm_infer, 4, ONE},
+    {PL_OPTYPE_layernorm, 1, ONE},
+    {PL_OPTYPE_layernorm, 2, ZERO},
+    {PL_OPTYPE_embedding, 1, SMALL_NORMAL},
+    {PL_OPTYPE_position, 1, SMALL_NORMAL},
+    {PL_OPTYPE_momentum, 2, ZERO},
+    {PL_OPTYPE_adam, 2, ZERO},
+    {PL_OPTYPE_adam, 3, ZERO},
 };
 
 /* Uniform in [-bound, bound), drawn by the tensor's name. */
 static void draw(const planc_tensor *tensor, uint64_t seed, float bound, void *out, int64_t elements) {
-  uint64_t key = planrt_key(seed, tensor->name);
+  uint64_t key = rt_key(seed, tensor->name);
   for (int64_t i = 0; i < elements; i++)
-    planrt_real_put(tensor->dtype, out, i, (2.0F * planrt_uniform(key, (uint64_t)i) - 1.0F) * bound);
+    rt_real_put(tensor->dtype, out, i, (2.0F * rt_uniform(key, (uint64_t)i) - 1.0F) * bound);
 }
 
 /* Normal with mean 0 (Box and Muller, 1958), drawn by the tensor's name. */
 static void draw_normal(const planc_tensor *tensor, uint64_t seed, double deviation, void *out, int64_t elements) {
   static const double two_pi = 6.283185307179586;
-  uint64_t key = planrt_key(seed, tensor->name);
+  uint64_t key = rt_key(seed, tensor->name);
   for (int64_t i = 0; i < elements; i++) {
-    double radius = sqrt(-2 * log(1 - (double)planrt_uniform(key, 2 * (uint64_t)i)));
-    double angle = two_pi * (double)planrt_uniform(key, 2 * (uint64_t)i + 1);
-    planrt_real_put(tensor->dtype, out, i, (float)(deviation * radius * cos(angle)));
+    double radius = sqrt(-2 * log(1 - (double)rt_uniform(key, 2 * (uint64_t)i)));
+    double angle = two_pi * (double)rt_uniform(key, 2 * (uint64_t)i + 1);
+    rt_real_put(tensor->dtype, out, i, (float)(deviation * radius * cos(angle)));
   }
 }
 
@@ -66,18 +67,18 @@ static void assign(const planc_tensor *tensor, int64_t batch, uint64_t seed, val
     /* Radford et al., Improving language understanding by generative pre-training, 2018, 4.1. */
     draw_normal(tensor, seed, 0.02, out, elements);
   } else {
-    for (int64_t i = 0; i < elements; i++) planrt_real_put(tensor->dtype, out, i, v == ONE ? 1.0F : 0.0F);
+    for (int64_t i = 0; i < elements; i++) rt_real_put(tensor->dtype, out, i, v == ONE ? 1.0F : 0.0F);
   }
 }
 
 /* What no known op uses: small, or random bits where it is no real number. */
 static void assign_unknown(const planc_tensor *tensor, int64_t bytes, uint64_t seed, char *home) {
-  if (planrt_is_real(tensor->dtype)) {
+  if (rt_is_real(tensor->dtype)) {
     draw(tensor, seed, 0.05F, home, bytes / planc_dtype_bytes(tensor->dtype));
     return;
   }
-  uint64_t key = planrt_key(seed, tensor->name);
-  for (int64_t i = 0; i < bytes; i++) home[i] = (char)planrt_random(key, (uint64_t)i);
+  uint64_t key = rt_key(seed, tensor->name);
+  for (int64_t i = 0; i < bytes; i++) home[i] = (char)rt_random(key, (uint64_t)i);
 }
 
 /* `cast_from` as in init_job. */
@@ -86,20 +87,20 @@ static void init_operand(planrt_session *session, int32_t job, const int32_t *ca
   const planc_job *of = &session->trace->jobs[job];
   int32_t operand = input < 0 ? op->effects[-1 - input] : op->in[input];
   const planc_tensor *tensor = &of->graph->tensors[cast_from[operand] >= 0 ? cast_from[operand] : operand];
-  char *home = planrt_home(session, 0, job, tensor->storage);
-  if (!home || !planrt_is_real(tensor->dtype)) return;
+  char *home = rt_home(session, 0, job, tensor->storage);
+  if (!home || !rt_is_real(tensor->dtype)) return;
   for (size_t r = 0; r < sizeof roles / sizeof *roles; r++)
-    if (roles[r].input == input && strcmp(roles[r].type, op->type) == 0)
+    if (roles[r].input == input && roles[r].type == pl_optype_of(op))
       assign(tensor, of->batch, session->options.seed, roles[r].value, home);
 }
 
 static planc_status init_job(planrt_session *session, int32_t job) {
   const planc_graph *graph = session->trace->jobs[job].graph;
   int32_t *cast_from; /* by tensor: what a cast made it from, -1 for others */
-  PLANC_TRY(PLANC_NEW(&session->memory, &cast_from, graph->n_tensors));
+  PLANC_TRY(PL_NEW(&session->memory, &cast_from, graph->n_tensors));
   for (int32_t t = 0; t < graph->n_tensors; t++) cast_from[t] = -1;
   for (int32_t o = 0; o < graph->n_ops; o++)
-    if (strcmp(graph->ops[o].type, "cast") == 0) cast_from[graph->ops[o].out[0]] = graph->ops[o].in[0];
+    if (pl_optype_of(&graph->ops[o]) == PL_OPTYPE_cast) cast_from[graph->ops[o].out[0]] = graph->ops[o].in[0];
   for (int32_t o = 0; o < graph->n_ops; o++) {
     const planc_op *op = &graph->ops[o];
     for (int32_t k = 0; k < op->n_in; k++) init_operand(session, job, cast_from, op, k);
@@ -110,16 +111,16 @@ static planc_status init_job(planrt_session *session, int32_t job) {
 
 /* From the first replica to the others. */
 static void spread(const planrt_session *session) {
-  planrt_homes at = {.storage = -1};
-  while (planrt_next_home(session, &at))
-    if (at.replica > 0) memcpy(at.home, planrt_home(session, 0, at.job, at.storage), (size_t)at.bytes);
+  rt_homes at = {.storage = -1};
+  while (rt_next_home(session, &at))
+    if (at.replica > 0) memcpy(at.home, rt_home(session, 0, at.job, at.storage), (size_t)at.bytes);
 }
 
 planc_status planrt_init(planrt_session *session) {
   for (int32_t b = 0; b < session->trace->n_buffers; b++) {
     const planc_buffer *buffer = &session->trace->buffers[b];
     const planc_graph *graph = session->trace->jobs[buffer->job].graph;
-    char *home = planrt_home(session, 0, buffer->job, buffer->storage);
+    char *home = rt_home(session, 0, buffer->job, buffer->storage);
     if (home)
       assign_unknown(&graph->tensors[graph->storages[buffer->storage].tensor], buffer->bytes, session->options.seed,
                      home);

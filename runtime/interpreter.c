@@ -8,9 +8,9 @@
 /* Host work: the user's samples for a fed buffer go to where its copy takes them from. */
 static planc_status feed(void *user, const void *what, int64_t period) {
   const planrt_session *session = user;
-  const planrt_action *action = what;
-  return planrt_ask(session->feed, session->feed_user, session->trace, action->replica, action->id, period,
-                    (void *)action->from);
+  const rt_action *action = what;
+  return rt_ask(session->feed, session->feed_user, session->trace, action->replica, action->id, period,
+                (void *)action->from);
 }
 
 /* The row of a period's results and digests: a captured body has one of its own. */
@@ -18,14 +18,14 @@ static int64_t row_of(const planrt_session *session, int64_t period) {
   return session->options.replay ? session->window : period % session->window;
 }
 
-static char *result_slot(const planrt_session *session, const planrt_action *action, int64_t period) {
-  return planrt_result_slot(session, row_of(session, period), action->replica, action->id);
+static char *result_slot(const planrt_session *session, const rt_action *action, int64_t period) {
+  return rt_result_slot(session, row_of(session, period), action->replica, action->id);
 }
 
 /* Host work: a result that has arrived goes to the user. */
 static planc_status deliver(void *user, const void *what, int64_t period) {
   const planrt_session *session = user;
-  const planrt_action *action = what;
+  const rt_action *action = what;
   const planc_buffer *buffer = &session->trace->buffers[action->id];
   int32_t iterations = session->trace->jobs[buffer->job].iterations;
   planrt_result result = {.replica = action->replica,
@@ -38,12 +38,12 @@ static planc_status deliver(void *user, const void *what, int64_t period) {
   return session->options.sink(session->options.user, &result);
 }
 
-static planc_status launch(planrt_session *session, const planrt_action *action, int64_t period, planrt_span *span,
+static planc_status launch(planrt_session *session, const rt_action *action, int64_t period, rt_span *span,
                            uint64_t *digest) {
   const planrt_backend *backend = session->backend;
-  const planrt_call *call = action->call;
+  const rt_call *call = action->call;
   bool poison = session->options.poison;
-  planrt_launch now = {.step = session->step, .seed = session->options.seed};
+  rt_launch now = {.step = session->step, .seed = session->options.seed};
   now.step.period = period;
   if (poison) PLANC_TRY(backend->poison(session->device, action->stream, call->workspace, call->workspace_bytes));
   PLANC_TRY(backend->launch(session->device, action->stream, call, &now, span));
@@ -53,53 +53,52 @@ static planc_status launch(planrt_session *session, const planrt_action *action,
 }
 
 /* Where the digest of an action of the body goes; NULL without verification, and elsewhere. */
-static uint64_t *digest_slot(const planrt_session *session, const planrt_action *action, int64_t period) {
-  const planrt_part *body = &session->parts[PLANRT_BODY];
+static uint64_t *digest_slot(const planrt_session *session, const rt_action *action, int64_t period) {
+  const rt_part *body = &session->parts[RT_BODY];
   bool counts = session->digests && action >= body->actions && action < body->actions + body->n;
   return counts ? session->digests + row_of(session, period) * body->n + (action - body->actions) : NULL;
 }
 
 /* --- Handovers ------------------------------------------------------------------------------------------------ */
 
-/* What was ready is taken before the next body makes it ready again. Results may be taken later than that, of as many
- * bodies as there are rows: each row has an event for it. A captured body always has the first row's, since bodies do
- * not overlap then. */
-static int32_t ready_event(const planrt_session *session, const planrt_action *action) {
-  return session->n_events + action->handover * PLANRT_HANDOVER_EVENTS;
+/* The event `ready` says that samples, or a result, are at their place, and `taken` that the place is free again.
+ * Samples have one place, which is free before the next body's come. A result has a place in each row, and bodies use
+ * the rows in turn: each row has a `taken` of its own. A captured body always uses the first row, since bodies do not
+ * overlap then. */
+static int32_t ready_event(const planrt_session *session, const rt_action *action) {
+  return session->n_events + action->handover * RT_HANDOVER_EVENTS;
 }
-static int32_t taken_event(const planrt_session *session, const planrt_action *action, int64_t body) {
-  return ready_event(session, action) + 1 + (int32_t)(body % PLANRT_ROWS);
+static int32_t taken_event(const planrt_session *session, const rt_action *action, int64_t body) {
+  return ready_event(session, action) + 1 + (int32_t)(body % RT_ROWS);
 }
 
-/* Samples are asked for as soon as the copy of the last ones has left their place, whatever else its stream has to do
- * until the next; the copy waits for them. */
-static planc_status enqueue_feed(planrt_session *session, const planrt_action *action, int64_t body,
-                                 planrt_span *span) {
+/* The user is asked for a body's samples as soon as the copy of the last body's is over: he may work while the stream
+ * has other things to do. The body's copy waits for them. */
+static planc_status enqueue_feed(planrt_session *session, const rt_action *action, int64_t body, rt_span *span) {
   const planrt_backend *backend = session->backend;
-  planrt_device *device = session->device;
-  int32_t lane = session->n_streams + PLANRT_LANE_IN, ready = ready_event(session, action);
+  rt_device *device = session->device;
+  int32_t lane = session->n_streams + RT_LANE_IN, ready = ready_event(session, action);
   if (body > 0) PLANC_TRY(backend->wait(device, lane, taken_event(session, action, body - 1), body - 1));
   PLANC_TRY(backend->host(device, lane, feed, session, action, session->step.period + body));
   PLANC_TRY(backend->record(device, lane, ready, body));
   PLANC_TRY(backend->wait(device, action->stream, ready, body));
-  PLANC_TRY(backend->copy(device, action->stream, (planrt_direction)action->direction, action->to, action->from,
+  PLANC_TRY(backend->copy(device, action->stream, (rt_direction)action->direction, action->to, action->from,
                           action->bytes, span));
   return backend->record(device, action->stream, taken_event(session, action, body), body);
 }
 
-/* A result is delivered beside the stream that has copied it out, which waits where the next but one comes before that
- * is over. */
-static planc_status enqueue_delivery(planrt_session *session, const planrt_action *action, int64_t body,
-                                     planrt_span *span) {
+/* A lane hands the result to the user, and the stream that has copied it out goes on meanwhile. It waits only where the
+ * user is so slow that the row is not free yet which the copy is to fill. */
+static planc_status enqueue_delivery(planrt_session *session, const rt_action *action, int64_t body, rt_span *span) {
   const planrt_backend *backend = session->backend;
-  planrt_device *device = session->device;
-  int64_t period = session->step.period + body, before = body - PLANRT_ROWS;
-  int32_t lane = session->n_streams + PLANRT_LANE_OUT, ready = ready_event(session, action);
+  rt_device *device = session->device;
+  int64_t period = session->step.period + body, before = body - RT_ROWS;
+  int32_t lane = session->n_streams + RT_LANE_OUT, ready = ready_event(session, action);
   bool delivers = session->options.sink != NULL;
   if (delivers && before >= 0)
     PLANC_TRY(backend->wait(device, action->stream, taken_event(session, action, before), before));
-  PLANC_TRY(backend->copy(device, action->stream, (planrt_direction)action->direction,
-                          result_slot(session, action, period), action->from, action->bytes, span));
+  PLANC_TRY(backend->copy(device, action->stream, (rt_direction)action->direction, result_slot(session, action, period),
+                          action->from, action->bytes, span));
   if (!delivers) return NULL;
   PLANC_TRY(backend->record(device, action->stream, ready, body));
   PLANC_TRY(backend->wait(device, lane, ready, body));
@@ -110,61 +109,61 @@ static planc_status enqueue_delivery(planrt_session *session, const planrt_actio
 /* --- Bodies --------------------------------------------------------------------------------------------------- */
 
 /* Enqueues one action of body `body` (-1: the prologue). */
-static planc_status enqueue(planrt_session *session, const planrt_action *action, int64_t body, planrt_span *span) {
+static planc_status enqueue(planrt_session *session, const rt_action *action, int64_t body, rt_span *span) {
   const planrt_backend *backend = session->backend;
-  planrt_device *device = session->device;
+  rt_device *device = session->device;
   int64_t period = session->step.period + body;
-  switch ((planrt_action_kind)action->kind) {
-    case PLANRT_CALL:
+  switch ((rt_action_kind)action->kind) {
+    case RT_CALL:
       return launch(session, action, period, span, digest_slot(session, action, period));
-    case PLANRT_COPY:
-      return backend->copy(device, action->stream, (planrt_direction)action->direction, action->to, action->from,
+    case RT_COPY:
+      return backend->copy(device, action->stream, (rt_direction)action->direction, action->to, action->from,
                            action->bytes, span);
-    case PLANRT_FEED:
+    case RT_FEED:
       return enqueue_feed(session, action, body, span);
-    case PLANRT_DELIVER:
+    case RT_DELIVER:
       return enqueue_delivery(session, action, body, span);
-    case PLANRT_RECORD:
+    case RT_RECORD:
       return backend->record(device, action->stream, action->id, body);
-    case PLANRT_WAIT:
+    case RT_WAIT:
       return backend->wait(device, action->stream, action->id, body - action->lag);
-    case PLANRT_POISON:
+    case RT_POISON:
       return backend->poison(device, action->stream, action->to, action->bytes);
   }
   return NULL;
 }
 
-static const planrt_part *part_of(const planrt_session *session, int64_t body, int64_t periods) {
-  return &session->parts[body < 0 ? PLANRT_PROLOGUE : body < periods ? PLANRT_BODY : PLANRT_EPILOGUE];
+static const rt_part *part_of(const planrt_session *session, int64_t body, int64_t periods) {
+  return &session->parts[body < 0 ? RT_PROLOGUE : body < periods ? RT_BODY : RT_EPILOGUE];
 }
 
-static planrt_span *spans_of(const planrt_session *session, int64_t body, int64_t periods) {
+static rt_span *spans_of(const planrt_session *session, int64_t body, int64_t periods) {
   if (!session->spans || body < 0 || body >= periods) return NULL;
   int64_t period = session->step.period + body;
   return session->spans + period % session->options.timeline * session->n_spans;
 }
 
 /* Says which action failed. */
-static planc_status say_where(const planrt_session *session, const planrt_part *part, const planrt_action *action,
+static planc_status say_where(const planrt_session *session, const rt_part *part, const rt_action *action,
                               planc_status status) {
   if (planc_trace_replicas(session->trace) == 1) return planc_context(status, "%s[%d]", part->name, action->instr);
   return planc_context(status, "%s[%d], replica %d", part->name, action->instr, action->replica);
 }
 
 static planc_status enqueue_part(planrt_session *session, int64_t body, int64_t periods) {
-  const planrt_part *part = part_of(session, body, periods);
-  planrt_span *spans = spans_of(session, body, periods);
+  const rt_part *part = part_of(session, body, periods);
+  rt_span *spans = spans_of(session, body, periods);
   for (int32_t i = 0; i < part->n; i++) {
-    const planrt_action *action = &part->actions[i];
-    planrt_span *span = spans && action->span >= 0 ? &spans[action->span] : NULL;
+    const rt_action *action = &part->actions[i];
+    rt_span *span = spans && action->span >= 0 ? &spans[action->span] : NULL;
     PLANC_TRY(say_where(session, part, action, enqueue(session, action, body, span)));
   }
   return NULL;
 }
 
-/* Puts what a captured body has left where its period's results and digests belong. */
+/* A captured body leaves results and digests in a row of its own: copies them to the period's. */
 static void keep_row(planrt_session *session, int64_t period) {
-  int64_t row = period % session->window, digests = session->parts[PLANRT_BODY].n;
+  int64_t row = period % session->window, digests = session->parts[RT_BODY].n;
   memcpy(session->results + row * session->result_bytes, session->results + session->window * session->result_bytes,
          (size_t)session->result_bytes);
   memcpy(session->digests + row * digests, session->digests + session->window * digests,
@@ -172,7 +171,7 @@ static void keep_row(planrt_session *session, int64_t period) {
 }
 
 static planc_status replay_captured(planrt_session *session, int64_t body) {
-  planrt_launch launch = {.step = session->step, .seed = session->options.seed};
+  rt_launch launch = {.step = session->step, .seed = session->options.seed};
   launch.step.period += body;
   PLANC_TRY(session->backend->replay(session->device, &launch, launch.step.period));
   if (!session->digests) return NULL;
@@ -181,7 +180,7 @@ static planc_status replay_captured(planrt_session *session, int64_t body) {
   return NULL;
 }
 
-planc_status planrt_capture(planrt_session *session) {
+planc_status rt_capture(planrt_session *session) {
   const planrt_backend *backend = session->backend;
   if (!backend->capture) return planc_error(PLANC_USAGE, "backend %s cannot capture and replay", backend->name);
   if (!session->options.concurrent || session->options.timeline > 0)
@@ -230,7 +229,7 @@ static int64_t warming(int64_t periods) {
   return periods < PART ? 1 : periods / PART;
 }
 
-planc_status planrt_interpret(planrt_session *session, int64_t periods, int64_t *out_done) {
+planc_status rt_interpret(planrt_session *session, int64_t periods, int64_t *out_done) {
   bool timed = is_timed(session, periods);
   int64_t begin_ns = 0, done = 0, warm = warming(periods);
   session->backend->forget(session->device);
@@ -239,11 +238,11 @@ planc_status planrt_interpret(planrt_session *session, int64_t periods, int64_t 
     status = enqueue_body(session, done, periods);
     if (!timed || done + 1 != warm) continue;
     if (!status) status = settle_all(session, NULL);
-    begin_ns = planc_now_ns();
+    begin_ns = pl_now_ns();
   }
   timed &= done > warm;
   if (!status && timed) status = settle_all(session, NULL);
-  if (!status && timed) session->period_ns = (planc_now_ns() - begin_ns) / (done - warm);
+  if (!status && timed) session->period_ns = (pl_now_ns() - begin_ns) / (done - warm);
   if (!status) status = enqueue_part(session, done, done);
   *out_done = done;
   return settle_all(session, status);
@@ -253,9 +252,9 @@ planc_status planrt_interpret(planrt_session *session, int64_t periods, int64_t 
 
 /* Moves a stream on to its next action; false at its end. */
 static bool settle(const planrt_session *session, int32_t stream, int64_t periods) {
-  planrt_cursor *cursor = &session->cursors[stream];
+  rt_cursor *cursor = &session->cursors[stream];
   while (cursor->body <= periods) {
-    const planrt_part *part = part_of(session, cursor->body, periods);
+    const rt_part *part = part_of(session, cursor->body, periods);
     if (cursor->position < part->first[stream + 1]) return true;
     cursor->body++;
     if (cursor->body <= periods) cursor->position = part_of(session, cursor->body, periods)->first[stream];
@@ -265,11 +264,10 @@ static bool settle(const planrt_session *session, int32_t stream, int64_t period
 
 static bool runnable(const planrt_session *session, int32_t stream, int64_t periods) {
   if (!settle(session, stream, periods)) return false;
-  const planrt_cursor *cursor = &session->cursors[stream];
-  const planrt_part *part = part_of(session, cursor->body, periods);
-  const planrt_action *action = &part->actions[part->by_stream[cursor->position]];
-  return action->kind != PLANRT_WAIT ||
-         session->backend->reached(session->device, action->id, cursor->body - action->lag);
+  const rt_cursor *cursor = &session->cursors[stream];
+  const rt_part *part = part_of(session, cursor->body, periods);
+  const rt_action *action = &part->actions[part->by_stream[cursor->position]];
+  return action->kind != RT_WAIT || session->backend->reached(session->device, action->id, cursor->body - action->lag);
 }
 
 /* The first stream from `from` on, cyclically, that can go on; -1 if none can. */
@@ -282,36 +280,36 @@ static int32_t next_runnable(const planrt_session *session, int32_t from, int64_
 
 /* A stream waits for what never comes. */
 static planc_status deadlock(const planrt_session *session, int32_t stream, int64_t periods) {
-  const planrt_cursor *cursor = &session->cursors[stream];
-  const planrt_part *part = part_of(session, cursor->body, periods);
-  const planrt_action *action = &part->actions[part->by_stream[cursor->position]];
+  const rt_cursor *cursor = &session->cursors[stream];
+  const rt_part *part = part_of(session, cursor->body, periods);
+  const rt_action *action = &part->actions[part->by_stream[cursor->position]];
   planc_status status =
       planc_error(PLANC_INVALID_PLAN, "deadlock: stream %d waits at %s[%d] for event %d",
                   stream % session->plan->n_streams, part->name, action->instr, action->id % session->plan->n_events);
   return planc_trace_replicas(session->trace) == 1 ? status : planc_context(status, "replica %d", action->replica);
 }
 
-planc_status planrt_interleave(planrt_session *session, int64_t periods, uint64_t seed) {
+planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t seed) {
   int32_t n = session->n_streams, favourite = 0;
   uint64_t draws = 0;
   session->backend->forget(session->device);
   for (int32_t s = 0; s < n; s++)
-    session->cursors[s] = (planrt_cursor){.body = -1, .position = session->parts[PLANRT_PROLOGUE].first[s]};
+    session->cursors[s] = (rt_cursor){.body = -1, .position = session->parts[RT_PROLOGUE].first[s]};
 
   /* One stream is favoured for a while, short or long, so that streams run in step as well as far ahead. */
   for (int64_t favour = 0;; favour--) {
     if (favour <= 0) {
-      uint64_t draw = planrt_random(seed, draws++);
+      uint64_t draw = rt_random(seed, draws++);
       favourite = n > 0 ? (int32_t)(draw % (uint64_t)n) : 0;
       favour = INT64_C(1) << (draw >> 32) % 12;
     }
     int32_t stream = favourite;
     if (n > 0 && !runnable(session, stream, periods))
-      stream = next_runnable(session, (int32_t)(planrt_random(seed, draws++) % (uint64_t)n), periods);
+      stream = next_runnable(session, (int32_t)(rt_random(seed, draws++) % (uint64_t)n), periods);
     if (n == 0 || stream < 0) break;
-    planrt_cursor *cursor = &session->cursors[stream];
-    const planrt_part *part = part_of(session, cursor->body, periods);
-    const planrt_action *action = &part->actions[part->by_stream[cursor->position++]];
+    rt_cursor *cursor = &session->cursors[stream];
+    const rt_part *part = part_of(session, cursor->body, periods);
+    const rt_action *action = &part->actions[part->by_stream[cursor->position++]];
     PLANC_TRY(say_where(session, part, action, enqueue(session, action, cursor->body, NULL)));
   }
   for (int32_t s = 0; s < n; s++)

@@ -5,28 +5,28 @@
 #include "runtime/measure.h"
 #include "runtime/session.h"
 
-typedef struct planrt_iterations {
-  const planrt_op_options *options;
+typedef struct rt_iterations {
+  const rt_op_options *options;
   planrt_session session; /* trace, homes and samples: enough for a resident executor */
-  planrt_span *spans;     /* [repetition][instance] */
+  rt_span *spans;         /* [repetition][instance] */
   int64_t *times;         /* [instance][repetition] */
   /* Told of each op where ops run apart, and with -1 before they run back to back. Or NULL: they never run apart. */
   planc_status (*before)(void *user, int32_t instance);
   void *user;
   bool apart; /* every iteration, not only the first one */
-} planrt_iterations;
+} rt_iterations;
 
 /* To be closed after a failure too. */
-planc_status planrt_iterations_open(const planrt_op_options *options, planrt_iterations *out);
-void planrt_iterations_close(planrt_iterations *iterations);
+planc_status rt_iterations_open(const rt_op_options *options, rt_iterations *out);
+void rt_iterations_close(rt_iterations *iterations);
 
 /* Brings parameters and samples to a resident executor of the trace: once, iterations find them there. */
-planc_status planrt_iterations_load(const planrt_iterations *iterations, planrt_resident *resident);
+planc_status rt_iterations_load(const rt_iterations *iterations, rt_resident *resident);
 /* Runs iterations for as long as the options say, one at least, and behind them without a pause those that are timed.
  * The very first has its ops apart, each over before the next begins: what fails is then known.
  * *out_whole is false when it was stopped: then nothing has been measured. */
-planc_status planrt_iterations_time(planrt_iterations *iterations, planrt_resident *resident, bool *out_whole);
+planc_status rt_iterations_time(rt_iterations *iterations, rt_resident *resident, bool *out_whole);
 /* Of what was timed last; once only. */
-planrt_statistic planrt_iterations_statistic(const planrt_iterations *iterations, int32_t instance);
+rt_statistic rt_iterations_statistic(const rt_iterations *iterations, int32_t instance);
 
 #endif

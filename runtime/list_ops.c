@@ -8,45 +8,44 @@
 /* Every op of a graph at one batch, as a call whose operands lie nowhere. */
 typedef struct calls {
   planc_trace *trace;
-  planc_arena memory;
+  pl_arena memory;
   void **nowhere;
 } calls;
 
 static planc_status open_calls(calls *c, const planc_graph *graph, const int64_t *batch) {
   planc_job job = {.graph = graph, .batch = *batch, .n_rounds = 1, .rounds = batch, .iterations = 1};
   PLANC_TRY(planc_expand(&job, 1, &c->trace));
-  return PLANC_NEW(&c->memory, &c->nowhere, planrt_most_accesses(c->trace));
+  return PL_NEW(&c->memory, &c->nowhere, rt_most_accesses(c->trace));
 }
 
 static void close_calls(calls *c) {
   planc_trace_free(c->trace);
-  planc_arena_free(&c->memory);
+  pl_arena_free(&c->memory);
 }
 
 static planc_method method_of(uint32_t notes) {
-  if (notes >> PLANRT_NOTE_WINOGRAD & 1) return PLANC_METHOD_WINOGRAD;
-  if (notes >> PLANRT_NOTE_FFT & 1) return PLANC_METHOD_FFT;
-  return notes >> PLANRT_NOTE_TENSOR_CORE & 1 ? PLANC_METHOD_TENSOR_CORE : PLANC_METHOD_SCALAR;
+  if (notes >> RT_NOTE_WINOGRAD & 1) return PLANC_METHOD_WINOGRAD;
+  if (notes >> RT_NOTE_FFT & 1) return PLANC_METHOD_FFT;
+  return notes >> RT_NOTE_TENSOR_CORE & 1 ? PLANC_METHOD_TENSOR_CORE : PLANC_METHOD_SCALAR;
 }
 
 /* Among variants that the constants cannot tell apart, the library's own order decides: a hundredth for each place. */
 static planc_status predict(const planc_profile *described, const planc_graph *graph, int32_t op, int64_t batch,
-                            const planrt_variant *variant, planrt_op_time *out) {
+                            const rt_variant *variant, rt_op_time *out) {
   planc_variant predicted;
-  PLANC_TRY(planc_cost_predict(described, graph, op, batch, method_of(variant->notes), &predicted));
-  *out = (planrt_op_time){
-      .op = op, .variant = *variant, .busy_ppm = predicted.busy_ppm, .predicted = true, .batch = batch};
+  PLANC_TRY(planc_cost_roofline(described, graph, op, batch, method_of(variant->notes), &predicted));
+  *out = (rt_op_time){.op = op, .variant = *variant, .busy_ppm = predicted.busy_ppm, .predicted = true, .batch = batch};
   out->time.median_ns = predicted.time_ns + predicted.time_ns / 100 * variant->rank;
   return NULL;
 }
 
 /* That order does not put an algorithm before one which gives the same bits every time and needs no more workspace:
  * with `of` being variants of one op at one batch, none is then faster, and ties are decided for the deterministic. */
-static void rank_deterministic_first(planrt_op_time *of, int64_t n) {
-  for (planrt_op_time *at = of; at < of + n; at++) {
+static void rank_deterministic_first(rt_op_time *of, int64_t n) {
+  for (rt_op_time *at = of; at < of + n; at++) {
     int64_t least = 0;
     if (at->variant.deterministic) continue;
-    for (const planrt_op_time *other = of; other < of + n; other++) {
+    for (const rt_op_time *other = of; other < of + n; other++) {
       if (!other->variant.deterministic || other->variant.workspace_bytes < 0) continue;
       if (other->variant.workspace_bytes > at->variant.workspace_bytes) continue;
       if (method_of(other->variant.notes) != method_of(at->variant.notes)) continue;
@@ -58,14 +57,14 @@ static void rank_deterministic_first(planrt_op_time *of, int64_t n) {
 
 /* One batch that is asked about. */
 typedef struct listing {
-  const planrt_list_options *options;
+  const rt_list_options *options;
   int64_t batch;
   calls calls;
-  planrt_variant *found; /* room for PLANRT_MAX_VARIANTS */
+  rt_variant *found; /* room for RT_MAX_VARIANTS */
 } listing;
 
-planc_status planrt_list_open(const planrt_backend *backend, bool deterministic, planrt_device **out) {
-  planrt_device_options nothing = {.deterministic = deterministic};
+planc_status rt_list_open(const planrt_backend *backend, bool deterministic, rt_device **out) {
+  rt_device_options nothing = {.deterministic = deterministic};
   char *properties = NULL;
   if (backend->properties) PLANC_TRY(backend->properties(&properties));
   nothing.properties = properties;
@@ -74,29 +73,29 @@ planc_status planrt_list_open(const planrt_backend *backend, bool deterministic,
   return status;
 }
 
-static bool stopped(const planrt_list_options *options) {
+static bool stopped(const rt_list_options *options) {
   return options->stop && *options->stop;
 }
 
 /* An op without an algorithm is left out where someone is to be told. */
-static planc_status refuse(const planrt_list_options *options, const planrt_call *call, planc_status why) {
+static planc_status refuse(const rt_list_options *options, const rt_call *call, planc_status why) {
   if (planc_status_code(why) != PLANC_DEVICE || !options->refused) return planc_context(why, "op %s", call->op->name);
   options->refused(options->user, call->op->name, why);
   planc_status_free(why);
   return NULL;
 }
 
-static planc_status list_op(const listing *l, planc_arena *memory, int32_t instance, planrt_op_times *out) {
-  const planrt_list_options *options = l->options;
-  planrt_call call;
+static planc_status list_op(const listing *l, pl_arena *memory, int32_t instance, rt_op_times *out) {
+  const rt_list_options *options = l->options;
+  rt_call call;
   int32_t count, op = l->calls.trace->instances[instance].op;
-  PLANC_TRY(planrt_call_make(memory, l->calls.trace, 0, instance, l->calls.nowhere, &call));
+  PLANC_TRY(rt_call_make(memory, l->calls.trace, 0, instance, l->calls.nowhere, &call));
   planc_status status = options->backend->variants(options->device, &call, l->found, &count);
   if (status) return refuse(options, &call, status);
-  count = planrt_shortlist(l->found, count, options->most);
+  count = rt_shortlist(l->found, count, options->most);
   int64_t first = out->len;
   for (int32_t v = 0; v < count; v++) {
-    planrt_op_time time;
+    rt_op_time time;
     PLANC_TRY(predict(options->described, options->graph, op, l->batch, &l->found[v], &time));
     VEC_PUSH(out, time);
   }
@@ -104,19 +103,19 @@ static planc_status list_op(const listing *l, planc_arena *memory, int32_t insta
   return NULL;
 }
 
-static planc_status list_all(const listing *l, planrt_op_times *out) {
+static planc_status list_all(const listing *l, rt_op_times *out) {
   planc_status status = NULL;
   for (int32_t i = 0; !status && i < l->calls.trace->n_instances && !stopped(l->options); i++) {
-    planc_arena memory = {0};
+    pl_arena memory = {0};
     status = list_op(l, &memory, i, out);
-    planc_arena_free(&memory);
+    pl_arena_free(&memory);
   }
   return status;
 }
 
-planc_status planrt_list_ops(const planrt_list_options *options, int64_t batch, planrt_op_times *out) {
+planc_status rt_list_ops(const rt_list_options *options, int64_t batch, rt_op_times *out) {
   listing l = {.options = options, .batch = batch};
-  l.found = calloc(PLANRT_MAX_VARIANTS, sizeof *l.found);
+  l.found = calloc(RT_MAX_VARIANTS, sizeof *l.found);
   if (!l.found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
   planc_status status = open_calls(&l.calls, options->graph, &batch);
   if (!status) status = list_all(&l, out);
@@ -128,34 +127,33 @@ planc_status planrt_list_ops(const planrt_list_options *options, int64_t batch, 
 /* --- At other batches ------------------------------------------------------------------------------------------- */
 
 static int compare_listed(const void *a, const void *b) {
-  const planrt_op_time *x = a, *y = b;
+  const rt_op_time *x = a, *y = b;
   if (x->op != y->op) return x->op - y->op;
   int by_name = strcmp(x->variant.algorithm, y->variant.algorithm);
   return by_name != 0 ? by_name : (x->batch > y->batch) - (x->batch < y->batch);
 }
 
-void planrt_list_sort(planrt_op_times *listed) {
+void rt_list_sort(rt_op_times *listed) {
   if (listed->len > 0) qsort(listed->data, (size_t)listed->len, sizeof *listed->data, compare_listed);
 }
 
 /* The end of the entries of one algorithm of one op, which begin at `from`; the one for `batch` is *out. */
-static int64_t choose(const planrt_op_times *listed, int64_t from, int64_t batch, const planrt_op_time **out) {
-  const planrt_op_time *first = &listed->data[from];
+static int64_t choose(const rt_op_times *listed, int64_t from, int64_t batch, const rt_op_time **out) {
+  const rt_op_time *first = &listed->data[from];
   int64_t end = from;
   *out = NULL;
   for (; end < listed->len; end++) {
-    const planrt_op_time *at = &listed->data[end];
+    const rt_op_time *at = &listed->data[end];
     if (at->op != first->op || strcmp(at->variant.algorithm, first->variant.algorithm) != 0) break;
     if (!*out || (*out)->batch < batch) *out = at;
   }
   return end;
 }
 
-static planc_status list_once_more(const listing *l, planrt_call *call, const planrt_op_time *from,
-                                   planrt_op_times *out) {
-  const planrt_list_options *options = l->options;
-  planrt_variant variant = from->variant;
-  planrt_op_time time;
+static planc_status list_once_more(const listing *l, rt_call *call, const rt_op_time *from, rt_op_times *out) {
+  const rt_list_options *options = l->options;
+  rt_variant variant = from->variant;
+  rt_op_time time;
   call->algorithm = variant.algorithm;
   PLANC_TRY(options->backend->workspace(options->device, call, &variant.workspace_bytes));
   PLANC_TRY(predict(options->described, options->graph, from->op, l->batch, &variant, &time));
@@ -163,29 +161,28 @@ static planc_status list_once_more(const listing *l, planrt_call *call, const pl
   return NULL;
 }
 
-static planc_status list_others(const listing *l, const planrt_op_times *listed, planrt_op_times *out) {
-  planc_arena memory = {0};
+static planc_status list_others(const listing *l, const rt_op_times *listed, rt_op_times *out) {
+  pl_arena memory = {0};
   planc_status status = NULL;
   int64_t at = 0;
   for (int32_t i = 0; !status && i < l->calls.trace->n_instances && !stopped(l->options); i++) {
     int32_t op = l->calls.trace->instances[i].op;
     int64_t first = out->len;
-    planrt_call call;
+    rt_call call;
     if (at == listed->len || listed->data[at].op != op) continue;
-    status = planrt_call_make(&memory, l->calls.trace, 0, i, l->calls.nowhere, &call);
+    status = rt_call_make(&memory, l->calls.trace, 0, i, l->calls.nowhere, &call);
     while (!status && at < listed->len && listed->data[at].op == op) {
-      const planrt_op_time *from;
+      const rt_op_time *from;
       at = choose(listed, at, l->batch, &from);
       status = planc_context(list_once_more(l, &call, from, out), "op %s", call.op->name);
     }
     rank_deterministic_first(out->data + first, out->len - first);
   }
-  planc_arena_free(&memory);
+  pl_arena_free(&memory);
   return status;
 }
 
-planc_status planrt_list_again(const planrt_list_options *options, int64_t batch, const planrt_op_times *listed,
-                               planrt_op_times *out) {
+planc_status rt_list_again(const rt_list_options *options, int64_t batch, const rt_op_times *listed, rt_op_times *out) {
   listing l = {.options = options, .batch = batch};
   planc_status status = open_calls(&l.calls, options->graph, &batch);
   if (!status) status = list_others(&l, listed, out);
@@ -196,8 +193,8 @@ planc_status planrt_list_again(const planrt_list_options *options, int64_t batch
 /* --- Workspaces ------------------------------------------------------------------------------------------------- */
 
 /* Those of one op. */
-static planc_status op_workspaces(const planrt_list_options *options, const planc_costs *costs, bool slow,
-                                  planrt_call *call, int32_t op, int64_t *out) {
+static planc_status op_workspaces(const rt_list_options *options, const planc_costs *costs, bool slow, rt_call *call,
+                                  int32_t op, int64_t *out) {
   const planrt_backend *backend = options->backend;
   int32_t count;
   const planc_variant *variants = planc_costs_variants(costs, op, 0, &count);
@@ -205,29 +202,28 @@ static planc_status op_workspaces(const planrt_list_options *options, const plan
   for (int32_t v = 0; v < count; v++) {
     int64_t *bytes = &out[&variants[v] - costs->variants];
     call->algorithm = variants[v].algorithm;
-    *bytes = PLANRT_NOT_ASKED;
+    *bytes = RT_NOT_ASKED;
     if (asks) PLANC_TRY(backend->workspace(options->device, call, bytes));
   }
   return NULL;
 }
 
-static planc_status all_workspaces(const planrt_list_options *options, const planc_costs *costs, bool slow,
-                                   const calls *c, int64_t *out) {
-  planc_arena memory = {0};
+static planc_status all_workspaces(const rt_list_options *options, const planc_costs *costs, bool slow, const calls *c,
+                                   int64_t *out) {
+  pl_arena memory = {0};
   planc_status status = NULL;
   for (int32_t i = 0; !status && i < c->trace->n_instances && !stopped(options); i++) {
-    planrt_call call;
-    status = planrt_call_make(&memory, c->trace, 0, i, c->nowhere, &call);
+    rt_call call;
+    status = rt_call_make(&memory, c->trace, 0, i, c->nowhere, &call);
     if (!status)
       status = planc_context(op_workspaces(options, costs, slow, &call, c->trace->instances[i].op, out), "op %s",
                              call.op->name);
   }
-  planc_arena_free(&memory);
+  pl_arena_free(&memory);
   return status;
 }
 
-planc_status planrt_list_workspaces(const planrt_list_options *options, const planc_costs *costs, bool slow,
-                                    int64_t *out) {
+planc_status rt_list_workspaces(const rt_list_options *options, const planc_costs *costs, bool slow, int64_t *out) {
   calls c = {0};
   planc_status status = open_calls(&c, costs->graph, &costs->batches[0]);
   if (!status) status = all_workspaces(options, costs, slow, &c, out);

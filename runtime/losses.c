@@ -4,18 +4,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-planc_status planrt_losses_start(planrt_losses *losses, int64_t per_period) {
-  losses->per_period = per_period;
+planc_status rt_losses_start(rt_losses *losses, int64_t per_period, bool keeps) {
+  *losses = (rt_losses){.keeps = keeps, .per_period = per_period, .mean = NAN};
   losses->open = calloc((size_t)per_period, sizeof *losses->open);
   return losses->open ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "%lld losses", (long long)per_period);
 }
 
-void planrt_losses_begin(planrt_losses *losses) {
+void rt_losses_begin(rt_losses *losses) {
   losses->sum = 0;
   losses->n = losses->kept.len = 0;
 }
 
-static planc_status close_period(planrt_losses *losses) {
+static planc_status close_period(rt_losses *losses) {
   for (int64_t i = 0; losses->any && i < losses->per_period; i++) {
     if (losses->keeps) VEC_PUSH(&losses->kept, losses->open[i]);
     losses->sum += losses->open[i];
@@ -26,7 +26,7 @@ static planc_status close_period(planrt_losses *losses) {
   return NULL;
 }
 
-planc_status planrt_losses_add(planrt_losses *losses, int64_t iteration, double part) {
+planc_status rt_losses_add(rt_losses *losses, int64_t iteration, double part) {
   int64_t period = iteration / losses->per_period;
   if (losses->any && period != losses->period) PLANC_TRY(close_period(losses));
   losses->any = true;
@@ -35,13 +35,13 @@ planc_status planrt_losses_add(planrt_losses *losses, int64_t iteration, double 
   return NULL;
 }
 
-planc_status planrt_losses_end(planrt_losses *losses, double *out_mean) {
+planc_status rt_losses_end(rt_losses *losses) {
   PLANC_TRY(close_period(losses));
-  *out_mean = losses->n == 0 ? NAN : losses->sum / (double)losses->n;
+  losses->mean = losses->n == 0 ? NAN : losses->sum / (double)losses->n;
   return NULL;
 }
 
-void planrt_losses_free(planrt_losses *losses) {
+void rt_losses_free(rt_losses *losses) {
   free(losses->open);
   VEC_FREE(&losses->kept);
 }

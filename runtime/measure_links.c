@@ -7,15 +7,15 @@
 #include "runtime/random.h"
 #include "util/size.h"
 
-const int64_t planrt_link_sizes[PLANRT_LINK_SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20,
-                                                      4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30};
+const int64_t rt_link_sizes[RT_LINK_SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20,
+                                              4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30};
 
 enum { COMPUTE, COPY, N_STREAMS, READY = 0, COPIED, N_EVENTS };
 enum { REPETITIONS = 9, MOST_NS = 2000000000 };
 
 typedef struct bench {
   const planrt_backend *backend;
-  planrt_device *device;
+  rt_device *device;
   int64_t generation;
   int64_t memory_bytes; /* the device's or the host's, whichever is less */
   int32_t n_sizes;
@@ -30,14 +30,14 @@ typedef struct bench {
 static void choose_sizes(bench *b, int64_t cache_bytes) {
   enum { CACHES = 16, LEAST = 8, PART = 16 };
   b->n_sizes = LEAST;
-  while (b->n_sizes < PLANRT_LINK_SIZES && planrt_link_sizes[b->n_sizes - 1] / CACHES < cache_bytes &&
-         planrt_link_sizes[b->n_sizes] <= b->memory_bytes / PART)
+  while (b->n_sizes < RT_LINK_SIZES && rt_link_sizes[b->n_sizes - 1] / CACHES < cache_bytes &&
+         rt_link_sizes[b->n_sizes] <= b->memory_bytes / PART)
     b->n_sizes++;
-  b->largest = planrt_link_sizes[b->n_sizes - 1];
+  b->largest = rt_link_sizes[b->n_sizes - 1];
 }
 
 static planc_status look_up(bench *b) {
-  planrt_device_info info;
+  rt_device_info info;
   PLANC_TRY(b->backend->info(&info));
   int64_t host = sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
   b->memory_bytes = info.memory_bytes < host ? info.memory_bytes : host;
@@ -47,12 +47,12 @@ static planc_status look_up(bench *b) {
 
 /* With two blocks of the device's memory, and as many of the host's as copies use at once. */
 static planc_status open_device(bench *b, int32_t host_blocks, int64_t link_bytes_per_s) {
-  planrt_device_options options = {.arena_bytes = 2 * b->largest,
-                                   .host_arena_bytes = host_blocks * b->largest,
-                                   .n_streams = N_STREAMS,
-                                   .n_events = N_EVENTS,
-                                   .concurrent = true,
-                                   .link_bytes_per_s = link_bytes_per_s};
+  rt_device_options options = {.arena_bytes = 2 * b->largest,
+                               .host_arena_bytes = host_blocks * b->largest,
+                               .n_streams = N_STREAMS,
+                               .n_events = N_EVENTS,
+                               .concurrent = true,
+                               .link_bytes_per_s = link_bytes_per_s};
   return b->backend->open(&options, &b->device);
 }
 
@@ -71,27 +71,27 @@ static char *next_place(bench *b, int64_t bytes) {
   return place;
 }
 
-static ends ends_of(bench *b, planrt_direction direction, int64_t bytes) {
+static ends ends_of(bench *b, rt_direction direction, int64_t bytes) {
   char *arena = b->backend->arena(b->device), *slot = b->backend->host_arena(b->device);
-  if (direction == PLANRT_H2S) return (ends){next_place(b, bytes), slot};
-  if (direction == PLANRT_S2H) return (ends){slot, next_place(b, bytes)};
-  return direction == PLANRT_H2D ? (ends){arena, slot} : (ends){slot, arena};
+  if (direction == RT_H2S) return (ends){next_place(b, bytes), slot};
+  if (direction == RT_S2H) return (ends){slot, next_place(b, bytes)};
+  return direction == RT_H2D ? (ends){arena, slot} : (ends){slot, arena};
 }
 
 /* A copy as a plan has it: behind work on the compute stream, and awaited there. The empty copies on the compute stream
  * are those two pieces of work. */
-static planc_status hand_over(bench *b, planrt_direction direction, int64_t bytes, int64_t *out_ns) {
+static planc_status hand_over(bench *b, rt_direction direction, int64_t bytes, int64_t *out_ns) {
   const planrt_backend *on = b->backend;
   char *arena = on->arena(b->device);
-  planrt_span before, after;
+  rt_span before, after;
   ends copied = ends_of(b, direction, bytes);
-  PLANC_TRY(on->copy(b->device, COMPUTE, PLANRT_D2D, arena, arena, 0, &before));
+  PLANC_TRY(on->copy(b->device, COMPUTE, RT_D2D, arena, arena, 0, &before));
   PLANC_TRY(on->record(b->device, COMPUTE, READY, b->generation));
   PLANC_TRY(on->wait(b->device, COPY, READY, b->generation));
   PLANC_TRY(on->copy(b->device, COPY, direction, copied.to, copied.from, bytes, NULL));
   PLANC_TRY(on->record(b->device, COPY, COPIED, b->generation));
   PLANC_TRY(on->wait(b->device, COMPUTE, COPIED, b->generation));
-  PLANC_TRY(on->copy(b->device, COMPUTE, PLANRT_D2D, arena, arena, 0, &after));
+  PLANC_TRY(on->copy(b->device, COMPUTE, RT_D2D, arena, arena, 0, &after));
   PLANC_TRY(on->synchronize(b->device));
   b->generation++;
   *out_ns = after.begin_ns - before.end_ns;
@@ -99,7 +99,7 @@ static planc_status hand_over(bench *b, planrt_direction direction, int64_t byte
 }
 
 /* The median of several, the first left out; of few where one takes long. */
-static planc_status time_copy(bench *b, planrt_direction direction, int64_t bytes, int64_t *out_ns) {
+static planc_status time_copy(bench *b, rt_direction direction, int64_t bytes, int64_t *out_ns) {
   int64_t times[REPETITIONS], unused, sum = 0;
   PLANC_TRY(hand_over(b, direction, bytes, &unused));
   int32_t n = 0;
@@ -107,29 +107,28 @@ static planc_status time_copy(bench *b, planrt_direction direction, int64_t byte
     PLANC_TRY(hand_over(b, direction, bytes, &times[n]));
     sum += times[n++];
   }
-  *out_ns = planrt_statistic_of(times, n).median_ns;
+  *out_ns = rt_statistic_of(times, n).median_ns;
   return NULL;
 }
 
-static planc_status time_beside(bench *b, planrt_direction direction, planc_status started,
-                                planrt_background *background, int64_t *out_ns) {
+static planc_status time_beside(bench *b, rt_direction direction, planc_status started, rt_background *background,
+                                int64_t *out_ns) {
   PLANC_TRY(started);
   planc_status status = time_copy(b, direction, b->largest, out_ns);
-  planc_status stopped = planrt_background_stop(background);
+  planc_status stopped = rt_background_stop(background);
   if (!status) return stopped;
   planc_status_free(stopped);
   return status;
 }
 
-static planc_status time_direction(bench *b, planrt_direction direction, int64_t link_bytes_per_s,
-                                   planrt_link_times *out) {
+static planc_status time_direction(bench *b, rt_direction direction, int64_t link_bytes_per_s, rt_link_times *out) {
   for (int32_t s = 0; s < b->n_sizes; s++)
-    PLANC_TRY(time_copy(b, direction, planrt_link_sizes[s], &out->alone_ns[direction][s]));
-  planrt_background *background = NULL;
-  planrt_direction other = direction == PLANRT_H2D ? PLANRT_D2H : PLANRT_H2D;
-  planc_status started = planrt_background_copy(b->backend, other, link_bytes_per_s, &background);
+    PLANC_TRY(time_copy(b, direction, rt_link_sizes[s], &out->alone_ns[direction][s]));
+  rt_background *background = NULL;
+  rt_direction other = direction == RT_H2D ? RT_D2H : RT_H2D;
+  planc_status started = rt_background_copy(b->backend, other, link_bytes_per_s, &background);
   PLANC_TRY(time_beside(b, direction, started, background, &out->both_ns[direction]));
-  started = planrt_background_load(b->backend, 1000000, &background);
+  started = rt_background_load(b->backend, 1000000, &background);
   return time_beside(b, direction, started, background, &out->under_load_ns[direction]);
 }
 
@@ -139,24 +138,24 @@ static planc_status time_memory(bench *b, int64_t *out_bytes_per_s) {
   int64_t times[REPETITIONS];
   char *arena = b->backend->arena(b->device);
   for (int32_t i = 0; i < REPETITIONS; i++) {
-    planrt_span span;
-    PLANC_TRY(b->backend->copy(b->device, COMPUTE, PLANRT_D2D, arena, arena + b->largest, b->largest, &span));
+    rt_span span;
+    PLANC_TRY(b->backend->copy(b->device, COMPUTE, RT_D2D, arena, arena + b->largest, b->largest, &span));
     PLANC_TRY(b->backend->synchronize(b->device));
     times[i] = span.end_ns - span.begin_ns;
   }
-  int64_t median = planrt_statistic_of(times, REPETITIONS).median_ns;
+  int64_t median = rt_statistic_of(times, REPETITIONS).median_ns;
   *out_bytes_per_s = (int64_t)(2e9 * (double)b->largest / (double)(median > 0 ? median : 1));
   return NULL;
 }
 
-static planc_status measure(bench *b, int64_t link_bytes_per_s, planrt_link_times *out) {
+static planc_status measure(bench *b, int64_t link_bytes_per_s, rt_link_times *out) {
   out->n_sizes = b->n_sizes;
-  PLANC_TRY(time_direction(b, PLANRT_H2D, link_bytes_per_s, out));
-  PLANC_TRY(time_direction(b, PLANRT_D2H, link_bytes_per_s, out));
+  PLANC_TRY(time_direction(b, RT_H2D, link_bytes_per_s, out));
+  PLANC_TRY(time_direction(b, RT_D2H, link_bytes_per_s, out));
   return time_memory(b, &out->memory_bytes_per_s);
 }
 
-planc_status planrt_measure_links(const planrt_backend *backend, int64_t link_bytes_per_s, planrt_link_times *out) {
+planc_status rt_measure_links(const planrt_backend *backend, int64_t link_bytes_per_s, rt_link_times *out) {
   bench b = {.backend = backend};
   planc_status status = look_up(&b);
   if (!status) status = open_device(&b, 1, link_bytes_per_s);
@@ -170,23 +169,22 @@ planc_status planrt_measure_links(const planrt_backend *backend, int64_t link_by
 enum { PLACES = 4 };
 
 static planc_status open_storage(bench *b, const char *directory) {
-  b->largest = planrt_link_sizes[PLANRT_FIRST_STORED + b->n_sizes - 1];
+  b->largest = rt_link_sizes[RT_FIRST_STORED + b->n_sizes - 1];
   b->stored = PLACES * b->largest;
-  planrt_device_options options = {.host_arena_bytes = b->largest,
-                                   .storage_bytes = b->stored,
-                                   .storage_path = directory,
-                                   .n_streams = N_STREAMS,
-                                   .n_events = N_EVENTS,
-                                   .concurrent = true};
+  rt_device_options options = {.host_arena_bytes = b->largest,
+                               .storage_bytes = b->stored,
+                               .storage_path = directory,
+                               .n_streams = N_STREAMS,
+                               .n_events = N_EVENTS,
+                               .concurrent = true};
   return b->backend->open(&options, &b->device);
 }
 
 /* With less in a directory that has no room for all. */
 static planc_status find_room(bench *b, const char *directory) {
   enum { PART = 16, LEAST = 2 };
-  b->n_sizes = PLANRT_STORED_SIZES;
-  while (b->n_sizes > LEAST && planrt_link_sizes[PLANRT_FIRST_STORED + b->n_sizes - 1] > b->memory_bytes / PART)
-    b->n_sizes--;
+  b->n_sizes = RT_STORED_SIZES;
+  while (b->n_sizes > LEAST && rt_link_sizes[RT_FIRST_STORED + b->n_sizes - 1] > b->memory_bytes / PART) b->n_sizes--;
   planc_status status = open_storage(b, directory);
   while (planc_status_code(status) == PLANC_DEVICE && b->n_sizes > LEAST) {
     planc_status_free(status);
@@ -201,24 +199,24 @@ static planc_status fill_storage(bench *b) {
   char *slot = b->backend->host_arena(b->device);
   int64_t unused;
   for (int64_t i = 0; i < b->largest / (int64_t)sizeof(uint64_t); i++) {
-    uint64_t draw = planrt_random(0, (uint64_t)i);
+    uint64_t draw = rt_random(0, (uint64_t)i);
     memcpy(slot + i * (int64_t)sizeof draw, &draw, sizeof draw);
   }
-  for (int k = 0; k < PLACES; k++) PLANC_TRY(hand_over(b, PLANRT_H2S, b->largest, &unused));
+  for (int k = 0; k < PLACES; k++) PLANC_TRY(hand_over(b, RT_H2S, b->largest, &unused));
   return NULL;
 }
 
-static planc_status measure_storage(bench *b, planrt_storage_times *out) {
-  static const planrt_direction directions[] = {[PLANRT_STORE] = PLANRT_H2S, [PLANRT_LOAD] = PLANRT_S2H};
+static planc_status measure_storage(bench *b, rt_storage_times *out) {
+  static const rt_direction directions[] = {[RT_STORE] = RT_H2S, [RT_LOAD] = RT_S2H};
   out->n_sizes = b->n_sizes;
   PLANC_TRY(fill_storage(b));
   for (int d = 0; d < 2; d++)
     for (int32_t s = 0; s < b->n_sizes; s++)
-      PLANC_TRY(time_copy(b, directions[d], planrt_link_sizes[PLANRT_FIRST_STORED + s], &out->ns[d][s]));
+      PLANC_TRY(time_copy(b, directions[d], rt_link_sizes[RT_FIRST_STORED + s], &out->ns[d][s]));
   return NULL;
 }
 
-planc_status planrt_measure_storage(const planrt_backend *backend, const char *directory, planrt_storage_times *out) {
+planc_status rt_measure_storage(const planrt_backend *backend, const char *directory, rt_storage_times *out) {
   bench b = {.backend = backend};
   if (!backend->storage) return planc_error(PLANC_DEVICE, "backend %s has no storage", backend->name);
   planc_status status = look_up(&b);
@@ -232,24 +230,24 @@ planc_status planrt_measure_storage(const planrt_backend *backend, const char *d
 
 /* Enqueues blocks in the directions of `which`, a stream each, which begin together, and gives from when to when each
  * direction copied. */
-static planc_status copy_blocks(bench *b, const bool which[2], int64_t blocks, planrt_span out[2]) {
-  planrt_span first[2] = {{0}}, last[2] = {{0}}, gate;
+static planc_status copy_blocks(bench *b, const bool which[2], int64_t blocks, rt_span out[2]) {
+  rt_span first[2] = {{0}}, last[2] = {{0}}, gate;
   char *arena = b->backend->arena(b->device), *slots = b->backend->host_arena(b->device);
-  PLANC_TRY(b->backend->copy(b->device, COMPUTE, PLANRT_D2D, arena, arena, 0, &gate));
+  PLANC_TRY(b->backend->copy(b->device, COMPUTE, RT_D2D, arena, arena, 0, &gate));
   PLANC_TRY(b->backend->record(b->device, COMPUTE, READY, b->generation));
   PLANC_TRY(b->backend->wait(b->device, COPY, READY, b->generation++));
   for (int64_t i = 0; i <= blocks; i++)
     for (int d = 0; d < 2; d++) {
       /* The first brings the link up, and what is timed begins behind it. */
-      planrt_span *span = i == 1 ? &first[d] : i == blocks ? &last[d] : NULL;
+      rt_span *span = i == 1 ? &first[d] : i == blocks ? &last[d] : NULL;
       char *device = arena + d * b->largest, *host = slots + d * b->largest;
-      bool in = d == PLANRT_H2D;
+      bool in = d == RT_H2D;
       if (!which[d]) continue;
-      PLANC_TRY(b->backend->copy(b->device, d, (planrt_direction)d, in ? device : host, in ? host : device, b->largest,
-                                 span));
+      PLANC_TRY(
+          b->backend->copy(b->device, d, (rt_direction)d, in ? device : host, in ? host : device, b->largest, span));
     }
   PLANC_TRY(b->backend->synchronize(b->device));
-  for (int d = 0; d < 2; d++) out[d] = (planrt_span){first[d].begin_ns, (blocks > 1 ? last[d] : first[d]).end_ns};
+  for (int d = 0; d < 2; d++) out[d] = (rt_span){first[d].begin_ns, (blocks > 1 ? last[d] : first[d]).end_ns};
   return NULL;
 }
 
@@ -259,17 +257,17 @@ static int64_t rate_of(int64_t bytes, int64_t begin_ns, int64_t end_ns) {
 
 /* A copy of all that there is tells what any more would. */
 static planc_status check_bytes(const bench *b, int64_t bytes) {
-  char given[PLANC_SIZE_TEXT], most[PLANC_SIZE_TEXT];
+  char given[PL_SIZE_TEXT], most[PL_SIZE_TEXT];
   if (bytes > 0 && bytes <= b->memory_bytes) return NULL;
   return planc_error(PLANC_USAGE,
                      "%s cannot be copied: it must be at least 1 byte and at most %s, the memory that both "
                      "device and host have",
-                     planc_size_format(bytes, given), planc_size_format(b->memory_bytes, most));
+                     pl_size_format(bytes, given), pl_size_format(b->memory_bytes, most));
 }
 
-static planc_status measure_rates(bench *b, int64_t bytes, planrt_link_rates *out) {
+static planc_status measure_rates(bench *b, int64_t bytes, rt_link_rates *out) {
   int64_t blocks = bytes / b->largest + (bytes % b->largest > 0);
-  planrt_span spans[2];
+  rt_span spans[2];
   out->bytes = blocks * b->largest;
   out->memory_bytes = b->largest;
   for (int d = 0; d < 2; d++) {
@@ -282,8 +280,8 @@ static planc_status measure_rates(bench *b, int64_t bytes, planrt_link_rates *ou
   return time_memory(b, &out->memory_bytes_per_s);
 }
 
-planc_status planrt_measure_rates(const planrt_backend *backend, int64_t link_bytes_per_s, int64_t bytes,
-                                  planrt_link_rates *out) {
+planc_status rt_measure_rates(const planrt_backend *backend, int64_t link_bytes_per_s, int64_t bytes,
+                              rt_link_rates *out) {
   bench b = {.backend = backend};
   planc_status status = look_up(&b);
   if (!status) status = check_bytes(&b, bytes);
@@ -295,7 +293,7 @@ planc_status planrt_measure_rates(const planrt_backend *backend, int64_t link_by
 
 /* --- The line through them -------------------------------------------------------------------------------------- */
 
-planc_link planrt_fit_link(int32_t n, const int64_t *sizes, const int64_t *times_ns, int64_t *out_misfit_ppm) {
+planc_link rt_fit_link(int32_t n, const int64_t *sizes, const int64_t *times_ns, int64_t *out_misfit_ppm) {
   /* t = a + c x with weights 1 / t^2. */
   double w = 0, wx = 0, wxx = 0, wt = 0, wxt = 0;
   for (int32_t s = 0; s < n; s++) {

@@ -5,8 +5,8 @@
 
 #include "util/print.h"
 
-static const planc_subcommand *const subcommands[] = {&planrt_cmd_exec, &planrt_cmd_profile, &planrt_cmd_info};
-static const planc_program program = {
+static const pl_subcommand *const subcommands[] = {&rt_cmd_exec, &rt_cmd_profile, &rt_cmd_info};
+static const pl_program program = {
     .name = "planrun",
     .subcommands = subcommands,
     .n_subcommands = sizeof subcommands / sizeof *subcommands,
@@ -16,9 +16,9 @@ static const planc_program program = {
 };
 
 int main(int argc, char **argv) {
-  planc_status status = planc_program_run(&program, argc - 1, argv + 1, stdout);
+  planc_status status = pl_program_run(&program, argc - 1, argv + 1, stdout);
   if (!status) return 0;
-  planc_print_line(stderr, "planrun: %s", planc_status_message(status));
+  pl_print_line(stderr, "planrun: %s", planc_status_message(status));
   int code = planc_exit_code(planc_status_code(status));
   planc_status_free(status);
   return code;

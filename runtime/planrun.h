@@ -5,9 +5,9 @@
 #include "planc/status.h"
 #include "util/program.h"
 
-extern const planc_subcommand planrt_cmd_exec, planrt_cmd_profile, planrt_cmd_info;
+extern const pl_subcommand rt_cmd_exec, rt_cmd_profile, rt_cmd_info;
 
 /* An option that is a rate, "0.2GB/s", in bytes per second; 0 where it is not given. */
-planc_status planrt_option_rate(const planc_arguments *arguments, const char *name, int64_t *out);
+planc_status rt_option_rate(const pl_arguments *arguments, const char *name, int64_t *out);
 
 #endif

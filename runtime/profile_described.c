@@ -14,13 +14,13 @@
 enum { PATH_ROOM = 4096, MOST_TEXT = 256 << 20, MOST_NAME = 255 };
 
 typedef struct described {
-  const planrt_described_options *options;
+  const rt_described_options *options;
   cJSON *description;     /* the device's profile without ops */
   planc_profile *profile; /* the same, read */
   char *properties;       /* what the libraries take */
-  planrt_device *device;
-  planrt_list_options list;
-  planrt_batches rounds; /* the sizes of rounds of all batches */
+  rt_device *device;
+  rt_list_options list;
+  rt_batches rounds; /* the sizes of rounds of all batches */
   char machine[MOST_NAME];
 } described;
 
@@ -28,8 +28,8 @@ typedef struct described {
 
 static planc_status read_json(const char *path, char **out_text, cJSON **out) {
   size_t length;
-  PLANC_TRY(planc_file_read_text(path, MOST_TEXT, out_text, &length));
-  planc_status status = planc_json_tree(*out_text, length, NULL, out);
+  PLANC_TRY(pl_file_read_text(path, MOST_TEXT, out_text, &length));
+  planc_status status = pl_json_tree(*out_text, length, NULL, out);
   if (!status) return NULL;
   free(*out_text);
   *out_text = NULL;
@@ -76,7 +76,7 @@ static planc_status read_properties(described *d, const char *path) {
     status = planc_error(PLANC_BAD_INPUT, "%s: no device-properties/1 with origin and properties", path);
   } else {
     size_t length;
-    status = planc_json_print(properties, PLANC_JSON_LINE, &d->properties, &length);
+    status = pl_json_print(properties, PL_JSON_LINE, &d->properties, &length);
     snprintf(d->machine, sizeof d->machine, "%s without the device; properties %s; planrun %s", d->options->device,
              origin, PLANC_VERSION);
   }
@@ -84,21 +84,21 @@ static planc_status read_properties(described *d, const char *path) {
   return status;
 }
 
-planc_status planrt_properties_print(const planrt_backend *backend, char **out) {
-  planrt_device_info info;
+planc_status rt_properties_print(const planrt_backend *backend, char **out) {
+  rt_device_info info;
   char *properties, origin[sizeof info.device + sizeof info.versions + MOST_NAME];
   PLANC_TRY(backend->info(&info));
   PLANC_TRY(backend->properties(&properties));
   snprintf(origin, sizeof origin, "dumped from a card: %s, %s", info.device, info.versions);
   cJSON *root = cJSON_CreateObject();
-  planc_json_add_string(root, "planrun", "device-properties/1");
-  planc_json_add_string(root, "origin", origin);
+  pl_json_add_string(root, "planrun", "device-properties/1");
+  pl_json_add_string(root, "origin", origin);
   cJSON *tree;
-  planc_status status = planc_json_tree(properties, strlen(properties), NULL, &tree);
-  planc_json_add(root, "properties", tree);
+  planc_status status = pl_json_tree(properties, strlen(properties), NULL, &tree);
+  pl_json_add(root, "properties", tree);
   free(properties);
   size_t length;
-  if (!status) status = planc_json_print(root, PLANC_JSON_LINES, out, &length);
+  if (!status) status = pl_json_print(root, PL_JSON_LINES, out, &length);
   cJSON_Delete(root);
   return status;
 }
@@ -110,25 +110,25 @@ static bool stopped(const described *d) {
 }
 
 static void show(const described *d, int32_t done) {
-  const planrt_described_options *options = d->options;
+  const rt_described_options *options = d->options;
   if (options->progress) options->progress(options->user, done, options->n_batches + d->rounds.n);
 }
 
 /* What there is at the batches that were asked for. */
-static planc_status list_batches(described *d, planrt_op_times *out) {
-  const planrt_described_options *options = d->options;
+static planc_status list_batches(described *d, rt_op_times *out) {
+  const rt_described_options *options = d->options;
   for (int32_t b = 0; b < options->n_batches && !stopped(d); b++) {
     show(d, b);
-    PLANC_TRY(planrt_list_ops(&d->list, options->batches[b], out));
+    PLANC_TRY(rt_list_ops(&d->list, options->batches[b], out));
   }
-  planrt_list_sort(out);
+  rt_list_sort(out);
   return NULL;
 }
 
-static planc_status add_piece(described *d, int64_t size, const planrt_op_times *listed, cJSON *pieces) {
-  planrt_op_times times = {0};
-  planc_status status = planrt_list_again(&d->list, size, listed, &times);
-  if (!status) planc_json_add(pieces, NULL, planrt_piece_of_ops(d->options->graph, 0, size, &times, NULL));
+static planc_status add_piece(described *d, int64_t size, const rt_op_times *listed, cJSON *pieces) {
+  rt_op_times times = {0};
+  planc_status status = rt_list_again(&d->list, size, listed, &times);
+  if (!status) pl_json_add(pieces, NULL, rt_piece_of_ops(d->options->graph, 0, size, &times, NULL));
   VEC_FREE(&times);
   return status;
 }
@@ -150,7 +150,7 @@ static void choose_sizes(const described *d, bool *out) {
   }
 }
 
-static planc_status add_chosen(described *d, const planrt_op_times *listed, const bool *chosen, cJSON *pieces) {
+static planc_status add_chosen(described *d, const rt_op_times *listed, const bool *chosen, cJSON *pieces) {
   for (int32_t s = 0; s < d->rounds.n && !stopped(d); s++) {
     show(d, d->options->n_batches + s);
     if (chosen[s]) PLANC_TRY(add_piece(d, d->rounds.sizes[s], listed, pieces));
@@ -160,7 +160,7 @@ static planc_status add_chosen(described *d, const planrt_op_times *listed, cons
 
 /* Times are no line in the batch, and a prediction costs nothing: all that was found has points at several sizes. */
 static planc_status add_pieces(described *d, cJSON *pieces) {
-  planrt_op_times listed = {0};
+  rt_op_times listed = {0};
   bool *chosen = calloc((size_t)d->rounds.n + 1, sizeof *chosen);
   if (!chosen) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
   choose_sizes(d, chosen);
@@ -175,7 +175,7 @@ static planc_status compose(described *d, cJSON **out) {
   cJSON *pieces = cJSON_CreateArray();
   planc_status status = add_pieces(d, pieces);
   if (!status && !stopped(d)) {
-    status = planrt_profile_compose_described(d->description, d->machine, d->options->graph, pieces, out);
+    status = rt_profile_compose_described(d->description, d->machine, d->options->graph, pieces, out);
     if (!status) d->description = NULL;
   }
   cJSON_Delete(pieces);
@@ -183,27 +183,27 @@ static planc_status compose(described *d, cJSON **out) {
 }
 
 static planc_status make(described *d, cJSON **out) {
-  const planrt_described_options *options = d->options;
+  const rt_described_options *options = d->options;
   char description[PATH_ROOM], properties[PATH_ROOM];
-  PLANC_TRY(planc_locate_properties(options->device, description, properties, PATH_ROOM));
+  PLANC_TRY(pl_locate_properties(options->device, description, properties, PATH_ROOM));
   PLANC_TRY(read_description(d, description));
   PLANC_TRY(read_properties(d, properties));
-  PLANC_TRY(planrt_round_sizes(options->n_batches, options->batches, &d->rounds));
-  planrt_device_options device = {.properties = d->properties, .deterministic = options->deterministic};
+  PLANC_TRY(rt_round_sizes(options->n_batches, options->batches, &d->rounds));
+  rt_device_options device = {.properties = d->properties, .deterministic = options->deterministic};
   PLANC_TRY(options->backend->open(&device, &d->device));
-  d->list = (planrt_list_options){.backend = options->backend,
-                                  .device = d->device,
-                                  .graph = options->graph,
-                                  .described = d->profile,
-                                  .most = options->most,
-                                  .stop = options->stop,
-                                  .refused = options->refused,
-                                  .user = options->user};
+  d->list = (rt_list_options){.backend = options->backend,
+                              .device = d->device,
+                              .graph = options->graph,
+                              .described = d->profile,
+                              .most = options->most,
+                              .stop = options->stop,
+                              .refused = options->refused,
+                              .user = options->user};
   PLANC_TRY(compose(d, out));
-  return stopped(d) ? NULL : planrt_profile_add_workspaces(*out, &d->list, &d->rounds);
+  return stopped(d) ? NULL : rt_profile_add_workspaces(*out, &d->list, &d->rounds);
 }
 
-planc_status planrt_profile_described(const planrt_described_options *options, cJSON **out) {
+planc_status rt_profile_described(const rt_described_options *options, cJSON **out) {
   described d = {.options = options};
   *out = NULL;
   planc_status status = make(&d, out);

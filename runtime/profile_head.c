@@ -7,17 +7,17 @@
 #include "util/json_tree.h"
 #include "util/real.h"
 
-cJSON *planrt_profile_head_of(const planrt_profile_ways *ways) {
+cJSON *rt_profile_head_of(const rt_profile_ways *ways) {
   cJSON *head = cJSON_CreateObject();
-  planc_json_add_string(head, "planrun", "profile/2");
-  planrt_add_graph_hash(head, ways->graph);
-  planc_json_add_string(head, "machine", ways->machine);
-  planc_json_add_int(head, "repetitions", ways->repetitions);
-  planc_json_add_int(head, "most", ways->most);
-  planc_json_add_int(head, "warm_up_ms", ways->warm_up_ms);
-  planc_json_add_int(head, "link_bytes_per_second", ways->link_bytes_per_s);
-  if (ways->storage) planc_json_add_string(head, "storage", ways->storage);
-  if (ways->deterministic) planc_json_add_bool(head, "deterministic", true);
+  pl_json_add_string(head, "planrun", "profile/2");
+  rt_add_graph_hash(head, ways->graph);
+  pl_json_add_string(head, "machine", ways->machine);
+  pl_json_add_int(head, "repetitions", ways->repetitions);
+  pl_json_add_int(head, "most", ways->most);
+  pl_json_add_int(head, "warm_up_ms", ways->warm_up_ms);
+  pl_json_add_int(head, "link_bytes_per_second", ways->link_bytes_per_s);
+  if (ways->storage) pl_json_add_string(head, "storage", ways->storage);
+  if (ways->deterministic) pl_json_add_bool(head, "deterministic", true);
   return head;
 }
 
@@ -37,13 +37,13 @@ static const struct {
 };
 
 static void print_value(const cJSON *value, char *out, size_t room) {
-  char number[PLANC_NUMBER_TEXT];
+  char number[PL_NUMBER_TEXT];
   if (!value)
     snprintf(out, room, "not given");
   else if (cJSON_IsString(value))
     snprintf(out, room, "%s", value->valuestring);
   else if (cJSON_IsNumber(value))
-    snprintf(out, room, "%s", planc_real_rounded(value->valuedouble, 15, number));
+    snprintf(out, room, "%s", pl_real_rounded(value->valuedouble, 15, number));
   else
     snprintf(out, room, "given");
 }
@@ -58,9 +58,9 @@ static planc_status refuse(size_t member, const cJSON *found, const cJSON *wante
       members[member].called, was, is, members[member].called[0] == '-' ? "give the same to go on, or " : "");
 }
 
-planc_status planrt_profile_head_check(const char *line, const cJSON *head) {
+planc_status rt_profile_head_check(const char *line, const cJSON *head) {
   cJSON *left;
-  planc_status status = planc_json_tree(line, strlen(line), NULL, &left);
+  planc_status status = pl_json_tree(line, strlen(line), NULL, &left);
   if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return status;
   planc_status_free(status);
   status = NULL;

@@ -7,17 +7,17 @@
 #include "runtime/profile_file.h"
 
 /* What must not change between two sittings. */
-typedef struct planrt_profile_ways {
+typedef struct rt_profile_ways {
   const planc_graph *graph;
   const char *machine;
   int64_t repetitions, most, warm_up_ms, link_bytes_per_s;
   const char *storage; /* the directory, or NULL */
   bool deterministic;
-} planrt_profile_ways;
+} rt_profile_ways;
 
 /* Where memory is short it is spoilt, or NULL (util/json_tree.h). */
-cJSON *planrt_profile_head_of(const planrt_profile_ways *ways);
+cJSON *rt_profile_head_of(const rt_profile_ways *ways);
 /* STALE when a line is not that of this head, saying what differs and what is to be done. */
-planc_status planrt_profile_head_check(const char *line, const cJSON *head);
+planc_status rt_profile_head_check(const char *line, const cJSON *head);
 
 #endif

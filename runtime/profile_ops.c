@@ -14,8 +14,8 @@ enum { PPM = 1000000 };
 /* cJSON_InsertItemInArray refuses all places but the first and the last in a version of cJSON that Debian 12 has. */
 static cJSON *insert_at(cJSON *array, int position, cJSON *item) {
   int behind = cJSON_GetArraySize(array) - position;
-  item = planc_json_add(array, NULL, item);
-  for (int i = 0; item && i < behind; i++) planc_json_add(array, NULL, cJSON_DetachItemFromArray(array, position));
+  item = pl_json_add(array, NULL, item);
+  for (int i = 0; item && i < behind; i++) pl_json_add(array, NULL, cJSON_DetachItemFromArray(array, position));
   return item;
 }
 
@@ -30,7 +30,7 @@ static cJSON *find_or_add(cJSON *variants, const char *algorithm) {
     position += order < 0;
   }
   entry = cJSON_CreateObject();
-  planc_json_add_string(entry, "algorithm", algorithm);
+  pl_json_add_string(entry, "algorithm", algorithm);
   return insert_at(variants, position, entry);
 }
 
@@ -50,22 +50,21 @@ static void insert_point(cJSON *points, cJSON *point) {
 static void add_notes(cJSON *variant, uint32_t notes) {
   static const char *const names[] = {
 #define X(id, name) name,
-      PLANRT_NOTES(X)
+      RT_NOTES(X)
 #undef X
   };
-  cJSON *array = notes ? planc_json_add_array(variant, "notes") : NULL;
-  for (int n = 0; array && n < PLANRT_N_NOTES; n++)
-    if (notes >> n & 1) planc_json_add_string(array, NULL, names[n]);
+  cJSON *array = notes ? pl_json_add_array(variant, "notes") : NULL;
+  for (int n = 0; array && n < RT_N_NOTES; n++)
+    if (notes >> n & 1) pl_json_add_string(array, NULL, names[n]);
 }
 
 /* What holds for all points of a variant, and the largest workspace of any. */
 static cJSON *add_variant(cJSON *variant, const cJSON *time) {
-  planc_json_add_bool(variant, "deterministic", cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "deterministic")));
-  if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "predicted")))
-    planc_json_add_bool(variant, "predicted", true);
+  pl_json_add_bool(variant, "deterministic", cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "deterministic")));
+  if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "predicted"))) pl_json_add_bool(variant, "predicted", true);
   add_notes(variant, (uint32_t)get_int(time, "notes"));
-  planc_json_add_int(variant, "workspace_bytes", 0);
-  return planc_json_add_array(variant, "points");
+  pl_json_add_int(variant, "workspace_bytes", 0);
+  return pl_json_add_array(variant, "points");
 }
 
 static void raise_workspace(cJSON *variant, int64_t bytes) {
@@ -76,15 +75,15 @@ static void raise_workspace(cJSON *variant, int64_t bytes) {
 /* At batches at which an algorithm does not run it has no point. */
 static void add_absence(cJSON *variant, int64_t batch) {
   cJSON *workspaces = cJSON_GetObjectItemCaseSensitive(variant, "workspaces"), *absence = cJSON_CreateObject();
-  if (!workspaces) workspaces = planc_json_add_array(variant, "workspaces");
-  planc_json_add_int(absence, "batch", batch);
-  planc_json_add_int(absence, "bytes", -1);
-  planc_json_add(workspaces, NULL, absence);
+  if (!workspaces) workspaces = pl_json_add_array(variant, "workspaces");
+  pl_json_add_int(absence, "batch", batch);
+  pl_json_add_int(absence, "bytes", -1);
+  pl_json_add(workspaces, NULL, absence);
 }
 
 static void add_point(cJSON *op, int64_t batch, const cJSON *time) {
   cJSON *variants = cJSON_GetObjectItemCaseSensitive(op, "variants");
-  if (!variants) variants = planc_json_add_array(op, "variants");
+  if (!variants) variants = pl_json_add_array(op, "variants");
   cJSON *variant = find_or_add(variants, get_string(time, "algorithm"));
   cJSON *points = cJSON_GetObjectItemCaseSensitive(variant, "points");
   if (!points) points = add_variant(variant, time);
@@ -94,12 +93,12 @@ static void add_point(cJSON *op, int64_t batch, const cJSON *time) {
   }
   raise_workspace(variant, get_int(time, "workspace_bytes"));
   cJSON *point = cJSON_CreateObject();
-  planc_json_add_int(point, "batch", batch);
-  planc_json_add_int(point, "time_ns", get_int(time, "time_ns"));
-  planc_json_add_int(point, "workspace_bytes", get_int(time, "workspace_bytes"));
-  planc_json_add_int(point, "busy_ppm", clamp_ppm(get_int(time, "busy_ppm")));
+  pl_json_add_int(point, "batch", batch);
+  pl_json_add_int(point, "time_ns", get_int(time, "time_ns"));
+  pl_json_add_int(point, "workspace_bytes", get_int(time, "workspace_bytes"));
+  pl_json_add_int(point, "busy_ppm", clamp_ppm(get_int(time, "busy_ppm")));
   if (!cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(time, "predicted")))
-    planc_json_add_int(point, "spread_ns", get_int(time, "spread_ns"));
+    pl_json_add_int(point, "spread_ns", get_int(time, "spread_ns"));
   insert_point(points, point);
 }
 
@@ -107,15 +106,15 @@ static void add_point(cJSON *op, int64_t batch, const cJSON *time) {
 static bool add_pieces(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm, cJSON **ops) {
   const cJSON *piece, *time;
   cJSON_ArrayForEach(piece, pieces) {
-    if (planrt_piece_is_of_links(piece) || get_int(piece, "load_ppm") != load_ppm) continue;
+    if (rt_piece_is_of_links(piece) || get_int(piece, "load_ppm") != load_ppm) continue;
     int32_t o = 0;
     cJSON_ArrayForEach(time, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
       while (o < graph->n_ops && strcmp(graph->ops[o].name, get_string(time, "op")) != 0) o++;
       if (o == graph->n_ops) break;
-      if (planrt_pieces_ended_at(pieces, graph->ops[o].name, get_string(time, "algorithm"))) continue;
+      if (rt_pieces_ended_at(pieces, graph->ops[o].name, get_string(time, "algorithm"))) continue;
       if (!ops[o]) {
         ops[o] = cJSON_CreateObject();
-        planc_json_add_string(ops[o], "op", graph->ops[o].name);
+        pl_json_add_string(ops[o], "op", graph->ops[o].name);
       }
       if (!ops[o]) return false;
       add_point(ops[o], get_int(piece, "batch"), time);
@@ -124,11 +123,11 @@ static bool add_pieces(const planc_graph *graph, const cJSON *pieces, int64_t lo
   return true;
 }
 
-cJSON *planrt_profile_ops(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm) {
+cJSON *rt_profile_ops(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm) {
   cJSON **ops = calloc((size_t)graph->n_ops + 1, sizeof *ops), *array = cJSON_CreateArray();
-  bool merged = ops && planc_json_is_whole(pieces) && add_pieces(graph, pieces, load_ppm, ops);
+  bool merged = ops && pl_json_is_whole(pieces) && add_pieces(graph, pieces, load_ppm, ops);
   for (int32_t o = 0; ops && o < graph->n_ops; o++)
-    if (ops[o]) planc_json_add(array, NULL, ops[o]);
+    if (ops[o]) pl_json_add(array, NULL, ops[o]);
   free((void *)ops);
   if (merged) return array;
   cJSON_Delete(array);

@@ -7,6 +7,6 @@
 #include "planc/graph.h"
 
 /* All pieces of ops at one load, merged op by op in the graph's order; NULL or spoilt where memory is short. */
-cJSON *planrt_profile_ops(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm);
+cJSON *rt_profile_ops(const planc_graph *graph, const cJSON *pieces, int64_t load_ppm);
 
 #endif

@@ -22,18 +22,18 @@ static bool is_head_only(const char *text, size_t length) {
 }
 
 /* Reads the lines that are whole; one cut off by whatever ended the run before is measured again. */
-static planc_status read_pieces(planrt_kept *kept, const cJSON *head, char *text, size_t length) {
+static planc_status read_pieces(rt_kept *kept, const cJSON *head, char *text, size_t length) {
   if (is_head_only(text, length)) return NULL;
   if (!memchr(text, '\n', length))
     return planc_error(PLANC_STALE, "%s: is no part of a profile; remove it to start anew", kept->path);
   for (char *line = text, *end; (end = memchr(line, '\n', length - (size_t)(line - text))); line = end + 1) {
     *end = 0;
     if (line == text) {
-      PLANC_TRY(planc_context(planrt_profile_head_check(line, head), "%s", kept->path));
+      PLANC_TRY(planc_context(rt_profile_head_check(line, head), "%s", kept->path));
     } else {
       cJSON *piece;
-      planc_status status = planc_json_tree(line, (size_t)(end - line), NULL, &piece);
-      planc_json_add(kept->pieces, NULL, piece);
+      planc_status status = pl_json_tree(line, (size_t)(end - line), NULL, &piece);
+      pl_json_add(kept->pieces, NULL, piece);
       if (planc_status_code(status) == PLANC_BAD_INPUT) {
         planc_status_free(status);
         return planc_error(PLANC_BAD_INPUT, "%s: damaged; remove it to start anew", kept->path);
@@ -45,11 +45,11 @@ static planc_status read_pieces(planrt_kept *kept, const cJSON *head, char *text
   return NULL;
 }
 
-static planc_status fail(const planrt_kept *kept) {
+static planc_status fail(const rt_kept *kept) {
   return planc_error(PLANC_IO, "%s: %s", kept->path, strerror(errno));
 }
 
-static bool write_behind(const planrt_kept *kept, const char *text, size_t length) {
+static bool write_behind(const rt_kept *kept, const char *text, size_t length) {
   for (size_t done = 0; done < length;) {
     ssize_t n = pwrite(kept->file, text + done, length - done, (off_t)kept->end + (off_t)done);
     if (n < 0 && errno != EINTR) return false;
@@ -59,12 +59,12 @@ static bool write_behind(const planrt_kept *kept, const char *text, size_t lengt
 }
 
 /* Puts an object's line behind the pieces, in place of what is there. */
-static planc_status write_line(const planrt_kept *kept, const cJSON *object, int64_t *out_length) {
+static planc_status write_line(const rt_kept *kept, const cJSON *object, int64_t *out_length) {
   *out_length = 0;
-  if (kept->file < 0) return planc_json_is_whole(object) ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "profile");
+  if (kept->file < 0) return pl_json_is_whole(object) ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "profile");
   char *line;
   size_t length;
-  PLANC_TRY(planc_json_print(object, PLANC_JSON_LINE, &line, &length));
+  PLANC_TRY(pl_json_print(object, PL_JSON_LINE, &line, &length));
   line[length++] = '\n'; /* in place of the zero */
   bool written = ftruncate(kept->file, (off_t)kept->end) == 0 && write_behind(kept, line, length);
   free(line);
@@ -72,13 +72,13 @@ static planc_status write_line(const planrt_kept *kept, const cJSON *object, int
   return written ? NULL : fail(kept);
 }
 
-static planc_status open_file(planrt_kept *kept, const cJSON *head) {
+static planc_status open_file(rt_kept *kept, const cJSON *head) {
   enum { LIMIT = 1 << 30, MODE = 0666 };
   char *text;
   size_t length;
   int64_t written = 0;
   if (access(kept->path, F_OK) == 0) {
-    PLANC_TRY(planc_file_read(kept->path, LIMIT, &text, &length));
+    PLANC_TRY(pl_file_read(kept->path, LIMIT, &text, &length));
     planc_status status = read_pieces(kept, head, text, length);
     free(text);
     PLANC_TRY(status);
@@ -90,43 +90,43 @@ static planc_status open_file(planrt_kept *kept, const cJSON *head) {
   return NULL;
 }
 
-planc_status planrt_kept_open(planrt_kept *kept, const char *output, const cJSON *head) {
+planc_status rt_kept_open(rt_kept *kept, const char *output, const cJSON *head) {
   kept->file = -1;
   kept->pieces = cJSON_CreateArray();
   if (!kept->pieces) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
   if (!output) return NULL;
-  size_t room = strlen(output) + sizeof PLANRT_PART_SUFFIX;
+  size_t room = strlen(output) + sizeof RT_PART_SUFFIX;
   kept->path = malloc(room);
   if (!kept->path) return planc_error(PLANC_OUT_OF_MEMORY, "profile");
-  snprintf(kept->path, room, "%s%s", output, PLANRT_PART_SUFFIX);
+  snprintf(kept->path, room, "%s%s", output, RT_PART_SUFFIX);
   return open_file(kept, head);
 }
 
-planc_status planrt_kept_add(planrt_kept *kept, cJSON *piece) {
+planc_status rt_kept_add(rt_kept *kept, cJSON *piece) {
   int64_t length;
   planc_status status = write_line(kept, piece, &length);
-  planc_json_add(kept->pieces, NULL, piece);
+  pl_json_add(kept->pieces, NULL, piece);
   kept->end += status ? 0 : length;
   return status;
 }
 
-planc_status planrt_kept_mark(const planrt_kept *kept, const cJSON *mark, bool durable) {
+planc_status rt_kept_mark(const rt_kept *kept, const cJSON *mark, bool durable) {
   int64_t length;
   PLANC_TRY(write_line(kept, mark, &length));
   return !durable || kept->file < 0 || fdatasync(kept->file) == 0 ? NULL : fail(kept);
 }
 
-void planrt_kept_unmark(const planrt_kept *kept) {
+void rt_kept_unmark(const rt_kept *kept) {
   /* Without room for less there is nothing that could be done. */
   if (kept->file >= 0 && ftruncate(kept->file, (off_t)kept->end) != 0) return;
 }
 
-planc_status planrt_kept_remove(const planrt_kept *kept) {
+planc_status rt_kept_remove(const rt_kept *kept) {
   if (!kept->path || unlink(kept->path) == 0) return NULL;
   return fail(kept);
 }
 
-void planrt_kept_close(planrt_kept *kept) {
+void rt_kept_close(rt_kept *kept) {
   if (kept->file >= 0) close(kept->file);
   kept->file = -1;
   cJSON_Delete(kept->pieces);

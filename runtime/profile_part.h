@@ -10,27 +10,27 @@
 
 #include "planc/status.h"
 
-#define PLANRT_PART_SUFFIX ".part"
+#define RT_PART_SUFFIX ".part"
 
-typedef struct planrt_kept {
+typedef struct rt_kept {
   char *path;    /* malloc'ed; NULL: in memory only */
   int file;      /* -1 where there is none */
   int64_t end;   /* of the pieces in the file */
   cJSON *pieces; /* an array */
-} planrt_kept;
+} rt_kept;
 
 /* Reads what a run that had the same `head`, an object, has left; a line that it did not end is dropped. `output` may
  * be NULL. STALE, saying what differs, when the head was another, BAD_INPUT when a line is damaged. To be closed after
  * a failure too. */
-planc_status planrt_kept_open(planrt_kept *kept, const char *output, const cJSON *head);
+planc_status rt_kept_open(rt_kept *kept, const char *output, const cJSON *head);
 /* Takes the piece; OUT_OF_MEMORY when it is spoilt (util/json_tree.h). What the process was at is over. */
-planc_status planrt_kept_add(planrt_kept *kept, cJSON *piece);
+planc_status rt_kept_add(rt_kept *kept, cJSON *piece);
 /* Says what the process is at, in place of what it was at before; OUT_OF_MEMORY as above. The end of the
  * process leaves the line there; `durable`: that of the machine too. */
-planc_status planrt_kept_mark(const planrt_kept *kept, const cJSON *mark, bool durable);
+planc_status rt_kept_mark(const rt_kept *kept, const cJSON *mark, bool durable);
 /* The process is at nothing. May be called in a signal handler. */
-void planrt_kept_unmark(const planrt_kept *kept);
-planc_status planrt_kept_remove(const planrt_kept *kept);
-void planrt_kept_close(planrt_kept *kept);
+void rt_kept_unmark(const rt_kept *kept);
+planc_status rt_kept_remove(const rt_kept *kept);
+void rt_kept_close(rt_kept *kept);
 
 #endif

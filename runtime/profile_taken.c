@@ -26,15 +26,15 @@ static void add_to(cJSON *object, const char *key, double bytes) {
   if (item)
     cJSON_SetNumberValue(item, item->valuedouble + bytes);
   else
-    planc_json_add_real(object, key, bytes);
+    pl_json_add_real(object, key, bytes);
 }
 
-void planrt_piece_add_taken(cJSON *piece, const planrt_memory_taken *taken) {
+void rt_piece_add_taken(cJSON *piece, const rt_memory_taken *taken) {
   if (!taken) return;
-  planc_json_add_int(piece, "taken_bytes", taken->beside_bytes);
-  cJSON *code = planc_json_add_object(piece, "code");
+  pl_json_add_int(piece, "taken_bytes", taken->beside_bytes);
+  cJSON *code = pl_json_add_object(piece, "code");
   for (int64_t c = 0; c < taken->code.len; c++)
-    planc_json_add_int(code, taken->code.data[c].algorithm, taken->code.data[c].bytes);
+    pl_json_add_int(code, taken->code.data[c].algorithm, taken->code.data[c].bytes);
 }
 
 /* By algorithm, over all pieces: none counts what the pieces before it have loaded, in whatever sitting. */
@@ -58,7 +58,7 @@ static int64_t largest_in(const cJSON *code) {
   return largest;
 }
 
-bool planrt_pieces_have_code(const cJSON *pieces) {
+bool rt_pieces_have_code(const cJSON *pieces) {
   const cJSON *piece;
   cJSON_ArrayForEach(piece, pieces) {
     if (largest_in(cJSON_GetObjectItemCaseSensitive(piece, "code")) > 0) return true;
@@ -67,7 +67,7 @@ bool planrt_pieces_have_code(const cJSON *pieces) {
 }
 
 /* With room for what a run has beyond a measurement: streams, events, a captured graph. */
-planc_status planrt_profile_reserved(const cJSON *pieces, int64_t memory_bytes, int64_t *out) {
+planc_status rt_profile_reserved(const cJSON *pieces, int64_t memory_bytes, int64_t *out) {
   int64_t most = 0;
   *out = 0;
   const cJSON *piece;
@@ -77,22 +77,22 @@ planc_status planrt_profile_reserved(const cJSON *pieces, int64_t memory_bytes, 
   }
   if (most == 0) return NULL;
   cJSON *code = sum_code(pieces);
-  bool whole = planc_json_is_whole(code);
+  bool whole = pl_json_is_whole(code);
   most += largest_in(code) + memory_bytes / MEMORY_PER_TABLES;
   cJSON_Delete(code);
-  *out = planc_align_up(most, STEP) + STEP;
+  *out = pl_align_up(most, STEP) + STEP;
   return whole ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "profile");
 }
 
-void planrt_profile_add_code(cJSON *root, const cJSON *pieces) {
+void rt_profile_add_code(cJSON *root, const cJSON *pieces) {
   cJSON *code = sum_code(pieces), *size;
-  if (planc_json_is_whole(code) && largest_in(code) == 0) {
+  if (pl_json_is_whole(code) && largest_in(code) == 0) {
     cJSON_Delete(code);
     return;
   }
   cJSON_ArrayForEach(size, code) cJSON_SetNumberValue(size, size->valuedouble + BLOCK);
-  planc_json_add(root, "code", code);
-  planc_json_add_string(cJSON_GetObjectItemCaseSensitive(root, "origin"), "code",
-                        "measured by planrun profile: what the device took as each algorithm's calls first ran, and a "
-                        "block");
+  pl_json_add(root, "code", code);
+  pl_json_add_string(cJSON_GetObjectItemCaseSensitive(root, "origin"), "code",
+                     "measured by planrun profile: what the device took as each algorithm's calls first ran, and a "
+                     "block");
 }

@@ -23,7 +23,7 @@ typedef struct asking {
 
 /* The profile's variants, op by op in the graph's order. */
 typedef struct workspaces {
-  const planrt_list_options *options;
+  const rt_list_options *options;
   const planc_profile *profile; /* as it is before any is added */
   int32_t *first;               /* of each op, and behind the last */
   asking *variants;
@@ -68,12 +68,12 @@ static asking *find(const workspaces *w, int32_t op, const char *algorithm) {
 
 /* Compares what planc would take at the batch of `costs` with what the backend has. */
 static planc_status compare(const workspaces *w, const planc_costs *costs, bool slow, int64_t *exact) {
-  PLANC_TRY(planrt_list_workspaces(w->options, costs, slow, exact));
+  PLANC_TRY(rt_list_workspaces(w->options, costs, slow, exact));
   for (int32_t o = 0; o < costs->graph->n_ops; o++)
     for (int32_t v = costs->first[o]; v < costs->first[o + 1]; v++) {
       asking *variant = find(w, o, costs->variants[v].algorithm);
-      if (variant && exact[v] == PLANRT_NOT_ASKED) variant->skipped = true;
-      if (!variant || exact[v] == PLANRT_NOT_ASKED) continue;
+      if (variant && exact[v] == RT_NOT_ASKED) variant->skipped = true;
+      if (!variant || exact[v] == RT_NOT_ASKED) continue;
       answer given = {costs->batches[0], exact[v], exact[v] != costs->variants[v].workspace_bytes};
       VEC_PUSH(&variant->answers, given);
     }
@@ -91,7 +91,7 @@ static planc_status ask(const workspaces *w, int64_t batch, bool slow) {
 }
 
 /* At these batches and, up to a largest one, at those between. */
-static planc_status ask_all(const workspaces *w, const planrt_batches *batches) {
+static planc_status ask_all(const workspaces *w, const rt_batches *batches) {
   enum { MOST = 4096 };
   int64_t largest = batches->sizes[batches->n - 1], before = 0;
   bool everywhere = largest <= MOST;
@@ -111,11 +111,11 @@ static planc_status ask_all(const workspaces *w, const planrt_batches *batches) 
 
 static void add_exact(cJSON *variant, const answer *given) {
   cJSON *array = cJSON_GetObjectItemCaseSensitive(variant, "workspaces");
-  if (!array) array = planc_json_add_array(variant, "workspaces");
+  if (!array) array = pl_json_add_array(variant, "workspaces");
   cJSON *workspace = cJSON_CreateObject();
-  planc_json_add_int(workspace, "batch", given->batch);
-  planc_json_add_int(workspace, "bytes", given->bytes);
-  planc_json_add(array, NULL, workspace);
+  pl_json_add_int(workspace, "batch", given->batch);
+  pl_json_add_int(workspace, "bytes", given->bytes);
+  pl_json_add(array, NULL, workspace);
 }
 
 /* All answers of a variant that is not on the line and was not asked about everywhere: between them nothing is known.
@@ -124,23 +124,22 @@ static void write_answers(const asking *of) {
   bool off = of->answers.len == 0;
   for (int64_t i = 0; i < of->answers.len; i++) off = off || of->answers.data[i].off;
   bool sampled = of->skipped && off;
-  if (sampled) planc_json_add_bool(of->variant, "sampled", true);
+  if (sampled) pl_json_add_bool(of->variant, "sampled", true);
   for (int64_t i = 0; i < of->answers.len; i++)
     if (sampled || of->answers.data[i].off) add_exact(of->variant, &of->answers.data[i]);
 }
 
-static planc_status add(workspaces *w, const cJSON *root, const planrt_batches *batches) {
+static planc_status add(workspaces *w, const cJSON *root, const rt_batches *batches) {
   PLANC_TRY(find_variants(w, root));
   PLANC_TRY(ask_all(w, batches));
   for (int32_t v = 0; v < w->first[w->options->graph->n_ops]; v++) write_answers(&w->variants[v]);
   return NULL;
 }
 
-planc_status planrt_profile_add_workspaces(cJSON *root, const planrt_list_options *options,
-                                           const planrt_batches *batches) {
+planc_status rt_profile_add_workspaces(cJSON *root, const rt_list_options *options, const rt_batches *batches) {
   char *text;
   size_t length;
-  PLANC_TRY(planc_json_print(root, PLANC_JSON_LINE, &text, &length));
+  PLANC_TRY(pl_json_print(root, PL_JSON_LINE, &text, &length));
   planc_profile *profile;
   planc_status status = planc_profile_parse(text, length, "profile", &profile);
   free(text);
@@ -173,10 +172,10 @@ static planc_status add_sizes(int64_t batch, size_list *out) {
   return NULL;
 }
 
-planc_status planrt_round_sizes(int32_t n, const int64_t *batches, planrt_batches *out) {
+planc_status rt_round_sizes(int32_t n, const int64_t *batches, rt_batches *out) {
   size_list sizes = {0};
   planc_status status = NULL;
-  *out = (planrt_batches){0};
+  *out = (rt_batches){0};
   for (int32_t b = 0; !status && b < n; b++) status = add_sizes(batches[b], &sizes);
   out->sizes = sizes.data;
   PLANC_TRY(status);

@@ -7,33 +7,33 @@
 #include "util/math.h"
 #include "util/real.h"
 
-planc_status planrt_digests_new(planrt_session *session) {
+planc_status rt_digests_new(planrt_session *session) {
   int64_t count;
-  if (planc_mul_overflow(session->window + 1, session->parts[PLANRT_BODY].n, &count))
+  if (pl_mul_overflow(session->window + 1, session->parts[RT_BODY].n, &count))
     return planc_error(PLANC_OUT_OF_MEMORY, "digests");
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->digests, count));
-  return PLANC_NEW(&session->memory, &session->wanted_digests,
-                   (int64_t)planc_trace_replicas(session->trace) * session->trace->n_instances);
+  PLANC_TRY(PL_NEW(&session->memory, &session->digests, count));
+  return PL_NEW(&session->memory, &session->wanted_digests,
+                (int64_t)planc_trace_replicas(session->trace) * session->trace->n_instances);
 }
 
-planc_status planrt_reference_open(planrt_session *session) {
+planc_status rt_reference_open(planrt_session *session) {
   /* As each instance's first run; recomputes come later in the body, and replicas choose alike. */
-  planrt_choice *choices;
-  PLANC_TRY(PLANC_NEW(&session->loaded, &choices, session->trace->n_instances));
-  const planrt_part *body = &session->parts[PLANRT_BODY];
+  rt_choice *choices;
+  PLANC_TRY(PL_NEW(&session->loaded, &choices, session->trace->n_instances));
+  const rt_part *body = &session->parts[RT_BODY];
   for (int32_t i = 0; i < body->n; i++) {
-    const planrt_call *call = body->actions[i].call;
+    const rt_call *call = body->actions[i].call;
     if (call && !choices[call->instance].algorithm)
-      choices[call->instance] = (planrt_choice){call->algorithm, call->workspace_bytes};
+      choices[call->instance] = (rt_choice){call->algorithm, call->workspace_bytes};
   }
   for (int32_t i = 0; i < session->trace->n_instances; i++)
     if (!choices[i].algorithm) choices[i].algorithm = "default";
-  planrt_resident_options options = {.backend = session->backend,
-                                     .trace = session->trace,
-                                     .choices = choices,
-                                     .synthetic = session->options.synthetic,
-                                     .deterministic = session->options.deterministic};
-  return planc_context(planrt_resident_new(&options, &session->reference), "reference");
+  rt_resident_options options = {.backend = session->backend,
+                                 .trace = session->trace,
+                                 .choices = choices,
+                                 .synthetic = session->options.synthetic,
+                                 .deterministic = session->options.deterministic};
+  return planc_context(rt_resident_new(&options, &session->reference), "reference");
 }
 
 /* " replica 1," where there are several. */
@@ -54,18 +54,18 @@ static planc_status compare(const planrt_session *session, int32_t replica, int3
   const planc_buffer *at = &trace->buffers[buffer];
   const planc_job *job = &trace->jobs[at->job];
   const char *want = session->staging;
-  PLANC_TRY(planrt_resident_read(session->reference, replica, buffer, session->staging));
+  PLANC_TRY(rt_resident_read(session->reference, replica, buffer, session->staging));
   if (memcmp(got, want, (size_t)at->bytes) == 0) return NULL;
 
   int64_t byte = 0;
   while (got[byte] == want[byte]) byte++;
   char values[80] = "";
   planc_dtype dtype = job->graph->tensors[job->graph->storages[at->storage].tensor].dtype;
-  if (planrt_is_real(dtype)) {
+  if (rt_is_real(dtype)) {
     int64_t element = byte / planc_dtype_bytes(dtype);
-    char is[PLANC_NUMBER_TEXT], should[PLANC_NUMBER_TEXT];
-    planc_real_rounded((double)planrt_real_at(dtype, got, element), FLOAT_DIGITS, is);
-    planc_real_rounded((double)planrt_real_at(dtype, want, element), FLOAT_DIGITS, should);
+    char is[PL_NUMBER_TEXT], should[PL_NUMBER_TEXT];
+    pl_real_rounded((double)rt_real_at(dtype, got, element), FLOAT_DIGITS, is);
+    pl_real_rounded((double)rt_real_at(dtype, want, element), FLOAT_DIGITS, should);
     snprintf(values, sizeof values, ": %s instead of %s", is, should);
   }
   int64_t iteration = period * job->iterations + (at->iteration < 0 ? 0 : at->iteration);
@@ -78,10 +78,10 @@ static planc_status compare(const planrt_session *session, int32_t replica, int3
 
 /* Compares what every op of a period has put out, recomputes included. */
 static planc_status compare_digests(const planrt_session *session, int64_t period) {
-  const planrt_part *body = &session->parts[PLANRT_BODY];
+  const rt_part *body = &session->parts[RT_BODY];
   const uint64_t *digests = session->digests + period % session->window * body->n;
   for (int32_t a = 0; a < body->n; a++) {
-    const planrt_call *call = body->actions[a].call;
+    const rt_call *call = body->actions[a].call;
     if (!call) continue;
     int64_t which = (int64_t)call->replica * session->trace->n_instances + call->instance;
     if (digests[a] == session->wanted_digests[which]) continue;
@@ -98,7 +98,7 @@ static planc_status compare_digests(const planrt_session *session, int64_t perio
 static planc_status compare_results(const planrt_session *session, int32_t replica, int64_t period) {
   for (int32_t b = 0; b < session->trace->n_buffers; b++) {
     if (session->result_at[b] < 0) continue;
-    const char *result = planrt_result_slot(session, period % session->window, replica, b);
+    const char *result = rt_result_slot(session, period % session->window, replica, b);
     PLANC_TRY(compare(session, replica, b, result, period));
   }
   return NULL;
@@ -109,17 +109,17 @@ static planc_status compare_homes(const planrt_session *session, int32_t replica
   for (int32_t b = 0; b < session->trace->n_buffers; b++) {
     const planc_buffer *buffer = &session->trace->buffers[b];
     if (!(buffer->flags & PLANC_BUFFER_PERSISTENT)) continue;
-    PLANC_TRY(compare(session, replica, b, planrt_home(session, replica, buffer->job, buffer->storage), period));
+    PLANC_TRY(compare(session, replica, b, rt_home(session, replica, buffer->job, buffer->storage), period));
   }
   return NULL;
 }
 
-planc_status planrt_reference_compare(planrt_session *session, int64_t periods) {
+planc_status rt_reference_compare(planrt_session *session, int64_t periods) {
   int32_t replicas = planc_trace_replicas(session->trace);
-  planrt_launch launch = {.step = session->step, .seed = session->options.seed};
+  rt_launch launch = {.step = session->step, .seed = session->options.seed};
   for (int64_t p = 0; p < periods; p++, launch.step.period++) {
-    PLANC_TRY(planc_context(planrt_resident_run(session->reference, session, &launch, session->feed, session->feed_user,
-                                                NULL, session->wanted_digests),
+    PLANC_TRY(planc_context(rt_resident_run(session->reference, session, &launch, session->feed, session->feed_user,
+                                            NULL, session->wanted_digests),
                             "reference"));
     PLANC_TRY(compare_digests(session, launch.step.period));
     for (int32_t r = 0; r < replicas; r++) PLANC_TRY(compare_results(session, r, launch.step.period));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan/copies.h"
+#include "plan/memories.h"
 #include "planc/timeline.h"
 #include "runtime/session.h"
 #include "util/emit.h"
@@ -14,11 +15,11 @@ typedef struct periods {
   int64_t first, end;
 } periods;
 
-static const planc_instr *instr_of(const planrt_session *session, const planrt_action *action) {
+static const planc_instr *instr_of(const planrt_session *session, const rt_action *action) {
   return &session->plan->body.instrs[action->instr];
 }
 
-static const planrt_span *span_of(const planrt_session *session, int64_t period, const planrt_action *action) {
+static const rt_span *span_of(const planrt_session *session, int64_t period, const rt_action *action) {
   return &session->spans[period % session->options.timeline * session->n_spans + action->span];
 }
 
@@ -27,12 +28,12 @@ static const planrt_span *span_of(const planrt_session *session, int64_t period,
 /* Whether the period's spans are there and, unless it is the last one, lie before those of the next: periods of an
  * earlier run, or of one that failed, do not. */
 static bool was_kept(const planrt_session *session, int64_t period, bool last) {
-  const planrt_part *body = &session->parts[PLANRT_BODY];
+  const rt_part *body = &session->parts[RT_BODY];
   bool any = false;
   for (int32_t i = 0; i < body->n; i++) {
-    const planrt_action *action = &body->actions[i];
+    const rt_action *action = &body->actions[i];
     if (action->span < 0) continue;
-    const planrt_span *span = span_of(session, period, action);
+    const rt_span *span = span_of(session, period, action);
     if (span->end_ns == 0 || (!last && span->end_ns > span_of(session, period + 1, action)->begin_ns)) return false;
     any = true;
   }
@@ -41,11 +42,11 @@ static bool was_kept(const planrt_session *session, int64_t period, bool last) {
 
 /* From when to when the period's work ran. */
 static planc_span extent_of(const planrt_session *session, int64_t period) {
-  const planrt_part *body = &session->parts[PLANRT_BODY];
+  const rt_part *body = &session->parts[RT_BODY];
   planc_span extent = {.begin_ns = INT64_MAX, .end_ns = INT64_MIN};
   for (int32_t i = 0; i < body->n; i++) {
     if (body->actions[i].span < 0) continue;
-    const planrt_span *span = span_of(session, period, &body->actions[i]);
+    const rt_span *span = span_of(session, period, &body->actions[i]);
     if (span->begin_ns < extent.begin_ns) extent.begin_ns = span->begin_ns;
     if (span->end_ns > extent.end_ns) extent.end_ns = span->end_ns;
   }
@@ -68,64 +69,62 @@ static periods find_periods(const planrt_session *session) {
 /* --- Events ----------------------------------------------------------------------------------------------------- */
 
 /* Nanoseconds as microseconds, exactly. */
-static void emit_us(planc_emit *emit, int64_t ns) {
+static void emit_us(pl_emit *emit, int64_t ns) {
   char fraction[] = {'.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10), (char)('0' + ns % 10)};
-  planc_emit_int(emit, ns / 1000);
-  planc_emit_bytes(emit, fraction, sizeof fraction);
+  pl_emit_int(emit, ns / 1000);
+  pl_emit_bytes(emit, fraction, sizeof fraction);
 }
 
-static void emit_place(planc_emit *emit, const planrt_session *session, int32_t stream) {
-  EMIT_INT(emit, ",\"pid\":", planc_gpu_of_stream(session->plan, stream) + 1);
+static void emit_place(pl_emit *emit, const planrt_session *session, int32_t stream) {
+  EMIT_INT(emit, ",\"pid\":", pl_gpu_of_stream(session->plan, stream) + 1);
   EMIT_INT(emit, ",\"tid\":", stream + 1);
 }
 
-static void emit_names(planc_emit *emit, const planrt_session *session) {
+static void emit_names(pl_emit *emit, const planrt_session *session) {
   for (int32_t s = 0; s < session->plan->n_streams; s++) {
-    const char *word = planc_stream_word(session->plan, s);
+    const char *word = pl_stream_word(session->plan, s);
     EMIT(emit, "{\"name\":\"thread_name\",\"ph\":\"M\"");
     emit_place(emit, session, s);
     EMIT_INT(emit, ",\"args\":{\"name\":\"stream ", s);
     EMIT(emit, ": ");
-    planc_emit_bytes(emit, word, strlen(word));
+    pl_emit_bytes(emit, word, strlen(word));
     EMIT_INT(emit, ", job ", session->plan->streams[s].job);
     EMIT(emit, "\"}},\n");
   }
 }
 
 /* An exec is called by its op, a copy by what it copies. */
-static const char *name_of(const planrt_session *session, const planc_instr *instr, const planc_acquired *acquired) {
+static const char *name_of(const planrt_session *session, const planc_instr *instr, const pl_acquired *acquired) {
   if (instr->op == PLANC_INSTR_exec) return planc_trace_op(session->trace, instr->id)->name;
   int32_t residency = instr->id == PLANC_USER ? instr->aux : instr->id;
   return planc_trace_buffer_name(session->trace, acquired[residency].buffer);
 }
 
-static const char *category_of(const planrt_session *session, const planc_instr *instr,
-                               const planc_acquired *acquired) {
+static const char *category_of(const planrt_session *session, const planc_instr *instr, const pl_acquired *acquired) {
   if (instr->op == PLANC_INSTR_exec) return "exec";
-  return planc_copy_word(planc_way_of_copy(session->plan, acquired, instr));
+  return pl_copy_word(pl_way_of_copy(session->plan, acquired, instr));
 }
 
-static void emit_arguments(planc_emit *emit, const planrt_session *session, const planrt_action *action,
-                           int64_t period) {
+static void emit_arguments(pl_emit *emit, const planrt_session *session, const rt_action *action, int64_t period) {
   const planc_instr *instr = instr_of(session, action);
   EMIT_INT(emit, ",\"args\":{\"instr\":", action->instr);
   EMIT_INT(emit, ",\"period\":", period);
   if (instr->op == PLANC_INSTR_exec) {
     EMIT(emit, ",\"type\":");
-    planc_emit_string(emit, planc_trace_type(session->trace, instr->id));
+    pl_emit_string(emit, planc_trace_type(session->trace, instr->id));
   } else {
     EMIT_INT(emit, ",\"bytes\":", instr->bytes);
   }
   EMIT(emit, "}");
 }
 
-static void emit_event(planc_emit *emit, const planrt_session *session, const planrt_action *action,
-                       const planrt_span *span, int64_t origin, int64_t period, const planc_acquired *acquired) {
+static void emit_event(pl_emit *emit, const planrt_session *session, const rt_action *action, const rt_span *span,
+                       int64_t origin, int64_t period, const pl_acquired *acquired) {
   const planc_instr *instr = instr_of(session, action);
   EMIT(emit, "{\"name\":");
-  planc_emit_string(emit, name_of(session, instr, acquired));
+  pl_emit_string(emit, name_of(session, instr, acquired));
   EMIT(emit, ",\"cat\":");
-  planc_emit_string(emit, category_of(session, instr, acquired));
+  pl_emit_string(emit, category_of(session, instr, acquired));
   EMIT(emit, ",\"ph\":\"X\",\"ts\":");
   emit_us(emit, span->begin_ns - origin);
   EMIT(emit, ",\"dur\":");
@@ -136,7 +135,7 @@ static void emit_event(planc_emit *emit, const planrt_session *session, const pl
 }
 
 /* The copies from other replicas that one instruction makes follow each other: they are one event. */
-static int32_t last_of(const planrt_part *body, int32_t first) {
+static int32_t last_of(const rt_part *body, int32_t first) {
   int32_t last = first;
   while (last + 1 < body->n && body->actions[last + 1].span >= 0 &&
          body->actions[last + 1].instr == body->actions[first].instr)
@@ -144,18 +143,18 @@ static int32_t last_of(const planrt_part *body, int32_t first) {
   return last;
 }
 
-static void emit_events(planc_emit *emit, const planrt_session *session, periods kept, const planc_acquired *acquired) {
-  const planrt_part *body = &session->parts[PLANRT_BODY];
+static void emit_events(pl_emit *emit, const planrt_session *session, periods kept, const pl_acquired *acquired) {
+  const rt_part *body = &session->parts[RT_BODY];
   int64_t origin = extent_of(session, kept.first).begin_ns;
   const char *separator = "";
   for (int64_t period = kept.first; period < kept.end; period++) {
     for (int32_t i = 0; i < body->n; i++) {
-      const planrt_action *action = &body->actions[i];
+      const rt_action *action = &body->actions[i];
       if (action->span < 0) continue;
-      planrt_span span = *span_of(session, period, action);
+      rt_span span = *span_of(session, period, action);
       i = last_of(body, i);
       span.end_ns = span_of(session, period, &body->actions[i])->end_ns;
-      planc_emit_bytes(emit, separator, strlen(separator));
+      pl_emit_bytes(emit, separator, strlen(separator));
       emit_event(emit, session, action, &span, origin, period, acquired);
       separator = ",\n";
     }
@@ -164,27 +163,27 @@ static void emit_events(planc_emit *emit, const planrt_session *session, periods
 
 /* --- The file --------------------------------------------------------------------------------------------------- */
 
-static void emit_header(planc_emit *emit, const planrt_session *session, periods kept, uint64_t plan_hash) {
+static void emit_header(pl_emit *emit, const planrt_session *session, periods kept, uint64_t plan_hash) {
   EMIT(emit, "\"otherData\":{\"planrun\":\"trace/1\",\"plan\":");
-  planc_emit_string(emit, session->plan->name);
+  pl_emit_string(emit, session->plan->name);
   EMIT(emit, ",\"policy\":");
-  planc_emit_string(emit, session->plan->policy);
-  EMIT(emit, ",\"graph_hash\":");
-  planc_emit_hash(emit, session->plan->graph_hash);
+  pl_emit_string(emit, session->plan->policy);
+  EMIT(emit, ",\"graph_hash\":"); /* for people: what the trace belongs to the plan's hash tells */
+  pl_emit_hash(emit, planc_graph_hash(session->plan->jobs[0].graph));
   EMIT(emit, ",\"plan_hash\":");
-  planc_emit_hash(emit, plan_hash);
+  pl_emit_hash(emit, plan_hash);
   EMIT(emit, ",\"backend\":");
-  planc_emit_string(emit, session->backend->name);
+  pl_emit_string(emit, session->backend->name);
   EMIT_INT(emit, ",\"first_period\":", kept.first);
   EMIT_INT(emit, ",\"periods\":", kept.end - kept.first);
   EMIT(emit, "}");
 }
 
-static planc_status print_trace(const planrt_session *session, periods kept, planc_arena *arena, planc_emit *emit) {
+static planc_status print_trace(const planrt_session *session, periods kept, pl_arena *arena, pl_emit *emit) {
   uint64_t plan_hash;
-  planc_acquired *acquired;
+  pl_acquired *acquired;
   PLANC_TRY(planc_plan_hash(session->plan, &plan_hash));
-  PLANC_TRY(planc_plan_acquired(session->plan, arena, &acquired));
+  PLANC_TRY(pl_plan_acquired(session->plan, arena, &acquired));
   EMIT(emit, "{");
   emit_header(emit, session, kept, plan_hash);
   EMIT(emit, ",\n\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[\n");
@@ -199,14 +198,14 @@ planc_status planrt_timeline_write(const planrt_session *session, const char *pa
   periods kept = find_periods(session);
   if (kept.first == kept.end)
     return planc_error(PLANC_USAGE, "%s: no period has been measured, or none of at most 2^42 microseconds", path);
-  planc_emit emit = {0};
-  planc_arena arena = {0};
+  pl_emit emit = {0};
+  pl_arena arena = {0};
   char *text;
   size_t length;
-  planc_emit_fail(&emit, print_trace(session, kept, &arena, &emit));
-  planc_arena_free(&arena);
-  PLANC_TRY(planc_emit_take(&emit, &text, &length));
-  planc_status status = planc_file_write(path, text, length);
+  pl_emit_fail(&emit, print_trace(session, kept, &arena, &emit));
+  pl_arena_free(&arena);
+  PLANC_TRY(pl_emit_take(&emit, &text, &length));
+  planc_status status = pl_file_write(path, text, length);
   free(text);
   return status;
 }

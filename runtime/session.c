@@ -13,9 +13,9 @@
 
 static planc_status make_spans(planrt_session *session) {
   int64_t count;
-  if (planc_mul_overflow(session->options.timeline, session->n_spans, &count))
+  if (pl_mul_overflow(session->options.timeline, session->n_spans, &count))
     return planc_error(PLANC_OUT_OF_MEMORY, "timeline");
-  return PLANC_NEW(&session->memory, &session->spans, count);
+  return PL_NEW(&session->memory, &session->spans, count);
 }
 
 /* --- Memory of the device ------------------------------------------------------------------------------------- */
@@ -61,14 +61,14 @@ static planc_status explain(planrt_session *session, planc_status failure) {
   const planc_memory *memory = planc_plan_memory(session->plan, PLANC_MEMORY_DEVICE);
   planc_code code = planc_status_code(failure);
   if (session->device_bytes == 0 || (code != PLANC_DEVICE && code != PLANC_OUT_OF_MEMORY)) return failure;
-  planrt_session_park(session);
-  char needs[PLANC_SIZE_TEXT], all[PLANC_SIZE_TEXT], others[PLANC_SIZE_TEXT], advice[96] = "no budget will do";
-  int64_t most = most_budget(session), peak = planc_add_saturate(memory->arena_bytes, memory->reserved_bytes);
+  rt_session_park(session);
+  char needs[PL_SIZE_TEXT], all[PL_SIZE_TEXT], others[PL_SIZE_TEXT], advice[96] = "no budget will do";
+  int64_t most = most_budget(session), peak = pl_add_saturate(memory->arena_bytes, memory->reserved_bytes);
   if (peak <= most) return failure;
   if (most > 0) snprintf(advice, sizeof advice, "plan for a budget of %lldM", (long long)(most / MIB));
   return planc_context(failure, "the plan takes %s of a device with %s, %s of them taken already: %s",
-                       planc_size_format(peak, needs), planc_size_format(session->device_bytes, all),
-                       planc_size_format(session->others_bytes, others), advice);
+                       pl_size_format(peak, needs), pl_size_format(session->device_bytes, all),
+                       pl_size_format(session->others_bytes, others), advice);
 }
 
 /* What context, libraries and code take on the device is charged to the plan; more would make a plan that fits fail. */
@@ -89,13 +89,13 @@ static bool has_lanes(const planrt_session *session) {
 }
 
 /* The streams and events of all replicas, and behind them those of the lanes. */
-static planc_status count_streams(planrt_session *session, planrt_device_options *out) {
+static planc_status count_streams(planrt_session *session, rt_device_options *out) {
   int64_t replicas = planc_trace_replicas(session->trace);
   int64_t streams = replicas * session->plan->n_streams, events = replicas * session->plan->n_events;
   int64_t all_streams = streams, all_events = events;
   if (has_lanes(session)) {
-    all_streams += PLANRT_N_LANES;
-    all_events += (int64_t)session->n_handovers * PLANRT_HANDOVER_EVENTS;
+    all_streams += RT_N_LANES;
+    all_events += (int64_t)session->n_handovers * RT_HANDOVER_EVENTS;
   }
   if (all_streams > INT32_MAX || all_events > INT32_MAX)
     return planc_error(PLANC_DEVICE, "more than 2^31 events or streams");
@@ -110,26 +110,26 @@ static planc_status count_streams(planrt_session *session, planrt_device_options
 static planc_status repeat_arena(const planrt_session *session, int64_t *bytes) {
   int64_t before, replicas = planc_trace_replicas(session->trace);
   if (*bytes == 0) return NULL;
-  if (planc_mul_overflow(planc_align_up(*bytes, PLANRT_ALIGNMENT), replicas - 1, &before) ||
-      planc_add_overflow(before, *bytes, bytes))
+  if (pl_mul_overflow(pl_align_up(*bytes, RT_ALIGNMENT), replicas - 1, &before) ||
+      pl_add_overflow(before, *bytes, bytes))
     return planc_error(PLANC_DEVICE, "the arenas of %lld replicas exceed 64 bits", (long long)replicas);
   return NULL;
 }
 
 /* Puts the arena of a GPU, and with virtual memory its range of addresses, behind those of the GPUs before. */
-static planc_status add_part(const planc_plan *plan, int32_t gpu, planc_mapping *mappings, planrt_device_options *out) {
+static planc_status add_part(const planc_plan *plan, int32_t gpu, planc_mapping *mappings, rt_device_options *out) {
   const planc_memory *memory = &plan->memories[gpu];
   for (int32_t k = 0; k < memory->n_mappings; k++) {
     mappings[out->n_mappings] = plan->mappings[memory->first_mapping + k];
     mappings[out->n_mappings++].first += out->arena_bytes / memory->chunk_bytes;
   }
-  int64_t arena = planc_align_up(memory->arena_bytes, PLANRT_ALIGNMENT);
-  if (!planc_add_overflow(out->arena_bytes, arena, &out->arena_bytes)) return NULL;
+  int64_t arena = pl_align_up(memory->arena_bytes, RT_ALIGNMENT);
+  if (!pl_add_overflow(out->arena_bytes, arena, &out->arena_bytes)) return NULL;
   return planc_error(PLANC_DEVICE, "the arenas of all GPUs exceed 64 bits");
 }
 
 /* Each GPU is a part of the device: those of the first replica, then those of the next. */
-static planc_status part_device(planrt_session *session, planrt_device_options *out) {
+static planc_status part_device(planrt_session *session, rt_device_options *out) {
   const planc_plan *plan = session->plan;
   int32_t gpus = planc_plan_gpus(plan), replicas = planc_trace_replicas(session->trace);
   int64_t n_mappings = (int64_t)replicas * plan->n_mappings;
@@ -142,7 +142,7 @@ static planc_status part_device(planrt_session *session, planrt_device_options *
     if (plan->memories[g].chunk_bytes != plan->memories[0].chunk_bytes)
       return planc_error(PLANC_DEVICE, "backend %s has no chunks of several sizes", session->backend->name);
   if (n_mappings > INT32_MAX) return planc_error(PLANC_DEVICE, "more than 2^31 mappings");
-  PLANC_TRY(PLANC_NEW(&session->loaded, &mappings, n_mappings));
+  PLANC_TRY(PL_NEW(&session->loaded, &mappings, n_mappings));
   out->mappings = mappings;
   out->arena_bytes = out->n_mappings = 0;
   for (int32_t r = 0; r < replicas; r++)
@@ -154,13 +154,13 @@ static planc_status part_device(planrt_session *session, planrt_device_options *
 /* --- Making --------------------------------------------------------------------------------------------------- */
 
 /* Everything that takes memory of the device. */
-static planc_status open_device(planrt_session *session, const planrt_device_options *options) {
+static planc_status open_device(planrt_session *session, const rt_device_options *options) {
   PLANC_TRY(session->backend->open(options, &session->device));
   PLANC_TRY(session->backend->pin(session->device, session->user_memory, session->user_bytes));
-  PLANC_TRY(planrt_load(session));
+  PLANC_TRY(rt_load(session));
   if (session->options.timeline > 0 && !session->spans) PLANC_TRY(make_spans(session));
-  if (session->options.verify && !session->digests) PLANC_TRY(planrt_digests_new(session));
-  if (session->options.replay) PLANC_TRY(planrt_capture(session));
+  if (session->options.verify && !session->digests) PLANC_TRY(rt_digests_new(session));
+  if (session->options.replay) PLANC_TRY(rt_capture(session));
   return check_taken(session);
 }
 
@@ -178,18 +178,18 @@ static planc_status check_bare(const planrt_options *options) {
 static planc_status take_device(planrt_session *session) {
   const planc_plan *plan = session->plan;
   const planc_memory *memory = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
-  planrt_device_options device = {.arena_bytes = memory->arena_bytes,
-                                  .host_arena_bytes = planc_plan_memory(plan, PLANC_MEMORY_HOST)->arena_bytes,
-                                  .storage_bytes = planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes,
-                                  .storage_path = session->options.storage_path,
-                                  .chunk_bytes = memory->chunk_bytes,
-                                  .n_mappings = memory->n_mappings,
-                                  .mappings = plan->mappings,
-                                  .concurrent = session->options.concurrent,
-                                  .synthetic = session->options.synthetic,
-                                  .deterministic = session->options.deterministic,
-                                  .link_bytes_per_s = session->options.link_bytes_per_s,
-                                  .jitter = session->options.jitter};
+  rt_device_options device = {.arena_bytes = memory->arena_bytes,
+                              .host_arena_bytes = planc_plan_memory(plan, PLANC_MEMORY_HOST)->arena_bytes,
+                              .storage_bytes = planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes,
+                              .storage_path = session->options.storage_path,
+                              .chunk_bytes = memory->chunk_bytes,
+                              .n_mappings = memory->n_mappings,
+                              .mappings = plan->mappings,
+                              .concurrent = session->options.concurrent,
+                              .synthetic = session->options.synthetic,
+                              .deterministic = session->options.deterministic,
+                              .link_bytes_per_s = session->options.link_bytes_per_s,
+                              .jitter = session->options.jitter};
   PLANC_TRY(count_streams(session, &device));
   PLANC_TRY(part_device(session, &device));
   PLANC_TRY(find_memory(session));
@@ -197,21 +197,21 @@ static planc_status take_device(planrt_session *session) {
   if (device.arena_bytes > session->device_bytes - 2 * session->before_bytes) (void)others_of(session);
   planc_status status = open_device(session, &device);
   if (status) return explain(session, status);
-  return session->options.verify ? planrt_reference_open(session) : NULL;
+  return session->options.verify ? rt_reference_open(session) : NULL;
 }
 
 /* What the plan was loaded to serves what has run until then. */
 static planc_status take_device_again(planrt_session *session) {
-  planc_arena_free(&session->loaded);
+  pl_arena_free(&session->loaded);
   planc_status status = take_device(session);
-  if (status) planrt_session_park(session);
+  if (status) rt_session_park(session);
   return status;
 }
 
 /* What the plan's memories ask of the backend. */
 static planc_status check_memories(const planrt_session *session) {
   const planrt_backend *backend = session->backend;
-  char text[PLANC_SIZE_TEXT];
+  char text[PL_SIZE_TEXT];
   for (int32_t m = 0; m < session->plan->n_memories; m++) {
     const planc_memory *memory = &session->plan->memories[m];
     bool stored = memory->kind == PLANC_MEMORY_STORAGE && memory->arena_bytes > 0;
@@ -219,7 +219,7 @@ static planc_status check_memories(const planrt_session *session) {
       return planc_error(PLANC_DEVICE, "backend %s has no storage, which the plan keeps data in", backend->name);
     if (stored && !session->options.storage_path)
       return planc_error(PLANC_USAGE, "the plan keeps %s in storage: give a directory that has room for it, --storage",
-                         planc_size_format(memory->arena_bytes, text));
+                         pl_size_format(memory->arena_bytes, text));
     if (memory->chunk_bytes > 0 && !backend->maps)
       return planc_error(PLANC_DEVICE, "backend %s has no virtual memory, which the plan places in", backend->name);
   }
@@ -234,10 +234,10 @@ static planc_status build(planrt_session *session) {
     PLANC_TRY(planc_check(plan, NULL, &session->report));
   }
   PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &session->trace));
-  PLANC_TRY(planrt_user_open(session));
-  PLANC_TRY(planc_mappings_check(plan));
+  PLANC_TRY(rt_user_open(session));
+  PLANC_TRY(pl_mappings_check(plan));
   PLANC_TRY(check_memories(session));
-  if (options->evaluate) PLANC_TRY(planrt_inference_make(session));
+  if (options->evaluate) PLANC_TRY(rt_inferences_make(session));
   return take_device(session);
 }
 
@@ -247,8 +247,8 @@ planc_status planrt_session_new(const planc_plan *plan, const planrt_options *op
   session->plan = plan;
   session->options = *options;
   session->options.deterministic |= options->verify;
-  session->backend = options->backend ? options->backend : &planrt_host_backend;
-  session->feed = options->feed ? options->feed : planrt_random_feed;
+  session->backend = options->backend ? options->backend : &rt_host_backend;
+  session->feed = options->feed ? options->feed : rt_random_feed;
   session->feed_user = options->feed ? options->user : session;
   if (options->bare) {
     session->options.concurrent = session->options.same_samples = true;
@@ -264,28 +264,27 @@ planc_status planrt_session_new(const planc_plan *plan, const planrt_options *op
   return status;
 }
 
-void planrt_session_give_up_device(planrt_session *session) {
-  planrt_resident_free(session->reference);
+void rt_session_give_up_device(planrt_session *session) {
+  rt_resident_free(session->reference);
   if (session->device) session->backend->close(session->device);
   session->reference = NULL;
   session->device = NULL;
   session->gave_up_device = true;
 }
 
-void planrt_session_park(planrt_session *session) {
-  planrt_session_give_up_device(session);
-  planrt_inference_free(session->inference);
-  session->inference = NULL;
+void rt_session_park(planrt_session *session) {
+  rt_session_give_up_device(session);
+  rt_inferences_free(session);
   session->gave_up_device = false;
 }
 
 void planrt_session_free(planrt_session *session) {
   if (!session) return;
-  planrt_session_park(session);
-  planrt_user_close(session);
+  rt_session_park(session);
+  rt_user_close(session);
   planc_trace_free(session->trace);
-  planc_arena_free(&session->loaded);
-  planc_arena_free(&session->memory);
+  pl_arena_free(&session->loaded);
+  pl_arena_free(&session->memory);
   free(session);
 }
 
@@ -307,10 +306,10 @@ static planc_status run(planrt_session *session, int64_t periods, const uint64_t
   int64_t left = periods, now, done;
   do {
     now = done = left < most ? left : most;
-    if (session->reference) PLANC_TRY(planrt_resident_load(session->reference, session));
-    PLANC_TRY(seed ? planrt_interleave(session, now, planrt_mix(*seed + (uint64_t)(periods - left)))
-                   : planrt_interpret(session, now, &done));
-    if (session->reference) PLANC_TRY(planrt_reference_compare(session, done));
+    if (session->reference) PLANC_TRY(rt_resident_load(session->reference, session));
+    PLANC_TRY(seed ? rt_interleave(session, now, rt_mix(*seed + (uint64_t)(periods - left)))
+                   : rt_interpret(session, now, &done));
+    if (session->reference) PLANC_TRY(rt_reference_compare(session, done));
     session->step.period += done;
     left -= done;
   } while (left > 0 && done == now);
@@ -342,7 +341,7 @@ int64_t planrt_period(const planrt_session *session) {
 void planrt_streams_of(const planrt_session *session, int32_t *out_streams, int32_t *out_told_apart) {
   const planrt_backend *backend = session->backend;
   const planrt_options *options = &session->options;
-  int32_t lanes = has_lanes(session) ? PLANRT_N_LANES : 0;
+  int32_t lanes = has_lanes(session) ? RT_N_LANES : 0;
   *out_streams = options->concurrent && !options->bare ? session->n_streams + lanes : 1;
   *out_told_apart = backend->queues ? backend->queues() : *out_streams;
 }

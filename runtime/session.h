@@ -6,19 +6,19 @@
 #include "runtime/backend.h"
 
 /* One instruction with its addresses resolved. */
-typedef enum planrt_action_kind {
-  PLANRT_CALL,    /* launch `call` */
-  PLANRT_COPY,    /* `bytes` from `from` to `to` */
-  PLANRT_FEED,    /* the user's samples for `buffer` to `to` */
-  PLANRT_DELIVER, /* result `buffer` from `from` to the user */
-  PLANRT_RECORD,
-  PLANRT_WAIT,
-  PLANRT_POISON /* nothing but poison in `bytes` at `to`; without a stream in file order only */
-} planrt_action_kind;
+typedef enum rt_action_kind {
+  RT_CALL,    /* launch `call` */
+  RT_COPY,    /* `bytes` from `from` to `to` */
+  RT_FEED,    /* ask the user for samples of buffer `id` at `from`, and copy them to `to` */
+  RT_DELIVER, /* copy a result, buffer `id`, from `from`, and hand it to the user */
+  RT_RECORD,
+  RT_WAIT,
+  RT_POISON /* nothing but poison in `bytes` at `to`; without a stream in file order only */
+} rt_action_kind;
 
-typedef struct planrt_action {
+typedef struct rt_action {
   uint8_t kind, lag;
-  uint8_t direction; /* copy: planrt_direction */
+  uint8_t direction; /* copy: rt_direction */
   int16_t replica;   /* whose it is */
   int32_t stream;    /* the session's; -1: none */
   int32_t instr;     /* which instruction of its part */
@@ -28,29 +28,29 @@ typedef struct planrt_action {
   void *to;
   const void *from;
   int64_t bytes;
-  const planrt_call *call;
-} planrt_action;
+  const rt_call *call;
+} rt_action;
 
 /* Prologue, body or epilogue: what each instruction is for every replica, before the next instruction. */
-typedef struct planrt_part {
+typedef struct rt_part {
   const char *name;
   int32_t n;
-  planrt_action *actions;
+  rt_action *actions;
   /* Actions of each of the session's streams, those without one left out: by_stream[first[s]] up to, not including,
    * first[s + 1]. */
   int32_t *first, *by_stream;
-} planrt_part;
+} rt_part;
 
-enum { PLANRT_PROLOGUE, PLANRT_BODY, PLANRT_EPILOGUE, PLANRT_N_PARTS };
+enum { RT_PROLOGUE, RT_BODY, RT_EPILOGUE, RT_N_PARTS };
 
 /* Every replica has the plan's streams and events for itself, one behind the other's. Beside them a session has lanes,
  * one for what the user brings and one for what he gets: the plan's copies go on while he is slow. Each handover, a
  * feed or a delivery, has events of its own behind theirs: `ready` when there is something to take, and, by row,
  * `taken` when its place is free again. */
-enum { PLANRT_LANE_IN, PLANRT_LANE_OUT, PLANRT_N_LANES };
-enum { PLANRT_ROWS = 2, PLANRT_HANDOVER_EVENTS = 1 + PLANRT_ROWS };
+enum { RT_LANE_IN, RT_LANE_OUT, RT_N_LANES };
+enum { RT_ROWS = 2, RT_HANDOVER_EVENTS = 1 + RT_ROWS };
 
-typedef struct planrt_resident planrt_resident;
+typedef struct rt_resident rt_resident;
 
 struct planrt_session {
   const planc_plan *plan;
@@ -58,7 +58,7 @@ struct planrt_session {
   planc_check_report report;
   planc_trace *trace;
   const planrt_backend *backend;
-  planrt_device *device; /* NULL: parked, or given up until the next run */
+  rt_device *device; /* NULL: parked, or given up until the next run */
   bool gave_up_device;
   int32_t n_streams, n_events; /* of all replicas; lanes and handovers not counted */
   int32_t n_handovers;         /* of the body, of all replicas */
@@ -66,9 +66,9 @@ struct planrt_session {
   int64_t device_bytes; /* of memory that the device has; 0: not known */
   int64_t before_bytes; /* taken of it when the session began */
   int64_t others_bytes; /* of these, by others; -1: not asked yet */
-  planc_arena loaded;   /* what goes with the device: parts, calls, cursors */
-  planc_arena memory;   /* everything else below */
-  planrt_part parts[PLANRT_N_PARTS];
+  pl_arena loaded;      /* what goes with the device: parts, calls, cursors */
+  pl_arena memory;      /* everything else below */
+  rt_part parts[RT_N_PARTS];
 
   /* The user's side. home[replica * n_homes + home_of[job] + storage] is a persistent storage's value, NULL for others.
    */
@@ -90,46 +90,47 @@ struct planrt_session {
   uint64_t *digests;        /* verify: as results, each row as many as the body has actions; or NULL */
   uint64_t *wanted_digests; /* of the reference, by replica and instance */
   int32_t n_spans;          /* of a period */
-  planrt_span *spans;       /* of the last options.timeline periods; or NULL */
+  rt_span *spans;           /* of the last options.timeline periods; or NULL */
   planrt_feed feed;         /* the options', or the default */
   void *feed_user;
   int64_t *classes; /* by home_of[job] + storage: of integer inputs, the number of values they may have; 0: any */
 
-  struct planrt_cursor *cursors; /* by stream, for interleaved runs */
+  struct rt_cursor *cursors; /* by stream, for interleaved runs */
   planrt_step step;
+  bool other_feed;   /* planrt_resumed_other_feed */
   int64_t period_ns; /* of the last run; 0: not known */
   /* Or NULL. */
-  planrt_resident *reference;
-  struct planrt_inference *inference;
+  rt_resident *reference;
+  struct rt_inference *inferences; /* by job */
 };
 
 /* The home of a replica's value of a storage; NULL unless that persists. */
-static inline char *planrt_home(const planrt_session *session, int32_t replica, int32_t job, int32_t storage) {
+static inline char *rt_home(const planrt_session *session, int32_t replica, int32_t job, int32_t storage) {
   return session->home[(int64_t)replica * session->n_homes + session->home_of[job] + storage];
 }
 
 /* --- session.c ------------------------------------------------------------------------------------------------ */
 
 /* Gives back all of the device: what persists is still there, and nothing can be run. */
-void planrt_session_park(planrt_session *session);
+void rt_session_park(planrt_session *session);
 /* Gives the device back until the next run, which begins from what is at home as every run does. */
-void planrt_session_give_up_device(planrt_session *session);
+void rt_session_give_up_device(planrt_session *session);
 
 /* --- user.c --------------------------------------------------------------------------------------------------- */
 
 /* Makes homes, staging, samples and results for the session's trace. */
-planc_status planrt_user_open(planrt_session *session);
-void planrt_user_close(planrt_session *session);
+planc_status rt_user_open(planrt_session *session);
+void rt_user_close(planrt_session *session);
 /* The homes one after the other, by replica, job and storage:
- * planrt_homes at = {.storage = -1}; while (planrt_next_home(...)). */
-typedef struct planrt_homes {
+ * rt_homes at = {.storage = -1}; while (rt_next_home(...)). */
+typedef struct rt_homes {
   int32_t replica, job, storage;
   char *home;
   int64_t bytes;
-} planrt_homes;
-bool planrt_next_home(const planrt_session *session, planrt_homes *at);
+} rt_homes;
+bool rt_next_home(const planrt_session *session, rt_homes *at);
 /* Where a replica's result of a period is, in a row of `results`. */
-static inline char *planrt_result_slot(const planrt_session *session, int64_t row, int32_t replica, int32_t buffer) {
+static inline char *rt_result_slot(const planrt_session *session, int64_t row, int32_t replica, int32_t buffer) {
   return session->results + row * session->result_bytes + replica * session->replica_result_bytes +
          session->result_at[buffer];
 }
@@ -137,108 +138,107 @@ static inline char *planrt_result_slot(const planrt_session *session, int64_t ro
 /* --- load.c --------------------------------------------------------------------------------------------------- */
 
 /* Turns the plan's instructions into actions: addresses, calls and their handles. */
-planc_status planrt_load(planrt_session *session);
+planc_status rt_load(planrt_session *session);
 
 /* --- interpreter.c -------------------------------------------------------------------------------------------- */
 
 /* Where a stream of an interleaved run stands: body -1 is the prologue, `periods` the epilogue, one more the end. */
-typedef struct planrt_cursor {
+typedef struct rt_cursor {
   int64_t body;
   int32_t position; /* in by_stream */
-} planrt_cursor;
+} rt_cursor;
 
 /* Runs prologue, `periods` bodies (fewer when stopped: *out_done) and epilogue in file order, or interleaved as drawn
  * from `seed`. The step's period is the first body's and is left as it is. */
-planc_status planrt_interpret(planrt_session *session, int64_t periods, int64_t *out_done);
-planc_status planrt_interleave(planrt_session *session, int64_t periods, uint64_t seed);
-/* Has the backend keep the body, for planrt_interpret to replay. */
-planc_status planrt_capture(planrt_session *session);
+planc_status rt_interpret(planrt_session *session, int64_t periods, int64_t *out_done);
+planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t seed);
+/* Has the backend keep the body, for rt_interpret to replay. */
+planc_status rt_capture(planrt_session *session);
 
 /* --- resident.c ----------------------------------------------------------------------------------------------- */
 
 /* How an instance is run. */
-typedef struct planrt_choice {
+typedef struct rt_choice {
   const char *algorithm; /* NULL: the instance is not run */
   int64_t workspace_bytes;
-} planrt_choice;
+} rt_choice;
 
 /* An executor with every buffer of every replica resident at an address of its own: the reference, and the inference
  * pass. What is said by instance holds for all replicas; a trace without replicas has one. */
-typedef struct planrt_resident_options {
+typedef struct rt_resident_options {
   const planrt_backend *backend;
-  const planc_trace *trace;     /* borrowed */
-  const planrt_choice *choices; /* by instance */
+  const planc_trace *trace; /* borrowed */
+  int32_t first_job;        /* its jobs are the session's from this one on */
+  const rt_choice *choices; /* by instance */
   bool synthetic, deterministic;
-  int32_t streams;         /* for planrt_resident_together; 0: none */
+  int32_t streams;         /* for rt_resident_together; 0: none */
   int64_t workspace_bytes; /* room for at least so large a workspace, which `instead` may choose */
   /* Gives another choice for an instance whose own cannot be run on this device; false: there is none, and `why` ends
    * it all, as where this is NULL. */
-  bool (*instead)(void *user, int32_t instance, planc_status why, planrt_choice *choice);
+  bool (*instead)(void *user, int32_t instance, planc_status why, rt_choice *choice);
   /* Told before an instance's call is prepared, which runs it once; a failure ends it all. Or NULL. */
   planc_status (*preparing)(void *user, int32_t instance, const char *algorithm);
   /* Told how much more the device has taken since a call with an algorithm was prepared, whether that succeeded or not:
    * it keeps the code that has been loaded. Or NULL. */
   planc_status (*loaded)(void *user, const char *algorithm, int64_t bytes);
   void *user;
-} planrt_resident_options;
+} rt_resident_options;
 /* Of the device, the workspaces of twins left out. */
-planc_status planrt_resident_bytes(const planrt_resident_options *options, int64_t *out_bytes);
-planc_status planrt_resident_new(const planrt_resident_options *options, planrt_resident **out);
-void planrt_resident_free(planrt_resident *resident);
+planc_status rt_resident_bytes(const rt_resident_options *options, int64_t *out_bytes);
+planc_status rt_resident_new(const rt_resident_options *options, rt_resident **out);
+void rt_resident_free(rt_resident *resident);
 /* What its device has taken beside the arena by now. */
-planc_status planrt_resident_taken(const planrt_resident *resident, int64_t *out_bytes);
+planc_status rt_resident_taken(const rt_resident *resident, int64_t *out_bytes);
 /* Copies the persistent buffers in from the session's home. */
-planc_status planrt_resident_load(planrt_resident *resident, const planrt_session *session);
+planc_status rt_resident_load(rt_resident *resident, const planrt_session *session);
 /* Runs one period, each instance for all replicas before the next; inputs are asked of `feed` through the session's
  * staging. Of replica r and n instances spans[r * n + i] is when instance i ran and digests[r * n + i] the hash of what
  * it put out; either may be NULL. */
-planc_status planrt_resident_run(planrt_resident *resident, const planrt_session *session, const planrt_launch *launch,
-                                 planrt_feed feed, void *user, planrt_span *spans, uint64_t *digests);
+planc_status rt_resident_run(rt_resident *resident, const planrt_session *session, const rt_launch *launch,
+                             planrt_feed feed, void *user, rt_span *spans, uint64_t *digests);
 /* The parts of that. Samples may also be brought once, of a session that has them all (same_samples) and the same
  * trace, and instances [first, first + n) enqueued again and again: they may not have run yet when this returns. */
-planc_status planrt_resident_bring(planrt_resident *resident, const planrt_session *session);
-planc_status planrt_resident_enqueue(planrt_resident *resident, int32_t first, int32_t n, const planrt_launch *launch,
-                                     planrt_span *spans, uint64_t *digests);
-planc_status planrt_resident_synchronize(planrt_resident *resident);
+planc_status rt_resident_bring(rt_resident *resident, const planrt_session *session);
+planc_status rt_resident_enqueue(rt_resident *resident, int32_t first, int32_t n, const rt_launch *launch,
+                                 rt_span *spans, uint64_t *digests);
+planc_status rt_resident_synchronize(rt_resident *resident);
 /* Runs one instance and waits for its end: a failure is its own. */
-planc_status planrt_resident_run_one(planrt_resident *resident, int32_t i, const planrt_launch *launch,
-                                     planrt_span *spans);
-enum { PLANRT_MAX_TOGETHER = 8, PLANRT_MOST_TOGETHER = 64 << 20 };
+planc_status rt_resident_run_one(rt_resident *resident, int32_t i, const rt_launch *launch, rt_span *spans);
+enum { RT_MAX_TOGETHER = 8, RT_MOST_TOGETHER = 64 << 20 };
 /* Runs an instance of the first replica `times` times on each of the first `n` streams at once; *out_ns is how long all
- * of it takes, 0 where it was not run since its workspace is beyond PLANRT_MOST_TOGETHER. What it puts out is then
+ * of it takes, 0 where it was not run since its workspace is beyond RT_MOST_TOGETHER. What it puts out is then
  * undefined. */
-planc_status planrt_resident_together(planrt_resident *resident, int32_t instance, int32_t n, int32_t times,
-                                      int64_t *out_ns);
+planc_status rt_resident_together(rt_resident *resident, int32_t instance, int32_t n, int32_t times, int64_t *out_ns);
 /* Copies the content of a replica's buffer to `out`. */
-planc_status planrt_resident_read(const planrt_resident *resident, int32_t replica, int32_t buffer, void *out);
+planc_status rt_resident_read(const rt_resident *resident, int32_t replica, int32_t buffer, void *out);
 
 /* --- reference.c ---------------------------------------------------------------------------------------------- */
 
 /* Makes room for what a verified session's ops put out; before the body is captured. */
-planc_status planrt_digests_new(planrt_session *session);
+planc_status rt_digests_new(planrt_session *session);
 /* Opens the reference of a loaded session. */
-planc_status planrt_reference_open(planrt_session *session);
+planc_status rt_reference_open(planrt_session *session);
 /* Runs the reference over the `periods` periods from the step's on, which the session has just run, and compares their
- * results, then the persistent buffers, bit for bit. planrt_resident_load must have been done before that run. */
-planc_status planrt_reference_compare(planrt_session *session, int64_t periods);
+ * results, then the persistent buffers, bit for bit. rt_resident_load must have been done before that run. */
+planc_status rt_reference_compare(planrt_session *session, int64_t periods);
 
 /* --- inference.c ---------------------------------------------------------------------------------------------- */
 
-/* Makes the inference pass over job 0, with what its first replica has trained, in parts of the whole batch that the
- * plan's budget has room for. It takes nothing of the device before planrt_evaluate. */
-planc_status planrt_inference_make(planrt_session *session);
-void planrt_inference_free(struct planrt_inference *inference);
+/* Makes the inference pass of every job, with what its first replica has trained, in parts of the whole batch that the
+ * plan's budget has room for. They take nothing of the device before planrt_evaluate. */
+planc_status rt_inferences_make(planrt_session *session);
+void rt_inferences_free(planrt_session *session);
 
 /* --- feed.c --------------------------------------------------------------------------------------------------- */
 
 /* Asks `feed` for the samples of a replica's fed buffer of a period. */
-planc_status planrt_ask(planrt_feed feed, void *user, const planc_trace *trace, int32_t replica, int32_t buffer,
-                        int64_t period, void *out);
+planc_status rt_ask(planrt_feed feed, void *user, const planc_trace *trace, int32_t replica, int32_t buffer,
+                    int64_t period, void *out);
 /* Whether samples are asked for a buffer: those of other replicas are not. */
-static inline bool planrt_is_asked_for(const planc_buffer *buffer) {
+static inline bool rt_is_asked_for(const planc_buffer *buffer) {
   return (buffer->flags & PLANC_BUFFER_FED) && buffer->peer < 0;
 }
 /* The default feed: pseudo-random samples for the session given as `user`. */
-planc_status planrt_random_feed(void *user, const planrt_feed_request *request);
+planc_status rt_random_feed(void *user, const planrt_feed_request *request);
 
 #endif

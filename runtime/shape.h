@@ -6,14 +6,14 @@
 
 /* A rank-4 tensor whatever its layout, weights (K, c, R, S) included: element (n, c, y, x) is data[n * sn + c * sc + y
  * * sy + x * sx]. */
-typedef struct planrt_image {
+typedef struct rt_image {
   float *data;
   int64_t n, c, h, w, sn, sc, sy, sx;
-} planrt_image;
+} rt_image;
 
-static inline planrt_image planrt_image_of(const planrt_call *call, const planrt_operand *operand) {
+static inline rt_image rt_image_of(const rt_call *call, const rt_operand *operand) {
   const int64_t *d = operand->dims;
-  planrt_image image = {.data = operand->data, .n = d[0]};
+  rt_image image = {.data = operand->data, .n = d[0]};
   if (call->graph->layout == PLANC_LAYOUT_NHWC) {
     image.h = d[1], image.w = d[2], image.c = d[3];
     image.sc = 1, image.sx = d[3], image.sy = d[2] * d[3];
@@ -26,13 +26,13 @@ static inline planrt_image planrt_image_of(const planrt_call *call, const planrt
 }
 
 /* A tensor with a channel dimension: element (o, c, i) is data[(o * channels + c) * inner + i]. */
-typedef struct planrt_channels {
+typedef struct rt_channels {
   int64_t outer, channels, inner;
-} planrt_channels;
+} rt_channels;
 
-static inline planrt_channels planrt_channels_of(const planrt_call *call, const planrt_operand *operand) {
+static inline rt_channels rt_channels_of(const rt_call *call, const rt_operand *operand) {
   bool last = operand->rank == 2 || call->graph->layout == PLANC_LAYOUT_NHWC;
-  planrt_channels shape = {.channels = operand->dims[last ? operand->rank - 1 : 1], .inner = 1};
+  rt_channels shape = {.channels = operand->dims[last ? operand->rank - 1 : 1], .inner = 1};
   for (int32_t d = 2; !last && d < operand->rank; d++) shape.inner *= operand->dims[d];
   int64_t block = shape.channels * shape.inner;
   shape.outer = block > 0 ? operand->elements / block : 0;

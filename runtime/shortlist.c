@@ -1,20 +1,20 @@
 /* Which of an op's algorithms are worth measuring (measure.h), as far as its library tells without running any. */
 #include "runtime/measure.h"
 
-static bool needs_less(const planrt_variant *a, const planrt_variant *b) {
+static bool needs_less(const rt_variant *a, const rt_variant *b) {
   if (a->workspace_bytes != b->workspace_bytes) return a->workspace_bytes < b->workspace_bytes;
   return a->deterministic != b->deterministic ? a->deterministic : a->rank < b->rank;
 }
 
-static bool ranks_before(const planrt_variant *a, const planrt_variant *b) {
+static bool ranks_before(const rt_variant *a, const rt_variant *b) {
   if (a->rank != b->rank) return a->rank < b->rank;
   return a->deterministic != b->deterministic ? a->deterministic : a->workspace_bytes < b->workspace_bytes;
 }
 
 typedef struct shortlist {
-  const planrt_variant *variants;
+  const rt_variant *variants;
   int32_t count;
-  bool kept[PLANRT_MAX_VARIANTS], beaten[PLANRT_MAX_VARIANTS];
+  bool kept[RT_MAX_VARIANTS], beaten[RT_MAX_VARIANTS];
 } shortlist;
 
 /* Another is expected to be faster and needs no more. */
@@ -27,7 +27,7 @@ static bool is_beaten(const shortlist *s, int32_t v) {
 }
 
 /* The first by `before` of those that `counts` admits; -1 if there is none. */
-static int32_t first_of(const shortlist *s, bool (*before)(const planrt_variant *, const planrt_variant *),
+static int32_t first_of(const shortlist *s, bool (*before)(const rt_variant *, const rt_variant *),
                         bool (*counts)(const shortlist *, int32_t)) {
   int32_t first = -1;
   for (int32_t v = 0; v < s->count; v++)
@@ -54,7 +54,7 @@ static void keep(shortlist *s, int32_t v, int32_t *room) {
   --*room;
 }
 
-int32_t planrt_shortlist(planrt_variant *variants, int32_t count, int32_t most) {
+int32_t rt_shortlist(rt_variant *variants, int32_t count, int32_t most) {
   if (most <= 0 || count <= most) return count;
   shortlist s = {.variants = variants, .count = count};
   for (int32_t v = 0; v < count; v++) s.beaten[v] = is_beaten(&s, v);

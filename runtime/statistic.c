@@ -4,10 +4,10 @@
 #include "runtime/measure.h"
 #include "util/median.h"
 
-planrt_statistic planrt_statistic_of(int64_t *times, int32_t n) {
-  if (n == 0) return (planrt_statistic){0};
-  planrt_statistic out = {.median_ns = planc_median(times, n)};
+rt_statistic rt_statistic_of(int64_t *times, int32_t n) {
+  if (n == 0) return (rt_statistic){0};
+  rt_statistic out = {.median_ns = pl_median(times, n)};
   for (int32_t i = 0; i < n; i++) times[i] = llabs(times[i] - out.median_ns);
-  out.spread_ns = planc_median(times, n);
+  out.spread_ns = pl_median(times, n);
   return out;
 }

@@ -2,14 +2,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/optypes.h"
 #include "runtime/session.h"
 #include "util/math.h"
 
 /* The number of values that an op takes of an integer input, and which input it is: labels have classes, ids of an
  * embedding have entries. */
 static bool limits_input(const planc_graph *graph, const planc_op *op, int32_t *out_input, int64_t *out_limit) {
-  bool labels = strcmp(op->type, "softmax_xent") == 0 && op->n_in >= 2;
-  if (!labels && (strcmp(op->type, "embedding") != 0 || op->n_in < 2)) return false;
+  bool labels = pl_optype_of(op) == PL_OPTYPE_softmax_xent;
+  if (!labels && pl_optype_of(op) != PL_OPTYPE_embedding) return false;
   const planc_tensor *of = &graph->tensors[op->in[labels ? 0 : 1]];
   bool last = labels && (of->rank == 2 || graph->layout == PLANC_LAYOUT_NHWC);
   if (of->rank < 2) return false;
@@ -31,7 +32,7 @@ static void find_limits(planrt_session *session, int32_t job) {
 static planc_status number_homes(planrt_session *session) {
   const planc_trace *trace = session->trace;
   int64_t storages = 0;
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->home_of, trace->n_jobs));
+  PLANC_TRY(PL_NEW(&session->memory, &session->home_of, trace->n_jobs));
   for (int32_t j = 0; j < trace->n_jobs; j++) {
     if (storages > INT32_MAX - trace->jobs[j].graph->n_storages)
       return planc_error(PLANC_BAD_INPUT, "more than 2^31 storages");
@@ -39,8 +40,8 @@ static planc_status number_homes(planrt_session *session) {
     storages += trace->jobs[j].graph->n_storages;
   }
   session->n_homes = (int32_t)storages;
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->home, storages * planc_trace_replicas(trace)));
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->classes, storages));
+  PLANC_TRY(PL_NEW(&session->memory, &session->home, storages * planc_trace_replicas(trace)));
+  PLANC_TRY(PL_NEW(&session->memory, &session->classes, storages));
   for (int32_t j = 0; j < trace->n_jobs; j++) find_limits(session, j);
   return NULL;
 }
@@ -48,7 +49,7 @@ static planc_status number_homes(planrt_session *session) {
 /* How large samples on their way in, and a period's results, are. */
 static planc_status measure(planrt_session *session) {
   const planc_trace *trace = session->trace;
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->result_at, trace->n_buffers));
+  PLANC_TRY(PL_NEW(&session->memory, &session->result_at, trace->n_buffers));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     const planc_buffer *buffer = &trace->buffers[b];
     session->result_at[b] = -1;
@@ -57,17 +58,17 @@ static planc_status measure(planrt_session *session) {
     /* An inference pass takes the whole batch at once. */
     const planc_job *job = &trace->jobs[buffer->job];
     int64_t whole = planc_law_at(job->graph->storages[buffer->storage].bytes, planc_job_whole_batch(job));
-    if (session->options.evaluate && planrt_is_asked_for(buffer) && whole > session->staging_bytes)
+    if (session->options.evaluate && rt_is_asked_for(buffer) && whole > session->staging_bytes)
       session->staging_bytes = whole;
     if (!(buffer->flags & PLANC_BUFFER_RESULT)) continue;
     session->result_at[b] = session->replica_result_bytes;
-    if (planc_add_overflow(session->replica_result_bytes, planc_align_up(buffer->bytes, PLANRT_ALIGNMENT),
-                           &session->replica_result_bytes))
+    if (pl_add_overflow(session->replica_result_bytes, pl_align_up(buffer->bytes, RT_ALIGNMENT),
+                        &session->replica_result_bytes))
       return planc_error(PLANC_DEVICE, "results need more than 2^63 bytes");
   }
-  if (planc_mul_overflow(session->replica_result_bytes, planc_trace_replicas(trace), &session->result_bytes))
+  if (pl_mul_overflow(session->replica_result_bytes, planc_trace_replicas(trace), &session->result_bytes))
     return planc_error(PLANC_DEVICE, "results need more than 2^63 bytes");
-  session->window = session->options.verify ? PLANRT_VERIFY_PERIODS : PLANRT_ROWS;
+  session->window = session->options.verify ? PLANRT_VERIFY_PERIODS : RT_ROWS;
   return NULL;
 }
 
@@ -98,10 +99,10 @@ typedef struct carving {
 static char *carve(carving *c, int64_t bytes) {
   char *at = c->block ? c->block + c->bytes : NULL;
   int64_t aligned;
-  c->overflow |= bytes > INT64_MAX - PLANRT_ALIGNMENT;
+  c->overflow |= bytes > INT64_MAX - RT_ALIGNMENT;
   if (c->overflow) return NULL;
-  aligned = planc_align_up(bytes, PLANRT_ALIGNMENT);
-  c->overflow |= planc_add_overflow(c->bytes, aligned, &c->bytes);
+  aligned = pl_align_up(bytes, RT_ALIGNMENT);
+  c->overflow |= pl_add_overflow(c->bytes, aligned, &c->bytes);
   return at;
 }
 
@@ -134,7 +135,7 @@ static void carve_same_samples(planrt_session *session, int32_t replica, carving
   const planc_trace *trace = session->trace;
   char **samples = session->samples + (int64_t)replica * trace->n_buffers;
   for (int32_t b = 0; b < trace->n_buffers; b++)
-    if (planrt_is_asked_for(&trace->buffers[b])) samples[b] = carve(c, trace->buffers[b].bytes);
+    if (rt_is_asked_for(&trace->buffers[b])) samples[b] = carve(c, trace->buffers[b].bytes);
 }
 
 static void carve_all(planrt_session *session, carving *c) {
@@ -153,7 +154,7 @@ static planc_status make_block(planrt_session *session) {
   carve_all(session, &c);
   if (c.overflow || c.bytes > INT64_MAX - PAGE)
     return planc_error(PLANC_DEVICE, "the user's memory needs more than 2^63 bytes");
-  session->user_bytes = planc_align_up(c.bytes, PAGE);
+  session->user_bytes = pl_align_up(c.bytes, PAGE);
   void *block = NULL;
   if (posix_memalign(&block, PAGE, (size_t)session->user_bytes) != 0)
     return planc_error(PLANC_OUT_OF_MEMORY, "%lld bytes for parameters, samples and results",
@@ -169,35 +170,35 @@ static planc_status ask_for_same_samples(planrt_session *session, int32_t replic
   const planc_trace *trace = session->trace;
   char **samples = session->samples + (int64_t)replica * trace->n_buffers;
   for (int32_t b = 0; b < trace->n_buffers; b++)
-    if (samples[b]) PLANC_TRY(planrt_ask(session->feed, session->feed_user, trace, replica, b, 0, samples[b]));
+    if (samples[b]) PLANC_TRY(rt_ask(session->feed, session->feed_user, trace, replica, b, 0, samples[b]));
   return NULL;
 }
 
-planc_status planrt_user_open(planrt_session *session) {
+planc_status rt_user_open(planrt_session *session) {
   int32_t replicas = planc_trace_replicas(session->trace);
   bool same = session->options.same_samples;
   PLANC_TRY(number_homes(session));
   PLANC_TRY(measure(session));
   PLANC_TRY(count_handovers(session));
   int64_t places = same ? (int64_t)replicas * session->trace->n_buffers : session->n_handovers;
-  PLANC_TRY(PLANC_NEW(&session->memory, &session->samples, places));
+  PLANC_TRY(PL_NEW(&session->memory, &session->samples, places));
   PLANC_TRY(make_block(session));
   for (int32_t r = 0; r < replicas && same; r++) PLANC_TRY(ask_for_same_samples(session, r));
   return NULL;
 }
 
-void planrt_user_close(planrt_session *session) {
+void rt_user_close(planrt_session *session) {
   free(session->user_memory);
   session->user_memory = NULL;
 }
 
-bool planrt_next_home(const planrt_session *session, planrt_homes *at) {
+bool rt_next_home(const planrt_session *session, rt_homes *at) {
   for (;; at->job++, at->storage = -1) {
-    if (at->job >= session->trace->n_jobs) *at = (planrt_homes){.replica = at->replica + 1, .storage = -1};
+    if (at->job >= session->trace->n_jobs) *at = (rt_homes){.replica = at->replica + 1, .storage = -1};
     if (at->replica >= planc_trace_replicas(session->trace)) return false;
     const planc_job *job = &session->trace->jobs[at->job];
     while (++at->storage < job->graph->n_storages) {
-      at->home = planrt_home(session, at->replica, at->job, at->storage);
+      at->home = rt_home(session, at->replica, at->job, at->storage);
       at->bytes = planc_law_at(job->graph->storages[at->storage].bytes, job->batch);
       if (at->home) return true;
     }
@@ -220,7 +221,7 @@ static char *find_home(const planrt_session *session, int32_t replica, int32_t j
   }
   const planc_graph *graph = session->trace->jobs[job].graph;
   const char *name = graph->tensors[graph->storages[storage].tensor].name;
-  char *home = planrt_home(session, replica, job, storage);
+  char *home = rt_home(session, replica, job, storage);
   int64_t size = planc_law_at(graph->storages[storage].bytes, session->trace->jobs[job].batch);
   if (home && bytes == size) return home;
   *out_status = home ? planc_error(PLANC_USAGE, "%s has %lld bytes, not %lld", name, (long long)size, (long long)bytes)

@@ -15,7 +15,7 @@ static void look_at(const char *path, struct stat *out) {
   if (stat(path, out) != 0 || !S_ISREG(out->st_mode)) memset(out, 0, sizeof *out);
 }
 
-void planrt_watch_start(planrt_watch *watch, const char *path) {
+void rt_watch_start(rt_watch *watch, const char *path) {
   watch->path = path;
   look_at(path, &watch->seen);
 }
@@ -28,7 +28,7 @@ static planc_status is_adoptable(const planrt_session *session, const planc_plan
   return *out ? planrt_can_adopt(session, plan) : NULL;
 }
 
-planc_status planrt_watch_look(planrt_watch *watch, const planrt_session *session, planc_plan **out) {
+planc_status rt_watch_look(rt_watch *watch, const planrt_session *session, planc_plan **out) {
   struct stat now;
   planc_plan *plan;
   bool adoptable = false;

@@ -6,12 +6,12 @@
 #include "cli/cli.h"
 #include "util/print.h"
 
-static const planc_subcommand *const subcommands[] = {
+static const pl_subcommand *const subcommands[] = {
     &cli_cmd_plan, &cli_cmd_check, &cli_cmd_simulate, &cli_cmd_compare,
     &cli_cmd_show, &cli_cmd_train, &cli_cmd_predict,  &cli_cmd_update,
 };
 
-static const planc_program program = {
+static const pl_program program = {
     .name = "planc",
     .subcommands = subcommands,
     .n_subcommands = sizeof subcommands / sizeof *subcommands,
@@ -49,11 +49,11 @@ int main(int argc, char **argv) {
   argc--;
   argv++;
   planc_status status = take_color(&argc, argv, &color);
-  if (!status) status = planc_program_run(&program, argc, argv, stdout);
+  if (!status) status = pl_program_run(&program, argc, argv, stdout);
   if (!status) return 0;
   if (color) fputs("\033[31m", stderr);
   fputs("planc: ", stderr);
-  planc_print_text(stderr, planc_status_message(status));
+  pl_print_text(stderr, planc_status_message(status));
   fputs(color ? "\033[0m\n" : "\n", stderr);
   int code = planc_exit_code(planc_status_code(status));
   planc_status_free(status);

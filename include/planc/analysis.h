@@ -1,8 +1,9 @@
-/* Analysis of a trace: lifetimes, gaps, ideal memory, peaks, moDNN's lower bound. */
+/* Analysis of an order: lifetimes, gaps, ideal memory, peaks; moDNN's lower bound. */
 #ifndef PLANC_ANALYSIS_H
 #define PLANC_ANALYSIS_H
 
 #include "planc/cost.h"
+#include "planc/order.h"
 #include "planc/plan.h"
 #include "planc/trace.h"
 
@@ -10,12 +11,12 @@
 extern "C" {
 #endif
 
-/* The stretch between two consecutive accesses of a buffer of which the second reads: before one that only writes no
- * version has to survive. For a persistent buffer the last one wraps around to the next period's first access, whatever
+/* The stretch between two consecutive uses of a version of which the second reads: before one that only writes no
+ * version has to survive. For a persistent buffer the last one wraps around to the next period's first use, whatever
  * that does: the user keeps the last version. */
 typedef struct planc_gap {
   int32_t buffer, version; /* the version that must survive it */
-  int32_t from, to;        /* instances; to <= from when it wraps */
+  int32_t from, to;        /* positions; to <= from when it wraps */
   bool wraps;
 } planc_gap;
 
@@ -23,16 +24,16 @@ typedef struct planc_gaps {
   int32_t n;
   const planc_gap *gaps; /* by buffer, in time order */
 } planc_gaps;
-planc_status planc_gaps_make(const planc_trace *trace, planc_gaps **out);
+planc_status planc_gaps_make(const planc_order *order, planc_gaps **out);
 void planc_gaps_free(planc_gaps *gaps);
 
 typedef struct planc_memory_needs {
-  int64_t sum_bytes;         /* all data of the trace at once, as moDNN counts the ideal case (papers/004, V-A) */
-  int64_t liveness_bytes;    /* peak of live buffers, persistent ones always live, workspace excluded */
-  int32_t liveness_instance; /* the first where that peak is, -1 in an empty trace */
+  int64_t sum_bytes;      /* all data of the trace at once, as moDNN counts the ideal case (papers/004, V-A) */
+  int64_t liveness_bytes; /* peak of live buffers, from first to last use, persistent ones always; without workspace */
+  int32_t liveness_instance; /* the first to run where that peak is, -1 where nothing runs */
   int64_t persistent_bytes;
 } planc_memory_needs;
-planc_status planc_memory_needs_of(const planc_trace *trace, planc_memory_needs *out);
+planc_status planc_memory_needs_of(const planc_order *order, planc_memory_needs *out);
 
 /* moDNN, Eq. 1 without workspace: bytes of instance's inputs and outputs other than always-resident ones (params,
  * state, gradients). */
@@ -51,7 +52,7 @@ typedef struct planc_peak_entry {
 } planc_peak_entry;
 
 /* The moment of the body at which open residencies and workspace are largest, in a memory of a kind. Names are borrowed
- * from the plan. */
+ * from the plan; of one with several jobs they have the job before them, "job 1: conv". */
 typedef struct planc_peak {
   int64_t bytes;
   int32_t instr;  /* index into the body */

@@ -14,9 +14,10 @@ extern "C" {
 #endif
 
 typedef struct planc_check_report {
-  int64_t peak_bytes, host_peak_bytes, storage_peak_bytes;          /* arena plus reserved; of GPUs the largest, of host
-                                                                       and storage with the arenas of all replicas */
-  int64_t touched_bytes, host_touched_bytes, storage_touched_bytes; /* highest byte touched + 1, of one replica */
+  /* By the kind of memory, of several GPUs the most. */
+  int64_t peak_bytes[PLANC_N_MEMORY_KINDS];    /* arena plus reserved; of host and storage with the arenas of all
+                                                  replicas */
+  int64_t touched_bytes[PLANC_N_MEMORY_KINDS]; /* highest byte touched + 1, of one replica */
   int32_t instances, instructions, recomputed;
 } planc_check_report;
 

@@ -110,8 +110,8 @@ typedef enum planc_method {
 } planc_method;
 /* Time and busy share that the device's constants give an op by such a kernel, measured tables left aside. For ops
  * other than convolutions the method makes no difference. BAD_INPUT when the figures are beyond 2^53. */
-planc_status planc_cost_predict(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch,
-                                planc_method method, planc_variant *out);
+planc_status planc_cost_roofline(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch,
+                                 planc_method method, planc_variant *out);
 /* Time of one add of two buffers of `bytes` on the device: what accumulating a gradient through a temporary costs. */
 int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes);
 

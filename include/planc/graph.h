@@ -1,9 +1,9 @@
 /* The graph: one training (or inference) iteration as ops in execution order over tensors.
  *
  * Sizes are laws in the batch size N: value(N) = fixed + per_sample * N. Memory is planned per storage: a tensor is a
- * typed window on a storage, and views and in-place results are tensors that share one. Reading a tensor reads what its
- * storage holds at that point of the order; every write makes a new version of the storage (trace.h).
- * File format: planc-graph(5). */
+ * typed part of a storage. Tensors share one where one is a view of the other or a result in place of it. Reading a
+ * tensor reads what its storage holds at that point of the order; every write makes a new version of the storage
+ * (trace.h). File format: planc-graph(5). */
 #ifndef PLANC_GRAPH_H
 #define PLANC_GRAPH_H
 
@@ -102,8 +102,11 @@ enum {
   PLANC_OP_FLAGS = 31         /* all of them */
 };
 
+typedef struct planc_optype planc_optype; /* optypes.h */
+
 typedef struct planc_op {
   const char *name, *type;
+  const planc_optype *known; /* the type's entry in the op table; NULL: a foreign type, known by its name alone */
   planc_phase phase;
   uint32_t flags;
   int32_t n_in, n_out, n_effects, n_attrs;
@@ -141,6 +144,13 @@ typedef struct planc_graph {
 int64_t planc_law_at(planc_law law, int64_t batch);
 int64_t planc_dtype_bytes(planc_dtype dtype);
 const char *planc_dtype_name(planc_dtype dtype);
+/* f16 and bf16 are half; these and f32 are of floating point. */
+static inline bool planc_dtype_is_half(planc_dtype dtype) {
+  return dtype == PLANC_DTYPE_f16 || dtype == PLANC_DTYPE_bf16;
+}
+static inline bool planc_dtype_is_float(planc_dtype dtype) {
+  return dtype == PLANC_DTYPE_f32 || planc_dtype_is_half(dtype);
+}
 const char *planc_kind_name(planc_kind kind);
 const char *planc_phase_name(planc_phase phase);
 /* input, param and state exist before the iteration starts. */
@@ -170,13 +180,14 @@ void planc_graph_builder_free(planc_graph_builder *builder);
 planc_status planc_graph_builder_header(planc_graph_builder *builder, const char *name, planc_layout layout,
                                         int64_t batch, const char *device, const char *optimizer, const char *policy,
                                         const char *origin);
-/* Adds a tensor with a storage of its own (`of` < 0), or a window on the storage of tensor `of` at `offset`, whose kind
+/* Adds a tensor with a storage of its own (`of` < 0), or a view of the storage of tensor `of` at `offset`, whose kind
  * is then ignored. *out_tensor is its index. */
 planc_status planc_graph_builder_tensor(planc_graph_builder *builder, const char *name, planc_kind kind,
                                         planc_dtype dtype, int32_t rank, const planc_law *dims, int32_t of,
                                         planc_law offset, int32_t *out_tensor);
-/* Adds an op. Of `op`, name, type, phase, operands, attributes and loop are used as they are; flags are or-ed with the
- * type's; flops and traffic below 0 (set both parts to -1) are derived from the type. */
+/* Adds an op. Of `op`, name, type, phase, operands, attributes and loop are used as they are; `known` is looked up by
+ * the type's name, whatever it was; flags are or-ed with the type's; flops and traffic below 0 (set both parts to -1)
+ * are derived from the type. */
 planc_status planc_graph_builder_op(planc_graph_builder *builder, const planc_op *op);
 planc_status planc_graph_builder_loss(planc_graph_builder *builder, int32_t tensor);
 planc_status planc_graph_builder_output(planc_graph_builder *builder, int32_t tensor);
@@ -184,7 +195,7 @@ planc_status planc_graph_builder_output(planc_graph_builder *builder, int32_t te
 int32_t planc_graph_builder_find(const planc_graph_builder *builder, const char *name);
 /* The tensor at `index`, valid until the next tensor is added. */
 const planc_tensor *planc_graph_builder_tensor_at(const planc_graph_builder *builder, int32_t index);
-/* Checks the whole (names unique; every byte read is written before or exists; phases in order; windows inside
+/* Checks the whole (names unique; every byte read is written before or exists; phases in order; views inside
  * their storage; operands of known types as the type demands) and gives out the graph; the builder is then empty. When
  * an op or tensor is at fault *out_op or *out_tensor (either may be NULL) is its index, else -1: readers turn it into a
  * place in the file. */

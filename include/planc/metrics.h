@@ -22,17 +22,25 @@ typedef struct planc_metrics {
   int64_t cbr_ppm;        /* cost-benefit rate, MSR / EOR */
 } planc_metrics;
 
-/* The measures of a run of `samples` samples with these predictions, against those without scheduling (M_v, T_v:
- * peak and iteration of `vanilla`); NULL leaves what needs them undefined. */
-void planc_metrics_of(const planc_predictions *run, int64_t samples, const planc_predictions *vanilla,
-                      planc_metrics *out);
+/* What a period of a run comes to, whether predicted or simulated. It stands alone, without the plan. */
+typedef struct planc_outcome {
+  int64_t iteration_ns;
+  int64_t peak_bytes[PLANC_N_MEMORY_KINDS];
+  planc_job_predictions total; /* of all jobs */
+} planc_outcome;
+/* As the plan predicts it. */
+planc_outcome planc_outcome_of(const planc_plan *plan);
+
+/* The measures of a run of `samples` samples, against the one without scheduling (M_v, T_v: peak and iteration of
+ * `vanilla`); NULL leaves what needs that undefined. */
+void planc_metrics_of(const planc_outcome *run, int64_t samples, const planc_outcome *vanilla, planc_metrics *out);
 
 /* What a plan does to need less memory, in words: "swaps", "rounds alone (gradient accumulation)". A static string. */
 planc_status planc_plan_means(const planc_plan *plan, const char **out);
 
 /* Without scheduling: the whole batch at once, each tensor on the device from its first access to its last, with the
  * fastest algorithms, on a device without limit. */
-planc_status planc_vanilla_of(const planc_problem *problem, planc_predictions *out);
+planc_status planc_vanilla_of(const planc_problem *problem, planc_outcome *out);
 
 #ifdef __cplusplus
 }

@@ -33,7 +33,7 @@ enum {
   PLANC_PLAN_ALIGNMENT = 256, /* the least of a memory; each is a multiple of it */
   PLANC_PLAN_MAX_ALIGNMENT = 1 << 30,
   PLANC_PLAN_MAX_JOBS = 4096,
-  PLANC_PLAN_MAX_STREAMS = 256,
+  PLANC_PLAN_MAX_STREAMS = 1 << 15, /* five for each of as many jobs as there may be, and more */
   PLANC_PLAN_MAX_MEMORIES = 512,
   PLANC_PLAN_MAX_LINKS = 4096,
   PLANC_PLAN_MAX_REPLICAS = 4096,
@@ -75,6 +75,15 @@ typedef struct planc_plan_link {
   int32_t bus;      /* copies of all engines on it share the bandwidth in equal parts; -1 = none */
   planc_link cost;
 } planc_plan_link;
+
+/* By which of the links that a profile tells of a copy goes (planc_device). It follows from the copy's memories. */
+typedef enum planc_route {
+  PLANC_ROUTE_H2D,   /* to a GPU, and from the user's memory to the host's */
+  PLANC_ROUTE_D2H,   /* from a GPU to no other, and to the user's memory */
+  PLANC_ROUTE_STORE, /* to storage */
+  PLANC_ROUTE_LOAD,  /* from storage */
+  PLANC_N_ROUTES     /* also: none */
+} planc_route;
 
 /* What the GPUs have in common. */
 typedef struct planc_plan_device {
@@ -145,15 +154,25 @@ typedef struct planc_section {
   const planc_instr *instrs;
 } planc_section;
 
-/* Of replicas as in planc_simulation. */
+/* What a period has of one job. Of several GPUs, bytes are those of all, and times that are spent on each are means. */
+typedef struct planc_job_predictions {
+  int64_t ideal_ns; /* of its ops with the fastest algorithms, whole batch (of each GPU), all resident */
+  int64_t busy_ns;  /* its compute streams compute; 0 until it is simulated */
+  int64_t stall_ns; /* they wait; 0 until it is simulated */
+  /* These follow from the body and are not in the file. */
+  int64_t d2h_bytes, h2d_bytes; /* copied from GPUs, to GPUs */
+  int64_t recompute_ns;
+} planc_job_predictions;
+
 typedef struct planc_predictions {
   int64_t iteration_ns; /* steady state, per period */
-  int64_t ideal_ns;     /* sum of the ops' times with the fastest algorithms, whole batch (of each GPU), all resident */
   int64_t bound_ns;     /* certified lower bound on the iteration, 0 = none */
-  int64_t d2h_bytes, h2d_bytes, recompute_ns, stall_ns;
-  /* Arena plus reserved, of a device and of the host. They follow from the memories and are not in the file. */
-  int64_t peak_bytes, host_peak_bytes;
+  planc_job_predictions *jobs;
+  /* Arena plus reserved, the most of any memory of the kind. They follow from the memories and are not in the file. */
+  int64_t peak_bytes[PLANC_N_MEMORY_KINDS];
 } planc_predictions;
+
+typedef struct planc_plan_owned planc_plan_owned;
 
 typedef struct planc_plan {
   const char *name, *policy;
@@ -163,7 +182,6 @@ typedef struct planc_plan {
   int32_t n_memories, n_links;
   planc_memory *memories;
   planc_plan_link *links;
-  uint64_t graph_hash; /* of job 0's graph */
   int32_t n_jobs;
   const planc_job *jobs;
   int32_t n_streams;
@@ -179,7 +197,8 @@ typedef struct planc_plan {
   int32_t n_uses;
   const int32_t *uses;
   planc_predictions predicted;
-  struct planc_plan_memory *memory; /* what the plan owns: its arena, graphs it read */
+  const char *explanation; /* for people: why the policy chose it; NULL = it does not say. Not in the file */
+  planc_plan_owned *owned; /* its arena, graphs it read; NULL where others hold what it points to */
 } planc_plan;
 
 /* The first memory of a kind; one of no bytes without a limit where there is none. */
@@ -188,6 +207,8 @@ const planc_memory *planc_plan_memory(const planc_plan *plan, planc_memory_kind 
 int32_t planc_plan_gpus(const planc_plan *plan);
 /* How many replicas the plan stands for, at least 1. */
 int32_t planc_plan_replicas(const planc_plan *plan);
+/* What is predicted of all jobs together. */
+planc_job_predictions planc_plan_predicted_total(const planc_plan *plan);
 
 /* Reads planc-plan(5). Checks the form only (rows, keys, ranges that make memory unsafe to use); whether the plan is
  * right is planc_check's. Errors are BAD_INPUT: "path:line:column: what". */

@@ -3,6 +3,7 @@
 #ifndef PLANC_POLICY_H
 #define PLANC_POLICY_H
 
+#include "planc/order.h"
 #include "planc/plan.h"
 #include "planc/schedule.h"
 
@@ -48,22 +49,40 @@ static inline int64_t planc_share(const planc_problem *problem, int64_t bytes) {
  * others do as well. */
 typedef struct planc_candidate {
   planc_trace *trace;
-  planc_costs *costs;
+  planc_order *order;        /* in which its instances run, once each: the trace's, or the policy's own */
+  const planc_costs **costs; /* by job of the trace; its own, as all of this */
   planc_schedule *schedule;
   int64_t sub_batch; /* samples of a full round */
   int64_t bound_ns;  /* certified lower bound on its iteration, 0 = none */
-  char *explanation; /* for people: why it was chosen; malloc'ed, NULL = none */
+  char *explanation; /* for people: planc_candidate_explain; its own, NULL = none */
 } planc_candidate;
 void planc_candidate_free(planc_candidate *candidate);
 
-/* Makes trace and costs for rounds of `sub_batch` samples, the last one smaller. */
+/* Says in a sentence for people why the candidate was chosen, without a full stop; format is printf's. What is said
+ * later follows behind a semicolon. */
+planc_status planc_candidate_explain(planc_candidate *candidate, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Makes trace, order and costs of one job, for rounds of `sub_batch` samples, the last one smaller. */
 planc_status planc_candidate_rounds(const planc_problem *problem, int64_t sub_batch, planc_candidate *out);
 /* Begins the schedule of a candidate that has trace and costs, anew if it has one. */
 planc_status planc_candidate_schedule(planc_candidate *candidate);
 
-/* The plan of a candidate, and by instruction of its body when that ends in a steady period, from the period's start:
- * of execs and copies, others have 0. Both are borrowed for the time of the call. */
-typedef planc_status (*planc_candidate_visitor)(void *user, const planc_plan *plan, const int64_t *end_ns);
+/* When something runs in a steady period, in nanoseconds from its start. */
+typedef struct planc_run_time {
+  int32_t instr; /* of the plan's body */
+  int64_t start_ns, end_ns;
+} planc_run_time;
+
+/* What a candidate does in time. */
+typedef struct planc_followed {
+  const planc_plan *plan;
+  const int64_t *end_ns;       /* by instruction of its body: of execs and copies, others have 0 */
+  const planc_order *order;    /* what it runs, recomputes included */
+  const planc_run_time *times; /* by position */
+} planc_followed;
+/* All that is followed is borrowed for the time of the call. */
+typedef planc_status (*planc_candidate_visitor)(void *user, const planc_followed *followed);
 
 /* Judges candidates of one problem for the policy that makes them and chooses among them. Bytes are those of one GPU,
  * with what is reserved on it; times are nanoseconds. A candidate must have its whole schedule, and stays the caller's.
@@ -115,7 +134,7 @@ const planc_policy *planc_policy_find(const char *name);
  * the budgets, with what it needs (planc_status_shortage); a SIMULATED policy's plan is not held to them. Where the
  * profile lists what the code of algorithms takes, the plan is charged with that of its own, and the fastest of several
  * attempts is given out. Of a policy that CHOOSES the plan is the one that the fastest of the others makes, and has
- * its name. */
+ * its name. The plan's explanation is the policy's, and of one that CHOOSES behind its own. */
 planc_status planc_make_plan(const planc_problem *problem, const planc_policy *policy, planc_plan **out);
 
 /* Whether a plan of `ns` is preferred to one of `incumbent_ns` of a policy that stands before it in the table: it must

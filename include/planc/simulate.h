@@ -10,7 +10,15 @@
 extern "C" {
 #endif
 
-typedef enum planc_stall { PLANC_STALL_H2D, PLANC_STALL_D2H, PLANC_STALL_LAUNCH, PLANC_N_STALLS } planc_stall;
+/* What a GPU waits for: a copy by a route, or else its host. */
+typedef enum planc_stall {
+  PLANC_STALL_H2D = PLANC_ROUTE_H2D,
+  PLANC_STALL_D2H = PLANC_ROUTE_D2H,
+  PLANC_STALL_STORE = PLANC_ROUTE_STORE,
+  PLANC_STALL_LOAD = PLANC_ROUTE_LOAD,
+  PLANC_STALL_LAUNCH = PLANC_N_ROUTES,
+  PLANC_N_STALLS
+} planc_stall;
 
 /* Of several GPUs, bytes are those of all, but for peaks, and times that are spent on each GPU are means. */
 typedef struct planc_simulation {
@@ -21,41 +29,49 @@ typedef struct planc_simulation {
   int64_t slowdown_ns;              /* compute lost to copies beside it */
   int64_t stall_ns[PLANC_N_STALLS]; /* compute idle, by what it waited for */
   int64_t misses; /* ops for which a copy in came late: when all else was ready nothing computed until it ended */
-  int64_t h2d_bytes, d2h_bytes, h2d_ns, d2h_ns; /* per period: moved, engine busy */
-  int64_t peak_bytes;                           /* arena plus reserved */
-  int64_t live_peak_bytes;                      /* most bytes of open residencies and workspace at one time, on a GPU */
-  int32_t live_peak_instr;                      /* the body's instruction at which that is reached */
-  int64_t mapped_chunks; /* in one period, by planc_simulate_mapping: chunks mapped and unmapped */
+  /* Per period: moved to GPUs and from them, to storage and from it; an engine busy with that. */
+  int64_t h2d_bytes, d2h_bytes, store_bytes, load_bytes;
+  int64_t h2d_ns, d2h_ns, store_ns, load_ns;
+  int64_t peak_bytes;      /* arena plus reserved */
+  int64_t live_peak_bytes; /* most bytes of open residencies and workspace at one time, on a GPU */
+  int32_t live_peak_instr; /* the body's instruction at which that is reached */
+  int64_t mapped_chunks;   /* in one period, where maps_in_step: chunks mapped and unmapped */
 } planc_simulation;
 
 /* Called for every exec and copy of the steady-state period with its start and end (from the period's start). */
 typedef void (*planc_simulation_visitor)(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns,
                                          int64_t end_ns);
 
-/* `visitor` may be NULL. The plan need not fit any budget. */
-planc_status planc_simulate(const planc_plan *plan, planc_simulation_visitor visitor, void *user,
-                            planc_simulation *out);
-/* The same where the body is captured once and replayed as a whole (CUDA Graphs): bodies do not overlap each other,
- * prologue or epilogue, and a body costs one launch. */
-planc_status planc_simulate_captured(const planc_plan *plan, planc_simulation *out);
-/* The same for a plan with virtual memory where nothing is mapped beforehand: the host maps and unmaps chunks as data
- * comes and goes, each in `chunk_ns`, before it launches what needs them and when all ops launched before have ended.
- */
-planc_status planc_simulate_mapping(const planc_plan *plan, int64_t chunk_ns, planc_simulation *out);
+/* How a plan is simulated. All zero: as the executor runs it. */
+typedef struct planc_simulate_options {
+  /* The body is captured once and replayed as a whole (CUDA Graphs): bodies do not overlap each other, prologue or
+   * epilogue, and a body costs one launch. */
+  bool captured;
+  /* Of a plan with virtual memory: nothing is mapped beforehand. The host maps and unmaps chunks as data comes and
+   * goes, each in chunk_ns, before it launches what needs them and when all ops launched before have ended. */
+  bool maps_in_step;
+  int64_t chunk_ns;
+  planc_simulation_visitor visitor; /* or NULL */
+  void *user;
+  planc_job_predictions *jobs; /* or NULL: by job of the plan; times busy and stalled are set */
+} planc_simulate_options;
 
-/* The plan's predictions as simulated; its ideal time and bound stay. */
-planc_predictions planc_simulation_predictions(const planc_plan *plan, const planc_simulation *simulation);
+/* `options` may be NULL for all zero. The plan need not fit any budget. USAGE for options that do not suit the plan. */
+planc_status planc_simulate(const planc_plan *plan, const planc_simulate_options *options, planc_simulation *out);
+/* Simulates a plan, and its predictions become what comes out; ideal times and bound stay. */
+planc_status planc_simulate_predictions(planc_plan *plan);
 /* Whether `a` is the better of two plans of the same work: the faster one, the smaller one where both are as fast. */
 bool planc_predictions_better(const planc_predictions *a, const planc_predictions *b);
 
 /* A plan at the times of another profile: one that was measured, say, where the plan was made from predictions. */
 typedef struct planc_retimed {
-  /* Borrows all but memories, links and body from the plan it was made from; not for planc_plan_free. */
+  /* Borrows all but memories, links, predictions and body from the plan it was made from; not for planc_plan_free. */
   planc_plan plan;
   int32_t n_ops, n_kept; /* that the body runs, sums of gradients left out; that keep their times */
   planc_memory *memories;
   planc_plan_link *links;
-  planc_instr *instrs; /* the body's; all three owned */
+  planc_job_predictions *jobs;
+  planc_instr *instrs; /* the body's; all four owned */
 } planc_retimed;
 
 /* Gives every op of the body the time and busy share that the profile lists for its algorithm at its batch. An op or

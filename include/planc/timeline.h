@@ -29,6 +29,12 @@ typedef struct planc_timeline {
   const planc_span *spans; /* of period p and timed instruction k: spans[(int64_t)p * n_timed + k] */
 } planc_timeline;
 
+/* The first period that tells how long things take. Of several the first is not steady: what a run sets up is in it,
+ * and what ran beside its beginning is not known. */
+static inline int32_t planc_timeline_first_steady(const planc_timeline *timeline) {
+  return timeline->n_periods > 1;
+}
+
 /* Reads a timeline that was measured with `plan`. BAD_INPUT: "path: place: what"; STALE when it belongs to another
  * plan. On each stream spans follow each other in the plan's order without overlap. */
 planc_status planc_timeline_read(const char *path, const planc_plan *plan, planc_timeline **out);
@@ -46,11 +52,13 @@ typedef struct planc_class_times {
   int64_t predicted_ns, measured_ns;
 } planc_class_times;
 
-/* What a compute stream did while nothing ran on it: it waited for a copy, in or out, or for another compute stream;
- * the rest is launches, hand-overs between streams, and what cannot be known. */
+/* What a compute stream did while nothing ran on it: it waited for a copy, in or out, to storage or from it, or for
+ * another compute stream; the rest is launches, hand-overs between streams, and what cannot be known. */
 typedef enum planc_gap_cause {
   PLANC_GAP_IN,
   PLANC_GAP_OUT,
+  PLANC_GAP_STORE,
+  PLANC_GAP_LOAD,
   PLANC_GAP_COMPUTE,
   PLANC_GAP_OTHER,
   PLANC_N_GAPS

@@ -125,7 +125,7 @@ const planc_op *planc_trace_op(const planc_trace *trace, int32_t instance);
 static inline planc_phase planc_trace_phase(const planc_trace *trace, int32_t instance) {
   return planc_trace_op(trace, instance)->phase;
 }
-/* What an instance runs: its op's type, "accumulate" or "exchange". */
+/* What an instance runs, for people and files: its op's type, "accumulate" or "exchange". */
 const char *planc_trace_type(const planc_trace *trace, int32_t instance);
 /* The storage's name of a buffer. */
 const char *planc_trace_buffer_name(const planc_trace *trace, int32_t buffer);

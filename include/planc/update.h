@@ -3,8 +3,8 @@
  * The latency of each op, algorithm and batch that the plan runs is a moving average, weighted exponentially: what was
  * measured counts `weight`, what the plan was made with the rest. Measured is the median over the periods of a
  * timeline, less what the instruction lost to copies beside it, which the simulator adds again; the instructions that
- * run the same count alike. Links follow the copies in the same way, hand-overs between streams included, which a
- * link's latency has in profiles. All integers: the same inputs, the same profile.
+ * run the same count alike. Links, the storage's too, follow the copies in the same way, hand-overs between streams
+ * included, which a link's latency has in profiles. All integers: the same inputs, the same profile.
  */
 #ifndef PLANC_UPDATE_H
 #define PLANC_UPDATE_H
@@ -24,7 +24,7 @@ enum {
 };
 
 typedef struct planc_update_options {
-  const planc_plan *plan;         /* of one job and GPU, one iteration a period */
+  const planc_plan *plan;         /* that planc_update_job accepts */
   const planc_timeline *timeline; /* measured with it */
   /* NULL: ops have the algorithms and batches of the plan, and no others. Otherwise they have all that the profile, or
    * the constants of a description, give them, in proportion to what was measured: an algorithm's other batches as its
@@ -40,11 +40,13 @@ typedef struct planc_latency_sum {
 } planc_latency_sum;
 
 typedef struct planc_update {
-  planc_latency_sum ops, copies_in, copies_out;
-  int64_t change_ppm;           /* the greatest |new - old| of the three, by the ops' old */
+  planc_latency_sum ops, copies[PLANC_N_ROUTES];
+  int64_t change_ppm;           /* the greatest |new - old| of ops and routes, by the ops' old */
   const planc_profile *profile; /* what to plan with next; lives as long as the update */
 } planc_update;
 
+/* The job of a plan that can be updated: of one job on one GPU, with one iteration a period. USAGE for other plans. */
+planc_status planc_update_job(const planc_plan *plan, const planc_job **out);
 /* USAGE when the plan is of another form; INVALID_PLAN when it names what its graph does not have. */
 planc_status planc_update_make(const planc_update_options *options, planc_update **out);
 void planc_update_free(planc_update *update);

@@ -17,16 +17,17 @@ void planrt_data_free(planrt_data *data);
 /* Shuffles with another seed from now on. */
 void planrt_data_reseed(planrt_data *data, uint64_t seed);
 
-/* Binds the data to a job: among its graph's inputs there must be one of 64 f32 or 64 i64 and one of one i64 a sample,
- * and no other, and its batch must not exceed the rows to train on; else BAD_INPUT. `job` is copied, its graph is
- * borrowed. */
-planc_status planrt_data_bind(planrt_data *data, const planc_job *job);
+/* Binds the data to a plan's job of that number: among its graph's inputs there must be one of 64 f32 or 64 i64 and one
+ * of one i64 a sample, and no other, and its batch must not exceed the rows to train on; else BAD_INPUT. `job` is
+ * copied, its graph is borrowed. */
+planc_status planrt_data_bind(planrt_data *data, int32_t number, const planc_job *job);
 
 /* Full batches in an epoch; rows held out. */
 int64_t planrt_data_iterations(const planrt_data *data);
 int64_t planrt_data_held_out(const planrt_data *data);
 
-/* planrt_feed over a bound planrt_data: pixels, as f32 scaled to 0..1, as i64 0..16; labels. */
+/* planrt_feed over a planrt_data, for the job that it is bound to: pixels, as f32 scaled to 0..1, as i64 0..16; labels.
+ */
 planc_status planrt_data_feed(void *data, const planrt_feed_request *request);
 /* The same over the held-out rows in file order, starting again after the last. */
 planc_status planrt_data_feed_held_out(void *data, const planrt_feed_request *request);

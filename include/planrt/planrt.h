@@ -104,8 +104,8 @@ typedef struct planrt_options {
 planc_status planrt_session_new(const planc_plan *plan, const planrt_options *options, planrt_session **out);
 void planrt_session_free(planrt_session *session);
 
-/* Whether the session could go on with `plan`: STALE where that is of other graphs (by hash), batches, iterations per
- * period or numbers of replicas; INVALID_PLAN or INFEASIBLE from the checker. Touches nothing. */
+/* Whether the session could go on with `plan`: STALE where that is of other graphs (their content), batches, iterations
+ * per period or numbers of replicas; INVALID_PLAN or INFEASIBLE from the checker. Touches nothing. */
 planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *plan);
 /* Changes plans between two runs: *session becomes one for `plan`, with the same options, seed, step, params and state.
  * What it then runs is what the old one would have run, bit for bit where rounds and algorithms are the same. Both are
@@ -163,16 +163,21 @@ planc_status planrt_write(planrt_session *session, int32_t replica, int32_t job,
  * aside and renamed). */
 planc_status planrt_save(const planrt_session *session, const char *path);
 /* Puts a session where the saved one was, seed included: what it then runs is what the saved one would have run, bit
- * for bit. The plan may be another one, but of the same graphs (by hash), batches, iterations per period and replicas.
- * BAD_INPUT when the file is damaged, STALE when it belongs to other graphs; the session is then as it was. */
+ * for bit. The plan may be another one, but of the same graphs (their content), batches, iterations per period and
+ * replicas. BAD_INPUT when the file is damaged, STALE when it belongs to other graphs; the session is then as it was.
+ */
 planc_status planrt_resume(planrt_session *session, const char *path);
+/* Whether the session that was resumed had a feed of its user's and this one has the default, or the other way round:
+ * the samples then are others than before. False where the checkpoint does not say, and without one. */
+bool planrt_resumed_other_feed(const planrt_session *session);
 
-/* Runs the forward ops of job 0, with its first replica's values, as inference (running statistics, no dropout) on
+/* Runs the forward ops of a job, with its first replica's values, as inference (running statistics, no dropout) on
  * `samples` samples from `feed` (batch i is its iteration i; of the last batch only what is needed counts) and gives
  * the share of positions whose most probable class is their label. The pass has the device to itself, with as many
  * samples at once as the plan's budget has room for; the next run takes the device again. USAGE without the option
- * `evaluate`, BAD_INPUT when the graph has no softmax_xent, INFEASIBLE when there is no room for one sample. */
-planc_status planrt_evaluate(planrt_session *session, planrt_feed feed, void *user, int64_t samples,
+ * `evaluate` and for a job that is not there, BAD_INPUT when the graph has no softmax_xent, INFEASIBLE when there is no
+ * room for one sample. */
+planc_status planrt_evaluate(planrt_session *session, int32_t job, planrt_feed feed, void *user, int64_t samples,
                              double *out_accuracy);
 
 uint64_t planrt_seed(const planrt_session *session); /* the options', or that of the checkpoint resumed */

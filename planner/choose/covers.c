@@ -1,27 +1,27 @@
-/* A segment tree: a span is at the nodes that together are its instances, in a heap at each. What a span has left stays
+/* A segment tree: a span is at the nodes that together are its positions, in a heap at each. What a span has left stays
  * in the heaps until it comes to the top. */
 #include "planner/choose/covers.h"
 
-bool planc_cover_is_around(planc_cover cover, int32_t instance) {
-  bool behind = cover.behind < instance, ahead = instance < cover.ahead;
+bool pl_cover_is_around(pl_cover cover, int32_t position) {
+  bool behind = cover.behind < position, ahead = position < cover.ahead;
   return cover.behind < cover.ahead ? behind && ahead : behind || ahead;
 }
 
-planc_status planc_covers_make(planc_arena *arena, int32_t n_instances, int32_t n, planc_covers *covers) {
-  *covers = (planc_covers){.n_instances = n_instances, .leaves = 1};
-  while (covers->leaves < n_instances) covers->leaves *= 2;
-  PLANC_TRY(PLANC_NEW(arena, &covers->of, n));
-  PLANC_TRY(PLANC_NEW(arena, &covers->present, n));
-  return PLANC_NEW(arena, &covers->nodes, 2 * (int64_t)covers->leaves);
+planc_status pl_covers_make(pl_arena *arena, int32_t n_positions, int32_t n, pl_covers *covers) {
+  *covers = (pl_covers){.n_positions = n_positions, .leaves = 1};
+  while (covers->leaves < n_positions) covers->leaves *= 2;
+  PLANC_TRY(PL_NEW(arena, &covers->of, n));
+  PLANC_TRY(PL_NEW(arena, &covers->present, n));
+  return PL_NEW(arena, &covers->nodes, 2 * (int64_t)covers->leaves);
 }
 
-void planc_covers_free(planc_covers *covers) {
+void pl_covers_free(pl_covers *covers) {
   for (int32_t node = 0; covers->nodes && node < 2 * covers->leaves; node++) VEC_FREE(&covers->nodes[node]);
 }
 
 /* --- Heaps -------------------------------------------------------------------------------------------------------- */
 
-static planc_status push(planc_cover_heap *heap, int32_t place) {
+static planc_status push(pl_cover_heap *heap, int32_t place) {
   int64_t i = heap->len;
   VEC_PUSH(heap, place);
   for (; i > 0 && place < heap->data[(i - 1) / 2]; i = (i - 1) / 2) heap->data[i] = heap->data[(i - 1) / 2];
@@ -29,7 +29,7 @@ static planc_status push(planc_cover_heap *heap, int32_t place) {
   return NULL;
 }
 
-static void pop(planc_cover_heap *heap) {
+static void pop(pl_cover_heap *heap) {
   int32_t last = heap->data[--heap->len];
   int64_t i = 0;
   for (int64_t child = 1; child < heap->len; child = 2 * i + 1) {
@@ -43,7 +43,7 @@ static void pop(planc_cover_heap *heap) {
 
 /* --- Spans -------------------------------------------------------------------------------------------------------- */
 
-static planc_status add_span(planc_covers *covers, int32_t place, int32_t first, int32_t last) {
+static planc_status add_span(pl_covers *covers, int32_t place, int32_t first, int32_t last) {
   int32_t low = first + covers->leaves, high = last + covers->leaves + 1;
   for (; low < high; low /= 2, high /= 2) {
     if (low % 2) PLANC_TRY(push(&covers->nodes[low++], place));
@@ -52,26 +52,26 @@ static planc_status add_span(planc_covers *covers, int32_t place, int32_t first,
   return NULL;
 }
 
-planc_status planc_covers_set(planc_covers *covers, int32_t place, planc_cover cover) {
-  planc_cover *was = &covers->of[place];
+planc_status pl_covers_set(pl_covers *covers, int32_t place, pl_cover cover) {
+  pl_cover *was = &covers->of[place];
   if (covers->present[place] && was->behind == cover.behind && was->ahead == cover.ahead) return NULL;
   covers->present[place] = true;
   *was = cover;
   if (cover.behind < cover.ahead) return add_span(covers, place, cover.behind + 1, cover.ahead - 1);
   PLANC_TRY(add_span(covers, place, 0, cover.ahead - 1));
-  return add_span(covers, place, cover.behind + 1, covers->n_instances - 1);
+  return add_span(covers, place, cover.behind + 1, covers->n_positions - 1);
 }
 
-void planc_covers_remove(planc_covers *covers, int32_t place) {
+void pl_covers_remove(pl_covers *covers, int32_t place) {
   covers->present[place] = false;
 }
 
-int32_t planc_covers_first(planc_covers *covers, int32_t instance) {
+int32_t pl_covers_first(pl_covers *covers, int32_t position) {
   int32_t first = -1;
-  for (int32_t node = covers->leaves + instance; node > 0; node /= 2) {
-    planc_cover_heap *heap = &covers->nodes[node];
+  for (int32_t node = covers->leaves + position; node > 0; node /= 2) {
+    pl_cover_heap *heap = &covers->nodes[node];
     while (heap->len > 0 &&
-           !(covers->present[heap->data[0]] && planc_cover_is_around(covers->of[heap->data[0]], instance)))
+           !(covers->present[heap->data[0]] && pl_cover_is_around(covers->of[heap->data[0]], position)))
       pop(heap);
     if (heap->len > 0 && (first < 0 || heap->data[0] < first)) first = heap->data[0];
   }

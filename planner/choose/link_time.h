@@ -7,22 +7,22 @@
 #include "planc/trace.h"
 #include "planner/memory/free_list.h"
 
-typedef struct planc_link_time {
-  planc_free_list open; /* times at which nothing is copied */
-} planc_link_time;
+typedef struct pl_link_time {
+  pl_free_list open; /* times at which nothing is copied */
+} pl_link_time;
 
 /* Makes all of it free; `link` is zeroed or in use. */
-planc_status planc_link_time_reset(planc_link_time *link);
-void planc_link_time_free(planc_link_time *link);
+planc_status pl_link_time_reset(pl_link_time *link);
+void pl_link_time_free(pl_link_time *link);
 
 /* When a copy of `ns` between `from` and `to` begins, as early as possible; false where the link has no time for it. */
-bool planc_link_time_earliest(const planc_link_time *link, int64_t from, int64_t to, int64_t ns, int64_t *out_start);
+bool pl_link_time_earliest(const pl_link_time *link, int64_t from, int64_t to, int64_t ns, int64_t *out_start);
 /* The same, as late as possible. */
-bool planc_link_time_latest(const planc_link_time *link, int64_t from, int64_t to, int64_t ns, int64_t *out_start);
+bool pl_link_time_latest(const pl_link_time *link, int64_t from, int64_t to, int64_t ns, int64_t *out_start);
 /* Takes a stretch that was found so. */
-planc_status planc_link_time_take(planc_link_time *link, int64_t start, int64_t ns);
+planc_status pl_link_time_take(pl_link_time *link, int64_t start, int64_t ns);
 
 /* How long it takes to bring in what a buffer holds, one copy for each other replica's part of it. */
-int64_t planc_fetch_ns(const planc_link *h2d, const planc_trace *trace, int32_t buffer);
+int64_t pl_fetch_ns(const planc_link *h2d, const planc_trace *trace, int32_t buffer);
 
 #endif

@@ -3,23 +3,24 @@
 #include "planner/choose/absences.h"
 #include "util/math.h"
 
-planc_status planc_predicted_make(const planc_walk *walk, int64_t timed_room, int64_t live_room, planc_arena *arena,
-                                  planc_predicted *out) {
-  int32_t n = walk->trace->n_instances;
+planc_status pl_predicted_make(const pl_walk *walk, int64_t timed_room, int64_t live_room, pl_arena *arena,
+                               pl_predicted *out) {
+  int32_t n = walk->order->n;
   int64_t *live;
-  planc_absences none = {0};
-  PLANC_TRY(PLANC_NEW(arena, &out->start, (int64_t)n + 1));
-  PLANC_TRY(PLANC_NEW(arena, &live, n));
-  PLANC_TRY(planc_absences_live(walk->trace, &none, live));
-  for (int32_t i = 0; i < n; i++) {
-    out->start[i + 1] = planc_add_saturate(out->start[i], planc_walk_variant(walk, i, timed_room).time_ns);
-    live[i] = planc_add_saturate(live[i], planc_walk_variant(walk, i, live_room).workspace_bytes);
-    if (live[i] > INT64_MAX / 2) return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
+  pl_absences none = {0};
+  PLANC_TRY(PL_NEW(arena, &out->start, (int64_t)n + 1));
+  PLANC_TRY(PL_NEW(arena, &live, n));
+  PLANC_TRY(pl_absences_held(walk->order, &none, live));
+  for (int32_t p = 0; p < n; p++) {
+    int32_t instance = walk->order->runs[p].instance;
+    out->start[p + 1] = pl_add_saturate(out->start[p], pl_walk_variant(walk, instance, timed_room).time_ns);
+    live[p] = pl_add_saturate(live[p], pl_walk_variant(walk, instance, live_room).workspace_bytes);
+    if (live[p] > INT64_MAX / 2) return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
   }
-  return planc_peaks_make(arena, live, n, &out->peaks);
+  return pl_peaks_make(arena, live, n, &out->peaks);
 }
 
-int32_t planc_predicted_last(const planc_predicted *predicted, int32_t from, int32_t to, int64_t ns) {
+int32_t pl_predicted_last(const pl_predicted *predicted, int32_t from, int32_t to, int64_t ns) {
   while (from < to) {
     int32_t middle = from + (to - from + 1) / 2;
     if (predicted->start[middle] <= ns) {

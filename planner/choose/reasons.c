@@ -8,7 +8,7 @@ static bool asks_for_less(planc_shortage a, planc_shortage b) {
   return a.bytes > 0 && (b.bytes == 0 || a.bytes < b.bytes);
 }
 
-void planc_keep_lesser(planc_status *kept, planc_status reason) {
+void pl_keep_lesser(planc_status *kept, planc_status reason) {
   bool keep = !*kept || asks_for_less(planc_status_shortage(reason), planc_status_shortage(*kept));
   planc_status_free(keep ? *kept : reason);
   if (keep) *kept = reason;

@@ -3,6 +3,7 @@
 #include "planner/choose/recompute.h"
 
 #include "planner/choose/absences.h"
+#include "planner/choose/restorable.h"
 
 /* An op with one output to keep keeps all: it would have to run again for the others. */
 static void keep_whole_ops(const planc_trace *trace, bool *keep) {
@@ -23,13 +24,13 @@ static void keep_whole_ops(const planc_trace *trace, bool *keep) {
 
 /* Going back from the end, what is known of the version that a buffer holds there. */
 typedef struct present {
-  int32_t there;       /* the instance up to which it is there, if it is kept */
+  int32_t there;       /* the position up to which it is there, if it is kept */
   int32_t first, last; /* ahead of which it may have to be restored, `first` behind the forward pass */
 } present;
 
-static const present unread = {.there = -1, .first = PLANC_NEVER, .last = -1};
+static const present unread = {.there = -1, .first = PL_NEVER, .last = -1};
 
-/* Something asks for the version ahead of the instances `first` to `last`. */
+/* Something asks for the version ahead of the positions `first` to `last`. */
 static void ask(present *version, int32_t first, int32_t last) {
   if (last <= version->there) return;
   if (first <= version->there) first = version->there + 1;
@@ -53,17 +54,18 @@ static present reruns(const planc_trace *trace, const present *versions, int32_t
 
 /* A kept buffer lives until its last access, and until the last recompute that reads its last version. Of its earlier
  * versions nothing is left behind their last readers: they are restored like what is dropped. */
-static void mark_ends(const planc_trace *trace, present *versions, planc_drops *drops) {
+static void mark_ends(const planc_order *order, present *versions, pl_drops *drops) {
+  const planc_trace *trace = order->trace;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
-    drops->until[b] = planc_last_instance(trace, b);
+    drops->until[b] = planc_order_last(order, b);
     versions[b] = unread;
-    if (drops->keep[b]) versions[b].there = trace->n_instances;
+    if (drops->keep[b]) versions[b].there = order->n;
   }
-  for (int32_t i = trace->n_instances - 1; i >= 0; i--) {
-    const planc_instance *in = &trace->instances[i];
-    bool forward = planc_trace_phase(trace, i) == PLANC_PHASE_forward;
-    present again = reruns(trace, versions, i);
-    drops->again[i] = again.first;
+  for (int32_t p = order->n - 1; p >= 0; p--) {
+    const planc_instance *in = planc_order_instance(order, p);
+    bool forward = planc_order_phase(order, p) == PLANC_PHASE_forward;
+    present again = reruns(trace, versions, order->runs[p].instance);
+    drops->again[order->runs[p].instance] = again.first;
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
       const planc_access *access = &trace->accesses[a];
       present *version = &versions[access->buffer];
@@ -71,8 +73,8 @@ static void mark_ends(const planc_trace *trace, present *versions, planc_drops *
       bool kept = drops->keep[access->buffer];
       if (access->write >= 0) *version = unread;
       if (access->read < 0) continue;
-      if (kept && version->there < i) version->there = i;
-      ask(version, forward ? PLANC_NEVER : i, i);
+      if (kept && version->there < p) version->there = p;
+      ask(version, forward ? PL_NEVER : p, p);
       if (access->effect) continue;
       ask(version, again.first, again.last);
       bool last = access->read == trace->buffers[access->buffer].last_version;
@@ -81,54 +83,54 @@ static void mark_ends(const planc_trace *trace, present *versions, planc_drops *
   }
 }
 
-planc_status planc_drops_new(const planc_trace *trace, planc_arena *arena, planc_drops *out) {
-  PLANC_TRY(PLANC_NEW(arena, &out->keep, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &out->until, trace->n_buffers));
-  return PLANC_NEW(arena, &out->again, trace->n_instances);
+planc_status pl_drops_new(const planc_trace *trace, pl_arena *arena, pl_drops *out) {
+  PLANC_TRY(PL_NEW(arena, &out->keep, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &out->until, trace->n_buffers));
+  return PL_NEW(arena, &out->again, trace->n_instances);
 }
 
-planc_status planc_mark_drops(const planc_trace *trace, planc_arena *arena, planc_drops *drops) {
+planc_status pl_mark_drops(const planc_order *order, pl_arena *arena, pl_drops *drops) {
+  const planc_trace *trace = order->trace;
   int32_t *latest;
   present *versions;
-  PLANC_TRY(PLANC_NEW(arena, &latest, trace->n_instances));
-  PLANC_TRY(PLANC_NEW(arena, &versions, trace->n_buffers));
-  PLANC_TRY(planc_mark_restorable(trace, true, arena, latest));
+  PLANC_TRY(PL_NEW(arena, &latest, trace->n_instances));
+  PLANC_TRY(PL_NEW(arena, &versions, trace->n_buffers));
+  PLANC_TRY(pl_mark_restorable(order, true, arena, latest));
   keep_whole_ops(trace, drops->keep);
-  for (int32_t b = 0; b < trace->n_buffers; b++) drops->keep[b] |= !planc_can_drop(trace, latest, b);
-  mark_ends(trace, versions, drops);
+  for (int32_t b = 0; b < trace->n_buffers; b++) drops->keep[b] |= !pl_can_drop(order, latest, b);
+  mark_ends(order, versions, drops);
   return NULL;
 }
 
-/* What is not kept is away from its last forward access to the next that reads. */
-static planc_status drop(const planc_trace *trace, const bool *keep, planc_arena *arena, planc_absences *out) {
-  planc_absence *items;
-  PLANC_TRY(PLANC_NEW(arena, &items, trace->n_accesses));
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    const planc_buffer *buffer = &trace->buffers[b];
-    for (int32_t i = buffer->first_access + 1; !keep[b] && i < buffer->first_access + buffer->n_accesses; i++) {
-      const planc_access *from = &trace->accesses[trace->by_buffer[i - 1]], *to = &trace->accesses[trace->by_buffer[i]];
-      if (planc_trace_phase(trace, from->instance) != PLANC_PHASE_forward ||
-          planc_trace_phase(trace, to->instance) == PLANC_PHASE_forward || to->read < 0)
+/* What is not kept is away from its last forward use to the next that reads. */
+static planc_status drop(const planc_order *order, const bool *keep, pl_arena *arena, pl_absences *out) {
+  pl_absence *items;
+  PLANC_TRY(PL_NEW(arena, &items, order->trace->n_accesses));
+  for (int32_t b = 0; b < order->trace->n_buffers; b++) {
+    for (int32_t u = order->first_use[b] + 1; !keep[b] && u < order->first_use[b + 1]; u++) {
+      int32_t from = order->uses[u - 1].position, to = order->uses[u].position,
+              version = planc_order_access(order, u)->read;
+      if (planc_order_phase(order, from) != PLANC_PHASE_forward ||
+          planc_order_phase(order, to) == PLANC_PHASE_forward || version < 0)
         continue;
-      items[out->n++] = (planc_absence){
-          .buffer = b, .version = to->read, .copy = PLANC_NO_COPY, .leave = from->instance, .fetch = to->instance};
+      items[out->n++] = (pl_absence){.buffer = b, .version = version, .copy = PL_NO_COPY, .leave = from, .fetch = to};
     }
   }
   out->items = items;
   return NULL;
 }
 
-static planc_status choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
-  const planc_keep_rule *rule = context;
-  planc_drops drops;
-  PLANC_TRY(planc_drops_new(walk->trace, arena, &drops));
-  PLANC_TRY((*rule)(walk->trace, drops.keep));
-  PLANC_TRY(planc_mark_drops(walk->trace, arena, &drops));
+static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
+  const pl_keep_rule *rule = context;
+  pl_drops drops;
+  PLANC_TRY(pl_drops_new(walk->trace, arena, &drops));
+  PLANC_TRY((*rule)(walk->order, drops.keep));
+  PLANC_TRY(pl_mark_drops(walk->order, arena, &drops));
   out->until = drops.until;
-  return drop(walk->trace, drops.keep, arena, out);
+  return drop(walk->order, drops.keep, arena, out);
 }
 
-planc_status planc_recompute_plan(const planc_evaluator *evaluator, planc_keep_rule rule, planc_candidate *out) {
-  planc_absence_rule absence_rule = {.choose = choose, .context = &rule};
-  return planc_walk_fit(evaluator, planc_make_absences, &absence_rule, out);
+planc_status pl_recompute_plan(const planc_evaluator *evaluator, pl_keep_rule rule, planc_candidate *out) {
+  pl_absence_rule absence_rule = {.choose = choose, .context = &rule};
+  return pl_walk_fit(evaluator, pl_make_absences, &absence_rule, out);
 }

@@ -3,11 +3,11 @@
 enum { MOST_FALLS = 8, MOST_RISES = 7 };               /* to the largest */
 enum { PLAIN_FALLS = 6, MOST_TRIES = 10, GRAIN = 32 }; /* to the first */
 
-planc_room_search planc_room_search_from(int64_t room, int64_t least, int64_t unit) {
-  return (planc_room_search){.room = room, .least = least, .unit = unit, .fits = -1, .fails = INT64_MAX};
+pl_room_search pl_room_search_from(int64_t room, int64_t least, int64_t unit) {
+  return (pl_room_search){.room = room, .least = least, .unit = unit, .fits = -1, .fails = INT64_MAX};
 }
 
-bool planc_room_search_on(planc_room_search *search, int64_t excess) {
+bool pl_room_search_on(pl_room_search *search, int64_t excess) {
   int64_t tried = search->room, lower = tried - excess;
   bool rises = search->fits >= 0;
   if (excess > 0) {
@@ -24,7 +24,7 @@ bool planc_room_search_on(planc_room_search *search, int64_t excess) {
   return search->room != tried && search->rises < MOST_RISES;
 }
 
-bool planc_room_search_down(planc_room_search *search, int64_t excess) {
+bool pl_room_search_down(pl_room_search *search, int64_t excess) {
   int32_t tries = ++search->falls;
   bool plain = tries < PLAIN_FALLS;
   bool same = tries > PLAIN_FALLS && excess == search->excess;

@@ -11,10 +11,10 @@
 enum { MOST_STEPS = 64 };
 
 static int64_t room_of(int64_t bytes) {
-  return planc_align_up(bytes > 0 ? bytes : 1, PLANC_ALIGNMENT);
+  return pl_align_up(bytes > 0 ? bytes : 1, PLANC_ALIGNMENT);
 }
 
-planc_status planc_may_split(const planc_problem *problem, bool *out) {
+planc_status pl_may_split(const planc_problem *problem, bool *out) {
   *out = false;
   if (problem->sub_batch) return NULL;
   if (planc_graph_is_batch_coupled(problem->graph) && !problem->split_batch_norm) return NULL;
@@ -35,7 +35,7 @@ static int64_t resident_room(const planc_problem *problem) {
   for (int32_t i = 0; i < problem->graph->n_storages; i++) {
     const planc_storage *s = &problem->graph->storages[i];
     int64_t bytes = planc_law_at(s->bytes, problem->batch);
-    if (always_resident(s->kind)) sum = bytes < 0 ? INT64_MAX : planc_add_saturate(sum, room_of(bytes));
+    if (always_resident(s->kind)) sum = bytes < 0 ? INT64_MAX : pl_add_saturate(sum, room_of(bytes));
   }
   return sum;
 }
@@ -54,7 +54,7 @@ static int64_t operand_room(const planc_graph *graph, const planc_op *op, int64_
                      !(op->flags & PLANC_OP_ACCUMULATES);
     if (seen || (always_resident(s->kind) && !temporary)) continue;
     int64_t bytes = planc_law_at(s->bytes, batch);
-    sum = bytes < 0 ? INT64_MAX : planc_add_saturate(sum, room_of(bytes));
+    sum = bytes < 0 ? INT64_MAX : pl_add_saturate(sum, room_of(bytes));
   }
   return sum;
 }
@@ -72,9 +72,9 @@ static planc_status demand_at(const planc_problem *problem, int64_t batch, deman
     int32_t count;
     const planc_variant *variants = planc_costs_variants(costs, o, 0, &count);
     int64_t operands = operand_room(problem->graph, &problem->graph->ops[o], batch, batch < problem->batch);
-    int64_t baseline = planc_add_saturate(operands, planc_align_up(variants[0].workspace_bytes, PLANC_ALIGNMENT));
+    int64_t baseline = pl_add_saturate(operands, pl_align_up(variants[0].workspace_bytes, PLANC_ALIGNMENT));
     int32_t best = planc_variant_fastest(variants, count, INT64_MAX);
-    int64_t fastest = planc_add_saturate(operands, planc_align_up(variants[best].workspace_bytes, PLANC_ALIGNMENT));
+    int64_t fastest = pl_add_saturate(operands, pl_align_up(variants[best].workspace_bytes, PLANC_ALIGNMENT));
     if (fastest > out->fastest) out->fastest = fastest;
     if (baseline > out->baseline) {
       out->baseline = baseline;
@@ -87,8 +87,8 @@ static planc_status demand_at(const planc_problem *problem, int64_t batch, deman
 
 static planc_status infeasible(const planc_problem *problem, int64_t batch, const demand *need, int64_t resident) {
   const planc_op *op = &problem->graph->ops[need->baseline_op];
-  int64_t reserved = planc_reserved(problem);
-  int64_t least = planc_add_saturate(planc_add_saturate(resident, need->baseline), reserved);
+  int64_t reserved = pl_reserved(problem);
+  int64_t least = pl_add_saturate(pl_add_saturate(resident, need->baseline), reserved);
   char context[64] = "";
   if (reserved > 0) snprintf(context, sizeof context, " and %lld bytes reserved by the device", (long long)reserved);
   return planc_infeasible((planc_shortage){.bytes = least},
@@ -119,10 +119,10 @@ static planc_status largest_that_fits(const planc_problem *problem, int64_t room
 /* Eq. 3's fixed point. */
 static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out_sub_batch) {
   int64_t resident = resident_room(problem);
-  int64_t room = problem->budget_bytes - planc_reserved(problem) - resident;
+  int64_t room = problem->budget_bytes - pl_reserved(problem) - resident;
   demand need;
   bool may_split;
-  PLANC_TRY(planc_may_split(problem, &may_split));
+  PLANC_TRY(pl_may_split(problem, &may_split));
   if (!may_split) {
     int64_t batch = problem->sub_batch ? problem->sub_batch : problem->batch;
     PLANC_TRY(demand_at(problem, batch, &need));
@@ -136,7 +136,7 @@ static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out
   int64_t batch = problem->batch;
   for (int32_t step = 0; step < MOST_STEPS; step++) {
     PLANC_TRY(demand_at(problem, batch, &need));
-    int64_t next = planc_muldiv_floor(batch, room, need.fastest > 0 ? need.fastest : 1);
+    int64_t next = pl_muldiv_floor(batch, room, need.fastest > 0 ? need.fastest : 1);
     if (next > problem->batch) next = problem->batch;
     if (next < 1) next = 1;
     if (next == batch) {
@@ -149,7 +149,7 @@ static planc_status largest_sub_batch(const planc_problem *problem, int64_t *out
   return largest_that_fits(problem, room, problem->batch, out_sub_batch);
 }
 
-planc_status planc_sub_batch_select(const planc_problem *problem, int64_t *out_sub_batch) {
+planc_status pl_sub_batch_select(const planc_problem *problem, int64_t *out_sub_batch) {
   int64_t largest = 1;
   PLANC_TRY(largest_sub_batch(problem, &largest));
   int64_t rounds = (problem->batch + largest - 1) / largest;

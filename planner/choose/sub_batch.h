@@ -7,10 +7,10 @@
 /* The sub-batch for the problem's budget: the user's, the whole batch where the graph may not be split, else the fixed
  * point of Eq. 3. INFEASIBLE names the op that does not fit even with one sample (or the whole batch) and no workspace.
  */
-planc_status planc_sub_batch_select(const planc_problem *problem, int64_t *out_sub_batch);
+planc_status pl_sub_batch_select(const planc_problem *problem, int64_t *out_sub_batch);
 
 /* Whether the policy may choose to run the problem's graph in rounds: the graph can (planc_check_rounds), the user has
  * not fixed the rounds, and the samples of a batch are not coupled or may be parted. */
-planc_status planc_may_split(const planc_problem *problem, bool *out);
+planc_status pl_may_split(const planc_problem *problem, bool *out);
 
 #endif

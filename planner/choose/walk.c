@@ -4,15 +4,22 @@
 #include "planner/code.h"
 #include "util/math.h"
 
-int64_t planc_walk_room(const planc_buffer *buffer) {
-  return planc_align_up(buffer->bytes, PLANC_ALIGNMENT);
+int64_t pl_walk_room(const planc_buffer *buffer) {
+  return pl_align_up(buffer->bytes, PLANC_ALIGNMENT);
 }
 
-planc_status planc_walk_start(planc_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
-                              planc_candidate *out) {
+planc_status pl_walk_start(pl_walk *walk, const planc_problem *problem, int64_t sub_batch, int64_t room,
+                           planc_candidate *out) {
   PLANC_TRY(planc_candidate_rounds(problem, sub_batch, out));
-  PLANC_TRY(planc_candidate_schedule(out));
-  *walk = (planc_walk){.schedule = out->schedule, .trace = out->trace, .costs = out->costs, .room = room};
+  return pl_walk_begin(walk, problem, room, out);
+}
+
+planc_status pl_walk_begin(pl_walk *walk, const planc_problem *problem, int64_t room, planc_candidate *candidate) {
+  PLANC_TRY(planc_candidate_schedule(candidate));
+  *walk = (pl_walk){.schedule = candidate->schedule, .trace = candidate->trace, .order = candidate->order};
+  walk->costs = candidate->costs;
+  walk->room = room;
+  walk->device = planc_profile_device(problem->profile);
   walk->swaps = !problem->settings.no_swap;
   walk->recomputes = !problem->settings.no_recompute;
   walk->host_room = problem->host_budget_bytes < 0 ? INT64_MAX : planc_share(problem, planc_away_budget(problem));
@@ -21,24 +28,24 @@ planc_status planc_walk_start(planc_walk *walk, const planc_problem *problem, in
 
 /* --- Addresses ---------------------------------------------------------------------------------------------------- */
 
-planc_status planc_online_init(planc_online *online, const planc_problem *problem) {
-  *online = (planc_online){.handles = {0}};
-  return planc_bfc_init(&online->memory, planc_arena_room(problem));
+planc_status pl_online_init(pl_online *online, const planc_problem *problem) {
+  *online = (pl_online){.handles = {0}};
+  return pl_bfc_init(&online->memory, pl_arena_room(problem));
 }
 
-void planc_online_free(planc_online *online) {
-  planc_bfc_free(&online->memory);
+void pl_online_free(pl_online *online) {
+  pl_bfc_free(&online->memory);
   VEC_FREE(&online->handles);
   VEC_FREE(&online->addresses);
 }
 
-static bool persists(const planc_walk *walk, int32_t buffer) {
+static bool persists(const pl_walk *walk, int32_t buffer) {
   return walk->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT;
 }
 
 /* The address of the residency of `buffer` that is stated next. */
-static planc_status find_address(const planc_walk *walk, int32_t buffer, int64_t *out_address) {
-  planc_online *online = walk->online;
+static planc_status find_address(const pl_walk *walk, int32_t buffer, int64_t *out_address) {
+  pl_online *online = walk->online;
   *out_address = PLANC_BLANK;
   if (!online) return NULL;
   while (online->addresses.len < walk->trace->n_buffers) VEC_PUSH(&online->addresses, PLANC_BLANK);
@@ -48,19 +55,19 @@ static planc_status find_address(const planc_walk *walk, int32_t buffer, int64_t
     return NULL;
   }
   int32_t *handle = &online->handles.data[online->handles.len - 1];
-  PLANC_TRY(planc_bfc_take(&online->memory, walk->trace->buffers[buffer].bytes, handle, out_address));
+  PLANC_TRY(pl_bfc_take(&online->memory, walk->trace->buffers[buffer].bytes, handle, out_address));
   if (persists(walk, buffer)) online->addresses.data[buffer] = *out_address;
   return NULL;
 }
 
-static planc_status give_back(const planc_walk *walk, int32_t residency, int32_t buffer) {
+static planc_status give_back(const pl_walk *walk, int32_t residency, int32_t buffer) {
   if (!walk->online || persists(walk, buffer)) return NULL;
-  return planc_bfc_give(&walk->online->memory, walk->online->handles.data[residency]);
+  return pl_bfc_give(&walk->online->memory, walk->online->handles.data[residency]);
 }
 
 /* --- Statement ---------------------------------------------------------------------------------------------------- */
 
-planc_status planc_walk_boundary(planc_walk *walk, const bool *parked) {
+planc_status pl_walk_boundary(pl_walk *walk, const bool *parked) {
   int32_t residency;
   int64_t address;
   for (int32_t b = 0; parked && b < walk->trace->n_buffers; b++) {
@@ -71,87 +78,92 @@ planc_status planc_walk_boundary(planc_walk *walk, const bool *parked) {
     if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || (parked && parked[b])) continue;
     PLANC_TRY(find_address(walk, b, &address));
     PLANC_TRY(planc_schedule_boundary(walk->schedule, b, address, &residency));
-    walk->live = planc_add_saturate(walk->live, planc_walk_room(buffer));
+    walk->live = pl_add_saturate(walk->live, pl_walk_room(buffer));
   }
   return NULL;
 }
 
-planc_status planc_walk_open(planc_walk *walk, int32_t buffer, int32_t *out_residency) {
+planc_status pl_walk_open(pl_walk *walk, int32_t buffer, int32_t *out_residency) {
   int64_t address;
-  walk->live = planc_add_saturate(walk->live, planc_walk_room(&walk->trace->buffers[buffer]));
+  walk->live = pl_add_saturate(walk->live, pl_walk_room(&walk->trace->buffers[buffer]));
   PLANC_TRY(find_address(walk, buffer, &address));
   return planc_schedule_acquire(walk->schedule, buffer, address, out_residency);
 }
 
-planc_status planc_walk_close(planc_walk *walk, int32_t residency) {
+planc_status pl_walk_close(pl_walk *walk, int32_t residency) {
   int32_t buffer = planc_schedule_residencies(walk->schedule)[residency].buffer;
-  walk->live -= planc_walk_room(&walk->trace->buffers[buffer]);
+  walk->live -= pl_walk_room(&walk->trace->buffers[buffer]);
   PLANC_TRY(give_back(walk, residency, buffer));
   return planc_schedule_release(walk->schedule, residency);
 }
 
-int32_t planc_fastest_variant(const planc_costs *costs, const planc_instance *instance, int64_t limit) {
+const planc_variant *pl_variants_of(const planc_costs *const *costs, const planc_instance *instance,
+                                    int32_t *out_count) {
+  const planc_costs *of = costs[instance->job];
+  return planc_costs_variants(of, instance->op, planc_costs_batch(of, instance->batch), out_count);
+}
+
+int32_t pl_fastest_variant(const planc_costs *const *costs, const planc_instance *instance, int64_t limit) {
   if (instance->role != PLANC_ROLE_OP) return 0;
   int32_t count;
-  const planc_variant *variants =
-      planc_costs_variants(costs, instance->op, planc_costs_batch(costs, instance->batch), &count);
+  const planc_variant *variants = pl_variants_of(costs, instance, &count);
   int32_t best = planc_variant_fastest(variants, count, limit);
   return best < 0 ? 0 : best;
 }
 
-planc_variant planc_walk_variant(const planc_walk *walk, int32_t instance, int64_t limit) {
-  int32_t variant = planc_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
+planc_variant pl_walk_variant(const pl_walk *walk, int32_t instance, int64_t limit) {
+  int32_t variant = pl_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
   return planc_schedule_variant(walk->schedule, &(planc_command){.instance = instance, .variant = variant});
 }
 
 /* The fastest variant up to `limit` whose workspace finds a place, else the baseline. */
-static int32_t fastest_with_place(const planc_walk *walk, int32_t instance, int64_t limit) {
+static int32_t fastest_with_place(const pl_walk *walk, int32_t instance, int64_t limit) {
   for (;;) {
-    int64_t bytes = planc_walk_variant(walk, instance, limit).workspace_bytes;
-    if (bytes == 0 || bytes > limit || planc_bfc_fits(&walk->online->memory, bytes)) break;
+    int64_t bytes = pl_walk_variant(walk, instance, limit).workspace_bytes;
+    if (bytes == 0 || bytes > limit || pl_bfc_fits(&walk->online->memory, bytes)) break;
     limit = bytes - 1;
   }
-  return planc_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
+  return pl_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
 }
 
 /* Runs an instance with its workspace where the allocator puts it. */
-static planc_status exec_placed(const planc_walk *walk, int32_t instance, int32_t variant, bool recompute) {
+static planc_status exec_placed(const pl_walk *walk, int32_t instance, int32_t variant, bool recompute) {
   planc_command command = {.instance = instance, .variant = variant};
   int64_t bytes = planc_schedule_variant(walk->schedule, &command).workspace_bytes, address = PLANC_BLANK;
   int32_t handle;
   if (bytes > 0) {
-    PLANC_TRY(planc_bfc_take(&walk->online->memory, bytes, &handle, &address));
-    PLANC_TRY(planc_bfc_give(&walk->online->memory, handle));
+    PLANC_TRY(pl_bfc_take(&walk->online->memory, bytes, &handle, &address));
+    PLANC_TRY(pl_bfc_give(&walk->online->memory, handle));
   }
   return planc_schedule_exec(walk->schedule, instance, variant, address, recompute);
 }
 
-planc_status planc_walk_exec(planc_walk *walk, int32_t instance, bool recompute) {
+planc_status pl_walk_exec(pl_walk *walk, int32_t instance, bool recompute) {
   int64_t limit = walk->room;
-  if (limit != PLANC_ROOM_UNLIMITED) limit = limit > walk->live ? limit - walk->live : 0;
+  if (limit != PL_ROOM_UNLIMITED) limit = limit > walk->live ? limit - walk->live : 0;
   int32_t variant = recompute      ? planc_schedule_ran(walk->schedule, instance)
                     : walk->online ? fastest_with_place(walk, instance, limit)
-                                   : planc_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
+                                   : pl_fastest_variant(walk->costs, &walk->trace->instances[instance], limit);
   if (walk->online) return exec_placed(walk, instance, variant, recompute);
   return planc_schedule_exec(walk->schedule, instance, variant, PLANC_BLANK, recompute);
 }
 
-planc_status planc_walk_close_dead(planc_walk *walk, int32_t instance) {
+planc_status pl_walk_close_dead(pl_walk *walk, int32_t position) {
   const planc_trace *trace = walk->trace;
-  const planc_instance *in = &trace->instances[instance];
+  const planc_instance *in = planc_order_instance(walk->order, position);
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-    const planc_buffer *buffer = &trace->buffers[trace->accesses[a].buffer];
-    if (buffer->flags & PLANC_BUFFER_PERSISTENT) continue;
-    if (trace->by_buffer[buffer->first_access + buffer->n_accesses - 1] != a) continue;
-    int32_t residency = planc_schedule_open(walk->schedule, trace->accesses[a].buffer);
+    int32_t b = trace->accesses[a].buffer;
+    const planc_buffer *buffer = &trace->buffers[b];
+    if ((buffer->flags & PLANC_BUFFER_PERSISTENT) || planc_order_last(walk->order, b) != position) continue;
+    int32_t residency = planc_schedule_open(walk->schedule, b);
     if (residency < 0) continue;
     if (buffer->flags & PLANC_BUFFER_RESULT) PLANC_TRY(planc_schedule_deliver(walk->schedule, residency));
-    PLANC_TRY(planc_walk_close(walk, residency));
+    PLANC_TRY(pl_walk_close(walk, residency));
   }
   return NULL;
 }
 
-int32_t planc_output_gradient(const planc_trace *trace, int32_t instance) {
+int32_t pl_output_gradient(const planc_trace *trace, int32_t instance) {
   const planc_op *op = planc_trace_op(trace, instance);
   int32_t access = op->n_in > 1 ? planc_trace_access_of(trace, instance, op->in[1]) : -1;
   return access < 0 ? -1 : trace->accesses[access].buffer;
@@ -167,11 +179,11 @@ static planc_status fits_host(const planc_evaluator *evaluator, const planc_cand
   return NULL;
 }
 
-planc_status planc_walk_try(const planc_evaluator *evaluator, planc_walk_maker maker, const void *context, int64_t room,
-                            planc_candidate *out, bool *out_fits) {
-  bool by_room = room != PLANC_ROOM_UNLIMITED && room != PLANC_ROOM_NONE;
+planc_status pl_walk_try(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context, int64_t room,
+                         planc_candidate *out, bool *out_fits) {
+  bool by_room = room != PL_ROOM_UNLIMITED && room != PL_ROOM_NONE;
   int64_t budget = evaluator->problem->budget_bytes, peak;
-  planc_room_search search = planc_room_search_from(room, 0, 1);
+  pl_room_search search = pl_room_search_from(room, 0, 1);
   do {
     PLANC_TRY(maker(evaluator->problem, context, search.room, out));
     PLANC_TRY(evaluator->live(evaluator, out, &peak));
@@ -182,38 +194,41 @@ planc_status planc_walk_try(const planc_evaluator *evaluator, planc_walk_maker m
     if (*out_fits) return NULL;
     planc_candidate_free(out);
     /* No room is one on the host. */
-  } while (by_room && peak > budget && planc_room_search_down(&search, peak - budget));
+  } while (by_room && peak > budget && pl_room_search_down(&search, peak - budget));
   return NULL;
 }
 
-static planc_status live_without_room(const planc_evaluator *evaluator, planc_walk_maker maker, const void *context,
+static planc_status live_without_room(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
                                       int64_t *out_bytes) {
   planc_candidate candidate = {0};
-  planc_status status = maker(evaluator->problem, context, PLANC_ROOM_NONE, &candidate);
+  planc_status status = maker(evaluator->problem, context, PL_ROOM_NONE, &candidate);
   if (!status) status = evaluator->live(evaluator, &candidate, out_bytes);
   planc_candidate_free(&candidate);
   return status;
 }
 
-planc_status planc_walk_first(const planc_evaluator *evaluator, planc_walk_maker maker,
-                              const planc_walk_attempt *attempts, int32_t n, planc_candidate *out,
-                              int32_t *out_number) {
+planc_status pl_walk_first(const planc_evaluator *evaluator, pl_walk_maker maker, const pl_walk_attempt *attempts,
+                           int32_t n, planc_candidate *out, int32_t *out_number) {
   for (*out_number = 0; *out_number < n; ++*out_number) {
-    const planc_walk_attempt *attempt = &attempts[*out_number];
+    const pl_walk_attempt *attempt = &attempts[*out_number];
     int64_t least = 0;
     bool fits;
     if (attempt->least_without_room) PLANC_TRY(live_without_room(evaluator, maker, attempt->context, &least));
     if (least > evaluator->problem->budget_bytes) continue;
-    PLANC_TRY(planc_walk_try(evaluator, maker, attempt->context, attempt->room, out, &fits));
+    PLANC_TRY(pl_walk_try(evaluator, maker, attempt->context, attempt->room, out, &fits));
     if (fits) return NULL;
   }
-  return maker(evaluator->problem, attempts[n - 1].context, PLANC_ROOM_NONE, out);
+  return maker(evaluator->problem, attempts[n - 1].context, PL_ROOM_NONE, out);
 }
 
-planc_status planc_walk_fit(const planc_evaluator *evaluator, planc_walk_maker maker, const void *context,
-                            planc_candidate *out) {
-  const planc_walk_attempt attempts[] = {{.context = context, .room = PLANC_ROOM_UNLIMITED},
-                                         {.context = context, .room = planc_arena_room(evaluator->problem)}};
+planc_status pl_walk_fit(const planc_evaluator *evaluator, pl_walk_maker maker, const void *context,
+                         planc_candidate *out) {
+  const pl_walk_attempt attempts[] = {{.context = context, .room = PL_ROOM_UNLIMITED},
+                                      {.context = context, .room = pl_arena_room(evaluator->problem)}};
+  static const char *const algorithms[] = {"every op has its fastest algorithm",
+                                           "ops have the fastest algorithms that find room beside the data",
+                                           "ops have their baseline algorithms, as faster ones do not fit"};
   int32_t number;
-  return planc_walk_first(evaluator, maker, attempts, 2, out, &number);
+  PLANC_TRY(pl_walk_first(evaluator, maker, attempts, 2, out, &number));
+  return planc_candidate_explain(out, "%s", algorithms[number]);
 }

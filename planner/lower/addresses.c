@@ -3,13 +3,12 @@
  * Command c stands at position c + 1; at position 0 the boundary is there, and stays so to the last position. */
 #include "planner/lower/addresses.h"
 
-#include "planc/plan.h"
-#include "planner/memory/placement.h"
+#include "planner/lower/occupants.h"
 
 /* --- The device ------------------------------------------------------------------------------------------------- */
 
 typedef struct device_items {
-  planc_item *items; /* those of residencies first; that of one that is parked has no bytes */
+  pl_item *items; /* those of residencies first; that of one that is parked has no bytes */
   int32_t n;
   int32_t *of_residency;
   int32_t *of_command; /* execs with a workspace; else -1 */
@@ -21,7 +20,7 @@ static planc_status tie_boundary(const planc_schedule *s, device_items *device) 
   for (int32_t first = planc_schedule_n_parked(s); first < planc_schedule_n_boundary(s); first++) {
     int32_t buffer = residencies[first].buffer, last = planc_schedule_open(s, buffer);
     if (last == first) continue;
-    planc_item *item = &device->items[device->of_residency[first]];
+    pl_item *item = &device->items[device->of_residency[first]];
     int64_t address = device->items[device->of_residency[last]].address;
     if (item->address == PLANC_BLANK) item->address = address;
     if (address != PLANC_BLANK && address != item->address) {
@@ -36,11 +35,11 @@ static planc_status tie_boundary(const planc_schedule *s, device_items *device) 
   return NULL;
 }
 
-static planc_status make_device_items(planc_arena *arena, const planc_schedule *s, device_items *device) {
+static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, device_items *device) {
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
-  PLANC_TRY(PLANC_NEW(arena, &device->items, (int64_t)n_residencies + n_commands));
-  PLANC_TRY(PLANC_NEW(arena, &device->of_residency, n_residencies));
-  return PLANC_NEW(arena, &device->of_command, n_commands);
+  PLANC_TRY(PL_NEW(arena, &device->items, (int64_t)n_residencies + n_commands));
+  PLANC_TRY(PL_NEW(arena, &device->of_residency, n_residencies));
+  return PL_NEW(arena, &device->of_command, n_commands);
 }
 
 static planc_status collect_device_items(const planc_schedule *s, device_items *device) {
@@ -50,9 +49,9 @@ static planc_status collect_device_items(const planc_schedule *s, device_items *
   for (int32_t r = 0; r < n_residencies; r++) {
     bool here = r >= planc_schedule_n_parked(s);
     device->of_residency[r] = r;
-    device->items[r] = (planc_item){.bytes = here ? trace->buffers[residencies[r].buffer].bytes : 0,
-                                    .address = residencies[r].address,
-                                    .spans = {{0, n_commands + 2}, {0, 0}}};
+    device->items[r] = (pl_item){.bytes = here ? trace->buffers[residencies[r].buffer].bytes : 0,
+                                 .address = residencies[r].address,
+                                 .spans = {{0, n_commands + 2}, {0, 0}}};
   }
   device->n = n_residencies;
   for (int32_t c = 0; c < n_commands; c++) {
@@ -66,7 +65,7 @@ static planc_status collect_device_items(const planc_schedule *s, device_items *
     if (workspace <= 0) continue;
     device->of_command[c] = device->n;
     device->items[device->n++] =
-        (planc_item){.bytes = workspace, .address = command->address, .spans = {{at, at + 1}, {0, 0}}};
+        (pl_item){.bytes = workspace, .address = command->address, .spans = {{at, at + 1}, {0, 0}}};
   }
   return tie_boundary(s, device);
 }
@@ -81,17 +80,44 @@ static planc_status require_stated(const device_items *device) {
   return NULL;
 }
 
-static planc_status assign_device(planc_arena *arena, const planc_schedule *s, planc_addresses *out) {
+/* Names the two items of a schedule whose stated addresses overlap. */
+static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, const device_items *device,
+                                   pl_overlap overlap) {
+  int32_t *what;
+  pl_occupants occupants = {.trace = planc_schedule_trace(s), .items = device->items, .n = device->n};
+  PLANC_TRY(PL_NEW(arena, &what, device->n));
+  PLANC_TRY(pl_instances_at(arena, s, &occupants.instance_at));
+  for (int32_t r = 0; r < planc_schedule_n_residencies(s); r++) what[r] = planc_schedule_residencies(s)[r].buffer;
+  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
+    if (device->of_command[c] >= 0)
+      what[device->of_command[c]] = pl_workspace_of(planc_schedule_commands(s)[c].instance);
+  }
+  occupants.what = what;
+  return pl_occupants_overlap(&occupants, overlap);
+}
+
+static planc_status place_device(pl_arena *arena, const planc_schedule *s, const device_items *device,
+                                 int64_t *out_bytes) {
+  pl_overlap overlap = {0};
+  planc_status status = pl_place(device->items, device->n, out_bytes, &overlap);
+  if (planc_status_code(status) == PLANC_INTERNAL) {
+    planc_status_free(status);
+    status = refuse_overlap(arena, s, device, overlap);
+  }
+  return planc_context(status, "device addresses");
+}
+
+static planc_status assign_device(pl_arena *arena, const planc_schedule *s, pl_addresses *out) {
   const planc_virtual_memory *memory = planc_schedule_memory(s);
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   device_items device = {0};
   int64_t *of_residency, *of_command;
-  PLANC_TRY(PLANC_NEW(arena, &of_command, n_commands));
-  PLANC_TRY(PLANC_NEW(arena, &of_residency, n_residencies));
+  PLANC_TRY(PL_NEW(arena, &of_command, n_commands));
+  PLANC_TRY(PL_NEW(arena, &of_residency, n_residencies));
   PLANC_TRY(make_device_items(arena, s, &device));
   PLANC_TRY(collect_device_items(s, &device));
   if (memory->chunk_bytes > 0) PLANC_TRY(require_stated(&device));
-  PLANC_TRY(planc_context(planc_place(device.items, device.n, &out->arena_bytes), "device addresses"));
+  PLANC_TRY(place_device(arena, s, &device, &out->arena_bytes));
   if (memory->chunk_bytes > 0) out->arena_bytes = memory->arena_bytes;
   for (int32_t r = planc_schedule_n_parked(s); r < n_residencies; r++)
     of_residency[r] = device.items[device.of_residency[r]].address;
@@ -105,8 +131,8 @@ static planc_status assign_device(planc_arena *arena, const planc_schedule *s, p
 /* --- All -----------------------------------------------------------------------------------------------------------
  */
 
-planc_status planc_assign_addresses(planc_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
-                                    planc_addresses *out) {
+planc_status pl_assign_addresses(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
+                                 pl_addresses *out) {
   PLANC_TRY(assign_device(arena, schedule, out));
-  return planc_slots_make(arena, schedule, problem, &out->away);
+  return pl_slots_make(arena, schedule, problem, &out->away);
 }

@@ -5,29 +5,29 @@
 #include "planner/lower/slots.h"
 #include "util/arena.h"
 
-typedef struct planc_addresses {
+typedef struct pl_addresses {
   const int64_t *residencies; /* device address by residency; 0 for what is parked */
   const int64_t *workspaces;  /* by command, of execs */
-  planc_slots away;           /* what is parked has the slots of its residencies' numbers */
+  pl_slots away;              /* what is parked has the slots of its residencies' numbers */
   int64_t arena_bytes;
-} planc_addresses;
+} pl_addresses;
 
-static inline bool planc_has_storage(const planc_addresses *addresses) {
+static inline bool pl_has_storage(const pl_addresses *addresses) {
   return addresses->away.storage_bytes > 0;
 }
 
 /* Memories in the order of the plan's table; behind them the user's. */
-enum { PLANC_IN_DEVICE, PLANC_IN_HOST, PLANC_IN_STORAGE };
-static inline int32_t planc_memory_of_slot(const planc_addresses *addresses, int32_t slot) {
-  return addresses->away.slots[slot].stored ? PLANC_IN_STORAGE : PLANC_IN_HOST;
+enum { PL_IN_DEVICE, PL_IN_HOST, PL_IN_STORAGE };
+static inline int32_t pl_memory_of_slot(const pl_addresses *addresses, int32_t slot) {
+  return addresses->away.slots[slot].stored ? PL_IN_STORAGE : PL_IN_HOST;
 }
 
-enum { PLANC_N_STORAGE_STREAMS = 2 }; /* of a job: to the storage, and from it */
+enum { PL_N_STORAGE_STREAMS = 2 }; /* of a job: to the storage, and from it */
 
 /* Everything is allocated in `arena`. Where `problem` is given and has a storage, what is more than the host's budget
  * is kept there. INTERNAL when addresses that the policy stated overlap or a boundary buffer does not come back to its
  * place. */
-planc_status planc_assign_addresses(planc_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
-                                    planc_addresses *out);
+planc_status pl_assign_addresses(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
+                                 pl_addresses *out);
 
 #endif

@@ -10,52 +10,35 @@
  * body: a clock learns of steps of its own body only by waits of lag 0, and those needs do not depend on earlier
  * bodies, so the first body finds the same waits of lag 0, and clocks taken over from it are right.
  *
- * Replicas do the same, each with streams and bytes of its own, so one of them is followed. Its clocks have a second
- * half: what is known of that stream of all the others. Where it reads bytes of the others, they read its own, each by
- * a stream of theirs; and what one of them knows of itself and the others is what this one knows of the others and, as
- * one of theirs, of itself: the halves change places.
+ * Replicas do the same, each with streams and bytes of its own, so one of them is followed. It has a second clock for
+ * each stream: up to which step that stream is known to have come in all the others. Where it reads bytes of the
+ * others, they read its own, each by a stream of theirs; and what one of them knows of itself and the others is what
+ * this one knows of the others and, as one of theirs, of itself: the clocks change places.
  *
  * A wait of lag 1 stands before its producer: were the producer first, it would have touched the same bytes again in
  * this body, and the need would be of lag 0. */
 #include "planner/lower/events.h"
 
-#include <string.h>
+#include <assert.h>
+#include <stdlib.h>
 
-/* A clock: by stream, the last step known to have ended; -1 = none. With replicas first by own stream, then by stream
- * of all the others. */
+#include "util/clocks.h"
+
+/* What somebody knows to have ended: of the streams of the replica that is followed, and of those of all the others. */
+typedef struct knowledge {
+  int32_t own, others; /* clocks */
+} knowledge;
+
 typedef struct hazards {
-  const planc_hazards *work;
-  planc_arena arena;
-  planc_access_map map;
-  int32_t n_clock; /* entries of a clock */
-  int32_t *now;    /* the clock of every stream */
-  int32_t *ends;   /* of every step of two bodies: the clock of whoever waits for its end */
-  int32_t *needs;  /* of the present step, as a clock */
-  int32_t *theirs; /* scratch: a clock as the others see it */
+  const pl_hazards *work;
+  pl_arena arena;
+  pl_access_map map;
+  pl_clocks clocks;
+  knowledge *now;  /* by stream; of itself it need not say anything */
+  knowledge *ends; /* by step of two bodies: what its stream knew when it ran */
+  pl_needs needs;  /* of the present step: streams of this replica, and from n_streams on those of the others */
+  pl_needs theirs; /* what the others need, as they count streams */
 } hazards;
-
-static int32_t *clock_at(const hazards *h, int32_t *clocks, int32_t index) {
-  return &clocks[(int64_t)index * h->n_clock];
-}
-
-static void raise(int32_t *value, int32_t to) {
-  if (to > *value) *value = to;
-}
-
-static void join_clock(const hazards *h, int32_t *into, const int32_t *from) {
-  for (int32_t t = 0; t < h->n_clock; t++) raise(&into[t], from[t]);
-}
-
-/* Joins what every other replica knows where this one would know `from`. Of two, the other one's others are this one.
- */
-static void join_others(const hazards *h, int32_t *into, const int32_t *from) {
-  int32_t n = h->work->n_streams;
-  for (int32_t t = 0; t < n; t++) {
-    raise(&into[t], from[n + t]);
-    raise(&into[n + t], from[t]);
-    if (h->work->replicas > 2) raise(&into[n + t], from[n + t]);
-  }
-}
 
 /* Steps are followed in two bodies, 0 and 1, and then once what comes after them, as body 2. */
 static int32_t body_of(const hazards *h, int32_t step) {
@@ -66,76 +49,119 @@ static int32_t index_of(const hazards *h, int32_t step) {
   return step >= 2 * h->work->n_body ? step - h->work->n_body : step % h->work->n_body;
 }
 
+static bool is_of_others(const hazards *h, pl_need need) {
+  return need.stream >= h->work->n_streams;
+}
+
+/* --- Clocks ------------------------------------------------------------------------------------------------------- */
+
+static bool knows(const hazards *h, const knowledge *who, pl_need need) {
+  if (is_of_others(h, need)) return pl_clock_at(&h->clocks, who->others, need.stream - h->work->n_streams) >= need.step;
+  return pl_clock_at(&h->clocks, who->own, need.stream) >= need.step;
+}
+
+/* Learns what this replica's stream knew when the step ended that is waited for. */
+static planc_status learn_own(hazards *h, knowledge *who, pl_need need) {
+  knowledge from = h->ends[need.step];
+  PLANC_TRY(pl_clock_join(&h->clocks, &who->own, from.own));
+  PLANC_TRY(pl_clock_join(&h->clocks, &who->others, from.others));
+  return pl_clock_set(&h->clocks, &who->own, need.stream, need.step);
+}
+
+/* Learns what every other replica's stream knew then: it is the same with the clocks changed. Of two replicas the
+ * other one's others are this one. */
+static planc_status learn_others(hazards *h, knowledge *who, pl_need need) {
+  knowledge from = h->ends[need.step];
+  PLANC_TRY(pl_clock_join(&h->clocks, &who->own, from.others));
+  PLANC_TRY(pl_clock_join(&h->clocks, &who->others, from.own));
+  if (h->work->replicas > 2) PLANC_TRY(pl_clock_join(&h->clocks, &who->others, from.others));
+  return pl_clock_set(&h->clocks, &who->others, need.stream - h->work->n_streams, need.step);
+}
+
+/* --- Steps -------------------------------------------------------------------------------------------------------- */
+
+/* The latest first; of a step of all replicas the own one. */
+static int compare_needs(const void *left, const void *right) {
+  const pl_need *a = left, *b = right;
+  if (a->step != b->step) return a->step > b->step ? -1 : 1;
+  return (a->stream > b->stream) - (a->stream < b->stream);
+}
+
 /* Turns the needs of a step into waits, the latest first: it may cover the others. */
-static planc_status wait_for(hazards *h, int32_t step, planc_waits *out) {
-  int32_t index = index_of(h, step), body = body_of(h, step), n = h->work->n_streams;
-  int32_t *own = clock_at(h, h->now, h->work->steps[index].stream);
-  for (;;) {
-    int32_t latest = -1;
-    bool peers = false;
-    for (int32_t t = 0; t < h->n_clock; t++) {
-      if (h->needs[t] <= own[t] || h->needs[t] <= latest) continue;
-      latest = h->needs[t];
-      peers = t >= n;
-    }
-    if (latest < 0) return NULL;
-    (peers ? join_others : join_clock)(h, own, clock_at(h, h->ends, latest));
+static planc_status wait_for(hazards *h, int32_t step, pl_waits *out) {
+  int32_t index = index_of(h, step), body = body_of(h, step), stream = h->work->steps[index].stream;
+  knowledge *own = &h->now[stream];
+  if (h->needs.n > 1) qsort(h->needs.list, (size_t)h->needs.n, sizeof *h->needs.list, compare_needs);
+  for (int32_t k = 0; k < h->needs.n; k++) {
+    pl_need need = h->needs.list[k];
+    if (need.stream == stream || knows(h, own, need)) continue; /* its stream runs in order */
+    bool peers = is_of_others(h, need);
+    PLANC_TRY((peers ? learn_others : learn_own)(h, own, need));
     if (body == 0) continue;
-    int32_t lag = body - body_of(h, latest);
-    VEC_PUSH(out, ((planc_wait){.step = index, .producer = index_of(h, latest), .peers = peers, .lag = lag}));
+    int32_t lag = body - body_of(h, need.step);
+    assert(lag == 0 || lag == 1);
+    VEC_PUSH(out, ((pl_wait){.step = index, .producer = index_of(h, need.step), .peers = peers, .lag = lag}));
   }
+  return NULL;
 }
 
 /* The others read this one's bytes where this one reads theirs: what they need of their others, this one needs of them.
  */
-static void touch_others(hazards *h, planc_range_touch touch, int32_t stream, int32_t step) {
+static planc_status touch_others(hazards *h, pl_range_touch touch, pl_need by) {
   int32_t n = h->work->n_streams;
-  memset(h->theirs, -1, (size_t)h->n_clock * sizeof *h->theirs);
-  planc_access_map_touch(&h->map, touch, n + stream, step, h->theirs);
-  for (int32_t t = 0; t < n; t++) raise(&h->needs[n + t], h->theirs[t]);
-}
-
-static planc_status follow_step(hazards *h, int32_t step, planc_waits *out) {
-  const planc_step *it = &h->work->steps[index_of(h, step)];
-  size_t clock_bytes = (size_t)h->n_clock * sizeof *h->needs;
-  memset(h->needs, -1, clock_bytes);
-  if (it->await >= 0) {
-    h->needs[h->work->steps[it->await].stream] = step - index_of(h, step) + it->await;
+  by.stream += n;
+  pl_needs_clear(&h->theirs);
+  PLANC_TRY(pl_access_map_touch(&h->map, touch, by, &h->theirs));
+  for (int32_t k = 0; k < h->theirs.n; k++) {
+    pl_need need = h->theirs.list[k];
+    if (is_of_others(h, need)) continue;
+    need.stream += n;
+    pl_needs_raise(&h->needs, need);
   }
-  for (int32_t k = 0; k < it->n_touches; k++) {
-    planc_range_touch touch = h->work->touches[it->first_touch + k];
-    if (touch.peers) {
-      touch_others(h, touch, it->stream, step);
-    } else {
-      planc_access_map_touch(&h->map, touch, it->stream, step, h->needs);
-    }
-  }
-  h->needs[it->stream] = -1; /* its stream runs in order */
-  PLANC_TRY(wait_for(h, step, out));
-  int32_t *own = clock_at(h, h->now, it->stream);
-  own[it->stream] = step;
-  memcpy(clock_at(h, h->ends, step), own, clock_bytes);
   return NULL;
 }
 
-static planc_status follow_bodies(hazards *h, planc_waits *out) {
-  const planc_hazards *work = h->work;
+static planc_status follow_step(hazards *h, int32_t step, pl_waits *out) {
+  const pl_step *it = &h->work->steps[index_of(h, step)];
+  pl_need by = {it->stream, step};
+  pl_needs_clear(&h->needs);
+  if (it->await >= 0) {
+    int32_t producer = step - index_of(h, step) + it->await;
+    pl_needs_raise(&h->needs, (pl_need){h->work->steps[it->await].stream, producer});
+  }
+  for (int32_t k = 0; k < it->n_touches; k++) {
+    pl_range_touch touch = h->work->touches[it->first_touch + k];
+    if (touch.peers) {
+      PLANC_TRY(touch_others(h, touch, by));
+    } else {
+      PLANC_TRY(pl_access_map_touch(&h->map, touch, by, &h->needs));
+    }
+  }
+  PLANC_TRY(wait_for(h, step, out));
+  h->ends[step] = h->now[it->stream];
+  return NULL;
+}
+
+static planc_status follow_bodies(hazards *h, pl_waits *out) {
+  const pl_hazards *work = h->work;
   int64_t n_steps = (int64_t)work->n_body + work->n_steps;
   if (n_steps > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many instructions");
-  h->n_clock = work->replicas > 1 ? 2 * work->n_streams : work->n_streams;
-  PLANC_TRY(planc_access_map_make(&h->arena, work->ranges, work->n_ranges, h->n_clock, &h->map));
-  PLANC_TRY(PLANC_NEW(&h->arena, &h->ends, n_steps * h->n_clock));
-  PLANC_TRY(PLANC_NEW(&h->arena, &h->now, (int64_t)work->n_streams * h->n_clock));
-  PLANC_TRY(PLANC_NEW(&h->arena, &h->needs, h->n_clock));
-  PLANC_TRY(PLANC_NEW(&h->arena, &h->theirs, h->n_clock));
-  memset(h->now, -1, (size_t)work->n_streams * (size_t)h->n_clock * sizeof *h->now);
+  h->clocks = pl_clocks_of(work->n_streams, n_steps);
+  PLANC_TRY(pl_access_map_make(&h->arena, work->ranges, work->n_ranges, &h->map));
+  PLANC_TRY(pl_needs_make(&h->arena, 2 * work->n_streams, &h->needs));
+  PLANC_TRY(pl_needs_make(&h->arena, 2 * work->n_streams, &h->theirs));
+  PLANC_TRY(PL_NEW(&h->arena, &h->ends, n_steps));
+  PLANC_TRY(PL_NEW(&h->arena, &h->now, work->n_streams));
+  for (int32_t t = 0; t < work->n_streams; t++) h->now[t] = (knowledge){PL_CLOCK_NONE, PL_CLOCK_NONE};
   for (int32_t step = 0; step < n_steps; step++) PLANC_TRY(follow_step(h, step, out));
   return NULL;
 }
 
-planc_status planc_find_waits(const planc_hazards *work, planc_waits *out) {
+planc_status pl_find_waits(const pl_hazards *work, pl_waits *out) {
   hazards h = {.work = work};
   planc_status status = follow_bodies(&h, out);
-  planc_arena_free(&h.arena);
+  pl_access_map_free(&h.map);
+  pl_clocks_free(&h.clocks);
+  pl_arena_free(&h.arena);
   return status;
 }

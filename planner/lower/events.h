@@ -5,31 +5,31 @@
 #include "planner/memory/access_map.h"
 
 /* Something that runs on a stream. Device and host bytes are one space of ranges. */
-typedef struct planc_step {
+typedef struct pl_step {
   int32_t stream;
   int32_t first_touch, n_touches; /* slice of the touches */
   int32_t await;                  /* only waits: the end of this earlier step; -1 = an ordinary step */
-} planc_step;
+} pl_step;
 
-typedef struct planc_hazards {
+typedef struct pl_hazards {
   int32_t n_ranges;
-  const planc_range *ranges;
-  const planc_range_touch *touches;
+  const pl_range *ranges;
+  const pl_range_touch *touches;
   int32_t replicas; /* that do the same, each with streams and bytes of its own */
   int32_t n_streams, n_body, n_steps;
-  const planc_step *steps; /* the body's, and from n_body on those that come once after the last body */
-} planc_hazards;
+  const pl_step *steps; /* the body's, and from n_body on those that come once after the last body */
+} pl_hazards;
 
-typedef struct planc_wait {
+typedef struct pl_wait {
   int32_t step, producer; /* before `step`, its stream waits for the end of `producer` */
   bool peers;             /* it is the end of the other replicas' producers */
   int32_t lag;            /* 0: in this body, or after all bodies; 1: in the body before (the last one, after all) */
-} planc_wait;
+} pl_wait;
 
-typedef VEC(planc_wait) planc_waits;
+typedef VEC(pl_wait) pl_waits;
 
 /* Appends the waits in order of `step`. Each stream runs its steps in order. A wait that follows from others is left
  * out. */
-planc_status planc_find_waits(const planc_hazards *work, planc_waits *out);
+planc_status pl_find_waits(const pl_hazards *work, pl_waits *out);
 
 #endif

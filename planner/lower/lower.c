@@ -1,10 +1,16 @@
-/* Lowering: a schedule's blanks are filled, its commands become the body's instructions, and events order every hazard.
+/* Lowering makes a plan of a schedule, in this order:
  *
- *   schedule - addresses.c -> places - lower_steps.c, events.c -> waits - here -> body - lower_around.c -> prologue and
- *   epilogue */
+ *   addresses.c     gives everything an address that the policy has left open;
+ *   lower_steps.c   lists what runs on streams, as steps, with the bytes that each step reads and writes;
+ *   lower_around.c  adds the steps of prologue and epilogue;
+ *   events.c        finds which step has to wait for which;
+ *   here            commands, waits and the records of what is waited for become the body's instructions;
+ *   lower_around.c  the same for prologue and epilogue. */
+#include <assert.h>
 #include <string.h>
 
-#include "plan/plan_memory.h"
+#include "plan/derived.h"
+#include "plan/owned.h"
 #include "planner/code.h"
 #include "planner/lower/lowering.h"
 #include "planner/lower/plan_header.h"
@@ -18,7 +24,7 @@ planc_status planc_lower(const planc_problem *problem, const char *policy, const
   *out = NULL;
   PLANC_TRY(planc_context(planc_schedule_finish(candidate->schedule), "lowering"));
   planc_plan *plan;
-  PLANC_TRY(planc_plan_new(&plan));
+  PLANC_TRY(pl_plan_new(&plan));
   const planc_schedule *schedule = candidate->schedule;
   lowering l = {.problem = problem,
                 .schedule = schedule,
@@ -27,10 +33,10 @@ planc_status planc_lower(const planc_problem *problem, const char *policy, const
                 .commands = planc_schedule_commands(schedule),
                 .n_commands = planc_schedule_n_commands(schedule),
                 .plan = plan,
-                .memory = &plan->memory->arena};
+                .memory = &plan->owned->arena};
   planc_status status = planc_context(lower(&l, policy), "lowering");
-  planc_arena_free(&l.arena);
-  planc_map_free(&l.algorithm_index);
+  pl_arena_free(&l.arena);
+  pl_map_free(&l.algorithm_index);
   VEC_FREE(&l.ranges);
   VEC_FREE(&l.touches);
   VEC_FREE(&l.waits);
@@ -47,34 +53,35 @@ planc_status planc_lower(const planc_problem *problem, const char *policy, const
 }
 
 static planc_status lower(lowering *l, const char *policy) {
-  PLANC_TRY(planc_assign_addresses(&l->arena, l->schedule, l->problem, &l->addresses));
+  PLANC_TRY(pl_assign_addresses(&l->arena, l->schedule, l->problem, &l->addresses));
   PLANC_TRY(lowering_make_ranges(l));
   int64_t most = (int64_t)l->n_commands + l->addresses.away.n_copies + 4 * (int64_t)l->trace->n_jobs;
   if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many commands");
-  PLANC_TRY(PLANC_NEW(&l->arena, &l->steps, most));
+  PLANC_TRY(PL_NEW(&l->arena, &l->steps, most));
   PLANC_TRY(lowering_make_steps(l));
   PLANC_TRY(number_residencies(l));
   PLANC_TRY(lowering_make_around(l));
   PLANC_TRY(lowering_find_waits(l));
   PLANC_TRY(lowering_number_events(l));
-  PLANC_TRY(planc_fill_header(l->problem, policy, l->schedule, &l->addresses, l->plan));
+  PLANC_TRY(pl_fill_header(l->problem, policy, l->schedule, &l->addresses, l->plan));
   PLANC_TRY(make_body(l));
   PLANC_TRY(lowering_make_prologue(l));
   PLANC_TRY(lowering_make_epilogue(l));
   l->plan->n_algorithms = (int32_t)l->algorithms.len;
-  PLANC_TRY(planc_arena_copy(l->memory, l->algorithms.data, l->algorithms.len, sizeof(const char *),
-                             (void *)&l->plan->algorithms));
-  planc_charge_code(l->problem->profile, l->plan);
-  return NULL;
+  PLANC_TRY(pl_arena_copy(l->memory, l->algorithms.data, l->algorithms.len, sizeof(const char *),
+                          (void *)&l->plan->algorithms));
+  pl_charge_code(l->problem->profile, l->plan);
+  return pl_plan_derive(l->plan);
 }
 
 /* --- Residencies -------------------------------------------------------------------------------------------------- */
 
-/* The boundary's have their numbers, those of the body go on in the order of their acquires. */
+/* A plan numbers its residencies in the order in which they are acquired: those of the boundary come first, those of
+ * the body get theirs when their acquires are made. What is parked has the residency of its slot. */
 static planc_status number_residencies(lowering *l) {
   int32_t n = planc_schedule_n_boundary(l->schedule);
-  PLANC_TRY(PLANC_NEW(&l->arena, &l->id_of, planc_schedule_n_residencies(l->schedule)));
-  PLANC_TRY(PLANC_NEW(&l->arena, &l->id_of_slot, l->addresses.away.n));
+  PLANC_TRY(PL_NEW(&l->arena, &l->id_of, planc_schedule_n_residencies(l->schedule)));
+  PLANC_TRY(PL_NEW(&l->arena, &l->id_of_slot, l->addresses.away.n));
   for (int32_t r = 0; r < n; r++) l->id_of[r] = r;
   for (int32_t h = 0; h < planc_schedule_n_parked(l->schedule); h++) l->id_of_slot[h] = h;
   l->plan->n_residencies = n;
@@ -94,13 +101,13 @@ static planc_instr open_slot(lowering *l, int32_t slot) {
 /* --- The body ----------------------------------------------------------------------------------------------------- */
 
 static planc_status index_algorithm(lowering *l, const char *name, int32_t *out) {
-  *out = planc_map_get(&l->algorithm_index, name, strlen(name));
+  *out = pl_map_get(&l->algorithm_index, name, strlen(name));
   if (*out >= 0) return NULL;
   const char *copy;
-  PLANC_TRY(planc_arena_strndup(l->memory, name, strlen(name), &copy));
+  PLANC_TRY(pl_arena_strndup(l->memory, name, strlen(name), &copy));
   *out = (int32_t)l->algorithms.len;
   VEC_PUSH(&l->algorithms, copy);
-  return planc_map_put(&l->algorithm_index, copy, strlen(copy), *out);
+  return pl_map_put(&l->algorithm_index, copy, strlen(copy), *out);
 }
 
 static planc_status exec_of(lowering *l, int32_t c, int32_t *uses, planc_instr *out) {
@@ -123,12 +130,12 @@ static planc_status exec_of(lowering *l, int32_t c, int32_t *uses, planc_instr *
   return index_algorithm(l, variant.algorithm, &out->aux);
 }
 
-/* The copy that a command makes between the device and the user or a host slot: of what other replicas sent, from slots
- * like that of the own gradient. */
+/* The copy that an offload or a prefetch makes: between a residency and the user, or a host slot. What other replicas
+ * sent is copied from their slots, which are like the one of this replica's own gradient: the plan names that one. */
 static planc_instr transfer_of(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
   int32_t own = l->id_of[command->residency], slot = l->addresses.away.of_command[c];
-  int32_t other = slot == PLANC_NO_SLOT ? PLANC_USER : l->id_of_slot[slot];
+  int32_t other = slot == PL_NO_SLOT ? PLANC_USER : l->id_of_slot[slot];
   bool in = command->kind == PLANC_CMD_PREFETCH;
   planc_instr copy = copy_of(command->stream, in ? own : other, in ? other : own, bytes_of(l, command->residency));
   copy.peers = lowering_is_from_peers(l, c);
@@ -136,7 +143,8 @@ static planc_instr transfer_of(const lowering *l, int32_t c) {
   return copy;
 }
 
-/* The instruction of a command; false when it has none of its own. */
+/* The instruction of a command. *out_any is false for a command that has none: an await is the waits ahead of its step,
+ * and an offload whose copy nobody reads is left out. */
 static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr *out, bool *out_any) {
   const planc_command *command = &l->commands[c];
   *out_any = true;
@@ -158,7 +166,7 @@ static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr 
       *out = copy_of(command->stream, l->id_of[command->residency], l->id_of[command->source],
                      bytes_of(l, command->residency));
       return NULL;
-    default: /* an await is the waits before its step */
+    default: /* an await */
       *out_any = false;
       return NULL;
   }
@@ -167,8 +175,8 @@ static planc_status instr_of(lowering *l, int32_t c, int32_t *uses, planc_instr 
 typedef struct emission {
   planc_instr *instrs;
   int32_t n;
-  int64_t wait; /* the next one */
-  int32_t copy; /* the next one between host and storage */
+  int64_t wait; /* the first that no instruction has been made of */
+  int32_t copy; /* the same of the copies between host and storage */
   int32_t *uses;
   int32_t *first_closed; /* by command: the first slot that closes behind it, -1 = none */
   int32_t *next_closed;  /* by slot: the next one at the same command */
@@ -183,11 +191,12 @@ static void emit_record(const lowering *l, int32_t step, emission *e) {
   if (step != NONE && l->event_of_step[step] != NONE) e->instrs[e->n++] = record_of(l, step);
 }
 
-/* What is copied between host and storage at a command gets its slot right before. */
+/* The copies between host and storage that stand at a command: loads ahead of it, stores behind it. The slot that one
+ * copies to opens right before. */
 static void emit_tier_copies(lowering *l, int32_t command, bool load, emission *e) {
-  const planc_slots *away = &l->addresses.away;
+  const pl_slots *away = &l->addresses.away;
   for (; e->copy < away->n_copies; e->copy++) {
-    const planc_tier_copy *copy = &away->copies[e->copy];
+    const pl_tier_copy *copy = &away->copies[e->copy];
     if (copy->command != command || copy->load != load) return;
     int32_t step = l->step_of_copy[e->copy];
     e->instrs[e->n++] = open_slot(l, copy->to);
@@ -201,7 +210,7 @@ static void emit_tier_copies(lowering *l, int32_t command, bool load, emission *
 static planc_status emit_command(lowering *l, int32_t c, emission *e) {
   int32_t step = l->step_of_command[c], slot = l->addresses.away.of_command[c];
   bool any;
-  if (l->commands[c].kind == PLANC_CMD_OFFLOAD && slot != PLANC_NO_SLOT) e->instrs[e->n++] = open_slot(l, slot);
+  if (l->commands[c].kind == PLANC_CMD_OFFLOAD && slot != PL_NO_SLOT) e->instrs[e->n++] = open_slot(l, slot);
   emit_waits(l, step, e);
   PLANC_TRY(instr_of(l, c, e->uses, &e->instrs[e->n], &any));
   e->n += any;
@@ -209,14 +218,15 @@ static planc_status emit_command(lowering *l, int32_t c, emission *e) {
   return NULL;
 }
 
+/* Lists slots by the command behind which they close. */
 static planc_status list_closed(lowering *l, emission *e) {
-  const planc_slots *away = &l->addresses.away;
-  PLANC_TRY(PLANC_NEW(&l->arena, &e->first_closed, l->n_commands));
-  PLANC_TRY(PLANC_NEW(&l->arena, &e->next_closed, away->n));
+  const pl_slots *away = &l->addresses.away;
+  PLANC_TRY(PL_NEW(&l->arena, &e->first_closed, l->n_commands));
+  PLANC_TRY(PL_NEW(&l->arena, &e->next_closed, away->n));
   for (int32_t c = 0; c < l->n_commands; c++) e->first_closed[c] = NONE;
   for (int32_t s = away->n - 1; s >= 0; s--) {
     int32_t closes = away->slots[s].closes;
-    if (closes == PLANC_AT_BOUNDARY || closes == PLANC_STAYS) continue;
+    if (closes == PL_AT_BOUNDARY || closes == PL_STAYS) continue;
     e->next_closed[s] = e->first_closed[closes];
     e->first_closed[closes] = s;
   }
@@ -226,7 +236,7 @@ static planc_status list_closed(lowering *l, emission *e) {
 static planc_status make_instrs(lowering *l, emission *e) {
   PLANC_TRY(list_closed(l, e));
   for (int32_t h = 0; h < planc_schedule_n_parked(l->schedule); h++)
-    if (slot_at(l, h)->closes == PLANC_AT_BOUNDARY) e->instrs[e->n++] = release_of(h);
+    if (slot_at(l, h)->closes == PL_AT_BOUNDARY) e->instrs[e->n++] = release_of(h);
   for (int32_t c = 0; c < l->n_commands; c++) {
     emit_tier_copies(l, c, true, e);
     PLANC_TRY(emit_command(l, c, e));
@@ -237,6 +247,7 @@ static planc_status make_instrs(lowering *l, emission *e) {
   return NULL;
 }
 
+/* Execs have consecutive slices of the schedule's uses, so the last one's end tells how many there are. */
 static int32_t count_uses(const lowering *l) {
   int32_t n = 0;
   for (int32_t c = 0; c < l->n_commands; c++) {
@@ -249,13 +260,15 @@ static int32_t count_uses(const lowering *l) {
 
 static planc_status make_body(lowering *l) {
   emission e = {0};
-  const planc_slots *away = &l->addresses.away;
+  const pl_slots *away = &l->addresses.away;
   int64_t most = (int64_t)l->n_commands + l->waits.len + l->plan->n_events + 2 * (int64_t)away->n + away->n_copies;
   if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many instructions");
   l->plan->n_uses = count_uses(l);
-  PLANC_TRY(PLANC_NEW(l->memory, &e.uses, l->plan->n_uses));
-  PLANC_TRY(PLANC_NEW(l->memory, &e.instrs, most + 1));
+  PLANC_TRY(PL_NEW(l->memory, &e.uses, l->plan->n_uses));
+  PLANC_TRY(PL_NEW(l->memory, &e.instrs, most + 1));
   PLANC_TRY(make_instrs(l, &e));
+  assert(e.n <= most && e.copy == away->n_copies);
+  assert(e.wait == l->waits.len || l->waits.data[e.wait].step >= l->work.n_body); /* those are the epilogue's */
   l->plan->uses = e.uses;
   l->plan->body = (planc_section){e.n, e.instrs};
   return NULL;

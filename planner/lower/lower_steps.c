@@ -1,41 +1,47 @@
-/* What runs in a body, which bytes it touches, and what it therefore has to wait for (lowering.h). */
+/* The steps of a body: what runs on a stream, which bytes it reads and writes, and what it therefore has to wait for
+ * (lowering.h).
+ *
+ * All memories are laid out one behind the other, so that two steps touch the same bytes where their ranges of numbers
+ * meet, whatever memory that is. With virtual memory those are ranges of the arena, to which addresses are
+ * translated. */
 #include "plan/mapping.h"
 #include "planner/lower/lowering.h"
 #include "util/math.h"
 
 /* --- Steps and what they touch ------------------------------------------------------------------------------------ */
 
-/* Appends the stretches of the arena that [address, address + bytes) of the device is in. */
-static planc_status add_ranges(lowering *l, const planc_translation *translation, int64_t address, int64_t bytes) {
+/* Appends the ranges of the arena to which [address, address + bytes) of the device is mapped: one, but with virtual
+ * memory. */
+static planc_status add_ranges(lowering *l, const pl_translation *translation, int64_t address, int64_t bytes) {
   while (bytes > 0) {
-    planc_piece piece = planc_translate(translation, address, bytes);
-    VEC_PUSH(&l->ranges, ((planc_range){piece.address, piece.address + piece.bytes}));
+    pl_piece piece = pl_translate(translation, address, bytes);
+    VEC_PUSH(&l->ranges, ((pl_range){piece.address, piece.address + piece.bytes}));
     address += piece.bytes;
     bytes -= piece.bytes;
   }
   return NULL;
 }
 
-/* The arenas follow each other, the host's behind the device's, the storage's behind the host's. */
+/* `host` is where the host's arena begins, behind the device's; that of the storage stands behind it. */
 static planc_status add_slot_range(lowering *l, int64_t host, int32_t slot) {
-  const planc_slot *of = slot_at(l, slot);
-  int64_t storage = host + planc_align_up(l->addresses.away.host_bytes, PLANC_ALIGNMENT);
+  const pl_slot *of = slot_at(l, slot);
+  int64_t storage = host + pl_align_up(l->addresses.away.host_bytes, PLANC_ALIGNMENT);
   int64_t first = (of->stored ? storage : host) + of->address;
-  VEC_PUSH(&l->ranges, ((planc_range){first, first + l->trace->buffers[of->buffer].bytes}));
+  VEC_PUSH(&l->ranges, ((pl_range){first, first + l->trace->buffers[of->buffer].bytes}));
   return NULL;
 }
 
 planc_status lowering_make_ranges(lowering *l) {
   int32_t n_residencies = planc_schedule_n_residencies(l->schedule), n_parked = planc_schedule_n_parked(l->schedule);
-  const planc_slots *away = &l->addresses.away;
-  int64_t host = planc_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT);
-  int64_t end = planc_add_saturate(planc_add_saturate(host, away->host_bytes), away->storage_bytes);
+  const pl_slots *away = &l->addresses.away;
+  int64_t host = pl_align_up(l->addresses.arena_bytes, PLANC_ALIGNMENT);
+  int64_t end = pl_add_saturate(pl_add_saturate(host, away->host_bytes), away->storage_bytes);
   if (end > INT64_MAX - PLANC_ALIGNMENT)
     return planc_error(PLANC_BAD_INPUT, "the addresses of all memories together exceed 64 bits");
   const planc_virtual_memory *memory = planc_schedule_memory(l->schedule);
-  planc_translation translation;
-  PLANC_TRY(planc_translation_make(memory->chunk_bytes, memory->mappings, memory->n, &l->arena, &translation));
-  PLANC_TRY(PLANC_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + away->n + 1));
+  pl_translation translation;
+  PLANC_TRY(pl_translation_make(memory->chunk_bytes, memory->mappings, memory->n, &l->arena, &translation));
+  PLANC_TRY(PL_NEW(&l->arena, &l->first_range, (int64_t)n_residencies + l->n_commands + away->n + 1));
   for (int32_t r = 0; r < n_residencies; r++) {
     if (r >= n_parked) PLANC_TRY(add_ranges(l, &translation, l->addresses.residencies[r], bytes_of(l, r)));
     l->first_range[r + 1] = (int32_t)l->ranges.len;
@@ -58,13 +64,14 @@ planc_status lowering_make_ranges(lowering *l) {
   return NULL;
 }
 
-static planc_status touch(lowering *l, int32_t what, planc_range_touch how) {
+/* Appends a touch of each range of `what`, for which lowering_touch has numbers. */
+static planc_status touch(lowering *l, int32_t what, pl_range_touch how) {
   for (how.range = l->first_range[what]; how.range < l->first_range[what + 1]; how.range++) VEC_PUSH(&l->touches, how);
   return NULL;
 }
 
 planc_status lowering_touch(lowering *l, int32_t what, bool writes) {
-  return touch(l, what, (planc_range_touch){.write = writes});
+  return touch(l, what, (pl_range_touch){.write = writes});
 }
 
 bool lowering_is_from_peers(const lowering *l, int32_t c) {
@@ -73,7 +80,7 @@ bool lowering_is_from_peers(const lowering *l, int32_t c) {
          l->trace->buffers[l->residencies[command->residency].buffer].peer >= 0;
 }
 
-/* Appends what command c touches. */
+/* Appends what command c touches: an exec its operands and its workspace, a copy both sides. */
 static planc_status touch_all(lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
   int32_t own = planc_schedule_n_residencies(l->schedule) + c;
@@ -92,8 +99,8 @@ static planc_status touch_all(lowering *l, int32_t c) {
       int32_t slot = l->addresses.away.of_command[c];
       bool in = command->kind == PLANC_CMD_PREFETCH;
       PLANC_TRY(lowering_touch(l, command->residency, in));
-      if (slot == PLANC_NO_SLOT) return NULL;
-      return touch(l, touched_slot(l, slot), (planc_range_touch){.write = !in, .peers = lowering_is_from_peers(l, c)});
+      if (slot == PL_NO_SLOT) return NULL;
+      return touch(l, touched_slot(l, slot), (pl_range_touch){.write = !in, .peers = lowering_is_from_peers(l, c)});
     }
     case PLANC_CMD_MOVE:
       PLANC_TRY(lowering_touch(l, command->source, false));
@@ -106,24 +113,24 @@ static planc_status touch_all(lowering *l, int32_t c) {
 bool lowering_runs(const lowering *l, int32_t c) {
   const planc_command *command = &l->commands[c];
   if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_RELEASE) return false;
-  return command->kind != PLANC_CMD_OFFLOAD || command->user || l->addresses.away.of_command[c] != PLANC_NO_SLOT;
+  return command->kind != PLANC_CMD_OFFLOAD || command->user || l->addresses.away.of_command[c] != PL_NO_SLOT;
 }
 
-planc_status lowering_end_step(lowering *l, planc_step step) {
+planc_status lowering_end_step(lowering *l, pl_step step) {
   if (l->touches.len > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many accesses");
   step.n_touches = (int32_t)l->touches.len - step.first_touch;
   l->steps[l->n_steps++] = step;
   return NULL;
 }
 
-/* The steps of the copies between host and storage at a command, those ahead of it or behind it. */
+/* The steps of the copies between host and storage at a command: loads, which stand ahead of it, or stores, behind it.
+ * `k` is the first copy that has no step yet. */
 static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int32_t *k) {
-  const planc_slots *away = &l->addresses.away;
+  const pl_slots *away = &l->addresses.away;
   for (; *k < away->n_copies && away->copies[*k].command == command && away->copies[*k].load == load; ++*k) {
-    const planc_tier_copy *copy = &away->copies[*k];
+    const pl_tier_copy *copy = &away->copies[*k];
     int32_t job = l->trace->buffers[slot_at(l, copy->from)->buffer].job;
-    planc_step step = {
-        .stream = storage_stream_of(l, job, load), .first_touch = (int32_t)l->touches.len, .await = NONE};
+    pl_step step = {.stream = storage_stream_of(l, job, load), .first_touch = (int32_t)l->touches.len, .await = NONE};
     PLANC_TRY(lowering_touch(l, touched_slot(l, copy->from), false));
     PLANC_TRY(lowering_touch(l, touched_slot(l, copy->to), true));
     l->step_of_copy[*k] = l->n_steps;
@@ -132,12 +139,13 @@ static planc_status add_tier_steps(lowering *l, int32_t command, bool load, int3
   return NULL;
 }
 
+/* An await whose copy is left out, for nobody reads it, has nothing to wait for. */
 static planc_status add_command_step(lowering *l, int32_t c, int32_t *last_copy) {
   const planc_command *command = &l->commands[c];
   l->step_of_command[c] = NONE;
   if (command->kind == PLANC_CMD_ACQUIRE || command->kind == PLANC_CMD_OFFLOAD) last_copy[command->residency] = NONE;
   if (!lowering_runs(l, c) || (command->kind == PLANC_CMD_AWAIT && last_copy[command->residency] == NONE)) return NULL;
-  planc_step step = {.stream = command->stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
+  pl_step step = {.stream = command->stream, .first_touch = (int32_t)l->touches.len, .await = NONE};
   PLANC_TRY(touch_all(l, c));
   if (command->kind == PLANC_CMD_AWAIT) {
     step.await = last_copy[command->residency];
@@ -150,9 +158,9 @@ static planc_status add_command_step(lowering *l, int32_t c, int32_t *last_copy)
 
 planc_status lowering_make_steps(lowering *l) {
   int32_t *last_copy, k = 0; /* step of the copy last started, by residency */
-  PLANC_TRY(PLANC_NEW(&l->arena, &last_copy, planc_schedule_n_residencies(l->schedule)));
-  PLANC_TRY(PLANC_NEW(&l->arena, &l->step_of_command, l->n_commands));
-  PLANC_TRY(PLANC_NEW(&l->arena, &l->step_of_copy, l->addresses.away.n_copies));
+  PLANC_TRY(PL_NEW(&l->arena, &last_copy, planc_schedule_n_residencies(l->schedule)));
+  PLANC_TRY(PL_NEW(&l->arena, &l->step_of_command, l->n_commands));
+  PLANC_TRY(PL_NEW(&l->arena, &l->step_of_copy, l->addresses.away.n_copies));
   for (int32_t c = 0; c < l->n_commands; c++) {
     PLANC_TRY(add_tier_steps(l, c, true, &k));
     PLANC_TRY(add_command_step(l, c, last_copy));
@@ -169,19 +177,18 @@ planc_status lowering_find_waits(lowering *l) {
   l->work.touches = l->touches.data;
   l->work.n_steps = l->first_before;
   l->work.replicas = planc_trace_replicas(l->trace);
-  l->work.n_streams =
-      l->trace->n_jobs * (PLANC_N_STREAMS + (planc_has_storage(&l->addresses) ? PLANC_N_STORAGE_STREAMS : 0));
-  PLANC_TRY(planc_find_waits(&l->work, &l->waits));
-  planc_hazards before = l->work;
+  l->work.n_streams = l->trace->n_jobs * (PLANC_N_STREAMS + (pl_has_storage(&l->addresses) ? PL_N_STORAGE_STREAMS : 0));
+  PLANC_TRY(pl_find_waits(&l->work, &l->waits));
+  pl_hazards before = l->work;
   before.steps = l->steps + l->first_before;
   before.n_body = 0;
   before.n_steps = l->n_steps - l->first_before;
-  return planc_find_waits(&before, &l->waits_before);
+  return pl_find_waits(&before, &l->waits_before);
 }
 
-/* In the order of the body, then the epilogue's and the prologue's. */
+/* Gives each step that is waited for an event: in the order of the body, then of the epilogue and the prologue. */
 planc_status lowering_number_events(lowering *l) {
-  PLANC_TRY(PLANC_NEW(&l->arena, &l->event_of_step, l->n_steps));
+  PLANC_TRY(PL_NEW(&l->arena, &l->event_of_step, l->n_steps));
   for (int32_t i = 0; i < l->n_steps; i++) l->event_of_step[i] = NONE;
   for (int64_t w = 0; w < l->waits.len; w++) l->event_of_step[l->waits.data[w].producer] = 0;
   for (int64_t w = 0; w < l->waits_before.len; w++) {

@@ -9,10 +9,11 @@
 
 enum { NONE = -1 };
 
-/* An instruction of the prologue or epilogue. Several in a row on one stream can be one step. */
+/* An instruction of the prologue or epilogue. Several in a row on one stream can be one step: the first of them begins
+ * it, the last one ends it. */
 typedef struct around {
   planc_instr instr;
-  int32_t begins, ends; /* the step that begins before it, and that which ends after it; NONE */
+  int32_t begins, ends; /* steps, or NONE */
 } around;
 typedef VEC(around) arounds;
 
@@ -24,24 +25,27 @@ typedef struct lowering {
   const planc_command *commands;
   int32_t n_commands;
   planc_plan *plan;
-  planc_arena *memory;       /* the plan's */
-  planc_arena arena;         /* lowering's own */
-  planc_addresses addresses; /* residencies that are parked have slots of the same number */
-  /* Steps: what runs on a stream, in order; acquires, releases and dropped offloads are none. Behind those of the body
-   * stand the epilogue's, then the prologue's. */
-  planc_step *steps;
-  int32_t n_steps, first_before;           /* all; the prologue's first */
+  pl_arena *memory;       /* the plan's */
+  pl_arena arena;         /* lowering's own */
+  pl_addresses addresses; /* residencies that are parked have slots of the same number */
+  /* A step is what runs on a stream and can be waited for. Acquires and releases are none, nor are offloads that nobody
+   * reads. Behind the steps of the body stand those of the epilogue, then those of the prologue. */
+  pl_step *steps;
+  int32_t n_steps;                         /* of all three */
+  int32_t first_before;                    /* of the prologue */
   int32_t *step_of_command, *step_of_copy; /* between host and storage */
   arounds before, after;
-  int32_t *first_range; /* by residency, none for what is parked; by command for its workspace; by slot; and one more */
-  int32_t *id_of;       /* by residency: its number in the plan */
+  /* Of what a step can touch, the first of its `ranges`; the next one's is where they end. First come the residencies,
+   * of which those that are parked have none, then by command the workspaces, then the slots. */
+  int32_t *first_range;
+  int32_t *id_of; /* by residency: its number in the plan */
   int32_t *id_of_slot;
-  VEC(planc_range) ranges;
-  VEC(planc_range_touch) touches;
-  planc_hazards work;
-  planc_waits waits, waits_before; /* the prologue's */
-  int32_t *event_of_step;          /* NONE where nobody waits */
-  planc_map algorithm_index;
+  VEC(pl_range) ranges;
+  VEC(pl_range_touch) touches;
+  pl_hazards work;
+  pl_waits waits, waits_before; /* the prologue's */
+  int32_t *event_of_step;       /* NONE where nobody waits */
+  pl_map algorithm_index;
   VEC(const char *) algorithms;
 } lowering;
 
@@ -51,10 +55,10 @@ static inline int16_t stream_of(int32_t job, int32_t stream) {
 
 /* Where there is a storage every job has a stream to it and one from it, behind all others. */
 static inline int16_t storage_stream_of(const lowering *l, int32_t job, bool load) {
-  return (int16_t)(l->trace->n_jobs * PLANC_N_STREAMS + job * PLANC_N_STORAGE_STREAMS + load);
+  return (int16_t)(l->trace->n_jobs * PLANC_N_STREAMS + job * PL_N_STORAGE_STREAMS + load);
 }
 
-static inline const planc_slot *slot_at(const lowering *l, int32_t slot) {
+static inline const pl_slot *slot_at(const lowering *l, int32_t slot) {
   return &l->addresses.away.slots[slot];
 }
 
@@ -73,7 +77,7 @@ static inline int64_t bytes_of(const lowering *l, int32_t residency) {
 
 static inline planc_instr acquire_of(const lowering *l, int32_t residency) {
   return (planc_instr){.op = PLANC_INSTR_acquire,
-                       .memory = PLANC_IN_DEVICE,
+                       .memory = PL_IN_DEVICE,
                        .id = l->id_of[residency],
                        .aux = l->residencies[residency].buffer,
                        .address = l->addresses.residencies[residency],
@@ -81,9 +85,9 @@ static inline planc_instr acquire_of(const lowering *l, int32_t residency) {
 }
 
 static inline planc_instr acquire_slot(const lowering *l, int32_t slot) {
-  const planc_slot *of = slot_at(l, slot);
+  const pl_slot *of = slot_at(l, slot);
   return (planc_instr){.op = PLANC_INSTR_acquire,
-                       .memory = (int16_t)planc_memory_of_slot(&l->addresses, slot),
+                       .memory = (int16_t)pl_memory_of_slot(&l->addresses, slot),
                        .id = l->id_of_slot[slot],
                        .aux = of->buffer,
                        .address = of->address,
@@ -104,8 +108,8 @@ static inline planc_instr record_of(const lowering *l, int32_t step) {
       .op = PLANC_INSTR_record, .stream = (int16_t)l->steps[step].stream, .id = l->event_of_step[step]};
 }
 
-/* The wait's steps are counted from `first_step` on. */
-static inline planc_instr wait_of(const lowering *l, const planc_wait *wait, int32_t first_step) {
+/* A wait numbers steps within its section: `first_step` is the first of these. */
+static inline planc_instr wait_of(const lowering *l, const pl_wait *wait, int32_t first_step) {
   return (planc_instr){.op = PLANC_INSTR_wait,
                        .lag = (uint8_t)wait->lag,
                        .peers = wait->peers,
@@ -124,7 +128,7 @@ planc_status lowering_touch(lowering *l, int32_t what, bool writes);
 /* Whether a command fetches what the other replicas sent. */
 bool lowering_is_from_peers(const lowering *l, int32_t command);
 /* Appends a step that makes the touches from its first one on. */
-planc_status lowering_end_step(lowering *l, planc_step step);
+planc_status lowering_end_step(lowering *l, pl_step step);
 /* The steps of the body. */
 planc_status lowering_make_steps(lowering *l);
 /* Which steps wait for which, and the events of those that are waited for. */

@@ -7,7 +7,7 @@
 
 /* Fills all of `plan` but its events, algorithms, residencies, uses and sections. Of the predictions only what follows
  * from sizes and costs. */
-planc_status planc_fill_header(const planc_problem *problem, const char *policy, const planc_schedule *schedule,
-                               const planc_addresses *addresses, planc_plan *plan);
+planc_status pl_fill_header(const planc_problem *problem, const char *policy, const planc_schedule *schedule,
+                            const pl_addresses *addresses, planc_plan *plan);
 
 #endif

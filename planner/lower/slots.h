@@ -3,40 +3,47 @@
 #define PLANC_LOWER_SLOTS_H
 
 #include "planc/policy.h"
+#include "planner/memory/placement.h"
 #include "util/arena.h"
 
 /* A place for a copy. It opens with what is written to it and closes behind a command. */
-typedef struct planc_slot {
+typedef struct pl_slot {
   int32_t buffer;
   bool stored; /* in storage; else on the host */
   int64_t address;
-  int32_t opens;  /* the command at which it is written; PLANC_AT_BOUNDARY: it is there when the period starts */
-  int32_t closes; /* PLANC_AT_BOUNDARY: at once, PLANC_STAYS: it is there when the period ends */
-} planc_slot;
+  int32_t opens;  /* the command at which it is written; PL_AT_BOUNDARY: it is there when the period starts */
+  int32_t closes; /* PL_AT_BOUNDARY: at once, PL_STAYS: it is there when the period ends */
+} pl_slot;
 
-enum { PLANC_AT_BOUNDARY = -1, PLANC_STAYS = INT32_MAX, PLANC_NO_SLOT = -1 };
+enum { PL_AT_BOUNDARY = -1, PL_STAYS = INT32_MAX, PL_NO_SLOT = -1 };
+
+/* Command c stands at position c + 1, the boundary at 0 and behind all. */
+static inline pl_lifetime pl_slot_lifetime(int32_t opens, int32_t closes, int32_t n_commands) {
+  int32_t end = closes == PL_STAYS ? n_commands + 2 : closes == PL_AT_BOUNDARY ? 1 : closes + 2;
+  return (pl_lifetime){opens == PL_AT_BOUNDARY ? 0 : opens + 1, end};
+}
 
 /* A copy between host and storage: to storage behind its command, an offload; to the host ahead of it. */
-typedef struct planc_tier_copy {
+typedef struct pl_tier_copy {
   int32_t from, to; /* slots */
   int32_t command;
   bool load; /* to the host */
-} planc_tier_copy;
+} pl_tier_copy;
 
-typedef struct planc_slots {
-  const planc_slot *slots; /* those of what is parked come first, by residency */
+typedef struct pl_slots {
+  const pl_slot *slots; /* those of what is parked come first, by residency */
   int32_t n;
-  /* By command: the host slot of an offload or prefetch, PLANC_NO_SLOT with the user or where nothing reads it. */
+  /* By command: the host slot of an offload or prefetch, PL_NO_SLOT with the user or where nothing reads it. */
   const int32_t *of_command;
-  const planc_tier_copy *copies; /* by command, at one those ahead of it first */
+  const pl_tier_copy *copies; /* by command, at one those ahead of it first */
   int32_t n_copies;
   int64_t host_bytes, storage_bytes; /* of the arenas */
-} planc_slots;
+} pl_slots;
 
-enum { PLANC_STORAGE_ALIGNMENT = 4096 }; /* the block of most file systems */
+enum { PL_STORAGE_ALIGNMENT = 4096 }; /* the block of most file systems */
 
 /* Everything is allocated in `arena`; `problem` may be NULL. */
-planc_status planc_slots_make(planc_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
-                              planc_slots *out);
+planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
+                           pl_slots *out);
 
 #endif

@@ -6,18 +6,20 @@
 
 #include <stdlib.h>
 
+#include "util/math.h"
+
 /* Positions at which a content lives on the host and nothing asks for it. */
-typedef struct planc_stay {
+typedef struct pl_stay {
   int64_t idle, bytes; /* for how long; across the end of the period it goes on at its beginning */
   int32_t content, first, last;
   int32_t read; /* which ends it; -1: it lasts to the end of the period */
 } gap;
 
-typedef planc_spilling spilling;
+typedef pl_spilling spilling;
 
 /* --- Gaps --------------------------------------------------------------------------------------------------------- */
 
-static int32_t last_asked(const spilling *s, const planc_content *content) {
+static int32_t last_asked(const spilling *s, const pl_content *content) {
   return content->n_reads > 0 ? s->staging.contents->reads[content->first_read + content->n_reads - 1].command
                               : content->written;
 }
@@ -25,34 +27,34 @@ static int32_t last_asked(const spilling *s, const planc_content *content) {
 /* How long nobody asks for a content from the last one who does to the end of the period, or from its beginning to the
  * first. */
 static int64_t idle_at_end(const spilling *s, int32_t k) {
-  const planc_content *content = &s->staging.contents->all[k];
+  const pl_content *content = &s->staging.contents->all[k];
   int32_t last = last_asked(s, content);
-  if (content->until != PLANC_STAYS) return 0;
-  return s->staging.now[s->staging.n_commands] - s->staging.now[last == PLANC_AT_BOUNDARY ? 0 : last];
+  if (content->until != PL_STAYS) return 0;
+  return s->staging.now[s->staging.n_commands] - s->staging.now[last == PL_AT_BOUNDARY ? 0 : last];
 }
 
 static int64_t idle_at_start(const spilling *s, int32_t k) {
-  const planc_content *content = &s->staging.contents->all[k];
-  if (content->written != PLANC_AT_BOUNDARY || content->n_reads == 0) return 0;
+  const pl_content *content = &s->staging.contents->all[k];
+  if (content->written != PL_AT_BOUNDARY || content->n_reads == 0) return 0;
   return s->staging.now[s->staging.contents->reads[content->first_read].command];
 }
 
 static void add_gap(spilling *s, int32_t k, int64_t idle, int32_t asked, int32_t last, int32_t read) {
-  int32_t first = asked == PLANC_AT_BOUNDARY ? 0 : asked + 2;
-  if (first <= last) s->gaps[s->n_gaps++] = (gap){idle, planc_staging_bytes(&s->staging, k), k, first, last, read};
+  int32_t first = asked == PL_AT_BOUNDARY ? 0 : asked + 2;
+  if (first <= last) s->gaps[s->n_gaps++] = (gap){idle, pl_staging_bytes(&s->staging, k), k, first, last, read};
 }
 
 static void add_gaps(spilling *s, int32_t k) {
-  const planc_content *content = &s->staging.contents->all[k];
+  const pl_content *content = &s->staging.contents->all[k];
   int32_t asked = content->written;
   for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++) {
     int32_t next = s->staging.contents->reads[r].command;
-    int64_t idle = asked == PLANC_AT_BOUNDARY ? idle_at_start(s, k) + idle_at_end(s, content->twin)
-                                              : s->staging.now[next] - s->staging.now[asked];
+    int64_t idle = asked == PL_AT_BOUNDARY ? idle_at_start(s, k) + idle_at_end(s, content->twin)
+                                           : s->staging.now[next] - s->staging.now[asked];
     add_gap(s, k, idle, asked, next, r);
     asked = next;
   }
-  if (content->until == PLANC_STAYS)
+  if (content->until == PL_STAYS)
     add_gap(s, k, idle_at_end(s, k) + idle_at_start(s, content->twin), asked, s->staging.n_commands + 1, -1);
 }
 
@@ -103,14 +105,14 @@ static void change(spilling *s, int32_t position, int64_t bytes) {
 
 /* From behind command `asked` to command `next`, which asks again: -1 = none in this period. */
 static void drop(spilling *s, int32_t k, int32_t asked, int32_t next) {
-  int64_t bytes = planc_staging_bytes(&s->staging, k);
-  change(s, asked == PLANC_AT_BOUNDARY ? 0 : asked + 2, -bytes);
+  int64_t bytes = pl_staging_bytes(&s->staging, k);
+  change(s, asked == PL_AT_BOUNDARY ? 0 : asked + 2, -bytes);
   if (next >= 0) change(s, next + 1, bytes);
 }
 
 static void drop_before(spilling *s, int32_t k, int32_t r) {
-  const planc_content *content = &s->staging.contents->all[k];
-  planc_read *read = &s->staging.contents->reads[r];
+  const pl_content *content = &s->staging.contents->all[k];
+  pl_read *read = &s->staging.contents->reads[r];
   if (read->loaded) return;
   read->loaded = true;
   drop(s, k, r > content->first_read ? read[-1].command : content->written, read->command);
@@ -118,12 +120,12 @@ static void drop_before(spilling *s, int32_t k, int32_t r) {
 
 /* What is stored when the period begins or ends is not on the host then. */
 static void store(spilling *s, int32_t k) {
-  planc_content *content = &s->staging.contents->all[k];
+  pl_content *content = &s->staging.contents->all[k];
   if (content->stored) return;
   content->stored = true;
-  if (content->written == PLANC_AT_BOUNDARY && content->n_reads > 0) drop_before(s, k, content->first_read);
-  if (content->until == PLANC_STAYS) drop(s, k, last_asked(s, content), -1);
-  if (content->until == PLANC_AT_BOUNDARY) drop(s, k, PLANC_AT_BOUNDARY, 0);
+  if (content->written == PL_AT_BOUNDARY && content->n_reads > 0) drop_before(s, k, content->first_read);
+  if (content->until == PL_STAYS) drop(s, k, last_asked(s, content), -1);
+  if (content->until == PL_AT_BOUNDARY) drop(s, k, PL_AT_BOUNDARY, 0);
 }
 
 /* A parked buffer is stored at both ends of the period. */
@@ -141,11 +143,11 @@ static void choose(spilling *s, int64_t aim) {
   s->live = 0;
   for (int32_t p = 0; p < s->staging.n_commands + 2; p++) s->change[p] = 0;
   for (int32_t k = 0; k < s->staging.contents->n; k++) {
-    planc_content *content = &s->staging.contents->all[k];
-    int64_t bytes = planc_staging_bytes(&s->staging, k);
+    pl_content *content = &s->staging.contents->all[k];
+    int64_t bytes = pl_staging_bytes(&s->staging, k);
     content->stored = false;
-    change(s, content->written == PLANC_AT_BOUNDARY ? 0 : content->written + 1, bytes);
-    if (content->until != PLANC_STAYS) change(s, content->until == PLANC_AT_BOUNDARY ? 1 : content->until + 2, -bytes);
+    change(s, content->written == PL_AT_BOUNDARY ? 0 : content->written + 1, bytes);
+    if (content->until != PL_STAYS) change(s, content->until == PL_AT_BOUNDARY ? 1 : content->until + 2, -bytes);
     for (int32_t r = 0; r < content->n_reads; r++) s->staging.contents->reads[content->first_read + r].loaded = false;
   }
   for (int32_t p = 0; p < s->staging.n_commands + 2; p++) {
@@ -162,31 +164,51 @@ static void choose(spilling *s, int64_t aim) {
 /* --- All ------------------------------------------------------------------------------------------------------------
  */
 
-planc_status planc_spilling_make(planc_arena *arena, const planc_schedule *schedule, const planc_device *device,
-                                 planc_contents *contents, planc_spilling *out) {
+planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
+                              pl_contents *contents, pl_spilling *out) {
   int64_t most = contents->n;
   for (int32_t k = 0; k < contents->n; k++) most += contents->all[k].n_reads;
-  *out = (planc_spilling){0};
-  PLANC_TRY(planc_staging_make(arena, schedule, device, contents, &out->staging));
-  PLANC_TRY(PLANC_NEW(arena, &out->gaps, most));
-  PLANC_TRY(PLANC_NEW(arena, &out->heap, most));
-  PLANC_TRY(PLANC_NEW(arena, &out->change, (int64_t)out->staging.n_commands + 2));
+  *out = (pl_spilling){0};
+  PLANC_TRY(pl_staging_make(arena, schedule, device, contents, &out->staging));
+  PLANC_TRY(PL_NEW(arena, &out->gaps, most));
+  PLANC_TRY(PL_NEW(arena, &out->heap, most));
+  PLANC_TRY(PL_NEW(arena, &out->change, (int64_t)out->staging.n_commands + 2));
   for (int32_t k = 0; k < contents->n; k++) add_gaps(out, k);
   if (out->n_gaps > 0) qsort(out->gaps, (size_t)out->n_gaps, sizeof *out->gaps, compare_first);
   return NULL;
 }
 
-int64_t planc_spill(planc_spilling *s, int64_t host_bytes, int64_t room_bytes) {
-  enum { PARTS = 4 };
-  int64_t best = host_bytes, best_ns = INT64_MAX;
-  for (int64_t part = 0; part < PARTS; part++) {
-    int64_t aim = host_bytes - host_bytes / PARTS * part;
-    choose(s, aim);
-    int64_t ns = planc_staging_pass(&s->staging, room_bytes);
-    if (ns >= best_ns) continue;
-    best = aim;
-    best_ns = ns;
+/* What a period copies to storage and back. */
+static int64_t count_copied(const spilling *s) {
+  const pl_contents *contents = s->staging.contents;
+  int64_t sum = 0;
+  for (int32_t k = 0; k < contents->n; k++) {
+    const pl_content *content = &contents->all[k];
+    if (!content->stored) continue;
+    int64_t bytes = pl_staging_bytes(&s->staging, k);
+    if (content->written != PL_AT_BOUNDARY) sum = pl_add_saturate(sum, bytes);
+    for (int32_t r = 0; r < content->n_reads; r++)
+      if (contents->reads[content->first_read + r].loaded) sum = pl_add_saturate(sum, bytes);
   }
-  choose(s, best);
-  return planc_staging_pass(&s->staging, room_bytes);
+  return sum;
+}
+
+static pl_spill_cost store_down_to(spilling *s, int64_t aim, int64_t room) {
+  choose(s, aim);
+  int64_t ns = pl_staging_pass(&s->staging, room);
+  return (pl_spill_cost){ns, count_copied(s)};
+}
+
+pl_spill_cost pl_spill(pl_spilling *s, int64_t host_bytes, int64_t room_bytes) {
+  enum { PARTS = 4 };
+  int64_t best = host_bytes;
+  pl_spill_cost least = store_down_to(s, host_bytes, room_bytes);
+  for (int64_t part = 1; part < PARTS; part++) {
+    int64_t aim = host_bytes - host_bytes / PARTS * part;
+    pl_spill_cost cost = store_down_to(s, aim, room_bytes);
+    if (!pl_spill_is_cheaper(cost, least)) continue;
+    best = aim;
+    least = cost;
+  }
+  return store_down_to(s, best, room_bytes);
 }

@@ -10,7 +10,7 @@
 #include "util/math.h"
 
 /* Something on its way through the host. */
-typedef struct planc_passage {
+typedef struct pl_passage {
   int64_t bytes;
   int64_t done, spare; /* when its copy has ended; a copy's time after that, in case that others take longer */
   int32_t what;        /* the content, or the read */
@@ -18,7 +18,7 @@ typedef struct planc_passage {
 
 /* A run through the period in one direction. */
 typedef struct passing {
-  planc_staging *staging;
+  pl_staging *staging;
   bool loads; /* from the end to the beginning */
   int32_t step, head, tail;
   int64_t bytes; /* of the queue */
@@ -26,20 +26,20 @@ typedef struct passing {
   int64_t idle;  /* when the last copy ends */
 } passing;
 
-static const planc_content *content_at(const planc_staging *s, int32_t k) {
+static const pl_content *content_at(const pl_staging *s, int32_t k) {
   return &s->contents->all[k];
 }
 
-int32_t planc_staging_stay(const planc_contents *contents, const planc_content *content, int32_t read) {
-  const planc_read *reads = &contents->reads[content->first_read];
+int32_t pl_staging_stay(const pl_contents *contents, const pl_content *content, int32_t read) {
+  const pl_read *reads = &contents->reads[content->first_read];
   int32_t last = read < 0 ? content->written : reads[read].command;
   for (int32_t r = read + 1; r < content->n_reads && !reads[r].loaded; r++) last = reads[r].command;
   return last;
 }
 
-int64_t planc_staging_bytes(const planc_staging *s, int32_t content) {
+int64_t pl_staging_bytes(const pl_staging *s, int32_t content) {
   int32_t buffer = content_at(s, content)->buffer;
-  return planc_align_up(planc_schedule_trace(s->schedule)->buffers[buffer].bytes, PLANC_ALIGNMENT);
+  return pl_align_up(planc_schedule_trace(s->schedule)->buffers[buffer].bytes, PLANC_ALIGNMENT);
 }
 
 /* --- Times ----------------------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ typedef struct last_uses {
 } last_uses;
 
 typedef struct timing {
-  planc_staging *staging;
+  pl_staging *staging;
   int64_t *clocks; /* by stream */
   last_uses *last; /* by residency */
 } timing;
@@ -71,7 +71,7 @@ static void time_exec(const timing *t, const planc_command *command) {
     bool writes = trace->accesses[instance->first_access + k].write >= 0;
     end = later(end, writes ? t->last[uses[k]].used : t->last[uses[k]].filled);
   }
-  end = planc_add_saturate(end, planc_schedule_variant(schedule, command).time_ns);
+  end = pl_add_saturate(end, planc_schedule_variant(schedule, command).time_ns);
   t->clocks[command->stream] = end;
   for (int32_t k = 0; k < instance->n_accesses; k++) {
     if (uses[k] < 0) continue;
@@ -82,26 +82,26 @@ static void time_exec(const timing *t, const planc_command *command) {
 }
 
 static void time_copy(const timing *t, int32_t c) {
-  planc_staging *s = t->staging;
+  pl_staging *s = t->staging;
   const planc_command *command = &planc_schedule_commands(s->schedule)[c];
   bool in = command->kind == PLANC_CMD_PREFETCH;
   last_uses *last = &t->last[command->residency];
   int32_t buffer = planc_schedule_residencies(s->schedule)[command->residency].buffer;
   int64_t bytes = planc_schedule_trace(s->schedule)->buffers[buffer].bytes;
   int64_t begin = later(later(t->clocks[command->stream], s->now[c]), in ? last->used : last->filled);
-  int64_t end = planc_add_saturate(begin, planc_link_ns(in ? &s->device->h2d : &s->device->d2h, bytes));
+  int64_t end = pl_add_saturate(begin, planc_link_ns(in ? &s->device->h2d : &s->device->d2h, bytes));
   s->ended[c] = end;
   t->clocks[command->stream] = last->copied = last->used = end;
   if (in) last->filled = end;
 }
 
 /* When the ops come to each command, with copies between device and host but without storage. */
-static planc_status find_times(planc_staging *s) {
+static planc_status find_times(pl_staging *s) {
   const planc_trace *trace = planc_schedule_trace(s->schedule);
-  planc_arena arena = {0};
+  pl_arena arena = {0};
   timing t = {.staging = s};
-  planc_status status = PLANC_NEW(&arena, &t.clocks, (int64_t)trace->n_jobs * PLANC_N_STREAMS);
-  if (!status) status = PLANC_NEW(&arena, &t.last, planc_schedule_n_residencies(s->schedule));
+  planc_status status = PL_NEW(&arena, &t.clocks, (int64_t)trace->n_jobs * PLANC_N_STREAMS);
+  if (!status) status = PL_NEW(&arena, &t.last, planc_schedule_n_residencies(s->schedule));
   for (int32_t c = 0; !status && c < s->n_commands; c++) {
     const planc_command *command = &planc_schedule_commands(s->schedule)[c];
     if (command->kind == PLANC_CMD_EXEC) {
@@ -115,36 +115,36 @@ static planc_status find_times(planc_staging *s) {
     for (int32_t j = 0; j < trace->n_jobs; j++)
       s->now[c + 1] = later(s->now[c + 1], t.clocks[j * PLANC_N_STREAMS + PLANC_STREAM_COMPUTE]);
   }
-  planc_arena_free(&arena);
+  pl_arena_free(&arena);
   return status;
 }
 
 /* --- What lives on the host -----------------------------------------------------------------------------------------
  */
 
-static void note(const planc_staging *s, int32_t opens, int32_t closes, int64_t bytes) {
-  s->live[opens == PLANC_AT_BOUNDARY ? 0 : opens + 1] += bytes;
-  if (closes != PLANC_STAYS) s->live[closes == PLANC_AT_BOUNDARY ? 1 : closes + 2] -= bytes;
+static void note(const pl_staging *s, int32_t opens, int32_t closes, int64_t bytes) {
+  s->live[opens == PL_AT_BOUNDARY ? 0 : opens + 1] += bytes;
+  if (closes != PL_STAYS) s->live[closes == PL_AT_BOUNDARY ? 1 : closes + 2] -= bytes;
 }
 
 /* As slots.c makes them. */
-static void note_stored(const planc_staging *s, int32_t k) {
-  const planc_content *content = content_at(s, k);
-  const planc_read *reads = &s->contents->reads[content->first_read];
-  int64_t bytes = planc_staging_bytes(s, k);
-  if (content->written != PLANC_AT_BOUNDARY) note(s, content->written, content->stored_by, bytes);
+static void note_stored(const pl_staging *s, int32_t k) {
+  const pl_content *content = content_at(s, k);
+  const pl_read *reads = &s->contents->reads[content->first_read];
+  int64_t bytes = pl_staging_bytes(s, k);
+  if (content->written != PL_AT_BOUNDARY) note(s, content->written, content->stored_by, bytes);
   for (int32_t r = 0; r < content->n_reads; r++)
-    if (reads[r].loaded) note(s, reads[r].load, planc_staging_stay(s->contents, content, r), bytes);
+    if (reads[r].loaded) note(s, reads[r].load, pl_staging_stay(s->contents, content, r), bytes);
 }
 
-static void find_live(const planc_staging *s) {
+static void find_live(const pl_staging *s) {
   for (int32_t p = 0; p < s->n_commands + 2; p++) s->live[p] = 0;
   for (int32_t k = 0; k < s->contents->n; k++) {
-    const planc_content *content = content_at(s, k);
+    const pl_content *content = content_at(s, k);
     if (content->stored) {
       note_stored(s, k);
     } else {
-      note(s, content->written, content->until, planc_staging_bytes(s, k));
+      note(s, content->written, content->until, pl_staging_bytes(s, k));
     }
   }
   for (int32_t p = 1; p < s->n_commands + 2; p++) s->live[p] += s->live[p - 1];
@@ -170,33 +170,33 @@ static void leave(passing *p) {
 }
 
 static int64_t copy_ns(const passing *p, int32_t content) {
-  const planc_staging *s = p->staging;
+  const pl_staging *s = p->staging;
   int64_t bytes = planc_schedule_trace(s->schedule)->buffers[content_at(s, content)->buffer].bytes;
   return planc_link_ns(p->loads ? &s->device->load : &s->device->store, bytes);
 }
 
 /* Copies one after the other; returns when this one has ended. */
 static int64_t copy(passing *p, int32_t content, int64_t ready) {
-  p->idle = planc_add_saturate(later(ready, p->idle), copy_ns(p, content));
+  p->idle = pl_add_saturate(later(ready, p->idle), copy_ns(p, content));
   return p->idle;
 }
 
 /* `limit`: the command at which it has to have left. */
 static void enter(passing *p, int32_t content, int32_t what, int64_t done, int32_t limit) {
-  planc_staging *s = p->staging;
-  int64_t bytes = planc_staging_bytes(s, content);
-  s->queue[p->tail++] = (passage){bytes, done, planc_add_saturate(done, copy_ns(p, content)), what};
+  pl_staging *s = p->staging;
+  int64_t bytes = pl_staging_bytes(s, content);
+  s->queue[p->tail++] = (passage){bytes, done, pl_add_saturate(done, copy_ns(p, content)), what};
   p->bytes += bytes;
   s->due[p->loads ? s->n_commands - 1 - limit : limit] = p->tail;
 }
 
 /* What is offloaded is copied, and enters when it would leave the host if it needed no copy. */
 static void enter_store(passing *p, int32_t c) {
-  planc_staging *s = p->staging;
+  pl_staging *s = p->staging;
   int32_t k = s->contents->of_offload[c] >= 0 ? s->contents->of_offload[c] : s->content_of[c];
-  if (k < 0 || !content_at(s, k)->stored || content_at(s, k)->written == PLANC_AT_BOUNDARY) return;
-  const planc_content *content = content_at(s, k);
-  if (content->written == c) s->done[k] = copy(p, k, planc_add_saturate(p->clock, s->ended[c] - s->now[c]));
+  if (k < 0 || !content_at(s, k)->stored || content_at(s, k)->written == PL_AT_BOUNDARY) return;
+  const pl_content *content = content_at(s, k);
+  if (content->written == c) s->done[k] = copy(p, k, pl_add_saturate(p->clock, s->ended[c] - s->now[c]));
   if (content->stored_by != c) return;
   int32_t next = content->first_read;
   while (next < content->first_read + content->n_reads && s->contents->reads[next].command <= c) next++;
@@ -205,16 +205,16 @@ static void enter_store(passing *p, int32_t c) {
 }
 
 static void enter_load(passing *p, int32_t c) {
-  planc_staging *s = p->staging;
+  pl_staging *s = p->staging;
   int32_t r = s->read_of[c], k = s->content_of[c];
   if (r < 0 || !content_at(s, k)->stored || !s->contents->reads[r].loaded) return;
-  const planc_content *content = content_at(s, k);
+  const pl_content *content = content_at(s, k);
   int32_t limit = content->stored_by;
   if (r > content->first_read) limit = (int32_t)later(limit, s->contents->reads[r - 1].command);
   enter(p, k, r, copy(p, k, p->clock), limit);
 }
 
-static int64_t pass(planc_staging *s, bool loads, int64_t room) {
+static int64_t pass(pl_staging *s, bool loads, int64_t room) {
   passing p = {.staging = s, .loads = loads};
   for (int32_t step = 0; step <= s->n_commands; step++) s->due[step] = 0;
   for (; p.step < s->n_commands; p.step++) {
@@ -229,7 +229,7 @@ static int64_t pass(planc_staging *s, bool loads, int64_t room) {
     } else {
       enter_store(&p, c);
     }
-    p.clock = planc_add_saturate(p.clock, s->now[c + 1] - s->now[c]);
+    p.clock = pl_add_saturate(p.clock, s->now[c + 1] - s->now[c]);
   }
   while (p.head < p.tail) leave(&p);
   return p.clock > p.idle ? p.clock : p.idle;
@@ -238,21 +238,21 @@ static int64_t pass(planc_staging *s, bool loads, int64_t room) {
 /* --- All ------------------------------------------------------------------------------------------------------------
  */
 
-planc_status planc_staging_make(planc_arena *arena, const planc_schedule *schedule, const planc_device *device,
-                                planc_contents *contents, planc_staging *out) {
-  *out = (planc_staging){
+planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
+                             pl_contents *contents, pl_staging *out) {
+  *out = (pl_staging){
       .schedule = schedule, .device = device, .contents = contents, .n_commands = planc_schedule_n_commands(schedule)};
-  PLANC_TRY(PLANC_NEW(arena, &out->content_of, out->n_commands));
-  PLANC_TRY(PLANC_NEW(arena, &out->read_of, out->n_commands));
-  PLANC_TRY(PLANC_NEW(arena, &out->now, (int64_t)out->n_commands + 1));
-  PLANC_TRY(PLANC_NEW(arena, &out->ended, out->n_commands));
-  PLANC_TRY(PLANC_NEW(arena, &out->live, (int64_t)out->n_commands + 3));
-  PLANC_TRY(PLANC_NEW(arena, &out->done, contents->n));
-  PLANC_TRY(PLANC_NEW(arena, &out->queue, out->n_commands));
-  PLANC_TRY(PLANC_NEW(arena, &out->due, (int64_t)out->n_commands + 1));
+  PLANC_TRY(PL_NEW(arena, &out->content_of, out->n_commands));
+  PLANC_TRY(PL_NEW(arena, &out->read_of, out->n_commands));
+  PLANC_TRY(PL_NEW(arena, &out->now, (int64_t)out->n_commands + 1));
+  PLANC_TRY(PL_NEW(arena, &out->ended, out->n_commands));
+  PLANC_TRY(PL_NEW(arena, &out->live, (int64_t)out->n_commands + 3));
+  PLANC_TRY(PL_NEW(arena, &out->done, contents->n));
+  PLANC_TRY(PL_NEW(arena, &out->queue, out->n_commands));
+  PLANC_TRY(PL_NEW(arena, &out->due, (int64_t)out->n_commands + 1));
   for (int32_t c = 0; c < out->n_commands; c++) out->content_of[c] = out->read_of[c] = -1;
   for (int32_t k = 0; k < contents->n; k++) {
-    const planc_content *content = &contents->all[k];
+    const pl_content *content = &contents->all[k];
     for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++) {
       out->content_of[contents->reads[r].command] = k;
       out->read_of[contents->reads[r].command] = r;
@@ -261,15 +261,15 @@ planc_status planc_staging_make(planc_arena *arena, const planc_schedule *schedu
   return find_times(out);
 }
 
-int64_t planc_staging_pass(planc_staging *s, int64_t room_bytes) {
+int64_t pl_staging_pass(pl_staging *s, int64_t room_bytes) {
   for (int32_t k = 0; k < s->contents->n; k++) {
-    planc_content *content = &s->contents->all[k];
-    content->stored_by = planc_staging_stay(s->contents, content, -1);
+    pl_content *content = &s->contents->all[k];
+    content->stored_by = pl_staging_stay(s->contents, content, -1);
     for (int32_t r = content->first_read; r < content->first_read + content->n_reads; r++)
       s->contents->reads[r].load = s->contents->reads[r].command;
   }
   find_live(s);
   int64_t stores = pass(s, false, room_bytes);
   find_live(s);
-  return planc_add_saturate(stores - s->now[s->n_commands], pass(s, true, room_bytes));
+  return pl_add_saturate(stores - s->now[s->n_commands], pass(s, true, room_bytes));
 }

@@ -5,33 +5,33 @@
 
 #include "planner/lower/contents.h"
 
-typedef struct planc_staging {
+typedef struct pl_staging {
   const planc_schedule *schedule;
   const planc_device *device;
-  planc_contents *contents;
+  pl_contents *contents;
   int32_t n_commands;
   int32_t *content_of, *read_of; /* by command: what it reads, and which of its reads that is; -1: nothing */
   int64_t *now;                  /* by command: when the ops have come to it if nothing is stored; and one more */
   int64_t *ended;                /* by command: when a copy between device and host has ended then */
   int64_t *live;                 /* by position: bytes on the host */
   int64_t *done;                 /* by content: when its copy to storage has ended */
-  struct planc_passage *queue;
+  struct pl_passage *queue;
   int32_t *due; /* by step: how many of the queue must have left before it */
-} planc_staging;
+} pl_staging;
 
 /* Everything is allocated in `arena`. */
-planc_status planc_staging_make(planc_arena *arena, const planc_schedule *schedule, const planc_device *device,
-                                planc_contents *contents, planc_staging *out);
+planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
+                             pl_contents *contents, pl_staging *out);
 
 /* The last command for which a content is on the host from `read` on (-1: from when it is written) without leaving it.
  */
-int32_t planc_staging_stay(const planc_contents *contents, const planc_content *content, int32_t read);
+int32_t pl_staging_stay(const pl_contents *contents, const pl_content *content, int32_t read);
 
 /* What a content takes of the host. */
-int64_t planc_staging_bytes(const planc_staging *staging, int32_t content);
+int64_t pl_staging_bytes(const pl_staging *staging, int32_t content);
 
 /* Sets when the contents that are stored leave the host and come back, so that up to `room_bytes` live there, where
  * those that have to be there leave any. Returns how long a period takes then, about. */
-int64_t planc_staging_pass(planc_staging *staging, int64_t room_bytes);
+int64_t pl_staging_pass(pl_staging *staging, int64_t room_bytes);
 
 #endif

@@ -8,21 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/copies.h"
 #include "plan/plan_trace.h"
 #include "planc/simulate.h"
 #include "planc/timeline.h"
 #include "planner/measured/alone.h"
 #include "planner/measured/awaited.h"
+#include "planner/simulate/plan_streams.h"
 #include "util/map.h"
 #include "util/math.h"
 #include "util/median.h"
 
-typedef planc_awaited_node node;
+typedef pl_awaited_node node;
 
 typedef struct made {
   planc_comparison comparison; /* first: what is given out */
-  planc_arena arena;
+  pl_arena arena;
   planc_class_times *classes;
   planc_stream_times *streams;
 } made;
@@ -35,10 +35,10 @@ typedef struct work {
   const planc_plan *plan;
   const planc_timeline *timeline;
   made *made;
-  planc_arena arena;
-  planc_acquired *acquired;
+  pl_arena arena;
+  pl_acquired *acquired;
   int32_t *timed_of; /* by instruction of the body, -1 where it is not timed */
-  planc_awaited awaited;
+  pl_awaited awaited;
   int32_t *class_of;  /* by timed instruction */
   int32_t *column_of; /* by stream: where its columns start, -1 where it does not compute */
   int32_t n_columns;
@@ -57,24 +57,12 @@ static const planc_instr *instr_at(const work *w, int32_t timed) {
 
 /* --- Classes and streams ------------------------------------------------------------------------------------------ */
 
-static planc_copy_way way_of(const work *w, const planc_instr *instr) {
-  return planc_way_of_copy(w->plan, w->acquired, instr);
-}
-
-static bool is_to(const work *w, const planc_instr *instr, planc_memory_kind kind) {
-  int32_t to = planc_memory_of_side(w->plan, w->acquired, instr->id);
-  return to >= 0 && to < w->plan->n_memories && w->plan->memories[to].kind == kind;
-}
-
 static const char *copy_name(const work *w, const planc_instr *instr) {
-  static const char *const names[PLANC_N_COPY_WAYS] = {[PLANC_COPY_IN] = "copy in",
-                                                       [PLANC_COPY_OUT] = "copy out",
-                                                       [PLANC_COPY_WITHIN] = "move",
-                                                       [PLANC_COPY_PAST] = "copy"};
-  planc_copy_way way = way_of(w, instr);
-  if (way != PLANC_COPY_PAST || !planc_copy_touches(w->plan, w->acquired, instr, PLANC_MEMORY_STORAGE))
-    return names[way];
-  return is_to(w, instr, PLANC_MEMORY_STORAGE) ? "copy to storage" : "copy from storage";
+  static const char *const names[PL_N_COPY_WAYS] = {
+      [PL_COPY_IN] = "copy in", [PL_COPY_OUT] = "copy out", [PL_COPY_WITHIN] = "move", [PL_COPY_PAST] = "copy"};
+  planc_route route = pl_instr_route(w->plan, w->acquired, instr);
+  if (route == PLANC_ROUTE_STORE) return "copy to storage";
+  return route == PLANC_ROUTE_LOAD ? "copy from storage" : names[pl_way_of_copy(w->plan, w->acquired, instr)];
 }
 
 static planc_status class_name(const work *w, const planc_instr *instr, const planc_trace *trace, const char **out) {
@@ -88,19 +76,19 @@ static planc_status class_name(const work *w, const planc_instr *instr, const pl
   return NULL;
 }
 
-static planc_status classify(work *w, const planc_trace *trace, planc_map *map) {
+static planc_status classify(work *w, const planc_trace *trace, pl_map *map) {
   planc_comparison *c = &w->made->comparison;
   int32_t n = w->timeline->n_timed;
-  PLANC_TRY(PLANC_NEW(&w->arena, &w->class_of, n));
-  PLANC_TRY(PLANC_NEW(&w->made->arena, &w->made->classes, n));
+  PLANC_TRY(PL_NEW(&w->arena, &w->class_of, n));
+  PLANC_TRY(PL_NEW(&w->made->arena, &w->made->classes, n));
   for (int32_t k = 0; k < n; k++) {
     const char *name = "";
     PLANC_TRY(class_name(w, instr_at(w, k), trace, &name));
-    int32_t class_ = planc_map_get(map, name, strlen(name));
+    int32_t class_ = pl_map_get(map, name, strlen(name));
     if (class_ < 0) {
       class_ = c->n_classes++;
       w->made->classes[class_].name = name;
-      PLANC_TRY(planc_map_put(map, name, strlen(name), class_));
+      PLANC_TRY(pl_map_put(map, name, strlen(name), class_));
     }
     w->made->classes[class_].count++;
     w->class_of[k] = class_;
@@ -110,10 +98,10 @@ static planc_status classify(work *w, const planc_trace *trace, planc_map *map) 
 
 static planc_status find_classes(work *w) {
   planc_trace *trace;
-  planc_map map = {0};
-  PLANC_TRY(planc_plan_expand(w->plan, &trace));
+  pl_map map = {0};
+  PLANC_TRY(pl_plan_expand(w->plan, &trace));
   planc_status status = classify(w, trace, &map);
-  planc_map_free(&map);
+  pl_map_free(&map);
   planc_trace_free(trace);
   return status;
 }
@@ -122,8 +110,8 @@ static planc_status find_columns(work *w) {
   const planc_plan *plan = w->plan;
   planc_comparison *c = &w->made->comparison;
   w->n_columns = c->n_classes;
-  PLANC_TRY(PLANC_NEW(&w->arena, &w->column_of, plan->n_streams));
-  PLANC_TRY(PLANC_NEW(&w->made->arena, &w->made->streams, plan->n_streams));
+  PLANC_TRY(PL_NEW(&w->arena, &w->column_of, plan->n_streams));
+  PLANC_TRY(PL_NEW(&w->made->arena, &w->made->streams, plan->n_streams));
   for (int32_t s = 0; s < plan->n_streams; s++) {
     w->column_of[s] = plan->streams[s].kind == PLANC_STREAM_KIND_compute ? w->n_columns : -1;
     if (w->column_of[s] < 0) continue;
@@ -163,11 +151,12 @@ static node last_awaited(const work *w, const period *p, node of, planc_span *ou
 }
 
 static planc_gap_cause cause_of(const work *w, node at) {
-  const planc_instr *instr = instr_at(w, at.timed);
-  planc_copy_way way = instr->op == PLANC_INSTR_copy ? way_of(w, instr) : PLANC_COPY_WITHIN;
-  if (way == PLANC_COPY_WITHIN) return PLANC_GAP_COMPUTE;
-  bool out = way == PLANC_COPY_OUT || is_to(w, instr, PLANC_MEMORY_STORAGE) || is_to(w, instr, PLANC_MEMORY_USER);
-  return out ? PLANC_GAP_OUT : PLANC_GAP_IN;
+  static const planc_gap_cause causes[PLANC_N_ROUTES + 1] = {[PLANC_ROUTE_H2D] = PLANC_GAP_IN,
+                                                             [PLANC_ROUTE_D2H] = PLANC_GAP_OUT,
+                                                             [PLANC_ROUTE_STORE] = PLANC_GAP_STORE,
+                                                             [PLANC_ROUTE_LOAD] = PLANC_GAP_LOAD,
+                                                             [PLANC_N_ROUTES] = PLANC_GAP_COMPUTE};
+  return causes[pl_instr_route(w->plan, w->acquired, instr_at(w, at.timed))];
 }
 
 /* Adds the time from `start` on until `timed` begins to what it was spent on. */
@@ -191,19 +180,14 @@ static void sum_up(const work *w, const period *p, int64_t *row) {
   for (int32_t k = 0; k < w->timeline->n_timed; k++) {
     const planc_instr *instr = instr_at(w, k);
     int64_t busy = p->spans[k].end_ns - p->spans[k].begin_ns, *of_class = &row[w->class_of[k]];
-    *of_class = planc_add_saturate(*of_class, busy);
+    *of_class = pl_add_saturate(*of_class, busy);
     if (w->column_of[instr->stream] < 0) continue;
     int64_t *of_stream = &row[w->column_of[instr->stream]];
-    of_stream[0] = planc_add_saturate(of_stream[0], busy);
+    of_stream[0] = pl_add_saturate(of_stream[0], busy);
     planc_span before;
     if (span_of(p, w->awaited.nodes.data[w->awaited.first[k]], &before))
       explain_gap(w, p, before.end_ns, k, &of_stream[1]);
   }
-}
-
-/* Of several periods the first counts only as the one before the second. */
-static int32_t first_counted(const work *w) {
-  return w->timeline->n_periods > 1;
 }
 
 /* --- Predicted ---------------------------------------------------------------------------------------------------- */
@@ -215,8 +199,8 @@ static void take_span(void *user, const planc_plan *plan, const planc_instr *ins
 
 static planc_status predict(work *w) {
   planc_simulation simulation;
-  PLANC_TRY(PLANC_NEW(&w->arena, &w->predicted, w->timeline->n_timed));
-  PLANC_TRY(planc_simulate(w->plan, take_span, w, &simulation));
+  PLANC_TRY(PL_NEW(&w->arena, &w->predicted, w->timeline->n_timed));
+  PLANC_TRY(planc_simulate(w->plan, &(planc_simulate_options){.visitor = take_span, .user = w}, &simulation));
   w->made->comparison.predicted_ns = simulation.iteration_ns;
   return NULL;
 }
@@ -227,13 +211,13 @@ static planc_status predict_as_measured(work *w) {
   planc_instr *instrs;
   int64_t *times_ns;
   planc_simulation simulation;
-  PLANC_TRY(PLANC_NEW(&w->arena, &times_ns, w->timeline->n_timed));
-  PLANC_TRY(PLANC_NEW(&w->arena, &instrs, plan.body.n));
+  PLANC_TRY(PL_NEW(&w->arena, &times_ns, w->timeline->n_timed));
+  PLANC_TRY(PL_NEW(&w->arena, &instrs, plan.body.n));
   memcpy(instrs, plan.body.instrs, (size_t)plan.body.n * sizeof *instrs);
-  PLANC_TRY(planc_alone_times(w->timeline, w->plan, first_counted(w), times_ns));
+  PLANC_TRY(pl_alone_times(w->timeline, w->plan, times_ns));
   for (int32_t k = 0; k < w->timeline->n_timed; k++) instrs[w->timeline->instrs[k]].time_ns = times_ns[k];
   plan.body.instrs = instrs;
-  PLANC_TRY(planc_simulate(&plan, NULL, NULL, &simulation));
+  PLANC_TRY(planc_simulate(&plan, NULL, &simulation));
   w->made->comparison.predicted_as_measured_ns = simulation.iteration_ns;
   return NULL;
 }
@@ -267,25 +251,25 @@ static void measure_periods(const work *w, int64_t *values) {
   int32_t n = w->timeline->n_periods - 1;
   for (int32_t p = 0; p < n; p++) values[p] = start_of(w, p + 1) - start_of(w, p);
   if (n == 0) values[n++] = end_of(w, 0) - start_of(w, 0);
-  c->measured_ns = planc_median(values, n);
+  c->measured_ns = pl_median(values, n);
   c->least_ns = values[0];
   c->most_ns = values[n - 1];
 }
 
 /* Medians of all columns over the periods whose predecessor is known, or over the only one. */
 static planc_status measure(work *w, int64_t *medians) {
-  int32_t first = first_counted(w), n = w->timeline->n_periods - first;
+  int32_t first = planc_timeline_first_steady(w->timeline), n = w->timeline->n_periods - first;
   int64_t *rows, *values, size;
-  if (planc_mul_overflow(n, w->n_columns, &size)) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  PLANC_TRY(PLANC_NEW(&w->arena, &rows, size));
-  PLANC_TRY(PLANC_NEW(&w->arena, &values, n));
+  if (pl_mul_overflow(n, w->n_columns, &size)) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  PLANC_TRY(PL_NEW(&w->arena, &rows, size));
+  PLANC_TRY(PL_NEW(&w->arena, &values, n));
   for (int32_t p = 0; p < n; p++) {
     period now = {.spans = spans_of(w, first + p), .before = first + p > 0 ? spans_of(w, first + p - 1) : NULL};
     sum_up(w, &now, &rows[(int64_t)p * w->n_columns]);
   }
   for (int32_t c = 0; c < w->n_columns; c++) {
     for (int32_t p = 0; p < n; p++) values[p] = rows[(int64_t)p * w->n_columns + c];
-    medians[c] = planc_median(values, n);
+    medians[c] = pl_median(values, n);
   }
   measure_periods(w, values);
   return NULL;
@@ -322,15 +306,15 @@ static void fill(const work *w, const int64_t *predicted, const int64_t *measure
 
 static planc_status compare(work *w) {
   int64_t *predicted, *measured;
-  PLANC_TRY(planc_plan_acquired(w->plan, &w->arena, &w->acquired));
-  PLANC_TRY(planc_timed_of(w->plan, w->timeline, &w->arena, &w->timed_of));
+  PLANC_TRY(pl_plan_acquired(w->plan, &w->arena, &w->acquired));
+  PLANC_TRY(pl_timed_of(w->plan, w->timeline, &w->arena, &w->timed_of));
   PLANC_TRY(predict(w)); /* which checks streams and events */
   PLANC_TRY(predict_as_measured(w));
-  PLANC_TRY(planc_awaited_find(w->plan, w->timeline, w->timed_of, &w->awaited));
+  PLANC_TRY(pl_awaited_find(w->plan, w->timeline, w->timed_of, &w->awaited));
   PLANC_TRY(find_classes(w));
   PLANC_TRY(find_columns(w));
-  PLANC_TRY(PLANC_NEW(&w->arena, &predicted, w->n_columns));
-  PLANC_TRY(PLANC_NEW(&w->arena, &measured, w->n_columns));
+  PLANC_TRY(PL_NEW(&w->arena, &predicted, w->n_columns));
+  PLANC_TRY(PL_NEW(&w->arena, &measured, w->n_columns));
   int64_t period_ns = w->made->comparison.predicted_ns;
   sum_up(w, &(period){.spans = w->predicted, .before = w->predicted, .shift = period_ns}, predicted);
   PLANC_TRY(measure(w, measured));
@@ -344,8 +328,8 @@ planc_status planc_timeline_compare(const planc_plan *plan, const planc_timeline
   if (!memory) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   work w = {.plan = plan, .timeline = timeline, .made = memory};
   planc_status status = compare(&w);
-  planc_awaited_free(&w.awaited);
-  planc_arena_free(&w.arena);
+  pl_awaited_free(&w.awaited);
+  pl_arena_free(&w.arena);
   if (status) {
     planc_comparison_free(&memory->comparison);
   } else {
@@ -357,6 +341,6 @@ planc_status planc_timeline_compare(const planc_plan *plan, const planc_timeline
 void planc_comparison_free(planc_comparison *comparison) {
   if (!comparison) return;
   made *memory = (made *)comparison;
-  planc_arena_free(&memory->arena);
+  pl_arena_free(&memory->arena);
   free(memory);
 }

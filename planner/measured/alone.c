@@ -1,125 +1,163 @@
-/* Times alone (alone.h): the simulator's slow-down taken back (simulate.c). While a copy runs compute is slowed by
- * slowdown_ppm, and while copies run in both directions each goes on at duplex_ppm of its speed. */
+/* Times alone (alone.h): goes through the measured spans in the order in which they begin and end, and asks the
+ * simulator at each moment how fast what runs then goes (sim_rates.h). What a span did at these rates is its work, and
+ * that at the full rate is its time alone. */
 #include "planner/measured/alone.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "planner/simulate/plan_streams.h"
+#include "planner/simulate/sim_rates.h"
 #include "util/arena.h"
-#include "util/math.h"
 #include "util/median.h"
-#include "util/vec.h"
 
-enum { PPM = 1000000 };
+__extension__ typedef unsigned __int128 wide;
 
-/* The time that some spans cover: disjoint parts in order, and how much of it lies before each. */
-typedef VEC(planc_span) span_list;
-typedef struct cover {
-  span_list parts;
-  VEC(int64_t) before;
-} cover;
+/* A span begins or ends. Spans are numbered period after period, by timed instruction. */
+typedef struct turn {
+  int64_t at, span;
+  bool begins;
+} turn;
 
-/* Of copies in each direction, and of all these. */
-enum { ANY = 2, N_COVERS };
+typedef struct running {
+  int64_t span;
+  wide work; /* done so far */
+} running;
 
-/* --- Covers --------------------------------------------------------------------------------------------------- */
+typedef struct replay {
+  const planc_timeline *timeline;
+  const planc_plan *plan;
+  pl_arena arena;
+  sim_program program; /* its device, engines and GPUs */
+  sim_activity activity;
+  int32_t *copying; /* by engine: copies that run, of several streams perhaps */
+  running *running;
+  int64_t n_running;
+  int64_t *place;    /* by span that runs: where it is in `running` */
+  int64_t *alone_ns; /* by span */
+} replay;
 
-static int by_begin(const void *a, const void *b) {
-  int64_t x = ((const planc_span *)a)->begin_ns, y = ((const planc_span *)b)->begin_ns;
-  return (x > y) - (x < y);
+/* --- What runs ---------------------------------------------------------------------------------------------------- */
+
+static const planc_instr *instr_of(const replay *r, int64_t span) {
+  return &r->plan->body.instrs[r->timeline->instrs[span % r->timeline->n_timed]];
 }
 
-/* Joins what overlaps, and sums up. */
-static planc_status close_cover(cover *c) {
-  span_list *parts = &c->parts;
-  int64_t n = 0, covered = 0;
-  if (parts->len > 0) qsort(parts->data, (size_t)parts->len, sizeof *parts->data, by_begin);
-  for (int64_t i = 0; i < parts->len; i++) {
-    if (n > 0 && parts->data[i].begin_ns <= parts->data[n - 1].end_ns) {
-      if (parts->data[i].end_ns > parts->data[n - 1].end_ns) parts->data[n - 1].end_ns = parts->data[i].end_ns;
-    } else {
-      parts->data[n++] = parts->data[i];
-    }
+static int32_t site_of(const replay *r, const planc_instr *instr) {
+  return r->plan->streams[instr->stream].on;
+}
+
+static void set_running(replay *r, const planc_instr *instr, bool runs) {
+  int32_t on = site_of(r, instr);
+  if (!pl_instr_is_copy(r->plan, instr)) {
+    sim_occupy(&r->activity, on, sim_busy_ppm(instr), runs);
+    return;
   }
-  parts->len = n;
-  for (int64_t i = 0; i < n; i++) {
-    VEC_PUSH(&c->before, covered);
-    covered += parts->data[i].end_ns - parts->data[i].begin_ns;
+  int32_t before = r->copying[on];
+  r->copying[on] += runs ? 1 : -1;
+  if (before == 0 || r->copying[on] == 0) sim_turn(&r->program, &r->activity, on, runs);
+}
+
+static void begin(replay *r, int64_t span) {
+  r->place[span] = r->n_running;
+  r->running[r->n_running++] = (running){.span = span};
+  set_running(r, instr_of(r, span), true);
+}
+
+static void end(replay *r, int64_t span) {
+  const planc_instr *instr = instr_of(r, span);
+  int64_t place = r->place[span];
+  bool copies = pl_instr_is_copy(r->plan, instr);
+  int64_t full = copies ? sim_full_copy_rate() : sim_full_kernel_rate(&r->program);
+  assert(r->running[place].span == span);
+  r->alone_ns[span] = (int64_t)(r->running[place].work / (wide)full);
+  r->running[place] = r->running[--r->n_running];
+  r->place[r->running[place].span] = place;
+  set_running(r, instr, false);
+}
+
+static void work(replay *r, int64_t ns) {
+  for (int64_t i = 0; i < r->n_running && ns > 0; i++) {
+    const planc_instr *instr = instr_of(r, r->running[i].span);
+    int32_t on = site_of(r, instr);
+    int64_t rate = pl_instr_is_copy(r->plan, instr) ? sim_copy_rate(&r->program, &r->activity, on)
+                                                    : sim_kernel_rate(&r->program, &r->activity, on);
+    r->running[i].work += (wide)rate * (wide)ns;
   }
+}
+
+/* --- In the order of time ----------------------------------------------------------------------------------------- */
+
+/* What ends at a time is gone when others begin. */
+static int by_time(const void *left, const void *right) {
+  const turn *a = left, *b = right;
+  if (a->at != b->at) return a->at < b->at ? -1 : 1;
+  if (a->begins != b->begins) return a->begins ? 1 : -1;
+  return (a->span > b->span) - (a->span < b->span);
+}
+
+/* Spans without length did nothing. */
+static planc_status make_turns(replay *r, int64_t n_spans, turn **out, int64_t *out_n) {
+  PLANC_TRY(PL_NEW(&r->arena, out, 2 * n_spans));
+  *out_n = 0;
+  for (int64_t s = 0; s < n_spans; s++) {
+    planc_span span = r->timeline->spans[s];
+    if (span.end_ns <= span.begin_ns) continue;
+    (*out)[(*out_n)++] = (turn){span.begin_ns, s, true};
+    (*out)[(*out_n)++] = (turn){span.end_ns, s, false};
+  }
+  if (*out_n > 0) qsort(*out, (size_t)*out_n, sizeof **out, by_time);
   return NULL;
 }
 
-/* How much is covered before `at`. */
-static int64_t covered_before(const cover *c, int64_t at) {
-  int64_t low = 0, high = c->parts.len;
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (c->parts.data[middle].begin_ns < at) {
-      low = middle + 1;
+static planc_status replay_spans(replay *r, int64_t n_spans) {
+  turn *turns;
+  int64_t n;
+  PLANC_TRY(make_turns(r, n_spans, &turns, &n));
+  for (int64_t t = 0; t < n; t++) {
+    if (t > 0) work(r, turns[t].at - turns[t - 1].at);
+    if (turns[t].begins) {
+      begin(r, turns[t].span);
     } else {
-      high = middle;
+      end(r, turns[t].span);
     }
   }
-  if (low == 0) return 0;
-  const planc_span *last = &c->parts.data[low - 1];
-  return c->before.data[low - 1] + (at < last->end_ns ? at : last->end_ns) - last->begin_ns;
-}
-
-static planc_status cover_copies(const planc_timeline *timeline, const planc_plan *plan, const planc_acquired *acquired,
-                                 cover covers[N_COVERS]) {
-  for (int64_t p = 0; p < timeline->n_periods; p++) {
-    for (int32_t k = 0; k < timeline->n_timed; k++) {
-      const planc_instr *instr = &plan->body.instrs[timeline->instrs[k]];
-      int direction = planc_instr_direction(plan, acquired, instr);
-      if (direction < 0) continue;
-      planc_span span = timeline->spans[p * timeline->n_timed + k];
-      VEC_PUSH(&covers[direction].parts, span);
-      VEC_PUSH(&covers[ANY].parts, span);
-    }
-  }
-  for (int32_t c = 0; c < N_COVERS; c++) PLANC_TRY(close_cover(&covers[c]));
+  assert(r->n_running == 0);
   return NULL;
 }
 
-/* --- Times ---------------------------------------------------------------------------------------------------- */
+/* --- All ---------------------------------------------------------------------------------------------------------- */
 
-/* Copies that are neither to nor from a GPU are slowed by nothing that is known here. */
-static int64_t alone(const planc_plan *plan, const planc_acquired *acquired, const planc_instr *instr, planc_span span,
-                     const cover covers[N_COVERS]) {
-  bool copy = planc_instr_is_copy(plan, instr);
-  int direction = planc_instr_direction(plan, acquired, instr);
-  if (copy && direction < 0) return span.end_ns - span.begin_ns;
-  const cover *beside = &covers[copy ? !direction : ANY];
-  int64_t both = covered_before(beside, span.end_ns) - covered_before(beside, span.begin_ns);
-  int64_t worth = copy ? planc_muldiv_floor(both, plan->device.duplex_ppm, PPM)
-                       : planc_muldiv_floor(both, PPM, PPM + plan->device.slowdown_ppm);
-  return span.end_ns - span.begin_ns - both + worth;
+static planc_status make_machine(replay *r, int64_t n_spans) {
+  const planc_plan *plan = r->plan;
+  r->program = (sim_program){.device = plan->device, .n_gpus = planc_plan_gpus(plan)};
+  PLANC_TRY(pl_section_check(plan, &plan->body));
+  PLANC_TRY(sim_engines_of_plan(plan, &r->arena, &r->program));
+  PLANC_TRY(PL_NEW(&r->arena, &r->activity.gpus, r->program.n_gpus));
+  PLANC_TRY(PL_NEW(&r->arena, &r->activity.copiers, r->program.n_engines));
+  PLANC_TRY(PL_NEW(&r->arena, &r->copying, r->program.n_engines));
+  PLANC_TRY(PL_NEW(&r->arena, &r->running, n_spans));
+  PLANC_TRY(PL_NEW(&r->arena, &r->place, n_spans));
+  return PL_NEW(&r->arena, &r->alone_ns, n_spans);
 }
 
-static planc_status find_times(const planc_timeline *timeline, const planc_plan *plan, int32_t first,
-                               cover covers[N_COVERS], planc_arena *scratch, int64_t *out_ns) {
-  planc_acquired *acquired;
-  int64_t *values;
-  PLANC_TRY(planc_plan_acquired(plan, scratch, &acquired));
-  PLANC_TRY(PLANC_NEW(scratch, &values, timeline->n_periods));
-  PLANC_TRY(cover_copies(timeline, plan, acquired, covers));
+static planc_status find_times(replay *r, int64_t *out_ns) {
+  const planc_timeline *timeline = r->timeline;
+  int32_t first = planc_timeline_first_steady(timeline), n = timeline->n_periods - first;
+  int64_t n_spans = (int64_t)timeline->n_periods * timeline->n_timed, *values;
+  PLANC_TRY(make_machine(r, n_spans));
+  PLANC_TRY(PL_NEW(&r->arena, &values, n));
+  PLANC_TRY(replay_spans(r, n_spans));
   for (int32_t k = 0; k < timeline->n_timed; k++) {
-    const planc_instr *instr = &plan->body.instrs[timeline->instrs[k]];
-    for (int64_t p = first; p < timeline->n_periods; p++)
-      values[p - first] = alone(plan, acquired, instr, timeline->spans[p * timeline->n_timed + k], covers);
-    out_ns[k] = planc_median(values, timeline->n_periods - first);
+    for (int32_t p = 0; p < n; p++) values[p] = r->alone_ns[(int64_t)(first + p) * timeline->n_timed + k];
+    out_ns[k] = pl_median(values, n);
   }
   return NULL;
 }
 
-planc_status planc_alone_times(const planc_timeline *timeline, const planc_plan *plan, int32_t first, int64_t *out_ns) {
-  cover covers[N_COVERS] = {0};
-  planc_arena scratch = {0};
-  planc_status status = find_times(timeline, plan, first, covers, &scratch, out_ns);
-  for (int32_t c = 0; c < N_COVERS; c++) {
-    VEC_FREE(&covers[c].parts);
-    VEC_FREE(&covers[c].before);
-  }
-  planc_arena_free(&scratch);
+planc_status pl_alone_times(const planc_timeline *timeline, const planc_plan *plan, int64_t *out_ns) {
+  replay r = {.timeline = timeline, .plan = plan};
+  planc_status status = find_times(&r, out_ns);
+  pl_arena_free(&r.arena);
   return status;
 }

@@ -4,7 +4,8 @@
 
 #include "planc/timeline.h"
 
-/* Medians over the timeline's periods from `first` on: out_ns[k] is of timed instruction k. */
-planc_status planc_alone_times(const planc_timeline *timeline, const planc_plan *plan, int32_t first, int64_t *out_ns);
+/* Medians over the timeline's steady periods: out_ns[k] is of timed instruction k. INVALID_PLAN when the plan's
+ * memories, links or streams are not right, or a timed instruction is on no stream. */
+planc_status pl_alone_times(const planc_timeline *timeline, const planc_plan *plan, int64_t *out_ns);
 
 #endif

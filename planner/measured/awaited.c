@@ -1,7 +1,7 @@
 /* What awaits what (awaited.h). */
 #include "planner/measured/awaited.h"
 
-typedef planc_awaited_node node;
+typedef pl_awaited_node node;
 
 typedef struct pending {
   node awaited;
@@ -16,11 +16,11 @@ typedef struct walk {
   int32_t n_pending;
 } walk;
 
-static planc_status make_walk(const planc_plan *plan, planc_arena *arena, walk *out) {
-  PLANC_TRY(PLANC_NEW(arena, &out->last, plan->n_streams));
-  PLANC_TRY(PLANC_NEW(arena, &out->recorded, plan->n_events));
-  PLANC_TRY(PLANC_NEW(arena, &out->waiting, plan->n_streams));
-  PLANC_TRY(PLANC_NEW(arena, &out->pending, 2 * (int64_t)plan->body.n));
+static planc_status make_walk(const planc_plan *plan, pl_arena *arena, walk *out) {
+  PLANC_TRY(PL_NEW(arena, &out->last, plan->n_streams));
+  PLANC_TRY(PL_NEW(arena, &out->recorded, plan->n_events));
+  PLANC_TRY(PL_NEW(arena, &out->waiting, plan->n_streams));
+  PLANC_TRY(PL_NEW(arena, &out->pending, 2 * (int64_t)plan->body.n));
   for (int32_t s = 0; s < plan->n_streams; s++) {
     out->last[s].timed = -1;
     out->waiting[s] = -1;
@@ -29,7 +29,7 @@ static planc_status make_walk(const planc_plan *plan, planc_arena *arena, walk *
   return NULL;
 }
 
-static planc_status list_awaited(planc_awaited *out, const walk *at, const planc_instr *instr, int32_t timed) {
+static planc_status list_awaited(pl_awaited *out, const walk *at, const planc_instr *instr, int32_t timed) {
   VEC_PUSH(&out->nodes, at->last[instr->stream]);
   for (int32_t p = at->waiting[instr->stream]; p >= 0; p = at->pending[p].next)
     VEC_PUSH(&out->nodes, at->pending[p].awaited);
@@ -39,12 +39,12 @@ static planc_status list_awaited(planc_awaited *out, const walk *at, const planc
 
 /* Goes over the body twice, as the period before and as the one looked at. An event's last record is the one that a
  * wait means, for waits with lag 1 stand before the record. */
-planc_status planc_awaited_find(const planc_plan *plan, const planc_timeline *timeline, const int32_t *timed_of,
-                                planc_awaited *out) {
+planc_status pl_awaited_find(const planc_plan *plan, const planc_timeline *timeline, const int32_t *timed_of,
+                             pl_awaited *out) {
   const planc_section *body = &plan->body;
   walk at = {0};
   PLANC_TRY(make_walk(plan, &out->arena, &at));
-  PLANC_TRY(PLANC_NEW(&out->arena, &out->first, (int64_t)timeline->n_timed + 1));
+  PLANC_TRY(PL_NEW(&out->arena, &out->first, (int64_t)timeline->n_timed + 1));
   for (int32_t back = 1; back >= 0; back--) {
     for (int32_t i = 0; i < body->n; i++) {
       const planc_instr *instr = &body->instrs[i];
@@ -63,13 +63,13 @@ planc_status planc_awaited_find(const planc_plan *plan, const planc_timeline *ti
   return NULL;
 }
 
-void planc_awaited_free(planc_awaited *awaited) {
+void pl_awaited_free(pl_awaited *awaited) {
   VEC_FREE(&awaited->nodes);
-  planc_arena_free(&awaited->arena);
+  pl_arena_free(&awaited->arena);
 }
 
-planc_status planc_timed_of(const planc_plan *plan, const planc_timeline *timeline, planc_arena *arena, int32_t **out) {
-  PLANC_TRY(PLANC_NEW(arena, out, plan->body.n));
+planc_status pl_timed_of(const planc_plan *plan, const planc_timeline *timeline, pl_arena *arena, int32_t **out) {
+  PLANC_TRY(PL_NEW(arena, out, plan->body.n));
   for (int32_t i = 0; i < plan->body.n; i++) (*out)[i] = -1;
   for (int32_t k = 0; k < timeline->n_timed; k++) (*out)[timeline->instrs[k]] = k;
   return NULL;

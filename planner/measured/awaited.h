@@ -7,24 +7,24 @@
 #include "util/vec.h"
 
 /* A timed instruction of the period looked at (back 0) or of the one before (back 1). */
-typedef struct planc_awaited_node {
+typedef struct pl_awaited_node {
   int32_t timed; /* -1: none known */
   int32_t back;
-} planc_awaited_node;
+} pl_awaited_node;
 
 /* Timed instruction k awaits its stream's instruction before it, then others: from nodes.data[first[k]] up to, not
  * including, nodes.data[first[k + 1]]. */
-typedef struct planc_awaited {
+typedef struct pl_awaited {
   int64_t *first;
-  VEC(planc_awaited_node) nodes;
-  planc_arena arena;
-} planc_awaited;
+  VEC(pl_awaited_node) nodes;
+  pl_arena arena;
+} pl_awaited;
 
 /* By instruction of the body: its index among the timed ones, -1 for others. */
-planc_status planc_timed_of(const planc_plan *plan, const planc_timeline *timeline, planc_arena *arena, int32_t **out);
-/* Of a plan whose streams and events are right, which planc_section_check checks. */
-planc_status planc_awaited_find(const planc_plan *plan, const planc_timeline *timeline, const int32_t *timed_of,
-                                planc_awaited *out);
-void planc_awaited_free(planc_awaited *awaited);
+planc_status pl_timed_of(const planc_plan *plan, const planc_timeline *timeline, pl_arena *arena, int32_t **out);
+/* Of a plan whose streams and events are right, which pl_section_check checks. */
+planc_status pl_awaited_find(const planc_plan *plan, const planc_timeline *timeline, const int32_t *timed_of,
+                             pl_awaited *out);
+void pl_awaited_free(pl_awaited *awaited);
 
 #endif

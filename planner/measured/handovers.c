@@ -10,10 +10,10 @@ typedef VEC(int64_t) time_list;
 typedef struct search {
   const planc_timeline *timeline;
   const planc_plan *plan;
-  planc_awaited awaited;
-  planc_acquired *acquired;
-  planc_arena scratch;
-  time_list before[2], after[2]; /* by direction */
+  pl_awaited awaited;
+  pl_acquired *acquired;
+  pl_arena scratch;
+  time_list before[PLANC_N_ROUTES], after[PLANC_N_ROUTES];
 } search;
 
 static const planc_instr *instr_at(const search *s, int32_t timed) {
@@ -24,7 +24,7 @@ static const planc_instr *instr_at(const search *s, int32_t timed) {
 static int32_t last_awaited(const search *s, int32_t period, int32_t timed, int64_t *out_ns) {
   int32_t last = -1;
   for (int64_t i = s->awaited.first[timed]; i < s->awaited.first[timed + 1]; i++) {
-    planc_awaited_node node = s->awaited.nodes.data[i];
+    pl_awaited_node node = s->awaited.nodes.data[i];
     if (node.timed < 0 || node.back > period) continue;
     int64_t end_ns = s->timeline->spans[(int64_t)(period - node.back) * s->timeline->n_timed + node.timed].end_ns;
     if (last >= 0 && end_ns <= *out_ns) continue;
@@ -42,37 +42,37 @@ static planc_status take(search *s, int32_t period, int32_t timed) {
   if (last < 0) return NULL;
   int64_t gap_ns = s->timeline->spans[(int64_t)period * s->timeline->n_timed + timed].begin_ns - ready_ns;
   if (gap_ns < 0) gap_ns = 0;
-  int own = planc_instr_direction(s->plan, s->acquired, instr);
-  int awaited = planc_instr_direction(s->plan, s->acquired, instr_at(s, last));
-  bool fed = own >= 0 && instr->aux == PLANC_USER;
-  if (own >= 0 && !fed) VEC_PUSH(&s->before[own], gap_ns);
-  if (awaited >= 0 && own < 0) VEC_PUSH(&s->after[awaited], gap_ns);
+  planc_route own = pl_instr_route(s->plan, s->acquired, instr);
+  planc_route awaited = pl_instr_route(s->plan, s->acquired, instr_at(s, last));
+  bool copies = own < PLANC_N_ROUTES, fed = copies && instr->aux == PLANC_USER;
+  if (copies && !fed) VEC_PUSH(&s->before[own], gap_ns);
+  if (awaited < PLANC_N_ROUTES && !copies) VEC_PUSH(&s->after[awaited], gap_ns);
   return NULL;
 }
 
 static int64_t median_of(time_list *times) {
-  return times->len > 0 ? planc_median(times->data, (int32_t)times->len) : 0;
+  return times->len > 0 ? pl_median(times->data, (int32_t)times->len) : 0;
 }
 
-static planc_status find(search *s, int64_t out_ns[2]) {
-  int32_t *timed_of, first = s->timeline->n_periods > 1;
-  PLANC_TRY(planc_plan_acquired(s->plan, &s->scratch, &s->acquired));
-  PLANC_TRY(planc_timed_of(s->plan, s->timeline, &s->scratch, &timed_of));
-  PLANC_TRY(planc_awaited_find(s->plan, s->timeline, timed_of, &s->awaited));
+static planc_status find(search *s, int64_t out_ns[PLANC_N_ROUTES]) {
+  int32_t *timed_of, first = planc_timeline_first_steady(s->timeline);
+  PLANC_TRY(pl_plan_acquired(s->plan, &s->scratch, &s->acquired));
+  PLANC_TRY(pl_timed_of(s->plan, s->timeline, &s->scratch, &timed_of));
+  PLANC_TRY(pl_awaited_find(s->plan, s->timeline, timed_of, &s->awaited));
   for (int32_t p = first; p < s->timeline->n_periods; p++)
     for (int32_t k = 0; k < s->timeline->n_timed; k++) PLANC_TRY(take(s, p, k));
-  for (int d = 0; d < 2; d++) out_ns[d] = median_of(&s->before[d]) + median_of(&s->after[d]);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) out_ns[r] = median_of(&s->before[r]) + median_of(&s->after[r]);
   return NULL;
 }
 
-planc_status planc_handovers_find(const planc_timeline *timeline, const planc_plan *plan, int64_t out_ns[2]) {
+planc_status pl_handovers_find(const planc_timeline *timeline, const planc_plan *plan, int64_t out_ns[PLANC_N_ROUTES]) {
   search s = {.timeline = timeline, .plan = plan};
   planc_status status = find(&s, out_ns);
-  for (int d = 0; d < 2; d++) {
-    VEC_FREE(&s.before[d]);
-    VEC_FREE(&s.after[d]);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) {
+    VEC_FREE(&s.before[r]);
+    VEC_FREE(&s.after[r]);
   }
-  planc_awaited_free(&s.awaited);
-  planc_arena_free(&s.scratch);
+  pl_awaited_free(&s.awaited);
+  pl_arena_free(&s.scratch);
   return status;
 }

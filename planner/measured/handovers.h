@@ -2,10 +2,11 @@
 #ifndef PLANC_MEASURED_HANDOVERS_H
 #define PLANC_MEASURED_HANDOVERS_H
 
+#include "planc/simulate.h"
 #include "planc/timeline.h"
 
-/* By direction, 0 to the device: from the end of what a copy awaits to its beginning, and from its end to the beginning
+/* By route: from the end of what a copy awaits to its beginning, and from its end to the beginning
  * of what awaited nothing longer; medians over copies and periods. Of a plan whose streams and events are right. */
-planc_status planc_handovers_find(const planc_timeline *timeline, const planc_plan *plan, int64_t out_ns[2]);
+planc_status pl_handovers_find(const planc_timeline *timeline, const planc_plan *plan, int64_t out_ns[PLANC_N_ROUTES]);
 
 #endif

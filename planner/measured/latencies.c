@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan/plan_trace.h"
+#include "plan/routes.h"
 #include "planner/simulate/plan_streams.h"
 #include "util/math.h"
 
@@ -20,9 +21,9 @@ static int64_t weigh(int64_t measured_ns, int64_t old_ns, int64_t weight_ppm) {
 
 static void add(planc_latency_sum *to, const planc_latency_sum *what) {
   to->count += what->count;
-  to->old_ns = planc_add_saturate(to->old_ns, what->old_ns);
-  to->measured_ns = planc_add_saturate(to->measured_ns, what->measured_ns);
-  to->new_ns = planc_add_saturate(to->new_ns, what->new_ns);
+  to->old_ns = pl_add_saturate(to->old_ns, what->old_ns);
+  to->measured_ns = pl_add_saturate(to->measured_ns, what->measured_ns);
+  to->new_ns = pl_add_saturate(to->new_ns, what->new_ns);
 }
 
 static planc_latency_sum sum_of(int64_t old_ns, int64_t measured_ns, int64_t weight_ppm) {
@@ -32,7 +33,7 @@ static planc_latency_sum sum_of(int64_t old_ns, int64_t measured_ns, int64_t wei
 /* --- Instructions --------------------------------------------------------------------------------------------- */
 
 static planc_status take_exec(const planc_plan *plan, const planc_trace *trace, const planc_instr *instr,
-                              const planc_latency_sum *sum, planc_latencies *out) {
+                              const planc_latency_sum *sum, pl_latencies *out) {
   if (instr->id < 0 || instr->id >= trace->n_instances || instr->aux < 0 || instr->aux >= plan->n_algorithms)
     return planc_error(PLANC_INVALID_PLAN, "there is no instance %" PRId32 ", or no algorithm %" PRId32, instr->id,
                        instr->aux);
@@ -41,31 +42,31 @@ static planc_status take_exec(const planc_plan *plan, const planc_trace *trace, 
   if (sum->new_ns < out->least_ns) out->least_ns = sum->new_ns;
   if (instance->role == PLANC_ROLE_ACCUMULATE) {
     const planc_access *access = &trace->accesses[instance->first_access];
-    out->add_bytes = planc_add_saturate(out->add_bytes, trace->buffers[access->buffer].bytes);
+    out->add_bytes = pl_add_saturate(out->add_bytes, trace->buffers[access->buffer].bytes);
     add(&out->adds, sum);
     return NULL;
   }
-  planc_latency latency = {.op = instance->op,
-                           .algorithm = plan->algorithms[instr->aux],
-                           .batch = instance->batch,
-                           .sum = *sum,
-                           .workspace_bytes = instr->bytes,
-                           .busy_ppm = instr->busy_ppm};
+  pl_latency latency = {.op = instance->op,
+                        .algorithm = plan->algorithms[instr->aux],
+                        .batch = instance->batch,
+                        .sum = *sum,
+                        .workspace_bytes = instr->bytes,
+                        .busy_ppm = instr->busy_ppm};
   VEC_PUSH(&out->ops, latency);
   return NULL;
 }
 
-static planc_status take_all(const planc_update_options *options, const planc_trace *trace,
-                             const planc_acquired *acquired, const int64_t *times_ns, planc_latencies *out) {
+static planc_status take_all(const planc_update_options *options, const planc_trace *trace, const pl_acquired *acquired,
+                             const int64_t *times_ns, pl_latencies *out) {
   const planc_plan *plan = options->plan;
-  const planc_device device = planc_plan_describe(plan);
+  planc_device device = pl_plan_describe(plan);
   for (int32_t k = 0; k < options->timeline->n_timed; k++) {
     const planc_instr *instr = &plan->body.instrs[options->timeline->instrs[k]];
-    int direction = planc_instr_direction(plan, acquired, instr);
-    if (direction >= 0) {
-      int64_t old_ns = planc_link_ns(direction == PLANC_COPY_OUT ? &device.d2h : &device.h2d, instr->bytes);
+    planc_route route = pl_instr_route(plan, acquired, instr);
+    if (route < PLANC_N_ROUTES) {
+      int64_t old_ns = planc_link_ns(pl_route_link(&device, route), instr->bytes);
       planc_latency_sum sum = sum_of(old_ns, times_ns[k], options->weight_ppm);
-      add(&out->copies[direction], &sum);
+      add(&out->copies[route], &sum);
     } else if (instr->op == PLANC_INSTR_exec) {
       planc_latency_sum sum = sum_of(instr->time_ns, times_ns[k], options->weight_ppm);
       PLANC_TRY(
@@ -78,45 +79,45 @@ static planc_status take_all(const planc_update_options *options, const planc_tr
 /* --- Groups --------------------------------------------------------------------------------------------------- */
 
 static int by_key(const void *left, const void *right) {
-  const planc_latency *a = left, *b = right;
+  const pl_latency *a = left, *b = right;
   if (a->op != b->op) return a->op < b->op ? -1 : 1;
   int order = strcmp(a->algorithm, b->algorithm);
   return order ? order : (a->batch > b->batch) - (a->batch < b->batch);
 }
 
 /* Rounds and recomputes of the same become one. */
-static void join(planc_latencies *l) {
+static void join(pl_latencies *l) {
   int64_t n = 0;
   if (l->ops.len > 0) qsort(l->ops.data, (size_t)l->ops.len, sizeof *l->ops.data, by_key);
   for (int64_t i = 0; i < l->ops.len; i++) {
-    const planc_latency *next = &l->ops.data[i];
+    const pl_latency *next = &l->ops.data[i];
     if (n == 0 || by_key(&l->ops.data[n - 1], next) != 0) {
       l->ops.data[n++] = *next;
       continue;
     }
-    planc_latency *last = &l->ops.data[n - 1];
+    pl_latency *last = &l->ops.data[n - 1];
     add(&last->sum, &next->sum);
     if (next->workspace_bytes > last->workspace_bytes) last->workspace_bytes = next->workspace_bytes;
     if (next->busy_ppm > last->busy_ppm) last->busy_ppm = next->busy_ppm;
   }
   l->ops.len = n;
   for (int64_t i = 0; i < n; i++) {
-    planc_latency *latency = &l->ops.data[i];
-    latency->new_ns = planc_add_saturate(latency->sum.new_ns, latency->sum.count / 2) / latency->sum.count;
+    pl_latency *latency = &l->ops.data[i];
+    latency->new_ns = pl_add_saturate(latency->sum.new_ns, latency->sum.count / 2) / latency->sum.count;
   }
 }
 
-planc_status planc_latencies_find(const planc_update_options *options, const planc_acquired *acquired,
-                                  const int64_t *times_ns, planc_latencies *out) {
+planc_status pl_latencies_find(const planc_update_options *options, const pl_acquired *acquired,
+                               const int64_t *times_ns, pl_latencies *out) {
   planc_trace *trace;
   out->least_ns = INT64_MAX;
-  PLANC_TRY(planc_plan_expand(options->plan, &trace));
+  PLANC_TRY(pl_plan_expand(options->plan, &trace));
   planc_status status = take_all(options, trace, acquired, times_ns, out);
   planc_trace_free(trace);
   join(out);
   return status;
 }
 
-void planc_latencies_free(planc_latencies *latencies) {
+void pl_latencies_free(pl_latencies *latencies) {
   VEC_FREE(&latencies->ops);
 }

@@ -6,7 +6,6 @@
 
 /* The plan at hand, as if it had been made for this problem. */
 static planc_status keep(const planc_problem *problem, const planc_plan *old, planc_retimed *out) {
-  planc_simulation simulation;
   PLANC_TRY(planc_retime(old, problem->profile, out));
   planc_plan *plan = &out->plan;
   for (int32_t m = 0; m < plan->n_memories; m++) {
@@ -16,9 +15,8 @@ static planc_status keep(const planc_problem *problem, const planc_plan *old, pl
     if (memory->kind == PLANC_MEMORY_STORAGE) memory->budget_bytes = problem->storage_budget_bytes;
   }
   plan->predicted.bound_ns = 0; /* it was one for other times */
-  PLANC_TRY(planc_simulate(plan, NULL, NULL, &simulation));
-  plan->predicted = planc_simulation_predictions(plan, &simulation);
-  return planc_hold_to_budgets(problem, plan);
+  PLANC_TRY(planc_simulate_predictions(plan));
+  return pl_hold_to_budgets(problem, plan);
 }
 
 /* Unlike other failures, that something does not fit leaves the other plan. */

@@ -3,9 +3,12 @@
 #include <string.h>
 
 #include "cost/profile.h"
+#include "plan/derived.h"
 #include "plan/plan_trace.h"
+#include "plan/routes.h"
 #include "planc/schedule.h"
 #include "planc/simulate.h"
+#include "planner/simulate/plan_streams.h"
 #include "planner/simulate/plan_totals.h"
 #include "util/math.h"
 
@@ -18,7 +21,7 @@ typedef struct retiming {
 
 /* Whether the profile knows the op of a job at all; constants give figures to any. */
 static bool is_listed(const retiming *r, int32_t job, int32_t op) {
-  return planc_measured_find(&r->profile->measured, r->costs[job]->graph->ops[op].name) != NULL;
+  return pl_measured_find(&r->profile->measured, r->costs[job]->graph->ops[op].name) != NULL;
 }
 
 /* The profile's figures for the op that an exec runs, or NULL. */
@@ -55,19 +58,13 @@ static void retime_body(retiming *r) {
   }
 }
 
-/* A profile tells of the links between GPUs, host and user, and those that bypass the GPUs go the same way; it may tell
- * of those to storage and back. */
-static planc_link cost_of(const planc_device *device, planc_memory_kind from, planc_memory_kind to) {
-  if (to == PLANC_MEMORY_STORAGE) return device->store;
-  if (from == PLANC_MEMORY_STORAGE) return device->load;
-  return from == PLANC_MEMORY_DEVICE || to == PLANC_MEMORY_USER ? device->d2h : device->h2d;
-}
-
-static void retime_links(const planc_device *device, planc_retimed *out) {
+/* A profile need not tell of storage. */
+static void retime_links(planc_device device, planc_retimed *out) {
   for (int32_t l = 0; l < out->plan.n_links; l++) {
     planc_plan_link *link = &out->links[l];
-    planc_link cost = cost_of(device, out->plan.memories[link->from].kind, out->plan.memories[link->to].kind);
-    if (cost.bytes_per_second > 0) link->cost = cost;
+    planc_memory_kind from = out->plan.memories[link->from].kind, to = out->plan.memories[link->to].kind;
+    const planc_link *cost = pl_route_link(&device, pl_route_between(from, to));
+    if (cost->bytes_per_second > 0) link->cost = *cost;
   }
 }
 
@@ -83,35 +80,32 @@ static int64_t listed_ideal(const retiming *r, int32_t j) {
     int32_t count;
     const planc_variant *variants = planc_costs_variants(costs, op, at, &count);
     int32_t fastest = planc_variant_fastest(variants, count, INT64_MAX);
-    if (fastest >= 0 && is_listed(r, j, op)) sum = planc_add_saturate(sum, variants[fastest].time_ns);
+    if (fastest >= 0 && is_listed(r, j, op)) sum = pl_add_saturate(sum, variants[fastest].time_ns);
   }
-  return planc_muldiv_floor(sum, job->iterations, 1);
+  return pl_muldiv_floor(sum, job->iterations, 1);
 }
 
-/* Of the others, what the plan's rounds take, but for recomputes: nothing else is known of them. */
-static planc_status kept_ideal(const retiming *r, int64_t *out_ns) {
+/* Adds, of the others, what the plan's rounds take, but for recomputes: nothing else is known of them. */
+static planc_status add_kept_ideal(const retiming *r) {
   const planc_section *body = &r->out->plan.body;
   bool *ran = calloc((size_t)r->trace->n_instances + 1, sizeof *ran);
-  *out_ns = 0;
   if (!ran) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (int32_t i = 0; i < body->n; i++) {
     const planc_instr *instr = &body->instrs[i];
     if (instr->op != PLANC_INSTR_exec || ran[instr->id]) continue;
     const planc_instance *in = &r->trace->instances[instr->id];
     ran[instr->id] = true;
+    int64_t *ideal_ns = &r->out->jobs[in->job].ideal_ns;
     if (in->role == PLANC_ROLE_OP && !is_listed(r, in->job, in->op))
-      *out_ns = planc_add_saturate(*out_ns, instr->time_ns);
+      *ideal_ns = pl_add_saturate(*ideal_ns, instr->time_ns);
   }
   free(ran);
   return NULL;
 }
 
 static planc_status retime_ideal(retiming *r, const planc_plan *plan) {
-  int64_t sum;
-  PLANC_TRY(kept_ideal(r, &sum));
-  for (int32_t j = 0; j < plan->n_jobs; j++) sum = planc_add_saturate(sum, listed_ideal(r, j));
-  r->out->plan.predicted.ideal_ns = sum;
-  return NULL;
+  for (int32_t j = 0; j < plan->n_jobs; j++) r->out->jobs[j].ideal_ns = listed_ideal(r, j);
+  return add_kept_ideal(r);
 }
 
 /* --- All ------------------------------------------------------------------------------------------------------ */
@@ -123,7 +117,7 @@ static void retime_device(retiming *r) {
   plan->device.in_flight = device->in_flight;
   plan->device.duplex_ppm = device->duplex_ppm;
   plan->device.slowdown_ppm = device->slowdown_ppm;
-  retime_links(device, r->out);
+  retime_links(*device, r->out);
 }
 
 /* At the batches of its rounds, and at the whole one, which its optimizer has. */
@@ -149,28 +143,32 @@ static planc_status copy_tables(const planc_plan *plan, planc_retimed *out) {
   out->instrs = copy_of(plan->body.instrs, plan->body.n, sizeof *out->instrs);
   out->memories = copy_of(plan->memories, plan->n_memories, sizeof *out->memories);
   out->links = copy_of(plan->links, plan->n_links, sizeof *out->links);
-  if (!out->instrs || !out->memories || !out->links) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  out->jobs = copy_of(plan->predicted.jobs, plan->n_jobs, sizeof *out->jobs);
+  if (!out->instrs || !out->memories || !out->links || !out->jobs)
+    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   out->plan.body.instrs = out->instrs;
   out->plan.memories = out->memories;
   out->plan.links = out->links;
+  out->plan.predicted.jobs = out->jobs;
   return NULL;
 }
 
 static planc_status retime(retiming *r, const planc_plan *plan) {
-  PLANC_TRY(planc_plan_check_names(plan, r->trace));
+  PLANC_TRY(pl_plan_check_names(plan, r->trace));
   for (int32_t j = 0; j < plan->n_jobs; j++) PLANC_TRY(make_costs(r->profile, &plan->jobs[j], &r->costs[j]));
   PLANC_TRY(copy_tables(plan, r->out));
   retime_body(r);
   if (r->out->n_kept == r->out->n_ops)
     return planc_error(PLANC_STALE, "the profile has no times for the plan's ops with the plan's algorithms");
   retime_device(r);
-  return retime_ideal(r, plan);
+  PLANC_TRY(retime_ideal(r, plan));
+  return pl_plan_derive(&r->out->plan);
 }
 
 planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, planc_retimed *out) {
   planc_trace *trace;
   *out = (planc_retimed){.plan = *plan};
-  PLANC_TRY(planc_plan_expand(plan, &trace));
+  PLANC_TRY(pl_plan_expand(plan, &trace));
   retiming r = {.profile = profile, .trace = trace, .out = out};
   r.costs = calloc((size_t)plan->n_jobs + 1, sizeof *r.costs);
   planc_status status = r.costs ? retime(&r, plan) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
@@ -185,5 +183,6 @@ void planc_retimed_free(planc_retimed *retimed) {
   free(retimed->instrs);
   free(retimed->memories);
   free(retimed->links);
+  free(retimed->jobs);
   *retimed = (planc_retimed){0};
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cost/profile_print.h"
+#include "plan/routes.h"
 #include "planner/code.h"
 #include "planner/measured/alone.h"
 #include "planner/measured/handovers.h"
@@ -20,74 +21,81 @@ typedef struct made {
   int64_t weight_ppm;
 } made;
 
-/* Whether a profile could say the same of the device. */
-static bool is_describable(const planc_device *device) {
-  const planc_link *links[] = {&device->h2d, &device->d2h};
-  for (int d = 0; d < 2; d++)
-    if (links[d]->bytes_per_second < 1 || links[d]->latency_ns < 0) return false;
-  return device->memory_bytes >= 1 && device->reserved_bytes >= 0 && device->reserved_bytes <= device->memory_bytes &&
-         device->launch_ns >= 0 && device->in_flight >= 1 && device->duplex_ppm >= 1 &&
-         device->duplex_ppm <= PLANC_PPM && device->slowdown_ppm >= 0 &&
-         device->slowdown_ppm <= INT64_C(1000) * PLANC_PPM;
+static bool is_describable_link(const planc_link *link) {
+  return link->bytes_per_second >= 1 && link->latency_ns >= 0;
 }
 
-static planc_status check_plan(const planc_update_options *options) {
-  const planc_plan *plan = options->plan;
-  if (options->weight_ppm < 0 || options->weight_ppm > PLANC_PPM)
-    return planc_error(PLANC_USAGE, "a weight of %" PRId64 " ppm", options->weight_ppm);
-  const planc_device device = planc_plan_describe(plan);
-  if (!is_describable(&device))
-    return planc_error(PLANC_INVALID_PLAN, "device %s: no profile can describe it", plan->device.name);
-  if (plan->n_jobs == 1 && planc_plan_gpus(plan) == 1 && planc_plan_replicas(plan) == 1 &&
-      plan->jobs[0].iterations == 1)
+/* Whether a profile could say the same of the device: of storage only where the body copies there or back. */
+static bool is_describable(const planc_plan *plan, const pl_acquired *acquired) {
+  planc_device described = pl_plan_describe(plan), *device = &described;
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    planc_route route = pl_instr_route(plan, acquired, &plan->body.instrs[i]);
+    if (route < PLANC_N_ROUTES && !is_describable_link(pl_route_link(device, route))) return false;
+  }
+  if (!is_describable_link(&device->h2d) || !is_describable_link(&device->d2h)) return false;
+  return device->memory_bytes >= 1 && device->reserved_bytes >= 0 && device->reserved_bytes <= device->memory_bytes &&
+         device->launch_ns >= 0 && device->in_flight >= 1 && device->duplex_ppm >= 1 && device->duplex_ppm <= PL_PPM &&
+         device->slowdown_ppm >= 0 && device->slowdown_ppm <= INT64_C(1000) * PL_PPM;
+}
+
+planc_status planc_update_job(const planc_plan *plan, const planc_job **out) {
+  *out = plan->jobs;
+  if (plan->n_jobs == 1 && planc_plan_gpus(plan) == 1 && planc_plan_replicas(plan) == 1 && (*out)->iterations == 1)
     return NULL;
   return planc_error(PLANC_USAGE, "only plans of one job on one GPU, with one iteration a period, are updated");
+}
+
+static planc_status check_plan(const planc_update_options *options, const pl_acquired *acquired) {
+  const planc_plan *plan = options->plan;
+  if (options->weight_ppm < 0 || options->weight_ppm > PL_PPM)
+    return planc_error(PLANC_USAGE, "a weight of %" PRId64 " ppm", options->weight_ppm);
+  if (is_describable(plan, acquired)) return NULL;
+  return planc_error(PLANC_INVALID_PLAN, "device %s: no profile can describe it", plan->device.name);
 }
 
 /* --- Change --------------------------------------------------------------------------------------------------- */
 
 /* TENSILE, IV-E: |sum of the new latencies - sum of the old| / sum of the old. The paper's sums are the ops'; a plan
- * that swaps depends on the links as well, by as much as the copies of a direction have changed beside what the ops
+ * that swaps depends on the links as well, by as much as the copies of a route have changed beside what the ops
  * take. */
 static int64_t change_of(const planc_latency_sum *sum, int64_t ops_ns) {
   int64_t apart_ns = sum->new_ns > sum->old_ns ? sum->new_ns - sum->old_ns : sum->old_ns - sum->new_ns;
-  int64_t change = planc_muldiv_floor(apart_ns, PLANC_PPM, ops_ns > 0 ? ops_ns : 1);
-  return change < PLANC_JSON_MAX ? change : PLANC_JSON_MAX;
+  int64_t change = pl_muldiv_floor(apart_ns, PL_PPM, ops_ns > 0 ? ops_ns : 1);
+  return change < PL_JSON_MAX ? change : PL_JSON_MAX;
 }
 
-static void take_sums(const planc_latencies *latencies, planc_update *out) {
-  const planc_latency_sum *sums[] = {&latencies->all, &latencies->copies[0], &latencies->copies[1]};
+static void take_sums(const pl_latencies *latencies, planc_update *out) {
+  int64_t ops_ns = latencies->all.old_ns;
   out->ops = latencies->all;
-  out->copies_in = latencies->copies[0];
-  out->copies_out = latencies->copies[1];
-  for (int s = 0; s < 3; s++) {
-    int64_t change = change_of(sums[s], latencies->all.old_ns);
+  out->change_ppm = change_of(&out->ops, ops_ns);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) {
+    out->copies[r] = latencies->copies[r];
+    int64_t change = change_of(&out->copies[r], ops_ns);
     if (change > out->change_ppm) out->change_ppm = change;
   }
 }
 
 /* --- Links ---------------------------------------------------------------------------------------------------- */
 
-static int64_t copies_take(const planc_plan *plan, const planc_acquired *acquired, int direction,
+static int64_t copies_take(const planc_plan *plan, const pl_acquired *acquired, planc_route route,
                            const planc_link *link) {
   int64_t sum = 0;
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    if (planc_instr_direction(plan, acquired, instr) == direction)
-      sum = planc_add_saturate(sum, planc_link_ns(link, instr->bytes));
+    if (pl_instr_route(plan, acquired, instr) == route) sum = pl_add_saturate(sum, planc_link_ns(link, instr->bytes));
   }
   return sum;
 }
 
 /* Latency and time per byte in proportion: a plan's copies are too much alike to fit both. */
-static void scale_link(const planc_plan *plan, const planc_acquired *acquired, int direction,
+static void scale_link(const planc_plan *plan, const pl_acquired *acquired, planc_route route,
                        const planc_latency_sum *copies, planc_link *link) {
-  planc_update_ratio slower = {copies->new_ns, copies_take(plan, acquired, direction, link)};
+  pl_update_ratio slower = {copies->new_ns, copies->count > 0 ? copies_take(plan, acquired, route, link) : 0};
   if (slower.new_ns <= 0 || slower.base_ns <= 0) return;
-  planc_update_ratio faster = {slower.base_ns, slower.new_ns};
-  int64_t rate = planc_update_scale(link->bytes_per_second, faster);
+  pl_update_ratio faster = {slower.base_ns, slower.new_ns};
+  int64_t rate = pl_update_scale(link->bytes_per_second, faster);
   link->bytes_per_second = rate > 0 ? rate : 1;
-  link->latency_ns = planc_update_scale(link->latency_ns, slower);
+  link->latency_ns = pl_update_scale(link->latency_ns, slower);
 }
 
 /* --- Constants ------------------------------------------------------------------------------------------------ */
@@ -100,61 +108,66 @@ static int64_t within(int64_t value, int64_t least, int64_t most) {
 
 /* Of a profile made from the plan alone: kernels start as fast as the shortest instruction, and memory moves what the
  * sums moved in the rest of their time. */
-static void assume_constants(const planc_latencies *latencies, planc_profile *out) {
+static void assume_constants(const pl_latencies *latencies, planc_profile *out) {
   const planc_latency_sum *adds = &latencies->adds;
-  int64_t kernel_ns = within(latencies->least_ns, 1, PLANC_NS), rate = PLANC_NS;
-  int64_t moving_ns = adds->new_ns - planc_muldiv_floor(kernel_ns, adds->count, 1);
-  int64_t moved = planc_muldiv_floor(latencies->add_bytes, 3, 1);
-  if (adds->count > 0) rate = planc_muldiv_ceil(moved, PLANC_NS, moving_ns > 0 ? moving_ns : 1);
-  out->compute = (planc_compute){.flops_per_second = PLANC_NS,
-                                 .half_flops_per_second = PLANC_NS,
-                                 .memory_bytes_per_second = within(rate, 1, PLANC_JSON_MAX),
-                                 .processors = 1,
-                                 .kernel_ns = kernel_ns,
-                                 .split_depth = 1};
-  for (int32_t c = 0; c < PLANC_N_CLASSES; c++) out->efficiency_ppm[c] = PLANC_PPM;
-  for (int32_t m = 0; m < PLANC_N_REQUIRED_MULTIPLIES; m++)
-    out->multiply[m] = (planc_multiply){.flops_ppm = PLANC_PPM, .tile = 1};
+  int64_t kernel_ns = within(latencies->least_ns, 1, PL_NS), rate = PL_NS;
+  int64_t moving_ns = adds->new_ns - pl_muldiv_floor(kernel_ns, adds->count, 1);
+  int64_t moved = pl_muldiv_floor(latencies->add_bytes, 3, 1);
+  if (adds->count > 0) rate = pl_muldiv_ceil(moved, PL_NS, moving_ns > 0 ? moving_ns : 1);
+  out->compute = (pl_compute){.flops_per_second = PL_NS,
+                              .half_flops_per_second = PL_NS,
+                              .memory_bytes_per_second = within(rate, 1, PL_JSON_MAX),
+                              .processors = 1,
+                              .kernel_ns = kernel_ns,
+                              .split_depth = 1};
+  for (int32_t c = 0; c < PL_N_CLASSES; c++) out->efficiency_ppm[c] = PL_PPM;
+  for (int32_t m = 0; m < PL_N_REQUIRED_MULTIPLIES; m++)
+    out->multiply[m] = (pl_multiply){.flops_ppm = PL_PPM, .tile = 1};
 }
 
 /* In proportion to what sums took, else to the other elementwise ops. */
-static void scale_constants(const planc_latencies *latencies, planc_update_ratio elementwise, planc_profile *out) {
+static void scale_constants(const pl_latencies *latencies, pl_update_ratio elementwise, planc_profile *out) {
   const planc_latency_sum *adds = &latencies->adds;
   if (adds->count > 0) {
     int64_t one_ns = planc_costs_add_ns(out, latencies->add_bytes / adds->count);
-    elementwise = (planc_update_ratio){adds->new_ns, planc_muldiv_floor(one_ns, adds->count, 1)};
+    elementwise = (pl_update_ratio){adds->new_ns, pl_muldiv_floor(one_ns, adds->count, 1)};
   }
   if (elementwise.new_ns <= 0 || elementwise.base_ns <= 0) return;
-  planc_update_ratio faster = {elementwise.base_ns, elementwise.new_ns};
-  planc_compute *compute = &out->compute;
-  compute->kernel_ns = within(planc_update_scale(compute->kernel_ns, elementwise), 1, PLANC_NS);
-  compute->memory_bytes_per_second =
-      within(planc_update_scale(compute->memory_bytes_per_second, faster), 1, PLANC_JSON_MAX);
+  pl_update_ratio faster = {elementwise.base_ns, elementwise.new_ns};
+  pl_compute *compute = &out->compute;
+  compute->kernel_ns = within(pl_update_scale(compute->kernel_ns, elementwise), 1, PL_NS);
+  compute->memory_bytes_per_second = within(pl_update_scale(compute->memory_bytes_per_second, faster), 1, PL_JSON_MAX);
 }
 
 /* --- Origins -------------------------------------------------------------------------------------------------- */
 
-static planc_status add_origin(planc_profile *profile, planc_origin *origins, const char *of, const char *text) {
-  planc_origin *origin = &origins[profile->n_origins++];
-  PLANC_TRY(planc_arena_strndup(&profile->arena, of, strlen(of), &origin->of));
-  return planc_arena_strndup(&profile->arena, text, strlen(text), &origin->text);
+static planc_status add_origin(planc_profile *profile, pl_origin *origins, const char *of, const char *text) {
+  pl_origin *origin = &origins[profile->n_origins++];
+  PLANC_TRY(pl_arena_strndup(&profile->arena, of, strlen(of), &origin->of));
+  return pl_arena_strndup(&profile->arena, text, strlen(text), &origin->text);
 }
 
-static planc_status make_origins(const planc_profile *base, const planc_latencies *latencies, planc_profile *out) {
-  enum { OWN = 3 };
+static bool has_copied(const pl_latencies *latencies, planc_route route) {
+  return latencies->copies[route].count > 0;
+}
+
+static planc_status make_origins(const planc_profile *base, const pl_latencies *latencies, planc_profile *out) {
+  enum { OWN = 4 };
   static const char links[] = "as it was, and in proportion to what a run's copies took (planc update)";
-  static const char *const replaced[] = {"device.h2d", "device.d2h", "compute"};
-  planc_origin *origins;
-  PLANC_TRY(PLANC_NEW(&out->arena, &origins, (base ? base->n_origins : 0) + OWN + 1));
+  static const char *const replaced[OWN] = {"device.h2d", "device.d2h", "device.storage", "compute"};
+  const bool measured[OWN] = {has_copied(latencies, PLANC_ROUTE_H2D), has_copied(latencies, PLANC_ROUTE_D2H),
+                              has_copied(latencies, PLANC_ROUTE_STORE) || has_copied(latencies, PLANC_ROUTE_LOAD),
+                              true};
+  pl_origin *origins;
+  PLANC_TRY(PL_NEW(&out->arena, &origins, (base ? base->n_origins : 0) + OWN + 1));
   out->origins = origins;
   for (int32_t o = 0; base && o < base->n_origins; o++) {
     bool kept = true;
-    for (int r = 0; r < OWN; r++)
-      kept &= (r < 2 && latencies->copies[r].count == 0) || strcmp(base->origins[o].of, replaced[r]) != 0;
+    for (int r = 0; r < OWN; r++) kept &= !measured[r] || strcmp(base->origins[o].of, replaced[r]) != 0;
     if (kept) PLANC_TRY(add_origin(out, origins, base->origins[o].of, base->origins[o].text));
   }
-  for (int d = 0; d < 2; d++)
-    if (latencies->copies[d].count > 0) PLANC_TRY(add_origin(out, origins, replaced[d], links));
+  for (int r = 0; r < OWN - 1; r++)
+    if (measured[r]) PLANC_TRY(add_origin(out, origins, replaced[r], links));
   return add_origin(out, origins, "compute",
                     base ? "as it was, and memory and kernels in proportion to what a run's sums of gradients took"
                          : "of no meaning but for sums of gradients");
@@ -164,70 +177,74 @@ static planc_status make_origins(const planc_profile *base, const planc_latencie
 
 /* The plan's reserved memory is that of the device and the code of the algorithms that it runs. */
 static planc_status keep_code(const planc_profile *base, const planc_plan *plan, planc_profile *out) {
-  int64_t ran = planc_code_of_plan(base, plan);
+  int64_t ran = pl_code_of_plan(base, plan);
   int64_t reserved = planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->reserved_bytes;
   if (base->code.n == 0) return NULL;
   out->device.reserved_bytes = reserved > ran ? reserved - ran : 0;
-  return planc_labels_copy(&out->arena, &base->code, &out->code);
+  return pl_labels_copy(&out->arena, &base->code, &out->code);
 }
 
-static planc_status fill(const planc_update_options *options, const planc_acquired *acquired,
-                         const planc_latencies *latencies, made *m) {
+static planc_status fill(const planc_update_options *options, const planc_job *job, const pl_acquired *acquired,
+                         const pl_latencies *latencies, made *m) {
   const planc_profile *base = options->profile;
   planc_profile *out = m->profile;
-  planc_update_ratio elementwise = {0};
-  const planc_device made_for = planc_plan_describe(options->plan);
+  pl_update_ratio elementwise = {0};
+  const planc_device made_for = pl_plan_describe(options->plan);
   take_sums(latencies, &m->update);
   out->has_graph_hash = true;
-  out->graph_hash = planc_graph_hash(options->plan->jobs[0].graph);
-  out->device = base ? planc_device_for(&base->device, &made_for) : made_for;
-  PLANC_TRY(planc_arena_strndup(&out->arena, out->device.name, strlen(out->device.name), &out->device.name));
-  scale_link(options->plan, acquired, 0, &latencies->copies[0], &out->device.h2d);
-  scale_link(options->plan, acquired, 1, &latencies->copies[1], &out->device.d2h);
+  out->graph_hash = planc_graph_hash(job->graph);
+  out->device = base ? pl_device_for(&base->device, &made_for) : made_for;
+  PLANC_TRY(pl_arena_strndup(&out->arena, out->device.name, strlen(out->device.name), &out->device.name));
+  for (int r = 0; r < PLANC_N_ROUTES; r++)
+    scale_link(options->plan, acquired, (planc_route)r, &latencies->copies[r],
+               pl_route_link(&out->device, (planc_route)r));
   if (base) {
     PLANC_TRY(keep_code(base, options->plan, out));
-    PLANC_TRY(planc_profile_take_rates(out, base));
+    PLANC_TRY(pl_profile_take_rates(out, base));
   } else {
     assume_constants(latencies, out);
   }
-  PLANC_TRY(planc_update_tables(options, latencies, out, &elementwise));
+  PLANC_TRY(pl_update_tables(options, job, latencies, out, &elementwise));
   if (base) scale_constants(latencies, elementwise, out);
   return make_origins(base, latencies, out);
 }
 
-/* Medians over the periods, by timed instruction: without what ran beside it, and copies with their hand-overs. */
-static planc_status find_times(const planc_update_options *options, const planc_acquired *acquired, int64_t *out_ns) {
+/* Medians over the steady periods, by timed instruction: without what ran beside it, and copies with their hand-overs.
+ */
+static planc_status find_times(const planc_update_options *options, const pl_acquired *acquired, int64_t *out_ns) {
   const planc_timeline *timeline = options->timeline;
-  int64_t handover_ns[2] = {0};
-  PLANC_TRY(planc_section_check(options->plan, &options->plan->body));
-  PLANC_TRY(planc_alone_times(timeline, options->plan, 0, out_ns));
-  PLANC_TRY(planc_handovers_find(timeline, options->plan, handover_ns));
+  int64_t handover_ns[PLANC_N_ROUTES] = {0};
+  PLANC_TRY(pl_section_check(options->plan, &options->plan->body));
+  PLANC_TRY(pl_alone_times(timeline, options->plan, out_ns));
+  PLANC_TRY(pl_handovers_find(timeline, options->plan, handover_ns));
   for (int32_t k = 0; k < timeline->n_timed; k++) {
     const planc_instr *instr = &options->plan->body.instrs[timeline->instrs[k]];
-    int direction = planc_instr_direction(options->plan, acquired, instr);
-    if (direction >= 0) out_ns[k] += handover_ns[direction];
+    planc_route route = pl_instr_route(options->plan, acquired, instr);
+    if (route < PLANC_N_ROUTES) out_ns[k] += handover_ns[route];
   }
   return NULL;
 }
 
-static planc_status make(const planc_update_options *options, made *m) {
-  planc_arena scratch = {0};
-  planc_latencies latencies = {0};
-  planc_acquired *acquired;
+static planc_status make(const planc_update_options *options, const planc_job *job, made *m) {
+  pl_arena scratch = {0};
+  pl_latencies latencies = {0};
+  pl_acquired *acquired;
   int64_t *times_ns;
-  planc_status status = PLANC_NEW(&scratch, &times_ns, options->timeline->n_timed);
-  if (!status) status = planc_plan_acquired(options->plan, &scratch, &acquired);
+  planc_status status = PL_NEW(&scratch, &times_ns, options->timeline->n_timed);
+  if (!status) status = pl_plan_acquired(options->plan, &scratch, &acquired);
+  if (!status) status = check_plan(options, acquired);
   if (!status) status = find_times(options, acquired, times_ns);
-  if (!status) status = planc_latencies_find(options, acquired, times_ns, &latencies);
-  if (!status) status = fill(options, acquired, &latencies, m);
-  planc_latencies_free(&latencies);
-  planc_arena_free(&scratch);
+  if (!status) status = pl_latencies_find(options, acquired, times_ns, &latencies);
+  if (!status) status = fill(options, job, acquired, &latencies, m);
+  pl_latencies_free(&latencies);
+  pl_arena_free(&scratch);
   return status;
 }
 
 planc_status planc_update_make(const planc_update_options *options, planc_update **out) {
   *out = NULL;
-  PLANC_TRY(check_plan(options));
+  const planc_job *job;
+  PLANC_TRY(planc_update_job(options->plan, &job));
   made *m = calloc(1, sizeof *m);
   planc_profile *profile = calloc(1, sizeof *profile);
   if (!m || !profile) {
@@ -238,7 +255,7 @@ planc_status planc_update_make(const planc_update_options *options, planc_update
   m->profile = profile;
   m->update.profile = profile;
   m->weight_ppm = options->weight_ppm;
-  planc_status status = make(options, m);
+  planc_status status = make(options, job, m);
   if (status) {
     planc_update_free(&m->update);
   } else {
@@ -259,5 +276,5 @@ planc_status planc_update_print(const planc_update *update, char **out_text, siz
   char origin[128];
   snprintf(origin, sizeof origin, "what a run measured counts %" PRId64 " ppm, what its plan was made with the rest",
            m->weight_ppm);
-  return planc_profile_print_ops(m->profile, origin, out_text, out_length);
+  return pl_profile_print_ops(m->profile, origin, out_text, out_length);
 }

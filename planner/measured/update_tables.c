@@ -6,24 +6,25 @@
 
 #include "util/math.h"
 
-typedef planc_update_ratio ratio;
+typedef pl_update_ratio ratio;
 
 /* The latencies of an op or of one of its algorithms. */
 typedef struct latency_slice {
-  const planc_latency *of;
+  const pl_latency *of;
   int64_t n;
 } latency_slice;
 
 typedef struct tables {
   const planc_update_options *options;
-  const planc_graph *graph;
-  const planc_latencies *latencies;
+  const planc_job *job;
+  const planc_graph *graph; /* its */
+  const pl_latencies *latencies;
   planc_profile *made;
-  planc_arena scratch;
-  latency_slice *measured;  /* by op */
-  planc_measured_op *known; /* by op: without what was measured */
+  pl_arena scratch;
+  latency_slice *measured; /* by op */
+  pl_measured_op *known;   /* by op: without what was measured */
   ratio *of_op;
-  ratio of_class[PLANC_N_CLASSES], all;
+  ratio of_class[PL_N_CLASSES], all;
 } tables;
 
 static bool scales(const planc_op *op) {
@@ -32,14 +33,14 @@ static bool scales(const planc_op *op) {
 
 /* --- Ratios --------------------------------------------------------------------------------------------------- */
 
-int64_t planc_update_scale(int64_t ns, planc_update_ratio by) {
-  int64_t scaled = by.base_ns > 0 ? planc_muldiv_floor(ns, by.new_ns, by.base_ns) : ns;
-  return scaled < PLANC_JSON_MAX ? scaled : PLANC_JSON_MAX;
+int64_t pl_update_scale(int64_t ns, pl_update_ratio by) {
+  int64_t scaled = by.base_ns > 0 ? pl_muldiv_floor(ns, by.new_ns, by.base_ns) : ns;
+  return scaled < PL_JSON_MAX ? scaled : PL_JSON_MAX;
 }
 
 static void add(ratio *to, int64_t new_ns, int64_t base_ns) {
-  to->new_ns = planc_add_saturate(to->new_ns, new_ns);
-  to->base_ns = planc_add_saturate(to->base_ns, base_ns);
+  to->new_ns = pl_add_saturate(to->new_ns, new_ns);
+  to->base_ns = pl_add_saturate(to->base_ns, base_ns);
 }
 
 static latency_slice slice_of(latency_slice op, const char *algorithm) {
@@ -50,12 +51,12 @@ static latency_slice slice_of(latency_slice op, const char *algorithm) {
 }
 
 /* How much longer an algorithm takes at the batches at which it was measured. */
-static ratio ratio_of(const tables *t, int32_t op, const planc_measured_variant *known) {
+static ratio ratio_of(const tables *t, int32_t op, const pl_measured_variant *known) {
   latency_slice measured = slice_of(t->measured[op], known->algorithm);
   int64_t kernel_ns = t->made->compute.kernel_ns;
   ratio sum = {0};
   for (int64_t i = 0; i < measured.n && known->n_points > 0; i++) {
-    planc_variant at = planc_measured_at(known, measured.of[i].batch, scales(&t->graph->ops[op]), kernel_ns);
+    planc_variant at = pl_measured_at(known, measured.of[i].batch, scales(&t->graph->ops[op]), kernel_ns);
     add(&sum, measured.of[i].new_ns, at.time_ns);
   }
   return sum;
@@ -81,7 +82,7 @@ static void find_ratios(tables *t) {
   }
 }
 
-static ratio nearest_ratio(const tables *t, int32_t op, const planc_measured_variant *known) {
+static ratio nearest_ratio(const tables *t, int32_t op, const pl_measured_variant *known) {
   ratio of = ratio_of(t, op, known);
   if (of.base_ns == 0) of = t->of_op[op];
   if (of.base_ns == 0) of = t->of_class[planc_op_class(&t->graph->ops[op])];
@@ -90,24 +91,23 @@ static ratio nearest_ratio(const tables *t, int32_t op, const planc_measured_var
 
 /* --- What is known -------------------------------------------------------------------------------------------- */
 
-static planc_status describe_op(tables *t, const planc_costs *costs, int32_t op, planc_measured_op *out) {
+static planc_status describe_op(tables *t, const planc_costs *costs, int32_t op, pl_measured_op *out) {
   const int32_t *first = &costs->first[(int64_t)op * costs->n_batches];
-  planc_measured_variant *variants;
-  PLANC_TRY(PLANC_NEW(&t->scratch, &variants, first[costs->n_batches] - first[0]));
-  *out = (planc_measured_op){.name = t->graph->ops[op].name, .variants = variants};
+  pl_measured_variant *variants;
+  PLANC_TRY(PL_NEW(&t->scratch, &variants, first[costs->n_batches] - first[0]));
+  *out = (pl_measured_op){.name = t->graph->ops[op].name, .variants = variants};
   for (int32_t b = 0; b < costs->n_batches; b++) {
     for (int32_t i = first[b]; i < first[b + 1]; i++) {
       const planc_variant *at = &costs->variants[i];
       int32_t v = 0;
       while (v < out->n_variants && strcmp(variants[v].algorithm, at->algorithm) != 0) v++;
-      planc_point *points = (planc_point *)variants[v].points;
+      pl_point *points = (pl_point *)variants[v].points;
       if (v == out->n_variants) {
-        PLANC_TRY(PLANC_NEW(&t->scratch, &points, costs->n_batches));
-        variants[out->n_variants++] = (planc_measured_variant){
+        PLANC_TRY(PL_NEW(&t->scratch, &points, costs->n_batches));
+        variants[out->n_variants++] = (pl_measured_variant){
             .algorithm = at->algorithm, .deterministic = at->deterministic, .predicted = true, .points = points};
       }
-      points[variants[v].n_points++] =
-          (planc_point){costs->batches[b], at->time_ns, at->workspace_bytes, at->busy_ppm, 0};
+      points[variants[v].n_points++] = (pl_point){costs->batches[b], at->time_ns, at->workspace_bytes, at->busy_ppm, 0};
     }
   }
   return NULL;
@@ -116,7 +116,7 @@ static planc_status describe_op(tables *t, const planc_costs *costs, int32_t op,
 /* Constants tell of an op at the powers of two and the plan's own batches. */
 static planc_status make_costs(const tables *t, const planc_profile *base, planc_costs **out) {
   enum { MOST = 64 + 3 };
-  const planc_job *job = t->options->plan->jobs;
+  const planc_job *job = t->job;
   int64_t batches[MOST];
   int32_t n = 0;
   for (int64_t b = 1; b < job->batch && n < 64 - 2; b *= 2) batches[n++] = b;
@@ -124,14 +124,14 @@ static planc_status make_costs(const tables *t, const planc_profile *base, planc
   batches[n++] = job->rounds[0];
   batches[n++] = job->rounds[job->n_rounds - 1];
   planc_profile bare = *base;
-  bare.measured = (planc_measured){0};
+  bare.measured = (pl_measured){0};
   return planc_costs_make(&bare, t->graph, n, batches, out);
 }
 
 static planc_status find_known(tables *t, planc_costs **costs) {
   const planc_profile *base = t->options->profile;
   for (int32_t o = 0; base && o < t->graph->n_ops; o++) {
-    const planc_measured_op *measured = planc_measured_find(&base->measured, t->graph->ops[o].name);
+    const pl_measured_op *measured = pl_measured_find(&base->measured, t->graph->ops[o].name);
     if (!measured && !*costs) PLANC_TRY(make_costs(t, base, costs));
     if (measured)
       t->known[o] = *measured;
@@ -142,10 +142,10 @@ static planc_status find_known(tables *t, planc_costs **costs) {
 }
 
 static planc_status find_measured(tables *t) {
-  const planc_latencies *l = t->latencies;
-  PLANC_TRY(PLANC_NEW(&t->scratch, &t->measured, t->graph->n_ops));
-  PLANC_TRY(PLANC_NEW(&t->scratch, &t->known, t->graph->n_ops));
-  PLANC_TRY(PLANC_NEW(&t->scratch, &t->of_op, t->graph->n_ops));
+  const pl_latencies *l = t->latencies;
+  PLANC_TRY(PL_NEW(&t->scratch, &t->measured, t->graph->n_ops));
+  PLANC_TRY(PL_NEW(&t->scratch, &t->known, t->graph->n_ops));
+  PLANC_TRY(PL_NEW(&t->scratch, &t->of_op, t->graph->n_ops));
   for (int64_t i = 0; i < l->ops.len; i++) {
     latency_slice *slice = &t->measured[l->ops.data[i].op];
     if (slice->n++ == 0) slice->of = &l->ops.data[i];
@@ -155,101 +155,100 @@ static planc_status find_measured(tables *t) {
 
 /* --- Tables --------------------------------------------------------------------------------------------------- */
 
-static planc_point point_of(const planc_latency *latency) {
-  int64_t time_ns = latency->new_ns < PLANC_JSON_MAX ? latency->new_ns : PLANC_JSON_MAX;
-  return (planc_point){.batch = latency->batch,
-                       .time_ns = time_ns,
-                       .workspace_bytes = latency->workspace_bytes,
-                       .busy_ppm = latency->busy_ppm > 0 ? latency->busy_ppm : 1};
+static pl_point point_of(const pl_latency *latency) {
+  int64_t time_ns = latency->new_ns < PL_JSON_MAX ? latency->new_ns : PL_JSON_MAX;
+  return (pl_point){.batch = latency->batch,
+                    .time_ns = time_ns,
+                    .workspace_bytes = latency->workspace_bytes,
+                    .busy_ppm = latency->busy_ppm > 0 ? latency->busy_ppm : 1};
 }
 
 /* Only the batches of the plan's rounds are known; the whole batch takes as long as rounds of the largest. */
-static void add_whole_batch(const tables *t, const planc_op *op, planc_measured_variant *variant, planc_point *points) {
-  int64_t batch = t->options->plan->jobs[0].batch;
-  planc_point last = points[variant->n_points - 1];
+static void add_whole_batch(const tables *t, const planc_op *op, pl_measured_variant *variant, pl_point *points) {
+  int64_t batch = t->job->batch;
+  pl_point last = points[variant->n_points - 1];
   if (last.batch >= batch) return;
   int64_t times = scales(op) ? batch : last.batch;
-  last.time_ns = planc_update_scale(last.time_ns, (ratio){times, last.batch});
-  last.workspace_bytes = planc_update_scale(last.workspace_bytes, (ratio){times, last.batch});
+  last.time_ns = pl_update_scale(last.time_ns, (ratio){times, last.batch});
+  last.workspace_bytes = pl_update_scale(last.workspace_bytes, (ratio){times, last.batch});
   last.batch = batch;
   points[variant->n_points++] = last;
 }
 
 /* An algorithm: what was measured of it, and between that what is known, in proportion. */
-static planc_status make_variant(tables *t, int32_t op, const planc_measured_variant *known,
-                                 planc_measured_variant *out) {
-  planc_arena *arena = &t->made->arena;
+static planc_status make_variant(tables *t, int32_t op, const pl_measured_variant *known, pl_measured_variant *out) {
+  pl_arena *arena = &t->made->arena;
   latency_slice measured = slice_of(t->measured[op], known->algorithm);
   ratio by = nearest_ratio(t, op, known);
-  planc_point *points;
+  pl_point *points;
   *out = *known;
   out->predicted = known->predicted && measured.n == 0;
   out->n_points = 0;
-  PLANC_TRY(planc_arena_strndup(arena, known->algorithm, strlen(known->algorithm), &out->algorithm));
-  PLANC_TRY(PLANC_NEW(arena, &points, known->n_points + measured.n + 1));
+  PLANC_TRY(pl_arena_strndup(arena, known->algorithm, strlen(known->algorithm), &out->algorithm));
+  PLANC_TRY(PL_NEW(arena, &points, known->n_points + measured.n + 1));
   out->points = points;
   int64_t m = 0;
   for (int32_t k = 0; k < known->n_points; k++) {
-    planc_point at = known->points[k];
+    pl_point at = known->points[k];
     while (m < measured.n && measured.of[m].batch < at.batch) points[out->n_points++] = point_of(&measured.of[m++]);
     if (m < measured.n && measured.of[m].batch == at.batch) continue;
-    at.time_ns = planc_update_scale(at.time_ns, by);
-    at.spread_ns = planc_update_scale(at.spread_ns, by);
+    at.time_ns = pl_update_scale(at.time_ns, by);
+    at.spread_ns = pl_update_scale(at.spread_ns, by);
     points[out->n_points++] = at;
   }
   while (m < measured.n) points[out->n_points++] = point_of(&measured.of[m++]);
   if (known->n_points == 0) add_whole_batch(t, &t->graph->ops[op], out, points);
   if (known->n_workspaces == 0) return NULL;
-  planc_measured_workspace *workspaces;
-  PLANC_TRY(PLANC_NEW(arena, &workspaces, known->n_workspaces));
+  pl_measured_workspace *workspaces;
+  PLANC_TRY(PL_NEW(arena, &workspaces, known->n_workspaces));
   memcpy(workspaces, known->workspaces, (size_t)known->n_workspaces * sizeof *workspaces);
   out->workspaces = workspaces;
   return NULL;
 }
 
-static bool is_known(const planc_measured_op *op, const char *algorithm) {
+static bool is_known(const pl_measured_op *op, const char *algorithm) {
   for (int32_t v = 0; v < op->n_variants; v++)
     if (strcmp(op->variants[v].algorithm, algorithm) == 0) return true;
   return false;
 }
 
-static planc_status make_op(tables *t, int32_t op, planc_measured_op *out) {
-  const planc_measured_op *known = &t->known[op];
+static planc_status make_op(tables *t, int32_t op, pl_measured_op *out) {
+  const pl_measured_op *known = &t->known[op];
   const char *name = t->graph->ops[op].name;
   latency_slice measured = t->measured[op];
-  planc_measured_variant *variants;
-  PLANC_TRY(planc_arena_strndup(&t->made->arena, name, strlen(name), &out->name));
-  PLANC_TRY(PLANC_NEW(&t->made->arena, &variants, known->n_variants + measured.n));
+  pl_measured_variant *variants;
+  PLANC_TRY(pl_arena_strndup(&t->made->arena, name, strlen(name), &out->name));
+  PLANC_TRY(PL_NEW(&t->made->arena, &variants, known->n_variants + measured.n));
   out->variants = variants;
   for (int32_t v = 0; v < known->n_variants; v++)
     PLANC_TRY(make_variant(t, op, &known->variants[v], &variants[out->n_variants++]));
   for (int64_t m = 0; m < measured.n; m++) {
     const char *algorithm = measured.of[m].algorithm;
     if (is_known(known, algorithm) || (m > 0 && strcmp(algorithm, measured.of[m - 1].algorithm) == 0)) continue;
-    planc_measured_variant unknown = {.algorithm = algorithm};
+    pl_measured_variant unknown = {.algorithm = algorithm};
     PLANC_TRY(make_variant(t, op, &unknown, &variants[out->n_variants++]));
   }
   return NULL;
 }
 
 static planc_status make_ops(tables *t) {
-  planc_measured *measured = &t->made->measured;
-  planc_measured_op *ops;
-  PLANC_TRY(PLANC_NEW(&t->made->arena, &ops, t->graph->n_ops));
+  pl_measured *measured = &t->made->measured;
+  pl_measured_op *ops;
+  PLANC_TRY(PL_NEW(&t->made->arena, &ops, t->graph->n_ops));
   measured->ops = ops;
   for (int32_t o = 0; o < t->graph->n_ops; o++) {
     if (t->known[o].n_variants == 0 && t->measured[o].n == 0) continue;
-    planc_measured_op *op = &ops[measured->n_ops];
+    pl_measured_op *op = &ops[measured->n_ops];
     PLANC_TRY(make_op(t, o, op));
-    PLANC_TRY(planc_map_put(&measured->by_name, op->name, strlen(op->name), measured->n_ops++));
+    PLANC_TRY(pl_map_put(&measured->by_name, op->name, strlen(op->name), measured->n_ops++));
   }
   return NULL;
 }
 
-planc_status planc_update_tables(const planc_update_options *options, const planc_latencies *latencies,
-                                 planc_profile *made, planc_update_ratio *out_elementwise) {
+planc_status pl_update_tables(const planc_update_options *options, const planc_job *job, const pl_latencies *latencies,
+                              planc_profile *made, pl_update_ratio *out_elementwise) {
   planc_costs *costs = NULL;
-  tables t = {.options = options, .graph = options->plan->jobs[0].graph, .latencies = latencies, .made = made};
+  tables t = {.options = options, .job = job, .graph = job->graph, .latencies = latencies, .made = made};
   planc_status status = find_measured(&t);
   if (!status) status = find_known(&t, &costs);
   if (!status) {
@@ -258,6 +257,6 @@ planc_status planc_update_tables(const planc_update_options *options, const plan
     status = make_ops(&t);
   }
   planc_costs_free(costs);
-  planc_arena_free(&t.scratch);
+  pl_arena_free(&t.scratch);
   return status;
 }

@@ -6,15 +6,16 @@
 #include "planner/measured/latencies.h"
 
 /* How much longer things take than was known of them; base_ns 0: nothing is known. */
-typedef struct planc_update_ratio {
+typedef struct pl_update_ratio {
   int64_t new_ns, base_ns;
-} planc_update_ratio;
+} pl_update_ratio;
 
 /* A time in this ratio, within what a profile can say. */
-int64_t planc_update_scale(int64_t ns, planc_update_ratio by);
+int64_t pl_update_scale(int64_t ns, pl_update_ratio by);
 
-/* Makes the tables in `made`, whose constants are set, and says how the times of elementwise ops have changed. */
-planc_status planc_update_tables(const planc_update_options *options, const planc_latencies *latencies,
-                                 planc_profile *made, planc_update_ratio *out_elementwise);
+/* `job` is the plan's only one. Makes the tables in `made`, whose constants are set, and says how the times of
+ * elementwise ops have changed. */
+planc_status pl_update_tables(const planc_update_options *options, const planc_job *job, const pl_latencies *latencies,
+                              planc_profile *made, pl_update_ratio *out_elementwise);
 
 #endif

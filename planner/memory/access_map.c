@@ -1,8 +1,32 @@
 #include "planner/memory/access_map.h"
 
-#include <string.h>
+#include <assert.h>
 
-/* --- Slots -------------------------------------------------------------------------------------------------------- */
+enum { NONE = -1 };
+
+/* --- Needs -------------------------------------------------------------------------------------------------------- */
+
+planc_status pl_needs_make(pl_arena *arena, int32_t n_streams, pl_needs *out) {
+  *out = (pl_needs){0};
+  PLANC_TRY(PL_NEW(arena, &out->list, n_streams));
+  return PL_NEW(arena, &out->place, n_streams);
+}
+
+void pl_needs_clear(pl_needs *needs) {
+  needs->n = 0;
+}
+
+void pl_needs_raise(pl_needs *needs, pl_need need) {
+  int32_t place = needs->place[need.stream];
+  if (place >= needs->n || needs->list[place].stream != need.stream) {
+    needs->place[need.stream] = needs->n;
+    needs->list[needs->n++] = need;
+  } else if (need.step > needs->list[place].step) {
+    needs->list[place].step = need.step;
+  }
+}
+
+/* --- Cells -------------------------------------------------------------------------------------------------------- */
 
 /* An end of a range: 2 * range for its start, 2 * range + 1 for its end. */
 typedef struct range_end {
@@ -26,89 +50,108 @@ static range_end *sort_ends(range_end *ends, range_end *spare, int64_t n, int64_
   return ends;
 }
 
-static planc_status number_slots(planc_arena *arena, const planc_range *ranges, int32_t n_ranges,
-                                 planc_access_map *map) {
+static planc_status number_cells(pl_arena *arena, const pl_range *ranges, int32_t n_ranges, pl_access_map *map) {
   if (n_ranges > INT32_MAX / 2 - 1) return planc_error(PLANC_INTERNAL, "too many address ranges");
   range_end *ends, *spare;
   int64_t n = (int64_t)n_ranges * 2, highest = 0;
-  PLANC_TRY(PLANC_NEW(arena, &ends, n));
-  PLANC_TRY(PLANC_NEW(arena, &spare, n));
-  PLANC_TRY(PLANC_NEW(arena, &map->ranges, n_ranges));
+  PLANC_TRY(PL_NEW(arena, &ends, n));
+  PLANC_TRY(PL_NEW(arena, &spare, n));
+  PLANC_TRY(PL_NEW(arena, &map->ranges, n_ranges));
   for (int32_t r = 0, e = 0; r < n_ranges; r++, e += 2) {
     ends[e] = (range_end){ranges[r].start, e};
     ends[e + 1] = (range_end){ranges[r].end, e + 1};
     if (ranges[r].end > highest) highest = ranges[r].end;
   }
   ends = sort_ends(ends, spare, n, highest);
-  int32_t slot = 0;
+  int32_t cell = 0;
   for (int64_t i = 0; i < n; i++) {
-    if (i > 0 && ends[i].address != ends[i - 1].address) slot++;
-    planc_slot_span *slots = &map->ranges[ends[i].id / 2];
-    *(ends[i].id % 2 ? &slots->last : &slots->first) = slot;
+    if (i > 0 && ends[i].address != ends[i - 1].address) cell++;
+    pl_cell_span *cells = &map->ranges[ends[i].id / 2];
+    *(ends[i].id % 2 ? &cells->last : &cells->first) = cell;
   }
-  map->n_slots = slot + 1;
+  map->n_cells = cell + 1;
   return NULL;
 }
 
-/* --- Touching ------------------------------------------------------------------------------------------------------
- */
+/* --- Runs --------------------------------------------------------------------------------------------------------- */
 
-static int32_t *reads_of(const planc_access_map *map, int32_t run) {
-  return &map->reads[(int64_t)run * map->n_streams];
-}
-
-static void clear_run(planc_access_map *map, int32_t run) {
-  map->runs[run] = (planc_touched){-1, -1};
-  memset(reads_of(map, run), -1, (size_t)map->n_streams * sizeof *map->reads);
-}
-
-planc_status planc_access_map_make(planc_arena *arena, const planc_range *ranges, int32_t n_ranges, int32_t n_streams,
-                                   planc_access_map *out) {
-  *out = (planc_access_map){.n_streams = n_streams};
-  PLANC_TRY(number_slots(arena, ranges, n_ranges, out));
-  PLANC_TRY(PLANC_NEW(arena, &out->runs, out->n_slots));
-  PLANC_TRY(PLANC_NEW(arena, &out->reads, (int64_t)out->n_slots * n_streams));
-  PLANC_TRY(planc_number_set_make(arena, out->n_slots + 1, &out->begins));
-  clear_run(out, 0);
-  /* A run begins where the last slot ends, which stops every search. */
-  planc_number_set_add(&out->begins, 0);
-  planc_number_set_add(&out->begins, out->n_slots);
+planc_status pl_access_map_make(pl_arena *arena, const pl_range *ranges, int32_t n_ranges, pl_access_map *out) {
+  *out = (pl_access_map){.spare = NONE};
+  PLANC_TRY(number_cells(arena, ranges, n_ranges, out));
+  PLANC_TRY(PL_NEW(arena, &out->runs, out->n_cells));
+  PLANC_TRY(pl_number_set_make(arena, out->n_cells + 1, &out->begins));
+  out->runs[0] = (pl_run){{NONE, NONE}, NONE};
+  /* A run begins where the last cell ends, which stops every search. */
+  pl_number_set_add(&out->begins, 0);
+  pl_number_set_add(&out->begins, out->n_cells);
   return NULL;
 }
 
-/* Makes a run begin at `slot`. */
-static void split_run(planc_access_map *map, int32_t slot) {
-  int32_t run = planc_number_set_below(&map->begins, slot);
-  if (run == slot) return;
-  map->runs[slot] = map->runs[run];
-  memcpy(reads_of(map, slot), reads_of(map, run), (size_t)map->n_streams * sizeof *map->reads);
-  planc_number_set_add(&map->begins, slot);
+void pl_access_map_free(pl_access_map *map) {
+  VEC_FREE(&map->readers);
 }
 
-static void raise(int32_t *need, int32_t step) {
-  if (step > *need) *need = step;
+static planc_status add_reader(pl_access_map *map, pl_run *run, pl_need read) {
+  pl_reader reader = {read, run->readers};
+  run->readers = map->spare;
+  if (map->spare == NONE) {
+    if (map->readers.len >= INT32_MAX) return planc_error(PLANC_INTERNAL, "too many accesses");
+    run->readers = (int32_t)map->readers.len;
+    VEC_PUSH(&map->readers, reader);
+  } else {
+    map->spare = map->readers.data[map->spare].next;
+    map->readers.data[run->readers] = reader;
+  }
+  return NULL;
 }
 
-void planc_access_map_touch(planc_access_map *map, planc_range_touch touch, int32_t stream, int32_t step,
-                            int32_t *needs) {
-  planc_slot_span slots = map->ranges[touch.range];
-  if (slots.first == slots.last) return;
-  split_run(map, slots.first);
-  if (slots.last < map->n_slots) split_run(map, slots.last);
-  for (int32_t slot = slots.first, next; slot < slots.last; slot = next) {
-    next = planc_number_set_above(&map->begins, slot + 1);
-    const planc_touched *run = &map->runs[slot];
-    int32_t *reads = reads_of(map, slot);
-    if (run->write >= 0) raise(&needs[run->write_stream], run->write);
-    for (int32_t t = 0; t < map->n_streams && touch.write; t++) raise(&needs[t], reads[t]);
-    if (!touch.write) {
-      reads[stream] = step;
-    } else if (slot != slots.first) {
-      planc_number_set_remove(&map->begins, slot);
+static planc_status note_read(pl_access_map *map, pl_run *run, pl_need read) {
+  int32_t r = run->readers;
+  while (r != NONE && map->readers.data[r].read.stream != read.stream) r = map->readers.data[r].next;
+  if (r == NONE) return add_reader(map, run, read);
+  assert(map->readers.data[r].read.step <= read.step);
+  map->readers.data[r].read.step = read.step;
+  return NULL;
+}
+
+/* Forgets the readers of a run, whom `needs` then has. */
+static void take_readers(pl_access_map *map, pl_run *run, pl_needs *needs) {
+  while (run->readers != NONE) {
+    int32_t r = run->readers;
+    pl_needs_raise(needs, map->readers.data[r].read);
+    run->readers = map->readers.data[r].next;
+    map->readers.data[r].next = map->spare;
+    map->spare = r;
+  }
+}
+
+/* Makes a run begin at `cell`. */
+static planc_status split_run(pl_access_map *map, int32_t cell) {
+  int32_t run = pl_number_set_below(&map->begins, cell);
+  if (run == cell) return NULL;
+  map->runs[cell] = (pl_run){map->runs[run].write, NONE};
+  for (int32_t r = map->runs[run].readers; r != NONE; r = map->readers.data[r].next)
+    PLANC_TRY(add_reader(map, &map->runs[cell], map->readers.data[r].read));
+  pl_number_set_add(&map->begins, cell);
+  return NULL;
+}
+
+planc_status pl_access_map_touch(pl_access_map *map, pl_range_touch touch, pl_need by, pl_needs *needs) {
+  pl_cell_span cells = map->ranges[touch.range];
+  if (cells.first == cells.last) return NULL;
+  PLANC_TRY(split_run(map, cells.first));
+  if (cells.last < map->n_cells) PLANC_TRY(split_run(map, cells.last));
+  for (int32_t cell = cells.first, next; cell < cells.last; cell = next) {
+    next = pl_number_set_above(&map->begins, cell + 1);
+    pl_run *run = &map->runs[cell];
+    if (run->write.step >= 0) pl_needs_raise(needs, run->write);
+    if (touch.write) {
+      take_readers(map, run, needs);
+      if (cell != cells.first) pl_number_set_remove(&map->begins, cell);
+    } else {
+      PLANC_TRY(note_read(map, run, by));
     }
   }
-  if (touch.write) {
-    clear_run(map, slots.first);
-    map->runs[slots.first] = (planc_touched){step, stream};
-  }
+  if (touch.write) map->runs[cells.first] = (pl_run){by, NONE};
+  return NULL;
 }

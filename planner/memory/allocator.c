@@ -6,71 +6,70 @@
 #define DEFAULT_CHUNK (INT64_C(40) << 20) /* papers: out-of-core, 4 */
 #define DEFAULT_PAGE (INT64_C(2) << 20)   /* there: the least that the driver maps */
 
-int64_t planc_allocator_chunk(const planc_problem *problem) {
+int64_t pl_allocator_chunk(const planc_problem *problem) {
   if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return 0;
   if (problem->chunk_bytes > 0) return problem->chunk_bytes;
   return problem->placement == PLANC_PLACEMENT_PAGED ? DEFAULT_PAGE : DEFAULT_CHUNK;
 }
 
-int64_t planc_allocator_unit(const planc_problem *problem) {
-  return problem->placement == PLANC_PLACEMENT_VMM ? planc_allocator_chunk(problem) : PLANC_ALIGNMENT;
+int64_t pl_allocator_unit(const planc_problem *problem) {
+  return problem->placement == PLANC_PLACEMENT_VMM ? pl_allocator_chunk(problem) : PLANC_ALIGNMENT;
 }
 
-int64_t planc_allocator_room(const planc_problem *problem) {
-  int64_t chunk_bytes = planc_allocator_chunk(problem), unit = chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
-  return planc_arena_room(problem) / unit * unit;
+int64_t pl_allocator_room(const planc_problem *problem) {
+  int64_t chunk_bytes = pl_allocator_chunk(problem), unit = chunk_bytes > 0 ? chunk_bytes : PLANC_ALIGNMENT;
+  return pl_arena_room(problem) / unit * unit;
 }
 
 /* Whether a request shares chunks. */
 static bool shares(int64_t bytes, int64_t chunk_bytes) {
-  return bytes <= chunk_bytes && planc_caching_size(bytes) <= chunk_bytes;
+  return bytes <= chunk_bytes && pl_caching_size(bytes) <= chunk_bytes;
 }
 
-int64_t planc_allocator_size(const planc_problem *problem, int64_t bytes) {
-  int64_t unit = planc_allocator_unit(problem);
-  return planc_align_up(bytes, shares(bytes, unit) ? PLANC_ALIGNMENT : unit);
+int64_t pl_allocator_size(const planc_problem *problem, int64_t bytes) {
+  int64_t unit = pl_allocator_unit(problem);
+  return pl_align_up(bytes, shares(bytes, unit) ? PLANC_ALIGNMENT : unit);
 }
 
-planc_status planc_allocator_init_vmm(planc_allocator *allocator, int64_t chunk_bytes, int64_t most) {
-  *allocator = (planc_allocator){.placement = PLANC_PLACEMENT_VMM};
+planc_status pl_allocator_init_vmm(pl_allocator *allocator, int64_t chunk_bytes, int64_t most) {
+  *allocator = (pl_allocator){.placement = PLANC_PLACEMENT_VMM};
   allocator->chunks.chunk_bytes = chunk_bytes;
   allocator->chunks.most = most;
-  return planc_caching_init_chunks(&allocator->caching, &allocator->chunks);
+  return pl_caching_init_chunks(&allocator->caching, &allocator->chunks);
 }
 
-planc_status planc_allocator_init(planc_allocator *allocator, const planc_problem *problem) {
-  int64_t chunk_bytes = planc_allocator_chunk(problem), room = planc_allocator_room(problem);
+planc_status pl_allocator_init(pl_allocator *allocator, const planc_problem *problem) {
+  int64_t chunk_bytes = pl_allocator_chunk(problem), room = pl_allocator_room(problem);
   if (problem->placement == PLANC_PLACEMENT_VMM) {
-    return planc_allocator_init_vmm(allocator, chunk_bytes, room / chunk_bytes);
+    return pl_allocator_init_vmm(allocator, chunk_bytes, room / chunk_bytes);
   }
-  *allocator = (planc_allocator){.placement = problem->placement};
-  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return planc_caching_init(&allocator->caching, room);
+  *allocator = (pl_allocator){.placement = problem->placement};
+  if (problem->placement == PLANC_PLACEMENT_BEST_FIT) return pl_caching_init(&allocator->caching, room);
   allocator->chunks.chunk_bytes = chunk_bytes;
   allocator->chunks.most = room / chunk_bytes;
-  return planc_caching_init_pages(&allocator->caching, &allocator->chunks);
+  return pl_caching_init_pages(&allocator->caching, &allocator->chunks);
 }
 
-void planc_allocator_free(planc_allocator *allocator) {
-  planc_caching_free(&allocator->caching);
-  planc_chunks_free(&allocator->chunks);
+void pl_allocator_free(pl_allocator *allocator) {
+  pl_caching_free(&allocator->caching);
+  pl_chunks_free(&allocator->chunks);
 }
 
 /* Chunks of its own; where too few are left, those that nothing uses of the shared ones help out. */
-static planc_status take_chunks(planc_allocator *a, int64_t bytes, int32_t *out_range, int64_t *out_address) {
-  PLANC_TRY(planc_chunks_take(&a->chunks, bytes, out_range, out_address));
+static planc_status take_chunks(pl_allocator *a, int64_t bytes, int32_t *out_range, int64_t *out_address) {
+  PLANC_TRY(pl_chunks_take(&a->chunks, bytes, out_range, out_address));
   if (*out_range >= 0) return NULL;
-  PLANC_TRY(planc_caching_drain(&a->caching));
-  return planc_chunks_take(&a->chunks, bytes, out_range, out_address);
+  PLANC_TRY(pl_caching_drain(&a->caching));
+  return pl_chunks_take(&a->chunks, bytes, out_range, out_address);
 }
 
 /* With virtual memory, handles are those of shared chunks at even numbers, and ranges at odd ones. */
-planc_status planc_allocator_take(planc_allocator *allocator, int64_t bytes, int32_t *out_handle,
-                                  int64_t *out_address) {
+planc_status pl_allocator_take(pl_allocator *allocator, int64_t bytes, int32_t *out_handle, int64_t *out_address) {
   bool vmm = allocator->placement == PLANC_PLACEMENT_VMM, own = vmm && !shares(bytes, allocator->chunks.chunk_bytes);
   if (own) {
     PLANC_TRY(take_chunks(allocator, bytes, out_handle, out_address));
   } else {
-    PLANC_TRY(planc_caching_take(&allocator->caching, bytes, out_handle, out_address));
+    PLANC_TRY(pl_caching_take(&allocator->caching, bytes, out_handle, out_address));
   }
   if (!vmm || *out_handle < 0) return NULL;
   if (*out_handle > INT32_MAX / 2) return planc_error(PLANC_INTERNAL, "too many pieces of virtual memory");
@@ -78,22 +77,22 @@ planc_status planc_allocator_take(planc_allocator *allocator, int64_t bytes, int
   return NULL;
 }
 
-planc_status planc_allocator_give(planc_allocator *allocator, int32_t handle) {
-  if (allocator->placement != PLANC_PLACEMENT_VMM) return planc_caching_give(&allocator->caching, handle);
-  if (handle % 2) return planc_chunks_give(&allocator->chunks, handle / 2);
-  return planc_caching_give(&allocator->caching, handle / 2);
+planc_status pl_allocator_give(pl_allocator *allocator, int32_t handle) {
+  if (allocator->placement != PLANC_PLACEMENT_VMM) return pl_caching_give(&allocator->caching, handle);
+  if (handle % 2) return pl_chunks_give(&allocator->chunks, handle / 2);
+  return pl_caching_give(&allocator->caching, handle / 2);
 }
 
-int64_t planc_allocator_arena(const planc_allocator *allocator) {
+int64_t pl_allocator_arena(const pl_allocator *allocator) {
   if (allocator->placement == PLANC_PLACEMENT_BEST_FIT) return allocator->caching.top;
   return allocator->chunks.n_chunks * allocator->chunks.chunk_bytes;
 }
 
-planc_status planc_allocator_map(const planc_allocator *allocator, planc_schedule *schedule) {
-  planc_mappings mappings = {0};
+planc_status pl_allocator_map(const pl_allocator *allocator, planc_schedule *schedule) {
+  pl_mappings mappings = {0};
   if (allocator->placement == PLANC_PLACEMENT_BEST_FIT) return NULL;
-  planc_status status = planc_chunks_map(&allocator->chunks, &mappings);
-  planc_virtual_memory memory = {.arena_bytes = planc_allocator_arena(allocator),
+  planc_status status = pl_chunks_map(&allocator->chunks, &mappings);
+  planc_virtual_memory memory = {.arena_bytes = pl_allocator_arena(allocator),
                                  .chunk_bytes = allocator->chunks.chunk_bytes,
                                  .paged = allocator->placement == PLANC_PLACEMENT_PAGED,
                                  .mappings = mappings.data,

@@ -15,31 +15,31 @@
 #include "planner/memory/caching.h"
 #include "planner/memory/chunks.h"
 
-typedef struct planc_allocator {
+typedef struct pl_allocator {
   planc_placement placement;
-  planc_caching caching;
-  planc_chunks chunks;
-} planc_allocator;
+  pl_caching caching;
+  pl_chunks chunks;
+} pl_allocator;
 
 /* The chunks or pages that the arena consists of; 0 = it is one piece. */
-int64_t planc_allocator_chunk(const planc_problem *problem);
+int64_t pl_allocator_chunk(const planc_problem *problem);
 /* The unit in which the arena is used up. */
-int64_t planc_allocator_unit(const planc_problem *problem);
+int64_t pl_allocator_unit(const planc_problem *problem);
 /* What the budget leaves of the arena, in whole chunks or, of one piece, aligned. */
-int64_t planc_allocator_room(const planc_problem *problem);
+int64_t pl_allocator_room(const planc_problem *problem);
 /* What a request for `bytes` takes up: of what has chunks of its own, whole ones. */
-int64_t planc_allocator_size(const planc_problem *problem, int64_t bytes);
+int64_t pl_allocator_size(const planc_problem *problem, int64_t bytes);
 /* An allocator stays where it is while it is used. There is room for a chunk, if there are chunks. */
-planc_status planc_allocator_init(planc_allocator *allocator, const planc_problem *problem);
+planc_status pl_allocator_init(pl_allocator *allocator, const planc_problem *problem);
 /* Virtual memory without a problem: `most` chunks of `chunk_bytes`. */
-planc_status planc_allocator_init_vmm(planc_allocator *allocator, int64_t chunk_bytes, int64_t most);
-void planc_allocator_free(planc_allocator *allocator);
+planc_status pl_allocator_init_vmm(pl_allocator *allocator, int64_t chunk_bytes, int64_t most);
+void pl_allocator_free(pl_allocator *allocator);
 /* Memory for `bytes` > 0; *out_handle is -1 when there is no room in the budget. */
-planc_status planc_allocator_take(planc_allocator *allocator, int64_t bytes, int32_t *out_handle, int64_t *out_address);
-planc_status planc_allocator_give(planc_allocator *allocator, int32_t handle);
+planc_status pl_allocator_take(pl_allocator *allocator, int64_t bytes, int32_t *out_handle, int64_t *out_address);
+planc_status pl_allocator_give(pl_allocator *allocator, int32_t handle);
 /* The bytes of the arena that the requests so far have needed. */
-int64_t planc_allocator_arena(const planc_allocator *allocator);
+int64_t pl_allocator_arena(const pl_allocator *allocator);
 /* Tells the schedule how the addresses are mapped, if they are. */
-planc_status planc_allocator_map(const planc_allocator *allocator, planc_schedule *schedule);
+planc_status pl_allocator_map(const pl_allocator *allocator, planc_schedule *schedule);
 
 #endif

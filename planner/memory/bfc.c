@@ -6,43 +6,43 @@
 #define MOST_SPARE (INT64_C(128) << 20) /* kMaxInternalFragmentation */
 #define BEYOND (INT64_MAX / 4)
 
-planc_status planc_bfc_init(planc_bfc *bfc, int64_t capacity) {
-  *bfc = (planc_bfc){.region = {.first = 0}};
-  PLANC_TRY(planc_memory_list_init(&bfc->region, capacity < BEYOND ? capacity : BEYOND));
-  return planc_memory_list_init(&bfc->beyond, BEYOND);
+planc_status pl_bfc_init(pl_bfc *bfc, int64_t capacity) {
+  *bfc = (pl_bfc){.region = {.first = 0}};
+  PLANC_TRY(pl_memory_list_init(&bfc->region, capacity < BEYOND ? capacity : BEYOND));
+  return pl_memory_list_init(&bfc->beyond, BEYOND);
 }
 
-void planc_bfc_free(planc_bfc *bfc) {
-  planc_memory_list_free(&bfc->region);
-  planc_memory_list_free(&bfc->beyond);
+void pl_bfc_free(pl_bfc *bfc) {
+  pl_memory_list_free(&bfc->region);
+  pl_memory_list_free(&bfc->beyond);
 }
 
 static int64_t rounded(int64_t bytes) {
-  return planc_align_up(bytes > 0 ? bytes : 1, PLANC_ALIGNMENT);
+  return pl_align_up(bytes > 0 ? bytes : 1, PLANC_ALIGNMENT);
 }
 
-bool planc_bfc_fits(const planc_bfc *bfc, int64_t bytes) {
-  return planc_memory_list_best_fit(&bfc->region, rounded(bytes)) >= 0;
+bool pl_bfc_fits(const pl_bfc *bfc, int64_t bytes) {
+  return pl_memory_list_best_fit(&bfc->region, rounded(bytes)) >= 0;
 }
 
 /* Handles are segments of the region at even numbers, and beyond it at odd ones. */
-planc_status planc_bfc_take(planc_bfc *bfc, int64_t bytes, int32_t *out_handle, int64_t *out_address) {
+planc_status pl_bfc_take(pl_bfc *bfc, int64_t bytes, int32_t *out_handle, int64_t *out_address) {
   bytes = rounded(bytes);
-  int32_t chunk = planc_memory_list_best_fit(&bfc->region, bytes);
+  int32_t chunk = pl_memory_list_best_fit(&bfc->region, bytes);
   bool over = chunk < 0;
-  planc_memory_list *list = over ? &bfc->beyond : &bfc->region;
-  if (over) chunk = planc_memory_list_best_fit(list, bytes);
+  pl_memory_list *list = over ? &bfc->beyond : &bfc->region;
+  if (over) chunk = pl_memory_list_best_fit(list, bytes);
   if (chunk < 0) return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
-  const planc_segment *free = &list->segments.data[chunk];
+  const pl_segment *free = &list->segments.data[chunk];
   int64_t address = free->address, spare = free->bytes - bytes;
   if (spare < bytes && spare < MOST_SPARE) bytes = free->bytes;
-  PLANC_TRY(planc_memory_list_take(list, chunk, address, bytes, 0, &chunk));
+  PLANC_TRY(pl_memory_list_take(list, chunk, address, bytes, 0, &chunk));
   if (chunk > INT32_MAX / 2) return planc_error(PLANC_INTERNAL, "too many chunks");
   *out_handle = 2 * chunk + over;
   *out_address = address + (over ? bfc->region.capacity : 0);
   return NULL;
 }
 
-planc_status planc_bfc_give(planc_bfc *bfc, int32_t handle) {
-  return planc_memory_list_release(handle % 2 ? &bfc->beyond : &bfc->region, handle / 2, NULL);
+planc_status pl_bfc_give(pl_bfc *bfc, int32_t handle) {
+  return pl_memory_list_release(handle % 2 ? &bfc->beyond : &bfc->region, handle / 2, NULL);
 }

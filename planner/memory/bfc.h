@@ -11,16 +11,16 @@
 
 #include "planner/memory/memory_list.h"
 
-typedef struct planc_bfc {
-  planc_memory_list region, beyond; /* `beyond` begins where the region ends */
-} planc_bfc;
+typedef struct pl_bfc {
+  pl_memory_list region, beyond; /* `beyond` begins where the region ends */
+} pl_bfc;
 
-planc_status planc_bfc_init(planc_bfc *bfc, int64_t capacity);
-void planc_bfc_free(planc_bfc *bfc);
+planc_status pl_bfc_init(pl_bfc *bfc, int64_t capacity);
+void pl_bfc_free(pl_bfc *bfc);
 /* Whether a request would find a chunk. */
-bool planc_bfc_fits(const planc_bfc *bfc, int64_t bytes);
+bool pl_bfc_fits(const pl_bfc *bfc, int64_t bytes);
 /* A request that finds none gets memory beyond the region, by the same rules, which says how much is missing. */
-planc_status planc_bfc_take(planc_bfc *bfc, int64_t bytes, int32_t *out_handle, int64_t *out_address);
-planc_status planc_bfc_give(planc_bfc *bfc, int32_t handle);
+planc_status pl_bfc_take(pl_bfc *bfc, int64_t bytes, int32_t *out_handle, int64_t *out_address);
+planc_status pl_bfc_give(pl_bfc *bfc, int32_t handle);
 
 #endif

@@ -19,31 +19,31 @@
 #include "planner/memory/memory_list.h"
 
 /* Blocks for one kind of request. */
-typedef struct planc_cache {
-  planc_memory_list list;
+typedef struct pl_cache {
+  pl_memory_list list;
   VEC(int32_t) block_of; /* by segment of `list` that begins a block: its segment of the device, or its range */
-} planc_cache;
+} pl_cache;
 
-typedef struct planc_caching {
-  planc_memory_list device; /* not used with pages */
-  planc_chunks *chunks;     /* whose chunks the device consists of; NULL = it is one piece */
-  bool paged;               /* a block is a range of chunks */
-  VEC(int32_t) range_of;    /* by segment of `device` that begins a chunk: its range */
-  planc_cache small, large;
+typedef struct pl_caching {
+  pl_memory_list device; /* not used with pages */
+  pl_chunks *chunks;     /* whose chunks the device consists of; NULL = it is one piece */
+  bool paged;            /* a block is a range of chunks */
+  VEC(int32_t) range_of; /* by segment of `device` that begins a chunk: its range */
+  pl_cache small, large;
   int64_t top; /* the highest end of any block so far; not with pages */
-} planc_caching;
+} pl_caching;
 
-planc_status planc_caching_init(planc_caching *caching, int64_t capacity);
+planc_status pl_caching_init(pl_caching *caching, int64_t capacity);
 /* `chunks` is borrowed. */
-planc_status planc_caching_init_chunks(planc_caching *caching, planc_chunks *chunks);
-planc_status planc_caching_init_pages(planc_caching *caching, planc_chunks *pages);
-void planc_caching_free(planc_caching *caching);
+planc_status pl_caching_init_chunks(pl_caching *caching, pl_chunks *chunks);
+planc_status pl_caching_init_pages(pl_caching *caching, pl_chunks *pages);
+void pl_caching_free(pl_caching *caching);
 /* What a request for `bytes` is rounded up to. */
-int64_t planc_caching_size(int64_t bytes);
+int64_t pl_caching_size(int64_t bytes);
 /* *out_handle is -1 when there is no room. Of single chunks, none takes more than one after rounding. */
-planc_status planc_caching_take(planc_caching *caching, int64_t bytes, int32_t *out_handle, int64_t *out_address);
-planc_status planc_caching_give(planc_caching *caching, int32_t handle);
+planc_status pl_caching_take(pl_caching *caching, int64_t bytes, int32_t *out_handle, int64_t *out_address);
+planc_status pl_caching_give(pl_caching *caching, int32_t handle);
 /* Gives all blocks that are free as a whole back to the device, and those of its chunks that then hold nothing. */
-planc_status planc_caching_drain(planc_caching *caching);
+planc_status pl_caching_drain(pl_caching *caching);
 
 #endif

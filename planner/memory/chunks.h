@@ -10,38 +10,38 @@
 #include "planc/schedule.h"
 #include "util/vec.h"
 
-typedef struct planc_chunk_range {
+typedef struct pl_chunk_range {
   int64_t first, n; /* its chunks among those of all addresses */
   int32_t next;     /* among the free ranges of its size, oldest first; -1 = none */
-} planc_chunk_range;
+} pl_chunk_range;
 
-typedef struct planc_free_ranges {
+typedef struct pl_free_ranges {
   int32_t oldest, newest; /* -1 = none */
-} planc_free_ranges;
+} pl_free_ranges;
 
-typedef struct planc_chunks {
+typedef struct pl_chunks {
   int64_t chunk_bytes;
   int64_t most; /* chunks that the arena can have; 0 = no limit */
-  VEC(planc_chunk_range) ranges;
+  VEC(pl_chunk_range) ranges;
   VEC(int64_t) of;              /* by chunk of the addresses: the chunk of the arena */
-  VEC(planc_free_ranges) sizes; /* by number of chunks */
+  VEC(pl_free_ranges) sizes;    /* by number of chunks */
   VEC(uint64_t) present;        /* bit n: there are free ranges of n chunks */
   VEC(int64_t) loose;           /* chunks that no range has, oldest first */
   int64_t n_taken;              /* of them that are in use again */
   int64_t n_chunks;             /* of the arena */
   int64_t n_used;               /* of them by ranges that are not free */
   int64_t n_mapped, n_unmapped; /* chunks, by an allocator without a plan */
-} planc_chunks;
+} pl_chunks;
 
 /* A zeroed `chunks` with `chunk_bytes` set, and `most` where there is a limit, is empty. */
-void planc_chunks_free(planc_chunks *chunks);
-int64_t planc_chunks_needed(const planc_chunks *chunks, int64_t bytes);
+void pl_chunks_free(pl_chunks *chunks);
+int64_t pl_chunks_needed(const pl_chunks *chunks, int64_t bytes);
 /* A range for `bytes`, and its address; *out_range is -1 when too few chunks are left. The arena grows where no chunk
  * is free. */
-planc_status planc_chunks_take(planc_chunks *chunks, int64_t bytes, int32_t *out_range, int64_t *out_address);
-planc_status planc_chunks_give(planc_chunks *chunks, int32_t range);
+planc_status pl_chunks_take(pl_chunks *chunks, int64_t bytes, int32_t *out_range, int64_t *out_address);
+planc_status pl_chunks_give(pl_chunks *chunks, int32_t range);
 /* Appends how the addresses of all ranges so far are mapped. */
-typedef VEC(planc_mapping) planc_mappings;
-planc_status planc_chunks_map(const planc_chunks *chunks, planc_mappings *out);
+typedef VEC(planc_mapping) pl_mappings;
+planc_status pl_chunks_map(const pl_chunks *chunks, pl_mappings *out);
 
 #endif

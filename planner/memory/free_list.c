@@ -4,13 +4,13 @@
 
 enum { NONE = -1 };
 
-typedef struct planc_gap_node node;
+typedef struct pl_gap_node node;
 
-static int64_t longest_of(const planc_free_list *list, int32_t n) {
+static int64_t longest_of(const pl_free_list *list, int32_t n) {
   return n == NONE ? 0 : list->nodes.data[n].longest;
 }
 
-static void update_longest(planc_free_list *list, int32_t n) {
+static void update_longest(pl_free_list *list, int32_t n) {
   node *it = &list->nodes.data[n];
   int64_t longest = it->gap.end - it->gap.start;
   if (longest_of(list, it->left) > longest) longest = longest_of(list, it->left);
@@ -21,7 +21,7 @@ static void update_longest(planc_free_list *list, int32_t n) {
 /* --- The treap: nodes by address, heap by rank ------------------------------------------------------------------- */
 
 /* Cuts tree `n` into gaps that begin below `address` and the others. */
-static void split(planc_free_list *list, int32_t n, int64_t address, int32_t *out_below, int32_t *out_above) {
+static void split(pl_free_list *list, int32_t n, int64_t address, int32_t *out_below, int32_t *out_above) {
   if (n == NONE) {
     *out_below = *out_above = NONE;
     return;
@@ -38,7 +38,7 @@ static void split(planc_free_list *list, int32_t n, int64_t address, int32_t *ou
 }
 
 /* Joins two trees, all of `below` before all of `above`. */
-static int32_t join(planc_free_list *list, int32_t below, int32_t above) {
+static int32_t join(pl_free_list *list, int32_t below, int32_t above) {
   if (below == NONE) return above;
   if (above == NONE) return below;
   node *a = &list->nodes.data[below], *b = &list->nodes.data[above];
@@ -53,14 +53,14 @@ static int32_t join(planc_free_list *list, int32_t below, int32_t above) {
 }
 
 /* Ranks are pseudo-random (xorshift) from a fixed seed: the tree's shape, and nothing else, depends on them. */
-static uint32_t next_rank(planc_free_list *list) {
+static uint32_t next_rank(pl_free_list *list) {
   list->seed ^= list->seed << 13;
   list->seed ^= list->seed >> 17;
   list->seed ^= list->seed << 5;
   return list->seed;
 }
 
-static int32_t insert_node(planc_free_list *list, int32_t n, int32_t fresh) {
+static int32_t insert_node(pl_free_list *list, int32_t n, int32_t fresh) {
   node *it = &list->nodes.data[fresh];
   if (n == NONE || list->nodes.data[n].rank < it->rank) {
     split(list, n, it->gap.start, &it->left, &it->right);
@@ -74,7 +74,7 @@ static int32_t insert_node(planc_free_list *list, int32_t n, int32_t fresh) {
   return n;
 }
 
-static planc_status insert_gap(planc_free_list *list, planc_range gap) {
+static planc_status insert_gap(pl_free_list *list, pl_range gap) {
   int32_t fresh = (int32_t)list->nodes.len;
   if (list->spare.len > 0) {
     fresh = list->spare.data[--list->spare.len];
@@ -89,7 +89,7 @@ static planc_status insert_gap(planc_free_list *list, planc_range gap) {
 }
 
 /* Makes the gap that begins at `start` into `gap`, which keeps its place in the order; an empty one goes. */
-static int32_t change_gap(planc_free_list *list, int32_t n, int64_t start, planc_range gap) {
+static int32_t change_gap(pl_free_list *list, int32_t n, int64_t start, pl_range gap) {
   node *it = &list->nodes.data[n];
   if (start < it->gap.start) {
     it->left = change_gap(list, it->left, start, gap);
@@ -106,7 +106,7 @@ static int32_t change_gap(planc_free_list *list, int32_t n, int64_t start, planc
 }
 
 /* The node of the last gap that begins at or below `address`, or NONE. */
-static int32_t find_at(const planc_free_list *list, int64_t address) {
+static int32_t find_at(const pl_free_list *list, int64_t address) {
   int32_t found = NONE;
   for (int32_t n = list->root; n != NONE;) {
     if (list->nodes.data[n].gap.start <= address) {
@@ -121,20 +121,20 @@ static int32_t find_at(const planc_free_list *list, int64_t address) {
 
 /* --- Calls ------------------------------------------------------------------------------------------------------- */
 
-planc_status planc_free_list_reset(planc_free_list *list) {
+planc_status pl_free_list_reset(pl_free_list *list) {
   list->nodes.len = 0;
   list->spare.len = 0;
   list->root = NONE;
   list->seed = 0x9e3779b9;
-  return insert_gap(list, (planc_range){0, INT64_MAX});
+  return insert_gap(list, (pl_range){0, INT64_MAX});
 }
 
-void planc_free_list_free(planc_free_list *list) {
+void pl_free_list_free(pl_free_list *list) {
   VEC_FREE(&list->nodes);
   VEC_FREE(&list->spare);
 }
 
-static int32_t find_first(const planc_free_list *list, int32_t n, int64_t address, int64_t bytes) {
+static int32_t find_first(const pl_free_list *list, int32_t n, int64_t address, int64_t bytes) {
   if (longest_of(list, n) < bytes) return NONE;
   const node *it = &list->nodes.data[n];
   if (it->gap.end <= address) return find_first(list, it->right, address, bytes);
@@ -145,12 +145,12 @@ static int32_t find_first(const planc_free_list *list, int32_t n, int64_t addres
   return find_first(list, it->right, address, bytes);
 }
 
-planc_range planc_free_list_first(const planc_free_list *list, int64_t address, int64_t bytes) {
+pl_range pl_free_list_first(const pl_free_list *list, int64_t address, int64_t bytes) {
   int32_t found = find_first(list, list->root, address, bytes > 0 ? bytes : 1);
-  return found == NONE ? (planc_range){INT64_MAX, INT64_MAX} : list->nodes.data[found].gap;
+  return found == NONE ? (pl_range){INT64_MAX, INT64_MAX} : list->nodes.data[found].gap;
 }
 
-static int32_t find_last(const planc_free_list *list, int32_t n, int64_t address, int64_t bytes) {
+static int32_t find_last(const pl_free_list *list, int32_t n, int64_t address, int64_t bytes) {
   if (longest_of(list, n) < bytes) return NONE;
   const node *it = &list->nodes.data[n];
   if (it->gap.start >= address) return find_last(list, it->left, address, bytes);
@@ -161,34 +161,34 @@ static int32_t find_last(const planc_free_list *list, int32_t n, int64_t address
   return find_last(list, it->left, address, bytes);
 }
 
-planc_range planc_free_list_last(const planc_free_list *list, int64_t address, int64_t bytes, bool *out_found) {
+pl_range pl_free_list_last(const pl_free_list *list, int64_t address, int64_t bytes, bool *out_found) {
   int32_t found = find_last(list, list->root, address, bytes > 0 ? bytes : 1);
   *out_found = found != NONE;
-  return found == NONE ? (planc_range){0, 0} : list->nodes.data[found].gap;
+  return found == NONE ? (pl_range){0, 0} : list->nodes.data[found].gap;
 }
 
-planc_status planc_free_list_take(planc_free_list *list, planc_range range, bool *out_taken) {
+planc_status pl_free_list_take(pl_free_list *list, pl_range range, bool *out_taken) {
   int32_t found = find_at(list, range.start);
   *out_taken = found != NONE && list->nodes.data[found].gap.end >= range.end;
   if (!*out_taken) return NULL;
-  planc_range gap = list->nodes.data[found].gap;
-  planc_range below = {gap.start, range.start}, above = {range.end, gap.end};
+  pl_range gap = list->nodes.data[found].gap;
+  pl_range below = {gap.start, range.start}, above = {range.end, gap.end};
   bool keeps_below = below.start < below.end;
   list->root = change_gap(list, list->root, gap.start, keeps_below ? below : above);
   return keeps_below && above.start < above.end ? insert_gap(list, above) : NULL;
 }
 
-planc_status planc_free_list_give(planc_free_list *list, planc_range range) {
+planc_status pl_free_list_give(pl_free_list *list, pl_range range) {
   int32_t below = find_at(list, range.start), above = find_at(list, range.end);
   bool joins_below = below != NONE && list->nodes.data[below].gap.end == range.start;
   bool joins_above = above != NONE && list->nodes.data[above].gap.start == range.end;
-  planc_range low = joins_below ? list->nodes.data[below].gap : range;
-  planc_range high = joins_above ? list->nodes.data[above].gap : range;
-  if (joins_below && joins_above) list->root = change_gap(list, list->root, high.start, (planc_range){0, 0});
+  pl_range low = joins_below ? list->nodes.data[below].gap : range;
+  pl_range high = joins_above ? list->nodes.data[above].gap : range;
+  if (joins_below && joins_above) list->root = change_gap(list, list->root, high.start, (pl_range){0, 0});
   if (joins_below) {
-    list->root = change_gap(list, list->root, low.start, (planc_range){low.start, high.end});
+    list->root = change_gap(list, list->root, low.start, (pl_range){low.start, high.end});
   } else if (joins_above) {
-    list->root = change_gap(list, list->root, high.start, (planc_range){range.start, high.end});
+    list->root = change_gap(list, list->root, high.start, (pl_range){range.start, high.end});
   } else {
     return insert_gap(list, range);
   }

@@ -15,8 +15,8 @@ static int32_t bin_of(int64_t bytes) {
   return 4 * (log - 1) + (int32_t)(units >> (log - 2) & 3);
 }
 
-static void bin_insert(planc_memory_list *list, int32_t segment) {
-  planc_segment *s = &list->segments.data[segment];
+static void bin_insert(pl_memory_list *list, int32_t segment) {
+  pl_segment *s = &list->segments.data[segment];
   int32_t *head = &list->bins[bin_of(s->bytes)];
   s->bin_prev = -1;
   s->bin_next = *head;
@@ -24,8 +24,8 @@ static void bin_insert(planc_memory_list *list, int32_t segment) {
   *head = segment;
 }
 
-static void bin_remove(planc_memory_list *list, int32_t segment) {
-  const planc_segment *s = &list->segments.data[segment];
+static void bin_remove(pl_memory_list *list, int32_t segment) {
+  const pl_segment *s = &list->segments.data[segment];
   if (s->bin_next >= 0) list->segments.data[s->bin_next].bin_prev = s->bin_prev;
   if (s->bin_prev >= 0) {
     list->segments.data[s->bin_prev].bin_next = s->bin_next;
@@ -36,24 +36,24 @@ static void bin_remove(planc_memory_list *list, int32_t segment) {
 
 /* --- The treap by size ------------------------------------------------------------------------------------------- */
 
-static bool comes_before(const planc_segment *s, int64_t bytes, int64_t address) {
+static bool comes_before(const pl_segment *s, int64_t bytes, int64_t address) {
   return s->bytes != bytes ? s->bytes < bytes : s->address < address;
 }
 
 /* Ranks are pseudo-random (xorshift) from a fixed seed: the tree's shape, and nothing else, depends on them. */
-static uint32_t next_rank(planc_memory_list *list) {
+static uint32_t next_rank(pl_memory_list *list) {
   list->seed ^= list->seed << 13;
   list->seed ^= list->seed >> 17;
   list->seed ^= list->seed << 5;
   return list->seed;
 }
 
-static int32_t *child_towards(planc_segment *s, const planc_segment *key) {
+static int32_t *child_towards(pl_segment *s, const pl_segment *key) {
   return comes_before(s, key->bytes, key->address) ? &s->larger : &s->smaller;
 }
 
-static void tree_insert(planc_memory_list *list, int32_t segment) {
-  planc_segment *segments = list->segments.data, *key = &segments[segment];
+static void tree_insert(pl_memory_list *list, int32_t segment) {
+  pl_segment *segments = list->segments.data, *key = &segments[segment];
   int32_t *at = &list->by_size;
   key->rank = next_rank(list);
   while (*at >= 0 && segments[*at].rank >= key->rank) at = child_towards(&segments[*at], key);
@@ -69,8 +69,8 @@ static void tree_insert(planc_memory_list *list, int32_t segment) {
   *below = *above = -1;
 }
 
-static void tree_remove(planc_memory_list *list, int32_t segment) {
-  planc_segment *segments = list->segments.data;
+static void tree_remove(pl_memory_list *list, int32_t segment) {
+  pl_segment *segments = list->segments.data;
   int32_t *at = &list->by_size;
   while (*at != segment) at = child_towards(&segments[*at], &segments[segment]);
   int32_t below = segments[segment].smaller, above = segments[segment].larger;
@@ -85,36 +85,36 @@ static void tree_remove(planc_memory_list *list, int32_t segment) {
 
 /* --- Free segments ----------------------------------------------------------------------------------------------- */
 
-static void free_insert(planc_memory_list *list, int32_t segment) {
+static void free_insert(pl_memory_list *list, int32_t segment) {
   bin_insert(list, segment);
   tree_insert(list, segment);
 }
 
-static void free_remove(planc_memory_list *list, int32_t segment) {
+static void free_remove(pl_memory_list *list, int32_t segment) {
   bin_remove(list, segment);
   tree_remove(list, segment);
 }
 
-planc_status planc_memory_list_init(planc_memory_list *list, int64_t capacity) {
-  *list = (planc_memory_list){.by_size = -1, .seed = 0x9e3779b9};
-  for (int32_t i = 0; i < PLANC_MEMORY_BINS; i++) list->bins[i] = -1;
+planc_status pl_memory_list_init(pl_memory_list *list, int64_t capacity) {
+  *list = (pl_memory_list){.by_size = -1, .seed = 0x9e3779b9};
+  for (int32_t i = 0; i < PL_MEMORY_BINS; i++) list->bins[i] = -1;
   list->capacity = list->free_bytes = capacity / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
-  planc_segment whole = {.bytes = list->capacity, .block = PLANC_FREE_BLOCK, .prev = -1, .next = -1};
+  pl_segment whole = {.bytes = list->capacity, .block = PL_FREE_BLOCK, .prev = -1, .next = -1};
   VEC_PUSH(&list->segments, whole);
   free_insert(list, 0);
   return NULL;
 }
 
-void planc_memory_list_free(planc_memory_list *list) {
+void pl_memory_list_free(pl_memory_list *list) {
   VEC_FREE(&list->segments);
   VEC_FREE(&list->spare);
 }
 
-int32_t planc_memory_list_best_fit(const planc_memory_list *list, int64_t bytes) {
+int32_t pl_memory_list_best_fit(const pl_memory_list *list, int64_t bytes) {
   int32_t best = -1;
-  bytes = planc_align_up(bytes, PLANC_ALIGNMENT);
+  bytes = pl_align_up(bytes, PLANC_ALIGNMENT);
   for (int32_t n = list->by_size; n >= 0;) {
-    const planc_segment *s = &list->segments.data[n];
+    const pl_segment *s = &list->segments.data[n];
     if (s->bytes >= bytes) best = n;
     n = s->bytes >= bytes ? s->smaller : s->larger;
   }
@@ -122,37 +122,37 @@ int32_t planc_memory_list_best_fit(const planc_memory_list *list, int64_t bytes)
 }
 
 /* Puts a free segment [address, address + bytes) after `prev` (-1: first), whose successor is `next`. */
-static planc_status insert_free(planc_memory_list *list, int64_t address, int64_t bytes, int32_t prev, int32_t next,
-                                int32_t *out_slot) {
-  int32_t slot;
-  planc_segment fresh = {.address = address, .bytes = bytes, .block = PLANC_FREE_BLOCK, .prev = prev, .next = next};
+static planc_status insert_free(pl_memory_list *list, int64_t address, int64_t bytes, int32_t prev, int32_t next,
+                                int32_t *out_segment) {
+  int32_t segment;
+  pl_segment fresh = {.address = address, .bytes = bytes, .block = PL_FREE_BLOCK, .prev = prev, .next = next};
   if (list->spare.len) {
-    slot = list->spare.data[--list->spare.len];
-    list->segments.data[slot] = fresh;
+    segment = list->spare.data[--list->spare.len];
+    list->segments.data[segment] = fresh;
   } else {
-    slot = (int32_t)list->segments.len;
+    segment = (int32_t)list->segments.len;
     VEC_PUSH(&list->segments, fresh);
   }
   if (prev >= 0) {
-    list->segments.data[prev].next = slot;
+    list->segments.data[prev].next = segment;
   } else {
-    list->first = slot;
+    list->first = segment;
   }
-  if (next >= 0) list->segments.data[next].prev = slot;
-  free_insert(list, slot);
-  *out_slot = slot;
+  if (next >= 0) list->segments.data[next].prev = segment;
+  free_insert(list, segment);
+  *out_segment = segment;
   return NULL;
 }
 
-planc_status planc_memory_list_take(planc_memory_list *list, int32_t segment, int64_t address, int64_t bytes,
-                                    int32_t block, int32_t *out_segment) {
-  bytes = planc_align_up(bytes, PLANC_ALIGNMENT);
-  planc_segment was = list->segments.data[segment];
-  if (was.block != PLANC_FREE_BLOCK || address < was.address || bytes > was.address + was.bytes - address) {
+planc_status pl_memory_list_take(pl_memory_list *list, int32_t segment, int64_t address, int64_t bytes, int32_t block,
+                                 int32_t *out_segment) {
+  bytes = pl_align_up(bytes, PLANC_ALIGNMENT);
+  pl_segment was = list->segments.data[segment];
+  if (was.block != PL_FREE_BLOCK || address < was.address || bytes > was.address + was.bytes - address) {
     return planc_error(PLANC_INTERNAL, "memory list: block %d does not fit segment %d", block, segment);
   }
   free_remove(list, segment);
-  planc_segment *taken = &list->segments.data[segment];
+  pl_segment *taken = &list->segments.data[segment];
   taken->address = address;
   taken->bytes = bytes;
   taken->block = block;
@@ -166,10 +166,10 @@ planc_status planc_memory_list_take(planc_memory_list *list, int32_t segment, in
 }
 
 /* Lets `segment` swallow its right neighbour. */
-static planc_status swallow_next(planc_memory_list *list, int32_t segment) {
-  planc_segment *s = &list->segments.data[segment];
+static planc_status swallow_next(pl_memory_list *list, int32_t segment) {
+  pl_segment *s = &list->segments.data[segment];
   int32_t gone = s->next;
-  const planc_segment *g = &list->segments.data[gone];
+  const pl_segment *g = &list->segments.data[gone];
   s->bytes += g->bytes;
   s->next = g->next;
   if (g->next >= 0) list->segments.data[g->next].prev = segment;
@@ -177,17 +177,17 @@ static planc_status swallow_next(planc_memory_list *list, int32_t segment) {
   return NULL;
 }
 
-planc_status planc_memory_list_release(planc_memory_list *list, int32_t segment, int32_t *out_segment) {
-  planc_segment *s = &list->segments.data[segment];
-  if (s->block == PLANC_FREE_BLOCK) return planc_error(PLANC_INTERNAL, "memory list: segment %d is free", segment);
-  s->block = PLANC_FREE_BLOCK;
+planc_status pl_memory_list_release(pl_memory_list *list, int32_t segment, int32_t *out_segment) {
+  pl_segment *s = &list->segments.data[segment];
+  if (s->block == PL_FREE_BLOCK) return planc_error(PLANC_INTERNAL, "memory list: segment %d is free", segment);
+  s->block = PL_FREE_BLOCK;
   list->free_bytes += s->bytes;
-  if (s->next >= 0 && list->segments.data[s->next].block == PLANC_FREE_BLOCK) {
+  if (s->next >= 0 && list->segments.data[s->next].block == PL_FREE_BLOCK) {
     free_remove(list, s->next);
     PLANC_TRY(swallow_next(list, segment));
   }
   int32_t prev = list->segments.data[segment].prev;
-  if (prev >= 0 && list->segments.data[prev].block == PLANC_FREE_BLOCK) {
+  if (prev >= 0 && list->segments.data[prev].block == PL_FREE_BLOCK) {
     free_remove(list, prev);
     PLANC_TRY(swallow_next(list, prev));
     segment = prev;
@@ -197,15 +197,15 @@ planc_status planc_memory_list_release(planc_memory_list *list, int32_t segment,
   return NULL;
 }
 
-planc_status planc_memory_list_add(planc_memory_list *list, int64_t address, int64_t bytes, int32_t *out_segment) {
+planc_status pl_memory_list_add(pl_memory_list *list, int64_t address, int64_t bytes, int32_t *out_segment) {
   list->capacity += bytes;
   list->free_bytes += bytes;
   return insert_free(list, address, bytes, -1, -1, out_segment);
 }
 
-planc_status planc_memory_list_drop(planc_memory_list *list, int32_t segment) {
-  const planc_segment *s = &list->segments.data[segment];
-  if (s->block != PLANC_FREE_BLOCK || s->prev >= 0 || s->next >= 0) {
+planc_status pl_memory_list_drop(pl_memory_list *list, int32_t segment) {
+  const pl_segment *s = &list->segments.data[segment];
+  if (s->block != PL_FREE_BLOCK || s->prev >= 0 || s->next >= 0) {
     return planc_error(PLANC_INTERNAL, "memory list: segment %d is no free region", segment);
   }
   list->capacity -= s->bytes;

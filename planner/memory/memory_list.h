@@ -9,43 +9,43 @@
 
 #include "util/vec.h"
 
-enum { PLANC_FREE_BLOCK = -1, PLANC_MEMORY_BINS = 256 };
+enum { PL_FREE_BLOCK = -1, PL_MEMORY_BINS = 256 };
 
-typedef struct planc_segment {
+typedef struct pl_segment {
   int64_t address, bytes;
-  int32_t block;              /* PLANC_FREE_BLOCK or the caller's number */
+  int32_t block;              /* PL_FREE_BLOCK or the caller's number */
   int32_t prev, next;         /* in address order, -1 at the ends */
   int32_t bin_prev, bin_next; /* free segments of one bin */
   int32_t smaller, larger;    /* children in the treap, -1 = none; no child's rank is higher */
   uint32_t rank;
-} planc_segment;
+} pl_segment;
 
-typedef struct planc_memory_list {
-  VEC(planc_segment) segments; /* slots, used or spare */
+typedef struct pl_memory_list {
+  VEC(pl_segment) segments; /* some of them spare */
   VEC(int32_t) spare;
   int32_t first; /* the segment at address 0 */
-  int32_t bins[PLANC_MEMORY_BINS];
+  int32_t bins[PL_MEMORY_BINS];
   int32_t by_size; /* root of the treap, -1 = nothing is free */
   uint32_t seed;
   int64_t capacity, free_bytes;
-} planc_memory_list;
+} pl_memory_list;
 
 /* `capacity` is rounded down to PLANC_ALIGNMENT. */
-planc_status planc_memory_list_init(planc_memory_list *list, int64_t capacity);
-void planc_memory_list_free(planc_memory_list *list);
+planc_status pl_memory_list_init(pl_memory_list *list, int64_t capacity);
+void pl_memory_list_free(pl_memory_list *list);
 
 /* The smallest free segment of at least `bytes` (ties: lowest address), or -1. */
-int32_t planc_memory_list_best_fit(const planc_memory_list *list, int64_t bytes);
+int32_t pl_memory_list_best_fit(const pl_memory_list *list, int64_t bytes);
 /* Gives [address, address + bytes), which must lie in free segment `segment`, to `block`; *out_segment holds it. */
-planc_status planc_memory_list_take(planc_memory_list *list, int32_t segment, int64_t address, int64_t bytes,
-                                    int32_t block, int32_t *out_segment);
+planc_status pl_memory_list_take(pl_memory_list *list, int32_t segment, int64_t address, int64_t bytes, int32_t block,
+                                 int32_t *out_segment);
 /* Frees an occupied segment and merges it with its free neighbours; *out_segment (may be NULL) is the result. */
-planc_status planc_memory_list_release(planc_memory_list *list, int32_t segment, int32_t *out_segment);
+planc_status pl_memory_list_release(pl_memory_list *list, int32_t segment, int32_t *out_segment);
 
 /* A list may also consist of regions, which do not merge: such a one is made empty, of capacity 0. Adds a free region;
  * *out_segment holds it, and later what begins where it begins. */
-planc_status planc_memory_list_add(planc_memory_list *list, int64_t address, int64_t bytes, int32_t *out_segment);
+planc_status pl_memory_list_add(pl_memory_list *list, int64_t address, int64_t bytes, int32_t *out_segment);
 /* Takes out a region all of which is free. */
-planc_status planc_memory_list_drop(planc_memory_list *list, int32_t segment);
+planc_status pl_memory_list_drop(pl_memory_list *list, int32_t segment);
 
 #endif

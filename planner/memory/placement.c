@@ -20,8 +20,8 @@ enum { VISITS_PER_ITEM = 8192, MAX_PACKED = 8192, MAX_REPAIRS = 256 };
 
 /* An item that packing has placed. Most pairs that it looks at do not live at the same time: their hulls tell. */
 typedef struct placed {
-  int64_t start, end;  /* addresses */
-  planc_lifetime hull; /* of the item's spans */
+  int64_t start, end; /* addresses */
+  pl_lifetime hull;   /* of the item's spans */
   int32_t item;
   bool is_parted; /* it has two spans */
 } placed;
@@ -33,8 +33,8 @@ typedef struct sort_key {
 } sort_key;
 
 typedef struct placement {
-  planc_arena arena;
-  planc_item *items; /* those with bytes; sizes rounded up to the alignment */
+  pl_arena arena;
+  pl_item *items; /* those with bytes; sizes rounded up to the alignment */
   int32_t n, horizon;
   int64_t bound; /* no placement's top, rounded up, is below */
   int64_t *addresses, *best;
@@ -46,6 +46,7 @@ typedef struct placement {
   placed *placed, *stated; /* by address; stated: items whose address is given */
   int32_t n_placed, n_stated;
   int64_t visits;
+  pl_overlap overlap; /* of what is stated, where a sweep has failed */
 } placement;
 
 /* --- Keeping the best -------------------------------------------------------------------------------------------- */
@@ -62,44 +63,44 @@ static void keep_if_best(placement *p) {
 
 static planc_status try_sweep(placement *p, bool backwards) {
   for (int32_t i = 0; i < p->n; i++) p->addresses[i] = p->items[i].address;
-  PLANC_TRY(planc_placement_sweep(p->items, p->n, p->horizon, backwards, p->addresses));
+  PLANC_TRY(pl_placement_sweep(p->items, p->n, p->horizon, backwards, p->addresses, &p->overlap));
   keep_if_best(p);
   return NULL;
 }
 
 /* --- Packing in an order ----------------------------------------------------------------------------------------- */
 
-static bool spans_meet(planc_lifetime a, planc_lifetime b) {
+static bool spans_meet(pl_lifetime a, pl_lifetime b) {
   return a.start < b.end && b.start < a.end;
 }
 
-static bool is_empty(planc_lifetime span) {
+static bool is_empty(pl_lifetime span) {
   return span.start >= span.end;
 }
 
-static planc_lifetime hull_of(const planc_item *item) {
-  planc_lifetime a = item->spans[0], b = item->spans[1];
+static pl_lifetime hull_of(const pl_item *item) {
+  pl_lifetime a = item->spans[0], b = item->spans[1];
   if (is_empty(a) || is_empty(b)) return is_empty(a) ? b : a;
-  return (planc_lifetime){a.start < b.start ? a.start : b.start, a.end > b.end ? a.end : b.end};
+  return (pl_lifetime){a.start < b.start ? a.start : b.start, a.end > b.end ? a.end : b.end};
 }
 
-static bool is_parted(const planc_item *item) {
+static bool is_parted(const pl_item *item) {
   return !is_empty(item->spans[0]) && !is_empty(item->spans[1]);
 }
 
-static placed placed_at(const planc_item *item, int32_t index, int64_t address) {
+static placed placed_at(const pl_item *item, int32_t index, int64_t address) {
   return (placed){address, address + item->bytes, hull_of(item), index, is_parted(item)};
 }
 
 /* Of two items whose hulls meet. */
-static bool live_together(const planc_item *a, const planc_item *b) {
+static bool live_together(const pl_item *a, const pl_item *b) {
   return spans_meet(a->spans[0], b->spans[0]) || spans_meet(a->spans[1], b->spans[1]) ||
          spans_meet(a->spans[0], b->spans[1]) || spans_meet(a->spans[1], b->spans[0]);
 }
 
 /* The lowest address that is clear of all placed items beside which `item` lives; with `tightest`, the one in the
  * smallest gap that holds it. */
-static int64_t find_gap(placement *p, const planc_item *item, bool tightest) {
+static int64_t find_gap(placement *p, const pl_item *item, bool tightest) {
   int64_t address = 0, found = PLANC_BLANK, found_gap = INT64_MAX;
   placed it = placed_at(item, 0, 0);
   int32_t k = 0;
@@ -159,7 +160,7 @@ static int compare_keys(const void *left, const void *right) {
 
 typedef enum order_rule { BY_SIZE, BY_AREA, BY_LIFETIME, BY_START, BY_END, N_RULES } order_rule;
 
-static int64_t lifetime_of(const planc_item *item) {
+static int64_t lifetime_of(const pl_item *item) {
   int64_t lifetime = 0;
   for (int32_t k = 0; k < 2; k++) {
     if (item->spans[k].start < item->spans[k].end) lifetime += item->spans[k].end - item->spans[k].start;
@@ -167,15 +168,15 @@ static int64_t lifetime_of(const planc_item *item) {
   return lifetime;
 }
 
-static bool takes_no_room(const planc_item *item) {
+static bool takes_no_room(const pl_item *item) {
   return item->bytes <= 0 || lifetime_of(item) == 0;
 }
 
-static sort_key key_of(const planc_item *item, int32_t index, order_rule rule) {
+static sort_key key_of(const pl_item *item, int32_t index, order_rule rule) {
   int64_t lifetime = lifetime_of(item), area;
   switch (rule) {
     case BY_AREA:
-      if (planc_mul_overflow(item->bytes, lifetime, &area)) area = INT64_MAX;
+      if (pl_mul_overflow(item->bytes, lifetime, &area)) area = INT64_MAX;
       return (sort_key){area, item->bytes, index};
     case BY_LIFETIME:
       return (sort_key){lifetime, item->bytes, index};
@@ -243,9 +244,9 @@ static void try_repairs(placement *p) {
 /* The most bytes that live at one time, and the highest stated end. */
 static planc_status find_bound(placement *p) {
   int64_t *change, live = 0;
-  PLANC_TRY(PLANC_NEW(&p->arena, &change, (int64_t)p->horizon + 1));
+  PLANC_TRY(PL_NEW(&p->arena, &change, (int64_t)p->horizon + 1));
   for (int32_t i = 0; i < p->n; i++) {
-    const planc_item *item = &p->items[i];
+    const pl_item *item = &p->items[i];
     for (int32_t k = 0; k < 2; k++) {
       if (item->spans[k].start >= item->spans[k].end) continue;
       change[item->spans[k].start] += item->bytes;
@@ -261,20 +262,20 @@ static planc_status find_bound(placement *p) {
 }
 
 /* Takes over the items that have bytes, and makes sure that no sum of addresses and sizes can overflow. */
-static planc_status take_items(placement *p, const planc_item *items, int32_t n, int32_t *source) {
+static planc_status take_items(placement *p, const pl_item *items, int32_t n, int32_t *source) {
   int64_t total = 0, stated_top = 0;
   for (int32_t i = 0; i < n; i++) {
     if (takes_no_room(&items[i])) continue;
-    planc_item it = items[i];
-    it.bytes = planc_align_up(it.bytes, PLANC_ALIGNMENT);
-    total = planc_add_saturate(total, it.bytes);
+    pl_item it = items[i];
+    it.bytes = pl_align_up(it.bytes, PLANC_ALIGNMENT);
+    total = pl_add_saturate(total, it.bytes);
     for (int32_t k = 0; k < 2; k++) {
       if (it.spans[k].start < it.spans[k].end && it.spans[k].end > p->horizon) p->horizon = it.spans[k].end;
     }
     if (it.address == PLANC_BLANK) {
       p->order[p->n_order++] = p->n;
     } else {
-      int64_t end = planc_add_saturate(it.address, it.bytes);
+      int64_t end = pl_add_saturate(it.address, it.bytes);
       if (end > stated_top) stated_top = end;
       placed stated = placed_at(&it, p->n, 0);
       stated.start = it.address;
@@ -285,7 +286,7 @@ static planc_status take_items(placement *p, const planc_item *items, int32_t n,
     p->items[p->n++] = it;
   }
   /* No choice ends above everything stacked on what is stated. */
-  if (planc_add_saturate(total, stated_top) > INT64_MAX / 2) {
+  if (pl_add_saturate(total, stated_top) > INT64_MAX / 2) {
     return planc_error(PLANC_BAD_INPUT, "the addresses needed exceed 64 bits");
   }
   return NULL;
@@ -297,23 +298,26 @@ static int compare_placed(const void *left, const void *right) {
   return (a->end > b->end) - (a->end < b->end);
 }
 
-static planc_status place_items(placement *p, planc_item *items, int32_t n, int64_t *out_top) {
+static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t *out_top, pl_overlap *out_overlap) {
   int32_t *source; /* index in `items` */
-  PLANC_TRY(PLANC_NEW(&p->arena, &source, n));
-  PLANC_TRY(PLANC_NEW(&p->arena, &p->items, n));
-  PLANC_TRY(PLANC_NEW(&p->arena, &p->addresses, n));
-  PLANC_TRY(PLANC_NEW(&p->arena, &p->best, n));
-  PLANC_TRY(PLANC_NEW(&p->arena, &p->order, n));
-  PLANC_TRY(PLANC_NEW(&p->arena, &p->spare, n));
-  PLANC_TRY(PLANC_NEW(&p->arena, &p->keys, n));
-  PLANC_TRY(PLANC_NEW(&p->arena, &p->placed, n));
-  PLANC_TRY(PLANC_NEW(&p->arena, &p->stated, n));
+  PLANC_TRY(PL_NEW(&p->arena, &source, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->items, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->addresses, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->best, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->order, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->spare, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->keys, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->placed, n));
+  PLANC_TRY(PL_NEW(&p->arena, &p->stated, n));
   PLANC_TRY(take_items(p, items, n, source));
   PLANC_TRY(find_bound(p));
   qsort(p->stated, (size_t)p->n_stated, sizeof *p->stated, compare_placed);
 
   p->best_top = INT64_MAX;
-  PLANC_TRY(try_sweep(p, false));
+  planc_status status = try_sweep(p, false);
+  if (planc_status_code(status) == PLANC_INTERNAL && out_overlap)
+    *out_overlap = (pl_overlap){source[p->overlap.item], source[p->overlap.other], p->overlap.position};
+  PLANC_TRY(status);
   if (!met_bound(p)) PLANC_TRY(try_sweep(p, true));
   if (!met_bound(p) && p->n_order <= MAX_PACKED) {
     try_packings(p);
@@ -325,16 +329,16 @@ static planc_status place_items(placement *p, planc_item *items, int32_t n, int6
     if (takes_no_room(&items[i])) items[i].address = 0;
   }
   for (int32_t k = 0; k < p->n; k++) {
-    planc_item *item = &items[source[k]];
+    pl_item *item = &items[source[k]];
     item->address = p->best[k];
     if (item->address + item->bytes > *out_top) *out_top = item->address + item->bytes;
   }
   return NULL;
 }
 
-planc_status planc_place(planc_item *items, int32_t n, int64_t *out_top) {
+planc_status pl_place(pl_item *items, int32_t n, int64_t *out_top, pl_overlap *out_overlap) {
   placement p = {0};
-  planc_status status = place_items(&p, items, n, out_top);
-  planc_arena_free(&p.arena);
+  planc_status status = place_items(&p, items, n, out_top, out_overlap);
+  pl_arena_free(&p.arena);
   return status;
 }

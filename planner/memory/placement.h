@@ -8,19 +8,24 @@
 #include "planc/status.h"
 
 /* Positions start, ..., end - 1; empty when start >= end. */
-typedef struct planc_lifetime {
+typedef struct pl_lifetime {
   int32_t start, end;
-} planc_lifetime;
+} pl_lifetime;
 
-typedef struct planc_item {
+typedef struct pl_item {
   int64_t bytes;
-  int64_t address;         /* a multiple of PLANC_ALIGNMENT, or PLANC_BLANK: to be chosen */
-  planc_lifetime spans[2]; /* when it lives; an item that is away for a while has two, disjoint, at one address */
-} planc_item;
+  int64_t address;      /* a multiple of PLANC_ALIGNMENT, or PLANC_BLANK: to be chosen */
+  pl_lifetime spans[2]; /* when it lives; an item that is away for a while has two, disjoint, at one address */
+} pl_item;
+
+/* Two items that are stated to have the same bytes at a position. */
+typedef struct pl_overlap {
+  int32_t item, other, position;
+} pl_overlap;
 
 /* Fills the blank addresses (0 where nothing is needed); *out_top is the highest end of any item. Time and memory are
- * nearly linear in `n` and the last position. Deterministic. INTERNAL when two stated addresses overlap, BAD_INPUT when
- * all items together exceed int64. */
-planc_status planc_place(planc_item *items, int32_t n, int64_t *out_top);
+ * nearly linear in `n` and the last position. Deterministic. INTERNAL when two stated addresses overlap, with
+ * *out_overlap, which may be NULL where none is stated; BAD_INPUT when all items together exceed int64. */
+planc_status pl_place(pl_item *items, int32_t n, int64_t *out_top, pl_overlap *out_overlap);
 
 #endif

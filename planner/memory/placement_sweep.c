@@ -1,5 +1,6 @@
 #include "planner/memory/placement_sweep.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "planc/schedule.h"
@@ -28,15 +29,16 @@ typedef struct stretch {
 } stretch;
 
 typedef struct sweep {
-  const planc_item *items;
+  const pl_item *items;
   int32_t n, horizon;
   bool backwards;
   int64_t *addresses;
-  planc_arena arena;
+  pl_overlap overlap; /* where the sweep has failed */
+  pl_arena arena;
   int32_t n_pieces;
   piece *pieces; /* by start, then the largest first, then by item */
   int32_t *ends; /* pieces by end */
-  planc_free_list free;
+  pl_free_list free;
   VEC(known) known;  /* by address */
   int32_t *known_of; /* by item: its place among the known, -1 = none */
   int32_t leaves;
@@ -46,7 +48,7 @@ typedef struct sweep {
 /* --- Events ------------------------------------------------------------------------------------------------------ */
 
 static bool piece_of(const sweep *s, int32_t item, int32_t span, piece *out) {
-  planc_lifetime it = s->items[item].spans[span];
+  pl_lifetime it = s->items[item].spans[span];
   if (it.start >= it.end) return false;
   *out = (piece){s->items[item].bytes, it.start, it.end, item};
   if (s->backwards) {
@@ -56,7 +58,7 @@ static bool piece_of(const sweep *s, int32_t item, int32_t span, piece *out) {
   return true;
 }
 
-static bool has_two_spans(const planc_item *item) {
+static bool has_two_spans(const pl_item *item) {
   return item->spans[0].start < item->spans[0].end && item->spans[1].start < item->spans[1].end;
 }
 
@@ -69,10 +71,10 @@ static int compare_pieces(const void *left, const void *right) {
 /* Sorts by counting: positions are dense, so this takes linear time. */
 static planc_status sort_events(sweep *s) {
   int32_t *at_start, *at_end; /* where the pieces of a position go next */
-  PLANC_TRY(PLANC_NEW(&s->arena, &at_start, (int64_t)s->horizon + 2));
-  PLANC_TRY(PLANC_NEW(&s->arena, &at_end, (int64_t)s->horizon + 2));
-  PLANC_TRY(PLANC_NEW(&s->arena, &s->pieces, (int64_t)s->n * 2));
-  PLANC_TRY(PLANC_NEW(&s->arena, &s->ends, (int64_t)s->n * 2));
+  PLANC_TRY(PL_NEW(&s->arena, &at_start, (int64_t)s->horizon + 2));
+  PLANC_TRY(PL_NEW(&s->arena, &at_end, (int64_t)s->horizon + 2));
+  PLANC_TRY(PL_NEW(&s->arena, &s->pieces, (int64_t)s->n * 2));
+  PLANC_TRY(PL_NEW(&s->arena, &s->ends, (int64_t)s->n * 2));
 
   piece it;
   for (int32_t i = 0; i < s->n; i++) {
@@ -102,7 +104,7 @@ static planc_status sort_events(sweep *s) {
 
 /* --- Choosing an address ----------------------------------------------------------------------------------------- */
 
-static bool meets(const sweep *s, const planc_lifetime *own, int32_t other) {
+static bool meets(const sweep *s, const pl_lifetime *own, int32_t other) {
   piece it;
   for (int32_t k = 0; k < 2; k++) {
     if (piece_of(s, other, k, &it) && own->start < it.end && it.start < own->end) return true;
@@ -116,7 +118,7 @@ static bool conflicts(const sweep *s, const piece *p, const known *other) {
   piece it;
   for (int32_t k = 0; k < 2; k++) {
     if (!piece_of(s, p->item, k, &it)) continue;
-    if (meets(s, &(planc_lifetime){it.start, it.end}, other->item)) return true;
+    if (meets(s, &(pl_lifetime){it.start, it.end}, other->item)) return true;
   }
   return false;
 }
@@ -158,7 +160,7 @@ static int64_t first_above(const sweep *s, int64_t address) {
 static int64_t lowest_fit(const sweep *s, const piece *p) {
   int64_t address = 0, c = 0;
   for (;;) {
-    planc_range gap = planc_free_list_first(&s->free, address, p->bytes);
+    pl_range gap = pl_free_list_first(&s->free, address, p->bytes);
     if (gap.start > address) address = gap.start;
     int64_t above = first_above(s, address);
     if (above > c) c = above;
@@ -240,8 +242,8 @@ static planc_status make_stretches(sweep *s) {
   int32_t n = 0;
   for (int32_t i = 0; i < s->n; i++) n += s->addresses[i] != PLANC_BLANK || has_two_spans(&s->items[i]);
   for (s->leaves = 1; s->leaves < n;) s->leaves *= 2;
-  PLANC_TRY(PLANC_NEW(&s->arena, &s->known_of, s->n));
-  PLANC_TRY(PLANC_NEW(&s->arena, &s->stretches, 2 * (int64_t)s->leaves));
+  PLANC_TRY(PL_NEW(&s->arena, &s->known_of, s->n));
+  PLANC_TRY(PL_NEW(&s->arena, &s->stretches, 2 * (int64_t)s->leaves));
   for (int32_t i = 0; i < s->n; i++) s->known_of[i] = -1;
   for (int32_t node = 1; node < 2 * s->leaves; node++) s->stretches[node].due = INT32_MAX;
   return NULL;
@@ -262,6 +264,21 @@ static planc_status learn_stated(sweep *s) {
   return NULL;
 }
 
+/* Looks for the item that has bytes of `p`, which are not free: it lives at its start. */
+static planc_status refuse(sweep *s, const piece *p) {
+  pl_lifetime start = {p->start, p->start + 1};
+  int64_t address = s->addresses[p->item];
+  int32_t other = 0;
+  for (; other < s->n; other++) {
+    int64_t its = s->addresses[other];
+    if (other == p->item || its == PLANC_BLANK || !meets(s, &start, other)) continue;
+    if (its < address + p->bytes && address < its + s->items[other].bytes) break;
+  }
+  assert(other < s->n);
+  s->overlap = (pl_overlap){p->item, other, s->backwards ? s->horizon - p->start - 1 : p->start};
+  return planc_error(PLANC_INTERNAL, "two stated addresses overlap");
+}
+
 static planc_status place_piece(sweep *s, const piece *p) {
   int64_t *address = &s->addresses[p->item];
   if (*address == PLANC_BLANK) {
@@ -269,22 +286,20 @@ static planc_status place_piece(sweep *s, const piece *p) {
     if (has_two_spans(&s->items[p->item])) PLANC_TRY(learn(s, p->item, p->start));
   }
   bool taken;
-  PLANC_TRY(planc_free_list_take(&s->free, (planc_range){*address, *address + p->bytes}, &taken));
-  if (taken) return NULL;
-  return planc_error(PLANC_INTERNAL, "item %d at address %lld overlaps another at position %d", p->item,
-                     (long long)*address, s->backwards ? s->horizon - p->start - 1 : p->start);
+  PLANC_TRY(pl_free_list_take(&s->free, (pl_range){*address, *address + p->bytes}, &taken));
+  return taken ? NULL : refuse(s, p);
 }
 
 static planc_status run_sweep(sweep *s) {
   PLANC_TRY(sort_events(s));
   PLANC_TRY(make_stretches(s));
   PLANC_TRY(learn_stated(s));
-  PLANC_TRY(planc_free_list_reset(&s->free));
+  PLANC_TRY(pl_free_list_reset(&s->free));
   for (int32_t p = 0, e = 0; p < s->n_pieces; p++) {
     for (; s->pieces[s->ends[e]].end <= s->pieces[p].start; e++) {
       const piece *ended = &s->pieces[s->ends[e]];
       int64_t address = s->addresses[ended->item];
-      PLANC_TRY(planc_free_list_give(&s->free, (planc_range){address, address + ended->bytes}));
+      PLANC_TRY(pl_free_list_give(&s->free, (pl_range){address, address + ended->bytes}));
       note_end(s, ended->item, s->pieces[p].start);
     }
     PLANC_TRY(place_piece(s, &s->pieces[p]));
@@ -292,12 +307,13 @@ static planc_status run_sweep(sweep *s) {
   return NULL;
 }
 
-planc_status planc_placement_sweep(const planc_item *items, int32_t n, int32_t horizon, bool backwards,
-                                   int64_t *addresses) {
+planc_status pl_placement_sweep(const pl_item *items, int32_t n, int32_t horizon, bool backwards, int64_t *addresses,
+                                pl_overlap *out_overlap) {
   sweep s = {.items = items, .n = n, .horizon = horizon, .backwards = backwards, .addresses = addresses};
   planc_status status = run_sweep(&s);
-  planc_arena_free(&s.arena);
-  planc_free_list_free(&s.free);
+  pl_arena_free(&s.arena);
+  pl_free_list_free(&s.free);
   VEC_FREE(&s.known);
+  *out_overlap = s.overlap;
   return status;
 }

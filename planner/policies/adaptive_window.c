@@ -30,10 +30,10 @@ typedef struct variable {
 } variable;
 
 typedef struct scheduling {
-  const planc_window_sequence *sequence;
-  const planc_schedule_window *window;
-  planc_window_steps *steps;
-  planc_arena arena;
+  const pl_window_sequence *sequence;
+  const pl_schedule_window *window;
+  pl_window_steps *steps;
+  pl_arena arena;
   variable *variables;
   int32_t *limit; /* by function: how far the head may be */
   int32_t head;   /* the first use that is not in the window */
@@ -46,20 +46,20 @@ static int64_t bytes_of(const scheduling *s, int32_t use) {
   return s->sequence->bytes[s->sequence->uses[use].variable];
 }
 
-static planc_status take(scheduling *s, planc_window_step_kind kind, int32_t use) {
-  VEC_PUSH(s->steps, ((planc_window_step){kind, use}));
+static planc_status take(scheduling *s, pl_window_step_kind kind, int32_t use) {
+  VEC_PUSH(s->steps, ((pl_window_step){kind, use}));
   return NULL;
 }
 
 /* --- How far prefetches may go ------------------------------------------------------------------------------------ */
 
-int64_t planc_window_least(const planc_window_sequence *sequence, int32_t *out_function) {
+int64_t pl_window_least(const pl_window_sequence *sequence, int32_t *out_function) {
   int64_t most = 0;
   *out_function = 0;
   for (int32_t f = 0; f < sequence->n_functions; f++) {
     int64_t bytes = 0;
     for (int32_t u = sequence->first_use[f]; u < sequence->first_use[f + 1]; u++) {
-      bytes = planc_add_saturate(bytes, sequence->bytes[sequence->uses[u].variable]);
+      bytes = pl_add_saturate(bytes, sequence->bytes[sequence->uses[u].variable]);
     }
     if (bytes <= most) continue;
     most = bytes;
@@ -77,14 +77,14 @@ typedef struct demand {
   bool *counted;
 } demand;
 
-static void count(demand *d, const planc_window_sequence *sequence, int32_t v, bool counted) {
+static void count(demand *d, const pl_window_sequence *sequence, int32_t v, bool counted) {
   if (d->counted[v] == counted) return;
   d->counted[v] = counted;
   d->bytes += counted ? sequence->bytes[v] : -sequence->bytes[v];
 }
 
 /* Turns the demand at function f + 1 into that at function f. */
-static void go_back(demand *d, const planc_window_sequence *sequence, int32_t f) {
+static void go_back(demand *d, const pl_window_sequence *sequence, int32_t f) {
   for (int32_t u = sequence->first_use[f + 1]; f + 1 < sequence->n_functions && u < sequence->first_use[f + 2]; u++) {
     if (!sequence->uses[u].reads) count(d, sequence, sequence->uses[u].variable, false);
   }
@@ -96,11 +96,11 @@ static void go_back(demand *d, const planc_window_sequence *sequence, int32_t f)
 }
 
 static planc_status find_limits(scheduling *s) {
-  const planc_window_sequence *sequence = s->sequence;
+  const pl_window_sequence *sequence = s->sequence;
   demand d = {.end = sequence->first_use[sequence->n_functions]};
-  PLANC_TRY(PLANC_NEW(&s->arena, &d.occurrences, sequence->n_variables));
-  PLANC_TRY(PLANC_NEW(&s->arena, &d.counted, sequence->n_variables));
-  PLANC_TRY(PLANC_NEW(&s->arena, &s->limit, sequence->n_functions));
+  PLANC_TRY(PL_NEW(&s->arena, &d.occurrences, sequence->n_variables));
+  PLANC_TRY(PL_NEW(&s->arena, &d.counted, sequence->n_variables));
+  PLANC_TRY(PL_NEW(&s->arena, &s->limit, sequence->n_functions));
   for (int32_t f = sequence->n_functions - 1; f >= 0; f--) {
     go_back(&d, sequence, f);
     while (d.bytes > s->window->budget_bytes) {
@@ -119,11 +119,11 @@ static planc_status find_limits(scheduling *s) {
 /* Waits for the oldest swap-out that is not done with and has not been cancelled. */
 static planc_status complete_oldest(scheduling *s) {
   int64_t step = s->leaving.data[s->completed++];
-  if (s->steps->data[step].kind != PLANC_WINDOW_SWAP_OUT) return NULL;
+  if (s->steps->data[step].kind != PL_WINDOW_SWAP_OUT) return NULL;
   int32_t use = s->steps->data[step].use;
   s->variables[s->sequence->uses[use].variable].state = AWAY;
   s->out_bytes -= bytes_of(s, use);
-  return take(s, PLANC_WINDOW_COMPLETE, use);
+  return take(s, PL_WINDOW_COMPLETE, use);
 }
 
 /* Completes the oldest swap-outs until `bytes` more find room. */
@@ -140,7 +140,7 @@ static planc_status enter(scheduling *s, int32_t use) {
   variable *v = &s->variables[s->sequence->uses[use].variable];
   int64_t bytes = bytes_of(s, use);
   if (v->state == LEAVING) {
-    s->steps->data[v->swap_out].kind = PLANC_WINDOW_CANCELLED;
+    s->steps->data[v->swap_out].kind = PL_WINDOW_CANCELLED;
     s->out_bytes -= bytes;
     s->in_bytes += bytes;
   } else if (!s->sequence->uses[use].reads) {
@@ -148,7 +148,7 @@ static planc_status enter(scheduling *s, int32_t use) {
     return NULL;
   } else {
     PLANC_TRY(make_room(s, bytes));
-    PLANC_TRY(take(s, PLANC_WINDOW_SWAP_IN, use));
+    PLANC_TRY(take(s, PL_WINDOW_SWAP_IN, use));
   }
   v->state = IN;
   return NULL;
@@ -168,7 +168,7 @@ static planc_status swap_in(scheduling *s, int32_t f) {
 }
 
 static planc_status reserve(scheduling *s, int32_t f) {
-  const planc_window_sequence *sequence = s->sequence;
+  const pl_window_sequence *sequence = s->sequence;
   int64_t bytes = 0;
   for (int32_t u = sequence->first_use[f]; u < sequence->first_use[f + 1]; u++) {
     if (s->variables[sequence->uses[u].variable].state == EXPECTED) bytes += bytes_of(s, u);
@@ -177,7 +177,7 @@ static planc_status reserve(scheduling *s, int32_t f) {
   for (int32_t u = sequence->first_use[f]; u < sequence->first_use[f + 1]; u++) {
     variable *v = &s->variables[sequence->uses[u].variable];
     if (v->state != EXPECTED) continue;
-    PLANC_TRY(take(s, PLANC_WINDOW_RESERVE, u));
+    PLANC_TRY(take(s, PL_WINDOW_RESERVE, u));
     v->state = IN;
   }
   return NULL;
@@ -192,37 +192,37 @@ static planc_status swap_out(scheduling *s, int32_t f) {
     if (!s->sequence->uses[u].keeps) {
       v->state = v->occurrences > 0 ? EXPECTED : AWAY;
       s->in_bytes -= bytes;
-      PLANC_TRY(take(s, PLANC_WINDOW_CLEAR, u));
+      PLANC_TRY(take(s, PL_WINDOW_CLEAR, u));
     } else if (v->occurrences == 0) {
       v->state = LEAVING;
       v->swap_out = s->steps->len;
       s->in_bytes -= bytes;
       s->out_bytes += bytes;
       VEC_PUSH(&s->leaving, s->steps->len);
-      PLANC_TRY(take(s, PLANC_WINDOW_SWAP_OUT, u));
+      PLANC_TRY(take(s, PL_WINDOW_SWAP_OUT, u));
     }
   }
   return NULL;
 }
 
 static planc_status schedule(scheduling *s) {
-  PLANC_TRY(PLANC_NEW(&s->arena, &s->variables, s->sequence->n_variables));
+  PLANC_TRY(PL_NEW(&s->arena, &s->variables, s->sequence->n_variables));
   PLANC_TRY(find_limits(s));
   for (int32_t f = 0; f < s->sequence->n_functions; f++) {
     PLANC_TRY(swap_in(s, f));
     PLANC_TRY(reserve(s, f));
-    PLANC_TRY(take(s, PLANC_WINDOW_CALL, f));
+    PLANC_TRY(take(s, PL_WINDOW_CALL, f));
     PLANC_TRY(swap_out(s, f));
   }
   while (s->completed < s->leaving.len) PLANC_TRY(complete_oldest(s));
   return NULL;
 }
 
-planc_status planc_window_schedule(const planc_window_sequence *sequence, const planc_schedule_window *window,
-                                   planc_window_steps *out) {
+planc_status pl_window_schedule(const pl_window_sequence *sequence, const pl_schedule_window *window,
+                                pl_window_steps *out) {
   scheduling s = {.sequence = sequence, .window = window, .steps = out};
   planc_status status = schedule(&s);
   VEC_FREE(&s.leaving);
-  planc_arena_free(&s.arena);
+  pl_arena_free(&s.arena);
   return status;
 }

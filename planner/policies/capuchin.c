@@ -12,7 +12,6 @@
 
 #include <stdlib.h>
 
-#include "plan/layout.h"
 #include "planner/code.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
@@ -22,23 +21,25 @@ enum { STEPS = 20, MOST_ROUNDS = 4 };
 /* --- One run of the simulator ------------------------------------------------------------------------------------- */
 
 typedef struct correction {
-  const planc_candidate *candidate;
+  const planc_link *h2d;
   int64_t *leads;
 } correction;
 
-/* Moves ahead what exec `at` had to wait for when compute was free at `free_ns`; `pending` is by residency the copy to
- * it that nothing has read yet, -1 = none. */
-static void move_ahead(const correction *c, const planc_plan *plan, const int64_t *end_ns, int32_t *pending,
-                       const planc_instr *at, int64_t free_ns) {
-  const planc_instance *instance = &c->candidate->trace->instances[at->id];
+/* Moves ahead what the run at `position` had to wait for when compute was free before; `pending` is by residency the
+ * copy to it that nothing has read yet, -1 = none. */
+static void move_ahead(const correction *c, const planc_followed *followed, int32_t *pending, int32_t position) {
+  const planc_plan *plan = followed->plan;
+  const planc_instance *instance = planc_order_instance(followed->order, position);
+  const planc_instr *at = &plan->body.instrs[followed->times[position].instr];
+  int64_t free_ns = position > 0 ? followed->times[position - 1].end_ns : 0;
   for (int32_t k = 0; k < instance->n_accesses; k++) {
     int32_t residency = plan->uses[at->first_use + k];
     int32_t prefetch = residency < 0 ? -1 : pending[residency];
     if (prefetch < 0) continue;
     pending[residency] = -1;
-    int64_t step = planc_link_ns(&c->candidate->costs->device.h2d, plan->body.instrs[prefetch].bytes) / STEPS + 1;
-    int64_t late = end_ns[prefetch] - free_ns;
-    if (late <= 0 || at->recompute) continue;
+    int64_t step = planc_link_ns(c->h2d, plan->body.instrs[prefetch].bytes) / STEPS + 1;
+    int64_t late = followed->end_ns[prefetch] - free_ns;
+    if (late <= 0 || followed->order->runs[position].recompute) continue;
     int64_t steps = late / step + 1;
     c->leads[instance->first_access + k] += (steps > STEPS ? STEPS : steps) * step;
   }
@@ -50,18 +51,18 @@ static bool comes_in(const planc_plan *plan, const planc_instr *instr) {
          plan->streams[instr->stream].kind == PLANC_STREAM_KIND_copy;
 }
 
-static planc_status correct(void *user, const planc_plan *plan, const int64_t *end_ns) {
+static planc_status correct(void *user, const planc_followed *followed) {
   const correction *c = user;
-  int64_t free_ns = 0;
+  const planc_plan *plan = followed->plan;
   int32_t *pending = malloc(((size_t)plan->n_residencies + 1) * sizeof *pending);
   if (!pending) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (int32_t r = 0; r < plan->n_residencies; r++) pending[r] = -1;
-  for (int32_t i = 0; i < plan->body.n; i++) {
-    const planc_instr *instr = &plan->body.instrs[i];
-    if (comes_in(plan, instr)) pending[instr->id] = i;
-    if (instr->op != PLANC_INSTR_exec) continue;
-    move_ahead(c, plan, end_ns, pending, instr, free_ns);
-    free_ns = end_ns[i];
+  int32_t i = 0;
+  for (int32_t p = 0; p < followed->order->n; p++) {
+    for (; i < followed->times[p].instr; i++) {
+      if (comes_in(plan, &plan->body.instrs[i])) pending[plan->body.instrs[i].id] = i;
+    }
+    move_ahead(c, followed, pending, p);
   }
   free(pending);
   return NULL;
@@ -70,22 +71,24 @@ static planc_status correct(void *user, const planc_plan *plan, const int64_t *e
 /* Whether the candidate fits, how long it takes, and what to move ahead. */
 static planc_status judge(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *leads,
                           bool *out_fits, int64_t *out_ns) {
-  correction c = {candidate, leads};
+  const planc_device *device = planc_profile_device(evaluator->problem->profile);
+  correction c = {&device->h2d, leads};
   return evaluator->follow(evaluator, candidate, correct, &c, out_fits, out_ns);
 }
 
 /* --- Feedback ----------------------------------------------------------------------------------------------------- */
 
+/* *out_helped is how often the iteration got shorter. */
 static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *by, int64_t *leads,
-                              planc_candidate *out) {
+                              planc_candidate *out, int32_t *out_helped) {
   bool fits;
   int64_t ns = 0, next_ns = 0, room = *by->room;
   PLANC_TRY(judge(evaluator, out, leads, &fits, &ns));
   capuchin with = {.room = &room, .leads = leads, .alone = by->alone};
-  planc_absence_rule rule = {.choose = capuchin_choose, .context = &with};
-  for (int32_t round = 0; fits && round < MOST_ROUNDS; round++) {
+  pl_absence_rule rule = {.choose = capuchin_choose, .context = &with};
+  for (*out_helped = 0; fits && *out_helped < MOST_ROUNDS; ++*out_helped) {
     planc_candidate next = {0};
-    planc_status status = planc_make_absences(evaluator->problem, &rule, room, &next);
+    planc_status status = pl_make_absences(evaluator->problem, &rule, room, &next);
     if (!status) status = judge(evaluator, &next, leads, &fits, &next_ns);
     if (status || !fits || next_ns >= ns) {
       planc_candidate_free(&next);
@@ -98,20 +101,31 @@ static planc_status feed_back(const planc_evaluator *evaluator, const capuchin *
   return NULL;
 }
 
+static planc_status explain(bool alone, int32_t helped, planc_candidate *out) {
+  if (alone)
+    PLANC_TRY(planc_candidate_explain(out, "swaps wait for each other, as nothing fits with them side by side"));
+  if (helped > 0)
+    PLANC_TRY(planc_candidate_explain(out, "feedback has made the iteration shorter %d time%s", helped,
+                                      helped == 1 ? "" : "s"));
+  return NULL;
+}
+
 /* Recompute takes memory as well, and where links are judged to be full there is more of it: what finds no room so may
  * find it by swaps that wait for each other. */
-planc_status planc_policy_capuchin(const planc_evaluator *evaluator, planc_candidate *out) {
-  int64_t room = 0, whole = planc_arena_room(evaluator->problem);
+planc_status pl_policy_capuchin(const planc_evaluator *evaluator, planc_candidate *out) {
+  int64_t room = 0, whole = pl_arena_room(evaluator->problem);
   capuchin by[] = {{.room = &room}, {.room = &room, .alone = true}};
-  planc_absence_rule rules[] = {{.choose = capuchin_choose, .context = &by[0]},
-                                {.choose = capuchin_choose, .context = &by[1]}};
-  const planc_walk_attempt attempts[] = {
-      {&rules[0], PLANC_ROOM_UNLIMITED, false}, {&rules[0], whole, false}, {&rules[1], whole, false}};
+  pl_absence_rule rules[] = {{.choose = capuchin_choose, .context = &by[0]},
+                             {.choose = capuchin_choose, .context = &by[1]}};
+  const pl_walk_attempt attempts[] = {
+      {&rules[0], PL_ROOM_UNLIMITED, false}, {&rules[0], whole, false}, {&rules[1], whole, false}};
   int32_t number;
-  PLANC_TRY(planc_walk_first(evaluator, planc_make_absences, attempts, 3, out, &number));
+  PLANC_TRY(pl_walk_first(evaluator, pl_make_absences, attempts, 3, out, &number));
   int64_t *leads = calloc((size_t)out->trace->n_accesses + 1, sizeof *leads);
   if (!leads) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_status status = feed_back(evaluator, &by[number > 1], leads, out);
+  int32_t helped;
+  planc_status status = feed_back(evaluator, &by[number > 1], leads, out, &helped);
+  if (!status) status = explain(number > 1, helped, out);
   free(leads);
   return status;
 }

@@ -11,7 +11,7 @@ typedef struct capuchin {
   bool alone; /* each swap is judged as if the link were its own */
 } capuchin;
 
-/* The choice between swapping and recompute (planc_absence_rule); `context` is a capuchin. */
-planc_status capuchin_choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out);
+/* The choice between swapping and recompute (pl_absence_rule); `context` is a capuchin. */
+planc_status capuchin_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out);
 
 #endif

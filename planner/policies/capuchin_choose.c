@@ -1,11 +1,11 @@
 /* How `capuchin` chooses (capuchin.c).
  *
- * A candidate is the stretch between two accesses of a tensor, of which the second reads, if more than the room is live
- * within it. Its free time is what it leaves between the end of a swap-out, begun at its start, and the beginning of a
+ * Chosen from are the gaps between two accesses of a tensor, of which the second reads, within which more than the room
+ * is live. Its free time is what it leaves between the end of a swap-out, begun at its start, and the beginning of a
  * swap-in over at its end. First those are swapped that cost nothing, the longest free time first. In either direction
  * the link is one copy's at a time: a swap costs nothing if its copies find time between those of the swaps chosen
  * before. They leave when the swap-out is over by the measured times, and the op that the swap-in begins beside, the
- * in-trigger, is the last one that begins early enough. When these do not suffice, of the remaining candidate with the
+ * in-trigger, is the last one that begins early enough. When these do not suffice, of the remaining gap with the
  * longest free time and the one with the greatest memory saving per second the one is taken that costs less: the time
  * of its swap-in and of what that waits for on the link, or of its recompute. That includes the chain of whatever the
  * recompute reads that has been dropped for good or is itself to be computed again, and grows as more are chosen. A
@@ -18,7 +18,7 @@
 
 #include "planner/choose/link_time.h"
 #include "planner/choose/predicted.h"
-#include "planner/choose/recompute.h"
+#include "planner/choose/restorable.h"
 #include "planner/policies/capuchin.h"
 #include "util/math.h"
 #include "util/vec.h"
@@ -27,135 +27,137 @@ enum { SECOND = 1000000000 };
 
 typedef enum choice { CHOICE_NONE, CHOICE_SWAP, CHOICE_RECOMPUTE } choice;
 
-typedef struct candidate {
+typedef struct gap {
   int32_t buffer, version;
-  int32_t position; /* of its second access, in by_buffer */
-  int32_t from, to; /* instances */
+  int32_t use;      /* the second access, of the order */
+  int32_t from, to; /* positions */
   int64_t bytes, in_ns, out_ns, free_ns;
   int64_t saving; /* bytes per second of recompute, -1 = cannot be computed again */
   choice chosen;
   int32_t leave, fetch;
-} candidate;
+} gap;
 
 typedef struct chooser {
   const capuchin *of;
-  const planc_walk *walk;
+  const pl_walk *walk;
   const planc_trace *trace;
-  planc_predicted measured;
-  planc_link_time in, out;
-  candidate *candidates;
+  const planc_order *order;
+  pl_predicted measured;
+  pl_link_time in, out;
+  gap *gaps;
   int32_t n;
-  int32_t *by_free;   /* candidates by descending free time */
-  int32_t *by_saving; /* a heap of candidates, the greatest saving on top */
+  int32_t *by_free;   /* gaps by descending free time */
+  int32_t *by_saving; /* a heap of gaps, the greatest saving on top */
   int32_t n_by_saving;
-  int32_t *of_access; /* per index of by_buffer: the candidate that ends there, -1 = none */
-  int32_t *visited;   /* per instance: the last chain that it was in */
+  int32_t *of_use;  /* per use of the order: the gap that ends there, -1 = none */
+  int32_t *visited; /* per instance: the last chain that it was in */
   int32_t chain;
   VEC(int32_t) stack;
   int32_t *in_slot;   /* per buffer: the version that takes room on the host and one, 0 = none does */
   int64_t host_bytes; /* that all of them take, were they there at the same time */
 } chooser;
 
-/* --- Candidates --------------------------------------------------------------------------------------------------- */
+/* --- Gaps --------------------------------------------------------------------------------------------------- */
 
-/* The last instance at which memory is short within the candidate, -1 if there is none. */
-static int32_t last_short(const chooser *c, const candidate *k) {
-  return planc_peaks_last_above(&c->measured.peaks, k->from + 1, k->to - 1, c->walk->room);
+/* The last position at which memory is short within the gap, -1 if there is none. */
+static int32_t last_short(const chooser *c, const gap *k) {
+  return pl_peaks_last_above(&c->measured.peaks, k->from + 1, k->to - 1, c->walk->room);
 }
 
 static bool is_short(const chooser *c) {
-  return planc_peaks_last_above(&c->measured.peaks, 0, c->trace->n_instances - 1, c->walk->room) >= 0;
+  return pl_peaks_last_above(&c->measured.peaks, 0, c->order->n - 1, c->walk->room) >= 0;
 }
 
-static bool fed(const chooser *c, const candidate *k) {
+static bool fed(const chooser *c, const gap *k) {
   return k->version == 0 && (c->trace->buffers[k->buffer].flags & PLANC_BUFFER_FED);
 }
 
 /* Whether the user and the room on the host allow a swap. What was fed is on the host anyway. */
-static bool may_swap(const chooser *c, const candidate *k) {
+static bool may_swap(const chooser *c, const gap *k) {
   if (!c->walk->swaps) return false;
   if (fed(c, k) || c->in_slot[k->buffer] == k->version + 1) return true;
   return k->bytes <= c->walk->host_room - c->host_bytes;
 }
 
-static void add_candidate(chooser *c, int32_t b, int32_t position) {
+static void add_gap(chooser *c, int32_t b, int32_t use) {
   const planc_trace *trace = c->trace;
-  const planc_access *from = &trace->accesses[trace->by_buffer[position - 1]];
-  const planc_access *to = &trace->accesses[trace->by_buffer[position]];
-  const planc_device *device = &c->walk->costs->device;
-  candidate k = {.buffer = b, .version = to->read, .position = position, .from = from->instance, .to = to->instance};
-  if (to->read < 0 || last_short(c, &k) < 0) return;
-  k.bytes = planc_walk_room(&trace->buffers[b]);
+  int32_t version = planc_order_access(c->order, use)->read;
+  const planc_device *device = c->walk->device;
+  gap k = {.buffer = b, .version = version, .use = use};
+  k.from = c->order->uses[use - 1].position;
+  k.to = c->order->uses[use].position;
+  if (version < 0 || last_short(c, &k) < 0) return;
+  k.bytes = pl_walk_room(&trace->buffers[b]);
   k.in_ns = planc_link_ns(&device->h2d, trace->buffers[b].bytes);
   k.out_ns = fed(c, &k) ? 0 : planc_link_ns(&device->d2h, trace->buffers[b].bytes);
-  k.free_ns = c->measured.start[k.to] - c->measured.start[k.from + 1] - planc_add_saturate(k.in_ns, k.out_ns);
-  c->of_access[position] = c->n;
-  c->candidates[c->n++] = k;
+  k.free_ns = c->measured.start[k.to] - c->measured.start[k.from + 1] - pl_add_saturate(k.in_ns, k.out_ns);
+  c->of_use[use] = c->n;
+  c->gaps[c->n++] = k;
 }
 
 typedef struct rank {
   int64_t first, second;
-  int32_t candidate;
+  int32_t gap;
 } rank;
 
 static int by_rank(const void *left, const void *right) {
   const rank *a = left, *b = right;
   if (a->first != b->first) return a->first > b->first ? -1 : 1;
   if (a->second != b->second) return a->second > b->second ? -1 : 1;
-  return (a->candidate > b->candidate) - (a->candidate < b->candidate);
+  return (a->gap > b->gap) - (a->gap < b->gap);
 }
 
-static planc_status rank_candidates(const chooser *c, bool savings, rank *ranks, int32_t *out, int32_t *out_n) {
+static planc_status rank_gaps(const chooser *c, bool savings, rank *ranks, int32_t *out, int32_t *out_n) {
   int32_t n = 0;
   for (int32_t i = 0; i < c->n; i++) {
-    const candidate *k = &c->candidates[i];
+    const gap *k = &c->gaps[i];
     if (!savings || k->saving >= 0) ranks[n++] = (rank){savings ? k->saving : k->free_ns, k->bytes, i};
   }
   if (n > 0) qsort(ranks, (size_t)n, sizeof *ranks, by_rank);
-  for (int32_t i = 0; i < n; i++) out[i] = ranks[i].candidate;
+  for (int32_t i = 0; i < n; i++) out[i] = ranks[i].gap;
   *out_n = n;
   return NULL;
 }
 
 /* --- What a recompute costs --------------------------------------------------------------------------------------- */
 
-/* Adds what it takes to have, at instance `to`, the version that an instance of the chain reads. */
+/* Adds what it takes to have, at position `to`, the version that an instance of the chain reads. */
 static planc_status add_source(chooser *c, const planc_access *access, int32_t to, int64_t *ns) {
   const planc_trace *trace = c->trace;
   const planc_buffer *buffer = &trace->buffers[access->buffer];
   if (access->read < 0 || access->effect || (buffer->flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED))) return NULL;
-  int32_t low = buffer->first_access, high = low + buffer->n_accesses;
+  int32_t low = c->order->first_use[access->buffer], end = c->order->first_use[access->buffer + 1], high = end;
   while (low < high) {
     int32_t middle = low + (high - low) / 2;
-    if (trace->accesses[trace->by_buffer[middle]].instance < to) {
+    if (c->order->uses[middle].position < to) {
       low = middle + 1;
     } else {
       high = middle;
     }
   }
-  bool alive =
-      low < buffer->first_access + buffer->n_accesses && trace->accesses[trace->by_buffer[low]].read == access->read;
-  int32_t away = alive ? c->of_access[low] : -1;
-  choice chosen = away < 0 ? CHOICE_NONE : c->candidates[away].chosen;
+  bool alive = low < end && planc_order_access(c->order, low)->read == access->read;
+  int32_t away = alive ? c->of_use[low] : -1;
+  choice chosen = away < 0 ? CHOICE_NONE : c->gaps[away].chosen;
   if (!alive || chosen == CHOICE_RECOMPUTE) {
-    VEC_PUSH(&c->stack, planc_writer_of(trace, access->buffer, access->read));
-  } else if (chosen == CHOICE_SWAP && c->candidates[away].to > to) {
-    *ns = planc_add_saturate(*ns, c->candidates[away].in_ns);
+    VEC_PUSH(&c->stack, pl_writer_of(trace, access->buffer, access->read));
+  } else if (chosen == CHOICE_SWAP && c->gaps[away].to > to) {
+    *ns = pl_add_saturate(*ns, c->gaps[away].in_ns);
   }
   return NULL;
 }
 
-/* The time of the ops that restore the candidate; less than that, but more than `limit`, once it is beyond. */
-static planc_status recompute_time(chooser *c, const candidate *k, int64_t limit, int64_t *out_ns) {
+/* The time of the ops that restore the gap; less than that, but more than `limit`, once it is beyond. */
+static planc_status recompute_time(chooser *c, const gap *k, int64_t limit, int64_t *out_ns) {
   *out_ns = 0;
   c->chain++;
   c->stack.len = 0;
-  VEC_PUSH(&c->stack, planc_writer_of(c->trace, k->buffer, k->version));
+  VEC_PUSH(&c->stack, pl_writer_of(c->trace, k->buffer, k->version));
   while (c->stack.len && *out_ns <= limit) {
     int32_t i = c->stack.data[--c->stack.len];
     if (i < 0 || c->visited[i] == c->chain) continue;
     c->visited[i] = c->chain;
-    *out_ns = planc_add_saturate(*out_ns, c->measured.start[i + 1] - c->measured.start[i]);
+    int32_t at = c->order->first[i];
+    *out_ns = pl_add_saturate(*out_ns, c->measured.start[at + 1] - c->measured.start[at]);
     const planc_instance *in = &c->trace->instances[i];
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
       PLANC_TRY(add_source(c, &c->trace->accesses[a], k->to, out_ns));
@@ -164,23 +166,23 @@ static planc_status recompute_time(chooser *c, const candidate *k, int64_t limit
   return NULL;
 }
 
-static int64_t saving_of(const candidate *k, int64_t recompute_ns) {
-  return planc_muldiv_floor(k->bytes, SECOND, recompute_ns > 0 ? recompute_ns : 1);
+static int64_t saving_of(const gap *k, int64_t recompute_ns) {
+  return pl_muldiv_floor(k->bytes, SECOND, recompute_ns > 0 ? recompute_ns : 1);
 }
 
 /* What a recompute of the top may take if the top is to stay there. */
 static int64_t longest_at_top(const chooser *c) {
   int64_t second = 0;
   for (int32_t child = 1; child <= 2 && child < c->n_by_saving; child++) {
-    int64_t saving = c->candidates[c->by_saving[child]].saving;
+    int64_t saving = c->gaps[c->by_saving[child]].saving;
     if (saving > second) second = saving;
   }
   if (second <= 0) return INT64_MAX;
-  return planc_muldiv_floor(c->candidates[c->by_saving[0]].bytes, SECOND, second);
+  return pl_muldiv_floor(c->gaps[c->by_saving[0]].bytes, SECOND, second);
 }
 
 static bool ranks_before(const chooser *c, int32_t left, int32_t right) {
-  const candidate *a = &c->candidates[left], *b = &c->candidates[right];
+  const gap *a = &c->gaps[left], *b = &c->gaps[right];
   return a->saving != b->saving ? a->saving > b->saving : left < right;
 }
 
@@ -197,13 +199,13 @@ static void sink_top(chooser *c) {
   c->by_saving[i] = top;
 }
 
-/* The candidate with the greatest saving of those within which memory is short, and its cost; NULL if there is none.
+/* The gap with the greatest saving of those within which memory is short, and its cost; NULL if there is none.
  * What is known of savings is what they are at most, and they only get smaller: the one on top is the greatest as soon
  * as it is up to date. */
-static planc_status best_recompute(chooser *c, candidate **out, int64_t *out_ns) {
+static planc_status best_recompute(chooser *c, gap **out, int64_t *out_ns) {
   *out = NULL;
   while (c->n_by_saving > 0) {
-    candidate *top = &c->candidates[c->by_saving[0]];
+    gap *top = &c->gaps[c->by_saving[0]];
     if (top->chosen != CHOICE_NONE || last_short(c, top) < 0) {
       c->by_saving[0] = c->by_saving[--c->n_by_saving];
       sink_top(c);
@@ -223,15 +225,15 @@ static planc_status best_recompute(chooser *c, candidate **out, int64_t *out_ns)
 
 /* --- Swaps -------------------------------------------------------------------------------------------------------- */
 
-static void take(chooser *c, candidate *k, choice chosen, int32_t leave, int32_t fetch) {
+static void take(chooser *c, gap *k, choice chosen, int32_t leave, int32_t fetch) {
   k->chosen = chosen;
   k->leave = leave;
   k->fetch = fetch;
   if (chosen == CHOICE_SWAP && !fed(c, k) && c->in_slot[k->buffer] != k->version + 1) {
     c->in_slot[k->buffer] = k->version + 1;
-    c->host_bytes = planc_add_saturate(c->host_bytes, k->bytes);
+    c->host_bytes = pl_add_saturate(c->host_bytes, k->bytes);
   }
-  planc_peaks_add(&c->measured.peaks, leave + 1, fetch - 1, -k->bytes);
+  pl_peaks_add(&c->measured.peaks, leave + 1, fetch - 1, -k->bytes);
 }
 
 /* When the copies of a swap begin. */
@@ -240,45 +242,45 @@ typedef struct copies {
 } copies;
 
 /* When the op behind the swap-in begins by what was measured, ahead of which feedback wants the swap-in to be over. */
-static int64_t due_ns(const chooser *c, const candidate *k) {
-  int64_t lead = c->of->leads ? c->of->leads[c->trace->by_buffer[k->position]] : 0;
+static int64_t due_ns(const chooser *c, const gap *k) {
+  int64_t lead = c->of->leads ? c->of->leads[c->order->uses[k->use].access] : 0;
   return c->measured.start[k->to] - lead;
 }
 
 /* The copies of a swap that nothing waits for; false where the links have no time for them. */
-static bool hidden_copies(const chooser *c, const candidate *k, copies *out) {
+static bool hidden_copies(const chooser *c, const gap *k, copies *out) {
   int64_t from = c->measured.start[k->from + 1], to = due_ns(c, k);
-  return planc_link_time_earliest(&c->out, from, to, k->out_ns, &out->out_start) &&
-         planc_link_time_latest(&c->in, out->out_start + k->out_ns, to, k->in_ns, &out->in_start);
+  return pl_link_time_earliest(&c->out, from, to, k->out_ns, &out->out_start) &&
+         pl_link_time_latest(&c->in, out->out_start + k->out_ns, to, k->in_ns, &out->in_start);
 }
 
 /* For how long what is behind a swap waits, with its copies as soon as the links have time for them; INT64_MAX where
  * they never have. */
-static int64_t waiting_copies(const chooser *c, const candidate *k, copies *out) {
+static int64_t waiting_copies(const chooser *c, const gap *k, copies *out) {
   int64_t from = c->measured.start[k->from + 1], to = c->measured.start[k->to];
-  if (!planc_link_time_earliest(&c->out, from, INT64_MAX, k->out_ns, &out->out_start)) return INT64_MAX;
+  if (!pl_link_time_earliest(&c->out, from, INT64_MAX, k->out_ns, &out->out_start)) return INT64_MAX;
   from = out->out_start + k->out_ns;
-  if (!planc_link_time_latest(&c->in, from, to, k->in_ns, &out->in_start) &&
-      !planc_link_time_earliest(&c->in, from, INT64_MAX, k->in_ns, &out->in_start))
+  if (!pl_link_time_latest(&c->in, from, to, k->in_ns, &out->in_start) &&
+      !pl_link_time_earliest(&c->in, from, INT64_MAX, k->in_ns, &out->in_start))
     return INT64_MAX;
   int64_t late = out->in_start + k->in_ns - to;
   return late > k->in_ns ? late : k->in_ns;
 }
 
-static planc_status reserve(chooser *c, const candidate *k, const copies *at) {
+static planc_status reserve(chooser *c, const gap *k, const copies *at) {
   if (c->of->alone) return NULL;
-  PLANC_TRY(planc_link_time_take(&c->out, at->out_start, k->out_ns));
-  return planc_link_time_take(&c->in, at->in_start, k->in_ns);
+  PLANC_TRY(pl_link_time_take(&c->out, at->out_start, k->out_ns));
+  return pl_link_time_take(&c->in, at->in_start, k->in_ns);
 }
 
 static planc_status swap_hidden(chooser *c) {
   for (int32_t i = 0; i < c->n && is_short(c); i++) {
-    candidate *k = &c->candidates[c->by_free[i]];
+    gap *k = &c->gaps[c->by_free[i]];
     copies at;
     if (k->free_ns < 0) break;
     if (!hidden_copies(c, k, &at)) continue;
-    int32_t leave = planc_predicted_last(&c->measured, k->from, k->to, at.out_start + k->out_ns - 1);
-    int32_t trigger = planc_predicted_last(&c->measured, k->from, k->to, at.in_start);
+    int32_t leave = pl_predicted_last(&c->measured, k->from, k->to, at.out_start + k->out_ns - 1);
+    int32_t trigger = pl_predicted_last(&c->measured, k->from, k->to, at.in_start);
     if (leave + 1 >= trigger || last_short(c, k) < 0 || !may_swap(c, k)) continue;
     PLANC_TRY(reserve(c, k, &at));
     take(c, k, CHOICE_SWAP, leave, trigger);
@@ -287,9 +289,9 @@ static planc_status swap_hidden(chooser *c) {
 }
 
 /* The in-trigger of a swap that has to be waited for. */
-static int32_t waiting_trigger(const chooser *c, const candidate *k) {
+static int32_t waiting_trigger(const chooser *c, const gap *k) {
   int32_t behind = last_short(c, k) + 1;
-  int32_t trigger = planc_predicted_last(&c->measured, k->from, k->to, due_ns(c, k) - k->in_ns);
+  int32_t trigger = pl_predicted_last(&c->measured, k->from, k->to, due_ns(c, k) - k->in_ns);
   return behind > trigger ? behind : trigger;
 }
 
@@ -298,13 +300,12 @@ static int32_t waiting_trigger(const chooser *c, const candidate *k) {
 static planc_status swap_or_recompute(chooser *c) {
   int32_t next = 0;
   while (is_short(c)) {
-    candidate *recompute;
+    gap *recompute;
     int64_t recompute_ns;
-    while (next < c->n &&
-           (c->candidates[c->by_free[next]].chosen != CHOICE_NONE ||
-            last_short(c, &c->candidates[c->by_free[next]]) < 0 || !may_swap(c, &c->candidates[c->by_free[next]])))
+    while (next < c->n && (c->gaps[c->by_free[next]].chosen != CHOICE_NONE ||
+                           last_short(c, &c->gaps[c->by_free[next]]) < 0 || !may_swap(c, &c->gaps[c->by_free[next]])))
       next++;
-    candidate *away = next < c->n ? &c->candidates[c->by_free[next]] : NULL;
+    gap *away = next < c->n ? &c->gaps[c->by_free[next]] : NULL;
     PLANC_TRY(best_recompute(c, &recompute, &recompute_ns));
     if (!away && !recompute) return NULL;
     copies at;
@@ -321,92 +322,94 @@ static planc_status swap_or_recompute(chooser *c) {
 
 static void stop_hiding(chooser *c) {
   for (int32_t i = 0; i < c->n && is_short(c); i++) {
-    candidate *k = &c->candidates[c->by_free[i]];
+    gap *k = &c->gaps[c->by_free[i]];
     if (k->chosen != CHOICE_SWAP || last_short(c, k) < 0) continue;
-    planc_peaks_add(&c->measured.peaks, k->leave + 1, k->fetch - 1, k->bytes);
+    pl_peaks_add(&c->measured.peaks, k->leave + 1, k->fetch - 1, k->bytes);
     take(c, k, CHOICE_SWAP, k->from, waiting_trigger(c, k));
   }
 }
 
 static planc_status choose(chooser *c) {
-  if (c->walk->room == PLANC_ROOM_NONE) {
+  if (c->walk->room == PL_ROOM_NONE) {
     /* Memory alone counts: nothing takes less than swaps on demand and, where those may not be, recompute. */
     for (int32_t i = 0; i < c->n; i++) {
-      candidate *k = &c->candidates[i];
+      gap *k = &c->gaps[i];
       if (may_swap(c, k) || k->saving >= 0) take(c, k, may_swap(c, k) ? CHOICE_SWAP : CHOICE_RECOMPUTE, k->from, k->to);
     }
     return NULL;
   }
-  PLANC_TRY(planc_link_time_reset(&c->out));
-  PLANC_TRY(planc_link_time_reset(&c->in));
+  PLANC_TRY(pl_link_time_reset(&c->out));
+  PLANC_TRY(pl_link_time_reset(&c->in));
   PLANC_TRY(swap_hidden(c));
   PLANC_TRY(swap_or_recompute(c));
   stop_hiding(c);
   return NULL;
 }
 
-static planc_status state(const chooser *c, planc_arena *arena, planc_absences *out) {
-  planc_absence *items;
-  PLANC_TRY(PLANC_NEW(arena, &items, c->n));
+static planc_status state(const chooser *c, pl_arena *arena, pl_absences *out) {
+  pl_absence *items;
+  int32_t n_swapped = 0;
+  PLANC_TRY(PL_NEW(arena, &items, c->n));
   for (int32_t i = 0; i < c->n; i++) {
-    const candidate *k = &c->candidates[i];
+    const gap *k = &c->gaps[i];
     if (k->chosen == CHOICE_NONE || k->leave >= k->fetch) continue;
     bool copied = k->chosen == CHOICE_SWAP && !fed(c, k);
-    items[out->n++] = (planc_absence){.buffer = k->buffer,
-                                      .version = k->version,
-                                      .copy = copied ? k->from : PLANC_NO_COPY,
-                                      .leave = k->leave,
-                                      .fetch = k->fetch};
+    n_swapped += k->chosen == CHOICE_SWAP;
+    items[out->n++] = (pl_absence){.buffer = k->buffer,
+                                   .version = k->version,
+                                   .copy = copied ? k->from : PL_NO_COPY,
+                                   .leave = k->leave,
+                                   .fetch = k->fetch};
   }
   out->items = items;
-  return NULL;
+  return pl_absences_explain(out, arena, "%d times tensors are swapped, %d times computed again", n_swapped,
+                             (int32_t)out->n - n_swapped);
 }
 
 /* --- Set-up ------------------------------------------------------------------------------------------------------- */
 
-static planc_status find_candidates(chooser *c, planc_arena *arena) {
+static planc_status find_gaps(chooser *c, pl_arena *arena) {
   const planc_trace *trace = c->trace;
   int32_t *latest;
   rank *ranks;
-  PLANC_TRY(PLANC_NEW(arena, &c->candidates, trace->n_accesses));
-  PLANC_TRY(PLANC_NEW(arena, &c->of_access, trace->n_accesses));
-  PLANC_TRY(PLANC_NEW(arena, &c->by_free, trace->n_accesses));
-  PLANC_TRY(PLANC_NEW(arena, &c->by_saving, trace->n_accesses));
-  PLANC_TRY(PLANC_NEW(arena, &ranks, trace->n_accesses));
-  PLANC_TRY(PLANC_NEW(arena, &c->in_slot, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &c->visited, trace->n_instances));
-  PLANC_TRY(PLANC_NEW(arena, &latest, trace->n_instances));
-  for (int32_t a = 0; a < trace->n_accesses; a++) c->of_access[a] = -1;
-  PLANC_TRY(planc_mark_restorable(trace, false, arena, latest));
+  PLANC_TRY(PL_NEW(arena, &c->gaps, trace->n_accesses));
+  PLANC_TRY(PL_NEW(arena, &c->of_use, trace->n_accesses));
+  PLANC_TRY(PL_NEW(arena, &c->by_free, trace->n_accesses));
+  PLANC_TRY(PL_NEW(arena, &c->by_saving, trace->n_accesses));
+  PLANC_TRY(PL_NEW(arena, &ranks, trace->n_accesses));
+  PLANC_TRY(PL_NEW(arena, &c->in_slot, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &c->visited, trace->n_instances));
+  PLANC_TRY(PL_NEW(arena, &latest, trace->n_instances));
+  for (int32_t a = 0; a < trace->n_accesses; a++) c->of_use[a] = -1;
+  PLANC_TRY(pl_mark_restorable(c->order, false, arena, latest));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
-    const planc_buffer *buffer = &trace->buffers[b];
     int32_t first = c->n;
-    if (buffer->flags & PLANC_BUFFER_PERSISTENT) continue;
-    for (int32_t i = 1; i < buffer->n_accesses; i++) add_candidate(c, b, buffer->first_access + i);
-    bool can_drop = c->walk->recomputes && c->n > first && planc_can_drop(trace, latest, b);
+    if (trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT) continue;
+    for (int32_t u = c->order->first_use[b] + 1; u < c->order->first_use[b + 1]; u++) add_gap(c, b, u);
+    bool can_drop = c->walk->recomputes && c->n > first && pl_can_drop(c->order, latest, b);
     for (int32_t i = first; i < c->n; i++) {
       int64_t ns = 0;
-      c->candidates[i].saving = -1;
+      c->gaps[i].saving = -1;
       if (!can_drop) continue;
-      PLANC_TRY(recompute_time(c, &c->candidates[i], INT64_MAX, &ns));
-      c->candidates[i].saving = saving_of(&c->candidates[i], ns);
+      PLANC_TRY(recompute_time(c, &c->gaps[i], INT64_MAX, &ns));
+      c->gaps[i].saving = saving_of(&c->gaps[i], ns);
     }
   }
   int32_t n;
-  PLANC_TRY(rank_candidates(c, false, ranks, c->by_free, &n));
-  return rank_candidates(c, true, ranks, c->by_saving, &c->n_by_saving);
+  PLANC_TRY(rank_gaps(c, false, ranks, c->by_free, &n));
+  return rank_gaps(c, true, ranks, c->by_saving, &c->n_by_saving);
 }
 
-planc_status capuchin_choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
+planc_status capuchin_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   const capuchin *of = context;
   *of->room = walk->room;
-  chooser c = {.of = of, .walk = walk, .trace = walk->trace};
-  planc_status status = planc_predicted_make(walk, INT64_MAX, 0, arena, &c.measured);
-  if (!status) status = find_candidates(&c, arena);
+  chooser c = {.of = of, .walk = walk, .trace = walk->trace, .order = walk->order};
+  planc_status status = pl_predicted_make(walk, INT64_MAX, 0, arena, &c.measured);
+  if (!status) status = find_gaps(&c, arena);
   if (!status) status = choose(&c);
   if (!status) status = state(&c, arena, out);
   VEC_FREE(&c.stack);
-  planc_link_time_free(&c.in);
-  planc_link_time_free(&c.out);
+  pl_link_time_free(&c.in);
+  pl_link_time_free(&c.out);
   return status;
 }

@@ -5,7 +5,8 @@
 #include "planner/choose/recompute.h"
 #include "planner/policies/policies.h"
 
-static planc_status keep_dear(const planc_trace *trace, bool *keep) {
+static planc_status keep_dear(const planc_order *order, bool *keep) {
+  const planc_trace *trace = order->trace;
   for (int32_t i = 0; i < trace->n_instances; i++) {
     const planc_instance *instance = &trace->instances[i];
     planc_class class_ = planc_op_class(planc_trace_op(trace, i));
@@ -17,6 +18,6 @@ static planc_status keep_dear(const planc_trace *trace, bool *keep) {
   return NULL;
 }
 
-planc_status planc_policy_cheap(const planc_evaluator *evaluator, planc_candidate *out) {
-  return planc_recompute_plan(evaluator, keep_dear, out);
+planc_status pl_policy_cheap(const planc_evaluator *evaluator, planc_candidate *out) {
+  return pl_recompute_plan(evaluator, keep_dear, out);
 }

@@ -15,39 +15,39 @@ static int32_t ceil_sqrt(int32_t n) {
   return s;
 }
 
-/* The position of every instance within its round. */
-static void number(const planc_trace *trace, int32_t *position) {
-  for (int32_t i = 0; i < trace->n_instances; i++) {
-    bool new_round = i == 0 || trace->instances[i].round != trace->instances[i - 1].round ||
-                     trace->instances[i].iteration != trace->instances[i - 1].iteration;
-    position[i] = new_round ? 0 : position[i - 1] + 1;
+/* The place of every position within its round. */
+static void number(const planc_order *order, int32_t *place) {
+  for (int32_t p = 0; p < order->n; p++) {
+    const planc_instance *in = planc_order_instance(order, p),
+                         *before = p > 0 ? planc_order_instance(order, p - 1) : in;
+    bool new_round = p == 0 || in->round != before->round || in->iteration != before->iteration;
+    place[p] = new_round ? 0 : place[p - 1] + 1;
   }
 }
 
-/* Keeps what is alive across a cut, told by its first and last forward access, and the last segment, with which the
+/* Keeps what is alive across a cut, told by its first and last forward use, and the last segment, with which the
  * backward pass begins. */
-static planc_status keep_checkpoints(const planc_trace *trace, bool *keep) {
+static planc_status keep_checkpoints(const planc_order *order, bool *keep) {
   int32_t n_forward = 0;
-  while (n_forward < trace->n_instances && planc_trace_op(trace, n_forward)->phase == PLANC_PHASE_forward) n_forward++;
+  while (n_forward < order->n && planc_order_phase(order, n_forward) == PLANC_PHASE_forward) n_forward++;
   int32_t length = ceil_sqrt(n_forward), last_segment = n_forward ? (n_forward - 1) / length : 0;
-  int32_t *position = malloc(((size_t)trace->n_instances + 1) * sizeof *position);
-  if (!position) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  number(trace, position);
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    const planc_buffer *buffer = &trace->buffers[b];
+  int32_t *place = malloc(((size_t)order->n + 1) * sizeof *place);
+  if (!place) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  number(order, place);
+  for (int32_t b = 0; b < order->trace->n_buffers; b++) {
     int32_t first = -1, last = -1;
-    for (int32_t i = buffer->first_access; i < buffer->first_access + buffer->n_accesses; i++) {
-      int32_t instance = trace->accesses[trace->by_buffer[i]].instance;
-      if (planc_trace_op(trace, instance)->phase != PLANC_PHASE_forward) break;
-      if (first < 0) first = position[instance] / length;
-      last = position[instance] / length;
+    for (int32_t u = order->first_use[b]; u < order->first_use[b + 1]; u++) {
+      int32_t at = order->uses[u].position;
+      if (planc_order_phase(order, at) != PLANC_PHASE_forward) break;
+      if (first < 0) first = place[at] / length;
+      last = place[at] / length;
     }
     keep[b] = first >= 0 && (first != last || first == last_segment);
   }
-  free(position);
+  free(place);
   return NULL;
 }
 
-planc_status planc_policy_chen(const planc_evaluator *evaluator, planc_candidate *out) {
-  return planc_recompute_plan(evaluator, keep_checkpoints, out);
+planc_status pl_policy_chen(const planc_evaluator *evaluator, planc_candidate *out) {
+  return pl_recompute_plan(evaluator, keep_checkpoints, out);
 }

@@ -29,6 +29,7 @@
 #include "planner/code.h"
 #include "planner/policies/policies.h"
 #include "util/math.h"
+#include "util/size.h"
 
 typedef enum lms_sync { SYNC_NONE, SYNC_OUT, SYNC_IN, SYNC_BOTH, N_SYNCS } lms_sync;
 
@@ -39,79 +40,81 @@ typedef struct lms_parameters {
 
 typedef struct lms {
   const planc_trace *trace;
+  const planc_order *order;
   int32_t n_levels;
-  int32_t *level; /* per instance */
-  /* The longest path to every instance: the instance before it there, and one farther back, so that any level of the
-   * path is found in logarithmic time. Both are the instance itself at level 0. */
+  int32_t *level; /* per position */
+  /* The longest path to every position: the position before it there, and one farther back, so that any level of the
+   * path is found in logarithmic time. Both are the position itself at level 0. */
   int32_t *below, *far_below;
-  int32_t *last, *before_last; /* per instance: of the writers of what it reads those that run last; -1 = none */
-  int64_t *workspace;          /* per instance, of the baseline algorithm */
-  int64_t *live;               /* per instance, scratch */
+  int32_t *last, *before_last; /* per position: of the writers of what it reads those that run last; -1 = none */
+  int64_t *workspace;          /* per position, of the baseline algorithm */
+  int64_t *live;               /* per position, scratch */
   int64_t room;                /* to play in */
   bool lag;                    /* copies out that nobody waits for leave memory one op later */
-  planc_absence *items;
+  pl_absence *items;
 } lms;
 
 /* --- Levels ------------------------------------------------------------------------------------------------------- */
 
-static void put_on_path(lms *l, int32_t instance, int32_t below) {
+static void put_on_path(lms *l, int32_t position, int32_t below) {
   if (below < 0) {
-    l->below[instance] = l->far_below[instance] = instance;
+    l->below[position] = l->far_below[position] = position;
     return;
   }
   int32_t far = l->far_below[below];
   bool even = l->level[below] - l->level[far] == l->level[far] - l->level[l->far_below[far]];
-  l->level[instance] = l->level[below] + 1;
-  l->below[instance] = below;
-  l->far_below[instance] = even ? l->far_below[far] : below;
-  if (l->level[instance] >= l->n_levels) l->n_levels = l->level[instance] + 1;
+  l->level[position] = l->level[below] + 1;
+  l->below[position] = below;
+  l->far_below[position] = even ? l->far_below[far] : below;
+  if (l->level[position] >= l->n_levels) l->n_levels = l->level[position] + 1;
 }
 
 static bool is_higher(const lms *l, int32_t writer, int32_t than) {
   return than < 0 || l->level[writer] > l->level[than] || (l->level[writer] == l->level[than] && writer > than);
 }
 
-static void note_input(lms *l, int32_t instance, int32_t writer) {
-  if (writer > l->last[instance]) {
-    l->before_last[instance] = l->last[instance];
-    l->last[instance] = writer;
-  } else if (writer > l->before_last[instance] && writer < l->last[instance]) {
-    l->before_last[instance] = writer;
+static void note_input(lms *l, int32_t position, int32_t writer) {
+  if (writer > l->last[position]) {
+    l->before_last[position] = l->last[position];
+    l->last[position] = writer;
+  } else if (writer > l->before_last[position] && writer < l->last[position]) {
+    l->before_last[position] = writer;
   }
 }
 
 /* Of several highest writers the one that runs last is on the path. */
-static planc_status find_levels(lms *l, planc_arena *arena) {
+static planc_status find_levels(lms *l, pl_arena *arena) {
   const planc_trace *trace = l->trace;
   int32_t *writer; /* per buffer, so far */
-  PLANC_TRY(PLANC_NEW(arena, &writer, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &writer, trace->n_buffers));
   for (int32_t b = 0; b < trace->n_buffers; b++) writer[b] = -1;
   l->n_levels = 1;
-  for (int32_t i = 0; i < trace->n_instances; i++) {
-    const planc_access *accesses = &trace->accesses[trace->instances[i].first_access];
+  for (int32_t p = 0; p < l->order->n; p++) {
+    const planc_instance *in = planc_order_instance(l->order, p);
+    const planc_access *accesses = &trace->accesses[in->first_access];
     int32_t highest = -1;
-    l->last[i] = l->before_last[i] = -1;
-    for (int32_t a = 0; a < trace->instances[i].n_accesses; a++) {
+    l->last[p] = l->before_last[p] = -1;
+    for (int32_t a = 0; a < in->n_accesses; a++) {
       int32_t input = accesses[a].read >= 0 ? writer[accesses[a].buffer] : -1;
       if (input < 0) continue;
-      note_input(l, i, input);
+      note_input(l, p, input);
       if (is_higher(l, input, highest)) highest = input;
     }
-    put_on_path(l, i, highest);
-    for (int32_t a = 0; a < trace->instances[i].n_accesses; a++) {
-      if (accesses[a].write >= 0) writer[accesses[a].buffer] = i;
+    put_on_path(l, p, highest);
+    for (int32_t a = 0; a < in->n_accesses; a++) {
+      if (accesses[a].write >= 0) writer[accesses[a].buffer] = p;
     }
   }
   return NULL;
 }
 
-/* The instance at `level` on the longest path to `instance`, whose level is not below. */
-static int32_t path_at(const lms *l, int32_t instance, int32_t level) {
-  while (l->level[instance] > level) {
-    int32_t far = l->far_below[instance];
-    instance = l->level[far] >= level ? far : l->below[instance];
+/* The position at `level` on the longest path to `position`, whose level is not below. */
+static int32_t path_at(const lms *l, int32_t position, int32_t level) {
+  while (l->level[position] > level) {
+    int32_t far = l->far_below[position];
+    position = l->level[far] >= level ? far : l->below[position];
   }
-  return instance;
+  return position;
 }
 
 /* --- Swaps -------------------------------------------------------------------------------------------------------- */
@@ -121,7 +124,7 @@ static bool is_candidate(const lms *l, const planc_buffer *buffer) {
   return !planc_kind_exists_before(buffer->kind) && graph->tensors[graph->storages[buffer->storage].tensor].rank > 1;
 }
 
-/* The instance ahead of which the swap-in for reader `to` of what `writer` made begins. */
+/* The position ahead of which the swap-in for reader `to` of what `writer` made begins. */
 static int32_t fetch_of(const lms *l, const lms_parameters *p, int32_t writer, int32_t to) {
   if (p->sync >= SYNC_IN) {
     int32_t latest = l->last[to] == writer ? l->before_last[to] : l->last[to];
@@ -138,34 +141,34 @@ static bool share_swap_in(const lms *l, const lms_parameters *p, int32_t writer,
   return p->groupby > 0 && apart <= p->groupby && -apart <= p->groupby;
 }
 
-static void swap_buffer(const lms *l, const lms_parameters *p, int32_t b, planc_absences *out) {
-  const planc_trace *trace = l->trace;
-  const planc_buffer *buffer = &trace->buffers[b];
+static void swap_buffer(const lms *l, const lms_parameters *p, int32_t b, pl_absences *out) {
+  const planc_order *order = l->order;
   int32_t writer = -1;
   bool out_already = false;
-  for (int32_t i = buffer->first_access; i + 1 < buffer->first_access + buffer->n_accesses; i++) {
-    const planc_access *from = &trace->accesses[trace->by_buffer[i]], *to = &trace->accesses[trace->by_buffer[i + 1]];
-    if (from->write >= 0) {
-      writer = from->instance;
+  for (int32_t u = order->first_use[b]; u + 1 < order->first_use[b + 1]; u++) {
+    int32_t from = order->uses[u].position, to = order->uses[u + 1].position;
+    int32_t version = planc_order_access(order, u + 1)->read;
+    if (planc_order_access(order, u)->write >= 0) {
+      writer = from;
       out_already = false;
     }
-    if (to->read < 0 || writer < 0 || l->level[to->instance] - l->level[writer] <= p->threshold) continue;
-    if (share_swap_in(l, p, writer, from->instance, to->instance)) continue;
+    if (version < 0 || writer < 0 || l->level[to] - l->level[writer] <= p->threshold) continue;
+    if (share_swap_in(l, p, writer, from, to)) continue;
     bool delayed = l->lag && !out_already && (p->sync == SYNC_NONE || p->sync == SYNC_IN);
-    planc_absence absence = {.buffer = b,
-                             .version = to->read,
-                             .copy = writer,
-                             .leave = from->instance + delayed,
-                             .fetch = fetch_of(l, p, writer, to->instance),
-                             .wait = p->sync == SYNC_OUT || p->sync == SYNC_BOTH};
+    pl_absence absence = {.buffer = b,
+                          .version = version,
+                          .copy = writer,
+                          .leave = from + delayed,
+                          .fetch = fetch_of(l, p, writer, to),
+                          .wait = p->sync == SYNC_OUT || p->sync == SYNC_BOTH};
     if (absence.leave >= absence.fetch) continue;
     l->items[out->n++] = absence;
     out_already = true;
   }
 }
 
-static planc_absences swaps_of(const lms *l, const lms_parameters *p) {
-  planc_absences out = {.items = l->items};
+static pl_absences swaps_of(const lms *l, const lms_parameters *p) {
+  pl_absences out = {.items = l->items};
   for (int32_t b = 0; b < l->trace->n_buffers; b++) {
     if (is_candidate(l, &l->trace->buffers[b])) swap_buffer(l, p, b, &out);
   }
@@ -175,11 +178,11 @@ static planc_absences swaps_of(const lms *l, const lms_parameters *p) {
 /* --- Tuning ------------------------------------------------------------------------------------------------------- */
 
 static planc_status play(const lms *l, const lms_parameters *p, bool *out_passed) {
-  planc_absences absences = swaps_of(l, p);
-  PLANC_TRY(planc_absences_live(l->trace, &absences, l->live));
+  pl_absences absences = swaps_of(l, p);
+  PLANC_TRY(pl_absences_held(l->order, &absences, l->live));
   *out_passed = true;
-  for (int32_t i = 0; *out_passed && i < l->trace->n_instances; i++) {
-    *out_passed = planc_add_saturate(l->live[i], l->workspace[i]) <= l->room;
+  for (int32_t i = 0; *out_passed && i < l->order->n; i++) {
+    *out_passed = pl_add_saturate(l->live[i], l->workspace[i]) <= l->room;
   }
   return NULL;
 }
@@ -228,39 +231,49 @@ static planc_status tune(const lms *l, lms_parameters *p) {
 /* --- The policy --------------------------------------------------------------------------------------------------- */
 
 /* Nine tenths of what parameters leave, and they. */
-static int64_t room_to_play(const planc_walk *walk) {
+static int64_t room_to_play(const pl_walk *walk) {
   int64_t parameters = 0;
   for (int32_t b = 0; b < walk->trace->n_buffers; b++) {
     const planc_buffer *buffer = &walk->trace->buffers[b];
-    if (buffer->kind == PLANC_KIND_param) parameters = planc_add_saturate(parameters, planc_walk_room(buffer));
+    if (buffer->kind == PLANC_KIND_param) parameters = pl_add_saturate(parameters, pl_walk_room(buffer));
   }
   return walk->room <= parameters ? walk->room : parameters + (walk->room - parameters) / 10 * 9;
 }
 
-static planc_status set_up(lms *l, const planc_walk *walk, planc_arena *arena) {
-  int32_t n = walk->trace->n_instances;
-  *l = (lms){.trace = walk->trace, .room = room_to_play(walk)};
-  PLANC_TRY(PLANC_NEW(arena, &l->level, n));
-  PLANC_TRY(PLANC_NEW(arena, &l->below, n));
-  PLANC_TRY(PLANC_NEW(arena, &l->far_below, n));
-  PLANC_TRY(PLANC_NEW(arena, &l->last, n));
-  PLANC_TRY(PLANC_NEW(arena, &l->before_last, n));
-  PLANC_TRY(PLANC_NEW(arena, &l->workspace, n));
-  PLANC_TRY(PLANC_NEW(arena, &l->live, n));
-  PLANC_TRY(PLANC_NEW(arena, &l->items, walk->trace->n_accesses));
-  for (int32_t i = 0; i < n; i++) l->workspace[i] = planc_walk_variant(walk, i, 0).workspace_bytes;
+static planc_status set_up(lms *l, const pl_walk *walk, pl_arena *arena) {
+  int32_t n = walk->order->n;
+  *l = (lms){.trace = walk->trace, .order = walk->order, .room = room_to_play(walk)};
+  PLANC_TRY(PL_NEW(arena, &l->level, n));
+  PLANC_TRY(PL_NEW(arena, &l->below, n));
+  PLANC_TRY(PL_NEW(arena, &l->far_below, n));
+  PLANC_TRY(PL_NEW(arena, &l->last, n));
+  PLANC_TRY(PL_NEW(arena, &l->before_last, n));
+  PLANC_TRY(PL_NEW(arena, &l->workspace, n));
+  PLANC_TRY(PL_NEW(arena, &l->live, n));
+  PLANC_TRY(PL_NEW(arena, &l->items, walk->trace->n_accesses));
+  for (int32_t p = 0; p < n; p++)
+    l->workspace[p] = pl_walk_variant(walk, walk->order->runs[p].instance, 0).workspace_bytes;
   return find_levels(l, arena);
 }
 
-static planc_status choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
+static planc_status explain(const lms_parameters *p, pl_arena *arena, pl_absences *out) {
+  static const char *const waited_for[N_SYNCS] = {"no swap", "swap-outs", "swap-ins", "every swap"};
+  if (out->n == 0) return pl_absences_explain(out, arena, "nothing is swapped");
+  return pl_absences_explain(out, arena,
+                             "tensors are swapped for readers more than %d levels on, back in %d levels ahead, one "
+                             "swap-in for readers within %d, and %s is waited for",
+                             p->threshold, p->ahead, p->groupby, waited_for[p->sync]);
+}
+
+static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   const bool *lag = context;
   lms l;
   PLANC_TRY(set_up(&l, walk, arena));
   lms_parameters p = {.threshold = 1, .ahead = 1, .sync = SYNC_BOTH};
-  if (walk->room != PLANC_ROOM_NONE) PLANC_TRY(tune(&l, &p));
+  if (walk->room != PL_ROOM_NONE) PLANC_TRY(tune(&l, &p));
   l.lag = *lag;
   *out = swaps_of(&l, &p);
-  return NULL;
+  return explain(&p, arena, out);
 }
 
 /* Tunes for a room; *out_excess is what the result takes beyond the budget. */
@@ -269,9 +282,9 @@ static planc_status try_room(const planc_evaluator *evaluator, int64_t room, pla
   const planc_problem *problem = evaluator->problem;
   for (int lags = 1; lags >= 0; lags--) {
     bool lag = lags;
-    planc_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
+    pl_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
     int64_t peak;
-    PLANC_TRY(planc_make_absences(problem, &rule, room, out));
+    PLANC_TRY(pl_make_absences(problem, &rule, room, out));
     PLANC_TRY(evaluator->peak(evaluator, out, &peak));
     *out_excess = peak > problem->budget_bytes ? peak - problem->budget_bytes : 0;
     if (*out_excess == 0 || !lag) break;
@@ -283,9 +296,10 @@ static planc_status try_room(const planc_evaluator *evaluator, int64_t room, pla
 
 /* Leaves the candidate of the largest room found that fits the budget, else that of the least parameters. */
 static planc_status find_room(const planc_evaluator *evaluator, planc_candidate *out) {
-  int64_t room = planc_arena_room(evaluator->problem);
-  planc_room_search search = planc_room_search_from(room, PLANC_ROOM_NONE, PLANC_ALIGNMENT);
+  int64_t room = pl_arena_room(evaluator->problem);
+  pl_room_search search = pl_room_search_from(room, PL_ROOM_NONE, PLANC_ALIGNMENT);
   int64_t excess;
+  char whole[PL_SIZE_TEXT];
   do {
     planc_candidate tried = {0};
     planc_status status = try_room(evaluator, search.room, &tried, &excess);
@@ -293,13 +307,16 @@ static planc_status find_room(const planc_evaluator *evaluator, planc_candidate 
     planc_candidate_free(keep ? out : &tried);
     if (keep) *out = tried;
     PLANC_TRY(status);
-  } while (planc_room_search_on(&search, excess));
-  return NULL;
+  } while (pl_room_search_on(&search, excess));
+  char text[PL_SIZE_TEXT];
+  if (search.fits < 0) return NULL;
+  return planc_candidate_explain(out, "tuned for %s of %s, the most found with which addresses fit",
+                                 pl_size_format(search.fits, text), pl_size_format(room, whole));
 }
 
-planc_status planc_policy_lms(const planc_evaluator *evaluator, planc_candidate *out) {
+planc_status pl_policy_lms(const planc_evaluator *evaluator, planc_candidate *out) {
   bool fits, lag = true;
-  planc_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
-  PLANC_TRY(planc_walk_try(evaluator, planc_make_absences, &rule, PLANC_ROOM_UNLIMITED, out, &fits));
+  pl_absence_rule rule = {.choose = choose, .context = &lag, .online = true};
+  PLANC_TRY(pl_walk_try(evaluator, pl_make_absences, &rule, PL_ROOM_UNLIMITED, out, &fits));
   return fits ? NULL : find_room(evaluator, out);
 }

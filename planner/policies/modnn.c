@@ -34,7 +34,7 @@ static planc_status allocate_operands(modnn *m, int32_t task, bool *out_found) {
 /* The budget in which as much is free as `need` asks for; 0 where that is so already. */
 static int64_t budget_for(const modnn *m, int64_t need) {
   int64_t missing = need - m->memory.free_bytes;
-  return missing > 0 ? planc_add_saturate(m->budget_bytes, missing) : 0;
+  return missing > 0 ? pl_add_saturate(m->budget_bytes, missing) : 0;
 }
 
 static planc_status no_room(const modnn *m, int32_t task) {
@@ -46,7 +46,7 @@ static planc_status no_room(const modnn *m, int32_t task) {
     int32_t block = trace->accesses[a].buffer;
     if (m->blocks[block].pinned) continue;
     int64_t room = modnn_room(m, block);
-    need = planc_add_saturate(need, room);
+    need = pl_add_saturate(need, room);
     if (room > largest) {
       largest = room;
       largest_block = block;
@@ -94,13 +94,13 @@ static planc_status put_off_ns(modnn *m, int32_t task, int64_t task_ns, int64_t 
   if (wanting < 0 || !modnn_must_start(m, task, task_ns, wanting, transfer_ns)) return NULL;
   int64_t fitting_ns[2]; /* without and with the workspace */
   for (int32_t with = 0; with < 2; with++) {
-    int32_t segment = with ? planc_memory_list_best_fit(&m->memory, workspace) : -1;
+    int32_t segment = with ? pl_memory_list_best_fit(&m->memory, workspace) : -1;
     modnn_block *taken = &m->blocks[m->trace->n_buffers];
     fitting_ns[with] = 0;
     if (with && segment < 0) continue; /* only offloading makes room for it: nothing is left beside it */
     if (with) {
-      PLANC_TRY(planc_memory_list_take(&m->memory, segment, m->memory.segments.data[segment].address, workspace,
-                                       m->trace->n_buffers, &taken->segment));
+      PLANC_TRY(pl_memory_list_take(&m->memory, segment, m->memory.segments.data[segment].address, workspace,
+                                    m->trace->n_buffers, &taken->segment));
     }
     PLANC_TRY(modnn_fitting_ns(m, wanting, &fitting_ns[with]));
     if (with) PLANC_TRY(modnn_free_workspace(m));
@@ -116,7 +116,7 @@ static planc_status find_algorithm(modnn *m, int32_t task, const planc_variant *
   int64_t best_gain = 0;
   for (int32_t v = 0; v < count; v++) {
     int64_t workspace = variants[v].workspace_bytes, offload_ns = 0, prefetch_ns = 0;
-    if (workspace > 0 && planc_memory_list_best_fit(&m->memory, workspace) < 0) {
+    if (workspace > 0 && pl_memory_list_best_fit(&m->memory, workspace) < 0) {
       modnn_scheme scheme = modnn_find_scheme(m, workspace, task);
       if (scheme.first < 0) continue;
       offload_ns = scheme.end - m->now;
@@ -136,15 +136,15 @@ static planc_status find_algorithm(modnn *m, int32_t task, const planc_variant *
 /* What is missing for a workspace beside the operands, as if all else had left. */
 static planc_status no_workspace(const modnn *m, int32_t task, int64_t bytes) {
   const planc_instance *instance = &m->trace->instances[task];
-  int64_t need = planc_align_up(bytes, PLANC_ALIGNMENT), resident = 0;
+  int64_t need = pl_align_up(bytes, PLANC_ALIGNMENT), resident = 0;
   for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
     int32_t block = m->trace->accesses[a].buffer;
-    if (!m->blocks[block].pinned) need = planc_add_saturate(need, modnn_room(m, block));
+    if (!m->blocks[block].pinned) need = pl_add_saturate(need, modnn_room(m, block));
   }
   for (int32_t b = 0; b < m->trace->n_buffers; b++) {
-    if (m->blocks[b].pinned) resident = planc_add_saturate(resident, modnn_room(m, b));
+    if (m->blocks[b].pinned) resident = pl_add_saturate(resident, modnn_room(m, b));
   }
-  int64_t whole = planc_add_saturate(planc_add_saturate(need, resident), m->costs->device.reserved_bytes);
+  int64_t whole = pl_add_saturate(pl_add_saturate(need, resident), m->device->reserved_bytes);
   return planc_infeasible((planc_shortage){.bytes = whole > m->budget_bytes ? whole : 0},
                           "op %s finds no room for a workspace of %lld bytes beside its operands",
                           planc_trace_op(m->trace, task)->name, (long long)bytes);
@@ -156,8 +156,7 @@ static planc_status select_algorithm(modnn *m, int32_t task, int32_t *out_varian
                                      int64_t *out_ns) {
   const planc_instance *instance = &m->trace->instances[task];
   int32_t count, best;
-  const planc_variant *variants =
-      planc_costs_variants(m->costs, instance->op, planc_costs_batch(m->costs, instance->batch), &count);
+  const planc_variant *variants = pl_variants_of(m->costs, instance, &count);
   PLANC_TRY(find_algorithm(m, task, variants, count, &best));
   if (best < 0) {
     PLANC_TRY(modnn_defragment(m, &m->now));
@@ -182,7 +181,7 @@ static planc_status select_algorithm(modnn *m, int32_t task, int32_t *out_varian
 /* A gradient is sent to the other replicas as soon as it is made, and theirs are then on the host as well. */
 static planc_status send(modnn *m, int32_t gradient) {
   int64_t start = m->now > m->out_free ? m->now : m->out_free;
-  m->out_free = planc_add_saturate(start, planc_link_ns(&m->costs->device.d2h, m->trace->buffers[gradient].bytes));
+  m->out_free = pl_add_saturate(start, planc_link_ns(&m->device->d2h, m->trace->buffers[gradient].bytes));
   int32_t others = m->blocks[gradient].others;
   m->blocks[others].on_host = true;
   m->blocks[others].ready = m->out_free;
@@ -195,7 +194,7 @@ static planc_status finish_task(modnn *m, int32_t task) {
   for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
     const planc_access *access = &trace->accesses[a];
     modnn_block *block = &m->blocks[access->buffer];
-    block->next = m->position[a] + 1;
+    block->next = m->entry[a] + 1;
     block->used = access->write < 0;
     if (access->write >= 0) {
       block->filled = true;
@@ -221,14 +220,14 @@ static planc_status schedule_task(modnn *m, int32_t task) {
   int32_t variant = 0;
   int64_t workspace = 0, task_ns = 0;
   if (instance->role != PLANC_ROLE_OP) {
-    task_ns = planc_adding_variant(m->trace, m->costs->profile, task).time_ns;
+    task_ns = planc_adding_variant(m->trace, m->profile, task).time_ns;
   } else {
     PLANC_TRY(select_algorithm(m, task, &variant, &workspace, &task_ns));
   }
   PLANC_TRY(modnn_prefetch(m, task, task_ns));
   VEC_PUSH(&m->decisions,
            ((modnn_decision){.kind = MODNN_EXEC, .subject = task, .choice = variant, .address = workspace}));
-  m->now = planc_add_saturate(m->now, task_ns);
+  m->now = pl_add_saturate(m->now, task_ns);
   if (m->blocks[m->trace->n_buffers].segment >= 0) PLANC_TRY(modnn_free_workspace(m));
   return finish_task(m, task);
 }
@@ -236,10 +235,10 @@ static planc_status schedule_task(modnn *m, int32_t task) {
 /* --- Set-up and statement ---------------------------------------------------------------------------------------- */
 
 static void modnn_free(modnn *m) {
-  planc_memory_list_free(&m->memory);
+  pl_memory_list_free(&m->memory);
   free(m->blocks);
   free(m->earliest);
-  free(m->position);
+  free(m->entry);
   VEC_FREE(&m->decisions);
   VEC_FREE(&m->offloads);
   VEC_FREE(&m->wanted);
@@ -257,13 +256,13 @@ static planc_status place_resident(modnn *m) {
     block->on_host = (buffer->flags & PLANC_BUFFER_FED) && buffer->peer < 0;
     if (block->on_host) PLANC_TRY(modnn_want(m, b, modnn_next_use(m, b)));
     if (!block->pinned) continue;
-    int32_t segment = planc_memory_list_best_fit(&m->memory, modnn_room(m, b));
+    int32_t segment = pl_memory_list_best_fit(&m->memory, modnn_room(m, b));
     if (segment < 0) {
       return planc_error(PLANC_INFEASIBLE, "parameters, state and gradients do not fit (%s)",
                          planc_trace_buffer_name(m->trace, b));
     }
     int64_t address = m->memory.segments.data[segment].address;
-    PLANC_TRY(planc_memory_list_take(&m->memory, segment, address, modnn_room(m, b), b, &block->segment));
+    PLANC_TRY(pl_memory_list_take(&m->memory, segment, address, modnn_room(m, b), b, &block->segment));
     VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_ACQUIRE, .subject = b, .address = address}));
   }
   return NULL;
@@ -273,13 +272,15 @@ static planc_status set_up(modnn *m, const planc_problem *problem, const planc_c
   const planc_trace *trace = candidate->trace;
   m->trace = trace;
   m->costs = candidate->costs;
+  m->profile = problem->profile;
+  m->device = planc_profile_device(problem->profile);
   m->budget_bytes = problem->budget_bytes;
   m->last_anchor = -1;
   m->searched = -1;
   m->blocks = calloc((size_t)trace->n_buffers + 1, sizeof *m->blocks);
   m->earliest = calloc((size_t)trace->n_instances + 1, sizeof *m->earliest);
-  m->position = calloc((size_t)trace->n_accesses + 1, sizeof *m->position);
-  if (!m->blocks || !m->earliest || !m->position) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  m->entry = calloc((size_t)trace->n_accesses + 1, sizeof *m->entry);
+  if (!m->blocks || !m->earliest || !m->entry) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (int32_t b = 0; b <= trace->n_buffers; b++) {
     m->blocks[b] = (modnn_block){.segment = -1, .made = -1, .others = -1, .pinned = b == trace->n_buffers};
     if (b < trace->n_buffers) m->blocks[b].next = trace->buffers[b].first_access;
@@ -287,19 +288,18 @@ static planc_status set_up(modnn *m, const planc_problem *problem, const planc_c
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     if (trace->buffers[b].peer >= 0) m->blocks[trace->buffers[b].peer].others = b;
   }
-  for (int32_t i = 0; i < trace->n_accesses; i++) m->position[trace->by_buffer[i]] = i;
-  PLANC_TRY(planc_memory_list_init(&m->memory, planc_arena_room(problem)));
+  for (int32_t i = 0; i < trace->n_accesses; i++) m->entry[trace->by_buffer[i]] = i;
+  PLANC_TRY(pl_memory_list_init(&m->memory, pl_arena_room(problem)));
   PLANC_TRY(place_resident(m));
   for (int32_t i = 0; i < trace->n_instances; i++) {
     const planc_instance *instance = &trace->instances[i];
     int64_t ns = 0;
     if (instance->role == PLANC_ROLE_OP) {
       int32_t count;
-      const planc_variant *variants =
-          planc_costs_variants(m->costs, instance->op, planc_costs_batch(m->costs, instance->batch), &count);
-      ns = variants[planc_fastest_variant(m->costs, instance, m->memory.free_bytes)].time_ns;
+      const planc_variant *variants = pl_variants_of(m->costs, instance, &count);
+      ns = variants[pl_fastest_variant(m->costs, instance, m->memory.free_bytes)].time_ns;
     }
-    m->earliest[i + 1] = planc_add_saturate(m->earliest[i], ns);
+    m->earliest[i + 1] = pl_add_saturate(m->earliest[i], ns);
   }
   return NULL;
 }

@@ -53,12 +53,14 @@ typedef struct modnn_step {
 
 typedef struct modnn {
   const planc_trace *trace;
-  const planc_costs *costs;
+  const planc_costs *const *costs; /* by job */
+  const planc_profile *profile;
+  const planc_device *device;
   modnn_block *blocks;  /* one per buffer, and at the end the workspace, pinned while it exists */
   int64_t *earliest;    /* sum of the fastest times of all instances before i, for EST */
-  int32_t *position;    /* of an access within trace->by_buffer */
+  int32_t *entry;       /* of an access: where it stands in trace->by_buffer */
   int64_t budget_bytes; /* the problem's */
-  planc_memory_list memory;
+  pl_memory_list memory;
   int32_t task;                   /* the instance that is scheduled */
   int64_t now, out_free, in_free; /* current time; when the copy engines are done */
   int32_t last_anchor;            /* of the latest offload */

@@ -5,7 +5,7 @@
 
 int64_t modnn_room(const modnn *m, int32_t block) {
   int64_t bytes = m->trace->buffers[block].bytes;
-  return planc_align_up(bytes > 0 ? bytes : 1, PLANC_ALIGNMENT);
+  return pl_align_up(bytes > 0 ? bytes : 1, PLANC_ALIGNMENT);
 }
 
 /* The next access, or NULL when there is none. */
@@ -33,7 +33,7 @@ static bool must_transfer(const modnn *m, int32_t block) {
 /* When a transfer to the host that is next in line ends. */
 static int64_t offload_end(const modnn *m, int32_t block, int64_t engine_free) {
   int64_t start = engine_free > m->blocks[block].ready ? engine_free : m->blocks[block].ready;
-  return planc_add_saturate(start, planc_link_ns(&m->costs->device.d2h, m->trace->buffers[block].bytes));
+  return pl_add_saturate(start, planc_link_ns(&m->device->d2h, m->trace->buffers[block].bytes));
 }
 
 /* How late the block would be for its next use if it left now: a delay to a future task (IV-B1), also where the host
@@ -41,8 +41,8 @@ static int64_t offload_end(const modnn *m, int32_t block, int64_t engine_free) {
 static int64_t reload_delay(const modnn *m, int32_t block) {
   if (!m->blocks[block].filled || !modnn_needed(m, block)) return 0;
   int64_t start = m->now > m->in_free ? m->now : m->in_free;
-  int64_t back = planc_add_saturate(start, planc_link_ns(&m->costs->device.h2d, m->trace->buffers[block].bytes));
-  int64_t use = planc_add_saturate(m->now, m->earliest[modnn_next_use(m, block)] - m->earliest[m->task]);
+  int64_t back = pl_add_saturate(start, planc_link_ns(&m->device->h2d, m->trace->buffers[block].bytes));
+  int64_t use = pl_add_saturate(m->now, m->earliest[modnn_next_use(m, block)] - m->earliest[m->task]);
   return back > use ? back - use : 0;
 }
 
@@ -53,7 +53,7 @@ static bool may_leave(const modnn *m, int32_t block, int32_t horizon) {
 
 /* Less delay, then fewer bytes moved, then the lower address. */
 static bool better(const modnn *m, const modnn_scheme *a, const modnn_scheme *b) {
-  const planc_segment *segments = m->memory.segments.data;
+  const pl_segment *segments = m->memory.segments.data;
   if (b->first < 0) return true;
   if (a->end != b->end) return a->end < b->end;
   if (a->moved != b->moved) return a->moved < b->moved;
@@ -63,20 +63,20 @@ static bool better(const modnn *m, const modnn_scheme *a, const modnn_scheme *b)
 /* The scheme that starts at `first`; none when it runs into a block that must stay or is worse than `best`. */
 static modnn_scheme scheme_from(const modnn *m, int32_t first, int64_t bytes, int32_t horizon,
                                 const modnn_scheme *best) {
-  const planc_segment *segments = m->memory.segments.data;
+  const pl_segment *segments = m->memory.segments.data;
   modnn_scheme scheme = {.first = first, .last = -1, .end = m->now};
   int64_t engine_free = m->out_free, found = 0, late = 0, done = m->now;
   for (int32_t i = first; i >= 0; i = segments[i].next) {
     int32_t block = segments[i].block;
-    if (block != PLANC_FREE_BLOCK) {
+    if (block != PL_FREE_BLOCK) {
       if (!may_leave(m, block, horizon)) break;
       if (must_transfer(m, block)) {
         engine_free = offload_end(m, block, engine_free);
         if (engine_free > done) done = engine_free;
         scheme.moved += m->trace->buffers[block].bytes;
       }
-      late = planc_add_saturate(late, reload_delay(m, block));
-      scheme.end = planc_add_saturate(done, late);
+      late = pl_add_saturate(late, reload_delay(m, block));
+      scheme.end = pl_add_saturate(done, late);
       if (best->first >= 0 && (scheme.end > best->end || (scheme.end == best->end && scheme.moved > best->moved)))
         break;
     }
@@ -95,7 +95,7 @@ static modnn_scheme scheme_from(const modnn *m, int32_t first, int64_t bytes, in
 enum { MOST_SCHEMES = 128 };
 
 modnn_scheme modnn_find_scheme(const modnn *m, int64_t bytes, int32_t horizon) {
-  const planc_segment *segments = m->memory.segments.data;
+  const pl_segment *segments = m->memory.segments.data;
   modnn_scheme best = {.first = -1};
   /* Once around the memory, from where the last search has left off. */
   int32_t start = m->searched < 0 ? -1 : m->blocks[m->searched].segment;
@@ -103,7 +103,7 @@ modnn_scheme modnn_find_scheme(const modnn *m, int64_t bytes, int32_t horizon) {
   int32_t looked_at = 0, i = start;
   do {
     int32_t block = segments[i].block;
-    if (block == PLANC_FREE_BLOCK || may_leave(m, block, horizon)) {
+    if (block == PL_FREE_BLOCK || may_leave(m, block, horizon)) {
       modnn_scheme scheme = scheme_from(m, i, bytes, horizon, &best);
       if (scheme.first >= 0 && better(m, &scheme, &best)) best = scheme;
       if (best.first >= 0 && ((best.moved == 0 && best.end == m->now) || ++looked_at >= MOST_SCHEMES)) break;
@@ -115,7 +115,7 @@ modnn_scheme modnn_find_scheme(const modnn *m, int64_t bytes, int32_t horizon) {
 
 planc_status modnn_drop(modnn *m, int32_t block) {
   modnn_block *b = &m->blocks[block];
-  PLANC_TRY(planc_memory_list_release(&m->memory, b->segment, NULL));
+  PLANC_TRY(pl_memory_list_release(&m->memory, b->segment, NULL));
   b->segment = -1;
   b->filled = false;
   VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_RELEASE, .subject = block}));
@@ -141,7 +141,7 @@ planc_status modnn_note_scheme(modnn *m, const modnn_scheme *scheme) {
   m->leaving.len = 0;
   for (int32_t i = scheme->first;; i = m->memory.segments.data[i].next) {
     int32_t block = m->memory.segments.data[i].block;
-    if (block != PLANC_FREE_BLOCK) VEC_PUSH(&m->leaving, block);
+    if (block != PL_FREE_BLOCK) VEC_PUSH(&m->leaving, block);
     if (i == scheme->last) return NULL;
   }
 }
@@ -149,7 +149,7 @@ planc_status modnn_note_scheme(modnn *m, const modnn_scheme *scheme) {
 /* A free segment of at least `bytes`, offloading where it must; -1 when there is none. */
 static planc_status vacate(modnn *m, int64_t bytes, int32_t horizon, int32_t *out_segment, int64_t *out_when) {
   *out_when = m->now;
-  *out_segment = planc_memory_list_best_fit(&m->memory, bytes);
+  *out_segment = pl_memory_list_best_fit(&m->memory, bytes);
   if (*out_segment >= 0) return NULL;
   /* What the very next task uses would have to come straight back: it leaves only if nothing else can. */
   modnn_scheme scheme = modnn_find_scheme(m, bytes, horizon < INT32_MAX ? horizon + 1 : horizon);
@@ -157,7 +157,7 @@ static planc_status vacate(modnn *m, int64_t bytes, int32_t horizon, int32_t *ou
   if (scheme.first < 0) return NULL;
   PLANC_TRY(modnn_note_scheme(m, &scheme));
   for (int64_t i = 0; i < m->leaving.len; i++) PLANC_TRY(evict(m, m->leaving.data[i], out_when));
-  *out_segment = planc_memory_list_best_fit(&m->memory, bytes);
+  *out_segment = pl_memory_list_best_fit(&m->memory, bytes);
   return NULL;
 }
 
@@ -167,7 +167,7 @@ static void reach(modnn *m, int64_t address, int64_t bytes) {
 
 /* At the segment's end: what is prefetched beside it goes to the beginning, and no hole stays between the two. But no
  * higher than anything has been: a workspace is no reason to use more memory. */
-static int64_t workspace_address(const modnn *m, const planc_segment *at, int64_t bytes) {
+static int64_t workspace_address(const modnn *m, const pl_segment *at, int64_t bytes) {
   int64_t end = at->address + at->bytes;
   if (m->reached < end) end = m->reached;
   return end - bytes > at->address ? (end - bytes) / PLANC_ALIGNMENT * PLANC_ALIGNMENT : at->address;
@@ -182,7 +182,7 @@ planc_status modnn_allocate(modnn *m, int32_t block, int32_t horizon, int64_t *o
   modnn_block *b = &m->blocks[block];
   m->searched = block;
   reach(m, address, modnn_room(m, block));
-  PLANC_TRY(planc_memory_list_take(&m->memory, segment, address, modnn_room(m, block), block, &b->segment));
+  PLANC_TRY(pl_memory_list_take(&m->memory, segment, address, modnn_room(m, block), block, &b->segment));
   VEC_PUSH(&m->decisions, ((modnn_decision){.kind = MODNN_ACQUIRE, .subject = block, .address = address}));
   return NULL;
 }
@@ -193,14 +193,14 @@ planc_status modnn_allocate_workspace(modnn *m, int64_t bytes, int32_t horizon, 
   PLANC_TRY(vacate(m, bytes, horizon, &segment, out_when));
   *out_found = segment >= 0;
   if (segment < 0) return NULL;
-  *out_address = workspace_address(m, &m->memory.segments.data[segment], planc_align_up(bytes, PLANC_ALIGNMENT));
+  *out_address = workspace_address(m, &m->memory.segments.data[segment], pl_align_up(bytes, PLANC_ALIGNMENT));
   reach(m, *out_address, bytes);
-  return planc_memory_list_take(&m->memory, segment, *out_address, bytes, workspace, &m->blocks[workspace].segment);
+  return pl_memory_list_take(&m->memory, segment, *out_address, bytes, workspace, &m->blocks[workspace].segment);
 }
 
 planc_status modnn_free_workspace(modnn *m) {
   modnn_block *workspace = &m->blocks[m->trace->n_buffers];
-  PLANC_TRY(planc_memory_list_release(&m->memory, workspace->segment, NULL));
+  PLANC_TRY(pl_memory_list_release(&m->memory, workspace->segment, NULL));
   workspace->segment = -1;
   return NULL;
 }
@@ -210,7 +210,7 @@ planc_status modnn_defragment(modnn *m, int64_t *out_when) {
   m->leaving.len = 0;
   for (int32_t i = m->memory.first; i >= 0; i = m->memory.segments.data[i].next) {
     int32_t block = m->memory.segments.data[i].block;
-    if (block != PLANC_FREE_BLOCK && !m->blocks[block].pinned) VEC_PUSH(&m->leaving, block);
+    if (block != PL_FREE_BLOCK && !m->blocks[block].pinned) VEC_PUSH(&m->leaving, block);
   }
   for (int64_t i = 0; i < m->leaving.len; i++) PLANC_TRY(evict(m, m->leaving.data[i], out_when));
   return NULL;

@@ -24,8 +24,8 @@ int32_t modnn_next_wanting(modnn *m, int64_t *out_transfer_ns) {
   for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
     const planc_access *access = &m->trace->accesses[a];
     if (!missing(m, access)) continue;
-    int64_t ns = planc_fetch_ns(&m->costs->device.h2d, m->trace, access->buffer);
-    *out_transfer_ns = planc_add_saturate(*out_transfer_ns, ns);
+    int64_t ns = pl_fetch_ns(&m->device->h2d, m->trace, access->buffer);
+    *out_transfer_ns = pl_add_saturate(*out_transfer_ns, ns);
   }
   return m->wanted.data[0].use;
 }
@@ -34,7 +34,7 @@ planc_status modnn_load(modnn *m, int32_t block, int64_t when) {
   modnn_block *b = &m->blocks[block];
   int64_t start = when > m->in_free ? when : m->in_free;
   if (b->ready > start) start = b->ready;
-  m->in_free = planc_add_saturate(start, planc_fetch_ns(&m->costs->device.h2d, m->trace, block));
+  m->in_free = pl_add_saturate(start, pl_fetch_ns(&m->device->h2d, m->trace, block));
   b->ready = m->in_free;
   b->filled = true;
   b->used = false;
@@ -44,20 +44,20 @@ planc_status modnn_load(modnn *m, int32_t block, int64_t when) {
 }
 
 bool modnn_must_start(const modnn *m, int32_t task, int64_t task_ns, int32_t wanting, int64_t transfer_ns) {
-  int64_t end_of_task = planc_add_saturate(m->now, task_ns);
+  int64_t end_of_task = pl_add_saturate(m->now, task_ns);
   int64_t start = end_of_task > m->in_free ? end_of_task : m->in_free;
-  int64_t expected_start = planc_add_saturate(end_of_task, m->earliest[wanting] - m->earliest[task + 1]);
-  return planc_add_saturate(start, transfer_ns) > expected_start;
+  int64_t expected_start = pl_add_saturate(end_of_task, m->earliest[wanting] - m->earliest[task + 1]);
+  return pl_add_saturate(start, transfer_ns) > expected_start;
 }
 
 /* --- Is a prefetch of use? Line 16, by playing the tasks until then ----------------------------------------------- */
 
 static planc_status play_release(modnn *m, int32_t block) {
   modnn_block *b = &m->blocks[block];
-  const planc_segment *segment = &m->memory.segments.data[b->segment];
+  const pl_segment *segment = &m->memory.segments.data[b->segment];
   modnn_step step = {.block = block, .address = segment->address, .bytes = segment->bytes, .left = -1};
   int32_t merged;
-  PLANC_TRY(planc_memory_list_release(&m->memory, b->segment, &merged));
+  PLANC_TRY(pl_memory_list_release(&m->memory, b->segment, &merged));
   b->segment = -1;
   int32_t left = m->memory.segments.data[merged].prev;
   if (left >= 0) step.left = m->memory.segments.data[left].block;
@@ -68,17 +68,17 @@ static planc_status play_release(modnn *m, int32_t block) {
 /* Best fit, else the best scheme that spares what is used up to `horizon`. */
 static planc_status play_allocate(modnn *m, int32_t block, int32_t horizon, bool *out_found) {
   int64_t bytes = modnn_room(m, block);
-  int32_t segment = planc_memory_list_best_fit(&m->memory, bytes);
+  int32_t segment = pl_memory_list_best_fit(&m->memory, bytes);
   if (segment < 0) {
     modnn_scheme scheme = modnn_find_scheme(m, bytes, horizon);
     *out_found = false;
     if (scheme.first < 0) return NULL;
     PLANC_TRY(modnn_note_scheme(m, &scheme));
     for (int64_t i = 0; i < m->leaving.len; i++) PLANC_TRY(play_release(m, m->leaving.data[i]));
-    segment = planc_memory_list_best_fit(&m->memory, bytes);
+    segment = pl_memory_list_best_fit(&m->memory, bytes);
   }
   int64_t address = m->memory.segments.data[segment].address;
-  PLANC_TRY(planc_memory_list_take(&m->memory, segment, address, bytes, block, &m->blocks[block].segment));
+  PLANC_TRY(pl_memory_list_take(&m->memory, segment, address, bytes, block, &m->blocks[block].segment));
   VEC_PUSH(&m->journal, ((modnn_step){.block = block, .took = true}));
   *out_found = true;
   return NULL;
@@ -96,7 +96,7 @@ static planc_status play_task(modnn *m, int32_t task, int32_t horizon, bool *out
   for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses && *out_found; a++) {
     int32_t block = trace->accesses[a].buffer;
     const planc_buffer *buffer = &trace->buffers[block];
-    int32_t next = m->position[a] + 1;
+    int32_t next = m->entry[a] + 1;
     bool dead = next >= buffer->first_access + buffer->n_accesses || trace->accesses[trace->by_buffer[next]].read < 0;
     if (dead && !m->blocks[block].pinned && m->blocks[block].segment >= 0) PLANC_TRY(play_release(m, block));
   }
@@ -109,11 +109,11 @@ static planc_status undo(modnn *m) {
     modnn_step step = m->journal.data[--m->journal.len];
     int32_t *segment = &m->blocks[step.block].segment;
     if (step.took) {
-      PLANC_TRY(planc_memory_list_release(&m->memory, *segment, NULL));
+      PLANC_TRY(pl_memory_list_release(&m->memory, *segment, NULL));
       *segment = -1;
     } else {
       int32_t where = step.left < 0 ? m->memory.first : m->memory.segments.data[m->blocks[step.left].segment].next;
-      PLANC_TRY(planc_memory_list_take(&m->memory, where, step.address, step.bytes, step.block, segment));
+      PLANC_TRY(pl_memory_list_take(&m->memory, where, step.address, step.bytes, step.block, segment));
     }
   }
   return NULL;
@@ -133,13 +133,13 @@ planc_status modnn_fitting_ns(modnn *m, int32_t wanting, int64_t *out_ns) {
     const planc_access *access = &m->trace->accesses[a];
     if (!missing(m, access)) continue;
     int64_t bytes = modnn_room(m, access->buffer);
-    int32_t segment = planc_memory_list_best_fit(&m->memory, bytes);
+    int32_t segment = pl_memory_list_best_fit(&m->memory, bytes);
     if (segment < 0) continue;
     int64_t address = m->memory.segments.data[segment].address;
     int32_t *taken = &m->blocks[access->buffer].segment;
-    PLANC_TRY(planc_memory_list_take(&m->memory, segment, address, bytes, access->buffer, taken));
+    PLANC_TRY(pl_memory_list_take(&m->memory, segment, address, bytes, access->buffer, taken));
     VEC_PUSH(&m->journal, ((modnn_step){.block = access->buffer, .took = true}));
-    *out_ns = planc_add_saturate(*out_ns, planc_fetch_ns(&m->costs->device.h2d, m->trace, access->buffer));
+    *out_ns = pl_add_saturate(*out_ns, pl_fetch_ns(&m->device->h2d, m->trace, access->buffer));
   }
   return undo(m);
 }

@@ -8,6 +8,8 @@
  *
  * Algorithm 1 gives out addresses as it walks and may leave gaps that make data leave which has room when all addresses
  * are chosen together. So the batch with all data resident, as `none` places it, is one of the candidates. */
+#include <stdlib.h>
+
 #include "planner/choose/reasons.h"
 #include "planner/choose/sub_batch.h"
 #include "planner/policies/modnn.h"
@@ -35,8 +37,8 @@ static planc_status least_time(const planc_problem *problem, int64_t sub_batch, 
   for (int32_t o = 0; o < problem->graph->n_ops; o++) {
     bool once = problem->graph->ops[o].phase == PLANC_PHASE_optimizer;
     int64_t ns = fastest_ns(costs, o, once ? whole : last);
-    if (!once && full > 0) ns = planc_add_saturate(ns, planc_muldiv_floor(fastest_ns(costs, o, sub_batch), full, 1));
-    *out_ns = planc_add_saturate(*out_ns, ns);
+    if (!once && full > 0) ns = pl_add_saturate(ns, pl_muldiv_floor(fastest_ns(costs, o, sub_batch), full, 1));
+    *out_ns = pl_add_saturate(*out_ns, ns);
   }
   planc_costs_free(costs);
   return NULL;
@@ -55,7 +57,7 @@ typedef struct best {
   planc_candidate candidate;
   int64_t ns;
   planc_status infeasible; /* the reason of those that ask for least; owned */
-  planc_emit tried;        /* rounds, and their times */
+  pl_emit tried;           /* rounds, and their times */
 } best;
 
 /* What a candidate has to beat. */
@@ -72,19 +74,19 @@ static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, co
   return NULL;
 }
 
-static void note_tried(best *b, const planc_candidate *candidate, int64_t ns) {
-  char time[PLANC_SIZE_TEXT];
-  planc_emit_format(&b->tried, "%s%lld%s in %s", b->tried.length ? ", " : "the fastest of rounds of ",
-                    (long long)candidate->sub_batch, offloads(candidate) ? "" : " without offloading",
-                    planc_time_format(ns, time));
+static void note_tried(best *b, const planc_candidate *candidate, bool resident, int64_t ns) {
+  char time[PL_SIZE_TEXT];
+  const char *how = resident ? " placed as a whole" : offloads(candidate) ? "" : " without offloading";
+  pl_emit_format(&b->tried, "%s%lld%s in %s", b->tried.length ? ", " : "the fastest of rounds of ",
+                 (long long)candidate->sub_batch, how, pl_time_format(ns, time));
 }
 
 /* Keeps the candidate when it beats the best, and frees it else. `status` is how its making ended. */
 static planc_status keep_better(const planc_evaluator *evaluator, planc_status status, planc_candidate *candidate,
-                                best *b) {
+                                bool resident, best *b) {
   int64_t ns;
   if (!status) status = evaluator->time(evaluator, candidate, &ns);
-  if (!status) note_tried(b, candidate, ns);
+  if (!status) note_tried(b, candidate, resident, ns);
   if (!status && (!b->candidate.schedule || ns < b->ns)) {
     planc_candidate_free(&b->candidate);
     b->candidate = *candidate;
@@ -98,7 +100,7 @@ static planc_status keep_better(const planc_evaluator *evaluator, planc_status s
 /* Keeps the reason of rounds that do not fit. */
 static planc_status unless_infeasible(planc_status status, best *b) {
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  planc_keep_lesser(&b->infeasible, status);
+  pl_keep_lesser(&b->infeasible, status);
   return NULL;
 }
 
@@ -110,7 +112,7 @@ static planc_status consider_scheduled(const planc_evaluator *evaluator, int64_t
   if (!may) return NULL;
   planc_status status = modnn_schedule(evaluator->problem, sub_batch, &candidate);
   if (!status) status = evaluator->hold_to_host(evaluator, &candidate);
-  return keep_better(evaluator, status, &candidate, b);
+  return keep_better(evaluator, status, &candidate, false, b);
 }
 
 /* The same with all data resident. */
@@ -119,9 +121,9 @@ static planc_status consider_resident(const planc_evaluator *evaluator, int64_t 
   bool may;
   PLANC_TRY(may_beat(evaluator->problem, sub_batch, b, &may));
   if (!may) return NULL;
-  planc_status status = planc_make_resident(evaluator, sub_batch, &candidate);
+  planc_status status = pl_make_resident(evaluator, sub_batch, &candidate);
   if (!status) status = evaluator->hold(evaluator, &candidate);
-  return keep_better(evaluator, status, &candidate, b);
+  return keep_better(evaluator, status, &candidate, true, b);
 }
 
 /* Where the user limits swapping, and rounds swap more, those that swap nothing are asked for. */
@@ -173,19 +175,19 @@ static planc_status consider_others(const planc_evaluator *evaluator, int64_t su
 static planc_status consider_all(const planc_evaluator *evaluator, best *b) {
   int64_t sub_batch;
   bool may_split;
-  planc_status status = planc_sub_batch_select(evaluator->problem, &sub_batch);
+  planc_status status = pl_sub_batch_select(evaluator->problem, &sub_batch);
   if (planc_status_code(status) == PLANC_INFEASIBLE) {
     b->infeasible = status;
   } else {
     PLANC_TRY(status);
-    PLANC_TRY(planc_may_split(evaluator->problem, &may_split));
+    PLANC_TRY(pl_may_split(evaluator->problem, &may_split));
     PLANC_TRY(consider(evaluator, sub_batch, b));
     if (may_split) PLANC_TRY(consider_others(evaluator, sub_batch, b));
   }
   return consider_whole(evaluator, b);
 }
 
-planc_status planc_policy_modnn(const planc_evaluator *evaluator, planc_candidate *out) {
+planc_status pl_policy_modnn(const planc_evaluator *evaluator, planc_candidate *out) {
   best b = {0};
   size_t length;
   planc_status status = consider_all(evaluator, &b);
@@ -196,7 +198,8 @@ planc_status planc_policy_modnn(const planc_evaluator *evaluator, planc_candidat
   }
   planc_status_free(b.infeasible);
   *out = b.candidate;
-  planc_status untold = planc_emit_take(&b.tried, &out->explanation, &length);
+  free(out->explanation); /* of its algorithms alone */
+  planc_status untold = pl_emit_take(&b.tried, &out->explanation, &length);
   if (status) planc_status_free(untold);
   return status ? status : untold;
 }

@@ -9,28 +9,28 @@
 #include "planner/choose/absences.h"
 #include "planner/policies/policies.h"
 
-static planc_status choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
+static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   (void)context;
   planc_gaps *gaps;
-  planc_absence *items;
-  PLANC_TRY(planc_gaps_make(walk->trace, &gaps));
-  planc_status status = PLANC_NEW(arena, &items, gaps->n);
+  pl_absence *items;
+  PLANC_TRY(planc_gaps_make(walk->order, &gaps));
+  planc_status status = PL_NEW(arena, &items, gaps->n);
   for (int32_t k = 0; !status && k < gaps->n; k++) {
     const planc_gap *gap = &gaps->gaps[k];
     if (gap->wraps) continue;
-    items[out->n++] = (planc_absence){.buffer = gap->buffer,
-                                      .version = gap->version,
-                                      .copy = gap->from,
-                                      .leave = gap->from,
-                                      .fetch = gap->to,
-                                      .wait = true};
+    items[out->n++] = (pl_absence){.buffer = gap->buffer,
+                                   .version = gap->version,
+                                   .copy = gap->from,
+                                   .leave = gap->from,
+                                   .fetch = gap->to,
+                                   .wait = true};
   }
   if (!status) out->items = items;
   planc_gaps_free(gaps);
   return status;
 }
 
-planc_status planc_policy_naive(const planc_evaluator *evaluator, planc_candidate *out) {
-  planc_absence_rule rule = {.choose = choose};
-  return planc_walk_fit(evaluator, planc_make_absences, &rule, out);
+planc_status pl_policy_naive(const planc_evaluator *evaluator, planc_candidate *out) {
+  pl_absence_rule rule = {.choose = choose};
+  return pl_walk_fit(evaluator, pl_make_absences, &rule, out);
 }

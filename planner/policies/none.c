@@ -3,12 +3,12 @@
 #include "planner/choose/walk.h"
 #include "planner/policies/policies.h"
 
-static planc_status open_operands(planc_walk *walk, const planc_instance *instance) {
+static planc_status open_operands(pl_walk *walk, const planc_instance *instance) {
   for (int32_t a = instance->first_access; a < instance->first_access + instance->n_accesses; a++) {
     const planc_access *access = &walk->trace->accesses[a];
     if (planc_schedule_open(walk->schedule, access->buffer) >= 0) continue;
     int32_t residency;
-    PLANC_TRY(planc_walk_open(walk, access->buffer, &residency));
+    PLANC_TRY(pl_walk_open(walk, access->buffer, &residency));
     if (access->read >= 0) PLANC_TRY(planc_schedule_prefetch(walk->schedule, residency, access->read));
   }
   return NULL;
@@ -16,30 +16,30 @@ static planc_status open_operands(planc_walk *walk, const planc_instance *instan
 
 static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
   const int64_t *sub_batch = context;
-  planc_walk walk;
-  PLANC_TRY(planc_walk_start(&walk, problem, *sub_batch, room, out));
-  PLANC_TRY(planc_walk_boundary(&walk, NULL));
-  for (int32_t i = 0; i < walk.trace->n_instances; i++) {
-    PLANC_TRY(open_operands(&walk, &walk.trace->instances[i]));
-    PLANC_TRY(planc_walk_exec(&walk, i, false));
-    PLANC_TRY(planc_walk_close_dead(&walk, i));
+  pl_walk walk;
+  PLANC_TRY(pl_walk_start(&walk, problem, *sub_batch, room, out));
+  PLANC_TRY(pl_walk_boundary(&walk, NULL));
+  for (int32_t p = 0; p < walk.order->n; p++) {
+    PLANC_TRY(open_operands(&walk, planc_order_instance(walk.order, p)));
+    PLANC_TRY(pl_walk_exec(&walk, walk.order->runs[p].instance, false));
+    PLANC_TRY(pl_walk_close_dead(&walk, p));
   }
   return planc_schedule_finish(walk.schedule);
 }
 
-planc_status planc_make_resident(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out) {
-  return planc_walk_fit(evaluator, make, &sub_batch, out);
+planc_status pl_make_resident(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out) {
+  return pl_walk_fit(evaluator, make, &sub_batch, out);
 }
 
 static int64_t whole(const planc_problem *problem) {
   return problem->sub_batch ? problem->sub_batch : problem->batch;
 }
 
-planc_status planc_policy_none(const planc_evaluator *evaluator, planc_candidate *out) {
-  return planc_make_resident(evaluator, whole(evaluator->problem), out);
+planc_status pl_policy_none(const planc_evaluator *evaluator, planc_candidate *out) {
+  return pl_make_resident(evaluator, whole(evaluator->problem), out);
 }
 
-planc_status planc_policy_ideal(const planc_evaluator *evaluator, planc_candidate *out) {
+planc_status pl_policy_ideal(const planc_evaluator *evaluator, planc_candidate *out) {
   int64_t sub_batch = whole(evaluator->problem);
-  return make(evaluator->problem, &sub_batch, PLANC_ROOM_UNLIMITED, out);
+  return make(evaluator->problem, &sub_batch, PL_ROOM_UNLIMITED, out);
 }

@@ -36,14 +36,14 @@ typedef struct tensor { /* a buffer */
 } tensor;
 
 typedef struct passive {
-  planc_walk walk; /* trace, costs, device */
+  pl_walk walk; /* trace, costs, device */
   const planc_trace *trace;
   const planc_device *device;
   const planc_profile *profile;
-  planc_map algorithms; /* that have run */
+  pl_map algorithms;    /* that have run */
   int64_t code_bytes;   /* of these */
   int64_t code_assumed; /* what the code is given of the budget */
-  planc_arena arena;
+  pl_arena arena;
   tensor *tensors;
   int32_t newest, oldest;
   int32_t *missing; /* of the current op: accesses to copy in */
@@ -62,13 +62,13 @@ typedef struct passive {
 /* The host launches, from `from` on, something that takes `time_ns` when the device is free. */
 static planc_status run_on_device(passive *p, int64_t from, int64_t time_ns) {
   if (from > p->host_ns) p->host_ns = from;
-  if (planc_add_overflow(p->host_ns, p->device->launch_ns, &p->host_ns))
+  if (pl_add_overflow(p->host_ns, p->device->launch_ns, &p->host_ns))
     return planc_error(PLANC_BAD_INPUT, "the iteration takes too long to simulate");
   if (p->host_ns > p->device_ns) {
     p->now.launch_ns += p->host_ns - p->device_ns;
     p->device_ns = p->host_ns;
   }
-  if (!planc_add_overflow(p->device_ns, time_ns, &p->device_ns)) return NULL;
+  if (!pl_add_overflow(p->device_ns, time_ns, &p->device_ns)) return NULL;
   return planc_error(PLANC_BAD_INPUT, "the iteration takes too long to simulate");
 }
 
@@ -86,7 +86,7 @@ static planc_status run_copy(passive *p, bool out, int32_t buffer, int64_t *wait
   PLANC_TRY(run_on_device(p, p->host_ns, time_ns));
   p->host_ns = p->device_ns;
   *waited_ns += time_ns;
-  *moved = planc_add_saturate(*moved, bytes);
+  *moved = pl_add_saturate(*moved, bytes);
   return NULL;
 }
 
@@ -123,7 +123,7 @@ static void leave(passive *p, int32_t buffer) {
 static planc_status take_slot(passive *p, tensor *t) {
   if (t->slot) return NULL;
   t->slot = true;
-  if (planc_add_overflow(p->host_bytes, t->bytes, &p->host_bytes))
+  if (pl_add_overflow(p->host_bytes, t->bytes, &p->host_bytes))
     return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
   if (p->host_bytes > p->out->host_peak_bytes) p->out->host_peak_bytes = p->host_bytes;
   return NULL;
@@ -137,7 +137,7 @@ static planc_status evict_oldest(passive *p) {
     PLANC_TRY(take_slot(p, t));
     PLANC_TRY(run_copy(p, true, buffer, &p->now.evict_ns));
     p->now.copied_out++;
-    p->now.evicted_bytes = planc_add_saturate(p->now.evicted_bytes, p->trace->buffers[buffer].bytes);
+    p->now.evicted_bytes = pl_add_saturate(p->now.evicted_bytes, p->trace->buffers[buffer].bytes);
     t->on_host = true;
   }
   leave(p, buffer);
@@ -183,7 +183,7 @@ static planc_status swap_in(passive *p, int32_t access) {
   const planc_buffer *b = &p->trace->buffers[buffer];
   if ((b->flags & PLANC_BUFFER_FED) && is_first(p, access)) return run_copy(p, false, buffer, &p->now.user_ns);
   p->now.swap_ins++;
-  p->now.swapped_in_bytes = planc_add_saturate(p->now.swapped_in_bytes, b->bytes);
+  p->now.swapped_in_bytes = pl_add_saturate(p->now.swapped_in_bytes, b->bytes);
   return run_copy(p, false, buffer, &p->now.swap_in_ns);
 }
 
@@ -216,9 +216,9 @@ static void note_needs(passive *p, bool *needed) {
 
 static planc_status note_algorithm(passive *p, const char *name) {
   size_t length = strlen(name);
-  if (planc_map_get(&p->algorithms, name, length) >= 0) return NULL;
-  p->code_bytes = planc_add_saturate(p->code_bytes, planc_profile_code(p->profile, name));
-  return planc_map_put(&p->algorithms, name, length, 0);
+  if (pl_map_get(&p->algorithms, name, length) >= 0) return NULL;
+  p->code_bytes = pl_add_saturate(p->code_bytes, planc_profile_code(p->profile, name));
+  return pl_map_put(&p->algorithms, name, length, 0);
 }
 
 static planc_status run_instance(passive *p, int32_t instance, const bool *needed) {
@@ -227,8 +227,8 @@ static planc_status run_instance(passive *p, int32_t instance, const bool *neede
   p->n_missing = 0;
   for (int32_t a = first; a < end; a++) allocate(p, a);
   PLANC_TRY(make_room(p, 0));
-  planc_variant variant = planc_walk_variant(&p->walk, instance, p->capacity - p->live);
-  PLANC_TRY(make_room(p, planc_align_up(variant.workspace_bytes, PLANC_ALIGNMENT)));
+  planc_variant variant = pl_walk_variant(&p->walk, instance, p->capacity - p->live);
+  PLANC_TRY(make_room(p, pl_align_up(variant.workspace_bytes, PLANC_ALIGNMENT)));
   for (int32_t m = 0; m < p->n_missing; m++) PLANC_TRY(swap_in(p, p->missing[m]));
   PLANC_TRY(note_algorithm(p, variant.algorithm));
   PLANC_TRY(run_op(p, variant.time_ns));
@@ -253,9 +253,9 @@ static int32_t largest_of(const passive *p, const planc_instance *in) {
 
 static planc_status refuse(const passive *p, int32_t instance, int64_t operands, int64_t workspace) {
   int32_t largest = largest_of(p, &p->trace->instances[instance]);
-  int64_t reserved = planc_add_saturate(p->device->reserved_bytes, p->code_assumed);
+  int64_t reserved = pl_add_saturate(p->device->reserved_bytes, p->code_assumed);
   const char *name = largest == NONE ? "nothing" : planc_trace_buffer_name(p->trace, largest);
-  int64_t least = planc_add_saturate(planc_add_saturate(operands, workspace), reserved);
+  int64_t least = pl_add_saturate(pl_add_saturate(operands, workspace), reserved);
   return planc_error(PLANC_INFEASIBLE,
                      "op %s alone needs %lld bytes of operands, %lld of them for %s, and %lld of workspace: no budget "
                      "below %lld bytes will do, %lld reserved by the device included",
@@ -270,10 +270,10 @@ static planc_status check_ops(const passive *p) {
   int32_t binding = 0;
   for (int32_t i = 0; i < p->trace->n_instances; i++) {
     const planc_instance *in = &p->trace->instances[i];
-    int64_t workspace = planc_align_up(planc_walk_variant(&p->walk, i, 0).workspace_bytes, PLANC_ALIGNMENT);
+    int64_t workspace = pl_align_up(pl_walk_variant(&p->walk, i, 0).workspace_bytes, PLANC_ALIGNMENT);
     int64_t bytes = workspace;
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++)
-      bytes = planc_add_saturate(bytes, p->tensors[p->trace->accesses[a].buffer].bytes);
+      bytes = pl_add_saturate(bytes, p->tensors[p->trace->accesses[a].buffer].bytes);
     if (bytes <= most) continue;
     most = bytes;
     most_workspace = workspace;
@@ -314,7 +314,7 @@ static planc_status run_iteration(passive *p, const bool *needed) {
 /* Until an iteration is as the one before. */
 static planc_status run_iterations(passive *p) {
   bool *needed;
-  PLANC_TRY(PLANC_NEW(&p->arena, &needed, p->trace->n_accesses));
+  PLANC_TRY(PL_NEW(&p->arena, &needed, p->trace->n_accesses));
   note_needs(p, needed);
   PLANC_TRY(run_iteration(p, needed));
   p->out->first = p->now;
@@ -329,21 +329,21 @@ static planc_status run_iterations(passive *p) {
 
 static planc_status set_up(passive *p, const planc_problem *problem) {
   p->trace = p->walk.trace;
-  p->device = &p->walk.costs->device;
+  p->device = p->walk.device;
   p->profile = problem->profile;
   p->code_assumed = problem->code_bytes;
   p->newest = p->oldest = NONE;
-  p->capacity = planc_arena_room(problem) / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
+  p->capacity = pl_arena_room(problem) / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
   if (p->capacity > INT64_MAX / 2) p->capacity = INT64_MAX / 2 / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
   p->in_flight = p->device->in_flight < p->trace->n_instances ? p->device->in_flight : p->trace->n_instances;
   if (p->in_flight < 1) p->in_flight = 1;
-  PLANC_TRY(PLANC_NEW(&p->arena, &p->tensors, p->trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(&p->arena, &p->missing, p->trace->n_accesses));
-  PLANC_TRY(PLANC_NEW(&p->arena, &p->ends, p->in_flight));
+  PLANC_TRY(PL_NEW(&p->arena, &p->tensors, p->trace->n_buffers));
+  PLANC_TRY(PL_NEW(&p->arena, &p->missing, p->trace->n_accesses));
+  PLANC_TRY(PL_NEW(&p->arena, &p->ends, p->in_flight));
   for (int32_t b = 0; b < p->trace->n_buffers; b++) {
     const planc_buffer *buffer = &p->trace->buffers[b];
     bool at_users = buffer->flags & (PLANC_BUFFER_PERSISTENT | PLANC_BUFFER_FED);
-    p->tensors[b] = (tensor){.bytes = planc_walk_room(buffer), .on_host = at_users, .needed = true};
+    p->tensors[b] = (tensor){.bytes = pl_walk_room(buffer), .on_host = at_users, .needed = true};
   }
   return NULL;
 }
@@ -353,8 +353,8 @@ static planc_status run(passive *p, const planc_problem *problem) {
   PLANC_TRY(check_ops(p));
   PLANC_TRY(run_prologue(p));
   PLANC_TRY(run_iterations(p));
-  p->out->peak_bytes = planc_add_saturate(p->out->peak_bytes, p->device->reserved_bytes);
-  p->out->peak_bytes = planc_add_saturate(p->out->peak_bytes, p->code_bytes);
+  p->out->peak_bytes = pl_add_saturate(p->out->peak_bytes, p->device->reserved_bytes);
+  p->out->peak_bytes = pl_add_saturate(p->out->peak_bytes, p->code_bytes);
   if (p->out->peak_bytes > problem->budget_bytes)
     return planc_error(PLANC_INFEASIBLE, "it needs %lld bytes, the code of its algorithms included",
                        (long long)p->out->peak_bytes);
@@ -380,11 +380,11 @@ static planc_status simulate_better(void *user, const planc_problem *problem, in
   passive p = {.out = &found};
   planc_candidate candidate = {0};
   int64_t sub_batch = problem->sub_batch ? problem->sub_batch : problem->batch;
-  planc_status status = planc_walk_start(&p.walk, problem, sub_batch, PLANC_ROOM_NONE, &candidate);
+  planc_status status = pl_walk_start(&p.walk, problem, sub_batch, PL_ROOM_NONE, &candidate);
   if (!status) status = run(&p, problem);
   if (p.code_bytes > 0) *out_code = p.code_bytes;
-  planc_map_free(&p.algorithms);
-  planc_arena_free(&p.arena);
+  pl_map_free(&p.algorithms);
+  pl_arena_free(&p.arena);
   planc_candidate_free(&candidate);
   PLANC_TRY(status);
   if (!b->any || is_better(&found, b->out)) *b->out = found;
@@ -396,5 +396,5 @@ planc_status planc_simulate_passive(const planc_problem *problem, planc_passive 
   *out = (planc_passive){0};
   best b = {.out = out};
   if (problem->gpus > 1) return planc_error(PLANC_USAGE, "passive swapping is simulated on one GPU only");
-  return planc_context(planc_with_code(problem, simulate_better, &b), "passive swapping");
+  return planc_context(pl_with_code(problem, simulate_better, &b), "passive swapping");
 }

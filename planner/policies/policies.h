@@ -5,23 +5,23 @@
 #include "planc/policy.h"
 
 /* Rounds of `sub_batch` with all data on the device; where that does not fit, the plan that needs least. */
-planc_status planc_make_resident(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out);
+planc_status pl_make_resident(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out);
 
-planc_status planc_policy_ideal(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_none(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_vdnn_all(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_vdnn_conv(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_vdnn_dyn(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_vdnn_plus(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_modnn(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_naive(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_prefetch_one(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_lms(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_capuchin(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_superneurons(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_chen(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_cheap(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_tensile(const planc_evaluator *evaluator, planc_candidate *out);
-planc_status planc_policy_window(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_ideal(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_none(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_vdnn_all(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_vdnn_conv(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_vdnn_dyn(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_vdnn_plus(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_modnn(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_naive(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_prefetch_one(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_lms(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_capuchin(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_superneurons(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_chen(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_cheap(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_tensile(const planc_evaluator *evaluator, planc_candidate *out);
+planc_status pl_policy_window(const planc_evaluator *evaluator, planc_candidate *out);
 
 #endif

@@ -10,32 +10,32 @@
 #include "planner/choose/absences.h"
 #include "planner/policies/policies.h"
 
-static bool crosses(const planc_trace *trace, const planc_gap *gap) {
-  planc_kind kind = trace->buffers[gap->buffer].kind;
+static bool crosses(const planc_order *order, const planc_gap *gap) {
+  planc_kind kind = order->trace->buffers[gap->buffer].kind;
   bool data = kind == PLANC_KIND_activation || kind == PLANC_KIND_temp || kind == PLANC_KIND_input;
-  return data && planc_trace_op(trace, gap->from)->phase == PLANC_PHASE_forward &&
-         planc_trace_op(trace, gap->to)->phase != PLANC_PHASE_forward;
+  return data && planc_order_phase(order, gap->from) == PLANC_PHASE_forward &&
+         planc_order_phase(order, gap->to) != PLANC_PHASE_forward;
 }
 
-static planc_status choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
+static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   (void)context;
   planc_gaps *gaps;
-  planc_absence *items;
-  PLANC_TRY(planc_gaps_make(walk->trace, &gaps));
-  planc_status status = PLANC_NEW(arena, &items, gaps->n);
+  pl_absence *items;
+  PLANC_TRY(planc_gaps_make(walk->order, &gaps));
+  planc_status status = PL_NEW(arena, &items, gaps->n);
   for (int32_t k = 0; !status && k < gaps->n; k++) {
     const planc_gap *gap = &gaps->gaps[k];
     int32_t leave = gap->from + 1, fetch = gap->to - 1;
-    if (!crosses(walk->trace, gap) || leave >= fetch) continue;
-    items[out->n++] = (planc_absence){
-        .buffer = gap->buffer, .version = gap->version, .copy = gap->from, .leave = leave, .fetch = fetch};
+    if (!crosses(walk->order, gap) || leave >= fetch) continue;
+    items[out->n++] =
+        (pl_absence){.buffer = gap->buffer, .version = gap->version, .copy = gap->from, .leave = leave, .fetch = fetch};
   }
   if (!status) out->items = items;
   planc_gaps_free(gaps);
   return status;
 }
 
-planc_status planc_policy_prefetch_one(const planc_evaluator *evaluator, planc_candidate *out) {
-  planc_absence_rule rule = {.choose = choose};
-  return planc_walk_fit(evaluator, planc_make_absences, &rule, out);
+planc_status pl_policy_prefetch_one(const planc_evaluator *evaluator, planc_candidate *out) {
+  pl_absence_rule rule = {.choose = choose};
+  return pl_walk_fit(evaluator, pl_make_absences, &rule, out);
 }

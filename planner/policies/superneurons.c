@@ -33,15 +33,16 @@ enum { LONGEST = 64 };
 
 typedef struct superneurons {
   const planc_trace *trace;
-  planc_drops drops;
+  const planc_order *order;
+  pl_drops drops;
   bool *base;       /* the same with all segments dropped, before what has to be kept as well */
   int32_t *segment; /* per buffer: of its last write in the forward pass, from 0 */
-  int32_t n_segments;
+  int32_t n_segments, n_dropped;
   bool *swap;     /* per buffer: may be swapped */
   bool *brief;    /* per buffer: of a memory-centric segment */
   int32_t *need;  /* per buffer: find_need */
-  int32_t *ahead; /* per instance: the first backward op of the convolution nearest ahead, -1 = there is none */
-  planc_absence *items;
+  int32_t *ahead; /* per position: the first backward op of the convolution nearest ahead, -1 = there is none */
+  pl_absence *items;
 } superneurons;
 
 static planc_class class_of(const planc_trace *trace, int32_t instance) {
@@ -61,7 +62,8 @@ static void keep_checkpoints(superneurons *s) {
   const planc_trace *trace = s->trace;
   int32_t *written = s->segment, segment = 0; /* per buffer, the segment of its last write so far, -1 = none */
   for (int32_t b = 0; b < trace->n_buffers; b++) written[b] = -1;
-  for (int32_t i = 0; i < trace->n_instances; i++) {
+  for (int32_t p = 0; p < s->order->n; p++) {
+    int32_t i = s->order->runs[p].instance;
     if (planc_trace_phase(trace, i) != PLANC_PHASE_forward) continue;
     const planc_instance *in = &trace->instances[i];
     bool checkpoint = is_checkpoint(trace, i), conv = class_of(trace, i) == PLANC_CLASS_conv;
@@ -79,18 +81,17 @@ static void keep_checkpoints(superneurons *s) {
   s->n_segments = segment + 1;
 }
 
-/* The first instance behind the forward pass that reads what that left in a buffer, or something restored from it;
- * PLANC_NEVER where that is overwritten first. */
+/* The first position behind the forward pass that reads what that left in a buffer, or something restored from it;
+ * PL_NEVER where that is overwritten first. */
 static int32_t find_need(const superneurons *s, int32_t b) {
-  const planc_trace *trace = s->trace;
-  const planc_buffer *buffer = &trace->buffers[b];
-  int32_t need = PLANC_NEVER;
-  for (int32_t i = buffer->first_access; i < buffer->first_access + buffer->n_accesses; i++) {
-    const planc_access *access = &trace->accesses[trace->by_buffer[i]];
-    bool forward = planc_trace_phase(trace, access->instance) == PLANC_PHASE_forward;
-    if (!forward && access->read < 0) return PLANC_NEVER;
-    int32_t reads = forward ? s->drops.again[access->instance] : access->instance;
-    if (forward && access->write >= 0) need = PLANC_NEVER;
+  int32_t need = PL_NEVER;
+  for (int32_t u = s->order->first_use[b]; u < s->order->first_use[b + 1]; u++) {
+    const planc_access *access = planc_order_access(s->order, u);
+    int32_t at = s->order->uses[u].position;
+    bool forward = planc_order_phase(s->order, at) == PLANC_PHASE_forward;
+    if (!forward && access->read < 0) return PL_NEVER;
+    int32_t reads = forward ? s->drops.again[access->instance] : at;
+    if (forward && access->write >= 0) need = PL_NEVER;
     if ((!forward || (access->write < 0 && !access->effect)) && reads < need) need = reads;
     if (!forward) break;
   }
@@ -106,14 +107,14 @@ static int64_t bottleneck(const planc_trace *trace) {
   return most;
 }
 
-/* Bytes of the dropped buffers that an instance makes; marks them as brief where asked to. */
-static int64_t dropped_bytes(superneurons *s, int32_t instance, bool brief) {
-  const planc_instance *in = &s->trace->instances[instance];
+/* Bytes of the dropped buffers that are made at a position; marks them as brief where asked to. */
+static int64_t dropped_bytes(superneurons *s, int32_t position, bool brief) {
+  const planc_instance *in = planc_order_instance(s->order, position);
   int64_t bytes = 0;
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     const planc_access *access = &s->trace->accesses[a];
     if (access->write < 0 || access->read >= 0 || s->drops.keep[access->buffer]) continue;
-    bytes = planc_add_saturate(bytes, s->trace->buffers[access->buffer].bytes);
+    bytes = pl_add_saturate(bytes, s->trace->buffers[access->buffer].bytes);
     s->brief[access->buffer] |= brief;
   }
   return bytes;
@@ -122,35 +123,33 @@ static int64_t dropped_bytes(superneurons *s, int32_t instance, bool brief) {
 static void find_memory_centric(superneurons *s) {
   int64_t most = bottleneck(s->trace), bytes = 0;
   int32_t first = 0;
-  for (int32_t i = 0; i <= s->trace->n_instances; i++) {
-    bool inside = i < s->trace->n_instances && planc_trace_phase(s->trace, i) == PLANC_PHASE_forward &&
-                  !is_checkpoint(s->trace, i);
+  for (int32_t p = 0; p <= s->order->n; p++) {
+    bool inside = p < s->order->n && planc_order_phase(s->order, p) == PLANC_PHASE_forward &&
+                  !is_checkpoint(s->trace, s->order->runs[p].instance);
     if (inside) {
-      bytes = planc_add_saturate(bytes, dropped_bytes(s, i, false));
+      bytes = pl_add_saturate(bytes, dropped_bytes(s, p, false));
       continue;
     }
-    for (int32_t k = first; bytes > most && i - first <= LONGEST && k < i; k++) (void)dropped_bytes(s, k, true);
-    first = i + 1;
+    for (int32_t k = first; bytes > most && p - first <= LONGEST && k < p; k++) (void)dropped_bytes(s, k, true);
+    first = p + 1;
     bytes = 0;
   }
 }
 
 /* A dropped buffer is away behind the forward pass; a brief one also between any two backward ops that read it. */
-static void add_drops(superneurons *s, planc_absences *out) {
-  const planc_trace *trace = s->trace;
-  for (int32_t b = 0; b < trace->n_buffers; b++) {
-    const planc_buffer *buffer = &trace->buffers[b];
-    for (int32_t i = buffer->first_access + 1; !s->drops.keep[b] && i < buffer->first_access + buffer->n_accesses;
-         i++) {
-      const planc_access *from = &trace->accesses[trace->by_buffer[i - 1]], *to = &trace->accesses[trace->by_buffer[i]];
-      bool first = planc_trace_phase(trace, from->instance) == PLANC_PHASE_forward;
-      if (to->read < 0 || planc_trace_phase(trace, to->instance) == PLANC_PHASE_forward || !(first || s->brief[b]))
-        continue;
-      s->items[out->n++] = (planc_absence){.buffer = b,
-                                           .version = to->read,
-                                           .copy = PLANC_NO_COPY,
-                                           .leave = from->instance,
-                                           .fetch = first && !s->brief[b] ? s->need[b] : to->instance};
+static void add_drops(superneurons *s, pl_absences *out) {
+  const planc_order *order = s->order;
+  for (int32_t b = 0; b < order->trace->n_buffers; b++) {
+    for (int32_t u = order->first_use[b] + 1; !s->drops.keep[b] && u < order->first_use[b + 1]; u++) {
+      int32_t from = order->uses[u - 1].position, to = order->uses[u].position;
+      int32_t version = planc_order_access(order, u)->read;
+      bool first = planc_order_phase(order, from) == PLANC_PHASE_forward;
+      if (version < 0 || planc_order_phase(order, to) == PLANC_PHASE_forward || !(first || s->brief[b])) continue;
+      s->items[out->n++] = (pl_absence){.buffer = b,
+                                        .version = version,
+                                        .copy = PL_NO_COPY,
+                                        .leave = from,
+                                        .fetch = first && !s->brief[b] ? s->need[b] : to};
     }
   }
 }
@@ -161,42 +160,42 @@ static void add_drops(superneurons *s, planc_absences *out) {
 static void find_layers_ahead(superneurons *s) {
   const planc_trace *trace = s->trace;
   int32_t layer = -1, begin = -1, before = -1;
-  for (int32_t i = 0; i < trace->n_instances; i++) {
+  for (int32_t p = 0; p < s->order->n; p++) {
+    int32_t i = s->order->runs[p].instance;
     bool conv = planc_trace_phase(trace, i) == PLANC_PHASE_backward && class_of(trace, i) == PLANC_CLASS_conv;
     if (conv) {
-      int32_t gradient = planc_output_gradient(trace, i);
+      int32_t gradient = pl_output_gradient(trace, i);
       if (layer < 0 || gradient != layer) {
         before = begin;
-        begin = i;
+        begin = p;
       }
       layer = gradient;
     }
-    s->ahead[i] = conv ? before : begin;
+    s->ahead[p] = conv ? before : begin;
   }
 }
 
 /* The version of a buffer behind the forward pass, and its writer and last reader there; false when it is not to be
  * swapped, or nothing reads it later. */
-static bool find_output(const superneurons *s, int32_t b, planc_absence *out) {
-  const planc_trace *trace = s->trace;
-  const planc_buffer *buffer = &trace->buffers[b];
-  *out = (planc_absence){.buffer = b, .version = -1};
+static bool find_output(const superneurons *s, int32_t b, pl_absence *out) {
+  const planc_buffer *buffer = &s->trace->buffers[b];
+  *out = (pl_absence){.buffer = b, .version = -1};
   if (buffer->kind != PLANC_KIND_activation || (buffer->flags & PLANC_BUFFER_RESULT)) return false;
-  if (!s->swap[b] || !s->drops.keep[b] || s->need[b] == PLANC_NEVER) return false;
-  for (int32_t i = buffer->first_access; i < buffer->first_access + buffer->n_accesses; i++) {
-    const planc_access *access = &trace->accesses[trace->by_buffer[i]];
-    if (planc_trace_phase(trace, access->instance) != PLANC_PHASE_forward) break;
-    if (access->write >= 0) {
-      out->version = access->write;
-      out->copy = access->instance;
+  if (!s->swap[b] || !s->drops.keep[b] || s->need[b] == PL_NEVER) return false;
+  for (int32_t u = s->order->first_use[b]; u < s->order->first_use[b + 1]; u++) {
+    int32_t at = s->order->uses[u].position, made = planc_order_access(s->order, u)->write;
+    if (planc_order_phase(s->order, at) != PLANC_PHASE_forward) break;
+    if (made >= 0) {
+      out->version = made;
+      out->copy = at;
     }
-    out->leave = access->instance;
+    out->leave = at;
   }
   return out->version >= 0;
 }
 
 static int by_last_use(const void *left, const void *right) {
-  const planc_absence *a = left, *b = right;
+  const pl_absence *a = left, *b = right;
   if (a->leave != b->leave) return a->leave < b->leave ? -1 : 1;
   return (a->buffer > b->buffer) - (a->buffer < b->buffer);
 }
@@ -205,7 +204,7 @@ static int by_last_use(const void *left, const void *right) {
 static int64_t add_outputs(superneurons *s, int64_t first) {
   int64_t n = first;
   for (int32_t b = 0; b < s->trace->n_buffers; b++) {
-    planc_absence absence;
+    pl_absence absence;
     if (!find_output(s, b, &absence)) continue;
     int32_t ahead = s->ahead[s->need[b]];
     absence.fetch = ahead > absence.leave ? ahead : s->need[b];
@@ -218,23 +217,25 @@ static int64_t add_outputs(superneurons *s, int64_t first) {
 
 /* --- What the budget asks for ------------------------------------------------------------------------------------- */
 
-/* Whether the live data fits beside the workspace of the fastest algorithm of at most `limit`. */
-static planc_status fits(const planc_walk *walk, const planc_absences *absences, int64_t limit, int64_t *live,
+/* Whether the data that is held fits beside the workspace of the fastest algorithm of at most `limit`; what recomputes
+ * open on their way is not counted. */
+static planc_status fits(const pl_walk *walk, const pl_absences *absences, int64_t limit, int64_t *live,
                          bool *out_fits) {
-  PLANC_TRY(planc_absences_live(walk->trace, absences, live));
+  PLANC_TRY(pl_absences_held(walk->order, absences, live));
   *out_fits = true;
-  for (int32_t i = 0; *out_fits && i < walk->trace->n_instances; i++) {
-    *out_fits = planc_add_saturate(live[i], planc_walk_variant(walk, i, limit).workspace_bytes) <= walk->room;
+  for (int32_t p = 0; *out_fits && p < walk->order->n; p++) {
+    int64_t workspace = pl_walk_variant(walk, walk->order->runs[p].instance, limit).workspace_bytes;
+    *out_fits = pl_add_saturate(live[p], workspace) <= walk->room;
   }
   return NULL;
 }
 
 /* The fewest of the outputs, taken in their order, with which the live data fits; as many as the host has room for
  * where it never does. */
-static planc_status take_outputs(const planc_walk *walk, int64_t n_all, int64_t *live, planc_absences *out) {
+static planc_status take_outputs(const pl_walk *walk, int64_t n_all, int64_t *live, pl_absences *out) {
   int64_t low = out->n, high = out->n, host = walk->swaps ? walk->host_room : -1;
   for (; high < n_all; high++) {
-    int64_t bytes = planc_walk_room(&walk->trace->buffers[out->items[high].buffer]);
+    int64_t bytes = pl_walk_room(&walk->trace->buffers[out->items[high].buffer]);
     if (bytes > host) break;
     host -= bytes;
   }
@@ -253,23 +254,24 @@ static planc_status take_outputs(const planc_walk *walk, int64_t n_all, int64_t 
 }
 
 /* Drops the first segments. */
-static planc_status drop_segments(superneurons *s, planc_arena *arena, int32_t n_dropped, planc_absences *out) {
+static planc_status drop_segments(superneurons *s, pl_arena *arena, int32_t n_dropped, pl_absences *out) {
   const planc_trace *trace = s->trace;
+  s->n_dropped = n_dropped;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     s->drops.keep[b] = s->base[b] || s->segment[b] >= n_dropped;
     s->brief[b] = false;
   }
-  PLANC_TRY(planc_mark_drops(trace, arena, &s->drops));
+  PLANC_TRY(pl_mark_drops(s->order, arena, &s->drops));
   for (int32_t b = 0; b < trace->n_buffers; b++) s->need[b] = find_need(s, b);
   find_memory_centric(s);
-  *out = (planc_absences){.items = s->items, .until = s->drops.until, .brief = s->brief};
+  *out = (pl_absences){.items = s->items, .until = s->drops.until, .brief = s->brief};
   add_drops(s, out);
   return NULL;
 }
 
 /* The fewest of the segments with which the live data fits beside the fastest algorithms, all where it never does. */
-static planc_status take_segments(const planc_walk *walk, superneurons *s, planc_arena *arena, int64_t *live,
-                                  planc_absences *out, bool *out_fits) {
+static planc_status take_segments(const pl_walk *walk, superneurons *s, pl_arena *arena, int64_t *live,
+                                  pl_absences *out, bool *out_fits) {
   int32_t low = 0, high = walk->recomputes ? s->n_segments : 0;
   PLANC_TRY(drop_segments(s, arena, high, out));
   PLANC_TRY(fits(walk, out, INT64_MAX, live, out_fits));
@@ -287,28 +289,33 @@ static planc_status take_segments(const planc_walk *walk, superneurons *s, planc
   return drop_segments(s, arena, high, out);
 }
 
-static planc_status choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
+static planc_status choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   (void)context;
   const planc_trace *trace = walk->trace;
-  superneurons s = {.trace = trace};
+  superneurons s = {.trace = trace, .order = walk->order};
   int64_t *live;
   bool fit;
-  PLANC_TRY(planc_drops_new(trace, arena, &s.drops));
-  PLANC_TRY(PLANC_NEW(arena, &s.base, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &s.segment, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &s.swap, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &s.brief, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &s.need, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &s.ahead, trace->n_instances));
-  PLANC_TRY(PLANC_NEW(arena, &s.items, (int64_t)trace->n_accesses + trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &live, trace->n_instances));
+  PLANC_TRY(pl_drops_new(trace, arena, &s.drops));
+  PLANC_TRY(PL_NEW(arena, &s.base, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &s.segment, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &s.swap, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &s.brief, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &s.need, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &s.ahead, walk->order->n));
+  PLANC_TRY(PL_NEW(arena, &s.items, (int64_t)trace->n_accesses + trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &live, walk->order->n));
   keep_checkpoints(&s);
   find_layers_ahead(&s);
   PLANC_TRY(take_segments(walk, &s, arena, live, out, &fit));
-  return fit ? NULL : take_outputs(walk, add_outputs(&s, out->n), live, out);
+  int64_t n_drops = out->n;
+  if (!fit) PLANC_TRY(take_outputs(walk, add_outputs(&s, n_drops), live, out));
+  return pl_absences_explain(out, arena,
+                             "%d of %d segments are computed again and %lld outputs swapped, no more than the "
+                             "budget asks for",
+                             s.n_dropped, s.n_segments, (long long)(out->n - n_drops));
 }
 
-planc_status planc_policy_superneurons(const planc_evaluator *evaluator, planc_candidate *out) {
-  planc_absence_rule rule = {.choose = choose};
-  return planc_walk_fit(evaluator, planc_make_absences, &rule, out);
+planc_status pl_policy_superneurons(const planc_evaluator *evaluator, planc_candidate *out) {
+  pl_absence_rule rule = {.choose = choose};
+  return pl_walk_fit(evaluator, pl_make_absences, &rule, out);
 }

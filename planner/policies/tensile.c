@@ -24,10 +24,10 @@ enum { PATIENCE = 100, LEAST_DROP_PPM = 500, MILLION = 1000000 };
 
 /* --- The predicted iteration and its peak (IV-A, IV-B) ------------------------------------------------------------ */
 
-planc_status tensile_predict(tensile *t, planc_arena *arena) {
+planc_status tensile_predict(tensile *t, pl_arena *arena) {
   int64_t room = t->walk->room;
-  int64_t timed = room == PLANC_ROOM_NONE ? 0 : INT64_MAX, live = room == PLANC_ROOM_UNLIMITED ? INT64_MAX : 0;
-  return planc_predicted_make(t->walk, timed, live, arena, &t->predicted);
+  int64_t timed = room == PL_ROOM_NONE ? 0 : INT64_MAX, live = room == PL_ROOM_UNLIMITED ? INT64_MAX : 0;
+  return pl_predicted_make(t->walk, timed, live, arena, &t->predicted);
 }
 
 static int64_t peak_bytes(const tensile *t) {
@@ -35,7 +35,7 @@ static int64_t peak_bytes(const tensile *t) {
 }
 
 int32_t tensile_peak(const tensile *t) {
-  return planc_peaks_last_above(&t->predicted.peaks, 0, t->trace->n_instances - 1, peak_bytes(t) - 1);
+  return pl_peaks_last_above(&t->predicted.peaks, 0, t->order->n - 1, peak_bytes(t) - 1);
 }
 
 /* --- Rounds (IV-F) ------------------------------------------------------------------------------------------------ */
@@ -46,13 +46,13 @@ static planc_status swap_all(tensile *t) {
   for (int64_t round = 1; taken && peak_bytes(t) > 0; round++) {
     PLANC_TRY(tensile_swap(t, tensile_peak(t), &taken));
     if (round % PATIENCE != 0) continue;
-    if (before - peak_bytes(t) < planc_muldiv_floor(before, LEAST_DROP_PPM, MILLION)) break;
+    if (before - peak_bytes(t) < pl_muldiv_floor(before, LEAST_DROP_PPM, MILLION)) break;
     before = peak_bytes(t);
   }
   return NULL;
 }
 
-static planc_status recompute_what_is_needed(tensile *t, planc_arena *arena) {
+static planc_status recompute_what_is_needed(tensile *t, pl_arena *arena) {
   bool taken = peak_bytes(t) > t->walk->room;
   if (taken) PLANC_TRY(tensile_set_up_recomputes(t, arena));
   while (taken && peak_bytes(t) > t->walk->room) PLANC_TRY(tensile_recompute(t, tensile_peak(t), &taken));
@@ -61,42 +61,46 @@ static planc_status recompute_what_is_needed(tensile *t, planc_arena *arena) {
 
 /* --- The policy --------------------------------------------------------------------------------------------------- */
 
-static planc_status state(const tensile *t, planc_arena *arena, planc_absences *out) {
+static planc_status state(const tensile *t, pl_arena *arena, pl_absences *out) {
   tensile_rank *ranks;
   int32_t n = 0;
-  planc_absence *items;
-  PLANC_TRY(PLANC_NEW(arena, &ranks, t->n));
-  PLANC_TRY(PLANC_NEW(arena, &items, t->n));
+  pl_absence *items;
+  PLANC_TRY(PL_NEW(arena, &ranks, t->n));
+  PLANC_TRY(PL_NEW(arena, &items, t->n));
   /* In the order of their swap-ins, in which those at one op follow each other on the link. */
   for (int32_t k = 0; k < t->n; k++) {
-    if (t->stretches[k].state == TENSILE_TAKEN) ranks[n++] = (tensile_rank){-t->stretches[k].in_start, k};
+    if (t->gaps[k].state == TENSILE_TAKEN) ranks[n++] = (tensile_rank){-t->gaps[k].in_start, k};
   }
   tensile_sort(ranks, n);
-  for (int32_t k = 0; k < n; k++) items[k] = t->stretches[ranks[k].stretch].absence;
-  *out = (planc_absences){.n = n, .items = items};
+  for (int32_t k = 0; k < n; k++) items[k] = t->gaps[ranks[k].gap].absence;
+  *out = (pl_absences){.n = n, .items = items};
   return NULL;
 }
 
 void tensile_free(tensile *t) {
-  planc_covers_free(&t->by_size.covers);
-  planc_covers_free(&t->by_saving.covers);
-  planc_link_time_free(&t->link);
+  pl_covers_free(&t->by_size.covers);
+  pl_covers_free(&t->by_saving.covers);
+  pl_link_time_free(&t->link);
 }
 
-planc_status tensile_choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out) {
+planc_status tensile_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out) {
   const planc_problem *problem = context;
-  tensile t = {.walk = walk, .trace = walk->trace};
+  tensile t = {.walk = walk, .trace = walk->trace, .order = walk->order};
   t.rate_ppm = problem->settings.swap_rate ? problem->settings.swap_rate : MILLION;
   planc_status status = tensile_predict(&t, arena);
   if (!status) status = tensile_set_up_swaps(&t, arena);
   if (!status && walk->swaps) status = swap_all(&t);
   if (!status && walk->recomputes) status = recompute_what_is_needed(&t, arena);
   if (!status) status = state(&t, arena, out);
+  if (!status)
+    status = pl_absences_explain(out, arena,
+                                 "%lld tensors are swapped, as far as the link has time for, and %lld computed again",
+                                 (long long)t.n_swapped, (long long)t.n_recomputed);
   tensile_free(&t);
   return status;
 }
 
-planc_status planc_policy_tensile(const planc_evaluator *evaluator, planc_candidate *out) {
-  planc_absence_rule rule = {.choose = tensile_choose, .context = evaluator->problem};
-  return planc_walk_fit(evaluator, planc_make_absences, &rule, out);
+planc_status pl_policy_tensile(const planc_evaluator *evaluator, planc_candidate *out) {
+  pl_absence_rule rule = {.choose = tensile_choose, .context = evaluator->problem};
+  return pl_walk_fit(evaluator, pl_make_absences, &rule, out);
 }

@@ -10,51 +10,52 @@
 /* A tensor is one version of a buffer: the paper counts an updated parameter as a new one. */
 typedef struct tensile_tensor {
   int32_t buffer, version;
-  int32_t first, last; /* its accesses, indices of by_buffer; the first generates it, unless it is there before */
-  int32_t first_stretch, across; /* of version 0: the stretch that wraps, -1 = none */
-  int64_t out_ns;                /* of its swap-out */
-  bool on_host;                  /* its swap-out is scheduled, or it needs none */
-  int64_t host_ns;               /* from when the host has it then */
-  int32_t copy;                  /* the instance behind which it begins, PLANC_NO_COPY = nothing does */
-  int32_t search;                /* an access ahead of which no swap-out finds time any more, index of by_buffer */
-  bool released;                 /* it is away at some time, and to be computed again or swapped in */
-  bool needed;                   /* a recompute reads it */
+  int32_t first, last;       /* its accesses, uses of the order; the first generates it, unless it is there before */
+  int32_t first_gap, across; /* of version 0: the gap that wraps, -1 = none */
+  int64_t out_ns;            /* of its swap-out */
+  bool on_host;              /* its swap-out is scheduled, or it needs none */
+  int64_t host_ns;           /* from when the host has it then */
+  int32_t copy;              /* the position behind which it begins, PL_NO_COPY = nothing does */
+  int32_t search;            /* an access ahead of which no swap-out finds time any more, use of the order */
+  bool released;             /* it is away at some time, and to be computed again or swapped in */
+  bool needed;               /* a recompute reads it */
 } tensile_tensor;
 
 typedef enum tensile_state { TENSILE_OPEN, TENSILE_TAKEN, TENSILE_HOPELESS } tensile_state;
 
-/* The stretch between two consecutive accesses, which its tensor can be away for. */
-typedef struct tensile_stretch {
-  int32_t tensor;   /* of a stretch that wraps, the last version */
-  int32_t position; /* of its first access, in by_buffer */
-  int32_t from, to; /* instances */
+/* The gap between two consecutive accesses, which its tensor can be away for. */
+typedef struct tensile_gap {
+  int32_t tensor;   /* of a gap that wraps, the last version */
+  int32_t use;      /* its first access, of the order */
+  int32_t from, to; /* positions */
   bool wraps;
   int64_t bytes, in_ns;
-  planc_cover relieves; /* peaks that it may still relieve */
-  int32_t place;        /* in the list that it is in */
+  pl_cover relieves; /* peaks that it may still relieve */
+  int32_t place;     /* in the list that it is in */
   tensile_state state;
-  bool waits;            /* as many tensors as may be are swapped, and its own is not among them */
-  planc_absence absence; /* once it is taken */
-  int64_t in_start;      /* of its swap-in; of a recompute, when it is needed */
-} tensile_stretch;
+  bool waits;         /* as many tensors as may be are swapped, and its own is not among them */
+  pl_absence absence; /* once it is taken */
+  int64_t in_start;   /* of its swap-in; of a recompute, when it is needed */
+} tensile_gap;
 
-/* Stretches in the order in which they are tried, found by the peaks that they may relieve. */
+/* Gaps in the order in which they are tried, found by the peaks that they may relieve. */
 typedef struct tensile_list {
-  int32_t *stretches;
-  planc_covers covers;
+  int32_t *gaps;
+  pl_covers covers;
 } tensile_list;
 
 typedef struct tensile {
-  const planc_walk *walk;
+  const pl_walk *walk;
   const planc_trace *trace;
-  planc_predicted predicted;
-  planc_link_time link;
+  const planc_order *order;
+  pl_predicted predicted;
+  pl_link_time link;
   int32_t *first_tensor; /* per buffer: its version 0 */
   tensile_tensor *tensors;
-  tensile_stretch *stretches; /* by buffer, in time order */
+  tensile_gap *gaps; /* by buffer, in time order */
   int32_t n;
   int64_t rate_ppm; /* of the tensors that may be swapped */
-  int64_t n_swapped, most_swapped;
+  int64_t n_swapped, most_swapped, n_recomputed;
   int64_t host_bytes;     /* of what was swapped, were it on the host at the same time */
   tensile_list by_size;   /* of those that may be swapped */
   tensile_list by_saving; /* of those that may be computed again */
@@ -62,33 +63,33 @@ typedef struct tensile {
 
 typedef struct tensile_rank {
   int64_t key;
-  int32_t stretch;
+  int32_t gap;
 } tensile_rank;
-/* Orders `ranks` by descending key, ties by stretch. */
+/* Orders `ranks` by descending key, ties by gap. */
 void tensile_sort(tensile_rank *ranks, int32_t n);
-planc_status tensile_make_list(const tensile *t, planc_arena *arena, tensile_rank *ranks, int32_t n, tensile_list *out);
+planc_status tensile_make_list(const tensile *t, pl_arena *arena, tensile_rank *ranks, int32_t n, tensile_list *out);
 
-/* Takes from a list the first stretch around `peak` that `take` accepts for relieving it. What it does not accept must
+/* Takes from a list the first gap around `peak` that `take` accepts for relieving it. What it does not accept must
  * wait, be hopeless, or no longer be around the peak. */
-typedef planc_status (*tensile_taker)(tensile *t, tensile_stretch *stretch, int32_t peak, bool *out_taken);
+typedef planc_status (*tensile_taker)(tensile *t, tensile_gap *gap, int32_t peak, bool *out_taken);
 planc_status tensile_take_first(tensile *t, tensile_list *list, int32_t peak, tensile_taker take, bool *out_taken);
 
-/* All of it (planc_absence_rule); `context` is the planc_problem. */
-planc_status tensile_choose(const void *context, const planc_walk *walk, planc_arena *arena, planc_absences *out);
+/* All of it (pl_absence_rule); `context` is the planc_problem. */
+planc_status tensile_choose(const void *context, const pl_walk *walk, pl_arena *arena, pl_absences *out);
 /* Frees what does not lie in the arena. */
 void tensile_free(tensile *t);
 
-/* The predicted iteration without any swap, and its peak (IV-A, IV-B): of several instances the last. */
-planc_status tensile_predict(tensile *t, planc_arena *arena);
+/* The predicted iteration without any swap, and its peak (IV-A, IV-B): of several positions the last. */
+planc_status tensile_predict(tensile *t, pl_arena *arena);
 int32_t tensile_peak(const tensile *t);
 
-/* Swaps (IV-C, Algorithm 2). Set-up makes tensors, stretches and link; a round schedules the largest tensor of the peak
+/* Swaps (IV-C, Algorithm 2). Set-up makes tensors, gaps and link; a round schedules the largest tensor of the peak
  * that finds room on the link. */
-planc_status tensile_set_up_swaps(tensile *t, planc_arena *arena);
+planc_status tensile_set_up_swaps(tensile *t, pl_arena *arena);
 planc_status tensile_swap(tensile *t, int32_t peak, bool *out_taken);
 
 /* Recompute (IV-D). */
-planc_status tensile_set_up_recomputes(tensile *t, planc_arena *arena);
+planc_status tensile_set_up_recomputes(tensile *t, pl_arena *arena);
 planc_status tensile_recompute(tensile *t, int32_t peak, bool *out_taken);
 
 #endif

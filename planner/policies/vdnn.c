@@ -17,12 +17,11 @@
 #include "planner/choose/walk.h"
 #include "planner/code.h"
 #include "planner/policies/policies.h"
-#include "util/emit.h"
 
 typedef enum vdnn_offloads { OFFLOAD_NONE, OFFLOAD_CONV, OFFLOAD_ALL } vdnn_offloads;
 
 typedef struct vdnn {
-  planc_walk walk;
+  pl_walk walk;
   vdnn_offloads offloads;
   int32_t *leaves; /* per buffer: the forward instance that offloads it, -1 = none */
   bool *away;      /* per buffer: offloaded, to be brought back */
@@ -91,8 +90,8 @@ static void find_sights(vdnn *v) {
     if (planc_trace_phase(trace, i) != PLANC_PHASE_backward) {
       next_layer = -1;
       sight = trace->n_instances;
-    } else if (class_of(trace, i) == PLANC_CLASS_conv && planc_output_gradient(trace, i) >= 0) {
-      int32_t layer = planc_output_gradient(trace, i);
+    } else if (class_of(trace, i) == PLANC_CLASS_conv && pl_output_gradient(trace, i) >= 0) {
+      int32_t layer = pl_output_gradient(trace, i);
       if (next_layer >= 0 && next_layer != layer) sight = next_conv;
       next_conv = i;
       next_layer = layer;
@@ -105,7 +104,7 @@ static void find_sights(vdnn *v) {
 
 static planc_status fetch(vdnn *v, const planc_access *access) {
   int32_t residency;
-  PLANC_TRY(planc_walk_open(&v->walk, access->buffer, &residency));
+  PLANC_TRY(pl_walk_open(&v->walk, access->buffer, &residency));
   v->away[access->buffer] = false;
   return planc_schedule_prefetch(v->walk.schedule, residency, access->read);
 }
@@ -118,7 +117,7 @@ static planc_status open_operands(vdnn *v, const planc_instance *instance) {
     if (access->read >= 0) {
       PLANC_TRY(fetch(v, access));
     } else {
-      PLANC_TRY(planc_walk_open(&v->walk, access->buffer, &residency));
+      PLANC_TRY(pl_walk_open(&v->walk, access->buffer, &residency));
     }
   }
   return NULL;
@@ -148,7 +147,7 @@ static planc_status end_offloads(vdnn *v, int32_t task) {
     if (!(v->walk.trace->buffers[buffer].flags & PLANC_BUFFER_FED)) {
       PLANC_TRY(planc_schedule_await(v->walk.schedule, PLANC_STREAM_COMPUTE, residency));
     }
-    PLANC_TRY(planc_walk_close(&v->walk, residency));
+    PLANC_TRY(pl_walk_close(&v->walk, residency));
     v->away[buffer] = true;
   }
   return NULL;
@@ -189,10 +188,10 @@ static planc_status run_task(vdnn *v, int32_t task) {
     PLANC_TRY(fetch(v, wanted));
     prefetched = planc_schedule_open(v->walk.schedule, wanted->buffer);
   }
-  PLANC_TRY(planc_walk_exec(&v->walk, task, false));
+  PLANC_TRY(pl_walk_exec(&v->walk, task, false));
   if (prefetched >= 0) PLANC_TRY(planc_schedule_await(v->walk.schedule, PLANC_STREAM_COMPUTE, prefetched));
   PLANC_TRY(end_offloads(v, task));
-  return planc_walk_close_dead(&v->walk, task);
+  return pl_walk_close_dead(&v->walk, task);
 }
 
 static planc_status run_trace(vdnn *v) {
@@ -214,8 +213,8 @@ typedef struct vdnn_setting {
 static planc_status make(const planc_problem *problem, const void *context, int64_t room, planc_candidate *out) {
   const vdnn_setting *setting = context;
   vdnn v = {.offloads = setting->offloads};
-  PLANC_TRY(planc_walk_start(&v.walk, problem, setting->sub_batch, room, out));
-  PLANC_TRY(planc_walk_boundary(&v.walk, NULL));
+  PLANC_TRY(pl_walk_start(&v.walk, problem, setting->sub_batch, room, out));
+  PLANC_TRY(pl_walk_boundary(&v.walk, NULL));
   v.leaves = malloc(((size_t)out->trace->n_buffers + 1) * sizeof *v.leaves);
   v.away = calloc((size_t)out->trace->n_buffers + 1, sizeof *v.away);
   v.sights = malloc(((size_t)out->trace->n_instances + 1) * sizeof *v.sights);
@@ -237,25 +236,22 @@ typedef struct vdnn_attempt {
 static planc_status explain(const vdnn_attempt *attempt, int32_t number, int32_t n_attempts, planc_candidate *out) {
   static const char *const offloads[] = {"offloads nothing", "offloads inputs of convolutions", "offloads all inputs"};
   static const char *const algorithms[] = {"the fastest algorithms", "algorithms by room", "baseline algorithms"};
-  planc_emit text = {0};
-  size_t length;
-  planc_emit_format(&text, "attempt %d of %d is the first that fits: it %s and takes %s", number + 1, n_attempts,
-                    offloads[attempt->offloads], algorithms[attempt->algorithms]);
-  return planc_emit_take(&text, &out->explanation, &length);
+  return planc_candidate_explain(out, "attempt %d of %d is the first that fits: it %s and takes %s", number + 1,
+                                 n_attempts, offloads[attempt->offloads], algorithms[attempt->algorithms]);
 }
 
 /* The first attempt that fits; where none does, the last: its plan tells what it needs and what binds. */
 static planc_status first_that_fits(const planc_evaluator *evaluator, int64_t sub_batch, const vdnn_attempt *attempts,
                                     int32_t n_attempts, planc_candidate *out, bool *out_fits) {
-  const int64_t rooms[] = {PLANC_ROOM_UNLIMITED, planc_arena_room(evaluator->problem), PLANC_ROOM_NONE};
+  const int64_t rooms[] = {PL_ROOM_UNLIMITED, pl_arena_room(evaluator->problem), PL_ROOM_NONE};
   vdnn_setting settings[MOST_ATTEMPTS];
-  planc_walk_attempt walks[MOST_ATTEMPTS];
+  pl_walk_attempt walks[MOST_ATTEMPTS];
   int32_t number;
   for (int32_t i = 0; i < n_attempts; i++) {
     settings[i] = (vdnn_setting){.offloads = attempts[i].offloads, .sub_batch = sub_batch};
-    walks[i] = (planc_walk_attempt){&settings[i], rooms[attempts[i].algorithms], attempts[i].algorithms == GREEDY};
+    walks[i] = (pl_walk_attempt){&settings[i], rooms[attempts[i].algorithms], attempts[i].algorithms == GREEDY};
   }
-  PLANC_TRY(planc_walk_first(evaluator, make, walks, n_attempts, out, &number));
+  PLANC_TRY(pl_walk_first(evaluator, make, walks, n_attempts, out, &number));
   *out_fits = number < n_attempts;
   return *out_fits ? explain(&attempts[number], number, n_attempts, out) : NULL;
 }
@@ -264,13 +260,13 @@ static int64_t whole(const planc_problem *problem) {
   return problem->sub_batch ? problem->sub_batch : problem->batch;
 }
 
-planc_status planc_policy_vdnn_all(const planc_evaluator *evaluator, planc_candidate *out) {
+planc_status pl_policy_vdnn_all(const planc_evaluator *evaluator, planc_candidate *out) {
   static const vdnn_attempt attempts[] = {{OFFLOAD_ALL, PERFORMANCE_OPTIMAL}, {OFFLOAD_ALL, MEMORY_OPTIMAL}};
   bool fits;
   return first_that_fits(evaluator, whole(evaluator->problem), attempts, 2, out, &fits);
 }
 
-planc_status planc_policy_vdnn_conv(const planc_evaluator *evaluator, planc_candidate *out) {
+planc_status pl_policy_vdnn_conv(const planc_evaluator *evaluator, planc_candidate *out) {
   static const vdnn_attempt attempts[] = {{OFFLOAD_CONV, PERFORMANCE_OPTIMAL}, {OFFLOAD_CONV, MEMORY_OPTIMAL}};
   bool fits;
   return first_that_fits(evaluator, whole(evaluator->problem), attempts, 2, out, &fits);
@@ -313,7 +309,7 @@ static planc_status dynamic(const planc_evaluator *evaluator, int64_t sub_batch,
   return without_swaps(evaluator, sub_batch, out, out_fits);
 }
 
-planc_status planc_policy_vdnn_dyn(const planc_evaluator *evaluator, planc_candidate *out) {
+planc_status pl_policy_vdnn_dyn(const planc_evaluator *evaluator, planc_candidate *out) {
   bool fits;
   return dynamic(evaluator, whole(evaluator->problem), out, &fits);
 }
@@ -327,7 +323,7 @@ static planc_status try_two_rounds(const planc_evaluator *evaluator, int64_t sub
   int64_t live;
   vdnn_setting setting = {.offloads = problem->settings.no_swap ? OFFLOAD_NONE : OFFLOAD_ALL, .sub_batch = sub_batch};
   if (two.batch - sub_batch > sub_batch) two.batch = 2 * sub_batch;
-  planc_status status = make(&two, &setting, PLANC_ROOM_NONE, &candidate);
+  planc_status status = make(&two, &setting, PL_ROOM_NONE, &candidate);
   if (!status) status = evaluator->live(evaluator, &candidate, &live);
   if (!status && live > problem->budget_bytes) status = evaluator->hold(evaluator, &candidate);
   planc_candidate_free(&candidate);
@@ -337,6 +333,11 @@ static planc_status try_two_rounds(const planc_evaluator *evaluator, int64_t sub
   return NULL;
 }
 
+static planc_status explain_rounds(planc_candidate *out) {
+  return planc_candidate_explain(out, "rounds of %lld are the largest of those tried that fit",
+                                 (long long)out->sub_batch);
+}
+
 /* vdnn-dyn at rounds of `sub_batch`; *out_reason says why nothing fits. */
 static planc_status in_rounds(const planc_evaluator *evaluator, int64_t sub_batch, planc_candidate *out,
                               planc_status *out_reason) {
@@ -344,7 +345,7 @@ static planc_status in_rounds(const planc_evaluator *evaluator, int64_t sub_batc
   PLANC_TRY(try_two_rounds(evaluator, sub_batch, out_reason));
   if (*out_reason) return NULL;
   PLANC_TRY(dynamic(evaluator, sub_batch, out, &fits));
-  if (fits) return NULL;
+  if (fits) return explain_rounds(out);
   planc_status status = evaluator->hold(evaluator, out);
   planc_candidate_free(out);
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
@@ -365,14 +366,14 @@ static planc_status in_one_round(const planc_evaluator *evaluator, planc_status 
 }
 
 /* Eq. 3 makes every op fit; what vDNN keeps between ops may need smaller rounds still. */
-planc_status planc_policy_vdnn_plus(const planc_evaluator *evaluator, planc_candidate *out) {
+planc_status pl_policy_vdnn_plus(const planc_evaluator *evaluator, planc_candidate *out) {
   const planc_problem *problem = evaluator->problem;
   int64_t largest;
   bool may_split;
-  planc_status reason = planc_sub_batch_select(problem, &largest);
+  planc_status reason = pl_sub_batch_select(problem, &largest);
   if (planc_status_code(reason) == PLANC_INFEASIBLE) return in_one_round(evaluator, reason, out);
   PLANC_TRY(reason);
-  PLANC_TRY(planc_may_split(problem, &may_split));
+  PLANC_TRY(pl_may_split(problem, &may_split));
   PLANC_TRY(in_rounds(evaluator, largest, out, &reason));
   for (int64_t sub_batch = largest / 2; reason && may_split && sub_batch >= 1; sub_batch /= 2) {
     planc_status_free(reason);

@@ -7,7 +7,7 @@ enum { NONE = -1 };
 
 typedef struct making {
   const planc_plan *plan;
-  planc_arena *arena;
+  pl_arena *arena;
   sim_engine *engines;
   int32_t n;
   int32_t *found; /* GPUs or opposites of the engine that is looked at */
@@ -44,7 +44,7 @@ static planc_status find_gpus(making *m, int32_t engine) {
     for (int k = 0; k < 2; k++)
       if (plan->memories[ends[k]].kind == PLANC_MEMORY_DEVICE) note(m, engine, ends[k], &of->n_gpus);
   }
-  return planc_arena_copy(m->arena, m->found, of->n_gpus, sizeof *m->found, (void *)&of->gpus);
+  return pl_arena_copy(m->arena, m->found, of->n_gpus, sizeof *m->found, (void *)&of->gpus);
 }
 
 static planc_status find_against(making *m, int32_t engine) {
@@ -59,7 +59,7 @@ static planc_status find_against(making *m, int32_t engine) {
       if (leads_back && counts(m, back)) note(m, engine, back->engine, &of->n_against);
     }
   }
-  return planc_arena_copy(m->arena, m->found, of->n_against, sizeof *m->found, (void *)&of->against);
+  return pl_arena_copy(m->arena, m->found, of->n_against, sizeof *m->found, (void *)&of->against);
 }
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static planc_status find_against(making *m, int32_t engine) {
 static planc_status find_buses(making *m) {
   const planc_plan *plan = m->plan;
   int32_t *lowest; /* by bus of the plan */
-  PLANC_TRY(PLANC_NEW(m->arena, &lowest, plan->n_links));
+  PLANC_TRY(PL_NEW(m->arena, &lowest, plan->n_links));
   for (int32_t b = 0; b < plan->n_links; b++) lowest[b] = m->n;
   for (int32_t l = 0; l < plan->n_links; l++) {
     const planc_plan_link *link = &plan->links[l];
@@ -85,14 +85,14 @@ static planc_status find_buses(making *m) {
   return NULL;
 }
 
-planc_status sim_engines_of_plan(const planc_plan *plan, planc_arena *arena, sim_program *out) {
+planc_status sim_engines_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out) {
   making m = {.plan = plan, .arena = arena};
   for (int32_t l = 0; l < plan->n_links; l++)
     if (plan->links[l].engine >= m.n) m.n = plan->links[l].engine + 1;
   int32_t most = m.n > plan->n_memories ? m.n : plan->n_memories;
-  PLANC_TRY(PLANC_NEW(arena, &m.engines, m.n));
-  PLANC_TRY(PLANC_NEW(arena, &m.found, most));
-  PLANC_TRY(PLANC_NEW(arena, &m.seen, most));
+  PLANC_TRY(PL_NEW(arena, &m.engines, m.n));
+  PLANC_TRY(PL_NEW(arena, &m.found, most));
+  PLANC_TRY(PL_NEW(arena, &m.seen, most));
   PLANC_TRY(find_buses(&m));
   forget(&m, most);
   for (int32_t e = 0; e < m.n; e++) PLANC_TRY(find_gpus(&m, e));

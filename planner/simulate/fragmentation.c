@@ -23,8 +23,8 @@ typedef struct following {
   const planc_plan *plan;
   const planc_trace *trace;
   planc_fragmentation *out;
-  planc_arena arena;
-  planc_acquired *acquired;
+  pl_arena arena;
+  pl_acquired *acquired;
   const planc_memory *device; /* the first: all have one arena */
   int32_t memory;             /* the one that is followed */
   piece *open;                /* by residency; no bytes: not open */
@@ -57,17 +57,17 @@ static int compare(const void *a, const void *b) {
 
 /* The second one of a piece that lies in two, which none does that caching placed. */
 static int64_t last_chunk(const following *f, piece it) {
-  return planc_add_saturate(it.address, it.bytes - 1) / f->device->chunk_bytes;
+  return pl_add_saturate(it.address, it.bytes - 1) / f->device->chunk_bytes;
 }
 
 static planc_status list_chunks(following *f) {
   const planc_plan *plan = f->plan;
   int64_t n = 0;
-  PLANC_TRY(PLANC_NEW(&f->arena, &f->chunks, 2 * (int64_t)plan->body.n));
+  PLANC_TRY(PL_NEW(&f->arena, &f->chunks, 2 * (int64_t)plan->body.n));
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     if (instr->op != PLANC_INSTR_acquire && instr->op != PLANC_INSTR_exec) continue;
-    if (!is_on_gpu(f, planc_memory_at(plan, f->acquired, instr))) continue;
+    if (!is_on_gpu(f, pl_memory_at(plan, f->acquired, instr))) continue;
     if (instr->bytes <= 0 || !shares(f, instr->bytes)) continue;
     f->chunks[n++] = instr->address / f->device->chunk_bytes;
     f->chunks[n++] = last_chunk(f, (piece){instr->address, instr->bytes, false});
@@ -76,7 +76,7 @@ static planc_status list_chunks(following *f) {
   for (int64_t i = 0; i < n; i++) {
     if (i == 0 || f->chunks[i] != f->chunks[i - 1]) f->chunks[f->n_chunks++] = f->chunks[i];
   }
-  return PLANC_NEW(&f->arena, &f->users, f->n_chunks);
+  return PL_NEW(&f->arena, &f->users, f->n_chunks);
 }
 
 /* `sign` more pieces in a chunk. */
@@ -93,7 +93,7 @@ static void use_chunk(following *f, int64_t chunk, int sign) {
 static void note(following *f) {
   const level *now = &f->now;
   planc_fragmentation *out = f->out;
-  int64_t shared = planc_muldiv_floor(now->n_shared, chunk_of(f), 1) - now->shared_bytes;
+  int64_t shared = pl_muldiv_floor(now->n_shared, chunk_of(f), 1) - now->shared_bytes;
   if (now->bytes - f->between > out->live_bytes) out->live_bytes = now->bytes - f->between;
   if (now->own_end - now->own_bytes > out->inside_bytes) out->inside_bytes = now->own_end - now->own_bytes;
   if (shared > out->shared_bytes) out->shared_bytes = shared;
@@ -113,7 +113,7 @@ static void add(following *f, piece it, int sign) {
   } else if (chunk_bytes > 0) {
     now->n_own += sign;
     now->own_bytes += sign * it.bytes;
-    now->own_end += sign * planc_align_up(it.bytes, chunk_bytes);
+    now->own_end += sign * pl_align_up(it.bytes, chunk_bytes);
   }
 }
 
@@ -141,8 +141,8 @@ static planc_status open_boundary(following *f) {
     if (it->memory != f->memory) continue;
     n = 1;
     f->open[r] = (piece){it->address, f->trace->buffers[it->buffer].bytes, chunk_of(f) > 0};
-    now->bytes = planc_add_saturate(now->bytes, f->open[r].bytes);
-    int64_t behind = planc_add_saturate(it->address, f->open[r].bytes);
+    now->bytes = pl_add_saturate(now->bytes, f->open[r].bytes);
+    int64_t behind = pl_add_saturate(it->address, f->open[r].bytes);
     if (behind > end) end = behind;
   }
   if (now->bytes > MOST || end > MOST) return beyond();
@@ -151,7 +151,7 @@ static planc_status open_boundary(following *f) {
     now->bytes += f->between;
     now->n_own = n;
     now->own_bytes = now->bytes;
-    now->own_end = planc_align_up(end, f->device->chunk_bytes);
+    now->own_end = pl_align_up(end, f->device->chunk_bytes);
   }
   note(f);
   return NULL;
@@ -176,7 +176,7 @@ static planc_status follow_memory(following *f) {
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     piece it = {instr->address, instr->bytes, false};
-    if (planc_memory_at(plan, f->acquired, instr) != f->memory) continue;
+    if (pl_memory_at(plan, f->acquired, instr) != f->memory) continue;
     if (instr->op == PLANC_INSTR_acquire) {
       f->open[instr->id] = it;
       PLANC_TRY(open_piece(f, it));
@@ -192,9 +192,9 @@ static planc_status follow_memory(following *f) {
 
 static planc_status follow(following *f) {
   const planc_plan *plan = f->plan;
-  PLANC_TRY(planc_plan_check_names(plan, f->trace));
-  PLANC_TRY(planc_plan_acquired(plan, &f->arena, &f->acquired));
-  PLANC_TRY(PLANC_NEW(&f->arena, &f->open, plan->n_residencies));
+  PLANC_TRY(pl_plan_check_names(plan, f->trace));
+  PLANC_TRY(pl_plan_acquired(plan, &f->arena, &f->acquired));
+  PLANC_TRY(PL_NEW(&f->arena, &f->open, plan->n_residencies));
   PLANC_TRY(list_chunks(f));
   for (f->memory = 0; f->memory < plan->n_memories; f->memory++) {
     if (!is_on_gpu(f, f->memory)) continue;
@@ -203,18 +203,18 @@ static planc_status follow(following *f) {
   }
   planc_fragmentation *out = f->out;
   out->lost_bytes = f->device->arena_bytes > out->live_bytes ? f->device->arena_bytes - out->live_bytes : 0;
-  out->bound_bytes = planc_muldiv_floor(chunk_of(f), out->most_at_once, 1);
+  out->bound_bytes = pl_muldiv_floor(chunk_of(f), out->most_at_once, 1);
   return NULL;
 }
 
 planc_status planc_fragmentation_of(const planc_plan *plan, planc_fragmentation *out) {
   planc_trace *trace;
   *out = (planc_fragmentation){0};
-  PLANC_TRY(planc_plan_expand(plan, &trace));
+  PLANC_TRY(pl_plan_expand(plan, &trace));
   following f = {.plan = plan, .trace = trace, .out = out};
   f.device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
   planc_status status = follow(&f);
-  planc_arena_free(&f.arena);
+  pl_arena_free(&f.arena);
   planc_trace_free(trace);
   return status;
 }

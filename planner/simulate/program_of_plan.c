@@ -1,5 +1,8 @@
 /* A plan's instructions as steps of the machine (sim_program.h). Replicas do the same at the same time, so one of them
  * is run: the others' records happen when its own do. */
+#include <assert.h>
+
+#include "plan/link_index.h"
 #include "plan/tables.h"
 #include "planner/simulate/plan_streams.h"
 #include "planner/simulate/sim_program.h"
@@ -10,7 +13,7 @@ enum { PPM = 1000000 };
 /* Work is time in parts per million, faster alone than beside a copy (sim_machine.c). */
 static planc_status check_time(const planc_plan_device *device, const sim_step *step) {
   int64_t work;
-  if (!planc_mul_overflow(step->time_ns, PPM + device->slowdown_ppm, &work)) return NULL;
+  if (!pl_mul_overflow(step->time_ns, PPM + device->slowdown_ppm, &work)) return NULL;
   return planc_error(PLANC_BAD_INPUT, "a time of %lld ns is too long to simulate", (long long)step->time_ns);
 }
 
@@ -18,47 +21,48 @@ static planc_status check_time(const planc_plan_device *device, const sim_step *
 
 typedef struct making {
   const planc_plan *plan;
-  const planc_acquired *acquired;
-  planc_tables tables;
-  planc_arena *arena;
+  const pl_acquired *acquired;
+  pl_link_index links;
+  pl_arena *arena;
 } making;
 
 static planc_status copy_of(const making *m, const planc_instr *instr, int64_t *out_ns) {
-  int32_t from = planc_memory_of_side(m->plan, m->acquired, instr->aux);
-  int32_t to = planc_memory_of_side(m->plan, m->acquired, instr->id);
-  int32_t link = planc_tables_link(&m->tables, m->plan->streams[instr->stream].on, from, to);
+  int32_t from = pl_memory_of_side(m->plan, m->acquired, instr->aux);
+  int32_t to = pl_memory_of_side(m->plan, m->acquired, instr->id);
+  int32_t link = pl_link_find(&m->links, m->plan->streams[instr->stream].on, from, to);
   if (link < 0)
     return planc_error(PLANC_INVALID_PLAN, "stream %d has no link from memory %d to memory %d", instr->stream, from,
                        to);
   *out_ns = planc_link_ns(&m->plan->links[link].cost, instr->bytes);
-  if (instr->peers) *out_ns = planc_muldiv_ceil(*out_ns, planc_plan_replicas(m->plan) - 1, 1);
+  if (instr->peers) *out_ns = pl_muldiv_ceil(*out_ns, planc_plan_replicas(m->plan) - 1, 1);
   return NULL;
 }
 
 static planc_status make_step(const making *m, const planc_instr *instr, sim_step *step) {
-  PLANC_TRY(planc_stream_instr_check(m->plan, instr));
+  PLANC_TRY(pl_stream_instr_check(m->plan, instr));
   *step = (sim_step){.stream = instr->stream, .lag = instr->lag};
   if (instr->op == PLANC_INSTR_wait || instr->op == PLANC_INSTR_record) {
     step->kind = instr->op == PLANC_INSTR_wait ? SIM_WAIT : SIM_RECORD;
     step->event = instr->id;
-  } else if (planc_instr_is_copy(m->plan, instr)) {
+  } else if (pl_instr_is_copy(m->plan, instr)) {
     step->kind = SIM_COPY;
-    step->way = planc_way_of_copy(m->plan, m->acquired, instr);
     PLANC_TRY(copy_of(m, instr, &step->time_ns));
+    step->route = pl_instr_route(m->plan, m->acquired, instr);
+    assert(step->route < PLANC_N_ROUTES); /* a link leads from a memory to another */
   } else {
     step->kind = SIM_KERNEL;
     step->op = instr->op == PLANC_INSTR_exec;
     step->time_ns = instr->time_ns;
-    step->busy_ppm = instr->busy_ppm < 0 ? 0 : instr->busy_ppm > PPM ? PPM : (int32_t)instr->busy_ppm;
+    step->busy_ppm = sim_busy_ppm(instr);
   }
   return check_time(&m->plan->device, step);
 }
 
 static planc_status make_steps(const making *m, const planc_section *from, const int64_t *mapped, sim_section *out) {
   sim_step *steps;
-  PLANC_TRY(PLANC_NEW(m->arena, &steps, from->n));
+  PLANC_TRY(PL_NEW(m->arena, &steps, from->n));
   for (int32_t i = 0; i < from->n; i++) {
-    if (!planc_instr_has_stream(&from->instrs[i])) {
+    if (!pl_instr_has_stream(&from->instrs[i])) {
       steps[i].stream = -1;
       continue;
     }
@@ -72,9 +76,9 @@ static planc_status make_steps(const making *m, const planc_section *from, const
 /* --- Streams ------------------------------------------------------------------------------------------------------ */
 
 /* A GPU goes by the number of its memory. */
-static planc_status make_streams(const planc_plan *plan, planc_arena *arena, sim_program *out) {
+static planc_status make_streams(const planc_plan *plan, pl_arena *arena, sim_program *out) {
   sim_stream *streams;
-  PLANC_TRY(PLANC_NEW(arena, &streams, plan->n_streams));
+  PLANC_TRY(PL_NEW(arena, &streams, plan->n_streams));
   for (int32_t s = 0; s < plan->n_streams; s++) {
     const planc_stream *from = &plan->streams[s];
     streams[s] = (sim_stream){.computes = from->kind == PLANC_STREAM_KIND_compute, .job = from->job, .on = from->on};
@@ -86,14 +90,15 @@ static planc_status make_streams(const planc_plan *plan, planc_arena *arena, sim
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
-planc_status sim_program_of_plan(const planc_plan *plan, const planc_acquired *acquired, const int64_t *mapped,
-                                 planc_arena *arena, sim_program *out) {
+planc_status sim_program_of_plan(const planc_plan *plan, const pl_acquired *acquired, const int64_t *mapped,
+                                 pl_arena *arena, sim_program *out) {
   const planc_section *from[] = {&plan->prologue, &plan->body, &plan->epilogue};
   making m = {.plan = plan, .acquired = acquired, .arena = arena};
   *out = (sim_program){.device = plan->device, .n_streams = plan->n_streams};
   out->n_jobs = plan->n_jobs;
   out->n_events = plan->n_events;
-  PLANC_TRY(planc_tables_make(plan, arena, &m.tables));
+  PLANC_TRY(pl_tables_check(plan));
+  PLANC_TRY(pl_link_index_make(plan, arena, &m.links));
   PLANC_TRY(make_streams(plan, arena, out));
   for (int k = 0; k < SIM_N_SECTIONS; k++)
     PLANC_TRY(make_steps(&m, from[k], k == SIM_BODY ? mapped : NULL, &out->sections[k]));

@@ -7,7 +7,7 @@
 #include "util/math.h"
 
 /* So many bodies behind the last one that has ended hosts launch: of one job more than ever bind it. */
-enum { PPM = 1000000, TOGETHER = 1, AHEAD = 4 };
+enum { TOGETHER = 1, AHEAD = 4 };
 
 /* A machine with a program on it. */
 typedef struct machine {
@@ -113,8 +113,8 @@ static int64_t n_chunks(const machine *m, const sim_host *h, int32_t step) {
 }
 static int64_t launch_ns(const machine *m, const sim_host *h, int32_t step) {
   if (is_captured(m, h->phase) && h->launched >= 0) return 0;
-  int64_t mapping = planc_muldiv_floor(n_chunks(m, h, step), m->program->chunk_ns, 1);
-  return planc_add_saturate(m->program->device.launch_ns, mapping);
+  int64_t mapping = pl_muldiv_floor(n_chunks(m, h, step), m->program->chunk_ns, 1);
+  return pl_add_saturate(m->program->device.launch_ns, mapping);
 }
 
 static bool is_full(const machine *m, const sim_host *h, int32_t step) {
@@ -134,7 +134,7 @@ static planc_status run_host(const machine *m, int32_t job) {
       if (!h->launching) {
         if (is_full(m, h, step)) return NULL;
         h->in_flight += section->steps[step].kind == SIM_KERNEL;
-        if (planc_add_overflow(m->state->now, launch_ns(m, h, step), &h->free_at)) return too_long();
+        if (pl_add_overflow(m->state->now, launch_ns(m, h, step), &h->free_at)) return too_long();
         h->launching = h->free_at > m->state->now;
         if (h->launching) return NULL;
       }
@@ -175,29 +175,16 @@ static int32_t head(const machine *m, int32_t stream) {
   }
 }
 
-/* An engine begins a copy, or ends it. */
-static void turn(const machine *m, int32_t engine, bool copies) {
-  sim_state *s = m->state;
-  const sim_engine *e = &m->program->engines[engine];
-  int32_t more = copies ? 1 : -1;
-  s->copiers[engine].copies = copies;
-  s->copiers[e->bus].n_on_bus += more;
-  for (int32_t k = 0; k < e->n_gpus; k++) s->gpus[e->gpus[k]].n_copying += more;
-}
-
 static void begin(const machine *m, int32_t stream, int32_t index, const sim_step *step) {
   sim_state *s = m->state;
   sim_lane *l = &s->lanes[stream];
   int32_t on = m->program->streams[stream].on;
-  int64_t unit = PPM;
+  int64_t unit = sim_is_copy(step) ? sim_full_copy_rate() : sim_full_kernel_rate(m->program);
   if (sim_is_copy(step)) {
-    turn(m, on, true);
+    sim_turn(m->program, &s->activity, on, true);
   } else {
-    sim_gpu *g = &s->gpus[on];
-    unit += m->program->device.slowdown_ppm;
-    g->load += step->busy_ppm;
-    g->n_computing++;
-    s->phases[l->phase].misses += step->op && g->awaited_until == s->now;
+    sim_occupy(&s->activity, on, step->busy_ppm, true);
+    s->phases[l->phase].misses += step->op && s->activity.gpus[on].awaited_until == s->now;
   }
   if (s->phases[l->phase].start < 0) s->phases[l->phase].start = s->now;
   l->running = index;
@@ -223,7 +210,7 @@ static void begin_lane(machine *m, int32_t stream) {
       s->recorded[step->event] = l->phase;
       m->again = true;
     } else {
-      if (sim_is_copy(step) && s->copiers[m->program->streams[stream].on].copies) return;
+      if (sim_is_copy(step) && s->activity.copiers[m->program->streams[stream].on].copies) return;
       begin(m, stream, index, step);
       return;
     }
@@ -246,7 +233,7 @@ static const sim_step *running_of(const machine *m, const sim_lane *l) {
 static int64_t lost_ns(const machine *m, const sim_lane *l) {
   int64_t slowdown = m->program->device.slowdown_ppm;
   if (!l->crowded) return m->state->now - l->start - running_of(m, l)->time_ns;
-  return planc_muldiv_ceil(l->beside_ns, slowdown, PPM + slowdown);
+  return pl_muldiv_ceil(l->beside_ns, slowdown, sim_full_kernel_rate(m->program));
 }
 
 static void end_lane(const machine *m, int32_t stream) {
@@ -258,17 +245,15 @@ static void end_lane(const machine *m, int32_t stream) {
   p->n_ended++;
   p->end = s->now;
   if (sim_is_copy(step)) {
-    turn(m, of->on, false);
-    int64_t *copy_ns = &p->copy_ns[step->way];
-    *copy_ns = planc_add_saturate(*copy_ns, s->now - l->start);
+    sim_turn(m->program, &s->activity, of->on, false);
+    int64_t *copy_ns = &p->copy_ns[step->route];
+    *copy_ns = pl_add_saturate(*copy_ns, s->now - l->start);
   } else {
-    sim_gpu *g = &s->gpus[of->on];
     if (l->beside) l->beside_ns += s->now - l->since;
-    g->load -= step->busy_ppm;
-    g->n_computing--;
+    sim_occupy(&s->activity, of->on, step->busy_ppm, false);
     s->hosts[of->job].in_flight--;
     p->compute_end = s->now;
-    p->lost_ns = planc_add_saturate(p->lost_ns, lost_ns(m, l));
+    p->lost_ns = pl_add_saturate(p->lost_ns, lost_ns(m, l));
     memcpy(p->stall_ns, s->stall_ns, sizeof p->stall_ns);
   }
   if (m->observer) m->observer(m->user, l->phase, l->running, l->start, s->now);
@@ -289,38 +274,24 @@ static planc_status check_ended(const machine *m) {
 
 /* --- Rates -------------------------------------------------------------------------------------------------------- */
 
-static int64_t copy_rate(const machine *m, int32_t engine) {
-  const sim_engine *e = &m->program->engines[engine];
-  const sim_copier *copiers = m->state->copiers;
-  bool duplex = false;
-  for (int32_t k = 0; k < e->n_against; k++) duplex |= copiers[e->against[k]].copies;
-  int64_t rate = (duplex ? m->program->device.duplex_ppm : PPM) / ((int64_t)copiers[e->bus].n_on_bus * e->sharers);
-  return rate > 0 ? rate : 1;
-}
-
-static int64_t kernel_rate(const machine *m, sim_lane *l, const sim_gpu *g) {
-  int64_t rate = g->n_copying > 0 ? PPM : PPM + m->program->device.slowdown_ppm;
-  if (g->load <= PPM) return rate;
-  l->crowded = true;
-  return rate * PPM / g->load;
-}
-
 static planc_status set_rates(const machine *m) {
   int64_t now = m->state->now;
+  const sim_activity *activity = &m->state->activity;
   for (int32_t i = 0; i < m->program->n_streams; i++) {
     sim_lane *l = &m->state->lanes[i];
     if (l->running < 0) continue;
     const sim_stream *of = &m->program->streams[i];
-    const sim_gpu *g = of->computes ? &m->state->gpus[of->on] : NULL;
+    const sim_gpu *g = of->computes ? &activity->gpus[of->on] : NULL;
     bool beside = g && g->n_copying > 0;
-    int64_t rate = g ? kernel_rate(m, l, g) : copy_rate(m, of->on);
+    int64_t rate = g ? sim_kernel_rate(m->program, activity, of->on) : sim_copy_rate(m->program, activity, of->on);
+    l->crowded |= g && g->busy_ppm > SIM_PPM;
     if (rate == l->rate && beside == l->beside) continue;
     l->work -= l->rate * (now - l->since);
     if (l->beside) l->beside_ns += now - l->since;
     l->beside = beside;
     l->rate = rate;
     l->since = now;
-    if (planc_add_overflow(now, l->work / rate + (l->work % rate > 0), &l->end)) return too_long();
+    if (pl_add_overflow(now, l->work / rate + (l->work % rate > 0), &l->end)) return too_long();
   }
   m->state->changed = false;
   return NULL;
@@ -354,7 +325,7 @@ static planc_stall cause(const machine *m, int32_t stream) {
     int32_t index = l->running >= 0 ? l->running : head(m, stream);
     if (index < 0) return PLANC_STALL_LAUNCH;
     const sim_step *step = &of_lane(m, l)->steps[index];
-    if (sim_is_copy(step)) return step->way == PLANC_COPY_OUT ? PLANC_STALL_D2H : PLANC_STALL_H2D;
+    if (sim_is_copy(step)) return (planc_stall)step->route;
     if (step->kind != SIM_WAIT || m->program->recorder[step->event] < 0) return PLANC_STALL_LAUNCH;
     stream = m->program->recorder[step->event];
   }
@@ -371,11 +342,11 @@ static void count_stall(const machine *m, int32_t g, int64_t until) {
     why = cause(m, i);
     break;
   }
-  m->state->stall_ns[why] = planc_add_saturate(m->state->stall_ns[why], until - m->state->now);
-  if (why == PLANC_STALL_H2D) m->state->gpus[g].awaited_until = until;
+  m->state->stall_ns[why] = pl_add_saturate(m->state->stall_ns[why], until - m->state->now);
+  if (why == PLANC_STALL_H2D) m->state->activity.gpus[g].awaited_until = until;
 }
 
 static void count_stalls(const machine *m, int64_t until) {
   for (int32_t g = 0; g < m->program->n_gpus; g++)
-    if (m->state->gpus[g].n_computing == 0) count_stall(m, g, until);
+    if (m->state->activity.gpus[g].n_computing == 0) count_stall(m, g, until);
 }

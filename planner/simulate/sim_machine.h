@@ -22,8 +22,7 @@
 #ifndef PLANC_SIMULATE_SIM_MACHINE_H
 #define PLANC_SIMULATE_SIM_MACHINE_H
 
-#include "planc/simulate.h"
-#include "planner/simulate/sim_program.h"
+#include "planner/simulate/sim_rates.h"
 
 /* Phase 0 is the prologue, phase k body k, the epilogue comes after the last body. */
 enum { SIM_MAX_BODIES = 64, SIM_MAX_PHASES = SIM_MAX_BODIES + 2 };
@@ -34,7 +33,7 @@ typedef struct sim_phase {
   int64_t stall_ns[PLANC_N_STALLS]; /* since the beginning of time, at compute_end */
   int64_t lost_ns;                  /* by kernels, to copies */
   int64_t misses;
-  int64_t copy_ns[PLANC_N_COPY_WAYS];
+  int64_t copy_ns[PLANC_N_ROUTES];
 } sim_phase;
 
 typedef struct sim_host {
@@ -54,18 +53,6 @@ typedef struct sim_lane {
   int64_t beside_ns;
 } sim_lane;
 
-typedef struct sim_gpu {
-  int64_t load;          /* busy shares of the kernels that run */
-  int32_t n_computing;   /* kernels that run */
-  int32_t n_copying;     /* engines of it that copy */
-  int64_t awaited_until; /* the end of the last wait for a copy in */
-} sim_gpu;
-
-typedef struct sim_copier {
-  bool copies;
-  int32_t n_on_bus; /* of the bus that goes by this engine's number: engines on it that copy */
-} sim_copier;
-
 typedef struct sim_state {
   int64_t now;
   int32_t last_body;           /* asked for by the caller; SIM_MAX_BODIES while it is open how many run */
@@ -76,16 +63,15 @@ typedef struct sim_state {
   sim_phase phases[SIM_MAX_PHASES];
   sim_host *hosts; /* by job */
   sim_lane *lanes; /* by stream */
-  sim_gpu *gpus;
-  sim_copier *copiers; /* by engine */
-  int32_t *recorded;   /* by event: the last phase that recorded it, -1 if none */
+  sim_activity activity;
+  int32_t *recorded; /* by event: the last phase that recorded it, -1 if none */
 } sim_state;
 
 /* Told of every timed step that ends. */
 typedef void (*sim_observer)(void *user, int32_t phase, int32_t step, int64_t start, int64_t end);
 
 /* A state at the beginning of time. It must not outlive `arena`. */
-planc_status sim_state_make(const sim_program *program, planc_arena *arena, sim_state *out);
+planc_status sim_state_make(const sim_program *program, pl_arena *arena, sim_state *out);
 void sim_state_begin(const sim_program *program, sim_state *state);
 /* Both were made for programs with as many jobs, streams, GPUs, engines and events. */
 void sim_state_copy(const sim_program *program, sim_state *to, const sim_state *from);

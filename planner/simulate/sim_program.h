@@ -4,19 +4,20 @@
 #define PLANC_SIMULATE_SIM_PROGRAM_H
 
 #include "plan/copies.h"
+#include "planc/simulate.h"
 
 typedef enum sim_step_kind { SIM_WAIT, SIM_RECORD, SIM_KERNEL, SIM_COPY } sim_step_kind;
 
 typedef struct sim_step {
   sim_step_kind kind;
-  uint8_t lag;        /* of a wait: 0 = the record of this body, 1 = of the one before */
-  bool op;            /* of a kernel: it is missed when a copy in comes late for it */
-  planc_copy_way way; /* of a copy */
-  int32_t stream;     /* negative: nothing that takes part in time */
-  int32_t event;      /* of a wait or a record */
-  int32_t busy_ppm;   /* of a kernel, at most 1,000,000: the share of the GPU that it keeps busy */
-  int64_t time_ns;    /* alone */
-  int64_t chunks;     /* of virtual memory that its host maps and unmaps before it launches it */
+  uint8_t lag;       /* of a wait: 0 = the record of this body, 1 = of the one before */
+  bool op;           /* of a kernel: it is missed when a copy in comes late for it */
+  planc_route route; /* of a copy */
+  int32_t stream;    /* negative: nothing that takes part in time */
+  int32_t event;     /* of a wait or a record */
+  int32_t busy_ppm;  /* of a kernel, at most 1,000,000: the share of the GPU that it keeps busy */
+  int64_t time_ns;   /* alone */
+  int64_t chunks;    /* of virtual memory that its host maps and unmaps before it launches it */
 } sim_step;
 
 /* Steps in the order in which hosts launch them. */
@@ -66,19 +67,25 @@ static inline bool sim_is_timed(const sim_step *step) {
   return step->kind == SIM_KERNEL || sim_is_copy(step);
 }
 
+/* The share of a GPU that a kernel keeps busy, of a plan that nobody has checked. */
+static inline int32_t sim_busy_ppm(const planc_instr *kernel) {
+  enum { ALL = 1000000 };
+  return kernel->busy_ppm < 0 ? 0 : kernel->busy_ppm > ALL ? ALL : (int32_t)kernel->busy_ppm;
+}
+
 /* Makes what follows from the steps of a section, all in `arena`: again, where they were edited. */
-planc_status sim_link(const sim_program *program, planc_arena *arena, sim_section *section);
+planc_status sim_link(const sim_program *program, pl_arena *arena, sim_section *section);
 /* The rest of a program whose device, streams, engines and sections' steps are set. */
-planc_status sim_prepare(sim_program *program, planc_arena *arena);
+planc_status sim_prepare(sim_program *program, pl_arena *arena);
 
 /* The program of a plan, whose residencies were acquired as `acquired` says; `mapped`, where it is given, has by
  * instruction of the body the chunks that are mapped for it. Step i of a section is its instruction i. INVALID_PLAN
  * when a stream is not of a job of the plan or not on a device or an engine of it, an instruction names a stream or an
  * event that there is not or does what its stream does not, a copy has no link, or a number is out of range; BAD_INPUT
  * when a time is too long to simulate. */
-planc_status sim_program_of_plan(const planc_plan *plan, const planc_acquired *acquired, const int64_t *mapped,
-                                 planc_arena *arena, sim_program *out);
+planc_status sim_program_of_plan(const planc_plan *plan, const pl_acquired *acquired, const int64_t *mapped,
+                                 pl_arena *arena, sim_program *out);
 /* The engines of a plan (engines_of_plan.c), whose streams and links are right. */
-planc_status sim_engines_of_plan(const planc_plan *plan, planc_arena *arena, sim_program *out);
+planc_status sim_engines_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out);
 
 #endif

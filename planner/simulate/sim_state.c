@@ -3,13 +3,13 @@
 
 #include "planner/simulate/sim_machine.h"
 
-planc_status sim_state_make(const sim_program *program, planc_arena *arena, sim_state *out) {
+planc_status sim_state_make(const sim_program *program, pl_arena *arena, sim_state *out) {
   *out = (sim_state){0};
-  PLANC_TRY(PLANC_NEW(arena, &out->hosts, program->n_jobs));
-  PLANC_TRY(PLANC_NEW(arena, &out->lanes, program->n_streams));
-  PLANC_TRY(PLANC_NEW(arena, &out->gpus, program->n_gpus));
-  PLANC_TRY(PLANC_NEW(arena, &out->copiers, program->n_engines));
-  PLANC_TRY(PLANC_NEW(arena, &out->recorded, program->n_events));
+  PLANC_TRY(PL_NEW(arena, &out->hosts, program->n_jobs));
+  PLANC_TRY(PL_NEW(arena, &out->lanes, program->n_streams));
+  PLANC_TRY(PL_NEW(arena, &out->activity.gpus, program->n_gpus));
+  PLANC_TRY(PL_NEW(arena, &out->activity.copiers, program->n_engines));
+  PLANC_TRY(PL_NEW(arena, &out->recorded, program->n_events));
   sim_state_begin(program, out);
   return NULL;
 }
@@ -18,15 +18,14 @@ void sim_state_begin(const sim_program *program, sim_state *state) {
   sim_state begun = {.last_body = SIM_MAX_BODIES, .epilogue_phase = SIM_MAX_PHASES, .n_entered = 1};
   begun.hosts = state->hosts;
   begun.lanes = state->lanes;
-  begun.gpus = state->gpus;
-  begun.copiers = state->copiers;
+  begun.activity = state->activity;
   begun.recorded = state->recorded;
   begun.phases[0].start = -1;
   *state = begun;
   for (int32_t j = 0; j < program->n_jobs; j++) state->hosts[j] = (sim_host){.launched = -1};
   for (int32_t i = 0; i < program->n_streams; i++) state->lanes[i] = (sim_lane){.ended = -1, .running = -1};
-  for (int32_t g = 0; g < program->n_gpus; g++) state->gpus[g] = (sim_gpu){.awaited_until = -1};
-  for (int32_t e = 0; e < program->n_engines; e++) state->copiers[e] = (sim_copier){0};
+  for (int32_t g = 0; g < program->n_gpus; g++) state->activity.gpus[g] = (sim_gpu){.awaited_until = -1};
+  for (int32_t e = 0; e < program->n_engines; e++) state->activity.copiers[e] = (sim_copier){0};
   for (int32_t e = 0; e < program->n_events; e++) state->recorded[e] = -1;
 }
 
@@ -34,14 +33,13 @@ void sim_state_copy(const sim_program *program, sim_state *to, const sim_state *
   sim_state copied = *from;
   copied.hosts = to->hosts;
   copied.lanes = to->lanes;
-  copied.gpus = to->gpus;
-  copied.copiers = to->copiers;
+  copied.activity = to->activity;
   copied.recorded = to->recorded;
   *to = copied;
   memcpy(to->hosts, from->hosts, (size_t)program->n_jobs * sizeof *to->hosts);
   memcpy(to->lanes, from->lanes, (size_t)program->n_streams * sizeof *to->lanes);
-  memcpy(to->gpus, from->gpus, (size_t)program->n_gpus * sizeof *to->gpus);
-  memcpy(to->copiers, from->copiers, (size_t)program->n_engines * sizeof *to->copiers);
+  memcpy(to->activity.gpus, from->activity.gpus, (size_t)program->n_gpus * sizeof *to->activity.gpus);
+  memcpy(to->activity.copiers, from->activity.copiers, (size_t)program->n_engines * sizeof *to->activity.copiers);
   memcpy(to->recorded, from->recorded, (size_t)program->n_events * sizeof *to->recorded);
 }
 

@@ -9,6 +9,7 @@
 #include "planner/simulate/plan_totals.h"
 #include "planner/simulate/remap.h"
 #include "planner/simulate/sim_machine.h"
+#include "util/math.h"
 
 /* Jobs that share a GPU may take long to fall into step. The last bodies are not like others: nothing comes behind
  * them, and one of several jobs may have the GPU for itself. */
@@ -18,14 +19,13 @@ typedef struct simulation {
   const planc_plan *plan;
   sim_program program;
   sim_state state;
-  planc_arena arena;
-  bool captured;
-  int64_t chunk_ns;    /* to map or unmap a chunk of virtual memory, -1 = all is mapped */
-  sim_state *ends;     /* by body: the state at its end */
-  bool repeats;        /* bodies do, the one after `from` as the one after `until` */
-  int32_t from, until; /* what lies between the ends of these is averaged */
-  planc_simulation_visitor visitor;
-  void *user;
+  pl_arena arena;
+  planc_simulate_options options;
+  int64_t *computed_ns; /* by job: by the kernels of all its streams that have ended */
+  int64_t **busy_ns;    /* by body, by job: at its end, with the kernels that run then. NULL: nobody asks */
+  sim_state *ends;      /* by body: the state at its end */
+  bool repeats;         /* bodies do, the one after `from` as the one after `until` */
+  int32_t from, until;  /* what lies between the ends of these is averaged */
   int64_t origin;
 } simulation;
 
@@ -44,15 +44,44 @@ static planc_status note_end(simulation *s, int32_t body) {
   return NULL;
 }
 
+static planc_status make_busy(simulation *s, int32_t most_bodies) {
+  PLANC_TRY(PL_NEW(&s->arena, &s->computed_ns, s->program.n_jobs));
+  PLANC_TRY(PL_NEW(&s->arena, &s->busy_ns, (int64_t)most_bodies + 1));
+  for (int32_t b = 0; b <= most_bodies; b++) PLANC_TRY(PL_NEW(&s->arena, &s->busy_ns[b], s->program.n_jobs));
+  return NULL;
+}
+
+static void note_kernel(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
+  simulation *s = user;
+  int32_t section = phase == 0 ? SIM_PROLOGUE : phase == s->state.epilogue_phase ? SIM_EPILOGUE : SIM_BODY;
+  const sim_step *of = &s->program.sections[section].steps[step];
+  if (of->kind != SIM_KERNEL) return;
+  int64_t *sum = &s->computed_ns[s->program.streams[of->stream].job];
+  *sum = pl_add_saturate(*sum, end - start);
+}
+
+static void note_busy(simulation *s, int32_t body) {
+  for (int32_t j = 0; j < s->program.n_jobs; j++) s->busy_ns[body][j] = s->computed_ns[j];
+  for (int32_t k = 0; k < s->program.n_streams; k++) {
+    const sim_stream *stream = &s->program.streams[k];
+    const sim_lane *lane = &s->state.lanes[k];
+    if (!stream->computes || lane->running < 0) continue;
+    int64_t *sum = &s->busy_ns[body][stream->job];
+    *sum = pl_add_saturate(*sum, s->state.now - lane->start);
+  }
+}
+
 static planc_status run_until_repeated(simulation *s) {
   bool over = false;
   int32_t most = s->program.n_launchers > 1 ? MOST_OF_SEVERAL : MOST_BODIES;
   s->state.last_body = most;
-  PLANC_TRY(PLANC_NEW(&s->arena, &s->ends, (int64_t)most + 1));
+  PLANC_TRY(PL_NEW(&s->arena, &s->ends, (int64_t)most + 1));
+  if (s->options.jobs) PLANC_TRY(make_busy(s, most));
   while (!over) {
     int32_t closed = s->state.n_closed;
-    PLANC_TRY(sim_advance(&s->program, &s->state, NULL, NULL, &over));
+    PLANC_TRY(sim_advance(&s->program, &s->state, s->options.jobs ? note_kernel : NULL, s, &over));
     int32_t body = s->state.n_closed - 1;
+    for (int32_t b = closed; s->options.jobs && b <= body && b <= most; b++) note_busy(s, b);
     bool ended = s->state.n_closed > closed && body > 0 && body < s->state.epilogue_phase;
     if (ended && !s->repeats) PLANC_TRY(note_end(s, body));
   }
@@ -64,7 +93,8 @@ static planc_status run_until_repeated(simulation *s) {
 
 static void visit(void *user, int32_t phase, int32_t step, int64_t start, int64_t end) {
   const simulation *s = user;
-  if (phase == s->until) s->visitor(s->user, s->plan, &s->plan->body.instrs[step], start - s->origin, end - s->origin);
+  const planc_instr *instr = &s->plan->body.instrs[step];
+  if (phase == s->until) s->options.visitor(s->options.user, s->plan, instr, start - s->origin, end - s->origin);
 }
 
 /* Which bodies repeat themselves is known only behind them: the same again, watched. */
@@ -88,49 +118,59 @@ static void report(const simulation *s, planc_simulation *out) {
   out->slowdown_ns = last->lost_ns / n_gpus;
   out->misses = last->misses;
   for (int i = 0; i < PLANC_N_STALLS; i++) out->stall_ns[i] = (last->stall_ns[i] - last[-1].stall_ns[i]) / n_gpus;
-  out->h2d_ns = last->copy_ns[PLANC_COPY_IN] / n_gpus;
-  out->d2h_ns = last->copy_ns[PLANC_COPY_OUT] / n_gpus;
+  out->h2d_ns = last->copy_ns[PLANC_ROUTE_H2D] / n_gpus;
+  out->d2h_ns = last->copy_ns[PLANC_ROUTE_D2H] / n_gpus;
+  out->store_ns = last->copy_ns[PLANC_ROUTE_STORE];
+  out->load_ns = last->copy_ns[PLANC_ROUTE_LOAD];
 }
 
-static planc_status make_program(simulation *s, const planc_acquired *acquired, planc_simulation *out) {
+/* Over the bodies that are averaged. Of several compute streams a job has the mean. */
+static planc_status report_jobs(simulation *s, int64_t iteration_ns) {
+  int32_t *n_streams;
+  PLANC_TRY(PL_NEW(&s->arena, &n_streams, s->program.n_jobs));
+  for (int32_t k = 0; k < s->program.n_streams; k++)
+    n_streams[s->program.streams[k].job] += s->program.streams[k].computes;
+  for (int32_t j = 0; j < s->program.n_jobs; j++) {
+    planc_job_predictions *job = &s->options.jobs[j];
+    int64_t busy_ns = s->busy_ns[s->until][j] - s->busy_ns[s->from][j];
+    job->busy_ns = n_streams[j] > 0 ? busy_ns / (s->until - s->from) / n_streams[j] : 0;
+    job->stall_ns = n_streams[j] > 0 ? iteration_ns - job->busy_ns : 0;
+  }
+  return NULL;
+}
+
+static planc_status make_program(simulation *s, const pl_acquired *acquired, planc_simulation *out) {
   int64_t *mapped = NULL;
-  if (s->chunk_ns >= 0) PLANC_TRY(planc_count_mappings(s->plan, &mapped, &out->mapped_chunks));
+  if (s->options.maps_in_step) PLANC_TRY(pl_count_mappings(s->plan, &mapped, &out->mapped_chunks));
   planc_status status = sim_program_of_plan(s->plan, acquired, mapped, &s->arena, &s->program);
   free(mapped);
-  s->program.captured = s->captured;
-  s->program.chunk_ns = s->chunk_ns > 0 ? s->chunk_ns : 0;
+  s->program.captured = s->options.captured;
+  s->program.chunk_ns = s->options.chunk_ns;
   return status;
 }
 
 static planc_status simulate(simulation *s, planc_simulation *out) {
-  planc_acquired *acquired;
-  PLANC_TRY(planc_plan_acquired(s->plan, &s->arena, &acquired));
+  pl_acquired *acquired;
+  PLANC_TRY(pl_plan_acquired(s->plan, &s->arena, &acquired));
   PLANC_TRY(make_program(s, acquired, out));
-  PLANC_TRY(planc_plan_totals(s->plan, acquired, out));
+  PLANC_TRY(pl_plan_totals(s->plan, acquired, out));
   PLANC_TRY(sim_state_make(&s->program, &s->arena, &s->state));
   PLANC_TRY(run_until_repeated(s));
   report(s, out);
-  return s->visitor ? show(s) : NULL;
+  if (s->options.jobs) PLANC_TRY(report_jobs(s, out->iteration_ns));
+  return s->options.visitor ? show(s) : NULL;
 }
 
-static planc_status simulate_as(simulation s, planc_simulation *out) {
+static planc_status check_options(const planc_plan *plan, const planc_simulate_options *options) {
+  if (!options->maps_in_step || planc_plan_gpus(plan) <= 1) return NULL;
+  return planc_error(PLANC_USAGE, "mapping in the step is simulated on one GPU only");
+}
+
+planc_status planc_simulate(const planc_plan *plan, const planc_simulate_options *options, planc_simulation *out) {
+  simulation s = {.plan = plan, .options = options ? *options : (planc_simulate_options){0}};
   *out = (planc_simulation){0};
+  PLANC_TRY(check_options(plan, &s.options));
   planc_status status = simulate(&s, out);
-  planc_arena_free(&s.arena);
+  pl_arena_free(&s.arena);
   return planc_context(status, "simulation");
-}
-
-planc_status planc_simulate(const planc_plan *plan, planc_simulation_visitor visitor, void *user,
-                            planc_simulation *out) {
-  return simulate_as((simulation){.plan = plan, .chunk_ns = -1, .visitor = visitor, .user = user}, out);
-}
-
-planc_status planc_simulate_captured(const planc_plan *plan, planc_simulation *out) {
-  return simulate_as((simulation){.plan = plan, .chunk_ns = -1, .captured = true}, out);
-}
-
-planc_status planc_simulate_mapping(const planc_plan *plan, int64_t chunk_ns, planc_simulation *out) {
-  *out = (planc_simulation){0};
-  if (planc_plan_gpus(plan) > 1) return planc_error(PLANC_USAGE, "mapping in the step is simulated on one GPU only");
-  return simulate_as((simulation){.plan = plan, .chunk_ns = chunk_ns}, out);
 }

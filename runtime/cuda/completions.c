@@ -5,27 +5,27 @@
 #include "runtime/cuda/cuda.h"
 #include "util/clock.h"
 
-planc_status planrt_completions_open(planrt_device *device) {
-  device->completions = calloc(PLANRT_COMPLETIONS, sizeof *device->completions);
+planc_status rt_completions_open(rt_device *device) {
+  device->completions = calloc(RT_COMPLETIONS, sizeof *device->completions);
   if (!device->completions) return planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
-  for (int32_t i = 0; i < PLANRT_COMPLETIONS; i++) {
+  for (int32_t i = 0; i < RT_COMPLETIONS; i++) {
     CUDA_TRY(cudaEventCreateWithFlags(&device->completions[i].begin, cudaEventDefault));
     CUDA_TRY(cudaEventCreateWithFlags(&device->completions[i].end, cudaEventDefault));
   }
   device->ended_ns = calloc((size_t)device->n_streams, sizeof *device->ended_ns);
   if (!device->ended_ns) return planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
-  CUDA_TRY(cudaMalloc((void **)&device->sums, PLANRT_COMPLETIONS * sizeof *device->sums));
-  PLANC_TRY(planrt_cuda_pinned_new(device, PLANRT_COMPLETIONS * sizeof *device->sums_pinned, &device->sums_pinned));
+  CUDA_TRY(cudaMalloc((void **)&device->sums, RT_COMPLETIONS * sizeof *device->sums));
+  PLANC_TRY(rt_cuda_pinned_new(device, RT_COMPLETIONS * sizeof *device->sums_pinned, &device->sums_pinned));
   CUDA_TRY(cudaEventCreateWithFlags(&device->base, cudaEventDefault));
   CUDA_TRY(cudaEventRecord(device->base, device->streams[0]));
   CUDA_TRY(cudaEventSynchronize(device->base));
-  device->base_ns = planc_now_ns();
+  device->base_ns = pl_now_ns();
   device->idle = true;
   return NULL;
 }
 
-void planrt_completions_close(planrt_device *device) {
-  for (int32_t i = 0; device->completions && i < PLANRT_COMPLETIONS; i++) {
+void rt_completions_close(rt_device *device) {
+  for (int32_t i = 0; device->completions && i < RT_COMPLETIONS; i++) {
     if (device->completions[i].begin) cudaEventDestroy(device->completions[i].begin);
     if (device->completions[i].end) cudaEventDestroy(device->completions[i].end);
   }
@@ -46,7 +46,7 @@ static planc_status nanoseconds(cudaEvent_t from, cudaEvent_t to, int64_t *out) 
 }
 
 /* The clock is a chain of events: a float of milliseconds tells short distances only. */
-static planc_status fill_span(planrt_device *device, planrt_completion *of) {
+static planc_status fill_span(rt_device *device, rt_completion *of) {
   enum { FAR_NS = 1000000000 };
   int64_t begin, end, *ended = &device->ended_ns[of->stream];
   PLANC_TRY(nanoseconds(device->base, of->begin, &begin));
@@ -63,9 +63,9 @@ static planc_status fill_span(planrt_device *device, planrt_completion *of) {
   return NULL;
 }
 
-static planc_status finish_oldest(planrt_device *device) {
-  int64_t slot = device->first % PLANRT_COMPLETIONS;
-  planrt_completion *oldest = &device->completions[slot];
+static planc_status finish_oldest(rt_device *device) {
+  int64_t slot = device->first % RT_COMPLETIONS;
+  rt_completion *oldest = &device->completions[slot];
   device->first++;
   device->n_completions--;
   CUDA_TRY(cudaEventSynchronize(oldest->end));
@@ -74,57 +74,57 @@ static planc_status finish_oldest(planrt_device *device) {
   return NULL;
 }
 
-planc_status planrt_completions_drain(planrt_device *device) {
+planc_status rt_completions_drain(rt_device *device) {
   planc_status status = NULL;
   while (!status && device->n_completions > 0) status = finish_oldest(device);
   device->n_completions = 0;
   return status;
 }
 
-const planrt_completion *planrt_completion_before(const planrt_device *device, int64_t back) {
+const rt_completion *rt_completion_before(const rt_device *device, int64_t back) {
   if (device->n_completions <= back) return NULL;
-  return &device->completions[(device->first + device->n_completions - 1 - back) % PLANRT_COMPLETIONS];
+  return &device->completions[(device->first + device->n_completions - 1 - back) % RT_COMPLETIONS];
 }
 
-static planc_status take(planrt_device *device, planrt_completion **out) {
-  if (device->n_completions == PLANRT_COMPLETIONS) PLANC_TRY(finish_oldest(device));
-  *out = &device->completions[(device->first + device->n_completions) % PLANRT_COMPLETIONS];
+static planc_status take(rt_device *device, rt_completion **out) {
+  if (device->n_completions == RT_COMPLETIONS) PLANC_TRY(finish_oldest(device));
+  *out = &device->completions[(device->first + device->n_completions) % RT_COMPLETIONS];
   return NULL;
 }
 
 /* --- Sending ---------------------------------------------------------------------------------------------------- */
 
-planc_status planrt_span_begin(planrt_device *device, int32_t stream, planrt_span *span) {
-  planrt_completion *next;
+planc_status rt_span_begin(rt_device *device, int32_t stream, rt_span *span) {
+  rt_completion *next;
   PLANC_TRY(take(device, &next));
   next->span = span;
   next->stream = device->options.concurrent ? stream : 0;
   next->digest = NULL;
-  return planrt_cuda_status(cudaEventRecord(next->begin, planrt_cuda_stream(device, stream)), "time stamp");
+  return rt_cuda_status(cudaEventRecord(next->begin, rt_cuda_stream(device, stream)), "time stamp");
 }
 
 /* It counts from now on. */
-static planc_status send(planrt_device *device, cudaStream_t stream) {
-  planrt_completion *next = &device->completions[(device->first + device->n_completions) % PLANRT_COMPLETIONS];
+static planc_status send(rt_device *device, cudaStream_t stream) {
+  rt_completion *next = &device->completions[(device->first + device->n_completions) % RT_COMPLETIONS];
   CUDA_TRY(cudaEventRecord(next->end, stream));
   device->n_completions++;
   return NULL;
 }
 
-planc_status planrt_span_end(planrt_device *device, int32_t stream) {
-  return send(device, planrt_cuda_stream(device, stream));
+planc_status rt_span_end(rt_device *device, int32_t stream) {
+  return send(device, rt_cuda_stream(device, stream));
 }
 
-planc_status planrt_digest_begin(planrt_device *device, cudaStream_t stream, uint64_t *out, uint64_t **out_sum) {
-  planrt_completion *next;
+planc_status rt_digest_begin(rt_device *device, cudaStream_t stream, uint64_t *out, uint64_t **out_sum) {
+  rt_completion *next;
   PLANC_TRY(take(device, &next));
   next->digest = out;
   *out_sum = &device->sums[next - device->completions];
-  return planrt_cuda_status(cudaMemsetAsync(*out_sum, 0, sizeof **out_sum, stream), "digest");
+  return rt_cuda_status(cudaMemsetAsync(*out_sum, 0, sizeof **out_sum, stream), "digest");
 }
 
-planc_status planrt_digest_end(planrt_device *device, cudaStream_t stream) {
-  int64_t slot = (device->first + device->n_completions) % PLANRT_COMPLETIONS;
+planc_status rt_digest_end(rt_device *device, cudaStream_t stream) {
+  int64_t slot = (device->first + device->n_completions) % RT_COMPLETIONS;
   CUDA_TRY(cudaMemcpyAsync(&device->sums_pinned[slot], &device->sums[slot], sizeof *device->sums,
                            cudaMemcpyDeviceToHost, stream));
   return send(device, stream);

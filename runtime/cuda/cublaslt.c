@@ -10,11 +10,11 @@
 #include "runtime/cuda/cuda.h"
 #include "runtime/shape.h"
 
-struct planrt_cublas {
+struct rt_cublas {
   cublasLtHandle_t handle;
 };
 
-struct planrt_cublas_plan {
+struct rt_cublas_plan {
   cublasLtMatmulDesc_t product;
   cublasLtMatrixLayout_t left, right, result; /* as cuBLASLt has them */
   cublasLtMatmulAlgo_t algorithm;
@@ -22,30 +22,30 @@ struct planrt_cublas_plan {
   void *result_data;
   float alpha, beta;
   int64_t workspace_bytes;
-  const planrt_operand *bias; /* added by a kernel of our own; or NULL */
+  const rt_operand *bias; /* added by a kernel of our own; or NULL */
 };
 
-planc_status planrt_cublas_status(cublasStatus_t code, const char *what) {
+planc_status rt_cublas_status(cublasStatus_t code, const char *what) {
   if (code == CUBLAS_STATUS_SUCCESS) return NULL;
   return planc_error(code == CUBLAS_STATUS_ALLOC_FAILED ? PLANC_OUT_OF_MEMORY : PLANC_DEVICE, "cuBLASLt: %s: %s", what,
                      cublasLtGetStatusString(code));
 }
 
-#define CUBLAS_TRY(call) PLANC_TRY(planrt_cublas_status((call), #call))
+#define CUBLAS_TRY(call) PLANC_TRY(rt_cublas_status((call), #call))
 
-planc_status planrt_cublas_open(bool present, planrt_cublas **out) {
+planc_status rt_cublas_open(bool present, rt_cublas **out) {
   *out = NULL;
-  planrt_cublas *cublas = calloc(1, sizeof *cublas);
+  rt_cublas *cublas = calloc(1, sizeof *cublas);
   if (!cublas) return planc_error(PLANC_OUT_OF_MEMORY, "cuBLASLt");
-  planc_status status = present ? planrt_cublas_status(cublasLtCreate(&cublas->handle), "cublasLtCreate") : NULL;
+  planc_status status = present ? rt_cublas_status(cublasLtCreate(&cublas->handle), "cublasLtCreate") : NULL;
   if (status)
-    planrt_cublas_close(cublas);
+    rt_cublas_close(cublas);
   else
     *out = cublas;
   return status;
 }
 
-void planrt_cublas_close(planrt_cublas *cublas) {
+void rt_cublas_close(rt_cublas *cublas) {
   if (!cublas) return;
   if (cublas->handle) cublasLtDestroy(cublas->handle);
   free(cublas);
@@ -56,25 +56,25 @@ void planrt_cublas_close(planrt_cublas *cublas) {
 /* result[rows, columns] = first[rows, depth] second[depth, columns], `count` times; transposed: stored the other way
  * round. */
 typedef struct product {
-  const planrt_operand *first, *second, *result, *bias;
+  const rt_operand *first, *second, *result, *bias;
   bool first_transposed, second_transposed;
   int64_t rows, columns, depth, count;
 } product;
 
 /* Everything before the last two dimensions. */
-static int64_t matrices_of(const planrt_operand *operand) {
+static int64_t matrices_of(const rt_operand *operand) {
   int64_t count = 1;
   for (int32_t d = 0; d + 2 < operand->rank; d++) count *= operand->dims[d];
   return count;
 }
 
 /* The last dimension but `back`. */
-static int64_t edge(const planrt_operand *operand, int32_t back) {
+static int64_t edge(const rt_operand *operand, int32_t back) {
   return operand->dims[operand->rank - 1 - back];
 }
 
-static bool batched(const planrt_call *call, bool first_transposed, bool second_transposed, product *out) {
-  const planrt_operand *a = &call->in[0], *b = &call->in[1];
+static bool batched(const rt_call *call, bool first_transposed, bool second_transposed, product *out) {
+  const rt_operand *a = &call->in[0], *b = &call->in[1];
   *out = (product){.first = a,
                    .second = b,
                    .result = &call->out[0],
@@ -87,22 +87,22 @@ static bool batched(const planrt_call *call, bool first_transposed, bool second_
   return true;
 }
 
-static bool product_of(const planrt_call *call, product *out) {
-  const char *type = call->op->type;
+static bool product_of(const rt_call *call, product *out) {
+  pl_optype_id type = pl_optype_of(call->op);
   if (call->role != PLANC_ROLE_OP || call->n_in < 2 || call->n_out < 1) return false;
-  if (strcmp(type, "matmul") == 0) return batched(call, false, false, out);
-  if (strcmp(type, "matmul_nt") == 0) return batched(call, false, true, out);
-  if (strcmp(type, "matmul_tn") == 0) return batched(call, true, false, out);
-  const planrt_operand *first = &call->in[0], *second = &call->in[1], *result = &call->out[0];
-  if (strcmp(type, "linear") == 0) {
+  if (type == PL_OPTYPE_matmul) return batched(call, false, false, out);
+  if (type == PL_OPTYPE_matmul_nt) return batched(call, false, true, out);
+  if (type == PL_OPTYPE_matmul_tn) return batched(call, true, false, out);
+  const rt_operand *first = &call->in[0], *second = &call->in[1], *result = &call->out[0];
+  if (type == PL_OPTYPE_linear) {
     *out = (product){.first = first, .second = second, .second_transposed = true, .columns = second->dims[0]};
     out->bias = call->n_in > 2 ? &call->in[2] : NULL;
     out->depth = second->dims[1];
     out->rows = out->depth > 0 ? first->elements / out->depth : 0;
-  } else if (strcmp(type, "linear_dgrad") == 0) {
+  } else if (type == PL_OPTYPE_linear_dgrad) {
     *out = (product){.first = second, .second = first, .columns = first->dims[1], .depth = first->dims[0]};
     out->rows = out->depth > 0 ? second->elements / out->depth : 0;
-  } else if (strcmp(type, "linear_wgrad") == 0) {
+  } else if (type == PL_OPTYPE_linear_wgrad) {
     *out = (product){.first = second, .second = first, .first_transposed = true};
     out->rows = result->dims[0], out->columns = result->dims[1];
     out->depth = out->rows > 0 ? second->elements / out->rows : 0;
@@ -119,7 +119,7 @@ static bool data_type_of(planc_dtype dtype, cudaDataType_t *out) {
   return dtype == PLANC_DTYPE_bf16 || dtype == PLANC_DTYPE_f16 || dtype == PLANC_DTYPE_f32;
 }
 
-bool planrt_cublas_takes(const planrt_call *call) {
+bool rt_cublas_takes(const rt_call *call) {
   product p;
   cudaDataType_t unused;
   if (!product_of(call, &p) || p.rows <= 0 || p.columns <= 0 || p.depth <= 0 || p.count <= 0) return false;
@@ -131,11 +131,11 @@ bool planrt_cublas_takes(const planrt_call *call) {
 
 static const char prefix[] = "cublaslt-";
 
-void planrt_cublas_variants(const planrt_call *call, planrt_variant *out, int32_t *out_count) {
+void rt_cublas_variants(const rt_call *call, rt_variant *out, int32_t *out_count) {
   static const int64_t limits[] = {0, 4 << 20, 32 << 20};
-  *out_count = planrt_cublas_takes(call) ? (int32_t)(sizeof limits / sizeof *limits) : 0;
+  *out_count = rt_cublas_takes(call) ? (int32_t)(sizeof limits / sizeof *limits) : 0;
   for (int32_t i = 0; i < *out_count; i++) {
-    out[i] = (planrt_variant){.workspace_bytes = limits[i], .deterministic = true, .rank = *out_count - 1 - i};
+    out[i] = (rt_variant){.workspace_bytes = limits[i], .deterministic = true, .rank = *out_count - 1 - i};
     snprintf(out[i].algorithm, sizeof out[i].algorithm, "%s%lld", prefix, (long long)limits[i]);
   }
 }
@@ -150,7 +150,7 @@ static int64_t limit_of(const char *algorithm) {
 /* --- Plans ------------------------------------------------------------------------------------------------------ */
 
 /* One of our matrices of rows x columns as it is stored: to cuBLASLt it has `columns` rows. */
-static planc_status make_layout(const planrt_operand *operand, int64_t rows, int64_t columns, int64_t count,
+static planc_status make_layout(const rt_operand *operand, int64_t rows, int64_t columns, int64_t count,
                                 cublasLtMatrixLayout_t *out) {
   cudaDataType_t type;
   data_type_of(operand->dtype, &type);
@@ -164,7 +164,7 @@ static planc_status make_layout(const planrt_operand *operand, int64_t rows, int
   return NULL;
 }
 
-static planc_status make_product(const planrt_call *call, const product *p, planrt_cublas_plan *plan) {
+static planc_status make_product(const rt_call *call, const product *p, rt_cublas_plan *plan) {
   bool tf32 = planc_op_int(call->op, "tf32", 0, 0) != 0;
   cublasComputeType_t compute = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   cublasOperation_t left = p->second_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -182,15 +182,15 @@ static planc_status make_product(const planrt_call *call, const product *p, plan
   return NULL;
 }
 
-/* Operands begin at multiples of PLANRT_ALIGNMENT, views where their storage has them. */
-static uint32_t alignment_of(const planrt_operand *operand) {
-  uint32_t bytes = PLANRT_ALIGNMENT;
+/* Operands begin at multiples of RT_ALIGNMENT, views where their storage has them. */
+static uint32_t alignment_of(const rt_operand *operand) {
+  uint32_t bytes = RT_ALIGNMENT;
   while (operand->offset % bytes) bytes /= 2;
   return bytes;
 }
 
 /* Sums that are put together from parts stay f32 until they are whole. */
-static uint32_t reductions_of(const planrt_operand *result) {
+static uint32_t reductions_of(const rt_operand *result) {
   return result->dtype == PLANC_DTYPE_f32 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 }
 
@@ -213,17 +213,16 @@ static planc_status set_preference(cublasLtMatmulPreference_t preference, const 
   return NULL;
 }
 
-static planc_status choose(const planrt_cublas *cublas, const product *p, int64_t limit, planrt_cublas_plan *plan) {
+static planc_status choose(const rt_cublas *cublas, const product *p, int64_t limit, rt_cublas_plan *plan) {
   cublasLtMatmulPreference_t preference;
   cublasLtMatmulHeuristicResult_t found = {0};
   int count = 0;
   CUBLAS_TRY(cublasLtMatmulPreferenceCreate(&preference));
   planc_status status = set_preference(preference, p, limit);
   if (!status)
-    status =
-        planrt_cublas_status(cublasLtMatmulAlgoGetHeuristic(cublas->handle, plan->product, plan->left, plan->right,
-                                                            plan->result, plan->result, preference, 1, &found, &count),
-                             "heuristics");
+    status = rt_cublas_status(cublasLtMatmulAlgoGetHeuristic(cublas->handle, plan->product, plan->left, plan->right,
+                                                             plan->result, plan->result, preference, 1, &found, &count),
+                              "heuristics");
   cublasLtMatmulPreferenceDestroy(preference);
   PLANC_TRY(status);
   if (count == 0 || found.state != CUBLAS_STATUS_SUCCESS)
@@ -233,8 +232,7 @@ static planc_status choose(const planrt_cublas *cublas, const product *p, int64_
   return NULL;
 }
 
-static planc_status make_plan(const planrt_cublas *cublas, const planrt_call *call, const product *p,
-                              planrt_cublas_plan *plan) {
+static planc_status make_plan(const rt_cublas *cublas, const rt_call *call, const product *p, rt_cublas_plan *plan) {
   int64_t rows = p->rows, columns = p->columns, depth = p->depth;
   PLANC_TRY(make_product(call, p, plan));
   PLANC_TRY(make_layout(p->second, p->second_transposed ? columns : depth, p->second_transposed ? depth : columns,
@@ -250,7 +248,7 @@ static planc_status make_plan(const planrt_cublas *cublas, const planrt_call *ca
   return choose(cublas, p, limit_of(call->algorithm), plan);
 }
 
-planc_status planrt_cublas_prepare(planrt_cublas *cublas, const planrt_call *call, planrt_cublas_plan **out) {
+planc_status rt_cublas_prepare(rt_cublas *cublas, const rt_call *call, rt_cublas_plan **out) {
   product p;
   *out = NULL;
   if (!product_of(call, &p)) return planc_error(PLANC_INTERNAL, "not a product");
@@ -258,32 +256,32 @@ planc_status planrt_cublas_prepare(planrt_cublas *cublas, const planrt_call *cal
   if (call->workspace_bytes < limit)
     return planc_error(PLANC_DEVICE, "needs a workspace of %lld bytes, has %lld", (long long)limit,
                        (long long)call->workspace_bytes);
-  planrt_cublas_plan *plan = calloc(1, sizeof *plan);
+  rt_cublas_plan *plan = calloc(1, sizeof *plan);
   if (!plan) return planc_error(PLANC_OUT_OF_MEMORY, "cuBLASLt plan");
   planc_status status = make_plan(cublas, call, &p, plan);
   if (status)
-    planrt_cublas_plan_free(plan);
+    rt_cublas_plan_free(plan);
   else
     *out = plan;
   return status;
 }
 
-planc_status planrt_cublas_run(const planrt_cublas *cublas, const planrt_cublas_plan *plan, const planrt_call *call,
-                               cudaStream_t stream) {
-  PLANC_TRY(planrt_cublas_status(
+planc_status rt_cublas_run(const rt_cublas *cublas, const rt_cublas_plan *plan, const rt_call *call,
+                           cudaStream_t stream) {
+  PLANC_TRY(rt_cublas_status(
       cublasLtMatmul(cublas->handle, plan->product, &plan->alpha, plan->left_data, plan->left, plan->right_data,
                      plan->right, &plan->beta, plan->result_data, plan->result, plan->result_data, plan->result,
                      &plan->algorithm, call->workspace, (size_t)plan->workspace_bytes, stream),
       "product"));
   if (!plan->bias) return NULL;
-  planrt_channels shape = {.channels = edge(&call->out[0], 0), .inner = 1};
+  rt_channels shape = {.channels = edge(&call->out[0], 0), .inner = 1};
   shape.outer = call->out[0].elements / shape.channels;
-  return planrt_cuda_status(planrt_cuda_add_bias(stream, call->out[0].dtype, call->out[0].data, plan->bias->data,
-                                                 plan->bias->dtype, shape.outer, shape.channels, shape.inner),
-                            "bias");
+  return rt_cuda_status(rt_cuda_add_bias(stream, call->out[0].dtype, call->out[0].data, plan->bias->data,
+                                         plan->bias->dtype, shape.outer, shape.channels, shape.inner),
+                        "bias");
 }
 
-void planrt_cublas_plan_free(planrt_cublas_plan *plan) {
+void rt_cublas_plan_free(rt_cublas_plan *plan) {
   if (!plan) return;
   if (plan->left) cublasLtMatrixLayoutDestroy(plan->left);
   if (plan->right) cublasLtMatrixLayoutDestroy(plan->right);

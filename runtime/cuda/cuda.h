@@ -1,5 +1,7 @@
-/* The CUDA backend between its files: device.c opens, work.c enqueues, completions.c brings times and digests back,
- * replay.c captures, prepare.c chooses how a call runs, cudnn*.c and cublaslt.c are the libraries. */
+/* The CUDA backend between its files, each of which calls those after it alone: plugin.c is the door, replay.c captures
+ * bodies and replays them, device.c opens, work.c enqueues, captured.c is what a captured body has of its own,
+ * completions.c brings times and digests back, pinned.c registers host memory, cuda_prepare.c chooses how a call runs,
+ * cudnn*.c and cublaslt.c are the libraries, vmm.c maps chunks. */
 #ifndef PLANRT_CUDA_CUDA_H
 #define PLANRT_CUDA_CUDA_H
 
@@ -15,55 +17,55 @@
 
 /* DEVICE (of the libraries OUT_OF_MEMORY where they lack memory), with the library's own words; where the device lacks
  * memory, with what it has free. */
-planc_status planrt_cuda_status(cudaError_t code, const char *what);
-planc_status planrt_cudnn_status(cudnnStatus_t code, const char *what);
-planc_status planrt_cublas_status(cublasStatus_t code, const char *what);
+planc_status rt_cuda_status(cudaError_t code, const char *what);
+planc_status rt_cudnn_status(cudnnStatus_t code, const char *what);
+planc_status rt_cublas_status(cublasStatus_t code, const char *what);
 
 /* Puts an entry point of the driver, as of CUDA 10.2, into a pointer to a function. */
-planc_status planrt_cuda_driver(const char *name, void *out);
+planc_status rt_cuda_driver(const char *name, void *out);
 
-#define CUDA_TRY(call) PLANC_TRY(planrt_cuda_status((call), #call))
+#define CUDA_TRY(call) PLANC_TRY(rt_cuda_status((call), #call))
 
 /* --- Prepared calls ------------------------------------------------------------------------------------------- */
 
-typedef struct planrt_cudnn planrt_cudnn;           /* the library, for a device or one described by its properties */
-typedef struct planrt_cudnn_plan planrt_cudnn_plan; /* a convolution ready to run */
-typedef struct planrt_cublas planrt_cublas;
-typedef struct planrt_cublas_plan planrt_cublas_plan; /* a matrix product ready to run */
+typedef struct rt_cudnn rt_cudnn;           /* the library, for a device or one described by its properties */
+typedef struct rt_cudnn_plan rt_cudnn_plan; /* a convolution ready to run */
+typedef struct rt_cublas rt_cublas;
+typedef struct rt_cublas_plan rt_cublas_plan; /* a matrix product ready to run */
 
 /* What a call's handle points to: one of the three. */
-typedef struct planrt_cuda_prepared {
-  const planrt_cuda_op *op;
-  planrt_cudnn_plan *convolution;
-  planrt_cublas_plan *product;
+typedef struct rt_cuda_prepared {
+  const rt_cuda_op *op;
+  rt_cudnn_plan *convolution;
+  rt_cublas_plan *product;
   void *scratch; /* device memory of the call's own, or NULL */
-  struct planrt_cuda_prepared *next;
-} planrt_cuda_prepared;
+  struct rt_cuda_prepared *next;
+} rt_cuda_prepared;
 
 /* --- vmm.c ---------------------------------------------------------------------------------------------------- */
 
-typedef struct planrt_cuda_range planrt_cuda_range;
+typedef struct rt_cuda_range rt_cuda_range;
 /* The arena in chunks, mapped as the options say. */
-planc_status planrt_cuda_range_open(const planrt_device_options *options, planrt_cuda_range **out);
-char *planrt_cuda_range_at(const planrt_cuda_range *range, int64_t *out_bytes);
-void planrt_cuda_range_close(planrt_cuda_range *range);
+planc_status rt_cuda_range_open(const rt_device_options *options, rt_cuda_range **out);
+char *rt_cuda_range_at(const rt_cuda_range *range, int64_t *out_bytes);
+void rt_cuda_range_close(rt_cuda_range *range);
 
 /* --- The device ----------------------------------------------------------------------------------------------- */
 
 /* Something that comes back to the host when the device has got there: a span between two events, or a digest. */
-typedef struct planrt_completion {
+typedef struct rt_completion {
   cudaEvent_t begin, end;
-  planrt_span *span;
+  rt_span *span;
   int32_t stream;   /* of the span */
   uint64_t *digest; /* where it goes; NULL: a span */
-} planrt_completion;
+} rt_completion;
 
-enum { PLANRT_COMPLETIONS = 4096, PLANRT_HOST_WORKS = 1024 };
+enum { RT_COMPLETIONS = 4096, RT_HOST_WORKS = 1024 };
 
 /* Host work on its way: the user's, or what the backend itself does in host memory. A captured one stays. */
-typedef struct planrt_cuda_host_work {
-  planrt_device *device;
-  planrt_host_work work;
+typedef struct rt_cuda_host_work {
+  rt_device *device;
+  rt_host_work work;
   void *user;
   const void *what;
   int64_t period; /* of captured work that of its next run */
@@ -71,44 +73,44 @@ typedef struct planrt_cuda_host_work {
   const void *from; /* NULL: poison */
   int64_t bytes;
   bool captured;
-  struct planrt_cuda_host_work *next; /* of the free ones, or of the captured ones */
-} planrt_cuda_host_work;
+  struct rt_cuda_host_work *next; /* of the free ones, or of the captured ones */
+} rt_cuda_host_work;
 
-typedef struct planrt_cuda_capture {
+typedef struct rt_cuda_capture {
   bool recording;
   cudaGraphExec_t graph; /* NULL: none */
   cudaEvent_t fork;
   cudaEvent_t *joins;      /* by stream */
   bool outside;            /* the other streams are behind the last replay */
-  planrt_cuda_step *step;  /* device memory that captured launches read */
+  rt_cuda_step *step;      /* device memory that captured launches read */
   int64_t next_period;     /* that captured host work counts on to */
   int32_t n_digests;       /* captured */
   uint64_t **digests;      /* where each goes */
   uint64_t *sums, *pinned; /* device memory; where the host finds them */
   int32_t digests_room;
-  planrt_cuda_host_work *host_works; /* captured */
-} planrt_cuda_capture;
+  rt_cuda_host_work *host_works; /* captured */
+} rt_cuda_capture;
 
-struct planrt_device {
-  planrt_device_options options;
+struct rt_device {
+  rt_device_options options;
   bool present; /* else described by its properties */
   int32_t arch; /* 90: sm_90 */
   char *arena, *host_arena;
-  planrt_cuda_range *range; /* whose addresses the arena has; NULL: the arena is one allocation */
+  rt_cuda_range *range; /* whose addresses the arena has; NULL: the arena is one allocation */
   int64_t host_map_bytes;
   int32_t n_streams;
   cudaStream_t *streams;
   cudaEvent_t *events;
   int64_t *generations; /* by event, of its last record */
   bool *in_capture;     /* by event: recorded while capturing */
-  planrt_cudnn *cudnn;
-  planrt_cublas *cublas;
-  planrt_cuda_prepared *prepared;
+  rt_cudnn *cudnn;
+  rt_cublas *cublas;
+  rt_cuda_prepared *prepared;
   int32_t n_pinned, pinned_room;
   void **pinned;
 
   /* completions.c */
-  planrt_completion *completions; /* a ring */
+  rt_completion *completions; /* a ring */
   int64_t first, n_completions;
   uint64_t *sums, *sums_pinned; /* of the digests in the ring: device memory, and pinned */
   uint64_t *words;              /* device memory: one for the stand-ins of each stream */
@@ -120,128 +122,137 @@ struct planrt_device {
   /* Host work: `user` is held while one runs, `lock` for what is below it. */
   pthread_mutex_t user, lock;
   pthread_cond_t returned; /* its clock is CLOCK_MONOTONIC */
-  planrt_cuda_host_work *works, *free_works;
+  rt_cuda_host_work *works, *free_works;
   int32_t n_running;    /* host works that have begun */
   bool closing;         /* what has not begun is dropped */
   planc_status failure; /* of host work */
   uint64_t *draws;      /* jitter: by stream */
 
-  planrt_cuda_capture capture;
+  rt_cuda_capture capture;
 };
 
 /* --- device.c ------------------------------------------------------------------------------------------------- */
 
-planc_status planrt_cuda_info(planrt_device_info *out);
-int32_t planrt_cuda_queues(void);
-planc_status planrt_cuda_open(const planrt_device_options *options, planrt_device **out);
-void planrt_cuda_close(planrt_device *device);
-planc_status planrt_cuda_pin(planrt_device *device, void *memory, int64_t bytes);
+planc_status rt_cuda_info(rt_device_info *out);
+int32_t rt_cuda_queues(void);
+planc_status rt_cuda_open(const rt_device_options *options, rt_device **out);
+void rt_cuda_close(rt_device *device);
+planc_status rt_cuda_pin(rt_device *device, void *memory, int64_t bytes);
 /* Pinned memory, zeroed, which `free` takes once the device's has been given back. */
-planc_status planrt_cuda_pinned_new(planrt_device *device, int64_t bytes, uint64_t **out);
-planc_status planrt_cuda_memory(int64_t *out_total, int64_t *out_free);
-planc_status planrt_cuda_context_bytes(int64_t *out_bytes);
-planc_status planrt_cuda_taken(const planrt_device *device, int64_t *out_bytes);
+planc_status rt_cuda_pinned_new(rt_device *device, int64_t bytes, uint64_t **out);
+planc_status rt_cuda_memory(int64_t *out_total, int64_t *out_free);
+planc_status rt_cuda_context_bytes(int64_t *out_bytes);
+planc_status rt_cuda_taken(const rt_device *device, int64_t *out_bytes);
 
 /* --- work.c --------------------------------------------------------------------------------------------------- */
 
-planc_status planrt_cuda_run(planrt_device *device, int32_t stream, const planrt_call *call,
-                             const planrt_launch *launch, planrt_span *span);
-planc_status planrt_cuda_copy(planrt_device *device, int32_t stream, planrt_direction direction, void *to,
-                              const void *from, int64_t bytes, planrt_span *span);
-planc_status planrt_cuda_host(planrt_device *device, int32_t stream, planrt_host_work work, void *user,
-                              const void *what, int64_t period);
-planc_status planrt_cuda_digest_call(planrt_device *device, int32_t stream, const planrt_call *call, uint64_t *out);
-planc_status planrt_cuda_poison(planrt_device *device, int32_t stream, void *to, int64_t bytes);
-planc_status planrt_cuda_record(planrt_device *device, int32_t stream, int32_t event, int64_t generation);
-planc_status planrt_cuda_wait(planrt_device *device, int32_t stream, int32_t event, int64_t generation);
-bool planrt_cuda_reached(const planrt_device *device, int32_t event, int64_t generation);
-void planrt_cuda_forget(planrt_device *device);
-planc_status planrt_cuda_synchronize(planrt_device *device);
-bool planrt_cuda_drops(planrt_device *device);
+planc_status rt_cuda_run(rt_device *device, int32_t stream, const rt_call *call, const rt_launch *launch,
+                         rt_span *span);
+planc_status rt_cuda_copy(rt_device *device, int32_t stream, rt_direction direction, void *to, const void *from,
+                          int64_t bytes, rt_span *span);
+planc_status rt_cuda_host(rt_device *device, int32_t stream, rt_host_work work, void *user, const void *what,
+                          int64_t period);
+planc_status rt_cuda_digest_call(rt_device *device, int32_t stream, const rt_call *call, uint64_t *out);
+planc_status rt_cuda_poison(rt_device *device, int32_t stream, void *to, int64_t bytes);
+planc_status rt_cuda_record(rt_device *device, int32_t stream, int32_t event, int64_t generation);
+planc_status rt_cuda_wait(rt_device *device, int32_t stream, int32_t event, int64_t generation);
+bool rt_cuda_reached(const rt_device *device, int32_t event, int64_t generation);
+void rt_cuda_forget(rt_device *device);
+planc_status rt_cuda_synchronize(rt_device *device);
+bool rt_cuda_drops(rt_device *device);
 /* The device's stream for one of the plan's. */
-static inline cudaStream_t planrt_cuda_stream(const planrt_device *device, int32_t stream) {
+static inline cudaStream_t rt_cuda_stream(const rt_device *device, int32_t stream) {
   return device->streams[device->options.concurrent ? stream : 0];
 }
-static inline uint64_t *planrt_cuda_word(const planrt_device *device, int32_t stream) {
+static inline uint64_t *rt_cuda_word(const rt_device *device, int32_t stream) {
   return &device->words[device->options.concurrent ? stream : 0];
 }
 
 /* --- completions.c -------------------------------------------------------------------------------------------- */
 
-planc_status planrt_completions_open(planrt_device *device);
-void planrt_completions_close(planrt_device *device);
+planc_status rt_completions_open(rt_device *device);
+void rt_completions_close(rt_device *device);
 /* Between the two, work of a span is enqueued. */
-planc_status planrt_span_begin(planrt_device *device, int32_t stream, planrt_span *span);
-planc_status planrt_span_end(planrt_device *device, int32_t stream);
+planc_status rt_span_begin(rt_device *device, int32_t stream, rt_span *span);
+planc_status rt_span_end(rt_device *device, int32_t stream);
 /* Where a digest is to be summed up in device memory, then sent on its way to `out`. */
-planc_status planrt_digest_begin(planrt_device *device, cudaStream_t stream, uint64_t *out, uint64_t **out_sum);
-planc_status planrt_digest_end(planrt_device *device, cudaStream_t stream);
+planc_status rt_digest_begin(rt_device *device, cudaStream_t stream, uint64_t *out, uint64_t **out_sum);
+planc_status rt_digest_end(rt_device *device, cudaStream_t stream);
 /* The one that was sent `back` before the last; NULL where it has been taken in. */
-const planrt_completion *planrt_completion_before(const planrt_device *device, int64_t back);
+const rt_completion *rt_completion_before(const rt_device *device, int64_t back);
 /* Waits for all of them and fills what they are for. */
-planc_status planrt_completions_drain(planrt_device *device);
+planc_status rt_completions_drain(rt_device *device);
+
+/* --- captured.c ----------------------------------------------------------------------------------------------- */
+
+/* Everything that a capture of the calls prepared by now will need. To be closed after a failure too. */
+planc_status rt_captured_open(rt_device *device);
+void rt_captured_close(rt_device *device);
+/* The other streams go on behind what the first has been given; the first behind what the others have been given. */
+planc_status rt_captured_fork(rt_device *device);
+planc_status rt_captured_join(rt_device *device);
+/* Work outside a replay is about to be enqueued: puts the streams behind the last replay. */
+planc_status rt_captured_leave(rt_device *device);
+/* Where a digest that goes to `out` is summed up in device memory. */
+uint64_t *rt_captured_digest(rt_device *device, uint64_t *out);
+/* On the first stream: all sums become zero; all sums go to the host, where the last step takes them out. */
+planc_status rt_captured_digests_clear(rt_device *device);
+planc_status rt_captured_digests_send(rt_device *device);
+void rt_captured_digests_deliver(const rt_device *device);
 
 /* --- replay.c ------------------------------------------------------------------------------------------------- */
 
-planc_status planrt_cuda_capture_begin(planrt_device *device);
-planc_status planrt_cuda_capture_end(planrt_device *device);
-planc_status planrt_cuda_replay(planrt_device *device, const planrt_launch *launch, int64_t period);
-/* Work outside a replay is about to be enqueued: puts the streams behind the last replay. */
-planc_status planrt_cuda_leave_replay(planrt_device *device);
-planc_status planrt_captured_digest(planrt_device *device, uint64_t *out, uint64_t **out_sum);
-void planrt_captured_digests_deliver(const planrt_device *device);
-void planrt_cuda_capture_free(planrt_device *device);
+planc_status rt_cuda_capture_begin(rt_device *device);
+planc_status rt_cuda_capture_end(rt_device *device);
+planc_status rt_cuda_replay(rt_device *device, const rt_launch *launch, int64_t period);
 
-/* --- prepare.c ------------------------------------------------------------------------------------------------ */
+/* --- cuda_prepare.c -------------------------------------------------------------------------------------------- */
 
-planc_status planrt_cuda_variants(planrt_device *device, const planrt_call *call, planrt_variant *out,
-                                  int32_t *out_count);
-planc_status planrt_cuda_workspace(planrt_device *device, const planrt_call *call, int64_t *out_bytes);
+planc_status rt_cuda_variants(rt_device *device, const rt_call *call, rt_variant *out, int32_t *out_count);
+planc_status rt_cuda_workspace(rt_device *device, const rt_call *call, int64_t *out_bytes);
 /* cuDNN's, which has to build a plan. */
-bool planrt_cuda_slow_workspace(const planrt_device *device, const planrt_call *call);
-planc_status planrt_cuda_prepare(planrt_device *device, planrt_call *call);
-void planrt_cuda_prepared_free(planrt_device *device);
+bool rt_cuda_slow_workspace(const rt_device *device, const rt_call *call);
+planc_status rt_cuda_prepare(rt_device *device, rt_call *call);
+void rt_cuda_prepared_free(rt_device *device);
 /* Enqueues a prepared call. */
-planc_status planrt_cuda_prepared_run(const planrt_device *device, const planrt_call *call,
-                                      const planrt_cuda_launch *launch);
+planc_status rt_cuda_prepared_run(const rt_device *device, const rt_call *call, const rt_cuda_launch *launch);
 
 /* --- cudnn.c -------------------------------------------------------------------------------------------------- */
 
 /* For the present device, or for the one that `properties`, cuDNN's own JSON, describes. */
-planc_status planrt_cudnn_open(const char *properties, planrt_cudnn **out);
-void planrt_cudnn_close(planrt_cudnn *cudnn);
-int32_t planrt_cudnn_arch(const planrt_cudnn *cudnn);
+planc_status rt_cudnn_open(const char *properties, rt_cudnn **out);
+void rt_cudnn_close(rt_cudnn *cudnn);
+int32_t rt_cudnn_arch(const rt_cudnn *cudnn);
 /* cuDNN's JSON for the present device. Malloc'ed. */
-planc_status planrt_cudnn_properties(char **out);
+planc_status rt_cudnn_properties(char **out);
 
-typedef struct planrt_cudnn_filter {
+typedef struct rt_cudnn_filter {
   bool deterministic; /* admit only engines without the non-determinism note */
-} planrt_cudnn_filter;
+} rt_cudnn_filter;
 
 /* Every engine configuration that cuDNN's heuristics give for a convolution, with exact workspaces, in cuDNN's order;
  * as many as there is room for. */
-planc_status planrt_cudnn_variants(planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
-                                   planrt_variant *out, int32_t room, int32_t *out_count);
+planc_status rt_cudnn_variants(rt_cudnn *cudnn, const rt_cudnn_filter *filter, const rt_call *call, rt_variant *out,
+                               int32_t room, int32_t *out_count);
 /* Makes a convolution ready to run by the configuration that its algorithm names. DEVICE when the name is another
  * version's or architecture's, when cuDNN cannot build it, or when the call's workspace is too small. With `out` NULL
  * only the workspace is wanted. */
-planc_status planrt_cudnn_prepare(planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
-                                  planrt_cudnn_plan **out, int64_t *out_workspace);
-planc_status planrt_cudnn_run(const planrt_cudnn *cudnn, const planrt_cudnn_plan *plan, const planrt_call *call,
-                              cudaStream_t stream);
-void planrt_cudnn_plan_free(planrt_cudnn_plan *plan);
+planc_status rt_cudnn_prepare(rt_cudnn *cudnn, const rt_cudnn_filter *filter, const rt_call *call, rt_cudnn_plan **out,
+                              int64_t *out_workspace);
+planc_status rt_cudnn_run(const rt_cudnn *cudnn, const rt_cudnn_plan *plan, const rt_call *call, cudaStream_t stream);
+void rt_cudnn_plan_free(rt_cudnn_plan *plan);
 
 /* --- cublaslt.c ----------------------------------------------------------------------------------------------- */
 
 /* `present` false: only the variants can be asked for. */
-planc_status planrt_cublas_open(bool present, planrt_cublas **out);
-void planrt_cublas_close(planrt_cublas *cublas);
+planc_status rt_cublas_open(bool present, rt_cublas **out);
+void rt_cublas_close(rt_cublas *cublas);
 /* True for linear ops, batched products and their gradients. */
-bool planrt_cublas_takes(const planrt_call *call);
-void planrt_cublas_variants(const planrt_call *call, planrt_variant *out, int32_t *out_count);
-planc_status planrt_cublas_prepare(planrt_cublas *cublas, const planrt_call *call, planrt_cublas_plan **out);
-planc_status planrt_cublas_run(const planrt_cublas *cublas, const planrt_cublas_plan *plan, const planrt_call *call,
-                               cudaStream_t stream);
-void planrt_cublas_plan_free(planrt_cublas_plan *plan);
+bool rt_cublas_takes(const rt_call *call);
+void rt_cublas_variants(const rt_call *call, rt_variant *out, int32_t *out_count);
+planc_status rt_cublas_prepare(rt_cublas *cublas, const rt_call *call, rt_cublas_plan **out);
+planc_status rt_cublas_run(const rt_cublas *cublas, const rt_cublas_plan *plan, const rt_call *call,
+                           cudaStream_t stream);
+void rt_cublas_plan_free(rt_cublas_plan *plan);
 
 #endif

@@ -9,73 +9,72 @@ static const char own[] = "cuda";
 
 typedef enum library { LIBRARY_NONE, LIBRARY_OWN, LIBRARY_CUDNN, LIBRARY_CUBLAS } library;
 
-static library library_of(const planrt_device *device, const planrt_call *call, const planrt_cuda_op **out_op) {
-  planrt_cudnn_operands unused;
+static library library_of(const rt_device *device, const rt_call *call, const rt_cuda_op **out_op) {
+  rt_cudnn_operands unused;
   *out_op = NULL;
   if (device->options.synthetic) {
-    *out_op = &planrt_cuda_synthetic;
+    *out_op = &rt_cuda_synthetic;
     return LIBRARY_OWN;
   }
   if (call->role == PLANC_ROLE_EXCHANGE) return LIBRARY_NONE;
   if (call->role == PLANC_ROLE_ACCUMULATE) {
-    *out_op = &planrt_cuda_accumulate;
+    *out_op = &rt_cuda_accumulate;
   } else {
-    if (planrt_cudnn_operands_of(call, &unused)) return LIBRARY_CUDNN;
-    if (planrt_cublas_takes(call)) return LIBRARY_CUBLAS;
-    *out_op = planrt_cuda_op_find(call->op->type);
+    if (rt_cudnn_operands_of(call, &unused)) return LIBRARY_CUDNN;
+    if (rt_cublas_takes(call)) return LIBRARY_CUBLAS;
+    *out_op = rt_cuda_op_find(pl_optype_of(call->op));
   }
-  return *out_op && planrt_cuda_op_takes(*out_op, call) ? LIBRARY_OWN : LIBRARY_NONE;
+  return *out_op && rt_cuda_op_takes(*out_op, call) ? LIBRARY_OWN : LIBRARY_NONE;
 }
 
-static planc_status no_kernel(const planrt_call *call) {
+static planc_status no_kernel(const rt_call *call) {
   return planc_refusal(PLANC_DEVICE, PLANC_REMEDY_SYNTHETIC,
                        "the CUDA backend has no kernel for %s with these operands",
                        planc_trace_type(call->trace, call->instance));
 }
 
-static planc_status no_engine(const planrt_device *device, const planrt_call *call) {
+static planc_status no_engine(const rt_device *device, const rt_call *call) {
   size_t version = cudnnGetVersion();
   return planc_error(PLANC_DEVICE, "cuDNN %zu.%zu.%zu has no %sengine for %s in %s on sm_%d", version / 10000,
                      version / 100 % 100, version % 100, device->options.deterministic ? "deterministic " : "",
                      planc_trace_type(call->trace, call->instance), planc_dtype_name(call->out[0].dtype),
-                     planrt_cudnn_arch(device->cudnn));
+                     rt_cudnn_arch(device->cudnn));
 }
 
-static int64_t own_workspace(const planrt_cuda_op *op, const planrt_call *call) {
+static int64_t own_workspace(const rt_cuda_op *op, const rt_call *call) {
   return op->workspace ? op->workspace(call) : 0;
 }
 
-static planrt_cudnn_filter filter_of(const planrt_device *device) {
-  return (planrt_cudnn_filter){.deterministic = device->options.deterministic};
+static rt_cudnn_filter filter_of(const rt_device *device) {
+  return (rt_cudnn_filter){.deterministic = device->options.deterministic};
 }
 
 /* --- Variants --------------------------------------------------------------------------------------------------- */
 
 /* By workspace, then those first that give the same bits every time, then in the library's order. */
 static int compare_variants(const void *a, const void *b) {
-  const planrt_variant *x = a, *y = b;
+  const rt_variant *x = a, *y = b;
   if (x->workspace_bytes != y->workspace_bytes) return x->workspace_bytes < y->workspace_bytes ? -1 : 1;
   if (x->deterministic != y->deterministic) return x->deterministic ? -1 : 1;
   return x->rank - y->rank;
 }
 
-planc_status planrt_cuda_variants(planrt_device *device, const planrt_call *call, planrt_variant *out,
-                                  int32_t *out_count) {
-  const planrt_cuda_op *op;
-  planrt_cudnn_filter filter = filter_of(device);
+planc_status rt_cuda_variants(rt_device *device, const rt_call *call, rt_variant *out, int32_t *out_count) {
+  const rt_cuda_op *op;
+  rt_cudnn_filter filter = filter_of(device);
   *out_count = 0;
   switch (library_of(device, call, &op)) {
     case LIBRARY_CUDNN:
-      PLANC_TRY(planrt_cudnn_variants(device->cudnn, &filter, call, out, PLANRT_MAX_VARIANTS, out_count));
+      PLANC_TRY(rt_cudnn_variants(device->cudnn, &filter, call, out, RT_MAX_VARIANTS, out_count));
       if (*out_count == 0) return no_engine(device, call);
       qsort(out, (size_t)*out_count, sizeof *out, compare_variants);
       break;
     case LIBRARY_CUBLAS:
-      planrt_cublas_variants(call, out, out_count);
+      rt_cublas_variants(call, out, out_count);
       break;
     case LIBRARY_OWN:
       *out_count = 1;
-      out[0] = (planrt_variant){.workspace_bytes = own_workspace(op, call), .deterministic = true};
+      out[0] = (rt_variant){.workspace_bytes = own_workspace(op, call), .deterministic = true};
       snprintf(out[0].algorithm, sizeof out[0].algorithm, "%s", own);
       break;
     case LIBRARY_NONE:
@@ -84,13 +83,13 @@ planc_status planrt_cuda_variants(planrt_device *device, const planrt_call *call
   return *out_count > 0 ? NULL : no_kernel(call);
 }
 
-planc_status planrt_cuda_workspace(planrt_device *device, const planrt_call *call, int64_t *out_bytes) {
-  const planrt_cuda_op *op;
-  planrt_cudnn_filter filter = filter_of(device);
+planc_status rt_cuda_workspace(rt_device *device, const rt_call *call, int64_t *out_bytes) {
+  const rt_cuda_op *op;
+  rt_cudnn_filter filter = filter_of(device);
   *out_bytes = -1;
   library by = library_of(device, call, &op);
   if (by == LIBRARY_CUDNN) {
-    planc_status status = planrt_cudnn_prepare(device->cudnn, &filter, call, NULL, out_bytes);
+    planc_status status = rt_cudnn_prepare(device->cudnn, &filter, call, NULL, out_bytes);
     if (!status) return NULL;
     *out_bytes = -1;
     if (planc_status_code(status) != PLANC_DEVICE) return status;
@@ -99,16 +98,16 @@ planc_status planrt_cuda_workspace(planrt_device *device, const planrt_call *cal
   }
   if (by == LIBRARY_OWN && strcmp(call->algorithm, own) == 0) *out_bytes = own_workspace(op, call);
   if (by != LIBRARY_CUBLAS) return NULL;
-  planrt_variant found[PLANRT_MAX_VARIANTS];
+  rt_variant found[RT_MAX_VARIANTS];
   int32_t count;
-  planrt_cublas_variants(call, found, &count);
+  rt_cublas_variants(call, found, &count);
   for (int32_t i = 0; i < count; i++)
     if (strcmp(found[i].algorithm, call->algorithm) == 0) *out_bytes = found[i].workspace_bytes;
   return NULL;
 }
 
-bool planrt_cuda_slow_workspace(const planrt_device *device, const planrt_call *call) {
-  const planrt_cuda_op *op;
+bool rt_cuda_slow_workspace(const rt_device *device, const rt_call *call) {
+  const rt_cuda_op *op;
   return library_of(device, call, &op) == LIBRARY_CUDNN;
 }
 
@@ -116,7 +115,7 @@ bool planrt_cuda_slow_workspace(const planrt_device *device, const planrt_call *
 
 /* A plan made for a device that is described only accounts for no workspace of ours: a call then has its own, which
  * counts as taken beside the arena. */
-static planc_status provide_workspace(planrt_call *call, planrt_cuda_prepared *prepared, int64_t bytes) {
+static planc_status provide_workspace(rt_call *call, rt_cuda_prepared *prepared, int64_t bytes) {
   if (call->workspace_bytes >= bytes) return NULL;
   CUDA_TRY(cudaMalloc(&prepared->scratch, (size_t)bytes));
   call->workspace = prepared->scratch;
@@ -124,7 +123,7 @@ static planc_status provide_workspace(planrt_call *call, planrt_cuda_prepared *p
   return NULL;
 }
 
-static planc_status prepare_own(planrt_call *call, planrt_cuda_prepared *out) {
+static planc_status prepare_own(rt_call *call, rt_cuda_prepared *out) {
   int64_t need = own_workspace(out->op, call);
   if (call->workspace_bytes >= need || strcmp(call->algorithm, own) != 0) return provide_workspace(call, out, need);
   return planc_error(PLANC_DEVICE, "needs a workspace of %lld bytes, has %lld", (long long)need,
@@ -132,36 +131,35 @@ static planc_status prepare_own(planrt_call *call, planrt_cuda_prepared *out) {
 }
 
 /* Such a plan's algorithms are not cuDNN's: they run as the convolution with the least workspace. */
-static planc_status prepare_plainest(planrt_device *device, planrt_call *call, planrt_variant *found,
-                                     planrt_cuda_prepared *out) {
-  planrt_cudnn_filter filter = filter_of(device);
+static planc_status prepare_plainest(rt_device *device, rt_call *call, rt_variant *found, rt_cuda_prepared *out) {
+  rt_cudnn_filter filter = filter_of(device);
   int32_t count;
   int64_t bytes;
-  PLANC_TRY(planrt_cuda_variants(device, call, found, &count));
+  PLANC_TRY(rt_cuda_variants(device, call, found, &count));
   PLANC_TRY(provide_workspace(call, out, found[0].workspace_bytes));
-  planrt_call plainest = *call;
+  rt_call plainest = *call;
   plainest.algorithm = found[0].algorithm;
-  return planrt_cudnn_prepare(device->cudnn, &filter, &plainest, &out->convolution, &bytes);
+  return rt_cudnn_prepare(device->cudnn, &filter, &plainest, &out->convolution, &bytes);
 }
 
-static planc_status prepare_convolution(planrt_device *device, planrt_call *call, planrt_cuda_prepared *out) {
-  planrt_cudnn_filter filter = filter_of(device);
+static planc_status prepare_convolution(rt_device *device, rt_call *call, rt_cuda_prepared *out) {
+  rt_cudnn_filter filter = filter_of(device);
   int64_t bytes;
   if (strncmp(call->algorithm, "cudnn-", 6) == 0)
-    return planrt_cudnn_prepare(device->cudnn, &filter, call, &out->convolution, &bytes);
-  planrt_variant *found = calloc(PLANRT_MAX_VARIANTS, sizeof *found);
+    return rt_cudnn_prepare(device->cudnn, &filter, call, &out->convolution, &bytes);
+  rt_variant *found = calloc(RT_MAX_VARIANTS, sizeof *found);
   if (!found) return planc_error(PLANC_OUT_OF_MEMORY, "variants");
   planc_status status = prepare_plainest(device, call, found, out);
   free(found);
   return status;
 }
 
-static planc_status find(planrt_device *device, planrt_call *call, planrt_cuda_prepared *out) {
+static planc_status find(rt_device *device, rt_call *call, rt_cuda_prepared *out) {
   switch (library_of(device, call, &out->op)) {
     case LIBRARY_CUDNN:
       return prepare_convolution(device, call, out);
     case LIBRARY_CUBLAS:
-      return planrt_cublas_prepare(device->cublas, call, &out->product);
+      return rt_cublas_prepare(device->cublas, call, &out->product);
     case LIBRARY_OWN:
       return prepare_own(call, out);
     case LIBRARY_NONE:
@@ -172,18 +170,18 @@ static planc_status find(planrt_device *device, planrt_call *call, planrt_cuda_p
 
 /* Code is loaded, and memory taken for it, when it first runs: so it runs once now, on whatever is in the arena, and is
  * over before anything is brought there. */
-static planc_status warm(const planrt_device *device, const planrt_call *call) {
-  planrt_cuda_launch launch = {.stream = planrt_cuda_stream(device, 0), .scratch = planrt_cuda_word(device, 0)};
+static planc_status warm(const rt_device *device, const rt_call *call) {
+  rt_cuda_launch launch = {.stream = rt_cuda_stream(device, 0), .scratch = rt_cuda_word(device, 0)};
   for (int32_t i = 0; i < call->n_in; i++)
     if (call->in[i].dtype == PLANC_DTYPE_i64) /* an index must be in range */
       CUDA_TRY(cudaMemsetAsync(call->in[i].data, 0, (size_t)call->in[i].bytes, launch.stream));
-  PLANC_TRY(planrt_cuda_prepared_run(device, call, &launch));
-  return planrt_cuda_status(cudaStreamSynchronize(launch.stream), call->op->type);
+  PLANC_TRY(rt_cuda_prepared_run(device, call, &launch));
+  return rt_cuda_status(cudaStreamSynchronize(launch.stream), call->op->type);
 }
 
-planc_status planrt_cuda_prepare(planrt_device *device, planrt_call *call) {
+planc_status rt_cuda_prepare(rt_device *device, rt_call *call) {
   if (!device->present) return planc_error(PLANC_DEVICE, "the device is described and not there");
-  planrt_cuda_prepared *prepared = calloc(1, sizeof *prepared);
+  rt_cuda_prepared *prepared = calloc(1, sizeof *prepared);
   if (!prepared) return planc_error(PLANC_OUT_OF_MEMORY, "prepared call");
   prepared->next = device->prepared;
   device->prepared = prepared;
@@ -192,22 +190,21 @@ planc_status planrt_cuda_prepare(planrt_device *device, planrt_call *call) {
   return warm(device, call);
 }
 
-void planrt_cuda_prepared_free(planrt_device *device) {
+void rt_cuda_prepared_free(rt_device *device) {
   while (device->prepared) {
-    planrt_cuda_prepared *next = device->prepared->next;
-    planrt_cudnn_plan_free(device->prepared->convolution);
-    planrt_cublas_plan_free(device->prepared->product);
+    rt_cuda_prepared *next = device->prepared->next;
+    rt_cudnn_plan_free(device->prepared->convolution);
+    rt_cublas_plan_free(device->prepared->product);
     if (device->prepared->scratch) cudaFree(device->prepared->scratch);
     free(device->prepared);
     device->prepared = next;
   }
 }
 
-planc_status planrt_cuda_prepared_run(const planrt_device *device, const planrt_call *call,
-                                      const planrt_cuda_launch *launch) {
-  const planrt_cuda_prepared *prepared = call->handle;
-  if (prepared->convolution) return planrt_cudnn_run(device->cudnn, prepared->convolution, call, launch->stream);
-  if (prepared->product) return planrt_cublas_run(device->cublas, prepared->product, call, launch->stream);
+planc_status rt_cuda_prepared_run(const rt_device *device, const rt_call *call, const rt_cuda_launch *launch) {
+  const rt_cuda_prepared *prepared = call->handle;
+  if (prepared->convolution) return rt_cudnn_run(device->cudnn, prepared->convolution, call, launch->stream);
+  if (prepared->product) return rt_cublas_run(device->cublas, prepared->product, call, launch->stream);
   if (!prepared->op) return no_kernel(call);
-  return planrt_cuda_status(prepared->op->run(call, launch), call->op->type);
+  return rt_cuda_status(prepared->op->run(call, launch), call->op->type);
 }

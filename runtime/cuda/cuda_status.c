@@ -4,7 +4,7 @@
 
 #include "runtime/cuda/cuda.h"
 
-planc_status planrt_cuda_status(cudaError_t code, const char *what) {
+planc_status rt_cuda_status(cudaError_t code, const char *what) {
   size_t left, total;
   if (code == cudaSuccess) return NULL;
   /* Errors that are not the context's end would be told again by the next call. */
@@ -15,7 +15,7 @@ planc_status planrt_cuda_status(cudaError_t code, const char *what) {
   return planc_error(PLANC_DEVICE, "CUDA: %s: %s", what, cudaGetErrorString(code));
 }
 
-planc_status planrt_cuda_driver(const char *name, void *out) {
+planc_status rt_cuda_driver(const char *name, void *out) {
   enum { SINCE = 10020 };
   void *found = NULL;
   enum cudaDriverEntryPointQueryResult result;

@@ -11,39 +11,39 @@
 
 enum { MAX_CONFIGS = 256, HEAD = 40 };
 
-struct planrt_cudnn {
+struct rt_cudnn {
   cudnnHandle_t handle; /* NULL: the device is not there */
   int32_t arch;
   char head[HEAD]; /* what every algorithm's name begins with: "cudnn-9.19.0-sm90-e" */
-  planrt_cudnn_pile pile;
+  rt_cudnn_pile pile;
   cudnnBackendDescriptor_t device;
 };
 
-struct planrt_cudnn_plan {
-  planrt_cudnn_pile pile;
+struct rt_cudnn_plan {
+  rt_cudnn_pile pile;
   cudnnBackendDescriptor_t plan, operands;
 };
 
 /* --- The library ------------------------------------------------------------------------------------------------ */
 
-static planc_status describe_device(planrt_cudnn *cudnn, const char *properties) {
-  PLANC_TRY(planrt_cudnn_new(&cudnn->pile, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &cudnn->device));
+static planc_status describe_device(rt_cudnn *cudnn, const char *properties) {
+  PLANC_TRY(rt_cudnn_new(&cudnn->pile, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &cudnn->device));
   PLANC_TRY(properties
-                ? planrt_cudnn_set(cudnn->device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
-                                   (int64_t)strlen(properties), properties)
-                : planrt_cudnn_set(cudnn->device, CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &cudnn->handle));
-  return planrt_cudnn_finalize(cudnn->device, "device properties");
+                ? rt_cudnn_set(cudnn->device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                               (int64_t)strlen(properties), properties)
+                : rt_cudnn_set(cudnn->device, CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &cudnn->handle));
+  return rt_cudnn_finalize(cudnn->device, "device properties");
 }
 
-static planc_status read_properties(const planrt_cudnn *cudnn, char **out) {
+static planc_status read_properties(const rt_cudnn *cudnn, char **out) {
   enum { ROOM = 1 << 16 };
   int64_t length = 0;
   *out = calloc(1, ROOM + 1);
   if (!*out) return planc_error(PLANC_OUT_OF_MEMORY, "device properties");
   planc_status status =
-      planrt_cudnn_status(cudnnBackendGetAttribute(cudnn->device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
-                                                   CUDNN_TYPE_CHAR, ROOM, &length, *out),
-                          "device properties");
+      rt_cudnn_status(cudnnBackendGetAttribute(cudnn->device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+                                               CUDNN_TYPE_CHAR, ROOM, &length, *out),
+                      "device properties");
   if (!status) return NULL;
   free(*out);
   *out = NULL;
@@ -51,12 +51,12 @@ static planc_status read_properties(const planrt_cudnn *cudnn, char **out) {
 }
 
 /* Compute capability 9.0 is 900 to cuDNN, and sm_90 to everybody else. */
-static planc_status find_arch(planrt_cudnn *cudnn) {
+static planc_status find_arch(rt_cudnn *cudnn) {
   char *text;
   planc_status status = read_properties(cudnn, &text);
   if (!text) return status;
   cJSON *properties;
-  status = planc_json_tree(text, strlen(text), NULL, &properties);
+  status = pl_json_tree(text, strlen(text), NULL, &properties);
   free(text);
   PLANC_TRY(planc_context(status, "cuDNN: device properties"));
   const cJSON *version = cJSON_GetObjectItemCaseSensitive(properties, "deviceVer");
@@ -65,8 +65,8 @@ static planc_status find_arch(planrt_cudnn *cudnn) {
   return cudnn->arch > 0 ? NULL : planc_error(PLANC_DEVICE, "cuDNN: device properties without a version");
 }
 
-static planc_status open_cudnn(planrt_cudnn *cudnn, const char *properties) {
-  if (!properties) PLANC_TRY(planrt_cudnn_status(cudnnCreate(&cudnn->handle), "cudnnCreate"));
+static planc_status open_cudnn(rt_cudnn *cudnn, const char *properties) {
+  if (!properties) PLANC_TRY(rt_cudnn_status(cudnnCreate(&cudnn->handle), "cudnnCreate"));
   PLANC_TRY(describe_device(cudnn, properties));
   PLANC_TRY(find_arch(cudnn));
   size_t version = cudnnGetVersion();
@@ -75,76 +75,75 @@ static planc_status open_cudnn(planrt_cudnn *cudnn, const char *properties) {
   return NULL;
 }
 
-planc_status planrt_cudnn_open(const char *properties, planrt_cudnn **out) {
-  planrt_cudnn *cudnn = calloc(1, sizeof *cudnn);
+planc_status rt_cudnn_open(const char *properties, rt_cudnn **out) {
+  rt_cudnn *cudnn = calloc(1, sizeof *cudnn);
   *out = NULL;
   if (!cudnn) return planc_error(PLANC_OUT_OF_MEMORY, "cuDNN");
   planc_status status = open_cudnn(cudnn, properties);
   if (status)
-    planrt_cudnn_close(cudnn);
+    rt_cudnn_close(cudnn);
   else
     *out = cudnn;
   return status;
 }
 
-void planrt_cudnn_close(planrt_cudnn *cudnn) {
+void rt_cudnn_close(rt_cudnn *cudnn) {
   if (!cudnn) return;
-  planrt_cudnn_pile_free(&cudnn->pile);
+  rt_cudnn_pile_free(&cudnn->pile);
   if (cudnn->handle) cudnnDestroy(cudnn->handle);
   free(cudnn);
 }
 
-int32_t planrt_cudnn_arch(const planrt_cudnn *cudnn) {
+int32_t rt_cudnn_arch(const rt_cudnn *cudnn) {
   return cudnn->arch;
 }
 
-planc_status planrt_cudnn_properties(char **out) {
-  planrt_cudnn *cudnn;
-  planc_status status = planrt_cudnn_open(NULL, &cudnn);
+planc_status rt_cudnn_properties(char **out) {
+  rt_cudnn *cudnn;
+  planc_status status = rt_cudnn_open(NULL, &cudnn);
   if (!cudnn) return status;
   status = read_properties(cudnn, out);
-  planrt_cudnn_close(cudnn);
+  rt_cudnn_close(cudnn);
   return status;
 }
 
 /* What a device that is there tells by its handle, one that is described only tells by its properties. */
-static cudnnBackendDescriptor_t description_of(const planrt_cudnn *cudnn) {
+static cudnnBackendDescriptor_t description_of(const rt_cudnn *cudnn) {
   return cudnn->handle ? NULL : cudnn->device;
 }
 
 /* --- Plans ------------------------------------------------------------------------------------------------------ */
 
 /* f32 means f32: engines that round operands or sums to less are for ops that ask for TF32, or have half operands. */
-static bool admits(const planrt_cudnn_filter *filter, const planrt_call *call, uint32_t notes, bool deterministic) {
+static bool admits(const rt_cudnn_filter *filter, const rt_call *call, uint32_t notes, bool deterministic) {
   if (filter->deterministic && !deterministic) return false;
-  if (notes & 1U << PLANRT_NOTE_REDUCED_REDUCTION) return false;
+  if (notes & 1U << RT_NOTE_REDUCED_REDUCTION) return false;
   bool exact = call->out[0].dtype == PLANC_DTYPE_f32 && planc_op_int(call->op, "tf32", 0, 0) == 0;
-  return !exact || !(notes & (1U << PLANRT_NOTE_TENSOR_CORE | 1U << PLANRT_NOTE_DOWN_CONVERT));
+  return !exact || !(notes & (1U << RT_NOTE_TENSOR_CORE | 1U << RT_NOTE_DOWN_CONVERT));
 }
 
-static planc_status make_plan(const planrt_cudnn *cudnn, planrt_cudnn_pile *pile, cudnnBackendDescriptor_t of,
+static planc_status make_plan(const rt_cudnn *cudnn, rt_cudnn_pile *pile, cudnnBackendDescriptor_t of,
                               cudnnBackendDescriptor_t *out, int64_t *out_workspace) {
-  PLANC_TRY(planrt_cudnn_new(pile, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, out));
-  PLANC_TRY(planrt_cudnn_set(*out, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &of));
-  PLANC_TRY(cudnn->handle
-                ? planrt_cudnn_set(*out, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &cudnn->handle)
-                : planrt_cudnn_set(*out, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                   &cudnn->device));
-  PLANC_TRY(planrt_cudnn_finalize(*out, "execution plan"));
-  return planrt_cudnn_get(*out, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, out_workspace, NULL);
+  PLANC_TRY(rt_cudnn_new(pile, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, out));
+  PLANC_TRY(rt_cudnn_set(*out, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &of));
+  PLANC_TRY(cudnn->handle ? rt_cudnn_set(*out, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &cudnn->handle)
+                          : rt_cudnn_set(*out, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                         &cudnn->device));
+  PLANC_TRY(rt_cudnn_finalize(*out, "execution plan"));
+  return rt_cudnn_get(*out, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, out_workspace, NULL);
 }
 
 /* A plan by name for a graph. */
-static planc_status build(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, planrt_cudnn_pile *pile,
-                          const planrt_call *call, const planrt_cudnn_config *from, bool adds,
-                          cudnnBackendDescriptor_t *out, int64_t *out_workspace) {
+static planc_status build(const rt_cudnn *cudnn, const rt_cudnn_filter *filter, rt_cudnn_pile *pile,
+                          const rt_call *call, const rt_cudnn_config *from, bool adds, cudnnBackendDescriptor_t *out,
+                          int64_t *out_workspace) {
   cudnnBackendDescriptor_t graph, chosen;
-  planrt_cudnn_config back;
+  rt_cudnn_config back;
   uint32_t notes;
   bool deterministic;
-  PLANC_TRY(planrt_cudnn_graph_of(pile, cudnn->handle, call, adds, &graph));
-  PLANC_TRY(planrt_cudnn_config_make(pile, graph, description_of(cudnn), from, &chosen));
-  PLANC_TRY(planrt_cudnn_config_read(pile, chosen, &back, &notes, &deterministic));
+  PLANC_TRY(rt_cudnn_graph_of(pile, cudnn->handle, call, adds, &graph));
+  PLANC_TRY(rt_cudnn_config_make(pile, graph, description_of(cudnn), from, &chosen));
+  PLANC_TRY(rt_cudnn_config_read(pile, chosen, &back, &notes, &deterministic));
   if (filter->deterministic && !deterministic)
     return planc_error(PLANC_DEVICE,
                        "engine %lld is not deterministic, so its bits cannot be verified: a profile of deterministic "
@@ -155,25 +154,25 @@ static planc_status build(const planrt_cudnn *cudnn, const planrt_cudnn_filter *
   return make_plan(cudnn, pile, chosen, out, out_workspace);
 }
 
-static bool can_add(const planrt_call *call) {
+static bool can_add(const rt_call *call) {
   return call->op->flags & PLANC_OP_ACCUMULATES;
 }
 
 /* Raises *bytes to what the call needs when it adds, or when it does not. */
-static planc_status measure_one(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
-                                const planrt_cudnn_config *from, bool adds, int64_t *bytes) {
-  planrt_cudnn_pile pile = {0};
+static planc_status measure_one(const rt_cudnn *cudnn, const rt_cudnn_filter *filter, const rt_call *call,
+                                const rt_cudnn_config *from, bool adds, int64_t *bytes) {
+  rt_cudnn_pile pile = {0};
   cudnnBackendDescriptor_t plan;
   int64_t need = 0;
   planc_status status = build(cudnn, filter, &pile, call, from, adds, &plan, &need);
   if (need > *bytes) *bytes = need;
-  planrt_cudnn_pile_free(&pile);
+  rt_cudnn_pile_free(&pile);
   return status;
 }
 
 /* A plan states one workspace whether or not the op adds: the larger. */
-static planc_status measure(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
-                            const planrt_cudnn_config *from, int64_t *out_bytes) {
+static planc_status measure(const rt_cudnn *cudnn, const rt_cudnn_filter *filter, const rt_call *call,
+                            const rt_cudnn_config *from, int64_t *out_bytes) {
   *out_bytes = 0;
   PLANC_TRY(measure_one(cudnn, filter, call, from, false, out_bytes));
   return can_add(call) ? measure_one(cudnn, filter, call, from, true, out_bytes) : NULL;
@@ -182,12 +181,12 @@ static planc_status measure(const planrt_cudnn *cudnn, const planrt_cudnn_filter
 /* --- Variants --------------------------------------------------------------------------------------------------- */
 
 typedef struct listing {
-  planrt_cudnn *cudnn;
-  const planrt_cudnn_filter *filter;
-  const planrt_call *call;
+  rt_cudnn *cudnn;
+  const rt_cudnn_filter *filter;
+  const rt_call *call;
   cudnnBackendDescriptor_t graph;
-  planrt_cudnn_pile pile;
-  planrt_variant *out;
+  rt_cudnn_pile pile;
+  rt_variant *out;
   int32_t room, n;
 } listing;
 
@@ -200,18 +199,18 @@ static bool is_listed(const listing *l, const char *algorithm) {
 /* Adds a configuration that the heuristics have proposed, if it can be built by its name, as a plan has it. */
 static planc_status list_config(listing *l, cudnnBackendDescriptor_t from) {
   int32_t before = l->pile.n;
-  planrt_cudnn_config found;
-  planrt_variant *variant = &l->out[l->n];
-  *variant = (planrt_variant){.rank = l->n};
-  planc_status status = planrt_cudnn_config_read(&l->pile, from, &found, &variant->notes, &variant->deterministic);
+  rt_cudnn_config found;
+  rt_variant *variant = &l->out[l->n];
+  *variant = (rt_variant){.rank = l->n};
+  planc_status status = rt_cudnn_config_read(&l->pile, from, &found, &variant->notes, &variant->deterministic);
   if (!status && admits(l->filter, l->call, variant->notes, variant->deterministic) &&
-      planrt_cudnn_config_name(&found, l->cudnn->head, variant->algorithm, sizeof variant->algorithm) &&
+      rt_cudnn_config_name(&found, l->cudnn->head, variant->algorithm, sizeof variant->algorithm) &&
       !is_listed(l, variant->algorithm)) {
-    status = planrt_cudnn_config_named(variant->algorithm, l->cudnn->head, &found);
+    status = rt_cudnn_config_named(variant->algorithm, l->cudnn->head, &found);
     if (!status) status = measure(l->cudnn, l->filter, l->call, &found, &variant->workspace_bytes);
     if (!status) l->n++;
   }
-  planrt_cudnn_cut(&l->pile, before);
+  rt_cudnn_cut(&l->pile, before);
   if (planc_status_code(status) != PLANC_DEVICE) return status;
   planc_status_free(status); /* the heuristics propose what an engine then does not take */
   return NULL;
@@ -221,30 +220,29 @@ static planc_status list_mode(listing *l, cudnnBackendHeurMode_t mode) {
   int32_t before = l->pile.n;
   cudnnBackendDescriptor_t device = description_of(l->cudnn), heuristics, configs[MAX_CONFIGS];
   int64_t count = 0;
-  PLANC_TRY(planrt_cudnn_new(&l->pile, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristics));
+  PLANC_TRY(rt_cudnn_new(&l->pile, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristics));
   PLANC_TRY(
-      planrt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->graph));
-  PLANC_TRY(planrt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode));
+      rt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &l->graph));
+  PLANC_TRY(rt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode));
   if (device)
-    PLANC_TRY(
-        planrt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device));
-  PLANC_TRY(planrt_cudnn_finalize(heuristics, "heuristics"));
+    PLANC_TRY(rt_cudnn_set(heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device));
+  PLANC_TRY(rt_cudnn_finalize(heuristics, "heuristics"));
   for (int i = 0; i < MAX_CONFIGS; i++)
-    PLANC_TRY(planrt_cudnn_new(&l->pile, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[i]));
-  PLANC_TRY(planrt_cudnn_get(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_CONFIGS,
-                             configs, &count));
+    PLANC_TRY(rt_cudnn_new(&l->pile, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[i]));
+  PLANC_TRY(rt_cudnn_get(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_CONFIGS, configs,
+                         &count));
   for (int64_t i = 0; i < count && l->n < l->room; i++) PLANC_TRY(list_config(l, configs[i]));
-  planrt_cudnn_cut(&l->pile, before);
+  rt_cudnn_cut(&l->pile, before);
   return NULL;
 }
 
-planc_status planrt_cudnn_variants(planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
-                                   planrt_variant *out, int32_t room, int32_t *out_count) {
+planc_status rt_cudnn_variants(rt_cudnn *cudnn, const rt_cudnn_filter *filter, const rt_call *call, rt_variant *out,
+                               int32_t room, int32_t *out_count) {
   static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK};
   listing l = {.cudnn = cudnn, .filter = filter, .call = call, .out = out, .room = room};
-  planc_status status = planrt_cudnn_graph_of(&l.pile, cudnn->handle, call, false, &l.graph);
+  planc_status status = rt_cudnn_graph_of(&l.pile, cudnn->handle, call, false, &l.graph);
   for (size_t m = 0; !status && m < sizeof modes / sizeof *modes; m++) status = list_mode(&l, modes[m]);
-  planrt_cudnn_pile_free(&l.pile);
+  rt_cudnn_pile_free(&l.pile);
   *out_count = l.n;
   return status;
 }
@@ -252,25 +250,25 @@ planc_status planrt_cudnn_variants(planrt_cudnn *cudnn, const planrt_cudnn_filte
 /* --- Running ---------------------------------------------------------------------------------------------------- */
 
 /* Where the operands and the workspace of a call are: fixed when it is prepared. */
-static planc_status pack(planrt_cudnn_plan *plan, const planrt_call *call, int64_t workspace) {
-  planrt_cudnn_operands operands;
-  planrt_cudnn_operands_of(call, &operands);
-  const int64_t names[] = {PLANRT_CUDNN_X, PLANRT_CUDNN_W, PLANRT_CUDNN_Y};
+static planc_status pack(rt_cudnn_plan *plan, const rt_call *call, int64_t workspace) {
+  rt_cudnn_operands operands;
+  rt_cudnn_operands_of(call, &operands);
+  const int64_t names[] = {RT_CUDNN_X, RT_CUDNN_W, RT_CUDNN_Y};
   void *data[] = {operands.x->data, operands.w->data, operands.y->data};
   void *at = workspace > 0 ? call->workspace : NULL;
-  PLANC_TRY(planrt_cudnn_new(&plan->pile, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &plan->operands));
-  PLANC_TRY(planrt_cudnn_set(plan->operands, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
-                             PLANRT_CUDNN_OPERANDS, names));
-  PLANC_TRY(planrt_cudnn_set(plan->operands, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
-                             PLANRT_CUDNN_OPERANDS, data));
-  PLANC_TRY(planrt_cudnn_set(plan->operands, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &at));
-  return planrt_cudnn_finalize(plan->operands, "variant pack");
+  PLANC_TRY(rt_cudnn_new(&plan->pile, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &plan->operands));
+  PLANC_TRY(
+      rt_cudnn_set(plan->operands, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, RT_CUDNN_OPERANDS, names));
+  PLANC_TRY(rt_cudnn_set(plan->operands, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, RT_CUDNN_OPERANDS,
+                         data));
+  PLANC_TRY(rt_cudnn_set(plan->operands, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &at));
+  return rt_cudnn_finalize(plan->operands, "variant pack");
 }
 
 /* What an algorithm's name leaves out, whether this op adds, is asked about the other way too: a workspace is refused
  * that would not do for both. */
-static planc_status prepare(const planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
-                            const planrt_cudnn_config *from, planrt_cudnn_plan *plan, int64_t *out_workspace) {
+static planc_status prepare(const rt_cudnn *cudnn, const rt_cudnn_filter *filter, const rt_call *call,
+                            const rt_cudnn_config *from, rt_cudnn_plan *plan, int64_t *out_workspace) {
   int64_t bytes = 0;
   bool adds = call->out[0].accumulate;
   *out_workspace = 0;
@@ -283,37 +281,35 @@ static planc_status prepare(const planrt_cudnn *cudnn, const planrt_cudnn_filter
   return pack(plan, call, bytes);
 }
 
-planc_status planrt_cudnn_prepare(planrt_cudnn *cudnn, const planrt_cudnn_filter *filter, const planrt_call *call,
-                                  planrt_cudnn_plan **out, int64_t *out_workspace) {
-  planrt_cudnn_config from;
+planc_status rt_cudnn_prepare(rt_cudnn *cudnn, const rt_cudnn_filter *filter, const rt_call *call, rt_cudnn_plan **out,
+                              int64_t *out_workspace) {
+  rt_cudnn_config from;
   if (out) *out = NULL;
-  PLANC_TRY(planrt_cudnn_config_named(call->algorithm, cudnn->head, &from));
+  PLANC_TRY(rt_cudnn_config_named(call->algorithm, cudnn->head, &from));
   if (!out) return measure(cudnn, filter, call, &from, out_workspace);
-  planrt_cudnn_plan *plan = calloc(1, sizeof *plan);
+  rt_cudnn_plan *plan = calloc(1, sizeof *plan);
   if (!plan) return planc_error(PLANC_OUT_OF_MEMORY, "cuDNN plan");
   planc_status status = prepare(cudnn, filter, call, &from, plan, out_workspace);
   if (status)
-    planrt_cudnn_plan_free(plan);
+    rt_cudnn_plan_free(plan);
   else
     *out = plan;
   return status;
 }
 
-planc_status planrt_cudnn_run(const planrt_cudnn *cudnn, const planrt_cudnn_plan *plan, const planrt_call *call,
-                              cudaStream_t stream) {
-  PLANC_TRY(planrt_cudnn_status(cudnnSetStream(cudnn->handle, stream), "stream"));
-  PLANC_TRY(planrt_cudnn_status(cudnnBackendExecute(cudnn->handle, plan->plan, plan->operands), "execution"));
-  planrt_cudnn_operands operands;
-  if (!planrt_cudnn_operands_of(call, &operands) || !operands.bias) return NULL;
-  planrt_channels shape = planrt_channels_of(call, operands.output);
-  return planrt_cuda_status(
-      planrt_cuda_add_bias(stream, operands.output->dtype, operands.output->data, operands.bias->data,
-                           operands.bias->dtype, shape.outer, shape.channels, shape.inner),
-      "bias");
+planc_status rt_cudnn_run(const rt_cudnn *cudnn, const rt_cudnn_plan *plan, const rt_call *call, cudaStream_t stream) {
+  PLANC_TRY(rt_cudnn_status(cudnnSetStream(cudnn->handle, stream), "stream"));
+  PLANC_TRY(rt_cudnn_status(cudnnBackendExecute(cudnn->handle, plan->plan, plan->operands), "execution"));
+  rt_cudnn_operands operands;
+  if (!rt_cudnn_operands_of(call, &operands) || !operands.bias) return NULL;
+  rt_channels shape = rt_channels_of(call, operands.output);
+  return rt_cuda_status(rt_cuda_add_bias(stream, operands.output->dtype, operands.output->data, operands.bias->data,
+                                         operands.bias->dtype, shape.outer, shape.channels, shape.inner),
+                        "bias");
 }
 
-void planrt_cudnn_plan_free(planrt_cudnn_plan *plan) {
+void rt_cudnn_plan_free(rt_cudnn_plan *plan) {
   if (!plan) return;
-  planrt_cudnn_pile_free(&plan->pile);
+  rt_cudnn_pile_free(&plan->pile);
   free(plan);
 }

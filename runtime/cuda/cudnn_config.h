@@ -5,30 +5,29 @@
 
 #include "runtime/cuda/cudnn_graph.h"
 
-enum { PLANRT_CUDNN_KNOBS = 32 };
+enum { RT_CUDNN_KNOBS = 32 };
 
-typedef struct planrt_cudnn_knob {
+typedef struct rt_cudnn_knob {
   cudnnBackendKnobType_t type;
   int64_t value;
-} planrt_cudnn_knob;
+} rt_cudnn_knob;
 
-typedef struct planrt_cudnn_config {
+typedef struct rt_cudnn_config {
   int64_t engine;
   int32_t n_knobs;
-  planrt_cudnn_knob knobs[PLANRT_CUDNN_KNOBS];
-} planrt_cudnn_config;
+  rt_cudnn_knob knobs[RT_CUDNN_KNOBS];
+} rt_cudnn_config;
 
 /* False when the name is too long for `room`. */
-bool planrt_cudnn_config_name(const planrt_cudnn_config *of, const char *head, char *out, size_t room);
+bool rt_cudnn_config_name(const rt_cudnn_config *of, const char *head, char *out, size_t room);
 /* The configuration that an algorithm's name stands for; who prepares a call puts that name before an error. */
-planc_status planrt_cudnn_config_named(const char *algorithm, const char *head, planrt_cudnn_config *out);
+planc_status rt_cudnn_config_named(const char *algorithm, const char *head, rt_cudnn_config *out);
 
 /* What cuDNN says of a configuration. */
-planc_status planrt_cudnn_config_read(planrt_cudnn_pile *pile, cudnnBackendDescriptor_t from, planrt_cudnn_config *out,
-                                      uint32_t *out_notes, bool *out_deterministic);
+planc_status rt_cudnn_config_read(rt_cudnn_pile *pile, cudnnBackendDescriptor_t from, rt_cudnn_config *out,
+                                  uint32_t *out_notes, bool *out_deterministic);
 /* Makes it for an operation graph; `device`: its properties where it is described, NULL where it is there. */
-planc_status planrt_cudnn_config_make(planrt_cudnn_pile *pile, cudnnBackendDescriptor_t graph,
-                                      cudnnBackendDescriptor_t device, const planrt_cudnn_config *from,
-                                      cudnnBackendDescriptor_t *out);
+planc_status rt_cudnn_config_make(rt_cudnn_pile *pile, cudnnBackendDescriptor_t graph, cudnnBackendDescriptor_t device,
+                                  const rt_cudnn_config *from, cudnnBackendDescriptor_t *out);
 
 #endif

@@ -23,7 +23,7 @@ static planc_status find_device(void) {
                        driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
   if (code == cudaErrorNoDevice || (code == cudaSuccess && devices == 0))
     return planc_error(PLANC_DEVICE, "an NVIDIA driver, but no device");
-  return planrt_cuda_status(code, "cudaGetDeviceCount");
+  return rt_cuda_status(code, "cudaGetDeviceCount");
 }
 
 /* cuDNN has one name for all releases of CUDA, and its packages stand in one place: it may be another's. */
@@ -44,7 +44,7 @@ static planc_status read_arch(int32_t *out) {
   return NULL;
 }
 
-planc_status planrt_cuda_info(planrt_device_info *out) {
+planc_status rt_cuda_info(rt_device_info *out) {
   struct cudaDeviceProp properties;
   int driver = 0, runtime = 0;
   size_t cudnn = cudnnGetVersion(), blas = cublasLtGetVersion();
@@ -53,10 +53,10 @@ planc_status planrt_cuda_info(planrt_device_info *out) {
   CUDA_TRY(cudaGetDeviceProperties(&properties, 0));
   CUDA_TRY(cudaDriverGetVersion(&driver));
   CUDA_TRY(cudaRuntimeGetVersion(&runtime));
-  *out = (planrt_device_info){.dtypes = "f32, bf16",
-                              .memory_bytes = (int64_t)properties.totalGlobalMem,
-                              .cache_bytes = properties.l2CacheSize,
-                              .processors = properties.multiProcessorCount};
+  *out = (rt_device_info){.dtypes = "f32, bf16",
+                          .memory_bytes = (int64_t)properties.totalGlobalMem,
+                          .cache_bytes = properties.l2CacheSize,
+                          .processors = properties.multiProcessorCount};
   snprintf(out->device, sizeof out->device, "%.120s", properties.name);
   snprintf(out->versions, sizeof out->versions,
            "sm_%d%d, CUDA %d.%d (driver %d.%d), cuDNN %zu.%zu.%zu, cuBLASLt %zu.%zu.%zu", properties.major,
@@ -66,7 +66,7 @@ planc_status planrt_cuda_info(planrt_device_info *out) {
 }
 
 /* The connections of the CUDA C++ Programming Guide, "CUDA Environment Variables". */
-int32_t planrt_cuda_queues(void) {
+int32_t rt_cuda_queues(void) {
   enum { LEAST = 1, DEFAULT = 8, MOST = 32 };
   const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
   long given = text ? strtol(text, NULL, 10) : 0;
@@ -97,7 +97,7 @@ static void populate(char *at, int64_t bytes) {
   pthread_t threads[THREADS];
   slice slices[THREADS];
   int started = 0;
-  int64_t each = planc_align_up(bytes / THREADS + 1, PAGE);
+  int64_t each = pl_align_up(bytes / THREADS + 1, PAGE);
   for (int t = 0; t < THREADS && t * each < bytes; t++) {
     int64_t left = bytes - t * each;
     slices[t] = (slice){at + t * each, (size_t)(left < each ? left : each)};
@@ -107,36 +107,36 @@ static void populate(char *at, int64_t bytes) {
 }
 
 /* Exactly so many bytes, pinned once. */
-static planc_status open_host_arena(planrt_device *device) {
+static planc_status open_host_arena(rt_device *device) {
   int64_t bytes = device->options.host_arena_bytes;
   if (bytes == 0) return NULL;
   if (bytes > INT64_MAX - sysconf(_SC_PAGESIZE)) return planc_error(PLANC_DEVICE, "host memory beyond 2^63 bytes");
-  device->host_map_bytes = planc_align_up(bytes, sysconf(_SC_PAGESIZE));
+  device->host_map_bytes = pl_align_up(bytes, sysconf(_SC_PAGESIZE));
   void *map = mmap(NULL, (size_t)device->host_map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (map == MAP_FAILED) return planc_error(PLANC_DEVICE, "no memory for a host arena of %lld bytes", (long long)bytes);
   device->host_arena = map;
   (void)madvise(map, (size_t)device->host_map_bytes, MADV_HUGEPAGE); /* fewer pages to bring in, and to pin */
   populate(map, device->host_map_bytes);
-  return planc_context(planrt_cuda_pin(device, map, bytes), "host arena");
+  return planc_context(rt_cuda_pin(device, map, bytes), "host arena");
 }
 
 /* One allocation, or chunks of it mapped to a range of addresses. */
-static planc_status open_arena(planrt_device *device) {
+static planc_status open_arena(rt_device *device) {
   int64_t bytes = device->options.arena_bytes;
   if (bytes == 0) return NULL;
   if (device->options.chunk_bytes > 0) {
-    PLANC_TRY(planrt_cuda_range_open(&device->options, &device->range));
-    device->arena = planrt_cuda_range_at(device->range, &bytes);
+    PLANC_TRY(rt_cuda_range_open(&device->options, &device->range));
+    device->arena = rt_cuda_range_at(device->range, &bytes);
   } else {
-    PLANC_TRY(planc_context(planrt_cuda_status(cudaMalloc((void **)&device->arena, (size_t)bytes), "cudaMalloc"),
+    PLANC_TRY(planc_context(rt_cuda_status(cudaMalloc((void **)&device->arena, (size_t)bytes), "cudaMalloc"),
                             "arena of %lld bytes", (long long)bytes));
   }
   /* Prepared calls run once on whatever is here: numbers, and nothing that is not. */
   CUDA_TRY(cudaMemsetAsync(device->arena, 0, (size_t)bytes, device->streams[0]));
-  return planrt_cuda_status(cudaStreamSynchronize(device->streams[0]), "arena");
+  return rt_cuda_status(cudaStreamSynchronize(device->streams[0]), "arena");
 }
 
-planc_status planrt_cuda_memory(int64_t *out_total, int64_t *out_free) {
+planc_status rt_cuda_memory(int64_t *out_total, int64_t *out_free) {
   size_t free_bytes, total;
   PLANC_TRY(find_device());
   CUDA_TRY(cudaSetDevice(0));
@@ -147,24 +147,24 @@ planc_status planrt_cuda_memory(int64_t *out_total, int64_t *out_free) {
 }
 
 /* By making another one for a moment. */
-planc_status planrt_cuda_context_bytes(int64_t *out_bytes) {
+planc_status rt_cuda_context_bytes(int64_t *out_bytes) {
   CUresult(CUDAAPI * create)(CUcontext *, unsigned, CUdevice) = NULL;
   CUresult(CUDAAPI * destroy)(CUcontext) = NULL;
   int64_t total, before;
   CUcontext context;
-  PLANC_TRY(planrt_cuda_driver("cuCtxCreate", (void *)&create));
-  PLANC_TRY(planrt_cuda_driver("cuCtxDestroy", (void *)&destroy));
-  PLANC_TRY(planrt_cuda_memory(&total, &before));
+  PLANC_TRY(rt_cuda_driver("cuCtxCreate", (void *)&create));
+  PLANC_TRY(rt_cuda_driver("cuCtxDestroy", (void *)&destroy));
+  PLANC_TRY(rt_cuda_memory(&total, &before));
   if (!create || !destroy || create(&context, 0, 0) != CUDA_SUCCESS)
     return planc_error(PLANC_DEVICE, "CUDA: no context can be made");
   size_t left = 0, all;
   cudaError_t code = cudaMemGetInfo(&left, &all);
   if (destroy(context) != CUDA_SUCCESS) return planc_error(PLANC_DEVICE, "CUDA: a context cannot be given back");
   *out_bytes = before > (int64_t)left ? before - (int64_t)left : 0;
-  return planrt_cuda_status(code, "cudaMemGetInfo");
+  return rt_cuda_status(code, "cudaMemGetInfo");
 }
 
-planc_status planrt_cuda_taken(const planrt_device *device, int64_t *out_bytes) {
+planc_status rt_cuda_taken(const rt_device *device, int64_t *out_bytes) {
   size_t free_bytes, total;
   CUDA_TRY(cudaMemGetInfo(&free_bytes, &total));
   *out_bytes = (int64_t)(total - free_bytes) - device->options.arena_bytes;
@@ -179,8 +179,8 @@ static planc_status allocate(void *out, int64_t count, size_t size) {
   return memory ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
 }
 
-static planc_status open_streams(planrt_device *device) {
-  const planrt_device_options *options = &device->options;
+static planc_status open_streams(rt_device *device) {
+  const rt_device_options *options = &device->options;
   device->n_streams = options->concurrent && options->n_streams > 1 ? options->n_streams : 1;
   PLANC_TRY(allocate(&device->streams, device->n_streams, sizeof *device->streams));
   PLANC_TRY(allocate(&device->draws, options->n_streams, sizeof *device->draws));
@@ -192,13 +192,13 @@ static planc_status open_streams(planrt_device *device) {
   CUDA_TRY(cudaMalloc((void **)&device->words, (size_t)device->n_streams * sizeof *device->words));
   for (int32_t e = 0; e < options->n_events; e++)
     CUDA_TRY(cudaEventCreateWithFlags(&device->events[e], cudaEventDisableTiming));
-  planrt_cuda_forget(device);
+  rt_cuda_forget(device);
   return NULL;
 }
 
-static planc_status open_host_works(planrt_device *device) {
-  PLANC_TRY(allocate(&device->works, PLANRT_HOST_WORKS, sizeof *device->works));
-  for (int32_t i = PLANRT_HOST_WORKS; i-- > 0;) {
+static planc_status open_host_works(rt_device *device) {
+  PLANC_TRY(allocate(&device->works, RT_HOST_WORKS, sizeof *device->works));
+  for (int32_t i = RT_HOST_WORKS; i-- > 0;) {
     device->works[i].device = device;
     device->works[i].next = device->free_works;
     device->free_works = &device->works[i];
@@ -207,41 +207,41 @@ static planc_status open_host_works(planrt_device *device) {
 }
 
 /* Code that no call is prepared with is loaded now, not in a run. */
-static planc_status warm(planrt_device *device) {
+static planc_status warm(rt_device *device) {
   cudaStream_t stream = device->streams[0];
-  const planrt_cuda_step nothing = {0};
-  planrt_cuda_step *step;
+  const rt_cuda_step nothing = {0};
+  rt_cuda_step *step;
   CUDA_TRY(cudaMalloc((void **)&step, sizeof *step));
-  cudaError_t code = planrt_cuda_set_step(stream, step, &nothing);
-  if (code == cudaSuccess) code = planrt_cuda_digest(stream, 0, step, sizeof *step, device->words);
-  if (code == cudaSuccess) code = planrt_cuda_delay(stream, 1);
+  cudaError_t code = rt_cuda_set_step(stream, step, &nothing);
+  if (code == cudaSuccess) code = rt_cuda_digest(stream, 0, step, sizeof *step, device->words);
+  if (code == cudaSuccess) code = rt_cuda_delay(stream, 1);
   if (code == cudaSuccess) code = cudaStreamSynchronize(stream);
   cudaFree(step);
-  return planrt_cuda_status(code, "kernels");
+  return rt_cuda_status(code, "kernels");
 }
 
-static planc_status open_present(planrt_device *device) {
+static planc_status open_present(rt_device *device) {
   PLANC_TRY(find_device());
   CUDA_TRY(cudaSetDevice(0));
   PLANC_TRY(read_arch(&device->arch));
   device->present = true;
   PLANC_TRY(open_streams(device));
   PLANC_TRY(open_host_works(device));
-  PLANC_TRY(planrt_completions_open(device));
+  PLANC_TRY(rt_completions_open(device));
   PLANC_TRY(open_host_arena(device));
   PLANC_TRY(open_arena(device));
-  PLANC_TRY(planrt_cudnn_open(NULL, &device->cudnn));
-  PLANC_TRY(planrt_cublas_open(true, &device->cublas));
+  PLANC_TRY(rt_cudnn_open(NULL, &device->cudnn));
+  PLANC_TRY(rt_cublas_open(true, &device->cublas));
   return warm(device);
 }
 
-static planc_status open_described(planrt_device *device) {
+static planc_status open_described(rt_device *device) {
   if (device->options.arena_bytes > 0 || device->options.host_arena_bytes > 0)
     return planc_error(PLANC_USAGE, "a device that is described has no memory");
-  PLANC_TRY(planrt_cudnn_open(device->options.properties, &device->cudnn));
+  PLANC_TRY(rt_cudnn_open(device->options.properties, &device->cudnn));
   device->options.properties = NULL; /* which the caller may free */
-  device->arch = planrt_cudnn_arch(device->cudnn);
-  return planrt_cublas_open(false, &device->cublas);
+  device->arch = rt_cudnn_arch(device->cudnn);
+  return rt_cublas_open(false, &device->cublas);
 }
 
 /* Deadlines are of a clock that nobody sets. */
@@ -253,11 +253,11 @@ static void init_condition(pthread_cond_t *condition) {
   pthread_condattr_destroy(&attributes);
 }
 
-planc_status planrt_cuda_open(const planrt_device_options *options, planrt_device **out) {
+planc_status rt_cuda_open(const rt_device_options *options, rt_device **out) {
   *out = NULL;
   if (options->link_bytes_per_s > 0)
     return planc_error(PLANC_USAGE, "backend cuda: the link of a real device cannot be paced");
-  planrt_device *device = calloc(1, sizeof *device);
+  rt_device *device = calloc(1, sizeof *device);
   if (!device) return planc_error(PLANC_OUT_OF_MEMORY, "CUDA device");
   device->options = *options;
   pthread_mutex_init(&device->user, NULL);
@@ -265,7 +265,7 @@ planc_status planrt_cuda_open(const planrt_device_options *options, planrt_devic
   init_condition(&device->returned);
   planc_status status = options->properties ? open_described(device) : open_present(device);
   if (status)
-    planrt_cuda_close(device);
+    rt_cuda_close(device);
   else
     *out = device;
   return planc_context(status, "backend cuda");
@@ -273,7 +273,7 @@ planc_status planrt_cuda_open(const planrt_device_options *options, planrt_devic
 
 /* --- Closing ---------------------------------------------------------------------------------------------------- */
 
-static void close_streams(planrt_device *device) {
+static void close_streams(rt_device *device) {
   for (int32_t e = 0; device->events && e < device->options.n_events; e++)
     if (device->events[e]) cudaEventDestroy(device->events[e]);
   for (int32_t s = 0; device->streams && s < device->n_streams; s++)
@@ -286,9 +286,9 @@ static void close_streams(planrt_device *device) {
   free(device->in_capture);
 }
 
-static void free_host_works(planrt_device *device) {
+static void free_host_works(rt_device *device) {
   while (device->capture.host_works) {
-    planrt_cuda_host_work *next = device->capture.host_works->next;
+    rt_cuda_host_work *next = device->capture.host_works->next;
     free(device->capture.host_works);
     device->capture.host_works = next;
   }
@@ -297,7 +297,7 @@ static void free_host_works(planrt_device *device) {
 
 /* Drops host work that has not begun and waits for what has. False where the context is at its end: that does not wait
  * for host work, and then CUDA may hold some that it will not run. */
-static bool end_work(planrt_device *device) {
+static bool end_work(rt_device *device) {
   pthread_mutex_lock(&device->lock);
   device->closing = true;
   pthread_mutex_unlock(&device->lock);
@@ -308,18 +308,18 @@ static bool end_work(planrt_device *device) {
   return ended;
 }
 
-void planrt_cuda_close(planrt_device *device) {
+void rt_cuda_close(rt_device *device) {
   if (!device) return;
   bool ended = !device->present || end_work(device);
   for (int32_t i = 0; i < device->n_pinned; i++) cudaHostUnregister(device->pinned[i]);
   free(device->pinned);
-  planrt_cuda_capture_free(device);
-  planrt_cuda_prepared_free(device);
-  planrt_completions_close(device);
-  planrt_cublas_close(device->cublas);
-  planrt_cudnn_close(device->cudnn);
+  rt_captured_close(device);
+  rt_cuda_prepared_free(device);
+  rt_completions_close(device);
+  rt_cublas_close(device->cublas);
+  rt_cudnn_close(device->cudnn);
   if (device->range)
-    planrt_cuda_range_close(device->range);
+    rt_cuda_range_close(device->range);
   else if (device->arena)
     cudaFree(device->arena);
   if (device->host_arena) munmap(device->host_arena, (size_t)device->host_map_bytes);

@@ -5,78 +5,77 @@
 #include "runtime/cuda/ops.h"
 #include "runtime/shape.h"
 
-#define PLANRT_CUDA_RUN(name) \
-  cudaError_t planrt_cuda_op_##name(const planrt_call *call, const planrt_cuda_launch *launch)
-#define PLANRT_CUDA_WORKSPACE(name) int64_t planrt_cuda_workspace_##name(const planrt_call *call)
+#define RT_CUDA_RUN(name) cudaError_t rt_cuda_op_##name(const rt_call *call, const rt_cuda_launch *launch)
+#define RT_CUDA_WORKSPACE(name) int64_t rt_cuda_workspace_##name(const rt_call *call)
 
 /* ops_elementwise.c */
-PLANRT_CUDA_RUN(relu);
-PLANRT_CUDA_RUN(relu_grad);
-PLANRT_CUDA_RUN(gelu);
-PLANRT_CUDA_RUN(gelu_grad);
-PLANRT_CUDA_RUN(add);
-PLANRT_CUDA_RUN(cast);
-PLANRT_CUDA_RUN(dropout);
-PLANRT_CUDA_RUN(sgd);
-PLANRT_CUDA_RUN(momentum);
-PLANRT_CUDA_RUN(adam);
+RT_CUDA_RUN(relu);
+RT_CUDA_RUN(relu_grad);
+RT_CUDA_RUN(gelu);
+RT_CUDA_RUN(gelu_grad);
+RT_CUDA_RUN(add);
+RT_CUDA_RUN(cast);
+RT_CUDA_RUN(dropout);
+RT_CUDA_RUN(sgd);
+RT_CUDA_RUN(momentum);
+RT_CUDA_RUN(adam);
 /* ops_norm.c */
-PLANRT_CUDA_RUN(bias);
-PLANRT_CUDA_RUN(bias_grad);
-PLANRT_CUDA_WORKSPACE(bias_grad);
-PLANRT_CUDA_RUN(linear_bgrad);
-PLANRT_CUDA_WORKSPACE(linear_bgrad);
-PLANRT_CUDA_RUN(batchnorm);
-PLANRT_CUDA_WORKSPACE(batchnorm);
-PLANRT_CUDA_RUN(batchnorm_infer);
-PLANRT_CUDA_WORKSPACE(batchnorm_infer);
-PLANRT_CUDA_RUN(batchnorm_grad);
-PLANRT_CUDA_WORKSPACE(batchnorm_grad);
-PLANRT_CUDA_RUN(layernorm);
-PLANRT_CUDA_RUN(layernorm_grad);
-PLANRT_CUDA_WORKSPACE(layernorm_grad);
+RT_CUDA_RUN(bias);
+RT_CUDA_RUN(bias_grad);
+RT_CUDA_WORKSPACE(bias_grad);
+RT_CUDA_RUN(linear_bgrad);
+RT_CUDA_WORKSPACE(linear_bgrad);
+RT_CUDA_RUN(batchnorm);
+RT_CUDA_WORKSPACE(batchnorm);
+RT_CUDA_RUN(batchnorm_infer);
+RT_CUDA_WORKSPACE(batchnorm_infer);
+RT_CUDA_RUN(batchnorm_grad);
+RT_CUDA_WORKSPACE(batchnorm_grad);
+RT_CUDA_RUN(layernorm);
+RT_CUDA_RUN(layernorm_grad);
+RT_CUDA_WORKSPACE(layernorm_grad);
 /* ops_image.c */
-PLANRT_CUDA_RUN(maxpool2d);
-PLANRT_CUDA_RUN(maxpool2d_grad);
-PLANRT_CUDA_RUN(avgpool2d);
-PLANRT_CUDA_RUN(avgpool2d_grad);
-PLANRT_CUDA_RUN(upsample);
-PLANRT_CUDA_RUN(upsample_grad);
+RT_CUDA_RUN(maxpool2d);
+RT_CUDA_RUN(maxpool2d_grad);
+RT_CUDA_RUN(avgpool2d);
+RT_CUDA_RUN(avgpool2d_grad);
+RT_CUDA_RUN(upsample);
+RT_CUDA_RUN(upsample_grad);
 /* ops_sequence.c */
-PLANRT_CUDA_RUN(softmax);
-PLANRT_CUDA_RUN(softmax_grad);
-PLANRT_CUDA_RUN(softmax_xent);
-PLANRT_CUDA_WORKSPACE(softmax_xent);
-PLANRT_CUDA_RUN(softmax_xent_grad);
-PLANRT_CUDA_RUN(embedding);
-PLANRT_CUDA_RUN(embedding_grad);
-PLANRT_CUDA_WORKSPACE(embedding_grad);
-PLANRT_CUDA_RUN(position);
-PLANRT_CUDA_RUN(position_grad);
-PLANRT_CUDA_WORKSPACE(position_grad);
-PLANRT_CUDA_RUN(mean);
-PLANRT_CUDA_RUN(mean_grad);
-PLANRT_CUDA_RUN(transpose);
-PLANRT_CUDA_RUN(concat);
-PLANRT_CUDA_RUN(concat_grad);
+RT_CUDA_RUN(softmax);
+RT_CUDA_RUN(softmax_grad);
+RT_CUDA_RUN(softmax_xent);
+RT_CUDA_WORKSPACE(softmax_xent);
+RT_CUDA_RUN(softmax_xent_grad);
+RT_CUDA_RUN(embedding);
+RT_CUDA_RUN(embedding_grad);
+RT_CUDA_WORKSPACE(embedding_grad);
+RT_CUDA_RUN(position);
+RT_CUDA_RUN(position_grad);
+RT_CUDA_WORKSPACE(position_grad);
+RT_CUDA_RUN(mean);
+RT_CUDA_RUN(mean_grad);
+RT_CUDA_RUN(transpose);
+RT_CUDA_RUN(concat);
+RT_CUDA_RUN(concat_grad);
 /* ops_synthetic.c */
-PLANRT_CUDA_RUN(synthetic);
+RT_CUDA_RUN(synthetic);
 
 /* --- Operands --------------------------------------------------------------------------------------------------- */
 
-static inline planrt_cuda_dtype planrt_cuda_dtype_of(planc_dtype dtype) {
-  return dtype == PLANC_DTYPE_bf16 ? PLANRT_CUDA_BF16 : PLANRT_CUDA_F32;
+static inline rt_cuda_dtype rt_cuda_dtype_of(planc_dtype dtype) {
+  return dtype == PLANC_DTYPE_bf16 ? RT_CUDA_BF16 : RT_CUDA_F32;
 }
 
-static inline planrt_cuda_channels planrt_cuda_channels_of(const planrt_call *call, const planrt_operand *operand) {
-  planrt_channels shape = planrt_channels_of(call, operand);
-  return (planrt_cuda_channels){shape.outer, shape.channels, shape.inner};
+static inline rt_cuda_channels rt_cuda_channels_of(const rt_call *call, const rt_operand *operand) {
+  rt_channels shape = rt_channels_of(call, operand);
+  return (rt_cuda_channels){shape.outer, shape.channels, shape.inner};
 }
 
 /* An operand as rows of its last dimension. */
-static inline planrt_cuda_channels planrt_cuda_rows_of(const planrt_operand *operand) {
+static inline rt_cuda_channels rt_cuda_rows_of(const rt_operand *operand) {
   int64_t width = operand->dims[operand->rank - 1];
-  return (planrt_cuda_channels){width > 0 ? operand->elements / width : 0, width, 1};
+  return (rt_cuda_channels){width > 0 ? operand->elements / width : 0, width, 1};
 }
 
 #endif

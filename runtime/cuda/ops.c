@@ -1,7 +1,6 @@
 /* The table of ops that run on the backend's own kernels. */
 #include "runtime/cuda/ops.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/cuda/op_families.h"
@@ -13,69 +12,63 @@ typedef struct dtypes {
 } dtypes;
 
 typedef struct entry {
-  planrt_cuda_op op; /* first: an entry is found by its op */
+  rt_cuda_op op; /* first: an entry is found by its op */
   dtypes takes;
 } entry;
 
-#define RUN(type, name) \
-  { type, NULL, planrt_cuda_op_##name }
-#define RUN_IN(type, name) \
-  { type, planrt_cuda_workspace_##name, planrt_cuda_op_##name }
+#define RUN(name) \
+  { NULL, rt_cuda_op_##name }
+#define RUN_IN(name) \
+  { rt_cuda_workspace_##name, rt_cuda_op_##name }
 
-/* Sorted by type. */
-static const entry table[] = {
-    {RUN("adam", adam), {"FQFF", "FFF", ""}},
-    {RUN("add", add), {"TT", "T", ""}},
-    {RUN("avgpool2d", avgpool2d), {"T", "T", ""}},
-    {RUN("avgpool2d_grad", avgpool2d_grad), {"T", "T", ""}},
-    {RUN_IN("batchnorm", batchnorm), {"TFF", "TFF", "FF"}},
-    {RUN_IN("batchnorm_grad", batchnorm_grad), {"TFFFT", "TFF", ""}},
-    {RUN_IN("batchnorm_infer", batchnorm_infer), {"TFFFF", "T", ""}},
-    {RUN("bias", bias), {"TP", "T", ""}},
-    {RUN_IN("bias_grad", bias_grad), {"T", "P", ""}},
-    {RUN("cast", cast), {"T", "Q", ""}},
-    {RUN("concat", concat), {"T+", "T", ""}},
-    {RUN("concat_grad", concat_grad), {"T", "T", ""}},
-    {RUN_IN("conv2d_bgrad", bias_grad), {"T", "P", ""}},
-    {RUN("dropout", dropout), {"T", "T", ""}},
-    {RUN("dropout_grad", dropout), {"T", "T", ""}},
-    {RUN("embedding", embedding), {"IT", "T", ""}},
-    {RUN_IN("embedding_grad", embedding_grad), {"IT", "T", ""}},
-    {RUN("gelu", gelu), {"T", "T", ""}},
-    {RUN("gelu_grad", gelu_grad), {"TT", "T", ""}},
-    {RUN("layernorm", layernorm), {"TFF", "TFF", ""}},
-    {RUN_IN("layernorm_grad", layernorm_grad), {"TFFFT", "TFF", ""}},
-    {RUN_IN("linear_bgrad", linear_bgrad), {"T", "P", ""}},
-    {RUN("maxpool2d", maxpool2d), {"T", "T", ""}},
-    {RUN("maxpool2d_grad", maxpool2d_grad), {"TTT", "T", ""}},
-    {RUN("mean", mean), {"T", "T", ""}},
-    {RUN("mean_grad", mean_grad), {"T", "T", ""}},
-    {RUN("momentum", momentum), {"FQF", "FF", ""}},
-    {RUN("position", position), {"TT", "T", ""}},
-    {RUN_IN("position_grad", position_grad), {"T", "T", ""}},
-    {RUN("relu", relu), {"T", "T", ""}},
-    {RUN("relu_grad", relu_grad), {"TT", "T", ""}},
-    {RUN("sgd", sgd), {"FQ", "F", ""}},
-    {RUN("softmax", softmax), {"T", "T", ""}},
-    {RUN("softmax_grad", softmax_grad), {"TT", "T", ""}},
-    {RUN_IN("softmax_xent", softmax_xent), {"TI", "FP", ""}},
-    {RUN("softmax_xent_grad", softmax_xent_grad), {"PI", "T", ""}},
-    {RUN("transpose", transpose), {"T", "T", ""}},
-    {RUN("upsample", upsample), {"T", "T", ""}},
-    {RUN("upsample_grad", upsample_grad), {"T", "T", ""}},
+static const entry table[PL_N_OPTYPES] = {
+    [PL_OPTYPE_adam] = {RUN(adam), {"FQFF", "FFF", ""}},
+    [PL_OPTYPE_add] = {RUN(add), {"TT", "T", ""}},
+    [PL_OPTYPE_avgpool2d] = {RUN(avgpool2d), {"T", "T", ""}},
+    [PL_OPTYPE_avgpool2d_grad] = {RUN(avgpool2d_grad), {"T", "T", ""}},
+    [PL_OPTYPE_batchnorm] = {RUN_IN(batchnorm), {"TFF", "TFF", "FF"}},
+    [PL_OPTYPE_batchnorm_grad] = {RUN_IN(batchnorm_grad), {"TFFFT", "TFF", ""}},
+    [PL_OPTYPE_batchnorm_infer] = {RUN_IN(batchnorm_infer), {"TFFFF", "T", ""}},
+    [PL_OPTYPE_bias] = {RUN(bias), {"TP", "T", ""}},
+    [PL_OPTYPE_bias_grad] = {RUN_IN(bias_grad), {"T", "P", ""}},
+    [PL_OPTYPE_cast] = {RUN(cast), {"T", "Q", ""}},
+    [PL_OPTYPE_concat] = {RUN(concat), {"T+", "T", ""}},
+    [PL_OPTYPE_concat_grad] = {RUN(concat_grad), {"T", "T", ""}},
+    [PL_OPTYPE_conv2d_bgrad] = {RUN_IN(bias_grad), {"T", "P", ""}},
+    [PL_OPTYPE_dropout] = {RUN(dropout), {"T", "T", ""}},
+    [PL_OPTYPE_dropout_grad] = {RUN(dropout), {"T", "T", ""}},
+    [PL_OPTYPE_embedding] = {RUN(embedding), {"IT", "T", ""}},
+    [PL_OPTYPE_embedding_grad] = {RUN_IN(embedding_grad), {"IT", "T", ""}},
+    [PL_OPTYPE_gelu] = {RUN(gelu), {"T", "T", ""}},
+    [PL_OPTYPE_gelu_grad] = {RUN(gelu_grad), {"TT", "T", ""}},
+    [PL_OPTYPE_layernorm] = {RUN(layernorm), {"TFF", "TFF", ""}},
+    [PL_OPTYPE_layernorm_grad] = {RUN_IN(layernorm_grad), {"TFFFT", "TFF", ""}},
+    [PL_OPTYPE_linear_bgrad] = {RUN_IN(linear_bgrad), {"T", "P", ""}},
+    [PL_OPTYPE_maxpool2d] = {RUN(maxpool2d), {"T", "T", ""}},
+    [PL_OPTYPE_maxpool2d_grad] = {RUN(maxpool2d_grad), {"TTT", "T", ""}},
+    [PL_OPTYPE_mean] = {RUN(mean), {"T", "T", ""}},
+    [PL_OPTYPE_mean_grad] = {RUN(mean_grad), {"T", "T", ""}},
+    [PL_OPTYPE_momentum] = {RUN(momentum), {"FQF", "FF", ""}},
+    [PL_OPTYPE_position] = {RUN(position), {"TT", "T", ""}},
+    [PL_OPTYPE_position_grad] = {RUN_IN(position_grad), {"T", "T", ""}},
+    [PL_OPTYPE_relu] = {RUN(relu), {"T", "T", ""}},
+    [PL_OPTYPE_relu_grad] = {RUN(relu_grad), {"TT", "T", ""}},
+    [PL_OPTYPE_sgd] = {RUN(sgd), {"FQ", "F", ""}},
+    [PL_OPTYPE_softmax] = {RUN(softmax), {"T", "T", ""}},
+    [PL_OPTYPE_softmax_grad] = {RUN(softmax_grad), {"TT", "T", ""}},
+    [PL_OPTYPE_softmax_xent] = {RUN_IN(softmax_xent), {"TI", "FP", ""}},
+    [PL_OPTYPE_softmax_xent_grad] = {RUN(softmax_xent_grad), {"PI", "T", ""}},
+    [PL_OPTYPE_transpose] = {RUN(transpose), {"T", "T", ""}},
+    [PL_OPTYPE_upsample] = {RUN(upsample), {"T", "T", ""}},
+    [PL_OPTYPE_upsample_grad] = {RUN(upsample_grad), {"T", "T", ""}},
 };
 
-const planrt_cuda_op planrt_cuda_accumulate = RUN("accumulate", cast);
-const planrt_cuda_op planrt_cuda_synthetic = RUN("synthetic", synthetic);
+const rt_cuda_op rt_cuda_accumulate = RUN(cast);
+const rt_cuda_op rt_cuda_synthetic = RUN(synthetic);
 static const dtypes accumulated = {"T", "T", ""};
 
-static int compare_type(const void *type, const void *of) {
-  return strcmp(type, ((const entry *)of)->op.type);
-}
-
-const planrt_cuda_op *planrt_cuda_op_find(const char *type) {
-  const entry *found = bsearch(type, table, sizeof table / sizeof *table, sizeof *table, compare_type);
-  return found ? &found->op : NULL;
+const rt_cuda_op *rt_cuda_op_find(pl_optype_id type) {
+  return table[type].op.run ? &table[type].op : NULL;
 }
 
 /* --- Dtypes ----------------------------------------------------------------------------------------------------- */
@@ -92,7 +85,7 @@ static char letter_at(const char *letters, int32_t i) {
 }
 
 /* Checks one list; *t is the dtype that T stands for, i64 as long as none has been met. */
-static bool takes_list(const char *letters, const planrt_operand *operands, int32_t count, planc_dtype *t) {
+static bool takes_list(const char *letters, const rt_operand *operands, int32_t count, planc_dtype *t) {
   for (int32_t i = 0; i < count; i++) {
     planc_dtype dtype = operands[i].dtype;
     switch (letter_at(letters, i)) {
@@ -120,9 +113,9 @@ static bool takes_list(const char *letters, const planrt_operand *operands, int3
   return true;
 }
 
-bool planrt_cuda_op_takes(const planrt_cuda_op *op, const planrt_call *call) {
-  if (op == &planrt_cuda_synthetic) return true;
-  const dtypes *of = op == &planrt_cuda_accumulate ? &accumulated : &((const entry *)op)->takes;
+bool rt_cuda_op_takes(const rt_cuda_op *op, const rt_call *call) {
+  if (op == &rt_cuda_synthetic) return true;
+  const dtypes *of = op == &rt_cuda_accumulate ? &accumulated : &((const entry *)op)->takes;
   planc_dtype t = PLANC_DTYPE_i64;
   /* Twice: what stands before the first T is held to it too. */
   for (int pass = 0; pass < 2; pass++)
@@ -134,8 +127,8 @@ bool planrt_cuda_op_takes(const planrt_cuda_op *op, const planrt_call *call) {
 
 /* --- Beside ops ------------------------------------------------------------------------------------------------- */
 
-cudaError_t planrt_cuda_add_bias(cudaStream_t stream, planc_dtype dtype, void *y, const void *bias,
-                                 planc_dtype bias_dtype, int64_t outer, int64_t channels, int64_t inner) {
-  return planrt_cuda_bias(stream, planrt_cuda_dtype_of(dtype), planrt_cuda_dtype_of(bias_dtype),
-                          (planrt_cuda_channels){outer, channels, inner}, y, bias, y);
+cudaError_t rt_cuda_add_bias(cudaStream_t stream, planc_dtype dtype, void *y, const void *bias, planc_dtype bias_dtype,
+                             int64_t outer, int64_t channels, int64_t inner) {
+  return rt_cuda_bias(stream, rt_cuda_dtype_of(dtype), rt_cuda_dtype_of(bias_dtype),
+                      (rt_cuda_channels){outer, channels, inner}, y, bias, y);
 }

@@ -3,81 +3,80 @@
 
 /* --- Softmax ---------------------------------------------------------------------------------------------------- */
 
-PLANRT_CUDA_RUN(softmax) {
-  const planrt_operand *x = &call->in[0], *y = &call->out[0];
-  planrt_cuda_channels shape = planrt_cuda_rows_of(x);
-  return planrt_cuda_softmax(launch->stream, planrt_cuda_dtype_of(x->dtype), shape.outer, shape.channels, x->data,
-                             y->data);
+RT_CUDA_RUN(softmax) {
+  const rt_operand *x = &call->in[0], *y = &call->out[0];
+  rt_cuda_channels shape = rt_cuda_rows_of(x);
+  return rt_cuda_softmax(launch->stream, rt_cuda_dtype_of(x->dtype), shape.outer, shape.channels, x->data, y->data);
 }
 
-PLANRT_CUDA_RUN(softmax_grad) {
-  const planrt_operand *y = &call->in[0], *dy = &call->in[1], *dx = &call->out[0];
-  planrt_cuda_channels shape = planrt_cuda_rows_of(y);
-  return planrt_cuda_softmax_grad(launch->stream, planrt_cuda_dtype_of(y->dtype), shape.outer, shape.channels, y->data,
-                                  dy->data, dx->data);
+RT_CUDA_RUN(softmax_grad) {
+  const rt_operand *y = &call->in[0], *dy = &call->in[1], *dx = &call->out[0];
+  rt_cuda_channels shape = rt_cuda_rows_of(y);
+  return rt_cuda_softmax_grad(launch->stream, rt_cuda_dtype_of(y->dtype), shape.outer, shape.channels, y->data,
+                              dy->data, dx->data);
 }
 
 /* 1 / positions in the whole batch, so that rounds add up. */
-static double mean_scale(const planrt_call *call, const planrt_operand *labels) {
+static double mean_scale(const rt_call *call, const rt_operand *labels) {
   int64_t per_sample = call->batch > 0 ? labels->elements / call->batch : 1;
   return 1.0 / ((double)call->job_batch * (double)per_sample);
 }
 
-PLANRT_CUDA_RUN(softmax_xent) {
-  const planrt_operand *logits = &call->in[0], *labels = &call->in[1], *loss = &call->out[0], *probs = &call->out[1];
-  return planrt_cuda_loss(launch->stream, planrt_cuda_dtype_of(logits->dtype), planrt_cuda_dtype_of(probs->dtype),
-                          planrt_cuda_channels_of(call, logits), mean_scale(call, labels), logits->data, labels->data,
-                          loss->data, probs->data, call->workspace);
+RT_CUDA_RUN(softmax_xent) {
+  const rt_operand *logits = &call->in[0], *labels = &call->in[1], *loss = &call->out[0], *probs = &call->out[1];
+  return rt_cuda_loss(launch->stream, rt_cuda_dtype_of(logits->dtype), rt_cuda_dtype_of(probs->dtype),
+                      rt_cuda_channels_of(call, logits), mean_scale(call, labels), logits->data, labels->data,
+                      loss->data, probs->data, call->workspace);
 }
-PLANRT_CUDA_WORKSPACE(softmax_xent) {
-  return planrt_cuda_loss_workspace(planrt_cuda_channels_of(call, &call->in[0]));
+RT_CUDA_WORKSPACE(softmax_xent) {
+  return rt_cuda_loss_workspace(rt_cuda_channels_of(call, &call->in[0]));
 }
 
-PLANRT_CUDA_RUN(softmax_xent_grad) {
-  const planrt_operand *probs = &call->in[0], *labels = &call->in[1], *grads = &call->out[0];
-  return planrt_cuda_loss_grad(launch->stream, planrt_cuda_dtype_of(grads->dtype), planrt_cuda_dtype_of(probs->dtype),
-                               planrt_cuda_channels_of(call, probs), mean_scale(call, labels), probs->data,
-                               labels->data, grads->data);
+RT_CUDA_RUN(softmax_xent_grad) {
+  const rt_operand *probs = &call->in[0], *labels = &call->in[1], *grads = &call->out[0];
+  return rt_cuda_loss_grad(launch->stream, rt_cuda_dtype_of(grads->dtype), rt_cuda_dtype_of(probs->dtype),
+                           rt_cuda_channels_of(call, probs), mean_scale(call, labels), probs->data, labels->data,
+                           grads->data);
 }
 
 /* --- Embeddings and positions ----------------------------------------------------------------------------------- */
 
-PLANRT_CUDA_RUN(embedding) {
-  const planrt_operand *ids = &call->in[0], *w = &call->in[1], *y = &call->out[0];
-  planrt_cuda_channels shape = planrt_cuda_rows_of(y);
-  return planrt_cuda_gather_rows(launch->stream, y->data, w->data, ids->data, shape.outer, w->dims[0],
-                                 shape.channels * planc_dtype_bytes(y->dtype));
+RT_CUDA_RUN(embedding) {
+  const rt_operand *ids = &call->in[0], *w = &call->in[1], *y = &call->out[0];
+  rt_cuda_channels shape = rt_cuda_rows_of(y);
+  return rt_cuda_gather_rows(launch->stream, y->data, w->data, ids->data, shape.outer, w->dims[0],
+                             shape.channels * planc_dtype_bytes(y->dtype));
 }
 
-PLANRT_CUDA_RUN(embedding_grad) {
-  const planrt_operand *ids = &call->in[0], *dy = &call->in[1], *dw = &call->out[0];
-  planrt_cuda_channels shape = planrt_cuda_rows_of(dy);
-  return planrt_cuda_embedding_grad(launch->stream, planrt_cuda_dtype_of(dy->dtype), planrt_cuda_dtype_of(dw->dtype),
-                                    shape.outer, dw->dims[0], shape.channels, ids->data, dy->data, dw->data,
-                                    dw->accumulate, call->workspace);
+RT_CUDA_RUN(embedding_grad) {
+  const rt_operand *ids = &call->in[0], *dy = &call->in[1], *dw = &call->out[0];
+  rt_cuda_channels shape = rt_cuda_rows_of(dy);
+  return rt_cuda_embedding_grad(launch->stream, rt_cuda_dtype_of(dy->dtype), rt_cuda_dtype_of(dw->dtype), shape.outer,
+                                dw->dims[0], shape.channels, ids->data, dy->data, dw->data, dw->accumulate,
+                                call->workspace);
 }
-PLANRT_CUDA_WORKSPACE(embedding_grad) {
-  return planrt_cuda_embedding_grad_workspace(planrt_cuda_rows_of(&call->in[1]).outer);
+RT_CUDA_WORKSPACE(embedding_grad) {
+  return rt_cuda_embedding_grad_workspace(rt_cuda_rows_of(&call->in[1]).outer);
 }
 
 /* Positions are channels, samples their rows. */
-static planrt_cuda_channels positions_of(const planrt_operand *x, const planrt_operand *p) {
-  return (planrt_cuda_channels){p->elements > 0 ? x->elements / p->elements : 0, p->elements, 1};
+static rt_cuda_channels positions_of(const rt_operand *x, const rt_operand *p) {
+  return (rt_cuda_channels){p->elements > 0 ? x->elements / p->elements : 0, p->elements, 1};
 }
 
-PLANRT_CUDA_RUN(position) {
-  const planrt_operand *x = &call->in[0], *p = &call->in[1], *y = &call->out[0];
-  return planrt_cuda_bias(launch->stream, planrt_cuda_dtype_of(x->dtype), planrt_cuda_dtype_of(p->dtype),
-                          positions_of(x, p), x->data, p->data, y->data);
+RT_CUDA_RUN(position) {
+  const rt_operand *x = &call->in[0], *p = &call->in[1], *y = &call->out[0];
+  return rt_cuda_bias(launch->stream, rt_cuda_dtype_of(x->dtype), rt_cuda_dtype_of(p->dtype), positions_of(x, p),
+                      x->data, p->data, y->data);
 }
 
-PLANRT_CUDA_RUN(position_grad) {
-  const planrt_operand *dy = &call->in[0], *dp = &call->out[0];
-  return planrt_cuda_channel_sums(launch->stream, planrt_cuda_dtype_of(dy->dtype), planrt_cuda_dtype_of(dp->dtype),
-                                  positions_of(dy, dp), dy->data, dp->data, dp->accumulate, call->workspace);
+RT_CUDA_RUN(position_grad) {
+  const rt_operand *dy = &call->in[0], *dp = &call->out[0];
+  return rt_cuda_channel_sums(launch->stream, rt_cuda_dtype_of(dy->dtype), rt_cuda_dtype_of(dp->dtype),
+                              positions_of(dy, dp), dy->data, dp->data, dp->accumulate, call->workspace);
 }
-PLANRT_CUDA_WORKSPACE(position_grad) {
-  return planrt_cuda_channel_sums_workspace(positions_of(&call->in[0], &call->out[0]));
+RT_CUDA_WORKSPACE(position_grad) {
+  return rt_cuda_channel_sums_workspace(positions_of(&call->in[0], &call->out[0]));
 }
 
 /* --- Tokens ----------------------------------------------------------------------------------------------------- */
@@ -87,24 +86,22 @@ typedef struct tokens {
   int64_t outer, count, width;
 } tokens;
 
-static tokens tokens_of(const planrt_operand *operand) {
+static tokens tokens_of(const rt_operand *operand) {
   tokens of = {.count = operand->dims[operand->rank - 2], .width = operand->dims[operand->rank - 1]};
   of.outer = of.count * of.width > 0 ? operand->elements / (of.count * of.width) : 0;
   return of;
 }
 
-PLANRT_CUDA_RUN(mean) {
-  const planrt_operand *x = &call->in[0], *y = &call->out[0];
+RT_CUDA_RUN(mean) {
+  const rt_operand *x = &call->in[0], *y = &call->out[0];
   tokens of = tokens_of(x);
-  return planrt_cuda_token_mean(launch->stream, planrt_cuda_dtype_of(x->dtype), of.outer, of.count, of.width, x->data,
-                                y->data);
+  return rt_cuda_token_mean(launch->stream, rt_cuda_dtype_of(x->dtype), of.outer, of.count, of.width, x->data, y->data);
 }
 
-PLANRT_CUDA_RUN(mean_grad) {
-  const planrt_operand *dy = &call->in[0], *dx = &call->out[0];
+RT_CUDA_RUN(mean_grad) {
+  const rt_operand *dy = &call->in[0], *dx = &call->out[0];
   tokens of = tokens_of(dx);
-  return planrt_cuda_spread(launch->stream, planrt_cuda_dtype_of(dx->dtype), of.outer, of.count, of.width, dy->data,
-                            dx->data);
+  return rt_cuda_spread(launch->stream, rt_cuda_dtype_of(dx->dtype), of.outer, of.count, of.width, dy->data, dx->data);
 }
 
 /* --- Copies ----------------------------------------------------------------------------------------------------- */
@@ -114,7 +111,7 @@ typedef struct runs {
   int64_t outer, inner_bytes, run_bytes;
 } runs;
 
-static runs runs_of(const planrt_operand *operand, int64_t axis) {
+static runs runs_of(const rt_operand *operand, int64_t axis) {
   runs of = {1, planc_dtype_bytes(operand->dtype), 0};
   for (int32_t d = 0; d < operand->rank; d++) {
     if (d < axis) of.outer *= operand->dims[d];
@@ -124,33 +121,32 @@ static runs runs_of(const planrt_operand *operand, int64_t axis) {
   return of;
 }
 
-PLANRT_CUDA_RUN(transpose) {
-  const planrt_operand *x = &call->in[0], *y = &call->out[0];
+RT_CUDA_RUN(transpose) {
+  const rt_operand *x = &call->in[0], *y = &call->out[0];
   int64_t axis = planc_op_int(call->op, "axis", 0, 1);
   int64_t inner_bytes = planc_dtype_bytes(x->dtype);
   for (int64_t d = axis + 2; d < x->rank; d++) inner_bytes *= x->dims[d];
-  return planrt_cuda_transpose(launch->stream, runs_of(x, axis).outer, x->dims[axis], x->dims[axis + 1], inner_bytes,
-                               x->data, y->data);
+  return rt_cuda_transpose(launch->stream, runs_of(x, axis).outer, x->dims[axis], x->dims[axis + 1], inner_bytes,
+                           x->data, y->data);
 }
 
-PLANRT_CUDA_RUN(concat) {
-  const planrt_operand *y = &call->out[0];
+RT_CUDA_RUN(concat) {
+  const rt_operand *y = &call->out[0];
   int64_t axis = planc_op_int(call->op, "axis", 0, 1), stride = runs_of(y, axis).run_bytes, offset = 0;
   for (int32_t k = 0; k < call->n_in; k++) {
     runs part = runs_of(&call->in[k], axis);
-    cudaError_t code = planrt_cuda_copy_rows(launch->stream, (char *)y->data + offset, stride, call->in[k].data,
-                                             part.run_bytes, part.outer, part.run_bytes);
+    cudaError_t code = rt_cuda_copy_rows(launch->stream, (char *)y->data + offset, stride, call->in[k].data,
+                                         part.run_bytes, part.outer, part.run_bytes);
     if (code != cudaSuccess) return code;
     offset += part.run_bytes;
   }
   return cudaSuccess;
 }
 
-PLANRT_CUDA_RUN(concat_grad) {
-  const planrt_operand *dy = &call->in[0], *da = &call->out[0];
+RT_CUDA_RUN(concat_grad) {
+  const rt_operand *dy = &call->in[0], *da = &call->out[0];
   int64_t axis = planc_op_int(call->op, "axis", 0, 1);
   runs whole = runs_of(dy, axis), part = runs_of(da, axis);
   const char *from = (const char *)dy->data + planc_op_int(call->op, "offset", 0, 0) * whole.inner_bytes;
-  return planrt_cuda_copy_rows(launch->stream, da->data, part.run_bytes, from, whole.run_bytes, part.outer,
-                               part.run_bytes);
+  return rt_cuda_copy_rows(launch->stream, da->data, part.run_bytes, from, whole.run_bytes, part.outer, part.run_bytes);
 }

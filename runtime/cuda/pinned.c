@@ -6,7 +6,7 @@
 #include "runtime/cuda/cuda.h"
 #include "util/math.h"
 
-planc_status planrt_cuda_pin(planrt_device *device, void *memory, int64_t bytes) {
+planc_status rt_cuda_pin(rt_device *device, void *memory, int64_t bytes) {
   if (bytes == 0) return NULL;
   if (device->n_pinned == device->pinned_room) {
     int32_t room = device->pinned_room ? 2 * device->pinned_room : 4;
@@ -16,18 +16,18 @@ planc_status planrt_cuda_pin(planrt_device *device, void *memory, int64_t bytes)
     device->pinned_room = room;
   }
   PLANC_TRY(planc_context(
-      planrt_cuda_status(cudaHostRegister(memory, (size_t)bytes, cudaHostRegisterDefault), "cudaHostRegister"),
+      rt_cuda_status(cudaHostRegister(memory, (size_t)bytes, cudaHostRegisterDefault), "cudaHostRegister"),
       "%lld bytes", (long long)bytes));
   device->pinned[device->n_pinned++] = memory;
   return NULL;
 }
 
 /* The host's own allocation: it can be given back after any error. */
-planc_status planrt_cuda_pinned_new(planrt_device *device, int64_t bytes, uint64_t **out) {
-  int64_t page = sysconf(_SC_PAGESIZE), whole = planc_align_up(bytes, page);
+planc_status rt_cuda_pinned_new(rt_device *device, int64_t bytes, uint64_t **out) {
+  int64_t page = sysconf(_SC_PAGESIZE), whole = pl_align_up(bytes, page);
   void *memory = NULL;
   if (posix_memalign(&memory, (size_t)page, (size_t)whole) != 0)
     return planc_error(PLANC_OUT_OF_MEMORY, "%lld bytes to be pinned", (long long)bytes);
   *out = memset(memory, 0, (size_t)whole);
-  return planrt_cuda_pin(device, memory, whole);
+  return rt_cuda_pin(device, memory, whole);
 }

@@ -4,50 +4,50 @@
 #include "planc/version.h"
 #include "runtime/cuda/cuda.h"
 
-static char *arena(const planrt_device *device) {
+static char *arena(const rt_device *device) {
   return device->arena;
 }
-static char *host_arena(const planrt_device *device) {
+static char *host_arena(const rt_device *device) {
   return device->host_arena;
 }
 
 static const planrt_backend backend = {
     .name = "cuda",
-    .info = planrt_cuda_info,
-    .properties = planrt_cudnn_properties,
-    .open = planrt_cuda_open,
-    .close = planrt_cuda_close,
-    .queues = planrt_cuda_queues,
+    .info = rt_cuda_info,
+    .properties = rt_cudnn_properties,
+    .open = rt_cuda_open,
+    .close = rt_cuda_close,
+    .queues = rt_cuda_queues,
     .maps = true,
     .arena = arena,
     .host_arena = host_arena,
-    .memory = planrt_cuda_memory,
-    .context_bytes = planrt_cuda_context_bytes,
-    .pin = planrt_cuda_pin,
-    .taken = planrt_cuda_taken,
-    .variants = planrt_cuda_variants,
-    .workspace = planrt_cuda_workspace,
-    .slow_workspace = planrt_cuda_slow_workspace,
-    .prepare = planrt_cuda_prepare,
-    .launch = planrt_cuda_run,
-    .copy = planrt_cuda_copy,
-    .host = planrt_cuda_host,
-    .digest = planrt_cuda_digest_call,
-    .poison = planrt_cuda_poison,
-    .record = planrt_cuda_record,
-    .wait = planrt_cuda_wait,
-    .reached = planrt_cuda_reached,
-    .forget = planrt_cuda_forget,
-    .capture = planrt_cuda_capture_begin,
-    .captured = planrt_cuda_capture_end,
-    .replay = planrt_cuda_replay,
-    .synchronize = planrt_cuda_synchronize,
+    .memory = rt_cuda_memory,
+    .context_bytes = rt_cuda_context_bytes,
+    .pin = rt_cuda_pin,
+    .taken = rt_cuda_taken,
+    .variants = rt_cuda_variants,
+    .workspace = rt_cuda_workspace,
+    .slow_workspace = rt_cuda_slow_workspace,
+    .prepare = rt_cuda_prepare,
+    .launch = rt_cuda_run,
+    .copy = rt_cuda_copy,
+    .host = rt_cuda_host,
+    .digest = rt_cuda_digest_call,
+    .poison = rt_cuda_poison,
+    .record = rt_cuda_record,
+    .wait = rt_cuda_wait,
+    .reached = rt_cuda_reached,
+    .forget = rt_cuda_forget,
+    .capture = rt_cuda_capture_begin,
+    .captured = rt_cuda_capture_end,
+    .replay = rt_cuda_replay,
+    .synchronize = rt_cuda_synchronize,
 };
 
 __attribute__((visibility("default"))) const planrt_backend *planrt_plugin(int32_t backend_version,
-                                                                           const char *planc_version);
+                                                                           const char *version_of_planc);
 
-const planrt_backend *planrt_plugin(int32_t backend_version, const char *planc_version) {
-  bool fits = backend_version == PLANRT_BACKEND_VERSION && strcmp(planc_version, PLANC_VERSION) == 0;
+const planrt_backend *planrt_plugin(int32_t backend_version, const char *version_of_planc) {
+  bool fits = backend_version == RT_BACKEND_VERSION && strcmp(version_of_planc, PLANC_VERSION) == 0;
   return fits ? &backend : NULL;
 }

@@ -26,7 +26,7 @@ typedef struct driver {
 #undef X
 } driver;
 
-struct planrt_cuda_range {
+struct rt_cuda_range {
   driver driver;
   int64_t chunk_bytes, n_chunks, range_bytes;
   CUmemGenericAllocationHandle *chunks; /* those that have been made */
@@ -36,7 +36,7 @@ struct planrt_cuda_range {
 };
 
 static planc_status fetch_all(driver *out) {
-#define X(member, name, parameters) PLANC_TRY(planrt_cuda_driver(name, (void *)&out->member));
+#define X(member, name, parameters) PLANC_TRY(rt_cuda_driver(name, (void *)&out->member));
   DRIVER(X)
 #undef X
   return NULL;
@@ -44,7 +44,7 @@ static planc_status fetch_all(driver *out) {
 
 static planc_status driver_status(CUresult code, const char *what) {
   if (code == CUDA_SUCCESS) return NULL;
-  if (code == CUDA_ERROR_OUT_OF_MEMORY) return planrt_cuda_status(cudaErrorMemoryAllocation, what);
+  if (code == CUDA_ERROR_OUT_OF_MEMORY) return rt_cuda_status(cudaErrorMemoryAllocation, what);
   return planc_error(PLANC_DEVICE, "CUDA: %s: error %d", what, (int)code);
 }
 
@@ -55,7 +55,7 @@ static planc_status driver_status(CUresult code, const char *what) {
 static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                               .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
 
-static planc_status make_chunks(planrt_cuda_range *range) {
+static planc_status make_chunks(rt_cuda_range *range) {
   size_t step;
   DRIVER_TRY(range->driver.granularity(&step, &on_device, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   if (range->chunk_bytes % (int64_t)step != 0)
@@ -68,7 +68,7 @@ static planc_status make_chunks(planrt_cuda_range *range) {
   return NULL;
 }
 
-static planc_status map_chunks(planrt_cuda_range *range, const planc_mapping *mappings, int32_t n) {
+static planc_status map_chunks(rt_cuda_range *range, const planc_mapping *mappings, int32_t n) {
   for (int32_t m = 0; m < n; m++)
     for (int64_t c = 0; c < mappings[m].n; c++) {
       CUdeviceptr at = range->at + (CUdeviceptr)range->mapped_bytes;
@@ -82,7 +82,7 @@ static planc_status map_chunks(planrt_cuda_range *range, const planc_mapping *ma
 
 /* --- The range -------------------------------------------------------------------------------------------------- */
 
-static planc_status open_range(planrt_cuda_range *range, const planrt_device_options *options) {
+static planc_status open_range(rt_cuda_range *range, const rt_device_options *options) {
   PLANC_TRY(fetch_all(&range->driver));
   range->chunk_bytes = options->chunk_bytes;
   range->n_chunks = options->arena_bytes / options->chunk_bytes;
@@ -93,20 +93,20 @@ static planc_status open_range(planrt_cuda_range *range, const planrt_device_opt
   return map_chunks(range, options->mappings, options->n_mappings);
 }
 
-planc_status planrt_cuda_range_open(const planrt_device_options *options, planrt_cuda_range **out) {
+planc_status rt_cuda_range_open(const rt_device_options *options, rt_cuda_range **out) {
   *out = NULL;
-  planrt_cuda_range *range = calloc(1, sizeof *range);
+  rt_cuda_range *range = calloc(1, sizeof *range);
   if (!range) return planc_error(PLANC_OUT_OF_MEMORY, "virtual memory");
   planc_status status = open_range(range, options);
   if (status)
-    planrt_cuda_range_close(range);
+    rt_cuda_range_close(range);
   else
     *out = range;
   return planc_context(status, "arena of %lld bytes in chunks of %lld", (long long)options->arena_bytes,
                        (long long)options->chunk_bytes);
 }
 
-char *planrt_cuda_range_at(const planrt_cuda_range *range, int64_t *out_bytes) {
+char *rt_cuda_range_at(const rt_cuda_range *range, int64_t *out_bytes) {
   *out_bytes = range->range_bytes;
   /* An address of the device's, which the host only adds to and hands back. */
   char *at;
@@ -114,7 +114,7 @@ char *planrt_cuda_range_at(const planrt_cuda_range *range, int64_t *out_bytes) {
   return at;
 }
 
-void planrt_cuda_range_close(planrt_cuda_range *range) {
+void rt_cuda_range_close(rt_cuda_range *range) {
   if (!range) return;
   for (int64_t at = 0; at < range->mapped_bytes; at += range->chunk_bytes)
     range->driver.unmap(range->at + (CUdeviceptr)at, (size_t)range->chunk_bytes);

@@ -9,7 +9,7 @@
 enum { UNRECORDED = -2, MOST_JITTER_NS = 250000, START_NS = 2000000 };
 
 /* After a failure of host work nothing is enqueued any more, until the device is synchronised. */
-bool planrt_cuda_drops(planrt_device *device) {
+bool rt_cuda_drops(rt_device *device) {
   pthread_mutex_lock(&device->lock);
   bool failed = device->failure != NULL;
   pthread_mutex_unlock(&device->lock);
@@ -17,19 +17,19 @@ bool planrt_cuda_drops(planrt_device *device) {
 }
 
 /* What comes before any piece of work. */
-static planc_status begin(planrt_device *device, int32_t stream) {
-  PLANC_TRY(planrt_cuda_leave_replay(device));
+static planc_status begin(rt_device *device, int32_t stream) {
+  PLANC_TRY(rt_captured_leave(device));
   if (!device->options.jitter) return NULL;
-  uint64_t draw = planrt_random(device->options.jitter + (uint64_t)stream, device->draws[stream]++);
+  uint64_t draw = rt_random(device->options.jitter + (uint64_t)stream, device->draws[stream]++);
   if (draw & 3) return NULL;
-  return planrt_cuda_status(
-      planrt_cuda_delay(planrt_cuda_stream(device, stream), (int64_t)((draw >> 8) % MOST_JITTER_NS)), "delay");
+  return rt_cuda_status(rt_cuda_delay(rt_cuda_stream(device, stream), (int64_t)((draw >> 8) % MOST_JITTER_NS)),
+                        "delay");
 }
 
 /* Whether the device is about to be through with what it was given: an op's launch may take as long as some ops run. */
-static bool runs_dry(const planrt_device *device) {
+static bool runs_dry(const rt_device *device) {
   enum { FEW = 8 };
-  const planrt_completion *recent = planrt_completion_before(device, FEW);
+  const rt_completion *recent = rt_completion_before(device, FEW);
   if (!recent) return false;
   cudaError_t code = cudaEventQuery(recent->end);
   (void)cudaGetLastError(); /* that it is not over is no error of the next launch's */
@@ -39,46 +39,47 @@ static bool runs_dry(const planrt_device *device) {
 /* Work that is timed must not wait for the host to enqueue it: a device that has nothing to do is kept busy until there
  * is enough in its queue. In a run that is so at its beginning only; what is measured for its own sake is held back
  * wherever it would have to wait. */
-static planc_status begin_timed(planrt_device *device, int32_t stream, bool measured, planrt_span *span) {
-  if (device->idle || (measured && runs_dry(device)))
-    CUDA_TRY(planrt_cuda_delay(planrt_cuda_stream(device, stream), START_NS));
+static planc_status begin_timed(rt_device *device, int32_t stream, bool measured, rt_span *span) {
+  if (device->idle || (measured && runs_dry(device))) CUDA_TRY(rt_cuda_delay(rt_cuda_stream(device, stream), START_NS));
   device->idle = false;
-  return planrt_span_begin(device, stream, span);
+  return rt_span_begin(device, stream, span);
 }
 
 /* --- Calls ------------------------------------------------------------------------------------------------------ */
 
-planc_status planrt_cuda_run(planrt_device *device, int32_t stream, const planrt_call *call,
-                             const planrt_launch *launch, planrt_span *span) {
-  cudaStream_t on = planrt_cuda_stream(device, stream);
-  if (planrt_cuda_drops(device)) return NULL;
-  planrt_cuda_launch how = {.stream = on, .scratch = planrt_cuda_word(device, stream), .inference = launch->inference};
-  how.step.value = (planrt_cuda_step){
-      .learning_rate = launch->step.learning_rate, .period = launch->step.period, .seed = launch->seed};
+planc_status rt_cuda_run(rt_device *device, int32_t stream, const rt_call *call, const rt_launch *launch,
+                         rt_span *span) {
+  cudaStream_t on = rt_cuda_stream(device, stream);
+  if (rt_cuda_drops(device)) return NULL;
+  rt_cuda_launch how = {.stream = on, .scratch = rt_cuda_word(device, stream), .inference = launch->inference};
+  how.step.value =
+      (rt_cuda_step){.learning_rate = launch->step.learning_rate, .period = launch->step.period, .seed = launch->seed};
   if (device->capture.recording) how.step.at = device->capture.step;
   PLANC_TRY(begin(device, stream));
   if (span) PLANC_TRY(begin_timed(device, stream, launch->measured, span));
-  PLANC_TRY(planc_context(planrt_cuda_prepared_run(device, call, &how), "op %s", call->op->name));
-  return span ? planrt_span_end(device, stream) : NULL;
+  PLANC_TRY(planc_context(rt_cuda_prepared_run(device, call, &how), "op %s", call->op->name));
+  return span ? rt_span_end(device, stream) : NULL;
 }
 
-planc_status planrt_cuda_digest_call(planrt_device *device, int32_t stream, const planrt_call *call, uint64_t *out) {
-  cudaStream_t on = planrt_cuda_stream(device, stream);
-  uint64_t *sum;
+planc_status rt_cuda_digest_call(rt_device *device, int32_t stream, const rt_call *call, uint64_t *out) {
+  cudaStream_t on = rt_cuda_stream(device, stream);
+  uint64_t *sum = NULL;
   bool captured = device->capture.recording;
-  if (planrt_cuda_drops(device)) return NULL;
+  if (rt_cuda_drops(device)) return NULL;
   PLANC_TRY(begin(device, stream));
-  PLANC_TRY(captured ? planrt_captured_digest(device, out, &sum) : planrt_digest_begin(device, on, out, &sum));
+  if (captured)
+    sum = rt_captured_digest(device, out);
+  else
+    PLANC_TRY(rt_digest_begin(device, on, out, &sum));
   for (int32_t i = 0; i < call->n_out; i++)
-    if (call->out[i].data)
-      CUDA_TRY(planrt_cuda_digest(on, (uint64_t)i + 1, call->out[i].data, call->out[i].bytes, sum));
-  return captured ? NULL : planrt_digest_end(device, on);
+    if (call->out[i].data) CUDA_TRY(rt_cuda_digest(on, (uint64_t)i + 1, call->out[i].data, call->out[i].bytes, sum));
+  return captured ? NULL : rt_digest_end(device, on);
 }
 
 /* --- Host work -------------------------------------------------------------------------------------------------- */
 
 /* Whether host work is to be done; it then counts as running. */
-static bool begin_host_work(planrt_device *device) {
+static bool begin_host_work(rt_device *device) {
   pthread_mutex_lock(&device->lock);
   bool wanted = !device->failure && !device->closing;
   device->n_running += wanted;
@@ -87,7 +88,7 @@ static bool begin_host_work(planrt_device *device) {
 }
 
 /* Keeps the first failure. */
-static void end_host_work(planrt_device *device, planrt_cuda_host_work *work, bool ran, planc_status status) {
+static void end_host_work(rt_device *device, rt_cuda_host_work *work, bool ran, planc_status status) {
   pthread_mutex_lock(&device->lock);
   device->n_running -= ran;
   if (!device->failure)
@@ -104,8 +105,8 @@ static void end_host_work(planrt_device *device, planrt_cuda_host_work *work, bo
 
 /* On a thread of CUDA's, in stream order. */
 static void CUDART_CB run_host_work(void *argument) {
-  planrt_cuda_host_work *work = argument;
-  planrt_device *device = work->device;
+  rt_cuda_host_work *work = argument;
+  rt_device *device = work->device;
   pthread_mutex_lock(&device->user);
   bool runs = begin_host_work(device);
   planc_status status = runs ? work->work(work->user, work->what, work->period) : NULL;
@@ -115,14 +116,14 @@ static void CUDART_CB run_host_work(void *argument) {
 }
 
 /* After an error that is the context's end CUDA runs no more host functions, and nobody would say so. */
-static planc_status check_context(const planrt_device *device) {
+static planc_status check_context(const rt_device *device) {
   cudaError_t code = cudaStreamQuery(device->streams[0]);
-  if (code != cudaErrorNotReady) return planrt_cuda_status(code, "host work");
+  if (code != cudaErrorNotReady) return rt_cuda_status(code, "host work");
   (void)cudaGetLastError(); /* that there is more to do is no error of the next launch's */
   return NULL;
 }
 
-static planc_status take_free(planrt_device *device, planrt_cuda_host_work **out) {
+static planc_status take_free(rt_device *device, rt_cuda_host_work **out) {
   enum { LOOK_NS = 50000000, SECOND_NS = 1000000000 };
   planc_status status = NULL;
   pthread_mutex_lock(&device->lock);
@@ -143,8 +144,8 @@ static planc_status take_free(planrt_device *device, planrt_cuda_host_work **out
   return status;
 }
 
-static planc_status take_captured(planrt_device *device, planrt_cuda_host_work **out) {
-  planrt_cuda_host_work *work = *out = calloc(1, sizeof *work);
+static planc_status take_captured(rt_device *device, rt_cuda_host_work **out) {
+  rt_cuda_host_work *work = *out = calloc(1, sizeof *work);
   if (!work) return planc_error(PLANC_OUT_OF_MEMORY, "captured host work");
   work->device = device;
   work->captured = true;
@@ -153,34 +154,34 @@ static planc_status take_captured(planrt_device *device, planrt_cuda_host_work *
   return NULL;
 }
 
-static planc_status take(planrt_device *device, planrt_cuda_host_work **out) {
+static planc_status take(rt_device *device, rt_cuda_host_work **out) {
   *out = NULL;
   return device->capture.recording ? take_captured(device, out) : take_free(device, out);
 }
 
-planc_status planrt_cuda_host(planrt_device *device, int32_t stream, planrt_host_work work, void *user,
-                              const void *what, int64_t period) {
-  cudaStream_t on = planrt_cuda_stream(device, stream);
-  if (planrt_cuda_drops(device)) return NULL;
+planc_status rt_cuda_host(rt_device *device, int32_t stream, rt_host_work work, void *user, const void *what,
+                          int64_t period) {
+  cudaStream_t on = rt_cuda_stream(device, stream);
+  if (rt_cuda_drops(device)) return NULL;
   PLANC_TRY(begin(device, stream));
   if (!device->options.concurrent) {
     CUDA_TRY(cudaStreamSynchronize(on));
     return work(user, what, period);
   }
-  planrt_cuda_host_work *item;
+  rt_cuda_host_work *item;
   PLANC_TRY(take(device, &item));
   item->work = work;
   item->user = user;
   item->what = what;
   item->period = period;
-  return planrt_cuda_status(cudaLaunchHostFunc(on, run_host_work, item), "host work");
+  return rt_cuda_status(cudaLaunchHostFunc(on, run_host_work, item), "host work");
 }
 
 /* --- Memory ----------------------------------------------------------------------------------------------------- */
 
 /* On a thread of CUDA's, in stream order. */
 static void CUDART_CB run_in_host_memory(void *argument) {
-  planrt_cuda_host_work *work = argument;
+  rt_cuda_host_work *work = argument;
   bool runs = begin_host_work(work->device);
   if (runs && work->from)
     memmove(work->to, work->from, (size_t)work->bytes);
@@ -191,59 +192,58 @@ static void CUDART_CB run_in_host_memory(void *argument) {
 
 /* CUDA's own copies within host memory are over when the call returns (CUDA Runtime API, "API synchronization
  * behavior"), which would hold up whoever enqueues. */
-static planc_status enqueue_in_host_memory(planrt_device *device, cudaStream_t on, void *to, const void *from,
+static planc_status enqueue_in_host_memory(rt_device *device, cudaStream_t on, void *to, const void *from,
                                            int64_t bytes) {
-  planrt_cuda_host_work *item;
+  rt_cuda_host_work *item;
   PLANC_TRY(take(device, &item));
   item->to = to;
   item->from = from;
   item->bytes = bytes;
-  return planrt_cuda_status(cudaLaunchHostFunc(on, run_in_host_memory, item), "host memory");
+  return rt_cuda_status(cudaLaunchHostFunc(on, run_in_host_memory, item), "host memory");
 }
 
-static planc_status enqueue_copy(planrt_device *device, cudaStream_t on, planrt_direction direction, void *to,
-                                 const void *from, int64_t bytes) {
-  static const enum cudaMemcpyKind kinds[] = {[PLANRT_H2D] = cudaMemcpyHostToDevice,
-                                              [PLANRT_D2H] = cudaMemcpyDeviceToHost,
-                                              [PLANRT_D2D] = cudaMemcpyDeviceToDevice};
+static planc_status enqueue_copy(rt_device *device, cudaStream_t on, rt_direction direction, void *to, const void *from,
+                                 int64_t bytes) {
+  static const enum cudaMemcpyKind kinds[] = {
+      [RT_H2D] = cudaMemcpyHostToDevice, [RT_D2H] = cudaMemcpyDeviceToHost, [RT_D2D] = cudaMemcpyDeviceToDevice};
   if (bytes == 0) return NULL;
-  if (direction == PLANRT_H2H) return enqueue_in_host_memory(device, on, to, from, bytes);
+  if (direction == RT_H2H) return enqueue_in_host_memory(device, on, to, from, bytes);
   CUDA_TRY(cudaMemcpyAsync(to, from, (size_t)bytes, kinds[direction], on));
   return NULL;
 }
 
-planc_status planrt_cuda_copy(planrt_device *device, int32_t stream, planrt_direction direction, void *to,
-                              const void *from, int64_t bytes, planrt_span *span) {
-  cudaStream_t on = planrt_cuda_stream(device, stream);
-  if (planrt_cuda_drops(device)) return NULL;
+planc_status rt_cuda_copy(rt_device *device, int32_t stream, rt_direction direction, void *to, const void *from,
+                          int64_t bytes, rt_span *span) {
+  cudaStream_t on = rt_cuda_stream(device, stream);
+  if (rt_cuda_drops(device)) return NULL;
   PLANC_TRY(begin(device, stream));
   if (span) PLANC_TRY(begin_timed(device, stream, false, span));
   PLANC_TRY(enqueue_copy(device, on, direction, to, from, bytes));
-  if (span) PLANC_TRY(planrt_span_end(device, stream));
+  if (span) PLANC_TRY(rt_span_end(device, stream));
   /* Without streams of their own the two sides take turns. */
-  if (device->options.concurrent || direction == PLANRT_D2D) return NULL;
-  return planrt_cuda_status(cudaStreamSynchronize(on), "copy");
+  if (device->options.concurrent || direction == RT_D2D) return NULL;
+  return rt_cuda_status(cudaStreamSynchronize(on), "copy");
 }
 
-static bool in_host_arena(const planrt_device *device, const void *at) {
+static bool in_host_arena(const rt_device *device, const void *at) {
   uintptr_t begin = (uintptr_t)device->host_arena;
   return (uintptr_t)at >= begin && (uintptr_t)at - begin < (uintptr_t)device->host_map_bytes;
 }
 
-planc_status planrt_cuda_poison(planrt_device *device, int32_t stream, void *to, int64_t bytes) {
-  cudaStream_t on = planrt_cuda_stream(device, stream);
-  if (bytes == 0 || planrt_cuda_drops(device)) return NULL;
+planc_status rt_cuda_poison(rt_device *device, int32_t stream, void *to, int64_t bytes) {
+  cudaStream_t on = rt_cuda_stream(device, stream);
+  if (bytes == 0 || rt_cuda_drops(device)) return NULL;
   PLANC_TRY(begin(device, stream));
   if (in_host_arena(device, to)) return enqueue_in_host_memory(device, on, to, NULL, bytes);
-  return planrt_cuda_status(cudaMemsetAsync(to, 0xff, (size_t)bytes, on), "poison");
+  return rt_cuda_status(cudaMemsetAsync(to, 0xff, (size_t)bytes, on), "poison");
 }
 
 /* --- Events ----------------------------------------------------------------------------------------------------- */
 
-planc_status planrt_cuda_record(planrt_device *device, int32_t stream, int32_t event, int64_t generation) {
-  if (planrt_cuda_drops(device)) return NULL;
-  PLANC_TRY(planrt_cuda_leave_replay(device));
-  CUDA_TRY(cudaEventRecord(device->events[event], planrt_cuda_stream(device, stream)));
+planc_status rt_cuda_record(rt_device *device, int32_t stream, int32_t event, int64_t generation) {
+  if (rt_cuda_drops(device)) return NULL;
+  PLANC_TRY(rt_captured_leave(device));
+  CUDA_TRY(cudaEventRecord(device->events[event], rt_cuda_stream(device, stream)));
   if (device->capture.recording)
     device->in_capture[event] = true;
   else
@@ -251,9 +251,9 @@ planc_status planrt_cuda_record(planrt_device *device, int32_t stream, int32_t e
   return NULL;
 }
 
-planc_status planrt_cuda_wait(planrt_device *device, int32_t stream, int32_t event, int64_t generation) {
-  if (planrt_cuda_drops(device)) return NULL;
-  PLANC_TRY(planrt_cuda_leave_replay(device));
+planc_status rt_cuda_wait(rt_device *device, int32_t stream, int32_t event, int64_t generation) {
+  if (rt_cuda_drops(device)) return NULL;
+  PLANC_TRY(rt_captured_leave(device));
   if (device->capture.recording) {
     if (!device->in_capture[event]) return NULL;
   } else if (device->generations[event] < generation) {
@@ -261,28 +261,28 @@ planc_status planrt_cuda_wait(planrt_device *device, int32_t stream, int32_t eve
     if (device->capture.graph && generation >= 0) return NULL;
     return planc_error(PLANC_INVALID_PLAN, "stream %d waits for event %d, which has not been recorded", stream, event);
   }
-  return planrt_cuda_status(cudaStreamWaitEvent(planrt_cuda_stream(device, stream), device->events[event], 0), "wait");
+  return rt_cuda_status(cudaStreamWaitEvent(rt_cuda_stream(device, stream), device->events[event], 0), "wait");
 }
 
-bool planrt_cuda_reached(const planrt_device *device, int32_t event, int64_t generation) {
+bool rt_cuda_reached(const rt_device *device, int32_t event, int64_t generation) {
   return device->generations[event] >= generation;
 }
 
-void planrt_cuda_forget(planrt_device *device) {
+void rt_cuda_forget(rt_device *device) {
   for (int32_t e = 0; e < device->options.n_events; e++) device->generations[e] = UNRECORDED;
 }
 
-planc_status planrt_cuda_synchronize(planrt_device *device) {
+planc_status rt_cuda_synchronize(rt_device *device) {
   if (!device->present) return NULL;
-  planc_status status = planrt_completions_drain(device);
+  planc_status status = rt_completions_drain(device);
   for (int32_t s = 0; s < device->n_streams; s++) {
-    planc_status ended = planrt_cuda_status(cudaStreamSynchronize(device->streams[s]), "cudaStreamSynchronize");
+    planc_status ended = rt_cuda_status(cudaStreamSynchronize(device->streams[s]), "cudaStreamSynchronize");
     if (status)
       planc_status_free(ended);
     else
       status = ended;
   }
-  if (!status) planrt_captured_digests_deliver(device);
+  if (!status) rt_captured_digests_deliver(device);
   device->idle = true;
   pthread_mutex_lock(&device->lock);
   planc_status failure = device->failure;

@@ -42,8 +42,7 @@ static void finish_taps(taps *t) {
 }
 
 /* Inputs that filter tap (r, s) meets for outputs `at`. */
-static void forward_taps(const planc_conv *v, const planrt_image *x, const positions *at, int64_t r, int64_t s,
-                         taps *out) {
+static void forward_taps(const pl_conv *v, const rt_image *x, const positions *at, int64_t r, int64_t s, taps *out) {
   for (int j = 0; j < TILE; j++) {
     int64_t row = at->row[j] * v->stride_h + r * v->dilation_h - v->pad_h;
     int64_t column = at->column[j] * v->stride_w + s * v->dilation_w - v->pad_w;
@@ -54,8 +53,7 @@ static void forward_taps(const planc_conv *v, const planrt_image *x, const posit
 }
 
 /* Outputs that filter tap (r, s) made from inputs `at`. */
-static void backward_taps(const planc_conv *v, const planrt_image *dy, const positions *at, int64_t r, int64_t s,
-                          taps *out) {
+static void backward_taps(const pl_conv *v, const rt_image *dy, const positions *at, int64_t r, int64_t s, taps *out) {
   for (int j = 0; j < TILE; j++) {
     int64_t row = at->row[j] + v->pad_h - r * v->dilation_h, column = at->column[j] + v->pad_w - s * v->dilation_w;
     bool met = j < at->count && row >= 0 && column >= 0 && row < v->p * v->stride_h && column < v->q * v->stride_w;
@@ -70,7 +68,7 @@ static void backward_taps(const planc_conv *v, const planrt_image *dy, const pos
 }
 
 /* The positions themselves. */
-static void own_taps(const planrt_image *image, const positions *at, taps *out) {
+static void own_taps(const rt_image *image, const positions *at, taps *out) {
   for (int j = 0; j < TILE; j++)
     out->offset[j] = j < at->count ? at->row[j] * image->sy + at->column[j] * image->sx : -1;
   finish_taps(out);
@@ -85,8 +83,7 @@ static inline void gather(const float *channel, const taps *t, float *values) {
 }
 
 /* Stores the sums of `channels` channels, of which `first` is the first. */
-static void store(const planrt_image *image, float *first, const positions *at, int64_t channels,
-                  float sum[TILE][TILE]) {
+static void store(const rt_image *image, float *first, const positions *at, int64_t channels, float sum[TILE][TILE]) {
   for (int64_t k = 0; k < channels; k++)
     for (int64_t j = 0; j < at->count; j++)
       first[k * image->sc + at->row[j] * image->sy + at->column[j] * image->sx] = sum[k][j];
@@ -95,7 +92,7 @@ static void store(const planrt_image *image, float *first, const positions *at, 
 /* --- Forward -------------------------------------------------------------------------------------------------- */
 
 /* Adds up outputs k0 .. k0 + kn - 1 at `at` of image n. */
-static void forward_tile(const planc_conv *v, const planrt_image *x, const planrt_image *weights, int64_t n, int64_t k0,
+static void forward_tile(const pl_conv *v, const rt_image *x, const rt_image *weights, int64_t n, int64_t k0,
                          int64_t kn, const positions *at, float sum[TILE][TILE]) {
   int64_t cg = v->c / v->groups, group = k0 / (v->k / v->groups);
   const float *image = x->data + n * x->sn + group * cg * x->sc;
@@ -115,12 +112,12 @@ static void forward_tile(const planc_conv *v, const planrt_image *x, const planr
     }
 }
 
-void planrt_conv2d(const planrt_call *call, const planrt_launch *launch) {
+void rt_conv2d(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  planc_conv v;
-  if (!planc_conv_of(call->graph, call->op, &v)) return;
-  planrt_image x = planrt_image_of(call, &call->in[0]), y = planrt_image_of(call, &call->out[0]);
-  planrt_image weights = planrt_image_of(call, &call->in[1]);
+  pl_conv v;
+  if (!pl_conv_of(call->graph, call->op, &v)) return;
+  rt_image x = rt_image_of(call, &call->in[0]), y = rt_image_of(call, &call->out[0]);
+  rt_image weights = rt_image_of(call, &call->in[1]);
   const float *bias = call->n_in > 2 ? call->in[2].data : NULL;
   int64_t kg = v.k / v.groups;
   for (int64_t first = 0; first < v.p * v.q; first += TILE) {
@@ -140,8 +137,8 @@ void planrt_conv2d(const planrt_call *call, const planrt_launch *launch) {
 /* --- Data gradient -------------------------------------------------------------------------------------------- */
 
 /* Adds up the gradients of inputs c0 .. c0 + cn - 1 at `at` of image n. */
-static void backward_tile(const planc_conv *v, const planrt_image *dy, const planrt_image *weights, int64_t n,
-                          int64_t c0, int64_t cn, const positions *at, float sum[TILE][TILE]) {
+static void backward_tile(const pl_conv *v, const rt_image *dy, const rt_image *weights, int64_t n, int64_t c0,
+                          int64_t cn, const positions *at, float sum[TILE][TILE]) {
   int64_t cg = v->c / v->groups, kg = v->k / v->groups, group = c0 / cg;
   const float *image = dy->data + n * dy->sn + group * kg * dy->sc;
   for (int64_t r = 0; r < v->r; r++)
@@ -161,12 +158,12 @@ static void backward_tile(const planc_conv *v, const planrt_image *dy, const pla
     }
 }
 
-void planrt_conv2d_dgrad(const planrt_call *call, const planrt_launch *launch) {
+void rt_conv2d_dgrad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  planc_conv v;
-  if (!planc_conv_of(call->graph, call->op, &v)) return;
-  planrt_image dy = planrt_image_of(call, &call->in[1]), dx = planrt_image_of(call, &call->out[0]);
-  planrt_image weights = planrt_image_of(call, &call->in[0]);
+  pl_conv v;
+  if (!pl_conv_of(call->graph, call->op, &v)) return;
+  rt_image dy = rt_image_of(call, &call->in[1]), dx = rt_image_of(call, &call->out[0]);
+  rt_image weights = rt_image_of(call, &call->in[0]);
   int64_t cg = v.c / v.groups;
   for (int64_t first = 0; first < v.h * v.w; first += TILE) {
     positions at = positions_from(first, v.h, v.w);
@@ -183,8 +180,8 @@ void planrt_conv2d_dgrad(const planrt_call *call, const planrt_launch *launch) {
 /* --- Weight gradient ------------------------------------------------------------------------------------------ */
 
 /* Adds up, in TILE partial sums by position, the gradients of weights (k0 .. k0 + kn - 1, c, r, s). */
-static void weight_tile(const planc_conv *v, const planrt_image *x, const planrt_image *dy, int64_t k0, int64_t kn,
-                        int64_t c, int64_t r, int64_t s, float sum[TILE][TILE]) {
+static void weight_tile(const pl_conv *v, const rt_image *x, const rt_image *dy, int64_t k0, int64_t kn, int64_t c,
+                        int64_t r, int64_t s, float sum[TILE][TILE]) {
   int64_t channel = k0 / (v->k / v->groups) * (v->c / v->groups) + c;
   for (int64_t first = 0; first < v->p * v->q; first += TILE) {
     positions at = positions_from(first, v->p, v->q);
@@ -202,12 +199,12 @@ static void weight_tile(const planc_conv *v, const planrt_image *x, const planrt
   }
 }
 
-void planrt_conv2d_wgrad(const planrt_call *call, const planrt_launch *launch) {
+void rt_conv2d_wgrad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  planc_conv v;
-  if (!planc_conv_of(call->graph, call->op, &v)) return;
-  planrt_image x = planrt_image_of(call, &call->in[0]), dy = planrt_image_of(call, &call->in[1]);
-  planrt_image dw = planrt_image_of(call, &call->out[0]);
+  pl_conv v;
+  if (!pl_conv_of(call->graph, call->op, &v)) return;
+  rt_image x = rt_image_of(call, &call->in[0]), dy = rt_image_of(call, &call->in[1]);
+  rt_image dw = rt_image_of(call, &call->out[0]);
   int64_t cg = v.c / v.groups, kg = v.k / v.groups;
   for (int64_t k0 = 0, kn; k0 < v.k; k0 += kn) {
     kn = smaller(TILE, kg - k0 % kg);
@@ -218,7 +215,7 @@ void planrt_conv2d_wgrad(const planrt_call *call, const planrt_launch *launch) {
         for (int64_t k = 0; k < kn; k++) {
           float total = 0.0F;
           for (int j = 0; j < TILE; j++) total += sum[k][j];
-          planrt_put(&call->out[0], (k0 + k) * dw.sn + c * dw.sc + tap / v.s * dw.sy + tap % v.s * dw.sx, total);
+          rt_put(&call->out[0], (k0 + k) * dw.sn + c * dw.sc + tap / v.s * dw.sy + tap % v.s * dw.sx, total);
         }
       }
   }

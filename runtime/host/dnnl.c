@@ -12,37 +12,37 @@
 /* --- Engine --------------------------------------------------------------------------------------------------- */
 
 static planc_status make_attr(bool adding, dnnl_primitive_attr_t *out) {
-  PLANC_TRY(planrt_dnnl_status(dnnl_primitive_attr_create(out), "attributes"));
-  PLANC_TRY(planrt_dnnl_status(dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user), "attributes"));
-  PLANC_TRY(planrt_dnnl_status(dnnl_primitive_attr_set_fpmath_mode(*out, dnnl_fpmath_mode_strict), "attributes"));
+  PLANC_TRY(rt_dnnl_status(dnnl_primitive_attr_create(out), "attributes"));
+  PLANC_TRY(rt_dnnl_status(dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user), "attributes"));
+  PLANC_TRY(rt_dnnl_status(dnnl_primitive_attr_set_fpmath_mode(*out, dnnl_fpmath_mode_strict), "attributes"));
   if (!adding) return NULL;
   dnnl_post_ops_t sum;
-  PLANC_TRY(planrt_dnnl_status(dnnl_post_ops_create(&sum), "attributes"));
+  PLANC_TRY(rt_dnnl_status(dnnl_post_ops_create(&sum), "attributes"));
   dnnl_status_t status = dnnl_post_ops_append_sum(sum, 1.0F);
   if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(*out, sum);
   dnnl_post_ops_destroy(sum);
-  return planrt_dnnl_status(status, "attributes");
+  return rt_dnnl_status(status, "attributes");
 }
 
-static planc_status fill_engine(planrt_dnnl_engine *engine) {
-  PLANC_TRY(planrt_dnnl_status(dnnl_engine_create(&engine->cpu, dnnl_cpu, 0), "engine"));
+static planc_status fill_engine(rt_dnnl_engine *engine) {
+  PLANC_TRY(rt_dnnl_status(dnnl_engine_create(&engine->cpu, dnnl_cpu, 0), "engine"));
   PLANC_TRY(make_attr(false, &engine->attr));
   return make_attr(true, &engine->adding);
 }
 
-planc_status planrt_dnnl_engine_new(planrt_dnnl_engine **out) {
+planc_status rt_dnnl_engine_new(rt_dnnl_engine **out) {
   *out = NULL;
-  planrt_dnnl_engine *engine = calloc(1, sizeof *engine);
+  rt_dnnl_engine *engine = calloc(1, sizeof *engine);
   if (!engine) return planc_error(PLANC_OUT_OF_MEMORY, "oneDNN");
   planc_status status = fill_engine(engine);
   if (status)
-    planrt_dnnl_engine_free(engine);
+    rt_dnnl_engine_free(engine);
   else
     *out = engine;
   return status;
 }
 
-void planrt_dnnl_engine_free(planrt_dnnl_engine *engine) {
+void rt_dnnl_engine_free(rt_dnnl_engine *engine) {
   if (!engine) return;
   if (engine->attr) dnnl_primitive_attr_destroy(engine->attr);
   if (engine->adding) dnnl_primitive_attr_destroy(engine->adding);
@@ -80,13 +80,12 @@ const char *planrt_host_library(void) {
 /* --- Families ------------------------------------------------------------------------------------------------- */
 
 typedef struct family {
-  const char *type;
-  planc_status (*build)(planrt_dnnl_build *build);
+  planc_status (*build)(rt_dnnl_build *build);
   const char *algorithms[4]; /* ended by NULL */
 } family;
 
 #define CONV                                    \
-  planrt_dnnl_conv, {                           \
+  rt_dnnl_conv, {                               \
     "dnnl-direct", "dnnl-gemm", "dnnl-winograd" \
   }
 #define ONLY(build) \
@@ -94,61 +93,59 @@ typedef struct family {
     "dnnl"          \
   }
 
-static const family families[] = {
-    {"avgpool2d", ONLY(planrt_dnnl_pool)},
-    {"avgpool2d_grad", ONLY(planrt_dnnl_pool)},
-    {"batchnorm", ONLY(planrt_dnnl_norm)},
-    {"batchnorm_grad", ONLY(planrt_dnnl_norm)},
-    {"batchnorm_infer", ONLY(planrt_dnnl_norm)},
-    {"conv2d", CONV},
-    {"conv2d_dgrad", CONV},
-    {"conv2d_wgrad", CONV},
-    {"layernorm", ONLY(planrt_dnnl_layernorm)},
-    {"layernorm_grad", ONLY(planrt_dnnl_layernorm)},
-    {"linear", ONLY(planrt_dnnl_matmul)},
-    {"linear_dgrad", ONLY(planrt_dnnl_matmul)},
-    {"linear_wgrad", ONLY(planrt_dnnl_matmul)},
-    {"matmul", ONLY(planrt_dnnl_matmul_batched)},
-    {"matmul_nt", ONLY(planrt_dnnl_matmul_batched)},
-    {"matmul_tn", ONLY(planrt_dnnl_matmul_batched)},
-    {"maxpool2d", ONLY(planrt_dnnl_pool)},
-    {"maxpool2d_grad", ONLY(planrt_dnnl_pool)},
+static const family families[PL_N_OPTYPES] = {
+    [PL_OPTYPE_avgpool2d] = {ONLY(rt_dnnl_pool)},
+    [PL_OPTYPE_avgpool2d_grad] = {ONLY(rt_dnnl_pool)},
+    [PL_OPTYPE_batchnorm] = {ONLY(rt_dnnl_norm)},
+    [PL_OPTYPE_batchnorm_grad] = {ONLY(rt_dnnl_norm)},
+    [PL_OPTYPE_batchnorm_infer] = {ONLY(rt_dnnl_norm)},
+    [PL_OPTYPE_conv2d] = {CONV},
+    [PL_OPTYPE_conv2d_dgrad] = {CONV},
+    [PL_OPTYPE_conv2d_wgrad] = {CONV},
+    [PL_OPTYPE_layernorm] = {ONLY(rt_dnnl_layernorm)},
+    [PL_OPTYPE_layernorm_grad] = {ONLY(rt_dnnl_layernorm)},
+    [PL_OPTYPE_linear] = {ONLY(rt_dnnl_matmul)},
+    [PL_OPTYPE_linear_dgrad] = {ONLY(rt_dnnl_matmul)},
+    [PL_OPTYPE_linear_wgrad] = {ONLY(rt_dnnl_matmul)},
+    [PL_OPTYPE_matmul] = {ONLY(rt_dnnl_matmul_batched)},
+    [PL_OPTYPE_matmul_nt] = {ONLY(rt_dnnl_matmul_batched)},
+    [PL_OPTYPE_matmul_tn] = {ONLY(rt_dnnl_matmul_batched)},
+    [PL_OPTYPE_maxpool2d] = {ONLY(rt_dnnl_pool)},
+    [PL_OPTYPE_maxpool2d_grad] = {ONLY(rt_dnnl_pool)},
 };
 
-static bool has_elements(const planrt_operand *operands, int32_t count) {
+static bool has_elements(const rt_operand *operands, int32_t count) {
   for (int32_t i = 0; i < count; i++)
     if (operands[i].elements == 0) return false;
   return true;
 }
 
 /* NULL: oneDNN has nothing for the call. */
-static const family *family_of(const planrt_call *call) {
+static const family *family_of(const rt_call *call) {
   if (call->role != PLANC_ROLE_OP) return NULL;
   if (!has_elements(call->in, call->n_in) || !has_elements(call->out, call->n_out)) return NULL;
-  for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-    if (strcmp(families[i].type, call->op->type) == 0) return &families[i];
-  return NULL;
+  const family *of = &families[pl_optype_of(call->op)];
+  return of->build ? of : NULL;
 }
 
 /* What a plan must provide: it states one workspace for an op, batch and algorithm, whether or not the op adds. */
-static planc_status measure(const planrt_dnnl_engine *engine, const planrt_call *call, const family *of,
-                            const char *algorithm, int64_t *out_bytes) {
+static planc_status measure(const rt_dnnl_engine *engine, const rt_call *call, const family *of, const char *algorithm,
+                            int64_t *out_bytes) {
   *out_bytes = 0;
   bool can_add = call->op->flags & PLANC_OP_ACCUMULATES;
-  for (int adding = PLANRT_DNNL_NONE; adding <= (can_add ? PLANRT_DNNL_ALL : PLANRT_DNNL_NONE); adding++) {
-    planrt_dnnl_build build = {
-        .engine = engine, .call = call, .algorithm = algorithm, .adding = (planrt_dnnl_adding)adding};
+  for (int adding = RT_DNNL_NONE; adding <= (can_add ? RT_DNNL_ALL : RT_DNNL_NONE); adding++) {
+    rt_dnnl_build build = {.engine = engine, .call = call, .algorithm = algorithm, .adding = (rt_dnnl_adding)adding};
     planc_status status = of->build(&build);
-    int64_t bytes = planrt_dnnl_workspace(&build);
-    planrt_dnnl_build_free(&build);
+    int64_t bytes = rt_dnnl_workspace(&build);
+    rt_dnnl_build_free(&build);
     PLANC_TRY(status);
     if (bytes > *out_bytes) *out_bytes = bytes;
   }
   return NULL;
 }
 
-static planc_status list_variants(const planrt_dnnl_engine *engine, const planrt_call *call, const family *of,
-                                  planrt_variant *out, int32_t *out_count) {
+static planc_status list_variants(const rt_dnnl_engine *engine, const rt_call *call, const family *of, rt_variant *out,
+                                  int32_t *out_count) {
   for (const char *const *algorithm = of->algorithms; *algorithm; algorithm++) {
     int64_t bytes;
     planc_status status = measure(engine, call, of, *algorithm, &bytes);
@@ -159,46 +156,44 @@ static planc_status list_variants(const planrt_dnnl_engine *engine, const planrt
     }
     int32_t at = (*out_count)++;
     for (; at > 0 && out[at - 1].workspace_bytes > bytes; at--) out[at] = out[at - 1];
-    out[at] = (planrt_variant){.workspace_bytes = bytes, .deterministic = true};
+    out[at] = (rt_variant){.workspace_bytes = bytes, .deterministic = true};
     snprintf(out[at].algorithm, sizeof out[at].algorithm, "%s", *algorithm);
   }
   return NULL;
 }
 
-planc_status planrt_dnnl_variants(planrt_dnnl_engine *engine, const planrt_call *call, planrt_variant *out,
-                                  int32_t *out_count) {
+planc_status rt_dnnl_variants(rt_dnnl_engine *engine, const rt_call *call, rt_variant *out, int32_t *out_count) {
   *out_count = 0;
   const family *of = family_of(call);
   if (!of) return NULL;
-  int threads = planrt_dnnl_enter();
+  int threads = rt_dnnl_enter();
   planc_status status = list_variants(engine, call, of, out, out_count);
-  planrt_dnnl_leave(threads);
+  rt_dnnl_leave(threads);
   return status;
 }
 
-static planc_status prepare(const planrt_dnnl_engine *engine, const planrt_call *call, const family *of,
-                            planrt_dnnl **out) {
+static planc_status prepare(const rt_dnnl_engine *engine, const rt_call *call, const family *of, rt_dnnl **out) {
   int64_t need;
   PLANC_TRY(measure(engine, call, of, call->algorithm, &need));
   if (call->workspace_bytes < need)
     return planc_error(PLANC_DEVICE, "needs a workspace of %lld bytes, has %lld", (long long)need,
                        (long long)call->workspace_bytes);
-  planrt_dnnl_build build = {.engine = engine, .call = call, .algorithm = call->algorithm};
+  rt_dnnl_build build = {.engine = engine, .call = call, .algorithm = call->algorithm};
   planc_status status = of->build(&build);
-  if (!status) status = planrt_dnnl_realise(&build, out);
-  planrt_dnnl_build_free(&build);
+  if (!status) status = rt_dnnl_realise(&build, out);
+  rt_dnnl_build_free(&build);
   return status;
 }
 
-planc_status planrt_dnnl_prepare(planrt_dnnl_engine *engine, const planrt_call *call, planrt_dnnl **out) {
+planc_status rt_dnnl_prepare(rt_dnnl_engine *engine, const rt_call *call, rt_dnnl **out) {
   *out = NULL;
   const family *of = family_of(call);
   if (!of) return NULL;
   const char *const *known = of->algorithms;
   while (*known && strcmp(*known, call->algorithm) != 0) known++;
   if (!*known) return NULL;
-  int threads = planrt_dnnl_enter();
+  int threads = rt_dnnl_enter();
   planc_status status = prepare(engine, call, of, out);
-  planrt_dnnl_leave(threads);
+  rt_dnnl_leave(threads);
   return planc_context(status, "%s", call->algorithm);
 }

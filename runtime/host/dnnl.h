@@ -9,21 +9,20 @@
 
 #include "runtime/backend.h"
 
-typedef struct planrt_dnnl_engine planrt_dnnl_engine; /* one per device */
-typedef struct planrt_dnnl planrt_dnnl;               /* a call ready to run */
+typedef struct rt_dnnl_engine rt_dnnl_engine; /* one per device */
+typedef struct rt_dnnl rt_dnnl;               /* a call ready to run */
 
-planc_status planrt_dnnl_engine_new(planrt_dnnl_engine **out);
-void planrt_dnnl_engine_free(planrt_dnnl_engine *engine);
+planc_status rt_dnnl_engine_new(rt_dnnl_engine **out);
+void rt_dnnl_engine_free(rt_dnnl_engine *engine);
 
 /* The algorithms oneDNN has for a call ("dnnl", for convolutions "dnnl-direct", "dnnl-gemm", "dnnl-winograd"), with
  * exact workspaces, least first; *out_count is 0 when it has none. */
-planc_status planrt_dnnl_variants(planrt_dnnl_engine *engine, const planrt_call *call, planrt_variant *out,
-                                  int32_t *out_count);
+planc_status rt_dnnl_variants(rt_dnnl_engine *engine, const rt_call *call, rt_variant *out, int32_t *out_count);
 /* Makes a call with one of these algorithms ready; *out is NULL when its algorithm is not one of oneDNN's. DEVICE when
  * oneDNN cannot run it, or the workspace is too small. The call is borrowed. */
-planc_status planrt_dnnl_prepare(planrt_dnnl_engine *engine, const planrt_call *call, planrt_dnnl **out);
+planc_status rt_dnnl_prepare(rt_dnnl_engine *engine, const rt_call *call, rt_dnnl **out);
 /* May be called by any thread, but not by two at once for the same call. */
-planc_status planrt_dnnl_run(const planrt_dnnl *prepared, const planrt_launch *launch);
-void planrt_dnnl_free(planrt_dnnl *prepared);
+planc_status rt_dnnl_run(const rt_dnnl *prepared, const rt_launch *launch);
+void rt_dnnl_free(rt_dnnl *prepared);
 
 #endif

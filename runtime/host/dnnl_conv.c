@@ -30,62 +30,62 @@ static const algorithm algorithms[] = {
 
 /* The operands and their layouts. */
 typedef struct conv {
-  planc_conv shape;
-  const planrt_operand *x, *w, *bias, *y; /* their gradients in backward directions; bias may be NULL */
+  pl_conv shape;
+  const rt_operand *x, *w, *bias, *y; /* their gradients in backward directions; bias may be NULL */
   dnnl_memory_desc_t x_desc, w_desc, bias_desc, y_desc;
 } conv;
 
-static planc_status conv_of(const planrt_call *call, conv *out) {
-  if (!planc_conv_of(call->graph, call->op, &out->shape)) return planc_error(PLANC_INTERNAL, "not a convolution");
-  const planc_conv *v = &out->shape;
-  out->x = v->direction == PLANC_CONV_DGRAD ? &call->out[0] : &call->in[0];
-  out->w = v->direction == PLANC_CONV_FORWARD ? &call->in[1]
-           : v->direction == PLANC_CONV_DGRAD ? &call->in[0]
-                                              : &call->out[0];
-  out->y = v->direction == PLANC_CONV_FORWARD ? &call->out[0] : &call->in[1];
-  out->bias = v->direction == PLANC_CONV_FORWARD && call->n_in > 2 ? &call->in[2] : NULL;
-  PLANC_TRY(planrt_dnnl_image(call, out->x, &out->x_desc));
-  PLANC_TRY(planrt_dnnl_image(call, out->y, &out->y_desc));
-  if (out->bias) PLANC_TRY(planrt_dnnl_vector(out->bias->elements, &out->bias_desc));
-  if (v->groups == 1) return planrt_dnnl_image(call, out->w, &out->w_desc);
-  planrt_image w = planrt_image_of(call, out->w);
+static planc_status conv_of(const rt_call *call, conv *out) {
+  if (!pl_conv_of(call->graph, call->op, &out->shape)) return planc_error(PLANC_INTERNAL, "not a convolution");
+  const pl_conv *v = &out->shape;
+  out->x = v->direction == PL_CONV_DGRAD ? &call->out[0] : &call->in[0];
+  out->w = v->direction == PL_CONV_FORWARD ? &call->in[1]
+           : v->direction == PL_CONV_DGRAD ? &call->in[0]
+                                           : &call->out[0];
+  out->y = v->direction == PL_CONV_FORWARD ? &call->out[0] : &call->in[1];
+  out->bias = v->direction == PL_CONV_FORWARD && call->n_in > 2 ? &call->in[2] : NULL;
+  PLANC_TRY(rt_dnnl_image(call, out->x, &out->x_desc));
+  PLANC_TRY(rt_dnnl_image(call, out->y, &out->y_desc));
+  if (out->bias) PLANC_TRY(rt_dnnl_vector(out->bias->elements, &out->bias_desc));
+  if (v->groups == 1) return rt_dnnl_image(call, out->w, &out->w_desc);
+  rt_image w = rt_image_of(call, out->w);
   int64_t kg = v->k / v->groups;
-  return planrt_dnnl_strided(5, (int64_t[]){v->groups, kg, w.c, w.h, w.w},
-                             (int64_t[]){kg * w.sn, w.sn, w.sc, w.sy, w.sx}, &out->w_desc);
+  return rt_dnnl_strided(5, (int64_t[]){v->groups, kg, w.c, w.h, w.w}, (int64_t[]){kg * w.sn, w.sn, w.sc, w.sy, w.sx},
+                         &out->w_desc);
 }
 
 /* The operation with these layouts of x and y; oneDNN chooses the weights'. */
 static planc_status operation_of(const conv *c, dnnl_alg_kind_t kind, const dnnl_memory_desc_t *x,
                                  const dnnl_memory_desc_t *y, dnnl_convolution_desc_t *out) {
-  const planc_conv *v = &c->shape;
-  dnnl_memory_desc_t w = planrt_dnnl_any_layout(c->w_desc);
+  const pl_conv *v = &c->shape;
+  dnnl_memory_desc_t w = rt_dnnl_any_layout(c->w_desc);
   dnnl_dims_t stride = {v->stride_h, v->stride_w}, gap = {v->dilation_h - 1, v->dilation_w - 1};
   dnnl_dims_t pad = {v->pad_h, v->pad_w};
   dnnl_status_t status = dnnl_invalid_arguments;
   switch (v->direction) {
-    case PLANC_CONV_FORWARD:
+    case PL_CONV_FORWARD:
       status = dnnl_dilated_convolution_forward_desc_init(out, dnnl_forward_training, kind, x, &w,
                                                           c->bias ? &c->bias_desc : NULL, y, stride, gap, pad, pad);
       break;
-    case PLANC_CONV_DGRAD:
+    case PL_CONV_DGRAD:
       status = dnnl_dilated_convolution_backward_data_desc_init(out, kind, x, &w, y, stride, gap, pad, pad);
       break;
-    case PLANC_CONV_WGRAD:
+    case PL_CONV_WGRAD:
       status = dnnl_dilated_convolution_backward_weights_desc_init(out, kind, x, &w, NULL, y, stride, gap, pad, pad);
       break;
   }
-  return planrt_dnnl_status(status, "convolution");
+  return rt_dnnl_status(status, "convolution");
 }
 
 /* The first implementation that the algorithm accepts; *out is NULL when there is none. */
-static planc_status find_implementation(const planrt_dnnl_build *build, const algorithm *by,
+static planc_status find_implementation(const rt_dnnl_build *build, const algorithm *by,
                                         const dnnl_convolution_desc_t *operation, dnnl_primitive_desc_t *out) {
   *out = NULL;
   dnnl_primitive_desc_iterator_t each;
   dnnl_status_t status =
       dnnl_primitive_desc_iterator_create(&each, operation, build->engine->attr, build->engine->cpu, NULL);
   if (status == dnnl_unimplemented) return NULL;
-  PLANC_TRY(planrt_dnnl_status(status, "convolution"));
+  PLANC_TRY(rt_dnnl_status(status, "convolution"));
   for (; status == dnnl_success; status = dnnl_primitive_desc_iterator_next(each)) {
     const char *implementation = "";
     dnnl_primitive_desc_t desc = dnnl_primitive_desc_iterator_fetch(each);
@@ -101,19 +101,19 @@ static planc_status find_implementation(const planrt_dnnl_build *build, const al
     dnnl_primitive_desc_destroy(desc);
   }
   dnnl_primitive_desc_iterator_destroy(each);
-  return status == dnnl_iterator_ends ? NULL : planrt_dnnl_status(status, "convolution");
+  return status == dnnl_iterator_ends ? NULL : rt_dnnl_status(status, "convolution");
 }
 
-static planc_status choose(planrt_dnnl_build *build, const conv *c, dnnl_primitive_desc_t *out) {
+static planc_status choose(rt_dnnl_build *build, const conv *c, dnnl_primitive_desc_t *out) {
   const algorithm *by = algorithms;
   while (strcmp(by->name, build->algorithm) != 0) by++;
   for (int any = 0; any < 2; any++) {
-    dnnl_memory_desc_t x = any ? planrt_dnnl_any_layout(c->x_desc) : c->x_desc;
-    dnnl_memory_desc_t y = any ? planrt_dnnl_any_layout(c->y_desc) : c->y_desc;
+    dnnl_memory_desc_t x = any ? rt_dnnl_any_layout(c->x_desc) : c->x_desc;
+    dnnl_memory_desc_t y = any ? rt_dnnl_any_layout(c->y_desc) : c->y_desc;
     dnnl_convolution_desc_t operation;
     PLANC_TRY(operation_of(c, by->kind, &x, &y, &operation));
     PLANC_TRY(find_implementation(build, by, &operation, out));
-    if (*out) return planrt_dnnl_keep(build, *out);
+    if (*out) return rt_dnnl_keep(build, *out);
   }
   return planc_error(PLANC_DEVICE, "oneDNN has no such convolution for this shape and processor");
 }
@@ -122,26 +122,26 @@ static const dnnl_memory_desc_t *layout_of(dnnl_primitive_desc_t desc, dnnl_quer
   return dnnl_primitive_desc_query_md(desc, what, 0);
 }
 
-planc_status planrt_dnnl_conv(planrt_dnnl_build *build) {
+planc_status rt_dnnl_conv(rt_dnnl_build *build) {
   conv c;
   dnnl_primitive_desc_t desc;
   PLANC_TRY(conv_of(build->call, &c));
   PLANC_TRY(choose(build, &c, &desc));
-  bool dgrad = c.shape.direction == PLANC_CONV_DGRAD, wgrad = c.shape.direction == PLANC_CONV_WGRAD;
+  bool dgrad = c.shape.direction == PL_CONV_DGRAD, wgrad = c.shape.direction == PL_CONV_WGRAD;
   bool forward = !dgrad && !wgrad;
   int32_t x, w, y, bias = -1;
-  PLANC_TRY((dgrad ? planrt_dnnl_output : planrt_dnnl_input)(
+  PLANC_TRY((dgrad ? rt_dnnl_output : rt_dnnl_input)(
       build, c.x, &c.x_desc, layout_of(desc, dgrad ? dnnl_query_diff_src_md : dnnl_query_src_md), &x));
-  PLANC_TRY((wgrad ? planrt_dnnl_output : planrt_dnnl_input)(
+  PLANC_TRY((wgrad ? rt_dnnl_output : rt_dnnl_input)(
       build, c.w, &c.w_desc, layout_of(desc, wgrad ? dnnl_query_diff_weights_md : dnnl_query_weights_md), &w));
-  PLANC_TRY((forward ? planrt_dnnl_output : planrt_dnnl_input)(
+  PLANC_TRY((forward ? rt_dnnl_output : rt_dnnl_input)(
       build, c.y, &c.y_desc, layout_of(desc, forward ? dnnl_query_dst_md : dnnl_query_diff_dst_md), &y));
-  if (c.bias) PLANC_TRY(planrt_dnnl_operand(build, c.bias, &c.bias_desc, &bias));
-  planrt_dnnl_arg args[] = {{dgrad ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, x},
-                            {wgrad ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w},
-                            {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y},
-                            {DNNL_ARG_BIAS, bias}};
-  PLANC_TRY(planrt_dnnl_primitive(build, desc, args, c.bias ? 4 : 3));
-  if (forward) return planrt_dnnl_store(build, c.y, &c.y_desc, y);
-  return dgrad ? planrt_dnnl_store(build, c.x, &c.x_desc, x) : planrt_dnnl_store(build, c.w, &c.w_desc, w);
+  if (c.bias) PLANC_TRY(rt_dnnl_operand(build, c.bias, &c.bias_desc, &bias));
+  rt_dnnl_arg args[] = {{dgrad ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, x},
+                        {wgrad ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, w},
+                        {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, y},
+                        {DNNL_ARG_BIAS, bias}};
+  PLANC_TRY(rt_dnnl_primitive(build, desc, args, c.bias ? 4 : 3));
+  if (forward) return rt_dnnl_store(build, c.y, &c.y_desc, y);
+  return dgrad ? rt_dnnl_store(build, c.x, &c.x_desc, x) : rt_dnnl_store(build, c.w, &c.w_desc, w);
 }

@@ -5,7 +5,7 @@
 #include "runtime/host/host_kernels.h"
 #include "runtime/random.h"
 
-void planrt_relu(const planrt_call *call, const planrt_launch *launch) {
+void rt_relu(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   const float *x = call->in[0].data;
   float *y = call->out[0].data;
@@ -16,7 +16,7 @@ void planrt_relu(const planrt_call *call, const planrt_launch *launch) {
   }
 }
 
-void planrt_relu_grad(const planrt_call *call, const planrt_launch *launch) {
+void rt_relu_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   const float *y = call->in[0].data, *dy = call->in[1].data;
   float *dx = call->out[0].data;
@@ -29,7 +29,7 @@ void planrt_relu_grad(const planrt_call *call, const planrt_launch *launch) {
 }
 
 /* x times the standard normal distribution below x. */
-void planrt_gelu(const planrt_call *call, const planrt_launch *launch) {
+void rt_gelu(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   const float *x = call->in[0].data;
   float *y = call->out[0].data;
@@ -37,7 +37,7 @@ void planrt_gelu(const planrt_call *call, const planrt_launch *launch) {
   for (int64_t i = 0; i < n; i++) y[i] = 0.5F * x[i] * (1.0F + erff(x[i] * 0.70710678F));
 }
 
-void planrt_gelu_grad(const planrt_call *call, const planrt_launch *launch) {
+void rt_gelu_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   const float *x = call->in[0].data, *dy = call->in[1].data;
   float *dx = call->out[0].data;
@@ -48,7 +48,7 @@ void planrt_gelu_grad(const planrt_call *call, const planrt_launch *launch) {
   }
 }
 
-void planrt_add(const planrt_call *call, const planrt_launch *launch) {
+void rt_add(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   const float *a = call->in[0].data, *b = call->in[1].data;
   float *y = call->out[0].data;
@@ -57,17 +57,17 @@ void planrt_add(const planrt_call *call, const planrt_launch *launch) {
 }
 
 /* A round's gradient from its temporary into the iteration's. */
-static void accumulate(const planrt_call *call, const planrt_launch *launch) {
+static void accumulate(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   const float *round = call->in[0].data;
   float *sum = call->out[0].data;
   for (int64_t i = 0; i < call->out[0].elements; i++) sum[i] += round[i];
 }
 
-const planrt_kernel planrt_accumulate_kernel = {"accumulate", accumulate};
+const rt_kernel rt_accumulate_kernel = {accumulate};
 
 /* The replicas' gradients in their order, so that all get the same bits. */
-static void exchange(const planrt_call *call, const planrt_launch *launch) {
+static void exchange(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   float *y = call->out[0].data;
   for (int64_t i = 0; i < call->out[0].elements; i++) {
@@ -80,11 +80,11 @@ static void exchange(const planrt_call *call, const planrt_launch *launch) {
   }
 }
 
-const planrt_kernel planrt_exchange_kernel = {"exchange", exchange};
+const rt_kernel rt_exchange_kernel = {exchange};
 
-void planrt_bias(const planrt_call *call, const planrt_launch *launch) {
+void rt_bias(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  planrt_channels shape = planrt_channels_of(call, &call->in[0]);
+  rt_channels shape = rt_channels_of(call, &call->in[0]);
   const float *x = call->in[0].data, *b = call->in[1].data;
   float *y = call->out[0].data;
   int64_t i = 0;
@@ -94,15 +94,15 @@ void planrt_bias(const planrt_call *call, const planrt_launch *launch) {
 }
 
 /* Also conv2d_bgrad. */
-void planrt_bias_grad(const planrt_call *call, const planrt_launch *launch) {
+void rt_bias_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  planrt_channels shape = planrt_channels_of(call, &call->in[0]);
+  rt_channels shape = rt_channels_of(call, &call->in[0]);
   const float *dy = call->in[0].data;
   for (int64_t c = 0; c < shape.channels; c++) {
     double sum = 0;
     for (int64_t o = 0; o < shape.outer; o++)
       for (int64_t k = 0; k < shape.inner; k++) sum += (double)dy[(o * shape.channels + c) * shape.inner + k];
-    planrt_put(&call->out[0], c, (float)sum);
+    rt_put(&call->out[0], c, (float)sum);
   }
 }
 
@@ -110,7 +110,7 @@ void planrt_bias_grad(const planrt_call *call, const planrt_launch *launch) {
 
 /* Forward and backward alike: what the counter (global sample, element within it) drops becomes 0, the rest is scaled.
  * No mask is stored, and a round draws what the whole batch would. */
-void planrt_dropout(const planrt_call *call, const planrt_launch *launch) {
+void rt_dropout(const rt_call *call, const rt_launch *launch) {
   const float *x = call->in[0].data;
   float *y = call->out[0].data;
   int64_t elements = call->out[0].elements;
@@ -119,11 +119,11 @@ void planrt_dropout(const planrt_call *call, const planrt_launch *launch) {
     return;
   }
   float p = (float)planc_op_real(call->op, "p", 0.0), scale = 1.0F / (1.0F - p);
-  uint64_t key = planrt_mix(launch->seed ^ planrt_mix((uint64_t)planc_op_int(call->op, "seed", 0, 0) + 1));
+  uint64_t key = rt_mix(launch->seed ^ rt_mix((uint64_t)planc_op_int(call->op, "seed", 0, 0) + 1));
   int64_t per_sample = call->batch > 0 ? elements / call->batch : elements;
-  int64_t first = planrt_iteration(call, launch) * call->job_batch + call->sample_offset;
+  int64_t first = rt_iteration(call, launch) * call->job_batch + call->sample_offset;
   uint64_t counter = (uint64_t)(first * per_sample);
-  for (int64_t i = 0; i < elements; i++) y[i] = planrt_uniform(key, counter + (uint64_t)i) < p ? 0.0F : x[i] * scale;
+  for (int64_t i = 0; i < elements; i++) y[i] = rt_uniform(key, counter + (uint64_t)i) < p ? 0.0F : x[i] * scale;
 }
 
 /* --- Concatenation -------------------------------------------------------------------------------------------- */
@@ -133,7 +133,7 @@ typedef struct runs {
   int64_t outer, inner;
 } runs;
 
-static runs runs_of(const planrt_operand *operand, int64_t axis) {
+static runs runs_of(const rt_operand *operand, int64_t axis) {
   runs r = {1, 1};
   for (int32_t d = 0; d < operand->rank; d++) {
     if (d < axis) r.outer *= operand->dims[d];
@@ -142,10 +142,10 @@ static runs runs_of(const planrt_operand *operand, int64_t axis) {
   return r;
 }
 
-void planrt_concat(const planrt_call *call, const planrt_launch *launch) {
+void rt_concat(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   int64_t axis = planc_op_int(call->op, "axis", 0, 1);
-  const planrt_operand *y = &call->out[0];
+  const rt_operand *y = &call->out[0];
   runs r = runs_of(y, axis);
   int64_t offset = 0, stride = y->dims[axis] * r.inner;
   for (int32_t k = 0; k < call->n_in; k++) {
@@ -157,10 +157,10 @@ void planrt_concat(const planrt_call *call, const planrt_launch *launch) {
   }
 }
 
-void planrt_concat_grad(const planrt_call *call, const planrt_launch *launch) {
+void rt_concat_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   int64_t axis = planc_op_int(call->op, "axis", 0, 1);
-  const planrt_operand *dy = &call->in[0], *da = &call->out[0];
+  const rt_operand *dy = &call->in[0], *da = &call->out[0];
   runs r = runs_of(dy, axis);
   int64_t offset = planc_op_int(call->op, "offset", 0, 0) * r.inner;
   int64_t stride = dy->dims[axis] * r.inner, length = da->dims[axis] * r.inner;

@@ -3,69 +3,69 @@
 #ifndef PLANRT_HOST_KERNELS_H
 #define PLANRT_HOST_KERNELS_H
 
+#include "graph/optypes.h"
 #include "runtime/shape.h"
 
-typedef struct planrt_kernel {
-  const char *type;
-  void (*run)(const planrt_call *call, const planrt_launch *launch);
-} planrt_kernel;
+typedef struct rt_kernel {
+  void (*run)(const rt_call *call, const rt_launch *launch);
+} rt_kernel;
 
 /* The kernel for an op type, or NULL. */
-const planrt_kernel *planrt_kernel_find(const char *type);
-extern const planrt_kernel planrt_accumulate_kernel; /* for the role ACCUMULATE */
-extern const planrt_kernel planrt_exchange_kernel;   /* for the role EXCHANGE */
-extern const planrt_kernel planrt_synthetic_kernel;  /* the stand-in for any op */
+const rt_kernel *rt_kernel_find(pl_optype_id type);
+extern const rt_kernel rt_accumulate_kernel; /* for the role ACCUMULATE */
+extern const rt_kernel rt_exchange_kernel;   /* for the role EXCHANGE */
+extern const rt_kernel rt_synthetic_kernel;  /* the stand-in for any op */
 
 /* One file per family. */
-void planrt_conv2d(const planrt_call *call, const planrt_launch *launch);
-void planrt_conv2d_dgrad(const planrt_call *call, const planrt_launch *launch);
-void planrt_conv2d_wgrad(const planrt_call *call, const planrt_launch *launch);
-void planrt_linear(const planrt_call *call, const planrt_launch *launch);
-void planrt_linear_dgrad(const planrt_call *call, const planrt_launch *launch);
-void planrt_linear_wgrad(const planrt_call *call, const planrt_launch *launch);
-void planrt_linear_bgrad(const planrt_call *call, const planrt_launch *launch);
-void planrt_bias(const planrt_call *call, const planrt_launch *launch);
-void planrt_bias_grad(const planrt_call *call, const planrt_launch *launch);
-void planrt_relu(const planrt_call *call, const planrt_launch *launch);
-void planrt_relu_grad(const planrt_call *call, const planrt_launch *launch);
-void planrt_add(const planrt_call *call, const planrt_launch *launch);
-void planrt_cast(const planrt_call *call, const planrt_launch *launch);
-void planrt_concat(const planrt_call *call, const planrt_launch *launch);
-void planrt_concat_grad(const planrt_call *call, const planrt_launch *launch);
-void planrt_dropout(const planrt_call *call, const planrt_launch *launch);
-void planrt_maxpool2d(const planrt_call *call, const planrt_launch *launch);
-void planrt_maxpool2d_grad(const planrt_call *call, const planrt_launch *launch);
-void planrt_avgpool2d(const planrt_call *call, const planrt_launch *launch);
-void planrt_avgpool2d_grad(const planrt_call *call, const planrt_launch *launch);
-void planrt_batchnorm(const planrt_call *call, const planrt_launch *launch);
-void planrt_batchnorm_grad(const planrt_call *call, const planrt_launch *launch);
-void planrt_batchnorm_infer(const planrt_call *call, const planrt_launch *launch);
-void planrt_upsample(const planrt_call *call, const planrt_launch *launch);
-void planrt_upsample_grad(const planrt_call *call, const planrt_launch *launch);
-void planrt_layernorm(const planrt_call *call, const planrt_launch *launch);
-void planrt_layernorm_grad(const planrt_call *call, const planrt_launch *launch);
-void planrt_gelu(const planrt_call *call, const planrt_launch *launch);
-void planrt_gelu_grad(const planrt_call *call, const planrt_launch *launch);
-void planrt_matmul(const planrt_call *call, const planrt_launch *launch);
-void planrt_matmul_nt(const planrt_call *call, const planrt_launch *launch);
-void planrt_matmul_tn(const planrt_call *call, const planrt_launch *launch);
-void planrt_softmax(const planrt_call *call, const planrt_launch *launch);
-void planrt_softmax_grad(const planrt_call *call, const planrt_launch *launch);
-void planrt_embedding(const planrt_call *call, const planrt_launch *launch);
-void planrt_embedding_grad(const planrt_call *call, const planrt_launch *launch);
-void planrt_position(const planrt_call *call, const planrt_launch *launch);
-void planrt_position_grad(const planrt_call *call, const planrt_launch *launch);
-void planrt_mean(const planrt_call *call, const planrt_launch *launch);
-void planrt_mean_grad(const planrt_call *call, const planrt_launch *launch);
-void planrt_transpose(const planrt_call *call, const planrt_launch *launch);
-void planrt_softmax_xent(const planrt_call *call, const planrt_launch *launch);
-void planrt_softmax_xent_grad(const planrt_call *call, const planrt_launch *launch);
-void planrt_sgd(const planrt_call *call, const planrt_launch *launch);
-void planrt_momentum(const planrt_call *call, const planrt_launch *launch);
-void planrt_adam(const planrt_call *call, const planrt_launch *launch);
+void rt_conv2d(const rt_call *call, const rt_launch *launch);
+void rt_conv2d_dgrad(const rt_call *call, const rt_launch *launch);
+void rt_conv2d_wgrad(const rt_call *call, const rt_launch *launch);
+void rt_linear(const rt_call *call, const rt_launch *launch);
+void rt_linear_dgrad(const rt_call *call, const rt_launch *launch);
+void rt_linear_wgrad(const rt_call *call, const rt_launch *launch);
+void rt_linear_bgrad(const rt_call *call, const rt_launch *launch);
+void rt_bias(const rt_call *call, const rt_launch *launch);
+void rt_bias_grad(const rt_call *call, const rt_launch *launch);
+void rt_relu(const rt_call *call, const rt_launch *launch);
+void rt_relu_grad(const rt_call *call, const rt_launch *launch);
+void rt_add(const rt_call *call, const rt_launch *launch);
+void rt_cast(const rt_call *call, const rt_launch *launch);
+void rt_concat(const rt_call *call, const rt_launch *launch);
+void rt_concat_grad(const rt_call *call, const rt_launch *launch);
+void rt_dropout(const rt_call *call, const rt_launch *launch);
+void rt_maxpool2d(const rt_call *call, const rt_launch *launch);
+void rt_maxpool2d_grad(const rt_call *call, const rt_launch *launch);
+void rt_avgpool2d(const rt_call *call, const rt_launch *launch);
+void rt_avgpool2d_grad(const rt_call *call, const rt_launch *launch);
+void rt_batchnorm(const rt_call *call, const rt_launch *launch);
+void rt_batchnorm_grad(const rt_call *call, const rt_launch *launch);
+void rt_batchnorm_infer(const rt_call *call, const rt_launch *launch);
+void rt_upsample(const rt_call *call, const rt_launch *launch);
+void rt_upsample_grad(const rt_call *call, const rt_launch *launch);
+void rt_layernorm(const rt_call *call, const rt_launch *launch);
+void rt_layernorm_grad(const rt_call *call, const rt_launch *launch);
+void rt_gelu(const rt_call *call, const rt_launch *launch);
+void rt_gelu_grad(const rt_call *call, const rt_launch *launch);
+void rt_matmul(const rt_call *call, const rt_launch *launch);
+void rt_matmul_nt(const rt_call *call, const rt_launch *launch);
+void rt_matmul_tn(const rt_call *call, const rt_launch *launch);
+void rt_softmax(const rt_call *call, const rt_launch *launch);
+void rt_softmax_grad(const rt_call *call, const rt_launch *launch);
+void rt_embedding(const rt_call *call, const rt_launch *launch);
+void rt_embedding_grad(const rt_call *call, const rt_launch *launch);
+void rt_position(const rt_call *call, const rt_launch *launch);
+void rt_position_grad(const rt_call *call, const rt_launch *launch);
+void rt_mean(const rt_call *call, const rt_launch *launch);
+void rt_mean_grad(const rt_call *call, const rt_launch *launch);
+void rt_transpose(const rt_call *call, const rt_launch *launch);
+void rt_softmax_xent(const rt_call *call, const rt_launch *launch);
+void rt_softmax_xent_grad(const rt_call *call, const rt_launch *launch);
+void rt_sgd(const rt_call *call, const rt_launch *launch);
+void rt_momentum(const rt_call *call, const rt_launch *launch);
+void rt_adam(const rt_call *call, const rt_launch *launch);
 
 /* Stores, or adds to, an element of an output. */
-static inline void planrt_put(const planrt_operand *out, int64_t index, float value) {
+static inline void rt_put(const rt_operand *out, int64_t index, float value) {
   float *at = (float *)out->data + index;
   *at = out->accumulate ? *at + value : value;
 }

@@ -22,20 +22,20 @@ static planc_status no_memory(const char *what, int64_t bytes) {
 
 /* The bytes between the guard pages that are not the block's: before it and, where its size is no multiple of the
  * alignment, behind it. */
-static slack_bytes slack_of(const planrt_block *block) {
+static slack_bytes slack_of(const rt_block *block) {
   char *first = block->map + sysconf(_SC_PAGESIZE), *last = block->map + block->map_bytes - sysconf(_SC_PAGESIZE);
   char *end = block->data + block->bytes;
   return (slack_bytes){.before = first, .n_before = block->data - first, .behind = end, .n_behind = last - end};
 }
 
 /* Reserves addresses for `bytes` between guard pages. */
-static planc_status reserve(int64_t bytes, const char *what, planrt_block *out) {
-  int64_t page = sysconf(_SC_PAGESIZE), usable = planc_align_up(bytes, page);
-  planrt_block block = {.bytes = bytes, .map_bytes = usable + 2 * page};
+static planc_status reserve(int64_t bytes, const char *what, rt_block *out) {
+  int64_t page = sysconf(_SC_PAGESIZE), usable = pl_align_up(bytes, page);
+  rt_block block = {.bytes = bytes, .map_bytes = usable + 2 * page};
   void *map = mmap(NULL, (size_t)block.map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (map == MAP_FAILED) return no_memory(what, bytes);
   block.map = map;
-  block.data = block.map + page + usable - planc_align_up(bytes, PLANRT_ALIGNMENT);
+  block.data = block.map + page + usable - pl_align_up(bytes, RT_ALIGNMENT);
   *out = block;
   return NULL;
 }
@@ -46,14 +46,14 @@ static planc_status check_size(int64_t bytes, const char *what) {
   return no_memory(what, bytes);
 }
 
-planc_status planrt_block_new(int64_t bytes, const char *what, planrt_block *out) {
+planc_status rt_block_new(int64_t bytes, const char *what, rt_block *out) {
   int64_t page = sysconf(_SC_PAGESIZE);
-  planrt_block block = {0};
+  rt_block block = {0};
   PLANC_TRY(check_size(bytes, what));
   PLANC_TRY(reserve(bytes, what, &block));
   int64_t usable = block.map_bytes - 2 * page;
   if (usable > 0 && mprotect(block.map + page, (size_t)usable, PROT_READ | PROT_WRITE) != 0) {
-    planrt_block_free(&block);
+    rt_block_free(&block);
     return no_memory(what, bytes);
   }
   slack_bytes slack = slack_of(&block);
@@ -78,8 +78,8 @@ static planc_status map_chunks(int fd, char *at, int64_t chunk_bytes, const plan
   return NULL;
 }
 
-planc_status planrt_block_map(int64_t bytes, int64_t chunk_bytes, const planc_mapping *mappings, int32_t n,
-                              const char *what, planrt_block *out) {
+planc_status rt_block_map(int64_t bytes, int64_t chunk_bytes, const planc_mapping *mappings, int32_t n,
+                          const char *what, rt_block *out) {
   int64_t range = 0, page = sysconf(_SC_PAGESIZE);
   if (chunk_bytes % page != 0) {
     return planc_error(PLANC_DEVICE, "host: chunks of %lld bytes are not whole pages of %lld", (long long)chunk_bytes,
@@ -87,23 +87,23 @@ planc_status planrt_block_map(int64_t bytes, int64_t chunk_bytes, const planc_ma
   }
   PLANC_TRY(check_size(bytes, what));
   for (int32_t m = 0; m < n; m++) range += mappings[m].n * chunk_bytes;
-  planrt_block block = {0};
+  rt_block block = {0};
   PLANC_TRY(reserve(range, what, &block));
   int fd = memfd_create("planrt", MFD_CLOEXEC);
   planc_status status = fd < 0 || ftruncate(fd, (off_t)bytes) != 0 ? no_memory(what, bytes) : NULL;
   if (!status) status = map_chunks(fd, block.data, chunk_bytes, mappings, n);
   if (fd >= 0) close(fd);
   if (status) {
-    planrt_block_free(&block);
+    rt_block_free(&block);
     return status;
   }
   *out = block;
   return NULL;
 }
 
-void planrt_block_free(planrt_block *block) {
+void rt_block_free(rt_block *block) {
   if (block->map) munmap(block->map, (size_t)block->map_bytes);
-  *block = (planrt_block){0};
+  *block = (rt_block){0};
 }
 
 /* The first byte that is not as it was; -1: none. */
@@ -113,7 +113,7 @@ static int64_t find_change(const char *bytes, int64_t count) {
   return -1;
 }
 
-planc_status planrt_block_check(const planrt_block *block, const char *what) {
+planc_status rt_block_check(const rt_block *block, const char *what) {
   if (!block->map) return NULL;
   slack_bytes slack = slack_of(block);
   int64_t before = find_change(slack.before, slack.n_before), behind = find_change(slack.behind, slack.n_behind);

@@ -7,28 +7,27 @@
 #include "runtime/host/widen.h"
 
 /* What a call's handle points to. */
-typedef struct planrt_prepared {
-  const planrt_kernel *kernel; /* or */
-  planrt_dnnl *dnnl;
-  planrt_widened *widened; /* NULL: the operands are taken as they are */
-  struct planrt_prepared *next;
-} planrt_prepared;
+typedef struct rt_prepared {
+  const rt_kernel *kernel; /* or */
+  rt_dnnl *dnnl;
+  rt_widened *widened; /* NULL: the operands are taken as they are */
+  struct rt_prepared *next;
+} rt_prepared;
 
 /* All that a device has prepared. */
-typedef struct planrt_preparer {
+typedef struct rt_preparer {
   bool synthetic;
-  planrt_dnnl_engine *engine;
-  planrt_spare spare;
-  planrt_prepared *all;
-} planrt_preparer;
+  rt_dnnl_engine *engine;
+  rt_spare spare;
+  rt_prepared *all;
+} rt_preparer;
 
-planc_status planrt_preparer_open(bool synthetic, planrt_preparer *out);
-void planrt_preparer_close(planrt_preparer *preparer);
+planc_status rt_preparer_open(bool synthetic, rt_preparer *out);
+void rt_preparer_close(rt_preparer *preparer);
 /* As in planrt_backend. */
-planc_status planrt_host_variants(planrt_preparer *preparer, const planrt_call *call, planrt_variant *out,
-                                  int32_t *out_count);
-planc_status planrt_host_prepare(planrt_preparer *preparer, planrt_call *call);
+planc_status rt_host_variants(rt_preparer *preparer, const rt_call *call, rt_variant *out, int32_t *out_count);
+planc_status rt_host_prepare(rt_preparer *preparer, rt_call *call);
 /* Runs a prepared call on the calling thread. */
-planc_status planrt_prepared_run(const planrt_call *call, const planrt_launch *launch);
+planc_status rt_prepared_run(const rt_call *call, const rt_launch *launch);
 
 #endif

@@ -56,42 +56,42 @@ static int take_blocks(int file, int64_t bytes) {
   return error;
 }
 
-static planc_status fill_storage(planrt_storage *storage) {
+static planc_status fill_storage(rt_storage *storage) {
   storage->file = create(storage->directory);
   if (storage->file < 0) return no_file(storage->directory, strerror(errno));
   int error = take_blocks(storage->file, storage->bytes);
   if (error) return no_storage(storage->directory, storage->bytes, strerror(error));
-  storage->map_bytes = planc_align_up(storage->bytes, sysconf(_SC_PAGESIZE));
+  storage->map_bytes = pl_align_up(storage->bytes, sysconf(_SC_PAGESIZE));
   void *map = mmap(NULL, (size_t)storage->map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (map == MAP_FAILED) return no_storage(storage->directory, storage->bytes, strerror(errno));
   storage->data = map;
   return NULL;
 }
 
-planc_status planrt_storage_new(int64_t bytes, const char *directory, planrt_storage *out) {
-  planrt_storage storage = {.bytes = bytes, .file = -1, .directory = directory};
+planc_status rt_storage_new(int64_t bytes, const char *directory, rt_storage *out) {
+  rt_storage storage = {.bytes = bytes, .file = -1, .directory = directory};
   planc_status status = fill_storage(&storage);
   if (status)
-    planrt_storage_free(&storage);
+    rt_storage_free(&storage);
   else
     *out = storage;
   return status;
 }
 
-void planrt_storage_free(planrt_storage *storage) {
+void rt_storage_free(rt_storage *storage) {
   if (storage->data) munmap(storage->data, (size_t)storage->map_bytes);
   if (storage->bytes > 0 && storage->file >= 0) close(storage->file);
-  *storage = (planrt_storage){.file = -1};
+  *storage = (rt_storage){.file = -1};
 }
 
 /* --- Copies ----------------------------------------------------------------------------------------------------- */
 
-bool planrt_storage_has(const planrt_storage *storage, const void *at) {
+bool rt_storage_has(const rt_storage *storage, const void *at) {
   uintptr_t address = (uintptr_t)at, first = (uintptr_t)storage->data;
   return storage->data && address >= first && address - first < (uintptr_t)storage->bytes;
 }
 
-static int64_t offset_of(const planrt_storage *storage, const void *at) {
+static int64_t offset_of(const rt_storage *storage, const void *at) {
   return (const char *)at - storage->data;
 }
 
@@ -100,21 +100,21 @@ static int64_t end_of_piece(int64_t at, int64_t end) {
   return piece_end < end ? piece_end : end;
 }
 
-static planc_status fail(const planrt_storage *storage, const char *doing, const char *why) {
+static planc_status fail(const rt_storage *storage, const char *doing, const char *why) {
   return planc_error(PLANC_DEVICE, "host: %s storage in %s: %s", doing, storage->directory, why);
 }
 
 /* Drops what is not to be written any more. Nothing depends on it but how much memory is left. */
-static void drop(const planrt_storage *storage, int64_t at, int64_t end) {
+static void drop(const rt_storage *storage, int64_t at, int64_t end) {
   (void)posix_fadvise(storage->file, (off_t)at, (off_t)(end - at), POSIX_FADV_DONTNEED);
 }
 
-static planc_status write_back(const planrt_storage *storage, int64_t at, int64_t end, unsigned how) {
+static planc_status write_back(const rt_storage *storage, int64_t at, int64_t end, unsigned how) {
   if (sync_file_range(storage->file, at, end - at, how) == 0) return NULL;
   return fail(storage, "writing back", strerror(errno));
 }
 
-static planc_status write_bytes(const planrt_storage *storage, int64_t at, const char *from, int64_t bytes) {
+static planc_status write_bytes(const rt_storage *storage, int64_t at, const char *from, int64_t bytes) {
   for (int64_t done = 0; done < bytes;) {
     ssize_t n = pwrite(storage->file, from + done, (size_t)(bytes - done), (off_t)(at + done));
     if (n < 0 && errno != EINTR) return fail(storage, "writing", strerror(errno));
@@ -123,7 +123,7 @@ static planc_status write_bytes(const planrt_storage *storage, int64_t at, const
   return NULL;
 }
 
-static planc_status read_bytes(const planrt_storage *storage, int64_t at, char *to, int64_t bytes) {
+static planc_status read_bytes(const rt_storage *storage, int64_t at, char *to, int64_t bytes) {
   for (int64_t done = 0; done < bytes;) {
     ssize_t n = pread(storage->file, to + done, (size_t)(bytes - done), (off_t)(at + done));
     if (n == 0) return fail(storage, "reading", "its file has become shorter");
@@ -133,7 +133,7 @@ static planc_status read_bytes(const planrt_storage *storage, int64_t at, char *
   return NULL;
 }
 
-static planc_status put_away(const planrt_storage *storage, int64_t at, int64_t end) {
+static planc_status put_away(const rt_storage *storage, int64_t at, int64_t end) {
   enum { ALL = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER };
   if (at == end) return NULL;
   PLANC_TRY(write_back(storage, at, end, ALL));
@@ -142,7 +142,7 @@ static planc_status put_away(const planrt_storage *storage, int64_t at, int64_t 
 }
 
 /* A piece is on its way to the disk while the next one is copied. */
-planc_status planrt_storage_write(const planrt_storage *storage, const void *to, const void *from, int64_t bytes) {
+planc_status rt_storage_write(const rt_storage *storage, const void *to, const void *from, int64_t bytes) {
   int64_t first = offset_of(storage, to), end = first + bytes, before = first;
   for (int64_t at = first, next; at < end; at = next) {
     next = end_of_piece(at, end);
@@ -154,14 +154,14 @@ planc_status planrt_storage_write(const planrt_storage *storage, const void *to,
   return put_away(storage, before, end);
 }
 
-static void read_ahead(const planrt_storage *storage, int64_t at, int64_t end) {
+static void read_ahead(const rt_storage *storage, int64_t at, int64_t end) {
   for (; at < end; at += AHEAD) {
     int64_t bytes = end - at < AHEAD ? end - at : AHEAD;
     (void)posix_fadvise(storage->file, (off_t)at, (off_t)bytes, POSIX_FADV_WILLNEED);
   }
 }
 
-planc_status planrt_storage_read(const planrt_storage *storage, void *to, const void *from, int64_t bytes) {
+planc_status rt_storage_read(const rt_storage *storage, void *to, const void *from, int64_t bytes) {
   int64_t first = offset_of(storage, from), end = first + bytes;
   if (bytes > 0) read_ahead(storage, first, end_of_piece(first, end));
   for (int64_t at = first, next; at < end; at = next) {
@@ -173,7 +173,7 @@ planc_status planrt_storage_read(const planrt_storage *storage, void *to, const 
   return NULL;
 }
 
-planc_status planrt_storage_fill(const planrt_storage *storage, const void *to, int byte, int64_t bytes) {
+planc_status rt_storage_fill(const rt_storage *storage, const void *to, int byte, int64_t bytes) {
   enum { BLOCK = 64 << 10 };
   char block[BLOCK];
   int64_t first = offset_of(storage, to), end = first + bytes;

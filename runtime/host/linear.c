@@ -12,8 +12,8 @@ typedef struct matrix {
 
 /* out (m x n, rows one behind the other, from element `first`) = scale a (m x depth) b (depth x n) + bias, in tiles of
  * TILE x TILE sums. */
-static void multiply_scaled(const planrt_operand *out, int64_t first, float scale, matrix a, matrix b, int64_t m,
-                            int64_t n, int64_t depth, const float *bias) {
+static void multiply_scaled(const rt_operand *out, int64_t first, float scale, matrix a, matrix b, int64_t m, int64_t n,
+                            int64_t depth, const float *bias) {
   for (int64_t i0 = 0; i0 < m; i0 += TILE)
     for (int64_t j0 = 0; j0 < n; j0 += TILE) {
       int64_t rows = m - i0 < TILE ? m - i0 : TILE, columns = n - j0 < TILE ? n - j0 : TILE;
@@ -27,62 +27,62 @@ static void multiply_scaled(const planrt_operand *out, int64_t first, float scal
       }
       for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
-          planrt_put(out, first + (i0 + i) * n + j0 + j, bias ? scale * sum[i][j] + bias[j0 + j] : scale * sum[i][j]);
+          rt_put(out, first + (i0 + i) * n + j0 + j, bias ? scale * sum[i][j] + bias[j0 + j] : scale * sum[i][j]);
     }
 }
 
-static void multiply(const planrt_operand *out, matrix a, matrix b, int64_t m, int64_t n, int64_t depth,
+static void multiply(const rt_operand *out, matrix a, matrix b, int64_t m, int64_t n, int64_t depth,
                      const float *bias) {
   multiply_scaled(out, 0, 1.0F, a, b, m, n, depth, bias);
 }
 
-static int64_t last_dim(const planrt_operand *operand) {
+static int64_t last_dim(const rt_operand *operand) {
   return operand->dims[operand->rank - 1];
 }
 
-static int64_t rows_of(const planrt_operand *operand) {
+static int64_t rows_of(const rt_operand *operand) {
   return last_dim(operand) > 0 ? operand->elements / last_dim(operand) : 0;
 }
 
-void planrt_linear(const planrt_call *call, const planrt_launch *launch) {
+void rt_linear(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  const planrt_operand *x = &call->in[0], *w = &call->in[1], *y = &call->out[0];
+  const rt_operand *x = &call->in[0], *w = &call->in[1], *y = &call->out[0];
   int64_t inputs = last_dim(x), outputs = last_dim(y);
   multiply(y, (matrix){x->data, inputs, 1}, (matrix){w->data, 1, inputs}, rows_of(y), outputs, inputs,
            call->n_in > 2 ? call->in[2].data : NULL);
 }
 
-void planrt_linear_dgrad(const planrt_call *call, const planrt_launch *launch) {
+void rt_linear_dgrad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  const planrt_operand *w = &call->in[0], *dy = &call->in[1], *dx = &call->out[0];
+  const rt_operand *w = &call->in[0], *dy = &call->in[1], *dx = &call->out[0];
   int64_t inputs = last_dim(dx), outputs = last_dim(dy);
   multiply(dx, (matrix){dy->data, outputs, 1}, (matrix){w->data, inputs, 1}, rows_of(dx), inputs, outputs, NULL);
 }
 
-void planrt_linear_wgrad(const planrt_call *call, const planrt_launch *launch) {
+void rt_linear_wgrad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  const planrt_operand *x = &call->in[0], *dy = &call->in[1], *dw = &call->out[0];
+  const rt_operand *x = &call->in[0], *dy = &call->in[1], *dw = &call->out[0];
   int64_t inputs = last_dim(x), outputs = last_dim(dy);
   multiply(dw, (matrix){dy->data, 1, outputs}, (matrix){x->data, inputs, 1}, outputs, inputs, rows_of(dy), NULL);
 }
 
-void planrt_linear_bgrad(const planrt_call *call, const planrt_launch *launch) {
+void rt_linear_bgrad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  const planrt_operand *dy = &call->in[0];
+  const rt_operand *dy = &call->in[0];
   const float *grads = dy->data;
   int64_t outputs = last_dim(dy), rows = rows_of(dy);
   for (int64_t o = 0; o < outputs; o++) {
     double sum = 0;
     for (int64_t i = 0; i < rows; i++) sum += (double)grads[i * outputs + o];
-    planrt_put(&call->out[0], o, (float)sum);
+    rt_put(&call->out[0], o, (float)sum);
   }
 }
 
 /* --- Batched products ------------------------------------------------------------------------------------------- */
 
 /* y = scale op(a) op(b) for every pair of matrices, where an operand that is transposed lies as (columns, rows). */
-static void multiply_batched(const planrt_call *call, bool a_transposed, bool b_transposed) {
-  const planrt_operand *a = &call->in[0], *b = &call->in[1], *y = &call->out[0];
+static void multiply_batched(const rt_call *call, bool a_transposed, bool b_transposed) {
+  const rt_operand *a = &call->in[0], *b = &call->in[1], *y = &call->out[0];
   int64_t m = y->dims[y->rank - 2], n = last_dim(y), depth = a_transposed ? a->dims[a->rank - 2] : last_dim(a);
   int64_t batches = m * n > 0 ? y->elements / (m * n) : 0;
   float scale = (float)planc_op_real(call->op, "scale", 1.0);
@@ -93,15 +93,15 @@ static void multiply_batched(const planrt_call *call, bool a_transposed, bool b_
   }
 }
 
-void planrt_matmul(const planrt_call *call, const planrt_launch *launch) {
+void rt_matmul(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   multiply_batched(call, false, false);
 }
-void planrt_matmul_nt(const planrt_call *call, const planrt_launch *launch) {
+void rt_matmul_nt(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   multiply_batched(call, false, true);
 }
-void planrt_matmul_tn(const planrt_call *call, const planrt_launch *launch) {
+void rt_matmul_tn(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   multiply_batched(call, true, false);
 }

@@ -8,7 +8,7 @@
   for (int64_t outer_ = 0; outer_ < (shape).outer; outer_++) \
     for (int64_t i = (outer_ * (shape).channels + (c)) * (shape).inner, end_ = i + (shape).inner; i < end_; i++)
 
-static void normalise(const planrt_channels *shape, int64_t c, const float *x, float *y, float mean, float invstd,
+static void normalise(const rt_channels *shape, int64_t c, const float *x, float *y, float mean, float invstd,
                       float gamma, float beta) {
   FOR_CHANNEL(*shape, c, i) y[i] = (x[i] - mean) * invstd * gamma + beta;
 }
@@ -21,7 +21,7 @@ typedef struct statistics {
   double mean, variance, unbiased;
 } statistics;
 
-static statistics statistics_of(const planrt_channels *shape, int64_t c, const float *x) {
+static statistics statistics_of(const rt_channels *shape, int64_t c, const float *x) {
   double count = (double)(shape->outer * shape->inner), sum = 0, squares = 0;
   FOR_CHANNEL(*shape, c, i) sum += (double)x[i];
   double mean = sum / count;
@@ -31,8 +31,8 @@ static statistics statistics_of(const planrt_channels *shape, int64_t c, const f
 
 /* In an inference pass the running statistics, its side effects, stand for the batch's. A recompute has no side
  * effects. */
-void planrt_batchnorm(const planrt_call *call, const planrt_launch *launch) {
-  planrt_channels shape = planrt_channels_of(call, &call->in[0]);
+void rt_batchnorm(const rt_call *call, const rt_launch *launch) {
+  rt_channels shape = rt_channels_of(call, &call->in[0]);
   const float *x = call->in[0].data, *gamma = call->in[1].data, *beta = call->in[2].data;
   float *y = call->out[0].data, *means = call->out[1].data, *invstds = call->out[2].data;
   float *running_mean = call->effects[0].data, *running_var = call->effects[1].data;
@@ -50,9 +50,9 @@ void planrt_batchnorm(const planrt_call *call, const planrt_launch *launch) {
   }
 }
 
-void planrt_batchnorm_infer(const planrt_call *call, const planrt_launch *launch) {
+void rt_batchnorm_infer(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  planrt_channels shape = planrt_channels_of(call, &call->in[0]);
+  rt_channels shape = rt_channels_of(call, &call->in[0]);
   const float *gamma = call->in[1].data, *beta = call->in[2].data;
   const float *mean = call->in[3].data, *variance = call->in[4].data;
   for (int64_t c = 0; c < shape.channels; c++)
@@ -60,9 +60,9 @@ void planrt_batchnorm_infer(const planrt_call *call, const planrt_launch *launch
               gamma[c], beta[c]);
 }
 
-void planrt_batchnorm_grad(const planrt_call *call, const planrt_launch *launch) {
+void rt_batchnorm_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  planrt_channels shape = planrt_channels_of(call, &call->in[0]);
+  rt_channels shape = rt_channels_of(call, &call->in[0]);
   const float *x = call->in[0].data, *gamma = call->in[1].data, *means = call->in[2].data;
   const float *invstds = call->in[3].data, *dy = call->in[4].data;
   float *dx = call->out[0].data;
@@ -75,7 +75,7 @@ void planrt_batchnorm_grad(const planrt_call *call, const planrt_launch *launch)
     }
     float scale = gamma[c] * invstds[c], mean_dy = (float)(sum / count), mean_product = (float)(product / count);
     FOR_CHANNEL(shape, c, i) dx[i] = scale * (dy[i] - mean_dy - (x[i] - means[c]) * invstds[c] * mean_product);
-    planrt_put(&call->out[1], c, (float)product);
-    planrt_put(&call->out[2], c, (float)sum);
+    rt_put(&call->out[1], c, (float)product);
+    rt_put(&call->out[2], c, (float)sum);
   }
 }

@@ -19,7 +19,7 @@ typedef struct window {
   int64_t top, bottom, left, right;
 } window;
 
-static window window_at(const pooling *v, const planrt_image *x, int64_t p, int64_t q) {
+static window window_at(const pooling *v, const rt_image *x, int64_t p, int64_t q) {
   window w = {.top = p * v->stride_h - v->pad_h, .left = q * v->stride_w - v->pad_w};
   w.bottom = w.top + v->kernel_h, w.right = w.left + v->kernel_w;
   if (w.top < 0) w.top = 0;
@@ -30,7 +30,7 @@ static window window_at(const pooling *v, const planrt_image *x, int64_t p, int6
 }
 
 /* Offset in a channel of the window's largest element, the first of equals. */
-static int64_t largest(const planrt_image *x, const float *channel, const window *w) {
+static int64_t largest(const rt_image *x, const float *channel, const window *w) {
   int64_t best = w->top * x->sy + w->left * x->sx;
   for (int64_t i = w->top; i < w->bottom; i++)
     for (int64_t j = w->left; j < w->right; j++)
@@ -38,10 +38,10 @@ static int64_t largest(const planrt_image *x, const float *channel, const window
   return best;
 }
 
-void planrt_maxpool2d(const planrt_call *call, const planrt_launch *launch) {
+void rt_maxpool2d(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   pooling v = pooling_of(call->op);
-  planrt_image x = planrt_image_of(call, &call->in[0]), y = planrt_image_of(call, &call->out[0]);
+  rt_image x = rt_image_of(call, &call->in[0]), y = rt_image_of(call, &call->out[0]);
   for (int64_t n = 0; n < y.n; n++)
     for (int64_t c = 0; c < y.c; c++) {
       const float *channel = x.data + n * x.sn + c * x.sc;
@@ -54,10 +54,10 @@ void planrt_maxpool2d(const planrt_call *call, const planrt_launch *launch) {
 }
 
 /* The maxima are sought again as the forward op did, so that among equals the same one gets the gradient. */
-void planrt_maxpool2d_grad(const planrt_call *call, const planrt_launch *launch) {
+void rt_maxpool2d_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   pooling v = pooling_of(call->op);
-  planrt_image x = planrt_image_of(call, &call->in[0]), dy = planrt_image_of(call, &call->in[2]);
+  rt_image x = rt_image_of(call, &call->in[0]), dy = rt_image_of(call, &call->in[2]);
   float *dx = call->out[0].data;
   memset(dx, 0, (size_t)call->out[0].bytes);
   for (int64_t n = 0; n < dy.n; n++)
@@ -71,10 +71,10 @@ void planrt_maxpool2d_grad(const planrt_call *call, const planrt_launch *launch)
     }
 }
 
-void planrt_avgpool2d(const planrt_call *call, const planrt_launch *launch) {
+void rt_avgpool2d(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   pooling v = pooling_of(call->op);
-  planrt_image x = planrt_image_of(call, &call->in[0]), y = planrt_image_of(call, &call->out[0]);
+  rt_image x = rt_image_of(call, &call->in[0]), y = rt_image_of(call, &call->out[0]);
   float area = (float)(v.kernel_h * v.kernel_w);
   for (int64_t n = 0; n < y.n; n++)
     for (int64_t c = 0; c < y.c; c++) {
@@ -90,10 +90,10 @@ void planrt_avgpool2d(const planrt_call *call, const planrt_launch *launch) {
     }
 }
 
-void planrt_avgpool2d_grad(const planrt_call *call, const planrt_launch *launch) {
+void rt_avgpool2d_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   pooling v = pooling_of(call->op);
-  planrt_image dy = planrt_image_of(call, &call->in[0]), dx = planrt_image_of(call, &call->out[0]);
+  rt_image dy = rt_image_of(call, &call->in[0]), dx = rt_image_of(call, &call->out[0]);
   float area = (float)(v.kernel_h * v.kernel_w);
   memset(dx.data, 0, (size_t)call->out[0].bytes);
   for (int64_t n = 0; n < dy.n; n++)

@@ -11,14 +11,14 @@ typedef struct rows {
   int64_t count, width;
 } rows;
 
-static rows rows_of(const planrt_operand *operand) {
+static rows rows_of(const rt_operand *operand) {
   int64_t width = operand->dims[operand->rank - 1];
   return (rows){width > 0 ? operand->elements / width : 0, width};
 }
 
 /* --- Layer normalisation ---------------------------------------------------------------------------------------- */
 
-void planrt_layernorm(const planrt_call *call, const planrt_launch *launch) {
+void rt_layernorm(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   rows shape = rows_of(&call->in[0]);
   const float *gamma = call->in[1].data, *beta = call->in[2].data;
@@ -38,7 +38,7 @@ void planrt_layernorm(const planrt_call *call, const planrt_launch *launch) {
 }
 
 /* dx = invstd (g - mean(g) - n mean(g n)) with n the normalised row and g = gamma dy. */
-void planrt_layernorm_grad(const planrt_call *call, const planrt_launch *launch) {
+void rt_layernorm_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   rows shape = rows_of(&call->in[0]);
   const float *all_x = call->in[0].data, *gamma = call->in[1].data, *means = call->in[2].data;
@@ -64,14 +64,14 @@ void planrt_layernorm_grad(const planrt_call *call, const planrt_launch *launch)
       dgamma += (double)all_dy[at] * (double)((all_x[at] - means[r]) * invstds[r]);
       dbeta += (double)all_dy[at];
     }
-    planrt_put(&call->out[1], c, (float)dgamma);
-    planrt_put(&call->out[2], c, (float)dbeta);
+    rt_put(&call->out[1], c, (float)dgamma);
+    rt_put(&call->out[2], c, (float)dbeta);
   }
 }
 
 /* --- Softmax ---------------------------------------------------------------------------------------------------- */
 
-void planrt_softmax(const planrt_call *call, const planrt_launch *launch) {
+void rt_softmax(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   rows shape = rows_of(&call->in[0]);
   for (int64_t r = 0; r < shape.count; r++) {
@@ -87,7 +87,7 @@ void planrt_softmax(const planrt_call *call, const planrt_launch *launch) {
   }
 }
 
-void planrt_softmax_grad(const planrt_call *call, const planrt_launch *launch) {
+void rt_softmax_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   rows shape = rows_of(&call->in[0]);
   for (int64_t r = 0; r < shape.count; r++) {
@@ -103,7 +103,7 @@ void planrt_softmax_grad(const planrt_call *call, const planrt_launch *launch) {
 /* --- Embedding -------------------------------------------------------------------------------------------------- */
 
 /* An id outside the table gives a row of zeros, and no gradient. */
-void planrt_embedding(const planrt_call *call, const planrt_launch *launch) {
+void rt_embedding(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   const int64_t *ids = call->in[0].data;
   const float *table = call->in[1].data;
@@ -123,7 +123,7 @@ void planrt_embedding(const planrt_call *call, const planrt_launch *launch) {
 enum { MOST_SUMS = 4096 };
 
 /* The gradients of `count` entries from `entry` on, in `width` columns from `column` on. */
-static void embedding_tile(const planrt_call *call, int64_t entry, int64_t count, int64_t column, int64_t width) {
+static void embedding_tile(const rt_call *call, int64_t entry, int64_t count, int64_t column, int64_t width) {
   const int64_t *ids = call->in[0].data;
   rows shape = rows_of(&call->in[1]);
   double sums[MOST_SUMS] = {0};
@@ -134,10 +134,10 @@ static void embedding_tile(const planrt_call *call, int64_t entry, int64_t count
   }
   for (int64_t e = 0; e < count; e++)
     for (int64_t c = 0; c < width; c++)
-      planrt_put(&call->out[0], (entry + e) * shape.width + column + c, (float)sums[e * width + c]);
+      rt_put(&call->out[0], (entry + e) * shape.width + column + c, (float)sums[e * width + c]);
 }
 
-void planrt_embedding_grad(const planrt_call *call, const planrt_launch *launch) {
+void rt_embedding_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   int64_t entries = call->out[0].dims[0], columns = call->out[0].dims[1];
   int64_t width = columns < MOST_SUMS ? columns : MOST_SUMS;
@@ -150,7 +150,7 @@ void planrt_embedding_grad(const planrt_call *call, const planrt_launch *launch)
 
 /* --- Positions and tokens --------------------------------------------------------------------------------------- */
 
-void planrt_position(const planrt_call *call, const planrt_launch *launch) {
+void rt_position(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   const float *x = call->in[0].data, *p = call->in[1].data;
   float *y = call->out[0].data;
@@ -159,14 +159,14 @@ void planrt_position(const planrt_call *call, const planrt_launch *launch) {
     for (int64_t i = 0; i < width; i++) y[n * width + i] = x[n * width + i] + p[i];
 }
 
-void planrt_position_grad(const planrt_call *call, const planrt_launch *launch) {
+void rt_position_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   const float *dy = call->in[0].data;
   int64_t width = call->out[0].elements, samples = width > 0 ? call->in[0].elements / width : 0;
   for (int64_t i = 0; i < width; i++) {
     double sum = 0;
     for (int64_t n = 0; n < samples; n++) sum += (double)dy[n * width + i];
-    planrt_put(&call->out[0], i, (float)sum);
+    rt_put(&call->out[0], i, (float)sum);
   }
 }
 
@@ -175,13 +175,13 @@ typedef struct tokens {
   int64_t outer, count, width;
 } tokens;
 
-static tokens tokens_of(const planrt_operand *operand) {
+static tokens tokens_of(const rt_operand *operand) {
   tokens out = {.count = operand->dims[operand->rank - 2], .width = operand->dims[operand->rank - 1]};
   out.outer = out.count * out.width > 0 ? operand->elements / (out.count * out.width) : 0;
   return out;
 }
 
-void planrt_mean(const planrt_call *call, const planrt_launch *launch) {
+void rt_mean(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   tokens shape = tokens_of(&call->in[0]);
   for (int64_t o = 0; o < shape.outer; o++)
@@ -193,7 +193,7 @@ void planrt_mean(const planrt_call *call, const planrt_launch *launch) {
     }
 }
 
-void planrt_mean_grad(const planrt_call *call, const planrt_launch *launch) {
+void rt_mean_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   tokens shape = tokens_of(&call->out[0]);
   float share = 1.0F / (float)(shape.count > 0 ? shape.count : 1);
@@ -206,9 +206,9 @@ void planrt_mean_grad(const planrt_call *call, const planrt_launch *launch) {
 
 /* --- Exchanged dimensions --------------------------------------------------------------------------------------- */
 
-void planrt_transpose(const planrt_call *call, const planrt_launch *launch) {
+void rt_transpose(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  const planrt_operand *x = &call->in[0];
+  const rt_operand *x = &call->in[0];
   int64_t axis = planc_op_int(call->op, "axis", 0, 1), outer = 1, inner = 1;
   for (int64_t d = 0; d < axis; d++) outer *= x->dims[d];
   for (int64_t d = axis + 2; d < x->rank; d++) inner *= x->dims[d];

@@ -5,14 +5,14 @@
 #include "runtime/host/host_kernels.h"
 
 /* 1 / positions in the whole batch: N, or N * H * W. */
-static double mean_scale(const planrt_call *call, const planrt_operand *labels) {
+static double mean_scale(const rt_call *call, const rt_operand *labels) {
   int64_t per_sample = call->batch > 0 ? labels->elements / call->batch : 1;
   return 1.0 / ((double)call->job_batch * (double)per_sample);
 }
 
-void planrt_softmax_xent(const planrt_call *call, const planrt_launch *launch) {
+void rt_softmax_xent(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  planrt_channels shape = planrt_channels_of(call, &call->in[0]);
+  rt_channels shape = rt_channels_of(call, &call->in[0]);
   const float *logits = call->in[0].data;
   const int64_t *labels = call->in[1].data;
   float *probs = call->out[1].data;
@@ -33,9 +33,9 @@ void planrt_softmax_xent(const planrt_call *call, const planrt_launch *launch) {
   *(float *)call->out[0].data = (float)(loss * mean_scale(call, &call->in[1]));
 }
 
-void planrt_softmax_xent_grad(const planrt_call *call, const planrt_launch *launch) {
+void rt_softmax_xent_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  planrt_channels shape = planrt_channels_of(call, &call->in[0]);
+  rt_channels shape = rt_channels_of(call, &call->in[0]);
   const float *probs = call->in[0].data;
   const int64_t *labels = call->in[1].data;
   float *grads = call->out[0].data, scale = (float)mean_scale(call, &call->in[1]);

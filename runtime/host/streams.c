@@ -11,7 +11,7 @@
 enum { RING = 1024, UNRECORDED = -2 };
 
 typedef struct stream {
-  planrt_streams *of;
+  rt_streams *of;
   int32_t index;
   pthread_t thread;
   bool started;
@@ -19,11 +19,11 @@ typedef struct stream {
   pthread_cond_t more, fewer; /* the ring has become longer, or shorter */
   int64_t head, tail;         /* next free, next to perform */
   bool quit;
-  planrt_work ring[RING];
+  rt_work ring[RING];
 } stream;
 
-struct planrt_streams {
-  planrt_performer perform;
+struct rt_streams {
+  rt_performer perform;
   void *user;
   int32_t n_streams, n_events;
   stream *streams;
@@ -39,36 +39,36 @@ struct planrt_streams {
 
 /* --- Events --------------------------------------------------------------------------------------------------- */
 
-bool planrt_streams_reached(const planrt_streams *streams, int32_t event, int64_t generation) {
+bool rt_streams_reached(const rt_streams *streams, int32_t event, int64_t generation) {
   return atomic_load(&streams->generations[event]) >= generation;
 }
 
-void planrt_streams_forget(planrt_streams *streams) {
+void rt_streams_forget(rt_streams *streams) {
   for (int32_t e = 0; e < streams->n_events; e++) {
     atomic_store(&streams->generations[e], UNRECORDED);
     streams->promised[e] = UNRECORDED;
   }
 }
 
-static void wake_waiting(planrt_streams *streams) {
+static void wake_waiting(rt_streams *streams) {
   if (atomic_load(&streams->waiting) == 0) return;
   pthread_mutex_lock(&streams->lock);
   pthread_cond_broadcast(&streams->recorded);
   pthread_mutex_unlock(&streams->lock);
 }
 
-static void await(planrt_streams *streams, int32_t event, int64_t generation) {
-  if (planrt_streams_reached(streams, event, generation)) return;
+static void await(rt_streams *streams, int32_t event, int64_t generation) {
+  if (rt_streams_reached(streams, event, generation)) return;
   pthread_mutex_lock(&streams->lock);
   atomic_fetch_add(&streams->waiting, 1);
-  while (!planrt_streams_reached(streams, event, generation) && !atomic_load(&streams->failed))
+  while (!rt_streams_reached(streams, event, generation) && !atomic_load(&streams->failed))
     pthread_cond_wait(&streams->recorded, &streams->lock);
   atomic_fetch_sub(&streams->waiting, 1);
   pthread_mutex_unlock(&streams->lock);
 }
 
 /* Keeps the first failure; from now on work is dropped. */
-static void fail(planrt_streams *streams, planc_status status) {
+static void fail(rt_streams *streams, planc_status status) {
   pthread_mutex_lock(&streams->lock);
   if (streams->failure)
     planc_status_free(status);
@@ -81,12 +81,12 @@ static void fail(planrt_streams *streams, planc_status status) {
 
 /* --- A stream's thread ---------------------------------------------------------------------------------------- */
 
-static void perform(stream *s, const planrt_work *work) {
-  planrt_streams *streams = s->of;
+static void perform(stream *s, const rt_work *work) {
+  rt_streams *streams = s->of;
   if (atomic_load(&streams->failed)) return;
-  if (work->kind == PLANRT_WORK_WAIT) {
+  if (work->kind == RT_WORK_WAIT) {
     await(streams, work->event, work->generation);
-  } else if (work->kind == PLANRT_WORK_RECORD) {
+  } else if (work->kind == RT_WORK_RECORD) {
     atomic_store(&streams->generations[work->event], work->generation);
     wake_waiting(streams);
   } else {
@@ -101,7 +101,7 @@ static void *run_stream(void *argument) {
   for (;;) {
     while (s->tail == s->head && !s->quit) pthread_cond_wait(&s->more, &s->lock);
     if (s->tail == s->head) break;
-    const planrt_work *work = &s->ring[s->tail % RING];
+    const rt_work *work = &s->ring[s->tail % RING];
     pthread_mutex_unlock(&s->lock);
     perform(s, work);
     pthread_mutex_lock(&s->lock);
@@ -114,9 +114,9 @@ static void *run_stream(void *argument) {
 
 /* --- What the interpreter's thread does ----------------------------------------------------------------------- */
 
-planc_status planrt_streams_enqueue(planrt_streams *streams, int32_t stream_index, const planrt_work *work) {
-  if (work->kind == PLANRT_WORK_RECORD) streams->promised[work->event] = work->generation;
-  if (work->kind == PLANRT_WORK_WAIT && streams->promised[work->event] < work->generation)
+planc_status rt_streams_enqueue(rt_streams *streams, int32_t stream_index, const rt_work *work) {
+  if (work->kind == RT_WORK_RECORD) streams->promised[work->event] = work->generation;
+  if (work->kind == RT_WORK_WAIT && streams->promised[work->event] < work->generation)
     return planc_error(PLANC_INVALID_PLAN, "stream %d waits for event %d before it is recorded", stream_index,
                        work->event);
   stream *s = &streams->streams[stream_index];
@@ -128,7 +128,7 @@ planc_status planrt_streams_enqueue(planrt_streams *streams, int32_t stream_inde
   return NULL;
 }
 
-planc_status planrt_streams_synchronize(planrt_streams *streams) {
+planc_status rt_streams_synchronize(rt_streams *streams) {
   for (int32_t i = 0; i < streams->n_streams; i++) {
     stream *s = &streams->streams[i];
     pthread_mutex_lock(&s->lock);
@@ -143,7 +143,7 @@ planc_status planrt_streams_synchronize(planrt_streams *streams) {
 
 /* --- Making --------------------------------------------------------------------------------------------------- */
 
-static planc_status start(planrt_streams *streams, int32_t index) {
+static planc_status start(rt_streams *streams, int32_t index) {
   stream *s = &streams->streams[index];
   s->of = streams;
   s->index = index;
@@ -157,20 +157,19 @@ static planc_status start(planrt_streams *streams, int32_t index) {
   return NULL;
 }
 
-static planc_status fill_streams(planrt_streams *streams, int32_t n_streams) {
+static planc_status fill_streams(rt_streams *streams, int32_t n_streams) {
   streams->streams = calloc((size_t)n_streams + 1, sizeof *streams->streams);
   streams->generations = calloc((size_t)streams->n_events + 1, sizeof *streams->generations);
   streams->promised = calloc((size_t)streams->n_events + 1, sizeof *streams->promised);
   if (!streams->streams || !streams->generations || !streams->promised)
     return planc_error(PLANC_OUT_OF_MEMORY, "streams");
-  planrt_streams_forget(streams);
+  rt_streams_forget(streams);
   for (int32_t i = 0; i < n_streams; i++) PLANC_TRY(start(streams, i));
   return NULL;
 }
 
-planc_status planrt_streams_new(int32_t n_streams, int32_t n_events, planrt_performer performer, void *user,
-                                planrt_streams **out) {
-  planrt_streams *streams = calloc(1, sizeof *streams);
+planc_status rt_streams_new(int32_t n_streams, int32_t n_events, rt_performer performer, void *user, rt_streams **out) {
+  rt_streams *streams = calloc(1, sizeof *streams);
   if (!streams) return planc_error(PLANC_OUT_OF_MEMORY, "streams");
   pthread_mutex_init(&streams->lock, NULL);
   pthread_cond_init(&streams->recorded, NULL);
@@ -179,7 +178,7 @@ planc_status planrt_streams_new(int32_t n_streams, int32_t n_events, planrt_perf
   streams->n_events = n_events;
   planc_status status = fill_streams(streams, n_streams);
   if (status)
-    planrt_streams_free(streams);
+    rt_streams_free(streams);
   else
     *out = streams;
   return status;
@@ -198,7 +197,7 @@ static void stop(stream *s) {
   pthread_cond_destroy(&s->fewer);
 }
 
-void planrt_streams_free(planrt_streams *streams) {
+void rt_streams_free(rt_streams *streams) {
   if (!streams) return;
   /* Dropping what is left, which wakes those that wait for what will never come. */
   fail(streams, NULL);

@@ -12,42 +12,42 @@
 #include "runtime/random.h"
 
 static void draw_bytes(uint64_t key, char *out, int64_t bytes) {
-  uint64_t start = planrt_mix(key);
+  uint64_t start = rt_mix(key);
   for (int64_t i = 0; i < bytes; i += 8) {
-    uint64_t word = planrt_mix(start + (uint64_t)i * UINT64_C(0x9e3779b97f4a7c15));
+    uint64_t word = rt_mix(start + (uint64_t)i * UINT64_C(0x9e3779b97f4a7c15));
     memcpy(out + i, &word, (size_t)(bytes - i < 8 ? bytes - i : 8));
   }
 }
 
 /* What it reads: its inputs, and outputs that it adds to. Replicas put out different things, so that one's in place of
  * another's shows. */
-static uint64_t hash_inputs(const planrt_call *call, const planc_instance *instance) {
+static uint64_t hash_inputs(const rt_call *call, const planc_instance *instance) {
   const int64_t identity[] = {instance->job, instance->op, instance->round, instance->role, instance->accumulates};
-  uint64_t hash = planrt_hash_bytes((uint64_t)call->replica, (const char *)identity, sizeof identity);
-  for (int32_t k = 0; k < call->n_in; k++) hash = planrt_hash_bytes(hash, call->in[k].data, call->in[k].bytes);
+  uint64_t hash = rt_hash_bytes((uint64_t)call->replica, (const char *)identity, sizeof identity);
+  for (int32_t k = 0; k < call->n_in; k++) hash = rt_hash_bytes(hash, call->in[k].data, call->in[k].bytes);
   for (int32_t k = 0; k < call->n_out; k++)
-    if (call->out[k].accumulate) hash = planrt_hash_bytes(hash, call->out[k].data, call->out[k].bytes);
+    if (call->out[k].accumulate) hash = rt_hash_bytes(hash, call->out[k].data, call->out[k].bytes);
   return hash;
 }
 
-static void soil_workspace(const planrt_call *call) {
+static void soil_workspace(const rt_call *call) {
   enum { GARBAGE = 0xa5 };
   if (call->workspace_bytes > 0) memset(call->workspace, GARBAGE, (size_t)call->workspace_bytes);
 }
 
-static void stand_in(const planrt_call *call, const planrt_launch *launch) {
+static void stand_in(const rt_call *call, const rt_launch *launch) {
   (void)launch;
   soil_workspace(call);
   uint64_t hash = hash_inputs(call, &call->trace->instances[call->instance]);
   for (int32_t k = 0; k < call->n_out; k++)
-    draw_bytes(planrt_random(hash, (uint64_t)k), call->out[k].data, call->out[k].bytes);
+    draw_bytes(rt_random(hash, (uint64_t)k), call->out[k].data, call->out[k].bytes);
   for (int32_t k = 0; k < call->n_effects; k++) {
-    const planrt_operand *effect = &call->effects[k];
+    const rt_operand *effect = &call->effects[k];
     if (!effect->data) continue; /* a recompute */
-    uint64_t key = planrt_random(hash, (uint64_t)call->n_out + (uint64_t)k);
-    draw_bytes(planrt_hash_bytes(key, effect->data, effect->bytes), effect->data, effect->bytes);
+    uint64_t key = rt_random(hash, (uint64_t)call->n_out + (uint64_t)k);
+    draw_bytes(rt_hash_bytes(key, effect->data, effect->bytes), effect->data, effect->bytes);
   }
   soil_workspace(call);
 }
 
-const planrt_kernel planrt_synthetic_kernel = {"synthetic", stand_in};
+const rt_kernel rt_synthetic_kernel = {stand_in};

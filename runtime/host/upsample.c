@@ -10,9 +10,9 @@ typedef struct blend {
   float share;
 } blend;
 
-static blend blend_at(int64_t out, int64_t scale, int64_t size, planc_upsampling mode) {
-  if (mode == PLANC_UPSAMPLE_NEAREST) return (blend){out / scale, out / scale, 0.0F};
-  bool aligned = mode == PLANC_UPSAMPLE_ALIGNED;
+static blend blend_at(int64_t out, int64_t scale, int64_t size, pl_upsampling mode) {
+  if (mode == PL_UPSAMPLE_NEAREST) return (blend){out / scale, out / scale, 0.0F};
+  bool aligned = mode == PL_UPSAMPLE_ALIGNED;
   float centre = aligned ? (float)out / (float)scale : ((float)out + 0.5F) / (float)scale - 0.5F;
   if (centre < 0.0F) centre = 0.0F;
   blend b = {.low = (int64_t)centre};
@@ -22,12 +22,12 @@ static blend blend_at(int64_t out, int64_t scale, int64_t size, planc_upsampling
   return b;
 }
 
-void planrt_upsample(const planrt_call *call, const planrt_launch *launch) {
+void rt_upsample(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  planrt_image x = planrt_image_of(call, &call->in[0]), y = planrt_image_of(call, &call->out[0]);
+  rt_image x = rt_image_of(call, &call->in[0]), y = rt_image_of(call, &call->out[0]);
   int64_t scale = planc_op_int(call->op, "scale", 0, 1);
-  planc_upsampling mode;
-  (void)planc_upsampling_of(call->op, &mode);
+  pl_upsampling mode;
+  (void)pl_upsampling_of(call->op, &mode);
   for (int64_t n = 0; n < y.n; n++)
     for (int64_t c = 0; c < y.c; c++) {
       const float *in = x.data + n * x.sn + c * x.sc;
@@ -45,12 +45,12 @@ void planrt_upsample(const planrt_call *call, const planrt_launch *launch) {
     }
 }
 
-void planrt_upsample_grad(const planrt_call *call, const planrt_launch *launch) {
+void rt_upsample_grad(const rt_call *call, const rt_launch *launch) {
   (void)launch;
-  planrt_image dy = planrt_image_of(call, &call->in[0]), dx = planrt_image_of(call, &call->out[0]);
+  rt_image dy = rt_image_of(call, &call->in[0]), dx = rt_image_of(call, &call->out[0]);
   int64_t scale = planc_op_int(call->op, "scale", 0, 1);
-  planc_upsampling mode;
-  (void)planc_upsampling_of(call->op, &mode);
+  pl_upsampling mode;
+  (void)pl_upsampling_of(call->op, &mode);
   memset(dx.data, 0, (size_t)call->out[0].bytes);
   for (int64_t n = 0; n < dy.n; n++)
     for (int64_t c = 0; c < dy.c; c++) {

@@ -11,43 +11,43 @@ enum { PART_ALIGNMENT = 64 };
 
 /* A bf16 operand and its widened copy. */
 typedef struct part {
-  const planrt_operand *from;
-  planrt_operand *to;
+  const rt_operand *from;
+  rt_operand *to;
   int32_t tensor;
   int64_t offset;
   bool reads, writes;
 } part;
 
-struct planrt_widened {
-  planc_arena memory;
-  planrt_call call; /* on widened operands */
+struct rt_widened {
+  pl_arena memory;
+  rt_call call; /* on widened operands */
   int32_t n_parts;
   part *parts; /* inputs, outputs, effects */
   int64_t bytes;
-  planrt_spare *spare; /* where the parts lie; NULL: in the given call's workspace */
+  rt_spare *spare; /* where the parts lie; NULL: in the given call's workspace */
 };
 
 /* --- Memory beside the workspace -------------------------------------------------------------------------------- */
 
-void planrt_spare_open(planrt_spare *out) {
-  *out = (planrt_spare){0};
+void rt_spare_open(rt_spare *out) {
+  *out = (rt_spare){0};
   pthread_mutex_init(&out->lock, NULL);
 }
 
-void planrt_spare_close(planrt_spare *spare) {
-  planrt_block_free(&spare->block);
+void rt_spare_close(rt_spare *spare) {
+  rt_block_free(&spare->block);
   pthread_mutex_destroy(&spare->lock);
 }
 
-static planc_status enlarge(planrt_spare *spare, int64_t bytes) {
+static planc_status enlarge(rt_spare *spare, int64_t bytes) {
   if (bytes <= spare->block.bytes) return NULL;
-  planrt_block_free(&spare->block);
-  return planrt_block_new(bytes, "bf16 operands", &spare->block);
+  rt_block_free(&spare->block);
+  return rt_block_new(bytes, "bf16 operands", &spare->block);
 }
 
 /* --- Making ----------------------------------------------------------------------------------------------------- */
 
-static int32_t count_bf16(const planrt_operand *operands, int32_t count) {
+static int32_t count_bf16(const rt_operand *operands, int32_t count) {
   int32_t found = 0;
   for (int32_t i = 0; i < count; i++) found += operands[i].dtype == PLANC_DTYPE_bf16;
   return found;
@@ -62,14 +62,14 @@ static bool same_bytes(const planc_graph *graph, int32_t a, int32_t b) {
 }
 
 /* Gives a part its place: that of the input among the first `n_inputs` parts that it is written over, or new memory. */
-static planc_status place(planrt_widened *widened, part *p, int32_t n_inputs) {
+static planc_status place(rt_widened *widened, part *p, int32_t n_inputs) {
   for (int32_t i = 0; i < n_inputs; i++) {
     if (!same_bytes(widened->call.graph, widened->parts[i].tensor, p->tensor)) continue;
     p->offset = widened->parts[i].offset;
     return NULL;
   }
-  p->offset = planc_align_up(widened->bytes, PART_ALIGNMENT);
-  if (planc_add_overflow(p->offset, p->to->bytes, &widened->bytes))
+  p->offset = pl_align_up(widened->bytes, PART_ALIGNMENT);
+  if (pl_add_overflow(p->offset, p->to->bytes, &widened->bytes))
     return planc_error(PLANC_DEVICE, "the workspace does not fit 64 bits");
   return NULL;
 }
@@ -77,17 +77,17 @@ static planc_status place(planrt_widened *widened, part *p, int32_t n_inputs) {
 typedef enum side { INPUTS, OUTPUTS, EFFECTS } side;
 
 /* `tensors` are the op's; an accumulation has none, and its two buffers are different ones. */
-static planc_status widen_all(planrt_widened *widened, side of, planrt_operand **operands, const int32_t *tensors,
+static planc_status widen_all(rt_widened *widened, side of, rt_operand **operands, const int32_t *tensors,
                               int32_t count) {
-  const planrt_operand *given = *operands;
+  const rt_operand *given = *operands;
   int32_t n_inputs = of == OUTPUTS && tensors ? widened->n_parts : 0;
-  PLANC_TRY(PLANC_NEW(&widened->memory, operands, count));
+  PLANC_TRY(PL_NEW(&widened->memory, operands, count));
   for (int32_t i = 0; i < count; i++) {
-    planrt_operand *to = &(*operands)[i];
+    rt_operand *to = &(*operands)[i];
     *to = given[i];
     if (given[i].dtype != PLANC_DTYPE_bf16) continue;
     to->dtype = PLANC_DTYPE_f32;
-    if (planc_mul_overflow(to->elements, (int64_t)sizeof(float), &to->bytes))
+    if (pl_mul_overflow(to->elements, (int64_t)sizeof(float), &to->bytes))
       return planc_error(PLANC_DEVICE, "the workspace does not fit 64 bits");
     part *p = &widened->parts[widened->n_parts];
     *p = (part){.from = &given[i],
@@ -101,57 +101,56 @@ static planc_status widen_all(planrt_widened *widened, side of, planrt_operand *
   return NULL;
 }
 
-static planc_status make(planrt_widened *widened, const planrt_call *call, int32_t n_parts) {
+static planc_status make(rt_widened *widened, const rt_call *call, int32_t n_parts) {
   bool op = call->role == PLANC_ROLE_OP;
-  planrt_call *inner = &widened->call;
+  rt_call *inner = &widened->call;
   *inner = *call;
-  PLANC_TRY(PLANC_NEW(&widened->memory, &widened->parts, n_parts));
+  PLANC_TRY(PL_NEW(&widened->memory, &widened->parts, n_parts));
   PLANC_TRY(widen_all(widened, INPUTS, &inner->in, op ? call->op->in : NULL, call->n_in));
   PLANC_TRY(widen_all(widened, OUTPUTS, &inner->out, op ? call->op->out : NULL, call->n_out));
   return widen_all(widened, EFFECTS, &inner->effects, op ? call->op->effects : NULL, call->n_effects);
 }
 
-planc_status planrt_widen(const planrt_call *call, planrt_widened **out) {
+planc_status rt_widen(const rt_call *call, rt_widened **out) {
   *out = NULL;
   int32_t n_parts = count_bf16(call->in, call->n_in) + count_bf16(call->out, call->n_out) +
                     count_bf16(call->effects, call->n_effects);
   if (n_parts == 0) return NULL;
-  planrt_widened *widened = calloc(1, sizeof *widened);
+  rt_widened *widened = calloc(1, sizeof *widened);
   if (!widened) return planc_error(PLANC_OUT_OF_MEMORY, "prepared call");
   planc_status status = make(widened, call, n_parts);
   if (status)
-    planrt_widened_free(widened);
+    rt_widened_free(widened);
   else
     *out = widened;
   return status;
 }
 
-void planrt_widened_free(planrt_widened *widened) {
+void rt_widened_free(rt_widened *widened) {
   if (!widened) return;
-  planc_arena_free(&widened->memory);
+  pl_arena_free(&widened->memory);
   free(widened);
 }
 
-planrt_call *planrt_widened_call(planrt_widened *widened) {
+rt_call *rt_widened_call(rt_widened *widened) {
   return &widened->call;
 }
 
-int64_t planrt_widened_workspace(const planrt_widened *widened, int64_t bytes) {
+int64_t rt_widened_workspace(const rt_widened *widened, int64_t bytes) {
   if (bytes == 0) return widened->bytes;
-  return planc_add_saturate(planc_align_up(widened->bytes, PART_ALIGNMENT), bytes);
+  return pl_add_saturate(pl_align_up(widened->bytes, PART_ALIGNMENT), bytes);
 }
 
 /* --- Running ---------------------------------------------------------------------------------------------------- */
 
-static void set_addresses(planrt_widened *widened, char *base) {
+static void set_addresses(rt_widened *widened, char *base) {
   for (int32_t i = 0; i < widened->n_parts; i++) {
     part *p = &widened->parts[i];
     p->to->data = p->from->data ? base + p->offset : NULL;
   }
 }
 
-planc_status planrt_widened_bind(planrt_widened *widened, const planrt_call *call, planrt_spare *spare,
-                                 bool *out_fits) {
+planc_status rt_widened_bind(rt_widened *widened, const rt_call *call, rt_spare *spare, bool *out_fits) {
   *out_fits = call->workspace_bytes >= widened->bytes;
   if (!*out_fits) {
     widened->spare = spare;
@@ -160,7 +159,7 @@ planc_status planrt_widened_bind(planrt_widened *widened, const planrt_call *cal
     pthread_mutex_unlock(&spare->lock);
     return status;
   }
-  int64_t taken = planc_align_up(widened->bytes, PART_ALIGNMENT);
+  int64_t taken = pl_align_up(widened->bytes, PART_ALIGNMENT);
   bool more = call->workspace_bytes > taken;
   widened->call.workspace = more ? (char *)call->workspace + taken : NULL;
   widened->call.workspace_bytes = more ? call->workspace_bytes - taken : 0;
@@ -168,7 +167,7 @@ planc_status planrt_widened_bind(planrt_widened *widened, const planrt_call *cal
   return NULL;
 }
 
-void planrt_widened_begin(planrt_widened *widened) {
+void rt_widened_begin(rt_widened *widened) {
   if (widened->spare) {
     pthread_mutex_lock(&widened->spare->lock);
     set_addresses(widened, widened->spare->block.data);
@@ -178,17 +177,17 @@ void planrt_widened_begin(planrt_widened *widened) {
     if (!p->reads || !p->from->data) continue;
     const uint16_t *from = p->from->data;
     float *to = p->to->data;
-    for (int64_t k = 0; k < p->from->elements; k++) to[k] = planrt_from_bf16(from[k]);
+    for (int64_t k = 0; k < p->from->elements; k++) to[k] = rt_from_bf16(from[k]);
   }
 }
 
-void planrt_widened_end(planrt_widened *widened) {
+void rt_widened_end(rt_widened *widened) {
   for (int32_t i = 0; i < widened->n_parts; i++) {
     const part *p = &widened->parts[i];
     if (!p->writes || !p->from->data) continue;
     const float *from = p->to->data;
     uint16_t *to = p->from->data;
-    for (int64_t k = 0; k < p->from->elements; k++) to[k] = planrt_to_bf16(from[k]);
+    for (int64_t k = 0; k < p->from->elements; k++) to[k] = rt_to_bf16(from[k]);
   }
   if (widened->spare) pthread_mutex_unlock(&widened->spare->lock);
 }

@@ -11,30 +11,30 @@
 #include "runtime/backend.h"
 #include "runtime/host/host_memory.h"
 
-typedef struct planrt_widened planrt_widened;
+typedef struct rt_widened rt_widened;
 
 /* Memory of a device for calls without a workspace of their own: as large as the largest needs, one call at a time. */
-typedef struct planrt_spare {
+typedef struct rt_spare {
   pthread_mutex_t lock;
-  planrt_block block;
-} planrt_spare;
+  rt_block block;
+} rt_spare;
 
-void planrt_spare_open(planrt_spare *out);
-void planrt_spare_close(planrt_spare *spare);
+void rt_spare_open(rt_spare *out);
+void rt_spare_close(rt_spare *spare);
 
 /* Makes *out, which is NULL when the call has no bf16 operand. The call is borrowed. */
-planc_status planrt_widen(const planrt_call *call, planrt_widened **out);
-void planrt_widened_free(planrt_widened *widened);
+planc_status rt_widen(const rt_call *call, rt_widened **out);
+void rt_widened_free(rt_widened *widened);
 /* The call on widened operands: its workspace is what is left of the given call's. */
-planrt_call *planrt_widened_call(planrt_widened *widened);
+rt_call *rt_widened_call(rt_widened *widened);
 /* What the given call needs in all when the widened one needs `bytes`. */
-int64_t planrt_widened_workspace(const planrt_widened *widened, int64_t bytes);
+int64_t rt_widened_workspace(const rt_widened *widened, int64_t bytes);
 /* Puts the operands into the given call's workspace, or, where that is too small, into `spare`; *out_fits says which.
  */
-planc_status planrt_widened_bind(planrt_widened *widened, const planrt_call *call, planrt_spare *spare, bool *out_fits);
+planc_status rt_widened_bind(rt_widened *widened, const rt_call *call, rt_spare *spare, bool *out_fits);
 
 /* Around a run of the widened call, by the same thread. */
-void planrt_widened_begin(planrt_widened *widened);
-void planrt_widened_end(planrt_widened *widened);
+void rt_widened_begin(rt_widened *widened);
+void rt_widened_end(rt_widened *widened);
 
 #endif

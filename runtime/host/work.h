@@ -4,44 +4,43 @@
 
 #include "runtime/backend.h"
 
-typedef enum planrt_work_kind {
-  PLANRT_WORK_CALL,
-  PLANRT_WORK_COPY,
-  PLANRT_WORK_HOST,
-  PLANRT_WORK_DIGEST,
-  PLANRT_WORK_POISON,
-  PLANRT_WORK_RECORD,
-  PLANRT_WORK_WAIT
-} planrt_work_kind;
+typedef enum rt_work_kind {
+  RT_WORK_CALL,
+  RT_WORK_COPY,
+  RT_WORK_HOST,
+  RT_WORK_DIGEST,
+  RT_WORK_POISON,
+  RT_WORK_RECORD,
+  RT_WORK_WAIT
+} rt_work_kind;
 
-typedef struct planrt_work {
+typedef struct rt_work {
   uint8_t kind, direction;
   int32_t event;
   int64_t generation; /* record, wait; of host work the period */
   int64_t bytes;
   void *to;         /* of a digest the uint64_t */
   const void *from; /* of host work what it is about */
-  const planrt_call *call;
-  planrt_launch launch;
-  planrt_host_work host;
+  const rt_call *call;
+  rt_launch launch;
+  rt_host_work host;
   void *user;
-  planrt_span *span;
-} planrt_work;
+  rt_span *span;
+} rt_work;
 
-typedef struct planrt_streams planrt_streams;
+typedef struct rt_streams rt_streams;
 
 /* Performs one piece of work other than RECORD and WAIT. */
-typedef planc_status (*planrt_performer)(void *user, int32_t stream, const planrt_work *work);
+typedef planc_status (*rt_performer)(void *user, int32_t stream, const rt_work *work);
 
 /* Starts `n_streams` threads, each performing what it is given in order. DEVICE when there are not so many. */
-planc_status planrt_streams_new(int32_t n_streams, int32_t n_events, planrt_performer perform, void *user,
-                                planrt_streams **out);
+planc_status rt_streams_new(int32_t n_streams, int32_t n_events, rt_performer perform, void *user, rt_streams **out);
 /* Drops what has not begun and ends the threads. */
-void planrt_streams_free(planrt_streams *streams);
+void rt_streams_free(rt_streams *streams);
 /* Waits while the stream has too much to do already. INVALID_PLAN for a wait whose record has not been enqueued. */
-planc_status planrt_streams_enqueue(planrt_streams *streams, int32_t stream, const planrt_work *work);
-bool planrt_streams_reached(const planrt_streams *streams, int32_t event, int64_t generation);
-void planrt_streams_forget(planrt_streams *streams);
-planc_status planrt_streams_synchronize(planrt_streams *streams);
+planc_status rt_streams_enqueue(rt_streams *streams, int32_t stream, const rt_work *work);
+bool rt_streams_reached(const rt_streams *streams, int32_t event, int64_t generation);
+void rt_streams_forget(rt_streams *streams);
+planc_status rt_streams_synchronize(rt_streams *streams);
 
 #endif

@@ -1,17 +1,23 @@
-/* The checker (check.h). It runs the plan on an abstract machine (machine.h, step.c). The table `runs` lists the runs
- * that it judges and says why they stand for all others. */
+/* The checker (check.h). It carries out the plan's instructions one by one, in the order of the file, on a machine that
+ * computes nothing (machine.h, step.c). The machine keeps track of which data is where, in which version, and of who
+ * has touched which bytes. A plan may run with any number of bodies; the table `runs` says why two runs are enough. */
 #include "planc/check.h"
+
+#include <assert.h>
+#include <string.h>
 
 #include "check/machine.h"
 #include "plan/layout.h"
+#include "plan/memories.h"
 #include "plan/plan_trace.h"
+#include "plan/tables.h"
 #include "util/math.h"
 
 static planc_status check_shape(const planc_plan *plan);
-static planc_status start(planc_machine *m);
-static planc_status judge_runs(planc_machine *m);
-static void stop(planc_machine *m);
-static void report_on(const planc_machine *m, planc_check_report *report);
+static planc_status start(pl_machine *m);
+static planc_status judge_runs(pl_machine *m);
+static void stop(pl_machine *m);
+static void report_on(const pl_machine *m, planc_check_report *report);
 static planc_status check_budgets(const planc_plan *plan, const planc_check_options *options);
 
 planc_status planc_check(const planc_plan *plan, const planc_check_options *options, planc_check_report *report) {
@@ -19,7 +25,7 @@ planc_status planc_check(const planc_plan *plan, const planc_check_options *opti
   if (!report) report = &own;
   *report = (planc_check_report){0};
   PLANC_TRY(check_shape(plan));
-  planc_machine m = {.plan = plan};
+  pl_machine m = {.plan = plan};
   planc_status status = start(&m);
   if (!status) status = judge_runs(&m);
   if (!status) report_on(&m, report);
@@ -50,70 +56,64 @@ static planc_status check_shape(const planc_plan *plan) {
   return what ? planc_error(PLANC_INVALID_PLAN, "the number of %s is out of range", what) : NULL;
 }
 
-static planc_status check_hash(const planc_plan *plan) {
-  uint64_t hash = planc_graph_hash(plan->jobs[0].graph);
-  if (hash == plan->graph_hash) return NULL;
-  return planc_error(PLANC_INVALID_PLAN, "the plan was made for a graph with hash %016llx, its own has %016llx",
-                     (unsigned long long)plan->graph_hash, (unsigned long long)hash);
-}
-
 /* The boundary holds every persistent buffer that is accessed, and nothing else. */
-static planc_status index_boundary(planc_machine *m) {
+static planc_status index_boundary(pl_machine *m) {
   const planc_plan *plan = m->plan;
-  char label[PLANC_LABEL];
+  char label[PL_LABEL];
   for (int32_t b = 0; b < m->trace->n_buffers; b++) m->boundary_of[b] = -1;
   for (int32_t i = 0; i < plan->n_boundary; i++) {
     int32_t buffer = plan->boundary[i].buffer;
     bool valid = buffer >= 0 && buffer < m->trace->n_buffers;
     if (!valid || !(m->trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT) || m->boundary_of[buffer] >= 0) {
       return planc_error(PLANC_INVALID_PLAN, "boundary: row %d: %s is not persistent or stands twice", i,
-                         planc_buffer_label(m, buffer, label));
+                         pl_buffer_label(m, buffer, label));
     }
     m->boundary_of[buffer] = i;
   }
   for (int32_t b = 0; b < m->trace->n_buffers; b++) {
     const planc_buffer *buffer = &m->trace->buffers[b];
     if (!(buffer->flags & PLANC_BUFFER_PERSISTENT) || buffer->n_accesses == 0 || m->boundary_of[b] >= 0) continue;
-    return planc_error(PLANC_INVALID_PLAN, "boundary: %s persists and is not there", planc_buffer_label(m, b, label));
+    return planc_error(PLANC_INVALID_PLAN, "boundary: %s persists and is not there", pl_buffer_label(m, b, label));
   }
   return NULL;
 }
 
 /* Derives the trace from the plan's own graph and makes the tables that all runs share. */
-static planc_status start(planc_machine *m) {
+static planc_status start(pl_machine *m) {
   const planc_plan *plan = m->plan;
-  planc_arena *arena = &m->arena;
-  planc_plan_layout layout;
-  PLANC_TRY(planc_plan_layout_make(plan, arena, &layout));
+  pl_arena *arena = &m->arena;
+  pl_plan_layout layout;
+  PLANC_TRY(pl_plan_layout_make(plan, arena, &layout));
   m->first_instr_line = layout.first_instr_line;
-  PLANC_TRY(planc_tables_make(plan, arena, &m->tables));
-  PLANC_TRY(check_hash(plan));
-  PLANC_TRY(planc_plan_expand(plan, &m->trace));
-  PLANC_TRY(planc_plan_acquired(plan, arena, &m->acquired));
-  PLANC_TRY(PLANC_NEW(arena, &m->boundary_of, m->trace->n_buffers));
+  PLANC_TRY(pl_tables_check(plan));
+  PLANC_TRY(pl_link_index_make(plan, arena, &m->links));
+  PLANC_TRY(pl_plan_expand(plan, &m->trace));
+  PLANC_TRY(pl_plan_acquired(plan, arena, &m->acquired));
+  PLANC_TRY(PL_NEW(arena, &m->boundary_of, m->trace->n_buffers));
   PLANC_TRY(index_boundary(m));
-  return planc_extents_make(plan, arena, &m->extents);
+  return pl_extents_make(plan, arena, &m->extents);
 }
 
-static void stop(planc_machine *m) {
+static void stop(pl_machine *m) {
   planc_trace_free(m->trace);
-  planc_arena_free(&m->arena);
+  pl_arena_free(&m->arena);
 }
 
 /* --- The runs ----------------------------------------------------------------------------------------------------- */
 
-/* Which runs are judged, each by all rules, and what for. Together they stand for any number of bodies:
+/* The runs that are judged, each by all rules. What is wrong with any number of bodies is wrong in one of them:
  *
- *   2 bodies - everything that one body or more can do wrong. Between bodies the state is the boundary's, versions
- *              renumbered, so every body after the second meets what the second met, and one body alone meets what the
- *              first and the last of two meet. What orders an access of a body after one of the body before, or an
- *              access of the epilogue after one of the last body, does so for all such neighbours. Those that are
- *              further apart have the same instruction in a body between them, which its stream orders.
- *   0 bodies - the epilogue against the prologue. What streams and events know to have happened of the prologue only
- *              grows from body to body, for an event is always recorded on one stream. So what is ordered without
- *              bodies is ordered with any number; with bodies there may be an order, or a record, that they bring.
+ *   2 bodies - A body begins and ends with the boundary's residencies, and they get the same numbers and versions
+ * again. So a third body meets what the second one has met. A body that is alone begins as the first of two and ends as
+ * the last of two. An access may have to come after one of the body before, or one of the epilogue after one of the
+ * last body. The events that see to it here see to it between any two such neighbours. Accesses that are further apart
+ * are in order then, too: the earlier one's instruction stands in each body between them, its stream runs it in order,
+ * and the last of these is a neighbour of the later access. 0 bodies - The epilogue follows the prologue. An event is
+ * always recorded on the same stream, so what events and streams know of the prologue only grows from body to body. An
+ * access of the epilogue that is in order here is in order behind any number of bodies. The other way round it is not:
+ * bodies may bring the order, or the record, that is missing without them.
  *
- * Replicas are so many more streams, and change nothing of this. */
+ * Replicas only add streams; all of this holds for them as well. */
 static const struct {
   int32_t bodies;
   const char *which; /* said at the end of what only this one finds */
@@ -122,11 +122,11 @@ static const struct {
     {0, ", in a run without bodies"},
 };
 
-static planc_status start_run(planc_machine *m);
-static planc_status run_bodies(planc_machine *m, int32_t n);
-static void end_run(planc_machine *m);
+static planc_status start_run(pl_machine *m);
+static planc_status run_bodies(pl_machine *m, int32_t n);
+static void end_run(pl_machine *m);
 
-static planc_status judge_runs(planc_machine *m) {
+static planc_status judge_runs(pl_machine *m) {
   planc_status status = NULL;
   for (size_t i = 0; !status && i < sizeof runs / sizeof *runs; i++) {
     m->which_run = runs[i].which;
@@ -141,69 +141,68 @@ static void fill_int32(int32_t *values, int64_t n, int32_t value) {
   for (int64_t i = 0; i < n; i++) values[i] = value;
 }
 
-static planc_status start_run(planc_machine *m) {
+static planc_status start_run(pl_machine *m) {
   const planc_plan *plan = m->plan;
-  planc_arena *arena = &m->run_arena;
-  PLANC_TRY(planc_histories_make(arena, m->extents.n_ranks, &m->histories));
-  PLANC_TRY(planc_number_set_make(arena, m->extents.n_ranks, &m->open));
-  PLANC_TRY(PLANC_NEW(arena, &m->open_at, m->extents.n_ranks));
-  PLANC_TRY(PLANC_NEW(arena, &m->open_to, m->extents.n_ranks));
-  PLANC_TRY(PLANC_NEW(arena, &m->residents, plan->n_residencies));
-  PLANC_TRY(planc_clocks_make(arena, plan, &m->clocks));
-  PLANC_TRY(PLANC_NEW(arena, &m->epochs_before, plan->n_streams));
-  PLANC_TRY(PLANC_NEW(arena, &m->executed, m->trace->n_instances));
-  PLANC_TRY(PLANC_NEW(arena, &m->algorithm, m->trace->n_instances));
-  PLANC_TRY(PLANC_NEW(arena, &m->delivered, m->trace->n_buffers));
+  pl_arena *arena = &m->run_arena;
+  PLANC_TRY(pl_histories_make(arena, m->extents.n_ranks, &m->histories));
+  PLANC_TRY(pl_number_set_make(arena, m->extents.n_ranks, &m->open));
+  PLANC_TRY(PL_NEW(arena, &m->open_at, m->extents.n_ranks));
+  PLANC_TRY(PL_NEW(arena, &m->open_to, m->extents.n_ranks));
+  PLANC_TRY(PL_NEW(arena, &m->residents, plan->n_residencies));
+  PLANC_TRY(pl_seen_make(arena, plan, &m->seen));
+  PLANC_TRY(PL_NEW(arena, &m->epochs_before, plan->n_streams));
+  PLANC_TRY(PL_NEW(arena, &m->executed, m->trace->n_instances));
+  PLANC_TRY(PL_NEW(arena, &m->algorithm, m->trace->n_instances));
+  PLANC_TRY(PL_NEW(arena, &m->delivered, m->trace->n_buffers));
   for (int32_t r = 0; r < plan->n_residencies; r++) m->residents[r].buffer = -1;
-  fill_int32(m->executed, m->trace->n_instances, PLANC_NEVER);
-  fill_int32(m->delivered, m->trace->n_buffers, PLANC_NEVER);
+  fill_int32(m->executed, m->trace->n_instances, PL_NO_BODY);
+  fill_int32(m->delivered, m->trace->n_buffers, PL_NO_BODY);
   return NULL;
 }
 
-static void end_run(planc_machine *m) {
-  planc_histories_free(&m->histories);
-  planc_clocks_free(&m->clocks);
-  planc_arena_free(&m->run_arena);
+static void end_run(pl_machine *m) {
+  pl_histories_free(&m->histories);
+  pl_seen_free(&m->seen);
+  pl_arena_free(&m->run_arena);
 }
 
-static planc_status run_section(planc_machine *m, planc_section_kind section, int32_t body);
-static planc_status end_body(planc_machine *m);
-static planc_status restore_boundary(planc_machine *m);
-static planc_status end_epilogue(const planc_machine *m);
+static planc_status run_section(pl_machine *m, pl_section_kind section, int32_t body);
+static planc_status end_body(pl_machine *m);
+static planc_status restore_boundary(pl_machine *m);
+static planc_status end_epilogue(const pl_machine *m);
 
-static planc_status run_bodies(planc_machine *m, int32_t n) {
-  PLANC_TRY(run_section(m, PLANC_PROLOGUE, PLANC_BODY_OF_PROLOGUE));
+static planc_status run_bodies(pl_machine *m, int32_t n) {
+  PLANC_TRY(run_section(m, PL_PROLOGUE, PL_BODY_OF_PROLOGUE));
   PLANC_TRY(restore_boundary(m));
   for (int32_t body = 0; body < n; body++) {
-    PLANC_TRY(run_section(m, PLANC_BODY, body));
+    PLANC_TRY(run_section(m, PL_BODY, body));
     PLANC_TRY(end_body(m));
     PLANC_TRY(restore_boundary(m));
   }
-  PLANC_TRY(run_section(m, PLANC_EPILOGUE, n));
+  PLANC_TRY(run_section(m, PL_EPILOGUE, n));
   return end_epilogue(m);
 }
 
-static planc_status run_section(planc_machine *m, planc_section_kind section, int32_t body) {
+static planc_status run_section(pl_machine *m, pl_section_kind section, int32_t body) {
   const planc_plan *plan = m->plan;
   const planc_section *sections[] = {&plan->prologue, &plan->body, &plan->epilogue};
   const int64_t firsts[] = {0, plan->prologue.n, (int64_t)plan->prologue.n + plan->body.n};
   m->section = section;
   m->body = body;
-  m->next_residency = section == PLANC_BODY ? plan->n_boundary : 0;
+  m->next_residency = section == PL_BODY ? plan->n_boundary : 0;
   m->next_use = 0;
-  if (section == PLANC_BODY) m->n_executed = m->n_recomputed = 0;
-  for (int32_t s = 0; s < plan->n_streams; s++) m->epochs_before[s] = planc_clock_of(&m->clocks, s)[s];
-  planc_clocks_enter(&m->clocks, sections[section]);
+  if (section == PL_BODY) m->n_executed = m->n_recomputed = 0;
+  if (plan->n_streams > 0) memcpy(m->epochs_before, m->seen.epochs, (size_t)plan->n_streams * sizeof *m->epochs_before);
   for (int32_t i = 0; i < sections[section]->n; i++) {
     m->instr = &sections[section]->instrs[i];
     m->index = firsts[section] + i;
-    PLANC_TRY(planc_machine_step(m));
+    PLANC_TRY(pl_machine_step(m));
   }
   return NULL;
 }
 
-static planc_status end_body(planc_machine *m) {
-  char label[PLANC_LABEL];
+static planc_status end_body(pl_machine *m) {
+  char label[PL_LABEL];
   if (m->next_residency != m->plan->n_residencies) {
     return planc_error(PLANC_INVALID_PLAN, "body: it opens residencies up to %d, the header counts %d",
                        m->next_residency, m->plan->n_residencies);
@@ -211,69 +210,71 @@ static planc_status end_body(planc_machine *m) {
   if (m->next_use != m->plan->n_uses) return planc_error(PLANC_INVALID_PLAN, "body: there are uses of no exec");
   for (int32_t i = 0; m->n_executed < m->trace->n_instances && i < m->trace->n_instances; i++) {
     if (m->executed[i] == m->body) continue;
-    return planc_error(PLANC_INVALID_PLAN, "body: exec %s is missing", planc_instance_label(m, i, label));
+    return planc_error(PLANC_INVALID_PLAN, "body: exec %s is missing", pl_instance_label(m, i, label));
   }
   for (int32_t b = 0; b < m->trace->n_buffers; b++) {
     if (!(m->trace->buffers[b].flags & PLANC_BUFFER_RESULT) || m->delivered[b] == m->body) continue;
     return planc_error(PLANC_INVALID_PLAN, "body: result %s is never offloaded to the user",
-                       planc_buffer_label(m, b, label));
+                       pl_buffer_label(m, b, label));
   }
   return NULL;
 }
 
 /* Between two sections the open residencies must be those of the boundary: each boundary buffer at its address, in its
  * last version. The next section calls that version 0, and the residency of row i residency i. */
-static planc_status restore_boundary(planc_machine *m) {
+static planc_status restore_boundary(pl_machine *m) {
   const planc_plan *plan = m->plan;
-  const char *section = m->section == PLANC_PROLOGUE ? "prologue" : "body";
-  char label[PLANC_LABEL];
+  const char *section = m->section == PL_PROLOGUE ? "prologue" : "body";
+  char label[PL_LABEL];
   int32_t n_found = 0;
-  for (int32_t at = planc_number_set_above(&m->open, 0); at >= 0; at = planc_number_set_above(&m->open, at + 1)) {
+  for (int32_t at = pl_number_set_above(&m->open, 0); at >= 0; at = pl_number_set_above(&m->open, at + 1)) {
     int32_t r = m->open_at[at];
-    planc_resident *resident = &m->residents[r];
-    if (at != planc_place_extent(&resident->place, 0).lo) continue; /* only a residency's first extent counts */
+    pl_resident *resident = &m->residents[r];
+    if (at != pl_place_extent(&resident->place, 0).lo) continue; /* only a residency's first extent counts */
     const planc_buffer *buffer = &m->trace->buffers[resident->buffer];
     int32_t i = m->boundary_of[resident->buffer];
     if (i < 0 || resident->memory != plan->boundary[i].memory || resident->address != plan->boundary[i].address) {
       return planc_error(PLANC_INVALID_PLAN,
                          "%s: at its end residency %d of %s is open at %lld of memory %d, which the boundary "
                          "does not say",
-                         section, r, planc_buffer_label(m, resident->buffer, label), (long long)resident->address,
+                         section, r, pl_buffer_label(m, resident->buffer, label), (long long)resident->address,
                          resident->memory);
     }
-    int32_t last = m->section == PLANC_PROLOGUE ? 0 : buffer->last_version;
+    int32_t last = m->section == PL_PROLOGUE ? 0 : buffer->last_version;
     if (resident->version != last) {
       return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is resident in version %d instead of %d", section,
-                         planc_buffer_label(m, resident->buffer, label), resident->version, last);
+                         pl_buffer_label(m, resident->buffer, label), resident->version, last);
     }
     resident->version = 0;
     if (r != i) {
       m->residents[i] = *resident;
       resident->open = false;
-      for (int64_t k = 0; k < resident->place.n; k++) m->open_at[planc_place_extent(&resident->place, k).lo] = i;
+      for (int64_t k = 0; k < resident->place.n; k++) m->open_at[pl_place_extent(&resident->place, k).lo] = i;
     }
     n_found++;
   }
-  /* Open residencies do not overlap, so none of those found are of the same buffer. */
+  /* Each of those found lies where the boundary has its buffer. Open residencies do not overlap, so no two are of the
+   * same buffer. */
+  assert(n_found <= plan->n_boundary);
   for (int32_t i = 0; n_found < plan->n_boundary && i < plan->n_boundary; i++) {
     if (m->residents[i].open) continue;
     return planc_error(PLANC_INVALID_PLAN, "%s: at its end %s is not resident", section,
-                       planc_buffer_label(m, plan->boundary[i].buffer, label));
+                       pl_buffer_label(m, plan->boundary[i].buffer, label));
   }
   return NULL;
 }
 
-static planc_status end_epilogue(const planc_machine *m) {
-  char label[PLANC_LABEL];
+static planc_status end_epilogue(const pl_machine *m) {
+  char label[PL_LABEL];
   for (int32_t i = 0; i < m->plan->n_boundary; i++) {
     int32_t buffer = m->plan->boundary[i].buffer;
     if (m->residents[i].open) {
       return planc_error(PLANC_INVALID_PLAN, "epilogue: it does not release residency %d of %s", i,
-                         planc_buffer_label(m, buffer, label));
+                         pl_buffer_label(m, buffer, label));
     }
     if (m->delivered[buffer] != m->body) {
       return planc_error(PLANC_INVALID_PLAN, "epilogue: %s is never offloaded to the user",
-                         planc_buffer_label(m, buffer, label));
+                         pl_buffer_label(m, buffer, label));
     }
   }
   return NULL;
@@ -281,14 +282,12 @@ static planc_status end_epilogue(const planc_machine *m) {
 
 /* --- Peaks and budgets -------------------------------------------------------------------------------------------- */
 
-static void report_on(const planc_machine *m, planc_check_report *report) {
+static void report_on(const pl_machine *m, planc_check_report *report) {
   const planc_plan *plan = m->plan;
-  report->peak_bytes = planc_plan_peak(plan, PLANC_MEMORY_DEVICE);
-  report->host_peak_bytes = planc_plan_peak(plan, PLANC_MEMORY_HOST);
-  report->storage_peak_bytes = planc_plan_peak(plan, PLANC_MEMORY_STORAGE);
-  report->touched_bytes = m->touched[PLANC_MEMORY_DEVICE];
-  report->host_touched_bytes = m->touched[PLANC_MEMORY_HOST];
-  report->storage_touched_bytes = m->touched[PLANC_MEMORY_STORAGE];
+  for (int32_t kind = 0; kind < PLANC_N_MEMORY_KINDS; kind++) {
+    report->peak_bytes[kind] = pl_plan_peak(plan, (planc_memory_kind)kind);
+    report->touched_bytes[kind] = m->touched[kind];
+  }
   report->instances = m->trace->n_instances;
   report->instructions = (int32_t)((int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n);
   report->recomputed = m->n_recomputed;
@@ -296,7 +295,7 @@ static void report_on(const planc_machine *m, planc_check_report *report) {
 
 static planc_status check_budget(const planc_plan *plan, const planc_memory *memory, int64_t asked) {
   int64_t budget = asked >= 0 ? asked : memory->budget_bytes;
-  int64_t peak = planc_memory_peak(plan, memory);
+  int64_t peak = pl_memory_peak(plan, memory);
   if (budget < 0 || peak <= budget) return NULL;
   if (memory->kind == PLANC_MEMORY_DEVICE) {
     return planc_error(PLANC_INFEASIBLE,

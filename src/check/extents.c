@@ -56,7 +56,7 @@ typedef struct first_extents {
 typedef struct collecting {
   const planc_plan *plan;
   /* By memory. */
-  planc_translation *translations;
+  pl_translation *translations;
   int64_t *ranges; /* of addresses */
   int64_t *mapped; /* the extent of its first mapping, -1 = they have none yet */
 
@@ -64,7 +64,7 @@ typedef struct collecting {
   VEC(interval_end) ends;
 } collecting;
 
-static planc_status add_ends(collecting *c, int32_t in, planc_piece piece) {
+static planc_status add_ends(collecting *c, int32_t in, pl_piece piece) {
   uint64_t key = (uint64_t)in << KEY_SHIFT | (uint64_t)piece.address;
   int64_t owner = c->ends.len;
   VEC_PUSH(&c->ends, ((interval_end){key, owner}));
@@ -72,13 +72,13 @@ static planc_status add_ends(collecting *c, int32_t in, planc_piece piece) {
   return NULL;
 }
 
-static planc_piece whole_mapping(const planc_translation *t, int32_t mapping) {
-  return planc_translate(t, t->starts[mapping], t->starts[mapping + 1] - t->starts[mapping]);
+static pl_piece whole_mapping(const pl_translation *t, int32_t mapping) {
+  return pl_translate(t, t->starts[mapping], t->starts[mapping + 1] - t->starts[mapping]);
 }
 
 /* The mappings of memory `in`, each an extent. */
 static planc_status add_mappings(collecting *c, int32_t in) {
-  const planc_translation *t = &c->translations[in];
+  const pl_translation *t = &c->translations[in];
   if (c->mapped[in] >= 0) return NULL;
   c->mapped[in] = c->ends.len / 2;
   for (int32_t m = 0; m < t->n; m++) PLANC_TRY(add_ends(c, in, whole_mapping(t, m)));
@@ -87,10 +87,10 @@ static planc_status add_mappings(collecting *c, int32_t in) {
 
 /* An interval that several mappings hold. */
 static planc_status add_mapped(collecting *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
-                               planc_interval_place *out) {
+                               pl_interval_place *out) {
   enum { MOST_PIECES = 1 << 24 }; /* each takes a step of the checker, however few mappings they are of */
-  const planc_translation *t = &c->translations[in];
-  int32_t first = planc_translation_find(t, address), last = planc_translation_find(t, address + bytes - 1);
+  const pl_translation *t = &c->translations[in];
+  int32_t first = pl_translation_find(t, address), last = pl_translation_find(t, address + bytes - 1);
   int64_t head = t->starts[first + 1] - address;
   if (last > first + 1) {
     PLANC_TRY(add_mappings(c, in));
@@ -101,9 +101,9 @@ static planc_status add_mapped(collecting *c, int32_t in, int64_t address, int64
   c->n_pieces += out->n;
   if (c->n_pieces > MOST_PIECES) return planc_error(PLANC_INVALID_PLAN, "too many mapped stretches");
   for (int32_t m = first; m <= last; m++) {
-    planc_piece piece = m == first  ? planc_translate(t, address, head < bytes ? head : bytes)
-                        : m == last ? planc_translate(t, t->starts[m], address + bytes - t->starts[m])
-                                    : whole_mapping(t, m);
+    pl_piece piece = m == first  ? pl_translate(t, address, head < bytes ? head : bytes)
+                     : m == last ? pl_translate(t, t->starts[m], address + bytes - t->starts[m])
+                                 : whole_mapping(t, m);
     if (piece.address + piece.bytes > out->end) out->end = piece.address + piece.bytes;
     if (m == first || m == last) PLANC_TRY(add_ends(c, in, piece));
   }
@@ -112,58 +112,58 @@ static planc_status add_mapped(collecting *c, int32_t in, int64_t address, int64
 
 /* The ends of the stretches of an interval of memory `in`. */
 static planc_status add_interval(collecting *c, int32_t in, int64_t address, int64_t bytes, first_extents *at,
-                                 planc_interval_place *out) {
+                                 pl_interval_place *out) {
   if (in < 0 || address < 0 || bytes <= 0 || address > c->ranges[in] - bytes) return NULL;
   if (c->translations[in].n > 0) return add_mapped(c, in, address, bytes, at, out);
   at->ends = c->ends.len / 2;
   out->n = 1;
   out->end = address + bytes;
-  return add_ends(c, in, (planc_piece){address, bytes});
+  return add_ends(c, in, (pl_piece){address, bytes});
 }
 
 /* Numbers the ends in order; `extents` has one for every two of them. */
-static planc_status rank_ends(collecting *c, planc_extent *extents, planc_extents *out) {
+static planc_status rank_ends(collecting *c, pl_extent *extents, pl_extents *out) {
   interval_end *ends = c->ends.data, *spare = malloc(((size_t)c->ends.len + 1) * sizeof *spare);
   if (!spare) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   sort_ends(ends, spare, c->ends.len);
   free(spare);
   for (int64_t i = 0, rank = -1; i < c->ends.len; i++) {
     if (i == 0 || ends[i].key != ends[i - 1].key) rank++;
-    planc_extent *extent = &extents[ends[i].owner / 2];
+    pl_extent *extent = &extents[ends[i].owner / 2];
     *(ends[i].owner % 2 ? &extent->hi : &extent->lo) = (int32_t)rank;
     out->n_ranks = (int32_t)rank + 1;
   }
   return NULL;
 }
 
-static planc_status describe_memories(collecting *c, planc_arena *arena) {
+static planc_status describe_memories(collecting *c, pl_arena *arena) {
   const planc_plan *plan = c->plan;
-  PLANC_TRY(PLANC_NEW(arena, &c->translations, plan->n_memories));
-  PLANC_TRY(PLANC_NEW(arena, &c->ranges, plan->n_memories));
-  PLANC_TRY(PLANC_NEW(arena, &c->mapped, plan->n_memories));
+  PLANC_TRY(PL_NEW(arena, &c->translations, plan->n_memories));
+  PLANC_TRY(PL_NEW(arena, &c->ranges, plan->n_memories));
+  PLANC_TRY(PL_NEW(arena, &c->mapped, plan->n_memories));
   for (int32_t m = 0; m < plan->n_memories; m++) {
     const planc_memory *memory = &plan->memories[m];
-    c->ranges[m] = planc_memory_range(plan, m);
+    c->ranges[m] = pl_memory_range(plan, m);
     c->mapped[m] = -1;
-    PLANC_TRY(planc_translation_make(memory->chunk_bytes, &plan->mappings[memory->first_mapping], memory->n_mappings,
-                                     arena, &c->translations[m]));
+    PLANC_TRY(pl_translation_make(memory->chunk_bytes, &plan->mappings[memory->first_mapping], memory->n_mappings,
+                                  arena, &c->translations[m]));
   }
   return NULL;
 }
 
-static planc_status make(collecting *c, planc_arena *arena, planc_extents *out) {
+static planc_status make(collecting *c, pl_arena *arena, pl_extents *out) {
   const planc_plan *plan = c->plan;
   int64_t n_instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n;
-  planc_extent *extents;
+  pl_extent *extents;
   first_extents *at;
   PLANC_TRY(describe_memories(c, arena));
-  PLANC_TRY(PLANC_NEW(arena, &at, n_instrs));
-  PLANC_TRY(PLANC_NEW(arena, &out->of, n_instrs));
+  PLANC_TRY(PL_NEW(arena, &at, n_instrs));
+  PLANC_TRY(PL_NEW(arena, &out->of, n_instrs));
   for (int64_t i = 0; i < n_instrs; i++) {
-    const planc_instr *instr = planc_plan_instr_at(plan, i);
+    const planc_instr *instr = pl_plan_instr_at(plan, i);
     PLANC_TRY(add_interval(c, memory_of(plan, instr), instr->address, instr->bytes, &at[i], &out->of[i]));
   }
-  PLANC_TRY(PLANC_NEW(arena, &extents, c->ends.len / 2));
+  PLANC_TRY(PL_NEW(arena, &extents, c->ends.len / 2));
   for (int64_t i = 0; i < n_instrs; i++) {
     out->of[i].ends = &extents[at[i].ends];
     out->of[i].inner = &extents[at[i].inner];
@@ -171,9 +171,9 @@ static planc_status make(collecting *c, planc_arena *arena, planc_extents *out) 
   return rank_ends(c, extents, out);
 }
 
-planc_status planc_extents_make(const planc_plan *plan, planc_arena *arena, planc_extents *out) {
+planc_status pl_extents_make(const planc_plan *plan, pl_arena *arena, pl_extents *out) {
   collecting c = {.plan = plan};
-  *out = (planc_extents){0};
+  *out = (pl_extents){0};
   planc_status status = make(&c, arena, out);
   VEC_FREE(&c.ends);
   return status;

@@ -1,54 +1,55 @@
 /* What the checker knows of every byte: who wrote it last and who has read it since.
  *
- * Memory is a sequence of intervals of equal history. An access splits intervals at its ends; a write makes everything
- * between one interval again. So each write leaves at most two intervals more than before, and all of a plan's accesses
- * together cost about as much as there are of them. */
+ * Bytes that have the same history form an interval. An access splits the intervals at its ends. A write gives all
+ * bytes between its ends the same history, so they become one interval. Hence a write adds at most two intervals, and
+ * all accesses of a plan together take time in proportion to their number. */
 #ifndef PLANC_CHECK_HISTORIES_H
 #define PLANC_CHECK_HISTORIES_H
 
 #include <stdbool.h>
 
 #include "check/extents.h"
+#include "check/seen.h"
 #include "util/number_set.h"
 #include "util/vec.h"
 
 /* An access: the epoch-th command on its stream, in file order `instr`. Streams of other replicas are numbered from the
  * plan's number of streams on. */
-typedef struct planc_mark {
+typedef struct pl_mark {
   int32_t instr, epoch, stream; /* stream -1: none */
-} planc_mark;
+} pl_mark;
 
-typedef struct planc_history {
-  planc_mark write;
-  int32_t readers; /* list in memory->readers, at most one per stream; -1 = none */
-} planc_history;
+typedef struct pl_history {
+  pl_mark write;
+  int32_t readers; /* list in pl_histories.readers, at most one per stream; -1 = none */
+} pl_history;
 
-typedef struct planc_reader {
-  planc_mark mark;
+typedef struct pl_reader {
+  pl_mark mark;
   int32_t next;
-} planc_reader;
+} pl_reader;
 
-typedef struct planc_histories {
+typedef struct pl_histories {
   int32_t n_ranks;
-  planc_number_set starts;  /* of intervals */
-  planc_history *histories; /* by start */
-  VEC(planc_reader) readers;
+  pl_number_set starts; /* of intervals */
+  pl_history *of;       /* by start */
+  VEC(pl_reader) readers;
   int32_t free_readers;
-} planc_histories;
+} pl_histories;
 
 /* An access that the present one is not ordered after. */
-typedef struct planc_conflict {
+typedef struct pl_conflict {
   bool found, with_write;
-  planc_mark with;
-} planc_conflict;
+  pl_mark with;
+} pl_conflict;
 
 /* Memory that nobody has touched. */
-planc_status planc_histories_make(planc_arena *arena, int32_t n_ranks, planc_histories *out);
-void planc_histories_free(planc_histories *memory);
-/* An access to `extent` by `mark`, whose stream has seen the streams' epochs up to clock[stream]. Where it conflicts
- * with an earlier one *out says so, and the memory stays as it was. */
-planc_status planc_histories_read(planc_histories *memory, planc_extent extent, planc_mark mark, const int32_t *clock,
-                                  planc_conflict *out);
-planc_status planc_histories_write(planc_histories *memory, planc_extent extent, planc_mark mark, const int32_t *clock,
-                                   planc_conflict *out);
+planc_status pl_histories_make(pl_arena *arena, int32_t n_ranks, pl_histories *out);
+void pl_histories_free(pl_histories *histories);
+/* The access `mark` to `extent`. Where it conflicts with an earlier one, which its stream has not seen end, *out says
+ * so, and the histories stay as they were. */
+planc_status pl_histories_read(pl_histories *histories, pl_extent extent, pl_mark mark, const pl_seen *seen,
+                               pl_conflict *out);
+planc_status pl_histories_write(pl_histories *histories, pl_extent extent, pl_mark mark, const pl_seen *seen,
+                                pl_conflict *out);
 #endif

@@ -2,43 +2,43 @@
 #ifndef PLANC_CHECK_MACHINE_H
 #define PLANC_CHECK_MACHINE_H
 
-#include "check/clocks.h"
 #include "check/extents.h"
 #include "check/histories.h"
-#include "plan/layout.h"
-#include "plan/tables.h"
+#include "check/seen.h"
+#include "plan/copies.h"
+#include "plan/link_index.h"
 #include "planc/check.h"
 #include "util/number_set.h"
 
-typedef enum planc_section_kind { PLANC_PROLOGUE, PLANC_BODY, PLANC_EPILOGUE } planc_section_kind;
+typedef enum pl_section_kind { PL_PROLOGUE, PL_BODY, PL_EPILOGUE } pl_section_kind;
 
-typedef struct planc_resident {
+typedef struct pl_resident {
   int32_t buffer;
   int32_t version; /* -1: nothing defined */
   int32_t memory;
-  planc_interval_place place;
+  pl_interval_place place;
   int64_t address;
   bool open;
-} planc_resident;
+} pl_resident;
 
-typedef struct planc_machine {
+typedef struct pl_machine {
   const planc_plan *plan;
   planc_trace *trace;
-  planc_tables tables;
-  planc_extents extents;
+  pl_link_index links;
+  pl_extents extents;
   int64_t first_instr_line;
-  planc_acquired *acquired; /* by residency */
-  int32_t *boundary_of;     /* by buffer: its index in plan->boundary, -1 = none */
-  planc_arena arena;
+  pl_acquired *acquired; /* by residency */
+  int32_t *boundary_of;  /* by buffer: its index in plan->boundary, -1 = none */
+  pl_arena arena;
 
   /* The present run's, made anew for each. */
-  planc_histories histories;
-  planc_resident *residents; /* by residency */
-  planc_number_set open;     /* lower ends of open residencies' extents */
-  int32_t *open_at;          /* by lower end: the residency, -1 = a workspace */
-  int32_t *open_to;          /* by lower end: the extent's upper end */
+  pl_histories histories;
+  pl_resident *residents; /* by residency */
+  pl_number_set open;     /* lower ends of open residencies' extents */
+  int32_t *open_at;       /* by lower end: the residency, -1 = a workspace */
+  int32_t *open_to;       /* by lower end: the extent's upper end */
 
-  planc_clocks clocks;
+  pl_seen seen;
   int32_t *epochs_before; /* by stream: its epoch when the present section started */
 
   int32_t *executed;  /* by instance: the body in which it ran last */
@@ -46,32 +46,31 @@ typedef struct planc_machine {
   int32_t *delivered; /* by buffer: the body in which it last left for the user */
 
   const char *which_run; /* said at the end of what is found in it */
-  planc_section_kind section;
+  pl_section_kind section;
   int32_t body;
   const planc_instr *instr; /* the present one */
   int64_t index;            /* its place in file order */
   int32_t next_residency, next_use;
-  planc_arena run_arena;
+  pl_arena run_arena;
 
   int32_t n_executed, n_recomputed;      /* in the last body */
   int64_t touched[PLANC_N_MEMORY_KINDS]; /* highest byte + 1 */
-} planc_machine;
+} pl_machine;
 
 /* Runs machine->instr. */
-planc_status planc_machine_step(planc_machine *machine);
+planc_status pl_machine_step(pl_machine *machine);
 
 /* --- Messages: INVALID_PLAN ------------------------------------------------------------------------------------- */
 
 /* "line N: INSTRUCTION: what" about the present instruction. */
-planc_status planc_machine_fault(const planc_machine *machine, const char *format, ...)
+planc_status pl_machine_fault(const pl_machine *machine, const char *format, ...)
     __attribute__((format(printf, 2, 3), returns_nonnull));
 /* The same about a conflict: the present instruction "reads" or "writes" `what`. */
-planc_status planc_machine_race(const planc_machine *machine, const planc_conflict *conflict, bool writes,
-                                const char *what);
+planc_status pl_machine_race(const pl_machine *machine, const pl_conflict *conflict, bool writes, const char *what);
 
-enum { PLANC_LABEL = 640 };
+enum { PL_LABEL = 640 };
 /* "relu2.y", with round, iteration and job where there are several. */
-const char *planc_buffer_label(const planc_machine *machine, int32_t buffer, char label[PLANC_LABEL]);
-const char *planc_instance_label(const planc_machine *machine, int32_t instance, char label[PLANC_LABEL]);
+const char *pl_buffer_label(const pl_machine *machine, int32_t buffer, char label[PL_LABEL]);
+const char *pl_instance_label(const pl_machine *machine, int32_t instance, char label[PL_LABEL]);
 
 #endif

@@ -5,29 +5,30 @@
 
 #include "check/machine.h"
 #include "plan/copies.h"
+#include "plan/layout.h"
 
 #define X(name) #name,
 static const char *const instr_names[] = {PLANC_INSTRS(X)};
 #undef X
 
-static void append(char label[PLANC_LABEL], const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void append(char label[PLANC_LABEL], const char *format, ...) {
+static void append(char label[PL_LABEL], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void append(char label[PL_LABEL], const char *format, ...) {
   size_t used = strlen(label);
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(label + used, PLANC_LABEL - used, format, arguments);
+  vsnprintf(label + used, PL_LABEL - used, format, arguments);
   va_end(arguments);
 }
 
-static void append_place(const planc_machine *machine, int32_t job, int32_t iteration, int32_t round,
-                         char label[PLANC_LABEL]) {
+static void append_place(const pl_machine *machine, int32_t job, int32_t iteration, int32_t round,
+                         char label[PL_LABEL]) {
   const planc_job *of = &machine->plan->jobs[job];
   if (of->n_rounds > 1 && round >= 0) append(label, " of round %d", round);
   if (of->iterations > 1 && iteration >= 0) append(label, " of iteration %d", iteration);
   if (machine->plan->n_jobs > 1) append(label, " of job %d", job);
 }
 
-const char *planc_buffer_label(const planc_machine *machine, int32_t buffer, char label[PLANC_LABEL]) {
+const char *pl_buffer_label(const pl_machine *machine, int32_t buffer, char label[PL_LABEL]) {
   label[0] = '\0';
   if (buffer < 0 || buffer >= machine->trace->n_buffers) {
     append(label, "buffer %d, which there is not", buffer);
@@ -43,7 +44,7 @@ const char *planc_buffer_label(const planc_machine *machine, int32_t buffer, cha
   return label;
 }
 
-const char *planc_instance_label(const planc_machine *machine, int32_t instance, char label[PLANC_LABEL]) {
+const char *pl_instance_label(const pl_machine *machine, int32_t instance, char label[PL_LABEL]) {
   label[0] = '\0';
   if (instance < 0 || instance >= machine->trace->n_instances) {
     append(label, "instance %d, which there is not", instance);
@@ -58,29 +59,29 @@ const char *planc_instance_label(const planc_machine *machine, int32_t instance,
 }
 
 /* The name that people read; a copy's says which way it goes. */
-static const char *instr_name(const planc_machine *machine, const planc_instr *instr) {
-  if (instr->op == PLANC_INSTR_copy) return planc_copy_word(planc_way_of_copy(machine->plan, machine->acquired, instr));
+static const char *instr_name(const pl_machine *machine, const planc_instr *instr) {
+  if (instr->op == PLANC_INSTR_copy) return pl_copy_word(pl_way_of_copy(machine->plan, machine->acquired, instr));
   return instr->op < sizeof instr_names / sizeof *instr_names ? instr_names[instr->op] : "?";
 }
 
 /* The buffer of a residency, as far as it is known. */
-static void append_residency(const planc_machine *machine, int32_t id, char what[PLANC_LABEL]) {
+static void append_residency(const pl_machine *machine, int32_t id, char what[PL_LABEL]) {
   if (id >= 0 && id < machine->plan->n_residencies && machine->residents[id].buffer >= 0) {
-    planc_buffer_label(machine, machine->residents[id].buffer, what);
+    pl_buffer_label(machine, machine->residents[id].buffer, what);
   } else {
     append(what, "residency %d", id);
   }
 }
 
 /* "exec conv1", "offload relu2.y", "record event 3". */
-static const char *instr_label(const planc_machine *machine, const planc_instr *instr, char label[PLANC_LABEL]) {
-  char what[PLANC_LABEL] = "";
+static const char *instr_label(const pl_machine *machine, const planc_instr *instr, char label[PL_LABEL]) {
+  char what[PL_LABEL] = "";
   switch (instr->op) {
     case PLANC_INSTR_exec:
-      planc_instance_label(machine, instr->id, what);
+      pl_instance_label(machine, instr->id, what);
       break;
     case PLANC_INSTR_acquire:
-      planc_buffer_label(machine, instr->aux, what);
+      pl_buffer_label(machine, instr->aux, what);
       break;
     case PLANC_INSTR_record:
     case PLANC_INSTR_wait:
@@ -94,8 +95,8 @@ static const char *instr_label(const planc_machine *machine, const planc_instr *
   return label;
 }
 
-planc_status planc_machine_fault(const planc_machine *machine, const char *format, ...) {
-  char label[PLANC_LABEL], what[2 * PLANC_LABEL];
+planc_status pl_machine_fault(const pl_machine *machine, const char *format, ...) {
+  char label[PL_LABEL], what[2 * PL_LABEL];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(what, sizeof what, format, arguments);
@@ -105,13 +106,12 @@ planc_status planc_machine_fault(const planc_machine *machine, const char *forma
                      machine->which_run);
 }
 
-planc_status planc_machine_race(const planc_machine *machine, const planc_conflict *conflict, bool writes,
-                                const char *what) {
+planc_status pl_machine_race(const pl_machine *machine, const pl_conflict *conflict, bool writes, const char *what) {
   const planc_plan *plan = machine->plan;
-  planc_mark with = conflict->with;
+  pl_mark with = conflict->with;
   bool of_other = with.stream >= plan->n_streams;
   int32_t with_stream = of_other ? with.stream - plan->n_streams : with.stream;
-  const char *stream = planc_stream_word(plan, with_stream);
+  const char *stream = pl_stream_word(plan, with_stream);
   long long line = machine->first_instr_line + with.instr;
   char on[64];
   if (plan->n_jobs > 1) {
@@ -120,11 +120,11 @@ planc_status planc_machine_race(const planc_machine *machine, const planc_confli
     snprintf(on, sizeof on, "%s", stream);
   }
   /* An access of the body before may stand on a later line than this one. */
-  bool before = machine->section == PLANC_BODY && with.instr >= plan->prologue.n &&
+  bool before = machine->section == PL_BODY && with.instr >= plan->prologue.n &&
                 with.epoch <= machine->epochs_before[with_stream];
-  return planc_machine_fault(machine, "%s %s, %s %s at line %lld%s on stream %s%s may still be %s",
-                             writes ? "writes" : "reads", what, writes ? "whose bytes" : "which",
-                             instr_name(machine, planc_plan_instr_at(plan, with.instr)), line,
-                             before ? " of the body before" : "", on, of_other ? " of another replica" : "",
-                             conflict->with_write ? "writing" : "reading");
+  return pl_machine_fault(machine, "%s %s, %s %s at line %lld%s on stream %s%s may still be %s",
+                          writes ? "writes" : "reads", what, writes ? "whose bytes" : "which",
+                          instr_name(machine, pl_plan_instr_at(plan, with.instr)), line,
+                          before ? " of the body before" : "", on, of_other ? " of another replica" : "",
+                          conflict->with_write ? "writing" : "reading");
 }

@@ -10,8 +10,8 @@
 #include "util/program.h"
 #include "util/size.h"
 
-extern const planc_subcommand cli_cmd_plan, cli_cmd_check, cli_cmd_simulate, cli_cmd_compare, cli_cmd_show,
-    cli_cmd_train, cli_cmd_predict, cli_cmd_update;
+extern const pl_subcommand cli_cmd_plan, cli_cmd_check, cli_cmd_simulate, cli_cmd_compare, cli_cmd_show, cli_cmd_train,
+    cli_cmd_predict, cli_cmd_update;
 
 /* Options of every command that is to run a graph under a budget. */
 #define CLI_WORK_OPTIONS                                                                                      \
@@ -53,24 +53,24 @@ typedef struct cli_setup {
 
 /* Reads graph and profile and fills the problem from options and defaults; says on standard error which defaults it
  * took. Free with cli_setup_free, also after a failure. */
-planc_status cli_setup_read(const planc_arguments *arguments, const char *graph_path, cli_setup *out);
+planc_status cli_setup_read(const pl_arguments *arguments, const char *graph_path, cli_setup *out);
 void cli_setup_free(cli_setup *setup);
 /* Reads a graph and, unless it has backward ops or `inference`, derives training with `optimizer` (NULL: default). */
 planc_status cli_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out);
 /* Finds the description of a device, or the model, and reads it: a file more that the command uses. */
-planc_status cli_setup_device(const planc_arguments *arguments, const char *name, planc_profile **out);
+planc_status cli_setup_device(const pl_arguments *arguments, const char *name, planc_profile **out);
 /* Reads a profile of a graph's ops; says on standard error when it was made for another. */
 planc_status cli_setup_measured(const char *path, const planc_graph *graph, planc_profile **out);
 /* Storage takes what is beyond the host's budget, so there must be one, and the device must know a storage: else USAGE.
  */
 planc_status cli_setup_storage(const planc_problem *problem);
 /* How policies allocate that do so as they go, the window of policy window, the rate of policy tensile. */
-planc_status cli_setup_policy_options(const planc_arguments *arguments, planc_problem *problem);
+planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_problem *problem);
 /* USAGE when an option is given that is for other policies, or a chunk where there are none. */
-planc_status cli_setup_own_options(const planc_arguments *arguments, const planc_policy *policy,
+planc_status cli_setup_own_options(const pl_arguments *arguments, const planc_policy *policy,
                                    const planc_problem *problem);
 /* An option that is a decimal fraction from 0 to `most`, in ppm. */
-planc_status cli_setup_share(const planc_arguments *arguments, const char *name, int32_t most, int64_t fallback_ppm,
+planc_status cli_setup_share(const pl_arguments *arguments, const char *name, int32_t most, int64_t fallback_ppm,
                              int64_t *out_ppm);
 /* The policy called `name`; one that there is not fails with `code`. */
 planc_status cli_setup_policy(const char *name, planc_code code, const planc_policy **out);
@@ -100,12 +100,23 @@ const char *cli_metric_format(int64_t ppm, int digits, char buffer[CLI_METRIC_TE
 const char *cli_percent_format(int64_t ppm, char buffer[CLI_METRIC_TEXT]);
 
 /* A budget for people, of which there is none where it is negative. Returns `buffer`, or a static string. */
-const char *cli_budget_format(int64_t bytes, char buffer[PLANC_SIZE_TEXT]);
+const char *cli_budget_format(int64_t bytes, char buffer[PL_SIZE_TEXT]);
 
-/* The batch and how GPUs part it, for people: "batch 64", "batch 64 on 2 GPUs, 32 each". */
-void cli_print_batch(const planc_plan *plan);
-/* The batch and the GPUs. */
-void cli_report_batch(const planc_plan *plan, cJSON *object);
+/* The job of a plan that has one, NULL of a plan with several. */
+const planc_job *cli_only_job(const planc_plan *plan);
+/* The work and how GPUs part it, for people: "batch 64 in 2 rounds", "batch 64 on 2 GPUs, 32 each in 1 round", "2
+ * jobs"; with the sizes of rounds, "in 2 rounds of 32". */
+void cli_print_work(const planc_plan *plan, bool sizes);
+/* The same; null what is each job's own. */
+void cli_report_work(const planc_plan *plan, cJSON *object);
+/* Of a plan with several jobs a few lines, or an element of the array "jobs", for each; of others nothing, and NULL.
+ * What is predicted of them may be the plan's own or newly simulated. */
+void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predicted);
+void cli_report_jobs(const planc_plan *plan, const planc_job_predictions *predicted, cJSON *object);
+cJSON *cli_jobs_json(const planc_plan *plan, const planc_job_predictions *predicted);
+/* A line that says why a policy chose a plan, behind `before`; nothing where it does not say. */
+void cli_print_explanation(const char *before, const char *explanation);
+void cli_report_explanation(const char *explanation, cJSON *object);
 
 /* The storage that a plan uses, behind `separator`; nothing where it uses none. */
 void cli_print_storage(const planc_plan *plan, const char *separator);

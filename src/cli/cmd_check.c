@@ -20,11 +20,11 @@ typedef struct source {
 /* What plans are held against. */
 typedef struct expectations {
   int32_t n_sources; /* 0: any graph will do */
-  source sources[PLANC_MAX_REPEATS];
+  source sources[PL_MAX_REPEATS];
   int64_t host_budget_bytes, storage_budget_bytes; /* -1: the plan's own */
   int32_t n_budgets;
-  char names[MOST_BUDGETS][PLANC_SIZE_TEXT]; /* as the user wrote them; empty: the plan's own */
-  int64_t budgets[MOST_BUDGETS];             /* -1: the plan's own */
+  char names[MOST_BUDGETS][PL_SIZE_TEXT]; /* as the user wrote them; empty: the plan's own */
+  int64_t budgets[MOST_BUDGETS];          /* -1: the plan's own */
 } expectations;
 
 /* --- The command line --------------------------------------------------------------------------------------------- */
@@ -46,9 +46,9 @@ static planc_status read_source(const char *path, source *out) {
   return NULL;
 }
 
-static planc_status read_sources(expectations *e, const planc_arguments *arguments) {
+static planc_status read_sources(expectations *e, const pl_arguments *arguments) {
   const char *path;
-  while ((path = planc_option_repeated(arguments, "graph", e->n_sources)))
+  while ((path = pl_option_repeated(arguments, "graph", e->n_sources)))
     PLANC_TRY(read_source(path, &e->sources[e->n_sources++]));
   return NULL;
 }
@@ -64,19 +64,19 @@ static planc_status read_budgets(expectations *e, const char *list) {
     int length = (int)strcspn(list, ",");
     if (e->n_budgets == MOST_BUDGETS) return planc_error(PLANC_USAGE, "--budget: more than %d", MOST_BUDGETS);
     char *name = e->names[e->n_budgets];
-    if (length >= PLANC_SIZE_TEXT) return planc_error(PLANC_USAGE, "--budget: %.*s is not a size", length, list);
-    snprintf(name, PLANC_SIZE_TEXT, "%.*s", length, list);
-    PLANC_TRY(planc_context(planc_size_parse(name, &e->budgets[e->n_budgets++]), "--budget"));
+    if (length >= PL_SIZE_TEXT) return planc_error(PLANC_USAGE, "--budget: %.*s is not a size", length, list);
+    snprintf(name, PL_SIZE_TEXT, "%.*s", length, list);
+    PLANC_TRY(planc_context(pl_size_parse(name, &e->budgets[e->n_budgets++]), "--budget"));
     more = list[length] == ',';
     list += length + more;
   }
   return NULL;
 }
 
-static planc_status read_expectations(const planc_arguments *arguments, expectations *e) {
-  const char *budgets = planc_option_value(arguments, "budget");
-  PLANC_TRY(planc_option_size(arguments, "host-budget", -1, &e->host_budget_bytes));
-  PLANC_TRY(planc_option_size(arguments, "storage", -1, &e->storage_budget_bytes));
+static planc_status read_expectations(const pl_arguments *arguments, expectations *e) {
+  const char *budgets = pl_option_value(arguments, "budget");
+  PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &e->host_budget_bytes));
+  PLANC_TRY(pl_option_size(arguments, "storage", -1, &e->storage_budget_bytes));
   if (budgets) {
     PLANC_TRY(read_budgets(e, budgets));
   } else {
@@ -85,9 +85,9 @@ static planc_status read_expectations(const planc_arguments *arguments, expectat
   return read_sources(e, arguments);
 }
 
-static planc_status choose_form(const planc_arguments *arguments, cli_verdict_form *out) {
-  const char *format = planc_option_value(arguments, "format");
-  bool json = planc_option_given(arguments, "json");
+static planc_status choose_form(const pl_arguments *arguments, cli_verdict_form *out) {
+  const char *format = pl_option_value(arguments, "format");
+  bool json = pl_option_given(arguments, "json");
   if (json && format) return planc_error(PLANC_USAGE, "--json and --format exclude each other");
   return cli_verdict_form_parse(json ? "json" : format ? format : "text", out);
 }
@@ -102,7 +102,7 @@ static bool is_made_from(const planc_graph *graph, const source *from) {
 
 /* Every job must have been made from one of the files, and every file must be of some job. */
 static planc_status compare_graphs(const expectations *e, const planc_plan *plan) {
-  bool used[PLANC_MAX_REPEATS] = {false};
+  bool used[PL_MAX_REPEATS] = {false};
   for (int32_t j = 0; j < plan->n_jobs && e->n_sources > 0; j++) {
     const planc_graph *graph = plan->jobs[j].graph;
     if (j > 0 && graph == plan->jobs[j - 1].graph) continue;
@@ -121,11 +121,30 @@ static planc_status compare_graphs(const expectations *e, const planc_plan *plan
   return NULL;
 }
 
+/* ", 2 jobs (a, b)" of a plan with several; malloc'ed. */
+static planc_status list_jobs(const planc_plan *plan, char **out) {
+  size_t length;
+  *out = NULL;
+  FILE *text = open_memstream(out, &length);
+  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  if (!cli_only_job(plan)) {
+    fprintf(text, ", %d jobs (", plan->n_jobs);
+    for (int32_t j = 0; j < plan->n_jobs; j++) fprintf(text, "%s%s", j == 0 ? "" : ", ", plan->jobs[j].graph->name);
+    fputs(")", text);
+  }
+  if (fclose(text) == 0) return NULL;
+  free(*out);
+  return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+}
+
 static planc_status summarize(const planc_plan *plan, cli_verdict *verdict) {
-  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
-  int length = asprintf(&verdict->summary, "valid: %s, %s, peak %s of %s, %d instructions", plan->name, plan->policy,
-                        planc_size_format(verdict->report.peak_bytes, a), cli_budget_format(verdict->budget_bytes, b),
-                        verdict->report.instructions);
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], *jobs;
+  PLANC_TRY(list_jobs(plan, &jobs));
+  int length = asprintf(&verdict->summary, "valid: %s, %s%s, peak %s of %s, %d instructions", plan->name, plan->policy,
+                        jobs, pl_size_format(verdict->report.peak_bytes[PLANC_MEMORY_DEVICE], a),
+                        cli_budget_format(verdict->budget_bytes, b), verdict->report.instructions);
+  free(jobs);
+  verdict->jobs = cli_jobs_json(plan, plan->predicted.jobs);
   if (length >= 0) return NULL;
   verdict->summary = NULL;
   return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
@@ -174,11 +193,11 @@ static planc_status conclude(cli_verdict *verdicts, int32_t n) {
     return refusal;
   }
   for (int32_t v = 0; v < n; v++)
-    if (verdicts[v].refusal) planc_print_line(stderr, "planc: %s", planc_status_message(verdicts[v].refusal));
+    if (verdicts[v].refusal) pl_print_line(stderr, "planc: %s", planc_status_message(verdicts[v].refusal));
   return refused ? planc_error(worst, "%d of %d checks did not pass", refused, n) : NULL;
 }
 
-static planc_status check_plans(const planc_arguments *arguments, const expectations *e, cli_verdict_form form) {
+static planc_status check_plans(const pl_arguments *arguments, const expectations *e, cli_verdict_form form) {
   int32_t n = arguments->n_operands * e->n_budgets;
   cli_verdict *verdicts = calloc((size_t)n, sizeof *verdicts);
   if (!verdicts) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
@@ -189,12 +208,13 @@ static planc_status check_plans(const planc_arguments *arguments, const expectat
   for (int32_t v = 0; v < n; v++) {
     planc_status_free(verdicts[v].refusal);
     free(verdicts[v].summary);
+    cJSON_Delete(verdicts[v].jobs);
   }
   free(verdicts);
   return status;
 }
 
-static planc_status run(const planc_arguments *arguments) {
+static planc_status run(const pl_arguments *arguments) {
   expectations e = {0};
   cli_verdict_form form = CLI_VERDICT_text;
   PLANC_TRY(choose_form(arguments, &form));
@@ -204,7 +224,7 @@ static planc_status run(const planc_arguments *arguments) {
   return status;
 }
 
-static const planc_option options[] = {
+static const pl_option options[] = {
     {"budget", 'm', "SIZE,...", "device memory they must fit (default: each plan's own budget)"},
     {"host-budget", 0, "SIZE", "host memory they must fit (default: each plan's own)"},
     {"storage", 0, "SIZE", "storage they must fit (default: each plan's own)"},
@@ -214,5 +234,5 @@ static const planc_option options[] = {
     {0},
 };
 
-const planc_subcommand cli_cmd_check = {
-    {"check", "PLAN...", "check plans and their budgets", options, 1, PLANC_MAX_OPERANDS}, run, NULL};
+const pl_subcommand cli_cmd_check = {
+    {"check", "PLAN...", "check plans and their budgets", options, 1, PL_MAX_OPERANDS}, run, NULL};

@@ -1,4 +1,5 @@
 /* `planc compare`: every policy side by side on one problem. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,16 +20,17 @@ typedef struct row {
   int64_t least_budget, sub_batch;
   bool is_least;     /* one unit less was tried and fails */
   const char *means; /* in words */
-  planc_predictions predicted;
-  int64_t storage_peak_bytes, storage_moved_bytes; /* moved to it and from it */
+  planc_outcome outcome;
+  int64_t storage_moved_bytes; /* moved to it and from it */
   planc_metrics metrics;
   planc_largest_batch largest; /* with --max-batch */
+  char *explanation;           /* why the policy chose its plan; owned; NULL = it does not say */
 } row;
 
 /* The whole answer. */
 typedef struct table {
   const planc_problem *problem;
-  planc_predictions vanilla; /* without scheduling: what the measures of all rows compare with */
+  planc_outcome vanilla; /* without scheduling: what the measures of all rows compare with */
   bool has_vanilla, max_batch;
   int32_t n;
   row rows[MOST_POLICIES];
@@ -49,11 +51,11 @@ static planc_status ideal_memory(const planc_problem *problem, int64_t reserved,
   planc_candidate whole = {0};
   planc_memory_needs needs;
   planc_status status = planc_candidate_rounds(problem, problem->batch, &whole);
-  if (!status) status = planc_memory_needs_of(whole.trace, &needs);
+  if (!status) status = planc_memory_needs_of(whole.order, &needs);
   planc_candidate_free(&whole);
   if (status) return status;
-  out->predicted.peak_bytes = needs.liveness_bytes + reserved;
-  out->least_budget = out->predicted.peak_bytes;
+  out->outcome.peak_bytes[PLANC_MEMORY_DEVICE] = needs.liveness_bytes + reserved;
+  out->least_budget = out->outcome.peak_bytes[PLANC_MEMORY_DEVICE];
   out->is_least = true;
   return NULL;
 }
@@ -86,27 +88,30 @@ static planc_status find_least(const planc_problem *problem, planc_status failed
 
 /* What goes to storage and comes from it in an iteration. */
 static planc_status find_moved_past(const planc_plan *plan, int64_t *out) {
-  planc_arena arena = {0};
-  planc_acquired *acquired;
+  pl_arena arena = {0};
+  pl_acquired *acquired;
   int64_t sum = 0;
-  planc_status status = planc_plan_acquired(plan, &arena, &acquired);
+  planc_status status = pl_plan_acquired(plan, &arena, &acquired);
   for (int32_t i = 0; i < plan->body.n && !status; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
-    if (instr->op == PLANC_INSTR_copy && planc_copy_touches(plan, acquired, instr, PLANC_MEMORY_STORAGE))
-      sum = planc_add_saturate(sum, instr->bytes);
+    if (instr->op == PLANC_INSTR_copy && pl_copy_touches(plan, acquired, instr, PLANC_MEMORY_STORAGE))
+      sum = pl_add_saturate(sum, instr->bytes);
   }
-  planc_arena_free(&arena);
-  *out = planc_muldiv_floor(sum, planc_plan_replicas(plan), 1);
+  pl_arena_free(&arena);
+  *out = pl_muldiv_floor(sum, planc_plan_replicas(plan), 1);
   return status;
 }
 
 static planc_status read_plan(const table *t, const planc_plan *plan, row *out) {
   out->feasible = true;
-  out->storage_peak_bytes = planc_plan_peak(plan, PLANC_MEMORY_STORAGE);
   PLANC_TRY(find_moved_past(plan, &out->storage_moved_bytes));
-  out->predicted = plan->predicted;
-  out->sub_batch = plan->jobs[0].rounds[0];
-  planc_metrics_of(&plan->predicted, whole_batch(t, t->problem->batch), t->has_vanilla ? &t->vanilla : NULL,
+  out->outcome = planc_outcome_of(plan);
+  const planc_job *job = cli_only_job(plan);
+  assert(job); /* that of the problem */
+  out->sub_batch = job->rounds[0];
+  if (plan->explanation && !(out->explanation = strdup(plan->explanation)))
+    return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  planc_metrics_of(&out->outcome, whole_batch(t, t->problem->batch), t->has_vanilla ? &t->vanilla : NULL,
                    &out->metrics);
   return planc_plan_means(plan, &out->means);
 }
@@ -132,7 +137,7 @@ static planc_status measure_or_explain(const table *t, row *out) {
   planc_status status = measure(t, out);
   planc_code code = planc_status_code(status);
   if (code != PLANC_USAGE && code != PLANC_BAD_INPUT) return planc_context(status, "%s", out->policy->name);
-  out->unsupported = planc_program_remedy(status);
+  out->unsupported = pl_program_remedy(status);
   out->feasible = false;
   out->least_budget = -1;
   return NULL;
@@ -145,13 +150,13 @@ typedef struct progress {
 
 static void show_batch(void *user, int64_t batch) {
   const progress *p = user;
-  planc_progress(stderr, "%s (%d of %d): batch %lld", p->table->rows[p->at].policy->name, p->at + 1, p->table->n,
-                 (long long)whole_batch(p->table, batch));
+  pl_progress(stderr, "%s (%d of %d): batch %lld", p->table->rows[p->at].policy->name, p->at + 1, p->table->n,
+              (long long)whole_batch(p->table, batch));
 }
 
 static planc_status fill_row(table *t, int32_t i) {
   row *r = &t->rows[i];
-  planc_progress(stderr, "%s (%d of %d)", r->policy->name, i + 1, t->n);
+  pl_progress(stderr, "%s (%d of %d)", r->policy->name, i + 1, t->n);
   PLANC_TRY(measure_or_explain(t, r));
   if (!t->max_batch || r->unsupported) return NULL;
   progress user = {t, i};
@@ -166,8 +171,8 @@ static const row *winner(const table *t) {
     for (int32_t i = 0; i < t->n; i++) {
       const row *r = &t->rows[i];
       if (r->policy != policy || !r->feasible || (policy->supports & PLANC_POLICY_SIMULATED)) continue;
-      int64_t ns = r->predicted.iteration_ns;
-      if (!best || planc_is_preferred(ns, best->policy->name, best->predicted.iteration_ns)) best = r;
+      int64_t ns = r->outcome.iteration_ns;
+      if (!best || planc_is_preferred(ns, best->policy->name, best->outcome.iteration_ns)) best = r;
     }
   }
   return best;
@@ -188,86 +193,87 @@ static planc_status require_supported(table *t) {
 static void report_largest(cJSON *json, const table *t, const row *r) {
   const planc_largest_batch *l = &r->largest;
   if (r->unsupported) {
-    planc_json_add_null(json, "max_batch");
+    pl_json_add_null(json, "max_batch");
     return;
   }
-  cJSON *object = planc_json_add_object(json, "max_batch");
-  planc_json_add_known(object, "batch", !l->unbounded, whole_batch(t, l->batch));
-  planc_json_add_bool(object, "unbounded", l->unbounded);
-  planc_json_add_known(object, "fails_at", l->fails_at > 0, whole_batch(t, l->fails_at));
-  planc_json_add_int(object, "tried", l->tried);
+  cJSON *object = pl_json_add_object(json, "max_batch");
+  pl_json_add_known(object, "batch", !l->unbounded, whole_batch(t, l->batch));
+  pl_json_add_bool(object, "unbounded", l->unbounded);
+  pl_json_add_known(object, "fails_at", l->fails_at > 0, whole_batch(t, l->fails_at));
+  pl_json_add_int(object, "tried", l->tried);
 }
 
 static cJSON *row_json(const table *t, const row *r) {
-  const planc_predictions *p = &r->predicted;
+  const planc_outcome *p = &r->outcome;
   cJSON *json = cJSON_CreateObject();
-  planc_json_add_string(json, "policy", r->policy->name);
-  planc_json_add_bool(json, "feasible", r->feasible);
+  pl_json_add_string(json, "policy", r->policy->name);
+  pl_json_add_bool(json, "feasible", r->feasible);
   if (r->unsupported) {
-    planc_json_add_string(json, "unsupported", planc_status_message(r->unsupported));
+    pl_json_add_string(json, "unsupported", planc_status_message(r->unsupported));
   } else {
-    planc_json_add_null(json, "unsupported");
+    pl_json_add_null(json, "unsupported");
   }
-  planc_json_add_known(json, "least_budget", r->least_budget >= 0, r->least_budget);
-  planc_json_add_bool(json, "is_least", r->is_least);
+  pl_json_add_known(json, "least_budget", r->least_budget >= 0, r->least_budget);
+  pl_json_add_bool(json, "is_least", r->is_least);
   if (r->feasible) {
-    planc_json_add_string(json, "means", r->means);
+    pl_json_add_string(json, "means", r->means);
   } else {
-    planc_json_add_null(json, "means");
+    pl_json_add_null(json, "means");
   }
-  planc_json_add_known(json, "sub_batch", r->feasible, r->sub_batch);
-  planc_json_add_known(json, "iteration_ns", r->feasible, p->iteration_ns);
-  planc_json_add_known(json, "ideal_ns", r->feasible, p->ideal_ns);
-  planc_json_add_known(json, "peak_bytes", r->feasible, p->peak_bytes);
-  planc_json_add_known(json, "host_peak_bytes", r->feasible, p->host_peak_bytes);
-  planc_json_add_known(json, "storage_peak_bytes", r->feasible, r->storage_peak_bytes);
-  planc_json_add_known(json, "storage_moved_bytes", r->feasible, r->storage_moved_bytes);
-  planc_json_add_known(json, "d2h_bytes", r->feasible, p->d2h_bytes);
-  planc_json_add_known(json, "h2d_bytes", r->feasible, p->h2d_bytes);
-  planc_json_add_known(json, "recompute_ns", r->feasible, p->recompute_ns);
-  planc_json_add_known(json, "stall_ns", r->feasible, p->stall_ns);
+  pl_json_add_known(json, "sub_batch", r->feasible, r->sub_batch);
+  pl_json_add_known(json, "iteration_ns", r->feasible, p->iteration_ns);
+  pl_json_add_known(json, "ideal_ns", r->feasible, p->total.ideal_ns);
+  pl_json_add_known(json, "peak_bytes", r->feasible, p->peak_bytes[PLANC_MEMORY_DEVICE]);
+  pl_json_add_known(json, "host_peak_bytes", r->feasible, p->peak_bytes[PLANC_MEMORY_HOST]);
+  pl_json_add_known(json, "storage_peak_bytes", r->feasible, p->peak_bytes[PLANC_MEMORY_STORAGE]);
+  pl_json_add_known(json, "storage_moved_bytes", r->feasible, r->storage_moved_bytes);
+  pl_json_add_known(json, "d2h_bytes", r->feasible, p->total.d2h_bytes);
+  pl_json_add_known(json, "h2d_bytes", r->feasible, p->total.h2d_bytes);
+  pl_json_add_known(json, "recompute_ns", r->feasible, p->total.recompute_ns);
+  pl_json_add_known(json, "stall_ns", r->feasible, p->total.stall_ns);
   cli_report_metrics(json, r->feasible ? &r->metrics : NULL);
   if (t->max_batch) report_largest(json, t, r);
+  cli_report_explanation(r->explanation, json);
   return json;
 }
 
 static planc_status print_json(const table *t) {
   const planc_problem *problem = t->problem;
   cJSON *object = cJSON_CreateObject();
-  planc_json_add_string(object, "planc", "compare/1");
-  planc_json_add_string(object, "graph", problem->graph->name);
-  planc_json_add_string(object, "device", planc_profile_device(problem->profile)->name);
-  planc_json_add_int(object, "batch", whole_batch(t, problem->batch));
-  planc_json_add_int(object, "gpus", problem->gpus);
-  planc_json_add_bool(object, "shared_link", problem->shared_link);
-  planc_json_add_int(object, "budget_bytes", problem->budget_bytes);
-  planc_json_add_known(object, "vanilla_ns", t->has_vanilla, t->vanilla.iteration_ns);
-  planc_json_add_known(object, "vanilla_bytes", t->has_vanilla, t->vanilla.peak_bytes);
+  pl_json_add_string(object, "planc", "compare/1");
+  pl_json_add_string(object, "graph", problem->graph->name);
+  pl_json_add_string(object, "device", planc_profile_device(problem->profile)->name);
+  pl_json_add_int(object, "batch", whole_batch(t, problem->batch));
+  pl_json_add_int(object, "gpus", problem->gpus);
+  pl_json_add_bool(object, "shared_link", problem->shared_link);
+  pl_json_add_int(object, "budget_bytes", problem->budget_bytes);
+  pl_json_add_known(object, "vanilla_ns", t->has_vanilla, t->vanilla.iteration_ns);
+  pl_json_add_known(object, "vanilla_bytes", t->has_vanilla, t->vanilla.peak_bytes[PLANC_MEMORY_DEVICE]);
   const row *best = winner(t);
   if (best) {
-    planc_json_add_string(object, "best", best->policy->name);
+    pl_json_add_string(object, "best", best->policy->name);
   } else {
-    planc_json_add_null(object, "best");
+    pl_json_add_null(object, "best");
   }
-  cJSON *array = planc_json_add_array(object, "rows");
-  for (int32_t i = 0; i < t->n; i++) planc_json_add(array, NULL, row_json(t, &t->rows[i]));
-  return planc_print_json(stdout, object);
+  cJSON *array = pl_json_add_array(object, "rows");
+  for (int32_t i = 0; i < t->n; i++) pl_json_add(array, NULL, row_json(t, &t->rows[i]));
+  return pl_print_json(stdout, object);
 }
 
 /* --- Text -------------------------------------------------------------------------------------------------------- */
 
-static const char *largest_text(const table *t, const row *r, char buffer[PLANC_SIZE_TEXT]) {
+static const char *largest_text(const table *t, const row *r, char buffer[PL_SIZE_TEXT]) {
   if (r->unsupported) return "-";
   if (r->largest.unbounded) return "any";
-  snprintf(buffer, PLANC_SIZE_TEXT, "%lld", (long long)whole_batch(t, r->largest.batch));
+  snprintf(buffer, PL_SIZE_TEXT, "%lld", (long long)whole_batch(t, r->largest.batch));
   return buffer;
 }
 
 static void print_cost(const table *t, const row *r, bool best) {
-  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT], d[CLI_METRIC_TEXT];
-  const planc_predictions *p = &r->predicted;
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT], d[CLI_METRIC_TEXT];
+  const planc_outcome *p = &r->outcome;
   printf("%-12s %c%11s", r->policy->name, r->least_budget < 0 || r->is_least ? ' ' : '<',
-         r->least_budget < 0 ? "-" : planc_size_format(r->least_budget, a));
+         r->least_budget < 0 ? "-" : pl_size_format(r->least_budget, a));
   if (t->max_batch) printf(" %9s", largest_text(t, r, a));
   if (r->unsupported) {
     printf("   unsupported: %s\n", planc_status_message(r->unsupported));
@@ -277,29 +283,30 @@ static void print_cost(const table *t, const row *r, bool best) {
     puts("   does not fit");
     return;
   }
-  printf(" %6lld %16s %8s", (long long)r->sub_batch, planc_time_format(p->iteration_ns, a),
+  printf(" %6lld %16s %8s", (long long)r->sub_batch, pl_time_format(p->iteration_ns, a),
          cli_percent_format(r->metrics.overhead_ppm, d));
-  printf(" %12s %12s %12s  %s%s\n", planc_size_format(p->peak_bytes, a), planc_size_format(p->d2h_bytes, b),
-         planc_size_format(p->h2d_bytes, c), r->means, best ? " <- best" : "");
+  printf(" %12s %12s %12s  %s%s\n", pl_size_format(p->peak_bytes[PLANC_MEMORY_DEVICE], a),
+         pl_size_format(p->total.d2h_bytes, b), pl_size_format(p->total.h2d_bytes, c), r->means,
+         best ? " <- best" : "");
 }
 
 static void print_metrics(const row *r) {
   char a[CLI_METRIC_TEXT], b[CLI_METRIC_TEXT], c[CLI_METRIC_TEXT], d[CLI_METRIC_TEXT], e[CLI_METRIC_TEXT];
-  char moved[PLANC_SIZE_TEXT];
+  char moved[PL_SIZE_TEXT];
   const planc_metrics *m = &r->metrics;
   printf("%-12s %14s %12s %8s %8s %8s %8s\n", r->policy->name, cli_metric_format(m->throughput_ppm, 3, a),
-         planc_size_format(m->moved_bytes, moved), cli_metric_format(m->msr_ppm, 4, b),
+         pl_size_format(m->moved_bytes, moved), cli_metric_format(m->msr_ppm, 4, b),
          cli_metric_format(m->eor_ppm, 4, c), cli_percent_format(m->eor_excess_ppm, d),
          cli_metric_format(m->cbr_ppm, 4, e));
 }
 
 static planc_status print_table(const table *t) {
-  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
   printf("%s, batch %lld on ", t->problem->graph->name, (long long)whole_batch(t, t->problem->batch));
   if (t->problem->gpus > 1) printf("%d ", t->problem->gpus);
   printf("%s%s, budget %s\n", planc_profile_device(t->problem->profile)->name,
          t->problem->gpus > 1 && t->problem->shared_link ? " with one link" : "",
-         planc_size_format(t->problem->budget_bytes, a));
+         pl_size_format(t->problem->budget_bytes, a));
   printf("%-12s %12s", "policy", "least budget");
   if (t->max_batch) printf(" %9s", "max batch");
   printf(" %6s %16s %8s %12s %12s %12s  %s\n", "round", "iteration", "ideal", "peak", "out", "in", "means");
@@ -316,9 +323,11 @@ static planc_status print_table(const table *t) {
   }
   if (feasible == 0) return NULL;
   puts("");
+  if (best && best->explanation) printf("why %s: ", best->policy->name);
+  cli_print_explanation("", best ? best->explanation : NULL);
   if (t->has_vanilla) {
-    printf("against no scheduling, which takes %s and %s\n", planc_time_format(t->vanilla.iteration_ns, a),
-           planc_size_format(t->vanilla.peak_bytes, b));
+    printf("against no scheduling, which takes %s and %s\n", pl_time_format(t->vanilla.iteration_ns, a),
+           pl_size_format(t->vanilla.peak_bytes[PLANC_MEMORY_DEVICE], b));
   }
   printf("%-12s %14s %12s %8s %8s %8s %8s\n", "policy", "samples/s", "moved", "MSR", "EOR", "excess", "CBR");
   for (int32_t i = 0; i < t->n; i++) {
@@ -355,27 +364,30 @@ static planc_status choose_policies(const char *names, row *rows, int32_t *n) {
   return status;
 }
 
-static planc_status run(const planc_arguments *arguments) {
+static planc_status run(const pl_arguments *arguments) {
   cli_setup setup;
-  table t = {.problem = &setup.problem, .max_batch = planc_option_given(arguments, "max-batch")};
-  PLANC_TRY(choose_policies(planc_option_value(arguments, "policies"), t.rows, &t.n));
+  table t = {.problem = &setup.problem, .max_batch = pl_option_given(arguments, "max-batch")};
+  PLANC_TRY(choose_policies(pl_option_value(arguments, "policies"), t.rows, &t.n));
   planc_status status = cli_setup_read(arguments, arguments->operands[0], &setup);
   if (!status) status = find_vanilla(&t);
   for (int32_t i = 0; !status && i < t.n; i++) status = fill_row(&t, i);
-  planc_progress_end(stderr);
+  pl_progress_end(stderr);
   if (!status) status = require_supported(&t);
-  if (!status) status = planc_option_given(arguments, "json") ? print_json(&t) : print_table(&t);
-  for (int32_t i = 0; i < t.n; i++) planc_status_free(t.rows[i].unsupported);
+  if (!status) status = pl_option_given(arguments, "json") ? print_json(&t) : print_table(&t);
+  for (int32_t i = 0; i < t.n; i++) {
+    planc_status_free(t.rows[i].unsupported);
+    free(t.rows[i].explanation);
+  }
   cli_setup_free(&setup);
   return status;
 }
 
-static const planc_option options[] = {
+static const pl_option options[] = {
     CLI_PROBLEM_OPTIONS{"policies", 0, "A,B,...", "which policies (default: all but best)"},
     {"max-batch", 0, NULL, "search the largest batch that each policy can plan for"},
     {"json", 0, NULL, "the table as one line of JSON"},
     {0},
 };
 
-const planc_subcommand cli_cmd_compare = {
+const pl_subcommand cli_cmd_compare = {
     {"compare", "GRAPH", "plan with several policies and compare", options, 1, 1}, run, NULL};

@@ -64,16 +64,17 @@ static planc_status find_memory(misfit *m) {
 static planc_status print_least(const misfit *m, const planc_least *least) {
   static const char *const names[PLANC_N_MEMORY_KINDS] = {
       [PLANC_MEMORY_DEVICE] = "budget", [PLANC_MEMORY_HOST] = "host budget", [PLANC_MEMORY_STORAGE] = "storage"};
-  char text[PLANC_SIZE_TEXT];
+  char text[PL_SIZE_TEXT];
   bool chosen = strcmp(m->policy->name, least->plan->policy) != 0;
   cli_note("the least feasible %s of %s is %lld bytes (%s)%s%s%s; there:", names[m->memory], m->policy->name,
-           (long long)least->bytes, planc_size_format(least->bytes, text), chosen ? ", with policy " : "",
+           (long long)least->bytes, pl_size_format(least->bytes, text), chosen ? ", with policy " : "",
            chosen ? least->plan->policy : "", least->is_least ? "" : ", as far as a few plans can tell");
   PLANC_TRY(cli_print_peak(least->plan, m->memory, stderr));
-  int64_t host_bytes = least->plan->predicted.host_peak_bytes, host_budget = m->problem->host_budget_bytes;
+  int64_t host_bytes = least->plan->predicted.peak_bytes[PLANC_MEMORY_HOST],
+          host_budget = m->problem->host_budget_bytes;
   if (host_budget >= 0 && host_bytes > host_budget && m->memory == PLANC_MEMORY_DEVICE)
     cli_note("it needs a host budget of %lld bytes (%s) as well", (long long)host_bytes,
-             planc_size_format(host_bytes, text));
+             pl_size_format(host_bytes, text));
   return NULL;
 }
 
@@ -88,16 +89,15 @@ static planc_status explain(misfit *m) {
 
 planc_status cli_explain(const planc_problem *problem, const planc_policy *policy, planc_status status) {
   if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
-  char budget[PLANC_SIZE_TEXT], text[PLANC_SIZE_TEXT];
+  char budget[PL_SIZE_TEXT], text[PL_SIZE_TEXT];
   misfit m = {.problem = problem, .policy = policy, .status = status};
   planc_status_free(explain(&m)); /* what cannot be told is left out */
   planc_status_free(m.failed);
-  planc_size_format(problem->budget_bytes, budget);
+  pl_size_format(problem->budget_bytes, budget);
   if (m.memory == PLANC_MEMORY_STORAGE)
-    return planc_context(status, "does not fit a storage of %s",
-                         planc_size_format(problem->storage_budget_bytes, text));
+    return planc_context(status, "does not fit a storage of %s", pl_size_format(problem->storage_budget_bytes, text));
   if (m.memory == PLANC_MEMORY_DEVICE) return planc_context(status, "does not fit %s", budget);
-  planc_size_format(problem->host_budget_bytes, text);
+  pl_size_format(problem->host_budget_bytes, text);
   if (planc_status_shortage(status).memory == PLANC_MEMORY_HOST)
     return planc_context(status, "does not fit a host budget of %s", text);
   return planc_context(status, "fits %s, but not with a host budget of %s", budget, text);
@@ -107,43 +107,44 @@ planc_status cli_explain(const planc_problem *problem, const planc_policy *polic
 
 planc_status cli_summarize(const planc_plan *plan, const char *output, bool json) {
   const planc_predictions *p = &plan->predicted;
-  const planc_job *job = &plan->jobs[0];
+  const planc_job_predictions total = planc_plan_predicted_total(plan);
   int64_t budget = planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes;
   if (json) {
     cJSON *object = cJSON_CreateObject();
-    planc_json_add_string(object, "planc", "plan/1");
-    planc_json_add_string(object, "graph", plan->name);
-    planc_json_add_string(object, "policy", plan->policy);
-    planc_json_add_string(object, "output", output);
-    cli_report_batch(plan, object);
-    planc_json_add_int(object, "rounds", job->n_rounds);
-    planc_json_add_int(object, "sub_batch", job->rounds[0]);
-    planc_json_add_int(object, "budget_bytes", budget);
-    planc_json_add_int(object, "peak_bytes", p->peak_bytes);
-    planc_json_add_int(object, "host_peak_bytes", p->host_peak_bytes);
-    planc_json_add_int(object, "storage_peak_bytes", planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes);
-    planc_json_add_int(object, "iteration_ns", p->iteration_ns);
-    planc_json_add_int(object, "ideal_ns", p->ideal_ns);
-    planc_json_add_int(object, "d2h_bytes", p->d2h_bytes);
-    planc_json_add_int(object, "h2d_bytes", p->h2d_bytes);
-    planc_json_add_int(object, "recompute_ns", p->recompute_ns);
-    planc_json_add_int(object, "stall_ns", p->stall_ns);
-    return planc_print_json(stdout, object);
+    pl_json_add_string(object, "planc", "plan/1");
+    pl_json_add_string(object, "graph", plan->name);
+    pl_json_add_string(object, "policy", plan->policy);
+    pl_json_add_string(object, "output", output);
+    cli_report_work(plan, object);
+    pl_json_add_int(object, "budget_bytes", budget);
+    pl_json_add_int(object, "peak_bytes", p->peak_bytes[PLANC_MEMORY_DEVICE]);
+    pl_json_add_int(object, "host_peak_bytes", p->peak_bytes[PLANC_MEMORY_HOST]);
+    pl_json_add_int(object, "storage_peak_bytes", planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes);
+    pl_json_add_int(object, "iteration_ns", p->iteration_ns);
+    pl_json_add_int(object, "ideal_ns", total.ideal_ns);
+    pl_json_add_int(object, "d2h_bytes", total.d2h_bytes);
+    pl_json_add_int(object, "h2d_bytes", total.h2d_bytes);
+    pl_json_add_int(object, "recompute_ns", total.recompute_ns);
+    pl_json_add_int(object, "stall_ns", total.stall_ns);
+    cli_report_jobs(plan, p->jobs, object);
+    cli_report_explanation(plan->explanation, object);
+    return pl_print_json(stdout, object);
   }
-  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT];
-  planc_print_text(stdout, output);
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
+  pl_print_text(stdout, output);
   printf(": %s, ", plan->policy);
-  cli_print_batch(plan);
-  printf(" in %d round%s of %lld\n", job->n_rounds, job->n_rounds == 1 ? "" : "s", (long long)job->rounds[0]);
-  printf("  peak      %s of %s, host %s", planc_size_format(p->peak_bytes, a), planc_size_format(budget, b),
-         planc_size_format(p->host_peak_bytes, c));
+  cli_print_work(plan, true);
+  printf("\n");
+  printf("  peak      %s of %s, host %s", pl_size_format(p->peak_bytes[PLANC_MEMORY_DEVICE], a),
+         pl_size_format(budget, b), pl_size_format(p->peak_bytes[PLANC_MEMORY_HOST], c));
   cli_print_storage(plan, ", ");
   printf("\n");
-  printf("  iteration %s, ideal %s (%+.1f %%)\n", planc_time_format(p->iteration_ns, a),
-         planc_time_format(p->ideal_ns, b),
-         p->ideal_ns ? 100.0 * (double)(p->iteration_ns - p->ideal_ns) / (double)p->ideal_ns : 0.0);
-  printf("  moved     %s out, %s in; recomputed %s\n", planc_size_format(p->d2h_bytes, a),
-         planc_size_format(p->h2d_bytes, b), planc_time_format(p->recompute_ns, c));
+  printf("  iteration %s, ideal %s (%+.1f %%)\n", pl_time_format(p->iteration_ns, a), pl_time_format(total.ideal_ns, b),
+         total.ideal_ns ? 100.0 * (double)(p->iteration_ns - total.ideal_ns) / (double)total.ideal_ns : 0.0);
+  printf("  moved     %s out, %s in; recomputed %s\n", pl_size_format(total.d2h_bytes, a),
+         pl_size_format(total.h2d_bytes, b), pl_time_format(total.recompute_ns, c));
+  cli_print_jobs(plan, p->jobs);
+  cli_print_explanation("  why       ", plan->explanation);
   return NULL;
 }
 
@@ -179,8 +180,9 @@ static void note_unlisted(const int64_list *sizes) {
 planc_status cli_note_workspaces(const planc_plan *plan, const planc_profile *profile) {
   planc_trace *trace;
   int64_list sizes = {0};
-  int32_t listed;
-  (void)planc_profile_is_of(profile, plan->jobs[0].graph, &listed);
+  int32_t listed = 0;
+  for (int32_t j = 0; j < plan->n_jobs && listed == 0; j++)
+    (void)planc_profile_is_of(profile, plan->jobs[j].graph, &listed);
   if (listed == 0) return NULL; /* the constants of a device: they have workspaces for any size */
   PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &trace));
   planc_status status = add_unlisted(plan, trace, profile, &sizes);
@@ -205,13 +207,13 @@ planc_status cli_write_plan(const planc_plan *plan, const char *output) {
   size_t length;
   PLANC_TRY(check_own(plan));
   PLANC_TRY(planc_plan_print(plan, &text, &length));
-  planc_status status = planc_file_write(output, text, length);
+  planc_status status = pl_file_write(output, text, length);
   free(text);
   return status;
 }
 
-static planc_status plan_graph(const planc_arguments *arguments, const cli_setup *setup, const char *output) {
-  const char *name = planc_option_value(arguments, "policy"), *graph_policy = setup->problem.graph->policy;
+static planc_status plan_graph(const pl_arguments *arguments, const cli_setup *setup, const char *output) {
+  const char *name = pl_option_value(arguments, "policy"), *graph_policy = setup->problem.graph->policy;
   if (!name) {
     name = graph_policy ? graph_policy : fallback_policy;
     cli_note("policy %s (%s)", name, graph_policy ? "the graph's header" : "the fall-back");
@@ -222,42 +224,42 @@ static planc_status plan_graph(const planc_arguments *arguments, const cli_setup
   PLANC_TRY(cli_setup_own_options(arguments, policy, &setup->problem));
   planc_plan *plan;
   PLANC_TRY(cli_explain(&setup->problem, policy, planc_make_plan(&setup->problem, policy, &plan)));
-  if (!planc_option_given(arguments, "output")) cli_note("output %s", output);
+  if (!pl_option_given(arguments, "output")) cli_note("output %s", output);
   planc_status status = cli_note_workspaces(plan, setup->profile);
   if (!status) status = cli_write_plan(plan, output);
-  if (!status && strcmp(output, "-") != 0) status = cli_summarize(plan, output, planc_option_given(arguments, "json"));
+  if (!status && strcmp(output, "-") != 0) status = cli_summarize(plan, output, pl_option_given(arguments, "json"));
   planc_plan_free(plan);
   return status;
 }
 
 /* Malloc'ed. */
-static planc_status find_output(const planc_arguments *arguments, char **out) {
-  const char *given = planc_option_value(arguments, "output");
+static planc_status find_output(const pl_arguments *arguments, char **out) {
+  const char *given = pl_option_value(arguments, "output");
   if (!given) return default_output(arguments->operands[0], out);
   *out = strdup(given);
   return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
 }
 
-static planc_status list_files(const planc_arguments *arguments, planc_used_files *files) {
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
   char *output;
-  PLANC_TRY(planc_used_files_read(files, arguments->operands[0]));
-  PLANC_TRY(planc_used_files_read(files, planc_option_value(arguments, "profile")));
+  PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
+  PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, "profile")));
   PLANC_TRY(find_output(arguments, &output));
-  planc_status status = planc_used_files_write(files, output);
+  planc_status status = pl_used_files_write(files, output);
   free(output);
   return status;
 }
 
 /* A policy that cannot be meant is told before anything is read. */
-static planc_status check_policy(const planc_arguments *arguments) {
-  const char *name = planc_option_value(arguments, "policy");
+static planc_status check_policy(const pl_arguments *arguments) {
+  const char *name = pl_option_value(arguments, "policy");
   const planc_policy *policy;
   if (!name) return NULL;
   PLANC_TRY(cli_setup_policy(name, PLANC_USAGE, &policy));
   return cli_setup_plans(policy);
 }
 
-static planc_status run(const planc_arguments *arguments) {
+static planc_status run(const pl_arguments *arguments) {
   cli_setup setup;
   char *output;
   PLANC_TRY(check_policy(arguments));
@@ -269,12 +271,12 @@ static planc_status run(const planc_arguments *arguments) {
   return status;
 }
 
-static const planc_option options[] = {
+static const pl_option options[] = {
     CLI_PROBLEM_OPTIONS{"policy", 0, "NAME", "how to plan (default: the graph's header, else best)"},
     {"output", 'o', "FILE", "the plan, - for standard output (default: GRAPH's name with .plan, here)"},
     {"json", 0, NULL, "the summary as one line of JSON"},
     {0},
 };
 
-const planc_subcommand cli_cmd_plan = {
+const pl_subcommand cli_cmd_plan = {
     {"plan", "GRAPH", "make a plan for a graph under a memory budget", options, 1, 1}, run, list_files};

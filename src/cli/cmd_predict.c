@@ -28,27 +28,27 @@ static planc_status next_path(const char **at, char out[PATH_ROOM]) {
   return NULL;
 }
 
-static const char *output_of(const planc_arguments *arguments) {
-  const char *output = planc_option_value(arguments, "output");
-  return output ? output : planc_option_given(arguments, "fit") ? "model.json" : "predicted.json";
+static const char *output_of(const pl_arguments *arguments) {
+  const char *output = pl_option_value(arguments, "output");
+  return output ? output : pl_option_given(arguments, "fit") ? "model.json" : "predicted.json";
 }
 
-static planc_status list_files(const planc_arguments *arguments, planc_used_files *files) {
-  for (int32_t i = 0; i < arguments->n_operands; i++) PLANC_TRY(planc_used_files_read(files, arguments->operands[i]));
-  PLANC_TRY(planc_used_files_read(files, planc_option_value(arguments, "profile")));
-  for (const char *at = planc_option_value(arguments, "graphs"); at;) {
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
+  for (int32_t i = 0; i < arguments->n_operands; i++) PLANC_TRY(pl_used_files_read(files, arguments->operands[i]));
+  PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, "profile")));
+  for (const char *at = pl_option_value(arguments, "graphs"); at;) {
     char path[PATH_ROOM];
     PLANC_TRY(next_path(&at, path));
-    PLANC_TRY(planc_used_files_read(files, path));
+    PLANC_TRY(pl_used_files_read(files, path));
   }
-  return planc_used_files_write(files, output_of(arguments));
+  return pl_used_files_write(files, output_of(arguments));
 }
 
 /* --- Fitting -------------------------------------------------------------------------------------------------- */
 
 typedef struct fitting {
-  planc_arena memory;
-  const planc_arguments *arguments;
+  pl_arena memory;
+  const pl_arguments *arguments;
   int32_t n;
   planc_fit_case *cases;
   planc_graph **graphs;
@@ -61,9 +61,9 @@ typedef struct fitting {
 
 /* The graphs of --graphs, as many as there are profiles. */
 static planc_status read_graphs(fitting *f) {
-  const planc_arguments *arguments = f->arguments;
-  const char *list = planc_option_value(arguments, "graphs"), *optimizer = planc_option_value(arguments, "optimizer");
-  bool inference = planc_option_given(arguments, "inference");
+  const pl_arguments *arguments = f->arguments;
+  const char *list = pl_option_value(arguments, "graphs"), *optimizer = pl_option_value(arguments, "optimizer");
+  bool inference = pl_option_given(arguments, "inference");
   int32_t n = 0;
   for (const char *at = list; at; n++) {
     char path[PATH_ROOM];
@@ -76,12 +76,12 @@ static planc_status read_graphs(fitting *f) {
 }
 
 static planc_status read_cases(fitting *f) {
-  const planc_arguments *arguments = f->arguments;
-  const char *device = planc_option_value(arguments, "device");
+  const pl_arguments *arguments = f->arguments;
+  const char *device = pl_option_value(arguments, "device");
   f->n = arguments->n_operands;
-  PLANC_TRY(PLANC_NEW(&f->memory, &f->cases, f->n));
-  PLANC_TRY(PLANC_NEW(&f->memory, &f->graphs, f->n));
-  PLANC_TRY(PLANC_NEW(&f->memory, &f->profiles, f->n));
+  PLANC_TRY(PL_NEW(&f->memory, &f->cases, f->n));
+  PLANC_TRY(PL_NEW(&f->memory, &f->graphs, f->n));
+  PLANC_TRY(PL_NEW(&f->memory, &f->profiles, f->n));
   PLANC_TRY(read_graphs(f));
   for (int32_t i = 0; i < f->n; i++) {
     PLANC_TRY(planc_profile_read(arguments->operands[i], &f->profiles[i]));
@@ -91,12 +91,12 @@ static planc_status read_cases(fitting *f) {
 }
 
 static void report_error_json(cJSON *object, const char *key, const planc_fit_error *error) {
-  cJSON *json = planc_json_add_object(object, key);
-  planc_json_add_int(json, "n", error->n);
-  planc_json_add_int(json, "unknown", error->n_unknown);
-  planc_json_add_int(json, "median_ppm", error->median_ppm);
-  planc_json_add_int(json, "p90_ppm", error->p90_ppm);
-  planc_json_add_int(json, "roofline_median_ppm", error->roofline_median_ppm);
+  cJSON *json = pl_json_add_object(object, key);
+  pl_json_add_int(json, "n", error->n);
+  pl_json_add_int(json, "unknown", error->n_unknown);
+  pl_json_add_int(json, "median_ppm", error->median_ppm);
+  pl_json_add_int(json, "p90_ppm", error->p90_ppm);
+  pl_json_add_int(json, "roofline_median_ppm", error->roofline_median_ppm);
 }
 
 static void print_error(const char *what, const planc_fit_error *error) {
@@ -109,22 +109,22 @@ static void print_error(const char *what, const planc_fit_error *error) {
 
 static planc_status report_fit(const fitting *f, const char *output) {
   const planc_fit_report *r = &f->report;
-  char text[PLANC_SIZE_TEXT];
-  if (planc_option_given(f->arguments, "json")) {
+  char text[PL_SIZE_TEXT];
+  if (pl_option_given(f->arguments, "json")) {
     cJSON *object = cJSON_CreateObject();
-    planc_json_add_string(object, "planc", "predict-fit/1");
-    planc_json_add_int(object, "groups", r->n_groups);
-    planc_json_add_int(object, "times", r->n_times);
+    pl_json_add_string(object, "planc", "predict-fit/1");
+    pl_json_add_int(object, "groups", r->n_groups);
+    pl_json_add_int(object, "times", r->n_times);
     report_error_json(object, "held_out_ops", &r->ops);
     if (f->n > 1) report_error_json(object, "held_out_graphs", &r->graphs);
-    planc_json_add_int(object, "repeated", r->n_repeated);
-    planc_json_add_int(object, "repeat_median_ppm", r->repeat_median_ppm);
-    planc_json_add_int(object, "fit_ns", f->took_ns);
-    return planc_print_json(stdout, object);
+    pl_json_add_int(object, "repeated", r->n_repeated);
+    pl_json_add_int(object, "repeat_median_ppm", r->repeat_median_ppm);
+    pl_json_add_int(object, "fit_ns", f->took_ns);
+    return pl_print_json(stdout, object);
   }
-  planc_print_text(stdout, output);
+  pl_print_text(stdout, output);
   printf(": %d types and algorithms from %" PRId64 " times, fitted and judged in %s\n", r->n_groups, r->n_times,
-         planc_time_format(f->took_ns, text));
+         pl_time_format(f->took_ns, text));
   print_error("ops held out", &r->ops);
   if (f->n > 1) print_error("graphs held out", &r->graphs);
   printf("  measurements of one shape differ by %.1f %%, median of %" PRId64 " times\n",
@@ -137,19 +137,19 @@ static planc_status fit_and_write(fitting *f) {
   const char *output = output_of(f->arguments);
   char *text;
   size_t length;
-  int64_t began_ns = planc_now_ns();
+  int64_t began_ns = pl_now_ns();
   PLANC_TRY(planc_model_fit(base, f->cases, f->n, &f->model, &f->report));
-  f->took_ns = planc_now_ns() - began_ns;
-  PLANC_TRY(planc_model_print(base, f->model, planc_option_value(f->arguments, "name"), &text, &length));
-  planc_status status = planc_file_write(output, text, length);
+  f->took_ns = pl_now_ns() - began_ns;
+  PLANC_TRY(planc_model_print(base, f->model, pl_option_value(f->arguments, "name"), &text, &length));
+  planc_status status = pl_file_write(output, text, length);
   free(text);
   return status ? status : report_fit(f, output);
 }
 
-static planc_status fit(const planc_arguments *arguments) {
+static planc_status fit(const pl_arguments *arguments) {
   static const char *const predicting_only[] = {"batch", "load", "profile"};
   for (size_t i = 0; i < sizeof predicting_only / sizeof *predicting_only; i++)
-    if (planc_option_given(arguments, predicting_only[i]))
+    if (pl_option_given(arguments, predicting_only[i]))
       return planc_error(PLANC_USAGE, "--fit and --%s exclude each other", predicting_only[i]);
   fitting f = {.arguments = arguments};
   planc_status status = read_cases(&f);
@@ -160,14 +160,14 @@ static planc_status fit(const planc_arguments *arguments) {
   }
   planc_model_free(f.model);
   planc_profile_free(f.device);
-  planc_arena_free(&f.memory);
+  pl_arena_free(&f.memory);
   return status;
 }
 
 /* --- Predicting ----------------------------------------------------------------------------------------------- */
 
 typedef struct predicting {
-  const planc_arguments *arguments;
+  const pl_arguments *arguments;
   planc_graph *graph;
   planc_profile *device, *listed;
   int64_t batches[MOST_BATCHES];
@@ -179,7 +179,7 @@ typedef struct predicting {
 /* Between powers of two times are linear in the batch to what a prediction can tell. */
 static planc_status choose_batches(predicting *p) {
   int64_t batch;
-  PLANC_TRY(planc_option_int(p->arguments, "batch", 1, INT32_MAX, 0, &batch));
+  PLANC_TRY(pl_option_int(p->arguments, "batch", 1, INT32_MAX, 0, &batch));
   if (!batch) {
     batch = p->graph->batch ? p->graph->batch : FALLBACK_BATCH;
     cli_note("batch %lld (%s)", (long long)batch, p->graph->batch ? "the graph's header" : "the fall-back");
@@ -191,11 +191,11 @@ static planc_status choose_batches(predicting *p) {
 }
 
 static planc_status read_problem(predicting *p) {
-  const planc_arguments *arguments = p->arguments;
-  const char *device = planc_option_value(arguments, "device"), *listed = planc_option_value(arguments, "profile");
-  bool inference = planc_option_given(arguments, "inference");
+  const pl_arguments *arguments = p->arguments;
+  const char *device = pl_option_value(arguments, "device"), *listed = pl_option_value(arguments, "profile");
+  bool inference = pl_option_given(arguments, "inference");
   PLANC_TRY(cli_setup_share(arguments, "load", 1, 0, &p->options.load_ppm));
-  PLANC_TRY(cli_setup_graph(arguments->operands[0], planc_option_value(arguments, "optimizer"), inference, &p->graph));
+  PLANC_TRY(cli_setup_graph(arguments->operands[0], pl_option_value(arguments, "optimizer"), inference, &p->graph));
   if (!device) {
     device = p->graph->device ? p->graph->device : fallback_device;
     cli_note("device %s (%s)", device, p->graph->device ? "the graph's header" : "the fall-back");
@@ -226,25 +226,24 @@ static int64_t total_ns(const planc_prediction *of) {
 static planc_status report_prediction(const predicting *p, const char *output) {
   const planc_prediction *of = p->prediction;
   int64_t batch = of->batches[of->n_batches - 1];
-  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
-  if (planc_option_given(p->arguments, "json")) {
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  if (pl_option_given(p->arguments, "json")) {
     cJSON *object = cJSON_CreateObject();
-    planc_json_add_string(object, "planc", "predict/1");
-    planc_json_add_string(object, "device", planc_profile_device(p->device)->name);
-    planc_json_add_int(object, "ops", p->graph->n_ops);
-    planc_json_add_int(object, "modelled", of->n_modelled);
-    planc_json_add_int(object, "load_ppm", of->load_ppm);
-    planc_json_add_int(object, "batch", batch);
-    planc_json_add_int(object, "compute_ns", total_ns(of));
-    planc_json_add_int(object, "predict_ns", p->took_ns);
-    return planc_print_json(stdout, object);
+    pl_json_add_string(object, "planc", "predict/1");
+    pl_json_add_string(object, "device", planc_profile_device(p->device)->name);
+    pl_json_add_int(object, "ops", p->graph->n_ops);
+    pl_json_add_int(object, "modelled", of->n_modelled);
+    pl_json_add_int(object, "load_ppm", of->load_ppm);
+    pl_json_add_int(object, "batch", batch);
+    pl_json_add_int(object, "compute_ns", total_ns(of));
+    pl_json_add_int(object, "predict_ns", p->took_ns);
+    return pl_print_json(stdout, object);
   }
   if (strcmp(output, "-") == 0) return NULL;
-  planc_print_text(stdout, output);
+  pl_print_text(stdout, output);
   printf(": %d ops on %s, %d of them by its model, predicted in %s\n", p->graph->n_ops,
-         planc_profile_device(p->device)->name, of->n_modelled, planc_time_format(p->took_ns, a));
-  printf("  compute   %s at batch %" PRId64 ", with the fastest algorithms\n", planc_time_format(total_ns(of), b),
-         batch);
+         planc_profile_device(p->device)->name, of->n_modelled, pl_time_format(p->took_ns, a));
+  printf("  compute   %s at batch %" PRId64 ", with the fastest algorithms\n", pl_time_format(total_ns(of), b), batch);
   return NULL;
 }
 
@@ -252,19 +251,19 @@ static planc_status predict_and_write(predicting *p) {
   const char *output = output_of(p->arguments);
   char *text;
   size_t length;
-  int64_t began_ns = planc_now_ns();
+  int64_t began_ns = pl_now_ns();
   PLANC_TRY(planc_predict(&p->options, &p->prediction));
-  p->took_ns = planc_now_ns() - began_ns;
+  p->took_ns = pl_now_ns() - began_ns;
   PLANC_TRY(planc_prediction_print(p->prediction, &text, &length));
-  planc_status status = planc_file_write(output, text, length);
+  planc_status status = pl_file_write(output, text, length);
   free(text);
   return status ? status : report_prediction(p, output);
 }
 
-static planc_status predict(const planc_arguments *arguments) {
+static planc_status predict(const pl_arguments *arguments) {
   static const char *const fitting_only[] = {"graphs", "name"};
   for (size_t i = 0; i < sizeof fitting_only / sizeof *fitting_only; i++)
-    if (planc_option_given(arguments, fitting_only[i]))
+    if (pl_option_given(arguments, fitting_only[i]))
       return planc_error(PLANC_USAGE, "--%s needs --fit", fitting_only[i]);
   if (arguments->n_operands > 1) return planc_error(PLANC_USAGE, "predict takes one graph");
   predicting p = {.arguments = arguments};
@@ -277,11 +276,11 @@ static planc_status predict(const planc_arguments *arguments) {
   return status;
 }
 
-static planc_status run(const planc_arguments *arguments) {
-  return planc_option_given(arguments, "fit") ? fit(arguments) : predict(arguments);
+static planc_status run(const pl_arguments *arguments) {
+  return pl_option_given(arguments, "fit") ? fit(arguments) : predict(arguments);
 }
 
-static const planc_option options[] = {
+static const pl_option options[] = {
     {"device", 'd', "NAME|FILE", "device description, or model of a device (default: the graph's header, else h100)"},
     {"batch", 'b', "N", "largest batch to predict (default: the graph's header, else 32)"},
     {"load", 0, "SHARE", "share of the time that others keep the device busy, 0 to 1 (default: 0)"},
@@ -297,8 +296,7 @@ static const planc_option options[] = {
     {0},
 };
 
-const planc_subcommand cli_cmd_predict = {
-    {"predict", "GRAPH | --fit PROFILE...", "predict how long ops take that were never run", options, 1,
-     PLANC_MAX_OPERANDS},
-    run,
-    list_files};
+const pl_subcommand cli_cmd_predict = {{"predict", "GRAPH | --fit PROFILE...",
+                                        "predict how long ops take that were never run", options, 1, PL_MAX_OPERANDS},
+                                       run,
+                                       list_files};

@@ -20,10 +20,13 @@ typedef struct needs {
 static planc_status find_needs(const planc_graph *graph, int64_t batch, needs *out) {
   planc_job job = {.graph = graph, .batch = batch, .n_rounds = 1, .rounds = &batch, .iterations = 1};
   planc_trace *trace;
+  planc_order *order = NULL;
   PLANC_TRY(planc_expand(&job, 1, &trace));
-  planc_status status = planc_memory_needs_of(trace, &out->memory);
+  planc_status status = planc_order_of_trace(trace, &order);
+  if (!status) status = planc_memory_needs_of(order, &out->memory);
   out->liveness_op = NULL;
   if (!status && trace->n_instances) out->liveness_op = planc_trace_op(trace, out->memory.liveness_instance)->name;
+  planc_order_free(order);
   planc_trace_free(trace);
   return status ? status : planc_lower_bound(graph, &out->bound, &out->bound_op);
 }
@@ -35,7 +38,7 @@ typedef struct totals {
 
 /* `value` is -1 where it exceeds 64 bits. */
 static int64_t plus(int64_t sum, int64_t value) {
-  return value < 0 ? INT64_MAX : planc_add_saturate(sum, value);
+  return value < 0 ? INT64_MAX : pl_add_saturate(sum, value);
 }
 
 static totals count(const planc_graph *graph, int64_t batch) {
@@ -55,22 +58,22 @@ static totals count(const planc_graph *graph, int64_t batch) {
 }
 
 static void print_needs(const char *what, const needs *n, const planc_graph *graph) {
-  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
-  printf("%s: all data %s, most live at once %s", what, planc_size_format(n->memory.sum_bytes, a),
-         planc_size_format(n->memory.liveness_bytes, b));
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  printf("%s: all data %s, most live at once %s", what, pl_size_format(n->memory.sum_bytes, a),
+         pl_size_format(n->memory.liveness_bytes, b));
   if (n->liveness_op) printf(" at op %s", n->liveness_op);
   printf("; with parameters, state and gradients kept, in rounds of one sample at least %s",
-         planc_size_format(n->bound, a));
+         pl_size_format(n->bound, a));
   if (n->bound_op >= 0) printf(" at op %s", graph->ops[n->bound_op].name);
   printf("\n");
 }
 
 static void report_needs(cJSON *object, const char *key, const needs *n) {
-  cJSON *json = planc_json_add_object(object, key);
-  planc_json_add_int(json, "all_data_bytes", n->memory.sum_bytes);
-  planc_json_add_int(json, "liveness_bytes", n->memory.liveness_bytes);
-  planc_json_add_int(json, "persistent_bytes", n->memory.persistent_bytes);
-  planc_json_add_int(json, "lower_bound_bytes", n->bound);
+  cJSON *json = pl_json_add_object(object, key);
+  pl_json_add_int(json, "all_data_bytes", n->memory.sum_bytes);
+  pl_json_add_int(json, "liveness_bytes", n->memory.liveness_bytes);
+  pl_json_add_int(json, "persistent_bytes", n->memory.persistent_bytes);
+  pl_json_add_int(json, "lower_bound_bytes", n->bound);
 }
 
 static planc_status show_graph_as(const planc_graph *graph, const planc_graph *train, int64_t batch, bool json) {
@@ -80,20 +83,20 @@ static planc_status show_graph_as(const planc_graph *graph, const planc_graph *t
   totals t = count(graph, batch);
   if (json) {
     cJSON *object = cJSON_CreateObject();
-    planc_json_add_string(object, "planc", "show/1");
-    planc_json_add_string(object, "graph", graph->name);
-    planc_json_add_int(object, "batch", batch);
-    planc_json_add_int(object, "ops", graph->n_ops);
-    planc_json_add_int(object, "storages", graph->n_storages);
-    planc_json_add_int(object, "parameters", t.parameters);
-    planc_json_add_int(object, "flops", plus(plus(t.flops[0], t.flops[1]), t.flops[2]));
-    planc_json_add_bool(object, "batch_coupled", planc_graph_is_batch_coupled(graph));
+    pl_json_add_string(object, "planc", "show/1");
+    pl_json_add_string(object, "graph", graph->name);
+    pl_json_add_int(object, "batch", batch);
+    pl_json_add_int(object, "ops", graph->n_ops);
+    pl_json_add_int(object, "storages", graph->n_storages);
+    pl_json_add_int(object, "parameters", t.parameters);
+    pl_json_add_int(object, "flops", plus(plus(t.flops[0], t.flops[1]), t.flops[2]));
+    pl_json_add_bool(object, "batch_coupled", planc_graph_is_batch_coupled(graph));
     report_needs(object, "memory", &own);
     if (train) report_needs(object, "training", &training);
-    return planc_print_json(stdout, object);
+    return pl_print_json(stdout, object);
   }
   printf("graph %s, %s\n", graph->name, graph->layout == PLANC_LAYOUT_NCHW ? "NCHW" : "NHWC");
-  if (graph->origin) planc_print_line(stdout, "origin: %s", graph->origin);
+  if (graph->origin) pl_print_line(stdout, "origin: %s", graph->origin);
   for (int32_t phase = 0; phase < 3; phase++) {
     if (!t.ops[phase]) continue;
     printf("%-9s %6lld ops, %.3f GFLOP at batch %lld\n", planc_phase_name((planc_phase)phase), (long long)t.ops[phase],
@@ -107,103 +110,100 @@ static planc_status show_graph_as(const planc_graph *graph, const planc_graph *t
 }
 
 /* A forward graph with a loss is also shown as it would be trained. */
-static planc_status show_graph(const planc_arguments *arguments, const planc_graph *graph) {
+static planc_status show_graph(const pl_arguments *arguments, const planc_graph *graph) {
   int64_t batch;
-  PLANC_TRY(planc_option_int(arguments, "batch", 1, INT32_MAX, graph->batch ? graph->batch : 1, &batch));
+  PLANC_TRY(pl_option_int(arguments, "batch", 1, INT32_MAX, graph->batch ? graph->batch : 1, &batch));
   planc_graph *train = NULL;
   planc_status status = NULL;
   if (!planc_graph_has_backward(graph) && graph->loss >= 0) status = planc_graph_train(graph, PLANC_SGD, &train);
   if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return status;
   planc_status_free(status); /* what cannot be trained is shown without */
-  status = show_graph_as(graph, train, batch, planc_option_given(arguments, "json"));
+  status = show_graph_as(graph, train, batch, pl_option_given(arguments, "json"));
   planc_graph_free(train);
   return status;
 }
 
 static void print_fragmentation(const planc_plan *plan, const planc_fragmentation *f) {
-  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
   const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
   if (device->chunk_bytes == 0) return;
   if (device->paged) {
-    printf("blocks of pages of %s, %d mappings\n", planc_size_format(device->chunk_bytes, a), device->n_mappings);
+    printf("blocks of pages of %s, %d mappings\n", pl_size_format(device->chunk_bytes, a), device->n_mappings);
     return;
   }
-  printf("virtual memory in chunks of %s, %d mappings; ", planc_size_format(device->chunk_bytes, a),
-         device->n_mappings);
-  printf("at most %s lost inside chunks, bound %s of %lld chunks, ", planc_size_format(f->inside_bytes, a),
-         planc_size_format(f->bound_bytes, b), (long long)f->most_at_once);
-  printf("and %s in shared ones\n", planc_size_format(f->shared_bytes, a));
+  printf("virtual memory in chunks of %s, %d mappings; ", pl_size_format(device->chunk_bytes, a), device->n_mappings);
+  printf("at most %s lost inside chunks, bound %s of %lld chunks, ", pl_size_format(f->inside_bytes, a),
+         pl_size_format(f->bound_bytes, b), (long long)f->most_at_once);
+  printf("and %s in shared ones\n", pl_size_format(f->shared_bytes, a));
 }
 
 static void report_fragmentation(const planc_plan *plan, const planc_fragmentation *f, cJSON *object) {
   const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
-  planc_json_add_int(object, "lost_bytes", f->lost_bytes);
+  pl_json_add_int(object, "lost_bytes", f->lost_bytes);
   if (device->chunk_bytes == 0) return;
-  planc_json_add_int(object, "chunk_bytes", device->chunk_bytes);
-  planc_json_add_int(object, "mappings", device->n_mappings);
-  planc_json_add_bool(object, "paged", device->paged);
-  planc_json_add_int(object, "lost_inside_bytes", f->inside_bytes);
-  planc_json_add_int(object, "lost_inside_bound_bytes", f->bound_bytes);
-  planc_json_add_int(object, "lost_shared_bytes", f->shared_bytes);
+  pl_json_add_int(object, "chunk_bytes", device->chunk_bytes);
+  pl_json_add_int(object, "mappings", device->n_mappings);
+  pl_json_add_bool(object, "paged", device->paged);
+  pl_json_add_int(object, "lost_inside_bytes", f->inside_bytes);
+  pl_json_add_int(object, "lost_inside_bound_bytes", f->bound_bytes);
+  pl_json_add_int(object, "lost_shared_bytes", f->shared_bytes);
 }
 
 static planc_status show_plan(const planc_plan *plan, bool json) {
-  const planc_job *job = &plan->jobs[0];
-  const planc_predictions *p = &plan->predicted;
+  const planc_job *job = cli_only_job(plan);
+  int64_t iteration_ns = plan->predicted.iteration_ns, ideal_ns = planc_plan_predicted_total(plan).ideal_ns;
   const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
   const planc_memory *host = planc_plan_memory(plan, PLANC_MEMORY_HOST);
   planc_fragmentation lost;
   PLANC_TRY(planc_fragmentation_of(plan, &lost));
   if (json) {
     cJSON *object = cJSON_CreateObject();
-    planc_json_add_string(object, "planc", "show/1");
-    planc_json_add_string(object, "plan", plan->name);
-    planc_json_add_string(object, "policy", plan->policy);
-    planc_json_add_string(object, "device", plan->device.name);
-    cli_report_batch(plan, object);
-    planc_json_add_int(object, "rounds", job->n_rounds);
-    planc_json_add_int(object, "sub_batch", job->rounds[0]);
-    planc_json_add_known(object, "budget_bytes", device->budget_bytes >= 0, device->budget_bytes);
-    planc_json_add_int(object, "arena_bytes", device->arena_bytes);
-    planc_json_add_int(object, "reserved_bytes", device->reserved_bytes);
-    planc_json_add_int(object, "host_arena_bytes", host->arena_bytes);
-    planc_json_add_int(object, "storage_arena_bytes", planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes);
-    planc_json_add_int(object, "iteration_ns", p->iteration_ns);
-    planc_json_add_int(object, "ideal_ns", p->ideal_ns);
-    planc_json_add_int(object, "instructions", plan->body.n);
+    pl_json_add_string(object, "planc", "show/1");
+    pl_json_add_string(object, "plan", plan->name);
+    pl_json_add_string(object, "policy", plan->policy);
+    pl_json_add_string(object, "device", plan->device.name);
+    cli_report_work(plan, object);
+    pl_json_add_known(object, "budget_bytes", device->budget_bytes >= 0, device->budget_bytes);
+    pl_json_add_int(object, "arena_bytes", device->arena_bytes);
+    pl_json_add_int(object, "reserved_bytes", device->reserved_bytes);
+    pl_json_add_int(object, "host_arena_bytes", host->arena_bytes);
+    pl_json_add_int(object, "storage_arena_bytes", planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes);
+    pl_json_add_int(object, "iteration_ns", iteration_ns);
+    pl_json_add_int(object, "ideal_ns", ideal_ns);
+    pl_json_add_int(object, "instructions", plan->body.n);
     report_fragmentation(plan, &lost, object);
+    cli_report_jobs(plan, plan->predicted.jobs, object);
     planc_status status = cli_report_peak(plan, object);
-    if (!status) return planc_print_json(stdout, object);
+    if (!status) return pl_print_json(stdout, object);
     cJSON_Delete(object);
     return status;
   }
-  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT];
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
   printf("plan of %s, policy %s, device %s\n", plan->name, plan->policy, plan->device.name);
-  cli_print_batch(plan);
-  printf(" in %d round%s of %lld; %d op%s in the graph, %d instructions in the body\n", job->n_rounds,
-         job->n_rounds == 1 ? "" : "s", (long long)job->rounds[0], job->graph->n_ops, job->graph->n_ops == 1 ? "" : "s",
-         plan->body.n);
+  cli_print_work(plan, true);
+  if (job) printf("; %d op%s in the graph, ", job->graph->n_ops, job->graph->n_ops == 1 ? "" : "s");
+  printf("%s%d instructions in the body\n", job ? "" : "; ", plan->body.n);
   printf("budget %s: arena %s, reserved %s", cli_budget_format(device->budget_bytes, a),
-         planc_size_format(device->arena_bytes, b), planc_size_format(device->reserved_bytes, c));
-  printf("; host %s", planc_size_format(host->arena_bytes, a));
+         pl_size_format(device->arena_bytes, b), pl_size_format(device->reserved_bytes, c));
+  printf("; host %s", pl_size_format(host->arena_bytes, a));
   cli_print_storage(plan, "; ");
   printf("\n");
-  printf("predicted iteration %s, ideal %s\n", planc_time_format(p->iteration_ns, a),
-         planc_time_format(p->ideal_ns, b));
+  printf("predicted iteration %s, ideal %s\n", pl_time_format(iteration_ns, a), pl_time_format(ideal_ns, b));
+  cli_print_jobs(plan, plan->predicted.jobs);
   print_fragmentation(plan, &lost);
   return cli_print_peak(plan, PLANC_MEMORY_DEVICE, stdout);
 }
 
-static planc_status show_plan_text(const planc_arguments *arguments, const char *text, size_t length) {
+static planc_status show_plan_text(const pl_arguments *arguments, const char *text, size_t length) {
   planc_plan *plan;
-  if (planc_option_given(arguments, "batch")) return planc_error(PLANC_USAGE, "--batch: a plan has its own");
+  if (pl_option_given(arguments, "batch")) return planc_error(PLANC_USAGE, "--batch: a plan has its own");
   PLANC_TRY(planc_plan_parse(text, length, arguments->operands[0], &plan));
-  planc_status status = show_plan(plan, planc_option_given(arguments, "json"));
+  planc_status status = show_plan(plan, pl_option_given(arguments, "json"));
   planc_plan_free(plan);
   return status;
 }
 
-static planc_status show_graph_text(const planc_arguments *arguments, const char *text, size_t length) {
+static planc_status show_graph_text(const pl_arguments *arguments, const char *text, size_t length) {
   planc_graph *graph;
   PLANC_TRY(planc_graph_parse(text, length, arguments->operands[0], &graph));
   planc_status status = show_graph(arguments, graph);
@@ -211,11 +211,11 @@ static planc_status show_graph_text(const planc_arguments *arguments, const char
   return status;
 }
 
-static planc_status run(const planc_arguments *arguments) {
+static planc_status run(const pl_arguments *arguments) {
   const char *path = arguments->operands[0];
   char *text;
   size_t length;
-  PLANC_TRY(planc_file_read_text(path, PLANC_PLAN_MOST_BYTES, &text, &length));
+  PLANC_TRY(pl_file_read_text(path, PLANC_PLAN_MOST_BYTES, &text, &length));
   /* A plan's first byte is its header's brace; a graph is YAML with a key there. */
   planc_status status =
       *text == '{' ? show_plan_text(arguments, text, length) : show_graph_text(arguments, text, length);
@@ -223,11 +223,11 @@ static planc_status run(const planc_arguments *arguments) {
   return status;
 }
 
-static const planc_option options[] = {
+static const pl_option options[] = {
     {"batch", 'b', "N", "batch for sizes of a graph (default: its header's, else 1)"},
     {"json", 0, NULL, "the same as one line of JSON"},
     {0},
 };
 
-const planc_subcommand cli_cmd_show = {
+const pl_subcommand cli_cmd_show = {
     {"show", "GRAPH|PLAN", "show what is in a graph or a plan", options, 1, 1}, run, NULL};

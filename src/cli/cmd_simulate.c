@@ -1,5 +1,6 @@
 /* `planc simulate`: what one iteration of a plan takes, and where the time goes; beside it what a run measured. With
  * --passive of a graph without a plan (passive.c). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -27,8 +28,8 @@ static planc_status retime(const char *costs_path, timed_plan *out) {
   return NULL;
 }
 
-static planc_status read_plan(const planc_arguments *arguments, const char *path, timed_plan *out) {
-  const char *costs_path = planc_option_value(arguments, "costs");
+static planc_status read_plan(const pl_arguments *arguments, const char *path, timed_plan *out) {
+  const char *costs_path = pl_option_value(arguments, "costs");
   PLANC_TRY(planc_plan_read(path, &out->file));
   out->plan = out->file;
   return costs_path ? retime(costs_path, out) : NULL;
@@ -57,7 +58,7 @@ static planc_status read_measurement(const char *path, const timed_plan *plan, m
 /* The plan of the same training without scheduling; without --vanilla none. */
 typedef struct vanilla {
   const char *path; /* NULL: there is none */
-  planc_predictions predicted;
+  planc_outcome outcome;
 } vanilla;
 
 /* Of one period, all jobs together. */
@@ -65,104 +66,146 @@ static int64_t samples_of(const planc_plan *plan) {
   int64_t sum = 0;
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     const planc_job *job = &plan->jobs[j];
-    sum = planc_add_saturate(sum, planc_muldiv_floor(job->batch, job->iterations, 1));
+    sum = pl_add_saturate(sum, pl_muldiv_floor(planc_job_whole_batch(job), job->iterations, 1));
   }
   return sum;
 }
 
+/* A plan as it was simulated. */
+typedef struct simulated_plan {
+  planc_simulation times;
+  planc_job_predictions *jobs; /* by job: what the plan predicts, but for times, which are simulated; owned */
+} simulated_plan;
+
+/* As the plan predicts it, but for its time, which is simulated. */
+static planc_outcome outcome_of(const planc_plan *plan, const planc_simulation *s) {
+  planc_outcome outcome = planc_outcome_of(plan);
+  outcome.iteration_ns = s->iteration_ns;
+  return outcome;
+}
+
 static planc_metrics metrics_of(const planc_plan *plan, const planc_simulation *s, const vanilla *v) {
-  planc_predictions predicted = planc_simulation_predictions(plan, s);
+  planc_outcome run = outcome_of(plan, s);
   planc_metrics metrics;
-  planc_metrics_of(&predicted, samples_of(plan), v->path ? &v->predicted : NULL, &metrics);
+  planc_metrics_of(&run, samples_of(plan), v->path ? &v->outcome : NULL, &metrics);
   return metrics;
 }
 
-static planc_status print_json(const timed_plan *timed, const planc_simulation *s, const vanilla *v,
+static planc_status print_json(const timed_plan *timed, const simulated_plan *simulated, const vanilla *v,
                                const measurement *m) {
   const planc_plan *plan = timed->plan;
+  const planc_simulation *s = &simulated->times;
   cJSON *object = cJSON_CreateObject();
-  planc_json_add_string(object, "planc", "simulate/1");
-  planc_json_add_string(object, "policy", plan->policy);
-  planc_json_add_int(object, "iteration_ns", s->iteration_ns);
-  planc_json_add_int(object, "ideal_ns", plan->predicted.ideal_ns);
-  planc_json_add_int(object, "first_iteration_ns", s->first_iteration_ns);
-  planc_json_add_int(object, "prologue_ns", s->prologue_ns);
-  planc_json_add_int(object, "epilogue_ns", s->epilogue_ns);
-  planc_json_add_int(object, "compute_ns", s->compute_ns);
-  planc_json_add_int(object, "recompute_ns", s->recompute_ns);
-  planc_json_add_int(object, "slowdown_ns", s->slowdown_ns);
-  planc_json_add_int(object, "stall_h2d_ns", s->stall_ns[PLANC_STALL_H2D]);
-  planc_json_add_int(object, "stall_d2h_ns", s->stall_ns[PLANC_STALL_D2H]);
-  planc_json_add_int(object, "stall_launch_ns", s->stall_ns[PLANC_STALL_LAUNCH]);
-  planc_json_add_int(object, "misses", s->misses);
-  planc_json_add_int(object, "h2d_bytes", s->h2d_bytes);
-  planc_json_add_int(object, "d2h_bytes", s->d2h_bytes);
-  planc_json_add_int(object, "h2d_ns", s->h2d_ns);
-  planc_json_add_int(object, "d2h_ns", s->d2h_ns);
-  planc_json_add_int(object, "peak_bytes", s->peak_bytes);
-  planc_json_add_int(object, "live_peak_bytes", s->live_peak_bytes);
+  pl_json_add_string(object, "planc", "simulate/1");
+  pl_json_add_string(object, "policy", plan->policy);
+  pl_json_add_int(object, "iteration_ns", s->iteration_ns);
+  pl_json_add_int(object, "ideal_ns", planc_plan_predicted_total(plan).ideal_ns);
+  pl_json_add_int(object, "first_iteration_ns", s->first_iteration_ns);
+  pl_json_add_int(object, "prologue_ns", s->prologue_ns);
+  pl_json_add_int(object, "epilogue_ns", s->epilogue_ns);
+  pl_json_add_int(object, "compute_ns", s->compute_ns);
+  pl_json_add_int(object, "recompute_ns", s->recompute_ns);
+  pl_json_add_int(object, "slowdown_ns", s->slowdown_ns);
+  pl_json_add_int(object, "stall_h2d_ns", s->stall_ns[PLANC_STALL_H2D]);
+  pl_json_add_int(object, "stall_d2h_ns", s->stall_ns[PLANC_STALL_D2H]);
+  pl_json_add_int(object, "stall_store_ns", s->stall_ns[PLANC_STALL_STORE]);
+  pl_json_add_int(object, "stall_load_ns", s->stall_ns[PLANC_STALL_LOAD]);
+  pl_json_add_int(object, "stall_launch_ns", s->stall_ns[PLANC_STALL_LAUNCH]);
+  pl_json_add_int(object, "misses", s->misses);
+  pl_json_add_int(object, "h2d_bytes", s->h2d_bytes);
+  pl_json_add_int(object, "d2h_bytes", s->d2h_bytes);
+  pl_json_add_int(object, "store_bytes", s->store_bytes);
+  pl_json_add_int(object, "load_bytes", s->load_bytes);
+  pl_json_add_int(object, "h2d_ns", s->h2d_ns);
+  pl_json_add_int(object, "d2h_ns", s->d2h_ns);
+  pl_json_add_int(object, "store_ns", s->store_ns);
+  pl_json_add_int(object, "load_ns", s->load_ns);
+  pl_json_add_int(object, "peak_bytes", s->peak_bytes);
+  pl_json_add_int(object, "live_peak_bytes", s->live_peak_bytes);
   if (planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->chunk_bytes > 0)
-    planc_json_add_int(object, "mapped_chunks", s->mapped_chunks);
+    pl_json_add_int(object, "mapped_chunks", s->mapped_chunks);
   planc_metrics metrics = metrics_of(plan, s, v);
   cli_report_metrics(object, &metrics);
-  planc_json_add_known(object, "vanilla_ns", v->path, v->predicted.iteration_ns);
-  planc_json_add_known(object, "vanilla_bytes", v->path, v->predicted.peak_bytes);
-  planc_json_add_known(object, "retimed_ops", plan != timed->file, timed->retimed.n_ops - timed->retimed.n_kept);
-  planc_json_add_known(object, "kept_ops", plan != timed->file, timed->retimed.n_kept);
+  pl_json_add_known(object, "vanilla_ns", v->path, v->outcome.iteration_ns);
+  pl_json_add_known(object, "vanilla_bytes", v->path, v->outcome.peak_bytes[PLANC_MEMORY_DEVICE]);
+  pl_json_add_known(object, "retimed_ops", plan != timed->file, timed->retimed.n_ops - timed->retimed.n_kept);
+  pl_json_add_known(object, "kept_ops", plan != timed->file, timed->retimed.n_kept);
+  cli_report_jobs(plan, simulated->jobs, object);
   if (m->path) cli_report_against(m->comparison, m->timeline, m->path, object);
-  return planc_print_json(stdout, object);
+  return pl_print_json(stdout, object);
 }
 
 static void print_metrics(const planc_plan *plan, const planc_simulation *s, const vanilla *v) {
-  char a[CLI_METRIC_TEXT], b[CLI_METRIC_TEXT], c[CLI_METRIC_TEXT], moved[PLANC_SIZE_TEXT];
+  char a[CLI_METRIC_TEXT], b[CLI_METRIC_TEXT], c[CLI_METRIC_TEXT], moved[PL_SIZE_TEXT];
   planc_metrics metrics = metrics_of(plan, s, v);
   printf("throughput     %14s   samples/s, overhead %s, %s moved\n", cli_metric_format(metrics.throughput_ppm, 3, a),
-         cli_percent_format(metrics.overhead_ppm, b), planc_size_format(metrics.moved_bytes, moved));
+         cli_percent_format(metrics.overhead_ppm, b), pl_size_format(metrics.moved_bytes, moved));
   if (!v->path) return;
   fputs("against ", stdout);
-  planc_print_text(stdout, v->path);
+  pl_print_text(stdout, v->path);
   printf(": MSR %s, EOR %s", cli_metric_format(metrics.msr_ppm, 4, a), cli_metric_format(metrics.eor_ppm, 4, b));
   printf(" (excess %s), CBR %s\n", cli_percent_format(metrics.eor_excess_ppm, b),
          cli_metric_format(metrics.cbr_ppm, 4, c));
 }
 
-static planc_status print_text(const timed_plan *timed, const planc_simulation *s, const vanilla *v,
+static void print_storage_waits(const planc_simulation *s) {
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  printf("  waits store  %14s   %s moved\n", pl_time_format(s->stall_ns[PLANC_STALL_STORE], a),
+         pl_size_format(s->store_bytes, b));
+  printf("  waits load   %14s   %s moved\n", pl_time_format(s->stall_ns[PLANC_STALL_LOAD], a),
+         pl_size_format(s->load_bytes, b));
+}
+
+static planc_status print_text(const timed_plan *timed, const simulated_plan *simulated, const vanilla *v,
                                const measurement *m) {
   const planc_plan *plan = timed->plan;
-  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
-  const planc_job *job = &plan->jobs[0];
+  const planc_simulation *s = &simulated->times;
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
   printf("%s, %s on %s, ", plan->name, plan->policy, plan->device.name);
-  cli_print_batch(plan);
-  printf(" in %d round%s\n", job->n_rounds, job->n_rounds == 1 ? "" : "s");
+  cli_print_work(plan, false);
+  printf("\n");
   if (plan != timed->file) {
     printf("at other times than it was planned with: %d of %d ops\n", timed->retimed.n_ops - timed->retimed.n_kept,
            timed->retimed.n_ops);
   }
-  printf("iteration      %14s   ideal %s\n", planc_time_format(s->iteration_ns, a),
-         planc_time_format(plan->predicted.ideal_ns, b));
-  printf("  compute      %14s   of it recompute %s\n", planc_time_format(s->compute_ns, a),
-         planc_time_format(s->recompute_ns, b));
-  printf("  slowed       %14s   by copies beside it\n", planc_time_format(s->slowdown_ns, a));
-  printf("  waits h2d    %14s   %s moved, too late for %lld op%s\n", planc_time_format(s->stall_ns[PLANC_STALL_H2D], a),
-         planc_size_format(s->h2d_bytes, b), (long long)s->misses, s->misses == 1 ? "" : "s");
-  printf("  waits d2h    %14s   %s moved\n", planc_time_format(s->stall_ns[PLANC_STALL_D2H], a),
-         planc_size_format(s->d2h_bytes, b));
-  printf("  waits launch %14s\n", planc_time_format(s->stall_ns[PLANC_STALL_LAUNCH], a));
+  printf("iteration      %14s   ideal %s\n", pl_time_format(s->iteration_ns, a),
+         pl_time_format(planc_plan_predicted_total(plan).ideal_ns, b));
+  printf("  compute      %14s   of it recompute %s\n", pl_time_format(s->compute_ns, a),
+         pl_time_format(s->recompute_ns, b));
+  printf("  slowed       %14s   by copies beside it\n", pl_time_format(s->slowdown_ns, a));
+  printf("  waits h2d    %14s   %s moved, too late for %lld op%s\n", pl_time_format(s->stall_ns[PLANC_STALL_H2D], a),
+         pl_size_format(s->h2d_bytes, b), (long long)s->misses, s->misses == 1 ? "" : "s");
+  printf("  waits d2h    %14s   %s moved\n", pl_time_format(s->stall_ns[PLANC_STALL_D2H], a),
+         pl_size_format(s->d2h_bytes, b));
+  if (planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes > 0) print_storage_waits(s);
+  printf("  waits launch %14s\n", pl_time_format(s->stall_ns[PLANC_STALL_LAUNCH], a));
   if (s->mapped_chunks > 0) printf("  maps         %14lld   chunks\n", (long long)s->mapped_chunks);
-  printf("first iteration %s, prologue", planc_time_format(s->first_iteration_ns, a));
-  printf(" %s, epilogue %s\n", planc_time_format(s->prologue_ns, a), planc_time_format(s->epilogue_ns, b));
+  printf("first iteration %s, prologue", pl_time_format(s->first_iteration_ns, a));
+  printf(" %s, epilogue %s\n", pl_time_format(s->prologue_ns, a), pl_time_format(s->epilogue_ns, b));
   print_metrics(plan, s, v);
+  cli_print_jobs(plan, simulated->jobs);
   if (m->path) cli_print_against(m->comparison, m->timeline, m->path);
   return NULL;
 }
 
 /* As the executor runs the plan; captured and replayed; or mapping in the step. */
-static planc_status simulate(const planc_arguments *arguments, const planc_plan *plan, planc_simulation *out) {
+static planc_status read_way(const pl_arguments *arguments, planc_simulate_options *out) {
   int64_t chunk_ns;
-  PLANC_TRY(planc_option_int(arguments, "map-in-step", 0, INT32_MAX, -1, &chunk_ns));
-  if (chunk_ns >= 0) return planc_simulate_mapping(plan, chunk_ns, out);
-  if (planc_option_given(arguments, "graph-replay")) return planc_simulate_captured(plan, out);
-  return planc_simulate(plan, NULL, NULL, out);
+  PLANC_TRY(pl_option_int(arguments, "map-in-step", 0, INT32_MAX, -1, &chunk_ns));
+  *out = (planc_simulate_options){.captured = pl_option_given(arguments, "graph-replay"),
+                                  .maps_in_step = chunk_ns >= 0,
+                                  .chunk_ns = chunk_ns >= 0 ? chunk_ns : 0};
+  return NULL;
+}
+
+static planc_status simulate(const pl_arguments *arguments, const planc_plan *plan, simulated_plan *out) {
+  planc_simulate_options way;
+  PLANC_TRY(read_way(arguments, &way));
+  out->jobs = calloc((size_t)plan->n_jobs + 1, sizeof *out->jobs);
+  if (!out->jobs) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  for (int32_t j = 0; j < plan->n_jobs; j++) out->jobs[j] = plan->predicted.jobs[j];
+  way.jobs = out->jobs;
+  return planc_simulate(plan, &way, &out->times);
 }
 
 /* Whether the two plans train the same: what one saves over the other has no meaning otherwise. */
@@ -180,40 +223,41 @@ static planc_status check_same_work(const planc_plan *plan, const planc_plan *ot
 }
 
 /* The launches of a body captured cost as little without scheduling; mappings there are none. */
-static planc_status read_vanilla(const planc_arguments *arguments, const planc_plan *plan, vanilla *out) {
-  out->path = planc_option_value(arguments, "vanilla");
+static planc_status read_vanilla(const pl_arguments *arguments, const planc_plan *plan, vanilla *out) {
+  out->path = pl_option_value(arguments, "vanilla");
   if (!out->path) return NULL;
   timed_plan other = {0};
   planc_simulation simulation;
   planc_status status = read_plan(arguments, out->path, &other);
   if (!status) status = check_same_work(plan, other.plan, out->path);
   if (!status) {
-    status = planc_option_given(arguments, "graph-replay") ? planc_simulate_captured(other.plan, &simulation)
-                                                           : planc_simulate(other.plan, NULL, NULL, &simulation);
-    status = planc_context(status, "%s", out->path);
+    planc_simulate_options way = {.captured = pl_option_given(arguments, "graph-replay")};
+    status = planc_context(planc_simulate(other.plan, &way, &simulation), "%s", out->path);
   }
-  if (!status) out->predicted = planc_simulation_predictions(other.plan, &simulation);
+  if (!status) out->outcome = outcome_of(other.plan, &simulation);
   free_plan(&other);
   return status;
 }
 
-static planc_status report(const planc_arguments *arguments, const timed_plan *plan, measurement *measured) {
-  planc_simulation simulation;
+static planc_status report(const pl_arguments *arguments, const timed_plan *plan, simulated_plan *out,
+                           measurement *measured) {
   vanilla unscheduled = {0};
-  PLANC_TRY(simulate(arguments, plan->plan, &simulation));
+  PLANC_TRY(simulate(arguments, plan->plan, out));
   PLANC_TRY(read_vanilla(arguments, plan->plan, &unscheduled));
-  PLANC_TRY(read_measurement(planc_option_value(arguments, "against"), plan, measured));
-  return planc_option_given(arguments, "json") ? print_json(plan, &simulation, &unscheduled, measured)
-                                               : print_text(plan, &simulation, &unscheduled, measured);
+  PLANC_TRY(read_measurement(pl_option_value(arguments, "against"), plan, measured));
+  return pl_option_given(arguments, "json") ? print_json(plan, out, &unscheduled, measured)
+                                            : print_text(plan, out, &unscheduled, measured);
 }
 
-static const planc_option work_options[] = {CLI_WORK_OPTIONS, {0}};
+static const pl_option work_options[] = {CLI_WORK_OPTIONS, {0}};
 
-static planc_status run_plan(const planc_arguments *arguments) {
+static planc_status run_plan(const pl_arguments *arguments) {
   timed_plan plan = {0};
+  simulated_plan simulated = {0};
   measurement measured = {0};
   planc_status status = read_plan(arguments, arguments->operands[0], &plan);
-  if (!status) status = report(arguments, &plan, &measured);
+  if (!status) status = report(arguments, &plan, &simulated, &measured);
+  free(simulated.jobs);
   planc_comparison_free(measured.comparison);
   planc_timeline_free(measured.timeline);
   free_plan(&plan);
@@ -221,33 +265,33 @@ static planc_status run_plan(const planc_arguments *arguments) {
 }
 
 /* What one can ask of a plan and what of a graph; of the former, ways to run it exclude each other. */
-static planc_status check_options(const planc_arguments *arguments) {
+static planc_status check_options(const pl_arguments *arguments) {
   static const char *const ways[] = {"graph-replay", "map-in-step", "against"};
   static const char *const of_plans[] = {"graph-replay", "map-in-step", "against", "vanilla", "costs"};
-  bool passive = planc_option_given(arguments, "passive");
+  bool passive = pl_option_given(arguments, "passive");
   for (int32_t a = 0; a < 3; a++) {
     for (int32_t b = a + 1; b < 3; b++) {
-      if (!planc_option_given(arguments, ways[a]) || !planc_option_given(arguments, ways[b])) continue;
+      if (!pl_option_given(arguments, ways[a]) || !pl_option_given(arguments, ways[b])) continue;
       return planc_error(PLANC_USAGE, "--%s and --%s exclude each other", ways[a], ways[b]);
     }
   }
   for (int32_t a = 0; passive && a < 5; a++) {
-    if (!planc_option_given(arguments, of_plans[a])) continue;
+    if (!pl_option_given(arguments, of_plans[a])) continue;
     return planc_error(PLANC_USAGE, "--passive and --%s exclude each other", of_plans[a]);
   }
-  for (const planc_option *option = work_options; !passive && option->name; option++) {
-    if (!planc_option_given(arguments, option->name)) continue;
+  for (const pl_option *option = work_options; !passive && option->name; option++) {
+    if (!pl_option_given(arguments, option->name)) continue;
     return planc_error(PLANC_USAGE, "--%s: a plan has its own; only --passive takes it", option->name);
   }
   return NULL;
 }
 
-static planc_status run(const planc_arguments *arguments) {
+static planc_status run(const pl_arguments *arguments) {
   PLANC_TRY(check_options(arguments));
-  return planc_option_given(arguments, "passive") ? cli_report_passive(arguments) : run_plan(arguments);
+  return pl_option_given(arguments, "passive") ? cli_report_passive(arguments) : run_plan(arguments);
 }
 
-static const planc_option options[] = {
+static const pl_option options[] = {
     {"graph-replay", 0, NULL, "the body captured and replayed as a whole, as by `planrun exec --graph`"},
     {"map-in-step", 0, "NS", "virtual memory mapped as data comes and goes, each chunk in NS of the host's time"},
     {"costs", 0, "FILE", "times from this profile, as far as it has them, in place of those that it was planned with"},
@@ -259,7 +303,7 @@ static const planc_option options[] = {
     {0},
 };
 
-const planc_subcommand cli_cmd_simulate = {
+const pl_subcommand cli_cmd_simulate = {
     {"simulate", "PLAN|GRAPH", "predict a plan's time and stalls, or those of passive swapping", options, 1, 1},
     run,
     NULL};

@@ -6,8 +6,8 @@
 #include "util/file.h"
 
 /* Puts the graph in the precision that is asked for; *graph is the new one. */
-static planc_status convert(const planc_arguments *arguments, planc_graph **graph) {
-  const char *name = planc_option_value(arguments, "precision");
+static planc_status convert(const pl_arguments *arguments, planc_graph **graph) {
+  const char *name = pl_option_value(arguments, "precision");
   planc_precision precision;
   planc_graph *converted;
   if (!name) return NULL;
@@ -18,22 +18,22 @@ static planc_status convert(const planc_arguments *arguments, planc_graph **grap
   return NULL;
 }
 
-static const char *output_of(const planc_arguments *arguments) {
-  const char *output = planc_option_value(arguments, "output");
+static const char *output_of(const pl_arguments *arguments) {
+  const char *output = pl_option_value(arguments, "output");
   return output ? output : "-";
 }
 
-static planc_status list_files(const planc_arguments *arguments, planc_used_files *files) {
-  PLANC_TRY(planc_used_files_read(files, arguments->operands[0]));
-  return planc_used_files_write(files, output_of(arguments));
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
+  PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
+  return pl_used_files_write(files, output_of(arguments));
 }
 
-static planc_status run(const planc_arguments *arguments) {
+static planc_status run(const pl_arguments *arguments) {
   const char *path = arguments->operands[0], *name;
   planc_graph *graph, *train = NULL;
   PLANC_TRY(planc_graph_read(path, &graph));
   planc_optimizer optimizer = PLANC_SGD;
-  planc_status status = planc_graph_optimizer(graph, planc_option_value(arguments, "optimizer"), &optimizer, &name);
+  planc_status status = planc_graph_optimizer(graph, pl_option_value(arguments, "optimizer"), &optimizer, &name);
   if (!status) status = convert(arguments, &graph);
   if (!status) status = planc_context(planc_graph_train(graph, optimizer, &train), "%s", path);
   planc_graph_free(graph);
@@ -41,17 +41,17 @@ static planc_status run(const planc_arguments *arguments) {
   size_t length = 0;
   if (!status) status = planc_graph_print(train, &text, &length);
   planc_graph_free(train);
-  if (!status) status = planc_file_write(output_of(arguments), text, length);
+  if (!status) status = pl_file_write(output_of(arguments), text, length);
   free(text);
   return status;
 }
 
-static const planc_option options[] = {
+static const pl_option options[] = {
     {"optimizer", 0, "NAME", "sgd, momentum or adam (default: the graph's header, else sgd)"},
     {"precision", 0, "NAME", "f32, tf32 or bf16 (default: f32)"},
     {"output", 'o', "FILE", "the training graph (default: standard output)"},
     {0},
 };
 
-const planc_subcommand cli_cmd_train = {
+const pl_subcommand cli_cmd_train = {
     {"train", "GRAPH", "derive backward and optimizer ops of a forward graph", options, 1, 1}, run, list_files};

@@ -11,10 +11,11 @@
 #include "util/size.h"
 
 typedef struct updating {
-  const planc_arguments *arguments;
+  const pl_arguments *arguments;
   const char *output, *profile_output; /* or NULL */
   int64_t weight_ppm, threshold_ppm;
   planc_plan *plan;
+  const planc_job *job; /* its only one */
   planc_timeline *timeline;
   planc_profile *base; /* or NULL */
   planc_update *update;
@@ -25,31 +26,31 @@ typedef struct updating {
 
 /* --- Files ---------------------------------------------------------------------------------------------------- */
 
-static planc_status list_files(const planc_arguments *arguments, planc_used_files *files) {
-  PLANC_TRY(planc_used_files_read(files, arguments->operands[0]));
-  PLANC_TRY(planc_used_files_read(files, planc_option_value(arguments, "trace")));
-  PLANC_TRY(planc_used_files_read(files, planc_option_value(arguments, "profile")));
-  PLANC_TRY(planc_used_files_write(files, planc_option_value(arguments, "output")));
-  return planc_used_files_write(files, planc_option_value(arguments, "profile-out"));
+static planc_status list_files(const pl_arguments *arguments, pl_used_files *files) {
+  PLANC_TRY(pl_used_files_read(files, arguments->operands[0]));
+  PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, "trace")));
+  PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, "profile")));
+  PLANC_TRY(pl_used_files_write(files, pl_option_value(arguments, "output")));
+  return pl_used_files_write(files, pl_option_value(arguments, "profile-out"));
 }
 
 /* --- Inputs --------------------------------------------------------------------------------------------------- */
 
 static planc_status read_arguments(updating *u) {
   enum { MOST_THRESHOLD = 1000 };
-  u->output = planc_option_value(u->arguments, "output");
-  u->profile_output = planc_option_value(u->arguments, "profile-out");
-  if (!planc_option_given(u->arguments, "trace")) return planc_error(PLANC_USAGE, "update needs --trace");
+  u->output = pl_option_value(u->arguments, "output");
+  u->profile_output = pl_option_value(u->arguments, "profile-out");
+  if (!pl_option_given(u->arguments, "trace")) return planc_error(PLANC_USAGE, "update needs --trace");
   if (!u->output && !u->profile_output) return planc_error(PLANC_USAGE, "update needs --output or --profile-out");
   PLANC_TRY(cli_setup_share(u->arguments, "weight", 1, PLANC_UPDATE_WEIGHT_PPM, &u->weight_ppm));
   return cli_setup_share(u->arguments, "threshold", MOST_THRESHOLD, PLANC_UPDATE_THRESHOLD_PPM, &u->threshold_ppm);
 }
 
 static planc_status read_base(updating *u) {
-  const char *measured = planc_option_value(u->arguments, "profile");
-  const char *device = planc_option_value(u->arguments, "device");
+  const char *measured = pl_option_value(u->arguments, "profile");
+  const char *device = pl_option_value(u->arguments, "device");
   if (measured && device) return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
-  if (measured) return cli_setup_measured(measured, u->plan->jobs[0].graph, &u->base);
+  if (measured) return cli_setup_measured(measured, u->job->graph, &u->base);
   return device ? cli_setup_device(u->arguments, device, &u->base) : NULL;
 }
 
@@ -58,7 +59,8 @@ static planc_status read_inputs(updating *u) {
   PLANC_TRY(read_arguments(u));
   PLANC_TRY(planc_plan_read(path, &u->plan));
   PLANC_TRY(planc_context(planc_check(u->plan, NULL, NULL), "%s", path));
-  PLANC_TRY(planc_timeline_read(planc_option_value(u->arguments, "trace"), u->plan, &u->timeline));
+  PLANC_TRY(planc_context(planc_update_job(u->plan, &u->job), "%s", path));
+  PLANC_TRY(planc_timeline_read(pl_option_value(u->arguments, "trace"), u->plan, &u->timeline));
   PLANC_TRY(read_base(u));
   planc_update_options options = {
       .plan = u->plan, .timeline = u->timeline, .profile = u->base, .weight_ppm = u->weight_ppm};
@@ -86,31 +88,31 @@ static int64_t storage_of(const planc_plan *plan) {
 /* The plan's problem again, as far as the plan tells, with the options given. */
 static planc_status make_problem(updating *u) {
   const planc_plan *plan = u->plan;
-  const planc_job *job = &plan->jobs[0];
+  const planc_job *job = u->job;
   const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
   int64_t budget = device->budget_bytes < 0 ? device->bytes : device->budget_bytes;
   int64_t host_budget = planc_plan_memory(plan, PLANC_MEMORY_HOST)->budget_bytes;
-  const char *policy = planc_option_value(u->arguments, "policy");
+  const char *policy = pl_option_value(u->arguments, "policy");
   planc_problem *problem = &u->problem;
   *problem = (planc_problem){.graph = job->graph, .profile = u->update->profile, .batch = job->batch};
   PLANC_TRY(cli_setup_policy(policy ? policy : plan->policy, policy ? PLANC_USAGE : PLANC_BAD_INPUT, &u->policy));
   if (strcmp(u->policy->name, plan->policy) == 0) problem->settings = plan->settings;
   PLANC_TRY(cli_setup_plans(u->policy));
-  PLANC_TRY(planc_option_size(u->arguments, "budget", budget, &problem->budget_bytes));
-  PLANC_TRY(planc_option_size(u->arguments, "host-budget", host_budget, &problem->host_budget_bytes));
-  PLANC_TRY(planc_option_size(u->arguments, "storage", storage_of(plan), &problem->storage_budget_bytes));
+  PLANC_TRY(pl_option_size(u->arguments, "budget", budget, &problem->budget_bytes));
+  PLANC_TRY(pl_option_size(u->arguments, "host-budget", host_budget, &problem->host_budget_bytes));
+  PLANC_TRY(pl_option_size(u->arguments, "storage", storage_of(plan), &problem->storage_budget_bytes));
   PLANC_TRY(cli_setup_storage(problem));
   /* Other rounds would rest on times that nobody measured. */
   int64_t rounds = u->base ? 0 : sub_batch_of(job);
-  PLANC_TRY(planc_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->sub_batch));
+  PLANC_TRY(pl_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->sub_batch));
   if (!u->base && problem->sub_batch != rounds) {
     cli_note("workspaces of rounds of %" PRId64 " are taken to be in proportion to those of %" PRId64
              ": planrun refuses a plan with too little; a --profile has those that were measured",
              problem->sub_batch, rounds);
   }
-  problem->split_batch_norm = job->n_rounds > 1 || planc_option_given(u->arguments, "split-batch-norm");
+  problem->split_batch_norm = job->n_rounds > 1 || pl_option_given(u->arguments, "split-batch-norm");
   PLANC_TRY(cli_setup_policy_options(u->arguments, problem));
-  if (!planc_option_given(u->arguments, "placement") && (u->policy->supports & PLANC_POLICY_VMM))
+  if (!pl_option_given(u->arguments, "placement") && (u->policy->supports & PLANC_POLICY_VMM))
     problem->placement = placement_of(device);
   if (problem->placement == placement_of(device) && problem->chunk_bytes == 0)
     problem->chunk_bytes = device->chunk_bytes;
@@ -135,7 +137,7 @@ static bool asks_for_other_decisions(const updating *u) {
   const planc_problem *problem = &u->problem;
   return strcmp(u->policy->name, u->plan->policy) != 0 || !are_same(&problem->settings, &u->plan->settings) ||
          is_placed_otherwise(problem, planc_plan_memory(u->plan, PLANC_MEMORY_DEVICE)) ||
-         (problem->sub_batch && problem->sub_batch != sub_batch_of(&u->plan->jobs[0]));
+         (problem->sub_batch && problem->sub_batch != sub_batch_of(u->job));
 }
 
 /* Another budget, policy, setting, placement or split is reason enough for a plan. */
@@ -147,52 +149,58 @@ static bool asks_for_another(const updating *u) {
 
 /* --- Reports -------------------------------------------------------------------------------------------------- */
 
+static const struct {
+  const char *key, *text;
+} routes[PLANC_N_ROUTES] = {[PLANC_ROUTE_H2D] = {"copies_in", "copy in"},
+                            [PLANC_ROUTE_D2H] = {"copies_out", "copy out"},
+                            [PLANC_ROUTE_STORE] = {"stores", "store"},
+                            [PLANC_ROUTE_LOAD] = {"loads", "load"}};
+
 static void report_sum(cJSON *object, const char *key, const planc_latency_sum *sum) {
-  cJSON *json = planc_json_add_object(object, key);
-  planc_json_add_int(json, "count", sum->count);
-  planc_json_add_int(json, "old_ns", sum->old_ns);
-  planc_json_add_int(json, "measured_ns", sum->measured_ns);
-  planc_json_add_int(json, "new_ns", sum->new_ns);
+  cJSON *json = pl_json_add_object(object, key);
+  pl_json_add_int(json, "count", sum->count);
+  pl_json_add_int(json, "old_ns", sum->old_ns);
+  pl_json_add_int(json, "measured_ns", sum->measured_ns);
+  pl_json_add_int(json, "new_ns", sum->new_ns);
 }
 
 static planc_status report_json(const updating *u, bool updated) {
   cJSON *object = cJSON_CreateObject();
-  planc_json_add_string(object, "planc", "update/1");
-  planc_json_add_string(object, "policy", u->policy->name);
-  planc_json_add_int(object, "periods", u->timeline->n_periods);
-  planc_json_add_int(object, "weight_ppm", u->weight_ppm);
-  planc_json_add_int(object, "threshold_ppm", u->threshold_ppm);
+  pl_json_add_string(object, "planc", "update/1");
+  pl_json_add_string(object, "policy", u->policy->name);
+  pl_json_add_int(object, "periods", u->timeline->n_periods);
+  pl_json_add_int(object, "weight_ppm", u->weight_ppm);
+  pl_json_add_int(object, "threshold_ppm", u->threshold_ppm);
   report_sum(object, "ops", &u->update->ops);
-  report_sum(object, "copies_in", &u->update->copies_in);
-  report_sum(object, "copies_out", &u->update->copies_out);
-  planc_json_add_int(object, "change_ppm", u->update->change_ppm);
-  planc_json_add_bool(object, "updated", updated);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) report_sum(object, routes[r].key, &u->update->copies[r]);
+  pl_json_add_int(object, "change_ppm", u->update->change_ppm);
+  pl_json_add_bool(object, "updated", updated);
   const planc_plan *next = planc_replanned_plan(&u->next);
   if (next) {
-    planc_json_add_string(object, "decisions", u->next.keeps ? "kept" : "new");
+    pl_json_add_string(object, "decisions", u->next.keeps ? "kept" : "new");
   } else {
-    planc_json_add_null(object, "decisions");
+    pl_json_add_null(object, "decisions");
   }
-  planc_json_add_known(object, "iteration_ns", next, next ? next->predicted.iteration_ns : 0);
-  return planc_print_json(stdout, object);
+  pl_json_add_known(object, "iteration_ns", next, next ? next->predicted.iteration_ns : 0);
+  return pl_print_json(stdout, object);
 }
 
 static void print_sum(const char *what, const planc_latency_sum *sum) {
-  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], c[PLANC_SIZE_TEXT];
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
   if (sum->count == 0) return;
-  printf("  %5" PRId32 "x %-10s %14s %16s %16s\n", sum->count, what, planc_time_format(sum->old_ns, a),
-         planc_time_format(sum->measured_ns, b), planc_time_format(sum->new_ns, c));
+  printf("  %5" PRId32 "x %-10s %14s %16s %16s\n", sum->count, what, pl_time_format(sum->old_ns, a),
+         pl_time_format(sum->measured_ns, b), pl_time_format(sum->new_ns, c));
 }
 
 static void print_decisions(const planc_replanned *next) {
-  char would[PLANC_SIZE_TEXT];
+  char would[PL_SIZE_TEXT];
   if (!next->keeps) {
     printf("  planned anew\n");
   } else if (!next->made) {
     printf("  decisions kept: planned anew it does not fit\n");
   } else {
     printf("  decisions kept: planned anew an iteration takes %s\n",
-           planc_time_format(next->made->predicted.iteration_ns, would));
+           pl_time_format(next->made->predicted.iteration_ns, would));
   }
 }
 
@@ -202,8 +210,7 @@ static void print_text(const updating *u) {
          u->timeline->n_periods == 1 ? "" : "s");
   printf("  %-17s %14s %16s %16s\n", "", "planned with", "measured", "from now on");
   print_sum("op", &update->ops);
-  print_sum("copy in", &update->copies_in);
-  print_sum("copy out", &update->copies_out);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) print_sum(routes[r].text, &update->copies[r]);
   char change[CLI_METRIC_TEXT], threshold[CLI_METRIC_TEXT];
   printf("  changed by %s, threshold %s\n", cli_metric_format(update->change_ppm, 3, change),
          cli_metric_format(u->threshold_ppm, 3, threshold));
@@ -215,7 +222,7 @@ static bool to_standard_output(const char *path) {
 
 static planc_status report(const updating *u, bool updated) {
   if (to_standard_output(u->output) || to_standard_output(u->profile_output)) return NULL;
-  if (planc_option_given(u->arguments, "json")) return report_json(u, updated);
+  if (pl_option_given(u->arguments, "json")) return report_json(u, updated);
   print_text(u);
   const planc_plan *next = planc_replanned_plan(&u->next);
   if (!next) return NULL;
@@ -229,7 +236,7 @@ static planc_status write_profile(const updating *u) {
   char *text;
   size_t length;
   PLANC_TRY(planc_update_print(u->update, &text, &length));
-  planc_status status = planc_file_write(u->profile_output, text, length);
+  planc_status status = pl_file_write(u->profile_output, text, length);
   free(text);
   return status;
 }
@@ -256,7 +263,7 @@ static planc_status update(updating *u) {
   return report(u, true);
 }
 
-static planc_status run(const planc_arguments *arguments) {
+static planc_status run(const pl_arguments *arguments) {
   updating u = {.arguments = arguments};
   planc_status status = update(&u);
   planc_replanned_free(&u.next);
@@ -267,7 +274,7 @@ static planc_status run(const planc_arguments *arguments) {
   return status;
 }
 
-static const planc_option options[] = {
+static const pl_option options[] = {
     {"trace", 't', "FILE", "what `planrun exec --trace` measured of the plan"},
     {"output", 'o', "FILE", "the new plan, - for standard output"},
     {"profile-out", 0, "FILE", "the profile that it is made with"},
@@ -291,5 +298,5 @@ static const planc_option options[] = {
     {0},
 };
 
-const planc_subcommand cli_cmd_update = {
+const pl_subcommand cli_cmd_update = {
     {"update", "PLAN", "make a plan anew from what a run of it measured", options, 1, 1}, run, list_files};

@@ -11,14 +11,16 @@ static const struct {
   const char *key, *text;
 } gaps[] = {[PLANC_GAP_IN] = {"wait_in_ns", "waits for copies in"},
             [PLANC_GAP_OUT] = {"wait_out_ns", "waits for copies out"},
+            [PLANC_GAP_STORE] = {"wait_store_ns", "waits for copies to storage"},
+            [PLANC_GAP_LOAD] = {"wait_load_ns", "waits for copies from storage"},
             [PLANC_GAP_COMPUTE] = {"wait_compute_ns", "waits for other streams"},
             [PLANC_GAP_OTHER] = {"other_ns", "launches and hand-overs"}};
 
 /* --- Text --------------------------------------------------------------------------------------------------------- */
 
 static void print_row(const char *what, int64_t predicted, int64_t measured) {
-  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT];
-  printf("  %-30s %16s %16s", what, planc_time_format(predicted, a), planc_time_format(measured, b));
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  printf("  %-30s %16s %16s", what, pl_time_format(predicted, a), pl_time_format(measured, b));
   if (predicted > 0) {
     printf(" %8.3f\n", (double)measured / (double)predicted);
   } else {
@@ -26,12 +28,17 @@ static void print_row(const char *what, int64_t predicted, int64_t measured) {
   }
 }
 
+/* Most plans have none, and no rows for what waits there. */
+static bool is_of_storage(int gap) {
+  return gap == PLANC_GAP_STORE || gap == PLANC_GAP_LOAD;
+}
+
 void cli_print_against(const planc_comparison *comparison, const planc_timeline *timeline, const char *path) {
-  char a[PLANC_SIZE_TEXT], b[PLANC_SIZE_TEXT], name[64];
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], name[64];
   fputs("against ", stdout);
-  planc_print_text(stdout, path);
+  pl_print_text(stdout, path);
   printf(", %d period%s, %s to %s\n", timeline->n_periods, timeline->n_periods == 1 ? "" : "s",
-         planc_time_format(comparison->least_ns, a), planc_time_format(comparison->most_ns, b));
+         pl_time_format(comparison->least_ns, a), pl_time_format(comparison->most_ns, b));
   printf("  %-30s %16s %16s %8s\n", "", "predicted", "measured", "ratio");
   print_row("iteration", comparison->predicted_ns, comparison->measured_ns);
   print_row("  with its ops as measured", comparison->predicted_as_measured_ns, comparison->measured_ns);
@@ -44,53 +51,55 @@ void cli_print_against(const planc_comparison *comparison, const planc_timeline 
     const planc_stream_times *times = &comparison->streams[s];
     printf("compute stream %d\n", times->stream);
     print_row("busy", times->predicted_busy_ns, times->measured_busy_ns);
-    for (int g = 0; g < PLANC_N_GAPS; g++)
-      print_row(gaps[g].text, times->predicted_gap_ns[g], times->measured_gap_ns[g]);
+    for (int g = 0; g < PLANC_N_GAPS; g++) {
+      int64_t predicted = times->predicted_gap_ns[g], measured = times->measured_gap_ns[g];
+      if (!is_of_storage(g) || predicted > 0 || measured > 0) print_row(gaps[g].text, predicted, measured);
+    }
   }
 }
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
 static void report_times(cJSON *object, int64_t predicted, int64_t measured) {
-  planc_json_add_int(object, "predicted_ns", predicted);
-  planc_json_add_int(object, "measured_ns", measured);
+  pl_json_add_int(object, "predicted_ns", predicted);
+  pl_json_add_int(object, "measured_ns", measured);
   if (predicted > 0) {
-    planc_json_add_int(object, "ratio_ppm", planc_muldiv_floor(measured, 1000000, predicted));
+    pl_json_add_int(object, "ratio_ppm", pl_muldiv_floor(measured, 1000000, predicted));
   } else {
-    planc_json_add_null(object, "ratio_ppm");
+    pl_json_add_null(object, "ratio_ppm");
   }
 }
 
 static void report_stream(cJSON *object, const char *key, int64_t busy, const int64_t *times) {
-  cJSON *side = planc_json_add_object(object, key);
-  planc_json_add_int(side, "busy_ns", busy);
-  for (int g = 0; g < PLANC_N_GAPS; g++) planc_json_add_int(side, gaps[g].key, times[g]);
+  cJSON *side = pl_json_add_object(object, key);
+  pl_json_add_int(side, "busy_ns", busy);
+  for (int g = 0; g < PLANC_N_GAPS; g++) pl_json_add_int(side, gaps[g].key, times[g]);
 }
 
 void cli_report_against(const planc_comparison *comparison, const planc_timeline *timeline, const char *path,
                         cJSON *object) {
-  cJSON *against = planc_json_add_object(object, "against");
-  planc_json_add_string(against, "trace", path);
-  planc_json_add_int(against, "periods", timeline->n_periods);
+  cJSON *against = pl_json_add_object(object, "against");
+  pl_json_add_string(against, "trace", path);
+  pl_json_add_int(against, "periods", timeline->n_periods);
   report_times(against, comparison->predicted_ns, comparison->measured_ns);
-  planc_json_add_int(against, "least_ns", comparison->least_ns);
-  planc_json_add_int(against, "most_ns", comparison->most_ns);
-  planc_json_add_int(against, "predicted_as_measured_ns", comparison->predicted_as_measured_ns);
-  cJSON *classes = planc_json_add_array(against, "classes");
+  pl_json_add_int(against, "least_ns", comparison->least_ns);
+  pl_json_add_int(against, "most_ns", comparison->most_ns);
+  pl_json_add_int(against, "predicted_as_measured_ns", comparison->predicted_as_measured_ns);
+  cJSON *classes = pl_json_add_array(against, "classes");
   for (int32_t c = 0; c < comparison->n_classes; c++) {
     cJSON *entry = cJSON_CreateObject();
-    planc_json_add_string(entry, "class", comparison->classes[c].name);
-    planc_json_add_int(entry, "count", comparison->classes[c].count);
+    pl_json_add_string(entry, "class", comparison->classes[c].name);
+    pl_json_add_int(entry, "count", comparison->classes[c].count);
     report_times(entry, comparison->classes[c].predicted_ns, comparison->classes[c].measured_ns);
-    planc_json_add(classes, NULL, entry);
+    pl_json_add(classes, NULL, entry);
   }
-  cJSON *streams = planc_json_add_array(against, "streams");
+  cJSON *streams = pl_json_add_array(against, "streams");
   for (int32_t s = 0; s < comparison->n_streams; s++) {
     const planc_stream_times *times = &comparison->streams[s];
     cJSON *entry = cJSON_CreateObject();
-    planc_json_add_int(entry, "stream", times->stream);
+    pl_json_add_int(entry, "stream", times->stream);
     report_stream(entry, "predicted", times->predicted_busy_ns, times->predicted_gap_ns);
     report_stream(entry, "measured", times->measured_busy_ns, times->measured_gap_ns);
-    planc_json_add(streams, NULL, entry);
+    pl_json_add(streams, NULL, entry);
   }
 }

@@ -14,7 +14,7 @@ static const char fallback_device[] = "h100";
 
 static void message(const char *kind, const char *format, va_list arguments) {
   fprintf(stderr, "planc: %s: ", kind);
-  planc_vprint_line(stderr, format, arguments);
+  pl_vprint_line(stderr, format, arguments);
 }
 
 void cli_note(const char *format, ...) {
@@ -31,13 +31,13 @@ void cli_warn(const char *format, ...) {
   va_end(arguments);
 }
 
-planc_status cli_setup_share(const planc_arguments *arguments, const char *name, int32_t most, int64_t fallback_ppm,
+planc_status cli_setup_share(const pl_arguments *arguments, const char *name, int32_t most, int64_t fallback_ppm,
                              int64_t *out_ppm) {
-  const char *text = planc_option_value(arguments, name);
+  const char *text = pl_option_value(arguments, name);
   *out_ppm = fallback_ppm;
   if (!text) return NULL;
   double share;
-  if (!planc_real_parse(text, &share) || !(share >= 0.0 && share <= most))
+  if (!pl_real_parse(text, &share) || !(share >= 0.0 && share <= most))
     return planc_error(PLANC_USAGE, "--%s takes a fraction from 0 to %d", name, (int)most);
   *out_ppm = llround(share * PPM);
   return NULL;
@@ -68,15 +68,15 @@ planc_status cli_setup_measured(const char *path, const planc_graph *graph, plan
   return NULL;
 }
 
-planc_status cli_setup_device(const planc_arguments *arguments, const char *name, planc_profile **out) {
+planc_status cli_setup_device(const pl_arguments *arguments, const char *name, planc_profile **out) {
   char path[4096];
-  PLANC_TRY(planc_locate_device(name, path, sizeof path));
-  PLANC_TRY(planc_used_files_read(arguments->files, path));
+  PLANC_TRY(pl_locate_device(name, path, sizeof path));
+  PLANC_TRY(pl_used_files_read(arguments->files, path));
   return planc_profile_read(path, out);
 }
 
-static planc_status read_profile(const planc_arguments *arguments, const planc_graph *graph, planc_profile **out) {
-  const char *measured = planc_option_value(arguments, "profile"), *device = planc_option_value(arguments, "device");
+static planc_status read_profile(const pl_arguments *arguments, const planc_graph *graph, planc_profile **out) {
+  const char *measured = pl_option_value(arguments, "profile"), *device = pl_option_value(arguments, "device");
   if (measured) return cli_setup_measured(measured, graph, out);
   if (!device) {
     device = graph->device ? graph->device : fallback_device;
@@ -86,15 +86,15 @@ static planc_status read_profile(const planc_arguments *arguments, const planc_g
 }
 
 /* A size that stays what it is where none is given, and is not 0. */
-static planc_status read_bytes(const planc_arguments *arguments, const char *name, int64_t *out) {
-  PLANC_TRY(planc_option_size(arguments, name, *out, out));
-  if (!planc_option_given(arguments, name) || *out > 0) return NULL;
+static planc_status read_bytes(const pl_arguments *arguments, const char *name, int64_t *out) {
+  PLANC_TRY(pl_option_size(arguments, name, *out, out));
+  if (!pl_option_given(arguments, name) || *out > 0) return NULL;
   return planc_error(PLANC_USAGE, "--%s: at least one byte", name);
 }
 
 /* How policies allocate that do so as they go. */
-static planc_status read_placement(const planc_arguments *arguments, planc_problem *problem) {
-  const char *placement = planc_option_value(arguments, "placement");
+static planc_status read_placement(const pl_arguments *arguments, planc_problem *problem) {
+  const char *placement = pl_option_value(arguments, "placement");
   if (placement && strcmp(placement, "vmm") == 0) {
     problem->placement = PLANC_PLACEMENT_VMM;
   } else if (placement && strcmp(placement, "paged") == 0) {
@@ -105,32 +105,32 @@ static planc_status read_placement(const planc_arguments *arguments, planc_probl
   return read_bytes(arguments, "chunk", &problem->chunk_bytes);
 }
 
-static planc_status read_share(const planc_arguments *arguments, const char *name, int64_t *out) {
+static planc_status read_share(const pl_arguments *arguments, const char *name, int64_t *out) {
   int64_t percent;
-  PLANC_TRY(planc_option_int(arguments, name, 1, ALL_PERCENT, ALL_PERCENT, &percent));
-  if (planc_option_given(arguments, name)) *out = percent < ALL_PERCENT ? percent * PPM_OF_PERCENT : 0;
+  PLANC_TRY(pl_option_int(arguments, name, 1, ALL_PERCENT, ALL_PERCENT, &percent));
+  if (pl_option_given(arguments, name)) *out = percent < ALL_PERCENT ? percent * PPM_OF_PERCENT : 0;
   return NULL;
 }
 
-static planc_status read_flag(const planc_arguments *arguments, const char *name, int64_t *out) {
-  if (planc_option_given(arguments, name)) *out = 1;
+static planc_status read_flag(const pl_arguments *arguments, const char *name, int64_t *out) {
+  if (pl_option_given(arguments, name)) *out = 1;
   return NULL;
 }
 
 /* Those that are not given stay what they are. */
-static planc_status read_settings(const planc_arguments *arguments, planc_settings *settings) {
+static planc_status read_settings(const pl_arguments *arguments, planc_settings *settings) {
 #define X(name, option, kind, users, fallback, help) PLANC_TRY(read_##kind(arguments, option, &settings->name));
   PLANC_SETTINGS(X)
 #undef X
   return NULL;
 }
 
-planc_status cli_setup_policy_options(const planc_arguments *arguments, planc_problem *problem) {
+planc_status cli_setup_policy_options(const pl_arguments *arguments, planc_problem *problem) {
   PLANC_TRY(read_placement(arguments, problem));
   return read_settings(arguments, &problem->settings);
 }
 
-planc_status cli_setup_own_options(const planc_arguments *arguments, const planc_policy *policy,
+planc_status cli_setup_own_options(const pl_arguments *arguments, const planc_policy *policy,
                                    const planc_problem *problem) {
   static const struct {
     const char *option;
@@ -142,10 +142,10 @@ planc_status cli_setup_own_options(const planc_arguments *arguments, const planc
   };
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
     bool used = settings[i].users == 0 || (policy->supports & settings[i].users);
-    if (!used && planc_option_given(arguments, settings[i].option))
+    if (!used && pl_option_given(arguments, settings[i].option))
       return planc_error(PLANC_USAGE, "policy %s has no use for --%s", policy->name, settings[i].option);
   }
-  if (!planc_option_given(arguments, "chunk") || problem->placement != PLANC_PLACEMENT_BEST_FIT) return NULL;
+  if (!pl_option_given(arguments, "chunk") || problem->placement != PLANC_PLACEMENT_BEST_FIT) return NULL;
   return planc_error(PLANC_USAGE, "--chunk is for --placement vmm and paged");
 }
 
@@ -162,19 +162,19 @@ planc_status cli_setup_storage(const planc_problem *problem) {
 
 /* What the command line alone says, of a batch or budget that it leaves open 0 or -1: what is wrong there is told
  * before the defaults are. */
-static planc_status read_options(const planc_arguments *arguments, planc_problem *problem) {
+static planc_status read_options(const pl_arguments *arguments, planc_problem *problem) {
   int64_t gpus;
-  if (planc_option_given(arguments, "profile") && planc_option_given(arguments, "device"))
+  if (pl_option_given(arguments, "profile") && pl_option_given(arguments, "device"))
     return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
-  PLANC_TRY(planc_option_int(arguments, "batch", 1, INT32_MAX, 0, &problem->batch));
-  PLANC_TRY(planc_option_int(arguments, "gpus", 1, INT32_MAX, 1, &gpus));
-  PLANC_TRY(planc_option_size(arguments, "budget", -1, &problem->budget_bytes));
-  PLANC_TRY(planc_option_size(arguments, "host-budget", -1, &problem->host_budget_bytes));
-  PLANC_TRY(planc_option_size(arguments, "storage", 0, &problem->storage_budget_bytes));
-  PLANC_TRY(planc_option_int(arguments, "sub-batch", 1, INT32_MAX, 0, &problem->sub_batch));
+  PLANC_TRY(pl_option_int(arguments, "batch", 1, INT32_MAX, 0, &problem->batch));
+  PLANC_TRY(pl_option_int(arguments, "gpus", 1, INT32_MAX, 1, &gpus));
+  PLANC_TRY(pl_option_size(arguments, "budget", -1, &problem->budget_bytes));
+  PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &problem->host_budget_bytes));
+  PLANC_TRY(pl_option_size(arguments, "storage", 0, &problem->storage_budget_bytes));
+  PLANC_TRY(pl_option_int(arguments, "sub-batch", 1, INT32_MAX, 0, &problem->sub_batch));
   problem->gpus = (int32_t)gpus;
-  problem->shared_link = planc_option_given(arguments, "shared-link");
-  problem->split_batch_norm = planc_option_given(arguments, "split-batch-norm");
+  problem->shared_link = pl_option_given(arguments, "shared-link");
+  problem->split_batch_norm = pl_option_given(arguments, "split-batch-norm");
   return cli_setup_policy_options(arguments, problem);
 }
 
@@ -195,22 +195,22 @@ static planc_status set_batch(planc_problem *problem) {
 
 static void set_budget(planc_problem *problem) {
   const planc_device *device = planc_profile_device(problem->profile);
-  char text[PLANC_SIZE_TEXT], memory[PLANC_SIZE_TEXT];
+  char text[PL_SIZE_TEXT], memory[PL_SIZE_TEXT];
   if (problem->budget_bytes < 0) {
     problem->budget_bytes = device->memory_bytes;
-    cli_note("budget %s (device %s)", planc_size_format(problem->budget_bytes, text), device->name);
+    cli_note("budget %s (device %s)", pl_size_format(problem->budget_bytes, text), device->name);
   } else if (problem->budget_bytes > device->memory_bytes) {
-    cli_warn("the budget of %s is beyond device %s with %s", planc_size_format(problem->budget_bytes, text),
-             device->name, planc_size_format(device->memory_bytes, memory));
+    cli_warn("the budget of %s is beyond device %s with %s", pl_size_format(problem->budget_bytes, text), device->name,
+             pl_size_format(device->memory_bytes, memory));
   }
 }
 
-planc_status cli_setup_read(const planc_arguments *arguments, const char *graph_path, cli_setup *out) {
+planc_status cli_setup_read(const pl_arguments *arguments, const char *graph_path, cli_setup *out) {
   *out = (cli_setup){0};
   planc_problem *problem = &out->problem;
-  bool inference = planc_option_given(arguments, "inference");
+  bool inference = pl_option_given(arguments, "inference");
   PLANC_TRY(read_options(arguments, problem));
-  PLANC_TRY(cli_setup_graph(graph_path, planc_option_value(arguments, "optimizer"), inference, &out->graph));
+  PLANC_TRY(cli_setup_graph(graph_path, pl_option_value(arguments, "optimizer"), inference, &out->graph));
   PLANC_TRY(read_profile(arguments, out->graph, &out->profile));
   problem->graph = out->graph;
   problem->profile = out->profile;

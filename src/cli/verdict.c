@@ -29,45 +29,47 @@ static planc_status print_text(const cli_verdict *verdicts, int32_t n) {
   for (int32_t v = 0; v < n; v++) {
     if (verdicts[v].refusal) continue;
     if (n > 1) {
-      planc_print_text(stdout, verdicts[v].path);
+      pl_print_text(stdout, verdicts[v].path);
       fputs(": ", stdout);
     }
-    planc_print_line(stdout, "%s", verdicts[v].summary);
+    pl_print_line(stdout, "%s", verdicts[v].summary);
   }
   return NULL;
 }
 
 /* --- JSON --------------------------------------------------------------------------------------------------------- */
 
-static void report_passed(cJSON *object, const planc_check_report *report) {
-  planc_json_add_int(object, "peak_bytes", report->peak_bytes);
-  planc_json_add_int(object, "host_peak_bytes", report->host_peak_bytes);
-  planc_json_add_int(object, "storage_peak_bytes", report->storage_peak_bytes);
-  planc_json_add_int(object, "touched_bytes", report->touched_bytes);
-  planc_json_add_int(object, "instances", report->instances);
-  planc_json_add_int(object, "instructions", report->instructions);
-  planc_json_add_int(object, "recomputed", report->recomputed);
+static void report_passed(cJSON *object, const cli_verdict *verdict) {
+  const planc_check_report *report = &verdict->report;
+  pl_json_add_int(object, "peak_bytes", report->peak_bytes[PLANC_MEMORY_DEVICE]);
+  pl_json_add_int(object, "host_peak_bytes", report->peak_bytes[PLANC_MEMORY_HOST]);
+  pl_json_add_int(object, "storage_peak_bytes", report->peak_bytes[PLANC_MEMORY_STORAGE]);
+  pl_json_add_int(object, "touched_bytes", report->touched_bytes[PLANC_MEMORY_DEVICE]);
+  pl_json_add_int(object, "instances", report->instances);
+  pl_json_add_int(object, "instructions", report->instructions);
+  pl_json_add_int(object, "recomputed", report->recomputed);
+  if (verdict->jobs) pl_json_add(object, "jobs", cJSON_Duplicate(verdict->jobs, true));
 }
 
 static planc_status print_json(const cli_verdict *verdicts, int32_t n) {
   for (int32_t v = 0; v < n; v++) {
     const cli_verdict *verdict = &verdicts[v];
     cJSON *object = cJSON_CreateObject();
-    planc_json_add_string(object, "planc", "check/1");
-    planc_json_add_string(object, "plan", verdict->path);
-    planc_json_add_bool(object, "valid", !verdict->refusal);
+    pl_json_add_string(object, "planc", "check/1");
+    pl_json_add_string(object, "plan", verdict->path);
+    pl_json_add_bool(object, "valid", !verdict->refusal);
     if (verdict->budget_bytes >= 0) {
-      planc_json_add_int(object, "budget_bytes", verdict->budget_bytes);
+      pl_json_add_int(object, "budget_bytes", verdict->budget_bytes);
     } else {
-      planc_json_add_null(object, "budget_bytes");
+      pl_json_add_null(object, "budget_bytes");
     }
     if (verdict->refusal) {
-      planc_json_add_int(object, "exit_code", planc_exit_code(planc_status_code(verdict->refusal)));
-      planc_json_add_string(object, "message", planc_status_message(verdict->refusal));
+      pl_json_add_int(object, "exit_code", planc_exit_code(planc_status_code(verdict->refusal)));
+      pl_json_add_string(object, "message", planc_status_message(verdict->refusal));
     } else {
-      report_passed(object, &verdict->report);
+      report_passed(object, verdict);
     }
-    PLANC_TRY(planc_print_json(stdout, object));
+    PLANC_TRY(pl_print_json(stdout, object));
   }
   return NULL;
 }
@@ -77,9 +79,9 @@ static planc_status print_json(const cli_verdict *verdicts, int32_t n) {
 /* A workflow command's property or message: "Workflow commands for GitHub Actions", and toolkit's command.ts. What of
  * it ends up in the log must not be obeyed there. */
 static void put_escaped(const char *text, bool property) {
-  planc_character c;
+  pl_character c;
   for (const char *at = text; *at; at += c.length) {
-    c = planc_character_at(text, at);
+    c = pl_character_at(text, at);
     bool special = *at == '%' || *at == '\r' || *at == '\n' || (property && (*at == ':' || *at == ','));
     if (special) {
       printf("%%%02X", (unsigned)*at);
@@ -139,9 +141,9 @@ static planc_status print_github(const cli_verdict *verdicts, int32_t n) {
  * all. Each becomes U+FFFD. Blanks other than spaces are written by number, for attributes are normalised, and so is
  * what a terminal or a log obeys. */
 static void put_xml(const char *text) {
-  planc_character c;
+  pl_character c;
   for (const char *at = text; *at; at += c.length) {
-    c = planc_character_at(text, at);
+    c = pl_character_at(text, at);
     bool blank = c.code == '\t' || c.code == '\n' || c.code == '\r';
     if ((c.code < 0x20 && !blank) || c.code == 0xfffe || c.code == 0xffff) {
       fputs("\xef\xbf\xbd", stdout);

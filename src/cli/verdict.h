@@ -2,6 +2,8 @@
 #ifndef CLI_VERDICT_H
 #define CLI_VERDICT_H
 
+#include <cjson/cJSON.h>
+
 #include "planc/check.h"
 
 /* One plan held against one budget. */
@@ -13,6 +15,7 @@ typedef struct cli_verdict {
   /* Where it passes: */
   planc_check_report report;
   char *summary; /* a line for people; owned */
+  cJSON *jobs;   /* of a plan with several, each; else NULL; owned */
 } cli_verdict;
 
 /* Forms to print verdicts in:

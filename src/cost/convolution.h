@@ -27,23 +27,22 @@
 
 #include "cost/profile.h"
 
-enum { PLANC_MAX_CONV_VARIANTS = 4 }; /* those with groups have no transforms */
+enum { PL_MAX_CONV_VARIANTS = 4 }; /* those with groups have no transforms */
 
 /* The batch-dependent side of a convolution. */
-typedef struct planc_conv_case {
-  const planc_conv *conv;
+typedef struct pl_conv_case {
+  const pl_conv *conv;
   planc_layout layout;
   planc_dtype dtype;
   bool scalar; /* by kernels without tensor cores: f16 and bf16 at f32's rate */
   int64_t images;
-} planc_conv_case;
+} pl_conv_case;
 
 /* One input channel in every group. */
-bool planc_conv_is_depthwise(const planc_conv *conv);
+bool pl_conv_is_depthwise(const pl_conv *conv);
 /* Fills `out` with the variants that the shape allows and gives their number. Figures too large are INT64_MAX. */
-int32_t planc_conv_variants(const planc_profile *profile, const planc_conv_case *of,
-                            planc_variant out[PLANC_MAX_CONV_VARIANTS]);
+int32_t pl_conv_variants(const planc_profile *profile, const pl_conv_case *of, planc_variant out[PL_MAX_CONV_VARIANTS]);
 /* Implicit GEMM on tensor cores: at the half rate for f16 and bf16, at half of that for f32 (TF32). */
-planc_variant planc_conv_tensor_core(const planc_profile *profile, const planc_conv_case *of);
+planc_variant pl_conv_tensor_core(const planc_profile *profile, const pl_conv_case *of);
 
 #endif

@@ -1,4 +1,5 @@
 /* The table of costs: every op at every batch of interest, with each algorithm. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +17,18 @@ typedef VEC(int32_t) index_list;
 /* What of an op does not depend on the batch. */
 typedef struct op_costs {
   const planc_op *op;
-  int32_t index;                     /* in the graph */
-  const planc_measured_op *measured; /* NULL: not measured */
-  bool scales;                       /* with the batch */
+  int32_t index;                  /* in the graph */
+  const pl_measured_op *measured; /* NULL: not measured */
+  bool scales;                    /* with the batch */
+  const pl_labelled *share;       /* of the bandwidth, by its type; NULL: that of its class */
+  const pl_labelled *rate;        /* that its type moves at most; NULL: any */
   planc_class class_;
   planc_dtype dtype;
   bool is_conv;
-  planc_conv conv;
+  pl_conv conv;
   const planc_tensor *images;  /* of a convolution: the tensor whose first dimension counts its images */
   const planc_tensor *product; /* of a linear op or a matrix product: its result */
-  planc_multiply_kind kind;    /* of the product: LINEAR, LINEAR_BIAS or BATCHED */
+  pl_multiply_kind kind;       /* of the product: LINEAR, LINEAR_BIAS or BATCHED */
 } op_costs;
 
 /* --- One op --------------------------------------------------------------------------------------------------- */
@@ -42,20 +45,23 @@ static bool is_batched_product(const planc_graph *graph, const planc_op *op) {
 }
 
 /* A product with a bias ends by adding it. */
-static planc_multiply_kind kind_of(const planc_graph *graph, const planc_op *op) {
-  if (is_batched_product(graph, op)) return PLANC_MULTIPLY_BATCHED;
-  return op->n_in == 3 ? PLANC_MULTIPLY_LINEAR_BIAS : PLANC_MULTIPLY_LINEAR;
+static pl_multiply_kind kind_of(const planc_graph *graph, const planc_op *op) {
+  if (is_batched_product(graph, op)) return PL_MULTIPLY_BATCHED;
+  return op->n_in == 3 ? PL_MULTIPLY_LINEAR_BIAS : PL_MULTIPLY_LINEAR;
 }
 
-static op_costs op_costs_of(const planc_graph *graph, int32_t index) {
+/* A profile names types, foreign ones too: what it says of the op's is looked up here, once for all batches. */
+static op_costs op_costs_of(const planc_profile *profile, const planc_graph *graph, int32_t index) {
   const planc_op *op = &graph->ops[index];
   op_costs out = {.op = op, .index = index, .scales = op->flops.per_sample != 0 || op->traffic.per_sample != 0};
   out.class_ = planc_op_class(op);
   out.dtype = dtype_of(graph, op);
-  if (out.class_ == PLANC_CLASS_conv && planc_conv_of(graph, op, &out.conv)) {
+  out.share = pl_labels_find(&profile->types, op->type);
+  out.rate = pl_labels_find(&profile->rates, op->type);
+  if (out.class_ == PLANC_CLASS_conv && pl_conv_of(graph, op, &out.conv)) {
     out.is_conv = true;
-    out.images = &graph->tensors[op->in[out.conv.direction == PLANC_CONV_DGRAD ? 1 : 0]];
-  } else if (out.class_ == PLANC_CLASS_gemm && planc_optype_find(op->type) && op->n_out > 0) {
+    out.images = &graph->tensors[op->in[out.conv.direction == PL_CONV_DGRAD ? 1 : 0]];
+  } else if (out.class_ == PLANC_CLASS_gemm && op->known && op->n_out > 0) {
     out.product = &graph->tensors[op->out[0]];
     out.kind = kind_of(graph, op);
   }
@@ -64,46 +70,44 @@ static op_costs op_costs_of(const planc_graph *graph, int32_t index) {
 
 /* The matrix product behind a linear op, as deep as its FLOPs say: its result's last dimension by all others or, where
  * it is batched, by the last but one, as often as the others say. */
-static planc_product linear_product(const planc_tensor *result, bool batched, int64_t flops, int64_t batch) {
-  planc_product product = {.rows = 1, .columns = 1, .count = 1, .flops_per_step = 2};
+static pl_product linear_product(const planc_tensor *result, bool batched, int64_t flops, int64_t batch) {
+  pl_product product = {.rows = 1, .columns = 1, .count = 1, .flops_per_step = 2};
   for (int32_t d = 0; d < result->rank; d++) {
     int64_t size = planc_law_at(result->dims[d], batch);
     int64_t *edge = d + 1 == result->rank             ? &product.columns
                     : batched && d + 2 < result->rank ? &product.count
                                                       : &product.rows;
-    *edge = size < 0 ? INT64_MAX : planc_mul_saturate(*edge, size);
+    *edge = size < 0 ? INT64_MAX : pl_mul_saturate(*edge, size);
   }
-  int64_t elements = planc_mul_saturate(planc_mul_saturate(product.rows, product.columns), product.count);
-  int64_t steps = planc_mul_saturate(elements, 2);
+  int64_t elements = pl_mul_saturate(pl_mul_saturate(product.rows, product.columns), product.count);
+  int64_t steps = pl_mul_saturate(elements, 2);
   product.depth = steps > 0 ? flops / steps : 0;
   return product;
 }
 
 /* What an op that is no convolution moves: at the share of its type, where the profile has one, else of its class. */
-static planc_traffic traffic_of(const planc_profile *profile, const planc_graph *graph, const op_costs *of,
-                                int64_t batch, int64_t bytes) {
-  planc_traffic out = planc_traffic_of(profile, of->class_, bytes);
-  out.cached = planc_reused_bytes(profile, graph, of->index, batch);
-  const planc_labelled *own = planc_labels_find(&profile->types, of->op->type);
-  if (own) out.efficiency_ppm = own->value;
-  const planc_labelled *most = planc_labels_find(&profile->rates, of->op->type);
-  if (most) out.most_per_second = most->value;
+static pl_traffic traffic_of(const planc_profile *profile, const planc_graph *graph, const op_costs *of, int64_t batch,
+                             int64_t bytes) {
+  pl_traffic out = pl_traffic_of(profile, of->class_, bytes);
+  out.cached = pl_reused_bytes(profile, graph, of->index, batch);
+  if (of->share) out.efficiency_ppm = of->share->value;
+  if (of->rate) out.most_per_second = of->rate->value;
   return out;
 }
 
 static planc_variant roofline_variant(const planc_profile *profile, const op_costs *of, int64_t batch, int64_t flops,
-                                      planc_traffic traffic) {
-  planc_work work = {0};
-  bool half = planc_is_half(of->dtype);
+                                      pl_traffic traffic) {
+  pl_work work = {0};
+  bool half = planc_dtype_is_half(of->dtype);
   if (of->product) {
-    planc_product product = linear_product(of->product, of->kind == PLANC_MULTIPLY_BATCHED, flops, batch);
+    pl_product product = linear_product(of->product, of->kind == PL_MULTIPLY_BATCHED, flops, batch);
     bool told = profile->multiply[of->kind].tile > 0;
-    product.may_split = !told || of->kind == PLANC_MULTIPLY_LINEAR;
-    planc_work_multiply(&work, profile, told ? of->kind : PLANC_MULTIPLY_LINEAR, half, &product, traffic);
+    product.may_split = !told || of->kind == PL_MULTIPLY_LINEAR;
+    pl_work_multiply(&work, profile, told ? of->kind : PL_MULTIPLY_LINEAR, half, &product, traffic);
   } else {
-    planc_work_stream(&work, profile, half, flops, traffic);
+    pl_work_stream(&work, profile, half, flops, traffic);
   }
-  return planc_work_variant(&work, "default", 0);
+  return pl_work_variant(&work, "default", 0);
 }
 
 static planc_status overflow(const planc_op *op, int64_t batch) {
@@ -111,11 +115,11 @@ static planc_status overflow(const planc_op *op, int64_t batch) {
 }
 
 /* False when its sizes are beyond 2^53. */
-static bool conv_case_of(const planc_graph *graph, const op_costs *of, int64_t batch, planc_conv_case *out) {
-  *out = (planc_conv_case){.conv = &of->conv,
-                           .layout = graph->layout,
-                           .dtype = of->dtype,
-                           .images = planc_law_at(of->images->dims[0], batch)};
+static bool conv_case_of(const planc_graph *graph, const op_costs *of, int64_t batch, pl_conv_case *out) {
+  *out = (pl_conv_case){.conv = &of->conv,
+                        .layout = graph->layout,
+                        .dtype = of->dtype,
+                        .images = planc_law_at(of->images->dims[0], batch)};
   return out->images >= 0;
 }
 
@@ -135,7 +139,7 @@ static planc_status add_variants(const planc_profile *profile, const planc_graph
   if (of->measured) {
     int64_t before = out->len;
     for (int32_t v = 0; v < of->measured->n_variants; v++) {
-      planc_variant at = planc_measured_at(&of->measured->variants[v], batch, of->scales, profile->compute.kernel_ns);
+      planc_variant at = pl_measured_at(&of->measured->variants[v], batch, of->scales, profile->compute.kernel_ns);
       if (at.workspace_bytes >= 0) VEC_PUSH(out, at);
     }
     if (out->len > before) return NULL;
@@ -143,10 +147,10 @@ static planc_status add_variants(const planc_profile *profile, const planc_graph
                        (long long)batch);
   }
   if (of->is_conv) {
-    planc_conv_case at;
+    pl_conv_case at;
     if (!conv_case_of(graph, of, batch, &at)) return overflow(of->op, batch);
-    planc_variant found[PLANC_MAX_CONV_VARIANTS];
-    int32_t count = planc_conv_variants(profile, &at, found);
+    planc_variant found[PL_MAX_CONV_VARIANTS];
+    int32_t count = pl_conv_variants(profile, &at, found);
     for (int32_t v = 0; v < count; v++) VEC_PUSH(out, found[v]);
     return NULL;
   }
@@ -158,8 +162,8 @@ static planc_status add_variants(const planc_profile *profile, const planc_graph
 
 /* --- One kernel ----------------------------------------------------------------------------------------------- */
 
-static const char *algorithm_of(const planc_conv *conv, planc_method method) {
-  if (planc_conv_is_depthwise(conv)) return "depthwise";
+static const char *algorithm_of(const pl_conv *conv, planc_method method) {
+  if (pl_conv_is_depthwise(conv)) return "depthwise";
   switch (method) {
     case PLANC_METHOD_WINOGRAD:
       return "winograd";
@@ -171,24 +175,24 @@ static const char *algorithm_of(const planc_conv *conv, planc_method method) {
 }
 
 /* As a transform where the shape allows one, else as the direct product, or without one. */
-static planc_variant predict_conv(const planc_profile *profile, const planc_conv_case *at, planc_method method) {
-  planc_variant found[PLANC_MAX_CONV_VARIANTS], out = {0};
-  if (method == PLANC_METHOD_TENSOR_CORE) return planc_conv_tensor_core(profile, at);
-  planc_conv_case as_told = *at;
+static planc_variant roofline_conv(const planc_profile *profile, const pl_conv_case *at, planc_method method) {
+  planc_variant found[PL_MAX_CONV_VARIANTS], out = {0};
+  if (method == PLANC_METHOD_TENSOR_CORE) return pl_conv_tensor_core(profile, at);
+  pl_conv_case as_told = *at;
   as_told.scalar = method == PLANC_METHOD_SCALAR;
-  int32_t count = planc_conv_variants(profile, &as_told, found);
+  int32_t count = pl_conv_variants(profile, &as_told, found);
   for (int32_t v = 0; v < count; v++)
     if (!out.algorithm || strcmp(found[v].algorithm, algorithm_of(at->conv, method)) == 0) out = found[v];
   return out;
 }
 
-planc_status planc_cost_predict(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch,
-                                planc_method method, planc_variant *out) {
-  op_costs of = op_costs_of(graph, op);
-  planc_conv_case at;
+planc_status planc_cost_roofline(const planc_profile *profile, const planc_graph *graph, int32_t op, int64_t batch,
+                                 planc_method method, planc_variant *out) {
+  op_costs of = op_costs_of(profile, graph, op);
+  pl_conv_case at;
   bool fits = of.is_conv ? conv_case_of(graph, &of, batch, &at) : stream_variant(profile, graph, &of, batch, out);
-  if (fits && of.is_conv) *out = predict_conv(profile, &at, method);
-  return fits && out->time_ns <= PLANC_JSON_MAX ? NULL : overflow(of.op, batch);
+  if (fits && of.is_conv) *out = roofline_conv(profile, &at, method);
+  return fits && out->time_ns <= PL_JSON_MAX ? NULL : overflow(of.op, batch);
 }
 
 /* --- Order ---------------------------------------------------------------------------------------------------- */
@@ -202,6 +206,7 @@ bool planc_variant_precedes(const planc_variant *a, const planc_variant *b) {
 
 /* Puts the baseline first and the others in order of name. */
 static void order_variants(planc_variant *of, int32_t count) {
+  assert(count > 0); /* an op without an algorithm has been refused */
   int32_t baseline = 0;
   for (int32_t v = 1; v < count; v++) {
     if (planc_variant_precedes(&of[v], &of[baseline])) baseline = v;
@@ -259,14 +264,14 @@ static planc_status fill(const planc_profile *profile, const planc_costs *costs,
   PLANC_TRY(VEC_RESERVE(first, cells + 1));
   PLANC_TRY(VEC_RESERVE(all, cells + 1));
   for (int32_t o = 0; o < graph->n_ops; o++) {
-    op_costs of = op_costs_of(graph, o);
-    of.measured = planc_measured_find(&profile->measured, graph->ops[o].name);
+    op_costs of = op_costs_of(profile, graph, o);
+    of.measured = pl_measured_find(&profile->measured, graph->ops[o].name);
     for (int32_t b = 0; b < costs->n_batches; b++) {
       int64_t start = all->len;
       VEC_PUSH(first, (int32_t)start);
       PLANC_TRY(add_variants(profile, graph, &of, costs->batches[b], all));
       for (int64_t v = start; v < all->len; v++) {
-        if (all->data[v].time_ns > PLANC_JSON_MAX || all->data[v].workspace_bytes > PLANC_JSON_MAX) {
+        if (all->data[v].time_ns > PL_JSON_MAX || all->data[v].workspace_bytes > PL_JSON_MAX) {
           return overflow(of.op, costs->batches[b]);
         }
       }
@@ -329,12 +334,11 @@ int32_t planc_costs_batch(const planc_costs *costs, int64_t batch) {
 }
 
 int64_t planc_costs_add_ns(const planc_profile *profile, int64_t bytes) {
-  planc_work work = {0};
-  planc_work_stream(&work, profile, false, 0,
-                    planc_traffic_of(profile, PLANC_CLASS_elementwise, planc_mul_saturate(bytes, 3)));
+  pl_work work = {0};
+  pl_work_stream(&work, profile, false, 0, pl_traffic_of(profile, PLANC_CLASS_elementwise, pl_mul_saturate(bytes, 3)));
   return work.time_ns;
 }
 
 int64_t planc_link_ns(const planc_link *link, int64_t bytes) {
-  return planc_add_saturate(link->latency_ns, planc_muldiv_ceil(bytes, PLANC_NS, link->bytes_per_second));
+  return pl_add_saturate(link->latency_ns, pl_muldiv_ceil(bytes, PL_NS, link->bytes_per_second));
 }

@@ -9,7 +9,7 @@ int64_t planc_costs_ideal(const planc_costs *costs, const planc_graph *graph, in
     int32_t count;
     const planc_variant *variants = planc_costs_variants(costs, op, at, &count);
     int32_t fastest = planc_variant_fastest(variants, count, INT64_MAX);
-    if (fastest >= 0) sum = planc_add_saturate(sum, variants[fastest].time_ns);
+    if (fastest >= 0) sum = pl_add_saturate(sum, variants[fastest].time_ns);
   }
   return sum;
 }

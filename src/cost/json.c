@@ -22,9 +22,9 @@ static int64_t line_of(const char *text, const char *position) {
   return line;
 }
 
-planc_status planc_json_parse(const char *text, size_t length, const char *path, cJSON **out) {
+planc_status pl_json_parse(const char *text, size_t length, const char *path, cJSON **out) {
   const char *end = text;
-  planc_status status = planc_json_tree(text, length, &end, out);
+  planc_status status = pl_json_tree(text, length, &end, out);
   if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return planc_context(status, "%s", path);
   PLANC_TRY(planc_context(status, "%s:%" PRId64, path, line_of(text, end <= text + length ? end : text + length)));
   while (end < text + length && is_space(*end)) end++;
@@ -57,7 +57,7 @@ static bool is_plain_integer(const char *c, const char *end) {
   return c == end;
 }
 
-planc_status planc_json_check_plain(const char *text, size_t length, const char *path) {
+planc_status pl_json_check_plain(const char *text, size_t length, const char *path) {
   const char *end = text + length;
   for (const char *c = text; c < end; c++) {
     if (*c == '"') {
@@ -94,7 +94,7 @@ static void append(place *to, const char *text, size_t limit) {
   to->text[to->length] = '\0';
 }
 
-static void append_place(place *to, const planc_json *at) {
+static void append_place(place *to, const pl_json *at) {
   if (!at->parent) return;
   append_place(to, at->parent);
   if (at->name) {
@@ -107,10 +107,10 @@ static void append_place(place *to, const planc_json *at) {
   }
 }
 
-planc_status planc_json_error(const planc_json *at, const char *format, ...) {
+planc_status pl_json_error(const pl_json *at, const char *format, ...) {
   place where = {{0}, 0};
   append_place(&where, at);
-  const planc_json *root = at;
+  const pl_json *root = at;
   while (root->parent) root = root->parent;
   char what[512];
   va_list arguments;
@@ -122,96 +122,95 @@ planc_status planc_json_error(const planc_json *at, const char *format, ...) {
 
 /* --- Values --------------------------------------------------------------------------------------------------- */
 
-planc_json planc_json_first(const planc_json *at) {
+pl_json pl_json_first(const pl_json *at) {
   const cJSON *child = at->value->child;
-  return (planc_json){.value = child, .parent = at, .name = child ? child->string : NULL, .index = 0};
+  return (pl_json){.value = child, .parent = at, .name = child ? child->string : NULL, .index = 0};
 }
 
-void planc_json_next(planc_json *item) {
+void pl_json_next(pl_json *item) {
   item->value = item->value->next;
   item->name = item->value ? item->value->string : NULL;
   item->index++;
 }
 
-planc_status planc_json_members(const planc_json *at, const planc_json_key *keys, int32_t n_keys, planc_json *out) {
-  if (!cJSON_IsObject(at->value)) return planc_json_error(at, "must be an object");
-  for (int32_t k = 0; k < n_keys; k++) out[k] = (planc_json){.value = NULL, .parent = at, .name = keys[k].name};
-  for (planc_json member = planc_json_first(at); member.value; planc_json_next(&member)) {
+planc_status pl_json_members(const pl_json *at, const pl_json_key *keys, int32_t n_keys, pl_json *out) {
+  if (!cJSON_IsObject(at->value)) return pl_json_error(at, "must be an object");
+  for (int32_t k = 0; k < n_keys; k++) out[k] = (pl_json){.value = NULL, .parent = at, .name = keys[k].name};
+  for (pl_json member = pl_json_first(at); member.value; pl_json_next(&member)) {
     int32_t k = 0;
     while (k < n_keys && strcmp(keys[k].name, member.name) != 0) k++;
-    if (k == n_keys) return planc_json_error(&member, "unknown key");
-    if (out[k].value) return planc_json_error(&member, "the key stands twice");
+    if (k == n_keys) return pl_json_error(&member, "unknown key");
+    if (out[k].value) return pl_json_error(&member, "the key stands twice");
     out[k].value = member.value;
   }
   for (int32_t k = 0; k < n_keys; k++) {
-    if (!out[k].value && !keys[k].optional) return planc_json_error(&out[k], "is missing");
+    if (!out[k].value && !keys[k].optional) return pl_json_error(&out[k], "is missing");
   }
   return NULL;
 }
 
-planc_status planc_json_array(const planc_json *at, int32_t *out_count) {
-  if (!cJSON_IsArray(at->value)) return planc_json_error(at, "must be an array");
+planc_status pl_json_array(const pl_json *at, int32_t *out_count) {
+  if (!cJSON_IsArray(at->value)) return pl_json_error(at, "must be an array");
   *out_count = cJSON_GetArraySize(at->value);
-  return *out_count > 0 ? NULL : planc_json_error(at, "must not be empty");
+  return *out_count > 0 ? NULL : pl_json_error(at, "must not be empty");
 }
 
-planc_status planc_json_int(const planc_json *at, int64_t min, int64_t max, int64_t *out) {
-  if (!at->value || !cJSON_IsNumber(at->value)) return planc_json_error(at, "must be an integer");
+planc_status pl_json_int(const pl_json *at, int64_t min, int64_t max, int64_t *out) {
+  if (!at->value || !cJSON_IsNumber(at->value)) return pl_json_error(at, "must be an integer");
   double number = at->value->valuedouble;
-  if (!(number >= -(double)PLANC_JSON_MAX && number <= (double)PLANC_JSON_MAX)) {
-    return planc_json_error(at, "is beyond 2^53");
+  if (!(number >= -(double)PL_JSON_MAX && number <= (double)PL_JSON_MAX)) {
+    return pl_json_error(at, "is beyond 2^53");
   }
   *out = (int64_t)number;
-  if ((double)*out != number) return planc_json_error(at, "must be an integer");
-  if (*out < min) return planc_json_error(at, "is %" PRId64 ", must be at least %" PRId64, *out, min);
-  if (*out > max) return planc_json_error(at, "is %" PRId64 ", must be at most %" PRId64, *out, max);
+  if ((double)*out != number) return pl_json_error(at, "must be an integer");
+  if (*out < min) return pl_json_error(at, "is %" PRId64 ", must be at least %" PRId64, *out, min);
+  if (*out > max) return pl_json_error(at, "is %" PRId64 ", must be at most %" PRId64, *out, max);
   return NULL;
 }
 
-planc_status planc_json_bool(const planc_json *at, bool *out) {
-  if (!cJSON_IsBool(at->value)) return planc_json_error(at, "must be true or false");
+planc_status pl_json_bool(const pl_json *at, bool *out) {
+  if (!cJSON_IsBool(at->value)) return pl_json_error(at, "must be true or false");
   *out = cJSON_IsTrue(at->value);
   return NULL;
 }
 
-planc_status planc_json_string(const planc_json *at, const char **out) {
-  if (!cJSON_IsString(at->value)) return planc_json_error(at, "must be a string");
+planc_status pl_json_string(const pl_json *at, const char **out) {
+  if (!cJSON_IsString(at->value)) return pl_json_error(at, "must be a string");
   *out = at->value->valuestring;
-  return **out ? NULL : planc_json_error(at, "must not be empty");
+  return **out ? NULL : pl_json_error(at, "must not be empty");
 }
 
-planc_status planc_json_name(const planc_json *at, const char **out) {
-  PLANC_TRY(planc_json_string(at, out));
-  const char *fault = planc_label_fault(*out);
-  return fault ? planc_json_error(at, "%s", fault) : NULL;
+planc_status pl_json_name(const pl_json *at, const char **out) {
+  PLANC_TRY(pl_json_string(at, out));
+  const char *fault = pl_label_fault(*out);
+  return fault ? pl_json_error(at, "%s", fault) : NULL;
 }
 
-planc_status planc_json_hash(const planc_json *at, uint64_t *out) {
+planc_status pl_json_hash(const pl_json *at, uint64_t *out) {
   enum { DIGITS = 16 };
   const char *text = "";
-  PLANC_TRY(planc_json_string(at, &text));
+  PLANC_TRY(pl_json_string(at, &text));
   if (strlen(text) != DIGITS || strspn(text, "0123456789abcdef") != DIGITS)
-    return planc_json_error(at, "must be 16 hexadecimal digits");
+    return pl_json_error(at, "must be 16 hexadecimal digits");
   *out = strtoull(text, NULL, DIGITS);
   return NULL;
 }
 
-planc_status planc_json_struct(const planc_json *at, const planc_json_field *fields, int32_t n_fields,
-                               void *out_struct) {
-  return planc_json_struct_partly(at, fields, n_fields, n_fields, out_struct);
+planc_status pl_json_struct(const pl_json *at, const pl_json_field *fields, int32_t n_fields, void *out_struct) {
+  return pl_json_struct_partly(at, fields, n_fields, n_fields, out_struct);
 }
 
-planc_status planc_json_struct_partly(const planc_json *at, const planc_json_field *fields, int32_t n_required,
-                                      int32_t n_fields, void *out_struct) {
-  planc_json_key keys[PLANC_JSON_MAX_FIELDS] = {0};
-  planc_json members[PLANC_JSON_MAX_FIELDS] = {0};
-  if (n_fields > PLANC_JSON_MAX_FIELDS) return planc_error(PLANC_INTERNAL, "too many fields in a JSON struct");
-  for (int32_t f = 0; f < n_fields; f++) keys[f] = (planc_json_key){fields[f].name, f >= n_required};
-  PLANC_TRY(planc_json_members(at, keys, n_fields, members));
+planc_status pl_json_struct_partly(const pl_json *at, const pl_json_field *fields, int32_t n_required, int32_t n_fields,
+                                   void *out_struct) {
+  pl_json_key keys[PL_JSON_MAX_FIELDS] = {0};
+  pl_json members[PL_JSON_MAX_FIELDS] = {0};
+  if (n_fields > PL_JSON_MAX_FIELDS) return planc_error(PLANC_INTERNAL, "too many fields in a JSON struct");
+  for (int32_t f = 0; f < n_fields; f++) keys[f] = (pl_json_key){fields[f].name, f >= n_required};
+  PLANC_TRY(pl_json_members(at, keys, n_fields, members));
   for (int32_t f = 0; f < n_fields; f++) {
     int64_t value;
     if (!members[f].value) continue;
-    PLANC_TRY(planc_json_int(&members[f], fields[f].min, fields[f].max, &value));
+    PLANC_TRY(pl_json_int(&members[f], fields[f].min, fields[f].max, &value));
     memcpy((char *)out_struct + fields[f].offset, &value, sizeof value);
   }
   return NULL;

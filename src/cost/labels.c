@@ -8,50 +8,50 @@
 #include "util/math.h"
 
 static int by_label(const void *a, const void *b) {
-  const planc_labelled *x = a, *y = b;
+  const pl_labelled *x = a, *y = b;
   return strcmp(x->label, y->label);
 }
 
-static planc_status read_one(const planc_json *at, int64_t min, int64_t max, planc_arena *arena, planc_labelled *out) {
-  const char *fault = planc_label_fault(at->name);
-  if (fault) return planc_json_error(at, "the key %s", fault);
-  PLANC_TRY(planc_json_int(at, min, max, &out->value));
-  return planc_arena_strndup(arena, at->name, strlen(at->name), &out->label);
+static planc_status read_one(const pl_json *at, int64_t min, int64_t max, pl_arena *arena, pl_labelled *out) {
+  const char *fault = pl_label_fault(at->name);
+  if (fault) return pl_json_error(at, "the key %s", fault);
+  PLANC_TRY(pl_json_int(at, min, max, &out->value));
+  return pl_arena_strndup(arena, at->name, strlen(at->name), &out->label);
 }
 
-planc_status planc_labels_read(const planc_json *at, int64_t min, int64_t max, planc_arena *arena, planc_labels *out) {
-  planc_labelled *of;
+planc_status pl_labels_read(const pl_json *at, int64_t min, int64_t max, pl_arena *arena, pl_labels *out) {
+  pl_labelled *of;
   int32_t n = cJSON_GetArraySize(at->value);
-  if (!cJSON_IsObject(at->value)) return planc_json_error(at, "must be an object");
-  PLANC_TRY(PLANC_NEW(arena, &of, n));
-  for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item))
+  if (!cJSON_IsObject(at->value)) return pl_json_error(at, "must be an object");
+  PLANC_TRY(PL_NEW(arena, &of, n));
+  for (pl_json item = pl_json_first(at); item.value; pl_json_next(&item))
     PLANC_TRY(read_one(&item, min, max, arena, &of[item.index]));
   if (n > 0) qsort(of, (size_t)n, sizeof *of, by_label);
   for (int32_t i = 1; i < n; i++)
-    if (by_label(&of[i - 1], &of[i]) == 0) return planc_json_error(at, "the key %s stands twice", of[i].label);
-  *out = (planc_labels){n, of};
+    if (by_label(&of[i - 1], &of[i]) == 0) return pl_json_error(at, "the key %s stands twice", of[i].label);
+  *out = (pl_labels){n, of};
   return NULL;
 }
 
-planc_status planc_labels_copy(planc_arena *arena, const planc_labels *from, planc_labels *out) {
-  planc_labelled *of;
-  PLANC_TRY(PLANC_NEW(arena, &of, from->n));
+planc_status pl_labels_copy(pl_arena *arena, const pl_labels *from, pl_labels *out) {
+  pl_labelled *of;
+  PLANC_TRY(PL_NEW(arena, &of, from->n));
   for (int32_t i = 0; i < from->n; i++) {
     of[i].value = from->of[i].value;
-    PLANC_TRY(planc_arena_strndup(arena, from->of[i].label, strlen(from->of[i].label), &of[i].label));
+    PLANC_TRY(pl_arena_strndup(arena, from->of[i].label, strlen(from->of[i].label), &of[i].label));
   }
-  *out = (planc_labels){from->n, of};
+  *out = (pl_labels){from->n, of};
   return NULL;
 }
 
-const planc_labelled *planc_labels_find(const planc_labels *labels, const char *label) {
-  const planc_labelled wanted = {.label = label};
+const pl_labelled *pl_labels_find(const pl_labels *labels, const char *label) {
+  const pl_labelled wanted = {.label = label};
   if (labels->n == 0) return NULL;
   return bsearch(&wanted, labels->of, (size_t)labels->n, sizeof *labels->of, by_label);
 }
 
-int64_t planc_labels_sum(const planc_labels *labels) {
+int64_t pl_labels_sum(const pl_labels *labels) {
   int64_t sum = 0;
-  for (int32_t i = 0; i < labels->n; i++) sum = planc_add_saturate(sum, labels->of[i].value);
+  for (int32_t i = 0; i < labels->n; i++) sum = pl_add_saturate(sum, labels->of[i].value);
   return sum;
 }

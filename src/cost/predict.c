@@ -17,17 +17,17 @@ typedef VEC(int64_t) distance_list;
 
 /* What is known of a shape: variants of a group, and which groups of a type are nearest. */
 typedef struct memory {
-  planc_arena keys;
-  planc_map by_key; /* bytes of group and features to an index of variants */
+  pl_arena keys;
+  pl_map by_key; /* bytes of group and features to an index of variants */
   variant_list variants;
-  planc_map by_shape; /* bytes of a type's first group and features without roofline to an index of nearest */
+  pl_map by_shape;    /* bytes of a type's first group and features without roofline to an index of nearest */
   index_list nearest; /* how many groups, and they; the next */
   distance_list apart;
 } memory;
 
 typedef struct key {
   int64_t group;
-  planc_features features;
+  pl_features features;
 } key;
 
 typedef struct predicting {
@@ -42,38 +42,49 @@ typedef struct predicting {
   memory memory;
 } predicting;
 
-/* --- One variant ---------------------------------------------------------------------------------------------- */
+/* The model's groups of an op's type: `count` from `first` on. A model names types as graphs do. */
+typedef struct op_groups {
+  int32_t first, count;
+} op_groups;
 
-static planc_status put(memory *m, planc_map *map, const key *of, int64_t index) {
-  const char *bytes;
-  if (index > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "more than 2^31 costs");
-  PLANC_TRY(planc_arena_strndup(&m->keys, (const char *)of, sizeof *of, &bytes));
-  return planc_map_put(map, bytes, sizeof *of, (int32_t)index);
+static op_groups groups_of(const predicting *p, int32_t op) {
+  op_groups out = {0};
+  if (p->model) out.first = pl_model_groups_of(p->model, p->options->graph->ops[op].type, &out.count);
+  return out;
 }
 
-static planc_status predict_variant(predicting *p, int32_t group, const planc_features *features, planc_variant *out) {
+/* --- One variant ---------------------------------------------------------------------------------------------- */
+
+static planc_status put(memory *m, pl_map *map, const key *of, int64_t index) {
+  const char *bytes;
+  if (index > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "more than 2^31 costs");
+  PLANC_TRY(pl_arena_strndup(&m->keys, (const char *)of, sizeof *of, &bytes));
+  return pl_map_put(map, bytes, sizeof *of, (int32_t)index);
+}
+
+static planc_status predict_variant(predicting *p, int32_t group, const pl_features *features, planc_variant *out) {
   key of = {.group = group, .features = *features};
-  int32_t known = planc_map_get(&p->memory.by_key, (const char *)&of, sizeof of);
+  int32_t known = pl_map_get(&p->memory.by_key, (const char *)&of, sizeof of);
   if (known >= 0) {
     *out = p->memory.variants.data[known];
     return NULL;
   }
-  *out = planc_model_variant(&p->model->groups[group], features);
+  *out = pl_model_variant(&p->model->groups[group], features);
   PLANC_TRY(put(&p->memory, &p->memory.by_key, &of, p->memory.variants.len));
   VEC_PUSH(&p->memory.variants, *out);
   return NULL;
 }
 
-static planc_status add_modelled(predicting *p, int32_t op, int64_t batch, int32_t group, planc_features *features) {
-  const planc_model_group *by = &p->model->groups[group];
+static planc_status add_modelled(predicting *p, int32_t op, int64_t batch, int32_t group, pl_features *features) {
+  const pl_model_group *by = &p->model->groups[group];
   int64_t roofline_ns;
   planc_variant variant;
   PLANC_TRY(
-      planc_loaded_roofline(&p->bare, p->options->graph, op, batch, by->algorithm, p->options->load_ppm, &roofline_ns));
-  features->at[PLANC_FEATURE_roofline] = planc_log2_fixed(roofline_ns);
+      pl_loaded_roofline(&p->bare, p->options->graph, op, batch, by->algorithm, p->options->load_ppm, &roofline_ns));
+  features->at[PL_FEATURE_roofline] = pl_log2_fixed(roofline_ns);
   PLANC_TRY(predict_variant(p, group, features, &variant));
   /* Samples of an idle device tell nothing of shares: no op has more than one that would take all. */
-  int64_t most_ppm = planc_muldiv_ceil(PLANC_PPM, PLANC_PPM, PLANC_PPM + p->options->load_ppm);
+  int64_t most_ppm = pl_muldiv_ceil(PL_PPM, PL_PPM, PL_PPM + p->options->load_ppm);
   if (variant.busy_ppm > most_ppm) variant.busy_ppm = most_ppm;
   VEC_PUSH(&p->variants, variant);
   return NULL;
@@ -85,11 +96,11 @@ static planc_status add_modelled(predicting *p, int32_t op, int64_t batch, int32
  * same work. */
 static planc_status add_loaded(predicting *p, planc_variant variant) {
   int64_t wanted_ppm = variant.busy_ppm + p->options->load_ppm;
-  if (wanted_ppm > PLANC_PPM) {
-    variant.time_ns = planc_muldiv_ceil(variant.time_ns, wanted_ppm, PLANC_PPM);
-    variant.busy_ppm = planc_muldiv_ceil(variant.busy_ppm, PLANC_PPM, wanted_ppm);
+  if (wanted_ppm > PL_PPM) {
+    variant.time_ns = pl_muldiv_ceil(variant.time_ns, wanted_ppm, PL_PPM);
+    variant.busy_ppm = pl_muldiv_ceil(variant.busy_ppm, PL_PPM, wanted_ppm);
   }
-  if (variant.time_ns > PLANC_JSON_MAX) variant.time_ns = PLANC_JSON_MAX;
+  if (variant.time_ns > PL_JSON_MAX) variant.time_ns = PL_JSON_MAX;
   VEC_PUSH(&p->variants, variant);
   return NULL;
 }
@@ -103,36 +114,34 @@ static planc_status add_roofline(predicting *p, int32_t op, int32_t batch_index)
 }
 
 /* Of the type's groups those of which a sample is as near as any: an index of memory.nearest. */
-static planc_status find_nearest(predicting *p, int32_t first, int32_t count, const planc_features *features,
-                                 int32_t *out) {
+static planc_status find_nearest(predicting *p, op_groups groups, const pl_features *features, int32_t *out) {
   memory *m = &p->memory;
-  key of = {.group = first, .features = *features};
-  of.features.at[PLANC_FEATURE_roofline] = 0;
-  *out = planc_map_get(&m->by_shape, (const char *)&of, sizeof of);
+  key of = {.group = groups.first, .features = *features};
+  of.features.at[PL_FEATURE_roofline] = 0;
+  *out = pl_map_get(&m->by_shape, (const char *)&of, sizeof of);
   if (*out >= 0) return NULL;
   PLANC_TRY(put(m, &m->by_shape, &of, m->nearest.len));
   *out = (int32_t)m->nearest.len;
   int64_t nearest = INT64_MAX;
   m->apart.len = 0;
-  for (int32_t g = first; g < first + count; g++) {
-    int64_t apart = planc_model_nearest(&p->model->groups[g], features);
+  for (int32_t g = groups.first; g < groups.first + groups.count; g++) {
+    int64_t apart = pl_model_nearest(&p->model->groups[g], features);
     VEC_PUSH(&m->apart, apart);
     if (apart < nearest) nearest = apart;
   }
   VEC_PUSH(&m->nearest, 0);
-  for (int32_t g = 0; g < count; g++) {
+  for (int32_t g = 0; g < groups.count; g++) {
     if (m->apart.data[g] != nearest) continue;
     m->nearest.data[*out]++;
-    VEC_PUSH(&m->nearest, first + g);
+    VEC_PUSH(&m->nearest, groups.first + g);
   }
   return NULL;
 }
 
 /* The algorithms that the nearest op was measured with. */
-static planc_status add_by_shape(predicting *p, int32_t op, int64_t batch, int32_t first, int32_t count,
-                                 planc_features *features) {
+static planc_status add_by_shape(predicting *p, int32_t op, int64_t batch, op_groups groups, pl_features *features) {
   int32_t at;
-  PLANC_TRY(find_nearest(p, first, count, features, &at));
+  PLANC_TRY(find_nearest(p, groups, features, &at));
   for (int32_t k = 1; k <= p->memory.nearest.data[at]; k++)
     PLANC_TRY(add_modelled(p, op, batch, p->memory.nearest.data[at + k], features));
   return NULL;
@@ -145,22 +154,22 @@ static planc_status add_by_constants(predicting *p, int32_t op, int32_t batch_in
   for (int32_t v = 0; v < count; v++)
     if (strcmp(known[v].algorithm, algorithm) == 0) return add_loaded(p, known[v]);
   planc_variant variant;
-  PLANC_TRY(planc_cost_predict(&p->bare, p->options->graph, op, p->out->batches[batch_index],
-                               planc_method_of(algorithm), &variant));
+  PLANC_TRY(planc_cost_roofline(&p->bare, p->options->graph, op, p->out->batches[batch_index], pl_method_of(algorithm),
+                                &variant));
   variant.algorithm = algorithm;
   return add_loaded(p, variant);
 }
 
 /* The algorithms and workspaces that are listed. `*out_modelled` tells whether the model knows one of them. */
-static planc_status add_listed(predicting *p, int32_t op, int32_t batch_index, int32_t first, int32_t count,
-                               planc_features *features, bool *out_modelled) {
-  int32_t n;
+static planc_status add_listed(predicting *p, int32_t op, int32_t batch_index, op_groups groups, pl_features *features,
+                               bool *out_modelled) {
+  int32_t n, end = groups.first + groups.count;
   const planc_variant *listed = planc_costs_variants(p->listed, op, batch_index, &n);
   *out_modelled = false;
   for (int32_t v = 0; v < n; v++) {
-    int32_t g = first;
-    while (g < first + count && strcmp(p->model->groups[g].algorithm, listed[v].algorithm) != 0) g++;
-    bool known = g < first + count;
+    int32_t g = groups.first;
+    while (g < end && strcmp(p->model->groups[g].algorithm, listed[v].algorithm) != 0) g++;
+    bool known = g < end;
     PLANC_TRY(known ? add_modelled(p, op, p->out->batches[batch_index], g, features)
                     : add_by_constants(p, op, batch_index, listed[v].algorithm));
     *out_modelled |= known;
@@ -172,20 +181,19 @@ static planc_status add_listed(predicting *p, int32_t op, int32_t batch_index, i
 }
 
 static bool is_listed(const predicting *p, int32_t op) {
-  return p->listed && planc_measured_find(&p->options->listed->measured, p->options->graph->ops[op].name);
+  return p->listed && pl_measured_find(&p->options->listed->measured, p->options->graph->ops[op].name);
 }
 
 /* `*out_modelled` tells whether the model knows the op. */
-static planc_status add_op(predicting *p, int32_t op, int32_t batch_index, bool *out_modelled) {
-  const planc_op *of = &p->options->graph->ops[op];
+static planc_status add_op(predicting *p, int32_t op, int32_t batch_index, op_groups groups, bool *out_modelled) {
+  const planc_graph *graph = p->options->graph;
   int64_t batch = p->out->batches[batch_index];
-  int32_t count = 0, first = p->model ? planc_model_groups_of(p->model, of->type, &count) : 0;
-  *out_modelled = count > 0;
-  planc_features features;
-  PLANC_TRY(planc_features_of(p->options->graph, of, batch, p->options->load_ppm, &features));
-  if (is_listed(p, op)) return add_listed(p, op, batch_index, first, count, &features, out_modelled);
-  if (count == 0) return add_roofline(p, op, batch_index);
-  return add_by_shape(p, op, batch, first, count, &features);
+  *out_modelled = groups.count > 0;
+  pl_features features;
+  PLANC_TRY(pl_features_of(graph, &graph->ops[op], batch, p->options->load_ppm, &features));
+  if (is_listed(p, op)) return add_listed(p, op, batch_index, groups, &features, out_modelled);
+  if (groups.count == 0) return add_roofline(p, op, batch_index);
+  return add_by_shape(p, op, batch, groups, &features);
 }
 
 /* --- All ------------------------------------------------------------------------------------------------------ */
@@ -210,11 +218,12 @@ static planc_status fill(predicting *p) {
   const planc_graph *graph = p->options->graph;
   for (int32_t o = 0; o < graph->n_ops; o++) {
     bool modelled = false;
+    op_groups groups = groups_of(p, o);
     int64_t before = p->variants.len;
     for (int32_t b = 0; b < p->out->n_batches; b++) {
       int64_t from = p->variants.len;
       VEC_PUSH(&p->first, (int32_t)from);
-      PLANC_TRY(add_op(p, o, b, &modelled));
+      PLANC_TRY(add_op(p, o, b, groups, &modelled));
       int64_t n = p->variants.len - from;
       if (p->variants.len > INT32_MAX) return planc_error(PLANC_BAD_INPUT, "more than 2^31 costs");
       if (n > 1) qsort(p->variants.data + from, (size_t)n, sizeof *p->variants.data, by_algorithm);
@@ -242,9 +251,9 @@ static void tear_down(predicting *p) {
   if (p->roofline) p->roofline->batches = NULL; /* the prediction's */
   planc_costs_free(p->roofline);
   planc_costs_free(p->listed);
-  planc_arena_free(&p->memory.keys);
-  planc_map_free(&p->memory.by_key);
-  planc_map_free(&p->memory.by_shape);
+  pl_arena_free(&p->memory.keys);
+  pl_map_free(&p->memory.by_key);
+  pl_map_free(&p->memory.by_shape);
   VEC_FREE(&p->memory.variants);
   VEC_FREE(&p->memory.nearest);
   VEC_FREE(&p->memory.apart);
@@ -257,7 +266,7 @@ planc_status planc_predict(const planc_predict_options *options, planc_predictio
   *prediction = (planc_prediction){
       .graph = options->graph, .profile = options->profile, .listed = options->listed, .load_ppm = options->load_ppm};
   predicting p = {.options = options, .out = prediction, .bare = *options->profile, .model = options->profile->model};
-  p.bare.measured = (planc_measured){0};
+  p.bare.measured = (pl_measured){0};
   planc_status status = set_up(&p);
   if (!status) status = fill(&p);
   prediction->first = p.first.data;

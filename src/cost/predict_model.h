@@ -14,46 +14,46 @@
 #include "util/map.h"
 
 /* One shape; several measurements of it are one sample. Logarithms as in predict_features.h. */
-typedef struct planc_model_sample {
-  planc_features features;
+typedef struct pl_model_sample {
+  pl_features features;
   int64_t residual; /* of the time, from roofline and line */
   int64_t workspace_bytes, busy_ppm;
-} planc_model_sample;
+} pl_model_sample;
 
-typedef struct planc_model_group {
+typedef struct pl_model_group {
   const char *type, *algorithm;
   bool deterministic;
-  int64_t bias;                      /* mean of time over roofline */
-  int64_t low, high;                 /* least and most that the line may give, bias included */
-  int64_t mean[PLANC_N_FEATURES];    /* of the samples' features */
-  int64_t weights[PLANC_N_FEATURES]; /* of the distance from the mean, PLANC_LOG_ONE = 1 */
+  int64_t bias;                   /* mean of time over roofline */
+  int64_t low, high;              /* least and most that the line may give, bias included */
+  int64_t mean[PL_N_FEATURES];    /* of the samples' features */
+  int64_t weights[PL_N_FEATURES]; /* of the distance from the mean, PL_LOG_ONE = 1 */
   int32_t n_samples;
-  const planc_model_sample *samples;
-} planc_model_group;
+  const pl_model_sample *samples;
+} pl_model_group;
 
 /* Groups of one type stand together, by algorithm; types by name. */
 struct planc_model {
-  planc_arena arena;
+  pl_arena arena;
   int32_t n_groups;
-  const planc_model_group *groups;
+  const pl_model_group *groups;
 };
 
 /* Limits of a file; a logarithm has 6 bits before the point. */
-enum { PLANC_MODEL_MAX_GROUPS = 4096, PLANC_MODEL_MAX_SAMPLES = 65536 };
-#define PLANC_MODEL_MAX_LOG (INT64_C(64) << PLANC_LOG_BITS)
-#define PLANC_MODEL_MAX_WEIGHT (INT64_C(1) << 30)
+enum { PL_MODEL_MAX_GROUPS = 4096, PL_MODEL_MAX_SAMPLES = 65536 };
+#define PL_MODEL_MAX_LOG (INT64_C(64) << PL_LOG_BITS)
+#define PL_MODEL_MAX_WEIGHT (INT64_C(1) << 30)
 
 /* The groups of a type: *out_count from the returned index on. */
-int32_t planc_model_groups_of(const planc_model *model, const char *type, int32_t *out_count);
+int32_t pl_model_groups_of(const planc_model *model, const char *type, int32_t *out_count);
 /* How far the nearest sample of a group is. */
-int64_t planc_model_nearest(const planc_model_group *group, const planc_features *at);
+int64_t pl_model_nearest(const pl_model_group *group, const pl_features *at);
 /* What roofline (its feature must be set) and line say of a time, as a logarithm. */
-int64_t planc_model_line(const planc_model_group *group, const planc_features *at);
+int64_t pl_model_line(const pl_model_group *group, const pl_features *at);
 /* The variant of an op: time, a workspace on the safe side of the nearest samples' (theirs, where the shape is the
  * same), busy share. */
-planc_variant planc_model_variant(const planc_model_group *group, const planc_features *at);
+planc_variant pl_model_variant(const pl_model_group *group, const pl_features *at);
 
 /* Reads section model of a profile. */
-planc_status planc_model_read(const planc_json *at, planc_model **out);
+planc_status pl_model_read(const pl_json *at, planc_model **out);
 
 #endif

@@ -13,9 +13,9 @@
 typedef struct op_variants {
   const planc_prediction *of;
   const planc_op *op;
-  const planc_measured_op *listed; /* or NULL */
-  const int32_t *first;            /* of each batch, and behind the last */
-  planc_point *points;             /* scratch, one for each batch */
+  const pl_measured_op *listed; /* or NULL */
+  const int32_t *first;         /* of each batch, and behind the last */
+  pl_point *points;             /* scratch, one for each batch */
 } op_variants;
 
 static const planc_variant *find(const op_variants *o, int32_t batch_index, const char *algorithm) {
@@ -30,15 +30,15 @@ static int32_t collect(const op_variants *o, int32_t from, const char *algorithm
   for (int32_t b = from; b < o->of->n_batches; b++) {
     const planc_variant *at = find(o, b, algorithm);
     if (!at) continue;
-    o->points[n++] = (planc_point){.batch = o->of->batches[b],
-                                   .time_ns = at->time_ns,
-                                   .workspace_bytes = at->workspace_bytes,
-                                   .busy_ppm = at->busy_ppm};
+    o->points[n++] = (pl_point){.batch = o->of->batches[b],
+                                .time_ns = at->time_ns,
+                                .workspace_bytes = at->workspace_bytes,
+                                .busy_ppm = at->busy_ppm};
   }
   return n;
 }
 
-static void emit_point(planc_emit *emit, const planc_point *at) {
+static void emit_point(pl_emit *emit, const pl_point *at) {
   EMIT_INT(emit, "{\"batch\":", at->batch);
   EMIT_INT(emit, ",\"time_ns\":", at->time_ns);
   EMIT_INT(emit, ",\"workspace_bytes\":", at->workspace_bytes);
@@ -46,21 +46,21 @@ static void emit_point(planc_emit *emit, const planc_point *at) {
   EMIT(emit, "}");
 }
 
-static const planc_measured_variant *listed_variant(const op_variants *o, const char *algorithm) {
+static const pl_measured_variant *listed_variant(const op_variants *o, const char *algorithm) {
   for (int32_t v = 0; o->listed && v < o->listed->n_variants; v++)
     if (strcmp(o->listed->variants[v].algorithm, algorithm) == 0) return &o->listed->variants[v];
   return NULL;
 }
 
 /* What is listed for batches up to the largest, where a reader's line between the points is another. */
-static void emit_workspaces(planc_emit *emit, const op_variants *o, const planc_measured_variant *points) {
+static void emit_workspaces(pl_emit *emit, const op_variants *o, const pl_measured_variant *points) {
   enum { MOST_BATCHES = 4096 };
-  const planc_measured_variant *listed = listed_variant(o, points->algorithm);
+  const pl_measured_variant *listed = listed_variant(o, points->algorithm);
   int64_t most = o->of->batches[o->of->n_batches - 1];
   bool scales = o->op->flops.per_sample != 0 || o->op->traffic.per_sample != 0, some = false;
   for (int64_t batch = 1; listed && batch <= most && batch <= MOST_BATCHES; batch++) {
-    int64_t bytes = planc_measured_at(listed, batch, scales, 1).workspace_bytes;
-    if (planc_measured_at(points, batch, scales, 1).workspace_bytes == bytes) continue;
+    int64_t bytes = pl_measured_at(listed, batch, scales, 1).workspace_bytes;
+    if (pl_measured_at(points, batch, scales, 1).workspace_bytes == bytes) continue;
     if (some) EMIT(emit, ",");
     if (!some) EMIT(emit, ",\"workspaces\":[");
     EMIT_INT(emit, "{\"batch\":", batch);
@@ -72,11 +72,11 @@ static void emit_workspaces(planc_emit *emit, const op_variants *o, const planc_
 }
 
 /* An algorithm from the batch on where it is first met. */
-static void emit_variant(planc_emit *emit, const op_variants *o, int32_t from, const planc_variant *variant) {
-  planc_measured_variant points = {
+static void emit_variant(pl_emit *emit, const op_variants *o, int32_t from, const planc_variant *variant) {
+  pl_measured_variant points = {
       .algorithm = variant->algorithm, .n_points = collect(o, from, variant->algorithm), .points = o->points};
   EMIT(emit, "{\"algorithm\":");
-  planc_emit_string(emit, variant->algorithm);
+  pl_emit_string(emit, variant->algorithm);
   if (variant->deterministic) {
     EMIT(emit, ",\"deterministic\":true,\"predicted\":true,\"points\":[");
   } else {
@@ -91,9 +91,9 @@ static void emit_variant(planc_emit *emit, const op_variants *o, int32_t from, c
   EMIT(emit, "}");
 }
 
-static void emit_op(planc_emit *emit, const op_variants *o) {
+static void emit_op(pl_emit *emit, const op_variants *o) {
   EMIT(emit, "{\"op\":");
-  planc_emit_string(emit, o->op->name);
+  pl_emit_string(emit, o->op->name);
   EMIT(emit, ",\"variants\":[");
   bool some = false;
   for (int32_t b = 0; b < o->of->n_batches; b++) {
@@ -112,21 +112,21 @@ static void emit_op(planc_emit *emit, const op_variants *o) {
 
 planc_status planc_prediction_print(const planc_prediction *prediction, char **out_text, size_t *out_length) {
   const planc_profile *listed = prediction->listed;
-  planc_emit emit = {0};
-  planc_point *points = calloc((size_t)prediction->n_batches + 1, sizeof *points);
+  pl_emit emit = {0};
+  pl_point *points = calloc((size_t)prediction->n_batches + 1, sizeof *points);
   if (!points) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   char origin[128];
   snprintf(origin, sizeof origin,
            "predicted by planc %s, for a device that others keep busy for %" PRId64 " ppm of the time",
            prediction->profile->model ? "from a model" : "from the constants", prediction->load_ppm);
-  planc_profile_emit_head(&emit, prediction->profile, NULL, "ops", origin);
-  planc_profile_emit_graph(&emit, planc_graph_hash(prediction->graph));
+  pl_profile_emit_head(&emit, prediction->profile, NULL, "ops", origin);
+  pl_profile_emit_graph(&emit, planc_graph_hash(prediction->graph));
   EMIT(&emit, "\"ops\":[");
   for (int32_t o = 0; o < prediction->graph->n_ops; o++) {
     op_variants variants = {
         .of = prediction,
         .op = &prediction->graph->ops[o],
-        .listed = listed ? planc_measured_find(&listed->measured, prediction->graph->ops[o].name) : NULL,
+        .listed = listed ? pl_measured_find(&listed->measured, prediction->graph->ops[o].name) : NULL,
         .first = &prediction->first[(int64_t)o * prediction->n_batches],
         .points = points};
     if (o > 0) EMIT(&emit, ",");
@@ -135,26 +135,26 @@ planc_status planc_prediction_print(const planc_prediction *prediction, char **o
   }
   EMIT(&emit, "]}\n");
   free(points);
-  return planc_emit_take(&emit, out_text, out_length);
+  return pl_emit_take(&emit, out_text, out_length);
 }
 
 /* --- Models --------------------------------------------------------------------------------------------------- */
 
-static void emit_sample(planc_emit *emit, const planc_model_sample *sample) {
-  int64_t row[PLANC_N_FEATURES + 3];
+static void emit_sample(pl_emit *emit, const pl_model_sample *sample) {
+  int64_t row[PL_N_FEATURES + 3];
   memcpy(row, sample->features.at, sizeof sample->features.at);
-  row[PLANC_N_FEATURES] = sample->residual;
-  row[PLANC_N_FEATURES + 1] = sample->workspace_bytes;
-  row[PLANC_N_FEATURES + 2] = sample->busy_ppm;
+  row[PL_N_FEATURES] = sample->residual;
+  row[PL_N_FEATURES + 1] = sample->workspace_bytes;
+  row[PL_N_FEATURES + 2] = sample->busy_ppm;
   EMIT(emit, "\n   ");
-  planc_emit_longs(emit, row, PLANC_N_FEATURES + 3);
+  pl_emit_longs(emit, row, PL_N_FEATURES + 3);
 }
 
-static void emit_group(planc_emit *emit, const planc_model_group *group) {
+static void emit_group(pl_emit *emit, const pl_model_group *group) {
   EMIT(emit, "{\"type\":");
-  planc_emit_string(emit, group->type);
+  pl_emit_string(emit, group->type);
   EMIT(emit, ",\"algorithm\":");
-  planc_emit_string(emit, group->algorithm);
+  pl_emit_string(emit, group->algorithm);
   if (group->deterministic) {
     EMIT(emit, ",\"deterministic\":true");
   } else {
@@ -164,9 +164,9 @@ static void emit_group(planc_emit *emit, const planc_model_group *group) {
   EMIT_INT(emit, ",\"low\":", group->low);
   EMIT_INT(emit, ",\"high\":", group->high);
   EMIT(emit, ",\n  \"mean\":");
-  planc_emit_longs(emit, group->mean, PLANC_N_FEATURES);
+  pl_emit_longs(emit, group->mean, PL_N_FEATURES);
   EMIT(emit, ",\n  \"weights\":");
-  planc_emit_longs(emit, group->weights, PLANC_N_FEATURES);
+  pl_emit_longs(emit, group->weights, PL_N_FEATURES);
   EMIT(emit, ",\n  \"samples\":[");
   for (int32_t s = 0; s < group->n_samples; s++) {
     if (s > 0) EMIT(emit, ",");
@@ -177,17 +177,12 @@ static void emit_group(planc_emit *emit, const planc_model_group *group) {
 
 planc_status planc_model_print(const planc_profile *base, const planc_model *model, const char *name, char **out_text,
                                size_t *out_length) {
-  static const char *const features[PLANC_N_FEATURES] = {
-#define X(name, nearness) #name,
-      PLANC_FEATURES(X)
-#undef X
-  };
-  planc_emit emit = {0};
-  planc_profile_emit_head(&emit, base, name, "model", "fitted by planc predict --fit");
+  pl_emit emit = {0};
+  pl_profile_emit_head(&emit, base, name, "model", "fitted by planc predict --fit");
   EMIT(&emit, "\"model\":{\"features\":[");
-  for (int32_t f = 0; f < PLANC_N_FEATURES; f++) {
+  for (int32_t f = 0; f < PL_N_FEATURES; f++) {
     if (f > 0) EMIT(&emit, ",");
-    planc_emit_string(&emit, features[f]);
+    pl_emit_string(&emit, pl_feature_names[f]);
   }
   EMIT(&emit, "],\n\"groups\":[");
   for (int32_t g = 0; g < model->n_groups; g++) {
@@ -196,5 +191,5 @@ planc_status planc_model_print(const planc_profile *base, const planc_model *mod
     emit_group(&emit, &model->groups[g]);
   }
   EMIT(&emit, "]}}\n");
-  return planc_emit_take(&emit, out_text, out_length);
+  return pl_emit_take(&emit, out_text, out_length);
 }

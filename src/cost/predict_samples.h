@@ -6,24 +6,23 @@
 #include "planc/predict.h"
 #include "util/vec.h"
 
-typedef struct planc_sample {
+typedef struct pl_sample {
   const char *type, *algorithm; /* of graph and profile */
   int32_t graph;                /* index of its case */
-  int32_t fold;                 /* 0 to PLANC_FOLDS - 1, the same for all times of an op */
+  int32_t fold;                 /* 0 to PL_FOLDS - 1, the same for all times of an op */
   bool deterministic;
-  planc_features features;
+  pl_features features;
   int64_t time_ns, workspace_bytes, busy_ppm;
-} planc_sample;
-typedef VEC(planc_sample) planc_samples;
+} pl_sample;
+typedef VEC(pl_sample) pl_samples;
 
-enum { PLANC_FOLDS = 5 };
+enum { PL_FOLDS = 5 };
 
 /* Appends all times of a case. */
-planc_status planc_samples_collect(const planc_profile *base, const planc_fit_case *of, int32_t index,
-                                   planc_samples *out);
+planc_status pl_samples_collect(const planc_profile *base, const planc_fit_case *of, int32_t index, pl_samples *out);
 /* By type, algorithm and features: what has the same of all stands together. */
-void planc_samples_sort(planc_samples *samples);
-bool planc_samples_same_group(const planc_sample *a, const planc_sample *b);
-bool planc_samples_same_shape(const planc_sample *a, const planc_sample *b);
+void pl_samples_sort(pl_samples *samples);
+bool pl_samples_same_group(const pl_sample *a, const pl_sample *b);
+bool pl_samples_same_shape(const pl_sample *a, const pl_sample *b);
 
 #endif

@@ -29,24 +29,24 @@ static bool leads_somewhere(const cJSON *root, const char *dotted) {
   return value != NULL;
 }
 
-static planc_status keep_origin(planc_arena *arena, const char *name, const char *text, planc_origin *out) {
-  PLANC_TRY(planc_arena_strndup(arena, name, strlen(name), &out->of));
-  return planc_arena_strndup(arena, text, strlen(text), &out->text);
+static planc_status keep_origin(pl_arena *arena, const char *name, const char *text, pl_origin *out) {
+  PLANC_TRY(pl_arena_strndup(arena, name, strlen(name), &out->of));
+  return pl_arena_strndup(arena, text, strlen(text), &out->text);
 }
 
-static planc_status read_origins(const planc_json *at, planc_map *seen, planc_profile *profile) {
-  if (!cJSON_IsObject(at->value)) return planc_json_error(at, "must be an object");
-  planc_origin *origins;
+static planc_status read_origins(const pl_json *at, pl_map *seen, planc_profile *profile) {
+  if (!cJSON_IsObject(at->value)) return pl_json_error(at, "must be an object");
+  pl_origin *origins;
   profile->n_origins = cJSON_GetArraySize(at->value);
-  PLANC_TRY(PLANC_NEW(&profile->arena, &origins, profile->n_origins));
+  PLANC_TRY(PL_NEW(&profile->arena, &origins, profile->n_origins));
   profile->origins = origins;
-  for (planc_json entry = planc_json_first(at); entry.value; planc_json_next(&entry)) {
+  for (pl_json entry = pl_json_first(at); entry.value; pl_json_next(&entry)) {
     const char *text;
-    PLANC_TRY(planc_json_string(&entry, &text));
-    if (!leads_somewhere(at->parent->value, entry.name)) return planc_json_error(&entry, "names nothing in this file");
+    PLANC_TRY(pl_json_string(&entry, &text));
+    if (!leads_somewhere(at->parent->value, entry.name)) return pl_json_error(&entry, "names nothing in this file");
     size_t length = strlen(entry.name);
-    if (planc_map_get(seen, entry.name, length) >= 0) return planc_json_error(&entry, "the key stands twice");
-    PLANC_TRY(planc_map_put(seen, entry.name, length, entry.index));
+    if (pl_map_get(seen, entry.name, length) >= 0) return pl_json_error(&entry, "the key stands twice");
+    PLANC_TRY(pl_map_put(seen, entry.name, length, entry.index));
     PLANC_TRY(keep_origin(&profile->arena, entry.name, text, &origins[entry.index]));
   }
   return NULL;
@@ -55,27 +55,27 @@ static planc_status read_origins(const planc_json *at, planc_map *seen, planc_pr
 /* --- Code ----------------------------------------------------------------------------------------------------- */
 
 /* A plan that runs all of it reserves their sum. */
-static planc_status read_code(const planc_json *at, planc_profile *profile) {
-  PLANC_TRY(planc_labels_read(at, 0, PLANC_JSON_MAX, &profile->arena, &profile->code));
-  if (profile->code.n == 0) return planc_json_error(at, "must not be empty");
-  return planc_labels_sum(&profile->code) <= PLANC_JSON_MAX ? NULL : planc_json_error(at, "the sum is beyond 2^53");
+static planc_status read_code(const pl_json *at, planc_profile *profile) {
+  PLANC_TRY(pl_labels_read(at, 0, PL_JSON_MAX, &profile->arena, &profile->code));
+  if (profile->code.n == 0) return pl_json_error(at, "must not be empty");
+  return pl_labels_sum(&profile->code) <= PL_JSON_MAX ? NULL : pl_json_error(at, "the sum is beyond 2^53");
 }
 
 /* --- Loads ---------------------------------------------------------------------------------------------------- */
 
-static planc_status read_load(const planc_json *at, planc_arena *arena, planc_load *out) {
+static planc_status read_load(const pl_json *at, pl_arena *arena, pl_load *out) {
   enum { LOAD, OPS, N };
-  static const planc_json_key keys[N] = {{"load_ppm", false}, {"ops", false}};
-  planc_json members[N];
-  PLANC_TRY(planc_json_members(at, keys, N, members));
-  PLANC_TRY(planc_json_int(&members[LOAD], 1, PLANC_PPM, &out->load_ppm));
-  return planc_measured_read(&members[OPS], arena, &out->ops);
+  static const pl_json_key keys[N] = {{"load_ppm", false}, {"ops", false}};
+  pl_json members[N];
+  PLANC_TRY(pl_json_members(at, keys, N, members));
+  PLANC_TRY(pl_json_int(&members[LOAD], 1, PL_PPM, &out->load_ppm));
+  return pl_measured_read(&members[OPS], arena, &out->ops);
 }
 
-static planc_status read_loads(const planc_json *at, planc_profile *profile) {
-  PLANC_TRY(planc_json_array(at, &profile->n_loads));
-  PLANC_TRY(PLANC_NEW(&profile->arena, &profile->loads, profile->n_loads));
-  for (planc_json item = planc_json_first(at); item.value; planc_json_next(&item))
+static planc_status read_loads(const pl_json *at, planc_profile *profile) {
+  PLANC_TRY(pl_json_array(at, &profile->n_loads));
+  PLANC_TRY(PL_NEW(&profile->arena, &profile->loads, profile->n_loads));
+  for (pl_json item = pl_json_first(at); item.value; pl_json_next(&item))
     PLANC_TRY(read_load(&item, &profile->arena, &profile->loads[item.index]));
   return NULL;
 }
@@ -83,18 +83,18 @@ static planc_status read_loads(const planc_json *at, planc_profile *profile) {
 /* --- The whole ------------------------------------------------------------------------------------------------ */
 
 /* Comes before all else, which another format may have otherwise. That the key is there is checked with the others. */
-static planc_status check_version(const planc_json *root) {
-  for (planc_json member = planc_json_first(root); member.value; planc_json_next(&member)) {
+static planc_status check_version(const pl_json *root) {
+  for (pl_json member = pl_json_first(root); member.value; pl_json_next(&member)) {
     if (!member.name || strcmp(member.name, "planc-profile") != 0) continue;
     int64_t version;
-    PLANC_TRY(planc_json_int(&member, 0, PLANC_JSON_MAX, &version));
+    PLANC_TRY(pl_json_int(&member, 0, PL_JSON_MAX, &version));
     if (version == 1) return NULL;
-    return planc_json_error(&member, "profile format %lld is not known; this planc reads format 1", (long long)version);
+    return pl_json_error(&member, "profile format %lld is not known; this planc reads format 1", (long long)version);
   }
   return NULL;
 }
 
-static planc_status read_profile(const planc_json *root, planc_profile *profile) {
+static planc_status read_profile(const pl_json *root, planc_profile *profile) {
   enum {
     VERSION,
     MACHINE,
@@ -115,7 +115,7 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
     GRAPH_HASH,
     N
   };
-  static const planc_json_key keys[N] = {
+  static const pl_json_key keys[N] = {
       [VERSION] = {"planc-profile", false},
       [DEVICE] = {"device", false},
       [COMPUTE] = {"compute", false},
@@ -134,35 +134,34 @@ static planc_status read_profile(const planc_json *root, planc_profile *profile)
       [CODE] = {"code", true},
       [GRAPH_HASH] = {"graph_hash", true},
   };
-  planc_json members[N];
+  pl_json members[N];
   PLANC_TRY(check_version(root));
-  PLANC_TRY(planc_json_members(root, keys, N, members));
-  PLANC_TRY(planc_read_device(&members[DEVICE], &profile->arena, &profile->device));
-  PLANC_TRY(planc_read_compute(&members[COMPUTE], &profile->compute));
-  PLANC_TRY(planc_read_efficiency(&members[EFFICIENCY], profile->efficiency_ppm));
-  PLANC_TRY(planc_read_multiply(&members[MULTIPLY], profile->multiply));
-  if (members[CACHE].value) PLANC_TRY(planc_read_cache(&members[CACHE], &profile->cache));
-  if (members[TYPES].value)
-    PLANC_TRY(planc_labels_read(&members[TYPES], 1, PLANC_PPM, &profile->arena, &profile->types));
+  PLANC_TRY(pl_json_members(root, keys, N, members));
+  PLANC_TRY(pl_read_device(&members[DEVICE], &profile->arena, &profile->device));
+  PLANC_TRY(pl_read_compute(&members[COMPUTE], &profile->compute));
+  PLANC_TRY(pl_read_efficiency(&members[EFFICIENCY], profile->efficiency_ppm));
+  PLANC_TRY(pl_read_multiply(&members[MULTIPLY], profile->multiply));
+  if (members[CACHE].value) PLANC_TRY(pl_read_cache(&members[CACHE], &profile->cache));
+  if (members[TYPES].value) PLANC_TRY(pl_labels_read(&members[TYPES], 1, PL_PPM, &profile->arena, &profile->types));
   if (members[RATES].value)
-    PLANC_TRY(planc_labels_read(&members[RATES], 1, PLANC_JSON_MAX, &profile->arena, &profile->rates));
+    PLANC_TRY(pl_labels_read(&members[RATES], 1, PL_JSON_MAX, &profile->arena, &profile->rates));
   if (members[ORIGIN].value) {
-    planc_map seen = {0};
+    pl_map seen = {0};
     planc_status status = read_origins(&members[ORIGIN], &seen, profile);
-    planc_map_free(&seen);
+    pl_map_free(&seen);
     PLANC_TRY(status);
   }
   profile->has_graph_hash = members[GRAPH_HASH].value != NULL;
-  if (profile->has_graph_hash) PLANC_TRY(planc_json_hash(&members[GRAPH_HASH], &profile->graph_hash));
+  if (profile->has_graph_hash) PLANC_TRY(pl_json_hash(&members[GRAPH_HASH], &profile->graph_hash));
   const char *machine;
-  if (members[MACHINE].value) PLANC_TRY(planc_json_string(&members[MACHINE], &machine));
-  if (members[LINKS].value) PLANC_TRY(planc_check_links(&members[LINKS]));
+  if (members[MACHINE].value) PLANC_TRY(pl_json_string(&members[MACHINE], &machine));
+  if (members[LINKS].value) PLANC_TRY(pl_check_links(&members[LINKS]));
   if (members[CODE].value) PLANC_TRY(read_code(&members[CODE], profile));
   if (members[LOADS].value) PLANC_TRY(read_loads(&members[LOADS], profile));
-  if (members[REFUSED].value) PLANC_TRY(planc_check_refused(&members[REFUSED]));
-  if (members[MODEL].value) PLANC_TRY(planc_model_read(&members[MODEL], &profile->model));
+  if (members[REFUSED].value) PLANC_TRY(pl_check_refused(&members[REFUSED]));
+  if (members[MODEL].value) PLANC_TRY(pl_model_read(&members[MODEL], &profile->model));
   if (!members[OPS].value) return NULL;
-  return planc_measured_read(&members[OPS], &profile->arena, &profile->measured);
+  return pl_measured_read(&members[OPS], &profile->arena, &profile->measured);
 }
 
 planc_status planc_profile_parse(const char *text, size_t length, const char *path, planc_profile **out) {
@@ -170,9 +169,9 @@ planc_status planc_profile_parse(const char *text, size_t length, const char *pa
   planc_profile *profile = calloc(1, sizeof *profile);
   if (!profile) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   cJSON *tree = NULL;
-  planc_status status = planc_json_parse(text, length, path, &tree);
-  if (!status) status = read_profile(&(planc_json){.value = tree, .name = path}, profile);
-  if (!status) status = planc_json_check_plain(text, length, path);
+  planc_status status = pl_json_parse(text, length, path, &tree);
+  if (!status) status = read_profile(&(pl_json){.value = tree, .name = path}, profile);
+  if (!status) status = pl_json_check_plain(text, length, path);
   cJSON_Delete(tree);
   if (status) {
     planc_profile_free(profile);
@@ -184,20 +183,20 @@ planc_status planc_profile_parse(const char *text, size_t length, const char *pa
 
 void planc_profile_free(planc_profile *profile) {
   if (!profile) return;
-  planc_measured_free(&profile->measured);
-  for (int32_t l = 0; l < profile->n_loads && profile->loads; l++) planc_measured_free(&profile->loads[l].ops);
+  pl_measured_free(&profile->measured);
+  for (int32_t l = 0; l < profile->n_loads && profile->loads; l++) pl_measured_free(&profile->loads[l].ops);
   planc_model_free(profile->model);
-  planc_arena_free(&profile->arena);
+  pl_arena_free(&profile->arena);
   free(profile);
 }
 
-planc_status planc_profile_take_rates(planc_profile *out, const planc_profile *base) {
+planc_status pl_profile_take_rates(planc_profile *out, const planc_profile *base) {
   out->compute = base->compute;
   out->cache = base->cache;
   memcpy(out->efficiency_ppm, base->efficiency_ppm, sizeof out->efficiency_ppm);
   memcpy(out->multiply, base->multiply, sizeof out->multiply);
-  PLANC_TRY(planc_labels_copy(&out->arena, &base->types, &out->types));
-  return planc_labels_copy(&out->arena, &base->rates, &out->rates);
+  PLANC_TRY(pl_labels_copy(&out->arena, &base->types, &out->types));
+  return pl_labels_copy(&out->arena, &base->rates, &out->rates);
 }
 
 const planc_model *planc_profile_model(const planc_profile *profile) {
@@ -209,27 +208,27 @@ const planc_device *planc_profile_device(const planc_profile *profile) {
 }
 
 int64_t planc_profile_code(const planc_profile *profile, const char *algorithm) {
-  const planc_labelled *found = planc_labels_find(&profile->code, algorithm);
+  const pl_labelled *found = pl_labels_find(&profile->code, algorithm);
   return found ? found->value : 0;
 }
 
 int64_t planc_profile_code_of_all(const planc_profile *profile) {
-  return planc_labels_sum(&profile->code);
+  return pl_labels_sum(&profile->code);
 }
 
 planc_profile_of planc_profile_is_of(const planc_profile *profile, const planc_graph *graph, int32_t *out_listed) {
   *out_listed = 0;
   for (int32_t o = 0; o < graph->n_ops; o++)
-    if (planc_measured_find(&profile->measured, graph->ops[o].name)) ++*out_listed;
+    if (pl_measured_find(&profile->measured, graph->ops[o].name)) ++*out_listed;
   if (!profile->has_graph_hash) return PLANC_OF_UNKNOWN;
   return profile->graph_hash == planc_graph_hash(graph) ? PLANC_OF_THIS : PLANC_OF_ANOTHER;
 }
 
 bool planc_profile_lists_workspace(const planc_profile *profile, const char *op, const char *algorithm, int64_t batch) {
-  const planc_measured_op *measured = planc_measured_find(&profile->measured, op);
+  const pl_measured_op *measured = pl_measured_find(&profile->measured, op);
   for (int32_t v = 0; measured && v < measured->n_variants; v++)
     if (strcmp(measured->variants[v].algorithm, algorithm) == 0)
-      return planc_measured_is_listed(&measured->variants[v], batch);
+      return pl_measured_is_listed(&measured->variants[v], batch);
   return true;
 }
 
@@ -241,7 +240,7 @@ planc_status planc_profile_read(const char *path, planc_profile **out) {
   *out = NULL;
   char *text = NULL;
   size_t length = 0;
-  PLANC_TRY(planc_file_read_text(path, MAX_FILE_BYTES, &text, &length));
+  PLANC_TRY(pl_file_read_text(path, MAX_FILE_BYTES, &text, &length));
   planc_status status = planc_profile_parse(text, length, path, out);
   free(text);
   return status;

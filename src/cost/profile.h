@@ -9,10 +9,10 @@
 #include "planc/predict.h"
 #include "util/arena.h"
 
-enum { PLANC_PPM = 1000000, PLANC_NS = 1000000000 };
+enum { PL_PPM = 1000000, PL_NS = 1000000000 };
 
 /* The compute side of the device. */
-typedef struct planc_compute {
+typedef struct pl_compute {
   int64_t flops_per_second;      /* peak in f32 */
   int64_t half_flops_per_second; /* peak in f16 and bf16 */
   int64_t memory_bytes_per_second;
@@ -20,16 +20,16 @@ typedef struct planc_compute {
   int64_t kernel_ns;     /* of any kernel: start, ramp-up and drain */
   int64_t split_depth;   /* least depth of a slice where a matrix product is cut along its depth */
   int64_t sustained_ppm; /* share of the rate of products that lasts under load; 0: all of it */
-} planc_compute;
+} pl_compute;
 
 /* The cache in front of the device's memory; no bytes: it is left out of account. */
-typedef struct planc_cache_rate {
+typedef struct pl_cache_rate {
   int64_t bytes, bytes_per_second;
-} planc_cache_rate;
+} pl_cache_rate;
 
 /* How a family of matrix products runs: those of linear ops and the one inside each convolution algorithm. The last two
  * may be left out of a profile; their products then run as linear ones. */
-#define PLANC_MULTIPLIES(X)         \
+#define PL_MULTIPLIES(X)            \
   X(LINEAR, "linear")               \
   X(IMPLICIT_GEMM, "implicit-gemm") \
   X(GEMM, "gemm")                   \
@@ -37,63 +37,63 @@ typedef struct planc_cache_rate {
   X(FFT, "fft")                     \
   X(LINEAR_BIAS, "linear-bias")     \
   X(BATCHED, "batched")
-typedef enum planc_multiply_kind {
-#define X(id, name) PLANC_MULTIPLY_##id,
-  PLANC_MULTIPLIES(X)
+typedef enum pl_multiply_kind {
+#define X(id, name) PL_MULTIPLY_##id,
+  PL_MULTIPLIES(X)
 #undef X
-      PLANC_N_MULTIPLIES,
-  PLANC_N_REQUIRED_MULTIPLIES = PLANC_MULTIPLY_LINEAR_BIAS
-} planc_multiply_kind;
+      PL_N_MULTIPLIES,
+  PL_N_REQUIRED_MULTIPLIES = PL_MULTIPLY_LINEAR_BIAS
+} pl_multiply_kind;
 
-typedef struct planc_multiply {
+typedef struct pl_multiply {
   int64_t flops_ppm;       /* share of peak on full tiles of great depth */
   int64_t tile;            /* edge of an output tile; 0: the family is not told */
   int64_t depth_overhead;  /* what filling and draining the pipeline costs, in steps of depth */
   int64_t small_tile;      /* of other kernels, which are taken where they are sooner done; 0: there are none */
   int64_t small_flops_ppm; /* their share of peak */
-} planc_multiply;
+} pl_multiply;
 
 #define X(name) +1
-enum { PLANC_N_CLASSES = 0 PLANC_CLASSES(X) };
+enum { PL_N_CLASSES = 0 PLANC_CLASSES(X) };
 #undef X
 
 /* Ops measured while something else kept the device busy for a share of the time. */
-typedef struct planc_load {
+typedef struct pl_load {
   int64_t load_ppm;
-  planc_measured ops;
-} planc_load;
+  pl_measured ops;
+} pl_load;
 
 /* Where a constant comes from: a dotted path, or a section, and free text. */
-typedef struct planc_origin {
+typedef struct pl_origin {
   const char *of, *text;
-} planc_origin;
+} pl_origin;
 
 struct planc_profile {
-  planc_arena arena;
+  pl_arena arena;
   planc_device device;
-  planc_compute compute;
-  int64_t efficiency_ppm[PLANC_N_CLASSES]; /* share of the memory bandwidth reached, by class */
-  planc_multiply multiply[PLANC_N_MULTIPLIES];
-  planc_cache_rate cache;
-  planc_labels types; /* share of the memory bandwidth that ops of a type reach, whatever their class, in ppm */
-  planc_labels rates; /* bytes per second that ops of a type move at most, wherever they are */
-  planc_measured measured;
-  planc_labels code;   /* bytes that an algorithm's takes; none is listed: `reserved_bytes` has it all */
+  pl_compute compute;
+  int64_t efficiency_ppm[PL_N_CLASSES]; /* share of the memory bandwidth reached, by class */
+  pl_multiply multiply[PL_N_MULTIPLIES];
+  pl_cache_rate cache;
+  pl_labels types; /* share of the memory bandwidth that ops of a type reach, whatever their class, in ppm */
+  pl_labels rates; /* bytes per second that ops of a type move at most, wherever they are */
+  pl_measured measured;
+  pl_labels code;      /* bytes that an algorithm's takes; none is listed: `reserved_bytes` has it all */
   bool baselines_only; /* costs have no other variants; never of a profile that was read */
   bool has_graph_hash;
   uint64_t graph_hash; /* of the graph whose ops are measured */
   int32_t n_origins, n_loads;
-  const planc_origin *origins;
-  planc_load *loads;
+  const pl_origin *origins;
+  pl_load *loads;
   planc_model *model; /* or NULL */
 };
 
-/* Gives `out` the constants of `base` by which ops are predicted. */
-planc_status planc_profile_take_rates(planc_profile *out, const planc_profile *base);
+/* Gives `out` the constants of `base`, which times follow from that nobody measured. */
+planc_status pl_profile_take_rates(planc_profile *out, const planc_profile *base);
 
 /* A device's rates with the name and the memory of another, which a plan was made for; with that one's storage where
  * the rates tell of none. */
-static inline planc_device planc_device_for(const planc_device *rates, const planc_device *made_for) {
+static inline planc_device pl_device_for(const planc_device *rates, const planc_device *made_for) {
   planc_device device = *rates;
   device.name = made_for->name;
   device.memory_bytes = made_for->memory_bytes;

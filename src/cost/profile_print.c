@@ -6,15 +6,15 @@
 
 /* --- What all profiles have ----------------------------------------------------------------------------------- */
 
-static void emit_link(planc_emit *emit, const planc_link *link) {
+static void emit_link(pl_emit *emit, const planc_link *link) {
   EMIT_INT(emit, "{\"bytes_per_second\":", link->bytes_per_second);
   EMIT_INT(emit, ",\"latency_ns\":", link->latency_ns);
   EMIT(emit, "}");
 }
 
-static void emit_device(planc_emit *emit, const planc_device *device, const char *name) {
+static void emit_device(pl_emit *emit, const planc_device *device, const char *name) {
   EMIT(emit, "\"device\":{\"name\":");
-  planc_emit_string(emit, name ? name : device->name);
+  pl_emit_string(emit, name ? name : device->name);
   EMIT_INT(emit, ",\"memory_bytes\":", device->memory_bytes);
   EMIT_INT(emit, ",\"reserved_bytes\":", device->reserved_bytes);
   EMIT_INT(emit, ",\"launch_ns\":", device->launch_ns);
@@ -35,7 +35,7 @@ static void emit_device(planc_emit *emit, const planc_device *device, const char
   EMIT(emit, "},\n");
 }
 
-static void emit_compute(planc_emit *emit, const planc_compute *compute) {
+static void emit_compute(pl_emit *emit, const pl_compute *compute) {
   EMIT_INT(emit, "\"compute\":{\"flops_per_second\":", compute->flops_per_second);
   EMIT_INT(emit, ",\"half_flops_per_second\":", compute->half_flops_per_second);
   EMIT_INT(emit, ",\"memory_bytes_per_second\":", compute->memory_bytes_per_second);
@@ -46,23 +46,23 @@ static void emit_compute(planc_emit *emit, const planc_compute *compute) {
   EMIT(emit, "},\n");
 }
 
-static void emit_rates(planc_emit *emit, const planc_profile *profile) {
-  static const char *const products[PLANC_N_MULTIPLIES] = {
+static void emit_rates(pl_emit *emit, const planc_profile *profile) {
+  static const char *const products[PL_N_MULTIPLIES] = {
 #define X(id, name) name,
-      PLANC_MULTIPLIES(X)
+      PL_MULTIPLIES(X)
 #undef X
   };
   EMIT(emit, "\"efficiency\":{");
-  for (int32_t c = 0; c < PLANC_N_CLASSES; c++) {
+  for (int32_t c = 0; c < PL_N_CLASSES; c++) {
     if (c > 0) EMIT(emit, ",");
-    planc_emit_string(emit, planc_class_name((planc_class)c));
+    pl_emit_string(emit, pl_class_name((planc_class)c));
     EMIT_INT(emit, ":", profile->efficiency_ppm[c]);
   }
   EMIT(emit, "},\n\"multiply\":{");
-  for (int32_t m = 0; m < PLANC_N_MULTIPLIES; m++) {
+  for (int32_t m = 0; m < PL_N_MULTIPLIES; m++) {
     if (!profile->multiply[m].tile) continue;
     if (m > 0) EMIT(emit, ",");
-    planc_emit_string(emit, products[m]);
+    pl_emit_string(emit, products[m]);
     EMIT_INT(emit, ":{\"flops_ppm\":", profile->multiply[m].flops_ppm);
     EMIT_INT(emit, ",\"tile\":", profile->multiply[m].tile);
     EMIT_INT(emit, ",\"depth_overhead\":", profile->multiply[m].depth_overhead);
@@ -75,19 +75,19 @@ static void emit_rates(planc_emit *emit, const planc_profile *profile) {
   EMIT(emit, "},\n");
 }
 
-static void emit_labels(planc_emit *emit, const char *section, const planc_labels *labels) {
+static void emit_labels(pl_emit *emit, const char *section, const pl_labels *labels) {
   if (labels->n == 0) return;
-  planc_emit_string(emit, section);
+  pl_emit_string(emit, section);
   EMIT(emit, ":{");
   for (int32_t i = 0; i < labels->n; i++) {
     if (i > 0) EMIT(emit, ",");
-    planc_emit_string(emit, labels->of[i].label);
+    pl_emit_string(emit, labels->of[i].label);
     EMIT_INT(emit, ":", labels->of[i].value);
   }
   EMIT(emit, "},\n");
 }
 
-static void emit_cache(planc_emit *emit, const planc_cache_rate *cache) {
+static void emit_cache(pl_emit *emit, const pl_cache_rate *cache) {
   if (!cache->bytes) return;
   EMIT_INT(emit, "\"cache\":{\"bytes\":", cache->bytes);
   EMIT_INT(emit, ",\"bytes_per_second\":", cache->bytes_per_second);
@@ -95,7 +95,7 @@ static void emit_cache(planc_emit *emit, const planc_cache_rate *cache) {
 }
 
 /* True for the origin of a part that all profiles have. */
-static bool is_of_head(const planc_origin *origin) {
+static bool is_of_head(const pl_origin *origin) {
   static const char *const sections[] = {"device", "compute", "efficiency", "multiply",
                                          "cache",  "types",   "rates",      "code"};
   size_t length = strcspn(origin->of, ".");
@@ -104,8 +104,8 @@ static bool is_of_head(const planc_origin *origin) {
   return false;
 }
 
-void planc_profile_emit_head(planc_emit *emit, const planc_profile *profile, const char *name, const char *section,
-                             const char *origin) {
+void pl_profile_emit_head(pl_emit *emit, const planc_profile *profile, const char *name, const char *section,
+                          const char *origin) {
   EMIT(emit, "{\"planc-profile\":1,\n");
   emit_device(emit, &profile->device, name);
   emit_compute(emit, &profile->compute);
@@ -117,26 +117,26 @@ void planc_profile_emit_head(planc_emit *emit, const planc_profile *profile, con
   EMIT(emit, "\"origin\":{");
   for (int32_t o = 0; o < profile->n_origins; o++) {
     if (!is_of_head(&profile->origins[o])) continue;
-    planc_emit_string(emit, profile->origins[o].of);
+    pl_emit_string(emit, profile->origins[o].of);
     EMIT(emit, ":");
-    planc_emit_string(emit, profile->origins[o].text);
+    pl_emit_string(emit, profile->origins[o].text);
     EMIT(emit, ",");
   }
-  planc_emit_string(emit, section);
+  pl_emit_string(emit, section);
   EMIT(emit, ":");
-  planc_emit_string(emit, origin);
+  pl_emit_string(emit, origin);
   EMIT(emit, "},\n");
 }
 
-void planc_profile_emit_graph(planc_emit *emit, uint64_t graph_hash) {
+void pl_profile_emit_graph(pl_emit *emit, uint64_t graph_hash) {
   EMIT(emit, "\"graph_hash\":");
-  planc_emit_hash(emit, graph_hash);
+  pl_emit_hash(emit, graph_hash);
   EMIT(emit, ",\n");
 }
 
 /* --- Measured ops --------------------------------------------------------------------------------------------- */
 
-static void emit_point(planc_emit *emit, const planc_point *point) {
+static void emit_point(pl_emit *emit, const pl_point *point) {
   EMIT_INT(emit, "{\"batch\":", point->batch);
   EMIT_INT(emit, ",\"time_ns\":", point->time_ns);
   EMIT_INT(emit, ",\"workspace_bytes\":", point->workspace_bytes);
@@ -145,7 +145,7 @@ static void emit_point(planc_emit *emit, const planc_point *point) {
   EMIT(emit, "}");
 }
 
-static void emit_workspaces(planc_emit *emit, const planc_measured_variant *variant) {
+static void emit_workspaces(pl_emit *emit, const pl_measured_variant *variant) {
   EMIT(emit, ",\"workspaces\":[");
   for (int32_t w = 0; w < variant->n_workspaces; w++) {
     if (w > 0) EMIT(emit, ",");
@@ -156,9 +156,9 @@ static void emit_workspaces(planc_emit *emit, const planc_measured_variant *vari
   EMIT(emit, "]");
 }
 
-static void emit_variant(planc_emit *emit, const planc_measured_variant *variant) {
+static void emit_variant(pl_emit *emit, const pl_measured_variant *variant) {
   EMIT(emit, "{\"algorithm\":");
-  planc_emit_string(emit, variant->algorithm);
+  pl_emit_string(emit, variant->algorithm);
   if (variant->deterministic) {
     EMIT(emit, ",\"deterministic\":true");
   } else {
@@ -176,9 +176,9 @@ static void emit_variant(planc_emit *emit, const planc_measured_variant *variant
   EMIT(emit, "}");
 }
 
-static void emit_op(planc_emit *emit, const planc_measured_op *op) {
+static void emit_op(pl_emit *emit, const pl_measured_op *op) {
   EMIT(emit, "{\"op\":");
-  planc_emit_string(emit, op->name);
+  pl_emit_string(emit, op->name);
   EMIT(emit, ",\"variants\":[");
   for (int32_t v = 0; v < op->n_variants; v++) {
     if (v > 0) EMIT(emit, ",");
@@ -187,11 +187,11 @@ static void emit_op(planc_emit *emit, const planc_measured_op *op) {
   EMIT(emit, "]}");
 }
 
-planc_status planc_profile_print_ops(const planc_profile *profile, const char *origin, char **out_text,
-                                     size_t *out_length) {
-  planc_emit emit = {0};
-  planc_profile_emit_head(&emit, profile, NULL, "ops", origin);
-  if (profile->has_graph_hash) planc_profile_emit_graph(&emit, profile->graph_hash);
+planc_status pl_profile_print_ops(const planc_profile *profile, const char *origin, char **out_text,
+                                  size_t *out_length) {
+  pl_emit emit = {0};
+  pl_profile_emit_head(&emit, profile, NULL, "ops", origin);
+  if (profile->has_graph_hash) pl_profile_emit_graph(&emit, profile->graph_hash);
   EMIT(&emit, "\"ops\":[");
   for (int32_t o = 0; o < profile->measured.n_ops; o++) {
     if (o > 0) EMIT(&emit, ",");
@@ -199,5 +199,5 @@ planc_status planc_profile_print_ops(const planc_profile *profile, const char *o
     emit_op(&emit, &profile->measured.ops[o]);
   }
   EMIT(&emit, "]}\n");
-  return planc_emit_take(&emit, out_text, out_length);
+  return pl_emit_take(&emit, out_text, out_length);
 }

@@ -7,14 +7,14 @@
 
 /* The constants with their origins, and that of section `section`, which is to follow. The device is called `name`
  * (NULL: as it is). */
-void planc_profile_emit_head(planc_emit *emit, const planc_profile *profile, const char *name, const char *section,
-                             const char *origin);
+void pl_profile_emit_head(pl_emit *emit, const planc_profile *profile, const char *name, const char *section,
+                          const char *origin);
 /* The hash of the graph that measured ops are of. */
-void planc_profile_emit_graph(planc_emit *emit, uint64_t graph_hash);
+void pl_profile_emit_graph(pl_emit *emit, uint64_t graph_hash);
 
 /* A profile of constants and measured ops; sections links, loads and model are left out. `origin` is that of the ops.
  */
-planc_status planc_profile_print_ops(const planc_profile *profile, const char *origin, char **out_text,
-                                     size_t *out_length);
+planc_status pl_profile_print_ops(const planc_profile *profile, const char *origin, char **out_text,
+                                  size_t *out_length);
 
 #endif

@@ -4,14 +4,14 @@
 
 #include "cost/profile.h"
 
-planc_status planc_read_device(const planc_json *at, planc_arena *arena, planc_device *out);
-planc_status planc_read_compute(const planc_json *at, planc_compute *out);
-planc_status planc_read_efficiency(const planc_json *at, int64_t out[PLANC_N_CLASSES]);
-planc_status planc_read_multiply(const planc_json *at, planc_multiply out[PLANC_N_MULTIPLIES]);
-planc_status planc_read_cache(const planc_json *at, planc_cache_rate *out);
+planc_status pl_read_device(const pl_json *at, pl_arena *arena, planc_device *out);
+planc_status pl_read_compute(const pl_json *at, pl_compute *out);
+planc_status pl_read_efficiency(const pl_json *at, int64_t out[PL_N_CLASSES]);
+planc_status pl_read_multiply(const pl_json *at, pl_multiply out[PL_N_MULTIPLIES]);
+planc_status pl_read_cache(const pl_json *at, pl_cache_rate *out);
 
 /* These are not kept. */
-planc_status planc_check_links(const planc_json *at);
-planc_status planc_check_refused(const planc_json *at);
+planc_status pl_check_links(const pl_json *at);
+planc_status pl_check_refused(const pl_json *at);
 
 #endif

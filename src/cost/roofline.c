@@ -11,48 +11,43 @@ static int64_t max(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-bool planc_is_half(planc_dtype dtype) {
-  return dtype == PLANC_DTYPE_f16 || dtype == PLANC_DTYPE_bf16;
-}
-
 /* Time of `amount` at a share of a peak rate; an amount that is too large stays so. */
 static int64_t time_at(int64_t amount, int64_t peak_per_second, int64_t share_ppm) {
   if (amount == INT64_MAX) return INT64_MAX;
-  return planc_muldiv_ceil(amount, PLANC_NS, planc_muldiv_ceil(peak_per_second, share_ppm, PLANC_PPM));
+  return pl_muldiv_ceil(amount, PL_NS, pl_muldiv_ceil(peak_per_second, share_ppm, PL_PPM));
 }
 
 static int64_t share_ppm(int64_t part, int64_t whole) {
-  return part >= whole ? PLANC_PPM : max(1, planc_muldiv_ceil(part, PLANC_PPM, whole));
+  return part >= whole ? PL_PPM : max(1, pl_muldiv_ceil(part, PL_PPM, whole));
 }
 
-static void add_kernel(planc_work *work, const planc_profile *profile, int64_t time_ns, int64_t busy_ppm) {
-  int64_t kernel_ns = planc_add_saturate(profile->compute.kernel_ns, time_ns);
-  work->time_ns = planc_add_saturate(work->time_ns, kernel_ns);
-  work->busy_ns = planc_add_saturate(work->busy_ns, planc_muldiv_ceil(kernel_ns, busy_ppm, PLANC_PPM));
+static void add_kernel(pl_work *work, const planc_profile *profile, int64_t time_ns, int64_t busy_ppm) {
+  int64_t kernel_ns = pl_add_saturate(profile->compute.kernel_ns, time_ns);
+  work->time_ns = pl_add_saturate(work->time_ns, kernel_ns);
+  work->busy_ns = pl_add_saturate(work->busy_ns, pl_muldiv_ceil(kernel_ns, busy_ppm, PL_PPM));
 }
 
-static int64_t peak_of(const planc_compute *compute, bool half) {
+static int64_t peak_of(const pl_compute *compute, bool half) {
   return half ? compute->half_flops_per_second : compute->flops_per_second;
 }
 
-static int64_t traffic_ns(const planc_profile *profile, planc_traffic traffic) {
+static int64_t traffic_ns(const planc_profile *profile, pl_traffic traffic) {
   int64_t memory_ns = time_at(traffic.bytes == INT64_MAX ? INT64_MAX : traffic.bytes - traffic.cached,
                               profile->compute.memory_bytes_per_second, traffic.efficiency_ppm);
-  int64_t asked_ns = traffic.most_per_second > 0 ? time_at(traffic.bytes, traffic.most_per_second, PLANC_PPM) : 0;
+  int64_t asked_ns = traffic.most_per_second > 0 ? time_at(traffic.bytes, traffic.most_per_second, PL_PPM) : 0;
   if (traffic.cached > 0)
     memory_ns =
-        planc_add_saturate(memory_ns, time_at(traffic.cached, profile->cache.bytes_per_second, traffic.efficiency_ppm));
+        pl_add_saturate(memory_ns, time_at(traffic.cached, profile->cache.bytes_per_second, traffic.efficiency_ppm));
   return max(memory_ns, asked_ns);
 }
 
-planc_traffic planc_traffic_of(const planc_profile *profile, planc_class class_, int64_t bytes) {
-  return (planc_traffic){.bytes = bytes, .efficiency_ppm = profile->efficiency_ppm[class_]};
+pl_traffic pl_traffic_of(const planc_profile *profile, planc_class class_, int64_t bytes) {
+  return (pl_traffic){.bytes = bytes, .efficiency_ppm = profile->efficiency_ppm[class_]};
 }
 
-void planc_work_stream(planc_work *work, const planc_profile *profile, bool half, int64_t flops,
-                       planc_traffic traffic) {
-  const planc_compute *compute = &profile->compute;
-  int64_t flops_ns = time_at(flops, peak_of(compute, half), profile->multiply[PLANC_MULTIPLY_LINEAR].flops_ppm);
+void pl_work_stream(pl_work *work, const planc_profile *profile, bool half, int64_t flops, pl_traffic traffic) {
+  const pl_compute *compute = &profile->compute;
+  int64_t flops_ns = time_at(flops, peak_of(compute, half), profile->multiply[PL_MULTIPLY_LINEAR].flops_ppm);
   add_kernel(work, profile, max(flops_ns, traffic_ns(profile, traffic)),
              share_ppm(traffic.bytes, compute->processors * BUSY_BYTES));
 }
@@ -62,31 +57,31 @@ typedef struct arithmetic {
 } arithmetic;
 
 /* A product's arithmetic by kernels with square tiles of one size. */
-static arithmetic multiply_by(const planc_compute *compute, const planc_product *product, int64_t tile,
-                              int64_t flops_ppm, int64_t depth_overhead, int64_t peak) {
-  int64_t tiles = planc_mul_saturate(
-      planc_mul_saturate(planc_div_ceil(product->rows, tile), planc_div_ceil(product->columns, tile)), product->count);
-  int64_t depth = planc_add_saturate(product->depth, depth_overhead);
+static arithmetic multiply_by(const pl_compute *compute, const pl_product *product, int64_t tile, int64_t flops_ppm,
+                              int64_t depth_overhead, int64_t peak) {
+  int64_t tiles = pl_mul_saturate(
+      pl_mul_saturate(pl_div_ceil(product->rows, tile), pl_div_ceil(product->columns, tile)), product->count);
+  int64_t depth = pl_add_saturate(product->depth, depth_overhead);
   /* Steps of depth that the busiest multiprocessor does, one tile after the other or, cut along the depth, evenly
-   * shared. Both bounds grow with every dimension, so that a larger batch is never predicted to be faster. */
-  int64_t steps = planc_mul_saturate(planc_div_ceil(tiles, compute->processors), depth);
+   * shared. Both bounds grow with every dimension, so that a larger batch never comes out faster. */
+  int64_t steps = pl_mul_saturate(pl_div_ceil(tiles, compute->processors), depth);
   int64_t busy_ppm = share_ppm(tiles, compute->processors);
   if (product->may_split) {
-    int64_t shared = planc_muldiv_ceil(tiles, depth, compute->processors);
+    int64_t shared = pl_muldiv_ceil(tiles, depth, compute->processors);
     steps = min(steps, max(shared, min(depth, compute->split_depth)));
     busy_ppm = share_ppm(shared, steps);
   }
   int64_t tile_flops = tile * tile * product->flops_per_step;
-  int64_t flops = planc_mul_saturate(steps, compute->processors * tile_flops);
+  int64_t flops = pl_mul_saturate(steps, compute->processors * tile_flops);
   return (arithmetic){time_at(flops, peak, flops_ppm), busy_ppm};
 }
 
-void planc_work_multiply(planc_work *work, const planc_profile *profile, planc_multiply_kind kind, bool half,
-                         const planc_product *product, planc_traffic traffic) {
-  const planc_compute *compute = &profile->compute;
-  const planc_multiply *by = &profile->multiply[kind];
+void pl_work_multiply(pl_work *work, const planc_profile *profile, pl_multiply_kind kind, bool half,
+                      const pl_product *product, pl_traffic traffic) {
+  const pl_compute *compute = &profile->compute;
+  const pl_multiply *by = &profile->multiply[kind];
   int64_t peak = peak_of(compute, half);
-  if (compute->sustained_ppm) peak = planc_muldiv_ceil(peak, compute->sustained_ppm, PLANC_PPM);
+  if (compute->sustained_ppm) peak = pl_muldiv_ceil(peak, compute->sustained_ppm, PL_PPM);
   arithmetic flops = multiply_by(compute, product, by->tile, by->flops_ppm, by->depth_overhead, peak);
   if (by->small_tile) {
     arithmetic small = multiply_by(compute, product, by->small_tile, by->small_flops_ppm, by->depth_overhead, peak);
@@ -95,7 +90,7 @@ void planc_work_multiply(planc_work *work, const planc_profile *profile, planc_m
   add_kernel(work, profile, max(flops.time_ns, traffic_ns(profile, traffic)), flops.busy_ppm);
 }
 
-planc_variant planc_work_variant(const planc_work *work, const char *algorithm, int64_t workspace_bytes) {
+planc_variant pl_work_variant(const pl_work *work, const char *algorithm, int64_t workspace_bytes) {
   return (planc_variant){.algorithm = algorithm,
                          .time_ns = work->time_ns,
                          .workspace_bytes = workspace_bytes,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "graph/law.h"
+#include "graph/optypes.h"
 #include "graph/spec.h"
 #include "util/map.h"
 #include "util/utf8.h"
@@ -14,12 +15,12 @@
 
 struct planc_graph_builder {
   planc_graph header; /* the arrays are in the vectors below */
-  planc_arena arena;
+  pl_arena arena;
   VEC(planc_tensor) tensors;
   VEC(planc_storage) storages;
   VEC(planc_op) ops;
   VEC(int32_t) outputs;
-  planc_map tensor_names, op_names;
+  pl_map tensor_names, op_names;
 };
 
 /* Sizes must fit 64 bits up to this batch. */
@@ -38,18 +39,18 @@ void planc_graph_builder_free(planc_graph_builder *builder) {
   VEC_FREE(&builder->storages);
   VEC_FREE(&builder->ops);
   VEC_FREE(&builder->outputs);
-  planc_map_free(&builder->tensor_names);
-  planc_map_free(&builder->op_names);
-  planc_arena_free(&builder->arena);
+  pl_map_free(&builder->tensor_names);
+  pl_map_free(&builder->op_names);
+  pl_arena_free(&builder->arena);
   free(builder);
 }
 
-int32_t planc_graph_builder_lookup(const planc_graph_builder *builder, const char *name, size_t length) {
-  return planc_map_get(&builder->tensor_names, name, length);
+int32_t pl_graph_builder_lookup(const planc_graph_builder *builder, const char *name, size_t length) {
+  return pl_map_get(&builder->tensor_names, name, length);
 }
 
 int32_t planc_graph_builder_find(const planc_graph_builder *builder, const char *name) {
-  return planc_graph_builder_lookup(builder, name, strlen(name));
+  return pl_graph_builder_lookup(builder, name, strlen(name));
 }
 
 const planc_tensor *planc_graph_builder_tensor_at(const planc_graph_builder *builder, int32_t index) {
@@ -59,16 +60,16 @@ const planc_tensor *planc_graph_builder_tensor_at(const planc_graph_builder *bui
 /* --- Strings ----------------------------------------------------------------------------------------------------- */
 
 static planc_status check_name(const char *what, const char *name) {
-  char shown[PLANC_SHOWN_TEXT];
-  const char *fault = planc_name_fault(name);
+  char shown[PL_SHOWN_TEXT];
+  const char *fault = pl_name_fault(name);
   if (!fault) return NULL;
-  return planc_error(PLANC_BAD_INPUT, "%s \"%s\" %s", what, planc_shown(name ? name : "", shown), fault);
+  return planc_error(PLANC_BAD_INPUT, "%s \"%s\" %s", what, pl_shown(name ? name : "", shown), fault);
 }
 
 /* Copies `text` to the builder; NULL stays NULL. */
 static planc_status copy(planc_graph_builder *builder, const char *text, const char **out) {
   *out = NULL;
-  return text ? planc_arena_strndup(&builder->arena, text, strlen(text), out) : NULL;
+  return text ? pl_arena_strndup(&builder->arena, text, strlen(text), out) : NULL;
 }
 
 static planc_status copy_name(planc_graph_builder *builder, const char *what, const char *name, const char **out) {
@@ -80,7 +81,7 @@ static planc_status copy_name(planc_graph_builder *builder, const char *what, co
 static planc_status copy_text(planc_graph_builder *builder, const char *what, const char *text, const char **out) {
   const char *end = text ? text + strlen(text) : NULL;
   for (const char *p = text; p < end;) {
-    int length = planc_utf8_length(p, end);
+    int length = pl_utf8_length(p, end);
     if (!length) return planc_error(PLANC_BAD_INPUT, "%s is not UTF-8", what);
     p += length;
   }
@@ -137,16 +138,16 @@ static planc_status check_dims(const planc_tensor *tensor) {
 }
 
 static planc_status count_bytes(planc_tensor *tensor) {
-  tensor->bytes = planc_law_constant(planc_dtype_bytes(tensor->dtype));
+  tensor->bytes = pl_law_constant(planc_dtype_bytes(tensor->dtype));
   bool overflow = false;
   for (int32_t i = 0; i < tensor->rank; i++) {
-    overflow |= planc_law_mul_overflow(tensor->bytes, tensor->dims[i], &tensor->bytes);
+    overflow |= pl_law_mul_overflow(tensor->bytes, tensor->dims[i], &tensor->bytes);
   }
   if (!overflow && planc_law_at(tensor->bytes, largest_batch) >= 0) return NULL;
   return planc_error(PLANC_BAD_INPUT, "its size does not fit 64 bits");
 }
 
-static planc_status check_window(const planc_tensor *tensor, const planc_storage *storage, const char *root) {
+static planc_status check_view(const planc_tensor *tensor, const planc_storage *storage, const char *root) {
   int64_t unit = planc_dtype_bytes(tensor->dtype);
   planc_law end;
   if (tensor->offset.fixed < 0 || tensor->offset.per_sample < 0) {
@@ -156,13 +157,13 @@ static planc_status check_window(const planc_tensor *tensor, const planc_storage
     return planc_error(PLANC_BAD_INPUT, "its offset is not a multiple of the size of %s",
                        planc_dtype_name(tensor->dtype));
   }
-  if (planc_law_add_overflow(tensor->offset, tensor->bytes, &end)) {
+  if (pl_law_add_overflow(tensor->offset, tensor->bytes, &end)) {
     return planc_error(PLANC_BAD_INPUT, "its offset does not fit 64 bits");
   }
-  if (planc_law_at_most(end, storage->bytes)) return NULL;
-  char ends[PLANC_LAW_TEXT], has[PLANC_LAW_TEXT];
-  return planc_error(PLANC_BAD_INPUT, "it ends at byte %s of %s, which has %s", planc_law_text(end, ends), root,
-                     planc_law_text(storage->bytes, has));
+  if (pl_law_at_most(end, storage->bytes)) return NULL;
+  char ends[PL_LAW_TEXT], has[PL_LAW_TEXT];
+  return planc_error(PLANC_BAD_INPUT, "it ends at byte %s of %s, which has %s", pl_law_text(end, ends), root,
+                     pl_law_text(storage->bytes, has));
 }
 
 /* A weight and its gradient are the same for every batch: what depends on the samples is of another kind. */
@@ -179,10 +180,10 @@ static planc_status place_tensor(planc_graph_builder *builder, planc_tensor *ten
   if (of >= 0) {
     tensor->storage = builder->tensors.data[of].storage;
     const planc_storage *storage = &builder->storages.data[tensor->storage];
-    return check_window(tensor, storage, builder->tensors.data[storage->tensor].name);
+    return check_view(tensor, storage, builder->tensors.data[storage->tensor].name);
   }
   if (tensor->offset.fixed || tensor->offset.per_sample) {
-    return planc_error(PLANC_BAD_INPUT, "an offset needs a tensor to be a window of");
+    return planc_error(PLANC_BAD_INPUT, "an offset needs a tensor to be a view of");
   }
   PLANC_TRY(check_kind(tensor, kind));
   tensor->storage = (int32_t)builder->storages.len;
@@ -195,7 +196,7 @@ planc_status planc_graph_builder_tensor(planc_graph_builder *builder, const char
                                         planc_dtype dtype, int32_t rank, const planc_law *dims, int32_t of,
                                         planc_law offset, int32_t *out_tensor) {
   PLANC_TRY(check_name("tensor", name));
-  if (builder->tensors.len == PLANC_MAX_TENSORS) return planc_error(PLANC_BAD_INPUT, "more than 16M tensors");
+  if (builder->tensors.len == PL_MAX_TENSORS) return planc_error(PLANC_BAD_INPUT, "more than 16M tensors");
   if (planc_graph_builder_find(builder, name) >= 0) {
     return planc_error(PLANC_BAD_INPUT, "tensor %s is given twice", name);
   }
@@ -209,7 +210,7 @@ planc_status planc_graph_builder_tensor(planc_graph_builder *builder, const char
   PLANC_TRY(planc_context(place_tensor(builder, &tensor, kind, of), "tensor %s", name));
   int32_t index = (int32_t)builder->tensors.len;
   VEC_PUSH(&builder->tensors, tensor);
-  PLANC_TRY(planc_map_put(&builder->tensor_names, tensor.name, strlen(tensor.name), index));
+  PLANC_TRY(pl_map_put(&builder->tensor_names, tensor.name, strlen(tensor.name), index));
   if (out_tensor) *out_tensor = index;
   return NULL;
 }
@@ -220,7 +221,7 @@ static planc_status copy_operands(planc_graph_builder *builder, const int32_t *t
                                   const int32_t **out) {
   int32_t *copied;
   for (int32_t i = 0; i < count; i++) PLANC_TRY(check_tensor_index(builder, tensors[i]));
-  PLANC_TRY(PLANC_NEW(&builder->arena, &copied, count));
+  PLANC_TRY(PL_NEW(&builder->arena, &copied, count));
   if (count) memcpy(copied, tensors, (size_t)count * sizeof *copied);
   *out = copied;
   return NULL;
@@ -235,7 +236,7 @@ static planc_status copy_attr(planc_graph_builder *builder, const planc_attr *at
   }
   if (attr->type != PLANC_ATTR_INTS) return NULL;
   int64_t *ints;
-  PLANC_TRY(PLANC_NEW(&builder->arena, &ints, attr->count));
+  PLANC_TRY(PL_NEW(&builder->arena, &ints, attr->count));
   if (attr->count) memcpy(ints, attr->value.ints, (size_t)attr->count * sizeof *ints);
   out->value.ints = ints;
   return NULL;
@@ -247,7 +248,7 @@ static int compare_keys(const void *a, const void *b) {
 
 static planc_status copy_attrs(planc_graph_builder *builder, const planc_op *op, planc_op *out) {
   planc_attr *attrs;
-  PLANC_TRY(PLANC_NEW(&builder->arena, &attrs, op->n_attrs));
+  PLANC_TRY(PL_NEW(&builder->arena, &attrs, op->n_attrs));
   for (int32_t i = 0; i < op->n_attrs; i++) PLANC_TRY(copy_attr(builder, &op->attrs[i], &attrs[i]));
   if (op->n_attrs > 1) qsort(attrs, (size_t)op->n_attrs, sizeof *attrs, compare_keys);
   for (int32_t i = 1; i < op->n_attrs; i++) {
@@ -269,6 +270,7 @@ static planc_status copy_op(planc_graph_builder *builder, const planc_op *op, pl
   *out = *op;
   PLANC_TRY(copy(builder, op->name, &out->name));
   PLANC_TRY(copy_name(builder, "type", op->type, &out->type));
+  out->known = pl_optype_find(out->type);
   if (op->loop) PLANC_TRY(copy_name(builder, "loop", op->loop, &out->loop));
   if (op->loop_step < 0 || (!op->loop && op->loop_step)) {
     return planc_error(PLANC_BAD_INPUT, op->loop ? "step is negative" : "a step needs a loop");
@@ -285,22 +287,21 @@ static planc_status copy_op(planc_graph_builder *builder, const planc_op *op, pl
 
 planc_status planc_graph_builder_op(planc_graph_builder *builder, const planc_op *op) {
   PLANC_TRY(check_name("op", op->name));
-  if (builder->ops.len == PLANC_MAX_OPS) return planc_error(PLANC_BAD_INPUT, "more than 16M ops");
-  if (planc_map_get(&builder->op_names, op->name, strlen(op->name)) >= 0) {
+  if (builder->ops.len == PL_MAX_OPS) return planc_error(PLANC_BAD_INPUT, "more than 16M ops");
+  if (pl_map_get(&builder->op_names, op->name, strlen(op->name)) >= 0) {
     return planc_error(PLANC_BAD_INPUT, "op %s is given twice", op->name);
   }
   planc_op copied;
   PLANC_TRY(planc_context(copy_op(builder, op, &copied), "op %s", op->name));
   VEC_PUSH(&builder->ops, copied);
-  return planc_map_put(&builder->op_names, copied.name, strlen(copied.name), (int32_t)builder->ops.len - 1);
+  return pl_map_put(&builder->op_names, copied.name, strlen(copied.name), (int32_t)builder->ops.len - 1);
 }
 
 /* --- Finishing --------------------------------------------------------------------------------------------------- */
 
-planc_status planc_graph_builder_finish_at(planc_graph_builder *builder, planc_graph **out,
-                                           planc_graph_fault *out_fault) {
+planc_status pl_graph_builder_finish_at(planc_graph_builder *builder, planc_graph **out, pl_graph_fault *out_fault) {
   *out = NULL;
-  *out_fault = planc_no_fault;
+  *out_fault = pl_no_fault;
   if (!builder->header.name) return planc_error(PLANC_BAD_INPUT, "the graph has no name");
   if (!builder->ops.len) return planc_error(PLANC_BAD_INPUT, "the graph has no ops");
   planc_graph graph = builder->header;
@@ -312,13 +313,13 @@ planc_status planc_graph_builder_finish_at(planc_graph_builder *builder, planc_g
   graph.storages = builder->storages.data;
   graph.ops = builder->ops.data;
   graph.outputs = builder->outputs.data;
-  PLANC_TRY(planc_graph_validate(&graph, builder->ops.data, out_fault));
+  PLANC_TRY(pl_graph_validate(&graph, builder->ops.data, out_fault));
 
-  planc_owned_graph *owned = malloc(sizeof *owned);
+  pl_owned_graph *owned = malloc(sizeof *owned);
   if (!owned) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  *owned = (planc_owned_graph){.graph = graph, .arena = builder->arena};
-  planc_map_free(&builder->tensor_names);
-  planc_map_free(&builder->op_names);
+  *owned = (pl_owned_graph){.graph = graph, .arena = builder->arena};
+  pl_map_free(&builder->tensor_names);
+  pl_map_free(&builder->op_names);
   *builder = (planc_graph_builder){.header.loss = -1};
   *out = &owned->graph;
   return NULL;
@@ -326,8 +327,8 @@ planc_status planc_graph_builder_finish_at(planc_graph_builder *builder, planc_g
 
 planc_status planc_graph_builder_finish(planc_graph_builder *builder, planc_graph **out, int32_t *out_op,
                                         int32_t *out_tensor) {
-  planc_graph_fault fault;
-  planc_status status = planc_graph_builder_finish_at(builder, out, &fault);
+  pl_graph_fault fault;
+  planc_status status = pl_graph_builder_finish_at(builder, out, &fault);
   if (out_op) *out_op = fault.op;
   if (out_tensor) *out_tensor = fault.tensor;
   return status;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "graph/law.h"
+#include "graph/optypes.h"
 
 static bool same_indices(const int32_t *a, int32_t n_a, const int32_t *b, int32_t n_b) {
   return n_a == n_b && (n_a == 0 || memcmp(a, b, (size_t)n_a * sizeof *a) == 0);
@@ -11,8 +12,8 @@ static bool same_tensors(const planc_tensor *a, const planc_tensor *b) {
   if (strcmp(a->name, b->name) != 0 || a->storage != b->storage || a->dtype != b->dtype || a->rank != b->rank)
     return false;
   for (int32_t i = 0; i < a->rank; i++)
-    if (!planc_law_equal(a->dims[i], b->dims[i])) return false;
-  return planc_law_equal(a->offset, b->offset);
+    if (!pl_law_equal(a->dims[i], b->dims[i])) return false;
+  return pl_law_equal(a->offset, b->offset);
 }
 
 static uint64_t bits_of(double real) {
@@ -43,14 +44,14 @@ static bool same_loops(const planc_op *a, const planc_op *b) {
 }
 
 static bool same_ops(const planc_op *a, const planc_op *b) {
-  if (strcmp(a->name, b->name) != 0 || strcmp(a->type, b->type) != 0 || a->phase != b->phase || a->flags != b->flags ||
+  if (strcmp(a->name, b->name) != 0 || !pl_op_same_type(a, b) || a->phase != b->phase || a->flags != b->flags ||
       a->n_attrs != b->n_attrs)
     return false;
   for (int32_t i = 0; i < a->n_attrs; i++)
     if (!same_attrs(&a->attrs[i], &b->attrs[i])) return false;
   return same_indices(a->in, a->n_in, b->in, b->n_in) && same_indices(a->out, a->n_out, b->out, b->n_out) &&
-         same_indices(a->effects, a->n_effects, b->effects, b->n_effects) && planc_law_equal(a->flops, b->flops) &&
-         planc_law_equal(a->traffic, b->traffic) && a->has_class == b->has_class &&
+         same_indices(a->effects, a->n_effects, b->effects, b->n_effects) && pl_law_equal(a->flops, b->flops) &&
+         pl_law_equal(a->traffic, b->traffic) && a->has_class == b->has_class &&
          (!a->has_class || a->class_ == b->class_) && same_loops(a, b);
 }
 

@@ -3,6 +3,7 @@
  * What the jobs of a graph, and the rounds of a job, have in common is worked out once (jobplan.h). Then the rounds are
  * played one after the other, and the version of every buffer is counted along. The sizes of all arrays are known
  * before the play, so everything is linear in the graphs and the trace's length. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "graph/jobplan.h"
@@ -13,19 +14,20 @@
 /* A trace with the memory it owns. */
 typedef struct trace_memory {
   planc_trace trace;
-  planc_arena arena;
+  pl_arena arena;
 } trace_memory;
 
 typedef struct expansion {
-  planc_arena scratch;
+  pl_arena scratch;
   trace_memory *memory;
-  planc_touches *graphs; /* of the distinct graphs */
+  pl_touches *graphs; /* of the distinct graphs */
   int32_t n_graphs;
-  planc_job_plan *plans;              /* of the jobs */
+  pl_job_plan *plans;                 /* of the jobs */
   int32_t *newest, *newest_temporary; /* by slot of the job that is played: the buffer made last, -1 if none yet */
   planc_instance *instances;
   planc_access *accesses;
   planc_buffer *buffers;
+  pl_trace_size size;                         /* of these arrays */
   int32_t n_instances, n_accesses, n_buffers; /* made so far */
 } expansion;
 
@@ -36,8 +38,8 @@ typedef struct place {
 } place;
 
 static planc_status expand(expansion *e, const planc_job *jobs, int32_t n_jobs);
-static planc_status copy_job(planc_arena *arena, const planc_job *job, planc_job *out);
-static planc_status plan_job(expansion *e, const planc_job *job, planc_job_plan *out);
+static planc_status copy_job(pl_arena *arena, const planc_job *job, planc_job *out);
+static planc_status plan_job(expansion *e, const planc_job *job, pl_job_plan *out);
 static planc_status allocate(expansion *e);
 static planc_status play(expansion *e, int32_t job);
 static planc_status index_buffers(expansion *e);
@@ -48,7 +50,7 @@ planc_status planc_expand(const planc_job *jobs, int32_t n_jobs, planc_trace **o
   e.memory = calloc(1, sizeof *e.memory);
   if (!e.memory) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   planc_status status = expand(&e, jobs, n_jobs);
-  planc_arena_free(&e.scratch);
+  pl_arena_free(&e.scratch);
   if (status) {
     planc_trace_free(&e.memory->trace);
     return status;
@@ -60,19 +62,19 @@ planc_status planc_expand(const planc_job *jobs, int32_t n_jobs, planc_trace **o
 void planc_trace_free(planc_trace *trace) {
   if (!trace) return;
   trace_memory *memory = (trace_memory *)trace;
-  planc_arena_free(&memory->arena);
+  pl_arena_free(&memory->arena);
   free(memory);
 }
 
 planc_status planc_check_rounds(const planc_graph *graph) {
   static const int64_t rounds[] = {1, 1};
   planc_job job = {.graph = graph, .batch = 2, .n_rounds = 2, .rounds = rounds, .iterations = 1};
-  planc_arena scratch = {0};
-  planc_touches touches;
-  planc_job_plan plan = {0};
-  planc_status status = planc_touches_make(&scratch, graph, &touches);
-  if (!status) status = planc_job_plan_make(&scratch, &job, &touches, &plan);
-  planc_arena_free(&scratch);
+  pl_arena scratch = {0};
+  pl_touches touches;
+  pl_job_plan plan = {0};
+  planc_status status = pl_touches_make(&scratch, graph, &touches);
+  if (!status) status = pl_job_plan_make(&scratch, &job, &touches, &plan);
+  pl_arena_free(&scratch);
   return status;
 }
 
@@ -85,7 +87,7 @@ static planc_status check_replicas(const planc_job *jobs, int32_t j) {
   if (replicas_of(&jobs[j]) != replicas_of(&jobs[0]))
     return planc_error(PLANC_BAD_INPUT, "%d replicas train it, and %d job 0", replicas_of(&jobs[j]),
                        replicas_of(&jobs[0]));
-  if (planc_mul_overflow(jobs[j].batch, replicas_of(&jobs[j]), &samples))
+  if (pl_mul_overflow(jobs[j].batch, replicas_of(&jobs[j]), &samples))
     return planc_error(PLANC_BAD_INPUT, "%d replicas have more than 2^63 samples", jobs[j].replicas);
   return NULL;
 }
@@ -93,11 +95,11 @@ static planc_status check_replicas(const planc_job *jobs, int32_t j) {
 static planc_status expand(expansion *e, const planc_job *jobs, int32_t n_jobs) {
   if (n_jobs < 1) return planc_error(PLANC_BAD_INPUT, "there is no job");
   planc_job *copies;
-  PLANC_TRY(PLANC_NEW(&e->memory->arena, &copies, n_jobs));
+  PLANC_TRY(PL_NEW(&e->memory->arena, &copies, n_jobs));
   e->memory->trace.jobs = copies;
   e->memory->trace.n_jobs = n_jobs;
-  PLANC_TRY(PLANC_NEW(&e->scratch, &e->graphs, n_jobs));
-  PLANC_TRY(PLANC_NEW(&e->scratch, &e->plans, n_jobs));
+  PLANC_TRY(PL_NEW(&e->scratch, &e->graphs, n_jobs));
+  PLANC_TRY(PL_NEW(&e->scratch, &e->plans, n_jobs));
   for (int32_t j = 0; j < n_jobs; j++) {
     planc_status status = check_replicas(jobs, j);
     if (!status) status = copy_job(&e->memory->arena, &jobs[j], &copies[j]);
@@ -113,89 +115,55 @@ static planc_status expand(expansion *e, const planc_job *jobs, int32_t n_jobs) 
 }
 
 /* Copies a job after checking its numbers. */
-static planc_status copy_job(planc_arena *arena, const planc_job *job, planc_job *out) {
+static planc_status copy_job(pl_arena *arena, const planc_job *job, planc_job *out) {
   if (job->iterations < 1) return planc_error(PLANC_BAD_INPUT, "a period has %d iterations", job->iterations);
   if (job->n_rounds < 1) return planc_error(PLANC_BAD_INPUT, "an iteration has %d rounds", job->n_rounds);
   int64_t samples = 0;
   for (int32_t r = 0; r < job->n_rounds; r++) {
     if (job->rounds[r] < 1)
       return planc_error(PLANC_BAD_INPUT, "round %d has %lld samples", r, (long long)job->rounds[r]);
-    samples = planc_add_saturate(samples, job->rounds[r]);
+    samples = pl_add_saturate(samples, job->rounds[r]);
   }
   if (samples != job->batch)
     return planc_error(PLANC_BAD_INPUT, "the rounds have %lld samples, the batch %lld", (long long)samples,
                        (long long)job->batch);
   *out = *job;
   int64_t *rounds;
-  PLANC_TRY(PLANC_NEW(arena, &rounds, job->n_rounds));
+  PLANC_TRY(PL_NEW(arena, &rounds, job->n_rounds));
   for (int32_t r = 0; r < job->n_rounds; r++) rounds[r] = job->rounds[r];
   out->rounds = rounds;
   if (job->order) {
     int32_t *order;
-    PLANC_TRY(PLANC_NEW(arena, &order, job->graph->n_ops));
+    PLANC_TRY(PL_NEW(arena, &order, job->graph->n_ops));
     for (int32_t o = 0; o < job->graph->n_ops; o++) order[o] = job->order[o];
     out->order = order;
   }
   return NULL;
 }
 
-static planc_status plan_job(expansion *e, const planc_job *job, planc_job_plan *out) {
+static planc_status plan_job(expansion *e, const planc_job *job, pl_job_plan *out) {
   int32_t g = 0;
   while (g < e->n_graphs && e->graphs[g].graph != job->graph) g++;
   if (g == e->n_graphs) {
-    PLANC_TRY(planc_touches_make(&e->scratch, job->graph, &e->graphs[g]));
+    PLANC_TRY(pl_touches_make(&e->scratch, job->graph, &e->graphs[g]));
     e->n_graphs++;
   }
-  return planc_job_plan_make(&e->scratch, job, &e->graphs[g], out);
+  return pl_job_plan_make(&e->scratch, job, &e->graphs[g], out);
 }
 
 /* --- The trace's size ----------------------------------------------------------------------------------------- */
 
-static int64_t times(int64_t a, int64_t b) {
-  return planc_muldiv_ceil(a, b, 1);
-}
-static int64_t plus(int64_t a, int64_t b) {
-  return planc_add_saturate(a, b);
-}
-
-typedef struct trace_size {
-  int64_t instances, accesses, buffers;
-} trace_size;
-
-static void add_size(const planc_job_plan *plan, trace_size *size) {
-  const planc_touches *of = plan->of;
-  int64_t rounds = plan->job->n_rounds, iterations = plan->job->iterations;
-  int64_t n_ops = plan->job->graph->n_ops, round_touches = 0, in_scope[] = {0, 0, 0, 0};
-  for (int32_t position = 0; position < of->n_round_ops; position++) {
-    int32_t o = plan->order[position];
-    round_touches += of->first_touch[o + 1] - of->first_touch[o];
-  }
-  int64_t exchanged = 0;
-  for (int32_t slot = 0; slot < of->n_slots; slot++) {
-    in_scope[plan->uses[slot].scope]++;
-    exchanged += plan->job->replicas > 1 && plan->uses[slot].n_touches > 0;
-  }
-  int64_t adds = times(rounds - 1, plan->n_redirected);
-  int64_t instances = plus(plus(times(rounds, of->n_round_ops), adds), n_ops - of->n_round_ops + exchanged);
-  int64_t accesses = plus(plus(times(rounds, round_touches), times(2, adds)), of->n_touches - round_touches);
-  int64_t buffers = plus(plus(times(rounds, in_scope[PLANC_SCOPE_ROUND]), adds), in_scope[PLANC_SCOPE_ITERATION]);
-  accesses = plus(accesses, times(2, exchanged));
-  buffers = plus(buffers, exchanged);
-  size->instances = plus(size->instances, times(iterations, instances));
-  size->accesses = plus(size->accesses, times(iterations, accesses));
-  size->buffers = plus(size->buffers, plus(times(iterations, buffers), in_scope[PLANC_SCOPE_PERIOD]));
-}
-
 static planc_status allocate(expansion *e) {
-  trace_size size = {0};
-  for (int32_t j = 0; j < e->memory->trace.n_jobs; j++) add_size(&e->plans[j], &size);
+  pl_trace_size size = {0};
+  for (int32_t j = 0; j < e->memory->trace.n_jobs; j++) pl_job_plan_count(&e->plans[j], &size);
+  e->size = size;
   if (size.instances > INT32_MAX || size.accesses > INT32_MAX || size.buffers > INT32_MAX)
     return planc_error(PLANC_BAD_INPUT, "with these rounds and iterations a trace has more than %d accesses or ops",
                        INT32_MAX);
-  planc_arena *arena = &e->memory->arena;
-  PLANC_TRY(PLANC_NEW(arena, &e->instances, size.instances));
-  PLANC_TRY(PLANC_NEW(arena, &e->accesses, size.accesses));
-  return PLANC_NEW(arena, &e->buffers, size.buffers);
+  pl_arena *arena = &e->memory->arena;
+  PLANC_TRY(PL_NEW(arena, &e->instances, size.instances));
+  PLANC_TRY(PL_NEW(arena, &e->accesses, size.accesses));
+  return PL_NEW(arena, &e->buffers, size.buffers);
 }
 
 /* --- Playing the rounds --------------------------------------------------------------------------------------- */
@@ -206,14 +174,14 @@ static planc_status exchange_gradients(expansion *e, const place *at);
 
 static planc_status start_job(expansion *e, int32_t job) {
   int32_t n_slots = e->plans[job].of->n_slots;
-  PLANC_TRY(PLANC_NEW(&e->scratch, &e->newest, n_slots));
-  PLANC_TRY(PLANC_NEW(&e->scratch, &e->newest_temporary, n_slots));
+  PLANC_TRY(PL_NEW(&e->scratch, &e->newest, n_slots));
+  PLANC_TRY(PL_NEW(&e->scratch, &e->newest_temporary, n_slots));
   for (int32_t s = 0; s < n_slots; s++) e->newest[s] = e->newest_temporary[s] = -1;
   return NULL;
 }
 
 static planc_status play_rounds(expansion *e, int32_t job, int32_t iteration) {
-  const planc_job_plan *plan = &e->plans[job];
+  const pl_job_plan *plan = &e->plans[job];
   place at = {.job = job, .iteration = iteration};
   for (; at.round < plan->job->n_rounds; at.round++) {
     at.batch = plan->job->rounds[at.round];
@@ -227,7 +195,7 @@ static planc_status play_rounds(expansion *e, int32_t job, int32_t iteration) {
 }
 
 static planc_status play_optimizer(expansion *e, const place *at) {
-  const planc_job_plan *plan = &e->plans[at->job];
+  const pl_job_plan *plan = &e->plans[at->job];
   for (int32_t position = plan->of->n_round_ops; position < plan->job->graph->n_ops; position++)
     PLANC_TRY(run_op(e, plan->order[position], at));
   return NULL;
@@ -247,17 +215,17 @@ static planc_status play(expansion *e, int32_t job) {
 /* Gives out the buffer that the storage of `slot` means at a place, and makes it at its first access. The gradient
  * itself is asked for with `redirect` false. */
 static planc_status buffer_at(expansion *e, int32_t slot, const place *at, bool redirect, int32_t *out) {
-  const planc_job_plan *plan = &e->plans[at->job];
-  const planc_storage_use *use = &plan->uses[slot];
+  const pl_job_plan *plan = &e->plans[at->job];
+  const pl_storage_use *use = &plan->uses[slot];
   redirect = redirect && use->redirected && at->round > 0;
-  int32_t iteration = use->scope == PLANC_SCOPE_PERIOD ? -1 : at->iteration;
+  int32_t iteration = use->scope == PL_SCOPE_PERIOD ? -1 : at->iteration;
   int32_t round = -1;
-  if (redirect || use->scope == PLANC_SCOPE_ROUND) round = at->round < 0 ? 0 : at->round;
+  if (redirect || use->scope == PL_SCOPE_ROUND) round = at->round < 0 ? 0 : at->round;
   int32_t *newest = redirect ? &e->newest_temporary[slot] : &e->newest[slot];
   *out = *newest;
   if (*newest >= 0 && e->buffers[*newest].iteration == iteration && e->buffers[*newest].round == round) return NULL;
 
-  const planc_storage *of = planc_slot_storage(plan, slot);
+  const planc_storage *of = pl_slot_storage(plan, slot);
   int64_t batch = round < 0 ? plan->job->batch : plan->job->rounds[round];
   planc_buffer buffer = {.job = at->job,
                          .storage = plan->of->storages[slot],
@@ -270,7 +238,7 @@ static planc_status buffer_at(expansion *e, int32_t slot, const place *at, bool 
   if (buffer.bytes < 0)
     return planc_error(PLANC_BAD_INPUT, "the size of %s at batch %lld overflows",
                        plan->job->graph->tensors[of->tensor].name, (long long)batch);
-  if (use->scope == PLANC_SCOPE_PERIOD) buffer.flags |= PLANC_BUFFER_PERSISTENT;
+  if (use->scope == PL_SCOPE_PERIOD) buffer.flags |= PLANC_BUFFER_PERSISTENT;
   if (of->kind == PLANC_KIND_input) buffer.flags |= PLANC_BUFFER_FED;
   if (plan->of->results[slot] && !redirect) buffer.flags |= PLANC_BUFFER_RESULT;
   *out = *newest = e->n_buffers;
@@ -306,25 +274,25 @@ static void add_access(expansion *e, int32_t buffer, bool read, bool write, bool
 }
 
 static planc_status run_op(expansion *e, int32_t o, const place *at) {
-  const planc_job_plan *plan = &e->plans[at->job];
+  const pl_job_plan *plan = &e->plans[at->job];
   const planc_graph *graph = plan->job->graph;
   planc_instance *instance = new_instance(e, o, PLANC_ROLE_OP, at);
   /* What is read comes first. An access that reads in the first pass does so in the second, too: content stays. */
   for (int32_t pass = 0; pass < 2; pass++) {
     for (int32_t t = plan->of->first_touch[o]; t < plan->of->first_touch[o + 1]; t++) {
-      const planc_touch *with = &plan->of->touches[t];
+      const pl_touch *with = &plan->of->touches[t];
       int32_t buffer;
       PLANC_TRY(buffer_at(e, with->slot, at, true, &buffer));
       bool adds = at->round > 0 && e->buffers[buffer].kind == PLANC_KIND_grad;
       bool content = has_content(&e->buffers[buffer]);
-      bool reads = (with->how & (PLANC_TOUCH_READ | PLANC_TOUCH_EFFECT)) || adds ||
-                   (content && (with->how & PLANC_TOUCH_PARTIAL));
+      bool reads =
+          (with->how & (PL_TOUCH_READ | PL_TOUCH_EFFECT)) || adds || (content && (with->how & PL_TOUCH_PARTIAL));
       if (reads != (pass == 0)) continue;
       if (reads && !content)
         return planc_error(PLANC_BAD_INPUT, "op %s reads %s before anything is written to it", graph->ops[o].name,
-                           graph->tensors[planc_slot_storage(plan, with->slot)->tensor].name);
+                           graph->tensors[pl_slot_storage(plan, with->slot)->tensor].name);
       instance->accumulates |= adds;
-      add_access(e, buffer, reads, planc_touch_writes(with), with->how == PLANC_TOUCH_EFFECT);
+      add_access(e, buffer, reads, pl_touch_writes(with), with->how == PL_TOUCH_EFFECT);
     }
   }
   return NULL;
@@ -332,10 +300,10 @@ static planc_status run_op(expansion *e, int32_t o, const place *at) {
 
 /* Adds a round's temporary gradients that op `o` is the last to touch. */
 static planc_status add_gradients(expansion *e, int32_t o, int32_t position, const place *at) {
-  const planc_job_plan *plan = &e->plans[at->job];
+  const pl_job_plan *plan = &e->plans[at->job];
   for (int32_t t = plan->of->first_touch[o]; t < plan->of->first_touch[o + 1]; t++) {
     int32_t slot = plan->of->touches[t].slot;
-    const planc_storage_use *use = &plan->uses[slot];
+    const pl_storage_use *use = &plan->uses[slot];
     if (!use->redirected || use->last_position != position) continue;
     int32_t temporary, gradient;
     PLANC_TRY(buffer_at(e, slot, at, true, &temporary));
@@ -359,7 +327,7 @@ static planc_status others_of(expansion *e, int32_t gradient, int32_t replicas, 
                          .sent = -1,
                          .peer = gradient};
   if (own->bytes > INT64_MAX - PLANC_OTHER_ALIGNMENT ||
-      planc_mul_overflow(planc_other_stride(own->bytes), replicas - 1, &others.bytes))
+      pl_mul_overflow(planc_other_stride(own->bytes), replicas - 1, &others.bytes))
     return planc_error(PLANC_BAD_INPUT, "the size of what %d other replicas send overflows", replicas - 1);
   *out = e->n_buffers;
   e->buffers[e->n_buffers++] = others;
@@ -368,7 +336,7 @@ static planc_status others_of(expansion *e, int32_t gradient, int32_t replicas, 
 
 /* The gradient in `slot` becomes the sum over all replicas. */
 static planc_status exchange(expansion *e, int32_t slot, const place *at) {
-  const planc_job_plan *plan = &e->plans[at->job];
+  const pl_job_plan *plan = &e->plans[at->job];
   int32_t gradient, others;
   PLANC_TRY(buffer_at(e, slot, at, false, &gradient));
   PLANC_TRY(others_of(e, gradient, plan->job->replicas, &others));
@@ -381,12 +349,12 @@ static planc_status exchange(expansion *e, int32_t slot, const place *at) {
 
 /* Of each gradient that the rounds made, in the order in which they were done with them. */
 static planc_status exchange_gradients(expansion *e, const place *at) {
-  const planc_job_plan *plan = &e->plans[at->job];
+  const pl_job_plan *plan = &e->plans[at->job];
   for (int32_t position = 0; position < plan->of->n_round_ops; position++) {
     int32_t o = plan->order[position];
     for (int32_t t = plan->of->first_touch[o]; t < plan->of->first_touch[o + 1]; t++) {
       int32_t slot = plan->of->touches[t].slot;
-      const planc_storage_use *use = &plan->uses[slot];
+      const pl_storage_use *use = &plan->uses[slot];
       if (use->n_touches > 0 && use->last_position == position) PLANC_TRY(exchange(e, slot, at));
     }
   }
@@ -396,7 +364,8 @@ static planc_status exchange_gradients(expansion *e, const place *at) {
 /* Groups the accesses by buffer and hands everything to the trace. */
 static planc_status index_buffers(expansion *e) {
   int32_t *by_buffer;
-  PLANC_TRY(PLANC_NEW(&e->memory->arena, &by_buffer, e->n_accesses));
+  assert(e->n_instances == e->size.instances && e->n_accesses == e->size.accesses && e->n_buffers == e->size.buffers);
+  PLANC_TRY(PL_NEW(&e->memory->arena, &by_buffer, e->n_accesses));
   for (int32_t a = 0; a < e->n_accesses; a++) e->buffers[e->accesses[a].buffer].n_accesses++;
   int32_t first = 0;
   for (int32_t b = 0; b < e->n_buffers; b++) {
@@ -417,48 +386,4 @@ static planc_status index_buffers(expansion *e) {
   trace->by_buffer = by_buffer;
   trace->buffers = e->buffers;
   return NULL;
-}
-
-/* --- Looking -------------------------------------------------------------------------------------------------- */
-
-int32_t planc_trace_access_of(const planc_trace *trace, int32_t instance, int32_t tensor) {
-  const planc_instance *of = &trace->instances[instance];
-  if (of->role != PLANC_ROLE_OP) return -1;
-  int32_t storage = trace->jobs[of->job].graph->tensors[tensor].storage;
-  for (int32_t a = of->first_access; a < of->first_access + of->n_accesses; a++)
-    if (trace->buffers[trace->accesses[a].buffer].storage == storage) return a;
-  return -1;
-}
-
-const planc_op *planc_trace_op(const planc_trace *trace, int32_t instance) {
-  const planc_instance *of = &trace->instances[instance];
-  return &trace->jobs[of->job].graph->ops[of->op];
-}
-
-const char *planc_trace_type(const planc_trace *trace, int32_t instance) {
-  switch (trace->instances[instance].role) {
-    case PLANC_ROLE_ACCUMULATE:
-      return "accumulate";
-    case PLANC_ROLE_EXCHANGE:
-      return "exchange";
-    default:
-      return planc_trace_op(trace, instance)->type;
-  }
-}
-
-const char *planc_trace_buffer_name(const planc_trace *trace, int32_t buffer) {
-  const planc_graph *graph = trace->jobs[trace->buffers[buffer].job].graph;
-  return graph->tensors[graph->storages[trace->buffers[buffer].storage].tensor].name;
-}
-
-bool planc_trace_recomputable(const planc_trace *trace, int32_t instance) {
-  const planc_instance *of = &trace->instances[instance];
-  if (planc_trace_op(trace, instance)->flags & PLANC_OP_NO_RECOMPUTE) return false;
-  for (int32_t a = of->first_access; a < of->first_access + of->n_accesses; a++) {
-    const planc_access *access = &trace->accesses[a];
-    const planc_buffer *buffer = &trace->buffers[access->buffer];
-    bool lasting = (buffer->flags & PLANC_BUFFER_PERSISTENT) || buffer->kind == PLANC_KIND_grad;
-    if (lasting && access->write >= 0 && !access->effect) return false;
-  }
-  return true;
 }

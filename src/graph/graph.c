@@ -9,7 +9,7 @@
 
 int64_t planc_law_at(planc_law law, int64_t batch) {
   int64_t value;
-  if (planc_mul_overflow(law.per_sample, batch, &value) || planc_add_overflow(value, law.fixed, &value)) return -1;
+  if (pl_mul_overflow(law.per_sample, batch, &value) || pl_add_overflow(value, law.fixed, &value)) return -1;
   return value;
 }
 
@@ -86,11 +86,11 @@ double planc_op_real(const planc_op *op, const char *key, double fallback) {
 
 void planc_graph_free(planc_graph *graph) {
   if (!graph) return;
-  planc_owned_graph *owned = (planc_owned_graph *)graph;
+  pl_owned_graph *owned = (pl_owned_graph *)graph;
   free((void *)graph->tensors);
   free((void *)graph->storages);
   free((void *)graph->ops);
   free((void *)graph->outputs);
-  planc_arena_free(&owned->arena);
+  pl_arena_free(&owned->arena);
   free(owned);
 }

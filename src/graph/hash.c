@@ -6,11 +6,11 @@
 #include "planc/graph.h"
 
 static void feed(uint64_t *hash, uint64_t word) {
-  planc_hash_word(hash, word);
+  pl_hash_word(hash, word);
 }
 
 static void feed_text(uint64_t *hash, const char *text) {
-  planc_hash_bytes(hash, text, strlen(text));
+  pl_hash_bytes(hash, text, strlen(text));
 }
 
 static void feed_law(uint64_t *hash, planc_law law) {
@@ -73,7 +73,7 @@ static void feed_op(uint64_t *hash, const planc_op *op) {
 }
 
 uint64_t planc_graph_hash(const planc_graph *graph) {
-  uint64_t hash = PLANC_HASH_START;
+  uint64_t hash = PL_HASH_START;
   feed(&hash, graph->layout);
   feed(&hash, (uint64_t)graph->n_tensors);
   for (int32_t i = 0; i < graph->n_tensors; i++) feed_tensor(&hash, &graph->tensors[i]);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "graph/byte_window.h"
+#include "graph/byte_range.h"
 #include "graph/law.h"
 #include "graph/spec.h"
 #include "util/real.h"
@@ -26,7 +26,7 @@ typedef struct match {
   const char *side;  /* "input", "output" or "effect" */
   planc_dtype dtype; /* of the operands of one type, once `typed` */
   bool typed;
-  planc_dims *dims;
+  pl_dims *dims;
 } match;
 
 /* Reads the operand that `pattern` starts with and returns what follows it. */
@@ -57,19 +57,15 @@ static char mark_at(const char *pattern, int32_t index) {
   return at.type;
 }
 
-char planc_input_mark(const planc_optype *type, int32_t index) {
+char pl_input_mark(const planc_optype *type, int32_t index) {
   return mark_at(type->in, index);
 }
 
-char planc_output_mark(const planc_optype *type, int32_t index) {
+char pl_output_mark(const planc_optype *type, int32_t index) {
   return mark_at(type->out, index);
 }
 
 /* --- One tensor against one operand ------------------------------------------------------------------------------ */
-
-static bool is_float(planc_dtype dtype) {
-  return dtype == PLANC_DTYPE_f32 || dtype == PLANC_DTYPE_f16 || dtype == PLANC_DTYPE_bf16;
-}
 
 static planc_status match_dtype(match *m, const operand *want, const planc_tensor *tensor) {
   const char *name = planc_dtype_name(tensor->dtype);
@@ -77,7 +73,8 @@ static planc_status match_dtype(match *m, const operand *want, const planc_tenso
     if (tensor->dtype == PLANC_DTYPE_i64) return NULL;
     return planc_error(PLANC_BAD_INPUT, "is %s, should be i64", name);
   }
-  if (!is_float(tensor->dtype)) return planc_error(PLANC_BAD_INPUT, "is %s, should be a floating-point type", name);
+  if (!planc_dtype_is_float(tensor->dtype))
+    return planc_error(PLANC_BAD_INPUT, "is %s, should be a floating-point type", name);
   if (want->type == '!') return NULL;
   if (m->typed && tensor->dtype != m->dtype) {
     return planc_error(PLANC_BAD_INPUT, "is %s, should be %s", name, planc_dtype_name(m->dtype));
@@ -87,23 +84,23 @@ static planc_status match_dtype(match *m, const operand *want, const planc_tenso
   return NULL;
 }
 
-static planc_status match_letter(planc_dims *dims, char letter, planc_law size, int position) {
-  char is[PLANC_LAW_TEXT], should[PLANC_LAW_TEXT];
-  int slot = planc_dims_slot(letter);
+static planc_status match_letter(pl_dims *dims, char letter, planc_law size, int position) {
+  char is[PL_LAW_TEXT], should[PL_LAW_TEXT];
+  int slot = pl_dims_slot(letter);
   if (size.per_sample && letter != 'N') {
     return planc_error(PLANC_BAD_INPUT, "dimension %d (%c) is %s, must not depend on the batch", position, letter,
-                       planc_law_text(size, is));
+                       pl_law_text(size, is));
   }
-  if (dims->bound >> slot & 1 && !planc_law_equal(dims->letter[slot], size)) {
+  if (dims->bound >> slot & 1 && !pl_law_equal(dims->letter[slot], size)) {
     return planc_error(PLANC_BAD_INPUT, "dimension %d (%c) is %s, should be %s", position, letter,
-                       planc_law_text(size, is), planc_law_text(dims->letter[slot], should));
+                       pl_law_text(size, is), pl_law_text(dims->letter[slot], should));
   }
   dims->bound |= (uint64_t)1 << slot;
   dims->letter[slot] = size;
   return NULL;
 }
 
-static planc_status match_any(planc_dims *dims, int rank, const planc_law *sizes, int position) {
+static planc_status match_any(pl_dims *dims, int rank, const planc_law *sizes, int position) {
   if (dims->rank < 0) {
     dims->rank = rank;
     memcpy(dims->any, sizes, (size_t)rank * sizeof *sizes);
@@ -114,10 +111,10 @@ static planc_status match_any(planc_dims *dims, int rank, const planc_law *sizes
                        rank < dims->rank ? dims->rank - rank : rank - dims->rank, rank < dims->rank ? "few" : "many");
   }
   for (int i = 0; i < rank; i++) {
-    char is[PLANC_LAW_TEXT], should[PLANC_LAW_TEXT];
-    if (planc_law_equal(sizes[i], dims->any[i])) continue;
-    return planc_error(PLANC_BAD_INPUT, "dimension %d is %s, should be %s", position + i, planc_law_text(sizes[i], is),
-                       planc_law_text(dims->any[i], should));
+    char is[PL_LAW_TEXT], should[PL_LAW_TEXT];
+    if (pl_law_equal(sizes[i], dims->any[i])) continue;
+    return planc_error(PLANC_BAD_INPUT, "dimension %d is %s, should be %s", position + i, pl_law_text(sizes[i], is),
+                       pl_law_text(dims->any[i], should));
   }
   return NULL;
 }
@@ -169,8 +166,7 @@ static planc_status match_side(match *m, const char *side, const char *pattern, 
   return taken == count ? NULL : wrong_count(m, pattern, count);
 }
 
-planc_status planc_operands_match(const planc_optype *type, const planc_graph *graph, const planc_op *op,
-                                  planc_dims *out) {
+planc_status pl_operands_match(const planc_optype *type, const planc_graph *graph, const planc_op *op, pl_dims *out) {
   out->bound = 0;
   out->rank = -1;
   match m = {.graph = graph, .type = type->name, .dims = out};
@@ -187,13 +183,13 @@ static planc_status check_in_place(const planc_optype *type, const planc_graph *
     int32_t over = o < (int32_t)sizeof type->in_place ? type->in_place[o] - 1 : -1;
     for (int32_t i = 0; i < op->n_in; i++) {
       const planc_tensor *in = &graph->tensors[op->in[i]];
-      planc_window written = planc_window_of(out), read = planc_window_of(in);
+      pl_byte_range written = pl_byte_range_of(out), read = pl_byte_range_of(in);
       bool one_storage = out->storage == in->storage;
-      bool same = one_storage && planc_window_equal(written, read);
+      bool same = one_storage && pl_byte_range_equal(written, read);
       if (i == over && type->only_in_place && !same) {
         return planc_error(PLANC_BAD_INPUT, "output %s must be written over input %s", out->name, in->name);
       }
-      if (!one_storage || planc_window_disjoint(written, read) || (i == over && same)) continue;
+      if (!one_storage || pl_byte_range_disjoint(written, read) || (i == over && same)) continue;
       return planc_error(PLANC_BAD_INPUT, "output %s overlaps input %s, which %s does not allow", out->name, in->name,
                          type->name);
     }
@@ -205,15 +201,15 @@ static planc_status check_in_place(const planc_optype *type, const planc_graph *
 
 enum { SHOWN_DIGITS = 6 };
 
-static planc_status check_range(const planc_attr_rule *rule, double value) {
+static planc_status check_range(const pl_attr_rule *rule, double value) {
   if (value >= rule->min && value <= rule->max) return NULL;
-  char is[PLANC_NUMBER_TEXT], min[PLANC_NUMBER_TEXT], max[PLANC_NUMBER_TEXT];
+  char is[PL_NUMBER_TEXT], min[PL_NUMBER_TEXT], max[PL_NUMBER_TEXT];
   return planc_error(PLANC_BAD_INPUT, "attribute %s is %s, should be from %s to %s", rule->key,
-                     planc_real_rounded(value, SHOWN_DIGITS, is), planc_real_rounded(rule->min, SHOWN_DIGITS, min),
-                     planc_real_rounded(rule->max, SHOWN_DIGITS, max));
+                     pl_real_rounded(value, SHOWN_DIGITS, is), pl_real_rounded(rule->min, SHOWN_DIGITS, min),
+                     pl_real_rounded(rule->max, SHOWN_DIGITS, max));
 }
 
-static planc_status check_attr(const planc_attr_rule *rule, const planc_attr *attr) {
+static planc_status check_attr(const pl_attr_rule *rule, const planc_attr *attr) {
   static const char *const wanted[] = {
       [PLANC_ATTR_INT] = "an integer",
       [PLANC_ATTR_REAL] = "a number",
@@ -232,15 +228,15 @@ static planc_status check_attr(const planc_attr_rule *rule, const planc_attr *at
 }
 
 static planc_status check_attrs(const planc_optype *type, const planc_op *op) {
-  static const planc_attr_rule none = {0};
-  const planc_attr_rule *rules = type->attrs ? type->attrs : &none;
+  static const pl_attr_rule none = {0};
+  const pl_attr_rule *rules = type->attrs ? type->attrs : &none;
   for (int32_t i = 0; i < op->n_attrs; i++) {
-    const planc_attr_rule *rule = rules;
+    const pl_attr_rule *rule = rules;
     while (rule->key && strcmp(rule->key, op->attrs[i].key) != 0) rule++;
     if (!rule->key) return planc_error(PLANC_BAD_INPUT, "%s has no attribute %s", type->name, op->attrs[i].key);
     PLANC_TRY(check_attr(rule, &op->attrs[i]));
   }
-  for (const planc_attr_rule *rule = rules; rule->key; rule++) {
+  for (const pl_attr_rule *rule = rules; rule->key; rule++) {
     if (rule->required && !planc_op_attr(op, rule->key)) {
       return planc_error(PLANC_BAD_INPUT, "%s needs the attribute %s", type->name, rule->key);
     }
@@ -256,11 +252,11 @@ static planc_status check_foreign(const char *type) {
                      type, type);
 }
 
-planc_status planc_op_check(const planc_graph *graph, const planc_op *op) {
-  const planc_optype *type = planc_optype_find(op->type);
+planc_status pl_op_check(const planc_graph *graph, const planc_op *op) {
+  const planc_optype *type = op->known;
   if (!type) return check_foreign(op->type);
-  planc_dims dims;
-  PLANC_TRY(planc_operands_match(type, graph, op, &dims));
+  pl_dims dims;
+  PLANC_TRY(pl_operands_match(type, graph, op, &dims));
   PLANC_TRY(check_attrs(type, op));
   PLANC_TRY(check_in_place(type, graph, op));
   return type->check ? type->check(graph, op, &dims) : NULL;
@@ -268,61 +264,60 @@ planc_status planc_op_check(const planc_graph *graph, const planc_op *op) {
 
 /* --- Costs ------------------------------------------------------------------------------------------------------- */
 
-planc_status planc_dims_product(const planc_dims *dims, const char *letters, planc_law *out) {
-  *out = planc_law_constant(1);
+planc_status pl_dims_product(const pl_dims *dims, const char *letters, planc_law *out) {
+  *out = pl_law_constant(1);
   bool overflow = false;
   for (; *letters; letters++) {
-    if (*letters != '*') overflow |= planc_law_mul_overflow(*out, dims->letter[planc_dims_slot(*letters)], out);
-    for (int i = 0; *letters == '*' && i < dims->rank; i++) overflow |= planc_law_mul_overflow(*out, dims->any[i], out);
+    if (*letters != '*') overflow |= pl_law_mul_overflow(*out, dims->letter[pl_dims_slot(*letters)], out);
+    for (int i = 0; *letters == '*' && i < dims->rank; i++) overflow |= pl_law_mul_overflow(*out, dims->any[i], out);
   }
   return overflow ? planc_error(PLANC_BAD_INPUT, "FLOPs do not fit 64 bits") : NULL;
 }
 
-planc_status planc_op_flops(const planc_graph *graph, const planc_op *op, planc_law *out) {
+planc_status pl_op_flops(const planc_graph *graph, const planc_op *op, planc_law *out) {
   *out = (planc_law){0};
-  const planc_optype *type = planc_optype_find(op->type);
+  const planc_optype *type = op->known;
   if (!type || !type->flops) return NULL;
-  planc_dims dims;
-  PLANC_TRY(planc_operands_match(type, graph, op, &dims));
-  PLANC_TRY(planc_dims_product(&dims, type->flops, out));
-  if (planc_law_scale_overflow(*out, 2, out)) return planc_error(PLANC_BAD_INPUT, "FLOPs do not fit 64 bits");
+  pl_dims dims;
+  PLANC_TRY(pl_operands_match(type, graph, op, &dims));
+  PLANC_TRY(pl_dims_product(&dims, type->flops, out));
+  if (pl_law_scale_overflow(*out, 2, out)) return planc_error(PLANC_BAD_INPUT, "FLOPs do not fit 64 bits");
   return NULL;
 }
 
-planc_law planc_operand_traffic(const planc_graph *graph, const planc_op *op, int32_t which) {
-  const planc_optype *type = planc_optype_find(op->type);
+planc_law pl_operand_traffic(const planc_graph *graph, const planc_op *op, int32_t which) {
+  const planc_optype *type = op->known;
   if (which >= op->n_in + op->n_out) return graph->tensors[op->effects[which - op->n_in - op->n_out]].bytes;
   if (which >= op->n_in) return graph->tensors[op->out[which - op->n_in]].bytes;
   bool has_bit = type && which < 32;
   bool gathered = has_bit && op->n_out > 0 && type->gathered >> which & 1;
   planc_law bytes = graph->tensors[gathered ? op->out[0] : op->in[which]].bytes;
-  if (!has_bit || !(type->read_twice >> which & 1) || !planc_law_add_overflow(bytes, bytes, &bytes)) return bytes;
+  if (!has_bit || !(type->read_twice >> which & 1) || !pl_law_add_overflow(bytes, bytes, &bytes)) return bytes;
   return (planc_law){-1, -1};
 }
 
-planc_status planc_op_traffic(const planc_graph *graph, const planc_op *op, planc_law *out) {
+planc_status pl_op_traffic(const planc_graph *graph, const planc_op *op, planc_law *out) {
   bool overflow = false;
   *out = (planc_law){0};
   for (int32_t i = 0; i < op->n_in + op->n_out + op->n_effects; i++) {
-    planc_law bytes = planc_operand_traffic(graph, op, i);
-    overflow |= bytes.fixed < 0 || planc_law_add_overflow(*out, bytes, out);
+    planc_law bytes = pl_operand_traffic(graph, op, i);
+    overflow |= bytes.fixed < 0 || pl_law_add_overflow(*out, bytes, out);
   }
   return overflow ? planc_error(PLANC_BAD_INPUT, "traffic does not fit 64 bits") : NULL;
 }
 
 /* Takes the failure of a cost to be derived. */
 static planc_status is_derived(planc_status status, planc_law cost, planc_law derived, bool *out) {
-  *out = !status && planc_law_equal(cost, derived);
+  *out = !status && pl_law_equal(cost, derived);
   if (planc_status_code(status) == PLANC_OUT_OF_MEMORY) return status;
   planc_status_free(status);
   return NULL;
 }
 
-planc_status planc_op_costs_are_derived(const planc_graph *graph, const planc_op *op, bool *out_flops,
-                                        bool *out_traffic) {
+planc_status pl_op_costs_are_derived(const planc_graph *graph, const planc_op *op, bool *out_flops, bool *out_traffic) {
   planc_law derived;
-  planc_status status = planc_op_flops(graph, op, &derived);
+  planc_status status = pl_op_flops(graph, op, &derived);
   PLANC_TRY(is_derived(status, op->flops, derived, out_flops));
-  status = planc_op_traffic(graph, op, &derived);
+  status = pl_op_traffic(graph, op, &derived);
   return is_derived(status, op->traffic, derived, out_traffic);
 }

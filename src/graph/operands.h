@@ -5,39 +5,38 @@
 #include "graph/optypes.h"
 
 /* What the letters of a pattern stand for. */
-typedef struct planc_dims {
-  uint64_t bound; /* bit per letter, see planc_dims_slot */
+typedef struct pl_dims {
+  uint64_t bound; /* bit per letter, see pl_dims_slot */
   planc_law letter[52];
   int32_t rank; /* of `*`, -1 if not bound */
   planc_law any[PLANC_MAX_RANK];
-} planc_dims;
+} pl_dims;
 
-/* The index of a letter in planc_dims.letter. */
-static inline int planc_dims_slot(char letter) {
+/* The index of a letter in pl_dims.letter. */
+static inline int pl_dims_slot(char letter) {
   return letter >= 'a' ? letter - 'a' + 26 : letter - 'A';
 }
 /* The size of a letter that does not depend on the batch. */
-static inline int64_t planc_dims_of(const planc_dims *dims, char letter) {
-  return dims->letter[planc_dims_slot(letter)].fixed;
+static inline int64_t pl_dims_of(const pl_dims *dims, char letter) {
+  return dims->letter[pl_dims_slot(letter)].fixed;
 }
 
-planc_status planc_operands_match(const planc_optype *type, const planc_graph *graph, const planc_op *op,
-                                  planc_dims *out);
+planc_status pl_operands_match(const planc_optype *type, const planc_graph *graph, const planc_op *op, pl_dims *out);
 /* How the type's pattern marks input (or output) number `index`: '!', '#', or 0 where it is of the one type that such
  * operands share. */
-char planc_input_mark(const planc_optype *type, int32_t index);
-char planc_output_mark(const planc_optype *type, int32_t index);
+char pl_input_mark(const planc_optype *type, int32_t index);
+char pl_output_mark(const planc_optype *type, int32_t index);
 /* The product of the dimensions in `letters`; `*` is the product of its list. */
-planc_status planc_dims_product(const planc_dims *dims, const char *letters, planc_law *out);
+planc_status pl_dims_product(const pl_dims *dims, const char *letters, planc_law *out);
 
 /* The types' further conditions (optypes.h, check). */
-planc_status planc_check_conv(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
-planc_status planc_check_pool(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
-planc_status planc_check_upsample(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
-planc_status planc_check_dropout(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
-planc_status planc_check_cast(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
-planc_status planc_check_concat(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
-planc_status planc_check_concat_grad(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
-planc_status planc_check_transpose(const planc_graph *graph, const planc_op *op, const planc_dims *dims);
+planc_status pl_check_conv(const planc_graph *graph, const planc_op *op, const pl_dims *dims);
+planc_status pl_check_pool(const planc_graph *graph, const planc_op *op, const pl_dims *dims);
+planc_status pl_check_upsample(const planc_graph *graph, const planc_op *op, const pl_dims *dims);
+planc_status pl_check_dropout(const planc_graph *graph, const planc_op *op, const pl_dims *dims);
+planc_status pl_check_cast(const planc_graph *graph, const planc_op *op, const pl_dims *dims);
+planc_status pl_check_concat(const planc_graph *graph, const planc_op *op, const pl_dims *dims);
+planc_status pl_check_concat_grad(const planc_graph *graph, const planc_op *op, const pl_dims *dims);
+planc_status pl_check_transpose(const planc_graph *graph, const planc_op *op, const pl_dims *dims);
 
 #endif

@@ -1,6 +1,7 @@
 /* The op table and the look-ups in it. */
 #include "graph/optypes.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,140 +11,153 @@
 #define NATURAL 0, INT32_MAX
 #define FRACTION 0, 1
 #define TF32 \
-  { PLANC_TF32_KEY, PLANC_ATTR_INT, false, FRACTION }
+  { PL_TF32_KEY, PLANC_ATTR_INT, false, FRACTION }
 
-static const planc_attr_rule conv_attrs[] = {{"stride", PLANC_ATTR_INTS, false, POSITIVE},
-                                             {"pad", PLANC_ATTR_INTS, false, NATURAL},
-                                             {"dilation", PLANC_ATTR_INTS, false, POSITIVE},
-                                             {"groups", PLANC_ATTR_INT, false, POSITIVE},
-                                             TF32,
-                                             {0}};
-static const planc_attr_rule pool_attrs[] = {{"kernel", PLANC_ATTR_INTS, true, POSITIVE},
-                                             {"stride", PLANC_ATTR_INTS, true, POSITIVE},
-                                             {"pad", PLANC_ATTR_INTS, false, NATURAL},
-                                             {0}};
-static const planc_attr_rule batchnorm_attrs[] = {
+static const pl_attr_rule conv_attrs[] = {{"stride", PLANC_ATTR_INTS, false, POSITIVE},
+                                          {"pad", PLANC_ATTR_INTS, false, NATURAL},
+                                          {"dilation", PLANC_ATTR_INTS, false, POSITIVE},
+                                          {"groups", PLANC_ATTR_INT, false, POSITIVE},
+                                          TF32,
+                                          {0}};
+static const pl_attr_rule pool_attrs[] = {{"kernel", PLANC_ATTR_INTS, true, POSITIVE},
+                                          {"stride", PLANC_ATTR_INTS, true, POSITIVE},
+                                          {"pad", PLANC_ATTR_INTS, false, NATURAL},
+                                          {0}};
+static const pl_attr_rule batchnorm_attrs[] = {
     {"momentum", PLANC_ATTR_REAL, false, FRACTION}, {"epsilon", PLANC_ATTR_REAL, false, FRACTION}, {0}};
-static const planc_attr_rule epsilon_attrs[] = {{"epsilon", PLANC_ATTR_REAL, false, FRACTION}, {0}};
-static const planc_attr_rule linear_attrs[] = {TF32, {0}};
-static const planc_attr_rule matmul_attrs[] = {{"scale", PLANC_ATTR_REAL, false, -1e9, 1e9}, TF32, {0}};
-static const planc_attr_rule transpose_attrs[] = {{"axis", PLANC_ATTR_INT, true, 1, PLANC_MAX_RANK - 2}, {0}};
-static const planc_attr_rule concat_attrs[] = {{"axis", PLANC_ATTR_INT, true, 0, PLANC_MAX_RANK - 1}, {0}};
-static const planc_attr_rule concat_grad_attrs[] = {
+static const pl_attr_rule epsilon_attrs[] = {{"epsilon", PLANC_ATTR_REAL, false, FRACTION}, {0}};
+static const pl_attr_rule linear_attrs[] = {TF32, {0}};
+static const pl_attr_rule matmul_attrs[] = {{"scale", PLANC_ATTR_REAL, false, -1e9, 1e9}, TF32, {0}};
+static const pl_attr_rule transpose_attrs[] = {{"axis", PLANC_ATTR_INT, true, 1, PLANC_MAX_RANK - 2}, {0}};
+static const pl_attr_rule concat_attrs[] = {{"axis", PLANC_ATTR_INT, true, 0, PLANC_MAX_RANK - 1}, {0}};
+static const pl_attr_rule concat_grad_attrs[] = {
     {"axis", PLANC_ATTR_INT, true, 0, PLANC_MAX_RANK - 1}, {"offset", PLANC_ATTR_INT, true, 0, 1e18}, {0}};
-static const planc_attr_rule upsample_attrs[] = {
+static const pl_attr_rule upsample_attrs[] = {
     {"scale", PLANC_ATTR_INT, true, POSITIVE}, {"mode", PLANC_ATTR_STRING, false, 0, 0}, {0}};
-static const planc_attr_rule dropout_attrs[] = {
+static const pl_attr_rule dropout_attrs[] = {
     {"p", PLANC_ATTR_REAL, true, FRACTION}, {"seed", PLANC_ATTR_INT, true, 0, 1e18}, {0}};
-static const planc_attr_rule sgd_attrs[] = {{"lr", PLANC_ATTR_REAL, false, 0, 1e9}, {0}};
-static const planc_attr_rule momentum_attrs[] = {
+static const pl_attr_rule sgd_attrs[] = {{"lr", PLANC_ATTR_REAL, false, 0, 1e9}, {0}};
+static const pl_attr_rule momentum_attrs[] = {
     {"lr", PLANC_ATTR_REAL, false, 0, 1e9}, {"momentum", PLANC_ATTR_REAL, false, FRACTION}, {0}};
-static const planc_attr_rule adam_attrs[] = {{"lr", PLANC_ATTR_REAL, false, 0, 1e9},
-                                             {"beta1", PLANC_ATTR_REAL, false, FRACTION},
-                                             {"beta2", PLANC_ATTR_REAL, false, FRACTION},
-                                             {"epsilon", PLANC_ATTR_REAL, false, FRACTION},
-                                             {0}};
+static const pl_attr_rule adam_attrs[] = {{"lr", PLANC_ATTR_REAL, false, 0, 1e9},
+                                          {"beta1", PLANC_ATTR_REAL, false, FRACTION},
+                                          {"beta2", PLANC_ATTR_REAL, false, FRACTION},
+                                          {"epsilon", PLANC_ATTR_REAL, false, FRACTION},
+                                          {0}};
 
 #define CLASS(name) .class_ = PLANC_CLASS_##name
 #define COUPLED .flags = PLANC_OP_BATCH_COUPLED
 #define STOCHASTIC .flags = PLANC_OP_STOCHASTIC
 #define MEAN .flags = PLANC_OP_BATCH_MEAN
 #define ACCUMULATES .flags = PLANC_OP_ACCUMULATES
-#define CONV .attrs = conv_attrs, .check = planc_check_conv, .flops = "NKPQcRS"
-#define POOL CLASS(pool), .attrs = pool_attrs, .check = planc_check_pool
+#define CONV .attrs = conv_attrs, .check = pl_check_conv, .flops = "NKPQcRS"
+#define POOL CLASS(pool), .attrs = pool_attrs, .check = pl_check_pool
 #define LINEAR CLASS(gemm), .attrs = linear_attrs, .flops = "*IO"
 #define MATMUL CLASS(gemm), .attrs = matmul_attrs, .flops = "*MKJ"
-#define UPSAMPLE CLASS(elementwise), .attrs = upsample_attrs, .check = planc_check_upsample
+#define UPSAMPLE CLASS(elementwise), .attrs = upsample_attrs, .check = pl_check_upsample
 
-/* Sorted by name. In patterns, c is C / groups. */
-static const planc_optype table[] = {
-    {"adam", CLASS(optimizer), .in = "w:* dw:*! m:*! v:*!", .out = "w:* m:*! v:*!", .attrs = adam_attrs,
-     .in_place = {1, 3, 4}, .only_in_place = true},
-    {"add", CLASS(elementwise), .in = "a:* b:*", .out = "y:*", .in_place = {1}},
-    {"avgpool2d", POOL, .in = "x:NCHW", .out = "y:NCPQ"},
-    {"avgpool2d_grad", POOL, .in = "dy:NCPQ", .out = "dx:NCHW"},
-    {"batchnorm", CLASS(norm), COUPLED, .in = "x:NC* gamma:C! beta:C!", .out = "y:NC* mean:C! invstd:C!",
-     .effects = "running_mean:C! running_var:C!", .attrs = batchnorm_attrs, .read_twice = 1 << 0},
-    {"batchnorm_grad", CLASS(norm), .flags = PLANC_OP_BATCH_COUPLED | PLANC_OP_ACCUMULATES,
-     .in = "x:NC* gamma:C! mean:C! invstd:C! dy:NC*", .out = "dx:NC* dgamma:C! dbeta:C!",
-     .read_twice = 1 << 0 | 1 << 4},
-    {"batchnorm_infer", CLASS(norm), .in = "x:NC* gamma:C! beta:C! running_mean:C! running_var:C!", .out = "y:NC*",
-     .attrs = epsilon_attrs},
-    {"bias", CLASS(elementwise), .in = "x:NC* b:C!", .out = "y:NC*", .in_place = {1}},
-    {"bias_grad", CLASS(reduction), ACCUMULATES, .in = "dy:NC*", .out = "db:C!"},
-    {"cast", CLASS(elementwise), ACCUMULATES, .in = "x:*!", .out = "y:*!", .check = planc_check_cast},
-    {"concat", CLASS(copy), .in = "a...:.", .out = "y:.", .attrs = concat_attrs, .check = planc_check_concat},
-    {"concat_grad", CLASS(copy), .in = "dy:.", .out = "da:.", .attrs = concat_grad_attrs,
-     .check = planc_check_concat_grad},
-    {"conv2d", CLASS(conv), CONV, .in = "x:NCHW w:KcRS b?:K!", .out = "y:NKPQ"},
-    {"conv2d_bgrad", CLASS(reduction), ACCUMULATES, .in = "dy:NKPQ", .out = "db:K!"},
-    {"conv2d_dgrad", CLASS(conv), CONV, .in = "w:KcRS dy:NKPQ", .out = "dx:NCHW"},
-    {"conv2d_wgrad", CLASS(conv), ACCUMULATES, CONV, .in = "x:NCHW dy:NKPQ", .out = "dw:KcRS"},
-    {"dropout", CLASS(elementwise), STOCHASTIC, .in = "x:*", .out = "y:*", .attrs = dropout_attrs, .in_place = {1},
-     .check = planc_check_dropout},
-    {"dropout_grad", CLASS(elementwise), STOCHASTIC, .in = "dy:*", .out = "dx:*", .attrs = dropout_attrs,
-     .in_place = {1}, .check = planc_check_dropout},
-    {"embedding", CLASS(copy), .in = "ids:*# w:VC", .out = "y:*C", .gathered = 1 << 1},
-    {"embedding_grad", CLASS(copy), ACCUMULATES, .in = "ids:*# dy:*C", .out = "dw:VC"},
-    {"gelu", CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}},
-    {"gelu_grad", CLASS(elementwise), .in = "x:* dy:*", .out = "dx:*", .in_place = {2}},
-    {"layernorm", CLASS(norm), .in = "x:*C gamma:C! beta:C!", .out = "y:*C mean:*! invstd:*!", .attrs = epsilon_attrs,
-     .read_twice = 1 << 0},
-    {"layernorm_grad", CLASS(norm), ACCUMULATES, .in = "x:*C gamma:C! mean:*! invstd:*! dy:*C",
-     .out = "dx:*C dgamma:C! dbeta:C!", .read_twice = 1 << 0 | 1 << 4},
-    {"linear", LINEAR, .in = "x:*I w:OI b?:O!", .out = "y:*O"},
-    {"linear_bgrad", CLASS(reduction), ACCUMULATES, .in = "dy:*O", .out = "db:O!"},
-    {"linear_dgrad", LINEAR, .in = "w:OI dy:*O", .out = "dx:*I"},
-    {"linear_wgrad", LINEAR, ACCUMULATES, .in = "x:*I dy:*O", .out = "dw:OI"},
-    {"matmul", MATMUL, .in = "a:*MK b:*KJ", .out = "y:*MJ"},
-    {"matmul_nt", MATMUL, .in = "a:*MK b:*JK", .out = "y:*MJ"},
-    {"matmul_tn", MATMUL, .in = "a:*KM b:*KJ", .out = "y:*MJ"},
-    {"maxpool2d", POOL, .in = "x:NCHW", .out = "y:NCPQ"},
-    {"maxpool2d_grad", POOL, .in = "x:NCHW y:NCPQ dy:NCPQ", .out = "dx:NCHW"},
-    {"mean", CLASS(reduction), .in = "x:*TC", .out = "y:*C"},
-    {"mean_grad", CLASS(elementwise), .in = "dy:*C", .out = "dx:*TC"},
-    {"momentum", CLASS(optimizer), .in = "w:* dw:*! v:*!", .out = "w:* v:*!", .attrs = momentum_attrs,
-     .in_place = {1, 3}, .only_in_place = true},
-    {"position", CLASS(elementwise), .in = "x:N* p:*", .out = "y:N*", .in_place = {1}},
-    {"position_grad", CLASS(reduction), ACCUMULATES, .in = "dy:N*", .out = "dp:*"},
-    {"relu", CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}},
-    {"relu_grad", CLASS(elementwise), .in = "y:* dy:*", .out = "dx:*", .in_place = {2}},
-    {"sgd", CLASS(optimizer), .in = "w:* dw:*!", .out = "w:*", .attrs = sgd_attrs, .in_place = {1},
-     .only_in_place = true},
-    {"softmax", CLASS(reduction), .in = "x:*C", .out = "y:*C", .in_place = {1}},
-    {"softmax_grad", CLASS(reduction), .in = "y:*C dy:*C", .out = "dx:*C", .in_place = {2}},
-    {"softmax_xent", CLASS(reduction), MEAN, .in = "logits:NC* labels:N*#", .out = "loss:! probs:NC*!"},
-    {"softmax_xent_grad", CLASS(elementwise), MEAN, .in = "probs:NC*! labels:N*#", .out = "dlogits:NC*"},
-    {"transpose", CLASS(copy), .in = "x:.", .out = "y:.", .attrs = transpose_attrs, .check = planc_check_transpose},
-    {"upsample", UPSAMPLE, .in = "x:NCHW", .out = "y:NCPQ"},
-    {"upsample_grad", UPSAMPLE, .in = "dy:NCPQ", .out = "dx:NCHW"},
+#define TYPE(type, ...) [PL_OPTYPE_##type] = {.id = PL_OPTYPE_##type, .name = #type, __VA_ARGS__}
+
+/* By id. In patterns, c is C / groups. */
+static const planc_optype table[PL_N_OPTYPES] = {
+    TYPE(adam, CLASS(optimizer), .in = "w:* dw:*! m:*! v:*!", .out = "w:* m:*! v:*!", .attrs = adam_attrs,
+         .in_place = {1, 3, 4}, .only_in_place = true),
+    TYPE(add, CLASS(elementwise), .in = "a:* b:*", .out = "y:*", .in_place = {1}),
+    TYPE(avgpool2d, POOL, .in = "x:NCHW", .out = "y:NCPQ"),
+    TYPE(avgpool2d_grad, POOL, .in = "dy:NCPQ", .out = "dx:NCHW"),
+    TYPE(batchnorm, CLASS(norm), COUPLED, .in = "x:NC* gamma:C! beta:C!", .out = "y:NC* mean:C! invstd:C!",
+         .effects = "running_mean:C! running_var:C!", .attrs = batchnorm_attrs, .read_twice = 1 << 0),
+    TYPE(batchnorm_grad, CLASS(norm), .flags = PLANC_OP_BATCH_COUPLED | PLANC_OP_ACCUMULATES,
+         .in = "x:NC* gamma:C! mean:C! invstd:C! dy:NC*", .out = "dx:NC* dgamma:C! dbeta:C!",
+         .read_twice = 1 << 0 | 1 << 4),
+    TYPE(batchnorm_infer, CLASS(norm), .in = "x:NC* gamma:C! beta:C! running_mean:C! running_var:C!", .out = "y:NC*",
+         .attrs = epsilon_attrs),
+    TYPE(bias, CLASS(elementwise), .in = "x:NC* b:C!", .out = "y:NC*", .in_place = {1}),
+    TYPE(bias_grad, CLASS(reduction), ACCUMULATES, .in = "dy:NC*", .out = "db:C!"),
+    TYPE(cast, CLASS(elementwise), ACCUMULATES, .in = "x:*!", .out = "y:*!", .check = pl_check_cast),
+    TYPE(concat, CLASS(copy), .in = "a...:.", .out = "y:.", .attrs = concat_attrs, .check = pl_check_concat),
+    TYPE(concat_grad, CLASS(copy), .in = "dy:.", .out = "da:.", .attrs = concat_grad_attrs,
+         .check = pl_check_concat_grad),
+    TYPE(conv2d, CLASS(conv), CONV, .in = "x:NCHW w:KcRS b?:K!", .out = "y:NKPQ"),
+    TYPE(conv2d_bgrad, CLASS(reduction), ACCUMULATES, .in = "dy:NKPQ", .out = "db:K!"),
+    TYPE(conv2d_dgrad, CLASS(conv), CONV, .in = "w:KcRS dy:NKPQ", .out = "dx:NCHW"),
+    TYPE(conv2d_wgrad, CLASS(conv), ACCUMULATES, CONV, .in = "x:NCHW dy:NKPQ", .out = "dw:KcRS"),
+    TYPE(dropout, CLASS(elementwise), STOCHASTIC, .in = "x:*", .out = "y:*", .attrs = dropout_attrs, .in_place = {1},
+         .check = pl_check_dropout),
+    TYPE(dropout_grad, CLASS(elementwise), STOCHASTIC, .in = "dy:*", .out = "dx:*", .attrs = dropout_attrs,
+         .in_place = {1}, .check = pl_check_dropout),
+    TYPE(embedding, CLASS(copy), .in = "ids:*# w:VC", .out = "y:*C", .gathered = 1 << 1),
+    TYPE(embedding_grad, CLASS(copy), ACCUMULATES, .in = "ids:*# dy:*C", .out = "dw:VC"),
+    TYPE(gelu, CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}),
+    TYPE(gelu_grad, CLASS(elementwise), .in = "x:* dy:*", .out = "dx:*", .in_place = {2}),
+    TYPE(layernorm, CLASS(norm), .in = "x:*C gamma:C! beta:C!", .out = "y:*C mean:*! invstd:*!", .attrs = epsilon_attrs,
+         .read_twice = 1 << 0),
+    TYPE(layernorm_grad, CLASS(norm), ACCUMULATES, .in = "x:*C gamma:C! mean:*! invstd:*! dy:*C",
+         .out = "dx:*C dgamma:C! dbeta:C!", .read_twice = 1 << 0 | 1 << 4),
+    TYPE(linear, LINEAR, .in = "x:*I w:OI b?:O!", .out = "y:*O"),
+    TYPE(linear_bgrad, CLASS(reduction), ACCUMULATES, .in = "dy:*O", .out = "db:O!"),
+    TYPE(linear_dgrad, LINEAR, .in = "w:OI dy:*O", .out = "dx:*I"),
+    TYPE(linear_wgrad, LINEAR, ACCUMULATES, .in = "x:*I dy:*O", .out = "dw:OI"),
+    TYPE(matmul, MATMUL, .in = "a:*MK b:*KJ", .out = "y:*MJ"),
+    TYPE(matmul_nt, MATMUL, .in = "a:*MK b:*JK", .out = "y:*MJ"),
+    TYPE(matmul_tn, MATMUL, .in = "a:*KM b:*KJ", .out = "y:*MJ"),
+    TYPE(maxpool2d, POOL, .in = "x:NCHW", .out = "y:NCPQ"),
+    TYPE(maxpool2d_grad, POOL, .in = "x:NCHW y:NCPQ dy:NCPQ", .out = "dx:NCHW"),
+    TYPE(mean, CLASS(reduction), .in = "x:*TC", .out = "y:*C"),
+    TYPE(mean_grad, CLASS(elementwise), .in = "dy:*C", .out = "dx:*TC"),
+    TYPE(momentum, CLASS(optimizer), .in = "w:* dw:*! v:*!", .out = "w:* v:*!", .attrs = momentum_attrs,
+         .in_place = {1, 3}, .only_in_place = true),
+    TYPE(position, CLASS(elementwise), .in = "x:N* p:*", .out = "y:N*", .in_place = {1}),
+    TYPE(position_grad, CLASS(reduction), ACCUMULATES, .in = "dy:N*", .out = "dp:*"),
+    TYPE(relu, CLASS(elementwise), .in = "x:*", .out = "y:*", .in_place = {1}),
+    TYPE(relu_grad, CLASS(elementwise), .in = "y:* dy:*", .out = "dx:*", .in_place = {2}),
+    TYPE(sgd, CLASS(optimizer), .in = "w:* dw:*!", .out = "w:*", .attrs = sgd_attrs, .in_place = {1},
+         .only_in_place = true),
+    TYPE(softmax, CLASS(reduction), .in = "x:*C", .out = "y:*C", .in_place = {1}),
+    TYPE(softmax_grad, CLASS(reduction), .in = "y:*C dy:*C", .out = "dx:*C", .in_place = {2}),
+    TYPE(softmax_xent, CLASS(reduction), MEAN, .in = "logits:NC* labels:N*#", .out = "loss:! probs:NC*!"),
+    TYPE(softmax_xent_grad, CLASS(elementwise), MEAN, .in = "probs:NC*! labels:N*#", .out = "dlogits:NC*"),
+    TYPE(transpose, CLASS(copy), .in = "x:.", .out = "y:.", .attrs = transpose_attrs, .check = pl_check_transpose),
+    TYPE(upsample, UPSAMPLE, .in = "x:NCHW", .out = "y:NCPQ"),
+    TYPE(upsample_grad, UPSAMPLE, .in = "dy:NCPQ", .out = "dx:NCHW"),
 };
-enum { TABLE_SIZE = sizeof table / sizeof *table };
 
-const planc_optype *planc_optypes(int32_t *out_count) {
-  *out_count = TABLE_SIZE;
-  return table;
+/* Those behind PL_OPTYPE_FOREIGN, which is no type: they stand in order of name as their ids do. */
+static const planc_optype *const types = table + 1;
+enum { N_TYPES = PL_N_OPTYPES - 1 };
+
+const planc_optype *pl_optypes(int32_t *out_count) {
+  *out_count = N_TYPES;
+  return types;
 }
 
 static int compare_name(const void *name, const void *entry) {
   return strcmp(name, ((const planc_optype *)entry)->name);
 }
 
-const planc_optype *planc_optype_find(const char *name) {
-  return bsearch(name, table, TABLE_SIZE, sizeof *table, compare_name);
+const planc_optype *pl_optype_find(const char *name) {
+  return bsearch(name, types, N_TYPES, sizeof *types, compare_name);
 }
 
-planc_class planc_op_class_unstated(const planc_op *op) {
-  const planc_optype *type = planc_optype_find(op->type);
-  if (type) return type->class_;
+const planc_optype *pl_optype_at(pl_optype_id id) {
+  assert(id > PL_OPTYPE_FOREIGN && id < PL_N_OPTYPES);
+  return &table[id];
+}
+
+bool pl_op_same_type(const planc_op *a, const planc_op *b) {
+  return a->known == b->known && (a->known || strcmp(a->type, b->type) == 0);
+}
+
+planc_class pl_op_class_unstated(const planc_op *op) {
+  if (op->known) return op->known->class_;
   return op->flops.fixed || op->flops.per_sample ? PLANC_CLASS_gemm : PLANC_CLASS_elementwise;
 }
 
 planc_class planc_op_class(const planc_op *op) {
-  return op->has_class ? op->class_ : planc_op_class_unstated(op);
+  return op->has_class ? op->class_ : pl_op_class_unstated(op);
 }
 
-const char *planc_class_name(planc_class class_) {
+const char *pl_class_name(planc_class class_) {
   static const char *const names[] = {
 #define X(name) #name,
       PLANC_CLASSES(X)

@@ -37,11 +37,11 @@ typedef struct conversion {
   const planc_graph *graph;
   planc_precision precision;
   planc_graph_builder *builder;
-  planc_arena arena;
+  pl_arena arena;
   bool *stays;       /* by storage: its tensors keep their types */
   int64_t *writes;   /* by storage: up to the current op */
   cast_copy *copies; /* by tensor */
-  planc_map op_names;
+  pl_map op_names;
   const planc_op *op;
 } conversion;
 
@@ -54,11 +54,11 @@ static int32_t storage_of(const conversion *c, int32_t tensor) {
 /* The loss and the losses that adds make it from: one type, f32, all the way. */
 static planc_status keep_losses(conversion *c) {
   bool *is_loss;
-  PLANC_TRY(PLANC_NEW(&c->arena, &is_loss, c->graph->n_storages));
+  PLANC_TRY(PL_NEW(&c->arena, &is_loss, c->graph->n_storages));
   if (c->graph->loss >= 0) c->stays[storage_of(c, c->graph->loss)] = is_loss[storage_of(c, c->graph->loss)] = true;
   for (int32_t o = c->graph->n_ops; o-- > 0;) {
     const planc_op *op = &c->graph->ops[o];
-    if (strcmp(op->type, "add") != 0 || !is_loss[storage_of(c, op->out[0])]) continue;
+    if (pl_optype_of(op) != PL_OPTYPE_add || !is_loss[storage_of(c, op->out[0])]) continue;
     for (int32_t i = 0; i < op->n_in; i++)
       c->stays[storage_of(c, op->in[i])] = is_loss[storage_of(c, op->in[i])] = true;
   }
@@ -71,16 +71,15 @@ static planc_status find_staying(conversion *c) {
     c->stays[s] = graph->storages[s].kind != PLANC_KIND_activation && graph->storages[s].kind != PLANC_KIND_temp;
   for (int32_t t = 0; t < graph->n_tensors; t++) {
     const planc_tensor *tensor = &graph->tensors[t];
-    if (tensor->dtype == PLANC_DTYPE_f16 || tensor->dtype == PLANC_DTYPE_bf16)
+    if (planc_dtype_is_half(tensor->dtype))
       return planc_error(PLANC_BAD_INPUT, "graph %s has its own mixed precision: tensor %s is %s", graph->name,
                          tensor->name, planc_dtype_name(tensor->dtype));
     if (tensor->dtype != PLANC_DTYPE_f32) c->stays[tensor->storage] = true;
   }
   for (int32_t o = 0; o < graph->n_ops; o++) {
     const planc_op *op = &graph->ops[o];
-    const planc_optype *type = planc_optype_find(op->type);
     for (int32_t i = 0; i < op->n_out; i++)
-      if (!type || planc_output_mark(type, i)) c->stays[storage_of(c, op->out[i])] = true;
+      if (!op->known || pl_output_mark(op->known, i)) c->stays[storage_of(c, op->out[i])] = true;
   }
   return keep_losses(c);
 }
@@ -98,8 +97,8 @@ static planc_status name_copy(conversion *c, int32_t tensor, planc_dtype dtype, 
   int length = snprintf(name, sizeof name, "%s.%s", c->graph->tensors[tensor].name, planc_dtype_name(dtype));
   for (int32_t number = 2;; number++) {
     size_t used = strlen(name);
-    if (planc_graph_builder_find(c->builder, name) < 0 && planc_map_get(&c->op_names, name, used) < 0)
-      return planc_arena_strndup(&c->arena, name, used, out);
+    if (planc_graph_builder_find(c->builder, name) < 0 && pl_map_get(&c->op_names, name, used) < 0)
+      return pl_arena_strndup(&c->arena, name, used, out);
     (void)snprintf(name + length, sizeof name - (size_t)length, ".%d", number);
   }
 }
@@ -142,48 +141,48 @@ static planc_status as_dtype(conversion *c, int32_t tensor, planc_dtype dtype, i
 /* --- Ops -------------------------------------------------------------------------------------------------------- */
 
 /* The type of the operands that share one: the results', else that of the first to be read. */
-static planc_dtype shared_dtype(const conversion *c, const planc_optype *type) {
+static planc_dtype shared_dtype(const conversion *c) {
+  const planc_optype *type = c->op->known;
   for (int32_t i = 0; i < c->op->n_out; i++)
-    if (!planc_output_mark(type, i)) return new_dtype(c, c->op->out[i]);
+    if (!pl_output_mark(type, i)) return new_dtype(c, c->op->out[i]);
   for (int32_t i = 0; i < c->op->n_in; i++)
-    if (!planc_input_mark(type, i)) return new_dtype(c, c->op->in[i]);
+    if (!pl_input_mark(type, i)) return new_dtype(c, c->op->in[i]);
   return PLANC_DTYPE_f32;
 }
 
-static planc_status convert_inputs(conversion *c, const planc_optype *type, planc_op *op) {
-  planc_dtype shared = type ? shared_dtype(c, type) : PLANC_DTYPE_f32;
+static planc_status convert_inputs(conversion *c, planc_op *op) {
+  planc_dtype shared = op->known ? shared_dtype(c) : PLANC_DTYPE_f32;
   int32_t *in;
-  PLANC_TRY(PLANC_NEW(&c->arena, &in, op->n_in));
+  PLANC_TRY(PL_NEW(&c->arena, &in, op->n_in));
   for (int32_t i = 0; i < op->n_in; i++) {
     in[i] = op->in[i];
-    if (!type || !planc_input_mark(type, i)) PLANC_TRY(as_dtype(c, op->in[i], shared, &in[i]));
+    if (!op->known || !pl_input_mark(op->known, i)) PLANC_TRY(as_dtype(c, op->in[i], shared, &in[i]));
   }
   op->in = in;
   return NULL;
 }
 
-static planc_status allow_tf32(conversion *c, const planc_optype *type, planc_op *op) {
-  const planc_attr_rule *rule = type ? type->attrs : NULL;
-  while (rule && rule->key && strcmp(rule->key, PLANC_TF32_KEY) != 0) rule++;
-  if (!rule || !rule->key || planc_op_attr(op, PLANC_TF32_KEY)) return NULL;
+static planc_status allow_tf32(conversion *c, planc_op *op) {
+  const pl_attr_rule *rule = op->known ? op->known->attrs : NULL;
+  while (rule && rule->key && strcmp(rule->key, PL_TF32_KEY) != 0) rule++;
+  if (!rule || !rule->key || planc_op_attr(op, PL_TF32_KEY)) return NULL;
   planc_attr *attrs;
-  PLANC_TRY(PLANC_NEW(&c->arena, &attrs, (int64_t)op->n_attrs + 1));
+  PLANC_TRY(PL_NEW(&c->arena, &attrs, (int64_t)op->n_attrs + 1));
   if (op->n_attrs > 0) memcpy(attrs, op->attrs, (size_t)op->n_attrs * sizeof *attrs);
-  attrs[op->n_attrs++] = (planc_attr){.key = PLANC_TF32_KEY, .type = PLANC_ATTR_INT, .value.integer = 1};
+  attrs[op->n_attrs++] = (planc_attr){.key = PL_TF32_KEY, .type = PLANC_ATTR_INT, .value.integer = 1};
   op->attrs = attrs;
   return NULL;
 }
 
 static planc_status convert_op(conversion *c) {
-  const planc_optype *type = planc_optype_find(c->op->type);
   planc_op op = *c->op;
   bool flops, traffic;
-  PLANC_TRY(planc_op_costs_are_derived(c->graph, c->op, &flops, &traffic));
+  PLANC_TRY(pl_op_costs_are_derived(c->graph, c->op, &flops, &traffic));
   /* A cost that the type gave is given again for the new operands; one that the file states stands. */
   if (flops) op.flops = (planc_law){-1, -1};
   if (traffic) op.traffic = (planc_law){-1, -1};
-  if (c->precision == PLANC_TF32) PLANC_TRY(allow_tf32(c, type, &op));
-  if (c->precision == PLANC_BF16) PLANC_TRY(convert_inputs(c, type, &op));
+  if (c->precision == PLANC_TF32) PLANC_TRY(allow_tf32(c, &op));
+  if (c->precision == PLANC_BF16) PLANC_TRY(convert_inputs(c, &op));
   for (int32_t i = 0; i < op.n_out; i++) c->writes[storage_of(c, op.out[i])]++;
   for (int32_t i = 0; i < op.n_effects; i++) c->writes[storage_of(c, op.effects[i])]++;
   return planc_graph_builder_op(c->builder, &op);
@@ -205,12 +204,12 @@ static planc_status convert_tensor(conversion *c, int32_t index) {
 
 static planc_status convert(conversion *c) {
   const planc_graph *graph = c->graph;
-  PLANC_TRY(PLANC_NEW(&c->arena, &c->stays, graph->n_storages));
-  PLANC_TRY(PLANC_NEW(&c->arena, &c->writes, graph->n_storages));
-  PLANC_TRY(PLANC_NEW(&c->arena, &c->copies, graph->n_tensors));
+  PLANC_TRY(PL_NEW(&c->arena, &c->stays, graph->n_storages));
+  PLANC_TRY(PL_NEW(&c->arena, &c->writes, graph->n_storages));
+  PLANC_TRY(PL_NEW(&c->arena, &c->copies, graph->n_tensors));
   if (c->precision == PLANC_BF16) PLANC_TRY(find_staying(c));
   for (int32_t o = 0; o < graph->n_ops; o++)
-    PLANC_TRY(planc_map_put(&c->op_names, graph->ops[o].name, strlen(graph->ops[o].name), o));
+    PLANC_TRY(pl_map_put(&c->op_names, graph->ops[o].name, strlen(graph->ops[o].name), o));
 
   PLANC_TRY(planc_graph_builder_header(c->builder, graph->name, graph->layout, graph->batch, graph->device,
                                        graph->optimizer, graph->policy, graph->origin));
@@ -226,13 +225,13 @@ static planc_status convert(conversion *c) {
 
 planc_status planc_graph_convert(const planc_graph *forward, planc_precision precision, planc_graph **out) {
   *out = NULL;
-  PLANC_TRY(planc_train_check_forward(forward));
+  PLANC_TRY(pl_train_check_forward(forward));
   conversion c = {.graph = forward, .precision = precision};
   planc_status status = planc_graph_builder_new(&c.builder);
   if (!status) status = convert(&c);
   if (!status) status = planc_graph_builder_finish(c.builder, out, NULL, NULL);
   planc_graph_builder_free(c.builder);
-  planc_map_free(&c.op_names);
-  planc_arena_free(&c.arena);
+  pl_map_free(&c.op_names);
+  pl_arena_free(&c.arena);
   return planc_context(status, "precision");
 }

@@ -1,13 +1,9 @@
 /* From a file to the graph that is planned, profiled and run. */
-#include <string.h>
-
-#include "planc/graph.h"
-
-static const char *const optimizers[] = {[PLANC_SGD] = "sgd", [PLANC_MOMENTUM] = "momentum", [PLANC_ADAM] = "adam"};
+#include "graph/train.h"
 
 planc_status planc_graph_optimizer(const planc_graph *graph, const char *name, planc_optimizer *out,
                                    const char **out_name) {
-  const char *chosen = name ? name : graph->optimizer ? graph->optimizer : optimizers[PLANC_SGD];
+  const char *chosen = name ? name : graph->optimizer ? graph->optimizer : pl_optimizer_name(PLANC_SGD);
   planc_status status = planc_optimizer_parse(chosen, out);
   if (status && name) {
     planc_status usage = planc_error(PLANC_USAGE, "%s", planc_status_message(status));
@@ -15,7 +11,7 @@ planc_status planc_graph_optimizer(const planc_graph *graph, const char *name, p
     return usage;
   }
   PLANC_TRY(status);
-  *out_name = optimizers[*out];
+  *out_name = pl_optimizer_name(*out);
   return NULL;
 }
 

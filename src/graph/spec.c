@@ -10,10 +10,10 @@
 
 #include "util/math.h"
 
-const char *const planc_flag_names[PLANC_N_FLAGS] = {"batch-coupled", "stochastic", "batch-mean", "accumulates",
-                                                     "no-recompute"};
+const char *const pl_flag_names[PL_N_FLAGS] = {"batch-coupled", "stochastic", "batch-mean", "accumulates",
+                                               "no-recompute"};
 
-const char *planc_name_fault(const char *name) {
+const char *pl_name_fault(const char *name) {
   if (!name || !*name) return "is empty";
   if (strchr("-?:;", *name)) return "starts with one of - ? : ;";
   size_t length = 0;
@@ -22,24 +22,24 @@ const char *planc_name_fault(const char *name) {
     if (strchr("\"\\,[]{}#&*!|>'%@`", *p)) return "has one of \" \\ , [ ] { } # & * ! | > ' % @ `";
   }
   if (name[length - 1] == ':') return "ends in ':'"; /* YAML would take it for a key */
-  return length > PLANC_NAME_MAX ? "is longer than 255 bytes" : NULL;
+  return length > PL_NAME_MAX ? "is longer than 255 bytes" : NULL;
 }
 
-const char *planc_shown(const char *text, char buffer[PLANC_SHOWN_TEXT]) {
+const char *pl_shown(const char *text, char buffer[PL_SHOWN_TEXT]) {
   size_t length = 0;
-  for (; text[length] && length < PLANC_SHOWN_TEXT - 1; length++) {
+  for (; text[length] && length < PL_SHOWN_TEXT - 1; length++) {
     buffer[length] = (char)(text[length] >= 32 && text[length] <= 126 ? text[length] : '?');
   }
   buffer[length] = '\0';
-  if (text[length]) memcpy(buffer + PLANC_SHOWN_TEXT - 4, "...", 4);
+  if (text[length]) memcpy(buffer + PL_SHOWN_TEXT - 4, "...", 4);
   return buffer;
 }
 
 /* --- Laws ------------------------------------------------------------------------------------------------------- */
 
-const char *planc_law_text(planc_law law, char buffer[PLANC_LAW_TEXT]) {
+const char *pl_law_text(planc_law law, char buffer[PL_LAW_TEXT]) {
   char *p = buffer;
-  size_t room = PLANC_LAW_TEXT;
+  size_t room = PL_LAW_TEXT;
   if (law.fixed || !law.per_sample) {
     int n = snprintf(p, room, "%" PRId64 "%s", law.fixed, law.per_sample ? "+" : "");
     p += n;
@@ -55,9 +55,9 @@ const char *planc_law_text(planc_law law, char buffer[PLANC_LAW_TEXT]) {
 
 static planc_status fault(const char **out_at, const char *at, const char *what) {
   *out_at = at;
-  char shown[PLANC_SHOWN_TEXT];
+  char shown[PL_SHOWN_TEXT];
   if (!*at) return planc_error(PLANC_BAD_INPUT, "%s, found the end", what);
-  return planc_error(PLANC_BAD_INPUT, "%s, found \"%s\"", what, planc_shown(at, shown));
+  return planc_error(PLANC_BAD_INPUT, "%s, found \"%s\"", what, pl_shown(at, shown));
 }
 
 /* Reads INT at *text and steps over it. */
@@ -67,7 +67,7 @@ static planc_status scan_integer(const char **text, int64_t *out, const char **o
   if (*p == '0' && p[1] >= '0' && p[1] <= '9') return fault(out_at, p, "expected a size without leading zeros");
   int64_t value = 0;
   for (; *p >= '0' && *p <= '9'; p++) {
-    if (planc_mul_overflow(value, 10, &value) || planc_add_overflow(value, *p - '0', &value)) {
+    if (pl_mul_overflow(value, 10, &value) || pl_add_overflow(value, *p - '0', &value)) {
       return fault(out_at, *text, "size does not fit 64 bits");
     }
   }
@@ -102,7 +102,7 @@ static planc_status scan_law(const char **text, planc_law *out, const char **out
   return NULL;
 }
 
-planc_status planc_law_parse(const char *text, planc_law *out, const char **out_at) {
+planc_status pl_law_parse(const char *text, planc_law *out, const char **out_at) {
   PLANC_TRY(scan_law(&text, out, out_at));
   return *text ? fault(out_at, text, "expected the end of the size") : NULL;
 }
@@ -133,8 +133,8 @@ static bool scan_dtype(const char **text, planc_dtype *out) {
   return false;
 }
 
-planc_status planc_spec_parse(const char *text, planc_spec *out, const char **out_at) {
-  *out = (planc_spec){.kind = PLANC_KIND_activation};
+planc_status pl_spec_parse(const char *text, pl_spec *out, const char **out_at) {
+  *out = (pl_spec){.kind = PLANC_KIND_activation};
   out->has_kind = scan_kind(&text, &out->kind);
   if (!scan_dtype(&text, &out->dtype)) {
     return fault(out_at, text,
@@ -153,12 +153,12 @@ planc_status planc_spec_parse(const char *text, planc_spec *out, const char **ou
   text += out->of_length;
   if (!*text) return NULL;
   if (!skip(&text, " @ ")) return fault(out_at, text, "expected the end or \" @ OFFSET\"");
-  return planc_law_parse(text, &out->offset, out_at);
+  return pl_law_parse(text, &out->offset, out_at);
 }
 
 /* --- Numbers ---------------------------------------------------------------------------------------------------- */
 
-bool planc_integer_parse(const char *text, int64_t *out) {
+bool pl_integer_parse(const char *text, int64_t *out) {
   errno = 0;
   *out = strtoll(text, NULL, 10);
   return errno == 0;

@@ -27,6 +27,10 @@ static const struct {
                     {REAL("beta1", 0.9), REAL("beta2", 0.999), REAL("epsilon", 1e-8), REAL("lr", 0.001)}},
 };
 
+const char *pl_optimizer_name(planc_optimizer optimizer) {
+  return optimizers[optimizer].type;
+}
+
 planc_status planc_optimizer_parse(const char *name, planc_optimizer *out) {
   for (size_t i = 0; i < sizeof optimizers / sizeof optimizers[0]; i++) {
     if (strcmp(optimizers[i].type, name) != 0) continue;
@@ -36,13 +40,13 @@ planc_status planc_optimizer_parse(const char *name, planc_optimizer *out) {
   return planc_error(PLANC_BAD_INPUT, "no optimizer is called \"%s\": sgd, momentum and adam are", name);
 }
 
-static planc_status add_optimizer_op(planc_derivation *d, planc_optimizer optimizer, int32_t param, int32_t gradient) {
+static planc_status add_optimizer_op(pl_derivation *d, planc_optimizer optimizer, int32_t param, int32_t gradient) {
   int32_t in[2 + MAX_STATES] = {param, gradient}, out[1 + MAX_STATES] = {param}, n_states = 0, n_attrs = 0;
   const planc_tensor *tensor = &d->graph->tensors[param];
   for (; n_states < MAX_STATES && optimizers[optimizer].states[n_states]; n_states++) {
     int32_t state;
-    PLANC_TRY(planc_grads_tensor(d, "", param, optimizers[optimizer].states[n_states], PLANC_KIND_state, -1,
-                                 (planc_law){0, 0}, &state));
+    PLANC_TRY(pl_grads_tensor(d, "", param, optimizers[optimizer].states[n_states], PLANC_KIND_state, -1,
+                              (planc_law){0, 0}, &state));
     in[2 + n_states] = out[1 + n_states] = state;
   }
   while (n_attrs < MAX_ATTRS && optimizers[optimizer].attrs[n_attrs].key) n_attrs++;
@@ -62,12 +66,12 @@ static planc_status add_optimizer_op(planc_derivation *d, planc_optimizer optimi
   return planc_graph_builder_op(d->builder, &op);
 }
 
-static planc_status add_optimizer(planc_derivation *d, planc_optimizer optimizer) {
+static planc_status add_optimizer(pl_derivation *d, planc_optimizer optimizer) {
   bool any = false;
   for (int32_t i = 0; i < d->graph->n_storages; i++) {
     if (d->graph->storages[i].kind != PLANC_KIND_param) continue;
     int32_t gradient;
-    PLANC_TRY(planc_grads_of_param(d, i, &gradient));
+    PLANC_TRY(pl_grads_of_param(d, i, &gradient));
     if (gradient < 0) continue;
     any = true;
     PLANC_TRY(add_optimizer_op(d, optimizer, d->graph->storages[i].tensor, gradient));
@@ -77,7 +81,7 @@ static planc_status add_optimizer(planc_derivation *d, planc_optimizer optimizer
 
 /* --- Forwards --------------------------------------------------------------------------------------------------- */
 
-static planc_status copy_forward(planc_derivation *d, planc_optimizer optimizer) {
+static planc_status copy_forward(pl_derivation *d, planc_optimizer optimizer) {
   const planc_graph *graph = d->graph;
   PLANC_TRY(planc_graph_builder_header(d->builder, graph->name, graph->layout, graph->batch, graph->device,
                                        optimizers[optimizer].type, graph->policy, graph->origin));
@@ -95,29 +99,27 @@ static planc_status copy_forward(planc_derivation *d, planc_optimizer optimizer)
   return NULL;
 }
 
-static bool is_real(planc_dtype dtype) {
-  return dtype == PLANC_DTYPE_f32 || dtype == PLANC_DTYPE_f16 || dtype == PLANC_DTYPE_bf16;
-}
-
 /* Finds the inputs of every op that depend on a parameter: only they want a gradient. */
-static planc_status find_wanted(planc_derivation *d) {
+static planc_status find_wanted(pl_derivation *d) {
   const planc_graph *graph = d->graph;
   for (int32_t i = 0; i < graph->n_storages; i++)
     if (graph->storages[i].kind == PLANC_KIND_param)
-      PLANC_TRY(planc_windows_add(&d->states[i].active, planc_window_of(&graph->tensors[graph->storages[i].tensor])));
+      PLANC_TRY(pl_byte_ranges_add(&d->states[i].active, pl_byte_range_of(&graph->tensors[graph->storages[i].tensor])));
   bool *wanted = d->wanted;
   for (int32_t i = 0; i < graph->n_ops; i++) {
     const planc_op *op = &graph->ops[i];
     bool any = false;
     for (int32_t k = 0; k < op->n_in; k++) {
       const planc_tensor *x = &graph->tensors[op->in[k]];
-      *wanted = is_real(x->dtype) && planc_windows_touch(&d->states[x->storage].active, planc_window_of(x));
+      *wanted =
+          planc_dtype_is_float(x->dtype) && pl_byte_ranges_touch(&d->states[x->storage].active, pl_byte_range_of(x));
       any |= *wanted++;
     }
     for (int32_t k = 0; k < op->n_out; k++) {
       const planc_tensor *y = &graph->tensors[op->out[k]];
-      planc_windows *active = &d->states[y->storage].active;
-      PLANC_TRY(any ? planc_windows_add(active, planc_window_of(y)) : planc_windows_remove(active, planc_window_of(y)));
+      pl_byte_ranges *active = &d->states[y->storage].active;
+      PLANC_TRY(any ? pl_byte_ranges_add(active, pl_byte_range_of(y))
+                    : pl_byte_ranges_remove(active, pl_byte_range_of(y)));
     }
   }
   return NULL;
@@ -126,16 +128,16 @@ static planc_status find_wanted(planc_derivation *d) {
 /* --- Backwards -------------------------------------------------------------------------------------------------- */
 
 /* Going backwards, notes that before the current op its storages held something else. */
-static planc_status note_overwrites(planc_derivation *d) {
+static planc_status note_overwrites(pl_derivation *d) {
   const planc_op *op = d->op;
   for (int32_t i = 0; i < op->n_out + op->n_effects; i++) {
     const planc_tensor *tensor = &d->graph->tensors[i < op->n_out ? op->out[i] : op->effects[i - op->n_out]];
-    planc_grad_state *state = &d->states[tensor->storage];
-    planc_overwrite overwrite = {planc_window_of(tensor), op};
+    pl_grad_state *state = &d->states[tensor->storage];
+    pl_overwrite overwrite = {pl_byte_range_of(tensor), op};
     /* Later writes to the same bytes no longer matter. */
     int64_t kept = 0;
     for (int64_t k = 0; k < state->overwrites.len; k++)
-      if (!planc_window_covers(overwrite.window, state->overwrites.data[k].window))
+      if (!pl_byte_range_covers(overwrite.range, state->overwrites.data[k].range))
         state->overwrites.data[kept++] = state->overwrites.data[k];
     state->overwrites.len = kept;
     VEC_PUSH(&state->overwrites, overwrite);
@@ -143,24 +145,24 @@ static planc_status note_overwrites(planc_derivation *d) {
   return NULL;
 }
 
-static planc_status derive_op(planc_derivation *d) {
+static planc_status derive_op(pl_derivation *d) {
   bool reached, wanted = false;
-  PLANC_TRY(planc_grads_take(d, &reached));
+  PLANC_TRY(pl_grads_take(d, &reached));
   for (int32_t i = 0; i < d->op->n_in; i++) wanted |= d->op_wanted[i];
   if (reached && wanted) {
-    const planc_train_rule *rule = planc_train_rule_find(d->op->type);
+    const pl_train_rule *rule = pl_train_rule_find(pl_optype_of(d->op));
     if (!rule) return planc_error(PLANC_BAD_INPUT, "op %s: type %s has no derivative", d->op->name, d->op->type);
-    PLANC_TRY(planc_train_rule_apply(d, rule));
+    PLANC_TRY(pl_train_rule_apply(d, rule));
   }
-  planc_grads_release(d);
+  pl_grads_release(d);
   return note_overwrites(d);
 }
 
-static planc_status derive(planc_derivation *d, planc_optimizer optimizer) {
-  PLANC_TRY(planc_grads_init(d));
+static planc_status derive(pl_derivation *d, planc_optimizer optimizer) {
+  PLANC_TRY(pl_grads_init(d));
   PLANC_TRY(copy_forward(d, optimizer));
   PLANC_TRY(find_wanted(d));
-  PLANC_TRY(planc_grads_seed(d, d->graph->loss));
+  PLANC_TRY(pl_grads_seed(d, d->graph->loss));
   d->op_wanted = d->wanted + d->n_wanted;
   for (int32_t i = d->graph->n_ops; i-- > 0;) {
     d->op = &d->graph->ops[i];
@@ -170,7 +172,7 @@ static planc_status derive(planc_derivation *d, planc_optimizer optimizer) {
   return add_optimizer(d, optimizer);
 }
 
-planc_status planc_train_check_forward(const planc_graph *graph) {
+planc_status pl_train_check_forward(const planc_graph *graph) {
   for (int32_t i = 0; i < graph->n_ops; i++)
     if (graph->ops[i].phase != PLANC_PHASE_forward)
       return planc_error(PLANC_BAD_INPUT, "graph %s has backward or optimizer ops already: op %s", graph->name,
@@ -181,8 +183,8 @@ planc_status planc_train_check_forward(const planc_graph *graph) {
 planc_status planc_graph_train(const planc_graph *forward, planc_optimizer optimizer, planc_graph **out) {
   *out = NULL;
   if (forward->loss < 0) return planc_error(PLANC_BAD_INPUT, "graph %s has no loss to derive", forward->name);
-  PLANC_TRY(planc_train_check_forward(forward));
-  planc_derivation d = {.graph = forward};
+  PLANC_TRY(pl_train_check_forward(forward));
+  pl_derivation d = {.graph = forward};
   for (int32_t i = 0; i < forward->n_ops; i++) d.n_wanted += forward->ops[i].n_in;
   d.states = calloc((size_t)forward->n_storages + 1, sizeof *d.states);
   d.wanted = calloc((size_t)d.n_wanted + 1, sizeof *d.wanted);
@@ -190,7 +192,7 @@ planc_status planc_graph_train(const planc_graph *forward, planc_optimizer optim
       d.states && d.wanted ? planc_graph_builder_new(&d.builder) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   if (!status) status = derive(&d, optimizer);
   if (!status) status = planc_graph_builder_finish(d.builder, out, NULL, NULL);
-  planc_grads_free(&d);
+  pl_grads_free(&d);
   planc_graph_builder_free(d.builder);
   free(d.wanted);
   free(d.states);

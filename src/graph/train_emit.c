@@ -3,13 +3,12 @@
 
 #include "graph/train.h"
 
-planc_status planc_train_emit(planc_derivation *d, const char *type, const char *suffix, const int32_t *in,
-                              int32_t n_in, const int32_t *out, int32_t n_out, const planc_attr *attrs,
-                              int32_t n_attrs) {
+planc_status pl_train_emit(pl_derivation *d, pl_optype_id type, const char *suffix, const int32_t *in, int32_t n_in,
+                           const int32_t *out, int32_t n_out, const planc_attr *attrs, int32_t n_attrs) {
   char name[512];
   (void)snprintf(name, sizeof name, "%s.%s", d->op->name, suffix);
   planc_op op = {.name = name,
-                 .type = type,
+                 .type = pl_optype_at(type)->name,
                  .phase = PLANC_PHASE_backward,
                  .n_in = n_in,
                  .in = in,

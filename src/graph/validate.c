@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "graph/builder.h"
-#include "graph/byte_window.h"
+#include "graph/byte_range.h"
 #include "graph/coverage.h"
 #include "graph/optypes.h"
 
@@ -13,11 +13,11 @@ typedef struct output {
 
 typedef struct validation {
   const planc_graph *graph;
-  planc_coverage coverage; /* what ops up to this one wrote */
-  int32_t *effect_of;      /* by storage: last op with it as an effect */
-  int32_t *written_by;     /* by storage: last op that wrote it */
-  VEC(output) outputs;     /* scratch: of one op */
-  planc_graph_fault *fault;
+  pl_coverage coverage; /* what ops up to this one wrote */
+  int32_t *effect_of;   /* by storage: last op with it as an effect */
+  int32_t *written_by;  /* by storage: last op that wrote it */
+  VEC(output) outputs;  /* scratch: of one op */
+  pl_graph_fault *fault;
 } validation;
 
 static const planc_storage *storage_of(const validation *v, int32_t tensor) {
@@ -49,7 +49,7 @@ static planc_status not_produced(validation *v, int32_t op, int32_t tensor) {
 
 static planc_status check_reads(validation *v, int32_t index, const planc_op *op) {
   for (int32_t i = 0; i < op->n_in; i++) {
-    if (!planc_coverage_has(&v->coverage, op->in[i])) return not_produced(v, index, op->in[i]);
+    if (!pl_coverage_has(&v->coverage, op->in[i])) return not_produced(v, index, op->in[i]);
     if (v->effect_of[v->graph->tensors[op->in[i]].storage] == index) {
       return planc_error(PLANC_BAD_INPUT, "tensor %s is both input and effect", name_of(v, op->in[i]));
     }
@@ -91,7 +91,7 @@ static planc_status check_overlap(validation *v, const planc_op *op) {
   qsort(v->outputs.data, (size_t)v->outputs.len, sizeof *v->outputs.data, compare_starts);
   for (int64_t i = 1; i < v->outputs.len; i++) {
     const planc_tensor *a = v->outputs.data[i - 1].tensor, *b = v->outputs.data[i].tensor;
-    if (a->storage != b->storage || planc_window_disjoint(planc_window_of(a), planc_window_of(b))) continue;
+    if (a->storage != b->storage || pl_byte_range_disjoint(pl_byte_range_of(a), pl_byte_range_of(b))) continue;
     return planc_error(PLANC_BAD_INPUT, "outputs %s and %s overlap", a->name, b->name);
   }
   return NULL;
@@ -113,8 +113,8 @@ static planc_status check_writes(validation *v, int32_t index, const planc_op *o
   }
   if (shared) PLANC_TRY(check_overlap(v, op));
   for (int32_t i = 0; i < op->n_out; i++) {
-    if (planc_coverage_write(&v->coverage, op->out[i])) continue;
-    return planc_error(PLANC_BAD_INPUT, "writes part of %s, whose windows lie otherwise at other batches",
+    if (pl_coverage_write(&v->coverage, op->out[i])) continue;
+    return planc_error(PLANC_BAD_INPUT, "writes part of %s, whose views lie otherwise at other batches",
                        name_of(v, storage_of(v, op->out[i])->tensor));
   }
   return NULL;
@@ -125,7 +125,7 @@ static planc_status check_gradients(validation *v) {
   const planc_graph *g = v->graph;
   for (int32_t s = 0; s < g->n_storages; s++) {
     if (g->storages[s].kind != PLANC_KIND_grad || v->written_by[s] < 0) continue;
-    if (planc_coverage_has(&v->coverage, g->storages[s].tensor)) continue;
+    if (pl_coverage_has(&v->coverage, g->storages[s].tensor)) continue;
     v->fault->op = v->written_by[s];
     return planc_error(PLANC_BAD_INPUT, "op %s: gradient %s is written only in part", g->ops[v->written_by[s]].name,
                        name_of(v, g->storages[s].tensor));
@@ -136,13 +136,13 @@ static planc_status check_gradients(validation *v) {
 /* --- Ops and results --------------------------------------------------------------------------------------------- */
 
 /* A class is stated where it says something. */
-static planc_status settle_class(planc_op *op, const planc_optype *type) {
-  planc_class unstated = planc_op_class_unstated(op);
+static planc_status settle_class(planc_op *op) {
+  planc_class unstated = pl_op_class_unstated(op);
   bool same = op->has_class && op->class_ == unstated;
   if (same) op->has_class = false;
-  if (!type || !op->has_class) return NULL;
+  if (!op->known || !op->has_class) return NULL;
   return planc_error(PLANC_BAD_INPUT, "is of class %s, which type %s is not: it is of class %s",
-                     planc_class_name(op->class_), op->type, planc_class_name(unstated));
+                     pl_class_name(op->class_), op->type, pl_class_name(unstated));
 }
 
 static planc_status check_op(validation *v, int32_t index, planc_op *op) {
@@ -153,12 +153,11 @@ static planc_status check_op(validation *v, int32_t index, planc_op *op) {
   PLANC_TRY(check_effects(v, index, op));
   PLANC_TRY(check_reads(v, index, op));
   PLANC_TRY(check_writes(v, index, op));
-  PLANC_TRY(planc_op_check(v->graph, op));
-  if (op->flops.fixed < 0) PLANC_TRY(planc_op_flops(v->graph, op, &op->flops));
-  if (op->traffic.fixed < 0) PLANC_TRY(planc_op_traffic(v->graph, op, &op->traffic));
-  const planc_optype *type = planc_optype_find(op->type);
-  if (type) op->flags |= type->flags;
-  return settle_class(op, type);
+  PLANC_TRY(pl_op_check(v->graph, op));
+  if (op->flops.fixed < 0) PLANC_TRY(pl_op_flops(v->graph, op, &op->flops));
+  if (op->traffic.fixed < 0) PLANC_TRY(pl_op_traffic(v->graph, op, &op->traffic));
+  if (op->known) op->flags |= op->known->flags;
+  return settle_class(op);
 }
 
 /* A tensor that leaves for the host is made anew in every round, and leaves with all of its storage. */
@@ -168,7 +167,7 @@ static planc_status check_result(validation *v, int32_t tensor) {
     return planc_error(PLANC_BAD_INPUT, "is of kind %s, only activation and temp can leave", planc_kind_name(kind));
   }
   const planc_storage *storage = storage_of(v, tensor);
-  if (planc_coverage_has(&v->coverage, storage->tensor)) return NULL;
+  if (pl_coverage_has(&v->coverage, storage->tensor)) return NULL;
   if (v->written_by[v->graph->tensors[tensor].storage] < 0) return planc_error(PLANC_BAD_INPUT, "is never produced");
   return planc_error(PLANC_BAD_INPUT, "leaves with all of %s, which is written only in part",
                      name_of(v, storage->tensor));
@@ -202,24 +201,24 @@ static planc_status check_graph(validation *v, planc_op *ops, bool *seen) {
   }
   v->fault->op = -1;
   PLANC_TRY(check_results(v, seen));
-  *v->fault = planc_no_fault;
+  *v->fault = pl_no_fault;
   return NULL;
 }
 
-planc_status planc_graph_validate(const planc_graph *graph, planc_op *ops, planc_graph_fault *out_fault) {
-  *out_fault = planc_no_fault;
-  planc_arena arena = {0};
+planc_status pl_graph_validate(const planc_graph *graph, planc_op *ops, pl_graph_fault *out_fault) {
+  *out_fault = pl_no_fault;
+  pl_arena arena = {0};
   validation v = {.graph = graph, .fault = out_fault};
   bool *seen = NULL;
-  planc_status status = planc_coverage_make(&arena, graph, &v.coverage);
-  if (!status) status = PLANC_NEW(&arena, &v.effect_of, graph->n_storages);
-  if (!status) status = PLANC_NEW(&arena, &v.written_by, graph->n_storages);
-  if (!status) status = PLANC_NEW(&arena, &seen, graph->n_tensors);
+  planc_status status = pl_coverage_make(&arena, graph, &v.coverage);
+  if (!status) status = PL_NEW(&arena, &v.effect_of, graph->n_storages);
+  if (!status) status = PL_NEW(&arena, &v.written_by, graph->n_storages);
+  if (!status) status = PL_NEW(&arena, &seen, graph->n_tensors);
   if (!status) {
     for (int32_t s = 0; s < graph->n_storages; s++) v.effect_of[s] = v.written_by[s] = -1;
     status = check_graph(&v, ops, seen);
   }
   VEC_FREE(&v.outputs);
-  planc_arena_free(&arena);
+  pl_arena_free(&arena);
   return status;
 }

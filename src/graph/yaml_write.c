@@ -19,61 +19,61 @@ static uint32_t code_point(const unsigned char *text, int *out_length) {
   return value;
 }
 
-static void emit_quoted(planc_emit *emit, const char *text) {
+static void emit_quoted(pl_emit *emit, const char *text) {
   EMIT(emit, "\"");
   for (int length; *text; text += length) {
     uint32_t c = code_point((const unsigned char *)text, &length);
     if (c == '"' || c == '\\') {
-      planc_emit_format(emit, "\\%c", (int)c);
+      pl_emit_format(emit, "\\%c", (int)c);
     } else if (c >= ' ' && c < 0x7F) {
-      planc_emit_bytes(emit, text, 1);
+      pl_emit_bytes(emit, text, 1);
     } else if (c <= 0xFFFF) {
-      planc_emit_format(emit, "\\u%04" PRIX32, c);
+      pl_emit_format(emit, "\\u%04" PRIX32, c);
     } else {
-      planc_emit_format(emit, "\\U%08" PRIX32, c);
+      pl_emit_format(emit, "\\U%08" PRIX32, c);
     }
   }
   EMIT(emit, "\"");
 }
 
 /* Text that is a name and no number needs no quotes. */
-static void emit_text(planc_emit *emit, const char *text) {
-  if (!planc_name_fault(text) && planc_number_kind(text) == PLANC_NUMBER_NONE) {
-    planc_emit_text(emit, text);
+static void emit_text(pl_emit *emit, const char *text) {
+  if (!pl_name_fault(text) && pl_number_kind(text) == PL_NUMBER_NONE) {
+    pl_emit_text(emit, text);
   } else {
     emit_quoted(emit, text);
   }
 }
 
-static void emit_law(planc_emit *emit, planc_law law) {
-  char text[PLANC_LAW_TEXT];
-  planc_emit_text(emit, planc_law_text(law, text));
+static void emit_law(pl_emit *emit, planc_law law) {
+  char text[PL_LAW_TEXT];
+  pl_emit_text(emit, pl_law_text(law, text));
 }
 
-static void emit_names(planc_emit *emit, const planc_graph *graph, const int32_t *tensors, int32_t count) {
+static void emit_names(pl_emit *emit, const planc_graph *graph, const int32_t *tensors, int32_t count) {
   EMIT(emit, "[");
   for (int32_t i = 0; i < count; i++) {
     if (i) EMIT(emit, ", ");
-    planc_emit_text(emit, graph->tensors[tensors[i]].name);
+    pl_emit_text(emit, graph->tensors[tensors[i]].name);
   }
   EMIT(emit, "]");
 }
 
 /* --- Header and tensors ------------------------------------------------------------------------------------------ */
 
-static void emit_header(planc_emit *emit, const planc_graph *graph) {
-  planc_emit_format(emit, "planc-graph: 1\nname: %s\n", graph->name);
+static void emit_header(pl_emit *emit, const planc_graph *graph) {
+  pl_emit_format(emit, "planc-graph: 1\nname: %s\n", graph->name);
   if (graph->layout == PLANC_LAYOUT_NHWC) EMIT(emit, "layout: NHWC\n");
-  if (graph->batch) planc_emit_format(emit, "batch: %" PRId64 "\n", graph->batch);
-  if (graph->device) planc_emit_format(emit, "device: %s\n", graph->device);
-  if (graph->optimizer) planc_emit_format(emit, "optimizer: %s\n", graph->optimizer);
-  if (graph->policy) planc_emit_format(emit, "policy: %s\n", graph->policy);
+  if (graph->batch) pl_emit_format(emit, "batch: %" PRId64 "\n", graph->batch);
+  if (graph->device) pl_emit_format(emit, "device: %s\n", graph->device);
+  if (graph->optimizer) pl_emit_format(emit, "optimizer: %s\n", graph->optimizer);
+  if (graph->policy) pl_emit_format(emit, "policy: %s\n", graph->policy);
   if (graph->origin) {
     EMIT(emit, "origin: ");
     emit_quoted(emit, graph->origin);
     EMIT(emit, "\n");
   }
-  if (graph->loss >= 0) planc_emit_format(emit, "loss: %s\n", graph->tensors[graph->loss].name);
+  if (graph->loss >= 0) pl_emit_format(emit, "loss: %s\n", graph->tensors[graph->loss].name);
   if (graph->n_outputs) {
     EMIT(emit, "outputs: ");
     emit_names(emit, graph, graph->outputs, graph->n_outputs);
@@ -81,19 +81,19 @@ static void emit_header(planc_emit *emit, const planc_graph *graph) {
   }
 }
 
-static void emit_tensor(planc_emit *emit, const planc_graph *graph, int32_t index) {
+static void emit_tensor(pl_emit *emit, const planc_graph *graph, int32_t index) {
   const planc_tensor *tensor = &graph->tensors[index];
   const planc_storage *storage = &graph->storages[tensor->storage];
-  bool window = storage->tensor != index;
-  planc_emit_format(emit, "  %s: ", tensor->name);
-  if (!window && storage->kind != PLANC_KIND_activation) planc_emit_format(emit, "%s ", planc_kind_name(storage->kind));
-  planc_emit_format(emit, "%s[", planc_dtype_name(tensor->dtype));
+  bool view = storage->tensor != index;
+  pl_emit_format(emit, "  %s: ", tensor->name);
+  if (!view && storage->kind != PLANC_KIND_activation) pl_emit_format(emit, "%s ", planc_kind_name(storage->kind));
+  pl_emit_format(emit, "%s[", planc_dtype_name(tensor->dtype));
   for (int32_t i = 0; i < tensor->rank; i++) {
     if (i) EMIT(emit, ",");
     emit_law(emit, tensor->dims[i]);
   }
   EMIT(emit, "]");
-  if (window) planc_emit_format(emit, " of %s", graph->tensors[storage->tensor].name);
+  if (view) pl_emit_format(emit, " of %s", graph->tensors[storage->tensor].name);
   if (tensor->offset.fixed || tensor->offset.per_sample) {
     EMIT(emit, " @ ");
     emit_law(emit, tensor->offset);
@@ -103,28 +103,27 @@ static void emit_tensor(planc_emit *emit, const planc_graph *graph, int32_t inde
 
 /* --- Ops --------------------------------------------------------------------------------------------------------- */
 
-static void emit_attr(planc_emit *emit, const planc_attr *attr) {
-  planc_emit_format(emit, "%s: ", attr->key);
+static void emit_attr(pl_emit *emit, const planc_attr *attr) {
+  pl_emit_format(emit, "%s: ", attr->key);
   switch (attr->type) {
     case PLANC_ATTR_INT:
-      planc_emit_format(emit, "%" PRId64, attr->value.integer);
+      pl_emit_format(emit, "%" PRId64, attr->value.integer);
       break;
     case PLANC_ATTR_REAL:
-      planc_emit_real(emit, attr->value.real);
+      pl_emit_real(emit, attr->value.real);
       break;
     case PLANC_ATTR_STRING:
       emit_text(emit, attr->value.string);
       break;
     case PLANC_ATTR_INTS:
       EMIT(emit, "[");
-      for (int32_t i = 0; i < attr->count; i++)
-        planc_emit_format(emit, "%s%" PRId64, i ? ", " : "", attr->value.ints[i]);
+      for (int32_t i = 0; i < attr->count; i++) pl_emit_format(emit, "%s%" PRId64, i ? ", " : "", attr->value.ints[i]);
       EMIT(emit, "]");
       break;
   }
 }
 
-static void emit_attrs(planc_emit *emit, const planc_op *op) {
+static void emit_attrs(pl_emit *emit, const planc_op *op) {
   EMIT(emit, ", attrs: {");
   for (int32_t i = 0; i < op->n_attrs; i++) {
     if (i) EMIT(emit, ", ");
@@ -133,58 +132,57 @@ static void emit_attrs(planc_emit *emit, const planc_op *op) {
   EMIT(emit, "}");
 }
 
-static void emit_operands(planc_emit *emit, const char *key, const planc_graph *graph, const int32_t *tensors,
+static void emit_operands(pl_emit *emit, const char *key, const planc_graph *graph, const int32_t *tensors,
                           int32_t count) {
   if (!count) return;
-  planc_emit_format(emit, ", %s: ", key);
+  pl_emit_format(emit, ", %s: ", key);
   emit_names(emit, graph, tensors, count);
 }
 
-static void emit_cost(planc_emit *emit, const char *key, planc_law cost) {
-  planc_emit_format(emit, ", %s: ", key);
+static void emit_cost(pl_emit *emit, const char *key, planc_law cost) {
+  pl_emit_format(emit, ", %s: ", key);
   emit_law(emit, cost);
 }
 
 /* Costs are written where they are not what the type gives. */
-static void emit_costs(planc_emit *emit, const planc_graph *graph, const planc_op *op) {
+static void emit_costs(pl_emit *emit, const planc_graph *graph, const planc_op *op) {
   bool flops = false, traffic = false;
-  planc_emit_fail(emit, planc_op_costs_are_derived(graph, op, &flops, &traffic));
+  pl_emit_fail(emit, pl_op_costs_are_derived(graph, op, &flops, &traffic));
   if (!flops) emit_cost(emit, "flops", op->flops);
   if (!traffic) emit_cost(emit, "traffic", op->traffic);
 }
 
-static void emit_flags(planc_emit *emit, const planc_op *op) {
-  const planc_optype *type = planc_optype_find(op->type);
-  uint32_t flags = op->flags & ~(type ? type->flags : 0);
+static void emit_flags(pl_emit *emit, const planc_op *op) {
+  uint32_t flags = op->flags & ~(op->known ? op->known->flags : 0);
   const char *separator = ", flags: [";
-  for (int bit = 0; bit < PLANC_N_FLAGS; bit++) {
+  for (int bit = 0; bit < PL_N_FLAGS; bit++) {
     if (!(flags >> bit & 1)) continue;
-    planc_emit_format(emit, "%s%s", separator, planc_flag_names[bit]);
+    pl_emit_format(emit, "%s%s", separator, pl_flag_names[bit]);
     separator = ", ";
   }
   if (flags) EMIT(emit, "]");
 }
 
-static void emit_op(planc_emit *emit, const planc_graph *graph, const planc_op *op) {
-  planc_emit_format(emit, "  - {op: %s, type: %s", op->name, op->type);
-  if (op->phase != PLANC_PHASE_forward) planc_emit_format(emit, ", phase: %s", planc_phase_name(op->phase));
+static void emit_op(pl_emit *emit, const planc_graph *graph, const planc_op *op) {
+  pl_emit_format(emit, "  - {op: %s, type: %s", op->name, op->type);
+  if (op->phase != PLANC_PHASE_forward) pl_emit_format(emit, ", phase: %s", planc_phase_name(op->phase));
   emit_operands(emit, "in", graph, op->in, op->n_in);
   emit_operands(emit, "out", graph, op->out, op->n_out);
   emit_operands(emit, "effects", graph, op->effects, op->n_effects);
   if (op->n_attrs) emit_attrs(emit, op);
   emit_costs(emit, graph, op);
   emit_flags(emit, op);
-  if (op->has_class) planc_emit_format(emit, ", class: %s", planc_class_name(op->class_));
-  if (op->loop) planc_emit_format(emit, ", loop: %s, step: %" PRId32, op->loop, op->loop_step);
+  if (op->has_class) pl_emit_format(emit, ", class: %s", pl_class_name(op->class_));
+  if (op->loop) pl_emit_format(emit, ", loop: %s, step: %" PRId32, op->loop, op->loop_step);
   EMIT(emit, "}\n");
 }
 
 planc_status planc_graph_print(const planc_graph *graph, char **out_text, size_t *out_length) {
-  planc_emit emit = {0};
+  pl_emit emit = {0};
   emit_header(&emit, graph);
-  planc_emit_text(&emit, graph->n_tensors ? "tensors:\n" : "tensors: {}\n");
+  pl_emit_text(&emit, graph->n_tensors ? "tensors:\n" : "tensors: {}\n");
   for (int32_t i = 0; i < graph->n_tensors; i++) emit_tensor(&emit, graph, i);
   EMIT(&emit, "ops:\n");
   for (int32_t i = 0; i < graph->n_ops; i++) emit_op(&emit, graph, &graph->ops[i]);
-  return planc_emit_take(&emit, out_text, out_length);
+  return pl_emit_take(&emit, out_text, out_length);
 }

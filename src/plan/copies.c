@@ -1,40 +1,53 @@
 #include "plan/copies.h"
 
+planc_status pl_plan_acquired(const planc_plan *plan, pl_arena *arena, pl_acquired **out) {
+  pl_acquired *all;
+  PLANC_TRY(PL_NEW(arena, &all, plan->n_residencies));
+  for (int32_t r = 0; r < plan->n_residencies; r++) all[r] = (pl_acquired){.buffer = -1, .memory = -1};
+  for (int32_t b = 0; b < plan->n_boundary && b < plan->n_residencies; b++)
+    all[b] = (pl_acquired){plan->boundary[b].buffer, plan->boundary[b].memory};
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    bool acquires = instr->op == PLANC_INSTR_acquire && instr->id >= 0 && instr->id < plan->n_residencies;
+    if (acquires) all[instr->id] = (pl_acquired){instr->aux, instr->memory};
+  }
+  *out = all;
+  return NULL;
+}
+
 static bool is_of_kind(const planc_plan *plan, int32_t memory, planc_memory_kind kind) {
   return memory >= 0 && memory < plan->n_memories && plan->memories[memory].kind == kind;
 }
 
-int32_t planc_memory_of_side(const planc_plan *plan, const planc_acquired *acquired, int32_t side) {
+int32_t pl_memory_of_side(const planc_plan *plan, const pl_acquired *acquired, int32_t side) {
   if (side == PLANC_USER) return plan->n_memories - 1;
   return side >= 0 && side < plan->n_residencies ? acquired[side].memory : -1;
 }
 
-planc_copy_way planc_way_of_copy(const planc_plan *plan, const planc_acquired *acquired, const planc_instr *instr) {
-  int32_t from = planc_memory_of_side(plan, acquired, instr->aux);
-  int32_t to = planc_memory_of_side(plan, acquired, instr->id);
-  if (from == to && from >= 0) return PLANC_COPY_WITHIN;
-  if (is_of_kind(plan, to, PLANC_MEMORY_DEVICE)) return PLANC_COPY_IN;
-  return is_of_kind(plan, from, PLANC_MEMORY_DEVICE) ? PLANC_COPY_OUT : PLANC_COPY_PAST;
+pl_copy_way pl_way_of_copy(const planc_plan *plan, const pl_acquired *acquired, const planc_instr *instr) {
+  int32_t from = pl_memory_of_side(plan, acquired, instr->aux);
+  int32_t to = pl_memory_of_side(plan, acquired, instr->id);
+  if (from == to && from >= 0) return PL_COPY_WITHIN;
+  if (is_of_kind(plan, to, PLANC_MEMORY_DEVICE)) return PL_COPY_IN;
+  return is_of_kind(plan, from, PLANC_MEMORY_DEVICE) ? PL_COPY_OUT : PL_COPY_PAST;
 }
 
-bool planc_side_is_in(const planc_plan *plan, const planc_acquired *acquired, int32_t side, planc_memory_kind kind) {
-  return is_of_kind(plan, planc_memory_of_side(plan, acquired, side), kind);
+bool pl_side_is_in(const planc_plan *plan, const pl_acquired *acquired, int32_t side, planc_memory_kind kind) {
+  return is_of_kind(plan, pl_memory_of_side(plan, acquired, side), kind);
 }
 
-bool planc_copy_touches(const planc_plan *plan, const planc_acquired *acquired, const planc_instr *instr,
-                        planc_memory_kind kind) {
-  return planc_side_is_in(plan, acquired, instr->aux, kind) || planc_side_is_in(plan, acquired, instr->id, kind);
+bool pl_copy_touches(const planc_plan *plan, const pl_acquired *acquired, const planc_instr *instr,
+                     planc_memory_kind kind) {
+  return pl_side_is_in(plan, acquired, instr->aux, kind) || pl_side_is_in(plan, acquired, instr->id, kind);
 }
 
-const char *planc_copy_word(planc_copy_way way) {
-  static const char *const words[PLANC_N_COPY_WAYS] = {[PLANC_COPY_IN] = "prefetch",
-                                                       [PLANC_COPY_OUT] = "offload",
-                                                       [PLANC_COPY_WITHIN] = "move",
-                                                       [PLANC_COPY_PAST] = "copy"};
+const char *pl_copy_word(pl_copy_way way) {
+  static const char *const words[PL_N_COPY_WAYS] = {
+      [PL_COPY_IN] = "prefetch", [PL_COPY_OUT] = "offload", [PL_COPY_WITHIN] = "move", [PL_COPY_PAST] = "copy"};
   return words[way];
 }
 
-const char *planc_stream_word(const planc_plan *plan, int32_t stream) {
+const char *pl_stream_word(const planc_plan *plan, int32_t stream) {
   const planc_stream *of = &plan->streams[stream];
   bool in = false, out = false;
   if (of->kind == PLANC_STREAM_KIND_compute) return "compute";

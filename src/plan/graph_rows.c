@@ -8,17 +8,17 @@
 #include "util/vec.h"
 
 #define X(name) #name,
-static void emit_law(planc_emit *emit, planc_law law) {
+static void emit_law(pl_emit *emit, planc_law law) {
   if (law.per_sample == 0) {
-    planc_emit_int(emit, law.fixed);
+    pl_emit_int(emit, law.fixed);
     return;
   }
   EMIT(emit, "\"");
   if (law.fixed) {
-    planc_emit_int(emit, law.fixed);
+    pl_emit_int(emit, law.fixed);
     EMIT(emit, "+");
   }
-  if (law.per_sample != 1) planc_emit_int(emit, law.per_sample);
+  if (law.per_sample != 1) pl_emit_int(emit, law.per_sample);
   EMIT(emit, "N\"");
 }
 
@@ -36,21 +36,21 @@ enum { N_DTYPES = sizeof dtypes / sizeof *dtypes, N_LAYOUTS = sizeof layouts / s
 
 /* --- Writing -------------------------------------------------------------------------------------------------- */
 
-static void emit_tensor(planc_emit *emit, const planc_graph *graph, int32_t index) {
+static void emit_tensor(pl_emit *emit, const planc_graph *graph, int32_t index) {
   const planc_tensor *tensor = &graph->tensors[index];
   const planc_storage *storage = &graph->storages[tensor->storage];
   EMIT(emit, "{\"tensor\":");
-  planc_emit_string(emit, tensor->name);
+  pl_emit_string(emit, tensor->name);
   if (storage->tensor == index) {
     EMIT(emit, ",\"kind\":");
-    planc_emit_string(emit, kinds[storage->kind]);
+    pl_emit_string(emit, kinds[storage->kind]);
   } else {
     EMIT_INT(emit, ",\"of\":", storage->tensor);
     EMIT(emit, ",\"at\":");
     emit_law(emit, tensor->offset);
   }
   EMIT(emit, ",\"dtype\":");
-  planc_emit_string(emit, dtypes[tensor->dtype]);
+  pl_emit_string(emit, dtypes[tensor->dtype]);
   EMIT(emit, ",\"shape\":[");
   for (int32_t d = 0; d < tensor->rank; d++) {
     if (d) EMIT(emit, ",");
@@ -59,38 +59,38 @@ static void emit_tensor(planc_emit *emit, const planc_graph *graph, int32_t inde
   EMIT(emit, "]}\n");
 }
 
-static void emit_attr(planc_emit *emit, const planc_attr *attr) {
-  planc_emit_string(emit, attr->key);
+static void emit_attr(pl_emit *emit, const planc_attr *attr) {
+  pl_emit_string(emit, attr->key);
   EMIT(emit, ":");
   switch (attr->type) {
     case PLANC_ATTR_INT:
-      planc_emit_int(emit, attr->value.integer);
+      pl_emit_int(emit, attr->value.integer);
       break;
     case PLANC_ATTR_REAL:
-      planc_emit_real(emit, attr->value.real);
+      pl_emit_real(emit, attr->value.real);
       break;
     case PLANC_ATTR_STRING:
-      planc_emit_string(emit, attr->value.string);
+      pl_emit_string(emit, attr->value.string);
       break;
     case PLANC_ATTR_INTS:
-      planc_emit_longs(emit, attr->value.ints, attr->count);
+      pl_emit_longs(emit, attr->value.ints, attr->count);
       break;
   }
 }
 
-static void emit_op(planc_emit *emit, const planc_op *op) {
+static void emit_op(pl_emit *emit, const planc_op *op) {
   EMIT(emit, "{\"op\":");
-  planc_emit_string(emit, op->name);
+  pl_emit_string(emit, op->name);
   EMIT(emit, ",\"type\":");
-  planc_emit_string(emit, op->type);
+  pl_emit_string(emit, op->type);
   EMIT(emit, ",\"phase\":");
-  planc_emit_string(emit, phases[op->phase]);
+  pl_emit_string(emit, phases[op->phase]);
   EMIT(emit, ",\"in\":");
-  planc_emit_ints(emit, op->in, op->n_in);
+  pl_emit_ints(emit, op->in, op->n_in);
   EMIT(emit, ",\"out\":");
-  planc_emit_ints(emit, op->out, op->n_out);
+  pl_emit_ints(emit, op->out, op->n_out);
   EMIT(emit, ",\"effects\":");
-  planc_emit_ints(emit, op->effects, op->n_effects);
+  pl_emit_ints(emit, op->effects, op->n_effects);
   EMIT(emit, ",\"attrs\":{");
   for (int32_t a = 0; a < op->n_attrs; a++) {
     if (a) EMIT(emit, ",");
@@ -103,26 +103,28 @@ static void emit_op(planc_emit *emit, const planc_op *op) {
   EMIT_INT(emit, ",\"flags\":", op->flags);
   if (op->has_class) {
     EMIT(emit, ",\"class\":");
-    planc_emit_string(emit, classes[op->class_]);
+    pl_emit_string(emit, classes[op->class_]);
   }
   if (op->loop) {
     EMIT(emit, ",\"loop\":");
-    planc_emit_string(emit, op->loop);
+    pl_emit_string(emit, op->loop);
     EMIT_INT(emit, ",\"step\":", op->loop_step);
   }
   EMIT(emit, "}\n");
 }
 
-void planc_graph_rows_emit(planc_emit *emit, const planc_graph *graph) {
+void pl_graph_rows_emit(pl_emit *emit, const planc_graph *graph) {
   EMIT(emit, "{\"graph\":");
-  planc_emit_string(emit, graph->name);
+  pl_emit_string(emit, graph->name);
+  EMIT(emit, ",\"hash\":");
+  pl_emit_hash(emit, planc_graph_hash(graph));
   EMIT(emit, ",\"layout\":");
-  planc_emit_string(emit, layouts[graph->layout]);
+  pl_emit_string(emit, layouts[graph->layout]);
   EMIT_INT(emit, ",\"tensors\":", graph->n_tensors);
   EMIT_INT(emit, ",\"ops\":", graph->n_ops);
   EMIT_INT(emit, ",\"loss\":", graph->loss);
   EMIT(emit, ",\"outputs\":");
-  planc_emit_ints(emit, graph->outputs, graph->n_outputs);
+  pl_emit_ints(emit, graph->outputs, graph->n_outputs);
   EMIT(emit, "}\n");
   for (int32_t t = 0; t < graph->n_tensors; t++) emit_tensor(emit, graph, t);
   for (int32_t o = 0; o < graph->n_ops; o++) emit_op(emit, &graph->ops[o]);
@@ -134,9 +136,10 @@ typedef VEC(int32_t) id_list;
 
 /* A graph being read. Strings go to an arena that lives until the builder has copied them. */
 typedef struct reading {
-  planc_row row;
+  pl_row row;
   planc_graph_builder *builder;
   int64_t first_line; /* of the graph's row */
+  uint64_t hash;      /* as it states it */
   int32_t n_tensors, n_ops, loss;
   id_list outputs, windows_of, operands; /* windows_of: by tensor; operands: of the present op */
   VEC(int64_t) longs;
@@ -151,21 +154,23 @@ static planc_status read_tensors(reading *r, id_list *list, int32_t *out_n) {
   while (!ROW_ACCEPTS(&r->row, "]")) {
     int64_t tensor;
     if (list->len > before) PLANC_TRY(ROW_LITERAL(&r->row, ","));
-    PLANC_TRY(planc_row_int(&r->row, 0, (int64_t)r->n_tensors - 1, &tensor));
-    if (list->len == INT32_MAX) return planc_row_error(&r->row, r->row.at, "too many tensors");
+    PLANC_TRY(pl_row_int(&r->row, 0, (int64_t)r->n_tensors - 1, &tensor));
+    if (list->len == INT32_MAX) return pl_row_error(&r->row, r->row.at, "too many tensors");
     VEC_PUSH(list, (int32_t)tensor);
   }
   *out_n = (int32_t)(list->len - before);
   return NULL;
 }
 
-static planc_status read_graph_row(reading *r, const planc_graph_budget *budget) {
+static planc_status read_graph_row(reading *r, const pl_graph_budget *budget) {
   const char *name;
   int32_t layout, n_outputs;
   PLANC_TRY(ROW_LITERAL(&r->row, "{\"graph\":"));
-  PLANC_TRY(planc_row_string(&r->row, &name));
-  PLANC_TRY(ROW_LITERAL(&r->row, ",\"layout\":"));
-  PLANC_TRY(planc_row_word(&r->row, layouts, N_LAYOUTS, &layout));
+  PLANC_TRY(pl_row_string(&r->row, &name));
+  PLANC_TRY(ROW_LITERAL(&r->row, ",\"hash\":\""));
+  PLANC_TRY(pl_row_hash(&r->row, &r->hash));
+  PLANC_TRY(ROW_LITERAL(&r->row, "\",\"layout\":"));
+  PLANC_TRY(pl_row_word(&r->row, layouts, N_LAYOUTS, &layout));
   PLANC_TRY(ROW_INT32(&r->row, ",\"tensors\":", 0, budget->tensors, &r->n_tensors));
   PLANC_TRY(ROW_INT32(&r->row, ",\"ops\":", 0, budget->ops, &r->n_ops));
   PLANC_TRY(ROW_INT32(&r->row, ",\"loss\":", -1, r->n_tensors - 1, &r->loss));
@@ -180,26 +185,26 @@ static planc_status read_tensor(reading *r, int32_t index) {
   int32_t kind = PLANC_KIND_activation, dtype, rank = 0, of = -1, made;
   planc_law dims[PLANC_MAX_RANK], offset = {0};
   PLANC_TRY(ROW_LITERAL(&r->row, "{\"tensor\":"));
-  PLANC_TRY(planc_row_string(&r->row, &name));
+  PLANC_TRY(pl_row_string(&r->row, &name));
   if (ROW_ACCEPTS(&r->row, ",\"of\":")) {
     const char *place = r->row.at;
     int64_t root;
-    PLANC_TRY(planc_row_int(&r->row, 0, (int64_t)index - 1, &root));
+    PLANC_TRY(pl_row_int(&r->row, 0, (int64_t)index - 1, &root));
     of = (int32_t)root;
-    if (r->windows_of.data[of] >= 0) return planc_row_error(&r->row, place, "tensor %d has no storage of its own", of);
+    if (r->windows_of.data[of] >= 0) return pl_row_error(&r->row, place, "tensor %d has no storage of its own", of);
     PLANC_TRY(ROW_LITERAL(&r->row, ",\"at\":"));
-    PLANC_TRY(planc_row_law(&r->row, &offset));
+    PLANC_TRY(pl_row_law(&r->row, &offset));
   } else {
     PLANC_TRY(ROW_LITERAL(&r->row, ",\"kind\":"));
-    PLANC_TRY(planc_row_word(&r->row, kinds, N_KINDS, &kind));
+    PLANC_TRY(pl_row_word(&r->row, kinds, N_KINDS, &kind));
   }
   PLANC_TRY(ROW_LITERAL(&r->row, ",\"dtype\":"));
-  PLANC_TRY(planc_row_word(&r->row, dtypes, N_DTYPES, &dtype));
+  PLANC_TRY(pl_row_word(&r->row, dtypes, N_DTYPES, &dtype));
   PLANC_TRY(ROW_LITERAL(&r->row, ",\"shape\":["));
   while (!ROW_ACCEPTS(&r->row, "]")) {
-    if (rank == PLANC_MAX_RANK) return planc_row_error(&r->row, r->row.at, "more than %d dimensions", PLANC_MAX_RANK);
+    if (rank == PLANC_MAX_RANK) return pl_row_error(&r->row, r->row.at, "more than %d dimensions", PLANC_MAX_RANK);
     if (rank) PLANC_TRY(ROW_LITERAL(&r->row, ","));
-    PLANC_TRY(planc_row_law(&r->row, &dims[rank++]));
+    PLANC_TRY(pl_row_law(&r->row, &dims[rank++]));
   }
   PLANC_TRY(ROW_END(&r->row, "}"));
   VEC_PUSH(&r->windows_of, of);
@@ -212,12 +217,12 @@ static planc_status read_attr_ints(reading *r, planc_attr *attr) {
   while (!ROW_ACCEPTS(&r->row, "]")) {
     int64_t value;
     if (r->longs.len) PLANC_TRY(ROW_LITERAL(&r->row, ","));
-    PLANC_TRY(planc_row_int(&r->row, -PLANC_ROW_MAX, PLANC_ROW_MAX, &value));
-    if (r->longs.len == INT32_MAX) return planc_row_error(&r->row, r->row.at, "too many numbers");
+    PLANC_TRY(pl_row_int(&r->row, -PL_ROW_MAX, PL_ROW_MAX, &value));
+    if (r->longs.len == INT32_MAX) return pl_row_error(&r->row, r->row.at, "too many numbers");
     VEC_PUSH(&r->longs, value);
   }
   int64_t *ints;
-  PLANC_TRY(PLANC_NEW(r->row.arena, &ints, r->longs.len));
+  PLANC_TRY(PL_NEW(r->row.arena, &ints, r->longs.len));
   if (r->longs.len) memcpy(ints, r->longs.data, (size_t)r->longs.len * sizeof *ints);
   attr->type = PLANC_ATTR_INTS;
   attr->count = (int32_t)r->longs.len;
@@ -226,7 +231,7 @@ static planc_status read_attr_ints(reading *r, planc_attr *attr) {
 }
 
 /* True when the number that comes next has a point or an exponent. */
-static bool real_follows(const planc_row *row) {
+static bool real_follows(const pl_row *row) {
   const char *at = row->at;
   while (at < row->end && (*at == '-' || (*at >= '0' && *at <= '9'))) at++;
   return at < row->end && (*at == '.' || *at == 'e');
@@ -235,22 +240,22 @@ static bool real_follows(const planc_row *row) {
 static planc_status read_attr(reading *r, planc_attr *attr) {
   *attr = (planc_attr){0};
   const char *place = r->row.at;
-  PLANC_TRY(planc_row_string(&r->row, &attr->key));
+  PLANC_TRY(pl_row_string(&r->row, &attr->key));
   if (r->attrs.len && strcmp(r->attrs.data[r->attrs.len - 1].key, attr->key) >= 0) {
-    return planc_row_error(&r->row, place, "attributes stand in the order of their keys, each once");
+    return pl_row_error(&r->row, place, "attributes stand in the order of their keys, each once");
   }
   PLANC_TRY(ROW_LITERAL(&r->row, ":"));
   if (ROW_ACCEPTS(&r->row, "[")) return read_attr_ints(r, attr);
   if (r->row.at < r->row.end && *r->row.at == '"') {
     attr->type = PLANC_ATTR_STRING;
-    return planc_row_string(&r->row, &attr->value.string);
+    return pl_row_string(&r->row, &attr->value.string);
   }
   if (real_follows(&r->row)) {
     attr->type = PLANC_ATTR_REAL;
-    return planc_row_real(&r->row, &attr->value.real);
+    return pl_row_real(&r->row, &attr->value.real);
   }
   attr->type = PLANC_ATTR_INT;
-  return planc_row_int(&r->row, -PLANC_ROW_MAX, PLANC_ROW_MAX, &attr->value.integer);
+  return pl_row_int(&r->row, -PL_ROW_MAX, PL_ROW_MAX, &attr->value.integer);
 }
 
 static planc_status read_op(reading *r) {
@@ -258,11 +263,11 @@ static planc_status read_op(reading *r) {
   int32_t phase, flags, class_;
   r->operands.len = r->attrs.len = 0;
   PLANC_TRY(ROW_LITERAL(&r->row, "{\"op\":"));
-  PLANC_TRY(planc_row_string(&r->row, &op.name));
+  PLANC_TRY(pl_row_string(&r->row, &op.name));
   PLANC_TRY(ROW_LITERAL(&r->row, ",\"type\":"));
-  PLANC_TRY(planc_row_string(&r->row, &op.type));
+  PLANC_TRY(pl_row_string(&r->row, &op.type));
   PLANC_TRY(ROW_LITERAL(&r->row, ",\"phase\":"));
-  PLANC_TRY(planc_row_word(&r->row, phases, N_PHASES, &phase));
+  PLANC_TRY(pl_row_word(&r->row, phases, N_PHASES, &phase));
   PLANC_TRY(ROW_LITERAL(&r->row, ",\"in\":"));
   PLANC_TRY(read_tensors(r, &r->operands, &op.n_in));
   PLANC_TRY(ROW_LITERAL(&r->row, ",\"out\":"));
@@ -274,24 +279,24 @@ static planc_status read_op(reading *r) {
     planc_attr attr;
     if (r->attrs.len) PLANC_TRY(ROW_LITERAL(&r->row, ","));
     PLANC_TRY(read_attr(r, &attr));
-    if (r->attrs.len == INT32_MAX) return planc_row_error(&r->row, r->row.at, "too many attributes");
+    if (r->attrs.len == INT32_MAX) return pl_row_error(&r->row, r->row.at, "too many attributes");
     VEC_PUSH(&r->attrs, attr);
   }
   PLANC_TRY(ROW_LITERAL(&r->row, ",\"flops\":"));
-  PLANC_TRY(planc_row_law(&r->row, &op.flops));
+  PLANC_TRY(pl_row_law(&r->row, &op.flops));
   PLANC_TRY(ROW_LITERAL(&r->row, ",\"traffic\":"));
-  PLANC_TRY(planc_row_law(&r->row, &op.traffic));
+  PLANC_TRY(pl_row_law(&r->row, &op.traffic));
   PLANC_TRY(ROW_INT32(&r->row, ",\"flags\":", 0, PLANC_OP_FLAGS, &flags));
   if (ROW_ACCEPTS(&r->row, ",\"class\":")) {
-    PLANC_TRY(planc_row_word(&r->row, classes, N_CLASSES, &class_));
+    PLANC_TRY(pl_row_word(&r->row, classes, N_CLASSES, &class_));
     op.has_class = true;
     op.class_ = (planc_class)class_;
-    if (op.class_ == planc_op_class_unstated(&op)) {
+    if (op.class_ == pl_op_class_unstated(&op)) {
       return planc_error(PLANC_BAD_INPUT, "op %s states the class that it has anyway", op.name);
     }
   }
   if (ROW_ACCEPTS(&r->row, ",\"loop\":")) {
-    PLANC_TRY(planc_row_string(&r->row, &op.loop));
+    PLANC_TRY(pl_row_string(&r->row, &op.loop));
     PLANC_TRY(ROW_INT32(&r->row, ",\"step\":", INT32_MIN, INT32_MAX, &op.loop_step));
   }
   PLANC_TRY(ROW_END(&r->row, "}"));
@@ -314,7 +319,7 @@ static planc_status at_line(const reading *r, planc_status status, int64_t line)
 }
 
 /* Reads rows one by one; what the row's scanner finds has its place already, what the builder finds gets the row's. */
-static planc_status read_rows(reading *r, const planc_graph_budget *budget) {
+static planc_status read_rows(reading *r, const pl_graph_budget *budget) {
   PLANC_TRY(planc_graph_builder_new(&r->builder));
   for (int64_t i = -1; i < (int64_t)r->n_tensors + r->n_ops; i++) {
     int64_t line = r->row.number;
@@ -325,6 +330,20 @@ static planc_status read_rows(reading *r, const planc_graph_budget *budget) {
     if (status) return r->row.number > line ? at_line(r, status, line) : status;
   }
   return NULL;
+}
+
+/* Whether the graph that was built is the one that the rows state; *line is the row that it is not. */
+static planc_status judge(const reading *r, const planc_graph *graph, int64_t *line) {
+  for (int32_t o = 0; o < r->n_ops; o++) {
+    if (graph->ops[o].flags == r->flags.data[o]) continue;
+    *line = r->first_line + 1 + r->n_tensors + o;
+    return planc_error(PLANC_BAD_INPUT, "op %s lacks a flag that its type has", graph->ops[o].name);
+  }
+  uint64_t hash = planc_graph_hash(graph);
+  if (hash == r->hash) return NULL;
+  *line = r->first_line;
+  return planc_error(PLANC_BAD_INPUT, "the row's hash %016llx is not that of the graph, %016llx",
+                     (unsigned long long)r->hash, (unsigned long long)hash);
 }
 
 static planc_status finish(reading *r, planc_graph **out) {
@@ -340,30 +359,28 @@ static planc_status finish(reading *r, planc_graph **out) {
   status = planc_graph_builder_finish(r->builder, out, &op, &tensor);
   if (status)
     return at_line(r, status, op >= 0 ? first_op + op : tensor >= 0 ? r->first_line + 1 + tensor : r->first_line);
-  for (int32_t o = 0; o < r->n_ops; o++) {
-    if ((*out)->ops[o].flags == r->flags.data[o]) continue;
-    status = planc_error(PLANC_BAD_INPUT, "op %s lacks a flag that its type has", (*out)->ops[o].name);
-    planc_graph_free(*out);
-    *out = NULL;
-    return at_line(r, status, first_op + o);
-  }
-  return NULL;
+  int64_t line = r->first_line;
+  status = judge(r, *out, &line);
+  if (!status) return NULL;
+  planc_graph_free(*out);
+  *out = NULL;
+  return at_line(r, status, line);
 }
 
-planc_status planc_graph_rows_read(planc_row *row, planc_graph_budget *budget, planc_graph **out) {
-  planc_arena scratch = {0};
+planc_status pl_graph_rows_read(pl_row *row, pl_graph_budget *budget, planc_graph **out) {
+  pl_arena scratch = {0};
   reading r = {.row = *row, .first_line = row->number};
   r.row.arena = &scratch;
   *out = NULL;
   planc_status status = read_rows(&r, budget);
   if (!status) status = finish(&r, out);
-  planc_arena *arena = row->arena;
+  pl_arena *arena = row->arena;
   *row = r.row;
   row->arena = arena;
   budget->tensors -= r.n_tensors;
   budget->ops -= r.n_ops;
   planc_graph_builder_free(r.builder);
-  planc_arena_free(&scratch);
+  pl_arena_free(&scratch);
   VEC_FREE(&r.outputs);
   VEC_FREE(&r.windows_of);
   VEC_FREE(&r.operands);

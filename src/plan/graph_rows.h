@@ -7,11 +7,11 @@
 #include "util/emit.h"
 
 /* Rows that graphs still may take, from the header; reading takes what it uses. */
-typedef struct planc_graph_budget {
+typedef struct pl_graph_budget {
   int32_t tensors, ops;
-} planc_graph_budget;
+} pl_graph_budget;
 
-void planc_graph_rows_emit(planc_emit *emit, const planc_graph *graph);
-planc_status planc_graph_rows_read(planc_row *row, planc_graph_budget *budget, planc_graph **out);
+void pl_graph_rows_emit(pl_emit *emit, const planc_graph *graph);
+planc_status pl_graph_rows_read(pl_row *row, pl_graph_budget *budget, planc_graph **out);
 
 #endif

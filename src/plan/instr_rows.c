@@ -2,9 +2,14 @@
  * because they must agree byte for byte. */
 #include "plan/instr_rows.h"
 
+#include <assert.h>
+
+static_assert(PLANC_PLAN_MAX_STREAMS - 1 <= INT16_MAX, "a stream fits planc_instr.stream");
+static_assert(PLANC_PLAN_MAX_MEMORIES - 1 <= INT16_MAX, "a memory fits planc_instr.memory");
+
 /* --- exec ----------------------------------------------------------------------------------------------------- */
 
-static void emit_exec(planc_emit *emit, const planc_plan *plan, const planc_instr *instr, int32_t n_uses) {
+static void emit_exec(pl_emit *emit, const planc_plan *plan, const planc_instr *instr, int32_t n_uses) {
   EMIT_INT(emit, "{\"i\":\"exec\",\"n\":", instr->id);
   if (instr->recompute) EMIT(emit, ",\"re\":1");
   EMIT_INT(emit, ",\"a\":", instr->aux);
@@ -14,36 +19,35 @@ static void emit_exec(planc_emit *emit, const planc_plan *plan, const planc_inst
   EMIT_INT(emit, ",\"t\":", instr->time_ns);
   EMIT_INT(emit, ",\"busy\":", instr->busy_ppm);
   EMIT(emit, ",\"use\":");
-  planc_emit_ints(emit, plan->uses + instr->first_use, n_uses);
+  pl_emit_ints(emit, plan->uses + instr->first_use, n_uses);
   EMIT(emit, "}\n");
 }
 
-static planc_status read_stream(planc_row *row, const planc_plan *plan, planc_instr *out) {
+static planc_status read_stream(pl_row *row, const planc_plan *plan, planc_instr *out) {
   int32_t stream;
   PLANC_TRY(ROW_INT32(row, ",\"s\":", 0, plan->n_streams - 1, &stream));
   out->stream = (int16_t)stream;
   return NULL;
 }
 
-static planc_status read_exec(planc_row *row, const planc_plan *plan, int32_t *uses, int32_t *n_uses,
-                              planc_instr *out) {
+static planc_status read_exec(pl_row *row, const planc_plan *plan, int32_t *uses, int32_t *n_uses, planc_instr *out) {
   out->op = PLANC_INSTR_exec;
   out->first_use = *n_uses;
   PLANC_TRY(ROW_INT32(row, ",\"n\":", 0, INT32_MAX, &out->id));
   out->recompute = ROW_ACCEPTS(row, ",\"re\":1");
   PLANC_TRY(ROW_INT32(row, ",\"a\":", 0, plan->n_algorithms - 1, &out->aux));
   PLANC_TRY(read_stream(row, plan, out));
-  PLANC_TRY(ROW_INT64(row, ",\"ws\":", 0, PLANC_ROW_MAX, &out->address));
-  PLANC_TRY(ROW_INT64(row, ",\"wsb\":", 0, PLANC_ROW_MAX, &out->bytes));
-  PLANC_TRY(ROW_INT64(row, ",\"t\":", 0, PLANC_ROW_MAX, &out->time_ns));
-  PLANC_TRY(ROW_INT64(row, ",\"busy\":", 0, PLANC_ROW_MAX, &out->busy_ppm));
+  PLANC_TRY(ROW_INT64(row, ",\"ws\":", 0, PL_ROW_MAX, &out->address));
+  PLANC_TRY(ROW_INT64(row, ",\"wsb\":", 0, PL_ROW_MAX, &out->bytes));
+  PLANC_TRY(ROW_INT64(row, ",\"t\":", 0, PL_ROW_MAX, &out->time_ns));
+  PLANC_TRY(ROW_INT64(row, ",\"busy\":", 0, PL_ROW_MAX, &out->busy_ppm));
   PLANC_TRY(ROW_LITERAL(row, ",\"use\":["));
   while (!ROW_ACCEPTS(row, "]")) {
     int64_t residency;
     if (*n_uses > out->first_use) PLANC_TRY(ROW_LITERAL(row, ","));
     const char *place = row->at;
-    PLANC_TRY(planc_row_int(row, -1, (int64_t)plan->n_residencies - 1, &residency));
-    if (*n_uses == plan->n_uses) return planc_row_error(row, place, "more uses than the header's %d", plan->n_uses);
+    PLANC_TRY(pl_row_int(row, -1, (int64_t)plan->n_residencies - 1, &residency));
+    if (*n_uses == plan->n_uses) return pl_row_error(row, place, "more uses than the header's %d", plan->n_uses);
     uses[(*n_uses)++] = (int32_t)residency;
   }
   return NULL;
@@ -51,11 +55,11 @@ static planc_status read_exec(planc_row *row, const planc_plan *plan, int32_t *u
 
 /* --- Residencies ---------------------------------------------------------------------------------------------- */
 
-static planc_status read_residency(planc_row *row, const planc_plan *plan, planc_instr *out) {
+static planc_status read_residency(pl_row *row, const planc_plan *plan, planc_instr *out) {
   return ROW_INT32(row, ",\"r\":", 0, plan->n_residencies - 1, &out->id);
 }
 
-static void emit_acquire(planc_emit *emit, const planc_instr *instr) {
+static void emit_acquire(pl_emit *emit, const planc_instr *instr) {
   EMIT_INT(emit, "{\"i\":\"acquire\",\"r\":", instr->id);
   EMIT_INT(emit, ",\"b\":", instr->aux);
   EMIT_INT(emit, ",\"m\":", instr->memory);
@@ -64,30 +68,30 @@ static void emit_acquire(planc_emit *emit, const planc_instr *instr) {
   EMIT(emit, "}\n");
 }
 
-static planc_status read_acquire(planc_row *row, const planc_plan *plan, planc_instr *out) {
+static planc_status read_acquire(pl_row *row, const planc_plan *plan, planc_instr *out) {
   int32_t memory;
   out->op = PLANC_INSTR_acquire;
   PLANC_TRY(read_residency(row, plan, out));
   PLANC_TRY(ROW_INT32(row, ",\"b\":", 0, INT32_MAX, &out->aux));
   PLANC_TRY(ROW_INT32(row, ",\"m\":", 0, plan->n_memories - 1, &memory));
   out->memory = (int16_t)memory;
-  PLANC_TRY(ROW_INT64(row, ",\"at\":", 0, PLANC_ROW_MAX, &out->address));
-  return ROW_INT64(row, ",\"bytes\":", 0, PLANC_ROW_MAX, &out->bytes);
+  PLANC_TRY(ROW_INT64(row, ",\"at\":", 0, PL_ROW_MAX, &out->address));
+  return ROW_INT64(row, ",\"bytes\":", 0, PL_ROW_MAX, &out->bytes);
 }
 
-static void emit_release(planc_emit *emit, const planc_instr *instr) {
+static void emit_release(pl_emit *emit, const planc_instr *instr) {
   EMIT_INT(emit, "{\"i\":\"release\",\"r\":", instr->id);
   EMIT(emit, "}\n");
 }
 
-static planc_status read_release(planc_row *row, const planc_plan *plan, planc_instr *out) {
+static planc_status read_release(pl_row *row, const planc_plan *plan, planc_instr *out) {
   out->op = PLANC_INSTR_release;
   return read_residency(row, plan, out);
 }
 
 /* --- Copies --------------------------------------------------------------------------------------------------- */
 
-static void emit_copy(planc_emit *emit, const planc_instr *instr) {
+static void emit_copy(pl_emit *emit, const planc_instr *instr) {
   EMIT_INT(emit, "{\"i\":\"copy\",\"r\":", instr->id);
   EMIT_INT(emit, ",\"from\":", instr->aux);
   if (instr->peers) EMIT(emit, ",\"peers\":1");
@@ -96,30 +100,30 @@ static void emit_copy(planc_emit *emit, const planc_instr *instr) {
   EMIT(emit, "}\n");
 }
 
-static planc_status read_copy(planc_row *row, const planc_plan *plan, planc_instr *out) {
+static planc_status read_copy(pl_row *row, const planc_plan *plan, planc_instr *out) {
   out->op = PLANC_INSTR_copy;
   PLANC_TRY(ROW_INT32(row, ",\"r\":", PLANC_USER, plan->n_residencies - 1, &out->id));
   PLANC_TRY(ROW_INT32(row, ",\"from\":", PLANC_USER, plan->n_residencies - 1, &out->aux));
   out->peers = ROW_ACCEPTS(row, ",\"peers\":1");
-  PLANC_TRY(ROW_INT64(row, ",\"bytes\":", 0, PLANC_ROW_MAX, &out->bytes));
+  PLANC_TRY(ROW_INT64(row, ",\"bytes\":", 0, PL_ROW_MAX, &out->bytes));
   return read_stream(row, plan, out);
 }
 
 /* --- Events --------------------------------------------------------------------------------------------------- */
 
-static void emit_record(planc_emit *emit, const planc_instr *instr) {
+static void emit_record(pl_emit *emit, const planc_instr *instr) {
   EMIT_INT(emit, "{\"i\":\"record\",\"e\":", instr->id);
   EMIT_INT(emit, ",\"s\":", instr->stream);
   EMIT(emit, "}\n");
 }
 
-static planc_status read_record(planc_row *row, const planc_plan *plan, planc_instr *out) {
+static planc_status read_record(pl_row *row, const planc_plan *plan, planc_instr *out) {
   out->op = PLANC_INSTR_record;
   PLANC_TRY(ROW_INT32(row, ",\"e\":", 0, plan->n_events - 1, &out->id));
   return read_stream(row, plan, out);
 }
 
-static void emit_wait(planc_emit *emit, const planc_instr *instr) {
+static void emit_wait(pl_emit *emit, const planc_instr *instr) {
   EMIT_INT(emit, "{\"i\":\"wait\",\"e\":", instr->id);
   EMIT_INT(emit, ",\"lag\":", instr->lag);
   if (instr->peers) EMIT(emit, ",\"peers\":1");
@@ -127,7 +131,7 @@ static void emit_wait(planc_emit *emit, const planc_instr *instr) {
   EMIT(emit, "}\n");
 }
 
-static planc_status read_wait(planc_row *row, const planc_plan *plan, planc_instr *out) {
+static planc_status read_wait(pl_row *row, const planc_plan *plan, planc_instr *out) {
   int32_t lag;
   out->op = PLANC_INSTR_wait;
   PLANC_TRY(ROW_INT32(row, ",\"e\":", 0, plan->n_events - 1, &out->id));
@@ -139,7 +143,7 @@ static planc_status read_wait(planc_row *row, const planc_plan *plan, planc_inst
 
 /* --- All ------------------------------------------------------------------------------------------------------ */
 
-void planc_instr_emit(planc_emit *emit, const planc_plan *plan, const planc_instr *instr, int32_t n_uses) {
+void pl_instr_emit(pl_emit *emit, const planc_plan *plan, const planc_instr *instr, int32_t n_uses) {
   switch ((planc_instr_op)instr->op) {
     case PLANC_INSTR_exec:
       emit_exec(emit, plan, instr, n_uses);
@@ -160,11 +164,10 @@ void planc_instr_emit(planc_emit *emit, const planc_plan *plan, const planc_inst
       emit_wait(emit, instr);
       return;
   }
-  planc_emit_fail(emit, planc_error(PLANC_INTERNAL, "a plan with an instruction of unknown kind %d", instr->op));
+  pl_emit_fail(emit, planc_error(PLANC_INTERNAL, "a plan with an instruction of unknown kind %d", instr->op));
 }
 
-planc_status planc_instr_read(planc_row *row, const planc_plan *plan, int32_t *uses, int32_t *n_uses,
-                              planc_instr *out) {
+planc_status pl_instr_read(pl_row *row, const planc_plan *plan, int32_t *uses, int32_t *n_uses, planc_instr *out) {
   *out = (planc_instr){0};
   planc_status status;
   PLANC_TRY(ROW_LITERAL(row, "{\"i\":\""));
@@ -181,7 +184,7 @@ planc_status planc_instr_read(planc_row *row, const planc_plan *plan, int32_t *u
   } else if (ROW_ACCEPTS(row, "copy\"")) {
     status = read_copy(row, plan, out);
   } else {
-    status = planc_row_error(row, row->at, "not an instruction");
+    status = pl_row_error(row, row->at, "not an instruction");
   }
   return status ? status : ROW_END(row, "}");
 }

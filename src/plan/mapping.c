@@ -18,13 +18,13 @@ static planc_status check_memory(const planc_plan *plan, int32_t m) {
                          k, (long long)mapping->n, (long long)mapping->first, (long long)(memory->arena_bytes / chunk));
     }
     n_chunks += mapping->n;
-    if (n_chunks <= PLANC_ROW_MAX / chunk) continue;
+    if (n_chunks <= PL_ROW_MAX / chunk) continue;
     return planc_error(PLANC_INVALID_PLAN, "memory %d: mapping %d: the range of addresses is too large", m, k);
   }
   return NULL;
 }
 
-planc_status planc_mappings_check(const planc_plan *plan) {
+planc_status pl_mappings_check(const planc_plan *plan) {
   int32_t n = 0;
   for (int32_t m = 0; m < plan->n_memories; m++) {
     const planc_memory *memory = &plan->memories[m];
@@ -37,7 +37,7 @@ planc_status planc_mappings_check(const planc_plan *plan) {
   return planc_error(PLANC_INVALID_PLAN, "%d mappings, of which memories have %d", plan->n_mappings, n);
 }
 
-int64_t planc_memory_range(const planc_plan *plan, int32_t m) {
+int64_t pl_memory_range(const planc_plan *plan, int32_t m) {
   const planc_memory *memory = &plan->memories[m];
   int64_t n_chunks = 0;
   if (memory->chunk_bytes == 0) return memory->arena_bytes;
@@ -45,15 +45,15 @@ int64_t planc_memory_range(const planc_plan *plan, int32_t m) {
   return n_chunks * memory->chunk_bytes;
 }
 
-planc_status planc_translation_make(int64_t chunk_bytes, const planc_mapping *mappings, int32_t n, planc_arena *arena,
-                                    planc_translation *out) {
-  *out = (planc_translation){.chunk_bytes = chunk_bytes, .n = n, .mappings = mappings};
-  PLANC_TRY(PLANC_NEW(arena, &out->starts, (int64_t)n + 1));
+planc_status pl_translation_make(int64_t chunk_bytes, const planc_mapping *mappings, int32_t n, pl_arena *arena,
+                                 pl_translation *out) {
+  *out = (pl_translation){.chunk_bytes = chunk_bytes, .n = n, .mappings = mappings};
+  PLANC_TRY(PL_NEW(arena, &out->starts, (int64_t)n + 1));
   for (int32_t m = 0; m < n; m++) out->starts[m + 1] = out->starts[m] + mappings[m].n * chunk_bytes;
   return NULL;
 }
 
-int32_t planc_translation_find(const planc_translation *translation, int64_t address) {
+int32_t pl_translation_find(const pl_translation *translation, int64_t address) {
   int32_t low = 0, high = translation->n; /* the mapping is in [low, high) */
   while (high - low > 1) {
     int32_t middle = low + (high - low) / 2;
@@ -66,10 +66,10 @@ int32_t planc_translation_find(const planc_translation *translation, int64_t add
   return low;
 }
 
-planc_piece planc_translate(const planc_translation *translation, int64_t address, int64_t bytes) {
-  if (translation->n == 0) return (planc_piece){address, bytes};
-  int32_t low = planc_translation_find(translation, address);
+pl_piece pl_translate(const pl_translation *translation, int64_t address, int64_t bytes) {
+  if (translation->n == 0) return (pl_piece){address, bytes};
+  int32_t low = pl_translation_find(translation, address);
   int64_t left = translation->starts[low + 1] - address;
   int64_t from = translation->mappings[low].first * translation->chunk_bytes + (address - translation->starts[low]);
-  return (planc_piece){from, bytes < left ? bytes : left};
+  return (pl_piece){from, bytes < left ? bytes : left};
 }

@@ -56,12 +56,12 @@ static planc_status measure_graph(const planc_plan *plan, const planc_graph *gra
 
 /* Jobs are a few numbers, the trace that they stand for can be beyond any memory. A right plan has a row for every
  * instance and a use for every access; so jobs that need more are refused before they are expanded. */
-static planc_status bound_trace(const planc_plan *plan, planc_arena *scratch) {
-  planc_plan_layout layout;
+static planc_status bound_trace(const planc_plan *plan, pl_arena *scratch) {
+  pl_plan_layout layout;
   int64_t instances = 0, accesses = 0, rounds;
   graph_needs *needs;
-  PLANC_TRY(planc_plan_layout_make(plan, scratch, &layout));
-  PLANC_TRY(PLANC_NEW(scratch, &needs, layout.n_graphs));
+  PLANC_TRY(pl_plan_layout_make(plan, scratch, &layout));
+  PLANC_TRY(PL_NEW(scratch, &needs, layout.n_graphs));
   for (int32_t g = 0; g < layout.n_graphs; g++) PLANC_TRY(measure_graph(plan, layout.graphs[g], &needs[g]));
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     const planc_job *job = &plan->jobs[j];
@@ -69,16 +69,16 @@ static planc_status bound_trace(const planc_plan *plan, planc_arena *scratch) {
     if (job->iterations < 1 || job->n_rounds < 1) {
       return planc_error(PLANC_INVALID_PLAN, "a job without iterations or rounds");
     }
-    if (planc_mul_overflow(job->iterations, job->n_rounds, &rounds)) rounds = INT64_MAX;
+    if (pl_mul_overflow(job->iterations, job->n_rounds, &rounds)) rounds = INT64_MAX;
     const int64_t times[2] = {rounds, job->iterations};
     for (int k = 0; k < 2; k++) {
-      instances = planc_add_saturate(instances, planc_muldiv_ceil(need->runs[k], times[k], 1));
-      accesses = planc_add_saturate(accesses, planc_muldiv_ceil(need->uses[k], times[k], 1));
+      instances = pl_add_saturate(instances, pl_muldiv_ceil(need->runs[k], times[k], 1));
+      accesses = pl_add_saturate(accesses, pl_muldiv_ceil(need->uses[k], times[k], 1));
     }
     if (job->replicas > 1) {
-      int64_t exchanges = planc_muldiv_ceil(need->gradients, job->iterations, 1);
-      instances = planc_add_saturate(instances, exchanges);
-      accesses = planc_add_saturate(accesses, planc_muldiv_ceil(exchanges, 2, 1));
+      int64_t exchanges = pl_muldiv_ceil(need->gradients, job->iterations, 1);
+      instances = pl_add_saturate(instances, exchanges);
+      accesses = pl_add_saturate(accesses, pl_muldiv_ceil(exchanges, 2, 1));
     }
     if (instances > plan->body.n || accesses > plan->n_uses) {
       return planc_error(PLANC_INVALID_PLAN,
@@ -90,10 +90,10 @@ static planc_status bound_trace(const planc_plan *plan, planc_arena *scratch) {
   return NULL;
 }
 
-planc_status planc_plan_expand(const planc_plan *plan, planc_trace **out) {
-  planc_arena scratch = {0};
+planc_status pl_plan_expand(const planc_plan *plan, planc_trace **out) {
+  pl_arena scratch = {0};
   planc_status status = bound_trace(plan, &scratch);
-  planc_arena_free(&scratch);
+  pl_arena_free(&scratch);
   if (!status) status = planc_expand(plan->jobs, plan->n_jobs, out);
   if (!status || planc_status_code(status) != PLANC_BAD_INPUT) return status;
   planc_status invalid = planc_error(PLANC_INVALID_PLAN, "jobs: %s", planc_status_message(status));

@@ -7,6 +7,6 @@
 
 /* As planc_expand, for a plan that nobody has checked: INVALID_PLAN where its body is too short for its jobs. Freed
  * with planc_trace_free. */
-planc_status planc_plan_expand(const planc_plan *plan, planc_trace **out);
+planc_status pl_plan_expand(const planc_plan *plan, planc_trace **out);
 
 #endif

@@ -2,8 +2,7 @@
  * also come from elsewhere. */
 #include "plan/tables.h"
 
-#include <stdlib.h>
-
+#include "plan/link_index.h"
 #include "plan/mapping.h"
 #include "plan/row.h"
 
@@ -16,7 +15,7 @@ static bool is_within(int64_t value, int64_t least, int64_t most) {
 /* --- Device, predictions ------------------------------------------------------------------------------------------ */
 
 static planc_status check_device(const planc_plan_device *device) {
-  if (!is_within(device->launch_ns, 0, PLANC_ROW_MAX) || device->in_flight < 0)
+  if (!is_within(device->launch_ns, 0, PL_ROW_MAX) || device->in_flight < 0)
     return planc_error(PLANC_INVALID_PLAN, "device: launch or in_flight are out of range");
   if (!is_within(device->duplex_ppm, 1, PPM))
     return planc_error(PLANC_INVALID_PLAN, "device: a duplex of %lld", (long long)device->duplex_ppm);
@@ -24,13 +23,20 @@ static planc_status check_device(const planc_plan_device *device) {
   return planc_error(PLANC_INVALID_PLAN, "device: a slowdown of %lld", (long long)device->slowdown_ppm);
 }
 
-static planc_status check_predictions(const planc_predictions *predicted) {
-  const int64_t numbers[] = {predicted->iteration_ns, predicted->ideal_ns,  predicted->bound_ns,
-                             predicted->d2h_bytes,    predicted->h2d_bytes, predicted->recompute_ns,
-                             predicted->stall_ns};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-    if (is_within(numbers[i], 0, PLANC_ROW_MAX)) continue;
-    return planc_error(PLANC_INVALID_PLAN, "predictions: %lld is out of range", (long long)numbers[i]);
+static planc_status check_predicted(int64_t number) {
+  if (is_within(number, 0, PL_ROW_MAX)) return NULL;
+  return planc_error(PLANC_INVALID_PLAN, "predictions: %lld is out of range", (long long)number);
+}
+
+static planc_status check_predictions(const planc_plan *plan) {
+  const planc_predictions *predicted = &plan->predicted;
+  PLANC_TRY(check_predicted(predicted->iteration_ns));
+  PLANC_TRY(check_predicted(predicted->bound_ns));
+  if (!predicted->jobs) return planc_error(PLANC_INVALID_PLAN, "predictions: there are none of the jobs");
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    PLANC_TRY(check_predicted(predicted->jobs[j].ideal_ns));
+    PLANC_TRY(check_predicted(predicted->jobs[j].busy_ns));
+    PLANC_TRY(check_predicted(predicted->jobs[j].stall_ns));
   }
   return NULL;
 }
@@ -50,11 +56,11 @@ static planc_status check_memory(const planc_plan *plan, int32_t m) {
   const int64_t sizes[] = {memory->arena_bytes, memory->reserved_bytes};
   bool device = memory->kind == PLANC_MEMORY_DEVICE;
   for (int i = 0; i < 2; i++) {
-    if (is_within(sizes[i], 0, PLANC_ROW_MAX)) continue;
+    if (is_within(sizes[i], 0, PL_ROW_MAX)) continue;
     return planc_error(PLANC_INVALID_PLAN, "memory %d: an arena or reserved memory of %lld bytes", m,
                        (long long)sizes[i]);
   }
-  if (!is_within(memory->bytes, -1, PLANC_ROW_MAX) || !is_within(memory->budget_bytes, -1, PLANC_ROW_MAX))
+  if (!is_within(memory->bytes, -1, PL_ROW_MAX) || !is_within(memory->budget_bytes, -1, PL_ROW_MAX))
     return planc_error(PLANC_INVALID_PLAN, "memory %d: its bytes or budget are out of range", m);
   if (!is_within(memory->alignment, PLANC_PLAN_ALIGNMENT, PLANC_PLAN_MAX_ALIGNMENT) ||
       memory->alignment % PLANC_PLAN_ALIGNMENT != 0)
@@ -75,13 +81,6 @@ static planc_status check_memories(const planc_plan *plan) {
 
 /* --- Links -------------------------------------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b) {
-  const planc_link_key *x = a, *y = b;
-  if (x->engine != y->engine) return x->engine < y->engine ? -1 : 1;
-  if (x->from != y->from) return x->from < y->from ? -1 : 1;
-  return (x->to > y->to) - (x->to < y->to);
-}
-
 static planc_status check_link(const planc_plan *plan, int32_t l) {
   const planc_plan_link *link = &plan->links[l];
   const char *what = NULL;
@@ -89,17 +88,17 @@ static planc_status check_link(const planc_plan *plan, int32_t l) {
     what = "it leads from or to a memory that there is not";
   } else if (link->engine < 0 || link->engine >= plan->n_links || link->bus < -1 || link->bus >= plan->n_links) {
     what = "engine or bus are out of range";
-  } else if (!is_within(link->cost.bytes_per_second, 1, PLANC_ROW_MAX) ||
-             !is_within(link->cost.latency_ns, 0, PLANC_ROW_MAX)) {
+  } else if (!is_within(link->cost.bytes_per_second, 1, PL_ROW_MAX) ||
+             !is_within(link->cost.latency_ns, 0, PL_ROW_MAX)) {
     what = "its rate or latency is out of range";
   }
   return what ? planc_error(PLANC_INVALID_PLAN, "link %d: %s", l, what) : NULL;
 }
 
 /* Engines are numbered without gaps, and all links of one have the same bus. */
-static planc_status check_engines(const planc_plan *plan, planc_arena *arena) {
+static planc_status check_engines(const planc_plan *plan, pl_arena *arena, int32_t *out_n) {
   int32_t *first, n_engines = 0; /* first: by engine, its first link + 1 */
-  PLANC_TRY(PLANC_NEW(arena, &first, plan->n_links));
+  PLANC_TRY(PL_NEW(arena, &first, plan->n_links));
   for (int32_t l = 0; l < plan->n_links; l++) {
     const planc_plan_link *link = &plan->links[l];
     if (link->from == link->to) return planc_error(PLANC_INVALID_PLAN, "link %d: it leads from a memory to itself", l);
@@ -110,32 +109,13 @@ static planc_status check_engines(const planc_plan *plan, planc_arena *arena) {
   }
   for (int32_t e = 0; e < n_engines; e++)
     if (first[e] == 0) return planc_error(PLANC_INVALID_PLAN, "engine %d has no link, engine %d has", e, n_engines - 1);
+  *out_n = n_engines;
   return NULL;
-}
-
-static planc_status index_links(const planc_plan *plan, planc_arena *arena, planc_tables *out) {
-  PLANC_TRY(PLANC_NEW(arena, &out->links, plan->n_links));
-  out->n_links = plan->n_links;
-  for (int32_t l = 0; l < plan->n_links; l++) {
-    const planc_plan_link *link = &plan->links[l];
-    out->links[l] = (planc_link_key){link->engine, link->from, link->to, l};
-  }
-  if (plan->n_links > 0) qsort(out->links, (size_t)plan->n_links, sizeof *out->links, compare);
-  for (int32_t l = 1; l < plan->n_links; l++)
-    if (compare(&out->links[l], &out->links[l - 1]) == 0) return planc_error(PLANC_INVALID_PLAN, "a link stands twice");
-  return NULL;
-}
-
-int32_t planc_tables_link(const planc_tables *tables, int32_t engine, int32_t from, int32_t to) {
-  planc_link_key key = {.engine = engine, .from = from, .to = to};
-  if (tables->n_links == 0) return -1;
-  const planc_link_key *found = bsearch(&key, tables->links, (size_t)tables->n_links, sizeof *tables->links, compare);
-  return found ? found->link : -1;
 }
 
 /* --- Streams ------------------------------------------------------------------------------------------------------ */
 
-static planc_status check_stream(const planc_plan *plan, int32_t s) {
+static planc_status check_stream(const planc_plan *plan, int32_t s, int32_t n_engines) {
   const planc_stream *stream = &plan->streams[s];
   if (stream->job < 0 || stream->job >= plan->n_jobs)
     return planc_error(PLANC_INVALID_PLAN, "stream %d: there is no job %d", s, stream->job);
@@ -143,36 +123,35 @@ static planc_status check_stream(const planc_plan *plan, int32_t s) {
     if (stream->on >= 0 && stream->on < planc_plan_gpus(plan)) return NULL;
     return planc_error(PLANC_INVALID_PLAN, "stream %d: memory %d is not a device's", s, stream->on);
   }
-  for (int32_t l = 0; stream->kind == PLANC_STREAM_KIND_copy && l < plan->n_links; l++)
-    if (plan->links[l].engine == stream->on) return NULL;
+  if (stream->kind == PLANC_STREAM_KIND_copy && stream->on >= 0 && stream->on < n_engines) return NULL;
   return planc_error(PLANC_INVALID_PLAN, "stream %d: there is no engine %d", s, stream->on);
 }
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
-planc_status planc_tables_check_ranges(const planc_plan *plan) {
+planc_status pl_tables_check_ranges(const planc_plan *plan) {
   if (!is_within(plan->n_links, 0, PLANC_PLAN_MAX_LINKS))
     return planc_error(PLANC_INVALID_PLAN, "the number of links is out of range");
   PLANC_TRY(check_device(&plan->device));
   PLANC_TRY(check_memories(plan));
   for (int32_t l = 0; l < plan->n_links; l++) PLANC_TRY(check_link(plan, l));
-  return check_predictions(&plan->predicted);
+  return check_predictions(plan);
 }
 
-planc_status planc_tables_make(const planc_plan *plan, planc_arena *arena, planc_tables *out) {
-  *out = (planc_tables){0};
-  PLANC_TRY(planc_tables_check_ranges(plan));
-  PLANC_TRY(planc_mappings_check(plan));
-  PLANC_TRY(check_engines(plan, arena));
-  PLANC_TRY(index_links(plan, arena, out));
-  for (int32_t s = 0; s < plan->n_streams; s++) PLANC_TRY(check_stream(plan, s));
+static planc_status check(const planc_plan *plan, pl_arena *arena) {
+  int32_t n_engines = 0;
+  pl_link_index links;
+  PLANC_TRY(pl_tables_check_ranges(plan));
+  PLANC_TRY(pl_mappings_check(plan));
+  PLANC_TRY(check_engines(plan, arena, &n_engines));
+  PLANC_TRY(pl_link_index_make(plan, arena, &links));
+  for (int32_t s = 0; s < plan->n_streams; s++) PLANC_TRY(check_stream(plan, s, n_engines));
   return NULL;
 }
 
-planc_status planc_tables_check(const planc_plan *plan) {
-  planc_arena arena = {0};
-  planc_tables tables;
-  planc_status status = planc_tables_make(plan, &arena, &tables);
-  planc_arena_free(&arena);
+planc_status pl_tables_check(const planc_plan *plan) {
+  pl_arena arena = {0};
+  planc_status status = check(plan, &arena);
+  pl_arena_free(&arena);
   return status;
 }

@@ -9,6 +9,7 @@
 
 #include "cost/json.h"
 #include "plan/copies.h"
+#include "plan/memories.h"
 #include "util/file.h"
 #include "util/math.h"
 
@@ -16,26 +17,26 @@ enum { FILE_LIMIT = 1 << 28 };
 
 typedef struct owned {
   planc_timeline timeline; /* first: what is given out */
-  planc_arena arena;
+  pl_arena arena;
 } owned;
 
 typedef struct reading {
   const planc_plan *plan;
   planc_timeline *timeline;
-  planc_acquired *acquired;
+  pl_acquired *acquired;
   int32_t *timed_of; /* by instruction of the body: its index among the timed ones, -1 for others */
   planc_span *spans; /* end_ns is -1 until it is read */
 } reading;
 
 /* --- The plan's side ------------------------------------------------------------------------------------------ */
 
-static planc_status find_timed(reading *r, planc_arena *arena) {
+static planc_status find_timed(reading *r, pl_arena *arena) {
   const planc_section *body = &r->plan->body;
   int32_t *instrs;
-  PLANC_TRY(PLANC_NEW(arena, &r->timed_of, body->n));
-  PLANC_TRY(PLANC_NEW(arena, &instrs, body->n));
+  PLANC_TRY(PL_NEW(arena, &r->timed_of, body->n));
+  PLANC_TRY(PL_NEW(arena, &instrs, body->n));
   r->timeline->instrs = instrs;
-  PLANC_TRY(planc_plan_acquired(r->plan, arena, &r->acquired));
+  PLANC_TRY(pl_plan_acquired(r->plan, arena, &r->acquired));
   for (int32_t i = 0; i < body->n; i++) {
     r->timed_of[i] = -1;
     if (!planc_instr_is_timed(&body->instrs[i])) continue;
@@ -49,140 +50,140 @@ static planc_status find_timed(reading *r, planc_arena *arena) {
 
 /* --- What the file is ----------------------------------------------------------------------------------------- */
 
-static planc_status check_version(const planc_json *at) {
+static planc_status check_version(const pl_json *at) {
   const char *version;
-  PLANC_TRY(planc_json_string(at, &version));
-  return strcmp(version, "trace/1") == 0 ? NULL : planc_json_error(at, "must be \"trace/1\"");
+  PLANC_TRY(pl_json_string(at, &version));
+  return strcmp(version, "trace/1") == 0 ? NULL : pl_json_error(at, "must be \"trace/1\"");
 }
 
-static planc_status read_header(reading *r, const planc_json *at, const char *path) {
+static planc_status read_header(reading *r, const pl_json *at, const char *path) {
   enum { VERSION, NAME, POLICY, GRAPH_HASH, PLAN_HASH, BACKEND, FIRST, PERIODS, N_KEYS };
-  static const planc_json_key keys[N_KEYS] = {{.name = "planrun"},      {.name = "plan"},      {.name = "policy"},
-                                              {.name = "graph_hash"},   {.name = "plan_hash"}, {.name = "backend"},
-                                              {.name = "first_period"}, {.name = "periods"}};
-  planc_json members[N_KEYS];
+  static const pl_json_key keys[N_KEYS] = {{.name = "planrun"},      {.name = "plan"},      {.name = "policy"},
+                                           {.name = "graph_hash"},   {.name = "plan_hash"}, {.name = "backend"},
+                                           {.name = "first_period"}, {.name = "periods"}};
+  pl_json members[N_KEYS];
   uint64_t graph_hash = 0, plan_hash = 0, expected;
   int64_t periods;
   const char *text;
-  PLANC_TRY(planc_json_members(at, keys, N_KEYS, members));
+  PLANC_TRY(pl_json_members(at, keys, N_KEYS, members));
   PLANC_TRY(check_version(&members[VERSION]));
-  PLANC_TRY(planc_json_string(&members[NAME], &text));
-  PLANC_TRY(planc_json_string(&members[POLICY], &text));
-  PLANC_TRY(planc_json_string(&members[BACKEND], &text));
-  PLANC_TRY(planc_json_hash(&members[GRAPH_HASH], &graph_hash));
-  PLANC_TRY(planc_json_hash(&members[PLAN_HASH], &plan_hash));
-  PLANC_TRY(planc_json_int(&members[FIRST], 0, PLANC_JSON_MAX, &r->timeline->first_period));
-  PLANC_TRY(planc_json_int(&members[PERIODS], 1, INT32_MAX, &periods));
+  PLANC_TRY(pl_json_string(&members[NAME], &text));
+  PLANC_TRY(pl_json_string(&members[POLICY], &text));
+  PLANC_TRY(pl_json_string(&members[BACKEND], &text));
+  PLANC_TRY(pl_json_hash(&members[GRAPH_HASH], &graph_hash));
+  PLANC_TRY(pl_json_hash(&members[PLAN_HASH], &plan_hash));
+  PLANC_TRY(pl_json_int(&members[FIRST], 0, PL_JSON_MAX, &r->timeline->first_period));
+  PLANC_TRY(pl_json_int(&members[PERIODS], 1, INT32_MAX, &periods));
   r->timeline->n_periods = (int32_t)periods;
   PLANC_TRY(planc_plan_hash(r->plan, &expected));
   if (plan_hash == expected) return NULL;
   return planc_error(PLANC_STALE, "%s was measured with another plan%s", path,
-                     graph_hash == r->plan->graph_hash ? " of the same graph" : "");
+                     graph_hash == planc_graph_hash(r->plan->jobs[0].graph) ? " of the same graph" : "");
 }
 
 /* --- Events --------------------------------------------------------------------------------------------------- */
 
 /* Microseconds with at most three digits behind the point, as nanoseconds. Up to the end of the range a double is less
  * than 0.25 ns off; a product of all of it would round away more. */
-static planc_status read_time(const planc_json *at, int64_t *out) {
-  if (!cJSON_IsNumber(at->value)) return planc_json_error(at, "must be a number");
+static planc_status read_time(const pl_json *at, int64_t *out) {
+  if (!cJSON_IsNumber(at->value)) return pl_json_error(at, "must be a number");
   double us = at->value->valuedouble, whole_us;
   if (!(us >= 0 && us <= (double)PLANC_TIMELINE_LONGEST_NS / 1000))
-    return planc_json_error(at, "must be from 0 to 2^42 microseconds");
+    return pl_json_error(at, "must be from 0 to 2^42 microseconds");
   double rest_ns = 1000 * modf(us, &whole_us);
   *out = 1000 * (int64_t)whole_us + llround(rest_ns);
   if (fabs(rest_ns - round(rest_ns)) < 0.25) return NULL;
-  return planc_json_error(at, "is not a whole number of nanoseconds");
+  return pl_json_error(at, "is not a whole number of nanoseconds");
 }
 
-static planc_status check_place(const reading *r, int32_t instr, const planc_json *category, const planc_json *pid,
-                                const planc_json *tid) {
+static planc_status check_place(const reading *r, int32_t instr, const pl_json *category, const pl_json *pid,
+                                const pl_json *tid) {
   const planc_instr *at = &r->plan->body.instrs[instr];
   const char *name, *kind = "exec";
-  int32_t gpu = planc_gpu_of_stream(r->plan, at->stream);
-  if (at->op == PLANC_INSTR_copy) kind = planc_copy_word(planc_way_of_copy(r->plan, r->acquired, at));
+  int32_t gpu = pl_gpu_of_stream(r->plan, at->stream);
+  if (at->op == PLANC_INSTR_copy) kind = pl_copy_word(pl_way_of_copy(r->plan, r->acquired, at));
   int64_t process, thread;
-  PLANC_TRY(planc_json_string(category, &name));
+  PLANC_TRY(pl_json_string(category, &name));
   if (strcmp(name, kind) != 0)
-    return planc_json_error(category, "instruction %" PRId32 " is of another kind: %s", instr, kind);
-  PLANC_TRY(planc_json_int(pid, 0, INT32_MAX, &process));
-  PLANC_TRY(planc_json_int(tid, 0, INT32_MAX, &thread));
+    return pl_json_error(category, "instruction %" PRId32 " is of another kind: %s", instr, kind);
+  PLANC_TRY(pl_json_int(pid, 0, INT32_MAX, &process));
+  PLANC_TRY(pl_json_int(tid, 0, INT32_MAX, &thread));
   if (process != gpu + 1 || thread != at->stream + 1)
-    return planc_json_error(tid, "instruction %" PRId32 " is of stream %d on GPU %" PRId32, instr, at->stream, gpu);
+    return pl_json_error(tid, "instruction %" PRId32 " is of stream %d on GPU %" PRId32, instr, at->stream, gpu);
   return NULL;
 }
 
-static planc_status read_arguments(const reading *r, const planc_json *at, int32_t *out_instr, int64_t *out_period) {
+static planc_status read_arguments(const reading *r, const pl_json *at, int32_t *out_instr, int64_t *out_period) {
   enum { INSTR, PERIOD, TYPE, BYTES, N_KEYS };
-  static const planc_json_key keys[N_KEYS] = {
+  static const pl_json_key keys[N_KEYS] = {
       {.name = "instr"}, {.name = "period"}, {.name = "type", .optional = true}, {.name = "bytes", .optional = true}};
-  planc_json members[N_KEYS];
+  pl_json members[N_KEYS];
   int64_t instr, period, first = r->timeline->first_period, bytes;
   const char *type;
-  PLANC_TRY(planc_json_members(at, keys, N_KEYS, members));
-  if (members[TYPE].value) PLANC_TRY(planc_json_string(&members[TYPE], &type));
-  if (members[BYTES].value) PLANC_TRY(planc_json_int(&members[BYTES], 0, PLANC_JSON_MAX, &bytes));
-  PLANC_TRY(planc_json_int(&members[INSTR], 0, (int64_t)r->plan->body.n - 1, &instr));
-  PLANC_TRY(planc_json_int(&members[PERIOD], first, first + r->timeline->n_periods - 1, &period));
+  PLANC_TRY(pl_json_members(at, keys, N_KEYS, members));
+  if (members[TYPE].value) PLANC_TRY(pl_json_string(&members[TYPE], &type));
+  if (members[BYTES].value) PLANC_TRY(pl_json_int(&members[BYTES], 0, PL_JSON_MAX, &bytes));
+  PLANC_TRY(pl_json_int(&members[INSTR], 0, (int64_t)r->plan->body.n - 1, &instr));
+  PLANC_TRY(pl_json_int(&members[PERIOD], first, first + r->timeline->n_periods - 1, &period));
   if (r->timed_of[instr] < 0)
-    return planc_json_error(&members[INSTR], "instruction %" PRId64 " takes no time in the plan", instr);
+    return pl_json_error(&members[INSTR], "instruction %" PRId64 " takes no time in the plan", instr);
   *out_instr = (int32_t)instr;
   *out_period = period - first;
   return NULL;
 }
 
-static planc_status read_event(reading *r, const planc_json *at) {
+static planc_status read_event(reading *r, const pl_json *at) {
   enum { NAME, CATEGORY, PHASE, START, DURATION, PID, TID, ARGUMENTS, N_KEYS };
-  static const planc_json_key keys[N_KEYS] = {{.name = "name"}, {.name = "cat"}, {.name = "ph"},  {.name = "ts"},
-                                              {.name = "dur"},  {.name = "pid"}, {.name = "tid"}, {.name = "args"}};
-  planc_json members[N_KEYS];
+  static const pl_json_key keys[N_KEYS] = {{.name = "name"}, {.name = "cat"}, {.name = "ph"},  {.name = "ts"},
+                                           {.name = "dur"},  {.name = "pid"}, {.name = "tid"}, {.name = "args"}};
+  pl_json members[N_KEYS];
   const char *name;
   int32_t instr = 0;
   int64_t period = 0, start = 0, duration = 0;
-  PLANC_TRY(planc_json_members(at, keys, N_KEYS, members));
-  PLANC_TRY(planc_json_string(&members[NAME], &name));
+  PLANC_TRY(pl_json_members(at, keys, N_KEYS, members));
+  PLANC_TRY(pl_json_string(&members[NAME], &name));
   PLANC_TRY(read_arguments(r, &members[ARGUMENTS], &instr, &period));
   PLANC_TRY(check_place(r, instr, &members[CATEGORY], &members[PID], &members[TID]));
   PLANC_TRY(read_time(&members[START], &start));
   PLANC_TRY(read_time(&members[DURATION], &duration));
   planc_span *span = &r->spans[period * r->timeline->n_timed + r->timed_of[instr]];
-  if (span->end_ns >= 0) return planc_json_error(at, "instruction %" PRId32 " of that period stands twice", instr);
+  if (span->end_ns >= 0) return pl_json_error(at, "instruction %" PRId32 " of that period stands twice", instr);
   *span = (planc_span){.begin_ns = start, .end_ns = start + duration};
   return NULL;
 }
 
 /* Names of streams and the like ("ph": "M") are for viewers. */
-static bool is_metadata(const planc_json *event) {
+static bool is_metadata(const pl_json *event) {
   const cJSON *phase = cJSON_GetObjectItemCaseSensitive(event->value, "ph");
   return cJSON_IsString(phase) && strcmp(phase->valuestring, "M") == 0;
 }
 
 /* As many events as the periods need: before that is known nothing is allocated for what the header says. */
-static planc_status make_spans(reading *r, const planc_json *at, planc_arena *arena) {
+static planc_status make_spans(reading *r, const pl_json *at, pl_arena *arena) {
   int64_t n = 0, needed = (int64_t)r->timeline->n_periods * r->timeline->n_timed;
   int32_t n_events;
-  PLANC_TRY(planc_json_array(at, &n_events));
-  for (planc_json event = planc_json_first(at); event.value; planc_json_next(&event)) n += !is_metadata(&event);
+  PLANC_TRY(pl_json_array(at, &n_events));
+  for (pl_json event = pl_json_first(at); event.value; pl_json_next(&event)) n += !is_metadata(&event);
   if (n != needed)
-    return planc_json_error(at, "%" PRId64 " spans, but %" PRId32 " periods of %" PRId32 " instructions", n,
-                            r->timeline->n_periods, r->timeline->n_timed);
-  PLANC_TRY(PLANC_NEW(arena, &r->spans, needed));
+    return pl_json_error(at, "%" PRId64 " spans, but %" PRId32 " periods of %" PRId32 " instructions", n,
+                         r->timeline->n_periods, r->timeline->n_timed);
+  PLANC_TRY(PL_NEW(arena, &r->spans, needed));
   r->timeline->spans = r->spans;
   for (int64_t i = 0; i < needed; i++) r->spans[i].end_ns = -1;
   return NULL;
 }
 
 /* Each stream does one thing after the other. */
-static planc_status check_order(const reading *r, const planc_json *at, planc_arena *arena) {
+static planc_status check_order(const reading *r, const pl_json *at, pl_arena *arena) {
   int64_t *free_at;
-  PLANC_TRY(PLANC_NEW(arena, &free_at, r->plan->n_streams));
+  PLANC_TRY(PL_NEW(arena, &free_at, r->plan->n_streams));
   for (int32_t p = 0; p < r->timeline->n_periods; p++) {
     for (int32_t k = 0; k < r->timeline->n_timed; k++) {
       const planc_instr *instr = &r->plan->body.instrs[r->timeline->instrs[k]];
       const planc_span *span = &r->spans[(int64_t)p * r->timeline->n_timed + k];
       if (span->begin_ns < free_at[instr->stream])
-        return planc_json_error(at, "period %" PRId64 ": instruction %" PRId32 " begins before stream %d is free",
-                                r->timeline->first_period + p, r->timeline->instrs[k], instr->stream);
+        return pl_json_error(at, "period %" PRId64 ": instruction %" PRId32 " begins before stream %d is free",
+                             r->timeline->first_period + p, r->timeline->instrs[k], instr->stream);
       free_at[instr->stream] = span->end_ns;
     }
   }
@@ -191,16 +192,16 @@ static planc_status check_order(const reading *r, const planc_json *at, planc_ar
 
 /* --- All ------------------------------------------------------------------------------------------------------ */
 
-static planc_status read_tree(reading *r, const planc_json *root, const char *path, planc_arena *arena) {
+static planc_status read_tree(reading *r, const pl_json *root, const char *path, pl_arena *arena) {
   enum { EVENTS, UNIT, OTHER, N_KEYS };
-  static const planc_json_key keys[N_KEYS] = {
+  static const pl_json_key keys[N_KEYS] = {
       {.name = "traceEvents"}, {.name = "displayTimeUnit", .optional = true}, {.name = "otherData"}};
-  planc_json members[N_KEYS];
-  PLANC_TRY(planc_json_members(root, keys, N_KEYS, members));
+  pl_json members[N_KEYS];
+  PLANC_TRY(pl_json_members(root, keys, N_KEYS, members));
   PLANC_TRY(read_header(r, &members[OTHER], path));
   PLANC_TRY(planc_context(find_timed(r, arena), "%s", path));
   PLANC_TRY(make_spans(r, &members[EVENTS], arena));
-  for (planc_json event = planc_json_first(&members[EVENTS]); event.value; planc_json_next(&event))
+  for (pl_json event = pl_json_first(&members[EVENTS]); event.value; pl_json_next(&event))
     if (!is_metadata(&event)) PLANC_TRY(read_event(r, &event));
   return check_order(r, &members[EVENTS], arena);
 }
@@ -209,12 +210,12 @@ planc_status planc_timeline_parse(const char *text, size_t length, const char *p
                                   planc_timeline **out) {
   *out = NULL;
   cJSON *tree;
-  PLANC_TRY(planc_json_parse(text, length, path, &tree));
+  PLANC_TRY(pl_json_parse(text, length, path, &tree));
   owned *made = calloc(1, sizeof *made);
   planc_status status = made ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   if (made) {
     reading r = {.plan = plan, .timeline = &made->timeline};
-    planc_json root = {.value = tree, .name = path};
+    pl_json root = {.value = tree, .name = path};
     status = read_tree(&r, &root, path, &made->arena);
   }
   cJSON_Delete(tree);
@@ -230,7 +231,7 @@ planc_status planc_timeline_read(const char *path, const planc_plan *plan, planc
   char *text;
   size_t length;
   *out = NULL;
-  PLANC_TRY(planc_file_read_text(path, FILE_LIMIT, &text, &length));
+  PLANC_TRY(pl_file_read_text(path, FILE_LIMIT, &text, &length));
   planc_status status = planc_timeline_parse(text, length, path, plan, out);
   free(text);
   return status;
@@ -239,6 +240,6 @@ planc_status planc_timeline_read(const char *path, const planc_plan *plan, planc
 void planc_timeline_free(planc_timeline *timeline) {
   if (!timeline) return;
   owned *memory = (owned *)timeline;
-  planc_arena_free(&memory->arena);
+  pl_arena_free(&memory->arena);
   free(memory);
 }

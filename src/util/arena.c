@@ -5,26 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct planc_arena_block {
-  struct planc_arena_block *next;
+struct pl_arena_block {
+  struct pl_arena_block *next;
   size_t used, size;
   alignas(max_align_t) unsigned char data[];
 };
 
 enum { FIRST_BLOCK = 4096, LARGEST_STEP = 1 << 22 };
 
-planc_status planc_arena_alloc(planc_arena *arena, int64_t count, size_t size, void *out_pointer) {
+planc_status pl_arena_alloc(pl_arena *arena, int64_t count, size_t size, void *out_pointer) {
   size_t bytes;
   if (count < 0 || __builtin_mul_overflow((size_t)count, size, &bytes) || bytes > SIZE_MAX / 4) {
     return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   }
   bytes = (bytes + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
-  struct planc_arena_block *block = arena->blocks;
+  struct pl_arena_block *block = arena->blocks;
   if (!block || block->size - block->used < bytes) {
     size_t step = block ? block->size * 2 : FIRST_BLOCK;
     if (step > LARGEST_STEP) step = LARGEST_STEP;
     if (step < bytes) step = bytes;
-    struct planc_arena_block *fresh = calloc(1, sizeof *fresh + step);
+    struct pl_arena_block *fresh = calloc(1, sizeof *fresh + step);
     if (!fresh) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
     fresh->size = step;
     fresh->next = block;
@@ -35,26 +35,26 @@ planc_status planc_arena_alloc(planc_arena *arena, int64_t count, size_t size, v
   return NULL;
 }
 
-planc_status planc_arena_copy(planc_arena *arena, const void *from, int64_t count, size_t size, void *out_pointer) {
+planc_status pl_arena_copy(pl_arena *arena, const void *from, int64_t count, size_t size, void *out_pointer) {
   void *copy = NULL;
-  PLANC_TRY(planc_arena_alloc(arena, count, size, (void *)&copy));
+  PLANC_TRY(pl_arena_alloc(arena, count, size, (void *)&copy));
   if (copy && count > 0) memcpy(copy, from, (size_t)count * size);
   *(void **)out_pointer = copy;
   return NULL;
 }
 
-planc_status planc_arena_strndup(planc_arena *arena, const char *text, size_t length, const char **out) {
+planc_status pl_arena_strndup(pl_arena *arena, const char *text, size_t length, const char **out) {
   char *copy = NULL;
-  PLANC_TRY(planc_arena_alloc(arena, (int64_t)length + 1, 1, (void *)&copy));
+  PLANC_TRY(pl_arena_alloc(arena, (int64_t)length + 1, 1, (void *)&copy));
   for (size_t i = 0; copy && i < length; i++) copy[i] = text[i];
   *out = copy;
   return NULL;
 }
 
-void planc_arena_free(planc_arena *arena) {
-  struct planc_arena_block *block = arena->blocks;
+void pl_arena_free(pl_arena *arena) {
+  struct pl_arena_block *block = arena->blocks;
   while (block) {
-    struct planc_arena_block *next = block->next;
+    struct pl_arena_block *next = block->next;
     free(block);
     block = next;
   }

@@ -1,12 +1,12 @@
 #include "util/c_locale.h"
 
 /* The C locale as a whole is an object that C libraries have ready: this takes no memory, and does not fail. */
-planc_c_locale planc_c_locale_enter(void) {
+pl_c_locale pl_c_locale_enter(void) {
   locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-  return (planc_c_locale){.c = c, .before = uselocale(c)};
+  return (pl_c_locale){.c = c, .before = uselocale(c)};
 }
 
-void planc_c_locale_leave(planc_c_locale locale) {
+void pl_c_locale_leave(pl_c_locale locale) {
   uselocale(locale.before);
   if (locale.c) freelocale(locale.c);
 }

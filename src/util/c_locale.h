@@ -6,11 +6,11 @@
 
 #include <locale.h>
 
-typedef struct planc_c_locale {
+typedef struct pl_c_locale {
   locale_t c, before;
-} planc_c_locale;
+} pl_c_locale;
 
-planc_c_locale planc_c_locale_enter(void);
-void planc_c_locale_leave(planc_c_locale locale);
+pl_c_locale pl_c_locale_enter(void);
+void pl_c_locale_leave(pl_c_locale locale);
 
 #endif

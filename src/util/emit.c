@@ -9,7 +9,7 @@
 #include "util/math.h"
 #include "util/real.h"
 
-void planc_emit_fail(planc_emit *emit, planc_status failure) {
+void pl_emit_fail(pl_emit *emit, planc_status failure) {
   if (emit->failure) {
     planc_status_free(failure);
   } else {
@@ -18,14 +18,14 @@ void planc_emit_fail(planc_emit *emit, planc_status failure) {
 }
 
 /* Where `length` bytes can be written; NULL after a failure. */
-static char *room(planc_emit *emit, size_t length) {
+static char *room(pl_emit *emit, size_t length) {
   if (emit->failure) return NULL;
   if (emit->capacity - emit->length < length) {
     size_t capacity = emit->capacity ? emit->capacity : 4096;
     while (capacity - emit->length < length && capacity <= SIZE_MAX / 4) capacity *= 2;
     char *text = capacity - emit->length < length ? NULL : realloc(emit->text, capacity);
     if (!text) {
-      planc_emit_fail(emit, planc_error(PLANC_OUT_OF_MEMORY, "out of memory"));
+      pl_emit_fail(emit, planc_error(PLANC_OUT_OF_MEMORY, "out of memory"));
       return NULL;
     }
     emit->text = text;
@@ -34,24 +34,24 @@ static char *room(planc_emit *emit, size_t length) {
   return emit->text + emit->length;
 }
 
-void planc_emit_bytes(planc_emit *emit, const char *bytes, size_t length) {
+void pl_emit_bytes(pl_emit *emit, const char *bytes, size_t length) {
   char *to = room(emit, length);
   if (!to) return;
   memcpy(to, bytes, length);
   emit->length += length;
 }
 
-void planc_emit_text(planc_emit *emit, const char *text) {
-  planc_emit_bytes(emit, text, strlen(text));
+void pl_emit_text(pl_emit *emit, const char *text) {
+  pl_emit_bytes(emit, text, strlen(text));
 }
 
-void planc_emit_format(planc_emit *emit, const char *format, ...) {
+void pl_emit_format(pl_emit *emit, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   int length = vsnprintf(NULL, 0, format, arguments);
   va_end(arguments);
   char *to = length < 0 ? NULL : room(emit, (size_t)length + 1);
-  if (length < 0) planc_emit_fail(emit, planc_error(PLANC_OUT_OF_MEMORY, "out of memory"));
+  if (length < 0) pl_emit_fail(emit, planc_error(PLANC_OUT_OF_MEMORY, "out of memory"));
   if (!to) return;
   va_start(arguments, format);
   vsnprintf(to, (size_t)length + 1, format, arguments);
@@ -59,9 +59,9 @@ void planc_emit_format(planc_emit *emit, const char *format, ...) {
   emit->length += (size_t)length;
 }
 
-void planc_emit_int(planc_emit *emit, int64_t value) {
-  if (value < -PLANC_EXACT_MAX || value > PLANC_EXACT_MAX) {
-    planc_emit_fail(emit, planc_error(PLANC_BAD_INPUT, "%lld cannot be written: it is beyond 2^53", (long long)value));
+void pl_emit_int(pl_emit *emit, int64_t value) {
+  if (value < -PL_EXACT_MAX || value > PL_EXACT_MAX) {
+    pl_emit_fail(emit, planc_error(PLANC_BAD_INPUT, "%lld cannot be written: it is beyond 2^53", (long long)value));
     return;
   }
   enum { DIGITS = 20 };
@@ -76,62 +76,62 @@ void planc_emit_int(planc_emit *emit, int64_t value) {
   emit->length += n;
 }
 
-void planc_emit_ints(planc_emit *emit, const int32_t *values, int64_t n) {
+void pl_emit_ints(pl_emit *emit, const int32_t *values, int64_t n) {
   EMIT(emit, "[");
   for (int64_t i = 0; i < n; i++) {
     if (i) EMIT(emit, ",");
-    planc_emit_int(emit, values[i]);
+    pl_emit_int(emit, values[i]);
   }
   EMIT(emit, "]");
 }
 
-void planc_emit_longs(planc_emit *emit, const int64_t *values, int64_t n) {
+void pl_emit_longs(pl_emit *emit, const int64_t *values, int64_t n) {
   EMIT(emit, "[");
   for (int64_t i = 0; i < n; i++) {
     if (i) EMIT(emit, ",");
-    planc_emit_int(emit, values[i]);
+    pl_emit_int(emit, values[i]);
   }
   EMIT(emit, "]");
 }
 
-void planc_emit_string(planc_emit *emit, const char *string) {
+void pl_emit_string(pl_emit *emit, const char *string) {
   EMIT(emit, "\"");
   for (const char *at = string ? string : ""; *at;) {
     size_t plain = 0;
     while ((unsigned char)at[plain] >= 0x20 && at[plain] != '"' && at[plain] != '\\') plain++;
-    planc_emit_bytes(emit, at, plain);
+    pl_emit_bytes(emit, at, plain);
     at += plain;
     if (!*at) break;
     char escape[8];
     int length = snprintf(escape, sizeof escape, (unsigned char)*at < 0x20 ? "\\u%04x" : "\\%c", (unsigned char)*at);
-    planc_emit_bytes(emit, escape, (size_t)length);
+    pl_emit_bytes(emit, escape, (size_t)length);
     at++;
   }
   EMIT(emit, "\"");
 }
 
-void planc_emit_hash(planc_emit *emit, uint64_t hash) {
+void pl_emit_hash(pl_emit *emit, uint64_t hash) {
   static const char hex[] = "0123456789abcdef";
   EMIT(emit, "\"");
-  for (int shift = 60; shift >= 0; shift -= 4) planc_emit_bytes(emit, &hex[hash >> shift & 15], 1);
+  for (int shift = 60; shift >= 0; shift -= 4) pl_emit_bytes(emit, &hex[hash >> shift & 15], 1);
   EMIT(emit, "\"");
 }
 
-void planc_emit_real(planc_emit *emit, double value) {
+void pl_emit_real(pl_emit *emit, double value) {
   if (!isfinite(value)) {
-    planc_emit_fail(emit, planc_error(PLANC_BAD_INPUT, "a real number that is not finite has no text"));
+    pl_emit_fail(emit, planc_error(PLANC_BAD_INPUT, "a real number that is not finite has no text"));
     return;
   }
-  char text[PLANC_NUMBER_TEXT];
-  planc_emit_text(emit, planc_real_text(value, text));
+  char text[PL_NUMBER_TEXT];
+  pl_emit_text(emit, pl_real_text(value, text));
 }
 
-planc_status planc_emit_take(planc_emit *emit, char **out_text, size_t *out_length) {
-  planc_emit_bytes(emit, "", 1);
+planc_status pl_emit_take(pl_emit *emit, char **out_text, size_t *out_length) {
+  pl_emit_bytes(emit, "", 1);
   planc_status failure = emit->failure;
   if (failure) free(emit->text);
   *out_text = failure ? NULL : emit->text;
   *out_length = failure ? 0 : emit->length - 1;
-  *emit = (planc_emit){0};
+  *emit = (pl_emit){0};
   return failure;
 }

@@ -44,21 +44,21 @@ static planc_status read_all(int file, const char *path, size_t limit, bool text
 
 static planc_status read_file(const char *path, size_t limit, bool text_only, char **out, size_t *out_length) {
   int file;
-  PLANC_TRY(planc_input_open(path, true, &file));
+  PLANC_TRY(pl_input_open(path, true, &file));
   planc_status status = read_all(file, path, limit, text_only, out, out_length);
   close(file);
   return status;
 }
 
-planc_status planc_file_read(const char *path, size_t limit, char **out, size_t *out_length) {
+planc_status pl_file_read(const char *path, size_t limit, char **out, size_t *out_length) {
   return read_file(path, limit, false, out, out_length);
 }
 
-planc_status planc_file_read_text(const char *path, size_t limit, char **out, size_t *out_length) {
+planc_status pl_file_read_text(const char *path, size_t limit, char **out, size_t *out_length) {
   return read_file(path, limit, true, out, out_length);
 }
 
-static planc_status write_part(int file, const char *path, planc_file_part part) {
+static planc_status write_part(int file, const char *path, pl_file_part part) {
   const char *text = part.data;
   size_t length = part.length;
   while (length) {
@@ -71,13 +71,13 @@ static planc_status write_part(int file, const char *path, planc_file_part part)
   return NULL;
 }
 
-static planc_status write_all(int file, const char *path, const planc_file_part *parts, size_t n_parts) {
+static planc_status write_all(int file, const char *path, const pl_file_part *parts, size_t n_parts) {
   for (size_t i = 0; i < n_parts; i++) PLANC_TRY(write_part(file, path, parts[i]));
   return NULL;
 }
 
 /* A pipe or /dev/null is written to: there is nothing to preserve, and a rename would replace it. */
-static planc_status write_device(const char *path, const planc_file_part *parts, size_t n_parts) {
+static planc_status write_device(const char *path, const pl_file_part *parts, size_t n_parts) {
   int file = open(path, O_WRONLY | O_CLOEXEC);
   if (file < 0) return planc_error(PLANC_IO, "%s: %s", path, strerror(errno));
   planc_status status = write_all(file, path, parts, n_parts);
@@ -100,7 +100,7 @@ static void free_aside(aside *a) {
 static int create(char *path, size_t room, const char *beside) {
   enum { TRIES = 100 };
   for (int i = 0; i < TRIES; i++) {
-    uint64_t drawn = ((uint64_t)planc_now_ns() + (uint64_t)i) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t drawn = ((uint64_t)pl_now_ns() + (uint64_t)i) * UINT64_C(0x9e3779b97f4a7c15);
     snprintf(path, room, "%s.%06x", beside, (unsigned)(drawn >> 40));
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file >= 0 || errno != EEXIST) return file;
@@ -110,7 +110,7 @@ static int create(char *path, size_t room, const char *beside) {
 
 static planc_status open_aside(const char *path, aside *out) {
   *out = (aside){0};
-  PLANC_TRY(planc_link_target(path, &out->target));
+  PLANC_TRY(pl_link_target(path, &out->target));
   size_t room = strlen(out->target) + sizeof ".123456";
   out->path = malloc(room);
   if (out->path && (out->file = create(out->path, room, out->target)) >= 0) return NULL;
@@ -125,7 +125,7 @@ static bool is_written_aside(const char *path) {
   return strcmp(path, "-") != 0 && (stat(path, &info) != 0 || S_ISREG(info.st_mode));
 }
 
-planc_status planc_file_probe(const char *path) {
+planc_status pl_file_probe(const char *path) {
   struct stat info;
   if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return planc_error(PLANC_IO, "%s: %s", path, strerror(EISDIR));
   if (!is_written_aside(path)) return NULL;
@@ -137,7 +137,7 @@ planc_status planc_file_probe(const char *path) {
   return NULL;
 }
 
-planc_status planc_file_write_parts(const char *path, const planc_file_part *parts, size_t n_parts) {
+planc_status pl_file_write_parts(const char *path, const pl_file_part *parts, size_t n_parts) {
   if (strcmp(path, "-") == 0) return write_all(STDOUT_FILENO, "standard output", parts, n_parts);
   if (!is_written_aside(path)) return write_device(path, parts, n_parts);
   aside made;
@@ -151,6 +151,6 @@ planc_status planc_file_write_parts(const char *path, const planc_file_part *par
   return status;
 }
 
-planc_status planc_file_write(const char *path, const char *text, size_t length) {
-  return planc_file_write_parts(path, &(planc_file_part){text, length}, 1);
+planc_status pl_file_write(const char *path, const char *text, size_t length) {
+  return pl_file_write_parts(path, &(pl_file_part){text, length}, 1);
 }

@@ -9,20 +9,20 @@
 
 /* Reads a file or a pipe (input.h) of at most `limit` bytes; *out is malloc'ed and NUL-terminated. BAD_INPUT names the
  * path. */
-planc_status planc_file_read(const char *path, size_t limit, char **out, size_t *out_length);
+planc_status pl_file_read(const char *path, size_t limit, char **out, size_t *out_length);
 /* The same for text: BAD_INPUT at the first NUL byte, however much would follow. */
-planc_status planc_file_read_text(const char *path, size_t limit, char **out, size_t *out_length);
+planc_status pl_file_read_text(const char *path, size_t limit, char **out, size_t *out_length);
 /* IO when `path`, if it is that of a regular file, cannot be written: found out before the work that it is for. */
-planc_status planc_file_probe(const char *path);
+planc_status pl_file_probe(const char *path);
 /* Writes `parts`, one behind the other, to a temporary file beside `path` and renames it there; "-" is standard output.
  * A symbolic link stays one: the file that it leads to is written, with the temporary one beside that. IO names the
  * path. */
-typedef struct planc_file_part {
+typedef struct pl_file_part {
   const char *data;
   size_t length;
-} planc_file_part;
-planc_status planc_file_write_parts(const char *path, const planc_file_part *parts, size_t n_parts);
+} pl_file_part;
+planc_status pl_file_write_parts(const char *path, const pl_file_part *parts, size_t n_parts);
 /* The same for one part. */
-planc_status planc_file_write(const char *path, const char *text, size_t length);
+planc_status pl_file_write(const char *path, const char *text, size_t length);
 
 #endif

@@ -40,7 +40,7 @@ static bool is_of_a_process(const char *path) {
   return strncmp(path, "/proc/", 6) == 0;
 }
 
-planc_status planc_link_target(const char *path, char **out) {
+planc_status pl_link_target(const char *path, char **out) {
   char *at = strdup(path);
   if (!at) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   planc_status status = NULL;
@@ -61,7 +61,7 @@ planc_status planc_link_target(const char *path, char **out) {
 /* --- Files -------------------------------------------------------------------------------------------------------- */
 
 /* The folder that a file of this path would be made in. */
-static bool find_folder(const char *path, planc_file_id *out) {
+static bool find_folder(const char *path, pl_file_id *out) {
   char folder[PATH_MAX];
   size_t length = folder_length(path);
   if (length >= sizeof folder || strlen(path + length) >= sizeof out->name) return false;
@@ -70,18 +70,18 @@ static bool find_folder(const char *path, planc_file_id *out) {
   return stat(*folder ? folder : ".", &out->file) == 0;
 }
 
-void planc_file_id_find(const char *path, planc_file_id *out) {
+void pl_file_id_find(const char *path, pl_file_id *out) {
   char *target = NULL;
-  *out = (planc_file_id){0};
+  *out = (pl_file_id){0};
   out->known = out->exists = stat(path, &out->file) == 0;
   if (out->exists) return;
-  planc_status status = planc_link_target(path, &target);
+  planc_status status = pl_link_target(path, &target);
   out->known = target && find_folder(target, out);
   planc_status_free(status);
   free(target);
 }
 
-bool planc_file_id_is_same(const planc_file_id *a, const planc_file_id *b) {
+bool pl_file_id_is_same(const pl_file_id *a, const pl_file_id *b) {
   if (!a->known || !b->known || a->exists != b->exists) return false;
   if (a->file.st_dev != b->file.st_dev || a->file.st_ino != b->file.st_ino) return false;
   return a->exists ? S_ISREG(a->file.st_mode) : strcmp(a->name, b->name) == 0;

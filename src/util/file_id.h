@@ -8,19 +8,19 @@
 
 #include "planc/status.h"
 
-typedef struct planc_file_id {
+typedef struct pl_file_id {
   bool known;       /* false: there is not even a folder */
   bool exists;      /* a file is there; else its folder is told, and its name in it */
   struct stat file; /* of the file or the folder */
   char name[NAME_MAX + 1];
-} planc_file_id;
+} pl_file_id;
 
-void planc_file_id_find(const char *path, planc_file_id *out);
+void pl_file_id_find(const char *path, pl_file_id *out);
 /* Whether writing to one overwrites the other. A device or a pipe keeps nothing that could be overwritten. */
-bool planc_file_id_is_same(const planc_file_id *a, const planc_file_id *b);
+bool pl_file_id_is_same(const pl_file_id *a, const pl_file_id *b);
 
 /* The path of what writing to `path` replaces: its links followed, malloc'ed. A link to an open file of this process
  * (/dev/stdout) stays one, for the file may have no path. IO when links lead in a circle. */
-planc_status planc_link_target(const char *path, char **out);
+planc_status pl_link_target(const char *path, char **out);
 
 #endif

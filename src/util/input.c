@@ -32,7 +32,7 @@ static const char *fault_of(int file, bool pipes) {
   return flags < 0 || fcntl(file, F_SETFL, flags & ~O_NONBLOCK) != 0 ? strerror(errno) : NULL;
 }
 
-planc_status planc_input_open(const char *path, bool pipes, int *out_file) {
+planc_status pl_input_open(const char *path, bool pipes, int *out_file) {
   int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (file < 0) return planc_error(PLANC_BAD_INPUT, "%s: %s", path, strerror(errno));
   const char *fault = fault_of(file, pipes);

@@ -8,6 +8,6 @@
 #include "planc/status.h"
 
 /* BAD_INPUT names the path. `pipes` says whether pipes will do: what is read twice must be a file. */
-planc_status planc_input_open(const char *path, bool pipes, int *out_file);
+planc_status pl_input_open(const char *path, bool pipes, int *out_file);
 
 #endif

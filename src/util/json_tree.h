@@ -15,28 +15,28 @@
 
 /* Takes `item` into an object, or with no key into an array. Gives it back, NULL where it could not be taken: that,
  * too, may be added to. Everything below gives what it has added in this way. */
-cJSON *planc_json_add(cJSON *to, const char *key, cJSON *item);
-cJSON *planc_json_add_object(cJSON *to, const char *key);
-cJSON *planc_json_add_array(cJSON *to, const char *key);
+cJSON *pl_json_add(cJSON *to, const char *key, cJSON *item);
+cJSON *pl_json_add_object(cJSON *to, const char *key);
+cJSON *pl_json_add_array(cJSON *to, const char *key);
 /* Printed digit by digit up to 2^53 on either side; a real number beyond. */
-cJSON *planc_json_add_int(cJSON *to, const char *key, int64_t value);
-cJSON *planc_json_add_real(cJSON *to, const char *key, double value);
-cJSON *planc_json_add_string(cJSON *to, const char *key, const char *value);
-cJSON *planc_json_add_bool(cJSON *to, const char *key, bool value);
-cJSON *planc_json_add_null(cJSON *to, const char *key);
+cJSON *pl_json_add_int(cJSON *to, const char *key, int64_t value);
+cJSON *pl_json_add_real(cJSON *to, const char *key, double value);
+cJSON *pl_json_add_string(cJSON *to, const char *key, const char *value);
+cJSON *pl_json_add_bool(cJSON *to, const char *key, bool value);
+cJSON *pl_json_add_null(cJSON *to, const char *key);
 /* Null where the value is not known; and where a real is not finite. */
-cJSON *planc_json_add_known(cJSON *to, const char *key, bool known, int64_t value);
-cJSON *planc_json_add_finite(cJSON *to, const char *key, double value);
+cJSON *pl_json_add_known(cJSON *to, const char *key, bool known, int64_t value);
+cJSON *pl_json_add_finite(cJSON *to, const char *key, double value);
 
 /* Whether there is a tree and nothing in it is spoilt. */
-bool planc_json_is_whole(const cJSON *tree);
+bool pl_json_is_whole(const cJSON *tree);
 /* As text with a NUL behind it, malloc'ed: on one line without its end; or one member of an object a line, as a file.
  */
-typedef enum planc_json_layout { PLANC_JSON_LINE, PLANC_JSON_LINES } planc_json_layout;
-planc_status planc_json_print(const cJSON *tree, planc_json_layout layout, char **out_text, size_t *out_length);
+typedef enum pl_json_layout { PL_JSON_LINE, PL_JSON_LINES } pl_json_layout;
+planc_status pl_json_print(const cJSON *tree, pl_json_layout layout, char **out_text, size_t *out_length);
 
 /* The tree of the JSON value that `text` begins with, to be freed with cJSON_Delete; NULL after a failure. *out_end
  * (may be NULL) is where the value ends, or where its fault is. */
-planc_status planc_json_tree(const char *text, size_t length, const char **out_end, cJSON **out);
+planc_status pl_json_tree(const char *text, size_t length, const char **out_end, cJSON **out);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-const char *planc_label_fault(const char *text) {
+const char *pl_label_fault(const char *text) {
   enum { MOST = 255 };
   size_t length = 0;
   for (; text[length]; length++) {

@@ -4,6 +4,6 @@
 
 /* What forbids a text as a label: it is 1 to 255 characters of printable ASCII, no space, no quote, no backslash, and
  * nothing that a build server could take for a command. NULL: nothing. */
-const char *planc_label_fault(const char *text);
+const char *pl_label_fault(const char *text);
 
 #endif

@@ -49,7 +49,7 @@ static planc_status copy(const char *stem, size_t length, const char *suffix, ch
   return planc_error(PLANC_USAGE, "device path too long");
 }
 
-planc_status planc_locate_device(const char *name, char *out, size_t room) {
+planc_status pl_locate_device(const char *name, char *out, size_t room) {
   if (is_path(name)) return copy(name, strlen(name), "", out, room);
   if (find_file(name, description, out, room)) return NULL;
   return planc_error(PLANC_BAD_INPUT, "no description of device %s; known ones are listed in planc(1)", name);
@@ -88,8 +88,8 @@ static planc_status no_properties(const char *name) {
                      properties, *others ? others : "none");
 }
 
-planc_status planc_locate_properties(const char *name, char *out_description, char *out_properties, size_t room) {
-  PLANC_TRY(planc_locate_device(name, out_description, room));
+planc_status pl_locate_properties(const char *name, char *out_description, char *out_properties, size_t room) {
+  PLANC_TRY(pl_locate_device(name, out_description, room));
   if (!is_path(name)) return find_file(name, properties, out_properties, room) ? NULL : no_properties(name);
   size_t stem = strlen(name);
   if (ends(name, properties)) {

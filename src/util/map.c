@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct planc_map_slot {
+struct pl_map_slot {
   const char *name; /* NULL: empty */
   uint32_t length, hash;
   int32_t value;
@@ -17,26 +17,26 @@ static uint32_t hash_of(const char *name, size_t length) {
 }
 
 /* The slot that holds `name`, or the empty one where it would go. The table is never full. */
-static struct planc_map_slot *find(const planc_map *map, const char *name, size_t length, uint32_t hash) {
+static struct pl_map_slot *find(const pl_map *map, const char *name, size_t length, uint32_t hash) {
   for (int64_t i = hash & (map->capacity - 1);; i = (i + 1) & (map->capacity - 1)) {
-    struct planc_map_slot *slot = &map->slots[i];
+    struct pl_map_slot *slot = &map->slots[i];
     if (!slot->name) return slot;
     if (slot->hash == hash && slot->length == length && memcmp(slot->name, name, length) == 0) return slot;
   }
 }
 
-int32_t planc_map_get(const planc_map *map, const char *name, size_t length) {
+int32_t pl_map_get(const pl_map *map, const char *name, size_t length) {
   if (!map->capacity) return -1;
-  const struct planc_map_slot *slot = find(map, name, length, hash_of(name, length));
+  const struct pl_map_slot *slot = find(map, name, length, hash_of(name, length));
   return slot->name ? slot->value : -1;
 }
 
-static planc_status grow(planc_map *map) {
-  planc_map larger = {.count = map->count, .capacity = map->capacity ? map->capacity * 2 : 64};
+static planc_status grow(pl_map *map) {
+  pl_map larger = {.count = map->count, .capacity = map->capacity ? map->capacity * 2 : 64};
   larger.slots = calloc((size_t)larger.capacity, sizeof *larger.slots);
   if (!larger.slots) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (int64_t i = 0; i < map->capacity; i++) {
-    const struct planc_map_slot *slot = &map->slots[i];
+    const struct pl_map_slot *slot = &map->slots[i];
     if (slot->name) *find(&larger, slot->name, slot->length, slot->hash) = *slot;
   }
   free(map->slots);
@@ -44,16 +44,16 @@ static planc_status grow(planc_map *map) {
   return NULL;
 }
 
-planc_status planc_map_put(planc_map *map, const char *name, size_t length, int32_t value) {
+planc_status pl_map_put(pl_map *map, const char *name, size_t length, int32_t value) {
   if (map->count * 2 >= map->capacity) PLANC_TRY(grow(map));
   uint32_t hash = hash_of(name, length);
-  struct planc_map_slot *slot = find(map, name, length, hash);
+  struct pl_map_slot *slot = find(map, name, length, hash);
   if (!slot->name) map->count++;
-  *slot = (struct planc_map_slot){.name = name, .length = (uint32_t)length, .hash = hash, .value = value};
+  *slot = (struct pl_map_slot){.name = name, .length = (uint32_t)length, .hash = hash, .value = value};
   return NULL;
 }
 
-void planc_map_free(planc_map *map) {
+void pl_map_free(pl_map *map) {
   free(map->slots);
-  *map = (planc_map){0};
+  *map = (pl_map){0};
 }

@@ -7,15 +7,15 @@
 
 #include "planc/status.h"
 
-typedef struct planc_map {
-  struct planc_map_slot *slots;
+typedef struct pl_map {
+  struct pl_map_slot *slots;
   int64_t count, capacity;
-} planc_map;
+} pl_map;
 
-/* The value stored under `name`, or -1. A zeroed planc_map is empty. */
-int32_t planc_map_get(const planc_map *map, const char *name, size_t length);
+/* The value stored under `name`, or -1. A zeroed pl_map is empty. */
+int32_t pl_map_get(const pl_map *map, const char *name, size_t length);
 /* Stores `value` under `name`, replacing what was there. */
-planc_status planc_map_put(planc_map *map, const char *name, size_t length, int32_t value);
-void planc_map_free(planc_map *map);
+planc_status pl_map_put(pl_map *map, const char *name, size_t length, int32_t value);
+void pl_map_free(pl_map *map);
 
 #endif

@@ -6,34 +6,34 @@
 #include <stdint.h>
 
 /* JSON readers that use doubles keep integers up to this one exactly. */
-#define PLANC_EXACT_MAX (INT64_C(1) << 53)
+#define PL_EXACT_MAX (INT64_C(1) << 53)
 
-static inline bool planc_add_overflow(int64_t a, int64_t b, int64_t *out) {
+static inline bool pl_add_overflow(int64_t a, int64_t b, int64_t *out) {
   return __builtin_add_overflow(a, b, out);
 }
-static inline bool planc_mul_overflow(int64_t a, int64_t b, int64_t *out) {
+static inline bool pl_mul_overflow(int64_t a, int64_t b, int64_t *out) {
   return __builtin_mul_overflow(a, b, out);
 }
 
 /* floor(a * b / c) and ceil(a * b / c) without intermediate overflow, saturating at INT64_MAX; a, b >= 0, c > 0. */
-static inline int64_t planc_muldiv_floor(int64_t a, int64_t b, int64_t c) {
+static inline int64_t pl_muldiv_floor(int64_t a, int64_t b, int64_t c) {
   __extension__ typedef unsigned __int128 wide;
   wide quotient = (wide)a * (wide)b / (wide)c;
   return quotient > (wide)INT64_MAX ? INT64_MAX : (int64_t)quotient;
 }
-static inline int64_t planc_muldiv_ceil(int64_t a, int64_t b, int64_t c) {
+static inline int64_t pl_muldiv_ceil(int64_t a, int64_t b, int64_t c) {
   __extension__ typedef unsigned __int128 wide;
   wide quotient = ((wide)a * (wide)b + (wide)c - 1) / (wide)c;
   return quotient > (wide)INT64_MAX ? INT64_MAX : (int64_t)quotient;
 }
 
 /* Saturating sum of two non-negative numbers. */
-static inline int64_t planc_add_saturate(int64_t a, int64_t b) {
+static inline int64_t pl_add_saturate(int64_t a, int64_t b) {
   int64_t sum;
-  return planc_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+  return pl_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-static inline int64_t planc_align_up(int64_t value, int64_t alignment) {
+static inline int64_t pl_align_up(int64_t value, int64_t alignment) {
   return value > INT64_MAX - alignment ? INT64_MAX / alignment * alignment
                                        : (value + alignment - 1) / alignment * alignment;
 }

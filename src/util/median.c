@@ -7,7 +7,7 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-int64_t planc_median(int64_t *values, int32_t n) {
+int64_t pl_median(int64_t *values, int32_t n) {
   qsort(values, (size_t)n, sizeof *values, compare);
   int64_t lower = values[(n - 1) / 2], upper = values[n / 2];
   return lower + (int64_t)(((uint64_t)upper - (uint64_t)lower) / 2);

@@ -6,6 +6,6 @@
 
 /* Sorts the values, of which there is at least one; of an even number the middle of the middle two,
  * rounded down. */
-int64_t planc_median(int64_t *values, int32_t n);
+int64_t pl_median(int64_t *values, int32_t n);
 
 #endif

@@ -3,20 +3,20 @@
 
 #include <stdbool.h>
 
-planc_status planc_number_set_make(planc_arena *arena, int32_t bound, planc_number_set *out) {
-  *out = (planc_number_set){0};
+planc_status pl_number_set_make(pl_arena *arena, int32_t bound, pl_number_set *out) {
+  *out = (pl_number_set){0};
   int64_t bits = bound;
   do {
     /* One word more than is needed, so that asking at the bound stays inside. */
     int64_t words = bits / 64 + 1;
-    PLANC_TRY(PLANC_NEW(arena, &out->words[out->n_levels], words));
+    PLANC_TRY(PL_NEW(arena, &out->words[out->n_levels], words));
     out->n_levels++;
     bits = words;
   } while (bits > 1);
   return NULL;
 }
 
-void planc_number_set_add(planc_number_set *set, int32_t number) {
+void pl_number_set_add(pl_number_set *set, int32_t number) {
   for (int32_t level = 0; level < set->n_levels; level++, number >>= 6) {
     uint64_t *word = &set->words[level][number >> 6];
     bool was_empty = *word == 0;
@@ -25,7 +25,7 @@ void planc_number_set_add(planc_number_set *set, int32_t number) {
   }
 }
 
-void planc_number_set_remove(planc_number_set *set, int32_t number) {
+void pl_number_set_remove(pl_number_set *set, int32_t number) {
   for (int32_t level = 0; level < set->n_levels; level++, number >>= 6) {
     uint64_t *word = &set->words[level][number >> 6];
     *word &= ~(UINT64_C(1) << (number & 63));
@@ -34,7 +34,7 @@ void planc_number_set_remove(planc_number_set *set, int32_t number) {
 }
 
 /* Climbs until a word has a member on the wanted side, then goes down to the nearest number in it. */
-int32_t planc_number_set_below(const planc_number_set *set, int32_t number) {
+int32_t pl_number_set_below(const pl_number_set *set, int32_t number) {
   for (int32_t level = 0; level < set->n_levels; level++) {
     uint64_t bits = set->words[level][number >> 6] & (~UINT64_C(0) >> (63 - (number & 63)));
     if (bits) {
@@ -48,7 +48,7 @@ int32_t planc_number_set_below(const planc_number_set *set, int32_t number) {
   return -1;
 }
 
-int32_t planc_number_set_above(const planc_number_set *set, int32_t number) {
+int32_t pl_number_set_above(const pl_number_set *set, int32_t number) {
   for (int32_t level = 0; level < set->n_levels; level++) {
     uint64_t bits = set->words[level][number >> 6] & (~UINT64_C(0) << (number & 63));
     if (bits) {

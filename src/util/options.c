@@ -8,14 +8,14 @@
 #include "util/size.h"
 
 /* Index of the option that `text` of `length` names, -1 if none. */
-static int32_t find_long(const planc_option *options, const char *text, size_t length) {
+static int32_t find_long(const pl_option *options, const char *text, size_t length) {
   for (int32_t i = 0; options[i].name; i++) {
     if (strlen(options[i].name) == length && strncmp(options[i].name, text, length) == 0) return i;
   }
   return -1;
 }
 
-static int32_t find_short(const planc_option *options, char letter) {
+static int32_t find_short(const pl_option *options, char letter) {
   for (int32_t i = 0; options[i].name; i++) {
     if (options[i].letter && options[i].letter == letter) return i;
   }
@@ -23,14 +23,14 @@ static int32_t find_short(const planc_option *options, char letter) {
 }
 
 /* Whether it may be given several times. */
-static bool repeats(const planc_option *option) {
+static bool repeats(const pl_option *option) {
   const char *dots = option->value ? strstr(option->value, " ...") : NULL;
   return dots && strcmp(dots, " ...") == 0;
 }
 
-static planc_status set_option(planc_arguments *out, int32_t index, const char *attached, int argc, char **argv,
+static planc_status set_option(pl_arguments *out, int32_t index, const char *attached, int argc, char **argv,
                                int *position) {
-  const planc_option *option = &out->line->options[index];
+  const pl_option *option = &out->line->options[index];
   if (out->values[index] && !repeats(option)) return planc_error(PLANC_USAGE, "--%s is given twice", option->name);
   if (!option->value) {
     if (attached) return planc_error(PLANC_USAGE, "--%s takes no value", option->name);
@@ -43,14 +43,14 @@ static planc_status set_option(planc_arguments *out, int32_t index, const char *
   }
   if (!out->values[index]) out->values[index] = attached;
   if (!repeats(option)) return NULL;
-  if (out->n_repeated == PLANC_MAX_REPEATS)
-    return planc_error(PLANC_USAGE, "--%s: more than %d values", option->name, PLANC_MAX_REPEATS);
+  if (out->n_repeated == PL_MAX_REPEATS)
+    return planc_error(PLANC_USAGE, "--%s: more than %d values", option->name, PL_MAX_REPEATS);
   out->repeated[out->n_repeated].option = index;
   out->repeated[out->n_repeated++].value = attached;
   return NULL;
 }
 
-static planc_status parse_option(planc_arguments *out, int argc, char **argv, int *position) {
+static planc_status parse_option(pl_arguments *out, int argc, char **argv, int *position) {
   const char *argument = argv[*position];
   int32_t index;
   const char *attached = NULL;
@@ -67,8 +67,8 @@ static planc_status parse_option(planc_arguments *out, int argc, char **argv, in
   return set_option(out, index, attached, argc, argv, position);
 }
 
-planc_status planc_options_parse(const planc_command_line *line, int argc, char **argv, planc_arguments *out) {
-  *out = (planc_arguments){.line = line};
+planc_status pl_options_parse(const pl_command_line *line, int argc, char **argv, pl_arguments *out) {
+  *out = (pl_arguments){.line = line};
   bool only_operands = false;
   for (int i = 0; i < argc; i++) {
     const char *argument = argv[i];
@@ -88,25 +88,25 @@ planc_status planc_options_parse(const planc_command_line *line, int argc, char 
   return NULL;
 }
 
-const char *planc_option_value(const planc_arguments *arguments, const char *name) {
+const char *pl_option_value(const pl_arguments *arguments, const char *name) {
   int32_t index = find_long(arguments->line->options, name, strlen(name));
   return index < 0 ? NULL : arguments->values[index];
 }
 
-const char *planc_option_repeated(const planc_arguments *arguments, const char *name, int32_t index) {
+const char *pl_option_repeated(const pl_arguments *arguments, const char *name, int32_t index) {
   int32_t option = find_long(arguments->line->options, name, strlen(name));
   for (int32_t i = 0; i < arguments->n_repeated; i++)
     if (arguments->repeated[i].option == option && index-- == 0) return arguments->repeated[i].value;
   return NULL;
 }
 
-bool planc_option_given(const planc_arguments *arguments, const char *name) {
-  return planc_option_value(arguments, name) != NULL;
+bool pl_option_given(const pl_arguments *arguments, const char *name) {
+  return pl_option_value(arguments, name) != NULL;
 }
 
-planc_status planc_option_int(const planc_arguments *arguments, const char *name, int64_t low, int64_t high,
-                              int64_t fallback, int64_t *out) {
-  const char *text = planc_option_value(arguments, name);
+planc_status pl_option_int(const pl_arguments *arguments, const char *name, int64_t low, int64_t high, int64_t fallback,
+                           int64_t *out) {
+  const char *text = pl_option_value(arguments, name);
   *out = fallback;
   if (!text) return NULL;
   char *end;
@@ -120,19 +120,19 @@ planc_status planc_option_int(const planc_arguments *arguments, const char *name
   return NULL;
 }
 
-planc_status planc_option_size(const planc_arguments *arguments, const char *name, int64_t fallback, int64_t *out) {
-  const char *text = planc_option_value(arguments, name);
+planc_status pl_option_size(const pl_arguments *arguments, const char *name, int64_t fallback, int64_t *out) {
+  const char *text = pl_option_value(arguments, name);
   *out = fallback;
   if (!text) return NULL;
-  PLANC_TRY(planc_context(planc_size_parse(text, out), "--%s", name));
-  if (*out <= PLANC_EXACT_MAX) return NULL;
+  PLANC_TRY(planc_context(pl_size_parse(text, out), "--%s", name));
+  if (*out <= PL_EXACT_MAX) return NULL;
   return planc_error(PLANC_USAGE, "--%s: %s is more than a plan can hold, 2^53 bytes", name, text);
 }
 
-void planc_options_help(const char *program, const planc_command_line *line, FILE *out) {
+void pl_options_help(const char *program, const pl_command_line *line, FILE *out) {
   fprintf(out, "usage: %s %s%s%s [option ...]\n\n%s\n\noptions:\n", program, line->name, *line->operands ? " " : "",
           line->operands, line->summary);
-  for (const planc_option *option = line->options; option->name; option++) {
+  for (const pl_option *option = line->options; option->name; option++) {
     char left[64];
     char letter[] = "   ";
     if (option->letter) {

@@ -27,19 +27,19 @@ static bool is_command(const char *text, const char *at) {
   return at[0] == '#' ? before == '#' : at[0] == ':' && at[1] == ':' && (before <= ' ' || before >= 0x7f);
 }
 
-planc_character planc_character_at(const char *text, const char *at) {
-  int length = planc_utf8_length(at, at + strnlen(at, 4));
-  if (length == 0) return (planc_character){.length = 1, .code = -1};
+pl_character pl_character_at(const char *text, const char *at) {
+  int length = pl_utf8_length(at, at + strnlen(at, 4));
+  if (length == 0) return (pl_character){.length = 1, .code = -1};
   int32_t code = code_point((const unsigned char *)at, length);
-  return (planc_character){.length = length, .code = code, .obeyed = is_control(code) || is_command(text, at)};
+  return (pl_character){.length = length, .code = code, .obeyed = is_control(code) || is_command(text, at)};
 }
 
 /* --- Terminals and logs ------------------------------------------------------------------------------------------- */
 
-void planc_print_text(FILE *out, const char *text) {
-  planc_character c;
+void pl_print_text(FILE *out, const char *text) {
+  pl_character c;
   for (const char *at = text; *at; at += c.length) {
-    c = planc_character_at(text, at);
+    c = pl_character_at(text, at);
     if (c.code >= 0 && !c.obeyed) {
       fwrite(at, 1, (size_t)c.length, out);
     } else {
@@ -48,7 +48,7 @@ void planc_print_text(FILE *out, const char *text) {
   }
 }
 
-void planc_vprint(FILE *out, const char *format, va_list arguments) {
+void pl_vprint(FILE *out, const char *format, va_list arguments) {
   char brief[512]; /* what there is room for without memory */
   va_list again;
   va_copy(again, arguments);
@@ -56,19 +56,19 @@ void planc_vprint(FILE *out, const char *format, va_list arguments) {
   char *whole = length >= (int)sizeof brief ? malloc((size_t)length + 1) : NULL;
   if (whole) vsnprintf(whole, (size_t)length + 1, format, again);
   va_end(again);
-  planc_print_text(out, whole ? whole : brief);
+  pl_print_text(out, whole ? whole : brief);
   free(whole);
 }
 
-void planc_vprint_line(FILE *out, const char *format, va_list arguments) {
-  planc_vprint(out, format, arguments);
+void pl_vprint_line(FILE *out, const char *format, va_list arguments) {
+  pl_vprint(out, format, arguments);
   fputc('\n', out);
 }
 
-void planc_print_line(FILE *out, const char *format, ...) {
+void pl_print_line(FILE *out, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  planc_vprint_line(out, format, arguments);
+  pl_vprint_line(out, format, arguments);
   va_end(arguments);
 }
 
@@ -76,9 +76,9 @@ void planc_print_line(FILE *out, const char *format, ...) {
 
 /* What is obeyed stands in strings only, where a number can stand for it. */
 static void print_json_text(FILE *out, const char *text) {
-  planc_character c;
+  pl_character c;
   for (const char *at = text; *at; at += c.length) {
-    c = planc_character_at(text, at);
+    c = pl_character_at(text, at);
     if (c.code < 0) {
       fputc('?', out);
     } else if (c.obeyed) {
@@ -89,10 +89,10 @@ static void print_json_text(FILE *out, const char *text) {
   }
 }
 
-planc_status planc_print_json(FILE *out, cJSON *tree) {
+planc_status pl_print_json(FILE *out, cJSON *tree) {
   char *text;
   size_t length;
-  planc_status status = planc_json_print(tree, PLANC_JSON_LINE, &text, &length);
+  planc_status status = pl_json_print(tree, PL_JSON_LINE, &text, &length);
   cJSON_Delete(tree);
   PLANC_TRY(status);
   print_json_text(out, text);

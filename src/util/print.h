@@ -11,22 +11,22 @@
 
 #include "util/json_tree.h"
 
-typedef struct planc_character {
+typedef struct pl_character {
   int length;   /* bytes */
   int32_t code; /* of Unicode; -1: a byte that is not UTF-8 */
   bool obeyed;  /* ASCII, or two or three bytes */
-} planc_character;
+} pl_character;
 /* The character at `at`, which is before the end of `text`. A line may begin with the text. */
-planc_character planc_character_at(const char *text, const char *at);
+pl_character pl_character_at(const char *text, const char *at);
 
-void planc_print_text(FILE *out, const char *text);
+void pl_print_text(FILE *out, const char *text);
 /* What the format and its arguments make, escaped. */
-void planc_vprint(FILE *out, const char *format, va_list arguments);
+void pl_vprint(FILE *out, const char *format, va_list arguments);
 /* The same as a line. */
-void planc_print_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void planc_vprint_line(FILE *out, const char *format, va_list arguments);
+void pl_print_line(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void pl_vprint_line(FILE *out, const char *format, va_list arguments);
 /* A tree as a line, after which it is freed; \uNNNN for what is obeyed. A path may hold any bytes, JSON only text: what
  * is none is printed as question marks. */
-planc_status planc_print_json(FILE *out, cJSON *tree);
+planc_status pl_print_json(FILE *out, cJSON *tree);
 
 #endif

@@ -6,7 +6,7 @@
 #include "planc/plan.h"
 #include "planc/version.h"
 
-static void print_usage(const planc_program *program, FILE *out) {
+static void print_usage(const pl_program *program, FILE *out) {
   fprintf(out, "usage: %s COMMAND [operand ...] [option ...]\n\ncommands:\n", program->name);
   for (int32_t i = 0; i < program->n_subcommands; i++)
     fprintf(out, "  %-10s %s\n", program->subcommands[i]->line.name, program->subcommands[i]->line.summary);
@@ -14,25 +14,25 @@ static void print_usage(const planc_program *program, FILE *out) {
 }
 
 /* What a command would overwrite is told before it reads anything. */
-static planc_status run_on_files(const planc_subcommand *subcommand, planc_arguments *arguments) {
-  planc_used_files files = {0};
+static planc_status run_on_files(const pl_subcommand *subcommand, pl_arguments *arguments) {
+  pl_used_files files = {0};
   arguments->files = &files;
   planc_status status = subcommand->list_files ? subcommand->list_files(arguments, &files) : NULL;
   if (!status) status = subcommand->run(arguments);
-  planc_used_files_free(&files);
+  pl_used_files_free(&files);
   return status;
 }
 
-static planc_status run_subcommand(const planc_program *program, const planc_subcommand *subcommand, int argc,
-                                   char **argv, FILE *out) {
-  planc_arguments arguments;
-  PLANC_TRY(planc_context(planc_options_parse(&subcommand->line, argc, argv, &arguments), "%s", subcommand->line.name));
+static planc_status run_subcommand(const pl_program *program, const pl_subcommand *subcommand, int argc, char **argv,
+                                   FILE *out) {
+  pl_arguments arguments;
+  PLANC_TRY(planc_context(pl_options_parse(&subcommand->line, argc, argv, &arguments), "%s", subcommand->line.name));
   if (!arguments.help) return run_on_files(subcommand, &arguments);
-  planc_options_help(program->name, &subcommand->line, out);
+  pl_options_help(program->name, &subcommand->line, out);
   return NULL;
 }
 
-planc_status planc_program_remedy(planc_status status) {
+planc_status pl_program_remedy(planc_status status) {
   static const char *const remedies[] = {
       [PLANC_REMEDY_INFERENCE] = "--inference takes it as it stands",
       [PLANC_REMEDY_SPLIT_BATCH_NORM] = "--split-batch-norm allows it",
@@ -45,7 +45,7 @@ planc_status planc_program_remedy(planc_status status) {
   return named;
 }
 
-static planc_status dispatch(const planc_program *program, int argc, char **argv, FILE *out) {
+static planc_status dispatch(const pl_program *program, int argc, char **argv, FILE *out) {
   if (argc < 1) return planc_error(PLANC_USAGE, "no command given; '%s --help' lists them", program->name);
   if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
     print_usage(program, out);
@@ -61,7 +61,7 @@ static planc_status dispatch(const planc_program *program, int argc, char **argv
   return planc_error(PLANC_USAGE, "unknown command %s; '%s --help' lists them", argv[0], program->name);
 }
 
-planc_status planc_program_run(const planc_program *program, int argc, char **argv, FILE *out) {
-  PLANC_TRY(planc_program_remedy(dispatch(program, argc, argv, out)));
+planc_status pl_program_run(const pl_program *program, int argc, char **argv, FILE *out) {
+  PLANC_TRY(pl_program_remedy(dispatch(program, argc, argv, out)));
   return fflush(out) || ferror(out) ? planc_error(PLANC_IO, "standard output cannot be written") : NULL;
 }

@@ -7,16 +7,16 @@
 
 #define ERASE_LINE "\r\033[K"
 
-void planc_progress(FILE *stream, const char *format, ...) {
+void pl_progress(FILE *stream, const char *format, ...) {
   if (!isatty(fileno(stream))) return;
   va_list arguments;
   va_start(arguments, format);
   fputs(ERASE_LINE, stream);
-  planc_vprint(stream, format, arguments);
+  pl_vprint(stream, format, arguments);
   va_end(arguments);
   fflush(stream);
 }
 
-void planc_progress_end(FILE *stream) {
+void pl_progress_end(FILE *stream) {
   if (isatty(fileno(stream))) fputs(ERASE_LINE, stream);
 }

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-void planc_progress(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void pl_progress(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Takes the line away again. */
-void planc_progress_end(FILE *stream);
+void pl_progress_end(FILE *stream);
 
 #endif

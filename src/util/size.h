@@ -7,12 +7,12 @@
 #include "planc/status.h"
 
 /* USAGE when `text` is no size or does not fit int64. A fraction is rounded down to a byte. */
-planc_status planc_size_parse(const char *text, int64_t *out_bytes);
+planc_status pl_size_parse(const char *text, int64_t *out_bytes);
 
-enum { PLANC_SIZE_TEXT = 32 };
+enum { PL_SIZE_TEXT = 32 };
 /* "11.74 GiB"; exact below 1 KiB. Returns `buffer`. */
-const char *planc_size_format(int64_t bytes, char buffer[PLANC_SIZE_TEXT]);
+const char *pl_size_format(int64_t bytes, char buffer[PL_SIZE_TEXT]);
 /* "12.345 ms". */
-const char *planc_time_format(int64_t ns, char buffer[PLANC_SIZE_TEXT]);
+const char *pl_time_format(int64_t ns, char buffer[PL_SIZE_TEXT]);
 
 #endif

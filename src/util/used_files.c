@@ -8,55 +8,55 @@ static bool is_standard_output(const char *path) {
   return strcmp(path, "-") == 0;
 }
 
-static void find(const char *path, bool written, planc_file_id *out) {
+static void find(const char *path, bool written, pl_file_id *out) {
   if (!written || !is_standard_output(path)) {
-    planc_file_id_find(path, out);
+    pl_file_id_find(path, out);
     return;
   }
-  *out = (planc_file_id){0};
+  *out = (pl_file_id){0};
   out->known = out->exists = fstat(STDOUT_FILENO, &out->file) == 0;
 }
 
-static planc_status compare(const planc_used_file *a, const planc_used_file *b) {
+static planc_status compare(const pl_used_file *a, const pl_used_file *b) {
   if (!a->written && !b->written) return NULL;
   if (a->written && b->written && is_standard_output(a->path) && is_standard_output(b->path))
     return planc_error(PLANC_USAGE, "two outputs go to standard output");
-  if (!planc_file_id_is_same(&a->id, &b->id)) return NULL;
+  if (!pl_file_id_is_same(&a->id, &b->id)) return NULL;
   if (a->written && b->written)
     return planc_error(PLANC_USAGE, "%s is written twice, outputs must be two files", b->path);
   return planc_error(PLANC_USAGE, "%s is read, the output must be another file", a->written ? b->path : a->path);
 }
 
-static planc_status add(planc_used_files *files, const char *path, bool written) {
-  planc_used_file file = {.written = written};
+static planc_status add(pl_used_files *files, const char *path, bool written) {
+  pl_used_file file = {.written = written};
   if (!path) return NULL;
-  PLANC_TRY(planc_arena_strndup(&files->memory, path, strlen(path), &file.path));
+  PLANC_TRY(pl_arena_strndup(&files->memory, path, strlen(path), &file.path));
   find(path, written, &file.id);
   for (int64_t i = 0; i < files->used.len; i++) PLANC_TRY(compare(&files->used.data[i], &file));
   VEC_PUSH(&files->used, file);
   return NULL;
 }
 
-planc_status planc_used_files_read(planc_used_files *files, const char *path) {
+planc_status pl_used_files_read(pl_used_files *files, const char *path) {
   return add(files, path, false);
 }
 
-planc_status planc_used_files_write(planc_used_files *files, const char *path) {
+planc_status pl_used_files_write(pl_used_files *files, const char *path) {
   return add(files, path, true);
 }
 
-planc_status planc_used_files_renew(planc_used_files *files, const char *from, const char *to) {
-  planc_file_id read, written;
+planc_status pl_used_files_renew(pl_used_files *files, const char *from, const char *to) {
+  pl_file_id read, written;
   if (from && to) {
     find(from, false, &read);
     find(to, true, &written);
-    if (planc_file_id_is_same(&read, &written)) return planc_used_files_write(files, to);
+    if (pl_file_id_is_same(&read, &written)) return pl_used_files_write(files, to);
   }
-  PLANC_TRY(planc_used_files_read(files, from));
-  return planc_used_files_write(files, to);
+  PLANC_TRY(pl_used_files_read(files, from));
+  return pl_used_files_write(files, to);
 }
 
-void planc_used_files_free(planc_used_files *files) {
+void pl_used_files_free(pl_used_files *files) {
   VEC_FREE(&files->used);
-  planc_arena_free(&files->memory);
+  pl_arena_free(&files->memory);
 }

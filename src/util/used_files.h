@@ -7,23 +7,23 @@
 #include "util/file_id.h"
 #include "util/vec.h"
 
-typedef struct planc_used_file {
+typedef struct pl_used_file {
   const char *path;
   bool written;
-  planc_file_id id;
-} planc_used_file;
+  pl_file_id id;
+} pl_used_file;
 
-typedef struct planc_used_files {
-  planc_arena memory;
-  VEC(planc_used_file) used;
-} planc_used_files;
+typedef struct pl_used_files {
+  pl_arena memory;
+  VEC(pl_used_file) used;
+} pl_used_files;
 
 /* Each takes a path, NULL for none, and returns USAGE where an output would overwrite an input or another output. */
-planc_status planc_used_files_read(planc_used_files *files, const char *path);
+planc_status pl_used_files_read(pl_used_files *files, const char *path);
 /* "-" is standard output. */
-planc_status planc_used_files_write(planc_used_files *files, const char *path);
+planc_status pl_used_files_write(pl_used_files *files, const char *path);
 /* The two may be one file: it is read to its end before it is written. */
-planc_status planc_used_files_renew(planc_used_files *files, const char *from, const char *to);
-void planc_used_files_free(planc_used_files *files);
+planc_status pl_used_files_renew(pl_used_files *files, const char *from, const char *to);
+void pl_used_files_free(pl_used_files *files);
 
 #endif

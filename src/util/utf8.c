@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-int planc_utf8_length(const char *at, const char *end) {
+int pl_utf8_length(const char *at, const char *end) {
   const unsigned char *byte = (const unsigned char *)at;
   if (at >= end) return 0;
   int length = byte[0] < 0x80   ? 1

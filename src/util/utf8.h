@@ -3,6 +3,6 @@
 #define PLANC_UTIL_UTF8_H
 
 /* Bytes of the well-formed sequence at `at`, which ends before `end`; 0 if there is none. */
-int planc_utf8_length(const char *at, const char *end);
+int pl_utf8_length(const char *at, const char *end);
 
 #endif

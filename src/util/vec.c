@@ -1,6 +1,6 @@
 #include "util/vec.h"
 
-planc_status planc_vec_grow(void **data, int64_t *cap, int64_t need, size_t element) {
+planc_status pl_vec_grow(void **data, int64_t *cap, int64_t need, size_t element) {
   if (need <= *cap) return NULL;
   int64_t larger = *cap < 8 ? 8 : *cap > INT64_MAX / 2 ? need : *cap * 2;
   if (larger < need) larger = need;

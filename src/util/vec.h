@@ -15,10 +15,10 @@
   }
 
 /* Makes room for `need` elements in the vector whose fields are given. */
-planc_status planc_vec_grow(void **data, int64_t *cap, int64_t need, size_t element);
+planc_status pl_vec_grow(void **data, int64_t *cap, int64_t need, size_t element);
 
 /* Evaluates to a status. */
-#define VEC_RESERVE(vec, need) planc_vec_grow((void **)&(vec)->data, &(vec)->cap, (need), sizeof *(vec)->data)
+#define VEC_RESERVE(vec, need) pl_vec_grow((void **)&(vec)->data, &(vec)->cap, (need), sizeof *(vec)->data)
 /* Appends, or returns the failure from the calling function. */
 #define VEC_PUSH(vec, value)                                                     \
   do {                                                                           \

@@ -21,7 +21,8 @@ import subprocess
 import sys
 import tempfile
 
-from benchlib import BUILD, ROOT, bench, cpu_seconds, hold, planc, table
+import benchlib
+from benchlib import ROOT, bench, cpu_seconds, hold, planc, table
 
 POLICIES = ["none", "vdnn-all", "vdnn-conv", "vdnn-dyn", "vdnn+", "modnn", "naive", "prefetch-1", "lms", "capuchin", "tensile",
             "superneurons", "chen", "cheap", "window", "best", "vdnn-all+storage", "naive+storage", "lms+storage"]
@@ -32,7 +33,6 @@ SHARE, WHOLE = 0.6, 1.2
 NEED_WHOLE = ["none", "cheap"]
 STORED, HOST_SHARE = "+storage", 0.5
 STORAGE = {"write": {"bytes_per_second": 10**9, "latency_ns": 20000}, "read": {"bytes_per_second": 2 * 10**9, "latency_ns": 10000}}
-COUNTED = os.path.join(BUILD, "counted", "planc")
 
 
 def large(folder, n_ops):
@@ -69,12 +69,7 @@ def command(policy, path, live):
 
 
 def counted_work(policy, path, live):
-    with tempfile.NamedTemporaryFile() as counted:
-        environment = {**os.environ, "PLANC_PROFILES": os.path.join(ROOT, "profiles"), "COUNTED_WORK": counted.name}
-        done = subprocess.run([COUNTED, *command(policy, path, live)], env=environment, capture_output=True, text=True)
-        if done.returncode:
-            sys.exit(f"{policy}, {path}: exit {done.returncode}\n{done.stderr}")
-        return int(counted.read())
+    return benchlib.counted_work(*command(policy, path, live))
 
 
 def beyond(works):

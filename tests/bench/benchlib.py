@@ -8,11 +8,13 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 PLANC = os.path.join(BUILD, "planc")
+COUNTED = os.path.join(BUILD, "counted", "planc")
 GIB = 2**30
 RESULTS = os.path.join(ROOT, "tests", "bench", "results")
 
@@ -111,6 +113,16 @@ def cpu_seconds(*arguments, runs=5):
         times.append(used.ru_utime + used.ru_stime)
         peak = max(peak, used.ru_maxrss * 1024)
     return sorted(times)[runs // 2], peak
+
+
+def counted_work(*arguments):
+    """What a planc command does, as tests/bench/counter.c counts it: the same on every machine, however busy."""
+    with tempfile.NamedTemporaryFile() as counted:
+        environment = {**os.environ, "PLANC_PROFILES": os.path.join(ROOT, "profiles"), "COUNTED_WORK": counted.name}
+        done = subprocess.run([COUNTED, *map(str, arguments)], env=environment, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"planc {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr}")
+        return int(counted.read())
 
 
 def table(title, head, rows, notes=()):

@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
   for (int i = 4; i < argc; i++) {
     int64_t sub_batch = 0;
     problem.budget_bytes = strtoll(argv[i], NULL, 10);
-    planc_status status = planc_sub_batch_select(&problem, &sub_batch);
+    planc_status status = pl_sub_batch_select(&problem, &sub_batch);
     if (planc_status_code(status) != PLANC_INFEASIBLE) ok(status);
     planc_status_free(status);
     printf("%lld\n", (long long)sub_batch);

@@ -37,11 +37,11 @@ static int64_t time_plan(planrt_session *session, int64_t iterations) {
 
 /* The reference is that loop: every buffer resident, calls in the trace's order. */
 static int64_t time_loop(planrt_session *session, int64_t iterations) {
-  planrt_launch launch = {.step = planrt_get_step(session)};
-  ok(planrt_resident_load(session->reference, session));
+  rt_launch launch = {.step = planrt_get_step(session)};
+  ok(rt_resident_load(session->reference, session));
   int64_t begin = cpu_ns();
   for (int64_t i = 0; i < iterations; i++, launch.step.period++)
-    ok(planrt_resident_run(session->reference, session, &launch, session->feed, session->feed_user, NULL, NULL));
+    ok(rt_resident_run(session->reference, session, &launch, session->feed, session->feed_user, NULL, NULL));
   return cpu_ns() - begin;
 }
 

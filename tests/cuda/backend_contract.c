@@ -62,8 +62,8 @@ static planc_status fail(void *user, const void *what, int64_t period) {
   return planc_error(PLANC_BAD_INPUT, "failure %lld", (long long)period);
 }
 
-static planc_status read_first(const planrt_backend *backend, planrt_device *device, char *out) {
-  PLANC_TRY(backend->copy(device, 0, PLANRT_D2H, backend->host_arena(device), backend->arena(device), BYTES, NULL));
+static planc_status read_first(const planrt_backend *backend, rt_device *device, char *out) {
+  PLANC_TRY(backend->copy(device, 0, RT_D2H, backend->host_arena(device), backend->arena(device), BYTES, NULL));
   PLANC_TRY(backend->synchronize(device));
   *out = *backend->host_arena(device);
   return NULL;
@@ -72,19 +72,19 @@ static planc_status read_first(const planrt_backend *backend, planrt_device *dev
 /* --- Copying ---------------------------------------------------------------------------------------------------- */
 
 /* Behind host work that is not over, and before another stream's copy of what comes there, which then is poisoned. */
-static planc_status enqueue_copies(const planrt_backend *backend, planrt_device *device, char *to, const char *from,
-                                   planrt_span *span) {
+static planc_status enqueue_copies(const planrt_backend *backend, rt_device *device, char *to, const char *from,
+                                   rt_span *span) {
   PLANC_TRY(backend->host(device, 0, hold, NULL, NULL, 0));
-  PLANC_TRY(backend->copy(device, 0, PLANRT_H2H, to, from, BYTES, span));
+  PLANC_TRY(backend->copy(device, 0, RT_H2H, to, from, BYTES, span));
   PLANC_TRY(backend->record(device, 0, 0, 0));
   PLANC_TRY(backend->wait(device, 1, 0, 0));
-  PLANC_TRY(backend->copy(device, 1, PLANRT_H2D, backend->arena(device), to, BYTES, NULL));
+  PLANC_TRY(backend->copy(device, 1, RT_H2D, backend->arena(device), to, BYTES, NULL));
   return backend->poison(device, 1, to, BYTES);
 }
 
-static planc_status check_copying(const planrt_backend *backend, planrt_device *device) {
+static planc_status check_copying(const planrt_backend *backend, rt_device *device) {
   char *from = backend->host_arena(device), *to = from + BYTES, poison[BYTES], value;
-  planrt_span span = {0};
+  rt_span span = {0};
   memset(from, 1, BYTES);
   memset(to, 2, BYTES);
   memset(poison, 0xff, BYTES);
@@ -103,7 +103,7 @@ static planc_status check_copying(const planrt_backend *backend, planrt_device *
 /* --- Dropping --------------------------------------------------------------------------------------------------- */
 
 /* Two host works fail, one behind the other; more is behind them. */
-static planc_status enqueue_failures(const planrt_backend *backend, planrt_device *device) {
+static planc_status enqueue_failures(const planrt_backend *backend, rt_device *device) {
   PLANC_TRY(backend->host(device, 0, fail, NULL, NULL, 1));
   PLANC_TRY(backend->host(device, 0, fail, NULL, NULL, 2));
   PLANC_TRY(backend->host(device, 0, count, NULL, NULL, 0));
@@ -112,7 +112,7 @@ static planc_status enqueue_failures(const planrt_backend *backend, planrt_devic
   return backend->host(device, 1, count, NULL, NULL, 0);
 }
 
-static planc_status check_failure(const planrt_backend *backend, planrt_device *device) {
+static planc_status check_failure(const planrt_backend *backend, rt_device *device) {
   planc_status status = backend->synchronize(device);
   bool first = status && strcmp(planc_status_message(status), "failure 1") == 0;
   planc_status_free(status);
@@ -123,7 +123,7 @@ static planc_status check_failure(const planrt_backend *backend, planrt_device *
 
 /* Until a failure is noticed: what is recorded from then on is dropped. A backend that records in stream order has not
  * come to it before. */
-static planc_status await_failure(const planrt_backend *backend, planrt_device *device) {
+static planc_status await_failure(const planrt_backend *backend, rt_device *device) {
   for (int64_t generation = 1; generation < MOST_WAITS; generation++) {
     PLANC_TRY(backend->record(device, 0, 1, generation));
     if (!backend->reached(device, 1, generation)) return NULL;
@@ -132,13 +132,13 @@ static planc_status await_failure(const planrt_backend *backend, planrt_device *
   return wrong("a failure is not noticed");
 }
 
-static planc_status check_dropping(const planrt_backend *backend, planrt_device *device) {
+static planc_status check_dropping(const planrt_backend *backend, rt_device *device) {
   char *source = backend->host_arena(device) + BYTES, value;
   PLANC_TRY(enqueue_failures(backend, device));
   released = true;
   PLANC_TRY(await_failure(backend, device));
   memset(source, 2, BYTES);
-  PLANC_TRY(backend->copy(device, 0, PLANRT_H2D, backend->arena(device), source, BYTES, NULL));
+  PLANC_TRY(backend->copy(device, 0, RT_H2D, backend->arena(device), source, BYTES, NULL));
   PLANC_TRY(check_failure(backend, device));
   memset(backend->host_arena(device), 7, BYTES);
   PLANC_TRY(read_first(backend, device, &value));
@@ -147,7 +147,7 @@ static planc_status check_dropping(const planrt_backend *backend, planrt_device 
   backend->forget(device);
   memset(source, 3, BYTES);
   PLANC_TRY(backend->host(device, 0, count, NULL, NULL, 0));
-  PLANC_TRY(backend->copy(device, 0, PLANRT_H2D, backend->arena(device), source, BYTES, NULL));
+  PLANC_TRY(backend->copy(device, 0, RT_H2D, backend->arena(device), source, BYTES, NULL));
   PLANC_TRY(read_first(backend, device, &value));
   return value == 3 && counted == 1 ? NULL : wrong("the device does not go on after a failure");
 }
@@ -155,11 +155,11 @@ static planc_status check_dropping(const planrt_backend *backend, planrt_device 
 /* --- Losing the device ------------------------------------------------------------------------------------------ */
 
 /* As much host work as the device holds is behind some that runs when the kernel of a digest ends the context. */
-static planc_status check_losing(const planrt_backend *backend, planrt_device *device) {
+static planc_status check_losing(const planrt_backend *backend, rt_device *device) {
   enum { HELD = 1024, MORE = 5000 };
   uint64_t digest;
-  planrt_operand operand = {.data = backend->arena(device), .bytes = BYTES};
-  planrt_call call = {.n_out = 1, .out = &operand};
+  rt_operand operand = {.data = backend->arena(device), .bytes = BYTES};
+  rt_call call = {.n_out = 1, .out = &operand};
   planc_status status = NULL;
   PLANC_TRY(backend->host(device, 0, hold, NULL, NULL, 0));
   for (int i = 1; i < HELD; i++) PLANC_TRY(backend->host(device, 0, count, NULL, NULL, 0));
@@ -179,10 +179,10 @@ static planc_status check_losing(const planrt_backend *backend, planrt_device *d
 }
 
 static planc_status with_device(const planrt_backend *backend,
-                                planc_status (*check)(const planrt_backend *, planrt_device *)) {
-  const planrt_device_options options = {
+                                planc_status (*check)(const planrt_backend *, rt_device *)) {
+  const rt_device_options options = {
       .arena_bytes = BYTES, .host_arena_bytes = 2 * BYTES, .n_streams = 2, .n_events = 2, .concurrent = true};
-  planrt_device *device;
+  rt_device *device;
   PLANC_TRY(backend->open(&options, &device));
   planc_status status = check(backend, device);
   backend->close(device);
@@ -226,7 +226,7 @@ static planc_status feed(void *user, const planrt_feed_request *request) {
     if (waits++ == MOST_WAITS) return wrong("results do not come while a feed waits");
     pause_for(1000000);
   }
-  return planrt_random_feed(r->session, request);
+  return rt_random_feed(r->session, request);
 }
 
 static planc_status take(void *user, const planrt_result *result) {

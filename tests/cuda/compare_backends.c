@@ -29,20 +29,20 @@ typedef struct comparison {
   int64_t most; /* algorithms of each op */
   planc_graph *graph;
   planrt_session session; /* trace, homes and staging on the host */
-  planrt_device *host, *device;
+  rt_device *host, *device;
   int64_t *offsets; /* by buffer */
   int64_t bytes;    /* of all buffers */
   int64_t workspace_bytes;
-  planc_arena memory;
+  pl_arena memory;
   void **host_memory, **device_memory; /* of one instance's accesses */
-  planrt_variant variants[PLANRT_MAX_VARIANTS];
+  rt_variant variants[RT_MAX_VARIANTS];
   tally tally;
 } comparison;
 
 /* An instance on both sides, and what the host has made of it. */
 typedef struct pair {
   int32_t instance;
-  planrt_call host, device;
+  rt_call host, device;
   int32_t n_results;
   char **want, **got[2]; /* by result; got: of two runs */
   tolerance *tolerances; /* by result */
@@ -53,29 +53,29 @@ typedef struct pair {
 
 static planc_status lay_out(comparison *c) {
   const planc_trace *trace = c->session.trace;
-  PLANC_TRY(PLANC_NEW(&c->memory, &c->offsets, trace->n_buffers));
+  PLANC_TRY(PL_NEW(&c->memory, &c->offsets, trace->n_buffers));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     c->offsets[b] = c->bytes;
-    c->bytes += planc_align_up(trace->buffers[b].bytes, PLANRT_ALIGNMENT);
+    c->bytes += pl_align_up(trace->buffers[b].bytes, RT_ALIGNMENT);
   }
-  PLANC_TRY(PLANC_NEW(&c->memory, &c->host_memory, planrt_most_accesses(trace)));
-  return PLANC_NEW(&c->memory, &c->device_memory, planrt_most_accesses(trace));
+  PLANC_TRY(PL_NEW(&c->memory, &c->host_memory, rt_most_accesses(trace)));
+  return PL_NEW(&c->memory, &c->device_memory, rt_most_accesses(trace));
 }
 
-static planc_status make_call(comparison *c, int32_t instance, planrt_call *host, planrt_call *device) {
+static planc_status make_call(comparison *c, int32_t instance, rt_call *host, rt_call *device) {
   const planc_trace *trace = c->session.trace;
   const planc_instance *at = &trace->instances[instance];
   for (int32_t k = 0; k < at->n_accesses; k++) {
     int64_t offset = c->offsets[trace->accesses[at->first_access + k].buffer];
-    c->host_memory[k] = planrt_host_backend.arena(c->host) + offset;
+    c->host_memory[k] = rt_host_backend.arena(c->host) + offset;
     c->device_memory[k] = (c->device ? c->backend->arena(c->device) : NULL) + offset;
   }
-  PLANC_TRY(planrt_call_make(&c->memory, trace, 0, instance, c->host_memory, host));
-  return planrt_call_make(&c->memory, trace, 0, instance, c->device_memory, device);
+  PLANC_TRY(rt_call_make(&c->memory, trace, 0, instance, c->host_memory, host));
+  return rt_call_make(&c->memory, trace, 0, instance, c->device_memory, device);
 }
 
 /* The backend's algorithms for a call; none where it has none, and why. */
-static planc_status list_variants(comparison *c, planrt_device *device, const planrt_call *call, int32_t *out_count,
+static planc_status list_variants(comparison *c, rt_device *device, const rt_call *call, int32_t *out_count,
                                   planc_status *out_why) {
   *out_why = c->backend->variants(device, call, c->variants, out_count);
   if (!*out_why) return NULL;
@@ -88,12 +88,12 @@ static planc_status list_variants(comparison *c, planrt_device *device, const pl
 
 /* The largest workspace that any algorithm of any op has. */
 static planc_status find_workspace(comparison *c) {
-  planrt_device_options nothing = {0};
-  planrt_device *device;
+  rt_device_options nothing = {0};
+  rt_device *device;
   PLANC_TRY(c->backend->open(&nothing, &device));
   planc_status status = NULL;
   for (int32_t i = 0; !status && i < c->session.trace->n_instances; i++) {
-    planrt_call host, other;
+    rt_call host, other;
     int32_t count = 0;
     planc_status none = NULL;
     status = make_call(c, i, &host, &other);
@@ -110,11 +110,11 @@ static planc_status set_up(comparison *c, int64_t batch, int64_t n_rounds, int64
   for (int64_t r = 0; r < n_rounds; r++) rounds[r] = batch * (r + 1) / n_rounds - batch * r / n_rounds;
   planc_job job = {.graph = c->graph, .batch = batch, .n_rounds = (int32_t)n_rounds, .rounds = rounds, .iterations = 1};
   PLANC_TRY(planc_expand(&job, 1, &c->session.trace));
-  PLANC_TRY(planrt_user_open(&c->session));
+  PLANC_TRY(rt_user_open(&c->session));
   PLANC_TRY(planrt_init(&c->session));
   PLANC_TRY(lay_out(c));
-  planrt_device_options options = {.arena_bytes = c->bytes, .n_streams = 1};
-  PLANC_TRY(planrt_host_backend.open(&options, &c->host));
+  rt_device_options options = {.arena_bytes = c->bytes, .n_streams = 1};
+  PLANC_TRY(rt_host_backend.open(&options, &c->host));
   PLANC_TRY(find_workspace(c));
   options.arena_bytes = c->bytes + c->workspace_bytes;
   return c->backend->open(&options, &c->device);
@@ -122,8 +122,8 @@ static planc_status set_up(comparison *c, int64_t batch, int64_t n_rounds, int64
 
 /* --- Running ---------------------------------------------------------------------------------------------------- */
 
-static planrt_launch launch_of(void) {
-  return (planrt_launch){.step = {.learning_rate = 0.1}, .seed = 7};
+static rt_launch launch_of(void) {
+  return (rt_launch){.step = {.learning_rate = 0.1}, .seed = 7};
 }
 
 /* Moves what an instance touches between the host's arena and `image`, which has room for all of it. */
@@ -132,7 +132,7 @@ static void move_image(const comparison *c, int32_t instance, char *image, bool 
   const planc_instance *at = &trace->instances[instance];
   for (int32_t k = 0; k < at->n_accesses; k++) {
     int32_t buffer = trace->accesses[at->first_access + k].buffer;
-    char *here = planrt_host_backend.arena(c->host) + c->offsets[buffer];
+    char *here = rt_host_backend.arena(c->host) + c->offsets[buffer];
     size_t bytes = (size_t)trace->buffers[buffer].bytes;
     memcpy(save ? image : here, save ? here : image, bytes);
     image += bytes;
@@ -145,24 +145,24 @@ static planc_status new_image(comparison *c, int32_t instance, char **out) {
   int64_t bytes = 1;
   for (int32_t k = 0; k < at->n_accesses; k++)
     bytes += trace->buffers[trace->accesses[at->first_access + k].buffer].bytes;
-  return PLANC_NEW(&c->memory, out, bytes);
+  return PL_NEW(&c->memory, out, bytes);
 }
 
 /* Runs the op on the host and keeps what it puts out. */
 static planc_status run_host(comparison *c, pair *p) {
-  planrt_launch launch = launch_of();
-  planrt_call *host = &p->host;
+  rt_launch launch = launch_of();
+  rt_call *host = &p->host;
   int32_t count;
-  PLANC_TRY(planrt_host_backend.variants(c->host, host, c->variants, &count));
+  PLANC_TRY(rt_host_backend.variants(c->host, host, c->variants, &count));
   host->algorithm = c->variants[0].algorithm;
   host->workspace_bytes = c->variants[0].workspace_bytes;
   char *workspace;
-  PLANC_TRY(PLANC_NEW(&c->memory, &workspace, host->workspace_bytes + PLANRT_ALIGNMENT));
-  host->workspace = (char *)planc_align_up((int64_t)(intptr_t)workspace, PLANRT_ALIGNMENT);
-  PLANC_TRY(planrt_host_backend.prepare(c->host, host));
-  PLANC_TRY(planrt_host_backend.launch(c->host, 0, host, &launch, NULL));
+  PLANC_TRY(PL_NEW(&c->memory, &workspace, host->workspace_bytes + RT_ALIGNMENT));
+  host->workspace = (char *)pl_align_up((int64_t)(intptr_t)workspace, RT_ALIGNMENT);
+  PLANC_TRY(rt_host_backend.prepare(c->host, host));
+  PLANC_TRY(rt_host_backend.launch(c->host, 0, host, &launch, NULL));
   for (int32_t r = 0; r < p->n_results; r++) {
-    const planrt_operand *from = call_result(host, r);
+    const rt_operand *from = call_result(host, r);
     if (from->data) memcpy(p->want[r], from->data, (size_t)from->bytes);
   }
   return NULL;
@@ -173,18 +173,17 @@ static planc_status run_device(comparison *c, const pair *p, bool poison, char *
   const planrt_backend *backend = c->backend;
   const planc_trace *trace = c->session.trace;
   const planc_instance *at = &trace->instances[p->instance];
-  planrt_launch launch = launch_of();
+  rt_launch launch = launch_of();
   for (int32_t k = 0; k < at->n_accesses; k++) {
     int32_t buffer = trace->accesses[at->first_access + k].buffer;
-    PLANC_TRY(backend->copy(c->device, 0, PLANRT_H2D, backend->arena(c->device) + c->offsets[buffer],
-                            planrt_host_backend.arena(c->host) + c->offsets[buffer], trace->buffers[buffer].bytes,
-                            NULL));
+    PLANC_TRY(backend->copy(c->device, 0, RT_H2D, backend->arena(c->device) + c->offsets[buffer],
+                            rt_host_backend.arena(c->host) + c->offsets[buffer], trace->buffers[buffer].bytes, NULL));
   }
   if (poison) PLANC_TRY(backend->poison(c->device, 0, p->device.workspace, p->device.workspace_bytes));
   PLANC_TRY(backend->launch(c->device, 0, &p->device, &launch, NULL));
   for (int32_t r = 0; r < p->n_results; r++) {
-    const planrt_operand *from = call_result(&p->device, r);
-    if (from->data) PLANC_TRY(backend->copy(c->device, 0, PLANRT_D2H, out[r], from->data, from->bytes, NULL));
+    const rt_operand *from = call_result(&p->device, r);
+    if (from->data) PLANC_TRY(backend->copy(c->device, 0, RT_D2H, out[r], from->data, from->bytes, NULL));
   }
   return backend->synchronize(c->device);
 }
@@ -197,9 +196,9 @@ static void report(const pair *p, int32_t result, const char *what, double off) 
   printf(off > 0 ? ", %.3g of what is allowed\n" : "\n", off);
 }
 
-static void compare_results(const comparison *c, const pair *p, const planrt_variant *by) {
+static void compare_results(const comparison *c, const pair *p, const rt_variant *by) {
   for (int32_t r = 0; r < p->n_results; r++) {
-    const planrt_operand *of = call_result(&p->host, r);
+    const rt_operand *of = call_result(&p->host, r);
     if (!of->data) continue;
     if (!c->once && by->deterministic && memcmp(p->got[0][r], p->got[1][r], (size_t)of->bytes) != 0)
       report(p, r, "has other bits the second time", 0);
@@ -225,7 +224,7 @@ static planc_status prepare(comparison *c, pair *p, bool *out_ready) {
   return NULL;
 }
 
-static planc_status compare_variant(comparison *c, pair *p, const planrt_variant *by, bool *out_ready) {
+static planc_status compare_variant(comparison *c, pair *p, const rt_variant *by, bool *out_ready) {
   p->device.algorithm = by->algorithm;
   p->device.workspace = c->backend->arena(c->device) + c->bytes;
   p->device.workspace_bytes = by->workspace_bytes;
@@ -244,13 +243,13 @@ static planc_status make_pair(comparison *c, int32_t instance, pair *p) {
   p->n_results = call_results(&p->host);
   char ***const rows[] = {&p->want, &p->got[0], &p->got[1]};
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-    PLANC_TRY(PLANC_NEW(&c->memory, rows[k], p->n_results));
+    PLANC_TRY(PL_NEW(&c->memory, rows[k], p->n_results));
     for (int32_t r = 0; r < p->n_results; r++)
-      PLANC_TRY(PLANC_NEW(&c->memory, &(*rows[k])[r], call_result(&p->host, r)->bytes + 1));
+      PLANC_TRY(PL_NEW(&c->memory, &(*rows[k])[r], call_result(&p->host, r)->bytes + 1));
   }
   p->kind = tally_of(&c->tally, &p->host);
   if (!p->kind) return planc_error(PLANC_OUT_OF_MEMORY, "kinds of calls");
-  return PLANC_NEW(&c->memory, &p->tolerances, p->n_results);
+  return PL_NEW(&c->memory, &p->tolerances, p->n_results);
 }
 
 static planc_status find_tolerances(pair *p) {
@@ -261,7 +260,7 @@ static planc_status find_tolerances(pair *p) {
 }
 
 static int compare_ranks(const void *a, const void *b) {
-  return ((const planrt_variant *)a)->rank - ((const planrt_variant *)b)->rank;
+  return ((const rt_variant *)a)->rank - ((const rt_variant *)b)->rank;
 }
 
 /* All of the backend's algorithms start from where the host's started; then all goes on from where that ended. */
@@ -305,13 +304,13 @@ static planc_status compare(comparison *c, const char *path, int64_t batch, int6
   if (batch < n_rounds)
     return planc_error(PLANC_USAGE, "a batch of %lld in %lld rounds", (long long)batch, (long long)n_rounds);
   PLANC_TRY(set_up(c, batch, n_rounds, rounds));
-  PLANC_TRY(samples_fill(&c->session, c->offsets, planrt_host_backend.arena(c->host)));
+  PLANC_TRY(samples_fill(&c->session, c->offsets, rt_host_backend.arena(c->host)));
   for (int32_t i = 0; i < c->session.trace->n_instances; i++) {
     /* What an instance takes is given back. */
-    planc_arena kept = c->memory;
-    c->memory = (planc_arena){0};
+    pl_arena kept = c->memory;
+    c->memory = (pl_arena){0};
     planc_status status = compare_instance(c, i);
-    planc_arena_free(&c->memory);
+    pl_arena_free(&c->memory);
     c->memory = kept;
     PLANC_TRY(planc_context(status, "instance %d", i));
   }
@@ -341,7 +340,7 @@ static bool read_option(int argc, char **argv, int *at, arguments *out) {
 }
 
 static bool read_arguments(int argc, char **argv, arguments *out) {
-  *out = (arguments){.most = PLANRT_MAX_VARIANTS, .rounds = 1};
+  *out = (arguments){.most = RT_MAX_VARIANTS, .rounds = 1};
   int at = 1;
   for (; at < argc && argv[at][0] == '-'; at++)
     if (!read_option(argc, argv, &at, out)) return false;
@@ -355,11 +354,11 @@ static bool read_arguments(int argc, char **argv, arguments *out) {
 
 static void close_all(comparison *c) {
   if (c->device) c->backend->close(c->device);
-  if (c->host) planrt_host_backend.close(c->host);
-  planrt_user_close(&c->session);
+  if (c->host) rt_host_backend.close(c->host);
+  rt_user_close(&c->session);
   planc_trace_free(c->session.trace);
-  planc_arena_free(&c->session.memory);
-  planc_arena_free(&c->memory);
+  pl_arena_free(&c->session.memory);
+  pl_arena_free(&c->memory);
   planc_graph_free(c->graph);
   tally_free(&c->tally);
   free(c);
@@ -376,7 +375,7 @@ int main(int argc, char **argv) {
   c->once = given.once;
   c->most = given.most;
   planc_status status = planrt_backend_find(given.backend, &c->backend);
-  c->session.backend = &planrt_host_backend;
+  c->session.backend = &rt_host_backend;
   if (!status) status = compare(c, given.graph, given.batch, given.rounds);
   if (status) fprintf(stderr, "compare_backends: %s\n", planc_status_message(status));
   tally_print(&c->tally, given.graph, given.json);

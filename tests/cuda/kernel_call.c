@@ -27,7 +27,7 @@ float from_bf16(uint16_t value) {
   return out;
 }
 
-float value_at(const planrt_operand *of, int64_t i) {
+float value_at(const rt_operand *of, int64_t i) {
   return of->dtype == PLANC_DTYPE_bf16 ? from_bf16(((const uint16_t *)of->data)[i]) : ((const float *)of->data)[i];
 }
 
@@ -36,7 +36,7 @@ void seed_draws(uint64_t seed) {
   draws = seed;
 }
 uint64_t draw(uint64_t below) {
-  return planrt_random(17, draws++) % below;
+  return rt_random(17, draws++) % below;
 }
 
 /* --- Filling ---------------------------------------------------------------------------------------------------- */
@@ -56,13 +56,13 @@ static void fill_in(char *to, const char *text, const sizes *with) {
 
 static const float rare[] = {NAN, NAN, -0.0F, INFINITY, -INFINITY};
 
-static void fill(const planrt_operand *operand, char how, int64_t ids, const planrt_call *call) {
+static void fill(const rt_operand *operand, char how, int64_t ids, const rt_call *call) {
   if (how == 'y') {
-    planrt_call forward = *call;
-    planrt_operand y = *operand;
+    rt_call forward = *call;
+    rt_operand y = *operand;
     forward.out = &y;
-    planrt_launch launch = one_call_launch();
-    planrt_kernel_find("maxpool2d")->run(&forward, &launch);
+    rt_launch launch = one_call_launch();
+    rt_kernel_find(PL_OPTYPE_maxpool2d)->run(&forward, &launch);
     return;
   }
   for (int64_t i = 0; i < operand->elements; i++) {
@@ -99,7 +99,7 @@ void buffer_check(const buffer *of, const char *what) {
 }
 
 /* An operand of the host's call in device memory, in its own type. */
-static void place(device_call *device, planrt_operand *to, const planrt_operand *from, char type, bool t16, bool p16,
+static void place(device_call *device, rt_operand *to, const rt_operand *from, char type, bool t16, bool p16,
                   bool apart) {
   *to = *from;
   if ((type == 'T' && t16) || (type == 'P' && p16)) {
@@ -125,12 +125,12 @@ static void place(device_call *device, planrt_operand *to, const planrt_operand 
   }
 }
 
-void device_open(device_call *device, const planrt_call *host, const planrt_cuda_op *op, const char *types, bool t16,
-                 bool p16, bool apart) {
+void device_open(device_call *device, const rt_call *host, const rt_cuda_op *op, const char *types, bool t16, bool p16,
+                 bool apart) {
   *device = (device_call){.call = *host};
-  planrt_operand *next = device->operands;
+  rt_operand *next = device->operands;
   const struct {
-    planrt_operand *from, **to;
+    rt_operand *from, **to;
     int32_t count;
   } lists[] = {{host->in, &device->call.in, host->n_in},
                {host->out, &device->call.out, host->n_out},
@@ -140,7 +140,7 @@ void device_open(device_call *device, const planrt_call *host, const planrt_cuda
     *lists[l].to = next;
     for (int32_t i = 0; i < lists[l].count; i++) place(device, next++, &lists[l].from[i], *types++, t16, p16, apart);
   }
-  ck_assert_msg(planrt_cuda_op_takes(op, &device->call), "%s does not take its types", op->type);
+  ck_assert_msg(rt_cuda_op_takes(op, &device->call), "%s does not take its types", host->op->type);
   int64_t bytes = op->workspace ? op->workspace(&device->call) : 0;
   device->workspace = buffer_new(NULL, bytes, 256 - GUARD, 0xff);
   device->call.workspace = device->workspace.data;
@@ -152,18 +152,18 @@ void device_close(device_call *device) {
   free(device->workspace.memory);
 }
 
-void device_run(device_call *device, const planrt_cuda_op *op, const planrt_launch *launch, bool by_pointer) {
-  planrt_cuda_step step = {launch->step.learning_rate, launch->step.period, launch->seed};
-  planrt_cuda_launch how = {.inference = launch->inference, .step = {.value = step}};
-  if (by_pointer) how.step = (planrt_cuda_step_source){.value = {-1.0, 99, 98}, .at = &step};
+void device_run(device_call *device, const rt_cuda_op *op, const rt_launch *launch, bool by_pointer) {
+  rt_cuda_step step = {launch->step.learning_rate, launch->step.period, launch->seed};
+  rt_cuda_launch how = {.inference = launch->inference, .step = {.value = step}};
+  if (by_pointer) how.step = (rt_cuda_step_source){.value = {-1.0, 99, 98}, .at = &step};
   ck_assert_int_eq(op->run(&device->call, &how), cudaSuccess);
-  for (int b = 0; b < device->n_buffers; b++) buffer_check(&device->buffers[b], op->type);
-  buffer_check(&device->workspace, op->type);
+  for (int b = 0; b < device->n_buffers; b++) buffer_check(&device->buffers[b], device->call.op->type);
+  buffer_check(&device->workspace, device->call.op->type);
 }
 
 /* --- Comparing ---------------------------------------------------------------------------------------------------- */
 
-void check_output(const planrt_operand *got, const planrt_operand *want, float tolerance, const char *what) {
+void check_output(const rt_operand *got, const rt_operand *want, float tolerance, const char *what) {
   float largest = 1.0F;
   for (int64_t i = 0; tolerance > 0 && i < want->elements; i++)
     largest = fmaxf(largest, fabsf(((const float *)want->data)[i]));
@@ -190,13 +190,13 @@ static void check_same_bits(const device_call *a, const device_call *b, const ch
 }
 
 /* Runs the case as it is on the host and in one precision at three places on the device. */
-static void check_precision(const op_case *c, const planrt_call *before, const planrt_call *after,
-                            const planrt_launch *launch, bool t16, bool p16) {
-  const planrt_cuda_op *op = planrt_cuda_op_find(before->op->type);
-  ck_assert_msg(op && strcmp(op->type, before->op->type) == 0, "no op %s", before->op->type);
+static void check_precision(const op_case *c, const rt_call *before, const rt_call *after, const rt_launch *launch,
+                            bool t16, bool p16) {
+  const rt_cuda_op *op = rt_cuda_op_find(pl_optype_of(before->op));
+  ck_assert_msg(op, "no op %s", before->op->type);
   char what[128];
   device_call first, other;
-  snprintf(what, sizeof what, "%s, %s, %s", op->type, t16 ? p16 ? "bf16" : "mixed" : "f32", c->layout);
+  snprintf(what, sizeof what, "%s, %s, %s", before->op->type, t16 ? p16 ? "bf16" : "mixed" : "f32", c->layout);
   device_open(&first, before, op, c->types, t16, p16, false);
   device_run(&first, op, launch, false);
   for (int32_t i = 0; i < before->n_out; i++) check_output(&first.call.out[i], &after->out[i], c->tolerance, what);
@@ -212,12 +212,12 @@ static void check_precision(const op_case *c, const planrt_call *before, const p
 }
 
 /* A copy of a host call's operands, as they are now. */
-static void copy_operands(planrt_call *to, const planrt_call *from, device_call *keep) {
+static void copy_operands(rt_call *to, const rt_call *from, device_call *keep) {
   *keep = (device_call){0};
   *to = *from;
-  planrt_operand *next = keep->operands;
+  rt_operand *next = keep->operands;
   const struct {
-    planrt_operand *from, **to;
+    rt_operand *from, **to;
     int32_t count;
   } lists[] = {{from->in, &to->in, from->n_in},
                {from->out, &to->out, from->n_out},
@@ -229,11 +229,11 @@ static void copy_operands(planrt_call *to, const planrt_call *from, device_call 
 }
 
 /* The same call with its first operands kept aside, so that in place nothing is lost. */
-void check_call(const op_case *c, one_call *one, const planrt_launch *launch) {
-  planrt_call before;
+void check_call(const op_case *c, one_call *one, const rt_launch *launch) {
+  rt_call before;
   device_call kept;
   copy_operands(&before, &one->call, &kept);
-  planrt_kernel_find(one->call.op->type)->run(&one->call, launch);
+  rt_kernel_find(pl_optype_of(one->call.op))->run(&one->call, launch);
   bool has_t = strchr(c->types, 'T'), has_p = strchr(c->types, 'P');
   check_precision(c, &before, &one->call, launch, false, false);
   if (has_t) check_precision(c, &before, &one->call, launch, true, false);
@@ -251,7 +251,7 @@ void open_case(const op_case *c, const sizes *with, int64_t batch, one_call *one
   fill_in(op, c->op, with);
   one_call_open(one, c->layout, tensors, op, batch, false);
   size_t letter = 0;
-  planrt_call *call = &one->call;
+  rt_call *call = &one->call;
   for (int32_t i = 0; i < call->n_in; i++) {
     if (i && c->fills[letter + 1]) letter++;
     fill(&call->in[i], c->fills[letter], ids_of(c, with), call);
@@ -269,7 +269,7 @@ void check_case(const op_case *c, const sizes *with, int64_t batch) {
         one.call.out[i].accumulate = can = true;
         fill(&one.call.out[i], 'u', 1, &one.call);
       }
-    planrt_launch launch = one_call_launch();
+    rt_launch launch = one_call_launch();
     launch.step.period = 3;
     if (!accumulate || can) check_call(c, &one, &launch);
     one_call_close(&one);

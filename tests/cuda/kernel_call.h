@@ -12,7 +12,7 @@ enum { MAX_OPERANDS = 8, TEXT = 1024 };
 
 uint16_t to_bf16(float value);
 float from_bf16(uint16_t value);
-float value_at(const planrt_operand *of, int64_t i);
+float value_at(const rt_operand *of, int64_t i);
 
 /* Starts the pseudo-random numbers over. */
 void seed_draws(uint64_t seed);
@@ -38,7 +38,7 @@ typedef struct sizes {
 /* Makes the host's call of a case and fills its operands. */
 void open_case(const op_case *c, const sizes *with, int64_t batch, one_call *one);
 /* Runs an open case on the host, and on the device in every precision that it takes, and compares. */
-void check_call(const op_case *c, one_call *one, const planrt_launch *launch);
+void check_call(const op_case *c, one_call *one, const rt_launch *launch);
 /* Opens and checks a case, also with its outputs accumulating where they can. */
 void check_case(const op_case *c, const sizes *with, int64_t batch);
 
@@ -51,8 +51,8 @@ typedef struct buffer {
 } buffer;
 
 typedef struct device_call {
-  planrt_call call;
-  planrt_operand operands[MAX_OPERANDS * 2];
+  rt_call call;
+  rt_operand operands[MAX_OPERANDS * 2];
   buffer buffers[MAX_OPERANDS * 2];
   int n_buffers;
   buffer workspace;
@@ -64,12 +64,12 @@ buffer buffer_new(const void *host, int64_t bytes, int64_t offset, int content);
 void buffer_check(const buffer *of, const char *what);
 
 /* The host's call on the device with its T operands (t16) and P operands (p16) in bf16, `apart` at odd addresses. */
-void device_open(device_call *device, const planrt_call *host, const planrt_cuda_op *op, const char *types, bool t16,
-                 bool p16, bool apart);
+void device_open(device_call *device, const rt_call *host, const rt_cuda_op *op, const char *types, bool t16, bool p16,
+                 bool apart);
 void device_close(device_call *device);
 /* Runs the op with the step by value or in device memory, and checks all guards. */
-void device_run(device_call *device, const planrt_cuda_op *op, const planrt_launch *launch, bool by_pointer);
+void device_run(device_call *device, const rt_cuda_op *op, const rt_launch *launch, bool by_pointer);
 /* `tolerance` is of the largest element; 0: `got` is exactly `want`, rounded to its type. */
-void check_output(const planrt_operand *got, const planrt_operand *want, float tolerance, const char *what);
+void check_output(const rt_operand *got, const rt_operand *want, float tolerance, const char *what);
 
 #endif

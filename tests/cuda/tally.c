@@ -9,14 +9,14 @@
 
 /* --- Kinds ------------------------------------------------------------------------------------------------------ */
 
-static void add_dtypes(char *to, const char *before, const planrt_operand *operands, int32_t count) {
+static void add_dtypes(char *to, const char *before, const rt_operand *operands, int32_t count) {
   for (int32_t i = 0; i < count; i++) {
     size_t length = strlen(to);
     snprintf(to + length, TALLY_NAME - length, "%s%s", i == 0 ? before : ",", planc_dtype_name(operands[i].dtype));
   }
 }
 
-static tally_kind kind_of(const planrt_call *call) {
+static tally_kind kind_of(const rt_call *call) {
   tally_kind of = {.type = planc_trace_type(call->trace, call->instance),
                    .layout = call->graph->layout == PLANC_LAYOUT_NHWC ? "NHWC" : "NCHW",
                    .tf32 = planc_op_int(call->op, "tf32", 0, 0) != 0};
@@ -35,7 +35,7 @@ static bool same_kind(const tally_kind *a, const tally_kind *b) {
          a->in_place == b->in_place && a->tf32 == b->tf32;
 }
 
-tally_kind *tally_of(tally *all, const planrt_call *call) {
+tally_kind *tally_of(tally *all, const rt_call *call) {
   tally_kind of = kind_of(call);
   for (int32_t k = 0; k < all->n; k++)
     if (same_kind(&all->kinds[k], &of)) return &all->kinds[k];

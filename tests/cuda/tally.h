@@ -22,7 +22,7 @@ typedef struct tally {
 } tally;
 
 /* The kind of a call, added where it is new; NULL where memory runs out. Valid until the next is asked for. */
-tally_kind *tally_of(tally *all, const planrt_call *call);
+tally_kind *tally_of(tally *all, const rt_call *call);
 /* All kinds together; its words are not set. */
 tally_kind tally_sum(const tally *all);
 /* A line of text, or of JSON: the sum, and for each kind the same. */

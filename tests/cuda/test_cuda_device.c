@@ -19,8 +19,8 @@ START_TEST(casts) {
     buffer x = buffer_new(NULL, n * planc_dtype_bytes(from), offset, 0);
     buffer y = buffer_new(NULL, n * planc_dtype_bytes(to), (int64_t)draw(2) * offset, 0);
     float *want = calloc((size_t)n, sizeof *want);
-    planrt_operand in = {.data = x.data, .dtype = from, .rank = 1, .dims = {n}, .elements = n, .bytes = x.bytes};
-    planrt_operand out = {.data = y.data, .dtype = to, .rank = 1, .dims = {n}, .elements = n, .bytes = y.bytes};
+    rt_operand in = {.data = x.data, .dtype = from, .rank = 1, .dims = {n}, .elements = n, .bytes = x.bytes};
+    rt_operand out = {.data = y.data, .dtype = to, .rank = 1, .dims = {n}, .elements = n, .bytes = y.bytes};
     out.accumulate = accumulate;
     for (int64_t i = 0; i < n; i++) {
       float a = (float)draw(1 << 24) * 0x1p-20F - 8.0F, b = from_bf16(to_bf16((float)draw(999) * 0.37F));
@@ -30,13 +30,13 @@ START_TEST(casts) {
       if (to == PLANC_DTYPE_f32) ((float *)y.data)[i] = b;
       want[i] = accumulate ? b + a : a;
     }
-    planrt_call call = {.in = &in, .out = &out, .n_in = 1, .n_out = 1};
-    const planrt_cuda_op *op = accumulate && from == to ? &planrt_cuda_accumulate : planrt_cuda_op_find("cast");
-    ck_assert(planrt_cuda_op_takes(op, &call));
-    ck_assert(from == to || !planrt_cuda_op_takes(&planrt_cuda_accumulate, &call));
-    ck_assert_int_eq(op->run(&call, &(planrt_cuda_launch){0}), cudaSuccess);
+    rt_call call = {.in = &in, .out = &out, .n_in = 1, .n_out = 1};
+    const rt_cuda_op *op = accumulate && from == to ? &rt_cuda_accumulate : rt_cuda_op_find(PL_OPTYPE_cast);
+    ck_assert(rt_cuda_op_takes(op, &call));
+    ck_assert(from == to || !rt_cuda_op_takes(&rt_cuda_accumulate, &call));
+    ck_assert_int_eq(op->run(&call, &(rt_cuda_launch){0}), cudaSuccess);
     buffer_check(&y, "cast");
-    check_output(&out, &(planrt_operand){.data = want, .elements = n}, 0, "cast");
+    check_output(&out, &(rt_operand){.data = want, .elements = n}, 0, "cast");
     free(want);
     free(x.memory);
     free(y.memory);
@@ -50,7 +50,7 @@ START_TEST(rounding) {
                      -INFINITY,   NAN,         0x1p-140F,    -0.0F,   1e-3F};
   enum { N = sizeof x / sizeof *x };
   uint16_t y[N];
-  ck_assert_int_eq(planrt_cuda_convert(NULL, PLANRT_CUDA_F32, PLANRT_CUDA_BF16, N, x, y, false), cudaSuccess);
+  ck_assert_int_eq(rt_cuda_convert(NULL, RT_CUDA_F32, RT_CUDA_BF16, N, x, y, false), cudaSuccess);
   ck_assert_int_eq(y[0], 0x3f80);
   ck_assert_int_eq(y[1], 0x3f82);
   ck_assert_int_eq(y[2], 0xbf80);
@@ -65,7 +65,7 @@ START_TEST(dtypes_that_are_not_taken) {
   const op_case bias = {
       "NCHW", "x: input f32[N,3]\nb: param f32[3]\ny: f32[N,3]", "type: bias, in: [x, b], out: [y]", "TPT", "u", 0, 0};
   open_case(&bias, &(sizes){{0}}, 2, &one);
-  const planrt_cuda_op *op = planrt_cuda_op_find("bias");
+  const rt_cuda_op *op = rt_cuda_op_find(PL_OPTYPE_bias);
   planc_dtype x = PLANC_DTYPE_f32, b = PLANC_DTYPE_f32, y = PLANC_DTYPE_f32;
   const struct {
     planc_dtype x, b, y;
@@ -79,12 +79,14 @@ START_TEST(dtypes_that_are_not_taken) {
                {PLANC_DTYPE_i64, PLANC_DTYPE_i64, PLANC_DTYPE_i64, false}};
   for (size_t k = 0; k < sizeof tries / sizeof *tries; k++) {
     one.call.in[0].dtype = tries[k].x, one.call.in[1].dtype = tries[k].b, one.call.out[0].dtype = tries[k].y;
-    ck_assert_int_eq(planrt_cuda_op_takes(op, &one.call), tries[k].taken);
+    ck_assert_int_eq(rt_cuda_op_takes(op, &one.call), tries[k].taken);
   }
   one_call_close(&one);
-  static const char *const libraries[] = {"conv2d",       "conv2d_dgrad", "conv2d_wgrad", "linear",    "linear_dgrad",
-                                          "linear_wgrad", "matmul",       "matmul_nt",    "matmul_tn", "no such op"};
-  for (size_t k = 0; k < sizeof libraries / sizeof *libraries; k++) ck_assert(!planrt_cuda_op_find(libraries[k]));
+  static const pl_optype_id libraries[] = {PL_OPTYPE_FOREIGN,      PL_OPTYPE_conv2d, PL_OPTYPE_conv2d_dgrad,
+                                           PL_OPTYPE_conv2d_wgrad, PL_OPTYPE_linear, PL_OPTYPE_linear_dgrad,
+                                           PL_OPTYPE_linear_wgrad, PL_OPTYPE_matmul, PL_OPTYPE_matmul_nt,
+                                           PL_OPTYPE_matmul_tn};
+  for (size_t k = 0; k < sizeof libraries / sizeof *libraries; k++) ck_assert(!rt_cuda_op_find(libraries[k]));
 }
 END_TEST
 
@@ -92,7 +94,7 @@ END_TEST
 
 static uint64_t digest_of(uint64_t seed, const void *data, int64_t bytes) {
   uint64_t sum = 0;
-  ck_assert_int_eq(planrt_cuda_digest(NULL, seed, data, bytes, &sum), cudaSuccess);
+  ck_assert_int_eq(rt_cuda_digest(NULL, seed, data, bytes, &sum), cudaSuccess);
   return sum;
 }
 
@@ -120,10 +122,10 @@ START_TEST(digests) {
 END_TEST
 
 START_TEST(steps) {
-  planrt_cuda_step at = {0}, value = {0.5, 1234567890123, 42};
-  ck_assert_int_eq(planrt_cuda_set_step(NULL, &at, &value), cudaSuccess);
+  rt_cuda_step at = {0}, value = {0.5, 1234567890123, 42};
+  ck_assert_int_eq(rt_cuda_set_step(NULL, &at, &value), cudaSuccess);
   ck_assert_mem_eq(&at, &value, sizeof at);
-  ck_assert_int_eq(planrt_cuda_delay(NULL, 20000), cudaSuccess);
+  ck_assert_int_eq(rt_cuda_delay(NULL, 20000), cudaSuccess);
 }
 END_TEST
 
@@ -131,7 +133,7 @@ START_TEST(bias_of_a_convolution) {
   float y[2 * 3 * 5], b[3] = {1.0F, -2.0F, 0.5F};
   for (int nhwc = 0; nhwc < 2; nhwc++) {
     for (int i = 0; i < 30; i++) y[i] = (float)i;
-    ck_assert_int_eq(planrt_cuda_add_bias(NULL, PLANC_DTYPE_f32, y, b, PLANC_DTYPE_f32, nhwc ? 10 : 2, 3, nhwc ? 1 : 5),
+    ck_assert_int_eq(rt_cuda_add_bias(NULL, PLANC_DTYPE_f32, y, b, PLANC_DTYPE_f32, nhwc ? 10 : 2, 3, nhwc ? 1 : 5),
                      cudaSuccess);
     for (int i = 0; i < 30; i++) ck_assert(y[i] == (float)i + b[nhwc ? i % 3 : i / 5 % 3]);
   }
@@ -143,11 +145,11 @@ END_TEST
 static void run_stand_in(one_call *one, char *results, size_t size) {
   char workspace[300];
   uint64_t scratch;
-  planrt_cuda_launch launch = {.scratch = &scratch};
+  rt_cuda_launch launch = {.scratch = &scratch};
   memset(workspace, 1, sizeof workspace);
   one->call.workspace = workspace;
   one->call.workspace_bytes = sizeof workspace - 1;
-  ck_assert_int_eq(planrt_cuda_synthetic.run(&one->call, &launch), cudaSuccess);
+  ck_assert_int_eq(rt_cuda_synthetic.run(&one->call, &launch), cudaSuccess);
   ck_assert(workspace[0] == (char)0xa5 && workspace[sizeof workspace - 2] == (char)0xa5 &&
             workspace[sizeof workspace - 1] == 1);
   size_t at = 0;
@@ -193,7 +195,7 @@ START_TEST(stand_ins) {
   ((char *)one.call.in[0].data)[one.call.in[0].bytes - 1] ^= 1;
   run_stand_in(&one, changed, SIZE);
   ck_assert_uint_gt(differing(first, changed, SIZE), SIZE * 9 / 10);
-  ck_assert_int_eq(planrt_cuda_synthetic.run(&one.call, &(planrt_cuda_launch){0}), cudaErrorInvalidValue);
+  ck_assert_int_eq(rt_cuda_synthetic.run(&one.call, &(rt_cuda_launch){0}), cudaErrorInvalidValue);
   one_call_close(&one);
 }
 END_TEST

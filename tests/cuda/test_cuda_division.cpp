@@ -9,7 +9,7 @@
 static uint64_t draws;
 /* Numbers of every size. */
 static int64_t draw() {
-  uint64_t bits = planrt_random(3, draws++);
+  uint64_t bits = rt_random(3, draws++);
   return static_cast<int64_t>(bits >> 1 >> bits % 63);
 }
 

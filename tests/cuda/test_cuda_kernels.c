@@ -261,7 +261,7 @@ START_TEST(dropout_of_a_round) {
   one_call one;
   open_case(case_of("dropout"), &(sizes){{7, 9}}, 3, &one);
   one.call.job_batch = 11, one.call.sample_offset = 5, one.call.iteration = 1, one.call.iterations = 2;
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   launch.step.period = 12345678901;
   launch.seed = UINT64_MAX - 3;
   check_call(case_of("dropout"), &one, &launch);
@@ -273,7 +273,7 @@ START_TEST(learning_rates) {
   static const char *const types[] = {"sgd", "momentum", "adam"};
   one_call one;
   open_case(case_of(types[_i]), &(sizes){{5, 9}}, 1, &one);
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   launch.step = (planrt_step){.period = 40, .learning_rate = 0.125};
   check_call(case_of(types[_i]), &one, &launch);
   one_call_close(&one);
@@ -296,7 +296,7 @@ START_TEST(inference) {
   static const char *const types[] = {"batchnorm", "dropout", "dropout_grad"};
   one_call one;
   open_case(case_of(types[_i]), &(sizes){{6, 5, 3}}, 3, &one);
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   launch.inference = true;
   check_call(case_of(types[_i]), &one, &launch);
   one_call_close(&one);
@@ -306,15 +306,15 @@ END_TEST
 /* A recompute gives the same bits and has no side effects. */
 START_TEST(recompute) {
   const op_case *c = case_of("batchnorm");
-  const planrt_cuda_op *op = planrt_cuda_op_find("batchnorm");
+  const rt_cuda_op *op = rt_cuda_op_find(PL_OPTYPE_batchnorm);
   one_call one;
   device_call first, again;
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   open_case(c, &(sizes){{6, 50, 3}}, 4, &one);
   device_open(&first, &one.call, op, c->types, _i, false, false);
   device_open(&again, &one.call, op, c->types, _i, false, true);
   device_run(&first, op, &launch, false);
-  planrt_operand running[2] = {again.call.effects[0], again.call.effects[1]};
+  rt_operand running[2] = {again.call.effects[0], again.call.effects[1]};
   again.call.effects[0].data = again.call.effects[1].data = NULL;
   device_run(&again, op, &launch, false);
   for (int32_t k = 0; k < 3; k++)
@@ -339,10 +339,10 @@ START_TEST(far_from_zero) {
   open_case(c, &(sizes){{16, 24, 16}}, 30, &one);
   float *x = one.call.in[0].data;
   for (int64_t i = 0; i < one.call.in[0].elements; i++) x[i] = 1000.0F + x[i] * 0.01F;
-  device_open(&device, &one.call, planrt_cuda_op_find("batchnorm"), c->types, false, false, false);
-  planrt_launch launch = one_call_launch();
-  device_run(&device, planrt_cuda_op_find("batchnorm"), &launch, false);
-  planrt_kernel_find("batchnorm")->run(&one.call, &launch);
+  device_open(&device, &one.call, rt_cuda_op_find(PL_OPTYPE_batchnorm), c->types, false, false, false);
+  rt_launch launch = one_call_launch();
+  device_run(&device, rt_cuda_op_find(PL_OPTYPE_batchnorm), &launch, false);
+  rt_kernel_find(PL_OPTYPE_batchnorm)->run(&one.call, &launch);
   for (int64_t k = 0; k < one.call.out[2].elements; k++) {
     float want = ((const float *)one.call.out[2].data)[k], got = value_at(&device.call.out[2], k);
     ck_assert_msg(fabsf(got - want) < 1e-5F * want, "invstd is %g, not %g", (double)got, (double)want);
@@ -358,16 +358,16 @@ END_TEST
 START_TEST(words) {
   enum { BYTES = 50011, SEED = 5, WORDS = (BYTES + 7) / 8 };
   _Alignas(16) static unsigned char memory[BYTES + 16];
-  uint64_t key = planrt_mix(SEED), from = 3, expected = planrt_random(key, BYTES), word[WORDS] = {0}, sum = 0;
+  uint64_t key = rt_mix(SEED), from = 3, expected = rt_random(key, BYTES), word[WORDS] = {0}, sum = 0;
   unsigned char *data = memory + _i;
-  ck_assert_int_eq(planrt_cuda_draw(NULL, &from, 9, data, BYTES), cudaSuccess);
+  ck_assert_int_eq(rt_cuda_draw(NULL, &from, 9, data, BYTES), cudaSuccess);
   memcpy(word, data, BYTES);
   for (uint64_t k = 0; k < WORDS; k++) {
-    uint64_t drawn = planrt_random(planrt_random(from, 9), k);
+    uint64_t drawn = rt_random(rt_random(from, 9), k);
     ck_assert_mem_eq(&word[k], &drawn, k + 1 < WORDS ? 8 : BYTES % 8);
-    expected += planrt_mix((key + k * UINT64_C(0x9e3779b97f4a7c15)) ^ word[k]);
+    expected += rt_mix((key + k * UINT64_C(0x9e3779b97f4a7c15)) ^ word[k]);
   }
-  ck_assert_int_eq(planrt_cuda_digest(NULL, SEED, data, BYTES, &sum), cudaSuccess);
+  ck_assert_int_eq(rt_cuda_digest(NULL, SEED, data, BYTES, &sum), cudaSuccess);
   ck_assert_uint_eq(sum, expected);
 }
 END_TEST

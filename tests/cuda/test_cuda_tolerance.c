@@ -19,13 +19,13 @@ typedef struct example {
 } example;
 
 static void open_example(example *e, const char *tensors, const char *op, int64_t batch) {
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   one_call_open(&e->one, "NCHW", tensors, op, batch, false);
-  planrt_call *call = &e->one.call;
+  rt_call *call = &e->one.call;
   for (int32_t i = 0; i < call->n_in; i++) one_call_fill(&call->in[i], (uint64_t)i, -1, 1);
-  planrt_kernel_find(call->op->type)->run(call, &launch);
+  rt_kernel_find(pl_optype_of(call->op))->run(call, &launch);
   for (int32_t r = 0; r < call_results(call); r++) {
-    const planrt_operand *of = call_result(call, r);
+    const rt_operand *of = call_result(call, r);
     e->want[r] = malloc((size_t)of->bytes);
     memcpy(e->want[r], of->data, (size_t)of->bytes);
     memset(of->data, 0, (size_t)of->bytes);
@@ -75,7 +75,7 @@ START_TEST(sums_have_room_by_their_depth) {
   double most = shallow.of.share * shallow.of.scale;
   ck_assert(off_by(&shallow, (double)first(&shallow) + 0.9 * most, 0) < 1);
   ck_assert(off_by(&shallow, (double)first(&shallow) + 1.1 * most, 0) > 1);
-  ck_assert(off_by(&shallow, (double)first(&shallow) + 1.1 * most, 1U << PLANRT_NOTE_WINOGRAD) < 1);
+  ck_assert(off_by(&shallow, (double)first(&shallow) + 1.1 * most, 1U << RT_NOTE_WINOGRAD) < 1);
   ck_assert(isinf(off_by(&shallow, NAN, 0)));
   close_example(&shallow);
   close_example(&deep);
@@ -96,8 +96,8 @@ END_TEST
 START_TEST(bf16_may_be_the_neighbour) {
   example e;
   open_example(&e, "x: input f32[N,16,2]\ny: f32[N,2]", "type: mean, in: [x], out: [y]", 1);
-  planrt_operand *out = &e.one.call.out[0];
-  uint16_t want[2] = {planrt_to_bf16(0.3F), planrt_to_bf16(-0.2F)}, got[2] = {(uint16_t)(want[0] + 1), want[1]};
+  rt_operand *out = &e.one.call.out[0];
+  uint16_t want[2] = {rt_to_bf16(0.3F), rt_to_bf16(-0.2F)}, got[2] = {(uint16_t)(want[0] + 1), want[1]};
   out->dtype = PLANC_DTYPE_bf16;
   out->bytes = sizeof want;
   memcpy(e.want[0], want, sizeof want);

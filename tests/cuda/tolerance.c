@@ -88,12 +88,12 @@ static int compare_type(const void *type, const void *of) {
 
 /* --- Numbers ---------------------------------------------------------------------------------------------------- */
 
-static double element(const planrt_operand *of, const char *data, int64_t index) {
-  if (planrt_is_real(of->dtype)) return (double)planrt_real_at(of->dtype, data, index);
+static double element(const rt_operand *of, const char *data, int64_t index) {
+  if (rt_is_real(of->dtype)) return (double)rt_real_at(of->dtype, data, index);
   return (double)((const int64_t *)(const void *)data)[index];
 }
 
-static double largest_in(const planrt_operand *of, const char *data) {
+static double largest_in(const rt_operand *of, const char *data) {
   double largest = 0;
   for (int64_t i = 0; data && i < of->elements; i++) {
     double value = fabs(element(of, data, i));
@@ -102,11 +102,11 @@ static double largest_in(const planrt_operand *of, const char *data) {
   return largest;
 }
 
-static double largest(const planrt_operand *of) {
+static double largest(const rt_operand *of) {
   return largest_in(of, of->data);
 }
 
-static double mean_square_root(const planrt_operand *of) {
+static double mean_square_root(const rt_operand *of) {
   double sum = 0;
   for (int64_t i = 0; i < of->elements; i++) {
     double value = element(of, of->data, i);
@@ -117,20 +117,20 @@ static double mean_square_root(const planrt_operand *of) {
 
 /* --- How many terms --------------------------------------------------------------------------------------------- */
 
-static double width_of(const planrt_operand *of) {
+static double width_of(const rt_operand *of) {
   return of->rank > 0 ? (double)of->dims[of->rank - 1] : 1;
 }
 
-static double terms_per_result(const planrt_call *call) {
+static double terms_per_result(const rt_call *call) {
   double most = 1;
   for (int32_t i = 0; i < call->n_in; i++)
     for (int32_t r = 0; r < call->n_out; r++)
-      if (planrt_is_real(call->in[i].dtype) && call->out[r].elements > 0)
+      if (rt_is_real(call->in[i].dtype) && call->out[r].elements > 0)
         most = fmax(most, (double)call->in[i].elements / (double)call->out[r].elements);
   return most;
 }
 
-static double depth_of(const planrt_call *call, kind of) {
+static double depth_of(const rt_call *call, kind of) {
   switch (of) {
     case SAME:
       return 0;
@@ -152,18 +152,18 @@ static double depth_of(const planrt_call *call, kind of) {
 
 /* --- Of what size ----------------------------------------------------------------------------------------------- */
 
-static bool is(const planrt_call *call, const char *type) {
+static bool is(const rt_call *call, const char *type) {
   return strcmp(call->op->type, type) == 0;
 }
 
 /* y = gamma (x - mean) invstd + beta; mean, invstd and the running statistics. */
-static double norm_scale(const planrt_call *call, int32_t index, char *const *want) {
+static double norm_scale(const rt_call *call, int32_t index, char *const *want) {
   double x = largest(&call->in[0]);
   if (index == 0) return x * largest_in(&call->out[2], want[2]) * largest(&call->in[1]) + largest(&call->in[2]);
   return index == 1 || index == 3 ? x : index == 4 ? x * x : 0;
 }
 
-static double given_norm_scale(const planrt_call *call) {
+static double given_norm_scale(const rt_call *call) {
   double least = INFINITY;
   for (int64_t i = 0; i < call->in[4].elements; i++) least = fmin(least, element(&call->in[4], call->in[4].data, i));
   double spread = 1 / sqrt(fmax(least, 0) + planc_op_real(call->op, "epsilon", 1e-5));
@@ -171,15 +171,15 @@ static double given_norm_scale(const planrt_call *call) {
 }
 
 /* dx = gamma invstd (dy - mean(dy) - xhat mean(dy xhat)), dgamma = sum(dy xhat), dbeta = sum(dy). */
-static double norm_grad_scale(const planrt_call *call, int32_t index, double depth) {
+static double norm_grad_scale(const rt_call *call, int32_t index, double depth) {
   double invstd = largest(&call->in[3]), xhat = (largest(&call->in[0]) + largest(&call->in[2])) * invstd;
   if (index == 0) return largest(&call->in[1]) * invstd * largest(&call->in[4]) * fmax(1, xhat);
   return sqrt(depth) * mean_square_root(&call->in[4]) * (index == 1 ? xhat : 1);
 }
 
 /* Of sums that come out small because they cancel: the size of partial sums, in which the terms' signs are random. */
-static double terms_scale(const planrt_call *call, kind of, int32_t index, double depth, char *const *want) {
-  const planrt_operand *last = &call->in[call->n_in - 1];
+static double terms_scale(const rt_call *call, kind of, int32_t index, double depth, char *const *want) {
+  const rt_operand *last = &call->in[call->n_in - 1];
   if (of == PRODUCT) {
     double bias = call->n_in > 2 ? largest(last) : 0;
     double factor = fabs(planc_op_real(call->op, "scale", 1.0));
@@ -194,12 +194,12 @@ static double terms_scale(const planrt_call *call, kind of, int32_t index, doubl
   return largest(last);
 }
 
-bool tolerance_of(const planrt_call *host, int32_t index, char *const *want, tolerance *out) {
+bool tolerance_of(const rt_call *host, int32_t index, char *const *want, tolerance *out) {
   const char *type = planc_trace_type(host->trace, host->instance);
   const struct entry *entry = bsearch(type, table, sizeof table / sizeof *table, sizeof *table, compare_type);
   *out = (tolerance){0};
   if (!entry) return false;
-  const planrt_operand *result = call_result(host, index);
+  const rt_operand *result = call_result(host, index);
   double depth = depth_of(host, entry->kind);
   bool half = result->dtype == PLANC_DTYPE_bf16;
   out->scale = largest_in(result, want[index]);
@@ -215,13 +215,13 @@ bool tolerance_of(const planrt_call *host, int32_t index, char *const *want, tol
 }
 
 tolerance tolerance_noted(tolerance of, uint32_t notes) {
-  if (notes & (1U << PLANRT_NOTE_WINOGRAD | 1U << PLANRT_NOTE_FFT)) of.share *= TRANSFORM_FACTOR;
+  if (notes & (1U << RT_NOTE_WINOGRAD | 1U << RT_NOTE_FFT)) of.share *= TRANSFORM_FACTOR;
   return of;
 }
 
 /* --- Comparing -------------------------------------------------------------------------------------------------- */
 
-difference tolerance_compare(const tolerance *of, const planrt_operand *result, const char *want, const char *got) {
+difference tolerance_compare(const tolerance *of, const rt_operand *result, const char *want, const char *got) {
   difference worst = {0};
   if (memcmp(want, got, (size_t)result->bytes) == 0) return worst;
   for (int64_t i = 0; i < result->elements; i++) {

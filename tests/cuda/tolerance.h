@@ -20,18 +20,18 @@ typedef struct difference {
 } difference;
 
 /* A call's results: its outputs, then its side effects. */
-static inline int32_t call_results(const planrt_call *call) {
+static inline int32_t call_results(const rt_call *call) {
   return call->n_out + call->n_effects;
 }
-static inline const planrt_operand *call_result(const planrt_call *call, int32_t index) {
+static inline const rt_operand *call_result(const rt_call *call, int32_t index) {
   return index < call->n_out ? &call->out[index] : &call->effects[index - call->n_out];
 }
 
 /* Of result `index` of the host's call, whose operands are as before it ran; want[k]: what its k-th result was after.
  * False for an op type that is not known here. */
-bool tolerance_of(const planrt_call *host, int32_t index, char *const *want, tolerance *out);
+bool tolerance_of(const rt_call *host, int32_t index, char *const *want, tolerance *out);
 /* The same for an algorithm with these notes. */
 tolerance tolerance_noted(tolerance of, uint32_t notes);
-difference tolerance_compare(const tolerance *of, const planrt_operand *result, const char *want, const char *got);
+difference tolerance_compare(const tolerance *of, const rt_operand *result, const char *want, const char *got);
 
 #endif

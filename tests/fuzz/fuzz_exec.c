@@ -16,15 +16,15 @@ static bool is_small(const planc_plan *plan) {
   int64_t instances = 0, bytes = 0, replicas = planc_plan_replicas(plan);
   if (planc_plan_gpus(plan) * replicas > MOST_GPUS || plan->n_jobs > MOST_INSTANCES / MOST_GPUS) return false;
   if (plan->n_streams > MOST_STREAMS) return false;
-  for (int32_t m = 0; m < plan->n_memories; m++) bytes = planc_add_saturate(bytes, plan->memories[m].arena_bytes);
+  for (int32_t m = 0; m < plan->n_memories; m++) bytes = pl_add_saturate(bytes, plan->memories[m].arena_bytes);
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     const planc_job *job = &plan->jobs[j];
     if (job->n_rounds < 1 || job->iterations < 1 || job->batch < 1 || job->iterations > MOST_INSTANCES) return false;
     instances += ((int64_t)job->graph->n_ops + 1) * job->n_rounds * job->iterations * replicas;
     for (int32_t s = 0; s < job->graph->n_storages; s++) {
       int64_t one = planc_law_at(job->graph->storages[s].bytes, job->batch), all;
-      if (one < 0 || planc_mul_overflow(one, (int64_t)job->iterations * job->n_rounds, &all)) return false;
-      bytes = planc_add_saturate(bytes, all);
+      if (one < 0 || pl_mul_overflow(one, (int64_t)job->iterations * job->n_rounds, &all)) return false;
+      bytes = pl_add_saturate(bytes, all);
     }
     if (instances > MOST_INSTANCES || bytes > MOST_BYTES / replicas) return false;
   }

@@ -23,8 +23,8 @@ static void use(const planc_graph *graph) {
   if (length != length_again || memcmp(text, text_again, length) != 0) abort();
   if (planc_graph_hash(graph) != planc_graph_hash(again)) abort();
   for (int32_t i = 0; i < graph->n_ops; i++) {
-    planc_conv conv;
-    if (!planc_conv_of(graph, &graph->ops[i], &conv)) continue;
+    pl_conv conv;
+    if (!pl_conv_of(graph, &graph->ops[i], &conv)) continue;
     if (conv.stride_h < 1 || conv.stride_w < 1 || conv.groups < 1 || conv.p < 1 || conv.q < 1) abort();
   }
   for (int32_t i = 0; i < graph->n_tensors; i++) {

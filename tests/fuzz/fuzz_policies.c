@@ -46,11 +46,11 @@ static void plan_all(const planc_graph *graph) {
     planc_memory_needs needs;
     planc_candidate whole = {0};
     planc_status status = planc_candidate_rounds(&problem, problem.batch, &whole);
-    if (!status) status = planc_memory_needs_of(whole.trace, &needs);
+    if (!status) status = planc_memory_needs_of(whole.order, &needs);
     planc_candidate_free(&whole);
     planc_status_free(status);
     if (status) return;
-    problem.budget_bytes = planc_add_saturate(needs.sum_bytes, reserved);
+    problem.budget_bytes = pl_add_saturate(needs.sum_bytes, reserved);
     plan(&problem, policy);
     problem.budget_bytes = reserved + needs.liveness_bytes / 2;
     plan(&problem, policy);

@@ -11,7 +11,7 @@ int main(int argc, char **argv) {
   for (int i = 1; i < argc; i++) {
     char *text;
     size_t length;
-    planc_status status = planc_file_read(argv[i], (size_t)1 << 30, &text, &length);
+    planc_status status = pl_file_read(argv[i], (size_t)1 << 30, &text, &length);
     if (status) {
       fprintf(stderr, "%s\n", planc_status_message(status));
       planc_status_free(status);

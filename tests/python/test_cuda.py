@@ -213,12 +213,15 @@ class Deviceless(Case):
 
     def test_an_interrupt_ends_it(self):
         child = subprocess.Popen([os.path.join(BUILD, "planrun"), "profile", graph("resnet50"), "--deviceless", "h100",
-                                  "--batches", "256,255,254,253", "-o", self.path("p.json")], stderr=subprocess.DEVNULL)
+                                  "--batches", "256,255,254,253", "-o", self.path("p.json")], stderr=subprocess.PIPE,
+                                 text=True)
         while not catches(child, signal.SIGINT):
             self.assertIsNone(child.poll())
             time.sleep(0.01)
         child.send_signal(signal.SIGINT)
-        self.assertEqual(child.wait(), -signal.SIGINT)
+        told = child.communicate()[1]
+        self.assertEqual(child.returncode, -signal.SIGINT)
+        self.assertIn("planrun: interrupted; nothing is kept: the same command begins anew\n", told)
         self.assertEqual(os.listdir(self.folder), [])
 
     @unittest.skipUnless(HAS_EMULATED, "no emulated plug-in")

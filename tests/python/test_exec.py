@@ -183,6 +183,22 @@ class Exec(unittest.TestCase):
         got, _ = train(large, "--epochs", 4, "--resume", checkpoint)
         self.assertEqual(got, want[2:])
 
+    def test_other_samples_than_before_are_told(self):
+        path, _ = plan(self.folder.name, "x.plan", "--budget", "400K")
+        checkpoint = os.path.join(self.folder.name, "x.ckpt")
+        data = ["--data", DIGITS]
+        told = {(True, False): "is of a run with --data: from iteration 2 on it trains on pseudo-random samples",
+                (False, True): "is of a run without --data: up to iteration 2 it has trained on pseudo-random samples"}
+        for before in (True, False):
+            run("planrun", "exec", path, *data * before, "-n", 2, "--save", checkpoint)
+            for now in (True, False):
+                done = subprocess.run([os.path.join(BUILD, "planrun"), "exec", path, *data * now, "-n", "3", "--resume",
+                                       checkpoint], capture_output=True, text=True, env=ENVIRONMENT)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                notes = [line for line in done.stderr.splitlines() if "samples" in line]
+                want = told.get((before, now))
+                self.assertEqual(notes, [f"planrun: note: {checkpoint} {want}"] if want else [])
+
     def test_update_and_watch_meet(self):
         # A running plan is measured by another run of it; what is planned from that is adopted with the same bits.
         path, _ = plan(self.folder.name, "old.plan", "--policy", "vdnn-all", "--device", "k40m")

@@ -104,7 +104,7 @@ class CallTest(GraphTest):
         wgrad = self.only(graph, "linear_wgrad")  # the other one's dy is one number, expanded
         self.assertEqual((wgrad["in"][0], wgrad["out"]), (forward[0]["in"][0], ["2.weight:grad"]))
 
-    def test_windows_start_where_their_view_does(self):
+    def test_views_start_where_they_did(self):
         class Halves(nn.Module):
             def __init__(self):
                 super().__init__()

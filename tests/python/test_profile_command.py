@@ -135,7 +135,8 @@ class Profile(unittest.TestCase):
             kept = text[:text.rindex("\n") + 1]
             self.assertEqual(kept.count("\n"), 1 + passes)
             if how == signal.SIGINT:
-                self.assertIn("interrupted; the same command goes on", told)
+                self.assertRegex(told, "planrun: ending after the iteration or op that it is at; again to end at once\n"
+                                       "(.*\n)*planrun: interrupted; the same command goes on from ")
                 self.assertEqual(kept, text)
                 self.assertNotIn('"trying"', kept)
             # What it was at when it was killed is not to be held against that here.
@@ -158,6 +159,16 @@ class Profile(unittest.TestCase):
         self.assertEqual({key: found[key] for key in kept_times}, kept_times)
         subprocess.run(command, capture_output=True, text=True, check=True)
         self.assertEqual(without_times(gone_on), without_times(self.read()))
+
+    def test_what_is_not_kept_is_told(self):
+        child = subprocess.Popen([os.path.join(BUILD, "planrun"), "profile", GRAPH, "-o", "-", "--batches", "8",
+                                  "--warm-up", "60000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertIn("measured for training", child.stderr.readline())
+        child.send_signal(signal.SIGINT)
+        out, told = child.communicate()
+        self.assertEqual((child.returncode, out), (-signal.SIGINT, ""), told)
+        self.assertEqual(told, "planrun: ending after the iteration or op that it is at; again to end at once\n"
+                               "planrun: interrupted; nothing is kept: the same command begins anew\n")
 
     def test_other_ways_to_measure_do_not_go_on(self):
         command = [os.path.join(BUILD, "planrun"), "profile", GRAPH, "-o", self.output, "--batches", "8,16", "-r", "5"]

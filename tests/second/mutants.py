@@ -597,7 +597,7 @@ def set_replicas(rows, count):
     header = {key: value for key, value in rows.header.items() if key != "replicas"}
     rows.header = {}
     for key, value in header.items():
-        if key == "hash" and count is not None:
+        if key == "memories" and count is not None:
             rows.header["replicas"] = count
         rows.header[key] = value
 
@@ -647,13 +647,20 @@ def change_header(random, rows):
 
 
 def change_prediction(random, rows):
-    predicted = rows.predictions[0]
-    if random.random() < 0.5:
-        key = random.choice(list(predicted))
-        rows.predictions = [{**predicted, key: predicted[key] + random.choice((1, -1, -predicted[key] - 1))}]
+    """What is predicted of all jobs or of one, or what predictions are made of."""
+    where = random.choice(("all", "job", "device", "device"))
+    if where == "all":
+        rows.predictions = [other_number(random, rows.predictions[0], ("iteration", "bound"))]
+    elif where == "job":
+        at = random.randrange(len(rows.jobs))
+        rows.jobs[at] = other_number(random, rows.jobs[at], ("ideal", "busy", "stall"))
     else:
-        key = random.choice([key for key, value in rows.device.items() if type(value) is int])
-        rows.device = {**rows.device, key: rows.device[key] + random.choice((1, -1, -rows.device[key] - 1))}
+        rows.device = other_number(random, rows.device, [key for key in rows.device if key != "device"])
+
+
+def other_number(random, row, keys):
+    key = random.choice(keys)
+    return {**row, key: row[key] + random.choice((1, -1, -row[key] - 1))}
 
 
 def between(random, rows):

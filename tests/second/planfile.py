@@ -77,9 +77,8 @@ HEADER = [
     ("planc-plan", one_of(2)), ("name", is_name), ("policy", is_name), [("window", at_least(1))],
     [("workspace_limit", at_least(1))], [("window_per_use", one)], [("swap_rate", at_least(1, 1000000))],
     [("no_swap", one)], [("no_recompute", one)], [("replicas", at_least(2, 4096))],
-    ("hash", lambda value: type(value) is str and re.fullmatch("[0-9a-f]{16}", value)),
     ("memories", at_least(3, 512)), ("links", at_least(0, 4096)), ("graphs", is_count), ("tensors", is_count),
-    ("ops", is_count), ("jobs", at_least(0, 4096)), ("streams", at_least(0, 256)),
+    ("ops", is_count), ("jobs", at_least(0, 4096)), ("streams", at_least(0, 32768)),
     *((key, is_count) for key in ("algorithms", "boundary", "maps", "residencies", "events", "uses", "prologue", "body",
                                  "epilogue"))]
 DEVICE = [("device", is_name), ("launch", is_size), ("in_flight", is_count),
@@ -93,8 +92,9 @@ MEMORIES = {
     "user": [("memory", is_name)]}
 LINK = [("link", lambda value: is_list_of(is_size)(value) and len(value) == 2), ("engine", is_count), ("rate", at_least(1)),
         ("latency", is_size), [("bus", is_count)]]
-PREDICTIONS = [(key, is_size) for key in ("iteration", "ideal", "bound", "d2h", "h2d", "recompute", "stall")]
-GRAPH = [("graph", is_name), ("layout", one_of("NCHW", "NHWC")), ("tensors", is_size), ("ops", is_size),
+PREDICTIONS = [(key, is_size) for key in ("iteration", "bound")]
+HASH = ("hash", lambda value: type(value) is str and re.fullmatch("[0-9a-f]{16}", value))
+GRAPH = [("graph", is_name), HASH, ("layout", one_of("NCHW", "NHWC")), ("tensors", is_size), ("ops", is_size),
          ("loss", OR_NONE), ("outputs", TENSORS)]
 TYPED = [("dtype", one_of(*DTYPE_BYTES)), ("shape", is_list_of(is_law))]
 TENSOR = [("tensor", is_name), ("kind", one_of(*KINDS)), *TYPED]
@@ -103,7 +103,7 @@ OP = [("op", is_name), ("type", is_name), ("phase", one_of(*PHASES)), ("in", TEN
       ("effects", TENSORS), ("attrs", lambda value: type(value) is dict), ("flops", is_law), ("traffic", is_law),
       ("flags", at_least(0, 31)), [("class", one_of(*CLASSES))], [("loop", is_name), ("step", is_size)]]
 JOB = [("job", is_size), ("batch", at_least(1)), ("rounds", is_list_of(at_least(1))), ("iterations", at_least(1, MOST_COUNT)),
-       [("order", TENSORS)]]
+       *((key, is_size) for key in ("ideal", "busy", "stall")), [("order", TENSORS)]]
 STREAMS = {"compute": [("stream", is_name), ("job", is_size), ("memory", is_size)],
            "copy": [("stream", is_name), ("job", is_size), ("engine", is_size)]}
 ALGORITHM = [("algorithm", is_name)]

@@ -52,7 +52,7 @@ expected_calls *expected_new(const planc_plan *plan, const planrt_options *optio
   e->address = allocate(plan->n_residencies, sizeof *e->address);
   e->fresh = allocate(plan->n_residencies, sizeof *e->fresh);
   e->execs = allocate(plan->body.n, sizeof(planc_instr *));
-  e->prepared = allocate(plan->body.n, sizeof(planrt_call *));
+  e->prepared = allocate(plan->body.n, sizeof(rt_call *));
   ck_assert_int_eq(planc_plan_gpus(plan), 1);
   e->arenas[DEVICE] = recording_backend.arena(recording_device(0));
   e->arenas[HOST] = recording_backend.host_arena(recording_device(0));
@@ -204,17 +204,17 @@ static bool on_device(const expected_calls *e, int32_t residency) {
 }
 
 static void expect_copy(expected_calls *e, const now *at, const planc_instr *instr) {
-  static const planrt_direction directions[2][2] = {{PLANRT_H2H, PLANRT_H2D}, {PLANRT_D2H, PLANRT_D2D}};
+  static const rt_direction directions[2][2] = {{RT_H2H, RT_H2D}, {RT_D2H, RT_D2D}};
   int32_t to = instr->id, from = instr->aux, buffer = e->buffer[to == PLANC_USER ? from : to];
   const planc_buffer *of = &e->trace->buffers[buffer];
-  planrt_direction direction = directions[on_device(e, from)][on_device(e, to)];
+  rt_direction direction = directions[on_device(e, from)][on_device(e, to)];
   recorded_call copy = {.kind = RECORDED_COPY,
                         .stream = instr->stream,
                         .id = (int32_t)direction,
                         .to = to == PLANC_USER ? NULL : expected_residency(e, to),
                         .from = from == PLANC_USER ? NULL : expected_residency(e, from),
                         .bytes = of->bytes,
-                        .pinned = direction != PLANRT_D2D};
+                        .pinned = direction != RT_D2D};
   use(e, at, instr->stream, from);
   use(e, at, instr->stream, to);
   if (!is_handover(instr))
@@ -305,7 +305,7 @@ static void expect_body(expected_calls *e, now at) {
   at.inside = true;
   at.how = e->options->replay ? REPLAYED : RUN;
   if (at.how == REPLAYED) {
-    planrt_launch launch = {.step = at.step, .seed = e->options->seed};
+    rt_launch launch = {.step = at.step, .seed = e->options->seed};
     launch.step.period = at.period;
     expect(e, NULL, (recorded_call){.kind = RECORDED_REPLAY, .stream = -1, .launch = launch, .number = at.period}, -1,
            -1);

@@ -18,14 +18,14 @@ static bool same_place(expected_calls *e, int32_t place, const char *at, int64_t
   return at == known->at && at >= e->pinned && at + bytes <= e->pinned + e->pinned_bytes;
 }
 
-static bool same_options(const planrt_device_options *a, const planrt_device_options *b) {
+static bool same_options(const rt_device_options *a, const rt_device_options *b) {
   return a->arena_bytes == b->arena_bytes && a->host_arena_bytes == b->host_arena_bytes &&
          a->n_streams == b->n_streams && a->n_events == b->n_events && a->concurrent == b->concurrent &&
          a->synthetic == b->synthetic && a->deterministic == b->deterministic && a->properties == b->properties &&
          a->link_bytes_per_s == b->link_bytes_per_s && a->jitter == b->jitter;
 }
 
-static bool same_launch(const planrt_launch *a, const planrt_launch *b, bool kept) {
+static bool same_launch(const rt_launch *a, const rt_launch *b, bool kept) {
   bool rate =
       a->step.learning_rate == b->step.learning_rate || (isnan(a->step.learning_rate) && isnan(b->step.learning_rate));
   return kept || (rate && a->step.period == b->step.period && a->seed == b->seed && a->inference == b->inference);

@@ -16,7 +16,7 @@ static int32_t residency_of(const expected_calls *e, const planc_instr *exec, in
   return -1;
 }
 
-static bool same_shape(const planc_tensor *tensor, int64_t batch, const planrt_operand *got) {
+static bool same_shape(const planc_tensor *tensor, int64_t batch, const rt_operand *got) {
   int64_t elements = 1;
   if (got->dtype != tensor->dtype || got->rank != tensor->rank) return false;
   for (int32_t d = 0; d < tensor->rank; d++) {
@@ -29,7 +29,7 @@ static bool same_shape(const planc_tensor *tensor, int64_t batch, const planrt_o
 
 /* Operands of an op: windows on the residencies, with shapes at the round's batch. */
 static const char *operands_difference(const expected_calls *e, const planc_instr *exec, const int32_t *tensors,
-                                       int32_t n, const planrt_operand *got, bool out) {
+                                       int32_t n, const rt_operand *got, bool out) {
   const planc_instance *instance = &e->trace->instances[exec->id];
   const planc_graph *graph = e->trace->jobs[instance->job].graph;
   for (int32_t i = 0; i < n; i++) {
@@ -49,11 +49,11 @@ static const char *operands_difference(const expected_calls *e, const planc_inst
 }
 
 /* A round's gradient, whole, added to the iteration's. */
-static const char *accumulation_difference(const expected_calls *e, const planc_instr *exec, const planrt_call *got) {
+static const char *accumulation_difference(const expected_calls *e, const planc_instr *exec, const rt_call *got) {
   if (got->n_in != 1 || got->n_out != 1 || got->n_effects != 0) return "operands of an accumulation";
-  const planrt_operand *operands[] = {got->in, got->out};
+  const rt_operand *operands[] = {got->in, got->out};
   for (int32_t k = 0; k < 2; k++) {
-    const planrt_operand *operand = operands[k];
+    const rt_operand *operand = operands[k];
     int32_t residency = e->plan->uses[exec->first_use + k];
     const planc_buffer *buffer = &e->trace->buffers[e->buffer[residency]];
     const planc_graph *graph = e->trace->jobs[buffer->job].graph;
@@ -67,7 +67,7 @@ static const char *accumulation_difference(const expected_calls *e, const planc_
   return got->out->accumulate ? NULL : "accumulation";
 }
 
-const char *expected_call_difference(const expected_calls *e, const planc_instr *exec, const planrt_call *got) {
+const char *expected_call_difference(const expected_calls *e, const planc_instr *exec, const rt_call *got) {
   const planc_instance *instance = &e->trace->instances[exec->id];
   const planc_job *job = &e->trace->jobs[instance->job];
   const planc_op *op = &job->graph->ops[instance->op];

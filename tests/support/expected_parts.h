@@ -44,7 +44,7 @@ struct expected_calls {
   bool *fresh; /* acquired, and not used since */
   /* By exec of the body. */
   const planc_instr **execs;
-  const planrt_call **prepared;
+  const rt_call **prepared;
   int32_t n_execs;
   piece *places; /* homes by buffer, samples by copy from the user, results by buffer and row */
   int32_t n_places, n_handovers;
@@ -60,6 +60,6 @@ static inline const char *expected_residency(const expected_calls *e, int32_t re
 }
 
 /* What differs between an exec's call and the plan's instruction; NULL if nothing does. */
-const char *expected_call_difference(const expected_calls *e, const planc_instr *exec, const planrt_call *got);
+const char *expected_call_difference(const expected_calls *e, const planc_instr *exec, const rt_call *got);
 
 #endif

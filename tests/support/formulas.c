@@ -4,22 +4,22 @@
 #include <string.h>
 
 /* Element (n, c, h, w) of a rank-4 tensor. */
-int64_t formula_at(const planrt_call *call, const planrt_operand *t, int64_t n, int64_t c, int64_t h, int64_t w) {
+int64_t formula_at(const rt_call *call, const rt_operand *t, int64_t n, int64_t c, int64_t h, int64_t w) {
   const int64_t *d = t->dims;
   return call->graph->layout == PLANC_LAYOUT_NHWC ? ((n * d[1] + h) * d[2] + w) * d[3] + c
                                                   : ((n * d[1] + c) * d[2] + h) * d[3] + w;
 }
-int64_t formula_channels_of(const planrt_call *call, const planrt_operand *t) {
+int64_t formula_channels_of(const rt_call *call, const rt_operand *t) {
   return call->graph->layout == PLANC_LAYOUT_NHWC || t->rank == 2 ? t->dims[t->rank - 1] : t->dims[1];
 }
-int64_t formula_height_of(const planrt_call *call, const planrt_operand *t) {
+int64_t formula_height_of(const rt_call *call, const rt_operand *t) {
   return t->dims[call->graph->layout == PLANC_LAYOUT_NHWC ? 1 : 2];
 }
-int64_t formula_width_of(const planrt_call *call, const planrt_operand *t) {
+int64_t formula_width_of(const rt_call *call, const rt_operand *t) {
   return t->dims[call->graph->layout == PLANC_LAYOUT_NHWC ? 2 : 3];
 }
 /* Channel of element i. */
-int64_t formula_channel_at(const planrt_call *call, const planrt_operand *t, int64_t i) {
+int64_t formula_channel_at(const rt_call *call, const rt_operand *t, int64_t i) {
   if (call->graph->layout == PLANC_LAYOUT_NHWC || t->rank == 2) return i % t->dims[t->rank - 1];
   int64_t inner = 1;
   for (int32_t d = 2; d < t->rank; d++) inner *= t->dims[d];
@@ -32,8 +32,8 @@ int64_t formula_channel_at(const planrt_call *call, const planrt_operand *t, int
       for (int64_t h = 0; h < formula_height_of(call, t); h++) \
         for (int64_t w = 0; w < formula_width_of(call, t); w++)
 
-void formula_conv2d(const planrt_call *call, double *const *in, double *out) {
-  const planrt_operand *x = &call->in[0], *weights = &call->in[1], *y = &call->out[0];
+void formula_conv2d(const rt_call *call, double *const *in, double *out) {
+  const rt_operand *x = &call->in[0], *weights = &call->in[1], *y = &call->out[0];
   int64_t groups = planc_op_int(call->op, "groups", 0, 1), cg = formula_channels_of(call, weights),
           kg = weights->dims[0] / groups;
   FOR_IMAGE(call, y, n, k, p, q) {
@@ -52,7 +52,7 @@ void formula_conv2d(const planrt_call *call, double *const *in, double *out) {
   }
 }
 
-void formula_linear(const planrt_call *call, double *const *in, double *out) {
+void formula_linear(const rt_call *call, double *const *in, double *out) {
   int64_t outputs = call->in[1].dims[0], inputs = call->in[1].dims[1];
   for (int64_t e = 0; e < call->out[0].elements; e++) {
     out[e] = call->n_in > 2 ? in[2][e % outputs] : 0;
@@ -60,21 +60,21 @@ void formula_linear(const planrt_call *call, double *const *in, double *out) {
   }
 }
 
-void formula_bias(const planrt_call *call, double *const *in, double *out) {
+void formula_bias(const rt_call *call, double *const *in, double *out) {
   for (int64_t e = 0; e < call->out[0].elements; e++)
     out[e] = in[0][e] + in[1][formula_channel_at(call, &call->in[0], e)];
 }
 
-void formula_relu(const planrt_call *call, double *const *in, double *out) {
+void formula_relu(const rt_call *call, double *const *in, double *out) {
   for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = in[0][e] > 0 ? in[0][e] : 0;
 }
 
-void formula_add(const planrt_call *call, double *const *in, double *out) {
+void formula_add(const rt_call *call, double *const *in, double *out) {
   for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = in[0][e] + in[1][e];
 }
 
-void formula_pool(const planrt_call *call, double *const *in, double *out) {
-  const planrt_operand *x = &call->in[0], *y = &call->out[0];
+void formula_pool(const rt_call *call, double *const *in, double *out) {
+  const rt_operand *x = &call->in[0], *y = &call->out[0];
   bool largest = strcmp(call->op->type, "maxpool2d") == 0;
   int64_t rows = planc_op_int(call->op, "kernel", 0, 1), columns = planc_op_int(call->op, "kernel", 1, 1);
   FOR_IMAGE(call, y, n, c, p, q) {
@@ -91,8 +91,8 @@ void formula_pool(const planrt_call *call, double *const *in, double *out) {
   }
 }
 
-void formula_batchnorm(const planrt_call *call, double *const *in, double *out) {
-  const planrt_operand *x = &call->in[0];
+void formula_batchnorm(const rt_call *call, double *const *in, double *out) {
+  const rt_operand *x = &call->in[0];
   bool running = strcmp(call->op->type, "batchnorm_infer") == 0;
   double epsilon = planc_op_real(call->op, "epsilon", 1e-5);
   for (int64_t c = 0; c < formula_channels_of(call, x); c++) {
@@ -109,8 +109,8 @@ void formula_batchnorm(const planrt_call *call, double *const *in, double *out) 
 
 /* Nearest, or bilinear as a tent of width `scale` around each input's place, with the border repeated: its centre, or
  * where corners are aligned every scale-th pixel. */
-void formula_upsample(const planrt_call *call, double *const *in, double *out) {
-  const planrt_operand *x = &call->in[0], *y = &call->out[0];
+void formula_upsample(const rt_call *call, double *const *in, double *out) {
+  const rt_operand *x = &call->in[0], *y = &call->out[0];
   const planc_attr *mode = planc_op_attr(call->op, "mode");
   bool aligned = mode && strcmp(mode->value.string, "aligned") == 0;
   bool bilinear = aligned || (mode && strcmp(mode->value.string, "bilinear") == 0);
@@ -130,12 +130,12 @@ void formula_upsample(const planrt_call *call, double *const *in, double *out) {
   }
 }
 
-void formula_gelu(const planrt_call *call, double *const *in, double *out) {
+void formula_gelu(const rt_call *call, double *const *in, double *out) {
   for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = in[0][e] * 0.5 * erfc(-in[0][e] / sqrt(2));
 }
 
-void formula_layernorm(const planrt_call *call, double *const *in, double *out) {
-  const planrt_operand *x = &call->in[0];
+void formula_layernorm(const rt_call *call, double *const *in, double *out) {
+  const rt_operand *x = &call->in[0];
   int64_t width = x->dims[x->rank - 1];
   for (int64_t e = 0; e < x->elements; e++) {
     const double *row = in[0] + e / width * width;
@@ -147,8 +147,8 @@ void formula_layernorm(const planrt_call *call, double *const *in, double *out) 
   }
 }
 
-void formula_matmul(const planrt_call *call, double *const *in, double *out) {
-  const planrt_operand *a = &call->in[0], *b = &call->in[1], *y = &call->out[0];
+void formula_matmul(const rt_call *call, double *const *in, double *out) {
+  const rt_operand *a = &call->in[0], *b = &call->in[1], *y = &call->out[0];
   bool nt = strcmp(call->op->type, "matmul_nt") == 0, tn = strcmp(call->op->type, "matmul_tn") == 0;
   int64_t rows = y->dims[y->rank - 2], columns = y->dims[y->rank - 1], depth = a->dims[a->rank - (tn ? 2 : 1)];
   for (int64_t e = 0; e < y->elements; e++) {
@@ -163,7 +163,7 @@ void formula_matmul(const planrt_call *call, double *const *in, double *out) {
   }
 }
 
-void formula_softmax(const planrt_call *call, double *const *in, double *out) {
+void formula_softmax(const rt_call *call, double *const *in, double *out) {
   int64_t width = call->out[0].dims[call->out[0].rank - 1];
   for (int64_t e = 0; e < call->out[0].elements; e++) {
     double total = 0;
@@ -172,20 +172,20 @@ void formula_softmax(const planrt_call *call, double *const *in, double *out) {
   }
 }
 
-void formula_position(const planrt_call *call, double *const *in, double *out) {
+void formula_position(const rt_call *call, double *const *in, double *out) {
   for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = in[0][e] + in[1][e % call->in[1].elements];
 }
 
-void formula_mean(const planrt_call *call, double *const *in, double *out) {
-  const planrt_operand *x = &call->in[0];
+void formula_mean(const rt_call *call, double *const *in, double *out) {
+  const rt_operand *x = &call->in[0];
   int64_t tokens = x->dims[x->rank - 2], width = x->dims[x->rank - 1];
   for (int64_t e = 0; e < call->out[0].elements; e++) out[e] = 0;
   for (int64_t e = 0; e < x->elements; e++) out[e / (tokens * width) * width + e % width] += in[0][e] / (double)tokens;
 }
 
 /* Element (o, i, j, k) becomes (o, j, i, k). */
-void formula_transpose(const planrt_call *call, double *const *in, double *out) {
-  const planrt_operand *x = &call->in[0];
+void formula_transpose(const rt_call *call, double *const *in, double *out) {
+  const rt_operand *x = &call->in[0];
   int64_t axis = planc_op_int(call->op, "axis", 0, 0), rows = x->dims[axis], columns = x->dims[axis + 1], inner = 1;
   for (int64_t d = axis + 2; d < x->rank; d++) inner *= x->dims[d];
   for (int64_t e = 0; e < x->elements; e++) {

@@ -8,31 +8,31 @@
 #include "runtime/call.h"
 
 /* Index of element (n, c, h, w) of a rank-4 tensor in the graph's layout, and its sizes. */
-int64_t formula_at(const planrt_call *call, const planrt_operand *t, int64_t n, int64_t c, int64_t h, int64_t w);
-int64_t formula_channels_of(const planrt_call *call, const planrt_operand *t);
-int64_t formula_height_of(const planrt_call *call, const planrt_operand *t);
-int64_t formula_width_of(const planrt_call *call, const planrt_operand *t);
+int64_t formula_at(const rt_call *call, const rt_operand *t, int64_t n, int64_t c, int64_t h, int64_t w);
+int64_t formula_channels_of(const rt_call *call, const rt_operand *t);
+int64_t formula_height_of(const rt_call *call, const rt_operand *t);
+int64_t formula_width_of(const rt_call *call, const rt_operand *t);
 /* Channel of element i of a tensor of any rank. */
-int64_t formula_channel_at(const planrt_call *call, const planrt_operand *t, int64_t i);
+int64_t formula_channel_at(const rt_call *call, const rt_operand *t, int64_t i);
 
 /* out[0] of a forward call from its inputs. pool is max or average by the op's type, batchnorm with the batch's or, for
  * batchnorm_infer, the running statistics, matmul with the operand transposed that the type says. */
-typedef void (*formula)(const planrt_call *call, double *const *in, double *out);
-void formula_conv2d(const planrt_call *call, double *const *in, double *out);
-void formula_linear(const planrt_call *call, double *const *in, double *out);
-void formula_bias(const planrt_call *call, double *const *in, double *out);
-void formula_relu(const planrt_call *call, double *const *in, double *out);
-void formula_add(const planrt_call *call, double *const *in, double *out);
-void formula_pool(const planrt_call *call, double *const *in, double *out);
-void formula_batchnorm(const planrt_call *call, double *const *in, double *out);
-void formula_upsample(const planrt_call *call, double *const *in, double *out);
-void formula_gelu(const planrt_call *call, double *const *in, double *out);
-void formula_layernorm(const planrt_call *call, double *const *in, double *out);
-void formula_matmul(const planrt_call *call, double *const *in, double *out);
-void formula_softmax(const planrt_call *call, double *const *in, double *out);
-void formula_position(const planrt_call *call, double *const *in, double *out);
-void formula_mean(const planrt_call *call, double *const *in, double *out);
-void formula_transpose(const planrt_call *call, double *const *in, double *out);
+typedef void (*formula)(const rt_call *call, double *const *in, double *out);
+void formula_conv2d(const rt_call *call, double *const *in, double *out);
+void formula_linear(const rt_call *call, double *const *in, double *out);
+void formula_bias(const rt_call *call, double *const *in, double *out);
+void formula_relu(const rt_call *call, double *const *in, double *out);
+void formula_add(const rt_call *call, double *const *in, double *out);
+void formula_pool(const rt_call *call, double *const *in, double *out);
+void formula_batchnorm(const rt_call *call, double *const *in, double *out);
+void formula_upsample(const rt_call *call, double *const *in, double *out);
+void formula_gelu(const rt_call *call, double *const *in, double *out);
+void formula_layernorm(const rt_call *call, double *const *in, double *out);
+void formula_matmul(const rt_call *call, double *const *in, double *out);
+void formula_softmax(const rt_call *call, double *const *in, double *out);
+void formula_position(const rt_call *call, double *const *in, double *out);
+void formula_mean(const rt_call *call, double *const *in, double *out);
+void formula_transpose(const rt_call *call, double *const *in, double *out);
 
 /* Central differences of formulas use this step. Results of kernels, f32 sums of some dozens of terms, are near what a
  * formula gives when they differ by at most 1e-4 of the larger of 1 and the value. */

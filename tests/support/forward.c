@@ -22,10 +22,10 @@ static int32_t find(const char *name) {
 }
 
 void forward_tensor(const char *name, const char *text) {
-  planc_spec spec;
+  pl_spec spec;
   const char *at;
   char of[256] = "";
-  ok(planc_spec_parse(text, &spec, &at));
+  ok(pl_spec_parse(text, &spec, &at));
   if (spec.of) (void)snprintf(of, sizeof of, "%.*s", (int)spec.of_length, spec.of);
   int32_t root = spec.of ? find(of) : -1, index;
   ok(planc_graph_builder_tensor(builder, name, spec.kind, spec.dtype, spec.rank, spec.dims, root, spec.offset, &index));
@@ -56,7 +56,7 @@ static int32_t parse_attrs(const char *text, planc_attr *out, char (*keys)[32], 
     } else if (strchr(values[count], '.')) {
       out[count].type = PLANC_ATTR_REAL;
       out[count].value.real = strtod(values[count], NULL);
-    } else if (planc_number_kind(values[count]) == PLANC_NUMBER_INT) {
+    } else if (pl_number_kind(values[count]) == PL_NUMBER_INT) {
       out[count].type = PLANC_ATTR_INT;
       out[count].value.integer = strtol(values[count], NULL, 10);
     } else {

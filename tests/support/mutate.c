@@ -12,16 +12,16 @@ static const char *const instr_names[] = {PLANC_INSTRS(X)};
 /* --- Taking apart and putting together ------------------------------------------------------------------------- */
 
 static planc_status take_apart(mutation *m, const planc_plan *plan) {
-  struct planc_plan_memory *memory = m->plan->memory;
+  planc_plan_owned *owned = m->plan->owned;
   *m->plan = *plan;
-  m->plan->memory = memory;
+  m->plan->owned = owned;
   const planc_section *sections[] = {&plan->prologue, &plan->body, &plan->epilogue};
   int64_t index = 0;
   for (int s = 0; s < 3; s++) {
     for (int32_t i = 0; i < sections[s]->n; i++, index++) {
       loose_instr loose = {.instr = sections[s]->instrs[i]};
       if (loose.instr.op == PLANC_INSTR_exec) {
-        loose.n_uses = planc_plan_uses_at(plan, index);
+        loose.n_uses = pl_plan_uses_at(plan, index);
         if (loose.n_uses < 0) return planc_error(PLANC_INTERNAL, "uses out of order");
         loose.uses = &plan->uses[loose.instr.first_use];
       }
@@ -38,10 +38,10 @@ static planc_status put_together(mutation *m) {
     for (int64_t i = 0; i < m->sections[s].len; i++) n_uses += m->sections[s].data[i].n_uses;
   }
   int32_t *uses, used = 0;
-  PLANC_TRY(PLANC_NEW(arena_of(m), &uses, n_uses));
+  PLANC_TRY(PL_NEW(arena_of(m), &uses, n_uses));
   for (int s = 0; s < 3; s++) {
     planc_instr *instrs;
-    PLANC_TRY(PLANC_NEW(arena_of(m), &instrs, m->sections[s].len));
+    PLANC_TRY(PL_NEW(arena_of(m), &instrs, m->sections[s].len));
     for (int64_t i = 0; i < m->sections[s].len; i++) {
       const loose_instr *loose = &m->sections[s].data[i];
       instrs[i] = loose->instr;
@@ -115,7 +115,7 @@ static planc_status change_place(mutation *m, int s) {
 
 static planc_status change_use(mutation *m, loose_instr *loose) {
   int32_t *uses;
-  PLANC_TRY(PLANC_NEW(arena_of(m), &uses, (int64_t)loose->n_uses + 1));
+  PLANC_TRY(PL_NEW(arena_of(m), &uses, (int64_t)loose->n_uses + 1));
   if (loose->n_uses) memcpy(uses, loose->uses, (size_t)loose->n_uses * sizeof *uses);
   loose->uses = uses;
   if (loose->n_uses == 0 || below(m, 8) == 0) {
@@ -254,7 +254,7 @@ static planc_status mutate(mutation *m, const planc_plan *plan) {
 
 planc_status mutate_plan(const planc_plan *plan, uint64_t seed, planc_plan **out, char *description, size_t size) {
   mutation m = {.random = seed, .description = description, .size = size};
-  PLANC_TRY(planc_plan_new(&m.plan));
+  PLANC_TRY(pl_plan_new(&m.plan));
   planc_status status = mutate(&m, plan);
   for (int s = 0; s < 3; s++) VEC_FREE(&m.sections[s]);
   if (status) {

@@ -2,7 +2,7 @@
 #ifndef PLANC_TESTS_MUTATE_PARTS_H
 #define PLANC_TESTS_MUTATE_PARTS_H
 
-#include "plan/plan_memory.h"
+#include "plan/owned.h"
 #include "tests/support/mutate.h"
 #include "tests/support/randgraph.h"
 #include "util/vec.h"
@@ -24,8 +24,8 @@ typedef struct mutation {
   size_t size;
 } mutation;
 
-static inline planc_arena *arena_of(mutation *m) {
-  return &m->plan->memory->arena;
+static inline pl_arena *arena_of(mutation *m) {
+  return &m->plan->owned->arena;
 }
 
 static inline int64_t below(mutation *m, int64_t n) {

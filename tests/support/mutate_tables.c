@@ -1,12 +1,12 @@
 /* Changes of a plan's tables (mutate.h). */
 #include <stdio.h>
 
-#include "plan/layout.h"
+#include "plan/derived.h"
 #include "tests/support/mutate_parts.h"
 
 static planc_status change_boundary(mutation *m) {
   planc_boundary *boundary;
-  PLANC_TRY(planc_arena_copy(arena_of(m), m->plan->boundary, m->plan->n_boundary, sizeof *boundary, (void *)&boundary));
+  PLANC_TRY(pl_arena_copy(arena_of(m), m->plan->boundary, m->plan->n_boundary, sizeof *boundary, (void *)&boundary));
   planc_boundary *row = &boundary[below(m, m->plan->n_boundary)];
   int64_t draw = below(m, 5);
   if (draw == 0) {
@@ -32,7 +32,7 @@ static const planc_memory *mapped_memory(const planc_plan *plan, int32_t mapping
 
 static planc_status change_mapping(mutation *m) {
   planc_mapping *mappings;
-  PLANC_TRY(planc_arena_copy(arena_of(m), m->plan->mappings, m->plan->n_mappings, sizeof *mappings, (void *)&mappings));
+  PLANC_TRY(pl_arena_copy(arena_of(m), m->plan->mappings, m->plan->n_mappings, sizeof *mappings, (void *)&mappings));
   int32_t k = (int32_t)below(m, m->plan->n_mappings);
   const planc_memory *memory = mapped_memory(m->plan, k);
   if (below(m, 3)) {
@@ -65,7 +65,7 @@ static void change_chunks(mutation *m, planc_memory *memory) {
 static planc_status change_memory(mutation *m) {
   static const int64_t alignments[] = {-256, 0, 1, 128, 300, 512, 768, 1024, 4096};
   planc_memory *memories;
-  PLANC_TRY(planc_arena_copy(arena_of(m), m->plan->memories, m->plan->n_memories, sizeof *memories, (void *)&memories));
+  PLANC_TRY(pl_arena_copy(arena_of(m), m->plan->memories, m->plan->n_memories, sizeof *memories, (void *)&memories));
   planc_memory *memory = &memories[below(m, m->plan->n_memories)];
   switch (below(m, 8)) {
     case 0:
@@ -90,7 +90,7 @@ static planc_status change_memory(mutation *m) {
       memory->arena_bytes -= 1 + below(m, 256);
   }
   m->plan->memories = memories;
-  planc_plan_find_peaks(m->plan);
+  pl_plan_find_peaks(m->plan);
   snprintf(m->description, m->size,
            "change memory %d: kind %d, GPU %d, budget %lld, reserved %lld, arena %lld, align %lld, chunk %lld, %d "
            "mappings from %d on",
@@ -103,7 +103,7 @@ static planc_status change_memory(mutation *m) {
 /* One of a link's numbers is another, or one link takes the place of another. What copies cost is free. */
 static planc_status change_link(mutation *m) {
   planc_plan_link *links;
-  PLANC_TRY(planc_arena_copy(arena_of(m), m->plan->links, m->plan->n_links, sizeof *links, (void *)&links));
+  PLANC_TRY(pl_arena_copy(arena_of(m), m->plan->links, m->plan->n_links, sizeof *links, (void *)&links));
   planc_plan_link *link = &links[below(m, m->plan->n_links)];
   switch (below(m, 5)) {
     case 0:
@@ -129,7 +129,7 @@ static planc_status change_link(mutation *m) {
 
 static planc_status change_stream(mutation *m) {
   planc_stream *streams;
-  PLANC_TRY(planc_arena_copy(arena_of(m), m->plan->streams, m->plan->n_streams, sizeof *streams, (void *)&streams));
+  PLANC_TRY(pl_arena_copy(arena_of(m), m->plan->streams, m->plan->n_streams, sizeof *streams, (void *)&streams));
   planc_stream *stream = &streams[below(m, m->plan->n_streams)];
   switch (below(m, 4)) {
     case 0:
@@ -152,7 +152,7 @@ static planc_status change_stream(mutation *m) {
 static planc_status change_replicas(mutation *m) {
   planc_job *jobs;
   int64_t j = below(m, m->plan->n_jobs);
-  PLANC_TRY(planc_arena_copy(arena_of(m), m->plan->jobs, m->plan->n_jobs, sizeof *jobs, (void *)&jobs));
+  PLANC_TRY(pl_arena_copy(arena_of(m), m->plan->jobs, m->plan->n_jobs, sizeof *jobs, (void *)&jobs));
   m->plan->jobs = jobs;
   jobs[j].replicas = other_id(m, jobs[j].replicas, 4);
   for (int32_t k = 0; below(m, 2) && k < m->plan->n_jobs; k++) jobs[k].replicas = jobs[j].replicas;

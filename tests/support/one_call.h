@@ -9,10 +9,10 @@ enum { ONE_CALL_MAX_ACCESSES = 16 };
 typedef struct one_call {
   planc_graph *graph;
   planc_trace *trace;
-  planc_arena arena;
-  planrt_device *device;
+  pl_arena arena;
+  rt_device *device;
   void *memory[ONE_CALL_MAX_ACCESSES]; /* by access, of exactly the buffer's bytes, zeroed */
-  planrt_call call;
+  rt_call call;
 } one_call;
 
 /* Makes the call of the only op of a graph given by `tensors` ("x: input f32[N,3]", one a line) and `op` ("type: relu,
@@ -22,10 +22,10 @@ void one_call_open(one_call *one, const char *layout, const char *tensors, const
 void one_call_close(one_call *one);
 
 /* A launch of iteration 0 with seed 7. */
-planrt_launch one_call_launch(void);
-void one_call_run(one_call *one, const planrt_launch *launch);
+rt_launch one_call_launch(void);
+void one_call_run(one_call *one, const rt_launch *launch);
 
 /* Fills an f32 operand with numbers uniform in [low, high). */
-void one_call_fill(const planrt_operand *operand, uint64_t seed, float low, float high);
+void one_call_fill(const rt_operand *operand, uint64_t seed, float low, float high);
 
 #endif

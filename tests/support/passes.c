@@ -23,19 +23,19 @@ planc_graph *passes_graph(void) {
   return graph;
 }
 
-void passes_list(const planc_graph *graph, int64_t batch, planrt_op_times *out) {
-  planrt_device_options nothing = {0};
-  planrt_device *device;
+void passes_list(const planc_graph *graph, int64_t batch, rt_op_times *out) {
+  rt_device_options nothing = {0};
+  rt_device *device;
   planc_profile *described;
   ok(planc_profile_read("profiles/h100.json", &described));
-  ok(planrt_host_backend.open(&nothing, &device));
-  planrt_list_options how = {.backend = &planrt_host_backend, .device = device, .graph = graph, .described = described};
-  ok(planrt_list_ops(&how, batch, out));
-  planrt_host_backend.close(device);
+  ok(rt_host_backend.open(&nothing, &device));
+  rt_list_options how = {.backend = &rt_host_backend, .device = device, .graph = graph, .described = described};
+  ok(rt_list_ops(&how, batch, out));
+  rt_host_backend.close(device);
   planc_profile_free(described);
 }
 
-static planc_status take_pass(void *user, const planrt_pass *pass) {
+static planc_status take_pass(void *user, const rt_pass *pass) {
   passes *all = user;
   if (all->n == 0) all->first = pass->number;
   ck_assert_int_eq(pass->number, all->first + all->n++);
@@ -47,7 +47,7 @@ static planc_status take_pass(void *user, const planrt_pass *pass) {
   return NULL;
 }
 
-planrt_op_options passes_options(const planrt_backend *backend, const planc_graph *graph, passes *into) {
-  return (planrt_op_options){
+rt_op_options passes_options(const planrt_backend *backend, const planc_graph *graph, passes *into) {
+  return (rt_op_options){
       .backend = backend, .graph = graph, .batch = 4, .repetitions = 2, .passed = take_pass, .user = into};
 }

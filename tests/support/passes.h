@@ -5,15 +5,15 @@
 #include "runtime/measure.h"
 
 typedef struct passes {
-  planrt_op_times times; /* of all */
+  rt_op_times times; /* of all */
   int32_t n, first, of;
 } passes;
 
 /* A convolution, its activation, pooling, a linear layer and a loss, with training by SGD. */
 planc_graph *passes_graph(void);
 /* What the host has for every op, with whatever times. */
-void passes_list(const planc_graph *graph, int64_t batch, planrt_op_times *out);
+void passes_list(const planc_graph *graph, int64_t batch, rt_op_times *out);
 /* Measuring at batch 4, each op twice; passes are added to `into` in their order. */
-planrt_op_options passes_options(const planrt_backend *backend, const planc_graph *graph, passes *into);
+rt_op_options passes_options(const planrt_backend *backend, const planc_graph *graph, passes *into);
 
 #endif

@@ -23,7 +23,7 @@ static inline bool is_parked(const planc_plan *plan, const planc_boundary *row) 
 
 /* Of plans whose engines copy one way only. */
 static inline bool copies_on(const planc_plan *plan, const planc_instr *instr, const char *word) {
-  return instr->op == PLANC_INSTR_copy && strcmp(planc_stream_word(plan, instr->stream), word) == 0;
+  return instr->op == PLANC_INSTR_copy && strcmp(pl_stream_word(plan, instr->stream), word) == 0;
 }
 /* A copy of what the plan itself has put somewhere, not one from or to the user. */
 static inline bool copies_own(const planc_plan *plan, const planc_instr *instr, const char *word) {

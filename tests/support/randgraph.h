@@ -2,7 +2,7 @@
  *
  * A graph runs forward, then backward over what the forward ops made, newest first, then an optimizer. Its ops are of
  * types that planc does not know ("rand.*"); they do what an op can do to storages: branch and join, write in place
- * under the same or a second name, read and write windows at offsets, share parameters, make gradients in one or many
+ * under the same or a second name, read and write views at offsets, share parameters, make gradients in one or many
  * steps, update running statistics, make what nobody reads. Whatever an op reads, all its bytes were written before,
  * and so were all bytes of what leaves and of gradients; and every graph can be cut into rounds unless an option says
  * otherwise. */

@@ -21,9 +21,9 @@ static planc_status add_tensor(rand_maker *m, planc_kind kind, planc_dtype dtype
   return planc_graph_builder_tensor(m->builder, name, kind, dtype, rank, dims, of, offset, out);
 }
 
-/* A window of `tile` elements on `storage`, `begin` elements after its start. */
-static planc_status add_window(rand_maker *m, int32_t storage, planc_law begin, planc_law elements, uint32_t covers,
-                               uint32_t needs, int32_t *out) {
+/* A view of `tile` elements on `storage`, `begin` elements after its start. */
+static planc_status add_view(rand_maker *m, int32_t storage, planc_law begin, planc_law elements, uint32_t covers,
+                             uint32_t needs, int32_t *out) {
   const rand_storage *of = &m->storages.data[storage];
   int64_t size = planc_dtype_bytes(of->dtype);
   planc_law offset = {begin.fixed * size, begin.per_sample * size};
@@ -47,7 +47,7 @@ planc_status rand_add_storage(rand_maker *m, planc_kind kind, planc_dtype dtype,
   VEC_PUSH(&m->tensors, ((rand_tensor){.storage = *out, .covers = all, .needs = all}));
   VEC_PUSH(&m->storages, storage);
   for (int32_t k = 0; n_tiles > 1 && k < n_tiles; k++)
-    PLANC_TRY(add_window(m, *out, tile_begin(tile, k), tile, 1u << k, 1u << k, &m->storages.data[*out].tiles[k]));
+    PLANC_TRY(add_view(m, *out, tile_begin(tile, k), tile, 1u << k, 1u << k, &m->storages.data[*out].tiles[k]));
   return NULL;
 }
 
@@ -112,12 +112,12 @@ bool rand_write_to(rand_maker *m, rand_op *op, int32_t tensor) {
 
 planc_status rand_write_in_place(rand_maker *m, rand_op *op, int32_t tensor, int32_t *out_tensor) {
   *out_tensor = tensor;
-  rand_tensor window = m->tensors.data[tensor];
-  if (window.covers && rand_yes(m, 50)) {
-    const rand_storage *of = &m->storages.data[window.storage];
-    int32_t first_tile = __builtin_ctz(window.covers), n_tiles = __builtin_popcount(window.covers);
-    PLANC_TRY(add_window(m, window.storage, tile_begin(of->tile, first_tile), tile_begin(of->tile, n_tiles),
-                         window.covers, window.needs, out_tensor));
+  rand_tensor view = m->tensors.data[tensor];
+  if (view.covers && rand_yes(m, 50)) {
+    const rand_storage *of = &m->storages.data[view.storage];
+    int32_t first_tile = __builtin_ctz(view.covers), n_tiles = __builtin_popcount(view.covers);
+    PLANC_TRY(add_view(m, view.storage, tile_begin(of->tile, first_tile), tile_begin(of->tile, n_tiles), view.covers,
+                       view.needs, out_tensor));
   }
   rand_write_to(m, op, *out_tensor);
   return NULL;
@@ -135,7 +135,7 @@ planc_status rand_add_view(rand_maker *m, int32_t tensor, int32_t *out_view) {
   planc_law begin = tile_begin(of->tile, tile), elements = {0, 0};
   *(per_sample ? &begin.per_sample : &begin.fixed) += skip;
   *(per_sample ? &elements.per_sample : &elements.fixed) = size;
-  return add_window(m, storage, begin, elements, 0, 1u << tile, out_view);
+  return add_view(m, storage, begin, elements, 0, 1u << tile, out_view);
 }
 
 static planc_law random_work(rand_maker *m) {

@@ -70,7 +70,7 @@ planc_status rand_add_storage(rand_maker *m, planc_kind kind, planc_dtype dtype,
 planc_status rand_add_made(rand_maker *m, planc_kind kind, int32_t *out_storage);
 /* Something whose size does not depend on the batch. */
 planc_status rand_add_fixed(rand_maker *m, planc_kind kind, int32_t *out_storage);
-/* A new window inside a tile of the tensor's storage; the tensor itself where the tile is too small. */
+/* A new view inside a tile of the tensor's storage; the tensor itself where the tile is too small. */
 planc_status rand_add_view(rand_maker *m, int32_t tensor, int32_t *out_view);
 
 rand_storage *rand_storage_of(rand_maker *m, int32_t tensor);

@@ -12,12 +12,14 @@ enum { DEPTH = 3 /* of recomputes */ };
 static planc_status make_costs(uint64_t *seed, const planc_profile *profile, const planc_graph *graph, randcase *c) {
   static const char *const names[] = {"default", "gemm", "winograd"};
   const planc_job *job = &c->candidate.trace->jobs[0];
-  planc_costs *costs = calloc(1, sizeof *costs);
-  c->candidate.costs = costs;
+  planc_costs *costs = c->costs = calloc(1, sizeof *costs);
+  c->candidate.costs = calloc(1, sizeof *c->candidate.costs);
   c->batches = malloc(((size_t)job->n_rounds + 1) * sizeof *c->batches);
   c->first = malloc(((size_t)graph->n_ops * ((size_t)job->n_rounds + 1) + 1) * sizeof *c->first);
   c->variants = malloc(((size_t)graph->n_ops * ((size_t)job->n_rounds + 1) * 3 + 1) * sizeof *c->variants);
-  if (!costs || !c->batches || !c->first || !c->variants) return planc_error(PLANC_OUT_OF_MEMORY, "costs");
+  if (!costs || !c->candidate.costs || !c->batches || !c->first || !c->variants)
+    return planc_error(PLANC_OUT_OF_MEMORY, "costs");
+  c->candidate.costs[0] = costs;
   *costs = (planc_costs){
       .profile = profile, .graph = graph, .batches = c->batches, .first = c->first, .variants = c->variants};
   costs->device = *planc_profile_device(profile);
@@ -69,6 +71,7 @@ void randcase_free(randcase *c) {
   planc_schedule_free(c->candidate.schedule);
   planc_trace_free(c->candidate.trace);
   free(c->candidate.costs);
+  free(c->costs);
   free(c->variants);
   free(c->first);
   free(c->batches);

@@ -13,7 +13,8 @@ typedef struct randschedule_options {
 /* Everything that a plan of `graph` is made from. Every op has one to three variants with random workspaces. */
 typedef struct randcase {
   planc_problem problem;
-  planc_candidate candidate; /* the costs are freed with the case, not with the candidate */
+  planc_candidate candidate; /* freed with the case, as the rest, which its costs are made of */
+  planc_costs *costs;
   planc_variant *variants;
   int32_t *first;
   int64_t *batches;

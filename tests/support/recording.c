@@ -14,15 +14,15 @@ enum { UNRECORDED = -2, MAX_DEVICES = 8 };
 
 /* What was last launched on a stream. */
 typedef struct launched {
-  const planrt_call *call;
+  const rt_call *call;
   uint64_t mark;
   int64_t period;
 } launched;
 
-struct planrt_device {
+struct rt_device {
   int32_t index;
   bool closed;
-  planrt_device_options options;
+  rt_device_options options;
   char *arena, *host_arena;
   const char *pinned;
   int64_t pinned_bytes;
@@ -38,7 +38,7 @@ static struct recording {
   recording_options options;
   VEC(recorded_call) calls;
   int64_t fallible;
-  planrt_device *devices[MAX_DEVICES]; /* closed ones too */
+  rt_device *devices[MAX_DEVICES]; /* closed ones too */
   int32_t n_devices;
   const recorded_call *host_work; /* being run */
 } recording;
@@ -63,12 +63,12 @@ static void note(const recorded_call *call) {
   if (status) ok(status);
 }
 
-static planc_status broken(const planrt_device *device, const char *rule) {
+static planc_status broken(const rt_device *device, const char *rule) {
   return planc_error(PLANC_INTERNAL, "device %d, call %lld: %s", device->index, (long long)recording.calls.len, rule);
 }
 
 /* Notes a call that gives a status, and says whether it is the one to fail. */
-static planc_status enter(const planrt_device *device, const recorded_call *call) {
+static planc_status enter(const rt_device *device, const recorded_call *call) {
   note(call);
   if (device && device->closed) return broken(device, "the device is closed");
   if (++recording.fallible != recording.options.fail_at) return NULL;
@@ -89,7 +89,7 @@ void recording_end(void) {
   VEC_FREE(&recording.calls);
 }
 
-const planrt_device *recording_device(int32_t index) {
+const rt_device *recording_device(int32_t index) {
   ck_assert_int_lt(index, recording.n_devices);
   return recording.devices[index];
 }
@@ -122,9 +122,9 @@ planc_status recording_feed(void *user, const planrt_feed_request *request) {
   call.offset = request->offset;
   call.count = request->count;
   note(&call);
-  uint64_t key = planrt_mix((uint64_t)request->iteration * 1000 + (uint64_t)request->offset * 10 +
-                            (uint64_t)request->storage * 100000 + (uint64_t)request->job);
-  for (int64_t i = 0; i < request->bytes; i++) ((char *)request->out)[i] = (char)planrt_random(key, (uint64_t)i);
+  uint64_t key = rt_mix((uint64_t)request->iteration * 1000 + (uint64_t)request->offset * 10 +
+                        (uint64_t)request->storage * 100000 + (uint64_t)request->job);
+  for (int64_t i = 0; i < request->bytes; i++) ((char *)request->out)[i] = (char)rt_random(key, (uint64_t)i);
   return NULL;
 }
 
@@ -143,25 +143,25 @@ planc_status recording_sink(void *user, const planrt_result *result) {
 
 /* --- Work ------------------------------------------------------------------------------------------------------- */
 
-static bool is_wrong(const planrt_device *device, int64_t wrong, int64_t period) {
+static bool is_wrong(const rt_device *device, int64_t wrong, int64_t period) {
   return device->index == 0 && wrong > 0 && period + 1 == wrong;
 }
 
-static uint64_t mark_of(const planrt_call *call, const planrt_launch *launch) {
+static uint64_t mark_of(const rt_call *call, const rt_launch *launch) {
   uint64_t rate;
   memcpy(&rate, &launch->step.learning_rate, sizeof rate);
-  uint64_t mark = planrt_mix(launch->seed + launch->inference);
-  mark = planrt_mix(mark + (uint64_t)launch->step.period);
-  return planrt_mix(planrt_mix(mark + rate) + (uint64_t)call->instance);
+  uint64_t mark = rt_mix(launch->seed + launch->inference);
+  mark = rt_mix(mark + (uint64_t)launch->step.period);
+  return rt_mix(rt_mix(mark + rate) + (uint64_t)call->instance);
 }
 
-static void fill(const planrt_operand *operand, uint64_t key) {
+static void fill(const rt_operand *operand, uint64_t key) {
   if (operand->data)
-    for (int64_t i = 0; i < operand->bytes; i++) ((char *)operand->data)[i] = (char)planrt_random(key, (uint64_t)i);
+    for (int64_t i = 0; i < operand->bytes; i++) ((char *)operand->data)[i] = (char)rt_random(key, (uint64_t)i);
 }
 
-static void run_launch(planrt_device *device, const recorded_call *work) {
-  const planrt_call *call = work->call;
+static void run_launch(rt_device *device, const recorded_call *work) {
+  const rt_call *call = work->call;
   uint64_t mark = mark_of(call, &work->launch);
   device->launched[work->stream] = (launched){call, mark, work->launch.step.period};
   if (is_wrong(device, recording.options.wrong_results, work->launch.step.period)) mark++;
@@ -169,7 +169,7 @@ static void run_launch(planrt_device *device, const recorded_call *work) {
   for (int32_t i = 0; i < call->n_effects; i++) fill(&call->effects[i], ~mark + (uint64_t)i);
 }
 
-static planc_status run_digest(planrt_device *device, const recorded_call *work) {
+static planc_status run_digest(rt_device *device, const recorded_call *work) {
   const launched *last = &device->launched[work->stream];
   if (last->call != work->call) return broken(device, "a digest of another call than the last on the stream");
   *work->digest = last->mark + is_wrong(device, recording.options.wrong_digests, last->period);
@@ -183,8 +183,8 @@ static planc_status run_host(const recorded_call *work) {
   return status;
 }
 
-static planc_status run_work(planrt_device *device, const recorded_call *work) {
-  if (work->span) *work->span = (planrt_span){recording.calls.len, recording.calls.len + 1};
+static planc_status run_work(rt_device *device, const recorded_call *work) {
+  if (work->span) *work->span = (rt_span){recording.calls.len, recording.calls.len + 1};
   switch (work->kind) {
     case RECORDED_LAUNCH:
       run_launch(device, work);
@@ -210,7 +210,7 @@ static planc_status run_work(planrt_device *device, const recorded_call *work) {
 }
 
 /* What failed as it ran is given by `synchronize`. */
-static planc_status run_or_drop(planrt_device *device, const recorded_call *work) {
+static planc_status run_or_drop(rt_device *device, const recorded_call *work) {
   if (!device->failure) device->failure = run_work(device, work);
   if (device->options.concurrent) return NULL;
   planc_status failure = device->failure;
@@ -218,13 +218,13 @@ static planc_status run_or_drop(planrt_device *device, const recorded_call *work
   return failure;
 }
 
-static planc_status keep(planrt_device *device, const recorded_call *work) {
+static planc_status keep(rt_device *device, const recorded_call *work) {
   VEC_PUSH(&device->kept, *work);
   return NULL;
 }
 
 /* Work that is to fail does so here, or, on a device whose work runs later, then. */
-static planc_status fail_late(planrt_device *device, planc_status fails) {
+static planc_status fail_late(rt_device *device, planc_status fails) {
   bool late = recording.options.fail_late && device->options.concurrent && !device->closed && !device->capturing;
   if (!late) return fails;
   if (device->failure)
@@ -234,7 +234,7 @@ static planc_status fail_late(planrt_device *device, planc_status fails) {
   return NULL;
 }
 
-static planc_status enqueue(planrt_device *device, recorded_call *work) {
+static planc_status enqueue(rt_device *device, recorded_call *work) {
   bool streamless = work->kind == RECORDED_POISON && !device->options.concurrent && work->stream == -1;
   work->device = device->index;
   work->kept = device->capturing;
@@ -245,8 +245,8 @@ static planc_status enqueue(planrt_device *device, recorded_call *work) {
   return work->kept ? keep(device, work) : run_or_drop(device, work);
 }
 
-static planc_status launch(planrt_device *device, int32_t stream, const planrt_call *call, const planrt_launch *how,
-                           planrt_span *span) {
+static planc_status launch(rt_device *device, int32_t stream, const rt_call *call, const rt_launch *how,
+                           rt_span *span) {
   recorded_call work = {.kind = RECORDED_LAUNCH,
                         .stream = stream,
                         .id = call->instance,
@@ -265,22 +265,22 @@ static bool inside(const void *at, int64_t bytes, const char *memory, int64_t si
   return begin >= first && bytes <= size && begin - first <= (uintptr_t)(size - bytes);
 }
 
-static bool in_arena(const planrt_device *device, const void *at, int64_t bytes) {
+static bool in_arena(const rt_device *device, const void *at, int64_t bytes) {
   return inside(at, bytes, device->arena, device->options.arena_bytes);
 }
 
-static bool in_host_arena(const planrt_device *device, const void *at, int64_t bytes) {
+static bool in_host_arena(const rt_device *device, const void *at, int64_t bytes) {
   return inside(at, bytes, device->host_arena, device->options.host_arena_bytes);
 }
 
-static bool is_pinned(const planrt_device *device, const void *at, int64_t bytes) {
+static bool is_pinned(const rt_device *device, const void *at, int64_t bytes) {
   return inside(at, bytes, device->pinned, device->pinned_bytes) || in_host_arena(device, at, bytes);
 }
 
-static planc_status copy(planrt_device *device, int32_t stream, planrt_direction direction, void *to, const void *from,
-                         int64_t bytes, planrt_span *span) {
-  bool from_host = direction == PLANRT_H2D || direction == PLANRT_H2H;
-  bool to_host = direction == PLANRT_D2H || direction == PLANRT_H2H;
+static planc_status copy(rt_device *device, int32_t stream, rt_direction direction, void *to, const void *from,
+                         int64_t bytes, rt_span *span) {
+  bool from_host = direction == RT_H2D || direction == RT_H2H;
+  bool to_host = direction == RT_D2H || direction == RT_H2H;
   recorded_call work = {.kind = RECORDED_COPY,
                         .stream = stream,
                         .id = (int32_t)direction,
@@ -295,20 +295,20 @@ static planc_status copy(planrt_device *device, int32_t stream, planrt_direction
   return enqueue(device, &work);
 }
 
-static planc_status host(planrt_device *device, int32_t stream, planrt_host_work work, void *user, const void *what,
+static planc_status host(rt_device *device, int32_t stream, rt_host_work work, void *user, const void *what,
                          int64_t period) {
   return enqueue(
       device, &(recorded_call){
                   .kind = RECORDED_HOST, .stream = stream, .work = work, .user = user, .what = what, .number = period});
 }
 
-static planc_status digest(planrt_device *device, int32_t stream, const planrt_call *call, uint64_t *out) {
+static planc_status digest(rt_device *device, int32_t stream, const rt_call *call, uint64_t *out) {
   return enqueue(
       device,
       &(recorded_call){.kind = RECORDED_DIGEST, .stream = stream, .id = call->instance, .call = call, .digest = out});
 }
 
-static planc_status poison(planrt_device *device, int32_t stream, void *to, int64_t bytes) {
+static planc_status poison(rt_device *device, int32_t stream, void *to, int64_t bytes) {
   if (!in_arena(device, to, bytes) && !in_host_arena(device, to, bytes))
     return broken(device, "poison outside the arenas");
   return enqueue(device, &(recorded_call){.kind = RECORDED_POISON, .stream = stream, .to = to, .bytes = bytes});
@@ -316,22 +316,22 @@ static planc_status poison(planrt_device *device, int32_t stream, void *to, int6
 
 /* --- Events ------------------------------------------------------------------------------------------------------- */
 
-static planc_status event(planrt_device *device, recorded_kind kind, int32_t stream, int32_t id, int64_t generation) {
+static planc_status event(rt_device *device, recorded_kind kind, int32_t stream, int32_t id, int64_t generation) {
   if (id < 0 || id >= device->options.n_events) return broken(device, "no such event");
   return enqueue(device, &(recorded_call){.kind = kind, .stream = stream, .id = id, .number = generation});
 }
-static planc_status record(planrt_device *device, int32_t stream, int32_t id, int64_t generation) {
+static planc_status record(rt_device *device, int32_t stream, int32_t id, int64_t generation) {
   return event(device, RECORDED_RECORD, stream, id, generation);
 }
-static planc_status await(planrt_device *device, int32_t stream, int32_t id, int64_t generation) {
+static planc_status await(rt_device *device, int32_t stream, int32_t id, int64_t generation) {
   return event(device, RECORDED_WAIT, stream, id, generation);
 }
 
-static bool reached(const planrt_device *device, int32_t id, int64_t generation) {
+static bool reached(const rt_device *device, int32_t id, int64_t generation) {
   return device->generations[id] >= generation;
 }
 
-static void forget(planrt_device *device) {
+static void forget(rt_device *device) {
   note(&(recorded_call){.kind = RECORDED_FORGET, .device = device->index, .stream = -1});
   ck_assert(!device->capturing && !device->closed);
   for (int32_t e = 0; e < device->options.n_events; e++) device->generations[e] = UNRECORDED;
@@ -341,11 +341,11 @@ static void forget(planrt_device *device) {
 /* --- Capturing ---------------------------------------------------------------------------------------------------- */
 
 /* A call without a stream. */
-static planc_status plain(planrt_device *device, recorded_kind kind) {
+static planc_status plain(rt_device *device, recorded_kind kind) {
   return enter(device, &(recorded_call){.kind = kind, .device = device->index, .stream = -1});
 }
 
-static planc_status capture(planrt_device *device) {
+static planc_status capture(rt_device *device) {
   PLANC_TRY(plain(device, RECORDED_CAPTURE));
   if (!device->options.concurrent) return broken(device, "a capture without streams");
   if (device->has_capture) return broken(device, "a device keeps one capture");
@@ -353,7 +353,7 @@ static planc_status capture(planrt_device *device) {
   return NULL;
 }
 
-static planc_status captured(planrt_device *device) {
+static planc_status captured(rt_device *device) {
   bool capturing = device->capturing;
   device->capturing = false;
   PLANC_TRY(plain(device, RECORDED_CAPTURED));
@@ -361,7 +361,7 @@ static planc_status captured(planrt_device *device) {
 }
 
 /* Of a run the r-th replay is body r; the capture was body 0. */
-static planc_status replay(planrt_device *device, const planrt_launch *how, int64_t period) {
+static planc_status replay(rt_device *device, const rt_launch *how, int64_t period) {
   recorded_call call = {
       .kind = RECORDED_REPLAY, .device = device->index, .stream = -1, .launch = *how, .number = period};
   planc_status fails = enter(device, &call);
@@ -378,7 +378,7 @@ static planc_status replay(planrt_device *device, const planrt_launch *how, int6
   return NULL;
 }
 
-static planc_status synchronize(planrt_device *device) {
+static planc_status synchronize(rt_device *device) {
   planc_status failure = device->failure, status = plain(device, RECORDED_SYNCHRONIZE);
   device->failure = NULL;
   if (!status && device->capturing) status = broken(device, "synchronised while it captures");
@@ -390,18 +390,18 @@ static planc_status synchronize(planrt_device *device) {
 /* --- Opening ------------------------------------------------------------------------------------------------------ */
 
 static char *allocate(int64_t bytes) {
-  int64_t size = planc_align_up(bytes + 1, PLANRT_ALIGNMENT);
-  char *memory = aligned_alloc(PLANRT_ALIGNMENT, (size_t)size);
+  int64_t size = pl_align_up(bytes + 1, RT_ALIGNMENT);
+  char *memory = aligned_alloc(RT_ALIGNMENT, (size_t)size);
   ck_assert(memory);
   memset(memory, 0xee, (size_t)size);
   return memory;
 }
 
-static planc_status open_device(const planrt_device_options *options, planrt_device **out) {
+static planc_status open_device(const rt_device_options *options, rt_device **out) {
   recorded_call call = {.kind = RECORDED_OPEN, .device = recording.n_devices, .stream = -1, .options = *options};
   PLANC_TRY(enter(NULL, &call));
   ck_assert_int_lt(recording.n_devices, MAX_DEVICES);
-  planrt_device *device = calloc(1, sizeof *device);
+  rt_device *device = calloc(1, sizeof *device);
   ck_assert(device);
   device->index = recording.n_devices;
   device->options = *options;
@@ -416,7 +416,7 @@ static planc_status open_device(const planrt_device_options *options, planrt_dev
   return NULL;
 }
 
-static void close_device(planrt_device *device) {
+static void close_device(rt_device *device) {
   note(&(recorded_call){.kind = RECORDED_CLOSE, .device = device->index, .stream = -1});
   ck_assert_msg(!device->closed, "device %d is closed twice", device->index);
   ck_assert_msg(!device->capturing, "device %d is closed while it captures", device->index);
@@ -429,14 +429,14 @@ static void close_device(planrt_device *device) {
   free(device->launched);
 }
 
-static char *arena(const planrt_device *device) {
+static char *arena(const rt_device *device) {
   return device->arena;
 }
-static char *host_arena(const planrt_device *device) {
+static char *host_arena(const rt_device *device) {
   return device->host_arena;
 }
 
-static planc_status pin(planrt_device *device, void *memory, int64_t bytes) {
+static planc_status pin(rt_device *device, void *memory, int64_t bytes) {
   enum { PAGE = 4096 };
   recorded_call call = {.kind = RECORDED_PIN, .device = device->index, .stream = -1, .to = memory, .bytes = bytes};
   PLANC_TRY(enter(device, &call));
@@ -447,7 +447,7 @@ static planc_status pin(planrt_device *device, void *memory, int64_t bytes) {
   return NULL;
 }
 
-static planc_status taken(const planrt_device *device, int64_t *out_bytes) {
+static planc_status taken(const rt_device *device, int64_t *out_bytes) {
   *out_bytes = recording.options.taken_bytes;
   return enter(device,
                &(recorded_call){.kind = RECORDED_TAKEN, .device = device->index, .stream = -1, .number = *out_bytes});
@@ -465,7 +465,7 @@ static planc_status context_bytes(int64_t *out_bytes) {
   return NULL;
 }
 
-static planc_status prepare(planrt_device *device, planrt_call *call) {
+static planc_status prepare(rt_device *device, rt_call *call) {
   recorded_call prepared = {.kind = RECORDED_PREPARE,
                             .device = device->index,
                             .stream = -1,
@@ -480,17 +480,17 @@ static planc_status prepare(planrt_device *device, planrt_call *call) {
   return NULL;
 }
 
-static planc_status info(planrt_device_info *out) {
-  *out = (planrt_device_info){.device = "recorder", .dtypes = "f32"};
+static planc_status info(rt_device_info *out) {
+  *out = (rt_device_info){.device = "recorder", .dtypes = "f32"};
   return NULL;
 }
 
-static planc_status variants(planrt_device *device, const planrt_call *call, planrt_variant *out, int32_t *out_count) {
+static planc_status variants(rt_device *device, const rt_call *call, rt_variant *out, int32_t *out_count) {
   (void)call, (void)out, (void)out_count;
   return broken(device, "a plan's algorithms are not looked for");
 }
 
-static planc_status workspace(planrt_device *device, const planrt_call *call, int64_t *out_bytes) {
+static planc_status workspace(rt_device *device, const rt_call *call, int64_t *out_bytes) {
   (void)call, (void)out_bytes;
   return broken(device, "a plan's workspaces are not looked for");
 }

@@ -43,14 +43,14 @@ typedef struct recorded_call {
   int64_t number;        /* record, wait: generation; host, replay: period; taken: bytes */
   bool pinned;           /* copy: what of it is the host's lies in pinned memory or the host arena */
   bool kept;             /* captured, not run */
-  const planrt_call *call;
+  const rt_call *call;
   const char *algorithm; /* prepare, launch */
-  planrt_launch launch;  /* launch, replay */
-  planrt_span *span;
+  rt_launch launch;      /* launch, replay */
+  rt_span *span;
   int32_t job, storage, round; /* asked, given; round -1 in asked */
   int64_t iteration, offset, count;
-  planrt_device_options options; /* open */
-  planrt_host_work work;         /* host */
+  rt_device_options options; /* open */
+  rt_host_work work;         /* host */
   void *user;
   const void *what;
   uint64_t *digest;
@@ -73,7 +73,7 @@ void recording_start(const recording_options *options);
 /* Frees it, and fails the test if a device is still open. */
 void recording_end(void);
 /* In the order they were opened. */
-const planrt_device *recording_device(int32_t index);
+const rt_device *recording_device(int32_t index);
 int64_t recording_length(void);
 const recorded_call *recording_at(int64_t index);
 /* Those that give a status, so far. */

@@ -15,20 +15,20 @@ enum { GUARD = 256, UNTOUCHED = 0xff }; /* bytes of NaNs, so that reading them s
 
 /* The pieces of a rival: operands, then the workspace. */
 typedef struct piece {
-  const planrt_operand *source; /* NULL: the workspace */
-  planrt_operand *copy;
+  const rt_operand *source; /* NULL: the workspace */
+  rt_operand *copy;
   int64_t bytes;
   size_t at;
 } piece;
 
-static void add_pieces(const planrt_operand *sources, planrt_operand *copies, int32_t count, piece *pieces, int *n) {
+static void add_pieces(const rt_operand *sources, rt_operand *copies, int32_t count, piece *pieces, int *n) {
   for (int32_t k = 0; k < count; k++) pieces[(*n)++] = (piece){&sources[k], &copies[k], sources[k].bytes, 0};
 }
 
 /* Lays the pieces out in the `turn`-th way: piece `turn` - 1, or for 0 the workspace, ends at a page that cannot be
  * touched, and distances vary by multiples of 256. Inputs and what is added to are copies of `one`'s. */
-static void place(const one_call *one, const planrt_variant *variant, int turn, rival *r) {
-  const planrt_call *call = &one->call;
+static void place(const one_call *one, const rt_variant *variant, int turn, rival *r) {
+  const rt_call *call = &one->call;
   *r = (rival){.call = *call};
   r->call.in = r->in, r->call.out = r->out, r->call.effects = r->effects;
   r->call.algorithm = variant->algorithm;
@@ -46,7 +46,7 @@ static void place(const one_call *one, const planrt_variant *variant, int turn, 
     next->at = (end + GUARD + 255) / 256 * 256 + 256 * (size_t)(turn * i);
     end = next->at + (size_t)next->bytes;
   }
-  ok(planrt_block_new((int64_t)((end + 255) / 256 * 256), "a rival", &r->block));
+  ok(rt_block_new((int64_t)((end + 255) / 256 * 256), "a rival", &r->block));
   memset(r->block.data, UNTOUCHED, (size_t)r->block.bytes);
   for (int i = 0; i < n - 1; i++) {
     char *data = pieces[i].source->data ? r->block.data + pieces[i].at : NULL;
@@ -55,10 +55,10 @@ static void place(const one_call *one, const planrt_variant *variant, int turn, 
     if (data) memcpy(data, pieces[i].source->data, (size_t)pieces[i].bytes);
   }
   r->call.workspace = r->block.data + pieces[n - 1].at;
-  ok(planrt_host_backend.prepare(one->device, &r->call));
+  ok(rt_host_backend.prepare(one->device, &r->call));
 }
 
-static void skip(const planrt_operand *operands, int32_t count, const rival *r, char *touched) {
+static void skip(const rt_operand *operands, int32_t count, const rival *r, char *touched) {
   for (int32_t i = 0; i < count; i++)
     if (operands[i].data) memset(touched + ((char *)operands[i].data - r->block.data), 1, (size_t)operands[i].bytes);
 }
@@ -74,7 +74,7 @@ static void assert_contained(const one_call *one, const rival *r) {
   while (i < r->block.bytes && (touched[i] || (unsigned char)r->block.data[i] == UNTOUCHED)) i++;
   ck_assert_msg(i == r->block.bytes, "%s %s: byte %ld of %ld is touched", one->call.op->type, r->call.algorithm,
                 (long)i, (long)r->block.bytes);
-  ok(planrt_block_check(&r->block, "a rival"));
+  ok(rt_block_check(&r->block, "a rival"));
   for (int32_t k = 0; k < r->call.n_in; k++)
     ck_assert_mem_eq(r->in[k].data, one->call.in[k].data, (size_t)r->in[k].bytes);
   free(touched);
@@ -85,20 +85,20 @@ static void assert_contained(const one_call *one, const rival *r) {
 typedef struct launching {
   rival *r;
   const one_call *one;
-  planrt_launch launch;
+  rt_launch launch;
 } launching;
 
 static void *launch_rival(void *argument) {
   launching *l = argument;
-  return planrt_host_backend.launch(l->one->device, 0, &l->r->call, &l->launch, NULL);
+  return rt_host_backend.launch(l->one->device, 0, &l->r->call, &l->launch, NULL);
 }
 
-void rival_assert_same_bits(const planrt_operand *a, const planrt_operand *b, int32_t count) {
+void rival_assert_same_bits(const rt_operand *a, const rt_operand *b, int32_t count) {
   for (int32_t k = 0; k < count; k++)
     if (a[k].data) ck_assert_mem_eq(a[k].data, b[k].data, (size_t)a[k].bytes);
 }
 
-void rival_run(const one_call *one, const planrt_variant *variant, const planrt_launch *launch, rival *r) {
+void rival_run(const one_call *one, const rt_variant *variant, const rt_launch *launch, rival *r) {
   rival others[3];
   place(one, variant, 0, r);
   for (int turn = 1; turn <= 3; turn++) place(one, variant, turn, &others[turn - 1]);
@@ -117,11 +117,11 @@ void rival_run(const one_call *one, const planrt_variant *variant, const planrt_
     assert_contained(one, &others[i]);
     rival_assert_same_bits(r->out, others[i].out, r->call.n_out);
     rival_assert_same_bits(r->effects, others[i].effects, r->call.n_effects);
-    planrt_block_free(&others[i].block);
+    rt_block_free(&others[i].block);
   }
 }
 
-static void absolute(const planrt_operand *operands, int32_t count) {
+static void absolute(const rt_operand *operands, int32_t count) {
   for (int32_t k = 0; k < count; k++)
     for (int64_t e = 0; e < operands[k].elements; e++)
       ((float *)operands[k].data)[e] = fabsf(((float *)operands[k].data)[e]);
@@ -139,8 +139,8 @@ typedef struct magnitudes {
   float largest;
 } magnitudes;
 
-static magnitudes magnitudes_of(one_call *one, const planrt_launch *launch) {
-  planrt_call *call = &one->call;
+static magnitudes magnitudes_of(one_call *one, const rt_launch *launch) {
+  rt_call *call = &one->call;
   magnitudes m = {.sums = malloc((size_t)call->out[0].bytes)};
   ck_assert(m.sums);
   float *saved[RIVAL_MAX_OPERANDS];
@@ -168,7 +168,7 @@ static double allowed(const magnitudes *m, rival_allowance by, const char *algor
   return 2e-6 * (double)m->sums[e] + 1e-6;
 }
 
-static void assert_near(const planrt_operand *got, const planrt_operand *want, int32_t count, const magnitudes *m,
+static void assert_near(const rt_operand *got, const rt_operand *want, int32_t count, const magnitudes *m,
                         rival_allowance by, const char *algorithm) {
   for (int32_t k = 0; k < count; k++)
     for (int64_t e = 0; want[k].data && e < want[k].elements; e++) {
@@ -178,18 +178,18 @@ static void assert_near(const planrt_operand *got, const planrt_operand *want, i
     }
 }
 
-void rival_assert_values(const planrt_operand *got, const planrt_operand *want, int32_t count) {
+void rival_assert_values(const rt_operand *got, const rt_operand *want, int32_t count) {
   assert_near(got, want, count, NULL, RIVAL_VALUES, "values");
 }
 
-static void too_small(one_call *one, const planrt_variant *variant) {
-  planrt_call call = one->call;
+static void too_small(one_call *one, const rt_variant *variant) {
+  rt_call call = one->call;
   char need[32], has[32];
   if (variant->workspace_bytes == 0) return;
   call.algorithm = variant->algorithm;
   call.workspace = NULL;
   call.workspace_bytes = variant->workspace_bytes - 1;
-  planc_status status = planrt_host_backend.prepare(one->device, &call);
+  planc_status status = rt_host_backend.prepare(one->device, &call);
   ck_assert_int_eq(planc_status_code(status), PLANC_DEVICE);
   snprintf(need, sizeof need, "of %ld bytes", (long)variant->workspace_bytes);
   snprintf(has, sizeof has, "has %ld", (long)variant->workspace_bytes - 1);
@@ -198,19 +198,19 @@ static void too_small(one_call *one, const planrt_variant *variant) {
   planc_status_free(status);
 }
 
-int32_t rival_variants(one_call *one, planrt_variant *out) {
-  planrt_variant adding[PLANRT_MAX_VARIANTS];
+int32_t rival_variants(one_call *one, rt_variant *out) {
+  rt_variant adding[RT_MAX_VARIANTS];
   int32_t count, n_adding;
-  planrt_call call = one->call;
-  planrt_operand results[RIVAL_MAX_OPERANDS];
-  ok(planrt_host_backend.variants(one->device, &call, out, &count));
+  rt_call call = one->call;
+  rt_operand results[RIVAL_MAX_OPERANDS];
+  ok(rt_host_backend.variants(one->device, &call, out, &count));
   for (int32_t k = 0; k < call.n_out; k++) {
     results[k] = call.out[k];
     results[k].data = NULL;
     results[k].accumulate = !results[k].accumulate;
   }
   call.out = results;
-  ok(planrt_host_backend.variants(one->device, &call, adding, &n_adding));
+  ok(rt_host_backend.variants(one->device, &call, adding, &n_adding));
   ck_assert_int_eq(count, n_adding);
   for (int32_t v = 0; v < count; v++) {
     ck_assert_str_eq(out[v].algorithm, adding[v].algorithm);
@@ -230,8 +230,8 @@ static void count_algorithm(rival_seen *s, const char *algorithm) {
 }
 
 void rival_compare(one_call *one, uint32_t adds, rival_allowance by, rival_seen *s) {
-  planrt_variant variants[PLANRT_MAX_VARIANTS];
-  planrt_launch launch = one_call_launch();
+  rt_variant variants[RT_MAX_VARIANTS];
+  rt_launch launch = one_call_launch();
   for (int32_t k = 0; k < one->call.n_out; k++) one->call.out[k].accumulate = adds >> k & 1;
   int32_t count = rival_variants(one, variants);
   magnitudes m = by == RIVAL_PRODUCTS ? magnitudes_of(one, &launch) : (magnitudes){0};
@@ -243,7 +243,7 @@ void rival_compare(one_call *one, uint32_t adds, rival_allowance by, rival_seen 
     one_call_run(one, &launch);
     assert_near(r.out, one->call.out, one->call.n_out, &m, by, variants[v].algorithm);
     assert_near(r.effects, one->call.effects, one->call.n_effects, &m, by, variants[v].algorithm);
-    planrt_block_free(&r.block);
+    rt_block_free(&r.block);
     too_small(one, &variants[v]);
     count_algorithm(s, variants[v].algorithm);
   }

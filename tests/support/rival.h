@@ -11,9 +11,9 @@ enum { RIVAL_MAX_OPERANDS = 5, RIVAL_MAX_EFFECTS = 2 };
 /* The same call as `one`'s by another algorithm, its operands and exact workspace apart from each other in one block
  * whose other bytes nothing may touch. */
 typedef struct rival {
-  planrt_call call;
-  planrt_operand in[RIVAL_MAX_OPERANDS], out[RIVAL_MAX_OPERANDS], effects[RIVAL_MAX_EFFECTS];
-  planrt_block block;
+  rt_call call;
+  rt_operand in[RIVAL_MAX_OPERANDS], out[RIVAL_MAX_OPERANDS], effects[RIVAL_MAX_EFFECTS];
+  rt_block block;
 } rival;
 
 /* How far results may be off: sums of products by a share of the sum of the products' magnitudes, of the same element
@@ -32,13 +32,13 @@ typedef struct rival_seen {
 void rival_compare(one_call *one, uint32_t adds, rival_allowance by, rival_seen *s);
 
 /* The variants, which look neither at memory nor at what is added to. */
-int32_t rival_variants(one_call *one, planrt_variant *out);
+int32_t rival_variants(one_call *one, rt_variant *out);
 /* What results and side effects hold before a run. */
 void rival_set_results(one_call *one);
 /* Runs a variant at four places, at two of them at once; what it computed stays in *r. The caller frees its block. */
-void rival_run(const one_call *one, const planrt_variant *variant, const planrt_launch *launch, rival *r);
-void rival_assert_same_bits(const planrt_operand *a, const planrt_operand *b, int32_t count);
+void rival_run(const one_call *one, const rt_variant *variant, const rt_launch *launch, rival *r);
+void rival_assert_same_bits(const rt_operand *a, const rt_operand *b, int32_t count);
 /* By RIVAL_VALUES. */
-void rival_assert_values(const planrt_operand *got, const planrt_operand *want, int32_t count);
+void rival_assert_values(const rt_operand *got, const rt_operand *want, int32_t count);
 
 #endif

@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/layout.h"
-#include "plan/plan_memory.h"
+#include "plan/derived.h"
+#include "plan/memories.h"
+#include "plan/owned.h"
 #include "planc/schedule.h"
 #include "tests/support/tables.h"
 #include "util/vec.h"
@@ -106,7 +107,7 @@ static int32_t read_memory(script *s, int32_t buffer) {
   if (accepts(s, "user")) return tables_memory(s->plan, PLANC_MEMORY_USER);
   if (accepts(s, "in")) return (int32_t)number(s);
   if (buffer < 0 || buffer >= s->trace->n_buffers) return 0;
-  return planc_gpu_of_stream(s->plan, s->trace->buffers[buffer].job * PLANC_N_STREAMS);
+  return pl_gpu_of_stream(s->plan, s->trace->buffers[buffer].job * PLANC_N_STREAMS);
 }
 
 static int32_t read_side(script *s) {
@@ -189,7 +190,7 @@ static planc_status read_line(script *s) {
 
 static planc_status read_gpus(script *s, int32_t n_jobs, const int32_t **out) {
   int32_t *gpus;
-  PLANC_TRY(PLANC_NEW(&s->plan->memory->arena, &gpus, n_jobs));
+  PLANC_TRY(PL_NEW(&s->plan->owned->arena, &gpus, n_jobs));
   for (int32_t j = 0; j < n_jobs; j++) gpus[j] = (int32_t)number(s);
   *out = gpus;
   return NULL;
@@ -199,15 +200,14 @@ static planc_status read_gpus(script *s, int32_t n_jobs, const int32_t **out) {
 static planc_status make_tables(script *s, const planc_job *jobs, int32_t n_jobs, bool *more) {
   static const char *const algorithms[] = {"default", "gemm"};
   planc_plan *plan = s->plan;
-  planc_arena *arena = &plan->memory->arena;
+  pl_arena *arena = &plan->owned->arena;
   const int32_t *gpus = NULL;
   int64_t storage = -1;
   plan->name = "script";
   plan->policy = "hand";
   plan->device.name = "none";
-  plan->graph_hash = planc_graph_hash(jobs[0].graph);
   plan->n_jobs = n_jobs;
-  PLANC_TRY(planc_arena_copy(arena, jobs, n_jobs, sizeof *jobs, (void *)&plan->jobs));
+  PLANC_TRY(pl_arena_copy(arena, jobs, n_jobs, sizeof *jobs, (void *)&plan->jobs));
   plan->algorithms = algorithms;
   plan->n_algorithms = 2;
   for (*more = next_line(s); *more; *more = next_line(s)) {
@@ -226,12 +226,12 @@ static planc_status make_tables(script *s, const planc_job *jobs, int32_t n_jobs
 
 static planc_status fill(script *s) {
   planc_plan *plan = s->plan;
-  planc_arena *arena = &plan->memory->arena;
+  pl_arena *arena = &plan->owned->arena;
   planc_section *sections[] = {&plan->prologue, &plan->body, &plan->epilogue};
   for (int k = 0; k < 3; k++) {
     sections[k]->n = (int32_t)s->sections[k].len;
-    PLANC_TRY(planc_arena_copy(arena, s->sections[k].data, s->sections[k].len, sizeof(planc_instr),
-                               (void *)&sections[k]->instrs));
+    PLANC_TRY(pl_arena_copy(arena, s->sections[k].data, s->sections[k].len, sizeof(planc_instr),
+                            (void *)&sections[k]->instrs));
     for (int32_t i = 0; i < sections[k]->n; i++) {
       const planc_instr *instr = &sections[k]->instrs[i];
       plan->n_residencies += instr->op == PLANC_INSTR_acquire && k != 2; /* the epilogue has none to number */
@@ -240,15 +240,16 @@ static planc_status fill(script *s) {
     }
   }
   plan->n_uses = (int32_t)s->uses.len;
-  PLANC_TRY(planc_arena_copy(arena, s->uses.data, s->uses.len, sizeof(int32_t), (void *)&plan->uses));
+  PLANC_TRY(pl_arena_copy(arena, s->uses.data, s->uses.len, sizeof(int32_t), (void *)&plan->uses));
   plan->n_boundary = (int32_t)s->boundary.len;
-  return planc_arena_copy(arena, s->boundary.data, s->boundary.len, sizeof(planc_boundary), (void *)&plan->boundary);
+  PLANC_TRY(pl_arena_copy(arena, s->boundary.data, s->boundary.len, sizeof(planc_boundary), (void *)&plan->boundary));
+  return pl_plan_derive(plan);
 }
 
 static planc_status read_script(script *s, const char *text, const planc_job *jobs, int32_t n_jobs) {
   PLANC_TRY(planc_expand(jobs, n_jobs, &s->trace));
   char *copy;
-  PLANC_TRY(planc_arena_alloc(&s->plan->memory->arena, (int64_t)strlen(text) + 1, 1, (void *)&copy));
+  PLANC_TRY(pl_arena_alloc(&s->plan->owned->arena, (int64_t)strlen(text) + 1, 1, (void *)&copy));
   s->next = memcpy(copy, text, strlen(text) + 1);
   bool more;
   PLANC_TRY(make_tables(s, jobs, n_jobs, &more));
@@ -259,7 +260,7 @@ static planc_status read_script(script *s, const char *text, const planc_job *jo
 planc_status script_make(const char *text, const planc_job *jobs, int32_t n_jobs, int64_t arena, int64_t host,
                          planc_plan **out) {
   script s = {0};
-  PLANC_TRY(planc_plan_new(&s.plan));
+  PLANC_TRY(pl_plan_new(&s.plan));
   planc_status status = read_script(&s, text, jobs, n_jobs);
   planc_trace_free(s.trace);
   for (int k = 0; k < 3; k++) VEC_FREE(&s.sections[k]);

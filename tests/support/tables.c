@@ -1,7 +1,7 @@
 /* Tables of plans that tests make (tables.h). */
 #include "tests/support/tables.h"
 
-#include "plan/layout.h"
+#include "plan/derived.h"
 
 enum { ENGINES_OF_GPU = 2, STREAMS_OF_JOB = 3, STORAGE_STREAMS_OF_JOB = 2 };
 
@@ -9,9 +9,9 @@ static int32_t gpu_of(const int32_t *gpus, int32_t job) {
   return gpus ? gpus[job] : 0;
 }
 
-static planc_status make_memories(planc_plan *plan, planc_arena *arena, int32_t n_gpus, bool storage) {
+static planc_status make_memories(planc_plan *plan, pl_arena *arena, int32_t n_gpus, bool storage) {
   plan->n_memories = n_gpus + (storage ? 3 : 2);
-  PLANC_TRY(PLANC_NEW(arena, &plan->memories, plan->n_memories));
+  PLANC_TRY(PL_NEW(arena, &plan->memories, plan->n_memories));
   for (int32_t m = 0; m < plan->n_memories; m++) {
     planc_memory_kind kind = m < n_gpus                  ? PLANC_MEMORY_DEVICE
                              : m == n_gpus               ? PLANC_MEMORY_HOST
@@ -29,11 +29,11 @@ static void add_link(planc_plan *plan, int32_t from, int32_t to, int32_t engine)
       (planc_plan_link){.from = from, .to = to, .engine = engine, .bus = -1, .cost = byte_in_a_nanosecond};
 }
 
-static planc_status make_links(planc_plan *plan, planc_arena *arena, int32_t n_gpus) {
+static planc_status make_links(planc_plan *plan, pl_arena *arena, int32_t n_gpus) {
   enum { WAYS = 3, STORAGE_LINKS = 4 };
   int32_t host = n_gpus, user = plan->n_memories - 1, n_engines = n_gpus * ENGINES_OF_GPU;
   int32_t storage = tables_memory(plan, PLANC_MEMORY_STORAGE);
-  PLANC_TRY(PLANC_NEW(arena, &plan->links, (int64_t)n_engines * WAYS + STORAGE_LINKS));
+  PLANC_TRY(PL_NEW(arena, &plan->links, (int64_t)n_engines * WAYS + STORAGE_LINKS));
   for (int32_t engine = 0; engine < n_engines; engine++) {
     int32_t gpu = engine / ENGINES_OF_GPU;
     int32_t ways[WAYS][2] = {{user, gpu}, {user, host}, {host, gpu}};
@@ -47,12 +47,11 @@ static planc_status make_links(planc_plan *plan, planc_arena *arena, int32_t n_g
   return NULL;
 }
 
-static planc_status make_streams(planc_plan *plan, planc_arena *arena, const int32_t *gpus, int32_t n_gpus,
-                                 bool storage) {
+static planc_status make_streams(planc_plan *plan, pl_arena *arena, const int32_t *gpus, int32_t n_gpus, bool storage) {
   planc_stream *streams;
   int32_t n = plan->n_jobs * STREAMS_OF_JOB;
   plan->n_streams = n + (storage ? plan->n_jobs * STORAGE_STREAMS_OF_JOB : 0);
-  PLANC_TRY(PLANC_NEW(arena, &streams, plan->n_streams));
+  PLANC_TRY(PL_NEW(arena, &streams, plan->n_streams));
   for (int32_t s = n; s < plan->n_streams; s++) {
     int32_t job = (s - n) / STORAGE_STREAMS_OF_JOB, kind = (s - n) % STORAGE_STREAMS_OF_JOB;
     streams[s] = (planc_stream){PLANC_STREAM_KIND_copy, job, n_gpus * ENGINES_OF_GPU + kind};
@@ -66,10 +65,11 @@ static planc_status make_streams(planc_plan *plan, planc_arena *arena, const int
   return NULL;
 }
 
-planc_status tables_make(planc_plan *plan, planc_arena *arena, const int32_t *gpus, bool storage) {
+planc_status tables_make(planc_plan *plan, pl_arena *arena, const int32_t *gpus, bool storage) {
   int32_t n_gpus = 1;
   for (int32_t j = 0; j < plan->n_jobs; j++)
     if (gpu_of(gpus, j) >= n_gpus) n_gpus = gpu_of(gpus, j) + 1;
+  PLANC_TRY(PL_NEW(arena, &plan->predicted.jobs, plan->n_jobs));
   PLANC_TRY(make_memories(plan, arena, n_gpus, storage));
   PLANC_TRY(make_links(plan, arena, n_gpus));
   plan->device.duplex_ppm = 1000000;
@@ -100,7 +100,7 @@ static int64_t *budget_of(planc_memory *memory) {
 
 void tables_arenas(planc_plan *plan, int64_t device, int64_t host) {
   set(plan, device, host, arena_of);
-  planc_plan_find_peaks(plan);
+  pl_plan_find_peaks(plan);
 }
 
 void tables_budgets(planc_plan *plan, int64_t device, int64_t host) {

@@ -11,7 +11,7 @@
 
 /* For the plan's jobs, of which job j is on GPU gpus[j], or, if that is NULL, on GPU 0. Arenas are empty, budgets not
  * limited; every link copies a byte in a nanosecond, whatever is copied the other way. */
-planc_status tables_make(planc_plan *plan, planc_arena *arena, const int32_t *gpus, bool storage);
+planc_status tables_make(planc_plan *plan, pl_arena *arena, const int32_t *gpus, bool storage);
 
 /* The number of the first memory of a kind; -1 if there is none. */
 int32_t tables_memory(const planc_plan *plan, planc_memory_kind kind);

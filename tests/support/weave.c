@@ -42,7 +42,7 @@ static planc_status hand_over(loom *l, int32_t stream) {
 
 static planc_status take(loom *l, int64_t bytes, int64_t *out_address) {
   int64_t address = 0, at = 0;
-  bytes = planc_align_up(bytes, PLANC_PLAN_ALIGNMENT);
+  bytes = pl_align_up(bytes, PLANC_PLAN_ALIGNMENT);
   for (; at < l->used.len && l->used.data[at].address - address < bytes; at++)
     address = l->used.data[at].address + l->used.data[at].bytes;
   VEC_PUSH(&l->used, ((piece){0}));
@@ -82,7 +82,7 @@ static planc_status acquire_away(loom *l, int32_t buffer, int32_t memory) {
   int64_t *slot = &l->slot[memory][buffer];
   if (*slot < 0) {
     *slot = of->arena_bytes;
-    of->arena_bytes += planc_align_up(l->w->trace->buffers[buffer].bytes, PLANC_PLAN_ALIGNMENT);
+    of->arena_bytes += pl_align_up(l->w->trace->buffers[buffer].bytes, PLANC_PLAN_ALIGNMENT);
   }
   return open_at(l, buffer, memory, *slot, &l->away[memory][buffer]);
 }
@@ -239,7 +239,7 @@ static planc_status close_section(loom *l) {
 static planc_status weave_sections(loom *l) {
   const planc_trace *trace = l->w->trace;
   planc_boundary *boundary;
-  PLANC_TRY(PLANC_NEW(&l->w->arena, &boundary, trace->n_buffers));
+  PLANC_TRY(PL_NEW(&l->w->arena, &boundary, trace->n_buffers));
   l->w->plan.boundary = boundary;
   PLANC_TRY(open_section(l, PROLOGUE));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
@@ -257,15 +257,15 @@ static planc_status weave_sections(loom *l) {
 
 static planc_status start(loom *l) {
   const planc_trace *trace = l->w->trace;
-  planc_arena *arena = &l->w->arena;
+  pl_arena *arena = &l->w->arena;
   l->n_events = 1;
-  PLANC_TRY(PLANC_NEW(arena, &l->residency, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &l->residency, trace->n_buffers));
   for (int32_t m = HOST; m < N_MEMORIES; m++) {
-    PLANC_TRY(PLANC_NEW(arena, &l->away[m], trace->n_buffers));
-    PLANC_TRY(PLANC_NEW(arena, &l->slot[m], trace->n_buffers));
+    PLANC_TRY(PL_NEW(arena, &l->away[m], trace->n_buffers));
+    PLANC_TRY(PL_NEW(arena, &l->slot[m], trace->n_buffers));
   }
-  PLANC_TRY(PLANC_NEW(arena, &l->left, trace->n_buffers));
-  PLANC_TRY(PLANC_NEW(arena, &l->address, 4 * (int64_t)trace->n_accesses + trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &l->left, trace->n_buffers));
+  PLANC_TRY(PL_NEW(arena, &l->address, 4 * (int64_t)trace->n_accesses + trace->n_buffers));
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     l->residency[b] = -1;
     for (int32_t m = HOST; m < N_MEMORIES; m++) l->slot[m][b] = l->away[m][b] = -1;
@@ -283,7 +283,6 @@ planc_status weave(const planc_job *job, weave_mode mode, int64_t workspace, wov
   plan->name = "woven";
   plan->policy = "none";
   plan->device.name = "host";
-  plan->graph_hash = planc_graph_hash(job->graph);
   plan->n_jobs = 1;
   plan->jobs = out->trace->jobs;
   plan->n_algorithms = 1;
@@ -309,5 +308,5 @@ void woven_free(woven *w) {
   for (int s = 0; s < 3; s++) VEC_FREE(&w->sections[s]);
   VEC_FREE(&w->uses);
   planc_trace_free(w->trace);
-  planc_arena_free(&w->arena);
+  pl_arena_free(&w->arena);
 }

@@ -21,7 +21,7 @@ enum { WEAVE_COMPUTE, WEAVE_H2D, WEAVE_D2H, WEAVE_H2S, WEAVE_S2H }; /* streams *
 typedef struct woven {
   planc_plan plan; /* not to be freed by planc_plan_free */
   planc_trace *trace;
-  planc_arena arena;
+  pl_arena arena;
   VEC(planc_instr) sections[3]; /* prologue, body, epilogue: the plan's, writable */
   VEC(int32_t) uses;
   int64_t workspace; /* of every exec */

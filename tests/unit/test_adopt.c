@@ -264,7 +264,8 @@ START_TEST(the_old_plan_comes_back) {
   weave_plan(WEAVE_RESIDENT, 4, &huge);
   device_of(&huge.plan)->arena_bytes = INT64_C(1) << 50;
   device_of(&huge.plan)->budget_bytes = INT64_C(1) << 51;
-  huge.plan.predicted.peak_bytes = device_of(&huge.plan)->arena_bytes + device_of(&huge.plan)->reserved_bytes;
+  huge.plan.predicted.peak_bytes[PLANC_MEMORY_DEVICE] =
+      device_of(&huge.plan)->arena_bytes + device_of(&huge.plan)->reserved_bytes;
   run_on(&own.plan, NULL, PLANC_OK, NULL, &whole);
   planrt_session *session = open_session(&own.plan, &tried, true);
   ok(planrt_run(session, 3));
@@ -329,20 +330,20 @@ static void put_plan(const planc_plan *plan) {
   char *printed;
   size_t length;
   ok(planc_plan_print(plan, &printed, &length));
-  ok(planc_file_write(file, printed, length));
+  ok(pl_file_write(file, printed, length));
   free(printed);
 }
 
-static void assert_nothing(planrt_watch *watch, const planrt_session *session) {
+static void assert_nothing(rt_watch *watch, const planrt_session *session) {
   planc_plan *plan;
-  ok(planrt_watch_look(watch, session, &plan));
+  ok(rt_watch_look(watch, session, &plan));
   ck_assert_ptr_null(plan);
 }
 
-static void assert_found(planrt_watch *watch, const planrt_session *session, const planc_plan *want) {
+static void assert_found(rt_watch *watch, const planrt_session *session, const planc_plan *want) {
   planc_plan *plan;
   uint64_t ours, theirs;
-  ok(planrt_watch_look(watch, session, &plan));
+  ok(rt_watch_look(watch, session, &plan));
   ck_assert_ptr_nonnull(plan);
   ok(planc_plan_hash(plan, &ours));
   ok(planc_plan_hash(want, &theirs));
@@ -354,11 +355,11 @@ static void assert_found(planrt_watch *watch, const planrt_session *session, con
 START_TEST(what_appears_or_changes_is_found_once) {
   run r = {0};
   woven own, other;
-  planrt_watch watch;
+  rt_watch watch;
   weave_plan(WEAVE_SWAP, 4, &own);
   weave_plan(WEAVE_RESIDENT, 4, &other);
   planrt_session *session = open_session(&own.plan, &r, false);
-  planrt_watch_start(&watch, file);
+  rt_watch_start(&watch, file);
   assert_nothing(&watch, session);
   put_plan(&other.plan);
   assert_found(&watch, session, &other.plan);
@@ -370,7 +371,7 @@ START_TEST(what_appears_or_changes_is_found_once) {
   assert_nothing(&watch, session);
   put_plan(&other.plan);
   assert_found(&watch, session, &other.plan);
-  planrt_watch_start(&watch, file); /* what is there already is not new */
+  rt_watch_start(&watch, file); /* what is there already is not new */
   assert_nothing(&watch, session);
   unlink(file);
   ck_assert_int_eq(mkfifo(file, 0600), 0); /* nobody writes: opening it would never end */
@@ -385,9 +386,9 @@ START_TEST(what_appears_or_changes_is_found_once) {
 }
 END_TEST
 
-static void assert_told_once(planrt_watch *watch, const planrt_session *session, planc_code code) {
+static void assert_told_once(rt_watch *watch, const planrt_session *session, planc_code code) {
   planc_plan *plan;
-  assert_fails(planrt_watch_look(watch, session, &plan), code, file);
+  assert_fails(rt_watch_look(watch, session, &plan), code, file);
   ck_assert_ptr_null(plan);
   assert_nothing(watch, session);
 }
@@ -395,16 +396,16 @@ static void assert_told_once(planrt_watch *watch, const planrt_session *session,
 START_TEST(bad_files_are_told_once) {
   run r = {0};
   woven own, other;
-  planrt_watch watch;
+  rt_watch watch;
   char *printed;
   size_t length;
   weave_plan(WEAVE_SWAP, 4, &own);
   weave_plan(WEAVE_RESIDENT, 4, &other);
   planrt_session *session = open_session(&own.plan, &r, false);
-  planrt_watch_start(&watch, file);
+  rt_watch_start(&watch, file);
   ok(planc_plan_print(&other.plan, &printed, &length));
   for (size_t end = 0; end + 1 < length; end += 31) {
-    ok(planc_file_write(file, printed, end));
+    ok(pl_file_write(file, printed, end));
     assert_told_once(&watch, session, PLANC_BAD_INPUT);
   }
   free(printed);

@@ -136,7 +136,7 @@ START_TEST(the_prediction_is_summed_up_the_same_way) {
   sheet *s = sheet_of(plan, 1);
   planc_comparison *c;
   planc_simulation simulation;
-  ok(planc_simulate(plan, NULL, NULL, &simulation));
+  ok(planc_simulate(plan, NULL, &simulation));
   ok(planc_timeline_compare(plan, &s->timeline, &c));
   ck_assert_int_eq(c->predicted_ns, simulation.iteration_ns);
   ck_assert_int_eq(c->predicted_ns, 5000 + 1000 + 104 + 104);
@@ -221,6 +221,37 @@ START_TEST(a_stream_waits_for_another) {
 }
 END_TEST
 
+/* y goes on to storage and comes back before b: a gap of 400 while it leaves, 300 to storage, 200 back, 100 in. */
+START_TEST(storage_has_gaps_of_its_own) {
+  static const char stored[] =
+      "storage 65536\nbody\nacquire 0 x 0\nacquire 1 y 8192\nacquire 2 z 9216\nacquire 3 y 12288\n"
+      "acquire 4 y 0 host\nacquire 5 y 0 storage\nacquire 6 y 1024 host\n"
+      "exec a use 0 1\nrecord 1 on 0\nwait 1 on 2\ncopy 4 1 on 2\nrecord 2 on 2\nwait 2 on 3\ncopy 5 4 on 3\n"
+      "record 3 on 3\nwait 3 on 4\ncopy 6 5 on 4\nrecord 4 on 4\nwait 4 on 1\ncopy 3 6 on 1\nrecord 5 on 1\n"
+      "wait 5 on 0\nexec b use 3 2\nrelease 0\nrelease 1\nrelease 2\nrelease 3\nrelease 4\nrelease 5\n"
+      "release 6\n";
+  const planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  planc_plan *of;
+  planc_comparison *c;
+  ok(script_make(stored, &job, 1, 1 << 20, 1 << 20, &of));
+  of->device = plan->device;
+  sheet *s = sheet_of(of, 1);
+  const planc_span spans[] = {{0, 1000}, {1000, 1400}, {1400, 1700}, {1700, 1900}, {1900, 2000}, {2000, 3000}};
+  ck_assert_int_eq(s->timeline.n_timed, 6);
+  memcpy(s->spans, spans, sizeof spans);
+  ok(planc_timeline_compare(of, &s->timeline, &c));
+  const int64_t *gaps = c->streams[0].measured_gap_ns;
+  assert_gaps(gaps, 100, 400, 0, 0);
+  ck_assert_int_eq(gaps[PLANC_GAP_STORE], 300);
+  ck_assert_int_eq(gaps[PLANC_GAP_LOAD], 200);
+  ck_assert_int_eq(find(c, "copy to storage")->measured_ns, 300);
+  ck_assert_int_eq(find(c, "copy from storage")->measured_ns, 200);
+  planc_comparison_free(c);
+  planc_plan_free(of);
+  free(s);
+}
+END_TEST
+
 /* --- The prediction as a measurement ------------------------------------------------------------------------------ */
 
 typedef struct recording {
@@ -239,7 +270,7 @@ static void record(void *user, const planc_plan *of, const planc_instr *instr, i
 static sheet *replay(const planc_plan *of, planc_simulation *simulation) {
   sheet *s = sheet_of(of, 4);
   recording r = {of, s};
-  ok(planc_simulate(of, record, &r, simulation));
+  ok(planc_simulate(of, &(planc_simulate_options){.visitor = record, .user = &r}, simulation));
   for (int32_t p = 1; p < 4; p++) {
     for (int32_t k = 0; k < s->timeline.n_timed; k++) {
       planc_span span = s->spans[k];
@@ -328,6 +359,7 @@ int main(void) {
   tcase_add_test(by_hand, a_single_period);
   tcase_add_test(by_hand, the_prediction_is_summed_up_the_same_way);
   tcase_add_test(by_hand, a_stream_waits_for_another);
+  tcase_add_test(by_hand, storage_has_gaps_of_its_own);
   tcase_add_test(by_hand, medians_leave_outliers_out);
   tcase_add_test(by_hand, a_first_period_does_not_count);
   suite_add_tcase(suite, by_hand);

@@ -10,60 +10,60 @@
 enum { CHUNK = 4096 };
 
 /* -1 = there was no room, else the address. */
-static int64_t take(planc_allocator *a, int64_t bytes, int32_t *handle) {
+static int64_t take(pl_allocator *a, int64_t bytes, int32_t *handle) {
   int64_t address;
-  ok(planc_allocator_take(a, bytes, handle, &address));
+  ok(pl_allocator_take(a, bytes, handle, &address));
   return *handle < 0 ? -1 : address;
 }
 
 START_TEST(what_is_no_larger_than_a_chunk_shares_chunks) {
-  planc_allocator a;
+  pl_allocator a;
   int32_t x, y, z, w;
-  ok(planc_allocator_init_vmm(&a, CHUNK, 4));
+  ok(pl_allocator_init_vmm(&a, CHUNK, 4));
   ck_assert_int_eq(take(&a, 100, &x), 0);
   ck_assert_int_eq(take(&a, 1000, &y), 512);
   ck_assert_int_eq(take(&a, CHUNK, &z), CHUNK);
   ck_assert_int_eq(take(&a, CHUNK + 1, &w), 2 * CHUNK);
-  ck_assert_int_eq(planc_allocator_arena(&a), 4 * CHUNK);
+  ck_assert_int_eq(pl_allocator_arena(&a), 4 * CHUNK);
   ck_assert_int_eq(take(&a, CHUNK, &w), -1);
   ck_assert_int_eq(take(&a, 2000, &w), 1536);
-  planc_allocator_free(&a);
+  pl_allocator_free(&a);
 }
 END_TEST
 
 START_TEST(either_side_gives_chunks_that_it_does_not_use) {
-  planc_allocator a;
+  pl_allocator a;
   int32_t x, y, z, w, v;
-  ok(planc_allocator_init_vmm(&a, CHUNK, 4));
+  ok(pl_allocator_init_vmm(&a, CHUNK, 4));
   take(&a, 3 * CHUNK, &x);
   take(&a, CHUNK, &y);
-  ok(planc_allocator_give(&a, x));
+  ok(pl_allocator_give(&a, x));
   ck_assert_int_ge(take(&a, CHUNK, &z), 0);
   ck_assert_int_ge(take(&a, 10, &w), 0);
   ck_assert_int_ge(take(&a, 20, &v), 0);
   ck_assert_int_eq(take(&a, 2 * CHUNK, &x), -1);
   /* Of the chunks of y, z, w and v, the first two are free as a whole. */
-  ok(planc_allocator_give(&a, y));
-  ok(planc_allocator_give(&a, z));
-  ok(planc_allocator_give(&a, v));
+  ok(pl_allocator_give(&a, y));
+  ok(pl_allocator_give(&a, z));
+  ok(pl_allocator_give(&a, v));
   ck_assert_int_eq(take(&a, 4 * CHUNK, &x), -1);
   ck_assert_int_ge(take(&a, 3 * CHUNK, &x), 0);
-  ck_assert_int_eq(planc_allocator_arena(&a), 4 * CHUNK);
-  planc_allocator_free(&a);
+  ck_assert_int_eq(pl_allocator_arena(&a), 4 * CHUNK);
+  pl_allocator_free(&a);
 }
 END_TEST
 
 /* Caching rounds up: what is then larger than a chunk has chunks of its own. */
 START_TEST(chunks_may_be_smaller_than_what_is_rounded_to) {
-  planc_allocator a;
+  pl_allocator a;
   int32_t x, y;
-  ok(planc_allocator_init_vmm(&a, 256, 2));
+  ok(pl_allocator_init_vmm(&a, 256, 2));
   ck_assert_int_eq(take(&a, 100, &x), 0);
   ck_assert_int_eq(take(&a, 256, &y), 256);
   ck_assert_int_eq(take(&a, 1, &y), -1);
-  ok(planc_allocator_give(&a, x));
+  ok(pl_allocator_give(&a, x));
   ck_assert_int_eq(take(&a, 1, &y), 0);
-  planc_allocator_free(&a);
+  pl_allocator_free(&a);
 }
 END_TEST
 
@@ -77,7 +77,7 @@ typedef struct request {
 } request;
 
 typedef struct judge {
-  planc_allocator a;
+  pl_allocator a;
   uint64_t state;
   int64_t chunk_bytes;
   request live[MOST_LIVE];
@@ -85,7 +85,7 @@ typedef struct judge {
 } judge;
 
 static bool small(const judge *j, int64_t bytes) {
-  return planc_caching_size(bytes) <= j->chunk_bytes;
+  return pl_caching_size(bytes) <= j->chunk_bytes;
 }
 
 /* Where in the arena an address is. */
@@ -117,7 +117,7 @@ static int64_t chunks_in_use(const judge *j) {
     used += pieces[i].address / j->chunk_bytes != last;
     last = pieces[i].address / j->chunk_bytes;
   }
-  ck_assert_int_le((last + 1) * j->chunk_bytes, planc_allocator_arena(&j->a));
+  ck_assert_int_le((last + 1) * j->chunk_bytes, pl_allocator_arena(&j->a));
   return used;
 }
 
@@ -130,7 +130,7 @@ static void request_some(judge *j) {
     j->n_live++;
     return;
   }
-  int64_t needed = small(j, it->bytes) ? 1 : planc_chunks_needed(&j->a.chunks, it->bytes);
+  int64_t needed = small(j, it->bytes) ? 1 : pl_chunks_needed(&j->a.chunks, it->bytes);
   ck_assert_int_gt(chunks_in_use(j) + needed, j->a.chunks.most);
   j->refused++;
 }
@@ -138,11 +138,11 @@ static void request_some(judge *j) {
 START_TEST(random_requests_are_refused_only_for_want_of_chunks) {
   static const int64_t chunks[] = {256, 512, 4096, 3 << 20};
   judge j = {.state = (uint64_t)_i, .chunk_bytes = chunks[_i % 4]};
-  ok(planc_allocator_init_vmm(&j.a, j.chunk_bytes, 10 + rand_below(&j.state, MOST_CHUNKS - 10)));
+  ok(pl_allocator_init_vmm(&j.a, j.chunk_bytes, 10 + rand_below(&j.state, MOST_CHUNKS - 10)));
   for (int step = 0; step < STEPS; step++) {
     if (j.n_live == MOST_LIVE || (j.n_live > 0 && rand_chance(&j.state, 45))) {
       int64_t gone = rand_below(&j.state, j.n_live);
-      ok(planc_allocator_give(&j.a, j.live[gone].handle));
+      ok(pl_allocator_give(&j.a, j.live[gone].handle));
       j.live[gone] = j.live[--j.n_live];
     } else {
       request_some(&j);
@@ -151,10 +151,10 @@ START_TEST(random_requests_are_refused_only_for_want_of_chunks) {
     ck_assert_int_le(j.a.chunks.n_chunks, j.a.chunks.most);
   }
   ck_assert_int_gt(j.refused, 0);
-  while (j.n_live > 0) ok(planc_allocator_give(&j.a, j.live[--j.n_live].handle));
+  while (j.n_live > 0) ok(pl_allocator_give(&j.a, j.live[--j.n_live].handle));
   int32_t all;
   ck_assert_int_ge(take(&j.a, j.a.chunks.most * j.chunk_bytes, &all), 0); /* nothing is lost */
-  planc_allocator_free(&j.a);
+  pl_allocator_free(&j.a);
 }
 END_TEST
 

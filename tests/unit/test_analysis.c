@@ -16,6 +16,24 @@ static const planc_access *access_to(const planc_trace *trace, int32_t instance,
   return NULL;
 }
 
+static planc_memory_needs needs_of(const planc_trace *trace) {
+  planc_order *order;
+  planc_memory_needs needs;
+  ok(planc_order_of_trace(trace, &order));
+  ok(planc_memory_needs_of(order, &needs));
+  planc_order_free(order);
+  return needs;
+}
+
+static planc_gaps *gaps_of(const planc_trace *trace) {
+  planc_order *order;
+  planc_gaps *gaps;
+  ok(planc_order_of_trace(trace, &order));
+  ok(planc_gaps_make(order, &gaps));
+  planc_order_free(order);
+  return gaps;
+}
+
 /* Live: persistent, or accessed at or before the instance and at or after it. */
 static bool is_live(const planc_trace *trace, int32_t buffer, int32_t instance) {
   if (trace->buffers[buffer].flags & PLANC_BUFFER_PERSISTENT) return true;
@@ -36,8 +54,7 @@ static int64_t live_bytes(const planc_trace *trace, int32_t instance) {
 }
 
 static void check_live(const planc_trace *trace) {
-  planc_memory_needs needs;
-  ok(planc_memory_needs_of(trace, &needs));
+  planc_memory_needs needs = needs_of(trace);
   int64_t sum = 0, persistent = 0, peak = -1;
   int32_t where = -1;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
@@ -67,8 +84,7 @@ static int32_t next_access(const planc_trace *trace, int32_t buffer, int32_t fro
 }
 
 static void check_gaps(const planc_trace *trace) {
-  planc_gaps *gaps;
-  ok(planc_gaps_make(trace, &gaps));
+  planc_gaps *gaps = gaps_of(trace);
   int32_t n = 0;
   for (int32_t b = 0; b < trace->n_buffers; b++) {
     bool persistent = trace->buffers[b].flags & PLANC_BUFFER_PERSISTENT;
@@ -171,8 +187,7 @@ START_TEST(a_small_graph_by_hand) {
   ok(planc_expand(&job, 1, &trace));
 
   /* Of an iteration: two rounds of x, a, b, d, the gradient and the second round's temporary gradient. */
-  planc_memory_needs needs;
-  ok(planc_memory_needs_of(trace, &needs));
+  planc_memory_needs needs = needs_of(trace);
   ck_assert_int_eq(needs.persistent_bytes, 60);
   ck_assert_int_eq(needs.sum_bytes, 60 + INT64_C(2) * (5 * 4 * 220 + 40 + 40));
   /* At b2 of the first round: its b and d, and x and a, which b1 will read. */
@@ -191,8 +206,7 @@ START_TEST(a_small_graph_by_hand) {
   ck_assert_int_eq(op, 3);
 
   /* w in an iteration: f1 of two rounds and s; from there to the next iteration's, and round the period. */
-  planc_gaps *gaps;
-  ok(planc_gaps_make(trace, &gaps));
+  planc_gaps *gaps = gaps_of(trace);
   static const planc_gap expected[] = {
       {.version = 0, .from = 0, .to = 4},   {.version = 0, .from = 4, .to = 9},
       {.version = 1, .from = 9, .to = 10},  {.version = 1, .from = 10, .to = 14},
@@ -225,8 +239,11 @@ START_TEST(sums_that_overflow_are_bad_input) {
   planc_job job = {.graph = graph, .batch = batch, .n_rounds = 1, .rounds = &batch, .iterations = 1};
   planc_trace *trace;
   ok(planc_expand(&job, 1, &trace));
+  planc_order *order;
   planc_memory_needs needs;
-  planc_status status = planc_memory_needs_of(trace, &needs);
+  ok(planc_order_of_trace(trace, &order));
+  planc_status status = planc_memory_needs_of(order, &needs);
+  planc_order_free(order);
   ck_assert_int_eq(planc_status_code(status), PLANC_BAD_INPUT);
   planc_status_free(status);
   ck_assert_int_eq(planc_instance_bytes(trace, 0), INT64_MAX);
@@ -241,12 +258,10 @@ START_TEST(a_trace_without_ops_needs_nothing) {
   planc_job job = {.graph = &graph, .batch = 1, .n_rounds = 1, .rounds = &batch, .iterations = 1};
   planc_trace *trace;
   ok(planc_expand(&job, 1, &trace));
-  planc_memory_needs needs;
-  ok(planc_memory_needs_of(trace, &needs));
+  planc_memory_needs needs = needs_of(trace);
   ck_assert_int_eq(needs.sum_bytes + needs.liveness_bytes + needs.persistent_bytes, 0);
   ck_assert_int_eq(needs.liveness_instance, -1);
-  planc_gaps *gaps;
-  ok(planc_gaps_make(trace, &gaps));
+  planc_gaps *gaps = gaps_of(trace);
   ck_assert_int_eq(gaps->n, 0);
   planc_gaps_free(gaps);
   int64_t bound;

@@ -31,51 +31,51 @@ static planc_graph *net_graph(void) {
 static int32_t n_streams, n_events, others;
 static int64_t n_launches, n_copies, n_rests, launched_before_rest;
 
-static planc_status open_counted(const planrt_device_options *options, planrt_device **out) {
+static planc_status open_counted(const rt_device_options *options, rt_device **out) {
   ck_assert(options->concurrent);
   n_streams = options->n_streams;
   n_events = options->n_events;
-  return planrt_host_backend.open(options, out);
+  return rt_host_backend.open(options, out);
 }
 
-static planc_status launch(planrt_device *device, int32_t stream, const planrt_call *call, const planrt_launch *how,
-                           planrt_span *span) {
+static planc_status launch(rt_device *device, int32_t stream, const rt_call *call, const rt_launch *how,
+                           rt_span *span) {
   n_launches++;
   others += span != NULL || stream != 0;
-  return planrt_host_backend.launch(device, stream, call, how, span);
+  return rt_host_backend.launch(device, stream, call, how, span);
 }
 
-static planc_status copy(planrt_device *device, int32_t stream, planrt_direction direction, void *to, const void *from,
-                         int64_t bytes, planrt_span *span) {
+static planc_status copy(rt_device *device, int32_t stream, rt_direction direction, void *to, const void *from,
+                         int64_t bytes, rt_span *span) {
   n_copies++;
   others += span != NULL || stream != 0;
-  return planrt_host_backend.copy(device, stream, direction, to, from, bytes, span);
+  return rt_host_backend.copy(device, stream, direction, to, from, bytes, span);
 }
 
-static planc_status host(planrt_device *device, int32_t stream, planrt_host_work work, void *user, const void *what,
+static planc_status host(rt_device *device, int32_t stream, rt_host_work work, void *user, const void *what,
                          int64_t period) {
   others++;
-  return planrt_host_backend.host(device, stream, work, user, what, period);
+  return rt_host_backend.host(device, stream, work, user, what, period);
 }
 
-static planc_status record(planrt_device *device, int32_t stream, int32_t event, int64_t generation) {
+static planc_status record(rt_device *device, int32_t stream, int32_t event, int64_t generation) {
   others++;
-  return planrt_host_backend.record(device, stream, event, generation);
+  return rt_host_backend.record(device, stream, event, generation);
 }
 
-static planc_status await(planrt_device *device, int32_t stream, int32_t event, int64_t generation) {
+static planc_status await(rt_device *device, int32_t stream, int32_t event, int64_t generation) {
   others++;
-  return planrt_host_backend.wait(device, stream, event, generation);
+  return rt_host_backend.wait(device, stream, event, generation);
 }
 
-static planc_status synchronize(planrt_device *device) {
+static planc_status synchronize(rt_device *device) {
   if (n_rests == 0) launched_before_rest = n_launches;
   n_rests++;
-  return planrt_host_backend.synchronize(device);
+  return rt_host_backend.synchronize(device);
 }
 
 static planrt_backend counted(void) {
-  planrt_backend backend = planrt_host_backend;
+  planrt_backend backend = rt_host_backend;
   backend.open = open_counted;
   backend.launch = launch;
   backend.copy = copy;
@@ -104,8 +104,8 @@ static int64_t run(const planc_plan *plan, const planrt_options *options, char *
   ok(planrt_init(session));
   ok(planrt_run(session, PERIODS));
   ck_assert_int_eq(planrt_get_step(session).period, PERIODS);
-  planrt_homes at = {.storage = -1};
-  while (planrt_next_home(session, &at)) {
+  rt_homes at = {.storage = -1};
+  while (rt_next_home(session, &at)) {
     ck_assert_int_le(bytes + at.bytes, MOST_VALUES);
     memcpy(out + bytes, at.home, (size_t)at.bytes);
     bytes += at.bytes;
@@ -202,7 +202,7 @@ START_TEST(what_is_awaited_to_time_a_period) {
   woven w;
   planrt_session *session;
   planrt_backend backend = counted();
-  backend.open = planrt_host_backend.open;
+  backend.open = rt_host_backend.open;
   ok(weave(&job, WEAVE_SWAP, 512, &w));
   for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
     planrt_options options = runs[i].options;

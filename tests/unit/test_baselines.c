@@ -183,12 +183,12 @@ START_TEST(a_policy_does_with_what_its_plan_takes) {
         .graph = recorded, .profile = profile, .batch = 16, .budget_bytes = INT64_C(1) << 42, .host_budget_bytes = -1};
     planc_plan *plan;
     ok(planc_make_plan(&problem, planc_policy_find(names[k]), &plan));
-    int64_t peak = plan->predicted.peak_bytes;
+    int64_t peak = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE];
     planc_plan_free(plan);
     for (int percent = 0; percent < 4; percent++) {
       problem.budget_bytes = peak + peak / 100 * percent;
       ok_in(planc_make_plan(&problem, planc_policy_find(names[k]), &plan), names[k]);
-      ck_assert_int_le(plan->predicted.peak_bytes, problem.budget_bytes);
+      ck_assert_int_le(plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE], problem.budget_bytes);
       planc_plan_free(plan);
     }
   }

@@ -71,7 +71,7 @@ START_TEST(a_search_makes_few_plans) {
     ok_in(planc_find_least(&problem, &counting, PLANC_MEMORY_DEVICE, NULL, &least), counted->name);
     ck_assert_int_eq(made, least.tried);
     ck_assert_int_le(made, PLANC_LEAST_PLANS);
-    ck_assert_int_le(least.plan->predicted.peak_bytes, least.bytes);
+    ck_assert_int_le(least.plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE], least.bytes);
     ok_in(planc_find_least(&problem, counted, PLANC_MEMORY_DEVICE, NULL, &again), counted->name);
     ck_assert_int_eq(again.bytes, least.bytes);
     ck_assert_int_eq(again.tried, least.tried);
@@ -159,7 +159,7 @@ START_TEST(a_host_is_found_where_the_device_fails) {
   ck_assert_int_lt(least.bytes, 690 << 10);
   ck_assert_int_le(least.tried, PLANC_LEAST_PLANS);
   ck_assert_int_le(host_of(least.plan)->arena_bytes, least.bytes);
-  ck_assert_int_le(least.plan->predicted.peak_bytes, problem.budget_bytes);
+  ck_assert_int_le(least.plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE], problem.budget_bytes);
   planc_status_free(failed);
   planc_plan_free(least.plan);
   planc_graph_free(graph);
@@ -221,7 +221,7 @@ START_TEST(what_cannot_win_is_not_made) {
   planc_problem problem = problem_of(graph, _i);
   problem.budget_bytes = INT64_C(1) << 40;
   planc_plan *plan = plan_at(problem, "none", problem.budget_bytes, -1);
-  problem.beat_ns = plan->predicted.ideal_ns;
+  problem.beat_ns = plan->predicted.jobs[0].ideal_ns;
   planc_plan_free(plan);
   for (const planc_policy *policy = planc_policies(); policy->name; policy++) {
     if (!makes_plans(policy) || (policy->supports & PLANC_POLICY_ROUNDS)) continue;
@@ -257,7 +257,7 @@ START_TEST(a_host_budget_steers_to_rounds) {
   single.sub_batch = 1;
   bool may_split;
   int64_t resident;
-  ok(planc_may_split(&problem, &may_split));
+  ok(pl_may_split(&problem, &may_split));
   if (may_split) ok(planc_least_budget(&single, planc_policy_find("none"), &resident));
   for (int i = 0; may_split && i < 2; i++) {
     planc_plan *plan = plan_at(problem, splitting[i], resident, 0);
@@ -278,7 +278,7 @@ START_TEST(a_host_that_suffices_is_enough) {
   problem.gpus = 2;
   bool may_split;
   int64_t none;
-  ok(planc_may_split(&problem, &may_split));
+  ok(pl_may_split(&problem, &may_split));
   if (may_split) ok(planc_least_budget(&problem, planc_policy_find("none"), &none));
   for (int i = 0; may_split && i < 3; i++) {
     planc_plan *plan = plan_at(problem, choosing[i], none * 3 / 4, -1);

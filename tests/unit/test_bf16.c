@@ -40,9 +40,9 @@ static uint16_t rounded(float value) {
 
 static void assert_rounds(uint32_t bits) {
   float value = float_of(bits);
-  uint16_t got = planrt_to_bf16(value);
+  uint16_t got = rt_to_bf16(value);
   if (isnan(value)) {
-    ck_assert_msg(isnan(planrt_from_bf16(got)), "NaN %08x becomes %04x", bits, got);
+    ck_assert_msg(isnan(rt_from_bf16(got)), "NaN %08x becomes %04x", bits, got);
     return;
   }
   ck_assert_msg(got == rounded(value), "%08x becomes %04x, should be %04x", bits, got, rounded(value));
@@ -52,20 +52,20 @@ static void assert_rounds(uint32_t bits) {
 START_TEST(rounding) {
   static const uint32_t between[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
   for (uint32_t number = 0; number < 0x10000; number++) {
-    float value = planrt_from_bf16((uint16_t)number);
+    float value = rt_from_bf16((uint16_t)number);
     ck_assert_uint_eq(bits_of(value), number << 16);
-    if (!isnan(value)) ck_assert_uint_eq(planrt_to_bf16(value), number);
+    if (!isnan(value)) ck_assert_uint_eq(rt_to_bf16(value), number);
     for (size_t i = 0; i < sizeof between / sizeof *between; i++) assert_rounds(number << 16 | between[i]);
   }
-  for (uint64_t i = 0; i < 200000; i++) assert_rounds((uint32_t)planrt_random(1, i));
+  for (uint64_t i = 0; i < 200000; i++) assert_rounds((uint32_t)rt_random(1, i));
 }
 END_TEST
 
 /* --- The cast op -------------------------------------------------------------------------------------------------- */
 
-static void fill(const planrt_operand *operand, uint64_t seed, float low, float high) {
+static void fill(const rt_operand *operand, uint64_t seed, float low, float high) {
   for (int64_t i = 0; i < operand->elements; i++)
-    planrt_real_put(operand->dtype, operand->data, i, low + (high - low) * planrt_uniform(seed, (uint64_t)i));
+    rt_real_put(operand->dtype, operand->data, i, low + (high - low) * rt_uniform(seed, (uint64_t)i));
 }
 
 START_TEST(casts) {
@@ -76,19 +76,19 @@ START_TEST(casts) {
   (void)snprintf(tensors, sizeof tensors, "x: state %s[3,257]\ny: %s%s[3,257]", from, adds ? "grad " : "", to);
   one_call one;
   one_call_open(&one, "NCHW", tensors, "type: cast, in: [x], out: [y]", 3, false);
-  const planrt_operand *x = &one.call.in[0], *y = &one.call.out[0];
+  const rt_operand *x = &one.call.in[0], *y = &one.call.out[0];
   one.call.out[0].accumulate = adds;
   fill(x, 1, -3.0F, 3.0F);
   fill(y, 2, -3.0F, 3.0F);
   float *before = malloc((size_t)y->elements * sizeof *before);
   ck_assert(before);
-  for (int64_t i = 0; i < y->elements; i++) before[i] = adds ? planrt_real_at(y->dtype, y->data, i) : 0.0F;
-  planrt_launch launch = one_call_launch();
+  for (int64_t i = 0; i < y->elements; i++) before[i] = adds ? rt_real_at(y->dtype, y->data, i) : 0.0F;
+  rt_launch launch = one_call_launch();
   one_call_run(&one, &launch);
   for (int64_t i = 0; i < y->elements; i++) {
-    float want = planrt_real_at(x->dtype, x->data, i) + before[i];
-    if (y->dtype == PLANC_DTYPE_bf16) want = planrt_from_bf16(rounded(want));
-    ck_assert_float_eq(planrt_real_at(y->dtype, y->data, i), want);
+    float want = rt_real_at(x->dtype, x->data, i) + before[i];
+    if (y->dtype == PLANC_DTYPE_bf16) want = rt_from_bf16(rounded(want));
+    ck_assert_float_eq(rt_real_at(y->dtype, y->data, i), want);
   }
   free(before);
   one_call_close(&one);
@@ -193,13 +193,13 @@ enum { N_CASES = sizeof cases / sizeof *cases };
 
 START_TEST(every_kernel_has_a_case) {
   int32_t n_types;
-  const planc_optype *types = planc_optypes(&n_types);
+  const planc_optype *types = pl_optypes(&n_types);
   for (int32_t t = 0; t < n_types; t++) {
     char words[64];
     bool found = strcmp(types[t].name, "cast") == 0;
     (void)snprintf(words, sizeof words, "type: %s,", types[t].name);
     for (int i = 0; i < N_CASES; i++) found |= strstr(cases[i].op, words) != NULL;
-    ck_assert_msg(found || !planrt_kernel_find(types[t].name), "%s", types[t].name);
+    ck_assert_msg(found || !rt_kernel_find(types[t].id), "%s", types[t].name);
   }
 }
 END_TEST
@@ -214,42 +214,42 @@ static void open_twin(one_call *one, const twin_case *of, const char *dtype) {
 }
 
 /* The same numbers, all of them bf16's, for both; integers are below 5. */
-static void fill_both(const planrt_operand *bf16, const planrt_operand *f32, uint64_t seed, float low) {
+static void fill_both(const rt_operand *bf16, const rt_operand *f32, uint64_t seed, float low) {
   if (bf16->dtype == PLANC_DTYPE_i64) {
     for (int64_t i = 0; i < bf16->elements; i++)
-      ((int64_t *)bf16->data)[i] = ((int64_t *)f32->data)[i] = (int64_t)(planrt_random(seed, (uint64_t)i) % 5);
+      ((int64_t *)bf16->data)[i] = ((int64_t *)f32->data)[i] = (int64_t)(rt_random(seed, (uint64_t)i) % 5);
     return;
   }
   fill(bf16, seed, low, 1.5F);
   for (int64_t i = 0; i < bf16->elements; i++) {
-    float value = planrt_from_bf16(planrt_to_bf16(planrt_real_at(bf16->dtype, bf16->data, i)));
-    planrt_real_put(bf16->dtype, bf16->data, i, value);
-    planrt_real_put(f32->dtype, f32->data, i, value);
+    float value = rt_from_bf16(rt_to_bf16(rt_real_at(bf16->dtype, bf16->data, i)));
+    rt_real_put(bf16->dtype, bf16->data, i, value);
+    rt_real_put(f32->dtype, f32->data, i, value);
   }
 }
 
-static void assert_twins(const planrt_operand *bf16, const planrt_operand *f32, int32_t count, const char *what) {
+static void assert_twins(const rt_operand *bf16, const rt_operand *f32, int32_t count, const char *what) {
   for (int32_t k = 0; k < count; k++)
     for (int64_t i = 0; i < bf16[k].elements; i++) {
-      float want = planrt_real_at(f32[k].dtype, f32[k].data, i), got = planrt_real_at(bf16[k].dtype, bf16[k].data, i);
-      if (bf16[k].dtype == PLANC_DTYPE_bf16) want = planrt_from_bf16(planrt_to_bf16(want));
+      float want = rt_real_at(f32[k].dtype, f32[k].data, i), got = rt_real_at(bf16[k].dtype, bf16[k].data, i);
+      if (bf16[k].dtype == PLANC_DTYPE_bf16) want = rt_from_bf16(rt_to_bf16(want));
       ck_assert_msg(got == want, "%s, result %d[%ld]: %.9g, should be %.9g", what, k, (long)i, (double)got,
                     (double)want);
     }
 }
 
-static const planrt_variant *variant_called(const planrt_variant *variants, int32_t count, const char *algorithm) {
+static const rt_variant *variant_called(const rt_variant *variants, int32_t count, const char *algorithm) {
   for (int32_t v = 0; v < count; v++)
     if (strcmp(variants[v].algorithm, algorithm) == 0) return &variants[v];
   ck_abort_msg("no algorithm %s", algorithm);
 }
 
-static void assert_refused(one_call *one, const planrt_variant *variant) {
-  planrt_call call = one->call;
+static void assert_refused(one_call *one, const rt_variant *variant) {
+  rt_call call = one->call;
   call.algorithm = variant->algorithm;
   call.workspace_bytes = variant->workspace_bytes - 1;
   call.workspace = malloc((size_t)variant->workspace_bytes);
-  assert_fails(planrt_host_backend.prepare(one->device, &call), PLANC_DEVICE, "workspace");
+  assert_fails(rt_host_backend.prepare(one->device, &call), PLANC_DEVICE, "workspace");
   free(call.workspace);
 }
 
@@ -268,11 +268,11 @@ START_TEST(results_are_rounded) {
     bf16.call.out[k].accumulate = f32.call.out[k].accumulate = of->adds >> k & 1;
     if (of->adds >> k & 1) fill_both(&bf16.call.out[k], &f32.call.out[k], (uint64_t)k + 20, -1.0F);
   }
-  planrt_variant variants[PLANRT_MAX_VARIANTS + 1], known[PLANRT_MAX_VARIANTS + 1];
+  rt_variant variants[RT_MAX_VARIANTS + 1], known[RT_MAX_VARIANTS + 1];
   int32_t count = rival_variants(&bf16, variants), n_known = rival_variants(&f32, known);
   ck_assert_int_eq(count, n_known);
-  variants[count++] = known[n_known++] = (planrt_variant){.algorithm = "default", .deterministic = true};
-  planrt_launch launch = one_call_launch();
+  variants[count++] = known[n_known++] = (rt_variant){.algorithm = "default", .deterministic = true};
+  rt_launch launch = one_call_launch();
   for (int32_t v = 0; v < count; v++) {
     if (v + 1 < count) ck_assert_int_gt(variants[v].workspace_bytes, 0);
     rival got, want;
@@ -280,8 +280,8 @@ START_TEST(results_are_rounded) {
     rival_run(&f32, variant_called(known, n_known, variants[v].algorithm), &launch, &want);
     assert_twins(got.out, want.out, got.call.n_out, bf16.call.op->type);
     assert_twins(got.effects, want.effects, got.call.n_effects, bf16.call.op->type);
-    planrt_block_free(&got.block);
-    planrt_block_free(&want.block);
+    rt_block_free(&got.block);
+    rt_block_free(&want.block);
     if (variants[v].workspace_bytes > 0) assert_refused(&bf16, &variants[v]);
   }
   one_call_close(&bf16);
@@ -294,12 +294,12 @@ START_TEST(a_recompute_leaves_running_statistics) {
   open_twin(&one, &cases[6], "bf16");
   for (int32_t k = 0; k < one.call.n_in; k++) fill(&one.call.in[k], (uint64_t)k + 1, -1.0F, 1.0F);
   for (int32_t k = 0; k < one.call.n_effects; k++) one.call.effects[k].data = NULL;
-  planrt_variant plain = {.algorithm = "default"};
-  planrt_launch launch = one_call_launch();
+  rt_variant plain = {.algorithm = "default"};
+  rt_launch launch = one_call_launch();
   rival got;
   rival_run(&one, &plain, &launch, &got);
   ck_assert_ptr_null(got.effects[0].data);
-  planrt_block_free(&got.block);
+  rt_block_free(&got.block);
   one_call_close(&one);
 }
 END_TEST
@@ -324,23 +324,22 @@ START_TEST(gradients_add_up) {
   while (trace->instances[at].role != PLANC_ROLE_ACCUMULATE) ck_assert_int_lt(++at, trace->n_instances);
   uint16_t round[25], sum[25], before[25];
   for (uint64_t i = 0; i < 25; i++) {
-    round[i] = planrt_to_bf16(planrt_uniform(1, i));
-    sum[i] = before[i] = planrt_to_bf16(planrt_uniform(2, i) - 0.5F);
+    round[i] = rt_to_bf16(rt_uniform(1, i));
+    sum[i] = before[i] = rt_to_bf16(rt_uniform(2, i) - 0.5F);
   }
-  planrt_device_options options = {.n_streams = 1};
-  planrt_device *device;
-  planrt_call call;
-  planc_arena arena = {0};
-  planrt_launch launch = one_call_launch();
-  ok(planrt_host_backend.open(&options, &device));
-  ok(planrt_call_make(&arena, trace, 0, at, (void *[]){round, sum}, &call));
+  rt_device_options options = {.n_streams = 1};
+  rt_device *device;
+  rt_call call;
+  pl_arena arena = {0};
+  rt_launch launch = one_call_launch();
+  ok(rt_host_backend.open(&options, &device));
+  ok(rt_call_make(&arena, trace, 0, at, (void *[]){round, sum}, &call));
   call.algorithm = "default";
-  ok(planrt_host_backend.prepare(device, &call));
-  ok(planrt_host_backend.launch(device, 0, &call, &launch, NULL));
-  for (int i = 0; i < 25; i++)
-    ck_assert_uint_eq(sum[i], rounded(planrt_from_bf16(before[i]) + planrt_from_bf16(round[i])));
-  planrt_host_backend.close(device);
-  planc_arena_free(&arena);
+  ok(rt_host_backend.prepare(device, &call));
+  ok(rt_host_backend.launch(device, 0, &call, &launch, NULL));
+  for (int i = 0; i < 25; i++) ck_assert_uint_eq(sum[i], rounded(rt_from_bf16(before[i]) + rt_from_bf16(round[i])));
+  rt_host_backend.close(device);
+  pl_arena_free(&arena);
   planc_trace_free(trace);
   planc_graph_free(graph);
   planc_graph_free(forward);

@@ -10,62 +10,62 @@
 #define KIB INT64_C(1024)
 #define MIB (1024 * KIB)
 
-static int64_t take(planc_bfc *b, int64_t bytes, int32_t *handle) {
+static int64_t take(pl_bfc *b, int64_t bytes, int32_t *handle) {
   int64_t address;
-  ok(planc_bfc_take(b, bytes, handle, &address));
+  ok(pl_bfc_take(b, bytes, handle, &address));
   return address;
 }
 
 START_TEST(chunks_are_split_where_much_is_left) {
-  planc_bfc b;
+  pl_bfc b;
   int32_t a, c, d, e;
-  ok(planc_bfc_init(&b, 1024 * MIB));
+  ok(pl_bfc_init(&b, 1024 * MIB));
   ck_assert_int_eq(take(&b, 100 * MIB, &a), 0);
   ck_assert_int_eq(take(&b, 1, &c), 100 * MIB);
   ck_assert_int_eq(take(&b, 300 * MIB, &d), 100 * MIB + 256); /* bytes come in multiples of 256 */
-  ok(planc_bfc_give(&b, a));
+  ok(pl_bfc_give(&b, a));
   ck_assert_int_eq(take(&b, 51 * MIB, &a), 0); /* less than twice as large, less than 128 MiB left: it is not split */
   ck_assert_int_eq(take(&b, 40 * MIB, &e), 400 * MIB + 256);
-  ok(planc_bfc_give(&b, a));
+  ok(pl_bfc_give(&b, a));
   ck_assert_int_eq(take(&b, 50 * MIB, &a), 0); /* twice as large */
-  ok(planc_bfc_give(&b, d));
+  ok(pl_bfc_give(&b, d));
   ck_assert_int_eq(take(&b, 40 * MIB, &d), 50 * MIB);         /* the best fit */
   ck_assert_int_eq(take(&b, 172 * MIB, &d), 100 * MIB + 256); /* 128 MiB are left */
   ck_assert_int_eq(take(&b, 128 * MIB, &d), 272 * MIB + 256);
-  planc_bfc_free(&b);
+  pl_bfc_free(&b);
 }
 END_TEST
 
 START_TEST(neighbours_coalesce) {
-  planc_bfc b;
+  pl_bfc b;
   int32_t a, c, d;
-  ok(planc_bfc_init(&b, 300 * MIB));
+  ok(pl_bfc_init(&b, 300 * MIB));
   take(&b, 100 * MIB, &a);
   take(&b, 100 * MIB, &c);
   take(&b, 100 * MIB, &d);
-  ck_assert(!planc_bfc_fits(&b, 1));
-  ok(planc_bfc_give(&b, a));
-  ok(planc_bfc_give(&b, d));
-  ck_assert(planc_bfc_fits(&b, 100 * MIB));
-  ck_assert(!planc_bfc_fits(&b, 100 * MIB + 1));
-  ok(planc_bfc_give(&b, c));
+  ck_assert(!pl_bfc_fits(&b, 1));
+  ok(pl_bfc_give(&b, a));
+  ok(pl_bfc_give(&b, d));
+  ck_assert(pl_bfc_fits(&b, 100 * MIB));
+  ck_assert(!pl_bfc_fits(&b, 100 * MIB + 1));
+  ok(pl_bfc_give(&b, c));
   ck_assert_int_eq(take(&b, 300 * MIB, &a), 0);
-  planc_bfc_free(&b);
+  pl_bfc_free(&b);
 }
 END_TEST
 
 START_TEST(what_finds_no_place_lies_beyond) {
-  planc_bfc b;
+  pl_bfc b;
   int32_t a, c, d;
-  ok(planc_bfc_init(&b, 100 * MIB));
+  ok(pl_bfc_init(&b, 100 * MIB));
   ck_assert_int_eq(take(&b, 50 * MIB, &a), 0);
   ck_assert_int_eq(take(&b, 60 * MIB, &c), 100 * MIB);
   ck_assert_int_eq(take(&b, 60 * MIB, &d), 160 * MIB);
-  ok(planc_bfc_give(&b, c));
+  ok(pl_bfc_give(&b, c));
   ck_assert_int_eq(take(&b, 30 * MIB, &c), 50 * MIB);
   ck_assert_int_eq(take(&b, 45 * MIB, &c), 100 * MIB);
-  assert_fails(planc_bfc_take(&b, INT64_MAX / 3, &c, &(int64_t){0}), PLANC_BAD_INPUT, "overflow");
-  planc_bfc_free(&b);
+  assert_fails(pl_bfc_take(&b, INT64_MAX / 3, &c, &(int64_t){0}), PLANC_BAD_INPUT, "overflow");
+  pl_bfc_free(&b);
 }
 END_TEST
 
@@ -119,25 +119,25 @@ static void slow_give(slow *s, int64_t address) {
 
 START_TEST(random_requests_go_where_the_rules_say) {
   uint64_t state = (uint64_t)_i;
-  planc_bfc b;
+  pl_bfc b;
   slow s = {.of = {{CAPACITY, false}}, .n = 1};
   struct {
     int64_t at;
     int32_t handle;
   } live[MOST_LIVE];
   int n_live = 0, refused = 0;
-  ok(planc_bfc_init(&b, CAPACITY));
+  ok(pl_bfc_init(&b, CAPACITY));
   for (int step = 0; step < STEPS; step++) {
     if (n_live == MOST_LIVE || (n_live > 0 && rand_chance(&state, 40))) {
       int64_t gone = rand_below(&state, n_live);
-      ok(planc_bfc_give(&b, live[gone].handle));
+      ok(pl_bfc_give(&b, live[gone].handle));
       slow_give(&s, live[gone].at);
       live[gone] = live[--n_live];
       continue;
     }
     int64_t bytes = 1 + rand_below(&state, rand_chance(&state, 30) ? 400 * MIB : 40 * MIB);
     int64_t expected = slow_take(&s, bytes);
-    ck_assert_int_eq(planc_bfc_fits(&b, bytes), expected >= 0);
+    ck_assert_int_eq(pl_bfc_fits(&b, bytes), expected >= 0);
     if (expected < 0) {
       refused++;
       continue;
@@ -147,7 +147,7 @@ START_TEST(random_requests_go_where_the_rules_say) {
     n_live++;
   }
   ck_assert_int_gt(refused, 0);
-  planc_bfc_free(&b);
+  pl_bfc_free(&b);
 }
 END_TEST
 

@@ -137,10 +137,10 @@ static point plan_is_right(const oracle *o, int32_t size, const brute_choice *ch
   ok(brute_schedule(space, choice, apart, &candidate.schedule));
   ok(planc_lower(&o->problem, "none", &candidate, &plan));
   ok(planc_check(plan, NULL, &report));
-  ok(planc_simulate(plan, NULL, NULL, &simulation));
-  int64_t live = brute_peak(space, choice), arena = planc_align_up(device_of(plan)->arena_bytes, PLANC_ALIGNMENT);
+  ok(planc_simulate(plan, NULL, &simulation));
+  int64_t live = brute_peak(space, choice), arena = pl_align_up(device_of(plan)->arena_bytes, PLANC_ALIGNMENT);
   int64_t bound = brute_bound_ns(space, choice, arena);
-  ck_assert_int_eq(report.peak_bytes, simulation.peak_bytes);
+  ck_assert_int_eq(report.peak_bytes[PLANC_MEMORY_DEVICE], simulation.peak_bytes);
   ck_assert_msg(arena >= live, "graph %d: %lld live bytes in an arena of %lld", o->index, (long long)live,
                 (long long)arena);
   ck_assert_msg(simulation.iteration_ns >= bound, "graph %d: %lld ns, not possible below %lld", o->index,
@@ -153,7 +153,7 @@ static point plan_is_right(const oracle *o, int32_t size, const brute_choice *ch
   if (n_plans++ % RUN_EVERY == 0) runs_right(plan, o->index);
   planc_plan_free(plan);
   planc_schedule_free(candidate.schedule);
-  return (point){report.peak_bytes, simulation.iteration_ns};
+  return (point){report.peak_bytes[PLANC_MEMORY_DEVICE], simulation.iteration_ns};
 }
 
 /* False when a space is too large to be one. */
@@ -164,7 +164,7 @@ static bool oracle_make(int index, oracle *o) {
   o->n_sizes = (int32_t)o->problem.batch;
   for (int32_t k = 0; k < o->n_sizes; k++) {
     ok(planc_candidate_rounds(&o->problem, k + 1, &o->candidates[k]));
-    if (!brute_space_of(o->candidates[k].trace, o->candidates[k].costs, &o->spaces[k])) return false;
+    if (!brute_space_of(o->candidates[k].trace, o->candidates[k].costs[0], &o->spaces[k])) return false;
     o->least[k] = reserved() + brute_least_peak(&o->spaces[k]);
     o->bounded[k] = brute_count(&o->spaces[k], false) <= MOST_BOUNDS;
     o->planned[k] = brute_count(&o->spaces[k], true) <= MOST_PLANS;
@@ -263,7 +263,7 @@ static void is_possible_at(const oracle *o, const planc_policy *policy, int64_t 
     return;
   }
   ok(status);
-  int64_t peak = reserved() + planc_align_up(device_of(plan)->arena_bytes, PLANC_ALIGNMENT);
+  int64_t peak = reserved() + pl_align_up(device_of(plan)->arena_bytes, PLANC_ALIGNMENT);
   ck_assert_msg(peak >= least, "%s, graph %d: peak %lld below %lld", policy->name, o->index, (long long)peak,
                 (long long)least);
   if (!(policy->supports & PLANC_POLICY_RECOMPUTES) && !is_outside(policy)) is_no_faster(o, policy, plan, budget);

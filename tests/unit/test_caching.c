@@ -11,95 +11,95 @@
 #define MIB (1024 * KIB)
 
 /* -1 = there was no room, else the address. */
-static int64_t take(planc_caching *c, int64_t bytes, int32_t *handle) {
+static int64_t take(pl_caching *c, int64_t bytes, int32_t *handle) {
   int64_t address;
-  ok(planc_caching_take(c, bytes, handle, &address));
+  ok(pl_caching_take(c, bytes, handle, &address));
   return *handle < 0 ? -1 : address;
 }
 
 START_TEST(blocks_are_split_and_merged_within_themselves) {
-  planc_caching c;
+  pl_caching c;
   int32_t a, b, d, e;
-  ok(planc_caching_init(&c, 100 * MIB));
+  ok(pl_caching_init(&c, 100 * MIB));
   ck_assert_int_eq(take(&c, 20 * MIB, &a), 0);
   ck_assert_int_eq(take(&c, 12 * MIB, &b), 20 * MIB);
-  ok(planc_caching_give(&c, a));
+  ok(pl_caching_give(&c, a));
   ck_assert_int_eq(take(&c, 8 * MIB, &a), 0);        /* a part of the free block */
   ck_assert_int_eq(take(&c, 10 * MIB, &d), 8 * MIB); /* the best fit is the rest of it */
-  ok(planc_caching_give(&c, a));
-  ok(planc_caching_give(&c, d));
+  ok(pl_caching_give(&c, a));
+  ok(pl_caching_give(&c, d));
   ck_assert_int_eq(take(&c, 20 * MIB, &a), 0); /* whole again */
-  ok(planc_caching_give(&c, a));
-  ok(planc_caching_give(&c, b));
+  ok(pl_caching_give(&c, a));
+  ok(pl_caching_give(&c, b));
   ck_assert_int_eq(take(&c, 32 * MIB, &e), 32 * MIB); /* two free neighbours, but two blocks */
   ck_assert_int_eq(c.top, 64 * MIB);
-  planc_caching_free(&c);
+  pl_caching_free(&c);
 }
 END_TEST
 
 START_TEST(idle_blocks_go_back_when_there_is_no_room) {
-  planc_caching c;
+  pl_caching c;
   int32_t a, b, d;
-  ok(planc_caching_init(&c, 40 * MIB));
+  ok(pl_caching_init(&c, 40 * MIB));
   ck_assert_int_eq(take(&c, 20 * MIB, &a), 0);
   ck_assert_int_eq(take(&c, 12 * MIB, &b), 20 * MIB);
-  ok(planc_caching_give(&c, a));
-  ok(planc_caching_give(&c, b));
+  ok(pl_caching_give(&c, a));
+  ok(pl_caching_give(&c, b));
   ck_assert_int_eq(take(&c, 36 * MIB, &d), 0);
   ck_assert_int_eq(take(&c, 6 * MIB, &a), -1);
   ck_assert_int_eq(take(&c, 4 * MIB, &a), 36 * MIB);
-  ok(planc_caching_give(&c, d));
+  ok(pl_caching_give(&c, d));
   /* The block of 36 is split: a part in use keeps it from going back. */
   ck_assert_int_eq(take(&c, 2 * MIB, &b), 0);
   ck_assert_int_eq(take(&c, 36 * MIB, &d), -1);
   ck_assert_int_eq(take(&c, 34 * MIB, &d), 2 * MIB);
-  planc_caching_free(&c);
+  pl_caching_free(&c);
 }
 END_TEST
 
 START_TEST(small_requests_share_blocks) {
-  planc_caching c;
+  pl_caching c;
   int32_t a, b, d, e;
-  ok(planc_caching_init(&c, 5 * MIB));
+  ok(pl_caching_init(&c, 5 * MIB));
   ck_assert_int_eq(take(&c, 1, &a), 0);
   ck_assert_int_eq(take(&c, 700, &b), 512); /* rounded up to 512 bytes */
   ck_assert_int_eq(take(&c, MIB, &d), MIB); /* still small: a block that it fills */
   ck_assert_int_eq(take(&c, 100 * KIB, &e), 1536);
-  ok(planc_caching_give(&c, e));
+  ok(pl_caching_give(&c, e));
   ck_assert_int_eq(take(&c, MIB + 1, &e), 2 * MIB); /* large: a block of its own, a multiple of 128 KiB */
   ck_assert_int_eq(c.top, 3 * MIB + 128 * KIB);
-  ok(planc_caching_give(&c, e));
+  ok(pl_caching_give(&c, e));
   ck_assert_int_eq(take(&c, MIB, &e), 3 * MIB + 128 * KIB); /* not of a large block, free as it is */
-  planc_caching_free(&c);
+  pl_caching_free(&c);
 }
 END_TEST
 
 /* Of a large block no piece of up to 1 MiB is split off. */
 START_TEST(large_blocks_leave_no_small_rest) {
-  planc_caching c;
+  pl_caching c;
   int32_t a, b;
-  ok(planc_caching_init(&c, 16 * MIB));
+  ok(pl_caching_init(&c, 16 * MIB));
   ck_assert_int_eq(take(&c, 4 * MIB, &a), 0);
-  ok(planc_caching_give(&c, a));
+  ok(pl_caching_give(&c, a));
   ck_assert_int_eq(take(&c, 3 * MIB, &a), 0);
   ck_assert_int_eq(take(&c, 2 * MIB, &b), 4 * MIB); /* nothing is left of the first */
-  ok(planc_caching_give(&c, a));
+  ok(pl_caching_give(&c, a));
   ck_assert_int_eq(take(&c, 3 * MIB - 128 * KIB, &a), 0);
-  ok(planc_caching_give(&c, b));
+  ok(pl_caching_give(&c, b));
   ck_assert_int_eq(take(&c, MIB + 128 * KIB, &b), 3 * MIB - 128 * KIB); /* its rest is more than 1 MiB */
-  planc_caching_free(&c);
+  pl_caching_free(&c);
 }
 END_TEST
 
 START_TEST(a_small_device_has_blocks_of_the_size_of_requests) {
-  planc_caching c;
+  pl_caching c;
   int32_t a, b;
-  ok(planc_caching_init(&c, 8 * KIB));
+  ok(pl_caching_init(&c, 8 * KIB));
   ck_assert_int_eq(take(&c, 3 * KIB, &a), 0);
   ck_assert_int_eq(take(&c, 5 * KIB, &b), 3 * KIB);
-  ok(planc_caching_give(&c, a));
+  ok(pl_caching_give(&c, a));
   ck_assert_int_eq(take(&c, 4 * KIB, &a), -1);
-  planc_caching_free(&c);
+  pl_caching_free(&c);
 }
 END_TEST
 
@@ -206,7 +206,7 @@ static int64_t random_bytes(uint64_t *state) {
   return MIB + 1 + rand_below(state, (rand_chance(state, 20) ? 24 : 3) * MIB);
 }
 
-static void go_where_the_rules_say(planc_caching *c, slow *s, int seed) {
+static void go_where_the_rules_say(pl_caching *c, slow *s, int seed) {
   uint64_t state = (uint64_t)seed;
   struct {
     int64_t at;
@@ -216,7 +216,7 @@ static void go_where_the_rules_say(planc_caching *c, slow *s, int seed) {
   for (int step = 0; step < STEPS; step++) {
     if (n_live == MOST_LIVE || (n_live > 0 && rand_chance(&state, 40))) {
       int64_t gone = rand_below(&state, n_live);
-      ok(planc_caching_give(c, live[gone].handle));
+      ok(pl_caching_give(c, live[gone].handle));
       slow_give(s, live[gone].at);
       live[gone] = live[--n_live];
       continue;
@@ -233,34 +233,34 @@ static void go_where_the_rules_say(planc_caching *c, slow *s, int seed) {
     }
   }
   ck_assert_int_gt(refused, 0);
-  while (n_live > 0) ok(planc_caching_give(c, live[--n_live].handle));
+  while (n_live > 0) ok(pl_caching_give(c, live[--n_live].handle));
 }
 
 START_TEST(random_requests_go_where_the_rules_say) {
-  planc_caching c;
+  pl_caching c;
   static slow s;
   s = (slow){.region = 60 * MIB, .n_regions = 1, .most_regions = 1};
   int32_t all;
-  ok(planc_caching_init(&c, s.region));
+  ok(pl_caching_init(&c, s.region));
   go_where_the_rules_say(&c, &s, _i);
   ck_assert_int_eq(take(&c, s.region, &all), 0); /* nothing is lost */
-  planc_caching_free(&c);
+  pl_caching_free(&c);
 }
 END_TEST
 
 START_TEST(random_requests_go_where_the_rules_say_in_chunks) {
   static const int64_t sizes[] = {10 * MIB, 2 * MIB, 512 * KIB, 130 * KIB};
-  planc_caching c;
-  planc_chunks chunks = {.chunk_bytes = sizes[_i % 4], .most = 6};
+  pl_caching c;
+  pl_chunks chunks = {.chunk_bytes = sizes[_i % 4], .most = 6};
   static slow s;
   s = (slow){.region = chunks.chunk_bytes, .most_regions = chunks.most};
-  ok(planc_caching_init_chunks(&c, &chunks));
+  ok(pl_caching_init_chunks(&c, &chunks));
   go_where_the_rules_say(&c, &s, _i);
   ck_assert_int_eq(chunks.n_used, s.n_regions);
-  ok(planc_caching_drain(&c));
+  ok(pl_caching_drain(&c));
   ck_assert_int_eq(chunks.n_used, 0);
-  planc_caching_free(&c);
-  planc_chunks_free(&chunks);
+  pl_caching_free(&c);
+  pl_chunks_free(&chunks);
 }
 END_TEST
 

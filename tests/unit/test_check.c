@@ -20,10 +20,10 @@ START_TEST(the_plan_is_valid) {
   plan->memories[DEVICE].reserved_bytes = 1000;
   plan->memories[DEVICE].budget_bytes = TINY_ARENA + 1000;
   ok(planc_check(plan, NULL, &report));
-  ck_assert_int_eq(report.peak_bytes, TINY_ARENA + 1000);
-  ck_assert_int_eq(report.host_peak_bytes, TINY_HOST_ARENA);
-  ck_assert_int_eq(report.touched_bytes, 3072 + 512);
-  ck_assert_int_eq(report.host_touched_bytes, 256);
+  ck_assert_int_eq(report.peak_bytes[PLANC_MEMORY_DEVICE], TINY_ARENA + 1000);
+  ck_assert_int_eq(report.peak_bytes[PLANC_MEMORY_HOST], TINY_HOST_ARENA);
+  ck_assert_int_eq(report.touched_bytes[PLANC_MEMORY_DEVICE], 3072 + 512);
+  ck_assert_int_eq(report.touched_bytes[PLANC_MEMORY_HOST], 256);
   ck_assert_int_eq(report.instances, 6);
   ck_assert_int_eq(report.instructions, 62);
   ck_assert_int_eq(report.recomputed, 1);

@@ -229,6 +229,7 @@ START_TEST(a_crowded_graph_is_read_once_for_all_its_jobs) {
   static const int32_t order[] = {0};
   static planc_instr body[PLANC_PLAN_MAX_JOBS];
   static int32_t uses[2 * PLANC_PLAN_MAX_JOBS];
+  static planc_job_predictions predicted[PLANC_PLAN_MAX_JOBS];
   char *text = crowded_graph(200000, 50000);
   planc_graph *own = judge_graph(text);
   for (int32_t j = 0; j < PLANC_PLAN_MAX_JOBS; j++) {
@@ -243,7 +244,7 @@ START_TEST(a_crowded_graph_is_read_once_for_all_its_jobs) {
                      .policy = "hand",
                      .n_memories = 3,
                      .memories = memories,
-                     .graph_hash = planc_graph_hash(own),
+                     .predicted.jobs = predicted,
                      .n_jobs = PLANC_PLAN_MAX_JOBS,
                      .jobs = jobs,
                      .body = {PLANC_PLAN_MAX_JOBS, body},
@@ -263,6 +264,47 @@ START_TEST(a_crowded_graph_is_read_once_for_all_its_jobs) {
 }
 END_TEST
 
+/* --- Many streams ------------------------------------------------------------------------------------------------- */
+
+/* What a job does in a section: with two residencies, three events and three streams. */
+static void append_job(FILE *text, bool prologue, int32_t j) {
+  int32_t r = 2 * j, e = 3 * j, s = 3 * j;
+  if (prologue) {
+    fprintf(text, "record %d on %d\n", e + 2, s + 2);
+    return;
+  }
+  fprintf(text, "wait %d lag 1 on %d\nacquire %d x#%d %d\ncopy %d user on %d\n", e + 2, s + 1, r, j, 512 * j, r, s + 1);
+  fprintf(text, "record %d on %d\nwait %d on %d\nacquire %d l#%d %d\n", e, s + 1, e, s, r + 1, j, 512 * j + 256);
+  fprintf(text, "exec f#%d on %d use %d %d\nrecord %d on %d\nwait %d on %d\n", j, s, r, r + 1, e + 1, s, e + 1, s + 2);
+  fprintf(text, "copy user %d on %d\nrecord %d on %d\nrelease %d\nrelease %d\n", r + 1, s + 2, e + 2, s + 2, r, r + 1);
+}
+
+/* As many as there may be, each with streams of its own. */
+START_TEST(jobs_may_have_streams_of_their_own) {
+  static planc_job jobs[PLANC_PLAN_MAX_JOBS];
+  char *script;
+  size_t length;
+  planc_graph *own = judge_graph(forward);
+  FILE *text = open_memstream(&script, &length);
+  ck_assert_ptr_nonnull(text);
+  for (int32_t j = 0; j < PLANC_PLAN_MAX_JOBS; j++)
+    jobs[j] = (planc_job){.graph = own, .batch = 2, .n_rounds = 1, .rounds = one_round, .iterations = 1};
+  fputs("prologue\n", text);
+  for (int32_t j = 0; j < PLANC_PLAN_MAX_JOBS; j++) append_job(text, true, j);
+  fputs("body\n", text);
+  for (int32_t j = 0; j < PLANC_PLAN_MAX_JOBS; j++) append_job(text, false, j);
+  fputs("epilogue\n", text);
+  fclose(text);
+  planc_plan *plan;
+  ok(script_make(script, jobs, PLANC_PLAN_MAX_JOBS, 512 * PLANC_PLAN_MAX_JOBS, 0, &plan));
+  ck_assert_int_eq(plan->n_streams, 3 * PLANC_PLAN_MAX_JOBS);
+  judge_expect(plan, PLANC_OK, "ok", "all jobs");
+  planc_plan_free(plan);
+  planc_graph_free(own);
+  free(script);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("check_jobs");
   TCase *cases = tcase_create("all");
@@ -270,6 +312,7 @@ int main(void) {
   tcase_add_loop_test(cases, jobs_share_memory_in_order_only, 0, sizeof shared / sizeof *shared);
   tcase_add_loop_test(cases, every_gpu_has_its_own_memory, 0, sizeof apart / sizeof *apart);
   tcase_add_test(cases, a_crowded_graph_is_read_once_for_all_its_jobs);
+  tcase_add_test(cases, jobs_may_have_streams_of_their_own);
   suite_add_tcase(suite, cases);
   return run_suite(suite);
 }

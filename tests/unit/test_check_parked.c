@@ -94,9 +94,9 @@ START_TEST(the_plan_is_valid) {
   planc_plan *plan = make(script);
   planc_check_report report;
   ok(planc_check(plan, NULL, &report));
-  ck_assert_int_eq(report.touched_bytes, ARENA);
-  ck_assert_int_eq(report.host_touched_bytes, HOST_ARENA);
-  ck_assert_int_eq(report.host_peak_bytes, HOST_ARENA);
+  ck_assert_int_eq(report.touched_bytes[PLANC_MEMORY_DEVICE], ARENA);
+  ck_assert_int_eq(report.touched_bytes[PLANC_MEMORY_HOST], HOST_ARENA);
+  ck_assert_int_eq(report.peak_bytes[PLANC_MEMORY_HOST], HOST_ARENA);
   judge_expect(plan, PLANC_OK, "ok", "from text");
   planc_plan_free(plan);
 }
@@ -231,10 +231,10 @@ START_TEST(data_may_pass_through_any_memory) {
   planc_plan *plan = make(deep);
   planc_check_report report;
   ok(planc_check(plan, NULL, &report));
-  ck_assert_int_eq(report.touched_bytes, ARENA);
-  ck_assert_int_eq(report.host_touched_bytes, HOST_ARENA);
-  ck_assert_int_eq(report.storage_touched_bytes, 768);
-  ck_assert_int_eq(report.storage_peak_bytes, 768);
+  ck_assert_int_eq(report.touched_bytes[PLANC_MEMORY_DEVICE], ARENA);
+  ck_assert_int_eq(report.touched_bytes[PLANC_MEMORY_HOST], HOST_ARENA);
+  ck_assert_int_eq(report.touched_bytes[PLANC_MEMORY_STORAGE], 768);
+  ck_assert_int_eq(report.peak_bytes[PLANC_MEMORY_STORAGE], 768);
   judge_expect(plan, PLANC_OK, "ok", "from text");
   planc_check_options options = {.budget_bytes = -1, .host_budget_bytes = -1, .storage_budget_bytes = 700};
   assert_fails(planc_check(plan, &options, NULL), PLANC_INFEASIBLE,

@@ -231,11 +231,11 @@ START_TEST(budgets_are_for_all_replicas) {
     host->budget_bytes = replicas * HOST_ARENA + 100;
     storage->budget_bytes = replicas * INT64_C(1024);
     ok(planc_check(plan, NULL, &report));
-    ck_assert_int_eq(report.peak_bytes, ARENA);
-    ck_assert_int_eq(report.host_peak_bytes, replicas * HOST_ARENA + 100);
-    ck_assert_int_eq(report.storage_peak_bytes, replicas * INT64_C(1024));
-    ck_assert_int_eq(report.touched_bytes, 768 + (replicas - 1) * 256);
-    ck_assert_int_eq(report.host_touched_bytes, 256);
+    ck_assert_int_eq(report.peak_bytes[PLANC_MEMORY_DEVICE], ARENA);
+    ck_assert_int_eq(report.peak_bytes[PLANC_MEMORY_HOST], replicas * HOST_ARENA + 100);
+    ck_assert_int_eq(report.peak_bytes[PLANC_MEMORY_STORAGE], replicas * INT64_C(1024));
+    ck_assert_int_eq(report.touched_bytes[PLANC_MEMORY_DEVICE], 768 + (replicas - 1) * 256);
+    ck_assert_int_eq(report.touched_bytes[PLANC_MEMORY_HOST], 256);
     host->budget_bytes--;
     judge_expect(plan, PLANC_INFEASIBLE, "bytes of pinned host memory, the host budget is", "the host");
     host->budget_bytes = -1;

@@ -22,7 +22,7 @@ static void tear_down(void) {
 
 /* One number of a row of a table, or of the plan itself, is another. */
 typedef struct wrong_number {
-  enum { PLAN, MEMORIES, LINKS, STREAMS } table;
+  enum { PLAN, MEMORIES, LINKS, STREAMS, PREDICTED } table;
   int32_t row;
   size_t at, size;
   int64_t number;
@@ -34,6 +34,7 @@ typedef struct wrong_number {
 #define OF_MEMORY(m, member) MEMORIES, m, MEMBER(planc_memory, member)
 #define OF_LINK(l, member) LINKS, l, MEMBER(planc_plan_link, member)
 #define OF_STREAM(s, member) STREAMS, s, MEMBER(planc_stream, member)
+#define OF_PREDICTED(j, member) PREDICTED, j, MEMBER(planc_job_predictions, member)
 
 /* What no file can say. */
 #define BEYOND ((INT64_C(1) << 53) + 1)
@@ -41,7 +42,6 @@ typedef struct wrong_number {
 /* Links 0 to 2, of engine 0, lead from the user to the device and the host, and from the host to the device; links 3 to
  * 5, of engine 1, back. */
 static const wrong_number broken[] = {
-    {OF_PLAN(graph_hash), 1, "the plan was made for a graph with hash"},
     {OF_PLAN(n_residencies), 13, "body: it opens residencies up to 12, the header counts 13"},
     {OF_PLAN(n_residencies), 11, "residency 11 comes where 11 is due, of 11"},
     {OF_PLAN(n_residencies), 1, "the number of residencies is out of range"},
@@ -59,7 +59,10 @@ static const wrong_number broken[] = {
     {OF_PLAN(device.slowdown_ppm), -1, "device: a slowdown of -1"},
     {OF_PLAN(device.slowdown_ppm), INT64_C(1) << 31, "device: a slowdown of 2147483648"},
     {OF_PLAN(predicted.iteration_ns), -1, "predictions: -1 is out of range"},
-    {OF_PLAN(predicted.stall_ns), BEYOND, "predictions: 9007199254740993 is out of range"},
+    {OF_PLAN(predicted.bound_ns), BEYOND, "predictions: 9007199254740993 is out of range"},
+    {OF_PREDICTED(0, ideal_ns), -1, "predictions: -1 is out of range"},
+    {OF_PREDICTED(0, busy_ns), BEYOND, "predictions: 9007199254740993 is out of range"},
+    {OF_PREDICTED(0, stall_ns), BEYOND, "predictions: 9007199254740993 is out of range"},
 
     {OF_PLAN(n_memories), 0, "the memories are not those of devices, host, storage and user in order"},
     {OF_PLAN(n_memories), 2, "the memories are not those of devices, host, storage and user in order"},
@@ -129,7 +132,8 @@ static planc_plan *with_number(const wrong_number *wrong) {
   char *rows[] = {[PLAN] = (char *)plan,
                   [MEMORIES] = (char *)&plan->memories[wrong->row],
                   [LINKS] = (char *)&plan->links[wrong->row],
-                  [STREAMS] = (char *)&plan->streams[wrong->row]};
+                  [STREAMS] = (char *)&plan->streams[wrong->row],
+                  [PREDICTED] = (char *)&plan->predicted.jobs[wrong->row]};
   int32_t narrow = (int32_t)wrong->number;
   const void *number = wrong->size == sizeof narrow ? (const void *)&narrow : &wrong->number;
   memcpy(rows[wrong->table] + wrong->at, number, wrong->size);
@@ -308,8 +312,8 @@ START_TEST(chunks_may_lie_anywhere) {
   plan->memories[DEVICE].arena_bytes = INT64_C(14) * CHUNK;
   planc_check_report report;
   ok(planc_check(plan, NULL, &report));
-  ck_assert_int_eq(report.peak_bytes, INT64_C(14) * CHUNK);
-  ck_assert_int_eq(report.touched_bytes, INT64_C(14) * CHUNK);
+  ck_assert_int_eq(report.peak_bytes[PLANC_MEMORY_DEVICE], INT64_C(14) * CHUNK);
+  ck_assert_int_eq(report.touched_bytes[PLANC_MEMORY_DEVICE], INT64_C(14) * CHUNK);
   planc_plan_free(plan);
 }
 END_TEST

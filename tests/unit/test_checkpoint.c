@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "planrt/planrt.h"
 #include "tests/support/forge.h"
@@ -114,7 +115,7 @@ START_TEST(resumed_runs_go_on) {
 END_TEST
 
 static void write_file(const char *data, size_t length) {
-  ok(planc_file_write(path, data, length));
+  ok(pl_file_write(path, data, length));
 }
 
 /* A damaged copy of a good checkpoint, made by `damage`, is refused and leaves the session as it was. */
@@ -140,7 +141,7 @@ START_TEST(damaged_files_are_refused) {
   close_fixture(&f);
   char *data, *copy;
   size_t length;
-  ok(planc_file_read(path, 1 << 20, &data, &length));
+  ok(pl_file_read(path, 1 << 20, &data, &length));
   copy = malloc(length + 1);
   for (size_t at = 0; at < length; at += 7) {
     memcpy(copy, data, length);
@@ -212,6 +213,82 @@ START_TEST(other_headers_are_no_other_graphs) {
 }
 END_TEST
 
+/* Changes a piece of the file's first line, and its sum with it. */
+static void edit_file(const char *find, const char *replace) {
+  enum { SUM = 8 };
+  char *data, sum[SUM + 1];
+  size_t length, cut = strlen(find), put = strlen(replace);
+  ok(pl_file_read(path, 1 << 20, &data, &length));
+  char *at = strstr(data, find), *out = malloc(length + put);
+  ck_assert_ptr_nonnull(at);
+  size_t before = (size_t)(at - data), kept = length - SUM - before - cut;
+  memcpy(out, data, before);
+  memcpy(out + before, replace, put);
+  memcpy(out + before + put, at + cut, kept);
+  snprintf(sum, sizeof sum, "%08lx", crc32(0, (const Bytef *)out, (uInt)(before + put + kept)));
+  memcpy(out + before + put + kept, sum, SUM);
+  write_file(out, before + put + kept + SUM);
+  free(out);
+  free(data);
+}
+
+static planc_status feed_zeros(void *user, const planrt_feed_request *request) {
+  (void)user;
+  memset(request->out, 0, (size_t)request->bytes);
+  return NULL;
+}
+
+static void open_fed(fixture *f, planrt_feed feed) {
+  int64_t batch = 4;
+  f->graph = train(PLANC_SGD);
+  planc_job job = {.graph = f->graph, .batch = batch, .n_rounds = 1, .rounds = &batch, .iterations = 1};
+  ok(weave(&job, WEAVE_RESIDENT, 0, &f->w));
+  ok(planrt_session_new(&f->w.plan, &(planrt_options){.feed = feed}, &f->session));
+  ok(planrt_init(f->session));
+}
+
+/* Who trains on his own samples and goes on with pseudo-random ones, or the other way round, can be told. */
+START_TEST(whose_samples_they_were_is_kept) {
+  static const planrt_feed feeds[] = {NULL, feed_zeros};
+  fixture f, g;
+  open_fed(&f, feeds[_i % 2]);
+  open_fed(&g, feeds[_i / 2]);
+  ok(planrt_run(f.session, 1));
+  ok(planrt_save(f.session, path));
+  ck_assert(!planrt_resumed_other_feed(g.session));
+  ok(planrt_resume(g.session, path));
+  ck_assert(planrt_resumed_other_feed(g.session) == (_i % 2 != _i / 2));
+  edit_file(_i % 2 ? ",\"feed\":true" : ",\"feed\":false", "");
+  ok(planrt_resume(g.session, path));
+  ck_assert_int_eq(planrt_get_step(g.session).period, 1);
+  ck_assert(!planrt_resumed_other_feed(g.session));
+  close_fixture(&g);
+  close_fixture(&f);
+}
+END_TEST
+
+/* Samples are counted from the first one, of 4 in each iteration. */
+START_TEST(positions_beyond_all_counting_are_refused) {
+  static const struct {
+    const char *period;
+    bool right;
+  } cases[] = {{"\"1152921504606846975\"", true},
+               {"\"1152921504606846976\"", false},
+               {"\"9223372036854775807\"", false},
+               {"\"18446744073709551615\"", false}};
+  fixture f;
+  open_fixture(&f, PLANC_SGD, WEAVE_RESIDENT, 4, 3);
+  ok(planrt_save(f.session, path));
+  edit_file("\"0\"", cases[_i].period);
+  planc_status status = planrt_resume(f.session, path);
+  if (cases[_i].right)
+    ok(status);
+  else
+    assert_fails(status, PLANC_BAD_INPUT, "line 1: not a checkpoint");
+  close_fixture(&f);
+}
+END_TEST
+
 START_TEST(files_that_cannot_be_had) {
   fixture f;
   open_fixture(&f, PLANC_SGD, WEAVE_RESIDENT, 4, 3);
@@ -233,6 +310,8 @@ int main(void) {
   tcase_add_test(c, other_graphs_are_refused);
   tcase_add_test(c, forged_graphs_are_refused);
   tcase_add_test(c, other_headers_are_no_other_graphs);
+  tcase_add_loop_test(c, whose_samples_they_were_is_kept, 0, 4);
+  tcase_add_loop_test(c, positions_beyond_all_counting_are_refused, 0, 4);
   tcase_add_test(c, files_that_cannot_be_had);
   suite_add_tcase(suite, c);
   return run_suite(suite);

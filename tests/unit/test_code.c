@@ -42,7 +42,7 @@ static planc_profile *profile_with(const char *added) {
   static const char first[] = "\"planc-profile\": 1,";
   char *text = NULL;
   size_t length;
-  ok(planc_file_read("profiles/k40m.json", 1 << 20, &text, &length));
+  ok(pl_file_read("profiles/k40m.json", 1 << 20, &text, &length));
   const char *at = strstr(text, first) + sizeof first - 1;
   char *whole = malloc(length + TEXT);
   ck_assert_ptr_nonnull(whole);
@@ -83,9 +83,10 @@ static bool runs(const planc_plan *plan, const char *algorithm) {
 static void checks(const planc_plan *plan) {
   planc_check_report report;
   ok(planc_check(plan, NULL, &report));
-  ck_assert_int_eq(report.peak_bytes, plan->predicted.peak_bytes);
-  ck_assert_int_le(report.peak_bytes, device_of(plan)->budget_bytes);
-  ck_assert_int_eq(plan->predicted.peak_bytes, device_of(plan)->arena_bytes + device_of(plan)->reserved_bytes);
+  ck_assert_int_eq(report.peak_bytes[PLANC_MEMORY_DEVICE], plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE]);
+  ck_assert_int_le(report.peak_bytes[PLANC_MEMORY_DEVICE], device_of(plan)->budget_bytes);
+  ck_assert_int_eq(plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE],
+                   device_of(plan)->arena_bytes + device_of(plan)->reserved_bytes);
 }
 
 /* A plan at the budget runs one of the two, is charged with that one's code, and gives its peak. */
@@ -96,7 +97,7 @@ static int64_t peak_at(const planc_profile *profile, int64_t budget, const char 
   ck_assert(runs(plan, with) && !runs(plan, without));
   ck_assert_int_eq(device_of(plan)->reserved_bytes, RESERVED + planc_profile_code(profile, with));
   checks(plan);
-  int64_t peak = plan->predicted.peak_bytes;
+  int64_t peak = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE];
   planc_plan_free(plan);
   return peak;
 }
@@ -150,7 +151,8 @@ START_TEST(what_is_only_simulated_has_code) {
   planc_plan *plan;
   ok(planc_make_plan(&problem, planc_policy_find("ideal"), &plan));
   ck_assert_int_eq(device_of(plan)->reserved_bytes, RESERVED + fast_codes[_i]);
-  ck_assert_int_eq(plan->predicted.peak_bytes, device_of(plan)->arena_bytes + device_of(plan)->reserved_bytes);
+  ck_assert_int_eq(plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE],
+                   device_of(plan)->arena_bytes + device_of(plan)->reserved_bytes);
   planc_plan_free(plan);
   planc_profile_free(profile);
 }
@@ -158,16 +160,16 @@ END_TEST
 
 /* --- Every policy on random graphs ------------------------------------------------------------------------------- */
 
-static planc_profile *with_code(uint64_t seed, const planc_profile *read, planc_labelled code[4]) {
+static planc_profile *with_code(uint64_t seed, const planc_profile *read, pl_labelled code[4]) {
   static const char *const names[] = {"fft", "gemm", "implicit-gemm", "winograd"}; /* ascending */
   planc_profile *profile = malloc(sizeof *profile);
   ck_assert_ptr_nonnull(profile);
   *profile = *read;
   for (int k = 0; k < 4; k++) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
-    code[k] = (planc_labelled){names[k], (int64_t)(seed >> 40) % (k == 2 ? 3000 : 40000)};
+    code[k] = (pl_labelled){names[k], (int64_t)(seed >> 40) % (k == 2 ? 3000 : 40000)};
   }
-  profile->code = (planc_labels){4, code};
+  profile->code = (pl_labels){4, code};
   return profile;
 }
 
@@ -226,7 +228,7 @@ static void policy_is_right(planc_problem problem, const planc_profile *plain, c
 
 START_TEST(plans_of_random_graphs_are_right) {
   planc_profile *plain;
-  planc_labelled code[4];
+  pl_labelled code[4];
   planc_graph *random;
   randgraph_options options = {.max_ops = 16, .max_elements = _i % 4 == 1 ? 2048 : 0};
   ok(planc_profile_read("profiles/k40m.json", &plain));

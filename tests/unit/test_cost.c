@@ -165,7 +165,7 @@ static planc_profile *toy_with(const char *families, const char *sections) {
   static const char product[] = "\"fft\"", section[] = "\"origin\"";
   char *text = NULL;
   size_t length;
-  ck_assert_ptr_null(planc_file_read("tests/data/profile/toy.json", 1 << 20, &text, &length));
+  ck_assert_ptr_null(pl_file_read("tests/data/profile/toy.json", 1 << 20, &text, &length));
   const char *fft = strstr(text, product), *origin = strstr(text, section);
   ck_assert(fft && origin && fft < origin);
   size_t size = length + strlen(families) + strlen(sections) + 1;
@@ -567,7 +567,7 @@ START_TEST(algorithms_win_where_they_should) {
 END_TEST
 
 /* A large convolution of a type, by a library's kernel. */
-static int64_t predicted_ns(const planc_profile *profile, const char *type, planc_method method) {
+static int64_t roofline_ns(const planc_profile *profile, const char *type, planc_method method) {
   char text[256];
   planc_variant found;
   snprintf(text, sizeof text,
@@ -575,7 +575,7 @@ static int64_t predicted_ns(const planc_profile *profile, const char *type, plan
            "  y: %s[N,256,56,56]\nops:\n  - {op: c, type: conv2d, in: [x, w], out: [y], attrs: {pad: [1, 1]}}\n",
            type, type, type);
   planc_graph *graph = graph_of(text);
-  ok(planc_cost_predict(profile, graph, 0, 64, method, &found));
+  ok(planc_cost_roofline(profile, graph, 0, 64, method, &found));
   planc_graph_free(graph);
   return found.time_ns;
 }
@@ -583,12 +583,12 @@ static int64_t predicted_ns(const planc_profile *profile, const char *type, plan
 /* Half types save time on tensor cores; other kernels compute in f32 whatever the type. */
 START_TEST(half_types_are_fast_on_tensor_cores_only) {
   planc_profile *profile = profile_of("profiles/h100.json");
-  int64_t f32 = predicted_ns(profile, "f32", PLANC_METHOD_SCALAR);
-  ck_assert_int_eq(f32, predicted_ns(profile, "f32", PLANC_METHOD_PLAIN));
-  ck_assert_int_eq(f32, predicted_ns(profile, "bf16", PLANC_METHOD_SCALAR));
-  ck_assert_int_gt(f32, 4 * predicted_ns(profile, "bf16", PLANC_METHOD_TENSOR_CORE));
-  ck_assert_int_eq(predicted_ns(profile, "bf16", PLANC_METHOD_TENSOR_CORE),
-                   predicted_ns(profile, "bf16", PLANC_METHOD_PLAIN));
+  int64_t f32 = roofline_ns(profile, "f32", PLANC_METHOD_SCALAR);
+  ck_assert_int_eq(f32, roofline_ns(profile, "f32", PLANC_METHOD_PLAIN));
+  ck_assert_int_eq(f32, roofline_ns(profile, "bf16", PLANC_METHOD_SCALAR));
+  ck_assert_int_gt(f32, 4 * roofline_ns(profile, "bf16", PLANC_METHOD_TENSOR_CORE));
+  ck_assert_int_eq(roofline_ns(profile, "bf16", PLANC_METHOD_TENSOR_CORE),
+                   roofline_ns(profile, "bf16", PLANC_METHOD_PLAIN));
   planc_profile_free(profile);
 }
 END_TEST

@@ -234,7 +234,7 @@ START_TEST(parts_that_make_up_the_whole_are_read) {
           OP("2", "x", "a") OP("3", "m", "y"),
       HEAD("  k: f32[8+4N]\n  a: f32[8] of k\n  b: f32[4N] of k @ 32\n  m: f32[1+N] of k @ 28\n") OP("1", "x", "b")
           OP("2", "x", "a") OP("3", "m", "y"),
-      /* Written whole, windows may lie as they like. */
+      /* Written whole, views may lie as they like. */
       HEAD("  k: f32[8+N]\n  a: f32[N] of k\n  b: f32[4] of k\n") OP("1", "x", "k") OP("2", "a, b", "y"),
       HEAD("  k: f32[8+N]\n  a: f32[N] of k\n  b: f32[4] of k\n  k2: f32[8+N] of k\n") OP("1", "x", "k2")
           OP("2", "a, b", "y"),

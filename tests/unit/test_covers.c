@@ -12,7 +12,7 @@ static int32_t draw(int32_t below) {
 
 enum { N = 80 };
 
-static int32_t first_of_all(const planc_cover *covers, const bool *present, int32_t instance) {
+static int32_t first_of_all(const pl_cover *covers, const bool *present, int32_t instance) {
   for (int32_t place = 0; place < N; place++) {
     int32_t behind = covers[place].behind, ahead = covers[place].ahead;
     bool wraps = ahead <= behind,
@@ -24,26 +24,26 @@ static int32_t first_of_all(const planc_cover *covers, const bool *present, int3
 
 START_TEST(the_first_is_that_of_all) {
   seed = (uint64_t)_i;
-  planc_arena arena = {0};
-  planc_covers covers = {0};
-  planc_cover of[N];
+  pl_arena arena = {0};
+  pl_covers covers = {0};
+  pl_cover of[N];
   bool present[N] = {false};
   int32_t n_instances = 1 + draw(70);
-  ok(planc_covers_make(&arena, n_instances, N, &covers));
+  ok(pl_covers_make(&arena, n_instances, N, &covers));
   for (int32_t step = 0; step < 2000; step++) {
     int32_t place = draw(N), instance = draw(n_instances);
     if (draw(3) == 0) {
       present[place] = false;
-      planc_covers_remove(&covers, place);
+      pl_covers_remove(&covers, place);
     } else if (draw(2) == 0) {
       present[place] = true;
-      of[place] = (planc_cover){draw(n_instances), draw(n_instances)};
-      ok(planc_covers_set(&covers, place, of[place]));
+      of[place] = (pl_cover){draw(n_instances), draw(n_instances)};
+      ok(pl_covers_set(&covers, place, of[place]));
     }
-    ck_assert_int_eq(planc_covers_first(&covers, instance), first_of_all(of, present, instance));
+    ck_assert_int_eq(pl_covers_first(&covers, instance), first_of_all(of, present, instance));
   }
-  planc_covers_free(&covers);
-  planc_arena_free(&arena);
+  pl_covers_free(&covers);
+  pl_arena_free(&arena);
 }
 END_TEST
 

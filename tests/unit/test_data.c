@@ -36,7 +36,7 @@ static void open_bound(bound *b, int64_t batch, uint64_t seed) {
   *b = (bound){.graph = parse(usual_inputs), .batch = batch};
   b->job = (planc_job){.graph = b->graph, .batch = batch, .n_rounds = 1, .rounds = &b->batch, .iterations = 1};
   ok(planrt_data_read(digits, seed, &b->data));
-  ok(planrt_data_bind(b->data, &b->job));
+  ok(planrt_data_bind(b->data, 0, &b->job));
 }
 
 static void close_bound(bound *b) {
@@ -167,7 +167,7 @@ START_TEST(other_graphs) {
       .graph = graph, .batch = cases[_i].batch, .n_rounds = 1, .rounds = &cases[_i].batch, .iterations = 1};
   planrt_data *data;
   ok(planrt_data_read(digits, 0, &data));
-  assert_fails(planrt_data_bind(data, &job), PLANC_BAD_INPUT, cases[_i].message);
+  assert_fails(planrt_data_bind(data, 0, &job), PLANC_BAD_INPUT, cases[_i].message);
   planrt_data_free(data);
   planc_graph_free(graph);
 }

@@ -21,7 +21,7 @@ typedef struct dice {
 } dice;
 
 static int from(dice *d, int low, int high) {
-  return low + (int)(planrt_random(d->seed, d->thrown++) % (uint64_t)(high - low + 1));
+  return low + (int)(rt_random(d->seed, d->thrown++) % (uint64_t)(high - low + 1));
 }
 
 typedef struct shape {
@@ -270,9 +270,9 @@ START_TEST(running_statistics) {
                 false);
   fill_inputs(&one, 31);
   rival_set_results(&one);
-  planrt_variant variants[PLANRT_MAX_VARIANTS];
+  rt_variant variants[RT_MAX_VARIANTS];
   ck_assert_int_eq(rival_variants(&one, variants), 1);
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   rival first, again, inference;
   rival_run(&one, &variants[0], &launch, &first);
   ck_assert_mem_ne(first.effects[0].data, one.call.effects[0].data, 80);
@@ -288,9 +288,9 @@ START_TEST(running_statistics) {
   ck_assert_mem_eq(inference.effects[0].data, running[0], 80);
   one_call_run(&one, &launch);
   rival_assert_values(inference.out, one.call.out, 3);
-  planrt_block_free(&first.block);
-  planrt_block_free(&again.block);
-  planrt_block_free(&inference.block);
+  rt_block_free(&first.block);
+  rt_block_free(&again.block);
+  rt_block_free(&inference.block);
   one_call_close(&one);
 }
 END_TEST
@@ -357,26 +357,26 @@ START_TEST(other_algorithms) {
   ck_assert(close_conv(&v));
   open_conv(&one, &v, false, 0);
   fill_inputs(&one, 41);
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   one_call_run(&one, &launch);
   static const char *const names[] = {"default", "implicit-gemm", "plain", "dnnl", "dnnl-"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    planrt_variant variant = {0};
+    rt_variant variant = {0};
     snprintf(variant.algorithm, sizeof variant.algorithm, "%s", names[i]);
     rival r;
     rival_run(&one, &variant, &launch, &r);
     rival_assert_same_bits(r.out, one.call.out, 1);
-    planrt_block_free(&r.block);
+    rt_block_free(&r.block);
   }
   /* One of oneDNN's, for which it has no kernel of this stride. */
   one_call_close(&one);
   v.stride[0] = 2;
   ck_assert(close_conv(&v));
   open_conv(&one, &v, false, 0);
-  planrt_call call = one.call;
+  rt_call call = one.call;
   call.algorithm = "dnnl-winograd";
   call.workspace_bytes = 1 << 30;
-  planc_status status = planrt_host_backend.prepare(one.device, &call);
+  planc_status status = rt_host_backend.prepare(one.device, &call);
   assert_fails(status, PLANC_DEVICE, "dnnl-winograd");
   one_call_close(&one);
 }
@@ -384,7 +384,7 @@ END_TEST
 
 START_TEST(other_ops) {
   one_call one;
-  planrt_variant variants[PLANRT_MAX_VARIANTS];
+  rt_variant variants[RT_MAX_VARIANTS];
   one_call_open(&one, "NCHW", "x: input f32[N,5]\ny: f32[N,5]", "type: relu, in: [x], out: [y]", 3, false);
   ck_assert_int_eq(rival_variants(&one, variants), 1);
   ck_assert_str_eq(variants[0].algorithm, "plain");

@@ -1,10 +1,13 @@
 /* Policies know candidates by their evaluator alone. The planner's own says of a candidate what lowering and the
  * simulator say of its plan; and what others say, evaluators of a test's own, decides what policies choose. */
 #include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "planc/policy.h"
 #include "planc/simulate.h"
+#include "planner/choose/walk.h"
 #include "planner/evaluate.h"
 #include "planner/policies/policies.h"
 #include "tests/support/randgraph.h"
@@ -35,29 +38,50 @@ static void tear_down(void) {
 
 typedef struct seen {
   const planc_plan *plan; /* the same candidate's, lowered here */
-  int64_t ends[1 << 12];
+  int64_t starts[1 << 12], ends[1 << 12];
   int calls;
 } seen;
 
 static void note(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns) {
-  (void)start_ns;
   seen *s = user;
-  if (instr >= plan->body.instrs && instr < plan->body.instrs + plan->body.n)
-    s->ends[instr - plan->body.instrs] = end_ns;
+  if (instr < plan->body.instrs || instr >= plan->body.instrs + plan->body.n) return;
+  s->starts[instr - plan->body.instrs] = start_ns;
+  s->ends[instr - plan->body.instrs] = end_ns;
 }
 
-static planc_status compare(void *user, const planc_plan *plan, const int64_t *end_ns) {
+static int n_timed_recomputes;
+
+/* Positions are the execs of the body, recomputes as well, and run when those do. */
+static void compare_runs(const planc_followed *followed, const seen *s) {
+  int32_t position = 0;
+  for (int32_t i = 0; i < s->plan->body.n; i++) {
+    const planc_instr *instr = &s->plan->body.instrs[i];
+    if (instr->op != PLANC_INSTR_exec) continue;
+    ck_assert_int_lt(position, followed->order->n);
+    const planc_run_time *at = &followed->times[position];
+    ck_assert_int_eq(at->instr, i);
+    ck_assert_int_eq(at->start_ns, s->starts[i]);
+    ck_assert_int_eq(at->end_ns, s->ends[i]);
+    ck_assert_int_eq(followed->order->runs[position].instance, instr->id);
+    ck_assert_int_eq(followed->order->runs[position].recompute, instr->recompute);
+    n_timed_recomputes += instr->recompute;
+    if (position++ > 0) ck_assert_int_ge(at->start_ns, at[-1].end_ns);
+  }
+  ck_assert_int_eq(position, followed->order->n);
+}
+
+static planc_status compare(void *user, const planc_followed *followed) {
   seen *s = user;
   s->calls++;
-  ck_assert_int_eq(plan->body.n, s->plan->body.n);
-  ck_assert(memcmp(end_ns, s->ends, (size_t)plan->body.n * sizeof *end_ns) == 0);
+  ck_assert_int_eq(followed->plan->body.n, s->plan->body.n);
+  ck_assert(memcmp(followed->end_ns, s->ends, (size_t)s->plan->body.n * sizeof *s->ends) == 0);
+  compare_runs(followed, s);
   return NULL;
 }
 
-static planc_status refuse(void *user, const planc_plan *plan, const int64_t *end_ns) {
+static planc_status refuse(void *user, const planc_followed *followed) {
   (void)user;
-  (void)plan;
-  (void)end_ns;
+  (void)followed;
   return planc_error(PLANC_INTERNAL, "refused");
 }
 
@@ -73,7 +97,7 @@ static void held(planc_status status, bool fits, planc_memory_kind memory, int64
 }
 
 static void check_against_plan(planc_problem *of, const planc_candidate *candidate, const char *what) {
-  planc_evaluator evaluator = planc_evaluator_of(of);
+  planc_evaluator evaluator = pl_evaluator_of(of);
   planc_simulation simulation;
   planc_plan *plan;
   seen s = {0};
@@ -82,13 +106,13 @@ static void check_against_plan(planc_problem *of, const planc_candidate *candida
   ok_in(planc_lower(of, "", candidate, &plan), what);
   s.plan = plan;
   ck_assert_int_le(plan->body.n, 1 << 12);
-  ok_in(planc_simulate(plan, note, &s, &simulation), what);
-  int64_t host = plan->predicted.host_peak_bytes;
+  ok_in(planc_simulate(plan, &(planc_simulate_options){.visitor = note, .user = &s}, &simulation), what);
+  int64_t host = plan->predicted.peak_bytes[PLANC_MEMORY_HOST];
   ok_in(evaluator.live(&evaluator, candidate, &live), what);
   ok_in(evaluator.peak(&evaluator, candidate, &peak), what);
   ok_in(evaluator.time(&evaluator, candidate, &ns), what);
   ck_assert_int_le(live, peak);
-  ck_assert_int_eq(peak, plan->predicted.peak_bytes);
+  ck_assert_int_eq(peak, plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE]);
   ck_assert_int_eq(ns, simulation.iteration_ns);
   for (int64_t short_of = 0; short_of < 2; short_of++) {
     of->budget_bytes = peak - short_of;
@@ -120,7 +144,7 @@ START_TEST(it_says_what_plans_say) {
     if (policy->supports & PLANC_POLICY_CHOOSES) continue;
     planc_candidate candidate = {0};
     of.budget_bytes = most / 100 * (60 + 10 * (_i % 5));
-    planc_evaluator evaluator = planc_evaluator_of(&of);
+    planc_evaluator evaluator = pl_evaluator_of(&of);
     planc_status status = policy->make(&evaluator, &candidate);
     if (status) {
       ck_assert_int_eq(planc_status_code(status), PLANC_INFEASIBLE);
@@ -131,6 +155,16 @@ START_TEST(it_says_what_plans_say) {
     planc_candidate_free(&candidate);
   }
   planc_graph_free(random);
+}
+END_TEST
+
+START_TEST(recomputes_have_a_time) {
+  planc_candidate candidate = {0};
+  planc_evaluator evaluator = pl_evaluator_of(&problem);
+  ok(pl_policy_chen(&evaluator, &candidate));
+  check_against_plan(&problem, &candidate, "chen");
+  ck_assert_int_gt(n_timed_recomputes, 0);
+  planc_candidate_free(&candidate);
 }
 END_TEST
 
@@ -204,12 +238,12 @@ START_TEST(modnn_takes_the_rounds_that_are_said_to_be_fastest) {
     planc_candidate candidate = {0};
     says.fits = any_fits;
     says.ns = by_rounds;
-    ok(planc_policy_modnn(&sayer, &candidate));
+    ok(pl_policy_modnn(&sayer, &candidate));
     ck_assert_int_eq(candidate.sub_batch, favourite);
     ck_assert_ptr_eq(strstr(candidate.explanation, "the fastest of rounds of 8"), candidate.explanation);
     planc_candidate_free(&candidate);
     says.fits = favourite_fits;
-    ok(planc_policy_modnn(&sayer, &candidate));
+    ok(pl_policy_modnn(&sayer, &candidate));
     ck_assert_int_eq(candidate.sub_batch, favourite);
     planc_candidate_free(&candidate);
   }
@@ -249,7 +283,7 @@ static int first_offloads(planc_status (*policy)(const planc_evaluator *, planc_
 }
 
 START_TEST(vdnn_dyn_takes_the_first_attempt_that_is_said_to_fit) {
-  int convs = first_offloads(planc_policy_vdnn_conv), all = first_offloads(planc_policy_vdnn_all);
+  int convs = first_offloads(pl_policy_vdnn_conv), all = first_offloads(pl_policy_vdnn_all);
   ck_assert_int_gt(convs, 0);
   ck_assert_int_gt(all, convs);
   const struct {
@@ -266,7 +300,7 @@ START_TEST(vdnn_dyn_takes_the_first_attempt_that_is_said_to_fit) {
     asked_offloads = cases[i].offloads;
     asked_workspaces = cases[i].workspaces;
     says.fits = as_asked;
-    ok(planc_policy_vdnn_dyn(&sayer, &candidate));
+    ok(pl_policy_vdnn_dyn(&sayer, &candidate));
     ck_assert(as_asked(&candidate));
     ck_assert_ptr_nonnull(strstr(candidate.explanation, cases[i].attempt));
     planc_candidate_free(&candidate);
@@ -284,16 +318,20 @@ static int64_t by_turns(const planc_candidate *candidate) {
 START_TEST(capuchin_learns_while_it_is_said_to_help) {
   static const struct {
     int64_t ns[8];
-    int followed;
-  } cases[] = {{{5, 5}, 2}, {{5, 4, 4}, 3}, {{5, 4, 3, 6}, 4}, {{8, 7, 6, 5, 4, 3, 2}, 5}};
+    int followed, helped;
+  } cases[] = {{{5, 5}, 2, 0}, {{5, 4, 4}, 3, 1}, {{5, 4, 3, 6}, 4, 2}, {{8, 7, 6, 5, 4, 3, 2}, 5, 4}};
   for (int i = 0; i < 4; i++) {
     planc_candidate candidate = {0};
     says.fits = any_fits;
     says.ns = by_turns;
     says.n_followed = 0;
     turns = cases[i].ns;
-    ok(planc_policy_capuchin(&sayer, &candidate));
+    ok(pl_policy_capuchin(&sayer, &candidate));
     ck_assert_int_eq(says.n_followed, cases[i].followed);
+    char text[64];
+    snprintf(text, sizeof text, "feedback has made the iteration shorter %d time", cases[i].helped);
+    bool told = candidate.explanation && strstr(candidate.explanation, text) != NULL;
+    ck_assert_msg(told == (cases[i].helped > 0), "%s", candidate.explanation);
     planc_candidate_free(&candidate);
   }
 }
@@ -337,7 +375,7 @@ START_TEST(failures_are_passed_on) {
   ok(planc_least_budget(&problem, planc_policy_find("none"), &all));
   problem.budget_bytes = all / 4 * 3;
   for (int broken = 0; broken < 6; broken++) {
-    own = planc_evaluator_of(&problem);
+    own = pl_evaluator_of(&problem);
     if (broken == 0) own.live = no_bytes;
     if (broken == 1) own.peak = no_bytes;
     if (broken == 2) own.hold = no_hold;
@@ -364,7 +402,7 @@ END_TEST
 enum { BOUND_NS = 123 };
 static planc_status make_bounded(const planc_evaluator *evaluator, planc_candidate *out) {
   out->bound_ns = BOUND_NS;
-  return planc_policy_none(evaluator, out);
+  return pl_policy_none(evaluator, out);
 }
 
 START_TEST(plans_have_the_bounds_of_their_candidates) {
@@ -379,17 +417,102 @@ START_TEST(plans_have_the_bounds_of_their_candidates) {
 }
 END_TEST
 
+/* Policies that choose say why: where all fits, and in the least that each can do with. */
+START_TEST(plans_say_why_they_were_chosen) {
+  static const struct {
+    const char *policy, *all, *least;
+  } cases[] = {
+      {"none", "every op has its fastest algorithm", "ops have the fastest algorithms that find room beside the data"},
+      {"vdnn-dyn", "attempt 1 of 7 is the first that fits: it offloads nothing", "attempt "},
+      {"vdnn+", "rounds of 8 are the largest", "are the largest of those tried that fit"},
+      {"modnn", "the fastest of rounds of 8", "the fastest of rounds of"},
+      {"lms", "nothing is swapped", "swapped"},
+      {"capuchin", "0 times tensors are swapped, 0 times computed again", "times tensors are swapped"},
+      {"tensile", "tensors are swapped, as far as the link has time for, and 0 computed again", "computed again"},
+      {"superneurons", "0 of 5 segments are computed again and 0 outputs swapped", "segments are computed again"},
+      {"window", "the most found that fits", "the most found that fits"},
+      {"best", "no other policy that fits is faster by more than a thousandth; none: every op", "no other policy"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const planc_policy *policy = planc_policy_find(cases[i].policy);
+    int64_t least;
+    planc_plan *plan;
+    ok(planc_least_budget(&problem, policy, &least));
+    for (int tight = 0; tight < 2; tight++) {
+      planc_problem of = problem;
+      if (tight) of.budget_bytes = least;
+      ok_in(planc_make_plan(&of, policy, &plan), cases[i].policy);
+      ck_assert_ptr_nonnull(plan->explanation);
+      ck_assert_msg(strstr(plan->explanation, tight ? cases[i].least : cases[i].all) != NULL, "%s: %s", cases[i].policy,
+                    plan->explanation);
+      planc_plan_free(plan);
+    }
+  }
+}
+END_TEST
+
+/* What is said later stands behind what was said before. */
+START_TEST(explanations_follow_each_other) {
+  planc_candidate candidate = {0};
+  ok(planc_candidate_explain(&candidate, "%d of %s", 3, "four"));
+  ck_assert_str_eq(candidate.explanation, "3 of four");
+  ok(planc_candidate_explain(&candidate, "none"));
+  ck_assert_str_eq(candidate.explanation, "3 of four; none");
+  planc_candidate_free(&candidate);
+}
+END_TEST
+
+/* --- Jobs --------------------------------------------------------------------------------------------------------- */
+
+/* Two jobs of other graphs and batches, each with costs of its own: an instance has those of its job. */
+START_TEST(instances_have_the_costs_of_their_job) {
+  planc_graph *graphs[] = {graph, NULL};
+  randgraph_options options = {.max_ops = 12};
+  ok(randgraph_make(3, &options, &graphs[1]));
+  const int64_t batches[] = {BATCH, 5};
+  planc_job jobs[2];
+  planc_candidate candidate = {.costs = calloc(2, sizeof *candidate.costs)};
+  for (int32_t j = 0; j < 2; j++) {
+    jobs[j] =
+        (planc_job){.graph = graphs[j], .batch = batches[j], .n_rounds = 1, .rounds = &batches[j], .iterations = 1};
+    planc_costs *costs;
+    ok(planc_costs_make(profile, graphs[j], 1, &batches[j], &costs));
+    candidate.costs[j] = costs;
+  }
+  ok(planc_expand(jobs, 2, &candidate.trace));
+  ok(planc_candidate_schedule(&candidate));
+  int32_t n_of[2] = {0};
+  for (int32_t i = 0; i < candidate.trace->n_instances; i++) {
+    const planc_instance *instance = &candidate.trace->instances[i];
+    int32_t count, expected;
+    if (instance->role != PLANC_ROLE_OP) continue;
+    const planc_variant *variants = pl_variants_of(candidate.costs, instance, &count);
+    ck_assert_ptr_eq(variants, planc_costs_variants(candidate.costs[instance->job], instance->op, 0, &expected));
+    ck_assert_int_eq(count, expected);
+    ck_assert_ptr_eq(planc_schedule_costs(candidate.schedule, instance->job), candidate.costs[instance->job]);
+    n_of[instance->job]++;
+  }
+  ck_assert(n_of[0] > 0 && n_of[1] > 0);
+  planc_candidate_free(&candidate);
+  planc_graph_free(graphs[1]);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("evaluator");
   TCase *tests = tcase_create("all");
   tcase_set_timeout(tests, 60);
   tcase_add_checked_fixture(tests, set_up, tear_down);
   tcase_add_loop_test(tests, it_says_what_plans_say, 0, GRAPHS);
+  tcase_add_test(tests, recomputes_have_a_time);
   tcase_add_test(tests, modnn_takes_the_rounds_that_are_said_to_be_fastest);
   tcase_add_test(tests, vdnn_dyn_takes_the_first_attempt_that_is_said_to_fit);
   tcase_add_test(tests, capuchin_learns_while_it_is_said_to_help);
   tcase_add_test(tests, failures_are_passed_on);
   tcase_add_test(tests, plans_have_the_bounds_of_their_candidates);
+  tcase_add_test(tests, plans_say_why_they_were_chosen);
+  tcase_add_test(tests, explanations_follow_each_other);
+  tcase_add_test(tests, instances_have_the_costs_of_their_job);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

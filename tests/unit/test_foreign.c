@@ -139,7 +139,7 @@ START_TEST(foreign_types_have_a_prefix) {
   is_refused("type: relu, class: conv", "is of class conv, which type relu is not");
   is_refused("type: my.relu, class: cnv", "unknown class");
   int32_t n;
-  const planc_optype *types = planc_optypes(&n);
+  const planc_optype *types = pl_optypes(&n);
   for (int32_t i = 0; i < n; i++) ck_assert_ptr_null(strchr(types[i].name, '.'));
 }
 END_TEST
@@ -297,7 +297,7 @@ static planc_profile *profile_with_workspaces(void) {
                          i > 1 ? ", " : "", i, (i * 300) << 10);
   }
   at += (size_t)snprintf(&ops[at], sizeof ops - at, "],");
-  ok(planc_file_read("profiles/k40m.json", 1 << 20, &whole, &length));
+  ok(pl_file_read("profiles/k40m.json", 1 << 20, &whole, &length));
   static const char first[] = "\"planc-profile\": 1,";
   const char *rest = strstr(whole, first) + sizeof first - 1;
   size_t left = length - (size_t)(rest - whole);

@@ -130,7 +130,7 @@ START_TEST(chunks_are_not_mapped_without_end) {
   tables_map(plan, 256, &whole, 1);
   for (int32_t i = 0; i < plan->body.n; i++)
     if (plan->body.instrs[i].op == PLANC_INSTR_acquire) ((planc_instr *)&plan->body.instrs[i])->bytes = arena;
-  assert_fails(planc_count_mappings(plan, &mapped, &sum), PLANC_INVALID_PLAN, "mapped too often");
+  assert_fails(pl_count_mappings(plan, &mapped, &sum), PLANC_INVALID_PLAN, "mapped too often");
   planc_plan_free(plan);
 }
 END_TEST

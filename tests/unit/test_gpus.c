@@ -260,7 +260,7 @@ START_TEST(plans_of_replicas_are_read_as_written) {
   size_t length, length_again;
   judge_expect(plan, PLANC_OK, "ok", "the exchange");
   ok(planc_plan_print(plan, &text, &length));
-  ck_assert_ptr_nonnull(strstr(text, ",\"replicas\":2,\"hash\":"));
+  ck_assert_ptr_nonnull(strstr(text, ",\"replicas\":2,\"memories\":"));
   ck_assert_ptr_nonnull(strstr(text, "{\"i\":\"copy\",\"r\":4,\"from\":3,\"peers\":1,\"bytes\":256,\"s\":1}\n"));
   ck_assert_ptr_nonnull(strstr(text, "{\"i\":\"wait\",\"e\":3,\"lag\":1,\"peers\":1,\"s\":2}\n"));
   ok(planc_plan_parse(text, length, "x.plan", &again));
@@ -370,7 +370,7 @@ END_TEST
 START_TEST(one_device_is_not_several) {
   planc_graph *graph = judge_graph(pair_text);
   planc_plan *plan = exchange_plan(graph, exchange);
-  planrt_backend single = planrt_host_backend;
+  planrt_backend single = rt_host_backend;
   single.parts = false;
   planrt_options options = {.backend = &single, .synthetic = true};
   planrt_session *session;
@@ -393,7 +393,7 @@ static planc_simulation simulate_copies(const planc_graph *graph, const char *te
   tables_links(plan, link, link);
   for (int32_t l = 0; shared && l < plan->n_links; l++) plan->links[l].bus = plan->links[l].engine % 2;
   planc_simulation s;
-  ok(planc_simulate(plan, NULL, NULL, &s));
+  ok(planc_simulate(plan, NULL, &s));
   planc_plan_free(plan);
   return s;
 }
@@ -436,7 +436,7 @@ START_TEST(a_bus_both_ways_is_not_against_itself) {
     plan->device.duplex_ppm = 500000;
     tables_links(plan, link, link);
     for (int32_t l = 0; l < plan->n_links; l++) plan->links[l].bus = 0;
-    ok(planc_simulate(plan, NULL, NULL, &s));
+    ok(planc_simulate(plan, NULL, &s));
     ck_assert_int_eq(s.iteration_ns, ns[k]);
     planc_plan_free(plan);
   }
@@ -474,7 +474,7 @@ START_TEST(times_are_means_over_gpus) {
   instrs[4].time_ns = 3000;
   instrs[5].time_ns = 1000;
   planc_simulation s;
-  ok(planc_simulate(plan, NULL, NULL, &s));
+  ok(planc_simulate(plan, NULL, &s));
   ck_assert_int_eq(s.iteration_ns, 3000);
   ck_assert_int_eq(s.compute_ns, 2000);
   ck_assert_int_eq(s.live_peak_bytes, 512);

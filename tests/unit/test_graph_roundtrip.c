@@ -78,7 +78,7 @@ static planc_law random_law(uint64_t *random) {
   return (planc_law){fixed, fixed && rand_chance(random, 50) ? 0 : 1 + rand_below(random, 1000)};
 }
 
-/* Tensors 0 .. n-1, all state so that any may be read and written; some are windows on one before. */
+/* Tensors 0 .. n-1, all state so that any may be read and written; some are views of one before. */
 static void add_random_tensors(planc_graph_builder *builder, uint64_t *random, int32_t n) {
   static const char *const names[] = {"a", "conv.1", "0", "1.5", "null", "~", "x:y", "<<", "=", "(f)", "a/b$c^d", "N"};
   for (int32_t i = 0; i < n; i++) {

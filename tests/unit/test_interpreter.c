@@ -251,7 +251,7 @@ typedef struct pipeline {
   planc_job job;
   int64_t rounds[1];
   planc_boundary boundary;
-  planc_arena arena;
+  pl_arena arena;
 } pipeline;
 
 static const char *const pipeline_algorithms[] = {"default"};
@@ -265,7 +265,6 @@ static void make_pipeline(pipeline *p) {
   p->plan = (planc_plan){.name = "pipeline",
                          .policy = "none",
                          .device = {.name = "host"},
-                         .graph_hash = planc_graph_hash(p->graph),
                          .n_jobs = 1,
                          .jobs = &p->job,
                          .n_events = DONE + 1,
@@ -284,7 +283,7 @@ static void make_pipeline(pipeline *p) {
 }
 
 static void free_pipeline(pipeline *p) {
-  planc_arena_free(&p->arena);
+  pl_arena_free(&p->arena);
   planc_graph_free(p->graph);
 }
 

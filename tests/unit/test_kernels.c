@@ -29,7 +29,7 @@ static double *doubles(int64_t count) {
 static void open_forward(numeric *v, const char *layout, const char *tensors, const char *op, formula f) {
   one_call_open(&v->forward, layout, tensors, op, 3, false);
   v->f = f;
-  planrt_call *call = &v->forward.call;
+  rt_call *call = &v->forward.call;
   ck_assert_int_le(call->n_in, MAX_IN);
   for (int32_t k = 0; k < call->n_in; k++) {
     /* Variances among the inputs must be positive. */
@@ -40,7 +40,7 @@ static void open_forward(numeric *v, const char *layout, const char *tensors, co
   v->out = doubles(call->out[0].elements);
   v->other = doubles(call->out[0].elements);
   v->weights = doubles(call->out[0].elements);
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   one_call_run(&v->forward, &launch);
   f(call, v->in, v->out);
   for (int64_t e = 0; e < call->out[0].elements; e++)
@@ -69,13 +69,13 @@ static double derivative(numeric *v, int32_t k, int64_t e) {
 
 /* Where a backward op's inputs come from: 'y' the forward result, 'd' its gradient, '0'.. the forward's input, 'm' and
  * 's' its second and third result. */
-static void fill_from(numeric *v, const planrt_operand *to, char source) {
-  const planrt_call *forward = &v->forward.call;
-  const planrt_operand *from = source == 'y'   ? &forward->out[0]
-                               : source == 'm' ? &forward->out[1]
-                               : source == 's' ? &forward->out[2]
-                               : source == 'd' ? NULL
-                                               : &forward->in[source - '0'];
+static void fill_from(numeric *v, const rt_operand *to, char source) {
+  const rt_call *forward = &v->forward.call;
+  const rt_operand *from = source == 'y'   ? &forward->out[0]
+                           : source == 'm' ? &forward->out[1]
+                           : source == 's' ? &forward->out[2]
+                           : source == 'd' ? NULL
+                                           : &forward->in[source - '0'];
   if (from) {
     ck_assert_int_eq(to->bytes, from->bytes);
     memcpy(to->data, from->data, (size_t)to->bytes);
@@ -91,10 +91,10 @@ static void check_backward(numeric *v, const char *tensors, const char *op, cons
   one_call backward;
   const char *layout = v->forward.graph->layout == PLANC_LAYOUT_NHWC ? "NHWC" : "NCHW";
   one_call_open(&backward, layout, tensors, op, 3, false);
-  planrt_call *call = &backward.call;
+  rt_call *call = &backward.call;
   ck_assert_int_eq((int)strlen(sources), call->n_in);
   ck_assert_int_eq((int)strlen(by), call->n_out);
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   for (int32_t pass = 0; pass < 2; pass++) {
     for (int32_t k = 0; k < call->n_out; k++) {
       /* What was there before must not matter, or, when accumulating, be added to. */
@@ -232,7 +232,7 @@ START_TEST(in_place) {
   one_call apart, over;
   one_call_open(&apart, "NCHW", cases[_i].tensors, cases[_i].apart, 4, false);
   one_call_open(&over, "NCHW", cases[_i].tensors, cases[_i].over, 4, false);
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   for (int32_t k = 0; k < apart.call.n_in; k++) {
     one_call_fill(&apart.call.in[k], (uint64_t)k, -1.0F, 1.0F);
     one_call_fill(&over.call.in[k], (uint64_t)k, -1.0F, 1.0F);
@@ -250,7 +250,7 @@ START_TEST(concatenation) {
   one_call_open(&concat, "NCHW", "a: input f32[N,2,3]\nb: input f32[N,1,3]\nc: input f32[N,4,3]\ny: f32[N,7,3]",
                 "type: concat, in: [a, b, c], out: [y], attrs: {axis: 1}", 3, false);
   for (int32_t k = 0; k < 3; k++) one_call_fill(&concat.call.in[k], (uint64_t)k, -1.0F, 1.0F);
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   one_call_run(&concat, &launch);
   static const char *const tensors[] = {"y: input f32[N,7,3]\na: f32[N,2,3]", "y: input f32[N,7,3]\na: f32[N,1,3]",
                                         "y: input f32[N,7,3]\na: f32[N,4,3]"};
@@ -303,7 +303,7 @@ START_TEST(equal_maxima) {
   one_call_open(&grad, "NCHW", "x: input f32[N,1,2,2]\ny: input f32[N,1,1,1]\ndy: input f32[N,1,1,1]\ndx: f32[N,1,2,2]",
                 "type: maxpool2d_grad, in: [x, y, dy], out: [dx], attrs: {kernel: [2, 2], stride: [2, 2]}", 1, false);
   one_call_fill(&grad.call.in[2], 1, 3.0F, 3.0F);
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   one_call_run(&grad, &launch);
   const float want[] = {3.0F, 0.0F, 0.0F, 0.0F};
   ck_assert_mem_eq(grad.call.out[0].data, want, sizeof want);
@@ -365,11 +365,11 @@ START_TEST(running_statistics) {
   one_call norm;
   one_call_open(&norm, norm_cases[_i].layout, norm_tensors(tensors, sizeof tensors, norm_cases[_i].x), batchnorm_op, 3,
                 false);
-  planrt_call *call = &norm.call;
+  rt_call *call = &norm.call;
   for (int32_t k = 0; k < 3; k++) one_call_fill(&call->in[k], (uint64_t)k, -1.0F, 1.0F);
   one_call_fill(&call->effects[0], 4, 0.5F, 0.5F);
   one_call_fill(&call->effects[1], 5, 2.0F, 2.0F);
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   one_call_run(&norm, &launch);
   const float *x = call->in[0].data, *running_mean = call->effects[0].data, *running_var = call->effects[1].data;
   double count = (double)call->in[0].elements / 4;
@@ -411,10 +411,10 @@ START_TEST(normalising_in_inference) {
   one_call_open(&norm, norm_cases[_i].layout, norm_tensors(tensors, sizeof tensors, norm_cases[_i].x), batchnorm_op, 3,
                 false);
   for (int32_t k = 0; k < 5; k++) {
-    const planrt_operand *to = k < 3 ? &norm.call.in[k] : &norm.call.effects[k - 3];
+    const rt_operand *to = k < 3 ? &norm.call.in[k] : &norm.call.effects[k - 3];
     memcpy(to->data, v.forward.call.in[k].data, (size_t)to->bytes);
   }
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   launch.inference = true;
   one_call_run(&norm, &launch);
   ck_assert_mem_eq(norm.call.out[0].data, v.forward.call.out[0].data, (size_t)norm.call.out[0].bytes);

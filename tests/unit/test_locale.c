@@ -58,7 +58,7 @@ static void write_locale(int l) {
   name_locale(l, "", path);
   ck_assert_int_eq(mkdir(path, 0700), 0);
   name_locale(l, "/LC_NUMERIC", path);
-  ok(planc_file_write(path, (const char *)&numeric, sizeof numeric));
+  ok(pl_file_write(path, (const char *)&numeric, sizeof numeric));
 }
 
 /* glibc's newlocale never frees what it parses LOCPATH into; the leak sanitizer asks for this by name. */
@@ -95,33 +95,33 @@ static void assert_in_force(int l) {
 
 /* --- What is read and written ------------------------------------------------------------------------------------- */
 
-static void add(planc_emit *all, char *text, size_t length) {
-  planc_emit_bytes(all, text, length);
+static void add(pl_emit *all, char *text, size_t length) {
+  pl_emit_bytes(all, text, length);
   free(text);
 }
 
-static void add_failure(planc_emit *all, planc_status status) {
+static void add_failure(pl_emit *all, planc_status status) {
   ck_assert_ptr_nonnull(status);
-  planc_emit_text(all, planc_status_message(status));
+  pl_emit_text(all, planc_status_message(status));
   planc_status_free(status);
 }
 
-static void add_reals(planc_emit *all) {
+static void add_reals(pl_emit *all) {
   static const char *const texts[] = {"0.015", "-2.5e-7", "1e300", "5e-324", "0.1",
                                       "1,5",   "0x1p3",   " 1",    "inf",    "1e999"};
-  char buffer[PLANC_NUMBER_TEXT];
+  char buffer[PL_NUMBER_TEXT];
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     double value;
-    if (planc_real_parse(texts[i], &value) && isfinite(value)) {
-      planc_emit_text(all, planc_real_text(value, buffer));
-      planc_emit_text(all, planc_real_rounded(value, 3, buffer));
+    if (pl_real_parse(texts[i], &value) && isfinite(value)) {
+      pl_emit_text(all, pl_real_text(value, buffer));
+      pl_emit_text(all, pl_real_rounded(value, 3, buffer));
     }
     EMIT(all, "\n");
   }
 }
 
 /* A graph with a learning rate, its plan, and an attribute out of its range. */
-static void add_graph(planc_emit *all) {
+static void add_graph(pl_emit *all) {
   static const char wrong[] =
       "planc-graph: 1\nname: g\ntensors:\n  x: input f32[N]\n  y: f32[N]\nops:\n"
       "  - {op: d, type: dropout, in: [x], out: [y], attrs: {p: 1.25, seed: 1}}\n";
@@ -152,38 +152,38 @@ static void add_graph(planc_emit *all) {
   add_failure(all, planc_graph_parse(wrong, sizeof wrong - 1, "g", &graph));
 }
 
-static void add_timeline(planc_emit *all) {
+static void add_timeline(pl_emit *all) {
   planc_plan *plan;
   planc_timeline *timeline;
   ok(planc_plan_read("tests/data/timeline/tiny.plan", &plan));
   ok(planc_timeline_read("tests/data/timeline/tiny.json", plan, &timeline));
   for (int64_t i = 0; i < (int64_t)timeline->n_periods * timeline->n_timed; i++)
-    planc_emit_format(all, "%lld %lld\n", (long long)timeline->spans[i].begin_ns, (long long)timeline->spans[i].end_ns);
+    pl_emit_format(all, "%lld %lld\n", (long long)timeline->spans[i].begin_ns, (long long)timeline->spans[i].end_ns);
   planc_timeline_free(timeline);
   planc_plan_free(plan);
 }
 
-static void add_json(planc_emit *all) {
+static void add_json(pl_emit *all) {
   static const char source[] = "{\"a\":[0.015,-1e-7,123456789.5,12,9007199254740993]}";
   char *text;
   size_t length;
   cJSON *tree;
-  ok(planc_json_tree(source, sizeof source - 1, NULL, &tree));
-  planc_json_add_real(tree, "b", 1.5);
-  ok(planc_json_print(tree, PLANC_JSON_LINE, &text, &length));
+  ok(pl_json_tree(source, sizeof source - 1, NULL, &tree));
+  pl_json_add_real(tree, "b", 1.5);
+  ok(pl_json_print(tree, PL_JSON_LINE, &text, &length));
   cJSON_Delete(tree);
   add(all, text, length);
 }
 
 static char *everything(void) {
-  planc_emit all = {0};
+  pl_emit all = {0};
   char *text;
   size_t length;
   add_reals(&all);
   add_graph(&all);
   add_timeline(&all);
   add_json(&all);
-  ok(planc_emit_take(&all, &text, &length));
+  ok(pl_emit_take(&all, &text, &length));
   return text;
 }
 

@@ -217,7 +217,7 @@ static void assert_arenas(const unrolled *r) {
     if (at->address + at->bytes > top[at->memory]) top[at->memory] = at->address + at->bytes;
   }
   for (int32_t k = 0; k < 3; k++) ck_assert_int_eq(top[k], r->plan->memories[k].arena_bytes);
-  ck_assert_int_eq(r->plan->predicted.host_peak_bytes, host_of(r->plan)->arena_bytes);
+  ck_assert_int_eq(r->plan->predicted.peak_bytes[PLANC_MEMORY_HOST], host_of(r->plan)->arena_bytes);
 }
 
 /* --- Tests

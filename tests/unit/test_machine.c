@@ -27,7 +27,7 @@ static void note(void *user, int32_t phase, int32_t step, int64_t start, int64_t
 }
 
 typedef struct fixture {
-  planc_arena arena;
+  pl_arena arena;
   sim_program program;
   sim_step *body;
   sim_stream streams[2 * STREAMS];
@@ -46,7 +46,7 @@ static sim_stream stream_of(int32_t s) {
 }
 
 static uint64_t draw(uint64_t seed, uint64_t *n, uint64_t below) {
-  return planrt_random(seed, (*n)++) % below;
+  return rt_random(seed, (*n)++) % below;
 }
 
 /* Of one or two jobs, each with a stream for kernels and one for copies in each direction. Event e is recorded by step
@@ -64,8 +64,8 @@ static void make_random(fixture *f, uint64_t seed) {
   f->program.captured = draw(seed, &n, 4) == 0;
   for (int32_t s = 0; s < f->program.n_streams; s++) f->streams[s] = stream_of(s);
   f->program.streams = f->streams;
-  ok(PLANC_NEW(&f->arena, &f->body, n_body));
-  ok(PLANC_NEW(&f->arena, &prologue, n_body));
+  ok(PL_NEW(&f->arena, &f->body, n_body));
+  ok(PL_NEW(&f->arena, &prologue, n_body));
   for (int32_t i = 0; i < n_body; i++) {
     sim_step *step = &f->body[i];
     step->stream = (int32_t)draw(seed, &n, (uint64_t)f->program.n_streams);
@@ -80,7 +80,7 @@ static void make_random(fixture *f, uint64_t seed) {
     } else {
       int32_t kind = step->stream % STREAMS;
       step->kind = kind == 0 ? SIM_KERNEL : SIM_COPY;
-      step->way = kind == 1 ? PLANC_COPY_IN : PLANC_COPY_OUT;
+      step->route = kind == 1 ? PLANC_ROUTE_H2D : PLANC_ROUTE_D2H;
       step->time_ns = (int64_t)draw(seed, &n, 300);
       step->busy_ppm = kind == 0 ? 300000 + (int32_t)draw(seed, &n, 700001) : 0;
       step->op = kind == 0;
@@ -141,7 +141,7 @@ START_TEST(a_copy_goes_on_as_its_origin) {
       run_on(&f, &copy, INT32_MAX, &parted);
       assert_same(&whole, &parted, &one, &copy);
     }
-    planc_arena_free(&f.arena);
+    pl_arena_free(&f.arena);
   }
 }
 END_TEST
@@ -168,7 +168,7 @@ START_TEST(everything_runs_once_in_its_order) {
       n_timed[e->phase]++;
     }
     for (int32_t k = 1; k <= BODIES; k++) ck_assert_int_eq(n_timed[k], f.program.sections[SIM_BODY].n_timed);
-    planc_arena_free(&f.arena);
+    pl_arena_free(&f.arena);
   }
 }
 END_TEST
@@ -203,7 +203,7 @@ START_TEST(what_is_alike_repeats_itself) {
       ck_assert_msg(state.phases[k + until - from].end - state.phases[k].end == cycle,
                     "program %d: %d to %d take %lld, %d to %d %lld", (int)seed, from, until, (long long)cycle, k,
                     k + until - from, (long long)(state.phases[k + until - from].end - state.phases[k].end));
-    planc_arena_free(&f.arena);
+    pl_arena_free(&f.arena);
   }
   ck_assert_int_gt(n_alike, 500);
   ck_assert_int_gt(n_late, 20);
@@ -222,7 +222,7 @@ static void make_chain(fixture *f) {
       (planc_plan_device){.launch_ns = 10, .in_flight = QUEUE, .duplex_ppm = 700000, .slowdown_ppm = 50000};
   for (int32_t s = 0; s < STREAMS; s++) f->streams[s] = stream_of(s);
   f->program.streams = f->streams;
-  ok(PLANC_NEW(&f->arena, &f->body, 4 * CHAIN));
+  ok(PL_NEW(&f->arena, &f->body, 4 * CHAIN));
   for (int32_t i = 0; i < CHAIN; i++) {
     int64_t time_ns = 100 + (int64_t)draw(7, &n, 200);
     f->body[4 * i] = (sim_step){.kind = SIM_COPY, .stream = i % 2 ? -1 : 1, .time_ns = time_ns};
@@ -258,7 +258,7 @@ START_TEST(a_tenth_costs_a_tenth) {
   ck_assert_mem_eq(parted.ends, &whole.ends[whole.n - parted.n], (size_t)parted.n * sizeof *parted.ends);
   ck_assert_int_ge(again, 1);
   ck_assert_int_le(again * 100LL, steps * (10LL + 100 * (QUEUE + 1) / CHAIN + 1));
-  planc_arena_free(&f.arena);
+  pl_arena_free(&f.arena);
 }
 END_TEST
 

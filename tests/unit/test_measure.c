@@ -26,7 +26,7 @@ START_TEST(medians) {
   int64_t values[40], sorted[40], distances[40];
   int32_t n = (int32_t)rand_below(&state, 40) + 1;
   for (int32_t i = 0; i < n; i++) values[i] = sorted[i] = rand_below(&state, 50);
-  planrt_statistic got = planrt_statistic_of(sorted, n);
+  rt_statistic got = rt_statistic_of(sorted, n);
   ck_assert(is_median(values, n, (double)got.median_ns) || is_median(values, n, (double)got.median_ns + 0.5));
   for (int32_t i = 0; i < n; i++) distances[i] = llabs(values[i] - got.median_ns);
   ck_assert(is_median(distances, n, (double)got.spread_ns) || is_median(distances, n, (double)got.spread_ns + 0.5));
@@ -37,9 +37,9 @@ END_TEST
 
 START_TEST(a_line_is_found_again) {
   static const planc_link links[] = {{1000000000, 20000}, {12000000000, 5000}, {200000000, 0}, {90000000, 3000000}};
-  int64_t times[PLANRT_LINK_SIZES], misfit;
-  for (int32_t s = 0; s < PLANRT_LINK_SIZES; s++) times[s] = planc_link_ns(&links[_i % 4], planrt_link_sizes[s]);
-  planc_link got = planrt_fit_link(_i < 4 ? PLANRT_LINK_SIZES : 5, planrt_link_sizes, times, &misfit);
+  int64_t times[RT_LINK_SIZES], misfit;
+  for (int32_t s = 0; s < RT_LINK_SIZES; s++) times[s] = planc_link_ns(&links[_i % 4], rt_link_sizes[s]);
+  planc_link got = rt_fit_link(_i < 4 ? RT_LINK_SIZES : 5, rt_link_sizes, times, &misfit);
   ck_assert_int_le(misfit, 1000);
   ck_assert_int_le(llabs(got.bytes_per_second - links[_i % 4].bytes_per_second), links[_i % 4].bytes_per_second / 1000);
   ck_assert_int_le(llabs(got.latency_ns - links[_i % 4].latency_ns), 10 + links[_i % 4].latency_ns / 1000);
@@ -49,9 +49,9 @@ END_TEST
 /* Whatever the times, a link can be planned with. */
 START_TEST(any_times_make_a_link) {
   uint64_t state = (uint64_t)_i;
-  int64_t times[PLANRT_LINK_SIZES], misfit;
-  for (int32_t s = 0; s < PLANRT_LINK_SIZES; s++) times[s] = rand_below(&state, INT64_C(1) << (1 + _i % 40));
-  planc_link got = planrt_fit_link(2 + _i % (PLANRT_LINK_SIZES - 1), planrt_link_sizes, times, &misfit);
+  int64_t times[RT_LINK_SIZES], misfit;
+  for (int32_t s = 0; s < RT_LINK_SIZES; s++) times[s] = rand_below(&state, INT64_C(1) << (1 + _i % 40));
+  planc_link got = rt_fit_link(2 + _i % (RT_LINK_SIZES - 1), rt_link_sizes, times, &misfit);
   ck_assert_int_ge(got.bytes_per_second, 1);
   ck_assert_int_ge(got.latency_ns, 0);
   ck_assert_int_ge(misfit, 0);
@@ -59,9 +59,9 @@ START_TEST(any_times_make_a_link) {
 END_TEST
 
 START_TEST(links_are_measured) {
-  planrt_link_times times = {0};
-  ok(planrt_measure_links(&planrt_host_backend, INT64_C(8) << 30, &times));
-  ck_assert_int_eq(planrt_link_sizes[times.n_sizes - 1], 64 << 20);
+  rt_link_times times = {0};
+  ok(rt_measure_links(&rt_host_backend, INT64_C(8) << 30, &times));
+  ck_assert_int_eq(rt_link_sizes[times.n_sizes - 1], 64 << 20);
   for (int d = 0; d < 2; d++) {
     for (int32_t s = 0; s < times.n_sizes; s++) ck_assert_int_gt(times.alone_ns[d][s], 0);
     /* 64 MiB at 8 GiB/s take 1/128 s: a pace is never exceeded. */
@@ -73,9 +73,9 @@ START_TEST(links_are_measured) {
 }
 END_TEST
 
-static planrt_device_options asked;
+static rt_device_options asked;
 
-static planc_status refuse_to_open(const planrt_device_options *options, planrt_device **out) {
+static planc_status refuse_to_open(const rt_device_options *options, rt_device **out) {
   *out = NULL;
   asked = *options;
   return planc_error(PLANC_DEVICE, "not now");
@@ -83,60 +83,60 @@ static planc_status refuse_to_open(const planrt_device_options *options, planrt_
 
 /* Copies within the device have two blocks there; of the host's memory each direction that copies at once has one. */
 START_TEST(memory_that_copies_need) {
-  planrt_backend backend = planrt_host_backend;
-  planrt_link_times times;
-  planrt_link_rates rates;
+  planrt_backend backend = rt_host_backend;
+  rt_link_times times;
+  rt_link_rates rates;
   backend.open = refuse_to_open;
-  assert_fails(planrt_measure_links(&backend, 0, &times), PLANC_DEVICE, "links: not now");
+  assert_fails(rt_measure_links(&backend, 0, &times), PLANC_DEVICE, "links: not now");
   ck_assert_int_eq(asked.arena_bytes, 128 << 20);
   ck_assert_int_eq(asked.host_arena_bytes, 64 << 20);
-  assert_fails(planrt_measure_rates(&backend, 0, 1, &rates), PLANC_DEVICE, "links: not now");
+  assert_fails(rt_measure_rates(&backend, 0, 1, &rates), PLANC_DEVICE, "links: not now");
   ck_assert_int_eq(asked.arena_bytes, 128 << 20);
   ck_assert_int_eq(asked.host_arena_bytes, 128 << 20);
 }
 END_TEST
 
-static planc_status info_of_large(planrt_device_info *out) {
-  *out = (planrt_device_info){.memory_bytes = INT64_C(1) << 40, .cache_bytes = 10 << 20};
+static planc_status info_of_large(rt_device_info *out) {
+  *out = (rt_device_info){.memory_bytes = INT64_C(1) << 40, .cache_bytes = 10 << 20};
   return NULL;
 }
 
 /* Sizes go on until one is many times what a cache holds; little memory ends them sooner. */
 START_TEST(sizes_are_beyond_caches) {
-  planrt_backend large = planrt_host_backend;
+  planrt_backend large = rt_host_backend;
   large.info = info_of_large;
-  planrt_link_rates rates;
+  rt_link_rates rates;
   int64_t largest = sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE) / 16 >= 256 << 20 ? 256 << 20 : 64 << 20;
-  ok(planrt_measure_rates(&large, 0, 1, &rates));
+  ok(rt_measure_rates(&large, 0, 1, &rates));
   ck_assert_int_eq(rates.memory_bytes, largest);
   ck_assert_int_eq(rates.bytes, largest);
 }
 END_TEST
 
-static planc_status info_of_small(planrt_device_info *out) {
-  *out = (planrt_device_info){.memory_bytes = 100 << 20};
+static planc_status info_of_small(rt_device_info *out) {
+  *out = (rt_device_info){.memory_bytes = 100 << 20};
   return NULL;
 }
 
 /* More than there is is not copied; whatever it is, the host's memory is the limit too. */
 START_TEST(what_is_copied_has_bounds) {
-  planrt_backend small = planrt_host_backend, large = planrt_host_backend;
+  planrt_backend small = rt_host_backend, large = rt_host_backend;
   small.info = info_of_small;
   large.info = info_of_large;
   int64_t host = sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
-  planrt_link_rates rates;
-  ok(planrt_measure_rates(&small, 0, 100 << 20, &rates));
-  assert_fails(planrt_measure_rates(&small, 0, (100 << 20) + 1, &rates), PLANC_USAGE, "at most 100.00 MiB");
-  assert_fails(planrt_measure_rates(&small, 0, INT64_MAX, &rates), PLANC_USAGE, "cannot be copied");
-  assert_fails(planrt_measure_rates(&small, 0, 0, &rates), PLANC_USAGE, "at least 1 byte");
+  rt_link_rates rates;
+  ok(rt_measure_rates(&small, 0, 100 << 20, &rates));
+  assert_fails(rt_measure_rates(&small, 0, (100 << 20) + 1, &rates), PLANC_USAGE, "at most 100.00 MiB");
+  assert_fails(rt_measure_rates(&small, 0, INT64_MAX, &rates), PLANC_USAGE, "cannot be copied");
+  assert_fails(rt_measure_rates(&small, 0, 0, &rates), PLANC_USAGE, "at least 1 byte");
   if (host < INT64_C(1) << 40)
-    assert_fails(planrt_measure_rates(&large, 0, host + 1, &rates), PLANC_USAGE, "that both device and host have");
+    assert_fails(rt_measure_rates(&large, 0, host + 1, &rates), PLANC_USAGE, "that both device and host have");
 }
 END_TEST
 
 START_TEST(rates_are_of_all_bytes) {
-  planrt_link_rates rates;
-  ok(planrt_measure_rates(&planrt_host_backend, INT64_C(8) << 30, INT64_C(130) << 20, &rates));
+  rt_link_rates rates;
+  ok(rt_measure_rates(&rt_host_backend, INT64_C(8) << 30, INT64_C(130) << 20, &rates));
   ck_assert_int_eq(rates.bytes, 3 * (64 << 20));
   for (int d = 0; d < 2; d++) {
     ck_assert_int_gt(rates.alone_bytes_per_s[d], 0);
@@ -152,19 +152,19 @@ END_TEST
 
 START_TEST(every_op_is_measured_with_every_algorithm) {
   planc_graph *graph = passes_graph();
-  planrt_op_times listed = {0};
+  rt_op_times listed = {0};
   passes all = {0};
-  planrt_op_options options = passes_options(&planrt_host_backend, graph, &all);
-  ok(planrt_measure_ops(&options));
+  rt_op_options options = passes_options(&rt_host_backend, graph, &all);
+  ok(rt_measure_ops(&options));
   ck_assert_int_eq(all.first, 0);
   ck_assert_int_eq(all.n, all.of);
   ck_assert_int_gt(all.n, 1);
-  planrt_op_times times = all.times;
+  rt_op_times times = all.times;
   passes_list(graph, 4, &listed);
   ck_assert_int_eq(times.len, listed.len);
   bool *seen = calloc((size_t)graph->n_ops, sizeof *seen);
   for (int64_t i = 0; i < times.len; i++) {
-    const planrt_op_time *time = &times.data[i];
+    const rt_op_time *time = &times.data[i];
     seen[time->op] = true;
     int32_t found = 0;
     for (int64_t k = 0; k < listed.len; k++)
@@ -186,11 +186,11 @@ END_TEST
 START_TEST(measuring_goes_on_at_a_pass) {
   planc_graph *graph = passes_graph();
   passes all = {0}, rest = {0};
-  planrt_op_options options = passes_options(&planrt_host_backend, graph, &all);
-  ok(planrt_measure_ops(&options));
+  rt_op_options options = passes_options(&rt_host_backend, graph, &all);
+  ok(rt_measure_ops(&options));
   options.user = &rest;
   options.first_pass = 1;
-  ok(planrt_measure_ops(&options));
+  ok(rt_measure_ops(&options));
   ck_assert_int_eq(rest.first, 1);
   ck_assert_int_eq(rest.n, all.n - 1);
   int64_t skipped = all.times.len - rest.times.len;
@@ -208,26 +208,26 @@ END_TEST
 /* The host's, counted. */
 static _Atomic int64_t n_launches, n_timed, n_timed_before_rest, n_copies[3];
 
-static planc_status count_launch(planrt_device *device, int32_t stream, const planrt_call *call,
-                                 const planrt_launch *launch, planrt_span *span) {
+static planc_status count_launch(rt_device *device, int32_t stream, const rt_call *call, const rt_launch *launch,
+                                 rt_span *span) {
   n_launches++;
   n_timed += span != NULL;
-  return planrt_host_backend.launch(device, stream, call, launch, span);
+  return rt_host_backend.launch(device, stream, call, launch, span);
 }
 
-static planc_status count_copy(planrt_device *device, int32_t stream, planrt_direction direction, void *to,
-                               const void *from, int64_t bytes, planrt_span *span) {
+static planc_status count_copy(rt_device *device, int32_t stream, rt_direction direction, void *to, const void *from,
+                               int64_t bytes, rt_span *span) {
   n_copies[direction]++;
-  return planrt_host_backend.copy(device, stream, direction, to, from, bytes, span);
+  return rt_host_backend.copy(device, stream, direction, to, from, bytes, span);
 }
 
-static planc_status count_synchronize(planrt_device *device) {
+static planc_status count_synchronize(rt_device *device) {
   if (n_timed_before_rest == 0) n_timed_before_rest = n_timed;
-  return planrt_host_backend.synchronize(device);
+  return rt_host_backend.synchronize(device);
 }
 
 static planrt_backend counted(void) {
-  planrt_backend backend = planrt_host_backend;
+  planrt_backend backend = rt_host_backend;
   backend.launch = count_launch;
   backend.copy = count_copy;
   backend.synchronize = count_synchronize;
@@ -242,21 +242,21 @@ START_TEST(iterations_run_back_to_back) {
   planc_graph *graph = passes_graph();
   planrt_backend backend = counted();
   passes all = {0};
-  planrt_op_options options = passes_options(&backend, graph, &all);
+  rt_op_options options = passes_options(&backend, graph, &all);
   options.repetitions = 3;
   options.most = 1;
-  ok(planrt_measure_ops(&options));
+  ok(rt_measure_ops(&options));
   ck_assert_int_eq(all.n, 1);
   int64_t launches = n_launches;
   ck_assert_int_eq(n_timed_before_rest, 3 * graph->n_ops);
-  ck_assert_int_eq(n_copies[PLANRT_H2D], 4); /* two inputs, two parameters */
+  ck_assert_int_eq(n_copies[RT_H2D], 4); /* two inputs, two parameters */
   backend = counted();
   all.n = 0;
   options.warm_ns = 50000000;
-  ok(planrt_measure_ops(&options));
+  ok(rt_measure_ops(&options));
   ck_assert_int_eq(n_timed_before_rest, 3 * graph->n_ops);
   ck_assert_int_gt(n_launches, launches + 10 * graph->n_ops);
-  ck_assert_int_eq(n_copies[PLANRT_H2D], 4);
+  ck_assert_int_eq(n_copies[RT_H2D], 4);
   VEC_FREE(&all.times);
   planc_graph_free(graph);
 }
@@ -264,42 +264,42 @@ END_TEST
 
 /* A backend whose own device can be described: what there is to measure is asked of such a device, and nothing of the
  * one that measures. */
-static const planrt_device *described;
+static const rt_device *described;
 
 static planc_status describe(char **out) {
   *out = strdup("a device");
   return *out ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "properties");
 }
 
-static planc_status open_described(const planrt_device_options *options, planrt_device **out) {
-  planrt_device_options own = *options;
+static planc_status open_described(const rt_device_options *options, rt_device **out) {
+  rt_device_options own = *options;
   if (own.properties) ck_assert_str_eq(own.properties, "a device");
   own.properties = NULL;
-  PLANC_TRY(planrt_host_backend.open(&own, out));
+  PLANC_TRY(rt_host_backend.open(&own, out));
   if (options->properties) described = *out;
   return NULL;
 }
 
-static planc_status ask_described(planrt_device *device, const planrt_call *call, planrt_variant *out, int32_t *count) {
+static planc_status ask_described(rt_device *device, const rt_call *call, rt_variant *out, int32_t *count) {
   ck_assert_ptr_eq(device, described);
-  return planrt_host_backend.variants(device, call, out, count);
+  return rt_host_backend.variants(device, call, out, count);
 }
 
-static void close_described(planrt_device *device) {
+static void close_described(rt_device *device) {
   if (device == described) described = NULL;
-  planrt_host_backend.close(device);
+  rt_host_backend.close(device);
 }
 
 START_TEST(what_there_is_is_asked_without_the_device) {
   planc_graph *graph = passes_graph();
-  planrt_backend backend = planrt_host_backend;
+  planrt_backend backend = rt_host_backend;
   passes all = {0};
   backend.properties = describe;
   backend.open = open_described;
   backend.close = close_described;
   backend.variants = ask_described;
-  planrt_op_options options = passes_options(&backend, graph, &all);
-  ok(planrt_measure_ops(&options));
+  rt_op_options options = passes_options(&backend, graph, &all);
+  ok(rt_measure_ops(&options));
   ck_assert_ptr_null(described);
   ck_assert_int_gt(all.times.len, 0);
   VEC_FREE(&all.times);
@@ -311,15 +311,15 @@ END_TEST
 START_TEST(a_run_is_measured) {
   planc_graph *graph = passes_graph();
   planrt_backend backend = counted();
-  planrt_op_times chosen = {0};
-  planrt_run_costs costs;
-  planrt_op_options options = {.backend = &backend, .graph = graph, .batch = 4, .repetitions = 3};
+  rt_op_times chosen = {0};
+  rt_run_costs costs;
+  rt_op_options options = {.backend = &backend, .graph = graph, .batch = 4, .repetitions = 3};
   passes_list(graph, 4, &chosen);
-  ok(planrt_measure_run(&options, &chosen, 0, &costs));
+  ok(rt_measure_run(&options, &chosen, 0, &costs));
   ck_assert_int_gt(costs.launch_ns, 0);
   ck_assert_int_ge(costs.slowdown_ppm, 0);
-  ck_assert_int_gt(n_copies[PLANRT_H2D], 4);
-  ck_assert_int_gt(n_copies[PLANRT_D2H], 0);
+  ck_assert_int_gt(n_copies[RT_H2D], 4);
+  ck_assert_int_gt(n_copies[RT_D2H], 0);
   ck_assert_int_eq(n_timed, 2 * 3 * graph->n_ops);
   VEC_FREE(&chosen);
   planc_graph_free(graph);
@@ -328,14 +328,14 @@ END_TEST
 
 /* --- Which are measured ----------------------------------------------------------------------------------------- */
 
-static bool has(const planrt_variant *variants, int32_t n, const char *algorithm) {
+static bool has(const rt_variant *variants, int32_t n, const char *algorithm) {
   for (int32_t v = 0; v < n; v++)
     if (strcmp(variants[v].algorithm, algorithm) == 0) return true;
   return false;
 }
 
 START_TEST(the_best_are_kept) {
-  static const planrt_variant all[] = {
+  static const rt_variant all[] = {
       {.algorithm = "least", .workspace_bytes = 0, .rank = 9},
       {.algorithm = "sure, least", .workspace_bytes = 10, .rank = 8, .deterministic = true},
       {.algorithm = "beaten", .workspace_bytes = 40, .rank = 3},
@@ -349,9 +349,9 @@ START_TEST(the_best_are_kept) {
                                         "small", "second",     "beaten",      "sure"};
   enum { N = sizeof all / sizeof *all };
   for (int32_t most = 0; most <= N + 1; most++) {
-    planrt_variant variants[N];
+    rt_variant variants[N];
     memcpy(variants, all, sizeof all);
-    int32_t n = planrt_shortlist(variants, N, most);
+    int32_t n = rt_shortlist(variants, N, most);
     ck_assert_int_eq(n, most == 0 || most > N ? N : most);
     for (int32_t v = 0; v < n; v++) ck_assert_msg(has(variants, n, in_turn[v]), "%s of %d", in_turn[v], most);
     for (int32_t v = 1, at = 0; v < n; v++) { /* as before */
@@ -365,8 +365,8 @@ END_TEST
 
 /* Of those with the least workspace one that gives the same bits every time. */
 START_TEST(equals_that_are_deterministic_are_kept) {
-  planrt_variant variants[] = {{.algorithm = "unsure"}, {.algorithm = "sure", .deterministic = true, .rank = 1}};
-  ck_assert_int_eq(planrt_shortlist(variants, 2, 1), 1);
+  rt_variant variants[] = {{.algorithm = "unsure"}, {.algorithm = "sure", .deterministic = true, .rank = 1}};
+  ck_assert_int_eq(rt_shortlist(variants, 2, 1), 1);
   ck_assert_str_eq(variants[0].algorithm, "sure");
 }
 END_TEST
@@ -375,13 +375,13 @@ START_TEST(stopping_and_too_little_memory) {
   planc_graph *graph = passes_graph();
   passes none = {0};
   volatile sig_atomic_t stop = 1;
-  planrt_op_options options = passes_options(&planrt_host_backend, graph, &none);
+  rt_op_options options = passes_options(&rt_host_backend, graph, &none);
   options.stop = &stop;
-  ok(planrt_measure_ops(&options));
+  ok(rt_measure_ops(&options));
   ck_assert_int_eq(none.n, 0);
   options.stop = NULL;
   options.batch = INT64_C(1) << 45;
-  planc_status status = planrt_measure_ops(&options);
+  planc_status status = rt_measure_ops(&options);
   ck_assert_msg(planc_status_code(status) == PLANC_DEVICE || planc_status_code(status) == PLANC_OUT_OF_MEMORY, "%s",
                 planc_status_message(status));
   ck_assert_ptr_nonnull(strstr(planc_status_message(status), "batch 35184372088832"));

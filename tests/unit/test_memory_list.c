@@ -11,11 +11,11 @@ static int32_t draw(int32_t below) {
   return (int32_t)((seed >> 33) % (uint32_t)below);
 }
 
-static int32_t smallest_of_all(const planc_memory_list *list, int64_t bytes) {
+static int32_t smallest_of_all(const pl_memory_list *list, int64_t bytes) {
   int32_t best = -1;
   for (int32_t i = list->first; i >= 0; i = list->segments.data[i].next) {
-    const planc_segment *s = &list->segments.data[i];
-    bool fits = s->block == PLANC_FREE_BLOCK && s->bytes >= bytes;
+    const pl_segment *s = &list->segments.data[i];
+    bool fits = s->block == PL_FREE_BLOCK && s->bytes >= bytes;
     if (fits && (best < 0 || s->bytes < list->segments.data[best].bytes)) best = i;
   }
   return best;
@@ -24,24 +24,24 @@ static int32_t smallest_of_all(const planc_memory_list *list, int64_t bytes) {
 /* Few sizes, so that many segments are of the same: then it is the lowest. */
 START_TEST(the_best_is_that_of_all) {
   enum { MOST = 100 };
-  planc_memory_list list;
+  pl_memory_list list;
   int32_t taken[MOST], n = 0;
   seed = (uint64_t)_i;
-  ok(planc_memory_list_init(&list, 300 * PLANC_ALIGNMENT));
+  ok(pl_memory_list_init(&list, 300 * PLANC_ALIGNMENT));
   for (int32_t step = 0; step < 3000; step++) {
     int64_t bytes = (int64_t)(1 + draw(_i % 2 ? 3 : 12)) * PLANC_ALIGNMENT - draw(PLANC_ALIGNMENT);
-    int32_t best = planc_memory_list_best_fit(&list, bytes);
+    int32_t best = pl_memory_list_best_fit(&list, bytes);
     ck_assert_int_eq(best, smallest_of_all(&list, bytes));
     if (best >= 0 && n < MOST && draw(2)) {
       int64_t address = list.segments.data[best].address;
-      ok(planc_memory_list_take(&list, best, address, bytes, 0, &taken[n++]));
+      ok(pl_memory_list_take(&list, best, address, bytes, 0, &taken[n++]));
     } else if (n > 0) {
       int32_t k = draw(n);
-      ok(planc_memory_list_release(&list, taken[k], NULL));
+      ok(pl_memory_list_release(&list, taken[k], NULL));
       taken[k] = taken[--n];
     }
   }
-  planc_memory_list_free(&list);
+  pl_memory_list_free(&list);
 }
 END_TEST
 

@@ -7,7 +7,7 @@
 
 /* --- Measures ----------------------------------------------------------------------------------------------------- */
 
-static planc_metrics metrics_of(planc_predictions run, int64_t samples, const planc_predictions *vanilla) {
+static planc_metrics metrics_of(planc_outcome run, int64_t samples, const planc_outcome *vanilla) {
   planc_metrics metrics;
   planc_metrics_of(&run, samples, vanilla, &metrics);
   return metrics;
@@ -23,9 +23,9 @@ START_TEST(printed_rows_obey_the_definitions) {
               {1109, 17835, 622},  {2558, 18304, 1398}, {1633, 25184, 648},  {4331, 27745, 1561}, {1903, 25028, 760},
               {5129, 32362, 1585}, {1733, 22981, 754},  {3859, 22320, 1729}, {1381, 26148, 528},  {4860, 34400, 1413},
               {580, 16297, 356},   {1150, 76545, 150},  {1565, 11589, 1350}};
-  const planc_predictions vanilla = {.iteration_ns = 10000, .peak_bytes = 10000};
+  const planc_outcome vanilla = {.iteration_ns = 10000, .peak_bytes[PLANC_MEMORY_DEVICE] = 10000};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    planc_predictions run = {.iteration_ns = rows[i].eor, .peak_bytes = 10000 - rows[i].msr};
+    planc_outcome run = {.iteration_ns = rows[i].eor, .peak_bytes[PLANC_MEMORY_DEVICE] = 10000 - rows[i].msr};
     planc_metrics m = metrics_of(run, 1, &vanilla);
     ck_assert_int_eq(m.msr_ppm, 100 * rows[i].msr);
     ck_assert_int_eq(m.eor_ppm, 100 * rows[i].eor);
@@ -37,8 +37,12 @@ START_TEST(printed_rows_obey_the_definitions) {
 END_TEST
 
 START_TEST(measures_of_a_run_by_hand) {
-  const planc_predictions vanilla = {.iteration_ns = 4000, .peak_bytes = 800};
-  planc_predictions run = {.iteration_ns = 5000, .ideal_ns = 3200, .peak_bytes = 200, .d2h_bytes = 70, .h2d_bytes = 30};
+  const planc_outcome vanilla = {.iteration_ns = 4000, .peak_bytes[PLANC_MEMORY_DEVICE] = 800};
+  planc_outcome run = {.iteration_ns = 5000,
+                       .total.ideal_ns = 3200,
+                       .peak_bytes[PLANC_MEMORY_DEVICE] = 200,
+                       .total.d2h_bytes = 70,
+                       .total.h2d_bytes = 30};
   planc_metrics m = metrics_of(run, 64, &vanilla);
   ck_assert_int_eq(m.overhead_ppm, 562500);
   ck_assert_int_eq(m.throughput_ppm, INT64_C(12800000) * 1000000);
@@ -51,8 +55,9 @@ START_TEST(measures_of_a_run_by_hand) {
 END_TEST
 
 START_TEST(more_memory_than_without_scheduling_is_a_negative_saving) {
-  const planc_predictions vanilla = {.iteration_ns = 100, .peak_bytes = 100};
-  planc_metrics m = metrics_of((planc_predictions){.iteration_ns = 80, .peak_bytes = 120}, 1, &vanilla);
+  const planc_outcome vanilla = {.iteration_ns = 100, .peak_bytes[PLANC_MEMORY_DEVICE] = 100};
+  planc_metrics m =
+      metrics_of((planc_outcome){.iteration_ns = 80, .peak_bytes[PLANC_MEMORY_DEVICE] = 120}, 1, &vanilla);
   ck_assert_int_eq(m.msr_ppm, -200000);
   ck_assert_int_eq(m.eor_excess_ppm, -200000);
   ck_assert_int_eq(m.cbr_ppm, -250000);
@@ -60,14 +65,15 @@ START_TEST(more_memory_than_without_scheduling_is_a_negative_saving) {
 END_TEST
 
 START_TEST(what_cannot_be_told_is_undefined) {
-  planc_metrics m = metrics_of((planc_predictions){.iteration_ns = 100, .ideal_ns = 100, .peak_bytes = 100}, 8, NULL);
+  planc_metrics m = metrics_of(
+      (planc_outcome){.iteration_ns = 100, .total.ideal_ns = 100, .peak_bytes[PLANC_MEMORY_DEVICE] = 100}, 8, NULL);
   ck_assert_int_eq(m.overhead_ppm, 0);
   ck_assert_int_eq(m.msr_ppm, PLANC_NO_METRIC);
   ck_assert_int_eq(m.eor_ppm, PLANC_NO_METRIC);
   ck_assert_int_eq(m.eor_excess_ppm, PLANC_NO_METRIC);
   ck_assert_int_eq(m.cbr_ppm, PLANC_NO_METRIC);
 
-  const planc_predictions nothing = {0};
+  const planc_outcome nothing = {0};
   m = metrics_of(nothing, 8, &nothing);
   ck_assert_int_eq(m.overhead_ppm, PLANC_NO_METRIC);
   ck_assert_int_eq(m.throughput_ppm, PLANC_NO_METRIC);
@@ -79,12 +85,12 @@ END_TEST
 
 /* No quotient of what a plan file may hold leaves int64. */
 START_TEST(extremes_saturate) {
-  const planc_predictions vanilla = {.iteration_ns = 1, .peak_bytes = 1};
-  planc_predictions run = {.iteration_ns = INT64_MAX,
-                           .ideal_ns = 1,
-                           .peak_bytes = INT64_MAX,
-                           .d2h_bytes = INT64_MAX,
-                           .h2d_bytes = INT64_MAX};
+  const planc_outcome vanilla = {.iteration_ns = 1, .peak_bytes[PLANC_MEMORY_DEVICE] = 1};
+  planc_outcome run = {.iteration_ns = INT64_MAX,
+                       .total.ideal_ns = 1,
+                       .peak_bytes[PLANC_MEMORY_DEVICE] = INT64_MAX,
+                       .total.d2h_bytes = INT64_MAX,
+                       .total.h2d_bytes = INT64_MAX};
   planc_metrics m = metrics_of(run, INT64_MAX, &vanilla);
   ck_assert_int_eq(m.overhead_ppm, INT64_MAX - 1000000);
   ck_assert_int_eq(m.throughput_ppm, INT64_C(1000000000) * 1000000);
@@ -121,12 +127,12 @@ START_TEST(without_scheduling_nothing_leaves) {
     problem.graph = graph;
     problem.profile = profile;
     problem.host_budget_bytes = -1;
-    planc_predictions vanilla;
+    planc_outcome vanilla;
     ok(planc_vanilla_of(&problem, &vanilla));
-    ck_assert_int_eq(vanilla.peak_bytes, (1 + 4 * 6) << 10);
-    ck_assert_int_eq(vanilla.h2d_bytes, 4 << 10); /* the input */
-    ck_assert_int_eq(vanilla.d2h_bytes, 4);       /* the loss */
-    ck_assert_int_eq(vanilla.recompute_ns, 0);
+    ck_assert_int_eq(vanilla.peak_bytes[PLANC_MEMORY_DEVICE], (1 + 4 * 6) << 10);
+    ck_assert_int_eq(vanilla.total.h2d_bytes, 4 << 10); /* the input */
+    ck_assert_int_eq(vanilla.total.d2h_bytes, 4);       /* the loss */
+    ck_assert_int_eq(vanilla.total.recompute_ns, 0);
   }
 }
 END_TEST
@@ -134,11 +140,11 @@ END_TEST
 START_TEST(policy_none_with_room_is_without_scheduling) {
   planc_problem problem = {
       .graph = graph, .profile = profile, .batch = 4, .budget_bytes = 1 << 30, .host_budget_bytes = -1};
-  planc_predictions vanilla;
+  planc_outcome vanilla;
   ok(planc_vanilla_of(&problem, &vanilla));
   planc_plan *plan;
   ok(planc_make_plan(&problem, planc_policy_find("none"), &plan));
-  planc_metrics m = metrics_of(plan->predicted, 4, &vanilla);
+  planc_metrics m = metrics_of(planc_outcome_of(plan), 4, &vanilla);
   planc_plan_free(plan);
   ck_assert_int_eq(m.msr_ppm, 0);
   ck_assert_int_eq(m.eor_ppm, 1000000);
@@ -150,11 +156,11 @@ END_TEST
 START_TEST(a_plan_s_saving_by_hand) {
   planc_problem problem = {
       .graph = graph, .profile = profile, .batch = 4, .budget_bytes = 21 << 10, .host_budget_bytes = -1};
-  planc_predictions vanilla;
+  planc_outcome vanilla;
   ok(planc_vanilla_of(&problem, &vanilla));
   planc_plan *plan;
   ok(planc_make_plan(&problem, planc_policy_find("vdnn-all"), &plan));
-  planc_metrics m = metrics_of(plan->predicted, 4, &vanilla);
+  planc_metrics m = metrics_of(planc_outcome_of(plan), 4, &vanilla);
   ck_assert_int_eq(m.msr_ppm, 1000000 - 1000000 * 21 / 25);
   ck_assert_int_eq(m.moved_bytes, (12 << 10) + (20 << 10) + 4);
   ck_assert_int_gt(m.eor_ppm, 1000000);

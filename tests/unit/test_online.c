@@ -60,30 +60,30 @@ START_TEST(lms_lies_where_tensorflow_puts_it) {
   for (int k = 0; k < 4; k++) {
     planc_plan *plan = make("lms", percents[k]);
     planc_trace *trace;
-    planc_bfc bfc;
+    pl_bfc bfc;
     int32_t *handles = no_handles(plan), handle;
     int64_t address;
     ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
-    ok(planc_bfc_init(&bfc, room));
+    ok(pl_bfc_init(&bfc, room));
     for (int32_t r = 0; r < plan->n_boundary; r++) {
       ck_assert(!is_parked(plan, &plan->boundary[r]));
-      ok(planc_bfc_take(&bfc, trace->buffers[plan->boundary[r].buffer].bytes, &handles[r], &address));
+      ok(pl_bfc_take(&bfc, trace->buffers[plan->boundary[r].buffer].bytes, &handles[r], &address));
       ck_assert_int_eq(plan->boundary[r].address, address);
     }
     for (int32_t i = 0; i < plan->body.n; i++) {
       const planc_instr *instr = &plan->body.instrs[i];
       if (acquires_on_device(plan, instr)) {
-        ok(planc_bfc_take(&bfc, instr->bytes, &handles[instr->id], &address));
+        ok(pl_bfc_take(&bfc, instr->bytes, &handles[instr->id], &address));
         ck_assert_int_eq(instr->address, address);
       } else if (instr->op == PLANC_INSTR_release && handles[instr->id] >= 0) {
-        ok(planc_bfc_give(&bfc, handles[instr->id]));
+        ok(pl_bfc_give(&bfc, handles[instr->id]));
       } else if (instr->op == PLANC_INSTR_exec && instr->bytes > 0) {
-        ok(planc_bfc_take(&bfc, instr->bytes, &handle, &address));
+        ok(pl_bfc_take(&bfc, instr->bytes, &handle, &address));
         ck_assert_int_eq(instr->address, address);
-        ok(planc_bfc_give(&bfc, handle));
+        ok(pl_bfc_give(&bfc, handle));
       }
     }
-    planc_bfc_free(&bfc);
+    pl_bfc_free(&bfc);
     free(handles);
     planc_trace_free(trace);
     planc_plan_free(plan);
@@ -92,30 +92,30 @@ START_TEST(lms_lies_where_tensorflow_puts_it) {
 END_TEST
 
 /* One period; whether all addresses are the plan's. */
-static bool follow(const planc_plan *plan, planc_caching *c, int32_t *handles) {
+static bool follow(const planc_plan *plan, pl_caching *c, int32_t *handles) {
   bool same = true;
   int64_t address;
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     if (acquires_on_device(plan, instr)) {
-      ok(planc_caching_take(c, instr->bytes, &handles[instr->id], &address));
+      ok(pl_caching_take(c, instr->bytes, &handles[instr->id], &address));
       ck_assert_int_ge(handles[instr->id], 0);
       same = same && address == instr->address;
     } else if (instr->op == PLANC_INSTR_release && handles[instr->id] >= 0) {
-      ok(planc_caching_give(c, handles[instr->id]));
+      ok(pl_caching_give(c, handles[instr->id]));
     } else if (instr->op == PLANC_INSTR_exec && instr->bytes > 0) {
       int32_t handle;
-      ok(planc_caching_take(c, instr->bytes, &handle, &address));
+      ok(pl_caching_take(c, instr->bytes, &handle, &address));
       ck_assert_int_ge(handle, 0);
       same = same && address == instr->address;
-      ok(planc_caching_give(c, handle));
+      ok(pl_caching_give(c, handle));
     }
   }
   return same;
 }
 
 /* The iteration in which the sequences are recorded: every op has memory for what it uses alone. */
-static void record(const planc_plan *plan, const planc_trace *trace, planc_caching *c) {
+static void record(const planc_plan *plan, const planc_trace *trace, pl_caching *c) {
   int32_t handles[64];
   for (int32_t i = 0, k = 0; i < trace->n_instances; i++) {
     const planc_instance *in = &trace->instances[i];
@@ -124,10 +124,10 @@ static void record(const planc_plan *plan, const planc_trace *trace, planc_cachi
     while (plan->body.instrs[k].op != PLANC_INSTR_exec) k++;
     ck_assert_int_eq(plan->body.instrs[k].id, i);
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
-      ok(planc_caching_take(c, trace->buffers[trace->accesses[a].buffer].bytes, &handles[n++], &address));
+      ok(pl_caching_take(c, trace->buffers[trace->accesses[a].buffer].bytes, &handles[n++], &address));
     }
-    if (plan->body.instrs[k].bytes > 0) ok(planc_caching_take(c, plan->body.instrs[k].bytes, &handles[n++], &address));
-    while (n > 0) ok(planc_caching_give(c, handles[--n]));
+    if (plan->body.instrs[k].bytes > 0) ok(pl_caching_take(c, plan->body.instrs[k].bytes, &handles[n++], &address));
+    while (n > 0) ok(pl_caching_give(c, handles[--n]));
     k++;
   }
 }
@@ -137,17 +137,17 @@ static void settle(int64_t percent, int64_t page_bytes) {
   bool paged = page_bytes > 0;
   planc_plan *plan = make_in("window", percent, paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_BEST_FIT, page_bytes);
   planc_trace *trace;
-  planc_caching c;
-  planc_chunks pages = {.chunk_bytes = page_bytes};
+  pl_caching c;
+  pl_chunks pages = {.chunk_bytes = page_bytes};
   int32_t *handles = no_handles(plan);
   bool same = false;
   ok(planc_expand(plan->jobs, plan->n_jobs, &trace));
   for (int32_t r = 0; r < plan->n_boundary; r++) ck_assert(is_parked(plan, &plan->boundary[r]));
   if (paged) {
     pages.most = room / page_bytes;
-    ok(planc_caching_init_pages(&c, &pages));
+    ok(pl_caching_init_pages(&c, &pages));
   } else {
-    ok(planc_caching_init(&c, room));
+    ok(pl_caching_init(&c, room));
   }
   record(plan, trace, &c);
   for (int period = 0; period < MOST_PERIODS && !same; period++) same = follow(plan, &c, handles);
@@ -159,8 +159,8 @@ static void settle(int64_t percent, int64_t page_bytes) {
   ok(planc_fragmentation_of(plan, &lost));
   ck_assert_int_eq(lost.inside_bytes + lost.shared_bytes + lost.bound_bytes, 0);
   ck_assert_int_eq(lost.lost_bytes, device_of(plan)->arena_bytes - lost.live_bytes);
-  planc_caching_free(&c);
-  planc_chunks_free(&pages);
+  pl_caching_free(&c);
+  pl_chunks_free(&pages);
   free(handles);
   planc_trace_free(trace);
   planc_plan_free(plan);
@@ -184,24 +184,24 @@ START_TEST(window_lies_where_chunks_are_given) {
   for (int k = 0; k < 16; k++) {
     int64_t chunk_bytes = chunks[k % 4], address;
     planc_plan *plan = make_in("window", percents[k / 4], PLANC_PLACEMENT_VMM, chunk_bytes);
-    planc_allocator a;
+    pl_allocator a;
     int32_t *handles = no_handles(plan), handle;
-    ok(planc_allocator_init_vmm(&a, chunk_bytes, room / chunk_bytes));
+    ok(pl_allocator_init_vmm(&a, chunk_bytes, room / chunk_bytes));
     for (int32_t i = 0; i < plan->body.n; i++) {
       const planc_instr *instr = &plan->body.instrs[i];
       if (acquires_on_device(plan, instr)) {
-        ok(planc_allocator_take(&a, instr->bytes, &handles[instr->id], &address));
+        ok(pl_allocator_take(&a, instr->bytes, &handles[instr->id], &address));
         ck_assert_int_eq(instr->address, address);
       } else if (instr->op == PLANC_INSTR_release && handles[instr->id] >= 0) {
-        ok(planc_allocator_give(&a, handles[instr->id]));
+        ok(pl_allocator_give(&a, handles[instr->id]));
       } else if (instr->op == PLANC_INSTR_exec && instr->bytes > 0) {
-        ok(planc_allocator_take(&a, instr->bytes, &handle, &address));
+        ok(pl_allocator_take(&a, instr->bytes, &handle, &address));
         ck_assert_int_eq(instr->address, address);
-        ok(planc_allocator_give(&a, handle));
+        ok(pl_allocator_give(&a, handle));
       }
     }
-    ck_assert_int_eq(planc_allocator_arena(&a), device_of(plan)->arena_bytes);
-    planc_allocator_free(&a);
+    ck_assert_int_eq(pl_allocator_arena(&a), device_of(plan)->arena_bytes);
+    pl_allocator_free(&a);
     free(handles);
     planc_plan_free(plan);
   }

@@ -159,7 +159,7 @@ static void append(char *text, const char *format, ...) {
 
 /* A graph file with the one op. What it writes over is a param, so that optimizers may. */
 static void compose(const example *e, char *text) {
-  bool optimizer = planc_optype_find(e->type)->class_ == PLANC_CLASS_optimizer;
+  bool optimizer = pl_optype_find(e->type)->class_ == PLANC_CLASS_optimizer;
   int n_in = count(e->in, MAX_OPERANDS), n_out = count(e->out, 3), n_effects = count(e->effects, 2);
   *text = '\0';
   append(text, "planc-graph: 1\nname: g\nlayout: %s\ntensors:\n", e->nhwc ? "NHWC" : "NCHW");
@@ -212,18 +212,21 @@ static bool accepted(const example *e) {
 
 START_TEST(every_type_has_a_right_op) {
   int32_t n_types;
-  const planc_optype *types = planc_optypes(&n_types);
+  const planc_optype *types = pl_optypes(&n_types);
   for (int32_t t = 0; t < n_types; t++) {
     bool found = false;
     for (int i = 0; i < N_EXAMPLES; i++) found |= strcmp(examples[i].type, types[t].name) == 0;
     ck_assert_msg(found, "%s has no example", types[t].name);
-    ck_assert_ptr_eq(planc_optype_find(types[t].name), &types[t]);
+    ck_assert_ptr_eq(pl_optype_find(types[t].name), &types[t]);
+    ck_assert_ptr_eq(pl_optype_at(types[t].id), &types[t]);
   }
+  ck_assert_int_eq(n_types, PL_N_OPTYPES - 1);
   for (int i = 0; i < N_EXAMPLES; i++) {
     planc_graph *graph = must_parse(&examples[i]);
     const planc_op *op = &graph->ops[0];
-    ck_assert_int_eq(planc_op_class(op), planc_optype_find(op->type)->class_);
-    ck_assert_uint_eq(op->flags, planc_optype_find(op->type)->flags);
+    ck_assert_str_eq(op->known->name, examples[i].type);
+    ck_assert_int_eq(planc_op_class(op), op->known->class_);
+    ck_assert_uint_eq(op->flags, op->known->flags);
     planc_graph_free(graph);
   }
 }
@@ -413,7 +416,7 @@ START_TEST(what_is_wrong_is_said) {
 }
 END_TEST
 
-START_TEST(windows_may_share_a_storage_but_no_bytes) {
+START_TEST(views_may_share_a_storage_but_no_bytes) {
   static const char format[] =
       "planc-graph: 1\nname: g\ntensors:\n  labels: input i64[N]\n  s: state f32[N,8]\n  x: f32[N,4] of s\n"
       "  y: f32[N,4] of s @ %s\nops:\n  - {op: o, type: %s, out: [y], in: [x%s]}\n";
@@ -549,8 +552,8 @@ START_TEST(a_convolution_has_one_geometry_in_every_direction) {
   for (int layout = 0; layout < 2; layout++) {
     for (int direction = 0; direction < 3; direction++) {
       planc_graph *graph = must_parse(&directions[layout][direction]);
-      planc_conv v;
-      ck_assert(planc_conv_of(graph, &graph->ops[0], &v));
+      pl_conv v;
+      ck_assert(pl_conv_of(graph, &graph->ops[0], &v));
       ck_assert_int_eq(v.direction, direction);
       ck_assert(v.c == 4 && v.h == 9 && v.w == 8 && v.k == 6 && v.r == 3 && v.s == 5 && v.p == 7 && v.q == 3);
       ck_assert(v.stride_h == 1 && v.stride_w == 3 && v.pad_h == 1 && v.pad_w == 2);
@@ -559,19 +562,76 @@ START_TEST(a_convolution_has_one_geometry_in_every_direction) {
     }
   }
   planc_graph *graph = must_parse(&examples[1]);
-  planc_conv v;
-  ck_assert(!planc_conv_of(graph, &graph->ops[0], &v));
+  pl_conv v;
+  ck_assert(!pl_conv_of(graph, &graph->ops[0], &v));
   planc_graph_free(graph);
 }
 END_TEST
 
 START_TEST(unknown_types_have_a_class_by_their_flops) {
   planc_op op = {.type = "my.op", .flops = {0, 1}};
-  ck_assert_ptr_null(planc_optype_find("my.op"));
+  ck_assert_ptr_null(pl_optype_find("my.op"));
   ck_assert_int_eq(planc_op_class(&op), PLANC_CLASS_gemm);
   op.flops.per_sample = 0;
   ck_assert_int_eq(planc_op_class(&op), PLANC_CLASS_elementwise);
-  ck_assert_str_eq(planc_class_name(PLANC_CLASS_reduction), "reduction");
+  ck_assert_str_eq(pl_class_name(PLANC_CLASS_reduction), "reduction");
+}
+END_TEST
+
+/* --- Where ops learn their types --------------------------------------------------------------------------------- */
+
+/* A graph of foreign ops, "a" and "b" of one type and "c" of another; every op says it is a relu. */
+static planc_graph *foreign_graph(void) {
+  static const char *const types[] = {"my.op", "my.op", "my.other"}, *const names[] = {"a", "b", "c"};
+  planc_graph_builder *builder;
+  planc_graph *graph;
+  int32_t x;
+  ok(planc_graph_builder_new(&builder));
+  ok(planc_graph_builder_header(builder, "foreign", PLANC_LAYOUT_NCHW, 0, NULL, NULL, NULL, NULL));
+  ok(planc_graph_builder_tensor(builder, "x", PLANC_KIND_input, PLANC_DTYPE_f32, 0, NULL, -1, (planc_law){0}, &x));
+  for (int o = 0; o < 3; o++) {
+    planc_op op = {.name = names[o], .type = types[o], .known = pl_optype_at(PL_OPTYPE_relu), .n_in = 1, .in = &x};
+    ok(planc_graph_builder_op(builder, &op));
+  }
+  ok(planc_graph_builder_finish(builder, &graph, NULL, NULL));
+  planc_graph_builder_free(builder);
+  return graph;
+}
+
+START_TEST(foreign_types_are_known_by_name) {
+  planc_graph *graph = foreign_graph();
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    ck_assert_ptr_null(graph->ops[o].known);
+    ck_assert_int_eq(pl_optype_of(&graph->ops[o]), PL_OPTYPE_FOREIGN);
+  }
+  ck_assert(pl_op_same_type(&graph->ops[0], &graph->ops[1]));
+  ck_assert(!pl_op_same_type(&graph->ops[0], &graph->ops[2]));
+  planc_graph_free(graph);
+}
+END_TEST
+
+static void check_types(const planc_graph *graph) {
+  for (int32_t o = 0; o < graph->n_ops; o++) {
+    ck_assert_ptr_nonnull(graph->ops[o].known);
+    ck_assert_str_eq(graph->ops[o].known->name, graph->ops[o].type);
+    ck_assert(pl_op_same_type(&graph->ops[o], &graph->ops[o]));
+    ck_assert(o == 0 || pl_op_same_type(&graph->ops[o], &graph->ops[o - 1]) ==
+                            (strcmp(graph->ops[o].type, graph->ops[o - 1].type) == 0));
+  }
+}
+
+/* Ops that are read, that casts and derivatives make, and the optimizer's. */
+START_TEST(every_op_knows_its_type) {
+  planc_graph *forward, *half, *training;
+  ok(planc_graph_read("graphs/lenet-digits.yaml", &forward));
+  ok(planc_graph_convert(forward, PLANC_BF16, &half));
+  ok(planc_graph_train(half, PLANC_ADAM, &training));
+  check_types(forward);
+  check_types(half);
+  check_types(training);
+  planc_graph_free(forward);
+  planc_graph_free(half);
+  planc_graph_free(training);
 }
 END_TEST
 
@@ -583,11 +643,13 @@ int main(void) {
   tcase_add_test(cases, every_operand_has_a_rank_and_a_type);
   tcase_add_test(cases, every_operand_is_needed);
   tcase_add_test(cases, what_is_wrong_is_said);
-  tcase_add_test(cases, windows_may_share_a_storage_but_no_bytes);
+  tcase_add_test(cases, views_may_share_a_storage_but_no_bytes);
   tcase_add_test(cases, costs_follow_from_the_operands);
   tcase_add_test(cases, costs_that_overflow_are_refused);
   tcase_add_test(cases, a_convolution_has_one_geometry_in_every_direction);
   tcase_add_test(cases, unknown_types_have_a_class_by_their_flops);
+  tcase_add_test(cases, foreign_types_are_known_by_name);
+  tcase_add_test(cases, every_op_knows_its_type);
   suite_add_tcase(suite, cases);
   return run_suite(suite);
 }

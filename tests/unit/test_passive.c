@@ -369,7 +369,7 @@ static void is_resident(const planc_problem *problem, const planc_passive *p) {
   planc_plan *plan;
   planc_simulation s;
   ok(planc_make_plan(problem, planc_policy_find("ideal"), &plan));
-  ok(planc_simulate(plan, NULL, NULL, &s));
+  ok(planc_simulate(plan, NULL, &s));
   planc_plan_free(plan);
   ck_assert_int_eq(p->first.evictions + p->first.swap_ins + p->host_peak_bytes, 0);
   ck_assert_int_eq(p->steady.compute_ns, s.compute_ns);

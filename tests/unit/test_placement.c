@@ -17,24 +17,24 @@ static uint32_t draw(uint32_t below) {
   return (uint32_t)((seed >> 33) % below);
 }
 
-static bool spans_meet(planc_lifetime a, planc_lifetime b) {
+static bool spans_meet(pl_lifetime a, pl_lifetime b) {
   int32_t start = a.start > b.start ? a.start : b.start, end = a.end < b.end ? a.end : b.end;
   return start < end;
 }
 
-static bool live_together(const planc_item *a, const planc_item *b) {
+static bool live_together(const pl_item *a, const pl_item *b) {
   for (int i = 0; i < 4; i++) {
     if (spans_meet(a->spans[i / 2], b->spans[i % 2])) return true;
   }
   return false;
 }
 
-static bool overlap(const planc_item *a, const planc_item *b) {
+static bool overlap(const pl_item *a, const pl_item *b) {
   return live_together(a, b) && a->address < b->address + b->bytes && b->address < a->address + a->bytes;
 }
 
 /* Aligned, no two overlap, and the top is the highest end. */
-static void assert_valid(const planc_item *items, int32_t n, int64_t top) {
+static void assert_valid(const pl_item *items, int32_t n, int64_t top) {
   int64_t highest = 0;
   for (int32_t i = 0; i < n; i++) {
     ck_assert_int_ge(items[i].address, 0);
@@ -46,11 +46,11 @@ static void assert_valid(const planc_item *items, int32_t n, int64_t top) {
 }
 
 /* The most bytes that live at one time. */
-static int64_t lower_bound(const planc_item *items, int32_t n) {
+static int64_t lower_bound(const pl_item *items, int32_t n) {
   int64_t bound = 0;
   for (int32_t i = 0; i < n; i++) {
     for (int k = 0; k < 2; k++) {
-      planc_lifetime now = {items[i].spans[k].start, items[i].spans[k].start + 1};
+      pl_lifetime now = {items[i].spans[k].start, items[i].spans[k].start + 1};
       if (items[i].spans[k].start >= items[i].spans[k].end) continue;
       int64_t live = 0;
       for (int32_t j = 0; j < n; j++) {
@@ -63,13 +63,13 @@ static int64_t lower_bound(const planc_item *items, int32_t n) {
   return bound;
 }
 
-static int64_t place(planc_item *items, int32_t n) {
+static int64_t place(pl_item *items, int32_t n) {
   int64_t top;
-  ck_assert_ptr_null(planc_place(items, n, &top));
+  ok(pl_place(items, n, &top, &(pl_overlap){0}));
   return top;
 }
 
-static planc_item random_item(int32_t horizon, uint32_t most, bool two_spans) {
+static pl_item random_item(int32_t horizon, uint32_t most, bool two_spans) {
   int32_t points[4];
   for (int i = 0; i < 4; i++) points[i] = (int32_t)draw((uint32_t)horizon);
   for (int i = 0; i < 4; i++) {
@@ -79,23 +79,23 @@ static planc_item random_item(int32_t horizon, uint32_t most, bool two_spans) {
       points[i] = low;
     }
   }
-  planc_item item = {.bytes = (int64_t)(1 + draw(most)) * PLANC_ALIGNMENT, .address = PLANC_BLANK};
-  item.spans[0] = (planc_lifetime){points[0], points[1] + 1};
-  if (two_spans && points[2] > points[1]) item.spans[1] = (planc_lifetime){points[2], points[3] + 1};
+  pl_item item = {.bytes = (int64_t)(1 + draw(most)) * PLANC_ALIGNMENT, .address = PLANC_BLANK};
+  item.spans[0] = (pl_lifetime){points[0], points[1] + 1};
+  if (two_spans && points[2] > points[1]) item.spans[1] = (pl_lifetime){points[2], points[3] + 1};
   return item;
 }
 
 /* --- The optimum -------------------------------------------------------------------------------------------------- */
 
 /* Some order of lowest-fit placement gives the optimum: that of the optimum's own addresses. */
-static int64_t best_of_orders(planc_item *items, int32_t n, int32_t n_placed, int64_t top, int64_t best) {
+static int64_t best_of_orders(pl_item *items, int32_t n, int32_t n_placed, int64_t top, int64_t best) {
   if (top >= best) return best;
   if (n_placed == n) return top;
   for (int32_t k = n_placed; k < n; k++) {
-    planc_item chosen = items[k];
+    pl_item chosen = items[k];
     items[k] = items[n_placed];
     items[n_placed] = chosen;
-    planc_item *it = &items[n_placed];
+    pl_item *it = &items[n_placed];
     it->address = 0;
     for (int32_t j = 0; j < n_placed; j++) {
       if (!overlap(it, &items[j])) continue;
@@ -114,7 +114,7 @@ START_TEST(tiny_cases_are_optimal) {
   seed = 1;
   int32_t optimal = 0, cases = 600;
   for (int32_t c = 0; c < cases; c++) {
-    planc_item items[7], copy[7];
+    pl_item items[7], copy[7];
     int32_t n = 2 + (int32_t)draw(6);
     for (int32_t i = 0; i < n; i++) items[i] = random_item(10, 9, c % 2);
     memcpy(copy, items, sizeof copy);
@@ -135,7 +135,7 @@ START_TEST(random_cases_are_valid) {
   double ratios = 0;
   enum { CASES = 60, MOST = 300 };
   for (int32_t c = 0; c < CASES; c++) {
-    planc_item items[MOST], again[MOST];
+    pl_item items[MOST], again[MOST];
     int32_t n = 1 + (int32_t)draw(MOST);
     for (int32_t i = 0; i < n; i++) {
       items[i] = random_item(100, 1000, draw(4) == 0);
@@ -157,7 +157,7 @@ END_TEST
 START_TEST(stated_addresses_stay) {
   seed = 3;
   for (int32_t c = 0; c < 60; c++) {
-    planc_item items[120], stated[120];
+    pl_item items[120], stated[120];
     int32_t n = 2 + (int32_t)draw(119);
     for (int32_t i = 0; i < n; i++) items[i] = random_item(60, 50, draw(4) == 0);
     (void)place(items, n);
@@ -176,7 +176,7 @@ START_TEST(stated_addresses_stay) {
 END_TEST
 
 /* Whether `a` comes before `b` in a sweep: its life begins earlier, or backwards ends later; the larger first. */
-static bool comes_before(const planc_item *a, const planc_item *b, bool backwards) {
+static bool comes_before(const pl_item *a, const pl_item *b, bool backwards) {
   int32_t end_a = a->spans[1].end > a->spans[0].end ? a->spans[1].end : a->spans[0].end;
   int32_t end_b = b->spans[1].end > b->spans[0].end ? b->spans[1].end : b->spans[0].end;
   int32_t at_a = backwards ? -end_a : a->spans[0].start, at_b = backwards ? -end_b : b->spans[0].start;
@@ -185,7 +185,7 @@ static bool comes_before(const planc_item *a, const planc_item *b, bool backward
 }
 
 /* The lowest address that is clear of all that has one and lives beside the item. */
-static int64_t lowest_of_all(planc_item *items, int32_t n, planc_item *item) {
+static int64_t lowest_of_all(pl_item *items, int32_t n, pl_item *item) {
   item->address = 0;
   for (int32_t j = 0; j < n; j++) {
     if (&items[j] == item || items[j].address == PLANC_BLANK || !overlap(item, &items[j])) continue;
@@ -200,7 +200,7 @@ START_TEST(sweeps_take_the_lowest_gap) {
   enum { N = 120 };
   seed = 100 + (uint64_t)_i;
   bool backwards = _i % 2;
-  planc_item items[N], expected[N];
+  pl_item items[N], expected[N];
   int64_t addresses[N];
   for (int32_t i = 0; i < N; i++) items[i] = random_item(60, _i % 3 ? 5 : 50, draw(4) > 0);
   if (_i % 5 == 0) (void)place(items, N);
@@ -210,7 +210,7 @@ START_TEST(sweeps_take_the_lowest_gap) {
     expected[i] = items[i];
   }
   for (;;) {
-    planc_item *next = NULL;
+    pl_item *next = NULL;
     for (int32_t i = 0; i < N; i++) {
       bool open = expected[i].address == PLANC_BLANK;
       if (open && (!next || comes_before(&expected[i], next, backwards))) next = &expected[i];
@@ -218,7 +218,7 @@ START_TEST(sweeps_take_the_lowest_gap) {
     if (!next) break;
     (void)lowest_of_all(expected, N, next);
   }
-  ok(planc_placement_sweep(items, N, 61, backwards, addresses));
+  ok(pl_placement_sweep(items, N, 61, backwards, addresses, &(pl_overlap){0}));
   for (int32_t i = 0; i < N; i++) ck_assert_int_eq(addresses[i], expected[i].address);
 }
 END_TEST
@@ -227,9 +227,9 @@ END_TEST
 START_TEST(nested_lifetimes_meet_the_bound) {
   seed = 4;
   enum { N = 500 };
-  planc_item items[N];
+  pl_item items[N];
   for (int32_t i = 0; i < N; i++) {
-    items[i] = (planc_item){(int64_t)(1 + draw(100)) * PLANC_ALIGNMENT, PLANC_BLANK, {{i, 2 * N - i}, {0, 0}}};
+    items[i] = (pl_item){(int64_t)(1 + draw(100)) * PLANC_ALIGNMENT, PLANC_BLANK, {{i, 2 * N - i}, {0, 0}}};
   }
   int64_t top = place(items, N);
   assert_valid(items, N, top);
@@ -239,9 +239,9 @@ END_TEST
 
 /* An item that is away for a while leaves its room to others meanwhile. */
 START_TEST(absence_leaves_room) {
-  planc_item items[] = {{1024, PLANC_BLANK, {{0, 10}, {20, 30}}},
-                        {1024, PLANC_BLANK, {{10, 20}, {0, 0}}},
-                        {512, PLANC_BLANK, {{12, 18}, {0, 0}}}};
+  pl_item items[] = {{1024, PLANC_BLANK, {{0, 10}, {20, 30}}},
+                     {1024, PLANC_BLANK, {{10, 20}, {0, 0}}},
+                     {512, PLANC_BLANK, {{12, 18}, {0, 0}}}};
   int64_t top = place(items, 3);
   assert_valid(items, 3, top);
   ck_assert_int_eq(top, 1536);
@@ -252,12 +252,12 @@ END_TEST
 START_TEST(many_items) {
   seed = 5;
   enum { N = 200000 };
-  planc_item *items = malloc(N * sizeof *items);
+  pl_item *items = malloc(N * sizeof *items);
   int64_t *live = calloc(N + 1, sizeof *live), bound = 0;
   ck_assert(items && live);
   for (int32_t i = 0; i < N; i++) {
     int32_t end = i + 1 + (int32_t)draw(draw(50) ? 8 : N);
-    items[i] = (planc_item){(int64_t)(1 + draw(64)) * PLANC_ALIGNMENT, PLANC_BLANK, {{i, end < N ? end : N}, {0, 0}}};
+    items[i] = (pl_item){(int64_t)(1 + draw(64)) * PLANC_ALIGNMENT, PLANC_BLANK, {{i, end < N ? end : N}, {0, 0}}};
     live[i] += items[i].bytes;
     live[items[i].spans[0].end] -= items[i].bytes;
   }
@@ -276,17 +276,20 @@ START_TEST(many_items) {
 END_TEST
 
 START_TEST(refusals) {
-  planc_item overlapping[] = {{512, 256, {{0, 5}, {0, 0}}}, {256, 512, {{4, 6}, {0, 0}}}};
+  pl_item overlapping[] = {{0, 0, {{0, 9}, {0, 0}}},
+                           {512, 256, {{0, 5}, {0, 0}}},
+                           {512, 768, {{0, 5}, {0, 0}}},
+                           {256, 512, {{4, 6}, {0, 0}}}};
   int64_t top;
-  planc_status status = planc_place(overlapping, 2, &top);
-  ck_assert_int_eq(planc_status_code(status), PLANC_INTERNAL);
-  planc_status_free(status);
-  overlapping[1].spans[0].start = 5;
-  ck_assert_int_eq(place(overlapping, 2), 768);
-  planc_item huge[] = {{INT64_MAX / 2, PLANC_BLANK, {{0, 5}, {0, 0}}}, {INT64_MAX - 7, PLANC_BLANK, {{4, 6}, {0, 0}}}};
-  status = planc_place(huge, 2, &top);
-  ck_assert_int_eq(planc_status_code(status), PLANC_BAD_INPUT);
-  planc_status_free(status);
+  pl_overlap overlap;
+  assert_fails(pl_place(overlapping, 4, &top, &overlap), PLANC_INTERNAL, "overlap");
+  ck_assert_int_eq(overlap.item, 3);
+  ck_assert_int_eq(overlap.other, 1);
+  ck_assert_int_eq(overlap.position, 4);
+  overlapping[3].spans[0].start = 5;
+  ck_assert_int_eq(place(overlapping, 4), 1280);
+  pl_item huge[] = {{INT64_MAX / 2, PLANC_BLANK, {{0, 5}, {0, 0}}}, {INT64_MAX - 7, PLANC_BLANK, {{4, 6}, {0, 0}}}};
+  assert_fails(pl_place(huge, 2, &top, &overlap), PLANC_BAD_INPUT, "64 bits");
   ck_assert_int_eq(place(NULL, 0), 0);
 }
 END_TEST
@@ -300,13 +303,13 @@ static int64_t top_of(const char *name, int64_t known) {
   (void)snprintf(path, sizeof path, "../shared/bench/%s", name);
   FILE *file = fopen(path, "r");
   if (!file) return 0;
-  static planc_item items[2000];
+  static pl_item items[2000];
   int32_t n = 0;
   while (fgets(line, sizeof line, file)) {
     char *at = strchr(line, ',');
     if (line[0] < '0' || line[0] > '9' || !at || n == 2000) continue;
     int32_t lower = (int32_t)strtol(at + 1, &at, 10), upper = (int32_t)strtol(at + 1, &at, 10);
-    items[n++] = (planc_item){strtoll(at + 1, NULL, 10), PLANC_BLANK, {{lower, upper}, {0, 0}}};
+    items[n++] = (pl_item){strtoll(at + 1, NULL, 10), PLANC_BLANK, {{lower, upper}, {0, 0}}};
   }
   (void)fclose(file);
   int64_t top = place(items, n), bound = lower_bound(items, n);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/layout.h"
+#include "plan/derived.h"
 #include "planc/check.h"
 #include "planc/policy.h"
 #include "tests/support/randgraph.h"
@@ -17,7 +17,7 @@ static const char small_path[] = "tests/data/plan/small.plan";
 
 static char *read_small(size_t *out_length) {
   char *text;
-  ok(planc_file_read(small_path, 1 << 20, &text, out_length));
+  ok(pl_file_read(small_path, 1 << 20, &text, out_length));
   return text;
 }
 
@@ -94,8 +94,9 @@ static void same_header(const planc_plan *a, const planc_plan *b) {
   ck_assert_int_eq(a->device.in_flight, b->device.in_flight);
   ck_assert_int_eq(a->device.duplex_ppm, b->device.duplex_ppm);
   ck_assert_int_eq(a->device.slowdown_ppm, b->device.slowdown_ppm);
-  ck_assert_mem_eq(&a->predicted, &b->predicted, sizeof a->predicted);
-  ck_assert_uint_eq(a->graph_hash, b->graph_hash);
+  ck_assert_int_eq(a->predicted.iteration_ns, b->predicted.iteration_ns);
+  ck_assert_int_eq(a->predicted.bound_ns, b->predicted.bound_ns);
+  ck_assert_mem_eq(a->predicted.peak_bytes, b->predicted.peak_bytes, sizeof a->predicted.peak_bytes);
   ck_assert_int_eq(a->n_events, b->n_events);
   ck_assert_int_eq(a->n_residencies, b->n_residencies);
 }
@@ -113,6 +114,7 @@ static void same_jobs(const planc_plan *a, const planc_plan *b) {
     ck_assert_int_eq(x->batch, y->batch);
     ck_assert_int_eq(x->iterations, y->iterations);
     ck_assert_int_eq(x->replicas, y->replicas);
+    ck_assert_mem_eq(&a->predicted.jobs[j], &b->predicted.jobs[j], sizeof *a->predicted.jobs);
     ck_assert_int_eq(x->n_rounds, y->n_rounds);
     ck_assert_mem_eq(x->rounds, y->rounds, (size_t)x->n_rounds * sizeof *x->rounds);
     ck_assert_int_eq(!x->order, !y->order);
@@ -196,9 +198,9 @@ START_TEST(a_file_is_read_as_what_it_says) {
   ck_assert_int_eq(plan->links[3].cost.latency_ns, 20);
   ck_assert_int_eq(plan->links[2].bus, 0);
   ck_assert_int_eq(plan->predicted.iteration_ns, 1);
-  ck_assert_int_eq(plan->predicted.stall_ns, 9);
-  ck_assert_int_eq(plan->predicted.peak_bytes, 2560);
-  ck_assert_int_eq(plan->predicted.host_peak_bytes, 256);
+  ck_assert_int_eq(plan->predicted.jobs[0].stall_ns, 9);
+  ck_assert_int_eq(plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE], 2560);
+  ck_assert_int_eq(plan->predicted.peak_bytes[PLANC_MEMORY_HOST], 256);
   ck_assert_int_eq(plan->n_streams, 3);
   ck_assert_int_eq(plan->streams[0].kind, PLANC_STREAM_KIND_compute);
   ck_assert_int_eq(plan->streams[0].on, 0);
@@ -321,7 +323,7 @@ START_TEST(replicas_come_back) {
                     "copy 0 user on 1\n",
                     jobs, 2, 2048, 1024, &plan));
     ck_assert_int_eq(planc_plan_replicas(plan), replicas ? replicas : 1);
-    ck_assert_int_eq(plan->predicted.host_peak_bytes, 1024 * (replicas ? replicas : 1));
+    ck_assert_int_eq(plan->predicted.peak_bytes[PLANC_MEMORY_HOST], 1024 * (replicas ? replicas : 1));
     round_trip(plan);
     planc_plan_free(plan);
   }
@@ -364,9 +366,73 @@ START_TEST(memories_and_links_come_back) {
   for (int32_t m = 2; m < plan->n_memories; m++) plan->memories[m].first_mapping = 4;
   plan->mappings = mappings;
   plan->n_mappings = 4;
-  planc_plan_find_peaks(plan);
+  pl_plan_find_peaks(plan);
   round_trip(plan);
   planc_plan_free(plan);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* --- Predictions -------------------------------------------------------------------------------------------------- */
+
+static const char shares_script[] =
+    "gpus 0 1\n"
+    "storage 512\n"
+    "prologue\n"
+    "copy user user on 1 bytes 1000000\n"
+    "body\n"
+    "acquire 0 0 0\n"
+    "acquire 1 0 256\n"
+    "acquire 2 0 0 host\n"
+    "acquire 3 0 0 storage\n"
+    "acquire 4 0 0 in 1\n"
+    "copy 0 user on 1 bytes 1\n"      /* to a GPU */
+    "copy user 1 on 2 bytes 20\n"     /* from a GPU */
+    "copy 4 1 on 2 bytes 300\n"       /* both */
+    "copy 0 1 on 0 bytes 4000\n"      /* inside a GPU's memory: both */
+    "copy 3 2 on 6 bytes 50000\n"     /* past the GPUs: neither */
+    "copy 4 user on 4 bytes 600000\n" /* of the other job */
+    "exec 0 re on 0 use\n"
+    "exec 1 on 0 use\n"
+    "exec 2 re on 3 use\n"
+    "epilogue\n"
+    "copy user 0 on 2 bytes 7000000\n";
+
+/* A job's are those of its streams, in the body; bytes are those of all replicas, times are means of the GPUs. */
+START_TEST(bytes_and_recomputes_of_jobs_follow_from_the_body) {
+  static const int64_t whole[] = {2};
+  planc_graph *graph;
+  ok(randgraph_make(3, NULL, &graph));
+  planc_job jobs[2];
+  for (int32_t j = 0; j < 2; j++)
+    jobs[j] = (planc_job){.graph = graph, .batch = 2, .n_rounds = 1, .rounds = whole, .iterations = 1};
+  for (int32_t replicas = 1; replicas <= 3; replicas += 2) {
+    planc_plan *plan;
+    jobs[0].replicas = jobs[1].replicas = replicas > 1 ? replicas : 0;
+    ok(script_make(shares_script, jobs, 2, 2048, 1024, &plan));
+    planc_instr *instrs = (planc_instr *)plan->body.instrs;
+    for (int32_t i = 0; i < plan->body.n; i++)
+      if (instrs[i].op == PLANC_INSTR_exec) instrs[i].time_ns = 10 * i;
+    plan->predicted.jobs[0] = (planc_job_predictions){.ideal_ns = 1, .busy_ns = 20, .stall_ns = 300};
+    plan->predicted.jobs[1] = (planc_job_predictions){.ideal_ns = 4000, .busy_ns = 50000, .stall_ns = 600000};
+    ok(pl_plan_derive(plan));
+    const planc_job_predictions *of = plan->predicted.jobs;
+    ck_assert_int_eq(of[0].h2d_bytes, replicas * (1 + 300 + 4000));
+    ck_assert_int_eq(of[0].d2h_bytes, replicas * (20 + 300 + 4000));
+    ck_assert_int_eq(of[0].recompute_ns, 110 / 2);
+    ck_assert_int_eq(of[1].h2d_bytes, replicas * 600000);
+    ck_assert_int_eq(of[1].d2h_bytes, 0);
+    ck_assert_int_eq(of[1].recompute_ns, 130 / 2);
+    planc_job_predictions total = planc_plan_predicted_total(plan);
+    ck_assert_int_eq(total.ideal_ns, 4001);
+    ck_assert_int_eq(total.busy_ns, 50020);
+    ck_assert_int_eq(total.stall_ns, 600300);
+    ck_assert_int_eq(total.h2d_bytes, replicas * (4301 + 600000));
+    ck_assert_int_eq(total.d2h_bytes, replicas * 4320);
+    ck_assert_int_eq(total.recompute_ns, 120);
+    round_trip(plan);
+    planc_plan_free(plan);
+  }
   planc_graph_free(graph);
 }
 END_TEST
@@ -435,6 +501,7 @@ int main(void) {
   tcase_add_test(cases, jobs_and_names_come_back);
   tcase_add_test(cases, replicas_come_back);
   tcase_add_test(cases, memories_and_links_come_back);
+  tcase_add_test(cases, bytes_and_recomputes_of_jobs_follow_from_the_body);
   tcase_add_test(cases, what_has_no_form_is_not_written);
   tcase_add_test(cases, reals_that_are_not_finite_are_not_written);
   suite_add_tcase(suite, cases);

@@ -11,7 +11,7 @@
 
 static char *read_small(size_t *out_length) {
   char *text;
-  ok(planc_file_read("tests/data/plan/small.plan", 1 << 20, &text, out_length));
+  ok(pl_file_read("tests/data/plan/small.plan", 1 << 20, &text, out_length));
   return text;
 }
 
@@ -26,13 +26,11 @@ static const struct {
     {1, "\"planc-plan\":2", "\"planc-plan\":3", "x.plan:1:15: plan format 3 is not read, only format 2"},
     {1, "\"name\"", "\"Name\"", "x.plan:1:18: expected ...name\""},
     {1, "{\"planc", "{ \"planc", "x.plan:1:1: no plan"},
-    {1, "71786e", "71786E", "x.plan:1:62: expected 16 hexadecimal digits"},
-    {1, "71786e", "71786f", "x.plan:1:1: the header's hash 71786f"},
-    {1, ",\"hash\"", ",\"replicas\":1,\"hash\"", "x.plan:1:60: 1 is not between 2 and 4096"},
-    {1, ",\"hash\"", ",\"replicas\":4097,\"hash\"", "x.plan:1:60: 4097 is not between 2 and 4096"},
+    {1, ",\"memories\"", ",\"replicas\":1,\"memories\"", "x.plan:1:60: 1 is not between 2 and 4096"},
+    {1, ",\"memories\"", ",\"replicas\":4097,\"memories\"", "x.plan:1:60: 4097 is not between 2 and 4096"},
     {1, "\"name\"", "\"replicas\":2,\"name\"", "expected ...name\""},
-    {1, "\"memories\":3", "\"memories\":2", "x.plan:1:86: 2 is not between 3 and 512"},
-    {1, "\"memories\":3", "\"memories\":513", "x.plan:1:86: 513 is not between 3 and 512"},
+    {1, "\"memories\":3", "\"memories\":2", "x.plan:1:60: 2 is not between 3 and 512"},
+    {1, "\"memories\":3", "\"memories\":513", "x.plan:1:60: 513 is not between 3 and 512"},
     {1, "\"memories\":3", "\"memories\":4", "x.plan:1:1: the header counts 76 rows, the file has 75 lines"},
     {1, "\"memories\":3,\"links\":6", "\"memories\":4,\"links\":5", "x.plan:6:3: expected ...memory\":"},
     {1, "\"memories\":3,", "", "expected ...memories\":"},
@@ -43,7 +41,7 @@ static const struct {
     {1, "\"graphs\":1", "\"graphs\":2", "x.plan:1:1: the header counts 76 rows, the file has 75 lines"},
     {1, "\"tensors\":6", "\"tensors\":7", "x.plan:1:1: the header counts 76 rows, the file has 75 lines"},
     {1, "\"jobs\":1", "\"jobs\":5000", "5000 is not between 1 and 4096"},
-    {1, "\"streams\":3", "\"streams\":257", "257 is not between 0 and 256"},
+    {1, "\"streams\":3", "\"streams\":32769", "32769 is not between 0 and 32768"},
     {1, "\"maps\":0", "\"maps\":1", "x.plan:1:1: the header counts 76 rows, the file has 75 lines"},
     {1, "\"maps\":0,", "", "expected ...maps\":"},
     {1, "\"boundary\":2,\"maps\":0", "\"boundary\":1,\"maps\":1",
@@ -121,10 +119,14 @@ static const struct {
     {6, "\"bus\":0", "\"bus\":-1", "x.plan:6:57: -1 is not between 0 and 5"},
     {6, "\"bus\":0", "\"bus\":0,\"bus\":0", "expected }"},
     {12, "\"bound\":3", "\"bound\":3,\"peak\":2560", "x.plan:12:"},
+    {12, "\"bound\"", "\"ideal\":2,\"bound\"", "expected ...bound\":"},
     /* Graph. */
-    {13, "\"NHWC\"", "\"NHCW\"", "x.plan:13:28: not one of the words that may stand here, such as \"NCHW\""},
+    {13, "71786e", "71786E", "x.plan:13:31: expected 16 hexadecimal digits"},
+    {13, "71786e", "71786f", "x.plan:13:1: the row's hash 71786f472f4ab1e8 is not that of the graph, 71786e472f4ab1e8"},
+    {13, "\"hash\":\"71786e472f4ab1e8\",", "", "expected ...hash\":"},
+    {13, "\"NHWC\"", "\"NHCW\"", "x.plan:13:54: not one of the words that may stand here, such as \"NCHW\""},
     {13, "\"loss\":5", "\"loss\":6", "x.plan:13:"},
-    {13, "\"tensors\":6", "\"tensors\":5", "x.plan:13:61: 5 is not between -1 and 4"},
+    {13, "\"tensors\":6", "\"tensors\":5", "x.plan:13:87: 5 is not between -1 and 4"},
     {13, "\"ops\":2", "\"ops\":1", "x.plan:19:1: loss loss: is never produced"},
     {14, "\"x\"", "\"w\"", "x.plan:15:1: "},
     {14, "\"N\"", "\"1N\"", "x.plan:14:54: 1N is written N"},
@@ -138,17 +140,20 @@ static const struct {
     {20, "0.5", "0.50", "not the shortest decimal of a real number"},
     {20, "0.5", "5e-1", "not the shortest decimal of a real number"},
     {20, "0.5", "1e999", "not the shortest decimal of a real number"},
-    {20, "2.0", "2", "the header's hash"},
+    {20, "2.0", "2", "x.plan:13:1: the row's hash"},
     {20, "\"flags\":6", "\"flags\":32", "32 is not between 0 and 31"},
     {20, "\"flags\":6", "\"flags\":6,\"class\":\"dear\"", "not one of the words"},
-    {20, "\"flags\":6", "\"flags\":4", "the header's hash"},
+    {20, "\"flags\":6", "\"flags\":4", "x.plan:13:1: the row's hash"},
     {21, "\"in\":[4]", "\"in\":[5]", "x.plan:21:1: "},
     /* Jobs, streams, boundary. */
     {22, "\"job\":0", "\"job\":1", "x.plan:22:8: 1 is not between 0 and 0"},
     {22, "[2]", "[3]", "x.plan:22:30: 3 is not between 1 and 2"},
-    {22, "\"iterations\":1}", "\"iterations\":1,\"order\":[0,0]}", "x.plan:22:59: op 0 stands twice"},
-    {22, "\"iterations\":1}", "\"iterations\":1,\"order\":[0]}", "x.plan:22:58: expected ,"},
-    {22, "\"iterations\":1}", "\"iterations\":0}", "0 is not between 1 and"},
+    {22, "\"iterations\":1", "\"iterations\":0", "0 is not between 1 and"},
+    {22, "\"ideal\":2", "\"ideal\":-1", "x.plan:22:56: -1 is not between 0 and"},
+    {22, "\"busy\":8", "\"busy\":-1", "x.plan:22:65: -1 is not between 0 and"},
+    {22, "\"stall\":9", "\"stall\":9007199254740993", "x.plan:22:75: the number is beyond 2^53"},
+    {22, "\"stall\":9", "\"stall\":9,\"order\":[0,0]", "x.plan:22:88: op 0 stands twice"},
+    {22, "\"stall\":9", "\"stall\":9,\"order\":[0]", "x.plan:22:87: expected ,"},
     {23, "\"compute\"", "\"computer\"", "x.plan:23:12: not one of the words"},
     {23, "\"memory\":0", "\"memory\":3", "x.plan:23:38: 3 is not between 0 and 2"},
     {23, "\"memory\":0", "\"engine\":0", "x.plan:23:30: expected ...memory\":"},
@@ -186,7 +191,7 @@ static const struct {
     {49, "\"s\":2", "\"s\":3", "3 is not between 0 and 2"},
     {38, "\"lag\":1", "\"lag\":2", "2 is not between 0 and 1"},
     {38, "\"lag\":1", "\"lag\":1,\"peers\":2", "expected ...s\":"},
-    {22, "\"iterations\":1", "\"iterations\":1,\"replicas\":2", "expected }"},
+    {22, "\"stall\":9", "\"stall\":9,\"replicas\":2", "expected }"},
     {75, "{\"i\"", "\n{\"i\"", "x.plan:1:1: the header counts 75 rows, the file has 76 lines"},
 };
 

@@ -93,8 +93,8 @@ static bool plan_is_right(planc_problem problem, int64_t budget, const planc_pol
   ok_for(status, "plan", policy->name, seed);
   planc_check_report report;
   ok_for(planc_check(plan, NULL, &report), "check", policy->name, seed);
-  ck_assert_int_le(report.peak_bytes, budget);
-  ck_assert_int_eq(report.peak_bytes, plan->predicted.peak_bytes);
+  ck_assert_int_le(report.peak_bytes[PLANC_MEMORY_DEVICE], budget);
+  ck_assert_int_eq(report.peak_bytes[PLANC_MEMORY_DEVICE], plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE]);
   loses_less_than_the_bound(plan, policy, seed);
   is_deterministic(&problem, policy, plan, seed);
   runs_right(plan, policy->name, seed);

@@ -24,7 +24,7 @@ static void assert_converted(const char *text, planc_precision precision, const 
 
 /* --- What becomes bf16 -------------------------------------------------------------------------------------------- */
 
-/* One copy of a weight for all its readers; windows and results in place; statistics, probabilities, losses and their
+/* One copy of a weight for all its readers; views and results in place; statistics, probabilities, losses and their
  * sums stay; a name that is taken gets a number; FLOPs that the file states are kept. */
 START_TEST(known_ops) {
   assert_converted(

@@ -15,33 +15,33 @@ static const char toy_path[] = "tests/data/profile/toy.json";
 /* --- Arithmetic ----------------------------------------------------------------------------------------------- */
 
 static double real(int64_t log) {
-  return (double)log / PLANC_LOG_ONE;
+  return (double)log / PL_LOG_ONE;
 }
 
 START_TEST(logarithms_are_close_and_rise) {
   int64_t before = -1;
   for (int64_t value = 1; value < INT64_MAX / 3; value += value / 7 + 1) {
-    int64_t log = planc_log2_fixed(value);
+    int64_t log = pl_log2_fixed(value);
     ck_assert_double_le(fabs(real(log) - log2((double)value)), ldexp(1, -15));
     ck_assert_int_ge(log, before);
     before = log;
   }
-  ck_assert_int_eq(planc_log2_fixed(0), 0);
-  ck_assert_int_eq(planc_log2_fixed(-5), 0);
-  ck_assert_int_eq(planc_log2_fixed(INT64_MAX), 63 * PLANC_LOG_ONE - 1);
+  ck_assert_int_eq(pl_log2_fixed(0), 0);
+  ck_assert_int_eq(pl_log2_fixed(-5), 0);
+  ck_assert_int_eq(pl_log2_fixed(INT64_MAX), 63 * PL_LOG_ONE - 1);
 }
 END_TEST
 
 START_TEST(powers_undo_logarithms) {
   for (int64_t value = 1; value < INT64_C(1) << 61; value += value / 5 + 1) {
-    int64_t back = planc_exp2_fixed(planc_log2_fixed(value));
+    int64_t back = pl_exp2_fixed(pl_log2_fixed(value));
     ck_assert_double_le(fabs((double)(back - value)), 1.0 + 1e-4 * (double)value);
   }
-  for (int64_t log = 0; log < (INT64_C(63) << PLANC_LOG_BITS); log += 9973)
-    ck_assert_int_le(planc_exp2_fixed(log), planc_exp2_fixed(log + 1));
-  ck_assert_int_eq(planc_exp2_fixed(-1), 0);
-  ck_assert_int_eq(planc_exp2_fixed(5 * PLANC_LOG_ONE), 32);
-  ck_assert_int_eq(planc_exp2_fixed(INT64_MAX), INT64_C(1) << 62);
+  for (int64_t log = 0; log < (INT64_C(63) << PL_LOG_BITS); log += 9973)
+    ck_assert_int_le(pl_exp2_fixed(log), pl_exp2_fixed(log + 1));
+  ck_assert_int_eq(pl_exp2_fixed(-1), 0);
+  ck_assert_int_eq(pl_exp2_fixed(5 * PL_LOG_ONE), 32);
+  ck_assert_int_eq(pl_exp2_fixed(INT64_MAX), INT64_C(1) << 62);
 }
 END_TEST
 

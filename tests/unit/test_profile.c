@@ -18,7 +18,7 @@ static const char toy_path[] = "tests/data/profile/toy.json";
 static char *read_text(const char *path) {
   char *text = NULL;
   size_t length = 0;
-  ck_assert_ptr_null(planc_file_read(path, 1 << 20, &text, &length));
+  ck_assert_ptr_null(pl_file_read(path, 1 << 20, &text, &length));
   return text;
 }
 
@@ -250,8 +250,8 @@ START_TEST(sections_are_read_where_they_belong) {
   ck_assert_int_eq(device->slowdown_ppm, 50000);
   ck_assert_int_eq(profile->efficiency_ppm[PLANC_CLASS_elementwise], 500000);
   ck_assert_int_eq(profile->efficiency_ppm[PLANC_CLASS_optimizer], 250000);
-  ck_assert_int_eq(profile->multiply[PLANC_MULTIPLY_IMPLICIT_GEMM].depth_overhead, 16);
-  ck_assert_int_eq(profile->multiply[PLANC_MULTIPLY_LINEAR].flops_ppm, 500000);
+  ck_assert_int_eq(profile->multiply[PL_MULTIPLY_IMPLICIT_GEMM].depth_overhead, 16);
+  ck_assert_int_eq(profile->multiply[PL_MULTIPLY_LINEAR].flops_ppm, 500000);
   planc_profile_free(profile);
 }
 END_TEST
@@ -271,7 +271,7 @@ START_TEST(storage_is_part_of_a_device) {
   char *told = mutant_of(text, "\"origin\": {", "\"origin\": {\"device.storage\": \"a drum\", "), *printed;
   size_t length;
   planc_profile *profile = parse(told, strlen(told));
-  planc_status status = planc_profile_print_ops(profile, "x", &printed, &length);
+  planc_status status = pl_profile_print_ops(profile, "x", &printed, &length);
   ck_assert_msg(!status, "%s", planc_status_message(status));
   ck_assert_ptr_nonnull(strstr(printed, "\"device.storage\":\"a drum\""));
   planc_profile *again = parse(printed, length);
@@ -320,8 +320,8 @@ START_TEST(optional_constants_are_read_and_printed) {
   planc_status status = planc_profile_parse(with_sections, strlen(with_sections), "f", &profile);
   ck_assert_msg(!status, "%s", planc_status_message(status));
   free(with_sections);
-  ck_assert_int_eq(profile->multiply[PLANC_MULTIPLY_BATCHED].tile, 0);
-  profile->multiply[PLANC_MULTIPLY_BATCHED] = (planc_multiply){1, 2, 3, 4, 5};
+  ck_assert_int_eq(profile->multiply[PL_MULTIPLY_BATCHED].tile, 0);
+  profile->multiply[PL_MULTIPLY_BATCHED] = (pl_multiply){1, 2, 3, 4, 5};
   profile->compute.sustained_ppm = 9;
   for (int turn = 0; turn < 2; turn++) {
     ck_assert_int_eq(profile->cache.bytes, 5);
@@ -332,14 +332,14 @@ START_TEST(optional_constants_are_read_and_printed) {
     ck_assert_int_eq(profile->types.of[0].value, 8);
     ck_assert_int_eq(profile->rates.n, 1);
     ck_assert_int_eq(profile->rates.of[0].value, 11);
-    const planc_multiply *batched = &profile->multiply[PLANC_MULTIPLY_BATCHED];
+    const pl_multiply *batched = &profile->multiply[PL_MULTIPLY_BATCHED];
     ck_assert_int_eq(batched->depth_overhead, 3);
     ck_assert_int_eq(batched->small_tile, 4);
     ck_assert_int_eq(batched->small_flops_ppm, 5);
-    ck_assert_int_eq(profile->multiply[PLANC_MULTIPLY_LINEAR_BIAS].tile, 0);
+    ck_assert_int_eq(profile->multiply[PL_MULTIPLY_LINEAR_BIAS].tile, 0);
     char *text;
     size_t length;
-    ck_assert_ptr_null(planc_profile_print_ops(profile, "printed", &text, &length));
+    ck_assert_ptr_null(pl_profile_print_ops(profile, "printed", &text, &length));
     planc_profile_free(profile);
     status = planc_profile_parse(text, length, "printed", &profile);
     ck_assert_msg(!status, "%s in %s", planc_status_message(status), text);
@@ -413,10 +413,10 @@ END_TEST
 
 static planc_variant at(const char *op, int variant, int64_t batch, bool scales) {
   planc_profile *profile = read_profile(toy_path);
-  const planc_measured_op *measured = planc_measured_find(&profile->measured, op);
+  const pl_measured_op *measured = pl_measured_find(&profile->measured, op);
   ck_assert_ptr_nonnull(measured);
   ck_assert_int_lt(variant, measured->n_variants);
-  planc_variant out = planc_measured_at(&measured->variants[variant], batch, scales, profile->compute.kernel_ns);
+  planc_variant out = pl_measured_at(&measured->variants[variant], batch, scales, profile->compute.kernel_ns);
   planc_profile_free(profile);
   return out; /* its algorithm is gone */
 }
@@ -451,34 +451,34 @@ START_TEST(table_is_linear_between_points) {
 END_TEST
 
 START_TEST(line_is_monotone_and_never_negative) {
-  static const planc_point rising[] = {
+  static const pl_point rising[] = {
       {100, 10, 0, 1, 0}, {101, 13, 5, 2, 0}, {200, 5000, 6, 3, 0}, {1000, 5001, 900, 1000000, 0}};
-  static const planc_point falling[] = {{100, 900, 70, 5, 0}, {150, 500, 20, 4, 0}};
-  const planc_measured_variant up = {"up", true, false, COUNT(rising), rising, 0, NULL, false};
-  const planc_measured_variant down = {"down", true, false, COUNT(falling), falling, 0, NULL, false};
-  planc_variant before = planc_measured_at(&up, 1, true, 0);
+  static const pl_point falling[] = {{100, 900, 70, 5, 0}, {150, 500, 20, 4, 0}};
+  const pl_measured_variant up = {"up", true, false, COUNT(rising), rising, 0, NULL, false};
+  const pl_measured_variant down = {"down", true, false, COUNT(falling), falling, 0, NULL, false};
+  planc_variant before = pl_measured_at(&up, 1, true, 0);
   ck_assert_int_eq(before.time_ns, 1); /* its share of the first point's; the line would be at -287 */
   for (int64_t batch = 2; batch <= 1200; batch++) {
-    planc_variant now = planc_measured_at(&up, batch, true, 0);
+    planc_variant now = pl_measured_at(&up, batch, true, 0);
     ck_assert_int_ge(now.time_ns, before.time_ns);
     ck_assert_int_ge(now.workspace_bytes, before.workspace_bytes);
     before = now;
-    planc_variant other = planc_measured_at(&down, batch, true, 0);
+    planc_variant other = pl_measured_at(&down, batch, true, 0);
     ck_assert_int_ge(other.time_ns, 0);
     ck_assert_int_ge(other.workspace_bytes, 0);
     ck_assert(other.busy_ppm == 4 || other.busy_ppm == 5);
   }
-  ck_assert_int_eq(planc_measured_at(&down, 1000, true, 0).time_ns, 0);
-  ck_assert_int_eq(planc_measured_at(&up, INT64_MAX, true, 0).workspace_bytes, INT64_MAX);
+  ck_assert_int_eq(pl_measured_at(&down, 1000, true, 0).time_ns, 0);
+  ck_assert_int_eq(pl_measured_at(&up, INT64_MAX, true, 0).workspace_bytes, INT64_MAX);
 }
 END_TEST
 
 /* Where workspaces are sampled, what is not known is no less than the next larger that is; where they are not, it is on
  * the line. */
 START_TEST(sampled_workspaces_round_up) {
-  static const planc_point points[] = {{20, 10, 200, 1, 0}, {40, 20, 400, 1, 0}};
-  static const planc_measured_workspace listed[] = {{10, 150}, {15, -1}, {30, 500}, {50, 10}};
-  planc_measured_variant variant = {"a", true, false, COUNT(points), points, COUNT(listed), listed, false};
+  static const pl_point points[] = {{20, 10, 200, 1, 0}, {40, 20, 400, 1, 0}};
+  static const pl_measured_workspace listed[] = {{10, 150}, {15, -1}, {30, 500}, {50, 10}};
+  pl_measured_variant variant = {"a", true, false, COUNT(points), points, COUNT(listed), listed, false};
   static const struct {
     int64_t batch, line, rounded;
     bool known;
@@ -487,15 +487,15 @@ START_TEST(sampled_workspaces_round_up) {
                {31, 310, 400, false}, {40, 400, 400, true}, {41, 410, 410, false}, {51, 510, 510, false}};
   for (int i = 0; i < COUNT(cases); i++) {
     variant.sampled = false;
-    ck_assert_int_eq(planc_measured_at(&variant, cases[i].batch, true, 0).workspace_bytes, cases[i].line);
-    ck_assert_int_eq(planc_measured_is_listed(&variant, cases[i].batch), cases[i].batch <= 40);
+    ck_assert_int_eq(pl_measured_at(&variant, cases[i].batch, true, 0).workspace_bytes, cases[i].line);
+    ck_assert_int_eq(pl_measured_is_listed(&variant, cases[i].batch), cases[i].batch <= 40);
     variant.sampled = true;
-    ck_assert_int_eq(planc_measured_at(&variant, cases[i].batch, true, 0).workspace_bytes, cases[i].rounded);
-    ck_assert_int_eq(planc_measured_is_listed(&variant, cases[i].batch), cases[i].known);
+    ck_assert_int_eq(pl_measured_at(&variant, cases[i].batch, true, 0).workspace_bytes, cases[i].rounded);
+    ck_assert_int_eq(pl_measured_is_listed(&variant, cases[i].batch), cases[i].known);
   }
   variant.n_workspaces = 0;
   variant.sampled = false;
-  ck_assert(planc_measured_is_listed(&variant, 1000));
+  ck_assert(pl_measured_is_listed(&variant, 1000));
 }
 END_TEST
 

@@ -13,22 +13,22 @@
 #include "util/json_tree.h"
 
 static void add_ops(cJSON *pieces, const planc_graph *graph, int64_t load_ppm, int64_t batch) {
-  planrt_op_times times = {0};
+  rt_op_times times = {0};
   passes_list(graph, batch, &times);
   for (int64_t i = 0; i < times.len; i++) {
-    times.data[i].time = (planrt_statistic){.median_ns = 1000 * batch * batch + i, .spread_ns = 7};
+    times.data[i].time = (rt_statistic){.median_ns = 1000 * batch * batch + i, .spread_ns = 7};
     times.data[i].predicted = false;
   }
-  cJSON_AddItemToArray(pieces, planrt_piece_of_ops(graph, load_ppm, batch, &times, NULL));
+  cJSON_AddItemToArray(pieces, rt_piece_of_ops(graph, load_ppm, batch, &times, NULL));
   VEC_FREE(&times);
 }
 
 static void add_links(cJSON *pieces) {
-  planrt_link_times times = {
+  rt_link_times times = {
       .n_sizes = 7, .memory_bytes_per_s = 1000000000, .both_ns = {99, 98}, .under_load_ns = {97, 96}};
   for (int d = 0; d < 2; d++)
-    for (int32_t s = 0; s < times.n_sizes; s++) times.alone_ns[d][s] = 1000 + planrt_link_sizes[s] / 10;
-  cJSON_AddItemToArray(pieces, planrt_piece_of_links(&times, &(planrt_run_costs){90, 30000}));
+    for (int32_t s = 0; s < times.n_sizes; s++) times.alone_ns[d][s] = 1000 + rt_link_sizes[s] / 10;
+  cJSON_AddItemToArray(pieces, rt_piece_of_links(&times, &(rt_run_costs){90, 30000}));
 }
 
 static planc_profile *parse(const cJSON *tree) {
@@ -49,8 +49,8 @@ START_TEST(profiles_hold_what_was_measured) {
   add_ops(pieces, graph, 0, _i ? 4 : 20);
   add_ops(pieces, graph, 0, 12);
   if (!_i) add_links(pieces);
-  planrt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
-  ok(planrt_profile_compose(&head, graph, pieces, &tree));
+  rt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+  ok(rt_profile_compose(&head, graph, pieces, &tree));
   ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "loads")), 1);
   planc_profile *profile = parse(tree);
   const cJSON *alone = cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetObjectItem(tree, "links"), "d2h"), "alone");
@@ -59,7 +59,7 @@ START_TEST(profiles_hold_what_was_measured) {
   ck_assert_int_eq(planc_profile_device(profile)->slowdown_ppm, 30000);
   for (int64_t batch = 4; batch <= 20; batch += 8) {
     planc_costs *costs;
-    planrt_op_times listed = {0};
+    rt_op_times listed = {0};
     ok(planc_costs_make(profile, graph, 1, &batch, &costs));
     passes_list(graph, batch, &listed);
     for (int64_t i = 0; i < listed.len; i++) {
@@ -85,21 +85,21 @@ END_TEST
 
 /* Storage is in the profile where it was measured: the line, the times, and where both are from. */
 START_TEST(storage_is_told_where_it_was_measured) {
-  static const planc_link want[2] = {[PLANRT_STORE] = {500000000, 40000}, [PLANRT_LOAD] = {2000000000, 9000}};
+  static const planc_link want[2] = {[RT_STORE] = {500000000, 40000}, [RT_LOAD] = {2000000000, 9000}};
   planc_graph *graph = passes_graph();
   cJSON *pieces = cJSON_CreateArray(), *tree;
-  planrt_storage_times times = {.n_sizes = _i == 2 ? 2 : PLANRT_STORED_SIZES};
+  rt_storage_times times = {.n_sizes = _i == 2 ? 2 : RT_STORED_SIZES};
   for (int d = 0; d < 2; d++)
     for (int32_t s = 0; s < times.n_sizes; s++)
-      times.ns[d][s] = planc_link_ns(&want[d], planrt_link_sizes[PLANRT_FIRST_STORED + s]);
-  if (_i) cJSON_AddItemToArray(pieces, planrt_piece_of_storage(&times));
+      times.ns[d][s] = planc_link_ns(&want[d], rt_link_sizes[RT_FIRST_STORED + s]);
+  if (_i) cJSON_AddItemToArray(pieces, rt_piece_of_storage(&times));
   add_ops(pieces, graph, 0, 4);
   add_links(pieces);
-  planrt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
-  ok(planrt_profile_compose(&head, graph, pieces, &tree));
+  rt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+  ok(rt_profile_compose(&head, graph, pieces, &tree));
   planc_profile *profile = parse(tree);
   const planc_link *got[2] = {
-      [PLANRT_STORE] = &planc_profile_device(profile)->store, [PLANRT_LOAD] = &planc_profile_device(profile)->load};
+      [RT_STORE] = &planc_profile_device(profile)->store, [RT_LOAD] = &planc_profile_device(profile)->load};
   for (int d = 0; d < 2; d++) {
     int64_t rate = _i ? want[d].bytes_per_second : 0, latency = _i ? want[d].latency_ns : 0, off = _i ? 10 : 0;
     ck_assert_int_le(llabs(got[d]->bytes_per_second - rate), rate / 1000);
@@ -117,20 +117,20 @@ END_TEST
 
 /* A pass as it is kept: each op's algorithm of that number, where it has so many. */
 static cJSON *pass_of(const planc_graph *graph, int32_t number, int32_t of, const cJSON *refused) {
-  planrt_op_times all = {0}, times = {0};
+  rt_op_times all = {0}, times = {0};
   passes_list(graph, 4, &all);
   for (int64_t i = 0; i < all.len; i++) {
-    planrt_op_time *time = &all.data[i];
+    rt_op_time *time = &all.data[i];
     int64_t place = i;
     while (place > 0 && all.data[place - 1].op == time->op) place--;
     if (i - place != number) continue;
-    time->time = (planrt_statistic){.median_ns = 1000 - 10 * number};
+    time->time = (rt_statistic){.median_ns = 1000 - 10 * number};
     time->predicted = false;
     ck_assert_ptr_null(VEC_RESERVE(&times, times.len + 1));
     times.data[times.len++] = *time;
   }
-  cJSON *piece = planrt_piece_of_ops(graph, 0, 4, &times, 0);
-  planrt_piece_of_pass(piece, number, of, refused);
+  cJSON *piece = rt_piece_of_ops(graph, 0, 4, &times, 0);
+  rt_piece_of_pass(piece, number, of, refused);
   VEC_FREE(&all);
   VEC_FREE(&times);
   return piece;
@@ -144,21 +144,21 @@ START_TEST(passes_are_merged) {
   for (int turn = 0; turn < 2; turn++) {
     cJSON *pieces = cJSON_CreateArray(), *tree;
     cJSON *refused = cJSON_Parse("[{\"op\":\"c\",\"algorithm\":\"x\",\"batch\":4,\"reason\":\"a \\\"why\\\"\"}]");
-    ck_assert_int_eq(planrt_pieces_next_pass(pieces, 0, 4), 0);
+    ck_assert_int_eq(rt_pieces_next_pass(pieces, 0, 4), 0);
     for (int32_t k = 0; k < 2; k++) {
       cJSON_AddItemToArray(pieces, pass_of(graph, turn ? 1 - k : k, 2, refused));
-      if (!turn) ck_assert_int_eq(planrt_pieces_next_pass(pieces, 0, 4), k == 0 ? 1 : -1);
+      if (!turn) ck_assert_int_eq(rt_pieces_next_pass(pieces, 0, 4), k == 0 ? 1 : -1);
     }
-    ck_assert_int_eq(planrt_pieces_next_pass(pieces, 0, 8), 0);
-    ck_assert_int_eq(planrt_pieces_next_pass(pieces, 500000, 4), 0);
-    planrt_op_times fastest = {0};
-    ok(planrt_pieces_fastest(pieces, graph, 4, &fastest));
+    ck_assert_int_eq(rt_pieces_next_pass(pieces, 0, 8), 0);
+    ck_assert_int_eq(rt_pieces_next_pass(pieces, 500000, 4), 0);
+    rt_op_times fastest = {0};
+    ok(rt_pieces_fastest(pieces, graph, 4, &fastest));
     ck_assert_int_eq(fastest.len, graph->n_ops);
     for (int64_t i = 0; i < fastest.len; i++) ck_assert_int_eq(fastest.data[i].op, i);
     VEC_FREE(&fastest);
     add_links(pieces);
-    planrt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
-    ok(planrt_profile_compose(&head, graph, pieces, &tree));
+    rt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+    ok(rt_profile_compose(&head, graph, pieces, &tree));
     planc_profile_free(parse(tree));
     ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "refused")), 1);
     texts[turn] = cJSON_Print(tree);
@@ -176,23 +176,23 @@ END_TEST
 START_TEST(what_found_no_memory_is_not_kept) {
   planc_graph *graph = passes_graph();
   cJSON *refused = cJSON_CreateArray();
-  planc_json_add(refused, NULL, NULL);
+  pl_json_add(refused, NULL, NULL);
   cJSON *piece = pass_of(graph, 0, 1, refused);
-  ck_assert(!planc_json_is_whole(piece));
+  ck_assert(!pl_json_is_whole(piece));
   cJSON_Delete(piece);
   char folder[] = "/tmp/planrt-kept-XXXXXX", output[64], part[80];
   ck_assert_ptr_nonnull(mkdtemp(folder));
   snprintf(output, sizeof output, "%s/out", folder);
   snprintf(part, sizeof part, "%s.part", output);
   for (int on_disk = 0; on_disk < 2; on_disk++) {
-    planrt_kept kept = {.file = -1};
+    rt_kept kept = {.file = -1};
     cJSON *head = cJSON_CreateObject();
-    ok(planrt_kept_open(&kept, on_disk ? output : NULL, head));
+    ok(rt_kept_open(&kept, on_disk ? output : NULL, head));
     int64_t end = kept.end;
-    assert_fails(planrt_kept_mark(&kept, NULL, false), PLANC_OUT_OF_MEMORY, "");
-    assert_fails(planrt_kept_add(&kept, pass_of(graph, 0, 1, refused)), PLANC_OUT_OF_MEMORY, "");
+    assert_fails(rt_kept_mark(&kept, NULL, false), PLANC_OUT_OF_MEMORY, "");
+    assert_fails(rt_kept_add(&kept, pass_of(graph, 0, 1, refused)), PLANC_OUT_OF_MEMORY, "");
     ck_assert_int_eq(kept.end, end);
-    planrt_kept_close(&kept);
+    rt_kept_close(&kept);
     cJSON_Delete(head);
   }
   ck_assert_int_eq(unlink(part), 0);
@@ -206,20 +206,20 @@ END_TEST
  * tried with none. Without an algorithm, or where there was no other, nothing is left out and the pass is run with
  * care. */
 START_TEST(ends_of_processes_are_pieces) {
-  static const planrt_trial trials[] = {
+  static const rt_trial trials[] = {
       {.pass = 1, .op = "c", .algorithm = "dnnl-direct"}, {.pass = 2}, {.op = "r", .algorithm = "host", .only = true}};
   planc_graph *graph = passes_graph();
   cJSON *pieces = cJSON_CreateArray(), *tree;
   add_ops(pieces, graph, 0, 4);
   add_links(pieces);
-  for (int t = 0; t < 3; t++) cJSON_AddItemToArray(pieces, planrt_piece_of_trial(0, 4, &trials[t]));
-  ck_assert(planrt_pieces_leave_out(pieces, "c", "dnnl-direct"));
-  ck_assert(!planrt_pieces_leave_out(pieces, "z", "dnnl-direct"));
-  ck_assert(!planrt_pieces_leave_out(pieces, "r", "host"));
-  ck_assert(planrt_pieces_ended_in(pieces, 0, 4, 2) && planrt_pieces_ended_in(pieces, 0, 4, 0));
-  ck_assert(!planrt_pieces_ended_in(pieces, 0, 4, 1) && !planrt_pieces_ended_in(pieces, 0, 8, 2));
-  planrt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
-  ok(planrt_profile_compose(&head, graph, pieces, &tree));
+  for (int t = 0; t < 3; t++) cJSON_AddItemToArray(pieces, rt_piece_of_trial(0, 4, &trials[t]));
+  ck_assert(rt_pieces_leave_out(pieces, "c", "dnnl-direct"));
+  ck_assert(!rt_pieces_leave_out(pieces, "z", "dnnl-direct"));
+  ck_assert(!rt_pieces_leave_out(pieces, "r", "host"));
+  ck_assert(rt_pieces_ended_in(pieces, 0, 4, 2) && rt_pieces_ended_in(pieces, 0, 4, 0));
+  ck_assert(!rt_pieces_ended_in(pieces, 0, 4, 1) && !rt_pieces_ended_in(pieces, 0, 8, 2));
+  rt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+  ok(rt_profile_compose(&head, graph, pieces, &tree));
   planc_profile_free(parse(tree));
   const cJSON *refused = cJSON_GetObjectItem(tree, "refused"), *op, *variant;
   ck_assert_int_eq(cJSON_GetArraySize(refused), 1);
@@ -233,10 +233,9 @@ START_TEST(ends_of_processes_are_pieces) {
     }
   }
   ck_assert_int_gt(n_direct, 0);
-  cJSON_AddItemToArray(pieces,
-                       planrt_piece_of_trial(0, 4, &(planrt_trial){.op = "c.wgrad", .algorithm = "dnnl-direct"}));
-  ck_assert(planrt_pieces_leave_out(pieces, "z", "dnnl-direct"));
-  ck_assert(!planrt_pieces_ended_at(pieces, "z", "dnnl-direct"));
+  cJSON_AddItemToArray(pieces, rt_piece_of_trial(0, 4, &(rt_trial){.op = "c.wgrad", .algorithm = "dnnl-direct"}));
+  ck_assert(rt_pieces_leave_out(pieces, "z", "dnnl-direct"));
+  ck_assert(!rt_pieces_ended_at(pieces, "z", "dnnl-direct"));
   cJSON_Delete(tree);
   cJSON_Delete(pieces);
   planc_graph_free(graph);
@@ -250,21 +249,21 @@ START_TEST(workspaces_are_exact_at_every_batch) {
   cJSON *pieces = cJSON_CreateArray(), *tree;
   add_ops(pieces, graph, 0, MOST);
   add_links(pieces);
-  planrt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
-  ok(planrt_profile_compose(&head, graph, pieces, &tree));
-  planrt_batches batches;
-  planrt_device *device;
-  planrt_device_options nothing = {0};
-  ok(planrt_round_sizes(1, (int64_t[]){MOST}, &batches));
-  ok(planrt_host_backend.open(&nothing, &device));
-  planrt_list_options how = {.backend = &planrt_host_backend, .device = device, .graph = graph};
-  ok(planrt_profile_add_workspaces(tree, &how, &batches));
-  planrt_host_backend.close(device);
+  rt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+  ok(rt_profile_compose(&head, graph, pieces, &tree));
+  rt_batches batches;
+  rt_device *device;
+  rt_device_options nothing = {0};
+  ok(rt_round_sizes(1, (int64_t[]){MOST}, &batches));
+  ok(rt_host_backend.open(&nothing, &device));
+  rt_list_options how = {.backend = &rt_host_backend, .device = device, .graph = graph};
+  ok(rt_profile_add_workspaces(tree, &how, &batches));
+  rt_host_backend.close(device);
   free(batches.sizes);
   planc_profile *profile = parse(tree);
   for (int64_t batch = 1; batch <= MOST; batch++) {
     planc_costs *costs;
-    planrt_op_times listed = {0};
+    rt_op_times listed = {0};
     ok(planc_costs_make(profile, graph, 1, &batch, &costs));
     passes_list(graph, batch, &listed);
     int32_t compared = 0;
@@ -293,9 +292,9 @@ END_TEST
  * is there that no cut has. */
 START_TEST(rounds_have_these_sizes) {
   for (int64_t most = 1; most < 300; most++) {
-    planrt_batches batches;
+    rt_batches batches;
     bool wanted[301] = {0};
-    ok(planrt_round_sizes(2, (int64_t[]){most, 1 + most / 2}, &batches));
+    ok(rt_round_sizes(2, (int64_t[]){most, 1 + most / 2}, &batches));
     for (int64_t k = 1; k <= most; k++) wanted[(most + k - 1) / k] = wanted[most / k] = true;
     for (int64_t k = 1, other = 1 + most / 2; k <= other; k++) wanted[(other + k - 1) / k] = wanted[other / k] = true;
     for (int32_t i = 0; i < batches.n; i++) {

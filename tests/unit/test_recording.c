@@ -321,7 +321,7 @@ END_TEST
 /* Each launch and copy of the last periods has a span of its own. */
 START_TEST(spans_of_the_last_periods) {
   enum { PERIODS = 7, TIMELINE = 3, MOST = 512 };
-  static const planrt_span *spans[MOST];
+  static const rt_span *spans[MOST];
   int32_t each = 0, n = 0;
   two t;
   make_two(&t, 0);
@@ -422,7 +422,7 @@ START_TEST(more_taken_than_reserved) {
   make_two(&t, _i);
   device_of(t.plan)->reserved_bytes = RESERVED;
   device_of(t.plan)->budget_bytes += RESERVED;
-  t.plan->predicted.peak_bytes += RESERVED;
+  t.plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] += RESERVED;
   ok(open_two(&t, &(recording_options){.taken_bytes = RESERVED}));
   ck_assert_int_eq(planrt_taken(t.session), RESERVED);
   close_two(&t);
@@ -442,7 +442,7 @@ START_TEST(what_others_take_does_not_count) {
   make_two(&t, _i);
   device_of(t.plan)->reserved_bytes = RESERVED;
   device_of(t.plan)->budget_bytes += RESERVED;
-  t.plan->predicted.peak_bytes += RESERVED;
+  t.plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] += RESERVED;
   how.taken_bytes = RESERVED + OTHERS;
   ok(open_two(&t, &how));
   ck_assert_int_eq(planrt_taken(t.session), RESERVED);
@@ -465,7 +465,7 @@ START_TEST(too_little_memory_is_told_as_a_budget) {
   make_two(&t, 0);
   device_of(t.plan)->reserved_bytes = RESERVED;
   device_of(t.plan)->budget_bytes += RESERVED;
-  t.plan->predicted.peak_bytes += RESERVED;
+  t.plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] += RESERVED;
   recording_options how = {
       .device_bytes = 6 * MIB, .before_bytes = CONTEXT + 3 * MIB - 100, .context_bytes = CONTEXT, .fail_at = 1};
   const struct {

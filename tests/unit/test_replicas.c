@@ -319,11 +319,11 @@ END_TEST
 
 /* --- What a session asks of its device ---------------------------------------------------------------------------- */
 
-static planrt_device_options opened;
+static rt_device_options opened;
 
-static planc_status note_options(const planrt_device_options *options, planrt_device **out) {
+static planc_status note_options(const rt_device_options *options, rt_device **out) {
   if (options->n_streams > 1) opened = *options; /* the reference has one */
-  return planrt_host_backend.open(options, out);
+  return rt_host_backend.open(options, out);
 }
 
 /* An arena of each replica in each memory, of which all but the last end where the next begins; streams and events of
@@ -332,7 +332,7 @@ START_TEST(every_replica_has_its_own) {
   enum { LANES = 2, PER_HANDOVER = 3, STREAMS = 3, REPLICAS = 3 };
   planc_graph *graph = judge_graph(sum_text);
   planc_plan *plan = plan_of(graph, sum_plan, REPLICAS);
-  planrt_backend noting = planrt_host_backend;
+  planrt_backend noting = rt_host_backend;
   noting.open = note_options;
   planrt_options options = {.backend = &noting, .synthetic = true, .concurrent = true};
   planrt_session *session;
@@ -639,7 +639,7 @@ START_TEST(the_first_replica_is_evaluated) {
   int64_t most = 0;
   double accuracy;
   /* All probabilities are equal where nothing comes in: the first class is the label that is given. */
-  ok(planrt_evaluate(session, feed_zeros, &most, 2 * WHOLE_BATCH, &accuracy));
+  ok(planrt_evaluate(session, 0, feed_zeros, &most, 2 * WHOLE_BATCH, &accuracy));
   ck_assert_int_eq(most, WHOLE_BATCH);
   ck_assert_double_eq(accuracy, 1.0);
   ok(planrt_run(session, 1));
@@ -653,12 +653,12 @@ END_TEST
 
 /* When an instruction of a period ran on the first replica, all that it did there. */
 static planc_span span_of(const planrt_session *session, int64_t period, int32_t instr) {
-  const planrt_part *body = &session->parts[PLANRT_BODY];
+  const rt_part *body = &session->parts[RT_BODY];
   planc_span out = {.begin_ns = INT64_MAX, .end_ns = -1};
   for (int32_t i = 0; i < body->n; i++) {
-    const planrt_action *action = &body->actions[i];
+    const rt_action *action = &body->actions[i];
     if (action->replica != 0 || action->instr != instr) continue;
-    const planrt_span *span = &session->spans[period % session->options.timeline * session->n_spans + action->span];
+    const rt_span *span = &session->spans[period % session->options.timeline * session->n_spans + action->span];
     if (span->begin_ns < out.begin_ns) out.begin_ns = span->begin_ns;
     if (span->end_ns > out.end_ns) out.end_ns = span->end_ns;
   }

@@ -75,9 +75,9 @@ START_TEST(as_if_planned_with_those_times) {
     planc_retimed retimed;
     planc_simulation s, expected, before;
     ok_in(planc_retime(plan, measured, &retimed), policies[k]);
-    ok(planc_simulate(&retimed.plan, NULL, NULL, &s));
-    ok(planc_simulate(other, NULL, NULL, &expected));
-    ok(planc_simulate(plan, NULL, NULL, &before));
+    ok(planc_simulate(&retimed.plan, NULL, &s));
+    ok(planc_simulate(other, NULL, &expected));
+    ok(planc_simulate(plan, NULL, &before));
     ck_assert_int_eq(retimed.n_ops, 7);
     ck_assert_int_eq(retimed.n_kept, 0);
     ck_assert_int_eq(s.compute_ns, 28000);
@@ -87,7 +87,7 @@ START_TEST(as_if_planned_with_those_times) {
     ck_assert_int_eq(s.prologue_ns, expected.prologue_ns);
     ck_assert_int_eq(s.slowdown_ns, expected.slowdown_ns);
     ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], expected.stall_ns[PLANC_STALL_H2D]);
-    ck_assert_int_eq(retimed.plan.predicted.ideal_ns, other->predicted.ideal_ns);
+    ck_assert_int_eq(retimed.plan.predicted.jobs[0].ideal_ns, other->predicted.jobs[0].ideal_ns);
     ck_assert_str_eq(retimed.plan.device.name, "k40m");
     planc_retimed_free(&retimed);
     planc_plan_free(plan);
@@ -108,10 +108,11 @@ START_TEST(what_is_not_listed_stays) {
     if (instr->op == PLANC_INSTR_exec && (instr->id == 0 || instr->id == 6)) kept_ns += instr->time_ns;
   }
   ok(planc_retime(plan, measured, &retimed));
-  ok(planc_simulate(&retimed.plan, NULL, NULL, &s));
+  ok(planc_simulate(&retimed.plan, NULL, &s));
   ck_assert_int_eq(retimed.n_kept, 2);
   ck_assert_int_eq(s.compute_ns, 20000 + kept_ns);
-  ck_assert_int_eq(retimed.plan.predicted.ideal_ns, s.compute_ns); /* nothing runs twice, or slower than it could */
+  ck_assert_int_eq(retimed.plan.predicted.jobs[0].ideal_ns,
+                   s.compute_ns); /* nothing runs twice, or slower than it could */
   planc_retimed_free(&retimed);
 
   /* Another algorithm of an op says nothing of the one that the plan runs. */

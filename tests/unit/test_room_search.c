@@ -14,7 +14,7 @@ typedef struct found {
 
 /* Tries rooms up to `limit` with success; others miss by `excess` bytes, or by as much as they are larger with 0. */
 static found search(int64_t least, int64_t limit, int64_t excess) {
-  planc_room_search s = planc_room_search_from(ROOM, least, UNIT);
+  pl_room_search s = pl_room_search_from(ROOM, least, UNIT);
   found out = {.least_tried = ROOM};
   bool more;
   do {
@@ -23,7 +23,7 @@ static found search(int64_t least, int64_t limit, int64_t excess) {
     if (s.room < out.least_tried) out.least_tried = s.room;
     ck_assert_int_ge(s.room, least);
     ck_assert_int_le(s.room, ROOM);
-    more = planc_room_search_on(&s, over);
+    more = pl_room_search_on(&s, over);
   } while (more);
   out.fits = s.fits;
   return out;
@@ -70,11 +70,11 @@ END_TEST
 
 /* What is made for a room takes `more` bytes, and a thousandth of the room, beyond it. Returns the tries. */
 static int go_down(int64_t room, int64_t budget, int64_t more, int64_t *out_room) {
-  planc_room_search s = planc_room_search_from(room, 0, UNIT);
+  pl_room_search s = pl_room_search_from(room, 0, UNIT);
   for (int tries = 1;; tries++) {
     int64_t excess = s.room + s.room / 1000 + more - budget;
     *out_room = s.room;
-    if (excess <= 0 || !planc_room_search_down(&s, excess)) return excess <= 0 ? tries : -tries;
+    if (excess <= 0 || !pl_room_search_down(&s, excess)) return excess <= 0 ? tries : -tries;
     ck_assert_int_ge(s.room, 0);
     ck_assert_int_le(s.room, *out_room - excess);
   }
@@ -97,9 +97,9 @@ START_TEST(what_does_not_follow_the_room_is_given_up) {
     int tries;
   } cases[] = {{UNIT, 7}, {ROOM / 20, 6}, {ROOM / 2, 3}, {ROOM + 1, 1}};
   for (int i = 0; i < 4; i++) {
-    planc_room_search s = planc_room_search_from(ROOM, 0, UNIT);
+    pl_room_search s = pl_room_search_from(ROOM, 0, UNIT);
     int tries = 1;
-    while (planc_room_search_down(&s, cases[i].excess)) tries++;
+    while (pl_room_search_down(&s, cases[i].excess)) tries++;
     ck_assert_int_eq(tries, cases[i].tries);
   }
 }
@@ -107,9 +107,9 @@ END_TEST
 
 /* What always gets a little less is tried ten times. */
 START_TEST(what_follows_slowly_is_given_up) {
-  planc_room_search s = planc_room_search_from(ROOM, 0, UNIT);
+  pl_room_search s = pl_room_search_from(ROOM, 0, UNIT);
   int tries = 1;
-  while (planc_room_search_down(&s, 1000 - tries)) tries++;
+  while (pl_room_search_down(&s, 1000 - tries)) tries++;
   ck_assert_int_eq(tries, 10);
 }
 END_TEST

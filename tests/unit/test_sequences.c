@@ -147,7 +147,7 @@ END_TEST
 /* Rows of zeros, no gradient, and nothing touched outside the table. */
 START_TEST(ids_outside_the_table) {
   one_call forward, backward;
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   static const int64_t ids[] = {-1, 2, 3, INT64_MAX, INT64_MIN, 0};
   one_call_open(&forward, "NCHW", "ids: input i64[N,3]\nw: param f32[3,4]\ny: f32[N,3,4]",
                 "type: embedding, in: [ids, w], out: [y]", 2, false);
@@ -182,7 +182,7 @@ START_TEST(gradients_of_large_tables) {
   const int64_t entries = sizes[_i][0], width = sizes[_i][1], n_ids = _i ? IDS : IDS * MOST_SAMPLES;
   char tensors[160];
   one_call call;
-  planrt_launch launch = one_call_launch();
+  rt_launch launch = one_call_launch();
   snprintf(tensors, sizeof tensors, "ids: input i64[N,%d]\ndy: input f32[N,%d,%d]\ndw: grad f32[%d,%d]", IDS, IDS,
            (int)width, (int)entries, (int)width);
   one_call_open(&call, "NCHW", tensors, "type: embedding_grad, in: [ids, dy], out: [dw]", n_ids / IDS, false);

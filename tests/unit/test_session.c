@@ -96,7 +96,7 @@ static void run_pictures(planc_graph *graph, const int64_t *rounds, int32_t n_ro
   ok(planrt_init(session));
   planrt_set_step(session, (planrt_step){.learning_rate = 0.02});
   ok(seed < 0 ? planrt_run(session, 40) : planrt_run_interleaved(session, 40, (uint64_t)seed));
-  ok(planrt_evaluate(session, pictures, NULL, 500, accuracy));
+  ok(planrt_evaluate(session, 0, pictures, NULL, 500, accuracy));
   planrt_session_free(session);
   woven_free(&w);
 }
@@ -354,7 +354,7 @@ START_TEST(evaluation) {
   ok(planrt_write(f.session, 0, 0, storage(f.graph, "running.mean"), far, sizeof far));
   ok(planrt_write(f.session, 0, 0, storage(f.graph, "f.b"), decided, sizeof decided));
   double accuracy, right = 0;
-  ok(planrt_evaluate(f.session, pictures, NULL, SAMPLES, &accuracy));
+  ok(planrt_evaluate(f.session, 0, pictures, NULL, SAMPLES, &accuracy));
   for (int64_t i = 0; i < SAMPLES; i++) {
     int64_t label;
     planrt_feed_request request = {
@@ -375,12 +375,12 @@ END_TEST
 static planrt_backend counting;
 static int64_t open_bytes, most_open_bytes;
 static VEC(struct {
-  planrt_device *device;
+  rt_device *device;
   int64_t bytes;
 }) opened;
 
-static planc_status open_counted(const planrt_device_options *options, planrt_device **out) {
-  PLANC_TRY(planrt_host_backend.open(options, out));
+static planc_status open_counted(const rt_device_options *options, rt_device **out) {
+  PLANC_TRY(rt_host_backend.open(options, out));
   PLANC_TRY(VEC_RESERVE(&opened, opened.len + 1));
   opened.data[opened.len].device = *out;
   opened.data[opened.len++].bytes = options->arena_bytes;
@@ -389,14 +389,14 @@ static planc_status open_counted(const planrt_device_options *options, planrt_de
   return NULL;
 }
 
-static void close_counted(planrt_device *device) {
+static void close_counted(rt_device *device) {
   for (int64_t i = 0; i < opened.len; i++) {
     if (opened.data[i].device != device) continue;
     open_bytes -= opened.data[i].bytes;
     opened.data[i] = opened.data[--opened.len];
     break;
   }
-  planrt_host_backend.close(device);
+  rt_host_backend.close(device);
 }
 
 static void assert_same_state(const fixture *a, const fixture *b) {
@@ -417,7 +417,7 @@ static void open_counted_fixture(fixture *f, planrt_options options, int64_t bud
   ok(weave(&job, WEAVE_SWAP, 0, &f->w));
   device_of(&f->w.plan)->budget_bytes =
       budget > 0 ? budget : device_of(&f->w.plan)->arena_bytes + device_of(&f->w.plan)->reserved_bytes;
-  counting = planrt_host_backend;
+  counting = rt_host_backend;
   counting.open = open_counted;
   counting.close = close_counted;
   options.backend = &counting;
@@ -430,7 +430,7 @@ static int64_t evaluate_counted(fixture *f, double *out_accuracy) {
   enum { SAMPLES = 10 };
   int64_t before = open_bytes;
   most_open_bytes = 0;
-  ok(planrt_evaluate(f->session, pictures, NULL, SAMPLES, out_accuracy));
+  ok(planrt_evaluate(f->session, 0, pictures, NULL, SAMPLES, out_accuracy));
   int64_t others = open_bytes;
   ck_assert_int_eq(others, before - device_of(&f->w.plan)->arena_bytes);
   return most_open_bytes - others;
@@ -473,7 +473,7 @@ START_TEST(evaluation_without_room) {
   double accuracy;
   open_counted_fixture(&f, (planrt_options){.feed = pictures, .evaluate = true, .unchecked = true}, 1024);
   ok(planrt_run(f.session, 1));
-  assert_fails(planrt_evaluate(f.session, pictures, NULL, 4, &accuracy), PLANC_INFEASIBLE, "over one sample takes");
+  assert_fails(planrt_evaluate(f.session, 0, pictures, NULL, 4, &accuracy), PLANC_INFEASIBLE, "over one sample takes");
   ok(planrt_run(f.session, 1));
   close_fixture(&f);
   VEC_FREE(&opened);
@@ -490,7 +490,7 @@ START_TEST(misuse) {
   assert_fails(planrt_read(f.session, 0, 1, 0, value, 16), PLANC_USAGE, "no storage");
   assert_fails(planrt_write(f.session, 0, 0, f.graph->n_storages, value, 16), PLANC_USAGE, "no storage");
   assert_fails(planrt_run(f.session, -1), PLANC_USAGE, "-1 periods");
-  assert_fails(planrt_evaluate(f.session, pictures, NULL, 1, &accuracy), PLANC_USAGE, "evaluation");
+  assert_fails(planrt_evaluate(f.session, 0, pictures, NULL, 1, &accuracy), PLANC_USAGE, "evaluation");
   ok(planrt_run(f.session, 0));
   close_fixture(&f);
 }

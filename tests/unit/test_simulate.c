@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/routes.h"
 #include "planc/simulate.h"
+#include "planner/simulate/plan_streams.h"
 #include "tests/support/script.h"
 #include "tests/support/tables.h"
 #include "tests/support/unit.h"
@@ -58,7 +60,8 @@ static planc_simulation simulate_as(bool captured, int32_t n_jobs, const char *s
     }
   }
   planc_simulation s;
-  status = captured ? planc_simulate_captured(plan, &s) : planc_simulate(plan, NULL, NULL, &s);
+  status =
+      captured ? planc_simulate(plan, &(planc_simulate_options){.captured = true}, &s) : planc_simulate(plan, NULL, &s);
   ck_assert_msg(!status, "%s", planc_status_message(status));
   planc_plan_free(plan);
   return s;
@@ -140,9 +143,9 @@ START_TEST(what_takes_too_long_is_refused) {
   ok(script_make(script, &job, 1, 1 << 20, 1 << 20, &plan));
   plan->device.in_flight = 1;
   plan->device.launch_ns = INT64_C(1) << 53;
-  assert_fails(planc_simulate(plan, NULL, NULL, &s), PLANC_BAD_INPUT, "it takes too long to simulate");
+  assert_fails(planc_simulate(plan, NULL, &s), PLANC_BAD_INPUT, "it takes too long to simulate");
   plan->device.launch_ns = 1000;
-  ok(planc_simulate(plan, NULL, NULL, &s));
+  ok(planc_simulate(plan, NULL, &s));
   ck_assert_int_eq(s.iteration_ns, OPS * (1000 + 1000)); /* each op is awaited */
   planc_plan_free(plan);
 }
@@ -251,7 +254,7 @@ START_TEST(unequal_jobs_stay_together) {
       instr->time_ns = pairs[k][n++ / 2];
       instr->busy_ppm = 1000000;
     }
-    ok(planc_simulate(plan, NULL, NULL, &s));
+    ok(planc_simulate(plan, NULL, &s));
     ck_assert_int_eq(s.iteration_ns, 2 * (pairs[k][0] + pairs[k][1]));
     planc_plan_free(plan);
   }
@@ -272,18 +275,20 @@ START_TEST(chunks_are_mapped_in_the_step) {
   plan->device.in_flight = 1000;
   for (int32_t i = 0; i < plan->body.n; i++) ((planc_instr *)&plan->body.instrs[i])->time_ns = 500;
   planc_simulation s;
-  assert_fails(planc_simulate_mapping(plan, 1000, &s), PLANC_USAGE, "no virtual memory");
+  assert_fails(planc_simulate(plan, &(planc_simulate_options){.maps_in_step = true, .chunk_ns = 1000}, &s), PLANC_USAGE,
+               "no virtual memory");
   planc_mapping mappings[] = {{0, 7}};
   tables_map(plan, 4096, mappings, 1);
-  ok(planc_simulate_mapping(plan, 0, &s));
+  ok(planc_simulate(plan, &(planc_simulate_options){.maps_in_step = true, .chunk_ns = 0}, &s));
   int64_t chunks = s.mapped_chunks;
   ck_assert_int_eq(s.iteration_ns, 1000);
-  ok(planc_simulate_mapping(plan, 1000, &s));
+  ok(planc_simulate(plan, &(planc_simulate_options){.maps_in_step = true, .chunk_ns = 1000}, &s));
   ck_assert_int_eq(s.mapped_chunks, chunks);
   ck_assert_int_eq(s.iteration_ns, 1000 + chunks * 1000);
   ck_assert_int_eq(chunks, 6);
   plan->memories[0].alignment = 0;
-  assert_fails(planc_simulate_mapping(plan, 1000, &s), PLANC_INVALID_PLAN, "memory 0: an alignment of 0");
+  assert_fails(planc_simulate(plan, &(planc_simulate_options){.maps_in_step = true, .chunk_ns = 1000}, &s),
+               PLANC_INVALID_PLAN, "memory 0: an alignment of 0");
   planc_plan_free(plan);
 }
 END_TEST
@@ -310,7 +315,7 @@ START_TEST(an_engine_may_copy_both_ways) {
       it->to = from;
     }
     ((planc_stream *)plan->streams)[2].on = 0;
-    ok(planc_simulate(plan, NULL, NULL, &s));
+    ok(planc_simulate(plan, NULL, &s));
     ck_assert_int_eq(s.stall_ns[PLANC_STALL_D2H], 5000);
     ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 0);
     ck_assert_int_eq(s.d2h_ns, 5000);
@@ -318,6 +323,108 @@ START_TEST(an_engine_may_copy_both_ways) {
     ck_assert_int_eq(s.misses, 0);
     planc_plan_free(plan);
   }
+}
+END_TEST
+
+/* x leaves the GPU, goes on to storage, and comes back the same way before b runs. */
+START_TEST(storage_is_waited_for_under_its_own_name) {
+  static const char script[] = "storage 65536\n" OPERANDS
+                               "acquire 3 x 0 host\nacquire 4 x 0 storage\nacquire 5 x 8192 host\nacquire 6 x 16384\n"
+                               "exec a use 0 1\nrecord 0 on 0\nwait 0 on 2\ncopy 3 0 on 2\nrecord 1 on 2\n"
+                               "wait 1 on 3\ncopy 4 3 on 3\nrecord 2 on 3\nwait 2 on 4\ncopy 5 4 on 4\nrecord 3 on 4\n"
+                               "wait 3 on 1\ncopy 6 5 on 1\nrecord 4 on 1\nwait 4 on 0\nexec b use 1 2\n"
+                               "release 3\nrelease 4\nrelease 5\nrelease 6\n" CLOSE;
+  planc_simulation s = simulate(script, (device){0}, 1000, 1000);
+  ck_assert_int_eq(s.stall_ns[PLANC_STALL_D2H], 5000);
+  ck_assert_int_eq(s.stall_ns[PLANC_STALL_STORE], 4900);
+  ck_assert_int_eq(s.stall_ns[PLANC_STALL_LOAD], 4900);
+  ck_assert_int_eq(s.stall_ns[PLANC_STALL_H2D], 5000);
+  ck_assert_int_eq(s.stall_ns[PLANC_STALL_LAUNCH], 0);
+  ck_assert_int_eq(s.iteration_ns, 2000 + 2 * 5000 + 2 * 4900);
+  ck_assert(s.d2h_ns == 5000 && s.h2d_ns == 5000 && s.store_ns == 4900 && s.load_ns == 4900);
+  ck_assert(s.d2h_bytes == 4900 && s.h2d_bytes == 4900 && s.store_bytes == 4900 && s.load_bytes == 4900);
+  ck_assert_int_eq(s.misses, 1);
+}
+END_TEST
+
+START_TEST(a_route_follows_from_memories) {
+  enum { H2D = PLANC_ROUTE_H2D, D2H = PLANC_ROUTE_D2H, STORE = PLANC_ROUTE_STORE, LOAD = PLANC_ROUTE_LOAD };
+  static const planc_memory_kind kinds[] = {PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST, PLANC_MEMORY_STORAGE,
+                                            PLANC_MEMORY_USER};
+  static const int routes[4][4] = {/* to device, host, storage, user */
+                                   {H2D, D2H, STORE, D2H},
+                                   {H2D, H2D, STORE, D2H},
+                                   {LOAD, LOAD, STORE, LOAD},
+                                   {H2D, H2D, STORE, D2H}};
+  for (int from = 0; from < 4; from++)
+    for (int to = 0; to < 4; to++)
+      ck_assert_int_eq(pl_route_between(kinds[from], kinds[to]), (planc_route)routes[from][to]);
+}
+END_TEST
+
+/* --- Jobs --------------------------------------------------------------------------------------------------------- */
+
+/* Side by side, none in the other's way: a period is as long as the longer one. */
+START_TEST(each_job_has_its_own_times) {
+  static const char script[] =
+      "body\nacquire 0 x 0\nacquire 1 y 8192\nacquire 2 z 9216\nacquire 3 x#1 16384\nacquire 4 y#1 24576\n"
+      "acquire 5 z#1 25600\ncopy 0 user on 1\nrecord 0 on 1\nwait 0 on 0\nexec a use 0 1\nexec b use 1 2\n"
+      "exec a#1 on 3 use 3 4\nexec b#1 on 3 use 4 5\nrelease 0\nrelease 1\nrelease 2\nrelease 3\nrelease 4\n"
+      "release 5\n";
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  planc_plan *plan;
+  planc_job_predictions jobs[2] = {{.ideal_ns = 7}, {.ideal_ns = 8}};
+  planc_simulation s;
+  ok(script_make(script, (planc_job[]){job, job}, 2, 1 << 20, 1 << 20, &plan));
+  plan->device.in_flight = 1000;
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    planc_instr *instr = (planc_instr *)&plan->body.instrs[i];
+    instr->busy_ppm = 500000;
+    if (instr->op == PLANC_INSTR_exec) instr->time_ns = instr->stream == 0 ? 4000 : 350;
+  }
+  ok(planc_simulate(plan, &(planc_simulate_options){.jobs = jobs}, &s));
+  ck_assert_int_eq(s.iteration_ns, 8000);
+  ck_assert_int_eq(jobs[0].busy_ns, 8000);
+  ck_assert_int_eq(jobs[0].stall_ns, 0);
+  ck_assert_int_eq(jobs[1].busy_ns, 700);
+  ck_assert_int_eq(jobs[1].stall_ns, 7300);
+  ck_assert_int_eq(jobs[0].ideal_ns + jobs[1].ideal_ns, 15); /* what is not simulated stays */
+  plan->predicted.bound_ns = 5;
+  plan->predicted.jobs[1].ideal_ns = 6;
+  ok(planc_simulate_predictions(plan));
+  ck_assert_int_eq(plan->predicted.iteration_ns, 8000);
+  ck_assert_int_eq(plan->predicted.bound_ns, 5);
+  ck_assert_int_eq(plan->predicted.jobs[1].ideal_ns, 6);
+  ck_assert_int_eq(plan->predicted.jobs[1].stall_ns, 7300);
+  ck_assert_int_eq(planc_plan_predicted_total(plan).busy_ns, 8700);
+  planc_plan_free(plan);
+}
+END_TEST
+
+/* Of a single job they are what the GPU does: it computes, slowed down, or waits for one thing or another. */
+START_TEST(a_single_job_s_times_are_the_gpu_s) {
+  static const char script[] =
+      OPERANDS "copy 0 user on 1\nrecord 0 on 1\nwait 0 on 0\nexec a use 0 1\nexec b use 1 2\n" CLOSE;
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1};
+  planc_plan *plan;
+  ok(script_make(script, &job, 1, 1 << 20, 1 << 20, &plan));
+  for (int captured = 0; captured < 2; captured++) {
+    planc_job_predictions times;
+    planc_simulation s;
+    int64_t stalls = 0;
+    plan->device.slowdown_ppm = 100000;
+    plan->device.launch_ns = 700;
+    plan->device.in_flight = 1;
+    for (int32_t i = 0; i < plan->body.n; i++) ((planc_instr *)plan->body.instrs)[i].time_ns = 1000;
+    ok(planc_simulate(plan, &(planc_simulate_options){.captured = captured, .jobs = &times}, &s));
+    for (int k = 0; k < PLANC_N_STALLS; k++) stalls += s.stall_ns[k];
+    ck_assert_int_gt(stalls, 0);
+    ck_assert_int_gt(captured ? 1 : s.slowdown_ns, 0);
+    ck_assert_int_eq(times.busy_ns, s.compute_ns + s.slowdown_ns);
+    ck_assert_int_eq(times.stall_ns, stalls);
+    ck_assert_int_eq(times.busy_ns + times.stall_ns, s.iteration_ns);
+  }
+  planc_plan_free(plan);
 }
 END_TEST
 
@@ -349,6 +456,10 @@ int main(void) {
   tcase_add_test(tests, unequal_jobs_stay_together);
   tcase_add_test(tests, chunks_are_mapped_in_the_step);
   tcase_add_test(tests, an_engine_may_copy_both_ways);
+  tcase_add_test(tests, storage_is_waited_for_under_its_own_name);
+  tcase_add_test(tests, a_route_follows_from_memories);
+  tcase_add_test(tests, each_job_has_its_own_times);
+  tcase_add_test(tests, a_single_job_s_times_are_the_gpu_s);
   tcase_add_test(tests, live_bytes);
   suite_add_tcase(suite, tests);
   return run_suite(suite);

@@ -45,7 +45,7 @@ static const struct parsed {
 START_TEST(a_size_is_read) {
   const struct parsed *size = &sizes[_i];
   int64_t bytes = -1;
-  planc_status status = planc_size_parse(size->text, &bytes);
+  planc_status status = pl_size_parse(size->text, &bytes);
   ck_assert_msg(!status, "%s: %s", size->text, planc_status_message(status));
   ck_assert_msg(bytes == size->bytes, "%s gave %" PRId64, size->text, bytes);
 }
@@ -92,7 +92,7 @@ static const char *const wrong[] = {
 
 START_TEST(anything_else_is_wrong_use_and_quoted) {
   int64_t bytes = 77;
-  planc_status status = planc_size_parse(wrong[_i], &bytes);
+  planc_status status = pl_size_parse(wrong[_i], &bytes);
   ck_assert_msg(status, "%s gave %" PRId64, wrong[_i], bytes);
   ck_assert_int_eq(planc_status_code(status), PLANC_USAGE);
   ck_assert_ptr_nonnull(strstr(planc_status_message(status), wrong[_i]));
@@ -119,8 +119,8 @@ static const struct shown {
 };
 
 START_TEST(a_size_is_shown) {
-  char text[PLANC_SIZE_TEXT];
-  ck_assert_str_eq(planc_size_format(shown[_i].bytes, text), shown[_i].text);
+  char text[PL_SIZE_TEXT];
+  ck_assert_str_eq(pl_size_format(shown[_i].bytes, text), shown[_i].text);
 }
 END_TEST
 
@@ -130,12 +130,12 @@ START_TEST(what_is_shown_can_be_read) {
   for (int i = 0; i < 10000; i++) {
     random = random * 6364136223846793005u + 1442695040888963407u;
     int64_t bytes = (int64_t)(random >> (1 + random % 63)), again;
-    char text[PLANC_SIZE_TEXT], compact[PLANC_SIZE_TEXT];
-    planc_size_format(bytes, text);
+    char text[PL_SIZE_TEXT], compact[PL_SIZE_TEXT];
+    pl_size_format(bytes, text);
     char *space = strchr(text, ' ');
     ck_assert_ptr_nonnull(space);
     snprintf(compact, sizeof compact, "%.*s%s", (int)(space - text), text, space + 1);
-    ck_assert_ptr_null(planc_size_parse(compact, &again));
+    ck_assert_ptr_null(pl_size_parse(compact, &again));
     int64_t unit = 1;
     while (unit < INT64_C(1) << 40 && bytes / unit >= 1024) unit *= 1024;
     ck_assert_msg(llabs(bytes - again) <= unit / 200 + 1, "%" PRId64 " shown as %s", bytes, text);
@@ -144,12 +144,12 @@ START_TEST(what_is_shown_can_be_read) {
 END_TEST
 
 START_TEST(a_time_is_shown_in_milliseconds) {
-  char text[PLANC_SIZE_TEXT];
-  ck_assert_str_eq(planc_time_format(0, text), "0.000 ms");
-  ck_assert_str_eq(planc_time_format(999, text), "0.000 ms");
-  ck_assert_str_eq(planc_time_format(1000, text), "0.001 ms");
-  ck_assert_str_eq(planc_time_format(12345678, text), "12.345 ms");
-  ck_assert_str_eq(planc_time_format(INT64_MAX, text), "9223372036854.775 ms");
+  char text[PL_SIZE_TEXT];
+  ck_assert_str_eq(pl_time_format(0, text), "0.000 ms");
+  ck_assert_str_eq(pl_time_format(999, text), "0.000 ms");
+  ck_assert_str_eq(pl_time_format(1000, text), "0.001 ms");
+  ck_assert_str_eq(pl_time_format(12345678, text), "12.345 ms");
+  ck_assert_str_eq(pl_time_format(INT64_MAX, text), "9223372036854.775 ms");
 }
 END_TEST
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cost/profile.h"
-#include "plan/layout.h"
+#include "plan/memories.h"
 #include "planc/policy.h"
 #include "planrt/planrt.h"
 #include "tests/support/randgraph.h"
@@ -76,7 +76,7 @@ START_TEST(spilled_plans_run_as_the_reference_does) {
                            .budget_bytes = cases[_i].budget,
                            .host_budget_bytes = -1};
   ok(planc_make_plan(&problem, policy, &plan));
-  int64_t needs = planc_plan_peak(plan, PLANC_MEMORY_HOST);
+  int64_t needs = pl_plan_peak(plan, PLANC_MEMORY_HOST);
   planc_plan_free(plan);
   problem.storage_budget_bytes = INT64_C(1) << 30;
   for (int64_t percent = 90; percent >= 50; percent -= 20) {

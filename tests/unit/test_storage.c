@@ -58,7 +58,7 @@ static bool fits_in(randcase *c, int64_t host, int32_t *n_copies, int64_t *out_a
   ck_assert_int_gt(arena_of(plan, PLANC_MEMORY_STORAGE), 0);
   for (int32_t m = 0; m < plan->n_memories; m++) plan->memories[m].budget_bytes = -1;
   ok_in(planc_check(plan, NULL, NULL), "check");
-  ok_in(planc_simulate(plan, NULL, NULL, &simulation), "simulation");
+  ok_in(planc_simulate(plan, NULL, &simulation), "simulation");
   planc_plan_free(plan);
   return *out_arena <= host;
 }
@@ -104,11 +104,13 @@ END_TEST
 
 static const struct {
   const char *path, *policy;
-  int64_t budget;
-  int64_t least; /* percent of what the policy needs on the host for which there is a plan */
-} rows[] = {{"graphs/resnet34.yaml", "vdnn-all", INT64_C(2) << 30, 15},
-            {"graphs/recorded/resnet50.yaml", "lms", INT64_C(1200) << 20, 10},
-            {"graphs/recorded/vgg16.yaml", "vdnn-all", INT64_C(4) << 30, 25}};
+  int64_t batch, budget;
+  int64_t least;    /* percent of what the policy needs on the host for which there is a plan */
+  int64_t permille; /* by which less of the host may be faster, where placement leaves gaps between what is large */
+} rows[] = {{"graphs/resnet34.yaml", "vdnn-all", 16, INT64_C(2) << 30, 15, 0},
+            {"graphs/recorded/resnet50.yaml", "lms", 16, INT64_C(1200) << 20, 10, 0},
+            {"graphs/recorded/vgg16.yaml", "vdnn-all", 16, INT64_C(4) << 30, 25, 0},
+            {"graphs/vgg16.yaml", "naive", 64, INT64_C(4) << 30, 25, 5}};
 
 static planc_graph *trained(const char *path) {
   planc_graph *forward, *graph;
@@ -124,7 +126,7 @@ START_TEST(a_smaller_host_stores_more_and_is_not_faster) {
   planc_graph *graph = trained(rows[_i].path);
   planc_problem problem = {.graph = graph,
                            .profile = profile,
-                           .batch = 16,
+                           .batch = rows[_i].batch,
                            .budget_bytes = rows[_i].budget,
                            .host_budget_bytes = -1,
                            .storage_budget_bytes = INT64_C(1) << 40};
@@ -141,7 +143,7 @@ START_TEST(a_smaller_host_stores_more_and_is_not_faster) {
     ck_assert_int_le(arena_of(plan, PLANC_MEMORY_HOST), problem.host_budget_bytes);
     stored = arena_of(plan, PLANC_MEMORY_STORAGE);
     ck_assert_int_ge(stored, needs - problem.host_budget_bytes);
-    ck_assert_int_ge(plan->predicted.iteration_ns, ns);
+    ck_assert_int_ge(plan->predicted.iteration_ns, ns - ns / 1000 * rows[_i].permille);
     ns = plan->predicted.iteration_ns;
     planc_plan_free(plan);
   }

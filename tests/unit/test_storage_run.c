@@ -14,7 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "plan/layout.h"
+#include "plan/routes.h"
 #include "planrt/planrt.h"
 #include "runtime/host/host_storage.h"
 #include "runtime/measure.h"
@@ -215,13 +215,13 @@ START_TEST(a_plan_tells_of_its_device_s_storage) {
   ck_assert(store >= 0 && load >= 0);
   plan->links[store].cost = (planc_link){7, 3};
   plan->links[load].cost = (planc_link){11, 5};
-  planc_device device = planc_plan_describe(plan);
+  planc_device device = pl_plan_describe(plan);
   ck_assert_int_eq(device.store.bytes_per_second, 7);
   ck_assert_int_eq(device.store.latency_ns, 3);
   ck_assert_int_eq(device.load.bytes_per_second, 11);
   ck_assert_int_eq(device.load.latency_ns, 5);
   plan->links[load].to = tables_memory(plan, PLANC_MEMORY_USER);
-  ck_assert_int_eq(planc_plan_describe(plan).store.bytes_per_second, 0);
+  ck_assert_int_eq(pl_plan_describe(plan).store.bytes_per_second, 0);
   planc_plan_free(plan);
 }
 END_TEST
@@ -264,7 +264,7 @@ START_TEST(a_plan_says_what_it_needs) {
   planrt_options options = stand_ins();
   options.storage_path = NULL;
   expect_refused(script, &options, PLANC_USAGE, "the plan keeps 512 B in storage: give a directory");
-  planrt_backend without = planrt_host_backend;
+  planrt_backend without = rt_host_backend;
   without.name = "bare";
   without.storage = NULL;
   options = stand_ins();
@@ -316,8 +316,8 @@ START_TEST(a_place_without_room_is_told_at_once) {
   planc_plan_free(plan);
   limit.rlim_cur = before;
   ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  planrt_storage storage;
-  assert_fails(planrt_storage_new(INT64_C(1) << 60, folder, &storage), PLANC_DEVICE, folder);
+  rt_storage storage;
+  assert_fails(rt_storage_new(INT64_C(1) << 60, folder, &storage), PLANC_DEVICE, folder);
 }
 END_TEST
 
@@ -365,25 +365,25 @@ START_TEST(bytes_are_where_they_were_put) {
   enum { COPIES = 40 };
   char *want = calloc(1, FILE_BYTES), *got = malloc(FILE_BYTES);
   uint64_t state = 7;
-  planrt_storage storage;
+  rt_storage storage;
   ck_assert(want && got);
-  ok(planrt_storage_new(FILE_BYTES, folder, &storage));
+  ok(rt_storage_new(FILE_BYTES, folder, &storage));
   for (int k = 0; k < COPIES; k++) {
     int64_t at = rand_below(&state, FILE_BYTES), most = k % 2 ? FILE_BYTES - at : 10000;
     int64_t bytes = rand_below(&state, (most < FILE_BYTES - at ? most : FILE_BYTES - at) + 1);
     if (k % 4 == 0) {
       memset(want + at, k, (size_t)bytes);
-      ok(planrt_storage_fill(&storage, storage.data + at, k, bytes));
+      ok(rt_storage_fill(&storage, storage.data + at, k, bytes));
     } else {
       for (int64_t i = 0; i < bytes; i += 64) want[at + i] = (char)rand_below(&state, 256);
-      ok(planrt_storage_write(&storage, storage.data + at, want + at, bytes));
+      ok(rt_storage_write(&storage, storage.data + at, want + at, bytes));
     }
     at = rand_below(&state, FILE_BYTES);
     bytes = rand_below(&state, FILE_BYTES - at + 1);
-    ok(planrt_storage_read(&storage, got, storage.data + at, bytes));
+    ok(rt_storage_read(&storage, got, storage.data + at, bytes));
     ck_assert(memcmp(got, want + at, (size_t)bytes) == 0);
   }
-  planrt_storage_free(&storage);
+  rt_storage_free(&storage);
   free(want);
   free(got);
 }
@@ -393,26 +393,26 @@ START_TEST(memory_holds_nothing_of_it) {
   enum { AT = 3 * MIB + 256, BYTES = 30 * MIB + 512 };
   int64_t page = sysconf(_SC_PAGESIZE), few = MIB / page;
   char *bytes = malloc(BYTES);
-  planrt_storage storage;
+  rt_storage storage;
   ck_assert_ptr_nonnull(bytes);
   memset(bytes, 1, BYTES);
-  ok(planrt_storage_new(FILE_BYTES, folder, &storage));
+  ok(rt_storage_new(FILE_BYTES, folder, &storage));
   if (is_on_a_disk()) {
-    ok(planrt_storage_write(&storage, storage.data + AT, bytes, BYTES));
+    ok(rt_storage_write(&storage, storage.data + AT, bytes, BYTES));
     ck_assert_int_le(resident_pages(FILE_BYTES), few);
-    ok(planrt_storage_read(&storage, bytes, storage.data + AT, BYTES));
+    ok(rt_storage_read(&storage, bytes, storage.data + AT, BYTES));
     ck_assert_int_le(resident_pages(FILE_BYTES), few);
-    ok(planrt_storage_fill(&storage, storage.data + AT, 1, BYTES));
+    ok(rt_storage_fill(&storage, storage.data + AT, 1, BYTES));
     ck_assert_int_le(resident_pages(FILE_BYTES), few);
   }
-  planrt_storage_free(&storage);
+  rt_storage_free(&storage);
   free(bytes);
 }
 END_TEST
 
 START_TEST(an_access_that_goes_astray_faults) {
-  planrt_storage storage;
-  ok(planrt_storage_new(4096, folder, &storage));
+  rt_storage storage;
+  ok(rt_storage_new(4096, folder, &storage));
   remove_folder();
   ck_assert_int_eq(*(volatile char *)storage.data, 0);
 }
@@ -444,11 +444,11 @@ END_TEST
 
 START_TEST(what_is_not_there_any_more_is_not_read) {
   char byte;
-  planrt_storage storage;
-  ok(planrt_storage_new(1, folder, &storage));
+  rt_storage storage;
+  ok(rt_storage_new(1, folder, &storage));
   swap_file("/dev/null");
-  assert_fails(planrt_storage_read(&storage, &byte, storage.data, 1), PLANC_DEVICE, "its file has become shorter");
-  planrt_storage_free(&storage);
+  assert_fails(rt_storage_read(&storage, &byte, storage.data, 1), PLANC_DEVICE, "its file has become shorter");
+  rt_storage_free(&storage);
 }
 END_TEST
 
@@ -456,26 +456,26 @@ END_TEST
  */
 
 START_TEST(storage_is_measured) {
-  planrt_storage_times times = {0};
-  ok(planrt_measure_storage(&planrt_host_backend, folder, &times));
-  ck_assert_int_eq(times.n_sizes, PLANRT_STORED_SIZES);
+  rt_storage_times times = {0};
+  ok(rt_measure_storage(&rt_host_backend, folder, &times));
+  ck_assert_int_eq(times.n_sizes, RT_STORED_SIZES);
   for (int d = 0; d < 2; d++)
     for (int32_t s = 0; s < times.n_sizes; s++) ck_assert_int_gt(times.ns[d][s], 0);
   char path[64];
   snprintf(path, sizeof path, "%s/none", folder);
-  assert_fails(planrt_measure_storage(&planrt_host_backend, path, &times), PLANC_DEVICE, path);
+  assert_fails(rt_measure_storage(&rt_host_backend, path, &times), PLANC_DEVICE, path);
 }
 END_TEST
 
 /* What there is room for is measured. */
 START_TEST(a_small_disk_is_measured_by_less) {
   struct rlimit limit;
-  planrt_storage_times times = {0};
+  rt_storage_times times = {0};
   ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
   rlim_t before = limit.rlim_cur;
   limit.rlim_cur = INT64_C(5) * MIB;
   ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  ok(planrt_measure_storage(&planrt_host_backend, folder, &times));
+  ok(rt_measure_storage(&rt_host_backend, folder, &times));
   limit.rlim_cur = before;
   ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
   ck_assert_int_eq(times.n_sizes, 3); /* up to 1 MiB, four of which it holds */

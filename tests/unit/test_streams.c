@@ -13,10 +13,10 @@
 #include "tests/support/graphtext.h"
 #include "tests/support/unit.h"
 
-static const planrt_backend *const host = &planrt_host_backend;
+static const planrt_backend *const host = &rt_host_backend;
 
-static planrt_device *open_streams(planrt_device_options options) {
-  planrt_device *device;
+static rt_device *open_streams(rt_device_options options) {
+  rt_device *device;
   options.concurrent = true;
   ok(host->open(&options, &device));
   return device;
@@ -49,7 +49,7 @@ static planc_status write_journal(void *user, const void *what, int64_t step) {
 
 /* Many times more work than a stream takes at once. */
 START_TEST(streams_keep_their_order) {
-  planrt_device *device = open_streams((planrt_device_options){.n_streams = 2});
+  rt_device *device = open_streams((rt_device_options){.n_streams = 2});
   journal *j = calloc(1, sizeof *j);
   for (int64_t step = 0; step < STEPS; step++)
     for (int32_t s = 0; s < 2; s++) ok(host->host(device, s, write_journal, j, &streams[s], step));
@@ -64,7 +64,7 @@ END_TEST
 
 /* Two streams hand a turn to and fro: with jitter nothing but the events keeps them in step. */
 START_TEST(events_order_streams) {
-  planrt_device *device = open_streams((planrt_device_options){.n_streams = 2, .n_events = 2, .jitter = 11});
+  rt_device *device = open_streams((rt_device_options){.n_streams = 2, .n_events = 2, .jitter = 11});
   journal *j = calloc(1, sizeof *j);
   enum { TURNS = 300, BOTH = 600 };
   ok(host->record(device, 1, 1, -1));
@@ -99,7 +99,7 @@ static planc_status fail_at(void *user, const void *what, int64_t step) {
 }
 
 START_TEST(a_failure_drops_the_rest) {
-  planrt_device *device = open_streams((planrt_device_options){.n_streams = 2, .n_events = 1});
+  rt_device *device = open_streams((rt_device_options){.n_streams = 2, .n_events = 1});
   atomic_int done = 0;
   ok(host->host(device, 0, fail_at, &done, NULL, 1));
   ok(host->host(device, 0, fail_at, &done, NULL, -7));
@@ -118,7 +118,7 @@ START_TEST(a_failure_drops_the_rest) {
 END_TEST
 
 START_TEST(a_wait_for_nothing_is_refused) {
-  planrt_device *device = open_streams((planrt_device_options){.n_streams = 2, .n_events = 1});
+  rt_device *device = open_streams((rt_device_options){.n_streams = 2, .n_events = 1});
   assert_fails(host->wait(device, 1, 0, 0), PLANC_INVALID_PLAN, "event 0");
   ok(host->record(device, 0, 0, 4));
   ok(host->wait(device, 1, 0, 4));
@@ -135,7 +135,7 @@ static planc_status linger(void *user, const void *what, int64_t step) {
 }
 
 START_TEST(closing_does_not_wait_for_the_rest) {
-  planrt_device *device = open_streams((planrt_device_options){.n_streams = 3, .n_events = 1, .jitter = 5});
+  rt_device *device = open_streams((rt_device_options){.n_streams = 3, .n_events = 1, .jitter = 5});
   atomic_int done = 0;
   for (int i = 0; i < 900; i++) ok(host->host(device, 0, linger, &done, NULL, 1));
   ok(host->record(device, 0, 0, 0));
@@ -149,17 +149,17 @@ END_TEST
 
 START_TEST(copies_are_paced) {
   enum { BYTES = 100000, RATE = 1000000 };
-  planrt_device_options options = {
+  rt_device_options options = {
       .arena_bytes = 1 << 17, .host_arena_bytes = 1 << 17, .n_streams = 3, .link_bytes_per_s = RATE};
-  planrt_device *device = open_streams(options);
-  planrt_span out, in, within;
+  rt_device *device = open_streams(options);
+  rt_span out, in, within;
   char *arena = host->arena(device), *slots = host->host_arena(device);
   memset(arena, 7, BYTES);
-  ok(host->copy(device, 0, PLANRT_D2H, slots, arena, BYTES, &out));
+  ok(host->copy(device, 0, RT_D2H, slots, arena, BYTES, &out));
   ok(host->synchronize(device));
   ck_assert_mem_eq(slots, arena, BYTES);
-  ok(host->copy(device, 1, PLANRT_H2D, arena, slots, BYTES, &in));
-  ok(host->copy(device, 2, PLANRT_D2D, arena + BYTES, arena + BYTES, 256, &within));
+  ok(host->copy(device, 1, RT_H2D, arena, slots, BYTES, &in));
+  ok(host->copy(device, 2, RT_D2D, arena + BYTES, arena + BYTES, 256, &within));
   ok(host->synchronize(device));
   ck_assert_int_ge(out.end_ns - out.begin_ns, 100000000);
   ck_assert_int_ge(in.end_ns - in.begin_ns, 100000000);
@@ -174,13 +174,13 @@ END_TEST
 static const int64_t sizes[] = {0, 256, 4096, 4352, 1 << 20};
 
 START_TEST(blocks_are_whole) {
-  planrt_block block;
-  ok(planrt_block_new(sizes[_i], "a block", &block));
-  ck_assert_int_eq((int64_t)((uintptr_t)block.data % PLANRT_ALIGNMENT), 0);
+  rt_block block;
+  ok(rt_block_new(sizes[_i], "a block", &block));
+  ck_assert_int_eq((int64_t)((uintptr_t)block.data % RT_ALIGNMENT), 0);
   for (int64_t i = 0; i < sizes[_i]; i++) ck_assert_int_eq(block.data[i], 0);
   memset(block.data, 1, (size_t)sizes[_i]);
-  ok(planrt_block_check(&block, "block"));
-  planrt_block_free(&block);
+  ok(rt_block_check(&block, "block"));
+  rt_block_free(&block);
 }
 END_TEST
 
@@ -188,8 +188,8 @@ END_TEST
 START_TEST(pages_have_several_addresses) {
   int64_t page = sysconf(_SC_PAGESIZE);
   const planc_mapping mappings[] = {{2, 1}, {0, 2}, {2, 1}};
-  planrt_block block;
-  ok(planrt_block_map(3 * page, page, mappings, 3, "a block", &block));
+  rt_block block;
+  ok(rt_block_map(3 * page, page, mappings, 3, "a block", &block));
   ck_assert_int_eq(block.bytes, 4 * page);
   for (int64_t i = 0; i < block.bytes; i++) ck_assert_int_eq(block.data[i], 0);
   block.data[5] = 1;
@@ -199,24 +199,24 @@ START_TEST(pages_have_several_addresses) {
   ck_assert_int_eq(block.data[3 * page + 6], 0);
   ck_assert_int_eq(block.data[page + 5], 2);
   ck_assert_int_eq(block.data[4 * page - 1], 0);
-  ok(planrt_block_check(&block, "block"));
-  planrt_block_free(&block);
-  assert_fails(planrt_block_map(3 * page, page / 2, mappings, 3, "a block", &block), PLANC_DEVICE, "not whole pages");
+  ok(rt_block_check(&block, "block"));
+  rt_block_free(&block);
+  assert_fails(rt_block_map(3 * page, page / 2, mappings, 3, "a block", &block), PLANC_DEVICE, "not whole pages");
 }
 END_TEST
 
 START_TEST(a_byte_beyond_mapped_pages_faults) {
   int64_t page = sysconf(_SC_PAGESIZE);
   const planc_mapping mapping = {0, 1};
-  planrt_block block;
-  ok(planrt_block_map(2 * page, page, &mapping, 1, "a block", &block));
+  rt_block block;
+  ok(rt_block_map(2 * page, page, &mapping, 1, "a block", &block));
   *(volatile char *)(block.data + (_i ? page : -1)) = 1;
 }
 END_TEST
 
 static void touch_beyond(int64_t bytes) {
-  planrt_block block;
-  ok(planrt_block_new(bytes, "a block", &block));
+  rt_block block;
+  ok(rt_block_new(bytes, "a block", &block));
   *(volatile char *)(block.data + bytes) = 1;
 }
 START_TEST(a_byte_beyond_faults) {
@@ -225,19 +225,19 @@ START_TEST(a_byte_beyond_faults) {
 END_TEST
 
 START_TEST(bytes_around_a_block_are_noticed) {
-  planrt_block block;
-  ok(planrt_block_new(300, "a block", &block));
+  rt_block block;
+  ok(rt_block_new(300, "a block", &block));
   block.data[300] = 0;
-  assert_fails(planrt_block_check(&block, "the block"), PLANC_INTERNAL, "the block was written 0 bytes behind");
+  assert_fails(rt_block_check(&block, "the block"), PLANC_INTERNAL, "the block was written 0 bytes behind");
   block.data[-3] = 0;
-  assert_fails(planrt_block_check(&block, "the block"), PLANC_INTERNAL, "the block was written 3 bytes before");
-  planrt_block_free(&block);
+  assert_fails(rt_block_check(&block, "the block"), PLANC_INTERNAL, "the block was written 3 bytes before");
+  rt_block_free(&block);
 }
 END_TEST
 
 START_TEST(too_much_memory_is_refused) {
-  planrt_device *device;
-  planrt_device_options options = {.arena_bytes = INT64_C(1) << 60};
+  rt_device *device;
+  rt_device_options options = {.arena_bytes = INT64_C(1) << 60};
   assert_fails(host->open(&options, &device), PLANC_DEVICE, "no memory for an arena of 1152921504606846976 bytes");
   options.arena_bytes = sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
   assert_fails(host->open(&options, &device), PLANC_DEVICE, "no memory for an arena");

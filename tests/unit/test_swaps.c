@@ -8,6 +8,7 @@
 #include "graph/optypes.h"
 #include "planc/policy.h"
 #include "planner/choose/absences.h"
+#include "planner/choose/restorable.h"
 #include "planner/code.h"
 #include "planner/evaluate.h"
 #include "planner/policies/capuchin.h"
@@ -205,7 +206,7 @@ static int32_t latest_input(int32_t instance, int32_t except) {
   int32_t latest = -1;
   for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
     int32_t w =
-        trace->accesses[a].read < 0 ? -1 : planc_writer_of(trace, trace->accesses[a].buffer, trace->accesses[a].read);
+        trace->accesses[a].read < 0 ? -1 : pl_writer_of(trace, trace->accesses[a].buffer, trace->accesses[a].read);
     if (w != except && w > latest) latest = w;
   }
   return latest;
@@ -226,7 +227,7 @@ START_TEST(lms_waits_for_the_other_inputs) {
       int32_t from = access_at(buffer, k - 1)->instance, to = access_at(buffer, k)->instance;
       const stay *after = stay_at(&s, b, to);
       if (after == stay_at(&s, b, from) || after->fetched < 0) continue;
-      int32_t writer = planc_writer_of(trace, b, access_at(buffer, k)->read), latest = latest_input(to, writer);
+      int32_t writer = pl_writer_of(trace, b, access_at(buffer, k)->read), latest = latest_input(to, writer);
       ck_assert_msg(after->fetched == (latest > writer ? latest + 1 : to), "%s for %s comes at %d, not after %d",
                     planc_trace_buffer_name(trace, b), planc_trace_op(trace, to)->name, after->fetched, latest);
       fetched++;
@@ -398,8 +399,8 @@ static planc_graph *make_chain(int n) {
 static int times_again(const planc_problem *problem, int32_t instance) {
   planc_plan *plan;
   planc_candidate candidate = {0};
-  planc_evaluator evaluator = planc_evaluator_of(problem);
-  ok(planc_policy_superneurons(&evaluator, &candidate));
+  planc_evaluator evaluator = pl_evaluator_of(problem);
+  ok(pl_policy_superneurons(&evaluator, &candidate));
   ok(planc_lower(problem, "superneurons", &candidate, &plan));
   planc_candidate_free(&candidate);
   int times = 0;
@@ -436,9 +437,9 @@ END_TEST
 static planc_candidate choose(const planc_problem *problem, int64_t room, const int64_t *leads) {
   int64_t last;
   capuchin of = {.room = &last, .leads = leads};
-  planc_absence_rule rule = {.choose = capuchin_choose, .context = &of};
+  pl_absence_rule rule = {.choose = capuchin_choose, .context = &of};
   planc_candidate candidate = {0};
-  ok(planc_make_absences(problem, &rule, room, &candidate));
+  ok(pl_make_absences(problem, &rule, room, &candidate));
   return candidate;
 }
 
@@ -510,7 +511,7 @@ START_TEST(capuchin_prefers_what_is_hidden) {
   planc_profile *fast = profile;
   char *text;
   size_t length;
-  ok(planc_file_read("profiles/k40m.json", 1 << 20, &text, &length));
+  ok(pl_file_read("profiles/k40m.json", 1 << 20, &text, &length));
   char *slow = judge_edited(text, "10040000000", "10040");
   ok(planc_profile_parse(slow, strlen(slow), "slow", &profile));
   plan = make("capuchin", 90);
@@ -592,9 +593,9 @@ static planc_graph *make_queued(int64_t traffic) {
 static void count_choices(const planc_problem *problem, int64_t room, bool alone, int *out_swaps, int *out_again) {
   int64_t last;
   capuchin of = {.room = &last, .alone = alone};
-  planc_absence_rule rule = {.choose = capuchin_choose, .context = &of};
+  pl_absence_rule rule = {.choose = capuchin_choose, .context = &of};
   planc_candidate candidate = {0};
-  ok(planc_make_absences(problem, &rule, room, &candidate));
+  ok(pl_make_absences(problem, &rule, room, &candidate));
   *out_swaps = *out_again = 0;
   for (int32_t c = 0; c < planc_schedule_n_commands(candidate.schedule); c++) {
     const planc_command *command = &planc_schedule_commands(candidate.schedule)[c];
@@ -640,10 +641,10 @@ START_TEST(capuchin_learns_from_waiting) {
     int64_t room, ns;
     bool fits;
     capuchin of = {.room = &room, .alone = true};
-    planc_absence_rule rule = {.choose = capuchin_choose, .context = &of};
+    pl_absence_rule rule = {.choose = capuchin_choose, .context = &of};
     planc_candidate candidate = {0};
-    planc_evaluator evaluator = planc_evaluator_of(&problem);
-    ok(planc_walk_try(&evaluator, planc_make_absences, &rule, planc_arena_room(&problem), &candidate, &fits));
+    planc_evaluator evaluator = pl_evaluator_of(&problem);
+    ok(pl_walk_try(&evaluator, pl_make_absences, &rule, pl_arena_room(&problem), &candidate, &fits));
     ck_assert(fits);
     ok(evaluator.time(&evaluator, &candidate, &ns));
     ck_assert_int_le(plan->predicted.iteration_ns, ns);

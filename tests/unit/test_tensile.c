@@ -42,7 +42,7 @@ static void free_profile(void) {
 enum { MOST_COPIES = 4096 };
 
 typedef struct naive {
-  const planc_walk *walk;
+  const pl_walk *walk;
   const planc_trace *trace;
   planc_gaps *gaps;
   bool *taken; /* per gap */
@@ -115,13 +115,13 @@ static int64_t link_time(const planc_link *link, int64_t bytes) {
 /* Plans `version` of a buffer to be away between instances `from` and `to`, of which the latter is in the next period
  * where `across`. False where the copies find no time, or there is nothing in between. */
 static bool plan(const naive *n, const planc_gap *gap, int32_t version, bool across, choice *c) {
-  const planc_device *device = &n->walk->costs->device;
+  const planc_device *device = n->walk->device;
   const planc_buffer *buffer = &n->trace->buffers[gap->buffer];
   int32_t last = n->trace->n_instances - 1;
   bool next = gap->wraps && !across, home = across && version == 0;
   int64_t in_ns = link_time(&device->h2d, buffer->bytes), out_ns = link_time(&device->d2h, buffer->bytes);
   int64_t host_ns = home ? 0 : n->host_ns[gap->buffer][version];
-  *c = (choice){.version = version, .copy = PLANC_NO_COPY, .out_start = -1};
+  *c = (choice){.version = version, .copy = PL_NO_COPY, .out_start = -1};
   c->in_start = last_time(n, n->start[gap->wraps ? 1 : gap->from + 1], n->start[gap->to], in_ns);
   if (c->in_start < 0) return false;
   if (host_ns < 0) {
@@ -143,9 +143,9 @@ static void add_live(naive *n, int32_t from, int32_t to, int64_t bytes) {
 
 static void take(naive *n, int32_t k, const choice *c, bool across) {
   const planc_gap *gap = &n->gaps->gaps[k];
-  const planc_device *device = &n->walk->costs->device;
+  const planc_device *device = n->walk->device;
   const planc_buffer *buffer = &n->trace->buffers[gap->buffer];
-  int64_t bytes = planc_walk_room(buffer), out_ns = link_time(&device->d2h, buffer->bytes);
+  int64_t bytes = pl_walk_room(buffer), out_ns = link_time(&device->d2h, buffer->bytes);
   n->taken[k] = true;
   occupy(n, c->in_start, link_time(&device->h2d, buffer->bytes));
   if (c->out_start >= 0) {
@@ -187,7 +187,7 @@ static bool may_go_home(const naive *n, int32_t k, int32_t peak, choice *c) {
   if (gap->wraps || gap->version > 0 || n->host_ns[gap->buffer][0] >= 0) return false;
   while (w < n->gaps->n && n->gaps->gaps[w].buffer == gap->buffer && !n->gaps->gaps[w].wraps) w++;
   if (w == n->gaps->n || n->gaps->gaps[w].buffer != gap->buffer || n->taken[w]) return false;
-  int64_t in_ns = link_time(&n->walk->costs->device.h2d, n->trace->buffers[gap->buffer].bytes);
+  int64_t in_ns = link_time(&n->walk->device->h2d, n->trace->buffers[gap->buffer].bytes);
   int64_t at = last_time(n, n->start[gap->from + 1], n->start[gap->to], in_ns);
   if (at < n->start[peak + 1] || !plan(n, &n->gaps->gaps[w], n->gaps->gaps[w].version, true, c)) return false;
   c->gap = w;
@@ -217,7 +217,7 @@ static bool naive_round(naive *n, choice *c) {
   int64_t best = -1;
   for (int32_t k = 0; k < n->gaps->n; k++) {
     choice of;
-    int64_t bytes = planc_walk_room(&n->trace->buffers[n->gaps->gaps[k].buffer]);
+    int64_t bytes = pl_walk_room(&n->trace->buffers[n->gaps->gaps[k].buffer]);
     if (bytes <= best || !may_take(n, k, peak, &of)) continue;
     best = bytes;
     *c = of;
@@ -230,19 +230,19 @@ static bool naive_round(naive *n, choice *c) {
   return true;
 }
 
-static void naive_make(const planc_walk *walk, naive *n) {
+static void naive_make(const pl_walk *walk, naive *n) {
   const planc_trace *trace = walk->trace;
-  const planc_device *device = &walk->costs->device;
-  planc_absences none = {0};
+  const planc_device *device = walk->device;
+  pl_absences none = {0};
   *n = (naive){.walk = walk, .trace = trace};
-  ok(planc_gaps_make(trace, &n->gaps));
+  ok(planc_gaps_make(walk->order, &n->gaps));
   n->taken = calloc((size_t)n->gaps->n + 1, sizeof *n->taken);
   n->start = calloc((size_t)trace->n_instances + 1, sizeof *n->start);
   n->live = calloc((size_t)trace->n_instances, sizeof *n->live);
   n->host_ns = calloc((size_t)trace->n_buffers, sizeof *n->host_ns);
-  ok(planc_absences_live(trace, &none, n->live));
+  ok(pl_absences_held(walk->order, &none, n->live));
   for (int32_t i = 0; i < trace->n_instances; i++) {
-    planc_variant fastest = planc_walk_variant(walk, i, INT64_MAX);
+    planc_variant fastest = pl_walk_variant(walk, i, INT64_MAX);
     n->start[i + 1] = n->start[i] + fastest.time_ns;
     n->live[i] += fastest.workspace_bytes;
   }
@@ -259,7 +259,7 @@ static void naive_make(const planc_walk *walk, naive *n) {
     if (at >= 0) occupy(n, at, in_ns);
     at = -1;
     if (buffer->flags & PLANC_BUFFER_RESULT)
-      at = first_time(n, n->start[planc_last_instance(trace, b) + 1], end, out_ns);
+      at = first_time(n, n->start[planc_order_last(walk->order, b) + 1], end, out_ns);
     if (at >= 0) occupy(n, at, out_ns);
   }
 }
@@ -274,9 +274,9 @@ static void naive_free(naive *n) {
 }
 
 /* The stretch of gap k; both are by buffer, in time order. */
-static const tensile_stretch *stretch_of(const tensile *t, const planc_gap *gap) {
+static const tensile_gap *stretch_of(const tensile *t, const planc_gap *gap) {
   for (int32_t i = 0; i < t->n; i++) {
-    const tensile_stretch *s = &t->stretches[i];
+    const tensile_gap *s = &t->gaps[i];
     const tensile_tensor *tensor = &t->tensors[s->tensor];
     if (tensor->buffer == gap->buffer && s->from == gap->from && s->wraps == gap->wraps) return s;
   }
@@ -286,10 +286,10 @@ static const tensile_stretch *stretch_of(const tensile *t, const planc_gap *gap)
 static int64_t n_swaps, n_across, n_next, n_shared;
 
 /* Round by round the same. */
-static void agree(const planc_walk *walk, int seed) {
+static void agree(const pl_walk *walk, int seed) {
   naive n;
-  planc_arena arena = {0};
-  tensile t = {.walk = walk, .trace = walk->trace, .rate_ppm = 1000000};
+  pl_arena arena = {0};
+  tensile t = {.walk = walk, .trace = walk->trace, .order = walk->order, .rate_ppm = 1000000};
   naive_make(walk, &n);
   ok(tensile_predict(&t, &arena));
   ok(tensile_set_up_swaps(&t, &arena));
@@ -301,12 +301,12 @@ static void agree(const planc_walk *walk, int seed) {
     ok(tensile_swap(&t, tensile_peak(&t), &taken));
     ck_assert_msg(taken == expected, "graph %d: %s is swapped", seed, expected ? "nothing" : "something");
     for (int32_t g = 0; g < n.gaps->n; g++) {
-      const tensile_stretch *s = stretch_of(&t, &n.gaps->gaps[g]);
+      const tensile_gap *s = stretch_of(&t, &n.gaps->gaps[g]);
       ck_assert_msg(s ? (s->state == TENSILE_TAKEN) == n.taken[g] : !n.taken[g], "graph %d: gap %d", seed, g);
     }
     if (!taken) break;
-    const tensile_stretch *s = stretch_of(&t, &n.gaps->gaps[c.gap]);
-    const planc_absence *a = &s->absence;
+    const tensile_gap *s = stretch_of(&t, &n.gaps->gaps[c.gap]);
+    const pl_absence *a = &s->absence;
     bool same = a->version == c.version && a->leave == c.leave && a->fetch == c.fetch && s->in_start == c.in_start;
     ck_assert_msg(same && (c.out_start < 0 || a->copy == c.copy),
                   "graph %d: version %d away %d-%d from %d, expected %d away %d-%d from %d", seed, a->version, a->leave,
@@ -318,7 +318,7 @@ static void agree(const planc_walk *walk, int seed) {
     n_shared += c.out_start < 0;
   }
   tensile_free(&t);
-  planc_arena_free(&arena);
+  pl_arena_free(&arena);
   naive_free(&n);
 }
 
@@ -331,8 +331,8 @@ START_TEST(rounds_are_those_of_the_rules) {
     set_links(profile, speeds[seed % 4]);
     planc_problem problem = {.graph = graph, .profile = profile, .batch = 1 + seed % 5, .host_budget_bytes = -1};
     planc_candidate candidate = {0};
-    planc_walk walk;
-    ok(planc_walk_start(&walk, &problem, problem.batch, PLANC_ROOM_UNLIMITED, &candidate));
+    pl_walk walk;
+    ok(pl_walk_start(&walk, &problem, problem.batch, PL_ROOM_UNLIMITED, &candidate));
     agree(&walk, seed);
     planc_candidate_free(&candidate);
     planc_graph_free(graph);
@@ -388,7 +388,7 @@ static planc_profile *timed(const int64_t times[HILL_OPS]) {
                    i ? ", " : "", hill_ops[i], HILL_BATCH, (long long)times[i]);
   }
   (void)strncat(ops, "], \"device\"", sizeof ops - strlen(ops) - 1);
-  ok(planc_file_read("profiles/k40m.json", 1 << 20, &text, &length));
+  ok(pl_file_read("profiles/k40m.json", 1 << 20, &text, &length));
   char *edited = judge_edited(text, "\"device\"", ops);
   planc_profile *of;
   ok(planc_profile_parse(edited, strlen(edited), "timed", &of));
@@ -406,9 +406,9 @@ typedef struct swapped {
 /* What becomes of a tensor of hill in the room there is, read from the schedule. */
 static swapped swap_of(const planc_problem *problem, int64_t room, const char *tensor) {
   planc_candidate candidate = {0};
-  planc_absence_rule rule = {.choose = tensile_choose, .context = problem};
-  swapped s = {.copy = PLANC_NO_COPY};
-  ok(planc_make_absences(problem, &rule, room, &candidate));
+  pl_absence_rule rule = {.choose = tensile_choose, .context = problem};
+  swapped s = {.copy = PL_NO_COPY};
+  ok(pl_make_absences(problem, &rule, room, &candidate));
   const planc_residency *residencies = planc_schedule_residencies(candidate.schedule);
   int32_t now = -1, opened = 0;
   for (int32_t c = 0; c < planc_schedule_n_commands(candidate.schedule); c++) {
@@ -436,7 +436,7 @@ static void expect(const planc_problem *problem, int64_t room, const char *tenso
                 s.copy, s.leave, s.fetch, s.again ? ", again" : "");
 }
 
-static const swapped stays = {.copy = PLANC_NO_COPY};
+static const swapped stays = {.copy = PL_NO_COPY};
 
 /* b, which is larger, has the link first: out from the end of f2, in until g2. a's copy out stands behind that. Both
  * are away only where both copies are over by the end of an op. */
@@ -445,13 +445,13 @@ START_TEST(the_largest_goes_first) {
   planc_problem problem = {.graph = graph, .batch = HILL_BATCH, .host_budget_bytes = -1};
   /* In: b from 20,000 to 22,048 within g1 at the latest, but g1 begins at 16,000; a from 14,976 within m4. */
   problem.profile = timed((int64_t[]){4000, 4000, 2048, 1024, 1024, 4000, 6000, 1000});
-  expect(&problem, PLANC_ROOM_UNLIMITED, "b", (swapped){.copy = 1, .leave = 2, .fetch = 6});
-  expect(&problem, PLANC_ROOM_UNLIMITED, "a", (swapped){.copy = 2, .leave = 3, .fetch = 5});
+  expect(&problem, PL_ROOM_UNLIMITED, "b", (swapped){.copy = 1, .leave = 2, .fetch = 6});
+  expect(&problem, PL_ROOM_UNLIMITED, "a", (swapped){.copy = 2, .leave = 3, .fetch = 5});
   planc_profile_free((planc_profile *)problem.profile);
   /* One nanosecond less in m1, and b's copy is over within m2, a's within m3: at m4 a has to be on its way back. */
   problem.profile = timed((int64_t[]){4000, 4000, 2047, 1024, 1024, 4000, 6000, 1000});
-  expect(&problem, PLANC_ROOM_UNLIMITED, "b", (swapped){.copy = 1, .leave = 3, .fetch = 6});
-  expect(&problem, PLANC_ROOM_UNLIMITED, "a", stays);
+  expect(&problem, PL_ROOM_UNLIMITED, "b", (swapped){.copy = 1, .leave = 3, .fetch = 6});
+  expect(&problem, PL_ROOM_UNLIMITED, "a", stays);
   planc_profile_free((planc_profile *)problem.profile);
   planc_graph_free(graph);
 }
@@ -463,11 +463,11 @@ START_TEST(the_rate_limits_tensors) {
   planc_problem problem = {.graph = graph, .batch = HILL_BATCH, .host_budget_bytes = -1};
   problem.profile = timed((int64_t[]){4000, 4000, 2048, 1024, 1024, 4000, 6000, 1000});
   problem.settings.swap_rate = 100000;
-  expect(&problem, PLANC_ROOM_UNLIMITED, "b", (swapped){.copy = 1, .leave = 2, .fetch = 6});
-  expect(&problem, PLANC_ROOM_UNLIMITED, "a", stays);
+  expect(&problem, PL_ROOM_UNLIMITED, "b", (swapped){.copy = 1, .leave = 2, .fetch = 6});
+  expect(&problem, PL_ROOM_UNLIMITED, "a", stays);
   problem.settings.swap_rate = 99999;
-  expect(&problem, PLANC_ROOM_UNLIMITED, "b", stays);
-  expect(&problem, PLANC_ROOM_UNLIMITED, "a", stays);
+  expect(&problem, PL_ROOM_UNLIMITED, "b", stays);
+  expect(&problem, PL_ROOM_UNLIMITED, "a", stays);
   planc_profile_free((planc_profile *)problem.profile);
   planc_graph_free(graph);
 }
@@ -481,9 +481,9 @@ START_TEST(recompute_is_the_last_resort) {
   planc_problem problem = {.graph = graph, .batch = HILL_BATCH, .host_budget_bytes = -1, .settings.swap_rate = 1};
   problem.profile = timed((int64_t[]){4000, 4000, 500, 1000, 1024, 4000, 6000, 1000});
   int64_t peak = INT64_C(1024) * (8 + 1 + 1 + 2); /* at m3 */
-  expect(&problem, PLANC_ROOM_UNLIMITED, "b", stays);
+  expect(&problem, PL_ROOM_UNLIMITED, "b", stays);
   expect(&problem, peak, "b", stays);
-  expect(&problem, peak - 1, "b", (swapped){.copy = PLANC_NO_COPY, .leave = 1, .fetch = 7, .again = true});
+  expect(&problem, peak - 1, "b", (swapped){.copy = PL_NO_COPY, .leave = 1, .fetch = 7, .again = true});
   expect(&problem, peak - 1, "a", stays);
   problem.settings.swap_rate = 0;
   swapped a = {.copy = 1, .leave = 3, .fetch = 5};
@@ -602,11 +602,11 @@ static int32_t count_swaps(int elements) {
   (void)snprintf(&text[at], sizeof text - at, "]}\n");
   planc_graph *graph = graph_of(text);
   planc_problem problem = {.graph = graph, .profile = profile, .batch = 1, .host_budget_bytes = -1};
-  planc_absence_rule rule = {.choose = tensile_choose, .context = &problem};
+  pl_absence_rule rule = {.choose = tensile_choose, .context = &problem};
   planc_candidate candidate = {0};
   int32_t n = 0;
   set_links(profile, INT64_C(1000000000000000));
-  ok(planc_make_absences(&problem, &rule, PLANC_ROOM_UNLIMITED, &candidate));
+  ok(pl_make_absences(&problem, &rule, PL_ROOM_UNLIMITED, &candidate));
   for (int32_t c = 0; c < planc_schedule_n_commands(candidate.schedule); c++) {
     const planc_command *command = &planc_schedule_commands(candidate.schedule)[c];
     n += command->kind == PLANC_CMD_OFFLOAD && !command->user;

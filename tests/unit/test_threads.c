@@ -31,7 +31,7 @@ static planc_status plan(work *w, int32_t k, const planc_policy *policy) {
   PLANC_TRY(status);
   status = planc_plan_print(plan, &w->plans[k], &length);
   if (!status && !(policy->supports & PLANC_POLICY_SIMULATED)) status = planc_check(plan, NULL, NULL);
-  if (!status) status = planc_simulate(plan, NULL, NULL, &simulation);
+  if (!status) status = planc_simulate(plan, NULL, &simulation);
   if (!status) w->iteration_ns[k] = simulation.iteration_ns;
   planc_plan_free(plan);
   return status;

@@ -52,15 +52,14 @@ static planrt_session *session_of(const planc_plan *plan, int32_t timeline, bool
   return session;
 }
 
-static bool is_measured(const planrt_action *action) {
-  return action->kind == PLANRT_CALL || action->kind == PLANRT_COPY || action->kind == PLANRT_FEED ||
-         action->kind == PLANRT_DELIVER;
+static bool is_measured(const rt_action *action) {
+  return action->kind == RT_CALL || action->kind == RT_COPY || action->kind == RT_FEED || action->kind == RT_DELIVER;
 }
 
 /* Whether a trace read back is what the session holds of the periods from `first` on. */
 static void assert_same(const planrt_session *session, const planc_timeline *timeline, int64_t first,
                         int32_t n_periods) {
-  const planrt_part *body = &session->parts[PLANRT_BODY];
+  const rt_part *body = &session->parts[RT_BODY];
   ck_assert_int_eq(timeline->first_period, first);
   ck_assert_int_eq(timeline->n_periods, n_periods);
   int64_t least = INT64_MAX, origin = INT64_MAX;
@@ -70,7 +69,7 @@ static void assert_same(const planrt_session *session, const planc_timeline *tim
   for (int pass = 0; pass < 2; pass++) {
     for (int32_t p = 0; p < n_periods; p++) {
       int32_t timed = 0;
-      const planrt_span *spans = &session->spans[(first + p) % session->options.timeline * session->n_spans];
+      const rt_span *spans = &session->spans[(first + p) % session->options.timeline * session->n_spans];
       for (int32_t i = 0; i < body->n; i++) {
         if (!is_measured(&body->actions[i])) continue;
         ck_assert_int_eq(body->actions[i].span, timed);
@@ -192,7 +191,7 @@ static written write_one(uint64_t seed) {
   invent_spans(session, seed, 100000);
   ok(planrt_timeline_write(session, path));
   planrt_session_free(session);
-  ok(planc_file_read(path, 1 << 30, &w.text, &w.length));
+  ok(pl_file_read(path, 1 << 30, &w.text, &w.length));
   return w;
 }
 

@@ -101,7 +101,7 @@ static void lenet(void) {
 START_TEST(lenet_is_derived) {
   lenet();
   planc_graph *g = train(PLANC_SGD);
-  /* relu_grad works on conv's gradient in place; the gradient of flat is a window on pool's; x has none. */
+  /* relu_grad works on conv's gradient in place; the gradient of flat is a view of pool's; x has none. */
   assert_ops(g, PLANC_PHASE_backward,
              "xent.grad softmax_xent_grad probs labels > d.logits\n"
              "fc.wgrad linear_wgrad flat d.logits > fc.w.grad\n"
@@ -308,7 +308,7 @@ START_TEST(shared_parameters_accumulate) {
 END_TEST
 
 /* Three parts of one projection, used apart: each one's gradient is its part of one storage. */
-START_TEST(windows_have_windows_of_one_gradient) {
+START_TEST(views_have_views_of_one_gradient) {
   forward_begin();
   forward_tensor("x", "input f32[N,4]");
   forward_tensor("w", "param f32[12,4]");
@@ -544,7 +544,7 @@ int main(void) {
   tcase_add_test(tests, shared_gradients_are_not_written_over);
   tcase_add_test(tests, every_rule);
   tcase_add_test(tests, shared_parameters_accumulate);
-  tcase_add_test(tests, windows_have_windows_of_one_gradient);
+  tcase_add_test(tests, views_have_views_of_one_gradient);
   tcase_add_test(tests, work_nobody_needs_is_dropped);
   tcase_add_test(tests, unwanted_results_go_to_scratch);
   tcase_add_test(tests, a_loss_may_be_a_sum);

@@ -300,7 +300,7 @@ START_TEST(gradients_match_finite_differences) {
     planc_graph *forward = random_forward(seed), *g, *again;
     planc_status status = planc_graph_train(forward, PLANC_SGD, &g);
     if (status) {
-      /* Only for what is gone, or for windows that have gradients apart, never for want of a rule. */
+      /* Only for what is gone, or for views that have gradients apart, never for want of a rule. */
       const char *message = planc_status_message(status);
       bool expected =
           strstr(message, "overwrites") || strstr(message, "only part of") || strstr(message, "overlaps in part");

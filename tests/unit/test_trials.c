@@ -19,7 +19,7 @@ static struct {
   int32_t n_refused;
 } told;
 
-static planc_status take_trial(void *user, const planrt_trial *trial) {
+static planc_status take_trial(void *user, const rt_trial *trial) {
   (void)user;
   snprintf(told.op, sizeof told.op, "%s", trial->op ? trial->op : "");
   snprintf(told.algorithm, sizeof told.algorithm, "%s", trial->op ? trial->algorithm : "");
@@ -28,17 +28,17 @@ static planc_status take_trial(void *user, const planrt_trial *trial) {
   return NULL;
 }
 
-static planc_status prepare_told(planrt_device *device, planrt_call *call) {
+static planc_status prepare_told(rt_device *device, rt_call *call) {
   if (*told.op) {
     ck_assert_str_eq(told.op, call->op->name);
     ck_assert_str_eq(told.algorithm, call->algorithm);
   }
   if (told.fails && strcmp(call->algorithm, told.fails) == 0) return planc_error(PLANC_DEVICE, "an illegal address");
-  return planrt_host_backend.prepare(device, call);
+  return rt_host_backend.prepare(device, call);
 }
 
-static planc_status launch_told(planrt_device *device, int32_t stream, const planrt_call *call,
-                                const planrt_launch *launch, planrt_span *span) {
+static planc_status launch_told(rt_device *device, int32_t stream, const rt_call *call, const rt_launch *launch,
+                                rt_span *span) {
   bool alone = !told.launched || told.launched == call->op;
   if (*told.op) {
     ck_assert_str_eq(told.op, call->op->name);
@@ -46,12 +46,12 @@ static planc_status launch_told(planrt_device *device, int32_t stream, const pla
   }
   told.apart = told.apart && alone;
   told.launched = call->op;
-  return planrt_host_backend.launch(device, stream, call, launch, span);
+  return rt_host_backend.launch(device, stream, call, launch, span);
 }
 
-static planc_status synchronize_told(planrt_device *device) {
+static planc_status synchronize_told(rt_device *device) {
   told.launched = NULL;
-  return planrt_host_backend.synchronize(device);
+  return rt_host_backend.synchronize(device);
 }
 
 static planc_status memory_told(int64_t *out_total, int64_t *out_free) {
@@ -65,7 +65,7 @@ static void count_refused(void *user, const char *op, const char *algorithm, pla
 }
 
 static planrt_backend telling(void) {
-  planrt_backend backend = planrt_host_backend;
+  planrt_backend backend = rt_host_backend;
   backend.prepare = prepare_told;
   backend.launch = launch_told;
   backend.synchronize = synchronize_told;
@@ -80,11 +80,11 @@ START_TEST(what_is_tried_is_told) {
   planc_graph *graph = passes_graph();
   planrt_backend backend = telling();
   passes all = {0};
-  planrt_op_options options = passes_options(&backend, graph, &all);
+  rt_op_options options = passes_options(&backend, graph, &all);
   options.trying = take_trial;
   options.careful = _i != 0;
   options.most = _i != 0 ? 1 : 0;
-  ok(planrt_measure_ops(&options));
+  ok(rt_measure_ops(&options));
   ck_assert_int_ge(told.n_named, 2 * all.times.len);
   ck_assert_int_gt(told.n_only, 0);
   ck_assert_int_eq(told.apart, options.careful);
@@ -105,17 +105,17 @@ static bool leave_out_all(void *user, const char *op, const char *algorithm) {
 START_TEST(what_ended_a_process_is_left_out) {
   planc_graph *graph = passes_graph();
   passes whole = {0}, some = {0}, none = {0};
-  planrt_op_options options = passes_options(&planrt_host_backend, graph, &whole);
-  ok(planrt_measure_ops(&options));
+  rt_op_options options = passes_options(&rt_host_backend, graph, &whole);
+  ok(rt_measure_ops(&options));
   options.user = &some;
   options.left_out = leave_out_conv;
-  ok(planrt_measure_ops(&options));
+  ok(rt_measure_ops(&options));
   ck_assert_int_eq(some.times.len, whole.times.len - 1);
   for (int64_t i = 0; i < some.times.len; i++)
     ck_assert(!leave_out_conv(NULL, graph->ops[some.times.data[i].op].name, some.times.data[i].variant.algorithm));
   options.user = &none;
   options.left_out = leave_out_all; /* no op is left with none */
-  ok(planrt_measure_ops(&options));
+  ok(rt_measure_ops(&options));
   ck_assert_int_eq(none.times.len, whole.times.len);
   VEC_FREE(&whole.times);
   VEC_FREE(&some.times);
@@ -129,11 +129,11 @@ START_TEST(a_lost_device_is_no_refusal) {
   planc_graph *graph = passes_graph();
   planrt_backend backend = telling();
   passes all = {0};
-  planrt_op_options options = passes_options(&backend, graph, &all);
+  rt_op_options options = passes_options(&backend, graph, &all);
   options.refused = count_refused;
   told.fails = "dnnl-direct";
   told.lost = _i != 0;
-  planc_status status = planrt_measure_ops(&options);
+  planc_status status = rt_measure_ops(&options);
   if (told.lost) {
     ck_assert_int_eq(planc_status_code(status), PLANC_DEVICE);
     ck_assert_int_eq(told.n_refused, 0);

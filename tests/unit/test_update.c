@@ -68,7 +68,7 @@ static sheet *run_of(const planc_plan *plan) {
   recording r = {plan, s, calloc((size_t)plan->body.n + 1, sizeof(int32_t))};
   ck_assert(r.timed_of != NULL);
   for (int32_t k = 0; k < s->timeline.n_timed; k++) r.timed_of[s->instrs[k]] = k;
-  ok(planc_simulate(plan, record, &r, &simulation));
+  ok(planc_simulate(plan, &(planc_simulate_options){.visitor = record, .user = &r}, &simulation));
   for (int32_t p = 1; p < MOST_PERIODS; p++)
     for (int32_t k = 0; k < s->timeline.n_timed; k++)
       s->spans[p * s->timeline.n_timed + k] = (planc_span){s->spans[k].begin_ns + p * simulation.iteration_ns,
@@ -105,7 +105,7 @@ static planc_plan *plan_of(const planc_problem *problem, const char *policy) {
 }
 
 /* The same plan for a machine where op o takes `percent[o]` of its time, sums of gradients percent[n_ops], and copies
- * in either direction what the next two say. */
+ * by each route what the next ones say. */
 static planc_plan *on_another_machine(const planc_plan *plan, const int64_t *percent) {
   char *text;
   size_t length;
@@ -124,7 +124,7 @@ static planc_plan *on_another_machine(const planc_plan *plan, const int64_t *per
   }
   for (int32_t l = 0; l < out->n_links; l++) {
     planc_link *link = &out->links[l].cost;
-    int64_t takes = percent[n_ops + 1 + out->links[l].engine % 2];
+    int64_t takes = percent[n_ops + 1 + out->links[l].engine];
     link->bytes_per_second = link->bytes_per_second * 100 / takes;
     link->latency_ns = link->latency_ns * takes / 100;
   }
@@ -132,28 +132,31 @@ static planc_plan *on_another_machine(const planc_plan *plan, const int64_t *per
   return out;
 }
 
-/* What copies to the device cost, and those from it. */
-static const planc_link *link_of(const planc_plan *plan, planc_copy_way way) {
+/* What copies by a route cost: plans that are made have an engine for each, in this order. */
+static const planc_link *link_of(const planc_plan *plan, planc_route route) {
   int32_t l = 0;
-  while (plan->links[l].engine != (way == PLANC_COPY_OUT)) l++;
+  while (l < plan->n_links && plan->links[l].engine != (int32_t)route) l++;
+  ck_assert_int_lt(l, plan->n_links);
   return &plan->links[l].cost;
 }
 
 static int64_t *draw_percents(uint64_t *state, const planc_graph *graph, int64_t least, int64_t most) {
-  int64_t *percent = calloc((size_t)graph->n_ops + 3, sizeof *percent);
+  int32_t n = graph->n_ops + 1 + PLANC_N_ROUTES;
+  int64_t *percent = calloc((size_t)n, sizeof *percent);
   ck_assert(percent != NULL);
-  for (int32_t o = 0; o < graph->n_ops + 3; o++) percent[o] = least + rand_below(state, most - least + 1);
+  for (int32_t o = 0; o < n; o++) percent[o] = least + rand_below(state, most - least + 1);
   return percent;
 }
 
 /* --- Weights -------------------------------------------------------------------------------------------------- */
 
-/* Instructions one after the other, so that none is slowed; the second of three periods is out of the ordinary. */
+/* Instructions one after the other, so that none is slowed. The first period is out of the ordinary as runs' first
+ * ones are, and so is one of the three behind it. */
 static void invent(sheet *s, const int64_t *durations) {
   int64_t now = 0;
-  for (int32_t p = 0; p < 3; p++) {
+  for (int32_t p = 0; p < MOST_PERIODS; p++) {
     for (int32_t k = 0; k < s->timeline.n_timed; k++) {
-      int64_t took = p == 1 ? durations[k] * 100 + 7 : durations[k];
+      int64_t took = p % 2 == 0 ? durations[k] * 100 + 7 : durations[k];
       s->spans[p * s->timeline.n_timed + k] = (planc_span){now, now + took};
       now += took;
     }
@@ -179,27 +182,28 @@ static double apart(const planc_latency_sum *sum) {
 
 static void assert_sums(const planc_plan *plan, const sheet *s, const int64_t *durations, int64_t weight_ppm,
                         const planc_update *update) {
-  planc_latency_sum ops = {0}, in = {0}, out = {0};
+  planc_latency_sum ops = {0}, copies[PLANC_N_ROUTES] = {0};
   for (int32_t k = 0; k < s->timeline.n_timed; k++) {
     const planc_instr *instr = &plan->body.instrs[s->instrs[k]];
-    planc_copy_way way = copies_on(plan, instr, "h2d") ? PLANC_COPY_IN : PLANC_COPY_OUT;
+    planc_route route = copies_on(plan, instr, "h2d") ? PLANC_ROUTE_H2D : PLANC_ROUTE_D2H;
     bool exec = instr->op == PLANC_INSTR_exec;
-    planc_latency_sum *sum = exec ? &ops : way == PLANC_COPY_IN ? &in : &out;
-    int64_t old_ns = exec ? instr->time_ns : planc_link_ns(link_of(plan, way), instr->bytes);
+    planc_latency_sum *sum = exec ? &ops : &copies[route];
+    int64_t old_ns = exec ? instr->time_ns : planc_link_ns(link_of(plan, route), instr->bytes);
     sum->count++;
     sum->old_ns += old_ns;
     sum->measured_ns += durations[k];
     sum->new_ns += mean(old_ns, durations[k], weight_ppm);
   }
   ck_assert_mem_eq(&ops, &update->ops, sizeof ops);
-  const planc_latency_sum *copies[] = {&in, &out}, *found[] = {&update->copies_in, &update->copies_out};
-  for (int d = 0; d < 2; d++) { /* hand-overs come on top */
-    ck_assert_int_eq(found[d]->count, copies[d]->count);
-    ck_assert_int_eq(found[d]->old_ns, copies[d]->old_ns);
-    ck_assert_int_ge(found[d]->measured_ns, copies[d]->measured_ns);
-    ck_assert_int_le(llabs(found[d]->new_ns - mean(found[d]->old_ns, found[d]->measured_ns, weight_ppm)), 4);
+  double most = apart(&update->ops);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) { /* hand-overs come on top */
+    const planc_latency_sum *found = &update->copies[r];
+    ck_assert_int_eq(found->count, copies[r].count);
+    ck_assert_int_eq(found->old_ns, copies[r].old_ns);
+    ck_assert_int_ge(found->measured_ns, copies[r].measured_ns);
+    ck_assert_int_le(llabs(found->new_ns - mean(found->old_ns, found->measured_ns, weight_ppm)), 4);
+    most = fmax(most, apart(found));
   }
-  double most = fmax(apart(&update->ops), fmax(apart(&update->copies_in), apart(&update->copies_out)));
   ck_assert_int_eq(update->change_ppm, (int64_t)floor(most * PPM / (double)ops.old_ns));
 }
 
@@ -208,7 +212,7 @@ START_TEST(weights_are_what_they_say) {
   uint64_t state = (uint64_t)_i;
   planc_plan *plan;
   ok(planc_plan_read("tests/data/timeline/tiny.plan", &plan));
-  sheet *s = sheet_of(plan, 3);
+  sheet *s = sheet_of(plan, MOST_PERIODS);
   int64_t *durations = calloc((size_t)s->timeline.n_timed, sizeof *durations);
   ck_assert(durations != NULL);
   for (int32_t k = 0; k < s->timeline.n_timed; k++) durations[k] = rand_below(&state, 20000);
@@ -243,8 +247,10 @@ START_TEST(hand_overs_count_with_copies) {
   ok(planc_timeline_read("tests/data/timeline/tiny.json", plan, &timeline));
   planc_update_options options = {.plan = plan, .timeline = timeline, .weight_ppm = PPM};
   ok(planc_update_make(&options, &update));
-  ck_assert_int_le(llabs(update->copies_in.measured_ns - (2 * plan->predicted.h2d_bytes + 4 * 1000)), 100);
-  ck_assert_int_le(llabs(update->copies_out.measured_ns - (2 * plan->predicted.d2h_bytes + 3 * 1000)), 100);
+  ck_assert_int_le(
+      llabs(update->copies[PLANC_ROUTE_H2D].measured_ns - (2 * plan->predicted.jobs[0].h2d_bytes + 4 * 1000)), 100);
+  ck_assert_int_le(
+      llabs(update->copies[PLANC_ROUTE_D2H].measured_ns - (2 * plan->predicted.jobs[0].d2h_bytes + 3 * 1000)), 100);
   planc_update_free(update);
   planc_timeline_free(timeline);
   planc_plan_free(plan);
@@ -285,13 +291,12 @@ static void assert_found(const planc_plan *other, const planc_update *update) {
   }
   assert_near(adds_ns, wanted_ns, 1e-3, 3 * adds);
   const planc_device *device = planc_profile_device(update->profile);
-  const planc_link *got[] = {&device->h2d, &device->d2h},
-                   *want[] = {link_of(other, PLANC_COPY_IN), link_of(other, PLANC_COPY_OUT)};
-  const planc_latency_sum *copies[] = {&update->copies_in, &update->copies_out};
-  for (int d = 0; d < 2; d++) {
-    if (copies[d]->count == 0) continue;
-    assert_near(got[d]->bytes_per_second, want[d]->bytes_per_second, 1e-3, 1);
-    assert_near(got[d]->latency_ns, want[d]->latency_ns, 1e-3, 2);
+  const planc_link *got[PLANC_N_ROUTES] = {&device->h2d, &device->d2h, &device->store, &device->load};
+  for (int r = 0; r < PLANC_N_ROUTES; r++) {
+    if (update->copies[r].count == 0) continue;
+    const planc_link *want = link_of(other, (planc_route)r);
+    assert_near(got[r]->bytes_per_second, want->bytes_per_second, 1e-3, 1);
+    assert_near(got[r]->latency_ns, want->latency_ns, 1e-3, 2);
   }
   planc_costs_free(costs);
   planc_trace_free(trace);
@@ -321,6 +326,56 @@ START_TEST(another_machine_is_found) {
     planc_plan_free(plan);
   }
   planc_graph_free(graph);
+}
+END_TEST
+
+static bool has_origin(const planc_profile *profile, const char *of) {
+  for (int32_t o = 0; o < profile->n_origins; o++)
+    if (strcmp(profile->origins[o].of, of) == 0) return true;
+  return false;
+}
+
+/* A plan that stores half of what it offloads, on a machine whose storage is another, too. */
+START_TEST(another_storage_is_found) {
+  int32_t n_stores = 0;
+  planc_profile *with_storage;
+  ok(planc_profile_read("profiles/k40m.json", &with_storage));
+  with_storage->device.store = (planc_link){.bytes_per_second = 1000000000, .latency_ns = 20000};
+  with_storage->device.load = (planc_link){.bytes_per_second = 2000000000, .latency_ns = 10000};
+  for (uint64_t seed = 0; seed < 20; seed++) {
+    uint64_t state = seed + 1;
+    planc_graph *graph;
+    ok(randgraph_make(seed, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
+    planc_problem problem = problem_of(graph, with_storage, 64);
+    planc_plan *whole = plan_of(&problem, "naive");
+    problem.host_budget_bytes = host_of(whole)->arena_bytes / 2;
+    problem.storage_budget_bytes = INT64_C(1) << 40;
+    planc_plan *plan = NULL;
+    planc_status status = planc_make_plan(&problem, planc_policy_find("naive"), &plan);
+    if (!status) {
+      plan->device.launch_ns = 0;
+      int64_t *percent = draw_percents(&state, graph, 30, 600);
+      planc_plan *other = on_another_machine(plan, percent);
+      sheet *run = run_of(other);
+      for (int with_base = 0; with_base < 2; with_base++) {
+        planc_update *update = update_of(plan, run, with_base ? with_storage : NULL, PPM);
+        assert_found(other, update);
+        n_stores += update->copies[PLANC_ROUTE_STORE].count;
+        ck_assert_int_eq(has_origin(update->profile, "device.storage"),
+                         update->copies[PLANC_ROUTE_STORE].count + update->copies[PLANC_ROUTE_LOAD].count > 0);
+        planc_update_free(update);
+      }
+      free(run);
+      free(percent);
+      planc_plan_free(other);
+      planc_plan_free(plan);
+    }
+    planc_status_free(status);
+    planc_plan_free(whole);
+    planc_graph_free(graph);
+  }
+  ck_assert_int_gt(n_stores, 40);
+  planc_profile_free(with_storage);
 }
 END_TEST
 
@@ -377,7 +432,7 @@ END_TEST
 static void assert_same_plan(planc_plan *a, planc_plan *b, bool same_ideal) {
   char *ours, *theirs;
   size_t our_length, their_length;
-  if (!same_ideal) a->predicted.ideal_ns = b->predicted.ideal_ns;
+  if (!same_ideal) a->predicted.jobs[0].ideal_ns = b->predicted.jobs[0].ideal_ns;
   ok(planc_plan_print(a, &ours, &our_length));
   ok(planc_plan_print(b, &theirs, &their_length));
   ck_assert_str_eq(ours, theirs);
@@ -439,12 +494,12 @@ END_TEST
 
 /* The profile's part of what a plan reserves stays apart from the code of the plan's algorithms. */
 START_TEST(code_stays_with_its_algorithms) {
-  static const planc_labelled code[] = {{"default", 4096}, {"gemm", 70000}, {"implicit-gemm", 30000}};
+  static const pl_labelled code[] = {{"default", 4096}, {"gemm", 70000}, {"implicit-gemm", 30000}};
   planc_graph *graph;
   ok(randgraph_make(1, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
   planc_profile with = *k40m;
   with.device.reserved_bytes = 12345;
-  with.code = (planc_labels){3, code};
+  with.code = (pl_labels){3, code};
   planc_problem problem = problem_of(graph, &with, 64);
   planc_plan *plan = plan_of(&problem, "none"), *next;
   ck_assert_int_ge(device_of(plan)->reserved_bytes, 12345 + 4096);
@@ -539,9 +594,9 @@ START_TEST(other_plans_are_refused) {
   options.plan = &two;
   assert_fails(planc_update_make(&options, &update), PLANC_USAGE, "one job");
   options.plan = plan;
-  tables_links(plan, (planc_link){0}, *link_of(plan, PLANC_COPY_OUT));
+  tables_links(plan, (planc_link){0}, *link_of(plan, PLANC_ROUTE_D2H));
   assert_fails(planc_update_make(&options, &update), PLANC_INVALID_PLAN, "k40m");
-  tables_links(plan, (planc_link){.bytes_per_second = 1}, *link_of(plan, PLANC_COPY_OUT));
+  tables_links(plan, (planc_link){.bytes_per_second = 1}, *link_of(plan, PLANC_ROUTE_D2H));
   for (int32_t i = 0; i < plan->body.n; i++)
     if (plan->body.instrs[i].op == PLANC_INSTR_exec) ((planc_instr *)&plan->body.instrs[i])->id = 1 << 20;
   assert_fails(planc_update_make(&options, &update), PLANC_INVALID_PLAN, "no instance");
@@ -561,7 +616,7 @@ START_TEST(extremes_stay_within_the_format) {
   for (int32_t i = 0; i < plan->body.n; i++)
     if (plan->body.instrs[i].op == PLANC_INSTR_exec && rand_chance(&state, 50))
       ((planc_instr *)&plan->body.instrs[i])->time_ns = (INT64_C(1) << 53) - rand_below(&state, 2);
-  if (rand_chance(&state, 30)) tables_links(plan, (planc_link){1, INT64_C(1) << 53}, *link_of(plan, PLANC_COPY_OUT));
+  if (rand_chance(&state, 30)) tables_links(plan, (planc_link){1, INT64_C(1) << 53}, *link_of(plan, PLANC_ROUTE_D2H));
   if (rand_chance(&state, 30)) plan->device.slowdown_ppm = 1000 * (int64_t)PPM;
   sheet *s = sheet_of(plan, MOST_PERIODS);
   for (int32_t i = 0; i < MOST_PERIODS * s->timeline.n_timed; i++) {
@@ -616,10 +671,10 @@ static void assert_at_worst_the_old(const planc_plan *plan, const planc_problem 
   const planc_plan *chosen = planc_replanned_plan(&next);
   assert_valid(chosen);
   ck_assert_int_eq(device_of(chosen)->budget_bytes, device_of(plan)->budget_bytes);
-  ck_assert_int_le(chosen->predicted.peak_bytes, device_of(plan)->budget_bytes);
+  ck_assert_int_le(chosen->predicted.peak_bytes[PLANC_MEMORY_DEVICE], device_of(plan)->budget_bytes);
   ok(planc_retime(plan, problem->profile, &retimed));
-  ok(planc_simulate(&retimed.plan, NULL, NULL, &old_simulated));
-  ok(planc_simulate(chosen, NULL, NULL, &next_simulated));
+  ok(planc_simulate(&retimed.plan, NULL, &old_simulated));
+  ok(planc_simulate(chosen, NULL, &next_simulated));
   ck_assert_int_eq(chosen->predicted.iteration_ns, next_simulated.iteration_ns);
   ck_assert_int_le(chosen->predicted.iteration_ns, old_simulated.iteration_ns);
   if (next.keeps) {
@@ -695,7 +750,7 @@ START_TEST(old_decisions_answer_their_own_budgets) {
   assert_fails(planc_replan(&problem, policy, plan, &next), PLANC_INFEASIBLE, "host memory");
   ck_assert_ptr_null(planc_replanned_plan(&next));
   problem.host_budget_bytes = -1;
-  problem.budget_bytes = plan->predicted.peak_bytes - 1;
+  problem.budget_bytes = plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE] - 1;
   assert_fails(planc_replan(&problem, policy, plan, &next), PLANC_INFEASIBLE, "vdnn-all");
   planc_update_free(update);
   free(run);
@@ -712,6 +767,7 @@ int main(void) {
   tcase_add_loop_test(all, weights_are_what_they_say, 0, 10);
   tcase_add_test(all, hand_overs_count_with_copies);
   tcase_add_loop_test(all, another_machine_is_found, 0, 30);
+  tcase_add_test(all, another_storage_is_found);
   tcase_add_loop_test(all, what_did_not_run_goes_along, 0, 2);
   tcase_add_loop_test(all, a_plan_holds_what_it_was_made_with, 0, 30);
   tcase_add_test(all, the_memory_is_that_of_the_plan);

@@ -112,7 +112,7 @@ START_TEST(muldiv_is_exact) {
     int64_t a = (int64_t)(next_random(&state) >> (next_random(&state) % 53));
     int64_t b = (int64_t)(next_random(&state) >> (next_random(&state) % 53));
     int64_t c = (int64_t)(next_random(&state) >> (next_random(&state) % 53)) + 1;
-    int64_t floor = planc_muldiv_floor(a, b, c), ceil = planc_muldiv_ceil(a, b, c);
+    int64_t floor = pl_muldiv_floor(a, b, c), ceil = pl_muldiv_ceil(a, b, c);
     long double real = (long double)a * (long double)b / (long double)c;
     if (real > 9.3e18L) {
       ck_assert_int_eq(floor, INT64_MAX);
@@ -129,46 +129,46 @@ END_TEST
 
 START_TEST(sums_products_and_alignment_end_at_the_limit) {
   int64_t out;
-  ck_assert(!planc_add_overflow(INT64_MAX - 1, 1, &out) && out == INT64_MAX);
-  ck_assert(planc_add_overflow(INT64_MAX, 1, &out));
-  ck_assert(planc_add_overflow(INT64_MIN, -1, &out));
-  ck_assert(!planc_mul_overflow(INT64_C(1) << 31, INT64_C(1) << 31, &out) && out == INT64_C(1) << 62);
-  ck_assert(planc_mul_overflow(INT64_C(1) << 32, INT64_C(1) << 31, &out));
-  ck_assert_int_eq(planc_add_saturate(INT64_MAX, 1), INT64_MAX);
-  ck_assert_int_eq(planc_add_saturate(2, 3), 5);
-  ck_assert_int_eq(planc_muldiv_floor(INT64_MAX, INT64_MAX, 1), INT64_MAX);
-  ck_assert_int_eq(planc_muldiv_floor(INT64_MAX, INT64_MAX, INT64_MAX), INT64_MAX);
-  ck_assert_int_eq(planc_muldiv_ceil(1, 1, INT64_MAX), 1);
-  ck_assert_int_eq(planc_muldiv_floor(0, INT64_MAX, 1), 0);
+  ck_assert(!pl_add_overflow(INT64_MAX - 1, 1, &out) && out == INT64_MAX);
+  ck_assert(pl_add_overflow(INT64_MAX, 1, &out));
+  ck_assert(pl_add_overflow(INT64_MIN, -1, &out));
+  ck_assert(!pl_mul_overflow(INT64_C(1) << 31, INT64_C(1) << 31, &out) && out == INT64_C(1) << 62);
+  ck_assert(pl_mul_overflow(INT64_C(1) << 32, INT64_C(1) << 31, &out));
+  ck_assert_int_eq(pl_add_saturate(INT64_MAX, 1), INT64_MAX);
+  ck_assert_int_eq(pl_add_saturate(2, 3), 5);
+  ck_assert_int_eq(pl_muldiv_floor(INT64_MAX, INT64_MAX, 1), INT64_MAX);
+  ck_assert_int_eq(pl_muldiv_floor(INT64_MAX, INT64_MAX, INT64_MAX), INT64_MAX);
+  ck_assert_int_eq(pl_muldiv_ceil(1, 1, INT64_MAX), 1);
+  ck_assert_int_eq(pl_muldiv_floor(0, INT64_MAX, 1), 0);
   for (int64_t value = 0; value < 1000; value++) {
-    int64_t aligned = planc_align_up(value, 256);
+    int64_t aligned = pl_align_up(value, 256);
     ck_assert(aligned >= value && aligned < value + 256 && aligned % 256 == 0);
   }
-  ck_assert_int_eq(planc_align_up(INT64_MAX, 256), INT64_MAX / 256 * 256);
+  ck_assert_int_eq(pl_align_up(INT64_MAX, 256), INT64_MAX / 256 * 256);
 }
 END_TEST
 
 /* --- Arena ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(a_median_is_in_the_middle) {
-  ck_assert_int_eq(planc_median((int64_t[]){7}, 1), 7);
-  ck_assert_int_eq(planc_median((int64_t[]){1825, 1119}, 2), 1472);
-  ck_assert_int_eq(planc_median((int64_t[]){9, 2, 100}, 3), 9);
-  ck_assert_int_eq(planc_median((int64_t[]){40, 10, 31, 20}, 4), 25);
-  ck_assert_int_eq(planc_median((int64_t[]){-4, -7}, 2), -6); /* rounded down */
-  ck_assert_int_eq(planc_median((int64_t[]){INT64_MIN, INT64_MAX}, 2), -1);
+  ck_assert_int_eq(pl_median((int64_t[]){7}, 1), 7);
+  ck_assert_int_eq(pl_median((int64_t[]){1825, 1119}, 2), 1472);
+  ck_assert_int_eq(pl_median((int64_t[]){9, 2, 100}, 3), 9);
+  ck_assert_int_eq(pl_median((int64_t[]){40, 10, 31, 20}, 4), 25);
+  ck_assert_int_eq(pl_median((int64_t[]){-4, -7}, 2), -6); /* rounded down */
+  ck_assert_int_eq(pl_median((int64_t[]){INT64_MIN, INT64_MAX}, 2), -1);
 }
 END_TEST
 
 START_TEST(arena_memory_is_zeroed_aligned_and_apart) {
   enum { N = 2000 };
-  planc_arena arena = {0};
+  pl_arena arena = {0};
   unsigned char *blocks[N];
   int64_t sizes[N];
   uint64_t state = 5;
   for (int i = 0; i < N; i++) {
     sizes[i] = (int64_t)(next_random(&state) % (i % 100 ? 200 : 20000));
-    ck_assert_ptr_null(planc_arena_alloc(&arena, sizes[i], 1, (void *)&blocks[i]));
+    ck_assert_ptr_null(pl_arena_alloc(&arena, sizes[i], 1, (void *)&blocks[i]));
     ck_assert_ptr_nonnull(blocks[i]);
     ck_assert_uint_eq((uintptr_t)blocks[i] % alignof(max_align_t), 0);
     for (int64_t k = 0; k < sizes[i]; k++) ck_assert_int_eq(blocks[i][k], 0);
@@ -177,9 +177,9 @@ START_TEST(arena_memory_is_zeroed_aligned_and_apart) {
   for (int i = 0; i < N; i++) {
     for (int64_t k = 0; k < sizes[i]; k++) ck_assert_int_eq(blocks[i][k], i % 255 + 1);
   }
-  planc_arena_free(&arena);
+  pl_arena_free(&arena);
   ck_assert_ptr_null(arena.blocks);
-  planc_arena_free(&arena);
+  pl_arena_free(&arena);
 }
 END_TEST
 
@@ -188,28 +188,28 @@ START_TEST(arena_refuses_what_cannot_be) {
     int64_t count;
     size_t size;
   } requests[] = {{-1, 8}, {INT64_MAX, 8}, {INT64_MAX, SIZE_MAX}, {1, SIZE_MAX}, {INT64_MAX / 2, 1}};
-  planc_arena arena = {0};
+  pl_arena arena = {0};
   for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
     void *pointer;
-    planc_status status = planc_arena_alloc(&arena, requests[i].count, requests[i].size, (void *)&pointer);
+    planc_status status = pl_arena_alloc(&arena, requests[i].count, requests[i].size, (void *)&pointer);
     ck_assert_int_eq(planc_status_code(status), PLANC_OUT_OF_MEMORY);
     planc_status_free(status);
   }
   int64_t *numbers; /* and is still of use */
-  ck_assert_ptr_null(PLANC_NEW(&arena, &numbers, 3));
+  ck_assert_ptr_null(PL_NEW(&arena, &numbers, 3));
   numbers[2] = 1;
-  planc_arena_free(&arena);
+  pl_arena_free(&arena);
 }
 END_TEST
 
 START_TEST(arena_copies_text) {
-  planc_arena arena = {0};
+  pl_arena arena = {0};
   const char *copy;
-  ck_assert_ptr_null(planc_arena_strndup(&arena, "tensor", 4, &copy));
+  ck_assert_ptr_null(pl_arena_strndup(&arena, "tensor", 4, &copy));
   ck_assert_str_eq(copy, "tens");
-  ck_assert_ptr_null(planc_arena_strndup(&arena, "", 0, &copy));
+  ck_assert_ptr_null(pl_arena_strndup(&arena, "", 0, &copy));
   ck_assert_str_eq(copy, "");
-  planc_arena_free(&arena);
+  pl_arena_free(&arena);
 }
 END_TEST
 
@@ -258,36 +258,36 @@ END_TEST
 START_TEST(a_map_finds_what_was_put_last) {
   enum { N = 20000 };
   static char names[N][12];
-  planc_map map = {0};
-  ck_assert_int_eq(planc_map_get(&map, "nothing", 7), -1);
+  pl_map map = {0};
+  ck_assert_int_eq(pl_map_get(&map, "nothing", 7), -1);
   for (int32_t i = 0; i < N; i++) {
     snprintf(names[i], sizeof names[i], "op%d", i);
-    ck_assert_ptr_null(planc_map_put(&map, names[i], strlen(names[i]), i));
+    ck_assert_ptr_null(pl_map_put(&map, names[i], strlen(names[i]), i));
   }
-  for (int32_t i = 0; i < N; i += 3) ck_assert_ptr_null(planc_map_put(&map, names[i], strlen(names[i]), i + N));
+  for (int32_t i = 0; i < N; i += 3) ck_assert_ptr_null(pl_map_put(&map, names[i], strlen(names[i]), i + N));
   ck_assert_int_eq(map.count, N);
   for (int32_t i = 0; i < N; i++) {
-    ck_assert_int_eq(planc_map_get(&map, names[i], strlen(names[i])), i % 3 ? i : i + N);
+    ck_assert_int_eq(pl_map_get(&map, names[i], strlen(names[i])), i % 3 ? i : i + N);
   }
-  ck_assert_int_eq(planc_map_get(&map, "op20000", 7), -1);
-  planc_map_free(&map);
-  ck_assert_int_eq(planc_map_get(&map, "op1", 3), -1);
+  ck_assert_int_eq(pl_map_get(&map, "op20000", 7), -1);
+  pl_map_free(&map);
+  ck_assert_int_eq(pl_map_get(&map, "op1", 3), -1);
 }
 END_TEST
 
 /* Names go by length, so they may be parts of a text, empty, or hold any byte. */
 START_TEST(a_map_goes_by_length) {
-  planc_map map = {0};
-  ck_assert_ptr_null(planc_map_put(&map, "conv1.w", 7, 1));
-  ck_assert_ptr_null(planc_map_put(&map, "conv1.w", 5, 2));
-  ck_assert_ptr_null(planc_map_put(&map, "", 0, 3));
-  ck_assert_ptr_null(planc_map_put(&map, "\0", 1, 4));
-  ck_assert_int_eq(planc_map_get(&map, "conv1.w", 7), 1);
-  ck_assert_int_eq(planc_map_get(&map, "conv1", 5), 2);
-  ck_assert_int_eq(planc_map_get(&map, "conv1.", 6), -1);
-  ck_assert_int_eq(planc_map_get(&map, "x", 0), 3);
-  ck_assert_int_eq(planc_map_get(&map, "\0", 1), 4);
-  planc_map_free(&map);
+  pl_map map = {0};
+  ck_assert_ptr_null(pl_map_put(&map, "conv1.w", 7, 1));
+  ck_assert_ptr_null(pl_map_put(&map, "conv1.w", 5, 2));
+  ck_assert_ptr_null(pl_map_put(&map, "", 0, 3));
+  ck_assert_ptr_null(pl_map_put(&map, "\0", 1, 4));
+  ck_assert_int_eq(pl_map_get(&map, "conv1.w", 7), 1);
+  ck_assert_int_eq(pl_map_get(&map, "conv1", 5), 2);
+  ck_assert_int_eq(pl_map_get(&map, "conv1.", 6), -1);
+  ck_assert_int_eq(pl_map_get(&map, "x", 0), 3);
+  ck_assert_int_eq(pl_map_get(&map, "\0", 1), 4);
+  pl_map_free(&map);
 }
 END_TEST
 
@@ -309,7 +309,7 @@ static void remove_folder(void) {
 static void assert_holds(const char *text, size_t length) {
   char *seen;
   size_t seen_length;
-  ck_assert_ptr_null(planc_file_read(path, 1 << 20, &seen, &seen_length));
+  ck_assert_ptr_null(pl_file_read(path, 1 << 20, &seen, &seen_length));
   ck_assert_uint_eq(seen_length, length);
   ck_assert_mem_eq(seen, text, length);
   ck_assert_int_eq(seen[length], 0);
@@ -323,7 +323,7 @@ START_TEST(what_is_written_is_read) {
   uint64_t state = 11;
   for (int i = 0; i < 300000; i++) text[i] = (char)next_random(&state);
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-    ck_assert_ptr_null(planc_file_write(path, text, lengths[i]));
+    ck_assert_ptr_null(pl_file_write(path, text, lengths[i]));
     assert_holds(text, lengths[i]);
   }
   free(text);
@@ -332,7 +332,7 @@ END_TEST
 
 START_TEST(a_file_has_the_mode_that_the_umask_leaves) {
   mode_t before = umask(027);
-  ck_assert_ptr_null(planc_file_write(path, "x", 1));
+  ck_assert_ptr_null(pl_file_write(path, "x", 1));
   struct stat info;
   ck_assert_int_eq(stat(path, &info), 0);
   ck_assert_uint_eq(info.st_mode & 0777, 0640);
@@ -350,19 +350,19 @@ mode_t umask(mode_t mask) {
 
 START_TEST(the_umask_of_other_threads_is_left_alone) {
   umask_calls = 0;
-  ck_assert_ptr_null(planc_file_probe(path));
-  ck_assert_ptr_null(planc_file_write(path, "x", 1));
+  ck_assert_ptr_null(pl_file_probe(path));
+  ck_assert_ptr_null(pl_file_write(path, "x", 1));
   ck_assert_int_eq(umask_calls, 0);
 }
 END_TEST
 
 START_TEST(a_failed_write_names_the_path_and_leaves_nothing) {
-  ck_assert_ptr_null(planc_file_write(path, "old", 3));
+  ck_assert_ptr_null(pl_file_write(path, "old", 3));
   char inside[80];
   snprintf(inside, sizeof inside, "%s/none/file", folder);
-  planc_status status = planc_file_write(inside, "new", 3);
+  planc_status status = pl_file_write(inside, "new", 3);
   assert_fails(status, PLANC_IO, inside);
-  status = planc_file_write(folder, "new", 3); /* cannot be renamed to a folder */
+  status = pl_file_write(folder, "new", 3); /* cannot be renamed to a folder */
   ck_assert_int_eq(planc_status_code(status), PLANC_IO);
   planc_status_free(status);
   assert_holds("old", 3);
@@ -372,20 +372,20 @@ END_TEST
 START_TEST(what_cannot_be_read_is_bad_input) {
   char *text;
   size_t length;
-  planc_status status = planc_file_read(path, 10, &text, &length);
+  planc_status status = pl_file_read(path, 10, &text, &length);
   assert_fails(status, PLANC_BAD_INPUT, path);
-  status = planc_file_read(folder, 10, &text, &length);
+  status = pl_file_read(folder, 10, &text, &length);
   assert_fails(status, PLANC_BAD_INPUT, "directory");
 }
 END_TEST
 
 START_TEST(a_file_may_be_as_large_as_the_limit_and_no_larger) {
-  ck_assert_ptr_null(planc_file_write(path, "0123456789", 10));
+  ck_assert_ptr_null(pl_file_write(path, "0123456789", 10));
   char *text;
   size_t length;
-  ck_assert_ptr_null(planc_file_read(path, 10, &text, &length));
+  ck_assert_ptr_null(pl_file_read(path, 10, &text, &length));
   free(text);
-  planc_status status = planc_file_read(path, 9, &text, &length);
+  planc_status status = pl_file_read(path, 9, &text, &length);
   ck_assert_int_eq(planc_status_code(status), PLANC_BAD_INPUT);
   planc_status_free(status);
 }

@@ -18,9 +18,9 @@
 enum { MAX_FUNCTIONS = 40, MAX_USES = 160, MAX_VARIABLES = 26 };
 
 typedef struct sequence {
-  planc_window_sequence it;
+  pl_window_sequence it;
   int32_t first_use[MAX_FUNCTIONS + 1];
-  planc_window_use uses[MAX_USES];
+  pl_window_use uses[MAX_USES];
   int64_t bytes[MAX_VARIABLES];
 } sequence;
 
@@ -48,33 +48,33 @@ static void parse(sequence *s, const char *functions, const char *large) {
   for (int v = 0; v < MAX_VARIABLES; v++) s->bytes[v] = strchr(large, 'a' + v) ? 10 : 1;
   for (const char *c = functions; *c; c++) {
     if (*c == '|') end_function(s, n);
-    if (isalpha(*c)) s->uses[n++] = (planc_window_use){.variable = tolower(*c) - 'a', .reads = islower(*c)};
+    if (isalpha(*c)) s->uses[n++] = (pl_window_use){.variable = tolower(*c) - 'a', .reads = islower(*c)};
   }
   end_function(s, n);
   end_sequence(s);
 }
 
 /* "+a" swap-in, "A" reserve, "(0)" call, "-a" swap-out, "~a" one that was cancelled, ".a" completion, "!a" clear. */
-static void print(const sequence *s, const planc_window_steps *steps, char *text) {
+static void print(const sequence *s, const pl_window_steps *steps, char *text) {
   static const char *const signs[] = {"+", "", "", "-", "~", ".", "!"};
   for (int64_t i = 0; i < steps->len; i++) {
-    const planc_window_step *step = &steps->data[i];
-    if (step->kind == PLANC_WINDOW_CALL) {
+    const pl_window_step *step = &steps->data[i];
+    if (step->kind == PL_WINDOW_CALL) {
       text += sprintf(text, "(%d)", step->use);
       continue;
     }
     int32_t letter = 'a' + s->uses[step->use].variable;
-    if (step->kind == PLANC_WINDOW_RESERVE) letter = toupper(letter);
+    if (step->kind == PL_WINDOW_RESERVE) letter = toupper(letter);
     text += sprintf(text, "%s%c", signs[step->kind], letter);
   }
 }
 
-static void expect(const char *functions, const char *large, planc_schedule_window window, const char *expected) {
+static void expect(const char *functions, const char *large, pl_schedule_window window, const char *expected) {
   sequence s;
-  planc_window_steps steps = {0};
+  pl_window_steps steps = {0};
   char text[4 * 1024];
   parse(&s, functions, large);
-  ok(planc_window_schedule(&s.it, &window, &steps));
+  ok(pl_window_schedule(&s.it, &window, &steps));
   print(&s, &steps, text);
   ck_assert_str_eq(text, expected);
   VEC_FREE(&steps);
@@ -83,13 +83,13 @@ static void expect(const char *functions, const char *large, planc_schedule_wind
 /* --- The rules ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(all_stays_where_window_and_budget_hold_all) {
-  expect("A|aB|bC|ac", "", (planc_schedule_window){.budget_bytes = 9, .window_bytes = 9}, "A(0)B(1)C(2)!b(3)!a!c");
+  expect("A|aB|bC|ac", "", (pl_schedule_window){.budget_bytes = 9, .window_bytes = 9}, "A(0)B(1)C(2)!b(3)!a!c");
 }
 END_TEST
 
 /* (a) What comes into the window is swapped in, as far as its bytes go; a function's own operands always come in. */
 START_TEST(the_window_is_counted_in_bytes) {
-  planc_schedule_window window = {.budget_bytes = 40, .window_bytes = 2};
+  pl_schedule_window window = {.budget_bytes = 40, .window_bytes = 2};
   expect("a|b|c|d", "", window, "+a+b(0)!a+c(1)!b+d(2)!c(3)!d");
   window.window_bytes = 3;
   expect("a|b|c|d", "", window, "+a+b+c(0)!a+d(1)!b(2)!c(3)!d");
@@ -102,7 +102,7 @@ END_TEST
 
 /* What is in the window counts once, or for each of its uses. */
 START_TEST(the_window_counts_variables_or_uses) {
-  planc_schedule_window window = {.budget_bytes = 40, .window_bytes = 2};
+  pl_schedule_window window = {.budget_bytes = 40, .window_bytes = 2};
   expect("a|a|a|b", "", window, "+a+b(0)(1)(2)!a(3)!b");
   window.per_occurrence = true;
   expect("a|a|a|b", "", window, "+a(0)(1)+b(2)!a(3)!b");
@@ -111,20 +111,20 @@ END_TEST
 
 /* What a function only makes is no prefetch: it gets its memory at the function. */
 START_TEST(what_is_made_is_reserved_at_its_function) {
-  expect("A|B|ab", "", (planc_schedule_window){.budget_bytes = 40, .window_bytes = 40}, "A(0)B(1)(2)!a!b");
+  expect("A|B|ab", "", (pl_schedule_window){.budget_bytes = 40, .window_bytes = 40}, "A(0)B(1)(2)!a!b");
 }
 END_TEST
 
 /* (b) Oldest first, and only as many as are needed. (c) Swapped out where the window holds no further use. */
 START_TEST(the_oldest_swap_outs_are_completed_first) {
-  planc_schedule_window window = {.budget_bytes = 3, .window_bytes = 1};
+  pl_schedule_window window = {.budget_bytes = 3, .window_bytes = 1};
   expect("A|B|C|D|a|b|c|d", "", window, "A(0)-aB(1)-bC(2)~c.aD(3)~d.b+a(4)!a+b(5)!b(6)!c(7)!d");
 }
 END_TEST
 
 /* (d) A variable that comes back into the window before its swap-out was awaited has never left. */
 START_TEST(a_swap_out_is_cancelled) {
-  planc_schedule_window window = {.budget_bytes = 3, .window_bytes = 1};
+  pl_schedule_window window = {.budget_bytes = 3, .window_bytes = 1};
   expect("A|B|a|b", "", window, "A(0)~aB(1)~b(2)!a(3)!b");
   window.budget_bytes = 1;
   expect("A|B|a|b", "", window, "A(0)-a.aB(1)-b.b+a(2)!a+b(3)!b");
@@ -133,7 +133,7 @@ END_TEST
 
 /* PRECLEAR: what nobody reads again is not copied, even where it is made anew within the window. */
 START_TEST(what_nobody_reads_is_cleared) {
-  planc_schedule_window window = {.budget_bytes = 2, .window_bytes = 9};
+  pl_schedule_window window = {.budget_bytes = 2, .window_bytes = 9};
   expect("A|a|B|A|ab", "", window, "A(0)(1)!aB(2)A(3)(4)!a!b");
 }
 END_TEST
@@ -141,7 +141,7 @@ END_TEST
 /* Backtracking: x would fit when it comes into the window, but not beside what f2 makes. It waits until f2 is over,
  * and so does all behind it. */
 START_TEST(prefetches_leave_room_for_what_is_made) {
-  planc_schedule_window window = {.budget_bytes = 11, .window_bytes = 30};
+  pl_schedule_window window = {.budget_bytes = 11, .window_bytes = 30};
   expect("a|B|C|xd", "cx", window, "+a(0)!aB(1)!bC(2)!c+x+d(3)!x!d");
   window.budget_bytes = 12;
   expect("a|B|C|dx", "cx", window, "+a+d(0)!aB(1)!bC(2)!c+x(3)!d!x");
@@ -154,11 +154,11 @@ START_TEST(the_least_budget_is_the_largest_function) {
   sequence s;
   int32_t function;
   parse(&s, "A|bcd|EF|f", "ce");
-  ck_assert_int_eq(planc_window_least(&s.it, &function), 12);
+  ck_assert_int_eq(pl_window_least(&s.it, &function), 12);
   ck_assert_int_eq(function, 1);
-  planc_window_steps steps = {0};
-  planc_schedule_window window = {.budget_bytes = 11, .window_bytes = 11};
-  assert_fails(planc_window_schedule(&s.it, &window, &steps), PLANC_INTERNAL, "function 1");
+  pl_window_steps steps = {0};
+  pl_schedule_window window = {.budget_bytes = 11, .window_bytes = 11};
+  assert_fails(pl_window_schedule(&s.it, &window, &steps), PLANC_INTERNAL, "function 1");
   VEC_FREE(&steps);
 }
 END_TEST
@@ -171,7 +171,7 @@ typedef enum rival_state { R_AWAY, R_EXPECTED, R_IN, R_OUT } rival_state;
 
 typedef struct rival {
   const sequence *s;
-  const planc_schedule_window *window;
+  const pl_schedule_window *window;
   rival_state state[MAX_VARIABLES];
   int32_t count[MAX_VARIABLES], left_at[MAX_VARIABLES];
   int32_t stopper[MAX_USES]; /* the use must not enter the window before this function */
@@ -304,7 +304,7 @@ static void make_random(sequence *s, uint64_t *state) {
       used[v] = true;
       bool reads = made[v] ? rand_chance(state, 80) : rand_chance(state, 30);
       made[v] = true;
-      s->uses[n++] = (planc_window_use){.variable = v, .reads = reads};
+      s->uses[n++] = (pl_window_use){.variable = v, .reads = reads};
     }
     end_function(s, n);
   }
@@ -318,12 +318,12 @@ START_TEST(random_sequences_are_scheduled_as_by_trial) {
     sequence s;
     int32_t function;
     make_random(&s, &state);
-    int64_t least = planc_window_least(&s.it, &function);
-    planc_schedule_window window = {.budget_bytes = least + rand_below(&state, 40),
-                                    .window_bytes = 1 + rand_below(&state, 60),
-                                    .per_occurrence = rand_chance(&state, 30)};
-    planc_window_steps steps = {0};
-    ok(planc_window_schedule(&s.it, &window, &steps));
+    int64_t least = pl_window_least(&s.it, &function);
+    pl_schedule_window window = {.budget_bytes = least + rand_below(&state, 40),
+                                 .window_bytes = 1 + rand_below(&state, 60),
+                                 .per_occurrence = rand_chance(&state, 30)};
+    pl_window_steps steps = {0};
+    ok(pl_window_schedule(&s.it, &window, &steps));
     char text[4 * 1024] = "";
     print(&s, &steps, text);
     rival r = {.s = &s, .window = &window};
@@ -339,25 +339,24 @@ END_TEST
 /* --- What must hold ----------------------------------------------------------------------------------------------- */
 
 /* Follows a schedule: memory within the budget, operands there when they are used, content never lost. */
-static void follow(const sequence *s, const planc_schedule_window *window, const planc_window_steps *steps,
-                   uint64_t seed) {
+static void follow(const sequence *s, const pl_schedule_window *window, const pl_window_steps *steps, uint64_t seed) {
   bool held[MAX_VARIABLES] = {false}, filled[MAX_VARIABLES] = {false}, saved[MAX_VARIABLES];
   int64_t bytes = 0;
   int32_t calls = 0;
   for (int32_t v = 0; v < MAX_VARIABLES; v++) saved[v] = true; /* what is read first comes from the host */
   for (int64_t i = 0; i < steps->len; i++) {
-    const planc_window_step *step = &steps->data[i];
-    int32_t v = step->kind == PLANC_WINDOW_CALL ? 0 : s->uses[step->use].variable;
+    const pl_window_step *step = &steps->data[i];
+    int32_t v = step->kind == PL_WINDOW_CALL ? 0 : s->uses[step->use].variable;
     switch (step->kind) {
-      case PLANC_WINDOW_SWAP_IN:
-      case PLANC_WINDOW_RESERVE:
+      case PL_WINDOW_SWAP_IN:
+      case PL_WINDOW_RESERVE:
         ck_assert_msg(!held[v], "sequence %llu: twice", (unsigned long long)seed);
         held[v] = true;
         bytes += s->bytes[v];
-        filled[v] = step->kind == PLANC_WINDOW_SWAP_IN;
+        filled[v] = step->kind == PL_WINDOW_SWAP_IN;
         if (filled[v]) ck_assert_msg(saved[v], "sequence %llu: nothing to swap in", (unsigned long long)seed);
         break;
-      case PLANC_WINDOW_CALL:
+      case PL_WINDOW_CALL:
         ck_assert_int_eq(step->use, calls++);
         for (int32_t u = s->first_use[step->use]; u < s->first_use[step->use + 1]; u++) {
           int32_t own = s->uses[u].variable;
@@ -367,14 +366,14 @@ static void follow(const sequence *s, const planc_schedule_window *window, const
           saved[own] = false;
         }
         break;
-      case PLANC_WINDOW_SWAP_OUT:
+      case PL_WINDOW_SWAP_OUT:
         saved[v] = true;
         break;
-      case PLANC_WINDOW_CANCELLED:
+      case PL_WINDOW_CANCELLED:
         break;
-      case PLANC_WINDOW_COMPLETE:
-      case PLANC_WINDOW_CLEAR:
-        ck_assert(held[v] && (saved[v] || step->kind == PLANC_WINDOW_CLEAR));
+      case PL_WINDOW_COMPLETE:
+      case PL_WINDOW_CLEAR:
+        ck_assert(held[v] && (saved[v] || step->kind == PL_WINDOW_CLEAR));
         held[v] = filled[v] = false;
         bytes -= s->bytes[v];
         break;
@@ -391,10 +390,10 @@ START_TEST(random_schedules_are_right) {
     sequence s;
     int32_t function;
     make_random(&s, &state);
-    planc_schedule_window window = {.budget_bytes = planc_window_least(&s.it, &function) + rand_below(&state, 30),
-                                    .window_bytes = 1 + rand_below(&state, 60)};
-    planc_window_steps steps = {0};
-    ok(planc_window_schedule(&s.it, &window, &steps));
+    pl_schedule_window window = {.budget_bytes = pl_window_least(&s.it, &function) + rand_below(&state, 30),
+                                 .window_bytes = 1 + rand_below(&state, 60)};
+    pl_window_steps steps = {0};
+    ok(pl_window_schedule(&s.it, &window, &steps));
     follow(&s, &window, &steps, seed);
     VEC_FREE(&steps);
   }
@@ -422,7 +421,7 @@ START_TEST(addresses_are_planned_where_caching_finds_no_room) {
   planc_status_free(status);
   problem.budget_bytes = largest_op + largest_op / 8;
   ok(planc_make_plan(&problem, window, &plan));
-  ck_assert_int_le(plan->predicted.peak_bytes, problem.budget_bytes);
+  ck_assert_int_le(plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE], problem.budget_bytes);
   planc_plan_free(plan);
   planc_profile_free(profile);
   planc_graph_free(graph);

@@ -24,7 +24,7 @@ struct Statistics {
 
 /* The batch's statistics; the running ones move towards them, once, unless this is a recompute. */
 struct PutStatistics {
-  planrt_cuda_norm of;
+  rt_cuda_norm of;
   float *mean, *invstd, *running_mean, *running_var;
   __device__ void operator()(int64_t c, const Moments &all) const {
     float variance = all.count > 0.0F ? all.squares / all.count : 0.0F;
@@ -72,7 +72,7 @@ struct Normalise {
 };
 
 template <typename T>
-cudaError_t normalise(cudaStream_t stream, planrt_cuda_channels shape, const void *x, const float *gamma,
+cudaError_t normalise(cudaStream_t stream, rt_cuda_channels shape, const void *x, const float *gamma,
                       const float *beta, const float *mean, const float *invstd, void *y) {
   return with_within<vector_width<T>()>(shape, [&](auto within) {
     Normalise<T, decltype(within)::value> op{
@@ -147,7 +147,7 @@ struct InputGradient {
 };
 
 /* The workspace of the gradient: two floats a channel, then the parts of the sums. */
-int64_t means_bytes(const planrt_cuda_channels &shape) {
+int64_t means_bytes(const rt_cuda_channels &shape) {
   return 2 * shape.channels * static_cast<int64_t>(sizeof(float));
 }
 
@@ -156,12 +156,12 @@ int64_t means_bytes(const planrt_cuda_channels &shape) {
 
 using namespace planrt;
 
-int64_t planrt_cuda_batchnorm_workspace(planrt_cuda_channels shape) {
+int64_t rt_cuda_batchnorm_workspace(rt_cuda_channels shape) {
   return parts_bytes<MomentsOf>(shape);
 }
 
-cudaError_t planrt_cuda_batchnorm(cudaStream_t stream, planrt_cuda_dtype dtype, planrt_cuda_channels shape,
-                                  const planrt_cuda_norm *of, const planrt_cuda_batchnorm_operands *at,
+cudaError_t rt_cuda_batchnorm(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_channels shape,
+                                  const rt_cuda_norm *of, const rt_cuda_batchnorm_operands *at,
                                   void *workspace) {
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);
@@ -172,8 +172,8 @@ cudaError_t planrt_cuda_batchnorm(cudaStream_t stream, planrt_cuda_dtype dtype, 
   });
 }
 
-cudaError_t planrt_cuda_batchnorm_given(cudaStream_t stream, planrt_cuda_dtype dtype, planrt_cuda_channels shape,
-                                        const planrt_cuda_norm *of, const planrt_cuda_batchnorm_operands *at) {
+cudaError_t rt_cuda_batchnorm_given(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_channels shape,
+                                        const rt_cuda_norm *of, const rt_cuda_batchnorm_operands *at) {
   cudaError_t code = elementwise(stream, shape.channels, false,
                                  GivenStatistics{at->running_mean, at->running_var, at->mean, at->invstd, of->epsilon});
   if (code != cudaSuccess) return code;
@@ -183,12 +183,12 @@ cudaError_t planrt_cuda_batchnorm_given(cudaStream_t stream, planrt_cuda_dtype d
   });
 }
 
-int64_t planrt_cuda_batchnorm_grad_workspace(planrt_cuda_channels shape) {
+int64_t rt_cuda_batchnorm_grad_workspace(rt_cuda_channels shape) {
   return means_bytes(shape) + parts_bytes<TotalsOf<2>>(shape);
 }
 
-cudaError_t planrt_cuda_batchnorm_grad(cudaStream_t stream, planrt_cuda_dtype dtype, planrt_cuda_channels shape,
-                                       const planrt_cuda_norm_gradients *at, void *workspace) {
+cudaError_t rt_cuda_batchnorm_grad(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_channels shape,
+                                       const rt_cuda_norm_gradients *at, void *workspace) {
   float *mean_dy = static_cast<float *>(workspace), *mean_product = mean_dy + shape.channels;
   void *parts = static_cast<char *>(workspace) + means_bytes(shape);
   return with_type(dtype, [&](auto tag) {

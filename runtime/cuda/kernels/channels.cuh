@@ -1,6 +1,6 @@
 /* Tensors with a channel dimension: element (o, c, i) is number (o * channels + c) * inner + i. */
-#ifndef PLANRT_CUDA_CHANNELS_CUH
-#define PLANRT_CUDA_CHANNELS_CUH
+#ifndef RT_CUDA_CHANNELS_CUH
+#define RT_CUDA_CHANNELS_CUH
 
 #include "common.cuh"
 
@@ -9,11 +9,11 @@ namespace planrt {
 struct Channels {
   int64_t channels, inner;
   Divisor by_channels, by_inner;
-  explicit Channels(const planrt_cuda_channels &shape)
+  explicit Channels(const rt_cuda_channels &shape)
       : channels(shape.channels), inner(shape.inner), by_channels(shape.channels), by_inner(shape.inner) {}
 };
 
-inline int64_t elements_of(const planrt_cuda_channels &shape) {
+inline int64_t elements_of(const rt_cuda_channels &shape) {
   return shape.outer * shape.channels * shape.inner;
 }
 
@@ -59,7 +59,7 @@ struct ChannelsAt {
 
 /* Calls `launch` with whether vectors of W elements are of one channel each, as a constant. */
 template <int W, typename F>
-cudaError_t with_within(const planrt_cuda_channels &shape, F launch) {
+cudaError_t with_within(const rt_cuda_channels &shape, F launch) {
   return shape.inner % W == 0 ? launch(std::true_type()) : launch(std::false_type());
 }
 

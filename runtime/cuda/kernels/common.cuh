@@ -2,8 +2,8 @@
  *
  * Everything is computed in float, without contraction of multiplications and additions (-fmad=false): the kernels wait
  * for memory in any case, and so the same source gives the same bits in each of its instantiations. */
-#ifndef PLANRT_CUDA_COMMON_CUH
-#define PLANRT_CUDA_COMMON_CUH
+#ifndef RT_CUDA_COMMON_CUH
+#define RT_CUDA_COMMON_CUH
 
 #include <cuda_bf16.h>
 
@@ -47,13 +47,13 @@ __device__ inline void put(T *at, float value, bool accumulate) {
 
 /* Calls `launch` with a value of the type that `dtype` names. */
 template <typename F>
-cudaError_t with_type(planrt_cuda_dtype dtype, F launch) {
-  return dtype == PLANRT_CUDA_BF16 ? launch(bf16()) : launch(float());
+cudaError_t with_type(rt_cuda_dtype dtype, F launch) {
+  return dtype == RT_CUDA_BF16 ? launch(bf16()) : launch(float());
 }
 /* The same for activations and what goes with them, which is of their type or f32. */
 template <typename F>
-cudaError_t with_types(planrt_cuda_dtype activation, planrt_cuda_dtype parameter, F launch) {
-  if (activation == PLANRT_CUDA_F32) return launch(float(), float());
+cudaError_t with_types(rt_cuda_dtype activation, rt_cuda_dtype parameter, F launch) {
+  if (activation == RT_CUDA_F32) return launch(float(), float());
   return with_type(parameter, [&](auto tag) { return launch(bf16(), tag); });
 }
 
@@ -151,7 +151,7 @@ using SmallDivisor = DivisorOf<int32_t>;
 /* --- Blocks ----------------------------------------------------------------------------------------------------- */
 
 /* What bounds a launch: as it is on a device, or so small that tests of small shapes go beyond it. */
-#ifdef PLANRT_CUDA_SMALL_LIMITS
+#ifdef RT_CUDA_SMALL_LIMITS
 constexpr int64_t limit(int64_t, int64_t in_tests) {
   return in_tests;
 }
@@ -182,7 +182,7 @@ __device__ inline int64_t all_threads() {
   return static_cast<int64_t>(gridDim.x) * BLOCK;
 }
 
-__device__ inline planrt_cuda_step step_of(const planrt_cuda_step_source &source) {
+__device__ inline rt_cuda_step step_of(const rt_cuda_step_source &source) {
   return source.at ? *source.at : source.value;
 }
 

@@ -63,7 +63,7 @@ template <typename Unit>
 __global__ void __launch_bounds__(BLOCK)
     transpose_tiles_kernel(Unit *to, const Unit *from, int64_t outer, int64_t rows, int64_t columns,
                            int64_t tiles_across, int64_t tiles_down) {
-  PLANRT_SHARED(Unit, tile, TILE * (TILE + 1)); /* a column more, so that a column's elements lie in different banks */
+  RT_SHARED(Unit, tile, TILE * (TILE + 1)); /* a column more, so that a column's elements lie in different banks */
   int x = static_cast<int>(threadIdx.x) % TILE, y = static_cast<int>(threadIdx.x) / TILE;
   for (int64_t t = blockIdx.x; t < outer * tiles_across * tiles_down; t += gridDim.x) {
     int64_t column = t % tiles_across * TILE, row = t / tiles_across % tiles_down * TILE;
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(BLOCK)
 
 using namespace planrt;
 
-cudaError_t planrt_cuda_copy_rows(cudaStream_t stream, void *to, int64_t to_stride, const void *from,
+cudaError_t rt_cuda_copy_rows(cudaStream_t stream, void *to, int64_t to_stride, const void *from,
                                   int64_t from_stride, int64_t rows, int64_t bytes) {
   if (rows <= 0 || bytes <= 0) return cudaSuccess;
   return with_unit(
@@ -91,13 +91,13 @@ cudaError_t planrt_cuda_copy_rows(cudaStream_t stream, void *to, int64_t to_stri
         constexpr int64_t SIZE = sizeof(Unit);
         int64_t units = rows * (bytes / SIZE);
         auto kernel = &copy_rows_kernel<Unit>;
-        return PLANRT_LAUNCH(kernel, blocks_for(units), BLOCK, 0, stream, static_cast<Unit *>(to), to_stride / SIZE,
+        return RT_LAUNCH(kernel, blocks_for(units), BLOCK, 0, stream, static_cast<Unit *>(to), to_stride / SIZE,
                              static_cast<const Unit *>(from), from_stride / SIZE, units, Divisor(bytes / SIZE));
       },
       bytes, to_stride, from_stride, address(to), address(from));
 }
 
-cudaError_t planrt_cuda_gather_rows(cudaStream_t stream, void *to, const void *table, const int64_t *ids, int64_t rows,
+cudaError_t rt_cuda_gather_rows(cudaStream_t stream, void *to, const void *table, const int64_t *ids, int64_t rows,
                                     int64_t entries, int64_t bytes) {
   if (rows <= 0 || bytes <= 0) return cudaSuccess;
   return with_unit(
@@ -106,13 +106,13 @@ cudaError_t planrt_cuda_gather_rows(cudaStream_t stream, void *to, const void *t
         constexpr int64_t SIZE = sizeof(Unit);
         int64_t units = rows * (bytes / SIZE);
         auto kernel = &gather_rows_kernel<Unit>;
-        return PLANRT_LAUNCH(kernel, blocks_for(units), BLOCK, 0, stream, static_cast<Unit *>(to),
+        return RT_LAUNCH(kernel, blocks_for(units), BLOCK, 0, stream, static_cast<Unit *>(to),
                              static_cast<const Unit *>(table), ids, entries, units, Divisor(bytes / SIZE));
       },
       bytes, address(to), address(table));
 }
 
-cudaError_t planrt_cuda_transpose(cudaStream_t stream, int64_t outer, int64_t rows, int64_t columns, int64_t bytes,
+cudaError_t rt_cuda_transpose(cudaStream_t stream, int64_t outer, int64_t rows, int64_t columns, int64_t bytes,
                                   const void *from, void *to) {
   if (outer <= 0 || rows <= 0 || columns <= 0 || bytes <= 0) return cudaSuccess;
   return with_unit(
@@ -124,12 +124,12 @@ cudaError_t planrt_cuda_transpose(cudaStream_t stream, int64_t outer, int64_t ro
         if (bytes == SIZE) {
           int64_t across = (columns + TILE - 1) / TILE, down = (rows + TILE - 1) / TILE;
           auto kernel = &transpose_tiles_kernel<Unit>;
-          return PLANRT_LAUNCH(kernel, blocks_for(outer * across * down, 1), BLOCK, 0, stream, y, x, outer, rows,
+          return RT_LAUNCH(kernel, blocks_for(outer * across * down, 1), BLOCK, 0, stream, y, x, outer, rows,
                                columns, across, down);
         }
         int64_t units = outer * rows * columns * (bytes / SIZE);
         auto kernel = &transpose_kernel<Unit>;
-        return PLANRT_LAUNCH(kernel, blocks_for(units), BLOCK, 0, stream, y, x, units, Divisor(bytes / SIZE),
+        return RT_LAUNCH(kernel, blocks_for(units), BLOCK, 0, stream, y, x, units, Divisor(bytes / SIZE),
                              Divisor(rows), Divisor(columns));
       },
       bytes, address(from), address(to));

@@ -25,14 +25,14 @@ struct Sum {
 };
 
 __device__ inline uint64_t mixed(uint64_t key, int64_t place, uint64_t word) {
-  return planrt_mix((key + static_cast<uint64_t>(place) * UINT64_C(0x9e3779b97f4a7c15)) ^ word);
+  return rt_mix((key + static_cast<uint64_t>(place) * UINT64_C(0x9e3779b97f4a7c15)) ^ word);
 }
 
 /* Sums of words, each mixed with its place: they commute, so the order of blocks does not matter. `pairs` of them are
  * loaded together. */
 __global__ void __launch_bounds__(BLOCK)
     digest_kernel(uint64_t seed, const unsigned char *data, int64_t bytes, int64_t pairs, unsigned long long *sum) {
-  uint64_t key = planrt_mix(seed), mine = first_thread() == 0 ? planrt_random(key, static_cast<uint64_t>(bytes)) : 0;
+  uint64_t key = rt_mix(seed), mine = first_thread() == 0 ? rt_random(key, static_cast<uint64_t>(bytes)) : 0;
   const Words *of = reinterpret_cast<const Words *>(data);
   for (int64_t i = first_thread(); i < pairs; i += all_threads()) {
     Words words = of[i];
@@ -48,10 +48,10 @@ __global__ void __launch_bounds__(BLOCK)
 /* Pseudo-random bytes of a key that is in device memory. */
 __global__ void __launch_bounds__(BLOCK)
     draw_kernel(const uint64_t *key, uint64_t salt, unsigned char *out, int64_t bytes, bool vector) {
-  uint64_t mixed = planrt_random(*key, salt);
+  uint64_t mixed = rt_random(*key, salt);
   int64_t words = bytes / WORD + (bytes % WORD != 0);
   for (int64_t i = first_thread(); i < words; i += all_threads()) {
-    uint64_t word = planrt_random(mixed, static_cast<uint64_t>(i));
+    uint64_t word = rt_random(mixed, static_cast<uint64_t>(i));
     int64_t at = i * WORD;
     if (vector && at + WORD <= bytes) {
       *reinterpret_cast<uint64_t *>(out + at) = word;
@@ -65,16 +65,16 @@ __global__ void set_word_kernel(uint64_t *at, uint64_t value) {
   *at = value;
 }
 
-__global__ void set_step_kernel(planrt_cuda_step *at, planrt_cuda_step value) {
+__global__ void set_step_kernel(rt_cuda_step *at, rt_cuda_step value) {
   *at = value;
 }
 
 __global__ void delay_kernel(int64_t ns) {
   uint64_t start, now;
-  PLANRT_CLOCK(start);
+  RT_CLOCK(start);
   do {
     __nanosleep(500);
-    PLANRT_CLOCK(now);
+    RT_CLOCK(now);
   } while (now - start < static_cast<uint64_t>(ns));
 }
 
@@ -83,30 +83,30 @@ __global__ void delay_kernel(int64_t ns) {
 
 using namespace planrt;
 
-cudaError_t planrt_cuda_digest(cudaStream_t stream, uint64_t seed, const void *data, int64_t bytes, uint64_t *sum) {
+cudaError_t rt_cuda_digest(cudaStream_t stream, uint64_t seed, const void *data, int64_t bytes, uint64_t *sum) {
   const unsigned char *from = static_cast<const unsigned char *>(data);
   int64_t pairs = aligned(data) ? bytes / (2 * WORD) : 0;
   unsigned blocks = blocks_for(pairs > 0 ? pairs : bytes / WORD, BLOCK, FEWER_BLOCKS);
-  return PLANRT_LAUNCH(digest_kernel, blocks, BLOCK, 0, stream, seed, from, bytes, pairs,
+  return RT_LAUNCH(digest_kernel, blocks, BLOCK, 0, stream, seed, from, bytes, pairs,
                        reinterpret_cast<unsigned long long *>(sum));
 }
 
-cudaError_t planrt_cuda_draw(cudaStream_t stream, const uint64_t *key, uint64_t salt, void *out, int64_t bytes) {
+cudaError_t rt_cuda_draw(cudaStream_t stream, const uint64_t *key, uint64_t salt, void *out, int64_t bytes) {
   if (bytes <= 0) return cudaSuccess;
   unsigned char *to = static_cast<unsigned char *>(out);
-  return PLANRT_LAUNCH(draw_kernel, blocks_for(bytes / WORD), BLOCK, 0, stream, key, salt, to, bytes, aligned(out));
+  return RT_LAUNCH(draw_kernel, blocks_for(bytes / WORD), BLOCK, 0, stream, key, salt, to, bytes, aligned(out));
 }
 
-cudaError_t planrt_cuda_set_word(cudaStream_t stream, uint64_t *at, uint64_t value) {
-  return PLANRT_LAUNCH(set_word_kernel, 1, 1, 0, stream, at, value);
+cudaError_t rt_cuda_set_word(cudaStream_t stream, uint64_t *at, uint64_t value) {
+  return RT_LAUNCH(set_word_kernel, 1, 1, 0, stream, at, value);
 }
 
-cudaError_t planrt_cuda_set_step(cudaStream_t stream, planrt_cuda_step *at, const planrt_cuda_step *value) {
-  planrt_cuda_step copy = *value;
-  return PLANRT_LAUNCH(set_step_kernel, 1, 1, 0, stream, at, copy);
+cudaError_t rt_cuda_set_step(cudaStream_t stream, rt_cuda_step *at, const rt_cuda_step *value) {
+  rt_cuda_step copy = *value;
+  return RT_LAUNCH(set_step_kernel, 1, 1, 0, stream, at, copy);
 }
 
-cudaError_t planrt_cuda_delay(cudaStream_t stream, int64_t ns) {
+cudaError_t rt_cuda_delay(cudaStream_t stream, int64_t ns) {
   if (ns <= 0) return cudaSuccess;
-  return PLANRT_LAUNCH(delay_kernel, 1, 1, 0, stream, ns);
+  return RT_LAUNCH(delay_kernel, 1, 1, 0, stream, ns);
 }

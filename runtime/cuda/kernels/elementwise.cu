@@ -39,7 +39,7 @@ struct Zip {
 };
 
 template <typename F>
-cudaError_t map(cudaStream_t stream, planrt_cuda_dtype dtype, int64_t n, const void *x, void *y, F f) {
+cudaError_t map(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x, void *y, F f) {
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);
     return elementwise(stream, n, aligned(x, y), Map<T, F>{f, static_cast<const T *>(x), static_cast<T *>(y)});
@@ -47,7 +47,7 @@ cudaError_t map(cudaStream_t stream, planrt_cuda_dtype dtype, int64_t n, const v
 }
 
 template <typename F>
-cudaError_t zip(cudaStream_t stream, planrt_cuda_dtype dtype, int64_t n, const void *a, const void *b, void *y, F f) {
+cudaError_t zip(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *a, const void *b, void *y, F f) {
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);
     return elementwise(stream, n, aligned(a, b, y),
@@ -110,19 +110,19 @@ struct Dropout {
   static constexpr int WIDTH = vector_width<T>();
   const T *x;
   T *y;
-  planrt_cuda_dropout of;
+  rt_cuda_dropout of;
   float p, scale;
-  planrt_cuda_step_source step;
+  rt_cuda_step_source step;
   template <int W>
   __device__ void apply(int64_t i, bool vector) const {
-    planrt_cuda_step now = step_of(step);
-    uint64_t key = planrt_mix(now.seed ^ planrt_mix(of.seed + 1));
+    rt_cuda_step now = step_of(step);
+    uint64_t key = rt_mix(now.seed ^ rt_mix(of.seed + 1));
     int64_t iteration = now.period * of.iterations + of.iteration;
     uint64_t counter = static_cast<uint64_t>((iteration * of.job_batch + of.sample_offset) * of.per_sample + i);
     float v[W];
     load<W>(x + i, vector, v);
     for (int k = 0; k < W; k++)
-      v[k] = planrt_uniform(key, counter + static_cast<uint64_t>(k)) < p ? 0.0F : v[k] * scale;
+      v[k] = rt_uniform(key, counter + static_cast<uint64_t>(k)) < p ? 0.0F : v[k] * scale;
     store<W>(y + i, vector, v);
   }
 };
@@ -134,30 +134,30 @@ struct Dropout {
 
 using namespace planrt;
 
-cudaError_t planrt_cuda_relu(cudaStream_t stream, planrt_cuda_dtype dtype, int64_t n, const void *x, void *y) {
+cudaError_t rt_cuda_relu(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x, void *y) {
   return map(stream, dtype, n, x, y, Relu{});
 }
 
-cudaError_t planrt_cuda_relu_grad(cudaStream_t stream, planrt_cuda_dtype dtype, int64_t n, const void *y,
+cudaError_t rt_cuda_relu_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *y,
                                   const void *dy, void *dx) {
   return zip(stream, dtype, n, y, dy, dx, ReluGrad{});
 }
 
-cudaError_t planrt_cuda_gelu(cudaStream_t stream, planrt_cuda_dtype dtype, int64_t n, const void *x, void *y) {
+cudaError_t rt_cuda_gelu(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x, void *y) {
   return map(stream, dtype, n, x, y, Gelu{});
 }
 
-cudaError_t planrt_cuda_gelu_grad(cudaStream_t stream, planrt_cuda_dtype dtype, int64_t n, const void *x,
+cudaError_t rt_cuda_gelu_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x,
                                   const void *dy, void *dx) {
   return zip(stream, dtype, n, x, dy, dx, GeluGrad{});
 }
 
-cudaError_t planrt_cuda_add(cudaStream_t stream, planrt_cuda_dtype dtype, int64_t n, const void *a, const void *b,
+cudaError_t rt_cuda_add(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *a, const void *b,
                             void *y) {
   return zip(stream, dtype, n, a, b, y, Sum{});
 }
 
-cudaError_t planrt_cuda_convert(cudaStream_t stream, planrt_cuda_dtype from, planrt_cuda_dtype to, int64_t n,
+cudaError_t rt_cuda_convert(cudaStream_t stream, rt_cuda_dtype from, rt_cuda_dtype to, int64_t n,
                                 const void *x, void *y, bool accumulate) {
   return with_type(from, [&](auto from_tag) {
     return with_type(to, [&](auto to_tag) {
@@ -169,8 +169,8 @@ cudaError_t planrt_cuda_convert(cudaStream_t stream, planrt_cuda_dtype from, pla
   });
 }
 
-cudaError_t planrt_cuda_drop(cudaStream_t stream, planrt_cuda_dtype dtype, int64_t n, const void *x, void *y,
-                             const planrt_cuda_dropout *of, planrt_cuda_step_source step) {
+cudaError_t rt_cuda_drop(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x, void *y,
+                             const rt_cuda_dropout *of, rt_cuda_step_source step) {
   float p = static_cast<float>(of->p);
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);

@@ -2,8 +2,8 @@
  *   static constexpr int WIDTH;                          elements at a time where all its pointers are aligned
  *   template <int W> void apply(int64_t i, bool vector)  does elements i .. i + W - 1
  * which reads its elements before it writes them: any of its outputs may lie over an input. */
-#ifndef PLANRT_CUDA_ELEMENTWISE_CUH
-#define PLANRT_CUDA_ELEMENTWISE_CUH
+#ifndef RT_CUDA_ELEMENTWISE_CUH
+#define RT_CUDA_ELEMENTWISE_CUH
 
 #include "common.cuh"
 
@@ -21,7 +21,7 @@ template <typename Op>
 cudaError_t elementwise(cudaStream_t stream, int64_t n, bool vector, const Op &op) {
   if (n <= 0) return cudaSuccess;
   int64_t packs = vector ? n / Op::WIDTH : 0;
-  return PLANRT_LAUNCH(elementwise_kernel<Op>, blocks_for(vector ? packs : n), BLOCK, 0, stream, op, packs, n);
+  return RT_LAUNCH(elementwise_kernel<Op>, blocks_for(vector ? packs : n), BLOCK, 0, stream, op, packs, n);
 }
 
 }  // namespace planrt

@@ -21,7 +21,7 @@ struct Row {
 
 /* What the threads before this one have in sum. For whole blocks. */
 __device__ inline uint32_t sum_before(uint32_t own) {
-  PLANRT_SHARED(uint32_t, of_warp, BLOCK / WARP);
+  RT_SHARED(uint32_t, of_warp, BLOCK / WARP);
   uint32_t sum = own, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
   for (uint32_t distance = 1; distance < WARP; distance *= 2) {
     uint32_t other = __shfl_up_sync(~0U, sum, distance);
@@ -71,7 +71,7 @@ __device__ inline void count_digits(const Rows &of, uint32_t *counters) {
 
 /* counts[d * blocks + b]: rows with digit d in block b. */
 __global__ void __launch_bounds__(BLOCK) count_kernel(Rows of, uint32_t *counts) {
-  PLANRT_SHARED(uint32_t, counters, COUNTERS);
+  RT_SHARED(uint32_t, counters, COUNTERS);
   count_digits(of, counters);
   int64_t first = static_cast<int64_t>(blockIdx.x) * ROWS_PER_BLOCK;
   uint32_t all = static_cast<uint32_t>(of.count - first < ROWS_PER_BLOCK ? of.count - first : ROWS_PER_BLOCK);
@@ -94,8 +94,8 @@ __global__ void __launch_bounds__(BLOCK) sum_counts_kernel(uint32_t *counts, int
 }
 
 __global__ void __launch_bounds__(BLOCK) place_kernel(Rows of, const uint32_t *counts, Row *sorted) {
-  PLANRT_SHARED(uint32_t, counters, COUNTERS);
-  PLANRT_SHARED(uint32_t, starts, DIGITS);
+  RT_SHARED(uint32_t, counters, COUNTERS);
+  RT_SHARED(uint32_t, starts, DIGITS);
   count_digits(of, counters);
   if (threadIdx.x < DIGITS) starts[threadIdx.x] = counters[threadIdx.x * BLOCK];
   __syncthreads();
@@ -157,12 +157,12 @@ int64_t blocks_of(int64_t rows) {
 
 using namespace planrt;
 
-int64_t planrt_cuda_embedding_grad_workspace(int64_t rows) {
+int64_t rt_cuda_embedding_grad_workspace(int64_t rows) {
   return 2 * rows * static_cast<int64_t>(sizeof(Row)) +
          DIGITS * blocks_of(rows) * static_cast<int64_t>(sizeof(uint32_t));
 }
 
-cudaError_t planrt_cuda_embedding_grad(cudaStream_t stream, planrt_cuda_dtype dtype, planrt_cuda_dtype table_dtype,
+cudaError_t rt_cuda_embedding_grad(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype table_dtype,
                                        int64_t rows, int64_t entries, int64_t width, const int64_t *ids,
                                        const void *grads, void *table, bool accumulate, void *workspace) {
   if (entries <= 0 || width <= 0) return cudaSuccess;
@@ -172,11 +172,11 @@ cudaError_t planrt_cuda_embedding_grad(cudaStream_t stream, planrt_cuda_dtype dt
   unsigned blocks = static_cast<unsigned>(blocks_of(rows));
   Rows of{ids, nullptr, static_cast<uint32_t>(entries), 0, rows};
   for (; blocks > 0 && of.shift < 32 && (entries >> of.shift) > 0; of.shift += DIGIT_BITS) {
-    cudaError_t code = PLANRT_LAUNCH(count_kernel, blocks, BLOCK, 0, stream, of, counts);
+    cudaError_t code = RT_LAUNCH(count_kernel, blocks, BLOCK, 0, stream, of, counts);
     if (code != cudaSuccess) return code;
-    code = PLANRT_LAUNCH(sum_counts_kernel, 1, BLOCK, 0, stream, counts, static_cast<int64_t>(DIGITS) * blocks);
+    code = RT_LAUNCH(sum_counts_kernel, 1, BLOCK, 0, stream, counts, static_cast<int64_t>(DIGITS) * blocks);
     if (code != cudaSuccess) return code;
-    code = PLANRT_LAUNCH(place_kernel, blocks, BLOCK, 0, stream, of, counts, other);
+    code = RT_LAUNCH(place_kernel, blocks, BLOCK, 0, stream, of, counts, other);
     if (code != cudaSuccess) return code;
     std::swap(sorted, other);
     of.rows = sorted;
@@ -186,7 +186,7 @@ cudaError_t planrt_cuda_embedding_grad(cudaStream_t stream, planrt_cuda_dtype dt
     using P = decltype(table_tag);
     return with_width(width, [&](auto constant) {
       auto kernel = &sum_rows_kernel<decltype(constant)::value, T, P>;
-      return PLANRT_LAUNCH(kernel, blocks_for(entries, 1), BLOCK, 0, stream, sorted, rows, entries, width,
+      return RT_LAUNCH(kernel, blocks_for(entries, 1), BLOCK, 0, stream, sorted, rows, entries, width,
                            static_cast<const T *>(grads), static_cast<P *>(table), accumulate, aligned(grads),
                            aligned(table));
     });

@@ -3,8 +3,8 @@
  *   template <int W> void apply(Index n, Index c, Index y, Index x, bool vector)
  * which makes elements (n, c .. c + W - 1, y, x). Index is int32_t where elements are few enough, or else int64_t,
  * which takes several times the instructions, and more of them than the memory leaves time for. */
-#ifndef PLANRT_CUDA_IMAGES_CUH
-#define PLANRT_CUDA_IMAGES_CUH
+#ifndef RT_CUDA_IMAGES_CUH
+#define RT_CUDA_IMAGES_CUH
 
 #include "common.cuh"
 
@@ -17,17 +17,17 @@ namespace planrt {
 constexpr int64_t COUNTABLE = (int64_t{1} << 31) - (int64_t{1} << 26), SMALL = int64_t{1} << 24;
 constexpr int64_t FEW_ELEMENTS = limit(COUNTABLE, 1000);
 
-inline int64_t elements_of(const planrt_cuda_image &image) {
+inline int64_t elements_of(const rt_cuda_image &image) {
   return image.n * image.c * image.h * image.w;
 }
 
-inline bool few_elements(const planrt_cuda_image &in, const planrt_cuda_image &out) {
+inline bool few_elements(const rt_cuda_image &in, const rt_cuda_image &out) {
   return elements_of(in) < FEW_ELEMENTS && elements_of(out) < FEW_ELEMENTS;
 }
 
 /* Calls `launch` with a value of the elements' type, and one of the indices': int32_t if `few`. */
 template <typename F>
-cudaError_t with_numbers(planrt_cuda_dtype dtype, bool few, F launch) {
+cudaError_t with_numbers(rt_cuda_dtype dtype, bool few, F launch) {
   return with_type(dtype, [&](auto tag) { return few ? launch(tag, int32_t()) : launch(tag, int64_t()); });
 }
 
@@ -35,7 +35,7 @@ cudaError_t with_numbers(planrt_cuda_dtype dtype, bool few, F launch) {
 template <typename Index>
 struct Strides {
   Index h, w, sn, sc, sy, sx;
-  Strides(const planrt_cuda_image &of, bool channels_last)
+  Strides(const rt_cuda_image &of, bool channels_last)
       : h(static_cast<Index>(of.h)),
         w(static_cast<Index>(of.w)),
         sn(static_cast<Index>(of.c * of.h * of.w)),
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(BLOCK) images_kernel(Op op, Coordinates<Index>
 
 /* For all elements of an image; `vector`: the op's pointers are aligned. */
 template <int W, typename Index, typename Op>
-cudaError_t for_image(cudaStream_t stream, const planrt_cuda_image &of, bool channels_last, bool vector, const Op &op) {
+cudaError_t for_image(cudaStream_t stream, const rt_cuda_image &of, bool channels_last, bool vector, const Op &op) {
   using By = DivisorOf<Index>;
   int64_t pieces = elements_of(of);
   if (pieces <= 0) return cudaSuccess;
@@ -83,7 +83,7 @@ cudaError_t for_image(cudaStream_t stream, const planrt_cuda_image &of, bool cha
   if (wide) pieces /= W;
   Coordinates<Index> coordinates{channels_last, By(wide ? of.c / W : of.c), By(of.h), By(of.w)};
   auto kernel = wide ? &images_kernel<W, Index, Op> : &images_kernel<1, Index, Op>;
-  return PLANRT_LAUNCH(kernel, blocks_for(pieces), BLOCK, 0, stream, op, coordinates, static_cast<Index>(pieces), wide);
+  return RT_LAUNCH(kernel, blocks_for(pieces), BLOCK, 0, stream, op, coordinates, static_cast<Index>(pieces), wide);
 }
 
 }  // namespace planrt

@@ -96,28 +96,28 @@ struct LossGrad {
   }
 };
 
-int64_t loss_blocks(const planrt_cuda_channels &shape) {
+int64_t loss_blocks(const rt_cuda_channels &shape) {
   int64_t positions = shape.outer * shape.inner;
   int64_t a_block = shape.inner > 1 ? BLOCK : shape.channels <= WARP_WIDTH ? BLOCK / WARP : 1;
   return blocks_for(positions, a_block, LOSS_BLOCKS);
 }
 
 template <typename T, typename P>
-cudaError_t loss_parts(cudaStream_t stream, const planrt_cuda_channels &shape, const void *logits,
+cudaError_t loss_parts(cudaStream_t stream, const rt_cuda_channels &shape, const void *logits,
                        const int64_t *labels, void *probs, float *parts) {
   const T *z = static_cast<const T *>(logits);
   P *p = static_cast<P *>(probs);
   unsigned blocks = static_cast<unsigned>(loss_blocks(shape));
   if (shape.inner != 1) {
     auto kernel = &loss_runs_kernel<T, P>;
-    return PLANRT_LAUNCH(kernel, blocks, BLOCK, 0, stream, z, labels, p, Channels(shape), shape.outer * shape.inner,
+    return RT_LAUNCH(kernel, blocks, BLOCK, 0, stream, z, labels, p, Channels(shape), shape.outer * shape.inner,
                          parts);
   }
   return with_width(shape.channels, [&](auto constant) {
     constexpr int W = decltype(constant)::value;
     bool vector = aligned(logits, probs);
     auto kernel = shape.channels <= WARP_WIDTH ? &loss_rows_kernel<WARP, W, T, P> : &loss_rows_kernel<BLOCK, W, T, P>;
-    return PLANRT_LAUNCH(kernel, blocks, BLOCK, 0, stream, z, labels, p, shape.outer, shape.channels, vector, parts);
+    return RT_LAUNCH(kernel, blocks, BLOCK, 0, stream, z, labels, p, shape.outer, shape.channels, vector, parts);
   });
 }
 
@@ -126,23 +126,23 @@ cudaError_t loss_parts(cudaStream_t stream, const planrt_cuda_channels &shape, c
 
 using namespace planrt;
 
-int64_t planrt_cuda_loss_workspace(planrt_cuda_channels shape) {
+int64_t rt_cuda_loss_workspace(rt_cuda_channels shape) {
   return loss_blocks(shape) * static_cast<int64_t>(sizeof(float));
 }
 
-cudaError_t planrt_cuda_loss(cudaStream_t stream, planrt_cuda_dtype dtype, planrt_cuda_dtype probs_dtype,
-                             planrt_cuda_channels shape, double scale, const void *logits, const int64_t *labels,
+cudaError_t rt_cuda_loss(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype probs_dtype,
+                             rt_cuda_channels shape, double scale, const void *logits, const int64_t *labels,
                              float *loss, void *probs, void *workspace) {
   float *parts = static_cast<float *>(workspace);
   cudaError_t code = with_types(dtype, probs_dtype, [&](auto tag, auto probs_tag) {
     return loss_parts<decltype(tag), decltype(probs_tag)>(stream, shape, logits, labels, probs, parts);
   });
   if (code != cudaSuccess) return code;
-  return PLANRT_LAUNCH(loss_kernel, 1, BLOCK, 0, stream, parts, loss_blocks(shape), scale, loss);
+  return RT_LAUNCH(loss_kernel, 1, BLOCK, 0, stream, parts, loss_blocks(shape), scale, loss);
 }
 
-cudaError_t planrt_cuda_loss_grad(cudaStream_t stream, planrt_cuda_dtype dtype, planrt_cuda_dtype probs_dtype,
-                                  planrt_cuda_channels shape, double scale, const void *probs, const int64_t *labels,
+cudaError_t rt_cuda_loss_grad(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype probs_dtype,
+                                  rt_cuda_channels shape, double scale, const void *probs, const int64_t *labels,
                                   void *grads) {
   return with_types(dtype, probs_dtype, [&](auto tag, auto probs_tag) {
     using T = decltype(tag);

@@ -1,7 +1,7 @@
 /* Sums of many numbers along fixed trees: what a thread gathers, and how threads' parts are merged. Which thread takes
  * which number depends on shapes alone, so equal operands give equal bits. */
-#ifndef PLANRT_CUDA_MERGE_CUH
-#define PLANRT_CUDA_MERGE_CUH
+#ifndef RT_CUDA_MERGE_CUH
+#define RT_CUDA_MERGE_CUH
 
 #include <type_traits>
 
@@ -128,7 +128,7 @@ __device__ inline Part merged(Part part) {
   for (int distance = WARP / 2; distance > 0; distance /= 2) part.merge(shuffled(part, distance, true));
   if (GROUP == WARP) return shuffled(part, 0, false);
   constexpr int WARPS = BLOCK / WARP;
-  PLANRT_SHARED(Part, of_warp, WARPS);
+  RT_SHARED(Part, of_warp, WARPS);
   __syncthreads(); /* the last result has been read */
   if (threadIdx.x % WARP == 0) of_warp[threadIdx.x / WARP] = part;
   __syncthreads();

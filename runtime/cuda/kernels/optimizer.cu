@@ -5,7 +5,7 @@ namespace planrt {
 namespace {
 
 /* The learning rate of a step, or the op's own. */
-__device__ inline float rate_of(const planrt_cuda_step &step, double own) {
+__device__ inline float rate_of(const rt_cuda_step &step, double own) {
   return static_cast<float>(isnan(step.learning_rate) ? own : step.learning_rate);
 }
 
@@ -15,7 +15,7 @@ struct Sgd {
   float *w;
   const G *grad;
   double rate;
-  planrt_cuda_step_source step;
+  rt_cuda_step_source step;
   template <int W>
   __device__ void apply(int64_t i, bool vector) const {
     float r = rate_of(step_of(step), rate), weight[W], g[W];
@@ -33,7 +33,7 @@ struct Momentum {
   const G *grad;
   double rate;
   float decay;
-  planrt_cuda_step_source step;
+  rt_cuda_step_source step;
   template <int W>
   __device__ void apply(int64_t i, bool vector) const {
     float r = rate_of(step_of(step), rate), weight[W], v[W], g[W];
@@ -55,15 +55,15 @@ struct Adam {
   static constexpr int WIDTH = vector_width<G>();
   float *w, *m, *v;
   const G *grad;
-  planrt_cuda_adam_options of;
-  planrt_cuda_step_source step;
+  rt_cuda_adam_options of;
+  rt_cuda_step_source step;
 
   /* What depends on the step: the corrected rate, and the correction of the second moment's root. */
   struct Factors {
     float rate, correction;
   };
   __device__ Factors factors() const {
-    planrt_cuda_step now = step_of(step);
+    rt_cuda_step now = step_of(step);
     double t = static_cast<double>(now.period * of.iterations + of.iteration) + 1.0;
     return {static_cast<float>(static_cast<double>(rate_of(now, of.rate)) / (1.0 - pow(of.beta1, t))),
             static_cast<float>(1.0 / sqrt(1.0 - pow(of.beta2, t)))};
@@ -91,7 +91,7 @@ struct Adam {
 /* As elementwise_kernel, with factors that are dear to compute and the same for all: once per block. */
 template <typename Op>
 __global__ void __launch_bounds__(BLOCK) factored_kernel(Op op, int64_t packs, int64_t n) {
-  PLANRT_SHARED(typename Op::Factors, factors, 1);
+  RT_SHARED(typename Op::Factors, factors, 1);
   if (threadIdx.x == 0) factors[0] = op.factors();
   __syncthreads();
   typename Op::Factors f = factors[0];
@@ -104,16 +104,16 @@ __global__ void __launch_bounds__(BLOCK) factored_kernel(Op op, int64_t packs, i
 
 using namespace planrt;
 
-cudaError_t planrt_cuda_sgd(cudaStream_t stream, planrt_cuda_dtype grad_dtype, int64_t n, float *w, const void *grad,
-                            double rate, planrt_cuda_step_source step) {
+cudaError_t rt_cuda_sgd(cudaStream_t stream, rt_cuda_dtype grad_dtype, int64_t n, float *w, const void *grad,
+                            double rate, rt_cuda_step_source step) {
   return with_type(grad_dtype, [&](auto tag) {
     using G = decltype(tag);
     return elementwise(stream, n, aligned(w, grad), Sgd<G>{w, static_cast<const G *>(grad), rate, step});
   });
 }
 
-cudaError_t planrt_cuda_momentum(cudaStream_t stream, planrt_cuda_dtype grad_dtype, int64_t n, float *w, float *v,
-                                 const void *grad, double rate, double decay, planrt_cuda_step_source step) {
+cudaError_t rt_cuda_momentum(cudaStream_t stream, rt_cuda_dtype grad_dtype, int64_t n, float *w, float *v,
+                                 const void *grad, double rate, double decay, rt_cuda_step_source step) {
   return with_type(grad_dtype, [&](auto tag) {
     using G = decltype(tag);
     return elementwise(stream, n, aligned(w, v, grad),
@@ -121,14 +121,14 @@ cudaError_t planrt_cuda_momentum(cudaStream_t stream, planrt_cuda_dtype grad_dty
   });
 }
 
-cudaError_t planrt_cuda_adam(cudaStream_t stream, planrt_cuda_dtype grad_dtype, int64_t n, float *w, float *m, float *v,
-                             const void *grad, const planrt_cuda_adam_options *of, planrt_cuda_step_source step) {
+cudaError_t rt_cuda_adam(cudaStream_t stream, rt_cuda_dtype grad_dtype, int64_t n, float *w, float *m, float *v,
+                             const void *grad, const rt_cuda_adam_options *of, rt_cuda_step_source step) {
   if (n <= 0) return cudaSuccess;
   return with_type(grad_dtype, [&](auto tag) {
     using G = decltype(tag);
     Adam<G> op{w, m, v, static_cast<const G *>(grad), *of, step};
     int64_t packs = aligned(w, m, v, grad) ? n / Adam<G>::WIDTH : 0;
     unsigned blocks = blocks_for(packs > 0 ? packs : n, BLOCK, FEWER_BLOCKS);
-    return PLANRT_LAUNCH(factored_kernel<Adam<G>>, blocks, BLOCK, 0, stream, op, packs, n);
+    return RT_LAUNCH(factored_kernel<Adam<G>>, blocks, BLOCK, 0, stream, op, packs, n);
   });
 }

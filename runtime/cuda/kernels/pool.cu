@@ -51,18 +51,18 @@ template <typename Index, int KERNEL = 0, int STRIDE = 0>
 struct Pooling {
   Axis<Index, KERNEL, STRIDE> rows, columns;
   Strides<Index> in, out;
-  explicit Pooling(const planrt_cuda_pooling &of)
+  explicit Pooling(const rt_cuda_pooling &of)
       : rows(of.kernel_h, of.stride_h, of.pad_h, of.in.h, of.out.h),
         columns(of.kernel_w, of.stride_w, of.pad_w, of.in.w, of.out.w),
         in(of.in, of.channels_last),
         out(of.out, of.channels_last) {}
 };
 
-bool small_windows(const planrt_cuda_pooling &of) {
+bool small_windows(const rt_cuda_pooling &of) {
   return std::max({of.kernel_h, of.kernel_w, of.stride_h, of.stride_w, of.pad_h, of.pad_w}) <= SMALL;
 }
 
-bool few(const planrt_cuda_pooling &of) {
+bool few(const rt_cuda_pooling &of) {
   return few_elements(of.in, of.out) && small_windows(of);
 }
 
@@ -203,7 +203,7 @@ struct MaxPoolTiles {
 
 template <typename Op, typename T>
 __global__ void __launch_bounds__(BLOCK) maxpool_tiles_kernel(Op op) {
-  PLANRT_SHARED(uint8_t, places, TILE_WINDOWS);
+  RT_SHARED(uint8_t, places, TILE_WINDOWS);
   Tile tile = op.tile(static_cast<int32_t>(blockIdx.x));
   int64_t in = op.of.in.sc, out = op.of.out.sc;
   const T *x = op.x + blockIdx.y * in, *dy = op.dy + blockIdx.y * out;
@@ -258,13 +258,13 @@ struct AvgPoolGrad {
   }
 };
 
-float area_of(const planrt_cuda_pooling &of) {
+float area_of(const rt_cuda_pooling &of) {
   return static_cast<float>(of.kernel_h * of.kernel_w);
 }
 
 /* --- Tiles -------------------------------------------------------------------------------------------------------- */
 
-int64_t tile_width(const planrt_cuda_pooling &of) {
+int64_t tile_width(const rt_cuda_pooling &of) {
   return of.in.w <= 16 ? 16 : of.in.w <= 32 ? 32 : 64;
 }
 
@@ -274,7 +274,7 @@ int64_t windows_of(int64_t inputs, int64_t kernel, int64_t stride) {
 }
 
 /* Whether places of windows, and as many behind the last as an input looks at, fit into the array. */
-bool has_tiles(const planrt_cuda_pooling &of) {
+bool has_tiles(const rt_cuda_pooling &of) {
   if (of.channels_last || !small_windows(of) || of.kernel_h * of.kernel_w > MOST_PLACES) return false;
   if (std::max(of.in.h * of.in.w, of.out.h * of.out.w) >= COUNTABLE) return false;
   int64_t down = windows_of(TILE_ROWS, of.kernel_h, of.stride_h) + divide_up(of.kernel_h, of.stride_h) + 1;
@@ -282,7 +282,7 @@ bool has_tiles(const planrt_cuda_pooling &of) {
 }
 
 template <typename Op, typename T>
-cudaError_t maxpool_tiles(cudaStream_t stream, const planrt_cuda_pooling &of, const T *x, const T *dy, T *dx) {
+cudaError_t maxpool_tiles(cudaStream_t stream, const rt_cuda_pooling &of, const T *x, const T *dy, T *dx) {
   constexpr int64_t MOST_DOWN = 65535; /* blocks of a grid's y */
   int64_t planes = of.in.n * of.in.c, width = tile_width(of);
   int64_t across = divide_up(of.in.w, width), tiles = across * divide_up(of.in.h, TILE_ROWS);
@@ -300,10 +300,10 @@ cudaError_t maxpool_tiles(cudaStream_t stream, const planrt_cuda_pooling &of, co
         dx};
   auto kernel = &maxpool_tiles_kernel<Op, T>;
   dim3 grid(static_cast<unsigned>(tiles), static_cast<unsigned>(down));
-  return PLANRT_LAUNCH(kernel, grid, BLOCK, 0, stream, op);
+  return RT_LAUNCH(kernel, grid, BLOCK, 0, stream, op);
 }
 
-bool is_square(const planrt_cuda_pooling &of, int64_t kernel, int64_t stride) {
+bool is_square(const rt_cuda_pooling &of, int64_t kernel, int64_t stride) {
   return of.kernel_h == kernel && of.kernel_w == kernel && of.stride_h == stride && of.stride_w == stride;
 }
 
@@ -312,7 +312,7 @@ bool is_square(const planrt_cuda_pooling &of, int64_t kernel, int64_t stride) {
 
 using namespace planrt;
 
-cudaError_t planrt_cuda_maxpool(cudaStream_t stream, planrt_cuda_dtype dtype, const planrt_cuda_pooling *of,
+cudaError_t rt_cuda_maxpool(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_pooling *of,
                                 const void *x, void *y) {
   return with_numbers(dtype, few(*of), [&](auto tag, auto index) {
     using T = decltype(tag);
@@ -322,7 +322,7 @@ cudaError_t planrt_cuda_maxpool(cudaStream_t stream, planrt_cuda_dtype dtype, co
   });
 }
 
-cudaError_t planrt_cuda_maxpool_grad(cudaStream_t stream, planrt_cuda_dtype dtype, const planrt_cuda_pooling *of,
+cudaError_t rt_cuda_maxpool_grad(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_pooling *of,
                                      const void *x, const void *y, const void *dy, void *dx) {
   if (has_tiles(*of))
     return with_type(dtype, [&](auto tag) {
@@ -343,7 +343,7 @@ cudaError_t planrt_cuda_maxpool_grad(cudaStream_t stream, planrt_cuda_dtype dtyp
   });
 }
 
-cudaError_t planrt_cuda_avgpool(cudaStream_t stream, planrt_cuda_dtype dtype, const planrt_cuda_pooling *of,
+cudaError_t rt_cuda_avgpool(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_pooling *of,
                                 const void *x, void *y) {
   return with_numbers(dtype, few(*of), [&](auto tag, auto index) {
     using T = decltype(tag);
@@ -353,7 +353,7 @@ cudaError_t planrt_cuda_avgpool(cudaStream_t stream, planrt_cuda_dtype dtype, co
   });
 }
 
-cudaError_t planrt_cuda_avgpool_grad(cudaStream_t stream, planrt_cuda_dtype dtype, const planrt_cuda_pooling *of,
+cudaError_t rt_cuda_avgpool_grad(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_pooling *of,
                                      const void *dy, void *dx) {
   return with_numbers(dtype, few(*of), [&](auto tag, auto index) {
     using T = decltype(tag);

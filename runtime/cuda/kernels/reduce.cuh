@@ -7,8 +7,8 @@
  * of elements i .. i + W - 1: of one channel where the channels' runs are longer than 1, of channels `channel` and on,
  * in row `row`, where they are not.
  * What becomes of the sums is a Finish: void operator()(int64_t channel, const Gather::Part &). */
-#ifndef PLANRT_CUDA_REDUCE_CUH
-#define PLANRT_CUDA_REDUCE_CUH
+#ifndef RT_CUDA_REDUCE_CUH
+#define RT_CUDA_REDUCE_CUH
 
 #include "channels.cuh"
 #include "merge.cuh"
@@ -27,7 +27,7 @@ inline int lanes_of(int64_t channels) {
 }
 
 /* Enough slices to fill a large device, but none shorter than is worth a block. */
-inline int64_t slices_of(const planrt_cuda_channels &shape) {
+inline int64_t slices_of(const rt_cuda_channels &shape) {
   constexpr int64_t BLOCKS = limit(2048, 128), LIMIT = limit(1024, 70), STEPS = limit(8, 1);
   int64_t across, steps;
   if (shape.inner == 1) {
@@ -45,7 +45,7 @@ inline int64_t slices_of(const planrt_cuda_channels &shape) {
 
 /* Bytes of workspace that `reduce` touches. */
 template <typename Gather>
-int64_t parts_bytes(const planrt_cuda_channels &shape) {
+int64_t parts_bytes(const rt_cuda_channels &shape) {
   return slices_of(shape) * shape.channels * static_cast<int64_t>(sizeof(typename Gather::Part));
 }
 
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(BLOCK) reduce_columns_kernel(Source source, in
       gather[k].add(own);
     }
   }
-  PLANRT_SHARED(typename Gather::Part, all, BLOCK * W);
+  RT_SHARED(typename Gather::Part, all, BLOCK * W);
   for (int k = 0; k < W; k++) all[threadIdx.x * W + k] = gather[k].part();
   __syncthreads();
   int columns = lanes * W, column = static_cast<int>(threadIdx.x);
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(BLOCK)
   constexpr int DEEP = BLOCK / MERGED;
   int x = static_cast<int>(threadIdx.x) % MERGED, y = static_cast<int>(threadIdx.x) / MERGED;
   int64_t c = static_cast<int64_t>(blockIdx.x) * MERGED + x;
-  PLANRT_SHARED(Part, all, BLOCK);
+  RT_SHARED(Part, all, BLOCK);
   if (c < channels && y < slices) {
     Part part = parts[y * channels + c];
     for (int64_t s = y + DEEP; s < slices; s += DEEP) part.merge(parts[s * channels + c]);
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(BLOCK)
 /* --- Launching ---------------------------------------------------------------------------------------------------- */
 
 template <typename Source, typename Finish>
-cudaError_t reduce(cudaStream_t stream, const planrt_cuda_channels &shape, const Source &source, const Finish &finish,
+cudaError_t reduce(cudaStream_t stream, const rt_cuda_channels &shape, const Source &source, const Finish &finish,
                    void *workspace) {
   using Part = typename Source::Gather::Part;
   if (shape.channels <= 0) return cudaSuccess;
@@ -143,16 +143,16 @@ cudaError_t reduce(cudaStream_t stream, const planrt_cuda_channels &shape, const
       int lanes = lanes_of(shape.channels);
       dim3 grid(static_cast<unsigned>(divide_up(shape.channels, lanes * W)), static_cast<unsigned>(slices));
       auto kernel = &reduce_columns_kernel<W, Source>;
-      return PLANRT_LAUNCH(kernel, grid, BLOCK, 0, stream, source, shape.outer, shape.channels, lanes, parts);
+      return RT_LAUNCH(kernel, grid, BLOCK, 0, stream, source, shape.outer, shape.channels, lanes, parts);
     }
     dim3 grid(static_cast<unsigned>(shape.channels), static_cast<unsigned>(slices));
     auto kernel = &reduce_runs_kernel<W, Source>;
-    return PLANRT_LAUNCH(kernel, grid, BLOCK, 0, stream, source, Channels(shape), shape.outer * shape.inner, parts);
+    return RT_LAUNCH(kernel, grid, BLOCK, 0, stream, source, Channels(shape), shape.outer * shape.inner, parts);
   });
   if (code != cudaSuccess) return code;
   unsigned blocks = static_cast<unsigned>(divide_up(shape.channels, MERGED));
   auto kernel = &merge_slices_kernel<Part, Finish>;
-  return PLANRT_LAUNCH(kernel, blocks, BLOCK, 0, stream, parts, shape.channels, slices, finish);
+  return RT_LAUNCH(kernel, blocks, BLOCK, 0, stream, parts, shape.channels, slices, finish);
 }
 
 }  // namespace planrt

@@ -1,8 +1,8 @@
 /* Ops on rows of neighbouring elements: a warp takes a row, or a block a long one. A row op is a struct with
  *   template <int GROUP, int W> void row(int64_t r, int thread)
  * to be called by a whole group for row r, thread being the caller's place in the group. */
-#ifndef PLANRT_CUDA_ROWS_CUH
-#define PLANRT_CUDA_ROWS_CUH
+#ifndef RT_CUDA_ROWS_CUH
+#define RT_CUDA_ROWS_CUH
 
 #include "merge.cuh"
 
@@ -25,7 +25,7 @@ cudaError_t for_rows(cudaStream_t stream, int64_t rows, int64_t width, const Op 
     constexpr int W = decltype(constant)::value;
     bool by_warp = width <= WARP_WIDTH;
     auto kernel = by_warp ? &rows_kernel<WARP, W, Op> : &rows_kernel<BLOCK, W, Op>;
-    return PLANRT_LAUNCH(kernel, blocks_for(rows, by_warp ? BLOCK / WARP : 1), BLOCK, 0, stream, op, rows);
+    return RT_LAUNCH(kernel, blocks_for(rows, by_warp ? BLOCK / WARP : 1), BLOCK, 0, stream, op, rows);
   });
 }
 

@@ -57,7 +57,7 @@ struct SoftmaxGrad {
 
 using namespace planrt;
 
-cudaError_t planrt_cuda_softmax(cudaStream_t stream, planrt_cuda_dtype dtype, int64_t rows, int64_t width,
+cudaError_t rt_cuda_softmax(cudaStream_t stream, rt_cuda_dtype dtype, int64_t rows, int64_t width,
                                 const void *x, void *y) {
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);
@@ -66,7 +66,7 @@ cudaError_t planrt_cuda_softmax(cudaStream_t stream, planrt_cuda_dtype dtype, in
   });
 }
 
-cudaError_t planrt_cuda_softmax_grad(cudaStream_t stream, planrt_cuda_dtype dtype, int64_t rows, int64_t width,
+cudaError_t rt_cuda_softmax_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t rows, int64_t width,
                                      const void *y, const void *dy, void *dx) {
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);

@@ -58,12 +58,12 @@ struct TokenMean {
 
 using namespace planrt;
 
-int64_t planrt_cuda_channel_sums_workspace(planrt_cuda_channels shape) {
+int64_t rt_cuda_channel_sums_workspace(rt_cuda_channels shape) {
   return parts_bytes<TotalsOf<1>>(shape);
 }
 
-cudaError_t planrt_cuda_channel_sums(cudaStream_t stream, planrt_cuda_dtype dtype, planrt_cuda_dtype sum_dtype,
-                                     planrt_cuda_channels shape, const void *x, void *sums, bool accumulate,
+cudaError_t rt_cuda_channel_sums(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype sum_dtype,
+                                     rt_cuda_channels shape, const void *x, void *sums, bool accumulate,
                                      void *workspace) {
   return with_types(dtype, sum_dtype, [&](auto tag, auto sum_tag) {
     using T = decltype(tag);
@@ -73,7 +73,7 @@ cudaError_t planrt_cuda_channel_sums(cudaStream_t stream, planrt_cuda_dtype dtyp
   });
 }
 
-cudaError_t planrt_cuda_token_mean(cudaStream_t stream, planrt_cuda_dtype dtype, int64_t outer, int64_t tokens,
+cudaError_t rt_cuda_token_mean(cudaStream_t stream, rt_cuda_dtype dtype, int64_t outer, int64_t tokens,
                                    int64_t width, const void *x, void *y) {
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);

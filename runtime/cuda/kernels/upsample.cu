@@ -9,9 +9,9 @@ template <typename Index>
 struct Scaling {
   Index scale;
   DivisorOf<Index> by_scale;
-  planrt_cuda_blending blending;
+  rt_cuda_blending blending;
   Strides<Index> in, out;
-  explicit Scaling(const planrt_cuda_upsampling &of)
+  explicit Scaling(const rt_cuda_upsampling &of)
       : scale(static_cast<Index>(of.scale)),
         by_scale(of.scale),
         blending(of.blending),
@@ -25,12 +25,12 @@ struct Blend {
   Index low, high;
   float share;
   __device__ Blend(Index out, Index size, const Scaling<Index> &of) {
-    if (of.blending == PLANRT_CUDA_NEAREST) {
+    if (of.blending == RT_CUDA_NEAREST) {
       low = high = of.by_scale.quotient(out);
       share = 0.0F;
       return;
     }
-    bool aligned = of.blending == PLANRT_CUDA_ALIGNED;
+    bool aligned = of.blending == RT_CUDA_ALIGNED;
     float scale = static_cast<float>(of.scale);
     float centre = aligned ? static_cast<float>(out) / scale : (static_cast<float>(out) + 0.5F) / scale - 0.5F;
     centre = centre < 0.0F ? 0.0F : centre;
@@ -71,7 +71,7 @@ struct Reach {
   __device__ Reach(Index at, Index outputs, const Scaling<Index> &of) {
     first = at * of.scale;
     last = first + of.scale - 1;
-    if (of.blending == PLANRT_CUDA_NEAREST) return;
+    if (of.blending == RT_CUDA_NEAREST) return;
     first = first - of.scale > 0 ? first - of.scale : 0;
     last = last + of.scale < outputs ? last + of.scale : outputs - 1;
   }
@@ -105,7 +105,7 @@ struct UpsampleGrad {
   }
 };
 
-bool few(const planrt_cuda_upsampling &of) {
+bool few(const rt_cuda_upsampling &of) {
   return few_elements(of.in, of.out) && of.scale <= SMALL;
 }
 
@@ -114,7 +114,7 @@ bool few(const planrt_cuda_upsampling &of) {
 
 using namespace planrt;
 
-cudaError_t planrt_cuda_upsample(cudaStream_t stream, planrt_cuda_dtype dtype, const planrt_cuda_upsampling *of,
+cudaError_t rt_cuda_upsample(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_upsampling *of,
                                  const void *x, void *y) {
   return with_numbers(dtype, few(*of), [&](auto tag, auto index) {
     using T = decltype(tag);
@@ -124,7 +124,7 @@ cudaError_t planrt_cuda_upsample(cudaStream_t stream, planrt_cuda_dtype dtype, c
   });
 }
 
-cudaError_t planrt_cuda_upsample_grad(cudaStream_t stream, planrt_cuda_dtype dtype, const planrt_cuda_upsampling *of,
+cudaError_t rt_cuda_upsample_grad(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_upsampling *of,
                                       const void *dy, void *dx) {
   return with_numbers(dtype, few(*of), [&](auto tag, auto index) {
     using T = decltype(tag);

@@ -54,12 +54,12 @@ uint64_t clock_ns();
 #define blockDim emulator::place.block_size
 #define gridDim emulator::place.grid_size
 
-#define PLANRT_LAUNCH(kernel, grid, block, shared, stream, ...) \
+#define RT_LAUNCH(kernel, grid, block, shared, stream, ...) \
   emulator::launch_grid((grid), (block), (shared), (stream), [=] { (kernel)(__VA_ARGS__); })
-#define PLANRT_SHARED(type, name, count) \
-  static char name##_key;                \
+#define RT_SHARED(type, name, count) \
+  static char name##_key;            \
   type *const name = static_cast<type *>(emulator::shared_memory(&name##_key, sizeof(type) * (count)))
-#define PLANRT_CLOCK(to) (to) = emulator::clock_ns()
+#define RT_CLOCK(to) (to) = emulator::clock_ns()
 
 /* --- What the device has and C++ has not -------------------------------------------------------------------------- */
 

@@ -34,6 +34,7 @@ Data is never coloured.
   tiny, batch <N> on k40m, budget <size>
   policy       least budget  round        iteration    ideal         peak          out           in  means
   none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- best
+  why none: every op has its fastest algorithm
   against no scheduling, which takes <N> ms and <size>
   policy            samples/s        moved      MSR      EOR   excess      CBR
   none <N> <size> <N> <N>    +<N>% <N>

@@ -7,6 +7,7 @@ One row per policy, also where it does not fit; making the table is a success.
   none <size>   does not fit
   vdnn-all <size> <N> <N> ms  +<N>% <size> <size> <size>  swaps
   modnn <size> <N> <N> ms  +<N>% <size> <size> <size>  swaps <- best
+  why modnn: the fastest of rounds of <N> in <N> ms, <N> without offloading in <N> ms
   against no scheduling, which takes <N> ms and <size>
   policy            samples/s        moved      MSR      EOR   excess      CBR
   ideal <N> <size> <N> <N>    +<N>% <N>
@@ -83,6 +84,7 @@ Policies that choose rounds leave a batch whole that cannot be split, and say so
   none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- best
   vdnn+ <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   modnn <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
+  why none: every op has its fastest algorithm
   against no scheduling, which takes <N> ms and <size>
   policy            samples/s        moved      MSR      EOR   excess      CBR
   none <N> <size> <N> <N>    +<N>% <N>
@@ -121,6 +123,7 @@ Where the optimizer overwrites a parameter unread, that stays for what runs agai
   superneurons <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   chen <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   cheap <size> <N> <N> ms  +<N>% <size> <size> <size>  recomputes (checkpointing)
+  why none: every op has its fastest algorithm
   against no scheduling, which takes <N> ms and <size>
   policy            samples/s        moved      MSR      EOR   excess      CBR
   none <N> <size> <N> <N>    +<N>% <N>

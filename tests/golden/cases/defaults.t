@@ -6,6 +6,7 @@ standard error.
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       no other policy that fits is faster by more than a thousandth; none: every op has its fastest algorithm
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device k40m)
@@ -17,6 +18,7 @@ standard error.
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       no other policy that fits is faster by more than a thousandth; none: every op has its fastest algorithm
   ! planc: note: device h100 (the fall-back)
   ! planc: note: batch <N> (the fall-back)
   ! planc: note: budget <size> (device h100)
@@ -28,6 +30,7 @@ standard error.
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       attempt <N> of <N> is the first that fits: it offloads all inputs and takes the fastest algorithms
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device k40m)
@@ -41,6 +44,7 @@ What is given is not named.
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       every op has its fastest algorithm
 
 A graph without backward ops is planned for training, with the optimizer of its header, or as it is.
 
@@ -49,6 +53,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       no other policy that fits is faster, vdnn+ takes <N> ms; modnn: the fastest of rounds of <N> in <N> ms, <N> in <N> ms, <N> without offloading in <N> ms
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -58,6 +63,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       no other policy that fits is faster, vdnn+ takes <N> ms; modnn: the fastest of rounds of <N> in <N> ms, <N> in <N> ms, <N> without offloading in <N> ms
   ! planc: note: lenet.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -68,6 +74,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       no other policy that fits is faster, vdnn+ takes <N> ms; modnn: the fastest of rounds of <N> in <N> ms, <N> without offloading in <N> ms
   ! planc: note: lenet.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -78,6 +85,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       no other policy that fits is faster; vdnn+: attempt <N> of <N> is the first that fits: it offloads inputs of convolutions and takes algorithms by room; rounds of <N> are the largest of those tried that fit
   ! planc: note: lenet.yaml has no backward ops: planned for training with momentum (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -88,6 +96,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       no other policy that fits is faster by more than a thousandth; none: ops have the fastest algorithms that find room beside the data
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: policy best (the fall-back)
@@ -100,6 +109,7 @@ A budget beyond the device is planned, with a warning.
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       every op has its fastest algorithm
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ! planc: warning: the budget of <size> is beyond device k40m with <size>
@@ -111,6 +121,7 @@ A device is a name or a file.
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       every op has its fastest algorithm
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device p100)
   $ planc plan inputs/tiny.yaml --device abacus

@@ -5,6 +5,7 @@ On several GPUs each trains on an equal part of the batch; gradients are exchang
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       every op has its fastest algorithm
   ! planc: note: device k40m (the graph's header)
   ~ planc check two.plan
   valid: tiny, none, peak <size> of <size>, <N> instructions
@@ -39,8 +40,10 @@ On several GPUs each trains on an equal part of the batch; gradients are exchang
   {"link":[1,2],"engine":1
   $ grep -o '"replicas":.' two.plan
   "replicas":2
+  $ planc simulate two.plan --json | python3 -c 'import json, sys; d = json.load(sys.stdin); print(round(d["samples_per_s"] * d["iteration_ns"] / 1e9, 3))'
+  8.0
   $ grep '^{"job"\|^{"stream"' two.plan
-  {"job":0,"batch":4,"rounds":[4],"iterations":1}
+  {"job":0,"batch":4,"rounds":[4],"iterations":1,"ideal":21518,"busy":24646,"stall":37485}
   {"stream":"compute","job":0,"memory":0}
   {"stream":"copy","job":0,"engine":0}
   {"stream":"copy","job":0,"engine":1}

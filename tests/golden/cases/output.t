@@ -5,6 +5,7 @@ The plan goes to GRAPH's name with .plan, in the current folder; -o names anothe
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       every op has its fastest algorithm
   a.b.plan
   $ planc plan inputs/tiny.yaml --policy none -o - 2>/dev/null | cmp - a.b.plan && echo same
   same

@@ -52,6 +52,7 @@ The sub-batch can be fixed; the last round takes what is left.
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       the fastest of rounds of <N> without offloading in <N> ms, <N> placed as a whole in <N> ms
   valid: tiny, modnn, peak <size> of <size>, <N> instructions
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)

@@ -12,6 +12,7 @@ A graph that has never run gets the times of a device's constants, or of its mod
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       no other policy that fits is faster by more than a thousandth; none: every op has its fastest algorithm
   ! planc: note: batch <N> (the graph's header)
   ! planc: note: budget <size> (device p100)
   ! planc: note: policy best (the fall-back)

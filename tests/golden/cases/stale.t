@@ -35,7 +35,7 @@ What is compared is what the graphs say. A forged graph learns 12,300 times as f
 
   $ sed 's/\[w\]}/[w], attrs: {lr: 0.01}}/' inputs/tiny.yaml > honest.yaml
   > sed 's/lr: 0.01}/lr: 123.18734645843506}, traffic: 7752773887812/' honest.yaml > forged.yaml
-  > for g in honest forged; do planc plan $g.yaml --policy none -o $g.plan >/dev/null 2>&1; head -1 $g.plan | cut -d, -f4; done
+  > for g in honest forged; do planc plan $g.yaml --policy none -o $g.plan >/dev/null 2>&1; grep -o '"hash":"[^"]*"' $g.plan; done
   > planc check forged.plan --graph honest.yaml
   "hash":"67bf4c745213f388"
   "hash":"67bf4c745213f388"
@@ -46,15 +46,15 @@ Of a plan with several jobs every graph is compared, whichever the order. Here a
 
   $ printf 'planc-graph: 1\nname: nop\nbatch: 4\ntensors:\n  x: input f32[N]\nops:\n  - {op: nop, type: my.nop}\n' > nop.yaml
   > sed -e '1s/"graphs":1,"tensors":8,"ops":7,"jobs":1,"streams":3/"graphs":2,"tensors":9,"ops":8,"jobs":2,"streams":4/' \
-  >   -e '1s/"body":32/"body":33/' -e '/^{"job":0/i {"graph":"nop","layout":"NCHW","tensors":1,"ops":1,"loss":-1,"outputs":[]}' \
+  >   -e '1s/"body":32/"body":33/' -e '/^{"job":0/i {"graph":"nop","hash":"b72f2c09a9f72e11","layout":"NCHW","tensors":1,"ops":1,"loss":-1,"outputs":[]}' \
   >   -e '/^{"job":0/i {"tensor":"x","kind":"input","dtype":"f32","shape":["N"]}' \
   >   -e '/^{"job":0/i {"op":"nop","type":"my.nop","phase":"forward","in":[],"out":[],"effects":[],"attrs":{},"flops":0,"traffic":0,"flags":0}' \
-  >   -e '/^{"job":0/a {"job":1,"batch":4,"rounds":[4],"iterations":1}' -e '/"stream":"copy","job":0,"engine":1/a {"stream":"compute","job":1,"memory":0}' \
+  >   -e '/^{"job":0/a {"job":1,"batch":4,"rounds":[4],"iterations":1,"ideal":0,"busy":0,"stall":0}' -e '/"stream":"copy","job":0,"engine":1/a {"stream":"compute","job":1,"memory":0}' \
   >   -e '0,/"i":"exec"/{/"i":"exec"/i {"i":"exec","n":7,"a":0,"s":3,"ws":0,"wsb":0,"t":1,"busy":0,"use":[]}' -e '}' tiny.plan > two.plan
   ~ planc check two.plan --graph inputs/tiny.yaml --graph nop.yaml
-  valid: tiny, none, peak <size> of <size>, <N> instructions
+  valid: tiny, none, <N> jobs (tiny, nop), peak <size> of <size>, <N> instructions
   ~ planc check two.plan -g nop.yaml -g inputs/tiny.yaml
-  valid: tiny, none, peak <size> of <size>, <N> instructions
+  valid: tiny, none, <N> jobs (tiny, nop), peak <size> of <size>, <N> instructions
   $ planc check two.plan --graph inputs/tiny.yaml
   ! planc: two.plan: job 1: its graph, nop, is none of those given
   [4]

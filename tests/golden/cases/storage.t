@@ -17,7 +17,7 @@ What the host budget has no room for goes on to storage, where the device's prof
   ! host peak: 12.00 KiB live at op last; largest:
   !       8.00 KiB  b
   !       4.00 KiB  a
-  ! planc: does not fit a host budget of 8.00 KiB: policy vdnn-all needs 12288 bytes of host memory, the host budget is 8192
+  ! planc: does not fit a host budget of 8.00 KiB: policy vdnn-all needs 12288 bytes of host memory, the host budget is 8192: b of 8192 bytes finds no place at op last beside 4096 bytes, the largest a of 4096
   [1]
   $ sed 's/"duplex_ppm"/"storage": {"write": {"bytes_per_second": 1000000000, "latency_ns": 1000}, "read": {"bytes_per_second": 1000000000, "latency_ns": 1000}}, &/' data/profile/toy.json > p.json
   ~ planc plan inputs/tiny.yaml --policy vdnn-all --budget 1M --host-budget 8K --storage 1G --profile p.json -o x.plan
@@ -25,6 +25,7 @@ What the host budget has no room for goes on to storage, where the device's prof
     peak <size> of <size>, host <size>, storage <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       attempt <N> of <N> is the first that fits: it offloads all inputs and takes the fastest algorithms
   ! planc: note: p.json lists none of the graph's <N> ops: their costs are predicted
   ! planc: note: batch <N> (the graph's header)
   ~ planc check x.plan && planc show x.plan | grep storage
@@ -46,7 +47,7 @@ What the host budget has no room for goes on to storage, where the device's prof
   ! planc: note: the least feasible storage of vdnn-all is 4096 bytes (4.00 KiB); there:
   ! storage peak: 4.00 KiB live at op second; largest:
   !       4.00 KiB  a
-  ! planc: does not fit a storage of 1.00 KiB: policy vdnn-all needs 4096 bytes of storage, its budget is 1024
+  ! planc: does not fit a storage of 1.00 KiB: policy vdnn-all needs 4096 bytes of storage, its budget is 1024: a of 4096 bytes finds no place at op second
   [1]
 
 It is a budget of check like the others, and compare tells what goes there.
@@ -58,11 +59,41 @@ It is a budget of check like the others, and compare tells what goes there.
   "storage_peak_bytes":4096
   "storage_moved_bytes":8192
 
+Waits for it are told apart from those for the links of the GPU.
+
+  ~ planc simulate x.plan | grep waits
+    waits h2d <N> ms <size> moved, too late for <N> ops
+    waits d2h <N> ms <size> moved
+    waits store <N> ms <size> moved
+    waits load <N> ms <size> moved
+    waits launch <N> ms
+  ~ planc simulate x.plan --json | grep -o '"[a-z_]*\(store\|load\)_[a-z]*":[0-9]*'
+  "stall_store_ns":<N>
+  "stall_load_ns":<N>
+  "store_bytes":<N>
+  "load_bytes":<N>
+  "store_ns":<N>
+  "load_ns":<N>
+
 A run's copies there and back are rows of their own, and an update with another device keeps the storage.
 
   $ planrun exec x.plan --synthetic --iterations 3 --storage . --trace x.json >/dev/null
   $ planc simulate x.plan --against x.json | grep -o '[0-9]*x copy.*storage'
   1x copy from storage
   1x copy to storage
+  ~ planc update x.plan --trace x.json --threshold 0 --profile-out y.json
+  tiny, <N> periods measured
+                        planned with         measured      from now on
+        7x op <N> ms <N> ms <N> ms
+        4x copy in <N> ms <N> ms <N> ms
+        3x copy out <N> ms <N> ms <N> ms
+        1x store <N> ms <N> ms <N> ms
+        1x load <N> ms <N> ms <N> ms
+    changed by <N>, threshold <N>
+  ~ planc update x.plan --trace x.json --threshold 0 --profile-out y.json --json | grep -o '"\(stores\|loads\)":{[^}]*}'
+  "stores":{"count":<N>,"old_ns":<N>,"measured_ns":<N>,"new_ns":<N>}
+  "loads":{"count":<N>,"old_ns":<N>,"measured_ns":<N>,"new_ns":<N>}
+  $ grep -o '"device.storage":"[^"]*"' y.json
+  "device.storage":"as it was, and in proportion to what a run's copies took (planc update)"
   $ planc update x.plan --trace x.json --device k40m --threshold 0 -o y.plan >/dev/null && grep '"memory":"storage"' y.plan
   {"memory":"storage","bytes":-1,"budget":1073741824,"reserved":0,"arena":4096,"align":4096}

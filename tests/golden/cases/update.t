@@ -6,16 +6,17 @@ A run tells how long everything took. Where that differs by enough from what the
         7x op               0.021 ms         0.027 ms         0.026 ms
         4x copy in          0.042 ms         0.045 ms         0.044 ms
         3x copy out         0.031 ms         0.027 ms         0.027 ms
-    changed by 0.246, threshold 0.200
+    changed by 0.250, threshold 0.200
     planned anew
   new.plan: vdnn-all, batch 4 in 1 round of 4
     peak      21.00 KiB of 1.00 MiB, host 12.00 KiB
-    iteration 0.080 ms, ideal 0.026 ms (+200.4 %)
+    iteration 0.080 ms, ideal 0.026 ms (+199.5 %)
     moved     12.00 KiB out, 20.00 KiB in; recomputed 0.000 ms
+    why       attempt 1 of 2 is the first that fits: it offloads all inputs and takes the fastest algorithms
   $ planc check new.plan
   valid: tiny, vdnn-all, peak 21.00 KiB of 1.00 MiB, 73 instructions
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o new.plan --threshold 0.2 --json
-  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":200000,"ops":{"count":7,"old_ns":21518,"measured_ns":27390,"new_ns":26802},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45004,"new_ns":44709},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27617,"new_ns":27978},"change_ppm":245561,"updated":true,"decisions":"new","iteration_ns":80514}
+  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":200000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45024,"new_ns":44726},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27632,"new_ns":27992},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"change_ppm":249930,"updated":true,"decisions":"new","iteration_ns":80556}
 
 Otherwise nothing is written, and the exit code says so.
 
@@ -25,11 +26,11 @@ Otherwise nothing is written, and the exit code says so.
         7x op               0.021 ms         0.027 ms         0.026 ms
         4x copy in          0.042 ms         0.045 ms         0.044 ms
         3x copy out         0.031 ms         0.027 ms         0.027 ms
-    changed by 0.246, threshold 0.300
+    changed by 0.250, threshold 0.300
   ! planc: data/timeline/tiny.plan: latencies have not changed by more than the threshold: nothing is written
   [7]
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o other.plan --json 2>/dev/null
-  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":300000,"ops":{"count":7,"old_ns":21518,"measured_ns":27390,"new_ns":26802},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45004,"new_ns":44709},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27617,"new_ns":27978},"change_ppm":245561,"updated":false,"decisions":null,"iteration_ns":null}
+  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":300000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45024,"new_ns":44726},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27632,"new_ns":27992},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"change_ppm":249930,"updated":false,"decisions":null,"iteration_ns":null}
   [7]
   $ ls
   data
@@ -57,6 +58,7 @@ Another budget or policy is reason enough. What is not given is the plan's.
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       attempt <N> of <N> is the first that fits: it offloads all inputs and takes the fastest algorithms
   ~ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --policy naive
   tiny, <N> periods measured
                         planned with         measured      from now on
@@ -69,6 +71,7 @@ Another budget or policy is reason enough. What is not given is the plan's.
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       every op has its fastest algorithm
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --budget 2K
   ! planc: note: the least feasible budget of vdnn-all is 21504 bytes (21.00 KiB); there:
   ! peak: 21.00 KiB live at op last.grad; largest:
@@ -76,7 +79,7 @@ Another budget or policy is reason enough. What is not given is the plan's.
   !       8.00 KiB  b.grad
   !       4.00 KiB  a
   !       1.00 KiB  w
-  ! planc: does not fit 2.00 KiB: policy vdnn-all needs 21504 bytes of device memory, the budget is 2048
+  ! planc: does not fit 2.00 KiB: policy vdnn-all needs 21504 bytes of device memory, the budget is 2048: b of 8192 bytes finds no place at op last.grad beside 13312 bytes, the largest b.grad of 8192 and a of 4096
   [1]
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --policy ideal
   ! planc: policy ideal is only simulated and has no plan; see planc compare
@@ -101,7 +104,7 @@ Measured times of ops that ran stand beside those that are known of others, in p
   tiny, 3 periods measured
                         planned with         measured      from now on
   $ grep -o '"op":"second".*' k40m.json
-  "op":"second","variants":[{"algorithm":"default","deterministic":true,"points":[{"batch":1,"time_ns":3717,"workspace_bytes":0,"busy_ppm":12575},{"batch":2,"time_ns":3743,"workspace_bytes":0,"busy_ppm":25304},{"batch":4,"time_ns":3795,"workspace_bytes":0,"busy_ppm":50244}]}]},
+  "op":"second","variants":[{"algorithm":"default","deterministic":true,"points":[{"batch":1,"time_ns":3722,"workspace_bytes":0,"busy_ppm":12575},{"batch":2,"time_ns":3748,"workspace_bytes":0,"busy_ppm":25304},{"batch":4,"time_ns":3800,"workspace_bytes":0,"busy_ppm":50244}]}]},
 
 At new times what a policy would do may be slower, or find no room any more. The old decisions stay then,
 unless they are not what is asked for. Here every third copy takes 9 ms.

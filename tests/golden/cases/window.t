@@ -5,6 +5,7 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       scheduled within <size> of <size>, the most found that fits
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -13,6 +14,7 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       scheduled within <size> of <size>, the most found that fits
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -21,6 +23,7 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
+    why       scheduled within <size> of <size>, the most found that fits
   $ for plan in best-fit vmm paged; do
   >   planc check $plan.plan --budget 1200K --graph graphs/lenet-digits.yaml | cut -d, -f1,2
   >   planrun exec $plan.plan --data data/digits/digits.csv.gz --iterations 2 --verify | tail -n 1

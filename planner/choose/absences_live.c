@@ -1,0 +1,111 @@
+/* The bytes that absences leave on the device (absences.h). */
+#include "planner/choose/absences.h"
+#include "planner/choose/restorable.h"
+#include "util/math.h"
+
+enum { NONE = -1 };
+
+bool pl_absences_restore(const pl_absences *absences) {
+  for (int64_t k = 0; k < absences->n; k++)
+    if (absences->items[k].copy == PL_NO_COPY) return true;
+  return false;
+}
+
+bool pl_leaves_until_written(const planc_trace *trace, bool restores, const planc_access *from,
+                             const planc_access *next) {
+  if (!next || next->read >= 0) return false;
+  if (!restores) return true;
+  int32_t version = from->write >= 0 ? from->write : from->read;
+  bool persistent = trace->buffers[from->buffer].flags & PLANC_BUFFER_PERSISTENT;
+  return !persistent && pl_writer_of(trace, from->buffer, version) != NONE;
+}
+
+/* Adds `bytes` to the positions `from` to `to`, both included; `held` holds differences. */
+static void add_span(int64_t *held, int32_t n_positions, int64_t from, int64_t to, int64_t bytes) {
+  if (from > to) return;
+  held[from] += bytes;
+  if (to + 1 < n_positions) held[to + 1] -= bytes;
+}
+
+static void add_buffer(const planc_order *order, int32_t b, const int32_t *until, bool restores, int64_t *held) {
+  const planc_buffer *buffer = &order->trace->buffers[b];
+  bool persistent = buffer->flags & PLANC_BUFFER_PERSISTENT;
+  int64_t bytes = pl_walk_room(buffer);
+  if (persistent) add_span(held, order->n, 0, order->n - 1, bytes);
+  for (int32_t u = order->first_use[b]; u < order->first_use[b + 1]; u++) {
+    bool last = u + 1 == order->first_use[b + 1];
+    int32_t at = order->uses[u].position, end = last ? at : order->uses[u + 1].position - 1;
+    const planc_access *next = last ? NULL : planc_order_access(order, u + 1);
+    if (last && until) end = until[b];
+    if (!persistent) add_span(held, order->n, at, end, bytes);
+    if (pl_leaves_until_written(order->trace, restores, planc_order_access(order, u), next))
+      add_span(held, order->n, at + 1, end, -bytes);
+  }
+}
+
+planc_status pl_absences_held(const planc_order *order, const pl_absences *absences, int64_t *held) {
+  const planc_trace *trace = order->trace;
+  int64_t sum = 0;
+  for (int32_t b = 0; b < trace->n_buffers; b++) {
+    sum = pl_add_saturate(sum, pl_walk_room(&trace->buffers[b]));
+  }
+  if (sum > INT64_MAX / 4) return planc_error(PLANC_BAD_INPUT, "the sizes of all tensors together overflow");
+  for (int32_t p = 0; p < order->n; p++) held[p] = 0;
+  bool restores = pl_absences_restore(absences);
+  for (int32_t b = 0; b < trace->n_buffers; b++) add_buffer(order, b, absences->until, restores, held);
+  for (int64_t k = 0; k < absences->n; k++) {
+    const pl_absence *a = &absences->items[k];
+    int64_t bytes = pl_walk_room(&trace->buffers[a->buffer]);
+    int64_t end = a->fetch < order->n && !pl_absence_wraps(a) ? a->fetch : order->n;
+    add_span(held, order->n, (int64_t)a->leave + 1, end - 1, -bytes);
+    if (pl_absence_wraps(a)) add_span(held, order->n, 0, (int64_t)a->fetch - 1, -bytes);
+  }
+  for (int32_t p = 1; p < order->n; p++) held[p] += held[p - 1];
+  return NULL;
+}
+
+/* --- With what recomputes open on their way ----------------------------------------------------------------------- */
+
+static int64_t size_of(const planc_schedule *schedule, int32_t residency) {
+  int32_t buffer = planc_schedule_residencies(schedule)[residency].buffer;
+  return pl_walk_room(&planc_schedule_trace(schedule)->buffers[buffer]);
+}
+
+/* What is open when each exec of the schedule runs. */
+static void count_open(const planc_schedule *s, int64_t *live) {
+  const planc_command *commands = planc_schedule_commands(s);
+  int64_t open = 0;
+  int32_t position = 0;
+  for (int32_t r = planc_schedule_n_parked(s); r < planc_schedule_n_boundary(s); r++) open += size_of(s, r);
+  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
+    if (commands[c].kind == PLANC_CMD_ACQUIRE) open += size_of(s, commands[c].residency);
+    if (commands[c].kind == PLANC_CMD_RELEASE) open -= size_of(s, commands[c].residency);
+    if (commands[c].kind == PLANC_CMD_EXEC) live[position++] = open;
+  }
+}
+
+/* Algorithms and addresses change nothing of what runs. */
+static planc_status state(const pl_walk *walk, const pl_absences *absences, planc_schedule *schedule) {
+  pl_walk alone = *walk;
+  alone.schedule = schedule;
+  alone.room = PL_ROOM_NONE;
+  alone.live = 0;
+  alone.online = NULL;
+  return pl_walk_absences(&alone, absences);
+}
+
+planc_status pl_absences_live(const pl_walk *walk, const pl_absences *absences, pl_arena *arena,
+                              planc_order **out_order, int64_t **out_live) {
+  planc_schedule *schedule;
+  *out_order = NULL;
+  PLANC_TRY(planc_schedule_new(walk->trace, walk->costs, &schedule));
+  planc_status status = state(walk, absences, schedule);
+  if (!status) status = planc_order_of_schedule(schedule, out_order);
+  if (!status) status = PL_NEW(arena, out_live, (*out_order)->n);
+  if (!status) count_open(schedule, *out_live);
+  planc_schedule_free(schedule);
+  if (!status) return NULL;
+  planc_order_free(*out_order);
+  *out_order = NULL;
+  return status;
+}

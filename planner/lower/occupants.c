@@ -1,0 +1,154 @@
+/* What is in a memory and when, told from a schedule or a plan (occupants.h). */
+#include "planner/lower/occupants.h"
+
+#include "plan/plan_trace.h"
+
+/* Occupants while they are collected. */
+typedef struct collection {
+  const planc_trace *trace;
+  pl_arena arena;
+  pl_item *items;
+  int32_t *what, *instance_at;
+  int32_t n, n_positions;
+} collection;
+
+/* As in addresses.c, the first command stands at position 1, and one position follows the last. */
+static planc_status begin(collection *c, int64_t most, int32_t n_commands) {
+  c->n_positions = n_commands + 2;
+  PLANC_TRY(PL_NEW(&c->arena, &c->items, most));
+  PLANC_TRY(PL_NEW(&c->arena, &c->what, most));
+  return PL_NEW(&c->arena, &c->instance_at, c->n_positions);
+}
+
+static void add(collection *c, int32_t what, int64_t bytes, int64_t address, int32_t start, int32_t end) {
+  c->what[c->n] = what;
+  c->items[c->n++] = (pl_item){.bytes = bytes, .address = address, .spans = {{start, end}, {0, 0}}};
+}
+
+static planc_status tell(collection *c, planc_status collected, int64_t room, char **out_text) {
+  pl_occupants occupants = {c->trace, c->items, c->what, c->n, c->instance_at, c->n_positions};
+  planc_status status = collected ? collected : pl_occupants_tell(&occupants, room, out_text);
+  pl_arena_free(&c->arena);
+  return status;
+}
+
+/* --- Of a schedule ------------------------------------------------------------------------------------------------ */
+
+static void find_instances(const planc_schedule *schedule, int32_t *instance_at, int32_t n_positions) {
+  int32_t next = -1;
+  for (int32_t p = n_positions - 1; p >= 0; p--) {
+    const planc_command *commands = planc_schedule_commands(schedule);
+    bool runs = p > 0 && p <= planc_schedule_n_commands(schedule) && commands[p - 1].kind == PLANC_CMD_EXEC;
+    if (runs) next = commands[p - 1].instance;
+    instance_at[p] = next;
+  }
+}
+
+planc_status pl_instances_at(pl_arena *arena, const planc_schedule *schedule, const int32_t **out) {
+  int32_t n_positions = planc_schedule_n_commands(schedule) + 2, *instance_at;
+  PLANC_TRY(PL_NEW(arena, &instance_at, n_positions));
+  find_instances(schedule, instance_at, n_positions);
+  *out = instance_at;
+  return NULL;
+}
+
+static void collect_device(collection *c, const planc_schedule *s, const pl_addresses *addresses) {
+  const planc_residency *residencies = planc_schedule_residencies(s);
+  int32_t n_residencies = planc_schedule_n_residencies(s), n_parked = planc_schedule_n_parked(s);
+  for (int32_t r = 0; r < n_residencies; r++) {
+    int64_t bytes = r < n_parked ? 0 : c->trace->buffers[residencies[r].buffer].bytes;
+    add(c, residencies[r].buffer, bytes, addresses->residencies[r], 0, c->n_positions);
+  }
+  for (int32_t k = 0; k < planc_schedule_n_commands(s); k++) {
+    const planc_command *command = &planc_schedule_commands(s)[k];
+    int32_t at = k + 1;
+    if (command->kind == PLANC_CMD_ACQUIRE) c->items[command->residency].spans[0].start = at;
+    if (command->kind == PLANC_CMD_RELEASE) c->items[command->residency].spans[0].end = at;
+    if (command->kind == PLANC_CMD_EXEC)
+      add(c, pl_workspace_of(command->instance), planc_schedule_variant(s, command).workspace_bytes,
+          addresses->workspaces[k], at, at + 1);
+  }
+}
+
+static void collect_host(collection *c, const pl_addresses *addresses) {
+  for (int32_t k = 0; k < addresses->away.n; k++) {
+    const pl_slot *slot = &addresses->away.slots[k];
+    pl_lifetime span = pl_slot_lifetime(slot->opens, slot->closes, c->n_positions - 2);
+    if (!slot->stored) add(c, slot->buffer, c->trace->buffers[slot->buffer].bytes, slot->address, span.start, span.end);
+  }
+}
+
+static planc_status collect_schedule(collection *c, const planc_schedule *s, const pl_addresses *addresses,
+                                     planc_memory_kind memory) {
+  int32_t n_commands = planc_schedule_n_commands(s);
+  PLANC_TRY(begin(c, (int64_t)planc_schedule_n_residencies(s) + n_commands + addresses->away.n, n_commands));
+  find_instances(s, c->instance_at, c->n_positions);
+  if (memory == PLANC_MEMORY_HOST) {
+    collect_host(c, addresses);
+  } else if (planc_schedule_memory(s)->chunk_bytes == 0) {
+    collect_device(c, s, addresses);
+  }
+  return NULL;
+}
+
+planc_status pl_schedule_no_place(const planc_schedule *schedule, const pl_addresses *addresses,
+                                  planc_memory_kind memory, int64_t room, char **out_text) {
+  collection c = {.trace = planc_schedule_trace(schedule)};
+  return tell(&c, collect_schedule(&c, schedule, addresses, memory), room, out_text);
+}
+
+/* --- Of a plan ---------------------------------------------------------------------------------------------------- */
+
+/* Instruction i of the body stands at position i + 1. */
+static void find_instances_of_body(collection *c, const planc_plan *plan) {
+  int32_t next = -1;
+  for (int32_t p = c->n_positions - 1; p >= 0; p--) {
+    bool runs = p > 0 && p <= plan->body.n && plan->body.instrs[p - 1].op == PLANC_INSTR_exec;
+    if (runs) next = plan->body.instrs[p - 1].id;
+    c->instance_at[p] = next;
+  }
+}
+
+/* Residencies are the first items. */
+static void collect_body(collection *c, const planc_plan *plan, int32_t memory) {
+  for (int32_t r = 0; r < plan->n_residencies; r++) add(c, 0, 0, 0, 0, c->n_positions);
+  for (int32_t b = 0; b < plan->n_boundary; b++) {
+    if (plan->boundary[b].memory != memory) continue;
+    c->what[b] = plan->boundary[b].buffer;
+    c->items[b].bytes = c->trace->buffers[plan->boundary[b].buffer].bytes;
+    c->items[b].address = plan->boundary[b].address;
+  }
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    int32_t at = i + 1;
+    if (instr->op == PLANC_INSTR_release) c->items[instr->id].spans[0].end = at;
+    if (instr->op == PLANC_INSTR_exec && plan->streams[instr->stream].on == memory)
+      add(c, pl_workspace_of(instr->id), instr->bytes, instr->address, at, at + 1);
+    if (instr->op != PLANC_INSTR_acquire || instr->memory != memory) continue;
+    c->what[instr->id] = instr->aux;
+    c->items[instr->id] =
+        (pl_item){.bytes = instr->bytes, .address = instr->address, .spans = {{at, c->n_positions}, {0, 0}}};
+  }
+}
+
+static planc_status collect_plan(collection *c, const planc_plan *plan, planc_memory_kind kind) {
+  int32_t memory = -1;
+  PLANC_TRY(begin(c, (int64_t)plan->n_residencies + plan->body.n, plan->body.n));
+  for (int32_t m = 0; m < plan->n_memories; m++) {
+    if (plan->memories[m].kind != kind) continue;
+    if (memory < 0 || plan->memories[m].arena_bytes > plan->memories[memory].arena_bytes) memory = m;
+  }
+  if (memory < 0 || plan->memories[memory].chunk_bytes > 0) return NULL;
+  find_instances_of_body(c, plan);
+  collect_body(c, plan, memory);
+  return NULL;
+}
+
+planc_status pl_plan_no_place(const planc_plan *plan, planc_memory_kind memory, int64_t room, char **out_text) {
+  planc_trace *trace;
+  PLANC_TRY(pl_plan_expand(plan, &trace));
+  collection c = {.trace = trace};
+  planc_status status = tell(&c, collect_plan(&c, plan, memory), room, out_text);
+  planc_trace_free(trace);
+  return status;
+}

@@ -1,0 +1,44 @@
+/* How fast kernels and copies go beside each other, by what runs at the moment (sim_machine.h says the rates). The
+ * machine asks this as it runs, and who takes a measured run apart asks the same. */
+#ifndef PLANC_SIMULATE_SIM_RATES_H
+#define PLANC_SIMULATE_SIM_RATES_H
+
+#include "planner/simulate/sim_program.h"
+
+enum { SIM_PPM = 1000000 };
+
+typedef struct sim_gpu {
+  int64_t busy_ppm;      /* shares of the kernels that run */
+  int32_t n_computing;   /* kernels that run */
+  int32_t n_copying;     /* engines of it that copy */
+  int64_t awaited_until; /* the end of the last wait for a copy in */
+} sim_gpu;
+
+typedef struct sim_copier {
+  bool copies;
+  int32_t n_on_bus; /* of the bus that goes by this engine's number: engines on it that copy */
+} sim_copier;
+
+/* What runs on a program's GPUs and engines. */
+typedef struct sim_activity {
+  sim_gpu *gpus;
+  sim_copier *copiers; /* by engine */
+} sim_activity;
+
+/* An engine begins to copy, or ends. */
+void sim_turn(const sim_program *program, sim_activity *activity, int32_t engine, bool copies);
+/* A kernel of so much busy share begins on a GPU, or ends. */
+void sim_occupy(sim_activity *activity, int32_t gpu, int32_t busy_ppm, bool runs);
+
+/* Work that is done in a ns, alone and at most. */
+static inline int64_t sim_full_copy_rate(void) {
+  return SIM_PPM;
+}
+static inline int64_t sim_full_kernel_rate(const sim_program *program) {
+  return SIM_PPM + program->device.slowdown_ppm;
+}
+/* Work that is done now, at least 1. */
+int64_t sim_copy_rate(const sim_program *program, const sim_activity *activity, int32_t engine);
+int64_t sim_kernel_rate(const sim_program *program, const sim_activity *activity, int32_t gpu);
+
+#endif

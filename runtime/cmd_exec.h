@@ -1,0 +1,53 @@
+/* `planrun exec` between its files: cmd_exec.c has the command line, cmd_exec_run.c the run, cmd_exec_report.c what the
+ * run ends with. */
+#ifndef PLANRT_CMD_EXEC_H
+#define PLANRT_CMD_EXEC_H
+
+#include "planrt/data.h"
+#include "planrt/planrt.h"
+#include "runtime/losses.h"
+#include "runtime/watch.h"
+
+enum { RT_WHOLE_EPOCH = -1 };
+
+typedef struct rt_execution {
+  /* What the command line says; paths that it does not name are NULL. */
+  const char *path; /* of the plan that the run begins with */
+  const char *data_path, *resume, *save, *trace;
+  rt_watch watch; /* its path NULL: nothing is watched */
+  planrt_options options;
+  int64_t epochs;     /* in all */
+  int64_t per_epoch;  /* iterations; RT_WHOLE_EPOCH: as many as the data has batches for */
+  int64_t interleave; /* the seed, -1 = none */
+  bool json;
+
+  /* The run. */
+  planc_plan *plan;  /* that it has now */
+  planrt_data *data; /* or NULL */
+  planrt_session *session;
+  planc_plan *next;  /* found by the watch, and to be changed to; or NULL */
+  int64_t adopted;   /* plans changed to */
+  int64_t periods;   /* run with the plan */
+  rt_losses *losses; /* by job */
+  int64_t run_ns;    /* in planrt_run: prologues, bodies, epilogues */
+  double accuracy;   /* NaN: not known */
+} rt_execution;
+
+/* The signal that came: the period that runs is the last. */
+static inline bool rt_execution_stopped(const rt_execution *e) {
+  return *e->options.stop != 0;
+}
+/* How many iterations have been done since training began, of every job; of those that do more in a period, more. */
+int64_t rt_execution_done(const rt_execution *e);
+
+/* Reads the data, opens a session for the plan and sets it where the run begins. */
+planc_status rt_execution_open(rt_execution *e);
+/* Runs all epochs, and writes what is to be written. */
+planc_status rt_execution_run(rt_execution *e);
+/* After a failure too. */
+void rt_execution_close(rt_execution *e);
+
+/* Prints how the run went. `verified` is false where it differs from the reference. */
+planc_status rt_execution_report(const rt_execution *e, bool verified);
+
+#endif

@@ -1,0 +1,96 @@
+/* `planrun exec`: what a run ends with (cmd_exec.h), as text or as a line of JSON. */
+#include <math.h>
+#include <stdio.h>
+
+#include "runtime/cmd_exec.h"
+#include "util/json_tree.h"
+#include "util/print.h"
+#include "util/size.h"
+
+static int64_t iterations_of(const rt_execution *e, int32_t job) {
+  return planrt_get_step(e->session).period * e->plan->jobs[job].iterations;
+}
+
+/* --- JSON ------------------------------------------------------------------------------------------------------- */
+
+static void add_losses(cJSON *to, double mean, const double *losses, int64_t n) {
+  pl_json_add_finite(to, "loss", mean);
+  cJSON *list = pl_json_add_array(to, "losses");
+  for (int64_t i = 0; i < n; i++) pl_json_add_finite(list, NULL, losses[i]);
+}
+
+/* Of several jobs each has an object of its own. */
+static void add_jobs(cJSON *to, const rt_execution *e) {
+  if (e->plan->n_jobs == 1) return;
+  cJSON *jobs = pl_json_add_array(to, "jobs");
+  for (int32_t j = 0; j < e->plan->n_jobs; j++) {
+    const rt_losses *losses = &e->losses[j];
+    cJSON *job = pl_json_add_object(jobs, NULL);
+    pl_json_add_string(job, "graph", e->plan->jobs[j].graph->name);
+    pl_json_add_int(job, "iterations", iterations_of(e, j));
+    add_losses(job, losses->mean, losses->kept.data, losses->kept.len);
+  }
+}
+
+static cJSON *make_json(const rt_execution *e, bool verified) {
+  const planc_check_report *report = planrt_report(e->session);
+  const rt_losses *only = e->plan->n_jobs == 1 ? e->losses : NULL;
+  cJSON *root = cJSON_CreateObject();
+  pl_json_add_string(root, "planrun", "exec/1");
+  add_losses(root, only ? only->mean : NAN, only ? only->kept.data : NULL, only ? only->kept.len : 0);
+  pl_json_add_finite(root, "accuracy", e->accuracy);
+  if (e->options.verify)
+    pl_json_add_bool(root, "verified", verified);
+  else
+    pl_json_add_null(root, "verified");
+  pl_json_add_int(root, "iterations", rt_execution_done(e));
+  pl_json_add_bool(root, "interrupted", rt_execution_stopped(e));
+  pl_json_add_int(root, "peak_bytes", report->peak_bytes[PLANC_MEMORY_DEVICE]);
+  pl_json_add_int(root, "host_peak_bytes", report->peak_bytes[PLANC_MEMORY_HOST]);
+  pl_json_add_int(root, "storage_peak_bytes", report->peak_bytes[PLANC_MEMORY_STORAGE]);
+  pl_json_add_int(root, "taken_bytes", planrt_taken(e->session));
+  pl_json_add_int(root, "run_ns", e->run_ns);
+  pl_json_add_known(root, "period_ns", planrt_period(e->session) > 0, planrt_period(e->session));
+  pl_json_add_int(root, "plans_adopted", e->adopted);
+  add_jobs(root, e);
+  return root;
+}
+
+/* --- Text ------------------------------------------------------------------------------------------------------- */
+
+static void print_only_job(const rt_execution *e) {
+  printf("iterations %lld%s\n", (long long)iterations_of(e, 0), rt_execution_stopped(e) ? " (interrupted)" : "");
+  if (isfinite(e->losses->mean)) printf("loss %.9g\n", e->losses->mean);
+}
+
+static void print_job(const rt_execution *e, int32_t job) {
+  char loss[32] = "";
+  if (isfinite(e->losses[job].mean)) snprintf(loss, sizeof loss, ", loss %.9g", e->losses[job].mean);
+  pl_print_line(stdout, "job %d: %s, iterations %lld%s%s", job, e->plan->jobs[job].graph->name,
+                (long long)iterations_of(e, job), rt_execution_stopped(e) ? " (interrupted)" : "", loss);
+}
+
+static void print_peaks(const planc_check_report *report) {
+  char text[PL_SIZE_TEXT];
+  printf("peak %s", pl_size_format(report->peak_bytes[PLANC_MEMORY_DEVICE], text));
+  printf(", host %s", pl_size_format(report->peak_bytes[PLANC_MEMORY_HOST], text));
+  if (report->peak_bytes[PLANC_MEMORY_STORAGE] > 0)
+    printf(", storage %s", pl_size_format(report->peak_bytes[PLANC_MEMORY_STORAGE], text));
+  printf("\n");
+}
+
+static void print_text(const rt_execution *e) {
+  int64_t period_ns = planrt_period(e->session);
+  if (e->plan->n_jobs == 1) print_only_job(e);
+  for (int32_t j = 0; e->plan->n_jobs > 1 && j < e->plan->n_jobs; j++) print_job(e, j);
+  if (isfinite(e->accuracy)) printf("accuracy %.4f\n", e->accuracy);
+  print_peaks(planrt_report(e->session));
+  if (e->options.bare && period_ns > 0) printf("period %.3f ms\n", (double)period_ns / 1e6);
+  if (e->options.verify) printf("verified: every bit as in the reference\n");
+}
+
+planc_status rt_execution_report(const rt_execution *e, bool verified) {
+  if (e->json) return pl_print_json(stdout, make_json(e, verified));
+  print_text(e);
+  return NULL;
+}

@@ -1,0 +1,105 @@
+/* Reports of a plan's jobs: what the work is, and what of a period is each job's where there are several. */
+#include "cli/cli.h"
+#include "util/print.h"
+#include "util/size.h"
+
+const planc_job *cli_only_job(const planc_plan *plan) {
+  return plan->n_jobs == 1 ? plan->jobs : NULL;
+}
+
+/* Whether GPUs share the bandwidth of one link. */
+static bool shares_link(const planc_plan *plan) {
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    const planc_plan_link *link = &plan->links[l];
+    if (link->bus >= 0 && (link->from < planc_plan_gpus(plan) || link->to < planc_plan_gpus(plan))) return true;
+  }
+  return false;
+}
+
+/* --- For people --------------------------------------------------------------------------------------------------- */
+
+static void print_rounds(const planc_job *job, bool sizes) {
+  printf(" in %d round%s", job->n_rounds, job->n_rounds == 1 ? "" : "s");
+  if (sizes) printf(" of %lld", (long long)job->rounds[0]);
+}
+
+void cli_print_work(const planc_plan *plan, bool sizes) {
+  const planc_job *job = cli_only_job(plan);
+  int32_t replicas = planc_plan_replicas(plan);
+  if (job) {
+    printf("batch %lld", (long long)planc_job_whole_batch(job));
+  } else {
+    printf("%d jobs", plan->n_jobs);
+  }
+  if (replicas > 1) printf(" on %d GPUs%s", replicas, shares_link(plan) ? " with one link" : "");
+  if (replicas > 1 && job) printf(", %lld each", (long long)job->batch);
+  if (job) print_rounds(job, sizes);
+}
+
+static void print_job(const planc_job *job, const planc_job_predictions *predicted) {
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT];
+  pl_print_text(stdout, job->graph->name);
+  printf(", batch %lld", (long long)planc_job_whole_batch(job));
+  print_rounds(job, true);
+  printf(", %d iteration%s\n", job->iterations, job->iterations == 1 ? "" : "s");
+  printf("    ideal %s, computes %s, waits %s\n", pl_time_format(predicted->ideal_ns, a),
+         pl_time_format(predicted->busy_ns, b), pl_time_format(predicted->stall_ns, c));
+  printf("    moved %s out, %s in; recomputed %s\n", pl_size_format(predicted->d2h_bytes, a),
+         pl_size_format(predicted->h2d_bytes, b), pl_time_format(predicted->recompute_ns, c));
+}
+
+void cli_print_jobs(const planc_plan *plan, const planc_job_predictions *predicted) {
+  if (plan->n_jobs == 1) return;
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    printf("  job %d: ", j);
+    print_job(&plan->jobs[j], &predicted[j]);
+  }
+}
+
+void cli_print_explanation(const char *before, const char *explanation) {
+  if (!explanation) return;
+  fputs(before, stdout);
+  pl_print_line(stdout, "%s", explanation);
+}
+
+/* --- As JSON ------------------------------------------------------------------------------------------------------ */
+
+void cli_report_work(const planc_plan *plan, cJSON *object) {
+  const planc_job *job = cli_only_job(plan);
+  pl_json_add_known(object, "batch", job, job ? planc_job_whole_batch(job) : 0);
+  pl_json_add_int(object, "gpus", (int64_t)planc_plan_gpus(plan) * planc_plan_replicas(plan));
+  pl_json_add_bool(object, "shared_link", shares_link(plan));
+  pl_json_add_known(object, "rounds", job, job ? job->n_rounds : 0);
+  pl_json_add_known(object, "sub_batch", job, job ? job->rounds[0] : 0);
+}
+
+static cJSON *job_json(const planc_job *job, const planc_job_predictions *predicted) {
+  cJSON *object = cJSON_CreateObject();
+  pl_json_add_string(object, "graph", job->graph->name);
+  pl_json_add_int(object, "batch", planc_job_whole_batch(job));
+  pl_json_add_int(object, "rounds", job->n_rounds);
+  pl_json_add_int(object, "sub_batch", job->rounds[0]);
+  pl_json_add_int(object, "iterations", job->iterations);
+  pl_json_add_int(object, "ideal_ns", predicted->ideal_ns);
+  pl_json_add_int(object, "busy_ns", predicted->busy_ns);
+  pl_json_add_int(object, "stall_ns", predicted->stall_ns);
+  pl_json_add_int(object, "d2h_bytes", predicted->d2h_bytes);
+  pl_json_add_int(object, "h2d_bytes", predicted->h2d_bytes);
+  pl_json_add_int(object, "recompute_ns", predicted->recompute_ns);
+  return object;
+}
+
+cJSON *cli_jobs_json(const planc_plan *plan, const planc_job_predictions *predicted) {
+  if (plan->n_jobs == 1) return NULL;
+  cJSON *array = cJSON_CreateArray();
+  for (int32_t j = 0; j < plan->n_jobs; j++) pl_json_add(array, NULL, job_json(&plan->jobs[j], &predicted[j]));
+  return array;
+}
+
+void cli_report_jobs(const planc_plan *plan, const planc_job_predictions *predicted, cJSON *object) {
+  if (plan->n_jobs != 1) pl_json_add(object, "jobs", cli_jobs_json(plan, predicted));
+}
+
+void cli_report_explanation(const char *explanation, cJSON *object) {
+  if (explanation) pl_json_add_string(object, "explanation", explanation);
+}

@@ -1,0 +1,74 @@
+#include "plan/derived.h"
+
+#include "plan/memories.h"
+#include "util/math.h"
+
+planc_status pl_plan_derive(planc_plan *plan) {
+  pl_arena scratch = {0};
+  pl_acquired *acquired;
+  pl_plan_find_peaks(plan);
+  planc_status status = pl_plan_acquired(plan, &scratch, &acquired);
+  if (!status) pl_plan_count_body(plan, acquired, plan->predicted.jobs);
+  pl_arena_free(&scratch);
+  return status;
+}
+
+void pl_plan_find_peaks(planc_plan *plan) {
+  for (int32_t kind = 0; kind < PLANC_N_MEMORY_KINDS; kind++)
+    plan->predicted.peak_bytes[kind] = pl_plan_peak(plan, (planc_memory_kind)kind);
+}
+
+/* --- The body ----------------------------------------------------------------------------------------------------- */
+
+/* The job of an instruction's stream; -1 = it has none. */
+static int32_t job_of(const planc_plan *plan, const planc_instr *instr) {
+  bool queued = instr->op == PLANC_INSTR_exec || instr->op == PLANC_INSTR_copy;
+  if (!queued || instr->stream < 0 || instr->stream >= plan->n_streams) return -1;
+  int32_t job = plan->streams[instr->stream].job;
+  return job < plan->n_jobs ? job : -1;
+}
+
+static void count_copy(const planc_plan *plan, const pl_acquired *acquired, const planc_instr *copy,
+                       planc_job_predictions *job) {
+  int64_t bytes = pl_muldiv_ceil(copy->bytes, copy->peers ? planc_plan_replicas(plan) - 1 : 1, 1);
+  if (pl_side_is_in(plan, acquired, copy->aux, PLANC_MEMORY_DEVICE))
+    job->d2h_bytes = pl_add_saturate(job->d2h_bytes, bytes);
+  if (pl_side_is_in(plan, acquired, copy->id, PLANC_MEMORY_DEVICE))
+    job->h2d_bytes = pl_add_saturate(job->h2d_bytes, bytes);
+}
+
+void pl_plan_count_body(const planc_plan *plan, const pl_acquired *acquired, planc_job_predictions *jobs) {
+  int32_t replicas = planc_plan_replicas(plan), gpus = planc_plan_gpus(plan);
+  for (int32_t j = 0; j < plan->n_jobs; j++) jobs[j].d2h_bytes = jobs[j].h2d_bytes = jobs[j].recompute_ns = 0;
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    const planc_instr *instr = &plan->body.instrs[i];
+    int32_t j = job_of(plan, instr);
+    if (j < 0) continue;
+    if (instr->op == PLANC_INSTR_copy) {
+      count_copy(plan, acquired, instr, &jobs[j]);
+    } else if (instr->recompute) {
+      jobs[j].recompute_ns = pl_add_saturate(jobs[j].recompute_ns, instr->time_ns);
+    }
+  }
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    jobs[j].d2h_bytes = pl_muldiv_ceil(jobs[j].d2h_bytes, replicas, 1);
+    jobs[j].h2d_bytes = pl_muldiv_ceil(jobs[j].h2d_bytes, replicas, 1);
+    if (gpus > 1) jobs[j].recompute_ns /= gpus;
+  }
+}
+
+/* --- All jobs ----------------------------------------------------------------------------------------------------- */
+
+planc_job_predictions planc_plan_predicted_total(const planc_plan *plan) {
+  planc_job_predictions total = {0};
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    const planc_job_predictions *job = &plan->predicted.jobs[j];
+    total.ideal_ns = pl_add_saturate(total.ideal_ns, job->ideal_ns);
+    total.busy_ns = pl_add_saturate(total.busy_ns, job->busy_ns);
+    total.stall_ns = pl_add_saturate(total.stall_ns, job->stall_ns);
+    total.d2h_bytes = pl_add_saturate(total.d2h_bytes, job->d2h_bytes);
+    total.h2d_bytes = pl_add_saturate(total.h2d_bytes, job->h2d_bytes);
+    total.recompute_ns = pl_add_saturate(total.recompute_ns, job->recompute_ns);
+  }
+  return total;
+}

@@ -1,0 +1,51 @@
+#include "plan/memories.h"
+
+#include "util/math.h"
+
+const planc_memory *planc_plan_memory(const planc_plan *plan, planc_memory_kind kind) {
+  static const planc_memory none = {.gpu = -1, .bytes = -1, .budget_bytes = -1, .alignment = PLANC_PLAN_ALIGNMENT};
+  for (int32_t m = 0; m < plan->n_memories; m++)
+    if (plan->memories[m].kind == kind) return &plan->memories[m];
+  return &none;
+}
+
+int32_t planc_plan_gpus(const planc_plan *plan) {
+  int32_t n = 0;
+  while (n < plan->n_memories && plan->memories[n].kind == PLANC_MEMORY_DEVICE) n++;
+  return n;
+}
+
+int32_t planc_plan_replicas(const planc_plan *plan) {
+  return plan->n_jobs > 0 && plan->jobs[0].replicas > 1 ? plan->jobs[0].replicas : 1;
+}
+
+static int32_t gpu_of_memory(const planc_plan *plan, int32_t memory) {
+  return memory >= 0 && memory < plan->n_memories ? plan->memories[memory].gpu : -1;
+}
+
+int32_t pl_gpu_of_stream(const planc_plan *plan, int32_t stream) {
+  const planc_stream *of = &plan->streams[stream];
+  if (of->kind == PLANC_STREAM_KIND_compute) return gpu_of_memory(plan, of->on);
+  for (int32_t l = 0; l < plan->n_links; l++) {
+    const planc_plan_link *link = &plan->links[l];
+    if (link->engine != of->on) continue;
+    if (gpu_of_memory(plan, link->from) >= 0) return gpu_of_memory(plan, link->from);
+    if (gpu_of_memory(plan, link->to) >= 0) return gpu_of_memory(plan, link->to);
+  }
+  return -1;
+}
+
+int64_t pl_memory_peak(const planc_plan *plan, const planc_memory *memory) {
+  int64_t arenas = memory->kind == PLANC_MEMORY_DEVICE ? 1 : planc_plan_replicas(plan);
+  return pl_add_saturate(pl_muldiv_ceil(memory->arena_bytes, arenas, 1), memory->reserved_bytes);
+}
+
+int64_t pl_plan_peak(const planc_plan *plan, planc_memory_kind kind) {
+  int64_t peak = 0;
+  for (int32_t m = 0; m < plan->n_memories; m++) {
+    const planc_memory *memory = &plan->memories[m];
+    int64_t own = pl_memory_peak(plan, memory);
+    if (memory->kind == kind && own > peak) peak = own;
+  }
+  return peak;
+}

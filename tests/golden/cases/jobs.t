@@ -1,0 +1,55 @@
+A plan of two jobs, made by hand: reports show each, and what has one name in both is told apart.
+
+  $ planc show data/plan/jobs.plan
+  plan of narrow+wide, policy hand, device toy
+  2 jobs; 170 instructions in the body
+  budget 5.75 KiB: arena 5.75 KiB, reserved 0 B; host 4.50 KiB
+  predicted iteration 0.041 ms, ideal 0.028 ms
+    job 0: narrow, batch 4 in 1 round of 4, 2 iterations
+      ideal 0.020 ms, computes 0.034 ms, waits 0.007 ms
+      moved 2.51 KiB out, 3.50 KiB in; recomputed 0.000 ms
+    job 1: wide, batch 6 in 2 rounds of 4, 1 iteration
+      ideal 0.008 ms, computes 0.014 ms, waits 0.027 ms
+      moved 3.01 KiB out, 6.00 KiB in; recomputed 0.000 ms
+  peak: 5.50 KiB live at op job 1: f; largest:
+        2.00 KiB  job 1: a
+        2.00 KiB  job 1: x
+           512 B  job 0: a
+           512 B  job 0: x
+           256 B  job 0: w
+           256 B  workspace
+  $ planc simulate data/plan/jobs.plan
+  narrow+wide, hand on toy, 2 jobs
+  iteration            0.041 ms   ideal 0.028 ms
+    compute            0.048 ms   of it recompute 0.000 ms
+    slowed             0.000 ms   by copies beside it
+    waits h2d          0.002 ms   9.50 KiB moved, too late for 7 ops
+    waits d2h          0.001 ms   5.52 KiB moved
+    waits launch       0.000 ms
+  first iteration 0.049 ms, prologue 0.000 ms, epilogue 0.000 ms
+  throughput         338107.083   samples/s, overhead +47.9%, 15.02 KiB moved
+    job 0: narrow, batch 4 in 1 round of 4, 2 iterations
+      ideal 0.020 ms, computes 0.034 ms, waits 0.007 ms
+      moved 2.51 KiB out, 3.50 KiB in; recomputed 0.000 ms
+    job 1: wide, batch 6 in 2 rounds of 4, 1 iteration
+      ideal 0.008 ms, computes 0.014 ms, waits 0.027 ms
+      moved 3.01 KiB out, 6.00 KiB in; recomputed 0.000 ms
+  $ planc check data/plan/jobs.plan
+  valid: narrow+wide, hand, 2 jobs (narrow, wide), peak 5.75 KiB of 5.75 KiB, 186 instructions
+  $ planc show data/plan/jobs.plan --json | grep -o '"batch":null.*"sub_batch":null\|"jobs":.*\]'
+  "batch":null,"gpus":1,"shared_link":false,"rounds":null,"sub_batch":null
+  "jobs":[{"graph":"narrow","batch":4,"rounds":1,"sub_batch":4,"iterations":2,"ideal_ns":20000,"busy_ns":34241,"stall_ns":7166,"d2h_bytes":2568,"h2d_bytes":3584,"recompute_ns":0},{"graph":"wide","batch":6,"rounds":2,"sub_batch":4,"iterations":1,"ideal_ns":8000,"busy_ns":14090,"stall_ns":27317,"d2h_bytes":3080,"h2d_bytes":6144,"recompute_ns":0}],"peak":{"live_bytes":5632,"op":"job 1: f","live":[{"storage":"job 1: a","bytes":2048},{"storage":"job 1: x","bytes":2048},{"storage":"job 0: a","bytes":512},{"storage":"job 0: x","bytes":512},{"storage":"job 0: w","bytes":256},{"storage":"workspace","bytes":256}]
+  $ planc check data/plan/jobs.plan --json | grep -o '"jobs":.*\]'
+  "jobs":[{"graph":"narrow","batch":4,"rounds":1,"sub_batch":4,"iterations":2,"ideal_ns":20000,"busy_ns":34241,"stall_ns":7166,"d2h_bytes":2568,"h2d_bytes":3584,"recompute_ns":0},{"graph":"wide","batch":6,"rounds":2,"sub_batch":4,"iterations":1,"ideal_ns":8000,"busy_ns":14090,"stall_ns":27317,"d2h_bytes":3080,"h2d_bytes":6144,"recompute_ns":0}]
+
+In its run too, which simulate holds against what it predicts. An update is for plans of one job.
+
+  $ planrun exec data/plan/jobs.plan --synthetic --iterations 3 --trace run.json >/dev/null
+  $ planc simulate data/plan/jobs.plan --against run.json | grep -o 'compute stream [0-9]*\|job [0-9]: [a-z]*'
+  job 0: narrow
+  job 1: wide
+  compute stream 0
+  compute stream 3
+  $ planc update data/plan/jobs.plan --trace run.json -o x.plan
+  ! planc: data/plan/jobs.plan: only plans of one job on one GPU, with one iteration a period, are updated
+  [2]
