@@ -198,6 +198,7 @@ $(COUNTED)/planc: $(patsubst %.c,$(COUNTED)/%.o,$(filter-out planner/memory/plac
 $(BUILD)/bench/mutants: $(call obj,tests/support/mutate.c tests/support/mutate_tables.c tests/support/randparts.c)
 
 bench: build $(BUILD)/bench/interpreter_cost $(BUILD)/bench/mutants $(BUILD)/bench/eq3_rounds $(COUNTED)/planc
+	@tests/deps valgrind
 	@failed=0; for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || failed=1; done; exit $$failed
 
 lint:

@@ -88,7 +88,7 @@ static planc_status explain(const best *b) {
   size_t length;
   pl_emit emit = {0};
   pl_emit_format(&emit, "no other policy that fits is faster%s", all_stays ? " by more than a thousandth" : "");
-  if (b->slower) pl_emit_format(&emit, ", %s takes %s", b->slower, pl_time_format(b->slower_ns, time));
+  if (b->slower) pl_emit_format(&emit, ", before it %s was with %s", b->slower, pl_time_format(b->slower_ns, time));
   if (plan->explanation) pl_emit_format(&emit, "; %s: %s", plan->policy, plan->explanation);
   PLANC_TRY(pl_emit_take(&emit, &text, &length));
   planc_status status = pl_explain_plan(plan, text);

@@ -3,6 +3,7 @@
 #include "planner/evaluate.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,15 +66,24 @@ static planc_status peak(const planc_evaluator *evaluator, const planc_candidate
   return status;
 }
 
+const char *pl_reserved_format(planc_memory_kind memory, int64_t bytes, char text[PL_RESERVED_TEXT]) {
+  text[0] = '\0';
+  if (memory == PLANC_MEMORY_DEVICE && bytes > 0)
+    (void)snprintf(text, PL_RESERVED_TEXT, ", %lld of them reserved by it", (long long)bytes);
+  return text;
+}
+
 /* Says who has no place in `room` bytes of a memory. */
 static planc_status too_much(const planc_candidate *candidate, const places *placed, planc_shortage shortage,
                              int64_t budget, int64_t room) {
   bool host = shortage.memory == PLANC_MEMORY_HOST;
   char *why;
   PLANC_TRY(pl_schedule_no_place(candidate->schedule, &placed->addresses, shortage.memory, room, &why));
-  planc_status status = planc_infeasible(shortage, "rounds of %lld need %lld bytes%s, the %sbudget is %lld%s",
-                                         (long long)candidate->sub_batch, (long long)shortage.bytes,
-                                         host ? " of host memory" : "", host ? "host " : "", (long long)budget, why);
+  char part[PL_RESERVED_TEXT];
+  planc_status status = planc_infeasible(
+      shortage, "rounds of %lld need %lld bytes%s%s, the %sbudget is %lld%s", (long long)candidate->sub_batch,
+      (long long)shortage.bytes, host ? " of host memory" : "",
+      pl_reserved_format(shortage.memory, budget - room, part), host ? "host " : "", (long long)budget, why);
   free(why);
   return status;
 }

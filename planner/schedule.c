@@ -48,14 +48,14 @@ static planc_status require_open(const planc_schedule *s, const char *verb, int3
 
 static planc_status require_content(const planc_schedule *s, const char *verb, int32_t residency) {
   PLANC_TRY(require_open(s, verb, residency));
-  if (s->states.data[residency].content != EMPTY) return NULL;
+  if (s->states.data[residency].content != SCHEDULE_EMPTY) return NULL;
   return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d is empty", residency);
 }
 
 static planc_status require_empty(const planc_schedule *s, const char *verb, int32_t residency) {
   PLANC_TRY(require_open(s, verb, residency));
   int32_t content = s->states.data[residency].content;
-  if (content == EMPTY) return NULL;
+  if (content == SCHEDULE_EMPTY) return NULL;
   return refuse_buffer(s, verb, s->residencies.data[residency].buffer, "residency %d already holds version %d",
                        residency, content);
 }
@@ -79,8 +79,8 @@ static planc_status open_residency(planc_schedule *s, int32_t buffer, int64_t ad
   if (id == INT32_MAX) return planc_error(PLANC_INTERNAL, "more than %d residencies", INT32_MAX);
   int32_t older = s->buffers[buffer].newest_open;
   VEC_PUSH(&s->residencies, ((planc_residency){.buffer = buffer, .address = address}));
-  VEC_PUSH(&s->states, ((residency_state){.content = content, .older = older, .newer = NONE, .open = true}));
-  if (older != NONE) s->states.data[older].newer = id;
+  VEC_PUSH(&s->states, ((residency_state){.content = content, .older = older, .newer = SCHEDULE_NONE, .open = true}));
+  if (older != SCHEDULE_NONE) s->states.data[older].newer = id;
   s->buffers[buffer].newest_open = id;
   *out = id;
   return NULL;
@@ -101,8 +101,8 @@ planc_status planc_schedule_park(planc_schedule *s, int32_t buffer, int32_t *out
   if (s->trace->buffers[buffer].n_accesses == 0) return refuse_buffer(s, "park", buffer, "nothing asks for it");
   *out_residency = (int32_t)s->residencies.len;
   VEC_PUSH(&s->residencies, ((planc_residency){.buffer = buffer, .address = PLANC_BLANK}));
-  VEC_PUSH(&s->states, ((residency_state){.content = EMPTY, .older = NONE, .newer = NONE}));
-  VEC_PUSH(&s->copies, ((host_copy){0, PLANC_PARKED, NONE}));
+  VEC_PUSH(&s->states, ((residency_state){.content = SCHEDULE_EMPTY, .older = SCHEDULE_NONE, .newer = SCHEDULE_NONE}));
+  VEC_PUSH(&s->copies, ((host_copy){0, PLANC_PARKED, SCHEDULE_NONE}));
   s->buffers[buffer].newest_copy = (int32_t)s->copies.len - 1;
   s->buffers[buffer].boundary = s->buffers[buffer].parked = true;
   s->n_boundary++;
@@ -122,21 +122,21 @@ planc_status planc_schedule_boundary(planc_schedule *s, int32_t buffer, int64_t 
 planc_status planc_schedule_acquire(planc_schedule *s, int32_t buffer, int64_t address, int32_t *out_residency) {
   PLANC_TRY(require_buffer(s, "acquire", buffer));
   PLANC_TRY(require_address(s, "acquire", buffer, address));
-  PLANC_TRY(open_residency(s, buffer, address, EMPTY, out_residency));
+  PLANC_TRY(open_residency(s, buffer, address, SCHEDULE_EMPTY, out_residency));
   return state_command(s, (planc_command){.kind = PLANC_CMD_ACQUIRE, .residency = *out_residency, .address = address});
 }
 
 planc_status planc_schedule_release(planc_schedule *s, int32_t residency) {
   PLANC_TRY(require_open(s, "release", residency));
   residency_state *state = &s->states.data[residency];
-  if (state->newer == NONE) {
+  if (state->newer == SCHEDULE_NONE) {
     s->buffers[s->residencies.data[residency].buffer].newest_open = state->older;
   } else {
     s->states.data[state->newer].older = state->older;
   }
-  if (state->older != NONE) s->states.data[state->older].newer = state->newer;
+  if (state->older != SCHEDULE_NONE) s->states.data[state->older].newer = state->newer;
   state->open = false;
-  state->content = EMPTY;
+  state->content = SCHEDULE_EMPTY;
   return state_command(s, (planc_command){.kind = PLANC_CMD_RELEASE, .residency = residency});
 }
 
@@ -181,8 +181,9 @@ planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t va
   if (instance < 0 || instance >= s->trace->n_instances) {
     return planc_error(PLANC_INTERNAL, "command %lld: exec: no instance %d", (long long)s->commands.len, instance);
   }
-  if (s->ran[instance] != NONE && !recompute) return refuse_instance(s, instance, "it has run before");
-  if (s->ran[instance] == NONE && recompute) return refuse_instance(s, instance, "a recompute before its first run");
+  if (s->ran[instance] != SCHEDULE_NONE && !recompute) return refuse_instance(s, instance, "it has run before");
+  if (s->ran[instance] == SCHEDULE_NONE && recompute)
+    return refuse_instance(s, instance, "a recompute before its first run");
   if (recompute && !planc_trace_recomputable(s->trace, instance)) {
     return refuse_instance(s, instance, "running it again would not restore what it wrote");
   }
@@ -201,11 +202,11 @@ planc_status planc_schedule_exec(planc_schedule *s, int32_t instance, int32_t va
   PLANC_TRY(VEC_RESERVE(&s->uses, first_use + it->n_accesses));
   int32_t *uses = &s->uses.data[first_use];
   for (int32_t k = 0; k < it->n_accesses; k++) {
-    uses[k] = NONE;
+    uses[k] = SCHEDULE_NONE;
     if (!(recompute && accesses[k].effect)) PLANC_TRY(resolve_use(s, &accesses[k], &uses[k]));
   }
   for (int32_t k = 0; k < it->n_accesses; k++) {
-    if (uses[k] != NONE && accesses[k].write >= 0) s->states.data[uses[k]].content = accesses[k].write;
+    if (uses[k] != SCHEDULE_NONE && accesses[k].write >= 0) s->states.data[uses[k]].content = accesses[k].write;
   }
   s->uses.len += it->n_accesses;
   s->n_executed += !recompute;
@@ -229,7 +230,7 @@ planc_status planc_schedule_offload(planc_schedule *s, int32_t residency) {
   int32_t version = s->states.data[residency].content;
   int32_t command = (int32_t)s->commands.len;
   int32_t copy = schedule_find_host_copy(s, buffer, version);
-  if (copy != NONE) {
+  if (copy != SCHEDULE_NONE) {
     s->copies.data[copy].command = command;
   } else {
     VEC_PUSH(&s->copies, ((host_copy){version, command, s->buffers[buffer].newest_copy}));
@@ -266,15 +267,16 @@ planc_status planc_schedule_prefetch(planc_schedule *s, int32_t residency, int32
   PLANC_TRY(require_empty(s, "prefetch", residency));
   int32_t buffer = s->residencies.data[residency].buffer;
   bool user = schedule_user_holds(s, buffer, version);
-  int32_t copy = user ? NONE : schedule_find_source(s, buffer, version);
-  if (!user && copy == NONE) return refuse_buffer(s, "prefetch", buffer, "version %d is not on the host", version);
+  int32_t copy = user ? SCHEDULE_NONE : schedule_find_source(s, buffer, version);
+  if (!user && copy == SCHEDULE_NONE)
+    return refuse_buffer(s, "prefetch", buffer, "version %d is not on the host", version);
   s->states.data[residency].content = version;
   s->states.data[residency].copied = true;
   return state_command(s, (planc_command){.kind = PLANC_CMD_PREFETCH,
                                           .stream = stream_of(s, buffer, PLANC_STREAM_H2D),
                                           .user = user,
                                           .residency = residency,
-                                          .source = user ? NONE : s->copies.data[copy].command,
+                                          .source = user ? SCHEDULE_NONE : s->copies.data[copy].command,
                                           .version = version});
 }
 
@@ -316,16 +318,16 @@ static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
     return refuse_buffer(s, "finish", buffer, "it persists and is not in the boundary");
   }
   int32_t open = state->newest_open;
-  if (state->parked && schedule_find_host_copy(s, buffer, it->last_version) == NONE) {
+  if (state->parked && schedule_find_host_copy(s, buffer, it->last_version) == SCHEDULE_NONE) {
     return refuse_buffer(s, "finish", buffer, "its last version, %d, is not parked", it->last_version);
   }
   if (!state->boundary || state->parked) {
-    return open == NONE ? NULL : refuse_buffer(s, "finish", buffer, "residency %d is not released", open);
+    return open == SCHEDULE_NONE ? NULL : refuse_buffer(s, "finish", buffer, "residency %d is not released", open);
   }
-  if (open == NONE || s->states.data[open].content != it->last_version) {
+  if (open == SCHEDULE_NONE || s->states.data[open].content != it->last_version) {
     return refuse_buffer(s, "finish", buffer, "its last version, %d, is not resident at the end", it->last_version);
   }
-  if (s->states.data[open].older != NONE) {
+  if (s->states.data[open].older != SCHEDULE_NONE) {
     return refuse_buffer(s, "finish", buffer, "residency %d is not released", s->states.data[open].older);
   }
   return NULL;
@@ -333,7 +335,7 @@ static planc_status finish_buffer(const planc_schedule *s, int32_t buffer) {
 
 planc_status planc_schedule_finish(planc_schedule *s) {
   for (int32_t i = 0; s->n_executed < s->trace->n_instances && i < s->trace->n_instances; i++) {
-    if (s->ran[i] == NONE) return refuse_instance(s, i, "it never runs");
+    if (s->ran[i] == SCHEDULE_NONE) return refuse_instance(s, i, "it never runs");
   }
   for (int32_t b = 0; b < s->trace->n_buffers; b++) PLANC_TRY(finish_buffer(s, b));
   return NULL;

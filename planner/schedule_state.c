@@ -20,9 +20,9 @@ planc_status planc_schedule_new(const planc_trace *trace, const planc_costs *con
   }
   for (int32_t j = 0; j < trace->n_jobs; j++) s->costs[j] = costs[j];
   for (int32_t b = 0; b < trace->n_buffers; b++) {
-    s->buffers[b] = (buffer_state){.newest_open = NONE, .newest_copy = NONE};
+    s->buffers[b] = (buffer_state){.newest_open = SCHEDULE_NONE, .newest_copy = SCHEDULE_NONE};
   }
-  for (int32_t i = 0; i < trace->n_instances; i++) s->ran[i] = NONE;
+  for (int32_t i = 0; i < trace->n_instances; i++) s->ran[i] = SCHEDULE_NONE;
   *out = s;
   return NULL;
 }
@@ -53,20 +53,20 @@ planc_status planc_schedule_map(planc_schedule *s, const planc_virtual_memory *m
 
 int32_t schedule_find_host_copy(const planc_schedule *s, int32_t buffer, int32_t version) {
   int32_t copy = s->buffers[buffer].newest_copy;
-  while (copy != NONE && s->copies.data[copy].version != version) copy = s->copies.data[copy].older;
+  while (copy != SCHEDULE_NONE && s->copies.data[copy].version != version) copy = s->copies.data[copy].older;
   return copy;
 }
 
 /* Whether a host copy can still be read: version 0 has its slot only until the last version takes it over. */
 static bool is_there(const planc_schedule *s, int32_t buffer, int32_t copy) {
-  if (copy == NONE) return false;
+  if (copy == SCHEDULE_NONE) return false;
   return s->copies.data[copy].command != PLANC_PARKED || planc_schedule_parking(s, buffer) == PLANC_PARKED;
 }
 
 int32_t schedule_find_source(const planc_schedule *s, int32_t buffer, int32_t version) {
   int32_t copy = schedule_find_host_copy(s, buffer, version), peer = s->trace->buffers[buffer].peer;
   if (is_there(s, buffer, copy)) return copy;
-  return peer >= 0 && version == 0 ? schedule_find_host_copy(s, peer, s->trace->buffers[peer].sent) : NONE;
+  return peer >= 0 && version == 0 ? schedule_find_host_copy(s, peer, s->trace->buffers[peer].sent) : SCHEDULE_NONE;
 }
 
 bool schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t version) {
@@ -78,7 +78,7 @@ bool schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t versio
 
 int32_t planc_schedule_resident(const planc_schedule *s, int32_t buffer, int32_t version) {
   int32_t r = s->buffers[buffer].newest_open;
-  while (r != NONE && s->states.data[r].content != version) r = s->states.data[r].older;
+  while (r != SCHEDULE_NONE && s->states.data[r].content != version) r = s->states.data[r].older;
   return r;
 }
 
@@ -91,7 +91,7 @@ int32_t planc_schedule_content(const planc_schedule *s, int32_t residency) {
 }
 
 bool planc_schedule_on_host(const planc_schedule *s, int32_t buffer, int32_t version) {
-  return schedule_user_holds(s, buffer, version) || schedule_find_source(s, buffer, version) != NONE;
+  return schedule_user_holds(s, buffer, version) || schedule_find_source(s, buffer, version) != SCHEDULE_NONE;
 }
 
 const planc_virtual_memory *planc_schedule_memory(const planc_schedule *s) {
@@ -123,8 +123,8 @@ int32_t planc_schedule_n_parked(const planc_schedule *s) {
 }
 int32_t planc_schedule_parking(const planc_schedule *s, int32_t buffer) {
   int32_t last = s->trace->buffers[buffer].last_version;
-  int32_t copy = last > 0 ? schedule_find_host_copy(s, buffer, last) : NONE;
-  return copy == NONE ? PLANC_PARKED : s->copies.data[copy].command;
+  int32_t copy = last > 0 ? schedule_find_host_copy(s, buffer, last) : SCHEDULE_NONE;
+  return copy == SCHEDULE_NONE ? PLANC_PARKED : s->copies.data[copy].command;
 }
 const int32_t *planc_schedule_uses(const planc_schedule *s) {
   return s->uses.data;

@@ -8,11 +8,11 @@
 #include "planc/schedule.h"
 #include "util/vec.h"
 
-enum { NONE = -1, EMPTY = -1 };
+enum { SCHEDULE_NONE = -1, SCHEDULE_EMPTY = -1 };
 
 /* What a residency holds, beside planc_residency. */
 typedef struct residency_state {
-  int32_t content;      /* version, or EMPTY */
+  int32_t content;      /* version, or SCHEDULE_EMPTY */
   int32_t older, newer; /* neighbours in the buffer's list of open residencies */
   bool open, copied;    /* copied: a copy was started on it */
 } residency_state;
@@ -40,12 +40,13 @@ struct planc_schedule {
   int32_t n_boundary, n_parked;
   int32_t n_executed;
   buffer_state *buffers; /* by buffer */
-  int32_t *ran;          /* by instance: the variant of its first run, NONE = it has not run */
+  int32_t *ran;          /* by instance: the variant of its first run, SCHEDULE_NONE = it has not run */
 };
 
-/* The newest host copy of `version`, or NONE. */
+/* The newest host copy of `version`, or SCHEDULE_NONE. */
 int32_t schedule_find_host_copy(const planc_schedule *s, int32_t buffer, int32_t version);
-/* The host copy that `version` comes from, or NONE: for the gradients of other replicas, that of the own one. */
+/* The host copy that `version` comes from, or SCHEDULE_NONE: for the gradients of other replicas, that of the own one.
+ */
 int32_t schedule_find_source(const planc_schedule *s, int32_t buffer, int32_t version);
 /* Whether `version` comes from the user. */
 bool schedule_user_holds(const planc_schedule *s, int32_t buffer, int32_t version);

@@ -9,18 +9,18 @@ static planc_status describe(const planc_trace *trace, int32_t access, int32_t t
                              rt_operand *out) {
   const planc_access *with = &trace->accesses[access];
   const planc_instance *of = &trace->instances[with->instance];
-  const planc_tensor *window = &trace->jobs[of->job].graph->tensors[tensor];
+  const planc_tensor *view = &trace->jobs[of->job].graph->tensors[tensor];
   int64_t batch = of->batch;
-  int64_t offset = planc_law_at(window->offset, batch), end;
-  out->dtype = window->dtype;
-  out->rank = window->rank;
-  out->bytes = planc_law_at(window->bytes, batch);
-  out->elements = out->bytes / planc_dtype_bytes(window->dtype);
+  int64_t offset = planc_law_at(view->offset, batch), end;
+  out->dtype = view->dtype;
+  out->rank = view->rank;
+  out->bytes = planc_law_at(view->bytes, batch);
+  out->elements = out->bytes / planc_dtype_bytes(view->dtype);
   out->offset = offset;
-  for (int32_t d = 0; d < window->rank; d++) out->dims[d] = planc_law_at(window->dims[d], batch);
+  for (int32_t d = 0; d < view->rank; d++) out->dims[d] = planc_law_at(view->dims[d], batch);
   if (offset < 0 || out->bytes < 0 || pl_add_overflow(offset, out->bytes, &end) ||
       end > trace->buffers[with->buffer].bytes)
-    return planc_error(PLANC_INTERNAL, "tensor %s does not lie inside its buffer", window->name);
+    return planc_error(PLANC_INTERNAL, "tensor %s does not lie inside its buffer", view->name);
   /* A round's later gradients are added in place, but for those that go through a temporary. */
   out->accumulate = of->accumulates && with->read >= 0 && trace->buffers[with->buffer].kind == PLANC_KIND_grad;
   char *base = memory[access - of->first_access];

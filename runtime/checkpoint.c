@@ -25,8 +25,10 @@ enum { TRAILER = 8, CHUNK = 1 << 20 };
 /* --- What a session's checkpoint begins with -------------------------------------------------------------------- */
 
 /* 64-bit numbers are strings: JSON's numbers are doubles to many readers. */
+enum { MOST_DIGITS = 24 };
+
 static void add_u64(cJSON *object, const char *key, uint64_t value) {
-  char text[24];
+  char text[MOST_DIGITS];
   snprintf(text, sizeof text, "%" PRIu64, value);
   pl_json_add_string(object, key, text);
 }
@@ -184,10 +186,37 @@ static bool is_countable(const planrt_session *session, uint64_t period) {
   return true;
 }
 
-/* A checkpoint of before may not say whose the samples were. */
+/* Not every checkpoint says whose its samples were. */
 static bool is_of_other_feed(const planrt_session *session, const cJSON *object) {
   const cJSON *feed = cJSON_GetObjectItemCaseSensitive(object, "feed");
   return cJSON_IsBool(feed) && (bool)cJSON_IsTrue(feed) != has_feed(session);
+}
+
+/* A number of a job as it is written; what is none is not repeated. One replica is not written. */
+static const char *number_of(const cJSON *job, const char *key) {
+  const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(job, key));
+  if (!text) return "1";
+  return strspn(text, "0123456789") == strlen(text) && strlen(text) < MOST_DIGITS ? text : "?";
+}
+
+/* Says by what the jobs of a checkpoint differ from the session's. */
+static planc_status tell_difference(const checkpoint *c, const cJSON *own, const cJSON *theirs) {
+  static const struct {
+    const char *key, *what;
+  } numbers[] = {{"batch", "a batch of"},
+                 {"replicas", "a number of GPUs of"},
+                 {"iterations_per_period", "a number of iterations per period of"}};
+  int32_t n = cJSON_GetArraySize(own);
+  if (n != cJSON_GetArraySize(theirs)) return planc_error(PLANC_STALE, "%s: made with another number of jobs", c->path);
+  for (int32_t j = 0; j < n; j++) {
+    const cJSON *a = cJSON_GetArrayItem(own, j), *b = cJSON_GetArrayItem(theirs, j);
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+      const char *ours = number_of(a, numbers[k].key), *other = number_of(b, numbers[k].key);
+      if (strcmp(ours, other) != 0)
+        return planc_error(PLANC_STALE, "%s: made with %s %s, the plan has %s", c->path, numbers[k].what, other, ours);
+    }
+  }
+  return planc_error(PLANC_STALE, "%s: made from another graph", c->path);
 }
 
 /* The jobs must be those that this session would write. */
@@ -198,11 +227,11 @@ static planc_status compare_jobs(const planrt_session *session, const checkpoint
   planc_status status = pl_json_tree(own_line, strlen(own_line), NULL, &own);
   free(own_line);
   PLANC_TRY(planc_context(status, "checkpoint"));
-  bool same = cJSON_Compare(cJSON_GetObjectItemCaseSensitive(own, "jobs"),
-                            cJSON_GetObjectItemCaseSensitive(object, "jobs"), true);
+  const cJSON *jobs = cJSON_GetObjectItemCaseSensitive(own, "jobs");
+  const cJSON *theirs = cJSON_GetObjectItemCaseSensitive(object, "jobs");
+  status = cJSON_Compare(jobs, theirs, true) ? NULL : tell_difference(c, jobs, theirs);
   cJSON_Delete(own);
-  if (same) return NULL;
-  return planc_error(PLANC_STALE, "%s: made from another graph, batch or number of iterations per period", c->path);
+  return status;
 }
 
 static planc_status read_line(const planrt_session *session, checkpoint *c) {

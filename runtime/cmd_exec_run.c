@@ -248,9 +248,9 @@ static planc_status judge(rt_execution *e) {
 planc_status rt_execution_run(rt_execution *e) {
   int64_t done = rt_execution_done(e);
   note_what_is_left(e);
-  for (int64_t epoch = e->per_epoch > 0 ? done / e->per_epoch : 0; epoch < e->epochs && !rt_execution_stopped(e);
-       epoch++)
-    PLANC_TRY(run_epoch(e, epoch));
+  int64_t epoch = e->per_epoch > 0 ? done / e->per_epoch : 0;
+  if (epoch >= e->epochs && e->save) PLANC_TRY(planrt_save(e->session, e->save));
+  for (; epoch < e->epochs && !rt_execution_stopped(e); epoch++) PLANC_TRY(run_epoch(e, epoch));
   PLANC_TRY(write_trace(e));
   return judge(e);
 }

@@ -28,7 +28,7 @@ typedef struct planc_order {
   const planc_trace *trace; /* borrowed */
   int32_t n;
   const planc_order_run *runs; /* by position */
-  const int32_t *first;        /* by instance: the position of its first run */
+  const int32_t *first;        /* by instance: the position of its first run, -1 = it never runs */
   /* Uses of buffer b, from first to last: uses[first_use[b]] up to, not including, uses[first_use[b + 1]]. Side effects
    * that a recompute skips are not among them. */
   const int32_t *first_use;

@@ -32,9 +32,9 @@ enum {
   PLANC_PLAN_VERSION = 2,
   PLANC_PLAN_ALIGNMENT = 256, /* the least of a memory; each is a multiple of it */
   PLANC_PLAN_MAX_ALIGNMENT = 1 << 30,
-  PLANC_PLAN_MAX_JOBS = 4096,
-  PLANC_PLAN_MAX_STREAMS = 1 << 15, /* five for each of as many jobs as there may be, and more */
-  PLANC_PLAN_MAX_MEMORIES = 512,
+  PLANC_PLAN_MAX_JOBS = 256,
+  PLANC_PLAN_MAX_STREAMS = 1024, /* three for each of as many jobs as there may be, and more */
+  PLANC_PLAN_MAX_MEMORIES = 256,
   PLANC_PLAN_MAX_LINKS = 4096,
   PLANC_PLAN_MAX_REPLICAS = 4096,
   PLANC_PLAN_MAX_SLOWDOWN = INT32_MAX
@@ -207,7 +207,8 @@ const planc_memory *planc_plan_memory(const planc_plan *plan, planc_memory_kind 
 int32_t planc_plan_gpus(const planc_plan *plan);
 /* How many replicas the plan stands for, at least 1. */
 int32_t planc_plan_replicas(const planc_plan *plan);
-/* What is predicted of all jobs together. */
+/* The sums over the jobs, each of which has its predictions. Jobs share the GPU, so the sum of their stalls may be more
+ * than the iteration. */
 planc_job_predictions planc_plan_predicted_total(const planc_plan *plan);
 
 /* Reads planc-plan(5). Checks the form only (rows, keys, ranges that make memory unsafe to use); whether the plan is

@@ -128,8 +128,7 @@ static planc_status assign_device(pl_arena *arena, const planc_schedule *s, pl_a
   return NULL;
 }
 
-/* --- All -----------------------------------------------------------------------------------------------------------
- */
+/* --- All ---------------------------------------------------------------------------------------------------------- */
 
 planc_status pl_assign_addresses(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
                                  pl_addresses *out) {

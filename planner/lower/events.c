@@ -146,7 +146,7 @@ static planc_status follow_bodies(hazards *h, pl_waits *out) {
   const pl_hazards *work = h->work;
   int64_t n_steps = (int64_t)work->n_body + work->n_steps;
   if (n_steps > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many instructions");
-  h->clocks = pl_clocks_of(work->n_streams, n_steps);
+  h->clocks = pl_clocks_of(work->n_streams);
   PLANC_TRY(pl_access_map_make(&h->arena, work->ranges, work->n_ranges, &h->map));
   PLANC_TRY(pl_needs_make(&h->arena, 2 * work->n_streams, &h->needs));
   PLANC_TRY(pl_needs_make(&h->arena, 2 * work->n_streams, &h->theirs));

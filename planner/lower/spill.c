@@ -9,7 +9,7 @@
 #include "util/math.h"
 
 /* Positions at which a content lives on the host and nothing asks for it. */
-typedef struct pl_stay {
+typedef struct pl_storage_gap {
   int64_t idle, bytes; /* for how long; across the end of the period it goes on at its beginning */
   int32_t content, first, last;
   int32_t read; /* which ends it; -1: it lasts to the end of the period */
@@ -64,8 +64,7 @@ static int compare_first(const void *a, const void *b) {
   return (x->content > y->content) - (x->content < y->content);
 }
 
-/* --- A heap of gaps -------------------------------------------------------------------------------------------------
- */
+/* --- A heap of gaps ----------------------------------------------------------------------------------------------- */
 
 static bool goes_before(const spilling *s, int32_t a, int32_t b) {
   const gap *x = &s->gaps[a], *y = &s->gaps[b];
@@ -91,8 +90,7 @@ static int32_t pop(spilling *s) {
   return top;
 }
 
-/* --- Choosing -------------------------------------------------------------------------------------------------------
- */
+/* --- Choosing ----------------------------------------------------------------------------------------------------- */
 
 /* From this position on `bytes` more live on the host. */
 static void change(spilling *s, int32_t position, int64_t bytes) {
@@ -161,8 +159,7 @@ static void choose(spilling *s, int64_t aim) {
   }
 }
 
-/* --- All ------------------------------------------------------------------------------------------------------------
- */
+/* --- All ---------------------------------------------------------------------------------------------------------- */
 
 planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
                               pl_contents *contents, pl_spilling *out) {

@@ -8,7 +8,7 @@
 
 typedef struct pl_spilling {
   pl_staging staging;
-  struct pl_stay *gaps; /* by first position */
+  struct pl_storage_gap *gaps; /* by first position */
   int32_t n_gaps;
   int32_t *heap; /* of gaps: the first is the one to be stored first */
   int32_t n_heap;

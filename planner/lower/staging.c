@@ -42,8 +42,7 @@ int64_t pl_staging_bytes(const pl_staging *s, int32_t content) {
   return pl_align_up(planc_schedule_trace(s->schedule)->buffers[buffer].bytes, PLANC_ALIGNMENT);
 }
 
-/* --- Times ----------------------------------------------------------------------------------------------------------
- */
+/* --- Times -------------------------------------------------------------------------------------------------------- */
 
 /* What a residency was last used for has ended by then. */
 typedef struct last_uses {
@@ -119,8 +118,7 @@ static planc_status find_times(pl_staging *s) {
   return status;
 }
 
-/* --- What lives on the host -----------------------------------------------------------------------------------------
- */
+/* --- What lives on the host --------------------------------------------------------------------------------------- */
 
 static void note(const pl_staging *s, int32_t opens, int32_t closes, int64_t bytes) {
   s->live[opens == PL_AT_BOUNDARY ? 0 : opens + 1] += bytes;
@@ -150,8 +148,7 @@ static void find_live(const pl_staging *s) {
   for (int32_t p = 1; p < s->n_commands + 2; p++) s->live[p] += s->live[p - 1];
 }
 
-/* --- One direction --------------------------------------------------------------------------------------------------
- */
+/* --- One direction ------------------------------------------------------------------------------------------------ */
 
 static int32_t command_at(const passing *p, int32_t step) {
   return p->loads ? p->staging->n_commands - 1 - step : step;
@@ -235,8 +232,7 @@ static int64_t pass(pl_staging *s, bool loads, int64_t room) {
   return p.clock > p.idle ? p.clock : p.idle;
 }
 
-/* --- All ------------------------------------------------------------------------------------------------------------
- */
+/* --- All ---------------------------------------------------------------------------------------------------------- */
 
 planc_status pl_staging_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
                              pl_contents *contents, pl_staging *out) {

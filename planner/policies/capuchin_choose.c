@@ -17,8 +17,8 @@
 #include <stdlib.h>
 
 #include "planner/choose/link_time.h"
-#include "planner/choose/predicted.h"
 #include "planner/choose/restorable.h"
+#include "planner/choose/unswapped.h"
 #include "planner/policies/capuchin.h"
 #include "util/math.h"
 #include "util/vec.h"
@@ -42,7 +42,7 @@ typedef struct chooser {
   const pl_walk *walk;
   const planc_trace *trace;
   const planc_order *order;
-  pl_predicted measured;
+  pl_unswapped unswapped;
   pl_link_time in, out;
   gap *gaps;
   int32_t n;
@@ -61,11 +61,11 @@ typedef struct chooser {
 
 /* The last position at which memory is short within the gap, -1 if there is none. */
 static int32_t last_short(const chooser *c, const gap *k) {
-  return pl_peaks_last_above(&c->measured.peaks, k->from + 1, k->to - 1, c->walk->room);
+  return pl_peaks_last_above(&c->unswapped.peaks, k->from + 1, k->to - 1, c->walk->room);
 }
 
 static bool is_short(const chooser *c) {
-  return pl_peaks_last_above(&c->measured.peaks, 0, c->order->n - 1, c->walk->room) >= 0;
+  return pl_peaks_last_above(&c->unswapped.peaks, 0, c->order->n - 1, c->walk->room) >= 0;
 }
 
 static bool fed(const chooser *c, const gap *k) {
@@ -90,7 +90,7 @@ static void add_gap(chooser *c, int32_t b, int32_t use) {
   k.bytes = pl_walk_room(&trace->buffers[b]);
   k.in_ns = planc_link_ns(&device->h2d, trace->buffers[b].bytes);
   k.out_ns = fed(c, &k) ? 0 : planc_link_ns(&device->d2h, trace->buffers[b].bytes);
-  k.free_ns = c->measured.start[k.to] - c->measured.start[k.from + 1] - pl_add_saturate(k.in_ns, k.out_ns);
+  k.free_ns = c->unswapped.start[k.to] - c->unswapped.start[k.from + 1] - pl_add_saturate(k.in_ns, k.out_ns);
   c->of_use[use] = c->n;
   c->gaps[c->n++] = k;
 }
@@ -157,7 +157,7 @@ static planc_status recompute_time(chooser *c, const gap *k, int64_t limit, int6
     if (i < 0 || c->visited[i] == c->chain) continue;
     c->visited[i] = c->chain;
     int32_t at = c->order->first[i];
-    *out_ns = pl_add_saturate(*out_ns, c->measured.start[at + 1] - c->measured.start[at]);
+    *out_ns = pl_add_saturate(*out_ns, c->unswapped.start[at + 1] - c->unswapped.start[at]);
     const planc_instance *in = &c->trace->instances[i];
     for (int32_t a = in->first_access; a < in->first_access + in->n_accesses; a++) {
       PLANC_TRY(add_source(c, &c->trace->accesses[a], k->to, out_ns));
@@ -233,7 +233,7 @@ static void take(chooser *c, gap *k, choice chosen, int32_t leave, int32_t fetch
     c->in_slot[k->buffer] = k->version + 1;
     c->host_bytes = pl_add_saturate(c->host_bytes, k->bytes);
   }
-  pl_peaks_add(&c->measured.peaks, leave + 1, fetch - 1, -k->bytes);
+  pl_peaks_add(&c->unswapped.peaks, leave + 1, fetch - 1, -k->bytes);
 }
 
 /* When the copies of a swap begin. */
@@ -244,12 +244,12 @@ typedef struct copies {
 /* When the op behind the swap-in begins by what was measured, ahead of which feedback wants the swap-in to be over. */
 static int64_t due_ns(const chooser *c, const gap *k) {
   int64_t lead = c->of->leads ? c->of->leads[c->order->uses[k->use].access] : 0;
-  return c->measured.start[k->to] - lead;
+  return c->unswapped.start[k->to] - lead;
 }
 
 /* The copies of a swap that nothing waits for; false where the links have no time for them. */
 static bool hidden_copies(const chooser *c, const gap *k, copies *out) {
-  int64_t from = c->measured.start[k->from + 1], to = due_ns(c, k);
+  int64_t from = c->unswapped.start[k->from + 1], to = due_ns(c, k);
   return pl_link_time_earliest(&c->out, from, to, k->out_ns, &out->out_start) &&
          pl_link_time_latest(&c->in, out->out_start + k->out_ns, to, k->in_ns, &out->in_start);
 }
@@ -257,7 +257,7 @@ static bool hidden_copies(const chooser *c, const gap *k, copies *out) {
 /* For how long what is behind a swap waits, with its copies as soon as the links have time for them; INT64_MAX where
  * they never have. */
 static int64_t waiting_copies(const chooser *c, const gap *k, copies *out) {
-  int64_t from = c->measured.start[k->from + 1], to = c->measured.start[k->to];
+  int64_t from = c->unswapped.start[k->from + 1], to = c->unswapped.start[k->to];
   if (!pl_link_time_earliest(&c->out, from, INT64_MAX, k->out_ns, &out->out_start)) return INT64_MAX;
   from = out->out_start + k->out_ns;
   if (!pl_link_time_latest(&c->in, from, to, k->in_ns, &out->in_start) &&
@@ -279,8 +279,8 @@ static planc_status swap_hidden(chooser *c) {
     copies at;
     if (k->free_ns < 0) break;
     if (!hidden_copies(c, k, &at)) continue;
-    int32_t leave = pl_predicted_last(&c->measured, k->from, k->to, at.out_start + k->out_ns - 1);
-    int32_t trigger = pl_predicted_last(&c->measured, k->from, k->to, at.in_start);
+    int32_t leave = pl_unswapped_last(&c->unswapped, k->from, k->to, at.out_start + k->out_ns - 1);
+    int32_t trigger = pl_unswapped_last(&c->unswapped, k->from, k->to, at.in_start);
     if (leave + 1 >= trigger || last_short(c, k) < 0 || !may_swap(c, k)) continue;
     PLANC_TRY(reserve(c, k, &at));
     take(c, k, CHOICE_SWAP, leave, trigger);
@@ -291,7 +291,7 @@ static planc_status swap_hidden(chooser *c) {
 /* The in-trigger of a swap that has to be waited for. */
 static int32_t waiting_trigger(const chooser *c, const gap *k) {
   int32_t behind = last_short(c, k) + 1;
-  int32_t trigger = pl_predicted_last(&c->measured, k->from, k->to, due_ns(c, k) - k->in_ns);
+  int32_t trigger = pl_unswapped_last(&c->unswapped, k->from, k->to, due_ns(c, k) - k->in_ns);
   return behind > trigger ? behind : trigger;
 }
 
@@ -324,7 +324,7 @@ static void stop_hiding(chooser *c) {
   for (int32_t i = 0; i < c->n && is_short(c); i++) {
     gap *k = &c->gaps[c->by_free[i]];
     if (k->chosen != CHOICE_SWAP || last_short(c, k) < 0) continue;
-    pl_peaks_add(&c->measured.peaks, k->leave + 1, k->fetch - 1, k->bytes);
+    pl_peaks_add(&c->unswapped.peaks, k->leave + 1, k->fetch - 1, k->bytes);
     take(c, k, CHOICE_SWAP, k->from, waiting_trigger(c, k));
   }
 }
@@ -404,7 +404,7 @@ planc_status capuchin_choose(const void *context, const pl_walk *walk, pl_arena 
   const capuchin *of = context;
   *of->room = walk->room;
   chooser c = {.of = of, .walk = walk, .trace = walk->trace, .order = walk->order};
-  planc_status status = pl_predicted_make(walk, INT64_MAX, 0, arena, &c.measured);
+  planc_status status = pl_unswapped_make(walk, INT64_MAX, 0, arena, &c.unswapped);
   if (!status) status = find_gaps(&c, arena);
   if (!status) status = choose(&c);
   if (!status) status = state(&c, arena, out);

@@ -8,7 +8,9 @@
  *
  * Algorithm 1 gives out addresses as it walks and may leave gaps that make data leave which has room when all addresses
  * are chosen together. So the batch with all data resident, as `none` places it, is one of the candidates. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "planner/choose/reasons.h"
 #include "planner/choose/sub_batch.h"
@@ -52,12 +54,15 @@ static bool offloads(const planc_candidate *candidate) {
   return false;
 }
 
+enum { TOLD_TEXT = 128 };
+
 /* The best so far; without a schedule, why there is none. */
 typedef struct best {
   planc_candidate candidate;
   int64_t ns;
   planc_status infeasible; /* the reason of those that ask for least; owned */
   pl_emit tried;           /* rounds, and their times */
+  int32_t n_tried;
 } best;
 
 /* What a candidate has to beat. */
@@ -74,11 +79,25 @@ static planc_status may_beat(const planc_problem *problem, int64_t sub_batch, co
   return NULL;
 }
 
+/* What comes out as something before is not told again. */
 static void note_tried(best *b, const planc_candidate *candidate, bool resident, int64_t ns) {
-  char time[PL_SIZE_TEXT];
+  char time[PL_SIZE_TEXT], told[TOLD_TEXT];
   const char *how = resident ? " placed as a whole" : offloads(candidate) ? "" : " without offloading";
-  pl_emit_format(&b->tried, "%s%lld%s in %s", b->tried.length ? ", " : "the fastest of rounds of ",
-                 (long long)candidate->sub_batch, how, pl_time_format(ns, time));
+  (void)snprintf(told, sizeof told, "%lld%s in %s", (long long)candidate->sub_batch, how, pl_time_format(ns, time));
+  if (b->n_tried > 0 && b->tried.text && strstr(b->tried.text, told)) return;
+  pl_emit_format(&b->tried, "%s%s", b->n_tried++ > 0 ? ", " : "rounds of ", told);
+}
+
+/* Takes what was tried, which is the candidate's explanation. */
+static planc_status explain(best *b, planc_candidate *out) {
+  char *tried;
+  size_t length;
+  PLANC_TRY(pl_emit_take(&b->tried, &tried, &length));
+  free(out->explanation); /* of its algorithms alone */
+  out->explanation = NULL;
+  planc_status status = planc_candidate_explain(out, "%s%s", b->n_tried > 1 ? "the fastest of " : "", tried);
+  free(tried);
+  return status;
 }
 
 /* Keeps the candidate when it beats the best, and frees it else. `status` is how its making ended. */
@@ -189,7 +208,6 @@ static planc_status consider_all(const planc_evaluator *evaluator, best *b) {
 
 planc_status pl_policy_modnn(const planc_evaluator *evaluator, planc_candidate *out) {
   best b = {0};
-  size_t length;
   planc_status status = consider_all(evaluator, &b);
   if (!status && !b.candidate.schedule) {
     if (!b.infeasible) status = planc_error(PLANC_INFEASIBLE, "modnn: no rounds are as fast as is asked for");
@@ -198,8 +216,7 @@ planc_status pl_policy_modnn(const planc_evaluator *evaluator, planc_candidate *
   }
   planc_status_free(b.infeasible);
   *out = b.candidate;
-  free(out->explanation); /* of its algorithms alone */
-  planc_status untold = pl_emit_take(&b.tried, &out->explanation, &length);
+  planc_status untold = explain(&b, out);
   if (status) planc_status_free(untold);
   return status ? status : untold;
 }

@@ -27,15 +27,15 @@ enum { PATIENCE = 100, LEAST_DROP_PPM = 500, MILLION = 1000000 };
 planc_status tensile_predict(tensile *t, pl_arena *arena) {
   int64_t room = t->walk->room;
   int64_t timed = room == PL_ROOM_NONE ? 0 : INT64_MAX, live = room == PL_ROOM_UNLIMITED ? INT64_MAX : 0;
-  return pl_predicted_make(t->walk, timed, live, arena, &t->predicted);
+  return pl_unswapped_make(t->walk, timed, live, arena, &t->unswapped);
 }
 
 static int64_t peak_bytes(const tensile *t) {
-  return t->predicted.peaks.most[1];
+  return t->unswapped.peaks.most[1];
 }
 
 int32_t tensile_peak(const tensile *t) {
-  return pl_peaks_last_above(&t->predicted.peaks, 0, t->order->n - 1, peak_bytes(t) - 1);
+  return pl_peaks_last_above(&t->unswapped.peaks, 0, t->order->n - 1, peak_bytes(t) - 1);
 }
 
 /* --- Rounds (IV-F) ------------------------------------------------------------------------------------------------ */

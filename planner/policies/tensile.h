@@ -5,7 +5,7 @@
 #include "planner/choose/absences.h"
 #include "planner/choose/covers.h"
 #include "planner/choose/link_time.h"
-#include "planner/choose/predicted.h"
+#include "planner/choose/unswapped.h"
 
 /* A tensor is one version of a buffer: the paper counts an updated parameter as a new one. */
 typedef struct tensile_tensor {
@@ -48,7 +48,7 @@ typedef struct tensile {
   const pl_walk *walk;
   const planc_trace *trace;
   const planc_order *order;
-  pl_predicted predicted;
+  pl_unswapped unswapped;
   pl_link_time link;
   int32_t *first_tensor; /* per buffer: its version 0 */
   tensile_tensor *tensors;

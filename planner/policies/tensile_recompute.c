@@ -40,10 +40,10 @@ static planc_status take_recompute(tensile *t, tensile_gap *gap, int32_t peak, b
   tensor->released = true;
   t->n_recomputed++;
   gap->state = TENSILE_TAKEN;
-  gap->in_start = t->predicted.start[gap->to];
+  gap->in_start = t->unswapped.start[gap->to];
   gap->absence = (pl_absence){
       .buffer = tensor->buffer, .version = tensor->version, .copy = PL_NO_COPY, .leave = gap->from, .fetch = gap->to};
-  pl_peaks_add(&t->predicted.peaks, gap->from + 1, gap->to - 1, -gap->bytes);
+  pl_peaks_add(&t->unswapped.peaks, gap->from + 1, gap->to - 1, -gap->bytes);
   return NULL;
 }
 
@@ -70,7 +70,7 @@ planc_status tensile_set_up_recomputes(tensile *t, pl_arena *arena) {
     tensile_gap *gap = &t->gaps[k];
     if (gap->state == TENSILE_TAKEN || !is_candidate(t, latest, gap)) continue;
     int32_t writer = t->order->uses[t->tensors[gap->tensor].first].position;
-    int64_t ns = t->predicted.start[writer + 1] - t->predicted.start[writer];
+    int64_t ns = t->unswapped.start[writer + 1] - t->unswapped.start[writer];
     gap->state = TENSILE_OPEN;
     gap->waits = false;
     gap->relieves = (pl_cover){gap->from, gap->to};

@@ -45,7 +45,7 @@ static bool find_out(const tensile *t, tensile_tensor *tensor, int32_t use, int6
   for (; tensor->search <= use; tensor->search++) {
     int32_t behind = tensor->search < tensor->first ? 0 : position_of(t, tensor->search);
     int32_t ahead = tensor->search + 1 < end ? position_of(t, tensor->search + 1) : t->order->n;
-    if (pl_link_time_earliest(&t->link, t->predicted.start[behind + 1], t->predicted.start[ahead], tensor->out_ns, out))
+    if (pl_link_time_earliest(&t->link, t->unswapped.start[behind + 1], t->unswapped.start[ahead], tensor->out_ns, out))
       return true;
   }
   return false;
@@ -58,22 +58,22 @@ static bool plan_out(const tensile *t, int32_t use, int32_t from, int32_t to, sw
   if (s->copies) {
     if (!find_out(t, s->tensor, use, &s->out_start)) return false;
     end = s->out_start + s->tensor->out_ns;
-    s->copy = pl_predicted_last(&t->predicted, 1, to, s->out_start) - 1;
+    s->copy = pl_unswapped_last(&t->unswapped, 1, to, s->out_start) - 1;
   }
-  s->leave = pl_predicted_last(&t->predicted, from, to, end - 1);
+  s->leave = pl_unswapped_last(&t->unswapped, from, to, end - 1);
   return true;
 }
 
 static bool plan_in(const tensile *t, const tensile_gap *gap, int64_t behind_ns, swap *s) {
-  if (!pl_link_time_latest(&t->link, behind_ns, t->predicted.start[gap->to], gap->in_ns, &s->in_start)) return false;
-  s->fetch = pl_predicted_last(&t->predicted, 0, gap->to, s->in_start);
+  if (!pl_link_time_latest(&t->link, behind_ns, t->unswapped.start[gap->to], gap->in_ns, &s->in_start)) return false;
+  s->fetch = pl_unswapped_last(&t->unswapped, 0, gap->to, s->in_start);
   return true;
 }
 
 /* Plans the swap of a gap within the period; false when there is none and never will be. */
 static bool plan_within(const tensile *t, const tensile_gap *gap, swap *s) {
   *s = (swap){.tensor = &t->tensors[gap->tensor], .copy = PL_NO_COPY};
-  return plan_in(t, gap, t->predicted.start[gap->from + 1], s) && plan_out(t, gap->use, gap->from, gap->to - 1, s) &&
+  return plan_in(t, gap, t->unswapped.start[gap->from + 1], s) && plan_out(t, gap->use, gap->from, gap->to - 1, s) &&
          s->fetch > s->leave + 1;
 }
 
@@ -81,7 +81,7 @@ static bool plan_within(const tensile *t, const tensile_gap *gap, swap *s) {
  * op, whose own inputs come first. */
 static bool plan_across(const tensile *t, const tensile_gap *gap, swap *s) {
   *s = (swap){.tensor = &t->tensors[gap->tensor], .copy = PL_NO_COPY, .leave = gap->from};
-  if (!plan_in(t, gap, t->predicted.start[1], s)) return false;
+  if (!plan_in(t, gap, t->unswapped.start[1], s)) return false;
   if (s->tensor->version == 0) return true;
   s->copy = s->tensor->copy;
   return plan_out(t, gap->use, gap->from, t->order->n - 1, s);
@@ -91,7 +91,7 @@ static bool plan_across(const tensile *t, const tensile_gap *gap, swap *s) {
 static bool plan_next(const tensile *t, const tensile_gap *gap, swap *s) {
   tensile_tensor *tensor = &t->tensors[t->first_tensor[t->tensors[gap->tensor].buffer]];
   *s = (swap){.tensor = tensor, .copy = PL_NO_COPY};
-  return plan_in(t, gap, t->predicted.start[1], s) && plan_out(t, tensor->first - 1, 0, gap->to - 1, s) &&
+  return plan_in(t, gap, t->unswapped.start[1], s) && plan_out(t, tensor->first - 1, 0, gap->to - 1, s) &&
          s->fetch > s->leave + 1;
 }
 
@@ -113,8 +113,8 @@ static planc_status release(tensile *t, tensile_tensor *tensor) {
 static planc_status wrap(tensile *t, const swap *s, int64_t bytes) {
   tensile_tensor *next = &t->tensors[t->first_tensor[s->tensor->buffer]];
   next->on_host = true;
-  pl_peaks_add(&t->predicted.peaks, s->leave + 1, t->order->n - 1, -bytes);
-  pl_peaks_add(&t->predicted.peaks, 0, s->fetch - 1, -bytes);
+  pl_peaks_add(&t->unswapped.peaks, s->leave + 1, t->order->n - 1, -bytes);
+  pl_peaks_add(&t->unswapped.peaks, 0, s->fetch - 1, -bytes);
   return release(t, next);
 }
 
@@ -140,7 +140,7 @@ static planc_status take(tensile *t, tensile_gap *gap, const swap *s) {
   if (s->fetch <= s->leave) {
     PLANC_TRY(wrap(t, s, gap->bytes));
   } else {
-    pl_peaks_add(&t->predicted.peaks, s->leave + 1, s->fetch - 1, -gap->bytes);
+    pl_peaks_add(&t->unswapped.peaks, s->leave + 1, s->fetch - 1, -gap->bytes);
   }
   gap->state = TENSILE_TAKEN;
   gap->in_start = s->in_start;
@@ -187,7 +187,7 @@ static bool plan_parking(const tensile *t, tensile_gap *gap, swap *park, swap *i
   const tensile_gap *across = &t->gaps[tensor->across];
   *in = (swap){.leave = gap->from};
   return across->state == TENSILE_OPEN && plan_across(t, across, park) &&
-         plan_in(t, gap, t->predicted.start[gap->from + 1], in) && in->fetch > in->leave + 1;
+         plan_in(t, gap, t->unswapped.start[gap->from + 1], in) && in->fetch > in->leave + 1;
 }
 
 static planc_status take_swap(tensile *t, tensile_gap *gap, int32_t peak, bool *out_taken) {
@@ -222,19 +222,19 @@ static int64_t copy_ns(const planc_link *link, int64_t bytes) {
 /* When a gradient that other replicas get has been made. */
 static int64_t made_ns(const tensile *t, int32_t gradient) {
   int32_t writer = pl_writer_of(t->trace, gradient, t->trace->buffers[gradient].sent);
-  return t->predicted.start[t->order->first[writer] + 1];
+  return t->unswapped.start[t->order->first[writer] + 1];
 }
 
 /* Inputs come in ahead of their first access, those of the first instance at the end of the iteration before; results
  * leave behind their last access. Gradients leave for other replicas when they are made, and theirs come in after. */
 static planc_status reserve_users(tensile *t) {
   const planc_device *device = t->walk->device;
-  int64_t end = t->predicted.start[t->order->n], start;
+  int64_t end = t->unswapped.start[t->order->n], start;
   for (int32_t b = 0; b < t->trace->n_buffers; b++) {
     const planc_buffer *buffer = &t->trace->buffers[b];
     if (buffer->n_accesses == 0) continue;
     if (buffer->flags & PLANC_BUFFER_FED) {
-      int64_t ns = pl_fetch_ns(&device->h2d, t->trace, b), to = t->predicted.start[planc_order_first(t->order, b)];
+      int64_t ns = pl_fetch_ns(&device->h2d, t->trace, b), to = t->unswapped.start[planc_order_first(t->order, b)];
       int64_t from = buffer->peer < 0 ? 0 : made_ns(t, buffer->peer);
       if (pl_link_time_latest(&t->link, from, to > 0 ? to : end, ns, &start))
         PLANC_TRY(pl_link_time_take(&t->link, start, ns));
@@ -246,7 +246,7 @@ static planc_status reserve_users(tensile *t) {
     }
     if (buffer->flags & PLANC_BUFFER_RESULT) {
       int64_t ns = copy_ns(&device->d2h, buffer->bytes);
-      if (pl_link_time_earliest(&t->link, t->predicted.start[planc_order_last(t->order, b) + 1], end, ns, &start))
+      if (pl_link_time_earliest(&t->link, t->unswapped.start[planc_order_last(t->order, b) + 1], end, ns, &start))
         PLANC_TRY(pl_link_time_take(&t->link, start, ns));
     }
   }

@@ -10,7 +10,7 @@
 
 enum { PPM = 1000000 };
 
-/* Work is time in parts per million, faster alone than beside a copy (sim_machine.c). */
+/* Work is time in parts per million, faster alone than beside a copy (sim_machine.h). */
 static planc_status check_time(const planc_plan_device *device, const sim_step *step) {
   int64_t work;
   if (!pl_mul_overflow(step->time_ns, PPM + device->slowdown_ppm, &work)) return NULL;

@@ -7,6 +7,8 @@
 
 planc_status rt_captured_open(rt_device *device) {
   rt_cuda_capture *capture = &device->capture;
+  rt_captured_close(device);
+  *capture = (rt_cuda_capture){0};
   for (const rt_cuda_prepared *p = device->prepared; p; p = p->next) capture->digests_room++;
   size_t sums = ((size_t)capture->digests_room + 1) * sizeof *capture->sums;
   capture->joins = calloc((size_t)device->n_streams, sizeof(cudaEvent_t));

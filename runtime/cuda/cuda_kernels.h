@@ -43,8 +43,7 @@ typedef struct rt_cuda_dropout {
 cudaError_t rt_cuda_drop(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x, void *y,
                          const rt_cuda_dropout *of, rt_cuda_step_source step);
 
-/* --- Optimizers (optimizer.cu), in place; `rate` where the step has none --------------------------------------------
- */
+/* --- Optimizers (optimizer.cu), in place; `rate` where the step has none ------------------------------------------ */
 
 cudaError_t rt_cuda_sgd(cudaStream_t stream, rt_cuda_dtype grad_dtype, int64_t n, float *w, const void *grad,
                         double rate, rt_cuda_step_source step);
@@ -57,8 +56,7 @@ typedef struct rt_cuda_adam_options {
 cudaError_t rt_cuda_adam(cudaStream_t stream, rt_cuda_dtype grad_dtype, int64_t n, float *w, float *m, float *v,
                          const void *grad, const rt_cuda_adam_options *of, rt_cuda_step_source step);
 
-/* --- Biases, positions, tokens (bias.cu, sums.cu) --------------------------------------------------------------------
- */
+/* --- Biases, positions, tokens (bias.cu, sums.cu) ----------------------------------------------------------------- */
 
 /* y = x + b by channel; may work in place. */
 cudaError_t rt_cuda_bias(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype bias_dtype, rt_cuda_channels shape,
@@ -74,8 +72,7 @@ cudaError_t rt_cuda_token_mean(cudaStream_t stream, rt_cuda_dtype dtype, int64_t
 cudaError_t rt_cuda_spread(cudaStream_t stream, rt_cuda_dtype dtype, int64_t outer, int64_t tokens, int64_t width,
                            const void *dy, void *dx);
 
-/* --- Normalisation (batchnorm.cu, layernorm.cu) ----------------------------------------------------------------------
- */
+/* --- Normalisation (batchnorm.cu, layernorm.cu) ------------------------------------------------------------------- */
 
 typedef struct rt_cuda_norm {
   float momentum, epsilon;

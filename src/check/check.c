@@ -103,15 +103,17 @@ static void stop(pl_machine *m) {
 
 /* The runs that are judged, each by all rules. What is wrong with any number of bodies is wrong in one of them:
  *
- *   2 bodies - A body begins and ends with the boundary's residencies, and they get the same numbers and versions
+ * With 2 bodies: a body begins and ends with the boundary's residencies, and they get the same numbers and versions
  * again. So a third body meets what the second one has met. A body that is alone begins as the first of two and ends as
  * the last of two. An access may have to come after one of the body before, or one of the epilogue after one of the
  * last body. The events that see to it here see to it between any two such neighbours. Accesses that are further apart
  * are in order then, too: the earlier one's instruction stands in each body between them, its stream runs it in order,
- * and the last of these is a neighbour of the later access. 0 bodies - The epilogue follows the prologue. An event is
- * always recorded on the same stream, so what events and streams know of the prologue only grows from body to body. An
- * access of the epilogue that is in order here is in order behind any number of bodies. The other way round it is not:
- * bodies may bring the order, or the record, that is missing without them.
+ * and the last of these is a neighbour of the later access.
+ *
+ * With 0 bodies: the epilogue follows the prologue. An event is always recorded on the same stream, so what events and
+ * streams know of the prologue only grows from body to body. An access of the epilogue that is in order here is in
+ * order behind any number of bodies. The other way round it is not: bodies may bring the order, or the record, that is
+ * missing without them.
  *
  * Replicas only add streams; all of this holds for them as well. */
 static const struct {
@@ -144,7 +146,7 @@ static void fill_int32(int32_t *values, int64_t n, int32_t value) {
 static planc_status start_run(pl_machine *m) {
   const planc_plan *plan = m->plan;
   pl_arena *arena = &m->run_arena;
-  PLANC_TRY(pl_histories_make(arena, m->extents.n_ranks, &m->histories));
+  PLANC_TRY(pl_histories_make(arena, m->extents.n_ranks, plan->n_streams, &m->histories));
   PLANC_TRY(pl_number_set_make(arena, m->extents.n_ranks, &m->open));
   PLANC_TRY(PL_NEW(arena, &m->open_at, m->extents.n_ranks));
   PLANC_TRY(PL_NEW(arena, &m->open_to, m->extents.n_ranks));

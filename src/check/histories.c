@@ -3,12 +3,16 @@
 
 #include <assert.h>
 
-static const pl_history untouched = {.write = {.stream = -1}, .readers = -1};
+enum { FEW_READERS = 16, RECENT = 4 };
 
-planc_status pl_histories_make(pl_arena *arena, int32_t n_ranks, pl_histories *out) {
+static const pl_history untouched = {.write = {.stream = -1}, .readers = -1, .most_readers = FEW_READERS};
+
+planc_status pl_histories_make(pl_arena *arena, int32_t n_ranks, int32_t n_streams, pl_histories *out) {
   *out = (pl_histories){.n_ranks = n_ranks, .free_readers = -1};
   PLANC_TRY(pl_number_set_make(arena, n_ranks + 1, &out->starts));
   PLANC_TRY(PL_NEW(arena, &out->of, (int64_t)n_ranks + 1));
+  PLANC_TRY(PL_NEW(arena, &out->kept, 2 * (int64_t)n_streams));
+  for (int32_t s = 0; s < 2 * n_streams; s++) out->kept[s] = -1;
   /* An interval from the start to the end, and one behind the end, so that every interval has a next one. */
   out->of[0] = out->of[n_ranks] = untouched;
   pl_number_set_add(&out->starts, 0);
@@ -27,10 +31,11 @@ static planc_status add_reader(pl_histories *histories, int32_t *list, pl_mark m
   if (node >= 0) {
     histories->free_readers = histories->readers.data[node].next;
   } else {
+    if (histories->readers.len >= INT32_MAX) return planc_error(PLANC_OUT_OF_MEMORY, "who has read which bytes");
     node = (int32_t)histories->readers.len;
-    VEC_PUSH(&histories->readers, (pl_reader){0});
+    VEC_PUSH(&histories->readers, (pl_read_mark){0});
   }
-  histories->readers.data[node] = (pl_reader){.mark = mark, .next = *list};
+  histories->readers.data[node] = (pl_read_mark){.mark = mark, .next = *list};
   *list = node;
   return NULL;
 }
@@ -44,6 +49,35 @@ static void drop_readers(pl_histories *histories, pl_history *history) {
     node = next;
   }
   history->readers = -1;
+}
+
+/* Keeps the latest of each stream: who is ordered after it is ordered after those before it. */
+static void thin_readers(pl_histories *histories, pl_history *history) {
+  pl_read_mark *all = histories->readers.data;
+  history->n_readers = 0;
+  for (int32_t *at = &history->readers; *at >= 0;) {
+    int32_t node = *at, *kept = &histories->kept[all[node].mark.stream];
+    if (*kept < 0) {
+      *kept = node;
+      history->n_readers++;
+      at = &all[node].next;
+      continue;
+    }
+    if (all[*kept].mark.epoch < all[node].mark.epoch) all[*kept].mark = all[node].mark;
+    *at = all[node].next;
+    all[node].next = histories->free_readers;
+    histories->free_readers = node;
+  }
+  for (int32_t node = history->readers; node >= 0; node = all[node].next) histories->kept[all[node].mark.stream] = -1;
+  history->most_readers = FEW_READERS + 2 * history->n_readers;
+}
+
+/* A reader of the stream, looked for among the first few. */
+static pl_read_mark *recent_of(pl_histories *histories, const pl_history *history, int32_t stream) {
+  int32_t node = history->readers;
+  for (int32_t k = 0; k < RECENT && node >= 0; k++, node = histories->readers.data[node].next)
+    if (histories->readers.data[node].mark.stream == stream) return &histories->readers.data[node];
+  return NULL;
 }
 
 /* --- Intervals ------------------------------------------------------------------------------------------------ */
@@ -99,14 +133,13 @@ planc_status pl_histories_read(pl_histories *histories, pl_extent extent, pl_mar
   if (conflicts(histories, extent, false, mark, seen, out)) return NULL;
   for (int32_t start = extent.lo; start < extent.hi; start = next_start(histories, start)) {
     pl_history *history = &histories->of[start];
-    int32_t node = history->readers;
-    while (node >= 0 && histories->readers.data[node].mark.stream != mark.stream)
-      node = histories->readers.data[node].next;
-    if (node >= 0) {
-      histories->readers.data[node].mark = mark;
-    } else {
-      PLANC_TRY(add_reader(histories, &history->readers, mark));
+    pl_read_mark *own = recent_of(histories, history, mark.stream);
+    if (own) {
+      own->mark = mark;
+      continue;
     }
+    PLANC_TRY(add_reader(histories, &history->readers, mark));
+    if (++history->n_readers > history->most_readers) thin_readers(histories, history);
   }
   return NULL;
 }

@@ -3,8 +3,7 @@
 #include <assert.h>
 
 planc_status pl_seen_make(pl_arena *arena, const planc_plan *plan, pl_seen *out) {
-  int64_t n_instrs = (int64_t)plan->prologue.n + plan->body.n + plan->epilogue.n;
-  *out = (pl_seen){.plan = plan, .clocks = pl_clocks_of(plan->n_streams, n_instrs)};
+  *out = (pl_seen){.plan = plan, .clocks = pl_clocks_of(plan->n_streams)};
   PLANC_TRY(PL_NEW(arena, &out->known, plan->n_streams));
   PLANC_TRY(PL_NEW(arena, &out->epochs, plan->n_streams));
   PLANC_TRY(PL_NEW(arena, &out->events, plan->n_events));

@@ -119,7 +119,7 @@ planc_status cli_summarize(const planc_plan *plan, const char *output, bool json
     pl_json_add_int(object, "budget_bytes", budget);
     pl_json_add_int(object, "peak_bytes", p->peak_bytes[PLANC_MEMORY_DEVICE]);
     pl_json_add_int(object, "host_peak_bytes", p->peak_bytes[PLANC_MEMORY_HOST]);
-    pl_json_add_int(object, "storage_peak_bytes", planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes);
+    pl_json_add_int(object, "storage_peak_bytes", plan->predicted.peak_bytes[PLANC_MEMORY_STORAGE]);
     pl_json_add_int(object, "iteration_ns", p->iteration_ns);
     pl_json_add_int(object, "ideal_ns", total.ideal_ns);
     pl_json_add_int(object, "d2h_bytes", total.d2h_bytes);

@@ -185,7 +185,7 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
   printf("%s%d instructions in the body\n", job ? "" : "; ", plan->body.n);
   printf("budget %s: arena %s, reserved %s", cli_budget_format(device->budget_bytes, a),
          pl_size_format(device->arena_bytes, b), pl_size_format(device->reserved_bytes, c));
-  printf("; host %s", pl_size_format(host->arena_bytes, a));
+  printf("; host %s", pl_size_format(plan->predicted.peak_bytes[PLANC_MEMORY_HOST], a));
   cli_print_storage(plan, "; ");
   printf("\n");
   printf("predicted iteration %s, ideal %s\n", pl_time_format(iteration_ns, a), pl_time_format(ideal_ns, b));

@@ -28,8 +28,10 @@ static int32_t job_of(const planc_plan *plan, const planc_instr *instr) {
   return job < plan->n_jobs ? job : -1;
 }
 
+/* What stays in its memory crosses no link. */
 static void count_copy(const planc_plan *plan, const pl_acquired *acquired, const planc_instr *copy,
                        planc_job_predictions *job) {
+  if (pl_memory_of_side(plan, acquired, copy->aux) == pl_memory_of_side(plan, acquired, copy->id)) return;
   int64_t bytes = pl_muldiv_ceil(copy->bytes, copy->peers ? planc_plan_replicas(plan) - 1 : 1, 1);
   if (pl_side_is_in(plan, acquired, copy->aux, PLANC_MEMORY_DEVICE))
     job->d2h_bytes = pl_add_saturate(job->d2h_bytes, bytes);
@@ -59,16 +61,22 @@ void pl_plan_count_body(const planc_plan *plan, const pl_acquired *acquired, pla
 
 /* --- All jobs ----------------------------------------------------------------------------------------------------- */
 
+/* What a file can say, as each of the parts. */
+static int64_t add_exact(int64_t a, int64_t b) {
+  int64_t sum = pl_add_saturate(a, b);
+  return sum < PL_EXACT_MAX ? sum : PL_EXACT_MAX;
+}
+
 planc_job_predictions planc_plan_predicted_total(const planc_plan *plan) {
   planc_job_predictions total = {0};
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     const planc_job_predictions *job = &plan->predicted.jobs[j];
-    total.ideal_ns = pl_add_saturate(total.ideal_ns, job->ideal_ns);
-    total.busy_ns = pl_add_saturate(total.busy_ns, job->busy_ns);
-    total.stall_ns = pl_add_saturate(total.stall_ns, job->stall_ns);
-    total.d2h_bytes = pl_add_saturate(total.d2h_bytes, job->d2h_bytes);
-    total.h2d_bytes = pl_add_saturate(total.h2d_bytes, job->h2d_bytes);
-    total.recompute_ns = pl_add_saturate(total.recompute_ns, job->recompute_ns);
+    total.ideal_ns = add_exact(total.ideal_ns, job->ideal_ns);
+    total.busy_ns = add_exact(total.busy_ns, job->busy_ns);
+    total.stall_ns = add_exact(total.stall_ns, job->stall_ns);
+    total.d2h_bytes = add_exact(total.d2h_bytes, job->d2h_bytes);
+    total.h2d_bytes = add_exact(total.h2d_bytes, job->h2d_bytes);
+    total.recompute_ns = add_exact(total.recompute_ns, job->recompute_ns);
   }
   return total;
 }

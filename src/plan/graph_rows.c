@@ -141,7 +141,7 @@ typedef struct reading {
   int64_t first_line; /* of the graph's row */
   uint64_t hash;      /* as it states it */
   int32_t n_tensors, n_ops, loss;
-  id_list outputs, windows_of, operands; /* windows_of: by tensor; operands: of the present op */
+  id_list outputs, views_of, operands; /* views_of: by tensor; operands: of the present op */
   VEC(int64_t) longs;
   VEC(planc_attr) attrs; /* of the present op */
   VEC(uint32_t) flags;   /* by op, as the rows state them */
@@ -191,7 +191,7 @@ static planc_status read_tensor(reading *r, int32_t index) {
     int64_t root;
     PLANC_TRY(pl_row_int(&r->row, 0, (int64_t)index - 1, &root));
     of = (int32_t)root;
-    if (r->windows_of.data[of] >= 0) return pl_row_error(&r->row, place, "tensor %d has no storage of its own", of);
+    if (r->views_of.data[of] >= 0) return pl_row_error(&r->row, place, "tensor %d has no storage of its own", of);
     PLANC_TRY(ROW_LITERAL(&r->row, ",\"at\":"));
     PLANC_TRY(pl_row_law(&r->row, &offset));
   } else {
@@ -207,7 +207,7 @@ static planc_status read_tensor(reading *r, int32_t index) {
     PLANC_TRY(pl_row_law(&r->row, &dims[rank++]));
   }
   PLANC_TRY(ROW_END(&r->row, "}"));
-  VEC_PUSH(&r->windows_of, of);
+  VEC_PUSH(&r->views_of, of);
   return planc_graph_builder_tensor(r->builder, name, (planc_kind)kind, (planc_dtype)dtype, rank, dims, of, offset,
                                     &made);
 }
@@ -382,7 +382,7 @@ planc_status pl_graph_rows_read(pl_row *row, pl_graph_budget *budget, planc_grap
   planc_graph_builder_free(r.builder);
   pl_arena_free(&scratch);
   VEC_FREE(&r.outputs);
-  VEC_FREE(&r.windows_of);
+  VEC_FREE(&r.views_of);
   VEC_FREE(&r.operands);
   VEC_FREE(&r.longs);
   VEC_FREE(&r.attrs);

@@ -156,7 +156,7 @@ void pl_job_emit(pl_emit *emit, const planc_job *job, int32_t graph, const planc
 static planc_status read_rounds(pl_row *row, planc_job *job) {
   VEC(int64_t) rounds = {0};
   planc_status status = ROW_LITERAL(row, ",\"rounds\":[");
-  while (!status && !ROW_ACCEPTS(row, "]")) {
+  while (!status && (rounds.len == 0 || !ROW_ACCEPTS(row, "]"))) {
     int64_t samples;
     if (rounds.len) status = ROW_LITERAL(row, ",");
     if (!status) status = pl_row_int(row, 1, job->batch, &samples);

@@ -7,12 +7,8 @@ typedef struct pl_clock_node node;
 
 enum { BITS = PL_CLOCK_BITS, CHILDREN = 1 << BITS };
 
-/* A file of a few hundred kilobytes can make thousands of streams wait for each other, each clock unlike all others. */
-enum { NODES = 1 << 20, NODES_OF_A_STEP = 128 };
-
-pl_clocks pl_clocks_of(int32_t n_streams, int64_t n_steps) {
-  int64_t most = NODES + NODES_OF_A_STEP * (n_streams + n_steps);
-  pl_clocks clocks = {.most = most < INT32_MAX ? most : INT32_MAX};
+pl_clocks pl_clocks_of(int32_t n_streams) {
+  pl_clocks clocks = {.top = 0};
   while (((int64_t)n_streams - 1) >> (clocks.top + BITS) > 0) clocks.top += BITS;
   return clocks;
 }
@@ -32,11 +28,7 @@ int32_t pl_clock_at(const pl_clocks *clocks, int32_t clock, int32_t stream) {
 }
 
 static planc_status add_node(pl_clocks *clocks, node made, int32_t *out) {
-  if (clocks->nodes.len >= clocks->most) {
-    return planc_error(PLANC_BAD_INPUT,
-                       "too many streams wait for each other: what they know of one another takes more than %lld bytes",
-                       (long long)(clocks->most * (int64_t)sizeof(node)));
-  }
+  if (clocks->nodes.len >= INT32_MAX) return planc_error(PLANC_OUT_OF_MEMORY, "what streams know of one another");
   *out = (int32_t)clocks->nodes.len;
   VEC_PUSH(&clocks->nodes, made);
   return NULL;

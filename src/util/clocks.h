@@ -19,18 +19,14 @@ struct pl_clock_node {
 /* All clocks together. One of them is the number of its root, PL_CLOCK_NONE that of the empty one. */
 typedef struct pl_clocks {
   VEC(struct pl_clock_node) nodes;
-  int64_t most; /* nodes: so many that only streams of which each keeps learning of many others need more */
-  int32_t top;  /* how many bits of a stream's number are below the root's */
+  int32_t top; /* how many bits of a stream's number are below the root's */
 } pl_clocks;
 
-/* For streams that carry out `n_steps` in all. */
-pl_clocks pl_clocks_of(int32_t n_streams, int64_t n_steps);
+pl_clocks pl_clocks_of(int32_t n_streams);
 void pl_clocks_free(pl_clocks *clocks);
 /* The step up to which `clock` knows `stream`, or PL_CLOCK_NONE. */
 int32_t pl_clock_at(const pl_clocks *clocks, int32_t clock, int32_t stream);
-/* Both fail with BAD_INPUT when the clocks would take more memory than goes with so many steps.
- *
- * Makes *clock one that knows `stream` up to `step`. */
+/* Makes *clock one that knows `stream` up to `step`. */
 planc_status pl_clock_set(pl_clocks *clocks, int32_t *clock, int32_t stream, int32_t step);
 /* Makes *clock one that knows what either knows. */
 planc_status pl_clock_join(pl_clocks *clocks, int32_t *clock, int32_t other);

@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -115,6 +116,16 @@ def cpu_seconds(*arguments, runs=5):
     return sorted(times)[runs // 2], peak
 
 
+def instructions(*arguments):
+    """How many a planc command takes, by callgrind: the same on every machine, however busy."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=" + os.path.join(folder, "out"), PLANC,
+                               *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"planc {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr}")
+    return int(re.search(r"Collected : (\d+)", done.stderr).group(1))
+
+
 def counted_work(*arguments):
     """What a planc command does, as tests/bench/counter.c counts it: the same on every machine, however busy."""
     with tempfile.NamedTemporaryFile() as counted:
@@ -134,9 +145,9 @@ def table(title, head, rows, notes=()):
         print("  " + note)
 
 
-def hold(figures):
-    """Ends the benchmark where one of several took more seconds than it may: (what, took, at most)."""
-    missed = [f"{what} took {took} s, {most} s at most" for what, took, most in figures if float(took) > float(most)]
+def hold(figures, unit="s"):
+    """Ends the benchmark where one of several took more than it may: (what, took, at most)."""
+    missed = [f"{what} took {took} {unit}, {most} {unit} at most" for what, took, most in figures if float(took) > float(most)]
     if missed:
         sys.exit("; ".join(missed))
 

@@ -9,8 +9,7 @@
 #include "runtime/random.h"
 #include "tests/cuda/kernel_call.h"
 
-/* --- Ops on anything ------------------------------------------------------------------------------------------------
- */
+/* --- Ops on anything ---------------------------------------------------------------------------------------------- */
 
 #define APPROXIMATE 2e-6F
 static const op_case cases[] = {

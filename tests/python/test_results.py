@@ -80,9 +80,10 @@ class Results(unittest.TestCase):
 
     def test_planning_that_takes_too_long_fails(self):
         shown = '{"memory": {"liveness_bytes": 1}}'
-        for seconds, code in ((0.001, None), (99.0, "took 99.000 s, 0.050 s at most")):
-            with (mock.patch.multiple(bench_cpu, cpu_seconds=lambda *_, seconds=seconds, **__: (seconds, 0),
-                                      planc=lambda *_: shown),
+        most = bench_cpu.LIMITS["check it"]
+        for count, code in ((1000, None), (10**12, f"check it took 1000000.0 million instructions, {most:.1f} million")):
+            with (mock.patch.multiple(bench_cpu, cpu_seconds=lambda *_, **__: (99.0, 0),
+                                      instructions=lambda *_, count=count: count, planc=lambda *_: shown),
                   mock.patch.object(bench_cpu.subprocess, "run"), contextlib.redirect_stdout(io.StringIO())):
                 try:
                     bench_cpu.main(None)

@@ -52,17 +52,17 @@ def backend_types():
     """By op type the letters of its operands, from the backend's own table."""
     source = read("runtime/cuda/ops.c")
     table = {type: (ins, outs, effects) for type, ins, outs, effects in
-             re.findall(r'\{RUN(?:_IN)?\("(\w+)", \w+\), \{"([^"]*)", "([^"]*)", "([^"]*)"\}\}', source)}
+             re.findall(r'\[PL_OPTYPE_(\w+)\] = \{RUN(?:_IN)?\(\w+\), \{"([^"]*)", "([^"]*)", "([^"]*)"\}\}', source)}
     table["accumulate"] = re.search(r'accumulated = \{"([^"]*)", "([^"]*)", "([^"]*)"\}', source).groups()
-    by_role = set(re.findall(r'= RUN\("(\w+)"', source))
+    by_role = set(re.findall(r'rt_cuda_(\w+) = RUN\(', source))
     assert by_role == {"accumulate"} | ELSEWHERE, by_role
     return {**table, **LIBRARIES}
 
 
 def known_types():
     """By op type what src/graph/optypes.c says of it."""
-    entries = re.split(r'\n    (?=\{")', read("src/graph/optypes.c").split("planc_optype table[] = {")[1].split("\n};")[0])
-    return {re.match(r'\{"(\w+)"', entry)[1]: entry for entry in entries[1:]}
+    table = read("src/graph/optypes.c").split("planc_optype table[PL_N_OPTYPES] = {")[1].split("\n};")[0]
+    return {re.match(r"TYPE\((\w+)", entry)[1]: entry for entry in re.split(r"\n    (?=TYPE\()", table)[1:]}
 
 
 def dtypes_of(letters, t, p, q):

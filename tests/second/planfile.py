@@ -77,8 +77,8 @@ HEADER = [
     ("planc-plan", one_of(2)), ("name", is_name), ("policy", is_name), [("window", at_least(1))],
     [("workspace_limit", at_least(1))], [("window_per_use", one)], [("swap_rate", at_least(1, 1000000))],
     [("no_swap", one)], [("no_recompute", one)], [("replicas", at_least(2, 4096))],
-    ("memories", at_least(3, 512)), ("links", at_least(0, 4096)), ("graphs", is_count), ("tensors", is_count),
-    ("ops", is_count), ("jobs", at_least(0, 4096)), ("streams", at_least(0, 32768)),
+    ("memories", at_least(3, 256)), ("links", at_least(0, 4096)), ("graphs", is_count), ("tensors", is_count),
+    ("ops", is_count), ("jobs", at_least(0, 256)), ("streams", at_least(0, 1024)),
     *((key, is_count) for key in ("algorithms", "boundary", "maps", "residencies", "events", "uses", "prologue", "body",
                                  "epilogue"))]
 DEVICE = [("device", is_name), ("launch", is_size), ("in_flight", is_count),
@@ -182,7 +182,7 @@ class Tensor:
             fixed, per_sample = fixed * size[0], fixed * size[1] + per_sample * size[0]
         self.bytes = fixed, per_sample
         if "of" in row:
-            demand(row["of"] < number and tensors[row["of"]].kind, "a window on no storage")
+            demand(row["of"] < number and tensors[row["of"]].kind, "a view of no storage")
             self.storage, self.at, self.kind = row["of"], law(row["at"]), None
 
     def size(self, batch):

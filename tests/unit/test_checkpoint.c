@@ -174,10 +174,10 @@ START_TEST(other_graphs_are_refused) {
   ok(planrt_save(f.session, path));
   close_fixture(&f);
   open_fixture(&f, PLANC_SGD, WEAVE_RESIDENT, 4, 3);
-  assert_fails(planrt_resume(f.session, path), PLANC_STALE, "another graph, batch");
+  assert_fails(planrt_resume(f.session, path), PLANC_STALE, "made from another graph");
   close_fixture(&f);
   open_fixture(&f, PLANC_ADAM, WEAVE_RESIDENT, 5, 3);
-  assert_fails(planrt_resume(f.session, path), PLANC_STALE, "another graph, batch");
+  assert_fails(planrt_resume(f.session, path), PLANC_STALE, "made with a batch of 4, the plan has 5");
   close_fixture(&f);
 }
 END_TEST
@@ -190,7 +190,7 @@ START_TEST(forged_graphs_are_refused) {
   ok(planrt_save(f.session, path));
   forge(f.graph, &other);
   open_plan(&g, &other.graph, WEAVE_RESIDENT, 4, 3);
-  assert_fails(planrt_resume(g.session, path), PLANC_STALE, "another graph, batch");
+  assert_fails(planrt_resume(g.session, path), PLANC_STALE, "made from another graph");
   close_fixture(&g);
   forged_free(&other);
   close_fixture(&f);

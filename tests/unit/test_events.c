@@ -33,7 +33,7 @@ START_TEST(clocks_are_like_arrays) {
   static const int32_t sizes[] = {1, 3, 8, 9, 64, 65, MOST_STREAMS};
   seed = (uint64_t)_i;
   int32_t n_streams = sizes[_i % 7];
-  pl_clocks clocks = pl_clocks_of(n_streams, 2000);
+  pl_clocks clocks = pl_clocks_of(n_streams);
   for (int32_t k = 0; k < N_CLOCKS; k++) {
     all[k].clock = PL_CLOCK_NONE;
     memset(all[k].steps, -1, sizeof all[k].steps);
@@ -61,28 +61,9 @@ START_TEST(clocks_are_like_arrays) {
 }
 END_TEST
 
-/* Streams of which each keeps learning of all others: more is refused than goes with their steps. */
-START_TEST(clocks_have_a_bound) {
-  enum { STREAMS = 30000 };
-  pl_clocks clocks = pl_clocks_of(STREAMS, STREAMS);
-  int32_t all = PL_CLOCK_NONE;
-  for (int32_t t = 0; t < STREAMS; t += 8) ok(pl_clock_set(&clocks, &all, t, 1));
-  planc_status status = NULL;
-  for (int32_t k = 0; k < STREAMS && !status; k++) {
-    int32_t own = PL_CLOCK_NONE;
-    for (int32_t t = 1; t < STREAMS && !status; t += 64) status = pl_clock_set(&clocks, &own, t, k);
-    if (!status) status = pl_clock_join(&clocks, &own, all);
-  }
-  ck_assert_int_eq(planc_status_code(status), PLANC_BAD_INPUT);
-  ck_assert_int_le(clocks.nodes.len * (int64_t)sizeof *clocks.nodes.data, (int64_t)300 << 20);
-  planc_status_free(status);
-  pl_clocks_free(&clocks);
-}
-END_TEST
-
 /* What is known already takes no memory. */
 START_TEST(a_join_that_teaches_nothing_makes_no_clock) {
-  pl_clocks clocks = pl_clocks_of(MOST_STREAMS, 0);
+  pl_clocks clocks = pl_clocks_of(MOST_STREAMS);
   int32_t much = PL_CLOCK_NONE, little = PL_CLOCK_NONE;
   for (int32_t t = 0; t < MOST_STREAMS; t += 7) ok(pl_clock_set(&clocks, &much, t, 100 + t));
   for (int32_t t = 0; t < MOST_STREAMS; t += 14) ok(pl_clock_set(&clocks, &little, t, 50 + t));
@@ -257,7 +238,6 @@ int main(void) {
   TCase *tests = tcase_create("all");
   tcase_set_timeout(tests, 60);
   tcase_add_loop_test(tests, clocks_are_like_arrays, 0, 14);
-  tcase_add_test(tests, clocks_have_a_bound);
   tcase_add_test(tests, a_join_that_teaches_nothing_makes_no_clock);
   tcase_add_loop_test(tests, waits_order_all_and_none_is_in_vain, 0, 10);
   tcase_add_test(tests, nothing_is_dense_in_streams);

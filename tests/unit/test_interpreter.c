@@ -195,8 +195,7 @@ START_TEST(garbled_plans) {
 }
 END_TEST
 
-/* --- Interleaving ---------------------------------------------------------------------------------------------------
- */
+/* --- Interleaving ------------------------------------------------------------------------------------------------- */
 
 /* Three streams that overlap across bodies: the next samples come while ops still run, results leave meanwhile. */
 static const char pipeline_text[] =

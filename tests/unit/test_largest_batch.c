@@ -31,8 +31,7 @@ static planc_largest_batch search(const planc_problem *problem, const planc_poli
   return found;
 }
 
-/* --- Borders that are known -----------------------------------------------------------------------------------------
- */
+/* --- Borders that are known --------------------------------------------------------------------------------------- */
 
 /* Plans one sample whatever the batch is, which is all that the search asks about. */
 static planc_status plan_one(const planc_evaluator *evaluator, planc_candidate *out) {
@@ -161,8 +160,7 @@ START_TEST(rounds_have_no_border) {
 }
 END_TEST
 
-/* --- Against every batch --------------------------------------------------------------------------------------------
- */
+/* --- Against every batch ------------------------------------------------------------------------------------------ */
 
 enum { GRAPHS = 40, EVERY = 40 };
 

@@ -35,8 +35,7 @@ static void assert_ordered(unrolled *u) {
     ck_abort_msg("%d bodies: nodes %lld and %lld are not ordered", u->bodies, (long long)pair[0], (long long)pair[1]);
 }
 
-/* --- Events' form ----------------------------------------------------------------------------------------------------
- */
+/* --- Events' form ------------------------------------------------------------------------------------------------- */
 
 static int32_t find_record(planc_section section, int32_t id) {
   int32_t found = -1;
@@ -76,8 +75,7 @@ static void assert_events(const planc_plan *plan) {
   }
 }
 
-/* --- Contents --------------------------------------------------------------------------------------------------------
- */
+/* --- Contents ----------------------------------------------------------------------------------------------------- */
 
 /* What a unit of memory holds. The body counts for what does not persist. */
 typedef struct content {

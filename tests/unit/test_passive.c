@@ -11,8 +11,7 @@
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
-/* --- By hand ------------------------------------------------------------------------------------------------------
- */
+/* --- By hand ------------------------------------------------------------------------------------------------------ */
 
 /* A device whose copies take 100 ns and one for each byte. What is measured of ops is filled in. */
 static const char profile_text[] =
@@ -196,8 +195,7 @@ START_TEST(what_nothing_reads_is_not_copied) {
 }
 END_TEST
 
-/* --- On random graphs ---------------------------------------------------------------------------------------------
- */
+/* --- On random graphs --------------------------------------------------------------------------------------------- */
 
 enum { GRAPHS = 60, BUDGETS = 12, PERIODS = 8 };
 

@@ -294,8 +294,7 @@ START_TEST(refusals) {
 }
 END_TEST
 
-/* --- Published instances --------------------------------------------------------------------------------------------
- */
+/* --- Published instances ------------------------------------------------------------------------------------------ */
 
 /* Places `id,lower,upper,size` lines and returns the top, 0 when the file is absent. */
 static int64_t top_of(const char *name, int64_t known) {

@@ -389,7 +389,7 @@ static const char shares_script[] =
     "copy 0 user on 1 bytes 1\n"      /* to a GPU */
     "copy user 1 on 2 bytes 20\n"     /* from a GPU */
     "copy 4 1 on 2 bytes 300\n"       /* both */
-    "copy 0 1 on 0 bytes 4000\n"      /* inside a GPU's memory: both */
+    "copy 0 1 on 0 bytes 4000\n"      /* inside a GPU's memory: neither */
     "copy 3 2 on 6 bytes 50000\n"     /* past the GPUs: neither */
     "copy 4 user on 4 bytes 600000\n" /* of the other job */
     "exec 0 re on 0 use\n"
@@ -417,8 +417,8 @@ START_TEST(bytes_and_recomputes_of_jobs_follow_from_the_body) {
     plan->predicted.jobs[1] = (planc_job_predictions){.ideal_ns = 4000, .busy_ns = 50000, .stall_ns = 600000};
     ok(pl_plan_derive(plan));
     const planc_job_predictions *of = plan->predicted.jobs;
-    ck_assert_int_eq(of[0].h2d_bytes, replicas * (1 + 300 + 4000));
-    ck_assert_int_eq(of[0].d2h_bytes, replicas * (20 + 300 + 4000));
+    ck_assert_int_eq(of[0].h2d_bytes, replicas * (1 + 300));
+    ck_assert_int_eq(of[0].d2h_bytes, replicas * (20 + 300));
     ck_assert_int_eq(of[0].recompute_ns, 110 / 2);
     ck_assert_int_eq(of[1].h2d_bytes, replicas * 600000);
     ck_assert_int_eq(of[1].d2h_bytes, 0);
@@ -427,8 +427,8 @@ START_TEST(bytes_and_recomputes_of_jobs_follow_from_the_body) {
     ck_assert_int_eq(total.ideal_ns, 4001);
     ck_assert_int_eq(total.busy_ns, 50020);
     ck_assert_int_eq(total.stall_ns, 600300);
-    ck_assert_int_eq(total.h2d_bytes, replicas * (4301 + 600000));
-    ck_assert_int_eq(total.d2h_bytes, replicas * 4320);
+    ck_assert_int_eq(total.h2d_bytes, replicas * (301 + 600000));
+    ck_assert_int_eq(total.d2h_bytes, replicas * 320);
     ck_assert_int_eq(total.recompute_ns, 120);
     round_trip(plan);
     planc_plan_free(plan);

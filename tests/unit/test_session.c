@@ -163,8 +163,7 @@ START_TEST(rounds_add_up) {
 }
 END_TEST
 
-/* --- Recompute ------------------------------------------------------------------------------------------------------
- */
+/* --- Recompute ---------------------------------------------------------------------------------------------------- */
 
 /* Runs the batch norm again right after its first run, as a recompute or in full. */
 static planc_status run_norm_twice(bool recompute) {
@@ -211,8 +210,7 @@ START_TEST(recompute_skips_effects) {
 }
 END_TEST
 
-/* --- What goes in and comes out -------------------------------------------------------------------------------------
- */
+/* --- What goes in and comes out ----------------------------------------------------------------------------------- */
 
 typedef struct fixture {
   planc_graph *graph;

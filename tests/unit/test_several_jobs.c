@@ -130,8 +130,7 @@ static void join(joined *all, const planc_job *jobs) {
   plan->uses = all->uses.data;
 }
 
-/* --- Two jobs ------------------------------------------------------------------------------------------------------
- */
+/* --- Two jobs ----------------------------------------------------------------------------------------------------- */
 
 static const char *const texts[JOBS] = {
     "planc-graph: 1\nname: narrow\nloss: loss\ntensors:\n"

@@ -91,8 +91,7 @@ START_TEST(spilled_plans_run_as_the_reference_does) {
 }
 END_TEST
 
-/* --- Schedules drawn ------------------------------------------------------------------------------------------------
- */
+/* --- Schedules drawn ---------------------------------------------------------------------------------------------- */
 
 START_TEST(spilled_schedules_run_as_the_reference_does) {
   int32_t n_stored = 0;

@@ -99,8 +99,7 @@ START_TEST(what_the_host_has_no_room_for_is_stored) {
 }
 END_TEST
 
-/* --- Budgets of the host --------------------------------------------------------------------------------------------
- */
+/* --- Budgets of the host ------------------------------------------------------------------------------------------ */
 
 static const struct {
   const char *path, *policy;

@@ -226,8 +226,7 @@ START_TEST(a_plan_tells_of_its_device_s_storage) {
 }
 END_TEST
 
-/* --- What is refused ------------------------------------------------------------------------------------------------
- */
+/* --- What is refused ---------------------------------------------------------------------------------------------- */
 
 static void expect_refused(const char *text, const planrt_options *options, planc_code code, const char *message) {
   planc_plan *plan = plan_of(text);
@@ -321,8 +320,7 @@ START_TEST(a_place_without_room_is_told_at_once) {
 }
 END_TEST
 
-/* --- The file -------------------------------------------------------------------------------------------------------
- */
+/* --- The file ----------------------------------------------------------------------------------------------------- */
 
 /* The one that this process has open in the folder; it has no name there. */
 static int find_file(void) {
@@ -452,8 +450,7 @@ START_TEST(what_is_not_there_any_more_is_not_read) {
 }
 END_TEST
 
-/* --- Measuring ------------------------------------------------------------------------------------------------------
- */
+/* --- Measuring ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(storage_is_measured) {
   rt_storage_times times = {0};

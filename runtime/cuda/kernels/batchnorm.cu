@@ -72,8 +72,8 @@ struct Normalise {
 };
 
 template <typename T>
-cudaError_t normalise(cudaStream_t stream, rt_cuda_channels shape, const void *x, const float *gamma,
-                      const float *beta, const float *mean, const float *invstd, void *y) {
+cudaError_t normalise(cudaStream_t stream, rt_cuda_channels shape, const void *x, const float *gamma, const float *beta,
+                      const float *mean, const float *invstd, void *y) {
   return with_within<vector_width<T>()>(shape, [&](auto within) {
     Normalise<T, decltype(within)::value> op{
         Channels(shape),     static_cast<const T *>(x),         gamma, beta, mean, invstd,
@@ -160,9 +160,8 @@ int64_t rt_cuda_batchnorm_workspace(rt_cuda_channels shape) {
   return parts_bytes<MomentsOf>(shape);
 }
 
-cudaError_t rt_cuda_batchnorm(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_channels shape,
-                                  const rt_cuda_norm *of, const rt_cuda_batchnorm_operands *at,
-                                  void *workspace) {
+cudaError_t rt_cuda_batchnorm(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_channels shape, const rt_cuda_norm *of,
+                              const rt_cuda_batchnorm_operands *at, void *workspace) {
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);
     cudaError_t code = reduce(stream, shape, Statistics<T>{static_cast<const T *>(at->x), aligned(at->x)},
@@ -173,7 +172,7 @@ cudaError_t rt_cuda_batchnorm(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_
 }
 
 cudaError_t rt_cuda_batchnorm_given(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_channels shape,
-                                        const rt_cuda_norm *of, const rt_cuda_batchnorm_operands *at) {
+                                    const rt_cuda_norm *of, const rt_cuda_batchnorm_operands *at) {
   cudaError_t code = elementwise(stream, shape.channels, false,
                                  GivenStatistics{at->running_mean, at->running_var, at->mean, at->invstd, of->epsilon});
   if (code != cudaSuccess) return code;
@@ -188,7 +187,7 @@ int64_t rt_cuda_batchnorm_grad_workspace(rt_cuda_channels shape) {
 }
 
 cudaError_t rt_cuda_batchnorm_grad(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_channels shape,
-                                       const rt_cuda_norm_gradients *at, void *workspace) {
+                                   const rt_cuda_norm_gradients *at, void *workspace) {
   float *mean_dy = static_cast<float *>(workspace), *mean_product = mean_dy + shape.channels;
   void *parts = static_cast<char *>(workspace) + means_bytes(shape);
   return with_type(dtype, [&](auto tag) {

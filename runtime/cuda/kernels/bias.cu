@@ -54,8 +54,8 @@ struct Spread {
 
 using namespace planrt;
 
-cudaError_t rt_cuda_bias(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype bias_dtype,
-                             rt_cuda_channels shape, const void *x, const void *b, void *y) {
+cudaError_t rt_cuda_bias(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype bias_dtype, rt_cuda_channels shape,
+                         const void *x, const void *b, void *y) {
   return with_types(dtype, bias_dtype, [&](auto tag, auto bias_tag) {
     using T = decltype(tag);
     using P = decltype(bias_tag);
@@ -67,8 +67,8 @@ cudaError_t rt_cuda_bias(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype
   });
 }
 
-cudaError_t rt_cuda_spread(cudaStream_t stream, rt_cuda_dtype dtype, int64_t outer, int64_t tokens,
-                               int64_t width, const void *dy, void *dx) {
+cudaError_t rt_cuda_spread(cudaStream_t stream, rt_cuda_dtype dtype, int64_t outer, int64_t tokens, int64_t width,
+                           const void *dy, void *dx) {
   float share = 1.0F / static_cast<float>(tokens > 0 ? tokens : 1);
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);

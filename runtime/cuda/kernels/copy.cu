@@ -82,8 +82,8 @@ __global__ void __launch_bounds__(BLOCK)
 
 using namespace planrt;
 
-cudaError_t rt_cuda_copy_rows(cudaStream_t stream, void *to, int64_t to_stride, const void *from,
-                                  int64_t from_stride, int64_t rows, int64_t bytes) {
+cudaError_t rt_cuda_copy_rows(cudaStream_t stream, void *to, int64_t to_stride, const void *from, int64_t from_stride,
+                              int64_t rows, int64_t bytes) {
   if (rows <= 0 || bytes <= 0) return cudaSuccess;
   return with_unit(
       [&](auto tag) {
@@ -92,13 +92,13 @@ cudaError_t rt_cuda_copy_rows(cudaStream_t stream, void *to, int64_t to_stride, 
         int64_t units = rows * (bytes / SIZE);
         auto kernel = &copy_rows_kernel<Unit>;
         return RT_LAUNCH(kernel, blocks_for(units), BLOCK, 0, stream, static_cast<Unit *>(to), to_stride / SIZE,
-                             static_cast<const Unit *>(from), from_stride / SIZE, units, Divisor(bytes / SIZE));
+                         static_cast<const Unit *>(from), from_stride / SIZE, units, Divisor(bytes / SIZE));
       },
       bytes, to_stride, from_stride, address(to), address(from));
 }
 
 cudaError_t rt_cuda_gather_rows(cudaStream_t stream, void *to, const void *table, const int64_t *ids, int64_t rows,
-                                    int64_t entries, int64_t bytes) {
+                                int64_t entries, int64_t bytes) {
   if (rows <= 0 || bytes <= 0) return cudaSuccess;
   return with_unit(
       [&](auto tag) {
@@ -107,13 +107,13 @@ cudaError_t rt_cuda_gather_rows(cudaStream_t stream, void *to, const void *table
         int64_t units = rows * (bytes / SIZE);
         auto kernel = &gather_rows_kernel<Unit>;
         return RT_LAUNCH(kernel, blocks_for(units), BLOCK, 0, stream, static_cast<Unit *>(to),
-                             static_cast<const Unit *>(table), ids, entries, units, Divisor(bytes / SIZE));
+                         static_cast<const Unit *>(table), ids, entries, units, Divisor(bytes / SIZE));
       },
       bytes, address(to), address(table));
 }
 
 cudaError_t rt_cuda_transpose(cudaStream_t stream, int64_t outer, int64_t rows, int64_t columns, int64_t bytes,
-                                  const void *from, void *to) {
+                              const void *from, void *to) {
   if (outer <= 0 || rows <= 0 || columns <= 0 || bytes <= 0) return cudaSuccess;
   return with_unit(
       [&](auto tag) {
@@ -124,13 +124,13 @@ cudaError_t rt_cuda_transpose(cudaStream_t stream, int64_t outer, int64_t rows, 
         if (bytes == SIZE) {
           int64_t across = (columns + TILE - 1) / TILE, down = (rows + TILE - 1) / TILE;
           auto kernel = &transpose_tiles_kernel<Unit>;
-          return RT_LAUNCH(kernel, blocks_for(outer * across * down, 1), BLOCK, 0, stream, y, x, outer, rows,
-                               columns, across, down);
+          return RT_LAUNCH(kernel, blocks_for(outer * across * down, 1), BLOCK, 0, stream, y, x, outer, rows, columns,
+                           across, down);
         }
         int64_t units = outer * rows * columns * (bytes / SIZE);
         auto kernel = &transpose_kernel<Unit>;
-        return RT_LAUNCH(kernel, blocks_for(units), BLOCK, 0, stream, y, x, units, Divisor(bytes / SIZE),
-                             Divisor(rows), Divisor(columns));
+        return RT_LAUNCH(kernel, blocks_for(units), BLOCK, 0, stream, y, x, units, Divisor(bytes / SIZE), Divisor(rows),
+                         Divisor(columns));
       },
       bytes, address(from), address(to));
 }

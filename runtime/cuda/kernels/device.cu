@@ -88,7 +88,7 @@ cudaError_t rt_cuda_digest(cudaStream_t stream, uint64_t seed, const void *data,
   int64_t pairs = aligned(data) ? bytes / (2 * WORD) : 0;
   unsigned blocks = blocks_for(pairs > 0 ? pairs : bytes / WORD, BLOCK, FEWER_BLOCKS);
   return RT_LAUNCH(digest_kernel, blocks, BLOCK, 0, stream, seed, from, bytes, pairs,
-                       reinterpret_cast<unsigned long long *>(sum));
+                   reinterpret_cast<unsigned long long *>(sum));
 }
 
 cudaError_t rt_cuda_draw(cudaStream_t stream, const uint64_t *key, uint64_t salt, void *out, int64_t bytes) {

@@ -121,8 +121,7 @@ struct Dropout {
     uint64_t counter = static_cast<uint64_t>((iteration * of.job_batch + of.sample_offset) * of.per_sample + i);
     float v[W];
     load<W>(x + i, vector, v);
-    for (int k = 0; k < W; k++)
-      v[k] = rt_uniform(key, counter + static_cast<uint64_t>(k)) < p ? 0.0F : v[k] * scale;
+    for (int k = 0; k < W; k++) v[k] = rt_uniform(key, counter + static_cast<uint64_t>(k)) < p ? 0.0F : v[k] * scale;
     store<W>(y + i, vector, v);
   }
 };
@@ -138,8 +137,8 @@ cudaError_t rt_cuda_relu(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, co
   return map(stream, dtype, n, x, y, Relu{});
 }
 
-cudaError_t rt_cuda_relu_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *y,
-                                  const void *dy, void *dx) {
+cudaError_t rt_cuda_relu_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *y, const void *dy,
+                              void *dx) {
   return zip(stream, dtype, n, y, dy, dx, ReluGrad{});
 }
 
@@ -147,18 +146,17 @@ cudaError_t rt_cuda_gelu(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, co
   return map(stream, dtype, n, x, y, Gelu{});
 }
 
-cudaError_t rt_cuda_gelu_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x,
-                                  const void *dy, void *dx) {
+cudaError_t rt_cuda_gelu_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x, const void *dy,
+                              void *dx) {
   return zip(stream, dtype, n, x, dy, dx, GeluGrad{});
 }
 
-cudaError_t rt_cuda_add(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *a, const void *b,
-                            void *y) {
+cudaError_t rt_cuda_add(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *a, const void *b, void *y) {
   return zip(stream, dtype, n, a, b, y, Sum{});
 }
 
-cudaError_t rt_cuda_convert(cudaStream_t stream, rt_cuda_dtype from, rt_cuda_dtype to, int64_t n,
-                                const void *x, void *y, bool accumulate) {
+cudaError_t rt_cuda_convert(cudaStream_t stream, rt_cuda_dtype from, rt_cuda_dtype to, int64_t n, const void *x,
+                            void *y, bool accumulate) {
   return with_type(from, [&](auto from_tag) {
     return with_type(to, [&](auto to_tag) {
       using T = decltype(from_tag);
@@ -170,7 +168,7 @@ cudaError_t rt_cuda_convert(cudaStream_t stream, rt_cuda_dtype from, rt_cuda_dty
 }
 
 cudaError_t rt_cuda_drop(cudaStream_t stream, rt_cuda_dtype dtype, int64_t n, const void *x, void *y,
-                             const rt_cuda_dropout *of, rt_cuda_step_source step) {
+                         const rt_cuda_dropout *of, rt_cuda_step_source step) {
   float p = static_cast<float>(of->p);
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);

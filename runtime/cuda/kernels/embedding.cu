@@ -162,9 +162,9 @@ int64_t rt_cuda_embedding_grad_workspace(int64_t rows) {
          DIGITS * blocks_of(rows) * static_cast<int64_t>(sizeof(uint32_t));
 }
 
-cudaError_t rt_cuda_embedding_grad(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype table_dtype,
-                                       int64_t rows, int64_t entries, int64_t width, const int64_t *ids,
-                                       const void *grads, void *table, bool accumulate, void *workspace) {
+cudaError_t rt_cuda_embedding_grad(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype table_dtype, int64_t rows,
+                                   int64_t entries, int64_t width, const int64_t *ids, const void *grads, void *table,
+                                   bool accumulate, void *workspace) {
   if (entries <= 0 || width <= 0) return cudaSuccess;
   if (rows > INT32_MAX || entries > INT32_MAX) return cudaErrorInvalidValue;
   Row *sorted = static_cast<Row *>(workspace), *other = sorted + rows;
@@ -187,8 +187,8 @@ cudaError_t rt_cuda_embedding_grad(cudaStream_t stream, rt_cuda_dtype dtype, rt_
     return with_width(width, [&](auto constant) {
       auto kernel = &sum_rows_kernel<decltype(constant)::value, T, P>;
       return RT_LAUNCH(kernel, blocks_for(entries, 1), BLOCK, 0, stream, sorted, rows, entries, width,
-                           static_cast<const T *>(grads), static_cast<P *>(table), accumulate, aligned(grads),
-                           aligned(table));
+                       static_cast<const T *>(grads), static_cast<P *>(table), accumulate, aligned(grads),
+                       aligned(table));
     });
   });
 }

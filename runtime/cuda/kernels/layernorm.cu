@@ -105,9 +105,9 @@ struct PutParameters {
 
 using namespace planrt;
 
-cudaError_t rt_cuda_layernorm(cudaStream_t stream, rt_cuda_dtype dtype, int64_t rows, int64_t width,
-                                  double epsilon, const void *x, const float *gamma, const float *beta, void *y,
-                                  float *means, float *invstds) {
+cudaError_t rt_cuda_layernorm(cudaStream_t stream, rt_cuda_dtype dtype, int64_t rows, int64_t width, double epsilon,
+                              const void *x, const float *gamma, const float *beta, void *y, float *means,
+                              float *invstds) {
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);
     LayerNorm<T> op{width,
@@ -129,7 +129,7 @@ int64_t rt_cuda_layernorm_grad_workspace(int64_t rows, int64_t width) {
 }
 
 cudaError_t rt_cuda_layernorm_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t rows, int64_t width,
-                                       const rt_cuda_norm_gradients *at, void *workspace) {
+                                   const rt_cuda_norm_gradients *at, void *workspace) {
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);
     const T *x = static_cast<const T *>(at->x), *dy = static_cast<const T *>(at->dy);

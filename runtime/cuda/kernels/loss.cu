@@ -103,15 +103,14 @@ int64_t loss_blocks(const rt_cuda_channels &shape) {
 }
 
 template <typename T, typename P>
-cudaError_t loss_parts(cudaStream_t stream, const rt_cuda_channels &shape, const void *logits,
-                       const int64_t *labels, void *probs, float *parts) {
+cudaError_t loss_parts(cudaStream_t stream, const rt_cuda_channels &shape, const void *logits, const int64_t *labels,
+                       void *probs, float *parts) {
   const T *z = static_cast<const T *>(logits);
   P *p = static_cast<P *>(probs);
   unsigned blocks = static_cast<unsigned>(loss_blocks(shape));
   if (shape.inner != 1) {
     auto kernel = &loss_runs_kernel<T, P>;
-    return RT_LAUNCH(kernel, blocks, BLOCK, 0, stream, z, labels, p, Channels(shape), shape.outer * shape.inner,
-                         parts);
+    return RT_LAUNCH(kernel, blocks, BLOCK, 0, stream, z, labels, p, Channels(shape), shape.outer * shape.inner, parts);
   }
   return with_width(shape.channels, [&](auto constant) {
     constexpr int W = decltype(constant)::value;
@@ -130,9 +129,9 @@ int64_t rt_cuda_loss_workspace(rt_cuda_channels shape) {
   return loss_blocks(shape) * static_cast<int64_t>(sizeof(float));
 }
 
-cudaError_t rt_cuda_loss(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype probs_dtype,
-                             rt_cuda_channels shape, double scale, const void *logits, const int64_t *labels,
-                             float *loss, void *probs, void *workspace) {
+cudaError_t rt_cuda_loss(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype probs_dtype, rt_cuda_channels shape,
+                         double scale, const void *logits, const int64_t *labels, float *loss, void *probs,
+                         void *workspace) {
   float *parts = static_cast<float *>(workspace);
   cudaError_t code = with_types(dtype, probs_dtype, [&](auto tag, auto probs_tag) {
     return loss_parts<decltype(tag), decltype(probs_tag)>(stream, shape, logits, labels, probs, parts);
@@ -142,8 +141,8 @@ cudaError_t rt_cuda_loss(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype
 }
 
 cudaError_t rt_cuda_loss_grad(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype probs_dtype,
-                                  rt_cuda_channels shape, double scale, const void *probs, const int64_t *labels,
-                                  void *grads) {
+                              rt_cuda_channels shape, double scale, const void *probs, const int64_t *labels,
+                              void *grads) {
   return with_types(dtype, probs_dtype, [&](auto tag, auto probs_tag) {
     using T = decltype(tag);
     using P = decltype(probs_tag);

@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(BLOCK) factored_kernel(Op op, int64_t packs, i
 using namespace planrt;
 
 cudaError_t rt_cuda_sgd(cudaStream_t stream, rt_cuda_dtype grad_dtype, int64_t n, float *w, const void *grad,
-                            double rate, rt_cuda_step_source step) {
+                        double rate, rt_cuda_step_source step) {
   return with_type(grad_dtype, [&](auto tag) {
     using G = decltype(tag);
     return elementwise(stream, n, aligned(w, grad), Sgd<G>{w, static_cast<const G *>(grad), rate, step});
@@ -113,7 +113,7 @@ cudaError_t rt_cuda_sgd(cudaStream_t stream, rt_cuda_dtype grad_dtype, int64_t n
 }
 
 cudaError_t rt_cuda_momentum(cudaStream_t stream, rt_cuda_dtype grad_dtype, int64_t n, float *w, float *v,
-                                 const void *grad, double rate, double decay, rt_cuda_step_source step) {
+                             const void *grad, double rate, double decay, rt_cuda_step_source step) {
   return with_type(grad_dtype, [&](auto tag) {
     using G = decltype(tag);
     return elementwise(stream, n, aligned(w, v, grad),
@@ -122,7 +122,7 @@ cudaError_t rt_cuda_momentum(cudaStream_t stream, rt_cuda_dtype grad_dtype, int6
 }
 
 cudaError_t rt_cuda_adam(cudaStream_t stream, rt_cuda_dtype grad_dtype, int64_t n, float *w, float *m, float *v,
-                             const void *grad, const rt_cuda_adam_options *of, rt_cuda_step_source step) {
+                         const void *grad, const rt_cuda_adam_options *of, rt_cuda_step_source step) {
   if (n <= 0) return cudaSuccess;
   return with_type(grad_dtype, [&](auto tag) {
     using G = decltype(tag);

@@ -312,8 +312,8 @@ bool is_square(const rt_cuda_pooling &of, int64_t kernel, int64_t stride) {
 
 using namespace planrt;
 
-cudaError_t rt_cuda_maxpool(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_pooling *of,
-                                const void *x, void *y) {
+cudaError_t rt_cuda_maxpool(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_pooling *of, const void *x,
+                            void *y) {
   return with_numbers(dtype, few(*of), [&](auto tag, auto index) {
     using T = decltype(tag);
     using Index = decltype(index);
@@ -322,8 +322,8 @@ cudaError_t rt_cuda_maxpool(cudaStream_t stream, rt_cuda_dtype dtype, const rt_c
   });
 }
 
-cudaError_t rt_cuda_maxpool_grad(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_pooling *of,
-                                     const void *x, const void *y, const void *dy, void *dx) {
+cudaError_t rt_cuda_maxpool_grad(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_pooling *of, const void *x,
+                                 const void *y, const void *dy, void *dx) {
   if (has_tiles(*of))
     return with_type(dtype, [&](auto tag) {
       using T = decltype(tag);
@@ -343,8 +343,8 @@ cudaError_t rt_cuda_maxpool_grad(cudaStream_t stream, rt_cuda_dtype dtype, const
   });
 }
 
-cudaError_t rt_cuda_avgpool(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_pooling *of,
-                                const void *x, void *y) {
+cudaError_t rt_cuda_avgpool(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_pooling *of, const void *x,
+                            void *y) {
   return with_numbers(dtype, few(*of), [&](auto tag, auto index) {
     using T = decltype(tag);
     using Index = decltype(index);
@@ -353,8 +353,8 @@ cudaError_t rt_cuda_avgpool(cudaStream_t stream, rt_cuda_dtype dtype, const rt_c
   });
 }
 
-cudaError_t rt_cuda_avgpool_grad(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_pooling *of,
-                                     const void *dy, void *dx) {
+cudaError_t rt_cuda_avgpool_grad(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_pooling *of, const void *dy,
+                                 void *dx) {
   return with_numbers(dtype, few(*of), [&](auto tag, auto index) {
     using T = decltype(tag);
     using Index = decltype(index);

@@ -57,8 +57,8 @@ struct SoftmaxGrad {
 
 using namespace planrt;
 
-cudaError_t rt_cuda_softmax(cudaStream_t stream, rt_cuda_dtype dtype, int64_t rows, int64_t width,
-                                const void *x, void *y) {
+cudaError_t rt_cuda_softmax(cudaStream_t stream, rt_cuda_dtype dtype, int64_t rows, int64_t width, const void *x,
+                            void *y) {
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);
     return for_rows(stream, rows, width,
@@ -66,8 +66,8 @@ cudaError_t rt_cuda_softmax(cudaStream_t stream, rt_cuda_dtype dtype, int64_t ro
   });
 }
 
-cudaError_t rt_cuda_softmax_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t rows, int64_t width,
-                                     const void *y, const void *dy, void *dx) {
+cudaError_t rt_cuda_softmax_grad(cudaStream_t stream, rt_cuda_dtype dtype, int64_t rows, int64_t width, const void *y,
+                                 const void *dy, void *dx) {
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);
     return for_rows(stream, rows, width,

@@ -63,8 +63,7 @@ int64_t rt_cuda_channel_sums_workspace(rt_cuda_channels shape) {
 }
 
 cudaError_t rt_cuda_channel_sums(cudaStream_t stream, rt_cuda_dtype dtype, rt_cuda_dtype sum_dtype,
-                                     rt_cuda_channels shape, const void *x, void *sums, bool accumulate,
-                                     void *workspace) {
+                                 rt_cuda_channels shape, const void *x, void *sums, bool accumulate, void *workspace) {
   return with_types(dtype, sum_dtype, [&](auto tag, auto sum_tag) {
     using T = decltype(tag);
     using P = decltype(sum_tag);
@@ -73,8 +72,8 @@ cudaError_t rt_cuda_channel_sums(cudaStream_t stream, rt_cuda_dtype dtype, rt_cu
   });
 }
 
-cudaError_t rt_cuda_token_mean(cudaStream_t stream, rt_cuda_dtype dtype, int64_t outer, int64_t tokens,
-                                   int64_t width, const void *x, void *y) {
+cudaError_t rt_cuda_token_mean(cudaStream_t stream, rt_cuda_dtype dtype, int64_t outer, int64_t tokens, int64_t width,
+                               const void *x, void *y) {
   return with_type(dtype, [&](auto tag) {
     using T = decltype(tag);
     TokenMean<T> op{tokens, width, Divisor(width), static_cast<const T *>(x), static_cast<T *>(y)};

@@ -114,8 +114,8 @@ bool few(const rt_cuda_upsampling &of) {
 
 using namespace planrt;
 
-cudaError_t rt_cuda_upsample(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_upsampling *of,
-                                 const void *x, void *y) {
+cudaError_t rt_cuda_upsample(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_upsampling *of, const void *x,
+                             void *y) {
   return with_numbers(dtype, few(*of), [&](auto tag, auto index) {
     using T = decltype(tag);
     using Index = decltype(index);
@@ -125,7 +125,7 @@ cudaError_t rt_cuda_upsample(cudaStream_t stream, rt_cuda_dtype dtype, const rt_
 }
 
 cudaError_t rt_cuda_upsample_grad(cudaStream_t stream, rt_cuda_dtype dtype, const rt_cuda_upsampling *of,
-                                      const void *dy, void *dx) {
+                                  const void *dy, void *dx) {
   return with_numbers(dtype, few(*of), [&](auto tag, auto index) {
     using T = decltype(tag);
     using Index = decltype(index);

@@ -53,7 +53,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, vdnn+ takes <N> ms; modnn: the fastest of rounds of <N> in <N> ms, <N> in <N> ms, <N> without offloading in <N> ms
+    why       no other policy that fits is faster, before it vdnn+ was with <N> ms; modnn: the fastest of rounds of <N> in <N> ms, <N> in <N> ms, <N> without offloading in <N> ms
   ! planc: note: graphs/lenet-digits.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -63,7 +63,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, vdnn+ takes <N> ms; modnn: the fastest of rounds of <N> in <N> ms, <N> in <N> ms, <N> without offloading in <N> ms
+    why       no other policy that fits is faster, before it vdnn+ was with <N> ms; modnn: the fastest of rounds of <N> in <N> ms, <N> in <N> ms, <N> without offloading in <N> ms
   ! planc: note: lenet.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
@@ -74,7 +74,7 @@ A graph without backward ops is planned for training, with the optimizer of its 
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       no other policy that fits is faster, vdnn+ takes <N> ms; modnn: the fastest of rounds of <N> in <N> ms, <N> without offloading in <N> ms
+    why       no other policy that fits is faster, before it vdnn+ was with <N> ms; modnn: the fastest of rounds of <N> in <N> ms, <N> without offloading in <N> ms
   ! planc: note: lenet.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)

@@ -1,10 +1,10 @@
-#include "planner/choose/predicted.h"
+#include "planner/choose/unswapped.h"
 
 #include "planner/choose/absences.h"
 #include "util/math.h"
 
-planc_status pl_predicted_make(const pl_walk *walk, int64_t timed_room, int64_t live_room, pl_arena *arena,
-                               pl_predicted *out) {
+planc_status pl_unswapped_make(const pl_walk *walk, int64_t timed_room, int64_t live_room, pl_arena *arena,
+                               pl_unswapped *out) {
   int32_t n = walk->order->n;
   int64_t *live;
   pl_absences none = {0};
@@ -20,10 +20,10 @@ planc_status pl_predicted_make(const pl_walk *walk, int64_t timed_room, int64_t 
   return pl_peaks_make(arena, live, n, &out->peaks);
 }
 
-int32_t pl_predicted_last(const pl_predicted *predicted, int32_t from, int32_t to, int64_t ns) {
+int32_t pl_unswapped_last(const pl_unswapped *unswapped, int32_t from, int32_t to, int64_t ns) {
   while (from < to) {
     int32_t middle = from + (to - from + 1) / 2;
-    if (predicted->start[middle] <= ns) {
+    if (unswapped->start[middle] <= ns) {
       from = middle;
     } else {
       to = middle - 1;
