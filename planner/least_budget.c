@@ -122,9 +122,12 @@ static int64_t begin(search *s, planc_status failed) {
 
 /* The smallest plan may leave a part of the last unit: what its algorithms' code takes need not be whole units. */
 static planc_status try_exact(search *s) {
-  int64_t peak = s->found->plan ? pl_plan_peak(s->found->plan, s->memory) : s->found->bytes, next;
-  if (peak >= s->found->bytes || peak <= s->fails || s->found->tried == PLANC_LEAST_PLANS) return NULL;
-  return try_budget(s, peak, &next);
+  while (s->found->plan && s->found->tried < PLANC_LEAST_PLANS) {
+    int64_t peak = pl_plan_peak(s->found->plan, s->memory), next;
+    if (peak >= s->found->bytes || peak <= s->fails) return NULL;
+    PLANC_TRY(try_budget(s, peak, &next));
+  }
+  return NULL;
 }
 
 static planc_status run(search *s, planc_status failed) {

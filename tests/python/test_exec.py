@@ -54,6 +54,14 @@ class Exec(unittest.TestCase):
         self.assertLessEqual(report["peak_bytes"], budget)
         self.assertGreaterEqual(report["accuracy"], 0.97)
 
+    def test_what_is_asked_for_is_saved_where_no_iteration_is_left(self):
+        path, _ = plan(self.folder.name, "any.plan", "--batch", 64, "--policy", "none")
+        first, second = (os.path.join(self.folder.name, name) for name in ("first", "second"))
+        run("planrun", "exec", path, "-n", 3, "--save", first)
+        run("planrun", "exec", path, "-n", 3, "--resume", first, "--save", second)
+        with open(first, "rb") as one, open(second, "rb") as other:
+            self.assertEqual(one.read(), other.read())
+
     def test_the_steady_time_of_a_period(self):
         path, _ = plan(self.folder.name, "any.plan", "--batch", 64, "--policy", "none")
         trace = os.path.join(self.folder.name, "run.json")

@@ -30,6 +30,29 @@ class InFolder(unittest.TestCase):
                          0)
 
 
+class Replicas(InFolder):
+    """What is there for all GPUs is told of all of them, by whatever command."""
+
+    def test_host_and_storage(self):
+        with open(os.path.join(ROOT, "tests/data/profile/toy.json"), encoding="utf-8") as file:
+            profile = json.load(file)
+        link = {"bytes_per_second": 10**9, "latency_ns": 1000}
+        profile["device"]["storage"] = {"write": link, "read": link}
+        with open(os.path.join(self.folder, "p.json"), "w", encoding="utf-8") as file:
+            json.dump(profile, file)
+        done = run("planc", "plan", os.path.join(ROOT, "tests/golden/inputs/tiny.yaml"), "--gpus", "2", "--batch", "4",
+                   "--policy", "vdnn-all", "--budget", "1M", "--host-budget", "8K", "--storage", "1G", "--profile", "p.json",
+                   "-o", "x.plan", "--json", folder=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        planned, checked = json.loads(done.stdout), json.loads(run("planc", "check", "x.plan", "--json", folder=self.folder).stdout)
+        for key in ("peak_bytes", "host_peak_bytes", "storage_peak_bytes"):
+            self.assertGreater(planned[key], 0)
+            self.assertEqual(planned[key], checked[key])
+        shown = run("planc", "show", "x.plan", folder=self.folder).stdout.decode()
+        kib = {what: float(re.search(what + r" ([\d.]+) KiB", shown)[1]) for what in ("host", "storage")}
+        self.assertEqual(kib, {what: planned[what + "_peak_bytes"] / 1024 for what in kib})
+
+
 class Verdicts(InFolder):
     @staticmethod
     def names():
