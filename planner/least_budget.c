@@ -48,10 +48,6 @@ static int64_t middle(const search *s) {
   return s->fails + (s->found->bytes - s->fails) / 2 / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
 }
 
-static int64_t lesser(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 /* More than what fails by a part that doubles each time. */
 static int64_t more(search *s) {
   int64_t part = pl_align_up((s->fails - s->floor) / s->growth + 1, s->step);
@@ -64,8 +60,7 @@ static int64_t more(search *s) {
 static int64_t next_above(search *s, planc_shortage shortage) {
   bool known = shortage.memory == s->memory && shortage.bytes > s->fails;
   int64_t asked = known ? whole_units(s, shortage.bytes) : 0;
-  if (s->found->plan && known && asked < s->found->bytes) return asked;
-  if (s->found->plan) return lesser(more(s), middle(s)); /* what fits may be far above */
+  if (s->found->plan) return known && asked < s->found->bytes ? asked : middle(s);
   if (s->fails <= s->floor && !known && s->asked > s->floor) return s->asked;
   int64_t grown = s->misled || !known ? more(s) : 0;
   s->misled = true;
@@ -73,13 +68,12 @@ static int64_t next_above(search *s, planc_shortage shortage) {
 }
 
 /* The budget to try after one that fits: a plan that fills it may be the smallest, then a unit less fails; one that
- * needs much less is tried there, or, where it needs less than what fails, a little above that; one that follows the
- * budget is halved down to what fails. */
-static int64_t next_below(search *s) {
-  int64_t budget = s->found->bytes, peak = taken(s, s->found->plan);
+ * needs much less is tried there; one that follows the budget is halved down to what fails. */
+static int64_t next_below(const search *s) {
+  int64_t budget = s->found->bytes, peak = taken(s, s->found->plan), between = middle(s);
   if (peak == budget) return budget - PLANC_ALIGNMENT;
   bool much = budget - peak >= (budget - s->fails) / WORTH_IT;
-  int64_t next = !much ? middle(s) : peak > s->fails ? peak : lesser(more(s), middle(s));
+  int64_t next = much && peak > s->fails ? peak : between;
   return next > s->fails ? next : s->fails + PLANC_ALIGNMENT;
 }
 
@@ -120,20 +114,9 @@ static int64_t begin(search *s, planc_status failed) {
   return tells ? next_above(s, shortage) : PL_EXACT_MAX;
 }
 
-/* The smallest plan may leave a part of the last unit: what its algorithms' code takes need not be whole units. */
-static planc_status try_exact(search *s) {
-  while (s->found->plan && s->found->tried < PLANC_LEAST_PLANS) {
-    int64_t peak = pl_plan_peak(s->found->plan, s->memory), next;
-    if (peak >= s->found->bytes || peak <= s->fails) return NULL;
-    PLANC_TRY(try_budget(s, peak, &next));
-  }
-  return NULL;
-}
-
 static planc_status run(search *s, planc_status failed) {
   int64_t next = begin(s, failed);
   while (s->found->tried < PLANC_LEAST_PLANS && !is_settled(s)) PLANC_TRY(try_budget(s, next, &next));
-  PLANC_TRY(try_exact(s));
   s->found->is_least = is_settled(s);
   if (s->found->plan) return NULL;
   return planc_error(PLANC_INFEASIBLE, "%d budgets were tried, policy %s fits none", (int)s->found->tried,

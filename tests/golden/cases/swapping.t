@@ -30,15 +30,15 @@ A budget that cannot be met is an answer as with other policies: the least one, 
   ! planc: note: graphs/tiny-transformer.yaml has no backward ops: planned for training with adam (--inference plans it as it is)
   ! planc: note: device k40m (the graph's header)
   ! planc: note: the least feasible budget of lms is <N> bytes (<size>), as far as a few plans can tell; there:
-  ! peak: <size> live at op layer1.attention.v.heads; largest:
+  ! peak: <size> live at op layer1.attention.scores.bgrad; largest:
+  !  <size>  d.layer1.attention.k.heads.y
+  !  <size>  d.layer1.attention.scores.y
+  !  <size>  d.layer1.attention.v.heads.y
   !  <size>  layer1.attention.k.heads.y
   !  <size>  layer1.attention.q.heads.y
-  !  <size>  layer1.attention.v.heads.y
-  !  <size>  layer1.attention.v.y
-  !  <size>  layer1.norm1.y
-  !  <size>  token.y
   !  <size>  pixels
   !  <size>  layer1.fc1.w
+  !  <size>  layer1.fc1.w.grad
   !  <size> <N> more
   ! planc: does not fit <size>: policy lms needs <N> bytes of device memory, the budget is <N>: d.layer1.attention.v.heads.y of <N> bytes finds no place at op layer1.attention.scores.bgrad beside <N> bytes, the largest d.layer1.attention.scores.y of <N> and layer1.attention.q.heads.y of <N>
   [1]
