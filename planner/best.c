@@ -31,7 +31,7 @@ typedef struct best {
   planc_problem problem; /* with what is to be beaten */
   int64_t least_ns;      /* of any plan in one round */
   planc_plan *plan;
-  const char *slower;       /* the policy that was the fastest before, NULL = none fitted; */
+  const char *slower;       /* the policy that was the fastest before, NULL = none fitted */
   int64_t slower_ns;        /* its plan's iteration */
   planc_status infeasible;  /* of the policy that asks for least; owned */
   planc_status unsupported; /* the first reason why a policy cannot plan this; owned */

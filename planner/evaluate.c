@@ -46,60 +46,68 @@ typedef struct places {
   int64_t arena_bytes, host_bytes;
 } places;
 
-/* The caller frees out->arena, whatever the outcome. */
-static planc_status place(const planc_candidate *candidate, places *out) {
-  *out = (places){0};
+static planc_status place_device(const planc_candidate *candidate, places *out) {
   PLANC_TRY(planc_schedule_finish(candidate->schedule));
-  PLANC_TRY(pl_assign_addresses(&out->arena, candidate->schedule, NULL, &out->addresses));
+  PLANC_TRY(pl_assign_device_addresses(&out->arena, candidate->schedule, &out->addresses));
   out->arena_bytes = out->addresses.arena_bytes;
+  return NULL;
+}
+
+static planc_status place_away(const planc_candidate *candidate, places *out) {
+  PLANC_TRY(planc_schedule_finish(candidate->schedule));
+  PLANC_TRY(pl_slots_make(&out->arena, candidate->schedule, NULL, &out->addresses.away));
   out->host_bytes = pl_muldiv_ceil(out->addresses.away.host_bytes, planc_trace_replicas(candidate->trace), 1);
   return NULL;
 }
 
 static planc_status peak(const planc_evaluator *evaluator, const planc_candidate *candidate, int64_t *out_bytes) {
   int64_t reserved;
-  places placed;
+  places placed = {0};
   PLANC_TRY(reserved_of(evaluator->problem, candidate, &reserved));
-  planc_status status = place(candidate, &placed);
+  planc_status status = place_device(candidate, &placed);
   *out_bytes = pl_add_saturate(placed.arena_bytes, reserved);
   pl_arena_free(&placed.arena);
   return status;
 }
 
-const char *pl_reserved_format(planc_memory_kind memory, int64_t bytes, char text[PL_RESERVED_TEXT]) {
-  text[0] = '\0';
-  if (memory == PLANC_MEMORY_DEVICE && bytes > 0)
-    (void)snprintf(text, PL_RESERVED_TEXT, ", %lld of them reserved by it", (long long)bytes);
+const char *pl_shortage_format(planc_shortage shortage, int64_t budget, int64_t beside, char text[PL_SHORTAGE_TEXT]) {
+  static const char *const names[PLANC_N_MEMORY_KINDS] = {
+      [PLANC_MEMORY_DEVICE] = "device memory", [PLANC_MEMORY_HOST] = "host memory", [PLANC_MEMORY_STORAGE] = "storage"};
+  const char *part = shortage.memory == PLANC_MEMORY_DEVICE ? "reserved" : names[PLANC_MEMORY_STORAGE];
+  int length = snprintf(text, PL_SHORTAGE_TEXT, "%lld bytes of %s, the budget is %lld", (long long)shortage.bytes,
+                        names[shortage.memory], (long long)budget);
+  if (beside > 0)
+    (void)snprintf(text + length, PL_SHORTAGE_TEXT - (size_t)length, ", %lld of it %s", (long long)beside, part);
   return text;
 }
 
-/* Says who has no place in `room` bytes of a memory. */
+/* Says who has no place within a budget, `beside` bytes of which are reserved on the device, or storage below the host.
+ */
 static planc_status too_much(const planc_candidate *candidate, const places *placed, planc_shortage shortage,
-                             int64_t budget, int64_t room) {
-  bool host = shortage.memory == PLANC_MEMORY_HOST;
-  char *why;
+                             int64_t budget, int64_t beside) {
+  bool device = shortage.memory == PLANC_MEMORY_DEVICE;
+  int64_t room = device ? budget - beside : budget / planc_trace_replicas(candidate->trace);
+  char *why, text[PL_SHORTAGE_TEXT];
   PLANC_TRY(pl_schedule_no_place(candidate->schedule, &placed->addresses, shortage.memory, room, &why));
-  char part[PL_RESERVED_TEXT];
-  planc_status status = planc_infeasible(
-      shortage, "rounds of %lld need %lld bytes%s%s, the %sbudget is %lld%s", (long long)candidate->sub_batch,
-      (long long)shortage.bytes, host ? " of host memory" : "",
-      pl_reserved_format(shortage.memory, budget - room, part), host ? "host " : "", (long long)budget, why);
+  planc_status status = planc_infeasible(shortage, "rounds of %lld need %s%s", (long long)candidate->sub_batch,
+                                         pl_shortage_format(shortage, budget, beside, text), why);
   free(why);
   return status;
 }
 
-static planc_status hold_host(const planc_problem *problem, const planc_candidate *candidate, const places *placed) {
-  int64_t budget = planc_away_budget(problem);
-  if (budget < 0 || placed->host_bytes <= budget) return NULL;
+/* What storage may take over is the host's to have room for: not all may leave it. */
+static planc_status hold_host(const planc_problem *problem, const planc_candidate *candidate, places *placed) {
+  int64_t away = planc_away_budget(problem);
+  if (away < 0) return NULL;
+  PLANC_TRY(place_away(candidate, placed));
+  if (placed->host_bytes <= away) return NULL;
   planc_shortage shortage = {.memory = PLANC_MEMORY_HOST, .bytes = placed->host_bytes};
-  return too_much(candidate, placed, shortage, budget, budget / planc_trace_replicas(candidate->trace));
+  return too_much(candidate, placed, shortage, away, problem->storage_budget_bytes);
 }
 
 static planc_status hold_to_host(const planc_evaluator *evaluator, const planc_candidate *candidate) {
-  places placed;
-  if (evaluator->problem->host_budget_bytes < 0) return NULL;
-  planc_status status = place(candidate, &placed);
-  if (!status) status = hold_host(evaluator->problem, candidate, &placed);
+  places placed = {0};
+  planc_status status = hold_host(evaluator->problem, candidate, &placed);
   pl_arena_free(&placed.arena);
   return status;
 }
@@ -107,12 +115,12 @@ static planc_status hold_to_host(const planc_evaluator *evaluator, const planc_c
 static planc_status hold(const planc_evaluator *evaluator, const planc_candidate *candidate) {
   const planc_problem *problem = evaluator->problem;
   int64_t reserved;
-  places placed;
+  places placed = {0};
   PLANC_TRY(reserved_of(problem, candidate, &reserved));
-  planc_status status = place(candidate, &placed);
+  planc_status status = place_device(candidate, &placed);
   planc_shortage shortage = {.bytes = pl_add_saturate(placed.arena_bytes, reserved)};
   if (!status && shortage.bytes > problem->budget_bytes) {
-    status = too_much(candidate, &placed, shortage, problem->budget_bytes, problem->budget_bytes - reserved);
+    status = too_much(candidate, &placed, shortage, problem->budget_bytes, reserved);
   } else if (!status) {
     status = hold_host(problem, candidate, &placed);
   }

@@ -7,10 +7,10 @@
 /* There is nothing to free. */
 planc_evaluator pl_evaluator_of(const planc_problem *problem);
 
-/* The part of a device's bytes that is reserved, in words that follow the memory: "" where there is none. Returns
- * `text`. */
-enum { PL_RESERVED_TEXT = 64 };
-const char *pl_reserved_format(planc_memory_kind memory, int64_t bytes, char text[PL_RESERVED_TEXT]);
+/* What is needed of a memory and what its budget is, in words: `beside` bytes of it are reserved on the device, or
+ * storage below the host. Returns `text`. */
+enum { PL_SHORTAGE_TEXT = 128 };
+const char *pl_shortage_format(planc_shortage shortage, int64_t budget, int64_t beside, char text[PL_SHORTAGE_TEXT]);
 
 /* A lower bound of the candidate's iteration, of one replica: its ops one after the other, recomputes included. */
 int64_t pl_candidate_least_time(const planc_candidate *candidate);

@@ -16,6 +16,13 @@ typedef struct search {
   int64_t least_failing; /* of those tried; 0: none failed */
 } search;
 
+/* Keeps the largest. */
+static void note_fit(planc_largest_batch *found, int64_t batch, const planc_plan *plan) {
+  if (batch <= found->batch) return;
+  found->batch = batch;
+  found->iteration_ns = plan->predicted.iteration_ns;
+}
+
 /* Whether there is a plan, and in how many rounds. A batch that overflows sizes or times has none. */
 static planc_status try_batch(search *s, int64_t batch, bool *out_fits, int32_t *out_rounds) {
   if (s->visitor) s->visitor(s->user, batch);
@@ -27,11 +34,9 @@ static planc_status try_batch(search *s, int64_t batch, bool *out_fits, int32_t 
   s->found->tried++;
   *out_fits = !status;
   *out_rounds = plan ? plan->jobs[0].n_rounds : 0;
+  if (!status) note_fit(s->found, batch, plan);
   planc_plan_free(plan);
-  if (!status) {
-    if (batch > s->found->batch) s->found->batch = batch;
-    return NULL;
-  }
+  if (!status) return NULL;
   planc_code code = planc_status_code(status);
   if (code != PLANC_INFEASIBLE && code != PLANC_USAGE && code != PLANC_BAD_INPUT) return status;
   planc_status_free(status);

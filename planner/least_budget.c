@@ -3,10 +3,12 @@
  * A plan that does not fit tells what it needs, and a policy that makes none often what no plan can do without: so most
  * are settled by three plans, one for no memory at all, one for what that asked for, and one that shows that a unit
  * less fails. A policy that knows nothing gets more and more; one whose plans follow the budget is closed in on by
- * bisection, from the peak of the smallest that fits. The search ends with the last plan that it may make.
+ * bisection, from the peak of the smallest that fits. The search ends with the last plan that it may make, which tries
+ * what the smallest one takes: that may fit although the middle does not.
  *
  * A host or storage whose failure tells nothing of it, as where the device is what is then too small, is first tried
- * without limit.
+ * without limit, and then with twice as much again and again, from what that plan takes on: a policy may count more
+ * than its plan takes in the end. No limit is never what is found.
  *
  * A policy that chooses asks for as much as that of the others which asks for least, and is settled when all have been
  * asked for a unit less: what one asks for may be less than it can do with. */
@@ -16,6 +18,7 @@
 #include "util/math.h"
 
 enum { FIRST_GROWTH = 16, WORTH_IT = 16 }; /* parts of a budget; of an interval */
+#define NO_LIMIT PL_EXACT_MAX
 
 typedef struct search {
   planc_problem problem;
@@ -44,8 +47,12 @@ static int64_t taken(const search *s, const planc_plan *plan) {
   return whole_units(s, pl_plan_peak(plan, s->memory));
 }
 
+/* A budget between what fails and what fits. */
 static int64_t middle(const search *s) {
-  return s->fails + (s->found->bytes - s->fails) / 2 / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
+  if (s->found->bytes != NO_LIMIT)
+    return s->fails + (s->found->bytes - s->fails) / 2 / PLANC_ALIGNMENT * PLANC_ALIGNMENT;
+  int64_t peak = taken(s, s->found->plan), low = peak > s->fails ? peak : s->fails;
+  return pl_add_saturate(low, low > 0 ? low : PLANC_ALIGNMENT);
 }
 
 /* More than what fails by a part that doubles each time. */
@@ -111,14 +118,37 @@ static int64_t begin(search *s, planc_status failed) {
   bool tells = shortage.memory == s->memory;
   if (!failed || (!tells && s->memory == PLANC_MEMORY_DEVICE)) return s->floor;
   if (s->asked > s->fails) s->fails = whole_units(s, s->asked + 1) - PLANC_ALIGNMENT;
-  return tells ? next_above(s, shortage) : PL_EXACT_MAX;
+  return tells ? next_above(s, shortage) : NO_LIMIT;
+}
+
+/* Tries what the plan found takes, which may be less than what fails. */
+static planc_status try_its_peak(search *s) {
+  int64_t peak = taken(s, s->found->plan), fails = s->fails, next;
+  PLANC_TRY(try_budget(s, peak, &next));
+  bool fits = s->found->bytes == peak;
+  if (fits && peak <= fails) s->fails = s->floor - PLANC_ALIGNMENT;
+  if (!fits && peak < fails) s->fails = fails;
+  return NULL;
+}
+
+/* Whether that is worth the last plan: where it may fit although more does not, or another one would settle nothing. */
+static bool is_its_peak_next(const search *s) {
+  if (!s->found->plan || s->found->bytes == NO_LIMIT) return false;
+  int64_t peak = taken(s, s->found->plan);
+  if (is_settled(s)) return peak < s->fails;
+  return peak < s->found->bytes && s->found->bytes - s->fails > INT64_C(2) * PLANC_ALIGNMENT;
 }
 
 static planc_status run(search *s, planc_status failed) {
   int64_t next = begin(s, failed);
-  while (s->found->tried < PLANC_LEAST_PLANS && !is_settled(s)) PLANC_TRY(try_budget(s, next, &next));
+  while (s->found->tried < PLANC_LEAST_PLANS - 1 && !is_settled(s)) PLANC_TRY(try_budget(s, next, &next));
+  if (s->found->tried < PLANC_LEAST_PLANS && is_its_peak_next(s)) {
+    PLANC_TRY(try_its_peak(s));
+  } else if (!is_settled(s)) {
+    PLANC_TRY(try_budget(s, next, &next));
+  }
   s->found->is_least = is_settled(s);
-  if (s->found->plan) return NULL;
+  if (s->found->plan && s->found->bytes != NO_LIMIT) return NULL;
   return planc_error(PLANC_INFEASIBLE, "%d budgets were tried, policy %s fits none", (int)s->found->tried,
                      s->policy->name);
 }
@@ -147,6 +177,41 @@ planc_status planc_find_least(const planc_problem *problem, const planc_policy *
 planc_status planc_least_budget(const planc_problem *problem, const planc_policy *policy, int64_t *out_bytes) {
   planc_least least;
   PLANC_TRY(planc_find_least(problem, policy, PLANC_MEMORY_DEVICE, NULL, &least));
+  planc_plan_free(least.plan);
+  *out_bytes = least.bytes;
+  return NULL;
+}
+
+/* Whether the policy has a plan; *out_failed, owned, says why not. */
+static planc_status try_host(planc_problem *problem, const planc_policy *policy, int64_t host_bytes,
+                             planc_status *out_failed) {
+  planc_plan *plan;
+  problem->host_budget_bytes = host_bytes;
+  planc_status status = planc_make_plan(problem, policy, &plan);
+  *out_failed = NULL;
+  if (!status) planc_plan_free(plan);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  *out_failed = status;
+  return NULL;
+}
+
+planc_status planc_find_host_beside(const planc_problem *problem, const planc_policy *policy, const planc_plan *plan,
+                                    int64_t *out_bytes) {
+  int64_t own = problem->host_budget_bytes, takes = plan->predicted.peak_bytes[PLANC_MEMORY_HOST];
+  const int64_t budgets[] = {own, takes};
+  planc_problem at = *problem;
+  planc_status failed = NULL;
+  planc_least least;
+  at.first_will_do = true;
+  for (int i = 0; i < 1 + (takes > own); i++) {
+    planc_status_free(failed);
+    PLANC_TRY(try_host(&at, policy, budgets[i], &failed));
+    *out_bytes = budgets[i];
+    if (!failed) return NULL;
+  }
+  planc_status status = planc_find_least(&at, policy, PLANC_MEMORY_HOST, failed, &least);
+  planc_status_free(failed);
+  PLANC_TRY(status);
   planc_plan_free(least.plan);
   *out_bytes = least.bytes;
   return NULL;

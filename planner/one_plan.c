@@ -13,18 +13,13 @@
 
 /* Says of a memory with a budget too small for the plan who has no place there. */
 static planc_status too_much(const planc_plan *plan, planc_memory_kind memory, int64_t budget) {
-  static const char *const names[PLANC_N_MEMORY_KINDS][2] = {[PLANC_MEMORY_DEVICE] = {"device memory", ", the budget"},
-                                                             [PLANC_MEMORY_HOST] = {"host memory", ", the host budget"},
-                                                             [PLANC_MEMORY_STORAGE] = {"storage", ", its budget"}};
   planc_shortage shortage = {.memory = memory, .bytes = plan->predicted.peak_bytes[memory]};
   int64_t reserved = planc_plan_memory(plan, memory)->reserved_bytes;
   int64_t room = memory == PLANC_MEMORY_DEVICE ? budget - reserved : budget / planc_plan_replicas(plan);
-  char *why;
+  char *why, text[PL_SHORTAGE_TEXT];
   PLANC_TRY(pl_plan_no_place(plan, memory, room, &why));
-  char part[PL_RESERVED_TEXT];
-  planc_status status = planc_infeasible(
-      shortage, "policy %s needs %lld bytes of %s%s%s is %lld%s", plan->policy, (long long)shortage.bytes,
-      names[memory][0], pl_reserved_format(memory, reserved, part), names[memory][1], (long long)budget, why);
+  planc_status status = planc_infeasible(shortage, "policy %s needs %s%s", plan->policy,
+                                         pl_shortage_format(shortage, budget, reserved, text), why);
   free(why);
   return status;
 }

@@ -1,12 +1,7 @@
 /* `planrun exec`: runs a plan. This file has the command line (cmd_exec.h). */
-#define _DEFAULT_SOURCE /* SA_RESTART */
 #include "runtime/cmd_exec.h"
 
-#include <errno.h>
 #include <math.h>
-#include <signal.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "runtime/backend.h"
 #include "runtime/planrun.h"
@@ -39,26 +34,6 @@ static const pl_option options[] = {
 };
 
 enum { TRACED_PERIODS = 64 };
-
-/* --- Interrupts ------------------------------------------------------------------------------------------------- */
-
-/* The signal that came; 0: none. */
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int number) {
-  static const char text[] = "planrun: ending after this period; again to end at once\n";
-  int error = errno;
-  interrupted = number;
-  if (write(STDERR_FILENO, text, sizeof text - 1) < 0) errno = 0; /* who cannot be told is ended all the same */
-  errno = error;
-}
-
-/* The first one is ours, the second one the system's. */
-static void catch_interrupts(void) {
-  struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
-}
 
 /* --- Command line ----------------------------------------------------------------------------------------------- */
 
@@ -155,14 +130,13 @@ static planc_status run_to_report(rt_execution *e) {
 }
 
 static planc_status run(const pl_arguments *arguments) {
-  rt_execution e = {.options.stop = &interrupted, .accuracy = NAN};
+  rt_execution e = {.options.stop = &rt_interrupted, .accuracy = NAN};
   PLANC_TRY(read_arguments(&e, arguments));
   PLANC_TRY(planc_plan_read(e.path, &e.plan));
-  catch_interrupts();
+  rt_interrupts_catch("planrun: ending after this period; again to end at once\n", NULL);
   planc_status status = run_to_report(&e);
   rt_execution_close(&e);
-  /* Whoever waits for the program is to see that it was interrupted. */
-  if (!status && interrupted && fflush(stdout) == 0) raise(interrupted);
+  if (!status) rt_interrupts_end();
   return status;
 }
 

@@ -26,6 +26,7 @@ typedef struct rt_execution {
   planrt_data *data; /* or NULL */
   planrt_session *session;
   planc_plan *next;  /* found by the watch, and to be changed to; or NULL */
+  int64_t begun;     /* iterations done before it, as rt_execution_done counts them: those of the checkpoint */
   int64_t adopted;   /* plans changed to */
   int64_t periods;   /* run with the plan */
   rt_losses *losses; /* by job */

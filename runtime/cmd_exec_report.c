@@ -32,6 +32,14 @@ static void add_jobs(cJSON *to, const rt_execution *e) {
   }
 }
 
+/* A difference ends the run, so what has run without one is verified: nothing, where nothing has run. */
+static void add_verified(cJSON *to, const rt_execution *e, bool verified) {
+  if (e->options.verify && (!verified || rt_execution_done(e) > e->begun))
+    pl_json_add_bool(to, "verified", verified);
+  else
+    pl_json_add_null(to, "verified");
+}
+
 static cJSON *make_json(const rt_execution *e, bool verified) {
   const planc_check_report *report = planrt_report(e->session);
   const rt_losses *only = e->plan->n_jobs == 1 ? e->losses : NULL;
@@ -39,10 +47,7 @@ static cJSON *make_json(const rt_execution *e, bool verified) {
   pl_json_add_string(root, "planrun", "exec/1");
   add_losses(root, only ? only->mean : NAN, only ? only->kept.data : NULL, only ? only->kept.len : 0);
   pl_json_add_finite(root, "accuracy", e->accuracy);
-  if (e->options.verify)
-    pl_json_add_bool(root, "verified", verified);
-  else
-    pl_json_add_null(root, "verified");
+  add_verified(root, e, verified);
   pl_json_add_int(root, "iterations", rt_execution_done(e));
   pl_json_add_bool(root, "interrupted", rt_execution_stopped(e));
   pl_json_add_int(root, "peak_bytes", report->peak_bytes[PLANC_MEMORY_DEVICE]);
@@ -79,6 +84,15 @@ static void print_peaks(const planc_check_report *report) {
   printf("\n");
 }
 
+static void print_verified(const rt_execution *e) {
+  if (rt_execution_done(e) == e->begun)
+    printf("verified: nothing, for no iteration ran\n");
+  else if (e->begun > 0)
+    printf("verified: every bit as in the reference, from iteration %lld on\n", (long long)e->begun);
+  else
+    printf("verified: every bit as in the reference\n");
+}
+
 static void print_text(const rt_execution *e) {
   int64_t period_ns = planrt_period(e->session);
   if (e->plan->n_jobs == 1) print_only_job(e);
@@ -86,7 +100,7 @@ static void print_text(const rt_execution *e) {
   if (isfinite(e->accuracy)) printf("accuracy %.4f\n", e->accuracy);
   print_peaks(planrt_report(e->session));
   if (e->options.bare && period_ns > 0) printf("period %.3f ms\n", (double)period_ns / 1e6);
-  if (e->options.verify) printf("verified: every bit as in the reference\n");
+  if (e->options.verify) print_verified(e);
 }
 
 planc_status rt_execution_report(const rt_execution *e, bool verified) {

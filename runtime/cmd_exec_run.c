@@ -9,9 +9,11 @@
 #include "runtime/backend.h"
 #include "runtime/cmd_exec.h"
 #include "runtime/foreign.h"
+#include "runtime/room.h"
 #include "util/clock.h"
 #include "util/math.h"
 #include "util/print.h"
+#include "util/progress.h"
 #include "util/size.h"
 
 /* --- Iterations ------------------------------------------------------------------------------------------------- */
@@ -148,22 +150,41 @@ static planc_status note_foreign(const rt_execution *e) {
   return status;
 }
 
-/* Whoever forgets --data goes on with noise. */
+/* Iterations count from the start of training, those before the checkpoint included. */
+static bool is_any_left(const rt_execution *e) {
+  int64_t in_all;
+  return pl_mul_overflow(e->per_epoch, e->epochs, &in_all) || e->begun < in_all;
+}
+
+/* Whoever forgets --data goes on with noise, where samples have been taken, or will be. */
 static void note_other_samples(const rt_execution *e) {
-  if (!planrt_resumed_other_feed(e->session)) return;
+  bool taken = e->data ? e->begun > 0 : is_any_left(e);
+  if (!taken || !planrt_resumed_other_feed(e->session)) return;
   pl_print_line(stderr,
                 e->data ? "planrun: note: %s is of a run without --data: up to iteration %lld it has trained on "
                           "pseudo-random samples"
                         : "planrun: note: %s is of a run with --data: from iteration %lld on it trains on "
                           "pseudo-random samples",
-                e->resume, (long long)rt_execution_done(e));
+                e->resume, (long long)e->begun);
 }
 
 static planc_status resume(rt_execution *e) {
   PLANC_TRY(planrt_resume(e->session, e->resume));
   if (e->data) planrt_data_reseed(e->data, planrt_seed(e->session));
+  e->begun = rt_execution_done(e);
   note_other_samples(e);
   return NULL;
+}
+
+/* Filling memory takes a while where a plan stands for thousands of GPUs: who waits is told how much it is. */
+static planc_status open_session(rt_execution *e) {
+  char device[PL_SIZE_TEXT], host[PL_SIZE_TEXT];
+  pl_progress(stderr, "%s: taking %s of device memory and %s of the host's", e->path,
+              pl_size_format(rt_arenas(e->plan, PLANC_MEMORY_DEVICE), device),
+              pl_size_format(rt_arenas(e->plan, PLANC_MEMORY_HOST), host));
+  planc_status status = planrt_session_new(e->plan, &e->options, &e->session);
+  pl_progress_end(stderr);
+  return planc_context(status, "%s", e->path);
 }
 
 planc_status rt_execution_open(rt_execution *e) {
@@ -171,7 +192,7 @@ planc_status rt_execution_open(rt_execution *e) {
   e->options.sink = take_result;
   if (e->watch.path) e->options.pause = look_for_plan;
   PLANC_TRY(open_data(e));
-  PLANC_TRY(planc_context(planrt_session_new(e->plan, &e->options, &e->session), "%s", e->path));
+  PLANC_TRY(open_session(e));
   PLANC_TRY(start_losses(e));
   note_streams(e);
   PLANC_TRY(note_foreign(e));
@@ -217,13 +238,11 @@ static planc_status run_epoch(rt_execution *e, int64_t epoch) {
   return NULL;
 }
 
-/* Iterations count from the start of training, those before the checkpoint included. */
 static void note_what_is_left(const rt_execution *e) {
-  int64_t done = rt_execution_done(e), in_all;
-  if (pl_mul_overflow(e->per_epoch, e->epochs, &in_all) || done == 0 || done < in_all) return;
+  if (e->begun == 0 || is_any_left(e)) return;
   pl_print_line(stderr,
                 "planrun: note: the checkpoint is of iteration %lld, and %lld in all are asked for: none is left",
-                (long long)done, (long long)in_all);
+                (long long)e->begun, (long long)(e->per_epoch * e->epochs));
 }
 
 /* Where nothing has run with the plan there is nothing to write: a file that is there already is of another run. */
@@ -246,9 +265,8 @@ static planc_status judge(rt_execution *e) {
 }
 
 planc_status rt_execution_run(rt_execution *e) {
-  int64_t done = rt_execution_done(e);
   note_what_is_left(e);
-  int64_t epoch = e->per_epoch > 0 ? done / e->per_epoch : 0;
+  int64_t epoch = e->per_epoch > 0 ? e->begun / e->per_epoch : 0;
   if (epoch >= e->epochs && e->save) PLANC_TRY(planrt_save(e->session, e->save));
   for (; epoch < e->epochs && !rt_execution_stopped(e); epoch++) PLANC_TRY(run_epoch(e, epoch));
   PLANC_TRY(write_trace(e));

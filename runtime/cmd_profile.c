@@ -2,11 +2,9 @@
  *
  * What has been measured is kept piece by piece beside the output (runtime/profile_part.h). An interrupted profile goes
  * on from there. */
-#define _DEFAULT_SOURCE /* SA_RESTART */
 #include "runtime/cmd_profile.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,35 +46,12 @@ enum { MOST_MEASURED = 8, WARM_UP_MS = 1000 };
 
 typedef rt_profiling profiling;
 
-/* --- Interrupts ------------------------------------------------------------------------------------------------- */
-
-static volatile sig_atomic_t interrupted;
+/* What has been measured. Here, where a signal's handler finds it. */
 static rt_kept kept = {.file = -1};
 
-/* Who interrupts twice does not wait; that blames nothing of what is being tried. */
-static void interrupt(int number) {
-  static const char text[] = "planrun: ending after the iteration or op that it is at; again to end at once\n";
-  int error = errno;
-  if (interrupted) {
-    rt_kept_unmark(&kept);
-    signal(number, SIG_DFL);
-    raise(number);
-  }
-  interrupted = number;
-  if (write(STDERR_FILENO, text, sizeof text - 1) < 0) errno = 0; /* who cannot be told is ended all the same */
-  errno = error;
-}
-
-static void catch_interrupts(void) {
-  struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART};
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
-}
-
-/* As one who was not caught, once all is put away. */
-static void end_interrupted(void) {
-  signal(interrupted, SIG_DFL);
-  raise(interrupted);
+/* Who interrupts twice blames nothing of what is being tried. */
+static void blame_nothing(void) {
+  rt_kept_unmark(&kept);
 }
 
 /* --- Command line ----------------------------------------------------------------------------------------------- */
@@ -259,12 +234,12 @@ static planc_status profile(profiling *p, const pl_arguments *arguments) {
 }
 
 static planc_status run(const pl_arguments *arguments) {
-  profiling p = {.stop = &interrupted, .kept = &kept};
-  catch_interrupts();
+  profiling p = {.stop = &rt_interrupted, .kept = &kept};
+  rt_interrupts_catch("planrun: ending after the iteration or op that it is at; again to end at once\n", blame_nothing);
   planc_status status = profile(&p, arguments);
   rt_kept_close(&kept);
   planc_graph_free(p.graph);
-  if (!status && interrupted) end_interrupted();
+  if (!status) rt_interrupts_end();
   return status;
 }
 

@@ -6,7 +6,7 @@
 
 /* Counts the positions of the first `samples` samples whose most probable class (the first of equals) is their label.
  */
-static void count_correct(const struct rt_inference *inference, int64_t samples, int64_t *positions, int64_t *correct) {
+static void count_correct(const rt_inference *inference, int64_t samples, int64_t *positions, int64_t *correct) {
   const planc_job *job = inference->trace->jobs; /* the only one */
   const planc_tensor *tensor = &job->graph->tensors[inference->probs];
   const planc_tensor *label_tensor = &job->graph->tensors[inference->labels];
@@ -49,7 +49,7 @@ static planc_status feed_part(void *user, const planrt_feed_request *request) {
 }
 
 /* What the session's run has left is at home, and the pass is all that is on the device. */
-static planc_status evaluate(planrt_session *session, struct rt_inference *inference, planrt_feed feed, void *user,
+static planc_status evaluate(planrt_session *session, rt_inference *inference, planrt_feed feed, void *user,
                              int64_t samples, double *out_accuracy) {
   int64_t batch = inference->rounds[0], positions = 0, correct = 0;
   rt_launch launch = {.step = session->step, .seed = session->options.seed, .inference = true};
@@ -68,20 +68,26 @@ static planc_status evaluate(planrt_session *session, struct rt_inference *infer
   return NULL;
 }
 
-planc_status planrt_evaluate(planrt_session *session, int32_t job, planrt_feed feed, void *user, int64_t samples,
-                             double *out_accuracy) {
+/* Makes the pass and runs it, where it has something to judge and room. */
+static planc_status make_and_evaluate(planrt_session *session, int32_t job, planrt_feed feed, void *user,
+                                      int64_t samples, rt_inference *inference, double *out_accuracy) {
   char needs[PL_SIZE_TEXT], room[PL_SIZE_TEXT];
-  if (!session->inferences) return planc_error(PLANC_USAGE, "the session was not made for evaluation");
-  if (job < 0 || job >= session->trace->n_jobs) return planc_error(PLANC_USAGE, "there is no job %d", job);
-  struct rt_inference *inference = &session->inferences[job];
+  PLANC_TRY(planc_context(rt_inference_make(session, job, inference), "inference"));
   if (inference->probs < 0) return planc_error(PLANC_BAD_INPUT, "the graph has no softmax_xent to judge");
   if (inference->bytes > rt_inference_room(session))
     return planc_error(PLANC_INFEASIBLE,
                        "an inference pass over one sample takes %s, the plan's budget has room for %s",
                        pl_size_format(inference->bytes, needs), pl_size_format(rt_inference_room(session), room));
   rt_session_give_up_device(session);
-  planc_status status = evaluate(session, inference, feed, user, samples, out_accuracy);
-  rt_resident_free(inference->resident);
-  inference->resident = NULL;
+  return evaluate(session, inference, feed, user, samples, out_accuracy);
+}
+
+planc_status planrt_evaluate(planrt_session *session, int32_t job, planrt_feed feed, void *user, int64_t samples,
+                             double *out_accuracy) {
+  rt_inference inference;
+  if (!session->options.evaluate) return planc_error(PLANC_USAGE, "the session was not made for evaluation");
+  if (job < 0 || job >= session->trace->n_jobs) return planc_error(PLANC_USAGE, "there is no job %d", job);
+  planc_status status = make_and_evaluate(session, job, feed, user, samples, &inference, out_accuracy);
+  rt_inference_free(&inference);
   return status;
 }

@@ -2,11 +2,9 @@
  * the budget has room for. */
 #include "runtime/inference.h"
 
-#include <stdlib.h>
-
 #include "graph/optypes.h"
 
-rt_resident_options rt_inference_options(const planrt_session *session, const struct rt_inference *inference) {
+rt_resident_options rt_inference_options(const planrt_session *session, const rt_inference *inference) {
   return (rt_resident_options){.backend = session->backend,
                                .trace = inference->trace,
                                .first_job = inference->job,
@@ -19,7 +17,7 @@ int64_t rt_inference_room(const planrt_session *session) {
   return most >= 0 ? most - memory->reserved_bytes : INT64_MAX;
 }
 
-static planc_status find_classifier(planrt_session *session, struct rt_inference *inference) {
+static planc_status find_classifier(rt_inference *inference) {
   const planc_trace *trace = inference->trace;
   inference->probs = -1;
   for (int32_t i = 0; i < trace->n_instances; i++) {
@@ -31,12 +29,12 @@ static planc_status find_classifier(planrt_session *session, struct rt_inference
     inference->probs_buffer = trace->accesses[planc_trace_access_of(trace, i, op->out[1])].buffer;
   }
   if (inference->probs < 0) return NULL;
-  PLANC_TRY(PL_NEW(&session->memory, &inference->probs_copy, trace->buffers[inference->probs_buffer].bytes));
-  return PL_NEW(&session->memory, &inference->labels_copy, trace->buffers[inference->labels_buffer].bytes);
+  PLANC_TRY(PL_NEW(&inference->memory, &inference->probs_copy, trace->buffers[inference->probs_buffer].bytes));
+  return PL_NEW(&inference->memory, &inference->labels_copy, trace->buffers[inference->labels_buffer].bytes);
 }
 
 /* The pass over so many samples at once. */
-static planc_status take_at_once(planrt_session *session, struct rt_inference *inference, int64_t samples) {
+static planc_status take_at_once(const planrt_session *session, rt_inference *inference, int64_t samples) {
   planc_job job = *inference->training;
   planc_trace_free(inference->trace);
   inference->trace = NULL;
@@ -46,7 +44,7 @@ static planc_status take_at_once(planrt_session *session, struct rt_inference *i
   job.rounds = inference->rounds;
   job.iterations = 1;
   PLANC_TRY(planc_expand(&job, 1, &inference->trace));
-  PLANC_TRY(PL_NEW(&session->memory, &inference->choices, inference->trace->n_instances));
+  PLANC_TRY(PL_NEW(&inference->memory, &inference->choices, inference->trace->n_instances));
   for (int32_t i = 0; i < inference->trace->n_instances; i++)
     if (planc_trace_op(inference->trace, i)->phase == PLANC_PHASE_forward) inference->choices[i].algorithm = "default";
   rt_resident_options options = rt_inference_options(session, inference);
@@ -54,7 +52,7 @@ static planc_status take_at_once(planrt_session *session, struct rt_inference *i
 }
 
 /* The largest equal parts of a batch for which there is room; single samples where there is for none. */
-static planc_status choose_parts(planrt_session *session, struct rt_inference *inference) {
+static planc_status choose_parts(const planrt_session *session, rt_inference *inference) {
   inference->batch = planc_job_whole_batch(inference->training);
   for (int64_t parts = 1;;) {
     PLANC_TRY(take_at_once(session, inference, inference->batch / parts));
@@ -64,25 +62,14 @@ static planc_status choose_parts(planrt_session *session, struct rt_inference *i
   }
 }
 
-planc_status rt_inferences_make(planrt_session *session) {
-  const planc_trace *trace = session->trace;
-  session->inferences = calloc((size_t)trace->n_jobs, sizeof *session->inferences);
-  if (!session->inferences) return planc_error(PLANC_OUT_OF_MEMORY, "inference pass");
-  for (int32_t j = 0; j < trace->n_jobs; j++) {
-    struct rt_inference *inference = &session->inferences[j];
-    inference->training = &trace->jobs[j];
-    inference->job = j;
-    PLANC_TRY(choose_parts(session, inference));
-    PLANC_TRY(find_classifier(session, inference));
-  }
-  return NULL;
+planc_status rt_inference_make(const planrt_session *session, int32_t job, rt_inference *out) {
+  *out = (rt_inference){.training = &session->trace->jobs[job], .job = job};
+  PLANC_TRY(choose_parts(session, out));
+  return find_classifier(out);
 }
 
-void rt_inferences_free(planrt_session *session) {
-  for (int32_t j = 0; session->inferences && j < session->trace->n_jobs; j++) {
-    rt_resident_free(session->inferences[j].resident);
-    planc_trace_free(session->inferences[j].trace);
-  }
-  free(session->inferences);
-  session->inferences = NULL;
+void rt_inference_free(rt_inference *inference) {
+  rt_resident_free(inference->resident);
+  planc_trace_free(inference->trace);
+  pl_arena_free(&inference->memory);
 }

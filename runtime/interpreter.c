@@ -108,8 +108,22 @@ static planc_status enqueue_delivery(planrt_session *session, const rt_action *a
 
 /* --- Bodies --------------------------------------------------------------------------------------------------- */
 
-/* Enqueues one action of body `body` (-1: the prologue). */
-static planc_status enqueue(planrt_session *session, const rt_action *action, int64_t body, rt_span *span) {
+/* The next replica's `from` goes to the next place. */
+static planc_status enqueue_copy(planrt_session *session, const rt_action *action, int32_t repeat, rt_span *span) {
+  char *to = (char *)action->to + repeat * planc_other_stride(action->bytes);
+  const char *from = (const char *)action->from + repeat * action->from_step;
+  return session->backend->copy(session->device, action->stream, (rt_direction)action->direction, to, from,
+                                action->bytes, span);
+}
+
+/* The next replica's event. */
+static int32_t event_of(const planrt_session *session, const rt_action *wait, int32_t repeat) {
+  return wait->id + repeat * session->plan->n_events;
+}
+
+/* Enqueues one repeat of an action of body `body` (-1: the prologue). */
+static planc_status enqueue(planrt_session *session, const rt_action *action, int32_t repeat, int64_t body,
+                            rt_span *span) {
   const planrt_backend *backend = session->backend;
   rt_device *device = session->device;
   int64_t period = session->step.period + body;
@@ -117,8 +131,7 @@ static planc_status enqueue(planrt_session *session, const rt_action *action, in
     case RT_CALL:
       return launch(session, action, period, span, digest_slot(session, action, period));
     case RT_COPY:
-      return backend->copy(device, action->stream, (rt_direction)action->direction, action->to, action->from,
-                           action->bytes, span);
+      return enqueue_copy(session, action, repeat, span);
     case RT_FEED:
       return enqueue_feed(session, action, body, span);
     case RT_DELIVER:
@@ -126,7 +139,7 @@ static planc_status enqueue(planrt_session *session, const rt_action *action, in
     case RT_RECORD:
       return backend->record(device, action->stream, action->id, body);
     case RT_WAIT:
-      return backend->wait(device, action->stream, action->id, body - action->lag);
+      return backend->wait(device, action->stream, event_of(session, action, repeat), body - action->lag);
     case RT_POISON:
       return backend->poison(device, action->stream, action->to, action->bytes);
   }
@@ -156,7 +169,8 @@ static planc_status enqueue_part(planrt_session *session, int64_t body, int64_t 
   for (int32_t i = 0; i < part->n; i++) {
     const rt_action *action = &part->actions[i];
     rt_span *span = spans && action->span >= 0 ? &spans[action->span] : NULL;
-    PLANC_TRY(say_where(session, part, action, enqueue(session, action, body, span)));
+    for (int32_t k = 0; k < action->repeats; k++)
+      PLANC_TRY(say_where(session, part, action, enqueue(session, action, k, body, span)));
   }
   return NULL;
 }
@@ -267,7 +281,9 @@ static bool runnable(const planrt_session *session, int32_t stream, int64_t peri
   const rt_cursor *cursor = &session->cursors[stream];
   const rt_part *part = part_of(session, cursor->body, periods);
   const rt_action *action = &part->actions[part->by_stream[cursor->position]];
-  return action->kind != RT_WAIT || session->backend->reached(session->device, action->id, cursor->body - action->lag);
+  if (action->kind != RT_WAIT) return true;
+  return session->backend->reached(session->device, event_of(session, action, cursor->repeat),
+                                   cursor->body - action->lag);
 }
 
 /* The first stream from `from` on, cyclically, that can go on; -1 if none can. */
@@ -287,6 +303,13 @@ static planc_status deadlock(const planrt_session *session, int32_t stream, int6
       planc_error(PLANC_INVALID_PLAN, "deadlock: stream %d waits at %s[%d] for event %d",
                   stream % session->plan->n_streams, part->name, action->instr, action->id % session->plan->n_events);
   return planc_trace_replicas(session->trace) == 1 ? status : planc_context(status, "replica %d", action->replica);
+}
+
+/* Behind one repeat of the action. */
+static void go_on(rt_cursor *cursor, const rt_action *action) {
+  if (++cursor->repeat < action->repeats) return;
+  cursor->repeat = 0;
+  cursor->position++;
 }
 
 planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t seed) {
@@ -309,8 +332,9 @@ planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t se
     if (n == 0 || stream < 0) break;
     rt_cursor *cursor = &session->cursors[stream];
     const rt_part *part = part_of(session, cursor->body, periods);
-    const rt_action *action = &part->actions[part->by_stream[cursor->position++]];
-    PLANC_TRY(say_where(session, part, action, enqueue(session, action, cursor->body, NULL)));
+    const rt_action *action = &part->actions[part->by_stream[cursor->position]];
+    PLANC_TRY(say_where(session, part, action, enqueue(session, action, cursor->repeat, cursor->body, NULL)));
+    go_on(cursor, action);
   }
   for (int32_t s = 0; s < n; s++)
     if (settle(session, s, periods)) return deadlock(session, s, periods);

@@ -57,6 +57,7 @@ static void use(loader *l, int32_t replica, const rt_place *at, const rt_action 
   rt_action action = {.kind = RT_POISON,
                       .stream = by->stream,
                       .instr = by->instr,
+                      .repeats = 1,
                       .to = data_of(l, replica, at),
                       .bytes = l->trace->buffers[at->buffer].bytes};
   if (*fresh && l->session->options.poison) emit(l, &action);
@@ -176,17 +177,30 @@ static planc_status find_direction(const loader *l, const rt_place *from, const 
   return planc_error(PLANC_DEVICE, "no backend copies to or from storage but by way of the host");
 }
 
-/* From each other replica to its place. */
+/* From replicas [first, end), each to its place, of which `into` is the first's. */
+static void emit_copies_of(loader *l, const rt_place *from, int32_t first, int32_t end, char *into, rt_action *copy) {
+  if (first == end) return;
+  copy->from = data_of(l, first, from);
+  copy->to = into;
+  copy->repeats = end - first;
+  emit(l, copy);
+}
+
+/* From each other replica to its place. Where copies have spans each has its own. */
 static void emit_peer_copies(loader *l, const rt_place *from, const rt_place *to, rt_action *copy) {
   char *into = data_of(l, l->replica, to);
-  use(l, l->replica, to, copy);
-  for (int32_t other = 0; other < l->n_replicas; other++) {
-    if (other == l->replica) continue;
-    use(l, other, from, copy);
-    copy->from = data_of(l, other, from);
-    copy->to = into;
-    emit(l, copy);
-    into += planc_other_stride(copy->bytes);
+  int64_t step = planc_other_stride(copy->bytes);
+  int32_t own = l->replica, n = l->n_replicas;
+  use(l, own, to, copy);
+  for (int32_t other = 0; other < n; other++)
+    if (other != own) use(l, other, from, copy);
+  copy->from_step = l->places.regions[from->memory].stride;
+  if (l->body && own == 0) {
+    for (int32_t other = 1; other < n; other++)
+      emit_copies_of(l, from, other, other + 1, into + (other - 1) * step, copy);
+  } else {
+    emit_copies_of(l, from, 0, own, into, copy);
+    emit_copies_of(l, from, own + 1, n, into + own * step, copy);
   }
 }
 
@@ -216,15 +230,24 @@ static planc_status load_copy(loader *l, const planc_instr *instr, rt_action *ou
   return NULL;
 }
 
+/* Waits for an event of replicas [first, end). */
+static void emit_waits_for(loader *l, int32_t event, int32_t first, int32_t end, rt_action *wait) {
+  if (first == end || l->session->options.bare) return;
+  wait->id = first * l->plan->n_events + event;
+  wait->repeats = end - first;
+  emit(l, wait);
+}
+
 static planc_status load_event(loader *l, const planc_instr *instr, rt_action *out) {
   if (instr->id < 0 || instr->id >= l->plan->n_events) return planc_error(PLANC_INVALID_PLAN, "no event %d", instr->id);
   out->kind = instr->op == PLANC_INSTR_record ? RT_RECORD : RT_WAIT;
-  bool of_others = out->kind == RT_WAIT && instr->peers;
-  for (int32_t r = 0; r < l->n_replicas; r++) {
-    if ((r == l->replica) == of_others) continue;
-    out->id = r * l->plan->n_events + instr->id;
-    if (!l->session->options.bare) emit(l, out);
+  if (out->kind == RT_WAIT && instr->peers) {
+    emit_waits_for(l, instr->id, 0, l->replica, out);
+    emit_waits_for(l, instr->id, l->replica + 1, l->n_replicas, out);
+    return NULL;
   }
+  out->id = l->replica * l->plan->n_events + instr->id;
+  if (!l->session->options.bare) emit(l, out);
   return NULL;
 }
 
@@ -266,7 +289,7 @@ static planc_status load_on_stream(loader *l, const planc_instr *instr, rt_actio
 
 /* An instruction of one replica. */
 static planc_status load_instr(loader *l, const planc_instr *instr, int32_t index) {
-  rt_action action = {.stream = -1, .lag = instr->lag, .instr = index, .id = instr->id};
+  rt_action action = {.stream = -1, .lag = instr->lag, .instr = index, .id = instr->id, .repeats = 1};
   if (instr->op == PLANC_INSTR_acquire) return load_acquire(l, instr);
   if (instr->op == PLANC_INSTR_release) return load_release(l, instr, &action);
   return load_on_stream(l, instr, &action);
@@ -290,10 +313,10 @@ static planc_status list_by_stream(loader *l, rt_part *part) {
 }
 
 /* As many actions as a section can make: for each replica one of each instruction, an acquire the poisoning of its
- * residency; what looks at the others one for each of them. */
+ * residency; what looks at the others two, or for the first replica one for each of them. */
 static int64_t room_for(const loader *l, const planc_section *section) {
   int64_t n = 0;
-  for (int32_t i = 0; i < section->n; i++) n += section->instrs[i].peers ? l->n_replicas : 1;
+  for (int32_t i = 0; i < section->n; i++) n += section->instrs[i].peers ? 3 : 1;
   return n * l->n_replicas;
 }
 

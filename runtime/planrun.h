@@ -2,6 +2,8 @@
 #ifndef PLANRT_PLANRUN_H
 #define PLANRT_PLANRUN_H
 
+#include <signal.h>
+
 #include "planc/status.h"
 #include "util/program.h"
 
@@ -9,5 +11,13 @@ extern const pl_subcommand rt_cmd_exec, rt_cmd_profile, rt_cmd_info;
 
 /* An option that is a rate, "0.2GB/s", in bytes per second; 0 where it is not given. */
 planc_status rt_option_rate(const pl_arguments *arguments, const char *name, int64_t *out);
+
+/* The signal that came; 0: none. */
+extern volatile sig_atomic_t rt_interrupted;
+/* From here on the first SIGINT or SIGTERM is kept and answered with `told`, and the second one ends the program,
+ * behind `at_once` (NULL: nothing), which a signal handler may call. */
+void rt_interrupts_catch(const char *told, void (*at_once)(void));
+/* Where a signal came the program ends by it, once all is put away: who waits for it is to see that. */
+void rt_interrupts_end(void);
 
 #endif

@@ -163,13 +163,22 @@ static void emit_events(pl_emit *emit, const planrt_session *session, periods ke
 
 /* --- The file --------------------------------------------------------------------------------------------------- */
 
+/* For people: what the trace belongs to the plan's hash tells. */
+static void emit_graph_hashes(pl_emit *emit, const planc_plan *plan) {
+  EMIT(emit, ",\"graph_hashes\":[");
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    if (j > 0) EMIT(emit, ",");
+    pl_emit_hash(emit, planc_graph_hash(plan->jobs[j].graph));
+  }
+  EMIT(emit, "]");
+}
+
 static void emit_header(pl_emit *emit, const planrt_session *session, periods kept, uint64_t plan_hash) {
   EMIT(emit, "\"otherData\":{\"planrun\":\"trace/1\",\"plan\":");
   pl_emit_string(emit, session->plan->name);
   EMIT(emit, ",\"policy\":");
   pl_emit_string(emit, session->plan->policy);
-  EMIT(emit, ",\"graph_hash\":"); /* for people: what the trace belongs to the plan's hash tells */
-  pl_emit_hash(emit, planc_graph_hash(session->plan->jobs[0].graph));
+  emit_graph_hashes(emit, session->plan);
   EMIT(emit, ",\"plan_hash\":");
   pl_emit_hash(emit, plan_hash);
   EMIT(emit, ",\"backend\":");

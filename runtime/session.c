@@ -8,6 +8,7 @@
 
 #include "plan/mapping.h"
 #include "runtime/random.h"
+#include "runtime/room.h"
 #include "util/math.h"
 #include "util/size.h"
 
@@ -234,10 +235,10 @@ static planc_status build(planrt_session *session) {
     PLANC_TRY(planc_check(plan, NULL, &session->report));
   }
   PLANC_TRY(planc_expand(plan->jobs, plan->n_jobs, &session->trace));
+  PLANC_TRY(rt_room_check(session));
   PLANC_TRY(rt_user_open(session));
   PLANC_TRY(pl_mappings_check(plan));
   PLANC_TRY(check_memories(session));
-  if (options->evaluate) PLANC_TRY(rt_inferences_make(session));
   return take_device(session);
 }
 
@@ -274,7 +275,6 @@ void rt_session_give_up_device(planrt_session *session) {
 
 void rt_session_park(planrt_session *session) {
   rt_session_give_up_device(session);
-  rt_inferences_free(session);
   session->gave_up_device = false;
 }
 

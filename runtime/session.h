@@ -25,13 +25,16 @@ typedef struct rt_action {
   int32_t id;        /* feed, deliver: buffer; record, wait: the session's event */
   int32_t handover;  /* feed, deliver: which of the body's */
   int32_t span;      /* of the body's first replica: which of a period's spans it has; -1: none */
+  int32_t repeats;   /* copy, wait: for so many replicas in a row, this one's is the first; elsewhere 1 */
   void *to;
   const void *from;
   int64_t bytes;
+  int64_t from_step; /* of a repeated copy: from a replica's `from` to the next one's */
   const rt_call *call;
 } rt_action;
 
-/* Prologue, body or epilogue: what each instruction is for every replica, before the next instruction. */
+/* Prologue, body or epilogue: what each instruction is for every replica, before the next instruction. What a replica
+ * does with each of the others is at most two actions: with those before it, and with those behind it. */
 typedef struct rt_part {
   const char *name;
   int32_t n;
@@ -97,11 +100,9 @@ struct planrt_session {
 
   struct rt_cursor *cursors; /* by stream, for interleaved runs */
   planrt_step step;
-  bool other_feed;   /* planrt_resumed_other_feed */
-  int64_t period_ns; /* of the last run; 0: not known */
-  /* Or NULL. */
-  rt_resident *reference;
-  struct rt_inference *inferences; /* by job */
+  bool other_feed;        /* planrt_resumed_other_feed */
+  int64_t period_ns;      /* of the last run; 0: not known */
+  rt_resident *reference; /* or NULL */
 };
 
 /* The home of a replica's value of a storage; NULL unless that persists. */
@@ -146,6 +147,7 @@ planc_status rt_load(planrt_session *session);
 typedef struct rt_cursor {
   int64_t body;
   int32_t position; /* in by_stream */
+  int32_t repeat;   /* of the action there */
 } rt_cursor;
 
 /* Runs prologue, `periods` bodies (fewer when stopped: *out_done) and epilogue in file order, or interleaved as drawn
@@ -221,13 +223,6 @@ planc_status rt_reference_open(planrt_session *session);
 /* Runs the reference over the `periods` periods from the step's on, which the session has just run, and compares their
  * results, then the persistent buffers, bit for bit. rt_resident_load must have been done before that run. */
 planc_status rt_reference_compare(planrt_session *session, int64_t periods);
-
-/* --- inference.c ---------------------------------------------------------------------------------------------- */
-
-/* Makes the inference pass of every job, with what its first replica has trained, in parts of the whole batch that the
- * plan's budget has room for. They take nothing of the device before planrt_evaluate. */
-planc_status rt_inferences_make(planrt_session *session);
-void rt_inferences_free(planrt_session *session);
 
 /* --- feed.c --------------------------------------------------------------------------------------------------- */
 

@@ -153,14 +153,19 @@ typedef struct planc_least {
  * `failed` is an INFEASIBLE status of the problem, borrowed; NULL: none is known. INFEASIBLE when nothing fits. */
 planc_status planc_find_least(const planc_problem *problem, const planc_policy *policy, planc_memory_kind memory,
                               planc_status failed, planc_least *out);
+/* A host budget with which the policy has a plan for the problem's others: its own, else what `plan` takes, which was
+ * made for a host without limit, else the least that can be found. INFEASIBLE where none was. */
+planc_status planc_find_host_beside(const planc_problem *problem, const planc_policy *policy, const planc_plan *plan,
+                                    int64_t *out_bytes);
 /* Of the device's budget, just the bytes. */
 planc_status planc_least_budget(const planc_problem *problem, const planc_policy *policy, int64_t *out_bytes);
 
 typedef struct planc_largest_batch {
-  int64_t batch;    /* the largest that has a plan; 0: not even one sample has */
-  bool unbounded;   /* larger ones than `batch` have one as well, in more rounds or with no more memory */
-  int64_t fails_at; /* a smaller batch that has no plan, so that feasibility is not monotone; 0: none was met */
-  int32_t tried;    /* batches */
+  int64_t batch;        /* the largest that has a plan; 0: not even one sample has */
+  bool unbounded;       /* larger ones than `batch` have one as well, in more rounds or with no more memory */
+  int64_t iteration_ns; /* as predicted at `batch` */
+  int64_t fails_at;     /* a smaller batch that has no plan, so that feasibility is not monotone; 0: none was met */
+  int32_t tried;        /* batches */
 } planc_largest_batch;
 /* Called before each batch is tried. */
 typedef void (*planc_batch_visitor)(void *user, int64_t batch);

@@ -44,7 +44,7 @@ void planc_timeline_free(planc_timeline *timeline);
 
 /* --- Predicted and measured ----------------------------------------------------------------------------------- */
 
-/* Ops of a type, or copies of a direction: the sum over a period. */
+/* Ops of a type, or copies of a direction with the hand-overs around them: the sum over a period. */
 typedef struct planc_class_times {
   const char *name; /* of the op type, borrowed from the plan; or "accumulate", "move", "copy in", "copy out",
                        "copy to storage", "copy from storage", "copy" */
@@ -53,7 +53,7 @@ typedef struct planc_class_times {
 } planc_class_times;
 
 /* What a compute stream did while nothing ran on it: it waited for a copy, in or out, to storage or from it, or for
- * another compute stream; the rest is launches, hand-overs between streams, and what cannot be known. */
+ * another compute stream; the rest is launches, other hand-overs between streams, and what cannot be known. */
 typedef enum planc_gap_cause {
   PLANC_GAP_IN,
   PLANC_GAP_OUT,

@@ -8,7 +8,7 @@
  *   planrt_session_free(session);
  *
  * A session is used by one thread at a time; `feed` and `sink` may be called by others, but never two at once. After
- * planrt_session_new nothing is allocated. Every failure is a planc_status; after a failed run the contents of the
+ * planrt_session_new no run allocates anything. Every failure is a planc_status; after a failed run the contents of the
  * persistent buffers are undefined until written again. planc/status.h says what structs may come to have. */
 #ifndef PLANRT_PLANRT_H
 #define PLANRT_PLANRT_H

@@ -61,9 +61,5 @@ bool pl_leaves_until_written(const planc_trace *trace, bool restores, const plan
 
 /* held[p]: bytes open while position p of the order runs, workspace and what recomputes open on their way left out. */
 planc_status pl_absences_held(const planc_order *order, const pl_absences *absences, int64_t *held);
-/* The order with the recomputes that the absences pull in, and by its positions the bytes open while each runs,
- * workspace left out. It takes a schedule of its own; live[] lies in `arena`, the caller frees the order. */
-planc_status pl_absences_live(const pl_walk *walk, const pl_absences *absences, pl_arena *arena,
-                              planc_order **out_order, int64_t **out_live);
 
 #endif

@@ -2,9 +2,9 @@
 
 #include <stdbool.h>
 
-/* A host that is too small comes before a device that is: the device's budget is then met. */
+/* A host that is too small comes before a device that is, and storage before both: the others' budgets are then met. */
 static bool asks_for_less(planc_shortage a, planc_shortage b) {
-  if (a.memory != b.memory) return a.memory == PLANC_MEMORY_HOST;
+  if (a.memory != b.memory) return a.memory > b.memory;
   return a.bytes > 0 && (b.bytes == 0 || a.bytes < b.bytes);
 }
 

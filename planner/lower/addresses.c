@@ -9,6 +9,7 @@
 
 typedef struct device_items {
   pl_item *items; /* those of residencies first; that of one that is parked has no bytes */
+  int32_t *what;  /* by item */
   int32_t n;
   int32_t *of_residency;
   int32_t *of_command; /* execs with a workspace; else -1 */
@@ -38,6 +39,7 @@ static planc_status tie_boundary(const planc_schedule *s, device_items *device) 
 static planc_status make_device_items(pl_arena *arena, const planc_schedule *s, device_items *device) {
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   PLANC_TRY(PL_NEW(arena, &device->items, (int64_t)n_residencies + n_commands));
+  PLANC_TRY(PL_NEW(arena, &device->what, (int64_t)n_residencies + n_commands));
   PLANC_TRY(PL_NEW(arena, &device->of_residency, n_residencies));
   return PL_NEW(arena, &device->of_command, n_commands);
 }
@@ -49,6 +51,7 @@ static planc_status collect_device_items(const planc_schedule *s, device_items *
   for (int32_t r = 0; r < n_residencies; r++) {
     bool here = r >= planc_schedule_n_parked(s);
     device->of_residency[r] = r;
+    device->what[r] = residencies[r].buffer;
     device->items[r] = (pl_item){.bytes = here ? trace->buffers[residencies[r].buffer].bytes : 0,
                                  .address = residencies[r].address,
                                  .spans = {{0, n_commands + 2}, {0, 0}}};
@@ -64,6 +67,7 @@ static planc_status collect_device_items(const planc_schedule *s, device_items *
     int64_t workspace = planc_schedule_variant(s, command).workspace_bytes;
     if (workspace <= 0) continue;
     device->of_command[c] = device->n;
+    device->what[device->n] = pl_workspace_of(command->instance);
     device->items[device->n++] =
         (pl_item){.bytes = workspace, .address = command->address, .spans = {{at, at + 1}, {0, 0}}};
   }
@@ -83,16 +87,9 @@ static planc_status require_stated(const device_items *device) {
 /* Names the two items of a schedule whose stated addresses overlap. */
 static planc_status refuse_overlap(pl_arena *arena, const planc_schedule *s, const device_items *device,
                                    pl_overlap overlap) {
-  int32_t *what;
-  pl_occupants occupants = {.trace = planc_schedule_trace(s), .items = device->items, .n = device->n};
-  PLANC_TRY(PL_NEW(arena, &what, device->n));
+  pl_occupants occupants = {
+      .trace = planc_schedule_trace(s), .items = device->items, .what = device->what, .n = device->n};
   PLANC_TRY(pl_instances_at(arena, s, &occupants.instance_at));
-  for (int32_t r = 0; r < planc_schedule_n_residencies(s); r++) what[r] = planc_schedule_residencies(s)[r].buffer;
-  for (int32_t c = 0; c < planc_schedule_n_commands(s); c++) {
-    if (device->of_command[c] >= 0)
-      what[device->of_command[c]] = pl_workspace_of(planc_schedule_commands(s)[c].instance);
-  }
-  occupants.what = what;
   return pl_occupants_overlap(&occupants, overlap);
 }
 
@@ -107,7 +104,7 @@ static planc_status place_device(pl_arena *arena, const planc_schedule *s, const
   return planc_context(status, "device addresses");
 }
 
-static planc_status assign_device(pl_arena *arena, const planc_schedule *s, pl_addresses *out) {
+planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *s, pl_addresses *out) {
   const planc_virtual_memory *memory = planc_schedule_memory(s);
   int32_t n_residencies = planc_schedule_n_residencies(s), n_commands = planc_schedule_n_commands(s);
   device_items device = {0};
@@ -125,6 +122,9 @@ static planc_status assign_device(pl_arena *arena, const planc_schedule *s, pl_a
     if (device.of_command[c] >= 0) of_command[c] = device.items[device.of_command[c]].address;
   out->residencies = of_residency;
   out->workspaces = of_command;
+  out->on_device = device.items;
+  out->what = device.what;
+  out->n_on_device = device.n;
   return NULL;
 }
 
@@ -132,6 +132,6 @@ static planc_status assign_device(pl_arena *arena, const planc_schedule *s, pl_a
 
 planc_status pl_assign_addresses(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
                                  pl_addresses *out) {
-  PLANC_TRY(assign_device(arena, schedule, out));
+  PLANC_TRY(pl_assign_device_addresses(arena, schedule, out));
   return pl_slots_make(arena, schedule, problem, &out->away);
 }

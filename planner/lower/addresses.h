@@ -10,6 +10,9 @@ typedef struct pl_addresses {
   const int64_t *workspaces;  /* by command, of execs */
   pl_slots away;              /* what is parked has the slots of its residencies' numbers */
   int64_t arena_bytes;
+  const pl_item *on_device; /* placed: residencies, and workspaces behind them; no bytes where another has its place */
+  const int32_t *what;      /* by item, as in pl_occupants */
+  int32_t n_on_device;
 } pl_addresses;
 
 static inline bool pl_has_storage(const pl_addresses *addresses) {
@@ -24,9 +27,12 @@ static inline int32_t pl_memory_of_slot(const pl_addresses *addresses, int32_t s
 
 enum { PL_N_STORAGE_STREAMS = 2 }; /* of a job: to the storage, and from it */
 
-/* Everything is allocated in `arena`. Where `problem` is given and has a storage, what is more than the host's budget
- * is kept there. INTERNAL when addresses that the policy stated overlap or a boundary buffer does not come back to its
- * place. */
+/* Everything is allocated in `arena`. INTERNAL when addresses that the policy stated overlap or a boundary buffer does
+ * not come back to its place. */
+planc_status pl_assign_device_addresses(pl_arena *arena, const planc_schedule *schedule, pl_addresses *out);
+
+/* With what is away, too: where `problem` is given and has a storage, what is more than the host's budget is kept
+ * there. */
 planc_status pl_assign_addresses(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
                                  pl_addresses *out);
 

@@ -52,21 +52,10 @@ planc_status pl_instances_at(pl_arena *arena, const planc_schedule *schedule, co
   return NULL;
 }
 
-static void collect_device(collection *c, const planc_schedule *s, const pl_addresses *addresses) {
-  const planc_residency *residencies = planc_schedule_residencies(s);
-  int32_t n_residencies = planc_schedule_n_residencies(s), n_parked = planc_schedule_n_parked(s);
-  for (int32_t r = 0; r < n_residencies; r++) {
-    int64_t bytes = r < n_parked ? 0 : c->trace->buffers[residencies[r].buffer].bytes;
-    add(c, residencies[r].buffer, bytes, addresses->residencies[r], 0, c->n_positions);
-  }
-  for (int32_t k = 0; k < planc_schedule_n_commands(s); k++) {
-    const planc_command *command = &planc_schedule_commands(s)[k];
-    int32_t at = k + 1;
-    if (command->kind == PLANC_CMD_ACQUIRE) c->items[command->residency].spans[0].start = at;
-    if (command->kind == PLANC_CMD_RELEASE) c->items[command->residency].spans[0].end = at;
-    if (command->kind == PLANC_CMD_EXEC)
-      add(c, pl_workspace_of(command->instance), planc_schedule_variant(s, command).workspace_bytes,
-          addresses->workspaces[k], at, at + 1);
+static void collect_device(collection *c, const pl_addresses *addresses) {
+  for (int32_t k = 0; k < addresses->n_on_device; k++) {
+    c->what[c->n] = addresses->what[k];
+    c->items[c->n++] = addresses->on_device[k];
   }
 }
 
@@ -81,12 +70,12 @@ static void collect_host(collection *c, const pl_addresses *addresses) {
 static planc_status collect_schedule(collection *c, const planc_schedule *s, const pl_addresses *addresses,
                                      planc_memory_kind memory) {
   int32_t n_commands = planc_schedule_n_commands(s);
-  PLANC_TRY(begin(c, (int64_t)planc_schedule_n_residencies(s) + n_commands + addresses->away.n, n_commands));
+  PLANC_TRY(begin(c, (int64_t)addresses->n_on_device + addresses->away.n, n_commands));
   find_instances(s, c->instance_at, c->n_positions);
   if (memory == PLANC_MEMORY_HOST) {
     collect_host(c, addresses);
   } else if (planc_schedule_memory(s)->chunk_bytes == 0) {
-    collect_device(c, s, addresses);
+    collect_device(c, addresses);
   }
   return NULL;
 }

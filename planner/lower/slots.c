@@ -9,85 +9,87 @@
 #include "util/math.h"
 #include "util/vec.h"
 
-/* What is handed out; there are two, so that one can be kept while the other is made. */
-typedef struct result {
+/* Slots of the contents as they were, with the items that are placed for them. */
+typedef struct layout {
   pl_slot *slots;
   pl_tier_copy *copies;
   int32_t *of_command;
-} result;
+  int32_t *item_of;  /* by slot */
+  pl_item *items[2]; /* on the host; in storage */
+  int32_t n_items[2];
+  int32_t n, n_copies;
+  int64_t host_bytes; /* that they take; at least, where that is more than they may */
+} layout;
 
 typedef struct making {
   const planc_schedule *schedule;
   pl_contents contents;
   pl_arena *arena;
   int32_t n_commands;
-  result results[2];
-  int32_t which;     /* of them is made */
-  int32_t *item_of;  /* by slot */
-  pl_item *items[2]; /* on the host; in storage */
-  int32_t n_items[2];
-  int32_t n, n_copies;
+  int64_t most;             /* slots and copies that there can be */
+  layout *out;              /* that is made */
   int32_t *item_of_content; /* -1: it has none yet */
 } making;
 
 /* --- Slots -------------------------------------------------------------------------------------------------------- */
 
-static int32_t add_slot(making *m, int32_t number, pl_slot slot, int32_t item) {
-  m->results[m->which].slots[number] = slot;
-  m->item_of[number] = item;
+static int32_t add_slot(const making *m, int32_t number, pl_slot slot, int32_t item) {
+  m->out->slots[number] = slot;
+  m->out->item_of[number] = item;
   return number;
 }
 
-static int32_t add_item(making *m, bool stored, int32_t buffer, pl_lifetime span) {
+static int32_t add_item(const making *m, bool stored, int32_t buffer, pl_lifetime span) {
   int64_t bytes = planc_schedule_trace(m->schedule)->buffers[buffer].bytes;
   if (stored) bytes = pl_align_up(bytes, PL_STORAGE_ALIGNMENT);
-  m->items[stored][m->n_items[stored]] = (pl_item){.bytes = bytes, .address = PLANC_BLANK, .spans = {span, {0, 0}}};
-  return m->n_items[stored]++;
+  m->out->items[stored][m->out->n_items[stored]] =
+      (pl_item){.bytes = bytes, .address = PLANC_BLANK, .spans = {span, {0, 0}}};
+  return m->out->n_items[stored]++;
 }
 
 /* The slot in which a content lives: that of what is parked has the number of its residency and the place of its twin.
  */
-static int32_t add_place(making *m, int32_t k) {
+static int32_t add_place(const making *m, int32_t k) {
   const pl_content *it = &m->contents.all[k];
   pl_lifetime span = pl_slot_lifetime(it->written, it->until, m->n_commands);
   int32_t item = it->twin < k ? m->item_of_content[it->twin] : -1;
   if (item >= 0) {
-    m->items[it->stored][item].spans[1] = span;
+    m->out->items[it->stored][item].spans[1] = span;
   } else {
     item = add_item(m, it->stored, it->buffer, span);
   }
   m->item_of_content[k] = item;
-  int32_t number = k < planc_schedule_n_parked(m->schedule) ? k : m->n++;
+  int32_t number = k < planc_schedule_n_parked(m->schedule) ? k : m->out->n++;
   return add_slot(m, number, (pl_slot){it->buffer, it->stored, 0, it->written, it->until}, item);
 }
 
 /* A slot on the host for a stored content, for one time that it is there. */
-static int32_t add_stop(making *m, const pl_content *it, int32_t opens, int32_t closes) {
+static int32_t add_stop(const making *m, const pl_content *it, int32_t opens, int32_t closes) {
   int32_t item = add_item(m, false, it->buffer, pl_slot_lifetime(opens, closes, m->n_commands));
-  return add_slot(m, m->n++, (pl_slot){it->buffer, false, 0, opens, closes}, item);
+  return add_slot(m, m->out->n++, (pl_slot){it->buffer, false, 0, opens, closes}, item);
 }
 
-static void add_stored(making *m, int32_t k) {
+static void add_stored(const making *m, int32_t k) {
   const pl_content *it = &m->contents.all[k];
   const pl_read *reads = &m->contents.reads[it->first_read];
-  int32_t stored = add_place(m, k), stop = PL_NO_SLOT, *of_command = m->results[m->which].of_command;
-  pl_tier_copy *copies = m->results[m->which].copies;
+  int32_t stored = add_place(m, k), stop = PL_NO_SLOT, *of_command = m->out->of_command;
+  pl_tier_copy *copies = m->out->copies;
   if (it->written != PL_AT_BOUNDARY) {
     of_command[it->written] = stop = add_stop(m, it, it->written, it->stored_by);
-    copies[m->n_copies++] = (pl_tier_copy){stop, stored, it->written, false};
+    copies[m->out->n_copies++] = (pl_tier_copy){stop, stored, it->written, false};
   }
   for (int32_t r = 0; r < it->n_reads; r++) {
     if (reads[r].loaded) {
       stop = add_stop(m, it, reads[r].load, pl_staging_stay(&m->contents, it, r));
-      copies[m->n_copies++] = (pl_tier_copy){stored, stop, reads[r].load, true};
+      copies[m->out->n_copies++] = (pl_tier_copy){stored, stop, reads[r].load, true};
     }
     of_command[reads[r].command] = stop;
   }
 }
 
-static void add_kept(making *m, int32_t k) {
+static void add_kept(const making *m, int32_t k) {
   const pl_content *it = &m->contents.all[k];
-  int32_t slot = add_place(m, k), *of_command = m->results[m->which].of_command;
+  int32_t slot = add_place(m, k), *of_command = m->out->of_command;
   if (it->written != PL_AT_BOUNDARY) of_command[it->written] = slot;
   for (int32_t r = 0; r < it->n_reads; r++) of_command[m->contents.reads[it->first_read + r].command] = slot;
 }
@@ -99,26 +101,21 @@ static int compare(const void *a, const void *b) {
   return (x->to > y->to) - (x->to < y->to);
 }
 
-static planc_status prepare(making *m) {
-  int64_t most = 2 * (int64_t)m->contents.n;
-  for (int32_t k = 0; k < m->contents.n; k++) most += m->contents.all[k].n_reads;
-  if (most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many copies");
-  for (int32_t k = 0; k < 2; k++) {
-    PLANC_TRY(PL_NEW(m->arena, &m->results[k].slots, most));
-    PLANC_TRY(PL_NEW(m->arena, &m->results[k].copies, most));
-    PLANC_TRY(PL_NEW(m->arena, &m->results[k].of_command, m->n_commands));
-    PLANC_TRY(PL_NEW(m->arena, &m->items[k], most));
-  }
-  PLANC_TRY(PL_NEW(m->arena, &m->item_of, most));
-  return PL_NEW(m->arena, &m->item_of_content, m->contents.n);
+static planc_status prepare(const making *m, layout *out) {
+  PLANC_TRY(PL_NEW(m->arena, &out->slots, m->most));
+  PLANC_TRY(PL_NEW(m->arena, &out->copies, m->most));
+  PLANC_TRY(PL_NEW(m->arena, &out->of_command, m->n_commands));
+  PLANC_TRY(PL_NEW(m->arena, &out->item_of, m->most));
+  PLANC_TRY(PL_NEW(m->arena, &out->items[0], m->most));
+  return PL_NEW(m->arena, &out->items[1], m->most);
 }
 
-/* Slots of the contents as they are, placed. */
-static planc_status place(making *m, pl_slots *out) {
-  result *made = &m->results[m->which];
-  m->n_items[0] = m->n_items[1] = m->n_copies = 0;
-  m->n = planc_schedule_n_parked(m->schedule);
-  for (int32_t c = 0; c < m->n_commands; c++) made->of_command[c] = PL_NO_SLOT;
+/* Slots of the contents as they are, not placed. */
+static void lay_out(making *m, layout *out) {
+  m->out = out;
+  out->n_items[0] = out->n_items[1] = out->n_copies = 0;
+  out->n = planc_schedule_n_parked(m->schedule);
+  for (int32_t c = 0; c < m->n_commands; c++) out->of_command[c] = PL_NO_SLOT;
   for (int32_t k = 0; k < m->contents.n; k++) m->item_of_content[k] = -1;
   for (int32_t k = 0; k < m->contents.n; k++) {
     if (m->contents.all[k].stored) {
@@ -127,91 +124,153 @@ static planc_status place(making *m, pl_slots *out) {
       add_kept(m, k);
     }
   }
-  if (m->n_copies > 0) qsort(made->copies, (size_t)m->n_copies, sizeof *made->copies, compare);
-  PLANC_TRY(planc_context(pl_place(m->items[0], m->n_items[0], &out->host_bytes, NULL), "host slots"));
-  PLANC_TRY(planc_context(pl_place(m->items[1], m->n_items[1], &out->storage_bytes, NULL), "storage slots"));
-  for (int32_t s = 0; s < m->n; s++) made->slots[s].address = m->items[made->slots[s].stored][m->item_of[s]].address;
-  out->slots = made->slots;
-  out->n = m->n;
-  out->of_command = made->of_command;
-  out->copies = made->copies;
-  out->n_copies = m->n_copies;
+}
+
+static planc_status place_host(layout *it, int64_t room) {
+  return planc_context(pl_place_within(it->items[0], it->n_items[0], room, &it->host_bytes), "host slots");
+}
+
+/* Of slots that are placed on the host. */
+static planc_status finish(const layout *it, pl_slots *out) {
+  *out = (pl_slots){.slots = it->slots,
+                    .n = it->n,
+                    .of_command = it->of_command,
+                    .copies = it->copies,
+                    .n_copies = it->n_copies,
+                    .host_bytes = it->host_bytes};
+  if (it->n_copies > 0) qsort(it->copies, (size_t)it->n_copies, sizeof *it->copies, compare);
+  PLANC_TRY(planc_context(pl_place(it->items[1], it->n_items[1], &out->storage_bytes, NULL), "storage slots"));
+  for (int32_t s = 0; s < it->n; s++) it->slots[s].address = it->items[it->slots[s].stored][it->item_of[s]].address;
   return NULL;
 }
 
 /* --- Storage ------------------------------------------------------------------------------------------------------ */
 
-/* Placement may leave gaps: then more is stored than would have to be, or less room is used to be in time. Of what has
- * been tried and fits, that is kept which costs least. */
+/* Placement may leave gaps: then more is stored than would have to be, or less room is used to be in time. */
 typedef struct search {
   making *making;
   pl_spilling spilling;
-  int64_t budget;
-  pl_slots best, last;
-  pl_spill_cost least; /* of the best; of INT64_MAX where nothing fits */
+  int64_t all, budget; /* what would be on the host at once without storage, and what may */
+  layout *fits;        /* NULL: none yet */
 } search;
 
-static bool any_fits(const search *s) {
-  return s->least.ns < INT64_MAX;
+/* A way to have less of the host: for all, or to be in time only. What is tried are parts of what would be there
+ * without storage, each smaller by a 32nd, or by an 8th where only the time is at stake, so that a larger budget tries
+ * what a smaller one does, and is not the slower one because it was unlucky with gaps. */
+typedef struct way {
+  bool for_all, with_room;
+  int64_t part; /* that is tried next */
+  int32_t n_left;
+  bool at_end;  /* nothing is made of it any more */
+  layout *made; /* of the part before */
+  pl_spill_cost cost;
+} way;
+
+enum { MOST_TRIES = 24 };
+
+static void make_smaller(way *w) {
+  w->part -= w->part / (w->for_all ? 32 : 8) + 1;
 }
 
-/* *out_worse: whatever its slots take, it costs as much as the best or more, and is not placed. */
-static planc_status try_one(search *s, int64_t host, int64_t room, bool *out_worse) {
-  making *m = s->making;
+static way way_from(const search *s, way w) {
+  w.n_left = MOST_TRIES;
+  w.part = s->all;
+  while (w.part >= s->budget && w.part > 0) make_smaller(&w);
+  return w;
+}
+
+static pl_spill_cost lay_out_stored(search *s, int64_t host, int64_t room, layout *out) {
   pl_spill_cost cost = pl_spill(&s->spilling, host, room);
-  *out_worse = any_fits(s) && !pl_spill_is_cheaper(cost, s->least);
-  if (*out_worse) return NULL;
-  PLANC_TRY(place(m, &s->last));
-  if (s->last.host_bytes > s->budget) return NULL;
-  s->best = s->last;
-  s->least = cost;
-  m->which = 1 - m->which;
+  lay_out(s->making, out);
+  return cost;
+}
+
+static void go_on(search *s, way *w) {
+  w->at_end = w->n_left == 0 || w->part <= 0;
+  if (w->at_end) return;
+  w->cost = lay_out_stored(s, w->for_all ? w->part : s->budget, w->with_room ? w->part : 0, w->made);
+  w->n_left--;
+  make_smaller(w);
+}
+
+static planc_status try_layout(search *s, layout *it) {
+  PLANC_TRY(place_host(it, s->budget));
+  if (it->host_bytes <= s->budget) s->fits = it;
   return NULL;
 }
 
-/* With less of the host, for all or to be in time only, until that costs more than what fits. What is tried are parts
- * of what would be there without storage, each smaller by a 32nd, or by an 8th where only the time is at stake, so that
- * a larger budget tries what a smaller one does, and is not the slower one because it was unlucky with gaps. */
-static planc_status try_parts(search *s, int64_t all, bool for_all, bool with_room) {
-  enum { MOST_TRIES = 24 };
-  int64_t step = for_all ? 32 : 8, part = all;
-  bool worse = false;
-  while (part >= s->budget && part > 0) part -= part / step + 1;
-  for (int32_t k = 0; k < MOST_TRIES && part > 0 && !worse; k++, part -= part / step + 1)
-    PLANC_TRY(try_one(s, for_all ? part : s->budget, with_room ? part : 0, &worse));
+/* Goes the ways side by side, so that what costs less is placed first: as less of the host costs more, the first that
+ * fits costs least. */
+static planc_status try_ways(search *s, way *ways, int32_t n) {
+  for (int32_t k = 0; k < n; k++) go_on(s, &ways[k]);
+  while (!s->fits) {
+    way *next = NULL;
+    for (int32_t k = 0; k < n; k++) {
+      if (!ways[k].at_end && (!next || pl_spill_is_cheaper(ways[k].cost, next->cost))) next = &ways[k];
+    }
+    if (!next) return NULL;
+    PLANC_TRY(try_layout(s, next->made));
+    if (!s->fits) go_on(s, next);
+  }
   return NULL;
 }
 
-static planc_status spill(making *m, const planc_problem *problem, pl_slots *out) {
+static planc_status try_one(search *s, int64_t host, int64_t room, layout *it) {
+  (void)lay_out_stored(s, host, room, it);
+  return try_layout(s, it);
+}
+
+static planc_status try_with_room(search *s, layout layouts[2]) {
+  PLANC_TRY(try_one(s, s->budget, s->budget, &layouts[0]));
+  if (s->fits) return NULL;
+  way ways[] = {way_from(s, (way){.for_all = true, .with_room = true, .made = &layouts[0]}),
+                way_from(s, (way){.for_all = false, .with_room = true, .made = &layouts[1]})};
+  return try_ways(s, ways, 2);
+}
+
+static planc_status try_without_room(search *s, layout *it) {
+  PLANC_TRY(try_one(s, s->budget, 0, it));
+  if (s->fits) return NULL;
+  way less = way_from(s, (way){.for_all = true, .with_room = false, .made = it});
+  return try_ways(s, &less, 1);
+}
+
+/* Where nothing fits, that is made which needs least of the host at once. */
+static planc_status store(search *s, layout layouts[2], layout **out) {
+  PLANC_TRY(try_with_room(s, layouts));
+  if (!s->fits) PLANC_TRY(try_without_room(s, &layouts[0]));
+  *out = s->fits ? s->fits : &layouts[0];
+  if (s->fits) return NULL;
+  (void)lay_out_stored(s, 0, 0, *out);
+  return place_host(*out, INT64_MAX);
+}
+
+static planc_status spill(making *m, const planc_problem *problem, layout layouts[2], layout **out) {
   const planc_device *device = planc_profile_device(problem->profile);
-  search s = {.making = m,
-              .budget = planc_share(problem, problem->host_budget_bytes),
-              .least = {.ns = INT64_MAX, .bytes = INT64_MAX}};
-  int64_t all = out->host_bytes;
-  bool worse;
+  search s = {.making = m, .all = layouts[0].host_bytes, .budget = planc_share(problem, problem->host_budget_bytes)};
+  *out = &layouts[0];
   if (device->store.bytes_per_second < 1 || device->load.bytes_per_second < 1)
     return planc_error(PLANC_USAGE, "the profile of device %s says nothing of storage", device->name);
-  if (all <= s.budget) return NULL;
+  if (s.all <= s.budget) return NULL;
+  PLANC_TRY(prepare(m, &layouts[1]));
   PLANC_TRY(pl_spilling_make(m->arena, m->schedule, device, &m->contents, &s.spilling));
-  PLANC_TRY(try_one(&s, s.budget, s.budget, &worse));
-  if (!any_fits(&s)) {
-    PLANC_TRY(try_parts(&s, all, true, true));
-    PLANC_TRY(try_parts(&s, all, false, true));
-  }
-  if (!any_fits(&s)) PLANC_TRY(try_one(&s, s.budget, 0, &worse));
-  if (!any_fits(&s)) PLANC_TRY(try_parts(&s, all, true, false));
-  if (!any_fits(&s)) PLANC_TRY(try_one(&s, 0, 0, &worse));
-  *out = any_fits(&s) ? s.best : s.last;
-  return NULL;
+  return store(&s, layouts, out);
 }
 
 planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
                            pl_slots *out) {
   making m = {.schedule = schedule, .arena = arena, .n_commands = planc_schedule_n_commands(schedule)};
+  bool stores = problem && problem->storage_budget_bytes > 0 && problem->host_budget_bytes >= 0;
+  layout layouts[2] = {0}, *made = &layouts[0];
   *out = (pl_slots){0};
   PLANC_TRY(pl_contents_find(arena, schedule, &m.contents));
-  PLANC_TRY(prepare(&m));
-  PLANC_TRY(place(&m, out));
-  if (!problem || problem->storage_budget_bytes <= 0 || problem->host_budget_bytes < 0) return NULL;
-  return spill(&m, problem, out);
+  m.most = 2 * (int64_t)m.contents.n;
+  for (int32_t k = 0; k < m.contents.n; k++) m.most += m.contents.all[k].n_reads;
+  if (m.most > INT32_MAX) return planc_error(PLANC_INTERNAL, "too many copies");
+  PLANC_TRY(PL_NEW(arena, &m.item_of_content, m.contents.n));
+  PLANC_TRY(prepare(&m, made));
+  lay_out(&m, made);
+  PLANC_TRY(place_host(made, stores ? planc_share(problem, problem->host_budget_bytes) : INT64_MAX));
+  if (stores) PLANC_TRY(spill(&m, problem, layouts, &made));
+  return finish(made, out);
 }

@@ -5,6 +5,7 @@
 #include "planner/lower/spill.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "util/math.h"
 
@@ -161,6 +162,14 @@ static void choose(spilling *s, int64_t aim) {
 
 /* --- All ---------------------------------------------------------------------------------------------------------- */
 
+static planc_status keep(pl_arena *arena, const pl_contents *contents, spilling *s) {
+  PLANC_TRY(PL_NEW(arena, &s->kept_all, contents->n));
+  PLANC_TRY(PL_NEW(arena, &s->kept_reads, s->staging.n_commands));
+  memcpy(s->kept_all, contents->all, (size_t)contents->n * sizeof *contents->all);
+  memcpy(s->kept_reads, contents->reads, (size_t)s->staging.n_commands * sizeof *contents->reads);
+  return NULL;
+}
+
 planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, const planc_device *device,
                               pl_contents *contents, pl_spilling *out) {
   int64_t most = contents->n;
@@ -170,42 +179,58 @@ planc_status pl_spilling_make(pl_arena *arena, const planc_schedule *schedule, c
   PLANC_TRY(PL_NEW(arena, &out->gaps, most));
   PLANC_TRY(PL_NEW(arena, &out->heap, most));
   PLANC_TRY(PL_NEW(arena, &out->change, (int64_t)out->staging.n_commands + 2));
+  PLANC_TRY(keep(arena, contents, out));
   for (int32_t k = 0; k < contents->n; k++) add_gaps(out, k);
   if (out->n_gaps > 0) qsort(out->gaps, (size_t)out->n_gaps, sizeof *out->gaps, compare_first);
   return NULL;
 }
 
-/* What a period copies to storage and back. */
-static int64_t count_copied(const spilling *s) {
+/* What the choice costs at least: what it copies, and the time of that, a direction at a time. */
+static pl_spill_cost least_cost(const spilling *s) {
   const pl_contents *contents = s->staging.contents;
-  int64_t sum = 0;
+  const planc_device *device = s->staging.device;
+  int64_t stores = 0, loads = 0, sum = 0, all = s->staging.now[s->staging.n_commands];
   for (int32_t k = 0; k < contents->n; k++) {
     const pl_content *content = &contents->all[k];
     if (!content->stored) continue;
     int64_t bytes = pl_staging_bytes(&s->staging, k);
-    if (content->written != PL_AT_BOUNDARY) sum = pl_add_saturate(sum, bytes);
-    for (int32_t r = 0; r < content->n_reads; r++)
-      if (contents->reads[content->first_read + r].loaded) sum = pl_add_saturate(sum, bytes);
+    if (content->written != PL_AT_BOUNDARY) {
+      sum = pl_add_saturate(sum, bytes);
+      stores = pl_add_saturate(stores, pl_staging_copy_ns(&s->staging, &device->store, k));
+    }
+    for (int32_t r = 0; r < content->n_reads; r++) {
+      if (!contents->reads[content->first_read + r].loaded) continue;
+      sum = pl_add_saturate(sum, bytes);
+      loads = pl_add_saturate(loads, pl_staging_copy_ns(&s->staging, &device->load, k));
+    }
   }
-  return sum;
+  int64_t waits = stores > all ? stores - all : 0;
+  return (pl_spill_cost){pl_add_saturate(waits, loads > all ? loads : all), sum};
 }
 
-static pl_spill_cost store_down_to(spilling *s, int64_t aim, int64_t room) {
-  choose(s, aim);
-  int64_t ns = pl_staging_pass(&s->staging, room);
-  return (pl_spill_cost){ns, count_copied(s)};
+/* The choice in the contents for the one that is kept. */
+static void swap_kept(spilling *s) {
+  pl_contents *contents = s->staging.contents;
+  pl_content *all = contents->all;
+  pl_read *reads = contents->reads;
+  contents->all = s->kept_all;
+  contents->reads = s->kept_reads;
+  s->kept_all = all;
+  s->kept_reads = reads;
 }
 
 pl_spill_cost pl_spill(pl_spilling *s, int64_t host_bytes, int64_t room_bytes) {
   enum { PARTS = 4 };
-  int64_t best = host_bytes;
-  pl_spill_cost least = store_down_to(s, host_bytes, room_bytes);
-  for (int64_t part = 1; part < PARTS; part++) {
-    int64_t aim = host_bytes - host_bytes / PARTS * part;
-    pl_spill_cost cost = store_down_to(s, aim, room_bytes);
-    if (!pl_spill_is_cheaper(cost, least)) continue;
-    best = aim;
+  pl_spill_cost least = {0};
+  for (int64_t part = 0; part < PARTS; part++) {
+    choose(s, host_bytes - host_bytes / PARTS * part);
+    pl_spill_cost cost = least_cost(s);
+    if (part > 0 && !pl_spill_is_cheaper(cost, least)) continue;
+    cost.ns = pl_staging_pass(&s->staging, room_bytes);
+    if (part > 0 && !pl_spill_is_cheaper(cost, least)) continue;
     least = cost;
+    swap_kept(s);
   }
-  return store_down_to(s, best, room_bytes);
+  swap_kept(s);
+  return least;
 }

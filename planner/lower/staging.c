@@ -42,6 +42,10 @@ int64_t pl_staging_bytes(const pl_staging *s, int32_t content) {
   return pl_align_up(planc_schedule_trace(s->schedule)->buffers[buffer].bytes, PLANC_ALIGNMENT);
 }
 
+int64_t pl_staging_copy_ns(const pl_staging *s, const planc_link *link, int32_t content) {
+  return planc_link_ns(link, planc_schedule_trace(s->schedule)->buffers[content_at(s, content)->buffer].bytes);
+}
+
 /* --- Times -------------------------------------------------------------------------------------------------------- */
 
 /* What a residency was last used for has ended by then. */
@@ -167,9 +171,8 @@ static void leave(passing *p) {
 }
 
 static int64_t copy_ns(const passing *p, int32_t content) {
-  const pl_staging *s = p->staging;
-  int64_t bytes = planc_schedule_trace(s->schedule)->buffers[content_at(s, content)->buffer].bytes;
-  return planc_link_ns(p->loads ? &s->device->load : &s->device->store, bytes);
+  const planc_device *device = p->staging->device;
+  return pl_staging_copy_ns(p->staging, p->loads ? &device->load : &device->store, content);
 }
 
 /* Copies one after the other; returns when this one has ended. */

@@ -30,6 +30,9 @@ int32_t pl_staging_stay(const pl_contents *contents, const pl_content *content, 
 /* What a content takes of the host. */
 int64_t pl_staging_bytes(const pl_staging *staging, int32_t content);
 
+/* How long a copy of a content over a link between host and storage takes. */
+int64_t pl_staging_copy_ns(const pl_staging *staging, const planc_link *link, int32_t content);
+
 /* Sets when the contents that are stored leave the host and come back, so that up to `room_bytes` live there, where
  * those that have to be there leave any. Returns how long a period takes then, about. */
 int64_t pl_staging_pass(pl_staging *staging, int64_t room_bytes);

@@ -1,10 +1,12 @@
 /* Predicted against measured: what the simulator says of a plan's body beside a timeline of it.
  *
  * Both sides are spans of the same instructions and are summed up by the same code: the simulator's steady period is
- * one before which the same has run. A gap on a compute stream is put down to what it waited for by walking back from
- * the instruction after it: to the last to end of what that one awaits (its stream's instruction before it, and those
- * before the records of the events that it waits for), from there to what that one awaited, up to the gap's start.
- * Streams do one thing at a time, so the walks of one stream's gaps meet each instruction about once. */
+ * one before which the same has run. A predicted copy takes its link's latency, in which profiles count the hand-overs
+ * around it: the measured ones are given theirs (handovers.h). A gap on a compute stream is put down to what it waited
+ * for by walking back from the instruction after it: to the last to end of what that one awaits (its stream's
+ * instruction before it, and those before the records of the events that it waits for), from there to what that one
+ * awaited, up to the gap's start. Streams do one thing at a time, so the walks of one stream's gaps meet each
+ * instruction about once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +15,7 @@
 #include "planc/timeline.h"
 #include "planner/measured/alone.h"
 #include "planner/measured/awaited.h"
+#include "planner/measured/handovers.h"
 #include "planner/simulate/plan_streams.h"
 #include "util/map.h"
 #include "util/math.h"
@@ -43,6 +46,7 @@ typedef struct work {
   int32_t *column_of; /* by stream: where its columns start, -1 where it does not compute */
   int32_t n_columns;
   planc_span *predicted; /* by timed instruction */
+  planc_span *measured;  /* the timeline's, copies with their hand-overs */
 } work;
 
 /* The spans of a period, and those of the one before, from which `shift` is to be taken off. NULL: not known. */
@@ -228,6 +232,44 @@ static const planc_span *spans_of(const work *w, int32_t p) {
   return &w->timeline->spans[(int64_t)p * w->timeline->n_timed];
 }
 
+/* In the prediction a copy may begin some time after what it awaits, as when it is launched: that is no hand-over. */
+static planc_status predicted_handovers(work *w, pl_handover out[PLANC_N_ROUTES]) {
+  planc_timeline twice = *w->timeline;
+  planc_span *spans;
+  int64_t period_ns = w->made->comparison.predicted_ns;
+  PLANC_TRY(PL_NEW(&w->arena, &spans, 2 * (int64_t)twice.n_timed));
+  for (int32_t k = 0; k < twice.n_timed; k++) {
+    planc_span span = w->predicted[k];
+    spans[k] = span;
+    spans[twice.n_timed + k] = (planc_span){span.begin_ns + period_ns, span.end_ns + period_ns};
+  }
+  twice.n_periods = 2;
+  twice.spans = spans;
+  return pl_handovers_find(&twice, w->plan, out);
+}
+
+static int64_t beyond(int64_t measured_ns, int64_t predicted_ns) {
+  return measured_ns > predicted_ns ? measured_ns - predicted_ns : 0;
+}
+
+static planc_status add_handovers(work *w) {
+  const planc_timeline *timeline = w->timeline;
+  pl_handover measured[PLANC_N_ROUTES], predicted[PLANC_N_ROUTES];
+  int64_t n_spans = (int64_t)timeline->n_periods * timeline->n_timed;
+  PLANC_TRY(pl_handovers_find(timeline, w->plan, measured));
+  PLANC_TRY(predicted_handovers(w, predicted));
+  PLANC_TRY(PL_NEW(&w->arena, &w->measured, n_spans));
+  for (int64_t s = 0; s < n_spans; s++) {
+    planc_route route = pl_instr_route(w->plan, w->acquired, instr_at(w, (int32_t)(s % timeline->n_timed)));
+    planc_span *span = &w->measured[s];
+    *span = timeline->spans[s];
+    if (route == PLANC_N_ROUTES) continue;
+    span->begin_ns -= beyond(measured[route].before_ns, predicted[route].before_ns);
+    span->end_ns = pl_add_saturate(span->end_ns, beyond(measured[route].after_ns, predicted[route].after_ns));
+  }
+  return NULL;
+}
+
 /* When the period's first work on a compute stream begins; where there is none, on any. */
 static int64_t start_of(const work *w, int32_t p) {
   int64_t compute = INT64_MAX, any = INT64_MAX;
@@ -263,8 +305,10 @@ static planc_status measure(work *w, int64_t *medians) {
   if (pl_mul_overflow(n, w->n_columns, &size)) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   PLANC_TRY(PL_NEW(&w->arena, &rows, size));
   PLANC_TRY(PL_NEW(&w->arena, &values, n));
+  PLANC_TRY(add_handovers(w));
   for (int32_t p = 0; p < n; p++) {
-    period now = {.spans = spans_of(w, first + p), .before = first + p > 0 ? spans_of(w, first + p - 1) : NULL};
+    const planc_span *spans = &w->measured[(int64_t)(first + p) * w->timeline->n_timed];
+    period now = {.spans = spans, .before = first + p > 0 ? spans - w->timeline->n_timed : NULL};
     sum_up(w, &now, &rows[(int64_t)p * w->n_columns]);
   }
   for (int32_t c = 0; c < w->n_columns; c++) {

@@ -54,20 +54,21 @@ static int64_t median_of(time_list *times) {
   return times->len > 0 ? pl_median(times->data, (int32_t)times->len) : 0;
 }
 
-static planc_status find(search *s, int64_t out_ns[PLANC_N_ROUTES]) {
+static planc_status find(search *s, pl_handover out[PLANC_N_ROUTES]) {
   int32_t *timed_of, first = planc_timeline_first_steady(s->timeline);
   PLANC_TRY(pl_plan_acquired(s->plan, &s->scratch, &s->acquired));
   PLANC_TRY(pl_timed_of(s->plan, s->timeline, &s->scratch, &timed_of));
   PLANC_TRY(pl_awaited_find(s->plan, s->timeline, timed_of, &s->awaited));
   for (int32_t p = first; p < s->timeline->n_periods; p++)
     for (int32_t k = 0; k < s->timeline->n_timed; k++) PLANC_TRY(take(s, p, k));
-  for (int r = 0; r < PLANC_N_ROUTES; r++) out_ns[r] = median_of(&s->before[r]) + median_of(&s->after[r]);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) out[r] = (pl_handover){median_of(&s->before[r]), median_of(&s->after[r])};
   return NULL;
 }
 
-planc_status pl_handovers_find(const planc_timeline *timeline, const planc_plan *plan, int64_t out_ns[PLANC_N_ROUTES]) {
+planc_status pl_handovers_find(const planc_timeline *timeline, const planc_plan *plan,
+                               pl_handover out[PLANC_N_ROUTES]) {
   search s = {.timeline = timeline, .plan = plan};
-  planc_status status = find(&s, out_ns);
+  planc_status status = find(&s, out);
   for (int r = 0; r < PLANC_N_ROUTES; r++) {
     VEC_FREE(&s.before[r]);
     VEC_FREE(&s.after[r]);

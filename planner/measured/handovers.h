@@ -5,8 +5,13 @@
 #include "planc/simulate.h"
 #include "planc/timeline.h"
 
-/* By route: from the end of what a copy awaits to its beginning, and from its end to the beginning
- * of what awaited nothing longer; medians over copies and periods. Of a plan whose streams and events are right. */
-planc_status pl_handovers_find(const planc_timeline *timeline, const planc_plan *plan, int64_t out_ns[PLANC_N_ROUTES]);
+/* From the end of what a copy awaits to its beginning, and from its end to the beginning of what awaited nothing
+ * longer: medians over copies and periods. */
+typedef struct pl_handover {
+  int64_t before_ns, after_ns;
+} pl_handover;
+
+/* By route. Of a plan whose streams and events are right. */
+planc_status pl_handovers_find(const planc_timeline *timeline, const planc_plan *plan, pl_handover out[PLANC_N_ROUTES]);
 
 #endif

@@ -213,14 +213,14 @@ static planc_status fill(const planc_update_options *options, const planc_job *j
  */
 static planc_status find_times(const planc_update_options *options, const pl_acquired *acquired, int64_t *out_ns) {
   const planc_timeline *timeline = options->timeline;
-  int64_t handover_ns[PLANC_N_ROUTES] = {0};
+  pl_handover handovers[PLANC_N_ROUTES];
   PLANC_TRY(pl_section_check(options->plan, &options->plan->body));
   PLANC_TRY(pl_alone_times(timeline, options->plan, out_ns));
-  PLANC_TRY(pl_handovers_find(timeline, options->plan, handover_ns));
+  PLANC_TRY(pl_handovers_find(timeline, options->plan, handovers));
   for (int32_t k = 0; k < timeline->n_timed; k++) {
     const planc_instr *instr = &options->plan->body.instrs[timeline->instrs[k]];
     planc_route route = pl_instr_route(options->plan, acquired, instr);
-    if (route < PLANC_N_ROUTES) out_ns[k] += handover_ns[route];
+    if (route < PLANC_N_ROUTES) out_ns[k] += handovers[route].before_ns + handovers[route].after_ns;
   }
   return NULL;
 }

@@ -34,7 +34,8 @@ typedef struct sort_key {
 
 typedef struct placement {
   pl_arena arena;
-  pl_item *items; /* those with bytes; sizes rounded up to the alignment */
+  pl_item *items;  /* those with bytes; sizes rounded up to the alignment */
+  int32_t *source; /* of each, its index among those given */
   int32_t n, horizon;
   int64_t bound; /* no placement's top, rounded up, is below */
   int64_t *addresses, *best;
@@ -262,7 +263,7 @@ static planc_status find_bound(placement *p) {
 }
 
 /* Takes over the items that have bytes, and makes sure that no sum of addresses and sizes can overflow. */
-static planc_status take_items(placement *p, const pl_item *items, int32_t n, int32_t *source) {
+static planc_status take_items(placement *p, const pl_item *items, int32_t n) {
   int64_t total = 0, stated_top = 0;
   for (int32_t i = 0; i < n; i++) {
     if (takes_no_room(&items[i])) continue;
@@ -282,7 +283,7 @@ static planc_status take_items(placement *p, const pl_item *items, int32_t n, in
       stated.end = end;
       p->stated[p->n_stated++] = stated;
     }
-    source[p->n] = i;
+    p->source[p->n] = i;
     p->items[p->n++] = it;
   }
   /* No choice ends above everything stacked on what is stated. */
@@ -298,9 +299,8 @@ static int compare_placed(const void *left, const void *right) {
   return (a->end > b->end) - (a->end < b->end);
 }
 
-static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t *out_top, pl_overlap *out_overlap) {
-  int32_t *source; /* index in `items` */
-  PLANC_TRY(PL_NEW(&p->arena, &source, n));
+static planc_status prepare(placement *p, const pl_item *items, int32_t n) {
+  PLANC_TRY(PL_NEW(&p->arena, &p->source, n));
   PLANC_TRY(PL_NEW(&p->arena, &p->items, n));
   PLANC_TRY(PL_NEW(&p->arena, &p->addresses, n));
   PLANC_TRY(PL_NEW(&p->arena, &p->best, n));
@@ -309,15 +309,15 @@ static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t
   PLANC_TRY(PL_NEW(&p->arena, &p->keys, n));
   PLANC_TRY(PL_NEW(&p->arena, &p->placed, n));
   PLANC_TRY(PL_NEW(&p->arena, &p->stated, n));
-  PLANC_TRY(take_items(p, items, n, source));
+  PLANC_TRY(take_items(p, items, n));
   PLANC_TRY(find_bound(p));
   qsort(p->stated, (size_t)p->n_stated, sizeof *p->stated, compare_placed);
+  return NULL;
+}
 
+static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t *out_top) {
   p->best_top = INT64_MAX;
-  planc_status status = try_sweep(p, false);
-  if (planc_status_code(status) == PLANC_INTERNAL && out_overlap)
-    *out_overlap = (pl_overlap){source[p->overlap.item], source[p->overlap.other], p->overlap.position};
-  PLANC_TRY(status);
+  PLANC_TRY(try_sweep(p, false));
   if (!met_bound(p)) PLANC_TRY(try_sweep(p, true));
   if (!met_bound(p) && p->n_order <= MAX_PACKED) {
     try_packings(p);
@@ -329,7 +329,7 @@ static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t
     if (takes_no_room(&items[i])) items[i].address = 0;
   }
   for (int32_t k = 0; k < p->n; k++) {
-    pl_item *item = &items[source[k]];
+    pl_item *item = &items[p->source[k]];
     item->address = p->best[k];
     if (item->address + item->bytes > *out_top) *out_top = item->address + item->bytes;
   }
@@ -338,7 +338,20 @@ static planc_status place_items(placement *p, pl_item *items, int32_t n, int64_t
 
 planc_status pl_place(pl_item *items, int32_t n, int64_t *out_top, pl_overlap *out_overlap) {
   placement p = {0};
-  planc_status status = place_items(&p, items, n, out_top, out_overlap);
+  planc_status status = prepare(&p, items, n);
+  if (!status) status = place_items(&p, items, n, out_top);
+  if (planc_status_code(status) == PLANC_INTERNAL && out_overlap)
+    *out_overlap = (pl_overlap){p.source[p.overlap.item], p.source[p.overlap.other], p.overlap.position};
+  pl_arena_free(&p.arena);
+  return status;
+}
+
+/* The bound counts whole units, of which the highest item may not take all. */
+planc_status pl_place_within(pl_item *items, int32_t n, int64_t room, int64_t *out_top) {
+  placement p = {0};
+  planc_status status = prepare(&p, items, n);
+  *out_top = p.bound;
+  if (!status && p.bound - PLANC_ALIGNMENT < room) status = place_items(&p, items, n, out_top);
   pl_arena_free(&p.arena);
   return status;
 }

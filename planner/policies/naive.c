@@ -27,7 +27,10 @@ static planc_status choose(const void *context, const pl_walk *walk, pl_arena *a
   }
   if (!status) out->items = items;
   planc_gaps_free(gaps);
-  return status;
+  if (status) return status;
+  return pl_absences_explain(out, arena,
+                             "all data leaves behind each op that uses it and is back for the next, %lld time%s",
+                             (long long)out->n, out->n == 1 ? "" : "s");
 }
 
 planc_status pl_policy_naive(const planc_evaluator *evaluator, planc_candidate *out) {

@@ -71,11 +71,8 @@ static void close_phases(const machine *m) {
   for (; s->n_closed < s->n_entered; s->n_closed++) {
     sim_phase *p = &s->phases[s->n_closed];
     if (p->n_ended < m->program->sections[section_at(m, s->n_closed)].n_timed) return;
-    if (s->n_closed == 0) continue;
-    if (p->end < p[-1].end) p->end = p[-1].end;
-    if (p->compute_end >= p[-1].compute_end) continue;
-    p->compute_end = p[-1].compute_end;
-    memcpy(p->stall_ns, p[-1].stall_ns, sizeof p->stall_ns);
+    if (s->n_closed > 0 && p->end < p[-1].end) p->end = p[-1].end;
+    memcpy(p->stall_ns, s->stall_ns, sizeof p->stall_ns);
   }
 }
 
@@ -184,7 +181,7 @@ static void begin(const machine *m, int32_t stream, int32_t index, const sim_ste
     sim_turn(m->program, &s->activity, on, true);
   } else {
     sim_occupy(&s->activity, on, step->busy_ppm, true);
-    s->phases[l->phase].misses += step->op && s->activity.gpus[on].awaited_until == s->now;
+    s->phases[l->phase].misses += step->op && s->awaited_until[on] == s->now;
   }
   if (s->phases[l->phase].start < 0) s->phases[l->phase].start = s->now;
   l->running = index;
@@ -252,9 +249,7 @@ static void end_lane(const machine *m, int32_t stream) {
     if (l->beside) l->beside_ns += s->now - l->since;
     sim_occupy(&s->activity, of->on, step->busy_ppm, false);
     s->hosts[of->job].in_flight--;
-    p->compute_end = s->now;
     p->lost_ns = pl_add_saturate(p->lost_ns, lost_ns(m, l));
-    memcpy(p->stall_ns, s->stall_ns, sizeof p->stall_ns);
   }
   if (m->observer) m->observer(m->user, l->phase, l->running, l->start, s->now);
   l->ended = l->running;
@@ -343,7 +338,7 @@ static void count_stall(const machine *m, int32_t g, int64_t until) {
     break;
   }
   m->state->stall_ns[why] = pl_add_saturate(m->state->stall_ns[why], until - m->state->now);
-  if (why == PLANC_STALL_H2D) m->state->activity.gpus[g].awaited_until = until;
+  if (why == PLANC_STALL_H2D) m->state->awaited_until[g] = until;
 }
 
 static void count_stalls(const machine *m, int64_t until) {

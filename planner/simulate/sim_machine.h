@@ -29,8 +29,8 @@ enum { SIM_MAX_BODIES = 64, SIM_MAX_PHASES = SIM_MAX_BODIES + 2 };
 
 typedef struct sim_phase {
   int32_t n_ended;                  /* timed steps */
-  int64_t start, end, compute_end;  /* start: -1 before the first timed step begins */
-  int64_t stall_ns[PLANC_N_STALLS]; /* since the beginning of time, at compute_end */
+  int64_t start, end;               /* start: -1 before the first timed step begins */
+  int64_t stall_ns[PLANC_N_STALLS]; /* since the beginning of time, of all GPUs, at its end */
   int64_t lost_ns;                  /* by kernels, to copies */
   int64_t misses;
   int64_t copy_ns[PLANC_N_ROUTES];
@@ -64,7 +64,8 @@ typedef struct sim_state {
   sim_host *hosts; /* by job */
   sim_lane *lanes; /* by stream */
   sim_activity activity;
-  int32_t *recorded; /* by event: the last phase that recorded it, -1 if none */
+  int64_t *awaited_until; /* by GPU: the end of the last wait for a copy in */
+  int32_t *recorded;      /* by event: the last phase that recorded it, -1 if none */
 } sim_state;
 
 /* Told of every timed step that ends. */

@@ -8,10 +8,9 @@
 enum { SIM_PPM = 1000000 };
 
 typedef struct sim_gpu {
-  int64_t busy_ppm;      /* shares of the kernels that run */
-  int32_t n_computing;   /* kernels that run */
-  int32_t n_copying;     /* engines of it that copy */
-  int64_t awaited_until; /* the end of the last wait for a copy in */
+  int64_t busy_ppm;    /* shares of the kernels that run */
+  int32_t n_computing; /* kernels that run */
+  int32_t n_copying;   /* engines of it that copy */
 } sim_gpu;
 
 typedef struct sim_copier {

@@ -9,6 +9,7 @@ planc_status sim_state_make(const sim_program *program, pl_arena *arena, sim_sta
   PLANC_TRY(PL_NEW(arena, &out->lanes, program->n_streams));
   PLANC_TRY(PL_NEW(arena, &out->activity.gpus, program->n_gpus));
   PLANC_TRY(PL_NEW(arena, &out->activity.copiers, program->n_engines));
+  PLANC_TRY(PL_NEW(arena, &out->awaited_until, program->n_gpus));
   PLANC_TRY(PL_NEW(arena, &out->recorded, program->n_events));
   sim_state_begin(program, out);
   return NULL;
@@ -19,12 +20,14 @@ void sim_state_begin(const sim_program *program, sim_state *state) {
   begun.hosts = state->hosts;
   begun.lanes = state->lanes;
   begun.activity = state->activity;
+  begun.awaited_until = state->awaited_until;
   begun.recorded = state->recorded;
   begun.phases[0].start = -1;
   *state = begun;
   for (int32_t j = 0; j < program->n_jobs; j++) state->hosts[j] = (sim_host){.launched = -1};
   for (int32_t i = 0; i < program->n_streams; i++) state->lanes[i] = (sim_lane){.ended = -1, .running = -1};
-  for (int32_t g = 0; g < program->n_gpus; g++) state->activity.gpus[g] = (sim_gpu){.awaited_until = -1};
+  for (int32_t g = 0; g < program->n_gpus; g++) state->activity.gpus[g] = (sim_gpu){0};
+  for (int32_t g = 0; g < program->n_gpus; g++) state->awaited_until[g] = -1;
   for (int32_t e = 0; e < program->n_engines; e++) state->activity.copiers[e] = (sim_copier){0};
   for (int32_t e = 0; e < program->n_events; e++) state->recorded[e] = -1;
 }
@@ -34,12 +37,14 @@ void sim_state_copy(const sim_program *program, sim_state *to, const sim_state *
   copied.hosts = to->hosts;
   copied.lanes = to->lanes;
   copied.activity = to->activity;
+  copied.awaited_until = to->awaited_until;
   copied.recorded = to->recorded;
   *to = copied;
   memcpy(to->hosts, from->hosts, (size_t)program->n_jobs * sizeof *to->hosts);
   memcpy(to->lanes, from->lanes, (size_t)program->n_streams * sizeof *to->lanes);
   memcpy(to->activity.gpus, from->activity.gpus, (size_t)program->n_gpus * sizeof *to->activity.gpus);
   memcpy(to->activity.copiers, from->activity.copiers, (size_t)program->n_engines * sizeof *to->activity.copiers);
+  memcpy(to->awaited_until, from->awaited_until, (size_t)program->n_gpus * sizeof *to->awaited_until);
   memcpy(to->recorded, from->recorded, (size_t)program->n_events * sizeof *to->recorded);
 }
 

@@ -108,6 +108,33 @@ static planc_status show(simulation *s) {
   return NULL;
 }
 
+/* Of each cause a GPU's mean. What a division leaves over goes on to the next cause, and to the first what is left of
+ * the time computed: so the causes add up to the iteration less the time computed, to the ns. */
+static void report_stalls(const simulation *s, int64_t n_gpus, planc_simulation *out) {
+  const sim_phase *last = &s->state.phases[s->until], *first = &s->state.phases[s->from];
+  int64_t n = s->until - s->from, parts = n * n_gpus, rest = (last->end - first->end) % n * n_gpus;
+  for (int i = 0; i < PLANC_N_STALLS; i++) rest -= (last->stall_ns[i] - first->stall_ns[i]) % parts;
+  rest = (rest % parts + parts) % parts;
+  for (int i = 0; i < PLANC_N_STALLS; i++) {
+    int64_t all = last->stall_ns[i] - first->stall_ns[i];
+    rest += all % parts;
+    out->stall_ns[i] = all / parts + rest / parts;
+    rest %= parts;
+  }
+}
+
+/* Means of the bodies that are averaged. */
+static int64_t mean_of_copies(const simulation *s, planc_route route) {
+  int64_t sum = 0;
+  for (int32_t b = s->from + 1; b <= s->until; b++) sum = pl_add_saturate(sum, s->state.phases[b].copy_ns[route]);
+  return sum / (s->until - s->from);
+}
+static int64_t mean_of_losses(const simulation *s) {
+  int64_t sum = 0;
+  for (int32_t b = s->from + 1; b <= s->until; b++) sum = pl_add_saturate(sum, s->state.phases[b].lost_ns);
+  return sum / (s->until - s->from);
+}
+
 static void report(const simulation *s, planc_simulation *out) {
   const sim_phase *phases = s->state.phases, *last = &phases[s->until], *first = &phases[s->from];
   int32_t n_gpus = s->program.n_gpus > 0 ? s->program.n_gpus : 1, epilogue = s->state.epilogue_phase;
@@ -115,13 +142,13 @@ static void report(const simulation *s, planc_simulation *out) {
   out->first_iteration_ns = phases[1].end - phases[0].end;
   out->iteration_ns = (last->end - first->end) / (s->until - s->from);
   out->epilogue_ns = phases[epilogue].end - phases[epilogue - 1].end;
-  out->slowdown_ns = last->lost_ns / n_gpus;
+  out->slowdown_ns = mean_of_losses(s) / n_gpus;
   out->misses = last->misses;
-  for (int i = 0; i < PLANC_N_STALLS; i++) out->stall_ns[i] = (last->stall_ns[i] - last[-1].stall_ns[i]) / n_gpus;
-  out->h2d_ns = last->copy_ns[PLANC_ROUTE_H2D] / n_gpus;
-  out->d2h_ns = last->copy_ns[PLANC_ROUTE_D2H] / n_gpus;
-  out->store_ns = last->copy_ns[PLANC_ROUTE_STORE];
-  out->load_ns = last->copy_ns[PLANC_ROUTE_LOAD];
+  report_stalls(s, n_gpus, out);
+  out->h2d_ns = mean_of_copies(s, PLANC_ROUTE_H2D) / n_gpus;
+  out->d2h_ns = mean_of_copies(s, PLANC_ROUTE_D2H) / n_gpus;
+  out->store_ns = mean_of_copies(s, PLANC_ROUTE_STORE);
+  out->load_ns = mean_of_copies(s, PLANC_ROUTE_LOAD);
 }
 
 /* Over the bodies that are averaged. Of several compute streams a job has the mean. */

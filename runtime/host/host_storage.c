@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "util/math.h"
@@ -45,6 +47,13 @@ static int create(const char *directory) {
   return file;
 }
 
+/* Whether what is written there stays in the host's memory, which storage is to save. */
+static bool is_in_memory(int file) {
+  struct statfs info;
+  if (fstatfs(file, &info) != 0) return false;
+  return info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC || info.f_type == HUGETLBFS_MAGIC;
+}
+
 /* An error number. Growing beyond the process's limit is a signal; it is not tried. */
 static int take_blocks(int file, int64_t bytes) {
   struct rlimit limit;
@@ -59,6 +68,8 @@ static int take_blocks(int file, int64_t bytes) {
 static planc_status fill_storage(rt_storage *storage) {
   storage->file = create(storage->directory);
   if (storage->file < 0) return no_file(storage->directory, strerror(errno));
+  if (is_in_memory(storage->file))
+    return no_file(storage->directory, "it is in the host's memory; name a directory on a disk");
   int error = take_blocks(storage->file, storage->bytes);
   if (error) return no_storage(storage->directory, storage->bytes, strerror(error));
   storage->map_bytes = pl_align_up(storage->bytes, sysconf(_SC_PAGESIZE));

@@ -8,7 +8,9 @@
 
 #include "runtime/host/work.h"
 
-enum { RING = 1024, UNRECORDED = -2 };
+/* The rings of all streams take ALL_RINGS bytes, but for the bounds of each: where one is full, whoever fills it and
+ * who empties it wait for each other. */
+enum { LONGEST_RING = 1024, SHORTEST_RING = 256, ALL_RINGS = 1 << 29, UNRECORDED = -2 };
 
 typedef struct stream {
   rt_streams *of;
@@ -19,7 +21,7 @@ typedef struct stream {
   pthread_cond_t more, fewer; /* the ring has become longer, or shorter */
   int64_t head, tail;         /* next free, next to perform */
   bool quit;
-  rt_work ring[RING];
+  rt_work *ring;
 } stream;
 
 struct rt_streams {
@@ -27,6 +29,8 @@ struct rt_streams {
   void *user;
   int32_t n_streams, n_events;
   stream *streams;
+  rt_work *rings; /* one behind the other */
+  int64_t room;   /* of a ring */
 
   _Atomic int64_t *generations; /* by event: of its last record */
   int64_t *promised;            /* by event: of its last record enqueued */
@@ -97,15 +101,17 @@ static void perform(stream *s, const rt_work *work) {
 
 static void *run_stream(void *argument) {
   stream *s = argument;
+  const rt_streams *streams = s->of;
   pthread_mutex_lock(&s->lock);
   for (;;) {
     while (s->tail == s->head && !s->quit) pthread_cond_wait(&s->more, &s->lock);
     if (s->tail == s->head) break;
-    const rt_work *work = &s->ring[s->tail % RING];
+    const rt_work *work = &s->ring[s->tail % streams->room];
     pthread_mutex_unlock(&s->lock);
     perform(s, work);
     pthread_mutex_lock(&s->lock);
     s->tail++;
+    if (s->tail == s->head) s->tail = s->head = 0; /* memory behind what was ever needed stays untouched */
     pthread_cond_signal(&s->fewer);
   }
   pthread_mutex_unlock(&s->lock);
@@ -121,8 +127,8 @@ planc_status rt_streams_enqueue(rt_streams *streams, int32_t stream_index, const
                        work->event);
   stream *s = &streams->streams[stream_index];
   pthread_mutex_lock(&s->lock);
-  while (s->head - s->tail == RING) pthread_cond_wait(&s->fewer, &s->lock);
-  s->ring[s->head++ % RING] = *work;
+  while (s->head - s->tail == streams->room) pthread_cond_wait(&s->fewer, &s->lock);
+  s->ring[s->head++ % streams->room] = *work;
   pthread_cond_signal(&s->more);
   pthread_mutex_unlock(&s->lock);
   return NULL;
@@ -147,6 +153,7 @@ static planc_status start(rt_streams *streams, int32_t index) {
   stream *s = &streams->streams[index];
   s->of = streams;
   s->index = index;
+  s->ring = streams->rings + index * streams->room;
   pthread_mutex_init(&s->lock, NULL);
   pthread_cond_init(&s->more, NULL);
   pthread_cond_init(&s->fewer, NULL);
@@ -157,11 +164,18 @@ static planc_status start(rt_streams *streams, int32_t index) {
   return NULL;
 }
 
+static int64_t room_of_ring(int32_t n_streams) {
+  int64_t room = ALL_RINGS / (int64_t)sizeof(rt_work) / (n_streams > 0 ? n_streams : 1);
+  return room > LONGEST_RING ? LONGEST_RING : room < SHORTEST_RING ? SHORTEST_RING : room;
+}
+
 static planc_status fill_streams(rt_streams *streams, int32_t n_streams) {
   streams->streams = calloc((size_t)n_streams + 1, sizeof *streams->streams);
+  streams->room = room_of_ring(n_streams);
+  streams->rings = calloc((size_t)n_streams * (size_t)streams->room + 1, sizeof *streams->rings);
   streams->generations = calloc((size_t)streams->n_events + 1, sizeof *streams->generations);
   streams->promised = calloc((size_t)streams->n_events + 1, sizeof *streams->promised);
-  if (!streams->streams || !streams->generations || !streams->promised)
+  if (!streams->streams || !streams->rings || !streams->generations || !streams->promised)
     return planc_error(PLANC_OUT_OF_MEMORY, "streams");
   rt_streams_forget(streams);
   for (int32_t i = 0; i < n_streams; i++) PLANC_TRY(start(streams, i));
@@ -206,6 +220,7 @@ void rt_streams_free(rt_streams *streams) {
   pthread_mutex_destroy(&streams->lock);
   pthread_cond_destroy(&streams->recorded);
   free(streams->streams);
+  free(streams->rings);
   free((void *)streams->generations);
   free(streams->promised);
   free(streams);

@@ -80,6 +80,8 @@ planc_status cli_setup_plans(const planc_policy *policy);
 /* Returns how planning ended; where there is no plan for the budget, says before on standard error what the least one
  * is and what binds there. Takes ownership of `status`. */
 planc_status cli_explain(const planc_problem *problem, const planc_policy *policy, planc_status status);
+/* "budget", "host budget" or "storage". */
+const char *cli_budget_name(planc_memory_kind memory);
 /* Says on standard error for which sizes of rounds workspaces of the plan are guesses, as its profile lists none. */
 planc_status cli_note_workspaces(const planc_plan *plan, const planc_profile *profile);
 /* Writes a plan that was made here, once it has passed its own check. */

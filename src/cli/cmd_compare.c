@@ -5,7 +5,6 @@
 
 #include "cli/cli.h"
 #include "plan/copies.h"
-#include "planc/analysis.h"
 #include "util/math.h"
 #include "util/print.h"
 #include "util/progress.h"
@@ -46,35 +45,22 @@ static planc_status find_vanilla(table *t) {
   return NULL;
 }
 
-/* `ideal` is a device on which everything fits: its peak is the liveness peak plus `reserved`, its plan's. */
-static planc_status ideal_memory(const planc_problem *problem, int64_t reserved, row *out) {
-  planc_candidate whole = {0};
-  planc_memory_needs needs;
-  planc_status status = planc_candidate_rounds(problem, problem->batch, &whole);
-  if (!status) status = planc_memory_needs_of(whole.order, &needs);
-  planc_candidate_free(&whole);
-  if (status) return status;
-  out->outcome.peak_bytes[PLANC_MEMORY_DEVICE] = needs.liveness_bytes + reserved;
-  out->least_budget = out->outcome.peak_bytes[PLANC_MEMORY_DEVICE];
-  out->is_least = true;
-  return NULL;
-}
-
 /* Problems and searches count the batch of each GPU. */
 static int64_t whole_batch(const table *t, int64_t batch) {
   return batch * t->problem->gpus;
 }
 
 /* `failed` is why the row's policy does not fit the problem, NULL where it does. The device's least budget is looked
- * for with a host that has enough, where a failure with less tells nothing. */
+ * for with a host that has enough, where a failure with less tells nothing. What is only simulated is held to none. */
 static planc_status find_least(const planc_problem *problem, planc_status failed, row *out) {
   planc_least least;
+  out->least_budget = -1;
+  if (out->policy->supports & PLANC_POLICY_SIMULATED) return NULL;
   planc_problem at = *problem;
   at.host_budget_bytes = -1;
   at.storage_budget_bytes = 0;
   planc_status same = problem->host_budget_bytes < 0 ? failed : NULL;
   planc_status status = planc_find_least(&at, out->policy, PLANC_MEMORY_DEVICE, same, &least);
-  out->least_budget = -1;
   if (status) {
     if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
     planc_status_free(status);
@@ -122,11 +108,7 @@ static planc_status measure(const table *t, row *out) {
   planc_status failed = planc_make_plan(problem, out->policy, &plan), status = NULL;
   if (failed && planc_status_code(failed) != PLANC_INFEASIBLE) return failed;
   if (!failed) status = read_plan(t, plan, out);
-  if (!status && (out->policy->supports & PLANC_POLICY_SIMULATED)) {
-    status = ideal_memory(problem, planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->reserved_bytes, out);
-  } else if (!status) {
-    status = find_least(problem, failed, out);
-  }
+  if (!status) status = find_least(problem, failed, out);
   planc_plan_free(plan);
   planc_status_free(failed);
   return status;
@@ -188,6 +170,11 @@ static planc_status require_supported(table *t) {
   return planc_context(first, "%s", t->rows[0].policy->name);
 }
 
+/* Whether one batch is the largest that the row's policy can plan. */
+static bool has_largest(const row *r) {
+  return !r->unsupported && !r->largest.unbounded && r->largest.batch > 0;
+}
+
 /* --- JSON -------------------------------------------------------------------------------------------------------- */
 
 static void report_largest(cJSON *json, const table *t, const row *r) {
@@ -201,6 +188,7 @@ static void report_largest(cJSON *json, const table *t, const row *r) {
   pl_json_add_bool(object, "unbounded", l->unbounded);
   pl_json_add_known(object, "fails_at", l->fails_at > 0, whole_batch(t, l->fails_at));
   pl_json_add_int(object, "tried", l->tried);
+  pl_json_add_known(object, "iteration_ns", has_largest(r), l->iteration_ns);
 }
 
 static cJSON *row_json(const table *t, const row *r) {
@@ -269,12 +257,17 @@ static const char *largest_text(const table *t, const row *r, char buffer[PL_SIZ
   return buffer;
 }
 
+static void print_largest(const table *t, const row *r) {
+  char batch[PL_SIZE_TEXT], time[PL_SIZE_TEXT];
+  printf(" %9s %16s", largest_text(t, r, batch), has_largest(r) ? pl_time_format(r->largest.iteration_ns, time) : "-");
+}
+
 static void print_cost(const table *t, const row *r, bool best) {
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], c[PL_SIZE_TEXT], d[CLI_METRIC_TEXT];
   const planc_outcome *p = &r->outcome;
   printf("%-12s %c%11s", r->policy->name, r->least_budget < 0 || r->is_least ? ' ' : '<',
          r->least_budget < 0 ? "-" : pl_size_format(r->least_budget, a));
-  if (t->max_batch) printf(" %9s", largest_text(t, r, a));
+  if (t->max_batch) print_largest(t, r);
   if (r->unsupported) {
     printf("   unsupported: %s\n", planc_status_message(r->unsupported));
     return;
@@ -308,8 +301,8 @@ static planc_status print_table(const table *t) {
          t->problem->gpus > 1 && t->problem->shared_link ? " with one link" : "",
          pl_size_format(t->problem->budget_bytes, a));
   printf("%-12s %12s", "policy", "least budget");
-  if (t->max_batch) printf(" %9s", "max batch");
-  printf(" %6s %16s %8s %12s %12s %12s  %s\n", "round", "iteration", "ideal", "peak", "out", "in", "means");
+  if (t->max_batch) printf(" %9s %16s", "max batch", "its iteration");
+  printf(" %6s %16s %8s %12s %12s %12s  %s\n", "round", "iteration", "overhead", "peak", "out", "in", "means");
   int32_t feasible = 0;
   const row *best = winner(t);
   for (int32_t i = 0; i < t->n; i++) {
@@ -344,6 +337,8 @@ static planc_status parse_policies(char *names, row *rows, int32_t *n) {
   for (char *name = strtok_r(names, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
     if (*n == MOST_POLICIES) return planc_error(PLANC_USAGE, "too many policies");
     PLANC_TRY(cli_setup_policy(name, PLANC_USAGE, &rows[*n].policy));
+    for (int32_t i = 0; i < *n; i++)
+      if (rows[i].policy == rows[*n].policy) return planc_error(PLANC_USAGE, "--policies names %s twice", name);
     ++*n;
   }
   return *n ? NULL : planc_error(PLANC_USAGE, "--policies names none");

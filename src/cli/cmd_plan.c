@@ -13,10 +13,14 @@ static const char fallback_policy[] = "best";
 
 typedef VEC(int64_t) int64_list;
 
+static const char *without_folder(const char *path) {
+  const char *base = strrchr(path, '/');
+  return base ? base + 1 : path;
+}
+
 /* GRAPH with its folder and ending cut off and ".plan" put on. */
 static planc_status default_output(const char *graph_path, char **out) {
-  const char *base = strrchr(graph_path, '/');
-  base = base ? base + 1 : graph_path;
+  const char *base = without_folder(graph_path);
   const char *dot = strrchr(base, '.');
   size_t stem = dot && dot != base ? (size_t)(dot - base) : strlen(base);
   *out = malloc(stem + sizeof ".plan");
@@ -32,7 +36,7 @@ static planc_status default_output(const char *graph_path, char **out) {
 typedef struct misfit {
   const planc_problem *problem;
   const planc_policy *policy;
-  planc_status status;      /* of the problem */
+  planc_status status;      /* of the problem; owned */
   planc_memory_kind memory; /* whose budget is too small */
   planc_problem at;         /* the problem in which that one is looked for */
   planc_status failed;      /* of `at`, owned; NULL: it is `status` */
@@ -60,21 +64,57 @@ static planc_status find_memory(misfit *m) {
   return NULL;
 }
 
-/* Says what the least budget is, what binds there and what is live. */
-static planc_status print_least(const misfit *m, const planc_least *least) {
+const char *cli_budget_name(planc_memory_kind memory) {
   static const char *const names[PLANC_N_MEMORY_KINDS] = {
       [PLANC_MEMORY_DEVICE] = "budget", [PLANC_MEMORY_HOST] = "host budget", [PLANC_MEMORY_STORAGE] = "storage"};
+  return names[memory];
+}
+
+/* The device's least budget was looked for with a host without limit. */
+static planc_status print_host(const misfit *m, const planc_least *least) {
+  planc_problem at = *m->problem;
+  int64_t bytes;
   char text[PL_SIZE_TEXT];
+  at.budget_bytes = least->bytes;
+  planc_status status = planc_find_host_beside(&at, m->policy, least->plan, &bytes);
+  if (planc_status_code(status) == PLANC_INFEASIBLE) {
+    planc_status_free(status);
+    cli_note("it needs a larger host budget as well");
+    return NULL;
+  }
+  PLANC_TRY(status);
+  if (bytes != at.host_budget_bytes)
+    cli_note("it needs a host budget of %lld bytes (%s) as well", (long long)bytes, pl_size_format(bytes, text));
+  return NULL;
+}
+
+enum { ROUNDS_TEXT = 48 };
+
+/* Says what the least budget is, what binds there and what is live. */
+static planc_status print_least(const misfit *m, const planc_least *least) {
+  char text[PL_SIZE_TEXT], rounds[ROUNDS_TEXT] = "";
   bool chosen = strcmp(m->policy->name, least->plan->policy) != 0;
-  cli_note("the least feasible %s of %s is %lld bytes (%s)%s%s%s; there:", names[m->memory], m->policy->name,
-           (long long)least->bytes, pl_size_format(least->bytes, text), chosen ? ", with policy " : "",
-           chosen ? least->plan->policy : "", least->is_least ? "" : ", as far as a few plans can tell");
+  if (m->problem->sub_batch > 0)
+    snprintf(rounds, sizeof rounds, " in rounds of %lld", (long long)m->problem->sub_batch);
+  cli_note("the least feasible %s of %s is %lld bytes (%s)%s%s%s%s; there:", cli_budget_name(m->memory),
+           m->policy->name, (long long)least->bytes, pl_size_format(least->bytes, text), rounds,
+           chosen ? ", with policy " : "", chosen ? least->plan->policy : "",
+           least->is_least ? "" : ", as far as a few plans can tell");
   PLANC_TRY(cli_print_peak(least->plan, m->memory, stderr));
-  int64_t host_bytes = least->plan->predicted.peak_bytes[PLANC_MEMORY_HOST],
-          host_budget = m->problem->host_budget_bytes;
-  if (host_budget >= 0 && host_bytes > host_budget && m->memory == PLANC_MEMORY_DEVICE)
-    cli_note("it needs a host budget of %lld bytes (%s) as well", (long long)host_bytes,
-             pl_size_format(host_bytes, text));
+  return m->memory == PLANC_MEMORY_DEVICE && m->problem->host_budget_bytes >= 0 ? print_host(m, least) : NULL;
+}
+
+/* Of a policy that chooses among others the reason is that of the one which is named with the least budget. */
+static planc_status find_reason(misfit *m, const planc_least *least) {
+  planc_plan *plan;
+  if (!(m->policy->supports & PLANC_POLICY_CHOOSES)) return NULL;
+  planc_status status = planc_make_plan(m->problem, planc_policy_find(least->plan->policy), &plan);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) {
+    if (!status) planc_plan_free(plan);
+    return status;
+  }
+  planc_status_free(m->status);
+  m->status = status;
   return NULL;
 }
 
@@ -82,7 +122,8 @@ static planc_status explain(misfit *m) {
   planc_least least;
   PLANC_TRY(find_memory(m));
   PLANC_TRY(planc_find_least(&m->at, m->policy, m->memory, m->failed ? m->failed : m->status, &least));
-  planc_status status = print_least(m, &least);
+  planc_status status = find_reason(m, &least);
+  if (!status) status = print_least(m, &least);
   planc_plan_free(least.plan);
   return status;
 }
@@ -93,6 +134,7 @@ planc_status cli_explain(const planc_problem *problem, const planc_policy *polic
   misfit m = {.problem = problem, .policy = policy, .status = status};
   planc_status_free(explain(&m)); /* what cannot be told is left out */
   planc_status_free(m.failed);
+  status = m.status;
   pl_size_format(problem->budget_bytes, budget);
   if (m.memory == PLANC_MEMORY_STORAGE)
     return planc_context(status, "does not fit a storage of %s", pl_size_format(problem->storage_budget_bytes, text));
@@ -246,8 +288,15 @@ static planc_status list_files(const pl_arguments *arguments, pl_used_files *fil
   PLANC_TRY(pl_used_files_read(files, pl_option_value(arguments, "profile")));
   PLANC_TRY(find_output(arguments, &output));
   planc_status status = pl_used_files_write(files, output);
+  const char *path = arguments->operands[0];
+  bool named_so = status && !pl_option_given(arguments, "output") && strcmp(output, without_folder(path)) == 0;
   free(output);
-  return status;
+  if (!named_so) return status;
+  planc_status_free(status);
+  return planc_error(PLANC_USAGE,
+                     "%s has a plan's name: planc show, check, simulate and update take plans, and a "
+                     "graph of that name needs --output",
+                     path);
 }
 
 /* A policy that cannot be meant is told before anything is read. */

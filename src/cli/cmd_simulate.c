@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/report_against.h"
 #include "cli/report_passive.h"
+#include "planc/check.h"
 #include "planc/simulate.h"
 #include "util/math.h"
 #include "util/print.h"
@@ -28,9 +29,11 @@ static planc_status retime(const char *costs_path, timed_plan *out) {
   return NULL;
 }
 
+/* Times of a plan that is not valid mean nothing. */
 static planc_status read_plan(const pl_arguments *arguments, const char *path, timed_plan *out) {
   const char *costs_path = pl_option_value(arguments, "costs");
   PLANC_TRY(planc_plan_read(path, &out->file));
+  PLANC_TRY(planc_context(planc_check(out->file, NULL, NULL), "%s", path));
   out->plan = out->file;
   return costs_path ? retime(costs_path, out) : NULL;
 }

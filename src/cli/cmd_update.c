@@ -241,9 +241,24 @@ static planc_status write_profile(const updating *u) {
   return status;
 }
 
+/* The plan's own decisions may need less than a plan made anew. */
+static void note_kept(const planc_problem *problem, const planc_plan *kept, planc_status failed) {
+  const int64_t budgets[PLANC_N_MEMORY_KINDS] = {[PLANC_MEMORY_DEVICE] = problem->budget_bytes,
+                                                 [PLANC_MEMORY_HOST] = problem->host_budget_bytes,
+                                                 [PLANC_MEMORY_STORAGE] = problem->storage_budget_bytes};
+  char text[PL_SIZE_TEXT];
+  for (int m = 0; m < PLANC_N_MEMORY_KINDS && planc_status_code(failed) == PLANC_INFEASIBLE; m++) {
+    int64_t bytes = kept->predicted.peak_bytes[m];
+    if (budgets[m] < 0 || bytes <= budgets[m]) continue;
+    cli_note("the decisions of the plan at hand need a %s of %" PRId64 " bytes (%s)",
+             cli_budget_name((planc_memory_kind)m), bytes, pl_size_format(bytes, text));
+  }
+}
+
 static planc_status replan(updating *u) {
   const planc_plan *keepable = asks_for_other_decisions(u) ? NULL : u->plan;
   planc_status status = planc_replan(&u->problem, u->policy, keepable, &u->next);
+  if (keepable) note_kept(&u->problem, keepable, status);
   PLANC_TRY(cli_explain(&u->problem, u->policy, status));
   if (!u->base || u->next.keeps) return NULL; /* what is kept has run */
   return cli_note_workspaces(u->next.made, u->update->profile);

@@ -123,6 +123,21 @@ static planc_status read_header_value(reader *r, int key) {
 
 /* --- The whole --------------------------------------------------------------------------------------------------- */
 
+/* Another file of planc's, which its first key tells, is called by its name. */
+static planc_status read_key(reader *r, uint32_t *seen, int *out) {
+  static const char *const others[][2] = {
+      {"planc-plan", "a plan, which planc show, check, simulate and update and planrun exec take"},
+      {"planc-profile", "a profile, which the options profile and device take"}};
+  planc_status status = pl_yaml_key(&r->yaml, header_keys, COUNT(header_keys), seen, out);
+  bool is_key = status && *seen == 0 && r->yaml.event.type == YAML_SCALAR_EVENT;
+  for (int i = 0; is_key && i < COUNT(others); i++) {
+    if (strcmp(pl_yaml_text(&r->yaml), others[i][0]) != 0) continue;
+    planc_status_free(status);
+    return pl_yaml_error(&r->yaml, "a graph is asked for, and this is %s", others[i][1]);
+  }
+  return status;
+}
+
 static planc_status read_document(reader *r) {
   uint32_t seen = 0;
   PLANC_TRY(pl_yaml_expect(&r->yaml, YAML_STREAM_START_EVENT, "a stream"));
@@ -131,7 +146,7 @@ static planc_status read_document(reader *r) {
   r->start = pl_yaml_here(&r->yaml);
   for (;;) {
     int key;
-    PLANC_TRY(pl_yaml_key(&r->yaml, header_keys, COUNT(header_keys), &seen, &key));
+    PLANC_TRY(read_key(r, &seen, &key));
     if (key < 0) break;
     if (!(seen & 1)) return pl_yaml_error(&r->yaml, "the first key must be \"planc-graph\"");
     PLANC_TRY(read_header_value(r, key));

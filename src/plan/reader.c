@@ -28,7 +28,8 @@ static planc_status read_version(pl_row *row) {
   static const char beginning[] = "{\"planc-plan\":";
   int64_t version;
   if (!pl_row_accepts(row, beginning, sizeof beginning - 1))
-    return pl_row_error(row, row->at, "no plan: it does not begin with %s", beginning);
+    return pl_row_error(row, row->at, "no plan: it does not begin with %s (planc plan makes one of a graph)",
+                        beginning);
   const char *place = row->at;
   PLANC_TRY(pl_row_int(row, 0, PL_ROW_MAX, &version));
   if (version == PLANC_PLAN_VERSION) return NULL;

@@ -56,29 +56,49 @@ static planc_status check_version(const pl_json *at) {
   return strcmp(version, "trace/1") == 0 ? NULL : pl_json_error(at, "must be \"trace/1\"");
 }
 
+/* Whether the hashes are those of the plan's graphs, by job; *out_other is the first that is not. */
+static planc_status read_graph_hashes(const reading *r, const pl_json *at, bool *out_same, pl_json *out_other) {
+  int32_t n, job = 0;
+  *out_other = *at;
+  PLANC_TRY(pl_json_array(at, &n));
+  *out_same = n == r->plan->n_jobs;
+  for (pl_json item = pl_json_first(at); item.value; pl_json_next(&item), job++) {
+    uint64_t hash = 0;
+    PLANC_TRY(pl_json_hash(&item, &hash));
+    if (!*out_same || hash == planc_graph_hash(r->plan->jobs[job].graph)) continue;
+    *out_same = false;
+    *out_other = item;
+  }
+  return NULL;
+}
+
 static planc_status read_header(reading *r, const pl_json *at, const char *path) {
-  enum { VERSION, NAME, POLICY, GRAPH_HASH, PLAN_HASH, BACKEND, FIRST, PERIODS, N_KEYS };
+  enum { VERSION, NAME, POLICY, GRAPH_HASHES, PLAN_HASH, BACKEND, FIRST, PERIODS, N_KEYS };
   static const pl_json_key keys[N_KEYS] = {{.name = "planrun"},      {.name = "plan"},      {.name = "policy"},
-                                           {.name = "graph_hash"},   {.name = "plan_hash"}, {.name = "backend"},
+                                           {.name = "graph_hashes"}, {.name = "plan_hash"}, {.name = "backend"},
                                            {.name = "first_period"}, {.name = "periods"}};
-  pl_json members[N_KEYS];
-  uint64_t graph_hash = 0, plan_hash = 0, expected;
+  pl_json members[N_KEYS], other;
+  uint64_t plan_hash = 0, expected;
   int64_t periods;
+  bool same;
   const char *text;
   PLANC_TRY(pl_json_members(at, keys, N_KEYS, members));
   PLANC_TRY(check_version(&members[VERSION]));
   PLANC_TRY(pl_json_string(&members[NAME], &text));
   PLANC_TRY(pl_json_string(&members[POLICY], &text));
   PLANC_TRY(pl_json_string(&members[BACKEND], &text));
-  PLANC_TRY(pl_json_hash(&members[GRAPH_HASH], &graph_hash));
+  PLANC_TRY(read_graph_hashes(r, &members[GRAPH_HASHES], &same, &other));
   PLANC_TRY(pl_json_hash(&members[PLAN_HASH], &plan_hash));
   PLANC_TRY(pl_json_int(&members[FIRST], 0, PL_JSON_MAX, &r->timeline->first_period));
   PLANC_TRY(pl_json_int(&members[PERIODS], 1, INT32_MAX, &periods));
   r->timeline->n_periods = (int32_t)periods;
   PLANC_TRY(planc_plan_hash(r->plan, &expected));
-  if (plan_hash == expected) return NULL;
-  return planc_error(PLANC_STALE, "%s was measured with another plan%s", path,
-                     graph_hash == planc_graph_hash(r->plan->jobs[0].graph) ? " of the same graph" : "");
+  if (plan_hash != expected)
+    return planc_error(PLANC_STALE, "%s was measured with another plan%s", path,
+                       !same                  ? ""
+                       : r->plan->n_jobs == 1 ? " of the same graph"
+                                              : " of the same graphs");
+  return same ? NULL : pl_json_error(&other, "is not what the plan's graphs have");
 }
 
 /* --- Events --------------------------------------------------------------------------------------------------- */

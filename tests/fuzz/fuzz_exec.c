@@ -33,7 +33,7 @@ static bool is_small(const planc_plan *plan) {
 
 static planc_status run(const planc_plan *plan, bool valid, bool interleaved) {
   planrt_options options = {
-      .synthetic = true, .verify = valid, .poison = true, .unchecked = !valid, .storage_path = "/tmp"};
+      .synthetic = true, .verify = valid, .poison = true, .unchecked = !valid, .storage_path = "/var/tmp"};
   planrt_session *session;
   PLANC_TRY(planrt_session_new(plan, &options, &session));
   planc_status status = planrt_init(session);

@@ -207,6 +207,59 @@ class Exec(unittest.TestCase):
                 want = told.get((before, now))
                 self.assertEqual(notes, [f"planrun: note: {checkpoint} {want}"] if want else [])
 
+    def test_samples_that_nobody_takes_are_not_told(self):
+        path, _ = plan(self.folder.name, "x.plan", "--budget", "400K")
+        checkpoint = os.path.join(self.folder.name, "x.ckpt")
+        data = ["--data", DIGITS]
+        for before, n_before, now, n_now in ((data, 2, [], 2), (data, 2, [], 0), ([], 0, data, 2)):
+            run("planrun", "exec", path, *before, "-n", n_before, "--save", checkpoint)
+            done = subprocess.run([os.path.join(BUILD, "planrun"), "exec", path, *now, "-n", str(n_now), "--resume",
+                                   checkpoint], capture_output=True, text=True, env=ENVIRONMENT)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotIn("pseudo-random", done.stderr)
+
+    def test_what_the_machine_has_no_memory_for_is_refused_before_it_is_taken(self):
+        path, _ = plan(self.folder.name, "x.plan", "--policy", "none", "--device", "h100", "--gpus", 4096, "--batch",
+                       4096, graph="tiny-transformer")
+        done = subprocess.run([os.path.join(BUILD, "planrun"), "exec", path, "--synthetic"], capture_output=True,
+                              text=True, env=ENVIRONMENT)
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertRegex(done.stderr, r"^planrun: \S+: the run takes [0-9.]+ [GT]iB of the machine's memory, the "
+                         r"reference beside it included, which has [0-9.]+ [GT]iB: plan for a smaller budget or fewer "
+                         r"GPUs\n$")
+
+    def test_a_terminal_is_told_what_memory_is_taken(self):
+        path, _ = plan(self.folder.name, "x.plan", "--policy", "vdnn-all", "--gpus", 2)
+        told = []
+        for terminal in (True, False):
+            ours, theirs = os.openpty() if terminal else os.pipe()
+            done = subprocess.run([os.path.join(BUILD, "planrun"), "exec", path], stdout=subprocess.DEVNULL,
+                                  stderr=theirs, env=ENVIRONMENT)
+            os.write(theirs, b".")
+            told.append(os.read(ours, 65536).decode())
+            os.close(ours)
+            os.close(theirs)
+            self.assertEqual(done.returncode, 0, told)
+        size = "[0-9.]+ [KM]iB"
+        self.assertRegex(told[0], rf"{re.escape(path)}: taking {size} of device memory and {size} of the "
+                         "host's\r\033\\[K")
+        self.assertNotIn("taking", told[1])
+
+    def test_only_what_ran_is_verified(self):
+        path, _ = plan(self.folder.name, "x.plan", "--budget", "400K")
+        checkpoint = os.path.join(self.folder.name, "x.ckpt")
+        run("planrun", "exec", path, "-n", 2, "--save", checkpoint)
+        resumed = ["--resume", checkpoint]
+        for options, verified, text in ((["-n", 2], True, "every bit as in the reference"),
+                                        (["-n", 0], None, "nothing, for no iteration ran"),
+                                        (["-n", 2, *resumed], None, "nothing, for no iteration ran"),
+                                        (["-n", 3, *resumed], True,
+                                         "every bit as in the reference, from iteration 2 on")):
+            report = json.loads(run("planrun", "exec", path, "--verify", "--json", *options))
+            self.assertEqual(report["verified"], verified, options)
+            lines = run("planrun", "exec", path, "--verify", *options).splitlines()
+            self.assertEqual([line for line in lines if "verified" in line], [f"verified: {text}"], options)
+
     def test_update_and_watch_meet(self):
         # A running plan is measured by another run of it; what is planned from that is adopted with the same bits.
         path, _ = plan(self.folder.name, "old.plan", "--policy", "vdnn-all", "--device", "k40m")

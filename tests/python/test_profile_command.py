@@ -28,7 +28,7 @@ def without_times(value):
 
 class Profile(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(dir="/var/tmp")  # on a disk: /tmp may be memory, which is no storage
         self.addCleanup(folder.cleanup)
         self.output = os.path.join(folder.name, "host.json")
         self.part = self.output + ".part"
@@ -117,6 +117,11 @@ class Profile(unittest.TestCase):
         self.assertNotIn("storage", self.read()["device"])
         for where, told in ((os.path.join(folder, "none"), "No such file or directory"), (self.output, "Not a directory")):
             self.assertIn(f"{where}: {told}", self.profile("--batches", 8, "--storage", where, code=6).stderr)
+        with open("/proc/mounts", encoding="utf-8") as mounts:
+            in_memory = [mount.split()[1] for mount in mounts if mount.split()[1:3] == ["/dev/shm", "tmpfs"]]
+        for where in in_memory[:1]:
+            self.assertIn(f"{where}: it is in the host's memory; name a directory on a disk\n",
+                          self.profile("--batches", 8, "--storage", where, code=6).stderr)
         self.profile("--deviceless", "h100", "--storage", folder, code=2)
 
     def test_an_interrupted_profile_goes_on(self):

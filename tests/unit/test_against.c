@@ -34,6 +34,34 @@ static sheet *sheet_of(const planc_plan *plan, int32_t n_periods) {
   return s;
 }
 
+typedef struct recording {
+  const planc_plan *plan;
+  sheet *sheet;
+} recording;
+
+static void record(void *user, const planc_plan *of, const planc_instr *instr, int64_t start, int64_t end) {
+  recording *r = user;
+  int32_t k = 0;
+  while (r->sheet->instrs[k] != instr - of->body.instrs) k++;
+  r->sheet->spans[k] = (planc_span){start, end};
+}
+
+/* Four periods as the simulator has them, one behind the other. */
+static sheet *replay(const planc_plan *of, planc_simulation *simulation) {
+  sheet *s = sheet_of(of, 4);
+  recording r = {of, s};
+  ok(planc_simulate(of, &(planc_simulate_options){.visitor = record, .user = &r}, simulation));
+  for (int32_t p = 1; p < 4; p++) {
+    for (int32_t k = 0; k < s->timeline.n_timed; k++) {
+      planc_span span = s->spans[k];
+      span.begin_ns += p * simulation->iteration_ns;
+      span.end_ns += p * simulation->iteration_ns;
+      s->spans[(int64_t)p * s->timeline.n_timed + k] = span;
+    }
+  }
+  return s;
+}
+
 /* --- By hand ------------------------------------------------------------------------------------------------------ */
 
 static const char graph_text[] =
@@ -92,8 +120,9 @@ static const planc_class_times *find(const planc_comparison *c, const char *name
   return NULL;
 }
 
-/* a ends at 7000; y is on its way out from 7100 to 8000, in from 8050 to 9000, b starts at 9030: 900 out, 950 in, and
- * 100 + 50 + 30 of hand-over. The next period's x was already there: a starts 20 after b. */
+/* a ends at 10520; y is on its way out from 10620 to 11520, in from 11570 to 12520, b starts at 12550. The hand-overs,
+ * 100 ahead of the copy out, 50 ahead of that in and 30 behind it, are the copies', as they are in a link's latency;
+ * x, which comes in by the same link, has them as well. It was already there: a starts 20 after b. */
 START_TEST(gaps_are_put_down_to_what_was_awaited) {
   sheet *s = sheet_of(plan, 2);
   planc_comparison *c;
@@ -103,13 +132,36 @@ START_TEST(gaps_are_put_down_to_what_was_awaited) {
   ck_assert_int_eq(c->n_streams, 1);
   ck_assert_int_eq(c->streams[0].stream, 0);
   ck_assert_int_eq(c->streams[0].measured_busy_ns, 1450);
-  assert_gaps(c->streams[0].measured_gap_ns, 950, 900, 0, 180 + 20);
+  assert_gaps(c->streams[0].measured_gap_ns, 50 + 950 + 30, 100 + 900, 0, 20);
   ck_assert_int_eq(c->measured_ns, 9520 - 5000);
-  ck_assert_int_eq(find(c, "copy in")->measured_ns, 400 + 950);
+  ck_assert_int_eq(find(c, "copy in")->measured_ns, 400 + 950 + 2 * (50 + 30));
   ck_assert_int_eq(find(c, "copy in")->count, 2);
-  ck_assert_int_eq(find(c, "copy out")->measured_ns, 900);
+  ck_assert_int_eq(find(c, "copy out")->measured_ns, 100 + 900);
   ck_assert_int_eq(find(c, "t.a")->measured_ns, 1000);
   ck_assert_int_eq(find(c, "t.b")->measured_ns, 450);
+  planc_comparison_free(c);
+  free(s);
+}
+END_TEST
+
+/* A run that takes what is predicted, where what a profile counts as the links' latency of 100 is 70 ahead of each copy
+ * and 30 ahead of the ops behind it: both sides are the same. */
+START_TEST(copies_have_their_hand_overs_on_both_sides) {
+  planc_simulation simulation;
+  planc_comparison *c;
+  sheet *s = replay(plan, &simulation);
+  for (int32_t k = 0; k < 4 * s->timeline.n_timed; k++) {
+    const planc_instr *instr = &plan->body.instrs[s->instrs[k % s->timeline.n_timed]];
+    if (instr->op == PLANC_INSTR_exec) continue;
+    s->spans[k].begin_ns += 70;
+    if (instr->stream == 1) s->spans[k].end_ns -= 30; /* in */
+  }
+  ok(planc_timeline_compare(plan, &s->timeline, &c));
+  ck_assert_int_eq(find(c, "copy in")->predicted_ns, 5000 + 104);
+  ck_assert_int_eq(find(c, "copy in")->measured_ns, 5000 + 104);
+  ck_assert_int_eq(find(c, "copy out")->measured_ns, 104);
+  for (int g = 0; g < PLANC_N_GAPS; g++)
+    ck_assert_int_eq(c->streams[0].measured_gap_ns[g], c->streams[0].predicted_gap_ns[g]);
   planc_comparison_free(c);
   free(s);
 }
@@ -254,34 +306,6 @@ END_TEST
 
 /* --- The prediction as a measurement ------------------------------------------------------------------------------ */
 
-typedef struct recording {
-  const planc_plan *plan;
-  sheet *sheet;
-} recording;
-
-static void record(void *user, const planc_plan *of, const planc_instr *instr, int64_t start, int64_t end) {
-  recording *r = user;
-  int32_t k = 0;
-  while (r->sheet->instrs[k] != instr - of->body.instrs) k++;
-  r->sheet->spans[k] = (planc_span){start, end};
-}
-
-/* Four periods as the simulator has them, one behind the other. */
-static sheet *replay(const planc_plan *of, planc_simulation *simulation) {
-  sheet *s = sheet_of(of, 4);
-  recording r = {of, s};
-  ok(planc_simulate(of, &(planc_simulate_options){.visitor = record, .user = &r}, simulation));
-  for (int32_t p = 1; p < 4; p++) {
-    for (int32_t k = 0; k < s->timeline.n_timed; k++) {
-      planc_span span = s->spans[k];
-      span.begin_ns += p * simulation->iteration_ns;
-      span.end_ns += p * simulation->iteration_ns;
-      s->spans[(int64_t)p * s->timeline.n_timed + k] = span;
-    }
-  }
-  return s;
-}
-
 static void assert_as_predicted(const planc_plan *of) {
   planc_simulation simulation;
   planc_comparison *c;
@@ -356,6 +380,7 @@ int main(void) {
   TCase *by_hand = tcase_create("by hand");
   tcase_add_checked_fixture(by_hand, set_up, tear_down);
   tcase_add_test(by_hand, gaps_are_put_down_to_what_was_awaited);
+  tcase_add_test(by_hand, copies_have_their_hand_overs_on_both_sides);
   tcase_add_test(by_hand, a_single_period);
   tcase_add_test(by_hand, the_prediction_is_summed_up_the_same_way);
   tcase_add_test(by_hand, a_stream_waits_for_another);

@@ -1,4 +1,4 @@
-/* A run allocates nothing: malloc and its kin are counted from planrt_session_new on. */
+/* A run allocates nothing, a session only what runs need: malloc and its kin are counted from planrt_session_new on. */
 #include <check.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -40,17 +40,32 @@ static planc_status take(void *user, const planrt_result *result) {
   return NULL;
 }
 
-/* Resident and swapped, in file order and with concurrent streams. */
-START_TEST(runs_allocate_nothing) {
-  planc_profile *profile;
-  planc_graph *forward, *graph;
+static planc_profile *profile;
+static planc_graph *graph;
+
+static void set_up(void) {
+  planc_graph *forward;
   ok(planc_profile_read("profiles/k40m.json", &profile));
   ok(planc_graph_read("graphs/lenet-digits.yaml", &forward));
   ok(planc_graph_train(forward, PLANC_MOMENTUM, &graph));
-  planc_problem problem = {.graph = graph, .profile = profile, .batch = 32, .host_budget_bytes = -1};
-  problem.budget_bytes = _i % 2 ? 300 << 10 : 16 << 20;
+  planc_graph_free(forward);
+}
+static void tear_down(void) {
+  planc_graph_free(graph);
+  planc_profile_free(profile);
+}
+
+static planc_plan *make_plan(int64_t budget) {
+  planc_problem problem = {
+      .graph = graph, .profile = profile, .batch = 32, .budget_bytes = budget, .host_budget_bytes = -1};
   planc_plan *plan;
   ok(planc_make_plan(&problem, planc_policy_find("modnn"), &plan));
+  return plan;
+}
+
+/* Resident and swapped, in file order and with concurrent streams. */
+START_TEST(runs_allocate_nothing) {
+  planc_plan *plan = make_plan(_i % 2 ? 300 << 10 : 16 << 20);
   int64_t taken = 0;
   planrt_options options = {.concurrent = _i / 2 == 1, .sink = take, .user = &taken};
   planrt_session *session;
@@ -66,9 +81,25 @@ START_TEST(runs_allocate_nothing) {
   ck_assert_int_gt(taken, 0);
   planrt_session_free(session);
   planc_plan_free(plan);
-  planc_graph_free(graph);
-  planc_graph_free(forward);
-  planc_profile_free(profile);
+}
+END_TEST
+
+/* A session that may be evaluated makes nothing for that before it is. The first one of the process comes before those
+ * that are held against each other: libraries keep what they make for it. */
+START_TEST(inference_passes_are_made_on_demand) {
+  planc_plan *plan = make_plan(16 << 20);
+  long made[3];
+  for (int k = 0; k < 3; k++) {
+    planrt_options options = {.evaluate = k == 2};
+    planrt_session *session;
+    long before = atomic_load(&allocations);
+    planc_status opened = planrt_session_new(plan, &options, &session);
+    made[k] = atomic_load(&allocations) - before;
+    ok(opened);
+    planrt_session_free(session);
+  }
+  ck_assert_int_eq(made[2], made[1]);
+  planc_plan_free(plan);
 }
 END_TEST
 
@@ -76,7 +107,9 @@ int main(void) {
   Suite *suite = suite_create("allocation");
   TCase *c = tcase_create("allocation");
   tcase_set_timeout(c, 120);
+  tcase_add_checked_fixture(c, set_up, tear_down);
   tcase_add_loop_test(c, runs_allocate_nothing, 0, 4);
+  tcase_add_test(c, inference_passes_are_made_on_demand);
   suite_add_tcase(suite, c);
   return run_suite(suite);
 }

@@ -6,6 +6,7 @@
 #include "planc/analysis.h"
 #include "planc/metrics.h"
 #include "planc/policy.h"
+#include "planner/choose/reasons.h"
 #include "planner/choose/sub_batch.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
@@ -164,6 +165,28 @@ START_TEST(a_host_is_found_where_the_device_fails) {
   planc_plan_free(least.plan);
   planc_graph_free(graph);
   planc_graph_free(forward);
+}
+END_TEST
+
+static planc_shortage kept_of(planc_shortage a, planc_shortage b) {
+  planc_status kept = NULL;
+  pl_keep_lesser(&kept, planc_infeasible(a, "a"));
+  pl_keep_lesser(&kept, planc_infeasible(b, "b"));
+  planc_shortage shortage = planc_status_shortage(kept);
+  planc_status_free(kept);
+  return shortage;
+}
+
+/* Who lacks storage has met the budgets of the host and the device, who lacks the host's that of the device. */
+START_TEST(reasons_nearer_to_a_plan_are_kept) {
+  for (int a = PLANC_MEMORY_DEVICE; a <= PLANC_MEMORY_STORAGE; a++) {
+    for (int b = PLANC_MEMORY_DEVICE; b <= PLANC_MEMORY_STORAGE; b++) {
+      planc_shortage kept =
+          kept_of((planc_shortage){(planc_memory_kind)a, 9 + a}, (planc_shortage){(planc_memory_kind)b, 5 + b});
+      ck_assert_int_eq(kept.memory, a > b ? a : b);
+      ck_assert_int_eq(kept.bytes, a > b ? 9 + a : 5 + b);
+    }
+  }
 }
 END_TEST
 
@@ -358,6 +381,7 @@ int main(void) {
   tcase_add_loop_test(least, a_search_goes_on_from_a_failure, 0, GRAPHS);
   tcase_add_loop_test(least, the_host_has_a_least_budget, 0, GRAPHS);
   tcase_add_test(least, a_host_is_found_where_the_device_fails);
+  tcase_add_test(least, reasons_nearer_to_a_plan_are_kept);
   tcase_add_unchecked_fixture(best, read_profile, free_profile);
   tcase_add_loop_test(best, no_policy_beats_best, 0, GRAPHS);
   tcase_add_loop_test(best, what_cannot_win_is_not_made, 0, GRAPHS);

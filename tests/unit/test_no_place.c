@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost/profile.h"
 #include "planc/policy.h"
+#include "planner/evaluate.h"
 #include "planner/lower/occupants.h"
 #include "tests/support/unit.h"
 
@@ -127,7 +129,22 @@ START_TEST(a_plan_beyond_the_budget) {
 END_TEST
 
 START_TEST(a_plan_beyond_the_host_budget) {
-  assert_fails(plan_with("window", 1 << 20, 100), PLANC_INFEASIBLE, "w of 4096 bytes finds no place at op a");
+  assert_fails(plan_with("window", 1 << 20, 100), PLANC_INFEASIBLE,
+               "bytes of host memory, the budget is 100: w of 4096 bytes finds no place at op a");
+}
+END_TEST
+
+/* What is reserved is a part of the budget. */
+START_TEST(parts_of_the_budget) {
+  char text[PL_SHORTAGE_TEXT];
+  profile->device.reserved_bytes = 1000;
+  assert_fails(plan_with("none", 10000, -1), PLANC_INFEASIBLE,
+               "policy none needs 11240 bytes of device memory, the budget is 10000, 1000 of it reserved: ");
+  planc_shortage shortage = {PLANC_MEMORY_HOST, 9};
+  ck_assert_str_eq(pl_shortage_format(shortage, 8, 3, text),
+                   "9 bytes of host memory, the budget is 8, 3 of it storage");
+  shortage.memory = PLANC_MEMORY_STORAGE;
+  ck_assert_str_eq(pl_shortage_format(shortage, 8, 0, text), "9 bytes of storage, the budget is 8");
 }
 END_TEST
 
@@ -197,6 +214,7 @@ int main(void) {
   tcase_add_test(tests, the_largest_are_named);
   tcase_add_test(tests, a_plan_beyond_the_budget);
   tcase_add_test(tests, a_plan_beyond_the_host_budget);
+  tcase_add_test(tests, parts_of_the_budget);
   tcase_add_test(tests, stated_addresses_that_overlap);
   tcase_add_test(tests, a_schedule_beyond_the_room);
   suite_add_tcase(suite, tests);

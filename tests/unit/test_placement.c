@@ -275,6 +275,22 @@ START_TEST(many_items) {
 }
 END_TEST
 
+/* What cannot be within a room is not placed; what might be is, as if there were no room. */
+START_TEST(a_room_that_is_too_small_costs_no_placement) {
+  pl_item items[] = {{1024, PLANC_BLANK, {{0, 5}, {0, 0}}}, {512, PLANC_BLANK, {{4, 6}, {0, 0}}}};
+  int64_t top;
+  ok(pl_place_within(items, 2, 1000, &top));
+  ck_assert_int_eq(top, 1536);
+  ck_assert(items[0].address == PLANC_BLANK && items[1].address == PLANC_BLANK);
+  ok(pl_place_within(items, 2, 1536, &top));
+  ck_assert_int_eq(top, 1536);
+  ck_assert_int_eq(items[0].address + items[1].address, items[0].address == 0 ? 1024 : 512);
+  pl_item uneven = {300, PLANC_BLANK, {{0, 5}, {0, 0}}};
+  ok(pl_place_within(&uneven, 1, 300, &top));
+  ck_assert(top == 300 && uneven.address == 0);
+}
+END_TEST
+
 START_TEST(refusals) {
   pl_item overlapping[] = {{0, 0, {{0, 9}, {0, 0}}},
                            {512, 256, {{0, 5}, {0, 0}}},
@@ -358,6 +374,7 @@ int main(void) {
   tcase_add_test(tests, nested_lifetimes_meet_the_bound);
   tcase_add_test(tests, absence_leaves_room);
   tcase_add_test(tests, many_items);
+  tcase_add_test(tests, a_room_that_is_too_small_costs_no_placement);
   tcase_add_test(tests, refusals);
   tcase_add_test(tests, published_instances);
   suite_add_tcase(suite, tests);

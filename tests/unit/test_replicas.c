@@ -221,7 +221,7 @@ static planc_status run_synthetic(const planc_plan *plan, manner how, bool same_
                             .poison = true,
                             .concurrent = how == CONCURRENT,
                             .same_samples = same_samples,
-                            .storage_path = "/tmp"};
+                            .storage_path = "/var/tmp"};
   if (how == CONCURRENT) options.jitter = seed + 1;
   planrt_session *session;
   PLANC_TRY(planrt_session_new(plan, &options, &session));
@@ -262,6 +262,26 @@ START_TEST(replicas_have_virtual_memory) {
   ok(run_synthetic(plan, (manner)_i, true, 12));
   planc_plan_free(plan);
   free(text);
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* What replicas do with each other takes the session no memory for each pair of them. */
+START_TEST(actions_grow_with_replicas) {
+  enum { MANY = 64 };
+  planc_graph *graph = judge_graph(sum_text);
+  const planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1, .replicas = MANY};
+  planrt_options options = {.synthetic = true, .verify = true, .poison = true, .concurrent = _i == CONCURRENT};
+  planrt_session *session;
+  planc_plan *plan;
+  ok(script_make(sum_plan, &job, 1, 768 + MANY * 256, HOST_ARENA, &plan));
+  ok(planrt_session_new(plan, &options, &session));
+  const planc_section *sections[] = {&plan->prologue, &plan->body, &plan->epilogue};
+  for (int k = 0; k < RT_N_PARTS; k++) ck_assert_int_le(session->parts[k].n, 3 * sections[k]->n * MANY);
+  ok(planrt_init(session));
+  ok(run_in(session, (manner)_i, 3, 5));
+  planrt_session_free(session);
+  planc_plan_free(plan);
   planc_graph_free(graph);
 }
 END_TEST
@@ -474,7 +494,7 @@ static planrt_session *open_net(const woven *w, manner how, outcome *out) {
                             .sink = add_loss,
                             .user = out,
                             .concurrent = how == CONCURRENT,
-                            .storage_path = "/tmp"};
+                            .storage_path = "/var/tmp"};
   planrt_session *session;
   ok(planrt_session_new(&w->plan, &options, &session));
   ok(planrt_init(session));
@@ -705,6 +725,7 @@ int main(void) {
   tcase_add_loop_test(tests, gradients_are_summed_in_the_order_of_the_replicas, 0, N_MANNERS);
   tcase_add_loop_test(tests, replicas_have_several_gpus, 0, N_MANNERS);
   tcase_add_loop_test(tests, replicas_have_virtual_memory, 0, N_MANNERS);
+  tcase_add_loop_test(tests, actions_grow_with_replicas, 0, 3);
   tcase_add_loop_test(tests, wrong_exchanges_are_found, 0, 14);
   tcase_add_test(tests, every_replica_has_its_own);
   tcase_add_test(tests, bare_runs_have_all_replicas);

@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "planc/timeline.h"
 #include "planrt/data.h"
 #include "planrt/planrt.h"
 #include "tests/support/graphtext.h"
+#include "tests/support/judge.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/tables.h"
 #include "tests/support/unit.h"
@@ -341,6 +343,50 @@ START_TEST(runs_go_on) {
 }
 END_TEST
 
+/* --- Traces ------------------------------------------------------------------------------------------------------- */
+
+/* The file's text with the first `from` in it replaced, read as a trace of the plan. */
+static planc_status read_with(const planc_plan *plan, const char *from, const char *to) {
+  char *text, *edited;
+  size_t length;
+  planc_timeline *timeline;
+  ok(pl_file_read_text(path, 1 << 20, &text, &length));
+  edited = judge_edited(text, from, to);
+  planc_status status = planc_timeline_parse(edited, strlen(edited), "t", plan, &timeline);
+  planc_timeline_free(timeline);
+  free(edited);
+  free(text);
+  return status;
+}
+
+START_TEST(a_trace_is_of_all_jobs_graphs) {
+  joined all;
+  char hashes[JOBS][24], both[64];
+  make_joined(WEAVE_SWAP, &all);
+  planrt_options options = {.feed = feed, .timeline = 2};
+  planrt_session *session;
+  ok(planrt_session_new(&all.plan, &options, &session));
+  ok(planrt_init(session));
+  ok(planrt_run(session, 2));
+  ok(planrt_timeline_write(session, path));
+  planrt_session_free(session);
+
+  for (int32_t j = 0; j < JOBS; j++)
+    snprintf(hashes[j], sizeof hashes[j], "\"%016llx\"", (unsigned long long)planc_graph_hash(all.plan.jobs[j].graph));
+  snprintf(both, sizeof both, "[%s,%s]", hashes[0], hashes[1]);
+  ok(read_with(&all.plan, both, both));
+  assert_fails(read_with(&all.plan, hashes[1], hashes[0]), PLANC_BAD_INPUT,
+               "t: otherData.graph_hashes[1]: is not what the plan's graphs have");
+  all.plan.name = "another";
+  assert_fails(read_with(&all.plan, both, both), PLANC_STALE, "another plan of the same graphs");
+  planc_status status = read_with(&all.plan, hashes[1], hashes[0]);
+  ck_assert_int_eq(planc_status_code(status), PLANC_STALE);
+  ck_assert_ptr_null(strstr(planc_status_message(status), "same"));
+  planc_status_free(status);
+  free_joined(&all);
+}
+END_TEST
+
 START_TEST(misuse) {
   static outcome out[JOBS];
   joined all;
@@ -431,6 +477,7 @@ int main(void) {
   tcase_add_checked_fixture(cases, name_file, remove_file);
   tcase_add_loop_test(cases, each_job_is_as_if_alone, 0, 2 * N_WAYS);
   tcase_add_loop_test(cases, runs_go_on, 0, 2);
+  tcase_add_test(cases, a_trace_is_of_all_jobs_graphs);
   tcase_add_test(cases, misuse);
   tcase_add_test(cases, planrun_reports_each_job);
   tcase_add_test(cases, planrun_feeds_data_to_one_job);

@@ -4,6 +4,7 @@
 #include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -288,6 +289,20 @@ START_TEST(a_place_that_will_not_do_is_named) {
 }
 END_TEST
 
+/* Such storage would be the memory that it is to save. */
+START_TEST(a_place_in_memory_is_refused) {
+  static const char in_memory[] = "/dev/shm";
+  struct statfs info;
+  planrt_options options = stand_ins();
+  rt_storage storage;
+  if (statfs(in_memory, &info) != 0 || info.f_type != TMPFS_MAGIC) return;
+  options.storage_path = in_memory;
+  expect_refused(script, &options, PLANC_DEVICE,
+                 "host: no storage in /dev/shm: it is in the host's memory; name a directory on a disk");
+  assert_fails(rt_storage_new(1, in_memory, &storage), PLANC_DEVICE, in_memory);
+}
+END_TEST
+
 /* Root may write anywhere. */
 START_TEST(a_place_that_may_not_be_written_is_named) {
   enum { NOBODY = 65534, READ_ONLY = 0555 };
@@ -490,6 +505,7 @@ int main(void) {
   tcase_add_loop_test(plans, an_unchecked_plan_stays_inside, 0, (int)(sizeof unloadable / sizeof *unloadable));
   tcase_add_test(plans, a_plan_says_what_it_needs);
   tcase_add_test(plans, a_place_that_will_not_do_is_named);
+  tcase_add_test(plans, a_place_in_memory_is_refused);
   tcase_add_test(plans, a_place_that_may_not_be_written_is_named);
   tcase_add_test(plans, a_place_without_room_is_told_at_once);
   tcase_add_loop_test(plans, a_disk_that_fails_ends_the_run, 0, 2);

@@ -26,8 +26,8 @@ Every malformed input ends in one line that names the place, exit code 3 and no 
   [3]
   $ : > empty; planc plan empty; planc check empty; planc simulate empty; planc show empty
   ! planc: empty:1:1: expected a graph, found an empty file
-  ! planc: empty:1:1: no plan: it does not begin with {"planc-plan":
-  ! planc: empty:1:1: no plan: it does not begin with {"planc-plan":
+  ! planc: empty:1:1: no plan: it does not begin with {"planc-plan": (planc plan makes one of a graph)
+  ! planc: empty:1:1: no plan: it does not begin with {"planc-plan": (planc plan makes one of a graph)
   ! planc: empty:1:1: expected a graph, found an empty file
   [3]
 
@@ -113,8 +113,18 @@ Plans: cut off at the end of a line, not JSON, a row too many, another version o
   ! planrun: broken.plan:3:1: expected {"memory":
   [3]
   $ planc check inputs/tiny.yaml
-  ! planc: inputs/tiny.yaml:1:1: no plan: it does not begin with {"planc-plan":
+  ! planc: inputs/tiny.yaml:1:1: no plan: it does not begin with {"planc-plan": (planc plan makes one of a graph)
   [3]
+  $ cp tiny.plan tiny; for command in plan compare train predict; do planc $command tiny; done; planc check tiny.plan --graph tiny; planrun profile tiny
+  ! planc: tiny:1:2: a graph is asked for, and this is a plan, which planc show, check, simulate and update and planrun exec take
+  ! planc: tiny:1:2: a graph is asked for, and this is a plan, which planc show, check, simulate and update and planrun exec take
+  ! planc: tiny:1:2: a graph is asked for, and this is a plan, which planc show, check, simulate and update and planrun exec take
+  ! planc: tiny:1:2: a graph is asked for, and this is a plan, which planc show, check, simulate and update and planrun exec take
+  ! planc: tiny:1:2: a graph is asked for, and this is a plan, which planc show, check, simulate and update and planrun exec take
+  ! planrun: tiny:1:2: a graph is asked for, and this is a plan, which planc show, check, simulate and update and planrun exec take
+  [3]
+  $ planc plan "$PLANC_PROFILES/k40m.json" 2>&1 | sed 's,.*/profiles/,,'
+  k40m.json:2:3: a graph is asked for, and this is a profile, which the options profile and device take
   $ ls *.plan
   broken.plan
   cut.plan

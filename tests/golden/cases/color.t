@@ -32,7 +32,7 @@ Data is never coloured.
 
   ~ planc compare inputs/tiny.yaml --policies none --color=always
   tiny, batch <N> on k40m, budget <size>
-  policy       least budget  round        iteration    ideal         peak          out           in  means
+  policy       least budget  round        iteration overhead         peak          out           in  means
   none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- best
   why none: every op has its fastest algorithm
   against no scheduling, which takes <N> ms and <size>

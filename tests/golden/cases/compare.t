@@ -2,8 +2,8 @@ One row per policy, also where it does not fit; making the table is a success.
 
   ~ planc compare inputs/tiny.yaml --budget 24K --policies ideal,none,vdnn-all,modnn
   tiny, batch <N> on k40m, budget <size>
-  policy       least budget  round        iteration    ideal         peak          out           in  means
-  ideal <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
+  policy       least budget  round        iteration overhead         peak          out           in  means
+  ideal                   - <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   none <size>   does not fit
   vdnn-all <size> <N> <N> ms  +<N>% <size> <size> <size>  swaps
   modnn <size> <N> <N> ms  +<N>% <size> <size> <size>  swaps <- best
@@ -17,7 +17,7 @@ One row per policy, also where it does not fit; making the table is a success.
   ! planc: note: batch <N> (the graph's header)
   $ planc compare inputs/tiny.yaml --budget 1K --policies none,modnn
   tiny, batch 4 on k40m, budget 1.00 KiB
-  policy       least budget  round        iteration    ideal         peak          out           in  means
+  policy       least budget  round        iteration overhead         peak          out           in  means
   none            25.00 KiB   does not fit
   modnn            6.00 KiB   does not fit
   ! planc: note: device k40m (the graph's header)
@@ -52,7 +52,7 @@ A policy that cannot plan a graph says why in its row, and the others have their
 
   ~ planc compare inputs/vast.yaml --policies none,vdnn-all,chen
   vast, batch <N> on k40m, budget <size>
-  policy       least budget  round        iteration    ideal         peak          out           in  means
+  policy       least budget  round        iteration overhead         peak          out           in  means
   none <size>   does not fit
   vdnn-all                -   unsupported: simulation: a time of <N> ns is too long to simulate
   chen <size>   does not fit
@@ -76,11 +76,17 @@ A policy that cannot plan a graph says why in its row, and the others have their
   ! planc: none: graph resnet34 has ops that couple the samples of a batch (batch normalisation): running it in sub-batches changes its results; --split-batch-norm allows it
   [2]
 
+Each policy has one row.
+
+  $ planc compare inputs/tiny.yaml --policies none,modnn,none
+  ! planc: --policies names none twice
+  [2]
+
 Policies that choose rounds leave a batch whole that cannot be split, and say so when the user wants it otherwise.
 
   ~ planc compare inputs/whole.yaml --policies none,vdnn+,modnn
   whole, batch <N> on k40m, budget <size>
-  policy       least budget  round        iteration    ideal         peak          out           in  means
+  policy       least budget  round        iteration overhead         peak          out           in  means
   none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- best
   vdnn+ <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   modnn <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
@@ -95,7 +101,7 @@ Policies that choose rounds leave a batch whole that cannot be split, and say so
   ! planc: note: budget <size> (device k40m)
   $ planc compare inputs/whole.yaml --policies none,vdnn+,modnn --budget 10K
   whole, batch 4 on k40m, budget 10.00 KiB
-  policy       least budget  round        iteration    ideal         peak          out           in  means
+  policy       least budget  round        iteration overhead         peak          out           in  means
   none            14.00 KiB   does not fit
   vdnn+           14.00 KiB   does not fit
   modnn           14.00 KiB   does not fit
@@ -118,7 +124,7 @@ Where the optimizer overwrites a parameter unread, that stays for what runs agai
 
   ~ planc compare inputs/overwrite.yaml --policies none,superneurons,chen,cheap 2>/dev/null
   overwrite, batch <N> on k40m, budget <size>
-  policy       least budget  round        iteration    ideal         peak          out           in  means
+  policy       least budget  round        iteration overhead         peak          out           in  means
   none <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays <- best
   superneurons <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   chen <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
@@ -136,29 +142,38 @@ The search of the largest batch: none needs 1 KiB and 6 KiB a sample, naive 4 Ki
   $ planc compare inputs/tiny.yaml --budget 24K --policies none,naive,modnn --max-batch --json 2>/dev/null |
   > grep -o '"policy":"[^"]*"\|"max_batch":[^}]*}'
   "policy":"none"
-  "max_batch":{"batch":3,"unbounded":false,"fails_at":null,"tried":7}
+  "max_batch":{"batch":3,"unbounded":false,"fails_at":null,"tried":7,"iteration_ns":45000}
   "policy":"naive"
-  "max_batch":{"batch":6,"unbounded":false,"fails_at":null,"tried":12}
+  "max_batch":{"batch":6,"unbounded":false,"fails_at":null,"tried":12,"iteration_ns":184701}
   "policy":"modnn"
-  "max_batch":{"batch":null,"unbounded":true,"fails_at":null,"tried":5}
-  $ planc compare inputs/tiny.yaml --budget 24K --policies none,naive,modnn --max-batch 2>/dev/null | sed -n '2,/^$/p' | cut -c -35
-  policy       least budget max batch
-  none            25.00 KiB         3
-  naive           16.00 KiB         6
-  modnn            6.00 KiB       any
-  $ planc compare inputs/tiny.yaml --budget 1M --policies none,naive --max-batch 2>/dev/null | sed -n '2,/^$/p' | cut -c -35
-  policy       least budget max batch
-  none            25.00 KiB       170
-  naive           16.00 KiB       256
+  "max_batch":{"batch":null,"unbounded":true,"fails_at":null,"tried":5,"iteration_ns":null}
+  $ planc compare inputs/tiny.yaml --budget 24K --policies none,naive,modnn --max-batch 2>/dev/null | sed -n '2,/^$/p' | cut -c -52
+  policy       least budget max batch    its iteration
+  none            25.00 KiB         3         0.045 ms
+  naive           16.00 KiB         6         0.184 ms
+  modnn            6.00 KiB       any                -
+  $ planc compare inputs/tiny.yaml --budget 1M --policies none,naive --max-batch 2>/dev/null | sed -n '2,/^$/p' | cut -c -52
+  policy       least budget max batch    its iteration
+  none            25.00 KiB       170         0.075 ms
+  naive           16.00 KiB       256         0.647 ms
   $ planc compare inputs/tiny.yaml --budget 6K --policies none --max-batch 2>/dev/null
   tiny, batch 4 on k40m, budget 6.00 KiB
-  policy       least budget max batch  round        iteration    ideal         peak          out           in  means
-  none            25.00 KiB         0   does not fit
-  $ planc compare inputs/vast.yaml --policies none,vdnn-all --max-batch 2>/dev/null | cut -c -47
+  policy       least budget max batch    its iteration  round        iteration overhead         peak          out           in  means
+  none            25.00 KiB         0                -   does not fit
+  $ planc compare inputs/vast.yaml --policies none,vdnn-all --max-batch 2>/dev/null | cut -c -64
   vast, batch 1 on k40m, budget 12.00 GiB
-  policy       least budget max batch  round
-  none           256.00 TiB         0   does not
-  vdnn-all                -         -   unsupport
+  policy       least budget max batch    its iteration  round
+  none           256.00 TiB         0                -   does not
+  vdnn-all                -         -                -   unsupport
+
+What that batch takes is what a plan of it does.
+
+  $ for batch in 3 6; do
+  >   planc compare inputs/tiny.yaml --budget 24K --batch $batch --policies none,naive --json 2>/dev/null | tr ',' '\n' | grep '^"iteration_ns":[0-9]'
+  > done
+  "iteration_ns":45000
+  "iteration_ns":179142
+  "iteration_ns":184701
 
 What was not scheduled saves nothing and costs nothing; a policy's measures compare with that.
 

@@ -81,8 +81,8 @@ Policies side by side on them.
 
   ~ planc compare inputs/tiny.yaml --budget 1G --batch 8 --gpus 2 --shared-link --policies ideal,none,modnn 2>/dev/null | head -n 3
   tiny, batch <N> on <N> k40m with one link, budget <size>
-  policy       least budget  round        iteration    ideal         peak          out           in  means
-  ideal <size> <N> <N> ms  +<N>% <size> <size> <size>  everything stays
+  policy       least budget  round        iteration overhead         peak          out           in  means
+  ideal                   - <N> <N> ms  +<N>% <size> <size> <size>  everything stays
   $ planc compare inputs/tiny.yaml --budget 1G --batch 8 --gpus 2 --policies none --json 2>/dev/null | tr ',' '\n' | grep '"batch\|gpus\|link'
   "batch":8
   "gpus":2

@@ -84,7 +84,7 @@ Host memory can be what is missing.
   ! host peak: 12.00 KiB live at op last; largest:
   !       8.00 KiB  b
   !       4.00 KiB  a
-  ! planc: does not fit a host budget of 1.00 KiB: policy vdnn-all needs 12288 bytes of host memory, the host budget is 1024: b of 8192 bytes finds no place at op last beside 4096 bytes, the largest a of 4096
+  ! planc: does not fit a host budget of 1.00 KiB: policy vdnn-all needs 12288 bytes of host memory, the budget is 1024: b of 8192 bytes finds no place at op last beside 4096 bytes, the largest a of 4096
   [1]
 
 Of the fastest policy the least budget is that of whichever needs least. What binds on the host is told as well.
@@ -113,7 +113,7 @@ Of the fastest policy the least budget is that of whichever needs least. What bi
   !       8.00 KiB  b
   !       4.00 KiB  a
   !       1.00 KiB  w
-  ! planc: does not fit a host budget of 0 B: policy naive needs 13312 bytes of host memory, the host budget is 0: b of 8192 bytes finds no place at op last beside 5120 bytes, the largest a of 4096 and w of 1024
+  ! planc: does not fit a host budget of 0 B: policy naive needs 13312 bytes of host memory, the budget is 0: b of 8192 bytes finds no place at op last beside 5120 bytes, the largest a of 4096 and w of 1024
   [1]
   $ planc plan inputs/tiny.yaml --budget 1K --host-budget 0 --policy naive
   ! planc: note: device k40m (the graph's header)

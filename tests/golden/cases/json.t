@@ -15,7 +15,7 @@
   ~ planc show graphs/lenet-digits.yaml --json
   {"planc":"show/1","graph":"lenet-digits","batch":<N>,"ops":<N>,"storages":<N>,"parameters":<N>,"flops":<N>,"batch_coupled":false,"memory":{"all_data_bytes":<N>,"liveness_bytes":<N>,"persistent_bytes":<N>,"lower_bound_bytes":<N>},"training":{"all_data_bytes":<N>,"liveness_bytes":<N>,"persistent_bytes":<N>,"lower_bound_bytes":<N>}}
   ~ planc compare inputs/tiny.yaml --json --policies ideal,none,modnn --budget 24K
-  {"planc":"compare/1","graph":"tiny","device":"k40m","batch":<N>,"gpus":<N>,"shared_link":false,"budget_bytes":<N>,"vanilla_ns":<N>,"vanilla_bytes":<N>,"best":"modnn","rows":[{"policy":"ideal","feasible":true,"unsupported":null,"least_budget":<N>,"is_least":true,"means":"everything stays","sub_batch":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"storage_peak_bytes":<N>,"storage_moved_bytes":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>,"overhead_ppm":<N>,"samples_per_s":<N>,"moved_bytes":<N>,"msr_ppm":<N>,"eor_ppm":<N>,"eor_excess_ppm":<N>,"cbr_ppm":<N>},{"policy":"none","feasible":false,"unsupported":null,"least_budget":<N>,"is_least":true,"means":null,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"storage_peak_bytes":null,"storage_moved_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null,"overhead_ppm":null,"samples_per_s":null,"moved_bytes":null,"msr_ppm":null,"eor_ppm":null,"eor_excess_ppm":null,"cbr_ppm":null},{"policy":"modnn","feasible":true,"unsupported":null,"least_budget":<N>,"is_least":true,"means":"swaps","sub_batch":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"storage_peak_bytes":<N>,"storage_moved_bytes":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>,"overhead_ppm":<N>,"samples_per_s":<N>,"moved_bytes":<N>,"msr_ppm":<N>,"eor_ppm":<N>,"eor_excess_ppm":<N>,"cbr_ppm":<N>,"explanation":"the fastest of rounds of <N> in <N> ms, <N> without offloading in <N> ms"}]}
+  {"planc":"compare/1","graph":"tiny","device":"k40m","batch":<N>,"gpus":<N>,"shared_link":false,"budget_bytes":<N>,"vanilla_ns":<N>,"vanilla_bytes":<N>,"best":"modnn","rows":[{"policy":"ideal","feasible":true,"unsupported":null,"least_budget":null,"is_least":false,"means":"everything stays","sub_batch":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"storage_peak_bytes":<N>,"storage_moved_bytes":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>,"overhead_ppm":<N>,"samples_per_s":<N>,"moved_bytes":<N>,"msr_ppm":<N>,"eor_ppm":<N>,"eor_excess_ppm":<N>,"cbr_ppm":<N>},{"policy":"none","feasible":false,"unsupported":null,"least_budget":<N>,"is_least":true,"means":null,"sub_batch":null,"iteration_ns":null,"ideal_ns":null,"peak_bytes":null,"host_peak_bytes":null,"storage_peak_bytes":null,"storage_moved_bytes":null,"d2h_bytes":null,"h2d_bytes":null,"recompute_ns":null,"stall_ns":null,"overhead_ppm":null,"samples_per_s":null,"moved_bytes":null,"msr_ppm":null,"eor_ppm":null,"eor_excess_ppm":null,"cbr_ppm":null},{"policy":"modnn","feasible":true,"unsupported":null,"least_budget":<N>,"is_least":true,"means":"swaps","sub_batch":<N>,"iteration_ns":<N>,"ideal_ns":<N>,"peak_bytes":<N>,"host_peak_bytes":<N>,"storage_peak_bytes":<N>,"storage_moved_bytes":<N>,"d2h_bytes":<N>,"h2d_bytes":<N>,"recompute_ns":<N>,"stall_ns":<N>,"overhead_ppm":<N>,"samples_per_s":<N>,"moved_bytes":<N>,"msr_ppm":<N>,"eor_ppm":<N>,"eor_excess_ppm":<N>,"cbr_ppm":<N>,"explanation":"the fastest of rounds of <N> in <N> ms, <N> without offloading in <N> ms"}]}
   ! planc: note: device k40m (the graph's header)
   ! planc: note: batch <N> (the graph's header)
   ~ planrun exec tiny.plan --synthetic --json
@@ -33,16 +33,15 @@ A line is JSON to others too.
   show/1
   compare/1
 
-The ideal device's peak is the liveness peak plus what the device reserves.
+Figures of the ideal device are of one run, that without scheduling, which is held to no budget.
 
   $ planc compare graphs/lenet-digits.yaml --device p100 --policies ideal --json 2>/dev/null > ideal.json
-  > planc show graphs/lenet-digits.yaml --batch 64 --json > show.json
   > python3 -c 'import json
-  > ideal, show = json.load(open("ideal.json"))["rows"][0], json.load(open("show.json"))["training"]
-  > print(ideal["peak_bytes"] - show["liveness_bytes"])'
-  > grep '"reserved_bytes"' "$PLANC_PROFILES/p100.json"
-  837812224
-      "reserved_bytes": 837812224,
+  > table = json.load(open("ideal.json")); ideal = table["rows"][0]
+  > print(ideal["peak_bytes"] - table["vanilla_bytes"], ideal["iteration_ns"] - table["vanilla_ns"])
+  > print(ideal["least_budget"], ideal["is_least"], ideal["msr_ppm"], ideal["eor_ppm"])'
+  0 0
+  None False 0 1000000
 
 A plan that is not valid or does not fit is an answer too.
 

@@ -55,8 +55,9 @@ No output is what is read.
 
   $ cp inputs/tiny.yaml mine.yaml; planc plan mine.yaml -o ./mine.yaml 2>&1 | tail -n 1; cmp inputs/tiny.yaml mine.yaml
   planc: mine.yaml is read, the output must be another file
-  $ cp inputs/tiny.yaml mine.plan; planc plan mine.plan --policy none 2>&1 | tail -n 1; cmp inputs/tiny.yaml mine.plan
-  planc: mine.plan is read, the output must be another file
+  $ cp inputs/tiny.yaml mine.plan; planc plan mine.plan --policy none 2>&1 | tail -n 1; planc plan ./mine.plan --policy none 2>&1 | tail -n 1; cmp inputs/tiny.yaml mine.plan
+  planc: mine.plan has a plan's name: planc show, check, simulate and update take plans, and a graph of that name needs --output
+  planc: ./mine.plan has a plan's name: planc show, check, simulate and update take plans, and a graph of that name needs --output
   $ planc train mine.yaml -o mine.yaml
   ! planc: mine.yaml is read, the output must be another file
   [2]

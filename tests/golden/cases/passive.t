@@ -66,7 +66,7 @@ It has no plan, and a plan is not passive.
   [2]
   $ planc plan inputs/tiny.yaml --policy none --budget 1M -o tiny.plan >/dev/null 2>&1
   $ planc simulate tiny.plan --passive
-  ! planc: tiny.plan:1:2: unknown key "planc-plan"
+  ! planc: tiny.plan:1:2: a graph is asked for, and this is a plan, which planc show, check, simulate and update and planrun exec take
   [3]
   $ planc simulate tiny.plan --budget 1M
   ! planc: --budget: a plan has its own; only --passive takes it
@@ -81,5 +81,5 @@ It has no plan, and a plan is not passive.
   ! planc: --passive and --costs exclude each other
   [2]
   $ planc simulate inputs/tiny.yaml
-  ! planc: inputs/tiny.yaml:1:1: no plan: it does not begin with {"planc-plan":
+  ! planc: inputs/tiny.yaml:1:1: no plan: it does not begin with {"planc-plan": (planc plan makes one of a graph)
   [3]

@@ -52,5 +52,17 @@ It has to be the same: graph, batch, device.
   ! planc: nowhere.plan: No such file or directory
   [3]
   $ planc simulate naive.plan --vanilla inputs/tiny.yaml
-  ! planc: inputs/tiny.yaml:1:1: no plan: it does not begin with {"planc-plan":
+  ! planc: inputs/tiny.yaml:1:1: no plan: it does not begin with {"planc-plan": (planc plan makes one of a graph)
   [3]
+
+A plan that does not pass its check has no times that mean anything.
+
+  $ sed 's/"b":3,"m":0,"at":9216/"b":3,"m":0,"at":5120/' tiny.plan > wrong.plan; planc check wrong.plan; planc simulate wrong.plan; planc simulate tiny.plan --vanilla wrong.plan
+  ! planc: wrong.plan: line 51: acquire b: overlaps a in residency 2, which is open at 5120
+  ! planc: wrong.plan: line 51: acquire b: overlaps a in residency 2, which is open at 5120
+  ! planc: wrong.plan: line 51: acquire b: overlaps a in residency 2, which is open at 5120
+  [1]
+  $ sed 's/"budget":1048576/"budget":4096/' tiny.plan > small.plan; planc check small.plan; planc simulate small.plan
+  ! planc: small.plan: needs 21504 bytes on the device (arena 21504, reserved 0), the budget is 4096, 17408 too few
+  ! planc: small.plan: needs 21504 bytes on the device (arena 21504, reserved 0), the budget is 4096, 17408 too few
+  [1]

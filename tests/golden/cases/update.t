@@ -71,9 +71,10 @@ Another budget or policy is reason enough. What is not given is the plan's.
     peak <size> of <size>, host <size>
     iteration <N> ms, ideal <N> ms (+<N> %)
     moved <size> out, <size> in; recomputed <N> ms
-    why       every op has its fastest algorithm
+    why       all data leaves behind each op that uses it and is back for the next, <N> times; every op has its fastest algorithm
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o small.plan --budget 2K
-  ! planc: note: the least feasible budget of vdnn-all is 21504 bytes (21.00 KiB); there:
+  ! planc: note: the decisions of the plan at hand need a budget of 21504 bytes (21.00 KiB)
+  ! planc: note: the least feasible budget of vdnn-all is 21504 bytes (21.00 KiB) in rounds of 4; there:
   ! peak: 21.00 KiB live at op last.grad; largest:
   !       8.00 KiB  b
   !       8.00 KiB  b.grad
