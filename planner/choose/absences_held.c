@@ -29,17 +29,16 @@ static void add_span(int64_t *held, int32_t n_positions, int64_t from, int64_t t
 
 static void add_buffer(const planc_order *order, int32_t b, const int32_t *until, bool restores, int64_t *held) {
   const planc_buffer *buffer = &order->trace->buffers[b];
-  bool persistent = buffer->flags & PLANC_BUFFER_PERSISTENT;
+  int32_t first = order->first_use[b], end = order->first_use[b + 1];
   int64_t bytes = pl_walk_room(buffer);
-  if (persistent) add_span(held, order->n, 0, order->n - 1, bytes);
-  for (int32_t u = order->first_use[b]; u < order->first_use[b + 1]; u++) {
-    bool last = u + 1 == order->first_use[b + 1];
-    int32_t at = order->uses[u].position, end = last ? at : order->uses[u + 1].position - 1;
-    const planc_access *next = last ? NULL : planc_order_access(order, u + 1);
-    if (last && until) end = until[b];
-    if (!persistent) add_span(held, order->n, at, end, bytes);
-    if (pl_leaves_until_written(order->trace, restores, planc_order_access(order, u), next))
-      add_span(held, order->n, at + 1, end, -bytes);
+  if (buffer->flags & PLANC_BUFFER_PERSISTENT) {
+    add_span(held, order->n, 0, order->n - 1, bytes);
+  } else if (first < end) {
+    add_span(held, order->n, order->uses[first].position, until ? until[b] : order->uses[end - 1].position, bytes);
+  }
+  for (int32_t u = first; u + 1 < end; u++) {
+    if (pl_leaves_until_written(order->trace, restores, planc_order_access(order, u), planc_order_access(order, u + 1)))
+      add_span(held, order->n, (int64_t)order->uses[u].position + 1, (int64_t)order->uses[u + 1].position - 1, -bytes);
   }
 }
 

@@ -64,7 +64,7 @@ static bool knows(const hazards *h, const knowledge *who, pl_need need) {
 static planc_status learn_own(hazards *h, knowledge *who, pl_need need) {
   knowledge from = h->ends[need.step];
   PLANC_TRY(pl_clock_join(&h->clocks, &who->own, from.own));
-  PLANC_TRY(pl_clock_join(&h->clocks, &who->others, from.others));
+  if (h->work->replicas > 1) PLANC_TRY(pl_clock_join(&h->clocks, &who->others, from.others));
   return pl_clock_set(&h->clocks, &who->own, need.stream, need.step);
 }
 

@@ -2,6 +2,7 @@
 #include "util/clocks.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 typedef struct pl_clock_node node;
 
@@ -36,8 +37,11 @@ static planc_status add_node(pl_clocks *clocks, node made, int32_t *out) {
 
 static planc_status copy_node(pl_clocks *clocks, int32_t from, int32_t *out) {
   node copy;
-  for (int32_t k = 0; k < CHILDREN; k++)
-    copy.children[k] = from >= 0 ? clocks->nodes.data[from].children[k] : PL_CLOCK_NONE;
+  if (from >= 0) {
+    copy = clocks->nodes.data[from];
+  } else {
+    for (int32_t k = 0; k < CHILDREN; k++) copy.children[k] = PL_CLOCK_NONE;
+  }
   return add_node(clocks, copy, out);
 }
 
@@ -46,7 +50,7 @@ planc_status pl_clock_set(pl_clocks *clocks, int32_t *clock, int32_t stream, int
   PLANC_TRY(copy_node(clocks, *clock, clock));
   int32_t at = *clock;
   for (int32_t level = clocks->top; level > 0; level -= BITS) {
-    int32_t copy;
+    int32_t copy = PL_CLOCK_NONE;
     PLANC_TRY(copy_node(clocks, clocks->nodes.data[at].children[child_at(stream, level)], &copy));
     clocks->nodes.data[at].children[child_at(stream, level)] = copy;
     at = copy;
@@ -55,22 +59,27 @@ planc_status pl_clock_set(pl_clocks *clocks, int32_t *clock, int32_t stream, int
   return NULL;
 }
 
-/* Of two nodes of a level, or of two steps below the lowest one. What comes out as one of the two is that one. */
+static int32_t later(int32_t a, int32_t b) {
+  return a > b ? a : b; /* an empty one is below any other */
+}
+
+static bool is_same(const node *a, const node *b) {
+  return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* Of two nodes of a level. What comes out as one of the two is that one. */
 static planc_status join(pl_clocks *clocks, int32_t a, int32_t b, int32_t level, int32_t *out) {
-  if (a == b || a < 0 || b < 0 || level < 0) {
-    *out = a > b ? a : b; /* an empty one is below any other */
-    return NULL;
+  *out = later(a, b);
+  if (a == b || a < 0 || b < 0) return NULL;
+  node of_a = clocks->nodes.data[a], of_b = clocks->nodes.data[b], joined;
+  if (level == 0) {
+    for (int32_t k = 0; k < CHILDREN; k++) joined.children[k] = later(of_a.children[k], of_b.children[k]);
+  } else {
+    for (int32_t k = 0; k < CHILDREN; k++)
+      PLANC_TRY(join(clocks, of_a.children[k], of_b.children[k], level - BITS, &joined.children[k]));
   }
-  node joined;
-  bool is_a = true, is_b = true;
-  for (int32_t k = 0; k < CHILDREN; k++) {
-    int32_t of_a = clocks->nodes.data[a].children[k], of_b = clocks->nodes.data[b].children[k];
-    PLANC_TRY(join(clocks, of_a, of_b, level - BITS, &joined.children[k]));
-    is_a = is_a && joined.children[k] == of_a;
-    is_b = is_b && joined.children[k] == of_b;
-  }
-  *out = is_a ? a : b;
-  return is_a || is_b ? NULL : add_node(clocks, joined, out);
+  *out = is_same(&joined, &of_a) ? a : b;
+  return *out == a || is_same(&joined, &of_b) ? NULL : add_node(clocks, joined, out);
 }
 
 planc_status pl_clock_join(pl_clocks *clocks, int32_t *clock, int32_t other) {

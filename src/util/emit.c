@@ -65,15 +65,15 @@ void pl_emit_int(pl_emit *emit, int64_t value) {
     return;
   }
   enum { DIGITS = 20 };
-  char reversed[DIGITS];
-  size_t n = 0;
+  char text[DIGITS];
+  size_t first = DIGITS;
   uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-  for (; n == 0 || rest; rest /= 10) reversed[n++] = (char)('0' + rest % 10);
-  if (value < 0) reversed[n++] = '-';
-  char *to = room(emit, n);
-  if (!to) return;
-  for (size_t i = 0; i < n; i++) to[i] = reversed[n - 1 - i];
-  emit->length += n;
+  do {
+    text[--first] = (char)('0' + rest % 10);
+    rest /= 10;
+  } while (rest);
+  if (value < 0) text[--first] = '-';
+  pl_emit_bytes(emit, &text[first], DIGITS - first);
 }
 
 void pl_emit_ints(pl_emit *emit, const int32_t *values, int64_t n) {
