@@ -4,14 +4,16 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "planc/simulate.h"
 #include "planner/code.h"
 #include "planner/lower/occupants.h"
+#include "planner/shortage.h"
 #include "util/map.h"
 #include "util/math.h"
+
+enum { ROUNDS_TEXT = 48 };
 
 /* --- Peak --------------------------------------------------------------------------------------------------------- */
 
@@ -70,29 +72,13 @@ static planc_status peak(const planc_evaluator *evaluator, const planc_candidate
   return status;
 }
 
-const char *pl_shortage_format(planc_shortage shortage, int64_t budget, int64_t beside, char text[PL_SHORTAGE_TEXT]) {
-  static const char *const names[PLANC_N_MEMORY_KINDS] = {
-      [PLANC_MEMORY_DEVICE] = "device memory", [PLANC_MEMORY_HOST] = "host memory", [PLANC_MEMORY_STORAGE] = "storage"};
-  const char *part = shortage.memory == PLANC_MEMORY_DEVICE ? "reserved" : names[PLANC_MEMORY_STORAGE];
-  int length = snprintf(text, PL_SHORTAGE_TEXT, "%lld bytes of %s, the budget is %lld", (long long)shortage.bytes,
-                        names[shortage.memory], (long long)budget);
-  if (beside > 0)
-    (void)snprintf(text + length, PL_SHORTAGE_TEXT - (size_t)length, ", %lld of it %s", (long long)beside, part);
-  return text;
-}
-
-/* Says who has no place within a budget, `beside` bytes of which are reserved on the device, or storage below the host.
- */
-static planc_status too_much(const planc_candidate *candidate, const places *placed, planc_shortage shortage,
-                             int64_t budget, int64_t beside) {
-  bool device = shortage.memory == PLANC_MEMORY_DEVICE;
-  int64_t room = device ? budget - beside : budget / planc_trace_replicas(candidate->trace);
-  char *why, text[PL_SHORTAGE_TEXT];
-  PLANC_TRY(pl_schedule_no_place(candidate->schedule, &placed->addresses, shortage.memory, room, &why));
-  planc_status status = planc_infeasible(shortage, "rounds of %lld need %s%s", (long long)candidate->sub_batch,
-                                         pl_shortage_format(shortage, budget, beside, text), why);
-  free(why);
-  return status;
+/* Says who has no place within the budget. */
+static planc_status too_much(const planc_candidate *candidate, const places *placed, const pl_shortage *shortage) {
+  char *why, who[ROUNDS_TEXT];
+  snprintf(who, sizeof who, "rounds of %lld need", (long long)candidate->sub_batch);
+  PLANC_TRY(pl_schedule_no_place(candidate->schedule, &placed->addresses, shortage->needs.memory,
+                                 pl_shortage_room(shortage), &why));
+  return pl_shortage_status(shortage, who, why);
 }
 
 /* What storage may take over is the host's to have room for: not all may leave it. */
@@ -101,8 +87,11 @@ static planc_status hold_host(const planc_problem *problem, const planc_candidat
   if (away < 0) return NULL;
   PLANC_TRY(place_away(candidate, placed));
   if (placed->host_bytes <= away) return NULL;
-  planc_shortage shortage = {.memory = PLANC_MEMORY_HOST, .bytes = placed->host_bytes};
-  return too_much(candidate, placed, shortage, away, problem->storage_budget_bytes);
+  pl_shortage shortage = {.needs = {PLANC_MEMORY_HOST, placed->host_bytes},
+                          .budget = away,
+                          .beside = problem->storage_budget_bytes,
+                          .replicas = planc_trace_replicas(candidate->trace)};
+  return too_much(candidate, placed, &shortage);
 }
 
 static planc_status hold_to_host(const planc_evaluator *evaluator, const planc_candidate *candidate) {
@@ -118,9 +107,11 @@ static planc_status hold(const planc_evaluator *evaluator, const planc_candidate
   places placed = {0};
   PLANC_TRY(reserved_of(problem, candidate, &reserved));
   planc_status status = place_device(candidate, &placed);
-  planc_shortage shortage = {.bytes = pl_add_saturate(placed.arena_bytes, reserved)};
-  if (!status && shortage.bytes > problem->budget_bytes) {
-    status = too_much(candidate, &placed, shortage, problem->budget_bytes, reserved);
+  pl_shortage shortage = {.needs = {PLANC_MEMORY_DEVICE, pl_add_saturate(placed.arena_bytes, reserved)},
+                          .budget = problem->budget_bytes,
+                          .beside = reserved};
+  if (!status && shortage.needs.bytes > shortage.budget) {
+    status = too_much(candidate, &placed, &shortage);
   } else if (!status) {
     status = hold_host(problem, candidate, &placed);
   }

@@ -182,11 +182,27 @@ planc_status planc_least_budget(const planc_problem *problem, const planc_policy
   return NULL;
 }
 
+/* --- One memory beside the others --------------------------------------------------------------------------------- */
+
+/* The device with a host without limit. */
+static planc_problem with_any_host(const planc_problem *problem) {
+  planc_problem at = *problem;
+  at.host_budget_bytes = -1;
+  at.storage_budget_bytes = 0;
+  at.first_will_do = true;
+  return at;
+}
+
+planc_status planc_find_least_device(const planc_problem *problem, const planc_policy *policy, planc_status failed,
+                                     planc_least *out) {
+  planc_problem at = with_any_host(problem);
+  planc_status same = problem->host_budget_bytes < 0 ? failed : NULL;
+  return planc_find_least(&at, policy, PLANC_MEMORY_DEVICE, same, out);
+}
+
 /* Whether the policy has a plan; *out_failed, owned, says why not. */
-static planc_status try_host(planc_problem *problem, const planc_policy *policy, int64_t host_bytes,
-                             planc_status *out_failed) {
+static planc_status try_plan(const planc_problem *problem, const planc_policy *policy, planc_status *out_failed) {
   planc_plan *plan;
-  problem->host_budget_bytes = host_bytes;
   planc_status status = planc_make_plan(problem, policy, &plan);
   *out_failed = NULL;
   if (!status) planc_plan_free(plan);
@@ -195,24 +211,57 @@ static planc_status try_host(planc_problem *problem, const planc_policy *policy,
   return NULL;
 }
 
+/* What a policy has no room for on the host stays on the device: that its plan does not fit there is the host's matter
+ * where one without limit would do. */
+planc_status planc_find_lacking(const planc_problem *problem, const planc_policy *policy, planc_status failed,
+                                planc_memory_kind *out_memory, planc_least *out) {
+  planc_problem at = with_any_host(problem);
+  planc_status without;
+  *out = (planc_least){0};
+  *out_memory = planc_status_shortage(failed).memory;
+  if (*out_memory != PLANC_MEMORY_DEVICE) return planc_find_least(problem, policy, *out_memory, failed, out);
+  if (problem->host_budget_bytes < 0) return planc_find_least_device(problem, policy, failed, out);
+  PLANC_TRY(try_plan(&at, policy, &without));
+  if (!without) {
+    *out_memory = PLANC_MEMORY_HOST;
+    return planc_find_least(problem, policy, PLANC_MEMORY_HOST, failed, out);
+  }
+  planc_status status = planc_find_least(&at, policy, PLANC_MEMORY_DEVICE, without, out);
+  planc_status_free(without);
+  return status;
+}
+
+/* Where more is enough (-1: not known), no more than that. */
+static planc_status find_host(const planc_problem *problem, const planc_policy *policy, planc_status failed,
+                              int64_t enough, int64_t *out_bytes) {
+  planc_least least;
+  planc_status status = planc_find_least(problem, policy, PLANC_MEMORY_HOST, failed, &least);
+  bool none = planc_status_code(status) == PLANC_INFEASIBLE;
+  if (status && (enough < 0 || !none)) return status;
+  *out_bytes = none || (enough >= 0 && enough < least.bytes) ? enough : least.bytes;
+  planc_plan_free(least.plan);
+  planc_status_free(status);
+  return NULL;
+}
+
+/* With storage a smaller host may do than what a plan takes without. */
 planc_status planc_find_host_beside(const planc_problem *problem, const planc_policy *policy, const planc_plan *plan,
                                     int64_t *out_bytes) {
-  int64_t own = problem->host_budget_bytes, takes = plan->predicted.peak_bytes[PLANC_MEMORY_HOST];
-  const int64_t budgets[] = {own, takes};
-  planc_problem at = *problem;
-  planc_status failed = NULL;
-  planc_least least;
+  planc_problem at = *problem, more;
+  planc_status failed, still = NULL;
   at.first_will_do = true;
-  for (int i = 0; i < 1 + (takes > own); i++) {
-    planc_status_free(failed);
-    PLANC_TRY(try_host(&at, policy, budgets[i], &failed));
-    *out_bytes = budgets[i];
-    if (!failed) return NULL;
-  }
-  planc_status status = planc_find_least(&at, policy, PLANC_MEMORY_HOST, failed, &least);
+  more = at;
+  more.host_budget_bytes = plan->predicted.peak_bytes[PLANC_MEMORY_HOST];
+  *out_bytes = at.host_budget_bytes;
+  PLANC_TRY(try_plan(&at, policy, &failed));
+  if (!failed) return NULL;
+  bool is_more = more.host_budget_bytes > at.host_budget_bytes;
+  planc_status status = is_more ? try_plan(&more, policy, &still) : NULL;
+  int64_t enough = is_more && !still ? more.host_budget_bytes : -1;
+  *out_bytes = more.host_budget_bytes;
+  if (!status && (enough < 0 || problem->storage_budget_bytes > 0))
+    status = find_host(still ? &more : &at, policy, still ? still : failed, enough, out_bytes);
   planc_status_free(failed);
-  PLANC_TRY(status);
-  planc_plan_free(least.plan);
-  *out_bytes = least.bytes;
-  return NULL;
+  planc_status_free(still);
+  return status;
 }

@@ -1,5 +1,5 @@
 /* A plan by one policy: its candidate, lowering, simulation, budgets. */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "plan/owned.h"
@@ -9,19 +9,21 @@
 #include "planner/evaluate.h"
 #include "planner/lower/occupants.h"
 #include "planner/make_plan.h"
+#include "planner/shortage.h"
 #include "util/math.h"
+
+enum { POLICY_TEXT = 64 };
 
 /* Says of a memory with a budget too small for the plan who has no place there. */
 static planc_status too_much(const planc_plan *plan, planc_memory_kind memory, int64_t budget) {
-  planc_shortage shortage = {.memory = memory, .bytes = plan->predicted.peak_bytes[memory]};
-  int64_t reserved = planc_plan_memory(plan, memory)->reserved_bytes;
-  int64_t room = memory == PLANC_MEMORY_DEVICE ? budget - reserved : budget / planc_plan_replicas(plan);
-  char *why, text[PL_SHORTAGE_TEXT];
-  PLANC_TRY(pl_plan_no_place(plan, memory, room, &why));
-  planc_status status = planc_infeasible(shortage, "policy %s needs %s%s", plan->policy,
-                                         pl_shortage_format(shortage, budget, reserved, text), why);
-  free(why);
-  return status;
+  pl_shortage shortage = {.needs = {memory, plan->predicted.peak_bytes[memory]},
+                          .budget = budget,
+                          .beside = planc_plan_memory(plan, memory)->reserved_bytes,
+                          .replicas = planc_plan_replicas(plan)};
+  char *why, who[POLICY_TEXT];
+  snprintf(who, sizeof who, "policy %s needs", plan->policy);
+  PLANC_TRY(pl_plan_no_place(plan, memory, pl_shortage_room(&shortage), &why));
+  return pl_shortage_status(&shortage, who, why);
 }
 
 planc_status pl_hold_to_budgets(const planc_problem *problem, const planc_plan *plan) {

@@ -98,8 +98,9 @@ struct planrt_backend {
   void (*close)(rt_device *device); /* after a failure too; drops what has not begun */
   /* How many streams the device tells apart; beyond them some wait for each other without need. NULL: all. */
   int32_t (*queues)(void);
-  bool maps;  /* has virtual memory */
-  bool parts; /* stands for several GPUs, each with a part of the arena */
+  bool beside; /* ops of different streams run beside each other on its processors, so that an op has a busy share */
+  bool maps;   /* has virtual memory */
+  bool parts;  /* stands for several GPUs, each with a part of the arena */
   /* First byte of device memory, or of the range that it is mapped to; and of the host memory that copies go to. */
   char *(*arena)(const rt_device *device);
   char *(*host_arena)(const rt_device *device);
@@ -174,7 +175,7 @@ bool rt_backend_is_lost(const planrt_backend *backend);
 
 /* A plug-in is a shared object, libplanrt-NAME.so, with this function, which gives NULL when it was built for another
  * version of this interface. */
-enum { RT_BACKEND_VERSION = 7 };
+enum { RT_BACKEND_VERSION = 8 };
 #define RT_PLUGIN_SYMBOL "planrt_plugin"
 typedef const planrt_backend *(*rt_plugin_function)(int32_t backend_version, const char *version_of_planc);
 

@@ -192,29 +192,53 @@ static bool is_of_other_feed(const planrt_session *session, const cJSON *object)
   return cJSON_IsBool(feed) && (bool)cJSON_IsTrue(feed) != has_feed(session);
 }
 
-/* A number of a job as it is written; what is none is not repeated. One replica is not written. */
-static const char *number_of(const cJSON *job, const char *key) {
-  const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(job, key));
-  if (!text) return "1";
-  return strspn(text, "0123456789") == strlen(text) && strlen(text) < MOST_DIGITS ? text : "?";
+/* How a job is split and how long its periods are. */
+typedef struct split {
+  uint64_t gpus, batch, iterations; /* the batch over all GPUs */
+} split;
+
+/* One replica is not written. */
+static bool read_split(const cJSON *job, split *out) {
+  *out = (split){.gpus = 1};
+  if (cJSON_GetObjectItemCaseSensitive(job, "replicas") && !read_u64(job, "replicas", &out->gpus)) return false;
+  if (!read_u64(job, "batch", &out->batch) || !read_u64(job, "iterations_per_period", &out->iterations)) return false;
+  if (out->gpus == 0 || out->batch > UINT64_MAX / out->gpus) return false;
+  out->batch *= out->gpus;
+  return true;
 }
 
-/* Says by what the jobs of a checkpoint differ from the session's. */
+static planc_status tell_split(const checkpoint *c, const split *ours, const split *theirs) {
+  const struct {
+    const char *what;
+    uint64_t ours, theirs;
+  } numbers[] = {{"number of GPUs", ours->gpus, theirs->gpus},
+                 {"batch", ours->batch, theirs->batch},
+                 {"number of iterations per period", ours->iterations, theirs->iterations}};
+  for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+    if (numbers[k].ours == numbers[k].theirs) continue;
+    return planc_error(PLANC_STALE, "%s: made with a %s of %" PRIu64 ", the plan has %" PRIu64, c->path,
+                       numbers[k].what, numbers[k].theirs, numbers[k].ours);
+  }
+  return NULL;
+}
+
+static bool has_same_graph(const cJSON *a, const cJSON *b) {
+  return cJSON_Compare(cJSON_GetObjectItemCaseSensitive(a, "graph"), cJSON_GetObjectItemCaseSensitive(b, "graph"),
+                       true);
+}
+
+/* Says by what the jobs of a checkpoint differ from the session's: of another graph numbers tell nothing. */
 static planc_status tell_difference(const checkpoint *c, const cJSON *own, const cJSON *theirs) {
-  static const struct {
-    const char *key, *what;
-  } numbers[] = {{"batch", "a batch of"},
-                 {"replicas", "a number of GPUs of"},
-                 {"iterations_per_period", "a number of iterations per period of"}};
   int32_t n = cJSON_GetArraySize(own);
+  bool same = true;
   if (n != cJSON_GetArraySize(theirs)) return planc_error(PLANC_STALE, "%s: made with another number of jobs", c->path);
-  for (int32_t j = 0; j < n; j++) {
-    const cJSON *a = cJSON_GetArrayItem(own, j), *b = cJSON_GetArrayItem(theirs, j);
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
-      const char *ours = number_of(a, numbers[k].key), *other = number_of(b, numbers[k].key);
-      if (strcmp(ours, other) != 0)
-        return planc_error(PLANC_STALE, "%s: made with %s %s, the plan has %s", c->path, numbers[k].what, other, ours);
-    }
+  for (int32_t j = 0; j < n && same; j++)
+    same = has_same_graph(cJSON_GetArrayItem(own, j), cJSON_GetArrayItem(theirs, j));
+  for (int32_t j = 0; j < n && same; j++) {
+    split a, b;
+    if (!read_split(cJSON_GetArrayItem(own, j), &a) || !read_split(cJSON_GetArrayItem(theirs, j), &b))
+      return damaged(c, "line 1");
+    PLANC_TRY(tell_split(c, &a, &b));
   }
   return planc_error(PLANC_STALE, "%s: made from another graph", c->path);
 }

@@ -30,12 +30,20 @@ static void interrupt(int number) {
   errno = error;
 }
 
+/* What whoever started the program has it ignore stays ignored: shells without job control do so with what runs in the
+ * background, which a Ctrl-C that is meant for the script must not end. */
+static void hear(int number) {
+  const struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART};
+  struct sigaction found;
+  if (sigaction(number, NULL, &found) == 0 && found.sa_handler == SIG_IGN) return;
+  sigaction(number, &action, NULL);
+}
+
 void rt_interrupts_catch(const char *told, void (*at_once)(void)) {
-  struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART};
   answer = told;
   before_the_end = at_once;
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
+  hear(SIGINT);
+  hear(SIGTERM);
 }
 
 void rt_interrupts_end(void) {

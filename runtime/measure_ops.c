@@ -162,7 +162,7 @@ static planc_status measure_busy(rt_resident *resident, int32_t instance, int64_
 }
 
 static bool is_parallel(const bench *b) {
-  return b->options->backend != &rt_host_backend;
+  return b->options->backend->beside;
 }
 
 /* What a pass has measured, and beside it, on a device where ops run beside each other, what they leave each other. */

@@ -15,7 +15,7 @@ planc_status rt_option_rate(const pl_arguments *arguments, const char *name, int
 /* The signal that came; 0: none. */
 extern volatile sig_atomic_t rt_interrupted;
 /* From here on the first SIGINT or SIGTERM is kept and answered with `told`, and the second one ends the program,
- * behind `at_once` (NULL: nothing), which a signal handler may call. */
+ * behind `at_once` (NULL: nothing), which a signal handler may call. One that is ignored stays so. */
 void rt_interrupts_catch(const char *told, void (*at_once)(void));
 /* Where a signal came the program ends by it, once all is put away: who waits for it is to see that. */
 void rt_interrupts_end(void);

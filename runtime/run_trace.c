@@ -163,7 +163,8 @@ static void emit_events(pl_emit *emit, const planrt_session *session, periods ke
 
 /* --- The file --------------------------------------------------------------------------------------------------- */
 
-/* For people: what the trace belongs to the plan's hash tells. */
+/* Of every job's graph. Whether the trace belongs to a plan is told by the plan's own hash; where it does not, these
+ * tell another plan of the same graphs from one of others. */
 static void emit_graph_hashes(pl_emit *emit, const planc_plan *plan) {
   EMIT(emit, ",\"graph_hashes\":[");
   for (int32_t j = 0; j < plan->n_jobs; j++) {
@@ -174,7 +175,7 @@ static void emit_graph_hashes(pl_emit *emit, const planc_plan *plan) {
 }
 
 static void emit_header(pl_emit *emit, const planrt_session *session, periods kept, uint64_t plan_hash) {
-  EMIT(emit, "\"otherData\":{\"planrun\":\"trace/1\",\"plan\":");
+  EMIT(emit, "\"otherData\":{\"planrun\":\"" PLANC_TIMELINE_VERSION "\",\"plan\":");
   pl_emit_string(emit, session->plan->name);
   EMIT(emit, ",\"policy\":");
   pl_emit_string(emit, session->plan->policy);

@@ -220,7 +220,7 @@ static planc_status check_memories(const planrt_session *session) {
       return planc_error(PLANC_DEVICE, "backend %s has no storage, which the plan keeps data in", backend->name);
     if (stored && !session->options.storage_path)
       return planc_error(PLANC_USAGE, "the plan keeps %s in storage: give a directory that has room for it, --storage",
-                         pl_size_format(memory->arena_bytes, text));
+                         pl_size_format(rt_arenas(session->plan, PLANC_MEMORY_STORAGE), text));
     if (memory->chunk_bytes > 0 && !backend->maps)
       return planc_error(PLANC_DEVICE, "backend %s has no virtual memory, which the plan places in", backend->name);
   }

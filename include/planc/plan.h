@@ -160,7 +160,8 @@ typedef struct planc_job_predictions {
   int64_t busy_ns;  /* its compute streams compute; 0 until it is simulated */
   int64_t stall_ns; /* they wait; 0 until it is simulated */
   /* These follow from the body and are not in the file. */
-  int64_t d2h_bytes, h2d_bytes; /* copied from GPUs, to GPUs */
+  int64_t d2h_bytes, h2d_bytes;    /* copied from GPUs, to GPUs */
+  int64_t store_bytes, load_bytes; /* copied to storage, from it */
   int64_t recompute_ns;
 } planc_job_predictions;
 

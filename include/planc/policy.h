@@ -153,8 +153,17 @@ typedef struct planc_least {
  * `failed` is an INFEASIBLE status of the problem, borrowed; NULL: none is known. INFEASIBLE when nothing fits. */
 planc_status planc_find_least(const planc_problem *problem, const planc_policy *policy, planc_memory_kind memory,
                               planc_status failed, planc_least *out);
+/* The device's alone: with a host without limit and no storage, whatever the problem has. `failed` as above. */
+planc_status planc_find_least_device(const planc_problem *problem, const planc_policy *policy, planc_status failed,
+                                     planc_least *out);
+/* Which memory's budget is too small where planning the problem has `failed`, and the least for it: the host's also
+ * where what has no room there is too much for the device, else as planc_find_least, the device's as
+ * planc_find_least_device. *out_memory is set whatever the outcome. */
+planc_status planc_find_lacking(const planc_problem *problem, const planc_policy *policy, planc_status failed,
+                                planc_memory_kind *out_memory, planc_least *out);
 /* A host budget with which the policy has a plan for the problem's others: its own, else what `plan` takes, which was
- * made for a host without limit, else the least that can be found. INFEASIBLE where none was. */
+ * made for a host without limit, or, with storage or where that is not enough, the least that can be found. INFEASIBLE
+ * where none was. */
 planc_status planc_find_host_beside(const planc_problem *problem, const planc_policy *policy, const planc_plan *plan,
                                     int64_t *out_bytes);
 /* Of the device's budget, just the bytes. */
@@ -162,15 +171,16 @@ planc_status planc_least_budget(const planc_problem *problem, const planc_policy
 
 typedef struct planc_largest_batch {
   int64_t batch;        /* the largest that has a plan; 0: not even one sample has */
-  bool unbounded;       /* larger ones than `batch` have one as well, in more rounds or with no more memory */
+  bool unbounded;       /* larger ones than `batch` have one as well, in more rounds or with no more memory; not where
+                           the problem's own batch has none */
   int64_t iteration_ns; /* as predicted at `batch` */
   int64_t fails_at;     /* a smaller batch that has no plan, so that feasibility is not monotone; 0: none was met */
   int32_t tried;        /* batches */
 } planc_largest_batch;
 /* Called before each batch is tried. */
 typedef void (*planc_batch_visitor)(void *user, int64_t batch);
-/* The largest batch that the policy can plan for the problem's budgets, whatever the problem's own batch. `visitor` may
- * be NULL. */
+/* The largest batch that the policy can plan for the problem's budgets. None is smaller than the problem's sub-batch;
+ * its own batch is one of those that are tried. `visitor` may be NULL. */
 planc_status planc_find_largest_batch(const planc_problem *problem, const planc_policy *policy,
                                       planc_batch_visitor visitor, void *user, planc_largest_batch *out);
 

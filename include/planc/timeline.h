@@ -17,6 +17,9 @@ typedef struct planc_span {
   int64_t begin_ns, end_ns;
 } planc_span;
 
+/* The form of the file, which its header names: only this one is read. */
+#define PLANC_TIMELINE_VERSION "trace/2"
+
 /* A timeline spans at most 2^42 microseconds, 51 days: up to there doubles of microseconds, which is what readers of
  * JSON make of them, tell nanoseconds apart. */
 #define PLANC_TIMELINE_LONGEST_NS (INT64_C(1000) << 42)
@@ -70,9 +73,10 @@ typedef struct planc_stream_times {
   int64_t predicted_gap_ns[PLANC_N_GAPS], measured_gap_ns[PLANC_N_GAPS];
 } planc_stream_times;
 
-/* Measured times are medians over the periods. A period starts with its first work on a compute stream (where there is
- * none, on any) and lasts until the next one starts; a single one until its last work ends. Gaps before a single
- * period's first work on a stream are not known and count nothing. */
+/* Measured times are medians over the periods from the first steady one on. A period starts with its first work on a
+ * compute stream (where there is none, on any) and lasts until the next one starts, which of the last is not known: it
+ * counts only where no other steady one is there, and lasts until its last work ends. Gaps before a single period's
+ * first work on a stream are not known and count nothing. */
 typedef struct planc_comparison {
   int64_t predicted_ns, measured_ns, least_ns, most_ns; /* of a period; measured: median, least, most */
   int64_t predicted_as_measured_ns;                     /* a period as simulated with the ops' measured times */

@@ -26,9 +26,10 @@ enum {
 typedef struct planc_update_options {
   const planc_plan *plan;         /* that planc_update_job accepts */
   const planc_timeline *timeline; /* measured with it */
-  /* NULL: ops have the algorithms and batches of the plan, and no others. Otherwise they have all that the profile, or
-   * the constants of a description, give them, in proportion to what was measured: an algorithm's other batches as its
-   * measured ones, an op's other algorithms as its measured ones, an op that the plan does not run as its class. */
+  /* NULL: ops have the algorithms of the plan at the batches at which it ran them, and guesses at batches that are not
+   * the plan's. Otherwise they have all that the profile, or the constants of a description, give them, in proportion
+   * to what was measured: an algorithm's other batches as its measured ones, an op's other algorithms as its measured
+   * ones, an op that the plan does not run as its class. */
   const planc_profile *profile;
   int64_t weight_ppm; /* 0 to 1,000,000 */
 } planc_update_options;
@@ -68,6 +69,10 @@ planc_status planc_replan(const planc_problem *problem, const planc_policy *poli
 /* The one to go on with, owned by `replanned`; NULL where nothing was planned. */
 const planc_plan *planc_replanned_plan(const planc_replanned *replanned);
 void planc_replanned_free(planc_replanned *replanned);
+
+/* How many ops `after` runs with other algorithms than `before`; -1 where rounds are others. Only at 0 results are the
+ * same to the bit. Both pass the checker and are of one job, the same but for its rounds and order. */
+planc_status planc_update_other_algorithms(const planc_plan *before, const planc_plan *after, int32_t *out);
 
 #ifdef __cplusplus
 }

@@ -25,8 +25,11 @@ static void add(collection *c, int32_t what, int64_t bytes, int64_t address, int
   c->items[c->n++] = (pl_item){.bytes = bytes, .address = address, .spans = {{start, end}, {0, 0}}};
 }
 
-static planc_status tell(collection *c, planc_status collected, int64_t room, char **out_text) {
-  pl_occupants occupants = {c->trace, c->items, c->what, c->n, c->instance_at, c->n_positions};
+/* A device is one GPU's; what is told of the other memories is one GPU's part of them. */
+static planc_status tell(collection *c, planc_status collected, planc_memory_kind memory, int64_t room,
+                         char **out_text) {
+  int32_t gpus = memory == PLANC_MEMORY_DEVICE ? 1 : planc_trace_replicas(c->trace);
+  pl_occupants occupants = {c->trace, c->items, c->what, c->n, c->instance_at, c->n_positions, gpus};
   planc_status status = collected ? collected : pl_occupants_tell(&occupants, room, out_text);
   pl_arena_free(&c->arena);
   return status;
@@ -83,7 +86,7 @@ static planc_status collect_schedule(collection *c, const planc_schedule *s, con
 planc_status pl_schedule_no_place(const planc_schedule *schedule, const pl_addresses *addresses,
                                   planc_memory_kind memory, int64_t room, char **out_text) {
   collection c = {.trace = planc_schedule_trace(schedule)};
-  return tell(&c, collect_schedule(&c, schedule, addresses, memory), room, out_text);
+  return tell(&c, collect_schedule(&c, schedule, addresses, memory), memory, room, out_text);
 }
 
 /* --- Of a plan ---------------------------------------------------------------------------------------------------- */
@@ -137,7 +140,7 @@ planc_status pl_plan_no_place(const planc_plan *plan, planc_memory_kind memory, 
   planc_trace *trace;
   PLANC_TRY(pl_plan_expand(plan, &trace));
   collection c = {.trace = trace};
-  planc_status status = tell(&c, collect_plan(&c, plan, memory), room, out_text);
+  planc_status status = tell(&c, collect_plan(&c, plan, memory), memory, room, out_text);
   planc_trace_free(trace);
   return status;
 }

@@ -288,11 +288,13 @@ static int64_t end_of(const work *w, int32_t p) {
   return end;
 }
 
+/* The steady periods that another one follows; where there is none, the last one. */
 static void measure_periods(const work *w, int64_t *values) {
   planc_comparison *c = &w->made->comparison;
-  int32_t n = w->timeline->n_periods - 1;
-  for (int32_t p = 0; p < n; p++) values[p] = start_of(w, p + 1) - start_of(w, p);
-  if (n == 0) values[n++] = end_of(w, 0) - start_of(w, 0);
+  int32_t last = w->timeline->n_periods - 1, n = 0;
+  for (int32_t p = planc_timeline_first_steady(w->timeline); p < last; p++)
+    values[n++] = start_of(w, p + 1) - start_of(w, p);
+  if (n == 0) values[n++] = end_of(w, last) - start_of(w, last);
   c->measured_ns = pl_median(values, n);
   c->least_ns = values[0];
   c->most_ns = values[n - 1];

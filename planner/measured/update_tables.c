@@ -107,7 +107,10 @@ static planc_status describe_op(tables *t, const planc_costs *costs, int32_t op,
         variants[out->n_variants++] = (pl_measured_variant){
             .algorithm = at->algorithm, .deterministic = at->deterministic, .predicted = true, .points = points};
       }
-      points[variants[v].n_points++] = (pl_point){costs->batches[b], at->time_ns, at->workspace_bytes, at->busy_ppm, 0};
+      points[variants[v].n_points++] = (pl_point){.batch = costs->batches[b],
+                                                  .time_ns = at->time_ns,
+                                                  .workspace_bytes = at->workspace_bytes,
+                                                  .busy_ppm = at->busy_ppm};
     }
   }
   return NULL;
@@ -155,15 +158,8 @@ static planc_status find_measured(tables *t) {
 
 /* --- Tables --------------------------------------------------------------------------------------------------- */
 
-static pl_point point_of(const pl_latency *latency) {
-  int64_t time_ns = latency->new_ns < PL_JSON_MAX ? latency->new_ns : PL_JSON_MAX;
-  return (pl_point){.batch = latency->batch,
-                    .time_ns = time_ns,
-                    .workspace_bytes = latency->workspace_bytes,
-                    .busy_ppm = latency->busy_ppm > 0 ? latency->busy_ppm : 1};
-}
-
-/* Only the batches of the plan's rounds are known; the whole batch takes as long as rounds of the largest. */
+/* Only the batches of the plan's rounds are known; the whole batch takes as long as rounds of the largest, and its
+ * workspace is a guess. */
 static void add_whole_batch(const tables *t, const planc_op *op, pl_measured_variant *variant, pl_point *points) {
   int64_t batch = t->job->batch;
   pl_point last = points[variant->n_points - 1];
@@ -171,39 +167,109 @@ static void add_whole_batch(const tables *t, const planc_op *op, pl_measured_var
   int64_t times = scales(op) ? batch : last.batch;
   last.time_ns = pl_update_scale(last.time_ns, (ratio){times, last.batch});
   last.workspace_bytes = pl_update_scale(last.workspace_bytes, (ratio){times, last.batch});
+  last.scaled_from = last.batch;
   last.batch = batch;
   points[variant->n_points++] = last;
 }
 
-/* An algorithm: what was measured of it, and between that what is known, in proportion. */
-static planc_status make_variant(tables *t, int32_t op, const pl_measured_variant *known, pl_measured_variant *out) {
-  pl_arena *arena = &t->made->arena;
-  latency_slice measured = slice_of(t->measured[op], known->algorithm);
+/* What the line between the points known gives, which those between them rest on; of an algorithm that nothing is known
+ * of, what it ran with. */
+static int64_t workspace_on_line(const tables *t, int32_t op, const pl_measured_variant *known,
+                                 const pl_latency *latency) {
+  if (known->n_points == 0) return latency->workspace_bytes;
+  pl_measured_variant line = *known;
+  line.n_workspaces = 0;
+  line.sampled = false;
+  int64_t bytes =
+      pl_measured_at(&line, latency->batch, scales(&t->graph->ops[op]), t->made->compute.kernel_ns).workspace_bytes;
+  return bytes < PL_JSON_MAX ? bytes : PL_JSON_MAX;
+}
+
+static pl_point point_of(const tables *t, int32_t op, const pl_measured_variant *known, const pl_latency *latency) {
+  int64_t time_ns = latency->new_ns < PL_JSON_MAX ? latency->new_ns : PL_JSON_MAX;
+  return (pl_point){.batch = latency->batch,
+                    .time_ns = time_ns,
+                    .workspace_bytes = workspace_on_line(t, op, known, latency),
+                    .busy_ppm = latency->busy_ppm > 0 ? latency->busy_ppm : 1};
+}
+
+/* What was measured, and between that what is known, in proportion. */
+static planc_status make_points(tables *t, int32_t op, const pl_measured_variant *known, latency_slice measured,
+                                pl_measured_variant *out) {
   ratio by = nearest_ratio(t, op, known);
   pl_point *points;
-  *out = *known;
-  out->predicted = known->predicted && measured.n == 0;
-  out->n_points = 0;
-  PLANC_TRY(pl_arena_strndup(arena, known->algorithm, strlen(known->algorithm), &out->algorithm));
-  PLANC_TRY(PL_NEW(arena, &points, known->n_points + measured.n + 1));
-  out->points = points;
   int64_t m = 0;
+  PLANC_TRY(PL_NEW(&t->made->arena, &points, known->n_points + measured.n + 1));
+  out->points = points;
+  out->n_points = 0;
   for (int32_t k = 0; k < known->n_points; k++) {
     pl_point at = known->points[k];
-    while (m < measured.n && measured.of[m].batch < at.batch) points[out->n_points++] = point_of(&measured.of[m++]);
+    while (m < measured.n && measured.of[m].batch < at.batch)
+      points[out->n_points++] = point_of(t, op, known, &measured.of[m++]);
     if (m < measured.n && measured.of[m].batch == at.batch) continue;
     at.time_ns = pl_update_scale(at.time_ns, by);
     at.spread_ns = pl_update_scale(at.spread_ns, by);
     points[out->n_points++] = at;
   }
-  while (m < measured.n) points[out->n_points++] = point_of(&measured.of[m++]);
+  while (m < measured.n) points[out->n_points++] = point_of(t, op, known, &measured.of[m++]);
   if (known->n_points == 0) add_whole_batch(t, &t->graph->ops[op], out, points);
-  if (known->n_workspaces == 0) return NULL;
-  pl_measured_workspace *workspaces;
-  PLANC_TRY(PL_NEW(arena, &workspaces, known->n_workspaces));
-  memcpy(workspaces, known->workspaces, (size_t)known->n_workspaces * sizeof *workspaces);
-  out->workspaces = workspaces;
   return NULL;
+}
+
+/* The least batch above `after` at which the op ran; INT64_MAX: there is none. */
+static int64_t next_batch(latency_slice op, int64_t after) {
+  int64_t least = INT64_MAX;
+  for (int64_t i = 0; i < op.n; i++)
+    if (op.of[i].batch > after && op.of[i].batch < least) least = op.of[i].batch;
+  return least;
+}
+
+static const pl_latency *latency_at(latency_slice measured, int64_t batch) {
+  for (int64_t m = 0; m < measured.n; m++)
+    if (measured.of[m].batch == batch) return &measured.of[m];
+  return NULL;
+}
+
+/* The workspaces that the points do not give: what ran had enough, the rest is as known. What only the plan tells of
+ * is not offered at those of its batches at which it ran others: how much it needs there is not known. */
+static planc_status make_workspaces(tables *t, int32_t op, const pl_measured_variant *known, latency_slice measured,
+                                    pl_measured_variant *out) {
+  latency_slice all = t->measured[op];
+  pl_measured_workspace *list;
+  int32_t k = 0;
+  PLANC_TRY(PL_NEW(&t->made->arena, &list, known->n_workspaces + all.n));
+  out->workspaces = list;
+  out->n_workspaces = 0;
+  for (int64_t batch = 0;;) {
+    int64_t ran = next_batch(all, batch);
+    bool is_listed = k < known->n_workspaces && known->workspaces[k].batch <= ran;
+    if (!is_listed && ran == INT64_MAX) return NULL;
+    batch = is_listed ? known->workspaces[k].batch : ran;
+    const pl_latency *latency = latency_at(measured, batch);
+    if (latency && latency->workspace_bytes != workspace_on_line(t, op, known, latency))
+      list[out->n_workspaces++] = (pl_measured_workspace){batch, latency->workspace_bytes};
+    else if (!latency && is_listed)
+      list[out->n_workspaces++] = known->workspaces[k];
+    else if (!latency && known->n_points == 0)
+      list[out->n_workspaces++] = (pl_measured_workspace){batch, -1};
+    k += is_listed;
+  }
+}
+
+/* A table that lists workspaces has them up to its last point: not between that and a larger batch that ran. */
+static bool runs_beyond(const pl_measured_variant *known, latency_slice measured) {
+  return known->n_workspaces > 0 && measured.n > 0 &&
+         measured.of[measured.n - 1].batch > known->points[known->n_points - 1].batch;
+}
+
+static planc_status make_variant(tables *t, int32_t op, const pl_measured_variant *known, pl_measured_variant *out) {
+  latency_slice measured = slice_of(t->measured[op], known->algorithm);
+  *out = *known;
+  out->predicted = known->predicted && measured.n == 0;
+  out->sampled = known->sampled || known->n_points == 0 || runs_beyond(known, measured);
+  PLANC_TRY(pl_arena_strndup(&t->made->arena, known->algorithm, strlen(known->algorithm), &out->algorithm));
+  PLANC_TRY(make_points(t, op, known, measured, out));
+  return make_workspaces(t, op, known, measured, out);
 }
 
 static bool is_known(const pl_measured_op *op, const char *algorithm) {

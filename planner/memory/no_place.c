@@ -14,7 +14,8 @@ enum { NAME_TEXT = 256 };
 
 static const char *name_of(const planc_trace *trace, int32_t what, char text[NAME_TEXT]) {
   if (what >= 0) {
-    (void)snprintf(text, NAME_TEXT, "%s", planc_trace_buffer_name(trace, what));
+    (void)snprintf(text, NAME_TEXT, "%s%s", planc_trace_buffer_whose(trace, what),
+                   planc_trace_buffer_name(trace, what));
   } else {
     (void)snprintf(text, NAME_TEXT, "the workspace of op %s", planc_trace_op(trace, -1 - what)->name);
   }
@@ -42,7 +43,9 @@ planc_status pl_no_place_tell(const pl_no_place *it, char **out_text) {
   char name[NAME_TEXT];
   size_t length;
   int64_t left = it->room - it->beside;
-  pl_emit_format(&emit, ": %s of %lld bytes finds no place", name_of(it->trace, it->homeless.what, name),
+  pl_emit_text(&emit, ": ");
+  if (it->gpus > 1) pl_emit_format(&emit, "on each of %d GPUs ", (int)it->gpus);
+  pl_emit_format(&emit, "%s of %lld bytes finds no place", name_of(it->trace, it->homeless.what, name),
                  (long long)it->homeless.bytes);
   emit_moment(&emit, it->trace, it->instance);
   if (it->beside > 0) pl_emit_format(&emit, " beside %lld bytes", (long long)it->beside);
@@ -111,7 +114,8 @@ static planc_status tell_at(const pl_occupants *o, int64_t room, int32_t positio
   pl_no_place it = {.trace = o->trace,
                     .homeless = {o->what[homeless], o->items[homeless].bytes},
                     .instance = o->instance_at[position],
-                    .room = room};
+                    .room = room,
+                    .gpus = o->gpus};
   for (int32_t i = 0; i < o->n; i++) {
     if (i != homeless && lives_at(&o->items[i], position))
       pl_no_place_beside(&it, (pl_occupant){o->what[i], o->items[i].bytes});

@@ -27,11 +27,14 @@ typedef struct pl_no_place {
   int64_t beside;   /* bytes of what is there */
   pl_occupant largest[PL_NAMED_OCCUPANTS];
   int32_t n_largest;
+  int32_t gpus; /* how many have the same for themselves in a memory of all of them, where a message tells what all
+                   need; 0 and 1: none is told */
 } pl_no_place;
 
 /* Counts something that is there at that moment. */
 void pl_no_place_beside(pl_no_place *it, pl_occupant occupant);
-/* ": conv2.y of 4096 bytes finds no place at op relu2 beside 8192 bytes, ...", malloc'ed. */
+/* ": conv2.y of 4096 bytes finds no place at op relu2 beside 8192 bytes, ...", malloc'ed; with several GPUs ": on each
+ * of 4 GPUs conv2.y ...". */
 planc_status pl_no_place_tell(const pl_no_place *it, char **out_text);
 
 /* Items that have addresses. */
@@ -42,6 +45,7 @@ typedef struct pl_occupants {
   int32_t n;
   const int32_t *instance_at; /* by position; as in pl_no_place */
   int32_t n_positions;        /* all spans end there or before */
+  int32_t gpus;               /* as in pl_no_place */
 } pl_occupants;
 
 /* The same of items that were placed as if there were more than `room`: at the fullest moment at which one of those

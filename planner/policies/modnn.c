@@ -53,9 +53,10 @@ static planc_status no_room(const modnn *m, int32_t task) {
     }
   }
   return planc_infeasible((planc_shortage){.bytes = budget_for(m, need)},
-                          "op %s needs %lld bytes for its operands (largest: %s, %lld bytes), %lld are left beside "
+                          "op %s needs %lld bytes for its operands (largest: %s%s, %lld bytes), %lld are left beside "
                           "parameters, state and gradients",
                           planc_trace_op(trace, task)->name, (long long)need,
+                          largest_block < 0 ? "" : planc_trace_buffer_whose(trace, largest_block),
                           largest_block < 0 ? "none" : planc_trace_buffer_name(trace, largest_block),
                           (long long)largest, (long long)m->memory.free_bytes);
 }

@@ -19,15 +19,19 @@ static int by_size(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
-/* What several jobs have of the same name is told apart. */
-static planc_status name_of(const planc_plan *plan, int32_t job, const char *name, pl_arena *arena, const char **out) {
+/* What several jobs have of the same name is told apart. `whose` goes before the name. */
+static planc_status name_of(const planc_plan *plan, int32_t job, const char *whose, const char *name, pl_arena *arena,
+                            const char **out) {
   enum { NUMBER = 32 };
   char *text;
-  size_t size = strlen(name) + NUMBER;
+  size_t size = strlen(whose) + strlen(name) + NUMBER;
   *out = name;
-  if (plan->n_jobs == 1) return NULL;
+  if (plan->n_jobs == 1 && !*whose) return NULL;
   PLANC_TRY(PL_NEW(arena, &text, (int64_t)size));
-  snprintf(text, size, "job %d: %s", job, name);
+  if (plan->n_jobs == 1)
+    snprintf(text, size, "%s%s", whose, name);
+  else
+    snprintf(text, size, "job %d: %s%s", job, whose, name);
   *out = text;
   return NULL;
 }
@@ -39,7 +43,7 @@ static planc_status find_next_op(const planc_plan *plan, const planc_trace *trac
   while (at < plan->body.n && plan->body.instrs[at].op != PLANC_INSTR_exec) at++;
   if (at == plan->body.n) return NULL;
   int32_t instance = plan->body.instrs[at].id;
-  return name_of(plan, trace->instances[instance].job, planc_trace_op(trace, instance)->name, arena, out);
+  return name_of(plan, trace->instances[instance].job, "", planc_trace_op(trace, instance)->name, arena, out);
 }
 
 /* Sums what has one name and sorts by size. */
@@ -90,9 +94,9 @@ static planc_status collect(const planc_plan *plan, const planc_trace *trace, co
   for (int32_t r = 0; r < plan->n_residencies; r++) {
     if (!is_open[r]) continue;
     int32_t buffer = acquired[r].buffer;
-    const char *name = planc_trace_buffer_name(trace, buffer);
     entries[n].bytes = trace->buffers[buffer].bytes;
-    PLANC_TRY(name_of(plan, trace->buffers[buffer].job, name, arena, &entries[n++].name));
+    PLANC_TRY(name_of(plan, trace->buffers[buffer].job, planc_trace_buffer_whose(trace, buffer),
+                      planc_trace_buffer_name(trace, buffer), arena, &entries[n++].name));
   }
   planc_instr at = {.op = PLANC_INSTR_acquire};
   if (fullest->instr < plan->body.n) at = plan->body.instrs[fullest->instr];

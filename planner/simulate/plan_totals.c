@@ -52,16 +52,6 @@ planc_status pl_find_fullest(const planc_plan *plan, planc_memory_kind kind, con
 
 /* --- Sums --------------------------------------------------------------------------------------------------------- */
 
-/* What a copy moves to storage or from it, of all replicas. */
-static void count_stored(const planc_plan *plan, const pl_acquired *acquired, const planc_instr *instr,
-                         planc_simulation *out) {
-  planc_route route = pl_instr_route(plan, acquired, instr);
-  int64_t bytes = pl_muldiv_ceil(instr->bytes, planc_plan_replicas(plan), 1);
-  if (instr->peers) bytes = pl_muldiv_ceil(bytes, planc_plan_replicas(plan) - 1, 1);
-  if (route == PLANC_ROUTE_STORE) out->store_bytes = pl_add_saturate(out->store_bytes, bytes);
-  if (route == PLANC_ROUTE_LOAD) out->load_bytes = pl_add_saturate(out->load_bytes, bytes);
-}
-
 /* Times are of one GPU, bytes of all. */
 static planc_status count_body(const planc_plan *plan, const pl_acquired *acquired, pl_arena *arena,
                                planc_simulation *out) {
@@ -72,12 +62,13 @@ static planc_status count_body(const planc_plan *plan, const pl_acquired *acquir
   for (int32_t j = 0; j < plan->n_jobs; j++) {
     out->d2h_bytes = pl_add_saturate(out->d2h_bytes, jobs[j].d2h_bytes);
     out->h2d_bytes = pl_add_saturate(out->h2d_bytes, jobs[j].h2d_bytes);
+    out->store_bytes = pl_add_saturate(out->store_bytes, jobs[j].store_bytes);
+    out->load_bytes = pl_add_saturate(out->load_bytes, jobs[j].load_bytes);
     out->recompute_ns = pl_add_saturate(out->recompute_ns, jobs[j].recompute_ns);
   }
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     if (pl_instr_is_kernel(plan, instr)) out->compute_ns = pl_add_saturate(out->compute_ns, instr->time_ns);
-    if (instr->op == PLANC_INSTR_copy) count_stored(plan, acquired, instr, out);
   }
   if (gpus > 1) out->compute_ns /= gpus;
   return NULL;

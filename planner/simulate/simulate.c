@@ -11,9 +11,10 @@
 #include "planner/simulate/sim_machine.h"
 #include "util/math.h"
 
-/* Jobs that share a GPU may take long to fall into step. The last bodies are not like others: nothing comes behind
- * them, and one of several jobs may have the GPU for itself. */
-enum { MOST_BODIES = 8, MOST_OF_SEVERAL = SIM_MAX_BODIES, LAST_BODIES = 2 };
+/* Jobs that share a GPU may take long to fall into step, and a host that launches a little slower than the GPU computes
+ * many bodies to be caught up with. The last bodies are not like others: nothing comes behind them, and one of several
+ * jobs may have the GPU for itself. */
+enum { MOST_BODIES = SIM_MAX_BODIES, LAST_BODIES = 2 };
 
 typedef struct simulation {
   const planc_plan *plan;
@@ -44,10 +45,10 @@ static planc_status note_end(simulation *s, int32_t body) {
   return NULL;
 }
 
-static planc_status make_busy(simulation *s, int32_t most_bodies) {
+static planc_status make_busy(simulation *s) {
   PLANC_TRY(PL_NEW(&s->arena, &s->computed_ns, s->program.n_jobs));
-  PLANC_TRY(PL_NEW(&s->arena, &s->busy_ns, (int64_t)most_bodies + 1));
-  for (int32_t b = 0; b <= most_bodies; b++) PLANC_TRY(PL_NEW(&s->arena, &s->busy_ns[b], s->program.n_jobs));
+  PLANC_TRY(PL_NEW(&s->arena, &s->busy_ns, (int64_t)MOST_BODIES + 1));
+  for (int32_t b = 0; b <= MOST_BODIES; b++) PLANC_TRY(PL_NEW(&s->arena, &s->busy_ns[b], s->program.n_jobs));
   return NULL;
 }
 
@@ -73,21 +74,20 @@ static void note_busy(simulation *s, int32_t body) {
 
 static planc_status run_until_repeated(simulation *s) {
   bool over = false;
-  int32_t most = s->program.n_launchers > 1 ? MOST_OF_SEVERAL : MOST_BODIES;
-  s->state.last_body = most;
-  PLANC_TRY(PL_NEW(&s->arena, &s->ends, (int64_t)most + 1));
-  if (s->options.jobs) PLANC_TRY(make_busy(s, most));
+  s->state.last_body = MOST_BODIES;
+  PLANC_TRY(PL_NEW(&s->arena, &s->ends, (int64_t)MOST_BODIES + 1));
+  if (s->options.jobs) PLANC_TRY(make_busy(s));
   while (!over) {
     int32_t closed = s->state.n_closed;
     PLANC_TRY(sim_advance(&s->program, &s->state, s->options.jobs ? note_kernel : NULL, s, &over));
     int32_t body = s->state.n_closed - 1;
-    for (int32_t b = closed; s->options.jobs && b <= body && b <= most; b++) note_busy(s, b);
+    for (int32_t b = closed; s->options.jobs && b <= body && b <= MOST_BODIES; b++) note_busy(s, b);
     bool ended = s->state.n_closed > closed && body > 0 && body < s->state.epilogue_phase;
     if (ended && !s->repeats) PLANC_TRY(note_end(s, body));
   }
   if (s->repeats) return NULL;
-  s->from = most / 2;
-  s->until = most - LAST_BODIES;
+  s->from = MOST_BODIES / 2;
+  s->until = MOST_BODIES - LAST_BODIES;
   return NULL;
 }
 
@@ -134,6 +134,11 @@ static int64_t mean_of_losses(const simulation *s) {
   for (int32_t b = s->from + 1; b <= s->until; b++) sum = pl_add_saturate(sum, s->state.phases[b].lost_ns);
   return sum / (s->until - s->from);
 }
+static int64_t mean_of_misses(const simulation *s) {
+  int64_t sum = 0, n = s->until - s->from;
+  for (int32_t b = s->from + 1; b <= s->until; b++) sum += s->state.phases[b].misses;
+  return (sum + n / 2) / n;
+}
 
 static void report(const simulation *s, planc_simulation *out) {
   const sim_phase *phases = s->state.phases, *last = &phases[s->until], *first = &phases[s->from];
@@ -143,7 +148,7 @@ static void report(const simulation *s, planc_simulation *out) {
   out->iteration_ns = (last->end - first->end) / (s->until - s->from);
   out->epilogue_ns = phases[epilogue].end - phases[epilogue - 1].end;
   out->slowdown_ns = mean_of_losses(s) / n_gpus;
-  out->misses = last->misses;
+  out->misses = mean_of_misses(s);
   report_stalls(s, n_gpus, out);
   out->h2d_ns = mean_of_copies(s, PLANC_ROUTE_H2D) / n_gpus;
   out->d2h_ns = mean_of_copies(s, PLANC_ROUTE_D2H) / n_gpus;

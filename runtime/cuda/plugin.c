@@ -18,6 +18,7 @@ static const planrt_backend backend = {
     .open = rt_cuda_open,
     .close = rt_cuda_close,
     .queues = rt_cuda_queues,
+    .beside = true,
     .maps = true,
     .arena = arena,
     .host_arena = host_arena,

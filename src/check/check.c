@@ -4,6 +4,7 @@
 #include "planc/check.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "check/machine.h"
@@ -295,14 +296,18 @@ static void report_on(const pl_machine *m, planc_check_report *report) {
   report->recomputed = m->n_recomputed;
 }
 
+enum { GPU_TEXT = 24 };
+
 static planc_status check_budget(const planc_plan *plan, const planc_memory *memory, int64_t asked) {
   int64_t budget = asked >= 0 ? asked : memory->budget_bytes;
   int64_t peak = pl_memory_peak(plan, memory);
   if (budget < 0 || peak <= budget) return NULL;
   if (memory->kind == PLANC_MEMORY_DEVICE) {
+    char gpu[GPU_TEXT] = "the device";
+    if (planc_plan_gpus(plan) > 1) (void)snprintf(gpu, sizeof gpu, "GPU %d", memory->gpu);
     return planc_error(PLANC_INFEASIBLE,
-                       "needs %lld bytes on the device (arena %lld, reserved %lld), the budget is %lld, %lld too few",
-                       (long long)peak, (long long)memory->arena_bytes, (long long)memory->reserved_bytes,
+                       "needs %lld bytes on %s (arena %lld, reserved %lld), the budget is %lld, %lld too few",
+                       (long long)peak, gpu, (long long)memory->arena_bytes, (long long)memory->reserved_bytes,
                        (long long)budget, (long long)(peak - budget));
   }
   bool host = memory->kind == PLANC_MEMORY_HOST;

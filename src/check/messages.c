@@ -35,11 +35,9 @@ const char *pl_buffer_label(const pl_machine *machine, int32_t buffer, char labe
     return label;
   }
   const planc_buffer *of = &machine->trace->buffers[buffer];
-  if (of->peer >= 0) {
-    append(label, "the other replicas' ");
-    of = &machine->trace->buffers[of->peer];
-  }
-  append(label, "%s", planc_trace_buffer_name(machine->trace, buffer));
+  if (of->peer >= 0) of = &machine->trace->buffers[of->peer];
+  append(label, "%s%s", planc_trace_buffer_whose(machine->trace, buffer),
+         planc_trace_buffer_name(machine->trace, buffer));
   append_place(machine, of->job, of->iteration, of->round, label);
   return label;
 }

@@ -13,20 +13,23 @@
 extern const pl_subcommand cli_cmd_plan, cli_cmd_check, cli_cmd_simulate, cli_cmd_compare, cli_cmd_show, cli_cmd_train,
     cli_cmd_predict, cli_cmd_update;
 
-/* Options of every command that is to run a graph under a budget. */
-#define CLI_WORK_OPTIONS                                                                                      \
-  {"batch", 'b', "N", "samples per iteration (default: the graph's header, else 32)"},                        \
-      {"device", 'd', "NAME|FILE", "device description (default: the graph's header, else h100)"},            \
-      {"profile", 'p', "FILE", "measured profile to plan with, instead of --device"},                         \
-      {"budget", 'm', "SIZE", "device memory, reserved bytes included (default: the device's)"},              \
-      {"host-budget", 0, "SIZE", "host memory for offloaded data (default: not limited)"},                    \
-      {"storage", 0, "SIZE", "storage for what the host budget has no room for (default: none)"},             \
-      {"optimizer", 0, "NAME",                                                                                \
-       "sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)"}, \
-      {"inference", 0, NULL, "plan the graph as it stands, without deriving training"},                       \
-      {"sub-batch", 0, "N", "samples per round, for policies that split (default: they choose)"}, {           \
-    "split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"                \
+/* Options of every command that is to run a graph under a budget. Storage is there for plans only, and stands in their
+ * help behind the other budgets. */
+#define CLI_BUDGET_OPTIONS                                                                         \
+  {"batch", 'b', "N", "samples per iteration (default: the graph's header, else 32)"},             \
+      {"device", 'd', "NAME|FILE", "device description (default: the graph's header, else h100)"}, \
+      {"profile", 'p', "FILE", "measured profile to plan with, instead of --device"},              \
+      {"budget", 'm', "SIZE", "device memory, reserved bytes included (default: the device's)"}, { \
+    "host-budget", 0, "SIZE", "host memory for offloaded data (default: not limited)"              \
   }
+#define CLI_TRAINING_OPTIONS                                                                              \
+  {"optimizer", 0, "NAME",                                                                                \
+   "sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)"}, \
+      {"inference", 0, NULL, "plan the graph as it stands, without deriving training"},                   \
+      {"sub-batch", 0, "N", "samples per round, for policies that split (default: they choose)"}, {       \
+    "split-batch-norm", 0, NULL, "allow rounds although batch normalisation couples the batch"            \
+  }
+#define CLI_WORK_OPTIONS CLI_BUDGET_OPTIONS, CLI_TRAINING_OPTIONS
 /* The option of a setting, with a comma behind it. */
 #define CLI_SETTING(option, kind, help, fallback) {option, 0, CLI_ARGUMENT_##kind, CLI_HELP_##kind(help, fallback)},
 #define CLI_OWN_SETTING(name, option, kind, users, fallback, help) CLI_SETTING(option, kind, help, fallback)
@@ -38,7 +41,9 @@ extern const pl_subcommand cli_cmd_plan, cli_cmd_check, cli_cmd_simulate, cli_cm
 #define CLI_HELP_flag(help, fallback) help
 /* Options of every command that plans. */
 #define CLI_PROBLEM_OPTIONS                                                                                          \
-  CLI_WORK_OPTIONS, {"gpus", 0, "N", "GPUs that train together, each on an equal part of the batch (default: 1)"},   \
+  CLI_BUDGET_OPTIONS, {"storage", 0, "SIZE", "storage for what the host budget has no room for (default: none)"},    \
+      CLI_TRAINING_OPTIONS,                                                                                          \
+      {"gpus", 0, "N", "GPUs that train together, each on an equal part of the batch (default: 1)"},                 \
       {"shared-link", 0, NULL, "the GPUs share one link to the host"},                                               \
       {"placement", 0, "NAME", "best-fit, paged or vmm, for policies that allocate as they go (default: best-fit)"}, \
       {"chunk", 0, "SIZE", "chunk of --placement vmm, page of paged (defaults: 40M, 2M)"},                           \

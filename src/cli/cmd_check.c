@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/verdict.h"
+#include "plan/memories.h"
 #include "util/print.h"
 #include "util/size.h"
 
@@ -154,7 +155,7 @@ static planc_status judge(const expectations *e, const planc_plan *plan, int64_t
   planc_check_options options = {.budget_bytes = budget,
                                  .host_budget_bytes = e->host_budget_bytes,
                                  .storage_budget_bytes = e->storage_budget_bytes};
-  verdict->budget_bytes = budget < 0 ? planc_plan_memory(plan, PLANC_MEMORY_DEVICE)->budget_bytes : budget;
+  verdict->budget_bytes = budget < 0 ? pl_plan_fullest(plan, PLANC_MEMORY_DEVICE)->budget_bytes : budget;
   PLANC_TRY(compare_graphs(e, plan));
   PLANC_TRY(planc_check(plan, &options, &verdict->report));
   return summarize(plan, verdict);

@@ -4,13 +4,10 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "plan/copies.h"
 #include "util/math.h"
 #include "util/print.h"
 #include "util/progress.h"
 #include "util/size.h"
-
-enum { MOST_POLICIES = 64 };
 
 typedef struct row {
   const planc_policy *policy;
@@ -20,7 +17,6 @@ typedef struct row {
   bool is_least;     /* one unit less was tried and fails */
   const char *means; /* in words */
   planc_outcome outcome;
-  int64_t storage_moved_bytes; /* moved to it and from it */
   planc_metrics metrics;
   planc_largest_batch largest; /* with --max-batch */
   char *explanation;           /* why the policy chose its plan; owned; NULL = it does not say */
@@ -32,7 +28,7 @@ typedef struct table {
   planc_outcome vanilla; /* without scheduling: what the measures of all rows compare with */
   bool has_vanilla, max_batch;
   int32_t n;
-  row rows[MOST_POLICIES];
+  row *rows; /* owned */
 } table;
 
 /* A graph that is too large to simulate without scheduling has no such measures. */
@@ -50,47 +46,32 @@ static int64_t whole_batch(const table *t, int64_t batch) {
   return batch * t->problem->gpus;
 }
 
-/* `failed` is why the row's policy does not fit the problem, NULL where it does. The device's least budget is looked
- * for with a host that has enough, where a failure with less tells nothing. What is only simulated is held to none. */
+/* A policy that meets a budget need not meet every larger one. */
+static void keep_least(const planc_problem *problem, const planc_least *least, row *out) {
+  bool less = out->feasible && problem->budget_bytes < least->bytes;
+  out->least_budget = less ? problem->budget_bytes : least->bytes;
+  out->is_least = least->is_least && !less;
+}
+
+/* `failed` is why the row's policy does not fit the problem, NULL where it does. What is only simulated is held to
+ * none. */
 static planc_status find_least(const planc_problem *problem, planc_status failed, row *out) {
   planc_least least;
   out->least_budget = -1;
   if (out->policy->supports & PLANC_POLICY_SIMULATED) return NULL;
-  planc_problem at = *problem;
-  at.host_budget_bytes = -1;
-  at.storage_budget_bytes = 0;
-  planc_status same = problem->host_budget_bytes < 0 ? failed : NULL;
-  planc_status status = planc_find_least(&at, out->policy, PLANC_MEMORY_DEVICE, same, &least);
+  planc_status status = planc_find_least_device(problem, out->policy, failed, &least);
   if (status) {
     if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
     planc_status_free(status);
     return NULL;
   }
-  out->least_budget = least.bytes;
-  out->is_least = least.is_least;
+  keep_least(problem, &least, out);
   planc_plan_free(least.plan);
   return NULL;
 }
 
-/* What goes to storage and comes from it in an iteration. */
-static planc_status find_moved_past(const planc_plan *plan, int64_t *out) {
-  pl_arena arena = {0};
-  pl_acquired *acquired;
-  int64_t sum = 0;
-  planc_status status = pl_plan_acquired(plan, &arena, &acquired);
-  for (int32_t i = 0; i < plan->body.n && !status; i++) {
-    const planc_instr *instr = &plan->body.instrs[i];
-    if (instr->op == PLANC_INSTR_copy && pl_copy_touches(plan, acquired, instr, PLANC_MEMORY_STORAGE))
-      sum = pl_add_saturate(sum, instr->bytes);
-  }
-  pl_arena_free(&arena);
-  *out = pl_muldiv_floor(sum, planc_plan_replicas(plan), 1);
-  return status;
-}
-
 static planc_status read_plan(const table *t, const planc_plan *plan, row *out) {
   out->feasible = true;
-  PLANC_TRY(find_moved_past(plan, &out->storage_moved_bytes));
   out->outcome = planc_outcome_of(plan);
   const planc_job *job = cli_only_job(plan);
   assert(job); /* that of the problem */
@@ -214,7 +195,8 @@ static cJSON *row_json(const table *t, const row *r) {
   pl_json_add_known(json, "peak_bytes", r->feasible, p->peak_bytes[PLANC_MEMORY_DEVICE]);
   pl_json_add_known(json, "host_peak_bytes", r->feasible, p->peak_bytes[PLANC_MEMORY_HOST]);
   pl_json_add_known(json, "storage_peak_bytes", r->feasible, p->peak_bytes[PLANC_MEMORY_STORAGE]);
-  pl_json_add_known(json, "storage_moved_bytes", r->feasible, r->storage_moved_bytes);
+  pl_json_add_known(json, "storage_moved_bytes", r->feasible,
+                    pl_add_saturate(p->total.store_bytes, p->total.load_bytes));
   pl_json_add_known(json, "d2h_bytes", r->feasible, p->total.d2h_bytes);
   pl_json_add_known(json, "h2d_bytes", r->feasible, p->total.h2d_bytes);
   pl_json_add_known(json, "recompute_ns", r->feasible, p->total.recompute_ns);
@@ -331,48 +313,65 @@ static planc_status print_table(const table *t) {
 
 /* --- Which policies ---------------------------------------------------------------------------------------------- */
 
-/* Splits "a,b,c" in place. */
-static planc_status parse_policies(char *names, row *rows, int32_t *n) {
-  char *save = NULL;
-  for (char *name = strtok_r(names, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
-    if (*n == MOST_POLICIES) return planc_error(PLANC_USAGE, "too many policies");
-    PLANC_TRY(cli_setup_policy(name, PLANC_USAGE, &rows[*n].policy));
-    for (int32_t i = 0; i < *n; i++)
-      if (rows[i].policy == rows[*n].policy) return planc_error(PLANC_USAGE, "--policies names %s twice", name);
-    ++*n;
-  }
-  return *n ? NULL : planc_error(PLANC_USAGE, "--policies names none");
+static planc_status add_row(table *t, const planc_policy *policy) {
+  for (int32_t i = 0; i < t->n; i++)
+    if (t->rows[i].policy == policy) return planc_error(PLANC_USAGE, "--policies names %s twice", policy->name);
+  t->rows[t->n++].policy = policy;
+  return NULL;
 }
 
-static planc_status choose_policies(const char *names, row *rows, int32_t *n) {
-  *n = 0;
+/* Splits "a,b,c" in place. */
+static planc_status parse_policies(char *names, table *t) {
+  char *save = NULL;
+  for (char *name = strtok_r(names, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
+    const planc_policy *policy;
+    PLANC_TRY(cli_setup_policy(name, PLANC_USAGE, &policy));
+    PLANC_TRY(add_row(t, policy));
+  }
+  return t->n ? NULL : planc_error(PLANC_USAGE, "--policies names none");
+}
+
+/* There are never more rows than the table of policies has, its end included. */
+static planc_status new_rows(table *t) {
+  size_t n = 1;
+  while (planc_policies()[n - 1].name) n++;
+  t->rows = calloc(n, sizeof *t->rows);
+  return t->rows ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+}
+
+static planc_status choose_policies(const char *names, table *t) {
+  PLANC_TRY(new_rows(t));
   if (!names) {
-    for (const planc_policy *policy = planc_policies(); policy->name && *n < MOST_POLICIES; policy++) {
-      if (!(policy->supports & PLANC_POLICY_CHOOSES)) rows[(*n)++].policy = policy;
-    }
+    for (const planc_policy *policy = planc_policies(); policy->name; policy++)
+      if (!(policy->supports & PLANC_POLICY_CHOOSES)) PLANC_TRY(add_row(t, policy));
     return NULL;
   }
   char *copy = strdup(names);
   if (!copy) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  planc_status status = parse_policies(copy, rows, n);
+  planc_status status = parse_policies(copy, t);
   free(copy);
   return status;
 }
 
+static void free_rows(table *t) {
+  for (int32_t i = 0; i < t->n; i++) {
+    planc_status_free(t->rows[i].unsupported);
+    free(t->rows[i].explanation);
+  }
+  free(t->rows);
+}
+
 static planc_status run(const pl_arguments *arguments) {
-  cli_setup setup;
+  cli_setup setup = {0};
   table t = {.problem = &setup.problem, .max_batch = pl_option_given(arguments, "max-batch")};
-  PLANC_TRY(choose_policies(pl_option_value(arguments, "policies"), t.rows, &t.n));
-  planc_status status = cli_setup_read(arguments, arguments->operands[0], &setup);
+  planc_status status = choose_policies(pl_option_value(arguments, "policies"), &t);
+  if (!status) status = cli_setup_read(arguments, arguments->operands[0], &setup);
   if (!status) status = find_vanilla(&t);
   for (int32_t i = 0; !status && i < t.n; i++) status = fill_row(&t, i);
   pl_progress_end(stderr);
   if (!status) status = require_supported(&t);
   if (!status) status = pl_option_given(arguments, "json") ? print_json(&t) : print_table(&t);
-  for (int32_t i = 0; i < t.n; i++) {
-    planc_status_free(t.rows[i].unsupported);
-    free(t.rows[i].explanation);
-  }
+  free_rows(&t);
   cli_setup_free(&setup);
   return status;
 }

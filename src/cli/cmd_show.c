@@ -153,7 +153,6 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
   const planc_job *job = cli_only_job(plan);
   int64_t iteration_ns = plan->predicted.iteration_ns, ideal_ns = planc_plan_predicted_total(plan).ideal_ns;
   const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
-  const planc_memory *host = planc_plan_memory(plan, PLANC_MEMORY_HOST);
   planc_fragmentation lost;
   PLANC_TRY(planc_fragmentation_of(plan, &lost));
   if (json) {
@@ -166,8 +165,8 @@ static planc_status show_plan(const planc_plan *plan, bool json) {
     pl_json_add_known(object, "budget_bytes", device->budget_bytes >= 0, device->budget_bytes);
     pl_json_add_int(object, "arena_bytes", device->arena_bytes);
     pl_json_add_int(object, "reserved_bytes", device->reserved_bytes);
-    pl_json_add_int(object, "host_arena_bytes", host->arena_bytes);
-    pl_json_add_int(object, "storage_arena_bytes", planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->arena_bytes);
+    pl_json_add_int(object, "host_arena_bytes", plan->predicted.peak_bytes[PLANC_MEMORY_HOST]);
+    pl_json_add_int(object, "storage_arena_bytes", plan->predicted.peak_bytes[PLANC_MEMORY_STORAGE]);
     pl_json_add_int(object, "iteration_ns", iteration_ns);
     pl_json_add_int(object, "ideal_ns", ideal_ns);
     pl_json_add_int(object, "instructions", plan->body.n);
@@ -198,7 +197,8 @@ static planc_status show_plan_text(const pl_arguments *arguments, const char *te
   planc_plan *plan;
   if (pl_option_given(arguments, "batch")) return planc_error(PLANC_USAGE, "--batch: a plan has its own");
   PLANC_TRY(planc_plan_parse(text, length, arguments->operands[0], &plan));
-  planc_status status = show_plan(plan, pl_option_given(arguments, "json"));
+  planc_status status =
+      planc_context(show_plan(plan, pl_option_given(arguments, "json")), "%s", arguments->operands[0]);
   planc_plan_free(plan);
   return status;
 }

@@ -208,7 +208,7 @@ static planc_status simulate(const pl_arguments *arguments, const planc_plan *pl
   if (!out->jobs) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   for (int32_t j = 0; j < plan->n_jobs; j++) out->jobs[j] = plan->predicted.jobs[j];
   way.jobs = out->jobs;
-  return planc_simulate(plan, &way, &out->times);
+  return planc_context(planc_simulate(plan, &way, &out->times), "%s", arguments->operands[0]);
 }
 
 /* Whether the two plans train the same: what one saves over the other has no meaning otherwise. */

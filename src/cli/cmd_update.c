@@ -22,6 +22,7 @@ typedef struct updating {
   const planc_policy *policy;
   planc_problem problem;
   planc_replanned next; /* all zero: none was wanted */
+  int32_t n_others;     /* ops that it runs with other algorithms; -1: other rounds, or none was wanted */
 } updating;
 
 /* --- Files ---------------------------------------------------------------------------------------------------- */
@@ -74,6 +75,15 @@ static int64_t sub_batch_of(const planc_job *job) {
   return job->rounds[0];
 }
 
+/* Whether the plan has rounds of as many samples, so that its workspaces there are known. */
+static bool has_round(const planc_job *job, int64_t samples) {
+  return samples == job->rounds[0] || samples == job->rounds[job->n_rounds - 1];
+}
+
+static bool has_rounds(const planc_job *job, int64_t sub_batch) {
+  return has_round(job, sub_batch) && (job->batch % sub_batch == 0 || has_round(job, job->batch % sub_batch));
+}
+
 static planc_placement placement_of(const planc_memory *device) {
   if (device->chunk_bytes == 0) return PLANC_PLACEMENT_BEST_FIT;
   return device->paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
@@ -105,8 +115,8 @@ static planc_status make_problem(updating *u) {
   /* Other rounds would rest on times that nobody measured. */
   int64_t rounds = u->base ? 0 : sub_batch_of(job);
   PLANC_TRY(pl_option_int(u->arguments, "sub-batch", 1, job->batch, rounds, &problem->sub_batch));
-  if (!u->base && problem->sub_batch != rounds) {
-    cli_note("workspaces of rounds of %" PRId64 " are taken to be in proportion to those of %" PRId64
+  if (!u->base && !has_rounds(job, problem->sub_batch)) {
+    cli_note("workspaces of rounds of %" PRId64 " are taken from those of %" PRId64
              ": planrun refuses a plan with too little; a --profile has those that were measured",
              problem->sub_batch, rounds);
   }
@@ -181,6 +191,7 @@ static planc_status report_json(const updating *u, bool updated) {
   } else {
     pl_json_add_null(object, "decisions");
   }
+  pl_json_add_known(object, "other_algorithms", u->n_others >= 0, u->n_others);
   pl_json_add_known(object, "iteration_ns", next, next ? next->predicted.iteration_ns : 0);
   return pl_print_json(stdout, object);
 }
@@ -255,11 +266,24 @@ static void note_kept(const planc_problem *problem, const planc_plan *kept, plan
   }
 }
 
+/* Other algorithms and other rounds add up in another order, which is rounded otherwise. */
+static planc_status note_other_results(updating *u) {
+  const planc_plan *next = planc_replanned_plan(&u->next);
+  PLANC_TRY(planc_update_other_algorithms(u->plan, next, &u->n_others));
+  if (u->n_others < 0)
+    cli_note("rounds are others than those of the plan at hand: results may differ in the last bits");
+  if (u->n_others > 0)
+    cli_note("%" PRId32 " op%s with other algorithms than in the plan at hand: results may differ in the last bits",
+             u->n_others, u->n_others == 1 ? " runs" : "s run");
+  return NULL;
+}
+
 static planc_status replan(updating *u) {
   const planc_plan *keepable = asks_for_other_decisions(u) ? NULL : u->plan;
   planc_status status = planc_replan(&u->problem, u->policy, keepable, &u->next);
   if (keepable) note_kept(&u->problem, keepable, status);
   PLANC_TRY(cli_explain(&u->problem, u->policy, status));
+  PLANC_TRY(note_other_results(u));
   if (!u->base || u->next.keeps) return NULL; /* what is kept has run */
   return cli_note_workspaces(u->next.made, u->update->profile);
 }
@@ -279,7 +303,7 @@ static planc_status update(updating *u) {
 }
 
 static planc_status run(const pl_arguments *arguments) {
-  updating u = {.arguments = arguments};
+  updating u = {.arguments = arguments, .n_others = -1};
   planc_status status = update(&u);
   planc_replanned_free(&u.next);
   planc_update_free(u.update);

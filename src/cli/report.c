@@ -52,12 +52,20 @@ void cli_print_storage(const planc_plan *plan, const char *separator) {
 
 enum { NAMED = 8 };
 
+/* Which peak it is. Host and storage are there for all GPUs, and the figures are one GPU's. */
+static void print_whose(const planc_plan *plan, planc_memory_kind memory, FILE *out) {
+  int32_t gpus = planc_plan_replicas(plan);
+  if (memory != PLANC_MEMORY_DEVICE) fprintf(out, "%s ", memory == PLANC_MEMORY_HOST ? "host" : "storage");
+  fprintf(out, "peak");
+  if (memory != PLANC_MEMORY_DEVICE && gpus > 1) fprintf(out, " on each of %d GPUs", gpus);
+}
+
 planc_status cli_print_peak(const planc_plan *plan, planc_memory_kind memory, FILE *out) {
   planc_peak *peak;
   PLANC_TRY(planc_peak_of(plan, memory, &peak));
   char text[PL_SIZE_TEXT];
-  if (memory != PLANC_MEMORY_DEVICE) fprintf(out, "%s ", memory == PLANC_MEMORY_HOST ? "host" : "storage");
-  fprintf(out, "peak: %s live", pl_size_format(peak->bytes, text));
+  print_whose(plan, memory, out);
+  fprintf(out, ": %s live", pl_size_format(peak->bytes, text));
   if (peak->op) fprintf(out, " at op %s", peak->op);
   fprintf(out, "; largest:\n");
   int64_t rest = 0;

@@ -26,14 +26,16 @@ static void print_rounds(const planc_job *job, bool sizes) {
 void cli_print_work(const planc_plan *plan, bool sizes) {
   const planc_job *job = cli_only_job(plan);
   int32_t replicas = planc_plan_replicas(plan);
+  int64_t gpus = (int64_t)planc_plan_gpus(plan) * replicas;
   if (job) {
     printf("batch %lld", (long long)planc_job_whole_batch(job));
   } else {
     printf("%d jobs", plan->n_jobs);
   }
-  if (replicas > 1) printf(" on %d GPUs%s", replicas, shares_link(plan) ? " with one link" : "");
+  if (gpus > 1) printf(" on %lld GPUs%s", (long long)gpus, shares_link(plan) ? " with one link" : "");
   if (replicas > 1 && job) printf(", %lld each", (long long)job->batch);
   if (job) print_rounds(job, sizes);
+  if (job && job->iterations > 1) printf(", %d iterations a period", job->iterations);
 }
 
 static void print_job(const planc_job *job, const planc_job_predictions *predicted) {
@@ -71,6 +73,7 @@ void cli_report_work(const planc_plan *plan, cJSON *object) {
   pl_json_add_bool(object, "shared_link", shares_link(plan));
   pl_json_add_known(object, "rounds", job, job ? job->n_rounds : 0);
   pl_json_add_known(object, "sub_batch", job, job ? job->rounds[0] : 0);
+  pl_json_add_known(object, "iterations", job, job ? job->iterations : 0);
 }
 
 static cJSON *job_json(const planc_job *job, const planc_job_predictions *predicted) {

@@ -23,6 +23,7 @@ static planc_status read_points(const pl_json *at, pl_arena *arena, pl_measured_
       {"workspace_bytes", offsetof(pl_point, workspace_bytes), 0, PL_JSON_MAX},
       {"busy_ppm", offsetof(pl_point, busy_ppm), 1, PL_PPM},
       {"spread_ns", offsetof(pl_point, spread_ns), 0, PL_JSON_MAX},
+      {"scaled_from", offsetof(pl_point, scaled_from), 1, PL_JSON_MAX},
   };
   enum { REQUIRED = 4 };
   PLANC_TRY(pl_json_array(at, &variant->n_points));
@@ -219,16 +220,20 @@ static const pl_measured_workspace *find_workspace(const pl_measured_variant *va
                  compare_workspaces);
 }
 
+static bool is_own(const pl_point *point) {
+  return point->scaled_from == 0;
+}
+
 static bool has_point(const pl_measured_variant *variant, int64_t batch) {
   for (int32_t p = 0; p < variant->n_points; p++)
-    if (variant->points[p].batch == batch) return true;
+    if (variant->points[p].batch == batch) return is_own(&variant->points[p]);
   return false;
 }
 
 /* What is known for the next larger batch at which the algorithm runs; 0: there is none. */
 static int64_t workspace_above(const pl_measured_variant *variant, int64_t batch) {
   int32_t p = 0, w = 0;
-  while (p < variant->n_points && variant->points[p].batch <= batch) p++;
+  while (p < variant->n_points && (variant->points[p].batch <= batch || !is_own(&variant->points[p]))) p++;
   while (w < variant->n_workspaces && (variant->workspaces[w].batch <= batch || variant->workspaces[w].bytes < 0)) w++;
   const pl_point *point = p < variant->n_points ? &variant->points[p] : NULL;
   const pl_measured_workspace *workspace = w < variant->n_workspaces ? &variant->workspaces[w] : NULL;

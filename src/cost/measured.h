@@ -10,7 +10,8 @@
 
 typedef struct pl_point {
   int64_t batch, time_ns, workspace_bytes, busy_ppm;
-  int64_t spread_ns; /* median distance of the measurements from time_ns; 0 where it is not told */
+  int64_t spread_ns;   /* median distance of the measurements from time_ns; 0 where it is not told */
+  int64_t scaled_from; /* the batch whose time and workspace these are, in proportion; 0: they are the point's own */
 } pl_point;
 
 /* The exact workspace at a batch where the line between the points does not give it. */
@@ -26,7 +27,7 @@ typedef struct pl_measured_variant {
   const pl_point *points; /* by batch, ascending */
   int32_t n_workspaces;
   const pl_measured_workspace *workspaces; /* by batch, ascending */
-  bool sampled; /* workspaces are known at the batches of points and `workspaces` only, not on the line between them */
+  bool sampled; /* workspaces are known at the batches of points of their own and `workspaces` only, not on the line */
 } pl_measured_variant;
 
 typedef struct pl_measured_op {

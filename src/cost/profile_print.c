@@ -142,6 +142,7 @@ static void emit_point(pl_emit *emit, const pl_point *point) {
   EMIT_INT(emit, ",\"workspace_bytes\":", point->workspace_bytes);
   EMIT_INT(emit, ",\"busy_ppm\":", point->busy_ppm);
   if (point->spread_ns > 0) EMIT_INT(emit, ",\"spread_ns\":", point->spread_ns);
+  if (point->scaled_from > 0) EMIT_INT(emit, ",\"scaled_from\":", point->scaled_from);
   EMIT(emit, "}");
 }
 

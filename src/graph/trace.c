@@ -31,6 +31,10 @@ const char *planc_trace_buffer_name(const planc_trace *trace, int32_t buffer) {
   return graph->tensors[graph->storages[trace->buffers[buffer].storage].tensor].name;
 }
 
+const char *planc_trace_buffer_whose(const planc_trace *trace, int32_t buffer) {
+  return trace->buffers[buffer].peer >= 0 ? "the other replicas' " : "";
+}
+
 bool planc_trace_recomputable(const planc_trace *trace, int32_t instance) {
   const planc_instance *of = &trace->instances[instance];
   if (planc_trace_op(trace, instance)->flags & PLANC_OP_NO_RECOMPUTE) return false;

@@ -36,11 +36,6 @@ bool pl_side_is_in(const planc_plan *plan, const pl_acquired *acquired, int32_t 
   return is_of_kind(plan, pl_memory_of_side(plan, acquired, side), kind);
 }
 
-bool pl_copy_touches(const planc_plan *plan, const pl_acquired *acquired, const planc_instr *instr,
-                     planc_memory_kind kind) {
-  return pl_side_is_in(plan, acquired, instr->aux, kind) || pl_side_is_in(plan, acquired, instr->id, kind);
-}
-
 const char *pl_copy_word(pl_copy_way way) {
   static const char *const words[PL_N_COPY_WAYS] = {
       [PL_COPY_IN] = "prefetch", [PL_COPY_OUT] = "offload", [PL_COPY_WITHIN] = "move", [PL_COPY_PAST] = "copy"};

@@ -24,10 +24,8 @@ typedef enum pl_copy_way {
 int32_t pl_memory_of_side(const planc_plan *plan, const pl_acquired *acquired, int32_t side);
 /* By the memories of its two sides, whatever stream it is on; of a plan that nobody need have checked. */
 pl_copy_way pl_way_of_copy(const planc_plan *plan, const pl_acquired *acquired, const planc_instr *instr);
-/* Whether a side of a copy, or either side of it, is in a memory of that kind. */
+/* Whether a side of a copy is in a memory of that kind. */
 bool pl_side_is_in(const planc_plan *plan, const pl_acquired *acquired, int32_t side, planc_memory_kind kind);
-bool pl_copy_touches(const planc_plan *plan, const pl_acquired *acquired, const planc_instr *instr,
-                     planc_memory_kind kind);
 
 /* The words for a copy: "prefetch", "offload", "move", "copy". */
 const char *pl_copy_word(pl_copy_way way);

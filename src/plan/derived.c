@@ -37,11 +37,26 @@ static void count_copy(const planc_plan *plan, const pl_acquired *acquired, cons
     job->d2h_bytes = pl_add_saturate(job->d2h_bytes, bytes);
   if (pl_side_is_in(plan, acquired, copy->id, PLANC_MEMORY_DEVICE))
     job->h2d_bytes = pl_add_saturate(job->h2d_bytes, bytes);
+  if (pl_side_is_in(plan, acquired, copy->id, PLANC_MEMORY_STORAGE))
+    job->store_bytes = pl_add_saturate(job->store_bytes, bytes);
+  if (pl_side_is_in(plan, acquired, copy->aux, PLANC_MEMORY_STORAGE))
+    job->load_bytes = pl_add_saturate(job->load_bytes, bytes);
+}
+
+static void clear(planc_job_predictions *job) {
+  job->d2h_bytes = job->h2d_bytes = job->store_bytes = job->load_bytes = job->recompute_ns = 0;
+}
+
+/* What all replicas copy, and one GPU recomputes. */
+static void scale(planc_job_predictions *job, int32_t replicas, int32_t gpus) {
+  int64_t *bytes[] = {&job->d2h_bytes, &job->h2d_bytes, &job->store_bytes, &job->load_bytes};
+  for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++) *bytes[k] = pl_muldiv_ceil(*bytes[k], replicas, 1);
+  if (gpus > 1) job->recompute_ns /= gpus;
 }
 
 void pl_plan_count_body(const planc_plan *plan, const pl_acquired *acquired, planc_job_predictions *jobs) {
   int32_t replicas = planc_plan_replicas(plan), gpus = planc_plan_gpus(plan);
-  for (int32_t j = 0; j < plan->n_jobs; j++) jobs[j].d2h_bytes = jobs[j].h2d_bytes = jobs[j].recompute_ns = 0;
+  for (int32_t j = 0; j < plan->n_jobs; j++) clear(&jobs[j]);
   for (int32_t i = 0; i < plan->body.n; i++) {
     const planc_instr *instr = &plan->body.instrs[i];
     int32_t j = job_of(plan, instr);
@@ -52,11 +67,7 @@ void pl_plan_count_body(const planc_plan *plan, const pl_acquired *acquired, pla
       jobs[j].recompute_ns = pl_add_saturate(jobs[j].recompute_ns, instr->time_ns);
     }
   }
-  for (int32_t j = 0; j < plan->n_jobs; j++) {
-    jobs[j].d2h_bytes = pl_muldiv_ceil(jobs[j].d2h_bytes, replicas, 1);
-    jobs[j].h2d_bytes = pl_muldiv_ceil(jobs[j].h2d_bytes, replicas, 1);
-    if (gpus > 1) jobs[j].recompute_ns /= gpus;
-  }
+  for (int32_t j = 0; j < plan->n_jobs; j++) scale(&jobs[j], replicas, gpus);
 }
 
 /* --- All jobs ----------------------------------------------------------------------------------------------------- */
@@ -76,6 +87,8 @@ planc_job_predictions planc_plan_predicted_total(const planc_plan *plan) {
     total.stall_ns = add_exact(total.stall_ns, job->stall_ns);
     total.d2h_bytes = add_exact(total.d2h_bytes, job->d2h_bytes);
     total.h2d_bytes = add_exact(total.h2d_bytes, job->h2d_bytes);
+    total.store_bytes = add_exact(total.store_bytes, job->store_bytes);
+    total.load_bytes = add_exact(total.load_bytes, job->load_bytes);
     total.recompute_ns = add_exact(total.recompute_ns, job->recompute_ns);
   }
   return total;

@@ -4,6 +4,7 @@
 
 #include "plan/link_index.h"
 #include "plan/mapping.h"
+#include "plan/memories.h"
 #include "plan/row.h"
 
 enum { PPM = 1000000 };
@@ -67,6 +68,8 @@ static planc_status check_memory(const planc_plan *plan, int32_t m) {
     return planc_error(PLANC_INVALID_PLAN, "memory %d: an alignment of %lld", m, (long long)memory->alignment);
   if (memory->gpu != (device ? m : -1))
     return planc_error(PLANC_INVALID_PLAN, "memory %d: it belongs to GPU %d", m, memory->gpu);
+  if (pl_memory_peak(plan, memory) > PL_ROW_MAX)
+    return planc_error(PLANC_INVALID_PLAN, "memory %d: its arenas and reserved memory are beyond 2^53 bytes", m);
   bool bare = memory->kind != PLANC_MEMORY_USER || (memory->arena_bytes == 0 && memory->reserved_bytes == 0);
   if (bare && (device || memory->chunk_bytes == 0)) return NULL;
   return planc_error(PLANC_INVALID_PLAN, "memory %d: it has what only others have", m);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cost/json.h"
+#include "graph/spec.h"
 #include "plan/copies.h"
 #include "plan/memories.h"
 #include "util/file.h"
@@ -50,10 +51,15 @@ static planc_status find_timed(reading *r, pl_arena *arena) {
 
 /* --- What the file is ----------------------------------------------------------------------------------------- */
 
-static planc_status check_version(const pl_json *at) {
-  const char *version;
-  PLANC_TRY(pl_json_string(at, &version));
-  return strcmp(version, "trace/1") == 0 ? NULL : pl_json_error(at, "must be \"trace/1\"");
+/* Before anything else of the header, whose keys are those of its version. */
+static planc_status check_version(const pl_json *header) {
+  const cJSON *value = cJSON_GetObjectItemCaseSensitive(header->value, "planrun");
+  const pl_json at = {.value = value, .parent = header, .name = "planrun"};
+  char shown[PL_SHOWN_TEXT];
+  if (!cJSON_IsString(value) || strcmp(value->valuestring, PLANC_TIMELINE_VERSION) == 0) return NULL;
+  return pl_json_error(
+      &at, "\"%s\" is not read, only \"%s\": trace the run again with the planrun that goes with this planc",
+      pl_shown(value->valuestring, shown), PLANC_TIMELINE_VERSION);
 }
 
 /* Whether the hashes are those of the plan's graphs, by job; *out_other is the first that is not. */
@@ -82,8 +88,9 @@ static planc_status read_header(reading *r, const pl_json *at, const char *path)
   int64_t periods;
   bool same;
   const char *text;
+  PLANC_TRY(check_version(at));
   PLANC_TRY(pl_json_members(at, keys, N_KEYS, members));
-  PLANC_TRY(check_version(&members[VERSION]));
+  PLANC_TRY(pl_json_string(&members[VERSION], &text));
   PLANC_TRY(pl_json_string(&members[NAME], &text));
   PLANC_TRY(pl_json_string(&members[POLICY], &text));
   PLANC_TRY(pl_json_string(&members[BACKEND], &text));

@@ -19,6 +19,9 @@ HAS_PLUGIN = os.path.exists(os.path.join(BUILD, "libplanrt-cuda.so"))
 HAS_EMULATED = os.path.exists(os.path.join(EMULATED, "libplanrt-cuda.so"))
 HAS_GPU = os.path.exists("/dev/nvidiactl")
 
+# Programs leave an interrupt alone that is ignored, as it is in the background of a shell's script: not those of tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def graph(name):
     return os.path.join(ROOT, "graphs", name + ".yaml")

@@ -4,7 +4,8 @@ tests/data/decisions.txt.
 
 usage: tests/python/test_decisions.py [--update]
 
-A row is a graph, a policy, the share of the data of `none` that the budget holds, and of the plan: a digest of what runs
+A row is a graph, a policy, the share of the data of `none` that the budget holds, behind a plus that of the host which a
+plan needs in that budget, where storage has the rest, and of the plan: a digest of what runs
 and is copied in which order, a digest of where everything lies, the peaks of device and host and the iteration's
 predicted time. Where there is no plan there is no row. Neither digest depends on a plan's form: events, streams and the
 numbers of residencies are not in them."""
@@ -25,15 +26,17 @@ PLANC = os.path.join(ROOT, os.environ.get("BUILD", "build"), "planc")
 FILE = os.path.join(ROOT, "tests", "data", "decisions.txt")
 POLICIES = ("none", "vdnn-all", "vdnn-conv", "vdnn-dyn", "vdnn+", "modnn", "naive", "prefetch-1", "lms", "capuchin",
             "tensile", "superneurons", "chen", "cheap", "window")
-DEVICE, BATCH, SHARES = "v100-32g", "64", (80, 55)
+DEVICE, BATCH, SHARES = "v100-32g", "64", ("80", "55")
+STORED, STORED_SHARES = ("vdnn-all", "naive", "lms", "window", "capuchin"), ("55+60", "55+25")
+STORAGE = {"write": {"bytes_per_second": 10**9, "latency_ns": 20000}, "read": {"bytes_per_second": 2 * 10**9, "latency_ns": 10000}}
 DOES_NOT_FIT = 1
 DEVICES_MEMORY = 0
 
 
-def plan(graph, policy, budget, path):
+def plan(graph, policy, budget, path, device=DEVICE, more=()):
     """The plan's summary; None where it does not fit."""
-    done = subprocess.run([PLANC, "plan", graph, "-d", DEVICE, "-b", BATCH, "--policy", policy, "-m", str(budget), "--json",
-                           "-o", path], capture_output=True, text=True,
+    done = subprocess.run([PLANC, "plan", graph, "-d", device, "-b", BATCH, "--policy", policy, "-m", str(budget), "--json",
+                           "-o", path, *more], capture_output=True, text=True,
                           env={**os.environ, "PLANC_PROFILES": os.path.join(ROOT, "profiles")})
     assert done.returncode in (0, DOES_NOT_FIT), (graph, policy, budget, done.stderr)
     return None if done.returncode else json.loads(done.stdout)
@@ -80,10 +83,30 @@ def digest(lines):
     return hashlib.sha256("\n".join(map(str, lines)).encode()).hexdigest()[:16]
 
 
-def decisions(graph, policy, share, budget):
+def described():
+    with open(os.path.join(ROOT, "profiles", f"{DEVICE}.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def plan_stored(graph, policy, budget, path, host_share):
+    """With that share of the host that it needs, and storage."""
+    whole = plan(graph, policy, budget, path)
+    if not whole:
+        return None
+    device = described()
+    device["device"]["storage"] = STORAGE
+    with open(path + ".json", "w", encoding="utf-8") as file:
+        json.dump(device, file)
+    host = whole["host_peak_bytes"] * host_share // 100
+    return plan(graph, policy, budget, path, path + ".json", ("--host-budget", str(host), "--storage", str(1 << 50)))
+
+
+def decisions(graph, policy, share, data, reserved):
+    of_data, _, of_host = share.partition("+")
+    budget = reserved + data * int(of_data) // 100
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "a.plan")
-        summary = plan(os.path.join(ROOT, "graphs", graph + ".yaml"), policy, budget, path)
+        file, path = os.path.join(ROOT, "graphs", graph + ".yaml"), os.path.join(folder, "a.plan")
+        summary = plan_stored(file, policy, budget, path, int(of_host)) if of_host else plan(file, policy, budget, path)
         if not summary:
             return f"{graph} {policy} {share} does not fit"
         done = list(body(path))
@@ -94,12 +117,11 @@ def decisions(graph, policy, share, budget):
 
 def of_graph(graph, asked):
     """The rows of a graph for (policy, share)."""
-    with open(os.path.join(ROOT, "profiles", f"{DEVICE}.json"), encoding="utf-8") as file:
-        reserved = json.load(file)["device"]["reserved_bytes"]
+    reserved = described()["device"]["reserved_bytes"]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(ROOT, "graphs", graph + ".yaml")
         data = plan(path, "none", 1 << 50, os.path.join(folder, "a.plan"))["peak_bytes"] - reserved
-    return [decisions(graph, policy, share, reserved + data * share // 100) for policy, share in asked]
+    return [decisions(graph, policy, share, data, reserved) for policy, share in asked]
 
 
 def of_graphs(asked):
@@ -111,7 +133,8 @@ def of_graphs(asked):
 def everything():
     paths = sorted(glob.glob(os.path.join(ROOT, "graphs", "**", "*.yaml"), recursive=True))
     graphs = [os.path.relpath(path, os.path.join(ROOT, "graphs"))[:-len(".yaml")] for path in paths]
-    return {graph: list(itertools.product(POLICIES, SHARES)) for graph in graphs}
+    asked = [*itertools.product(POLICIES, SHARES), *itertools.product(STORED, STORED_SHARES)]
+    return {graph: asked for graph in graphs}
 
 
 class Decisions(unittest.TestCase):
@@ -122,7 +145,7 @@ class Decisions(unittest.TestCase):
             before = file.read().splitlines()
         asked = {}
         for graph, policy, share, *_ in map(str.split, before):
-            asked.setdefault(graph, []).append((policy, int(share)))
+            asked.setdefault(graph, []).append((policy, share))
         self.assertEqual(of_graphs(asked), before)
 
 

@@ -14,6 +14,9 @@ BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 DIGITS = os.path.join(ROOT, "tests/data/digits/digits.csv.gz")
 ENVIRONMENT = {**os.environ, "PLANC_PROFILES": os.path.join(ROOT, "profiles")}
 
+# Programs leave an interrupt alone that is ignored, as it is in the background of a shell's script: not those of tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def run(program, *arguments):
     done = subprocess.run([os.path.join(BUILD, program), *map(str, arguments)], capture_output=True, text=True,
@@ -181,6 +184,25 @@ class Exec(unittest.TestCase):
             if options:
                 report = json.loads(out)
                 self.assertEqual(len(report["losses"]), report["iterations"])
+
+    def test_a_signal_that_is_ignored_stays_so(self):
+        """As shells without job control have Ctrl-C ignored by what runs in the background."""
+        path, _ = plan(self.folder.name, "x.plan", "--policy", "none", "--batch", 2)
+        for ignored, heard in ((signal.SIGINT, signal.SIGTERM), (signal.SIGTERM, signal.SIGINT)):
+            child = subprocess.Popen([os.path.join(BUILD, "planrun"), "exec", path, "--iterations", str(2**40)],
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
+                                     preexec_fn=lambda number=ignored: signal.signal(number, signal.SIG_IGN))
+            self.addCleanup(child.kill)
+            while not self.catches(child, heard):
+                time.sleep(0.01)
+            self.assertFalse(self.catches(child, ignored))
+            for _ in range(2):
+                child.send_signal(ignored)
+            time.sleep(0.2)
+            self.assertIsNone(child.poll())
+            child.send_signal(heard)
+            messages = child.communicate()[1]
+            self.assertEqual(child.returncode, -heard, messages)
 
     def test_a_checkpoint_serves_other_plans_of_the_graph(self):
         small, summary = plan(self.folder.name, "small.plan", "--budget", "400K")

@@ -43,6 +43,13 @@ class Commands(FolderCase):
         with self.assertRaisesRegex(commands.Failure, "exit 3: no$"):
             self.commands.must(*PYTHON, "import sys; sys.exit('no') if False else (print('no', file=sys.stderr), sys.exit(3))")
 
+    def test_interrupts_that_we_ignore_others_heed(self):
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.SIG_IGN))
+        text = "import signal; print(signal.getsignal(signal.SIGINT) == signal.default_int_handler)"
+        for without in ({}, {"ctypes": None}):
+            with mock.patch.dict(sys.modules, without):
+                self.assertEqual(self.commands.run(*PYTHON, text).stdout, "True\n")
+
     def test_what_is_printed_for_ever(self):
         self.commands.run(*PYTHON, "print('first'); print('x' * 40000000); print('last')")
         log = self.commands.log.getvalue()

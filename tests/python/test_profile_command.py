@@ -12,6 +12,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 GRAPH = os.path.join(ROOT, "graphs/lenet-digits.yaml")
 
+# Programs leave an interrupt alone that is ignored, as it is in the background of a shell's script: not those of tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def run(program, *arguments):
     return subprocess.run([os.path.join(BUILD, program), *map(str, arguments)], capture_output=True, text=True)

@@ -84,10 +84,16 @@ def named(plan):
                 yield plan.streams[row["s"]].get("memory", plan.user), row["ws"], row["wsb"]
 
 
+def most_of(plan, row):
+    """The arenas and the reserved memory of a memory, as rule 21 counts them."""
+    return row["arena"] * (1 if row["memory"] == "device" else plan.replicas) + row["reserved"]
+
+
 def arenas_of(plan):
     """The arena of every memory but the user's."""
     result, at = [], 0
     for number, row in enumerate(plan.memories[:plan.user]):
+        demand(most_of(plan, row) <= 2**53, "rule 2: a memory beyond 2^53 bytes")
         result.append(Arena(number, row, plan.maps[at:at + row.get("maps", 0)]))
         at += row.get("maps", 0)
     ends = [set() for _ in result]
@@ -383,8 +389,7 @@ def static_rules(plan, work):
 def budget(plan):
     """Rule 21."""
     for row in plan.memories[:plan.user]:
-        arenas = row["arena"] * (1 if row["memory"] == "device" else plan.replicas)
-        demand(row["budget"] == -1 or arenas + row["reserved"] <= row["budget"], f"budget: {row['memory']}'s")
+        demand(row["budget"] == -1 or most_of(plan, row) <= row["budget"], f"budget: {row['memory']}'s")
 
 
 def why_not(lines, bodies=range(MOST_BODIES + 1)):

@@ -161,10 +161,80 @@ START_TEST(a_host_is_found_where_the_device_fails) {
   ck_assert_int_le(least.tried, PLANC_LEAST_PLANS);
   ck_assert_int_le(host_of(least.plan)->arena_bytes, least.bytes);
   ck_assert_int_le(least.plan->predicted.peak_bytes[PLANC_MEMORY_DEVICE], problem.budget_bytes);
+  planc_least lacking;
+  planc_memory_kind memory;
+  ok(planc_find_lacking(&problem, tensile, failed, &memory, &lacking));
+  ck_assert_int_eq(memory, PLANC_MEMORY_HOST);
+  ck_assert_int_eq(lacking.bytes, least.bytes);
+  planc_plan_free(lacking.plan);
   planc_status_free(failed);
   planc_plan_free(least.plan);
   planc_graph_free(graph);
   planc_graph_free(forward);
+}
+END_TEST
+
+/* Like `none`, but that it wants a budget in a set: from some bytes on, or just some fewer. */
+static int64_t fits_from, fits_alone;
+
+static planc_status make_with_gap(const planc_evaluator *evaluator, planc_candidate *out) {
+  int64_t budget = evaluator->problem->budget_bytes;
+  planc_shortage shortage = {PLANC_MEMORY_DEVICE, fits_from};
+  if (budget < fits_from && budget != fits_alone) return planc_infeasible(shortage, "a budget in the gap");
+  return planc_policy_find("none")->make(evaluator, out);
+}
+
+/* The last plan tries what the smallest one takes, though more than that fails. Where it fits nothing is known of a
+ * unit less; where it fails the least is what it was before. */
+START_TEST(what_fails_is_kept_beside_the_last_plan) {
+  planc_graph *graph = random_graph(0);
+  planc_problem problem = problem_of(graph, 0);
+  planc_policy policy = *planc_policy_find("none");
+  planc_least all;
+  ok(planc_find_least(&problem, &policy, PLANC_MEMORY_DEVICE, NULL, &all));
+  planc_plan_free(all.plan);
+  policy.make = make_with_gap;
+  problem.budget_bytes = all.bytes + INT64_C(8) * PLANC_ALIGNMENT;
+  fits_from = problem.budget_bytes + INT64_C(2) * PLANC_ALIGNMENT;
+  for (int fits = 0; fits < 2; fits++) {
+    planc_least least;
+    planc_plan *plan;
+    fits_alone = fits ? all.bytes : -1;
+    planc_status failed = planc_make_plan(&problem, &policy, &plan);
+    ck_assert_int_eq(planc_status_code(failed), PLANC_INFEASIBLE);
+    ok(planc_find_least(&problem, &policy, PLANC_MEMORY_DEVICE, failed, &least));
+    ck_assert_int_eq(least.tried, 3);
+    ck_assert_int_eq(least.bytes, fits ? all.bytes : fits_from);
+    ck_assert_int_eq(least.is_least, !fits);
+    planc_status_free(failed);
+    planc_plan_free(least.plan);
+  }
+  planc_graph_free(graph);
+}
+END_TEST
+
+/* The device's least budget is told of a host without limit, whatever the problem's own has room for. */
+START_TEST(the_device_is_found_beside_any_host) {
+  planc_graph *graph = random_graph(_i);
+  planc_problem problem = problem_of(graph, _i);
+  const planc_policy *naive = planc_policy_find("naive");
+  planc_least any, least;
+  planc_memory_kind memory;
+  planc_plan *plan;
+  ok(planc_find_least(&problem, naive, PLANC_MEMORY_DEVICE, NULL, &any));
+  problem.budget_bytes = any.bytes - PLANC_ALIGNMENT;
+  problem.host_budget_bytes = 0;
+  planc_status failed = planc_make_plan(&problem, naive, &plan);
+  ok(planc_find_least_device(&problem, naive, failed, &least));
+  ck_assert_int_eq(least.bytes, any.bytes);
+  planc_plan_free(least.plan);
+  ok(planc_find_lacking(&problem, naive, failed, &memory, &least));
+  ck_assert_int_eq(memory, PLANC_MEMORY_DEVICE);
+  ck_assert_int_eq(least.bytes, any.bytes);
+  planc_plan_free(least.plan);
+  planc_plan_free(any.plan);
+  planc_status_free(failed);
+  planc_graph_free(graph);
 }
 END_TEST
 
@@ -381,6 +451,8 @@ int main(void) {
   tcase_add_loop_test(least, a_search_goes_on_from_a_failure, 0, GRAPHS);
   tcase_add_loop_test(least, the_host_has_a_least_budget, 0, GRAPHS);
   tcase_add_test(least, a_host_is_found_where_the_device_fails);
+  tcase_add_test(least, what_fails_is_kept_beside_the_last_plan);
+  tcase_add_loop_test(least, the_device_is_found_beside_any_host, 0, GRAPHS);
   tcase_add_test(least, reasons_nearer_to_a_plan_are_kept);
   tcase_add_unchecked_fixture(best, read_profile, free_profile);
   tcase_add_loop_test(best, no_policy_beats_best, 0, GRAPHS);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/memories.h"
 #include "planc/check.h"
 #include "tests/support/judge.h"
 #include "tests/support/script.h"
@@ -190,22 +191,46 @@ static const struct {
     {"exec f#1 on 3", "exec f#1 on 0", "exec f of job 1: stream 0 belongs to job 0, the data to job 1"},
 };
 
-START_TEST(every_gpu_has_its_own_memory) {
-  planc_graph *own = judge_graph(forward);
-  planc_job job = {.graph = own, .batch = 2, .n_rounds = 1, .rounds = one_round, .iterations = 1};
+/* A plan for two jobs, each on a GPU of its own, with `replace` for `find`. */
+static planc_plan *plan_of_two_gpus(const planc_graph *graph, const char *find, const char *replace) {
+  planc_job job = {.graph = graph, .batch = 2, .n_rounds = 1, .rounds = one_round, .iterations = 1};
   const planc_job jobs[] = {job, job};
   char *halfway = judge_edited(two_jobs, "wait 2 on 4\n", "wait 5 lag 1 on 4\n");
   char *base = judge_edited(halfway, "prologue\nrecord 5 on 5\nbody\nwait 5 lag 1 on 1\n",
                             "gpus 0 1\nprologue\nrecord 5 on 5\nrecord 2 on 2\nbody\nwait 2 lag 1 on 1\n");
-  char *text = judge_edited(base, apart[_i].find, apart[_i].replace);
+  char *text = judge_edited(base, find, replace);
   planc_plan *plan;
   ok(script_make(text, jobs, 2, 512, 0, &plan));
-  judge_expect(plan, apart[_i].message ? PLANC_INVALID_PLAN : PLANC_OK, apart[_i].message ? apart[_i].message : "ok",
-               apart[_i].replace);
-  planc_plan_free(plan);
   free(text);
   free(base);
   free(halfway);
+  return plan;
+}
+
+START_TEST(every_gpu_has_its_own_memory) {
+  planc_graph *own = judge_graph(forward);
+  planc_plan *plan = plan_of_two_gpus(own, apart[_i].find, apart[_i].replace);
+  judge_expect(plan, apart[_i].message ? PLANC_INVALID_PLAN : PLANC_OK, apart[_i].message ? apart[_i].message : "ok",
+               apart[_i].replace);
+  planc_plan_free(plan);
+  planc_graph_free(own);
+}
+END_TEST
+
+/* The one that is fullest has the plan's peak, and a refusal names it. */
+START_TEST(every_gpu_has_its_own_budget) {
+  planc_graph *own = judge_graph(forward);
+  planc_plan *plan = plan_of_two_gpus(own, apart[0].find, apart[0].replace);
+  planc_memory *memories = (planc_memory *)plan->memories;
+  memories[0].budget_bytes = 512;
+  memories[1].arena_bytes = 1024;
+  memories[1].budget_bytes = 2048;
+  ok(planc_check(plan, NULL, NULL));
+  ck_assert_int_eq(pl_plan_peak(plan, PLANC_MEMORY_DEVICE), 1024);
+  ck_assert_int_eq(pl_plan_fullest(plan, PLANC_MEMORY_DEVICE)->budget_bytes, 2048);
+  memories[1].budget_bytes = 1023;
+  assert_fails(planc_check(plan, NULL, NULL), PLANC_INFEASIBLE, "needs 1024 bytes on GPU 1 (arena 1024, reserved 0)");
+  planc_plan_free(plan);
   planc_graph_free(own);
 }
 END_TEST
@@ -310,6 +335,7 @@ int main(void) {
   tcase_add_loop_test(cases, versions_are_followed, 0, sizeof versions / sizeof *versions);
   tcase_add_loop_test(cases, jobs_share_memory_in_order_only, 0, sizeof shared / sizeof *shared);
   tcase_add_loop_test(cases, every_gpu_has_its_own_memory, 0, sizeof apart / sizeof *apart);
+  tcase_add_test(cases, every_gpu_has_its_own_budget);
   tcase_add_test(cases, a_crowded_graph_is_read_once_for_all_its_jobs);
   tcase_add_test(cases, jobs_may_have_streams_of_their_own);
   suite_add_tcase(suite, cases);

@@ -78,6 +78,7 @@ static const wrong_number broken[] = {
     {OF_MEMORY(HOST, arena_bytes), BEYOND, "memory 1: an arena or reserved memory of 9007199254740993 bytes"},
     {OF_MEMORY(DEVICE, reserved_bytes), -1, "memory 0: an arena or reserved memory of -1 bytes"},
     {OF_MEMORY(HOST, reserved_bytes), -1, "memory 1: an arena or reserved memory of -1 bytes"},
+    {OF_MEMORY(HOST, reserved_bytes), BEYOND - 1, "memory 1: its arenas and reserved memory are beyond 2^53 bytes"},
     {OF_MEMORY(DEVICE, bytes), -2, "memory 0: its bytes or budget are out of range"},
     {OF_MEMORY(HOST, bytes), BEYOND, "memory 1: its bytes or budget are out of range"},
     {OF_MEMORY(HOST, budget_bytes), -2, "memory 1: its bytes or budget are out of range"},
@@ -281,7 +282,7 @@ START_TEST(every_device_has_its_budget) {
   planc_plan *plan = tiny_plan(graph, text);
   judge_expect(plan, PLANC_OK, "ok", "on the second GPU");
   plan->memories[0].reserved_bytes = 1;
-  judge_expect(plan, PLANC_INFEASIBLE, "needs 4097 bytes on the device", "the first");
+  judge_expect(plan, PLANC_INFEASIBLE, "needs 4097 bytes on GPU 0", "the first");
   plan->memories[0] = (planc_memory){.budget_bytes = 0, .alignment = PLANC_PLAN_ALIGNMENT};
   judge_expect(plan, PLANC_OK, "ok", "nothing is on the first");
   plan->memories[1].budget_bytes = 4095;

@@ -232,6 +232,50 @@ static void edit_file(const char *find, const char *replace) {
   free(data);
 }
 
+/* Of jobs on several GPUs; the batch is that of each. */
+static void open_split(fixture *f, planc_optimizer optimizer, int32_t gpus, int64_t batch) {
+  f->graph = train(optimizer);
+  planc_job job = {
+      .graph = f->graph, .batch = batch, .n_rounds = 1, .rounds = &batch, .iterations = 1, .replicas = gpus};
+  ok(weave(&job, WEAVE_RESIDENT, 0, &f->w));
+  ok(planrt_session_new(&f->w.plan, &(planrt_options){.seed = 1}, &f->session));
+  ok(planrt_init(f->session));
+}
+
+/* Of all that differs the graph is told, then the number of GPUs, then the batch, which is that of all GPUs. */
+START_TEST(the_difference_is_told_as_it_was_given) {
+  static const struct {
+    planc_optimizer optimizer;
+    int32_t gpus;
+    int64_t batch;
+    const char *told;
+  } cases[] = {{PLANC_ADAM, 3, 5, "made from another graph"},
+               {PLANC_SGD, 3, 4, "made with a number of GPUs of 2, the plan has 3"},
+               {PLANC_SGD, 1, 8, "made with a number of GPUs of 2, the plan has 1"},
+               {PLANC_SGD, 2, 5, "made with a batch of 8, the plan has 10"}};
+  fixture f;
+  open_split(&f, PLANC_SGD, 2, 4);
+  ok(planrt_save(f.session, path));
+  close_fixture(&f);
+  open_split(&f, cases[_i].optimizer, cases[_i].gpus, cases[_i].batch);
+  assert_fails(planrt_resume(f.session, path), PLANC_STALE, cases[_i].told);
+  close_fixture(&f);
+}
+END_TEST
+
+/* Numbers that are none are not compared. */
+START_TEST(splits_that_are_none_are_refused) {
+  static const char *const splits[] = {"\"replicas\":\"0\"", "\"replicas\":\"18446744073709551615\"", "\"replicas\":2",
+                                       "\"replicas\":\"x\""};
+  fixture f;
+  open_split(&f, PLANC_SGD, 2, 4);
+  ok(planrt_save(f.session, path));
+  edit_file("\"replicas\":\"2\"", splits[_i]);
+  assert_fails(planrt_resume(f.session, path), PLANC_BAD_INPUT, "line 1: not a checkpoint");
+  close_fixture(&f);
+}
+END_TEST
+
 static planc_status feed_zeros(void *user, const planrt_feed_request *request) {
   (void)user;
   memset(request->out, 0, (size_t)request->bytes);
@@ -310,6 +354,8 @@ int main(void) {
   tcase_add_test(c, other_graphs_are_refused);
   tcase_add_test(c, forged_graphs_are_refused);
   tcase_add_test(c, other_headers_are_no_other_graphs);
+  tcase_add_loop_test(c, the_difference_is_told_as_it_was_given, 0, 4);
+  tcase_add_loop_test(c, splits_that_are_none_are_refused, 0, 4);
   tcase_add_loop_test(c, whose_samples_they_were_is_kept, 0, 4);
   tcase_add_loop_test(c, positions_beyond_all_counting_are_refused, 0, 4);
   tcase_add_test(c, files_that_cannot_be_had);

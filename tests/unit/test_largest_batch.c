@@ -112,6 +112,49 @@ START_TEST(defects_are_not_taken_for_a_border) {
 }
 END_TEST
 
+/* In rounds of one sample. */
+static planc_status plan_in_rounds(const planc_evaluator *evaluator, planc_candidate *out) {
+  planc_problem ones = *evaluator->problem;
+  planc_evaluator of_ones = *evaluator;
+  ones.sub_batch = 1;
+  of_ones.problem = &ones;
+  return planc_policy_find("none")->make(&of_ones, out);
+}
+
+static planc_status make_rounds_up_to_100(const planc_evaluator *evaluator, planc_candidate *out) {
+  return evaluator->problem->batch <= 100 ? plan_in_rounds(evaluator, out) : too_large();
+}
+static planc_status make_rounds_but_of_3(const planc_evaluator *evaluator, planc_candidate *out) {
+  return evaluator->problem->batch != 3 ? plan_in_rounds(evaluator, out) : too_large();
+}
+static planc_status make_far_island(const planc_evaluator *evaluator, planc_candidate *out) {
+  int64_t batch = evaluator->problem->batch;
+  return batch <= 4 || (batch >= 100 && batch <= 110) ? plan_one(evaluator, out) : too_large();
+}
+
+/* What is found does not contradict what is known of the problem's own batch. */
+START_TEST(the_batch_asked_for_is_tried) {
+  static const struct {
+    planc_policy policy;
+    int64_t own, batch, fails_at;
+    bool unbounded;
+  } cases[] = {{{.name = "rounds", .make = make_rounds_up_to_100}, 1, 4, 0, true},
+               {{.name = "rounds", .make = make_rounds_up_to_100}, 100, 100, 0, true},
+               {{.name = "rounds", .make = make_rounds_up_to_100}, 101, 100, 0, false},
+               {{.name = "rounds", .make = make_rounds_up_to_100}, 128, 100, 0, false},
+               {{.name = "all but 3", .make = make_rounds_but_of_3}, 3, 4, 3, false},
+               {{.name = "far island", .make = make_far_island}, 1, 4, 0, false},
+               {{.name = "far island", .make = make_far_island}, 104, 110, 8, false},
+               {{.name = "far island", .make = make_far_island}, 7, 4, 0, false}};
+  planc_problem problem = problem_of(tiny, 1 << 20);
+  problem.batch = cases[_i].own;
+  planc_largest_batch found = search(&problem, &cases[_i].policy);
+  ck_assert_int_eq(found.batch, cases[_i].batch);
+  ck_assert_int_eq(found.fails_at, cases[_i].fails_at);
+  ck_assert(found.unbounded == cases[_i].unbounded);
+}
+END_TEST
+
 typedef struct visits {
   int32_t n;
   int64_t last;
@@ -154,9 +197,18 @@ START_TEST(rounds_have_no_border) {
   problem.sub_batch = 3;
   planc_largest_batch found = search(&problem, planc_policy_find("none"));
   ck_assert(found.unbounded);
-  ck_assert_int_eq(found.tried, 4); /* 4 and 8 samples run in rounds, which is enough to know */
+  ck_assert_int_eq(found.tried, 3); /* 6 and 12 samples run in rounds, which is enough to know */
+}
+END_TEST
+
+/* A round of 4 samples does not fit, and fewer than a round has are not asked for. */
+START_TEST(batches_are_a_round_at_least) {
+  planc_problem problem = problem_of(tiny, 24 << 10);
   problem.sub_batch = 4;
-  ck_assert_int_eq(search(&problem, planc_policy_find("none")).batch, 3);
+  planc_largest_batch found = search(&problem, planc_policy_find("none"));
+  ck_assert_int_eq(found.batch, 0);
+  ck_assert(!found.unbounded);
+  ck_assert_int_eq(found.tried, 2);
 }
 END_TEST
 
@@ -176,6 +228,27 @@ static bool has_plan(planc_problem problem, const planc_policy *policy, int64_t 
   planc_status_free(status);
   return false;
 }
+
+/* With little host memory more rounds leave more on the device: that 16 and 32 samples fit in rounds tells nothing of
+ * 64, whether or not that is asked for. */
+START_TEST(rounds_that_need_more_have_a_border) {
+  static const int64_t own[] = {8, 32, 47, 64, 72};
+  planc_graph *graph;
+  const char *derived;
+  const planc_policy *policy = planc_policy_find("tensile");
+  ok(planc_graph_prepare("graphs/tiny-transformer.yaml", NULL, false, &graph, &derived));
+  planc_problem problem = problem_of(graph, 497 << 10);
+  problem.host_budget_bytes = 212 << 10;
+  problem.sub_batch = 8;
+  ck_assert(has_plan(problem, policy, 16) && has_plan(problem, policy, 32) && !has_plan(problem, policy, 64));
+  problem.batch = own[_i];
+  planc_largest_batch found = search(&problem, policy);
+  ck_assert(!found.unbounded);
+  ck_assert_int_gt(found.batch, 32);
+  ck_assert_int_lt(found.batch, 64);
+  planc_graph_free(graph);
+}
+END_TEST
 
 /* The border is one; where all is monotone it is the only one, and where it is not and the search saw it, it is told
  * truly. */
@@ -225,10 +298,13 @@ int main(void) {
   TCase *known = tcase_create("known");
   tcase_add_unchecked_fixture(known, set_up, tear_down);
   tcase_add_test(known, borders_that_are_known);
+  tcase_add_loop_test(known, the_batch_asked_for_is_tried, 0, 8);
   tcase_add_test(known, defects_are_not_taken_for_a_border);
   tcase_add_test(known, the_visitor_sees_every_try);
   tcase_add_test(known, a_graph_worked_out_by_hand);
   tcase_add_test(known, rounds_have_no_border);
+  tcase_add_test(known, batches_are_a_round_at_least);
+  tcase_add_loop_test(known, rounds_that_need_more_have_a_border, 0, 5);
   suite_add_tcase(suite, known);
   TCase *random = tcase_create("random");
   tcase_add_unchecked_fixture(random, set_up, tear_down);

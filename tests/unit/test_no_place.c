@@ -5,8 +5,8 @@
 
 #include "cost/profile.h"
 #include "planc/policy.h"
-#include "planner/evaluate.h"
 #include "planner/lower/occupants.h"
+#include "planner/shortage.h"
 #include "tests/support/unit.h"
 
 static const char graph_text[] =
@@ -109,6 +109,15 @@ START_TEST(the_largest_are_named) {
 }
 END_TEST
 
+/* Where a message tells what several GPUs need together, what is one GPU's is told as that. */
+START_TEST(figures_of_one_gpu) {
+  pl_no_place it = {.trace = trace, .homeless = {buffer_named("z"), 7}, .instance = -1, .room = 5, .gpus = 4};
+  char *text;
+  ok(pl_no_place_tell(&it, &text));
+  assert_told(text, ": on each of 4 GPUs z of 7 bytes finds no place at the end of the period");
+}
+END_TEST
+
 /* --- Plans -------------------------------------------------------------------------------------------------------- */
 
 static planc_status plan_with(const char *policy, int64_t budget, int64_t host_budget) {
@@ -134,17 +143,34 @@ START_TEST(a_plan_beyond_the_host_budget) {
 }
 END_TEST
 
+/* Each of both GPUs has what one alone has; the host is there for both, and each has a device of its own. */
+START_TEST(a_plan_of_two_gpus) {
+  planc_problem problem = {
+      .graph = graph, .profile = profile, .batch = 1, .gpus = 2, .budget_bytes = 1 << 20, .host_budget_bytes = 100};
+  planc_plan *plan;
+  assert_fails(planc_make_plan(&problem, planc_policy_find("window"), &plan), PLANC_INFEASIBLE,
+               "bytes of host memory, the budget is 100: on each of 2 GPUs w of 4096 bytes finds no place at op a");
+  problem.budget_bytes = 9000;
+  assert_fails(planc_make_plan(&problem, planc_policy_find("none"), &plan), PLANC_INFEASIBLE,
+               "policy none needs 10240 bytes of device memory, the budget is 9000: y of 2048 bytes finds no place");
+}
+END_TEST
+
 /* What is reserved is a part of the budget. */
 START_TEST(parts_of_the_budget) {
   char text[PL_SHORTAGE_TEXT];
   profile->device.reserved_bytes = 1000;
   assert_fails(plan_with("none", 10000, -1), PLANC_INFEASIBLE,
                "policy none needs 11240 bytes of device memory, the budget is 10000, 1000 of it reserved: ");
-  planc_shortage shortage = {PLANC_MEMORY_HOST, 9};
-  ck_assert_str_eq(pl_shortage_format(shortage, 8, 3, text),
-                   "9 bytes of host memory, the budget is 8, 3 of it storage");
-  shortage.memory = PLANC_MEMORY_STORAGE;
-  ck_assert_str_eq(pl_shortage_format(shortage, 8, 0, text), "9 bytes of storage, the budget is 8");
+  assert_fails(plan_with("none", 500, -1), PLANC_INFEASIBLE, "the budget is 500, less than the 1000 reserved");
+  pl_shortage shortage = {.needs = {PLANC_MEMORY_HOST, 9}, .budget = 8, .beside = 3, .replicas = 2};
+  ck_assert_str_eq(pl_shortage_format(&shortage, text), "9 bytes of host memory, the budget is 8, 3 of it storage");
+  ck_assert_int_eq(pl_shortage_room(&shortage), 4);
+  shortage.needs.memory = PLANC_MEMORY_DEVICE;
+  ck_assert_int_eq(pl_shortage_room(&shortage), 5);
+  shortage.needs.memory = PLANC_MEMORY_STORAGE;
+  shortage.beside = 0;
+  ck_assert_str_eq(pl_shortage_format(&shortage, text), "9 bytes of storage, the budget is 8");
 }
 END_TEST
 
@@ -212,8 +238,10 @@ int main(void) {
   tcase_add_test(tests, a_workspace_between_pieces);
   tcase_add_test(tests, one_that_is_alone);
   tcase_add_test(tests, the_largest_are_named);
+  tcase_add_test(tests, figures_of_one_gpu);
   tcase_add_test(tests, a_plan_beyond_the_budget);
   tcase_add_test(tests, a_plan_beyond_the_host_budget);
+  tcase_add_test(tests, a_plan_of_two_gpus);
   tcase_add_test(tests, parts_of_the_budget);
   tcase_add_test(tests, stated_addresses_that_overlap);
   tcase_add_test(tests, a_schedule_beyond_the_room);

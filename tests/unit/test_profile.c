@@ -452,8 +452,8 @@ END_TEST
 
 START_TEST(line_is_monotone_and_never_negative) {
   static const pl_point rising[] = {
-      {100, 10, 0, 1, 0}, {101, 13, 5, 2, 0}, {200, 5000, 6, 3, 0}, {1000, 5001, 900, 1000000, 0}};
-  static const pl_point falling[] = {{100, 900, 70, 5, 0}, {150, 500, 20, 4, 0}};
+      {100, 10, 0, 1, 0, 0}, {101, 13, 5, 2, 0, 0}, {200, 5000, 6, 3, 0, 0}, {1000, 5001, 900, 1000000, 0, 0}};
+  static const pl_point falling[] = {{100, 900, 70, 5, 0, 0}, {150, 500, 20, 4, 0, 0}};
   const pl_measured_variant up = {"up", true, false, COUNT(rising), rising, 0, NULL, false};
   const pl_measured_variant down = {"down", true, false, COUNT(falling), falling, 0, NULL, false};
   planc_variant before = pl_measured_at(&up, 1, true, 0);
@@ -476,7 +476,7 @@ END_TEST
 /* Where workspaces are sampled, what is not known is no less than the next larger that is; where they are not, it is on
  * the line. */
 START_TEST(sampled_workspaces_round_up) {
-  static const pl_point points[] = {{20, 10, 200, 1, 0}, {40, 20, 400, 1, 0}};
+  static const pl_point points[] = {{20, 10, 200, 1, 0, 0}, {40, 20, 400, 1, 0, 0}};
   static const pl_measured_workspace listed[] = {{10, 150}, {15, -1}, {30, 500}, {50, 10}};
   pl_measured_variant variant = {"a", true, false, COUNT(points), points, COUNT(listed), listed, false};
   static const struct {
@@ -499,6 +499,21 @@ START_TEST(sampled_workspaces_round_up) {
 }
 END_TEST
 
+/* A point that was scaled from another is a guess: on the line to it, and nothing that smaller batches are held to. */
+START_TEST(scaled_points_are_guesses) {
+  static const pl_point points[] = {{10, 10, 100, 1, 0, 0}, {40, 40, 400, 1, 0, 10}};
+  pl_measured_variant variant = {"a", true, false, COUNT(points), points, 0, NULL, true};
+  static const struct {
+    int64_t batch, bytes;
+    bool known;
+  } cases[] = {{5, 100, false}, {10, 100, true}, {20, 200, false}, {40, 400, false}};
+  for (int i = 0; i < COUNT(cases); i++) {
+    ck_assert_int_eq(pl_measured_at(&variant, cases[i].batch, true, 0).workspace_bytes, cases[i].bytes);
+    ck_assert_int_eq(pl_measured_is_listed(&variant, cases[i].batch), cases[i].known);
+  }
+}
+END_TEST
+
 int main(void) {
   TCase *reading = tcase_create("reading");
   tcase_add_loop_test(reading, malformed_file_is_rejected, 0, COUNT(bad_files));
@@ -516,6 +531,7 @@ int main(void) {
   tcase_add_loop_test(tables, table_is_linear_between_points, 0, COUNT(table));
   tcase_add_test(tables, line_is_monotone_and_never_negative);
   tcase_add_test(tables, sampled_workspaces_round_up);
+  tcase_add_test(tables, scaled_points_are_guesses);
   Suite *suite = suite_create("profile");
   suite_add_tcase(suite, reading);
   suite_add_tcase(suite, descriptions);

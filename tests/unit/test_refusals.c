@@ -129,10 +129,10 @@ static void names_what_fails(const told *t, const char *text) {
   static const char *const said[] = {": does not fit ", " host budget of ", ": does not fit a storage of "};
   static const char *const needed[] = {" of device memory, ", " of host memory, ", " of storage, "};
   const char *line = strstr(text, "\nplanc: does not fit"), *with = strstr(text, ", with policy ");
-  if (!line) line = strstr(text, "\nplanc: fits ");
   ck_assert_msg(line && strstr(line, said[t->memory]), "%s", text);
+  bool stays = strstr(line, " stays on the device: ") != NULL;
   for (int m = 0; m <= PLANC_MEMORY_STORAGE; m++) {
-    bool may = m == (int)t->memory || (m == PLANC_MEMORY_DEVICE && strncmp(line, "\nplanc: fits", 12) == 0);
+    bool may = m == (stays ? PLANC_MEMORY_DEVICE : (int)t->memory);
     ck_assert_msg(may || !strstr(line, needed[m]), "%s", text);
   }
   const char *reason = strstr(line, ": policy ");
@@ -166,6 +166,18 @@ static void is_not_too_much(request r, const told *t, const char *text) {
   ck_assert_msg(t->bytes <= 4 * most, "%lld is too much: %s", (long long)most, text);
 }
 
+/* Beside storage no more is told of the host than what is told where the host alone is too small. */
+static void host_is_the_least(request r, const told *t, const char *text) {
+  char out[TEXT];
+  told then;
+  if (t->host_bytes < 0 || r.budgets[PLANC_MEMORY_STORAGE] == 0) return;
+  r.budgets[t->memory] = t->bytes;
+  ck_assert_msg(ask(&r, out) == 1, "%s", out);
+  read_told(&r, out, &then);
+  if (then.memory != PLANC_MEMORY_HOST) return;
+  ck_assert_msg(t->host_bytes <= then.bytes, "%s\nthen %s", text, out);
+}
+
 static void keeps_its_word(request r) {
   char text[TEXT], out[TEXT];
   told t;
@@ -175,6 +187,7 @@ static void keeps_its_word(request r) {
   read_told(&r, text, &t);
   names_what_fails(&t, text);
   is_not_too_much(r, &t, text);
+  host_is_the_least(r, &t, text);
   r.budgets[t.memory] = t.bytes;
   if (t.host_bytes >= 0) r.budgets[PLANC_MEMORY_HOST] = t.host_bytes;
   ck_assert_msg(ask(&r, out) == 0, "%s at %lld bytes, host %lld: %s\nthen %s", r.policy,

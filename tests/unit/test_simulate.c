@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/derived.h"
 #include "plan/routes.h"
+#include "planc/metrics.h"
 #include "planc/simulate.h"
 #include "planner/simulate/plan_streams.h"
 #include "tests/support/script.h"
@@ -347,6 +349,28 @@ START_TEST(storage_is_waited_for_under_its_own_name) {
 }
 END_TEST
 
+/* What is stored and loaded counts for all replicas, and what each reads of its peers for as many as they are. */
+START_TEST(storage_is_counted_with_peers) {
+  static const char script[] = "storage 65536\n" OPERANDS
+                               "acquire 3 x 0 host\nacquire 4 x 0 storage\nacquire 5 x 8192 host\nexec a use 0 1\n"
+                               "copy 3 0 on 2\ncopy 4 3 on 3\ncopy 5 4 on 4\nexec b use 1 2\n"
+                               "release 3\nrelease 4\nrelease 5\n" CLOSE;
+  planc_job job = {.graph = graph, .batch = 1, .n_rounds = 1, .rounds = one, .iterations = 1, .replicas = 3};
+  planc_plan *plan;
+  ok(script_make(script, &job, 1, 1 << 20, 1 << 20, &plan));
+  for (int32_t i = 0; i < plan->body.n; i++) {
+    planc_instr *instr = (planc_instr *)&plan->body.instrs[i];
+    if (instr->op == PLANC_INSTR_copy && instr->id == 5) instr->peers = true;
+  }
+  ok(pl_plan_derive(plan));
+  planc_job_predictions total = planc_outcome_of(plan).total;
+  ck_assert_int_eq(total.d2h_bytes, 3 * 4900);
+  ck_assert_int_eq(total.store_bytes, 3 * 4900);
+  ck_assert_int_eq(total.load_bytes, 3 * 2 * 4900);
+  planc_plan_free(plan);
+}
+END_TEST
+
 START_TEST(a_route_follows_from_memories) {
   enum { H2D = PLANC_ROUTE_H2D, D2H = PLANC_ROUTE_D2H, STORE = PLANC_ROUTE_STORE, LOAD = PLANC_ROUTE_LOAD };
   static const planc_memory_kind kinds[] = {PLANC_MEMORY_DEVICE, PLANC_MEMORY_HOST, PLANC_MEMORY_STORAGE,
@@ -457,6 +481,7 @@ int main(void) {
   tcase_add_test(tests, chunks_are_mapped_in_the_step);
   tcase_add_test(tests, an_engine_may_copy_both_ways);
   tcase_add_test(tests, storage_is_waited_for_under_its_own_name);
+  tcase_add_test(tests, storage_is_counted_with_peers);
   tcase_add_test(tests, a_route_follows_from_memories);
   tcase_add_test(tests, each_job_has_its_own_times);
   tcase_add_test(tests, a_single_job_s_times_are_the_gpu_s);

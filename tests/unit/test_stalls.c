@@ -1,5 +1,6 @@
 /* What a plan waits for: of random plans of every kind of policy, with storage and without, and of random schedules the
- * time in which the only job computes, and what the GPU waits for by cause, are the iteration. */
+ * time in which the only job computes, and what the GPU waits for by cause, are the iteration, and that is not shorter
+ * than what it takes to launch it. */
 #include <check.h>
 
 #include "cost/profile.h"
@@ -10,6 +11,14 @@
 #include "tests/support/unit.h"
 
 enum { GRAPHS = 60 };
+
+/* What the host needs to launch a body: no iteration that repeats itself is shorter. */
+static int64_t launching_ns(const planc_plan *plan) {
+  int64_t n = 0;
+  for (int32_t i = 0; i < plan->body.n; i++)
+    n += plan->body.instrs[i].op == PLANC_INSTR_exec || plan->body.instrs[i].op == PLANC_INSTR_copy;
+  return n * plan->device.launch_ns;
+}
 
 static void assert_adds_up(const planc_plan *plan, bool captured, const char *what, uint64_t seed) {
   planc_job_predictions job = {0};
@@ -24,6 +33,8 @@ static void assert_adds_up(const planc_plan *plan, bool captured, const char *wh
                 (long long)job.busy_ns, (long long)job.stall_ns, (long long)s.iteration_ns);
   ck_assert_msg(job.stall_ns == stalls, "%s, graph %d: stalls of %lld ns, by cause of %lld ns", what, (int)seed,
                 (long long)job.stall_ns, (long long)stalls);
+  ck_assert_msg(captured || s.iteration_ns >= launching_ns(plan), "%s, graph %d: %lld ns, launched in %lld ns", what,
+                (int)seed, (long long)s.iteration_ns, (long long)launching_ns(plan));
 }
 
 static void assert_adds_up_both_ways(planc_plan *plan, const char *what, uint64_t seed) {

@@ -236,8 +236,13 @@ START_TEST(what_is_wrong_is_named_with_its_place) {
     const char *anchor, *from, *to, *part;
   } cases[] = {
       {"{", "{", "[", "t:1: not valid JSON"},
-      {"otherData", "trace/1", "trace/2", "t: otherData.planrun: must be \"trace/1\""},
-      {"otherData", "\"planrun\":\"trace/1\",", "", "t: otherData.planrun: is missing"},
+      {"otherData", "trace/2\"", "trace/1\",\"graph_hash\":\"0\"",
+       "t: otherData.planrun: \"trace/1\" is not read, only \"trace/2\": trace the run again with the planrun that "
+       "goes with "
+       "this planc"},
+      {"otherData", "trace/2", "trace/\\n3", "t: otherData.planrun: \"trace/?3\" is not read, only \"trace/2\": "},
+      {"otherData", "\"planrun\":\"trace/2\",", "", "t: otherData.planrun: is missing"},
+      {"otherData", "\"trace/2\"", "2", "t: otherData.planrun: must be a string"},
       {"otherData", "\"policy\":", "\"polity\":", "t: otherData.polity: unknown key"},
       {"otherData", "\"graph_hashes\":[\"", "\"graph_hashes\":[\"x", "must be 16 hexadecimal digits"},
       {"otherData", "\"graph_hashes\":[", "\"graph_hashes\":[\"0123456789abcdef\",",

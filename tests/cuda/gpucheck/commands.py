@@ -126,15 +126,22 @@ class Commands:
 
 
 def with_us():
-    """What a new process does first, so that it does not outlive us on the device, however we end."""
+    """What a new process does first, so that it heeds our interrupts and does not outlive us on the device, however we
+    end."""
     try:
         import ctypes
     except ImportError:  # a Python without libffi
-        return None
+        return heed_interrupts
     return functools.partial(die_with, os.getpid(), ctypes.CDLL(None).prctl)
 
 
+def heed_interrupts():
+    """Where we are started so that they are ignored, as in the background of a shell's script, they are for us alone."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def die_with(parent, prctl):
+    heed_interrupts()
     set_parent_death_signal = 1
     prctl(set_parent_death_signal, signal.SIGKILL)
     if os.getppid() != parent:  # it has died meanwhile

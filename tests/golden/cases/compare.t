@@ -81,6 +81,9 @@ Each policy has one row.
   $ planc compare inputs/tiny.yaml --policies none,modnn,none
   ! planc: --policies names none twice
   [2]
+  $ planc compare inputs/tiny.yaml --policies ideal,best,none,vdnn-all,vdnn-conv,vdnn-dyn,vdnn+,modnn,naive,prefetch-1,lms,capuchin,tensile,superneurons,chen,cheap,window,best
+  ! planc: --policies names best twice
+  [2]
 
 Policies that choose rounds leave a batch whole that cannot be split, and say so when the user wants it otherwise.
 
@@ -146,7 +149,7 @@ The search of the largest batch: none needs 1 KiB and 6 KiB a sample, naive 4 Ki
   "policy":"naive"
   "max_batch":{"batch":6,"unbounded":false,"fails_at":null,"tried":12,"iteration_ns":184701}
   "policy":"modnn"
-  "max_batch":{"batch":null,"unbounded":true,"fails_at":null,"tried":5,"iteration_ns":null}
+  "max_batch":{"batch":null,"unbounded":true,"fails_at":null,"tried":6,"iteration_ns":null}
   $ planc compare inputs/tiny.yaml --budget 24K --policies none,naive,modnn --max-batch 2>/dev/null | sed -n '2,/^$/p' | cut -c -52
   policy       least budget max batch    its iteration
   none            25.00 KiB         3         0.045 ms
@@ -165,6 +168,17 @@ The search of the largest batch: none needs 1 KiB and 6 KiB a sample, naive 4 Ki
   policy       least budget max batch    its iteration  round
   none           256.00 TiB         0                -   does not
   vdnn-all                -         -                -   unsupport
+
+Nor is there a smaller one than the rounds that are asked for, as for plan.
+
+  $ planc compare inputs/tiny.yaml --budget 24K --sub-batch 4 --policies none,naive --max-batch 2>/dev/null | sed -n '2,/^$/p' | cut -c -52
+  policy       least budget max batch    its iteration
+  none            25.00 KiB         0                -
+  naive           16.00 KiB       any                -
+  $ planc plan inputs/tiny.yaml --budget 24K --batch 3 --sub-batch 4 --policy none -o x.plan
+  ! planc: note: device k40m (the graph's header)
+  ! planc: --sub-batch 4: not an integer from 1 to 3
+  [2]
 
 What that batch takes is what a plan of it does.
 
@@ -189,3 +203,10 @@ What was not scheduled saves nothing and costs nothing; a policy's measures comp
   "storage_moved_bytes":0
   "moved_bytes":73732
   "msr_ppm":360000
+
+A policy need not meet every larger budget: what it meets is no less than the least that is told.
+
+  $ planc train graphs/tiny-transformer.yaml -o tt.yaml 2>/dev/null
+  $ planc compare tt.yaml --batch 32 --device k40m --budget 700K --host-budget 0 --no-swap --policies capuchin --json | grep -o '"feasible":true\|"least_budget":[0-9]*,"is_least":[a-z]*'
+  "feasible":true
+  "least_budget":716800,"is_least":false

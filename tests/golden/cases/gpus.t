@@ -62,6 +62,17 @@ The host runs the GPUs as parts of its arena, each gradient summed to the same b
   $ planrun exec digits.plan --iterations 2 --synthetic | tail -n 1
   verified: every bit as in the reference
 
+Host memory is there for all of them; what is in one GPU's part of it is told as that.
+
+  $ planc plan inputs/tiny.yaml --policy vdnn-all --budget 1M --batch 8 --gpus 2 --host-budget 8K -o x.plan
+  ! planc: note: device k40m (the graph's header)
+  ! planc: note: the least feasible host budget of vdnn-all is 24576 bytes (24.00 KiB); there:
+  ! host peak on each of 2 GPUs: 12.00 KiB live at op last; largest:
+  !       8.00 KiB  b
+  !       4.00 KiB  a
+  ! planc: does not fit a host budget of 8.00 KiB: policy vdnn-all needs 24576 bytes of host memory, the budget is 8192: on each of 2 GPUs b of 8192 bytes finds no place at op last beside 4096 bytes, the largest a of 4096
+  [1]
+
 The link to the host may be one for all of them.
 
   $ planc plan inputs/tiny.yaml --policy none --budget 1G --batch 8 --gpus 2 --shared-link -o one.plan 2>/dev/null | head -n 1
@@ -103,3 +114,10 @@ The parts are equal, and a batch that is coupled is parted only if that is asked
   ! planc: note: device k40m (the graph's header)
   ! planc: graph resnet34 has ops that couple the samples of a batch (batch normalisation): running it in parts on several GPUs changes its results; --split-batch-norm allows it
   [2]
+
+What the other GPUs send is told from the gradient of that name.
+
+  $ planc plan inputs/tiny.yaml --policy vdnn-all --gpus 512 --batch 512 -m 300K -o x.plan 2>&1 | grep -c "the other replicas' w.grad"
+  2
+  $ planc plan inputs/tiny.yaml --policy modnn --gpus 512 --batch 512 -m 300K -o x.plan 2>&1 | grep -c "the other replicas' w.grad"
+  2

@@ -71,7 +71,6 @@ Help goes to standard output and is a success.
     -p, --profile FILE             measured profile to plan with, instead of --device
     -m, --budget SIZE              device memory, reserved bytes included (default: the device's)
         --host-budget SIZE         host memory for offloaded data (default: not limited)
-        --storage SIZE             storage for what the host budget has no room for (default: none)
         --optimizer NAME           sgd, momentum or adam, where the graph has no backward ops (default: the graph's header, else sgd)
         --inference                plan the graph as it stands, without deriving training
         --sub-batch N              samples per round, for policies that split (default: they choose)

@@ -55,6 +55,9 @@ What does not fit is the data of one op. The least budget is feasible.
   $ planc simulate inputs/tiny.yaml --passive --budget 20K --host-budget 1K >/dev/null 2>&1
   $ planc simulate inputs/tiny.yaml --passive --budget 20K --host-budget 1023 2>&1 | tail -n 1
   planc: passive swapping: it needs 1024 bytes of host memory, the host budget is 1023
+  $ planc simulate inputs/tiny.yaml --passive --budget 20K --host-budget 1K --storage 1G
+  ! planc: simulate: unknown option --storage
+  [2]
 
 It has no plan, and a plan is not passive.
 

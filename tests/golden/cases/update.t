@@ -16,7 +16,7 @@ A run tells how long everything took. Where that differs by enough from what the
   $ planc check new.plan
   valid: tiny, vdnn-all, peak 21.00 KiB of 1.00 MiB, 73 instructions
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o new.plan --threshold 0.2 --json
-  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":200000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45024,"new_ns":44726},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27632,"new_ns":27992},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"change_ppm":249930,"updated":true,"decisions":"new","iteration_ns":80556}
+  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":200000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45024,"new_ns":44726},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27632,"new_ns":27992},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"change_ppm":249930,"updated":true,"decisions":"new","other_algorithms":0,"iteration_ns":80556}
 
 Otherwise nothing is written, and the exit code says so.
 
@@ -30,7 +30,7 @@ Otherwise nothing is written, and the exit code says so.
   ! planc: data/timeline/tiny.plan: latencies have not changed by more than the threshold: nothing is written
   [7]
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o other.plan --json 2>/dev/null
-  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":300000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45024,"new_ns":44726},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27632,"new_ns":27992},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"change_ppm":249930,"updated":false,"decisions":null,"iteration_ns":null}
+  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":300000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45024,"new_ns":44726},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27632,"new_ns":27992},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"change_ppm":249930,"updated":false,"decisions":null,"other_algorithms":null,"iteration_ns":null}
   [7]
   $ ls
   data
@@ -87,7 +87,7 @@ Another budget or policy is reason enough. What is not given is the plan's.
   [2]
 
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o rounds.plan --sub-batch 2 2>&1 | head -n 1
-  planc: note: workspaces of rounds of 2 are taken to be in proportion to those of 4: planrun refuses a plan with too little; a --profile has those that were measured
+  planc: note: workspaces of rounds of 2 are taken from those of 4: planrun refuses a plan with too little; a --profile has those that were measured
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o both --profile-out both
   ! planc: both is written twice, outputs must be two files
   [2]
@@ -130,6 +130,11 @@ unless they are not what is asked for. Here every third copy takes 9 ms.
   ! planrun: note: backend host does not have the plan's algorithms gemm, default, implicit-gemm: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   $ planc update tight.plan --trace slow.json -o kept.plan --json | grep -o '"decisions":"[a-z]*"'
   "decisions":"kept"
+  $ planc update tight.plan --trace slow.json -o roomy.plan --budget 2M --json | grep -o '"decisions":"[a-z]*","other_algorithms":[0-9]*'
+  "decisions":"new","other_algorithms":2
+  ! planc: note: 2 ops run with other algorithms than in the plan at hand: results may differ in the last bits
+  $ planc update tight.plan --trace slow.json -o small.plan --sub-batch 8 2>&1 >/dev/null | grep -v workspaces
+  planc: note: rounds are others than those of the plan at hand: results may differ in the last bits
   $ planc update tight.plan --trace slow.json -o kept.plan --budget 100K 2>/dev/null
   [1]
   $ planc update tight.plan --trace slow.json -o kept.plan --policy none --budget 300K 2>/dev/null

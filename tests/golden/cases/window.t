@@ -47,10 +47,10 @@ Window scheduling, with best fit and in virtual memory. Both plans run, bit for 
   iteration <N> ms   ideal <N> ms
     maps <N>   chunks
   $ planc simulate best-fit.plan --map-in-step 100000
-  ! planc: simulation: the plan has no virtual memory
+  ! planc: best-fit.plan: simulation: the plan has no virtual memory
   [2]
   $ planc simulate paged.plan --map-in-step 100000
-  ! planc: simulation: the plan has no virtual memory but its blocks' pages
+  ! planc: paged.plan: simulation: the plan has no virtual memory but its blocks' pages
   [2]
   $ a=$(planc simulate vmm.plan --json | sed 's/.*"iteration_ns":\([0-9]*\).*/\1/'); b=$(planc simulate vmm.plan --map-in-step 0 --json | sed 's/.*"iteration_ns":\([0-9]*\).*/\1/'); test $b -gt $a && echo the host waits, however fast it maps
   the host waits, however fast it maps

@@ -1,0 +1,107 @@
+/* What is said where there is no plan: the least budget that would do, and what binds there. */
+#include <string.h>
+
+#include "cli/cli.h"
+
+/* A plan that does not fit, and why. */
+typedef struct misfit {
+  const planc_problem *problem;
+  const planc_policy *policy;
+  planc_status status;      /* of the problem; owned */
+  planc_memory_kind memory; /* whose budget is too small */
+} misfit;
+
+const char *cli_budget_name(planc_memory_kind memory) {
+  static const char *const names[PLANC_N_MEMORY_KINDS] = {
+      [PLANC_MEMORY_DEVICE] = "budget", [PLANC_MEMORY_HOST] = "host budget", [PLANC_MEMORY_STORAGE] = "storage"};
+  return names[memory];
+}
+
+/* The device's least budget was looked for with a host without limit. */
+static planc_status print_host(const misfit *m, const planc_least *least) {
+  planc_problem at = *m->problem;
+  int64_t bytes;
+  char text[PL_SIZE_TEXT];
+  at.budget_bytes = least->bytes;
+  planc_status status = planc_find_host_beside(&at, m->policy, least->plan, &bytes);
+  if (planc_status_code(status) == PLANC_INFEASIBLE) {
+    planc_status_free(status);
+    cli_note("it needs a larger host budget as well");
+    return NULL;
+  }
+  PLANC_TRY(status);
+  if (bytes != at.host_budget_bytes)
+    cli_note("it needs a host budget of %lld bytes (%s) as well", (long long)bytes, pl_size_format(bytes, text));
+  return NULL;
+}
+
+enum { ROUNDS_TEXT = 48 };
+
+/* Says what the least budget is, what binds there and what is live. */
+static planc_status print_least(const misfit *m, const planc_least *least) {
+  char text[PL_SIZE_TEXT], rounds[ROUNDS_TEXT] = "";
+  bool chosen = strcmp(m->policy->name, least->plan->policy) != 0;
+  if (m->problem->sub_batch > 0)
+    snprintf(rounds, sizeof rounds, " in rounds of %lld", (long long)m->problem->sub_batch);
+  cli_note("the least feasible %s of %s is %lld bytes (%s)%s%s%s%s; there:", cli_budget_name(m->memory),
+           m->policy->name, (long long)least->bytes, pl_size_format(least->bytes, text), rounds,
+           chosen ? ", with policy " : "", chosen ? least->plan->policy : "",
+           least->is_least ? "" : ", as far as a few plans can tell");
+  PLANC_TRY(cli_print_peak(least->plan, m->memory, stderr));
+  return m->memory == PLANC_MEMORY_DEVICE && m->problem->host_budget_bytes >= 0 ? print_host(m, least) : NULL;
+}
+
+/* Of a policy that chooses among others the reason is that of the one which is named with the least budget. */
+static planc_status find_reason(misfit *m, const planc_least *least) {
+  planc_plan *plan;
+  if (!(m->policy->supports & PLANC_POLICY_CHOOSES)) return NULL;
+  planc_status status = planc_make_plan(m->problem, planc_policy_find(least->plan->policy), &plan);
+  if (planc_status_code(status) != PLANC_INFEASIBLE) {
+    if (!status) planc_plan_free(plan);
+    return status;
+  }
+  planc_status_free(m->status);
+  m->status = status;
+  return NULL;
+}
+
+static planc_status explain(misfit *m) {
+  planc_least least;
+  PLANC_TRY(planc_find_lacking(m->problem, m->policy, m->status, &m->memory, &least));
+  planc_status status = find_reason(m, &least);
+  if (!status) status = print_least(m, &least);
+  planc_plan_free(least.plan);
+  return status;
+}
+
+/* What a policy finds no room for on the host it keeps on the device. */
+static planc_status stays(const planc_problem *problem, planc_status status) {
+  char budget[PL_SIZE_TEXT], host[PL_SIZE_TEXT], storage[PL_SIZE_TEXT];
+  pl_size_format(problem->budget_bytes, budget);
+  pl_size_format(problem->host_budget_bytes, host);
+  if (problem->storage_budget_bytes == 0)
+    return planc_context(status, "does not fit %s, as what has no room in a host budget of %s stays on the device",
+                         budget, host);
+  return planc_context(
+      status, "does not fit %s, as what has no room in a host budget of %s and a storage of %s stays on the device",
+      budget, host, pl_size_format(problem->storage_budget_bytes, storage));
+}
+
+static planc_status name_budget(const misfit *m) {
+  const planc_problem *problem = m->problem;
+  char text[PL_SIZE_TEXT];
+  if (m->memory == PLANC_MEMORY_STORAGE)
+    return planc_context(m->status, "does not fit a storage of %s",
+                         pl_size_format(problem->storage_budget_bytes, text));
+  if (m->memory == PLANC_MEMORY_DEVICE)
+    return planc_context(m->status, "does not fit %s", pl_size_format(problem->budget_bytes, text));
+  if (planc_status_shortage(m->status).memory == PLANC_MEMORY_DEVICE) return stays(problem, m->status);
+  return planc_context(m->status, "does not fit a host budget of %s", pl_size_format(problem->host_budget_bytes, text));
+}
+
+planc_status cli_explain(const planc_problem *problem, const planc_policy *policy, planc_status status) {
+  if (planc_status_code(status) != PLANC_INFEASIBLE) return status;
+  misfit m = {.problem = problem, .policy = policy, .status = status};
+  planc_status_free(explain(&m)); /* what cannot be told is left out */
+  return name_budget(&m);
+}
