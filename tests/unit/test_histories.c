@@ -83,6 +83,7 @@ START_TEST(accesses_conflict_as_for_every_byte_alone) {
   ck_assert_int_gt(n_writes, 0);
   ck_assert(n_conflicts > 0 || n_streams == 1);
   pl_histories_free(&histories);
+  pl_seen_free(&seen);
   pl_arena_free(&arena);
 }
 END_TEST
@@ -106,6 +107,7 @@ START_TEST(readers_are_thinned) {
   }
   ck_assert_int_le(histories.readers.len, 4 * MOST_STREAMS);
   pl_histories_free(&histories);
+  pl_seen_free(&seen);
   pl_arena_free(&arena);
 }
 END_TEST
