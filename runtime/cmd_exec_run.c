@@ -240,9 +240,10 @@ static planc_status run_epoch(rt_execution *e, int64_t epoch) {
 
 static void note_what_is_left(const rt_execution *e) {
   if (e->begun == 0 || is_any_left(e)) return;
+  int64_t in_all = e->per_epoch * e->epochs;
   pl_print_line(stderr,
                 "planrun: note: the checkpoint is of iteration %lld, and %lld in all are asked for: none is left",
-                (long long)e->begun, (long long)(e->per_epoch * e->epochs));
+                (long long)e->begun, (long long)in_all);
 }
 
 /* Where nothing has run with the plan there is nothing to write: a file that is there already is of another run. */
