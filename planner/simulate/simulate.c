@@ -123,37 +123,37 @@ static void report_stalls(const simulation *s, int64_t n_gpus, planc_simulation 
   }
 }
 
-/* Means of the bodies that are averaged. */
-static int64_t mean_of_copies(const simulation *s, planc_route route) {
-  int64_t sum = 0;
-  for (int32_t b = s->from + 1; b <= s->until; b++) sum = pl_add_saturate(sum, s->state.phases[b].copy_ns[route]);
-  return sum / (s->until - s->from);
-}
-static int64_t mean_of_losses(const simulation *s) {
-  int64_t sum = 0;
-  for (int32_t b = s->from + 1; b <= s->until; b++) sum = pl_add_saturate(sum, s->state.phases[b].lost_ns);
-  return sum / (s->until - s->from);
-}
-static int64_t mean_of_misses(const simulation *s) {
-  int64_t sum = 0, n = s->until - s->from;
-  for (int32_t b = s->from + 1; b <= s->until; b++) sum += s->state.phases[b].misses;
-  return (sum + n / 2) / n;
+/* What the bodies that are averaged copied, lost and missed, each the mean of them. */
+static sim_phase mean_of_bodies(const simulation *s) {
+  sim_phase mean = {0};
+  int64_t n = s->until - s->from;
+  for (int32_t b = s->from + 1; b <= s->until; b++) {
+    const sim_phase *body = &s->state.phases[b];
+    for (int r = 0; r < PLANC_N_ROUTES; r++) mean.copy_ns[r] = pl_add_saturate(mean.copy_ns[r], body->copy_ns[r]);
+    mean.lost_ns = pl_add_saturate(mean.lost_ns, body->lost_ns);
+    mean.misses += body->misses;
+  }
+  for (int r = 0; r < PLANC_N_ROUTES; r++) mean.copy_ns[r] /= n;
+  mean.lost_ns /= n;
+  mean.misses = (mean.misses + n / 2) / n;
+  return mean;
 }
 
 static void report(const simulation *s, planc_simulation *out) {
   const sim_phase *phases = s->state.phases, *last = &phases[s->until], *first = &phases[s->from];
   int32_t n_gpus = s->program.n_gpus > 0 ? s->program.n_gpus : 1, epilogue = s->state.epilogue_phase;
+  sim_phase mean = mean_of_bodies(s);
   out->prologue_ns = phases[0].end;
   out->first_iteration_ns = phases[1].end - phases[0].end;
   out->iteration_ns = (last->end - first->end) / (s->until - s->from);
   out->epilogue_ns = phases[epilogue].end - phases[epilogue - 1].end;
-  out->slowdown_ns = mean_of_losses(s) / n_gpus;
-  out->misses = mean_of_misses(s);
+  out->slowdown_ns = mean.lost_ns / n_gpus;
+  out->misses = mean.misses;
   report_stalls(s, n_gpus, out);
-  out->h2d_ns = mean_of_copies(s, PLANC_ROUTE_H2D) / n_gpus;
-  out->d2h_ns = mean_of_copies(s, PLANC_ROUTE_D2H) / n_gpus;
-  out->store_ns = mean_of_copies(s, PLANC_ROUTE_STORE);
-  out->load_ns = mean_of_copies(s, PLANC_ROUTE_LOAD);
+  out->h2d_ns = mean.copy_ns[PLANC_ROUTE_H2D] / n_gpus;
+  out->d2h_ns = mean.copy_ns[PLANC_ROUTE_D2H] / n_gpus;
+  out->store_ns = mean.copy_ns[PLANC_ROUTE_STORE];
+  out->load_ns = mean.copy_ns[PLANC_ROUTE_LOAD];
 }
 
 /* Over the bodies that are averaged. Of several compute streams a job has the mean. */
