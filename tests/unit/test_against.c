@@ -5,62 +5,12 @@
 #include <string.h>
 
 #include "planc/policy.h"
-#include "planc/simulate.h"
-#include "planc/timeline.h"
 #include "tests/support/graphtext.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/script.h"
+#include "tests/support/sheet.h"
 #include "tests/support/tables.h"
 #include "tests/support/unit.h"
-
-enum { MOST_TIMED = 4096, MOST_PERIODS = 8 };
-
-/* A timeline made by hand: spans[p * n_timed + k]. */
-typedef struct sheet {
-  planc_timeline timeline;
-  int32_t instrs[MOST_TIMED];
-  planc_span spans[MOST_TIMED * MOST_PERIODS];
-} sheet;
-
-static sheet *sheet_of(const planc_plan *plan, int32_t n_periods) {
-  sheet *s = calloc(1, sizeof *s);
-  ck_assert(s != NULL);
-  for (int32_t i = 0; i < plan->body.n; i++)
-    if (planc_instr_is_timed(&plan->body.instrs[i])) s->instrs[s->timeline.n_timed++] = i;
-  ck_assert_int_le(s->timeline.n_timed, MOST_TIMED);
-  s->timeline.n_periods = n_periods;
-  s->timeline.instrs = s->instrs;
-  s->timeline.spans = s->spans;
-  return s;
-}
-
-typedef struct recording {
-  const planc_plan *plan;
-  sheet *sheet;
-} recording;
-
-static void record(void *user, const planc_plan *of, const planc_instr *instr, int64_t start, int64_t end) {
-  recording *r = user;
-  int32_t k = 0;
-  while (r->sheet->instrs[k] != instr - of->body.instrs) k++;
-  r->sheet->spans[k] = (planc_span){start, end};
-}
-
-/* Four periods as the simulator has them, one behind the other. */
-static sheet *replay(const planc_plan *of, planc_simulation *simulation) {
-  sheet *s = sheet_of(of, 4);
-  recording r = {of, s};
-  ok(planc_simulate(of, &(planc_simulate_options){.visitor = record, .user = &r}, simulation));
-  for (int32_t p = 1; p < 4; p++) {
-    for (int32_t k = 0; k < s->timeline.n_timed; k++) {
-      planc_span span = s->spans[k];
-      span.begin_ns += p * simulation->iteration_ns;
-      span.end_ns += p * simulation->iteration_ns;
-      s->spans[(int64_t)p * s->timeline.n_timed + k] = span;
-    }
-  }
-  return s;
-}
 
 /* --- By hand ------------------------------------------------------------------------------------------------------ */
 
@@ -149,7 +99,7 @@ END_TEST
 START_TEST(copies_have_their_hand_overs_on_both_sides) {
   planc_simulation simulation;
   planc_comparison *c;
-  sheet *s = replay(plan, &simulation);
+  sheet *s = sheet_replay(plan, &simulation);
   for (int32_t k = 0; k < 4 * s->timeline.n_timed; k++) {
     const planc_instr *instr = &plan->body.instrs[s->instrs[k % s->timeline.n_timed]];
     if (instr->op == PLANC_INSTR_exec) continue;
@@ -173,7 +123,7 @@ START_TEST(late_launches_are_no_hand_overs) {
   planc_simulation simulation;
   planc_comparison *c;
   plan->device.launch_ns = 2000;
-  sheet *s = replay(plan, &simulation);
+  sheet *s = sheet_replay(plan, &simulation);
   ok(planc_timeline_compare(plan, &s->timeline, &c));
   ck_assert_int_gt(c->streams[0].predicted_gap_ns[PLANC_GAP_OTHER], 0);
   for (int g = 0; g < PLANC_N_GAPS; g++)
@@ -333,7 +283,7 @@ END_TEST
 static void assert_as_predicted(const planc_plan *of) {
   planc_simulation simulation;
   planc_comparison *c;
-  sheet *s = replay(of, &simulation);
+  sheet *s = sheet_replay(of, &simulation);
   ok(planc_timeline_compare(of, &s->timeline, &c));
   ck_assert_int_eq(c->measured_ns, c->predicted_ns);
   ck_assert_int_eq(c->least_ns, c->most_ns);
@@ -368,7 +318,7 @@ static void assert_ops_are_told_apart(const planc_plan *of) {
     instrs[i].time_ns *= 2;
   }
   slow.body.instrs = instrs;
-  sheet *s = replay(&slow, &simulation);
+  sheet *s = sheet_replay(&slow, &simulation);
   ok(planc_timeline_compare(of, &s->timeline, &c));
   /* Slow-downs are taken off and put on again, each rounded. */
   ck_assert_int_le(llabs(c->predicted_as_measured_ns - simulation.iteration_ns), s->timeline.n_timed);
