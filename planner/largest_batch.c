@@ -89,8 +89,8 @@ static planc_status bracket(search *s, int64_t from, int64_t *out_over) {
   return NULL;
 }
 
-/* Brackets the border with the problem's own batch on the right side of it. *out_over is 0 where all that failed is
- * below what fits. */
+/* Brackets the border with the problem's own batch on the right side of it. *out_over is 0 where nothing beyond what
+ * fits failed. */
 static planc_status bracket_with_own(search *s, int64_t *out_over) {
   int64_t own = s->problem->batch;
   attempt it;
@@ -99,9 +99,9 @@ static planc_status bracket_with_own(search *s, int64_t *out_over) {
   if (s->knows_own || own < s->least) return NULL;
   PLANC_TRY(try_batch(s, own, &it));
   if (it.fits) return !s->found->unbounded && own > *out_over ? bracket(s, 2 * own, out_over) : NULL;
-  if (!s->found->unbounded) return NULL;
+  if (!s->found->unbounded || own <= s->found->batch) return NULL;
   s->found->unbounded = false;
-  *out_over = own > s->found->batch ? own : 0;
+  *out_over = own;
   return NULL;
 }
 

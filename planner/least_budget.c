@@ -69,6 +69,7 @@ static int64_t next_above(search *s, planc_shortage shortage) {
   int64_t asked = known ? whole_units(s, shortage.bytes) : 0;
   if (s->found->plan) return known && asked < s->found->bytes ? asked : middle(s);
   if (s->fails <= s->floor && !known && s->asked > s->floor) return s->asked;
+  if (!known && s->memory != PLANC_MEMORY_DEVICE && shortage.memory != s->memory) return NO_LIMIT;
   int64_t grown = s->misled || !known ? more(s) : 0;
   s->misled = true;
   return asked > grown ? asked : grown;

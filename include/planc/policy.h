@@ -172,7 +172,7 @@ planc_status planc_least_budget(const planc_problem *problem, const planc_policy
 typedef struct planc_largest_batch {
   int64_t batch;        /* the largest that has a plan; 0: not even one sample has */
   bool unbounded;       /* larger ones than `batch` have one as well, in more rounds or with no more memory; not where
-                           the problem's own batch has none */
+                           the problem's own batch is larger and has none */
   int64_t iteration_ns; /* as predicted at `batch` */
   int64_t fails_at;     /* a smaller batch that has no plan, so that feasibility is not monotone; 0: none was met */
   int32_t tried;        /* batches */

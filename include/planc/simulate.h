@@ -76,8 +76,8 @@ typedef struct planc_retimed {
 
 /* Gives every op of the body the time and busy share that the profile lists for its algorithm at its batch. An op or
  * algorithm that it does not list keeps the plan's. Sums of gradients, speed of links and launches are the profile's,
- * too, and so is the ideal time but for ops that it does not list: those count with what the plan's rounds take. STALE
- * when it lists none of what the plan runs. */
+ * too, and so is the ideal time but for ops of which a run keeps the plan's time: those count with what the plan's
+ * rounds take. STALE when it lists none of what the plan runs. */
 planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, planc_retimed *out);
 void planc_retimed_free(planc_retimed *retimed);
 

@@ -4,7 +4,8 @@
  * measured counts `weight`, what the plan was made with the rest. Measured is the median over the periods of a
  * timeline, less what the instruction lost to copies beside it, which the simulator adds again; the instructions that
  * run the same count alike. Links, the storage's too, follow the copies in the same way, hand-overs between streams
- * included, which a link's latency has in profiles. All integers: the same inputs, the same profile.
+ * included, which a link's latency has in profiles and the simulator slows with it. All integers: the same inputs, the
+ * same profile.
  */
 #ifndef PLANC_UPDATE_H
 #define PLANC_UPDATE_H

@@ -87,7 +87,7 @@ typedef struct planrt_options {
   /* When each instruction of the body ran, of replicas of the first one's, is kept of the last `timeline` periods, for
    * planrt_timeline_write. */
   int32_t timeline;
-  const volatile sig_atomic_t *stop; /* or NULL: when it is not 0, planrt_run ends after the period it is in */
+  const volatile sig_atomic_t *stop; /* or NULL: when it is not 0, planrt_run ends after what is on its way */
   /* Or NULL: asked by planrt_run before each period that it hands to the device, which may have some before that still
    * to run; true: the run ends before that one. */
   bool (*pause)(void *user);
@@ -164,8 +164,8 @@ planc_status planrt_write(planrt_session *session, int32_t replica, int32_t job,
 planc_status planrt_save(const planrt_session *session, const char *path);
 /* Puts a session where the saved one was, seed included: what it then runs is what the saved one would have run, bit
  * for bit. The plan may be another one, but of the same graphs (their content), batches, iterations per period and
- * replicas. BAD_INPUT when the file is damaged, STALE when it belongs to other graphs; the session is then as it was.
- */
+ * replicas. BAD_INPUT when the file is damaged, STALE when it belongs to other graphs or a session of stand-ins saved
+ * it and this one is none, or the other way round; the session is then as it was. */
 planc_status planrt_resume(planrt_session *session, const char *path);
 /* Whether the session that was resumed had a feed of its user's and this one has the default, or the other way round:
  * the samples then are others than before. False where the checkpoint does not say, and without one. */

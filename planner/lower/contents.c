@@ -37,7 +37,7 @@ static void add_parked(const finding *f) {
 /* An offload that nothing reads is none. */
 static void add_offloads(const finding *f, const bool *read) {
   for (int32_t c = 0; c < f->n_commands; c++) {
-    f->out->of_offload[c] = PL_NO_SLOT;
+    f->out->of_offload[c] = -1;
     if (f->commands[c].kind != PLANC_CMD_OFFLOAD || f->commands[c].user) continue;
     int32_t buffer = buffer_of(f, &f->commands[c]), parked = f->parked_of[buffer];
     bool parks = parked >= 0 && planc_schedule_parking(f->schedule, buffer) == c;

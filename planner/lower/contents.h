@@ -25,9 +25,10 @@ typedef struct pl_contents {
   pl_content *all; /* those of what is parked come first, by residency */
   int32_t n;
   pl_read *reads;
-  int32_t *of_offload; /* by command */
+  int32_t *of_offload; /* by command: the content that it writes; -1: nobody reads it, or it is no offload */
 } pl_contents;
 
+/* Everything is allocated in `arena`; fails with NOMEM alone. */
 planc_status pl_contents_find(pl_arena *arena, const planc_schedule *schedule, pl_contents *out);
 
 #endif

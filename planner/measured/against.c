@@ -40,13 +40,12 @@ typedef struct work {
   made *made;
   pl_arena arena;
   pl_acquired *acquired;
-  int32_t *timed_of; /* by instruction of the body, -1 where it is not timed */
   pl_awaited awaited;
   int32_t *class_of;  /* by timed instruction */
   int32_t *column_of; /* by stream: where its columns start, -1 where it does not compute */
   int32_t n_columns;
-  planc_span *predicted; /* by timed instruction */
-  planc_span *measured;  /* the timeline's, copies with their hand-overs */
+  pl_predicted predicted;
+  planc_span *measured; /* the timeline's, copies with their hand-overs */
 } work;
 
 /* The spans of a period, and those of the one before, from which `shift` is to be taken off. NULL: not known. */
@@ -196,19 +195,6 @@ static void sum_up(const work *w, const period *p, int64_t *row) {
 
 /* --- Predicted ---------------------------------------------------------------------------------------------------- */
 
-static void take_span(void *user, const planc_plan *plan, const planc_instr *instr, int64_t start_ns, int64_t end_ns) {
-  work *w = user;
-  w->predicted[w->timed_of[instr - plan->body.instrs]] = (planc_span){start_ns, end_ns};
-}
-
-static planc_status predict(work *w) {
-  planc_simulation simulation;
-  PLANC_TRY(PL_NEW(&w->arena, &w->predicted, w->timeline->n_timed));
-  PLANC_TRY(planc_simulate(w->plan, &(planc_simulate_options){.visitor = take_span, .user = w}, &simulation));
-  w->made->comparison.predicted_ns = simulation.iteration_ns;
-  return NULL;
-}
-
 /* What a period takes if its ops take what they took in the run: the rest of the difference is not theirs. */
 static planc_status predict_as_measured(work *w) {
   planc_plan plan = *w->plan;
@@ -230,44 +216,6 @@ static planc_status predict_as_measured(work *w) {
 
 static const planc_span *spans_of(const work *w, int32_t p) {
   return &w->timeline->spans[(int64_t)p * w->timeline->n_timed];
-}
-
-/* In the prediction a copy may begin some time after what it awaits, as when it is launched: that is no hand-over. */
-static planc_status predicted_handovers(work *w, pl_handover out[PLANC_N_ROUTES]) {
-  planc_timeline twice = *w->timeline;
-  planc_span *spans;
-  int64_t period_ns = w->made->comparison.predicted_ns;
-  PLANC_TRY(PL_NEW(&w->arena, &spans, 2 * (int64_t)twice.n_timed));
-  for (int32_t k = 0; k < twice.n_timed; k++) {
-    planc_span span = w->predicted[k];
-    spans[k] = span;
-    spans[twice.n_timed + k] = (planc_span){span.begin_ns + period_ns, span.end_ns + period_ns};
-  }
-  twice.n_periods = 2;
-  twice.spans = spans;
-  return pl_handovers_find(&twice, w->plan, out);
-}
-
-static int64_t beyond(int64_t measured_ns, int64_t predicted_ns) {
-  return measured_ns > predicted_ns ? measured_ns - predicted_ns : 0;
-}
-
-static planc_status add_handovers(work *w) {
-  const planc_timeline *timeline = w->timeline;
-  pl_handover measured[PLANC_N_ROUTES], predicted[PLANC_N_ROUTES];
-  int64_t n_spans = (int64_t)timeline->n_periods * timeline->n_timed;
-  PLANC_TRY(pl_handovers_find(timeline, w->plan, measured));
-  PLANC_TRY(predicted_handovers(w, predicted));
-  PLANC_TRY(PL_NEW(&w->arena, &w->measured, n_spans));
-  for (int64_t s = 0; s < n_spans; s++) {
-    planc_route route = pl_instr_route(w->plan, w->acquired, instr_at(w, (int32_t)(s % timeline->n_timed)));
-    planc_span *span = &w->measured[s];
-    *span = timeline->spans[s];
-    if (route == PLANC_N_ROUTES) continue;
-    span->begin_ns -= beyond(measured[route].before_ns, predicted[route].before_ns);
-    span->end_ns = pl_add_saturate(span->end_ns, beyond(measured[route].after_ns, predicted[route].after_ns));
-  }
-  return NULL;
 }
 
 /* When the period's first work on a compute stream begins; where there is none, on any. */
@@ -307,7 +255,7 @@ static planc_status measure(work *w, int64_t *medians) {
   if (pl_mul_overflow(n, w->n_columns, &size)) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
   PLANC_TRY(PL_NEW(&w->arena, &rows, size));
   PLANC_TRY(PL_NEW(&w->arena, &values, n));
-  PLANC_TRY(add_handovers(w));
+  PLANC_TRY(pl_handovers_add(w->timeline, w->plan, &w->predicted, &w->arena, &w->measured));
   for (int32_t p = 0; p < n; p++) {
     const planc_span *spans = &w->measured[(int64_t)(first + p) * w->timeline->n_timed];
     period now = {.spans = spans, .before = first + p > 0 ? spans - w->timeline->n_timed : NULL};
@@ -351,18 +299,20 @@ static void fill(const work *w, const int64_t *predicted, const int64_t *measure
 }
 
 static planc_status compare(work *w) {
+  int32_t *timed_of; /* by instruction of the body, -1 where it is not timed */
   int64_t *predicted, *measured;
   PLANC_TRY(pl_plan_acquired(w->plan, &w->arena, &w->acquired));
-  PLANC_TRY(pl_timed_of(w->plan, w->timeline, &w->arena, &w->timed_of));
-  PLANC_TRY(predict(w)); /* which checks streams and events */
+  PLANC_TRY(pl_predict_spans(w->plan, w->timeline, &w->arena, &w->predicted)); /* which checks streams and events */
+  w->made->comparison.predicted_ns = w->predicted.period_ns;
   PLANC_TRY(predict_as_measured(w));
-  PLANC_TRY(pl_awaited_find(w->plan, w->timeline, w->timed_of, &w->awaited));
+  PLANC_TRY(pl_timed_of(w->plan, w->timeline, &w->arena, &timed_of));
+  PLANC_TRY(pl_awaited_find(w->plan, w->timeline, timed_of, &w->awaited));
   PLANC_TRY(find_classes(w));
   PLANC_TRY(find_columns(w));
   PLANC_TRY(PL_NEW(&w->arena, &predicted, w->n_columns));
   PLANC_TRY(PL_NEW(&w->arena, &measured, w->n_columns));
-  int64_t period_ns = w->made->comparison.predicted_ns;
-  sum_up(w, &(period){.spans = w->predicted, .before = w->predicted, .shift = period_ns}, predicted);
+  const planc_span *spans = w->predicted.spans;
+  sum_up(w, &(period){.spans = spans, .before = spans, .shift = w->predicted.period_ns}, predicted);
   PLANC_TRY(measure(w, measured));
   fill(w, predicted, measured);
   return NULL;

@@ -3,76 +3,203 @@
 
 #include "planner/measured/awaited.h"
 #include "planner/simulate/plan_streams.h"
+#include "util/math.h"
 #include "util/median.h"
 
 typedef VEC(int64_t) time_list;
 
+enum { NONE = -1 };
+
 typedef struct search {
-  const planc_timeline *timeline;
   const planc_plan *plan;
+  const planc_timeline *timeline;
   pl_awaited awaited;
-  pl_acquired *acquired;
+  planc_route *route_of;   /* by timed instruction; PLANC_N_ROUTES of all but copies from a memory to another */
+  int64_t *predicted_gaps; /* by timed instruction */
   pl_arena scratch;
-  time_list before[PLANC_N_ROUTES], after[PLANC_N_ROUTES];
+  time_list times[PLANC_N_ROUTES]; /* for medians */
 } search;
 
-static const planc_instr *instr_at(const search *s, int32_t timed) {
-  return &s->plan->body.instrs[s->timeline->instrs[timed]];
+static planc_status prepare(search *s) {
+  const planc_timeline *timeline = s->timeline;
+  int32_t *timed_of;
+  pl_acquired *acquired;
+  PLANC_TRY(pl_plan_acquired(s->plan, &s->scratch, &acquired));
+  PLANC_TRY(pl_timed_of(s->plan, timeline, &s->scratch, &timed_of));
+  PLANC_TRY(PL_NEW(&s->scratch, &s->predicted_gaps, timeline->n_timed));
+  PLANC_TRY(PL_NEW(&s->scratch, &s->route_of, timeline->n_timed));
+  for (int32_t k = 0; k < timeline->n_timed; k++)
+    s->route_of[k] = pl_instr_route(s->plan, acquired, &s->plan->body.instrs[timeline->instrs[k]]);
+  return pl_awaited_find(s->plan, timeline, timed_of, &s->awaited);
 }
 
-/* The last to end of what an instruction of a period awaits, and when that is; -1 where it is not known. */
-static int32_t last_awaited(const search *s, int32_t period, int32_t timed, int64_t *out_ns) {
-  int32_t last = -1;
+/* --- Gaps --------------------------------------------------------------------------------------------------------- */
+
+/* Spans go by their number: those of a period by timed instruction, period after period. */
+static int64_t number(const search *s, int32_t period, int32_t timed) {
+  return (int64_t)period * s->timeline->n_timed + timed;
+}
+
+/* The span that is the last to end of what an instruction of a period awaits, and the gap behind it; NONE where that is
+ * not known. */
+static int64_t last_awaited(const search *s, const planc_span *spans, int32_t period, int32_t timed,
+                            int64_t *out_gap_ns) {
+  int64_t last = NONE;
+  *out_gap_ns = 0;
   for (int64_t i = s->awaited.first[timed]; i < s->awaited.first[timed + 1]; i++) {
     pl_awaited_node node = s->awaited.nodes.data[i];
     if (node.timed < 0 || node.back > period) continue;
-    int64_t end_ns = s->timeline->spans[(int64_t)(period - node.back) * s->timeline->n_timed + node.timed].end_ns;
-    if (last >= 0 && end_ns <= *out_ns) continue;
-    last = node.timed;
-    *out_ns = end_ns;
+    int64_t span = number(s, period - node.back, node.timed);
+    if (last < 0 || spans[span].end_ns > spans[last].end_ns) last = span;
   }
+  if (last < 0) return NONE;
+  int64_t gap_ns = spans[number(s, period, timed)].begin_ns - spans[last].end_ns;
+  if (gap_ns > 0) *out_gap_ns = gap_ns;
   return last;
 }
 
-/* Before a copy from the user's memory its samples are made, which is no matter of the link. */
-static planc_status take(search *s, int32_t period, int32_t timed) {
-  const planc_instr *instr = instr_at(s, timed);
-  int64_t ready_ns = 0;
-  int32_t last = last_awaited(s, period, timed, &ready_ns);
-  if (last < 0) return NULL;
-  int64_t gap_ns = s->timeline->spans[(int64_t)period * s->timeline->n_timed + timed].begin_ns - ready_ns;
-  if (gap_ns < 0) gap_ns = 0;
-  planc_route own = pl_instr_route(s->plan, s->acquired, instr);
-  planc_route awaited = pl_instr_route(s->plan, s->acquired, instr_at(s, last));
-  bool copies = own < PLANC_N_ROUTES, fed = copies && instr->aux == PLANC_USER;
-  if (copies && !fed) VEC_PUSH(&s->before[own], gap_ns);
-  if (awaited < PLANC_N_ROUTES && !copies) VEC_PUSH(&s->after[awaited], gap_ns);
+/* In the prediction's period, the same before it. */
+static planc_status predict_gaps(search *s, const pl_predicted *predicted) {
+  int32_t n = s->timeline->n_timed;
+  planc_span *spans;
+  PLANC_TRY(PL_NEW(&s->scratch, &spans, 2 * (int64_t)n));
+  for (int32_t k = 0; k < n; k++) {
+    planc_span span = predicted->spans[k];
+    spans[k] = span;
+    spans[n + k] = (planc_span){span.begin_ns + predicted->period_ns, span.end_ns + predicted->period_ns};
+  }
+  for (int32_t k = 0; k < n; k++) (void)last_awaited(s, spans, 1, k, &s->predicted_gaps[k]);
   return NULL;
 }
 
-static int64_t median_of(time_list *times) {
+/* What of a gap is not predicted. */
+static int64_t beyond(const search *s, int64_t gap_ns, int32_t timed) {
+  int64_t predicted_ns = s->predicted_gaps[timed];
+  return gap_ns > predicted_ns ? gap_ns - predicted_ns : 0;
+}
+
+static int64_t median_of(const time_list *times) {
   return times->len > 0 ? pl_median(times->data, (int32_t)times->len) : 0;
 }
 
-static planc_status find(search *s, pl_handover out[PLANC_N_ROUTES]) {
-  int32_t *timed_of, first = planc_timeline_first_steady(s->timeline);
-  PLANC_TRY(pl_plan_acquired(s->plan, &s->scratch, &s->acquired));
-  PLANC_TRY(pl_timed_of(s->plan, s->timeline, &s->scratch, &timed_of));
-  PLANC_TRY(pl_awaited_find(s->plan, s->timeline, timed_of, &s->awaited));
-  for (int32_t p = first; p < s->timeline->n_periods; p++)
-    for (int32_t k = 0; k < s->timeline->n_timed; k++) PLANC_TRY(take(s, p, k));
-  for (int r = 0; r < PLANC_N_ROUTES; r++) out[r] = (pl_handover){median_of(&s->before[r]), median_of(&s->after[r])};
+/* Adds the hand-overs of a copy where most periods know one: what only the others tell is out of the ordinary. */
+static planc_status add_known(search *s, const int64_t *known, int32_t timed) {
+  const planc_timeline *timeline = s->timeline;
+  int32_t first = planc_timeline_first_steady(timeline), n = 0;
+  for (int32_t p = first; p < timeline->n_periods; p++) n += known[number(s, p, timed)] >= 0;
+  if (2 * (int64_t)n <= timeline->n_periods - first) return NULL;
+  for (int32_t p = first; p < timeline->n_periods; p++) {
+    int64_t handover_ns = known[number(s, p, timed)];
+    if (handover_ns >= 0) VEC_PUSH(&s->times[s->route_of[timed]], handover_ns);
+  }
   return NULL;
 }
 
-planc_status pl_handovers_find(const planc_timeline *timeline, const planc_plan *plan,
-                               pl_handover out[PLANC_N_ROUTES]) {
-  search s = {.timeline = timeline, .plan = plan};
-  planc_status status = find(&s, out);
-  for (int r = 0; r < PLANC_N_ROUTES; r++) {
-    VEC_FREE(&s.before[r]);
-    VEC_FREE(&s.after[r]);
+/* By route. */
+static planc_status find_medians(search *s, const int64_t *known, int64_t out[PLANC_N_ROUTES]) {
+  for (int r = 0; r < PLANC_N_ROUTES; r++) s->times[r].len = 0;
+  for (int32_t k = 0; k < s->timeline->n_timed; k++)
+    if (s->route_of[k] < PLANC_N_ROUTES) PLANC_TRY(add_known(s, known, k));
+  for (int r = 0; r < PLANC_N_ROUTES; r++) out[r] = median_of(&s->times[r]);
+  return NULL;
+}
+
+/* --- Behind copies ------------------------------------------------------------------------------------------------ */
+
+/* Until the first begins of the ops that awaited nothing longer. */
+static planc_status find_after(search *s, int64_t **out) {
+  const planc_timeline *timeline = s->timeline;
+  int64_t n_spans = number(s, timeline->n_periods, 0), *after;
+  PLANC_TRY(PL_NEW(&s->scratch, &after, n_spans));
+  for (int64_t i = 0; i < n_spans; i++) after[i] = NONE;
+  for (int32_t p = 0; p < timeline->n_periods; p++) {
+    for (int32_t k = 0; k < timeline->n_timed; k++) {
+      int64_t gap_ns, last = last_awaited(s, timeline->spans, p, k, &gap_ns);
+      if (last < 0 || s->route_of[k] < PLANC_N_ROUTES) continue;
+      gap_ns = beyond(s, gap_ns, k);
+      if (after[last] < 0 || gap_ns < after[last]) after[last] = gap_ns;
+    }
   }
+  *out = after;
+  return NULL;
+}
+
+/* What an instruction of a period awaits has ended when it begins. */
+static void end_awaited(const search *s, int32_t period, int32_t timed, planc_span *spans) {
+  const planc_span *measured = s->timeline->spans;
+  int64_t begin_ns = measured[number(s, period, timed)].begin_ns;
+  for (int64_t i = s->awaited.first[timed]; i < s->awaited.first[timed + 1]; i++) {
+    pl_awaited_node node = s->awaited.nodes.data[i];
+    if (node.timed < 0 || node.back > period) continue;
+    int64_t span = number(s, period - node.back, node.timed), end_ns = measured[span].end_ns;
+    if (end_ns < begin_ns) end_ns = begin_ns;
+    if (spans[span].end_ns > end_ns) spans[span].end_ns = end_ns;
+  }
+}
+
+static planc_status lengthen_ends(search *s, planc_span *spans) {
+  const planc_timeline *timeline = s->timeline;
+  int64_t *after, medians[PLANC_N_ROUTES];
+  PLANC_TRY(find_after(s, &after));
+  PLANC_TRY(find_medians(s, after, medians));
+  for (int32_t p = 0; p < timeline->n_periods; p++) {
+    for (int32_t k = 0; k < timeline->n_timed; k++) {
+      int64_t i = number(s, p, k);
+      if (s->route_of[k] == PLANC_N_ROUTES) continue;
+      spans[i].end_ns = pl_add_saturate(spans[i].end_ns, after[i] >= 0 ? after[i] : medians[s->route_of[k]]);
+    }
+  }
+  for (int32_t p = 0; p < timeline->n_periods; p++)
+    for (int32_t k = 0; k < timeline->n_timed; k++) end_awaited(s, p, k, spans);
+  return NULL;
+}
+
+/* --- Before them -------------------------------------------------------------------------------------------------- */
+
+/* Before a copy from the user's memory its samples are made, which is no matter of the link. */
+static bool is_fed(const search *s, int32_t timed) {
+  return s->plan->body.instrs[s->timeline->instrs[timed]].aux == PLANC_USER;
+}
+
+/* What is left behind the hand-overs of what a copy awaits. */
+static planc_status lengthen_begins(search *s, planc_span *spans) {
+  const planc_timeline *timeline = s->timeline;
+  int64_t *before, *unfed, medians[PLANC_N_ROUTES], n_spans = number(s, timeline->n_periods, 0);
+  PLANC_TRY(PL_NEW(&s->scratch, &before, n_spans));
+  PLANC_TRY(PL_NEW(&s->scratch, &unfed, n_spans));
+  for (int32_t p = 0; p < timeline->n_periods; p++) {
+    for (int32_t k = 0; k < timeline->n_timed; k++) {
+      int64_t gap_ns, i = number(s, p, k), last = last_awaited(s, spans, p, k, &gap_ns);
+      before[i] = last < 0 ? NONE : beyond(s, gap_ns, k);
+      unfed[i] = is_fed(s, k) ? NONE : before[i];
+    }
+  }
+  PLANC_TRY(find_medians(s, unfed, medians));
+  for (int64_t i = 0; i < n_spans; i++) {
+    int32_t k = (int32_t)(i % timeline->n_timed);
+    if (s->route_of[k] == PLANC_N_ROUTES) continue;
+    int64_t median_ns = medians[s->route_of[k]];
+    spans[i].begin_ns -= unfed[i] >= 0 ? unfed[i] : before[i] >= 0 && before[i] < median_ns ? before[i] : median_ns;
+  }
+  return NULL;
+}
+
+/* --- All ---------------------------------------------------------------------------------------------------------- */
+
+static planc_status add(search *s, const pl_predicted *predicted, pl_arena *arena, planc_span **out) {
+  const planc_timeline *timeline = s->timeline;
+  PLANC_TRY(prepare(s));
+  if (predicted) PLANC_TRY(predict_gaps(s, predicted));
+  PLANC_TRY(pl_arena_copy(arena, timeline->spans, number(s, timeline->n_periods, 0), sizeof **out, (void *)out));
+  PLANC_TRY(lengthen_ends(s, *out));
+  return lengthen_begins(s, *out);
+}
+
+planc_status pl_handovers_add(const planc_timeline *timeline, const planc_plan *plan, const pl_predicted *predicted,
+                              pl_arena *arena, planc_span **out) {
+  search s = {.plan = plan, .timeline = timeline};
+  planc_status status = add(&s, predicted, arena, out);
+  for (int r = 0; r < PLANC_N_ROUTES; r++) VEC_FREE(&s.times[r]);
   pl_awaited_free(&s.awaited);
   pl_arena_free(&s.scratch);
   return status;

@@ -1,17 +1,16 @@
-/* Hand-overs: what a copy costs beside the time that it runs, as planrun's profiles count it in a link's latency. */
+/* Hand-overs: what a copy costs beside the time that it runs, as planrun's profiles count it in a link's latency. They
+ * are from the end of what a copy awaits to its beginning, and from its end to the beginning of ops that awaited
+ * nothing longer, as far as these gaps are longer than those that the simulator predicts, which launches late where
+ * hosts are slow. Where a gap does not tell, a copy has the median of its route's, as far as there is room before what
+ * awaits it: copies that follow each other take no longer than the time that there was. */
 #ifndef PLANC_MEASURED_HANDOVERS_H
 #define PLANC_MEASURED_HANDOVERS_H
 
-#include "planc/simulate.h"
-#include "planc/timeline.h"
+#include "planner/measured/predicted.h"
 
-/* From the end of what a copy awaits to its beginning, and from its end to the beginning of what awaited nothing
- * longer: medians over copies and periods. */
-typedef struct pl_handover {
-  int64_t before_ns, after_ns;
-} pl_handover;
-
-/* By route. Of a plan whose streams and events are right. */
-planc_status pl_handovers_find(const planc_timeline *timeline, const planc_plan *plan, pl_handover out[PLANC_N_ROUTES]);
+/* The timeline's spans, those of copies from a memory to another with their hand-overs: as the simulator has them, in
+ * whose spans of copies the latency is. Of a plan whose streams and events are right; NULL: nothing is predicted. */
+planc_status pl_handovers_add(const planc_timeline *timeline, const planc_plan *plan, const pl_predicted *predicted,
+                              pl_arena *arena, planc_span **out);
 
 #endif

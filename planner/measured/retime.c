@@ -10,13 +10,16 @@
 #include "planc/simulate.h"
 #include "planner/simulate/plan_streams.h"
 #include "planner/simulate/plan_totals.h"
+#include "util/arena.h"
 #include "util/math.h"
 
 typedef struct retiming {
   const planc_profile *profile;
   const planc_trace *trace;
   planc_costs **costs; /* by job */
+  bool **kept;         /* by job and op: a run of it has the plan's time */
   planc_retimed *out;
+  pl_arena arena;
 } retiming;
 
 /* Whether the profile knows the op of a job at all; constants give figures to any. */
@@ -41,6 +44,11 @@ static void take(const planc_variant *variant, planc_instr *exec) {
   exec->busy_ppm = variant->busy_ppm;
 }
 
+static bool *kept_of(const retiming *r, const planc_instr *exec) {
+  const planc_instance *in = &r->trace->instances[exec->id];
+  return &r->kept[in->job][in->op];
+}
+
 static void retime_body(retiming *r) {
   planc_retimed *out = r->out;
   for (int32_t i = 0; i < out->plan.body.n; i++) {
@@ -54,7 +62,11 @@ static void retime_body(retiming *r) {
     const planc_variant *variant = listed(r, instr);
     out->n_ops++;
     out->n_kept += !variant;
-    if (variant) take(variant, instr);
+    if (variant) {
+      take(variant, instr);
+    } else {
+      *kept_of(r, instr) = true;
+    }
   }
 }
 
@@ -70,8 +82,10 @@ static void retime_links(planc_device device, planc_retimed *out) {
 
 /* --- The ideal ------------------------------------------------------------------------------------------------ */
 
-/* Of the ops that the profile lists, each once at the whole batch. */
-static int64_t listed_ideal(const retiming *r, int32_t j) {
+/* An op has in the ideal what it has in the body: the profile's times or the plan's. */
+
+/* Of the ops with the profile's times, each once at the whole batch. */
+static int64_t retimed_ideal(const retiming *r, int32_t j) {
   const planc_job *job = &r->out->plan.jobs[j];
   const planc_costs *costs = r->costs[j];
   int32_t at = planc_costs_batch(costs, job->batch);
@@ -80,31 +94,29 @@ static int64_t listed_ideal(const retiming *r, int32_t j) {
     int32_t count;
     const planc_variant *variants = planc_costs_variants(costs, op, at, &count);
     int32_t fastest = planc_variant_fastest(variants, count, INT64_MAX);
-    if (fastest >= 0 && is_listed(r, j, op)) sum = pl_add_saturate(sum, variants[fastest].time_ns);
+    if (fastest >= 0 && !r->kept[j][op]) sum = pl_add_saturate(sum, variants[fastest].time_ns);
   }
   return pl_muldiv_floor(sum, job->iterations, 1);
 }
 
 /* Adds, of the others, what the plan's rounds take, but for recomputes: nothing else is known of them. */
-static planc_status add_kept_ideal(const retiming *r) {
+static planc_status add_kept_ideal(retiming *r) {
   const planc_section *body = &r->out->plan.body;
-  bool *ran = calloc((size_t)r->trace->n_instances + 1, sizeof *ran);
-  if (!ran) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  bool *ran;
+  PLANC_TRY(PL_NEW(&r->arena, &ran, r->trace->n_instances));
   for (int32_t i = 0; i < body->n; i++) {
     const planc_instr *instr = &body->instrs[i];
     if (instr->op != PLANC_INSTR_exec || ran[instr->id]) continue;
     const planc_instance *in = &r->trace->instances[instr->id];
     ran[instr->id] = true;
     int64_t *ideal_ns = &r->out->jobs[in->job].ideal_ns;
-    if (in->role == PLANC_ROLE_OP && !is_listed(r, in->job, in->op))
-      *ideal_ns = pl_add_saturate(*ideal_ns, instr->time_ns);
+    if (in->role == PLANC_ROLE_OP && *kept_of(r, instr)) *ideal_ns = pl_add_saturate(*ideal_ns, instr->time_ns);
   }
-  free(ran);
   return NULL;
 }
 
 static planc_status retime_ideal(retiming *r, const planc_plan *plan) {
-  for (int32_t j = 0; j < plan->n_jobs; j++) r->out->jobs[j].ideal_ns = listed_ideal(r, j);
+  for (int32_t j = 0; j < plan->n_jobs; j++) r->out->jobs[j].ideal_ns = retimed_ideal(r, j);
   return add_kept_ideal(r);
 }
 
@@ -155,7 +167,12 @@ static planc_status copy_tables(const planc_plan *plan, planc_retimed *out) {
 
 static planc_status retime(retiming *r, const planc_plan *plan) {
   PLANC_TRY(pl_plan_check_names(plan, r->trace));
-  for (int32_t j = 0; j < plan->n_jobs; j++) PLANC_TRY(make_costs(r->profile, &plan->jobs[j], &r->costs[j]));
+  PLANC_TRY(PL_NEW(&r->arena, &r->costs, plan->n_jobs));
+  PLANC_TRY(PL_NEW(&r->arena, &r->kept, plan->n_jobs));
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    PLANC_TRY(make_costs(r->profile, &plan->jobs[j], &r->costs[j]));
+    PLANC_TRY(PL_NEW(&r->arena, &r->kept[j], plan->jobs[j].graph->n_ops));
+  }
   PLANC_TRY(copy_tables(plan, r->out));
   retime_body(r);
   if (r->out->n_kept == r->out->n_ops)
@@ -170,10 +187,9 @@ planc_status planc_retime(const planc_plan *plan, const planc_profile *profile, 
   *out = (planc_retimed){.plan = *plan};
   PLANC_TRY(pl_plan_expand(plan, &trace));
   retiming r = {.profile = profile, .trace = trace, .out = out};
-  r.costs = calloc((size_t)plan->n_jobs + 1, sizeof *r.costs);
-  planc_status status = r.costs ? retime(&r, plan) : planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  planc_status status = retime(&r, plan);
   for (int32_t j = 0; r.costs && j < plan->n_jobs; j++) planc_costs_free(r.costs[j]);
-  free(r.costs);
+  pl_arena_free(&r.arena);
   planc_trace_free(trace);
   if (status) planc_retimed_free(out);
   return status;

@@ -209,19 +209,37 @@ static planc_status fill(const planc_update_options *options, const planc_job *j
   return make_origins(base, latencies, out);
 }
 
-/* Medians over the steady periods, by timed instruction: without what ran beside it, and copies with their hand-overs.
- */
-static planc_status find_times(const planc_update_options *options, const pl_acquired *acquired, int64_t *out_ns) {
-  const planc_timeline *timeline = options->timeline;
-  pl_handover handovers[PLANC_N_ROUTES];
-  PLANC_TRY(pl_section_check(options->plan, &options->plan->body));
-  PLANC_TRY(pl_alone_times(timeline, options->plan, out_ns));
-  PLANC_TRY(pl_handovers_find(timeline, options->plan, handovers));
-  for (int32_t k = 0; k < timeline->n_timed; k++) {
-    const planc_instr *instr = &options->plan->body.instrs[timeline->instrs[k]];
-    planc_route route = pl_instr_route(options->plan, acquired, instr);
-    if (route < PLANC_N_ROUTES) out_ns[k] += handovers[route].before_ns + handovers[route].after_ns;
-  }
+/* False where the plan has times that are too long to simulate. */
+static planc_status predict(const planc_update_options *options, pl_arena *scratch, pl_predicted *out,
+                            bool *out_predicts) {
+  planc_status status = pl_predict_spans(options->plan, options->timeline, scratch, out);
+  *out_predicts = !status;
+  if (planc_status_code(status) != PLANC_BAD_INPUT) return status;
+  planc_status_free(status);
+  return NULL;
+}
+
+/* Medians over the steady periods, by timed instruction, without what ran beside it. A copy's hand-overs are part of a
+ * link's latency, which planning slows by opposite copies as well: what that adds comes off again. Ops lose to copies
+ * only while these move data. */
+static planc_status find_times(const planc_update_options *options, const pl_acquired *acquired, pl_arena *scratch,
+                               int64_t *out_ns) {
+  const planc_plan *plan = options->plan;
+  planc_timeline timeline = *options->timeline;
+  pl_predicted predicted;
+  planc_span *handed_over;
+  int64_t *copies_ns;
+  bool predicts;
+  PLANC_TRY(pl_section_check(plan, &plan->body));
+  PLANC_TRY(predict(options, scratch, &predicted, &predicts));
+  PLANC_TRY(pl_handovers_add(&timeline, plan, predicts ? &predicted : NULL, scratch, &handed_over));
+  PLANC_TRY(PL_NEW(scratch, &copies_ns, timeline.n_timed));
+  PLANC_TRY(pl_alone_times(&timeline, plan, out_ns));
+  timeline.spans = handed_over;
+  PLANC_TRY(pl_alone_times(&timeline, plan, copies_ns));
+  for (int32_t k = 0; k < timeline.n_timed; k++)
+    if (pl_instr_route(plan, acquired, &plan->body.instrs[timeline.instrs[k]]) < PLANC_N_ROUTES)
+      out_ns[k] = copies_ns[k];
   return NULL;
 }
 
@@ -233,7 +251,7 @@ static planc_status make(const planc_update_options *options, const planc_job *j
   planc_status status = PL_NEW(&scratch, &times_ns, options->timeline->n_timed);
   if (!status) status = pl_plan_acquired(options->plan, &scratch, &acquired);
   if (!status) status = check_plan(options, acquired);
-  if (!status) status = find_times(options, acquired, times_ns);
+  if (!status) status = find_times(options, acquired, &scratch, times_ns);
   if (!status) status = pl_latencies_find(options, acquired, times_ns, &latencies);
   if (!status) status = fill(options, job, acquired, &latencies, m);
   pl_latencies_free(&latencies);

@@ -66,6 +66,7 @@ typedef struct modnn {
   int32_t last_anchor;            /* of the latest offload */
   int64_t reached;                /* the highest address that anything has ended at */
   int32_t searched;               /* block before which the last search for a scheme ended, -1 at first */
+  int64_t n_played;               /* tasks, to see whether prefetches are of use */
   VEC(modnn_decision) decisions;
   VEC(modnn_offload) offloads;
   VEC(modnn_wanted) wanted; /* heap: blocks on the host alone, by next use */

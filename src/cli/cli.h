@@ -64,6 +64,14 @@ void cli_setup_free(cli_setup *setup);
 planc_status cli_setup_graph(const char *path, const char *optimizer, bool inference, planc_graph **out);
 /* Finds the description of a device, or the model, and reads it: a file more that the command uses. */
 planc_status cli_setup_device(const pl_arguments *arguments, const char *name, planc_profile **out);
+/* That of --device, else the one that the graph's header names, else the fall-back, which it says on standard error. */
+planc_status cli_setup_device_for(const pl_arguments *arguments, const planc_graph *graph, planc_profile **out);
+/* The batch where none is given: the header's, else the fall-back, which it says on standard error. */
+int64_t cli_default_batch(const planc_graph *graph);
+/* Whether a profile is of a graph, and how many of its ops it lists: says on standard error when it was made for
+ * another. */
+planc_profile_of cli_note_graph(const char *path, const planc_profile *profile, const planc_graph *graph,
+                                int32_t *out_listed);
 /* Reads a profile of a graph's ops; says on standard error when it was made for another. */
 planc_status cli_setup_measured(const char *path, const planc_graph *graph, planc_profile **out);
 /* Storage takes what is beyond the host's budget, so there must be one, and the device must know a storage: else USAGE.
@@ -96,7 +104,6 @@ planc_status cli_summarize(const planc_plan *plan, const char *output, bool json
 
 /* A line on standard error: "planc: note: ...". */
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* All measures; null those that are not defined, and all of them where `metrics` is NULL. */
 void cli_report_metrics(cJSON *object, const planc_metrics *metrics);

@@ -11,8 +11,7 @@
 #include "util/print.h"
 #include "util/size.h"
 
-enum { FALLBACK_BATCH = 32, MOST_BATCHES = 64 };
-static const char fallback_device[] = "h100";
+enum { MOST_BATCHES = 64 };
 
 /* --- Files ---------------------------------------------------------------------------------------------------- */
 
@@ -110,6 +109,7 @@ static void print_error(const char *what, const planc_fit_error *error) {
 static planc_status report_fit(const fitting *f, const char *output) {
   const planc_fit_report *r = &f->report;
   char text[PL_SIZE_TEXT];
+  if (strcmp(output, "-") == 0) return NULL;
   if (pl_option_given(f->arguments, "json")) {
     cJSON *object = cJSON_CreateObject();
     pl_json_add_string(object, "planc", "predict-fit/1");
@@ -180,10 +180,7 @@ typedef struct predicting {
 static planc_status choose_batches(predicting *p) {
   int64_t batch;
   PLANC_TRY(pl_option_int(p->arguments, "batch", 1, INT32_MAX, 0, &batch));
-  if (!batch) {
-    batch = p->graph->batch ? p->graph->batch : FALLBACK_BATCH;
-    cli_note("batch %lld (%s)", (long long)batch, p->graph->batch ? "the graph's header" : "the fall-back");
-  }
+  if (!batch) batch = cli_default_batch(p->graph);
   p->options.batches = p->batches;
   for (int64_t b = 1; b < batch; b *= 2) p->batches[p->options.n_batches++] = b;
   p->batches[p->options.n_batches++] = batch;
@@ -192,15 +189,11 @@ static planc_status choose_batches(predicting *p) {
 
 static planc_status read_problem(predicting *p) {
   const pl_arguments *arguments = p->arguments;
-  const char *device = pl_option_value(arguments, "device"), *listed = pl_option_value(arguments, "profile");
+  const char *listed = pl_option_value(arguments, "profile");
   bool inference = pl_option_given(arguments, "inference");
   PLANC_TRY(cli_setup_share(arguments, "load", 1, 0, &p->options.load_ppm));
   PLANC_TRY(cli_setup_graph(arguments->operands[0], pl_option_value(arguments, "optimizer"), inference, &p->graph));
-  if (!device) {
-    device = p->graph->device ? p->graph->device : fallback_device;
-    cli_note("device %s (%s)", device, p->graph->device ? "the graph's header" : "the fall-back");
-  }
-  PLANC_TRY(cli_setup_device(arguments, device, &p->device));
+  PLANC_TRY(cli_setup_device_for(arguments, p->graph, &p->device));
   if (!planc_profile_model(p->device))
     cli_note("device %s has no model: times are those of its constants", planc_profile_device(p->device)->name);
   if (listed) PLANC_TRY(cli_setup_measured(listed, p->graph, &p->listed));
@@ -227,6 +220,7 @@ static planc_status report_prediction(const predicting *p, const char *output) {
   const planc_prediction *of = p->prediction;
   int64_t batch = of->batches[of->n_batches - 1];
   char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  if (strcmp(output, "-") == 0) return NULL;
   if (pl_option_given(p->arguments, "json")) {
     cJSON *object = cJSON_CreateObject();
     pl_json_add_string(object, "planc", "predict/1");
@@ -239,7 +233,6 @@ static planc_status report_prediction(const predicting *p, const char *output) {
     pl_json_add_int(object, "predict_ns", p->took_ns);
     return pl_print_json(stdout, object);
   }
-  if (strcmp(output, "-") == 0) return NULL;
   pl_print_text(stdout, output);
   printf(": %d ops on %s, %d of them by its model, predicted in %s\n", p->graph->n_ops,
          planc_profile_device(p->device)->name, of->n_modelled, pl_time_format(p->took_ns, a));
@@ -285,7 +278,8 @@ static const pl_option options[] = {
     {"batch", 'b', "N", "largest batch to predict (default: the graph's header, else 32)"},
     {"load", 0, "SHARE", "share of the time that others keep the device busy, 0 to 1 (default: 0)"},
     {"profile", 'p', "FILE", "take algorithms and workspaces from this profile, and predict their times"},
-    {"output", 'o', "FILE", "the profile or model (default: predicted.json, with --fit model.json)"},
+    {"output", 'o', "FILE",
+     "the profile or model, - for standard output (default: predicted.json, with --fit model.json)"},
     {"optimizer", 0, "NAME",
      "sgd, momentum or adam, where a graph has no backward ops (default: its header's, else sgd)"},
     {"inference", 0, NULL, "take graphs as they stand, without deriving training"},

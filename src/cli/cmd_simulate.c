@@ -19,23 +19,40 @@ typedef struct timed_plan {
   planc_retimed retimed;
 } timed_plan;
 
-static planc_status retime(const char *costs_path, timed_plan *out) {
+/* The profile whose times plans are simulated at; without --costs none. */
+typedef struct costs {
+  const char *path; /* NULL: there is none */
   planc_profile *profile;
-  PLANC_TRY(planc_profile_read(costs_path, &profile));
-  planc_status status = planc_retime(out->file, profile, &out->retimed);
-  planc_profile_free(profile);
-  if (status) return planc_context(status, "%s", costs_path);
-  out->plan = &out->retimed.plan;
+} costs;
+
+static bool is_first_of_its_graph(const planc_plan *plan, int32_t job) {
+  int32_t j = 0;
+  while (!planc_graph_equal(plan->jobs[j].graph, plan->jobs[job].graph)) j++;
+  return j == job;
+}
+
+static planc_status read_costs(const char *path, const planc_plan *plan, costs *out) {
+  int32_t listed;
+  out->path = path;
+  if (!path) return NULL;
+  PLANC_TRY(planc_profile_read(path, &out->profile));
+  for (int32_t j = 0; j < plan->n_jobs; j++)
+    if (is_first_of_its_graph(plan, j)) (void)cli_note_graph(path, out->profile, plan->jobs[j].graph, &listed);
   return NULL;
 }
 
 /* Times of a plan that is not valid mean nothing. */
-static planc_status read_plan(const pl_arguments *arguments, const char *path, timed_plan *out) {
-  const char *costs_path = pl_option_value(arguments, "costs");
+static planc_status read_plan(const char *path, timed_plan *out) {
   PLANC_TRY(planc_plan_read(path, &out->file));
-  PLANC_TRY(planc_context(planc_check(out->file, NULL, NULL), "%s", path));
   out->plan = out->file;
-  return costs_path ? retime(costs_path, out) : NULL;
+  return planc_context(planc_check(out->file, NULL, NULL), "%s", path);
+}
+
+static planc_status retime(const costs *at, timed_plan *plan) {
+  if (!at->path) return NULL;
+  PLANC_TRY(planc_context(planc_retime(plan->file, at->profile, &plan->retimed), "%s", at->path));
+  plan->plan = &plan->retimed.plan;
+  return NULL;
 }
 
 static void free_plan(timed_plan *plan) {
@@ -226,12 +243,13 @@ static planc_status check_same_work(const planc_plan *plan, const planc_plan *ot
 }
 
 /* The launches of a body captured cost as little without scheduling; mappings there are none. */
-static planc_status read_vanilla(const pl_arguments *arguments, const planc_plan *plan, vanilla *out) {
+static planc_status read_vanilla(const pl_arguments *arguments, const planc_plan *plan, const costs *at, vanilla *out) {
   out->path = pl_option_value(arguments, "vanilla");
   if (!out->path) return NULL;
   timed_plan other = {0};
   planc_simulation simulation;
-  planc_status status = read_plan(arguments, out->path, &other);
+  planc_status status = read_plan(out->path, &other);
+  if (!status) status = retime(at, &other);
   if (!status) status = check_same_work(plan, other.plan, out->path);
   if (!status) {
     planc_simulate_options way = {.captured = pl_option_given(arguments, "graph-replay")};
@@ -242,11 +260,11 @@ static planc_status read_vanilla(const pl_arguments *arguments, const planc_plan
   return status;
 }
 
-static planc_status report(const pl_arguments *arguments, const timed_plan *plan, simulated_plan *out,
+static planc_status report(const pl_arguments *arguments, const timed_plan *plan, const costs *at, simulated_plan *out,
                            measurement *measured) {
   vanilla unscheduled = {0};
   PLANC_TRY(simulate(arguments, plan->plan, out));
-  PLANC_TRY(read_vanilla(arguments, plan->plan, &unscheduled));
+  PLANC_TRY(read_vanilla(arguments, plan->plan, at, &unscheduled));
   PLANC_TRY(read_measurement(pl_option_value(arguments, "against"), plan, measured));
   return pl_option_given(arguments, "json") ? print_json(plan, out, &unscheduled, measured)
                                             : print_text(plan, out, &unscheduled, measured);
@@ -258,11 +276,15 @@ static planc_status run_plan(const pl_arguments *arguments) {
   timed_plan plan = {0};
   simulated_plan simulated = {0};
   measurement measured = {0};
-  planc_status status = read_plan(arguments, arguments->operands[0], &plan);
-  if (!status) status = report(arguments, &plan, &simulated, &measured);
+  costs at = {0};
+  planc_status status = read_plan(arguments->operands[0], &plan);
+  if (!status) status = read_costs(pl_option_value(arguments, "costs"), plan.file, &at);
+  if (!status) status = retime(&at, &plan);
+  if (!status) status = report(arguments, &plan, &at, &simulated, &measured);
   free(simulated.jobs);
   planc_comparison_free(measured.comparison);
   planc_timeline_free(measured.timeline);
+  planc_profile_free(at.profile);
   free_plan(&plan);
   return status;
 }

@@ -7,6 +7,7 @@
 #include "planc/check.h"
 #include "planc/update.h"
 #include "util/file.h"
+#include "util/math.h"
 #include "util/print.h"
 #include "util/size.h"
 
@@ -89,10 +90,20 @@ static planc_placement placement_of(const planc_memory *device) {
   return device->paged ? PLANC_PLACEMENT_PAGED : PLANC_PLACEMENT_VMM;
 }
 
+/* A budget that the plan does not limit is all that the machine has. */
+static int64_t limit_of(const planc_memory *memory) {
+  if (memory->budget_bytes >= 0) return memory->budget_bytes;
+  return memory->bytes >= 0 ? memory->bytes : PL_EXACT_MAX;
+}
+
+static int64_t device_of(const planc_plan *plan) {
+  return limit_of(planc_plan_memory(plan, PLANC_MEMORY_DEVICE));
+}
+
 /* How much storage the plan was made for. */
 static int64_t storage_of(const planc_plan *plan) {
-  int64_t budget = planc_plan_memory(plan, PLANC_MEMORY_STORAGE)->budget_bytes;
-  return budget > 0 ? budget : 0;
+  const planc_memory *memory = planc_plan_memory(plan, PLANC_MEMORY_STORAGE);
+  return memory->kind == PLANC_MEMORY_STORAGE ? limit_of(memory) : 0;
 }
 
 /* The plan's problem again, as far as the plan tells, with the options given. */
@@ -100,7 +111,6 @@ static planc_status make_problem(updating *u) {
   const planc_plan *plan = u->plan;
   const planc_job *job = u->job;
   const planc_memory *device = planc_plan_memory(plan, PLANC_MEMORY_DEVICE);
-  int64_t budget = device->budget_bytes < 0 ? device->bytes : device->budget_bytes;
   int64_t host_budget = planc_plan_memory(plan, PLANC_MEMORY_HOST)->budget_bytes;
   const char *policy = pl_option_value(u->arguments, "policy");
   planc_problem *problem = &u->problem;
@@ -108,7 +118,7 @@ static planc_status make_problem(updating *u) {
   PLANC_TRY(cli_setup_policy(policy ? policy : plan->policy, policy ? PLANC_USAGE : PLANC_BAD_INPUT, &u->policy));
   if (strcmp(u->policy->name, plan->policy) == 0) problem->settings = plan->settings;
   PLANC_TRY(cli_setup_plans(u->policy));
-  PLANC_TRY(pl_option_size(u->arguments, "budget", budget, &problem->budget_bytes));
+  PLANC_TRY(pl_option_size(u->arguments, "budget", device_of(plan), &problem->budget_bytes));
   PLANC_TRY(pl_option_size(u->arguments, "host-budget", host_budget, &problem->host_budget_bytes));
   PLANC_TRY(pl_option_size(u->arguments, "storage", storage_of(plan), &problem->storage_budget_bytes));
   PLANC_TRY(cli_setup_storage(problem));
@@ -152,7 +162,7 @@ static bool asks_for_other_decisions(const updating *u) {
 
 /* Another budget, policy, setting, placement or split is reason enough for a plan. */
 static bool asks_for_another(const updating *u) {
-  return u->problem.budget_bytes != planc_plan_memory(u->plan, PLANC_MEMORY_DEVICE)->budget_bytes ||
+  return u->problem.budget_bytes != device_of(u->plan) ||
          u->problem.host_budget_bytes != planc_plan_memory(u->plan, PLANC_MEMORY_HOST)->budget_bytes ||
          u->problem.storage_budget_bytes != storage_of(u->plan) || asks_for_other_decisions(u);
 }

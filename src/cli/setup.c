@@ -24,7 +24,7 @@ void cli_note(const char *format, ...) {
   va_end(arguments);
 }
 
-void cli_warn(const char *format, ...) {
+static void warn_of(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   message("warning", format, arguments);
@@ -51,20 +51,20 @@ planc_status cli_setup_graph(const char *path, const char *optimizer, bool infer
   return NULL;
 }
 
+planc_profile_of cli_note_graph(const char *path, const planc_profile *profile, const planc_graph *graph,
+                                int32_t *out_listed) {
+  planc_profile_of of = planc_profile_is_of(profile, graph, out_listed);
+  if (of == PLANC_OF_ANOTHER)
+    cli_note("%s was made for another graph: %d of %d ops are in it by name", path, (int)*out_listed,
+             (int)graph->n_ops);
+  return of;
+}
+
 planc_status cli_setup_measured(const char *path, const planc_graph *graph, planc_profile **out) {
   int32_t listed;
   PLANC_TRY(planc_profile_read(path, out));
-  switch (planc_profile_is_of(*out, graph, &listed)) {
-    case PLANC_OF_ANOTHER:
-      cli_note("%s was made for another graph: %d of %d ops are in it by name", path, (int)listed, (int)graph->n_ops);
-      break;
-    case PLANC_OF_UNKNOWN:
-      if (listed == 0)
-        cli_note("%s lists none of the graph's %d ops: their costs are predicted", path, (int)graph->n_ops);
-      break;
-    case PLANC_OF_THIS:
-      break;
-  }
+  if (cli_note_graph(path, *out, graph, &listed) == PLANC_OF_UNKNOWN && listed == 0)
+    cli_note("%s lists none of the graph's %d ops: their costs are predicted", path, (int)graph->n_ops);
   return NULL;
 }
 
@@ -75,14 +75,24 @@ planc_status cli_setup_device(const pl_arguments *arguments, const char *name, p
   return planc_profile_read(path, out);
 }
 
-static planc_status read_profile(const pl_arguments *arguments, const planc_graph *graph, planc_profile **out) {
-  const char *measured = pl_option_value(arguments, "profile"), *device = pl_option_value(arguments, "device");
-  if (measured) return cli_setup_measured(measured, graph, out);
+planc_status cli_setup_device_for(const pl_arguments *arguments, const planc_graph *graph, planc_profile **out) {
+  const char *device = pl_option_value(arguments, "device");
   if (!device) {
     device = graph->device ? graph->device : fallback_device;
     cli_note("device %s (%s)", device, graph->device ? "the graph's header" : "the fall-back");
   }
   return cli_setup_device(arguments, device, out);
+}
+
+int64_t cli_default_batch(const planc_graph *graph) {
+  int64_t batch = graph->batch ? graph->batch : FALLBACK_BATCH;
+  cli_note("batch %lld (%s)", (long long)batch, graph->batch ? "the graph's header" : "the fall-back");
+  return batch;
+}
+
+static planc_status read_profile(const pl_arguments *arguments, const planc_graph *graph, planc_profile **out) {
+  const char *measured = pl_option_value(arguments, "profile");
+  return measured ? cli_setup_measured(measured, graph, out) : cli_setup_device_for(arguments, graph, out);
 }
 
 /* A size that stays what it is where none is given, and is not 0. */
@@ -167,7 +177,7 @@ static planc_status read_options(const pl_arguments *arguments, planc_problem *p
   if (pl_option_given(arguments, "profile") && pl_option_given(arguments, "device"))
     return planc_error(PLANC_USAGE, "--profile and --device exclude each other");
   PLANC_TRY(pl_option_int(arguments, "batch", 1, INT32_MAX, 0, &problem->batch));
-  PLANC_TRY(pl_option_int(arguments, "gpus", 1, INT32_MAX, 1, &gpus));
+  PLANC_TRY(pl_option_int(arguments, "gpus", 1, PLANC_PLAN_MAX_REPLICAS, 1, &gpus));
   PLANC_TRY(pl_option_size(arguments, "budget", -1, &problem->budget_bytes));
   PLANC_TRY(pl_option_size(arguments, "host-budget", -1, &problem->host_budget_bytes));
   PLANC_TRY(pl_option_size(arguments, "storage", 0, &problem->storage_budget_bytes));
@@ -180,11 +190,7 @@ static planc_status read_options(const pl_arguments *arguments, planc_problem *p
 
 /* The batch becomes that of each GPU. */
 static planc_status set_batch(planc_problem *problem) {
-  const planc_graph *graph = problem->graph;
-  if (!problem->batch) {
-    problem->batch = graph->batch ? graph->batch : FALLBACK_BATCH;
-    cli_note("batch %lld (%s)", (long long)problem->batch, graph->batch ? "the graph's header" : "the fall-back");
-  }
+  if (!problem->batch) problem->batch = cli_default_batch(problem->graph);
   if (problem->batch % problem->gpus != 0)
     return planc_error(PLANC_USAGE, "a batch of %lld has no %d equal parts", (long long)problem->batch, problem->gpus);
   problem->batch /= problem->gpus;
@@ -200,8 +206,8 @@ static void set_budget(planc_problem *problem) {
     problem->budget_bytes = device->memory_bytes;
     cli_note("budget %s (device %s)", pl_size_format(problem->budget_bytes, text), device->name);
   } else if (problem->budget_bytes > device->memory_bytes) {
-    cli_warn("the budget of %s is beyond device %s with %s", pl_size_format(problem->budget_bytes, text), device->name,
-             pl_size_format(device->memory_bytes, memory));
+    warn_of("the budget of %s is beyond device %s with %s", pl_size_format(problem->budget_bytes, text), device->name,
+            pl_size_format(device->memory_bytes, memory));
   }
 }
 

@@ -75,8 +75,12 @@ static planc_status read_load(const pl_json *at, pl_arena *arena, pl_load *out) 
 static planc_status read_loads(const pl_json *at, planc_profile *profile) {
   PLANC_TRY(pl_json_array(at, &profile->n_loads));
   PLANC_TRY(PL_NEW(&profile->arena, &profile->loads, profile->n_loads));
-  for (pl_json item = pl_json_first(at); item.value; pl_json_next(&item))
+  for (pl_json item = pl_json_first(at); item.value; pl_json_next(&item)) {
     PLANC_TRY(read_load(&item, &profile->arena, &profile->loads[item.index]));
+    for (int32_t l = 0; l < item.index; l++)
+      if (profile->loads[l].load_ppm == profile->loads[item.index].load_ppm)
+        return pl_json_error(&item, "the load of %lld ppm stands twice", (long long)profile->loads[l].load_ppm);
+  }
   return NULL;
 }
 

@@ -14,7 +14,6 @@
 #include "util/file.h"
 #include "util/math.h"
 
-enum { FILE_LIMIT = 1 << 28 };
 
 typedef struct owned {
   planc_timeline timeline; /* first: what is given out */
@@ -258,7 +257,7 @@ planc_status planc_timeline_read(const char *path, const planc_plan *plan, planc
   char *text;
   size_t length;
   *out = NULL;
-  PLANC_TRY(pl_file_read_text(path, FILE_LIMIT, &text, &length));
+  PLANC_TRY(pl_file_read_text(path, PLANC_TIMELINE_LARGEST_FILE, &text, &length));
   planc_status status = planc_timeline_parse(text, length, path, plan, out);
   free(text);
   return status;

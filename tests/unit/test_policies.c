@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost/profile.h"
 #include "planc/analysis.h"
 #include "planc/check.h"
 #include "planc/policy.h"
 #include "planrt/planrt.h"
+#include "tests/support/graphtext.h"
 #include "tests/support/plan_view.h"
 #include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
@@ -252,6 +254,32 @@ START_TEST(modnn_reaches_its_lower_bound) {
 }
 END_TEST
 
+/* Where links are slow, prefetches must start thousands of ops ahead: looking that far before each op would not end. */
+START_TEST(modnn_does_not_look_ahead_without_end) {
+  static const char text[] =
+      "planc-graph: 1\nname: g\nlayout: NCHW\noptimizer: adam\noutputs: [probs]\nloss: loss\ntensors:\n"
+      "  x: input f32[N,4,8,8]\n  labels: input i64[N]\n  w1: param f32[16,4,5,5]\n  y1: f32[N,16,8,8]\n"
+      "  y3: f32[N,16,8,8]\n  y4: f32[N,16,8,8]\n  flat: f32[N,1024] of y4\n  f.w: param f32[10,1024]\n"
+      "  f.b: param f32[10]\n  f.y: f32[N,10]\n  loss: f32[]\n  probs: f32[N,10]\nops:\n"
+      "  - {op: conv1, type: conv2d, in: [x, w1], out: [y1], attrs: {stride: [1, 1], pad: [2, 2]}}\n"
+      "  - {op: relu3, type: relu, in: [y1], out: [y3]}\n  - {op: add4, type: add, in: [y3, y1], out: [y4]}\n"
+      "  - {op: fc, type: linear, in: [flat, f.w, f.b], out: [f.y]}\n"
+      "  - {op: loss, type: softmax_xent, in: [f.y, labels], out: [loss, probs]}\n";
+  planc_graph *forward = graph_of(text), *graph;
+  planc_profile slow = *profile;
+  planc_plan *plan;
+  ok(planc_graph_train(forward, PLANC_ADAM, &graph));
+  slow.device.h2d = slow.device.d2h = (planc_link){.bytes_per_second = 10000000, .latency_ns = 100};
+  planc_problem problem = {
+      .graph = graph, .profile = &slow, .batch = 10000, .budget_bytes = 2794440, .host_budget_bytes = -1};
+  ok(planc_make_plan(&problem, planc_policy_find("modnn"), &plan));
+  ok(planc_check(plan, NULL, NULL));
+  planc_plan_free(plan);
+  planc_graph_free(graph);
+  planc_graph_free(forward);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("policies");
   TCase *tests = tcase_create("all");
@@ -261,6 +289,7 @@ int main(void) {
   tcase_add_loop_test(tests, plans_for_several_gpus_are_right, 0, GRAPHS_ON_GPUS);
   tcase_add_loop_test(tests, no_policy_goes_below_the_lower_bound, 0, GRAPHS);
   tcase_add_loop_test(tests, modnn_reaches_its_lower_bound, 0, GRAPHS);
+  tcase_add_test(tests, modnn_does_not_look_ahead_without_end);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

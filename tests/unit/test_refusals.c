@@ -243,12 +243,28 @@ START_TEST(what_is_told_will_do) {
 }
 END_TEST
 
+/* Where more host asks for more storage, and less for more host, each failure tells of another memory. */
+START_TEST(host_and_storage_lack_together) {
+  char *text, path[64];
+  size_t length;
+  request r = {.policy = "window", .batch = 16, .gpus = 1, .budgets = {150 * 1024, 4096, 1024}};
+  ok(pl_file_read_text("graphs/tiny-transformer.yaml", 1 << 20, &text, &length));
+  in_folder("graph.yaml", path);
+  ok(pl_file_write(path, text, length));
+  free(text);
+  keeps_its_word(r);
+  r.policy = "best";
+  keeps_its_word(r);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("refusals");
   TCase *tests = tcase_create("all");
   tcase_set_timeout(tests, 120);
   tcase_add_unchecked_fixture(tests, set_up, tear_down);
   tcase_add_loop_test(tests, what_is_told_will_do, 0, GRAPHS);
+  tcase_add_test(tests, host_and_storage_lack_together);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

@@ -8,6 +8,7 @@
 #include "cost/profile.h"
 #include "planc/policy.h"
 #include "planc/simulate.h"
+#include "tests/support/randgraph.h"
 #include "tests/support/unit.h"
 
 static planc_graph *graph;
@@ -164,6 +165,48 @@ START_TEST(rounds_have_the_times_of_their_batch) {
 }
 END_TEST
 
+/* A variant of an op, by an algorithm, in up to a millisecond at the whole batch. */
+static void add_variant(char *text, size_t size, const char *algorithm, uint64_t *state) {
+  size_t length = strlen(text);
+  (void)snprintf(text + length, size - length,
+                 "%s{\"algorithm\":\"%s\",\"deterministic\":true,\"points\":[{\"batch\":4,\"time_ns\":%d,"
+                 "\"workspace_bytes\":0,\"busy_ppm\":1000000}]}",
+                 length > 0 ? "," : "", algorithm, (int)(2000 + rand_below(state, 1000000)));
+}
+
+/* Some ops are listed with the plan's algorithm, some with another, some with both, the others not; one is. */
+static planc_profile *listing(uint64_t *state) {
+  static const char *const names[] = {"second", "first", "last", "last.grad", "second.grad", "first.grad", "step"};
+  char ops[8192] = "";
+  for (size_t o = 0; o < sizeof names / sizeof *names; o++) {
+    char variants[1024] = "";
+    size_t length = strlen(ops);
+    if (o == 0 || rand_chance(state, 40)) add_variant(variants, sizeof variants, "default", state);
+    if (rand_chance(state, 50)) add_variant(variants, sizeof variants, "other", state);
+    if (!*variants) continue;
+    (void)snprintf(ops + length, sizeof ops - length, "%s{\"op\":\"%s\",\"variants\":[%s]}", length > 0 ? "," : "",
+                   names[o], variants);
+  }
+  return profile_with(ops);
+}
+
+/* Times that only the ideal had could be longer than those that the plan runs at. */
+START_TEST(an_iteration_is_never_below_its_ideal) {
+  uint64_t state = (uint64_t)_i + 1;
+  planc_plan *plan = plan_of(described, _i % 2 == 0 ? "none" : "modnn", _i % 2 == 0 ? 0 : 2, 1 << 20);
+  planc_profile *measured = listing(&state);
+  planc_retimed retimed;
+  planc_simulation s;
+  ok(planc_retime(plan, measured, &retimed));
+  ok(planc_simulate(&retimed.plan, NULL, &s));
+  ck_assert_int_le(retimed.plan.predicted.jobs[0].ideal_ns, s.compute_ns);
+  ck_assert_int_le(s.compute_ns, s.iteration_ns);
+  planc_retimed_free(&retimed);
+  planc_profile_free(measured);
+  planc_plan_free(plan);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("retime");
   TCase *tests = tcase_create("all");
@@ -171,6 +214,7 @@ int main(void) {
   tcase_add_test(tests, as_if_planned_with_those_times);
   tcase_add_test(tests, what_is_not_listed_stays);
   tcase_add_test(tests, rounds_have_the_times_of_their_batch);
+  tcase_add_loop_test(tests, an_iteration_is_never_below_its_ideal, 0, 40);
   suite_add_tcase(suite, tests);
   return run_suite(suite);
 }

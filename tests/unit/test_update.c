@@ -111,7 +111,8 @@ START_TEST(weights_are_what_they_say) {
 }
 END_TEST
 
-/* In this trace every copy takes 2 ns a byte, with half a microsecond before everything. */
+/* In this trace every copy takes 2 ns a byte, with half a microsecond before everything. Every copy has that behind it;
+ * ahead of it only the first one out, for the others begin behind what a copy before them has, or are the user's. */
 START_TEST(hand_overs_count_with_copies) {
   planc_plan *plan;
   planc_timeline *timeline;
@@ -121,9 +122,9 @@ START_TEST(hand_overs_count_with_copies) {
   planc_update_options options = {.plan = plan, .timeline = timeline, .weight_ppm = PPM};
   ok(planc_update_make(&options, &update));
   ck_assert_int_le(
-      llabs(update->copies[PLANC_ROUTE_H2D].measured_ns - (2 * plan->predicted.jobs[0].h2d_bytes + 4 * 1000)), 100);
+      llabs(update->copies[PLANC_ROUTE_H2D].measured_ns - (2 * plan->predicted.jobs[0].h2d_bytes + 4 * 500)), 100);
   ck_assert_int_le(
-      llabs(update->copies[PLANC_ROUTE_D2H].measured_ns - (2 * plan->predicted.jobs[0].d2h_bytes + 3 * 1000)), 100);
+      llabs(update->copies[PLANC_ROUTE_D2H].measured_ns - (2 * plan->predicted.jobs[0].d2h_bytes + 4 * 500)), 100);
   planc_update_free(update);
   planc_timeline_free(timeline);
   planc_plan_free(plan);
@@ -134,6 +135,16 @@ END_TEST
 static void assert_near(int64_t got, int64_t want, double share, int64_t ns) {
   ck_assert_msg(llabs(got - want) <= ns + (int64_t)(share * (double)want), "%lld instead of %lld", (long long)got,
                 (long long)want);
+}
+
+static void assert_links(const planc_plan *want, const planc_update *update) {
+  const planc_device *device = planc_profile_device(update->profile);
+  const planc_link *got[PLANC_N_ROUTES] = {&device->h2d, &device->d2h, &device->store, &device->load};
+  for (int r = 0; r < PLANC_N_ROUTES; r++) {
+    if (update->copies[r].count == 0) continue;
+    assert_near(got[r]->bytes_per_second, link_of(want, (planc_route)r)->bytes_per_second, 1e-3, 1);
+    assert_near(got[r]->latency_ns, link_of(want, (planc_route)r)->latency_ns, 1e-3, 2);
+  }
 }
 
 /* The times that the other machine's plan has are those that an update of this one's gives. */
@@ -162,14 +173,7 @@ static void assert_found(const planc_plan *other, const planc_update *update) {
     }
   }
   assert_near(adds_ns, wanted_ns, 1e-3, 3 * adds);
-  const planc_device *device = planc_profile_device(update->profile);
-  const planc_link *got[PLANC_N_ROUTES] = {&device->h2d, &device->d2h, &device->store, &device->load};
-  for (int r = 0; r < PLANC_N_ROUTES; r++) {
-    if (update->copies[r].count == 0) continue;
-    const planc_link *want = link_of(other, (planc_route)r);
-    assert_near(got[r]->bytes_per_second, want->bytes_per_second, 1e-3, 1);
-    assert_near(got[r]->latency_ns, want->latency_ns, 1e-3, 2);
-  }
+  assert_links(other, update);
   planc_costs_free(costs);
   planc_trace_free(trace);
 }
@@ -250,6 +254,102 @@ START_TEST(another_storage_is_found) {
   planc_profile_free(with_storage);
 }
 END_TEST
+/* --- Copies against each other -------------------------------------------------------------------------------- */
+
+static bool is_slowed(const planc_plan *plan, const planc_instr *instr, planc_span span) {
+  if (instr->op != PLANC_INSTR_copy) return false;
+  planc_route route = copies_on(plan, instr, "h2d") ? PLANC_ROUTE_H2D : PLANC_ROUTE_D2H;
+  return span.end_ns - span.begin_ns > planc_link_ns(link_of(plan, route), instr->bytes) + 1;
+}
+
+/* A plan of copies that often run against each other, each to less than half as fast. */
+static planc_plan *duplex_plan(const planc_problem *problem, const char *policy, int64_t launch_ns) {
+  planc_plan *plan = plan_of(problem, policy);
+  plan->device.launch_ns = launch_ns;
+  plan->device.duplex_ppm = 450000;
+  plan->device.slowdown_ppm = 0;
+  tables_links(plan, (planc_link){2000000000, 5000}, (planc_link){1500000000, 7000});
+  return plan;
+}
+
+/* A run as predicted, whatever its launches, tells what the plan was made with, and tells it again. */
+START_TEST(what_is_predicted_is_found_again) {
+  static const int64_t launches[] = {0, 3000, 40000};
+  int32_t n_slowed = 0;
+  for (int seed = 0; seed < 12; seed++) {
+    planc_graph *graph;
+    ok(randgraph_make((uint64_t)seed, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
+    planc_problem problem = roomy_problem(graph, k40m, 64);
+    for (int p = 0; p < N_UPDATED_POLICIES; p++) {
+      planc_plan *plan = duplex_plan(&problem, updated_policies[p], launches[_i]);
+      sheet *run = run_of(plan);
+      planc_update *update = update_of(plan, run, NULL, PPM);
+      assert_links(plan, update);
+      assert_near(update->ops.new_ns, update->ops.old_ns, 0, 0);
+      ck_assert_int_lt(update->change_ppm, 1000);
+      for (int32_t k = 0; k < run->timeline.n_timed; k++)
+        n_slowed += is_slowed(plan, &plan->body.instrs[run->instrs[k]], run->spans[k]);
+      planc_update_free(update);
+      free(run);
+      planc_plan_free(plan);
+    }
+    planc_graph_free(graph);
+  }
+  ck_assert_int_gt(n_slowed, 50);
+}
+END_TEST
+
+/* In a run the latency is around the copies, where a trace does not show that copies slow each other: here behind those
+ * in, ahead of those out. */
+static void show_handovers(const planc_plan *plan, sheet *run) {
+  for (int32_t i = 0; i < run->timeline.n_periods * run->timeline.n_timed; i++) {
+    const planc_instr *instr = &plan->body.instrs[run->instrs[i % run->timeline.n_timed]];
+    if (instr->op != PLANC_INSTR_copy) continue;
+    if (copies_on(plan, instr, "h2d"))
+      run->spans[i].end_ns -= link_of(plan, PLANC_ROUTE_H2D)->latency_ns;
+    else
+      run->spans[i].begin_ns += link_of(plan, PLANC_ROUTE_D2H)->latency_ns;
+  }
+}
+
+/* The plan at the times that a run of it told takes what the run took, and a second update changes nothing. */
+static void assert_settles(const planc_plan *plan, const planc_plan *machine, const sheet *run) {
+  planc_retimed retimed;
+  planc_simulation predicted, ran;
+  planc_update *update = update_of(plan, run, NULL, PPM);
+  assert_links(machine, update);
+  ok(planc_retime(plan, update->profile, &retimed));
+  ok(planc_simulate(&retimed.plan, NULL, &predicted));
+  ok(planc_simulate(machine, NULL, &ran));
+  assert_near(predicted.iteration_ns, ran.iteration_ns, 2e-3, 100);
+  planc_update_free(update);
+  update = update_of(&retimed.plan, run, NULL, PPM);
+  assert_links(&retimed.plan, update);
+  ck_assert_int_lt(update->change_ppm, 2000);
+  planc_update_free(update);
+  planc_retimed_free(&retimed);
+}
+
+/* The policy waits for every copy, so that each hand-over can be seen. */
+START_TEST(hand_overs_are_slowed_as_copies_are) {
+  uint64_t state = (uint64_t)_i + 1;
+  planc_graph *graph;
+  ok(randgraph_make((uint64_t)_i, &(randgraph_options){.max_ops = 24, .max_elements = 4096}, &graph));
+  planc_problem problem = roomy_problem(graph, k40m, 64);
+  planc_plan *plan = duplex_plan(&problem, "naive", 0);
+  int64_t *percent = draw_percents(&state, graph, 50, 200);
+  planc_plan *machine = on_another_machine(plan, percent);
+  sheet *run = run_of(machine);
+  show_handovers(machine, run);
+  assert_settles(plan, machine, run);
+  free(run);
+  free(percent);
+  planc_plan_free(machine);
+  planc_plan_free(plan);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* --- In proportion -------------------------------------------------------------------------------------------- */
 
 /* Algorithms and batches that did not run become as much slower as their op. */
@@ -378,6 +478,8 @@ int main(void) {
   tcase_add_test(all, hand_overs_count_with_copies);
   tcase_add_loop_test(all, another_machine_is_found, 0, 30);
   tcase_add_test(all, another_storage_is_found);
+  tcase_add_loop_test(all, what_is_predicted_is_found_again, 0, 3);
+  tcase_add_loop_test(all, hand_overs_are_slowed_as_copies_are, 0, 30);
   tcase_add_loop_test(all, what_did_not_run_goes_along, 0, 2);
   tcase_add_test(all, other_plans_are_refused);
   tcase_add_loop_test(all, extremes_stay_within_the_format, 0, 200);

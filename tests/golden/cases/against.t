@@ -15,19 +15,19 @@ half a microsecond before everything.
                                           predicted         measured    ratio
     iteration                              0.079 ms         0.078 ms    0.984
       with its ops as measured             0.081 ms         0.078 ms    0.961
-    4x copy in                             0.042 ms         0.045 ms    1.071
-    3x copy out                            0.031 ms         0.027 ms    0.885
+    4x copy in                             0.042 ms         0.043 ms    1.023
+    3x copy out                            0.031 ms         0.026 ms    0.853
     3x my.op_grad                          0.009 ms         0.012 ms    1.267
     3x my.op                               0.009 ms         0.012 ms    1.279
     1x sgd                                 0.003 ms         0.004 ms    1.284
   compute stream 0
     busy                                   0.022 ms         0.028 ms    1.274
-    waits for copies in                    0.032 ms         0.031 ms    0.970
-    waits for copies out                   0.024 ms         0.017 ms    0.708
+    waits for copies in                    0.032 ms         0.030 ms    0.954
+    waits for copies out                   0.024 ms         0.018 ms    0.728
     waits for other streams                0.000 ms         0.000 ms        -
     launches and hand-overs                0.000 ms         0.001 ms        -
   $ planc simulate data/timeline/tiny.plan --against data/timeline/tiny.json --json
-  {"planc":"simulate/1","policy":"vdnn-all","iteration_ns":79393,"ideal_ns":21518,"first_iteration_ns":82521,"prologue_ns":15102,"epilogue_ns":10102,"compute_ns":21518,"recompute_ns":0,"slowdown_ns":539,"stall_h2d_ns":32468,"stall_d2h_ns":24868,"stall_store_ns":0,"stall_load_ns":0,"stall_launch_ns":0,"misses":4,"h2d_bytes":20480,"d2h_bytes":12292,"store_bytes":0,"load_bytes":0,"h2d_ns":42040,"d2h_ns":31225,"store_ns":0,"load_ns":0,"peak_bytes":21504,"live_peak_bytes":21504,"overhead_ppm":2689608,"samples_per_s":50382.275515,"moved_bytes":32772,"msr_ppm":null,"eor_ppm":null,"eor_excess_ppm":null,"cbr_ppm":null,"vanilla_ns":null,"vanilla_bytes":null,"retimed_ops":null,"kept_ops":null,"against":{"trace":"data/timeline/tiny.json","periods":3,"predicted_ns":79393,"measured_ns":78151,"ratio_ppm":984356,"least_ns":78151,"most_ns":78151,"predicted_as_measured_ns":81295,"classes":[{"class":"copy in","count":4,"predicted_ns":42040,"measured_ns":45024,"ratio_ppm":1070980},{"class":"copy out","count":3,"predicted_ns":31225,"measured_ns":27632,"ratio_ppm":884931},{"class":"my.op_grad","count":3,"predicted_ns":9508,"measured_ns":12045,"ratio_ppm":1266827},{"class":"my.op","count":3,"predicted_ns":9421,"measured_ns":12045,"ratio_ppm":1278526},{"class":"sgd","count":1,"predicted_ns":3128,"measured_ns":4015,"ratio_ppm":1283567}],"streams":[{"stream":0,"predicted":{"busy_ns":22057,"wait_in_ns":32468,"wait_out_ns":24868,"wait_store_ns":0,"wait_load_ns":0,"wait_compute_ns":0,"other_ns":0},"measured":{"busy_ns":28105,"wait_in_ns":31489,"wait_out_ns":17602,"wait_store_ns":0,"wait_load_ns":0,"wait_compute_ns":0,"other_ns":1000}}]}}
+  {"planc":"simulate/1","policy":"vdnn-all","iteration_ns":79393,"ideal_ns":21518,"first_iteration_ns":82521,"prologue_ns":15102,"epilogue_ns":10102,"compute_ns":21518,"recompute_ns":0,"slowdown_ns":539,"stall_h2d_ns":32468,"stall_d2h_ns":24868,"stall_store_ns":0,"stall_load_ns":0,"stall_launch_ns":0,"misses":4,"h2d_bytes":20480,"d2h_bytes":12292,"store_bytes":0,"load_bytes":0,"h2d_ns":42040,"d2h_ns":31225,"store_ns":0,"load_ns":0,"peak_bytes":21504,"live_peak_bytes":21504,"overhead_ppm":2689608,"samples_per_s":50382.275515,"moved_bytes":32772,"msr_ppm":null,"eor_ppm":null,"eor_excess_ppm":null,"cbr_ppm":null,"vanilla_ns":null,"vanilla_bytes":null,"retimed_ops":null,"kept_ops":null,"against":{"trace":"data/timeline/tiny.json","periods":3,"predicted_ns":79393,"measured_ns":78151,"ratio_ppm":984356,"least_ns":78151,"most_ns":78151,"predicted_as_measured_ns":81295,"classes":[{"class":"copy in","count":4,"predicted_ns":42040,"measured_ns":43024,"ratio_ppm":1023406},{"class":"copy out","count":3,"predicted_ns":31225,"measured_ns":26632,"ratio_ppm":852906},{"class":"my.op_grad","count":3,"predicted_ns":9508,"measured_ns":12045,"ratio_ppm":1266827},{"class":"my.op","count":3,"predicted_ns":9421,"measured_ns":12045,"ratio_ppm":1278526},{"class":"sgd","count":1,"predicted_ns":3128,"measured_ns":4015,"ratio_ppm":1283567}],"streams":[{"stream":0,"predicted":{"busy_ns":22057,"wait_in_ns":32468,"wait_out_ns":24868,"wait_store_ns":0,"wait_load_ns":0,"wait_compute_ns":0,"other_ns":0},"measured":{"busy_ns":28105,"wait_in_ns":30989,"wait_out_ns":18102,"wait_store_ns":0,"wait_load_ns":0,"wait_compute_ns":0,"other_ns":1000}}]}}
 
 A trace belongs to one plan.
 

@@ -32,6 +32,14 @@ The plan without scheduling that it is compared with runs at these times, too.
   $ planc simulate tiny.plan --costs slow.json --vanilla tiny.plan | tail -n 1
   against tiny.plan: MSR 0.0000, EOR 1.0000 (excess +0.0%), CBR 0.0000
 
+Ops match by name: that the profile was made for another graph is told, and once.
+
+  $ sed 's/"planc-profile": 1,/&"graph_hash":"0123456789abcdef",/' slow.json > theirs.json
+  > planc simulate tiny.plan --costs theirs.json --vanilla tiny.plan | head -n 2
+  tiny, none on k40m, batch 4 in 1 round
+  at other times than it was planned with: 2 of 7 ops
+  ! planc: note: theirs.json was made for another graph: 2 of 7 ops are in it by name
+
   $ planc simulate tiny.plan --costs none.json
   ! planc: none.json: the profile has no times for the plan's ops with the plan's algorithms
   [4]

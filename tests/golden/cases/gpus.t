@@ -106,8 +106,7 @@ The parts are equal, and a batch that is coupled is parted only if that is asked
   ! planc: a batch of 9 has no 2 equal parts
   [2]
   $ planc plan inputs/tiny.yaml --policy none --batch 5000 --gpus 5000 --device k40m -o x.plan
-  ! planc: note: budget 12.00 GiB (device k40m)
-  ! planc: 5000 GPUs: a plan is for at most 4096
+  ! planc: --gpus 5000: not an integer from 1 to 4096
   [2]
   $ planc plan graphs/resnet34.yaml --policy none --batch 8 --gpus 2 --budget 12G -o x.plan
   ! planc: note: graphs/resnet34.yaml has no backward ops: planned for training with sgd (--inference plans it as it is)

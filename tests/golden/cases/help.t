@@ -127,7 +127,7 @@ Help goes to standard output and is a success.
     -b, --batch N                  largest batch to predict (default: the graph's header, else 32)
         --load SHARE               share of the time that others keep the device busy, 0 to 1 (default: 0)
     -p, --profile FILE             take algorithms and workspaces from this profile, and predict their times
-    -o, --output FILE              the profile or model (default: predicted.json, with --fit model.json)
+    -o, --output FILE              the profile or model, - for standard output (default: predicted.json, with --fit model.json)
         --optimizer NAME           sgd, momentum or adam, where a graph has no backward ops (default: its header's, else sgd)
         --inference                take graphs as they stand, without deriving training
         --fit                      fit a model to measured profiles, the operands

@@ -4,19 +4,19 @@ A run tells how long everything took. Where that differs by enough from what the
   tiny, 3 periods measured
                         planned with         measured      from now on
         7x op               0.021 ms         0.027 ms         0.026 ms
-        4x copy in          0.042 ms         0.045 ms         0.044 ms
-        3x copy out         0.031 ms         0.027 ms         0.027 ms
+        4x copy in          0.042 ms         0.043 ms         0.042 ms
+        3x copy out         0.031 ms         0.026 ms         0.027 ms
     changed by 0.250, threshold 0.200
     planned anew
   new.plan: vdnn-all, batch 4 in 1 round of 4
     peak      21.00 KiB of 1.00 MiB, host 12.00 KiB
-    iteration 0.080 ms, ideal 0.026 ms (+199.5 %)
+    iteration 0.077 ms, ideal 0.026 ms (+189.5 %)
     moved     12.00 KiB out, 20.00 KiB in; recomputed 0.000 ms
     why       attempt 1 of 2 is the first that fits: it offloads all inputs and takes the fastest algorithms
   $ planc check new.plan
   valid: tiny, vdnn-all, peak 21.00 KiB of 1.00 MiB, 73 instructions
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o new.plan --threshold 0.2 --json
-  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":200000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45024,"new_ns":44726},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27632,"new_ns":27992},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"change_ppm":249930,"updated":true,"decisions":"new","other_algorithms":0,"iteration_ns":80556}
+  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":200000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":43024,"new_ns":42926},"copies_out":{"count":3,"old_ns":31225,"measured_ns":26632,"new_ns":27092},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"change_ppm":249930,"updated":true,"decisions":"new","other_algorithms":0,"iteration_ns":77856}
 
 Otherwise nothing is written, and the exit code says so.
 
@@ -24,13 +24,13 @@ Otherwise nothing is written, and the exit code says so.
   tiny, 3 periods measured
                         planned with         measured      from now on
         7x op               0.021 ms         0.027 ms         0.026 ms
-        4x copy in          0.042 ms         0.045 ms         0.044 ms
-        3x copy out         0.031 ms         0.027 ms         0.027 ms
+        4x copy in          0.042 ms         0.043 ms         0.042 ms
+        3x copy out         0.031 ms         0.026 ms         0.027 ms
     changed by 0.250, threshold 0.300
   ! planc: data/timeline/tiny.plan: latencies have not changed by more than the threshold: nothing is written
   [7]
   $ planc update data/timeline/tiny.plan --trace data/timeline/tiny.json -o other.plan --json 2>/dev/null
-  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":300000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":45024,"new_ns":44726},"copies_out":{"count":3,"old_ns":31225,"measured_ns":27632,"new_ns":27992},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"change_ppm":249930,"updated":false,"decisions":null,"other_algorithms":null,"iteration_ns":null}
+  {"planc":"update/1","policy":"vdnn-all","periods":3,"weight_ppm":900000,"threshold_ppm":300000,"ops":{"count":7,"old_ns":21518,"measured_ns":27493,"new_ns":26896},"copies_in":{"count":4,"old_ns":42040,"measured_ns":43024,"new_ns":42926},"copies_out":{"count":3,"old_ns":31225,"measured_ns":26632,"new_ns":27092},"stores":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"loads":{"count":0,"old_ns":0,"measured_ns":0,"new_ns":0},"change_ppm":249930,"updated":false,"decisions":null,"other_algorithms":null,"iteration_ns":null}
   [7]
   $ ls
   data
