@@ -3,19 +3,27 @@
 #include <string.h>
 
 #include "runtime/session.h"
+#include "runtime/split.h"
 
 /* --- Whether it can be done ------------------------------------------------------------------------------------- */
 
-static bool is_same_work(const planc_job *a, const planc_job *b) {
-  return a->batch == b->batch && a->iterations == b->iterations &&
-         planc_job_whole_batch(a) == planc_job_whole_batch(b) && planc_graph_equal(a->graph, b->graph);
+static rt_split split_of(const planc_job *job) {
+  return (rt_split){.replicas = job->replicas > 1 ? (uint64_t)job->replicas : 1,
+                    .batch = (uint64_t)planc_job_whole_batch(job),
+                    .iterations = (uint64_t)job->iterations};
 }
 
 planc_status planrt_can_adopt(const planrt_session *session, const planc_plan *plan) {
   const planc_plan *own = session->plan;
-  bool same = plan->n_jobs == own->n_jobs;
-  for (int32_t j = 0; same && j < plan->n_jobs; j++) same = is_same_work(&plan->jobs[j], &own->jobs[j]);
-  if (!same) return planc_error(PLANC_STALE, "the plan is of another graph, batch or number of iterations per period");
+  if (plan->n_jobs != own->n_jobs)
+    return planc_error(PLANC_STALE, "made for %d jobs, the run has %d", plan->n_jobs, own->n_jobs);
+  for (int32_t j = 0; j < plan->n_jobs; j++)
+    if (!planc_graph_equal(plan->jobs[j].graph, own->jobs[j].graph))
+      return planc_error(PLANC_STALE, "made from another graph than the run's");
+  for (int32_t j = 0; j < plan->n_jobs; j++) {
+    rt_split ours = split_of(&own->jobs[j]), theirs = split_of(&plan->jobs[j]);
+    PLANC_TRY(rt_split_tell(&ours, &theirs));
+  }
   return session->options.unchecked ? NULL : planc_check(plan, NULL, NULL);
 }
 

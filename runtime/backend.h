@@ -37,7 +37,7 @@ typedef struct rt_device_options {
   uint64_t jitter;          /* not 0: seed of random delays before each piece of work; for tests */
 } rt_device_options;
 
-enum { RT_ALIGNMENT = 256, RT_MAX_VARIANTS = 256 };
+enum { RT_ALIGNMENT = 256, RT_MAX_VARIANTS = 256, RT_AHEAD = 2 };
 
 /* What a library says of an algorithm. */
 #define RT_NOTES(X)                             \
@@ -164,6 +164,10 @@ struct planrt_backend {
   planc_status (*captured)(rt_device *device);
   planc_status (*replay)(rt_device *device, const rt_launch *launch, int64_t period);
 
+  /* What has been enqueued since the last call, or since `open`, is a lap. Returns when all laps but the last RT_AHEAD
+   * have run, or been dropped after a failure: no more than those are on their way. NULL: they may run ahead by as much
+   * as the device's queues hold. */
+  planc_status (*end_lap)(rt_device *device);
   /* Returns when all that was enqueued has run, or been dropped after a failure. */
   planc_status (*synchronize)(rt_device *device);
 };
@@ -175,7 +179,7 @@ bool rt_backend_is_lost(const planrt_backend *backend);
 
 /* A plug-in is a shared object, libplanrt-NAME.so, with this function, which gives NULL when it was built for another
  * version of this interface. */
-enum { RT_BACKEND_VERSION = 8 };
+enum { RT_BACKEND_VERSION = 9 };
 #define RT_PLUGIN_SYMBOL "planrt_plugin"
 typedef const planrt_backend *(*rt_plugin_function)(int32_t backend_version, const char *version_of_planc);
 

@@ -12,6 +12,7 @@
 #include <zlib.h>
 
 #include "runtime/session.h"
+#include "runtime/split.h"
 #include "util/file.h"
 #include "util/input.h"
 #include "util/json_tree.h"
@@ -74,6 +75,7 @@ static planc_status describe(const planrt_session *session, char **out) {
   cJSON *object = cJSON_CreateObject();
   pl_json_add_string(object, "planrun", FORMAT);
   pl_json_add_bool(object, "feed", has_feed(session));
+  if (session->options.synthetic) pl_json_add_bool(object, "synthetic", true);
   add_u64(object, "seed", session->options.seed);
   add_u64(object, "period", (uint64_t)session->step.period);
   cJSON *jobs = pl_json_add_array(object, "jobs");
@@ -192,34 +194,14 @@ static bool is_of_other_feed(const planrt_session *session, const cJSON *object)
   return cJSON_IsBool(feed) && (bool)cJSON_IsTrue(feed) != has_feed(session);
 }
 
-/* How a job is split and how long its periods are. */
-typedef struct split {
-  uint64_t gpus, batch, iterations; /* the batch over all GPUs */
-} split;
-
-/* One replica is not written. */
-static bool read_split(const cJSON *job, split *out) {
-  *out = (split){.gpus = 1};
-  if (cJSON_GetObjectItemCaseSensitive(job, "replicas") && !read_u64(job, "replicas", &out->gpus)) return false;
+/* One replica is not written, and the batch is that of each. */
+static bool read_split(const cJSON *job, rt_split *out) {
+  *out = (rt_split){.replicas = 1};
+  if (cJSON_GetObjectItemCaseSensitive(job, "replicas") && !read_u64(job, "replicas", &out->replicas)) return false;
   if (!read_u64(job, "batch", &out->batch) || !read_u64(job, "iterations_per_period", &out->iterations)) return false;
-  if (out->gpus == 0 || out->batch > UINT64_MAX / out->gpus) return false;
-  out->batch *= out->gpus;
+  if (out->replicas == 0 || out->batch > UINT64_MAX / out->replicas) return false;
+  out->batch *= out->replicas;
   return true;
-}
-
-static planc_status tell_split(const checkpoint *c, const split *ours, const split *theirs) {
-  const struct {
-    const char *what;
-    uint64_t ours, theirs;
-  } numbers[] = {{"number of GPUs", ours->gpus, theirs->gpus},
-                 {"batch", ours->batch, theirs->batch},
-                 {"number of iterations per period", ours->iterations, theirs->iterations}};
-  for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
-    if (numbers[k].ours == numbers[k].theirs) continue;
-    return planc_error(PLANC_STALE, "%s: made with a %s of %" PRIu64 ", the plan has %" PRIu64, c->path,
-                       numbers[k].what, numbers[k].theirs, numbers[k].ours);
-  }
-  return NULL;
 }
 
 static bool has_same_graph(const cJSON *a, const cJSON *b) {
@@ -235,12 +217,23 @@ static planc_status tell_difference(const checkpoint *c, const cJSON *own, const
   for (int32_t j = 0; j < n && same; j++)
     same = has_same_graph(cJSON_GetArrayItem(own, j), cJSON_GetArrayItem(theirs, j));
   for (int32_t j = 0; j < n && same; j++) {
-    split a, b;
+    rt_split a, b;
     if (!read_split(cJSON_GetArrayItem(own, j), &a) || !read_split(cJSON_GetArrayItem(theirs, j), &b))
       return damaged(c, "line 1");
-    PLANC_TRY(tell_split(c, &a, &b));
+    PLANC_TRY(planc_context(rt_split_tell(&a, &b), "%s", c->path));
   }
   return planc_error(PLANC_STALE, "%s: made from another graph", c->path);
+}
+
+/* What stand-ins have left behind are hashes, and what others have trained is no work of theirs. */
+static planc_status compare_ops(const planrt_session *session, const checkpoint *c, const cJSON *object) {
+  bool synthetic = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, "synthetic"));
+  if (synthetic == session->options.synthetic) return NULL;
+  return planc_error(PLANC_STALE,
+                     synthetic ? "%s: saved by a run of stand-ins, which train nothing: only a run with --synthetic "
+                                 "goes on from it"
+                               : "%s: saved by a run without --synthetic: one with stand-ins cannot go on from it",
+                     c->path);
 }
 
 /* The jobs must be those that this session would write. */
@@ -277,6 +270,7 @@ static planc_status read_line(const planrt_session *session, checkpoint *c) {
     status = planc_error(PLANC_BAD_INPUT, "%s: %s is not known; this planrun reads " FORMAT, c->path, format);
   else
     status = compare_jobs(session, c, object);
+  if (!status) status = compare_ops(session, c, object);
   c->other_feed = is_of_other_feed(session, object);
   cJSON_Delete(object);
   return status;
@@ -307,7 +301,7 @@ static planc_status resume(planrt_session *session, checkpoint *c) {
   session->options.seed = c->seed;
   session->step.period = (int64_t)c->period;
   session->other_feed = c->other_feed;
-  return NULL;
+  return rt_user_ask_same(session);
 }
 
 static planc_status open_checkpoint(checkpoint *c) {

@@ -62,9 +62,9 @@ static planc_status exclude_from_bare(const pl_arguments *arguments) {
 
 static planc_status check_combinations(const pl_arguments *arguments, int64_t iterations) {
   static const char *const pairs[][2] = {
-      {"data", "synthetic"},   {"data", "same-samples"}, {"sequential", "interleave"},
-      {"seed", "resume"},      {"interleave", "watch"},  {"graph", "trace"},
-      {"graph", "sequential"}, {"graph", "interleave"},  {"epochs", "iterations"}};
+      {"data", "synthetic"},    {"data", "same-samples"}, {"sequential", "interleave"}, {"seed", "resume"},
+      {"interleave", "watch"},  {"graph", "trace"},       {"graph", "sequential"},      {"graph", "interleave"},
+      {"epochs", "iterations"}, {"interleave", "trace"}};
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) PLANC_TRY(exclude(arguments, pairs[i][0], pairs[i][1]));
   PLANC_TRY(exclude_from_bare(arguments));
   if (pl_option_given(arguments, "epochs") && !pl_option_given(arguments, "data"))
@@ -105,9 +105,9 @@ static planc_status read_arguments(rt_execution *e, const pl_arguments *argument
   e->json = pl_option_given(arguments, "json");
   PLANC_TRY(pl_option_int(arguments, "epochs", 1, 1000000, 1, &e->epochs));
   PLANC_TRY(
-      pl_option_int(arguments, "iterations", 0, INT64_C(1) << 40, e->data_path ? RT_WHOLE_EPOCH : 1, &e->per_epoch));
+      pl_option_int(arguments, "iterations", 0, INT64_C(1) << 40, e->data_path ? RT_WHOLE_EPOCHS : 1, &e->iterations));
   PLANC_TRY(pl_option_int(arguments, "interleave", 0, INT64_MAX, -1, &e->interleave));
-  PLANC_TRY(check_combinations(arguments, e->per_epoch));
+  PLANC_TRY(check_combinations(arguments, e->iterations));
   PLANC_TRY(read_options(&e->options, arguments));
   if (e->trace) PLANC_TRY(pl_file_probe(e->trace));
   if (e->save) PLANC_TRY(pl_file_probe(e->save));
@@ -133,7 +133,7 @@ static planc_status run(const pl_arguments *arguments) {
   rt_execution e = {.options.stop = &rt_interrupted, .accuracy = NAN};
   PLANC_TRY(read_arguments(&e, arguments));
   PLANC_TRY(planc_plan_read(e.path, &e.plan));
-  rt_interrupts_catch("planrun: ending after this period; again to end at once\n", NULL);
+  rt_interrupts_catch("planrun: ending after the periods that are on their way; again to end at once\n", NULL);
   planc_status status = run_to_report(&e);
   rt_execution_close(&e);
   if (!status) rt_interrupts_end();

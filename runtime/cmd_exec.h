@@ -8,7 +8,7 @@
 #include "runtime/losses.h"
 #include "runtime/watch.h"
 
-enum { RT_WHOLE_EPOCH = -1 };
+enum { RT_WHOLE_EPOCHS = -1 };
 
 typedef struct rt_execution {
   /* What the command line says; paths that it does not name are NULL. */
@@ -16,8 +16,8 @@ typedef struct rt_execution {
   const char *data_path, *resume, *save, *trace;
   rt_watch watch; /* its path NULL: nothing is watched */
   planrt_options options;
-  int64_t epochs;     /* in all */
-  int64_t per_epoch;  /* iterations; RT_WHOLE_EPOCH: as many as the data has batches for */
+  int64_t epochs;     /* in all, where iterations are not given */
+  int64_t iterations; /* in all; RT_WHOLE_EPOCHS: those of the epochs */
   int64_t interleave; /* the seed, -1 = none */
   bool json;
 
@@ -26,6 +26,8 @@ typedef struct rt_execution {
   planrt_data *data; /* or NULL */
   planrt_session *session;
   planc_plan *next;  /* found by the watch, and to be changed to; or NULL */
+  int64_t per_epoch; /* iterations: as many as the data has batches for; without data all */
+  int64_t in_all;    /* iterations, those before it included */
   int64_t begun;     /* iterations done before it, as rt_execution_done counts them: those of the checkpoint */
   int64_t adopted;   /* plans changed to */
   int64_t periods;   /* run with the plan */
@@ -48,6 +50,9 @@ planc_status rt_execution_run(rt_execution *e);
 /* After a failure too. */
 void rt_execution_close(rt_execution *e);
 
+/* A loss as text, whether it is a finite number or not. */
+enum { RT_LOSS_TEXT = 32 };
+const char *rt_execution_loss(double loss, char out[RT_LOSS_TEXT]);
 /* Prints how the run went. `verified` is false where it differs from the reference. */
 planc_status rt_execution_report(const rt_execution *e, bool verified);
 

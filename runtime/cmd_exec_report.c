@@ -63,16 +63,24 @@ static cJSON *make_json(const rt_execution *e, bool verified) {
 
 /* --- Text ------------------------------------------------------------------------------------------------------- */
 
+const char *rt_execution_loss(double loss, char out[RT_LOSS_TEXT]) {
+  if (isnan(loss)) return "nan"; /* of either sign */
+  snprintf(out, RT_LOSS_TEXT, "%.9g", loss);
+  return out;
+}
+
 static void print_only_job(const rt_execution *e) {
+  char loss[RT_LOSS_TEXT];
   printf("iterations %lld%s\n", (long long)iterations_of(e, 0), rt_execution_stopped(e) ? " (interrupted)" : "");
-  if (isfinite(e->losses->mean)) printf("loss %.9g\n", e->losses->mean);
+  if (e->losses->n > 0) printf("loss %s\n", rt_execution_loss(e->losses->mean, loss));
 }
 
 static void print_job(const rt_execution *e, int32_t job) {
-  char loss[32] = "";
-  if (isfinite(e->losses[job].mean)) snprintf(loss, sizeof loss, ", loss %.9g", e->losses[job].mean);
-  pl_print_line(stdout, "job %d: %s, iterations %lld%s%s", job, e->plan->jobs[job].graph->name,
-                (long long)iterations_of(e, job), rt_execution_stopped(e) ? " (interrupted)" : "", loss);
+  char loss[RT_LOSS_TEXT];
+  bool known = e->losses[job].n > 0;
+  pl_print_line(stdout, "job %d: %s, iterations %lld%s%s%s", job, e->plan->jobs[job].graph->name,
+                (long long)iterations_of(e, job), rt_execution_stopped(e) ? " (interrupted)" : "",
+                known ? ", loss " : "", known ? rt_execution_loss(e->losses[job].mean, loss) : "");
 }
 
 static void print_peaks(const planc_check_report *report) {

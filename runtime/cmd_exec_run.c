@@ -11,7 +11,6 @@
 #include "runtime/foreign.h"
 #include "runtime/room.h"
 #include "util/clock.h"
-#include "util/math.h"
 #include "util/print.h"
 #include "util/progress.h"
 #include "util/size.h"
@@ -37,17 +36,18 @@ static planc_status feed_data(void *user, const planrt_feed_request *request) {
   return planrt_data_feed(((rt_execution *)user)->data, request);
 }
 
-/* A loss is that of all replicas; stand-ins and bare runs have none. */
+/* A loss is that of all replicas, an f32 number; stand-ins and bare runs have none. */
 static planc_status take_result(void *user, const planrt_result *result) {
   rt_execution *e = user;
   const planc_graph *graph = e->plan->jobs[result->job].graph;
   if (e->options.synthetic || e->options.bare) return NULL;
   if (graph->loss < 0 || graph->tensors[graph->loss].storage != result->storage) return NULL;
   const planc_tensor *loss = &graph->tensors[graph->loss];
-  float value = NAN;
-  if (loss->dtype == PLANC_DTYPE_f32 && loss->bytes.per_sample == 0 && loss->bytes.fixed == sizeof value &&
-      loss->offset.per_sample == 0)
-    memcpy(&value, (const char *)result->data + loss->offset.fixed, sizeof value);
+  float value;
+  if (loss->dtype != PLANC_DTYPE_f32 || loss->bytes.per_sample != 0 || loss->bytes.fixed != sizeof value ||
+      loss->offset.per_sample != 0)
+    return NULL;
+  memcpy(&value, (const char *)result->data + loss->offset.fixed, sizeof value);
   return rt_losses_add(&e->losses[result->job], result->iteration, (double)value);
 }
 
@@ -109,6 +109,13 @@ static bool classifies(const planc_graph *graph) {
   return false;
 }
 
+/* How many iterations an epoch has, and how many there are in all. Without data all of them are one. */
+static void count_iterations(rt_execution *e) {
+  bool given = e->iterations != RT_WHOLE_EPOCHS;
+  e->per_epoch = e->data ? planrt_data_iterations(e->data) : e->iterations;
+  e->in_all = given ? e->iterations : e->epochs * e->per_epoch;
+}
+
 static planc_status open_data(rt_execution *e) {
   if (!e->data_path) return NULL;
   if (e->plan->n_jobs > 1)
@@ -117,7 +124,6 @@ static planc_status open_data(rt_execution *e) {
   PLANC_TRY(planc_context(bind_data(e, e->plan), "%s", e->data_path));
   e->options.feed = feed_data;
   e->options.evaluate = classifies(e->plan->jobs->graph) && planrt_data_held_out(e->data) > 0;
-  if (e->per_epoch == RT_WHOLE_EPOCH) e->per_epoch = planrt_data_iterations(e->data);
   return NULL;
 }
 
@@ -152,8 +158,7 @@ static planc_status note_foreign(const rt_execution *e) {
 
 /* Iterations count from the start of training, those before the checkpoint included. */
 static bool is_any_left(const rt_execution *e) {
-  int64_t in_all;
-  return pl_mul_overflow(e->per_epoch, e->epochs, &in_all) || e->begun < in_all;
+  return e->begun < e->in_all;
 }
 
 /* Whoever forgets --data goes on with noise, where samples have been taken, or will be. */
@@ -192,6 +197,7 @@ planc_status rt_execution_open(rt_execution *e) {
   e->options.sink = take_result;
   if (e->watch.path) e->options.pause = look_for_plan;
   PLANC_TRY(open_data(e));
+  count_iterations(e);
   PLANC_TRY(open_session(e));
   PLANC_TRY(start_losses(e));
   note_streams(e);
@@ -217,33 +223,51 @@ static planc_status run_periods(rt_execution *e, int64_t periods, int64_t epoch)
   return NULL;
 }
 
-/* Data has epochs, and feeds one job. */
+/* Told once, at the end of the epoch. */
+static void note_not_finite(const rt_execution *e, int64_t before) {
+  for (int32_t j = 0; j < e->plan->n_jobs; j++) {
+    const rt_losses *losses = &e->losses[j];
+    if (losses->not_finite < before * e->plan->jobs[j].iterations) continue;
+    pl_print_line(stderr, "planrun: note: %s: the loss of iteration %lld is %s, the first that is no finite number",
+                  e->plan->jobs[j].graph->name, (long long)losses->not_finite,
+                  isnan(losses->not_finite_was) ? "nan" : "infinite");
+  }
+}
+
+/* Data has epochs, and feeds one job. What a run ends with may be a part of one. */
 static void print_epoch(const rt_execution *e, int64_t epoch) {
-  double loss = e->losses->mean;
-  if (e->data && isfinite(loss) && !rt_execution_stopped(e))
-    printf("epoch %lld: loss %.9g\n", (long long)epoch + 1, loss);
+  char text[RT_LOSS_TEXT];
+  if (e->data && rt_execution_done(e) >= (epoch + 1) * e->per_epoch && e->losses->n > 0)
+    printf("epoch %lld: loss %s\n", (long long)epoch + 1, rt_execution_loss(e->losses->mean, text));
   fflush(stdout);
 }
 
-/* Runs up to the end of epoch `epoch`, in whole periods: what an epoch runs too much the next one runs less. */
+/* Runs up to the end of epoch `epoch`, or of all iterations, in whole periods: what an epoch runs too much the next one
+ * runs less. */
 static planc_status run_epoch(rt_execution *e, int64_t epoch) {
-  int64_t per_period = counted_per_period(e);
-  int64_t left = (epoch + 1) * e->per_epoch - rt_execution_done(e);
+  int64_t per_period = counted_per_period(e), before = planrt_get_step(e->session).period;
+  int64_t end = (epoch + 1) * e->per_epoch;
+  int64_t left = (end < e->in_all ? end : e->in_all) - rt_execution_done(e);
   int64_t periods = left > 0 ? (left + per_period - 1) / per_period : 0;
   for (int32_t j = 0; j < e->plan->n_jobs; j++) rt_losses_begin(&e->losses[j]);
   PLANC_TRY(run_periods(e, periods, epoch));
   for (int32_t j = 0; j < e->plan->n_jobs; j++) PLANC_TRY(rt_losses_end(&e->losses[j]));
   if (e->save) PLANC_TRY(planrt_save(e->session, e->save));
-  print_epoch(e, epoch);
+  note_not_finite(e, before);
+  if (planrt_get_step(e->session).period > before) print_epoch(e, epoch);
   return NULL;
 }
 
+/* A run that nothing comes before has its prologue and epilogue, however few its iterations are. */
+static bool is_none_left(const rt_execution *e) {
+  return e->begun > 0 && !is_any_left(e);
+}
+
 static void note_what_is_left(const rt_execution *e) {
-  if (e->begun == 0 || is_any_left(e)) return;
-  int64_t in_all = e->per_epoch * e->epochs;
+  if (!is_none_left(e)) return;
   pl_print_line(stderr,
                 "planrun: note: the checkpoint is of iteration %lld, and %lld in all are asked for: none is left",
-                (long long)e->begun, (long long)in_all);
+                (long long)e->begun, (long long)e->in_all);
 }
 
 /* Where nothing has run with the plan there is nothing to write: a file that is there already is of another run. */
@@ -268,8 +292,12 @@ static planc_status judge(rt_execution *e) {
 planc_status rt_execution_run(rt_execution *e) {
   note_what_is_left(e);
   int64_t epoch = e->per_epoch > 0 ? e->begun / e->per_epoch : 0;
-  if (epoch >= e->epochs && e->save) PLANC_TRY(planrt_save(e->session, e->save));
-  for (; epoch < e->epochs && !rt_execution_stopped(e); epoch++) PLANC_TRY(run_epoch(e, epoch));
+  bool none_left = is_none_left(e);
+  if (none_left && e->save) PLANC_TRY(planrt_save(e->session, e->save));
+  if (!none_left) {
+    do PLANC_TRY(run_epoch(e, epoch++));
+    while (rt_execution_done(e) < e->in_all && !rt_execution_stopped(e));
+  }
   PLANC_TRY(write_trace(e));
   return judge(e);
 }

@@ -233,10 +233,21 @@ static planc_status profile(profiling *p, const pl_arguments *arguments) {
   return NULL;
 }
 
+/* What is measured are the ops themselves: stand-ins are no remedy here. */
+static planc_status tell_other_remedy(planc_status status) {
+  if (planc_status_remedy(status) != PLANC_REMEDY_SYNTHETIC) return status;
+  planc_status told = planc_error(
+      planc_status_code(status), "%s, so the graph cannot be measured; planc plan --device plans it by predicted times",
+      planc_status_message(status));
+  planc_status_free(status);
+  return told;
+}
+
 static planc_status run(const pl_arguments *arguments) {
   profiling p = {.stop = &rt_interrupted, .kept = &kept};
-  rt_interrupts_catch("planrun: ending after the iteration or op that it is at; again to end at once\n", blame_nothing);
-  planc_status status = profile(&p, arguments);
+  rt_interrupts_catch("planrun: ending after the iteration, op or copy that it is at; again to end at once\n",
+                      blame_nothing);
+  planc_status status = tell_other_remedy(profile(&p, arguments));
   rt_kept_close(&kept);
   planc_graph_free(p.graph);
   if (!status) rt_interrupts_end();

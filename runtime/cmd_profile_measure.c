@@ -214,7 +214,7 @@ static planc_status measure_links(const rt_profiling *p) {
   rt_run_costs run;
   rt_link_times times;
   pl_progress(stderr, "links");
-  PLANC_TRY(rt_measure_links(p->backend, p->link_bytes_per_s, &times));
+  PLANC_TRY(rt_measure_links(p->backend, p->link_bytes_per_s, p->stop, &times));
   if (rt_profiling_stopped(p)) return NULL;
   PLANC_TRY(measure_run(p, &run));
   return rt_profiling_stopped(p) ? NULL : rt_kept_add(p->kept, rt_piece_of_links(&times, &run));
@@ -223,7 +223,7 @@ static planc_status measure_links(const rt_profiling *p) {
 static planc_status measure_storage(const rt_profiling *p) {
   rt_storage_times times;
   pl_progress(stderr, "storage");
-  PLANC_TRY(rt_measure_storage(p->backend, p->storage, &times));
+  PLANC_TRY(rt_measure_storage(p->backend, p->storage, p->stop, &times));
   return rt_profiling_stopped(p) ? NULL : rt_kept_add(p->kept, rt_piece_of_storage(&times));
 }
 

@@ -60,6 +60,16 @@ static planc_status read_row(const char *line, row *out) {
   return NULL;
 }
 
+/* What is compressed may end before its end; what has come out of it by then is a part of a line. */
+static planc_status check_stream(gzFile file) {
+  int code;
+  (void)gzerror(file, &code);
+  if (code == Z_MEM_ERROR) return planc_error(PLANC_OUT_OF_MEMORY, "rows");
+  if (code == Z_OK || code == Z_STREAM_END) return NULL;
+  return planc_error(PLANC_BAD_INPUT,
+                     code == Z_BUF_ERROR ? "the compressed file is cut short" : "the compressed file is damaged");
+}
+
 static planc_status read_rows(planrt_data *data, gzFile file, const char *path) {
   char line[MAX_LINE];
   while (gzgets(file, line, sizeof line)) {
@@ -70,17 +80,13 @@ static planc_status read_rows(planrt_data *data, gzFile file, const char *path) 
     row next;
     planc_status status = NULL;
     if (data->rows.len == MAX_ROWS) status = planc_error(PLANC_BAD_INPUT, "more than %d rows", MAX_ROWS);
+    if (!status && !whole) status = check_stream(file);
     if (!status && !whole && !gzeof(file)) status = planc_error(PLANC_BAD_INPUT, "the line is too long or not text");
     if (!status) status = read_row(line, &next);
     if (status) return planc_context(status, "%s:%lld", path, (long long)data->rows.len + 1);
     VEC_PUSH(&data->rows, next);
   }
-  int code;
-  (void)gzerror(file, &code);
-  if (code == Z_MEM_ERROR) return planc_error(PLANC_OUT_OF_MEMORY, "%s", path);
-  if (code != Z_OK && code != Z_STREAM_END)
-    return planc_error(PLANC_BAD_INPUT, "%s:%lld: the compressed data is damaged or cut short", path,
-                       (long long)data->rows.len + 1);
+  PLANC_TRY(planc_context(check_stream(file), "%s:%lld", path, (long long)data->rows.len + 1));
   if (data->rows.len == 0) return planc_error(PLANC_BAD_INPUT, "%s:1: no rows", path);
   return NULL;
 }

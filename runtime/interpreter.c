@@ -243,12 +243,20 @@ static int64_t warming(int64_t periods) {
   return periods < PART ? 1 : periods / PART;
 }
 
+/* Whoever asks for the end is heard before each body: no more of them are on their way by then than keep the device
+ * busy. */
+static planc_status end_lap(const planrt_session *session) {
+  return session->backend->end_lap ? session->backend->end_lap(session->device) : NULL;
+}
+
 planc_status rt_interpret(planrt_session *session, int64_t periods, int64_t *out_done) {
   bool timed = is_timed(session, periods);
   int64_t begin_ns = 0, done = 0, warm = warming(periods);
   session->backend->forget(session->device);
   planc_status status = enqueue_part(session, -1, periods);
-  for (; !status && done < periods && !is_asked_to_end(session); done++) {
+  for (; !status && done < periods; done++) {
+    status = end_lap(session);
+    if (status || is_asked_to_end(session)) break;
     status = enqueue_body(session, done, periods);
     if (!timed || done + 1 != warm) continue;
     if (!status) status = settle_all(session, NULL);
@@ -312,7 +320,15 @@ static void go_on(rt_cursor *cursor, const rt_action *action) {
   cursor->position++;
 }
 
-planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t seed) {
+/* How many periods run where the end is asked for: none that no stream has begun, unless one is beyond all of them. */
+static int64_t begun(const planrt_session *session, int64_t periods) {
+  int64_t furthest = -1;
+  for (int32_t s = 0; s < session->n_streams; s++)
+    if (session->cursors[s].body > furthest) furthest = session->cursors[s].body;
+  return furthest < periods ? furthest + 1 : periods;
+}
+
+planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t seed, int64_t *out_done) {
   int32_t n = session->n_streams, favourite = 0;
   uint64_t draws = 0;
   session->backend->forget(session->device);
@@ -321,6 +337,7 @@ planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t se
 
   /* One stream is favoured for a while, short or long, so that streams run in step as well as far ahead. */
   for (int64_t favour = 0;; favour--) {
+    if (is_asked_to_end(session)) periods = begun(session, periods);
     if (favour <= 0) {
       uint64_t draw = rt_random(seed, draws++);
       favourite = n > 0 ? (int32_t)(draw % (uint64_t)n) : 0;
@@ -338,5 +355,6 @@ planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t se
   }
   for (int32_t s = 0; s < n; s++)
     if (settle(session, s, periods)) return deadlock(session, s, periods);
+  *out_done = periods;
   return session->backend->synchronize(session->device);
 }

@@ -5,19 +5,32 @@
 #include <stdlib.h>
 
 planc_status rt_losses_start(rt_losses *losses, int64_t per_period, bool keeps) {
-  *losses = (rt_losses){.keeps = keeps, .per_period = per_period, .mean = NAN};
+  *losses = (rt_losses){.keeps = keeps, .per_period = per_period, .mean = NAN, .not_finite = -1};
   losses->open = calloc((size_t)per_period, sizeof *losses->open);
   return losses->open ? NULL : planc_error(PLANC_OUT_OF_MEMORY, "%lld losses", (long long)per_period);
 }
 
 void rt_losses_begin(rt_losses *losses) {
+  losses->begins = true;
+}
+
+static void drop_epoch(rt_losses *losses) {
   losses->sum = 0;
   losses->n = losses->kept.len = 0;
+  losses->begins = false;
+}
+
+static void look_at(rt_losses *losses, int64_t iteration, double loss) {
+  if (isfinite(loss) || losses->not_finite >= 0) return;
+  losses->not_finite = iteration;
+  losses->not_finite_was = loss;
 }
 
 static planc_status close_period(rt_losses *losses) {
+  if (losses->any && losses->begins) drop_epoch(losses);
   for (int64_t i = 0; losses->any && i < losses->per_period; i++) {
     if (losses->keeps) VEC_PUSH(&losses->kept, losses->open[i]);
+    look_at(losses, losses->period * losses->per_period + i, losses->open[i]);
     losses->sum += losses->open[i];
     losses->open[i] = 0;
     losses->n++;

@@ -1,6 +1,6 @@
-/* The losses of a job in an epoch, as results come: what rounds and replicas give of an iteration is summed up, and a
- * period's are complete when results of the next come. Memory does not depend on how many there will be, unless all are
- * to be told. */
+/* The losses of a job in an epoch that has any, as results come: what rounds and replicas give of an iteration is
+ * summed up, and a period's are complete when results of the next come. Memory does not depend on how many there will
+ * be, unless all are to be told. */
 #ifndef PLANRT_LOSSES_H
 #define PLANRT_LOSSES_H
 
@@ -16,12 +16,15 @@ typedef struct rt_losses {
   bool any;                   /* one of them was given */
   double sum;
   int64_t n;
-  VEC(double) kept; /* in order */
-  double mean;      /* of the last epoch that is over; NaN: there was none, or it had no losses */
+  VEC(double) kept;      /* in order */
+  bool begins;           /* the next one is an epoch's first: those of the epoch before go */
+  double mean;           /* of the last epoch that is over and had losses; where `n` is 0 there is none */
+  int64_t not_finite;    /* the first iteration whose loss is no finite number; -1: none */
+  double not_finite_was; /* that loss */
 } rt_losses;
 
 planc_status rt_losses_start(rt_losses *losses, int64_t per_period, bool keeps);
-/* Forgets those of the epoch before. */
+/* An epoch begins: its first loss drops those of the epoch before. */
 void rt_losses_begin(rt_losses *losses);
 /* Adds a part of an iteration's loss. */
 planc_status rt_losses_add(rt_losses *losses, int64_t iteration, double part);

@@ -162,7 +162,9 @@ typedef struct rt_link_times {
   int64_t memory_bytes_per_s; /* read and written by a large copy on the device */
 } rt_link_times;
 
-planc_status rt_measure_links(const planrt_backend *backend, int64_t link_bytes_per_s, rt_link_times *out);
+/* Ends early, with times that are none, when *stop is not 0; NULL: it never is. */
+planc_status rt_measure_links(const planrt_backend *backend, int64_t link_bytes_per_s,
+                              const volatile sig_atomic_t *stop, rt_link_times *out);
 
 /* latency and bandwidth with the least sum of squared relative errors over n sizes; *out_misfit_ppm is the largest
  * relative error left. */
@@ -177,8 +179,9 @@ typedef struct rt_storage_times {
 } rt_storage_times;
 
 /* In a file in the directory, as large as it has room for up to four of the largest copies; DEVICE where that is not
- * enough for two sizes, or the backend has no storage. */
-planc_status rt_measure_storage(const planrt_backend *backend, const char *directory, rt_storage_times *out);
+ * enough for two sizes, or the backend has no storage. Ends early as rt_measure_links does. */
+planc_status rt_measure_storage(const planrt_backend *backend, const char *directory, const volatile sig_atomic_t *stop,
+                                rt_storage_times *out);
 
 typedef struct rt_link_rates {
   int64_t bytes;                            /* copied in each direction */

@@ -15,6 +15,7 @@ enum { REPETITIONS = 9, MOST_NS = 2000000000 };
 
 typedef struct bench {
   const planrt_backend *backend;
+  const volatile sig_atomic_t *stop; /* or NULL */
   rt_device *device;
   int64_t generation;
   int64_t memory_bytes; /* the device's or the host's, whichever is less */
@@ -78,6 +79,10 @@ static ends ends_of(bench *b, rt_direction direction, int64_t bytes) {
   return direction == RT_H2D ? (ends){arena, slot} : (ends){slot, arena};
 }
 
+static bool is_stopped(const bench *b) {
+  return b->stop && *b->stop;
+}
+
 /* A copy as a plan has it: behind work on the compute stream, and awaited there. The empty copies on the compute stream
  * are those two pieces of work. */
 static planc_status hand_over(bench *b, rt_direction direction, int64_t bytes, int64_t *out_ns) {
@@ -98,16 +103,16 @@ static planc_status hand_over(bench *b, rt_direction direction, int64_t bytes, i
   return NULL;
 }
 
-/* The median of several, the first left out; of few where one takes long. */
+/* The median of several, the first left out; of few where one takes long. 0 when it is stopped before. */
 static planc_status time_copy(bench *b, rt_direction direction, int64_t bytes, int64_t *out_ns) {
   int64_t times[REPETITIONS], unused, sum = 0;
-  PLANC_TRY(hand_over(b, direction, bytes, &unused));
   int32_t n = 0;
-  while (n < REPETITIONS && sum < MOST_NS) {
+  if (!is_stopped(b)) PLANC_TRY(hand_over(b, direction, bytes, &unused));
+  while (n < REPETITIONS && sum < MOST_NS && !is_stopped(b)) {
     PLANC_TRY(hand_over(b, direction, bytes, &times[n]));
     sum += times[n++];
   }
-  *out_ns = rt_statistic_of(times, n).median_ns;
+  *out_ns = n > 0 ? rt_statistic_of(times, n).median_ns : 0;
   return NULL;
 }
 
@@ -124,10 +129,12 @@ static planc_status time_beside(bench *b, rt_direction direction, planc_status s
 static planc_status time_direction(bench *b, rt_direction direction, int64_t link_bytes_per_s, rt_link_times *out) {
   for (int32_t s = 0; s < b->n_sizes; s++)
     PLANC_TRY(time_copy(b, direction, rt_link_sizes[s], &out->alone_ns[direction][s]));
+  if (is_stopped(b)) return NULL;
   rt_background *background = NULL;
   rt_direction other = direction == RT_H2D ? RT_D2H : RT_H2D;
   planc_status started = rt_background_copy(b->backend, other, link_bytes_per_s, &background);
   PLANC_TRY(time_beside(b, direction, started, background, &out->both_ns[direction]));
+  if (is_stopped(b)) return NULL;
   started = rt_background_load(b->backend, 1000000, &background);
   return time_beside(b, direction, started, background, &out->under_load_ns[direction]);
 }
@@ -152,11 +159,13 @@ static planc_status measure(bench *b, int64_t link_bytes_per_s, rt_link_times *o
   out->n_sizes = b->n_sizes;
   PLANC_TRY(time_direction(b, RT_H2D, link_bytes_per_s, out));
   PLANC_TRY(time_direction(b, RT_D2H, link_bytes_per_s, out));
+  if (is_stopped(b)) return NULL;
   return time_memory(b, &out->memory_bytes_per_s);
 }
 
-planc_status rt_measure_links(const planrt_backend *backend, int64_t link_bytes_per_s, rt_link_times *out) {
-  bench b = {.backend = backend};
+planc_status rt_measure_links(const planrt_backend *backend, int64_t link_bytes_per_s,
+                              const volatile sig_atomic_t *stop, rt_link_times *out) {
+  bench b = {.backend = backend, .stop = stop};
   planc_status status = look_up(&b);
   if (!status) status = open_device(&b, 1, link_bytes_per_s);
   if (!status) status = measure(&b, link_bytes_per_s, out);
@@ -202,7 +211,7 @@ static planc_status fill_storage(bench *b) {
     uint64_t draw = rt_random(0, (uint64_t)i);
     memcpy(slot + i * (int64_t)sizeof draw, &draw, sizeof draw);
   }
-  for (int k = 0; k < PLACES; k++) PLANC_TRY(hand_over(b, RT_H2S, b->largest, &unused));
+  for (int k = 0; k < PLACES && !is_stopped(b); k++) PLANC_TRY(hand_over(b, RT_H2S, b->largest, &unused));
   return NULL;
 }
 
@@ -216,8 +225,9 @@ static planc_status measure_storage(bench *b, rt_storage_times *out) {
   return NULL;
 }
 
-planc_status rt_measure_storage(const planrt_backend *backend, const char *directory, rt_storage_times *out) {
-  bench b = {.backend = backend};
+planc_status rt_measure_storage(const planrt_backend *backend, const char *directory, const volatile sig_atomic_t *stop,
+                                rt_storage_times *out) {
+  bench b = {.backend = backend, .stop = stop};
   if (!backend->storage) return planc_error(PLANC_DEVICE, "backend %s has no storage", backend->name);
   planc_status status = look_up(&b);
   if (!status) status = find_room(&b, directory);

@@ -113,7 +113,8 @@ static void find_extremes(const planc_graph *graph, const cJSON *pieces, double 
     cJSON_ArrayForEach(time, cJSON_GetObjectItemCaseSensitive(piece, "times")) {
       while (o < graph->n_ops && strcmp(graph->ops[o].name, get_string(time, "op")) != 0) o++;
       int64_t ns = get_int(time, "time_ns");
-      if (o == graph->n_ops || ns <= 0) break;
+      if (o == graph->n_ops) break;
+      if (ns <= 0) continue;
       double rate = 1e9 * (double)planc_law_at(graph->ops[o].flops, get_int(piece, "batch")) / (double)ns;
       if (rate > *out_flops) *out_flops = rate;
       if (ns < *out_kernel_ns) *out_kernel_ns = ns;
@@ -212,19 +213,26 @@ static void add_links(cJSON *root, const links *l, const storage *s) {
   for (int d = 0; tier && d < 2; d++) add_transfers(tier, accesses[d], s->ns[d], RT_FIRST_STORED, s->n_sizes);
 }
 
+static bool has_load(const cJSON *loads, int64_t load_ppm) {
+  const cJSON *entry;
+  cJSON_ArrayForEach(entry, loads) {
+    if (get_int(entry, "load_ppm") == load_ppm) return true;
+  }
+  return false;
+}
+
+/* Each load once: sittings that measure several leave their pieces in any order. */
 static void add_loads(cJSON *root, const planc_graph *graph, const cJSON *pieces) {
   cJSON *loads = NULL;
   const cJSON *piece;
-  int64_t last = 0;
   cJSON_ArrayForEach(piece, pieces) {
     int64_t load = get_int(piece, "load_ppm");
-    if (rt_piece_is_of_links(piece) || rt_piece_is_trial(piece) || load == last || load == 0) continue;
+    if (rt_piece_is_of_links(piece) || rt_piece_is_trial(piece) || load == 0 || has_load(loads, load)) continue;
     if (!loads) loads = pl_json_add_array(root, "loads");
     cJSON *entry = cJSON_CreateObject();
     pl_json_add_int(entry, "load_ppm", load);
     pl_json_add(entry, "ops", rt_profile_ops(graph, pieces, load));
     pl_json_add(loads, NULL, entry);
-    last = load;
   }
 }
 

@@ -203,18 +203,36 @@ static planc_status print_trace(const planrt_session *session, periods kept, pl_
   return NULL;
 }
 
+static planc_status print_text(const planrt_session *session, periods kept, char **out, size_t *out_length) {
+  pl_emit emit = {0};
+  pl_arena arena = {0};
+  pl_emit_fail(&emit, print_trace(session, kept, &arena, &emit));
+  pl_arena_free(&arena);
+  return pl_emit_take(&emit, out, out_length);
+}
+
+/* What is too long to be read again is written without its first periods. */
+static planc_status print_last(const planrt_session *session, periods kept, char **out, size_t *out_length) {
+  PLANC_TRY(print_text(session, kept, out, out_length));
+  int64_t length = (int64_t)*out_length, n = kept.end - kept.first;
+  if (length <= PLANC_TIMELINE_LARGEST_FILE) return NULL;
+  free(*out);
+  if (n == 1)
+    return planc_error(PLANC_USAGE, "the trace of a single period has %lld bytes, the most are %lld", (long long)length,
+                       (long long)PLANC_TIMELINE_LARGEST_FILE);
+  int64_t fewer = (int64_t)((double)n * (double)PLANC_TIMELINE_LARGEST_FILE / (double)length);
+  if (fewer >= n) fewer = n - 1;
+  return print_last(session, (periods){kept.end - (fewer > 0 ? fewer : 1), kept.end}, out, out_length);
+}
+
 planc_status planrt_timeline_write(const planrt_session *session, const char *path) {
   if (!session->spans) return planc_error(PLANC_USAGE, "the session keeps no timeline");
   periods kept = find_periods(session);
   if (kept.first == kept.end)
     return planc_error(PLANC_USAGE, "%s: no period has been measured, or none of at most 2^42 microseconds", path);
-  pl_emit emit = {0};
-  pl_arena arena = {0};
   char *text;
   size_t length;
-  pl_emit_fail(&emit, print_trace(session, kept, &arena, &emit));
-  pl_arena_free(&arena);
-  PLANC_TRY(pl_emit_take(&emit, &text, &length));
+  PLANC_TRY(planc_context(print_last(session, kept, &text, &length), "%s", path));
   planc_status status = pl_file_write(path, text, length);
   free(text);
   return status;

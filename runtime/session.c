@@ -294,6 +294,10 @@ bool planrt_can_run(const planrt_session *session) {
   return session->device != NULL || session->gave_up_device;
 }
 
+static bool is_stopped(const planrt_session *session) {
+  return session->options.stop && *session->options.stop;
+}
+
 static planc_status run(planrt_session *session, int64_t periods, const uint64_t *seed) {
   if (periods < 0 || session->step.period < 0 || session->step.period > INT64_MAX - periods)
     return planc_error(PLANC_USAGE, "%lld periods from %lld on", (long long)periods, (long long)session->step.period);
@@ -307,12 +311,12 @@ static planc_status run(planrt_session *session, int64_t periods, const uint64_t
   do {
     now = done = left < most ? left : most;
     if (session->reference) PLANC_TRY(rt_resident_load(session->reference, session));
-    PLANC_TRY(seed ? rt_interleave(session, now, rt_mix(*seed + (uint64_t)(periods - left)))
+    PLANC_TRY(seed ? rt_interleave(session, now, rt_mix(*seed + (uint64_t)(periods - left)), &done)
                    : rt_interpret(session, now, &done));
     if (session->reference) PLANC_TRY(rt_reference_compare(session, done));
     session->step.period += done;
     left -= done;
-  } while (left > 0 && done == now);
+  } while (left > 0 && done == now && !is_stopped(session));
   return NULL;
 }
 

@@ -121,6 +121,8 @@ void rt_session_give_up_device(planrt_session *session);
 
 /* Makes homes, staging, samples and results for the session's trace. */
 planc_status rt_user_open(planrt_session *session);
+/* Brings the samples that are taken again and again, as the session's seed has them. */
+planc_status rt_user_ask_same(planrt_session *session);
 void rt_user_close(planrt_session *session);
 /* The homes one after the other, by replica, job and storage:
  * rt_homes at = {.storage = -1}; while (rt_next_home(...)). */
@@ -153,7 +155,7 @@ typedef struct rt_cursor {
 /* Runs prologue, `periods` bodies (fewer when stopped: *out_done) and epilogue in file order, or interleaved as drawn
  * from `seed`. The step's period is the first body's and is left as it is. */
 planc_status rt_interpret(planrt_session *session, int64_t periods, int64_t *out_done);
-planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t seed);
+planc_status rt_interleave(planrt_session *session, int64_t periods, uint64_t seed, int64_t *out_done);
 /* Has the backend keep the body, for rt_interpret to replay. */
 planc_status rt_capture(planrt_session *session);
 

@@ -174,6 +174,12 @@ static planc_status ask_for_same_samples(planrt_session *session, int32_t replic
   return NULL;
 }
 
+planc_status rt_user_ask_same(planrt_session *session) {
+  for (int32_t r = 0; r < planc_trace_replicas(session->trace) && session->options.same_samples; r++)
+    PLANC_TRY(ask_for_same_samples(session, r));
+  return NULL;
+}
+
 planc_status rt_user_open(planrt_session *session) {
   int32_t replicas = planc_trace_replicas(session->trace);
   bool same = session->options.same_samples;
@@ -183,8 +189,7 @@ planc_status rt_user_open(planrt_session *session) {
   int64_t places = same ? (int64_t)replicas * session->trace->n_buffers : session->n_handovers;
   PLANC_TRY(PL_NEW(&session->memory, &session->samples, places));
   PLANC_TRY(make_block(session));
-  for (int32_t r = 0; r < replicas && same; r++) PLANC_TRY(ask_for_same_samples(session, r));
-  return NULL;
+  return rt_user_ask_same(session);
 }
 
 void rt_user_close(planrt_session *session) {

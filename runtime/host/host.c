@@ -159,6 +159,11 @@ static void forget(rt_device *device) {
   for (int32_t e = 0; e < device->options.n_events; e++) device->generations[e] = UNRECORDED;
 }
 
+static planc_status end_lap(rt_device *device) {
+  if (device->streams) rt_streams_end_lap(device->streams);
+  return NULL;
+}
+
 static planc_status synchronize(rt_device *device) {
   if (device->streams) PLANC_TRY(rt_streams_synchronize(device->streams));
   PLANC_TRY(rt_block_check(&device->arena, "the arena"));
@@ -295,5 +300,6 @@ const planrt_backend rt_host_backend = {
     .wait = await,
     .reached = reached,
     .forget = forget,
+    .end_lap = end_lap,
     .synchronize = synchronize,
 };

@@ -47,6 +47,11 @@ static int create(const char *directory) {
   return file;
 }
 
+/* A file system that makes no files, as /proc, may say that there is no such directory. */
+static const char *why_none(const char *directory, int error) {
+  return error == ENOENT && access(directory, F_OK) == 0 ? "no file can be made there" : strerror(error);
+}
+
 /* Whether what is written there stays in the host's memory, which storage is to save. */
 static bool is_in_memory(int file) {
   struct statfs info;
@@ -67,7 +72,7 @@ static int take_blocks(int file, int64_t bytes) {
 
 static planc_status fill_storage(rt_storage *storage) {
   storage->file = create(storage->directory);
-  if (storage->file < 0) return no_file(storage->directory, strerror(errno));
+  if (storage->file < 0) return no_file(storage->directory, why_none(storage->directory, errno));
   if (is_in_memory(storage->file))
     return no_file(storage->directory, "it is in the host's memory; name a directory on a disk");
   int error = take_blocks(storage->file, storage->bytes);

@@ -19,7 +19,10 @@ typedef struct stream {
   bool started;
   pthread_mutex_t lock;       /* head, tail, quit */
   pthread_cond_t more, fewer; /* the ring has become longer, or shorter */
+  pthread_cond_t caught_up;   /* `done` has reached `awaited` */
   int64_t head, tail;         /* next free, next to perform */
+  int64_t done, awaited;      /* pieces of work performed in all; how many of them one waits for */
+  int64_t laps[RT_AHEAD];     /* how many pieces of work were enqueued by the end of each of the last laps */
   bool quit;
   rt_work *ring;
 } stream;
@@ -31,6 +34,7 @@ struct rt_streams {
   stream *streams;
   rt_work *rings; /* one behind the other */
   int64_t room;   /* of a ring */
+  int64_t n_laps;
 
   _Atomic int64_t *generations; /* by event: of its last record */
   int64_t *promised;            /* by event: of its last record enqueued */
@@ -111,6 +115,7 @@ static void *run_stream(void *argument) {
     perform(s, work);
     pthread_mutex_lock(&s->lock);
     s->tail++;
+    if (++s->done == s->awaited) pthread_cond_signal(&s->caught_up);
     if (s->tail == s->head) s->tail = s->head = 0; /* memory behind what was ever needed stays untouched */
     pthread_cond_signal(&s->fewer);
   }
@@ -132,6 +137,21 @@ planc_status rt_streams_enqueue(rt_streams *streams, int32_t stream_index, const
   pthread_cond_signal(&s->more);
   pthread_mutex_unlock(&s->lock);
   return NULL;
+}
+
+/* Work that was dropped after a failure counts as done. */
+static void end_lap(stream *s, int64_t lap) {
+  int64_t *end = &s->laps[lap % RT_AHEAD];
+  pthread_mutex_lock(&s->lock);
+  s->awaited = *end;
+  *end = s->done + s->head - s->tail;
+  while (s->done < s->awaited) pthread_cond_wait(&s->caught_up, &s->lock);
+  pthread_mutex_unlock(&s->lock);
+}
+
+void rt_streams_end_lap(rt_streams *streams) {
+  for (int32_t i = 0; i < streams->n_streams; i++) end_lap(&streams->streams[i], streams->n_laps);
+  streams->n_laps++;
 }
 
 planc_status rt_streams_synchronize(rt_streams *streams) {
@@ -157,6 +177,7 @@ static planc_status start(rt_streams *streams, int32_t index) {
   pthread_mutex_init(&s->lock, NULL);
   pthread_cond_init(&s->more, NULL);
   pthread_cond_init(&s->fewer, NULL);
+  pthread_cond_init(&s->caught_up, NULL);
   streams->n_streams++;
   if (pthread_create(&s->thread, NULL, run_stream, s) != 0)
     return planc_error(PLANC_DEVICE, "host: no thread for stream %d", index);
@@ -209,6 +230,7 @@ static void stop(stream *s) {
   pthread_mutex_destroy(&s->lock);
   pthread_cond_destroy(&s->more);
   pthread_cond_destroy(&s->fewer);
+  pthread_cond_destroy(&s->caught_up);
 }
 
 void rt_streams_free(rt_streams *streams) {

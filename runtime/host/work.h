@@ -41,6 +41,8 @@ void rt_streams_free(rt_streams *streams);
 planc_status rt_streams_enqueue(rt_streams *streams, int32_t stream, const rt_work *work);
 bool rt_streams_reached(const rt_streams *streams, int32_t event, int64_t generation);
 void rt_streams_forget(rt_streams *streams);
+/* What has been enqueued since the last call is a lap: waits while laps before the last RT_AHEAD are not over. */
+void rt_streams_end_lap(rt_streams *streams);
 planc_status rt_streams_synchronize(rt_streams *streams);
 
 #endif

@@ -122,6 +122,81 @@ class Exec(unittest.TestCase):
         self.assertEqual(resumed["losses"], whole["losses"][-3:])
         self.assertEqual(resumed["accuracy"], whole["accuracy"])
 
+    def test_an_interleaved_run_ends_when_it_is_interrupted(self):
+        path, _ = plan(self.folder.name, "x.plan", "--budget", "400K")
+        for options in ([], ["--verify"]):
+            child = subprocess.Popen([os.path.join(BUILD, "planrun"), "exec", path, "--interleave", "3", "--iterations",
+                                      str(2**40), "--json", *options], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            self.addCleanup(child.kill)
+            while not self.catches(child, signal.SIGTERM):
+                time.sleep(0.01)
+            time.sleep(0.5)
+            child.send_signal(signal.SIGTERM)
+            report = json.loads(child.communicate()[0])
+            self.assertEqual(child.returncode, -signal.SIGTERM)
+            self.assertEqual(len(report["losses"]), report["iterations"])
+            self.assertLess(report["iterations"], 2**40)
+
+    def test_the_same_samples_go_on_after_a_checkpoint(self):
+        path, _ = plan(self.folder.name, "x.plan", "--budget", "400K")
+        checkpoint = os.path.join(self.folder.name, "x.ckpt")
+
+        def losses(*options):
+            return json.loads(run("planrun", "exec", path, "--same-samples", "--json", *options))["losses"]
+
+        whole = losses("--seed", 7, "--iterations", 4)
+        self.assertEqual(losses("--seed", 7, "--iterations", 2, "--save", checkpoint), whole[:2])
+        self.assertEqual(losses("--iterations", 4, "--resume", checkpoint, "--verify"), whole[2:])
+
+    def test_epochs_are_those_of_training(self):
+        path, _ = plan(self.folder.name, "x.plan", "--batch", 500, "--policy", "none")  # two iterations an epoch
+        first, second = (os.path.join(self.folder.name, name) for name in ("first", "second"))
+        want, _ = train(path, "--epochs", 3)
+        self.assertEqual([line.split(":")[0] for line in want], ["epoch 1", "epoch 2", "epoch 3"])
+        got, report = train(path, "--iterations", 5, "--save", first)
+        self.assertEqual(got, want[:2])
+        self.assertEqual(report["losses"], [report["loss"]])
+        self.assertEqual(train(path, "--iterations", 1)[0], [])
+        self.assertEqual(train(path, "--iterations", 4)[0], want[:2])
+        train(path, "--iterations", 2, "--save", second)
+        self.assertEqual(train(path, "--iterations", 4, "--resume", second)[0], want[1:2])
+        got, report = train(path, "--epochs", 3, "--resume", first)
+        self.assertEqual(got, [f"epoch 3: loss {report['losses'][0]:.9g}"])
+
+    def test_an_epoch_that_has_ended_has_its_line(self):
+        # Epochs are of one iteration: an interrupt always falls on an epoch's end.
+        path, _ = plan(self.folder.name, "x.plan", "--batch", 1437, "--policy", "none")
+        child = subprocess.Popen([os.path.join(BUILD, "planrun"), "exec", path, "--data", DIGITS, "--epochs", "1000000",
+                                  "--json"], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+        self.addCleanup(child.kill)
+        first = child.stdout.readline().rstrip("\n")
+        child.send_signal(signal.SIGINT)
+        *others, report = child.communicate()[0].splitlines()
+        report, epochs = json.loads(report), [first, *others]
+        self.assertEqual(len(epochs), report["iterations"])
+        self.assertEqual(epochs[-1], f"epoch {report['iterations']}: loss {report['loss']:.9g}")
+
+    def test_a_loss_that_is_no_number_is_told(self):
+        trained = os.path.join(self.folder.name, "trained.yaml")
+        run("planc", "train", os.path.join(ROOT, "graphs/lenet-digits.yaml"), "--optimizer", "sgd", "-o", trained)
+        with open(trained, encoding="utf-8") as file:
+            text, changes = re.subn(r"lr: [0-9.]+", "lr: 1000000000.0", file.read())
+        self.assertGreater(changes, 0)
+        with open(trained, "w", encoding="utf-8") as file:
+            file.write(text)
+        path, _ = plan(self.folder.name, "wild.plan", "--batch", 64, "--policy", "none", graph=trained)
+        done = subprocess.run([os.path.join(BUILD, "planrun"), "exec", path, "--data", DIGITS, "--epochs", "2"],
+                              capture_output=True, text=True, env=ENVIRONMENT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[:2], ["epoch 1: loss nan", "epoch 2: loss nan"])
+        self.assertIn("loss nan", lines)
+        first = train(path)[1]["losses"].index(None)
+        notes = [line for line in done.stderr.splitlines() if "finite" in line]
+        self.assertEqual(len(notes), 1, done.stderr)
+        self.assertRegex(notes[0], rf"^planrun: note: \S+: the loss of iteration {first} is (nan|infinite), the first "
+                         "that is no finite number$")
+
     def test_a_run_may_end_before_its_first_body(self):
         rows = json.loads(run("planc", "compare", os.path.join(ROOT, "graphs/lenet-digits.yaml"), "--json"))["rows"]
         kinds = [["--policy", row["policy"]] for row in rows if row["policy"] != "ideal"]
@@ -297,6 +372,20 @@ class Exec(unittest.TestCase):
         self.assertEqual(report["plans_adopted"], 1)
         self.assertIn("policy vdnn-all", told[0])
 
+    def test_an_update_keeps_what_is_not_limited(self):
+        """A budget of -1, which planc does not write, is no reason for another plan, and no limit of one."""
+        path, _ = plan(self.folder.name, "x.plan", "--policy", "vdnn-all", "--budget", "1200K")
+        trace, new = os.path.join(self.folder.name, "x.trace"), os.path.join(self.folder.name, "new.plan")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(re.sub(r'("memory":"device".*?"budget":)\d+', r"\1-1", text))
+        run("planrun", "exec", path, "--same-samples", "--iterations", 3, "--trace", trace)
+        for threshold, code in ((1000, 7), (0, 0)):
+            done = subprocess.run([os.path.join(BUILD, "planc"), "update", path, "--trace", trace, "-o", new, "--threshold",
+                                   str(threshold)], capture_output=True, text=True, env=ENVIRONMENT)
+            self.assertEqual(done.returncode, code, done.stderr)
+
     def test_plans_change_in_a_run_and_the_losses_do_not(self):
         names = {"small": ["--policy", "modnn", "--budget", "400K"], "none": ["--policy", "none"], "vdnn": ["--policy", "vdnn-all"]}
         plans = {name: plan(self.folder.name, name, "--sub-batch", 16, *options)[0] for name, options in names.items()}
@@ -322,7 +411,7 @@ class Exec(unittest.TestCase):
         self.assertEqual(len(told), len(ends), told)
         for line, end in zip(told, ends):
             self.assertIn(end, line)
-        self.assertIn("another graph, batch", told[3])
+        self.assertIn("made for 16 samples in a batch, the run has", told[3])
 
     def test_a_verified_run_changes_plans(self):
         first, second = (plan(self.folder.name, name, "--policy", name)[0] for name in ("none", "naive"))

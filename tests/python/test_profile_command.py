@@ -143,7 +143,7 @@ class Profile(unittest.TestCase):
             kept = text[:text.rindex("\n") + 1]
             self.assertEqual(kept.count("\n"), 1 + passes)
             if how == signal.SIGINT:
-                self.assertRegex(told, "planrun: ending after the iteration or op that it is at; again to end at once\n"
+                self.assertRegex(told, "planrun: ending after the iteration, op or copy that it is at; again to end at once\n"
                                        "(.*\n)*planrun: interrupted; the same command goes on from ")
                 self.assertEqual(kept, text)
                 self.assertNotIn('"trying"', kept)
@@ -175,7 +175,7 @@ class Profile(unittest.TestCase):
         child.send_signal(signal.SIGINT)
         out, told = child.communicate()
         self.assertEqual((child.returncode, out), (-signal.SIGINT, ""), told)
-        self.assertEqual(told, "planrun: ending after the iteration or op that it is at; again to end at once\n"
+        self.assertEqual(told, "planrun: ending after the iteration, op or copy that it is at; again to end at once\n"
                                "planrun: interrupted; nothing is kept: the same command begins anew\n")
 
     def test_other_ways_to_measure_do_not_go_on(self):

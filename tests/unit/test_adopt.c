@@ -200,7 +200,7 @@ START_TEST(forged_graphs_are_refused) {
   job.graph = &f.graph;
   ok(weave(&job, WEAVE_RESIDENT, 0, &other));
   planrt_session *session = open_session(&own.plan, &r, false);
-  assert_fails(planrt_can_adopt(session, &other.plan), PLANC_STALE, "another graph, batch");
+  assert_fails(planrt_can_adopt(session, &other.plan), PLANC_STALE, "made from another graph");
   planrt_session_free(session);
   woven_free(&other);
   woven_free(&own);
@@ -228,7 +228,7 @@ START_TEST(others_are_refused) {
   run_on(&own.plan, NULL, PLANC_OK, NULL, &whole);
 
   weave_plan(WEAVE_RESIDENT, 5, &other);
-  run_on(&own.plan, &other.plan, PLANC_STALE, "another graph, batch", &tried);
+  run_on(&own.plan, &other.plan, PLANC_STALE, "made for 5 samples in a batch, the run has 4", &tried);
   assert_same(&whole, &tried);
   woven_free(&other);
 
@@ -237,7 +237,7 @@ START_TEST(others_are_refused) {
   weave_plan(WEAVE_RESIDENT, 4, &other);
   planc_graph *momentum = graph;
   graph = kept;
-  run_on(&own.plan, &other.plan, PLANC_STALE, "another graph, batch", &tried);
+  run_on(&own.plan, &other.plan, PLANC_STALE, "made from another graph", &tried);
   assert_same(&whole, &tried);
   woven_free(&other);
   planc_graph_free(momentum);

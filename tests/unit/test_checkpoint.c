@@ -177,7 +177,7 @@ START_TEST(other_graphs_are_refused) {
   assert_fails(planrt_resume(f.session, path), PLANC_STALE, "made from another graph");
   close_fixture(&f);
   open_fixture(&f, PLANC_ADAM, WEAVE_RESIDENT, 5, 3);
-  assert_fails(planrt_resume(f.session, path), PLANC_STALE, "made with a batch of 4, the plan has 5");
+  assert_fails(planrt_resume(f.session, path), PLANC_STALE, "made for 4 samples in a batch, the run has 5");
   close_fixture(&f);
 }
 END_TEST
@@ -242,7 +242,7 @@ static void open_split(fixture *f, planc_optimizer optimizer, int32_t gpus, int6
   ok(planrt_init(f->session));
 }
 
-/* Of all that differs the graph is told, then the number of GPUs, then the batch, which is that of all GPUs. */
+/* Of all that differs the graph is told, then the number of replicas, then the batch, which is that of all replicas. */
 START_TEST(the_difference_is_told_as_it_was_given) {
   static const struct {
     planc_optimizer optimizer;
@@ -250,9 +250,9 @@ START_TEST(the_difference_is_told_as_it_was_given) {
     int64_t batch;
     const char *told;
   } cases[] = {{PLANC_ADAM, 3, 5, "made from another graph"},
-               {PLANC_SGD, 3, 4, "made with a number of GPUs of 2, the plan has 3"},
-               {PLANC_SGD, 1, 8, "made with a number of GPUs of 2, the plan has 1"},
-               {PLANC_SGD, 2, 5, "made with a batch of 8, the plan has 10"}};
+               {PLANC_SGD, 3, 4, "made for 2 replicas, the run has 3"},
+               {PLANC_SGD, 1, 8, "made for 2 replicas, the run has 1"},
+               {PLANC_SGD, 2, 5, "made for 8 samples in a batch, the run has 10"}};
   fixture f;
   open_split(&f, PLANC_SGD, 2, 4);
   ok(planrt_save(f.session, path));
@@ -311,6 +311,29 @@ START_TEST(whose_samples_they_were_is_kept) {
 }
 END_TEST
 
+/* What stand-ins leave behind is no training: neither goes on from the other, and both from their own. */
+START_TEST(stand_ins_and_training_do_not_mix) {
+  fixture f[2];
+  for (int k = 0; k < 2; k++) {
+    int64_t batch = 4;
+    f[k].graph = train(PLANC_SGD);
+    planc_job job = {.graph = f[k].graph, .batch = batch, .n_rounds = 1, .rounds = &batch, .iterations = 1};
+    ok(weave(&job, WEAVE_RESIDENT, 0, &f[k].w));
+    ok(planrt_session_new(&f[k].w.plan, &(planrt_options){.synthetic = k == 1}, &f[k].session));
+    ok(planrt_init(f[k].session));
+  }
+  for (int k = 0; k < 2; k++) {
+    ok(planrt_run(f[k].session, 1));
+    ok(planrt_save(f[k].session, path));
+    assert_fails(planrt_resume(f[!k].session, path), PLANC_STALE,
+                 k == 1 ? "saved by a run of stand-ins" : "saved by a run without --synthetic");
+    ck_assert_int_eq(planrt_get_step(f[!k].session).period, k);
+    ok(planrt_resume(f[k].session, path));
+  }
+  for (int k = 0; k < 2; k++) close_fixture(&f[k]);
+}
+END_TEST
+
 /* Samples are counted from the first one, of 4 in each iteration. */
 START_TEST(positions_beyond_all_counting_are_refused) {
   static const struct {
@@ -356,6 +379,7 @@ int main(void) {
   tcase_add_test(c, other_headers_are_no_other_graphs);
   tcase_add_loop_test(c, the_difference_is_told_as_it_was_given, 0, 4);
   tcase_add_loop_test(c, splits_that_are_none_are_refused, 0, 4);
+  tcase_add_test(c, stand_ins_and_training_do_not_mix);
   tcase_add_loop_test(c, whose_samples_they_were_is_kept, 0, 4);
   tcase_add_loop_test(c, positions_beyond_all_counting_are_refused, 0, 4);
   tcase_add_test(c, files_that_cannot_be_had);

@@ -241,7 +241,8 @@ START_TEST(truncated) {
   ck_assert_uint_eq(length, 57512);
   for (size_t cut = 1; cut < length; cut += cut < 32 || cut > length - 16 ? 1 : 1777) {
     write_file(bytes, cut);
-    assert_fails(read_file(), PLANC_BAD_INPUT, path);
+    /* Of less than gzip's first two bytes nobody can tell what it was to be. */
+    assert_fails(read_file(), PLANC_BAD_INPUT, cut < 2 ? path : "the compressed file is cut short");
   }
   assert_fails(planrt_data_read("tests/data/none.csv", 0, &(planrt_data *){NULL}), PLANC_BAD_INPUT,
                "tests/data/none.csv: No such file or directory");

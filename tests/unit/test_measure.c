@@ -60,7 +60,7 @@ END_TEST
 
 START_TEST(links_are_measured) {
   rt_link_times times = {0};
-  ok(rt_measure_links(&rt_host_backend, INT64_C(8) << 30, &times));
+  ok(rt_measure_links(&rt_host_backend, INT64_C(8) << 30, NULL, &times));
   ck_assert_int_eq(rt_link_sizes[times.n_sizes - 1], 64 << 20);
   for (int d = 0; d < 2; d++) {
     for (int32_t s = 0; s < times.n_sizes; s++) ck_assert_int_gt(times.alone_ns[d][s], 0);
@@ -82,12 +82,21 @@ static planc_status refuse_to_open(const rt_device_options *options, rt_device *
 }
 
 /* Copies within the device have two blocks there; of the host's memory each direction that copies at once has one. */
+/* At this rate the smallest copy would take four seconds, and all of them days. */
+START_TEST(links_are_left_when_it_is_asked_for) {
+  volatile sig_atomic_t stop = 1;
+  rt_link_times times = {0};
+  ok(rt_measure_links(&rt_host_backend, 1000, &stop, &times));
+  ck_assert_int_eq(times.alone_ns[RT_H2D][0], 0);
+}
+END_TEST
+
 START_TEST(memory_that_copies_need) {
   planrt_backend backend = rt_host_backend;
   rt_link_times times;
   rt_link_rates rates;
   backend.open = refuse_to_open;
-  assert_fails(rt_measure_links(&backend, 0, &times), PLANC_DEVICE, "links: not now");
+  assert_fails(rt_measure_links(&backend, 0, NULL, &times), PLANC_DEVICE, "links: not now");
   ck_assert_int_eq(asked.arena_bytes, 128 << 20);
   ck_assert_int_eq(asked.host_arena_bytes, 64 << 20);
   assert_fails(rt_measure_rates(&backend, 0, 1, &rates), PLANC_DEVICE, "links: not now");
@@ -398,6 +407,7 @@ int main(void) {
   tcase_add_loop_test(c, a_line_is_found_again, 0, 8);
   tcase_add_loop_test(c, any_times_make_a_link, 0, 80);
   tcase_add_test(c, links_are_measured);
+  tcase_add_test(c, links_are_left_when_it_is_asked_for);
   tcase_add_test(c, memory_that_copies_need);
   tcase_add_test(c, sizes_are_beyond_caches);
   tcase_add_test(c, rates_are_of_all_bytes);

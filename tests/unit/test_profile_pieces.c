@@ -39,6 +39,37 @@ static planc_profile *parse(const cJSON *tree) {
   return profile;
 }
 
+static int64_t load_at(const cJSON *loads, int index) {
+  return (int64_t)cJSON_GetNumberValue(cJSON_GetObjectItem(cJSON_GetArrayItem(loads, index), "load_ppm"));
+}
+
+/* However sittings have left their pieces, a profile has each load once, with all that was measured under it. */
+START_TEST(loads_stand_once) {
+  planc_graph *graph = passes_graph();
+  cJSON *pieces = cJSON_CreateArray(), *tree;
+  add_links(pieces);
+  add_ops(pieces, graph, 0, 4);
+  add_ops(pieces, graph, 500000, 4);
+  add_ops(pieces, graph, 250000, 4);
+  add_ops(pieces, graph, 500000, 12);
+  rt_profile_head head = {.name = "host", .machine = "a machine", .memory_bytes = INT64_C(1) << 34};
+  ok(rt_profile_compose(&head, graph, pieces, &tree));
+  const cJSON *loads = cJSON_GetObjectItem(tree, "loads");
+  ck_assert_int_eq(cJSON_GetArraySize(loads), 2);
+  ck_assert_int_eq(load_at(loads, 0), 500000);
+  ck_assert_int_eq(load_at(loads, 1), 250000);
+  planc_profile_free(parse(tree));
+  cJSON_AddItemToArray(cJSON_GetObjectItem(tree, "loads"), cJSON_Duplicate(cJSON_GetArrayItem(loads, 0), true));
+  char *text = cJSON_Print(tree);
+  planc_profile *profile;
+  assert_fails(planc_profile_parse(text, strlen(text), "composed", &profile), PLANC_BAD_INPUT, "twice");
+  cJSON_free(text);
+  cJSON_Delete(tree);
+  cJSON_Delete(pieces);
+  planc_graph_free(graph);
+}
+END_TEST
+
 /* What planc reads at measured batches is what was measured, whatever order the pieces came in. */
 START_TEST(profiles_hold_what_was_measured) {
   planc_graph *graph = passes_graph();
@@ -318,6 +349,7 @@ int main(void) {
   tcase_add_loop_test(c, storage_is_told_where_it_was_measured, 0, 3);
   tcase_add_test(c, passes_are_merged);
   tcase_add_test(c, what_found_no_memory_is_not_kept);
+  tcase_add_test(c, loads_stand_once);
   tcase_add_loop_test(c, profiles_hold_what_was_measured, 0, 2);
   tcase_add_test(c, workspaces_are_exact_at_every_batch);
   tcase_add_test(c, rounds_have_these_sizes);

@@ -2,8 +2,10 @@
  * into a session and comes out. */
 #include <check.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "planrt/planrt.h"
 #include "runtime/backend.h"
@@ -516,6 +518,30 @@ START_TEST(failing_callbacks) {
 }
 END_TEST
 
+/* --- Ending ------------------------------------------------------------------------------------------------------- */
+
+enum { LAST_TOLD = 5 };
+static volatile sig_atomic_t asked_to_end;
+
+static planc_status ask_to_end(void *user, const planrt_result *result) {
+  (void)user;
+  nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* whoever enqueues is faster */
+  if (result->iteration == LAST_TOLD) asked_to_end = 1;
+  return NULL;
+}
+
+/* While an iteration's result is told its body is on its way, and behind it RT_AHEAD at most. */
+START_TEST(few_periods_are_on_their_way) {
+  fixture f;
+  asked_to_end = 0;
+  open_fixture(&f, (planrt_options){.concurrent = true, .sink = ask_to_end, .stop = &asked_to_end});
+  ok(planrt_run(f.session, 1000));
+  ck_assert_int_gt(planrt_get_step(f.session).period, LAST_TOLD);
+  ck_assert_int_le(planrt_get_step(f.session).period, LAST_TOLD + 1 + RT_AHEAD);
+  close_fixture(&f);
+}
+END_TEST
+
 int main(void) {
   Suite *suite = suite_create("session");
   TCase *c = tcase_create("session");
@@ -531,6 +557,7 @@ int main(void) {
   tcase_add_test(c, evaluation_without_room);
   tcase_add_test(c, misuse);
   tcase_add_test(c, failing_callbacks);
+  tcase_add_test(c, few_periods_are_on_their_way);
   suite_add_tcase(suite, c);
   return run_suite(suite);
 }

@@ -469,13 +469,13 @@ END_TEST
 
 START_TEST(storage_is_measured) {
   rt_storage_times times = {0};
-  ok(rt_measure_storage(&rt_host_backend, folder, &times));
+  ok(rt_measure_storage(&rt_host_backend, folder, NULL, &times));
   ck_assert_int_eq(times.n_sizes, RT_STORED_SIZES);
   for (int d = 0; d < 2; d++)
     for (int32_t s = 0; s < times.n_sizes; s++) ck_assert_int_gt(times.ns[d][s], 0);
   char path[64];
   snprintf(path, sizeof path, "%s/none", folder);
-  assert_fails(rt_measure_storage(&rt_host_backend, path, &times), PLANC_DEVICE, path);
+  assert_fails(rt_measure_storage(&rt_host_backend, path, NULL, &times), PLANC_DEVICE, path);
 }
 END_TEST
 
@@ -487,7 +487,7 @@ START_TEST(a_small_disk_is_measured_by_less) {
   rlim_t before = limit.rlim_cur;
   limit.rlim_cur = INT64_C(5) * MIB;
   ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  ok(rt_measure_storage(&rt_host_backend, folder, &times));
+  ok(rt_measure_storage(&rt_host_backend, folder, NULL, &times));
   limit.rlim_cur = before;
   ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
   ck_assert_int_eq(times.n_sizes, 3); /* up to 1 MiB, four of which it holds */

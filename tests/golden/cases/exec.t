@@ -9,7 +9,6 @@ A plan under a third of the resident peak computes the resident plan's bits.
   verified: every bit as in the reference
   ! planrun: note: backend host does not have the plan's algorithms gemm, default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
   ~ planrun exec lenet.plan --data data/digits/digits.csv.gz --iterations 2 --verify
-  epoch <N>: loss <N>
   iterations <N>
   loss <N>
   accuracy <N>
@@ -33,6 +32,28 @@ Any graph runs with stand-ins.
   $ planrun exec tiny.plan
   ! planrun: tiny.plan: body[7]: op first, algorithm default: the host has no kernel for my.op; planrun exec --synthetic runs any graph, with stand-ins
   [6]
+  $ planrun profile inputs/tiny.yaml -o tiny.json
+  ! planrun: note: batch 4 (the graph's header)
+  ! planrun: batch 4: op first: the host has no kernel for my.op, so the graph cannot be measured; planc plan --device plans it by predicted times
+  [6]
+
+Stand-ins go on from stand-ins alone.
+
+  $ planrun exec lenet.plan --synthetic --save hashes >/dev/null && planrun exec lenet.plan --synthetic --iterations 2 --resume hashes | head -1
+  iterations 2
+  $ planrun exec lenet.plan --iterations 2 --resume hashes
+  ! planrun: note: backend host does not have the plan's algorithms gemm, default: plain ones stand in, which may take far longer; a profile of planrun profile has its own to plan with
+  ! planrun: hashes: saved by a run of stand-ins, which train nothing: only a run with --synthetic goes on from it
+  [4]
+  $ planrun exec lenet.plan --save trained >/dev/null 2>&1; planrun exec lenet.plan --synthetic --iterations 2 --resume trained
+  ! planrun: trained: saved by a run without --synthetic: one with stand-ins cannot go on from it
+  [4]
+
+A rate that is none is told with examples of rates.
+
+  $ planrun exec lenet.plan --link 1PB/s
+  ! planrun: --link takes a rate such as 0.2GB/s or 200MiB/s, not 1PB/s
+  [2]
 
 A trace needs something that runs.
 
@@ -92,6 +113,9 @@ What a plan keeps in storage needs a directory, in which nothing is left.
   verified: every bit as in the reference
   $ planrun exec data/plan/storage.plan --synthetic --storage disk
   ! planrun: data/plan/storage.plan: host: no storage in disk: No such file or directory
+  [6]
+  $ planrun exec data/plan/storage.plan --synthetic --storage /proc
+  ! planrun: data/plan/storage.plan: host: no storage in /proc: no file can be made there
   [6]
   $ planrun exec data/plan/storage.plan --synthetic --storage data/plan/storage.plan
   ! planrun: data/plan/storage.plan: host: no storage in data/plan/storage.plan: Not a directory

@@ -159,8 +159,11 @@ planrun likewise.
   $ planrun exec tiny.plan --sequential --interleave 7
   ! planrun: --sequential and --interleave exclude each other
   [2]
+  $ planrun exec tiny.plan --interleave 7 --trace t.json
+  ! planrun: --interleave and --trace exclude each other
+  [2]
   $ planrun exec tiny.plan --link 3
-  ! planrun: --link takes a rate such as 0.2GB/s, not 3
+  ! planrun: --link takes a rate such as 0.2GB/s or 200MiB/s, not 3
   [2]
   $ planrun exec tiny.plan --link 0GB/s
   ! planrun: --link takes a rate above 0
