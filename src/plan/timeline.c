@@ -14,7 +14,6 @@
 #include "util/file.h"
 #include "util/math.h"
 
-
 typedef struct owned {
   planc_timeline timeline; /* first: what is given out */
   pl_arena arena;
