@@ -42,10 +42,10 @@ typedef struct pl_slots {
 
 enum { PL_STORAGE_ALIGNMENT = 4096 }; /* the block of most file systems */
 
-/* Everything is allocated in `arena`. `problem` may be NULL: then no budget limits the host, and nothing is stored. Where
- * storage may be used and the host has too little, spill.h chooses what is stored; where not enough can be stored,
- * `host_bytes` is more than the budget: the caller holds plans to their budgets. Fails with USAGE if storage may be
- * used and the profile does not tell what it costs. */
+/* Everything is allocated in `arena`. `problem` may be NULL: then no budget limits the host, and nothing is stored.
+ * Where storage may be used and the host has too little, spill.h chooses what is stored; where not enough can be
+ * stored, `host_bytes` is more than the budget: the caller holds plans to their budgets. Fails with USAGE if storage
+ * may be used and the profile does not tell what it costs. */
 planc_status pl_slots_make(pl_arena *arena, const planc_schedule *schedule, const planc_problem *problem,
                            pl_slots *out);
 
