@@ -1,11 +1,11 @@
 /* `planc check`: are plans valid, do they fit budgets, were they made from these graphs? */
-#define _GNU_SOURCE /* asprintf */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/verdict.h"
 #include "plan/memories.h"
+#include "util/emit.h"
 #include "util/print.h"
 #include "util/size.h"
 
@@ -122,33 +122,26 @@ static planc_status compare_graphs(const expectations *e, const planc_plan *plan
   return NULL;
 }
 
-/* ", 2 jobs (a, b)" of a plan with several; malloc'ed. */
-static planc_status list_jobs(const planc_plan *plan, char **out) {
-  size_t length;
-  *out = NULL;
-  FILE *text = open_memstream(out, &length);
-  if (!text) return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
-  if (!cli_only_job(plan)) {
-    fprintf(text, ", %d jobs (", plan->n_jobs);
-    for (int32_t j = 0; j < plan->n_jobs; j++) fprintf(text, "%s%s", j == 0 ? "" : ", ", plan->jobs[j].graph->name);
-    fputs(")", text);
-  }
-  if (fclose(text) == 0) return NULL;
-  free(*out);
-  return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+/* ", 2 jobs (a, b)" of a plan with several. */
+static void emit_jobs(pl_emit *emit, const planc_plan *plan) {
+  if (cli_only_job(plan)) return;
+  pl_emit_format(emit, ", %d jobs (", plan->n_jobs);
+  for (int32_t j = 0; j < plan->n_jobs; j++)
+    pl_emit_format(emit, "%s%s", j == 0 ? "" : ", ", plan->jobs[j].graph->name);
+  pl_emit_format(emit, ")");
 }
 
 static planc_status summarize(const planc_plan *plan, cli_verdict *verdict) {
-  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT], *jobs;
-  PLANC_TRY(list_jobs(plan, &jobs));
-  int length = asprintf(&verdict->summary, "valid: %s, %s%s, peak %s of %s, %d instructions", plan->name, plan->policy,
-                        jobs, pl_size_format(verdict->report.peak_bytes[PLANC_MEMORY_DEVICE], a),
-                        cli_budget_format(verdict->budget_bytes, b), verdict->report.instructions);
-  free(jobs);
+  char a[PL_SIZE_TEXT], b[PL_SIZE_TEXT];
+  pl_emit emit = {0};
+  size_t length;
+  pl_emit_format(&emit, "valid: %s, %s", plan->name, plan->policy);
+  emit_jobs(&emit, plan);
+  pl_emit_format(&emit, ", peak %s of %s, %d instructions",
+                 pl_size_format(verdict->report.peak_bytes[PLANC_MEMORY_DEVICE], a),
+                 cli_budget_format(verdict->budget_bytes, b), verdict->report.instructions);
   verdict->jobs = cli_jobs_json(plan, plan->predicted.jobs);
-  if (length >= 0) return NULL;
-  verdict->summary = NULL;
-  return planc_error(PLANC_OUT_OF_MEMORY, "out of memory");
+  return pl_emit_take(&emit, &verdict->summary, &length);
 }
 
 static planc_status judge(const expectations *e, const planc_plan *plan, int64_t budget, cli_verdict *verdict) {
