@@ -521,20 +521,24 @@ END_TEST
 /* --- Ending ------------------------------------------------------------------------------------------------------- */
 
 enum { LAST_TOLD = 5 };
-static volatile sig_atomic_t asked_to_end;
+static _Atomic bool asked_to_end;
 
 static planc_status ask_to_end(void *user, const planrt_result *result) {
   (void)user;
   nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* whoever enqueues is faster */
-  if (result->iteration == LAST_TOLD) asked_to_end = 1;
+  if (result->iteration == LAST_TOLD) asked_to_end = true;
   return NULL;
+}
+static bool is_asked_to_end(void *user) {
+  (void)user;
+  return asked_to_end;
 }
 
 /* While an iteration's result is told its body is on its way, and behind it RT_AHEAD at most. */
 START_TEST(few_periods_are_on_their_way) {
   fixture f;
-  asked_to_end = 0;
-  open_fixture(&f, (planrt_options){.concurrent = true, .sink = ask_to_end, .stop = &asked_to_end});
+  asked_to_end = false;
+  open_fixture(&f, (planrt_options){.concurrent = true, .sink = ask_to_end, .pause = is_asked_to_end});
   ok(planrt_run(f.session, 1000));
   ck_assert_int_gt(planrt_get_step(f.session).period, LAST_TOLD);
   ck_assert_int_le(planrt_get_step(f.session).period, LAST_TOLD + 1 + RT_AHEAD);
