@@ -30,7 +30,8 @@ typedef struct replay {
   pl_arena arena;
   sim_program program; /* its device, engines and GPUs */
   sim_activity activity;
-  int32_t *copying; /* by engine: copies that run, of several streams perhaps */
+  int32_t *copying;   /* by engine: copies that run, of several streams perhaps */
+  int32_t *computing; /* by stream: kernels that run, more than one where a clock is wrong */
   running *running;
   int64_t n_running;
   int64_t *place;    /* by span that runs: where it is in `running` */
@@ -50,7 +51,11 @@ static int32_t site_of(const replay *r, const planc_instr *instr) {
 static void set_running(replay *r, const planc_instr *instr, bool runs) {
   int32_t on = site_of(r, instr);
   if (!pl_instr_is_copy(r->plan, instr)) {
-    sim_occupy(&r->activity, on, sim_busy_ppm(instr), runs);
+    sim_kernel kernel = {.time_ns = instr->time_ns, .busy_ppm = sim_busy_ppm(instr)};
+    int32_t before = r->computing[instr->stream];
+    r->computing[instr->stream] += runs ? 1 : -1;
+    if (before == 0 || r->computing[instr->stream] == 0)
+      sim_occupy(&r->program, &r->activity, instr->stream, runs ? &kernel : NULL);
     return;
   }
   int32_t before = r->copying[on];
@@ -81,7 +86,7 @@ static void work(replay *r, int64_t ns) {
     const planc_instr *instr = instr_of(r, r->running[i].span);
     int32_t on = site_of(r, instr);
     int64_t rate = pl_instr_is_copy(r->plan, instr) ? sim_copy_rate(&r->program, &r->activity, on)
-                                                    : sim_kernel_rate(&r->program, &r->activity, on);
+                                                    : sim_kernel_rate(&r->program, &r->activity, instr->stream);
     r->running[i].work += (wide)rate * (wide)ns;
   }
 }
@@ -130,12 +135,13 @@ static planc_status replay_spans(replay *r, int64_t n_spans) {
 
 static planc_status make_machine(replay *r, int64_t n_spans) {
   const planc_plan *plan = r->plan;
-  r->program = (sim_program){.device = plan->device, .n_gpus = planc_plan_gpus(plan)};
   PLANC_TRY(pl_section_check(plan, &plan->body));
-  PLANC_TRY(sim_engines_of_plan(plan, &r->arena, &r->program));
+  PLANC_TRY(sim_sites_of_plan(plan, &r->arena, &r->program));
   PLANC_TRY(PL_NEW(&r->arena, &r->activity.gpus, r->program.n_gpus));
+  PLANC_TRY(PL_NEW(&r->arena, &r->activity.kernels, plan->n_streams));
   PLANC_TRY(PL_NEW(&r->arena, &r->activity.copiers, r->program.n_engines));
   PLANC_TRY(PL_NEW(&r->arena, &r->copying, r->program.n_engines));
+  PLANC_TRY(PL_NEW(&r->arena, &r->computing, plan->n_streams));
   PLANC_TRY(PL_NEW(&r->arena, &r->running, n_spans));
   PLANC_TRY(PL_NEW(&r->arena, &r->place, n_spans));
   return PL_NEW(&r->arena, &r->alone_ns, n_spans);

@@ -76,15 +76,15 @@ static planc_status make_steps(const making *m, const planc_section *from, const
 /* --- Streams ------------------------------------------------------------------------------------------------------ */
 
 /* A GPU goes by the number of its memory. */
-static planc_status make_streams(const planc_plan *plan, pl_arena *arena, sim_program *out) {
+planc_status sim_sites_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out) {
   sim_stream *streams;
+  *out = (sim_program){.device = plan->device, .n_streams = plan->n_streams, .n_gpus = planc_plan_gpus(plan)};
   PLANC_TRY(PL_NEW(arena, &streams, plan->n_streams));
   for (int32_t s = 0; s < plan->n_streams; s++) {
     const planc_stream *from = &plan->streams[s];
     streams[s] = (sim_stream){.computes = from->kind == PLANC_STREAM_KIND_compute, .job = from->job, .on = from->on};
   }
   out->streams = streams;
-  out->n_gpus = planc_plan_gpus(plan);
   return sim_engines_of_plan(plan, arena, out);
 }
 
@@ -94,12 +94,11 @@ planc_status sim_program_of_plan(const planc_plan *plan, const pl_acquired *acqu
                                  pl_arena *arena, sim_program *out) {
   const planc_section *from[] = {&plan->prologue, &plan->body, &plan->epilogue};
   making m = {.plan = plan, .acquired = acquired, .arena = arena};
-  *out = (sim_program){.device = plan->device, .n_streams = plan->n_streams};
-  out->n_jobs = plan->n_jobs;
-  out->n_events = plan->n_events;
   PLANC_TRY(pl_tables_check(plan));
   PLANC_TRY(pl_link_index_make(plan, arena, &m.links));
-  PLANC_TRY(make_streams(plan, arena, out));
+  PLANC_TRY(sim_sites_of_plan(plan, arena, out));
+  out->n_jobs = plan->n_jobs;
+  out->n_events = plan->n_events;
   for (int k = 0; k < SIM_N_SECTIONS; k++)
     PLANC_TRY(make_steps(&m, from[k], k == SIM_BODY ? mapped : NULL, &out->sections[k]));
   return sim_prepare(out, arena);

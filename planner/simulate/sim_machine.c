@@ -180,7 +180,7 @@ static void begin(const machine *m, int32_t stream, int32_t index, const sim_ste
   if (sim_is_copy(step)) {
     sim_turn(m->program, &s->activity, on, true);
   } else {
-    sim_occupy(&s->activity, on, step->busy_ppm, true);
+    sim_occupy(m->program, &s->activity, stream, &(sim_kernel){.time_ns = step->time_ns, .busy_ppm = step->busy_ppm});
     s->phases[l->phase].misses += step->op && s->awaited_until[on] == s->now;
   }
   if (s->phases[l->phase].start < 0) s->phases[l->phase].start = s->now;
@@ -247,7 +247,7 @@ static void end_lane(const machine *m, int32_t stream) {
     *copy_ns = pl_add_saturate(*copy_ns, s->now - l->start);
   } else {
     if (l->beside) l->beside_ns += s->now - l->since;
-    sim_occupy(&s->activity, of->on, step->busy_ppm, false);
+    sim_occupy(m->program, &s->activity, stream, NULL);
     s->hosts[of->job].in_flight--;
     p->lost_ns = pl_add_saturate(p->lost_ns, lost_ns(m, l));
   }
@@ -278,7 +278,7 @@ static planc_status set_rates(const machine *m) {
     const sim_stream *of = &m->program->streams[i];
     const sim_gpu *g = of->computes ? &activity->gpus[of->on] : NULL;
     bool beside = g && g->n_copying > 0;
-    int64_t rate = g ? sim_kernel_rate(m->program, activity, of->on) : sim_copy_rate(m->program, activity, of->on);
+    int64_t rate = g ? sim_kernel_rate(m->program, activity, i) : sim_copy_rate(m->program, activity, of->on);
     l->crowded |= g && g->busy_ppm > SIM_PPM;
     if (rate == l->rate && beside == l->beside) continue;
     l->work -= l->rate * (now - l->since);

@@ -85,6 +85,9 @@ planc_status sim_prepare(sim_program *program, pl_arena *arena);
  * when a time is too long to simulate. */
 planc_status sim_program_of_plan(const planc_plan *plan, const pl_acquired *acquired, const int64_t *mapped,
                                  pl_arena *arena, sim_program *out);
+/* A program that has of a plan, whose tables are right, where things run, and nothing of what: device, streams, GPUs,
+ * engines. */
+planc_status sim_sites_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out);
 /* The engines of a plan (engines_of_plan.c), whose streams and links are right. */
 planc_status sim_engines_of_plan(const planc_plan *plan, pl_arena *arena, sim_program *out);
 

@@ -9,10 +9,53 @@ void sim_turn(const sim_program *program, sim_activity *activity, int32_t engine
   for (int32_t k = 0; k < e->n_gpus; k++) activity->gpus[e->gpus[k]].n_copying += more;
 }
 
-void sim_occupy(sim_activity *activity, int32_t gpu, int32_t busy_ppm, bool runs) {
+static bool is_on(const sim_program *program, const sim_activity *activity, int32_t stream, int32_t gpu) {
+  const sim_stream *of = &program->streams[stream];
+  return of->computes && of->on == gpu && activity->kernels[stream].runs;
+}
+
+static sim_wide wanted(const sim_kernel *kernel) {
+  return (sim_wide)kernel->busy_ppm * (sim_wide)kernel->time_ns;
+}
+
+/* Whether its part, by the time that it takes alone, is all that it can use. */
+static bool has_enough(const sim_gpu *g, const sim_kernel *kernel) {
+  return kernel->busy_ppm == 0 || (sim_wide)g->left_ppm * (sim_wide)kernel->time_ns >= g->wanted;
+}
+
+/* Kernels that have enough leave more to the others, who may then have enough as well. */
+static void share_out(const sim_program *program, sim_activity *activity, int32_t gpu) {
   sim_gpu *g = &activity->gpus[gpu];
-  g->busy_ppm += runs ? busy_ppm : -busy_ppm;
-  g->n_computing += runs ? 1 : -1;
+  g->left_ppm = SIM_PPM;
+  g->wanted = 0;
+  for (int32_t s = 0; s < program->n_streams; s++) {
+    if (!is_on(program, activity, s, gpu)) continue;
+    activity->kernels[s].is_whole = false;
+    g->wanted += wanted(&activity->kernels[s]);
+  }
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (int32_t s = 0; s < program->n_streams; s++) {
+      sim_kernel *kernel = &activity->kernels[s];
+      if (!is_on(program, activity, s, gpu) || kernel->is_whole || !has_enough(g, kernel)) continue;
+      kernel->is_whole = changed = true;
+      g->left_ppm -= kernel->busy_ppm;
+      g->wanted -= wanted(kernel);
+    }
+  }
+}
+
+void sim_occupy(const sim_program *program, sim_activity *activity, int32_t stream, const sim_kernel *kernel) {
+  int32_t gpu = program->streams[stream].on;
+  sim_gpu *g = &activity->gpus[gpu];
+  sim_kernel *own = &activity->kernels[stream];
+  g->busy_ppm += kernel ? kernel->busy_ppm : -own->busy_ppm;
+  g->n_computing += kernel ? 1 : -1;
+  *own = kernel ? *kernel : (sim_kernel){0};
+  own->runs = kernel != NULL;
+  if (own->time_ns < 1) own->time_ns = 1;
+  if (g->busy_ppm > SIM_PPM) share_out(program, activity, gpu);
 }
 
 int64_t sim_copy_rate(const sim_program *program, const sim_activity *activity, int32_t engine) {
@@ -24,8 +67,10 @@ int64_t sim_copy_rate(const sim_program *program, const sim_activity *activity, 
   return rate > 0 ? rate : 1;
 }
 
-int64_t sim_kernel_rate(const sim_program *program, const sim_activity *activity, int32_t gpu) {
-  const sim_gpu *g = &activity->gpus[gpu];
-  int64_t rate = g->n_copying > 0 ? SIM_PPM : sim_full_kernel_rate(program);
-  return g->busy_ppm <= SIM_PPM ? rate : rate * SIM_PPM / g->busy_ppm;
+int64_t sim_kernel_rate(const sim_program *program, const sim_activity *activity, int32_t stream) {
+  const sim_gpu *g = &activity->gpus[program->streams[stream].on];
+  const sim_kernel *kernel = &activity->kernels[stream];
+  int64_t full = g->n_copying > 0 ? SIM_PPM : sim_full_kernel_rate(program);
+  if (g->busy_ppm <= SIM_PPM || kernel->is_whole) return full;
+  return (int64_t)(((sim_wide)full * (sim_wide)g->left_ppm * (sim_wide)kernel->time_ns + g->wanted - 1) / g->wanted);
 }

@@ -7,10 +7,23 @@
 
 enum { SIM_PPM = 1000000 };
 
+__extension__ typedef unsigned __int128 sim_wide;
+
+/* A kernel that runs on a stream; without, all is 0. */
+typedef struct sim_kernel {
+  int64_t time_ns; /* alone */
+  int32_t busy_ppm;
+  bool runs, is_whole; /* it gets all that it can use, although the GPU is crowded */
+} sim_kernel;
+
 typedef struct sim_gpu {
-  int64_t busy_ppm;    /* shares of the kernels that run */
+  int64_t busy_ppm;    /* shares of the kernels that run: beyond 1,000,000 it is crowded */
   int32_t n_computing; /* kernels that run */
   int32_t n_copying;   /* engines of it that copy */
+  /* Where it is crowded, by kernels that are not whole: what is left for them of it, and the sum of shares times time
+   * alone. */
+  int64_t left_ppm;
+  sim_wide wanted;
 } sim_gpu;
 
 typedef struct sim_copier {
@@ -21,13 +34,14 @@ typedef struct sim_copier {
 /* What runs on a program's GPUs and engines. */
 typedef struct sim_activity {
   sim_gpu *gpus;
+  sim_kernel *kernels; /* by stream */
   sim_copier *copiers; /* by engine */
 } sim_activity;
 
 /* An engine begins to copy, or ends. */
 void sim_turn(const sim_program *program, sim_activity *activity, int32_t engine, bool copies);
-/* A kernel of so much busy share begins on a GPU, or ends. */
-void sim_occupy(sim_activity *activity, int32_t gpu, int32_t busy_ppm, bool runs);
+/* A kernel begins on a compute stream, or the one that runs there ends (NULL). */
+void sim_occupy(const sim_program *program, sim_activity *activity, int32_t stream, const sim_kernel *kernel);
 
 /* Work that is done in a ns, alone and at most. */
 static inline int64_t sim_full_copy_rate(void) {
@@ -38,6 +52,6 @@ static inline int64_t sim_full_kernel_rate(const sim_program *program) {
 }
 /* Work that is done now, at least 1. */
 int64_t sim_copy_rate(const sim_program *program, const sim_activity *activity, int32_t engine);
-int64_t sim_kernel_rate(const sim_program *program, const sim_activity *activity, int32_t gpu);
+int64_t sim_kernel_rate(const sim_program *program, const sim_activity *activity, int32_t stream);
 
 #endif

@@ -8,6 +8,7 @@ planc_status sim_state_make(const sim_program *program, pl_arena *arena, sim_sta
   PLANC_TRY(PL_NEW(arena, &out->hosts, program->n_jobs));
   PLANC_TRY(PL_NEW(arena, &out->lanes, program->n_streams));
   PLANC_TRY(PL_NEW(arena, &out->activity.gpus, program->n_gpus));
+  PLANC_TRY(PL_NEW(arena, &out->activity.kernels, program->n_streams));
   PLANC_TRY(PL_NEW(arena, &out->activity.copiers, program->n_engines));
   PLANC_TRY(PL_NEW(arena, &out->awaited_until, program->n_gpus));
   PLANC_TRY(PL_NEW(arena, &out->recorded, program->n_events));
@@ -26,6 +27,7 @@ void sim_state_begin(const sim_program *program, sim_state *state) {
   *state = begun;
   for (int32_t j = 0; j < program->n_jobs; j++) state->hosts[j] = (sim_host){.launched = -1};
   for (int32_t i = 0; i < program->n_streams; i++) state->lanes[i] = (sim_lane){.ended = -1, .running = -1};
+  for (int32_t i = 0; i < program->n_streams; i++) state->activity.kernels[i] = (sim_kernel){0};
   for (int32_t g = 0; g < program->n_gpus; g++) state->activity.gpus[g] = (sim_gpu){0};
   for (int32_t g = 0; g < program->n_gpus; g++) state->awaited_until[g] = -1;
   for (int32_t e = 0; e < program->n_engines; e++) state->activity.copiers[e] = (sim_copier){0};
@@ -43,6 +45,7 @@ void sim_state_copy(const sim_program *program, sim_state *to, const sim_state *
   memcpy(to->hosts, from->hosts, (size_t)program->n_jobs * sizeof *to->hosts);
   memcpy(to->lanes, from->lanes, (size_t)program->n_streams * sizeof *to->lanes);
   memcpy(to->activity.gpus, from->activity.gpus, (size_t)program->n_gpus * sizeof *to->activity.gpus);
+  memcpy(to->activity.kernels, from->activity.kernels, (size_t)program->n_streams * sizeof *to->activity.kernels);
   memcpy(to->activity.copiers, from->activity.copiers, (size_t)program->n_engines * sizeof *to->activity.copiers);
   memcpy(to->awaited_until, from->awaited_until, (size_t)program->n_gpus * sizeof *to->awaited_until);
   memcpy(to->recorded, from->recorded, (size_t)program->n_events * sizeof *to->recorded);
