@@ -154,7 +154,7 @@ check: test-deps
 	@BUILD=$(BUILD) $(PYTHON) tests/run
 
 # With what tests/python/test_results.py has benchmarks compute again.
-unit: $(UNIT:%=$(BUILD)/tests/%) $(BUILD)/bench/eq3_rounds $(BUILD)/counted/planc $(patsubst tests/%.c,$(BUILD)/%.so,$(wildcard tests/preload/*.c))
+unit: $(UNIT:%=$(BUILD)/tests/%) $(BUILD)/bench/eq3_rounds $(BUILD)/bench/pair_speeds $(BUILD)/counted/planc $(patsubst tests/%.c,$(BUILD)/%.so,$(wildcard tests/preload/*.c))
 
 # What tests load into programs before libc, which is before a sanitizer too.
 $(BUILD)/preload/%.so: tests/preload/%.c
@@ -197,7 +197,7 @@ $(COUNTED)/planc: $(patsubst %.c,$(COUNTED)/%.o,$(filter-out planner/memory/plac
 
 $(BUILD)/bench/mutants: $(call obj,tests/support/mutate.c tests/support/mutate_tables.c tests/support/randparts.c)
 
-bench: build $(BUILD)/bench/interpreter_cost $(BUILD)/bench/mutants $(BUILD)/bench/eq3_rounds $(COUNTED)/planc
+bench: build $(BUILD)/bench/interpreter_cost $(BUILD)/bench/mutants $(BUILD)/bench/eq3_rounds $(BUILD)/bench/pair_speeds $(COUNTED)/planc
 	@tests/deps valgrind
 	@failed=0; for bench in tests/bench/bench_*; do BUILD=$(BUILD) $$bench || failed=1; done; exit $$failed
 

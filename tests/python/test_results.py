@@ -25,11 +25,12 @@ COMPARED = [("gpus", "gpus-k40m", ["figure-9", "exchange", "budgets", "policies"
             ("descriptions", "descriptions", ["all"]),
             ("modnn", "modnn-k40m", ["figure-6", "figure-7"]),
             ("tensile", "tensile-a6000", ["calibration", "tables-1-and-2", "table-3"]),
-            ("window", "window-v100", ["links"])]
+            ("window", "window-v100", ["links"]),
+            ("pairs", "pairs", ["lucid"])]
 
 
 def setUpModule():
-    for program in ("planc", "bench/eq3_rounds", "counted/planc"):
+    for program in ("planc", "bench/eq3_rounds", "bench/pair_speeds", "counted/planc"):
         if not os.path.exists(os.path.join(benchlib.BUILD, program)):
             print(f"skipped: results of benchmarks: there is no {program}: make build unit comes first")
             raise unittest.SkipTest(program)
