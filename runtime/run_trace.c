@@ -213,16 +213,19 @@ static planc_status print_text(const planrt_session *session, periods kept, char
 
 /* What is too long to be read again is written without its first periods. */
 static planc_status print_last(const planrt_session *session, periods kept, char **out, size_t *out_length) {
-  PLANC_TRY(print_text(session, kept, out, out_length));
-  int64_t length = (int64_t)*out_length, n = kept.end - kept.first;
-  if (length <= PLANC_TIMELINE_LARGEST_FILE) return NULL;
-  free(*out);
-  if (n == 1)
-    return planc_error(PLANC_USAGE, "the trace of a single period has %lld bytes, the most are %lld", (long long)length,
-                       (long long)PLANC_TIMELINE_LARGEST_FILE);
-  int64_t fewer = (int64_t)((double)n * (double)PLANC_TIMELINE_LARGEST_FILE / (double)length);
-  if (fewer >= n) fewer = n - 1;
-  return print_last(session, (periods){kept.end - (fewer > 0 ? fewer : 1), kept.end}, out, out_length);
+  for (;;) {
+    PLANC_TRY(print_text(session, kept, out, out_length));
+    int64_t length = (int64_t)*out_length, n = kept.end - kept.first;
+    if (length <= PLANC_TIMELINE_LARGEST_FILE) return NULL;
+    free(*out);
+    *out = NULL;
+    if (n == 1)
+      return planc_error(PLANC_USAGE, "the trace of a single period has %lld bytes, the most are %lld",
+                         (long long)length, (long long)PLANC_TIMELINE_LARGEST_FILE);
+    int64_t fewer = (int64_t)((double)n * (double)PLANC_TIMELINE_LARGEST_FILE / (double)length);
+    if (fewer >= n) fewer = n - 1;
+    kept.first = kept.end - (fewer > 0 ? fewer : 1);
+  }
 }
 
 planc_status planrt_timeline_write(const planrt_session *session, const char *path) {
