@@ -3,6 +3,7 @@
 
 #include "runtime/random.h"
 #include "runtime/session.h"
+#include "runtime/stop.h"
 #include "util/clock.h"
 
 /* Host work: the user's samples for a fed buffer go to where its copy takes them from. */
@@ -213,7 +214,7 @@ enum { AHEAD = 8 };
 /* Whether the run is to end before its next body. */
 static bool is_asked_to_end(const planrt_session *session) {
   const planrt_options *options = &session->options;
-  return (options->stop && *options->stop) || (options->pause && options->pause(options->user));
+  return rt_is_stopped(options->stop) || (options->pause && options->pause(options->user));
 }
 
 /* Awaits all that was enqueued. What it fails with is the reason for whatever failed since. */

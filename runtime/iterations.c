@@ -2,6 +2,7 @@
  * is measured must come right behind work like itself. */
 #include "runtime/iterations.h"
 
+#include "runtime/stop.h"
 #include "util/clock.h"
 
 static planc_status expand(rt_iterations *it) {
@@ -38,7 +39,7 @@ planc_status rt_iterations_load(const rt_iterations *it, rt_resident *resident) 
 }
 
 static bool stopped(const rt_iterations *it) {
-  return it->options->stop && *it->options->stop;
+  return rt_is_stopped(it->options->stop);
 }
 
 static planc_status run_apart(const rt_iterations *it, rt_resident *resident, rt_span *spans) {

@@ -4,6 +4,7 @@
 
 #include "runtime/measure.h"
 #include "runtime/session.h"
+#include "runtime/stop.h"
 
 /* Every op of a graph at one batch, as a call whose operands lie nowhere. */
 typedef struct calls {
@@ -74,7 +75,7 @@ planc_status rt_list_open(const planrt_backend *backend, bool deterministic, rt_
 }
 
 static bool stopped(const rt_list_options *options) {
-  return options->stop && *options->stop;
+  return rt_is_stopped(options->stop);
 }
 
 /* An op without an algorithm is left out where someone is to be told. */

@@ -5,6 +5,7 @@
 
 #include "runtime/measure.h"
 #include "runtime/random.h"
+#include "runtime/stop.h"
 #include "util/size.h"
 
 const int64_t rt_link_sizes[RT_LINK_SIZES] = {4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20,
@@ -79,10 +80,6 @@ static ends ends_of(bench *b, rt_direction direction, int64_t bytes) {
   return direction == RT_H2D ? (ends){arena, slot} : (ends){slot, arena};
 }
 
-static bool is_stopped(const bench *b) {
-  return b->stop && *b->stop;
-}
-
 /* A copy as a plan has it: behind work on the compute stream, and awaited there. The empty copies on the compute stream
  * are those two pieces of work. */
 static planc_status hand_over(bench *b, rt_direction direction, int64_t bytes, int64_t *out_ns) {
@@ -107,8 +104,8 @@ static planc_status hand_over(bench *b, rt_direction direction, int64_t bytes, i
 static planc_status time_copy(bench *b, rt_direction direction, int64_t bytes, int64_t *out_ns) {
   int64_t times[REPETITIONS], unused, sum = 0;
   int32_t n = 0;
-  if (!is_stopped(b)) PLANC_TRY(hand_over(b, direction, bytes, &unused));
-  while (n < REPETITIONS && sum < MOST_NS && !is_stopped(b)) {
+  if (!rt_is_stopped(b->stop)) PLANC_TRY(hand_over(b, direction, bytes, &unused));
+  while (n < REPETITIONS && sum < MOST_NS && !rt_is_stopped(b->stop)) {
     PLANC_TRY(hand_over(b, direction, bytes, &times[n]));
     sum += times[n++];
   }
@@ -129,12 +126,12 @@ static planc_status time_beside(bench *b, rt_direction direction, planc_status s
 static planc_status time_direction(bench *b, rt_direction direction, int64_t link_bytes_per_s, rt_link_times *out) {
   for (int32_t s = 0; s < b->n_sizes; s++)
     PLANC_TRY(time_copy(b, direction, rt_link_sizes[s], &out->alone_ns[direction][s]));
-  if (is_stopped(b)) return NULL;
+  if (rt_is_stopped(b->stop)) return NULL;
   rt_background *background = NULL;
   rt_direction other = direction == RT_H2D ? RT_D2H : RT_H2D;
   planc_status started = rt_background_copy(b->backend, other, link_bytes_per_s, &background);
   PLANC_TRY(time_beside(b, direction, started, background, &out->both_ns[direction]));
-  if (is_stopped(b)) return NULL;
+  if (rt_is_stopped(b->stop)) return NULL;
   started = rt_background_load(b->backend, 1000000, &background);
   return time_beside(b, direction, started, background, &out->under_load_ns[direction]);
 }
@@ -159,7 +156,7 @@ static planc_status measure(bench *b, int64_t link_bytes_per_s, rt_link_times *o
   out->n_sizes = b->n_sizes;
   PLANC_TRY(time_direction(b, RT_H2D, link_bytes_per_s, out));
   PLANC_TRY(time_direction(b, RT_D2H, link_bytes_per_s, out));
-  if (is_stopped(b)) return NULL;
+  if (rt_is_stopped(b->stop)) return NULL;
   return time_memory(b, &out->memory_bytes_per_s);
 }
 
@@ -211,7 +208,7 @@ static planc_status fill_storage(bench *b) {
     uint64_t draw = rt_random(0, (uint64_t)i);
     memcpy(slot + i * (int64_t)sizeof draw, &draw, sizeof draw);
   }
-  for (int k = 0; k < PLACES && !is_stopped(b); k++) PLANC_TRY(hand_over(b, RT_H2S, b->largest, &unused));
+  for (int k = 0; k < PLACES && !rt_is_stopped(b->stop); k++) PLANC_TRY(hand_over(b, RT_H2S, b->largest, &unused));
   return NULL;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/iterations.h"
+#include "runtime/stop.h"
 
 /* --- What there is to measure ----------------------------------------------------------------------------------- */
 
@@ -100,10 +101,6 @@ static void tear_down(bench *b) {
 
 /* --- Telling ---------------------------------------------------------------------------------------------------- */
 
-static bool is_stopped(const bench *b) {
-  return b->options->stop && *b->options->stop;
-}
-
 static bool is_careful(const bench *b) {
   return b->options->careful && b->pass == b->options->first_pass;
 }
@@ -133,7 +130,7 @@ static planc_status tell_trial(void *user, int32_t instance) {
 static planc_status before_preparing(void *user, int32_t instance, const char *algorithm) {
   bench *b = user;
   candidates *of = &b->ops[instance];
-  b->stopped = is_stopped(b);
+  b->stopped = rt_is_stopped(b->options->stop);
   if (b->stopped) return planc_error(PLANC_INTERNAL, "stopped");
   of->runs = 0;
   while (of->variants[of->runs].algorithm != algorithm) of->runs++;
@@ -292,7 +289,7 @@ static planc_status run_pass(bench *b, int32_t pass) {
 
 static planc_status run_passes(bench *b) {
   planc_status status = NULL;
-  for (int32_t pass = b->options->first_pass; !status && pass < b->n_passes && !is_stopped(b); pass++)
+  for (int32_t pass = b->options->first_pass; !status && pass < b->n_passes && !rt_is_stopped(b->options->stop); pass++)
     status = run_pass(b, pass);
   return status;
 }
@@ -309,7 +306,7 @@ static planc_status prepare_passes(bench *b) {
   int32_t n = b->options->first_pass;
   planc_status status = NULL;
   if (n < 0) n = b->n_passes;
-  for (int32_t pass = 0; !status && pass < n && !is_stopped(b); pass++) {
+  for (int32_t pass = 0; !status && pass < n && !rt_is_stopped(b->options->stop); pass++) {
     rt_resident *resident;
     if (b->options->progress) b->options->progress(b->options->user, pass, n);
     status = prepare_pass(b, pass, &resident);

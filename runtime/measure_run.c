@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "runtime/iterations.h"
+#include "runtime/stop.h"
 #include "util/clock.h"
 
 typedef struct bench {
@@ -85,15 +86,11 @@ static planc_status time_beside_copies(bench *b, int64_t link_bytes_per_s, doubl
   return status;
 }
 
-static bool is_stopped(const bench *b) {
-  return b->options->stop && *b->options->stop;
-}
-
 static planc_status measure(bench *b, const rt_op_times *chosen, int64_t link_bytes_per_s, rt_run_costs *out) {
   double alone, beside;
   PLANC_TRY(set_up(b, chosen));
   PLANC_TRY(time_ops(b, &alone));
-  if (is_stopped(b)) return NULL;
+  if (rt_is_stopped(b->options->stop)) return NULL;
   PLANC_TRY(time_launches(b, &out->launch_ns));
   PLANC_TRY(time_beside_copies(b, link_bytes_per_s, &beside));
   out->slowdown_ppm = beside > alone && alone > 0 ? llround(1e6 * (beside / alone - 1)) : 0;

@@ -7,6 +7,7 @@
 #include "planc/cost.h"
 #include "planc/version.h"
 #include "runtime/profile_file.h"
+#include "runtime/stop.h"
 #include "util/file.h"
 #include "util/json_tree.h"
 #include "util/locate.h"
@@ -106,7 +107,7 @@ planc_status rt_properties_print(const planrt_backend *backend, char **out) {
 /* --- Listing ---------------------------------------------------------------------------------------------------- */
 
 static bool stopped(const described *d) {
-  return d->options->stop && *d->options->stop;
+  return rt_is_stopped(d->options->stop);
 }
 
 static void show(const described *d, int32_t done) {

@@ -6,6 +6,7 @@
 #include "planc/cost.h"
 #include "runtime/profile_file.h"
 #include "runtime/profile_json.h"
+#include "runtime/stop.h"
 #include "util/json_tree.h"
 #include "util/vec.h"
 
@@ -98,7 +99,7 @@ static planc_status ask_all(const workspaces *w, const rt_batches *batches) {
   for (int32_t i = 0; i < batches->n; before = batches->sizes[i++]) {
     int64_t size = batches->sizes[i];
     for (int64_t at = everywhere ? before + 1 : size; at <= size; at++) {
-      if (w->options->stop && *w->options->stop) return NULL;
+      if (rt_is_stopped(w->options->stop)) return NULL;
       PLANC_TRY(ask(w, at, at == size && batches->slow));
     }
     if (batches->progress) batches->progress(batches->user, i, batches->n);

@@ -9,6 +9,7 @@
 #include "plan/mapping.h"
 #include "runtime/random.h"
 #include "runtime/room.h"
+#include "runtime/stop.h"
 #include "util/math.h"
 #include "util/size.h"
 
@@ -294,10 +295,6 @@ bool planrt_can_run(const planrt_session *session) {
   return session->device != NULL || session->gave_up_device;
 }
 
-static bool is_stopped(const planrt_session *session) {
-  return session->options.stop && *session->options.stop;
-}
-
 static planc_status run(planrt_session *session, int64_t periods, const uint64_t *seed) {
   if (periods < 0 || session->step.period < 0 || session->step.period > INT64_MAX - periods)
     return planc_error(PLANC_USAGE, "%lld periods from %lld on", (long long)periods, (long long)session->step.period);
@@ -316,7 +313,7 @@ static planc_status run(planrt_session *session, int64_t periods, const uint64_t
     if (session->reference) PLANC_TRY(rt_reference_compare(session, done));
     session->step.period += done;
     left -= done;
-  } while (left > 0 && done == now && !is_stopped(session));
+  } while (left > 0 && done == now && !rt_is_stopped(session->options.stop));
   return NULL;
 }
 

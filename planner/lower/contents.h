@@ -28,7 +28,7 @@ typedef struct pl_contents {
   int32_t *of_offload; /* by command: the content that it writes; -1: nobody reads it, or it is no offload */
 } pl_contents;
 
-/* Everything is allocated in `arena`; fails with NOMEM alone. */
+/* Everything is allocated in `arena`; fails with OUT_OF_MEMORY alone. */
 planc_status pl_contents_find(pl_arena *arena, const planc_schedule *schedule, pl_contents *out);
 
 #endif

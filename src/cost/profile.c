@@ -10,6 +10,7 @@
 #include "util/file.h"
 #include "util/label.h"
 #include "util/math.h"
+#include "util/number_set.h"
 
 /* --- Origins -------------------------------------------------------------------------------------------------- */
 
@@ -74,12 +75,15 @@ static planc_status read_load(const pl_json *at, pl_arena *arena, pl_load *out) 
 
 static planc_status read_loads(const pl_json *at, planc_profile *profile) {
   PLANC_TRY(pl_json_array(at, &profile->n_loads));
+  pl_number_set seen;
   PLANC_TRY(PL_NEW(&profile->arena, &profile->loads, profile->n_loads));
+  PLANC_TRY(pl_number_set_make(&profile->arena, PL_PPM + 1, &seen));
   for (pl_json item = pl_json_first(at); item.value; pl_json_next(&item)) {
     PLANC_TRY(read_load(&item, &profile->arena, &profile->loads[item.index]));
-    for (int32_t l = 0; l < item.index; l++)
-      if (profile->loads[l].load_ppm == profile->loads[item.index].load_ppm)
-        return pl_json_error(&item, "the load of %lld ppm stands twice", (long long)profile->loads[l].load_ppm);
+    int32_t load_ppm = (int32_t)profile->loads[item.index].load_ppm;
+    if (pl_number_set_below(&seen, load_ppm) == load_ppm)
+      return pl_json_error(&item, "the load of %d ppm stands twice", load_ppm);
+    pl_number_set_add(&seen, load_ppm);
   }
   return NULL;
 }
